@@ -1,0 +1,26 @@
+# Libraries of Debian 12; `./dev deps` installs them.
+find_package(Threads REQUIRED)
+find_package(PkgConfig REQUIRED)
+find_package(fmt REQUIRED)
+find_package(nlohmann_json 3 REQUIRED)
+find_package(yaml-cpp REQUIRED)
+find_package(CLI11 REQUIRED)
+pkg_check_modules(sqlite3 REQUIRED IMPORTED_TARGET sqlite3)
+pkg_check_modules(re2 REQUIRED IMPORTED_TARGET re2)
+pkg_check_modules(zstd REQUIRED IMPORTED_TARGET libzstd)
+find_path(PROTOZERO_INCLUDE_DIR protozero/pbf_reader.hpp REQUIRED)
+find_path(EXPECTED_INCLUDE_DIR tl/expected.hpp REQUIRED)
+
+add_library(nvtx3 INTERFACE)
+target_include_directories(nvtx3 SYSTEM INTERFACE ${PROJECT_SOURCE_DIR}/third_party/nvtx3/include)
+target_link_libraries(nvtx3 INTERFACE ${CMAKE_DL_LIBS})
+
+if(RANGESCOPE_TESTS)
+  find_package(GTest REQUIRED)
+  # Debian's own interpreter first: one from pyenv or conda starts ten times slower and may lack modules.
+  find_program(RANGESCOPE_PYTHON NAMES python3 PATHS /usr/bin NO_DEFAULT_PATH)
+  find_program(RANGESCOPE_PYTHON NAMES python3 REQUIRED)
+endif()
+if(RANGESCOPE_BENCH)
+  find_package(benchmark REQUIRED)
+endif()

@@ -1,0 +1,22 @@
+# Warnings and sanitizers as one interface library that every target of ours links.
+add_library(rangescope_flags INTERFACE)
+target_compile_options(rangescope_flags INTERFACE -Wall -Wextra -Wshadow -Wnon-virtual-dtor -Wold-style-cast -Wcast-align
+                       -Woverloaded-virtual -Wno-missing-field-initializers
+                       $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>)  # g++ 12 reports std::string::insert itself (GCC bug 105329)
+if(DEFINED ENV{CI} AND NOT RANGESCOPE_SANITIZE)
+  target_compile_options(rangescope_flags INTERFACE -Werror)
+endif()
+if(RANGESCOPE_SANITIZE)
+  # Instrumentation hides from g++ what was checked before a value is read: the plain builds warn of the true ones.
+  target_compile_options(rangescope_flags INTERFACE $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)
+  target_compile_options(rangescope_flags INTERFACE -fsanitize=${RANGESCOPE_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+  target_link_options(rangescope_flags INTERFACE -fsanitize=${RANGESCOPE_SANITIZE})
+  if(RANGESCOPE_SANITIZE MATCHES undefined)
+    # These checks look at every member access: they double what a file takes to compile. AddressSanitizer sees what matters
+    # of them at run time.
+    target_compile_options(rangescope_flags INTERFACE -fno-sanitize=null,vptr,object-size,alignment,nonnull-attribute,returns-nonnull-attribute)
+  endif()
+endif()
+if(RANGESCOPE_FUZZ)
+  target_compile_options(rangescope_flags INTERFACE -fsanitize=fuzzer-no-link)
+endif()

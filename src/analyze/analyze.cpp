@@ -1,0 +1,105 @@
+#include "analyze/analyze.hpp"
+
+#include <fmt/format.h>
+
+#include "analyze/contexts.hpp"
+#include "analyze/gpu.hpp"
+#include "analyze/measurements.hpp"
+#include "analyze/order.hpp"
+#include "analyze/regions.hpp"
+#include "analyze/select.hpp"
+#include "analyze/summaries.hpp"
+#include "analyze/tree.hpp"
+
+namespace rangescope::analyze {
+namespace {
+
+using model::Report;
+using model::Session;
+using model::Severity;
+
+void describe_run(const Session& session, Report& report) {
+  report.run.duration_ns = static_cast<double>(length_ns(session.begin_ns, session.end_ns));
+  for (const model::Source& source : session.sources) {
+    std::string text = source.format;
+    if (!source.tool.empty()) text += ": " + source.tool;
+    if (!source.schema.empty()) text += ", " + source.schema;
+    report.run.sources.push_back(std::move(text));
+  }
+  if (session.clock.anchor_unix_ns != 0) {
+    report.run.start_unix_ns = session.clock.anchor_unix_ns - (session.clock.anchor_ns - session.begin_ns);
+  }
+  for (const model::Process& process : session.processes) {
+    model::ReportProcess row;
+    row.pid = process.pid;
+    row.parent_pid = process.parent_pid;
+    row.name = std::string(session.strings.view(process.name));
+    row.start_ns = since_ns(session.begin_ns, process.start_ns);
+    row.end_ns = since_ns(session.begin_ns, process.end_ns);
+    report.processes.push_back(std::move(row));
+  }
+  for (const model::Range& range : session.ranges) {
+    if (range.thread >= session.threads.size()) continue;
+    const std::uint32_t process = session.threads[range.thread].process;
+    if (process < report.processes.size()) ++report.processes[process].ranges;
+  }
+  report.devices = session.devices;
+  for (const model::Device& device : session.devices)
+    report.device_names.emplace_back(session.strings.view(device.name));
+}
+
+void tree_losses(const Tree& tree, Report& report) {
+  const auto add = [&](const char* kind, Severity severity, std::uint64_t count, const char* detail) {
+    if (count > 0) report.losses.push_back({kind, severity, count, fmt::format(fmt::runtime(detail), count)});
+  };
+  add("unclosed_range", Severity::kInfo, tree.unclosed,
+      "{} ranges had not ended when recording stopped; they hold what ran inside them, and are not in the statistics.");
+  add("crossing_range", Severity::kWarning, tree.crossing,
+      "{} push/pop ranges overlap another one of their thread without lying inside it; what both contain counts for "
+      "the "
+      "one that began later.");
+  add("backward_range", Severity::kWarning, tree.backward, "{} ranges end before they start; they were left out.");
+  add("foreign_range", Severity::kWarning, tree.foreign,
+      "{} ranges name a thread or a domain that the recording does not have; they were left out.");
+}
+
+}  // namespace
+
+base::Result<Report> analyze(const Session& session, const Options& options) {
+  Report report;
+  describe_run(session, report);
+  report.losses = session.losses;
+  if (!session.summary.empty()) {
+    if (session.ranges.empty() && session.kernels.empty() && session.measurements.empty()) {
+      if (auto added = add_summaries(session, options, report); !added) return base::fail(std::move(added));
+      return report;
+    }
+    report.notes.emplace_back("Totals by name (nsys stats tables) were left aside: the other inputs say more.");
+  }
+
+  Tree tree = build_tree(session, options.domains, options.threads);
+  Contexts contexts;
+  if (has_gpu_work(session)) {
+    contexts = build_contexts(session, tree, options);
+    add_replays(session, options.domains, tree, contexts);
+  }
+  if (session.ranges.empty()) add_measured_cells(session, options.domains, tree);
+  link_nodes(tree, session);
+  tree_losses(tree, report);
+  auto selected = select_nodes(tree, session, options, report.notes);
+  if (!selected) return base::fail(std::move(selected));
+  auto kernels = select_kernels(session, options, report.notes);
+  if (!kernels) return base::fail(std::move(kernels));
+
+  const std::vector<RegionKey> keys = plan_regions(tree, session, options, *selected);
+  const Buckets by_cell = bucket_sort(tree.cell.size(), tree.cells.size(), [&](std::size_t o) { return tree.cell[o]; });
+  std::vector<std::vector<std::uint32_t>> sampled;
+  report.regions = wall_regions(tree, session, options, keys, by_cell, sampled);
+  if (has_gpu_work(session)) {
+    add_gpu_work(session, options, tree, contexts, keys, by_cell, sampled, *kernels, report);
+  }
+  add_measurements(session, options, tree, keys, *kernels, report);
+  return report;
+}
+
+}  // namespace rangescope::analyze

@@ -1,0 +1,45 @@
+// From a session to a report: the region tree, what each region costs, and what lies outside all of them.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/result.hpp"
+#include "model/report.hpp"
+#include "model/session.hpp"
+
+namespace rangescope::analyze {
+
+/// Which ranges a kernel belongs to when the launching thread has none of its own open.
+enum class PushPopScope : std::uint8_t {
+  kThread,   ///< none: only the launching thread's own stack counts
+  kProcess,  ///< every push/pop range open in the process, as ncu's --nvtx-push-pop-scope process
+  kAuto,     ///< the process's open range, when exactly one other thread has one
+};
+
+/// How push/pop ranges of different domains nest (docs/design/region-tree.md).
+enum class Domains : std::uint8_t {
+  kSeparate,  ///< each domain has its own stack and tree, as in Nsight Compute's NVTX state
+  kNested,    ///< one stack a thread over all domains
+};
+
+struct Options {
+  bool aggregate = true;    ///< regions over all processes
+  bool per_process = true;  ///< and of each process, when there is more than one
+  bool per_thread = false;
+  std::vector<std::string> include, exclude;                ///< range expressions (model/range_expression.hpp)
+  std::vector<std::string> kernel_include, kernel_exclude;  ///< exact demangled or short names, or regex:...
+  PushPopScope push_pop_scope = PushPopScope::kAuto;
+  Domains domains = Domains::kSeparate;
+  int threads = 0;               ///< workers, 0 for as many as help; results do not depend on it
+  std::size_t top_kernels = 20;  ///< per region
+  std::size_t samples = 400;     ///< occurrences kept per region for plots
+};
+
+/// Everything but run information. kUsage for an expression that cannot be parsed or can match nothing (with the
+/// nearest right form); kNothingCaptured when expressions matched no range that was seen, with the nearest names.
+[[nodiscard]] base::Result<model::Report> analyze(const model::Session& session, const Options& options = {});
+
+}  // namespace rangescope::analyze

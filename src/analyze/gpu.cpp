@@ -1,0 +1,319 @@
+#include "analyze/gpu.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+
+#include "analyze/spread.hpp"
+#include "analyze/workers.hpp"
+
+namespace rangescope::analyze {
+namespace {
+
+using model::GpuWork;
+using model::KernelRow;
+using model::Session;
+
+struct CopySum {
+  std::uint64_t calls = 0, bytes = 0, ns = 0;
+};
+
+/// What is not a kernel, summed by set.
+struct SetSums {
+  std::map<model::CopyKind, CopySum> copies;
+  std::uint64_t memsets = 0, syncs = 0, sync_ns = 0, graph_launches = 0;
+};
+
+struct OtherWork {
+  std::map<std::uint32_t, SetSums> of_set;
+  std::uint64_t without_launch = 0, backward = 0;
+};
+
+OtherWork sum_other_work(const Session& session, const Contexts& contexts, const Sets& sets) {
+  OtherWork out;
+  const auto set_of = [&](const std::vector<std::uint32_t>& of_item, std::size_t i, std::uint32_t launch,
+                          std::uint32_t stream) {
+    if (!launched(session, launch, stream)) {
+      ++out.without_launch;
+      return Sets::kNoLaunch;
+    }
+    return sets.of_context[context_of(session, contexts, of_item, i, launch, stream)];
+  };
+  for (std::size_t i = 0; i < session.copies.size(); ++i) {
+    const model::Copy& copy = session.copies[i];
+    CopySum& sum = out.of_set[set_of(contexts.of_copy, i, copy.launch, copy.stream)].copies[copy.kind];
+    ++sum.calls;
+    sum.bytes += copy.bytes;
+    sum.ns += static_cast<std::uint64_t>(length_ns(copy.start_ns, copy.end_ns));
+    out.backward += copy.end_ns < copy.start_ns ? 1 : 0;
+  }
+  for (std::size_t i = 0; i < session.memsets.size(); ++i) {
+    const model::Memset& memset = session.memsets[i];
+    ++out.of_set[set_of(contexts.of_memset, i, memset.launch, memset.stream)].memsets;
+  }
+  for (std::size_t i = 0; i < session.synchronizations.size(); ++i) {
+    const model::Synchronization& sync = session.synchronizations[i];
+    if (sync.kind == model::SyncKind::kStreamWaitEvent) continue;  // a stream waits, not the CPU
+    SetSums& sums = out.of_set[set_of({}, i, sync.launch, sync.stream)];
+    ++sums.syncs;
+    sums.sync_ns += static_cast<std::uint64_t>(length_ns(sync.start_ns, sync.end_ns));
+  }
+  for (std::size_t l = 0; l < session.launches.size(); ++l) {
+    if (session.launches[l].kind != model::LaunchKind::kGraph) continue;
+    ++out.of_set[sets.of_context[contexts.of_launch[l]]].graph_launches;
+  }
+  for (std::size_t i = 0; i < session.graph_launches.size(); ++i) {
+    const model::GraphLaunch& graph = session.graph_launches[i];
+    const bool counted =
+        graph.launch < session.launches.size() && session.launches[graph.launch].kind == model::LaunchKind::kGraph;
+    if (!counted) ++out.of_set[set_of({}, i, graph.launch, graph.stream)].graph_launches;
+  }
+  return out;
+}
+
+/// A group as a region sees it.
+struct GroupUse {
+  std::uint32_t group;
+  bool exclusive, inherited;
+};
+
+template <class T>
+class Tables {
+ public:
+  Tables(const Session& session, const KernelGroups& groups, const KernelTimes<T>& times)
+      : session_(session), groups_(groups), times_(times) {}
+
+  /// Kernel counts, latency and the table of kernels by name; `most` rows.
+  void fill(const std::vector<GroupUse>& uses, std::size_t most, GpuWork& work) {
+    std::uint64_t total = 0, exclusive = 0, nccl = 0;
+    pieces_.clear();
+    by_name_.clear();
+    for (const GroupUse& use : uses) {
+      const Group& group = groups_.groups[use.group];
+      const auto calls = static_cast<std::int64_t>(group.calls);
+      work.kernels += calls;
+      total += group.total_ns;
+      if (use.exclusive) {
+        work.exclusive_kernels += calls;
+        exclusive += group.total_ns;
+      }
+      if (use.inherited) work.inherited_kernels += calls;
+      if (group.graph) work.graph_kernels += calls;
+      if (groups_.names[group.name].nccl) {
+        work.nccl_kernels += calls;
+        nccl += group.total_ns;
+      }
+      // A graph's later kernels wait for its earlier ones: that is no launch latency.
+      if (!group.graph && group.set != Sets::kNoLaunch) pieces_.push_back(times_of(times_.latency, group));
+      by_name_.push_back(use.group);
+    }
+    work.kernel_ns = static_cast<double>(total);
+    work.exclusive_kernel_ns = static_cast<double>(exclusive);
+    work.nccl_ns = static_cast<double>(nccl);
+    if (!pieces_.empty()) work.launch_latency_ns = spread_of<T>(std::span<const std::span<const T>>(pieces_), scratch_);
+    rows(most, total, work);
+  }
+
+ private:
+  struct NameRun {
+    std::uint32_t name;
+    std::size_t first, last;  ///< in by_name_
+    std::uint64_t total, calls;
+  };
+
+  std::span<const T> times_of(const std::vector<T>& times, const Group& group) const {
+    return {times.data() + group.begin, group.calls};
+  }
+  std::string_view text_of(std::uint32_t name) const {
+    return session_.strings.view(shown_name(session_.kernel_names[groups_.names[name].kernel_name]));
+  }
+
+  void rows(std::size_t most, std::uint64_t total, GpuWork& work) {
+    std::sort(by_name_.begin(), by_name_.end(), [&](std::uint32_t a, std::uint32_t b) {
+      const Group &x = groups_.groups[a], &y = groups_.groups[b];
+      return x.name != y.name ? x.name < y.name : x.shape != y.shape ? x.shape < y.shape : a < b;
+    });
+    runs_.clear();
+    for (std::size_t i = 0; i < by_name_.size(); ++i) {
+      const Group& group = groups_.groups[by_name_[i]];
+      if (runs_.empty() || runs_.back().name != group.name) runs_.push_back({group.name, i, i, 0, 0});
+      runs_.back().last = i + 1;
+      runs_.back().total += group.total_ns;
+      runs_.back().calls += group.calls;
+    }
+    work.distinct_kernels = static_cast<std::int64_t>(runs_.size());
+    const std::size_t shown = std::min(most, runs_.size());
+    std::partial_sort(runs_.begin(), runs_.begin() + static_cast<std::ptrdiff_t>(shown), runs_.end(),
+                      [&](const NameRun& a, const NameRun& b) {
+                        return a.total != b.total ? a.total > b.total : text_of(a.name) < text_of(b.name);
+                      });
+    for (std::size_t r = 0; r < shown; ++r) work.top_kernels.push_back(row(runs_[r], total));
+  }
+
+  KernelRow row(const NameRun& run, std::uint64_t region_total) {
+    KernelRow row;
+    const KernelGroups::Name& name = groups_.names[run.name];
+    row.name = std::string(text_of(run.name));
+    row.short_name = std::string(session_.strings.view(session_.kernel_names[name.kernel_name].short_name));
+    row.nccl = name.nccl;
+    row.calls = static_cast<std::int64_t>(run.calls);
+    row.total_ns = static_cast<double>(run.total);
+    row.share = region_total > 0 ? row.total_ns / static_cast<double>(region_total) : 0;
+    pieces_.clear();
+    std::uint64_t most = 0, calls = 0;
+    std::uint32_t best = kNone, current = kNone;
+    row.shapes = 0;
+    for (std::size_t i = run.first; i < run.last; ++i) {  // groups of a shape stand together
+      const Group& group = groups_.groups[by_name_[i]];
+      pieces_.push_back(times_of(times_.duration, group));
+      if (i == run.first || group.shape != current) {
+        ++row.shapes;
+        calls = 0;
+        current = group.shape;
+      }
+      calls += group.calls;
+      if (calls > most) most = calls, best = current;
+    }
+    if (best < session_.kernel_shapes.size()) row.shape = session_.kernel_shapes[best];
+    row.duration_ns = spread_of<T>(std::span<const std::span<const T>>(pieces_), scratch_);
+    return row;
+  }
+
+  const Session& session_;
+  const KernelGroups& groups_;
+  const KernelTimes<T>& times_;
+  std::vector<std::span<const T>> pieces_;
+  std::vector<T> scratch_;
+  std::vector<std::uint32_t> by_name_;
+  std::vector<NameRun> runs_;
+};
+
+void add_other(const SetSums& sums, GpuWork& work) {
+  for (const auto& [kind, sum] : sums.copies) {
+    auto row = std::find_if(work.copies_by_kind.begin(), work.copies_by_kind.end(),
+                            [k = kind](const auto& r) { return r.kind == k; });
+    if (row == work.copies_by_kind.end()) {
+      row = std::find_if(work.copies_by_kind.begin(), work.copies_by_kind.end(),
+                         [k = kind](const auto& r) { return r.kind > k; });
+      row = work.copies_by_kind.insert(row, {kind, 0, 0, 0});
+    }
+    row->calls += static_cast<std::int64_t>(sum.calls);
+    row->bytes += static_cast<double>(sum.bytes);
+    row->total_ns += static_cast<double>(sum.ns);
+    work.copies += static_cast<std::int64_t>(sum.calls);
+    work.copy_bytes += static_cast<double>(sum.bytes);
+    work.copy_ns += static_cast<double>(sum.ns);
+  }
+  work.memsets += static_cast<std::int64_t>(sums.memsets);
+  work.syncs += static_cast<std::int64_t>(sums.syncs);
+  work.sync_ns += static_cast<double>(sums.sync_ns);
+  work.graph_launches += static_cast<std::int64_t>(sums.graph_launches);
+}
+
+void report_losses(const KernelGroups& groups, const OtherWork& other, const Contexts& contexts,
+                   model::Report& report) {
+  const auto add = [&](const char* kind, std::uint64_t count, std::string detail) {
+    if (count > 0) report.losses.push_back({kind, model::Severity::kWarning, count, std::move(detail)});
+  };
+  add("kernel_without_launch", groups.without_launch,
+      fmt::format("{} kernels have no record of the call that launched them; they stand under unattributed.",
+                  groups.without_launch));
+  add("gpu_work_without_launch", other.without_launch,
+      fmt::format(
+          "{} copies, sets, synchronizations or graphs have no record of their call; they stand under unattributed.",
+          other.without_launch));
+  add("backward_gpu_work", groups.backward + other.backward,
+      fmt::format("{} kernels or copies end before they start; they count, with no time.",
+                  groups.backward + other.backward));
+  add("foreign_launch", contexts.foreign_launches,
+      fmt::format("{} launch calls name a thread or a process that the recording does not have.",
+                  contexts.foreign_launches));
+}
+
+}  // namespace
+
+bool has_gpu_work(const Session& session) {
+  return !session.kernels.empty() || !session.copies.empty() || !session.memsets.empty() ||
+         !session.graph_launches.empty() || !session.synchronizations.empty();
+}
+
+void add_gpu_work(const Session& session, const Options& options, const Tree& tree, const Contexts& contexts,
+                  const std::vector<RegionKey>& keys, const Buckets& by_cell,
+                  const std::vector<std::vector<std::uint32_t>>& sampled, const std::vector<char>& chosen_kernels,
+                  model::Report& report) {
+  const bool small = session.kernels.size() < 20000;
+  const int threads = small ? 1 : options.threads;
+  const Sets sets = build_sets(tree, contexts, keys);
+  const KernelGroups groups = group_kernels(session, contexts, sets, chosen_kernels, options.threads);
+  const OtherWork other = sum_other_work(session, contexts, sets);
+  const Busy busy = measure_busy(session, tree, contexts, sets, groups, options.threads);
+  report_losses(groups, other, contexts, report);
+  for (std::size_t k = 0; k < session.kernels.size(); ++k) {
+    const std::uint32_t stream = session.kernels[k].stream;
+    if (stream >= session.streams.size() || groups.of_kernel[k] == kNone) continue;
+    const std::uint32_t process = session.streams[stream].process;
+    if (process < report.processes.size()) ++report.processes[process].kernels;
+  }
+
+  std::vector<std::vector<GroupUse>> uses(sets.regions);
+  for (std::uint32_t g = 0; g < groups.groups.size(); ++g) {
+    for (const SetEntry& entry : sets.of(groups.groups[g].set))
+      uses[entry.region].push_back({g, entry.exclusive, entry.inherited});
+  }
+  std::vector<GpuWork> works(sets.regions);
+  for (const auto& [set, sums] : other.of_set) {
+    for (const SetEntry& entry : sets.of(set)) add_other(sums, works[entry.region]);
+  }
+
+  std::vector<std::uint32_t> largest_first(sets.regions);
+  std::iota(largest_first.begin(), largest_first.end(), 0u);
+  std::stable_sort(largest_first.begin(), largest_first.end(),
+                   [&](auto a, auto b) { return uses[a].size() > uses[b].size(); });
+  parallel_for(sets.regions, threads, [&](std::size_t task) {
+    const std::uint32_t r = largest_first[task];
+    GpuWork& work = works[r];
+    const std::size_t most = r == sets.total_region ? groups.names.size() : options.top_kernels;
+    if (groups.wide) {
+      Tables<std::int64_t>(session, groups, groups.times64).fill(uses[r], most, work);
+    } else {
+      Tables<std::uint32_t>(session, groups, groups.times32).fill(uses[r], most, work);
+    }
+    const RegionBusy& measured = busy.regions[r];
+    work.busy_ns = static_cast<double>(measured.busy);
+    work.exclusive_busy_ns = static_cast<double>(measured.exclusive_busy);
+    work.overlap_ns = static_cast<double>(measured.overlap);
+    if (r >= keys.size()) {  // the run is its own one occurrence
+      work.idle_ns = static_cast<double>(measured.gaps);
+      work.span_ns = static_cast<double>(measured.busy + measured.gaps);
+      return;
+    }
+    std::vector<std::int64_t> kernel_ns, busy_ns, scratch;
+    std::uint64_t gaps = 0, spans = 0;
+    for (std::size_t i = keys[r].first; i < keys[r].last; ++i) {
+      gaps += busy.cell_gaps[tree.node_cells[i]];
+      for (const std::uint32_t o : by_cell.of(tree.node_cells[i])) {
+        spans += busy.occurrence_busy[o];
+        if (tree.range_of[o] != kNone && session.ranges[tree.range_of[o]].end_ns == kOpen) continue;
+        kernel_ns.push_back(static_cast<std::int64_t>(busy.occurrence_kernel[o]));
+        busy_ns.push_back(static_cast<std::int64_t>(busy.occurrence_busy[o]));
+      }
+    }
+    work.idle_ns = static_cast<double>(gaps);
+    work.span_ns = static_cast<double>(gaps + spans);
+    work.kernel_ns_per_occurrence = spread_of<std::int64_t>(std::span<const std::int64_t>(kernel_ns), scratch);
+    work.busy_ns_per_occurrence = spread_of<std::int64_t>(std::span<const std::int64_t>(busy_ns), scratch);
+    for (std::size_t s = 0; s < sampled[r].size(); ++s) {
+      report.regions[r].samples[s].busy_ns = static_cast<double>(busy.occurrence_busy[sampled[r][s]]);
+    }
+    report.regions[r].gpu = std::move(work);
+  });
+  report.unattributed = std::move(works[sets.unattributed_region]);
+  report.kernels = works[sets.total_region].top_kernels;
+  GpuWork& total = works[sets.total_region];
+  if (total.top_kernels.size() > options.top_kernels) total.top_kernels.resize(options.top_kernels);
+  report.total = std::move(total);
+}
+
+}  // namespace rangescope::analyze

@@ -1,0 +1,19 @@
+// GPU work of every region, of the whole run, and of what lies outside all ranges.
+#pragma once
+
+#include "analyze/busy.hpp"
+#include "model/report.hpp"
+
+namespace rangescope::analyze {
+
+/// Is there anything to tell about GPUs?
+[[nodiscard]] bool has_gpu_work(const model::Session& session);
+
+/// Fills `gpu` of the report's regions, its totals, kernels and busy times of samples. `sampled`: occurrences behind
+/// each region's samples. Adds losses for work whose launch is not known.
+void add_gpu_work(const model::Session& session, const Options& options, const Tree& tree, const Contexts& contexts,
+                  const std::vector<RegionKey>& keys, const Buckets& by_cell,
+                  const std::vector<std::vector<std::uint32_t>>& sampled, const std::vector<char>& chosen_kernels,
+                  model::Report& report);
+
+}  // namespace rangescope::analyze

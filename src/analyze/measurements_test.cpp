@@ -1,0 +1,135 @@
+#include "analyze/measurements.hpp"
+
+#include <gtest/gtest.h>
+
+#include "analyze/test_session.hpp"
+#include "model/measure.hpp"
+
+namespace rangescope::analyze {
+namespace {
+
+using model::MeasuredScope;
+using model::RangeKind;
+using testing::SessionBuilder;
+
+/// A session as a reader of ncu reports makes it: results with the ranges that were open, no timeline.
+struct Results : SessionBuilder {
+  std::uint32_t p = process(1), t = thread(p, 1);
+  std::uint32_t time = metric("gpu__time_duration.sum", "ns"), bytes = metric("dram__bytes.sum", "byte"),
+                hit = metric("lts__t_sector_hit_rate.pct", "ratio");
+
+  std::uint32_t metric(const char* name, const char* unit) {
+    session.metrics.push_back({name, unit, "", "ncu"});
+    return static_cast<std::uint32_t>(session.metrics.size() - 1);
+  }
+  model::OpenRange open(std::string_view name, std::uint64_t instance, std::string_view in = "",
+                        RangeKind kind = RangeKind::kPushPop) {
+    return {domain(in), session.strings.intern(name), kind, instance, false};
+  }
+  void result(MeasuredScope scope, std::vector<model::OpenRange> ranges, std::string_view kernel, std::uint32_t ordinal,
+              std::vector<model::MetricValue> values) {
+    model::Measurement m;
+    m.scope = scope;
+    m.process = p;
+    m.thread = t;
+    m.kernel_name = scope == MeasuredScope::kKernel ? kernel_name(kernel) : model::kNone;
+    m.ordinal = ordinal;
+    m.ranges = std::move(ranges);
+    m.values = std::move(values);
+    session.measurements.push_back(std::move(m));
+  }
+};
+
+const model::Region& region(const model::Report& report, std::string_view path) {
+  for (const model::Region& each : report.regions) {
+    if (model::path_text(each) == path) return each;
+  }
+  static const model::Region kNothing;
+  ADD_FAILURE() << "no region " << path;
+  return kNothing;
+}
+
+TEST(Measurements, WithoutATimelineMakeTheRegionsThemselves) {
+  Results b;
+  for (std::uint64_t step = 1; step <= 2; ++step) {
+    const auto decode = b.open("decode", step), layer = b.open("layer0", step * 10);
+    const auto all = b.open("decode_all", 1, "LLM");
+    b.result(MeasuredScope::kKernel, {decode, layer, all}, "gemm", 0,
+             {{b.time, 100}, {b.bytes, 1000.0 * static_cast<double>(step)}, {b.hit, 0.5}});
+    b.result(MeasuredScope::kKernel, {decode, all}, "softmax", 1, {{b.time, 10}, {b.bytes, 50}, {b.hit, 0.7}});
+  }
+  b.result(MeasuredScope::kKernel, {}, "init", 0, {{b.time, 5}});
+  const auto report = analyze(b.session);
+  ASSERT_TRUE(report);
+  ASSERT_EQ(report->regions.size(), 3u);
+  const model::Region& decode = region(*report, "decode");
+  EXPECT_EQ(decode.occurrences, 2);
+  EXPECT_FALSE(model::value_of(decode, "wall_ns.inclusive"));
+  EXPECT_EQ(decode.gpu->kernels, 4);
+  EXPECT_EQ(decode.gpu->exclusive_kernels, 2);
+  EXPECT_EQ(decode.gpu->kernel_ns, 220);
+  EXPECT_FALSE(model::value_of(decode, "gpu.busy_ns"));
+  EXPECT_EQ(decode.metrics.at("dram__bytes.sum").value, 1550);  // median of 1,050 and 2,050: children included
+  EXPECT_EQ(decode.metrics.at("dram__bytes.sum").rounds, 2);
+  EXPECT_FALSE(decode.metrics.at("lts__t_sector_hit_rate.pct").absent.empty());
+  ASSERT_EQ(decode.kernels.size(), 1u);  // those directly in it
+  EXPECT_EQ(decode.kernels[0].name, "softmax");
+  EXPECT_EQ(decode.kernels[0].ordinal, 1u);
+  EXPECT_EQ(decode.kernels[0].metrics.at("lts__t_sector_hit_rate.pct").value, 0.7);
+  EXPECT_EQ(region(*report, "decode > layer0").gpu->kernels, 2);
+  EXPECT_EQ(region(*report, "LLM@decode_all").occurrences, 1);
+  EXPECT_EQ(region(*report, "LLM@decode_all").gpu->kernels, 4);
+  EXPECT_EQ(report->total->kernels, 5);
+  EXPECT_EQ(report->unattributed->kernels, 1);
+  EXPECT_EQ(report->kernels[0].name, "gemm");
+}
+
+TEST(Measurements, OfARangeBelongToItsLastRangeOnly) {
+  Results b;
+  const auto request = b.open("request", 1, "", RangeKind::kStartEnd);
+  for (const double value : {10.0, 30.0, 20.0}) {
+    b.result(MeasuredScope::kRange, {request, b.open("decode_all", 1, "LLM"), b.open("step", 1), b.open("decode", 2)},
+             "", 0, {{b.bytes, value}, {b.hit, 0.25}});
+  }
+  const auto report = analyze(b.session);
+  ASSERT_TRUE(report);
+  const model::Region& decode = region(*report, "step > decode");
+  EXPECT_EQ(decode.metrics.at("dram__bytes.sum").value, 20);
+  EXPECT_EQ(decode.metrics.at("dram__bytes.sum").min, 10);
+  EXPECT_EQ(decode.metrics.at("dram__bytes.sum").rounds, 3);
+  EXPECT_EQ(decode.metrics.at("lts__t_sector_hit_rate.pct").value, 0.25);
+  EXPECT_TRUE(region(*report, "step").metrics.empty());
+  EXPECT_EQ(report->regions.size(), 2u);  // nothing was measured in request or decode_all
+  EXPECT_FALSE(decode.gpu);
+}
+
+TEST(Measurements, JoinATimelineByPathAndNameWhatTheyCannot) {
+  Results b;
+  b.range(b.t, "decode", 0, 100);
+  b.stream(b.p, b.device(b.p, 0), 7);
+  b.kernel(b.launch(b.t, 1, 2), "gemm", 10, 20);
+  b.result(MeasuredScope::kKernel, {b.open("decode", 1)}, "gemm", 0, {{b.time, 9}, {b.bytes, 64}});
+  b.result(MeasuredScope::kKernel, {b.open("warmup", 1)}, "gemm", 0, {{b.time, 9}});
+  const auto report = analyze(b.session);
+  ASSERT_EQ(report->regions.size(), 1u);
+  EXPECT_EQ(report->regions[0].occurrences, 1);
+  EXPECT_EQ(report->regions[0].gpu->kernel_ns, 10);  // the timeline's, not the profiler's
+  EXPECT_EQ(report->regions[0].metrics.at("dram__bytes.sum").value, 64);
+  ASSERT_EQ(report->losses.size(), 1u);
+  EXPECT_EQ(report->losses[0].kind, "measurement_without_region");
+  EXPECT_NE(report->losses[0].detail.find("warmup"), std::string::npos);
+}
+
+TEST(Measurements, ExpressionsChooseAmongThem) {
+  Results b;
+  b.result(MeasuredScope::kKernel, {b.open("decode", 1)}, "gemm", 0, {{b.time, 9}});
+  b.result(MeasuredScope::kKernel, {b.open("prefill", 1)}, "gemm", 0, {{b.time, 9}});
+  Options options;
+  options.include = {"prefill/"};
+  EXPECT_EQ(analyze(b.session, options)->regions.size(), 1u);
+  options.include = {"prefil/"};
+  EXPECT_EQ(analyze(b.session, options).error().code, base::Code::kNothingCaptured);
+}
+
+}  // namespace
+}  // namespace rangescope::analyze

@@ -1,0 +1,214 @@
+#include "analyze/roofline.hpp"
+
+#include <fmt/format.h>
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+namespace rangescope::analyze {
+namespace {
+
+struct Precision {
+  const char* metric;  // of conf/metrics/roofline.yaml
+  const char* peak;    // key of Peaks::flop_per_s
+  const char* title;
+};
+
+constexpr auto kPrecisions = std::to_array<Precision>({
+    {"flop_tensor_bf16", "tensor_bf16", "tensor bf16"},
+    {"flop_tensor_fp16", "tensor_fp16", "tensor fp16"},
+    {"flop_tensor_tf32", "tensor_tf32", "tensor tf32"},
+    {"flop_tensor_fp8", "tensor_fp8", "tensor fp8"},
+    {"flop_tensor_fp64", "tensor_fp64", "tensor fp64"},
+    {"flop_fp32", "fp32", "fp32"},
+    {"flop_fp64", "fp64", "fp64"},
+    {"flop_fp16", "fp16", "fp16"},
+});
+
+struct Level {
+  const char* metric;
+  const char* name;
+};
+constexpr auto kLevels = std::to_array<Level>({{"dram_bytes", "dram"}, {"l2_bytes", "l2"}, {"l1_bytes", "l1"}});
+
+std::optional<double> metric(const model::Region& region, const char* name) {
+  const auto found = region.metrics.find(name);
+  if (found == region.metrics.end() || !found->second.absent.empty()) return std::nullopt;
+  return found->second.value;
+}
+
+double peak_of(const model::Peaks* peaks, const char* key) {
+  if (peaks == nullptr) return 0;
+  const auto found = peaks->flop_per_s.find(key);
+  return found == peaks->flop_per_s.end() ? 0 : found->second;
+}
+
+// A resource and the share of its peak that was used while the GPU was busy.
+struct Use {
+  double share = 0;
+  std::string name, numbers;
+};
+
+std::optional<Use> memory_use(const model::Region& region, const model::Peaks* peaks, std::optional<double> busy_ns) {
+  if (const auto bytes = metric(region, "dram_bytes");
+      bytes && busy_ns && *busy_ns > 0 && peaks && peaks->memory_bytes_per_s > 0) {
+    const double rate = *bytes / (*busy_ns / 1e9);
+    return Use{rate / peaks->memory_bytes_per_s, "memory",
+               fmt::format("{:.3g} byte / {:.3g} ns busy = {:.3g} of {:.3g} byte/s", *bytes, *busy_ns, rate,
+                           peaks->memory_bytes_per_s)};
+  }
+  if (const auto share = metric(region, "dram_throughput")) {
+    return Use{*share, "memory", fmt::format("dram_throughput {:.3g} of the peak, idle gaps included", *share)};
+  }
+  return std::nullopt;
+}
+
+std::optional<Use> compute_use(const model::Region& region, const model::Peaks* peaks, std::optional<double> busy_ns) {
+  std::optional<Use> most;
+  for (const Precision& precision : kPrecisions) {
+    const auto flop = metric(region, precision.metric);
+    const double peak = peak_of(peaks, precision.peak);
+    if (!flop || !busy_ns || *busy_ns <= 0 || peak <= 0) continue;
+    const double rate = *flop / (*busy_ns / 1e9);
+    Use use{rate / peak, std::string("compute: ") + precision.title,
+            fmt::format("{:.3g} {} FLOP / {:.3g} ns busy = {:.3g} of {:.3g} FLOP/s", *flop, precision.title, *busy_ns,
+                        rate, peak)};
+    if (!most || use.share > most->share) most = std::move(use);
+  }
+  // Pipes can be full with instructions that are no FLOPs; the throughput metric sees them all.
+  if (const auto share = metric(region, "sm_throughput"); share && (!most || *share > most->share)) {
+    most =
+        Use{*share, "compute: SM pipes", fmt::format("sm_throughput {:.3g} of the peak, idle gaps included", *share)};
+  }
+  return most;
+}
+
+}  // namespace
+
+std::optional<double> busy_per_occurrence_ns(const model::Region& region, std::string* how) {
+  if (region.gpu && region.gpu->busy_ns_per_occurrence.median > 0) {
+    if (how != nullptr) *how = "GPU busy time (timeline, median occurrence)";
+    return region.gpu->busy_ns_per_occurrence.median;
+  }
+  if (const auto time = metric(region, "gpu_time_ns")) {
+    if (how != nullptr) *how = "gpu_time_ns (counter, idle gaps included)";
+    return time;
+  }
+  return std::nullopt;
+}
+
+std::vector<model::RooflinePoint> roofline(const model::Region& region, const model::Peaks* peaks) {
+  const auto busy_ns = busy_per_occurrence_ns(region);
+  if (!busy_ns || *busy_ns <= 0) return {};
+  double total = 0;
+  for (const Precision& precision : kPrecisions) total += metric(region, precision.metric).value_or(0);
+  std::vector<model::RooflinePoint> points;
+  for (const Precision& precision : kPrecisions) {
+    const double flop = metric(region, precision.metric).value_or(0);
+    if (flop <= 0 || flop < 0.01 * total) continue;
+    for (const Level& level : kLevels) {
+      const double bytes = metric(region, level.metric).value_or(0);
+      if (bytes <= 0) continue;
+      model::RooflinePoint point;
+      point.level = level.name;
+      point.precision = precision.title;
+      point.flops = flop;
+      point.bytes = bytes;
+      point.intensity = flop / bytes;
+      point.flop_per_s = flop / (*busy_ns / 1e9);
+      point.roof_flop_per_s = peak_of(peaks, precision.peak);
+      const double bandwidth = peaks == nullptr                         ? 0
+                               : std::string_view("dram") == level.name ? peaks->memory_bytes_per_s
+                               : std::string_view("l2") == level.name   ? peaks->l2_bytes_per_s
+                                                                        : 0;
+      if (bandwidth > 0 && point.roof_flop_per_s > 0) {
+        point.roof_flop_per_s = std::min(point.roof_flop_per_s, point.intensity * bandwidth);
+      }
+      points.push_back(std::move(point));
+    }
+  }
+  return points;
+}
+
+model::Bound classify(const model::Region& region, const model::Peaks* peaks, const Thresholds& limits) {
+  const auto busy_ns = busy_per_occurrence_ns(region);
+  std::string seen;
+  if (region.gpu && !region.gpu->partial && region.wall.inclusive_ns > 0 && region.gpu->busy_ns >= 0) {
+    const double share = region.gpu->busy_ns / region.wall.inclusive_ns;
+    seen = fmt::format("GPU busy {:.3g} ns of {:.3g} ns wall = {:.2f}", region.gpu->busy_ns, region.wall.inclusive_ns,
+                       share);
+    if (region.gpu->kernels > 0 && share < limits.idle) {
+      return {"idle", fmt::format("{}, below {:.2f}: the GPU waits for work", seen, limits.idle)};
+    }
+  }
+  const auto memory = memory_use(region, peaks, busy_ns);
+  const auto compute = compute_use(region, peaks, busy_ns);
+  if (!memory || !compute) {
+    std::string missing = memory ? "" : "device memory traffic";
+    if (!compute) missing += std::string(missing.empty() ? "" : " and ") + "executed FLOPs or SM throughput";
+    if (peaks == nullptr) missing += ", and no peaks are known for this device";
+    return {"unknown", "not measured: " + missing + (seen.empty() ? "" : "; " + seen)};
+  }
+  const std::string numbers = fmt::format("memory {:.2f} ({}); compute {:.2f} ({})", memory->share, memory->numbers,
+                                          compute->share, compute->numbers);
+  const double most = std::max(memory->share, compute->share);
+  if (most < limits.bound) {
+    return {"latency",
+            fmt::format("{}; both below {:.2f} while the GPU was busy: dependencies, small grids or low occupancy",
+                        numbers, limits.bound)};
+  }
+  if (std::fabs(memory->share - compute->share) < limits.balanced) {
+    return {"balanced", fmt::format("{}; nearer than {:.2f} to each other", numbers, limits.balanced)};
+  }
+  return {memory->share > compute->share ? memory->name : compute->name,
+          fmt::format("{}; at least {:.2f}", numbers, limits.bound)};
+}
+
+std::optional<model::Utilization> utilization(const model::Region& region, const model::Peaks* peaks,
+                                              std::optional<double> useful_flop) {
+  const auto busy_ns = busy_per_occurrence_ns(region);
+  if (peaks == nullptr || !busy_ns || *busy_ns <= 0) return std::nullopt;
+  model::Utilization use;
+  use.busy_ns = *busy_ns;
+  const Precision* dominant = nullptr;
+  double most = 0, seconds_at_peak = 0;
+  bool measured = false;
+  for (const Precision& precision : kPrecisions) {
+    const auto flop = metric(region, precision.metric);
+    const double peak = peak_of(peaks, precision.peak);
+    if (!flop || peak <= 0) continue;
+    measured = true;
+    seconds_at_peak += *flop / peak;
+    if (*flop > most) most = *flop, dominant = &precision;
+  }
+  if (measured) {
+    use.executed = seconds_at_peak / (*busy_ns / 1e9);
+    use.formula =
+        fmt::format("executed: sum of FLOP / peak = {:.3g} s over {:.3g} s busy", seconds_at_peak, *busy_ns / 1e9);
+  }
+  if (useful_flop) {
+    use.useful_flop = useful_flop;
+    const Precision& against = dominant != nullptr ? *dominant : kPrecisions[0];
+    const double peak = peak_of(peaks, against.peak);
+    const double wall_ns = region.wall.per_occurrence_ns.median > 0 ? region.wall.per_occurrence_ns.median : *busy_ns;
+    if (peak > 0) {
+      use.useful = *useful_flop / (peak * wall_ns / 1e9);
+      use.formula += fmt::format("{}useful: {:.3g} FLOP / ({:.3g} FLOP/s {} * {:.3g} s wall)",
+                                 use.formula.empty() ? "" : "; ", *useful_flop, peak, against.title, wall_ns / 1e9);
+    }
+  }
+  if (!use.executed && !use.useful) return std::nullopt;
+  return use;
+}
+
+void add_bounds(model::Report& report, const model::Peaks* peaks, const Thresholds& thresholds) {
+  for (model::Region& region : report.regions) {
+    if (region.metrics.empty() && !(region.gpu && region.gpu->kernels > 0)) continue;
+    region.roofline = roofline(region, peaks);
+    region.bound = classify(region, peaks, thresholds);
+    const auto useful = region.utilization ? region.utilization->useful_flop : std::nullopt;
+    region.utilization = utilization(region, peaks, useful);
+  }
+}
+
+}  // namespace rangescope::analyze

@@ -1,0 +1,106 @@
+// The region tree: every range occurrence gets its parent and its cell; cells with equal paths share a node.
+//
+// A *cell* is a range path as one thread opened it; a *node* is that path over all threads and processes. A region of
+// the report is a run of the cells of a node: all of them (aggregate), those of a process, or one (a thread). Rules for
+// overlapping, unclosed and cross-thread ranges: docs/design/region-tree.md.
+//
+// Algorithm: interval nesting by a stack sweep (Bentley and Ottmann's sweep-line idea in one dimension). Per thread the
+// ranges are put in order (start ascending, end descending, recording order), which recorders nearly keep, and swept
+// once with one stack per domain: O(n log n) at worst, O(n) when recorded in order; threads of the program in parallel.
+// Memory: 12 bytes an occurrence, and what the nodes need.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "analyze/analyze.hpp"
+#include "model/range_expression.hpp"
+#include "model/session.hpp"
+
+namespace rangescope::analyze {
+
+using model::kNone;
+using model::kOpen;
+
+/// end - start, 0 for what ends before it starts; no overflow whatever the input.
+[[nodiscard]] constexpr std::int64_t length_ns(std::int64_t start, std::int64_t end) {
+  if (end <= start) return 0;
+  const auto length = static_cast<std::uint64_t>(end) - static_cast<std::uint64_t>(start);
+  return length > static_cast<std::uint64_t>(kOpen) ? kOpen : static_cast<std::int64_t>(length);
+}
+
+/// at - begin as a number, whatever the input.
+[[nodiscard]] constexpr double since_ns(std::int64_t begin, std::int64_t at) {
+  return static_cast<double>(
+      static_cast<std::int64_t>(static_cast<std::uint64_t>(at) - static_cast<std::uint64_t>(begin)));
+}
+
+struct Cell {
+  std::uint32_t process = 0;
+  std::uint32_t thread = 0;      ///< kNone where a measurement does not say
+  std::uint32_t parent = kNone;  ///< cell of the same thread
+  std::uint32_t domain = 0;
+  model::StringId name = 0;
+  model::RangeKind kind = model::RangeKind::kPushPop;
+  std::uint32_t node = kNone;
+  std::int64_t first_start_ns = 0;
+  std::uint64_t inclusive_ns = 0;  ///< of closed occurrences
+  std::uint64_t exclusive_ns = 0;  ///< less the union of their children
+  std::uint32_t closed = 0, unclosed = 0;
+  std::uint32_t replayed = 0;  ///< occurrences without CPU time: replays of a captured path
+};
+
+struct Node {
+  std::uint32_t parent = kNone;
+  std::uint32_t domain = 0;
+  model::StringId name = 0;
+  model::RangeKind kind = model::RangeKind::kPushPop;
+  std::uint32_t depth = 0;
+  std::int64_t first_start_ns = 0;
+};
+
+/// Finds or adds cells by (parent, domain, name, kind) within one thread.
+class CellTable {
+ public:
+  /// The number of the cell among those of the thread.
+  std::uint32_t intern(std::vector<Cell>& cells, std::uint32_t base, const Cell& key);
+
+ private:
+  void grow(const std::vector<Cell>& cells, std::uint32_t base);
+  std::vector<std::uint32_t> slots_;
+  std::uint32_t used_ = 0;
+};
+
+struct Tree {
+  // Occurrences: those of a thread stand together, in sweep order. Replays of captured paths come after all of them.
+  std::vector<std::uint32_t> range_of;  ///< index into Session::ranges; kNone for a replay
+  std::vector<std::uint32_t> parent;    ///< occurrence, kNone at the top and for start/end ranges
+  std::vector<std::uint32_t> cell;
+  std::vector<std::size_t> thread_begin;  ///< occurrences of thread t: [thread_begin[t], thread_begin[t + 1])
+  std::vector<Cell> cells;
+  std::vector<Node> nodes;
+  std::vector<std::uint32_t> depth_first;  ///< nodes, parents before children
+  std::vector<std::uint32_t> node_cells;   ///< cells, node by node, within a node by process and thread
+  std::vector<std::size_t> node_begin;     ///< cells of node n: [node_begin[n], node_begin[n + 1])
+  std::uint64_t unclosed = 0;
+  std::uint64_t crossing = 0;  ///< closed ranges that overlap another of their stack without containment
+  std::uint64_t backward = 0;  ///< ranges that end before they start: left out
+  std::uint64_t foreign = 0;   ///< ranges of a thread or domain that does not exist: left out
+};
+
+/// Occurrences, parents, cells and their wall sums. link_nodes() must follow, after replays were added.
+[[nodiscard]] Tree build_tree(const model::Session& session, Domains domains, int threads);
+
+/// Gives every cell its node and puts nodes and cells in order.
+void link_nodes(Tree& tree, const model::Session& session);
+
+/// Names from the outermost range to this one.
+[[nodiscard]] std::vector<std::string_view> path_of(const Tree& tree, const model::Session& session,
+                                                    std::uint32_t node);
+
+/// What a kernel launched in exactly this region sees.
+[[nodiscard]] model::RangeState state_of(const Tree& tree, const model::Session& session, std::uint32_t node);
+
+}  // namespace rangescope::analyze

@@ -1,0 +1,28 @@
+#include "analyze/workers.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <thread>
+#include <vector>
+
+namespace rangescope::analyze {
+
+int worker_count(int asked, std::size_t tasks) {
+  std::size_t workers = asked > 0 ? static_cast<std::size_t>(asked) : std::max(1u, std::thread::hardware_concurrency());
+  workers = std::min<std::size_t>({workers, tasks, asked > 0 ? workers : 16});
+  return static_cast<int>(std::max<std::size_t>(workers, 1));
+}
+
+void parallel_for(std::size_t tasks, int asked, const std::function<void(std::size_t)>& fn) {
+  const int workers = worker_count(asked, tasks);
+  std::atomic<std::size_t> next{0};
+  const auto work = [&] {
+    for (std::size_t i = next.fetch_add(1); i < tasks; i = next.fetch_add(1)) fn(i);
+  };
+  std::vector<std::thread> helpers;
+  for (int i = 1; i < workers; ++i) helpers.emplace_back(work);
+  work();
+  for (std::thread& helper : helpers) helper.join();
+}
+
+}  // namespace rangescope::analyze

@@ -1,0 +1,165 @@
+#include "base/fs.hpp"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <utility>
+
+#include "base/hash.hpp"
+#include "base/text.hpp"
+
+namespace rangescope::base {
+namespace {
+
+class Descriptor {
+ public:
+  explicit Descriptor(int fd) : fd_(fd) {}
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  ~Descriptor() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  [[nodiscard]] int get() const { return fd_; }
+  /// Closes now and says whether that worked (a full disk may show only here).
+  [[nodiscard]] bool close() { return ::close(std::exchange(fd_, -1)) == 0; }
+
+ private:
+  int fd_;
+};
+
+std::string reason() {
+  return std::strerror(errno);
+}
+
+Result<int> open_for_reading(const std::filesystem::path& path) {
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd >= 0) return fd;
+  const Code code = errno == EACCES ? Code::kPermission : Code::kNoInput;
+  return fail(code, "cannot open the file: " + reason(), path.string());
+}
+
+Result<std::string> read_from(const std::filesystem::path& path, std::size_t most) {
+  const auto fd = open_for_reading(path);
+  if (!fd) return fail(Result<int>(fd));
+  const Descriptor file(*fd);
+  std::string bytes;
+  std::string buffer(64 * 1024, '\0');
+  while (bytes.size() < most) {
+    const ssize_t n = ::read(file.get(), buffer.data(), std::min(buffer.size(), most - bytes.size()));
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return fail(Code::kIo, "reading failed: " + reason(), path.string());
+    if (n == 0) break;
+    bytes.append(buffer.data(), static_cast<std::size_t>(n));
+  }
+  return bytes;
+}
+
+}  // namespace
+
+Result<std::string> read_file(const std::filesystem::path& path) {
+  return read_from(path, SIZE_MAX);
+}
+Result<std::string> read_head(const std::filesystem::path& path, std::size_t size) {
+  return read_from(path, size);
+}
+
+Result<void> write_file(const std::filesystem::path& path, std::string_view bytes) {
+  std::string temporary = path.string() + ".XXXXXX";
+  Descriptor file(::mkostemp(temporary.data(), O_CLOEXEC));
+  if (file.get() < 0) return fail(Code::kIo, "cannot create the file: " + reason(), path.string());
+  const auto give_up = [&](const char* what) {
+    const std::string why = reason();
+    ::unlink(temporary.c_str());
+    return fail(Code::kIo, std::string(what) + ": " + why, path.string());
+  };
+  while (!bytes.empty()) {
+    const ssize_t n = ::write(file.get(), bytes.data(), bytes.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return give_up("writing failed");
+    bytes.remove_prefix(static_cast<std::size_t>(n));
+  }
+  const mode_t mask = ::umask(0);
+  ::umask(mask);
+  if (::fchmod(file.get(), 0666 & ~mask) != 0) return give_up("cannot set the permissions");
+  if (!file.close()) return give_up("writing failed");
+  if (::rename(temporary.c_str(), path.c_str()) != 0) return give_up("cannot rename into place");
+  return {};
+}
+
+Result<Mapping> Mapping::open(const std::filesystem::path& path) {
+  const auto fd = open_for_reading(path);
+  if (!fd) return fail(Result<int>(fd));
+  const Descriptor file(*fd);
+  struct stat status {};
+  if (::fstat(file.get(), &status) != 0) return fail(Code::kIo, "cannot stat the file: " + reason(), path.string());
+  if (!S_ISREG(status.st_mode)) return fail(Code::kNoInput, "is not a regular file", path.string());
+  Mapping mapping;
+  mapping.size_ = static_cast<std::size_t>(status.st_size);
+  if (mapping.size_ == 0) return mapping;
+  mapping.data_ = ::mmap(nullptr, mapping.size_, PROT_READ, MAP_PRIVATE, file.get(), 0);
+  if (mapping.data_ == MAP_FAILED) {
+    mapping.data_ = nullptr;
+    mapping.size_ = 0;
+    return fail(Code::kIo, "cannot map the file: " + reason(), path.string());
+  }
+  return mapping;
+}
+
+Mapping::Mapping(Mapping&& other) noexcept
+    : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
+
+Mapping& Mapping::operator=(Mapping&& other) noexcept {
+  std::swap(data_, other.data_);
+  std::swap(size_, other.size_);
+  return *this;
+}
+
+Mapping::~Mapping() {
+  if (data_ != nullptr) ::munmap(data_, size_);
+}
+
+std::optional<std::filesystem::path> find_on_path(std::string_view name) {
+  const auto usable = [](const std::filesystem::path& path) {
+    std::error_code error;
+    return std::filesystem::is_regular_file(path, error) && ::access(path.c_str(), X_OK) == 0;
+  };
+  if (name.empty()) return std::nullopt;
+  if (name.find('/') != std::string_view::npos) {
+    std::filesystem::path path(name);
+    return usable(path) ? std::optional(path) : std::nullopt;
+  }
+  const char* list = std::getenv("PATH");
+  for (const std::string_view folder : split(list == nullptr ? "/usr/local/bin:/usr/bin:/bin" : list, ':')) {
+    std::filesystem::path path = std::filesystem::path(folder.empty() ? "." : folder) / name;
+    if (usable(path)) return path;
+  }
+  return std::nullopt;
+}
+
+std::filesystem::path self_path() {
+  std::error_code error;
+  return std::filesystem::read_symlink("/proc/self/exe", error);
+}
+
+std::string sanitize_component(std::string_view name) {
+  constexpr std::size_t kMost = 100;
+  std::string out;
+  for (const char c : name.substr(0, kMost)) {
+    const bool plain =
+        (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' || c == '_' || c == '-';
+    out += plain ? c : '_';
+  }
+  if (!out.empty() && out.front() == '.') out.front() = '_';
+  if (out == name && !out.empty()) return out;
+  constexpr char kDigits[] = "0123456789abcdef";
+  out += '-';
+  const std::uint64_t hash = fnv1a(name);
+  for (int shift = 28; shift >= 0; shift -= 4) out += kDigits[(hash >> shift) & 15];
+  return out;
+}
+
+}  // namespace rangescope::base

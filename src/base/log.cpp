@@ -1,0 +1,53 @@
+#include "base/log.hpp"
+
+#include <unistd.h>
+#include <atomic>
+#include <string>
+
+#include "base/result.hpp"
+
+namespace rangescope::base {
+namespace {
+
+std::atomic<int> g_level{static_cast<int>(Level::kInfo)};
+
+void write_all(std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t n = ::write(STDERR_FILENO, text.data(), text.size());
+    if (n <= 0) return;  // nobody is listening: there is nowhere left to complain
+    text.remove_prefix(static_cast<size_t>(n));
+  }
+}
+
+std::string_view prefix(Level level) {
+  switch (level) {
+    case Level::kError: return "rangescope: error: ";
+    case Level::kWarning: return "rangescope: warning: ";
+    default: return "rangescope: ";
+  }
+}
+
+}  // namespace
+
+void set_log_level(Level level) noexcept {
+  g_level = static_cast<int>(level);
+}
+Level log_level() noexcept {
+  return static_cast<Level>(g_level.load());
+}
+
+void log(Level level, std::string_view text) {
+  if (static_cast<int>(level) > g_level.load()) return;
+  std::string line(prefix(level));
+  line += text;
+  line += '\n';
+  write_all(line);
+}
+
+void log(const Error& error) {
+  std::string text = error.where.empty() ? error.what : error.where + ": " + error.what;
+  if (!error.hint.empty()) text += "\nrangescope: hint: " + error.hint;
+  log(Level::kError, text);
+}
+
+}  // namespace rangescope::base

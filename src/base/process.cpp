@@ -1,0 +1,400 @@
+#include "base/process.hpp"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <string_view>
+#include <utility>
+
+#include "base/fs.hpp"
+
+extern char** environ;
+
+namespace rangescope::base {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using std::chrono::nanoseconds;
+
+constexpr std::array kForwarded = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2};
+// A grandchild may keep a pipe open for ever; this long without a byte after the child's end, and we stop listening.
+constexpr nanoseconds kLinger = std::chrono::milliseconds(500);
+
+std::string reason(int error) {
+  return std::strerror(error);
+}
+
+// ---- Signals: handlers write (signal, was it the terminal's) into a pipe that the waiting loop polls ----------------
+struct Arrived {
+  int signal;
+  bool from_kernel;
+};
+
+int g_pipe[2] = {-1, -1};
+std::atomic<bool> g_in_use{false};
+
+void on_signal(int signal, siginfo_t* info, void*) {
+  const int saved = errno;
+  const Arrived arrived{signal, info != nullptr && info->si_code > 0};
+  [[maybe_unused]] const ssize_t n = ::write(g_pipe[1], &arrived, sizeof arrived);
+  errno = saved;
+}
+
+// Owns the handlers and the pipe while a child runs. Signals that we ignore stay ignored (nohup).
+class Signals {
+ public:
+  Signals(bool forward, bool copies) {
+    if (g_in_use.exchange(true)) return;
+    mine_ = ::pipe2(g_pipe, O_CLOEXEC | O_NONBLOCK) == 0;
+    if (!mine_) {
+      g_in_use = false;
+      return;
+    }
+    install(SIGCHLD);
+    if (forward) {
+      for (const int signal : kForwarded) install(signal);
+    }
+    if (copies) install(SIGPIPE);  // whoever reads our copy may go away; the program must not notice
+  }
+  Signals(const Signals&) = delete;
+  Signals& operator=(const Signals&) = delete;
+  ~Signals() {
+    if (!mine_) return;
+    for (const auto& [signal, action] : old_) ::sigaction(signal, &action, nullptr);
+    ::close(std::exchange(g_pipe[0], -1));
+    ::close(std::exchange(g_pipe[1], -1));
+    g_in_use = false;
+  }
+  [[nodiscard]] bool mine() const { return mine_; }
+  [[nodiscard]] int fd() const { return mine_ ? g_pipe[0] : -1; }
+  /// Handled here: the child must start with their default actions.
+  [[nodiscard]] sigset_t handled() const {
+    sigset_t set;
+    sigemptyset(&set);
+    for (const auto& [signal, action] : old_) sigaddset(&set, signal);
+    return set;
+  }
+  template <class F>
+  void drain(F on_arrival) const {
+    Arrived arrived{};
+    while (mine_ && ::read(g_pipe[0], &arrived, sizeof arrived) == sizeof arrived) {
+      if (arrived.signal != SIGCHLD && arrived.signal != SIGPIPE) on_arrival(arrived);
+    }
+  }
+
+ private:
+  void install(int signal) {
+    struct sigaction old {};
+    ::sigaction(signal, nullptr, &old);
+    if (signal != SIGCHLD && (old.sa_flags & SA_SIGINFO) == 0 && old.sa_handler == SIG_IGN) return;
+    struct sigaction action {};
+    action.sa_sigaction = on_signal;
+    action.sa_flags = SA_SIGINFO | SA_RESTART;
+    sigemptyset(&action.sa_mask);
+    ::sigaction(signal, &action, nullptr);
+    old_.emplace_back(signal, old);
+  }
+  bool mine_ = false;
+  std::vector<std::pair<int, struct sigaction>> old_;
+};
+
+// ---- One output stream of the child --------------------------------------------------------------------------------
+class Stream {
+ public:
+  Stream(const Output& how, int target) : how_(how), target_(target) {}
+  Stream(const Stream&) = delete;
+  Stream& operator=(const Stream&) = delete;
+  ~Stream() {
+    shut(read_);
+    shut(write_);
+    shut(file_);
+  }
+  [[nodiscard]] Result<void> open() {
+    if (how_.pass && !how_.keep && how_.file.empty()) return {};
+    if (!how_.file.empty()) {
+      file_ = ::open(how_.file.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+      if (file_ < 0) return fail(Code::kIo, "cannot create the file: " + reason(errno), how_.file.string());
+    }
+    int ends[2];
+    if (::pipe2(ends, O_CLOEXEC) != 0) return fail(Code::kIo, "cannot make a pipe: " + reason(errno));
+    read_ = ends[0];
+    write_ = ends[1];
+    return {};
+  }
+  [[nodiscard]] int fd() const { return read_; }
+  [[nodiscard]] int child_end() const { return write_; }
+  void spawned() { shut(write_); }
+  /// Takes what is there. False at the end of the stream.
+  bool take(std::string& kept) {
+    std::array<char, 65536> buffer;
+    const ssize_t n = ::read(read_, buffer.data(), buffer.size());
+    if (n < 0 && (errno == EINTR || errno == EAGAIN)) return true;
+    if (n <= 0) {
+      shut(read_);
+      return false;
+    }
+    const std::string_view bytes(buffer.data(), static_cast<std::size_t>(n));
+    if (how_.pass) put(target_, bytes);
+    if (file_ >= 0) put(file_, bytes);
+    if (how_.keep) kept += bytes;
+    return true;
+  }
+
+ private:
+  static void shut(int& fd) {
+    if (fd >= 0) ::close(std::exchange(fd, -1));
+  }
+  // A reader that went away (EPIPE) or a full disk must not stop the program: we go on taking its bytes.
+  static void put(int fd, std::string_view bytes) {
+    while (!bytes.empty()) {
+      const ssize_t n = ::write(fd, bytes.data(), bytes.size());
+      if (n < 0 && errno == EINTR) continue;
+      if (n <= 0) return;
+      bytes.remove_prefix(static_cast<std::size_t>(n));
+    }
+  }
+  Output how_;
+  int target_;
+  int read_ = -1, write_ = -1, file_ = -1;
+};
+
+std::vector<std::string> environment(const Command& command) {
+  std::vector<std::string> list;
+  for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
+    const std::string_view text(*entry);
+    const std::string name(text.substr(0, text.find('=')));
+    const bool gone = std::find(command.unset_env.begin(), command.unset_env.end(), name) != command.unset_env.end();
+    if (!gone && !command.set_env.contains(name)) list.emplace_back(text);
+  }
+  for (const auto& [name, value] : command.set_env) {
+    std::string entry = name;
+    entry += '=';
+    entry += value;
+    list.push_back(std::move(entry));
+  }
+  return list;
+}
+
+std::vector<char*> pointers(std::vector<std::string>& texts) {
+  std::vector<char*> list;
+  list.reserve(texts.size() + 1);
+  for (std::string& text : texts) list.push_back(text.data());
+  list.push_back(nullptr);
+  return list;
+}
+
+Result<pid_t> spawn(const Command& command, const Signals& signals, const Stream& out, const Stream& err,
+                    bool foreground) {
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawnattr_t attributes;
+  posix_spawnattr_init(&attributes);
+  // Before its first instruction: a child that reads the terminal at once would be stopped otherwise.
+  if (foreground) posix_spawn_file_actions_addtcsetpgrp_np(&actions, STDIN_FILENO);
+  if (!command.cwd.empty()) posix_spawn_file_actions_addchdir_np(&actions, command.cwd.c_str());
+  if (command.null_stdin) posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+  if (out.child_end() >= 0) posix_spawn_file_actions_adddup2(&actions, out.child_end(), STDOUT_FILENO);
+  if (err.child_end() >= 0) posix_spawn_file_actions_adddup2(&actions, err.child_end(), STDERR_FILENO);
+  short flags = POSIX_SPAWN_SETSIGDEF;
+  const sigset_t handled = signals.handled();
+  posix_spawnattr_setsigdefault(&attributes, &handled);
+  if (command.own_group) {
+    flags |= POSIX_SPAWN_SETPGROUP;
+    posix_spawnattr_setpgroup(&attributes, 0);
+  }
+  posix_spawnattr_setflags(&attributes, flags);
+
+  std::vector<std::string> argv_texts = command.argv, env_texts = environment(command);
+  const std::vector<char*> argv = pointers(argv_texts), env = pointers(env_texts);
+  pid_t pid = -1;
+  const int error = ::posix_spawnp(&pid, argv[0], &actions, &attributes, argv.data(), env.data());
+  posix_spawn_file_actions_destroy(&actions);
+  posix_spawnattr_destroy(&attributes);
+  if (error == 0) return pid;
+
+  const std::string& program = command.argv.front();
+  std::error_code ignored;
+  if (!command.cwd.empty() && !std::filesystem::is_directory(command.cwd, ignored))
+    return fail(Code::kNoInput, "the folder to run in does not exist", command.cwd.string());
+  if (error == EACCES || error == EPERM)
+    return fail(Code::kPermission, "cannot run '" + program + "': " + reason(error), {},
+                "Make the file executable: chmod +x");
+  if (error == ENOEXEC)
+    return fail(Code::kNoInput, "cannot run '" + program + "': it is neither a program nor a script with a #! line", {},
+                "Name its interpreter in front of it, or give it a #! line");
+  if (error == ENOENT && find_on_path(program))
+    return fail(Code::kNoInput, "cannot run '" + program + "': its interpreter (#! line or ELF loader) does not exist");
+  return fail(error == ENOENT || error == ENOTDIR ? Code::kNoInput : Code::kIo,
+              "cannot run '" + program + "': " + reason(error));
+}
+
+std::int64_t ns(const timeval& time) {
+  return time.tv_sec * 1'000'000'000LL + time.tv_usec * 1'000LL;
+}
+
+// While the child is the foreground job of our terminal (own_group), and back to us when it is over.
+class Foreground {
+ public:
+  explicit Foreground(bool wanted) {
+    terminal_ = wanted && ::isatty(STDIN_FILENO) != 0;
+    mine_ = terminal_ && ::tcgetpgrp(STDIN_FILENO) == ::getpgrp();
+  }
+  [[nodiscard]] bool mine() const { return mine_; }
+  /// The child that the terminal was given to, by spawn().
+  void given_to(pid_t group) { group_ = group; }
+  Foreground(const Foreground&) = delete;
+  Foreground& operator=(const Foreground&) = delete;
+  ~Foreground() {
+    if (mine_) give(::getpgrp());
+  }
+  /// The child was stopped (Ctrl-Z): stop too, and on `fg` hand the terminal over again.
+  void stopped() {
+    if (!terminal_) return;  // somebody stopped it by hand, and will continue it by hand
+    if (mine_) give(::getpgrp());
+    ::kill(::getpid(), SIGSTOP);
+    mine_ = ::tcgetpgrp(STDIN_FILENO) == ::getpgrp();
+    if (mine_) give(group_);
+    ::kill(-group_, SIGCONT);
+  }
+
+ private:
+  // A background group that sets the foreground group gets SIGTTOU, unless it is blocked.
+  static void give(pid_t group) {
+    sigset_t ttou, old;
+    sigemptyset(&ttou);
+    sigaddset(&ttou, SIGTTOU);
+    ::pthread_sigmask(SIG_BLOCK, &ttou, &old);
+    ::tcsetpgrp(STDIN_FILENO, group);
+    ::pthread_sigmask(SIG_SETMASK, &old, nullptr);
+  }
+  bool terminal_ = false, mine_ = false;
+  pid_t group_ = 0;
+};
+
+void fill(Ended& ended, int status, const rusage& usage) {
+  if (WIFSIGNALED(status)) {
+    ended.signal = WTERMSIG(status);
+    ended.core_dumped = WCOREDUMP(status);
+  } else {
+    ended.exit_code = WEXITSTATUS(status);
+  }
+  ended.user_ns = ns(usage.ru_utime);
+  ended.system_ns = ns(usage.ru_stime);
+  ended.peak_rss_bytes = usage.ru_maxrss * 1024LL;
+}
+
+}  // namespace
+
+Result<Ended> run(const Command& command) {
+  if (command.argv.empty() || command.argv.front().empty()) return fail(Code::kUsage, "there is no program to run");
+  Stream out(command.out, STDOUT_FILENO), err(command.err, STDERR_FILENO);
+  for (Stream* stream : {&out, &err}) {
+    if (auto opened = stream->open(); !opened) return fail(std::move(opened));
+  }
+  const Signals signals(command.forward_signals, out.fd() >= 0 || err.fd() >= 0);
+  if (command.forward_signals && !signals.mine())
+    return fail(Code::kInternal, "two programs are run with signals at once");
+
+  Ended ended;
+  ended.start_unix_ns =
+      std::chrono::duration_cast<nanoseconds>(std::chrono::system_clock::now().time_since_epoch()).count();
+  const auto start = Clock::now();
+  Foreground foreground(command.own_group);
+  const auto spawned = spawn(command, signals, out, err, foreground.mine());
+  if (!spawned) return fail(Result<pid_t>(spawned));
+  const pid_t pid = *spawned;
+  out.spawned();
+  err.spawned();
+
+  foreground.given_to(pid);
+  const pid_t target = command.own_group ? -pid : pid;
+  auto next_tick = start + command.tick_every;
+  std::optional<Clock::time_point> deadline, linger_until;
+  if (command.timeout) deadline = start + *command.timeout;
+  bool running = true;
+  while (running || out.fd() >= 0 || err.fd() >= 0) {
+    const auto now = Clock::now();
+    if (!running && now >= *linger_until) break;
+    if (running && deadline && now >= *deadline) {
+      ::kill(target, ended.timed_out ? SIGKILL : SIGTERM);
+      ended.timed_out = true;
+      deadline = now + command.grace;
+    }
+    if (running && command.tick && now >= next_tick) {
+      command.tick(now - start);
+      next_tick = now + command.tick_every;
+    }
+    if (running) {
+      int status = 0;
+      rusage usage{};
+      const pid_t got = ::wait4(pid, &status, WNOHANG | (command.own_group ? WUNTRACED : 0), &usage);
+      if (got == pid && WIFSTOPPED(status)) {
+        foreground.stopped();
+        continue;
+      }
+      if (got == pid) {
+        ended.wall_ns = (Clock::now() - start).count();
+        fill(ended, status, usage);
+        running = false;
+        linger_until = Clock::now() + kLinger;
+        continue;
+      }
+      if (got < 0 && errno != EINTR) return fail(Code::kInternal, "cannot wait for the program: " + reason(errno));
+    }
+
+    // SIGCHLD wakes us; where another run owns the handlers, a short wait does.
+    auto until = now + (signals.mine() ? std::chrono::seconds(60) : nanoseconds(std::chrono::milliseconds(5)));
+    if (deadline && running) until = std::min(until, *deadline);
+    if (command.tick && running) until = std::min(until, next_tick);
+    if (!running) until = std::min(until, *linger_until);
+    const auto wait_ms = std::chrono::ceil<std::chrono::milliseconds>(until - now).count();
+    std::array<pollfd, 3> polled = {{{signals.fd(), POLLIN, 0}, {out.fd(), POLLIN, 0}, {err.fd(), POLLIN, 0}}};
+    ::poll(polled.data(), polled.size(), static_cast<int>(std::max<std::int64_t>(wait_ms, 0)));
+    bool moved = false;
+    if (polled[1].revents != 0) moved |= out.take(ended.out);
+    if (polled[2].revents != 0) moved |= err.take(ended.err);
+    if (moved && !running) linger_until = Clock::now() + kLinger;
+    signals.drain([&](const Arrived& arrived) {
+      ended.forwarded = arrived.signal;
+      if (arrived.from_kernel && !command.own_group) return;  // the terminal sent it to the child as well
+      ::kill(target, arrived.signal);
+    });
+  }
+  return ended;
+}
+
+std::string signal_name(int signal) {
+  const char* name = ::sigabbrev_np(signal);
+  return name == nullptr ? "SIG" + std::to_string(signal) : std::string("SIG") + name;
+}
+
+std::string describe(const Ended& ended) {
+  if (ended.exit_code) return "exit code " + std::to_string(*ended.exit_code);
+  std::string text = signal_name(ended.signal.value_or(0)) + " (" + std::to_string(ended.signal.value_or(0)) + ")";
+  if (ended.core_dumped) text += ", core dumped";
+  return text;
+}
+
+void die_by(int signal) {
+  const rlimit no_core{0, 0};
+  ::setrlimit(RLIMIT_CORE, &no_core);
+  ::signal(signal, SIG_DFL);
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, signal);
+  ::sigprocmask(SIG_UNBLOCK, &set, nullptr);
+  ::raise(signal);
+  ::_exit(128 + signal);
+}
+
+}  // namespace rangescope::base

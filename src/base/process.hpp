@@ -1,0 +1,74 @@
+// Runs another program, without a shell: arguments, environment changes, folder, output, time limit, signals, and how
+// it ended.
+//
+// Output that is neither kept nor copied is inherited: the program has the very descriptors that we have, so that a
+// terminal stays a terminal. One program at a time may run with `forward_signals` (handlers belong to the process).
+// Refuses: an empty argv, and a program that does not exist (kNoInput) or may not be run (kPermission).
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.hpp"
+
+namespace rangescope::base {
+
+/// What becomes of one output stream of the child.
+struct Output {
+  bool pass = true;            ///< shown on our own stream, as it comes
+  bool keep = false;           ///< kept in Ended::out or Ended::err
+  std::filesystem::path file;  ///< written there too; "" for no file
+};
+
+struct Command {
+  std::vector<std::string> argv;
+  std::map<std::string, std::string> set_env;
+  std::vector<std::string> unset_env;
+  std::filesystem::path cwd;  ///< "" for ours
+  Output out, err;
+  /// Its own process group, so that a time limit or a signal ends its children too. Without it the child shares our
+  /// group, as under a shell's `time`: what a terminal's Ctrl-C does to both is not done twice.
+  bool own_group = false;
+  bool null_stdin = false;
+  /// SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1 and SIGUSR2 that reach us are sent on, and we wait on.
+  bool forward_signals = false;
+  std::optional<std::chrono::nanoseconds> timeout;  ///< then SIGTERM, and SIGKILL after `grace`
+  std::chrono::nanoseconds grace = std::chrono::seconds(5);
+  std::chrono::milliseconds tick_every{250};
+  std::function<void(std::chrono::nanoseconds elapsed)> tick;  ///< called about every `tick_every` while it runs
+};
+
+/// How it ended. Exactly one of exit_code and signal is there.
+struct Ended {
+  std::optional<int> exit_code;
+  std::optional<int> signal;
+  bool core_dumped = false;
+  bool timed_out = false;          ///< our time limit ended it
+  std::optional<int> forwarded;    ///< the last signal that reached us and went on to it
+  std::int64_t start_unix_ns = 0;  ///< UTC
+  std::int64_t wall_ns = 0;        ///< from before the spawn until it was reaped
+  std::int64_t user_ns = 0, system_ns = 0;
+  std::int64_t peak_rss_bytes = 0;
+  std::string out, err;
+
+  [[nodiscard]] bool ok() const { return exit_code == 0; }
+};
+
+/// Runs it to its end.
+[[nodiscard]] Result<Ended> run(const Command& command);
+
+/// "exit code 3", "SIGSEGV (11), core dumped"
+[[nodiscard]] std::string describe(const Ended& ended);
+/// "SIGSEGV"; "SIG42" where there is no name.
+[[nodiscard]] std::string signal_name(int signal);
+
+/// Ends this process by `signal`, without a core file of our own; never returns (128 + signal where it was survived).
+[[noreturn]] void die_by(int signal);
+
+}  // namespace rangescope::base

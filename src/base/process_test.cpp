@@ -1,0 +1,152 @@
+#include "base/process.hpp"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <thread>
+
+#include "base/fs.hpp"
+#include "base/text.hpp"
+
+namespace rangescope::base {
+namespace {
+
+using namespace std::chrono_literals;
+
+Command quiet(std::vector<std::string> argv) {
+  Command command;
+  command.argv = std::move(argv);
+  command.out = {.pass = false, .keep = true, .file = {}};
+  command.err = {.pass = false, .keep = true, .file = {}};
+  return command;
+}
+
+TEST(Process, KeepsBothStreamsAndTheExitCode) {
+  const auto ended = run(quiet({"sh", "-c", "echo out; echo err >&2; exit 3"}));
+  ASSERT_TRUE(ended);
+  EXPECT_EQ(ended->exit_code, 3);
+  EXPECT_FALSE(ended->signal);
+  EXPECT_EQ(ended->out, "out\n");
+  EXPECT_EQ(ended->err, "err\n");
+  EXPECT_EQ(describe(*ended), "exit code 3");
+}
+
+TEST(Process, ArgumentsArriveAsTheyAre) {
+  const auto ended = run(quiet({"printf", "%s|", "a b", "$HOME", "", "'\""}));
+  ASSERT_TRUE(ended);
+  EXPECT_EQ(ended->out, "a b|$HOME||'\"|");
+}
+
+TEST(Process, FatalSignal) {
+  const auto ended = run(quiet({"sh", "-c", "kill -SEGV $$"}));
+  ASSERT_TRUE(ended);
+  EXPECT_EQ(ended->signal, SIGSEGV);
+  EXPECT_FALSE(ended->exit_code);
+  EXPECT_TRUE(describe(*ended).starts_with("SIGSEGV (11)"));
+}
+
+TEST(Process, EnvironmentAndFolder) {
+  ::setenv("RANGESCOPE_TEST_GONE", "1", 1);
+  Command command = quiet({"sh", "-c", "echo \"$A ${RANGESCOPE_TEST_GONE-unset}\"; pwd"});
+  command.set_env = {{"A", "x=y z"}};
+  command.unset_env = {"RANGESCOPE_TEST_GONE"};
+  command.cwd = "/";
+  const auto ended = run(command);
+  ASSERT_TRUE(ended);
+  EXPECT_EQ(ended->out, "x=y z unset\n/\n");
+}
+
+TEST(Process, MoreOutputThanAPipeHolds) {
+  const auto ended = run(quiet({"sh", "-c", "head -c 1000000 /dev/zero; head -c 1000000 /dev/zero >&2"}));
+  ASSERT_TRUE(ended);
+  EXPECT_EQ(ended->out.size(), 1'000'000u);
+  EXPECT_EQ(ended->err.size(), 1'000'000u);
+}
+
+TEST(Process, WritesToAFileToo) {
+  const std::filesystem::path file =
+      std::filesystem::temp_directory_path() / ("process_test." + std::to_string(::getpid()));
+  Command command = quiet({"echo", "kept"});
+  command.out.file = file;
+  ASSERT_TRUE(run(command));
+  EXPECT_EQ(read_file(file).value_or(""), "kept\n");
+  std::filesystem::remove(file);
+}
+
+TEST(Process, TimeLimitEndsTheWholeGroup) {
+  Command command = quiet({"sh", "-c", "sleep 1000 & echo $!; wait"});
+  command.own_group = true;
+  command.timeout = 300ms;
+  const auto ended = run(command);
+  ASSERT_TRUE(ended);
+  EXPECT_TRUE(ended->timed_out);
+  EXPECT_EQ(ended->signal, SIGTERM);
+  const auto grandchild = to_int(trim(ended->out));
+  ASSERT_TRUE(grandchild);
+  for (int i = 0; i < 200 && ::kill(static_cast<pid_t>(*grandchild), 0) == 0; ++i) {
+    // Its new parent has to reap it; a zombie counts as gone.
+    const auto status = read_file("/proc/" + std::to_string(*grandchild) + "/stat");
+    if (status && status->find(") Z") != std::string::npos) break;
+    std::this_thread::sleep_for(10ms);
+    ASSERT_LT(i, 199) << "the grandchild lives on";
+  }
+}
+
+TEST(Process, KillsWhatIgnoresSigterm) {
+  Command command = quiet({"sh", "-c", "trap '' TERM; while :; do sleep 0.05; done"});
+  command.own_group = true;
+  command.timeout = 200ms;
+  command.grace = 200ms;
+  const auto ended = run(command);
+  ASSERT_TRUE(ended);
+  EXPECT_EQ(ended->signal, SIGKILL);
+}
+
+TEST(Process, ForwardsSignalsAndWaitsOn) {
+  Command command =
+      quiet({"sh", "-c", "trap 'echo got it; exit 7' TERM; kill -TERM $PPID; while :; do sleep 0.05; done"});
+  command.own_group = true;
+  command.forward_signals = true;
+  const auto ended = run(command);
+  ASSERT_TRUE(ended);
+  EXPECT_EQ(ended->exit_code, 7);
+  EXPECT_EQ(ended->out, "got it\n");
+  EXPECT_EQ(ended->forwarded, SIGTERM);
+}
+
+TEST(Process, ABackgroundChildThatKeepsThePipeDoesNotHoldUs) {
+  const auto begin = std::chrono::steady_clock::now();
+  const auto ended = run(quiet({"sh", "-c", "sleep 100 & echo $!"}));
+  ASSERT_TRUE(ended);
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, 60s);
+  ::kill(static_cast<pid_t>(to_int(trim(ended->out)).value_or(0)), SIGKILL);
+}
+
+TEST(Process, TicksWhileItRuns) {
+  Command command = quiet({"sleep", "0.3"});
+  command.tick_every = 20ms;
+  int ticks = 0;
+  command.tick = [&](std::chrono::nanoseconds) { ++ticks; };
+  ASSERT_TRUE(run(command));
+  EXPECT_GE(ticks, 1);
+}
+
+TEST(Process, SaysWhyItCannotRun) {
+  EXPECT_EQ(run(quiet({"/nowhere/program"})).error().code, Code::kNoInput);
+  EXPECT_EQ(run(quiet({"/etc/passwd"})).error().code, Code::kPermission);
+  EXPECT_EQ(run(quiet({})).error().code, Code::kUsage);
+  Command command = quiet({"true"});
+  command.cwd = "/nowhere";
+  const auto wrong = run(command);
+  ASSERT_FALSE(wrong);
+  EXPECT_EQ(wrong.error().where, "/nowhere");
+}
+
+TEST(ProcessDeath, DiesBySignal) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(die_by(SIGTERM), testing::KilledBySignal(SIGTERM), "");
+}
+
+}  // namespace
+}  // namespace rangescope::base

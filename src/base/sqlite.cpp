@@ -1,0 +1,185 @@
+#include "base/sqlite.hpp"
+
+#include <sqlite3.h>
+
+namespace rangescope::base {
+namespace {
+
+Error error_of(sqlite3* db, const std::string& path, std::string_view sql) {
+  const int code = sqlite3_errcode(db);
+  const bool damaged = code == SQLITE_CORRUPT || code == SQLITE_NOTADB || code == SQLITE_ERROR;
+  std::string what = sqlite3_errmsg(db);
+  if (!sql.empty()) what += " in: " + std::string(sql.substr(0, 200));
+  return {damaged ? Code::kBadData : Code::kIo, std::move(what), path, {}};
+}
+
+std::string percent_encode(std::string_view path) {
+  constexpr char kDigits[] = "0123456789ABCDEF";
+  std::string out;
+  for (const char c : path) {
+    if (c == '%' || c == '?' || c == '#') {
+      out += '%';
+      out += kDigits[static_cast<unsigned char>(c) >> 4];
+      out += kDigits[static_cast<unsigned char>(c) & 15];
+    } else {
+      out += c;
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+void Statement::Finalize::operator()(sqlite3_stmt* s) const {
+  sqlite3_finalize(s);
+}
+void Database::Close::operator()(sqlite3* db) const {
+  sqlite3_close_v2(db);
+}
+
+Result<bool> Statement::step() {
+  const int code = sqlite3_step(handle_.get());
+  if (code == SQLITE_ROW) return true;
+  if (code == SQLITE_DONE) return false;
+  return tl::make_unexpected(error_of(sqlite3_db_handle(handle_.get()), path_, sqlite3_sql(handle_.get())));
+}
+
+void Statement::reset() {
+  sqlite3_reset(handle_.get());
+}
+void Statement::bind(int index, std::int64_t value) {
+  sqlite3_bind_int64(handle_.get(), index, value);
+}
+void Statement::bind(int index, double value) {
+  sqlite3_bind_double(handle_.get(), index, value);
+}
+void Statement::bind(int index, std::string_view value) {
+  sqlite3_bind_text(handle_.get(), index, value.data(), static_cast<int>(value.size()), SQLITE_TRANSIENT);
+}
+void Statement::bind_null(int index) {
+  sqlite3_bind_null(handle_.get(), index);
+}
+bool Statement::is_number(int column) const {
+  const int type = sqlite3_column_type(handle_.get(), column);
+  return type == SQLITE_INTEGER || type == SQLITE_FLOAT;
+}
+bool Statement::is_null(int column) const {
+  return sqlite3_column_type(handle_.get(), column) == SQLITE_NULL;
+}
+std::int64_t Statement::integer(int column) const {
+  return sqlite3_column_int64(handle_.get(), column);
+}
+double Statement::real(int column) const {
+  return sqlite3_column_double(handle_.get(), column);
+}
+std::string_view Statement::text(int column) const {
+  // column_text converts a UTF-16 database; bytes of a UTF-8 one come as they are, valid or not.
+  const auto* bytes = sqlite3_column_type(handle_.get(), column) == SQLITE_TEXT
+                          ? reinterpret_cast<const char*>(sqlite3_column_text(handle_.get(), column))
+                          : static_cast<const char*>(sqlite3_column_blob(handle_.get(), column));
+  return bytes == nullptr
+             ? std::string_view{}
+             : std::string_view(bytes, static_cast<std::size_t>(sqlite3_column_bytes(handle_.get(), column)));
+}
+int Statement::columns() const {
+  return sqlite3_column_count(handle_.get());
+}
+std::string_view Statement::column_name(int column) const {
+  return sqlite3_column_name(handle_.get(), column);
+}
+
+Result<Database> Database::open_readonly(const std::filesystem::path& path) {
+  std::error_code error;
+  if (!std::filesystem::exists(path, error)) return fail(Code::kNoInput, "no such file", path.string());
+  // A write-ahead log or journal beside the file holds a part of it: only then it is not immutable.
+  const auto left_over = [&](const char* suffix) {
+    const auto size = std::filesystem::file_size(path.string() + suffix, error);
+    return !error && size > 0;
+  };
+  const bool alone = !left_over("-wal") && !left_over("-journal");
+  const std::string uri = "file:" + percent_encode(path.string()) + (alone ? "?immutable=1" : "?mode=ro");
+  sqlite3* raw = nullptr;
+  const int code =
+      sqlite3_open_v2(uri.c_str(), &raw, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX, nullptr);
+  Database database;
+  database.handle_.reset(raw);
+  database.path_ = path.string();
+  if (code != SQLITE_OK) return tl::make_unexpected(error_of(raw, database.path_, {}));
+  return database;
+}
+
+Result<Database> Database::create(const std::filesystem::path& path) {
+  std::error_code error;
+  std::filesystem::remove(path, error);
+  sqlite3* raw = nullptr;
+  const int code =
+      sqlite3_open_v2(path.c_str(), &raw, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, nullptr);
+  Database database;
+  database.handle_.reset(raw);
+  database.path_ = path.string();
+  if (code != SQLITE_OK) return fail(Code::kIo, sqlite3_errmsg(raw), database.path_);
+  if (auto done = database.execute("pragma synchronous=off; pragma journal_mode=off"); !done)
+    return fail(std::move(done));
+  return database;
+}
+
+Result<Database> Database::open_write(const std::filesystem::path& path) {
+  sqlite3* raw = nullptr;
+  const int code = sqlite3_open_v2(path.c_str(), &raw, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, nullptr);
+  Database database;
+  database.handle_.reset(raw);
+  database.path_ = path.string();
+  if (code != SQLITE_OK) return fail(Code::kNoInput, sqlite3_errmsg(raw), database.path_);
+  return database;
+}
+
+Result<Database> Database::in_memory() {
+  sqlite3* raw = nullptr;
+  const int code = sqlite3_open_v2(":memory:", &raw, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, nullptr);
+  Database database;
+  database.handle_.reset(raw);
+  database.path_ = ":memory:";
+  if (code != SQLITE_OK) return fail(Code::kInternal, sqlite3_errmsg(raw), ":memory:");
+  return database;
+}
+
+Result<Statement> Database::prepare(std::string_view sql) const {
+  sqlite3_stmt* raw = nullptr;
+  if (sqlite3_prepare_v2(handle_.get(), sql.data(), static_cast<int>(sql.size()), &raw, nullptr) != SQLITE_OK) {
+    return tl::make_unexpected(error_of(handle_.get(), path_, sql));
+  }
+  Statement statement;
+  statement.handle_.reset(raw);
+  statement.path_ = path_;
+  return statement;
+}
+
+Result<void> Database::execute(std::string_view sql) const {
+  if (sqlite3_exec(handle_.get(), std::string(sql).c_str(), nullptr, nullptr, nullptr) != SQLITE_OK) {
+    return tl::make_unexpected(error_of(handle_.get(), path_, sql));
+  }
+  return {};
+}
+
+std::vector<std::string> Database::tables() const {
+  std::vector<std::string> names;
+  auto query = prepare("select name from sqlite_master where type in ('table', 'view') order by name");
+  if (!query) return names;
+  for (auto row = query->step(); row && *row; row = query->step()) names.emplace_back(query->text(0));
+  return names;
+}
+
+bool Database::has_table(std::string_view table) const {
+  return !columns(table).empty();
+}
+
+std::vector<std::string> Database::columns(std::string_view table) const {
+  std::vector<std::string> names;
+  auto query = prepare("select name from pragma_table_info(?)");
+  if (!query) return names;
+  query->bind(1, table);
+  for (auto row = query->step(); row && *row; row = query->step()) names.emplace_back(query->text(0));
+  return names;
+}
+
+}  // namespace rangescope::base

@@ -1,0 +1,72 @@
+// A small owner for sqlite3 handles: open, prepare, step, column. Errors name the table or statement.
+//
+// Damaged databases answer with kBadData; text columns are bytes (not every writer keeps to UTF-8).
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.hpp"
+
+struct sqlite3;
+struct sqlite3_stmt;
+
+namespace rangescope::base {
+
+class Statement {
+ public:
+  /// True on a row, false at the end; kBadData when the database is damaged.
+  [[nodiscard]] Result<bool> step();
+  void reset();
+  void bind(int index, std::int64_t value);  ///< from 1
+  void bind(int index, double value);
+  void bind(int index, std::string_view value);
+  void bind_null(int index);
+  [[nodiscard]] bool is_null(int column) const;    ///< columns from 0
+  [[nodiscard]] bool is_number(int column) const;  ///< stored as INTEGER or REAL
+  [[nodiscard]] std::int64_t integer(int column) const;
+  [[nodiscard]] double real(int column) const;
+  [[nodiscard]] std::string_view text(int column) const;  ///< valid until the next step
+  [[nodiscard]] int columns() const;
+  [[nodiscard]] std::string_view column_name(int column) const;
+  [[nodiscard]] sqlite3_stmt* raw() const { return handle_.get(); }
+
+ private:
+  friend class Database;
+  struct Finalize {
+    void operator()(sqlite3_stmt* s) const;
+  };
+  std::unique_ptr<sqlite3_stmt, Finalize> handle_;
+  std::string path_;
+};
+
+class Database {
+ public:
+  /// Read-only; immutable (no journal, no lock) so that files on read-only media open. kNoInput, kBadData.
+  [[nodiscard]] static Result<Database> open_readonly(const std::filesystem::path& path);
+  /// A new file (an existing one is replaced) for writing; synchronous off.
+  [[nodiscard]] static Result<Database> create(const std::filesystem::path& path);
+  /// An existing file, to change it. kNoInput, kBadData.
+  [[nodiscard]] static Result<Database> open_write(const std::filesystem::path& path);
+  [[nodiscard]] static Result<Database> in_memory();
+  [[nodiscard]] Result<Statement> prepare(std::string_view sql) const;
+  [[nodiscard]] Result<void> execute(std::string_view sql) const;
+  [[nodiscard]] bool has_table(std::string_view table) const;
+  [[nodiscard]] std::vector<std::string> tables() const;
+  /// Column names of a table in order; empty when it does not exist.
+  [[nodiscard]] std::vector<std::string> columns(std::string_view table) const;
+  [[nodiscard]] sqlite3* raw() const { return handle_.get(); }
+
+ private:
+  struct Close {
+    void operator()(sqlite3* db) const;
+  };
+  std::unique_ptr<sqlite3, Close> handle_;
+  std::string path_;
+};
+
+}  // namespace rangescope::base

@@ -1,0 +1,99 @@
+#include "base/table.hpp"
+
+#include <algorithm>
+#include <numeric>
+#include <optional>
+
+#include "base/text.hpp"
+
+namespace rangescope::base {
+namespace {
+
+constexpr std::size_t kGap = 2;
+
+std::string_view code(Tone tone) {
+  switch (tone) {
+    case Tone::kPlain: return "";
+    case Tone::kBold: return "\x1b[1m";
+    case Tone::kDim: return "\x1b[2m";
+    case Tone::kGood: return "\x1b[32m";
+    case Tone::kWarn: return "\x1b[33m";
+    case Tone::kBad: return "\x1b[31m";
+  }
+  return "";
+}
+
+}  // namespace
+
+std::string toned(std::string text, Tone tone, bool color) {
+  if (!color || tone == Tone::kPlain || text.empty()) return text;
+  return std::string(code(tone)) + text + "\x1b[0m";
+}
+
+std::string Table::render(std::size_t width, bool color, std::vector<std::string>* dropped, std::size_t least) const {
+  std::vector<std::size_t> widths;
+  for (const Column& column : columns_) widths.push_back(display_width(column.title));
+  for (const auto& row : rows_) {
+    for (std::size_t i = 0; i < row.size() && i < widths.size(); ++i)
+      widths[i] = std::max(widths[i], display_width(row[i].text));
+  }
+  std::vector<bool> shown(columns_.size(), true);
+  std::optional<std::size_t> shrinking;
+  for (std::size_t i = 0; i < columns_.size(); ++i) {
+    if (columns_[i].shrinks) shrinking = i;
+  }
+  // What the table needs when the shrinking column is as narrow as it may get.
+  const auto needed = [&](bool narrow) {
+    std::size_t sum = 0, count = 0;
+    for (std::size_t i = 0; i < widths.size(); ++i) {
+      if (!shown[i]) continue;
+      sum += narrow && shrinking == i ? std::min(widths[i], least) : widths[i];
+      ++count;
+    }
+    return sum + (count > 0 ? (count - 1) * kGap : 0);
+  };
+  while (width > 0 && needed(true) > width) {
+    std::optional<std::size_t> victim;
+    for (std::size_t i = 0; i < columns_.size(); ++i) {
+      if (!shown[i] || columns_[i].importance <= 0) continue;
+      if (!victim || columns_[i].importance <= columns_[*victim].importance) victim = i;
+    }
+    if (!victim) break;
+    shown[*victim] = false;
+  }
+  if (dropped != nullptr) {
+    for (std::size_t i = 0; i < columns_.size(); ++i) {
+      if (!shown[i]) dropped->push_back(columns_[i].title);
+    }
+  }
+  if (width > 0 && shrinking && needed(false) > width) {
+    const std::size_t excess = needed(false) - width;
+    widths[*shrinking] =
+        std::max(std::min(widths[*shrinking], least), widths[*shrinking] - std::min(excess, widths[*shrinking]));
+  }
+
+  std::string out;
+  const auto line = [&](const auto& cell_of) {
+    std::string text;
+    std::size_t pending = 0;  // spaces that are written only when something follows: no trailing blanks
+    for (std::size_t i = 0; i < columns_.size(); ++i) {
+      if (!shown[i]) continue;
+      Cell cell = cell_of(i);
+      if (display_width(cell.text) > widths[i]) cell.text = elide(cell.text, widths[i]);
+      const std::size_t fill = widths[i] - std::min(widths[i], display_width(cell.text));
+      if (cell.text.empty()) {
+        pending += widths[i] + kGap;
+        continue;
+      }
+      text.append(pending + (columns_[i].right ? fill : 0), ' ');
+      text += toned(std::move(cell.text), cell.tone, color);
+      pending = (columns_[i].right ? 0 : fill) + kGap;
+    }
+    out += text + "\n";
+  };
+  line([&](std::size_t i) { return Cell{columns_[i].title, Tone::kBold}; });
+  for (const auto& row : rows_) line([&](std::size_t i) { return i < row.size() ? row[i] : Cell{}; });
+  return out;
+}
+
+}  // namespace rangescope::base

@@ -1,0 +1,45 @@
+// Lays out text tables: display widths (not bytes), numbers right-aligned, one column that shrinks, columns that give
+// way.
+//
+// Cells must be printable UTF-8 (base::printable). O(cells).
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace rangescope::base {
+
+enum class Tone : std::uint8_t { kPlain, kBold, kDim, kGood, kWarn, kBad };
+
+/// `text` in that tone's ANSI colour; as it is when `color` is false.
+[[nodiscard]] std::string toned(std::string text, Tone tone, bool color);
+
+class Table {
+ public:
+  struct Column {
+    std::string title;
+    bool right = true;     ///< numbers
+    bool shrinks = false;  ///< elided in the middle when the table is too wide; at most one column
+    int importance = 0;    ///< columns of the lowest importance above 0 give way first; 0 never does
+  };
+  struct Cell {
+    std::string text;
+    Tone tone = Tone::kPlain;
+  };
+
+  explicit Table(std::vector<Column> columns) : columns_(std::move(columns)) {}
+  void add(std::vector<Cell> row) { rows_.push_back(std::move(row)); }
+  [[nodiscard]] bool empty() const { return rows_.empty(); }
+
+  /// Lines with newlines, at most `width` columns wide as long as the shrinking column keeps `least` (and 0: no limit).
+  /// `dropped` gets the titles of columns that gave way.
+  [[nodiscard]] std::string render(std::size_t width, bool color, std::vector<std::string>* dropped = nullptr,
+                                   std::size_t least = 16) const;
+
+ private:
+  std::vector<Column> columns_;
+  std::vector<std::vector<Cell>> rows_;
+};
+
+}  // namespace rangescope::base

@@ -1,0 +1,60 @@
+#include "base/units.hpp"
+
+#include <fmt/format.h>
+#include <array>
+#include <cmath>
+
+namespace rangescope::base {
+namespace {
+
+// Four significant digits without exponents, for 0 <= value < 10000.
+std::string digits(double value) {
+  const double size = std::fabs(value);
+  if (size >= 999.95) return fmt::format("{:.0f}", value);
+  if (size >= 99.995) return fmt::format("{:.1f}", value);
+  if (size >= 9.9995) return fmt::format("{:.2f}", value);
+  return fmt::format("{:.3f}", value);
+}
+
+}  // namespace
+
+std::string format_ns(double nanoseconds) {
+  if (!std::isfinite(nanoseconds)) return "-";
+  const double size = std::fabs(nanoseconds);
+  if (size < 1e3)
+    return nanoseconds == std::floor(nanoseconds) ? fmt::format("{:.0f} ns", nanoseconds) : digits(nanoseconds) + " ns";
+  if (size < 1e6) return digits(nanoseconds / 1e3) + " us";
+  if (size < 1e9) return digits(nanoseconds / 1e6) + " ms";
+  return digits(nanoseconds / 1e9) + " s";
+}
+
+std::string format_bytes(double bytes) {
+  if (!std::isfinite(bytes)) return "-";
+  constexpr std::array<const char*, 6> kUnits = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
+  std::size_t unit = 0;
+  while (std::fabs(bytes) >= 1024 && unit + 1 < kUnits.size()) bytes /= 1024, ++unit;
+  return unit == 0 ? fmt::format("{:.0f} B", bytes) : fmt::format("{} {}", digits(bytes), kUnits[unit]);
+}
+
+std::string format_count(std::int64_t count) {
+  std::string text = std::to_string(count);
+  const std::size_t first = count < 0 ? 1 : 0;
+  for (std::size_t at = text.size(); at > first + 3;) text.insert(at -= 3, ",");
+  return text;
+}
+
+std::string format_share(double share) {
+  return std::isfinite(share) ? fmt::format("{:.1f} %", share * 100) : "-";
+}
+
+std::string format_si(double value, std::string_view unit) {
+  if (!std::isfinite(value)) return "-";
+  constexpr std::array<const char*, 7> kPrefixes = {"", "K", "M", "G", "T", "P", "E"};
+  std::size_t prefix = 0;
+  while (std::fabs(value) >= 1000 && prefix + 1 < kPrefixes.size()) value /= 1000, ++prefix;
+  const std::string number = prefix == 0 && value == std::floor(value) ? fmt::format("{:.0f}", value) : digits(value);
+  if (unit.empty()) return number + kPrefixes[prefix];
+  return fmt::format("{} {}{}", number, kPrefixes[prefix], unit);
+}
+
+}  // namespace rangescope::base

@@ -1,0 +1,21 @@
+// Numbers for people: durations, byte counts, rates, shares. The model holds SI; only reports format.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace rangescope::base {
+
+/// `1.234 ms`: three or four significant digits, unit ns, us, ms or s.
+[[nodiscard]] std::string format_ns(double nanoseconds);
+/// `1.5 GiB`: binary multiples.
+[[nodiscard]] std::string format_bytes(double bytes);
+/// `12,345` with thousands separators.
+[[nodiscard]] std::string format_count(std::int64_t count);
+/// `12.3 %` from 0.123.
+[[nodiscard]] std::string format_share(double share);
+/// A value with an SI prefix and its unit: (1.2e12, "FLOP/s") -> `1.20 TFLOP/s`; "" gives a bare number.
+[[nodiscard]] std::string format_si(double value, std::string_view unit);
+
+}  // namespace rangescope::base

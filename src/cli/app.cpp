@@ -1,0 +1,182 @@
+#include "cli/app.hpp"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <exception>
+#include <new>
+
+#include "base/log.hpp"
+#include "base/text.hpp"
+#include "cli/help_text.hpp"
+
+namespace rangescope::cli {
+namespace {
+
+std::vector<std::string> g_arguments;
+
+// Names that an unknown option may have meant: those of the command, in full.
+std::vector<std::string> option_names(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : app.get_options()) {
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+    for (const std::string& name : option->get_snames()) names.push_back("-" + name);
+  }
+  return names;
+}
+
+const CLI::App* deepest(const CLI::App* app) {
+  while (!app->get_subcommands().empty()) app = app->get_subcommands().front();
+  return app;
+}
+
+std::vector<std::string> children(const CLI::App* app) {
+  std::vector<std::string> names;
+  for (const CLI::App* child : app->get_subcommands([](const CLI::App*) { return true; }))
+    names.push_back(child->get_name());
+  return names;
+}
+
+base::Error unknown_argument(const CLI::App& app, std::string_view command) {
+  const CLI::App* at = deepest(&app);
+  const auto rest = app.remaining(true);
+  const std::string first = rest.empty() ? std::string("?") : rest.front();
+  const std::string see = "See rangescope help " + std::string(command);
+  base::Error error{base::Code::kUsage, {}, {}, see};
+  std::string nearest;
+  if (first.starts_with("-")) {
+    error.what = "unknown option '" + base::printable(first) + "'";
+    nearest = base::did_you_mean(base::split(first, '=').front(), option_names(*at));
+  } else if (const auto known = children(at); !known.empty()) {
+    error.what = "there is no '" + std::string(command) + " " + base::printable(first) + "'";
+    nearest = base::did_you_mean(first, known);
+    if (nearest.empty()) nearest = "Write one of " + base::join(known, ", ");
+  } else {
+    error.what = "unexpected argument '" + base::printable(first) + "'";
+  }
+  if (!nearest.empty()) error.hint = nearest;
+  return error;
+}
+
+base::Error unknown_command(const std::string& name) {
+  std::vector<std::string> known;
+  for (const auto& command : subcommands()) known.emplace_back(command->name());
+  base::Error error{base::Code::kUsage, "there is no command '" + base::printable(name) + "'", {}, {}};
+  error.hint = base::did_you_mean(name, known);
+  if (error.hint.empty())
+    error.hint = "To profile a program: rangescope profile -- " + base::shell_quote(name) +
+                 " ...; all commands: rangescope help";
+  return error;
+}
+
+int parse_and_run(Subcommand& command, std::vector<std::string> words, std::vector<std::string> program,
+                  bool separated) {
+  const auto parsed = declare(command);
+  std::reverse(words.begin(), words.end());  // CLI11 takes its vector back to front
+  try {
+    parsed->app->parse(words);
+  } catch (const CLI::ExtrasError&) {
+    if (!parsed->help) return say(unknown_argument(*parsed->app, command.name()));
+  } catch (const CLI::ParseError& error) {
+    const std::string see = "See rangescope help " + std::string(command.name());
+    // Words of validators carry their own hint behind a newline (refuse()).
+    const std::string text = error.what();
+    const auto line = text.find('\n');
+    if (!parsed->help && !parsed->app->remaining(true).empty())
+      return say(unknown_argument(*parsed->app, command.name()));
+    if (!parsed->help)
+      return say(
+          {base::Code::kUsage, text.substr(0, line), {}, line == std::string::npos ? see : text.substr(line + 1)});
+  }
+  if (parsed->help) {
+    print_help(command, *parsed->app);
+    return 0;
+  }
+  base::set_log_level(parsed->quiet         ? base::Level::kWarning
+                      : parsed->verbose > 1 ? base::Level::kDebug
+                      : parsed->verbose > 0 ? base::Level::kDetail
+                                            : base::Level::kInfo);
+  if (separated && !command.takes_program())
+    return say({base::Code::kUsage, "rangescope " + std::string(command.name()) + " runs no program", "--",
+                "Leave out -- and what follows"});
+  if (command.takes_program()) command.set_program(std::move(program));
+  return command.run();
+}
+
+}  // namespace
+
+std::string tool_version() {
+  return "rangescope " RANGESCOPE_VERSION;
+}
+const std::vector<std::string>& arguments() {
+  return g_arguments;
+}
+bool is_quiet() {
+  return static_cast<int>(base::log_level()) < static_cast<int>(base::Level::kInfo);
+}
+
+int say(const base::Error& error) {
+  base::log(error);
+  return base::exit_code(error.code);
+}
+
+void refuse(const std::string& option, const std::string& what, const std::string& hint) {
+  throw CLI::ValidationError(option, what + "\n" + hint);
+}
+
+std::unique_ptr<Parsed> declare(Subcommand& command) {
+  auto parsed = std::make_unique<Parsed>();
+  parsed->app = std::make_unique<CLI::App>(std::string(command.summary()), "rangescope " + std::string(command.name()));
+  CLI::App& app = *parsed->app;
+  app.set_help_flag();
+  app.fallthrough(false);
+  command.options(app);
+  const auto common = [&](CLI::App& on) {
+    on.set_help_flag();
+    on.add_flag("-v,--verbose", parsed->verbose, "Say more; twice for details of how it is done")->group("Talk");
+    on.add_flag("-q,--quiet", parsed->quiet, "Say nothing but warnings and errors")->group("Talk");
+    on.add_flag("-h,--help", parsed->help, "Show this help")->group("Talk");
+  };
+  common(app);
+  for (CLI::App* child : app.get_subcommands([](const CLI::App*) { return true; })) common(*child);
+  return parsed;
+}
+
+int run_app(int argc, char** argv) {
+  std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
+  g_arguments = words;
+  std::vector<std::string> program;
+  const auto separator = std::find(words.begin(), words.end(), "--");
+  const bool separated = separator != words.end();
+  if (separated) {
+    program.assign(separator + 1, words.end());
+    words.erase(separator, words.end());
+  }
+  try {
+    if (words.empty()) {
+      print_overview();
+      return base::exit_code(base::Code::kUsage);
+    }
+    std::string name = words.front();
+    if (name == "--version" || name == "-V") name = "version";
+    if (name == "--help" || name == "-h") name = "help";
+    words.erase(words.begin());
+    for (const auto& command : subcommands()) {
+      if (command->name() == name) return parse_and_run(*command, std::move(words), std::move(program), separated);
+    }
+    if (name.starts_with("-"))
+      return say({base::Code::kUsage,
+                  "unknown option '" + base::printable(name) + "'",
+                  {},
+                  "Options stand behind a command: rangescope help"});
+    return say(unknown_command(name));
+  } catch (const std::bad_alloc&) {
+    return say({base::Code::kInternal, "out of memory", {}, "Restrict what is read: --include, or fewer kernels"});
+  } catch (const std::exception& error) {
+    return say({base::Code::kInternal,
+                std::string("a bug of rangescope: ") + error.what(),
+                {},
+                "Please report it with the command line"});
+  }
+}
+
+}  // namespace rangescope::cli

@@ -1,0 +1,43 @@
+// From argv to a subcommand: finds it (or the nearest name), parses its options, runs it.
+//
+// What stands behind `--` is the program to run and is never looked at. Exit codes: base/result.hpp and
+// docs/manual/exit-codes.md.
+#pragma once
+
+#include <CLI/App.hpp>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/result.hpp"
+#include "cli/subcommand.hpp"
+
+namespace rangescope::cli {
+
+[[nodiscard]] int run_app(int argc, char** argv);
+
+/// "rangescope 0.1.0"
+[[nodiscard]] std::string tool_version();
+
+/// The CLI11 application of a subcommand with its own options and those that all have (-v, -q, -h).
+struct Parsed {
+  std::unique_ptr<CLI::App> app;
+  int verbose = 0;
+  bool quiet = false;
+  bool help = false;
+};
+[[nodiscard]] std::unique_ptr<Parsed> declare(Subcommand& command);
+
+/// Prints the error with its hint; its exit code.
+[[nodiscard]] int say(const base::Error& error);
+
+/// rangescope's own arguments, for manifests.
+[[nodiscard]] const std::vector<std::string>& arguments();
+
+/// Was -q given?
+[[nodiscard]] bool is_quiet();
+
+/// A value that an option does not take: thrown from CLI11's callbacks only, and answered with 64.
+[[noreturn]] void refuse(const std::string& option, const std::string& what, const std::string& hint);
+
+}  // namespace rangescope::cli

@@ -1,0 +1,181 @@
+#include "cli/bind_config.hpp"
+
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdlib>
+
+#include "base/fs.hpp"
+#include "base/text.hpp"
+#include "cli/app.hpp"
+
+extern char** environ;
+
+namespace rangescope::cli {
+namespace {
+
+std::string group_of(const config::Key& key) {
+  if (key.path.starts_with("pipeline.nsys.")) return "Nsight Systems";
+  if (key.path.starts_with("pipeline.ncu.")) return "Nsight Compute";
+  if (key.path.starts_with("pipeline.")) return "Stages";
+  return "Run";
+}
+
+/// Lists of names take commas too; arguments and expressions may hold commas of their own.
+bool splits(const config::Key& key) {
+  return key.type == config::Type::kList && !key.path.ends_with("extra_args");
+}
+
+std::map<std::string, std::string> whole_environment() {
+  std::map<std::string, std::string> out;
+  for (char** entry = environ; entry && *entry; ++entry) {
+    const std::string_view text = *entry;
+    if (const auto equal = text.find('='); equal != std::string_view::npos)
+      out.emplace(text.substr(0, equal), text.substr(equal + 1));
+  }
+  return out;
+}
+
+}  // namespace
+
+void ConfigArguments::options(CLI::App& app, bool aliases) {
+  app_ = &app;
+  aliases_ = aliases;
+  app.add_option("overrides", words_,
+                 "Configuration: key=value, +key=value, ++key=value, ~key, group=option (see: rangescope config)")
+      ->type_name("KEY=VALUE");
+  app.add_option("--config", config_files_, "Configuration file laid over the others; may be repeated")
+      ->type_name("FILE")
+      ->allow_extra_args(false)
+      ->group("Configuration");
+  app.add_option("--config-dir", config_dirs_, "Folder with configuration groups of your own; may be repeated")
+      ->type_name("DIR")
+      ->allow_extra_args(false)
+      ->group("Configuration");
+  app.add_flag("--no-project", no_project_, "Do not read rangescope.yaml of this folder or those above it")
+      ->group("Configuration");
+  if (!aliases) return;
+  for (const config::Key& key : config::keys()) {
+    if (key.flag.empty()) continue;
+    const std::string flag(key.flag);
+    const std::string about = std::string(key.about) + " [" + std::string(key.path) + "]";
+    if (app.get_option_no_throw(flag)) continue;  // somebody declared it with more to it
+    if (key.type == config::Type::kBool)
+      app.add_flag(flag + ",!--no-" + flag.substr(2), about)->group(group_of(key));
+    else
+      app.add_option(flag, about)
+          ->type_name(std::string(config::type_name(key.type)))
+          ->allow_extra_args(false)
+          ->take_all()
+          ->group(group_of(key));
+  }
+}
+
+base::Result<config::Inputs> ConfigArguments::inputs(const std::vector<std::string>& program) const {
+  config::Inputs in;
+  in.environment = whole_environment();
+  in.now = std::chrono::system_clock::now();
+  auto conf = config::find_conf(base::self_path(), in.environment);
+  if (!conf) return base::fail(std::move(conf));
+  in.shipped = *conf;
+  std::error_code ignored;
+  const auto home = in.environment.find("HOME");
+  if (!no_project_)
+    in.project_file = config::find_project_file(std::filesystem::current_path(ignored),
+                                                home == in.environment.end() ? "" : home->second);
+  for (const std::string& file : config_files_) {
+    if (!std::filesystem::exists(file, ignored))
+      return base::fail(base::Code::kNoInput, "there is no file " + file, "--config", "Name a YAML file.");
+    in.config_files.emplace_back(file);
+  }
+  for (const std::string& dir : config_dirs_) in.config_dirs.emplace_back(dir);
+
+  // The first word is the command; argument 1 is the one behind it. Walk the arguments as they stood, so that the later
+  // of two wins, whether flag or override.
+  std::vector<std::string> free_words = words_;
+  std::map<std::string_view, std::size_t> used;  // results of a flag that were taken already
+  std::map<std::string_view, std::vector<std::string>> lists;
+  const auto& raw = arguments();
+  for (std::size_t i = 0; i < raw.size() && raw[i] != "--"; ++i) {
+    const std::string place = "argument " + std::to_string(i) + ": ";
+    if (const auto word = std::find(free_words.begin(), free_words.end(), raw[i]);
+        word != free_words.end() && config::looks_like_override(raw[i])) {
+      free_words.erase(word);
+      auto parsed = config::parse_override(raw[i], place + raw[i]);
+      if (!parsed) return base::fail(std::move(parsed));
+      in.overrides.push_back(std::move(*parsed));
+      continue;
+    }
+    if (!aliases_ || !raw[i].starts_with("--")) continue;
+    std::string name = raw[i].substr(0, raw[i].find('='));
+    const config::Key* key = config::find_flag(name);
+    if (!key && name.starts_with("--no-")) key = config::find_flag("--" + name.substr(5));
+    if (!key || !app_) continue;
+    const CLI::Option* option = app_->get_option_no_throw(std::string(key->flag));
+    if (!option) continue;
+    const auto results = option->results();
+    const std::size_t at = used[key->flag]++;
+    if (at >= results.size()) continue;
+    const std::string where = place + name;
+    if (key->type == config::Type::kList || key->type == config::Type::kExpressions) {
+      auto& list = lists[key->flag];
+      if (splits(*key)) {
+        for (const std::string_view part : base::split(results[at], ',')) list.emplace_back(part);
+      } else {
+        list.push_back(results[at]);
+      }
+      in.overrides.push_back(config::set_list(std::string(key->path), list, where));
+    } else {
+      in.overrides.push_back(config::set_text(std::string(key->path), results[at], where));
+    }
+  }
+  if (!program.empty()) in.overrides.push_back(config::set_list("workload.command", program, "the program behind --"));
+  return in;
+}
+
+base::Result<config::Config> ConfigArguments::compose(const std::vector<std::string>& program) const {
+  for (const std::string& word : words_)
+    if (!config::looks_like_override(word))
+      return base::fail(base::Code::kUsage, "'" + base::printable(word) + "' is no override and no option", {},
+                        "Write key=value, or put the program behind --.");
+  auto in = inputs(program);
+  if (!in) return base::fail(std::move(in));
+  return config::compose(*in);
+}
+
+base::Result<void> write_config(const std::filesystem::path& run, const config::Config& config) {
+  config::Value resolved = config.root;
+  // Values of variables whose names say that they are secrets stay out of files that people pass on.
+  for (const char* map : {"workload.env", "pipeline.nsys.env", "pipeline.ncu.env"})
+    if (auto* value = const_cast<config::Value*>(config::at_path(resolved, map)))
+      for (config::Entry& entry : value->entries)
+        entry.value.secret = entry.value.secret || config::looks_secret(entry.key);
+  if (auto written = base::write_file(run / "config.yaml",
+                                      "# The configuration of this run, resolved.\n" + config::to_yaml(resolved));
+      !written)
+    return written;
+
+  std::string text = "# What config.yaml was made of, in the order in which it was laid over each other.\nfiles:\n";
+  for (const std::string& file : config.files) text += "  - " + config::to_flow(config::text_value(file, {})) + "\n";
+  text += "groups:\n";
+  for (const config::Choice& choice : config.choices) {
+    text += "  - {group: " + choice.group +
+            ", option: " + (choice.option.empty() ? "null" : config::to_flow(config::text_value(choice.option, {})));
+    text += ", package: " + config::to_flow(config::text_value(choice.package, {})) +
+            ", by: " + config::to_flow(config::text_value(choice.where, {})) + "}\n";
+  }
+  text += "values:\n";
+  for (const config::Assignment& done : config.history) {
+    const auto dot = done.key.rfind('.');
+    const bool secret = done.key.find(".env.") != std::string::npos && config::looks_secret(done.key.substr(dot + 1));
+    text += "  - {key: " + config::to_flow(config::text_value(done.key, {})) +
+            ", value: " + config::to_flow(config::text_value(secret ? "<redacted>" : done.value, {}));
+    text += ", by: " +
+            config::to_flow(config::text_value(secret ? done.where.substr(0, done.where.find('=')) : done.where, {})) +
+            "}\n";
+  }
+  return base::write_file(run / "inputs.yaml", text);
+}
+
+}  // namespace rangescope::cli

@@ -1,0 +1,41 @@
+// The configuration's part of a command line: overrides (`key=value`, `+key=value`, `~key`, `group=option`), the flags
+// that are aliases of keys, --config, --config-dir, --no-project.
+//
+// Flags and overrides meet in one composed configuration, in the order in which they stand on the command line; each
+// value remembers its argument.
+#pragma once
+
+#include <CLI/App.hpp>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "base/result.hpp"
+#include "config/compose.hpp"
+
+namespace rangescope::cli {
+
+class ConfigArguments {
+ public:
+  /// Declares everything; `overrides` stand as free words. `aliases` false leaves the flags of keys out.
+  void options(CLI::App& app, bool aliases = true);
+  /// Composes. `program` (what stood behind --) becomes workload.command unless it is empty.
+  [[nodiscard]] base::Result<config::Config> compose(const std::vector<std::string>& program) const;
+  /// The same inputs, for `config groups`.
+  [[nodiscard]] base::Result<config::Inputs> inputs(const std::vector<std::string>& program) const;
+  /// Free words that are no overrides; `config explain KEY` takes one.
+  [[nodiscard]] const std::vector<std::string>& words() const { return words_; }
+  void set_words(std::vector<std::string> words) { words_ = std::move(words); }
+
+ private:
+  CLI::App* app_ = nullptr;
+  bool aliases_ = true;
+  std::vector<std::string> words_, config_files_, config_dirs_;
+  bool no_project_ = false;
+};
+
+/// config.yaml (the resolved configuration, secrets redacted) and inputs.yaml (what it was made of: files, groups,
+/// arguments, environment names, and who set each key) into a run directory.
+[[nodiscard]] base::Result<void> write_config(const std::filesystem::path& run, const config::Config& config);
+
+}  // namespace rangescope::cli

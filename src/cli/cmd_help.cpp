@@ -1,0 +1,102 @@
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <filesystem>
+
+#include "base/fs.hpp"
+#include "base/text.hpp"
+#include "cli/app.hpp"
+#include "cli/help_text.hpp"
+#include "cli/subcommands.hpp"
+#include "model/measure.hpp"
+
+namespace rangescope::cli {
+namespace {
+
+void print(const std::string& text) {
+  std::fwrite(text.data(), 1, text.size(), stdout);
+}
+
+std::string columns_text() {
+  std::string out = "Values of a region, for --columns and --sort (the title will do as well as the name):\n\n";
+  for (const model::Measure& measure : model::measures())
+    out += fmt::format("  {:<30} {:<14} {:<6} {}\n", measure.tag, measure.title, model::unit_name(measure.unit),
+                       measure.formula);
+  return out + "\nHardware metrics, where they were collected, are named metrics.<name>: metrics.dram__bytes.sum\n";
+}
+
+class Help final : public Subcommand {
+ public:
+  [[nodiscard]] std::string_view name() const override { return "help"; }
+  [[nodiscard]] std::string_view summary() const override {
+    return "Explain a command; write man pages and completion";
+  }
+  [[nodiscard]] std::string_view details() const override {
+    return "  rangescope help profile\n"
+           "  rangescope help columns          the values that a table can show\n"
+           "  rangescope help --man runs | man -l -";
+  }
+
+  void options(CLI::App& app) override {
+    app.add_option("command", topic_, "A command, or columns")->type_name("COMMAND");
+    app.add_flag("--man", man_, "Print the manual page instead");
+    app.add_option("--man-dir", man_dir_, "Write every manual page into this folder")->type_name("DIR");
+    app.add_option("--completion", completion_, "Print the completion for this shell")->type_name("bash");
+  }
+
+  [[nodiscard]] int run() override {
+    if (!man_dir_.empty()) return write_man_pages();
+    if (!completion_.empty()) {
+      if (completion_ != "bash")
+        return say({base::Code::kUsage, "there is no completion for '" + base::printable(completion_) + "'",
+                    "--completion", "Write bash"});
+      print(bash_completion());
+      return 0;
+    }
+    if (topic_.empty()) {
+      print(man_ ? man_overview() : overview());
+      return 0;
+    }
+    if (topic_ == "columns") {
+      print(columns_text());
+      return 0;
+    }
+    std::vector<std::string> known = {"columns"};
+    for (const auto& command : subcommands()) {
+      known.emplace_back(command->name());
+      if (command->name() != topic_) continue;
+      const auto parsed = declare(*command);
+      print(man_ ? man_page(*command, *parsed->app) : help_text(*command, *parsed->app));
+      return 0;
+    }
+    std::string hint = base::did_you_mean(topic_, known);
+    if (hint.empty()) hint = "All commands: rangescope help";
+    return say({base::Code::kUsage, "there is no help for '" + base::printable(topic_) + "'", {}, std::move(hint)});
+  }
+
+ private:
+  [[nodiscard]] int write_man_pages() const {
+    std::error_code error;
+    std::filesystem::create_directories(man_dir_, error);
+    const std::filesystem::path folder(man_dir_);
+    if (auto written = base::write_file(folder / "rangescope.1", man_overview()); !written) return say(written.error());
+    for (const auto& command : subcommands()) {
+      const auto parsed = declare(*command);
+      const std::string file = "rangescope-" + std::string(command->name()) + ".1";
+      if (auto written = base::write_file(folder / file, man_page(*command, *parsed->app)); !written)
+        return say(written.error());
+    }
+    return 0;
+  }
+
+  std::string topic_, man_dir_, completion_;
+  bool man_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Subcommand> make_help() {
+  return std::make_unique<Help>();
+}
+
+}  // namespace rangescope::cli

@@ -1,0 +1,154 @@
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "base/text.hpp"
+#include "cli/app.hpp"
+#include "cli/counters.hpp"
+#include "cli/subcommands.hpp"
+
+namespace rangescope::cli {
+namespace {
+
+using wire::planner::MetricKind;
+
+constexpr std::array<std::pair<MetricKind, const char*>, 3> kKinds = {
+    {{MetricKind::kCounter, "counter"}, {MetricKind::kRatio, "ratio"}, {MetricKind::kThroughput, "throughput"}}};
+
+class Metrics final : public Subcommand {
+ public:
+  [[nodiscard]] std::string_view name() const override { return "metrics"; }
+  [[nodiscard]] std::string_view summary() const override {
+    return "List, show and search metric groups and CUPTI metrics";
+  }
+  [[nodiscard]] std::string_view details() const override {
+    return "Works on a machine without a GPU: CUPTI knows every chip.\n\n"
+           "  rangescope metrics list                          the groups\n"
+           "  rangescope metrics show roofline                 one group: counters, formulas, meaning\n"
+           "  rangescope metrics show dram__bytes --chip GA100\n"
+           "  rangescope metrics search tensor --chip GH100    base names of CUPTI metrics";
+  }
+
+  void options(CLI::App& app) override {
+    app.add_option("action", action_, "list, show or search")
+        ->type_name("list|show|search")
+        ->check(CLI::IsMember({"list", "show", "search"}))
+        ->required();
+    app.add_option("what", what_, "A group, a metric, or a word")->type_name("NAME");
+    app.add_option("--chip", chip_, "Chip whose metrics are meant (GH100)")->type_name("CHIP");
+    app.add_flag("--json", json_, "Print JSON");
+  }
+
+  [[nodiscard]] int run() override {
+    auto groups = shipped_groups();
+    if (!groups) return say(groups.error());
+    if (action_ == "list") return list(*groups);
+    if (what_.empty())
+      return say(
+          {base::Code::kUsage, "metrics " + action_ + " needs a name", "argument 2", "See: rangescope help metrics"});
+    return action_ == "show" ? show(*groups) : search();
+  }
+
+ private:
+  [[nodiscard]] int list(const std::vector<model::MetricGroup>& groups) const {
+    if (json_) {
+      nlohmann::json out = nlohmann::json::array();
+      for (const auto& group : groups) out.push_back(to_json(group));
+      return put(out.dump(2) + "\n");
+    }
+    std::string text;
+    for (const auto& group : groups) text += fmt_line(group.name, group.title);
+    return put(text +
+               "\nOne of them: rangescope metrics show NAME. Cost: rangescope plan --metrics NAME --chip GH100\n");
+  }
+
+  [[nodiscard]] int show(const std::vector<model::MetricGroup>& groups) const {
+    const auto group = std::find_if(groups.begin(), groups.end(), [&](const auto& g) { return g.name == what_; });
+    if (group != groups.end()) return json_ ? put(to_json(*group).dump(2) + "\n") : put(describe(*group));
+    auto planner = open_planner();
+    if (!planner) return say(planner.error());
+    auto info = planner->describe(chip_, what_);
+    if (!info) {
+      base::Error error = info.error();
+      std::vector<std::string> names;
+      for (const auto& g : groups) names.push_back(g.name);
+      if (const std::string near = base::did_you_mean(what_, names); !near.empty()) error.hint = near;
+      return say(error);
+    }
+    if (json_) {
+      const nlohmann::json out = {{"name", info->name},
+                                  {"chip", chip_},
+                                  {"description", info->description},
+                                  {"hardware", info->hardware},
+                                  {"dimension", info->dimension}};
+      return put(out.dump(2) + "\n");
+    }
+    return put(info->name + " (" + chip_ + ")\n  " + info->description + "\n  unit of hardware: " + info->hardware +
+               "\n  dimension: " + info->dimension + "\n  source: " + planner->cupti() + "\n");
+  }
+
+  [[nodiscard]] int search() const {
+    auto planner = open_planner();
+    if (!planner) return say(planner.error());
+    const std::string word = base::lower(what_);
+    nlohmann::json out = nlohmann::json::array();
+    std::string text;
+    for (const auto& [kind, title] : kKinds) {
+      auto names = planner->metrics(chip_, kind);
+      if (!names) return say(names.error());
+      for (const std::string& metric : *names) {
+        if (base::lower(metric).find(word) == std::string::npos) continue;
+        out.push_back({{"name", metric}, {"kind", title}});
+        text += fmt_line(metric, title);
+      }
+    }
+    if (out.empty()) {
+      return say({base::Code::kNoInput, "no metric of " + chip_ + " has '" + what_ + "' in its name", "argument 2",
+                  "Search for a shorter word, for example: rangescope metrics search bytes --chip " + chip_});
+    }
+    return put(json_ ? out.dump(2) + "\n" : text);
+  }
+
+  static std::string fmt_line(const std::string& left, const std::string& right) {
+    return left + std::string(left.size() < 18 ? 18 - left.size() : 1, ' ') + right + "\n";
+  }
+
+  static std::string describe(const model::MetricGroup& group) {
+    std::string text = group.name + ": " + group.title + "\n" + group.explain + "\n\ncounters\n";
+    for (const auto& counter : group.counters) {
+      text +=
+          "  " + fmt_line(counter.alias, base::join(counter.any, " or ") + (counter.absent ? " (may be missing)" : ""));
+    }
+    text += "\nmetrics\n";
+    for (const auto& metric : group.metrics) {
+      text +=
+          "  " + metric.name + " [" + metric.unit + "] = " + metric.formula.text() + "\n      " + metric.explain + "\n";
+    }
+    return text;
+  }
+
+  static nlohmann::json to_json(const model::MetricGroup& group) {
+    nlohmann::json out = {{"name", group.name}, {"title", group.title}, {"explain", group.explain}};
+    for (const auto& counter : group.counters) out["counters"][counter.alias] = counter.any;
+    for (const auto& metric : group.metrics) {
+      out["metrics"].push_back({{"name", metric.name},
+                                {"title", metric.title},
+                                {"unit", metric.unit},
+                                {"formula", metric.formula.text()},
+                                {"explain", metric.explain}});
+    }
+    return out;
+  }
+
+  std::string action_, what_;
+  std::string chip_ = "GH100";
+  bool json_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Subcommand> make_metrics() {
+  return std::make_unique<Metrics>();
+}
+
+}  // namespace rangescope::cli

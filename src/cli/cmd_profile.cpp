@@ -1,0 +1,236 @@
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+
+#include "base/fs.hpp"
+#include "base/log.hpp"
+#include "base/process.hpp"
+#include "base/text.hpp"
+#include "base/units.hpp"
+#include "cli/app.hpp"
+#include "cli/bind.hpp"
+#include "cli/bind_config.hpp"
+#include "cli/bind_tools.hpp"
+#include "cli/counters.hpp"
+#include "cli/pipeline.hpp"
+#include "cli/present.hpp"
+#include "cli/progress.hpp"
+#include "cli/run_record.hpp"
+#include "cli/subcommands.hpp"
+#include "collect/launch.hpp"
+#include "config/schema.hpp"
+#include "report/sink.hpp"
+#include "runs/layout.hpp"
+
+namespace rangescope::cli {
+namespace {
+
+// The program's end is ours: its code, or its signal.
+int end_like(const base::Ended& ended) {
+  if (ended.exit_code) return *ended.exit_code;
+  base::die_by(*ended.signal);
+}
+
+class Profile final : public Subcommand {
+ public:
+  [[nodiscard]] std::string_view name() const override { return "profile"; }
+  [[nodiscard]] std::string_view summary() const override {
+    return "Run a program and say what each of its NVTX ranges costs";
+  }
+  [[nodiscard]] bool takes_program() const override { return true; }
+  void set_program(std::vector<std::string> argv) override { program_ = std::move(argv); }
+  [[nodiscard]] std::string_view details() const override {
+    return "The program runs as it is: same output, same exit code, same fatal signal. What it did is kept in a\n"
+           "new folder below ./rangescope-runs (--output), with report.json in it.\n\n"
+           "The table is printed when the program has ended: to standard output where that is a terminal, else to\n"
+           "standard error, so that what the program prints can be piped. -o - prints it to standard output in\n"
+           "any case, -o FILE writes it there, -q leaves it out.\n\n"
+           "  rangescope profile -- ./app --size 10\n"
+           "  rangescope profile --include 'decode*' -f md -o decode.md -- python serve.py\n\n"
+           "Nsight Systems and Nsight Compute run around the program too when they are asked for; every option is a\n"
+           "key of the configuration (rangescope config show) and may be given as key=value:\n\n"
+           "  rangescope profile --nsys ncu=quick --nvtx-include decode -- python serve.py";
+  }
+
+  void options(CLI::App& app) override {
+    app.add_flag("--dry-run", dry_run_, "Print what would run, and run nothing")->group("Run");
+    app.add_flag("--strict", strict_, "Exit with 83 where data was lost")->group("Run");
+    bind_native(app, native_);
+    bind_report(app, choice_);
+    bind_analyze(app, analysis_);
+    bind_counters(app, counters_);
+    configuration_.options(app);
+  }
+
+  [[nodiscard]] int run() override {
+    auto config = configuration_.compose(program_);
+    if (!config) return say(config.error());
+    config_ = std::move(*config);
+    program_ = config_.list("workload.command");
+    if (program_.empty())
+      return say({base::Code::kUsage,
+                  "there is no program to run",
+                  {},
+                  "Put it behind --: rangescope profile -- python train.py"});
+    if (auto exporter = report::find_exporter(choice_.format); !exporter) return say(exporter.error());
+    if (auto normalized = normalize_expressions(analysis_); !normalized) return say(normalized.error());
+    root_ = config_.text("run.root").value_or(std::string(runs::kDefaultRoot));
+    if (pipeline_wanted(config_))
+      return run_pipeline(
+          config_,
+          {.analysis = analysis_, .choice = choice_, .native = native_, .dry_run = dry_run_, .strict = strict_});
+    auto library = collect::native::find_library();
+    if (!library) return say(library.error());
+    native_.library = *library;
+    // Without ncu --metrics means counters of our own, per range and without replay.
+    auto metrics = metric_names(config_.list("pipeline.ncu.ncu_cli.metrics"));
+    if (!metrics) return say(metrics.error());
+    metrics_ = std::move(*metrics);
+    counters_.include = analysis_.include;
+    counters_.exclude = analysis_.exclude;
+    if (!metrics_.empty()) {
+      if (auto plan = prepare_counters(metrics_, counters_, {}, native_); !plan) return say(plan.error());
+    }
+
+    if (dry_run_) return print_plan();
+    const auto ready = base::find_on_path(program_.front());  // a wrong name makes no run directory
+    if (!ready && program_.front().find('/') == std::string::npos) {
+      return say({base::Code::kNoInput,
+                  "there is no program '" + base::printable(program_.front()) + "' on PATH",
+                  {},
+                  "Write ./" + program_.front() + " for a file of this folder"});
+    }
+    auto record = RunRecord::begin(root_, program_);
+    if (!record) return say(record.error());
+    return run_in(*record);
+  }
+
+ private:
+  [[nodiscard]] base::Result<collect::Plan> plan_for(const std::filesystem::path& run) const {
+    collect::Request request = base_request(config_, run);
+    request.include = analysis_.include;
+    request.exclude = analysis_.exclude;
+    return collect::native::make_collector(native_)->plan(request);
+  }
+
+  [[nodiscard]] int print_plan() const {
+    const auto plan = plan_for(runs::next_run_dir(root_));
+    if (!plan) return say(plan.error());
+    for (const std::string& note : plan->notes) base::info(note);
+    std::puts(collect::shell_command(*plan).c_str());
+    return 0;
+  }
+
+  // Everything after the directory is made: whatever happens, the record is finished.
+  [[nodiscard]] int run_in(RunRecord& record) {
+    const auto give_up = [&](const base::Error& error) {
+      const int code = say(error);
+      if (auto finished = record.finish(code, "error", base::to_string(error), {}); !finished)
+        (void)say(finished.error());
+      return code;
+    };
+    if (auto written = write_config(record.path(), config_); !written) return give_up(written.error());
+    if (!metrics_.empty()) {
+      const auto counted = prepare_counters(metrics_, counters_, std::filesystem::absolute(record.path()), native_);
+      if (!counted) return give_up(counted.error());
+      base::info(std::to_string(counted->metrics.size()) + " metrics in " + std::to_string(counted->passes) +
+                 " passes on " + counted->chip + ": a range needs " + std::to_string(counted->passes) +
+                 " occurrences for one complete set");
+    }
+    auto plan = plan_for(record.path());
+    if (!plan) return give_up(plan.error());
+    for (const std::string& note : plan->notes) base::info(note);
+    if (auto written = record.about_to_run(*plan); !written) return give_up(written.error());
+    base::detail("running " + collect::shell_command(*plan));
+
+    collect::LaunchOptions launch_options;
+    Progress progress(plan->makes.empty() ? record.path() : plan->makes.front());
+    if (Progress::wanted() && !is_quiet())
+      launch_options.tick = [&](std::chrono::nanoseconds elapsed) { progress.show(elapsed); };
+    const auto ended = collect::launch(*plan, launch_options);
+    progress.clear();
+    if (!ended) return give_up(ended.error());
+    if (auto written = record.ended(*ended); !written) return give_up(written.error());
+    return conclude(record, *ended);
+  }
+
+  // Reads, reports, and decides the exit code: the program's own wherever it is not 0.
+  [[nodiscard]] int conclude(RunRecord& record, const base::Ended& ended) {
+    std::string outcome = "ok", message;
+    std::vector<model::Loss> losses;
+    int code = 0;
+    const auto failed = [&](const base::Error& error, const char* what) {
+      code = say(error);
+      outcome = what;
+      message = base::to_string(error);
+    };
+    if (ended.timed_out) base::warn("the program was ended after --timeout");
+    if (ended.signal) base::warn("the program was ended by " + base::describe(ended));
+
+    const std::filesystem::path captures = record.path() / "native";
+    auto analyzed = analyze_input(captures, record.path(), analysis_);
+    if (!analyzed) {
+      failed(analyzed.error(), analyzed.error().code == base::Code::kNothingCaptured ? "nothing_captured" : "error");
+    } else {
+      losses = analyzed->report.losses;
+      if (auto written = write_outputs(*analyzed, record.path()); !written) failed(written.error(), "error");
+      if (code == 0 && strict_ && has_loss(analyzed->report))
+        failed({base::Code::kDataLoss, "data was lost", record.path().string(),
+                "Without --strict losses are reported only"},
+               "data_loss");
+    }
+    const bool program_failed = !ended.ok();
+    if (program_failed && outcome == "ok") {
+      outcome = ended.timed_out ? "timed_out" : "program_failed";
+      message = "the program ended by " + base::describe(ended);
+    }
+    const int final_code = program_failed ? ended.exit_code.value_or(128 + ended.signal.value_or(0)) : code;
+    if (auto finished = record.finish(final_code, outcome, message, losses); !finished) {
+      const int why = say(finished.error());
+      if (!program_failed) return why;
+    }
+    base::info("run kept in " + shown_path(record.path()) + "; see it again: rangescope report " +
+               base::shell_quote(report_argument(record.path())));
+    return program_failed ? end_like(ended) : final_code;
+  }
+
+  [[nodiscard]] base::Result<void> write_outputs(const Analyzed& analyzed, const std::filesystem::path& run) const {
+    ReportChoice kept;
+    kept.format = "json";
+    kept.to = (run / "report.json").string();
+    if (auto written = write_report(analyzed, kept, -1); !written) return written;
+    if (choice_.to.empty() && is_quiet()) return {};
+    return write_report(analyzed, choice_, ::isatty(STDOUT_FILENO) != 0 ? STDOUT_FILENO : STDERR_FILENO);
+  }
+
+  [[nodiscard]] static std::string shown_path(const std::filesystem::path& run) {
+    std::error_code error;
+    const auto relative = std::filesystem::relative(run, error);
+    return error || relative.empty() || relative.string().starts_with("..") ? run.string() : relative.string();
+  }
+  // `latest` where the run lies in the default folder, else its path.
+  [[nodiscard]] std::string report_argument(const std::filesystem::path& run) const {
+    return root_ == runs::kDefaultRoot ? "latest" : shown_path(run);
+  }
+
+  std::vector<std::string> program_;
+  std::string root_{runs::kDefaultRoot};
+  ConfigArguments configuration_;
+  config::Config config_;
+  bool dry_run_ = false, strict_ = false;
+  collect::native::Options native_;
+  collect::native::CounterRequest counters_;
+  std::vector<std::string> metrics_;
+  ReportChoice choice_;
+  analyze::Options analysis_;
+};
+
+}  // namespace
+
+std::unique_ptr<Subcommand> make_profile() {
+  return std::make_unique<Profile>();
+}
+
+}  // namespace rangescope::cli

@@ -1,0 +1,197 @@
+// `rangescope query` and `rangescope export`: the session and its report as SQLite, whole or asked.
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include "base/table.hpp"
+#include "base/text.hpp"
+#include "cli/app.hpp"
+#include "cli/bind.hpp"
+#include "cli/present.hpp"
+#include "cli/subcommands.hpp"
+#include "report/sink.hpp"
+#include "report/sqlite/database.hpp"
+#include "runs/layout.hpp"
+
+namespace rangescope::cli {
+namespace {
+
+std::string csv_cell(std::string_view text) {
+  if (text.find_first_of(",\"\r\n") == std::string_view::npos) return std::string(text);
+  return '"' + base::replace_all(text, "\"", "\"\"") + '"';
+}
+
+/// All rows of a statement, in the format asked for: table, csv or jsonl.
+base::Result<void> print_rows(base::Statement& statement, const std::string& format, report::Sink& sink,
+                              std::size_t width) {
+  std::vector<base::Table::Column> columns;
+  std::string head;
+  for (int i = 0; i < statement.columns(); ++i) {
+    columns.push_back({std::string(statement.column_name(i)), true, i == 0, 0});
+    head += (i == 0 ? "" : ",") + csv_cell(statement.column_name(i));
+  }
+  base::Table table(columns);
+  if (format == "csv") sink.write(head + "\r\n");
+  for (;;) {
+    auto more = statement.step();
+    if (!more) return base::fail(std::move(more));
+    if (!*more) break;
+    if (format == "table") {
+      std::vector<base::Table::Cell> cells;
+      for (int i = 0; i < statement.columns(); ++i)
+        cells.push_back({base::printable(statement.text(i)), base::Tone::kPlain});
+      table.add(std::move(cells));
+    } else if (format == "csv") {
+      std::string line;
+      for (int i = 0; i < statement.columns(); ++i) line += (i == 0 ? "" : ",") + csv_cell(statement.text(i));
+      sink.write(line + "\r\n");
+    } else {
+      nlohmann::ordered_json object;
+      for (int i = 0; i < statement.columns(); ++i) {
+        auto& value = object[std::string(statement.column_name(i))];
+        if (statement.is_null(i)) continue;
+        if (!statement.is_number(i))
+          value = base::printable(statement.text(i));
+        else if (const auto whole = base::to_int(statement.text(i)))
+          value = *whole;
+        else
+          value = statement.real(i);
+      }
+      sink.write(object.dump() + '\n');
+    }
+  }
+  if (format == "table") sink.write(table.render(width, false));
+  return sink.finish();
+}
+
+class Query final : public Subcommand {
+ public:
+  [[nodiscard]] std::string_view name() const override { return "query"; }
+  [[nodiscard]] std::string_view summary() const override { return "Ask a run or file with SQL"; }
+  [[nodiscard]] std::string_view details() const override {
+    return "Tables: run, regions, region_kernels, metrics, ranges, launches, kernels, copies, losses\n"
+           "(docs/formats/sqlite-view.md). Nothing is written to the input.\n\n"
+           "  rangescope query latest 'select path, occurrences, gpu_kernel_ns from regions order by 3 desc'\n"
+           "  rangescope query trace.sqlite 'select name, count(*) from kernels group by name' -f csv";
+  }
+  void options(CLI::App& app) override {
+    app.add_option("input", input_, "Run or file")->type_name("RUN|FILE")->required();
+    app.add_option("sql", sql_, "One SELECT")->type_name("SQL")->required();
+    app.add_option("-f,--format", format_, "table, csv or jsonl")->check(CLI::IsMember({"table", "csv", "jsonl"}));
+    app.add_option("--root", root_, "Folder of the runs (rangescope-runs)")->type_name("DIR");
+    bind_analyze(app, analysis_);
+  }
+  [[nodiscard]] int run() override {
+    if (auto normalized = normalize_expressions(analysis_); !normalized) return say(normalized.error());
+    auto database = base::Database::in_memory();
+    if (!database) return say(database.error());
+    std::filesystem::path run;
+    auto inputs = find_inputs(root_, input_, run);
+    if (!inputs) return say(inputs.error());
+    const auto analyzed = analyze_inputs(*inputs, run, analysis_);
+    if (!analyzed) return say(analyzed.error());
+    const std::string asked = base::lower(sql_);
+    auto written =
+        report::sqlite::write_database(analyzed->report, analyzed->session, *database,
+                                       [&](std::string_view table) { return asked.find(table) != std::string::npos; });
+    if (!written) return say(written.error());
+    auto statement = database->prepare(sql_);
+    if (!statement) {
+      return say({base::Code::kUsage, statement.error().what, "SQL",
+                  "Tables and columns: rangescope query " + base::shell_quote(input_) +
+                      " \"select name, sql from sqlite_master\""});
+    }
+    report::DescriptorSink sink(STDOUT_FILENO, "standard output");
+    ReportChoice choice;
+    auto printed = print_rows(*statement, format_, sink, style_on(STDOUT_FILENO, choice).width);
+    return printed ? 0 : say(printed.error());
+  }
+
+ private:
+  std::string input_, sql_, format_ = "table";
+  std::string root_{runs::kDefaultRoot};
+  analyze::Options analysis_;
+};
+
+class Export final : public Subcommand {
+ public:
+  [[nodiscard]] std::string_view name() const override { return "export"; }
+  [[nodiscard]] std::string_view summary() const override { return "Write a run or file as SQLite, CSV or JSON lines"; }
+  [[nodiscard]] std::string_view details() const override {
+    return "sqlite holds all tables (docs/formats/sqlite-view.md); csv and jsonl hold one, --table regions if not "
+           "said.\n\n"
+           "  rangescope export latest --to sqlite -o run.sqlite\n"
+           "  rangescope export trace.nsys-rep --to csv --table kernels > kernels.csv";
+  }
+  void options(CLI::App& app) override {
+    app.add_option("input", inputs_, "Runs or files")->type_name("RUN|FILE")->required()->expected(1, 1000);
+    app.add_option("--to", to_, "sqlite, csv or jsonl")->required()->check(CLI::IsMember({"sqlite", "csv", "jsonl"}));
+    app.add_option("-o,--output", output_, "File; standard output for csv and jsonl")->type_name("FILE");
+    app.add_option("--table", table_, "Table of csv and jsonl")
+        ->check(CLI::IsMember(
+            {"run", "regions", "region_kernels", "metrics", "ranges", "launches", "kernels", "copies", "losses"}));
+    app.add_option("--root", root_, "Folder of the runs (rangescope-runs)")->type_name("DIR");
+    app.add_option("--nsys", nsys_, "nsys to export .nsys-rep, .qdrep and .qdstrm with")->type_name("PATH");
+    bind_analyze(app, analysis_);
+  }
+  [[nodiscard]] int run() override {
+    if (to_ == "sqlite" && (output_.empty() || output_ == "-"))
+      return say({base::Code::kUsage, "a database cannot go to standard output", "--to sqlite", "Name a file with -o"});
+    if (auto normalized = normalize_expressions(analysis_); !normalized) return say(normalized.error());
+    std::filesystem::path run;
+    std::vector<std::filesystem::path> inputs;
+    for (const std::string& each : inputs_) {
+      auto found = find_inputs(root_, each, run);
+      if (!found) return say(found.error());
+      inputs.insert(inputs.end(), found->begin(), found->end());
+    }
+    std::error_code error;
+    for (const auto& input : inputs) {
+      if (!output_.empty() && std::filesystem::equivalent(input, output_, error))
+        return say({base::Code::kUsage, "the output is the input", output_, "Name another file with -o"});
+    }
+    const auto analyzed = analyze_inputs(inputs, run, analysis_, nsys_);
+    if (!analyzed) return say(analyzed.error());
+    if (to_ == "sqlite") {
+      auto database = base::Database::create(output_);
+      if (!database) return say(database.error());
+      auto written = report::sqlite::write_database(analyzed->report, analyzed->session, *database,
+                                                    [](std::string_view) { return true; });
+      return written ? 0 : say(written.error());
+    }
+    auto database = base::Database::in_memory();
+    if (!database) return say(database.error());
+    auto written = report::sqlite::write_database(analyzed->report, analyzed->session, *database,
+                                                  [&](std::string_view table) { return table == table_; });
+    if (!written) return say(written.error());
+    auto statement = database->prepare("select * from " + table_);
+    if (!statement) return say(statement.error());
+    if (output_.empty() || output_ == "-") {
+      report::DescriptorSink sink(STDOUT_FILENO, "standard output");
+      auto printed = print_rows(*statement, to_, sink, 0);
+      return printed ? 0 : say(printed.error());
+    }
+    report::FileSink sink(output_);
+    auto printed = print_rows(*statement, to_, sink, 0);
+    return printed ? 0 : say(printed.error());
+  }
+
+ private:
+  std::vector<std::string> inputs_;
+  std::string to_, output_, nsys_, table_ = "regions";
+  std::string root_{runs::kDefaultRoot};
+  analyze::Options analysis_;
+};
+
+}  // namespace
+
+std::unique_ptr<Subcommand> make_query() {
+  return std::make_unique<Query>();
+}
+
+std::unique_ptr<Subcommand> make_export() {
+  return std::make_unique<Export>();
+}
+
+}  // namespace rangescope::cli

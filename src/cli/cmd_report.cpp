@@ -1,0 +1,96 @@
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+
+#include "base/log.hpp"
+#include "base/text.hpp"
+#include "cli/app.hpp"
+#include "cli/bind.hpp"
+#include "cli/present.hpp"
+#include "cli/subcommands.hpp"
+#include "runs/layout.hpp"
+
+namespace rangescope::cli {
+namespace {
+
+class Report final : public Subcommand {
+ public:
+  [[nodiscard]] std::string_view name() const override { return "report"; }
+  [[nodiscard]] std::string_view summary() const override {
+    return "Report on a run, or on a file of nsys, ncu or rangescope";
+  }
+  [[nodiscard]] std::string_view details() const override {
+    return "An input is a run directory, the name of a run (or its beginning), `latest`, or a file that a reader\n"
+           "knows, whatever its name. Several inputs become one report: timelines side by side, results of ncu joined\n"
+           "to them by NVTX path, kernel name and launch order. The report goes to standard output, or to the file of "
+           "-o.\n\n"
+           "  rangescope report latest --depth 2 --sort wall\n"
+           "  rangescope report latest -f csv -o regions.csv\n"
+           "  rangescope report trace.sqlite --include 'decode*'\n"
+           "  rangescope report trace.nsys-rep counters.ncu-rep";
+  }
+
+  void options(CLI::App& app) override {
+    app.add_option("input", inputs_, "Runs or files")->type_name("RUN|FILE")->required()->expected(1, 1000);
+    app.add_option("--root", root_, "Folder of the runs (rangescope-runs)")->type_name("DIR");
+    app.add_flag("--separate", separate_, "Report on each input by itself, one after the other");
+    app.add_option("--nsys", nsys_, "nsys to export .nsys-rep, .qdrep and .qdstrm with")->type_name("PATH");
+    app.add_flag("--strict", strict_, "Exit with 83 where data was lost");
+    bind_report(app, choice_);
+    bind_analyze(app, analysis_);
+  }
+
+  [[nodiscard]] int run() override {
+    if (auto exporter = report::find_exporter(choice_.format); !exporter) return say(exporter.error());
+    if (auto normalized = normalize_expressions(analysis_); !normalized) return say(normalized.error());
+    if (!separate_) return report_on(inputs_);
+    if (inputs_.size() > 1 && (choice_.format != "table" && choice_.format != "md")) {
+      return say({base::Code::kUsage,
+                  std::to_string(inputs_.size()) + " separate inputs in one " + choice_.format + " document",
+                  "--format", "Write one report for each input, or leave --separate out"});
+    }
+    if (inputs_.size() > 1 && !choice_.to.empty() && choice_.to != "-")
+      return say(
+          {base::Code::kUsage, "several separate inputs and one file", "--to", "Write one report for each input"});
+    for (std::size_t i = 0; i < inputs_.size(); ++i) {
+      if (i > 0 && ::write(STDOUT_FILENO, "\n", 1) < 0)
+        return say({base::Code::kIo, "writing failed", "standard output", {}});
+      if (const int code = report_on({inputs_[i]}); code != 0) return code;
+    }
+    return 0;
+  }
+
+ private:
+  [[nodiscard]] int report_on(const std::vector<std::string>& said) const {
+    std::filesystem::path run;
+    std::vector<std::filesystem::path> inputs;
+    for (const std::string& each : said) {
+      auto found = find_inputs(root_, each, run);
+      if (!found) return say(found.error());
+      inputs.insert(inputs.end(), found->begin(), found->end());
+    }
+    const auto analyzed = analyze_inputs(inputs, run, analysis_, nsys_);
+    if (!analyzed) return say(analyzed.error());
+    if (auto written = write_report(*analyzed, choice_, STDOUT_FILENO); !written) return say(written.error());
+    if (strict_ && has_loss(analyzed->report)) {
+      return say({base::Code::kDataLoss, "data was lost", base::join(said, ", "),
+                  "See the losses below the table; without --strict they are no failure"});
+    }
+    return 0;
+  }
+
+  std::vector<std::string> inputs_;
+  std::string root_{runs::kDefaultRoot};
+  std::string nsys_;
+  bool strict_ = false, separate_ = false;
+  ReportChoice choice_;
+  analyze::Options analysis_;
+};
+
+}  // namespace
+
+std::unique_ptr<Subcommand> make_report() {
+  return std::make_unique<Report>();
+}
+
+}  // namespace rangescope::cli

@@ -1,0 +1,296 @@
+#include <unistd.h>
+
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <cstdio>
+#include <ctime>
+
+#include "base/fs.hpp"
+#include "base/log.hpp"
+#include "base/process.hpp"
+#include "base/table.hpp"
+#include "base/text.hpp"
+#include "base/units.hpp"
+#include "cli/app.hpp"
+#include "cli/present.hpp"
+#include "cli/subcommands.hpp"
+#include "runs/layout.hpp"
+#include "runs/manifest.hpp"
+#include "runs/pack.hpp"
+#include "runs/provenance.hpp"
+#include "runs/retention.hpp"
+#include "runs/stages.hpp"
+#include "runs/status.hpp"
+
+namespace rangescope::cli {
+namespace {
+
+void print(const std::string& text) {
+  std::fwrite(text.data(), 1, text.size(), stdout);
+}
+
+std::string local_text(std::int64_t unix_ns) {
+  const std::time_t seconds = static_cast<std::time_t>(unix_ns / 1'000'000'000);
+  std::tm parts{};
+  ::localtime_r(&seconds, &parts);
+  char text[32];
+  return {text, std::strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S", &parts)};
+}
+
+// "done", "interrupted", "nothing_captured" ...: what a list has room for.
+std::string state_text(const std::filesystem::path& run) {
+  const auto status = runs::read_status(run);
+  if (!status) return "unknown";
+  return status->state == runs::State::kDone ? status->outcome : std::string(runs::state_name(status->state));
+}
+
+class Runs final : public Subcommand {
+ public:
+  [[nodiscard]] std::string_view name() const override { return "runs"; }
+  [[nodiscard]] std::string_view summary() const override { return "List, show, prune, verify, pack and count runs"; }
+  [[nodiscard]] std::string_view details() const override {
+    return "Only folders whose manifest.json proves that rangescope made them are listed, and only those are "
+           "deleted.\n\n"
+           "  rangescope runs list\n"
+           "  rangescope runs prune --keep 20\n"
+           "  rangescope runs prune --older-than 30d --yes\n"
+           "  rangescope runs verify latest";
+  }
+
+  void options(CLI::App& app) override {
+    app.require_subcommand(1);
+    list_ = app.add_subcommand("list", "One line a run, oldest first");
+    show_ = app.add_subcommand("show", "What is known of a run");
+    prune_ = app.add_subcommand("prune", "Delete old runs, after asking");
+    verify_ = app.add_subcommand("verify", "Compare a run's files with the hashes in its manifest");
+    pack_ = app.add_subcommand("pack", "One run as one file, RUN.tar.zst");
+    unpack_ = app.add_subcommand("unpack", "A run out of such a file");
+    stats_ = app.add_subcommand("stats", "How often each stage and tool version worked, and how long it took");
+    for (CLI::App* each : {list_, show_, prune_, verify_, pack_, unpack_, stats_})
+      each->add_option("--root", root_, "Folder of the runs (rangescope-runs)")->type_name("DIR");
+    show_->add_option("run", said_, "Run directory, name, or latest (latest)")->type_name("RUN");
+    pack_->add_option("run", said_, "Run directory, name, or latest (latest)")->type_name("RUN");
+    pack_->add_option("-o,--output", archive_, "The file to write (RUN.tar.zst in this folder)")->type_name("FILE");
+    pack_->add_flag("--with-reports", with_reports_,
+                    "Nsight Systems' own reports too; they hold the environment of processes");
+    unpack_->add_option("file", archive_, "File that runs pack wrote")->type_name("FILE")->required();
+    verify_->add_option("run", said_, "Run directory, name, or latest (latest)")->type_name("RUN");
+    prune_->add_option("--keep", keep_, "The newest so many stay")->type_name("N");
+    prune_->add_option("--older-than", older_than_, "Only runs that began longer ago: 7d, 36h, 2w")->type_name("AGE");
+    prune_->add_flag("-y,--yes", yes_, "Do not ask");
+    prune_->add_flag("-n,--dry-run", dry_run_, "Only say what would go");
+  }
+
+  [[nodiscard]] int run() override {
+    if (list_->parsed()) return list();
+    if (show_->parsed()) return show();
+    if (prune_->parsed()) return prune();
+    if (pack_->parsed()) return pack();
+    if (unpack_->parsed()) return unpack();
+    if (stats_->parsed()) return stats();
+    return verify();
+  }
+
+ private:
+  [[nodiscard]] int list() const {
+    const auto runs = runs::list_runs(root_);
+    if (runs.empty()) {
+      base::info("no runs in " + root_);
+      return 0;
+    }
+    base::Table table({{"run", false},
+                       {"began", false},
+                       {"took", true, false, 2},
+                       {"state", false},
+                       {"size", true, false, 1},
+                       {"command", false, true}});
+    for (const auto& run : runs) {
+      const auto manifest = runs::read_manifest(run);
+      if (!manifest) continue;
+      const bool finished = manifest->end_unix_ns > 0;
+      table.add(
+          {{run.filename().string()},
+           {local_text(manifest->start_unix_ns)},
+           {finished ? base::format_ns(static_cast<double>(manifest->end_unix_ns - manifest->start_unix_ns)) : "-"},
+           {state_text(run)},
+           {base::format_bytes(static_cast<double>(runs::size_of(run)))},
+           {base::printable(base::shell_quote(manifest->argv))}});
+    }
+    const report::Style style = style_on(STDOUT_FILENO, {});
+    print(table.render(::isatty(STDOUT_FILENO) != 0 ? style.width : 0, style.color));
+    return 0;
+  }
+
+  [[nodiscard]] int show() const {
+    const auto run = runs::find_run(root_, said_);
+    if (!run) return say(run.error());
+    const auto manifest = runs::read_manifest(*run);
+    if (!manifest) return say(manifest.error());
+    const auto field = [](std::string_view name, const std::string& value) {
+      if (!value.empty()) print(fmt::format("{:<12}{}\n", name, base::printable(value)));
+    };
+    field("run", run->string());
+    field("command", base::shell_quote(manifest->argv));
+    field("cwd", manifest->cwd);
+    field("tool", manifest->tool);
+    field("began", runs::utc_text(manifest->start_unix_ns));
+    if (manifest->end_unix_ns > 0) field("ended", runs::utc_text(manifest->end_unix_ns));
+    field("size", base::format_bytes(static_cast<double>(runs::size_of(*run))));
+    if (const auto status = runs::read_status(*run)) {
+      field("state", std::string(runs::state_name(status->state)));
+      field("program", status->program);
+      if (status->state == runs::State::kDone) field("exit code", std::to_string(status->exit_code));
+      field("outcome", status->outcome);
+      field("message", status->message);
+      for (const model::Loss& loss : status->losses)
+        field("loss", fmt::format("{} ({}): {}", loss.kind, loss.count, loss.detail));
+    }
+    if (const auto provenance = runs::read_provenance(*run)) {
+      for (const auto& [name, value] : provenance->facts) field(name, value);
+      for (const auto& [name, value] : provenance->variables) field("env", name + "=" + value);
+    }
+    for (const auto& [path, proof] : manifest->files)
+      field("file", fmt::format("{} ({})", path, base::format_bytes(static_cast<double>(proof.bytes))));
+    return 0;
+  }
+
+  [[nodiscard]] int prune() const {
+    runs::Retention retention;
+    retention.keep = keep_;
+    if (!older_than_.empty()) {
+      const auto age = runs::parse_age(older_than_);
+      if (!age) return say(age.error());
+      retention.older_than = *age;
+    }
+    if (!retention.keep && !retention.older_than)
+      return say({base::Code::kUsage, "which runs may go is not said", {}, "Say --keep N, --older-than AGE, or both"});
+    const auto now =
+        std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::system_clock::now().time_since_epoch())
+            .count();
+    const auto candidates = runs::prunable(root_, retention, now);
+    if (candidates.empty()) {
+      base::info("no run has to go");
+      return 0;
+    }
+    std::uint64_t bytes = 0;
+    for (const auto& candidate : candidates) {
+      bytes += candidate.bytes;
+      print(candidate.path.string() + "\n");
+    }
+    std::fflush(stdout);
+    const std::string what =
+        fmt::format("{} runs, {}", candidates.size(), base::format_bytes(static_cast<double>(bytes)));
+    if (dry_run_) {
+      base::info("would delete " + what);
+      return 0;
+    }
+    if (!yes_ && !confirmed("delete " + what + "? [y/N] "))
+      return say({base::Code::kUsage,
+                  "nothing was deleted",
+                  {},
+                  ::isatty(STDIN_FILENO) != 0 ? "Answer y, or say --yes" : "Say --yes where nobody can be asked"});
+    for (const auto& candidate : candidates) {
+      if (auto removed = runs::remove_run(candidate.path); !removed) return say(removed.error());
+    }
+    base::info("deleted " + what);
+    return 0;
+  }
+
+  // Asks on the terminal. Never waits where there is none.
+  [[nodiscard]] static bool confirmed(const std::string& question) {
+    if (::isatty(STDIN_FILENO) == 0) return false;
+    if (::write(STDERR_FILENO, question.data(), question.size()) < 0) return false;
+    char answer[64] = {};
+    if (std::fgets(answer, sizeof answer, stdin) == nullptr) return false;
+    const std::string folded = base::lower(base::trim(answer));
+    return folded == "y" || folded == "yes";
+  }
+
+  [[nodiscard]] int verify() const {
+    const auto run = runs::find_run(root_, said_);
+    if (!run) return say(run.error());
+    const auto differences = runs::verify(*run);
+    if (!differences) return say(differences.error());
+    for (const auto& difference : *differences) print(difference.path + ": " + difference.what + "\n");
+    if (!differences->empty()) {
+      return say({base::Code::kBadData, fmt::format("{} files are not as they were written", differences->size()),
+                  run->string(), "Do not rely on this run, or restore it from a copy"});
+    }
+    base::info("every file is as it was written: " + run->string());
+    return 0;
+  }
+
+  [[nodiscard]] int pack() const {
+    const auto run = runs::find_run(root_, said_);
+    if (!run) return say(run.error());
+    const auto packed =
+        runs::pack_run(*run, archive_.empty() ? run->filename().string() + ".tar.zst" : archive_, with_reports_);
+    if (!packed) return say(packed.error());
+    base::info(fmt::format("{} files, {} in {}", packed->files, base::format_bytes(static_cast<double>(packed->bytes)),
+                           base::format_bytes(static_cast<double>(packed->packed_bytes))));
+    print(packed->path.string() + "\n");
+    return 0;
+  }
+
+  [[nodiscard]] int unpack() const {
+    const auto run = runs::unpack_run(archive_, root_);
+    if (!run) return say(run.error());
+    base::info(fmt::format("{} files, {}", run->files, base::format_bytes(static_cast<double>(run->bytes))));
+    print(run->path.string() + "\n");
+    return 0;
+  }
+
+  // Local files only; nothing leaves the machine.
+  [[nodiscard]] int stats() const {
+    const auto counts = runs::count_stages(runs::list_runs(root_));
+    if (counts.empty()) {
+      base::info("no runs in " + root_);
+      return 0;
+    }
+    base::Table table({{"stage", false},
+                       {"tool", false},
+                       {"step", false},
+                       {"ok"},
+                       {"empty"},
+                       {"failed"},
+                       {"not tried"},
+                       {"median"},
+                       {"why", false, true}});
+    for (const runs::StageCount& one : counts) {
+      std::string why;
+      for (const auto& [cause, times] : one.causes)
+        why += (why.empty() ? "" : ", ") + fmt::format("{} {}", times, base::printable(cause));
+      table.add({{one.stage},
+                 {one.tool},
+                 {one.step},
+                 {std::to_string(one.ok)},
+                 {std::to_string(one.empty)},
+                 {std::to_string(one.failed)},
+                 {std::to_string(one.refused)},
+                 {one.median_wall_ns > 0 ? base::format_ns(static_cast<double>(one.median_wall_ns)) : "-"},
+                 {why}});
+    }
+    const report::Style style = style_on(STDOUT_FILENO, {});
+    print(table.render(::isatty(STDOUT_FILENO) != 0 ? style.width : 0, style.color));
+    return 0;
+  }
+
+  CLI::App *pack_ = nullptr, *unpack_ = nullptr, *stats_ = nullptr;
+  std::string archive_;
+  bool with_reports_ = false;
+  CLI::App *list_ = nullptr, *show_ = nullptr, *prune_ = nullptr, *verify_ = nullptr;
+  std::string root_{runs::kDefaultRoot};
+  std::string said_ = "latest";
+  std::optional<std::size_t> keep_;
+  std::string older_than_;
+  bool yes_ = false, dry_run_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Subcommand> make_runs() {
+  return std::make_unique<Runs>();
+}
+
+}  // namespace rangescope::cli

@@ -1,0 +1,27 @@
+#include <CLI/CLI.hpp>
+#include <cstdio>
+
+#include "cli/app.hpp"
+#include "cli/subcommands.hpp"
+
+namespace rangescope::cli {
+namespace {
+
+class Version final : public Subcommand {
+ public:
+  [[nodiscard]] std::string_view name() const override { return "version"; }
+  [[nodiscard]] std::string_view summary() const override { return "Print the version"; }
+  void options(CLI::App&) override {}
+  [[nodiscard]] int run() override {
+    std::puts(tool_version().c_str());
+    return 0;
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Subcommand> make_version() {
+  return std::make_unique<Version>();
+}
+
+}  // namespace rangescope::cli

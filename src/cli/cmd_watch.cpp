@@ -1,0 +1,157 @@
+// Profiles a program and shows, while it runs, the table of what it has captured so far.
+//
+// The program's side is `rangescope profile -q`, run as a child: watching adds no work in the program. What is shown is
+// read from the growing capture, as one would read that of a program that died at this moment. Reading takes longer as
+// the capture grows, so the pause between two pictures is at least ten times what the last one took.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <chrono>
+#include <set>
+
+#include "base/process.hpp"
+#include "cli/app.hpp"
+#include "cli/bind.hpp"
+#include "cli/present.hpp"
+#include "cli/subcommands.hpp"
+#include "report/sink.hpp"
+#include "runs/layout.hpp"
+
+namespace rangescope::cli {
+namespace {
+
+constexpr int kPause = 10;  // at least, in units of the time that a picture took
+
+class Watch final : public Subcommand {
+ public:
+  [[nodiscard]] std::string_view name() const override { return "watch"; }
+  [[nodiscard]] std::string_view summary() const override {
+    return "Run a program and show the table of its ranges while it runs";
+  }
+  [[nodiscard]] bool takes_program() const override { return true; }
+  void set_program(std::vector<std::string> argv) override { program_ = std::move(argv); }
+  [[nodiscard]] std::string_view details() const override {
+    return "The table goes to standard error: on a terminal each picture replaces the one before, elsewhere they "
+           "follow\n"
+           "each other. Ranges that are still open are not in it. The run is kept as by profile, the last table goes\n"
+           "where profile puts it, and the exit code is the program's.\n\n"
+           "  rangescope watch -- ./app > app.log\n"
+           "  rangescope watch --every 5 --sort wall --top 10 -- python train.py";
+  }
+
+  void options(CLI::App& app) override {
+    app.add_option("--every", every_s_, "Seconds between two pictures (1)")
+        ->type_name("S")
+        ->check(CLI::Range(0.1, 3600.0))
+        ->group("Run");
+    app.add_option("--output", root_, "Folder of the runs (rangescope-runs)")->type_name("DIR")->group("Run");
+    bind_report(app, choice_);
+    bind_analyze(app, analysis_);
+  }
+
+  [[nodiscard]] int run() override {
+    if (program_.empty())
+      return say({base::Code::kUsage, "there is no program to run", {}, "Put it behind --: rangescope watch -- ./app"});
+    if (auto exporter = report::find_exporter(choice_.format); !exporter) return say(exporter.error());
+    if (auto normalized = normalize_expressions(analysis_); !normalized) return say(normalized.error());
+    for (const auto& run : runs::list_runs(root_)) before_.insert(run);
+
+    std::error_code error;
+    const auto self = std::filesystem::read_symlink("/proc/self/exe", error);
+    if (error) return say({base::Code::kInternal, "the program does not find itself", "/proc/self/exe", {}});
+    base::Command command;
+    command.argv = {self.string(), "profile", "-q", "--output", root_, "--"};
+    command.argv.insert(command.argv.end(), program_.begin(), program_.end());
+    command.forward_signals = true;
+    command.tick_every = std::chrono::milliseconds(50);
+    command.tick = [this](std::chrono::nanoseconds elapsed) { tick(elapsed); };
+    const auto ended = base::run(command);
+    clear();
+    if (!ended) return say(ended.error());
+    if (const auto run = find(); !run.empty()) {
+      const auto captures = runs::captures_of(run);
+      if (!captures.empty()) {
+        const auto last = analyze_input(captures.front(), run, analysis_);
+        // profile has said it already where nothing was captured.
+        if (last) {
+          if (auto written = write_report(*last, choice_, ::isatty(STDOUT_FILENO) != 0 ? STDOUT_FILENO : STDERR_FILENO);
+              !written)
+            return say(written.error());
+        }
+      }
+    }
+    if (ended->exit_code) return *ended->exit_code;
+    base::die_by(*ended->signal);
+  }
+
+ private:
+  // The run that profile made: the newest of those that were not there before.
+  [[nodiscard]] std::filesystem::path find() {
+    if (!run_.empty()) return run_;
+    for (const auto& run : runs::list_runs(root_)) {
+      if (!before_.contains(run)) run_ = run;
+    }
+    return run_;
+  }
+
+  void tick(std::chrono::nanoseconds elapsed) {
+    if (elapsed < next_) return;
+    const auto begin = std::chrono::steady_clock::now();
+    draw(elapsed);
+    const std::chrono::nanoseconds took = std::chrono::steady_clock::now() - begin;
+    const auto every = std::chrono::nanoseconds(static_cast<std::int64_t>(every_s_ * 1e9));
+    next_ = elapsed + std::max<std::chrono::nanoseconds>(every, kPause * took);
+  }
+
+  // Nothing to draw yet is no error here: profile says at the end what was wrong.
+  void draw(std::chrono::nanoseconds elapsed) {
+    const auto run = find();
+    if (run.empty()) return;
+    const auto captures = runs::captures_of(run);
+    if (captures.empty()) return;
+    auto now = analyze_input(captures.front(), run, analysis_);
+    if (!now) return;
+    // A capture that grows is torn and its ranges are open: no loss, while it runs.
+    now->report.losses.clear();
+    now->report.findings.clear();
+    const auto table = report::find_exporter("table");
+    report::StringSink text;
+    if (!table || !(*table)->write(now->report, nullptr, style_on(STDERR_FILENO, choice_), text)) return;
+    clear();
+    const std::string head = fmt::format("after {:.1f} s\n", std::chrono::duration<double>(elapsed).count());
+    put(head + text.text() + (::isatty(STDERR_FILENO) != 0 ? "" : "\n"));
+    lines_ = std::count(text.text().begin(), text.text().end(), '\n') + 1;
+  }
+
+  // Takes the last picture off the terminal, as far as the program printed nothing since.
+  void clear() {
+    if (lines_ > 0 && ::isatty(STDERR_FILENO) != 0) put(fmt::format("\x1b[{}A\x1b[J", lines_));
+    lines_ = 0;
+  }
+
+  static void put(const std::string& text) {
+    report::DescriptorSink sink(STDERR_FILENO, "standard error");
+    sink.write(text);
+    (void)sink.finish();  // there is no other place to complain to
+  }
+
+  std::vector<std::string> program_;
+  std::string root_{runs::kDefaultRoot};
+  double every_s_ = 1;
+  ReportChoice choice_;
+  analyze::Options analysis_;
+  std::set<std::filesystem::path> before_;
+  std::filesystem::path run_;
+  std::chrono::nanoseconds next_{0};
+  std::ptrdiff_t lines_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Subcommand> make_watch() {
+  return std::make_unique<Watch>();
+}
+
+}  // namespace rangescope::cli

@@ -1,0 +1,221 @@
+#include "cli/counters.hpp"
+
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdlib>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "analyze/derive.hpp"
+#include "analyze/roofline.hpp"
+#include "base/fs.hpp"
+#include "base/log.hpp"
+#include "base/text.hpp"
+#include "cli/app.hpp"
+#include "collect/native/native.hpp"
+#include "config/compose.hpp"
+#include "config/metric_groups.hpp"
+#include "report/sink.hpp"
+
+namespace rangescope::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using base::Code;
+using base::Result;
+
+constexpr const char* kPlanFile = "counters.plan";
+constexpr const char* kNoteFile = "counters.json";
+
+Result<fs::path> conf_folder() {
+  std::map<std::string, std::string> environment;
+  if (const char* folder = std::getenv("RANGESCOPE_CONF"); folder != nullptr) environment["RANGESCOPE_CONF"] = folder;
+  return config::find_conf(base::self_path(), environment);
+}
+
+// "NVIDIA H200" from /proc/driver/nvidia/gpus/*/information.
+std::string first_gpu_name() {
+  std::error_code error;
+  std::vector<fs::path> folders;
+  for (const auto& entry : fs::directory_iterator("/proc/driver/nvidia/gpus", error)) folders.push_back(entry.path());
+  std::sort(folders.begin(), folders.end());
+  for (const fs::path& folder : folders) {
+    const auto text = base::read_file(folder / "information");
+    if (!text) continue;
+    for (const std::string_view line : base::split(*text, '\n')) {
+      if (line.starts_with("Model:")) return std::string(base::trim(line.substr(6)));
+    }
+  }
+  return {};
+}
+
+// The groups of a run as its planner resolved them.
+std::vector<model::MetricGroup> groups_of(const fs::path& run) {
+  auto groups = shipped_groups();
+  if (!groups) {
+    base::log(groups.error());
+    return {};
+  }
+  if (run.empty()) return std::move(*groups);
+  const auto note = base::read_file(run / kNoteFile);
+  const auto parsed = note ? nlohmann::json::parse(*note, nullptr, false) : nlohmann::json();
+  if (!parsed.is_object()) return std::move(*groups);
+  std::vector<model::MetricGroup> used;
+  for (model::MetricGroup& group : *groups) {
+    const auto found = parsed.find("groups");
+    if (found == parsed.end() || !found->contains(group.name)) continue;
+    const auto& counters = (*found)[group.name];
+    for (model::GroupCounter& counter : group.counters) {
+      if (!counters.contains(counter.alias)) continue;
+      const auto& name = counters[counter.alias];
+      counter.any.clear();
+      if (name.is_string()) counter.any.push_back(name.get<std::string>());
+    }
+    used.push_back(std::move(group));
+  }
+  return used;
+}
+
+std::string note_of(const collect::native::CounterPlan& plan, const collect::native::CounterRequest& request) {
+  nlohmann::json note = {
+      {"schema", "rangescope.counters/1"}, {"chip", plan.chip},          {"passes", plan.passes},
+      {"metrics", plan.metrics},           {"per", request.per},         {"rounds", request.rounds},
+      {"include", request.include},        {"exclude", request.exclude}, {"groups", nlohmann::json::object()}};
+  for (const model::MetricGroup& group : plan.groups) {
+    for (const model::GroupCounter& counter : group.counters) {
+      auto& place = note["groups"][group.name][counter.alias];
+      if (counter.any.empty())
+        place = nullptr;
+      else
+        place = counter.any.front();
+    }
+  }
+  return note.dump(2) + "\n";
+}
+
+}  // namespace
+
+Result<std::vector<model::MetricGroup>> shipped_groups() {
+  auto conf = conf_folder();
+  if (!conf) return base::fail(std::move(conf));
+  return config::load_metric_groups(*conf / "metrics");
+}
+
+Result<std::vector<model::Peaks>> shipped_peaks() {
+  auto conf = conf_folder();
+  if (!conf) return base::fail(std::move(conf));
+  return config::load_peaks(*conf / "device");
+}
+
+Result<collect::native::Planner> open_planner() {
+  auto library = collect::native::find_library();
+  if (!library) return base::fail(std::move(library));
+  return collect::native::Planner::open(*library);
+}
+
+int put(const std::string& text) {
+  report::DescriptorSink sink(STDOUT_FILENO, "standard output");
+  sink.write(text);
+  if (auto done = sink.finish(); !done) return say(done.error());
+  return 0;
+}
+
+Result<std::vector<std::string>> metric_names(const std::vector<std::string>& options) {
+  std::vector<std::string> names;
+  for (const std::string& option : options) {
+    for (const std::string_view item : base::split(option, ',')) {
+      const std::string_view name = base::trim(item);
+      if (name.empty()) return base::fail(Code::kUsage, "an empty name in '" + option + "'", "--metrics");
+      names.emplace_back(name);
+    }
+  }
+  return names;
+}
+
+void bind_counters(CLI::App& app, collect::native::CounterRequest& request) {
+  app.add_option("--per", request.per, "Counters of each range, each kernel in it, or both (range)")
+      ->type_name("range|kernel|both")
+      ->check(CLI::IsMember({"range", "kernel", "both"}))
+      ->group("Counters");
+  app.add_option("--rounds", request.rounds, "Complete sets for each range (5)")
+      ->type_name("N")
+      ->check(CLI::Range(1, 1000))
+      ->group("Counters");
+  app.add_option("--skip-first", request.skip_first,
+                 "Occurrences left alone at the start (-1: until their duration has settled)")
+      ->type_name("N")
+      ->check(CLI::Range(-1, 1000000))
+      ->group("Counters");
+  app.add_option("--trace-first", request.trace_first,
+                 "Occurrences that the timeline sees before counters begin (3; 0: no timeline)")
+      ->type_name("N")
+      ->check(CLI::Range(0, 1000000))
+      ->group("Counters");
+}
+
+Result<std::string> chip_of_machine() {
+  const std::string name = first_gpu_name();
+  if (name.empty()) {
+    return base::fail(Code::kNoInput, "there is no NVIDIA GPU in this machine", "/proc/driver/nvidia/gpus",
+                      "Plan without one: rangescope plan --metrics ... --chip GH100");
+  }
+  auto peaks = shipped_peaks();
+  if (!peaks) return base::fail(std::move(peaks));
+  if (const model::Peaks* found = config::find_peaks(*peaks, name); found != nullptr) return found->chip;
+  return base::fail(Code::kConfig, "the chip of '" + name + "' is not known", "conf/device",
+                    "Add a file to conf/device with its name under 'match' and its 'chip', see conf/device/README.md");
+}
+
+Result<void> may_count() {
+  const auto parameters = base::read_file("/proc/driver/nvidia/params");
+  if (!parameters || ::geteuid() == 0) return {};
+  if (parameters->find("RmProfilingAdminOnly: 1") == std::string::npos) return {};
+  return base::fail(Code::kPermission, "the driver gives hardware counters to administrators only (ERR_NVGPUCTRPERM)",
+                    "/proc/driver/nvidia/params",
+                    "Run as root; or give the container --cap-add SYS_ADMIN; or load the driver with "
+                    "NVreg_RestrictProfilingToAdminUsers=0 (options nvidia NVreg_RestrictProfilingToAdminUsers=0 in "
+                    "/etc/modprobe.d).");
+}
+
+Result<collect::native::CounterPlan> prepare_counters(const std::vector<std::string>& names,
+                                                      collect::native::CounterRequest request, const fs::path& run,
+                                                      collect::native::Options& native) {
+  auto groups = shipped_groups();
+  if (!groups) return base::fail(std::move(groups));
+  auto chip = chip_of_machine();
+  if (!chip) return base::fail(std::move(chip));
+  if (auto allowed = may_count(); !allowed) return base::fail(std::move(allowed));
+  auto planner = open_planner();
+  if (!planner) return base::fail(std::move(planner));
+  auto plan = planner->plan(*chip, names, *groups);
+  if (!plan) return plan;
+  request.metrics = plan->metrics;
+  auto text = collect::native::counter_plan(request);
+  if (!text) return base::fail(std::move(text));
+  if (!run.empty()) {
+    if (auto written = base::write_file(run / kPlanFile, *text); !written) return base::fail(std::move(written));
+    if (auto written = base::write_file(run / kNoteFile, note_of(*plan, request)); !written)
+      return base::fail(std::move(written));
+    native.extra_env["RANGESCOPE_COUNTERS"] = (run / kPlanFile).string();
+  }
+  return plan;
+}
+
+void derive_metrics(model::Session& session, const fs::path& run) {
+  if (session.measurements.empty()) return;
+  analyze::derive(session, groups_of(run));
+}
+
+void judge_regions(model::Report& report) {
+  auto all = shipped_peaks();
+  const model::Peaks* peaks = nullptr;
+  for (const std::string& name : report.device_names) {
+    if (all && peaks == nullptr) peaks = config::find_peaks(*all, name);
+  }
+  analyze::add_bounds(report, peaks);
+  if (peaks != nullptr) report.notes.push_back("peaks: " + peaks->name + " (" + peaks->source + ")");
+}
+
+}  // namespace rangescope::cli

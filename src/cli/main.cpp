@@ -1,0 +1,13 @@
+// rangescope: what each NVTX range of a program costs, and why.
+//
+//   profile   run a program and report           cmd_profile.cpp
+//   report    report on what was recorded        cmd_report.cpp
+//   runs      list, show, prune, verify runs     cmd_runs.cpp
+//   help      this, man pages, completion        cmd_help.cpp
+//
+// app.cpp finds the subcommand and gives it its options; every other command is one line in subcommands.cpp.
+#include "cli/app.hpp"
+
+int main(int argc, char** argv) {
+  return rangescope::cli::run_app(argc, argv);
+}

@@ -1,0 +1,317 @@
+#include "cli/pipeline.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+
+#include "base/fs.hpp"
+#include "base/log.hpp"
+#include "base/text.hpp"
+#include "cli/app.hpp"
+#include "cli/bind_config.hpp"
+#include "cli/present.hpp"
+#include "collect/launch.hpp"
+#include "read/registry.hpp"
+#include "runs/layout.hpp"
+#include "runs/retention.hpp"
+
+namespace rangescope::cli {
+namespace {
+
+bool has_results(const model::Session& session) {
+  return !session.ranges.empty() || !session.kernels.empty() || !session.measurements.empty();
+}
+
+}  // namespace
+
+bool pipeline_wanted(const config::Config& config) {
+  return config.flag("pipeline.nsys.enable") || config.flag("pipeline.ncu.enable") ||
+         !config.flag("pipeline.native.enable", true) || config.integer("workload.warmup").value_or(0) > 0 ||
+         config.get("run.dir") || config.get("run.keep");
+}
+
+int run_pipeline(const config::Config& config, PipelineArguments arguments) {
+  return Pipeline(config, std::move(arguments)).run();
+}
+
+void Pipeline::note(const std::string& text) {
+  if (std::find(notes_.begin(), notes_.end(), text) != notes_.end()) return;
+  notes_.push_back(text);
+  base::info(text);
+}
+
+const model::Session* Pipeline::timeline() const {
+  const bool native_gpu = native_session_ && !native_session_->kernels.empty(),
+             nsys_gpu = nsys_session_ && !nsys_session_->kernels.empty();
+  if (native_gpu || (native_session_ && !nsys_gpu && has_results(*native_session_))) return &*native_session_;
+  if (nsys_session_) return &*nsys_session_;
+  return native_session_ ? &*native_session_ : nullptr;
+}
+
+int Pipeline::run() {
+  if (auto ready = prepare(); !ready) return say(ready.error());
+  if (args_.dry_run) return print_plans();
+  const auto program = config_.list("workload.command");
+  if (!base::find_on_path(program.front()) && program.front().find('/') == std::string::npos)
+    return say({base::Code::kNoInput,
+                "there is no program '" + base::printable(program.front()) + "' on PATH",
+                {},
+                "Write ./" + program.front() + " for a file of this folder"});
+  auto record = config_.text("run.dir")
+                    ? RunRecord::begin_in(*config_.text("run.dir"), program)
+                    : RunRecord::begin(config_.text("run.root").value_or(std::string(runs::kDefaultRoot)), program);
+  if (!record) return say(record.error());
+  record_.emplace(std::move(*record));
+  std::error_code ignored;
+  run_ = std::filesystem::absolute(record_->path(), ignored);
+  runner_.emplace(run_);
+  const auto done = stages();
+  return conclude(done ? std::nullopt : std::optional(done.error()));
+}
+
+/// All that can be known to be wrong before the program starts.
+base::Result<void> Pipeline::prepare() {
+  native_ = config_.flag("pipeline.native.enable");
+  nsys_ = config_.flag("pipeline.nsys.enable");
+  ncu_ = config_.flag("pipeline.ncu.enable");
+  if (!native_ && !nsys_ && !ncu_)
+    return base::fail(base::Code::kConfig, "every stage is switched off", "pipeline",
+                      "Enable pipeline.native, pipeline.nsys or pipeline.ncu.");
+  if (config_.list("workload.command").empty())
+    return base::fail(base::Code::kUsage, "there is no program to run", {},
+                      "Put it behind --: rangescope profile -- python train.py");
+  mode_ = config_.text("pipeline.ncu.ncu_cli.replay_mode").value_or("auto");
+  written_include_ = config_.list("pipeline.ncu.ncu_cli.nvtx.include");
+  written_exclude_ = config_.list("pipeline.ncu.ncu_cli.nvtx.exclude");
+  std::vector<std::string> ignored;
+  auto include = resolve_expressions(written_include_, nullptr, ignored),
+       exclude = resolve_expressions(written_exclude_, nullptr, ignored);
+  for (auto* given : {&include, &exclude})
+    if (!*given) {
+      base::Error error = std::move(*given).error();
+      error.where = "pipeline.ncu.ncu_cli.nvtx." + std::string(given == &include ? "include" : "exclude") +
+                    (error.where.empty() ? "" : ": " + error.where);
+      return tl::make_unexpected(std::move(error));
+    }
+  include_ = std::move(*include);
+  exclude_ = std::move(*exclude);
+  if (nsys_) {
+    auto can = collect::probe_tool("nsys", search_for(config_, "nsys"));
+    if (!can) return base::fail(std::move(can));
+    nsys_can_ = std::move(*can);
+    if (auto plan = nsys_plan(base_request(config_, "/run")); !plan) return base::fail(std::move(plan));
+  }
+  if (ncu_) {
+    auto can = collect::probe_tool("ncu", search_for(config_, "ncu"));
+    if (!can) return base::fail(std::move(can));
+    if (!config_.list("pipeline.ncu.ncu_cli.metrics").empty()) collect::probe_metrics(*can, search_for(config_, "ncu"));
+    ncu_can_ = std::move(*can);
+    // Every rung that may be taken must have a plan; kernel mode always may.
+    for (const collect::Rung& rung : collect::ladder(wish(), {}, *ncu_can_)) {
+      if (!rung.take || rung.step == collect::Step::kNative) continue;
+      auto plan = collect::ncu::Collector(*ncu_can_, ncu_options_for(rung.step, "ncu", {}, false)).plan(ncu_request());
+      if (!plan && (mode_ != "auto" || rung.step == collect::Step::kKernel)) return base::fail(std::move(plan));
+    }
+  }
+  if (native_ || (config_.flag("pipeline.probe", true) && ncu_)) {
+    auto library = collect::native::find_library();
+    if (!library && native_) return base::fail(std::move(library));
+    if (library) args_.native.library = *library;
+  }
+  return {};
+}
+
+int Pipeline::print_plans() {
+  run_ = runs::next_run_dir(config_.text("run.root").value_or(std::string(runs::kDefaultRoot)));
+  const auto print = [&](const char* what, const base::Result<collect::Plan>& plan) {
+    if (!plan) return say(plan.error());
+    for (const std::string& text : plan->notes) base::info(std::string(what) + ": " + text);
+    std::printf("# %s\n%s\n", what, collect::shell_command(*plan).c_str());
+    return 0;
+  };
+  int code = 0;
+  if (native_)
+    code |= print("native", collect::native::make_collector(args_.native)->plan(base_request(config_, run_)));
+  if (nsys_) code |= print("nsys", nsys_plan(base_request(config_, run_)));
+  if (ncu_)
+    for (const collect::Rung& rung : collect::ladder(wish(), {}, *ncu_can_)) {
+      const std::string name = "ncu, " + std::string(collect::step_name(rung.step)) + ": " + rung.reason;
+      if (!rung.take || rung.step == collect::Step::kNative)
+        std::printf("# not tried: %s\n", name.c_str());
+      else
+        code |=
+            print(name.c_str(),
+                  collect::ncu::Collector(*ncu_can_, ncu_options_for(rung.step, "ncu", {}, false)).plan(ncu_request()));
+    }
+  return code;
+}
+
+base::Result<void> Pipeline::stages() {
+  if (auto written = write_config(run_, config_); !written) return written;
+  if (auto warm = warm_up(); !warm) return warm;
+  if (native_) {
+    wanted_.emplace_back("native");
+    if (auto ran = native_stage("native"); !ran) return ran;
+    if (program_failed_ || runner_->interrupted()) return {};
+  }
+  // A look is worth a run of the program only where something is not certain.
+  const bool both_forms = include_.size() + exclude_.size() > written_include_.size() + written_exclude_.size();
+  const bool uncertain = ncu_ && (both_forms || (mode_ == "auto" && !include_.empty()));
+  if (!native_ && !nsys_ && uncertain && config_.flag("pipeline.probe", true) && !args_.native.library.empty()) {
+    note("looking at the program once without a profiler, to see which ranges it has (--no-probe forbids it)");
+    if (auto ran = native_stage("look"); !ran) return ran;
+    if (program_failed_ || runner_->interrupted()) return {};
+  }
+  if (nsys_) {
+    wanted_.emplace_back("nsys");
+    if (auto ran = nsys_stage(); !ran) return ran;
+    if (runner_->interrupted()) return {};
+  }
+  if (ncu_) {
+    wanted_.emplace_back("ncu");
+    if (auto ok = resolve(); !ok) return ok;
+    if (auto ran = ncu_stage(); !ran) return ran;
+  }
+  return {};
+}
+
+base::Result<void> Pipeline::warm_up() {
+  const auto times = config_.integer("workload.warmup").value_or(0);
+  for (std::int64_t i = 0; i < times; ++i) {
+    const collect::Request request = base_request(config_, run_);
+    collect::Plan plan;
+    plan.collector = "warmup";
+    plan.argv = request.command;
+    plan.cwd = request.cwd;
+    plan.set_env = request.env;
+    plan.timeout = request.timeout;
+    auto ran = runner_->run(plan, "warmup" + std::to_string(i + 1), {}, true);
+    if (!ran) return base::fail(std::move(ran));
+    if (!ran->ended.ok()) {
+      program_failed_ = ran->ended;
+      return base::fail(base::Code::kNothingCaptured,
+                        "the program failed in its warm-up run, without any profiler: " + base::describe(ran->ended),
+                        {}, "See warmup/warmup" + std::to_string(i + 1) + ".stderr in the run directory.");
+    }
+    if (runner_->interrupted()) return {};
+  }
+  return {};
+}
+
+/// `folder` "native": a stage of its own; "look": only to see the ranges, and its failures stop nothing.
+base::Result<void> Pipeline::native_stage(const std::string& folder) {
+  const bool look = folder != "native";
+  collect::Request request = base_request(config_, look ? run_ / folder : run_);
+  auto plan = collect::native::make_collector(args_.native)->plan(request);
+  if (!plan) return look ? base::Result<void>{} : base::fail(std::move(plan));
+  for (const std::string& text : plan->notes) note("native: " + text);
+  if (!look)
+    if (auto written = record_->about_to_run(*plan); !written) return written;
+  collect::Plan shown = *plan;
+  shown.collector = folder;
+  auto ran = runner_->run(shown, folder);
+  if (!ran) return base::fail(std::move(ran));
+  last_ = ran->ended;
+  if (!look)
+    if (auto written = record_->ended(ran->ended); !written) return written;
+  auto session = read::read_any(request.run_dir / "native");
+  collect::Observed seen = observed(*ran, runner_->interrupted());
+  seen.text.clear();
+  seen.report = session.has_value();
+  if (session) {
+    seen.results = session->ranges.size() + session->kernels.size();
+    native_session_ = std::move(*session);
+  }
+  collect::Outcome outcome;
+  outcome.result = seen.results > 0 ? collect::Result::kOk : collect::Result::kEmpty;
+  outcome.message = seen.results > 0
+                        ? "native: " + std::to_string(native_session_->ranges.size()) + " ranges, " +
+                              std::to_string(native_session_->kernels.size()) + " kernels"
+                        : "native: " + (session ? std::string("the program opened no range") : session.error().what);
+  if (!look && seen.results > 0) captured_.emplace_back("native");
+  if (!look && seen.results == 0) explanations_.push_back(outcome.message);
+  runs::Stage stage = StageRunner::stage_of(folder, tool_version(), "", outcome, *ran);
+  stage.results = seen.results;
+  stage.report = look ? "look/native" : "native";
+  if (auto written = runner_->record(std::move(stage)); !written) return written;
+  if (!ran->ended.ok() && !runner_->interrupted()) {
+    program_failed_ = ran->ended;
+    explanations_.push_back("the program itself failed, without nsys and ncu: " + base::describe(ran->ended) +
+                            (nsys_ || ncu_ ? "; they were not started" : ""));
+  }
+  return {};
+}
+
+/// Push/pop or start/end, from what was seen.
+base::Result<void> Pipeline::resolve() {
+  std::vector<std::string> said;
+  auto include = resolve_expressions(written_include_, timeline(), said),
+       exclude = resolve_expressions(written_exclude_, timeline(), said);
+  if (!include) return base::fail(std::move(include));
+  if (!exclude) return base::fail(std::move(exclude));
+  include_ = std::move(*include);
+  exclude_ = std::move(*exclude);
+  for (const std::string& text : said) note("ranges: " + text);
+  return {};
+}
+
+int Pipeline::conclude(const std::optional<base::Error>& failure) {
+  int code = 0;
+  std::string outcome = "ok", message;
+  const auto fail_with = [&](int exit_code, std::string what, std::string text) {
+    code = exit_code;
+    outcome = std::move(what);
+    message = std::move(text);
+  };
+  std::vector<model::Loss> losses;
+  if (failure)
+    fail_with(say(*failure), "error", base::to_string(*failure));
+  else if (auto written = reports(); !written)
+    fail_with(say(written.error()), written.error().code == base::Code::kNothingCaptured ? "nothing_captured" : "error",
+              base::to_string(written.error()));
+
+  std::vector<std::string> missing;
+  for (const std::string& stage : wanted_)
+    if (std::find(captured_.begin(), captured_.end(), stage) == captured_.end()) missing.push_back(stage);
+  for (const std::string& stage : missing)
+    losses.push_back({"stage_empty", model::Severity::kWarning, 1,
+                      "stage " + stage + " captured nothing" +
+                          (explanations_.empty() ? "" : ": " + base::join(explanations_, "; "))});
+  if (!failure && runner_->interrupted()) {
+    fail_with(128 + runner_->signal(), "interrupted", "interrupted by " + base::signal_name(runner_->signal()));
+  } else if (program_failed_ && !failure) {
+    fail_with(program_failed_->exit_code.value_or(128 + program_failed_->signal.value_or(0)),
+              program_failed_->timed_out ? "timed_out" : "program_failed", base::join(explanations_, "; "));
+  } else if (!failure && captured_.empty()) {
+    // Nobody measured anything: 80, or what stood in the way (77 permission, 69 no driver ...).
+    base::Error error{worst_,
+                      "nothing was captured: " + (explanations_.empty() ? std::string("no stage had results")
+                                                                        : base::join(explanations_, "; ")),
+                      run_.string(), "Look at the logs in the run directory."};
+    fail_with(say(error), "nothing_captured", error.what);
+  } else if (!failure && !missing.empty()) {
+    // Part of what was asked for is missing: say so; the exit code is 80 when the last word was a tool's empty capture.
+    fail_with(base::exit_code(worst_), "partial",
+              "stage " + base::join(missing, ", ") + " captured nothing: " + base::join(explanations_, "; "));
+    base::warn(message);
+  }
+  if (auto finished = record_->finish(code, outcome, message, losses); !finished) (void)say(finished.error());
+  if (code == 0)
+    if (const auto keep = config_.integer("run.keep")) {
+      const auto now =
+          std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::system_clock::now().time_since_epoch())
+              .count();
+      runs::Retention retention;
+      retention.keep = static_cast<std::size_t>(*keep);
+      for (const runs::Candidate& old : runs::prunable(run_.parent_path(), retention, now))
+        if (old.path != run_) {
+          if (auto removed = runs::remove_run(old.path); removed)
+            base::detail("run.keep: removed " + old.path.string());
+        }
+    }
+  base::info("run kept in " + run_.string());
+  return code;
+}
+
+}  // namespace rangescope::cli

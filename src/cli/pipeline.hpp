@@ -1,0 +1,98 @@
+// One pipeline around a program: native, then nsys, then ncu on what matters, everything checked in between.
+//
+// Order and reasons are in docs/manual/pipeline.md. Each stage leaves its files below the run directory and a line in
+// stages.json. The exit code: the program's own failure, else 78/69/77 before anything ran, else 80 when no stage that
+// was asked for captured anything, else 0.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "analyze/analyze.hpp"
+#include "base/result.hpp"
+#include "cli/bind.hpp"
+#include "cli/bind_tools.hpp"
+#include "cli/look.hpp"
+#include "cli/run_record.hpp"
+#include "cli/stage_run.hpp"
+#include "collect/ladder.hpp"
+#include "collect/native/native.hpp"
+#include "config/compose.hpp"
+#include "model/session.hpp"
+
+namespace rangescope::cli {
+
+struct PipelineArguments {
+  analyze::Options analysis;
+  ReportChoice choice;
+  collect::native::Options native;
+  bool native_counters = false;  ///< the native stage collects counters itself
+  bool dry_run = false;
+  bool strict = false;
+};
+
+/// True when nsys or ncu is asked for, or native is switched off: then run_pipeline, not the plain native profile.
+[[nodiscard]] bool pipeline_wanted(const config::Config& config);
+/// The whole of it; the exit code. Everything said was said.
+[[nodiscard]] int run_pipeline(const config::Config& config, PipelineArguments arguments);
+
+/// The state that the stages share. One object a run; stages are called in order by run_pipeline.
+class Pipeline {
+ public:
+  Pipeline(const config::Config& config, PipelineArguments arguments) : config_(config), args_(std::move(arguments)) {}
+  [[nodiscard]] int run();
+
+ private:
+  // pipeline.cpp
+  [[nodiscard]] base::Result<void> prepare();
+  [[nodiscard]] int print_plans();
+  [[nodiscard]] base::Result<void> stages();
+  [[nodiscard]] base::Result<void> warm_up();
+  [[nodiscard]] base::Result<void> native_stage(const std::string& folder);
+  [[nodiscard]] base::Result<void> resolve();
+  [[nodiscard]] int conclude(const std::optional<base::Error>& failure);
+  [[nodiscard]] base::Result<void> reports();
+  [[nodiscard]] const model::Session* timeline() const;
+  void note(const std::string& text);
+
+  // pipeline_nsys.cpp
+  [[nodiscard]] base::Result<void> nsys_stage();
+  [[nodiscard]] base::Result<std::filesystem::path> nsys_report();
+  [[nodiscard]] base::Result<void> nsys_export(const std::filesystem::path& report);
+  [[nodiscard]] base::Result<collect::Plan> nsys_plan(const collect::Request& request) const;
+
+  // pipeline_ncu.cpp
+  [[nodiscard]] base::Result<void> ncu_stage();
+  [[nodiscard]] base::Result<void> ncu_kernels();
+  [[nodiscard]] collect::Outcome ncu_step(collect::Step step, const std::string& report,
+                                          const std::vector<std::string>& kernels, bool trial);
+  [[nodiscard]] collect::Outcome ncu_attempts(collect::Step step, const std::string& report,
+                                              const std::vector<std::string>& kernels, bool trial);
+  [[nodiscard]] collect::ncu::Options ncu_options_for(collect::Step step, const std::string& report,
+                                                      const std::vector<std::string>& kernels, bool trial) const;
+  [[nodiscard]] collect::Request ncu_request() const;
+  [[nodiscard]] collect::Wish wish() const;
+  void ncu_exports(const std::filesystem::path& report, const std::string& stem);
+
+  const config::Config& config_;
+  PipelineArguments args_;
+  bool native_ = false, nsys_ = false, ncu_ = false;
+  std::string mode_;
+  std::optional<collect::Abilities> nsys_can_, ncu_can_;
+  std::vector<std::string> include_, exclude_;  ///< ncu's grammar, resolved
+  std::vector<std::string> written_include_, written_exclude_;
+  std::vector<std::vector<std::string>> kernel_groups_;
+  std::optional<RunRecord> record_;
+  std::optional<StageRunner> runner_;
+  std::optional<model::Session> native_session_, nsys_session_, ncu_session_;
+  std::filesystem::path run_;
+  std::optional<base::Ended> program_failed_;  ///< the program itself failed in the native stage
+  std::optional<base::Ended> last_;
+  std::vector<std::string> wanted_, captured_;  ///< stages asked for; stages with results
+  std::vector<std::string> explanations_;       ///< why something is missing
+  base::Code worst_ = base::Code::kNothingCaptured;
+  std::vector<std::string> notes_;
+};
+
+}  // namespace rangescope::cli

@@ -1,0 +1,274 @@
+// The ncu stage: which kernels, which replay mode, tried in the ladder's order, each success proved by reading the
+// report.
+#include <algorithm>
+
+#include "base/fs.hpp"
+#include "base/log.hpp"
+#include "base/text.hpp"
+#include "base/units.hpp"
+#include "cli/pipeline.hpp"
+#include "read/join.hpp"
+#include "read/registry.hpp"
+
+namespace rangescope::cli {
+
+namespace fs = std::filesystem;
+using collect::Outcome;
+using collect::Step;
+
+namespace {
+
+fs::path report_file(const fs::path& base) {
+  std::error_code ignored;
+  for (const char* extension : {".ncu-rep", ".ncu-repz"})
+    if (fs::path file = base.string() + extension; fs::exists(file, ignored)) return file;
+  return {};
+}
+
+}  // namespace
+
+collect::Wish Pipeline::wish() const {
+  collect::Wish wish;
+  wish.mode = mode_;
+  wish.ranges = !written_include_.empty();
+  const auto options = ncu_options(config_);
+  const auto given = [&](const char* key) { return options.values.count(key) > 0; };
+  wish.kernel_filter = (given("kernel_name") && options.asked.count("kernel_name")) || given("kernel_id");
+  wish.metrics = given("metrics");
+  wish.sections = given("sections") || given("set") || !wish.metrics;
+  wish.native_counters = args_.native_counters;
+  return wish;
+}
+
+collect::Request Pipeline::ncu_request() const {
+  collect::Request request = base_request(config_, run_.empty() ? "/run" : run_);
+  request.include = include_;
+  request.exclude = exclude_;
+  return request;
+}
+
+collect::ncu::Options Pipeline::ncu_options_for(Step step, const std::string& report,
+                                                const std::vector<std::string>& kernels, bool trial) const {
+  collect::ncu::Options options = ncu_options(config_);
+  options.replay_mode = collect::step_name(step);
+  options.report = report;
+  options.kernels = kernels;
+  if (mode_ == "auto") {  // what only some rungs know must not stop the others
+    for (const auto& row : collect::ncu::option_table())
+      if (row.modes != collect::ncu::kAll) options.asked.erase(std::string(row.key));
+  }
+  if (trial) {
+    options.values["launch_count"] = {"1"};
+    options.values["kill"] = {"true"};
+  }
+  return options;
+}
+
+/// Names of the kernels that matter, from the timeline; none where the user named kernels or ranges are measured whole.
+base::Result<void> Pipeline::ncu_kernels() {
+  kernel_groups_ = {{}};
+  const auto options = ncu_options(config_);
+  const auto top = config_.integer("pipeline.ncu.top_n").value_or(0);
+  if (top == 0 || options.values.count("kernel_name") || options.values.count("kernel_id")) return {};
+  const model::Session* seen = timeline();
+  if (!seen || seen->kernels.empty()) {
+    if (nsys_ || native_) note("ncu: no stage before saw kernels, so none are chosen by time");
+    return {};
+  }
+  auto chosen =
+      choose_kernels(*seen, config_.flag("pipeline.ncu.gating_nvtx", true) ? include_ : std::vector<std::string>{},
+                     args_.analysis, static_cast<std::size_t>(top));
+  if (!chosen) {
+    note("ncu: no kernels were chosen by time: " + chosen.error().what);
+    return {};
+  }
+  std::vector<std::string> names;
+  std::string told;
+  for (const ChosenKernel& kernel : *chosen) {
+    names.push_back(kernel.name);
+    if (names.size() <= 5)
+      told += (told.empty() ? "" : ", ") + kernel.name + " (" + base::format_ns(kernel.total_ns) + ")";
+  }
+  if (names.empty()) return {};
+  kernel_groups_ = collect::ncu::split_kernels(names);
+  note("ncu: the " + std::to_string(names.size()) + " kernels with the most GPU time" +
+       (include_.empty() ? "" : " in the ranges") + ": " + told + (names.size() > 5 ? ", ..." : ""));
+  if (kernel_groups_.size() > 1)
+    base::warn("ncu: their names are too long for one command line; ncu runs " + std::to_string(kernel_groups_.size()) +
+               " times");
+  return {};
+}
+
+/// One run of ncu, judged by its report.
+Outcome Pipeline::ncu_step(Step step, const std::string& report, const std::vector<std::string>& kernels, bool trial) {
+  Outcome failed;
+  const auto options = ncu_options_for(step, report, kernels, trial);
+  const collect::Request request = ncu_request();
+  auto plan = collect::ncu::Collector(*ncu_can_, options).plan(request);
+  if (!plan) {
+    failed.message = "ncu: " + plan.error().what;
+    failed.code = plan.error().code;
+    failed.said.push_back({"ncu.plan", plan.error().where, plan.error().what, plan.error().hint, false, false});
+    runs::Stage stage = StageRunner::stage_of("ncu", "ncu " + collect::to_string(ncu_can_->version),
+                                              std::string(collect::step_name(step)), failed, {});
+    stage.outcome = "refused";
+    if (auto written = runner_->record(std::move(stage)); !written) base::warn(written.error().what);
+    return failed;
+  }
+  for (const std::string& text : plan->notes) note("ncu: " + text);
+  if (!native_ && !nsys_ && !last_)
+    if (auto written = record_->about_to_run(*plan); !written) base::warn(written.error().what);
+  const fs::path base = collect::ncu::report_base(request, options);
+  std::error_code ignored;
+  for (const char* extension : {".ncu-rep", ".ncu-repz"})
+    fs::remove(base.string() + extension, ignored);  // an old report proves nothing
+  auto ran = runner_->run(*plan, report, base.string() + ".log");
+  if (!ran) {
+    failed.message = "ncu: " + ran.error().what;
+    failed.code = ran.error().code;
+    failed.fatal = true;
+    return failed;
+  }
+  last_ = ran->ended;
+  if (!native_ && !nsys_)
+    if (auto written = record_->ended(ran->ended); !written) base::warn(written.error().what);
+  collect::Observed seen = observed(*ran, runner_->interrupted());
+  const fs::path file = report_file(base);
+  std::optional<model::Session> session;
+  if (!file.empty()) {
+    auto read = read::read_any(file);
+    seen.report = read.has_value();
+    if (read) {
+      seen.results = read->measurements.size();
+      session = std::move(*read);
+    } else {
+      base::warn("ncu's report cannot be read: " + read.error().what);
+    }
+  }
+  Outcome outcome = collect::judge_ncu(seen);
+  runs::Stage stage =
+      StageRunner::stage_of("ncu", "ncu " + collect::to_string(ncu_can_->version),
+                            std::string(collect::step_name(step)) + (trial ? " (one occurrence)" : ""), outcome, *ran);
+  stage.results = seen.results;
+  if (!file.empty()) stage.report = fs::relative(file, run_).string();
+  if (auto written = runner_->record(std::move(stage)); !written) base::warn(written.error().what);
+  if (outcome.result == collect::Result::kOk && !trial) {
+    if (ncu_session_) {
+      std::vector<model::Session> both;
+      both.push_back(std::move(*ncu_session_));
+      both.push_back(std::move(*session));
+      ncu_session_ = read::join(std::move(both));
+    } else {
+      ncu_session_ = std::move(*session);
+    }
+    ncu_exports(file, report);
+  }
+  return outcome;
+}
+
+Outcome Pipeline::ncu_attempts(Step step, const std::string& report, const std::vector<std::string>& kernels,
+                               bool trial) {
+  const int retries = static_cast<int>(config_.integer("run.retries").value_or(1));
+  for (int attempt = 1;; ++attempt) {
+    Outcome outcome = ncu_step(step, report, kernels, trial);
+    if (runner_->interrupted() || !collect::try_again(outcome, attempt, retries)) return outcome;
+    base::warn(outcome.message + "; trying again (" + std::to_string(attempt) + " of " + std::to_string(retries) + ")");
+  }
+}
+
+base::Result<void> Pipeline::ncu_stage() {
+  if (auto chosen = ncu_kernels(); !chosen) return chosen;
+  collect::Look look;
+  if (const model::Session* seen = timeline()) look = look_at(*seen, include_, args_.analysis);
+  if (!include_.empty() && look.occurrences == 0)
+    note("ncu: none of the chosen ranges was seen in the stage before; it is tried all the same");
+  const auto rungs = collect::ladder(wish(), look, *ncu_can_);
+  Outcome last;
+  for (const collect::Rung& rung : rungs) {
+    const std::string name(collect::step_name(rung.step));
+    if (!rung.take) {
+      if (mode_ == "auto") note("replay mode " + name + " not tried: " + rung.reason);
+      runs::Stage refused;
+      refused.stage = "ncu";
+      refused.tool = "ncu " + collect::to_string(ncu_can_->version);
+      refused.step = name;
+      refused.outcome = "refused";
+      refused.message = rung.reason;
+      if (auto written = runner_->record(std::move(refused)); !written) return written;
+      continue;
+    }
+    if (rung.step == Step::kNative) {
+      // The native stage ran with its counters; what it has is in its own session.
+      if (native_session_ && !native_session_->measurements.empty()) {
+        note("replay mode native: " + rung.reason);
+        captured_.emplace_back("ncu");
+        return {};
+      }
+      continue;
+    }
+    if (mode_ == "auto") note("replay mode " + name + ": " + rung.reason);
+    const bool ranges = rung.step == Step::kRange || rung.step == Step::kAppRange;
+    if (mode_ == "auto" && rung.step == Step::kRange &&
+        config_.integer("pipeline.ncu.ncu_cli.launch_count").value_or(2) != 1) {
+      last = ncu_attempts(rung.step, "trial-range", {}, true);
+      if (last.result != collect::Result::kOk) {
+        base::info(last.message + (last.fatal ? "" : "; going on to the next replay mode"));
+        if (last.fatal || runner_->interrupted()) break;
+        continue;
+      }
+    }
+    std::size_t ok = 0;
+    const std::vector<std::vector<std::string>> whole{{}};
+    const auto& groups = ranges ? whole : kernel_groups_;
+    for (std::size_t i = 0; i < groups.size(); ++i) {
+      last = ncu_attempts(rung.step, i == 0 ? "ncu" : "ncu-" + std::to_string(i + 1), groups[i], false);
+      if (last.result == collect::Result::kOk)
+        ++ok;
+      else if (ok > 0)
+        explanations_.push_back("run " + std::to_string(i + 1) + " of " + std::to_string(groups.size()) + ": " +
+                                last.message);
+      if (last.fatal || runner_->interrupted()) break;
+    }
+    if (ok > 0) {
+      captured_.emplace_back("ncu");
+      base::info("ncu: " + std::to_string(ncu_session_->measurements.size()) + " results in replay mode " + name);
+      return {};
+    }
+    if (last.fatal || runner_->interrupted()) break;
+    if (mode_ == "auto") base::info(last.message + "; going on to the next replay mode");
+  }
+  worst_ = last.code == base::Code::kInternal ? base::Code::kNothingCaptured : last.code;
+  explanations_.push_back(last.message);
+  base::warn(last.message);
+  if (!last.said.empty() && !last.said.front().cure.empty()) base::info("hint: " + last.said.front().cure);
+  return {};
+}
+
+/// ncu's own tables beside the report, for people and scripts that know them.
+void Pipeline::ncu_exports(const fs::path& report, const std::string& stem) {
+  if (!config_.flag("pipeline.ncu.ncu_cli.export.csv", true)) return;
+  const std::string prefix = stem == "ncu" ? "" : stem + "-";
+  struct Page {
+    const char *page, *file;
+    bool csv;
+  };
+  for (const Page& one : {Page{"raw", "raw.csv", true}, Page{"details", "details.csv", true},
+                          Page{"details", "sections_report.txt", false}}) {
+    auto ran = runner_->run(collect::ncu::import_plan(*ncu_can_, report, one.page, one.csv),
+                            "import-" + prefix + one.file, {}, true);
+    const fs::path out = run_ / "ncu" / ("import-" + prefix + std::string(one.file) + ".stdout");
+    auto text = base::read_file(out);
+    std::error_code ignored;
+    if (ran && ran->ended.ok() && text && !text->empty()) {
+      fs::rename(out, run_ / "ncu" / (prefix + one.file), ignored);
+    } else {
+      base::warn("ncu could not print page " + std::string(one.page) + " of its report; " + one.file + " is missing");
+    }
+    for (const char* stream : {".stdout", ".stderr"}) {
+      const fs::path rest = run_ / "ncu" / ("import-" + prefix + std::string(one.file) + stream);
+      if (fs::exists(rest, ignored) && fs::file_size(rest, ignored) == 0) fs::remove(rest, ignored);
+    }
+  }
+}
+
+}  // namespace rangescope::cli

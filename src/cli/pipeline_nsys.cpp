@@ -1,0 +1,199 @@
+// The nsys stage: profile, import where nsys left a .qdstrm, export to SQLite, our own reader; never `nsys stats`.
+#include <algorithm>
+
+#include "base/fs.hpp"
+#include "base/log.hpp"
+#include "base/sqlite.hpp"
+#include "base/text.hpp"
+#include "cli/pipeline.hpp"
+#include "read/registry.hpp"
+
+namespace rangescope::cli {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+/// nsys exports the whole environment of the program and of other processes, secrets included (seen with 2022.4.2 and
+/// 2025.3.1: TARGET_INFO_SYSTEM_ENV and blocks of NAME=value among the strings). They are overwritten in place.
+base::Result<void> redact(const fs::path& sqlite) {
+  auto database = base::Database::open_write(sqlite);
+  if (!database) return base::fail(std::move(database));
+  if (auto ok = database->execute("pragma secure_delete=on; pragma journal_mode=off"); !ok) return ok;
+  // Environments are NAME=value texts with zero bytes between them (which SQLite's text functions stop at, hence
+  // blobs); older exports have blanks: at least four assignments with a PATH among them are no range's name.
+  const std::string blob = "cast(value as blob)";
+  const std::string block = "(instr(" + blob + ", x'00')>0 and instr(" + blob + ", x'3D')>0) or (instr(" + blob +
+                            ", cast('PATH=' as blob))>0 and length(hex(" + blob + "))-length(replace(hex(" + blob +
+                            "),'3D',''))>=8)";
+  if (database->has_table("StringIds"))
+    if (auto ok = database->execute("update StringIds set value='<redacted environment>' where " + block); !ok)
+      return ok;
+  if (database->has_table("TARGET_INFO_SYSTEM_ENV"))
+    if (auto ok = database->execute(
+            "update TARGET_INFO_SYSTEM_ENV set value='<redacted>' where name='DeviceEnvironment' or " + block);
+        !ok)
+      return ok;
+  // nsys leaves copies in pages that it freed while it wrote; only a rewrite loses those.
+  return database->execute("vacuum");
+}
+
+}  // namespace
+
+base::Result<collect::Plan> Pipeline::nsys_plan(const collect::Request& plain) const {
+  collect::nsys::Options options = nsys_options(config_);
+  collect::Request request = plain;
+  if (options.gating && config_.text("pipeline.nsys.nvtx_capture").value_or("").empty() && written_include_.size() == 1)
+    request.include = {written_include_.front()};
+  const std::string range =
+      config_.text("pipeline.nsys.nvtx_capture").value_or(request.include.size() == 1 ? request.include.front() : "");
+  if (native_session_ && !range.empty()) options.registered = is_registered(*native_session_, range);
+  return collect::nsys::Collector(*nsys_can_, options).plan(request);
+}
+
+base::Result<void> Pipeline::nsys_stage() {
+  const std::string tool = "nsys " + collect::to_string(nsys_can_->version);
+  const collect::Request request = base_request(config_, run_);
+  auto plan = nsys_plan(request);
+  if (!plan) return base::fail(std::move(plan));
+  for (const std::string& text : plan->notes) note("nsys: " + text);
+  if (!native_)
+    if (auto written = record_->about_to_run(*plan); !written) return written;
+  for (int attempt = 1;; ++attempt) {
+    auto ran = runner_->run(*plan, attempt == 1 ? "profile" : "profile-" + std::to_string(attempt));
+    if (!ran) return base::fail(std::move(ran));
+    last_ = ran->ended;
+    if (!native_)
+      if (auto written = record_->ended(ran->ended); !written) return written;
+    collect::Observed seen = observed(*ran, runner_->interrupted());
+    auto report = nsys_report();
+    base::Error why;
+    if (!report) {
+      why = report.error();
+    } else if (auto exported = nsys_export(*report); !exported) {
+      why = exported.error();
+    } else {
+      seen.report = true;
+      seen.results = nsys_session_ ? nsys_session_->ranges.size() + nsys_session_->kernels.size() : 0;
+    }
+    collect::Outcome outcome = collect::judge_nsys(seen);
+    const bool gated = std::any_of(plan->argv.begin(), plan->argv.end(),
+                                   [](const std::string& word) { return word.starts_with("--capture-range="); });
+    if (!report && report.error().code == base::Code::kNothingCaptured && outcome.why() == "nsys.importer_missing" &&
+        gated) {
+      // nsys 2022.4 of Debian complains of its importer and lists no file when the capture range never opened.
+      seen.text = "No reports were generated";
+      outcome = collect::judge_nsys(seen);
+    }
+    if (outcome.result != collect::Result::kOk && !why.what.empty() && why.code != base::Code::kNothingCaptured) {
+      outcome.result = collect::Result::kFailed;
+      outcome.message = "nsys: " + why.what;
+      outcome.code = why.code;
+      outcome.said.insert(outcome.said.begin(), {"nsys.report", why.where, why.what, why.hint, false, true});
+    }
+    runs::Stage stage = StageRunner::stage_of("nsys", tool, "profile", outcome, *ran);
+    stage.attempt = attempt;
+    stage.results = seen.results;
+    if (report) stage.report = fs::relative(*report, run_).string();
+    if (auto written = runner_->record(std::move(stage)); !written) return written;
+    if (outcome.result == collect::Result::kOk) {
+      captured_.emplace_back("nsys");
+      base::info(outcome.message);
+      return {};
+    }
+    if (runner_->interrupted()) return {};
+    if (collect::try_again(outcome, attempt, static_cast<int>(config_.integer("run.retries").value_or(1)))) {
+      base::warn(outcome.message + "; trying again");
+      continue;
+    }
+    worst_ = outcome.code;
+    explanations_.push_back(outcome.message);
+    base::warn(outcome.message);
+    if (!outcome.said.empty() && !outcome.said.front().cure.empty()) base::info("hint: " + outcome.said.front().cure);
+    return {};
+  }
+}
+
+/// The report that nsys left, imported when it left only a stream. A capture that repeats leaves several: the first.
+base::Result<fs::path> Pipeline::nsys_report() {
+  std::vector<fs::path> reports, streams;
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(run_ / "nsys", ignored)) {
+    const std::string extension = entry.path().extension().string();
+    if (extension == ".nsys-rep" || extension == ".qdrep") reports.push_back(entry.path());
+    if (extension == ".qdstrm") streams.push_back(entry.path());
+  }
+  std::sort(reports.begin(), reports.end());
+  std::sort(streams.begin(), streams.end());
+  if (reports.size() > 1)
+    note("nsys left " + std::to_string(reports.size()) + " reports (the capture repeats); the first is read");
+  if (!reports.empty()) return reports.front();
+  if (streams.empty()) return base::fail(base::Code::kNothingCaptured, "nsys left no report");
+  const auto importer = collect::find_importer(nsys_can_->path);
+  if (!importer)
+    return base::fail(base::Code::kToolMissing,
+                      "nsys left a .qdstrm and has no QdstrmImporter to turn it into a report",
+                      streams.front().string(), "Install nsys's host part (package nsight-systems).");
+  const fs::path report = fs::path(streams.front()).replace_extension(".nsys-rep");
+  auto ran = runner_->run(collect::nsys::import_plan(*importer, streams.front(), report, ""), "import", {}, true);
+  if (ran && ran->text.find("error while loading shared libraries") != std::string::npos) {
+    // Unpacked packages have their libraries in folders that the loader does not know.
+    const fs::path host = fs::weakly_canonical(*importer, ignored).parent_path(),
+                   target = fs::weakly_canonical(nsys_can_->path, ignored).parent_path();
+    const std::string folders =
+        host.string() + ":" + (host.parent_path().parent_path() / "x86_64-linux-gnu").string() + ":" + target.string();
+    ran = runner_->run(collect::nsys::import_plan(*importer, streams.front(), report, folders), "import-libraries", {},
+                       true);
+  }
+  if (!ran) return base::fail(std::move(ran));
+  if (fs::exists(report, ignored) && fs::file_size(report, ignored) > 0) {
+    note("nsys left a .qdstrm; imported it with " + importer->string());
+    return report;
+  }
+  const auto missing = ran->text.find("error while loading shared libraries: ");
+  if (missing != std::string::npos) {
+    const std::string library = ran->text.substr(missing + 38, ran->text.find(':', missing + 38) - missing - 38);
+    return base::fail(base::Code::kToolMissing, "QdstrmImporter lacks the library " + base::printable(library),
+                      importer->string(),
+                      library.starts_with("libdw")    ? "Install the package libdw1."
+                      : library.starts_with("libelf") ? "Install the package libelf1."
+                                                      : "Install the library.");
+  }
+  return base::fail(base::Code::kBadData, "QdstrmImporter left no report (" + base::describe(ran->ended) + ")",
+                    importer->string(), "See nsys/import.stderr in the run directory.");
+}
+
+base::Result<void> Pipeline::nsys_export(const fs::path& report) {
+  const fs::path sqlite = fs::path(report).replace_extension(".sqlite");
+  auto ran = runner_->run(collect::nsys::export_plan(*nsys_can_, report, sqlite), "export", {}, true);
+  if (!ran) return base::fail(std::move(ran));
+  std::error_code ignored;
+  if (!fs::exists(sqlite, ignored)) {
+    const std::string said(base::trim(ran->text));
+    return base::fail(base::Code::kBadData,
+                      "nsys export left no SQLite file (" + base::describe(ran->ended) + ")" +
+                          (said.empty() ? "" : ": " + base::printable(said.substr(0, 300))),
+                      report.string(), "See nsys/export.stderr in the run directory.");
+  }
+  if (auto done = redact(sqlite); !done) {
+    fs::remove(sqlite, ignored);
+    return base::fail(base::Code::kIo,
+                      "the export's environment could not be redacted, so it was removed: " + done.error().what,
+                      sqlite.string());
+  }
+  // nsys's own report holds the same and cannot be changed: only its owner may read it, and `runs pack` leaves it out.
+  fs::permissions(report, fs::perms::owner_read | fs::perms::owner_write, ignored);
+  fs::remove(fs::path(report).replace_extension(".qdstrm"), ignored);
+  auto session = read::read_any(sqlite);
+  if (!session) return base::fail(std::move(session));
+  nsys_session_ = std::move(*session);
+  // Kernels by name over the whole recording, as a table for scripts.
+  std::string csv = "kernel,calls,total_ns\n";
+  if (auto kernels = choose_kernels(*nsys_session_, {}, args_.analysis, 1000000))
+    for (const ChosenKernel& kernel : *kernels)
+      csv += "\"" + base::replace_all(kernel.name, "\"", "\"\"") + "\"," + std::to_string(kernel.calls) + "," +
+             std::to_string(static_cast<std::int64_t>(kernel.total_ns)) + "\n";
+  return base::write_file(run_ / "nsys" / "kernels.csv", csv);
+}
+
+}  // namespace rangescope::cli

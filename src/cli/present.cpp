@@ -1,0 +1,164 @@
+#include "cli/present.hpp"
+
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "base/text.hpp"
+#include "cli/app.hpp"
+#include "cli/counters.hpp"
+#include "read/join.hpp"
+#include "report/sink.hpp"
+#include "runs/layout.hpp"
+#include "runs/manifest.hpp"
+
+namespace rangescope::cli {
+namespace {
+
+constexpr std::size_t kWidthElsewhere = 120;
+
+// "native: rangescope 0.1.0, native-trace 1.0"
+std::string source_text(const model::Source& source) {
+  std::string text = source.format;
+  if (!source.tool.empty()) text += ": " + source.tool;
+  if (!source.schema.empty()) text += ", " + source.schema;
+  return text;
+}
+
+void add_run_info(model::Report& report, const model::Session& session, const std::filesystem::path& input,
+                  const std::filesystem::path& run) {
+  model::RunInfo info = run.empty() ? report.run : runs::run_info(run);
+  if (info.id.empty()) info.id = input.filename().string();
+  if (info.tool.empty()) info.tool = tool_version();
+  info.duration_ns = static_cast<double>(session.end_ns - session.begin_ns);
+  if (info.start_unix_ns == 0 && session.clock.anchor_unix_ns != 0)
+    info.start_unix_ns = session.clock.anchor_unix_ns + (session.begin_ns - session.clock.anchor_ns);
+  for (const model::Source& source : session.sources) {
+    const std::string text = source_text(source);
+    if (std::find(info.sources.begin(), info.sources.end(), text) == info.sources.end()) info.sources.push_back(text);
+  }
+  report.run = std::move(info);
+}
+
+base::Error nothing(const std::filesystem::path& input, const model::Session& session) {
+  base::Error error{base::Code::kNothingCaptured, {}, input.string(), {}};
+  if (session.processes.empty()) {
+    error.what = "nothing was captured: no process loaded rangescope's library";
+    error.hint =
+        "Check that the program calls NVTX 3 (C and C++: nvtx3 headers; Python: the nvtx package or torch.cuda.nvtx) "
+        "and "
+        "is neither setuid nor run in a container of its own";
+  } else {
+    error.what =
+        "nothing was captured: " + std::to_string(session.processes.size()) + " processes, and none opened a range";
+    error.hint = "Check that the part of the program that has ranges ran";
+  }
+  return error;
+}
+
+// No process loaded our library: the folder for captures is there, and nothing is in it.
+bool is_empty_folder(const std::filesystem::path& path) {
+  std::error_code error;
+  return std::filesystem::is_directory(path, error) && std::filesystem::is_empty(path, error);
+}
+
+std::size_t terminal_width(int fd) {
+  winsize size{};
+  if (::ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) return size.ws_col;
+  return kWidthElsewhere;
+}
+
+bool wants_color(int fd, const std::string& choice) {
+  if (choice != "auto") return choice == "always";
+  const char* no_color = std::getenv("NO_COLOR");
+  const char* terminal = std::getenv("TERM");
+  const bool dumb = terminal == nullptr || std::string_view(terminal) == "dumb";
+  return ::isatty(fd) != 0 && (no_color == nullptr || *no_color == '\0') && !dumb;
+}
+
+}  // namespace
+
+base::Result<std::vector<std::filesystem::path>> find_inputs(const std::filesystem::path& root, const std::string& said,
+                                                             std::filesystem::path& run) {
+  std::filesystem::path input(said);
+  std::error_code error;
+  if (std::filesystem::exists(input, error) && !runs::is_run_dir(input)) return std::vector{input};
+  auto found = runs::find_run(root, said);
+  if (!found) {
+    base::Error failure = found.error();
+    if (said.find('/') != std::string::npos || said.find('.') != std::string::npos)
+      failure.what = "there is no such file or run: " + base::printable(said);
+    return tl::make_unexpected(std::move(failure));
+  }
+  if (run.empty()) run = *found;
+  const auto captures = runs::captures_of(*found);
+  if (captures.empty()) {
+    return base::fail(base::Code::kNothingCaptured, "the run holds no capture", found->string(),
+                      "See what happened: rangescope runs show " + base::shell_quote(said));
+  }
+  return std::vector<std::filesystem::path>{captures.front()};
+}
+
+base::Result<Analyzed> analyze_inputs(std::span<const std::filesystem::path> inputs, const std::filesystem::path& run,
+                                      const analyze::Options& options, const std::string& nsys) {
+  for (const auto& input : inputs) {
+    if (is_empty_folder(input)) return tl::make_unexpected(nothing(input, {}));
+  }
+  read::Options read_options;
+  read_options.threads = options.threads;
+  read_options.nsys_path = nsys;
+  auto session = read::read_all(inputs, read_options);
+  if (!session) return base::fail(std::move(session));
+  if (session->ranges.empty() && session->kernels.empty() && session->measurements.empty() && session->summary.empty())
+    return tl::make_unexpected(nothing(inputs.front(), *session));
+  derive_metrics(*session, run);
+  auto report = analyze::analyze(*session, options);
+  if (!report) return base::fail(std::move(report));
+  if (!session->gpu_pauses.empty()) {
+    for (model::Region& region : report->regions) {
+      if (region.gpu) region.gpu->partial = true;
+    }
+  }
+  judge_regions(*report);
+  add_run_info(*report, *session, inputs.front(), run);
+  return Analyzed{std::move(*session), std::move(*report)};
+}
+
+base::Result<Analyzed> analyze_input(const std::filesystem::path& input, const std::filesystem::path& run,
+                                     const analyze::Options& options) {
+  return analyze_inputs(std::span(&input, 1), run, options);
+}
+
+report::Style style_on(int fd, const ReportChoice& choice) {
+  report::Style style = choice.style;
+  style.width = choice.width ? *choice.width : terminal_width(fd);
+  style.color = wants_color(fd, choice.color);
+  return style;
+}
+
+base::Result<void> write_report(const Analyzed& analyzed, const ReportChoice& choice, int default_fd) {
+  auto exporter = report::find_exporter(choice.format);
+  if (!exporter) return base::fail(std::move(exporter));
+  const auto write = [&](report::Sink& sink, const report::Style& style) -> base::Result<void> {
+    auto written = (*exporter)->write(analyzed.report, &analyzed.session, style, sink);
+    if (!written) return written;
+    return sink.finish();
+  };
+  if (choice.to.empty() || choice.to == "-") {
+    const int fd = choice.to == "-" ? STDOUT_FILENO : default_fd;
+    report::DescriptorSink sink(fd, fd == STDOUT_FILENO ? "standard output" : "standard error");
+    return write(sink, style_on(fd, choice));
+  }
+  report::Style style = style_on(-1, choice);
+  report::FileSink sink(choice.to);
+  return write(sink, style);
+}
+
+bool has_loss(const model::Report& report) {
+  return std::any_of(report.losses.begin(), report.losses.end(),
+                     [](const model::Loss& loss) { return loss.severity != model::Severity::kInfo; });
+}
+
+}  // namespace rangescope::cli

@@ -1,0 +1,48 @@
+// What profile and report share: from captures to a report, and from a report to where it is wanted.
+#pragma once
+
+#include <filesystem>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "analyze/analyze.hpp"
+#include "base/result.hpp"
+#include "cli/bind.hpp"
+#include "model/report.hpp"
+#include "model/session.hpp"
+
+namespace rangescope::cli {
+
+struct Analyzed {
+  model::Session session;
+  model::Report report;
+};
+
+/// What a person named: a file as it is, or the captures of a run (then `run` is set, unless it was). kNoInput, kUsage,
+/// kNothingCaptured as of runs::find_run.
+[[nodiscard]] base::Result<std::vector<std::filesystem::path>> find_inputs(const std::filesystem::path& root,
+                                                                           const std::string& said,
+                                                                           std::filesystem::path& run);
+
+/// Reads a capture, file or run directory (its first capture) and analyzes it; the run's own facts come from `run`
+/// ("" where the input is no run directory). kNothingCaptured, with how to go on, where there is no range in it.
+[[nodiscard]] base::Result<Analyzed> analyze_input(const std::filesystem::path& input, const std::filesystem::path& run,
+                                                   const analyze::Options& options);
+
+/// The same of several inputs, joined into one session (read/join.hpp). `nsys`: the nsys to export reports with, ""
+/// looks for one.
+[[nodiscard]] base::Result<Analyzed> analyze_inputs(std::span<const std::filesystem::path> inputs,
+                                                    const std::filesystem::path& run, const analyze::Options& options,
+                                                    const std::string& nsys = {});
+
+/// What `to` means: "-" standard output, "" the descriptor given, else a file.
+[[nodiscard]] base::Result<void> write_report(const Analyzed& analyzed, const ReportChoice& choice, int default_fd);
+
+/// Is there a loss that --strict does not forgive?
+[[nodiscard]] bool has_loss(const model::Report& report);
+
+/// Style of a table on this descriptor: its terminal's width, colour only there, NO_COLOR and TERM=dumb respected.
+[[nodiscard]] report::Style style_on(int fd, const ReportChoice& choice);
+
+}  // namespace rangescope::cli

@@ -1,0 +1,87 @@
+#include "cli/run_record.hpp"
+
+#include <chrono>
+
+#include "base/fs.hpp"
+#include "cli/app.hpp"
+#include "collect/launch.hpp"
+#include "runs/layout.hpp"
+#include "runs/provenance.hpp"
+
+namespace rangescope::cli {
+namespace {
+
+std::int64_t now_unix_ns() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::system_clock::now().time_since_epoch())
+      .count();
+}
+
+}  // namespace
+
+base::Result<RunRecord> RunRecord::begin(const std::filesystem::path& root, const std::vector<std::string>& program) {
+  auto path = runs::make_run_dir(root);
+  if (!path) return base::fail(std::move(path));
+  return begin_at(std::move(*path), program);
+}
+
+base::Result<RunRecord> RunRecord::begin_in(const std::filesystem::path& dir, const std::vector<std::string>& program) {
+  std::error_code error;
+  std::filesystem::create_directories(dir, error);
+  if (error) return base::fail(base::Code::kIo, "cannot make the folder: " + error.message(), dir.string());
+  if (!std::filesystem::is_empty(dir, error) || error)
+    return base::fail(base::Code::kConfig, "run.dir holds something already", dir.string(),
+                      "Name a new or empty folder.");
+  return begin_at(dir, program);
+}
+
+base::Result<RunRecord> RunRecord::begin_at(std::filesystem::path dir, const std::vector<std::string>& program) {
+  RunRecord record;
+  record.path_ = std::move(dir);
+  if (auto written = runs::write_running(record.path_); !written) return base::fail(std::move(written));
+  std::error_code error;
+  record.manifest_ = {.id = record.path_.filename().string(),
+                      .tool = tool_version(),
+                      .argv = program,
+                      .arguments = arguments(),
+                      .cwd = std::filesystem::current_path(error).string(),
+                      .start_unix_ns = now_unix_ns()};
+  if (auto written = runs::write_manifest(record.path_, record.manifest_); !written)
+    return base::fail(std::move(written));
+  return record;
+}
+
+base::Result<void> RunRecord::about_to_run(const collect::Plan& plan) {
+  if (auto written = base::write_file(path_ / "cmd.txt", collect::shell_command(plan) + "\n"); !written) return written;
+  if (auto written = runs::write_provenance(path_, runs::look(plan.cwd)); !written) return written;
+  manifest_.start_unix_ns = now_unix_ns();
+  return runs::write_manifest(path_, manifest_);
+}
+
+base::Result<void> RunRecord::ended(const base::Ended& ended) {
+  manifest_.start_unix_ns = ended.start_unix_ns;
+  manifest_.end_unix_ns = ended.start_unix_ns + ended.wall_ns;
+  manifest_.exit_code = ended.exit_code;
+  manifest_.signal = ended.signal;
+  program_ = base::describe(ended);
+  // The end is told only when the hashes stand beside it (finish): a manifest with an end is complete.
+  runs::Manifest unfinished = manifest_;
+  unfinished.end_unix_ns = 0;
+  return runs::write_manifest(path_, unfinished);
+}
+
+base::Result<void> RunRecord::finish(int exit_code, const std::string& outcome, const std::string& message,
+                                     const std::vector<model::Loss>& losses) {
+  auto files = runs::prove_files(path_);
+  if (!files) return base::fail(std::move(files));
+  manifest_.files = std::move(*files);
+  if (manifest_.end_unix_ns == 0) manifest_.end_unix_ns = now_unix_ns();
+  if (auto written = runs::write_manifest(path_, manifest_); !written) return written;
+  return runs::write_done(path_, {.state = runs::State::kDone,
+                                  .exit_code = exit_code,
+                                  .outcome = outcome,
+                                  .message = message,
+                                  .program = program_,
+                                  .losses = losses});
+}
+
+}  // namespace rangescope::cli

@@ -1,0 +1,47 @@
+// The run directory of one `profile`, from its first moment to its last: whatever happens, status.json says it.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/process.hpp"
+#include "base/result.hpp"
+#include "collect/collector.hpp"
+#include "model/report.hpp"
+#include "runs/manifest.hpp"
+#include "runs/status.hpp"
+
+namespace rangescope::cli {
+
+class RunRecord {
+ public:
+  /// Makes the directory and says in it that we run.
+  [[nodiscard]] static base::Result<RunRecord> begin(const std::filesystem::path& root,
+                                                     const std::vector<std::string>& program);
+
+  /// The same in a directory that the user named: made, or empty. kConfig when it holds something.
+  [[nodiscard]] static base::Result<RunRecord> begin_in(const std::filesystem::path& dir,
+                                                        const std::vector<std::string>& program);
+
+  [[nodiscard]] const std::filesystem::path& path() const { return path_; }
+
+  /// The command that is about to run, before it runs.
+  [[nodiscard]] base::Result<void> about_to_run(const collect::Plan& plan);
+  /// How the program ended.
+  [[nodiscard]] base::Result<void> ended(const base::Ended& ended);
+  /// Everything is written: hashes, manifest, status.
+  [[nodiscard]] base::Result<void> finish(int exit_code, const std::string& outcome, const std::string& message,
+                                          const std::vector<model::Loss>& losses);
+
+ private:
+  [[nodiscard]] static base::Result<RunRecord> begin_at(std::filesystem::path dir,
+                                                        const std::vector<std::string>& program);
+
+  std::filesystem::path path_;
+  runs::Manifest manifest_;
+  std::string program_;
+};
+
+}  // namespace rangescope::cli

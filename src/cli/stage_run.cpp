@@ -1,0 +1,123 @@
+#include "cli/stage_run.hpp"
+
+#include <csignal>
+#include <fstream>
+
+#include "base/fs.hpp"
+#include "base/log.hpp"
+#include "base/text.hpp"
+#include "collect/launch.hpp"
+
+namespace rangescope::cli {
+namespace {
+
+/// The last MiB of a file, "" where there is none.
+std::string tail(const std::filesystem::path& path) {
+  constexpr std::streamoff kMost = 1 << 20;
+  std::ifstream file(path, std::ios::binary);
+  if (!file) return {};
+  file.seekg(0, std::ios::end);
+  const std::streamoff size = file.tellg();
+  file.seekg(std::max<std::streamoff>(0, size - kMost));
+  std::string text(static_cast<std::size_t>(std::min(size, kMost)), '\0');
+  file.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<std::size_t>(std::max<std::streamsize>(0, file.gcount())));
+  return text;
+}
+
+/// Shows the complete lines that were added to a log since the last look.
+class LogTail {
+ public:
+  explicit LogTail(std::filesystem::path path) : path_(std::move(path)) {}
+  void show() {
+    if (path_.empty() || base::log_level() < base::Level::kInfo) return;
+    std::ifstream file(path_, std::ios::binary);
+    if (!file) return;
+    file.seekg(at_);
+    std::string line;
+    while (std::getline(file, line) && !file.eof()) {
+      at_ += static_cast<std::streamoff>(line.size()) + 1;
+      if (!line.empty()) base::log(base::Level::kInfo, "ncu: " + base::printable(line));
+    }
+  }
+
+ private:
+  std::filesystem::path path_;
+  std::streamoff at_ = 0;
+};
+
+}  // namespace
+
+base::Result<ToolRun> StageRunner::run(const collect::Plan& plan, const std::string& label,
+                                       const std::filesystem::path& log, bool quiet) {
+  const std::filesystem::path folder = run_ / plan.collector;
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (error) return base::fail(base::Code::kIo, "cannot make the folder: " + error.message(), folder.string());
+  const std::filesystem::path commands = folder / "cmd.txt";
+  std::string text;
+  if (auto before = base::read_file(commands)) text = *before;
+  text += "# " + label + "\n" + collect::shell_command(plan) + "\n";
+  if (auto written = base::write_file(commands, text); !written) return base::fail(std::move(written));
+  base::detail("running " + collect::shell_command(plan));
+
+  std::filesystem::remove(log, error);
+  collect::LaunchOptions options;
+  options.out = {.pass = !quiet, .keep = false, .file = folder / (label + ".stdout")};
+  options.err = {.pass = !quiet, .keep = false, .file = folder / (label + ".stderr")};
+  LogTail talk(log);
+  options.tick = [&](std::chrono::nanoseconds) { talk.show(); };
+  auto ended = collect::launch(plan, options);
+  talk.show();
+  if (!ended) return base::fail(std::move(ended));
+  const auto stops = [](int signal) {
+    return signal == SIGINT || signal == SIGTERM || signal == SIGHUP || signal == SIGQUIT;
+  };
+  if (!ended->timed_out) {
+    if (ended->forwarded && stops(*ended->forwarded)) interrupted_ = *ended->forwarded;
+    if (ended->signal && stops(*ended->signal) && interrupted_ == 0 && ended->forwarded) interrupted_ = *ended->signal;
+    if (ended->signal && *ended->signal == SIGINT) interrupted_ = SIGINT;  // Ctrl-C went to the foreground group
+  }
+  ToolRun result;
+  result.ended = std::move(*ended);
+  result.text =
+      (log.empty() ? std::string{} : tail(log) + "\n") + tail(options.out.file) + "\n" + tail(options.err.file);
+  return result;
+}
+
+base::Result<void> StageRunner::record(runs::Stage stage) {
+  stages_.push_back(std::move(stage));
+  return runs::write_stages(run_, stages_);
+}
+
+runs::Stage StageRunner::stage_of(const std::string& stage, const std::string& tool, const std::string& step,
+                                  const collect::Outcome& outcome, const ToolRun& run) {
+  runs::Stage out;
+  out.stage = stage;
+  out.tool = tool;
+  out.step = step;
+  out.outcome = collect::result_name(outcome.result);
+  out.message = outcome.message;
+  if (outcome.result != collect::Result::kOk) {
+    out.why = outcome.why();
+    if (!outcome.said.empty()) {
+      out.evidence = outcome.said.front().evidence;
+      out.cure = outcome.said.front().cure;
+    }
+  }
+  out.wall_ns = run.ended.wall_ns;
+  out.exit_code = run.ended.exit_code;
+  return out;
+}
+
+collect::Observed observed(const ToolRun& run, bool interrupted) {
+  collect::Observed seen;
+  seen.text = run.text;
+  seen.exit_code = run.ended.exit_code;
+  seen.signal = run.ended.signal;
+  seen.timed_out = run.ended.timed_out;
+  seen.interrupted = interrupted;
+  return seen;
+}
+
+}  // namespace rangescope::cli

@@ -1,0 +1,53 @@
+// Runs one plan of a pipeline: writes its command line first, keeps and shows its output, remembers interruptions.
+//
+//   <run>/<collector>/cmd.txt         every command line of this collector, in order, each runs as it stands
+//   <run>/<collector>/<label>.stdout  what program (and tool, as far as they share it) printed; .stderr likewise
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "base/process.hpp"
+#include "base/result.hpp"
+#include "collect/collector.hpp"
+#include "collect/outcome.hpp"
+#include "runs/stages.hpp"
+
+namespace rangescope::cli {
+
+struct ToolRun {
+  base::Ended ended;
+  std::string text;  ///< log, standard output and standard error of this run, for judging; the last MiB of each
+};
+
+class StageRunner {
+ public:
+  explicit StageRunner(std::filesystem::path run) : run_(std::move(run)) {}
+
+  /// `log`: a file to which the tool writes its own talk; shown as it grows. `quiet`: its output is kept, not shown.
+  [[nodiscard]] base::Result<ToolRun> run(const collect::Plan& plan, const std::string& label,
+                                          const std::filesystem::path& log = {}, bool quiet = false);
+
+  /// SIGINT, SIGTERM or SIGHUP reached us during some run; nothing more should be started.
+  [[nodiscard]] bool interrupted() const { return interrupted_ != 0; }
+  [[nodiscard]] int signal() const { return interrupted_; }
+
+  /// A finished stage, into stages.json.
+  [[nodiscard]] base::Result<void> record(runs::Stage stage);
+  [[nodiscard]] const std::vector<runs::Stage>& stages() const { return stages_; }
+
+  /// A stage record from what became of it.
+  [[nodiscard]] static runs::Stage stage_of(const std::string& stage, const std::string& tool, const std::string& step,
+                                            const collect::Outcome& outcome, const ToolRun& run);
+
+ private:
+  std::filesystem::path run_;
+  std::vector<runs::Stage> stages_;
+  int interrupted_ = 0;
+};
+
+/// What is known of a run before its report was looked at.
+[[nodiscard]] collect::Observed observed(const ToolRun& run, bool interrupted);
+
+}  // namespace rangescope::cli

@@ -1,0 +1,25 @@
+// The makers of all subcommands; each stands in its cmd_*.cpp.
+#pragma once
+
+#include <memory>
+
+#include "cli/subcommand.hpp"
+
+namespace rangescope::cli {
+
+[[nodiscard]] std::unique_ptr<Subcommand> make_profile();
+[[nodiscard]] std::unique_ptr<Subcommand> make_watch();
+[[nodiscard]] std::unique_ptr<Subcommand> make_report();
+[[nodiscard]] std::unique_ptr<Subcommand> make_query();
+[[nodiscard]] std::unique_ptr<Subcommand> make_export();
+[[nodiscard]] std::unique_ptr<Subcommand> make_runs();
+[[nodiscard]] std::unique_ptr<Subcommand> make_config();
+[[nodiscard]] std::unique_ptr<Subcommand> make_ncu();
+[[nodiscard]] std::unique_ptr<Subcommand> make_metrics();
+[[nodiscard]] std::unique_ptr<Subcommand> make_plan();
+[[nodiscard]] std::unique_ptr<Subcommand> make_metrics();
+[[nodiscard]] std::unique_ptr<Subcommand> make_plan();
+[[nodiscard]] std::unique_ptr<Subcommand> make_help();
+[[nodiscard]] std::unique_ptr<Subcommand> make_version();
+
+}  // namespace rangescope::cli

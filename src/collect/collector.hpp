@@ -1,0 +1,51 @@
+// A collector plans how to run a command so that it is measured. Planning is pure; running a plan is launch.hpp,
+// shared.
+//
+// So --dry-run, golden tests of command lines and provenance come for free. Collectors are strangers to each other.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.hpp"
+
+namespace rangescope::collect {
+
+/// What the user wants measured. Paths are absolute.
+struct Request {
+  std::vector<std::string> command;  ///< the program and its arguments, no shell
+  std::filesystem::path cwd;
+  std::map<std::string, std::string> env;     ///< additions to the environment
+  std::filesystem::path run_dir;              ///< exists; the collector's files go into its own sub-folder
+  std::vector<std::string> include, exclude;  ///< range expressions, already normalised to ncu's grammar
+  std::optional<std::chrono::nanoseconds> timeout;
+};
+
+/// What is to be run, complete: anybody can run it by hand.
+struct Plan {
+  std::string collector;  ///< "native"
+  std::vector<std::string> argv;
+  std::map<std::string, std::string> set_env;  ///< set in the child
+  std::vector<std::string> unset_env;
+  std::filesystem::path cwd;
+  std::vector<std::filesystem::path> folders;  ///< made before it runs
+  std::vector<std::filesystem::path> makes;    ///< files or directories that exist after success
+  std::vector<std::string> notes;              ///< translations and choices made, for the person
+  std::optional<std::chrono::nanoseconds> timeout;
+};
+
+class Collector {
+ public:
+  virtual ~Collector() = default;
+  [[nodiscard]] virtual std::string_view name() const = 0;
+  /// Pure: reads no file but the tools' probed abilities, starts nothing, writes nothing.
+  [[nodiscard]] virtual base::Result<Plan> plan(const Request& request) const = 0;
+};
+
+}  // namespace rangescope::collect

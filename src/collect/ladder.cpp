@@ -1,0 +1,162 @@
+#include "collect/ladder.hpp"
+
+namespace rangescope::collect {
+namespace {
+
+struct Name {
+  Step step;
+  std::string_view name;
+};
+constexpr Name kSteps[] = {{Step::kNative, "native"},
+                           {Step::kRange, "range"},
+                           {Step::kAppRange, "app-range"},
+                           {Step::kApplication, "application"},
+                           {Step::kKernel, "kernel"}};
+
+/// Prefixes of calls that range replay refuses; the runtime's names stand for the driver calls that they cause.
+struct Refused {
+  std::string_view prefix, reason;
+};
+constexpr Refused kRefused[] = {
+    {"cuMemAllocAsync", "stream-ordered allocation"},
+    {"cuMemFreeAsync", "stream-ordered allocation"},
+    {"cuMemPool", "stream-ordered allocation"},
+    {"cudaMallocAsync", "stream-ordered allocation"},
+    {"cudaFreeAsync", "stream-ordered allocation"},
+    {"cudaMallocFromPool", "stream-ordered allocation"},
+    {"cudaMemPool", "stream-ordered allocation"},
+    {"cuGraph", "CUDA graphs"},
+    {"cudaGraph", "CUDA graphs"},
+    {"cuStreamBeginCapture", "CUDA graphs"},
+    {"cudaStreamBeginCapture", "CUDA graphs"},
+    {"cuStreamEndCapture", "CUDA graphs"},
+    {"cudaStreamEndCapture", "CUDA graphs"},
+    {"cuMemAddress", "virtual memory management"},
+    {"cuMemCreate", "virtual memory management"},
+    {"cuMemMap", "virtual memory management"},
+    {"cuMemUnmap", "virtual memory management"},
+    {"cuMemSetAccess", "virtual memory management"},
+    {"cuMemRelease", "virtual memory management"},
+    {"cuPointer", "unified addressing"},
+    {"cudaPointer", "unified addressing"},
+    {"cuMemPrefetch", "unified addressing"},
+    {"cudaMemPrefetch", "unified addressing"},
+    {"cuMemAdvise", "unified addressing"},
+    {"cudaMemAdvise", "unified addressing"},
+    {"cuMemAllocManaged", "managed memory"},
+    {"cudaMallocManaged", "managed memory"},
+    {"cuImportExternal", "external resources"},
+    {"cudaImportExternal", "external resources"},
+    {"cuExternal", "external resources"},
+    {"cuSignalExternal", "external resources"},
+    {"cuWaitExternal", "external resources"},
+    {"cuStreamWaitValue", "stream memory operations"},
+    {"cuStreamWriteValue", "stream memory operations"},
+    {"cuStreamBatchMemOp", "stream memory operations"},
+    {"cuCtxEnablePeerAccess", "peer access"},
+    {"cudaDeviceEnablePeerAccess", "peer access"},
+    {"cuCtxDisablePeerAccess", "peer access"},
+    {"cuDeviceCanAccessPeer", "peer access"},
+    {"cuKernelSetAttribute", "cuKernelSetAttribute"},
+    {"cuKernelSetCacheConfig", "cuKernelSetCacheConfig"},
+    {"cuCtxSetCacheConfig", "cuCtxSetCacheConfig"},
+    {"cuCtxSetSharedMemConfig", "cuCtxSetSharedMemConfig"},
+    {"cuDeviceSetMemPool", "cuDeviceSetMemPool"},
+    {"cuGraphics", "graphics interoperation"},
+    {"cudaGraphics", "graphics interoperation"},
+    {"cuTexRef", "texture references"},
+    {"cuSurfRef", "surface references"},
+};
+
+std::string refused_calls(const Look& look) {
+  std::string out;
+  for (const auto& [api, count] : look.calls)
+    if (const std::string reason = range_replay_refuses(api); !reason.empty())
+      out += (out.empty() ? "" : ", ") + api + " (" + std::to_string(count) + " times; " + reason + ")";
+  if (out.empty() && look.graph_launches > 0) out = std::to_string(look.graph_launches) + " CUDA graph launches";
+  return out;
+}
+
+}  // namespace
+
+std::string_view step_name(Step step) {
+  for (const Name& one : kSteps)
+    if (one.step == step) return one.name;
+  return "?";
+}
+
+std::optional<Step> find_step(std::string_view name) {
+  for (const Name& one : kSteps)
+    if (one.name == name) return one.step;
+  return std::nullopt;
+}
+
+std::string range_replay_refuses(std::string_view api) {
+  // "cudaMallocAsync_v11020", "cuMemAllocAsync_ptsz": versions and per-thread variants are suffixes.
+  for (const Refused& one : kRefused)
+    if (api.starts_with(one.prefix)) return std::string(one.reason);
+  return {};
+}
+
+std::vector<Rung> ladder(const Wish& wish, const Look& look, const Abilities& ncu) {
+  if (wish.mode != "auto") {
+    const auto only = find_step(wish.mode);
+    return {{only.value_or(Step::kKernel), true, "asked for"}};
+  }
+  std::vector<Rung> rungs;
+  const auto refuse = [&](Step step, std::string why) { rungs.push_back({step, false, std::move(why)}); };
+  const auto take = [&](Step step, std::string why) { rungs.push_back({step, true, std::move(why)}); };
+
+  if (!wish.ranges)
+    refuse(Step::kNative, "no range was named");
+  else if (wish.kernel_filter)
+    refuse(Step::kNative, "a kernel filter was given");
+  else if (wish.sections)
+    refuse(Step::kNative, "sections were asked for; native counters give metrics (metrics=[...] alone would use them)");
+  else if (!wish.native_counters)
+    refuse(Step::kNative, "the native collector cannot collect counters here");
+  else if (look.occurrences && *look.occurrences < 2)
+    refuse(Step::kNative, "the range occurs once, and native counters take one pass an occurrence");
+  else
+    take(Step::kNative, "metrics of a range that occurs often enough: no replay needed");
+
+  const std::string calls = refused_calls(look);
+  if (!wish.ranges)
+    refuse(Step::kRange, "no range was named");
+  else if (wish.kernel_filter)
+    refuse(Step::kRange, "a kernel filter was given, and a range is measured as a whole");
+  else if (!ncu.takes("--replay-mode", "range"))
+    refuse(Step::kRange, "ncu " + to_string(ncu.version) + " has no range replay");
+  else if (!calls.empty())
+    refuse(Step::kRange, "range replay cannot replay what was seen inside: " + calls);
+  else if (look.contexts > 1)
+    refuse(Step::kRange, "the range uses " + std::to_string(look.contexts) + " CUDA contexts");
+  else if (look.kernels && *look.kernels == 0)
+    refuse(Step::kRange, "no kernel was launched inside the range");
+  else
+    take(Step::kRange, look.kernels ? "nothing was seen inside that forbids it; tried on one occurrence first"
+                                    : "the program was not looked at; tried on one occurrence first");
+
+  if (!wish.ranges)
+    refuse(Step::kAppRange, "no range was named");
+  else if (wish.kernel_filter)
+    refuse(Step::kAppRange, "a kernel filter was given, and a range is measured as a whole");
+  else if (!ncu.takes("--replay-mode", "app-range"))
+    refuse(Step::kAppRange, "ncu " + to_string(ncu.version) + " has no app-range replay");
+  else if (look.kernels && *look.kernels == 0)
+    refuse(Step::kAppRange, "no kernel was launched inside the range");
+  else if (look.alike == false)
+    refuse(Step::kAppRange, "occurrences launch different kernels, so passes of different launches cannot be joined");
+  else
+    take(Step::kAppRange, "relaunches the program for every pass; allows any CUDA call inside");
+
+  take(Step::kKernel, wish.ranges ? "each kernel inside the range is replayed; works where ranges cannot"
+                                  : "no range was named, so kernels are measured");
+  return rungs;
+}
+
+bool try_again(const Outcome& outcome, int attempt, int retries) {
+  return outcome.result != Result::kOk && outcome.transient && attempt <= retries;
+}
+
+}  // namespace rangescope::collect

@@ -1,0 +1,56 @@
+#include "collect/launch.hpp"
+
+#include <unistd.h>
+
+#include <string>
+#include <vector>
+
+#include "base/text.hpp"
+
+namespace rangescope::collect {
+namespace {
+
+// In the foreground of a terminal the program stays in our process group, as under a shell: it may read the terminal,
+// and Ctrl-C and Ctrl-Z reach both. Elsewhere, or with a time limit, it gets a group of its own, so that its children
+// end with it.
+bool in_foreground() {
+  const int terminal = ::isatty(STDIN_FILENO) != 0 ? STDIN_FILENO : STDERR_FILENO;
+  return ::isatty(terminal) != 0 && ::tcgetpgrp(terminal) == ::getpgrp();
+}
+
+}  // namespace
+
+base::Result<base::Ended> launch(const Plan& plan, const LaunchOptions& options) {
+  for (const auto& folder : plan.folders) {
+    std::error_code error;
+    std::filesystem::create_directories(folder, error);
+    if (error) return base::fail(base::Code::kIo, "cannot make the folder: " + error.message(), folder.string());
+  }
+  base::Command command;
+  command.argv = plan.argv;
+  command.set_env = plan.set_env;
+  command.unset_env = plan.unset_env;
+  command.cwd = plan.cwd;
+  command.out = options.out;
+  command.err = options.err;
+  command.timeout = plan.timeout;
+  command.own_group = plan.timeout.has_value() || !in_foreground();
+  command.forward_signals = true;
+  command.tick_every = options.tick_every;
+  command.tick = options.tick;
+  return base::run(command);
+}
+
+std::string shell_command(const Plan& plan) {
+  std::string line;
+  if (!plan.cwd.empty()) line += "cd " + base::shell_quote(plan.cwd.string()) + " && ";
+  if (!plan.set_env.empty() || !plan.unset_env.empty()) {
+    line += "env";
+    for (const std::string& name : plan.unset_env) line += " -u " + base::shell_quote(name);
+    for (const auto& [name, value] : plan.set_env) line += " " + base::shell_quote(name + "=" + value);
+    line += ' ';
+  }
+  return line + base::shell_quote(plan.argv);
+}
+
+}  // namespace rangescope::collect

@@ -1,0 +1,29 @@
+// Runs a plan: the one way in which every collector starts the program (and the tool around it).
+//
+// The program's own output is inherited unless `out` or `err` say otherwise. While it runs, SIGINT, SIGTERM and SIGHUP
+// that reach us are sent on to it, and we stay to write the run directory.
+#pragma once
+
+#include <chrono>
+#include <filesystem>
+#include <functional>
+
+#include "base/process.hpp"
+#include "base/result.hpp"
+#include "collect/collector.hpp"
+
+namespace rangescope::collect {
+
+struct LaunchOptions {
+  base::Output out, err;
+  std::chrono::milliseconds tick_every{250};
+  std::function<void(std::chrono::nanoseconds elapsed)> tick;  ///< for a progress line
+};
+
+/// Runs it to its end. Fails only where it could not be started.
+[[nodiscard]] base::Result<base::Ended> launch(const Plan& plan, const LaunchOptions& options = {});
+
+/// The plan as one POSIX shell command that runs as it stands: `cd`, `env`, program, arguments.
+[[nodiscard]] std::string shell_command(const Plan& plan);
+
+}  // namespace rangescope::collect

@@ -1,0 +1,118 @@
+#include "collect/native/native.hpp"
+
+#include <array>
+#include <cstdlib>
+#include <utility>
+#include <vector>
+
+#include "base/fs.hpp"
+
+namespace rangescope::collect::native {
+namespace {
+
+// One injection variable, and the one through which our library learns whom to hand calls on to.
+struct Hook {
+  const char* variable;
+  const char* chain;
+};
+constexpr std::array kHooks = {
+    Hook{"NVTX_INJECTION64_PATH", "RANGESCOPE_CHAIN_NVTX"},
+    Hook{"CUDA_INJECTION64_PATH", "RANGESCOPE_CHAIN_CUDA"},
+};
+
+std::optional<std::string> getenv_of(const std::string& name) {
+  const char* value = std::getenv(name.c_str());
+  return value == nullptr ? std::nullopt : std::optional<std::string>(value);
+}
+
+class Native final : public Collector {
+ public:
+  explicit Native(Options options) : options_(std::move(options)) {
+    if (!options_.environment) options_.environment = getenv_of;
+  }
+  [[nodiscard]] std::string_view name() const override { return "native"; }
+
+  [[nodiscard]] base::Result<Plan> plan(const Request& request) const override {
+    if (request.command.empty()) return base::fail(base::Code::kUsage, "there is no program to run");
+    Plan plan;
+    plan.collector = name();
+    plan.argv = request.command;
+    plan.cwd = request.cwd;
+    plan.timeout = request.timeout;
+    plan.set_env = request.env;
+    for (const Hook& hook : kHooks) {
+      if (auto hooked = hook_up(hook, request, plan); !hooked) return base::fail(std::move(hooked));
+    }
+    const std::filesystem::path folder = request.run_dir / "native";
+    plan.set_env["RANGESCOPE_DIR"] = folder.string();
+    plan.set_env["RANGESCOPE_MAX_CAPTURE_SIZE"] = std::to_string(options_.max_capture_bytes);
+    for (const auto& [name, value] : options_.extra_env) plan.set_env[name] = value;
+    plan.folders.push_back(folder);
+    plan.makes.push_back(folder);
+    return plan;
+  }
+
+ private:
+  // The library that the program would load through `hook` already, unless it is ours (rangescope within rangescope).
+  [[nodiscard]] std::optional<std::string> other_library(const Hook& hook, const Request& request) const {
+    const auto asked = request.env.find(hook.variable);
+    const auto value = asked != request.env.end() ? std::optional(asked->second) : options_.environment(hook.variable);
+    if (!value || value->empty() || std::filesystem::path(*value).filename() == kLibraryName) return std::nullopt;
+    return value;
+  }
+
+  [[nodiscard]] base::Result<void> hook_up(const Hook& hook, const Request& request, Plan& plan) const {
+    plan.set_env[hook.variable] = options_.library.string();
+    const auto other = other_library(hook, request);
+    if (!other) {
+      if (options_.environment(hook.chain)) plan.unset_env.emplace_back(hook.chain);
+      return {};
+    }
+    if (!options_.chain_injection) {
+      return base::fail(
+          base::Code::kUsage, "another injection library is set in the environment: '" + *other + "'", hook.variable,
+          std::string("Add --chain-injection to load both (ours hands every call on), or unset ") + hook.variable);
+    }
+    plan.set_env[hook.chain] = *other;
+    plan.notes.push_back(std::string(hook.variable) +
+                         ": rangescope's library is loaded first and hands every call on to '" + *other + "'");
+    return {};
+  }
+
+  Options options_;
+};
+
+}  // namespace
+
+std::unique_ptr<Collector> make_collector(Options options) {
+  return std::make_unique<Native>(std::move(options));
+}
+
+base::Result<std::filesystem::path> find_library() {
+  if (const auto named = getenv_of("RANGESCOPE_INJECT"); named && !named->empty()) {
+    std::error_code error;
+    if (std::filesystem::is_regular_file(*named, error)) return std::filesystem::absolute(*named);
+    return base::fail(base::Code::kToolMissing, "there is no such library", "RANGESCOPE_INJECT=" + *named,
+                      "Unset RANGESCOPE_INJECT, or name librangescope_inject.so with its whole path");
+  }
+  const std::filesystem::path here = base::self_path().parent_path();
+  // Installed: bin/ beside lib/ (or lib/<triplet>/). Built: src/ with src/inject/ in it.
+  std::vector<std::filesystem::path> folders = {here, here / "inject", here.parent_path() / "lib",
+                                                here.parent_path() / "lib64"};
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(here.parent_path() / "lib", error)) {
+    std::error_code ignored;
+    if (entry.is_directory(ignored) && entry.path().filename().string().ends_with("-linux-gnu"))
+      folders.push_back(entry.path());
+  }
+  std::string tried;
+  for (const auto& folder : folders) {
+    const std::filesystem::path candidate = folder / kLibraryName;
+    if (std::filesystem::is_regular_file(candidate, error)) return std::filesystem::canonical(candidate, error);
+    tried += (tried.empty() ? "" : ", ") + folder.string();
+  }
+  return base::fail(base::Code::kToolMissing, std::string(kLibraryName) + " was not found in " + tried, {},
+                    "Install it beside rangescope, or name it in RANGESCOPE_INJECT");
+}
+
+}  // namespace rangescope::collect::native

@@ -1,0 +1,39 @@
+// The native collector: the program runs as it is, with librangescope_inject.so loaded by its own NVTX and CUDA.
+//
+// NVTX 3 loads the library named by NVTX_INJECTION64_PATH at its first call, CUDA the one named by
+// CUDA_INJECTION64_PATH at cuInit. Each variable holds one library: where another tool's is there already, the plan is
+// refused with its name, or, with `chain`, ours is loaded first and hands every call on to it.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/result.hpp"
+#include "collect/collector.hpp"
+
+namespace rangescope::collect::native {
+
+inline constexpr std::string_view kLibraryName = "librangescope_inject.so";
+inline constexpr std::uint64_t kDefaultCaptureBytes = 4ull << 30;
+
+struct Options {
+  std::filesystem::path library;                           ///< from find_library()
+  std::uint64_t max_capture_bytes = kDefaultCaptureBytes;  ///< a process
+  bool chain_injection = false;
+  std::map<std::string, std::string> extra_env;  ///< further settings of the library
+  /// The environment that the program would inherit; std::getenv when it is empty.
+  std::function<std::optional<std::string>(const std::string&)> environment;
+};
+
+[[nodiscard]] std::unique_ptr<Collector> make_collector(Options options);
+
+/// $RANGESCOPE_INJECT, else beside the binary, in ../lib* of it, or in the build tree. kToolMissing with the places.
+[[nodiscard]] base::Result<std::filesystem::path> find_library();
+
+}  // namespace rangescope::collect::native

@@ -1,0 +1,71 @@
+// What CUPTI knows about metrics, asked through librangescope_inject.so (wire/planner.hpp): no GPU, and no CUPTI at
+// build.
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.hpp"
+#include "model/metric_group.hpp"
+#include "wire/planner.hpp"
+
+namespace rangescope::collect::native {
+
+struct MetricInfo {
+  std::string name, description, hardware, dimension;
+};
+
+/// One metric's part in the cost of a set.
+struct MetricCost {
+  std::string metric;
+  std::size_t alone = 0;  ///< passes that it takes by itself
+  std::size_t saved = 0;  ///< passes that the set would save without it
+  std::string cheaper;    ///< a neighbour that takes fewer passes, "" where there is none
+  std::size_t cheaper_passes = 0;
+};
+
+/// What collecting a set takes.
+struct CounterPlan {
+  std::string chip;
+  std::vector<std::string> metrics;        ///< as given to CUPTI, without repetition
+  std::vector<model::MetricGroup> groups;  ///< resolved for the chip: each counter has one name or a constant
+  std::size_t passes = 0;
+  std::vector<MetricCost> costs;                   ///< filled by explain()
+  std::vector<std::vector<std::string>> together;  ///< metrics that one pass can collect, filled by explain()
+  std::vector<std::string> notes;
+};
+
+class Planner {
+ public:
+  /// Loads the library and through it CUPTI. kToolMissing with what to install, when either is not there.
+  [[nodiscard]] static base::Result<Planner> open(const std::filesystem::path& inject_library);
+
+  [[nodiscard]] std::string cupti() const;  ///< "CUPTI 13.0.1, /usr/local/cuda/lib64/libcupti.so.13"
+  [[nodiscard]] base::Result<std::vector<std::string>> chips() const;
+  /// Base names, sorted ("dram__bytes").
+  [[nodiscard]] base::Result<std::vector<std::string>> metrics(const std::string& chip,
+                                                               wire::planner::MetricKind kind) const;
+  [[nodiscard]] base::Result<MetricInfo> describe(const std::string& chip, const std::string& metric) const;
+  /// Passes of a set; kUsage naming the metric that the chip does not have.
+  [[nodiscard]] base::Result<std::size_t> passes(const std::string& chip, std::span<const std::string> metrics) const;
+
+  /// Resolves names (groups and CUPTI metrics mixed) for a chip and counts passes. kUsage: unknown name, with the
+  /// nearest ones; a metric that other chips have, with which; a group whose counters the chip lacks, with which.
+  [[nodiscard]] base::Result<CounterPlan> plan(const std::string& chip, std::span<const std::string> names,
+                                               std::span<const model::MetricGroup> groups) const;
+  /// Adds what each metric costs and which share a pass. O(metrics^2) questions to CUPTI, milliseconds each.
+  [[nodiscard]] base::Result<void> explain(CounterPlan& plan) const;
+
+ private:
+  explicit Planner(const wire::planner::Table* table) : table_(table) {}
+  [[nodiscard]] base::Result<std::vector<std::string>> all_metrics(const std::string& chip) const;
+  [[nodiscard]] base::Error unknown_metric(const std::string& chip, const std::string& metric,
+                                           std::span<const model::MetricGroup> groups) const;
+  const wire::planner::Table* table_;
+};
+
+}  // namespace rangescope::collect::native

@@ -1,0 +1,446 @@
+// Sources of the rules: `ncu --help` and refusals of 2020.3.1, 2022.3.0 and 2024.1.1, which were run; 2025.3.1, whose
+// recorded outputs are golden files; the 2026.1 documentation.
+#include "collect/ncu/ncu.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "base/text.hpp"
+#include "model/range_expression.hpp"
+
+namespace rangescope::collect::ncu {
+namespace {
+
+// clang-format off
+constexpr std::array kTable{
+    OptionRow{"replay_mode", "--replay-mode", Form::kSpecial},
+    OptionRow{"target_processes", "--target-processes"},
+    OptionRow{"target_processes_filter", "--target-processes-filter", Form::kComma, kAll, "2022.1"},
+    OptionRow{"clock_control", "--clock-control"},
+    OptionRow{"cache_control", "--cache-control"},
+    OptionRow{"pipeline_boost_state", "--pipeline-boost-state", Form::kValue, kAll, "2025.1"},
+    OptionRow{"app_replay_match", "--app-replay-match", Form::kValue, kApplication},
+    OptionRow{"app_replay_mode", "--app-replay-mode", Form::kValue, kApplication, "2022.3"},
+    OptionRow{"app_replay_buffer", "--app-replay-buffer", Form::kValue, kApplication, "2021.1"},
+    OptionRow{"range_replay_options", "--range-replay-options", Form::kComma, kRange, "2022.1"},
+    OptionRow{"graph_profiling", "--graph-profiling", Form::kValue, kAll, "2023.1"},
+    OptionRow{"push_pop_scope", "--nvtx-push-pop-scope", Form::kValue, kAll, "2025.1"},
+    OptionRow{"nvtx.include", "--nvtx-include", Form::kSpecial},
+    OptionRow{"nvtx.exclude", "--nvtx-exclude", Form::kSpecial},
+    OptionRow{"range_filter", "--range-filter", Form::kSpecial, kAll, "2023.1"},
+    OptionRow{"set", "--set", Form::kSpecial},
+    OptionRow{"sections", "--section", Form::kSpecial},
+    OptionRow{"metrics", "--metrics", Form::kSpecial},
+    OptionRow{"disable_extra_suffixes", "--disable-extra-suffixes", Form::kSwitch, kAll, "2023.1"},
+    OptionRow{"section_folders", "--section-folder", Form::kEach},
+    OptionRow{"apply_rules", "--apply-rules", Form::kYesNo},
+    OptionRow{"rules", "--rule", Form::kEach},
+    OptionRow{"kernel_name", "--kernel-name", Form::kSpecial, kKernels, "2021.1", "--kernel-regex"},
+    OptionRow{"kernel_name_base", "--kernel-name-base", Form::kSpecial, kKernels, "2021.1", "--kernel-regex-base"},
+    OptionRow{"kernel_id", "--kernel-id", Form::kSpecial, kKernels},
+    OptionRow{"launch_skip", "--launch-skip"},
+    OptionRow{"launch_skip_before_match", "--launch-skip-before-match"},
+    OptionRow{"launch_count", "--launch-count"},
+    OptionRow{"filter_mode", "--filter-mode", Form::kSpecial, kAll, "2022.1"},
+    OptionRow{"devices", "--devices", Form::kComma},
+    OptionRow{"kill", "--kill", Form::kYesNo},
+    OptionRow{"profile_from_start", "--profile-from-start", Form::kYesNo, kKernels},
+    OptionRow{"check_exit_code", "--check-exit-code", Form::kYesNo},
+    OptionRow{"call_stack", "--call-stack", Form::kSwitch, kAll, "2022.3"},
+    OptionRow{"import_source", "--import-source", Form::kYesNo, kKernels},
+    OptionRow{"source_folders", "--source-folders", Form::kComma, kKernels, "2023.1"},
+    OptionRow{"pm_sampling_interval", "--pm-sampling-interval", Form::kValue, kAll, "2023.3"},
+    OptionRow{"pm_sampling_buffer_size", "--pm-sampling-buffer-size", Form::kValue, kAll, "2023.3"},
+    OptionRow{"pm_sampling_max_passes", "--pm-sampling-max-passes", Form::kValue, kAll, "2023.3"},
+    OptionRow{"warp_sampling_interval", "--warp-sampling-interval", Form::kValue, kAll, "2023.1", "--sampling-interval"},
+    OptionRow{"warp_sampling_max_passes", "--warp-sampling-max-passes", Form::kValue, kAll, "2023.1", "--sampling-max-passes"},
+    OptionRow{"warp_sampling_buffer_size", "--warp-sampling-buffer-size", Form::kValue, kAll, "2023.1", "--sampling-buffer-size"},
+    OptionRow{"rename_kernels", "--rename-kernels", Form::kYesNo, kAll, "2025.1"},
+    OptionRow{"force_overwrite", "--force-overwrite", Form::kSwitch},
+    OptionRow{"extra_args", "", Form::kSpecial},
+    OptionRow{"export.csv", "", Form::kSpecial},
+};
+// clang-format on
+
+/// Options that rangescope itself passes; a second one among extra_args would contradict it.
+constexpr std::array kOwned{"--export",      "--import", "--log-file", "--nvtx", "--nvtx-include", "--nvtx-exclude",
+                            "--replay-mode", "--page",   "--csv",      "--mode", "--config-file",  "--print-units"};
+
+unsigned mode_bit(std::string_view mode) {
+  return mode == "kernel"        ? kKernel
+         : mode == "application" ? kApplication
+         : mode == "range"       ? kRange
+         : mode == "app-range"   ? kAppRange
+                                 : 0u;
+}
+
+std::string mode_names(unsigned modes) {
+  std::vector<std::string> names;
+  for (const auto& [bit, name] :
+       {std::pair{kKernel, "kernel"}, {kApplication, "application"}, {kRange, "range"}, {kAppRange, "app-range"}})
+    if (modes & bit) names.emplace_back(name);
+  return base::join(names, ", ");
+}
+
+class Planner {
+ public:
+  Planner(const Abilities& can, const Options& options, const Request& request)
+      : can_(can), options_(options), request_(request), mode_(mode_bit(options.replay_mode)) {}
+
+  base::Result<Plan> run() {
+    plan_.collector = "ncu";
+    plan_.cwd = request_.cwd;
+    plan_.timeout = request_.timeout;
+    plan_.set_env = request_.env;
+    for (const auto& [name, value] : options_.env) plan_.set_env[name] = value;
+    plan_.set_env["LC_ALL"] = "C";
+    if (request_.command.empty())
+      return base::fail(base::Code::kUsage, "there is no program to profile", {}, "Write it after --.");
+    add({can_.path.string()});
+    if (can_.has("--config-file")) add({"--config-file", "off"});
+    const std::filesystem::path base = report_base(request_, options_);
+    add({"--export", base.string()});
+    add({"--log-file", base.string() + ".log"});
+    if (can_.has("--print-units")) add({"--print-units", "base"});
+    for (auto step : {&Planner::mode, &Planner::plain_options, &Planner::ranges, &Planner::content, &Planner::kernels,
+                      &Planner::extra})
+      if (auto ok = (this->*step)(); !ok) return base::fail(std::move(ok));
+    plan_.argv.insert(plan_.argv.end(), request_.command.begin(), request_.command.end());
+    plan_.makes = {base.string() + ".ncu-rep", base.string() + ".ncu-repz"};
+    return std::move(plan_);
+  }
+
+ private:
+  using Done = base::Result<void>;
+
+  void add(std::initializer_list<std::string> words) { plan_.argv.insert(plan_.argv.end(), words); }
+  void note(std::string text) { plan_.notes.push_back(std::move(text)); }
+  const std::vector<std::string>* values(std::string_view key) const {
+    const auto found = options_.values.find(std::string(key));
+    return found == options_.values.end() || found->second.empty() ? nullptr : &found->second;
+  }
+  std::string value(std::string_view key) const {
+    const auto* given = values(key);
+    return given ? given->front() : std::string{};
+  }
+  bool asked(std::string_view key) const { return options_.asked.count(std::string(key)) > 0; }
+  std::string me() const { return "ncu " + to_string(can_.version); }
+  static std::string place(std::string_view key) { return "pipeline.ncu.ncu_cli." + std::string(key); }
+  static tl::unexpected<base::Error> refuse(std::string what, std::string_view key, std::string hint) {
+    return base::fail(base::Code::kConfig, std::move(what), place(key), std::move(hint));
+  }
+
+  Done mode() {
+    const std::string& mode = options_.replay_mode;
+    if (mode_ == 0)
+      return refuse("'" + mode + "' is no replay mode", "replay_mode",
+                    "Choose kernel, application, range or app-range.");
+    if (!can_.takes("--replay-mode", mode)) {
+      const auto known = can_.options.find("--replay-mode");
+      return refuse(me() + " has no replay mode '" + mode + "'", "replay_mode",
+                    "It has " +
+                        base::join(known == can_.options.end() ? std::vector<std::string>{} : known->second, ", ") +
+                        "; range needs 2022.1, app-range 2023.1.");
+    }
+    add({"--replay-mode", mode});
+    return {};
+  }
+
+  /// The name under which this ncu knows a row, or "".
+  std::string option_name(const OptionRow& row) const {
+    if (can_.has(row.option)) return std::string(row.option);
+    return !row.old_option.empty() && can_.has(row.old_option) ? std::string(row.old_option) : std::string{};
+  }
+
+  /// Says whether the row can be passed; refuses when the user asked for what cannot be had.
+  base::Result<bool> usable(const OptionRow& row) const {
+    if (!(row.modes & mode_)) {
+      if (!asked(row.key)) return false;
+      return refuse(std::string(row.option) + " means nothing to ncu in replay mode " + options_.replay_mode, row.key,
+                    "Use replay mode " + mode_names(row.modes) + ", or leave it out.");
+    }
+    if (!option_name(row).empty()) return true;
+    if (!asked(row.key)) return false;
+    return refuse(me() + " has no " + std::string(row.option), row.key,
+                  row.since.empty()
+                      ? "Leave it out."
+                      : "It came with ncu " + std::string(row.since) + "; leave it out or use a newer ncu.");
+  }
+
+  Done plain_options() {
+    for (const OptionRow& row : kTable) {
+      if (row.form == Form::kSpecial) continue;
+      const auto* given = values(row.key);
+      if (!given) continue;
+      const auto can = usable(row);
+      if (!can) return tl::make_unexpected(can.error());
+      if (!*can) continue;
+      const std::string option = option_name(row);
+      if (auto fits = value_fits(row, option, *given); !fits) return fits;
+      switch (row.form) {
+        case Form::kValue: add({option, given->front()}); break;
+        case Form::kYesNo: add({option, given->front() == "true" ? "yes" : "no"}); break;
+        case Form::kSwitch:
+          if (given->front() == "true") add({option});
+          break;
+        case Form::kEach:
+          for (const std::string& item : *given) add({option, item});
+          break;
+        case Form::kComma: add({option, base::join(*given, ",")}); break;
+        case Form::kSpecial: break;
+      }
+    }
+    if (value("app_replay_mode") == "relaxed" && value("app_replay_buffer") == "memory" && mode_ == kApplication)
+      return refuse("app_replay_mode=relaxed cannot go with app_replay_buffer=memory", "app_replay_mode",
+                    "Use app_replay_buffer=file.");
+    if (value("kill") == "true" && !values("launch_count"))
+      return refuse("kill=true ends the program after launch_count results, and there is no launch_count", "kill",
+                    "Set pipeline.ncu.ncu_cli.launch_count.");
+    if (const std::string filter = value("filter_mode"); !filter.empty()) {
+      if (filter == "per-launch-config" && (mode_ & kRanges))
+        return refuse("ncu refuses --filter-mode per-launch-config in replay mode " + options_.replay_mode,
+                      "filter_mode", "Use global or per-gpu, or replay mode kernel.");
+      const OptionRow& row =
+          *std::find_if(kTable.begin(), kTable.end(), [](const OptionRow& r) { return r.key == "filter_mode"; });
+      const auto can = usable(row);
+      if (!can) return tl::make_unexpected(can.error());
+      if (*can) {
+        if (auto fits = value_fits(row, "--filter-mode", {filter}); !fits) return fits;
+        add({"--filter-mode", filter});
+      }
+    }
+    return {};
+  }
+
+  /// Values that this version's help does not list are refused when asked for, and left to the tool when not.
+  Done value_fits(const OptionRow& row, const std::string& option, const std::vector<std::string>& given) const {
+    if (row.form != Form::kValue && row.form != Form::kComma && row.form != Form::kSpecial) return {};
+    const auto known = can_.options.find(option);
+    if (known == can_.options.end() || known->second.empty()) return {};
+    for (const std::string& item : given)
+      if (row.key != "devices" && row.key != "target_processes_filter" && !can_.takes(option, item) && !number(item))
+        return refuse(me() + " does not take " + option + " " + item, row.key,
+                      "It takes " + base::join(known->second, ", ") + ".");
+    return {};
+  }
+  static bool number(std::string_view text) { return base::to_double(text).has_value(); }
+
+  Done ranges() {
+    add({"--nvtx"});  // the state of the ranges goes into the report even where nothing is filtered by it
+    const bool pass = options_.gating || (mode_ & kRanges);
+    if (!options_.gating && !request_.include.empty())
+      note((mode_ & kRanges) ? "gating_nvtx=false means nothing in replay mode " + options_.replay_mode +
+                                   ": the ranges are what is replayed"
+                             : "gating_nvtx=false: kernels are measured wherever they are launched; the ranges only "
+                               "name them in the report");
+    if (pass) {
+      for (const std::string& expression : request_.include) add({"--nvtx-include", expression});
+      for (const std::string& expression : request_.exclude) add({"--nvtx-exclude", expression});
+    }
+    if ((mode_ & kRanges) && request_.include.empty())
+      note("no range was named: replay mode " + options_.replay_mode +
+           " takes what lies between cudaProfilerStart and cudaProfilerStop");
+    const std::string filter = value("range_filter");
+    if (filter.empty()) return {};
+    if (!can_.has("--range-filter"))
+      return refuse(me() + " has no --range-filter", "range_filter", "It came with ncu 2023.1; leave it out.");
+    const auto slots = base::split(filter, ':');
+    if (slots.size() != 3 ||
+        (!slots[0].empty() && slots[0] != "yes" && slots[0] != "no" && slots[0] != "on" && slots[0] != "off"))
+      return refuse("'" + filter + "' is no range filter", "range_filter",
+                    "Write [yes|no]:[start/stop instances]:[NVTX instances], e.g. ::2 for the second NVTX range.");
+    if (!request_.exclude.empty())
+      return refuse("ncu refuses --range-filter together with --nvtx-exclude", "range_filter",
+                    "Leave one of them out.");
+    if (!slots[2].empty() && request_.include.empty())
+      return refuse("the third part of a range filter counts NVTX ranges, and none are included", "range_filter",
+                    "Set pipeline.ncu.ncu_cli.nvtx.include.");
+    add({"--range-filter", filter});
+    return {};
+  }
+
+  Done content() {
+    const bool needs_sections = !value("set").empty() || values("sections") || !values("metrics");
+    if (needs_sections && can_.sets.empty() && can_.sections.empty())
+      return base::fail(base::Code::kToolMissing,
+                        me() + " finds none of its section files, so it would collect nothing", can_.path.string(),
+                        "Reinstall it, name their folder with section_folders, or ask for metrics only "
+                        "(pipeline.ncu.ncu_cli.metrics).");
+    if (std::string set = value("set"); !set.empty()) {
+      // The default set was called "default" up to 2022 and is "basic" since 2023.
+      if ((set == "basic" || set == "default") && !can_.sets.count(set) && !can_.default_set.empty()) {
+        note("the set '" + set + "' is called '" + can_.default_set + "' in " + me());
+        set = can_.default_set;
+      }
+      if (!can_.sets.empty() && !can_.sets.count(set)) {
+        std::vector<std::string> known;
+        for (const auto& [name, unused] : can_.sets) known.push_back(name);
+        const std::string near = base::did_you_mean(set, known);
+        return refuse(me() + " has no section set '" + set + "'; it would collect nothing and exit with code 0", "set",
+                      "It has " + base::join(known, ", ") + "." + (near.empty() ? "" : " " + near));
+      }
+      add({"--set", set});
+    }
+    if (const auto* sections = values("sections")) {
+      const std::vector<std::string> known(can_.sections.begin(), can_.sections.end());
+      for (const std::string& section : *sections) {
+        if (!section.starts_with("regex:") && !known.empty() && !can_.sections.count(section)) {
+          const std::string near = base::did_you_mean(section, known);
+          return refuse(me() + " has no section '" + section + "'", "sections",
+                        near.empty() ? "It has " + base::join(known, ", ") + "." : near);
+        }
+        add({"--section", section});
+      }
+    }
+    if (const auto* metrics = values("metrics")) {
+      for (const std::string& metric : *metrics)
+        if (auto known = metric_known(metric); !known) return known;
+      add({"--metrics", base::join(*metrics, ",")});
+    }
+    return {};
+  }
+
+  Done metric_known(const std::string& metric) const {
+    if (can_.metrics.empty() || metric.find(':') != std::string::npos) return {};
+    const std::string name = metric.substr(0, metric.find('.'));
+    // Launch, device and sampling metrics exist without being listed by --query-metrics.
+    for (const char* prefix : {"launch__", "device__", "profiler__", "smsp__pcsamp", "group_", "derived__", "numa__",
+                               "nvl", "pmsampling", "inst_executed", "sass__", "thread_inst", "memory_"})
+      if (name.starts_with(prefix)) return {};
+    if (can_.metrics.count(name)) return {};
+    const std::vector<std::string> known(can_.metrics.begin(), can_.metrics.end());
+    const std::string near = base::did_you_mean(name, known);
+    return refuse(me() + " knows no metric '" + metric + "'; it would end the program at the first kernel", "metrics",
+                  near.empty() ? "`rangescope metrics search WORD` finds metrics." : near);
+  }
+
+  Done kernels() {
+    const std::string id = value("kernel_id"), name = value("kernel_name");
+    if (mode_ & kRanges) {
+      for (const auto& [key, text] : {std::pair{"kernel_name", &name}, {"kernel_id", &id}})
+        if (!text->empty()) {
+          if (asked(key))
+            return refuse(std::string("ncu refuses --") + base::replace_all(key, "_", "-") + " in replay mode " +
+                              options_.replay_mode + ": a range is measured as a whole",
+                          key, "Use replay mode kernel, or leave it out.");
+          note(std::string(key) + " is left out: a range is measured as a whole in replay mode " +
+               options_.replay_mode);
+        }
+      return {};
+    }
+    if (!id.empty()) {
+      if (const std::string mistake = kernel_id_mistake(id); !mistake.empty())
+        return refuse("'" + id + "' is no kernel id: " + mistake, "kernel_id",
+                      "Write context:stream:[regex:]name:invocation, e.g. ::gemm:2; to skip 5 launches and measure 10 "
+                      "use launch_skip=5 launch_count=10.");
+      add({"--kernel-id", id});
+    }
+    const bool old_names = !can_.has("--kernel-name");
+    std::string base = value("kernel_name_base").empty() ? "function" : value("kernel_name_base");
+    std::string pattern = name;
+    if (pattern.empty() && !options_.kernels.empty()) {
+      pattern = kernel_regex(options_.kernels);
+      base = options_.kernels_base;
+    }
+    if (pattern.empty() && id.empty()) return {};
+    if (!pattern.empty() && !pattern.starts_with("regex:")) {
+      // ncu takes a plain name exactly; patterns that were meant as such would match nothing, with exit code 0.
+      if (pattern.find_first_of("*?|^$") != std::string::npos)
+        note("kernel_name '" + pattern + "' is matched exactly, letter by letter; write regex:" +
+             base::replace_all(base::replace_all(pattern, "*", ".*"), "?", ".") + " if it is a pattern");
+      if (old_names) pattern = "regex:^" + model::escape_regex(pattern) + "$";
+    }
+    add({old_names ? "--kernel-regex-base" : "--kernel-name-base", base});
+    if (!pattern.empty())
+      add({old_names ? "--kernel-regex" : "--kernel-name", old_names ? pattern.substr(6) : pattern});
+    return {};
+  }
+
+  Done extra() {
+    for (const std::string& word : options_.extra_args) {
+      if (word.starts_with("--")) {
+        const std::string option = word.substr(0, word.find('='));
+        if (std::find(kOwned.begin(), kOwned.end(), option) != kOwned.end())
+          return refuse(option + " is rangescope's own to pass", "extra_args",
+                        "Use its key; `rangescope config show pipeline.ncu` lists them.");
+        if (!can_.has(option))
+          return refuse(me() + " has no option " + option, "extra_args",
+                        base::did_you_mean(option, can_.option_names()));
+      }
+      plan_.argv.push_back(word);
+    }
+    return {};
+  }
+
+  const Abilities& can_;
+  const Options& options_;
+  const Request& request_;
+  const unsigned mode_;
+  Plan plan_;
+};
+
+}  // namespace
+
+std::span<const OptionRow> option_table() {
+  return kTable;
+}
+
+base::Result<Plan> Collector::plan(const Request& request) const {
+  return Planner(abilities_, options_, request).run();
+}
+
+std::filesystem::path report_base(const Request& request, const Options& options) {
+  return request.run_dir / "ncu" / options.report;
+}
+
+Plan import_plan(const Abilities& abilities, const std::filesystem::path& report, std::string_view page, bool csv) {
+  Plan plan;
+  plan.collector = "ncu";
+  plan.argv = {abilities.path.string()};
+  if (abilities.has("--config-file")) plan.argv.insert(plan.argv.end(), {"--config-file", "off"});
+  plan.argv.insert(plan.argv.end(), {"--import", report.string(), "--page", std::string(page)});
+  if (csv) plan.argv.emplace_back("--csv");
+  plan.argv.insert(plan.argv.end(), {"--print-units", "base"});
+  plan.set_env = {{"LC_ALL", "C"}};
+  plan.cwd = report.parent_path();
+  plan.timeout = std::chrono::minutes(10);
+  return plan;
+}
+
+std::string kernel_regex(std::span<const std::string> names) {
+  std::string out = "regex:^(";
+  for (std::size_t i = 0; i < names.size(); ++i) out += (i ? "|" : "") + model::escape_regex(names[i]);
+  return out + ")$";
+}
+
+std::vector<std::vector<std::string>> split_kernels(std::span<const std::string> names, std::size_t longest) {
+  std::vector<std::vector<std::string>> groups;
+  std::size_t length = 0;
+  for (const std::string& name : names) {
+    const std::size_t more = model::escape_regex(name).size() + 1;
+    if (groups.empty() || length + more > longest) {
+      groups.emplace_back();
+      length = 10;
+    }
+    groups.back().push_back(name);
+    length += more;
+  }
+  return groups;
+}
+
+std::string kernel_id_mistake(std::string_view id) {
+  std::vector<std::string> parts;
+  for (const std::string_view part : base::split(id, ':')) {
+    if (!parts.empty() && parts.back() == "regex")
+      parts.back() = "regex:" + std::string(part);  // regex:... is one part
+    else
+      parts.emplace_back(part);
+  }
+  if (parts.size() == 5) return "'" + parts[2] + "' is no name operator; only regex is";
+  if (parts.size() != 4) return "it has " + std::to_string(parts.size()) + " parts, not 4";
+  const std::string& invocation = parts[3];
+  if (invocation.empty() || invocation.starts_with("regex:") || base::to_uint(invocation)) return {};
+  return "the invocation '" + invocation + "' is no number and no regex:";
+}
+
+}  // namespace rangescope::collect::ncu

@@ -1,0 +1,95 @@
+// Plans Nsight Compute: one command line from a request, the options of pipeline.ncu.ncu_cli and what this ncu can do.
+//
+// Everything that was asked for is checked against the probed abilities before a program starts, because ncu itself
+// often answers a mistake with exit code 0 and nothing measured. Every default that some version of ncu changed is
+// passed explicitly: replay mode, clock and cache control, target processes, application replay matching, graph
+// profiling, push/pop scope, kernel renaming, source import; with `--print-units base`, `--config-file off` and
+// LC_ALL=C.
+#pragma once
+
+#include <map>
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "collect/abilities.hpp"
+#include "collect/collector.hpp"
+
+namespace rangescope::collect::ncu {
+
+/// Replay modes in which an option means anything to ncu.
+enum Modes : unsigned {
+  kKernel = 1,
+  kApplication = 2,
+  kRange = 4,
+  kAppRange = 8,
+  kKernels = 3,
+  kRanges = 12,
+  kAll = 15
+};
+
+/// How a configuration value becomes arguments.
+enum class Form : std::uint8_t {
+  kValue,    ///< --option value
+  kYesNo,    ///< --option yes|no
+  kSwitch,   ///< --option when true
+  kEach,     ///< --option item, once each
+  kComma,    ///< --option a,b
+  kSpecial,  ///< has code of its own in ncu.cpp
+};
+
+/// One key below pipeline.ncu.ncu_cli and the option that it stands for.
+struct OptionRow {
+  std::string_view key;     ///< "launch_count"
+  std::string_view option;  ///< "--launch-count"
+  Form form = Form::kValue;
+  unsigned modes = kAll;
+  std::string_view since = {};       ///< first version that has it, for messages
+  std::string_view old_option = {};  ///< its name before
+};
+/// Every option that a key stands for. Static storage.
+[[nodiscard]] std::span<const OptionRow> option_table();
+
+struct Options {
+  std::string replay_mode = "kernel";                      ///< kernel, application, range, app-range; never auto
+  std::map<std::string, std::vector<std::string>> values;  ///< key of option_table() -> its value(s), as texts
+  std::set<std::string> asked;                             ///< keys that the user set: they may not be dropped silently
+  std::vector<std::string> kernels;                        ///< names chosen by rangescope; one regex of them all
+  std::string kernels_base = "function";                   ///< what those names are
+  bool gating = true;                                      ///< pass the range expressions
+  std::string report = "ncu";                              ///< base name of the report below <run_dir>/ncu
+  std::map<std::string, std::string> env;
+  std::vector<std::string> extra_args;
+};
+
+class Collector final : public collect::Collector {
+ public:
+  Collector(Abilities abilities, Options options) : abilities_(std::move(abilities)), options_(std::move(options)) {}
+  [[nodiscard]] std::string_view name() const override { return "ncu"; }
+  /// kConfig for what this ncu cannot do or what cannot go together, with what it can.
+  [[nodiscard]] base::Result<Plan> plan(const Request& request) const override;
+
+ private:
+  Abilities abilities_;
+  Options options_;
+};
+
+/// The report file of a plan, without extension: ncu adds .ncu-rep, or .ncu-repz from 2026.3 on.
+[[nodiscard]] std::filesystem::path report_base(const Request& request, const Options& options);
+
+/// Prints a page of a report: `page` "raw" or "details", CSV or text.
+[[nodiscard]] Plan import_plan(const Abilities& abilities, const std::filesystem::path& report, std::string_view page,
+                               bool csv);
+
+/// `regex:^(a|b)$` with the names escaped.
+[[nodiscard]] std::string kernel_regex(std::span<const std::string> names);
+/// The names in groups whose expressions have at most `longest` characters each (a longer name stands alone).
+[[nodiscard]] std::vector<std::vector<std::string>> split_kernels(std::span<const std::string> names,
+                                                                  std::size_t longest = 8000);
+
+/// What is wrong with a --kernel-id, or "".
+[[nodiscard]] std::string kernel_id_mistake(std::string_view id);
+
+}  // namespace rangescope::collect::ncu

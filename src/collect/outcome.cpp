@@ -1,0 +1,243 @@
+#include "collect/outcome.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "base/text.hpp"
+
+namespace rangescope::collect {
+namespace {
+
+/// A message of a tool: what to look for, what it means. The first row that is found decides.
+struct Row {
+  std::string_view id, needle, explanation, cure;
+  base::Code code = base::Code::kInternal;
+  bool transient = false, fatal = false;
+};
+
+using base::Code;
+
+// Seen in: ncu 2020.3.1, 2022.3.0, 2024.1.1 (run without a GPU), 2025.3.1 (recorded on an H200), the documentation of
+// 2025 and 2026 for the rest.
+constexpr std::array kNcu{
+    Row{"ncu.permission", "ERR_NVGPUCTRPERM", "the driver lets only administrators read the GPU's performance counters",
+        "Ask the administrator for NVreg_RestrictProfilingToAdminUsers=0 (a module option of nvidia), run as root, or "
+        "give the container CAP_SYS_ADMIN.",
+        Code::kPermission, false, true},
+    Row{"ncu.no_driver", "failed to connect to the CUDA driver",
+        "there is no usable CUDA driver on this machine, or a stub libcuda.so stands first on the library path",
+        "Run on a machine with an NVIDIA GPU and driver; take CUDA's stubs folder out of LD_LIBRARY_PATH.",
+        Code::kToolMissing, false, true},
+    Row{"ncu.no_driver", "Driver could not be loaded", "the CUDA driver (libcuda.so.1) could not be loaded",
+        "Run on a machine with an NVIDIA GPU and driver.", Code::kToolMissing, false, true},
+    Row{"ncu.unsupported_gpu", "Profiling is not supported on device", "this ncu cannot profile this GPU",
+        "Use a version of ncu that knows the GPU (newer for new GPUs, older for retired ones).", Code::kToolMissing,
+        false, true},
+    Row{"ncu.counters_held", "a driver resource was unavailable",
+        "another tool holds the GPU's performance counters (DCGM, another ncu, nsys with GPU metrics)",
+        "Stop it (for DCGM: dcgmi profiling --pause), or wait.", Code::kToolMissing, true, false},
+    Row{"ncu.unsupported_api", "Unsupported API during capture",
+        "the range holds a CUDA call that range replay cannot replay", "Use replay mode app-range or kernel.",
+        Code::kNothingCaptured},
+    Row{"ncu.multi_context", "RecordStatusUnsupportedMultiContext",
+        "the range uses more than one CUDA context, which range replay cannot replay",
+        "Use replay mode app-range or kernel.", Code::kNothingCaptured},
+    Row{"ncu.invalid_range", "Skipping invalid capture range", "ncu could not capture the range",
+        "Use replay mode app-range or kernel.", Code::kNothingCaptured},
+    Row{"ncu.exit_in_range", "disconnected before reaching the range end marker",
+        "the program ended before the range did", "End the range before the program exits.", Code::kNothingCaptured},
+    Row{"ncu.unknown_metric", "Failed to find metric", "ncu does not know a metric that was asked for",
+        "Look for it with `rangescope metrics search WORD`.", Code::kConfig, false, true},
+    Row{"ncu.unknown_metric", "Unable to access the following", "this GPU does not have a metric that was asked for",
+        "Leave the metric out.", Code::kConfig, false, true},
+    Row{"ncu.unknown_section", "did not match any section", "ncu has no such section",
+        "`ncu --list-sections` names them.", Code::kConfig, false, true},
+    Row{"ncu.unknown_set", "No metrics to collect found in sections",
+        "the section set does not exist in this ncu, so nothing was collected", "`ncu --list-sets` names them.",
+        Code::kConfig, false, true},
+    Row{"ncu.usage", "unrecognised option", "this ncu does not know an option",
+        "Leave the option out, or use another version.", Code::kConfig, false, true},
+    Row{"ncu.usage", "the argument for option", "this ncu does not take the value of an option",
+        "`ncu --help` names its values.", Code::kConfig, false, true},
+    Row{"ncu.usage", "the required argument for option", "an option lacks its value", "`ncu --help` names its values.",
+        Code::kConfig, false, true},
+    Row{"ncu.usage", "Invalid configuration for nvtx-", "ncu cannot read a range expression",
+        "See the range expressions in the manual.", Code::kConfig, false, true},
+    Row{"ncu.usage", "Invalid kernel identifier", "ncu cannot read the kernel id",
+        "Write context:stream:[regex:]name:invocation.", Code::kConfig, false, true},
+    Row{"ncu.mode_conflict", "is not supported with", "two options do not go together in this ncu",
+        "Leave one of them out.", Code::kConfig},
+    Row{"ncu.mode_conflict", "is not supported during range replay", "an option does not go with range replay",
+        "Leave it out, or use replay mode kernel.", Code::kConfig},
+    Row{"ncu.no_program", "does not exist or is not an executable", "the program could not be started",
+        "Check the program's path.", Code::kNoInput, false, true},
+    Row{"ncu.no_program", "Launching the target application failed", "the program could not be started",
+        "Check the program's path and permissions.", Code::kNoInput, false, true},
+    Row{"ncu.not_deterministic", "kernels could be matched across replay passes",
+        "the program launched other kernels in each pass, so passes could not be joined",
+        "Make the program deterministic (fixed seeds and shapes), set app_replay_match=name, or use replay mode "
+        "kernel.",
+        Code::kNothingCaptured},
+    Row{"ncu.import", "Failed to load report file", "ncu could not read the report",
+        "The report is damaged, or of a newer version than this ncu.", Code::kBadData},
+    Row{"ncu.no_process", "No attachable process found", "ncu lost the program before it could attach",
+        "Try again; if it stays, the program replaces itself at once: profile the final program.",
+        Code::kNothingCaptured, true},
+    Row{"ncu.profile_failed", "Failed to profile", "ncu could not measure a kernel or range",
+        "The lines around it in the log say why.", Code::kNothingCaptured},
+    Row{"ncu.profile_failed", "Failed to prepare", "ncu could not prepare a kernel or range",
+        "The lines around it in the log say why.", Code::kNothingCaptured},
+    Row{"ncu.only_start_end", "match only start/end ranges",
+        "the range expressions have no slash, so they name start/end ranges, and none of those held GPU work",
+        "Write a slash behind the name of a push/pop range: decode/.", Code::kNothingCaptured},
+    Row{"ncu.only_push_pop", "match only push/pop ranges",
+        "the range expressions name push/pop ranges, and none of that name held GPU work on the launching thread",
+        "Check the name and the domain, leave the slash out for start/end ranges, or set push_pop_scope=process for "
+        "kernels of other threads.",
+        Code::kNothingCaptured},
+    Row{"ncu.nothing_matched", "were profiled.", "nothing that ran on the GPU matched the filters",
+        "Check the range names and kernel filters; `rangescope profile -- program` shows the ranges that it has.",
+        Code::kNothingCaptured},
+    Row{"ncu.nothing_matched", "Failed to create report", "no pass left anything to report",
+        "Check the range names and kernel filters.", Code::kNothingCaptured},
+};
+
+constexpr std::array kNsys{
+    Row{"nsys.importer_missing", "importer binary and its dependencies were not found",
+        "nsys recorded a .qdstrm but found no importer to turn it into a report",
+        "Install nsys's host part (package nsight-systems), or its libraries libdw1 and libelf1.", Code::kToolMissing},
+    Row{"nsys.library_missing", "error while loading shared libraries", "a program of nsys lacks a library",
+        "Install the library that it names (libdw.so.1: package libdw1; libelf.so.1: libelf1).", Code::kToolMissing,
+        false, true},
+    Row{"nsys.newer_report", "newer than your current version", "the report was written by a newer nsys",
+        "Use the nsys that wrote it.", Code::kBadData},
+    Row{"nsys.newer_report", "Version number is invalid", "the report was written by a newer nsys",
+        "Use the nsys that wrote it.", Code::kBadData},
+    Row{"nsys.usage", "unrecognized option", "this nsys does not know an option", "`nsys profile --help` names them.",
+        Code::kConfig, false, true},
+    Row{"nsys.usage", "unrecognised option", "this nsys does not know an option", "`nsys profile --help` names them.",
+        Code::kConfig, false, true},
+    Row{"nsys.usage", "Illegal --", "this nsys does not take the value of an option",
+        "`nsys profile --help` names them.", Code::kConfig, false, true},
+    Row{"nsys.session_busy", "session is already", "another nsys session holds the machine",
+        "`nsys sessions list` names it; end it or wait.", Code::kToolMissing, true},
+    Row{"nsys.never_started", "No reports were generated",
+        "the capture range never opened: no range of that name (or it is not a registered string, or in another "
+        "domain)",
+        "Check the name and domain; ranges that are not registered strings need NSYS_NVTX_PROFILER_REGISTER_ONLY=0 in "
+        "the program's environment.",
+        Code::kNothingCaptured},
+};
+
+/// The whole line around a position.
+std::string line_at(std::string_view text, std::size_t at) {
+  const auto begin = text.rfind('\n', at);
+  const auto end = text.find('\n', at);
+  const std::size_t from = begin == std::string_view::npos ? 0 : begin + 1;
+  return base::printable(base::trim(text.substr(from, (end == std::string_view::npos ? text.size() : end) - from)));
+}
+
+template <std::size_t N>
+std::vector<Said> understood(const std::array<Row, N>& rows, std::string_view text, std::string_view only_lines,
+                             Code& code) {
+  std::vector<Said> out;
+  for (const Row& row : rows) {
+    for (auto at = text.find(row.needle); at != std::string_view::npos; at = text.find(row.needle, at + 1)) {
+      std::string line = line_at(text, at);
+      // The program may print the same words; ncu's own lines carry its mark (2020 and 2022 print option mistakes
+      // bare).
+      if (!only_lines.empty() && line.find(only_lines) == std::string::npos && row.id != "ncu.usage") continue;
+      if (std::any_of(out.begin(), out.end(), [&](const Said& s) { return s.id == row.id; })) break;
+      if (out.empty()) code = row.code;
+      out.push_back({std::string(row.id), std::move(line), std::string(row.explanation), std::string(row.cure),
+                     row.transient, row.fatal});
+      break;
+    }
+  }
+  return out;
+}
+
+std::string ending(const Observed& seen) {
+  if (seen.interrupted) return "it was interrupted";
+  if (seen.timed_out) return "it ran past the time limit";
+  if (seen.signal) return "it was ended by signal " + std::to_string(*seen.signal);
+  if (seen.exit_code && *seen.exit_code != 0) return "exit code " + std::to_string(*seen.exit_code);
+  return "exit code 0";
+}
+
+Outcome conclude(const Observed& seen, std::vector<Said> said, Code code, const std::string& tool,
+                 const std::string& things) {
+  Outcome out;
+  out.said = std::move(said);
+  out.code = code;
+  if (seen.report && seen.results > 0) {
+    out.result = Result::kOk;
+    out.message = tool + ": " + std::to_string(seen.results) + " " + things;
+    if (!out.said.empty() && seen.exit_code != 0) out.message += "; " + out.said.front().explanation;
+    return out;
+  }
+  if (seen.interrupted || seen.timed_out) {
+    out.result = Result::kFailed;
+    out.said.insert(
+        out.said.begin(),
+        {tool + (seen.timed_out ? ".timeout" : ".interrupted"), ending(seen),
+         seen.timed_out ? "the time limit ended it before it had results" : "it was interrupted before it had results",
+         seen.timed_out ? "Raise run.timeout, or measure less (fewer launches, fewer metrics)." : "Run it again.",
+         false, true});
+    out.fatal = true;
+    out.code = Code::kNothingCaptured;
+    out.message = tool + ": " + out.said.front().explanation;
+    return out;
+  }
+  if (!out.said.empty()) {
+    const Said& first = out.said.front();
+    const bool empty = first.id == tool + ".nothing_matched" || first.id == "ncu.only_start_end" ||
+                       first.id == "ncu.only_push_pop" || first.id == "nsys.never_started";
+    out.result = empty ? Result::kEmpty : Result::kFailed;
+    out.transient = first.transient;
+    out.fatal = first.fatal;
+    out.message = tool + ": " + first.explanation;
+    return out;
+  }
+  const bool empty = seen.report || seen.exit_code == 0;
+  out.result = empty ? Result::kEmpty : Result::kFailed;
+  out.code = Code::kNothingCaptured;
+  out.message = tool + ": " + (seen.report ? "the report holds nothing (" : "it left no report (") + ending(seen) + ")";
+  return out;
+}
+
+}  // namespace
+
+std::string_view result_name(Result result) {
+  return result == Result::kOk ? "ok" : result == Result::kEmpty ? "empty" : "failed";
+}
+
+std::string Outcome::why() const {
+  if (result == Result::kOk || said.empty()) return std::string(result_name(result));
+  return said.front().id;
+}
+
+Outcome judge_ncu(const Observed& seen) {
+  Code code = Code::kNothingCaptured;
+  auto said = understood(kNcu, seen.text, "==", code);
+  Outcome out = conclude(seen, std::move(said), code, "ncu", "results");
+  for (auto at = seen.text.find("Unsupported API during capture ("); at != std::string::npos;
+       at = seen.text.find("Unsupported API during capture (", at + 1)) {
+    const auto begin = at + 32, end = seen.text.find(')', begin);
+    if (end == std::string::npos) break;
+    const std::string name = base::printable(seen.text.substr(begin, std::min<std::size_t>(end - begin, 200)));
+    if (std::find(out.unsupported_calls.begin(), out.unsupported_calls.end(), name) == out.unsupported_calls.end())
+      out.unsupported_calls.push_back(name);
+  }
+  if (!out.unsupported_calls.empty() && out.result != Result::kOk)
+    out.message += ": " + base::join(out.unsupported_calls, ", ");
+  return out;
+}
+
+Outcome judge_nsys(const Observed& seen) {
+  Code code = Code::kNothingCaptured;
+  auto said = understood(kNsys, seen.text, "", code);
+  return conclude(seen, std::move(said), code, "nsys", "ranges and kernels");
+}
+
+}  // namespace rangescope::collect

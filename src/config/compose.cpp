@@ -1,0 +1,557 @@
+// Composition as hydra.cc describes it under "The Defaults List", in three steps: find which option every group has,
+// expand the defaults lists into a flat order, lay the files over each other.
+#include "config/compose.hpp"
+
+#include <algorithm>
+#include <functional>
+#include <set>
+
+#include "base/text.hpp"
+#include "config/interpolate.hpp"
+#include "config/yaml.hpp"
+
+namespace rangescope::config {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Folders of conf/ that hold data of other rooms and no configuration groups.
+bool is_data_folder(const std::string& name) {
+  return name == "metrics" || name == "device";
+}
+
+/// One item of a defaults list.
+struct Default {
+  enum class Kind : std::uint8_t { kSelf, kConfig, kGroup } kind = Kind::kGroup;
+  std::string group;                   ///< absolute: "ncu"
+  std::optional<std::string> package;  ///< after '@'
+  std::vector<std::string> options;    ///< one, several, or none (null)
+  bool optional = false, is_override = false, deleted = false;
+  std::string where;
+};
+
+struct File {
+  std::string name;     ///< shown in places
+  std::string group;    ///< "" for a root file
+  std::string package;  ///< absolute, "" is the root
+  std::vector<Default> defaults;
+  Value content;  ///< without the defaults list
+};
+
+std::string join(const std::string& a, const std::string& b) {
+  return a.empty() ? b : b.empty() ? a : a + "." + b;
+}
+
+base::Result<std::vector<Default>> read_defaults(const Value& list, const std::string& group) {
+  std::vector<Default> out;
+  if (list.is_null()) return out;
+  if (!list.is_list())
+    return base::fail(base::Code::kConfig, "defaults must be a list", list.where,
+                      "Write `defaults:` and below it lines like `- ncu: quick`.");
+  for (const Value& item : list.items) {
+    Default entry;
+    entry.where = item.where;
+    if (item.is_scalar()) {
+      if (item.text == "_self_") {
+        entry.kind = Default::Kind::kSelf;
+      } else if (item.is_null()) {
+        continue;
+      } else {  // a file of the same group, or /of/an/absolute/path
+        entry.kind = Default::Kind::kConfig;
+        std::string name = item.text;
+        if (const auto at = name.find('@'); at != std::string::npos) {
+          entry.package = name.substr(at + 1);
+          name.resize(at);
+        }
+        entry.group = group;
+        if (name.starts_with('/')) entry.group.clear(), name.erase(0, 1);
+        if (const auto slash = name.rfind('/'); slash != std::string::npos) {
+          entry.group = entry.group.empty() ? name.substr(0, slash) : entry.group + "/" + name.substr(0, slash);
+          name = name.substr(slash + 1);
+        }
+        entry.options = {name};
+      }
+      out.push_back(std::move(entry));
+      continue;
+    }
+    if (!item.is_map() || item.entries.size() != 1)
+      return base::fail(base::Code::kConfig, "an item of the defaults list must be one `group: option`", item.where);
+    std::string_view name = item.entries[0].key;
+    while (true) {
+      name = base::trim(name);
+      if (name.starts_with("optional "))
+        entry.optional = true, name.remove_prefix(9);
+      else if (name.starts_with("override "))
+        entry.is_override = true, name.remove_prefix(9);
+      else
+        break;
+    }
+    if (const auto at = name.find('@'); at != std::string_view::npos) {
+      entry.package = std::string(name.substr(at + 1));
+      name = name.substr(0, at);
+    }
+    entry.group = name;
+    if (entry.group.starts_with('/'))
+      entry.group.erase(0, 1);
+    else if (!group.empty())
+      entry.group = group + "/" + entry.group;
+    const Value& choice = item.entries[0].value;
+    if (choice.is_map())
+      return base::fail(base::Code::kConfig,
+                        "the option of group '" + entry.group + "' must be a name, a list of names or null",
+                        choice.where);
+    if (choice.is_list()) {
+      for (const Value& one : choice.items) entry.options.push_back(one.text);
+    } else if (!choice.is_null()) {
+      entry.options = {choice.text};
+    }
+    if (!choice.where.empty()) entry.where = choice.where;
+    out.push_back(std::move(entry));
+  }
+  return out;
+}
+
+/// A choice that overrides what a defaults list says.
+struct Chosen {
+  std::vector<std::string> options;
+  bool deleted = false;
+  std::optional<std::string> rename;
+  std::string where;
+};
+
+class Composer {
+ public:
+  explicit Composer(const Inputs& inputs) : in_(inputs) {
+    for (const fs::path& dir : in_.config_dirs) search_.push_back(dir);
+    search_.push_back(in_.shipped);
+  }
+
+  base::Result<Config> run() {
+    if (auto ok = roots(); !ok) return base::fail(std::move(ok));
+    std::vector<Override> rest;
+    if (auto ok = command_line_choices(rest); !ok) return base::fail(std::move(ok));
+    // Override directives inside group files show only when those files were opened: expand until nothing new is
+    // chosen.
+    for (int round = 0;; ++round) {
+      if (round == 20)
+        return base::fail(base::Code::kConfig, "the override directives of the defaults lists never settle",
+                          roots_.front().name);
+      const std::size_t before = chosen_.size();
+      flat_.clear();
+      config_.choices.clear();
+      met_.clear();
+      for (File& root : roots_)
+        if (auto ok = expand(root, 0); !ok) return base::fail(std::move(ok));
+      if (chosen_.size() == before) break;
+    }
+    for (const auto& [key, choice] : chosen_)
+      if (!met_.count(key)) return not_met(key, choice);
+    config_.root.kind = Kind::kMap;
+    for (const File& file : flat_) {
+      if (auto ok = lay(file); !ok) return base::fail(std::move(ok));
+    }
+    if (auto ok = environment(); !ok) return base::fail(std::move(ok));
+    for (const Override& override_ : rest)
+      if (auto ok = apply(override_); !ok) return base::fail(std::move(ok));
+    for (std::string& file : names_) config_.files.push_back(std::move(file));
+    if (auto ok = interpolate(config_.root, {in_.environment, in_.now}); !ok) return base::fail(std::move(ok));
+    if (auto ok = check_tree(config_.root); !ok) return base::fail(std::move(ok));
+    return std::move(config_);
+  }
+
+ private:
+  // ---- files -------------------------------------------------------------------------------------------------------
+
+  base::Result<File> open(const fs::path& path, const std::string& group) {
+    auto document = read_yaml(path);
+    if (!document) return base::fail(std::move(document));
+    File file;
+    file.name = path.string();
+    file.group = group;
+    file.package = document->package;
+    file.content = std::move(document->root);
+    if (const Value* list = file.content.find("defaults")) {
+      auto defaults = read_defaults(*list, group);
+      if (!defaults) return base::fail(std::move(defaults));
+      file.defaults = std::move(*defaults);
+      file.content.erase("defaults");
+    }
+    const bool has_self = std::any_of(file.defaults.begin(), file.defaults.end(),
+                                      [](const Default& d) { return d.kind == Default::Kind::kSelf; });
+    if (!has_self) {
+      Default self;
+      self.kind = Default::Kind::kSelf;
+      file.defaults.push_back(std::move(self));
+    }
+    return file;
+  }
+
+  base::Result<void> roots() {
+    const auto add = [&](const fs::path& path) -> base::Result<void> {
+      auto file = open(path, "");
+      if (!file) return base::fail(std::move(file));
+      file->package.clear();
+      roots_.push_back(std::move(*file));
+      return {};
+    };
+    if (auto ok = add(in_.shipped / "config.yaml"); !ok) return ok;
+    std::error_code ignored;
+    for (const fs::path& dir : in_.config_dirs) {
+      if (!fs::is_directory(dir, ignored))
+        return base::fail(base::Code::kConfig, "there is no folder " + dir.string(), "--config-dir",
+                          "Name a folder with group folders or a config.yaml in it.");
+      if (fs::exists(dir / "config.yaml", ignored))
+        if (auto ok = add(dir / "config.yaml"); !ok) return ok;
+    }
+    if (in_.project_file)
+      if (auto ok = add(*in_.project_file); !ok) return ok;
+    for (const fs::path& path : in_.config_files)
+      if (auto ok = add(path); !ok) return ok;
+    // A group that an earlier root already has is chosen anew by a later one, not opened a second time.
+    std::set<std::string> seen;
+    for (std::size_t i = 0; i < roots_.size(); ++i) {
+      auto& defaults = roots_[i].defaults;
+      for (auto item = defaults.begin(); item != defaults.end();) {
+        if (item->kind != Default::Kind::kGroup) {
+          ++item;
+          continue;
+        }
+        const std::string key = key_of(*item);
+        if (seen.insert(key).second && !item->is_override) {
+          ++item;
+          continue;
+        }
+        if (i > 0 || item->is_override) {
+          chosen_[key] = {item->options, false, std::nullopt, item->where};
+          item = defaults.erase(item);
+          continue;
+        }
+        return base::fail(base::Code::kConfig, "group '" + item->group + "' stands twice in the defaults list",
+                          item->where, "Remove one, or give one of them a package: group@package: option.");
+      }
+    }
+    return {};
+  }
+
+  static std::string key_of(const Default& item) {
+    return item.package ? item.group + "@" + *item.package : item.group;
+  }
+
+  std::vector<std::string> options_of(const std::string& group) const {
+    std::set<std::string> names;
+    std::error_code ignored;
+    for (const fs::path& dir : search_)
+      for (const auto& entry : fs::directory_iterator(dir / group, ignored))
+        if (entry.path().extension() == ".yaml") names.insert(entry.path().stem().string());
+    return {names.begin(), names.end()};
+  }
+
+  bool is_group(const std::string& name) const {
+    if (name.empty() || name.find('.') != std::string::npos || is_data_folder(name)) return false;
+    std::error_code ignored;
+    return std::any_of(search_.begin(), search_.end(),
+                       [&](const fs::path& dir) { return fs::is_directory(dir / name, ignored); });
+  }
+
+  base::Result<std::optional<File>> option_file(const std::string& group, const std::string& option, bool optional,
+                                                const std::string& where) {
+    std::error_code ignored;
+    if (option.find("..") == std::string::npos) {
+      for (const fs::path& dir : search_) {
+        const fs::path path = (group.empty() ? dir : dir / group) / (option + ".yaml");
+        if (!fs::exists(path, ignored)) continue;
+        auto file = open(path, group);
+        if (!file) return base::fail(std::move(file));
+        return std::optional<File>(std::move(*file));
+      }
+    }
+    if (optional) return std::optional<File>{};
+    const auto known = options_of(group);
+    std::string hint = base::did_you_mean(option, known);
+    if (hint.empty())
+      hint = known.empty() ? "There is no group '" + group + "'; `rangescope config groups` lists them."
+                           : "Options of " + group + ": " + base::join(known, ", ") + ".";
+    return base::fail(base::Code::kConfig, "group '" + group + "' has no option '" + option + "'", where, hint);
+  }
+
+  // ---- defaults lists
+  // ------------------------------------------------------------------------------------------------
+
+  base::Result<void> expand(File& file, int depth) {
+    if (depth > 30)
+      return base::fail(base::Code::kConfig, "defaults lists nest more than 30 deep; does a file include itself?",
+                        file.name);
+    for (const Default& item : file.defaults) {
+      if (item.kind == Default::Kind::kSelf) {
+        flat_.push_back(file);
+        continue;
+      }
+      if (item.is_override) {
+        chosen_.try_emplace(key_of(item), Chosen{item.options, false, std::nullopt, item.where});
+        continue;
+      }
+      std::vector<std::string> options = item.options;
+      std::string where = item.where;
+      std::optional<std::string> package = item.package;
+      if (item.kind == Default::Kind::kGroup) {
+        const std::string key = key_of(item);
+        met_.insert(key);
+        if (const auto choice = chosen_.find(key); choice != chosen_.end()) {
+          options = choice->second.options;
+          where = choice->second.where;
+          if (choice->second.deleted) options.clear();
+          if (choice->second.rename) package = choice->second.rename;
+        }
+        if (options.empty()) config_.choices.push_back({item.group, package.value_or(""), "", where});
+      }
+      for (const std::string& option : options) {
+        auto child = option_file(item.group, option, item.optional, where);
+        if (!child) return base::fail(std::move(child));
+        if (!*child) continue;
+        (*child)->package = package_for(**child, file, package, item);
+        if (item.kind == Default::Kind::kGroup)
+          config_.choices.push_back({item.group, (*child)->package, option, where});
+        if (auto ok = expand(**child, depth + 1); !ok) return ok;
+      }
+    }
+    return {};
+  }
+
+  static std::string package_for(const File& child, const File& parent, const std::optional<std::string>& given,
+                                 const Default& item) {
+    if (given) {
+      if (*given == "_global_") return {};
+      if (given->starts_with("_global_.")) return given->substr(9);
+      if (*given == "_here_") return parent.package;
+      return join(parent.package, *given);
+    }
+    const std::string group = base::replace_all(child.group, "/", ".");
+    if (child.package == "_global_") return {};
+    if (child.package == "_group_") return group;
+    if (child.package.starts_with("_global_.")) return child.package.substr(9);
+    if (!child.package.empty()) return child.package;
+    if (item.kind == Default::Kind::kConfig) return parent.package;  // a sibling file speaks of the same package
+    return group;
+  }
+
+  base::Result<void> command_line_choices(std::vector<Override>& rest) {
+    for (const Override& given : in_.overrides) {
+      if (!is_group(given.key)) {
+        if (given.package)
+          return base::fail(base::Code::kConfig, "'" + given.key + "' is no configuration group", given.where,
+                            base::did_you_mean(given.key, group_names()));
+        rest.push_back(given);
+        continue;
+      }
+      const std::string key = given.package ? given.key + "@" + *given.package : given.key;
+      Chosen choice;
+      choice.where = given.where;
+      choice.rename = given.rename;
+      choice.deleted = given.kind == Override::Kind::kDelete;
+      if (given.value) {
+        if (given.value->is_map())
+          return base::fail(base::Code::kConfig, "group '" + given.key + "' takes the name of an option, not a map",
+                            given.where);
+        for (const Value& one : given.value->items) choice.options.push_back(one.text);
+        if (given.value->is_scalar() && !given.value->is_null()) choice.options = {given.value->text};
+      }
+      const bool known = std::any_of(roots_.begin(), roots_.end(), [&](const File& root) {
+        return std::any_of(root.defaults.begin(), root.defaults.end(),
+                           [&](const Default& d) { return d.kind == Default::Kind::kGroup && key_of(d) == key; });
+      });
+      if (known && given.kind == Override::Kind::kAdd)
+        return base::fail(base::Code::kConfig, "group '" + key + "' is in the defaults list already", given.where,
+                          "Leave the + out to choose another option.");
+      if (!known && !choice.deleted) {  // a group of the user's folders, or a second package: it joins the list
+        Default item;
+        item.group = given.key;
+        item.package = given.package;
+        item.options = choice.options;
+        item.where = given.where;
+        auto& defaults = roots_.front().defaults;
+        const auto self = std::find_if(defaults.begin(), defaults.end(),
+                                       [](const Default& d) { return d.kind == Default::Kind::kSelf; });
+        defaults.insert(self == defaults.end() ? self : self + 1, std::move(item));
+      }
+      chosen_[key] = std::move(choice);
+    }
+    return {};
+  }
+
+  std::vector<std::string> group_names() const {
+    std::vector<std::string> names;
+    for (const auto& [name, unused] : groups(in_)) names.push_back(name);
+    return names;
+  }
+
+  tl::unexpected<base::Error> not_met(const std::string& key, const Chosen& choice) const {
+    std::vector<std::string> known(met_.begin(), met_.end());
+    std::string hint = base::did_you_mean(key, known);
+    if (hint.empty()) hint = "Groups in the defaults list: " + base::join(known, ", ") + ".";
+    return base::fail(base::Code::kConfig,
+                      "group '" + key + "' is not in the defaults list, so there is nothing to override", choice.where,
+                      hint);
+  }
+
+  // ---- values
+  // --------------------------------------------------------------------------------------------------------
+
+  void remember(const std::string& path, const Value& value) {
+    if (value.is_map() && !value.entries.empty() && !(find_key(path) && find_key(path)->path == path)) {
+      for (const Entry& entry : value.entries) remember(join(path, entry.key), entry.value);
+      return;
+    }
+    config_.history.push_back({path, to_flow(value), value.where});
+  }
+
+  /// A key that exists, a section, or a place below an open map.
+  static base::Result<void> known(const std::string& path, const Value& value) {
+    const Key* key = find_key(path);
+    if (key) return {};
+    if (!is_section(path)) return tl::make_unexpected(unknown_key(path, value.where));
+    for (const Entry& entry : value.entries)
+      if (auto ok = known(join(path, entry.key), entry.value); !ok) return ok;
+    return {};
+  }
+
+  base::Result<void> lay(const File& file) {
+    names_.push_back(file.name);
+    Value wrapped = file.content;
+    std::string package = file.package;
+    while (!package.empty()) {
+      const auto dot = package.rfind('.');
+      Value outer;
+      outer.kind = Kind::kMap;
+      outer.where = file.name;
+      outer.entries.push_back({package.substr(dot == std::string::npos ? 0 : dot + 1), std::move(wrapped)});
+      wrapped = std::move(outer);
+      package = dot == std::string::npos ? "" : package.substr(0, dot);
+    }
+    if (wrapped.entries.empty()) return {};
+    if (auto ok = known("", wrapped); !ok) return ok;
+    remember("", wrapped);
+    merge(config_.root, wrapped);
+    return {};
+  }
+
+  base::Result<void> environment() {
+    for (const auto& [name, text] : in_.environment) {
+      if (!name.starts_with("RANGESCOPE__")) continue;
+      Override given;
+      given.kind = Override::Kind::kForce;
+      given.where = "environment " + name;
+      std::string path = base::replace_all(name.substr(12), "__", ".");
+      // Names of maps of texts keep their case: RANGESCOPE__WORKLOAD__ENV__OMP_NUM_THREADS.
+      const std::string low = base::lower(path);
+      const Key* key = find_key(low);
+      given.key = key && key->type == Type::kMap && low != key->path
+                      ? std::string(key->path) + path.substr(key->path.size())
+                      : low;
+      auto value = parse_value(text, given.where);
+      if (!value) return base::fail(std::move(value));
+      given.value = std::move(*value);
+      if (auto ok = apply(given); !ok) return ok;
+    }
+    return {};
+  }
+
+  base::Result<void> apply(const Override& given) {
+    std::string path = given.key;
+    // A `group=option` that is meant for a section ("pipeline/ncu") cannot be told from a key with slashes.
+    if (path.find('/') != std::string::npos)
+      return base::fail(base::Code::kConfig, "there is no configuration group '" + path + "'", given.where,
+                        base::did_you_mean(path, group_names()));
+    if (given.kind == Override::Kind::kDelete) return remove(given);
+    Value value = *given.value;
+    if (auto ok = known(path, value); !ok) {
+      base::Error error = std::move(ok).error();
+      error.where = given.where;
+      return tl::make_unexpected(std::move(error));
+    }
+    if (given.kind == Override::Kind::kAdd && set_above_shipped(path))
+      return base::fail(base::Code::kConfig, "+" + path + ": it is set already (" + last_where(path) + ")", given.where,
+                        "Write ++" + path + "=... to set it whether or not it is there.");
+    remember(path, value);
+    Value* at = &config_.root;
+    for (std::string_view rest = path; !rest.empty();) {
+      const auto dot = rest.find('.');
+      // A map of texts holds names that may themselves have dots nowhere else in the schema: the rest is one name.
+      at = &at->get_or_add(rest.substr(0, dot), given.where);
+      rest = dot == std::string_view::npos ? std::string_view{} : rest.substr(dot + 1);
+    }
+    if (value.is_map() && at->is_map())
+      merge(*at, value);
+    else
+      *at = std::move(value);
+    return {};
+  }
+
+  base::Result<void> remove(const Override& given) {
+    const auto dot = given.key.rfind('.');
+    const std::string parent = dot == std::string::npos ? "" : given.key.substr(0, dot);
+    const std::string last = dot == std::string::npos ? given.key : given.key.substr(dot + 1);
+    auto* holder = const_cast<Value*>(at_path(config_.root, parent));
+    const Value* old = holder ? holder->find(last) : nullptr;
+    if (!old) {
+      if (!find_key(given.key) && !is_section(given.key))
+        return tl::make_unexpected(unknown_key(given.key, given.where));
+      return base::fail(base::Code::kConfig, "~" + given.key + ": it is not set, so it cannot be deleted", given.where);
+    }
+    if (given.value && to_flow(*given.value) != to_flow(*old))
+      return base::fail(base::Code::kConfig,
+                        "~" + given.key + "=" + to_flow(*given.value) + ": its value is " + to_flow(*old), given.where,
+                        "Delete it without a value: ~" + given.key);
+    config_.history.push_back({given.key, "(deleted)", given.where});
+    holder->erase(last);
+    return {};
+  }
+
+  bool set_above_shipped(const std::string& path) const {
+    for (const Assignment& done : config_.history)
+      if (done.key == path && done.value != "null" && !done.where.starts_with(in_.shipped.string())) return true;
+    return false;
+  }
+  std::string last_where(const std::string& path) const {
+    for (auto done = config_.history.rbegin(); done != config_.history.rend(); ++done)
+      if (done->key == path) return done->where;
+    return {};
+  }
+
+  const Inputs& in_;
+  std::vector<fs::path> search_;
+  std::vector<File> roots_;
+  std::vector<File> flat_;
+  std::map<std::string, Chosen> chosen_;
+  std::set<std::string> met_;
+  std::vector<std::string> names_;
+  Config config_;
+};
+
+}  // namespace
+
+base::Result<Config> compose(const Inputs& inputs) {
+  return Composer(inputs).run();
+}
+
+std::map<std::string, std::vector<std::string>> groups(const Inputs& inputs) {
+  std::map<std::string, std::set<std::string>> found;
+  std::vector<fs::path> search = inputs.config_dirs;
+  search.push_back(inputs.shipped);
+  const std::function<void(const fs::path&, const std::string&)> walk = [&](const fs::path& dir,
+                                                                            const std::string& group) {
+    std::error_code ignored;
+    for (const auto& entry : fs::directory_iterator(dir, ignored)) {
+      const std::string name = entry.path().filename().string();
+      if (entry.is_directory(ignored) && !name.starts_with('.') && !(group.empty() && is_data_folder(name)))
+        walk(entry.path(), group.empty() ? name : group + "/" + name);
+      else if (!group.empty() && entry.path().extension() == ".yaml")
+        found[group].insert(entry.path().stem().string());
+    }
+  };
+  for (const fs::path& dir : search) walk(dir, "");
+  std::map<std::string, std::vector<std::string>> out;
+  for (const auto& [group, options] : found) out[group] = {options.begin(), options.end()};
+  return out;
+}
+
+}  // namespace rangescope::config

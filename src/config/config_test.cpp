@@ -1,0 +1,496 @@
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "base/text.hpp"
+#include "config/compose.hpp"
+#include "config/interpolate.hpp"
+#include "config/yaml.hpp"
+
+namespace rangescope::config {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// A folder of YAML files that lives as long as the test.
+class Folder {
+ public:
+  Folder() {
+    std::string pattern = (fs::temp_directory_path() / "rangescope-config-XXXXXX").string();
+    path = mkdtemp(pattern.data());
+  }
+  ~Folder() { fs::remove_all(path); }
+  void put(const std::string& name, const std::string& text) const {
+    fs::create_directories((path / name).parent_path());
+    std::ofstream(path / name) << text;
+  }
+  fs::path path;
+};
+
+Inputs shipped(const std::vector<std::string>& arguments = {}) {
+  Inputs inputs;
+  inputs.shipped = fs::path(RANGESCOPE_SOURCE_DIR) / "conf";
+  int index = 1;
+  for (const std::string& argument : arguments) {
+    auto parsed = parse_override(argument, "argument " + std::to_string(index++) + ": " + argument);
+    EXPECT_TRUE(parsed.has_value()) << argument << ": " << (parsed ? "" : base::to_string(parsed.error()));
+    if (parsed) inputs.overrides.push_back(*parsed);
+  }
+  return inputs;
+}
+
+std::string flow(const Config& config, std::string_view path) {
+  const Value* value = at_path(config.root, path);
+  return value ? to_flow(*value) : "(absent)";
+}
+
+/// The value of `path` after the overrides, or the error.
+std::string after(const std::vector<std::string>& arguments, std::string_view path) {
+  auto config = compose(shipped(arguments));
+  return config ? flow(*config, path) : base::to_string(config.error());
+}
+
+std::string value_of(std::string_view text) {
+  auto value = parse_value(text, "here");
+  if (!value) return "error: " + value.error().what;
+  const char* kinds[] = {"null", "bool", "int", "float", "text", "list", "map"};
+  return std::string(kinds[static_cast<int>(value->kind)]) + " " + to_flow(*value);
+}
+
+// ---- the override grammar
+// --------------------------------------------------------------------------------------------
+
+TEST(OverrideGrammar, TypesOfPlainValues) {
+  EXPECT_EQ(value_of("10"), "int 10");
+  EXPECT_EQ(value_of("1_000"), "int 1_000");
+  EXPECT_EQ(value_of("-3"), "int -3");
+  EXPECT_EQ(value_of("0.5"), "float 0.5");
+  EXPECT_EQ(value_of("1e3"), "float 1e3");
+  EXPECT_EQ(value_of("-inf"), "float -inf");
+  EXPECT_EQ(value_of("TRUE"), "bool true");
+  EXPECT_EQ(value_of("null"), "null null");
+  EXPECT_EQ(value_of("NULL"), "null null");
+  EXPECT_EQ(value_of(""), "text ''");
+  EXPECT_EQ(value_of("hello"), "text hello");
+  EXPECT_EQ(value_of("hello there"), "text hello there");
+  EXPECT_EQ(value_of("  padded  "), "text padded");
+  EXPECT_EQ(value_of("007"), "text 007");
+  EXPECT_EQ(value_of("prefill;decode"), "text prefill;decode");
+  EXPECT_EQ(value_of("LLM@*"), "text LLM@*");
+  EXPECT_EQ(value_of("A::A1"), "text 'A::A1'");
+  EXPECT_EQ(value_of("regex:.*(gemm|conv).*"), "text 'regex:.*(gemm|conv).*'");
+  EXPECT_EQ(value_of("regex:/[AB]/"), "text 'regex:/[AB]/'");
+  EXPECT_EQ(value_of("a=b"), "text a=b");
+}
+
+TEST(OverrideGrammar, Quotes) {
+  EXPECT_EQ(value_of("'10'"), "text '10'");
+  EXPECT_EQ(value_of("\"a, b\""), "text 'a, b'");
+  EXPECT_EQ(value_of(R"('it\'s')"), "text 'it''s'");
+  EXPECT_EQ(value_of(R"('a\b')"), R"(text 'a\b')");
+  EXPECT_EQ(value_of(R"('a\\')"), R"(text 'a\')");
+  EXPECT_EQ(value_of("'open"), "error: the quote is not closed, at column 1 of 'open");
+}
+
+TEST(OverrideGrammar, EscapesInPlainText) {
+  EXPECT_EQ(value_of(R"(a\,b)"), "text 'a,b'");
+  EXPECT_EQ(value_of(R"(\[A)"), "text '[A'");
+  EXPECT_EQ(value_of(R"(tail\ )"), "text 'tail '");
+  EXPECT_EQ(value_of(R"(w\z)"), R"(text 'w\z')");
+}
+
+TEST(OverrideGrammar, ListsAndMaps) {
+  EXPECT_EQ(value_of("[]"), "list []");
+  EXPECT_EQ(value_of("[a,b,10]"), "list [a, b, 10]");
+  EXPECT_EQ(value_of("[ a , [b, c] ]"), "list [a, [b, c]]");
+  EXPECT_EQ(value_of("[SpeedOfLight,Occupancy]"), "list [SpeedOfLight, Occupancy]");
+  EXPECT_EQ(value_of("[decode/*/x,'a,b']"), "list [decode/*/x, 'a,b']");
+  EXPECT_EQ(value_of("[regex:/[AB]/,x]"), "list ['regex:/[AB]/', x]");
+  EXPECT_EQ(value_of("{}"), "map {}");
+  EXPECT_EQ(value_of("{A:1,B:two}"), "map {A: 1, B: two}");
+  EXPECT_EQ(value_of("{a:[1,2],b:{c:d}}"), "map {a: [1, 2], b: {c: d}}");
+  EXPECT_EQ(value_of("{a:}"), "map {a: ''}");
+  EXPECT_EQ(value_of("[a"), "error: the list opened at column 1 is not closed, at column 3 of [a");
+  EXPECT_EQ(value_of("{a:1,a:2}"), "error: key 'a' stands twice in the map, at column 8 of {a:1,a:2}");
+}
+
+TEST(OverrideGrammar, CastsAndRefusedSweeps) {
+  EXPECT_EQ(value_of("int('3')"), "int 3");
+  EXPECT_EQ(value_of("str(3)"), "text '3'");
+  EXPECT_EQ(value_of("float(3)"), "float 3");
+  EXPECT_EQ(value_of("bool(1)"), "bool true");
+  EXPECT_EQ(
+      value_of("a,b"),
+      "error: a comma at the top would be a sweep over several values, and there are none here, at column 2 of a,b");
+  EXPECT_EQ(value_of("choice(a,b)").substr(0, 20), "error: choice() is a");
+  EXPECT_EQ(value_of("int(x)").substr(0, 25), "error: 'x' is no number, ");
+}
+
+TEST(OverrideGrammar, Prefixes) {
+  using Kind = Override::Kind;
+  const auto kind = [](std::string_view text) { return parse_override(text, "x")->kind; };
+  EXPECT_EQ(kind("a.b=1"), Kind::kSet);
+  EXPECT_EQ(kind("+a.b=1"), Kind::kAdd);
+  EXPECT_EQ(kind("++a.b=1"), Kind::kForce);
+  EXPECT_EQ(kind("~a.b"), Kind::kDelete);
+  const auto group = parse_override("ncu@pipeline.second=quick", "x");
+  EXPECT_EQ(group->key, "ncu");
+  EXPECT_EQ(group->package, "pipeline.second");
+  EXPECT_EQ(parse_override("ncu@a:b=quick", "x")->rename, "b");
+  EXPECT_FALSE(parse_override("novalue", "x").has_value());
+  EXPECT_FALSE(parse_override("a b=1", "x").has_value());
+  EXPECT_TRUE(looks_like_override("run.keep=5"));
+  EXPECT_TRUE(looks_like_override("~workload.env"));
+  EXPECT_FALSE(looks_like_override("--set=full"));
+  EXPECT_FALSE(looks_like_override("./a=b"));
+  EXPECT_FALSE(looks_like_override("file.sqlite"));
+}
+
+// ---- overrides on the shipped configuration
+// ----------------------------------------------------------------------------
+
+TEST(Compose, ShippedConfigurationFitsItsSchemaAndNamesEveryKey) {
+  auto config = compose(shipped());
+  ASSERT_TRUE(config.has_value()) << base::to_string(config.error());
+  for (const Key& key : keys())
+    EXPECT_NE(at_path(config->root, key.path), nullptr) << key.path << " is in no shipped file";
+  EXPECT_TRUE(config->flag("pipeline.native.enable"));
+  EXPECT_FALSE(config->flag("pipeline.ncu.enable"));
+}
+
+TEST(Compose, EveryPresetComposes) {
+  for (const auto& [group, options] : groups(shipped()))
+    for (const std::string& option : options) {
+      auto config = compose(shipped({group + "=" + option}));
+      ASSERT_TRUE(config.has_value()) << group << "=" << option << ": " << base::to_string(config.error());
+    }
+  EXPECT_EQ(after({"ncu=quick"}, "pipeline.ncu.ncu_cli.launch_count"), "5");
+  EXPECT_EQ(after({"ncu=standard"}, "pipeline.ncu.ncu_cli.set"), "roofline");
+  EXPECT_EQ(after({"ncu=comprehensive"}, "pipeline.ncu.ncu_cli.launch_count"), "100");
+  EXPECT_EQ(after({"ncu=comprehensive"}, "pipeline.ncu.enable"), "true");
+  EXPECT_EQ(after({"ncu=quick", "pipeline.ncu.enable=false"}, "pipeline.ncu.enable"), "false");
+  EXPECT_EQ(after({"collector=all"}, "pipeline.nsys.enable"), "true");
+}
+
+TEST(Compose, TheFourCommandsOfTheManual) {
+  const std::string cli = "pipeline.ncu.ncu_cli.";
+  EXPECT_EQ(after({"pipeline.ncu.enable=true", cli + "replay_mode=range", cli + "nvtx.include=LLM@*",
+                   cli + "sections=[SpeedOfLight,MemoryWorkloadAnalysis,Occupancy,SchedulerStats]"},
+                  cli + "sections"),
+            "[SpeedOfLight, MemoryWorkloadAnalysis, Occupancy, SchedulerStats]");
+  EXPECT_EQ(after({cli + "nvtx.include=prefill*"}, cli + "nvtx.include"), "[prefill*]");
+  EXPECT_EQ(after({cli + "kernel_name=regex:.*matmul.*", cli + "kernel_name_base=demangled"}, cli + "kernel_name"),
+            "'regex:.*matmul.*'");
+  EXPECT_EQ(
+      after({"+pipeline.nsys.gating_nvtx=true", "+pipeline.nsys.nvtx_capture=decode"}, "pipeline.nsys.nvtx_capture"),
+      "decode");
+}
+
+TEST(Compose, AddForceDelete) {
+  EXPECT_EQ(after({"+run.keep=5"}, "run.keep"), "5");
+  EXPECT_EQ(after({"run.keep=5", "+run.keep=6"}, "run.keep"),
+            "argument 2: +run.keep=6: +run.keep: it is set already (argument 1: run.keep=5)\nhint: Write "
+            "++run.keep=... to set it whether or not it is there.");
+  EXPECT_EQ(after({"run.keep=5", "++run.keep=6"}, "run.keep"), "6");
+  EXPECT_EQ(after({"~run.keep"}, "run.keep"), "(absent)");
+  EXPECT_EQ(after({"~run.retries=1"}, "run.retries"), "(absent)");
+  EXPECT_EQ(
+      after({"~run.retries=7"}, "run.retries"),
+      "argument 1: ~run.retries=7: ~run.retries=7: its value is 1\nhint: Delete it without a value: ~run.retries");
+  EXPECT_EQ(after({"~run.nosuch"}, "").substr(0, 45), "argument 1: ~run.nosuch: unknown key 'run.nos");
+}
+
+TEST(Compose, UnknownKeyNamesTheNearestAndThePlace) {
+  EXPECT_EQ(after({"pipeline.ncu.top_k=3"}, ""),
+            "argument 1: pipeline.ncu.top_k=3: unknown key 'pipeline.ncu.top_k'\nhint: did you mean "
+            "'pipeline.ncu.top_n', 'pipeline.ncu.path' or 'pipeline.ncu.env'?");
+  EXPECT_EQ(after({"launch_count=3"}, ""),
+            "argument 1: launch_count=3: unknown key 'launch_count'\nhint: did you mean "
+            "'pipeline.ncu.ncu_cli.launch_count'?");
+  EXPECT_EQ(compose(shipped({"nosuch=1"})).error().code, base::Code::kConfig);
+  EXPECT_EQ(after({"run=5"}, ""),
+            "argument 1: run=5: run is a section of keys and cannot be '5'\nhint: Set one of its keys: `rangescope "
+            "config show run` lists them.");
+}
+
+TEST(Compose, TypesAndRanges) {
+  const std::string cli = "pipeline.ncu.ncu_cli.";
+  EXPECT_EQ(after({"run.keep=0"}, ""), "argument 1: run.keep=0: run.keep: '0' is not a whole number from 1 to 1000000");
+  EXPECT_EQ(after({"run.keep=many"}, ""),
+            "argument 1: run.keep=many: run.keep: 'many' is not a whole number from 1 to 1000000");
+  EXPECT_EQ(after({cli + "replay_mode=rnage"}, "").substr(0, 200),
+            "argument 1: pipeline.ncu.ncu_cli.replay_mode=rnage: pipeline.ncu.ncu_cli.replay_mode: 'rnage' is not one "
+            "of auto, kernel, application, range, app-range\nhint: did you mean 'range'?");
+  EXPECT_EQ(after({"pipeline.ncu.enable=on"}, "pipeline.ncu.enable"), "true");
+  EXPECT_EQ(after({"pipeline.ncu.enable=maybe"}, ""),
+            "argument 1: pipeline.ncu.enable=maybe: pipeline.ncu.enable: 'maybe' is not a boolean (true or false)");
+  EXPECT_EQ(after({cli + "kernel_name=007"}, cli + "kernel_name"), "007");
+  EXPECT_EQ(after({"run.timeout=5m"}, "run.timeout"), "5m");
+  EXPECT_EQ(after({"run.timeout=soon"}, "").substr(0, 60),
+            "argument 1: run.timeout=soon: run.timeout: 'soon' is not a d");
+  EXPECT_EQ(after({"pipeline.nsys.trace=cuda"}, "pipeline.nsys.trace"), "[cuda]");
+  EXPECT_EQ(after({"workload.env.FOO=bar", "workload.env.N=3"}, "workload.env"), "{FOO: bar, N: 3}");
+  EXPECT_EQ(after({"workload.env={A:1}", "workload.env.B=2"}, "workload.env"), "{A: 1, B: 2}");
+  EXPECT_EQ(parse_duration("1.5h"), 5400'000'000'000);
+  EXPECT_EQ(parse_duration("90"), 90'000'000'000);
+  EXPECT_EQ(parse_duration("250ms"), 250'000'000);
+  EXPECT_EQ(parse_duration("-1s"), std::nullopt);
+  EXPECT_EQ(parse_size("4G"), 4ull << 30);
+  EXPECT_EQ(parse_size("1.5 KiB"), 1536u);
+}
+
+TEST(Compose, GroupsNobodyHas) {
+  EXPECT_EQ(
+      after({"ncu=compre"}, ""),
+      "argument 1: ncu=compre: group 'ncu' has no option 'compre'\nhint: did you mean 'compute' or 'comprehensive'?");
+  EXPECT_EQ(after({"+ncu=quick"}, "").substr(0, 68),
+            "argument 1: +ncu=quick: group 'ncu' is in the defaults list already\n");
+  EXPECT_EQ(after({"~ncu"}, "pipeline.ncu.top_n"), "(absent)");
+  EXPECT_EQ(after({"nosuch@x=quick"}, "").substr(0, 60),
+            "argument 1: nosuch@x=quick: 'nosuch' is no configuration gro");
+}
+
+// ---- files
+// -----------------------------------------------------------------------------------------------------------
+
+TEST(Compose, LayersInOrder) {
+  Folder folder;
+  folder.put("dir/config.yaml", "run: {keep: 2, retries: 2}\n");
+  folder.put("dir/ncu/mine.yaml", "# @package pipeline.ncu\ndefaults:\n  - quick\nncu_cli:\n  launch_count: 7\n");
+  folder.put("rangescope.yaml", "defaults:\n  - override ncu: mine\nrun:\n  keep: 3\n  timeout: 10s\n");
+  folder.put("extra.yaml", "run:\n  keep: 4\n");
+  Inputs inputs = shipped({"pipeline.ncu.top_n=9"});
+  inputs.config_dirs = {folder.path / "dir"};
+  inputs.project_file = folder.path / "rangescope.yaml";
+  inputs.config_files = {folder.path / "extra.yaml"};
+  inputs.environment = {{"RANGESCOPE__RUN__RETRIES", "8"}, {"RANGESCOPE__WORKLOAD__ENV__OMP_NUM_THREADS", "4"}};
+  auto config = compose(inputs);
+  ASSERT_TRUE(config.has_value()) << base::to_string(config.error());
+  EXPECT_EQ(flow(*config, "run.keep"), "4");
+  EXPECT_EQ(flow(*config, "run.timeout"), "10s");
+  EXPECT_EQ(flow(*config, "run.retries"), "8");
+  EXPECT_EQ(flow(*config, "workload.env"), "{OMP_NUM_THREADS: 4}");
+  EXPECT_EQ(flow(*config, "pipeline.ncu.ncu_cli.launch_count"), "7");
+  EXPECT_EQ(flow(*config, "pipeline.ncu.ncu_cli.set"), "basic");
+  EXPECT_EQ(flow(*config, "pipeline.ncu.top_n"), "9");
+  const auto told = explain(*config, "run.keep");
+  ASSERT_TRUE(told.has_value());
+  EXPECT_EQ(*told,
+            "run.keep\n"
+            "  run directories kept under run.root; older ones are removed after a successful run; null keeps all\n"
+            "  type:  a whole number from 1 to 1000000\n"
+            "  flag:  --keep\n"
+            "  value: 4\n"
+            "  set by " +
+                (folder.path / "extra.yaml").string() +
+                ":2:9: 4\n"
+                "  before " +
+                (folder.path / "rangescope.yaml").string() +
+                ":4:9: 3\n"
+                "  before " +
+                (folder.path / "dir/config.yaml").string() +
+                ":1:13: 2\n"
+                "  before " +
+                (fs::path(RANGESCOPE_SOURCE_DIR) / "conf/config.yaml").string() + ":20:9: null\n");
+  EXPECT_TRUE(config->set_by_user("run.keep"));
+  EXPECT_FALSE(config->set_by_user("device"));
+}
+
+TEST(Compose, PackagesOfTheDefaultsList) {
+  Folder folder;
+  folder.put("conf/config.yaml",
+             "defaults:\n  - a: one\n  - a@vars.second: one\n  - optional b: nosuch\n  - _self_\nvars: {own: true}\n");
+  folder.put("conf/a/one.yaml", "# @package vars.first\ndefaults:\n  - /c: x\n  - base\nvalue: 1\n");
+  folder.put("conf/a/base.yaml", "value: 0\nextra: base\n");
+  folder.put("conf/a/two.yaml", "# @package vars.first\nvalue: 2\n");
+  folder.put("conf/c/x.yaml", "# @package _global_\nvars: {global: yes}\n");
+  Inputs inputs;
+  inputs.shipped = folder.path / "conf";
+  auto config = compose(inputs);
+  ASSERT_TRUE(config.has_value()) << base::to_string(config.error());
+  EXPECT_EQ(flow(*config, "vars"),
+            "{global: 'yes', first: {value: 1, extra: base}, second: {value: 1, extra: base}, own: true}");
+  inputs.overrides = {*parse_override("a=two", "argument 1"), *parse_override("a@vars.second=two", "argument 2")};
+  config = compose(inputs);
+  ASSERT_TRUE(config.has_value()) << base::to_string(config.error());
+  EXPECT_EQ(flow(*config, "vars"), "{first: {value: 2}, second: {value: 2}, own: true}");
+}
+
+TEST(Compose, SelfDecidesWhoWins) {
+  Folder folder;
+  folder.put("conf/g/o.yaml", "# @package vars\nx: group\n");
+  Inputs inputs;
+  inputs.shipped = folder.path / "conf";
+  folder.put("conf/config.yaml", "defaults:\n  - _self_\n  - g: o\nvars: {x: self}\n");
+  EXPECT_EQ(flow(*compose(inputs), "vars.x"), "group");
+  folder.put("conf/config.yaml", "defaults:\n  - g: o\nvars: {x: self}\n");
+  EXPECT_EQ(flow(*compose(inputs), "vars.x"), "self");
+}
+
+TEST(Compose, MistakesInFilesAreLocated) {
+  Folder folder;
+  Inputs inputs = shipped();
+  const fs::path file = folder.path / "rangescope.yaml";
+  inputs.project_file = file;
+  const auto error = [&](const std::string& text) {
+    folder.put("rangescope.yaml", text);
+    auto config = compose(inputs);
+    return config ? "no error" : base::replace_all(base::to_string(config.error()), file.string(), "FILE");
+  };
+  EXPECT_EQ(error("run:\n  keep: 1\n  keep: 2\n").substr(0, 60),
+            "FILE:3:3: key 'keep' stands twice in one map (first at FILE:");
+  EXPECT_EQ(error("run:\n  kep: 1\n"), "FILE:2:8: unknown key 'run.kep'\nhint: did you mean 'run.keep'?");
+  EXPECT_EQ(error("run: {keep: -1}\n"), "FILE:1:13: run.keep: '-1' is not a whole number from 1 to 1000000");
+  EXPECT_EQ(error("run: [1\n").substr(0, 9), "FILE:2:1:");
+  EXPECT_EQ(error("- a\n").substr(0, 68), "FILE:1:1: the root of a configuration file must be a map of keys\nhin");
+  EXPECT_EQ(error("run: {keep: 1}\n---\nrun: {}\n").substr(0, 50),
+            "FILE: the file holds more than one YAML document\nh");
+  EXPECT_EQ(error("defaults:\n  - override nsy: default\n").substr(0, 200),
+            "FILE:2:19: group 'nsy' is not in the defaults list, so there is nothing to override\nhint: did you mean "
+            "'nsys'?");
+  EXPECT_EQ(error("defaults:\n  - ncu: qick\n"),
+            "FILE:2:10: group 'ncu' has no option 'qick'\nhint: did you mean 'quick'?");
+  EXPECT_EQ(error("a: &x [1]\nb: *y\n").substr(0, 8), "FILE:2:4");
+  EXPECT_EQ(error(""), "no error");
+}
+
+// ---- interpolation
+// -----------------------------------------------------------------------------------------------------
+
+TEST(Interpolation, EveryForm) {
+  Inputs inputs = shipped();
+  inputs.environment = {{"HOME_DIR", "/h"}, {"N", "3"}, {"HF_TOKEN", "abc"}};
+  inputs.now = std::chrono::system_clock::time_point(std::chrono::seconds(0));
+  Folder folder;
+  folder.put("c.yaml", R"(
+run: {dir: /runs/1}
+vars:
+  a: {b: 5, list: [x, y]}
+  alone: ${vars.a.b}
+  inside: n=${vars.a.b}!
+  item: ${vars.a.list.1}${vars.a.list[0]}
+  sibling: ${.alone}
+  deep: {up: '${..alone}', near: '${.up}'}
+  name: b
+  nested: ${vars.a.${vars.name}}
+  env: ${env:HOME_DIR}/x
+  typed: ${env:N}
+  fallback: ${env:NOSUCH,7}
+  old: ${oc.env:NOSUCH,'a b'}
+  year: ${now:%Y}
+  dir: ${run.dir}/out
+  escaped: \${run.dir}
+  token: ${env:HF_TOKEN}
+  whole: ${vars.a.list}
+)");
+  inputs.config_files = {folder.path / "c.yaml"};
+  auto config = compose(inputs);
+  ASSERT_TRUE(config.has_value()) << base::to_string(config.error());
+  const auto is = [&](const char* name, const char* expected) {
+    EXPECT_EQ(flow(*config, std::string("vars.") + name), expected) << name;
+  };
+  is("alone", "5");
+  EXPECT_EQ(config->get("vars.alone")->kind, Kind::kInt);
+  is("inside", "n=5!");
+  is("item", "yx");
+  is("sibling", "5");
+  is("deep", "{up: 5, near: 5}");
+  is("nested", "5");
+  is("env", "/h/x");
+  is("typed", "3");
+  is("fallback", "7");
+  is("old", "a b");
+  EXPECT_TRUE(config->text("vars.year") == "1970" || config->text("vars.year") == "1969");
+  is("dir", "/runs/1/out");
+  is("escaped", "'${run.dir}'");
+  is("token", "<redacted>");
+  is("whole", "[x, y]");
+}
+
+TEST(Interpolation, Mistakes) {
+  EXPECT_EQ(after({"vars.a=${vars.b}", "vars.b=${vars.a}"}, "").substr(0, 200),
+            "argument 1: vars.a=${vars.b}: the interpolation of 'vars.a' goes round in a circle\nhint: Break the "
+            "circle with a plain value.");
+  EXPECT_EQ(after({"vars.a=${run.kep}"}, ""),
+            "argument 1: vars.a=${run.kep}: ${run.kep}: there is no key 'run.kep'\nhint: did you mean 'run.keep'?");
+  EXPECT_EQ(
+      after({"vars.a=${env:RANGESCOPE_NOSUCH}"}, "").substr(0, 107),
+      "argument 1: vars.a=${env:RANGESCOPE_NOSUCH}: environment variable 'RANGESCOPE_NOSUCH' is not set\nhint: Set ");
+  EXPECT_EQ(after({"vars.a=${nwo:%Y}"}, "").substr(0, 100),
+            "argument 1: vars.a=${nwo:%Y}: ${nwo:...}: there is no resolver 'nwo'\nhint: did you mean 'now'?");
+}
+
+TEST(Interpolation, FlagsAreTakenAsTheyStand) {
+  Inputs inputs = shipped();
+  inputs.overrides = {set_list("workload.command", {"echo", "${run.dir}"}, "command"),
+                      set_text("pipeline.ncu.ncu_cli.kernel_name", "a,b${x}", "argument 1: --kernel-name")};
+  auto config = compose(inputs);
+  ASSERT_TRUE(config.has_value()) << base::to_string(config.error());
+  EXPECT_EQ(config->list("workload.command"), (std::vector<std::string>{"echo", "${run.dir}"}));
+  EXPECT_EQ(config->text("pipeline.ncu.ncu_cli.kernel_name"), "a,b${x}");
+}
+
+// ---- writing and finding
+// -------------------------------------------------------------------------------------------------
+
+TEST(Yaml, WhatIsWrittenReadsBackTheSame) {
+  auto config = compose(shipped({"ncu=standard", "vars={a:'yes',b:'1',c:' x',d:\"q'q\",e:'',f:'a: b',g:'#x',h:null}",
+                                 "workload.command=[python,'-c','print(1)\n#\ttab']"}));
+  ASSERT_TRUE(config.has_value()) << base::to_string(config.error());
+  const std::string written = to_yaml(config->root);
+  auto read = parse_yaml(written, "written");
+  ASSERT_TRUE(read.has_value()) << base::to_string(read.error()) << written;
+  EXPECT_EQ(to_yaml(read->root), written);
+  EXPECT_EQ(at_path(read->root, "vars.a")->kind, Kind::kText);
+  EXPECT_EQ(at_path(read->root, "vars.b")->kind, Kind::kText);
+  EXPECT_EQ(at_path(read->root, "workload.command.2")->text, "print(1)\n#\ttab");
+}
+
+TEST(Yaml, ABillionLaughsAreRefused) {
+  std::string text = "a0: &a0 [x,x,x,x,x,x,x,x,x,x]\n";
+  for (int i = 1; i < 9; ++i) {
+    const std::string before = "*a" + std::to_string(i - 1);
+    text += "a" + std::to_string(i) + ": &a" + std::to_string(i) + " [" + before;
+    for (int k = 0; k < 9; ++k) text += "," + before;
+    text += "]\n";
+  }
+  auto read = parse_yaml(text, "bomb");
+  ASSERT_FALSE(read.has_value());
+  EXPECT_EQ(read.error().code, base::Code::kConfig);
+}
+
+TEST(Find, ProjectFileUpToTheRepository) {
+  Folder folder;
+  folder.put("repo/.git/x", "");
+  folder.put("rangescope.yaml", "");
+  fs::create_directories(folder.path / "repo/a/b");
+  EXPECT_EQ(find_project_file(folder.path / "repo/a/b", "/nowhere"), std::nullopt);
+  folder.put("repo/rangescope.yaml", "");
+  EXPECT_EQ(find_project_file(folder.path / "repo/a/b", "/nowhere"), folder.path / "repo/rangescope.yaml");
+  EXPECT_EQ(find_project_file(folder.path / "repo/a/b", folder.path / "repo/a"), std::nullopt);
+}
+
+TEST(Find, ConfInTheThreePlaces) {
+  Folder folder;
+  folder.put("prefix/share/rangescope/conf/config.yaml", "");
+  folder.put("src/conf/config.yaml", "");
+  EXPECT_EQ(find_conf(folder.path / "prefix/bin/rangescope", {}), folder.path / "prefix/share/rangescope/conf");
+  EXPECT_EQ(find_conf(folder.path / "src/build/dev/src/rangescope", {}), folder.path / "src/conf");
+  EXPECT_EQ(find_conf("/x/rangescope", {{"RANGESCOPE_CONF", (folder.path / "src/conf").string()}}),
+            folder.path / "src/conf");
+  EXPECT_FALSE(find_conf(folder.path / "src/build/rangescope", {{"RANGESCOPE_CONF", "/nosuch"}}).has_value());
+}
+
+TEST(Schema, FlagsAreUniqueAndEveryKeyIsExplained) {
+  std::map<std::string_view, std::string_view> flags;
+  for (const Key& key : keys()) {
+    EXPECT_FALSE(key.about.empty()) << key.path;
+    if (key.flag.empty()) continue;
+    EXPECT_TRUE(flags.emplace(key.flag, key.path).second) << key.flag;
+  }
+  EXPECT_EQ(find_flag("--replay-mode")->path, "pipeline.ncu.ncu_cli.replay_mode");
+}
+
+}  // namespace
+}  // namespace rangescope::config

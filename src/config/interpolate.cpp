@@ -1,0 +1,182 @@
+#include "config/interpolate.hpp"
+
+#include <array>
+#include <ctime>
+#include <set>
+
+#include "base/text.hpp"
+
+namespace rangescope::config {
+namespace {
+
+std::string parent_of(std::string_view path) {
+  const auto dot = path.rfind('.');
+  return dot == std::string_view::npos ? std::string{} : std::string(path.substr(0, dot));
+}
+
+/// Depth-first over references: a value is resolved when it is first needed, and a path met again while it is being
+/// resolved is a cycle. Linear in the number of values and references.
+class Resolver {
+ public:
+  Resolver(Value& root, const Surroundings& around) : root_(root), around_(around) {}
+
+  base::Result<void> all(Value& value, const std::string& path) {
+    if (done_.count(path)) return {};
+    if (!open_.insert(path).second)
+      return base::fail(base::Code::kConfig, "the interpolation of '" + path + "' goes round in a circle", value.where,
+                        "Break the circle with a plain value.");
+    for (std::size_t i = 0; i < value.items.size(); ++i)
+      if (auto ok = all(value.items[i], join(path, std::to_string(i))); !ok) return ok;
+    for (Entry& entry : value.entries)
+      if (auto ok = all(entry.value, join(path, entry.key)); !ok) return ok;
+    if (value.kind == Kind::kText && !value.literal && value.text.find("${") != std::string::npos) {
+      auto resolved = text(value, value.text, path);
+      if (!resolved) return base::fail(std::move(resolved));
+      resolved->where = value.where;
+      resolved->literal = true;
+      value = std::move(*resolved);
+    }
+    open_.erase(path);
+    done_.insert(path);
+    return {};
+  }
+
+ private:
+  static std::string join(const std::string& path, const std::string& name) {
+    return path.empty() ? name : path + "." + name;
+  }
+
+  Value* find(const std::string& path) { return const_cast<Value*>(at_path(root_, path)); }
+
+  base::Result<Value> text(const Value& value, std::string_view source, const std::string& path) {
+    std::string out;
+    bool secret = false;
+    std::size_t at = 0;
+    while (at < source.size()) {
+      if (source[at] == '\\' && source.substr(at).starts_with("\\${")) {
+        out += "${";
+        at += 3;
+        continue;
+      }
+      if (!source.substr(at).starts_with("${")) {
+        out += source[at++];
+        continue;
+      }
+      std::size_t end = at + 2;
+      for (int depth = 1; end < source.size(); ++end) {
+        if (source.substr(end).starts_with("${"))
+          ++depth, ++end;
+        else if (source[end] == '}' && --depth == 0)
+          break;
+      }
+      if (end >= source.size())
+        return base::fail(base::Code::kConfig, "the interpolation in '" + std::string(source) + "' is not closed",
+                          value.where, "Close it with }.");
+      auto piece = one(value, source.substr(at + 2, end - at - 2), path);
+      if (!piece) return piece;
+      if (at == 0 && end + 1 == source.size()) return piece;  // alone: keeps its type
+      if (!piece->is_scalar())
+        return base::fail(base::Code::kConfig, "'" + std::string(source) + "' puts a list or a map into a text",
+                          value.where, "Refer to one of its values.");
+      secret = secret || piece->secret;
+      out += piece->is_null() ? "null" : piece->text;
+      at = end + 1;
+    }
+    Value result = text_value(out, value.where);
+    result.secret = secret;
+    return result;
+  }
+
+  base::Result<Value> one(const Value& value, std::string_view inner_source, const std::string& path) {
+    std::string inner(inner_source);
+    if (inner.find("${") != std::string::npos) {
+      auto nested = text(value, inner, path);
+      if (!nested) return nested;
+      inner = nested->text;
+    }
+    if (const auto colon = inner.find(':'); colon != std::string::npos)
+      return resolver(value, std::string(base::trim(inner.substr(0, colon))), inner.substr(colon + 1));
+    std::string target = std::string(base::trim(inner));
+    if (target.starts_with('.')) {  // one dot is the map that holds this value
+      std::string from = path;
+      std::size_t dots = 0;
+      while (dots < target.size() && target[dots] == '.') ++dots, from = parent_of(from);
+      target = join(from, target.substr(dots));
+    }
+    target = base::replace_all(base::replace_all(target, "[", "."), "]", "");
+    Value* found = find(target);
+    if (!found)
+      return base::fail(base::Code::kConfig, "${" + inner + "}: there is no key '" + target + "'", value.where,
+                        suggestion(target));
+    if (auto ok = all(*found, target); !ok) return base::fail(std::move(ok));
+    return *find(target);
+  }
+
+  std::string suggestion(const std::string& target) const {
+    std::vector<std::string> known;
+    collect(root_, "", known);
+    return base::did_you_mean(target, known);
+  }
+  static void collect(const Value& value, const std::string& path, std::vector<std::string>& out) {
+    for (const Entry& entry : value.entries) {
+      const std::string at = join(path, entry.key);
+      out.push_back(at);
+      collect(entry.value, at, out);
+    }
+  }
+
+  base::Result<Value> resolver(const Value& value, const std::string& name, const std::string& argument) {
+    if (name == "env" || name == "oc.env") {
+      const auto comma = argument.find(',');
+      const std::string variable(base::trim(argument.substr(0, comma)));
+      const auto found = around_.environment.find(variable);
+      Value result;
+      if (found != around_.environment.end()) {
+        result = plain_scalar(found->second, value.where);
+      } else if (comma != std::string::npos) {
+        std::string fallback(base::trim(argument.substr(comma + 1)));
+        if (fallback.size() > 1 && (fallback.front() == '\'' || fallback.front() == '"') &&
+            fallback.back() == fallback.front())
+          fallback = fallback.substr(1, fallback.size() - 2);
+        result = plain_scalar(fallback, value.where);
+      } else {
+        return base::fail(base::Code::kConfig, "environment variable '" + variable + "' is not set", value.where,
+                          "Set it, or give a default: ${env:" + variable + ",default}.");
+      }
+      result.secret = found != around_.environment.end() && looks_secret(variable);
+      return result;
+    }
+    if (name == "now") {
+      const std::time_t moment = std::chrono::system_clock::to_time_t(around_.now);
+      std::tm local{};
+      localtime_r(&moment, &local);
+      std::array<char, 256> buffer{};
+      const std::string format = argument.empty() ? "%Y%m%d-%H%M%S" : argument;
+      const std::size_t length = std::strftime(buffer.data(), buffer.size(), format.c_str(), &local);
+      if (length == 0)
+        return base::fail(base::Code::kConfig, "${now:" + argument + "} gives no text", value.where,
+                          "Write a strftime format, e.g. ${now:%Y%m%d}.");
+      return text_value({buffer.data(), length}, value.where);
+    }
+    const std::vector<std::string> known{"env", "oc.env", "now"};
+    const std::string near = base::did_you_mean(name, known);
+    return base::fail(base::Code::kConfig, "${" + name + ":...}: there is no resolver '" + name + "'", value.where,
+                      near.empty() ? "Known are env, oc.env and now." : near);
+  }
+
+  Value& root_;
+  const Surroundings& around_;
+  std::set<std::string> open_, done_;
+};
+
+}  // namespace
+
+base::Result<void> interpolate(Value& root, const Surroundings& around) {
+  Resolver resolver(root, around);
+  // Leaves only: a map is open while its children are resolved, and a child may refer to its own map's siblings.
+  for (Entry& entry : root.entries)
+    if (auto ok = resolver.all(entry.value, entry.key); !ok) return ok;
+  return {};
+}
+
+}  // namespace rangescope::config

@@ -1,0 +1,125 @@
+// The table of keys, and nothing else.
+#include <array>
+
+#include "config/schema.hpp"
+
+namespace rangescope::config {
+namespace {
+
+constexpr double kHuge = 1e18;
+
+#define NCU "pipeline.ncu.ncu_cli."
+#define NSYS "pipeline.nsys."
+
+// clang-format off
+constexpr std::array kKeys{
+    // what runs
+    Key{"workload.command", Type::kList, "the program and its arguments; usually given after --"},
+    Key{"workload.cwd", Type::kText, "directory in which the program starts", "--cwd"},
+    Key{"workload.env", Type::kMap, "environment variables added for the program, every stage"},
+    Key{"workload.warmup", Type::kInt, "unprofiled runs of the program before the first profiled one (fills disk and JIT caches)", "--warmup", {}, 0, 100},
+    Key{"device", Type::kText, "GPU whose peaks are used (a file of conf/device), or auto", "--device"},
+
+    // the run directory
+    Key{"run.root", Type::kText, "folder that holds run directories", "--output"},
+    Key{"run.dir", Type::kText, "this run's directory; null makes a new one under run.root", "--run-dir"},
+    Key{"run.keep", Type::kInt, "run directories kept under run.root; older ones are removed after a successful run; null keeps all", "--keep", {}, 1, 1e6},
+    Key{"run.retries", Type::kInt, "further attempts of a stage after a transient failure", "--retries", {}, 0, 20},
+    Key{"run.timeout", Type::kDuration, "longest time a stage may run; then its whole process group is ended", "--timeout"},
+
+    // stages
+    Key{"pipeline.native.enable", Type::kBool, "record NVTX and GPU work with rangescope's own injected library", "--native"},
+    Key{"pipeline.nsys.enable", Type::kBool, "record with Nsight Systems", "--nsys"},
+    Key{"pipeline.ncu.enable", Type::kBool, "measure with Nsight Compute", "--ncu"},
+    Key{"pipeline.probe", Type::kBool, "allow a short native look at the program where the ranges' kind is not certain", "--probe"},
+
+    Key{NSYS "path", Type::kText, "the nsys executable; null looks for it"},
+    Key{NSYS "trace", Type::kList, "APIs that nsys traces (--trace)", "--nsys-trace"},
+    Key{NSYS "sample", Type::kChoice, "CPU sampling (--sample)", "--nsys-sample", "none|cpu|process-tree|system-wide"},
+    Key{NSYS "cpuctxsw", Type::kChoice, "CPU context switches (--cpuctxsw)", {}, "none|process-tree|system-wide"},
+    Key{NSYS "capture_range", Type::kChoice, "what starts and ends the recording (--capture-range)", "--capture-range", "none|nvtx|cudaProfilerApi|hotkey"},
+    Key{NSYS "nvtx_capture", Type::kText, "range that gates the recording, in ncu's order: range or domain@range", "--nvtx-capture"},
+    Key{NSYS "capture_range_end", Type::kText, "none, stop, stop-shutdown, repeat[:N], repeat-shutdown:N (--capture-range-end)", "--capture-range-end"},
+    Key{NSYS "gating_nvtx", Type::kBool, "record only while nvtx_capture is open (sets capture_range to nvtx)", "--nsys-gating"},
+    Key{NSYS "nvtx_domain_include", Type::kList, "only these NVTX domains; 'default' is the default one", "--nvtx-domain-include"},
+    Key{NSYS "nvtx_domain_exclude", Type::kList, "all NVTX domains but these", "--nvtx-domain-exclude"},
+    Key{NSYS "cuda_graph_trace", Type::kText, "graph, node, and where nsys knows it graph:host-only or graph:host-and-device", "--cuda-graph-trace"},
+    Key{NSYS "cuda_memory_usage", Type::kBool, "record GPU memory use (--cuda-memory-usage)"},
+    Key{NSYS "kill", Type::kText, "signal to the program when the recording ends: none, sigterm, sigkill or a number (--kill)"},
+    Key{NSYS "duration", Type::kDuration, "longest recording (--duration)"},
+    Key{NSYS "delay", Type::kDuration, "recording begins this much later (--delay)"},
+    Key{NSYS "wait", Type::kChoice, "wait for the program or for all its re-parented children (--wait)", {}, "primary|all"},
+    Key{NSYS "stop_on_exit", Type::kBool, "end the recording with the program (--stop-on-exit)"},
+    Key{NSYS "trace_fork_before_exec", Type::kBool, "trace children between fork and exec (--trace-fork-before-exec)"},
+    Key{NSYS "gpu_metrics_device", Type::kText, "GPUs whose metrics are sampled (--gpu-metrics-device, --gpu-metrics-devices)"},
+    Key{NSYS "gpu_metrics_set", Type::kText, "metric set of the sampling (--gpu-metrics-set)"},
+    Key{NSYS "gpu_metrics_frequency", Type::kInt, "samples a second (--gpu-metrics-frequency)", {}, {}, 10, 200000},
+    Key{NSYS "env", Type::kMap, "environment variables of the program under nsys only"},
+    Key{NSYS "extra_args", Type::kList, "further arguments of nsys profile, as they are; checked against its help", "--nsys-args"},
+
+    Key{"pipeline.ncu.path", Type::kText, "the ncu executable; null looks for it"},
+    Key{"pipeline.ncu.gating_nvtx", Type::kBool, "measure only inside nvtx.include; false measures kernels wherever they are", "--ncu-gating"},
+    Key{"pipeline.ncu.top_n", Type::kInt, "kernels chosen from the nsys or native stage by GPU time; null or 0 chooses none", "--top-kernels", {}, 0, 10000},
+    Key{"pipeline.ncu.env", Type::kMap, "environment variables of the program under ncu only"},
+
+    Key{NCU "replay_mode", Type::kChoice, "how passes are collected (--replay-mode); auto tries native, range, app-range, kernel", "--replay-mode", "auto|kernel|application|range|app-range"},
+    Key{NCU "nvtx.include", Type::kExpressions, "ranges to measure: ncu's grammar or decode, decode*, LLM@*, A::A1, prefill;decode", "--nvtx-include"},
+    Key{NCU "nvtx.exclude", Type::kExpressions, "ranges to leave out", "--nvtx-exclude"},
+    Key{NCU "set", Type::kText, "section set (--set); checked against --list-sets", "--set"},
+    Key{NCU "sections", Type::kList, "sections (--section each); checked against --list-sections", "--section"},
+    Key{NCU "metrics", Type::kList, "metrics beside the sections (--metrics)", "--metrics"},
+    Key{NCU "disable_extra_suffixes", Type::kBool, "only the suffixes that were asked for (--disable-extra-suffixes)"},
+    Key{NCU "kernel_name", Type::kText, "exact kernel name or regex:... (--kernel-name)", "--kernel-name"},
+    Key{NCU "kernel_name_base", Type::kChoice, "which name kernel_name is matched with (--kernel-name-base)", "--kernel-name-base", "function|demangled|mangled"},
+    Key{NCU "kernel_id", Type::kText, "context:stream:[operator:]name:invocation (--kernel-id)", "--kernel-id"},
+    Key{NCU "launch_skip", Type::kInt, "matching launches skipped first (--launch-skip)", "--launch-skip", {}, 0, kHuge},
+    Key{NCU "launch_skip_before_match", Type::kInt, "launches of any kind skipped first (--launch-skip-before-match)", "--launch-skip-before-match", {}, 0, kHuge},
+    Key{NCU "launch_count", Type::kInt, "results in all, not per kernel (--launch-count)", "--launch-count", {}, 1, kHuge},
+    Key{NCU "filter_mode", Type::kChoice, "what launch_skip and launch_count count (--filter-mode)", "--filter-mode", "global|per-gpu|per-launch-config"},
+    Key{NCU "devices", Type::kList, "CUDA devices to measure on (--devices)", "--devices"},
+    Key{NCU "kill", Type::kBool, "end the program after launch_count results (--kill)"},
+    Key{NCU "target_processes", Type::kChoice, "which processes (--target-processes)", "--target-processes", "all|application-only"},
+    Key{NCU "target_processes_filter", Type::kList, "processes by name (--target-processes-filter)", "--target-processes-filter"},
+    Key{NCU "app_replay_match", Type::kChoice, "how kernels are matched over relaunches (--app-replay-match)", "--app-replay-match", "name|grid|all"},
+    Key{NCU "app_replay_mode", Type::kChoice, "what happens to kernels that do not match (--app-replay-mode)", "--app-replay-mode", "strict|balanced|relaxed"},
+    Key{NCU "app_replay_buffer", Type::kChoice, "where passes wait for each other (--app-replay-buffer)", {}, "file|memory"},
+    Key{NCU "range_filter", Type::kText, "instances of ranges: [yes|no]:[start/stop]:[nvtx] (--range-filter)", "--range-filter"},
+    Key{NCU "range_replay_options", Type::kList, "details of range replay (--range-replay-options)", {}, "enable-greedy-sync|disable-host-restore|disable-host-save|disable-dependent-kernel-detection"},
+    Key{NCU "clock_control", Type::kChoice, "GPU clocks while measuring (--clock-control); always passed", "--clock-control", "base|none|boost|force-boost"},
+    Key{NCU "cache_control", Type::kChoice, "flush GPU caches before each replay, or not (--cache-control); always passed", "--cache-control", "all|none"},
+    Key{NCU "pipeline_boost_state", Type::kChoice, "tensor core boost state (--pipeline-boost-state)", {}, "stable|dynamic"},
+    Key{NCU "graph_profiling", Type::kChoice, "CUDA graphs node by node or as a whole (--graph-profiling)", "--graph-profiling", "node|graph"},
+    Key{NCU "push_pop_scope", Type::kChoice, "whose push/pop ranges count: the launching thread's or the process's (--nvtx-push-pop-scope)", "--nvtx-push-pop-scope", "thread|process"},
+    Key{NCU "profile_from_start", Type::kBool, "false waits for cudaProfilerStart (--profile-from-start)", "--profile-from-start"},
+    Key{NCU "check_exit_code", Type::kBool, "the program's exit code counts (--check-exit-code)"},
+    Key{NCU "call_stack", Type::kBool, "CPU call stacks (--call-stack)"},
+    Key{NCU "apply_rules", Type::kBool, "apply analysis rules (--apply-rules)"},
+    Key{NCU "rules", Type::kList, "only these rules (--rule each)"},
+    Key{NCU "section_folders", Type::kList, "folders searched for section files (--section-folder each)"},
+    Key{NCU "import_source", Type::kBool, "put CUDA sources into the report (--import-source)", "--import-source"},
+    Key{NCU "source_folders", Type::kList, "where sources are looked for (--source-folders)"},
+    Key{NCU "pm_sampling_interval", Type::kInt, "(--pm-sampling-interval)", {}, {}, 0, kHuge},
+    Key{NCU "pm_sampling_buffer_size", Type::kInt, "(--pm-sampling-buffer-size)", {}, {}, 0, kHuge},
+    Key{NCU "pm_sampling_max_passes", Type::kInt, "(--pm-sampling-max-passes)", {}, {}, 0, kHuge},
+    Key{NCU "warp_sampling_interval", Type::kText, "auto, or 0 to 31 (--warp-sampling-interval, before 2023 --sampling-interval)"},
+    Key{NCU "warp_sampling_max_passes", Type::kInt, "(--warp-sampling-max-passes)", {}, {}, 1, kHuge},
+    Key{NCU "warp_sampling_buffer_size", Type::kInt, "(--warp-sampling-buffer-size)", {}, {}, 1, kHuge},
+    Key{NCU "rename_kernels", Type::kBool, "simplify demangled names (--rename-kernels); always passed where it exists"},
+    Key{NCU "force_overwrite", Type::kBool, "overwrite an existing report (--force-overwrite)"},
+    Key{NCU "export.csv", Type::kBool, "write raw.csv, details.csv and sections_report.txt beside the report"},
+    Key{NCU "extra_args", Type::kList, "further arguments of ncu, as they are; checked against its help", "--ncu-args"},
+
+    Key{"vars", Type::kAny, "values of your own, for ${vars.name}"},
+};
+// clang-format on
+
+#undef NCU
+#undef NSYS
+
+}  // namespace
+
+std::span<const Key> keys() {
+  return kKeys;
+}
+
+}  // namespace rangescope::config

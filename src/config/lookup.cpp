@@ -1,0 +1,130 @@
+// Reading a composed configuration: typed getters, explain, and where conf/ and the project file are.
+#include <algorithm>
+
+#include "base/text.hpp"
+#include "config/compose.hpp"
+
+namespace rangescope::config {
+
+namespace fs = std::filesystem;
+
+const Value* Config::get(std::string_view path) const {
+  const Value* value = at_path(root, path);
+  return value && !value->is_null() ? value : nullptr;
+}
+
+bool Config::flag(std::string_view path, bool fallback) const {
+  const Value* value = get(path);
+  return value && value->kind == Kind::kBool ? value->boolean : fallback;
+}
+
+std::optional<std::int64_t> Config::integer(std::string_view path) const {
+  const Value* value = get(path);
+  return value && value->kind == Kind::kInt ? std::optional(value->integer) : std::nullopt;
+}
+
+std::optional<std::string> Config::text(std::string_view path) const {
+  const Value* value = get(path);
+  return value && value->is_scalar() ? std::optional(value->text) : std::nullopt;
+}
+
+std::vector<std::string> Config::list(std::string_view path) const {
+  std::vector<std::string> out;
+  const Value* value = get(path);
+  if (!value) return out;
+  if (value->is_scalar()) return {value->text};
+  for (const Value& item : value->items) out.push_back(item.text);
+  return out;
+}
+
+std::map<std::string, std::string> Config::map(std::string_view path) const {
+  std::map<std::string, std::string> out;
+  if (const Value* value = get(path))
+    for (const Entry& entry : value->entries)
+      if (!entry.value.is_null()) out[entry.key] = entry.value.text;
+  return out;
+}
+
+std::optional<std::chrono::nanoseconds> Config::duration(std::string_view path) const {
+  const auto written = text(path);
+  const auto ns = written ? parse_duration(*written) : std::nullopt;
+  return ns ? std::optional(std::chrono::nanoseconds(*ns)) : std::nullopt;
+}
+
+std::string Config::where(std::string_view path) const {
+  const Value* value = at_path(root, path);
+  return value ? value->where : std::string{};
+}
+
+bool Config::set_by_user(std::string_view path) const {
+  const auto is_user = [](const std::string& where) {
+    return where.starts_with("argument") || where.starts_with("environment");
+  };
+  for (auto done = history.rbegin(); done != history.rend(); ++done) {
+    if (done->key != path) continue;
+    if (is_user(done->where)) return true;
+    // A file: user files are those outside the folder of the first (shipped) one.
+    const auto slash = files.empty() ? std::string::npos : files.front().rfind('/');
+    return slash == std::string::npos || !done->where.starts_with(files.front().substr(0, slash + 1));
+  }
+  return false;
+}
+
+base::Result<fs::path> find_conf(const fs::path& self, const std::map<std::string, std::string>& environment) {
+  std::error_code ignored;
+  if (const auto given = environment.find("RANGESCOPE_CONF"); given != environment.end() && !given->second.empty()) {
+    if (fs::exists(fs::path(given->second) / "config.yaml", ignored)) return fs::path(given->second);
+    return base::fail(base::Code::kNoInput, "there is no config.yaml in " + given->second,
+                      "environment RANGESCOPE_CONF", "Name the folder conf/ of rangescope, or unset the variable.");
+  }
+  const fs::path bin = self.parent_path();
+  std::vector<fs::path> places{bin.parent_path() / "share" / "rangescope" / "conf"};  // installed: PREFIX/bin
+  for (fs::path up = bin; up.has_relative_path(); up = up.parent_path()) places.push_back(up / "conf");  // build tree
+  std::string looked;
+  for (const fs::path& place : places) {
+    if (fs::exists(place / "config.yaml", ignored)) return place;
+    looked += (looked.empty() ? "" : ", ") + place.string();
+  }
+  return base::fail(base::Code::kNoInput, "conf/config.yaml was not found (looked in " + looked + ")", {},
+                    "Set RANGESCOPE_CONF to rangescope's conf folder.");
+}
+
+std::optional<fs::path> find_project_file(const fs::path& from, const fs::path& home) {
+  std::error_code ignored;
+  for (fs::path at = from; !at.empty(); at = at.parent_path()) {
+    if (fs::exists(at / "rangescope.yaml", ignored)) return at / "rangescope.yaml";
+    if (at == home || fs::exists(at / ".git", ignored) || at == at.parent_path()) break;
+  }
+  return std::nullopt;
+}
+
+base::Result<std::string> explain(const Config& config, std::string_view path) {
+  const Key* key = find_key(path);
+  if (!key) {
+    if (!is_section(path) || path.empty()) return tl::make_unexpected(unknown_key(path, {}));
+    std::string out;
+    for (const Key& one : keys()) {
+      if (!one.path.starts_with(path) || one.path[path.size()] != '.') continue;
+      auto part = explain(config, one.path);
+      if (part) out += (out.empty() ? "" : "\n") + *part;
+    }
+    return out;
+  }
+  std::string out = std::string(path) + "\n";
+  out += "  " + std::string(key->about) + "\n";
+  out += "  type:  " + describe(*key) + "\n";
+  if (!key->flag.empty()) out += "  flag:  " + std::string(key->flag) + "\n";
+  const Value* value = at_path(config.root, path);
+  out += "  value: " + (value ? to_flow(*value) : std::string("(not set)")) + "\n";
+  std::vector<const Assignment*> set;
+  for (const Assignment& done : config.history)
+    if (done.key == path || (key->type == Type::kMap && done.key.starts_with(std::string(path) + ".")))
+      set.push_back(&done);
+  for (auto done = set.rbegin(); done != set.rend(); ++done) {
+    const std::string name = (*done)->key == path ? "" : (*done)->key.substr(path.size() + 1) + " = ";
+    out += (done == set.rbegin() ? "  set by " : "  before ") + (*done)->where + ": " + name + (*done)->value + "\n";
+  }
+  return out;
+}
+
+}  // namespace rangescope::config

@@ -1,0 +1,25 @@
+// Metric groups and device peaks from YAML files (conf/metrics/, conf/device/) into plain data.
+//
+// A folder is read whole: one file, one group or device. Anything unknown, missing or of the wrong type is kConfig with
+// file:line:column.
+#pragma once
+
+#include <filesystem>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "base/result.hpp"
+#include "model/metric_group.hpp"
+#include "model/peaks.hpp"
+
+namespace rangescope::config {
+
+/// Every `*.yaml` of a folder, by name. kNoInput when the folder is not there.
+[[nodiscard]] base::Result<std::vector<model::MetricGroup>> load_metric_groups(const std::filesystem::path& folder);
+[[nodiscard]] base::Result<std::vector<model::Peaks>> load_peaks(const std::filesystem::path& folder);
+
+/// The peaks whose `match` fits `device_name` longest, or nullptr.
+[[nodiscard]] const model::Peaks* find_peaks(std::span<const model::Peaks> peaks, std::string_view device_name);
+
+}  // namespace rangescope::config

@@ -1,0 +1,278 @@
+#include "config/schema.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/text.hpp"
+
+namespace rangescope::config {
+namespace {
+
+std::string number_text(double number) {
+  if (number == std::floor(number) && std::abs(number) < 1e15) return std::to_string(static_cast<std::int64_t>(number));
+  std::string text = std::to_string(number);
+  while (text.ends_with('0')) text.pop_back();
+  return text;
+}
+
+std::vector<std::string> choices(std::string_view allowed) {
+  std::vector<std::string> out;
+  if (allowed.empty()) return out;
+  for (const std::string_view part : base::split(allowed, '|')) out.emplace_back(part);
+  return out;
+}
+
+tl::unexpected<base::Error> wrong(const Key& key, std::string_view path, const Value& value) {
+  return base::fail(base::Code::kConfig,
+                    std::string(path) + ": '" + base::printable(value.is_scalar() ? value.text : to_flow(value)) +
+                        "' is not " + describe(key),
+                    value.where);
+}
+
+std::optional<bool> as_bool(const Value& value) {
+  if (value.kind == Kind::kBool) return value.boolean;
+  const std::string low = base::lower(value.text);
+  if (low == "yes" || low == "on" || low == "1") return true;
+  if (low == "no" || low == "off" || low == "0") return false;
+  if (low == "true") return true;
+  if (low == "false") return false;
+  return std::nullopt;
+}
+
+base::Result<void> check_choice(const Key& key, std::string_view path, const Value& value) {
+  const auto allowed = choices(key.allowed);
+  if (allowed.empty() || std::find(allowed.begin(), allowed.end(), value.text) != allowed.end()) return {};
+  return base::fail(base::Code::kConfig,
+                    std::string(path) + ": '" + base::printable(value.text) + "' is not " + describe(key), value.where,
+                    base::did_you_mean(value.text, allowed));
+}
+
+std::optional<double> scaled(std::string_view text, std::initializer_list<std::pair<std::string_view, double>> units,
+                             double bare) {
+  text = base::trim(text);
+  std::size_t end = 0;
+  while (end < text.size() && ((text[end] >= '0' && text[end] <= '9') || text[end] == '.' || text[end] == '_')) ++end;
+  const auto number = base::to_double(base::replace_all(text.substr(0, end), "_", ""));
+  if (!number || *number < 0) return std::nullopt;
+  const std::string unit = base::lower(base::trim(text.substr(end)));
+  if (unit.empty()) return *number * bare;
+  for (const auto& [name, factor] : units)
+    if (unit == name) return *number * factor;
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::string_view type_name(Type type) {
+  switch (type) {
+    case Type::kBool: return "boolean";
+    case Type::kInt: return "integer";
+    case Type::kNumber: return "number";
+    case Type::kText: return "text";
+    case Type::kChoice: return "choice";
+    case Type::kDuration: return "duration";
+    case Type::kSize: return "size";
+    case Type::kList: return "list";
+    case Type::kExpressions: return "range expressions";
+    case Type::kMap: return "map of texts";
+    case Type::kAny: return "anything";
+  }
+  return "?";
+}
+
+std::string describe(const Key& key) {
+  const auto range = [&]() -> std::string {
+    const bool low = std::isfinite(key.min), high = std::isfinite(key.max) && key.max < 1e17;
+    if (low && high) return " from " + number_text(key.min) + " to " + number_text(key.max);
+    if (low) return " of at least " + number_text(key.min);
+    return high ? " of at most " + number_text(key.max) : "";
+  };
+  switch (key.type) {
+    case Type::kBool: return "a boolean (true or false)";
+    case Type::kInt: return "a whole number" + range();
+    case Type::kNumber: return "a number" + range();
+    case Type::kText: return "a text";
+    case Type::kChoice: return "one of " + base::join(choices(key.allowed), ", ");
+    case Type::kDuration: return "a duration (500ms, 30s, 5m, 2h)";
+    case Type::kSize: return "a size (4096, 512K, 64M, 4G)";
+    case Type::kList:
+      return key.allowed.empty() ? "a list of texts" : "a list of " + base::join(choices(key.allowed), ", ");
+    case Type::kExpressions: return "a range expression, several joined by ';', or a list of them";
+    case Type::kMap: return "a map of texts";
+    case Type::kAny: return "a value";
+  }
+  return {};
+}
+
+const Key* find_key(std::string_view path) {
+  for (const Key& key : keys()) {
+    if (key.path == path) return &key;
+    const bool open = key.type == Type::kMap || key.type == Type::kAny;
+    if (open && path.size() > key.path.size() && path.starts_with(key.path) && path[key.path.size()] == '.')
+      return &key;
+  }
+  return nullptr;
+}
+
+bool is_section(std::string_view path) {
+  if (path.empty()) return true;
+  for (const Key& key : keys())
+    if (key.path.size() > path.size() && key.path.starts_with(path) && key.path[path.size()] == '.') return true;
+  return false;
+}
+
+const Key* find_flag(std::string_view flag) {
+  for (const Key& key : keys())
+    if (!key.flag.empty() && key.flag == flag) return &key;
+  return nullptr;
+}
+
+base::Error unknown_key(std::string_view path, const std::string& where) {
+  std::vector<std::string> known;
+  for (const Key& key : keys()) known.emplace_back(key.path);
+  std::string hint = base::did_you_mean(path, known);
+  if (hint.empty()) {  // perhaps only the section is missing or wrong: compare the last name alone
+    const auto last = path.substr(path.rfind('.') == std::string_view::npos ? 0 : path.rfind('.') + 1);
+    std::vector<std::string> same;
+    for (const std::string& key : known) {
+      const auto dot = key.rfind('.');
+      if (key.substr(dot == std::string::npos ? 0 : dot + 1) == last) same.push_back(key);
+    }
+    if (!same.empty() && same.size() <= 3) hint = "did you mean " + base::join(same, " or ") + "?";
+  }
+  if (hint.empty()) hint = "List the keys with `rangescope config show`.";
+  return {base::Code::kConfig, "unknown key '" + base::printable(path) + "'", where, hint};
+}
+
+base::Result<void> check(const Key& key, std::string_view path, Value& value) {
+  if (value.is_null() || key.type == Type::kAny) return {};
+  if (key.type == Type::kMap) {
+    if (path != key.path) {  // one entry of it
+      if (!value.is_scalar())
+        return base::fail(base::Code::kConfig, std::string(path) + ": a text is expected, not a list or a map",
+                          value.where);
+      return {};
+    }
+    if (!value.is_map()) return wrong(key, path, value);
+    for (const Entry& entry : value.entries)
+      if (!entry.value.is_scalar())
+        return base::fail(base::Code::kConfig,
+                          std::string(path) + "." + entry.key + ": a text is expected, not a list or a map",
+                          entry.value.where);
+    return {};
+  }
+  if (key.type == Type::kList || key.type == Type::kExpressions) {
+    if (value.is_map()) return wrong(key, path, value);
+    if (value.is_scalar()) {
+      Value list;
+      list.kind = Kind::kList;
+      list.where = value.where;
+      if (!value.text.empty() || value.kind != Kind::kText) list.items.push_back(value);
+      value = std::move(list);
+    }
+    for (const Value& item : value.items) {
+      if (!item.is_scalar() || item.is_null())
+        return base::fail(base::Code::kConfig, std::string(path) + ": an item is no text", item.where);
+      if (auto fits = check_choice(key, path, item); !fits) return fits;
+    }
+    return {};
+  }
+  if (!value.is_scalar()) return wrong(key, path, value);
+  switch (key.type) {
+    case Type::kBool: {
+      const auto boolean = as_bool(value);
+      if (!boolean) return wrong(key, path, value);
+      value.kind = Kind::kBool;
+      value.boolean = *boolean;
+      value.text = *boolean ? "true" : "false";
+      return {};
+    }
+    case Type::kInt:
+    case Type::kNumber: {
+      Value typed = value.kind == Kind::kText ? plain_scalar(base::trim(value.text), value.where) : value;
+      if (typed.kind != Kind::kInt && !(key.type == Type::kNumber && typed.kind == Kind::kDouble))
+        return wrong(key, path, value);
+      if (!(typed.number >= key.min && typed.number <= key.max)) return wrong(key, path, value);
+      value = std::move(typed);
+      return {};
+    }
+    case Type::kChoice: {
+      // YAML and Hydra type `none`-like words as text already; on/off/true/false were typed as booleans by their
+      // spelling.
+      value.kind = Kind::kText;
+      return check_choice(key, path, value);
+    }
+    case Type::kDuration:
+      if (!parse_duration(value.text)) return wrong(key, path, value);
+      return {};
+    case Type::kSize:
+      if (!parse_size(value.text)) return wrong(key, path, value);
+      return {};
+    default: value.kind = Kind::kText; return {};
+  }
+}
+
+namespace {
+
+base::Result<void> check_below(Value& value, const std::string& path) {
+  for (Entry& entry : value.entries) {
+    const std::string at = path.empty() ? entry.key : path + "." + entry.key;
+    const Key* key = find_key(at);
+    if (key && key->path == at) {
+      if (auto fits = check(*key, at, entry.value); !fits) return fits;
+      continue;
+    }
+    if (!is_section(at)) return tl::make_unexpected(unknown_key(at, entry.value.where));
+    if (entry.value.is_null()) continue;
+    if (!entry.value.is_map())
+      return base::fail(base::Code::kConfig,
+                        at + " is a section of keys and cannot be '" + base::printable(to_flow(entry.value)) + "'",
+                        entry.value.where, "Set one of its keys: `rangescope config show " + at + "` lists them.");
+    if (auto fits = check_below(entry.value, at); !fits) return fits;
+  }
+  return {};
+}
+
+}  // namespace
+
+base::Result<void> check_tree(Value& root) {
+  return check_below(root, "");
+}
+
+std::optional<std::int64_t> parse_duration(std::string_view text) {
+  const auto ns = scaled(text,
+                         {{"ns", 1},
+                          {"us", 1e3},
+                          {"ms", 1e6},
+                          {"s", 1e9},
+                          {"sec", 1e9},
+                          {"m", 60e9},
+                          {"min", 60e9},
+                          {"h", 3600e9},
+                          {"d", 86400e9}},
+                         1e9);
+  if (!ns || *ns > 3.2e17) return std::nullopt;
+  return static_cast<std::int64_t>(*ns);
+}
+
+std::optional<std::uint64_t> parse_size(std::string_view text) {
+  constexpr double kKi = 1024;
+  const auto bytes = scaled(text,
+                            {{"b", 1},
+                             {"k", kKi},
+                             {"kb", kKi},
+                             {"kib", kKi},
+                             {"m", kKi * kKi},
+                             {"mb", kKi * kKi},
+                             {"mib", kKi * kKi},
+                             {"g", kKi * kKi * kKi},
+                             {"gb", kKi * kKi * kKi},
+                             {"gib", kKi * kKi * kKi},
+                             {"t", kKi * kKi * kKi * kKi},
+                             {"tib", kKi * kKi * kKi * kKi}},
+                            1);
+  if (!bytes || *bytes > 1e18) return std::nullopt;
+  return static_cast<std::uint64_t>(*bytes);
+}
+
+}  // namespace rangescope::config

@@ -1,0 +1,244 @@
+#include "config/value.hpp"
+
+#include <array>
+#include <cmath>
+#include <limits>
+
+#include "base/text.hpp"
+
+namespace rangescope::config {
+
+const Value* Value::find(std::string_view key) const {
+  for (const Entry& entry : entries)
+    if (entry.key == key) return &entry.value;
+  return nullptr;
+}
+
+Value* Value::find(std::string_view key) {
+  for (Entry& entry : entries)
+    if (entry.key == key) return &entry.value;
+  return nullptr;
+}
+
+Value& Value::get_or_add(std::string_view key, const std::string& where_added) {
+  if (!is_map()) {
+    *this = Value{};
+    kind = Kind::kMap;
+    where = where_added;
+  }
+  if (Value* old = find(key)) return *old;
+  entries.push_back({std::string(key), Value{}});
+  entries.back().value.where = where_added;
+  return entries.back().value;
+}
+
+bool Value::erase(std::string_view key) {
+  for (auto entry = entries.begin(); entry != entries.end(); ++entry) {
+    if (entry->key != key) continue;
+    entries.erase(entry);
+    return true;
+  }
+  return false;
+}
+
+Value plain_scalar(std::string_view text, std::string where) {
+  Value value;
+  value.text = text;
+  value.where = std::move(where);
+  const std::string low = base::lower(text);
+  if (low.empty() || low == "null" || text == "~") return value;
+  if (low == "true" || low == "false") {
+    value.kind = Kind::kBool;
+    value.boolean = low == "true";
+    return value;
+  }
+  const std::string bare = base::replace_all(text, "_", "");
+  const bool numeric = text.front() != '_' && (text.front() == '-' || text.front() == '+' || text.front() == '.' ||
+                                               (text.front() >= '0' && text.front() <= '9'));
+  if (numeric && text.back() != '_') {
+    const std::string_view unsigned_part =
+        bare.front() == '+' ? std::string_view(bare).substr(1) : std::string_view(bare);
+    // 007 is text in YAML 1.2's core schema only when it is quoted, but nobody who writes it means seven.
+    const bool leading_zero = unsigned_part.size() > 1 && unsigned_part[0] == '0' && unsigned_part[1] != '.' &&
+                              unsigned_part[1] != 'e' && unsigned_part[1] != 'E';
+    if (const auto integer = base::to_int(unsigned_part); integer && !leading_zero) {
+      value.kind = Kind::kInt;
+      value.integer = *integer;
+      value.number = static_cast<double>(*integer);
+      return value;
+    }
+    const bool has_digit = unsigned_part.find_first_of("0123456789") != std::string_view::npos;
+    if (const auto number = base::to_double(unsigned_part); number && has_digit && !leading_zero) {
+      value.kind = Kind::kDouble;
+      value.number = *number;
+      return value;
+    }
+  }
+  for (const auto& [name, number] : {std::pair{"inf", HUGE_VAL},
+                                     {"+inf", HUGE_VAL},
+                                     {"-inf", -HUGE_VAL},
+                                     {".inf", HUGE_VAL},
+                                     {"nan", std::numeric_limits<double>::quiet_NaN()},
+                                     {".nan", std::numeric_limits<double>::quiet_NaN()}}) {
+    if (low != name) continue;
+    value.kind = Kind::kDouble;
+    value.number = number;
+    return value;
+  }
+  value.kind = Kind::kText;
+  return value;
+}
+
+Value text_value(std::string_view text, std::string where) {
+  Value value;
+  value.kind = Kind::kText;
+  value.text = text;
+  value.where = std::move(where);
+  return value;
+}
+
+Value list_value(const std::vector<std::string>& items, const std::string& where) {
+  Value value;
+  value.kind = Kind::kList;
+  value.where = where;
+  for (const std::string& item : items) value.items.push_back(text_value(item, where));
+  return value;
+}
+
+const Value* at_path(const Value& root, std::string_view path) {
+  const Value* at = &root;
+  while (!path.empty() && at) {
+    const auto dot = path.find('.');
+    const std::string_view head = path.substr(0, dot);
+    path = dot == std::string_view::npos ? std::string_view{} : path.substr(dot + 1);
+    if (at->is_list()) {
+      const auto index = base::to_uint(head);
+      at = index && *index < at->items.size() ? &at->items[*index] : nullptr;
+    } else {
+      at = at->find(head);
+    }
+  }
+  return at;
+}
+
+void merge(Value& base, const Value& over) {
+  if (!base.is_map() || !over.is_map()) {
+    base = over;
+    return;
+  }
+  for (const Entry& entry : over.entries) {
+    if (Value* old = base.find(entry.key))
+      merge(*old, entry.value);
+    else
+      base.entries.push_back(entry);
+  }
+}
+
+namespace {
+
+/// Plain style is safe when the reader types it back as text and no YAML indicator is in the way.
+bool needs_quotes(std::string_view text) {
+  if (text.empty()) return true;
+  if (plain_scalar(text, {}).kind != Kind::kText) return true;
+  const std::string low = base::lower(text);
+  for (const char* word : {"yes", "no", "on", "off", "~"})
+    if (low == word) return true;
+  if (text.front() == ' ' || text.back() == ' ') return true;
+  if (std::string_view("-?:,[]{}#&*!|>'\"%@`=<").find(text.front()) != std::string_view::npos) return true;
+  for (const char c : text) {
+    if (static_cast<unsigned char>(c) < 0x20 || c == '\x7f') return true;
+    if (std::string_view("[]{},#:\\\"'").find(c) != std::string_view::npos) return true;
+  }
+  return !base::is_utf8(text);
+}
+
+std::string scalar_text(const Value& value) {
+  if (value.secret) return "<redacted>";
+  switch (value.kind) {
+    case Kind::kNull: return "null";
+    case Kind::kBool: return value.boolean ? "true" : "false";
+    case Kind::kInt:
+    case Kind::kDouble: return value.text;
+    default: break;
+  }
+  if (!needs_quotes(value.text)) return value.text;
+  const bool control = [&] {
+    for (const char c : value.text)
+      if (static_cast<unsigned char>(c) < 0x20 || c == '\x7f') return true;
+    return !base::is_utf8(value.text);
+  }();
+  if (!control) return "'" + base::replace_all(value.text, "'", "''") + "'";
+  std::string out = "\"";
+  for (const char c : value.text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (c == '"' || c == '\\') {
+      out += '\\';
+      out += c;
+    } else if (c == '\n') {
+      out += "\\n";
+    } else if (c == '\t') {
+      out += "\\t";
+    } else if (byte < 0x20 || byte >= 0x7f) {
+      constexpr std::string_view kHex = "0123456789abcdef";
+      out += "\\x";
+      out += kHex[byte >> 4];
+      out += kHex[byte & 15];
+    } else {
+      out += c;
+    }
+  }
+  return out + "\"";
+}
+
+void block(const Value& value, std::size_t indent, bool comments, std::string& out) {
+  const std::string pad(indent, ' ');
+  for (const Entry& entry : value.entries) {
+    out += pad + (needs_quotes(entry.key) ? scalar_text(text_value(entry.key, {})) : entry.key) + ":";
+    if (entry.value.is_map() && !entry.value.entries.empty()) {
+      out += "\n";
+      block(entry.value, indent + 2, comments, out);
+      continue;
+    }
+    out += " " + to_flow(entry.value);
+    if (comments && !entry.value.where.empty()) out += "  # " + base::printable(entry.value.where);
+    out += "\n";
+  }
+}
+
+}  // namespace
+
+std::string to_flow(const Value& value) {
+  if (value.secret) return "<redacted>";
+  if (value.is_scalar()) return scalar_text(value);
+  std::string out = value.is_list() ? "[" : "{";
+  bool first = true;
+  for (const Value& item : value.items) {
+    if (!first) out += ", ";
+    first = false;
+    out += to_flow(item);
+  }
+  for (const Entry& entry : value.entries) {
+    if (!first) out += ", ";
+    first = false;
+    out += scalar_text(text_value(entry.key, {})) + ": " + to_flow(entry.value);
+  }
+  return out + (value.is_list() ? "]" : "}");
+}
+
+std::string to_yaml(const Value& value, bool comments) {
+  if (!value.is_map()) return to_flow(value) + "\n";
+  std::string out;
+  block(value, 0, comments, out);
+  return out;
+}
+
+bool looks_secret(std::string_view name) {
+  const std::string low = base::lower(name);
+  constexpr std::array kWords{"token",   "secret",     "password", "passwd", "apikey",      "api_key", "access_key",
+                              "private", "credential", "auth",     "cookie", "session_key", "dsn"};
+  for (const std::string_view word : kWords)
+    if (low.find(word) != std::string::npos) return true;
+  return low.ends_with("_key") || low == "key" || low.ends_with("_pwd") || low == "pwd_hash";
+}
+
+}  // namespace rangescope::config

@@ -1,0 +1,293 @@
+#include "inject/capture.hpp"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "inject/version.hpp"
+
+namespace rangescope::inject {
+namespace {
+
+namespace native = wire::native;
+using native::Drop;
+
+constexpr std::uint64_t kDefaultLimit = 4ull << 30;
+constexpr std::size_t kPopulate = 64 * 1024;
+constexpr int kMadvPopulateWrite = 23;        // MADV_POPULATE_WRITE, newer than the headers that may be here
+constexpr std::uint64_t kMostFiles = 100000;  // process images of one pid in one folder
+
+struct State {
+  char folder[PATH_MAX];
+  char path[PATH_MAX + 64];
+  std::uint64_t limit = kDefaultLimit;
+  std::atomic<native::FileHeader*> header{nullptr};
+  std::atomic<std::uint64_t> next{native::kPage};  // where the next chunk begins
+  std::atomic<int> opening{0};
+  std::atomic<bool> failed{false};              // no file can be made: do not try for ever
+  std::atomic<std::uint64_t> refused_until{0};  // after a failure, try again when this many drops were counted
+  std::atomic<Drop> refused_for{Drop::kNoSpace};
+  std::atomic<std::uint64_t> drops{0};
+  std::uint64_t first_range_id = 1;
+  std::uint64_t early[native::kDropReasons] = {};  // counted before there was a file
+};
+State state;
+
+class KeepErrno {
+ public:
+  KeepErrno() : saved_(errno) {}
+  ~KeepErrno() { errno = saved_; }
+  KeepErrno(const KeepErrno&) = delete;
+  KeepErrno& operator=(const KeepErrno&) = delete;
+
+ private:
+  int saved_;
+};
+
+void bump(std::uint64_t& counter, std::uint64_t count) {
+  std::atomic_ref<std::uint64_t>(counter).fetch_add(count, std::memory_order_relaxed);
+}
+
+Drop reason_of(int error) {
+  switch (error) {
+    case ENOSPC:
+    case EDQUOT: return Drop::kNoSpace;
+    case EFBIG: return Drop::kFileLimit;
+    case ENOMEM:
+    case EAGAIN: return Drop::kNoMemory;
+    case EMFILE:
+    case ENFILE:
+    case EACCES:
+    case EPERM:
+    case ENOENT:
+    case EROFS: return Drop::kNoFile;
+    default: return Drop::kIo;
+  }
+}
+
+// Reserves [at, at + bytes) on disk: 0, or errno. Asks for RLIMIT_FSIZE first, since the kernel would send SIGXFSZ.
+int reserve(int file, std::uint64_t at, std::size_t bytes) {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY && at + bytes > limit.rlim_cur)
+    return EFBIG;
+  for (int attempt = 0; attempt < 100; ++attempt) {
+    if (fallocate(file, 0, static_cast<off_t>(at), static_cast<off_t>(bytes)) == 0) return 0;
+    if (errno != EINTR) break;
+  }
+  if (errno != EOPNOTSUPP && errno != ENOSYS) return errno;
+  static const char zeros[native::kPage] = {};  // file systems without fallocate (NFSv3, some FUSE): write the zeros
+  for (std::size_t done = 0; done < bytes; done += sizeof zeros) {
+    ssize_t wrote = -1;
+    do {
+      wrote = pwrite(file, zeros, sizeof zeros, static_cast<off_t>(at + done));
+    } while (wrote < 0 && errno == EINTR);
+    if (wrote != static_cast<ssize_t>(sizeof zeros)) return wrote < 0 ? errno : ENOSPC;
+  }
+  return 0;
+}
+
+void fill(native::FileHeader& header) {
+  memcpy(header.magic, native::kMagic, sizeof header.magic);
+  header.major = native::kMajor;
+  header.minor = native::kMinor;
+  header.header_bytes = native::kPage;
+  header.pid = static_cast<std::uint32_t>(getpid());
+  header.parent_pid = static_cast<std::uint32_t>(getppid());
+  timespec wall{};
+  clock_gettime(CLOCK_REALTIME, &wall);
+  header.monotonic_ns = now_ns();
+  header.realtime_ns = std::int64_t{wall.tv_sec} * 1000000000 + wall.tv_nsec;
+  header.first_range_id = state.first_range_id;
+  header.tool_bytes = sizeof kTool - 1;
+  memcpy(header.tool, kTool, sizeof kTool - 1);
+  const ssize_t got = readlink("/proc/self/exe", header.exe, sizeof header.exe);
+  header.exe_bytes = got > 0 ? static_cast<std::uint32_t>(got) : 0;
+}
+
+// A new file of this process; -1 and errno otherwise.
+int create_file() {
+  for (std::uint64_t image = 0; image < kMostFiles; ++image) {
+    snprintf(state.path, sizeof state.path, "%s/%d.%llu%s", state.folder, static_cast<int>(getpid()),
+             static_cast<unsigned long long>(image), native::kSuffix);
+    const int file = open(state.path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
+    if (file >= 0 || errno != EEXIST) return file;
+  }
+  return -1;
+}
+
+native::FileHeader* make_file(int& error) {
+  const int file = create_file();
+  if (file < 0) {
+    error = errno;
+    return nullptr;
+  }
+  error = reserve(file, 0, native::kPage);
+  void* at = MAP_FAILED;
+  if (error == 0) {
+    at = mmap(nullptr, native::kPage, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    if (at == MAP_FAILED) error = errno;
+  }
+  close(file);
+  if (at == MAP_FAILED) {
+    unlink(state.path);
+    return nullptr;
+  }
+  auto* header = static_cast<native::FileHeader*>(at);
+  fill(*header);
+  for (std::uint32_t i = 0; i < native::kDropReasons; ++i) bump(header->dropped[i], state.early[i]);
+  return header;
+}
+
+bool is_off(const char* value) {
+  return value == nullptr || value[0] == '\0' || (value[0] == '0' && value[1] == '\0');
+}
+
+bool refuse(const char* why) {
+  if (!is_off(getenv("RANGESCOPE_VERBOSE"))) {
+    char line[PATH_MAX + 128];
+    const int length = snprintf(line, sizeof line, "rangescope: nothing is recorded in process %d: %s: %s\n",
+                                static_cast<int>(getpid()), why, state.folder);
+    if (length > 0 && write(2, line, static_cast<std::size_t>(length)) < 0) return false;
+  }
+  return false;
+}
+
+}  // namespace
+
+std::int64_t now_ns() {
+  timespec time{};
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  return std::int64_t{time.tv_sec} * 1000000000 + time.tv_nsec;
+}
+
+bool capture_prepare() {
+  const KeepErrno keep;
+  const char* folder = getenv("RANGESCOPE_DIR");
+  if (folder == nullptr || folder[0] == '\0') return refuse("RANGESCOPE_DIR is not set");
+  std::size_t used = 0;
+  if (folder[0] != '/') {  // relative: to where the process is now, for it may move
+    if (getcwd(state.folder, sizeof state.folder) == nullptr) return refuse("the current directory has no name");
+    used = strlen(state.folder);
+    state.folder[used++] = '/';
+  }
+  const std::size_t length = strlen(folder);
+  if (used + length >= sizeof state.folder) return refuse("RANGESCOPE_DIR is too long");
+  memcpy(state.folder + used, folder, length + 1);
+  mkdir(state.folder, 0755);
+  if (access(state.folder, W_OK | X_OK) != 0) return refuse("RANGESCOPE_DIR cannot be written");
+  if (const char* limit = getenv("RANGESCOPE_MAX_CAPTURE_SIZE"); limit != nullptr && limit[0] != '\0') {
+    char* end = nullptr;
+    const unsigned long long bytes = strtoull(limit, &end, 10);
+    if (end != limit && *end == '\0') state.limit = bytes;
+  }
+  return true;
+}
+
+bool capture_open() {
+  for (;;) {
+    if (state.header.load(std::memory_order_acquire) != nullptr) return true;
+    if (state.failed.load(std::memory_order_acquire)) return false;
+    int expected = 0;
+    if (state.opening.compare_exchange_strong(expected, 1, std::memory_order_acquire)) break;
+    sched_yield();
+  }
+  const KeepErrno keep;
+  bool made = state.header.load(std::memory_order_acquire) != nullptr;
+  if (!made) {
+    int error = 0;
+    native::FileHeader* header = make_file(error);
+    made = header != nullptr;
+    if (made) {
+      state.header.store(header, std::memory_order_release);
+    } else {
+      state.failed.store(true, std::memory_order_release);
+    }
+  }
+  state.opening.store(0, std::memory_order_release);
+  return made;
+}
+
+native::ChunkHeader* capture_chunk(std::size_t bytes, Drop& why) {
+  const KeepErrno keep;
+  if (!capture_open()) {
+    why = Drop::kNoFile;
+    return nullptr;
+  }
+  if (state.drops.load(std::memory_order_relaxed) < state.refused_until.load(std::memory_order_relaxed)) {
+    why = state.refused_for.load(
+        std::memory_order_relaxed);  // refused a moment ago: do not ask the file system at every event
+    return nullptr;
+  }
+  std::uint64_t at = state.next.load(std::memory_order_relaxed);
+  do {
+    if (at + bytes > state.limit) {
+      why = Drop::kSizeLimit;
+      return nullptr;
+    }
+  } while (!state.next.compare_exchange_weak(at, at + bytes, std::memory_order_relaxed));
+  int error = 0;
+  void* mapped = MAP_FAILED;
+  const int file = open(state.path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+  if (file < 0) {
+    error = errno;
+  } else {
+    error = reserve(file, at, bytes);
+    if (error == 0) {
+      mapped = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, static_cast<off_t>(at));
+      if (mapped == MAP_FAILED) error = errno;
+    }
+    close(file);
+  }
+  if (mapped == MAP_FAILED) {
+    std::uint64_t mine = at + bytes;
+    state.next.compare_exchange_strong(mine, at, std::memory_order_relaxed);  // else it stays a hole
+    why = reason_of(error);
+    state.refused_for.store(why, std::memory_order_relaxed);
+    state.refused_until.store(state.drops.load(std::memory_order_relaxed) + 1024, std::memory_order_relaxed);
+    return nullptr;
+  }
+  auto* chunk = static_cast<native::ChunkHeader*>(mapped);
+  // One call instead of a fault every 128 ranges. Linux 5.14; refused before, and then the faults come one by one.
+  if (bytes >= kPopulate) madvise(mapped, bytes, kMadvPopulateWrite);
+  chunk->bytes = bytes;
+  return chunk;
+}
+
+void capture_release(native::ChunkHeader* chunk, std::size_t bytes) {
+  const KeepErrno keep;
+  munmap(chunk, bytes);
+}
+
+void capture_count(Drop why, std::uint64_t count) {
+  native::FileHeader* header = state.header.load(std::memory_order_acquire);
+  bump(header != nullptr ? header->dropped[static_cast<std::uint32_t>(why)]
+                         : state.early[static_cast<std::uint32_t>(why)],
+       count);
+  state.drops.fetch_add(count, std::memory_order_relaxed);
+}
+
+void capture_end() {
+  native::FileHeader* header = state.header.load(std::memory_order_acquire);
+  if (header != nullptr) std::atomic_ref<std::int64_t>(header->end_ns).store(now_ns(), std::memory_order_relaxed);
+}
+
+void capture_after_fork(std::uint64_t parent_next_id) {
+  state.header.store(nullptr, std::memory_order_relaxed);
+  state.next.store(native::kPage, std::memory_order_relaxed);
+  state.opening.store(0, std::memory_order_relaxed);
+  state.failed.store(false, std::memory_order_relaxed);
+  state.refused_until.store(0, std::memory_order_relaxed);
+  state.first_range_id = parent_next_id;
+  memset(state.early, 0, sizeof state.early);
+}
+
+}  // namespace rangescope::inject

@@ -1,0 +1,247 @@
+// The multiplexer against simulated occurrence streams: whatever comes, in whatever order and however long the hardware
+// takes to be programmed, a round is complete only when each pass was taken on an occurrence like the first one's.
+#include "inject/counters/multiplexer.hpp"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <random>
+#include <vector>
+
+namespace rangescope::inject::counters {
+namespace {
+
+Signature alike(std::uint64_t kernels = 1, std::uint64_t configurations = 1) {
+  return {kernels, configurations, 3, 0};
+}
+
+// The worker and the profiler: programming takes `delay` occurrences, whatever their target.
+class Bench {
+ public:
+  explicit Bench(const Limits& limits, int delay = 0) : mux(limits), passes(limits.passes), delay_(delay) {}
+
+  bool occurrence(std::uint32_t target, std::int64_t duration = 1000, Signature signature = alike()) {
+    work();
+    const bool measured = mux.begin(target);
+    if (measured) {
+      EXPECT_EQ(target, armed_.target);
+      session_.push_back(signature);
+    }
+    mux.end(target, measured, duration, signature);
+    work();
+    return measured;
+  }
+
+  struct Image {
+    std::vector<std::vector<Signature>> passes;  // by pass, by range
+  };
+
+  Multiplexer mux;
+  std::uint32_t passes;
+  std::map<std::uint32_t, std::vector<Image>> complete;
+  int stops = 0, arms = 0;
+  bool detached = false;
+
+ private:
+  void work() {
+    if (wait_ > 0) {
+      if (--wait_ == 0) finish();
+      return;
+    }
+    work_ = mux.next_work();
+    if (work_.kind == Work::Kind::kNothing) return;
+    if (work_.kind == Work::Kind::kDetach) {
+      detached = true;
+      return;
+    }
+    wait_ = delay_;
+    if (wait_ == 0) finish();
+  }
+
+  void finish() {
+    Image& image = images_[work_.target];
+    if (work_.kind == Work::Kind::kArm) {
+      ++arms;
+      if (work_.fresh) image = Image{};
+      EXPECT_EQ(image.passes.size(), work_.pass) << "passes are taken in order, none twice";
+      armed_ = work_;
+      session_.clear();
+      mux.armed();
+    } else {
+      ++stops;
+      if (!work_.discard) {
+        EXPECT_EQ(session_.size(), armed_.ranges);
+        image.passes.push_back(session_);
+        EXPECT_EQ(work_.complete, image.passes.size() == passes);
+        if (work_.complete) complete[work_.target].push_back(image);
+      }
+      mux.stopped();
+    }
+    if (delay_ == 0) work();
+  }
+
+  int delay_;
+  int wait_ = 0;
+  Work work_, armed_;
+  std::vector<Signature> session_;
+  std::map<std::uint32_t, Image> images_;
+};
+
+Limits limits(std::uint32_t passes, std::uint32_t rounds, std::int32_t skip = 0) {
+  Limits out;
+  out.passes = passes;
+  out.rounds = rounds;
+  out.skip_first = skip;
+  return out;
+}
+
+TEST(Multiplexer, TakesPassKOnOccurrenceK) {
+  Bench bench(limits(10, 1));
+  bench.occurrence(0);  // seen for the first time: nothing is armed yet
+  int measured = 0;
+  for (int i = 0; i < 10; ++i) measured += bench.occurrence(0);
+  EXPECT_EQ(measured, 10);
+  EXPECT_EQ(bench.mux.tally(0).rounds, 1u);
+  EXPECT_TRUE(bench.mux.done());
+  EXPECT_TRUE(bench.detached);
+  EXPECT_FALSE(bench.occurrence(0)) << "nothing is measured after the last round";
+}
+
+TEST(Multiplexer, ProgramsTheHardwareOnceForAllFurtherRounds) {
+  Bench bench(limits(10, 5));
+  for (int i = 0; i < 60; ++i) bench.occurrence(0);
+  EXPECT_EQ(bench.mux.tally(0).rounds, 5u);
+  EXPECT_EQ(bench.arms, 20) << "ten for the first round, ten for the four others";
+  ASSERT_EQ(bench.complete[0].size(), 2u);
+  EXPECT_EQ(bench.complete[0][1].passes[9].size(), 4u);
+}
+
+TEST(Multiplexer, NeverDelaysAnOccurrenceThatComesWhileArming) {
+  Bench bench(limits(3, 1), 2);
+  for (int i = 0; i < 40; ++i) bench.occurrence(0);
+  EXPECT_EQ(bench.mux.tally(0).rounds, 1u);
+  EXPECT_GT(bench.mux.tally(0).skipped_arming, 3u);
+}
+
+TEST(Multiplexer, LeavesTheFirstOccurrencesAloneUntilTheDurationSettles) {
+  Bench bench(limits(1, 1, -1));
+  const std::vector<std::int64_t> durations = {90000, 40000, 20000, 12000, 11000, 11000, 11000, 11000};
+  int first = -1;
+  for (int i = 0; i < static_cast<int>(durations.size()); ++i) {
+    if (bench.occurrence(0, durations[static_cast<std::size_t>(i)]) && first < 0) first = i;
+  }
+  EXPECT_EQ(first, 5) << "12 and 11 are alike; what follows is measured";
+  EXPECT_EQ(bench.mux.tally(0).skipped_first, 5u);
+}
+
+TEST(Multiplexer, DiscardsAPassThatRanOtherKernels) {
+  Bench bench(limits(4, 1));
+  bench.occurrence(0);
+  EXPECT_TRUE(bench.occurrence(0));                       // pass 0
+  EXPECT_TRUE(bench.occurrence(0, 1000, alike(99, 99)));  // pass 1, unlike
+  for (int i = 0; i < 3; ++i) bench.occurrence(0);
+  EXPECT_EQ(bench.mux.tally(0).discarded, 1u);
+  EXPECT_EQ(bench.mux.tally(0).rounds, 1u);
+  for (const auto& pass : bench.complete[0][0].passes) EXPECT_EQ(pass[0].kernels, 1u);
+}
+
+TEST(Multiplexer, AcceptsGrowingConfigurationsAndCountsThem) {
+  Bench bench(limits(4, 1));
+  for (std::uint64_t i = 0; i < 6; ++i) bench.occurrence(0, 1000, alike(1, 100 + i));
+  EXPECT_EQ(bench.mux.tally(0).rounds, 1u);
+  EXPECT_EQ(bench.mux.tally(0).varied, 3u);
+}
+
+TEST(Multiplexer, BeginsAnewWhenTheRangeHasChangedForGood) {
+  Bench bench(limits(4, 1));
+  for (int i = 0; i < 3; ++i) bench.occurrence(0);
+  for (int i = 0; i < 12; ++i) bench.occurrence(0, 1000, alike(2, 2));
+  EXPECT_EQ(bench.mux.tally(0).rounds, 1u);
+  EXPECT_EQ(bench.mux.tally(0).discarded, kPatience);
+  for (const auto& pass : bench.complete[0][0].passes) EXPECT_EQ(pass[0].kernels, 2u);
+}
+
+TEST(Multiplexer, ASeldomRangeDoesNotKeepTheProfilerFromAFrequentOne) {
+  Bench bench(limits(10, 1));
+  bench.occurrence(1);  // prefill, once
+  for (int i = 0; i < 64; ++i) bench.occurrence(0);
+  EXPECT_EQ(bench.mux.tally(0).rounds, 1u);
+  EXPECT_EQ(bench.mux.tally(1).rounds, 0u) << "never half a set";
+}
+
+TEST(Multiplexer, ASeldomRangeIsFinishedOverManyRequests) {
+  Bench bench(limits(4, 1));
+  for (int request = 0; request < 8; ++request) {
+    bench.occurrence(1);
+    for (int i = 0; i < 8; ++i) bench.occurrence(0);
+  }
+  EXPECT_EQ(bench.mux.tally(0).rounds, 1u);
+  EXPECT_EQ(bench.mux.tally(1).rounds, 1u);
+}
+
+TEST(Multiplexer, AnAbandonedOccurrenceIsDiscarded) {
+  Multiplexer mux(limits(2, 1));
+  (void)mux.begin(0);
+  mux.end(0, false, 1, alike());
+  EXPECT_EQ(mux.next_work().kind, Work::Kind::kArm);
+  mux.armed();
+  EXPECT_TRUE(mux.begin(0));
+  mux.abandon();
+  mux.end(0, true, 1, alike());  // too late: it is not counted
+  const Work work = mux.next_work();
+  EXPECT_EQ(work.kind, Work::Kind::kStop);
+  EXPECT_TRUE(work.discard);
+  mux.stopped();
+  EXPECT_EQ(mux.tally(0).measured, 0u);
+  EXPECT_EQ(mux.tally(0).discarded, 1u);
+}
+
+TEST(Multiplexer, WaitsForTheTimelineWhenToldTo) {
+  Limits waiting = limits(1, 1);
+  waiting.wait_for_trace = true;
+  Bench bench(waiting);
+  for (int i = 0; i < 5; ++i) EXPECT_FALSE(bench.occurrence(0));
+  bench.mux.trace_done();
+  bench.occurrence(0);
+  EXPECT_TRUE(bench.mux.tally(0).rounds == 1 || bench.occurrence(0));
+}
+
+TEST(Multiplexer, IsSilentAfterFailure) {
+  Bench bench(limits(2, 1));
+  bench.occurrence(0);
+  bench.mux.failed();
+  for (int i = 0; i < 5; ++i) EXPECT_FALSE(bench.occurrence(0));
+}
+
+// Random streams: three ranges, changing kernels, random arming delays. Every complete image is checked against the
+// definition: each pass of each of its ranges ran the kernels that pass 0 of that range ran.
+TEST(Multiplexer, EveryCompleteRoundIsMadeOfAlikeOccurrences) {
+  std::mt19937 random(7);
+  int rounds = 0;
+  for (int trial = 0; trial < 300; ++trial) {
+    const auto pick = [&](int n) { return static_cast<std::uint32_t>(random() % static_cast<unsigned>(n)); };
+    Bench bench(limits(1 + pick(6), 1 + pick(6), static_cast<std::int32_t>(pick(4)) - 1), static_cast<int>(pick(4)));
+    for (int i = 0; i < 200; ++i) {
+      bench.occurrence(pick(3), 1000 + static_cast<std::int64_t>(pick(100)), alike(pick(12) == 0 ? 2 : 1, pick(3)));
+    }
+    for (const auto& [target, images] : bench.complete) {
+      std::uint32_t found = 0;
+      for (const auto& image : images) {
+        ASSERT_EQ(image.passes.size(), bench.passes);
+        found += static_cast<std::uint32_t>(image.passes[0].size());
+        for (const auto& pass : image.passes) {
+          ASSERT_EQ(pass.size(), image.passes[0].size());
+          for (std::size_t r = 0; r < pass.size(); ++r) ASSERT_EQ(pass[r].kernels, image.passes[0][r].kernels);
+        }
+      }
+      ASSERT_EQ(found, bench.mux.tally(target).rounds);
+      const Tally& tally = bench.mux.tally(target);
+      ASSERT_GE(tally.occurrences, tally.measured + tally.skipped_first + tally.skipped_arming);
+      rounds += static_cast<int>(found);
+    }
+  }
+  EXPECT_GT(rounds, 500);
+}
+
+}  // namespace
+}  // namespace rangescope::inject::counters

@@ -1,0 +1,232 @@
+#include "inject/counters/plan.hpp"
+
+#include <regex.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+namespace rangescope::inject::counters {
+namespace {
+
+int hex_digit(char c) {
+  if (c >= '0' && c <= '9') return c - '0';
+  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
+  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+  return -1;
+}
+
+// Undoes percent-encoding in place; false for a broken escape or an encoded NUL (names of C strings hold none).
+bool decode(char* text, std::size_t& bytes) {
+  std::size_t out = 0;
+  for (std::size_t i = 0; text[i] != '\0'; ++i, ++out) {
+    if (text[i] != '%') {
+      text[out] = text[i];
+      continue;
+    }
+    const int high = hex_digit(text[i + 1]);
+    const int low = high < 0 ? -1 : hex_digit(text[i + 2]);
+    if (low < 0 || (high == 0 && low == 0)) return false;
+    text[out] = static_cast<char>(high * 16 + low);
+    i += 2;
+  }
+  text[out] = '\0';
+  bytes = out;
+  return true;
+}
+
+bool name_element(char* text, bool regular, Element& element) {
+  if (!decode(text, element.bytes)) return false;
+  element.text = text;
+  if (!regular) return true;
+  auto* compiled = static_cast<regex_t*>(std::calloc(1, sizeof(regex_t)));
+  if (compiled == nullptr || regcomp(compiled, text, REG_EXTENDED | REG_NOSUB) != 0) {
+    std::free(compiled);
+    return false;
+  }
+  element.regex = compiled;
+  return true;
+}
+
+const char* parse_expression(char* rest, Expression& out) {
+  char* save = nullptr;
+  const char* kind = strtok_r(rest, " ", &save);
+  const char* style = strtok_r(nullptr, " ", &save);
+  const char* anchors = strtok_r(nullptr, " ", &save);
+  char* domain = strtok_r(nullptr, " ", &save);
+  if (domain == nullptr) return "an expression needs kind, style, anchors and domain";
+  out.start_end = kind[0] == 's';
+  const bool regular = style[0] == 'r';
+  out.bottom = std::strchr(anchors, '[') != nullptr;
+  out.top = std::strchr(anchors, ']') != nullptr;
+  if (domain[0] == '=' && !name_element(domain + 1, regular, out.domain)) return "the domain cannot be understood";
+  for (char* item = strtok_r(nullptr, " ", &save); item != nullptr; item = strtok_r(nullptr, " ", &save)) {
+    if (out.count == kMaxElements) return "an expression has too many names";
+    Element& element = out.elements[out.count++];
+    if (item[0] == '*')
+      element.kind = Element::Kind::kAny;
+    else if (item[0] == '+')
+      element.kind = Element::Kind::kOne;
+    else if (item[0] != 'n' || !name_element(item + 1, regular, element))
+      return "a name cannot be understood";
+  }
+  return out.count == 0 ? "an expression names no range" : nullptr;
+}
+
+const char* parse_line(char* line, Plan& plan) {
+  char* rest = std::strchr(line, ' ');
+  if (rest == nullptr) return "an item needs a value";
+  *rest++ = '\0';
+  const auto is = [line](const char* key) { return std::strcmp(line, key) == 0; };
+  if (is("metric")) {
+    if (plan.metric_count == kMaxMetrics) return "too many metrics";
+    plan.metrics[plan.metric_count++] = rest;
+    return nullptr;
+  }
+  if (is("include")) {
+    if (plan.include_count == kMaxExpressions) return "too many expressions";
+    return parse_expression(rest, plan.include[plan.include_count++]);
+  }
+  if (is("exclude")) {
+    if (plan.exclude_count == kMaxExpressions) return "too many expressions";
+    return parse_expression(rest, plan.exclude[plan.exclude_count++]);
+  }
+  if (is("per")) {
+    if (std::strcmp(rest, "range") == 0)
+      plan.per = Per::kRange;
+    else if (std::strcmp(rest, "kernel") == 0)
+      plan.per = Per::kKernel;
+    else if (std::strcmp(rest, "both") == 0)
+      plan.per = Per::kBoth;
+    else
+      return "per is range, kernel or both";
+    return nullptr;
+  }
+  if (is("cache")) {
+    plan.flush_cache = std::strcmp(rest, "flush") == 0;
+    return nullptr;
+  }
+  char* end = nullptr;
+  const long number = std::strtol(rest, &end, 10);
+  if (end == rest || *end != '\0' || number < -1 || number > 1000000) return "a number is expected";
+  if (is("skip-first"))
+    plan.skip_first = static_cast<std::int32_t>(number);
+  else if (number < 0)
+    return "a number is expected";
+  else if (is("rounds"))
+    plan.rounds = static_cast<std::uint32_t>(number);
+  else if (is("trace-first"))
+    plan.trace_first = static_cast<std::uint32_t>(number);
+  else
+    return "unknown item";
+  return nullptr;
+}
+
+bool same(const Element& element, Piece name) {
+  if (element.regex != nullptr) {
+    // Names are not terminated; REG_STARTEND takes them as they are.
+    regmatch_t bounds{0, static_cast<regoff_t>(name.bytes)};
+    return regexec(static_cast<const regex_t*>(element.regex), name.text, 0, &bounds, REG_STARTEND) == 0;
+  }
+  return element.bytes == name.bytes && std::memcmp(element.text, name.text, name.bytes) == 0;
+}
+
+bool same_domain(const Expression& expression, Piece domain) {
+  if (expression.domain.text == nullptr) return domain.bytes == 0;
+  constexpr char kDefault[] = "<default domain>";
+  if (domain.bytes == 0) domain = {kDefault, sizeof kDefault - 1};
+  return same(expression.domain, domain);
+}
+
+// Do elements[e..] match the stack from position s on, the element e being a name that must stand at s?
+bool match_from(const Expression& x, std::size_t e, const Piece* stack, std::size_t depth, std::size_t s) {
+  if (s >= depth || !same(x.elements[e], stack[s])) return false;
+  // What lies between this name and the next: exactly `least` ranges, or any number of at least that.
+  std::size_t least = 0;
+  bool any = false;
+  std::size_t next = e + 1;
+  for (; next < x.count && x.elements[next].kind != Element::Kind::kName; ++next) {
+    if (x.elements[next].kind == Element::Kind::kAny)
+      any = true;
+    else
+      least = 1;  // several + behave as one (seen in ncu 2022.3 and 2024.1)
+  }
+  if (next == x.count) {
+    if (x.top) return s + 1 == depth;
+    return least == 0 || s + least < depth;  // `A/+`: one more above it
+  }
+  if (!any) return match_from(x, next, stack, depth, s + 1 + least);
+  for (std::size_t at = s + 1 + least; at < depth; ++at) {
+    if (match_from(x, next, stack, depth, at)) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+bool parse_plan(const char* text, std::size_t bytes, Plan& plan, char* why, std::size_t why_bytes) {
+  auto* copy = static_cast<char*>(std::malloc(bytes + 1));
+  if (copy == nullptr) {
+    std::snprintf(why, why_bytes, "no memory for the counters plan");
+    return false;
+  }
+  std::memcpy(copy, text, bytes);
+  copy[bytes] = '\0';
+  std::size_t number = 0;
+  char* save = nullptr;
+  for (char* line = strtok_r(copy, "\n", &save); line != nullptr; line = strtok_r(nullptr, "\n", &save)) {
+    const char* wrong = nullptr;
+    if (++number == 1)
+      wrong = std::strcmp(line, "rangescope-counters 1") == 0 ? nullptr : "not a counters plan of version 1";
+    else
+      wrong = parse_line(line, plan);
+    if (wrong != nullptr) {
+      std::snprintf(why, why_bytes, "counters plan, line %zu: %s", number, wrong);
+      return false;
+    }
+  }
+  if (number == 0 || plan.metric_count == 0 || plan.include_count == 0) {
+    std::snprintf(why, why_bytes, "counters plan: needs metrics and include expressions");
+    return false;
+  }
+  return true;
+}
+
+bool matches_stack(const Expression& x, Piece domain, const Piece* stack, std::size_t depth) {
+  if (x.start_end || depth == 0 || !same_domain(x, domain)) return false;
+  for (std::size_t s = 0; s < (x.bottom ? 1 : depth); ++s) {
+    if (match_from(x, 0, stack, depth, s)) return true;
+  }
+  return false;
+}
+
+bool matches_start_end(const Expression& x, Piece domain, Piece name) {
+  if (!x.start_end || !same_domain(x, domain)) return false;
+  for (std::size_t e = 0; e < x.count; ++e) {
+    if (same(x.elements[e], name)) return true;
+  }
+  return false;
+}
+
+bool is_target(const Plan& plan, Piece domain, const Piece* stack, std::size_t depth) {
+  bool begins = false;
+  for (std::size_t i = 0; i < plan.include_count && !begins; ++i) {
+    begins = matches_stack(plan.include[i], domain, stack, depth) &&
+             !matches_stack(plan.include[i], domain, stack, depth - 1);
+  }
+  for (std::size_t i = 0; i < plan.exclude_count && begins; ++i) {
+    begins = !matches_stack(plan.exclude[i], domain, stack, depth);
+  }
+  return begins;
+}
+
+bool is_start_end_target(const Plan& plan, Piece domain, Piece name) {
+  bool named = false;
+  for (std::size_t i = 0; i < plan.include_count && !named; ++i)
+    named = matches_start_end(plan.include[i], domain, name);
+  for (std::size_t i = 0; i < plan.exclude_count && named; ++i)
+    named = !matches_start_end(plan.exclude[i], domain, name);
+  return named;
+}
+
+}  // namespace rangescope::inject::counters

@@ -1,0 +1,81 @@
+// What the counters part was told to do: the file that RANGESCOPE_COUNTERS names, written by the command line.
+//
+// Text, one item a line, names percent-encoded (every byte but letters, digits and _.:- as %XX):
+//
+//   rangescope-counters 1
+//   metric dram__bytes.sum
+//   per range|kernel|both
+//   rounds 5
+//   skip-first -1
+//   trace-first 3                occurrences of each target that the timeline sees before counters begin; 0: none
+//   cache keep|flush
+//   include p x [] =LLM ndecode * nlayer0      kind p|s, names x exact|r regex, anchors -|[|]|[], domain -|=name,
+//   elements exclude ...
+//
+// Names are exact bytes or POSIX extended regular expressions (regcomp), searched for. The grammar is Nsight Compute's
+// NVTX filter, already parsed. Unknown items are an error: the file is written for exactly this library.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace rangescope::inject::counters {
+
+inline constexpr std::size_t kMaxMetrics = 512;
+inline constexpr std::size_t kMaxExpressions = 64;
+inline constexpr std::size_t kMaxElements = 16;
+
+/// One name of an expression, or a gap between names.
+struct Element {
+  enum class Kind : std::uint8_t { kName, kAny, kOne } kind = Kind::kName;
+  const char* text = nullptr;
+  std::size_t bytes = 0;
+  void* regex = nullptr;  ///< regex_t, when the expression is a regular one
+};
+
+struct Expression {
+  bool start_end = false;
+  bool bottom = false, top = false;
+  Element domain;  ///< text null: the default domain
+  Element elements[kMaxElements];
+  std::size_t count = 0;
+};
+
+/// A name on a stack of ranges.
+struct Piece {
+  const char* text;
+  std::size_t bytes;
+};
+
+enum class Per : std::uint8_t { kRange, kKernel, kBoth };
+
+struct Plan {
+  const char* metrics[kMaxMetrics];  ///< NUL-terminated, live for ever (CUPTI keeps the pointers)
+  std::size_t metric_count = 0;
+  Per per = Per::kRange;
+  std::uint32_t rounds = 5;
+  std::int32_t skip_first = -1;
+  std::uint32_t trace_first = 0;
+  bool flush_cache = false;
+  Expression include[kMaxExpressions];
+  std::size_t include_count = 0;
+  Expression exclude[kMaxExpressions];
+  std::size_t exclude_count = 0;
+};
+
+/// Parses `text` (kept: the plan points into a copy of its own that is never freed). On failure false, and `why` says
+/// which line and what.
+[[nodiscard]] bool parse_plan(const char* text, std::size_t bytes, Plan& plan, char* why, std::size_t why_bytes);
+
+/// Does the expression match this push/pop stack (bottom to top) of this domain ("" is the default domain)? Without
+/// regard to start/end expressions, which never do. O(elements * depth).
+[[nodiscard]] bool matches_stack(const Expression& expression, Piece domain, const Piece* stack, std::size_t depth);
+/// Does a start/end expression name this range?
+[[nodiscard]] bool matches_start_end(const Expression& expression, Piece domain, Piece name);
+
+/// Is the range on top of this stack a target: does an include expression begin to match with it (and no exclude
+/// expression matches)? So below `decode/` only decode itself is a target, not the ranges inside.
+[[nodiscard]] bool is_target(const Plan& plan, Piece domain, const Piece* stack, std::size_t depth);
+[[nodiscard]] bool is_start_end_target(const Plan& plan, Piece domain, Piece name);
+
+}  // namespace rangescope::inject::counters

@@ -1,0 +1,195 @@
+#include "inject/cupti/api.hpp"
+
+#include <dlfcn.h>
+#include <link.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <initializer_list>
+
+namespace rangescope::inject::cupti {
+namespace {
+
+struct Mapped {
+  char path[sizeof(Api::path)] = {};
+};
+
+bool is_cupti_file(const char* path) {
+  const char* name = std::strrchr(path, '/');
+  name = name != nullptr ? name + 1 : path;
+  return std::strncmp(name, "libcupti.so", 11) == 0;
+}
+
+int note_mapped(dl_phdr_info* info, std::size_t, void* data) {
+  if (info->dlpi_name == nullptr || !is_cupti_file(info->dlpi_name)) {
+    return 0;
+  }
+  std::snprintf(static_cast<Mapped*>(data)->path, sizeof(Mapped::path), "%s", info->dlpi_name);
+  return 1;
+}
+
+// The major version of CUDA that the driver in this process implements; 0 where it cannot be asked.
+int driver_major() {
+  void* library = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
+  if (library == nullptr) {
+    return 0;
+  }
+  int version = 0;
+  auto* ask = reinterpret_cast<int (*)(int*)>(dlsym(library, "cuDriverGetVersion"));
+  const bool known = ask != nullptr && ask(&version) == 0;
+  dlclose(library);
+  return known ? version / 1000 : 0;
+}
+
+bool fill(Api& api, const char** missing) {
+#define RANGESCOPE_CUPTI_LOAD(name)                                           \
+  api.name = reinterpret_cast<decltype(api.name)>(dlsym(api.library, #name)); \
+  if (api.name == nullptr) {                                                  \
+    *missing = #name;                                                         \
+    return false;                                                             \
+  }
+  RANGESCOPE_CUPTI_REQUIRED(RANGESCOPE_CUPTI_LOAD)
+#undef RANGESCOPE_CUPTI_LOAD
+#define RANGESCOPE_CUPTI_TRY(name) api.name = reinterpret_cast<decltype(api.name)>(dlsym(api.library, #name));
+  RANGESCOPE_CUPTI_OPTIONAL(RANGESCOPE_CUPTI_TRY)
+#undef RANGESCOPE_CUPTI_TRY
+  return true;
+}
+
+bool open(Api& api, const char* path) {
+  api.library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  if (api.library == nullptr) {
+    return false;
+  }
+  const link_map* map = nullptr;
+  const char* shown = path;
+  if (dlinfo(api.library, RTLD_DI_LINKMAP, &map) == 0 && map != nullptr && map->l_name[0] != '\0') {
+    shown = map->l_name;
+  }
+  std::snprintf(api.path, sizeof api.path, "%s", shown);
+  return true;
+}
+
+bool open_under(Api& api, const char* root, const char* below, int major) {
+  char path[sizeof api.path];
+  std::snprintf(path, sizeof path, "%s%s/libcupti.so.%d", root, below, major);
+  return open(api, path);
+}
+
+// The driver runs programs of its own major version and older ones, so its own is tried first.
+bool open_somewhere(Api& api) {
+  const int newest = driver_major() == 12 ? 12 : 13;
+  const int majors[] = {newest, newest == 13 ? 12 : 13};
+  for (const int major : majors) {
+    for (const char* variable : {"CUDA_HOME", "CUDA_PATH"}) {
+      const char* root = std::getenv(variable);
+      if (root == nullptr || root[0] == '\0') {
+        continue;
+      }
+      if (open_under(api, root, "/lib64", major) || open_under(api, root, "/extras/CUPTI/lib64", major)) {
+        return true;
+      }
+    }
+    char name[32];
+    std::snprintf(name, sizeof name, "libcupti.so.%d", major);
+    if (open(api, name)) {
+      return true;
+    }
+    for (const char* below :
+         {"/lib64", "/extras/CUPTI/lib64", "/targets/x86_64-linux/lib", "/targets/sbsa-linux/lib"}) {
+      if (open_under(api, "/usr/local/cuda", below, major)) {
+        return true;
+      }
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
+Family family_of(std::uint32_t version) {
+  // Up to CUDA 12 versions count releases (19 is 12.0, 28 is 12.9 update 1); from 13 on they are major, minor, patch.
+  if (version >= 19 && version <= 99) {
+    return Family::kCuda12;
+  }
+  if (version / 10000 == 13) {
+    return Family::kCuda13;
+  }
+  return Family::kUnknown;
+}
+
+const char* version_name(std::uint32_t version, char* out, std::size_t size) {
+  if (version >= 10000) {
+    std::snprintf(out, size, "%u.%u.%u", version / 10000, version / 100 % 100, version % 100);
+    return out;
+  }
+  static constexpr struct {
+    std::uint32_t version;
+    const char* name;
+  } kReleases[] = {{13, "11.0"}, {14, "11.1"}, {15, "11.2"}, {16, "11.5"}, {17, "11.6"},
+                   {18, "11.8"}, {19, "12.0"}, {20, "12.2"}, {21, "12.3"}, {22, "12.4"},
+                   {23, "12.5"}, {24, "12.6"}, {26, "12.8"}, {27, "12.9"}, {28, "12.9.1"}};
+  for (const auto& release : kReleases) {
+    if (release.version == version) {
+      std::snprintf(out, size, "%s", release.name);
+      return out;
+    }
+  }
+  std::snprintf(out, size, "API version %u", version);
+  return out;
+}
+
+void* Api::find(const char* function) const {
+  return dlsym(library, function);
+}
+
+const char* Api::text(CUptiResult result) const {
+  const char* words = nullptr;
+  if (cuptiGetResultString != nullptr) {
+    cuptiGetResultString(result, &words);
+  }
+  return words != nullptr ? words : "unknown CUPTI error";
+}
+
+bool load(Api& api, char* why, std::size_t why_size) {
+  Mapped mapped;
+  const char* asked = std::getenv("RANGESCOPE_CUPTI");
+  if (asked != nullptr && asked[0] != '\0') {
+    if (!open(api, asked)) {
+      std::snprintf(why, why_size, "$RANGESCOPE_CUPTI cannot be loaded: %s", dlerror());
+      return false;
+    }
+  } else if (dl_iterate_phdr(note_mapped, &mapped) == 1) {
+    if (!open(api, mapped.path)) {
+      std::snprintf(why, why_size, "the program's own %s cannot be opened: %s", mapped.path, dlerror());
+      return false;
+    }
+  } else if (!open_somewhere(api)) {
+    std::snprintf(why, why_size,
+                  "no libcupti.so.13 or libcupti.so.12 was found; install the CUDA toolkit's CUPTI, or set "
+                  "RANGESCOPE_CUPTI to the library's path");
+    return false;
+  }
+  const char* missing = "";
+  if (!fill(api, &missing)) {
+    std::snprintf(why, why_size, "%s has no %s: it is too old; set RANGESCOPE_CUPTI to one of CUDA 12 or 13", api.path,
+                  missing);
+    return false;
+  }
+  if (api.cuptiGetVersion(&api.version) != CUPTI_SUCCESS) {
+    std::snprintf(why, why_size, "%s does not say its version", api.path);
+    return false;
+  }
+  api.family = family_of(api.version);
+  if (api.family == Family::kUnknown) {
+    char name[32];
+    std::snprintf(why, why_size,
+                  "%s is CUPTI %s, whose records are not known here; set RANGESCOPE_CUPTI to one of CUDA 12 or 13",
+                  api.path, version_name(api.version, name, sizeof name));
+    return false;
+  }
+  return true;
+}
+
+}  // namespace rangescope::inject::cupti

@@ -1,0 +1,67 @@
+// CUPTI as found at run time: its functions, its version, and how it was found. Never linked.
+//
+// One library per process: a second copy of CUPTI beside the program's own (PyTorch brings one) would not see the first
+// one's subscriber. Functions that some supported version lacks may be null; the others are checked by load().
+#pragma once
+
+#include <cupti.h>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace rangescope::inject::cupti {
+
+/// Which generation of record layouts the library writes.
+enum class Family : std::uint8_t { kUnknown, kCuda12, kCuda13 };
+
+#define RANGESCOPE_CUPTI_REQUIRED(X)   \
+  X(cuptiGetVersion)                   \
+  X(cuptiGetResultString)              \
+  X(cuptiSubscribe)                    \
+  X(cuptiUnsubscribe)                  \
+  X(cuptiEnableCallback)               \
+  X(cuptiGetCallbackName)              \
+  X(cuptiActivityRegisterCallbacks)    \
+  X(cuptiActivityEnable)               \
+  X(cuptiActivityDisable)              \
+  X(cuptiActivityFlushAll)             \
+  X(cuptiActivityGetNextRecord)        \
+  X(cuptiActivityGetNumDroppedRecords) \
+  X(cuptiActivitySetAttribute)         \
+  X(cuptiGetTimestamp)                 \
+  X(cuptiGetGraphNodeId)
+
+#define RANGESCOPE_CUPTI_OPTIONAL(X)        \
+  X(cuptiSubscribe_v2)                      \
+  X(cuptiActivityRegisterTimestampCallback) \
+  X(cuptiActivityEnableDriverApi)           \
+  X(cuptiSetThreadIdType)
+
+struct Api {
+  void* library = nullptr;
+  std::uint32_t version = 0;  ///< as cuptiGetVersion says: 26 for 12.8, 130001 for 13.0 update 1
+  Family family = Family::kUnknown;
+  char path[512] = {};  ///< where it was found
+
+#define RANGESCOPE_CUPTI_MEMBER(name) decltype(&::name) name = nullptr;
+  RANGESCOPE_CUPTI_REQUIRED(RANGESCOPE_CUPTI_MEMBER)
+  RANGESCOPE_CUPTI_OPTIONAL(RANGESCOPE_CUPTI_MEMBER)
+#undef RANGESCOPE_CUPTI_MEMBER
+
+  /// Any other function of the library, for users of one more part of CUPTI; null when it has none of that name.
+  [[nodiscard]] void* find(const char* function) const;
+  /// CUPTI's own words for a result; never null.
+  [[nodiscard]] const char* text(CUptiResult result) const;
+};
+
+/// The family that a version of cuptiGetVersion belongs to. Unknown versions are refused: their records may differ.
+[[nodiscard]] Family family_of(std::uint32_t version);
+
+/// "12.8" for 26, "13.0.1" for 130001; into `out`, returns it.
+const char* version_name(std::uint32_t version, char* out, std::size_t size);
+
+/// Looks for CUPTI ($RANGESCOPE_CUPTI, a copy that the process has mapped, the toolkits' usual places, the loader's
+/// path) and fills `api`. On failure returns false and writes one sentence into `why`.
+[[nodiscard]] bool load(Api& api, char* why, std::size_t why_size);
+
+}  // namespace rangescope::inject::cupti

@@ -1,0 +1,215 @@
+#include "inject/cupti/encode.hpp"
+
+#include <cstring>
+
+namespace rangescope::inject::cupti {
+namespace gpu = wire::gpu;
+namespace {
+
+gpu::RecordHeader head(gpu::Type type, std::uint32_t id, std::uint8_t small = 0) {
+  return {type, small, 0, id};
+}
+
+}  // namespace
+
+std::uint32_t Encoder::name_id(const char* name) {
+  std::uint32_t id = names_.find(name);
+  if (id == 0) {
+    id = next_name_++;
+    names_.add(name, id);
+    const std::size_t bytes = strnlen(name, GpuStream::kMostExtra);
+    stream_.put_with(gpu::Name{head(gpu::Type::kName, id), static_cast<std::uint32_t>(bytes), 0}, name, bytes);
+  }
+  return id;
+}
+
+std::uint32_t Encoder::text_id(const char* text, std::size_t bytes) {
+  const std::uint32_t id = next_name_++;
+  if (bytes > GpuStream::kMostExtra) {
+    bytes = GpuStream::kMostExtra;
+  }
+  stream_.put_with(gpu::Name{head(gpu::Type::kName, id), static_cast<std::uint32_t>(bytes), 0}, text, bytes);
+  return id;
+}
+
+std::uint32_t Encoder::stream_id(std::uint32_t device, std::uint32_t context, std::uint32_t stream) {
+  const StreamKey key{device, context, stream};
+  std::uint32_t id = streams_.find(key);
+  if (id == 0) {
+    id = ++next_stream_;
+    streams_.add(key, id);
+    stream_.put(gpu::Stream{head(gpu::Type::kStream, id), device, context, stream, 0});
+  }
+  return id;
+}
+
+void Encoder::kernel(const KernelRecord& record) {
+  if (record.end == 0 || record.start == 0) {
+    ++unfinished_;
+    return;
+  }
+  KindKey key{};
+  key.name = name_id(record.name);
+  key.stream = stream_id(record.device, record.context, record.stream);
+  std::memcpy(key.grid, record.grid, sizeof key.grid);
+  std::memcpy(key.block, record.block, sizeof key.block);
+  std::memcpy(key.cluster, record.cluster, sizeof key.cluster);
+  key.registers = record.registers_per_thread;
+  key.static_shared = record.static_shared_bytes;
+  key.dynamic_shared = record.dynamic_shared_bytes;
+  std::uint32_t kind = kinds_.find(key);
+  if (kind == 0) {
+    kind = next_kind_++;
+    kinds_.add(key, kind);
+    gpu::KernelKind definition{head(gpu::Type::kKind, kind),
+                               key.name,
+                               key.stream,
+                               {},
+                               {},
+                               {},
+                               key.registers,
+                               key.static_shared,
+                               key.dynamic_shared};
+    std::memcpy(definition.grid, key.grid, sizeof key.grid);
+    std::memcpy(definition.block, key.block, sizeof key.block);
+    std::memcpy(definition.cluster, key.cluster, sizeof key.cluster);
+    stream_.put(definition);
+  }
+  struct {
+    gpu::Kernel kernel;
+    std::uint64_t more[2];
+  } whole{};
+  const std::uint64_t duration = record.end - record.start;
+  std::size_t extensions = 0;
+  whole.kernel.head = head(gpu::Type::kKernel, record.correlation);
+  whole.kernel.start_ns = static_cast<std::int64_t>(record.start);
+  whole.kernel.kind = kind;
+  whole.kernel.duration_ns = static_cast<std::uint32_t>(duration);
+  if (record.graph_node != 0) {
+    whole.kernel.head.small |= gpu::kHasGraphNode;
+    whole.more[extensions++] = record.graph_node;
+  }
+  if (duration >= gpu::kUnknownDuration) {
+    whole.kernel.head.small |= gpu::kHasLongDuration;
+    whole.kernel.duration_ns = gpu::kUnknownDuration;
+    whole.more[extensions++] = duration;
+  }
+  const std::size_t bytes = sizeof whole.kernel + extensions * 8;
+  whole.kernel.head.words = static_cast<std::uint16_t>(bytes / 8);
+  stream_.put(&whole, bytes);
+}
+
+void Encoder::copy(const CopyRecord& record, gpu::Type type) {
+  if (record.end == 0 || record.start == 0) {
+    ++unfinished_;
+    return;
+  }
+  struct {
+    gpu::Copy copy;
+    std::uint64_t node;
+  } whole{};
+  whole.copy = {head(type, record.correlation),
+                static_cast<std::int64_t>(record.start),
+                static_cast<std::int64_t>(record.end),
+                record.bytes,
+                stream_id(record.device, record.context, record.stream),
+                record.kind,
+                record.source,
+                record.destination,
+                0};
+  whole.node = record.graph_node;
+  std::size_t bytes = sizeof whole.copy;
+  if (record.graph_node != 0) {
+    whole.copy.head.small |= gpu::kHasGraphNode;
+    bytes += 8;
+  }
+  whole.copy.head.words = static_cast<std::uint16_t>(bytes / 8);
+  stream_.put(&whole, bytes);
+}
+
+void Encoder::graph(const GraphRecord& record) {
+  if (record.end == 0 || record.start == 0) {
+    ++unfinished_;
+    return;
+  }
+  stream_.put(gpu::GraphLaunch{head(gpu::Type::kGraphLaunch, record.correlation),
+                               static_cast<std::int64_t>(record.start), static_cast<std::int64_t>(record.end),
+                               record.graph, stream_id(record.device, record.context, record.stream)});
+}
+
+void Encoder::launch(const Api& api, std::uint32_t cbid, std::uint32_t correlation, std::uint32_t tid,
+                     std::uint64_t start, std::uint64_t end) {
+  std::uint8_t index = cbid < kCbids ? api_index_[cbid] : 0;
+  if (index == 0 && cbid < kCbids && next_api_ < 256) {
+    const char* name = nullptr;
+    if (api.cuptiGetCallbackName(CUPTI_CB_DOMAIN_DRIVER_API, cbid, &name) == CUPTI_SUCCESS && name != nullptr) {
+      index = api_index_[cbid] = static_cast<std::uint8_t>(next_api_++);
+      const std::size_t bytes = strnlen(name, 256);
+      stream_.put_with(gpu::Name{head(gpu::Type::kApi, index), static_cast<std::uint32_t>(bytes), 0}, name, bytes);
+    }
+  }
+  struct {
+    gpu::Launch launch;
+    std::uint64_t duration;
+  } whole{};
+  const std::uint64_t duration = end != 0 ? end - start : gpu::kUnknownDuration;
+  whole.launch = {head(gpu::Type::kLaunch, correlation, index), static_cast<std::int64_t>(start),
+                  static_cast<std::uint32_t>(duration), tid};
+  std::size_t bytes = sizeof whole.launch;
+  if (end != 0 && duration >= gpu::kUnknownDuration) {
+    whole.launch.duration_ns = gpu::kUnknownDuration;
+    whole.duration = duration;
+    bytes += 8;
+  }
+  whole.launch.head.words = static_cast<std::uint16_t>(bytes / 8);
+  stream_.put(&whole, bytes);
+}
+
+void Encoder::device(const DeviceRecord& record) {
+  const std::size_t bytes = strnlen(record.name, 256);
+  gpu::Device device{};
+  device.head = head(gpu::Type::kDevice, record.id, record.mig ? 1 : 0);
+  std::memcpy(device.uuid, record.uuid, sizeof device.uuid);
+  device.memory_bytes = record.memory_bytes;
+  device.l2_bytes = record.l2_bytes;
+  device.memory_bytes_per_s = record.memory_bytes_per_s;
+  device.sm_clock_hz = record.sm_clock_hz;
+  device.compute_major = record.compute_major;
+  device.compute_minor = record.compute_minor;
+  device.sm_count = record.sm_count;
+  device.name_bytes = static_cast<std::uint32_t>(bytes);
+  stream_.put_with(device, record.name, bytes);
+}
+
+void Encoder::context(const ContextRecord& record) {
+  stream_.put(gpu::Context{head(gpu::Type::kContext, record.id, record.green ? 1 : 0), record.device,
+                           record.null_stream, record.sm_count, record.parent});
+}
+
+void Encoder::node(std::uint32_t tid, std::uint8_t type, std::uint64_t at, std::uint64_t node, std::uint64_t original) {
+  stream_.put(gpu::GraphNode{head(gpu::Type::kGraphNode, tid, type), static_cast<std::int64_t>(at), node, original});
+}
+
+void Encoder::loss(gpu::LossKind kind, std::uint64_t count, const char* detail) {
+  const std::size_t bytes = strnlen(detail, 1024);
+  stream_.put_with(
+      gpu::Loss{head(gpu::Type::kLoss, static_cast<std::uint32_t>(kind)), count, static_cast<std::uint32_t>(bytes), 0},
+      detail, bytes);
+}
+
+void Encoder::info(const char* key, const char* value) {
+  char text[1024];
+  const std::size_t key_bytes = strnlen(key, 64);
+  const std::size_t value_bytes = strnlen(value, sizeof text - key_bytes - 1);
+  std::memcpy(text, key, key_bytes);
+  text[key_bytes] = '\0';
+  std::memcpy(text + key_bytes + 1, value, value_bytes);
+  const std::size_t bytes = key_bytes + 1 + value_bytes;
+  stream_.put_with(gpu::Info{head(gpu::Type::kInfo, 0), static_cast<std::uint32_t>(bytes), 0}, text, bytes);
+}
+
+void Encoder::clock_sample(std::int64_t before, std::int64_t cupti, std::int64_t after) {
+  stream_.put(gpu::ClockSample{head(gpu::Type::kClockSample, 0), before, cupti, after});
+}
+
+}  // namespace rangescope::inject::cupti

@@ -1,0 +1,65 @@
+#include "inject/cupti/launches.hpp"
+
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <new>
+
+namespace rangescope::inject::cupti {
+namespace {
+
+// A thread's chunk outlives it: a few may come and go, and the next thread of the same slot is not worth a list.
+thread_local void* this_chunk = nullptr;
+thread_local std::uint32_t this_tid = 0;
+
+}  // namespace
+
+std::uint32_t thread_id() {
+  if (this_tid == 0) {
+    this_tid = static_cast<std::uint32_t>(syscall(SYS_gettid));
+  }
+  return this_tid;
+}
+
+void LaunchLog::hand_over(Chunk& chunk) {
+  const std::uint32_t written = chunk.written.load(std::memory_order_acquire);
+  for (; chunk.handed < written; ++chunk.handed) {
+    sink_(context_, chunk.launches[chunk.handed]);
+  }
+}
+
+void LaunchLog::note(const NotedLaunch& launch) {
+  auto* chunk = static_cast<Chunk*>(this_chunk);
+  if (chunk == nullptr) {
+    void* memory = std::malloc(sizeof(Chunk));
+    if (memory == nullptr) {
+      dropped_.fetch_add(1, std::memory_order_relaxed);
+      return;
+    }
+    chunk = new (memory) Chunk;
+    chunk->next = chunks_.load(std::memory_order_relaxed);
+    while (!chunks_.compare_exchange_weak(chunk->next, chunk, std::memory_order_release)) {
+    }
+    this_chunk = chunk;
+  }
+  std::uint32_t at = chunk->written.load(std::memory_order_relaxed);
+  if (at == kLaunches) {
+    const std::lock_guard<std::mutex> guard(lock_);
+    hand_over(*chunk);
+    chunk->handed = 0;
+    chunk->written.store(0, std::memory_order_release);
+    at = 0;
+  }
+  chunk->launches[at] = launch;
+  chunk->written.store(at + 1, std::memory_order_release);
+}
+
+void LaunchLog::drain() {
+  const std::lock_guard<std::mutex> guard(lock_);
+  for (Chunk* chunk = chunks_.load(std::memory_order_acquire); chunk != nullptr; chunk = chunk->next) {
+    hand_over(*chunk);
+  }
+}
+
+}  // namespace rangescope::inject::cupti

@@ -1,0 +1,34 @@
+// What the counters collector keeps of a range path and of a CUDA context.
+#pragma once
+
+#include <cstdint>
+
+#include "inject/counters/multiplexer.hpp"
+#include "inject/cupti/range_profiler.hpp"
+
+namespace rangescope::inject::cupti {
+
+// A range path that is to be measured. Its names are in the stream before its first round.
+struct Target {
+  std::uint64_t path = 0;  // hash of domain and names
+  bool start_end = false;
+  bool has_graphs = false;     // kernels cannot be told apart in it
+  std::uint32_t launches = 0;  // of the last recorded occurrence
+};
+
+// One context that ranges are measured in.
+struct Context {
+  enum class State : std::uint8_t { kNew, kReady, kFailed, kGone } state = State::kNew;
+  CUcontext context = nullptr;
+  CUdevice device = 0;
+  RangeProfiler profiler;
+  bool kernels = false;  // this phase measures kernels one by one
+  counters::Multiplexer* mux = nullptr;
+  Image images[counters::kMaxTargets];
+  std::uint32_t in_session = 0;
+  std::uint32_t first[counters::kMaxTargets] = {};  // occurrence that the round under way began with
+  Image finished;                                   // kernels: a complete image that waits for the worker
+  std::uint32_t finished_target = counters::kNoTarget;
+};
+
+}  // namespace rangescope::inject::cupti

@@ -1,0 +1,180 @@
+#include "inject/cupti/range_profiler.hpp"
+
+#include <cstdio>
+#include <cstring>
+#include <utility>
+
+namespace rangescope::inject::cupti {
+
+bool RangeApi::load(const Api& cupti, char* why, std::size_t why_bytes) {
+  api = &cupti;
+#define RANGESCOPE_CUPTI_LOAD(name)                                                                                  \
+  name = reinterpret_cast<decltype(name)>(cupti.find(#name));                                                        \
+  if (name == nullptr) {                                                                                             \
+    std::snprintf(why, why_bytes, "%s has no %s: counters need the CUPTI of CUDA 12.6 or newer", cupti.path, #name); \
+    return false;                                                                                                    \
+  }
+  RANGESCOPE_CUPTI_RANGE(RANGESCOPE_CUPTI_LOAD)
+#undef RANGESCOPE_CUPTI_LOAD
+  return host.load(cupti, why, why_bytes);
+}
+
+bool RangeProfiler::check(CUptiResult result, const char* call) {
+  if (result == CUPTI_SUCCESS) return true;
+  const char* advice = "";
+  if (result == CUPTI_ERROR_INSUFFICIENT_PRIVILEGES ||
+      result == CUPTI_ERROR_VIRTUALIZED_DEVICE_INSUFFICIENT_PRIVILEGES) {
+    advice =
+        ". Run as root, or give the container CAP_SYS_ADMIN, or load the driver with "
+        "NVreg_RestrictProfilingToAdminUsers=0";
+  } else if (result == CUPTI_ERROR_HARDWARE_BUSY) {
+    advice = ". Another tool holds the counters: stop DCGM's profiling (dcgmi profile --pause), ncu or nsys";
+  }
+  std::snprintf(error_, sizeof error_, "%s: %s%s", call, api_->api->text(result), advice);
+  return false;
+}
+
+bool RangeProfiler::enable(const RangeApi& api, CUcontext context, std::uint32_t device, const char* const* metrics,
+                           std::size_t count, char* why, std::size_t why_bytes) {
+  api_ = &api;
+  metrics_ = metrics;
+  metric_count_ = count;
+  const auto refuse = [&] {
+    std::snprintf(why, why_bytes, "%s", error_);
+    return false;
+  };
+  CUpti_Profiler_Initialize_Params init = {CUpti_Profiler_Initialize_Params_STRUCT_SIZE};
+  if (!check(api.cuptiProfilerInitialize(&init), "cuptiProfilerInitialize")) return refuse();
+  CUpti_Device_GetChipName_Params chip = {CUpti_Device_GetChipName_Params_STRUCT_SIZE};
+  chip.deviceIndex = device;
+  if (!check(api.cuptiDeviceGetChipName(&chip), "cuptiDeviceGetChipName")) return refuse();
+  std::snprintf(chip_, sizeof chip_, "%s", chip.pChipName);
+
+  Bytes availability;
+  CUpti_Profiler_GetCounterAvailability_Params available = {CUpti_Profiler_GetCounterAvailability_Params_STRUCT_SIZE};
+  available.ctx = context;
+  if (!check(api.cuptiProfilerGetCounterAvailability(&available), "cuptiProfilerGetCounterAvailability"))
+    return refuse();
+  if (!availability.resize(available.counterAvailabilityImageSize)) return refuse();
+  available.pCounterAvailabilityImage = availability.data();
+  if (!check(api.cuptiProfilerGetCounterAvailability(&available), "cuptiProfilerGetCounterAvailability"))
+    return refuse();
+
+  std::size_t refused = 0;
+  if (!host_.open(api.host, chip_, &availability, why, why_bytes) ||
+      !host_.add(metrics, count, refused, why, why_bytes) || !host_.config(config_, passes_, why, why_bytes)) {
+    return false;
+  }
+  CUpti_RangeProfiler_Enable_Params enable = {CUpti_RangeProfiler_Enable_Params_STRUCT_SIZE};
+  enable.ctx = context;
+  if (!check(api.cuptiRangeProfilerEnable(&enable), "cuptiRangeProfilerEnable")) return refuse();
+  object_ = enable.pRangeProfilerObject;
+  return true;
+}
+
+void RangeProfiler::disable() {
+  if (object_ == nullptr) return;
+  CUpti_RangeProfiler_Disable_Params params = {CUpti_RangeProfiler_Disable_Params_STRUCT_SIZE};
+  params.pRangeProfilerObject = std::exchange(object_, nullptr);
+  (void)check(api_->cuptiRangeProfilerDisable(&params), "cuptiRangeProfilerDisable");
+  host_.close();
+}
+
+bool RangeProfiler::make(Image& image, std::size_t ranges) {
+  CUpti_RangeProfiler_GetCounterDataSize_Params size = {CUpti_RangeProfiler_GetCounterDataSize_Params_STRUCT_SIZE};
+  size.pRangeProfilerObject = object_;
+  size.pMetricNames = const_cast<const char**>(metrics_);
+  size.numMetrics = metric_count_;
+  size.maxNumOfRanges = ranges;
+  size.maxNumRangeTreeNodes = static_cast<std::uint32_t>(ranges);
+  if (!check(api_->cuptiRangeProfilerGetCounterDataSize(&size), "cuptiRangeProfilerGetCounterDataSize")) return false;
+  if (!image.data.resize(size.counterDataSize)) {
+    std::snprintf(error_, sizeof error_, "no memory for counter data of %zu bytes", size.counterDataSize);
+    return false;
+  }
+  CUpti_RangeProfiler_CounterDataImage_Initialize_Params init = {
+      CUpti_RangeProfiler_CounterDataImage_Initialize_Params_STRUCT_SIZE};
+  init.pRangeProfilerObject = object_;
+  init.counterDataSize = image.data.size();
+  init.pCounterData = image.data.data();
+  image.ranges = ranges;
+  image.pass = 0;
+  image.level = 1;
+  image.complete = false;
+  return check(api_->cuptiRangeProfilerCounterDataImageInitialize(&init),
+               "cuptiRangeProfilerCounterDataImageInitialize");
+}
+
+bool RangeProfiler::configure(Image& image, bool kernels) {
+  if (!image.before.copy(image.data)) {
+    std::snprintf(error_, sizeof error_, "no memory for a copy of the counter data");
+    return false;
+  }
+  image.pass_before = image.pass;
+  image.level_before = image.level;
+  CUpti_RangeProfiler_SetConfig_Params params = {CUpti_RangeProfiler_SetConfig_Params_STRUCT_SIZE};
+  params.pRangeProfilerObject = object_;
+  params.configSize = config_.size();
+  params.pConfig = config_.data();
+  params.counterDataImageSize = image.data.size();
+  params.pCounterDataImage = image.data.data();
+  params.range = kernels ? CUPTI_AutoRange : CUPTI_UserRange;
+  params.replayMode = CUPTI_UserReplay;
+  params.maxRangesPerPass = image.ranges;
+  params.numNestingLevels = 1;
+  params.minNestingLevel = 1;
+  params.passIndex = image.pass;
+  params.targetNestingLevel = static_cast<std::uint16_t>(image.level);
+  return check(api_->cuptiRangeProfilerSetConfig(&params), "cuptiRangeProfilerSetConfig");
+}
+
+bool RangeProfiler::start() {
+  CUpti_RangeProfiler_Start_Params params = {CUpti_RangeProfiler_Start_Params_STRUCT_SIZE};
+  params.pRangeProfilerObject = object_;
+  return check(api_->cuptiRangeProfilerStart(&params), "cuptiRangeProfilerStart");
+}
+
+bool RangeProfiler::push(const char* name) {
+  CUpti_RangeProfiler_PushRange_Params params = {CUpti_RangeProfiler_PushRange_Params_STRUCT_SIZE};
+  params.pRangeProfilerObject = object_;
+  params.pRangeName = name;
+  return check(api_->cuptiRangeProfilerPushRange(&params), "cuptiRangeProfilerPushRange");
+}
+
+bool RangeProfiler::pop() {
+  CUpti_RangeProfiler_PopRange_Params params = {CUpti_RangeProfiler_PopRange_Params_STRUCT_SIZE};
+  params.pRangeProfilerObject = object_;
+  return check(api_->cuptiRangeProfilerPopRange(&params), "cuptiRangeProfilerPopRange");
+}
+
+bool RangeProfiler::stop(Image& image, bool discard) {
+  CUpti_RangeProfiler_Stop_Params params = {CUpti_RangeProfiler_Stop_Params_STRUCT_SIZE};
+  params.pRangeProfilerObject = object_;
+  if (!check(api_->cuptiRangeProfilerStop(&params), "cuptiRangeProfilerStop")) return false;
+  CUpti_RangeProfiler_DecodeData_Params decode = {CUpti_RangeProfiler_DecodeData_Params_STRUCT_SIZE};
+  decode.pRangeProfilerObject = object_;
+  if (!check(api_->cuptiRangeProfilerDecodeData(&decode), "cuptiRangeProfilerDecodeData")) return false;
+  if (discard) {
+    std::memcpy(image.data.data(), image.before.data(), image.data.size());
+    image.pass = image.pass_before;
+    image.level = image.level_before;
+    return true;
+  }
+  image.pass = params.passIndex;
+  image.level = params.targetNestingLevel;
+  image.complete = params.isAllPassSubmitted != 0;
+  return true;
+}
+
+std::size_t RangeProfiler::ranges(const Image& image) const {
+  CUpti_RangeProfiler_GetCounterDataInfo_Params params = {CUpti_RangeProfiler_GetCounterDataInfo_Params_STRUCT_SIZE};
+  params.pCounterDataImage = image.data.data();
+  params.counterDataImageSize = image.data.size();
+  return api_->cuptiRangeProfilerGetCounterDataInfo(&params) == CUPTI_SUCCESS ? params.numTotalRanges : 0;
+}
+
+bool RangeProfiler::evaluate(const Image& image, std::size_t range, double* values) {
+  return host_.evaluate(image.data, range, metrics_, metric_count_, values);
+}
+
+}  // namespace rangescope::inject::cupti

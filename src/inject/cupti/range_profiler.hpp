@@ -1,0 +1,101 @@
+// One CUDA context's hardware counters through CUPTI's Range Profiler, as a session that is armed, used and stopped.
+//
+// Measured on an H200 machine, CUDA 13.0: Start 17 ms (170 ms with room for 2,000 kernels), Stop 4 ms (18 ms),
+// PushRange 0.3 ms, PopRange 0.6 ms, SetConfig and DecodeData a few microseconds. So Start and Stop are done on a
+// worker thread.
+//
+// Stop answers with the next pass and nesting level, which SetConfig wants back. A new round needs a fresh image;
+// values read before all passes are in are NaN.
+#pragma once
+
+#include <cupti_range_profiler.h>
+#include <cupti_target.h>
+
+#include <cstddef>
+#include <cstdint>
+
+#include "inject/cupti/host.hpp"
+
+namespace rangescope::inject::cupti {
+
+/// The functions of cupti_range_profiler.h and cupti_target.h, looked up once.
+struct RangeApi {
+#define RANGESCOPE_CUPTI_RANGE(X)                 \
+  X(cuptiProfilerInitialize)                      \
+  X(cuptiProfilerGetCounterAvailability)          \
+  X(cuptiDeviceGetChipName)                       \
+  X(cuptiRangeProfilerEnable)                     \
+  X(cuptiRangeProfilerDisable)                    \
+  X(cuptiRangeProfilerGetCounterDataSize)         \
+  X(cuptiRangeProfilerCounterDataImageInitialize) \
+  X(cuptiRangeProfilerSetConfig)                  \
+  X(cuptiRangeProfilerStart)                      \
+  X(cuptiRangeProfilerStop)                       \
+  X(cuptiRangeProfilerPushRange)                  \
+  X(cuptiRangeProfilerPopRange)                   \
+  X(cuptiRangeProfilerDecodeData)                 \
+  X(cuptiRangeProfilerGetCounterDataInfo)
+#define RANGESCOPE_CUPTI_MEMBER(name) decltype(&::name) name = nullptr;
+  RANGESCOPE_CUPTI_RANGE(RANGESCOPE_CUPTI_MEMBER)
+#undef RANGESCOPE_CUPTI_MEMBER
+  const Api* api = nullptr;
+  HostApi host;
+
+  [[nodiscard]] bool load(const Api& cupti, char* why, std::size_t why_bytes);
+};
+
+/// Counter data of a target as far as it is collected.
+struct Image {
+  Bytes data;
+  Bytes before;            ///< as it was when the session under way was armed
+  std::size_t ranges = 0;  ///< room
+  std::size_t pass = 0, level = 1;
+  std::size_t pass_before = 0, level_before = 1;
+  bool complete = false;  ///< all passes were submitted
+};
+
+class RangeProfiler {
+ public:
+  RangeProfiler() = default;
+  RangeProfiler(const RangeProfiler&) = delete;
+  RangeProfiler& operator=(const RangeProfiler&) = delete;
+
+  /// Makes the profiler for the context that is current, with this metric set. On failure false and one sentence with
+  /// what to do (permission, another holder of the counters, a metric that this chip lacks).
+  [[nodiscard]] bool enable(const RangeApi& api, CUcontext context, std::uint32_t device, const char* const* metrics,
+                            std::size_t count, char* why, std::size_t why_bytes);
+  void disable();
+
+  [[nodiscard]] std::size_t passes() const { return passes_; }
+  [[nodiscard]] const char* chip() const { return chip_; }
+
+  /// An empty image with room for `ranges`.
+  [[nodiscard]] bool make(Image& image, std::size_t ranges);
+  /// Configures the session for the image's next pass; `kernels`: every kernel is a range by itself.
+  [[nodiscard]] bool configure(Image& image, bool kernels);
+  [[nodiscard]] bool start();
+  [[nodiscard]] bool push(const char* name);
+  [[nodiscard]] bool pop();
+  /// Ends the pass and puts its data into the image; with `discard` the image is as before the session.
+  [[nodiscard]] bool stop(Image& image, bool discard);
+  /// Ranges that a complete image holds.
+  [[nodiscard]] std::size_t ranges(const Image& image) const;
+  [[nodiscard]] bool evaluate(const Image& image, std::size_t range, double* values);
+  /// CUPTI's answer to the last call that failed: "call: text".
+  [[nodiscard]] const char* error() const { return error_; }
+
+ private:
+  [[nodiscard]] bool check(CUptiResult result, const char* call);
+
+  const RangeApi* api_ = nullptr;
+  CUpti_RangeProfiler_Object* object_ = nullptr;
+  Host host_;
+  Bytes config_;
+  const char* const* metrics_ = nullptr;
+  std::size_t metric_count_ = 0;
+  std::size_t passes_ = 0;
+  char chip_[32] = {};
+  char error_[256] = {};
+};
+
+}  // namespace rangescope::inject::cupti

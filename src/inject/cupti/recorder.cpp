@@ -1,0 +1,135 @@
+#include "inject/cupti/recorder.hpp"
+
+#include <cstdlib>
+#include <cstring>
+
+namespace rangescope::inject::cupti {
+namespace {
+
+std::uint64_t mix(std::uint64_t hash, std::uint64_t value) {
+  hash ^= value + 0x9e3779b97f4a7c15ull + (hash << 6) + (hash >> 2);
+  return hash * 0xff51afd7ed558ccdull;
+}
+
+std::uint64_t hash_of(const char* text) {
+  std::uint64_t hash = 14695981039346656037ull;
+  for (; *text != '\0'; ++text) hash = (hash ^ static_cast<unsigned char>(*text)) * 1099511628211ull;
+  return hash;
+}
+
+struct Configuration {
+  std::uint32_t grid[3], block[3];
+};
+
+template <class Params>
+Configuration configuration(const Params& p) {
+  return {{p.gridDimX, p.gridDimY, p.gridDimZ}, {p.blockDimX, p.blockDimY, p.blockDimZ}};
+}
+
+// What is launched: 1 a kernel (with its configuration), 2 a graph, 0 nothing.
+int launch_of(std::uint32_t cbid, const void* params, Configuration& out) {
+  switch (cbid) {
+    case CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel:
+    case CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel_ptsz:
+      out = configuration(*static_cast<const cuLaunchKernel_params*>(params));
+      return 1;
+    case CUPTI_DRIVER_TRACE_CBID_cuLaunchCooperativeKernel:
+    case CUPTI_DRIVER_TRACE_CBID_cuLaunchCooperativeKernel_ptsz:
+      out = configuration(*static_cast<const cuLaunchCooperativeKernel_params*>(params));
+      return 1;
+    case CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx:
+    case CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx_ptsz: {
+      const auto& p = *static_cast<const cuLaunchKernelEx_params*>(params);
+      if (p.config != nullptr) out = configuration(*p.config);
+      return 1;
+    }
+    case CUPTI_DRIVER_TRACE_CBID_cuGraphLaunch:
+    case CUPTI_DRIVER_TRACE_CBID_cuGraphLaunch_ptsz: return 2;
+    default: return 0;
+  }
+}
+
+}  // namespace
+
+bool Recorder::wants(std::uint32_t cbid) {
+  switch (cbid) {
+    case CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel:
+    case CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel_ptsz:
+    case CUPTI_DRIVER_TRACE_CBID_cuLaunchCooperativeKernel:
+    case CUPTI_DRIVER_TRACE_CBID_cuLaunchCooperativeKernel_ptsz:
+    case CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx:
+    case CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx_ptsz:
+    case CUPTI_DRIVER_TRACE_CBID_cuGraphLaunch:
+    case CUPTI_DRIVER_TRACE_CBID_cuGraphLaunch_ptsz: return true;
+    default: return false;
+  }
+}
+
+void Recorder::lock() {
+  while (busy_.test_and_set(std::memory_order_acquire)) {
+  }
+}
+
+bool Recorder::begin(bool keep) {
+  bool off = false;
+  if (on_.load(std::memory_order_relaxed)) return false;
+  lock();
+  if (keep && kernels_ == nullptr) {
+    void* memory = std::calloc(kMostKernels, sizeof(RecordedKernel));
+    kernels_ = static_cast<RecordedKernel*>(memory);
+  }
+  keep_ = keep && kernels_ != nullptr;
+  signature_ = {};
+  if (keep) count_ = 0;
+  const bool mine = on_.compare_exchange_strong(off, true);
+  unlock();
+  return mine;
+}
+
+counters::Signature Recorder::end() {
+  lock();
+  on_.store(false, std::memory_order_relaxed);
+  const counters::Signature signature = signature_;
+  unlock();
+  return signature;
+}
+
+const char* Recorder::copy_of(const char* name) {
+  const auto slot = static_cast<std::uint32_t>((reinterpret_cast<std::uintptr_t>(name) >> 3) % kNames);
+  Known& known = names_[slot];
+  // A module may be unloaded and another name come to lie at the same place.
+  if (known.theirs == name && known.ours != nullptr && std::strcmp(known.ours, name) == 0) return known.ours;
+  known.theirs = name;
+  known.ours = ::strdup(name);
+  return known.ours;
+}
+
+void Recorder::observe(std::uint32_t cbid, const CUpti_CallbackData& call) {
+  if (!on_.load(std::memory_order_relaxed) || call.callbackSite != CUPTI_API_ENTER) return;
+  Configuration configuration{};
+  const int what = launch_of(cbid, call.functionParams, configuration);
+  if (what == 0) return;
+  const char* name = call.symbolName != nullptr ? call.symbolName : "";
+  const std::uint64_t hash = what == 1 ? hash_of(name) : 2;
+  lock();
+  signature_.kernels = mix(signature_.kernels, hash);
+  signature_.configurations = mix(signature_.configurations, hash);
+  if (what == 1) {
+    for (const std::uint32_t value : configuration.grid)
+      signature_.configurations = mix(signature_.configurations, value);
+    for (const std::uint32_t value : configuration.block)
+      signature_.configurations = mix(signature_.configurations, value);
+    ++signature_.launches;
+    if (keep_ && count_ < kMostKernels) {
+      RecordedKernel& kernel = kernels_[count_++];
+      kernel.name = copy_of(name);
+      std::memcpy(kernel.grid, configuration.grid, sizeof kernel.grid);
+      std::memcpy(kernel.block, configuration.block, sizeof kernel.block);
+    }
+  } else {
+    ++signature_.graphs;
+  }
+  unlock();
+}
+
+}  // namespace rangescope::inject::cupti

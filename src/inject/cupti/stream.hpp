@@ -1,0 +1,67 @@
+// The writer of the GPU stream (format: wire/gpu.hpp): records are gathered in memory and appended to the file in
+// blocks, one write each. Memory: one block (64 KiB). Not thread-safe by itself: its user holds one lock around a
+// batch.
+//
+// No descriptor stays open: a program that closes all of its own, or counts them, sees nothing of us. A block that
+// cannot be written is counted and gone, so that a full disk costs data and never the program.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "wire/gpu.hpp"
+
+namespace rangescope::inject::cupti {
+
+class GpuStream {
+ public:
+  /// The most bytes that may follow a record in put_with: longer names are cut by their writer.
+  static constexpr std::size_t kMostExtra = 60 * 1024;
+
+  GpuStream() = default;
+  GpuStream(const GpuStream&) = delete;
+  GpuStream& operator=(const GpuStream&) = delete;
+
+  /// Creates `path`, which must not exist. At most `limit` bytes are written to it (0: no limit). False when the file
+  /// cannot be made.
+  [[nodiscard]] bool open(const char* path, const wire::gpu::FileHeader& header, std::uint64_t limit);
+  [[nodiscard]] bool is_open() const { return path_[0] != '\0'; }
+
+  /// Appends a record whose header says its own size, or one with `extra` bytes behind it (padded, `words` set here).
+  void put(const void* record, std::size_t bytes);
+  void put_with(wire::gpu::RecordHeader& head, std::size_t bytes, const void* extra, std::size_t extra_bytes);
+  template <typename Record>
+  void put(Record record) {
+    record.head.words = sizeof(Record) / 8;
+    put(&record, sizeof record);
+  }
+  template <typename Record>
+  void put_with(Record record, const void* extra, std::size_t extra_bytes) {
+    put_with(record.head, sizeof record, extra, extra_bytes);
+  }
+
+  /// Writes what is gathered.
+  void flush();
+  /// flush and close; open() may follow.
+  void close();
+  /// Drops everything without writing: for the child of a fork, whose file this is not.
+  void forget();
+
+  [[nodiscard]] std::uint64_t beyond_limit() const { return beyond_limit_; }  ///< records not written: size limit
+  [[nodiscard]] std::uint64_t failed_bytes() const { return failed_bytes_; }  ///< bytes the file system refused
+  [[nodiscard]] std::uint64_t bytes() const { return written_; }
+
+ private:
+  static constexpr std::size_t kCapacity = 64 * 1024;
+  unsigned char* room(const wire::gpu::RecordHeader& head, std::size_t bytes);
+
+  char path_[4096] = {};
+  std::uint64_t written_ = 0;
+  std::uint64_t limit_ = 0;
+  std::uint64_t beyond_limit_ = 0;
+  std::uint64_t failed_bytes_ = 0;
+  std::size_t used_ = 0;
+  alignas(8) unsigned char block_[sizeof(wire::gpu::BlockHeader) + kCapacity];
+};
+
+}  // namespace rangescope::inject::cupti

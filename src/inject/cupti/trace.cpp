@@ -1,0 +1,594 @@
+#include "inject/cupti/trace.hpp"
+
+#include <pthread.h>
+#include <signal.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <initializer_list>
+#include <mutex>
+#include <new>
+
+#include "inject/cupti/buffers.hpp"
+#include "inject/cupti/counters.hpp"
+#include "inject/cupti/encode.hpp"
+#include "inject/cupti/launches.hpp"
+#include "wire/counters.hpp"
+
+namespace rangescope::inject::cupti {
+namespace gpu = wire::gpu;
+namespace {
+
+enum class State : int { kIdle, kRunning, kFinished };
+
+// Driver functions that put work on a GPU or wait for it, by the beginning of their names.
+constexpr const char* kWorkFunctions[] = {
+    "cuLaunch",         "cuGraphLaunch",       "cuMemcpy",           "cuMemset",      "cu64Mem",
+    "cuCtxSynchronize", "cuStreamSynchronize", "cuEventSynchronize", "cuMemPrefetch", "cuMemBatch"};
+constexpr std::uint32_t kMostCbids = 1200;
+
+std::int64_t clock_ns(clockid_t clock) {
+  timespec time{};
+  clock_gettime(clock, &time);
+  return std::int64_t{time.tv_sec} * 1000000000 + time.tv_nsec;
+}
+
+std::uint64_t CUPTIAPI timestamp() {
+  return static_cast<std::uint64_t>(clock_ns(CLOCK_MONOTONIC));
+}
+
+struct Tracer {
+  Tracer() : encoder(stream) {}
+
+  Api api;
+  Subscription subscription;
+  TraceSettings settings;
+  std::atomic<State> state{State::kIdle};
+  std::atomic<bool> tracing{false};
+  bool own_clock = false;
+  bool by_callback = false;
+  pid_t owner = 0;
+
+  std::mutex stream_lock;  // guards stream, encoder and the counts below
+  GpuStream stream;
+  Encoder encoder;
+  std::uint64_t cupti_dropped = 0;
+  std::uint64_t told_dropped = 0;
+
+  BufferPool buffers;
+  LaunchLog launches;
+
+  pthread_t flusher{};
+  bool has_flusher = false;
+  pthread_cond_t wake = PTHREAD_COND_INITIALIZER;
+  pthread_mutex_t wake_lock = PTHREAD_MUTEX_INITIALIZER;
+  bool stop = false;
+};
+
+// Made in place and never destroyed: CUPTI's threads may call back after static destructors ran.
+alignas(Tracer) unsigned char tracer_memory[sizeof(Tracer)];
+std::atomic<Tracer*> the_tracer{nullptr};
+
+Tracer& tracer() {
+  return *the_tracer.load(std::memory_order_acquire);
+}
+
+void tell_dropped(Tracer& t) {
+  const std::uint64_t dropped = t.cupti_dropped + t.launches.dropped();
+  if (dropped > t.told_dropped) {
+    t.encoder.loss(gpu::LossKind::kDropped, dropped - t.told_dropped,
+                   "GPU records were dropped because no buffer was free: kernels or copies are missing");
+    t.told_dropped = dropped;
+  }
+}
+
+void encode(Tracer& t, const CUpti_Activity& record) {
+  const Family family = t.api.family;
+  switch (record.kind) {
+    case CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL:
+    case CUPTI_ACTIVITY_KIND_KERNEL: t.encoder.kernel(read_kernel(record, family)); break;
+    case CUPTI_ACTIVITY_KIND_MEMCPY: t.encoder.copy(read_copy(record, family), gpu::Type::kCopy); break;
+    case CUPTI_ACTIVITY_KIND_MEMCPY2: t.encoder.copy(read_peer_copy(record, family), gpu::Type::kCopy); break;
+    case CUPTI_ACTIVITY_KIND_MEMSET: t.encoder.copy(read_memset(record, family), gpu::Type::kMemset); break;
+    case CUPTI_ACTIVITY_KIND_GRAPH_TRACE: t.encoder.graph(read_graph(record, family)); break;
+    case CUPTI_ACTIVITY_KIND_DEVICE: t.encoder.device(read_device(record, family)); break;
+    case CUPTI_ACTIVITY_KIND_CONTEXT: t.encoder.context(read_context(record, t.api.version)); break;
+    case CUPTI_ACTIVITY_KIND_DRIVER: {
+      const ApiRecord call = read_api(record, family);
+      t.encoder.launch(t.api, call.cbid, call.correlation, call.thread, call.start, call.end);
+      break;
+    }
+    default: break;
+  }
+}
+
+void CUPTIAPI buffer_requested(std::uint8_t** buffer, std::size_t* bytes, std::size_t* most_records) {
+  *buffer = tracer().buffers.take();
+  *bytes = *buffer != nullptr ? BufferPool::kBytes : 0;
+  *most_records = 0;
+}
+
+void CUPTIAPI buffer_completed(CUcontext, std::uint32_t, std::uint8_t* buffer, std::size_t, std::size_t valid) {
+  Tracer& t = tracer();
+  {
+    const std::lock_guard<std::mutex> guard(t.stream_lock);
+    CUpti_Activity* record = nullptr;
+    while (valid > 0 && t.api.cuptiActivityGetNextRecord(buffer, valid, &record) == CUPTI_SUCCESS) {
+      encode(t, *record);
+    }
+    std::size_t dropped = 0;
+    if (t.api.cuptiActivityGetNumDroppedRecords(nullptr, 0, &dropped) == CUPTI_SUCCESS) {
+      t.cupti_dropped += dropped;
+    }
+  }
+  t.buffers.give_back(buffer);
+}
+
+void note_node(Tracer& t, const CUpti_GraphData& data, bool clone) {
+  std::uint64_t node = 0, original = 0;
+  if (t.api.cuptiGetGraphNodeId(data.node, &node) != CUPTI_SUCCESS) {
+    return;
+  }
+  if (clone && t.api.cuptiGetGraphNodeId(data.originalNode, &original) != CUPTI_SUCCESS) {
+    return;
+  }
+  const std::uint64_t now = timestamp();
+  const std::uint32_t tid = thread_id();
+  const std::lock_guard<std::mutex> guard(t.stream_lock);
+  t.encoder.node(tid, static_cast<std::uint8_t>(data.nodeType), now, node, original);
+}
+
+// Since when a capture runs: ranges that were open before are not part of the path inside it.
+void note_graph(Tracer& t, CUgraph graph) {
+  static auto* const id_of = reinterpret_cast<CUptiResult (*)(CUgraph, std::uint32_t*)>(t.api.find("cuptiGetGraphId"));
+  std::uint32_t id = 0;
+  if (graph == nullptr || id_of == nullptr || id_of(graph, &id) != CUPTI_SUCCESS) {
+    return;
+  }
+  const std::uint64_t now = timestamp();
+  const std::uint32_t tid = thread_id();
+  const std::lock_guard<std::mutex> guard(t.stream_lock);
+  t.encoder.node(tid, gpu::kGraphBegun, now, id, 0);
+}
+
+void flush_once(Tracer& t, bool forced);
+
+void on_resource(Tracer& t, CUpti_CallbackId id, const void* data) {
+  if (data == nullptr) {
+    return;  // the driver's initialisation comes without data (CUPTI 13.0)
+  }
+  const auto& resource = *static_cast<const CUpti_ResourceData*>(data);
+  switch (id) {
+    case CUPTI_CBID_RESOURCE_GRAPH_CREATED:
+      if (resource.resourceDescriptor != nullptr) {
+        note_graph(t, static_cast<const CUpti_GraphData*>(resource.resourceDescriptor)->graph);
+      }
+      break;
+    case CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED:
+    case CUPTI_CBID_RESOURCE_GRAPHNODE_CLONED:
+      if (resource.resourceDescriptor != nullptr) {
+        note_node(t, *static_cast<const CUpti_GraphData*>(resource.resourceDescriptor),
+                  id == CUPTI_CBID_RESOURCE_GRAPHNODE_CLONED);
+      }
+      break;
+    case CUPTI_CBID_RESOURCE_CONTEXT_DESTROY_STARTING:
+      // cudaDeviceReset takes the context's unread records with it.
+      flush_once(t, false);
+      counters_lose_context(resource.context);
+      break;
+    default: break;
+  }
+}
+
+void on_driver_call(Tracer& t, CUpti_CallbackId id, const CUpti_CallbackData& call) {
+  counters_saw_call(id, call);
+  if (!t.by_callback) {
+    return;
+  }
+  const std::uint64_t now = timestamp();
+  if (call.callbackSite == CUPTI_API_ENTER) {
+    *call.correlationData = now;
+    return;
+  }
+  const std::uint64_t start = *call.correlationData;
+  const std::uint64_t duration = now - start;
+  t.launches.note({start, call.correlationId, id,
+                   duration < gpu::kUnknownDuration ? static_cast<std::uint32_t>(duration) : gpu::kUnknownDuration,
+                   thread_id()});
+}
+
+void CUPTIAPI on_callback(void*, CUpti_CallbackDomain domain, CUpti_CallbackId id, const void* data) {
+  Tracer& t = tracer();
+  if (!t.tracing.load(std::memory_order_relaxed)) {
+    return;
+  }
+  switch (domain) {
+    case CUPTI_CB_DOMAIN_DRIVER_API: on_driver_call(t, id, *static_cast<const CUpti_CallbackData*>(data)); break;
+    case CUPTI_CB_DOMAIN_RESOURCE: on_resource(t, id, data); break;
+    case CUPTI_CB_DOMAIN_STATE:
+      if (id == CUPTI_CBID_STATE_FATAL_ERROR && data != nullptr) {
+        const auto& state = *static_cast<const CUpti_StateData*>(data);
+        const std::lock_guard<std::mutex> guard(t.stream_lock);
+        t.encoder.loss(
+            gpu::LossKind::kFatal, 0,
+            state.notification.message != nullptr ? state.notification.message : t.api.text(state.notification.result));
+        t.stream.flush();
+      }
+      break;
+    default: break;
+  }
+}
+
+void sink_launch(void* user, const NotedLaunch& launch) {
+  Tracer& t = *static_cast<Tracer*>(user);
+  const std::lock_guard<std::mutex> guard(t.stream_lock);
+  const std::uint64_t end = launch.duration_ns == gpu::kUnknownDuration ? 0 : launch.start_ns + launch.duration_ns;
+  t.encoder.launch(t.api, launch.cbid, launch.correlation, launch.tid, launch.start_ns, end);
+}
+
+void drain_launches(Tracer& t) {
+  if (t.by_callback) {
+    t.launches.drain();
+  }
+}
+
+void sample_clock(Tracer& t) {
+  if (t.own_clock) {
+    return;
+  }
+  std::uint64_t cupti = 0;
+  const std::int64_t before = clock_ns(CLOCK_MONOTONIC);
+  if (t.api.cuptiGetTimestamp(&cupti) == CUPTI_SUCCESS) {
+    t.encoder.clock_sample(before, static_cast<std::int64_t>(cupti), clock_ns(CLOCK_MONOTONIC));
+  }
+}
+
+void flush_once(Tracer& t, bool forced) {
+  t.api.cuptiActivityFlushAll(forced ? CUPTI_ACTIVITY_FLAG_FLUSH_FORCED : 0);
+  drain_launches(t);
+  const std::lock_guard<std::mutex> guard(t.stream_lock);
+  tell_dropped(t);
+  sample_clock(t);
+  t.stream.flush();
+}
+
+void* flush_regularly(void*) {
+  Tracer& t = tracer();
+  pthread_mutex_lock(&t.wake_lock);
+  while (!t.stop) {
+    timespec until{};
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_sec += t.settings.flush_interval_ms / 1000;
+    until.tv_nsec += std::int64_t{t.settings.flush_interval_ms % 1000} * 1000000;
+    if (until.tv_nsec >= 1000000000) {
+      until.tv_nsec -= 1000000000;
+      ++until.tv_sec;
+    }
+    pthread_cond_timedwait(&t.wake, &t.wake_lock, &until);
+    if (t.stop) {
+      break;
+    }
+    pthread_mutex_unlock(&t.wake_lock);
+    flush_once(t, false);
+    pthread_mutex_lock(&t.wake_lock);
+  }
+  pthread_mutex_unlock(&t.wake_lock);
+  return nullptr;
+}
+
+void start_flusher(Tracer& t) {
+  if (t.settings.flush_interval_ms == 0) {
+    return;
+  }
+  pthread_condattr_t attributes;
+  pthread_condattr_init(&attributes);
+  pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+  pthread_cond_init(&t.wake, &attributes);
+  pthread_condattr_destroy(&attributes);
+  // The program's signals are for its own threads.
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  t.has_flusher = pthread_create(&t.flusher, nullptr, flush_regularly, nullptr) == 0;
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+void stop_flusher(Tracer& t) {
+  if (!t.has_flusher) {
+    return;
+  }
+  pthread_mutex_lock(&t.wake_lock);
+  t.stop = true;
+  pthread_cond_signal(&t.wake);
+  pthread_mutex_unlock(&t.wake_lock);
+  pthread_join(t.flusher, nullptr);
+  t.has_flusher = false;
+}
+
+// Counts a part that CUPTI refuses; true when it was accepted.
+bool accept(Tracer& t, CUptiResult result, const char* what) {
+  if (result == CUPTI_SUCCESS) {
+    return true;
+  }
+  char detail[256];
+  std::snprintf(detail, sizeof detail, "%s: CUPTI refused: %s", what, t.api.text(result));
+  const std::lock_guard<std::mutex> guard(t.stream_lock);
+  t.encoder.loss(gpu::LossKind::kPartial, 1, detail);
+  return false;
+}
+
+void set_byte(Tracer& t, CUpti_ActivityAttribute attribute, std::uint8_t value) {
+  std::size_t bytes = sizeof value;
+  t.api.cuptiActivitySetAttribute(attribute, &bytes, &value);  // a preference: older releases lack some
+}
+
+// Launch calls: activity records of chosen driver functions where the library can (from 12.3 on), else callbacks.
+void note_launch_calls(Tracer& t) {
+  bool refused = false;
+  t.by_callback = t.settings.launch_callbacks || t.api.cuptiActivityEnableDriverApi == nullptr;
+  for (std::uint32_t cbid = 1; cbid < kMostCbids; ++cbid) {
+    const char* name = nullptr;
+    if (t.api.cuptiGetCallbackName(CUPTI_CB_DOMAIN_DRIVER_API, cbid, &name) != CUPTI_SUCCESS || name == nullptr) {
+      continue;
+    }
+    bool wanted = false;
+    for (const char* beginning : kWorkFunctions) {
+      wanted = wanted || std::strncmp(name, beginning, std::strlen(beginning)) == 0;
+    }
+    if (!wanted) {
+      continue;
+    }
+    const CUptiResult result =
+        t.by_callback ? t.api.cuptiEnableCallback(1, t.subscription.handle, CUPTI_CB_DOMAIN_DRIVER_API, cbid)
+                      : t.api.cuptiActivityEnableDriverApi(cbid, 1);
+    refused = refused || (result != CUPTI_SUCCESS && std::strcmp(name, "cuLaunchKernel") == 0);
+  }
+  if (refused) {
+    accept(t, CUPTI_ERROR_NOT_SUPPORTED, "launch calls, so kernels cannot be told by range");
+  }
+}
+
+// What is recorded beside kernels; the first ones are paused while counters are collected. Not SYNCHRONIZATION: with it
+// CUPTI 12.8 and 13.0 stop recording cuLaunchKernel among the chosen driver functions (seen on an H200), and a wait is
+// known from its call all the same.
+constexpr struct {
+  CUpti_ActivityKind kind;
+  const char* what;
+} kKinds[] = {{CUPTI_ACTIVITY_KIND_MEMCPY, "copies"},
+              {CUPTI_ACTIVITY_KIND_MEMCPY2, "copies between devices"},
+              {CUPTI_ACTIVITY_KIND_MEMSET, "memory sets"},
+              {CUPTI_ACTIVITY_KIND_DEVICE, "devices"},
+              {CUPTI_ACTIVITY_KIND_CONTEXT, "contexts"}};
+constexpr std::size_t kPausedKinds = 3;
+
+bool enable(Tracer& t) {
+  const Api& api = t.api;
+  set_byte(t, CUPTI_ACTIVITY_ATTR_ZEROED_OUT_ACTIVITY_BUFFER, 1);
+  // One buffer for all threads: memory stays bounded with thousands of them, and costs no more a launch.
+  set_byte(t, CUPTI_ACTIVITY_ATTR_PER_THREAD_ACTIVITY_BUFFER, 0);
+  if (api.cuptiSetThreadIdType != nullptr) {
+    api.cuptiSetThreadIdType(CUPTI_ACTIVITY_THREAD_ID_TYPE_SYSTEM);
+  }
+  t.own_clock = api.cuptiActivityRegisterTimestampCallback != nullptr &&
+                api.cuptiActivityRegisterTimestampCallback(timestamp) == CUPTI_SUCCESS;
+  {
+    const std::lock_guard<std::mutex> guard(t.stream_lock);
+    t.encoder.info("clock", t.own_clock ? "callback" : "offset");
+    sample_clock(t);
+  }
+  const CUptiResult registered = api.cuptiActivityRegisterCallbacks(buffer_requested, buffer_completed);
+  const CUptiResult kernels =
+      registered != CUPTI_SUCCESS ? registered : api.cuptiActivityEnable(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL);
+  if (kernels != CUPTI_SUCCESS) {
+    char detail[256];
+    std::snprintf(detail, sizeof detail, "CUPTI refused to trace kernels: %s", api.text(kernels));
+    const std::lock_guard<std::mutex> guard(t.stream_lock);
+    t.encoder.loss(gpu::LossKind::kUnavailable, 0, detail);
+    return false;
+  }
+  for (const auto& wanted : kKinds) {
+    accept(t, api.cuptiActivityEnable(wanted.kind), wanted.what);
+  }
+  if (!t.settings.graph_nodes) {
+    accept(t, api.cuptiActivityEnable(CUPTI_ACTIVITY_KIND_GRAPH_TRACE), "graph launches as a whole");
+  }
+  note_launch_calls(t);
+  for (const CUpti_CallbackId id :
+       {CUPTI_CBID_RESOURCE_GRAPH_CREATED, CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED, CUPTI_CBID_RESOURCE_GRAPHNODE_CLONED,
+        CUPTI_CBID_RESOURCE_CONTEXT_DESTROY_STARTING}) {
+    accept(t, api.cuptiEnableCallback(1, t.subscription.handle, CUPTI_CB_DOMAIN_RESOURCE, id), "graph nodes");
+  }
+  api.cuptiEnableCallback(1, t.subscription.handle, CUPTI_CB_DOMAIN_STATE, CUPTI_CBID_STATE_FATAL_ERROR);
+  return true;
+}
+
+std::uint32_t milliseconds_of(const char* text, std::uint32_t otherwise) {
+  if (text == nullptr || text[0] == '\0') {
+    return otherwise;
+  }
+  char* rest = nullptr;
+  double value = std::strtod(text, &rest);
+  if (rest == text || !(value >= 0) || value > 86400) {
+    return otherwise;
+  }
+  if (std::strcmp(rest, "ms") == 0) {
+    value /= 1000;
+  }
+  return static_cast<std::uint32_t>(value * 1000 + 0.5);
+}
+
+}  // namespace
+
+TraceSettings settings_from_environment() {
+  TraceSettings settings;
+  const char* graphs = std::getenv("RANGESCOPE_CUDA_GRAPHS");
+  settings.graph_nodes = graphs == nullptr || std::strcmp(graphs, "graph") != 0;
+  const char* launches = std::getenv("RANGESCOPE_LAUNCH_RECORDS");
+  settings.launch_callbacks = launches != nullptr && std::strcmp(launches, "callback") == 0;
+  settings.flush_interval_ms = milliseconds_of(std::getenv("RANGESCOPE_FLUSH_INTERVAL"), settings.flush_interval_ms);
+  return settings;
+}
+
+bool start_trace(const TraceSettings& settings) {
+  Tracer* none = nullptr;
+  static std::atomic<bool> begun{false};
+  if (begun.exchange(true)) {
+    return false;
+  }
+  auto* t = new (tracer_memory) Tracer;
+  the_tracer.compare_exchange_strong(none, t, std::memory_order_release);
+  t->settings = settings;
+  t->owner = getpid();
+  char why[512] = {};
+  const bool loaded = load(t->api, why, sizeof why);
+  gpu::FileHeader header{};
+  std::memcpy(header.magic, gpu::kMagic, sizeof header.magic);
+  header.version = gpu::kVersion;
+  header.header_bytes = sizeof header;
+  header.pid = static_cast<std::uint32_t>(t->owner);
+  header.cupti_version = t->api.version;
+  header.start_ns = clock_ns(CLOCK_MONOTONIC);
+  header.start_unix_ns = clock_ns(CLOCK_REALTIME);
+  if (!t->stream.open(settings.path, header, settings.size_limit)) {
+    return false;
+  }
+  if (loaded) {
+    char version[32];
+    t->encoder.info("cupti", version_name(t->api.version, version, sizeof version));
+    t->encoder.info("cupti_path", t->api.path);
+  }
+  if (!loaded || !subscribe(t->api, on_callback, nullptr, t->subscription, why, sizeof why)) {
+    t->encoder.loss(gpu::LossKind::kUnavailable, 0, why);
+    t->stream.close();
+    return false;
+  }
+  t->launches.set_sink(sink_launch, t);
+  t->tracing.store(true);
+  if (!enable(*t)) {
+    t->tracing.store(false);
+    t->api.cuptiUnsubscribe(t->subscription.handle);
+    t->subscription = {};
+    t->stream.close();
+    return false;
+  }
+  char number[32];
+  std::snprintf(number, sizeof number, "%u", settings.flush_interval_ms);
+  {
+    const std::lock_guard<std::mutex> guard(t->stream_lock);
+    t->encoder.info("flush_interval_ms", number);
+    t->encoder.info("graphs", settings.graph_nodes ? "node" : "graph");
+    t->encoder.info("launch_records", t->by_callback ? "callback" : "activity");
+    t->stream.flush();
+  }
+  t->state.store(State::kRunning);
+  start_flusher(*t);
+  start_counters(t->api, t->subscription);
+  return true;
+}
+
+void finish_trace() {
+  Tracer* t = the_tracer.load(std::memory_order_acquire);
+  State running = State::kRunning;
+  if (t == nullptr || t->owner != getpid() || !t->state.compare_exchange_strong(running, State::kFinished)) {
+    return;
+  }
+  finish_counters();
+  stop_flusher(*t);
+  flush_once(*t, true);
+  const std::lock_guard<std::mutex> guard(t->stream_lock);
+  tell_dropped(*t);
+  if (t->encoder.unfinished() > 0) {
+    t->encoder.loss(gpu::LossKind::kUnfinished, t->encoder.unfinished(),
+                    "GPU work had not ended when the program did, or its times could not be read");
+  }
+  if (t->stream.beyond_limit() > 0) {
+    t->encoder.loss(gpu::LossKind::kSizeLimit, t->stream.beyond_limit(), "GPU records beyond the largest capture size");
+  }
+  if (t->stream.failed_bytes() > 0) {
+    t->encoder.loss(gpu::LossKind::kWriteFailed, t->stream.failed_bytes(), "bytes of GPU records could not be written");
+  }
+  t->encoder.info("end", "clean");
+  t->stream.close();
+  t->tracing.store(false);
+}
+
+void abandon_trace() {
+  Tracer* t = the_tracer.load(std::memory_order_acquire);
+  if (t != nullptr && t->owner != getpid()) {
+    t->tracing.store(false);
+    t->state.store(State::kFinished);
+    t->stream.forget();
+    abandon_counters();
+  }
+}
+
+const Api* tracing_api() {
+  Tracer* t = the_tracer.load(std::memory_order_acquire);
+  return t != nullptr && t->state.load() == State::kRunning ? &t->api : nullptr;
+}
+
+void with_stream(void (*use)(Encoder& encoder, GpuStream& stream, void* user), void* user) {
+  Tracer* t = the_tracer.load(std::memory_order_acquire);
+  if (t == nullptr || t->owner != getpid()) {
+    return;
+  }
+  const std::lock_guard<std::mutex> guard(t->stream_lock);
+  if (t->stream.is_open()) {
+    use(t->encoder, t->stream, user);
+  }
+}
+
+namespace {
+
+void note_activity(Tracer& t, bool resumed) {
+  wire::counters::Activity record{};
+  record.head.type = static_cast<gpu::Type>(wire::counters::Type::kActivity);
+  record.head.small = resumed ? 1 : 0;
+  record.at_ns = clock_ns(CLOCK_MONOTONIC);
+  const std::lock_guard<std::mutex> guard(t.stream_lock);
+  t.stream.put(record);
+  t.stream.flush();
+}
+
+bool switch_kinds(Tracer& t, bool on) {
+  const auto turn = [&](CUpti_ActivityKind kind) {
+    return on ? t.api.cuptiActivityEnable(kind) : t.api.cuptiActivityDisable(kind);
+  };
+  bool good = turn(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL) == CUPTI_SUCCESS;
+  for (std::size_t i = 0; i < kPausedKinds; ++i) {
+    good = turn(kKinds[i].kind) == CUPTI_SUCCESS && good;
+  }
+  if (!t.settings.graph_nodes) {
+    good = turn(CUPTI_ACTIVITY_KIND_GRAPH_TRACE) == CUPTI_SUCCESS && good;
+  }
+  return good;
+}
+
+}  // namespace
+
+bool pause_activity() {
+  Tracer* t = the_tracer.load(std::memory_order_acquire);
+  if (t == nullptr || t->state.load() != State::kRunning) {
+    return false;
+  }
+  note_activity(*t, false);
+  flush_once(*t, true);
+  return accept(*t, switch_kinds(*t, false) ? CUPTI_SUCCESS : CUPTI_ERROR_UNKNOWN, "the pause for counters");
+}
+
+bool resume_activity() {
+  Tracer* t = the_tracer.load(std::memory_order_acquire);
+  if (t == nullptr || t->state.load() != State::kRunning) {
+    return false;
+  }
+  const bool good =
+      accept(*t, switch_kinds(*t, true) ? CUPTI_SUCCESS : CUPTI_ERROR_UNKNOWN, "the timeline after counters");
+  note_activity(*t, true);
+  return good;
+}
+
+}  // namespace rangescope::inject::cupti

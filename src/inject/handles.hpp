@@ -1,0 +1,32 @@
+// NVTX domains and registered strings: what their handles point to. Made once, never freed, checked before use, so that
+// a handle of another tool or a stale one is an unknown handle and no crash.
+#pragma once
+
+#include <cstdint>
+
+#include "inject/writer.hpp"
+
+namespace rangescope::inject {
+
+/// Id of the domain of this name, made when it is new (equal names are one domain); 0, the default domain, when there
+/// are too many (counted).
+[[nodiscard]] std::uint32_t make_domain(const Name& name);
+[[nodiscard]] void* domain_handle(std::uint32_t domain);
+/// 0 for null and for what is no handle of ours.
+[[nodiscard]] std::uint32_t domain_of(const void* handle);
+
+/// A handle for a registered string; null for want of memory. Equal texts give different handles, as NVTX allows.
+[[nodiscard]] void* make_string(const Name& name);
+/// An empty name for null and for what is no handle of ours.
+[[nodiscard]] Name string_of(const void* handle);
+
+/// What a chained tool gave for the same domain or string; null where none is chained.
+[[nodiscard]] void* other_domain(std::uint32_t domain);
+void set_other_domain(std::uint32_t domain, void* other);
+[[nodiscard]] void* other_string(const void* handle);
+void set_other_string(const void* handle, void* other);
+
+/// In the child of a fork: frees the locks that other threads of the parent held.
+void handles_after_fork();
+
+}  // namespace rangescope::inject

@@ -1,0 +1,128 @@
+// One thread's stream: where its next record goes, the strings it has defined, and its open ranges. Passed on to a
+// later thread when its owner ends, so that programs with thousands of short threads need few chunks.
+//
+// Only its owner touches it. Everything here may fail for want of memory or disk; then events are counted as dropped.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "inject/writer.hpp"
+
+namespace rangescope::inject {
+
+class Stream {
+ public:
+  /// Bytes for a whole record, or null (counted by the caller through dropped()). Writes what is owed first: thread and
+  /// gaps.
+  [[nodiscard]] unsigned char* room(std::size_t bytes) {
+    if (static_cast<std::size_t>(end_ - at_) < bytes || owes_) [[unlikely]]
+      return make_room(bytes);
+    return at_;
+  }
+  /// Publishes the record at room(): the header word last.
+  void commit(unsigned char* at, wire::native::RecordHeader head) {
+    at_ = at + std::size_t{head.words} * 8;
+    std::uint64_t word;
+    static_assert(sizeof word == sizeof head);
+    std::memcpy(&word, &head, sizeof word);
+    __atomic_store_n(reinterpret_cast<std::uint64_t*>(at), word, __ATOMIC_RELEASE);
+  }
+  /// An event that found no room.
+  void dropped(std::uint64_t count = 1);
+
+  /// Id of a name in this stream, defining it when it is new; 0 for "" and for want of room. `kept` is our copy of it.
+  [[nodiscard]] std::uint32_t intern(const Name& name, const char*& kept) {
+    if (names_size_ != 0 && name.bytes != 0) [[likely]] {
+      if (const Interned* slot = find(name); slot->id != 0) [[likely]] {
+        kept = slot->text;
+        return slot->id;
+      }
+    }
+    return intern_new(name, kept);
+  }
+  /// Makes sure that the stream says what `domain` is; false for want of room.
+  [[nodiscard]] bool define_domain(std::uint32_t domain);
+
+  struct DomainState {
+    std::uint32_t depth;     ///< open ranges, as the program counts
+    std::uint32_t recorded;  ///< of those, recorded in this stream
+    std::uint32_t top;       ///< index + 1 into the stack
+    bool defined;
+  };
+  /// Null for want of memory.
+  [[nodiscard]] DomainState* domain_state(std::uint32_t domain) {
+    if (domain < domains_size_) [[likely]]
+      return domains_ + domain;
+    return grow_domains(domain);
+  }
+  [[nodiscard]] OpenRange* push_entry();
+  [[nodiscard]] OpenRange* stack() { return stack_; }
+  [[nodiscard]] std::size_t stack_size() const { return stack_size_; }
+  void trim_stack() {
+    while (stack_size_ > 0 && stack_[stack_size_ - 1].gone) --stack_size_;
+  }
+
+  void begin_thread(std::uint32_t tid);  ///< a new owner, with nothing open
+  void after_fork(std::uint32_t tid, std::uint32_t ordinal);
+  void set_ordinal(std::uint32_t ordinal) { ordinal_ = ordinal; }
+  [[nodiscard]] std::uint32_t tid() const { return tid_; }
+
+  Stream* next_free = nullptr;
+
+ private:
+  struct Interned {
+    std::uint32_t hash;
+    std::uint32_t id;
+    const char* text;  ///< in text_ blocks; the length stands in the 4 bytes before it
+  };
+  [[nodiscard]] unsigned char* make_room(std::size_t bytes);
+  [[nodiscard]] bool new_chunk(std::size_t bytes);
+  [[nodiscard]] DomainState* grow_domains(std::uint32_t domain);
+  [[nodiscard]] std::uint32_t define_string(const Name& name, Interned* slot, const char*& kept);
+  [[nodiscard]] std::uint32_t intern_new(const Name& name, const char*& kept);
+  [[nodiscard]] Interned* find(const Name& name) const {
+    const std::uint32_t mask = names_size_ - 1;
+    for (std::uint32_t i = name.hash & mask;; i = (i + 1) & mask) {
+      Interned& slot = names_[i];
+      if (slot.id == 0) return &slot;
+      if (slot.hash != name.hash) continue;
+      std::uint32_t bytes;
+      std::memcpy(&bytes, slot.text - 4, 4);
+      if (bytes == name.bytes && std::memcmp(slot.text, name.text, bytes) == 0) return &slot;
+    }
+  }
+  [[nodiscard]] bool grow_names();
+  void forget_names();
+  [[nodiscard]] char* keep_text(const Name& name);
+  [[nodiscard]] bool pay_debts();
+
+  unsigned char* at_ = nullptr;
+  unsigned char* end_ = nullptr;
+  bool owes_ = false;  ///< a thread or gap record must come first
+  bool owes_thread_ = false;
+  bool paying_ = false;
+  std::uint32_t gap_dropped_ = 0;
+  Interned* names_ = nullptr;
+  std::uint32_t names_size_ = 0;  ///< power of two
+  std::uint32_t names_used_ = 0;
+  std::uint32_t next_string_ = 1;
+  struct TextBlock {
+    TextBlock* next;
+    std::size_t size, used;
+  };
+  TextBlock* text_ = nullptr;
+  std::size_t text_bytes_ = 0;
+  DomainState* domains_ = nullptr;
+  std::uint32_t domains_size_ = 0;
+  OpenRange* stack_ = nullptr;
+  std::size_t stack_size_ = 0;
+  std::size_t stack_room_ = 0;
+  wire::native::ChunkHeader* chunk_ = nullptr;
+  std::size_t chunk_bytes_ = 0;
+  std::uint32_t sequence_ = 0;
+  std::uint32_t ordinal_ = 0;
+  std::uint32_t tid_ = 0;
+};
+
+}  // namespace rangescope::inject

@@ -1,0 +1,147 @@
+#include "model/measure.hpp"
+
+#include <algorithm>
+#include <array>
+
+namespace rangescope::model {
+namespace {
+
+using Value = std::optional<double>;
+
+/// NaN and negative counts stand for what an input without a timeline cannot say.
+Value known(double value) {
+  return value != value ? Value{} : Value(value);
+}
+Value known(std::int64_t count) {
+  return count < 0 ? Value{} : Value(static_cast<double>(count));
+}
+
+template <class F>
+Value gpu(const Region& region, F field) {
+  return region.gpu ? known(field(*region.gpu)) : Value{};
+}
+
+#define RANGESCOPE_GPU(field) [](const Region& r) { return gpu(r, [](const GpuWork& g) { return g.field; }); }
+#define RANGESCOPE_REGION(field) [](const Region& r) -> Value { return known(r.field); }
+
+Value launch_latency(const Region& region, double Spread::*field) {
+  if (!region.gpu || !region.gpu->launch_latency_ns) return {};
+  return (*region.gpu->launch_latency_ns).*field;
+}
+
+constexpr std::string_view kNvtx = "NVTX";
+constexpr std::string_view kActivity = "CUPTI activity";
+
+constexpr auto kMeasures = std::to_array<Measure>({
+    {"occurrences", "count", Unit::kCount, kNvtx, "closed occurrences of the range path",
+     RANGESCOPE_REGION(occurrences)},
+    {"unclosed", "unclosed", Unit::kCount, kNvtx, "occurrences that began and never ended; not in the statistics",
+     RANGESCOPE_REGION(unclosed)},
+    {"threads", "threads", Unit::kCount, kNvtx, "threads that opened the range", RANGESCOPE_REGION(threads)},
+    {"processes", "procs", Unit::kCount, kNvtx, "processes that opened the range", RANGESCOPE_REGION(processes)},
+    {"wall_ns.inclusive", "wall", Unit::kNs, kNvtx, "sum of end - start over occurrences",
+     RANGESCOPE_REGION(wall.inclusive_ns)},
+    {"wall_ns.exclusive", "wall excl", Unit::kNs, kNvtx, "inclusive - sum of inclusive of child regions",
+     RANGESCOPE_REGION(wall.exclusive_ns)},
+    {"wall_ns.min", "min", Unit::kNs, kNvtx, "shortest occurrence", RANGESCOPE_REGION(wall.per_occurrence_ns.min)},
+    {"wall_ns.median", "median", Unit::kNs, kNvtx, "median occurrence",
+     RANGESCOPE_REGION(wall.per_occurrence_ns.median)},
+    {"wall_ns.p95", "p95", Unit::kNs, kNvtx, "95th percentile of occurrences (linear interpolation)",
+     RANGESCOPE_REGION(wall.per_occurrence_ns.p95)},
+    {"wall_ns.max", "max", Unit::kNs, kNvtx, "longest occurrence", RANGESCOPE_REGION(wall.per_occurrence_ns.max)},
+    {"wall_ns.mean", "mean", Unit::kNs, kNvtx, "inclusive / occurrences",
+     RANGESCOPE_REGION(wall.per_occurrence_ns.mean)},
+    {"wall_ns.stddev", "stddev", Unit::kNs, kNvtx, "sample standard deviation of occurrences (n - 1)",
+     RANGESCOPE_REGION(wall.per_occurrence_ns.stddev)},
+    {"wall_ns.share", "share", Unit::kShare, kNvtx, "inclusive / duration of the run", RANGESCOPE_REGION(wall.share)},
+    {"gpu.kernels", "kernels", Unit::kCount, kActivity,
+     "kernel executions launched inside the range, children included", RANGESCOPE_GPU(kernels)},
+    {"gpu.exclusive_kernels", "kernels excl", Unit::kCount, kActivity, "kernels not launched inside a child region",
+     RANGESCOPE_GPU(exclusive_kernels)},
+    {"gpu.inherited_kernels", "inherited", Unit::kCount, kActivity,
+     "kernels launched by a thread that inherited the range", RANGESCOPE_GPU(inherited_kernels)},
+    {"gpu.graph_kernels", "graph kernels", Unit::kCount, kActivity, "kernels run by CUDA graph launches",
+     RANGESCOPE_GPU(graph_kernels)},
+    {"gpu.graph_launches", "graphs", Unit::kCount, kActivity, "CUDA graph launches", RANGESCOPE_GPU(graph_launches)},
+    {"gpu.distinct_kernels", "distinct", Unit::kCount, kActivity, "distinct kernel names",
+     RANGESCOPE_GPU(distinct_kernels)},
+    {"gpu.kernel_ns", "kernel time", Unit::kNs, kActivity, "sum of kernel durations", RANGESCOPE_GPU(kernel_ns)},
+    {"gpu.exclusive_kernel_ns", "kernel excl", Unit::kNs, kActivity, "kernel_ns of exclusive_kernels",
+     RANGESCOPE_GPU(exclusive_kernel_ns)},
+    {"gpu.busy_ns", "GPU busy", Unit::kNs, kActivity,
+     "union of kernel, copy and set intervals per device, summed over devices", RANGESCOPE_GPU(busy_ns)},
+    {"gpu.exclusive_busy_ns", "busy excl", Unit::kNs, kActivity, "busy_ns of work not launched inside a child region",
+     RANGESCOPE_GPU(exclusive_busy_ns)},
+    {"gpu.span_ns", "GPU span", Unit::kNs, kActivity, "sum over occurrences of last end - first start on the GPU",
+     RANGESCOPE_GPU(span_ns)},
+    {"gpu.idle_ns", "GPU idle", Unit::kNs, kActivity, "span_ns - busy_ns within the spans", RANGESCOPE_GPU(idle_ns)},
+    {"gpu.copies", "copies", Unit::kCount, kActivity, "memory copies", RANGESCOPE_GPU(copies)},
+    {"gpu.memsets", "memsets", Unit::kCount, kActivity, "memory sets", RANGESCOPE_GPU(memsets)},
+    {"gpu.copy_ns", "copy time", Unit::kNs, kActivity, "sum of copy durations", RANGESCOPE_GPU(copy_ns)},
+    {"gpu.copy_bytes", "copied", Unit::kBytes, kActivity, "bytes copied", RANGESCOPE_GPU(copy_bytes)},
+    {"gpu.overlap_ns", "overlap", Unit::kNs, kActivity, "time in which a copy and a kernel of the region ran at once",
+     RANGESCOPE_GPU(overlap_ns)},
+    {"gpu.syncs", "syncs", Unit::kCount, kActivity, "synchronizations", RANGESCOPE_GPU(syncs)},
+    {"gpu.sync_ns", "sync", Unit::kNs, kActivity, "CPU time spent waiting for the GPU", RANGESCOPE_GPU(sync_ns)},
+    {"gpu.nccl_kernels", "NCCL", Unit::kCount, kActivity, "kernels whose name starts with ncclKernel or ncclDevKernel",
+     RANGESCOPE_GPU(nccl_kernels)},
+    {"gpu.nccl_ns", "NCCL time", Unit::kNs, kActivity, "sum of NCCL kernel durations", RANGESCOPE_GPU(nccl_ns)},
+    {"gpu.launch_latency_ns.median", "latency", Unit::kNs, kActivity, "median of kernel start - launch call start",
+     [](const Region& r) { return launch_latency(r, &Spread::median); }},
+    {"gpu.launch_latency_ns.p95", "latency p95", Unit::kNs, kActivity,
+     "95th percentile of kernel start - launch call start",
+     [](const Region& r) { return launch_latency(r, &Spread::p95); }},
+});
+
+#undef RANGESCOPE_GPU
+#undef RANGESCOPE_REGION
+
+}  // namespace
+
+std::string_view unit_name(Unit unit) {
+  switch (unit) {
+    case Unit::kNs: return "ns";
+    case Unit::kCount: return "count";
+    case Unit::kBytes: return "byte";
+    case Unit::kShare: return "ratio";
+  }
+  return "";
+}
+
+std::span<const Measure> measures() {
+  return kMeasures;
+}
+
+const Measure* find_measure(std::string_view tag) {
+  for (const Measure& measure : kMeasures) {
+    if (measure.tag == tag || measure.title == tag) return &measure;
+  }
+  return nullptr;
+}
+
+std::optional<double> value_of(const Region& region, std::string_view tag) {
+  if (const Measure* measure = find_measure(tag)) return measure->get(region);
+  constexpr std::string_view kPrefix = "metrics.";
+  if (tag.starts_with(kPrefix)) tag.remove_prefix(kPrefix.size());
+  const auto found = region.metrics.find(std::string(tag));
+  if (found == region.metrics.end() || !found->second.absent.empty()) return std::nullopt;
+  return found->second.value;
+}
+
+std::vector<std::string> measure_tags() {
+  std::vector<std::string> tags;
+  for (const Measure& measure : kMeasures) tags.emplace_back(measure.tag);
+  return tags;
+}
+
+std::string path_text(const Region& region) {
+  std::string text;
+  if (!region.domain.empty()) text = region.domain + "@";
+  for (std::size_t i = 0; i < region.path.size(); ++i) {
+    if (i > 0) text += " > ";
+    text += region.path[i];
+  }
+  return text;
+}
+
+}  // namespace rangescope::model

@@ -1,0 +1,20 @@
+// What a GPU can do at most: the roofs of the roofline. From conf/device/ (data sheets) or measured by `calibrate`.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+namespace rangescope::model {
+
+struct Peaks {
+  std::string name;                ///< "NVIDIA H200 SXM"
+  std::vector<std::string> match;  ///< substrings of the device name; the longest that fits wins
+  std::string chip;                ///< "GH100"
+  std::string source;              ///< data sheet or "measured by rangescope calibrate, 2026-11-21"
+  double memory_bytes_per_s = 0;
+  double l2_bytes_per_s = 0;                 ///< 0 where nobody says
+  std::map<std::string, double> flop_per_s;  ///< "fp64 fp32 tensor_bf16 ..." to FLOP/s, dense
+};
+
+}  // namespace rangescope::model

@@ -1,0 +1,191 @@
+// The answer: what each region costs. Exporters print what stands here and compute nothing.
+//
+// A *region* is a node in the tree of range paths of one domain and one kind, either over all processes (the aggregate)
+// or of one process or one thread. Parents are inclusive; exclusive values stand beside. Every number that a table can
+// show, sort by, compare or gate on is listed once, in model/measure.hpp, with tag, unit, source and formula.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "model/check.hpp"
+#include "model/gpu.hpp"
+#include "model/loss.hpp"
+#include "model/range.hpp"
+
+namespace rangescope::model {
+
+/// Distribution of one value over the occurrences of a region; all 0 when there are none.
+struct Spread {
+  double min = 0, median = 0, p95 = 0, max = 0, mean = 0, stddev = 0;  ///< stddev: sample (n-1), 0 for n < 2
+};
+
+/// CPU wall time of a region, nanoseconds.
+struct WallTime {
+  double inclusive_ns = 0;  ///< sum over occurrences of end - start
+  double exclusive_ns = 0;  ///< inclusive minus the inclusive time of the child regions (same tree)
+  Spread per_occurrence_ns;
+  double share = 0;  ///< inclusive_ns / duration of the run, 0..1 per thread; more than 1 over several threads
+};
+
+/// One kernel (by demangled name) within a region or the whole run.
+struct KernelRow {
+  std::string name;  ///< demangled where known
+  std::string short_name;
+  std::int64_t calls = 0;
+  double total_ns = 0;
+  Spread duration_ns;
+  double share = 0;         ///< total_ns / kernel_ns of the region (or run), 0..1
+  KernelShape shape;        ///< of the most frequent launch configuration
+  std::int64_t shapes = 1;  ///< distinct launch configurations
+  bool nccl = false;
+};
+
+struct CopyRow {
+  CopyKind kind = CopyKind::kUnknown;
+  std::int64_t calls = 0;
+  double bytes = 0;
+  double total_ns = 0;  ///< bytes / total_ns is the mean rate
+};
+
+/// GPU work of a region. Sums over all devices unless said otherwise. nanoseconds.
+struct GpuWork {
+  std::int64_t kernels = 0;            ///< kernel executions launched inside, children included
+  std::int64_t exclusive_kernels = 0;  ///< without those launched inside a child region
+  std::int64_t inherited_kernels = 0;  ///< of `kernels`, those launched by a thread that inherited this range
+  std::int64_t graph_kernels = 0;      ///< of `kernels`, those run by CUDA graph launches
+  std::int64_t graph_launches = 0;
+  std::int64_t distinct_kernels = 0;
+  double kernel_ns = 0;  ///< sum of kernel durations
+  double exclusive_kernel_ns = 0;
+  double busy_ns = 0;  ///< union of kernel, copy and set intervals, per device, then summed
+  double exclusive_busy_ns = 0;
+  double span_ns = 0;  ///< sum over occurrences of last end - first start on the GPU
+  double idle_ns = 0;  ///< span_ns - busy_ns within the span
+  std::int64_t copies = 0, memsets = 0;
+  double copy_ns = 0;
+  double copy_bytes = 0;
+  double overlap_ns = 0;  ///< time in which a copy and a kernel ran at once
+  double sync_ns = 0;     ///< CPU time spent waiting for the GPU
+  std::int64_t syncs = 0;
+  std::int64_t nccl_kernels = 0;
+  double nccl_ns = 0;
+  bool partial = false;                     ///< recorded for part of the run only (counters were collected in the rest)
+  std::optional<Spread> launch_latency_ns;  ///< kernel start - launch call start; absent where calls were not recorded
+  Spread kernel_ns_per_occurrence;
+  Spread busy_ns_per_occurrence;
+  std::vector<CopyRow> copies_by_kind;
+  std::vector<KernelRow> top_kernels;  ///< by total time, as many as asked for
+};
+
+/// One metric of a region or kernel: per occurrence, the value is the median over rounds.
+struct Metric {
+  double value = 0;
+  std::string unit;
+  double min = 0, max = 0;
+  std::int64_t rounds = 0;  ///< complete rounds (all passes) that the value rests on
+  std::string source;       ///< "cupti range", "cupti auto range", "ncu kernel replay", "derived: ..."
+  std::string absent;       ///< not empty: no value, and why
+};
+
+/// What bounds a region or kernel, and the numbers that say so.
+struct Bound {
+  std::string kind;    ///< "memory", "compute: tensor", "latency", "idle", "balanced", "unknown"
+  std::string reason;  ///< the rule with its thresholds and the numbers it used
+};
+
+/// How much of what the GPU can do was used. Executed FLOPs are measured (padding included); useful FLOPs are what the
+/// user says the work needs. For a batch-1 matrix-vector product the two differ eightfold.
+struct Utilization {
+  double busy_ns = 0;                 ///< GPU busy time of one occurrence that both ratios divide by
+  std::optional<double> executed;     ///< sum over precisions of FLOP / peak, divided by busy time; 0..1
+  std::optional<double> useful;       ///< MFU: useful FLOP / (peak of the dominant precision * wall time); 0..1
+  std::optional<double> useful_flop;  ///< per occurrence, as the user gave it
+  std::string formula;                ///< with the numbers put in
+};
+
+/// A point in a roofline plot.
+struct RooflinePoint {
+  std::string level;            ///< "dram", "l2", "l1"
+  std::string precision;        ///< "tensor bf16", "fp32", ...
+  double flops = 0, bytes = 0;  ///< per occurrence
+  double intensity = 0;         ///< FLOP / byte
+  double flop_per_s = 0;        ///< achieved over kernel busy time
+  double roof_flop_per_s = 0;   ///< attainable at this intensity
+};
+
+struct KernelMetrics {
+  std::string name;
+  std::uint32_t ordinal = 0;  ///< position within an occurrence
+  std::map<std::string, Metric> metrics;
+  std::optional<Bound> bound;
+};
+
+/// Sampled occurrences of a region over time, for plots: at most a few hundred points.
+struct OccurrenceSample {
+  double at_ns = 0, wall_ns = 0, busy_ns = 0;
+};
+
+struct Region {
+  std::uint32_t id = 0;          ///< index in Report::regions
+  std::uint32_t parent = kNone;  ///< index of the parent region, kNone at the top
+  std::uint32_t depth = 0;
+  std::vector<std::string> path;  ///< names from the outermost range of its domain to this one
+  std::string domain;             ///< "" is the default domain
+  RangeKind kind = RangeKind::kPushPop;
+  std::optional<std::uint32_t> process;     ///< index in Report::processes; absent in the aggregate
+  std::optional<std::uint32_t> thread;      ///< tid when the report is per thread
+  std::int64_t occurrences = 0;             ///< closed ones; only they enter the statistics
+  std::int64_t unclosed = 0;                ///< seen beginning, never ending
+  std::int64_t threads = 0, processes = 0;  ///< how many of each opened it
+  WallTime wall;
+  std::optional<GpuWork> gpu;  ///< absent where no GPU work was recorded at all
+  std::map<std::string, Metric> metrics;
+  std::vector<KernelMetrics> kernels;  ///< counters per kernel, when they were collected
+  std::vector<RooflinePoint> roofline;
+  std::optional<Bound> bound;
+  std::optional<Utilization> utilization;
+  std::vector<OccurrenceSample> samples;
+  std::vector<std::string> notes;
+};
+
+struct ReportProcess {
+  std::uint32_t pid = 0, parent_pid = 0;
+  std::string name;
+  double start_ns = 0, end_ns = 0;  ///< relative to the begin of the run
+  std::int64_t ranges = 0, kernels = 0;
+};
+
+/// The run itself: what was run, when, by what, and how it ended. Fields are empty where the input does not say.
+struct RunInfo {
+  std::string id;    ///< name of the run directory or of the input file
+  std::string tool;  ///< "rangescope 0.1.0"
+  std::vector<std::string> command;
+  std::string cwd;
+  std::int64_t start_unix_ns = 0;
+  double duration_ns = 0;  ///< span of the recording
+  std::optional<int> exit_code;
+  std::optional<int> signal;
+  std::string host;
+  std::vector<std::string> sources;                ///< "native: rangescope 0.1.0, native-trace 1"
+  std::map<std::string, std::string> environment;  ///< allow-listed: cpu, os, gpu, driver, cuda, git commit ...
+};
+
+struct Report {
+  RunInfo run;
+  std::vector<ReportProcess> processes;
+  std::vector<Device> devices;  ///< strings of devices are in device_names, by index
+  std::vector<std::string> device_names;
+  std::vector<Region> regions;          ///< depth first, children after parents; the aggregate first, then scopes
+  std::optional<GpuWork> total;         ///< the whole run
+  std::optional<GpuWork> unattributed;  ///< GPU work launched outside every range
+  std::vector<KernelRow> kernels;       ///< over the whole run, by total time
+  std::vector<Loss> losses;
+  std::vector<Finding> findings;  ///< the doctor's, when a capture was empty or partial
+  std::vector<std::string> notes;
+};
+
+}  // namespace rangescope::model

@@ -1,0 +1,95 @@
+// Everything that was read from one or several captures, as plain data, on one clock. Readers fill it, analyze reads
+// it.
+//
+// Index 0 of `domains` is the default domain. All links are indexes into the vectors of the same session; kNone where
+// there is none. Vectors are in recording order unless their element says otherwise.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "model/gpu.hpp"
+#include "model/loss.hpp"
+#include "model/metric.hpp"
+#include "model/range.hpp"
+#include "model/strings.hpp"
+#include "model/summary.hpp"
+
+namespace rangescope::model {
+
+struct Process {
+  std::uint32_t pid = 0;
+  std::uint32_t parent_pid = 0;  ///< 0 where unknown
+  StringId name = 0;             ///< executable path or name
+  std::int64_t start_ns = 0;     ///< first and last thing known of it, session clock
+  std::int64_t end_ns = 0;
+};
+
+struct Thread {
+  std::uint32_t process = 0;  ///< index into Session::processes
+  std::uint32_t tid = 0;
+  StringId name = 0;
+};
+
+/// How the session's clock relates to others.
+struct Clock {
+  std::string kind;                 ///< "CLOCK_MONOTONIC", "nsys session time"
+  std::int64_t anchor_ns = 0;       ///< session time of the anchor
+  std::int64_t anchor_unix_ns = 0;  ///< the same moment as UTC nanoseconds since 1970; 0 where unknown
+  std::string gpu;  ///< how GPU time was brought onto it: "cupti timestamp callback", "offset -12 ns, drift 3 ppm"
+};
+
+/// Where the data came from; one per input file or capture.
+struct Source {
+  std::string path;
+  std::string format;  ///< reader's name: "native", "nsys-sqlite", "ncu-rep", ...
+  std::string tool;    ///< "rangescope 0.1.0", "Nsight Systems 2025.3.1.90"
+  std::string schema;  ///< format version, as the file says
+};
+
+/// A stretch in which the GPU work of a process was not recorded, because counters were collected instead.
+struct GpuPause {
+  std::uint32_t process = 0;
+  std::int64_t start_ns = 0;
+  std::int64_t end_ns = kOpen;
+};
+
+struct Session {
+  Strings strings;
+  std::vector<Source> sources;
+  Clock clock;
+  std::int64_t begin_ns = 0, end_ns = 0;  ///< span of the recording
+
+  std::vector<Process> processes;
+  std::vector<Thread> threads;
+  std::vector<Domain> domains{Domain{}};
+  std::vector<Category> categories;
+  std::vector<NamedResource> resources;
+  std::vector<Attributes> attributes;
+  std::vector<Range> ranges;
+  std::vector<Mark> marks;
+
+  std::vector<Device> devices;
+  std::vector<Stream> streams;
+  std::vector<Launch> launches;
+  std::vector<KernelName> kernel_names;
+  std::vector<KernelShape> kernel_shapes;
+  std::vector<Kernel> kernels;
+  std::vector<Copy> copies;
+  std::vector<Memset> memsets;
+  std::vector<Synchronization> synchronizations;
+  std::vector<GraphLaunch> graph_launches;
+  std::vector<GraphNode> graph_nodes;
+  std::vector<std::vector<OpenRange>> captured_paths;
+  std::vector<GpuPause> gpu_pauses;
+
+  std::vector<MetricDef> metrics;
+  std::vector<Measurement> measurements;
+
+  Summary summary;  ///< totals by name, from inputs without a timeline
+
+  std::vector<Loss> losses;
+};
+
+}  // namespace rangescope::model

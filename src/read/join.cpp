@@ -1,0 +1,397 @@
+#include "read/join.hpp"
+
+#include <algorithm>
+#include <map>
+#include <unordered_map>
+
+#include "base/text.hpp"
+#include "read/registry.hpp"
+
+namespace rangescope::read {
+namespace {
+
+using model::kNone;
+using model::kOpen;
+using model::Session;
+
+bool has_timeline(const Session& s) {
+  return !s.ranges.empty() || !s.launches.empty() || !s.kernels.empty() || !s.marks.empty();
+}
+
+/// Moves `from` behind what `to` holds; ids of strings, domains and metrics are those of equal name.
+class Appender {
+ public:
+  Appender(Session& to, Session& from) : to_(to), from_(from) {}
+
+  void run() {
+    align_clocks();
+    names();
+    machines();
+    work();
+    results();
+    move(from_.sources, to_.sources);
+    move(from_.losses, to_.losses);
+  }
+
+ private:
+  template <class T>
+  static void move(std::vector<T>& from, std::vector<T>& to) {
+    to.insert(to.end(), std::make_move_iterator(from.begin()), std::make_move_iterator(from.end()));
+  }
+  template <class T>
+  static std::uint32_t count(const std::vector<T>& v) {
+    return static_cast<std::uint32_t>(v.size());
+  }
+  static void add(std::uint32_t& index, std::uint32_t offset) {
+    if (index != kNone) index += offset;
+  }
+  void move_time(std::int64_t& at) const {
+    if (at != kOpen) at += shift_;
+  }
+  model::StringId text(model::StringId id) {
+    if (id == 0) return 0;
+    if (texts_.size() <= id) texts_.resize(id + 1, 0);
+    if (texts_[id] == 0) texts_[id] = to_.strings.intern(from_.strings.view(id));
+    return texts_[id];
+  }
+
+  void align_clocks() {
+    if (!has_timeline(from_)) return;
+    if (!has_timeline(to_)) {
+      to_.clock = from_.clock;
+      to_.begin_ns = from_.begin_ns;
+      to_.end_ns = from_.end_ns;
+      return;
+    }
+    if (to_.clock.anchor_unix_ns != 0 && from_.clock.anchor_unix_ns != 0) {
+      shift_ = (from_.clock.anchor_unix_ns - from_.clock.anchor_ns) - (to_.clock.anchor_unix_ns - to_.clock.anchor_ns);
+    } else {
+      to_.losses.push_back(
+          {"clocks_not_aligned", model::Severity::kWarning, 0,
+           (from_.sources.empty() ? std::string("an input") : from_.sources[0].path) +
+               ": its clock's UTC time is unknown, so that moments cannot be compared between inputs; durations can"});
+    }
+    to_.begin_ns = std::min(to_.begin_ns, from_.begin_ns + shift_);
+    to_.end_ns = std::max(to_.end_ns, from_.end_ns + shift_);
+  }
+
+  void names() {
+    for (const model::Domain& domain : from_.domains) {
+      const model::StringId name = text(domain.name);
+      const auto same = [&](const model::Domain& d) { return d.name == name; };
+      auto found = std::find_if(to_.domains.begin(), to_.domains.end(), same);
+      domains_.push_back(static_cast<std::uint32_t>(found - to_.domains.begin()));
+      if (found == to_.domains.end()) to_.domains.push_back({name});
+    }
+    std::map<std::string, std::uint32_t> metrics;
+    for (std::uint32_t i = 0; i < to_.metrics.size(); ++i)
+      metrics.emplace(to_.metrics[i].name + '\n' + to_.metrics[i].source, i);
+    for (model::MetricDef& metric : from_.metrics) {
+      const auto [at, added] = metrics.emplace(metric.name + '\n' + metric.source, count(to_.metrics));
+      if (added) to_.metrics.push_back(std::move(metric));
+      metrics_.push_back(at->second);
+    }
+  }
+
+  void machines() {
+    processes_ = count(to_.processes);
+    threads_ = count(to_.threads);
+    devices_ = count(to_.devices);
+    streams_ = count(to_.streams);
+    for (model::Process process : from_.processes) {
+      process.name = text(process.name);
+      process.start_ns += shift_;
+      process.end_ns += shift_;
+      to_.processes.push_back(process);
+    }
+    for (model::Thread thread : from_.threads)
+      to_.threads.push_back({thread.process + processes_, thread.tid, text(thread.name)});
+    for (model::Device device : from_.devices) {
+      add(device.process, processes_);
+      for (model::StringId* id : {&device.name, &device.uuid, &device.pci_bus, &device.chip}) *id = text(*id);
+      to_.devices.push_back(device);
+    }
+    for (model::Stream stream : from_.streams) {
+      stream.process += processes_;
+      add(stream.device, devices_);
+      stream.name = text(stream.name);
+      to_.streams.push_back(stream);
+    }
+    for (model::Category category : from_.categories) {
+      to_.categories.push_back(
+          {domains_[category.domain], category.process + processes_, category.id, text(category.name)});
+    }
+    for (model::NamedResource resource : from_.resources) {
+      resource.process += processes_;
+      resource.domain = domains_[resource.domain];
+      resource.name = text(resource.name);
+      to_.resources.push_back(resource);
+    }
+  }
+
+  void work() {
+    const std::uint32_t attributes = count(to_.attributes), launches = count(to_.launches),
+                        nodes = count(to_.graph_nodes), paths = count(to_.captured_paths);
+    names_ = count(to_.kernel_names);
+    shapes_ = count(to_.kernel_shapes);
+    move(from_.attributes, to_.attributes);
+    for (model::Range range : from_.ranges) {
+      move_time(range.start_ns);
+      move_time(range.end_ns);
+      range.name = text(range.name);
+      range.thread += threads_;
+      add(range.end_thread, threads_);
+      range.domain = domains_[range.domain];
+      add(range.attributes, attributes);
+      to_.ranges.push_back(range);
+    }
+    for (model::Mark mark : from_.marks) {
+      to_.marks.push_back({mark.at_ns + shift_, text(mark.name), mark.thread + threads_, domains_[mark.domain],
+                           mark.attributes == kNone ? kNone : mark.attributes + attributes});
+    }
+    for (model::Launch launch : from_.launches) {
+      move_time(launch.start_ns);
+      move_time(launch.end_ns);
+      launch.thread += threads_;
+      launch.name = text(launch.name);
+      to_.launches.push_back(launch);
+    }
+    for (const model::KernelName& name : from_.kernel_names) {
+      to_.kernel_names.push_back({text(name.demangled), text(name.short_name), text(name.mangled)});
+    }
+    move(from_.kernel_shapes, to_.kernel_shapes);
+    for (auto& path : from_.captured_paths) {
+      for (model::OpenRange& range : path) range = open(range);
+      to_.captured_paths.push_back(std::move(path));
+    }
+    for (model::GraphNode node : from_.graph_nodes) {
+      node.process += processes_;
+      add(node.captured_path, paths);
+      to_.graph_nodes.push_back(node);
+    }
+    const auto events = [&](auto& from, auto& to) {
+      for (auto event : from) {
+        move_time(event.start_ns);
+        move_time(event.end_ns);
+        add(event.launch, launches);
+        add(event.stream, streams_);
+        if constexpr (requires { event.graph_node; }) add(event.graph_node, nodes);
+        if constexpr (requires { event.shape; }) {
+          event.shape += shapes_;
+          event.name += names_;
+        }
+        to.push_back(event);
+      }
+    };
+    events(from_.kernels, to_.kernels);
+    events(from_.copies, to_.copies);
+    events(from_.memsets, to_.memsets);
+    events(from_.synchronizations, to_.synchronizations);
+    events(from_.graph_launches, to_.graph_launches);
+  }
+
+  model::OpenRange open(model::OpenRange range) {
+    range.domain = domains_[range.domain];
+    range.name = text(range.name);
+    return range;
+  }
+
+  void results() {
+    for (model::Measurement& result : from_.measurements) {
+      result.process += processes_;
+      add(result.thread, threads_);
+      add(result.device, devices_);
+      add(result.stream, streams_);
+      add(result.kernel_name, names_);
+      add(result.shape, shapes_);
+      for (model::OpenRange& range : result.ranges) range = open(range);
+      for (model::MetricValue& value : result.values) value.metric = metrics_[value.metric];
+      to_.measurements.push_back(std::move(result));
+    }
+    model::Summary& summary = from_.summary;
+    for (model::RangeSummary row : summary.ranges) {
+      row.domain = text(row.domain);
+      row.name = text(row.name);
+      to_.summary.ranges.push_back(row);
+    }
+    for (model::KernelSummary row : summary.kernels) {
+      row.domain = text(row.domain);
+      row.range = text(row.range);
+      row.name = text(row.name);
+      to_.summary.kernels.push_back(row);
+    }
+    move(summary.copies, to_.summary.copies);
+  }
+
+  Session& to_;
+  Session& from_;
+  std::int64_t shift_ = 0;
+  std::vector<model::StringId> texts_;
+  std::vector<std::uint32_t> domains_, metrics_;
+  std::uint32_t processes_ = 0, threads_ = 0, devices_ = 0, streams_ = 0, names_ = 0, shapes_ = 0;
+};
+
+/// A kernel of the timeline that results of one path may meet.
+struct Place {
+  std::uint32_t kernel = 0, ordinal = 0, process = 0;
+};
+
+/// Lays results along the kernels of the timeline.
+class Matcher {
+ public:
+  Matcher(Session& s, std::size_t first_result) : s_(s), first_(first_result) {}
+
+  void run() {
+    for (std::size_t i = first_; i < s_.measurements.size(); ++i) {
+      if (s_.measurements[i].scope == model::MeasuredScope::kKernel) wanted_[key_of(s_.measurements[i].ranges)];
+    }
+    if (wanted_.empty() || s_.kernels.empty()) return;
+    sweep();
+    std::map<std::string, std::size_t> at;
+    std::vector<std::string> unmet;
+    std::uint64_t missed = 0;
+    for (std::size_t i = first_; i < s_.measurements.size(); ++i) {
+      model::Measurement& result = s_.measurements[i];
+      if (result.scope != model::MeasuredScope::kKernel || result.kernel_name == kNone) continue;
+      const std::string key = key_of(result.ranges);
+      const std::vector<Place>& places = wanted_[key];
+      std::size_t& next = at[key];
+      const auto same = [&](const Place& place) {
+        return same_kernel(s_.kernels[place.kernel].name, result.kernel_name);
+      };
+      auto found =
+          std::find_if(places.begin() + static_cast<std::ptrdiff_t>(std::min(next, places.size())), places.end(), same);
+      if (found == places.end())
+        found = std::find_if(places.begin(), places.end(), same);  // more rounds than in the timeline
+      if (found == places.end()) {
+        ++missed;
+        const std::string name(s_.strings.view(s_.kernel_names[result.kernel_name].short_name));
+        const std::string text = base::printable(name) + " in " + (key.empty() ? "no range" : base::printable(key));
+        if (unmet.size() < 5 && std::find(unmet.begin(), unmet.end(), text) == unmet.end()) unmet.push_back(text);
+        continue;
+      }
+      next = static_cast<std::size_t>(found - places.begin()) + 1;
+      const model::Kernel& kernel = s_.kernels[found->kernel];
+      result.process = found->process;
+      result.ordinal = found->ordinal;
+      result.stream = kernel.stream;
+      result.device = s_.streams[kernel.stream].device;
+      result.kernel_name = kernel.name;
+    }
+    if (missed > 0) {
+      s_.losses.push_back({"unjoined_results", model::Severity::kWarning, missed,
+                           "results of ncu for kernels that the timeline does not have at that place: " +
+                               base::join(unmet, ", ") + (missed > unmet.size() ? " ..." : "")});
+    }
+  }
+
+ private:
+  /// Push/pop stacks by domain name, as text: the same for results and for the timeline.
+  template <class Ranges>
+  std::string key_of(const Ranges& ranges) {
+    std::map<std::string_view, std::string> stacks;
+    for (const model::OpenRange& range : ranges) {
+      if (range.kind != model::RangeKind::kPushPop) continue;
+      std::string& stack = stacks[s_.strings.view(s_.domains[range.domain].name)];
+      stack += stack.empty() ? "" : " > ";
+      stack += s_.strings.view(range.name);
+    }
+    std::string key;
+    for (const auto& [domain, stack] : stacks) {
+      key += key.empty() ? "" : "; ";
+      if (!domain.empty()) key.append(domain).append("@");
+      key += stack;
+    }
+    return key;
+  }
+
+  bool same_kernel(std::uint32_t a, std::uint32_t b) const {
+    const model::KernelName &x = s_.kernel_names[a], &y = s_.kernel_names[b];
+    if (x.short_name != 0 && x.short_name == y.short_name) return true;
+    return x.demangled != 0 && x.demangled == y.demangled;
+  }
+
+  /// For every kernel in launch order: its path, and its position among the kernels of the innermost occurrence.
+  void sweep() {
+    std::vector<std::uint32_t> kernels;
+    for (std::uint32_t i = 0; i < s_.kernels.size(); ++i) {
+      if (s_.kernels[i].launch != kNone) kernels.push_back(i);
+    }
+    const auto call = [&](std::uint32_t kernel) -> const model::Launch& {
+      return s_.launches[s_.kernels[kernel].launch];
+    };
+    std::stable_sort(kernels.begin(), kernels.end(), [&](std::uint32_t a, std::uint32_t b) {
+      const model::Launch &x = call(a), &y = call(b);
+      if (x.thread != y.thread) return x.thread < y.thread;
+      if (x.start_ns != y.start_ns) return x.start_ns < y.start_ns;
+      return s_.kernels[a].start_ns < s_.kernels[b].start_ns;
+    });
+    std::vector<std::vector<std::uint32_t>> ranges(s_.threads.size());
+    for (std::uint32_t i = 0; i < s_.ranges.size(); ++i) {
+      if (s_.ranges[i].kind == model::RangeKind::kPushPop) ranges[s_.ranges[i].thread].push_back(i);
+    }
+    std::vector<std::uint32_t> ordinals(s_.ranges.size() + s_.threads.size());
+    for (std::size_t k = 0; k < kernels.size();) {
+      const std::uint32_t thread = call(kernels[k]).thread;
+      std::vector<std::uint32_t> open;
+      std::size_t next = 0;
+      std::vector<Place>* places = nullptr;
+      bool changed = true;
+      for (; k < kernels.size() && call(kernels[k]).thread == thread; ++k) {
+        const std::int64_t at = call(kernels[k]).start_ns;
+        for (; next < ranges[thread].size() && s_.ranges[ranges[thread][next]].start_ns <= at; ++next) {
+          const model::Range& range = s_.ranges[ranges[thread][next]];
+          if (range.end_ns < at) continue;
+          open.push_back(ranges[thread][next]);
+          changed = true;
+        }
+        changed |= std::erase_if(open, [&](std::uint32_t i) { return s_.ranges[i].end_ns < at; }) > 0;
+        if (changed) {
+          std::vector<model::OpenRange> path;
+          for (const std::uint32_t i : open)
+            path.push_back({s_.ranges[i].domain, s_.ranges[i].name, s_.ranges[i].kind});
+          const auto found = wanted_.find(key_of(path));
+          places = found == wanted_.end() ? nullptr : &found->second;
+          changed = false;
+        }
+        std::uint32_t& ordinal = ordinals[open.empty() ? s_.ranges.size() + thread : open.back()];
+        if (places != nullptr) places->push_back({kernels[k], ordinal, s_.threads[thread].process});
+        ++ordinal;
+      }
+    }
+  }
+
+  Session& s_;
+  std::size_t first_;
+  std::map<std::string, std::vector<Place>> wanted_;
+};
+
+}  // namespace
+
+Session join(std::vector<Session> sessions) {
+  if (sessions.empty()) return {};
+  // Timelines first, so that results find theirs.
+  std::stable_partition(sessions.begin(), sessions.end(), has_timeline);
+  Session all = std::move(sessions.front());
+  const bool timeline = has_timeline(all);
+  for (std::size_t i = 1; i < sessions.size(); ++i) {
+    const std::size_t first = all.measurements.size();
+    const bool results_only = timeline && !has_timeline(sessions[i]);
+    Appender(all, sessions[i]).run();
+    if (results_only) Matcher(all, first).run();
+  }
+  return all;
+}
+
+base::Result<Session> read_all(std::span<const std::filesystem::path> paths, const Options& options) {
+  if (paths.empty()) return base::fail(base::Code::kUsage, "no input was given", {}, "Name a run directory or a file.");
+  std::vector<Session> sessions;
+  for (const auto& path : paths) {
+    auto session = read_any(path, options);
+    if (!session) return session;
+    sessions.push_back(std::move(*session));
+  }
+  return join(std::move(sessions));
+}
+
+}  // namespace rangescope::read

@@ -1,0 +1,28 @@
+// Several inputs as one session.
+//
+// Timelines (native, nsys) are laid side by side: their vectors are appended, their clocks brought together through the
+// UTC time of their anchors, and processes of one input are never taken for processes of another. Results of ncu come
+// from runs of their own, so they are joined by what they say: kernel name, NVTX path and launch order. Results of one
+// path, in their order, are laid along the kernels of that path in the timeline, in launch order, as a subsequence;
+// each takes the process, stream and position within its range occurrence of the kernel that it meets. What meets none
+// keeps its own path and becomes a loss that names it. O(kernels + ranges + results).
+#pragma once
+
+#include <filesystem>
+#include <span>
+#include <vector>
+
+#include "base/result.hpp"
+#include "model/session.hpp"
+#include "read/reader.hpp"
+
+namespace rangescope::read {
+
+/// One session of all. Never fails: what does not fit is a loss.
+[[nodiscard]] model::Session join(std::vector<model::Session> sessions);
+
+/// Every path read (read_any) and joined. The first failure, with its place; kUsage for no path.
+[[nodiscard]] base::Result<model::Session> read_all(std::span<const std::filesystem::path> paths,
+                                                    const Options& options = {});
+
+}  // namespace rangescope::read

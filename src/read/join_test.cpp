@@ -1,0 +1,124 @@
+#include "read/join.hpp"
+
+#include <gtest/gtest.h>
+
+namespace rangescope::read {
+namespace {
+
+const std::string kGolden = std::string(RANGESCOPE_SOURCE_DIR) + "/tests/golden/";
+
+model::Session of(const std::string& name) {
+  auto session = read_all(std::vector<std::filesystem::path>{kGolden + name});
+  EXPECT_TRUE(session) << base::to_string(session.error());
+  return std::move(*session);
+}
+
+/// decode twice, each with kernels a, b, a; one kernel outside.
+model::Session timeline() {
+  model::Session s;
+  s.processes.push_back({.pid = 7});
+  s.threads.push_back({.process = 0, .tid = 7});
+  s.streams.push_back({.process = 0, .device = 0});
+  s.devices.push_back({.process = 0});
+  const auto id = [&](std::string_view text) { return s.strings.intern(text); };
+  s.kernel_names = {{id("a()"), id("a")}, {id("b()"), id("b")}};
+  s.kernel_shapes.emplace_back();
+  for (std::int64_t begin : {100, 200}) {
+    s.ranges.push_back({.start_ns = begin, .end_ns = begin + 50, .name = id("decode")});
+    for (std::uint32_t i = 0; i < 3; ++i) {
+      s.kernels.push_back({.start_ns = begin + 300,
+                           .end_ns = begin + 310,
+                           .launch = static_cast<std::uint32_t>(s.launches.size()),
+                           .name = i % 2});
+      s.launches.push_back({.start_ns = begin + 1 + i, .end_ns = begin + 2 + i});
+    }
+  }
+  s.kernels.push_back({.start_ns = 900, .end_ns = 910, .launch = 6, .name = 0});
+  s.launches.push_back({.start_ns = 400, .end_ns = 401});
+  s.begin_ns = 0;
+  s.end_ns = 1000;
+  return s;
+}
+
+model::Measurement result(model::Session& s, std::string_view range, std::uint32_t kernel) {
+  model::Measurement out;
+  out.kernel_name = kernel;
+  if (!range.empty()) out.ranges.push_back({.name = s.strings.intern(range)});
+  out.values.push_back({0, 1.5});
+  return out;
+}
+
+model::Session results() {
+  model::Session s;
+  s.processes.push_back({.pid = 99});
+  s.strings.intern("something else first");
+  const auto id = [&](std::string_view text) { return s.strings.intern(text); };
+  s.kernel_names = {{id("b(int)"), id("b")}, {id("a()"), id("a")}, {id("c()"), id("c")}};
+  s.metrics.push_back({"dram__bytes.sum", "byte", "", "ncu"});
+  // ncu was told to take b of each occurrence, then every a of one.
+  for (std::uint32_t kernel : {0u, 0u, 0u, 1u}) s.measurements.push_back(result(s, "decode", kernel));
+  s.measurements.push_back(result(s, "", 1));
+  s.measurements.push_back(result(s, "decode", 2));
+  s.measurements.push_back(result(s, "nowhere", 1));
+  return s;
+}
+
+TEST(Join, ResultsMeetKernelsByPathNameAndOrder) {
+  std::vector<model::Session> inputs;
+  inputs.push_back(results());
+  inputs.push_back(timeline());
+  const model::Session s = join(std::move(inputs));
+  ASSERT_EQ(s.measurements.size(), 7u);
+  const auto place = [&](std::size_t i) {
+    const model::Measurement& m = s.measurements[i];
+    return std::string(s.strings.view(s.kernel_names[m.kernel_name].demangled)) + " #" + std::to_string(m.ordinal) +
+           " pid " + std::to_string(s.processes[m.process].pid);
+  };
+  EXPECT_EQ(place(0), "b() #1 pid 7");
+  EXPECT_EQ(place(1), "b() #1 pid 7");
+  EXPECT_EQ(place(2), "b() #1 pid 7");  // a third round, though the timeline has two occurrences
+  EXPECT_EQ(place(3), "a() #2 pid 7");
+  EXPECT_EQ(place(4), "a() #0 pid 7");
+  EXPECT_EQ(place(5), "c() #0 pid 99");
+  EXPECT_EQ(s.strings.view(s.measurements[0].ranges[0].name), "decode");
+  EXPECT_EQ(s.metrics.at(s.measurements[0].values[0].metric).name, "dram__bytes.sum");
+  ASSERT_EQ(s.losses.size(), 1u);
+  EXPECT_EQ(s.losses[0].kind, "unjoined_results");
+  EXPECT_EQ(s.losses[0].count, 2u);
+  EXPECT_NE(s.losses[0].detail.find("c in decode, a in nowhere"), std::string::npos) << s.losses[0].detail;
+}
+
+TEST(Join, TimelinesAreLaidSideBySideOnOneClock) {
+  std::vector<model::Session> inputs;
+  for (int i = 0; i < 2; ++i) {
+    inputs.push_back(timeline());
+    inputs.back().clock.anchor_unix_ns = 1'000'000 + i * 500;
+  }
+  const model::Session s = join(std::move(inputs));
+  ASSERT_EQ(s.ranges.size(), 4u);
+  EXPECT_EQ(s.ranges[2].start_ns, 600);
+  EXPECT_EQ(s.ranges[2].thread, 1u);
+  EXPECT_EQ(s.end_ns, 1500);
+  ASSERT_EQ(s.kernels.size(), 14u);
+  EXPECT_EQ(s.kernels[7].launch, 7u);
+  EXPECT_EQ(s.launches[s.kernels[7].launch].thread, 1u);
+  EXPECT_EQ(s.streams[s.kernels[7].stream].process, 1u);
+  EXPECT_EQ(s.kernel_names[s.kernels[7].name].short_name, s.kernel_names[s.kernels[0].name].short_name);
+  EXPECT_TRUE(s.losses.empty());
+}
+
+TEST(Join, UnknownClocksAreToldAndTheSameFileTwiceCountsTwice) {
+  std::vector<model::Session> inputs;
+  inputs.push_back(timeline());
+  inputs.push_back(timeline());
+  EXPECT_EQ(join(std::move(inputs)).losses.at(0).kind, "clocks_not_aligned");
+  const model::Session one = of("nsys/zoo.sqlite");
+  const auto two =
+      read_all(std::vector<std::filesystem::path>{kGolden + "nsys/zoo.sqlite", kGolden + "nsys/work.sqlite"});
+  ASSERT_TRUE(two);
+  EXPECT_EQ(two->kernels.size(), one.kernels.size() + 3962);
+  EXPECT_EQ(two->sources.size(), 2u);
+}
+
+}  // namespace
+}  // namespace rangescope::read

@@ -1,0 +1,102 @@
+#include "read/native/captured.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+
+namespace rangescope::read::native {
+namespace {
+
+constexpr std::uint32_t graph_of(std::uint64_t node) {
+  return static_cast<std::uint32_t>(node >> 32);
+}
+
+struct Question {
+  std::int64_t at_ns = 0, since_ns = 0;
+  std::uint32_t graph_node = 0;  ///< whose path is asked for
+};
+
+}  // namespace
+
+void GraphNodes::add(const NodeMade& node) {
+  NodeMade& known = made_.try_emplace(node.node, node).first->second;
+  if (node.original != 0) known.original = node.original;  // "cloned" follows "created"
+}
+
+// CUPTI adds two nodes of its own to an instantiated graph to time it (13.0); they are no clones.
+std::uint32_t GraphNodes::kernel_nodes(std::uint32_t graph) const {
+  std::uint32_t made = 0, cloned = 0;
+  for (const auto& [id, node] : made_) {
+    if (graph_of(id) != graph || node.type != 0) continue;
+    ++(node.original != 0 ? cloned : made);
+  }
+  return cloned != 0 ? cloned : made;
+}
+
+std::uint32_t GraphNodes::use(std::uint64_t node, std::uint32_t process, model::Session& session) {
+  const auto [at, fresh] = used_.try_emplace(node, static_cast<std::uint32_t>(session.graph_nodes.size()));
+  if (fresh) session.graph_nodes.push_back({node, graph_of(node), process, model::kNone});
+  return at->second;
+}
+
+const NodeMade* GraphNodes::origin(std::uint64_t node) const {
+  const NodeMade* made = nullptr;
+  for (int steps = 0; steps < 64; ++steps) {  // a clone of a clone; a damaged file may hold a circle
+    const auto found = made_.find(node);
+    if (found == made_.end()) return made;
+    made = &found->second;
+    if (made->original == 0) return made;
+    node = made->original;
+  }
+  return nullptr;
+}
+
+void GraphNodes::place(model::Session& session) const {
+  std::map<std::uint32_t, std::vector<Question>> by_thread;
+  for (const auto& [node, index] : used_) {
+    const NodeMade* made = origin(node);
+    if (made == nullptr) continue;
+    const auto graph = graphs_.find(graph_of(made->node));
+    const std::int64_t since = graph != graphs_.end() ? graph->second : std::numeric_limits<std::int64_t>::min();
+    by_thread[made->thread].push_back({made->at_ns, since, index});
+  }
+  if (by_thread.empty()) return;
+  struct Sweep {
+    std::vector<Question> questions;
+    std::vector<const model::Range*> ranges;
+  };
+  std::map<std::uint32_t, Sweep> sweeps;
+  for (auto& [thread, questions] : by_thread) {
+    std::sort(questions.begin(), questions.end(),
+              [](const Question& a, const Question& b) { return a.at_ns < b.at_ns; });
+    sweeps[thread].questions = std::move(questions);
+  }
+  for (const model::Range& range : session.ranges) {
+    if (range.kind != model::RangeKind::kPushPop) continue;
+    if (const auto sweep = sweeps.find(range.thread); sweep != sweeps.end()) sweep->second.ranges.push_back(&range);
+  }
+  std::map<std::vector<std::uint64_t>, std::uint32_t> known;
+  for (auto& [thread, sweep] : sweeps) {
+    std::vector<const model::Range*> open;  // bottom to top
+    std::size_t next = 0;
+    for (const Question& question : sweep.questions) {
+      for (; next < sweep.ranges.size() && sweep.ranges[next]->start_ns <= question.at_ns; ++next) {
+        open.push_back(sweep.ranges[next]);
+      }
+      std::erase_if(open, [&](const model::Range* range) { return range->end_ns < question.at_ns; });
+      std::vector<model::OpenRange> path;
+      std::vector<std::uint64_t> key;
+      for (const model::Range* range : open) {
+        if (range->start_ns < question.since_ns) continue;
+        path.push_back({range->domain, range->name, model::RangeKind::kPushPop});
+        key.push_back(std::uint64_t{range->domain} << 32 | range->name);
+      }
+      if (path.empty()) continue;
+      const auto [at, fresh] = known.try_emplace(key, static_cast<std::uint32_t>(session.captured_paths.size()));
+      if (fresh) session.captured_paths.push_back(std::move(path));
+      session.graph_nodes[question.graph_node].captured_path = at->second;
+    }
+  }
+}
+
+}  // namespace rangescope::read::native

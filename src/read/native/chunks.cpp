@@ -1,0 +1,89 @@
+#include "read/native/chunks.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+namespace rangescope::read::native {
+namespace {
+
+namespace wire = wire::native;
+
+constexpr std::size_t kPage = wire::kPage;
+
+bool chunk_at(std::span<const std::byte> file, std::size_t at, wire::ChunkHeader& header) {
+  if (at + sizeof header > file.size()) return false;
+  std::memcpy(&header, file.data() + at, sizeof header);
+  return header.magic == wire::kChunkMagic && header.bytes >= kPage && header.bytes % kPage == 0;
+}
+
+bool zero_page(std::span<const std::byte> file, std::size_t at) {
+  const std::size_t end = std::min(file.size(), at + kPage);
+  return std::all_of(file.begin() + static_cast<std::ptrdiff_t>(at), file.begin() + static_cast<std::ptrdiff_t>(end),
+                     [](std::byte b) { return b == std::byte{0}; });
+}
+
+// Where the records of [begin, end) end: at the first zero word, or where a record does not fit.
+std::size_t data_end(std::span<const std::byte> file, std::size_t begin, std::size_t end) {
+  std::size_t at = begin;
+  while (at + sizeof(wire::RecordHeader) <= end) {
+    wire::RecordHeader head;
+    std::memcpy(&head, file.data() + at, sizeof head);
+    if (head.words == 0 || at + std::size_t{head.words} * 8 > end) break;
+    at += std::size_t{head.words} * 8;
+  }
+  return at;
+}
+
+}  // namespace
+
+bool is_trace(std::span<const std::byte> file) {
+  return file.size() >= sizeof wire::kMagic && std::memcmp(file.data(), wire::kMagic, sizeof wire::kMagic) == 0;
+}
+
+Chunks find_chunks(std::span<const std::byte> file) {
+  Chunks found;
+  std::memcpy(&found.header, file.data(), std::min(file.size(), sizeof found.header));
+  found.header_whole = file.size() >= sizeof found.header;
+  std::size_t at = kPage;
+  if (found.header.header_bytes >= kPage && found.header.header_bytes % kPage == 0 &&
+      found.header.header_bytes <= file.size()) {
+    at = found.header.header_bytes;
+  }
+  while (at < file.size()) {
+    wire::ChunkHeader header;
+    if (!chunk_at(file, at, header)) {
+      if (!zero_page(file, at)) ++found.damaged_pages;
+      at += kPage;
+      continue;
+    }
+    std::size_t end = file.size();
+    if (header.bytes <= file.size() - at) {
+      end = at + header.bytes;
+    } else {
+      found.truncated_bytes += header.bytes - (file.size() - at);
+    }
+    const std::size_t begin = at + sizeof header;
+    // A chunk whose size is damaged would swallow its neighbours: look for them behind its last record.
+    std::size_t next = (data_end(file, begin, end) + kPage - 1) / kPage * kPage;
+    wire::ChunkHeader other;
+    while (next < end && !chunk_at(file, next, other)) next += kPage;
+    if (next < end) {
+      ++found.damaged_pages;
+      end = next;
+    }
+    found.list.push_back({header.stream, header.sequence, header.tid, begin, end});
+    at = std::max(end, at + kPage) / kPage * kPage;
+    if (end % kPage != 0) break;
+  }
+  std::stable_sort(found.list.begin(), found.list.end(), [](const Chunk& a, const Chunk& b) {
+    return a.stream != b.stream ? a.stream < b.stream : a.sequence < b.sequence;
+  });
+  for (std::size_t i = 0; i < found.list.size(); ++i) {
+    const bool first = i == 0 || found.list[i - 1].stream != found.list[i].stream;
+    const std::uint32_t expected = first ? 0 : found.list[i - 1].sequence + 1;
+    if (found.list[i].sequence != expected) ++found.missing;
+  }
+  return found;
+}
+
+}  // namespace rangescope::read::native

@@ -1,0 +1,36 @@
+// The outer layer of a native capture (wire/native.hpp): header and chunks, found even where the file is damaged.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "wire/native.hpp"
+
+namespace rangescope::read::native {
+
+/// The records of one chunk: bytes [begin, end) of the file.
+struct Chunk {
+  std::uint32_t stream = 0;
+  std::uint32_t sequence = 0;
+  std::uint32_t tid = 0;
+  std::size_t begin = 0, end = 0;
+};
+
+struct Chunks {
+  wire::native::FileHeader header{};  ///< what is there of it; zeros behind the end of a truncated file
+  bool header_whole = true;
+  std::vector<Chunk> list;            ///< by stream, then sequence
+  std::uint64_t truncated_bytes = 0;  ///< that chunks claim beyond the end of the file
+  std::uint64_t damaged_pages = 0;    ///< pages that are neither a chunk nor a hole
+  std::uint64_t missing = 0;          ///< chunks missing between others of their stream
+};
+
+/// True when the file begins as a native capture does.
+[[nodiscard]] bool is_trace(std::span<const std::byte> file);
+
+/// Walks the file once, looking at one word a page. Never fails: damage is counted.
+[[nodiscard]] Chunks find_chunks(std::span<const std::byte> file);
+
+}  // namespace rangescope::read::native

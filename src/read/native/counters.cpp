@@ -1,0 +1,190 @@
+#include "read/native/counters.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "model/metric_unit.hpp"
+#include "read/native/kernel_names.hpp"
+
+namespace rangescope::read::native {
+namespace wired = wire::counters;
+
+std::string_view CounterReader::name(std::uint32_t id) const {
+  const auto found = names_.find(id);
+  return found == names_.end() ? std::string_view{} : std::string_view(found->second);
+}
+
+bool CounterReader::take(const GpuRecord& record) {
+  if (record.head().type == wire::gpu::Type::kName) {
+    const auto head = record.as<wire::gpu::Name>();
+    names_[record.head().id] = record.text(sizeof head, head.bytes);
+    return false;
+  }
+  switch (static_cast<wired::Type>(record.head().type)) {
+    case wired::Type::kMetric: {
+      const auto head = record.as<wired::Metric>();
+      metrics_[record.head().id] = record.text(sizeof head, head.bytes);
+      return true;
+    }
+    case wired::Type::kTarget: take_target(record); return true;
+    case wired::Type::kRound: take_round(record); return true;
+    case wired::Type::kTally: tallies_.push_back(record.as<wired::Tally>()); return true;
+    case wired::Type::kActivity:
+      activity_.emplace_back(record.head().small == 1, record.as<wired::Activity>().at_ns);
+      return true;
+  }
+  return false;
+}
+
+void CounterReader::take_target(const GpuRecord& record) {
+  const auto head = record.as<wired::Target>();
+  Target target;
+  target.kind = record.head().small == 1 ? model::RangeKind::kStartEnd : model::RangeKind::kPushPop;
+  target.domain = head.domain;
+  const std::string_view ids = record.text(sizeof head, std::size_t{head.names} * sizeof(std::uint32_t));
+  for (std::size_t i = 0; i + sizeof(std::uint32_t) <= ids.size(); i += sizeof(std::uint32_t)) {
+    std::uint32_t id = 0;
+    std::memcpy(&id, ids.data() + i, sizeof id);
+    target.names.push_back(id);
+  }
+  targets_[record.head().id] = std::move(target);
+}
+
+void CounterReader::take_round(const GpuRecord& record) {
+  Round round;
+  round.head = record.as<wired::Round>();
+  const std::string_view bytes = record.text(sizeof round.head, std::size_t{round.head.count} * sizeof(double));
+  round.values.resize(bytes.size() / sizeof(double));
+  if (!round.values.empty()) std::memcpy(round.values.data(), bytes.data(), round.values.size() * sizeof(double));
+  rounds_.push_back(std::move(round));
+}
+
+std::string CounterReader::path_of(std::uint32_t target) const {
+  const auto found = targets_.find(target);
+  if (found == targets_.end()) return "?";
+  std::string text;
+  for (const std::uint32_t id : found->second.names) {
+    if (!text.empty()) text += " > ";
+    text += name(id);
+  }
+  return text;
+}
+
+std::uint32_t CounterReader::domain_index(std::string_view domain) {
+  for (std::uint32_t i = 0; i < session_.domains.size(); ++i) {
+    if (session_.strings.view(session_.domains[i].name) == domain) return i;
+  }
+  session_.domains.push_back({session_.strings.intern(domain)});
+  return static_cast<std::uint32_t>(session_.domains.size() - 1);
+}
+
+void CounterReader::add_round(const Round& round, const std::vector<std::uint32_t>& metrics) {
+  const auto target = targets_.find(round.head.head.id);
+  if (target == targets_.end()) return;
+  const bool whole = round.head.kernel == wired::kWholeRange;
+  model::Measurement out;
+  out.scope = whole ? model::MeasuredScope::kRange : model::MeasuredScope::kKernel;
+  out.process = process_;
+  for (std::uint32_t i = 0; i < session_.devices.size(); ++i) {
+    if (session_.devices[i].process == process_ && session_.devices[i].ordinal == round.head.device) out.device = i;
+  }
+  const std::uint32_t domain = domain_index(name(target->second.domain));
+  for (const std::uint32_t id : target->second.names) {
+    out.ranges.push_back({domain, session_.strings.intern(name(id)), target->second.kind});
+  }
+  out.occurrence = round.head.first;
+  out.passes = round.head.passes;
+  if (!whole) {
+    out.ordinal = round.head.kernel;
+    const std::string mangled(name(round.head.name));
+    const std::string demangled = demangle(mangled);
+    const model::StringId wanted = session_.strings.intern(demangled);
+    const auto known = std::find_if(session_.kernel_names.begin(), session_.kernel_names.end(),
+                                    [&](const model::KernelName& n) { return n.demangled == wanted; });
+    out.kernel_name = static_cast<std::uint32_t>(known - session_.kernel_names.begin());
+    if (known == session_.kernel_names.end()) {
+      session_.kernel_names.push_back(
+          {wanted, session_.strings.intern(short_kernel_name(demangled)), session_.strings.intern(mangled)});
+    }
+    model::KernelShape shape;
+    std::copy(std::begin(round.head.grid), std::end(round.head.grid), shape.grid.begin());
+    std::copy(std::begin(round.head.block), std::end(round.head.block), shape.block.begin());
+    out.shape = static_cast<std::uint32_t>(session_.kernel_shapes.size());
+    session_.kernel_shapes.push_back(shape);
+  }
+  for (std::size_t i = 0; i < round.values.size() && i < metrics.size(); ++i) {
+    if (!std::isfinite(round.values[i]) || metrics[i] == model::kNone) continue;
+    const bool percent =
+        session_.metrics[metrics[i]].unit == "ratio" &&
+        model::is_percent(model::metric_unit(session_.metrics[metrics[i]].name, model::UnitSpelling::kNcu2025));
+    out.values.push_back({metrics[i], percent ? round.values[i] / 100 : round.values[i]});
+  }
+  session_.measurements.push_back(std::move(out));
+}
+
+void CounterReader::tell(const wired::Tally& tally, const std::string& where) {
+  const std::string path = path_of(tally.head.id);
+  const auto add = [&](const char* kind, model::Severity severity, std::uint64_t count, std::string detail) {
+    session_.losses.push_back({kind, severity, count, where + ": " + std::move(detail)});
+  };
+  if (tally.head.small == 1) {
+    add("counters_graph", model::Severity::kWarning, 1,
+        "'" + path +
+            "' launches CUDA graphs, whose kernels CUPTI cannot measure one by one; measure the range instead");
+  } else if (tally.rounds == 0) {
+    add("counters_incomplete", model::Severity::kWarning, tally.occurrences,
+        fmt::format("'{}' has no counters: {} passes are needed and {} of {} occurrences could be measured ({} "
+                    "settling, {} while the hardware was "
+                    "being programmed, {} unlike the others)",
+                    path, tally.needed, tally.measured, tally.occurrences, tally.skipped_first, tally.skipped_arming,
+                    tally.discarded));
+  }
+  if (tally.discarded > 0) {
+    add("counters_discarded", model::Severity::kInfo, tally.discarded,
+        "occurrences of '" + path +
+            "' were measured and discarded: they launched other kernels than the rest of their round");
+  }
+  if (tally.varied > 0) {
+    add("counters_varied", model::Severity::kInfo, tally.varied,
+        "occurrences of '" + path +
+            "' launched the same kernels in other configurations; their passes are joined all the same");
+  }
+}
+
+void CounterReader::finish(const std::string& where) {
+  std::vector<std::uint32_t> metrics;
+  for (const auto& [id, metric] : metrics_) {
+    if (id > 4096) continue;  // a damaged record; plans hold 512
+    metrics.resize(std::max<std::size_t>(metrics.size(), id + 1), model::kNone);
+    const auto known = std::find_if(session_.metrics.begin(), session_.metrics.end(),
+                                    [&](const model::MetricDef& m) { return m.name == metric; });
+    metrics[id] = static_cast<std::uint32_t>(known - session_.metrics.begin());
+    if (known == session_.metrics.end())
+      session_.metrics.push_back({metric, model::metric_unit(metric), {}, "CUPTI range profiler"});
+  }
+  for (const Round& round : rounds_) add_round(round, metrics);
+  for (const auto& tally : tallies_) tell(tally, where);
+  std::int64_t paused = std::numeric_limits<std::int64_t>::min();
+  for (const auto& [resumed, at] : activity_) {
+    if (!resumed)
+      paused = at;
+    else if (paused != std::numeric_limits<std::int64_t>::min()) {
+      session_.gpu_pauses.push_back({process_, paused, at});
+      paused = std::numeric_limits<std::int64_t>::min();
+    }
+  }
+  if (paused != std::numeric_limits<std::int64_t>::min())
+    session_.gpu_pauses.push_back({process_, paused, model::kOpen});
+  if (!activity_.empty()) {
+    session_.losses.push_back({"gpu_timeline_paused", model::Severity::kInfo, activity_.size(),
+                               where + ": kernels and copies were not recorded while counters were collected; GPU "
+                                       "counts and times of regions are of the rest of the run"});
+  }
+}
+
+}  // namespace rangescope::read::native

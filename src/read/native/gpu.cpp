@@ -1,0 +1,447 @@
+#include "read/native/gpu.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <map>
+#include <string_view>
+#include <tuple>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "read/native/captured.hpp"
+#include "read/native/counters.hpp"
+#include "read/native/gpu_clock.hpp"
+#include "read/native/gpu_records.hpp"
+#include "read/native/kernel_names.hpp"
+
+namespace rangescope::read::native {
+namespace gpu = wire::gpu;
+namespace {
+
+std::string uuid_text(const std::uint8_t (&uuid)[16], bool mig) {
+  std::string text = mig ? "MIG-" : "GPU-";
+  for (int i = 0; i < 16; ++i) {
+    if (i == 4 || i == 6 || i == 8 || i == 10) text += '-';
+    text += fmt::format("{:02x}", uuid[i]);
+  }
+  return text;
+}
+
+// Chips that their compute capability tells apart; the others need CUPTI's own name for them.
+std::string_view chip_of(std::uint32_t major, std::uint32_t minor) {
+  static constexpr std::array kChips = {std::tuple{7u, 0u, "GV100"}, std::tuple{8u, 0u, "GA100"},
+                                        std::tuple{9u, 0u, "GH100"}, std::tuple{10u, 0u, "GB100"}};
+  for (const auto& [chip_major, chip_minor, name] : kChips) {
+    if (chip_major == major && chip_minor == minor) return name;
+  }
+  return {};
+}
+
+model::LaunchKind launch_kind(std::string_view api) {
+  if (api.starts_with("cuLaunch")) return model::LaunchKind::kKernel;
+  if (api.starts_with("cuGraphLaunch")) return model::LaunchKind::kGraph;
+  if (api.starts_with("cuMemset") || api.starts_with("cu64Memset")) return model::LaunchKind::kMemset;
+  if (api.starts_with("cuMem") || api.starts_with("cu64Mem")) return model::LaunchKind::kCopy;
+  if (api.find("Synchronize") != std::string_view::npos) return model::LaunchKind::kSynchronize;
+  return model::LaunchKind::kOther;
+}
+
+std::string_view loss_name(std::uint32_t kind) {
+  switch (static_cast<gpu::LossKind>(kind)) {
+    case gpu::LossKind::kUnavailable: return "gpu_unavailable";
+    case gpu::LossKind::kPartial: return "gpu_partial";
+    case gpu::LossKind::kDropped: return "dropped_gpu_records";
+    case gpu::LossKind::kUnfinished: return "unfinished_gpu_work";
+    case gpu::LossKind::kSizeLimit: return "gpu_capture_size";
+    case gpu::LossKind::kWriteFailed: return "gpu_write_failed";
+    case gpu::LossKind::kFatal: return "cupti_failed";
+  }
+  return "gpu_loss";
+}
+
+struct KernelKind {
+  std::uint32_t name = model::kNone, shape = 0, stream = 0;
+};
+
+struct ShapeHash {
+  std::size_t operator()(const model::KernelShape& shape) const {
+    std::size_t hash = 0;
+    const auto mix = [&hash](std::uint32_t value) { hash = (hash ^ value) * 0x9e3779b97f4a7c15ull; };
+    for (const auto& size : {shape.grid, shape.block, shape.cluster}) std::for_each(size.begin(), size.end(), mix);
+    mix(shape.registers_per_thread);
+    mix(shape.static_shared_bytes);
+    mix(shape.dynamic_shared_bytes);
+    return hash ^ hash >> 29;
+  }
+};
+
+class GpuReader {
+ public:
+  GpuReader(std::uint32_t process, model::Session& session, std::string where)
+      : process_(process), session_(session), counters_(process, session), where_(std::move(where)) {
+    for (std::uint32_t i = 0; i < session.kernel_names.size(); ++i) names_.emplace(session.kernel_names[i].mangled, i);
+    for (std::uint32_t i = 0; i < session.kernel_shapes.size(); ++i) shapes_.emplace(session.kernel_shapes[i], i);
+    for (std::uint32_t i = 0; i < session.threads.size(); ++i) {
+      if (session.threads[i].process == process) threads_.emplace(session.threads[i].tid, i);
+    }
+    first_ = {session.launches.size(), session.kernels.size(), session.copies.size(), session.memsets.size(),
+              session.graph_launches.size()};
+  }
+
+  void take(const GpuRecord& record) {
+    if (counters_.take(record)) return;
+    switch (record.head().type) {
+      case gpu::Type::kName: take_name(record); break;
+      case gpu::Type::kApi: take_api(record); break;
+      case gpu::Type::kKind: take_kind(record.as<gpu::KernelKind>()); break;
+      case gpu::Type::kKernel: take_kernel(record); break;
+      case gpu::Type::kLaunch: take_launch(record); break;
+      case gpu::Type::kCopy:
+      case gpu::Type::kMemset: take_copy(record); break;
+      case gpu::Type::kGraphLaunch: take_graph(record.as<gpu::GraphLaunch>()); break;
+      case gpu::Type::kGraphNode: take_node(record.as<gpu::GraphNode>()); break;
+      case gpu::Type::kDevice: take_device(record); break;
+      case gpu::Type::kContext: take_context(record.as<gpu::Context>()); break;
+      case gpu::Type::kStream: take_stream(record.as<gpu::Stream>()); break;
+      case gpu::Type::kLoss: take_loss(record); break;
+      case gpu::Type::kInfo: take_info(record); break;
+      case gpu::Type::kClockSample: clock_.add(record.as<gpu::ClockSample>()); break;
+    }
+  }
+
+  void finish(const GpuDamage& damage);
+
+ private:
+  struct Counts {
+    std::size_t launches = 0, kernels = 0, copies = 0, memsets = 0, graphs = 0;
+  };
+
+  void lose(std::string kind, model::Severity severity, std::uint64_t count, std::string detail) {
+    session_.losses.push_back({std::move(kind), severity, count, where_ + ": " + std::move(detail)});
+  }
+  std::uint32_t thread(std::uint32_t tid) {
+    if (tid == last_tid_ && last_thread_ != model::kNone) return last_thread_;
+    last_tid_ = tid;
+    return last_thread_ = thread_of(tid);
+  }
+  std::uint32_t thread_of(std::uint32_t tid) {
+    const auto [at, fresh] = threads_.try_emplace(tid, static_cast<std::uint32_t>(session_.threads.size()));
+    if (fresh) session_.threads.push_back({process_, tid, 0});
+    return at->second;
+  }
+  std::uint32_t device(std::uint32_t ordinal) {
+    if (ordinal == model::kNone) return model::kNone;
+    const auto [at, fresh] = devices_.try_emplace(ordinal, static_cast<std::uint32_t>(session_.devices.size()));
+    if (fresh) {
+      model::Device made;
+      made.process = process_;
+      made.ordinal = ordinal;
+      session_.devices.push_back(made);
+    }
+    return at->second;
+  }
+  // A stream is known by context and number; a context names its null stream before any work does.
+  std::uint32_t stream(std::uint32_t context, std::uint32_t id, std::uint32_t ordinal) {
+    const auto [at, fresh] =
+        stream_of_.try_emplace(std::pair{context, id}, static_cast<std::uint32_t>(session_.streams.size()));
+    if (fresh) session_.streams.push_back({process_, model::kNone, context, id, 0});
+    model::Stream& known = session_.streams[at->second];
+    if (known.device == model::kNone) known.device = device(ordinal);
+    return at->second;
+  }
+  std::uint32_t stream_at(std::uint32_t index) {
+    return index < streams_.size() && streams_[index] != model::kNone ? streams_[index] : stream(0, 0, model::kNone);
+  }
+
+  void take_name(const GpuRecord& record) {
+    const auto name = record.as<gpu::Name>();
+    const auto id = session_.strings.intern(record.text(sizeof name, name.bytes));
+    const auto [at, fresh] = names_.try_emplace(id, static_cast<std::uint32_t>(session_.kernel_names.size()));
+    if (fresh) {
+      const std::string plain = demangle(std::string(session_.strings.view(id)));
+      session_.kernel_names.push_back(
+          {session_.strings.intern(plain), session_.strings.intern(short_kernel_name(plain)), id});
+    }
+    name_of_[name.head.id] = at->second;
+  }
+  void take_api(const GpuRecord& record) {
+    const auto name = record.as<gpu::Name>();
+    const std::string_view text = record.text(sizeof name, name.bytes);
+    apis_[name.head.id & 0xff] = {session_.strings.intern(text), launch_kind(text)};
+  }
+  void take_kind(const gpu::KernelKind& kind) {
+    model::KernelShape shape;
+    std::copy_n(kind.grid, 3, shape.grid.begin());
+    std::copy_n(kind.block, 3, shape.block.begin());
+    std::copy_n(kind.cluster, 3, shape.cluster.begin());
+    shape.registers_per_thread = kind.registers_per_thread;
+    shape.static_shared_bytes = kind.static_shared_bytes;
+    shape.dynamic_shared_bytes = kind.dynamic_shared_bytes;
+    const auto [at, fresh] = shapes_.try_emplace(shape, static_cast<std::uint32_t>(session_.kernel_shapes.size()));
+    if (fresh) session_.kernel_shapes.push_back(shape);
+    const auto name = name_of_.find(kind.name);
+    if (kind.head.id >= kMostKinds) return;
+    if (kind.head.id >= kinds_.size()) kinds_.resize(kind.head.id + 1, KernelKind{});
+    kinds_[kind.head.id] = {name != name_of_.end() ? name->second : nameless(), at->second, stream_at(kind.stream)};
+  }
+  std::uint32_t nameless() {
+    const auto [at, fresh] = names_.try_emplace(0, static_cast<std::uint32_t>(session_.kernel_names.size()));
+    if (fresh) session_.kernel_names.push_back({});
+    return at->second;
+  }
+  void take_kernel(const GpuRecord& record) {
+    const auto kernel = record.as<gpu::Kernel>();
+    const KernelKind* kind = kernel.kind < kinds_.size() ? &kinds_[kernel.kind] : nullptr;
+    if (kind == nullptr || kind->name == model::kNone) {
+      ++undefined_;
+      return;
+    }
+    std::size_t extension = 0;
+    model::Kernel made;
+    if (kernel.head.small & gpu::kHasGraphNode) {
+      made.graph_node = nodes_.use(record.extension(sizeof kernel, extension++), process_, session_);
+    }
+    std::uint64_t duration = kernel.duration_ns;
+    if (kernel.head.small & gpu::kHasLongDuration) duration = record.extension(sizeof kernel, extension);
+    made.start_ns = kernel.start_ns;
+    made.end_ns = kernel.start_ns + static_cast<std::int64_t>(duration);
+    made.launch = kernel.head.id;  // the correlation, until finish() knows the calls
+    made.name = kind->name;
+    made.shape = kind->shape;
+    made.stream = kind->stream;
+    session_.kernels.push_back(made);
+  }
+  void take_launch(const GpuRecord& record) {
+    const auto launch = record.as<gpu::Launch>();
+    const bool longer = launch.duration_ns == gpu::kUnknownDuration;
+    const bool known = !longer || launch.head.words * 8u > sizeof launch;
+    const std::uint64_t duration = longer ? record.extension(sizeof launch, 0) : launch.duration_ns;
+    const auto& api = apis_[launch.head.small];
+    session_.launches.push_back({launch.start_ns,
+                                 known ? launch.start_ns + static_cast<std::int64_t>(duration) : model::kOpen,
+                                 thread(launch.tid), launch.head.id, api.first, api.second});
+  }
+  void take_copy(const GpuRecord& record) {
+    const auto copy = record.as<gpu::Copy>();
+    const std::uint32_t node = copy.head.small & gpu::kHasGraphNode
+                                   ? nodes_.use(record.extension(sizeof copy, 0), process_, session_)
+                                   : model::kNone;
+    const std::uint32_t on = stream_at(copy.stream);
+    if (copy.head.type == gpu::Type::kMemset) {
+      session_.memsets.push_back({copy.start_ns, copy.end_ns, copy.bytes, copy.head.id, on, node});
+    } else {
+      const auto kind = copy.kind <= 10 ? static_cast<model::CopyKind>(copy.kind) : model::CopyKind::kUnknown;
+      session_.copies.push_back({copy.start_ns, copy.end_ns, copy.bytes, copy.head.id, on, node, kind});
+    }
+  }
+  void take_graph(const gpu::GraphLaunch& graph) {
+    session_.graph_launches.push_back(
+        {graph.start_ns, graph.end_ns, graph.graph, graph.graph, graph.head.id, stream_at(graph.stream), 0});
+  }
+  void take_node(const gpu::GraphNode& node) {
+    if (node.head.small == gpu::kGraphBegun) {
+      nodes_.graph_made(static_cast<std::uint32_t>(node.node), node.at_ns);
+    } else {
+      nodes_.add({node.node, node.original, thread(node.head.id), node.at_ns, node.head.small});
+    }
+  }
+  void take_device(const GpuRecord& record) {
+    const auto from = record.as<gpu::Device>();
+    model::Device& to = session_.devices[device(from.head.id)];
+    to.name = session_.strings.intern(record.text(sizeof from, from.name_bytes));
+    to.mig = from.head.small != 0;
+    to.uuid = session_.strings.intern(uuid_text(from.uuid, to.mig));
+    to.chip = session_.strings.intern(chip_of(from.compute_major, from.compute_minor));
+    to.compute_major = from.compute_major;
+    to.compute_minor = from.compute_minor;
+    to.sm_count = from.sm_count;
+    to.memory_bytes = from.memory_bytes;
+    to.l2_bytes = from.l2_bytes;
+    to.sm_clock_hz = static_cast<double>(from.sm_clock_hz);
+    to.memory_bytes_per_s = static_cast<double>(from.memory_bytes_per_s);
+  }
+  void take_context(const gpu::Context& context) { stream(context.head.id, context.null_stream, context.device); }
+  void take_stream(const gpu::Stream& from) {
+    if (from.head.id >= kMostStreams) return;
+    if (from.head.id >= streams_.size()) streams_.resize(from.head.id + 1, model::kNone);
+    streams_[from.head.id] = stream(from.context, from.stream, from.device);
+  }
+  void take_loss(const GpuRecord& record) {
+    const auto loss = record.as<gpu::Loss>();
+    const bool nothing = loss.head.id == static_cast<std::uint32_t>(gpu::LossKind::kUnavailable);
+    lose(std::string(loss_name(loss.head.id)), nothing ? model::Severity::kError : model::Severity::kWarning,
+         loss.count, std::string(record.text(sizeof loss, loss.bytes)));
+    unavailable_ = unavailable_ || nothing;
+  }
+  void take_info(const GpuRecord& record) {
+    const auto info = record.as<gpu::Info>();
+    const std::string_view text = record.text(sizeof info, info.bytes);
+    const std::size_t zero = text.find('\0');
+    if (zero == std::string_view::npos) return;
+    infos_[std::string(text.substr(0, zero))] = std::string(text.substr(zero + 1));
+  }
+  [[nodiscard]] std::string info(const std::string& key) const {
+    const auto at = infos_.find(key);
+    return at != infos_.end() ? at->second : std::string();
+  }
+  void correct_clock();
+  void link_launches();
+  void add_synchronizations();
+
+  static constexpr std::uint32_t kMostStreams = 1u << 22, kMostKinds = 1u << 28;
+
+  std::uint32_t process_;
+  model::Session& session_;
+  CounterReader counters_;
+  std::string where_;
+  Counts first_;
+  GpuClock clock_;
+  GraphNodes nodes_;
+  std::unordered_map<model::StringId, std::uint32_t> names_;  // mangled -> Session::kernel_names
+  std::unordered_map<model::KernelShape, std::uint32_t, ShapeHash> shapes_;
+  std::unordered_map<std::uint32_t, std::uint32_t> threads_, devices_, name_of_;
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> stream_of_;
+  std::vector<std::uint32_t> streams_;  // the file's index -> Session::streams
+  std::vector<KernelKind> kinds_;
+  std::array<std::pair<model::StringId, model::LaunchKind>, 256> apis_{};
+  std::map<std::string, std::string> infos_;
+  std::uint64_t undefined_ = 0;
+  bool unavailable_ = false;
+  std::uint32_t last_tid_ = 0, last_thread_ = model::kNone;
+};
+
+void GpuReader::correct_clock() {
+  if (info("clock") != "offset" || clock_.empty()) {
+    if (session_.clock.gpu.empty()) session_.clock.gpu = "cupti timestamp callback";
+    return;
+  }
+  session_.clock.gpu = clock_.describe();
+  const auto correct = [this](auto& items, std::size_t from) {
+    for (std::size_t i = from; i < items.size(); ++i) {
+      items[i].start_ns = clock_.correct(items[i].start_ns);
+      if (items[i].end_ns != model::kOpen) items[i].end_ns = clock_.correct(items[i].end_ns);
+    }
+  };
+  correct(session_.kernels, first_.kernels);
+  correct(session_.copies, first_.copies);
+  correct(session_.memsets, first_.memsets);
+  correct(session_.graph_launches, first_.graphs);
+  if (info("launch_records") != "callback") correct(session_.launches, first_.launches);
+}
+
+// Kernel to call by correlation, within this process. Sorted once: O(n log n), O(n) where one thread launched.
+void GpuReader::link_launches() {
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> calls;  // correlation, index
+  calls.reserve(session_.launches.size() - first_.launches);
+  for (std::size_t i = first_.launches; i < session_.launches.size(); ++i) {
+    calls.emplace_back(session_.launches[i].correlation, static_cast<std::uint32_t>(i));
+  }
+  if (!std::is_sorted(calls.begin(), calls.end())) std::sort(calls.begin(), calls.end());
+  std::uint64_t orphans = 0;
+  const auto link = [&](auto& items, std::size_t from) {
+    auto hint = calls.begin();
+    for (std::size_t i = from; i < items.size(); ++i) {
+      const std::uint32_t correlation = items[i].launch;
+      if (hint == calls.end() || hint->first > correlation) hint = calls.begin();
+      if (hint != calls.end() && hint->first != correlation) {
+        const auto next = hint + 1;
+        hint = next != calls.end() && next->first == correlation
+                   ? next
+                   : std::lower_bound(hint, calls.end(), std::pair{correlation, 0u});
+      }
+      const bool found = hint != calls.end() && hint->first == correlation;
+      items[i].launch = found ? hint->second : model::kNone;
+      if (!found) ++orphans;
+    }
+  };
+  link(session_.kernels, first_.kernels);
+  link(session_.copies, first_.copies);
+  link(session_.memsets, first_.memsets);
+  link(session_.graph_launches, first_.graphs);
+  if (orphans > 0) {
+    lose("gpu_work_without_call", model::Severity::kWarning, orphans,
+         "kernels or copies whose launching call was not recorded: they stand outside every range");
+  }
+}
+
+// A call that waits is recorded as a call; which stream or event it waited for is not known.
+void GpuReader::add_synchronizations() {
+  for (std::size_t i = first_.launches; i < session_.launches.size(); ++i) {
+    const model::Launch& call = session_.launches[i];
+    if (call.kind != model::LaunchKind::kSynchronize || call.end_ns == model::kOpen) continue;
+    const std::string_view api = session_.strings.view(call.name);
+    const model::SyncKind kind = api.starts_with("cuCtx")      ? model::SyncKind::kContext
+                                 : api.starts_with("cuStream") ? model::SyncKind::kStream
+                                 : api.starts_with("cuEvent")  ? model::SyncKind::kEvent
+                                                               : model::SyncKind::kUnknown;
+    session_.synchronizations.push_back(
+        {call.start_ns, call.end_ns, static_cast<std::uint32_t>(i), model::kNone, kind});
+  }
+}
+
+void GpuReader::finish(const GpuDamage& damage) {
+  correct_clock();
+  link_launches();
+  add_synchronizations();
+  nodes_.place(session_);
+  model::Process& process = session_.processes.at(process_);
+  for (std::size_t i = first_.kernels; i < session_.kernels.size(); ++i) {
+    process.end_ns = std::max(process.end_ns, session_.kernels[i].end_ns);
+  }
+  counters_.finish(where_);
+  for (std::size_t i = first_.graphs; i < session_.graph_launches.size(); ++i) {
+    auto& launch = session_.graph_launches[i];
+    launch.kernel_nodes = nodes_.kernel_nodes(static_cast<std::uint32_t>(launch.graph_id));
+  }
+  if (damage.torn_bytes > 0) {
+    lose("torn_tail", model::Severity::kWarning, damage.torn_bytes, "bytes behind the last whole block were cut off");
+  }
+  if (damage.bad_records > 0 || undefined_ > 0) {
+    lose("bad_gpu_records", model::Severity::kWarning, damage.bad_records + undefined_,
+         "records that contradict themselves or what was defined before");
+  }
+  if (info("end") != "clean" && !unavailable_) {
+    const std::string interval = info("flush_interval_ms");
+    lose("gpu_stream_not_closed", model::Severity::kWarning, 0,
+         interval.empty() || interval == "0"
+             ? std::string("the process ended without closing its GPU stream: its last GPU work may be missing")
+             : fmt::format(
+                   "the process ended without closing its GPU stream: GPU work of about its last {} ms may be missing",
+                   interval));
+  }
+}
+
+}  // namespace
+
+std::optional<GpuStreamHead> gpu_stream_head(std::span<const std::byte> file) {
+  gpu::FileHeader header{};
+  if (file.size() < sizeof header) return std::nullopt;
+  std::memcpy(&header, file.data(), sizeof header);
+  if (!std::equal(std::begin(header.magic), std::end(header.magic), std::begin(gpu::kMagic))) return std::nullopt;
+  return GpuStreamHead{header.pid, header.start_ns, header.start_unix_ns};
+}
+
+base::Result<void> read_gpu(std::span<const std::byte> file, const std::string& where, std::uint32_t process,
+                            model::Session& session) {
+  if (!gpu_stream_head(file)) {
+    return base::fail(base::Code::kBadData, "not a GPU stream of rangescope", where + ":0");
+  }
+  gpu::FileHeader header{};
+  std::memcpy(&header, file.data(), sizeof header);
+  if (header.version > gpu::kVersion) {
+    return base::fail(
+        base::Code::kBadData,
+        fmt::format("GPU stream of version {}; this program reads up to {}", header.version, gpu::kVersion),
+        where + ":8", "Read it with the rangescope that wrote it, or a newer one");
+  }
+  GpuReader reader(process, session, where);
+  reader.finish(visit_gpu_records(file, std::max<std::size_t>(header.header_bytes, sizeof header),
+                                  [&reader](const GpuRecord& record) { reader.take(record); }));
+  return {};
+}
+
+}  // namespace rangescope::read::native

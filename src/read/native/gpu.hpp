@@ -1,0 +1,32 @@
+// The GPU part of a native capture: `<pid>.gpu` (format: wire/gpu.hpp) into a session that holds the process's ranges.
+//
+// Linear in the file's size, plus a sweep over the ranges of threads that captured CUDA graphs. Damage becomes a Loss:
+// a torn tail is cut, an unknown record skipped, a record that contradicts its own size ends its block.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "base/result.hpp"
+#include "model/session.hpp"
+
+namespace rangescope::read::native {
+
+struct GpuStreamHead {
+  std::uint32_t pid = 0;
+  std::int64_t start_ns = 0;  ///< CLOCK_MONOTONIC
+  std::int64_t start_unix_ns = 0;
+};
+
+/// The header of a GPU stream, when `file` begins with one.
+[[nodiscard]] std::optional<GpuStreamHead> gpu_stream_head(std::span<const std::byte> file);
+
+/// Adds what `file` holds to `session`, as the work of session.processes[process], whose threads and ranges must be
+/// there already. `where` names the file in losses. kBadData when it is no GPU stream, or one of a newer version.
+[[nodiscard]] base::Result<void> read_gpu(std::span<const std::byte> file, const std::string& where,
+                                          std::uint32_t process, model::Session& session);
+
+}  // namespace rangescope::read::native

@@ -1,0 +1,118 @@
+#include "read/native/reader.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "base/fs.hpp"
+#include "read/native/chunks.hpp"
+#include "read/native/gpu_files.hpp"
+#include "read/native/trace.hpp"
+
+namespace rangescope::read::native {
+namespace {
+
+namespace fs = std::filesystem;
+
+// The captures of a folder, or of the folder `native` in a run directory, in order of their names.
+std::vector<fs::path> captures_in(const fs::path& folder) {
+  std::vector<fs::path> found;
+  for (const fs::path& place : {folder, folder / "native"}) {
+    std::error_code error;
+    for (fs::directory_iterator entry(place, error), end; !error && entry != end; entry.increment(error)) {
+      if (entry->path().extension() == wire::native::kSuffix) found.push_back(entry->path());
+    }
+    if (!found.empty()) break;
+  }
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+struct Opened {
+  base::Mapping mapping;
+  std::string where;
+  std::int64_t start_ns = 0;
+};
+
+// A header's fields that readers need before the rest; zeros where the file ends before them.
+wire::native::FileHeader head_of(std::span<const std::byte> file) {
+  wire::native::FileHeader header{};
+  std::memcpy(&header, file.data(), std::min(file.size(), sizeof header));
+  return header;
+}
+
+void set_clock(model::Session& session, const wire::native::FileHeader& header) {
+  session.clock.kind = "CLOCK_MONOTONIC";
+  session.clock.anchor_ns = header.monotonic_ns;
+  session.clock.anchor_unix_ns = header.realtime_ns;
+}
+
+void set_span(model::Session& session) {
+  session.begin_ns = session.end_ns = session.processes.empty() ? 0 : session.processes.front().start_ns;
+  for (const model::Process& process : session.processes) {
+    session.begin_ns = std::min(session.begin_ns, process.start_ns);
+    session.end_ns = std::max(session.end_ns, process.end_ns);
+  }
+}
+
+}  // namespace
+
+bool NativeReader::sniff(std::span<const std::byte> head, const fs::path& path) const {
+  std::error_code error;
+  if (fs::is_directory(path, error)) return !captures_in(path).empty();
+  return is_trace(head);
+}
+
+base::Result<model::Session> NativeReader::read(const fs::path& path, const Options& options) const {
+  std::error_code error;
+  const bool folder = fs::is_directory(path, error);
+  std::vector<Opened> files;
+  Losses losses;
+  std::uint64_t refused = 0;
+  for (const fs::path& file : folder ? captures_in(path) : std::vector<fs::path>{path}) {
+    auto mapping = base::Mapping::open(file);
+    if (!mapping) {
+      if (!folder) return base::fail(std::move(mapping));
+      ++refused;
+      continue;
+    }
+    const auto start = mapping->bytes().empty() ? 0 : head_of(mapping->bytes()).monotonic_ns;
+    files.push_back({std::move(*mapping), file.string(), start});
+  }
+  // Parents before children, and images of one process in their order.
+  std::stable_sort(files.begin(), files.end(),
+                   [](const Opened& a, const Opened& b) { return a.start_ns < b.start_ns; });
+  model::Session session;
+  base::Error last;
+  std::string tool, schema;
+  for (const Opened& file : files) {
+    const auto read = read_trace(file.mapping.bytes(), file.where, session, losses);
+    if (!read) {
+      if (!folder || read.error().what.starts_with("native-trace")) return base::fail(base::Result<void>(read));
+      last = read.error();
+      ++refused;
+      continue;
+    }
+    const auto header = head_of(file.mapping.bytes());
+    if (!tool.empty()) continue;
+    set_clock(session, header);
+    tool.assign(header.tool, std::min<std::size_t>(header.tool_bytes, sizeof header.tool));
+    schema = fmt::format("native-trace {}.{}", header.major, header.minor);
+  }
+  if (session.processes.empty()) {
+    if (!last.what.empty()) return tl::make_unexpected(last);
+    return base::fail(base::Code::kNoInput, "there is no native capture in this folder", path.string());
+  }
+  session.sources.push_back({path.string(), std::string(name()), tool, schema});
+  losses.add("unreadable_captures", model::Severity::kError, refused,
+             "capture files that could not be opened or are none");
+  order_ranges(session);
+  if (folder && options.kernels) read_gpu_files(path, session);
+  set_span(session);
+  losses.move_to(session.losses);
+  return session;
+}
+
+}  // namespace rangescope::read::native

@@ -1,0 +1,453 @@
+#include "read/native/trace.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <unordered_map>
+
+#include "read/native/chunks.hpp"
+#include "wire/native.hpp"
+
+namespace rangescope::read::native {
+namespace {
+
+namespace wire = wire::native;
+using model::kNone;
+using model::kOpen;
+using model::Severity;
+
+constexpr std::int64_t kSecond = 1'000'000'000;
+constexpr std::int64_t kBefore = 60 * kSecond;  // a time may precede its file by so much
+constexpr std::int64_t kAfter = 20 * 365 * 86400 * kSecond;
+constexpr std::uint32_t kMaxNewString = 1 << 20;  // string ids come in order; a leap is damage
+
+struct DropText {
+  const char* kind;
+  Severity severity;
+  const char* what;
+};
+// By wire::Drop.
+constexpr DropText kDropTexts[] = {
+    {"size_limit", Severity::kError, "events beyond the capture size that was allowed; raise --max-capture-size"},
+    {"disk_full", Severity::kError, "events that the full file system did not take"},
+    {"file_size_limit", Severity::kError, "events beyond the program's own limit on file size (ulimit -f)"},
+    {"no_memory", Severity::kError, "events for which no memory could be mapped (ulimit -v, or too many maps)"},
+    {"capture_unreachable", Severity::kError,
+     "events of a process that could not open its capture file (descriptors used up, another user or root directory)"},
+    {"reentrant_event", Severity::kWarning,
+     "NVTX calls of signal handlers that interrupted an NVTX call of the same thread"},
+    {"cut_name", Severity::kInfo, "names longer than 256 KiB, cut there"},
+    {"too_deep", Severity::kWarning, "pushes nested deeper than 1,048,576 ranges"},
+    {"pop_without_push", Severity::kWarning, "pops on threads that had no range open in that domain"},
+    {"inherited_pop", Severity::kInfo, "pops, in a forked child, of ranges that its parent had pushed"},
+    {"unknown_end", Severity::kWarning, "ends of start/end ranges that never started"},
+    {"capture_io", Severity::kError, "events lost to errors of the capture file"},
+    {"too_many_domains", Severity::kWarning, "NVTX domains beyond 4,096; their ranges stand in the default domain"},
+};
+
+struct End {
+  std::uint64_t id;
+  std::int64_t at_ns;
+  std::uint32_t thread;
+};
+struct Started {
+  std::uint64_t id;
+  std::uint32_t range;
+};
+
+template <typename T>
+T load(std::span<const std::byte> bytes, std::size_t at) {
+  T value;
+  std::memcpy(&value, bytes.data() + at, sizeof value);
+  return value;
+}
+
+class TraceReader {
+ public:
+  TraceReader(std::span<const std::byte> file, model::Session& session, Losses& losses)
+      : file_(file), chunks_(find_chunks(file)), session_(session), losses_(losses) {}
+
+  void read() {
+    const auto& header = chunks_.header;
+    process_ = static_cast<std::uint32_t>(session_.processes.size());
+    model::Process process;
+    process.pid = header.pid;
+    process.parent_pid = header.parent_pid;
+    const std::size_t name = std::min<std::size_t>(header.exe_bytes, sizeof header.exe);
+    process.name = session_.strings.intern({header.exe, name});
+    process.start_ns = header.monotonic_ns;
+    session_.processes.push_back(process);
+    last_ns_ = header.monotonic_ns;
+    std::uint32_t stream = kNone;
+    for (const Chunk& chunk : chunks_.list) {
+      if (stream != chunk.stream) {
+        stream = chunk.stream;
+        begin_stream(chunk.tid);
+      }
+      read_chunk(chunk);
+    }
+    join_ends();
+    if (plausible(header.end_ns)) last_ns_ = std::max(last_ns_, header.end_ns);
+    session_.processes[process_].end_ns = last_ns_;
+    tell_losses();
+  }
+
+ private:
+  [[nodiscard]] bool plausible(std::int64_t at) const {
+    return at > chunks_.header.monotonic_ns - kBefore && at - kAfter < chunks_.header.monotonic_ns;
+  }
+
+  void begin_stream(std::uint32_t tid) {
+    strings_.assign(1, 0);
+    stacks_.clear();
+    last_attributes_ = kNone;
+    begin_thread(tid);
+  }
+
+  void begin_thread(std::uint32_t tid) {
+    for (auto& stack : stacks_) stack.clear();  // whoever had the stream before is gone; its open ranges stay open
+    const auto [known, fresh] = threads_.try_emplace(tid, static_cast<std::uint32_t>(session_.threads.size()));
+    if (fresh) session_.threads.push_back({process_, tid, 0});
+    thread_ = known->second;
+  }
+
+  void read_chunk(const Chunk& chunk) {
+    std::size_t at = chunk.begin;
+    while (at + sizeof(wire::RecordHeader) <= chunk.end) {
+      const auto head = load<wire::RecordHeader>(file_, at);
+      if (load<std::uint64_t>(file_, at) == 0) return;
+      const std::size_t bytes = std::size_t{head.words} * 8;
+      if (bytes == 0 || at + bytes > chunk.end) {
+        ++damaged_;  // the rest of the chunk cannot be told apart
+        return;
+      }
+      if (!record(head, file_.subspan(at, bytes))) ++damaged_;
+      at += bytes;
+    }
+  }
+
+  // False when the record contradicts itself.
+  bool record(const wire::RecordHeader& head, std::span<const std::byte> bytes) {
+    switch (head.type) {
+      case wire::Type::kString: return string(head, bytes);
+      case wire::Type::kDomain: return domain(head, bytes);
+      case wire::Type::kThread: return begins(head, bytes);
+      case wire::Type::kPush:
+      case wire::Type::kMark: return event(head, bytes, 16);
+      case wire::Type::kStart: return event(head, bytes, 24);
+      case wire::Type::kPop: return pop(head, bytes);
+      case wire::Type::kEnd: return end(bytes);
+      case wire::Type::kCategory:
+      case wire::Type::kThreadName: return named(head, bytes);
+      case wire::Type::kResource: return resource(head, bytes);
+      case wire::Type::kGap: return gap(head, bytes);
+    }
+    ++unknown_;
+    return true;
+  }
+
+  bool time(std::span<const std::byte> bytes, std::int64_t& at) {
+    if (bytes.size() < 16) return false;
+    at = load<std::int64_t>(bytes, 8);
+    if (!plausible(at)) return false;
+    last_ns_ = std::max(last_ns_, at);
+    return true;
+  }
+
+  static bool text_of(std::span<const std::byte> bytes, std::string_view& text) {
+    if (bytes.size() < sizeof(wire::Text)) return false;
+    const auto length = load<std::uint64_t>(bytes, 8);
+    if (length > bytes.size() - sizeof(wire::Text)) return false;
+    text = {reinterpret_cast<const char*>(bytes.data()) + sizeof(wire::Text), static_cast<std::size_t>(length)};
+    return true;
+  }
+
+  bool string(const wire::RecordHeader& head, std::span<const std::byte> bytes) {
+    std::string_view text;
+    if (!text_of(bytes, text) || head.value == 0 || head.value > strings_.size() + kMaxNewString) return false;
+    if (head.value >= strings_.size()) strings_.resize(head.value + 1, 0);
+    strings_[head.value] = session_.strings.intern(text);
+    return true;
+  }
+
+  [[nodiscard]] model::StringId name(std::uint32_t id) const { return id < strings_.size() ? strings_[id] : 0; }
+
+  bool domain(const wire::RecordHeader& head, std::span<const std::byte> bytes) {
+    std::string_view text;
+    if (!text_of(bytes, text) || head.value == 0) return false;
+    const model::StringId id = session_.strings.intern(text);
+    const auto same = std::find_if(session_.domains.begin() + 1, session_.domains.end(),
+                                   [id](const model::Domain& d) { return d.name == id; });
+    if (same == session_.domains.end()) {
+      domains_[head.value] = static_cast<std::uint32_t>(session_.domains.size());
+      session_.domains.push_back({id});
+    } else {
+      domains_[head.value] = static_cast<std::uint32_t>(same - session_.domains.begin());
+    }
+    return true;
+  }
+
+  bool domain_of(std::uint32_t id, std::uint32_t& index) const {
+    index = 0;
+    if (id == 0) return true;
+    const auto known = domains_.find(id);
+    if (known == domains_.end()) return false;
+    index = known->second;
+    return true;
+  }
+
+  std::vector<std::uint32_t>& stack_of(std::uint32_t index) {
+    if (index >= stacks_.size()) stacks_.resize(index + 1);
+    return stacks_[index];
+  }
+
+  bool begins(const wire::RecordHeader& head, std::span<const std::byte> bytes) {
+    std::int64_t at = 0;
+    if (!time(bytes, at)) return false;
+    begin_thread(head.value);
+    return true;
+  }
+
+  bool event(const wire::RecordHeader& head, std::span<const std::byte> bytes, std::size_t fixed) {
+    std::int64_t at = 0;
+    if (bytes.size() < fixed || !time(bytes, at)) return false;
+    std::size_t next = fixed;
+    const auto take = [&](std::uint8_t flag, std::size_t size, std::size_t& where) {
+      if ((head.flags & flag) == 0) return true;
+      where = next;
+      next += size;
+      return next <= bytes.size();
+    };
+    std::size_t scope = 0, color = 0, payload = 0;
+    if (!take(wire::kHasScope, 8, scope) || !take(wire::kHasColor, 8, color) || !take(wire::kHasPayload, 16, payload))
+      return false;
+    model::Attributes attributes;
+    std::uint32_t domain = 0;
+    if (scope != 0) {
+      const auto both = load<wire::Scope>(bytes, scope);
+      if (!domain_of(both.domain, domain)) return false;
+      attributes.category = both.category;
+    }
+    if (color != 0) {
+      attributes.has_color = true;
+      attributes.color_argb = load<std::uint32_t>(bytes, color);
+    }
+    if (payload != 0) {
+      const auto type = load<std::uint32_t>(bytes, payload);
+      if (type > static_cast<std::uint32_t>(model::PayloadType::kFloat)) return false;
+      attributes.payload_type = static_cast<model::PayloadType>(type);
+      attributes.payload_u64 = load<std::uint64_t>(bytes, payload + 8);
+    }
+    if (head.type == wire::Type::kMark) {
+      session_.marks.push_back({at, name(head.value), thread_, domain, attributes_id(attributes)});
+      return true;
+    }
+    model::Range range;
+    range.start_ns = at;
+    range.name = name(head.value);
+    range.thread = thread_;
+    range.domain = domain;
+    range.attributes = attributes_id(attributes);
+    range.registered = (head.flags & wire::kRegistered) != 0;
+    const auto index = static_cast<std::uint32_t>(session_.ranges.size());
+    if (head.type == wire::Type::kStart) {
+      range.kind = model::RangeKind::kStartEnd;
+      started_.push_back({load<std::uint64_t>(bytes, 16), index});
+    } else {
+      stack_of(domain).push_back(index);
+    }
+    session_.ranges.push_back(range);
+    return true;
+  }
+
+  std::uint32_t attributes_id(const model::Attributes& a) {
+    if (a.category == 0 && !a.has_color && a.payload_type == model::PayloadType::kAbsent) return kNone;
+    if (last_attributes_ != kNone) {
+      const model::Attributes& b = session_.attributes[last_attributes_];
+      if (a.category == b.category && a.color_argb == b.color_argb && a.has_color == b.has_color &&
+          a.payload_type == b.payload_type && a.payload_u64 == b.payload_u64) {
+        return last_attributes_;
+      }
+    }
+    last_attributes_ = static_cast<std::uint32_t>(session_.attributes.size());
+    session_.attributes.push_back(a);
+    return last_attributes_;
+  }
+
+  bool pop(const wire::RecordHeader& head, std::span<const std::byte> bytes) {
+    std::int64_t at = 0;
+    std::uint32_t index = 0;
+    if (!time(bytes, at) || !domain_of(head.value, index)) return false;
+    auto& stack = stack_of(index);
+    if (stack.empty()) return false;  // its push stood in a damaged place: pops without push are not written
+    model::Range& range = session_.ranges[stack.back()];
+    stack.pop_back();
+    if (at < range.start_ns) {
+      range.end_ns = range.start_ns;
+      return false;
+    }
+    range.end_ns = at;
+    return true;
+  }
+
+  bool end(std::span<const std::byte> bytes) {
+    std::int64_t at = 0;
+    if (bytes.size() < 24 || !time(bytes, at)) return false;
+    ends_.push_back({load<std::uint64_t>(bytes, 16), at, thread_});
+    return true;
+  }
+
+  bool named(const wire::RecordHeader& head, std::span<const std::byte> bytes) {
+    if (bytes.size() < sizeof(wire::Named)) return false;
+    const auto record = load<wire::Named>(bytes, 0);
+    if (head.type == wire::Type::kThreadName) {
+      const auto [known, fresh] = threads_.try_emplace(head.value, static_cast<std::uint32_t>(session_.threads.size()));
+      if (fresh) session_.threads.push_back({process_, head.value, 0});
+      session_.threads[known->second].name = name(record.string);
+      return true;
+    }
+    std::uint32_t index = 0;
+    if (!domain_of(record.domain, index)) return false;
+    session_.categories.push_back({index, process_, head.value, name(record.string)});
+    return true;
+  }
+
+  bool resource(const wire::RecordHeader& head, std::span<const std::byte> bytes) {
+    if (bytes.size() < sizeof(wire::Resource)) return false;
+    const auto record = load<wire::Resource>(bytes, 0);
+    std::uint32_t index = 0;
+    if (!domain_of(record.domain, index)) return false;
+    session_.resources.push_back({process_, index, head.value, record.identifier, name(record.string)});
+    return true;
+  }
+
+  // Events were dropped before this. Pops among them: their ranges cannot stay open, or all that follows would seem to
+  // lie in them; they get the time at which recording resumed, and are counted.
+  bool gap(const wire::RecordHeader& head, std::span<const std::byte> bytes) {
+    std::int64_t at = 0;
+    std::uint32_t index = 0;
+    if (bytes.size() < sizeof(wire::Gap) || !time(bytes, at) || !domain_of(head.value, index)) return false;
+    const auto open = load<wire::Gap>(bytes, 0).open;
+    auto& stack = stack_of(index);
+    while (stack.size() > open) {
+      model::Range& range = session_.ranges[stack.back()];
+      range.end_ns = std::max(range.start_ns, at);
+      stack.pop_back();
+      ++guessed_ends_;
+    }
+    return true;
+  }
+
+  // Start/end ranges end on any thread, so in any stream: both lists by id, then one pass. O(n log n).
+  void join_ends() {
+    const auto by_id = [](const auto& a, const auto& b) { return a.id < b.id; };
+    if (!std::is_sorted(started_.begin(), started_.end(), by_id))
+      std::stable_sort(started_.begin(), started_.end(), by_id);
+    if (!std::is_sorted(ends_.begin(), ends_.end(), by_id)) std::stable_sort(ends_.begin(), ends_.end(), by_id);
+    auto start = started_.begin();
+    for (const End& end : ends_) {
+      while (start != started_.end() && start->id < end.id) ++start;
+      if (start == started_.end() || start->id != end.id) {
+        end.id < chunks_.header.first_range_id ? ++inherited_ends_ : ++unknown_ends_;
+        continue;
+      }
+      model::Range& range = session_.ranges[start->range];
+      ++start;
+      range.end_ns = std::max(range.start_ns, end.at_ns);
+      if (end.thread != range.thread) range.end_thread = end.thread;
+    }
+  }
+
+  void tell_losses() {
+    losses_.add("truncated_header", Severity::kWarning, chunks_.header_whole ? 0 : 1,
+                "captures that end within their header");
+    losses_.add("torn_tail", Severity::kWarning, chunks_.truncated_bytes, "bytes missing at the end of captures");
+    losses_.add("damaged_pages", Severity::kError, chunks_.damaged_pages,
+                "4 KiB pages of captures that make no sense; skipped");
+    losses_.add("missing_chunks", Severity::kError, chunks_.missing,
+                "places where a stretch of a thread's events is missing");
+    losses_.add("damaged_records", Severity::kError, damaged_, "records that contradict themselves; skipped");
+    losses_.add("unknown_records", Severity::kWarning, unknown_,
+                "records of kinds that this version does not know; skipped");
+    losses_.add("guessed_end", Severity::kWarning, guessed_ends_,
+                "ranges that ended while events were dropped; they seem to end when recording resumed");
+    losses_.add("unknown_end", Severity::kWarning, unknown_ends_, "ends of start/end ranges that never started");
+    losses_.add("inherited_end", Severity::kInfo, inherited_ends_,
+                "ends, in a forked child, of ranges that its parent had started");
+    for (std::uint32_t i = 0; i < wire::kDropReasons; ++i) {
+      const std::uint64_t count = chunks_.header.dropped[i];
+      if (i < std::size(kDropTexts)) {
+        losses_.add(kDropTexts[i].kind, kDropTexts[i].severity, count, kDropTexts[i].what);
+      } else {
+        losses_.add("dropped_events", Severity::kError, count,
+                    "events dropped for a reason that this version does not know");
+      }
+    }
+  }
+
+  std::span<const std::byte> file_;
+  Chunks chunks_;
+  model::Session& session_;
+  Losses& losses_;
+  std::uint32_t process_ = 0;
+  std::int64_t last_ns_ = 0;
+  std::unordered_map<std::uint32_t, std::uint32_t> threads_;  // tid -> index
+  std::unordered_map<std::uint32_t, std::uint32_t> domains_;  // the file's id -> index
+  std::vector<Started> started_;
+  std::vector<End> ends_;
+  // of the stream that is being read
+  std::uint32_t thread_ = 0;
+  std::vector<model::StringId> strings_;
+  std::vector<std::vector<std::uint32_t>> stacks_;  // by domain index: open ranges
+  std::uint32_t last_attributes_ = kNone;
+  // damage
+  std::uint64_t damaged_ = 0, unknown_ = 0, guessed_ends_ = 0, unknown_ends_ = 0, inherited_ends_ = 0;
+};
+
+}  // namespace
+
+void Losses::add(const char* kind, model::Severity severity, std::uint64_t count, const char* what) {
+  if (count == 0) return;
+  model::Loss& loss = by_kind_[kind];
+  loss.kind = kind;
+  loss.severity = severity;
+  loss.count += count;
+  loss.detail = what;
+}
+
+void Losses::move_to(std::vector<model::Loss>& losses) const {
+  for (const auto& [kind, loss] : by_kind_) losses.push_back(loss);
+}
+
+base::Result<void> read_trace(std::span<const std::byte> file, const std::string& where, model::Session& session,
+                              Losses& losses) {
+  if (!is_trace(file)) {
+    return base::fail(base::Code::kBadData, "this is no native capture", where,
+                      "Give a file that rangescope's injected library has written.");
+  }
+  wire::FileHeader header{};
+  std::memcpy(&header, file.data(), std::min(file.size(), sizeof header));
+  if (header.major > wire::kMajor || (header.major == 0 && file.size() >= sizeof header)) {
+    return base::fail(base::Code::kBadData,
+                      fmt::format("native-trace {}.{} is not readable here: this rangescope knows {}", header.major,
+                                  header.minor, wire::kMajor),
+                      where + ": offset 8", "Use the rangescope that recorded it, or a newer one.");
+  }
+  TraceReader(file, session, losses).read();
+  return {};
+}
+
+void order_ranges(model::Session& session) {
+  std::vector<std::int64_t> last(session.threads.size(), 0);
+  bool ordered = true;
+  for (const model::Range& range : session.ranges) {
+    ordered = ordered && range.start_ns >= last[range.thread];
+    last[range.thread] = range.start_ns;
+  }
+  if (ordered) return;
+  std::stable_sort(session.ranges.begin(), session.ranges.end(),
+                   [](const model::Range& a, const model::Range& b) { return a.start_ns < b.start_ns; });
+}
+
+}  // namespace rangescope::read::native

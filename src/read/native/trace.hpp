@@ -1,0 +1,38 @@
+// One native capture file into a session: records to ranges, marks and names. Linear in the file's size.
+//
+// Damage becomes losses and never fails: a torn or truncated tail is cut, an unknown record skipped, a record that
+// contradicts its own size ends its chunk. What a stream says after a damaged place is still read.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/result.hpp"
+#include "model/session.hpp"
+
+namespace rangescope::read::native {
+
+/// Losses of several files, added up by kind.
+class Losses {
+ public:
+  void add(const char* kind, model::Severity severity, std::uint64_t count, const char* what);
+  void move_to(std::vector<model::Loss>& losses) const;
+
+ private:
+  std::map<std::string, model::Loss> by_kind_;
+};
+
+/// Adds a process with all that `file` holds. kBadData when it is no capture, or one of a newer major version.
+/// The process's index is session.processes.size() before the call.
+[[nodiscard]] base::Result<void> read_trace(std::span<const std::byte> file, const std::string& where,
+                                            model::Session& session, Losses& losses);
+
+/// Within a thread, ranges must stand in the order in which they were pushed; a tid that the system gave out twice can
+/// break it. Sorts by start time only when that is so.
+void order_ranges(model::Session& session);
+
+}  // namespace rangescope::read::native

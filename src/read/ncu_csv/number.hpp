@@ -1,0 +1,35 @@
+// Numbers as a locale wrote them: which separators a file uses, and the numbers.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace rangescope::read::ncu_csv {
+
+/// Which character is the decimal point; separators of thousands are then whatever else stands between digits.
+enum class Point : std::uint8_t { kUnknown, kDot, kComma };
+
+/// Learns the decimal point from the numbers of a file. A cell decides when it can be read in one way only: two kinds
+/// of separators (the last is the point), one kind twice (thousands), or a group that has not three digits (the point).
+class PointGuess {
+ public:
+  void see(std::string_view cell, std::uint64_t line);
+  /// The point where the file decides it, or where nothing depends on it.
+  [[nodiscard]] Point point() const;
+  [[nodiscard]] bool contradicts() const { return dot_line_ != 0 && comma_line_ != 0; }
+  [[nodiscard]] bool ambiguous() const { return dot_line_ == 0 && comma_line_ == 0 && open_line_ != 0; }
+  [[nodiscard]] std::uint64_t dot_line() const { return dot_line_; }
+  [[nodiscard]] std::uint64_t comma_line() const { return comma_line_; }
+  [[nodiscard]] std::uint64_t open_line() const { return open_line_; }
+  [[nodiscard]] std::string_view open_cell() const { return open_cell_; }
+
+ private:
+  std::uint64_t dot_line_ = 0, comma_line_ = 0, open_line_ = 0;  // first line that says so; 0 none
+  std::string_view open_cell_;
+};
+
+/// A whole cell as a number; nothing for text, "n/a", "nan", "inf" and numbers whose groups do not fit.
+[[nodiscard]] std::optional<double> parse_number(std::string_view cell, Point point);
+
+}  // namespace rangescope::read::ncu_csv

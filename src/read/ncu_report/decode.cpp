@@ -1,0 +1,603 @@
+#include "read/ncu_report/decode.hpp"
+
+#include <algorithm>
+#include <bit>
+
+#include "read/ncu_report/wire.hpp"
+
+namespace rangescope::read::ncu_report {
+namespace {
+
+using wire::Field;
+using wire::for_each_field;
+
+/// Reads the parts of one result. The four kinds hold the same parts under different field numbers (decode_kernel and
+/// so on); the parts themselves are the same.
+class Decoder {
+ public:
+  Decoder(const File& file, std::uint64_t& unknown, Wanted wanted) : file_(file), unknown_(unknown), wanted_(wanted) {}
+
+  Result decode(const Entry& entry) {
+    result_.kind = entry.kind;
+    result_.process = entry.process;
+    result_.offset = entry.offset;
+    for_each_field(file_.bytes(entry), unknown_, [&](Field& field) {
+      switch (entry.kind) {
+        case ResultKind::kKernel: return kernel(field);
+        case ResultKind::kRange: return range(field);
+        case ResultKind::kCommandList: return command_list(field);
+        case ResultKind::kGraph: return graph(field);
+      }
+      return false;
+    });
+    return std::move(result_);
+  }
+
+ private:
+  bool kernel(Field& field) {
+    switch (field.key()) {
+      case wire::varint(1): result_.thread = field.number(); return true;
+      case wire::varint(2): result_.api_call = field.number(); return true;
+      case wire::bytes(5): result_.mangled = field.text(); return true;
+      case wire::bytes(6): result_.function = field.text(); return true;
+      case wire::bytes(7): result_.demangled = field.text(); return true;
+      case wire::bytes(10): result_.grid = dimensions(field.text()); return true;
+      case wire::bytes(11): result_.block = dimensions(field.text()); return true;
+      case wire::bytes(13): return metric(field.text());
+      case wire::varint(14): result_.creation_time = field.number(); return true;
+      case wire::bytes(15): result_.source = reference(field.text()); return true;
+      case wire::bytes(17): return section(field.text());
+      case wire::bytes(19): return rule(field.text());
+      case wire::bytes(21): return nvtx(field.text());
+      case wire::varint(22): result_.context = field.number(); return true;
+      case wire::varint(23): result_.stream = field.number(); return true;
+      case wire::bytes(25): return clocks(field.text());
+      // program handle, kernel id, dimensionality, offsets, api, series, names of context and stream, CPU stack,
+      // collection scope, green context: known, and of no use here
+      case wire::varint(3):
+      case wire::varint(4):
+      case wire::varint(8):
+      case wire::bytes(9):
+      case wire::bytes(12):
+      case wire::varint(16):
+      case wire::bytes(18):
+      case wire::varint(20):
+      case wire::bytes(24):
+      case wire::bytes(26):
+      case wire::bytes(27):
+      case wire::bytes(28):
+      case wire::varint(29):
+      case wire::varint(30):
+      case wire::bytes(31):
+      case wire::fixed32(35):  // 2025: empty wherever seen, and the driver's version
+        field.reader.skip();
+        return true;
+      default: return false;
+    }
+  }
+
+  /// Fields 1 to 6 of ranges, command lists and graphs.
+  bool common(Field& field) {
+    switch (field.key()) {
+      case wire::varint(1): result_.thread = field.number(); return true;
+      case wire::varint(2): result_.api_call = field.number(); return true;
+      case wire::bytes(4): return metric(field.text());
+      case wire::varint(5): result_.creation_time = field.number(); return true;
+      case wire::bytes(7): return section(field.text());
+      case wire::bytes(10): return nvtx(field.text());
+      case wire::varint(11): result_.context = field.number(); return true;
+      case wire::bytes(3):
+      case wire::varint(6):
+      case wire::bytes(8):
+      case wire::varint(9):
+      case wire::bytes(14): field.reader.skip(); return true;
+      default: return false;
+    }
+  }
+
+  bool range(Field& field) {
+    switch (field.key()) {
+      case wire::bytes(12): return clocks(field.text());
+      case wire::varint(15): result_.source = field.number(); return true;
+      case wire::bytes(20): return rule(field.text());  // from 2025; 2024.1 and before have no rules on ranges
+      case wire::bytes(13):
+      case wire::varint(16):
+      case wire::fixed32(21): field.reader.skip(); return true;
+      default: return common(field);
+    }
+  }
+
+  bool command_list(Field& field) {
+    switch (field.key()) {
+      case wire::varint(12): result_.stream = field.number(); return true;
+      case wire::varint(17): result_.source = field.number(); return true;
+      case wire::bytes(18): result_.demangled = field.text(); return true;
+      case wire::bytes(21): return rule(field.text());
+      case wire::bytes(13):
+      case wire::bytes(15):
+      case wire::bytes(16):
+      case wire::varint(16):
+      case wire::varint(19):
+      case wire::bytes(20):
+      case wire::varint(22): field.reader.skip(); return true;
+      default: return common(field);
+    }
+  }
+
+  bool graph(Field& field) {
+    switch (field.key()) {
+      case wire::varint(12): result_.stream = field.number(); return true;
+      case wire::varint(17): result_.source = field.number(); return true;
+      case wire::bytes(13):
+      case wire::bytes(15):
+      case wire::bytes(16):
+      case wire::varint(18): field.reader.skip(); return true;
+      default: return common(field);
+    }
+  }
+
+  std::array<std::uint32_t, 3> dimensions(std::string_view message) {
+    std::array<std::uint32_t, 3> xyz{};
+    for_each_field(message, unknown_, [&](Field& field) {
+      switch (field.key()) {
+        case wire::varint(1): xyz[0] = field.number32(); return true;
+        case wire::varint(2): xyz[1] = field.number32(); return true;
+        case wire::varint(3): xyz[2] = field.number32(); return true;
+        default: return false;
+      }
+    });
+    return xyz;
+  }
+
+  std::optional<std::uint64_t> reference(std::string_view message) {
+    std::optional<std::uint64_t> key;
+    for_each_field(message, unknown_, [&](Field& field) {
+      if (field.key() == wire::varint(1)) {
+        key = field.number();
+        return true;
+      }
+      return false;
+    });
+    return key;
+  }
+
+  bool clocks(std::string_view message) {
+    for_each_field(message, unknown_, [&](Field& field) {
+      switch (field.key()) {
+        case wire::varint(1): result_.clock_requested = field.number32(); return true;
+        case wire::varint(2): result_.clock_executed = field.number32(); return true;
+        default: return false;
+      }
+    });
+    return true;
+  }
+
+  bool metric(std::string_view message) {
+    if (!wanted_.metrics) return true;
+    MetricEntry& metric = result_.metrics.emplace_back();
+    metric.message = message;
+    for_each_field(message, unknown_, [&](Field& field) {
+      switch (field.key()) {
+        case wire::varint(1): metric.name = field.number32(); return true;
+        case wire::bytes(2): metric.value = wire::read_value(field.text(), unknown_); return true;
+        case wire::bytes(3):
+          ++metric.instances;
+          field.reader.skip();
+          return true;
+        case wire::varint(4): field.reader.skip(); return true;
+        default: return false;
+      }
+    });
+    return true;
+  }
+
+  Filter filter(std::string_view message) {
+    Filter filter;
+    for_each_field(message, unknown_, [&](Field& field) {
+      switch (field.key()) {
+        case wire::varint(1): filter.least_capability = field.number(); return true;
+        case wire::varint(2): filter.most_capability = field.number(); return true;
+        case wire::bytes(3): {
+          std::pair<std::uint64_t, std::uint64_t> range;
+          for_each_field(field.text(), unknown_, [&](Field& part) {
+            switch (part.key()) {
+              case wire::varint(1): range.first = part.number(); return true;
+              case wire::varint(2): range.second = part.number(); return true;
+              default: return false;
+            }
+          });
+          filter.capabilities.push_back(range);
+          return true;
+        }
+        case wire::bytes(4):
+          for_each_field(field.text(), unknown_, [&](Field& part) {
+            if (part.key() != wire::varint(1)) return false;
+            const std::uint64_t kind = part.number();
+            if (kind < 32) filter.kinds |= 1u << kind;
+            return true;
+          });
+          return true;
+        default: return false;
+      }
+    });
+    return filter;
+  }
+
+  SectionMetric section_metric(std::string_view message) {
+    SectionMetric metric;
+    for_each_field(message, unknown_, [&](Field& field) {
+      switch (field.key()) {
+        case wire::bytes(1): metric.name = field.text(); return true;
+        case wire::bytes(2): metric.label = field.text(); return true;
+        case wire::bytes(6): metric.filter = filter(field.text()); return true;
+        case wire::bytes(7): {
+          SectionMetric::Option& option = metric.options.emplace_back();
+          for_each_field(field.text(), unknown_, [&](Field& part) {
+            switch (part.key()) {
+              case wire::bytes(1): option.name = part.text(); return true;
+              case wire::bytes(2): part.reader.skip(); return true;
+              case wire::bytes(3): option.filter = filter(part.text()); return true;
+              default: return false;
+            }
+          });
+          return true;
+        }
+        case wire::bytes(3):
+        case wire::varint(3):
+        case wire::varint(4):
+        case wire::bytes(4):
+        case wire::bytes(5): field.reader.skip(); return true;
+        default: return false;
+      }
+    });
+    return metric;
+  }
+
+  std::vector<SectionMetric> section_metrics(std::string_view message, std::uint32_t number) {
+    std::vector<SectionMetric> metrics;
+    for_each_field(message, unknown_, [&](Field& field) {
+      if (field.key() == wire::bytes(number)) {
+        metrics.push_back(section_metric(field.text()));
+        return true;
+      }
+      if (field.reader.tag() > 2) return false;
+      field.reader.skip();
+      return true;
+    });
+    return metrics;
+  }
+
+  bool section(std::string_view message) {
+    if (!wanted_.sections) return true;
+    Section& section = result_.sections.emplace_back();
+    for_each_field(message, unknown_, [&](Field& field) {
+      switch (field.key()) {
+        case wire::bytes(1): section.identifier = field.text(); return true;
+        case wire::bytes(2): section.display_name = field.text(); return true;
+        case wire::varint(3): section.order = static_cast<std::int64_t>(field.number()); return true;
+        case wire::bytes(4): section.header = section_metrics(field.text(), 2); return true;
+        case wire::bytes(5): section.body.push_back(field.text()); return true;
+        case wire::bytes(6): section.metrics = section_metrics(field.text(), 1); return true;
+        case wire::bytes(11): section.filter = filter(field.text()); return true;
+        case wire::bytes(7):
+        case wire::bytes(8):
+        case wire::bytes(9):
+        case wire::bytes(10):
+        case wire::bytes(12):
+        case wire::bytes(13): field.reader.skip(); return true;
+        default: return false;
+      }
+    });
+    return true;
+  }
+
+  void rule_item(Rule& rule, std::string_view message) {
+    bool is_message = false;
+    RuleMessage said;
+    for_each_field(message, unknown_, [&](Field& field) {
+      switch (field.key()) {
+        case wire::bytes(1):
+          is_message = true;
+          for_each_field(field.text(), unknown_, [&](Field& part) {
+            switch (part.key()) {
+              case wire::bytes(1): said.text = part.text(); return true;
+              case wire::varint(2): said.type = part.number32(); return true;
+              case wire::varint(3): part.reader.skip(); return true;
+              case wire::bytes(4): said.title = part.text(); return true;
+              default: return false;
+            }
+          });
+          return true;
+        case wire::bytes(10):
+          for_each_field(field.text(), unknown_, [&](Field& part) {
+            switch (part.key()) {
+              case wire::varint(1): said.speedup_is_global = part.number() == 2; return true;
+              case wire::fixed64(2): said.speedup = part.reader.get_double(); return true;
+              default: return false;
+            }
+          });
+          return true;
+        case wire::bytes(2):
+        case wire::bytes(3):
+        case wire::bytes(4):
+        case wire::bytes(5):
+        case wire::bytes(6):
+        case wire::bytes(7):
+        case wire::bytes(8):
+        case wire::bytes(9): field.reader.skip(); return true;
+        default: return false;
+      }
+    });
+    if (is_message) rule.messages.push_back(said);
+  }
+
+  bool rule(std::string_view message) {
+    if (!wanted_.rules) return true;
+    Rule& rule = result_.rules.emplace_back();
+    for_each_field(message, unknown_, [&](Field& field) {
+      switch (field.key()) {
+        case wire::bytes(1): rule.identifier = field.text(); return true;
+        case wire::bytes(2): rule.display_name = field.text(); return true;
+        case wire::bytes(3):
+          for_each_field(field.text(), unknown_, [&](Field& body) {
+            if (body.key() != wire::bytes(1)) return false;
+            rule_item(rule, body.text());
+            return true;
+          });
+          return true;
+        case wire::bytes(4): rule.section = field.text(); return true;
+        case wire::bytes(5): field.reader.skip(); return true;
+        default: return false;
+      }
+    });
+    return true;
+  }
+
+  NvtxDomain nvtx_domain(std::string_view message) {
+    NvtxDomain domain;
+    const auto pair = [&](std::string_view entry) {
+      std::pair<std::uint64_t, std::string_view> string;
+      for_each_field(entry, unknown_, [&](Field& part) {
+        switch (part.key()) {
+          case wire::varint(1): string.first = part.number(); return true;
+          case wire::bytes(2): string.second = part.text(); return true;
+          default: return false;
+        }
+      });
+      return string;
+    };
+    for_each_field(message, unknown_, [&](Field& field) {
+      switch (field.key()) {
+        case wire::varint(1): domain.id = field.number32(); return true;
+        case wire::bytes(2): domain.name = field.text(); return true;
+        case wire::bytes(3): domain.strings.push_back(pair(field.text())); return true;
+        case wire::bytes(4): {  // a table of names: {1 type (1 categories), 2 entries}
+          std::uint64_t type = 0;
+          for_each_field(field.text(), unknown_, [&](Field& part) {
+            switch (part.key()) {
+              case wire::varint(1): type = part.number(); return true;
+              case wire::bytes(2): {
+                const auto [id, name] = pair(part.text());
+                if (type == 1) domain.categories.emplace_back(static_cast<std::uint32_t>(id), name);
+                return true;
+              }
+              default: return false;
+            }
+          });
+          return true;
+        }
+        default: return false;
+      }
+    });
+    return domain;
+  }
+
+  NvtxAttributes nvtx_attributes(std::string_view message) {
+    NvtxAttributes attributes;
+    for_each_field(message, unknown_, [&](Field& field) {
+      switch (field.key()) {
+        case wire::varint(1): field.reader.skip(); return true;  // version
+        case wire::varint(2): attributes.category = field.number32(); return true;
+        case wire::bytes(3):
+          for_each_field(field.text(), unknown_, [&](Field& part) {
+            switch (part.key()) {
+              case wire::varint(1): attributes.color_type = part.number32(); return true;
+              case wire::varint(2): attributes.color = part.number32(); return true;
+              case wire::fixed32(2): attributes.color = part.reader.get_fixed32(); return true;
+              default: return false;
+            }
+          });
+          return true;
+        case wire::bytes(4): payload(attributes, field.text()); return true;
+        case wire::bytes(5):
+          for_each_field(field.text(), unknown_, [&](Field& part) {
+            switch (part.key()) {
+              case wire::varint(1): attributes.message_type = part.number32(); return true;
+              case wire::bytes(2): attributes.message = part.text(); return true;
+              case wire::varint(3): attributes.message_handle = part.number(); return true;
+              default: return false;
+            }
+          });
+          return true;
+        default: return false;
+      }
+    });
+    return attributes;
+  }
+
+  void payload(NvtxAttributes& attributes, std::string_view message) {
+    for_each_field(message, unknown_, [&](Field& part) {
+      if (part.key() == wire::varint(1)) {
+        attributes.payload_type = part.number32();
+        return true;
+      }
+      if (part.reader.tag() < 2 || part.reader.tag() > 9) return false;
+      switch (part.reader.wire_type()) {
+        case wire::Type::varint: attributes.payload_integer = part.number(); return true;
+        case wire::Type::fixed64:
+          attributes.payload_integer = part.reader.get_fixed64();
+          attributes.payload_number = std::bit_cast<double>(attributes.payload_integer);
+          return true;
+        case wire::Type::fixed32:
+          attributes.payload_integer = part.reader.get_fixed32();
+          attributes.payload_number =
+              static_cast<double>(std::bit_cast<float>(static_cast<std::uint32_t>(attributes.payload_integer)));
+          return true;
+        case wire::Type::length_delimited: attributes.payload_text = part.text(); return true;
+        default: return false;
+      }
+    });
+  }
+
+  NvtxRange nvtx_push(std::string_view message, std::uint32_t domain, std::uint64_t thread) {
+    NvtxRange range;
+    range.domain = domain;
+    range.thread = thread;
+    for_each_field(message, unknown_, [&](Field& field) {
+      switch (field.key()) {
+        case wire::bytes(1): range.name = field.text(); return true;
+        case wire::bytes(2): range.attributes = nvtx_attributes(field.text()); return true;
+        case wire::varint(3): range.last_api_call = field.number(); return true;
+        case wire::varint(4): range.id = field.number(); return true;
+        default: return false;
+      }
+    });
+    return range;
+  }
+
+  NvtxRange nvtx_start(std::string_view message, std::uint32_t domain) {
+    NvtxRange range;
+    range.domain = domain;
+    for_each_field(message, unknown_, [&](Field& field) {
+      switch (field.key()) {
+        case wire::varint(1): range.id = field.number(); return true;
+        case wire::bytes(2): range.name = field.text(); return true;
+        case wire::bytes(3): range.attributes = nvtx_attributes(field.text()); return true;
+        case wire::varint(4): range.last_api_call = field.number(); return true;
+        case wire::varint(5): range.thread = field.number(); return true;
+        default: return false;
+      }
+    });
+    return range;
+  }
+
+  /// The ranges of one domain: {1 domain id, 3 ranges}. The id may stand behind them.
+  template <class Take>
+  void per_domain(std::string_view message, Take&& take) {
+    std::uint32_t domain = 0;
+    std::vector<std::string_view> ranges;
+    for_each_field(message, unknown_, [&](Field& field) {
+      switch (field.key()) {
+        case wire::varint(1): domain = field.number32(); return true;
+        case wire::bytes(3): ranges.push_back(field.text()); return true;
+        default: return false;
+      }
+    });
+    for (const std::string_view range : ranges) take(range, domain);
+  }
+
+  bool nvtx(std::string_view message) {
+    NvtxState state;
+    for_each_field(message, unknown_, [&](Field& field) {
+      switch (field.key()) {
+        case wire::bytes(1): state.domains.push_back(nvtx_domain(field.text())); return true;
+        case wire::bytes(2): {
+          NvtxThread thread;
+          std::vector<std::string_view> domains;
+          for_each_field(field.text(), unknown_, [&](Field& part) {
+            switch (part.key()) {
+              case wire::varint(1): thread.tid = part.number(); return true;
+              case wire::bytes(2): domains.push_back(part.text()); return true;
+              default: return false;
+            }
+          });
+          for (const std::string_view domain : domains) {
+            per_domain(domain, [&](std::string_view range, std::uint32_t id) {
+              thread.stack.push_back(nvtx_push(range, id, thread.tid));
+            });
+          }
+          state.threads.push_back(std::move(thread));
+          return true;
+        }
+        case wire::bytes(3):
+          per_domain(field.text(), [&](std::string_view range, std::uint32_t id) {
+            state.start_end.push_back(nvtx_start(range, id));
+          });
+          return true;
+        case wire::varint(4): field.reader.skip(); return true;
+        case wire::varint(5): state.process_scope = field.number() == 1; return true;
+        default: return false;
+      }
+    });
+    result_.nvtx = std::move(state);
+    return true;
+  }
+
+  const File& file_;
+  std::uint64_t& unknown_;
+  Wanted wanted_;
+  Result result_;
+};
+
+}  // namespace
+
+const NvtxDomain* NvtxState::domain(std::uint32_t id) const {
+  for (const NvtxDomain& domain : domains) {
+    if (domain.id == id) return &domain;
+  }
+  return nullptr;
+}
+
+std::string_view NvtxState::message_text(const NvtxRange& range) const {
+  if (!range.attributes) return {};
+  if (range.attributes->message_type != static_cast<std::uint32_t>(Message::kRegistered))
+    return range.attributes->message;
+  if (const NvtxDomain* in = domain(range.domain)) {
+    for (const auto& [handle, text] : in->strings) {
+      if (handle == range.attributes->message_handle) return text;
+    }
+  }
+  return range.attributes->message;
+}
+
+std::string_view NvtxState::effective_name(const NvtxRange& range) const {
+  return range.name.empty() ? message_text(range) : range.name;
+}
+
+base::Result<Result> decode(const File& file, const Entry& entry, std::uint64_t& unknown, Wanted wanted) {
+  Result result;
+  const auto parsed = wire::parse_message(file.path + ": offset " + std::to_string(entry.offset),
+                                          [&] { result = Decoder(file, unknown, wanted).decode(entry); });
+  if (!parsed) return base::fail(base::Result<void>(parsed));
+  return result;
+}
+
+std::vector<Instance> instances(const MetricEntry& metric) {
+  std::vector<Instance> all;
+  std::uint64_t unknown = 0;
+  (void)wire::parse_message("", [&] {
+    for_each_field(metric.message, unknown, [&](Field& field) {
+      if (field.key() != wire::bytes(3)) return false;
+      Instance instance;
+      for_each_field(field.text(), unknown, [&](Field& part) {
+        switch (part.key()) {
+          case wire::bytes(1): instance.correlation = wire::read_value(part.text(), unknown); return true;
+          case wire::bytes(2): instance.value = wire::read_value(part.text(), unknown); return true;
+          default: return false;
+        }
+      });
+      all.push_back(instance);
+      return true;
+    });
+  });
+  return all;
+}
+
+const MetricEntry* find_metric(const File& file, const Result& result, std::string_view name) {
+  for (const MetricEntry& metric : result.metrics) {
+    if (file.string(metric.name) == name) return &metric;
+  }
+  return nullptr;
+}
+
+}  // namespace rangescope::read::ncu_report

@@ -1,0 +1,227 @@
+#include "read/nsys_rep/reader.hpp"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdlib>
+
+#include "base/fs.hpp"
+#include "base/hash.hpp"
+#include "base/log.hpp"
+#include "base/process.hpp"
+#include "base/text.hpp"
+#include "read/nsys_rep/tools.hpp"
+#include "read/registry.hpp"
+
+namespace rangescope::read::nsys_rep {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kReport = "NVIDIA Tegra Profiler Report ";
+constexpr std::string_view kStream = "NVIDIA Nsight Systems Stream ";
+
+bool is_stream(std::string_view head) {
+  return head.substr(0, 64).find(kStream) != std::string_view::npos;
+}
+
+/// The version that wrote the file, where its first bytes say so.
+std::optional<Version> written_by(std::string_view head) {
+  head = head.substr(0, 160);
+  const auto at = head.find(is_stream(head) ? kStream : kReport);
+  return at == std::string_view::npos ? std::nullopt : find_version(head.substr(at));
+}
+
+/// Where results of converting `file` are kept, without extension; older ones of the same file are removed.
+base::Result<fs::path> cache_stem(const fs::path& file) {
+  struct ::stat info {};
+  if (::stat(file.c_str(), &info) != 0) return base::fail(base::Code::kNoInput, "cannot be read", file.string());
+  const std::string key =
+      std::to_string(info.st_size) + '-' + std::to_string(info.st_mtim.tv_sec) + std::to_string(info.st_mtim.tv_nsec);
+  std::error_code error;
+  const fs::path absolute = fs::absolute(file, error);
+  fs::path folder = absolute.parent_path();
+  std::string prefix = absolute.filename().string() + ".rangescope-";
+  if (::access(folder.c_str(), W_OK) != 0) {
+    const char* cache = std::getenv("XDG_CACHE_HOME");
+    const char* home = std::getenv("HOME");
+    if (cache != nullptr && *cache == '/')
+      folder = fs::path(cache) / "rangescope";
+    else if (home != nullptr && *home == '/')
+      folder = fs::path(home) / ".cache/rangescope";
+    else
+      folder = fs::temp_directory_path(error) / ("rangescope-" + std::to_string(::getuid()));
+    fs::create_directories(folder, error);
+    if (error) return base::fail(base::Code::kIo, "cannot make the cache folder: " + error.message(), folder.string());
+    fs::permissions(folder, fs::perms::owner_all, error);
+    prefix = base::sha256(absolute.string()).substr(0, 16) + '-' + prefix;
+  }
+  std::vector<fs::path> old;
+  for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
+    const std::string name = at->path().filename().string();
+    if (name.starts_with(prefix) && !name.starts_with(prefix + key)) old.push_back(at->path());
+  }
+  for (const fs::path& path : old) fs::remove(path, error);
+  return folder / (prefix + key);
+}
+
+/// Runs a tool of Nsight Systems; its output comes back for the error message.
+base::Result<base::Ended> run_tool(std::vector<std::string> argv) {
+  base::Command command;
+  command.argv = std::move(argv);
+  command.out = {.pass = false, .keep = true, .file = {}};
+  command.err = {.pass = false, .keep = true, .file = {}};
+  command.set_env = {{"LC_ALL", "C"}};
+  command.null_stdin = true;
+  return base::run(command);
+}
+
+/// The last lines that a tool printed.
+std::string said(const base::Ended& ended) {
+  const std::string all(base::trim(ended.err + '\n' + ended.out));
+  const std::size_t from = all.size() > 400 ? all.size() - 400 : 0;
+  return base::describe(ended) + ", it said: " + base::printable(std::string_view(all).substr(from));
+}
+
+/// Debian's package of a library that the importer is known to miss on bare machines.
+std::string package_of(const std::string& library) {
+  if (library == "libdw.so.1") return "libdw1";
+  if (library == "libelf.so.1") return "libelf1";
+  if (library == "libglib-2.0.so.0") return "libglib2.0-0";
+  return library;
+}
+
+base::Error no_nsys(const fs::path& file, const std::optional<Version>& need, const std::vector<Nsys>& found,
+                    bool stream) {
+  const std::string wanted = !need ? "Nsight Systems" : "Nsight Systems " + need->text() + (stream ? "" : " or newer");
+  std::string what = (stream ? "only the importer of Nsight Systems can read this stream"
+                             : "only Nsight Systems can read this report");
+  if (need) what += ", and it was written by " + need->text();
+  if (found.empty()) what += "; no nsys was found";
+  for (const Nsys& nsys : found) what += "; " + nsys.path.string() + " is " + nsys.version.text();
+  return {
+      base::Code::kToolMissing, what, file.string(),
+      "Install " + wanted + " and give it with RANGESCOPE_NSYS=/path/to/nsys, or give the SQLite export of this file."};
+}
+
+/// Makes a file under a temporary name and moves it to `target` when the tool made it.
+template <class Make>
+base::Result<void> make_file(const fs::path& target, Make&& make) {
+  fs::path temporary = target;
+  temporary.replace_extension();
+  temporary += ".tmp" + std::to_string(::getpid()) + target.extension().string();
+  const ::mode_t before = ::umask(077);
+  auto done = make(temporary);
+  ::umask(before);
+  std::error_code error;
+  if (done) {
+    fs::permissions(temporary, fs::perms::owner_read | fs::perms::owner_write, error);
+    fs::rename(temporary, target, error);
+    if (error) done = base::fail(base::Code::kIo, "cannot be renamed: " + error.message(), temporary.string());
+  }
+  fs::remove(temporary, error);
+  return done;
+}
+
+base::Result<void> import_stream(const fs::path& stream, const fs::path& report, const std::vector<Nsys>& found,
+                                 const std::optional<Version>& need) {
+  std::optional<fs::path> importer;
+  std::string without;
+  for (const Nsys& nsys : found) {
+    if (need && nsys.version != *need) continue;
+    importer = find_importer(nsys.path);
+    if (importer) break;
+    without = nsys.path.string();
+  }
+  if (!importer && !without.empty()) {
+    return base::fail(base::Code::kToolMissing, "the installation of " + without + " has no QdstrmImporter",
+                      stream.string(),
+                      "Install the host part of Nsight Systems " + need->text() + " too (Debian: nsight-systems).");
+  }
+  if (!importer) return tl::make_unexpected(no_nsys(stream, need, found, true));
+  return make_file(report, [&](const fs::path& out) -> base::Result<void> {
+    const auto ended = run_tool({importer->string(), "-i", stream.string(), "-o", out.string()});
+    if (!ended) return tl::make_unexpected(ended.error());
+    std::error_code error;
+    if (ended->ok() && fs::exists(out, error)) return {};
+    if (const auto missing = missing_libraries(*importer); !missing.empty()) {
+      std::vector<std::string> packages;
+      for (const std::string& library : missing) packages.push_back(package_of(library));
+      return base::fail(base::Code::kToolMissing,
+                        "QdstrmImporter needs " + base::join(missing, ", ") + ", which this system lacks",
+                        importer->string(), "Install " + base::join(packages, " ") + " and try again.");
+    }
+    return base::fail(base::Code::kBadData, "QdstrmImporter failed: " + said(*ended), stream.string(), {});
+  });
+}
+
+base::Result<void> export_report(const fs::path& report, const fs::path& sqlite, const std::vector<Nsys>& found,
+                                 const std::optional<Version>& need, const fs::path& asked_for) {
+  const Nsys* chosen = nullptr;
+  for (const Nsys& nsys : found) {
+    if (need && nsys.version < *need) continue;
+    chosen = &nsys;
+    break;
+  }
+  if (chosen == nullptr) return tl::make_unexpected(no_nsys(asked_for, need, found, false));
+  base::detail("exporting " + asked_for.string() + " with nsys " + chosen->version.text());
+  return make_file(sqlite, [&](const fs::path& out) -> base::Result<void> {
+    const auto ended = run_tool({chosen->path.string(), "export", "--type=sqlite", "--force-overwrite=true",
+                                 "--output=" + out.string(), report.string()});
+    if (!ended) return tl::make_unexpected(ended.error());
+    std::error_code error;
+    if (ended->ok() && fs::exists(out, error)) return {};
+    const std::string output = ended->out + ended->err;
+    const bool too_old = output.find("Version number is invalid") != std::string::npos ||
+                         output.find("newer than your current") != std::string::npos;
+    if (too_old) {
+      const auto newer = find_version(output);
+      return base::fail(
+          base::Code::kToolMissing, "nsys " + chosen->version.text() + " is too old for this report",
+          asked_for.string(),
+          "Install Nsight Systems " +
+              (newer && *newer > chosen->version ? newer->text() + " or newer" : std::string("of a newer version")) +
+              " and give it with RANGESCOPE_NSYS=/path/to/nsys.");
+    }
+    return base::fail(base::Code::kBadData, "nsys export failed: " + said(*ended), asked_for.string(), {});
+  });
+}
+
+}  // namespace
+
+bool NsysRepReader::sniff(std::span<const std::byte> head, const fs::path&) const {
+  const std::string_view text(reinterpret_cast<const char*>(head.data()), head.size());
+  return text.starts_with(kReport) || is_stream(text);
+}
+
+base::Result<model::Session> NsysRepReader::read(const fs::path& path, const Options& options) const {
+  const auto head = base::read_head(path, 256);
+  if (!head) return tl::make_unexpected(head.error());
+  const bool stream = is_stream(*head);
+  const auto need = written_by(*head);
+  const auto stem = cache_stem(path);
+  if (!stem) return tl::make_unexpected(stem.error());
+  const fs::path sqlite = stem->string() + ".sqlite";
+  std::error_code error;
+  if (!fs::exists(sqlite, error)) {
+    const auto found = find_nsys(options.nsys_path);
+    if (!found) return tl::make_unexpected(found.error());
+    fs::path report = path;
+    if (stream) {
+      report = stem->string() + ".nsys-rep";
+      if (auto done = import_stream(path, report, *found, need); !done) return base::fail(std::move(done));
+    }
+    auto done = export_report(report, sqlite, *found, need, path);
+    if (stream) fs::remove(report, error);
+    if (!done) return base::fail(std::move(done));
+  }
+  auto session = read_any(sqlite, options);
+  if (!session) return session;
+  for (model::Source& source : session->sources) {
+    source.path = path.string();
+    source.format = name();
+  }
+  return session;
+}
+
+}  // namespace rangescope::read::nsys_rep

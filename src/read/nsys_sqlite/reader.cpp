@@ -1,0 +1,110 @@
+#include "read/nsys_sqlite/reader.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <functional>
+#include <thread>
+
+#include "read/nsys_sqlite/assemble.hpp"
+
+namespace rangescope::read::nsys_sqlite {
+namespace {
+
+constexpr char kMagic[] = "SQLite format 3";
+
+/// A table that only nsys writes. Exports of CPU programs may have nothing but META_DATA and NVTX_EVENTS.
+bool is_ours(std::string_view table) {
+  return table == "NVTX_EVENTS" || table == "StringIds" || table == "EXPORT_META_DATA" || table == "META_DATA_EXPORT" ||
+         table == "CUDA_GRAPH_NODE_EVENTS" || table.starts_with("CUPTI_ACTIVITY_KIND_") ||
+         table.starts_with("TARGET_INFO_");
+}
+
+bool has_ours(const Source& source) {
+  return std::any_of(source.tables().begin(), source.tables().end(),
+                     [](const auto& table) { return is_ours(table.first); });
+}
+
+/// Runs the tasks on `workers` threads, the first ones first.
+void run_all(const std::vector<std::function<void()>>& tasks, int workers) {
+  std::atomic<std::size_t> next{0};
+  const auto work = [&] {
+    for (std::size_t i = next++; i < tasks.size(); i = next++) tasks[i]();
+  };
+  std::vector<std::thread> threads;
+  for (int i = 1; i < workers && static_cast<std::size_t>(i) < tasks.size(); ++i) threads.emplace_back(work);
+  work();
+  for (std::thread& thread : threads) thread.join();
+}
+
+base::Result<model::Session> read_source(const Source& source, const Options& options) {
+  if (!has_ours(source)) {
+    return base::fail(base::Code::kBadData,
+                      "a SQLite database, but none of Nsight Systems: no NVTX_EVENTS, no CUPTI tables",
+                      source.path().string(), "Give a file that `nsys export --type sqlite` wrote.");
+  }
+  int workers = options.threads > 0 ? options.threads : static_cast<int>(std::thread::hardware_concurrency());
+  workers = std::clamp(workers, 1, 4);  // two tables hold nearly all rows: more threads than that wait for memory
+  Parts parts;
+  std::vector<NodeEvent> nodes;
+  Scanned strings_scan, nodes_scan;
+  std::vector<std::function<void()>> tasks;
+  if (options.kernels) {
+    tasks.emplace_back([&] { parts.kernels = read_kernels(source); });
+    tasks.emplace_back([&] { parts.calls = read_calls(source); });
+  }
+  tasks.emplace_back([&] { parts.nvtx = read_nvtx(source); });
+  if (options.kernels) {
+    tasks.emplace_back([&] { parts.copies = read_copies(source); });
+    tasks.emplace_back([&] { parts.memsets = read_memsets(source); });
+    tasks.emplace_back([&] { parts.synchronizations = read_synchronizations(source); });
+    tasks.emplace_back([&] { parts.graphs = read_graphs(source); });
+    tasks.emplace_back([&] { nodes = read_node_events(source, nodes_scan); });
+  }
+  tasks.emplace_back([&] {
+    parts.strings.read(source, strings_scan);
+    parts.target = read_target(source, parts.strings);
+  });
+  run_all(tasks, workers);
+  for (const Outcome* outcome :
+       {&parts.nvtx.outcome, &parts.calls.outcome, &parts.kernels.outcome, &parts.copies.outcome,
+        &parts.memsets.outcome, &parts.graphs.outcome, &parts.synchronizations.outcome}) {
+    if (outcome->error) return tl::make_unexpected(*outcome->error);
+  }
+  const std::string product = parts.target.product, schema = parts.target.schema;
+  const std::vector<Scanned> small_scans = parts.target.scans;
+  model::Session session = assemble(std::move(parts), nodes, workers);
+  session.sources.push_back({source.path().string(), "nsys-sqlite", product, schema});
+  const auto damaged = [&](const Scanned& scan, const char* what) {
+    if (!scan.damage) return;
+    session.losses.push_back(
+        {"damaged_table", model::Severity::kError, 0, std::string(what) + ": " + scan.damage->what});
+  };
+  damaged(strings_scan, "StringIds: damaged, names are missing");
+  damaged(nodes_scan, "CUDA_GRAPH_NODE_EVENTS: damaged, some graph nodes have no captured path");
+  for (const Scanned& scan : small_scans) damaged(scan, "a table that describes the machine is damaged");
+  return session;
+}
+
+}  // namespace
+
+bool NsysSqliteReader::sniff(std::span<const std::byte> head, const std::filesystem::path& path) const {
+  if (head.size() < sizeof kMagic || std::memcmp(head.data(), kMagic, sizeof kMagic) != 0) return false;
+  const auto source = Source::open(path);
+  return !source || has_ours(*source);  // a damaged one is for read() to explain
+}
+
+base::Result<model::Session> NsysSqliteReader::read(const std::filesystem::path& path, const Options& options) const {
+  auto source = Source::open(path);
+  if (!source) return base::fail(std::move(source));
+  return read_source(*source, options);
+}
+
+base::Result<model::Session> read_through_library(const std::filesystem::path& path, const Options& options) {
+  auto source = Source::open(path);
+  if (!source) return base::fail(std::move(source));
+  source->forget_pages();
+  return read_source(*source, options);
+}
+
+}  // namespace rangescope::read::nsys_sqlite

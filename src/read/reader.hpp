@@ -1,0 +1,37 @@
+// A reader turns one kind of file (or capture directory) into a session. Readers are strangers to each other.
+//
+// To add one: a folder beside the others, a class, one line in registry.cpp, a page in docs/formats/.
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "base/result.hpp"
+#include "model/session.hpp"
+
+namespace rangescope::read {
+
+struct Options {
+  int threads = 0;            ///< worker threads, 0 for as many as help
+  bool kernels = true;        ///< GPU activity wanted; false reads NVTX only
+  std::string nsys_path;      ///< nsys executable for formats that only it can export; "" looks for one
+  std::string number_format;  ///< CSV: "", "C", "de", "fr": how numbers are written when the file is ambiguous
+};
+
+class Reader {
+ public:
+  virtual ~Reader() = default;
+  /// Short and stable: "native", "nsys-sqlite", "ncu-report".
+  [[nodiscard]] virtual std::string_view name() const = 0;
+  /// True when the first bytes (up to 4 KiB) or the directory layout are of this format. Content decides, not the name.
+  [[nodiscard]] virtual bool sniff(std::span<const std::byte> head, const std::filesystem::path& path) const = 0;
+  /// Reads all of it. Damage that can be skipped becomes a Loss; what cannot be read at all is kBadData with the place.
+  [[nodiscard]] virtual base::Result<model::Session> read(const std::filesystem::path& path,
+                                                          const Options& options) const = 0;
+};
+
+}  // namespace rangescope::read

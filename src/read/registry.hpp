@@ -1,0 +1,22 @@
+// The one list of readers, and the choice among them.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <span>
+
+#include "read/reader.hpp"
+
+namespace rangescope::read {
+
+/// Every reader, in the order in which they are asked.
+[[nodiscard]] std::span<const std::unique_ptr<Reader>> readers();
+
+/// The reader that recognises `path`. kNoInput when it does not exist, kBadData when nobody knows it (the first bytes
+/// are shown, with what would have been understood).
+[[nodiscard]] base::Result<const Reader*> find_reader(const std::filesystem::path& path);
+
+/// find_reader and read.
+[[nodiscard]] base::Result<model::Session> read_any(const std::filesystem::path& path, const Options& options = {});
+
+}  // namespace rangescope::read

@@ -1,0 +1,89 @@
+#include "report/csv/csv.hpp"
+
+#include <fmt/format.h>
+#include <cmath>
+
+#include "base/text.hpp"
+#include "model/measure.hpp"
+#include "report/view.hpp"
+
+namespace rangescope::report {
+namespace {
+
+// RFC 4180: quoted when it holds a comma, a quote or a line end; quotes doubled; rows end in CR LF. Names are made
+// printable before, so that a row is a line in whatever reads it.
+std::string field(std::string_view text) {
+  const std::string shown = base::printable(text);
+  if (shown.find_first_of(",\"\r\n") == std::string::npos) return shown;
+  return "\"" + base::replace_all(shown, "\"", "\"\"") + "\"";
+}
+
+// The shortest text that reads back as the same number; empty where there is none.
+std::string number(std::optional<double> value) {
+  return value && std::isfinite(*value) ? fmt::format("{}", *value) : std::string();
+}
+
+void row(Sink& sink, const std::vector<std::string>& fields) {
+  std::string text;
+  for (std::size_t i = 0; i < fields.size(); ++i) {
+    if (i > 0) text += ',';
+    text += fields[i];
+  }
+  sink.write(text + "\r\n");
+}
+
+class Csv final : public Exporter {
+ public:
+  [[nodiscard]] std::string_view name() const override { return "csv"; }
+  [[nodiscard]] std::string_view extension() const override { return "csv"; }
+
+  [[nodiscard]] base::Result<void> write(const model::Report& report, const model::Session*, const Style& style,
+                                         Sink& sink) const override {
+    std::vector<ColumnView> values;
+    if (style.columns.empty()) {
+      for (const std::string& name : value_names(report)) values.push_back({name, name, {}, 0});
+    } else {
+      auto chosen = columns(report, style);
+      if (!chosen) return base::fail(std::move(chosen));
+      values = std::move(*chosen);
+    }
+    auto views = scopes(report, style);
+    if (!views) return base::fail(std::move(views));
+    std::vector<std::string> fields = {"id",     "parent", "process", "pid",  "thread",
+                                       "domain", "kind",   "depth",   "name", "path"};
+    for (const ColumnView& value : values) fields.push_back(field(value.tag));
+    row(sink, fields);
+    for (const ScopeView& scope : *views) {
+      for (const RowView& shown : scope.rows) {
+        const model::Region& region = *shown.region;
+        fields = {std::to_string(region.id),
+                  region.parent == model::kNone ? "" : std::to_string(region.parent),
+                  region.process ? std::to_string(*region.process) : "",
+                  pid(report, region),
+                  region.thread ? std::to_string(*region.thread) : "",
+                  field(region.domain),
+                  std::string(kind_name(region.kind)),
+                  std::to_string(region.depth),
+                  field(region.path.empty() ? "" : region.path.back()),
+                  field(model::path_text(region))};
+        for (const ColumnView& value : values) fields.push_back(number(model::value_of(region, value.tag)));
+        row(sink, fields);
+      }
+    }
+    return {};
+  }
+
+ private:
+  static std::string pid(const model::Report& report, const model::Region& region) {
+    if (!region.process || *region.process >= report.processes.size()) return {};
+    return std::to_string(report.processes[*region.process].pid);
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Exporter> make_csv() {
+  return std::make_unique<Csv>();
+}
+
+}  // namespace rangescope::report

@@ -1,0 +1,54 @@
+// An exporter writes a report in one format. It formats; it never computes.
+//
+// To add one: a folder beside the others, a class, one line in registry.cpp, a page in docs/formats/ when machines read
+// it.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.hpp"
+#include "model/report.hpp"
+#include "model/session.hpp"
+
+namespace rangescope::report {
+
+/// Where the bytes go: a file, standard output, a string. Write errors are remembered and told at the end.
+class Sink {
+ public:
+  virtual ~Sink() = default;
+  virtual void write(std::string_view bytes) = 0;
+  [[nodiscard]] virtual base::Result<void> finish() = 0;
+};
+
+/// How a table is shown; formats for machines ignore most of it.
+struct Style {
+  std::size_t width = 100;  ///< columns of the terminal
+  bool color = false;
+  int depth = 0;                     ///< deepest level shown, 0 for all
+  std::string sort;                  ///< measure tag; "" keeps tree order (first start)
+  std::size_t top = 0;               ///< at most this many regions, 0 for all
+  std::vector<std::string> columns;  ///< measure tags or metrics.<name>; empty for the default choice
+  bool explain = false;              ///< print formulas and reasons
+  std::size_t top_kernels = 5;
+};
+
+class Exporter {
+ public:
+  virtual ~Exporter() = default;
+  [[nodiscard]] virtual std::string_view name() const = 0;       ///< "json": the -f argument
+  [[nodiscard]] virtual std::string_view extension() const = 0;  ///< "json": report.<extension>
+  /// `session` is there for timelines (HTML, Perfetto) and may be null: then they show no timeline and say so.
+  [[nodiscard]] virtual base::Result<void> write(const model::Report& report, const model::Session* session,
+                                                 const Style& style, Sink& sink) const = 0;
+};
+
+/// Every exporter.
+[[nodiscard]] std::span<const std::unique_ptr<Exporter>> exporters();
+/// The exporter of that name, or kUsage with the nearest name.
+[[nodiscard]] base::Result<const Exporter*> find_exporter(std::string_view name);
+
+}  // namespace rangescope::report

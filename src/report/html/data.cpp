@@ -1,0 +1,302 @@
+#include "report/html/data.hpp"
+
+#include "base/text.hpp"
+#include "model/measure.hpp"
+#include "report/json_writer.hpp"
+#include "report/view.hpp"
+
+namespace rangescope::report {
+namespace {
+
+using model::Region;
+
+void texts(JsonWriter& json, std::string_view name, const std::vector<std::string>& list) {
+  json.key(name);
+  json.open_array(true);
+  for (const std::string& text : list) json.text(base::printable(text));
+  json.close();
+}
+
+void values(JsonWriter& json, std::string_view name, const Region& region) {
+  json.key(name);
+  json.open_array(true);
+  for (const model::Measure& measure : model::measures()) {
+    const auto value = measure.get(region);
+    value ? json.number(*value) : json.null();
+  }
+  json.close();
+}
+
+void kernel_rows(JsonWriter& json, std::string_view name, const std::vector<model::KernelRow>& rows) {
+  json.key(name);
+  json.open_array(true);
+  for (const model::KernelRow& row : rows) {
+    json.open_line_object();
+    json.field("name", base::printable(row.name));
+    json.field("short", base::printable(row.short_name));
+    json.field("calls", row.calls);
+    json.field("total_ns", row.total_ns);
+    json.field("median_ns", row.duration_ns.median);
+    json.field("min_ns", row.duration_ns.min);
+    json.field("max_ns", row.duration_ns.max);
+    json.field("share", row.share);
+    json.key("grid");
+    json.open_array(true);
+    for (const std::uint32_t n : row.shape.grid) json.number(std::int64_t{n});
+    json.close();
+    json.key("block");
+    json.open_array(true);
+    for (const std::uint32_t n : row.shape.block) json.number(std::int64_t{n});
+    json.close();
+    json.field("registers", row.shape.registers_per_thread);
+    json.field("shared", std::int64_t{row.shape.static_shared_bytes} + row.shape.dynamic_shared_bytes);
+    json.field("shapes", row.shapes);
+    json.close();
+  }
+  json.close();
+}
+
+void metrics(JsonWriter& json, const std::map<std::string, model::Metric>& map) {
+  if (map.empty()) return;
+  json.key("metrics");
+  json.open_array(true);
+  for (const auto& [name, metric] : map) {
+    json.open_line_object();
+    json.field("name", base::printable(name));
+    json.field("unit", metric.unit);
+    json.field("source", metric.source);
+    if (metric.absent.empty()) {
+      json.field("value", metric.value);
+      json.field("min", metric.min);
+      json.field("max", metric.max);
+      json.field("rounds", metric.rounds);
+    } else {
+      json.field("absent", metric.absent);
+    }
+    json.close();
+  }
+  json.close();
+}
+
+void bound(JsonWriter& json, const std::optional<model::Bound>& value) {
+  if (!value) return;
+  json.key("bound");
+  json.open_line_object();
+  json.field("kind", value->kind);
+  json.field("reason", value->reason);
+  json.close();
+}
+
+void utilization(JsonWriter& json, const std::optional<model::Utilization>& value) {
+  if (!value) return;
+  json.key("utilization");
+  json.open_line_object();
+  value->executed ? json.field("executed", *value->executed) : json.null_field("executed");
+  value->useful ? json.field("useful", *value->useful) : json.null_field("useful");
+  json.field("formula", value->formula);
+  json.close();
+}
+
+void roofline(JsonWriter& json, const std::vector<model::RooflinePoint>& points) {
+  if (points.empty()) return;
+  json.key("roofline");
+  json.open_array(true);
+  for (const model::RooflinePoint& point : points) {
+    json.open_line_object();
+    json.field("level", point.level);
+    json.field("precision", point.precision);
+    json.field("flops", point.flops);
+    json.field("bytes", point.bytes);
+    json.field("intensity", point.intensity);
+    json.field("flop_per_s", point.flop_per_s);
+    json.field("roof", point.roof_flop_per_s);
+    json.close();
+  }
+  json.close();
+}
+
+void region_object(JsonWriter& json, const model::Report& report, const Region& region) {
+  json.open_line_object();
+  json.field("id", region.id);
+  region.parent == model::kNone ? json.null_field("parent") : json.field("parent", region.parent);
+  json.field("depth", region.depth);
+  texts(json, "path", region.path);
+  json.field("domain", base::printable(region.domain));
+  json.field("kind", kind_name(region.kind));
+  if (region.process) {
+    json.field("process", *region.process);
+    if (*region.process < report.processes.size()) json.field("pid", report.processes[*region.process].pid);
+  }
+  if (region.thread) json.field("thread", *region.thread);
+  values(json, "v", region);
+  if (region.gpu) {
+    kernel_rows(json, "top", region.gpu->top_kernels);
+    json.key("copies");
+    json.open_array(true);
+    for (const model::CopyRow& row : region.gpu->copies_by_kind) {
+      json.open_line_object();
+      json.field("kind", copy_kind_name(row.kind));
+      json.field("calls", row.calls);
+      json.field("bytes", row.bytes);
+      json.field("total_ns", row.total_ns);
+      json.close();
+    }
+    json.close();
+  }
+  metrics(json, region.metrics);
+  if (!region.kernels.empty()) {
+    json.key("counted");
+    json.open_array(true);
+    for (const model::KernelMetrics& kernel : region.kernels) {
+      json.open_line_object();
+      json.field("name", base::printable(kernel.name));
+      json.field("ordinal", kernel.ordinal);
+      metrics(json, kernel.metrics);
+      bound(json, kernel.bound);
+      json.close();
+    }
+    json.close();
+  }
+  roofline(json, region.roofline);
+  bound(json, region.bound);
+  utilization(json, region.utilization);
+  if (!region.samples.empty()) {
+    json.key("samples");
+    json.open_array(true);
+    for (const model::OccurrenceSample& sample : region.samples) {
+      json.number(sample.at_ns);
+      json.number(sample.wall_ns);
+      json.number(sample.busy_ns);
+    }
+    json.close();
+  }
+  if (!region.notes.empty()) texts(json, "notes", region.notes);
+  json.close();
+}
+
+// Work that is no region's goes through the same measures.
+void work(JsonWriter& json, std::string_view name, const std::optional<model::GpuWork>& gpu) {
+  if (!gpu) return json.null_field(name);
+  Region holder;
+  holder.gpu = gpu;
+  values(json, name, holder);
+}
+
+void run_object(JsonWriter& json, const model::RunInfo& run) {
+  json.key("run");
+  json.open_line_object();
+  json.field("id", base::printable(run.id));
+  json.field("tool", run.tool);
+  json.field("command", base::printable(base::shell_quote(run.command)));
+  json.field("cwd", base::printable(run.cwd));
+  run.start_unix_ns == 0 ? json.null_field("start_ms") : json.field("start_ms", run.start_unix_ns / 1'000'000);
+  json.field("duration_ns", run.duration_ns);
+  run.exit_code ? json.field("exit_code", std::int64_t{*run.exit_code}) : json.null_field("exit_code");
+  run.signal ? json.field("signal", std::int64_t{*run.signal}) : json.null_field("signal");
+  json.field("host", base::printable(run.host));
+  texts(json, "sources", run.sources);
+  json.key("environment");
+  json.open_array(true);
+  for (const auto& [key, value] : run.environment) {
+    json.open_array(true);
+    json.text(base::printable(key));
+    json.text(base::printable(value));
+    json.close();
+  }
+  json.close();
+  json.close();
+}
+
+void dictionary(JsonWriter& json) {
+  json.key("measures");
+  json.open_array(true);
+  for (const model::Measure& measure : model::measures()) {
+    json.open_line_object();
+    json.field("tag", measure.tag);
+    json.field("title", measure.title);
+    json.field("unit", model::unit_name(measure.unit));
+    json.field("source", measure.source);
+    json.field("formula", measure.formula);
+    json.close();
+  }
+  json.close();
+}
+
+void processes(JsonWriter& json, const model::Report& report) {
+  json.key("processes");
+  json.open_array(true);
+  for (const model::ReportProcess& process : report.processes) {
+    json.open_line_object();
+    json.field("pid", process.pid);
+    json.field("name", base::printable(process.name));
+    json.field("start_ns", process.start_ns);
+    json.field("end_ns", process.end_ns);
+    json.field("ranges", process.ranges);
+    json.field("kernels", process.kernels);
+    json.close();
+  }
+  json.close();
+  json.key("devices");
+  json.open_array(true);
+  for (std::size_t i = 0; i < report.devices.size(); ++i) {
+    const model::Device& device = report.devices[i];
+    json.open_line_object();
+    json.field("name", i < report.device_names.size() ? base::printable(report.device_names[i]) : std::string());
+    json.field("ordinal", device.ordinal);
+    json.field("sm_count", device.sm_count);
+    json.field("memory_bytes", static_cast<std::int64_t>(device.memory_bytes));
+    json.close();
+  }
+  json.close();
+}
+
+void losses(JsonWriter& json, const model::Report& report) {
+  json.key("losses");
+  json.open_array(true);
+  for (const model::Loss& loss : report.losses) {
+    json.open_line_object();
+    json.field("kind", loss.kind);
+    json.field("severity", severity_name(loss.severity));
+    json.field("count", static_cast<std::int64_t>(loss.count));
+    json.field("detail", base::printable(loss.detail));
+    json.close();
+  }
+  json.close();
+  json.key("findings");
+  json.open_array(true);
+  for (const model::Finding& finding : report.findings) {
+    json.open_line_object();
+    json.field("id", finding.id);
+    json.field("verdict", verdict_name(finding.verdict));
+    json.field("question", base::printable(finding.question));
+    json.field("found", base::printable(finding.found));
+    json.field("hint", base::printable(finding.hint));
+    texts(json, "commands", finding.commands);
+    json.close();
+  }
+  json.close();
+}
+
+}  // namespace
+
+void write_html_data(const model::Report& report, const model::Session* session, JsonWriter& json) {
+  json.open_line_object();
+  json.field("schema", "rangescope.html/1");
+  run_object(json, report.run);
+  dictionary(json);
+  processes(json, report);
+  json.key("regions");
+  json.open_array(true);
+  for (const Region& region : report.regions) region_object(json, report, region);
+  json.close();
+  kernel_rows(json, "kernels", report.kernels);
+  work(json, "total", report.total);
+  work(json, "unattributed", report.unattributed);
+  losses(json, report);
+  texts(json, "notes", report.notes);
+  json.key("timeline");
+  session != nullptr ? write_html_timeline(report, *session, json) : json.null();
+  json.close();
+}
+
+}  // namespace rangescope::report

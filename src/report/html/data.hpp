@@ -1,0 +1,45 @@
+// The data of the HTML report as JSON.
+//
+//   { schema, run, measures: [{tag, title, unit, formula, source}], processes, devices,
+//     regions: [{id, parent, depth, path, domain, kind, process, thread, v: [number or null for each measure], ...}],
+//     kernels, total, unattributed, losses, findings, notes, timeline or null }
+//
+// Timeline (times in ns since the begin of the recording):
+//   { duration, links, lanes: [{title, pid, kind, rows, items, full,
+//                               levels: [{r, chunks: [{s, e, n, d}]}]}], names: [[text, region id or -1]] }
+// Levels go from coarse to fine. In level r > 0, neighbours nearer than r and shorter than r are merged into blocks;
+// r = 0 is every item (`full` says whether the lane has it: it is left out where the file would grow past its budget).
+// A chunk holds n items between s and e; d is base64 of LEB128 numbers, for each item:
+//   start - start of the item before (zigzag; 0 for the first: the smallest start of the chunk is s), duration, row,
+//   name, then if r > 0: how many it stands for, and how much of it was busy, percent, else on streams: 0, or 1 + the
+//   lane of the launching thread followed by start - start of the call (zigzag); else on threads: 1 if it is an API
+//   call and 2 if it has no end, added up.
+#pragma once
+
+#include "report/exporter.hpp"
+
+namespace rangescope::report {
+
+class JsonWriter;
+
+/// Writes JSON that may stand within <script>: see html.hpp.
+class ScriptSink final : public Sink {
+ public:
+  explicit ScriptSink(Sink& to) : to_(to) {}
+  void write(std::string_view bytes) override;
+  [[nodiscard]] base::Result<void> finish() override { return {}; }
+
+ private:
+  Sink& to_;
+  std::string buffer_;
+  std::string kept_;  ///< beginning of a character that the next write completes
+};
+
+/// Most items that are written one by one; more are merged, finest level first.
+inline constexpr std::uint64_t kHtmlItems = 1'200'000;
+
+void write_html_data(const model::Report& report, const model::Session* session, JsonWriter& json);
+void write_html_timeline(const model::Report& report, const model::Session& session, JsonWriter& json,
+                         std::uint64_t most_items = kHtmlItems);
+
+}  // namespace rangescope::report

@@ -1,0 +1,418 @@
+#include "report/json/json.hpp"
+
+#include <string_view>
+
+#include "model/measure.hpp"
+#include "report/json_writer.hpp"
+#include "report/view.hpp"
+
+namespace rangescope::report {
+namespace {
+
+using model::GpuWork;
+using model::Region;
+
+constexpr std::string_view kSchema = "rangescope.report/1";
+
+void texts(JsonWriter& json, std::string_view name, const std::vector<std::string>& list) {
+  json.key(name);
+  json.open_array(true);
+  for (const std::string& text : list) json.text(text);
+  json.close();
+}
+
+void pairs(JsonWriter& json, std::string_view name, const std::map<std::string, std::string>& map) {
+  json.key(name);
+  json.open_object();
+  for (const auto& [key, value] : map) json.field(key, value);
+  json.close();
+}
+
+void optional_text(JsonWriter& json, std::string_view name, const std::string& text) {
+  text.empty() ? json.null_field(name) : json.field(name, text);
+}
+
+void spread(JsonWriter& json, std::string_view name, const model::Spread& value) {
+  json.key(name);
+  json.open_line_object();
+  json.field("min", value.min);
+  json.field("median", value.median);
+  json.field("p95", value.p95);
+  json.field("max", value.max);
+  json.field("mean", value.mean);
+  json.field("stddev", value.stddev);
+  json.close();
+}
+
+// Every measure whose tag begins with `prefix`, a dot in the rest opening an object: the tags of model/measure.hpp are
+// the paths of this file.
+void measures(JsonWriter& json, const Region& region, std::string_view prefix) {
+  std::string_view group;
+  for (const model::Measure& measure : model::measures()) {
+    if (!measure.tag.starts_with(prefix)) continue;
+    std::string_view name = measure.tag.substr(prefix.size());
+    const auto dot = name.find('.');
+    const std::string_view wanted = dot == std::string_view::npos ? std::string_view{} : name.substr(0, dot);
+    const auto value = measure.get(region);
+    if (wanted != group) {
+      if (!group.empty()) json.close();
+      group = wanted;
+      if (!group.empty()) {
+        json.key(group);
+        json.open_line_object();
+      }
+    }
+    if (dot != std::string_view::npos) name.remove_prefix(dot + 1);
+    value ? json.field(name, *value) : json.null_field(name);
+  }
+  if (!group.empty()) json.close();
+}
+
+void dimensions(JsonWriter& json, std::string_view name, const std::array<std::uint32_t, 3>& value) {
+  json.key(name);
+  json.open_array(true);
+  for (const std::uint32_t n : value) json.number(std::int64_t{n});
+  json.close();
+}
+
+void kernel_rows(JsonWriter& json, std::string_view name, const std::vector<model::KernelRow>& rows) {
+  json.key(name);
+  json.open_array();
+  for (const model::KernelRow& row : rows) {
+    json.open_line_object();
+    json.field("name", row.name);
+    json.field("short_name", row.short_name);
+    json.field("calls", row.calls);
+    json.field("total_ns", row.total_ns);
+    spread(json, "duration_ns", row.duration_ns);
+    json.field("share", row.share);
+    dimensions(json, "grid", row.shape.grid);
+    dimensions(json, "block", row.shape.block);
+    dimensions(json, "cluster", row.shape.cluster);
+    json.field("registers_per_thread", row.shape.registers_per_thread);
+    json.field("static_shared_bytes", row.shape.static_shared_bytes);
+    json.field("dynamic_shared_bytes", row.shape.dynamic_shared_bytes);
+    json.field("shapes", row.shapes);
+    json.field("nccl", row.nccl);
+    json.close();
+  }
+  json.close();
+}
+
+void gpu(JsonWriter& json, std::string_view name, const std::optional<GpuWork>& work, const Region& region) {
+  if (!work) return json.null_field(name);
+  json.key(name);
+  json.open_object();
+  measures(json, region, "gpu.");
+  spread(json, "kernel_ns_per_occurrence", work->kernel_ns_per_occurrence);
+  spread(json, "busy_ns_per_occurrence", work->busy_ns_per_occurrence);
+  json.key("copies_by_kind");
+  json.open_array();
+  for (const model::CopyRow& row : work->copies_by_kind) {
+    json.open_line_object();
+    json.field("kind", copy_kind_name(row.kind));
+    json.field("calls", row.calls);
+    json.field("bytes", row.bytes);
+    json.field("total_ns", row.total_ns);
+    json.close();
+  }
+  json.close();
+  kernel_rows(json, "top_kernels", work->top_kernels);
+  json.close();
+}
+
+// Work that is no region's: it goes through the same measures.
+void gpu(JsonWriter& json, std::string_view name, const std::optional<GpuWork>& work) {
+  Region holder;
+  holder.gpu = work;
+  gpu(json, name, work, holder);
+}
+
+void metrics(JsonWriter& json, const std::map<std::string, model::Metric>& map) {
+  json.key("metrics");
+  json.open_object();
+  for (const auto& [name, metric] : map) {
+    json.key(name);
+    json.open_line_object();
+    const bool there = metric.absent.empty();
+    there ? json.field("value", metric.value) : json.null_field("value");
+    json.field("unit", metric.unit);
+    there ? json.field("min", metric.min) : json.null_field("min");
+    there ? json.field("max", metric.max) : json.null_field("max");
+    json.field("rounds", metric.rounds);
+    json.field("source", metric.source);
+    if (!there) json.field("absent", metric.absent);
+    json.close();
+  }
+  json.close();
+}
+
+void bound(JsonWriter& json, const std::optional<model::Bound>& value) {
+  if (!value) return json.null_field("bound");
+  json.key("bound");
+  json.open_line_object();
+  json.field("kind", value->kind);
+  json.field("reason", value->reason);
+  json.close();
+}
+
+void roofline(JsonWriter& json, const std::vector<model::RooflinePoint>& points) {
+  json.key("roofline");
+  json.open_array();
+  for (const model::RooflinePoint& point : points) {
+    json.open_line_object();
+    json.field("level", point.level);
+    json.field("precision", point.precision);
+    json.field("flops", point.flops);
+    json.field("bytes", point.bytes);
+    json.field("intensity", point.intensity);
+    json.field("flop_per_s", point.flop_per_s);
+    json.field("roof_flop_per_s", point.roof_flop_per_s);
+    json.close();
+  }
+  json.close();
+}
+
+void counted_kernels(JsonWriter& json, const std::vector<model::KernelMetrics>& kernels) {
+  json.key("kernels");
+  json.open_array();
+  for (const model::KernelMetrics& kernel : kernels) {
+    json.open_object();
+    json.field("name", kernel.name);
+    json.field("ordinal", kernel.ordinal);
+    metrics(json, kernel.metrics);
+    bound(json, kernel.bound);
+    json.close();
+  }
+  json.close();
+}
+
+void samples(JsonWriter& json, const std::vector<model::OccurrenceSample>& list) {
+  json.key("samples");
+  json.open_array(true);
+  for (const model::OccurrenceSample& sample : list) {
+    json.open_array(true);
+    json.number(sample.at_ns);
+    json.number(sample.wall_ns);
+    json.number(sample.busy_ns);
+    json.close();
+  }
+  json.close();
+}
+
+void region_object(JsonWriter& json, const model::Report& report, const Region& region) {
+  json.open_object();
+  (void)json.take_escaped();
+  json.field("id", region.id);
+  region.parent == model::kNone ? json.null_field("parent") : json.field("parent", region.parent);
+  json.field("depth", region.depth);
+  texts(json, "path", region.path);
+  json.field("domain", region.domain);
+  json.field("name_escaped", json.take_escaped());
+  json.field("kind", kind_name(region.kind));
+  const bool known = region.process && *region.process < report.processes.size();
+  known ? json.field("process", report.processes[*region.process].pid) : json.null_field("process");
+  region.process ? json.field("process_index", *region.process) : json.null_field("process_index");
+  region.thread ? json.field("thread", *region.thread) : json.null_field("thread");
+  for (const model::Measure& measure : model::measures()) {
+    if (measure.tag.find('.') != std::string_view::npos) continue;
+    const auto value = measure.get(region);
+    value ? json.field(measure.tag, *value) : json.null_field(measure.tag);
+  }
+  json.key("wall_ns");
+  json.open_line_object();
+  measures(json, region, "wall_ns.");
+  json.close();
+  gpu(json, "gpu", region.gpu, region);
+  metrics(json, region.metrics);
+  counted_kernels(json, region.kernels);
+  roofline(json, region.roofline);
+  bound(json, region.bound);
+  samples(json, region.samples);
+  texts(json, "notes", region.notes);
+  json.close();
+}
+
+void run_object(JsonWriter& json, const model::RunInfo& run) {
+  json.key("run");
+  json.open_object();
+  json.field("id", run.id);
+  optional_text(json, "tool", run.tool);
+  texts(json, "command", run.command);
+  optional_text(json, "cwd", run.cwd);
+  run.start_unix_ns == 0 ? json.null_field("start_unix_ns") : json.field("start_unix_ns", run.start_unix_ns);
+  json.field("duration_ns", run.duration_ns);
+  run.exit_code ? json.field("exit_code", std::int64_t{*run.exit_code}) : json.null_field("exit_code");
+  run.signal ? json.field("signal", std::int64_t{*run.signal}) : json.null_field("signal");
+  optional_text(json, "host", run.host);
+  texts(json, "sources", run.sources);
+  pairs(json, "environment", run.environment);
+  json.close();
+}
+
+void processes(JsonWriter& json, const std::vector<model::ReportProcess>& list) {
+  json.key("processes");
+  json.open_array();
+  for (const model::ReportProcess& process : list) {
+    json.open_line_object();
+    json.field("pid", process.pid);
+    json.field("parent_pid", process.parent_pid);
+    json.field("name", process.name);
+    json.field("start_ns", process.start_ns);
+    json.field("end_ns", process.end_ns);
+    json.field("ranges", process.ranges);
+    json.field("kernels", process.kernels);
+    json.close();
+  }
+  json.close();
+}
+
+void devices(JsonWriter& json, const model::Report& report) {
+  json.key("devices");
+  json.open_array();
+  for (std::size_t i = 0; i < report.devices.size(); ++i) {
+    const model::Device& device = report.devices[i];
+    json.open_line_object();
+    json.field("name", i < report.device_names.size() ? report.device_names[i] : std::string());
+    json.field("ordinal", device.ordinal);
+    device.process < report.processes.size() ? json.field("process", report.processes[device.process].pid)
+                                             : json.null_field("process");
+    json.field("compute_major", device.compute_major);
+    json.field("compute_minor", device.compute_minor);
+    json.field("sm_count", device.sm_count);
+    json.field("memory_bytes", static_cast<std::int64_t>(device.memory_bytes));
+    json.field("l2_bytes", static_cast<std::int64_t>(device.l2_bytes));
+    json.field("sm_clock_hz", device.sm_clock_hz);
+    json.field("memory_bytes_per_s", device.memory_bytes_per_s);
+    json.field("mig", device.mig);
+    json.close();
+  }
+  json.close();
+}
+
+void losses(JsonWriter& json, const std::vector<model::Loss>& list) {
+  json.key("losses");
+  json.open_array();
+  for (const model::Loss& loss : list) {
+    json.open_line_object();
+    json.field("kind", loss.kind);
+    json.field("severity", severity_name(loss.severity));
+    json.field("count", static_cast<std::int64_t>(loss.count));
+    json.field("detail", loss.detail);
+    json.close();
+  }
+  json.close();
+}
+
+void findings(JsonWriter& json, const std::vector<model::Finding>& list) {
+  json.key("findings");
+  json.open_array();
+  for (const model::Finding& finding : list) {
+    json.open_object();
+    json.field("id", finding.id);
+    json.field("question", finding.question);
+    json.field("verdict", verdict_name(finding.verdict));
+    json.field("found", finding.found);
+    json.field("hint", finding.hint);
+    texts(json, "commands", finding.commands);
+    json.close();
+  }
+  json.close();
+}
+
+// Tag, unit, source and formula of every number, so that the file explains itself.
+void dictionary(JsonWriter& json) {
+  json.key("measures");
+  json.open_object();
+  for (const model::Measure& measure : model::measures()) {
+    json.key(measure.tag);
+    json.open_line_object();
+    json.field("unit", model::unit_name(measure.unit));
+    json.field("source", measure.source);
+    json.field("formula", measure.formula);
+    json.close();
+  }
+  json.close();
+}
+
+class Json final : public Exporter {
+ public:
+  [[nodiscard]] std::string_view name() const override { return "json"; }
+  [[nodiscard]] std::string_view extension() const override { return "json"; }
+
+  [[nodiscard]] base::Result<void> write(const model::Report& report, const model::Session*, const Style&,
+                                         Sink& sink) const override {
+    JsonWriter json(sink);
+    json.open_object();
+    json.field("schema", kSchema);
+    run_object(json, report.run);
+    processes(json, report.processes);
+    devices(json, report);
+    json.key("regions");
+    json.open_array();
+    for (const Region& region : report.regions) region_object(json, report, region);
+    json.close();
+    gpu(json, "total", report.total);
+    gpu(json, "unattributed", report.unattributed);
+    kernel_rows(json, "kernels", report.kernels);
+    losses(json, report.losses);
+    findings(json, report.findings);
+    texts(json, "notes", report.notes);
+    dictionary(json);
+    json.close();
+    json.finish();
+    return {};
+  }
+};
+
+// One JSON object a line, for streams and log stores: {"type": "run" | "process" | "region" | "total" | "kernel" |
+// "loss" | "finding", ...}. What is in them is what the JSON report has at that place.
+class JsonLines final : public Exporter {
+ public:
+  [[nodiscard]] std::string_view name() const override { return "jsonl"; }
+  [[nodiscard]] std::string_view extension() const override { return "jsonl"; }
+
+  [[nodiscard]] base::Result<void> write(const model::Report& report, const model::Session*, const Style&,
+                                         Sink& sink) const override {
+    JsonWriter json(sink);
+    const auto line = [&json](const char* type, const auto& fill) {
+      json.open_line_object();
+      json.field("type", type);
+      fill();
+      json.close();
+      json.finish();
+    };
+    line("run", [&] {
+      json.field("schema", kSchema);
+      run_object(json, report.run);
+      devices(json, report);
+    });
+    for (const model::ReportProcess& process : report.processes) line("process", [&] { processes(json, {process}); });
+    for (const Region& region : report.regions) {
+      line("region", [&] {
+        json.key("region");
+        region_object(json, report, region);
+      });
+    }
+    line("total", [&] {
+      gpu(json, "total", report.total);
+      gpu(json, "unattributed", report.unattributed);
+    });
+    for (const model::KernelRow& row : report.kernels) line("kernel", [&] { kernel_rows(json, "kernels", {row}); });
+    for (const model::Loss& loss : report.losses) line("loss", [&] { losses(json, {loss}); });
+    for (const model::Finding& finding : report.findings) line("finding", [&] { findings(json, {finding}); });
+    return {};
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Exporter> make_jsonl() {
+  return std::make_unique<JsonLines>();
+}
+
+std::unique_ptr<Exporter> make_json() {
+  return std::make_unique<Json>();
+}
+
+}  // namespace rangescope::report

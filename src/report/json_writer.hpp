@@ -1,0 +1,62 @@
+// Writes JSON as a stream: commas, indentation, escapes, and numbers that read back as they were.
+//
+// Text that is not UTF-8 is written with \xNN for each foreign byte (as text: a backslash, an x, two digits); `escaped`
+// then says so. NaN and infinity become null, as JSON has neither.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "report/exporter.hpp"
+
+namespace rangescope::report {
+
+class JsonWriter {
+ public:
+  explicit JsonWriter(Sink& sink) : sink_(sink) {}
+  void open_object() { open('{', false); }
+  void open_array(bool one_line = false) { open('[', one_line); }
+  void open_line_object() { open('{', true); }
+  void close();
+  void key(std::string_view name);
+  void text(std::string_view value);
+  void number(double value);
+  void number(std::int64_t value);
+  void boolean(bool value);
+  void null();
+
+  void field(std::string_view name, std::string_view value) { key(name), text(value); }
+  void field(std::string_view name, const std::string& value) { key(name), text(value); }
+  void field(std::string_view name, const char* value) { key(name), text(value); }
+  void field(std::string_view name, double value) { key(name), number(value); }
+  void field(std::string_view name, std::int64_t value) { key(name), number(value); }
+  void field(std::string_view name, std::uint32_t value) { key(name), number(std::int64_t{value}); }
+  void field(std::string_view name, bool value) { key(name), boolean(value); }
+  void null_field(std::string_view name) { key(name), null(); }
+
+  /// Did a text since the last call need \xNN?
+  [[nodiscard]] bool take_escaped();
+  /// Ends the last line.
+  void finish();
+
+ private:
+  struct Level {
+    bool one_line, empty;
+    char closing;
+  };
+  void open(char bracket, bool one_line);
+  void separate();
+  void newline();
+  void quoted(std::string_view value);
+  void put(std::string_view bytes);
+
+  Sink& sink_;
+  std::string buffer_;
+  std::vector<Level> levels_;
+  bool after_key_ = false;
+  bool escaped_ = false;
+};
+
+}  // namespace rangescope::report

@@ -1,0 +1,27 @@
+// What else is known of an item: (key, value) pairs, as a viewer shows them beside it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "report/timeline.hpp"
+
+namespace rangescope::report {
+
+using AnnotationValue = std::variant<std::int64_t, std::uint64_t, double, bool, std::string>;
+
+struct Annotation {
+  std::string_view key;
+  AnnotationValue value;
+};
+
+/// "nvtx", "cuda_api", "kernel", "memcpy", "memset", "graph"
+[[nodiscard]] std::string_view item_category(ItemKind kind);
+/// Domain, category, payload and colour of a range or mark; shape of a kernel; bytes of a copy. Clears `out` first.
+void annotate(const model::Session& session, const TimelineItem& item, std::vector<Annotation>& out);
+void annotate(const model::Session& session, const model::Mark& mark, std::vector<Annotation>& out);
+
+}  // namespace rangescope::report

@@ -1,0 +1,253 @@
+// Perfetto's trace format: a message Trace with one field, packet = 1, repeated. Field numbers are those of
+// protos/perfetto/trace/ at https://github.com/google/perfetto (they never change meaning):
+//
+//   TracePacket      clock_snapshot 6, timestamp 8, trusted_packet_sequence_id 10, track_event 11, interned_data 12,
+//                    sequence_flags 13 (1 incremental state cleared, 2 needs incremental state), track_descriptor 60
+//   ClockSnapshot    clocks 1 (Clock: clock_id 1, timestamp 2), primary_trace_clock 2
+//   TrackDescriptor  uuid 1, name 2, process 3, thread 4, parent_uuid 5
+//   ProcessDescriptor pid 1, process_name 6        ThreadDescriptor pid 1, tid 2, thread_name 5
+//   TrackEvent       category_iids 3, debug_annotations 4, type 9 (1 begin, 2 end, 3 instant), name_iid 10,
+//                    track_uuid 11, flow_ids 47 (fixed64), terminating_flow_ids 48 (fixed64)
+//   DebugAnnotation  name_iid 1, bool_value 2, uint_value 3, int_value 4, double_value 5, string_value 6
+//   InternedData     event_categories 1, event_names 2, debug_annotation_names 3 (each: iid 1, name 2)
+//
+// Names are interned: a kernel's name of 2 kB is written once. Times are the session's nanoseconds; a clock snapshot
+// ties them to UTC where the capture knows it. A launch and its kernel share a flow: the launch's index + 1.
+#include "report/perfetto/perfetto.hpp"
+
+#include <map>
+#include <protozero/pbf_writer.hpp>
+
+#include "base/text.hpp"
+#include "report/perfetto/annotations.hpp"
+#include "report/timeline.hpp"
+
+namespace rangescope::report {
+namespace {
+
+using protozero::pbf_writer;
+
+constexpr std::size_t kBuffer = 256 * 1024;
+constexpr std::uint32_t kSequence = 1;
+constexpr std::uint32_t kBoottime = 6, kRealtime = 1;  // BuiltinClock; a trace's default clock is boottime
+constexpr std::uint64_t kProcessTracks = std::uint64_t{1} << 40, kLaneTracks = std::uint64_t{2} << 40;
+enum EventType : std::int32_t { kBegin = 1, kEnd = 2, kInstant = 3 };
+
+class Writer {
+ public:
+  Writer(const model::Session& session, Sink& sink)
+      : session_(session),
+        sink_(sink),
+        timeline_(session),
+        // The format has no negative times.
+        shift_ns_(session.begin_ns < 0 ? -session.begin_ns : 0),
+        seen_(session.strings.size(), false) {}
+
+  void write() {
+    clock();
+    for (std::uint32_t i = 0; i < session_.processes.size(); ++i) process(i);
+    for (std::uint32_t i = 0; i < timeline_.lanes().size(); ++i) lane(i);
+    for (const model::Mark& mark : session_.marks) instant(mark);
+    flush();
+  }
+
+ private:
+  template <class Fill>
+  void packet(Fill fill) {
+    {
+      pbf_writer trace(buffer_);
+      pbf_writer one(trace, 1);
+      fill(one);
+      one.add_uint32(10, kSequence);
+    }
+    if (buffer_.size() >= kBuffer) flush();
+  }
+  void flush() {
+    sink_.write(buffer_);
+    buffer_.clear();
+  }
+
+  void clock() {
+    packet([&](pbf_writer& one) {
+      if (session_.clock.anchor_unix_ns != 0 && session_.clock.anchor_ns + shift_ns_ >= 0) {
+        pbf_writer snapshot(one, 6);
+        const auto add = [&snapshot](std::uint32_t id, std::int64_t ns) {
+          pbf_writer clock(snapshot, 1);
+          clock.add_uint32(1, id);
+          clock.add_uint64(2, static_cast<std::uint64_t>(ns));
+        };
+        add(kBoottime, session_.clock.anchor_ns + shift_ns_);
+        add(kRealtime, session_.clock.anchor_unix_ns);
+      }
+      one.add_uint32(13, 1);
+    });
+  }
+
+  void process(std::uint32_t index) {
+    const model::Process& process = session_.processes[index];
+    packet([&](pbf_writer& one) {
+      pbf_writer track(one, 60);
+      track.add_uint64(1, kProcessTracks + index);
+      pbf_writer descriptor(track, 3);
+      descriptor.add_int32(1, static_cast<std::int32_t>(process.pid));
+      descriptor.add_string(6, base::printable(session_.strings.view(process.name)));
+    });
+  }
+
+  static std::uint64_t track_id(std::uint32_t lane, std::uint32_t track) {
+    return kLaneTracks + (std::uint64_t{lane} << 10) + track;
+  }
+
+  void lane_track(std::uint32_t index, std::uint32_t number) {
+    const TimelineLane& lane = timeline_.lanes()[index];
+    packet([&](pbf_writer& one) {
+      pbf_writer track(one, 60);
+      track.add_uint64(1, track_id(index, number));
+      if (number == 0 && !lane.is_stream()) {
+        const model::Thread& thread = session_.threads[lane.thread];
+        const std::uint32_t pid =
+            thread.process < session_.processes.size() ? session_.processes[thread.process].pid : 0;
+        track.add_uint64(5, kProcessTracks + thread.process);
+        pbf_writer descriptor(track, 4);
+        descriptor.add_int32(1, static_cast<std::int32_t>(pid));
+        descriptor.add_int32(2, static_cast<std::int32_t>(thread.tid));
+        const auto name = session_.strings.view(thread.name);
+        if (!name.empty()) descriptor.add_string(5, base::printable(name));
+        return;
+      }
+      const bool more = number > 0;
+      track.add_uint64(5, more ? track_id(index, 0) : kProcessTracks + lane.process);
+      track.add_string(2, timeline_.title(lane) + (more ? ", overlapping" : ""));
+    });
+  }
+
+  void lane(std::uint32_t index) {
+    const TimelineLane& lane = timeline_.lanes()[index];
+    for (std::uint32_t i = 0; i < lane.depths.size(); ++i) lane_track(index, i);
+    std::vector<std::vector<std::int64_t>> open(lane.depths.size());
+    const auto close = [&](std::uint32_t track, std::int64_t until) {
+      auto& ends = open[track];
+      while (!ends.empty() && ends.back() <= until) {
+        event(kEnd, ends.back(), track_id(index, track), [](pbf_writer&) {});
+        ends.pop_back();
+      }
+    };
+    timeline_.each(lane, [&](const TimelineItem& item) {
+      close(item.track, item.start_ns);
+      const bool moment = item.kind == ItemKind::kCall && item.open;
+      slice(item, moment ? kInstant : kBegin, track_id(index, item.track));
+      if (!moment) open[item.track].push_back(item.end_ns);
+    });
+    for (std::uint32_t i = 0; i < open.size(); ++i) close(i, std::numeric_limits<std::int64_t>::max());
+  }
+
+  template <class Fill>
+  void event(EventType type, std::int64_t at_ns, std::uint64_t track, Fill fill) {
+    packet([&](pbf_writer& one) {
+      one.add_uint64(8, static_cast<std::uint64_t>(std::max<std::int64_t>(at_ns + shift_ns_, 0)));
+      one.add_uint32(13, 2);
+      pbf_writer event(one, 11);
+      event.add_int32(9, type);
+      event.add_uint64(11, track);
+      fill(event);
+    });
+  }
+
+  // Says what an id stands for, before its first use.
+  void intern(std::uint32_t field, std::uint64_t id, std::string_view text) {
+    packet([&](pbf_writer& one) {
+      one.add_uint32(13, 2);
+      pbf_writer data(one, 12);
+      pbf_writer entry(data, field);
+      entry.add_uint64(1, id);
+      entry.add_string(2, text.data(), text.size());
+    });
+  }
+  std::uint64_t small_id(std::uint32_t field, std::string_view text) {
+    const auto [at, is_new] = ids_.try_emplace({field, std::string(text)}, session_.strings.size() + ids_.size() + 1);
+    if (is_new) intern(field, at->second, text);
+    return at->second;
+  }
+  std::uint64_t name_id(model::StringId id) {
+    if (!seen_[id]) {
+      seen_[id] = true;
+      intern(2, id, base::printable(session_.strings.view(id)));
+    }
+    return id;
+  }
+
+  void slice(const TimelineItem& item, EventType type, std::uint64_t track) {
+    annotate(session_, item, annotations_);
+    const model::StringId id = timeline_.name_id(item);
+    described(type, item.start_ns, track, id != 0 ? name_id(id) : small_id(2, timeline_.name(item)),
+              item_category(item.kind), [&](pbf_writer& event) {
+                if (item.launch == model::kNone) return;
+                event.add_fixed64(item.kind == ItemKind::kCall ? 47 : 48, std::uint64_t{item.launch} + 1);
+              });
+  }
+
+  void instant(const model::Mark& mark) {
+    const std::uint32_t lane = timeline_.lane_of_thread(mark.thread);
+    if (lane == model::kNone) return;
+    annotate(session_, mark, annotations_);
+    described(kInstant, mark.at_ns, track_id(lane, 0), mark.name != 0 ? name_id(mark.name) : small_id(2, "(no name)"),
+              "nvtx", [](pbf_writer&) {});
+  }
+
+  // With name, category and annotations_.
+  template <class More>
+  void described(EventType type, std::int64_t at_ns, std::uint64_t track, std::uint64_t name, std::string_view category,
+                 More more) {
+    const std::uint64_t category_id = small_id(1, category);
+    for (const Annotation& annotation : annotations_) (void)small_id(3, annotation.key);
+    event(type, at_ns, track, [&](pbf_writer& event) {
+      event.add_uint64(10, name);
+      event.add_uint64(3, category_id);
+      more(event);
+      for (const Annotation& annotation : annotations_) {
+        pbf_writer one(event, 4);
+        one.add_uint64(1, small_id(3, annotation.key));
+        put(one, annotation.value);
+      }
+    });
+  }
+
+  static void put(pbf_writer& one, const AnnotationValue& value) {
+    if (const auto* flag = std::get_if<bool>(&value)) return one.add_bool(2, *flag);
+    if (const auto* natural = std::get_if<std::uint64_t>(&value)) return one.add_uint64(3, *natural);
+    if (const auto* whole = std::get_if<std::int64_t>(&value)) return one.add_int64(4, *whole);
+    if (const auto* real = std::get_if<double>(&value)) return one.add_double(5, *real);
+    one.add_string(6, std::get<std::string>(value));
+  }
+
+  const model::Session& session_;
+  Sink& sink_;
+  Timeline timeline_;
+  std::int64_t shift_ns_;
+  std::vector<bool> seen_;  // names that were interned
+  std::map<std::pair<std::uint32_t, std::string>, std::uint64_t> ids_;
+  std::vector<Annotation> annotations_;
+  std::string buffer_;
+};
+
+class Perfetto final : public Exporter {
+ public:
+  [[nodiscard]] std::string_view name() const override { return "perfetto"; }
+  [[nodiscard]] std::string_view extension() const override { return "pftrace"; }
+  [[nodiscard]] base::Result<void> write(const model::Report&, const model::Session* session, const Style&,
+                                         Sink& sink) const override {
+    if (session == nullptr || Timeline(*session).lanes().empty())
+      return base::fail(base::Code::kNothingCaptured, "the input holds no timeline", "--format perfetto",
+                        "Report on a run of rangescope or nsys; ncu and tables do not say when something ran");
+    Writer(*session, sink).write();
+    return {};
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Exporter> make_perfetto() {
+  return std::make_unique<Perfetto>();
+}
+
+}  // namespace rangescope::report

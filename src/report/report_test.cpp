@@ -1,0 +1,172 @@
+// Golden text of every format: tests/golden/report/. RANGESCOPE_UPDATE_GOLDEN=1 writes it anew; look at the diff.
+#include <gtest/gtest.h>
+
+#include <unistd.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+
+#include "base/fs.hpp"
+#include "report/exporter.hpp"
+#include "report/json_writer.hpp"
+#include "report/sample_report.hpp"
+#include "report/sink.hpp"
+#include "report/view.hpp"
+
+namespace rangescope::report {
+namespace {
+
+std::string written(const model::Report& report, std::string_view format, const Style& style = {}) {
+  StringSink sink;
+  const auto exporter = find_exporter(format);
+  EXPECT_TRUE(exporter);
+  const auto done = (*exporter)->write(report, nullptr, style, sink);
+  return done ? sink.text() : base::to_string(done.error());
+}
+
+void expect_golden(const std::string& name, const std::string& text) {
+  const std::string path = RANGESCOPE_SOURCE_DIR "/tests/golden/report/" + name;
+  if (std::getenv("RANGESCOPE_UPDATE_GOLDEN") != nullptr) {
+    ASSERT_TRUE(base::write_file(path, text));
+  }
+  const auto golden = base::read_file(path);
+  ASSERT_TRUE(golden) << base::to_string(golden.error());
+  EXPECT_EQ(*golden, text) << "if this is meant: RANGESCOPE_UPDATE_GOLDEN=1 report_test, and look at the diff of "
+                           << path;
+}
+
+TEST(Golden, TableOfNvtx) {
+  expect_golden("nvtx.txt", written(nvtx_sample(), "table"));
+}
+TEST(Golden, TableWithGpu) {
+  expect_golden("gpu.txt", written(gpu_sample(), "table", {.width = 140, .explain = true}));
+}
+TEST(Golden, NarrowColouredTable) {
+  expect_golden("narrow.txt", written(nvtx_sample(), "table", {.width = 60, .color = true}));
+}
+TEST(Golden, JsonOfNvtx) {
+  expect_golden("nvtx.json", written(nvtx_sample(), "json"));
+}
+TEST(Golden, JsonWithGpu) {
+  expect_golden("gpu.json", written(gpu_sample(), "json"));
+}
+TEST(Golden, Csv) {
+  expect_golden("gpu.csv", written(gpu_sample(), "csv"));
+}
+TEST(Golden, CsvOfOddNames) {
+  expect_golden("nvtx.csv", written(nvtx_sample(), "csv", {.columns = {"occurrences", "wall"}}));
+}
+TEST(Golden, MarkdownOfNvtx) {
+  expect_golden("nvtx.md", written(nvtx_sample(), "md"));
+}
+TEST(Golden, MarkdownWithGpu) {
+  expect_golden("gpu.md", written(gpu_sample(), "md"));
+}
+
+TEST(Json, SaysWhatTheModelSays) {
+  const auto json = nlohmann::json::parse(written(gpu_sample(), "json"));
+  EXPECT_EQ(json["schema"], "rangescope.report/1");
+  const auto& region = json["regions"][1];
+  EXPECT_EQ(region["path"], nlohmann::json({"decode", "layer|0, \"x\""}));
+  EXPECT_EQ(region["kind"], "push_pop");
+  EXPECT_EQ(region["wall_ns"]["inclusive"], 6e9);
+  EXPECT_EQ(region["gpu"]["exclusive_kernels"], 640);
+  EXPECT_EQ(region["gpu"]["launch_latency_ns"]["p95"], 9e3);
+  EXPECT_EQ(region["metrics"]["dram__bytes.sum"]["rounds"], 3);
+  EXPECT_TRUE(region["metrics"]["sm__cycles.avg"]["value"].is_null());
+  EXPECT_TRUE(region["process"].is_null());
+  EXPECT_EQ(json["regions"][3]["process"], 7);
+  EXPECT_EQ(json["unattributed"]["kernels"], 3);
+}
+
+TEST(Json, NamesThatAreNotUtf8AreEscapedAndFlagged) {
+  const auto json = nlohmann::json::parse(written(nvtx_sample(), "json"));
+  EXPECT_EQ(json["regions"][2]["path"][0], "caf\\xe9");
+  EXPECT_EQ(json["regions"][2]["name_escaped"], true);
+  EXPECT_EQ(json["regions"][0]["name_escaped"], false);
+}
+
+TEST(Json, OfNothing) {
+  const auto json = nlohmann::json::parse(written(model::Report{}, "json"));
+  EXPECT_TRUE(json["regions"].empty());
+  EXPECT_TRUE(json["unattributed"].is_null());
+}
+
+TEST(JsonWriter, EscapesAndNumbers) {
+  StringSink sink;
+  JsonWriter json(sink);
+  json.open_line_object();
+  json.field("a\"\\\n\x01", "\x7f\t");
+  json.field("n", 0.1);
+  json.field("big", 12345678901234.0);
+  json.field("huge", 1e300);
+  json.field("nan", std::nan(""));
+  json.close();
+  json.finish();
+  EXPECT_EQ(sink.text(),
+            "{\"a\\\"\\\\\\n\\u0001\": \"\\u007f\\t\", \"n\": 0.1, \"big\": 12345678901234, \"huge\": 1e+300, \"nan\": "
+            "null}\n");
+}
+
+std::string labels(const Style& style) {
+  const model::Report report = nvtx_sample();
+  const auto views = scopes(report, style);
+  std::string text;
+  for (const RowView& row : views->front().rows) text += row.label + "; ";
+  return text;
+}
+
+TEST(View, DepthSortAndTop) {
+  EXPECT_EQ(labels({}), "decode; layer|0, \"x\"; caf\\xe9; LLM@step; request [start/end]; ");
+  EXPECT_EQ(labels({.depth = 1}), "decode; caf\\xe9; LLM@step; request [start/end]; ");
+  EXPECT_EQ(labels({.sort = "wall"}), "request [start/end]; decode; layer|0, \"x\"; LLM@step; caf\\xe9; ");
+  EXPECT_EQ(labels({.sort = "wall_ns.exclusive", .top = 2}), "request [start/end]; decode; layer|0, \"x\"; ");
+  EXPECT_EQ(scopes(nvtx_sample(), {.top = 1})->front().hidden, 4u);
+}
+
+TEST(View, UnknownNamesGetTheNearest) {
+  const base::Error sort = scopes(nvtx_sample(), {.sort = "wal"}).error();
+  EXPECT_EQ(sort.what, "no region has a value named 'wal'");
+  EXPECT_TRUE(sort.hint.starts_with("did you mean 'wall'")) << sort.hint;
+  const base::Error column = columns(gpu_sample(), {.columns = {"gpu.bussy_ns"}}).error();
+  EXPECT_TRUE(column.hint.starts_with("did you mean 'gpu.busy_ns'")) << column.hint;
+  EXPECT_EQ(columns(gpu_sample(), {.columns = {"dram__bytes.sum"}})->front().tag, "metrics.dram__bytes.sum");
+  const auto exporter = find_exporter("jsn");
+  ASSERT_FALSE(exporter);
+  EXPECT_EQ(exporter.error().hint, "did you mean 'json'?");
+}
+
+TEST(View, ThousandsOfLevels) {
+  model::Report report;
+  std::vector<std::string> path;
+  for (std::uint32_t i = 0; i < 2000; ++i) {
+    path.push_back("r");
+    report.regions.push_back(sample_region(report, path, i == 0 ? model::kNone : i - 1, 1, 1, 1));
+  }
+  const std::string text = written(report, "table", {.width = 100});
+  EXPECT_NE(text.find("1999: r"), std::string::npos);
+}
+
+TEST(Sinks, AFileIsWrittenWholeOrNotAtAll) {
+  const auto path = std::filesystem::temp_directory_path() / ("report_test." + std::to_string(::getpid()));
+  {
+    FileSink sink(path);
+    sink.write("half");
+  }
+  EXPECT_FALSE(std::filesystem::exists(path));
+  FileSink sink(path);
+  sink.write("whole");
+  ASSERT_TRUE(sink.finish());
+  EXPECT_EQ(base::read_file(path).value_or(""), "whole");
+  std::filesystem::remove(path);
+  FileSink nowhere("/nowhere/report.json");
+  nowhere.write("x");
+  EXPECT_EQ(nowhere.finish().error().code, base::Code::kIo);
+  FileSink full("/dev/full");
+  full.write("x");
+  EXPECT_FALSE(full.finish());
+}
+
+}  // namespace
+}  // namespace rangescope::report

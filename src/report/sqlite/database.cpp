@@ -1,0 +1,364 @@
+#include "report/sqlite/database.hpp"
+
+#include <fmt/format.h>
+
+#include "base/text.hpp"
+#include "model/measure.hpp"
+
+namespace rangescope::report::sqlite {
+namespace {
+
+using model::kNone;
+
+std::string column_of(std::string_view tag) {
+  return base::replace_all(tag, ".", "_");
+}
+
+/// An INSERT that is filled column by column.
+class Insert {
+ public:
+  [[nodiscard]] static base::Result<Insert> into(const base::Database& database, std::string_view table, int columns) {
+    std::string sql = "insert into " + std::string(table) + " values(";
+    for (int i = 0; i < columns; ++i) sql += i == 0 ? "?" : ",?";
+    auto statement = database.prepare(sql + ")");
+    if (!statement) return base::fail(std::move(statement));
+    return Insert(std::move(*statement));
+  }
+  template <class T>
+  void add(T value) {
+    if constexpr (std::is_convertible_v<T, std::string_view>)
+      statement_.bind(++at_, std::string_view(value));
+    else if constexpr (std::is_floating_point_v<T>)
+      value == value ? statement_.bind(++at_, double{value}) : statement_.bind_null(++at_);
+    else
+      statement_.bind(++at_, static_cast<std::int64_t>(value));
+  }
+  template <class T>
+  void add(const std::optional<T>& value) {
+    if (value)
+      add(*value);
+    else
+      null();
+  }
+  /// An index or NULL.
+  void index(std::uint32_t value) {
+    if (value == kNone)
+      null();
+    else
+      add(value);
+  }
+  /// A time or NULL while it is open.
+  void time(std::int64_t value) {
+    if (value == model::kOpen)
+      null();
+    else
+      add(value);
+  }
+  void null() { statement_.bind_null(++at_); }
+  [[nodiscard]] base::Result<void> row() {
+    at_ = 0;
+    auto done = statement_.step();
+    if (!done) return base::fail(std::move(done));
+    statement_.reset();
+    return {};
+  }
+
+ private:
+  explicit Insert(base::Statement statement) : statement_(std::move(statement)) {}
+  base::Statement statement_;
+  int at_ = 0;
+};
+
+class Writer {
+ public:
+  Writer(const model::Report& report, const model::Session& session, base::Database& database)
+      : report_(report), s_(session), database_(database) {}
+
+  base::Result<void> run() {
+    return fill("run", "key text, value text", 2, [&](auto& put) -> base::Result<void> {
+      const auto fact = [&](std::string_view key, const std::string& value) -> base::Result<void> {
+        if (value.empty()) return {};
+        put.add(key);
+        put.add(value);
+        return put.row();
+      };
+      if (auto ok = fact("id", report_.run.id); !ok) return ok;
+      if (auto ok = fact("tool", report_.run.tool); !ok) return ok;
+      if (auto ok = fact("duration_ns", fmt::format("{:.0f}", report_.run.duration_ns)); !ok) return ok;
+      if (auto ok = fact("start_unix_ns", std::to_string(report_.run.start_unix_ns)); !ok) return ok;
+      return fact("sources", base::join(report_.run.sources, "; "));
+    });
+  }
+
+  base::Result<void> regions() {
+    std::string columns =
+        "id integer primary key, parent integer, path text, name text, domain text, kind text, depth integer, pid "
+        "integer, tid integer";
+    for (const model::Measure& measure : model::measures()) {
+      columns += ", " + column_of(measure.tag) + (measure.unit == model::Unit::kCount ? " integer" : " real");
+    }
+    const int width = 9 + static_cast<int>(model::measures().size());
+    return fill("regions", columns, width, [&](auto& put) -> base::Result<void> {
+      for (const model::Region& region : report_.regions) {
+        put.add(region.id);
+        put.index(region.parent);
+        put.add(base::join(region.path, " > "));
+        put.add(region.path.empty() ? std::string{} : region.path.back());
+        put.add(region.domain);
+        put.add(kind_of(region.kind));
+        put.add(region.depth);
+        if (region.process && *region.process < report_.processes.size())
+          put.add(report_.processes[*region.process].pid);
+        else
+          put.null();
+        put.add(region.thread);
+        for (const model::Measure& measure : model::measures()) {
+          const auto value = measure.get(region);
+          if (value && measure.unit == model::Unit::kCount)
+            put.add(static_cast<std::int64_t>(*value));
+          else
+            put.add(value);
+        }
+        if (auto ok = put.row(); !ok) return ok;
+      }
+      return {};
+    });
+  }
+
+  base::Result<void> region_kernels() {
+    return fill("region_kernels", "region integer, name text, calls integer, total_ns real, share real", 5,
+                [&](auto& put) -> base::Result<void> {
+                  for (const model::Region& region : report_.regions) {
+                    if (!region.gpu) continue;
+                    for (const model::KernelRow& row : region.gpu->top_kernels) {
+                      put.add(region.id);
+                      put.add(row.name);
+                      put.add(row.calls);
+                      put.add(row.total_ns);
+                      put.add(row.share);
+                      if (auto ok = put.row(); !ok) return ok;
+                    }
+                  }
+                  return {};
+                });
+  }
+
+  base::Result<void> metrics() {
+    return fill("metrics",
+                "region integer, kernel text, ordinal integer, name text, value real, min real, max real, unit text, "
+                "rounds integer, "
+                "source text, absent text",
+                11, [&](auto& put) -> base::Result<void> {
+                  const auto add = [&](const model::Region& region, const model::KernelMetrics* kernel,
+                                       const std::string& name, const model::Metric& metric) {
+                    put.add(region.id);
+                    if (kernel != nullptr) {
+                      put.add(kernel->name);
+                      put.add(kernel->ordinal);
+                    } else {
+                      put.null();
+                      put.null();
+                    }
+                    put.add(name);
+                    for (const double value : {metric.value, metric.min, metric.max}) {
+                      if (metric.absent.empty())
+                        put.add(value);
+                      else
+                        put.null();
+                    }
+                    put.add(metric.unit);
+                    put.add(metric.rounds);
+                    put.add(metric.source);
+                    if (metric.absent.empty())
+                      put.null();
+                    else
+                      put.add(metric.absent);
+                    return put.row();
+                  };
+                  for (const model::Region& region : report_.regions) {
+                    for (const auto& [name, metric] : region.metrics) {
+                      if (auto ok = add(region, nullptr, name, metric); !ok) return ok;
+                    }
+                    for (const model::KernelMetrics& kernel : region.kernels) {
+                      for (const auto& [name, metric] : kernel.metrics) {
+                        if (auto ok = add(region, &kernel, name, metric); !ok) return ok;
+                      }
+                    }
+                  }
+                  return {};
+                });
+  }
+
+  base::Result<void> losses() {
+    return fill("losses", "kind text, severity text, count integer, detail text", 4,
+                [&](auto& put) -> base::Result<void> {
+                  for (const model::Loss& loss : report_.losses) {
+                    put.add(loss.kind);
+                    put.add(loss.severity == model::Severity::kInfo      ? "info"
+                            : loss.severity == model::Severity::kWarning ? "warning"
+                                                                         : "error");
+                    put.add(loss.count);
+                    put.add(loss.detail);
+                    if (auto ok = put.row(); !ok) return ok;
+                  }
+                  return {};
+                });
+  }
+
+  base::Result<void> ranges(bool wanted) {
+    return fill(
+        "ranges",
+        "id integer primary key, name text, domain text, kind text, start_ns integer, end_ns integer, pid integer, tid "
+        "integer, "
+        "end_tid integer, category integer, color integer, payload real",
+        12, [&](auto& put) -> base::Result<void> {
+          for (std::size_t i = 0; wanted && i < s_.ranges.size(); ++i) {
+            const model::Range& range = s_.ranges[i];
+            put.add(i);
+            put.add(s_.strings.view(range.name));
+            put.add(s_.strings.view(s_.domains[range.domain].name));
+            put.add(kind_of(range.kind));
+            put.add(range.start_ns);
+            put.time(range.end_ns);
+            thread(put, range.thread);
+            if (range.end_thread == kNone)
+              put.null();
+            else
+              put.add(s_.threads[range.end_thread].tid);
+            if (range.attributes == kNone) {
+              for (int n = 0; n < 3; ++n) put.null();
+            } else {
+              const model::Attributes& more = s_.attributes[range.attributes];
+              put.add(more.category);
+              put.add(more.has_color ? std::optional(more.color_argb) : std::nullopt);
+              put.add(more.payload_type == model::PayloadType::kAbsent ? std::nullopt : std::optional(more.payload()));
+            }
+            if (auto ok = put.row(); !ok) return ok;
+          }
+          return {};
+        });
+  }
+
+  base::Result<void> launches(bool wanted) {
+    constexpr const char* kKinds[] = {"kernel", "copy", "memset", "graph", "synchronize", "other"};
+    return fill("launches",
+                "id integer primary key, name text, kind text, start_ns integer, end_ns integer, pid integer, tid "
+                "integer, correlation integer",
+                8, [&](auto& put) -> base::Result<void> {
+                  for (std::size_t i = 0; wanted && i < s_.launches.size(); ++i) {
+                    const model::Launch& launch = s_.launches[i];
+                    put.add(i);
+                    put.add(s_.strings.view(launch.name));
+                    put.add(kKinds[static_cast<std::size_t>(launch.kind)]);
+                    put.add(launch.start_ns);
+                    put.time(launch.end_ns);
+                    thread(put, launch.thread);
+                    put.add(launch.correlation);
+                    if (auto ok = put.row(); !ok) return ok;
+                  }
+                  return {};
+                });
+  }
+
+  base::Result<void> kernels(bool wanted) {
+    return fill("kernels",
+                "id integer primary key, name text, short_name text, start_ns integer, end_ns integer, duration_ns "
+                "integer, pid integer, "
+                "device integer, context integer, stream integer, launch integer, grid text, block text, registers "
+                "integer, shared_bytes integer",
+                15, [&](auto& put) -> base::Result<void> {
+                  for (std::size_t i = 0; wanted && i < s_.kernels.size(); ++i) {
+                    const model::Kernel& kernel = s_.kernels[i];
+                    const model::KernelName& name = s_.kernel_names[kernel.name];
+                    const model::KernelShape& shape = s_.kernel_shapes[kernel.shape];
+                    put.add(i);
+                    put.add(s_.strings.view(name.demangled));
+                    put.add(s_.strings.view(name.short_name));
+                    put.add(kernel.start_ns);
+                    put.add(kernel.end_ns);
+                    put.add(kernel.end_ns - kernel.start_ns);
+                    stream(put, kernel.stream, true);
+                    put.index(kernel.launch);
+                    put.add(fmt::format("{}x{}x{}", shape.grid[0], shape.grid[1], shape.grid[2]));
+                    put.add(fmt::format("{}x{}x{}", shape.block[0], shape.block[1], shape.block[2]));
+                    put.add(shape.registers_per_thread);
+                    put.add(std::uint64_t{shape.static_shared_bytes} + shape.dynamic_shared_bytes);
+                    if (auto ok = put.row(); !ok) return ok;
+                  }
+                  return {};
+                });
+  }
+
+  base::Result<void> copies(bool wanted) {
+    return fill("copies",
+                "id integer primary key, kind integer, bytes integer, start_ns integer, end_ns integer, pid integer, "
+                "device integer, stream integer, "
+                "launch integer",
+                9, [&](auto& put) -> base::Result<void> {
+                  for (std::size_t i = 0; wanted && i < s_.copies.size(); ++i) {
+                    const model::Copy& copy = s_.copies[i];
+                    put.add(i);
+                    put.add(static_cast<int>(copy.kind));
+                    put.add(copy.bytes);
+                    put.add(copy.start_ns);
+                    put.add(copy.end_ns);
+                    stream(put, copy.stream, false);
+                    put.index(copy.launch);
+                    if (auto ok = put.row(); !ok) return ok;
+                  }
+                  return {};
+                });
+  }
+
+ private:
+  static const char* kind_of(model::RangeKind kind) {
+    return kind == model::RangeKind::kPushPop ? "push/pop" : "start/end";
+  }
+
+  void thread(Insert& put, std::uint32_t index) {
+    put.add(s_.processes[s_.threads[index].process].pid);
+    put.add(s_.threads[index].tid);
+  }
+  void stream(Insert& put, std::uint32_t index, bool context) {
+    const model::Stream& at = s_.streams[index];
+    put.add(s_.processes[at.process].pid);
+    if (at.device == kNone)
+      put.null();
+    else
+      put.add(s_.devices[at.device].ordinal);
+    if (context) put.add(at.context);
+    put.add(at.id);
+  }
+
+  template <class Rows>
+  base::Result<void> fill(std::string_view table, const std::string& columns, int width, Rows&& rows) {
+    if (auto made = database_.execute("create table " + std::string(table) + '(' + columns + ')'); !made) return made;
+    auto put = Insert::into(database_, table, width);
+    if (!put) return base::fail(std::move(put));
+    return rows(*put);
+  }
+
+  const model::Report& report_;
+  const model::Session& s_;
+  base::Database& database_;
+};
+
+}  // namespace
+
+base::Result<void> write_database(const model::Report& report, const model::Session& session, base::Database& database,
+                                  const std::function<bool(std::string_view table)>& wanted) {
+  if (auto begun = database.execute("begin"); !begun) return begun;
+  Writer writer(report, session, database);
+  if (auto ok = writer.run(); !ok) return ok;
+  if (auto ok = writer.regions(); !ok) return ok;
+  if (auto ok = writer.region_kernels(); !ok) return ok;
+  if (auto ok = writer.metrics(); !ok) return ok;
+  if (auto ok = writer.losses(); !ok) return ok;
+  if (auto ok = writer.ranges(wanted("ranges")); !ok) return ok;
+  if (auto ok = writer.launches(wanted("launches")); !ok) return ok;
+  if (auto ok = writer.kernels(wanted("kernels")); !ok) return ok;
+  if (auto ok = writer.copies(wanted("copies")); !ok) return ok;
+  return database.execute("commit");
+}
+
+}  // namespace rangescope::report::sqlite

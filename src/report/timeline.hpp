@@ -1,0 +1,80 @@
+// Lanes of a timeline: what every thread did and what ran on every stream, in order of time, laid out so that nothing
+// crosses. Shared by the formats that draw one (HTML, Perfetto, Chrome).
+//
+// Costs one 32-bit index for each range, call and piece of GPU work; items themselves are made while they are visited.
+// A lane has one or more *tracks*. In a track, items nest: each lies within the one below it or after it. An item that
+// would cross (push/pop ranges of two domains, start/end ranges, two kernels of one stream) goes to the next track.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "model/session.hpp"
+
+namespace rangescope::report {
+
+enum class ItemKind : std::uint8_t { kRange, kCall, kKernel, kCopy, kMemset, kGraph };
+
+struct TimelineItem {
+  std::int64_t start_ns = 0;  ///< session clock
+  std::int64_t end_ns = 0;    ///< never before start; an open one ends with the session, and `open` is set
+  std::uint32_t index = 0;    ///< into the session's vector of that kind
+  std::uint32_t launch = model::kNone;
+  ItemKind kind = ItemKind::kRange;
+  bool open = false;        ///< the recording does not say when it ended
+  std::uint32_t track = 0;  ///< within the lane
+  std::uint32_t depth = 0;  ///< within the track
+};
+
+struct TimelineLane {
+  std::uint32_t process = model::kNone;
+  std::uint32_t thread = model::kNone;  ///< index into Session::threads, or
+  std::uint32_t stream = model::kNone;  ///< index into Session::streams
+  std::uint64_t items = 0;
+  std::vector<std::uint32_t> depths;  ///< of each track: how deep it gets, at least 1
+  [[nodiscard]] bool is_stream() const { return stream != model::kNone; }
+};
+
+class Timeline {
+ public:
+  /// O(n) for what is recorded in order, O(n log n) else. Keeps a reference to the session.
+  explicit Timeline(const model::Session& session);
+
+  /// Threads of a process, then its streams, process by process; only those on which something happened.
+  [[nodiscard]] const std::vector<TimelineLane>& lanes() const { return lanes_; }
+  /// The lane of a thread, kNone where it has none.
+  [[nodiscard]] std::uint32_t lane_of_thread(std::uint32_t thread) const {
+    return thread < lane_of_thread_.size() ? lane_of_thread_[thread] : model::kNone;
+  }
+  /// Every item of a lane by start time.
+  void each(const TimelineLane& lane, const std::function<void(const TimelineItem&)>& visit) const;
+
+  /// "thread 12 worker", "GPU 0 stream 7"
+  [[nodiscard]] std::string title(const TimelineLane& lane) const;
+  /// The name of an item: of the range, the API call, the kernel (demangled), or what was copied where.
+  [[nodiscard]] std::string name(const TimelineItem& item) const;
+  /// The same as an id of the session's strings; 0 where name() makes it up.
+  [[nodiscard]] model::StringId name_id(const TimelineItem& item) const;
+
+ private:
+  // The indexes of one vector, grouped by lane key (thread or stream) and sorted by start time.
+  struct Groups {
+    std::vector<std::uint64_t> first;
+    std::vector<std::uint32_t> items;
+    [[nodiscard]] std::uint64_t size(std::uint32_t key) const {
+      return key + 1 < first.size() ? first[key + 1] - first[key] : 0;
+    }
+  };
+  template <class T, class Key>
+  static Groups group(const std::vector<T>& all, std::size_t keys, Key key);
+  [[nodiscard]] TimelineItem item(ItemKind kind, std::uint32_t index) const;
+
+  const model::Session& session_;
+  Groups ranges_, calls_, kernels_, copies_, memsets_, graphs_;
+  std::vector<TimelineLane> lanes_;
+  std::vector<std::uint32_t> lane_of_thread_;
+};
+
+}  // namespace rangescope::report

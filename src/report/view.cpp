@@ -1,0 +1,270 @@
+#include "report/view.hpp"
+
+#include <fmt/format.h>
+#include <algorithm>
+#include <array>
+#include <map>
+#include <set>
+
+#include "base/text.hpp"
+#include "base/units.hpp"
+
+namespace rangescope::report {
+namespace {
+
+using model::Region;
+
+struct Choice {
+  std::string_view tag;
+  int importance;
+};
+// In the order of the table; the least important gives way first.
+constexpr std::array kNvtxColumns = {
+    Choice{"occurrences", 9}, Choice{"wall_ns.inclusive", 10}, Choice{"wall_ns.exclusive", 6},
+    Choice{"wall_ns.min", 3}, Choice{"wall_ns.median", 7},     Choice{"wall_ns.p95", 5},
+    Choice{"wall_ns.max", 4}, Choice{"wall_ns.share", 8},
+};
+constexpr std::array kGpuColumns = {
+    Choice{"occurrences", 8},    Choice{"wall_ns.inclusive", 9},     Choice{"wall_ns.median", 3},
+    Choice{"wall_ns.share", 5},  Choice{"gpu.kernels", 7},           Choice{"gpu.kernel_ns", 6},
+    Choice{"gpu.busy_ns", 10},   Choice{"gpu.exclusive_busy_ns", 4}, Choice{"gpu.idle_ns", 2},
+    Choice{"gpu.copy_bytes", 1},
+};
+
+const model::Metric* find_metric(const model::Report& report, std::string_view name) {
+  for (const Region& region : report.regions) {
+    const auto found = region.metrics.find(std::string(name));
+    if (found != region.metrics.end()) return &found->second;
+  }
+  return nullptr;
+}
+
+base::Result<ColumnView> column_of(const model::Report& report, std::string_view name, int importance,
+                                   std::string_view option) {
+  if (const model::Measure* measure = model::find_measure(name))
+    return ColumnView{std::string(measure->tag), std::string(measure->title),
+                      std::string(model::unit_name(measure->unit)), importance};
+  constexpr std::string_view kPrefix = "metrics.";
+  const std::string_view bare = name.starts_with(kPrefix) ? name.substr(kPrefix.size()) : name;
+  if (const model::Metric* metric = find_metric(report, bare))
+    return ColumnView{std::string(kPrefix) + std::string(bare), base::printable(bare), metric->unit, importance};
+  std::vector<std::string> known = value_names(report);
+  for (const model::Measure& measure : model::measures()) known.emplace_back(measure.title);
+  std::string hint = base::did_you_mean(name, known);
+  if (hint.empty()) hint = "See the names with: rangescope help columns";
+  return base::fail(base::Code::kUsage, "no region has a value named '" + base::printable(name) + "'",
+                    std::string(option), std::move(hint));
+}
+
+std::string scope_title(const model::Report& report, const Region& region) {
+  std::string process = "all processes";
+  if (region.process) {
+    process = fmt::format("process {}", *region.process);
+    if (*region.process < report.processes.size()) {
+      const auto& known = report.processes[*region.process];
+      process = fmt::format("process {} {}", known.pid, base::printable(known.name));
+    }
+  }
+  return region.thread ? fmt::format("thread {} of {}", *region.thread, process) : process;
+}
+
+std::string label_of(const model::Report& report, const Region& region) {
+  std::string label = region.path.empty() ? std::string("?") : base::printable(region.path.back());
+  if (label.empty()) label = "\"\"";
+  if (region.parent == model::kNone && region.path.size() > 1) {  // a filter hides its parent: the whole path instead
+    for (std::size_t i = region.path.size() - 1; i-- > 0;) label = base::printable(region.path[i]) + " > " + label;
+  }
+  const bool domain_changes =
+      region.parent >= report.regions.size() || report.regions[region.parent].domain != region.domain;
+  if (!region.domain.empty() && domain_changes) {
+    label.insert(0, "@");
+    label.insert(0, base::printable(region.domain));
+  }
+  if (region.kind == model::RangeKind::kStartEnd) label += " [start/end]";
+  return label;
+}
+
+// Regions kept by --top: the largest, and everything above them.
+std::vector<bool> kept_by_top(const model::Report& report, const std::vector<std::uint32_t>& members,
+                              std::string_view tag, std::size_t top) {
+  std::vector<bool> kept(report.regions.size(), top == 0);
+  if (top == 0) return kept;
+  std::vector<std::uint32_t> order = members;
+  std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
+    return model::value_of(report.regions[a], tag).value_or(-1) > model::value_of(report.regions[b], tag).value_or(-1);
+  });
+  for (std::size_t i = 0; i < order.size() && i < top; ++i) {
+    for (std::uint32_t at = order[i]; at < report.regions.size() && !kept[at]; at = report.regions[at].parent)
+      kept[at] = true;
+  }
+  return kept;
+}
+
+ScopeView scope_view(const model::Report& report, const std::vector<std::uint32_t>& members, const Style& style,
+                     const std::string& sort) {
+  ScopeView scope;
+  scope.title = scope_title(report, report.regions[members.front()]);
+  const auto kept = kept_by_top(report, members, sort.empty() ? "wall_ns.inclusive" : sort, style.top);
+  std::map<std::uint32_t, std::vector<std::uint32_t>> children;
+  for (const std::uint32_t id : members) children[report.regions[id].parent].push_back(id);
+  if (!sort.empty()) {
+    for (auto& [parent, list] : children) {
+      std::stable_sort(list.begin(), list.end(), [&](std::uint32_t a, std::uint32_t b) {
+        return model::value_of(report.regions[a], sort).value_or(-1) >
+               model::value_of(report.regions[b], sort).value_or(-1);
+      });
+    }
+  }
+  // Depth first with a stack of our own: a path may be thousands of levels deep.
+  std::vector<std::uint32_t> pending;
+  const auto push = [&](std::uint32_t parent) {
+    const auto found = children.find(parent);
+    if (found != children.end()) pending.insert(pending.end(), found->second.rbegin(), found->second.rend());
+  };
+  push(model::kNone);
+  while (!pending.empty()) {
+    const std::uint32_t id = pending.back();
+    pending.pop_back();
+    const Region& region = report.regions[id];
+    const bool deep = style.depth > 0 && region.depth >= static_cast<std::uint32_t>(style.depth);
+    if (deep || !kept[id]) {
+      ++scope.hidden;
+    } else {
+      scope.rows.push_back({&region, label_of(report, region), region.depth});
+    }
+    push(id);
+  }
+  return scope;
+}
+
+}  // namespace
+
+bool has_gpu(const model::Report& report) {
+  const auto busy = [](const std::optional<model::GpuWork>& work) {
+    return work && (work->kernels > 0 || work->busy_ns > 0);
+  };
+  if (busy(report.total) || busy(report.unattributed)) return true;
+  return std::any_of(report.regions.begin(), report.regions.end(),
+                     [&](const Region& region) { return busy(region.gpu); });
+}
+
+std::vector<std::string> value_names(const model::Report& report) {
+  std::vector<std::string> names = model::measure_tags();
+  std::set<std::string> metrics;
+  for (const Region& region : report.regions) {
+    for (const auto& [name, metric] : region.metrics) metrics.insert("metrics." + name);
+  }
+  names.insert(names.end(), metrics.begin(), metrics.end());
+  return names;
+}
+
+base::Result<std::vector<ColumnView>> columns(const model::Report& report, const Style& style) {
+  std::vector<ColumnView> chosen;
+  for (const std::string& name : style.columns) {
+    auto column = column_of(report, name, 0, "--columns");
+    if (!column) return base::fail(std::move(column));
+    chosen.push_back(std::move(*column));
+  }
+  if (!chosen.empty()) return chosen;
+  const auto defaults = has_gpu(report) ? std::span<const Choice>(kGpuColumns) : std::span<const Choice>(kNvtxColumns);
+  for (const Choice& choice : defaults) {
+    auto column = column_of(report, choice.tag, choice.importance, "--columns");
+    if (!column) return base::fail(std::move(column));
+    chosen.push_back(std::move(*column));
+  }
+  return chosen;
+}
+
+base::Result<std::vector<ScopeView>> scopes(const model::Report& report, const Style& style) {
+  std::string sort;
+  if (!style.sort.empty()) {
+    auto column = column_of(report, style.sort, 0, "--sort");
+    if (!column) return base::fail(std::move(column));
+    sort = column->tag;
+  }
+  std::vector<ScopeView> views;
+  std::vector<std::uint32_t> members;
+  const auto finish = [&] {
+    if (!members.empty()) views.push_back(scope_view(report, members, style, sort));
+    members.clear();
+  };
+  for (std::uint32_t id = 0; id < report.regions.size(); ++id) {
+    const Region& region = report.regions[id];
+    if (!members.empty()) {
+      const Region& first = report.regions[members.front()];
+      if (first.process != region.process || first.thread != region.thread) finish();
+    }
+    members.push_back(id);
+  }
+  finish();
+  return views;
+}
+
+std::string format_value(double value, std::string_view unit) {
+  if (unit == "ns") return base::format_ns(value);
+  if (unit == "byte") return base::format_bytes(value);
+  if (unit == "ratio") return base::format_share(value);
+  if (unit == "count") return base::format_count(static_cast<std::int64_t>(value));
+  return base::format_si(value, unit);
+}
+
+std::string cell(const Region& region, const ColumnView& column) {
+  const auto value = model::value_of(region, column.tag);
+  return value ? format_value(*value, column.unit) : "-";
+}
+
+std::string_view severity_name(model::Severity severity) {
+  switch (severity) {
+    case model::Severity::kInfo: return "info";
+    case model::Severity::kWarning: return "warning";
+    case model::Severity::kError: return "error";
+  }
+  return "";
+}
+
+std::string_view verdict_name(model::Verdict verdict) {
+  switch (verdict) {
+    case model::Verdict::kOk: return "ok";
+    case model::Verdict::kWarn: return "warn";
+    case model::Verdict::kFail: return "fail";
+    case model::Verdict::kSkip: return "skip";
+  }
+  return "";
+}
+
+std::string_view kind_name(model::RangeKind kind) {
+  return kind == model::RangeKind::kStartEnd ? "start_end" : "push_pop";
+}
+
+std::string_view copy_kind_name(model::CopyKind kind) {
+  switch (kind) {
+    case model::CopyKind::kUnknown: return "unknown";
+    case model::CopyKind::kHostToDevice: return "host_to_device";
+    case model::CopyKind::kDeviceToHost: return "device_to_host";
+    case model::CopyKind::kHostToArray: return "host_to_array";
+    case model::CopyKind::kArrayToHost: return "array_to_host";
+    case model::CopyKind::kArrayToArray: return "array_to_array";
+    case model::CopyKind::kArrayToDevice: return "array_to_device";
+    case model::CopyKind::kDeviceToArray: return "device_to_array";
+    case model::CopyKind::kDeviceToDevice: return "device_to_device";
+    case model::CopyKind::kHostToHost: return "host_to_host";
+    case model::CopyKind::kPeerToPeer: return "peer_to_peer";
+  }
+  return "unknown";
+}
+
+std::string work_sentence(const model::GpuWork& work) {
+  std::string text;
+  const auto add = [&](const std::string& part) { text += (text.empty() ? "" : ", ") + part; };
+  if (work.kernels > 0)
+    add(fmt::format("{} kernels ({})", base::format_count(work.kernels), base::format_ns(work.kernel_ns)));
+  if (work.copies > 0)
+    add(fmt::format("{} copies ({}, {})", base::format_count(work.copies), base::format_bytes(work.copy_bytes),
+                    base::format_ns(work.copy_ns)));
+  if (work.memsets > 0) add(fmt::format("{} memory sets", base::format_count(work.memsets)));
+  if (work.graph_launches > 0) add(fmt::format("{} graph launches", base::format_count(work.graph_launches)));
+  if (!text.empty()) add("GPU busy " + base::format_ns(work.busy_ns));
+  return text;
+}
+
+}  // namespace rangescope::report

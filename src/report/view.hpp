@@ -1,0 +1,63 @@
+// What a table shows of a report: which columns, which rows in which order, and each number as people read it.
+// Shared by the formats for people (terminal, Markdown); nothing is computed here, only chosen and formatted.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.hpp"
+#include "model/measure.hpp"
+#include "model/report.hpp"
+#include "report/exporter.hpp"
+
+namespace rangescope::report {
+
+struct ColumnView {
+  std::string tag;  ///< measure tag, or metrics.<name>
+  std::string title;
+  std::string unit;    ///< base unit
+  int importance = 1;  ///< higher stays longer when the terminal is narrow
+};
+
+struct RowView {
+  const model::Region* region = nullptr;
+  std::string label;  ///< the range's own name, printable; with its domain where the domain changes
+  std::size_t depth = 0;
+};
+
+/// One table: the aggregate, a process or a thread.
+struct ScopeView {
+  std::string title;  ///< "all processes", "process 123 python3", "thread 124 of process 123"
+  std::vector<RowView> rows;
+  std::size_t hidden = 0;  ///< regions that --depth or --top left out
+};
+
+/// The columns that style names, else a choice that fits the data: no GPU column without GPU data. kUsage with the
+/// nearest name for a column that no region can have.
+[[nodiscard]] base::Result<std::vector<ColumnView>> columns(const model::Report& report, const Style& style);
+
+/// The tables. Siblings in tree order, or by style.sort with the largest first; `top` keeps the largest regions (by
+/// style.sort, else wall time) and what is above them. kUsage for an unknown sort.
+[[nodiscard]] base::Result<std::vector<ScopeView>> scopes(const model::Report& report, const Style& style);
+
+/// "12.3 ms", "-" where the region has no such value.
+[[nodiscard]] std::string cell(const model::Region& region, const ColumnView& column);
+/// A value of that base unit for people.
+[[nodiscard]] std::string format_value(double value, std::string_view unit);
+
+/// Does any region have GPU work?
+[[nodiscard]] bool has_gpu(const model::Report& report);
+/// Every name that --columns and --sort take for this report.
+[[nodiscard]] std::vector<std::string> value_names(const model::Report& report);
+
+[[nodiscard]] std::string_view severity_name(model::Severity severity);
+[[nodiscard]] std::string_view verdict_name(model::Verdict verdict);
+[[nodiscard]] std::string_view kind_name(model::RangeKind kind);      ///< "push_pop", "start_end"
+[[nodiscard]] std::string_view copy_kind_name(model::CopyKind kind);  ///< "host_to_device", ...
+
+/// "gpu_kernels 12 of 3 kinds, ..." of work outside every range, empty where there was none.
+[[nodiscard]] std::string work_sentence(const model::GpuWork& work);
+
+}  // namespace rangescope::report

@@ -1,0 +1,30 @@
+#include "runs/json_text.hpp"
+
+#include "base/fs.hpp"
+
+namespace rangescope::runs {
+
+base::Result<void> write_json(const std::filesystem::path& path, const nlohmann::ordered_json& json) {
+  return base::write_file(path, json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
+}
+
+base::Result<nlohmann::json> read_json(const std::filesystem::path& path, std::string_view schema) {
+  auto text = base::read_file(path);
+  if (!text) return base::fail(std::move(text));
+  nlohmann::json json;
+  try {
+    json = nlohmann::json::parse(*text);
+  } catch (const nlohmann::json::parse_error& error) {
+    return base::fail(base::Code::kBadData, "is not JSON", path.string() + ":+" + std::to_string(error.byte));
+  }
+  const auto found = json.is_object() ? json.find("schema") : json.end();
+  if (!json.is_object() || found == json.end() || !found->is_string())
+    return base::fail(base::Code::kBadData, "says no schema; expected " + std::string(schema), path.string());
+  if (found->get<std::string>() != schema)
+    return base::fail(base::Code::kBadData,
+                      "has the schema '" + found->get<std::string>() + "'; expected " + std::string(schema),
+                      path.string());
+  return json;
+}
+
+}  // namespace rangescope::runs

@@ -1,0 +1,17 @@
+// JSON of the small files in a run directory: written whole, indented, always valid UTF-8.
+#pragma once
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "base/result.hpp"
+
+namespace rangescope::runs {
+
+/// Indented by two, with a newline at the end; bytes that are not UTF-8 were made printable before.
+[[nodiscard]] base::Result<void> write_json(const std::filesystem::path& path, const nlohmann::ordered_json& json);
+/// kNoInput, or kBadData with the byte where it stops being JSON, or kBadData where `schema` is another one.
+[[nodiscard]] base::Result<nlohmann::json> read_json(const std::filesystem::path& path, std::string_view schema);
+
+}  // namespace rangescope::runs

@@ -1,0 +1,131 @@
+#include "runs/layout.hpp"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <ctime>
+
+#include "base/fs.hpp"
+#include "base/text.hpp"
+#include "runs/manifest.hpp"
+
+namespace rangescope::runs {
+namespace {
+
+std::string timestamp() {
+  const std::time_t now = std::time(nullptr);
+  std::tm parts{};
+  ::localtime_r(&now, &parts);
+  char text[32];
+  return {text, std::strftime(text, sizeof text, "%Y%m%d-%H%M%S", &parts)};
+}
+
+// The host stands in the name only where it says something: inside a container or cluster job it does not hurt either.
+std::string host_suffix() {
+  char name[256] = {};
+  if (::gethostname(name, sizeof name - 1) != 0 || name[0] == '\0') return {};
+  const std::string_view first = base::split(name, '.').front();
+  return "-" + base::sanitize_component(first.substr(0, 32));
+}
+
+std::string base_name() {
+  return timestamp() + "-" + std::to_string(::getpid()) + host_suffix();
+}
+
+std::vector<std::string> names_of(const std::vector<std::filesystem::path>& runs) {
+  std::vector<std::string> names;
+  for (const auto& run : runs) names.push_back(run.filename().string());
+  return names;
+}
+
+}  // namespace
+
+base::Result<std::filesystem::path> make_run_dir(const std::filesystem::path& root) {
+  std::error_code error;
+  std::filesystem::create_directories(root, error);
+  if (error && !std::filesystem::is_directory(root)) {
+    const bool refused = error == std::errc::permission_denied || error == std::errc::read_only_file_system;
+    return base::fail(refused ? base::Code::kPermission : base::Code::kIo,
+                      "cannot make the folder for runs: " + error.message(), root.string(),
+                      "Name a folder that can be written with --output");
+  }
+  const std::string name = base_name();
+  for (int attempt = 1; attempt <= 10000; ++attempt) {
+    const std::filesystem::path path =
+        std::filesystem::absolute(root) / (attempt == 1 ? name : name + "." + std::to_string(attempt));
+    if (::mkdir(path.c_str(), 0777) == 0) return path;
+    if (errno == EEXIST) continue;  // somebody with our pid (another machine or container) was faster
+    const base::Code code = errno == EACCES || errno == EROFS ? base::Code::kPermission : base::Code::kIo;
+    return base::fail(code, std::string("cannot make the run directory: ") + std::strerror(errno), path.string(),
+                      "Name a folder that can be written with --output");
+  }
+  return base::fail(base::Code::kIo, "no name is free for a run directory", (root / name).string());
+}
+
+std::filesystem::path next_run_dir(const std::filesystem::path& root) {
+  return std::filesystem::absolute(root) / base_name();
+}
+
+bool is_run_dir(const std::filesystem::path& path) {
+  std::error_code error;
+  if (!std::filesystem::is_directory(path, error)) return false;
+  return read_manifest(path).has_value();
+}
+
+std::vector<std::filesystem::path> list_runs(const std::filesystem::path& root) {
+  std::vector<std::pair<std::int64_t, std::filesystem::path>> found;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(root, error)) {
+    std::error_code ignored;
+    if (entry.is_symlink(ignored) || !entry.is_directory(ignored)) continue;
+    if (const auto manifest = read_manifest(entry.path())) found.emplace_back(manifest->start_unix_ns, entry.path());
+  }
+  std::sort(found.begin(), found.end());
+  std::vector<std::filesystem::path> runs;
+  for (auto& [start, path] : found) runs.push_back(std::move(path));
+  return runs;
+}
+
+base::Result<std::filesystem::path> find_run(const std::filesystem::path& root, std::string_view said) {
+  const std::filesystem::path path(said);
+  if (is_run_dir(path)) return std::filesystem::absolute(path);
+  const auto runs = list_runs(root);
+  if (said == "latest") {
+    if (!runs.empty()) return runs.back();
+    return base::fail(base::Code::kNoInput, "there are no runs yet", root.string(),
+                      "Make one: rangescope profile -- <program>");
+  }
+  std::vector<std::filesystem::path> matching;
+  for (const auto& run : runs) {
+    const std::string name = run.filename().string();
+    if (name == said) return run;
+    if (!said.empty() && name.starts_with(said)) matching.push_back(run);
+  }
+  if (matching.size() == 1) return matching.front();
+  if (matching.size() > 1) {
+    return base::fail(
+        base::Code::kUsage,
+        "'" + std::string(said) + "' begins the names of " + std::to_string(matching.size()) + " runs", root.string(),
+        "Say more of the name: " + matching[0].filename().string() + " or " + matching[1].filename().string());
+  }
+  std::string hint = base::did_you_mean(said, names_of(runs));
+  if (hint.empty())
+    hint = runs.empty() ? "There are no runs in " + root.string() + "; name its folder with --root"
+                        : "List them: rangescope runs list";
+  return base::fail(base::Code::kNoInput, "there is no run '" + std::string(said) + "'", root.string(),
+                    std::move(hint));
+}
+
+std::vector<std::filesystem::path> captures_of(const std::filesystem::path& run) {
+  std::vector<std::filesystem::path> folders;
+  for (const char* name : {"native", "nsys", "ncu"}) {
+    std::error_code error;
+    if (std::filesystem::is_directory(run / name, error)) folders.push_back(run / name);
+  }
+  return folders;
+}
+
+}  // namespace rangescope::runs

@@ -1,0 +1,44 @@
+// Where a run lives: <root>/<timestamp>-<pid>[-<host>]/, with
+//
+//   manifest.json   what was run, by which version, when, and how it ended; SHA-256 of every file (runs/manifest.hpp)
+//   status.json     what rangescope made of it; there from the first moment (runs/status.hpp)
+//   env.json        machine and software, allow-listed and redacted (runs/provenance.hpp)
+//   cmd.txt         the command as one shell line that runs as it stands
+//   native/         captures of the native collector, one set of files a process; nsys/ and ncu/ likewise
+//   report.*        the reports that were written
+//
+// Making the directory is the arbiter: two runs that start in the same second in one root get different names.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.hpp"
+
+namespace rangescope::runs {
+
+inline constexpr std::string_view kDefaultRoot = "rangescope-runs";
+
+/// Makes a new run directory under `root` (which is made too). kIo or kPermission with the path.
+[[nodiscard]] base::Result<std::filesystem::path> make_run_dir(const std::filesystem::path& root);
+
+/// The same name without making it, for --dry-run.
+[[nodiscard]] std::filesystem::path next_run_dir(const std::filesystem::path& root);
+
+/// True for a directory that rangescope made: its manifest.json says so.
+[[nodiscard]] bool is_run_dir(const std::filesystem::path& path);
+
+/// The runs of a root, oldest first. Nothing when the root does not exist.
+[[nodiscard]] std::vector<std::filesystem::path> list_runs(const std::filesystem::path& root);
+
+/// A run by what a person says: a path, the name of a run in `root` or the beginning of one, or `latest`. kNoInput with
+/// the nearest names, kUsage where several begin so.
+[[nodiscard]] base::Result<std::filesystem::path> find_run(const std::filesystem::path& root, std::string_view said);
+
+/// Folders of `run` that hold captures, in the order in which they are to be read: native, nsys, ncu.
+[[nodiscard]] std::vector<std::filesystem::path> captures_of(const std::filesystem::path& run);
+
+}  // namespace rangescope::runs

@@ -1,0 +1,171 @@
+#include "runs/manifest.hpp"
+
+#include <fmt/format.h>
+#include <algorithm>
+#include <ctime>
+
+#include "base/hash.hpp"
+#include "base/process.hpp"
+#include "base/text.hpp"
+#include "runs/json_text.hpp"
+#include "runs/provenance.hpp"
+
+namespace rangescope::runs {
+namespace {
+
+using Json = nlohmann::ordered_json;
+constexpr std::string_view kFile = "manifest.json";
+
+Json printable_list(const std::vector<std::string>& texts) {
+  Json list = Json::array();
+  for (const std::string& text : texts) list.push_back(base::is_utf8(text) ? text : base::printable(text));
+  return list;
+}
+
+Json exit_of(const Manifest& manifest) {
+  if (manifest.exit_code) return {{"code", *manifest.exit_code}};
+  if (manifest.signal) return {{"signal", *manifest.signal}, {"signal_name", base::signal_name(*manifest.signal)}};
+  return nullptr;
+}
+
+// What is no part of the proof: the two files that change after it, and temporary files of a write that was killed.
+bool proved(const std::filesystem::path& relative) {
+  return relative != kFile && relative != "status.json";
+}
+
+base::Result<std::vector<std::filesystem::path>> files_of(const std::filesystem::path& run) {
+  std::vector<std::filesystem::path> files;
+  std::error_code error;
+  auto walk = std::filesystem::recursive_directory_iterator(run, error);
+  for (; !error && walk != std::filesystem::recursive_directory_iterator(); walk.increment(error)) {
+    std::error_code ignored;
+    if (walk->is_symlink(ignored) || !walk->is_regular_file(ignored)) continue;
+    const auto relative = walk->path().lexically_relative(run);
+    if (proved(relative)) files.push_back(relative);
+  }
+  if (error) return base::fail(base::Code::kIo, "cannot list the files: " + error.message(), run.string());
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+}  // namespace
+
+base::Result<void> write_manifest(const std::filesystem::path& run, const Manifest& manifest) {
+  Json files = Json::object();
+  for (const auto& [path, proof] : manifest.files)
+    files[base::printable(path)] = {{"bytes", proof.bytes}, {"sha256", proof.sha256}};
+  Json json = {{"schema", kManifestSchema},
+               {"id", manifest.id},
+               {"tool", manifest.tool},
+               {"argv", printable_list(manifest.argv)},
+               {"arguments", printable_list(manifest.arguments)},
+               {"cwd", base::printable(manifest.cwd)},
+               {"start", utc_text(manifest.start_unix_ns)},
+               {"start_unix_ns", manifest.start_unix_ns},
+               {"end", manifest.end_unix_ns == 0 ? Json(nullptr) : Json(utc_text(manifest.end_unix_ns))},
+               {"end_unix_ns", manifest.end_unix_ns == 0 ? Json(nullptr) : Json(manifest.end_unix_ns)},
+               {"exit", exit_of(manifest)},
+               {"files", std::move(files)}};
+  return write_json(run / kFile, json);
+}
+
+base::Result<Manifest> read_manifest(const std::filesystem::path& run) {
+  auto json = read_json(run / kFile, kManifestSchema);
+  if (!json) return base::fail(std::move(json));
+  try {
+    Manifest manifest;
+    manifest.id = json->at("id").get<std::string>();
+    manifest.tool = json->value("tool", "");
+    manifest.argv = json->value("argv", std::vector<std::string>{});
+    manifest.arguments = json->value("arguments", std::vector<std::string>{});
+    manifest.cwd = json->value("cwd", "");
+    manifest.start_unix_ns = json->at("start_unix_ns").get<std::int64_t>();
+    if (const auto end = json->find("end_unix_ns"); end != json->end() && end->is_number())
+      manifest.end_unix_ns = end->get<std::int64_t>();
+    if (const auto exit = json->find("exit"); exit != json->end() && exit->is_object()) {
+      if (exit->contains("code")) manifest.exit_code = exit->at("code").get<int>();
+      if (exit->contains("signal")) manifest.signal = exit->at("signal").get<int>();
+    }
+    if (const auto files = json->find("files"); files != json->end()) {
+      for (const auto& [path, proof] : files->items())
+        manifest.files[path] = {proof.at("bytes").get<std::uint64_t>(), proof.at("sha256").get<std::string>()};
+    }
+    return manifest;
+  } catch (const nlohmann::json::exception& error) {
+    return base::fail(base::Code::kBadData, std::string("is not a manifest: ") + error.what(), (run / kFile).string());
+  }
+}
+
+base::Result<std::map<std::string, FileProof>> prove_files(const std::filesystem::path& run) {
+  auto files = files_of(run);
+  if (!files) return base::fail(std::move(files));
+  std::map<std::string, FileProof> proofs;
+  for (const auto& file : *files) {
+    auto hash = base::sha256_file(run / file);
+    if (!hash) return base::fail(std::move(hash));
+    std::error_code error;
+    proofs[file.string()] = {std::filesystem::file_size(run / file, error), std::move(*hash)};
+  }
+  return proofs;
+}
+
+base::Result<std::vector<Difference>> verify(const std::filesystem::path& run) {
+  auto manifest = read_manifest(run);
+  if (!manifest) return base::fail(std::move(manifest));
+  if (manifest->end_unix_ns == 0) {
+    return base::fail(base::Code::kBadData, "the run was never finished, so there are no hashes to compare with",
+                      run.string(), "Read what is there: rangescope report " + base::shell_quote(run.string()));
+  }
+  std::vector<Difference> differences;
+  for (const auto& [path, proof] : manifest->files) {
+    std::error_code error;
+    const auto size = std::filesystem::file_size(run / path, error);
+    if (error) {
+      differences.push_back({path, "missing"});
+    } else if (size != proof.bytes) {
+      differences.push_back({path, fmt::format("{} bytes instead of {}", size, proof.bytes)});
+    } else {
+      auto hash = base::sha256_file(run / path);
+      if (!hash) return base::fail(std::move(hash));
+      if (*hash != proof.sha256) differences.push_back({path, "changed"});
+    }
+  }
+  const auto files = files_of(run);
+  for (const auto& file : files ? *files : std::vector<std::filesystem::path>{}) {
+    const std::string name = base::printable(file.string());
+    if (!manifest->files.contains(name) && !name.starts_with("report."))
+      differences.push_back({name, "not in the manifest"});
+  }
+  return differences;
+}
+
+model::RunInfo run_info(const std::filesystem::path& run) {
+  model::RunInfo info;
+  info.id = run.filename().string();
+  if (const auto manifest = read_manifest(run)) {
+    info.id = manifest->id;
+    info.tool = manifest->tool;
+    info.command = manifest->argv;
+    info.cwd = manifest->cwd;
+    info.start_unix_ns = manifest->start_unix_ns;
+    info.exit_code = manifest->exit_code;
+    info.signal = manifest->signal;
+  }
+  if (const auto provenance = read_provenance(run)) {
+    info.environment = provenance->facts;
+    for (const auto& [name, value] : provenance->variables) info.environment["env." + name] = value;
+    if (const auto host = provenance->facts.find("host"); host != provenance->facts.end()) info.host = host->second;
+  }
+  return info;
+}
+
+std::string utc_text(std::int64_t unix_ns) {
+  std::time_t seconds = static_cast<std::time_t>(unix_ns / 1'000'000'000);
+  std::tm parts{};
+  ::gmtime_r(&seconds, &parts);
+  char text[32];
+  const std::size_t size = std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &parts);
+  return fmt::format("{}.{:03}Z", std::string_view(text, size), unix_ns / 1'000'000 % 1000);
+}
+
+}  // namespace rangescope::runs

@@ -1,0 +1,157 @@
+#include "runs/provenance.hpp"
+
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <thread>
+
+#include "base/fs.hpp"
+#include "base/process.hpp"
+#include "base/text.hpp"
+#include "runs/json_text.hpp"
+
+extern char** environ;
+
+namespace rangescope::runs {
+namespace {
+
+using Json = nlohmann::ordered_json;
+constexpr std::string_view kSchema = "rangescope.env/1";
+constexpr std::string_view kFile = "env.json";
+
+// What changes how a GPU program behaves. Whole names, and prefixes.
+constexpr std::array<std::string_view, 10> kNames = {
+    "LANG",       "LC_ALL", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "PYTHONHASHSEED",
+    "WORLD_SIZE", "RANK",   "LOCAL_RANK",      "SLURM_JOB_ID",    "SLURM_PROCID"};
+constexpr std::array<std::string_view, 9> kPrefixes = {"CUDA_",    "NVIDIA_", "NCCL_", "CUBLAS_",    "CUDNN_",
+                                                       "PYTORCH_", "TORCH_",  "NVTX_", "RANGESCOPE_"};
+// Parts of names (in upper case) whose values are never stored, allowed or not.
+constexpr std::array<std::string_view, 9> kSecret = {"TOKEN", "SECRET", "PASS",    "KEY",    "CREDENTIAL",
+                                                     "AUTH",  "COOKIE", "SESSION", "PRIVATE"};
+
+// First line of what a program prints, "" where it is not there, fails or takes longer than two seconds.
+std::string ask(std::vector<std::string> argv, const std::filesystem::path& cwd = {}) {
+  if (!base::find_on_path(argv.front())) return {};
+  base::Command command;
+  command.argv = std::move(argv);
+  command.cwd = cwd;
+  command.out = {.pass = false, .keep = true, .file = {}};
+  command.err = {.pass = false, .keep = true, .file = {}};
+  command.null_stdin = true;
+  command.own_group = true;
+  command.timeout = std::chrono::seconds(2);
+  // Nothing that we look with may be profiled by somebody's injection, nor ask for a password.
+  command.unset_env = {"NVTX_INJECTION64_PATH", "CUDA_INJECTION64_PATH", "LD_PRELOAD"};
+  command.set_env = {{"GIT_TERMINAL_PROMPT", "0"}, {"GIT_OPTIONAL_LOCKS", "0"}, {"LC_ALL", "C"}};
+  const auto ended = base::run(command);
+  return ended && ended->ok() ? ended->out : std::string();
+}
+
+std::string first_value(const std::filesystem::path& file, std::string_view key, char separator) {
+  const auto text = base::read_file(file);
+  if (!text) return {};
+  for (const std::string_view line : base::split(*text, '\n')) {
+    const auto at = line.find(separator);
+    if (at == std::string_view::npos || base::trim(line.substr(0, at)) != key) continue;
+    std::string_view value = base::trim(line.substr(at + 1));
+    if (value.size() >= 2 && value.front() == '"' && value.back() == '"') value = value.substr(1, value.size() - 2);
+    return std::string(value);
+  }
+  return {};
+}
+
+void look_at_git(const std::filesystem::path& cwd, std::map<std::string, std::string>& facts) {
+  const std::string head = ask({"git", "rev-parse", "HEAD"}, cwd);
+  if (head.empty()) return;
+  facts["git.commit"] = std::string(base::trim(head));
+  facts["git.dirty"] = ask({"git", "status", "--porcelain", "--untracked-files=no"}, cwd).empty() ? "false" : "true";
+}
+
+void look_at_gpus(std::map<std::string, std::string>& facts) {
+  const auto driver = base::read_file("/proc/driver/nvidia/version");
+  if (driver) facts["driver"] = std::string(base::trim(base::split(*driver, '\n').front()));
+  const std::string list = ask({"nvidia-smi", "--query-gpu=name,driver_version,memory.total", "--format=csv,noheader"});
+  std::size_t index = 0;
+  for (const std::string_view line : base::split(list, '\n')) {
+    if (base::trim(line).empty()) continue;
+    const auto fields = base::split(line, ',');
+    facts["gpu." + std::to_string(index++)] = std::string(base::trim(fields.front()));
+    if (fields.size() > 1) facts["driver"] = std::string(base::trim(fields[1]));
+  }
+  if (facts.contains("gpu.0")) return;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/driver/nvidia/gpus", error)) {
+    const std::string name = first_value(entry.path() / "information", "Model", ':');
+    if (!name.empty()) facts["gpu." + std::to_string(index++)] = name;
+  }
+}
+
+}  // namespace
+
+bool is_allowed_variable(std::string_view name) {
+  if (std::find(kNames.begin(), kNames.end(), name) != kNames.end()) return true;
+  return std::any_of(kPrefixes.begin(), kPrefixes.end(),
+                     [&](std::string_view prefix) { return name.starts_with(prefix); });
+}
+
+std::string redacted(std::string_view name, std::string_view value) {
+  for (const std::string_view part : kSecret) {
+    if (name.find(part) != std::string_view::npos) return "<redacted>";
+  }
+  // scheme://user:password@host: the part before the @ goes.
+  const auto scheme = value.find("://");
+  const auto at = scheme == std::string_view::npos ? std::string_view::npos : value.find('@', scheme);
+  if (at != std::string_view::npos)
+    return std::string(value.substr(0, scheme + 3)) + "<redacted>" + std::string(value.substr(at));
+  return std::string(value);
+}
+
+Provenance look(const std::filesystem::path& cwd) {
+  Provenance seen;
+  auto& facts = seen.facts;
+  utsname system{};
+  if (::uname(&system) == 0) {
+    facts["host"] = system.nodename;
+    facts["kernel"] = std::string(system.sysname) + " " + system.release;
+    facts["arch"] = system.machine;
+  }
+  if (const std::string os = first_value("/etc/os-release", "PRETTY_NAME", '='); !os.empty()) facts["os"] = os;
+  if (const std::string cpu = first_value("/proc/cpuinfo", "model name", ':'); !cpu.empty()) facts["cpu"] = cpu;
+  facts["cpus"] = std::to_string(std::thread::hardware_concurrency());
+  if (const std::string memory = first_value("/proc/meminfo", "MemTotal", ':'); !memory.empty())
+    facts["memory"] = memory;
+  look_at_git(cwd, facts);
+  look_at_gpus(facts);
+  for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
+    const std::string_view text(*entry);
+    const auto equals = text.find('=');
+    if (equals == std::string_view::npos || !is_allowed_variable(text.substr(0, equals))) continue;
+    seen.variables[std::string(text.substr(0, equals))] = redacted(text.substr(0, equals), text.substr(equals + 1));
+  }
+  return seen;
+}
+
+base::Result<void> write_provenance(const std::filesystem::path& run, const Provenance& provenance) {
+  Json facts = Json::object(), variables = Json::object();
+  for (const auto& [name, value] : provenance.facts) facts[name] = base::printable(value);
+  for (const auto& [name, value] : provenance.variables) variables[base::printable(name)] = base::printable(value);
+  return write_json(run / kFile,
+                    {{"schema", kSchema}, {"facts", std::move(facts)}, {"variables", std::move(variables)}});
+}
+
+base::Result<Provenance> read_provenance(const std::filesystem::path& run) {
+  auto json = read_json(run / kFile, kSchema);
+  if (!json) return base::fail(std::move(json));
+  try {
+    return Provenance{json->value("facts", std::map<std::string, std::string>{}),
+                      json->value("variables", std::map<std::string, std::string>{})};
+  } catch (const nlohmann::json::exception& error) {
+    return base::fail(base::Code::kBadData, std::string("is not a provenance: ") + error.what(),
+                      (run / kFile).string());
+  }
+}
+
+}  // namespace rangescope::runs

@@ -1,0 +1,35 @@
+// env.json: on what machine and with what software a run was made, so that two runs can be compared.
+//
+// Nothing of the environment is stored but an allow-list of variables that change how GPU programs behave, and of those
+// no value that looks like a secret. git, nvidia-smi: asked with a time limit of two seconds, absent where they are not
+// there.
+//
+//   { "schema": "rangescope.env/1", "facts": { "host": ..., "os": ..., "kernel": ..., "cpu": ..., "cpus": ...,
+//     "memory": ..., "git.commit": ..., "git.dirty": "true", "gpu.0": ..., "driver": ... }, "variables": {...} }
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <string>
+
+#include "base/result.hpp"
+
+namespace rangescope::runs {
+
+struct Provenance {
+  std::map<std::string, std::string> facts;
+  std::map<std::string, std::string> variables;
+};
+
+/// Looks at this machine; `cwd` is where git is asked. Never fails: what cannot be found is absent.
+[[nodiscard]] Provenance look(const std::filesystem::path& cwd);
+
+/// Is this variable stored?
+[[nodiscard]] bool is_allowed_variable(std::string_view name);
+/// The value as it is stored: `<redacted>` where it looks like a secret; user and password in URLs are cut.
+[[nodiscard]] std::string redacted(std::string_view name, std::string_view value);
+
+[[nodiscard]] base::Result<void> write_provenance(const std::filesystem::path& run, const Provenance& provenance);
+[[nodiscard]] base::Result<Provenance> read_provenance(const std::filesystem::path& run);
+
+}  // namespace rangescope::runs

@@ -1,0 +1,73 @@
+#include "runs/retention.hpp"
+
+#include "base/text.hpp"
+#include "runs/layout.hpp"
+#include "runs/manifest.hpp"
+#include "runs/status.hpp"
+
+namespace rangescope::runs {
+
+std::vector<Candidate> prunable(const std::filesystem::path& root, const Retention& retention,
+                                std::int64_t now_unix_ns) {
+  const auto runs = list_runs(root);
+  std::size_t old_enough_by_count = runs.size();
+  if (retention.keep) old_enough_by_count = runs.size() > *retention.keep ? runs.size() - *retention.keep : 0;
+  std::vector<Candidate> candidates;
+  for (std::size_t i = 0; i < old_enough_by_count; ++i) {
+    const auto manifest = read_manifest(runs[i]);
+    if (!manifest) continue;
+    if (retention.older_than) {
+      const auto age = std::chrono::nanoseconds(now_unix_ns - manifest->start_unix_ns);
+      if (age < *retention.older_than) continue;
+    }
+    const auto status = read_status(runs[i]);
+    if (status && status->state == State::kRunning) continue;
+    candidates.push_back({runs[i], manifest->start_unix_ns, size_of(runs[i])});
+  }
+  return candidates;
+}
+
+base::Result<void> remove_run(const std::filesystem::path& run) {
+  std::error_code error;
+  if (std::filesystem::is_symlink(run, error))
+    return base::fail(base::Code::kUsage, "is a symbolic link and will not be deleted", run.string());
+  if (!is_run_dir(run))
+    return base::fail(base::Code::kUsage, "is not a run directory of rangescope and will not be deleted", run.string());
+  std::filesystem::remove_all(run, error);
+  if (error) return base::fail(base::Code::kIo, "cannot delete the run: " + error.message(), run.string());
+  return {};
+}
+
+base::Result<std::chrono::seconds> parse_age(std::string_view text) {
+  const std::string_view trimmed = base::trim(text);
+  const auto wrong = [&] {
+    return base::fail(base::Code::kUsage, "'" + std::string(text) + "' is not an age", {},
+                      "Write a number and a unit: 30s, 90m, 36h, 7d or 2w");
+  };
+  if (trimmed.size() < 2) return wrong();
+  std::int64_t unit = 0;
+  switch (trimmed.back()) {
+    case 's': unit = 1; break;
+    case 'm': unit = 60; break;
+    case 'h': unit = 3600; break;
+    case 'd': unit = 86400; break;
+    case 'w': unit = 7 * 86400; break;
+    default: return wrong();
+  }
+  const auto number = base::to_uint(trimmed.substr(0, trimmed.size() - 1));
+  if (!number || *number > 1'000'000'000) return wrong();
+  return std::chrono::seconds(static_cast<std::int64_t>(*number) * unit);
+}
+
+std::uint64_t size_of(const std::filesystem::path& run) {
+  std::uint64_t bytes = 0;
+  std::error_code error;
+  auto walk = std::filesystem::recursive_directory_iterator(run, error);
+  for (; !error && walk != std::filesystem::recursive_directory_iterator(); walk.increment(error)) {
+    std::error_code ignored;
+    if (!walk->is_symlink(ignored) && walk->is_regular_file(ignored)) bytes += walk->file_size(ignored);
+  }
+  return bytes;
+}
+
+}  // namespace rangescope::runs

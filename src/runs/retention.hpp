@@ -1,0 +1,41 @@
+// Which runs may go, and making them go. Only directories whose manifest proves that rangescope made them are touched.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "base/result.hpp"
+
+namespace rangescope::runs {
+
+struct Retention {
+  std::optional<std::size_t> keep;                 ///< the newest so many stay
+  std::optional<std::chrono::seconds> older_than;  ///< only runs that began longer ago
+};
+
+struct Candidate {
+  std::filesystem::path path;
+  std::int64_t start_unix_ns = 0;
+  std::uint64_t bytes = 0;
+};
+
+/// What would be deleted, oldest first. Runs that still run are never among them. With both rules a run must fall under
+/// both.
+[[nodiscard]] std::vector<Candidate> prunable(const std::filesystem::path& root, const Retention& retention,
+                                              std::int64_t now_unix_ns);
+
+/// Deletes one run directory; refuses (kUsage) what is not one, and symbolic links. Links within are removed, never
+/// followed.
+[[nodiscard]] base::Result<void> remove_run(const std::filesystem::path& run);
+
+/// "7d", "36h", "90m", "30s", "2w". kUsage with the forms.
+[[nodiscard]] base::Result<std::chrono::seconds> parse_age(std::string_view text);
+
+/// Bytes of all regular files below.
+[[nodiscard]] std::uint64_t size_of(const std::filesystem::path& run);
+
+}  // namespace rangescope::runs

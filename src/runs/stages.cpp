@@ -1,0 +1,126 @@
+#include "runs/stages.hpp"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+#include "base/text.hpp"
+#include "runs/json_text.hpp"
+#include "runs/status.hpp"
+
+namespace rangescope::runs {
+namespace {
+
+constexpr std::string_view kSchema = "rangescope.stages/1";
+constexpr const char* kFile = "stages.json";
+
+struct Tally {
+  StageCount count;
+  std::vector<std::int64_t> walls;
+  std::map<std::string, std::uint64_t> causes;
+};
+
+void tally(Tally& into, const Stage& stage) {
+  std::uint64_t& slot = stage.outcome == "ok"        ? into.count.ok
+                        : stage.outcome == "empty"   ? into.count.empty
+                        : stage.outcome == "refused" ? into.count.refused
+                                                     : into.count.failed;
+  ++slot;
+  if (stage.outcome != "refused") into.walls.push_back(stage.wall_ns);
+  if (stage.outcome == "empty" || stage.outcome == "failed")
+    ++into.causes[stage.why.empty() ? stage.message : stage.why];
+}
+
+}  // namespace
+
+base::Result<void> write_stages(const std::filesystem::path& run, const std::vector<Stage>& stages) {
+  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  for (const Stage& stage : stages) {
+    nlohmann::ordered_json one;
+    one["stage"] = stage.stage;
+    one["tool"] = base::printable(stage.tool);
+    one["step"] = stage.step;
+    one["attempt"] = stage.attempt;
+    one["outcome"] = stage.outcome;
+    one["why"] = stage.why;
+    one["message"] = base::printable(stage.message);
+    one["evidence"] = base::printable(stage.evidence);
+    one["cure"] = base::printable(stage.cure);
+    one["wall_ns"] = stage.wall_ns;
+    if (stage.exit_code)
+      one["exit_code"] = *stage.exit_code;
+    else
+      one["exit_code"] = nullptr;
+    one["results"] = stage.results;
+    one["report"] = base::printable(stage.report);
+    list.push_back(std::move(one));
+  }
+  return write_json(run / kFile, {{"schema", kSchema}, {"stages", std::move(list)}});
+}
+
+base::Result<std::vector<Stage>> read_stages(const std::filesystem::path& run) {
+  std::error_code ignored;
+  if (!std::filesystem::exists(run / kFile, ignored)) return std::vector<Stage>{};
+  auto json = read_json(run / kFile, kSchema);
+  if (!json) return base::fail(std::move(json));
+  std::vector<Stage> out;
+  try {
+    for (const auto& one : json->at("stages")) {
+      Stage stage;
+      stage.stage = one.at("stage");
+      stage.tool = one.at("tool");
+      stage.step = one.at("step");
+      stage.attempt = one.at("attempt");
+      stage.outcome = one.at("outcome");
+      stage.why = one.at("why");
+      stage.message = one.at("message");
+      stage.evidence = one.value("evidence", "");
+      stage.cure = one.value("cure", "");
+      stage.wall_ns = one.at("wall_ns");
+      if (!one.at("exit_code").is_null()) stage.exit_code = one.at("exit_code").get<int>();
+      stage.results = one.at("results");
+      stage.report = one.at("report");
+      out.push_back(std::move(stage));
+    }
+  } catch (const std::exception& error) {
+    return base::fail(base::Code::kBadData, std::string("damaged: ") + error.what(), (run / kFile).string());
+  }
+  return out;
+}
+
+std::vector<StageCount> count_stages(const std::vector<std::filesystem::path>& runs) {
+  std::map<std::tuple<std::string, std::string, std::string>, Tally> tallies;
+  for (const auto& run : runs) {
+    auto stages = read_stages(run);
+    if (!stages) continue;
+    if (stages->empty()) {  // native only: its status says how it went
+      const auto status = read_status(run);
+      if (!status || status->state == State::kRunning) continue;
+      Stage stage;
+      stage.stage = "native";
+      stage.outcome = status->outcome == "nothing_captured" ? "empty"
+                      : status->outcome == "ok" || status->outcome == "program_failed" || status->outcome == "data_loss"
+                          ? "ok"
+                          : "failed";
+      stage.why = status->state == State::kInterrupted ? "interrupted" : status->outcome;
+      stages->push_back(std::move(stage));
+    }
+    for (const Stage& stage : *stages) tally(tallies[{stage.stage, stage.tool, stage.step}], stage);
+  }
+  std::vector<StageCount> out;
+  for (auto& [key, one] : tallies) {
+    std::tie(one.count.stage, one.count.tool, one.count.step) = key;
+    if (!one.walls.empty()) {
+      std::nth_element(one.walls.begin(), one.walls.begin() + static_cast<std::ptrdiff_t>(one.walls.size() / 2),
+                       one.walls.end());
+      one.count.median_wall_ns = one.walls[one.walls.size() / 2];
+    }
+    one.count.causes.assign(one.causes.begin(), one.causes.end());
+    std::stable_sort(one.count.causes.begin(), one.count.causes.end(),
+                     [](const auto& a, const auto& b) { return a.second > b.second; });
+    out.push_back(std::move(one.count));
+  }
+  return out;
+}
+
+}  // namespace rangescope::runs

@@ -1,0 +1,114 @@
+#include "runs/status.hpp"
+
+#include <unistd.h>
+
+#include "base/fs.hpp"
+#include "base/text.hpp"
+#include "runs/json_text.hpp"
+
+namespace rangescope::runs {
+namespace {
+
+using Json = nlohmann::ordered_json;
+constexpr std::string_view kSchema = "rangescope.status/1";
+constexpr std::string_view kFile = "status.json";
+
+// A process is (boot, pid, start time): the pid alone may have been given away again.
+std::string boot_id() {
+  const auto text = base::read_file("/proc/sys/kernel/random/boot_id");
+  return text ? std::string(base::trim(*text)) : std::string();
+}
+
+// Field 22 of /proc/<pid>/stat, counted after the parenthesised name (which may hold anything). 0 when it is not there.
+std::uint64_t start_time(std::int64_t pid) {
+  const auto text = base::read_file("/proc/" + std::to_string(pid) + "/stat");
+  if (!text) return 0;
+  const auto name_end = text->rfind(')');
+  if (name_end == std::string::npos) return 0;
+  const auto fields = base::split(std::string_view(*text).substr(name_end + 2), ' ');
+  return fields.size() > 19 ? base::to_uint(fields[19]).value_or(0) : 0;
+}
+
+std::string_view severity_name(model::Severity severity) {
+  switch (severity) {
+    case model::Severity::kInfo: return "info";
+    case model::Severity::kWarning: return "warning";
+    case model::Severity::kError: return "error";
+  }
+  return "";
+}
+
+}  // namespace
+
+std::string_view state_name(State state) {
+  switch (state) {
+    case State::kRunning: return "running";
+    case State::kDone: return "done";
+    case State::kInterrupted: return "interrupted";
+  }
+  return "";
+}
+
+base::Result<void> write_running(const std::filesystem::path& run) {
+  return write_json(run / kFile, {{"schema", kSchema},
+                                  {"state", "running"},
+                                  {"pid", ::getpid()},
+                                  {"boot", boot_id()},
+                                  {"started", start_time(::getpid())}});
+}
+
+base::Result<void> write_done(const std::filesystem::path& run, const Status& status) {
+  Json losses = Json::array();
+  for (const model::Loss& loss : status.losses) {
+    losses.push_back({{"kind", loss.kind},
+                      {"severity", severity_name(loss.severity)},
+                      {"count", loss.count},
+                      {"detail", base::printable(loss.detail)}});
+  }
+  return write_json(run / kFile, {{"schema", kSchema},
+                                  {"state", "done"},
+                                  {"exit_code", status.exit_code},
+                                  {"outcome", status.outcome},
+                                  {"message", base::printable(status.message)},
+                                  {"program", status.program},
+                                  {"losses", std::move(losses)}});
+}
+
+base::Result<Status> read_status(const std::filesystem::path& run) {
+  auto json = read_json(run / kFile, kSchema);
+  if (!json) return base::fail(std::move(json));
+  try {
+    Status status;
+    if (json->at("state").get<std::string>() == "running") {
+      const auto pid = json->value("pid", std::int64_t{0});
+      const bool alive = json->value("boot", "") == boot_id() && pid > 0 && start_time(pid) != 0 &&
+                         start_time(pid) == json->value("started", std::uint64_t{0});
+      status.state = alive ? State::kRunning : State::kInterrupted;
+      if (!alive) {
+        status.outcome = "interrupted";
+        status.message = "rangescope was killed before it could finish the run; what was captured is there";
+      }
+      return status;
+    }
+    status.state = State::kDone;
+    status.exit_code = json->value("exit_code", 0);
+    status.outcome = json->value("outcome", "");
+    status.message = json->value("message", "");
+    status.program = json->value("program", "");
+    if (const auto losses = json->find("losses"); losses != json->end()) {
+      for (const auto& loss : *losses) {
+        const std::string severity = loss.value("severity", "warning");
+        status.losses.push_back({loss.at("kind").get<std::string>(),
+                                 severity == "error"  ? model::Severity::kError
+                                 : severity == "info" ? model::Severity::kInfo
+                                                      : model::Severity::kWarning,
+                                 loss.value("count", std::uint64_t{0}), loss.value("detail", "")});
+      }
+    }
+    return status;
+  } catch (const nlohmann::json::exception& error) {
+    return base::fail(base::Code::kBadData, std::string("is not a status: ") + error.what(), (run / kFile).string());
+  }
+}
+
+}  // namespace rangescope::runs

@@ -1,0 +1,42 @@
+// status.json: what happened, always there.
+//
+//   { "schema": "rangescope.status/1", "state": "running" | "done", "pid": N, "boot": "...", "started": N,
+//     "exit_code": 0, "outcome": "ok", "message": "...", "program": {...}, "losses": [...] }
+//
+// "running" is written before the program starts and replaced at the end. A run that still says "running" while no
+// process of that pid (and start time, and boot) is alive was interrupted: rangescope itself was killed.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.hpp"
+#include "model/loss.hpp"
+
+namespace rangescope::runs {
+
+enum class State : std::uint8_t { kRunning, kDone, kInterrupted };
+
+struct Status {
+  State state = State::kRunning;
+  int exit_code = 0;    ///< rangescope's own
+  std::string outcome;  ///< "ok", "program_failed", "nothing_captured", "data_loss", "timed_out", "error"
+  std::string message;  ///< one sentence
+  std::string program;  ///< how the program ended: "exit code 0", "SIGSEGV (11)"; "" when it never started
+  std::vector<model::Loss> losses;
+};
+
+[[nodiscard]] std::string_view state_name(State state);
+
+/// Says that this process works on the run now.
+[[nodiscard]] base::Result<void> write_running(const std::filesystem::path& run);
+/// Says how it ended.
+[[nodiscard]] base::Result<void> write_done(const std::filesystem::path& run, const Status& status);
+/// kInterrupted when it says running and nobody runs.
+[[nodiscard]] base::Result<Status> read_status(const std::filesystem::path& run);
+
+}  // namespace rangescope::runs

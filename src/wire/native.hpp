@@ -1,0 +1,145 @@
+// The native capture: what NVTX ranges a process opened, one file `<pid>.<n>.rstrace` for each process image.
+// Little-endian.
+//
+//   FileHeader, 4096 bytes
+//   chunks, each 4096-aligned and a multiple of 4096 bytes: ChunkHeader, then records, then zeros
+//
+// The file is written through shared memory maps, so that everything written is in the page cache and survives whatever
+// kills the process. A stream is what one thread after another wrote: its chunks carry its number and a sequence. Every
+// stream is self-contained: a string or domain is defined in it before its first use, so no writer ever waits for
+// another. Records are 8-byte aligned and begin with RecordHeader, which is stored last: a word of zero where a record
+// should begin ends the chunk's data, and a record that was being written when the process died never shows. A page of
+// zeros where a chunk should begin is a hole (its owner died, or its blocks could not be had). `words` lets a reader
+// skip types it does not know. Time is CLOCK_MONOTONIC in nanoseconds.
+//
+// Record types: 1..31 NVTX, 32..63 GPU activity, 64..95 counters (both reserved), the rest is free.
+// Versions: `major` changes when an old reader would misread; `minor` when there is more that it may skip.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace rangescope::wire::native {
+
+inline constexpr char kMagic[8] = {'R', 'S', 'T', 'R', 'A', 'C', 'E', '\n'};
+inline constexpr std::uint16_t kMajor = 1;
+inline constexpr std::uint16_t kMinor = 0;
+inline constexpr std::uint64_t kPage = 4096;
+inline constexpr std::uint32_t kChunkMagic = 0x4b434352;    // "RCCK"
+inline constexpr std::uint32_t kMaxNameBytes = 256 * 1024;  ///< longer names are cut, and counted
+inline constexpr char kSuffix[] = ".rstrace";
+
+/// Why an event is not in the capture; index into FileHeader::dropped. Numbers are for ever.
+enum class Drop : std::uint32_t {
+  kSizeLimit = 0,        ///< beyond the capture size that was allowed
+  kNoSpace = 1,          ///< the file system is full
+  kFileLimit = 2,        ///< the program's own RLIMIT_FSIZE
+  kNoMemory = 3,         ///< mapping failed: RLIMIT_AS, or too many maps
+  kNoFile = 4,           ///< the file could not be opened: RLIMIT_NOFILE, or another user or root directory
+  kReentrant = 5,        ///< a signal handler called NVTX while a hook of its thread was running
+  kNameCut = 6,          ///< a name was cut at kMaxNameBytes (the event itself is there)
+  kTooDeep = 7,          ///< push nested deeper than the stack that is kept
+  kEmptyPop = 8,         ///< pop without push
+  kInheritedPop = 9,     ///< pop, after fork, of a range that the parent had pushed
+  kUnknownEnd = 10,      ///< end of a range id that was never given out
+  kIo = 11,              ///< any other failure of the file
+  kTooManyDomains = 12,  ///< calls in domains beyond those that can be told apart: counted in the default domain
+};
+inline constexpr std::uint32_t kDropReasons = 32;
+
+struct FileHeader {
+  char magic[8];
+  std::uint16_t major, minor;
+  std::uint32_t header_bytes;  ///< chunks begin here: 4096
+  std::uint32_t pid, parent_pid;
+  std::int64_t monotonic_ns;     ///< when the file was made
+  std::int64_t realtime_ns;      ///< the same moment, UTC nanoseconds since 1970
+  std::int64_t end_ns;           ///< when the process ended in an orderly way; 0: it did not, or still runs
+  std::uint64_t first_range_id;  ///< start/end ids below it were given out before fork, by the parent
+  std::uint64_t reserved[8];
+  std::uint64_t dropped[kDropReasons];  ///< live counts by Drop
+  std::uint32_t exe_bytes;
+  std::uint32_t tool_bytes;
+  char tool[64];   ///< "rangescope 0.1.0"
+  char exe[3584];  ///< path of the executable, not terminated
+  char unused[4096 - 3584 - 64 - 8 - 8 * kDropReasons - 64 - 56];
+};
+static_assert(sizeof(FileHeader) == kPage);
+
+struct ChunkHeader {
+  std::uint32_t magic;     ///< stored last
+  std::uint32_t stream;    ///< from 0
+  std::uint32_t sequence;  ///< of the chunk within its stream, from 0
+  std::uint32_t tid;       ///< the thread that opened it
+  std::uint64_t bytes;     ///< of the whole chunk, this header included
+  std::uint64_t reserved[5];
+};
+static_assert(sizeof(ChunkHeader) == 64);
+
+enum class Type : std::uint8_t {
+  kString = 1,       ///< Text; value: id of a string, from 1, in this stream
+  kDomain = 2,       ///< Text; value: id of a domain, the same in all streams of the file; 0 is the default domain
+  kThread = 3,       ///< Timed; value: tid. What follows in the stream is this thread's, which has no range open
+  kPush = 4,         ///< Event; value: name's string id, 0 for a range without a name
+  kPop = 5,          ///< Timed; value: domain
+  kStart = 6,        ///< IdEvent; value: name
+  kEnd = 7,          ///< Timed with the range id behind it; value: 0
+  kMark = 8,         ///< Event; value: name
+  kCategory = 9,     ///< Named; value: category id; `string` its name
+  kResource = 10,    ///< Resource; value: NVTX identifierType
+  kThreadName = 11,  ///< Named; value: tid
+  kGap = 12,         ///< Gap; value: domain. Events are missing before it
+};
+
+struct RecordHeader {
+  Type type;
+  std::uint8_t flags;
+  std::uint16_t words;  ///< size of the whole record / 8
+  std::uint32_t value;  ///< meaning by type
+};
+static_assert(sizeof(RecordHeader) == 8);
+
+/// RecordHeader::flags of kPush, kStart, kMark: what follows, in this order, 8 bytes each (the payload 16).
+inline constexpr std::uint8_t kHasScope = 1;    ///< Scope; absent: default domain, category 0
+inline constexpr std::uint8_t kHasColor = 2;    ///< std::uint32_t ARGB, 4 bytes of zero
+inline constexpr std::uint8_t kHasPayload = 4;  ///< std::uint32_t NVTX payload type, 4 bytes of zero, 8 bytes of value
+inline constexpr std::uint8_t kRegistered = 8;  ///< the name was a registered string
+/// RecordHeader::flags of kString: the name was longer.
+inline constexpr std::uint8_t kCut = 1;
+
+struct Text {
+  RecordHeader head;
+  std::uint64_t bytes;  ///< length; the bytes follow, padded with zeros
+};
+struct Timed {
+  RecordHeader head;
+  std::int64_t at_ns;
+};
+struct Scope {
+  std::uint32_t domain;
+  std::uint32_t category;
+};
+struct Named {
+  RecordHeader head;
+  std::uint32_t domain;
+  std::uint32_t string;
+};
+struct Resource {
+  RecordHeader head;
+  std::uint32_t domain;
+  std::uint32_t string;
+  std::uint64_t identifier;
+};
+/// Written when recording resumes after events were dropped on this stream, once for each domain that the thread has
+/// used: of the pushes in the stream, the lowest `open` of this domain are still open, the others ended at an unknown
+/// time.
+struct Gap {
+  RecordHeader head;
+  std::int64_t at_ns;
+  std::uint32_t open;
+  std::uint32_t dropped;  ///< events of the stream lost since the last gap; told by the first record only
+};
+static_assert(sizeof(Text) == 16 && sizeof(Timed) == 16 && sizeof(Named) == 16 && sizeof(Resource) == 24 &&
+              sizeof(Gap) == 24);
+
+}  // namespace rangescope::wire::native

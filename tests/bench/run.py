@@ -1,0 +1,70 @@
+#!/usr/bin/env python3
+"""`./dev bench`: the benchmark programs, then whole processes plain, under rangescope and under the real nsys 2022.4.2.
+
+Everything is measured in this one run on this machine. Each whole-process row is the best of three; wall time includes what
+the tool does before the program starts and after it ends, but not nsys's import and export. Usage: run.py BUILD_DIR [FILTER]
+"""
+import glob
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+TOOLS = os.environ.get("RANGESCOPE_TOOLS", os.path.join(HERE, "..", "..", ".cache", "tools"))
+
+
+def wrap(tool, bin_dir, folder, command):
+    """The command line that runs command under tool."""
+    if tool == "rangescope":
+        return [f"{bin_dir}/rangescope", "profile", "--output", f"{folder}/runs", "--", *command]
+    if tool == "nsys 2022.4.2":
+        return [f"{TOOLS}/bin/nsys", "profile", "--trace=nvtx", "--sample=none", "--cpuctxsw=none", "-f", "true", "-o",
+                f"{folder}/nsys", *command]
+    return command
+
+
+def timed(tool, bin_dir, folder, command):
+    start = time.monotonic()
+    done = subprocess.run(wrap(tool, bin_dir, folder, command), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, text=True, env=dict(os.environ, TMPDIR=folder))
+    if done.returncode:
+        raise SystemExit(f"{tool}: exit code {done.returncode}\n{done.stdout}")
+    return time.monotonic() - start
+
+
+def whole_processes(bin_dir):
+    tools = ["nothing", "rangescope"]
+    if os.path.exists(f"{TOOLS}/bin/nsys"):
+        tools.append("nsys 2022.4.2")
+    else:
+        print("nsys is not at hand (tests/tools/fetch.sh): left out")
+    print(f"\n{'profiler':<16}{'push+pop':>12}{'two clocks':>12}{'ratio':>8}{'pair_cost':>12}{'llm':>10}")
+    for tool in tools:
+        best, llm = None, None
+        for _ in range(3):
+            with tempfile.TemporaryDirectory(prefix="rangescope-bench-") as folder:
+                out = os.path.join(folder, "cost.json")
+                wall = timed(tool, bin_dir, folder, [f"{bin_dir}/pair_cost", out])
+                with open(out, encoding="utf-8") as f:
+                    cost = json.load(f)
+                if best is None or cost["pair_ns"] < best[0]:
+                    best = (cost["pair_ns"], cost["two_clocks_ns"], wall)
+                wall = timed(tool, bin_dir, folder, [f"{bin_dir}/llm"])
+                llm = wall if llm is None else min(llm, wall)
+        print(f"{tool:<16}{best[0]:>9.1f} ns{best[1]:>9.1f} ns{best[0] / best[1]:>7.2f}x{best[2]:>10.2f} s{llm:>8.2f} s")
+
+
+def main(build, only=""):
+    for program in sorted(glob.glob(f"{build}/bin/*_bench")):
+        if only in program:
+            print(f"\n{os.path.basename(program)}", flush=True)
+            subprocess.run([program], check=True)
+    if only in "whole_processes":
+        whole_processes(f"{build}/bin")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

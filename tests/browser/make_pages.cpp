@@ -1,0 +1,129 @@
+// Reports that no golden capture holds: hostile names, a roofline, and as many events as asked for.
+// Usage: make_pages FOLDER EVENTS FORMAT; FORMAT is html (all three pages) or another one (big.<extension> only).
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+
+#include "report/exporter.hpp"
+#include "report/sample_report.hpp"
+#include "report/sink.hpp"
+
+namespace {
+
+using namespace rangescope;
+
+bool write(const std::string& path, const report::Exporter& exporter, const model::Report& report,
+           const model::Session* session) {
+  report::FileSink sink(path);
+  auto done = exporter.write(report, session, {}, sink);
+  if (done) done = sink.finish();
+  if (!done) std::fprintf(stderr, "%s: %s\n", path.c_str(), done.error().what.c_str());
+  return done.has_value();
+}
+
+// Steps on two threads, each with layers that launch kernels on streams, four events a layer.
+model::Session big_session(std::uint32_t events) {
+  model::Session session;
+  session.processes.push_back({.pid = 100, .name = session.strings.intern("train")});
+  session.devices.push_back({.process = 0});
+  session.kernel_shapes.push_back({.grid = {16, 8, 1}, .block = {256, 1, 1}});
+  std::vector<model::StringId> layers;
+  for (int i = 0; i < 24; ++i) {
+    layers.push_back(session.strings.intern("layer" + std::to_string(i)));
+    session.kernel_names.push_back(
+        {.demangled = session.strings.intern("void gemm<float, " + std::to_string(i) + ">()")});
+  }
+  const auto step = session.strings.intern("step");
+  const auto call = session.strings.intern("cudaLaunchKernel");
+  std::uint64_t random = 1;
+  for (std::uint32_t t = 0; t < 2; ++t) {
+    session.threads.push_back({.process = 0, .tid = 100 + t});
+    session.streams.push_back({.process = 0, .device = 0, .context = 1, .id = 7 + t});
+    std::int64_t at = 1000;
+    std::size_t open = 0;
+    for (std::uint32_t i = 0; i < events / 8; ++i) {
+      if (i % 24 == 0) {
+        if (i > 0) session.ranges[open].end_ns = at;
+        at += 20'000;
+        open = session.ranges.size();
+        session.ranges.push_back({.start_ns = at, .name = step, .thread = t});
+      }
+      random = random * 6364136223846793005ULL + 1442695040888963407ULL;
+      const auto length = static_cast<std::int64_t>(4000 + (random >> 52));
+      session.ranges.push_back({.start_ns = at, .end_ns = at + length, .name = layers[i % 24], .thread = t});
+      {
+        const auto launch = static_cast<std::uint32_t>(session.launches.size());
+        session.launches.push_back(
+            {.start_ns = at + 300, .end_ns = at + 1900, .thread = t, .correlation = launch + 1, .name = call});
+        session.kernels.push_back(
+            {.start_ns = at + 2500, .end_ns = at + length, .launch = launch, .name = i % 24, .stream = t});
+      }
+      session.copies.push_back({.start_ns = at + length,
+                                .end_ns = at + length + 200,
+                                .bytes = 4096,
+                                .stream = t,
+                                .kind = model::CopyKind::kHostToDevice});
+      at += length + 250;
+    }
+    if (events >= 8) session.ranges[open].end_ns = at;
+    session.end_ns = std::max(session.end_ns, at);
+  }
+  return session;
+}
+
+model::Report big_report() {
+  model::Report report = report::nvtx_sample();
+  report.run.id = "big";
+  report.regions.clear();
+  report.regions.push_back(report::sample_region(report, {"step"}, model::kNone, 100, 9e9, 1e9));
+  for (int i = 0; i < 24; ++i)
+    report.regions.push_back(
+        report::sample_region(report, {"step", "layer" + std::to_string(i)}, 0, 100, 1e9 / 3, 1e9 / 3));
+  return report;
+}
+
+model::Report roofline_report() {
+  model::Report report = report::gpu_sample();
+  report.run.id = "roofline";
+  report.losses = {{"dropped_events", model::Severity::kWarning, 12, "12 events did not fit into the capture"}};
+  report.regions[0].roofline = {{"dram", "tensor bf16", 8e12, 2e10, 400, 5.2e14, 9.9e14}};
+  report.regions[1].roofline = {{"dram", "tensor bf16", 2e11, 1e10, 20, 8.1e13, 9.6e13}};
+  return report;
+}
+
+model::Report hostile_report() {
+  model::Report report = report::gpu_sample();
+  const std::string evil =
+      "</script><script>window.hacked=1</script><img src=x onerror=window.hacked=2>\xE2\x80\xA8 &lt; \"'` \xff";
+  report.run.id = evil;
+  report.run.command = {"./app", evil};
+  report.run.environment["cpu"] = evil;
+  report.regions[0].path = {evil};
+  report.regions[0].domain = evil;
+  report.regions[0].notes = {evil};
+  report.regions[0].bound = model::Bound{evil, evil};
+  report.regions[0].gpu->top_kernels[0].name = report.regions[0].gpu->top_kernels[0].short_name = evil;
+  report.regions[1].path = {evil, "<b>bold</b>"};
+  report.kernels[0].name = report.kernels[0].short_name = evil;
+  report.losses = {{"dropped_events", model::Severity::kError, 1, evil}};
+  report.findings = {{evil, evil, model::Verdict::kFail, evil, evil, {evil}}};
+  return report;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 4) return 64;
+  const std::string folder = argv[1];
+  auto exporter = report::find_exporter(argv[3]);
+  if (!exporter) return 64;
+  model::Session big = big_session(static_cast<std::uint32_t>(std::strtoul(argv[2], nullptr, 10)));
+  bool ok = write(folder + "/big." + std::string((*exporter)->extension()), **exporter, big_report(), &big);
+  if (std::string(argv[3]) == "html") {
+    model::Session hostile = big_session(64);
+    hostile.ranges[0].name = hostile.strings.intern("</script><img src=x onerror=window.hacked=3>");
+    ok = write(folder + "/hostile.html", **exporter, hostile_report(), &hostile) && ok;
+    ok = write(folder + "/roofline.html", **exporter, roofline_report(), nullptr) && ok;
+  }
+  return ok ? 0 : 74;
+}

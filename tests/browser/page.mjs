@@ -1,0 +1,176 @@
+// Drives a Chromium over reports, as a reader would. Usage: node page.mjs PLAYWRIGHT CHROMIUM FOLDER [SHOTS]
+//
+// FOLDER holds reports made by browser.py: zoo.html, work.html, hostile.html, roofline.html, big.html. Prints a line
+// `pass|fail <case> [why]` for each case. Any error of a page and any request to the network fails the case.
+import { createRequire } from 'node:module';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+const [playwright, executablePath, folder, shots] = process.argv.slice(2);
+const { chromium } = createRequire(import.meta.url)(playwright);
+const profile = mkdtempSync(join(tmpdir(), 'rangescope-chromium-'));
+const context = await chromium.launchPersistentContext(profile, {
+  executablePath, headless: true, viewport: { width: 1280, height: 900 },
+  args: ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking', '--disable-component-update', '--disable-sync'],
+});
+let failed = 0;
+
+function expect(condition, what) { if (!condition) throw new Error(what); }
+function equal(got, want, what) { expect(JSON.stringify(got) === JSON.stringify(want), `${what}: ${JSON.stringify(got)}, not ${JSON.stringify(want)}`); }
+
+async function check(name, file, body, options = {}) {
+  const page = await context.newPage();
+  const problems = [];
+  page.on('pageerror', (error) => problems.push(`error ${error.message}`));
+  page.on('console', (message) => { if (message.type() === 'error') problems.push(`console ${message.text()}`); });
+  page.on('request', (request) => { if (!/^(file|data|blob):/.test(request.url())) problems.push(`request ${request.url()}`); });
+  page.on('dialog', (dialog) => { problems.push(`dialog ${dialog.message()}`); void dialog.dismiss(); });
+  try {
+    await page.setViewportSize(options.size ?? { width: 1280, height: 900 });
+    await page.emulateMedia({ colorScheme: options.scheme ?? 'light' });
+    await page.goto(`file://${join(folder, file)}`);
+    await page.waitForSelector('html[data-ready="1"]', { timeout: 15000 });
+    await body(page);
+    expect(problems.length === 0, problems.join('; '));
+    console.log(`pass ${name}`);
+  } catch (error) {
+    failed = 1;
+    console.log(`fail ${name} ${String(error.message).split('\n')[0]}`);
+  }
+  await page.close();
+}
+const names = (page) => page.locator('#regions tbody th .text').allTextContents();
+const selectedName = (page) => page.locator('#regions tbody tr[aria-selected="true"] th .text').allTextContents();
+const span = (page) => page.locator('.lanes').evaluate((box) => Number(box.dataset.to) - Number(box.dataset.from));
+const back = (page) => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
+const settle = (page) => page.waitForTimeout(120);
+
+await check('table: sorting by a column', 'zoo.html', async (page) => {
+  const head = page.locator('#regions th[data-id="wall_ns.inclusive"]');
+  await head.locator('button').click();
+  equal(await head.getAttribute('aria-sort'), 'descending', 'aria-sort');
+  const top = await page.locator('#regions tbody tr[aria-level="1"] th .text').allTextContents();
+  await head.locator('button').click();
+  equal(await head.getAttribute('aria-sort'), 'ascending', 'aria-sort');
+  equal(await page.locator('#regions tbody tr[aria-level="1"] th .text').allTextContents(), [...top].reverse(), 'order');
+});
+await check('table: search keeps what is above a hit', 'zoo.html', async (page) => {
+  const before = (await names(page)).length;
+  await page.fill('#search', 'layer0');
+  const found = await names(page);
+  expect(found.length > 0 && found.length < before, `${found.length} of ${before}`);
+  expect(found.includes('layer0') && found.includes('decode'), found.join());
+  await page.fill('#search', 'no such thing');
+  equal(await names(page), [], 'nothing');
+  equal(await page.textContent('#rows'), '0 regions', 'count');
+});
+await check('table: keyboard', 'zoo.html', async (page) => {
+  await page.focus('#search');
+  await page.keyboard.press('ArrowDown');
+  await page.keyboard.press('ArrowDown');
+  await page.keyboard.press('Enter');
+  equal(await selectedName(page), [(await names(page))[1]], 'selected');
+  await page.keyboard.press('Home');
+  const before = (await names(page)).length;
+  await page.locator('#regions tbody tr[aria-expanded="true"]').first().focus();
+  await page.locator('#regions tbody tr[aria-expanded="true"]').first().click();
+  await page.locator('#regions tbody tr[aria-selected="true"]').focus();
+  await page.keyboard.press('ArrowLeft');
+  expect((await names(page)).length < before, 'left folds');
+  await page.keyboard.press('ArrowRight');
+  equal((await names(page)).length, before, 'right unfolds');
+});
+await check('icicle: a click and everything follows', 'zoo.html', async (page) => {
+  const id = await page.locator('.slab').evaluateAll((all) => all.filter((s) => s.offsetWidth > 20).pop().dataset.id);
+  const name = await page.locator(`.slab[data-id="${id}"]`).textContent();
+  await page.locator(`.slab[data-id="${id}"]`).click();
+  equal(await page.locator('#regions tbody tr[aria-selected="true"]').getAttribute('data-id'), id, 'row');
+  expect((await page.textContent('#details h3')).includes(name), 'details');
+  expect(await page.locator('.slab.on').count() === 1, 'marked');
+});
+await check('headline names slowest region and top kernel', 'work.html', async (page) => {
+  const text = await page.textContent('.headline');
+  expect(/Slowest region: decode/.test(text) && /top kernel: \S+/.test(text), text);
+  await page.click('.headline button');
+  equal(await selectedName(page), ['decode'], 'selected');
+  expect(await page.locator('#details table').first().locator('tbody tr').count() > 0, 'kernels of the region');
+  expect(await page.locator('#distribution canvas').count() === 1, 'distribution');
+});
+await check('timeline: zoom, move, all', 'work.html', async (page) => {
+  await page.locator('#timeline').scrollIntoViewIfNeeded();
+  await page.click('button[aria-label="show all"]');
+  await settle(page);
+  const whole = await span(page);
+  await page.click('button[aria-label="zoom in"]');
+  await settle(page);
+  expect(Math.abs(await span(page) - whole / 2) < whole * 0.01, 'half');
+  await page.locator('#timeline').hover();
+  await page.mouse.wheel(0, -300);
+  await settle(page);
+  expect(await span(page) < whole / 2, 'wheel');
+  await page.focus('#timeline');
+  await page.keyboard.press('0');
+  await settle(page);
+  equal(await span(page), whole, 'all');
+});
+await check('timeline: a kernel shows its launch', 'zoo.html', async (page) => {
+  const canvas = page.locator('#timeline');
+  await canvas.scrollIntoViewIfNeeded();
+  let said = '';
+  const box = await canvas.boundingBox();
+  for (let y = box.height - 6; y > 20 && !said.includes('launched'); y -= 8) {
+    for (let x = 20; x < box.width && !said.includes('launched'); x += 40) {
+      await canvas.click({ position: { x, y } });
+      said = await page.textContent('#picked');
+    }
+  }
+  expect(/launched .* earlier by thread/.test(said), `said: ${said}`);
+});
+await check('roofline: points select', 'roofline.html', async (page) => {
+  const chart = page.locator('#roofline');
+  await chart.scrollIntoViewIfNeeded();
+  expect(await chart.locator('canvas').count() === 1, 'drawn');
+  expect((await page.locator('details', { has: page.locator('table', { hasText: 'attainable' }) }).locator('tbody tr').count()) > 0, 'table');
+  expect((await page.textContent('#regions')).includes('memory'), 'bound column');
+  expect(await page.locator('#regions td[title*="of its peak"]').count() > 0, 'reason on hover');
+  await page.locator('#regions tbody tr').nth(1).click();
+  expect((await page.textContent('#details')).includes('no complete round'), 'absent metric says why');
+  expect(await page.locator('#losses').count() === 1, 'losses on top');
+});
+await check('dark: by preference and by the button', 'zoo.html', async (page) => {
+  const dark = await back(page);
+  await page.click('#theme');
+  const light = await back(page);
+  expect(dark !== light && dark === 'rgb(18, 21, 27)', `${dark} ${light}`);
+}, { scheme: 'dark' });
+await check('narrow: nothing wider than 360 px', 'work.html', async (page) => {
+  const wide = await page.evaluate(() => document.documentElement.scrollWidth);
+  expect(wide <= 360, `${wide} px`);
+  if (shots) await page.screenshot({ path: join(shots, 'narrow.png') });
+}, { size: { width: 360, height: 740 } });
+await check('hostile names are text', 'hostile.html', async (page) => {
+  expect((await page.textContent('#regions')).includes('<script>'), 'shown as it is');
+  await page.locator('#regions tbody tr').first().click();
+  await settle(page);
+  expect(await page.evaluate(() => window.hacked) === undefined, 'ran');
+  equal(await page.evaluate(() => document.querySelectorAll('#app script, #app img').length), 0, 'elements of a name');
+});
+await check('big: a hundred thousand events open and zoom', 'big.html', async (page) => {
+  await page.locator('#timeline').scrollIntoViewIfNeeded();
+  for (let i = 0; i < 12; ++i) await page.click('button[aria-label="zoom in"]');
+  await settle(page);
+  const drawn = await page.locator('#timeline').evaluate((c) => new Set(new Uint32Array(c.getContext('2d').getImageData(0, 0, c.width, c.height).data.buffer)).size);
+  expect(drawn > 10, `${drawn} colours`);
+});
+if (shots) {
+  await check('shots', 'work.html', async (page) => {
+    await page.screenshot({ path: join(shots, 'light.png'), fullPage: true });
+    await page.click('#theme');
+    await settle(page);
+    await page.screenshot({ path: join(shots, 'dark.png'), fullPage: true });
+  });
+}
+await context.close();
+rmSync(profile, { recursive: true, force: true });
+process.exit(failed);

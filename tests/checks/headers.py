@@ -1,0 +1,53 @@
+#!/usr/bin/env python3
+"""headers: every header compiles alone.
+
+A header that some .cpp includes before anything else is proven by that compilation, so only the others are compiled here
+(syntax only). Usage: headers.py ROOT COMPILER
+"""
+import concurrent.futures
+import os
+import re
+import subprocess
+import sys
+
+import tree
+
+FIRST = re.compile(r'^\s*#\s*include\s*[<"]([^>"]+)[>"]', re.M)
+
+
+def unproven(root):
+    headers = tree.files(root, (".hpp",), under=("src",))
+    proven = set()
+    for path in tree.files(root, (".cpp",), under=("src",)):
+        first = FIRST.search(tree.text(root, path))
+        if first:
+            proven.add("src/" + first.group(1))
+    return len(headers), [h for h in headers if h not in proven]
+
+
+def needs_cuda(root, path):
+    return path.startswith("src/inject/cupti/") or "cupti.h" in tree.text(root, path)
+
+
+def main(root, compiler):
+    total, todo = unproven(root)
+    cuda = os.environ.get("CUDA_HOME", "/usr/local/cuda")
+    dirs = [f"{cuda}/include", f"{cuda}/extras/CUPTI/include"]
+    have = any(os.path.exists(f"{d}/cupti.h") for d in dirs)
+    todo = [h for h in todo if have or not needs_cuda(root, h)]
+    flags = ["-std=c++20", "-fsyntax-only", "-x", "c++", f'-DRANGESCOPE_SOURCE_DIR="{root}"', f"-I{root}/src", "-isystem", f"{root}/third_party/nvtx3/include"]
+    for d in dirs:
+        flags += ["-isystem", d]
+
+    def compile_alone(header):
+        source = f'#include "{header[4:]}"\n#include "{header[4:]}"\n'
+        return subprocess.run([compiler, *flags, "-"], input=source, capture_output=True, text=True)
+
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        results = list(pool.map(compile_alone, todo))
+    problems = [f"{h}: does not compile alone:\n{r.stderr}" for h, r in zip(todo, results) if r.returncode]
+    return tree.report(problems, f"{total} headers, {len(todo)} of them compiled alone here")
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1], sys.argv[2]))

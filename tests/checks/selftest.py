@@ -1,0 +1,68 @@
+#!/usr/bin/env python3
+"""The checks themselves: a small wrong file for every rule, and a right one."""
+import unittest
+
+import layers
+import length
+
+ALLOWED = layers.table("""<!-- layers -->
+```
+base -> nothing
+model -> base
+read -> base model
+inject -> base
+cli -> everything but inject
+```
+""")
+
+
+def problems(path, content):
+    return layers.check_file(path, content, ALLOWED)
+
+
+class Layers(unittest.TestCase):
+    def test_table(self):
+        self.assertEqual(ALLOWED["base"], set())
+        self.assertEqual(ALLOWED["cli"], {"base", "model", "read", "cli"})
+
+    def test_allowed(self):
+        self.assertEqual(problems("src/read/a.cpp", '#include "read/a.hpp"\n#include <vector>\n#include "model/x.hpp"\n'), [])
+
+    def test_room(self):
+        self.assertEqual(problems("src/base/a.cpp", '\n#include "model/x.hpp"\n'),
+                         ["src/base/a.cpp:2: base may not include model (model/x.hpp)"])
+
+    def test_strangers(self):
+        text = '#include "read/native/x.hpp"\n'
+        self.assertEqual(len(problems("src/read/csv/a.cpp", text)), 1)
+        self.assertEqual(problems("src/read/registry.cpp", text), [])
+        self.assertEqual(problems("src/read/native/b.cpp", text), [])
+
+    def test_parent(self):
+        self.assertEqual(len(problems("src/read/csv/a.cpp", '#include "../x.hpp"\n')), 1)
+
+    def test_unrooted(self):
+        self.assertEqual(len(problems("src/read/a.cpp", '#include "a.hpp"\n')), 1)
+
+    def test_libraries(self):
+        self.assertEqual(len(problems("src/read/a.cpp", "#include <CLI/CLI.hpp>\n")), 1)
+        self.assertEqual(problems("src/cli/a.cpp", "#include <CLI/CLI.hpp>\n"), [])
+        self.assertEqual(len(problems("src/inject/a.cpp", "#include <cupti.h>\n")), 1)
+        self.assertEqual(problems("src/inject/cupti/a.cpp", "#include <cupti.h>\n"), [])
+        self.assertEqual(len(problems("src/read/a.cpp", "#include <boost/any.hpp>\n")), 1)
+        self.assertEqual(len(problems("src/read/a.cpp", "#include <regex>\n")), 1)
+
+    def test_cmake(self):
+        self.assertEqual(layers.check_cmake("rangescope_room(model ROOMS base LIBRARIES x)", ALLOWED), [])
+        self.assertEqual(layers.check_cmake("rangescope_room(model ROOMS base read)", ALLOWED),
+                         ["src/CMakeLists.txt: model may not link read"])
+
+
+class Length(unittest.TestCase):
+    def test_limit(self):
+        self.assertEqual(length.too_long("a", "\n" * 700), [])
+        self.assertEqual(len(length.too_long("a", "\n" * 701)), 1)
+
+
+if __name__ == "__main__":
+    unittest.main()

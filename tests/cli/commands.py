@@ -1,0 +1,317 @@
+#!/usr/bin/env python3
+"""The command line as a user meets it: exit codes, streams, signals, run directories. Usage: commands.py BIN_DIR"""
+import csv
+import io
+import json
+import os
+import pty
+import re
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
+import cases  # noqa: E402
+
+BIN = os.path.abspath(sys.argv[1])
+TOOL = f"{BIN}/rangescope"
+VICTIM = f"{BIN}/cli_victim"
+
+
+class InAFolder(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.mkdtemp(prefix="rangescope-cli-")
+        self.env = {k: v for k, v in os.environ.items() if not k.endswith("_INJECTION64_PATH")}
+
+    def tearDown(self):
+        shutil.rmtree(self.folder)
+
+    def tool(self, *words, **env):
+        return cases.run([TOOL, *words], cwd=self.folder, env={**self.env, **env})
+
+    def runs(self):
+        root = os.path.join(self.folder, "rangescope-runs")
+        return sorted(os.path.join(root, n) for n in os.listdir(root)) if os.path.isdir(root) else []
+
+    def file(self, name):
+        with open(os.path.join(self.runs()[-1], name), encoding="utf-8") as f:
+            return json.load(f)
+
+
+class Profile(InAFolder):
+    def test_the_program_s_output_and_exit_code_pass_through(self):
+        for code in (0, 1, 64, 80, 255):
+            done = self.tool("profile", "--", VICTIM, "exit", str(code))
+            self.assertEqual(done.returncode, code, done.stderr)
+            self.assertEqual(done.stdout, "to stdout\n")
+            self.assertIn("to stderr\n", done.stderr)
+        self.assertEqual(self.file("status.json")["outcome"], "program_failed")
+        self.assertEqual(self.file("manifest.json")["exit"], {"code": 255})
+
+    def test_the_table_goes_to_stderr_when_stdout_is_no_terminal(self):
+        done = self.tool("profile", "--", VICTIM)
+        self.assertRegex(done.stderr, r"(?m)^step +4 ")
+        self.assertRegex(done.stderr, r"(?m)^  layer +4 ")
+        self.assertNotIn("\x1b", done.stderr)
+        self.assertNotIn("step", self.tool("profile", "-q", "--", VICTIM).stderr)
+        self.assertRegex(self.tool("profile", "-q", "-o", "-", "--", VICTIM).stdout, r"(?m)^step +4 ")
+
+    def test_on_a_terminal_the_table_is_on_stdout_and_coloured(self):
+        for no_color in ("", "1"):
+            parent, child = pty.openpty()
+            process = subprocess.Popen([TOOL, "profile", "--", VICTIM], cwd=self.folder, stdin=subprocess.DEVNULL, stdout=child,
+                                       stderr=subprocess.DEVNULL, env={**self.env, "NO_COLOR": no_color, "TERM": "xterm"})
+            os.close(child)
+            text = b""
+            while True:
+                try:
+                    piece = os.read(parent, 4096)
+                except OSError:
+                    break
+                if not piece:
+                    break
+                text += piece
+            os.close(parent)
+            self.assertEqual(process.wait(), 0)
+            self.assertIn(b"layer", text)
+            self.assertEqual(b"\x1b[1m" in text, not no_color)
+
+    def on_a_terminal(self, typed, *words):
+        """(wait status, what the terminal showed) with the tool as leader of a session of its own."""
+        pid, terminal = pty.fork()
+        if pid == 0:
+            os.chdir(self.folder)
+            os.execve(TOOL, [TOOL, *words], {**self.env, "TERM": "xterm"})
+        shown, sent, deadline = b"", False, time.monotonic() + 60
+        while time.monotonic() < deadline and select.select([terminal], [], [], 60)[0]:
+            try:
+                piece = os.read(terminal, 4096)
+            except OSError:
+                break
+            shown += piece
+            if not sent and b"ready" in shown:
+                os.write(terminal, typed)
+                sent = True
+        if time.monotonic() >= deadline:
+            os.kill(pid, signal.SIGKILL)
+        os.close(terminal)
+        return os.waitpid(pid, 0)[1], shown.decode(errors="replace")
+
+    def test_the_terminal_is_the_program_s(self):
+        script = f"echo ready; read line; echo got $line; {VICTIM} exit 3"
+        for options in ([], ["--timeout", "100s"]):
+            status, shown = self.on_a_terminal(b"hello\n", "profile", *options, "--", "sh", "-c", script)
+            self.assertEqual(os.waitstatus_to_exitcode(status), 3, shown)
+            self.assertIn("got hello", shown)
+
+    def test_control_c(self):
+        for options in ([], ["--timeout", "100s"]):
+            status, shown = self.on_a_terminal(b"\x03", "profile", *options, "--", "sh", "-c", f"{VICTIM}; echo ready; exec sleep 100")
+            self.assertEqual(os.waitstatus_to_exitcode(status), -signal.SIGINT, shown)
+            self.assertIn("layer", shown)
+
+    def test_a_fatal_signal_passes_through(self):
+        for what, number in (("segv", signal.SIGSEGV), ("kill", signal.SIGKILL)):
+            done = self.tool("profile", "--", VICTIM, what)
+            self.assertEqual(done.returncode, -number, done.stderr)
+            self.assertRegex(done.stderr, r"(?m)^step +4 ")
+            self.assertEqual(self.file("manifest.json")["exit"]["signal"], number)
+            status = self.file("status.json")
+            self.assertEqual((status["state"], status["outcome"], status["exit_code"]), ("done", "program_failed", 128 + number))
+
+    def test_nothing_captured(self):
+        for program in (["true"], [VICTIM, "none"]):
+            done = self.tool("profile", "--", *program)
+            self.assertEqual(done.returncode, 80, done.stderr)
+            self.assertIn("nothing was captured", done.stderr)
+            self.assertEqual(self.file("status.json")["outcome"], "nothing_captured")
+
+    def test_a_filter_that_matches_nothing_names_the_nearest(self):
+        done = self.tool("profile", "--include", "stp", "--", VICTIM)
+        self.assertEqual(done.returncode, 80, done.stderr)
+        self.assertIn("step", done.stderr)
+
+    def test_terminated_in_the_middle(self):
+        process = subprocess.Popen([TOOL, "profile", "--", VICTIM, "sleep", "60"], cwd=self.folder, env=self.env, text=True,
+                                   stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.assertEqual(process.stdout.readline(), "to stdout\n")
+        process.send_signal(signal.SIGTERM)
+        _, err = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, -signal.SIGTERM, err)
+        self.assertRegex(err, r"(?m)^step +4 ")
+        self.assertEqual(self.file("status.json")["state"], "done")
+
+    def test_killed_in_the_middle(self):
+        process = subprocess.Popen([TOOL, "profile", "--", VICTIM, "sleep", "60"], cwd=self.folder, env=self.env, text=True,
+                                   stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        self.assertEqual(process.stdout.readline(), "to stdout\n")
+        capture = os.listdir(os.path.join(self.runs()[-1], "native"))
+        self.assertRegex(self.tool("runs", "list").stdout, "running")
+        process.kill()
+        process.wait()
+        for name in capture:  # the program lives on, as without rangescope
+            os.kill(int(name.split(".")[0]), signal.SIGKILL)
+        self.assertIn("interrupted", self.tool("runs", "list").stdout)
+        done = self.tool("report", "latest")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertRegex(done.stdout, r"(?m)^step +4 ")
+        self.assertEqual(self.tool("runs", "verify").returncode, 65)
+        process.stdout.close()
+
+    def test_time_limit(self):
+        begin = time.monotonic()
+        done = self.tool("profile", "--timeout", "1s", "--", "sh", "-c", f"{VICTIM} sleep 100; true")
+        self.assertLess(time.monotonic() - begin, 60)
+        self.assertEqual(done.returncode, -signal.SIGTERM, done.stderr)
+        self.assertEqual(self.file("status.json")["outcome"], "timed_out")
+        self.assertRegex(done.stderr, r"(?m)^step +4 ")
+
+    def test_dry_run_prints_what_would_run_and_it_runs(self):
+        done = self.tool("profile", "--dry-run", "--", VICTIM, "exit", "3", "a b")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(self.runs(), [])
+        self.assertIn("NVTX_INJECTION64_PATH=", done.stdout)
+        self.assertTrue(done.stdout.endswith("cli_victim exit 3 'a b'\n"), done.stdout)
+        run = cases.run(["sh", "-c", done.stdout], env=self.env)
+        self.assertEqual((run.returncode, run.stdout), (3, "to stdout\n"))
+
+    def test_another_injection_library_is_refused_by_name(self):
+        done = self.tool("profile", "--", VICTIM, NVTX_INJECTION64_PATH="/opt/other/libtool.so")
+        self.assertEqual(done.returncode, 64)
+        self.assertIn("/opt/other/libtool.so", done.stderr)
+        self.assertIn("--chain-injection", done.stderr)
+
+    def test_what_cannot_be_run(self):
+        for words, code in ((["nowhere-to-be-found"], 66), (["/nowhere/program"], 66), (["/etc/passwd"], 77), ([], 64)):
+            done = self.tool("profile", "--", *words)
+            self.assertEqual(done.returncode, code, done.stderr)
+            self.assertNotIn("Traceback", done.stderr)
+
+    def test_runs_of_one_second_do_not_collide(self):
+        started = [subprocess.Popen([TOOL, "profile", "-q", "--", VICTIM], cwd=self.folder, env=self.env, stdout=subprocess.DEVNULL)
+                   for _ in range(4)]
+        self.assertEqual([p.wait() for p in started], [0] * 4)
+        self.assertEqual(len(self.runs()), 4)
+
+    def test_formats_and_files(self):
+        done = self.tool("profile", "-f", "csv", "-o", "out.csv", "--", VICTIM)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        with open(os.path.join(self.folder, "out.csv"), newline="", encoding="utf-8") as f:
+            rows = list(csv.DictReader(f))
+        self.assertEqual([(r["path"], r["occurrences"]) for r in rows], [("step", "4"), ("step > layer", "4")])
+
+    def test_a_child_is_followed(self):
+        done = self.tool("profile", "-f", "json", "-o", "-", "--", VICTIM, "children")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        report = json.loads(done.stdout[done.stdout.index("{"):])
+        self.assertEqual(len(report["processes"]), 2)
+        self.assertEqual(cases.aggregate(report)[("", "push_pop", ("step",))]["occurrences"], 8)
+
+    def test_the_environment_keeps_its_secrets(self):
+        self.tool("profile", "--", VICTIM, CUDA_API_TOKEN="hush-hush", MY_SECRET="hush-hush", CUDA_VISIBLE_DEVICES="5")
+        for folder, _, names in os.walk(self.runs()[-1]):
+            for name in names:
+                with open(os.path.join(folder, name), "rb") as f:
+                    self.assertNotIn(b"hush-hush", f.read(), name)
+        self.assertEqual(self.file("env.json")["variables"]["CUDA_VISIBLE_DEVICES"], "5")
+
+
+class Report(InAFolder):
+    def test_formats(self):
+        self.assertEqual(self.tool("profile", "--", VICTIM).returncode, 0)
+        table = self.tool("report", "latest")
+        self.assertRegex(table.stdout, r"(?m)^step +4 ")
+        report = json.loads(self.tool("report", "latest", "-f", "json").stdout)
+        self.assertEqual(report["run"]["command"], [VICTIM])
+        self.assertEqual(report["run"]["exit_code"], 0)
+        rows = list(csv.DictReader(io.StringIO(self.tool("report", "latest", "-f", "csv").stdout)))
+        self.assertEqual(float(rows[0]["wall_ns.inclusive"]), report["regions"][0]["wall_ns"]["inclusive"])
+        self.assertIn("| step | 4 |", self.tool("report", "latest", "-f", "md").stdout)
+        self.assertEqual(report, {**json.load(open(os.path.join(self.runs()[-1], "report.json"), encoding="utf-8"))})
+
+    def test_options_of_the_table(self):
+        self.tool("profile", "--", VICTIM)
+        self.assertNotIn("layer", self.tool("report", "latest", "--depth", "1").stdout)
+        head = self.tool("report", "latest", "--columns", "occurrences,wall_ns.max").stdout
+        self.assertRegex(head, r"(?m)^range +count +max$")
+        wrong = self.tool("report", "latest", "--sort", "wall_ns.medain")
+        self.assertEqual(wrong.returncode, 64)
+        self.assertIn("wall_ns.median", wrong.stderr)
+
+    def test_inputs_that_cannot_be_read(self):
+        path = os.path.join(self.folder, "noise.bin")
+        with open(path, "wb") as f:
+            f.write(b"\x00\x01\x02 noise")
+        self.assertEqual(self.tool("report", path).returncode, 65)
+        self.assertEqual(self.tool("report", "/nowhere/x.sqlite").returncode, 66)
+        self.assertEqual(self.tool("report", "latest").returncode, 66)
+
+    def test_a_full_disk_is_said(self):
+        self.tool("profile", "--", VICTIM)
+        done = self.tool("report", "latest", "-f", "json", "-o", "/dev/full")
+        self.assertEqual(done.returncode, 74)
+
+
+class Runs(InAFolder):
+    def test_list_show_verify_prune(self):
+        for _ in range(3):
+            self.tool("profile", "-q", "--", VICTIM)
+        listed = self.tool("runs", "list").stdout
+        self.assertEqual(len(re.findall(r" ok ", listed)), 3, listed)
+        self.assertIn("exit code 0", self.tool("runs", "show").stdout)
+        self.assertEqual(self.tool("runs", "verify").returncode, 0)
+        capture = os.path.join(self.runs()[-1], "native")
+        with open(os.path.join(capture, os.listdir(capture)[0]), "r+b") as f:
+            f.seek(100)
+            f.write(b"\xff")
+        self.assertEqual(self.tool("runs", "verify").returncode, 65)
+        os.mkdir(os.path.join(self.folder, "rangescope-runs", "mine"))
+        refused = self.tool("runs", "prune", "--keep", "1")
+        self.assertEqual(refused.returncode, 64)
+        self.assertEqual(len(self.runs()), 4)
+        done = self.tool("runs", "prune", "--keep", "1", "--yes")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(len(self.runs()), 2)
+        self.assertTrue(os.path.isdir(os.path.join(self.folder, "rangescope-runs", "mine")))
+        self.assertEqual(self.tool("runs", "prune").returncode, 64)
+
+
+class Words(InAFolder):
+    def test_unknown_names_get_the_nearest(self):
+        for words, hint in ((["profil"], "'profile'"), (["report", "--formt", "csv", "x"], "'--format'"), (["runs", "lst"], "'list'"),
+                            (["help", "reprt"], "'report'"), (["report", "x", "-f", "jsn"], "'json'"),
+                            (["profile", "--domains", "nestd", "--", "true"], "'nested'")):
+            done = self.tool(*words)
+            self.assertEqual(done.returncode, 64, done.stderr)
+            self.assertIn("did you mean", done.stderr)
+            self.assertIn(hint, done.stderr)
+
+    def test_extra_words_are_refused(self):
+        for words in (["version", "please"], ["report", "latest", "--", "true"], ["runs", "show", "a", "b"]):
+            self.assertEqual(self.tool(*words).returncode, 64, words)
+
+    def test_help_is_data_and_complete(self):
+        overview = self.tool("help")
+        self.assertEqual(overview.returncode, 0)
+        for command in re.findall(r"(?m)^  (\w[\w-]*) {2,}", overview.stdout):
+            page = self.tool("help", command)
+            self.assertEqual((page.returncode, page.stderr), (0, ""), command)
+            self.assertIn("Usage: rangescope " + command, page.stdout)
+            self.assertEqual(page.stdout, self.tool(command, "--help").stdout)
+            self.assertIn(".SH OPTIONS", self.tool("help", "--man", command).stdout)
+        self.assertRegex(self.tool("--version").stdout, r"^rangescope \d+\.\d+\.\d+\n$")
+        self.assertEqual(self.tool().returncode, 64)
+
+    def test_completion_is_bash(self):
+        script = self.tool("help", "--completion", "bash").stdout
+        done = cases.run(["bash", "-c", script + "COMP_WORDS=(rangescope pro); COMP_CWORD=1; _rangescope; echo ${COMPREPLY[@]}"])
+        self.assertEqual(done.stdout, "profile\n", done.stderr)
+
+
+if __name__ == "__main__":
+    cases.main()

@@ -1,0 +1,287 @@
+// The injected library against stand-ins of CUPTI: what it writes is read back and compared with what the victim did,
+// or with what a real CUPTI delivered on an H200 (recorded/).
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "read/native/reader.hpp"
+
+namespace rangescope {
+namespace {
+
+namespace fs = std::filesystem;
+using Environment = std::map<std::string, std::string>;
+
+struct Recorded {
+  int status = 0;
+  model::Session session;
+  bool recorded = false;  // there is a capture
+  std::size_t streams = 0;
+  std::uintmax_t bytes = 0;
+
+  [[nodiscard]] std::size_t kernels(const std::string& short_name) const {
+    std::size_t count = 0;
+    for (const model::Kernel& kernel : session.kernels) {
+      count += session.strings.view(session.kernel_names[kernel.name].short_name) == short_name ? 1 : 0;
+    }
+    return count;
+  }
+  // Kernels by the ranges around their launch and, behind a bar, around the capture of their node.
+  [[nodiscard]] std::map<std::string, int> paths() const {
+    std::map<std::string, int> counts;
+    for (const model::Kernel& kernel : session.kernels) {
+      std::string path;
+      const model::Launch& launch = session.launches.at(kernel.launch);
+      for (const model::Range& range : session.ranges) {
+        if (range.thread != launch.thread || range.start_ns > launch.start_ns || range.end_ns < launch.end_ns) continue;
+        path += "/" + std::string(session.strings.view(range.name));
+      }
+      if (kernel.graph_node != model::kNone) {
+        path += "|";
+        const std::uint32_t captured = session.graph_nodes.at(kernel.graph_node).captured_path;
+        if (captured != model::kNone) {
+          for (const model::OpenRange& range : session.captured_paths.at(captured)) {
+            path += "/" + std::string(session.strings.view(range.name));
+          }
+        }
+      }
+      ++counts[path];
+    }
+    return counts;
+  }
+  [[nodiscard]] const model::Loss* loss(const std::string& kind) const {
+    const auto at = std::find_if(session.losses.begin(), session.losses.end(),
+                                 [&](const model::Loss& loss) { return loss.kind == kind; });
+    return at != session.losses.end() ? &*at : nullptr;
+  }
+};
+
+// Runs one scene of the victim under the injected library and reads the streams it left.
+void run_into(Recorded& result, const std::string& scene, Environment environment) {
+  std::string folder = (fs::temp_directory_path() / "rangescope-cupti-XXXXXX").string();
+  EXPECT_NE(mkdtemp(folder.data()), nullptr);
+  environment.try_emplace("RANGESCOPE_CUPTI", CUPTI_NEW);
+  environment["RANGESCOPE_DIR"] = folder;
+  environment["CUDA_INJECTION64_PATH"] = INJECTED;
+  environment["NVTX_INJECTION64_PATH"] = INJECTED;
+  const pid_t child = fork();
+  if (child == 0) {
+    for (const auto& [name, value] : environment) setenv(name.c_str(), value.c_str(), 1);
+    execl(VICTIM, VICTIM, scene.c_str(), nullptr);
+    _exit(127);
+  }
+  waitpid(child, &result.status, 0);
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    if (entry.path().extension() != ".gpu") continue;
+    ++result.streams;
+    result.bytes += fs::file_size(entry.path());
+  }
+  auto session = read::native::NativeReader().read(folder, {});
+  result.recorded = session.has_value();
+  if (session) result.session = std::move(*session);
+  fs::remove_all(folder);
+}
+
+Recorded run(const std::string& scene, const Environment& environment = {}) {
+  Recorded result;
+  run_into(result, scene, environment);
+  return result;
+}
+
+// What the victim's scene "zoo" does.
+const std::map<std::string, int> kZooPaths = {
+    {"", 1}, {"/step/layer", 6}, {"/worker", 1}, {"/graph_replay|/captured_layer", 4}, {"/graph_replay|", 4}};
+
+// What the recorded program did.
+constexpr std::size_t kZooKernels = 57, kZooGraphKernels = 8, kZooCopies = 4, kZooMemsets = 1;
+
+class Zoo : public testing::TestWithParam<Environment> {};
+
+TEST_P(Zoo, EverythingTheVictimDidIsThere) {
+  const Recorded zoo = run("zoo", GetParam());
+  const model::Session& s = zoo.session;
+  EXPECT_EQ(zoo.status, 0);
+  EXPECT_EQ(zoo.kernels("gemm"), 1u + 3u + 1u + 4u);
+  EXPECT_EQ(zoo.kernels("reduce"), 3u + 4u);
+  EXPECT_EQ(s.copies.size(), 1u);
+  EXPECT_EQ(s.copies.at(0).bytes, 4096u);
+  EXPECT_EQ(s.copies.at(0).kind, model::CopyKind::kHostToDevice);
+  EXPECT_EQ(s.memsets.size(), 1u);
+  EXPECT_EQ(s.synchronizations.size(), 4u);
+  ASSERT_EQ(s.devices.size(), 1u);
+  EXPECT_EQ(s.strings.view(s.devices[0].name), "Stand-in GPU");
+  EXPECT_EQ(s.strings.view(s.devices[0].chip), "GH100");
+  std::set<std::uint32_t> threads;
+  for (const model::Kernel& kernel : s.kernels) {
+    ASSERT_NE(kernel.launch, model::kNone);
+    const model::Launch& launch = s.launches.at(kernel.launch);
+    threads.insert(launch.thread);
+    EXPECT_GE(kernel.start_ns, launch.start_ns);
+    EXPECT_GT(kernel.end_ns, kernel.start_ns);
+    EXPECT_EQ(launch.kind, kernel.graph_node == model::kNone ? model::LaunchKind::kKernel : model::LaunchKind::kGraph);
+    EXPECT_EQ(s.kernel_shapes.at(kernel.shape).block[0], 128u);
+    EXPECT_EQ(s.streams.at(kernel.stream).device, 0u);
+  }
+  EXPECT_EQ(threads.size(), 2u);
+  EXPECT_EQ(s.graph_nodes.size(), 2u);
+  EXPECT_EQ(zoo.paths(), kZooPaths);
+  for (const model::Loss& loss : s.losses) ADD_FAILURE() << loss.kind << ": " << loss.detail;
+}
+
+INSTANTIATE_TEST_SUITE_P(Releases, Zoo,
+                         testing::Values(Environment{}, Environment{{"STANDIN_VERSION", "26"}},
+                                         Environment{{"STANDIN_VERSION", "28"}},
+                                         Environment{{"STANDIN_VERSION", "130000"}},
+                                         Environment{{"RANGESCOPE_LAUNCH_RECORDS", "callback"}},
+                                         Environment{{"RANGESCOPE_CUPTI", CUPTI_OLD}, {"STANDIN_VERSION", "19"}}));
+
+TEST(Cupti, WholeGraphsAreOneSpan) {
+  const Recorded zoo = run("zoo", {{"RANGESCOPE_CUDA_GRAPHS", "graph"}});
+  ASSERT_EQ(zoo.session.graph_launches.size(), 4u);
+  EXPECT_EQ(zoo.session.kernels.size(), 1u + 6u + 1u);
+  EXPECT_EQ(zoo.session.graph_launches[0].kernel_nodes, 2u);
+  EXPECT_NE(zoo.session.graph_launches[0].launch, model::kNone);
+}
+
+// Real activity buffers of an H200: 12.8 and 13.0 write structs of different sizes.
+TEST(Cupti, RecordedBuffersOfBothFamilies) {
+  for (const auto& [file, version] :
+       {std::pair{"zoo-13.0.1-node.buffers", "130001"}, std::pair{"zoo-12.8-node.buffers", "26"}}) {
+    const Recorded zoo =
+        run("start", {{"STANDIN_PLAY", std::string(RECORDED "/") + file}, {"STANDIN_VERSION", version}});
+    const model::Session& s = zoo.session;
+    EXPECT_EQ(s.kernels.size(), kZooKernels) << file;
+    EXPECT_EQ(zoo.kernels("gemm_like"), 26u) << file;
+    EXPECT_EQ(zoo.kernels("softmax_like"), 21u) << file;
+    EXPECT_EQ(zoo.kernels("copy_like"), 8u) << file;
+    EXPECT_EQ(zoo.kernels("reduce_like"), 2u) << file;
+    EXPECT_EQ(s.copies.size(), kZooCopies) << file;
+    EXPECT_EQ(s.memsets.size(), kZooMemsets) << file;
+    std::size_t graph_kernels = 0;
+    for (const model::Kernel& kernel : s.kernels) {
+      graph_kernels += kernel.graph_node != model::kNone ? 1 : 0;
+      EXPECT_GT(kernel.end_ns - kernel.start_ns, 500) << file;
+      EXPECT_LT(kernel.end_ns - kernel.start_ns, 100000) << file;
+    }
+    EXPECT_EQ(graph_kernels, kZooGraphKernels) << file;
+    for (const model::Copy& copy : s.copies) EXPECT_EQ(copy.bytes, 256u * 256u * 4u) << file;
+    ASSERT_FALSE(s.devices.empty());
+    EXPECT_EQ(s.devices[0].sm_count, 132u) << file;
+    EXPECT_EQ(s.devices[0].compute_major, 9u) << file;
+  }
+  for (const auto& [file, version] :
+       {std::pair{"zoo-13.0.1-graph.buffers", "130001"}, std::pair{"zoo-12.8-graph.buffers", "26"}}) {
+    const Recorded zoo = run("start", {{"STANDIN_PLAY", std::string(RECORDED "/") + file},
+                                       {"STANDIN_VERSION", version},
+                                       {"RANGESCOPE_CUDA_GRAPHS", "graph"}});
+    EXPECT_EQ(zoo.session.kernels.size(), kZooKernels - kZooGraphKernels) << file;
+    EXPECT_EQ(zoo.session.graph_launches.size(), 4u) << file;
+  }
+}
+
+TEST(Cupti, ManyLaunchesInLittleSpace) {
+  const Recorded many = run("many");
+  EXPECT_EQ(many.session.kernels.size(), 20000u);
+  EXPECT_LT(many.bytes, 20000u * 48u + 8192u);
+  const Recorded threads = run("threads", {{"RANGESCOPE_LAUNCH_RECORDS", "callback"}});
+  EXPECT_EQ(threads.session.kernels.size(), 10000u);
+  EXPECT_EQ(threads.session.threads.size(), 50u);
+}
+
+TEST(Cupti, AnOffsetClockIsCorrected) {
+  const Recorded zoo = run("zoo", {{"RANGESCOPE_CUPTI", CUPTI_OLD}, {"STANDIN_VERSION", "20"}});
+  EXPECT_EQ(zoo.session.clock.gpu.substr(0, 7), "offset ");
+  ASSERT_FALSE(zoo.session.kernels.empty());
+  for (const model::Kernel& kernel : zoo.session.kernels) {
+    ASSERT_NE(kernel.launch, model::kNone);
+    const std::int64_t latency = kernel.start_ns - zoo.session.launches[kernel.launch].start_ns;
+    EXPECT_GT(latency, -20000);
+    EXPECT_LT(latency, 1000000000);
+  }
+}
+
+TEST(Cupti, WithoutCuptiTheProgramRunsAndTheCaptureSaysWhy) {
+  const std::map<std::string, std::pair<Environment, std::string>> cases = {
+      {"missing", {{{"RANGESCOPE_CUPTI", "/nonexistent/libcupti.so"}}, "cannot be loaded"}},
+      {"too old", {{{"STANDIN_VERSION", "17"}}, "is CUPTI 11.6"}},
+      {"too new", {{{"STANDIN_VERSION", "140000"}}, "is CUPTI 14.0.0"}},
+      {"taken", {{{"STANDIN_FAULT", "subscriber_taken"}}, "held by CUPTI for Kineto"}},
+      {"taken, old",
+       {{{"STANDIN_FAULT", "subscriber_taken"}, {"RANGESCOPE_CUPTI", CUPTI_OLD}, {"STANDIN_VERSION", "20"}},
+        "held by another tool"}},
+      {"permission", {{{"STANDIN_FAULT", "no_permission"}}, "NVreg_RestrictProfilingToAdminUsers"}},
+      {"no kernels", {{{"STANDIN_FAULT", "no_kernels"}}, "refused to trace kernels"}}};
+  for (const auto& [name, what] : cases) {
+    const Recorded exit_code = run("exit_code", what.first);
+    EXPECT_EQ(WEXITSTATUS(exit_code.status), 42) << name;
+    const model::Loss* loss = exit_code.loss("gpu_unavailable");
+    ASSERT_NE(loss, nullptr) << name;
+    EXPECT_NE(loss->detail.find(what.second), std::string::npos) << name << ": " << loss->detail;
+    EXPECT_TRUE(exit_code.session.kernels.empty()) << name;
+  }
+}
+
+TEST(Cupti, DroppedAndUnfinishedWorkIsCounted) {
+  const Recorded dropped = run("many", {{"STANDIN_FAULT", "drop"}});
+  ASSERT_NE(dropped.loss("dropped_gpu_records"), nullptr);
+  EXPECT_GT(dropped.loss("dropped_gpu_records")->count, 10000u);
+  const Recorded unfinished = run("zoo", {{"STANDIN_NEVER_ENDS", "1"}});
+  ASSERT_NE(unfinished.loss("unfinished_gpu_work"), nullptr);
+  EXPECT_EQ(unfinished.loss("unfinished_gpu_work")->count, 16u);
+}
+
+TEST(Cupti, SizeLimit) {
+  const Recorded small = run("many", {{"RANGESCOPE_MAX_CAPTURE_SIZE", "200000"}});
+  EXPECT_EQ(small.status, 0);
+  EXPECT_LT(small.bytes, 210000u);
+  ASSERT_NE(small.loss("gpu_capture_size"), nullptr);
+  EXPECT_GT(small.loss("gpu_capture_size")->count, 1000u);
+}
+
+TEST(Cupti, LaunchesByCallbackStandInTheSameRanges) {
+  EXPECT_EQ(run("zoo", {{"RANGESCOPE_LAUNCH_RECORDS", "callback"}}).paths(), kZooPaths);
+}
+
+TEST(Cupti, AKilledProcessKeepsWhatWasFlushed) {
+  const Recorded killed = run("killed", {{"RANGESCOPE_FLUSH_INTERVAL", "100ms"}});
+  EXPECT_EQ(WTERMSIG(killed.status), SIGKILL);
+  EXPECT_GE(killed.session.kernels.size(), 20000u);
+  ASSERT_NE(killed.loss("gpu_stream_not_closed"), nullptr);
+  EXPECT_NE(killed.loss("gpu_stream_not_closed")->detail.find("100 ms"), std::string::npos);
+}
+
+TEST(Cupti, EndsThatRunNoExitHandlers) {
+  EXPECT_EQ(WEXITSTATUS(run("quick_exit").status), 3);
+  EXPECT_EQ(run("reset").session.kernels.size(), 10u);  // context destruction flushes, even before _exit
+}
+
+TEST(Cupti, TheChildOfAForkLeavesTheStreamAlone) {
+  const Recorded forked = run("fork");
+  EXPECT_EQ(forked.session.kernels.size(), 20u);
+  EXPECT_EQ(forked.streams, 1u);
+  EXPECT_EQ(forked.loss("torn_tail"), nullptr);
+}
+
+TEST(Cupti, AProgramThatClosesEveryDescriptor) {
+  const Recorded closes = run("closes_descriptors");
+  EXPECT_EQ(closes.status, 0);
+  EXPECT_EQ(closes.session.kernels.size(), 100u);
+}
+
+TEST(Cupti, AProgramWithoutCudaHasNoStream) {
+  const Recorded nothing = run("nothing");
+  EXPECT_EQ(nothing.status, 0);
+  EXPECT_EQ(nothing.streams, 0u);
+  EXPECT_FALSE(nothing.recorded);
+}
+
+}  // namespace
+}  // namespace rangescope

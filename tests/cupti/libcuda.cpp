@@ -1,0 +1,227 @@
+// A stand-in for the CUDA driver: just enough of its API for the victim. Kernels "run" for as long as their first
+// argument says (nanoseconds, one stream after the other is not modelled), graphs can be captured, instantiated and
+// launched.
+//
+// Like the real driver it loads the library that CUDA_INJECTION64_PATH names and calls its InitializeInjection in
+// cuInit.
+#include <cuda.h>
+#include <cupti_driver_cbid.h>
+#include <dlfcn.h>
+#include <time.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <cstring>
+#include <mutex>
+#include <vector>
+
+#include "hooks.hpp"
+
+namespace {
+
+standin::Hooks hooks{};
+std::atomic<std::uint32_t> next_correlation{1};
+std::atomic<std::uint64_t> next_graph{1};
+std::mutex lock;
+bool up = false;
+
+struct Node {
+  std::uint64_t id;
+  const char* name;
+  std::uint32_t grid, block;
+  std::uint64_t duration;
+};
+struct Graph {
+  std::uint64_t id;
+  std::vector<Node> nodes;
+};
+struct Capture {
+  CUstream stream;
+  Graph* graph;
+};
+std::vector<Capture> captures;
+// Every graph that was made; kept for ever, as handles to them are.
+Graph* keep(Graph graph) {
+  static auto& graphs = *new std::vector<Graph*>;
+  graphs.push_back(new Graph(std::move(graph)));
+  return graphs.back();
+}
+std::uint64_t busy_until = 0;  // of the only device
+
+std::uint64_t now() {
+  timespec time{};
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  return static_cast<std::uint64_t>(time.tv_sec) * 1000000000u + static_cast<std::uint64_t>(time.tv_nsec);
+}
+
+std::uint32_t number(CUstream stream) {
+  const auto value = reinterpret_cast<std::uintptr_t>(stream);
+  return value == 0 ? 7 : static_cast<std::uint32_t>(value);
+}
+
+// One driver call: callbacks and record around whatever `body` does with the correlation id.
+template <typename Body>
+CUresult call(std::uint32_t cbid, Body&& body) {
+  const std::uint32_t correlation = next_correlation++;
+  std::uint64_t data = 0;
+  if (hooks.enter) hooks.enter(cbid, correlation, &data);
+  const std::uint64_t start = now();
+  body(correlation);
+  const std::uint64_t end = now();
+  if (hooks.exit) hooks.exit(cbid, correlation, &data, start, end);
+  return CUDA_SUCCESS;
+}
+
+Graph* capturing(CUstream stream) {
+  for (const Capture& capture : captures) {
+    if (capture.stream == stream) return capture.graph;
+  }
+  return nullptr;
+}
+
+standin::Work queue(std::uint32_t correlation, std::uint32_t stream, std::uint64_t duration) {
+  const std::uint64_t time = now();
+  const std::uint64_t start = std::max(time + 500, busy_until);
+  busy_until = start + duration;
+  standin::Work work{};
+  work.start_ns = start;
+  work.end_ns = start + duration;
+  work.correlation = correlation;
+  work.stream = stream;
+  return work;
+}
+
+void run_node(const Node& node, std::uint32_t correlation, std::uint32_t stream, std::uint64_t id) {
+  standin::Work work = queue(correlation, stream, node.duration);
+  work.name = node.name;
+  work.grid = node.grid;
+  work.block = node.block;
+  work.node = id;
+  if (std::getenv("STANDIN_NEVER_ENDS")) work.start_ns = work.end_ns = 0;
+  if (hooks.kernel) hooks.kernel(work);
+}
+
+}  // namespace
+
+extern "C" {
+
+void standin_set_hooks(const standin::Hooks* given) {
+  hooks = *given;
+}
+
+CUresult cuInit(unsigned) {
+  const std::lock_guard<std::mutex> guard(lock);
+  if (up) return CUDA_SUCCESS;
+  up = true;
+  if (const char* path = std::getenv("CUDA_INJECTION64_PATH"); path && *path) {
+    if (void* library = dlopen(path, RTLD_NOW)) {
+      if (auto* start = reinterpret_cast<int (*)()>(dlsym(library, "InitializeInjection"))) start();
+    }
+  }
+  return CUDA_SUCCESS;
+}
+
+CUresult cuDriverGetVersion(int* version) {
+  *version = 13000;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuCtxCreate_v2(CUcontext* context, unsigned, CUdevice) {
+  *context = reinterpret_cast<CUcontext>(1);
+  if (hooks.context_made) hooks.context_made();
+  return CUDA_SUCCESS;
+}
+
+CUresult cuCtxDestroy_v2(CUcontext) {
+  if (hooks.context_ends) hooks.context_ends();
+  return CUDA_SUCCESS;
+}
+
+// The function is its name, the first kernel parameter its duration.
+CUresult cuLaunchKernel(CUfunction function, unsigned grid, unsigned, unsigned, unsigned block, unsigned, unsigned,
+                        unsigned, CUstream stream, void** parameters, void**) {
+  return call(CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel, [&](std::uint32_t correlation) {
+    const std::lock_guard<std::mutex> guard(lock);
+    const Node node{0, reinterpret_cast<const char*>(function), grid, block,
+                    *static_cast<std::uint64_t*>(parameters[0])};
+    if (Graph* graph = capturing(stream)) {
+      graph->nodes.push_back(node);
+      graph->nodes.back().id = graph->id << 32 | (graph->nodes.size() - 1);
+      if (hooks.node_made) hooks.node_made(graph->nodes.back().id, 0);
+      return;
+    }
+    run_node(node, correlation, number(stream), 0);
+  });
+}
+
+CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr, const void*, size_t bytes, CUstream stream) {
+  return call(CUPTI_DRIVER_TRACE_CBID_cuMemcpyHtoDAsync_v2, [&](std::uint32_t correlation) {
+    const std::lock_guard<std::mutex> guard(lock);
+    standin::Work work = queue(correlation, number(stream), bytes / 8);
+    work.bytes = bytes;
+    work.copy_kind = 1;
+    if (hooks.copy) hooks.copy(work);
+  });
+}
+
+CUresult cuMemsetD8Async(CUdeviceptr, unsigned char, size_t bytes, CUstream stream) {
+  return call(CUPTI_DRIVER_TRACE_CBID_cuMemsetD8Async, [&](std::uint32_t correlation) {
+    const std::lock_guard<std::mutex> guard(lock);
+    standin::Work work = queue(correlation, number(stream), 1000);
+    work.bytes = bytes;
+    if (hooks.set) hooks.set(work);
+  });
+}
+
+CUresult cuCtxSynchronize() {
+  return call(CUPTI_DRIVER_TRACE_CBID_cuCtxSynchronize, [&](std::uint32_t correlation) {
+    const std::uint64_t start = now();
+    while (now() < busy_until) {
+    }
+    if (hooks.synchronized) hooks.synchronized(correlation, start, now());
+  });
+}
+
+CUresult cuStreamBeginCapture_v2(CUstream stream, CUstreamCaptureMode) {
+  const std::lock_guard<std::mutex> guard(lock);
+  captures.push_back({stream, keep({next_graph++, {}})});
+  if (hooks.graph_made) hooks.graph_made(captures.back().graph->id);
+  return CUDA_SUCCESS;
+}
+
+CUresult cuStreamEndCapture(CUstream stream, CUgraph* graph) {
+  const std::lock_guard<std::mutex> guard(lock);
+  *graph = reinterpret_cast<CUgraph>(capturing(stream));
+  std::erase_if(captures, [stream](const Capture& capture) { return capture.stream == stream; });
+  return CUDA_SUCCESS;
+}
+
+CUresult cuGraphInstantiateWithFlags(CUgraphExec* made, CUgraph graph, unsigned long long) {
+  const std::lock_guard<std::mutex> guard(lock);
+  const Graph& from = *reinterpret_cast<Graph*>(graph);
+  Graph* to = keep({next_graph++, from.nodes});
+  if (hooks.graph_made) hooks.graph_made(to->id);
+  for (Node& node : to->nodes) {
+    const std::uint64_t original = node.id;
+    node.id = to->id << 32 | (original & 0xffffffffu);
+    if (hooks.node_made) {
+      hooks.node_made(node.id, 0);
+      hooks.node_made(node.id, original);
+    }
+  }
+  *made = reinterpret_cast<CUgraphExec>(to);
+  return CUDA_SUCCESS;
+}
+
+CUresult cuGraphLaunch(CUgraphExec graph, CUstream stream) {
+  return call(CUPTI_DRIVER_TRACE_CBID_cuGraphLaunch, [&](std::uint32_t correlation) {
+    const std::lock_guard<std::mutex> guard(lock);
+    const Graph& launched = *reinterpret_cast<Graph*>(graph);
+    standin::Work whole = queue(correlation, number(stream), 0);
+    for (const Node& node : launched.nodes) run_node(node, correlation, number(stream), node.id);
+    whole.end_ns = busy_until;
+    if (hooks.graph) hooks.graph(static_cast<std::uint32_t>(launched.id), whole);
+  });
+}
+
+}  // extern "C"

@@ -1,0 +1,444 @@
+// A stand-in for CUPTI: the functions that the collector uses, writing activity records as a given release does.
+//
+// STANDIN_VERSION: what cuptiGetVersion says (default 130001); record layouts follow it. STANDIN_FAULT:
+// subscriber_taken, no_permission, no_kernels, drop (no buffer is ever accepted twice). STANDIN_PLAY: a file of
+// recorded activity buffers (layout below), whose records are delivered at the first flush, once. What a release lacks
+// (cuptiSubscribe_v2 before 13) is not hidden: STANDIN_OLD builds leave it out.
+//
+// Recorded buffers: repeated { u64 'BUF', u64 bytes, u64 thread, records, { u64 pointer, u64 length, text }..., u64 0,
+// u64 0 }; the pairs give the text behind each kernel-name pointer in the records.
+#include <cupti.h>
+#include <dlfcn.h>
+#include <pthread.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "hooks.hpp"
+
+namespace {
+
+std::uint32_t version() {
+  static const std::uint32_t value = [] {
+    const char* text = std::getenv("STANDIN_VERSION");
+    return text ? static_cast<std::uint32_t>(std::atoi(text)) : 130001u;
+  }();
+  return value;
+}
+
+bool fault(const char* name) {
+  const char* text = std::getenv("STANDIN_FAULT");
+  return text && std::strcmp(text, name) == 0;
+}
+
+std::recursive_mutex lock;
+CUpti_BuffersCallbackRequestFunc request = nullptr;
+CUpti_BuffersCallbackCompleteFunc complete = nullptr;
+CUpti_TimestampCallbackFunc clock_of_client = nullptr;
+CUpti_CallbackFunc client = nullptr;
+void* client_data = nullptr;
+std::set<int> kinds;
+std::set<std::uint32_t> recorded_calls;
+std::set<std::pair<int, std::uint32_t>> callbacks;
+bool kernel_thread_ids = false;
+std::uint8_t* buffer = nullptr;
+std::size_t capacity = 0, used = 0, dropped = 0;
+bool played = false;
+
+std::uint64_t real_time() {
+  timespec time{};
+  clock_gettime(CLOCK_REALTIME, &time);
+  return static_cast<std::uint64_t>(time.tv_sec) * 1000000000u + static_cast<std::uint64_t>(time.tv_nsec);
+}
+std::uint64_t monotonic() {
+  timespec time{};
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  return static_cast<std::uint64_t>(time.tv_sec) * 1000000000u + static_cast<std::uint64_t>(time.tv_nsec);
+}
+// A time of the stand-in driver on the clock that the client chose.
+std::uint64_t client_time(std::uint64_t at) {
+  return at == 0 || clock_of_client ? at : at + (real_time() - monotonic());
+}
+
+// Sizes of the structs that each release writes; see inject/cupti/records.cpp for what they share.
+std::size_t record_size(int kind) {
+  const std::uint32_t v = version();
+  switch (kind) {
+    case CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL:
+      return v >= 130000 ? sizeof(CUpti_ActivityKernel10) : sizeof(CUpti_ActivityKernel9);
+    case CUPTI_ACTIVITY_KIND_MEMCPY: return v >= 26 ? sizeof(CUpti_ActivityMemcpy6) : sizeof(CUpti_ActivityMemcpy5);
+    case CUPTI_ACTIVITY_KIND_MEMCPY2: return sizeof(CUpti_ActivityMemcpyPtoP4);
+    case CUPTI_ACTIVITY_KIND_MEMSET: return sizeof(CUpti_ActivityMemset4);
+    case CUPTI_ACTIVITY_KIND_SYNCHRONIZATION:
+      return v >= 26 ? sizeof(CUpti_ActivitySynchronization2) : sizeof(CUpti_ActivitySynchronization);
+    case CUPTI_ACTIVITY_KIND_GRAPH_TRACE:
+      return v >= 21 ? sizeof(CUpti_ActivityGraphTrace2) : sizeof(CUpti_ActivityGraphTrace);
+    case CUPTI_ACTIVITY_KIND_DEVICE: return v >= 26 ? sizeof(CUpti_ActivityDevice5) : sizeof(CUpti_ActivityDevice4);
+    case CUPTI_ACTIVITY_KIND_CONTEXT:
+      return v >= 26   ? sizeof(CUpti_ActivityContext3)
+             : v >= 23 ? sizeof(CUpti_ActivityContext2)
+                       : sizeof(CUpti_ActivityContext);
+    case CUPTI_ACTIVITY_KIND_DRIVER: return sizeof(CUpti_ActivityAPI);
+    case CUPTI_ACTIVITY_KIND_STREAM: return sizeof(CUpti_ActivityStream);
+    default: return 0;
+  }
+}
+
+void deliver() {
+  if (!buffer) return;
+  std::uint8_t* full = buffer;
+  buffer = nullptr;
+  complete(nullptr, 0, full, capacity, used);
+}
+
+void append(const void* record, std::size_t bytes) {
+  if (fault("drop") && used > 0) {
+    ++dropped;
+    return;
+  }
+  if (buffer && used + bytes > capacity) deliver();
+  if (!buffer) {
+    std::size_t most = 0;
+    used = capacity = 0;
+    request(&buffer, &capacity, &most);
+    if (!buffer || capacity < bytes) {
+      ++dropped;
+      return;
+    }
+  }
+  std::memcpy(buffer + used, record, bytes);
+  used += bytes;
+}
+
+template <typename Record>
+void emit(Record record, CUpti_ActivityKind kind) {
+  const std::lock_guard<std::recursive_mutex> guard(lock);
+  if (!request || !kinds.contains(kind)) return;
+  record.kind = kind;
+  // The newest struct that is known here, cut to what the release writes.
+  append(&record, record_size(kind));
+}
+
+void on_kernel(const standin::Work& work) {
+  if (work.node && kinds.contains(CUPTI_ACTIVITY_KIND_GRAPH_TRACE)) return;
+  CUpti_ActivityKernel10 record{};
+  record.start = client_time(work.start_ns);
+  record.end = client_time(work.end_ns);
+  record.contextId = standin::kContext;
+  record.streamId = work.stream;
+  record.gridX = static_cast<std::int32_t>(work.grid);
+  record.gridY = record.gridZ = record.blockY = record.blockZ = 1;
+  record.blockX = static_cast<std::int32_t>(work.block);
+  record.registersPerThread = 32;
+  record.dynamicSharedMemory = 1024;
+  record.correlationId = work.correlation;
+  record.name = work.name;
+  record.graphNodeId = work.node;
+  record.graphId = static_cast<std::uint32_t>(work.node >> 32);
+  record.clusterX = record.clusterY = record.clusterZ = 0;
+  emit(record, CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL);
+}
+
+void on_copy(const standin::Work& work) {
+  CUpti_ActivityMemcpy6 record{};
+  record.copyKind = work.copy_kind;
+  record.bytes = work.bytes;
+  record.start = client_time(work.start_ns);
+  record.end = client_time(work.end_ns);
+  record.contextId = standin::kContext;
+  record.streamId = work.stream;
+  record.correlationId = work.correlation;
+  emit(record, CUPTI_ACTIVITY_KIND_MEMCPY);
+}
+
+void on_set(const standin::Work& work) {
+  CUpti_ActivityMemset4 record{};
+  record.bytes = work.bytes;
+  record.start = client_time(work.start_ns);
+  record.end = client_time(work.end_ns);
+  record.contextId = standin::kContext;
+  record.streamId = work.stream;
+  record.correlationId = work.correlation;
+  emit(record, CUPTI_ACTIVITY_KIND_MEMSET);
+}
+
+void on_sync(std::uint32_t correlation, std::uint64_t start, std::uint64_t end) {
+  CUpti_ActivitySynchronization2 record{};
+  record.type = CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_CONTEXT_SYNCHRONIZE;
+  record.start = client_time(start);
+  record.end = client_time(end);
+  record.correlationId = correlation;
+  record.contextId = standin::kContext;
+  record.streamId = CUPTI_SYNCHRONIZATION_INVALID_VALUE;
+  record.cudaEventId = CUPTI_SYNCHRONIZATION_INVALID_VALUE;
+  emit(record, CUPTI_ACTIVITY_KIND_SYNCHRONIZATION);
+}
+
+void on_graph(std::uint32_t graph, const standin::Work& work) {
+  CUpti_ActivityGraphTrace2 record{};
+  record.start = client_time(work.start_ns);
+  record.end = client_time(work.end_ns);
+  record.correlationId = work.correlation;
+  record.graphId = graph;
+  record.contextId = standin::kContext;
+  record.streamId = work.stream;
+  emit(record, CUPTI_ACTIVITY_KIND_GRAPH_TRACE);
+}
+
+void on_context() {
+  CUpti_ActivityDevice5 device{};
+  device.name = "Stand-in GPU";
+  device.globalMemorySize = 1ull << 34;
+  device.globalMemoryBandwidth = 1000000;
+  device.l2CacheSize = 1u << 25;
+  device.coreClockRate = 1500000;
+  device.numMultiprocessors = 10;
+  device.computeCapabilityMajor = 9;
+  emit(device, CUPTI_ACTIVITY_KIND_DEVICE);
+  CUpti_ActivityContext3 context{};
+  context.contextId = standin::kContext;
+  context.nullStreamId = 7;
+  emit(context, CUPTI_ACTIVITY_KIND_CONTEXT);
+}
+
+bool wants(int domain, std::uint32_t id) {
+  return client && callbacks.contains({domain, id});
+}
+
+void call_back(std::uint32_t cbid, std::uint32_t correlation, std::uint64_t* data, CUpti_ApiCallbackSite site) {
+  if (!wants(CUPTI_CB_DOMAIN_DRIVER_API, cbid)) return;
+  CUpti_CallbackData call{};
+  call.callbackSite = site;
+  call.correlationData = data;
+  call.correlationId = correlation;
+  call.contextUid = standin::kContext;
+  client(client_data, CUPTI_CB_DOMAIN_DRIVER_API, cbid, &call);
+}
+
+void on_enter(std::uint32_t cbid, std::uint32_t correlation, std::uint64_t* data) {
+  call_back(cbid, correlation, data, CUPTI_API_ENTER);
+}
+
+void on_exit_call(std::uint32_t cbid, std::uint32_t correlation, std::uint64_t* data, std::uint64_t start,
+                  std::uint64_t end) {
+  call_back(cbid, correlation, data, CUPTI_API_EXIT);
+  if (!recorded_calls.contains(cbid)) return;
+  CUpti_ActivityAPI record{};
+  record.cbid = cbid;
+  record.start = client_time(start);
+  record.end = client_time(end);
+  record.processId = static_cast<std::uint32_t>(getpid());
+  record.threadId =
+      kernel_thread_ids ? static_cast<std::uint32_t>(syscall(SYS_gettid)) : static_cast<std::uint32_t>(pthread_self());
+  record.correlationId = correlation;
+  emit(record, CUPTI_ACTIVITY_KIND_DRIVER);
+}
+
+void resource(std::uint32_t id, CUgraph graph, CUgraphNode node, CUgraphNode original) {
+  if (!wants(CUPTI_CB_DOMAIN_RESOURCE, id)) return;
+  CUpti_GraphData data{};
+  data.graph = graph;
+  data.node = node;
+  data.originalNode = original;
+  CUpti_ResourceData resource{};
+  resource.resourceDescriptor = &data;
+  client(client_data, CUPTI_CB_DOMAIN_RESOURCE, id, &resource);
+}
+
+void on_graph_made(std::uint64_t graph) {
+  resource(CUPTI_CBID_RESOURCE_GRAPH_CREATED, reinterpret_cast<CUgraph>(graph), nullptr, nullptr);
+}
+
+void on_node(std::uint64_t node, std::uint64_t original) {
+  resource(original ? CUPTI_CBID_RESOURCE_GRAPHNODE_CLONED : CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED, nullptr,
+           reinterpret_cast<CUgraphNode>(node), reinterpret_cast<CUgraphNode>(original));
+}
+
+void on_context_end() {
+  if (!wants(CUPTI_CB_DOMAIN_RESOURCE, CUPTI_CBID_RESOURCE_CONTEXT_DESTROY_STARTING)) return;
+  CUpti_ResourceData data{};
+  client(client_data, CUPTI_CB_DOMAIN_RESOURCE, CUPTI_CBID_RESOURCE_CONTEXT_DESTROY_STARTING, &data);
+}
+
+void play() {
+  const char* path = std::getenv("STANDIN_PLAY");
+  if (!path || played) return;
+  played = true;
+  std::FILE* file = std::fopen(path, "rb");
+  if (!file) return;
+  static std::map<std::uint64_t, std::string> names;
+  std::uint64_t head[3];
+  while (std::fread(head, 8, 3, file) == 3 && head[0] == 0x465542) {
+    std::vector<std::uint8_t> bytes(head[1]);
+    if (std::fread(bytes.data(), 1, bytes.size(), file) != bytes.size()) break;
+    std::uint64_t pair[2];
+    while (std::fread(pair, 8, 2, file) == 2 && pair[0] != 0) {
+      std::string text(pair[1], '\0');
+      if (std::fread(text.data(), 1, text.size(), file) != text.size()) break;
+      names[pair[0]] = text;
+    }
+    for (std::size_t at = 0; at + 4 <= bytes.size();) {
+      std::int32_t kind;
+      std::memcpy(&kind, bytes.data() + at, 4);
+      const std::size_t size = record_size(kind);
+      if (size == 0) break;
+      if (kind == CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL) {
+        auto& kernel = *reinterpret_cast<CUpti_ActivityKernel9*>(bytes.data() + at);
+        kernel.name = names[reinterpret_cast<std::uint64_t>(kernel.name)].c_str();
+      }
+      if (kind == CUPTI_ACTIVITY_KIND_DEVICE)
+        reinterpret_cast<CUpti_ActivityDevice4*>(bytes.data() + at)->name = "NVIDIA H200";
+      append(bytes.data() + at, size);
+      at += size;
+    }
+  }
+  std::fclose(file);
+}
+
+[[gnu::constructor]] void hook_the_driver() {
+  static constexpr standin::Hooks kHooks{on_enter, on_exit_call, on_kernel,      on_copy,       on_set, on_sync,
+                                         on_graph, on_context,   on_context_end, on_graph_made, on_node};
+  if (auto* set = reinterpret_cast<void (*)(const standin::Hooks*)>(dlsym(RTLD_DEFAULT, "standin_set_hooks")))
+    set(&kHooks);
+}
+
+CUptiResult take_subscriber(CUpti_SubscriberHandle* handle, CUpti_CallbackFunc function, void* data) {
+  if (fault("subscriber_taken")) return CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED;
+  if (fault("no_permission")) return CUPTI_ERROR_INSUFFICIENT_PRIVILEGES;
+  *handle = reinterpret_cast<CUpti_SubscriberHandle>(1);
+  client = function;
+  client_data = data;
+  return CUPTI_SUCCESS;
+}
+
+}  // namespace
+
+#pragma GCC visibility push(default)
+extern "C" {
+
+CUptiResult cuptiGetVersion(uint32_t* out) {
+  *out = version();
+  return CUPTI_SUCCESS;
+}
+CUptiResult cuptiGetResultString(CUptiResult result, const char** text) {
+  *text = result == CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED ? "CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED"
+          : result == CUPTI_ERROR_INSUFFICIENT_PRIVILEGES          ? "CUPTI_ERROR_INSUFFICIENT_PRIVILEGES"
+                                                                   : "CUPTI_ERROR_SOMETHING";
+  return CUPTI_SUCCESS;
+}
+CUptiResult cuptiSubscribe(CUpti_SubscriberHandle* handle, CUpti_CallbackFunc function, void* data) {
+  return take_subscriber(handle, function, data);
+}
+#ifndef STANDIN_OLD
+CUptiResult cuptiSubscribe_v2(CUpti_SubscriberHandle* handle, CUpti_CallbackFunc function, void* data,
+                              CUpti_SubscriberParams* params) {
+  const CUptiResult result = take_subscriber(handle, function, data);
+  if (result == CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED && params && params->oldSubscriberName) {
+    std::snprintf(params->oldSubscriberName, params->oldSubscriberSize, "CUPTI for Kineto");
+  }
+  return result;
+}
+CUptiResult cuptiActivityRegisterTimestampCallback(CUpti_TimestampCallbackFunc function) {
+  clock_of_client = function;
+  return CUPTI_SUCCESS;
+}
+CUptiResult cuptiActivityEnableDriverApi(CUpti_CallbackId cbid, uint8_t enable) {
+  if (enable) {
+    recorded_calls.insert(cbid);
+    kinds.insert(CUPTI_ACTIVITY_KIND_DRIVER);
+  } else {
+    recorded_calls.erase(cbid);
+  }
+  return CUPTI_SUCCESS;
+}
+#endif
+CUptiResult cuptiSetThreadIdType(CUpti_ActivityThreadIdType type) {
+  kernel_thread_ids = type == CUPTI_ACTIVITY_THREAD_ID_TYPE_SYSTEM;
+  return CUPTI_SUCCESS;
+}
+CUptiResult cuptiUnsubscribe(CUpti_SubscriberHandle) {
+  client = nullptr;
+  return CUPTI_SUCCESS;
+}
+CUptiResult cuptiEnableCallback(uint32_t enable, CUpti_SubscriberHandle, CUpti_CallbackDomain domain,
+                                CUpti_CallbackId id) {
+  if (enable) {
+    callbacks.insert({domain, id});
+  } else {
+    callbacks.erase({domain, id});
+  }
+  return CUPTI_SUCCESS;
+}
+CUptiResult cuptiGetCallbackName(CUpti_CallbackDomain, uint32_t cbid, const char** name) {
+  static const std::map<std::uint32_t, const char*> kNames = {
+      {CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel, "cuLaunchKernel"},
+      {CUPTI_DRIVER_TRACE_CBID_cuGraphLaunch, "cuGraphLaunch"},
+      {CUPTI_DRIVER_TRACE_CBID_cuMemcpyHtoDAsync_v2, "cuMemcpyHtoDAsync_v2"},
+      {CUPTI_DRIVER_TRACE_CBID_cuMemsetD8Async, "cuMemsetD8Async"},
+      {CUPTI_DRIVER_TRACE_CBID_cuCtxSynchronize, "cuCtxSynchronize"}};
+  const auto at = kNames.find(cbid);
+  if (at == kNames.end()) return CUPTI_ERROR_INVALID_PARAMETER;
+  *name = at->second;
+  return CUPTI_SUCCESS;
+}
+CUptiResult cuptiActivityRegisterCallbacks(CUpti_BuffersCallbackRequestFunc asked,
+                                           CUpti_BuffersCallbackCompleteFunc done) {
+  request = asked;
+  complete = done;
+  return CUPTI_SUCCESS;
+}
+CUptiResult cuptiActivityEnable(CUpti_ActivityKind kind) {
+  if (fault("no_kernels") && kind == CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL) return CUPTI_ERROR_NOT_SUPPORTED;
+  kinds.insert(kind);
+  return CUPTI_SUCCESS;
+}
+CUptiResult cuptiActivityDisable(CUpti_ActivityKind kind) {
+  kinds.erase(kind);
+  return CUPTI_SUCCESS;
+}
+CUptiResult cuptiActivityFlushAll(uint32_t) {
+  const std::lock_guard<std::recursive_mutex> guard(lock);
+  play();
+  deliver();
+  return CUPTI_SUCCESS;
+}
+CUptiResult cuptiActivityGetNextRecord(uint8_t* from, size_t valid, CUpti_Activity** record) {
+  std::uint8_t* next = from;
+  if (*record) next = reinterpret_cast<std::uint8_t*>(*record) + record_size((*record)->kind);
+  if (next >= from + valid) return CUPTI_ERROR_MAX_LIMIT_REACHED;
+  *record = reinterpret_cast<CUpti_Activity*>(next);
+  return CUPTI_SUCCESS;
+}
+CUptiResult cuptiActivityGetNumDroppedRecords(CUcontext, uint32_t, size_t* count) {
+  *count = dropped;
+  dropped = 0;
+  return CUPTI_SUCCESS;
+}
+CUptiResult cuptiActivitySetAttribute(CUpti_ActivityAttribute, size_t*, void*) {
+  return CUPTI_SUCCESS;
+}
+CUptiResult cuptiGetTimestamp(uint64_t* time) {
+  *time = clock_of_client ? clock_of_client() : real_time();
+  return CUPTI_SUCCESS;
+}
+// Handles of the stand-in driver are their own numbers.
+CUptiResult cuptiGetGraphNodeId(CUgraphNode node, uint64_t* id) {
+  *id = reinterpret_cast<std::uint64_t>(node);
+  return CUPTI_SUCCESS;
+}
+CUptiResult cuptiGetGraphId(CUgraph graph, uint32_t* id) {
+  *id = static_cast<std::uint32_t>(reinterpret_cast<std::uint64_t>(graph));
+  return CUPTI_SUCCESS;
+}
+
+}  // extern "C"
+#pragma GCC visibility pop

@@ -1,0 +1,122 @@
+// What the stand-in driver is driven with: every kind of GPU work that the collector records, inside ranges. One word
+// of argument chooses; each scene's truth stands in the test.
+#include <cuda.h>
+#include <nvtx3/nvToolsExt.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <thread>
+#include <vector>
+
+extern "C" CUresult cuCtxCreate_v2(CUcontext*, unsigned, CUdevice);
+
+namespace {
+
+constexpr char kGemm[] = "_Z4gemmPKfS0_Pfi";
+constexpr char kReduce[] = "_ZN2my6reduceILi4EEEvPf";
+
+CUstream stream(std::uintptr_t id) {
+  return reinterpret_cast<CUstream>(id);
+}
+
+void launch(const char* name, std::uint64_t duration_ns, CUstream on = nullptr, unsigned grid = 16) {
+  void* parameters[] = {&duration_ns};
+  cuLaunchKernel(reinterpret_cast<CUfunction>(const_cast<char*>(name)), grid, 1, 1, 128, 1, 1, 0, on, parameters,
+                 nullptr);
+}
+
+void start() {
+  cuInit(0);
+  CUcontext context = nullptr;
+  cuCtxCreate_v2(&context, 0, 0);
+}
+
+void zoo() {
+  launch(kGemm, 5000);
+  for (int step = 0; step < 3; ++step) {
+    nvtxRangePushA("step");
+    nvtxRangePushA("layer");
+    launch(kGemm, 2000, stream(13));
+    launch(kReduce, 1000, stream(13), 1);
+    nvtxRangePop();
+    cuCtxSynchronize();
+    nvtxRangePop();
+  }
+  nvtxRangePushA("copies");
+  cuMemcpyHtoDAsync_v2(0, nullptr, 4096, nullptr);
+  cuMemsetD8Async(0, 0, 64, nullptr);
+  nvtxRangePop();
+  nvtxRangePushA("main");
+  std::thread([] {
+    nvtxRangePushA("worker");
+    launch(kGemm, 3000, stream(14));
+    nvtxRangePop();
+  }).join();
+  nvtxRangePop();
+  CUgraph graph = nullptr;
+  CUgraphExec executable = nullptr;
+  nvtxRangePushA("graph_capture");
+  cuStreamBeginCapture_v2(stream(13), CU_STREAM_CAPTURE_MODE_GLOBAL);
+  nvtxRangePushA("captured_layer");
+  launch(kGemm, 2000, stream(13));
+  nvtxRangePop();
+  launch(kReduce, 1000, stream(13));
+  cuStreamEndCapture(stream(13), &graph);
+  cuGraphInstantiateWithFlags(&executable, graph, 0);
+  nvtxRangePop();
+  for (int i = 0; i < 4; ++i) {
+    nvtxRangePushA("graph_replay");
+    cuGraphLaunch(executable, stream(13));
+    nvtxRangePop();
+  }
+  cuCtxSynchronize();
+}
+
+void many(int count) {
+  for (int i = 0; i < count; ++i) launch(kGemm, 10, nullptr, static_cast<unsigned>(i % 7 + 1));
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::string scene = argc > 1 ? argv[1] : "zoo";
+  if (scene == "nothing") return 0;
+  start();
+  if (scene == "zoo") zoo();
+  if (scene == "many") many(20000);
+  if (scene == "threads") {
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 50; ++i) threads.emplace_back([] { many(200); });
+    for (std::thread& thread : threads) thread.join();
+  }
+  if (scene == "killed") {
+    many(20000);
+    usleep(300000);
+    many(10);
+    kill(getpid(), SIGKILL);
+  }
+  if (scene == "quick_exit") {
+    many(100);
+    _exit(3);
+  }
+  if (scene == "fork") {
+    many(10);
+    if (fork() == 0) std::exit(0);  // its atexit handlers must leave the parent's stream alone
+    usleep(100000);
+    many(10);
+  }
+  if (scene == "reset") {
+    many(10);
+    cuCtxDestroy_v2(nullptr);
+    _exit(0);
+  }
+  if (scene == "closes_descriptors") {
+    for (int file = 3; file < 64; ++file) close(file);
+    many(100);
+  }
+  return scene == "exit_code" ? 42 : 0;
+}

@@ -1,0 +1,157 @@
+#!/usr/bin/env python3
+"""exporters: timelines and metrics for other programs, read back by readers of their own and compared with the JSON report
+and with nsys's own tables. Usage: exporters.py BIN_DIR ROOT"""
+import json
+import os
+import re
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
+import cases
+import perfetto_reader
+
+BIN, ROOT = sys.argv[1], sys.argv[2]
+
+
+def golden(name):
+    return os.path.join(ROOT, "tests", "golden", *name.split("/"))
+
+
+def report(path, form, expect=0):
+    with tempfile.TemporaryDirectory() as folder:
+        to = os.path.join(folder, "out")
+        done = subprocess.run([os.path.join(BIN, "rangescope"), "report", path, "-f", form, "-o", to], capture_output=True, text=True)
+        if done.returncode != expect:
+            raise AssertionError(f"exit {done.returncode}: {done.stderr}")
+        if expect:
+            return done.stderr
+        with open(to, "rb") as f:
+            return f.read()
+
+
+def truth(sqlite):
+    """Kernels, copies, launches and ranges as nsys's own tables have them."""
+    db = sqlite3.connect(f"file:{sqlite}?mode=ro", uri=True)
+    kernels = db.execute("select k.start, k.end, s.value from CUPTI_ACTIVITY_KIND_KERNEL k join StringIds s on s.id = k.demangledName").fetchall()
+    ranges = db.execute("select e.start, e.end, coalesce(e.text, s.value) from NVTX_EVENTS e left join StringIds s on s.id = e.textId "
+                        "where e.eventType in (59, 60) and e.end is not null").fetchall()
+    tables = {name for name, in db.execute("select name from sqlite_master")}
+    copies = db.execute("select count(*) from CUPTI_ACTIVITY_KIND_MEMCPY").fetchone()[0] if "CUPTI_ACTIVITY_KIND_MEMCPY" in tables else 0
+    linked = db.execute("select count(*) from CUPTI_ACTIVITY_KIND_KERNEL k join CUPTI_ACTIVITY_KIND_RUNTIME r on "
+                        "r.correlationId = k.correlationId and r.globalTid / 16777216 = k.globalPid / 16777216").fetchone()[0]
+    db.close()
+    return kernels, ranges, copies, linked
+
+
+class Perfetto(unittest.TestCase):
+    def check(self, name):
+        path = golden(name)
+        trace = perfetto_reader.Trace(report(path, "perfetto"))
+        kernels, ranges, copies, linked = truth(path)
+        by_category = {}
+        for one in trace.slices:
+            by_category.setdefault(one["category"], []).append(one)
+        got = sorted((s["start"], s["end"], s["name"]) for s in by_category["kernel"])
+        self.assertEqual(got, sorted(kernels))
+        got = sorted((s["start"], s["end"], s["name"]) for s in by_category["nvtx"] if "never_closed" not in s["args"])
+        self.assertEqual(got, sorted(ranges))
+        self.assertEqual(len(by_category.get("memcpy", [])), copies)
+        # Flows: each kernel's ends in a call that began before it, on a thread of its process.
+        calls = {flow: one for one in trace.slices + trace.instants for flow in one["flows_out"]}
+        flowing = [(s, calls[s["flows_in"][0]]) for s in by_category["kernel"] if s["flows_in"]]
+        self.assertEqual(len(flowing), linked)
+        for kernel, call in flowing:
+            self.assertLessEqual(call["start"], kernel["start"])
+            self.assertIn("tid", self.top(trace, call["track"]))
+
+    def top(self, trace, track):
+        while "tid" not in trace.tracks[track] and trace.tracks[track]["parent"] in trace.tracks:
+            track = trace.tracks[track]["parent"]
+        return trace.tracks[track]
+
+    def test_zoo(self):
+        self.check("nsys/zoo.sqlite")
+
+    def test_pytorch(self):
+        self.check("nsys/work.sqlite")
+
+    def test_several_processes(self):
+        self.check("nsys/mp.sqlite")
+
+    def test_payloads_of_a_native_capture(self):
+        trace = perfetto_reader.Trace(report(golden("native/v1_zoo_0.rstrace"), "perfetto"))
+        args = {s["name"]: s["args"] for s in trace.slices + trace.instants}
+        self.assertEqual(args["attrs"]["category"], "compute")
+        self.assertIn("payload", args["attrs"])
+        self.assertEqual(args["decode_all"]["domain"], "LLM")
+        self.assertIn("done", [mark["name"] for mark in trace.instants])
+        self.assertIn(1, trace.clocks)  # UTC is known
+
+    def test_nothing_to_show_is_said(self):
+        self.assertIn("no timeline", report(golden("ncu/k_roof.ncu-repz"), "perfetto", expect=80))
+
+
+class Chrome(unittest.TestCase):
+    def test_same_events(self):
+        path = golden("nsys/work.sqlite")
+        events = json.loads(report(path, "chrome"))["traceEvents"]
+        kernels, ranges, copies, linked = truth(path)
+        count = lambda **want: sum(all(e.get(k) == v for k, v in want.items()) for e in events)
+        self.assertEqual(count(ph="X", cat="kernel"), len(kernels))
+        self.assertEqual(count(ph="X", cat="nvtx"), len(ranges))
+        self.assertEqual(count(ph="X", cat="memcpy"), copies)
+        begins = {e["id"]: e for e in events if e["ph"] == "s"}
+        ends = [e for e in events if e["ph"] == "f"]
+        self.assertGreaterEqual(len(ends), linked)
+        for end in ends:
+            self.assertLessEqual(begins[end["id"]]["ts"], end["ts"])
+        total = sum(e["dur"] for e in events if e.get("cat") == "kernel") * 1e3
+        self.assertAlmostEqual(total, sum(end - start for start, end, _ in kernels), delta=len(kernels))
+
+
+class OpenMetrics(unittest.TestCase):
+    LINE = re.compile(r'([a-z_0-9]+)\{((?:[a-z]+="(?:[^"\\\n]|\\.)*",?)*)\} (\S+)')
+
+    def test_agrees_with_json(self):
+        path = golden("nsys/zoo.sqlite")
+        text = report(path, "openmetrics").decode()
+        self.assertTrue(text.endswith("# EOF\n"))
+        regions = json.loads(report(path, "json"))["regions"]
+        seen, families, values = set(), [], {}
+        for line in text.splitlines()[:-1]:
+            if line.startswith("#"):
+                family = line.split()[2]
+                if line.startswith("# TYPE"):
+                    self.assertNotIn(family, families)
+                    families.append(family)
+                continue
+            match = self.LINE.fullmatch(line)
+            self.assertTrue(match, line)
+            self.assertEqual(match.group(1), families[-1])
+            self.assertNotIn(match.group(1, 2), seen)
+            seen.add(match.group(1, 2))
+            labels = dict(re.findall(r'([a-z]+)="((?:[^"\\]|\\.)*)"', match.group(2)))
+            if match.group(1) == "rangescope_wall_inclusive_seconds":
+                values[labels["path"], labels["domain"], labels["kind"], labels["process"]] = float(match.group(3))
+        want = {(" > ".join(r["path"]), r["domain"], r["kind"], str(r["process"] or "")): r["wall_ns"]["inclusive"] / 1e9 for r in regions}
+        self.assertEqual(values.keys(), want.keys())
+        for key, value in want.items():
+            self.assertAlmostEqual(values[key], value, places=9)
+
+
+class JsonLines(unittest.TestCase):
+    def test_lines_are_the_report(self):
+        path = golden("nsys/zoo.sqlite")
+        lines = [json.loads(line) for line in report(path, "jsonl").decode().splitlines()]
+        whole = json.loads(report(path, "json"))
+        self.assertEqual([line["region"] for line in lines if line["type"] == "region"], whole["regions"])
+        self.assertEqual([line["kernels"][0] for line in lines if line["type"] == "kernel"], whole["kernels"])
+        self.assertEqual(lines[0]["run"], whole["run"])
+
+
+if __name__ == "__main__":
+    cases.main()

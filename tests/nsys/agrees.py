@@ -1,0 +1,89 @@
+#!/usr/bin/env python3
+"""The same program under the real nsys 2022.4.2 and under rangescope.
+
+Every range has equally many occurrences in both, and its median duration differs by at most 20 us + 2 %. nsys records, the
+importer turns the stream into a report (nsys of Debian does not find it by itself), and the SQLite export is read here.
+Usage: agrees.py BIN_DIR. The tools are looked for in $RANGESCOPE_TOOLS/bin; without them the test is skipped.
+"""
+import os
+import sqlite3
+import statistics
+import sys
+import tempfile
+import unittest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "..", "tools"))
+import cases  # noqa: E402
+
+BIN = sys.argv[1]
+TOOLS = os.path.join(os.environ.get("RANGESCOPE_TOOLS", os.path.join(HERE, "..", "..", ".cache", "tools")), "bin")
+PUSH_POP, START_END, DOMAIN = 59, 60, 75
+KIND = {PUSH_POP: "push_pop", START_END: "start_end"}
+
+
+def record(program, folder):
+    """The SQLite file that nsys makes of one run of the program."""
+    base = os.path.join(folder, "report")
+    environment = dict(os.environ, TMPDIR=folder)
+    steps = [[f"{TOOLS}/nsys", "profile", "--trace=nvtx", "--sample=none", "--cpuctxsw=none", "-f", "true", "-o", base, program],
+             [f"{TOOLS}/QdstrmImporter", "-i", base + ".qdstrm", "-o", base + ".nsys-rep"],
+             [f"{TOOLS}/nsys", "export", "--type", "sqlite", "-f", "true", "-o", base + ".sqlite", base + ".nsys-rep"]]
+    for argv in steps:
+        if argv[0].endswith("Importer") and os.path.exists(base + ".nsys-rep"):
+            continue
+        done = cases.run(argv, env=environment)
+        if done.returncode:
+            raise AssertionError(f"{argv}: exit code {done.returncode}\n{done.stdout}\n{done.stderr}")
+    return base + ".sqlite"
+
+
+def durations(database):
+    """{(domain, kind, path): [duration in ns]} of an export; push/pop ranges nest per thread and domain."""
+    with sqlite3.connect(database) as db:
+        names = {0: ""}
+        query = "select eventType, domainId, globalTid, start, end, coalesce(text, (select value from StringIds where id = textId)) from NVTX_EVENTS"
+        rows = db.execute(query).fetchall()
+    for kind, domain, _, _, _, text in rows:
+        if kind == DOMAIN:
+            names[domain] = text
+    found, stacks = {}, {}
+    ranges = [r for r in rows if r[0] in KIND]
+    for kind, domain, thread, start, end, text in sorted(ranges, key=lambda r: (r[3], -r[4])):
+        path = (text,)
+        if kind == PUSH_POP:
+            stack = stacks.setdefault((thread, domain), [])
+            while stack and stack[-1][0] < end:
+                stack.pop()
+            path = (stack[-1][1] if stack else ()) + path
+            stack.append((end, path))
+        found.setdefault((names[domain], KIND[kind], path), []).append(end - start)
+    return found
+
+
+@unittest.skipUnless(os.path.exists(f"{TOOLS}/nsys"), f"no nsys in {TOOLS} (tests/tools/fetch.sh)")
+class Agrees(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        program = f"{BIN}/nsys_program"
+        with tempfile.TemporaryDirectory(prefix="rangescope-nsys-") as folder:
+            cls.nsys = durations(record(program, folder))
+        report, done = cases.profile(BIN, [program])
+        if done.returncode:
+            raise AssertionError(done.stderr)
+        cls.ours = cases.aggregate(report)
+
+    def test_same_regions_and_occurrences(self):
+        self.assertEqual({key: r["occurrences"] for key, r in self.ours.items()},
+                         {key: len(times) for key, times in self.nsys.items()})
+        self.assertEqual(len(self.nsys), 9)  # nobody saw nothing
+
+    def test_median_durations(self):
+        for key, times in self.nsys.items():
+            with self.subTest(key=key):
+                theirs = statistics.median(times)
+                self.assertAlmostEqual(self.ours[key]["wall_ns"]["median"], theirs, delta=20_000 + 0.02 * theirs)
+
+
+if __name__ == "__main__":
+    cases.main()

@@ -1,0 +1,219 @@
+#!/usr/bin/env python3
+"""The whole ladder with stand-in nsys and ncu (this folder) that replay what 2025.3.1 printed and left on an H200.
+
+Usage: ladder.py BIN_DIR
+"""
+import os
+import signal
+import subprocess
+import time
+
+from pipeline_case import BIN, HERE, LLM, PipelineCase, cases
+
+NCU = ["pipeline.ncu.enable=true"]
+CLI = "pipeline.ncu.ncu_cli."
+INCLUDE = [CLI + "nvtx.include=decode"]
+
+
+class Ladder(PipelineCase):
+    tools = {"RANGESCOPE_NCU": os.path.join(HERE, "ncu"), "RANGESCOPE_NSYS": os.path.join(HERE, "nsys")}
+
+    def test_range_works(self):
+        done = self.profile(*NCU, *INCLUDE, plan={"range": "r_decode"})
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(self.steps(), [("native", "refused", ""), ("range (one occurrence)", "ok", ""), ("range", "ok", "")])
+        trial, whole = self.calls()
+        self.assertEqual(trial[trial.index("--launch-count") + 1], "1")
+        self.assertEqual(trial[trial.index("--kill") + 1], "yes")
+        self.assertNotIn("--launch-count", whole)
+        self.assertNotIn("--app-replay-mode", whole)
+        # decode was seen as a push/pop range, so only that form is passed
+        self.assertEqual([whole[i + 1] for i, w in enumerate(whole) if w == "--nvtx-include"], ["decode/"])
+        for name in ("config.yaml", "inputs.yaml", "report.json", "report.md", "kernels.md", "stakeholder_summary.md", "ncu/cmd.txt",
+                     "ncu/raw.csv", "ncu/details.csv", "ncu/sections_report.txt", "ncu/ncu.ncu-repz", "native/cmd.txt"):
+            self.assertTrue(self.has(name), name)
+        regions = os.listdir(os.path.join(self.run_dir, "ncu", "regions"))
+        self.assertTrue(any(r.startswith("decode") for r in regions), regions)
+        for region in regions:
+            for name in ("sections.txt", "metrics.csv", "report.json"):
+                self.assertTrue(self.has(f"ncu/regions/{region}/{name}"), f"{region}/{name}")
+        self.assertIn("gpu__time_duration.sum", self.text(f"ncu/regions/{regions[0]}/metrics.csv"))
+        decode = [r for r in self.json("report.json")["regions"] if r["path"] == ["decode"]][0]
+        self.assertIn("gpu__time_duration.sum", decode["metrics"])
+        self.assertEqual(self.json("status.json")["outcome"], "ok")
+
+    def test_unsupported_call_goes_on_to_app_range(self):
+        done = self.profile(*NCU, *INCLUDE, plan={"range": "r_alloca", "app-range": "ar_decode"})
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(self.steps(), [("native", "refused", ""), ("range (one occurrence)", "failed", "ncu.unsupported_api"), ("app-range", "ok", "")])
+        self.assertIn("cuMemAllocAsync", done.stderr)
+        self.assertTrue(all("Unsupported API" not in line for line in done.stdout.splitlines()))
+
+    def test_down_to_the_kernels(self):
+        done = self.profile(*NCU, *INCLUDE, plan={"range": "r_graph", "app-range": "r_miss", "kernel": "k_decode"})
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual([s[:2] for s in self.steps()], [("native", "refused"), ("range (one occurrence)", "failed"), ("app-range", "empty"), ("kernel", "ok")])
+
+    def test_a_single_mode_is_not_left(self):
+        done = self.profile(*NCU, *INCLUDE, CLI + "replay_mode=range", plan={"range": "r_graph", "kernel": "k_decode"})
+        self.assertEqual(done.returncode, 80, done.stderr)
+        self.assertEqual(self.steps(), [("range", "failed", "ncu.unsupported_api")])
+        self.assertIn("cuGraphLaunch", self.json("status.json")["message"])
+        self.assertIn("app-range", done.stderr)
+
+    def test_exit_code_0_with_nothing_is_empty(self):
+        for recording, why in (("k_miss", "ncu.only_push_pop"), ("k_semi", "ncu.only_start_end"), ("norep", "empty")):
+            with self.subTest(recording):
+                done = self.profile(*NCU, *INCLUDE, CLI + "replay_mode=kernel", plan={"kernel": recording})
+                self.assertEqual(done.returncode, 80, done.stderr)
+                self.assertEqual(self.steps(), [("kernel", "empty", why)])
+                self.assertFalse(self.has("ncu/regions"))
+
+    def test_a_report_that_is_none(self):
+        done = self.profile(*NCU, CLI + "replay_mode=kernel", plan={"kernel": "garbage"})
+        self.assertEqual(done.returncode, 80, done.stderr)
+        self.assertIn("cannot be read", done.stderr)
+
+    def test_busy_counters_are_tried_again(self):
+        done = self.profile(*NCU, *INCLUDE, CLI + "replay_mode=kernel", plan={"kernel": ["busy", "k_nested"]})
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(self.steps(), [("kernel", "failed", "ncu.counters_held"), ("kernel", "ok", "")])
+        done = self.profile(*NCU, *INCLUDE, CLI + "replay_mode=kernel", "run.retries=0", plan={"kernel": "busy"})
+        self.assertEqual(done.returncode, 69)
+        self.assertEqual(len(self.steps()), 1)
+
+    def test_unknown_metric_ends_the_ladder(self):
+        done = self.profile(*NCU, *INCLUDE, CLI + "metrics=[gpu__time_duration.sum]", plan={"range": "badmetric"})
+        self.assertEqual(done.returncode, 78, done.stderr)
+        self.assertEqual(self.steps()[-1], ("range (one occurrence)", "failed", "ncu.unknown_metric"))
+
+    def test_mistakes_are_found_before_the_program_starts(self):
+        marker = os.path.join(self.folder, "started")
+        program = ["touch", marker]
+        for words, said in ((["--set", "brief"], "It has basic, detailed, full"), (["--section", "SpeedOfLigth"], "'SpeedOfLight'"),
+                            ([CLI + "replay_mode=rnage"], "'range'"), (["pipeline.ncu.top_k=1"], "pipeline.ncu.top_n"),
+                            ([CLI + "replay_mode=range", "--kernel-name", "x"], "Use replay mode kernel"), (["--ncu-args", "--kernel-replay-mode"], "has no option"),
+                            ([CLI + "metrics=[dram__byte.sum]"], "dram__bytes"), ([CLI + "nvtx.include=A@B@C/"], "A@B@C"), (["--kernel-id", "5::10::2", CLI + "replay_mode=kernel"], "launch_skip=5")):
+            with self.subTest(words):
+                done = self.profile(*NCU, *words, program=program, plan={})
+                self.assertIn(done.returncode, (64, 78), done.stderr)
+                self.assertIn(said, done.stderr)
+                self.assertFalse(os.path.exists(marker))
+                self.assertIsNone(self.run_dir)
+
+    def test_nsys_chooses_the_kernels_for_ncu(self):
+        done = self.profile("pipeline.nsys.enable=true", *NCU, CLI + "nvtx.include=[decode/,prefill/]", CLI + "replay_mode=kernel", "pipeline.ncu.top_n=2", plan={"kernel": "k_decode"})
+        self.assertEqual(done.returncode, 0, done.stderr)
+        call = self.calls()[0]
+        self.assertEqual(call[call.index("--kernel-name-base") + 1], "function")
+        self.assertRegex(call[call.index("--kernel-name") + 1], r"^regex:\^\([a-z_]+\|[a-z_]+\)\$$")
+        self.assertEqual([s["outcome"] for s in self.stages], ["ok", "ok", "ok"])
+        self.assertTrue(self.has("nsys/nsys.sqlite") and self.has("nsys/kernels.csv"))
+        regions = self.json("report.json")["regions"]
+        decode = [r for r in regions if r["path"] == ["decode"]][0]
+        self.assertEqual(decode["gpu"]["kernels"], 24)
+        self.assertIn("gemm\\_like", self.text("kernels.md"))
+
+    def test_nsys_failures_are_told_apart(self):
+        for case, code, why in (("never", 80, "nsys.never_started"), ("stream", 69, "nsys.report"), ("badexport", 65, "nsys.report")):
+            with self.subTest(case):
+                done = self.profile("--nsys", "--no-native", env={"STANDIN_NSYS": case})
+                self.assertEqual(done.returncode, code, done.stderr)
+                self.assertEqual(self.steps("nsys"), [("profile", "empty" if case == "never" else "failed", why)])
+        self.profile("--nsys", "--no-native", env={"STANDIN_NSYS": "stream"})
+        self.assertIn("libdw.so.1", self.json("status.json")["message"])
+
+    def test_gating_is_translated(self):
+        done = self.profile("+pipeline.nsys.gating_nvtx=true", "+pipeline.nsys.nvtx_capture=LLM@decode", "--nsys", "--no-native")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        command = self.text("nsys/cmd.txt")
+        self.assertIn("--nvtx-capture=decode@LLM", command)
+        self.assertIn("NSYS_NVTX_PROFILER_REGISTER_ONLY=0", command)
+        self.assertIn("--capture-range-end=stop ", command)
+
+    def test_a_program_that_fails_stops_the_pipeline(self):
+        done = self.profile(*NCU, program=["sh", "-c", "exit 7"], plan={"kernel": "k_decode"})
+        self.assertEqual(done.returncode, 7)
+        self.assertIn("the program itself failed", self.json("status.json")["message"])
+        self.assertEqual(self.json("status.json")["outcome"], "program_failed")
+
+    def test_output_of_tool_and_program_are_apart(self):
+        done = self.profile(*NCU, "--no-native", "--no-probe", CLI + "replay_mode=kernel", program=["sh", "-c", "echo out; echo err >&2"], plan={"kernel": "k_nested"})
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(self.text("ncu/ncu.stdout"), "out\n")
+        self.assertEqual(self.text("ncu/ncu.stderr"), "err\n")
+        self.assertIn("==PROF==", self.text("ncu/ncu.log"))
+        self.assertEqual([line for line in done.stdout.splitlines() if line == "out"], ["out"])
+
+    def test_without_a_look_both_forms_are_given(self):
+        self.profile(*NCU, "--no-native", "--no-probe", *INCLUDE, CLI + "replay_mode=kernel", plan={"kernel": "k_decode"})
+        call = self.calls()[0]
+        self.assertEqual([call[i + 1] for i, w in enumerate(call) if w == "--nvtx-include"], ["decode/", "decode"])
+
+    def test_the_time_limit_ends_the_whole_group(self):
+        done = self.profile(*NCU, "--no-native", "--no-probe", CLI + "replay_mode=kernel", "run.timeout=1s", plan={"kernel": "hang"})
+        self.assertEqual(done.returncode, 80, done.stderr)
+        self.assertEqual(self.steps(), [("kernel", "failed", "ncu.timeout")])
+        self.gone()
+
+    def test_sigterm_leaves_a_whole_run_directory(self):
+        plan = os.path.join(self.folder, "plan.json")
+        with open(plan, "w") as f:
+            f.write('{"kernel": "hang"}')
+        environment = dict(os.environ, **self.tools, STANDIN_PLAN=plan, XDG_CACHE_HOME=os.path.join(self.folder, "cache"))
+        argv = [os.path.join(BIN, "rangescope"), "profile", "--no-project", *NCU, "--no-native", "--no-probe", CLI + "replay_mode=kernel", "--", "true"]
+        running = subprocess.Popen(argv, cwd=self.folder, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        for _ in range(300):
+            if os.path.exists(plan + ".pid"):
+                break
+            time.sleep(0.1)
+        time.sleep(0.3)
+        running.send_signal(signal.SIGTERM)
+        running.communicate(timeout=30)
+        self.assertEqual(running.returncode, 128 + signal.SIGTERM)
+        root = os.path.join(self.folder, "rangescope-runs")
+        self.run_dir = os.path.join(root, os.listdir(root)[0])
+        self.assertEqual(self.json("status.json")["outcome"], "interrupted")
+        self.gone()
+
+    def gone(self):
+        with open(os.path.join(self.folder, "plan.json.pid")) as f:
+            pid = int(f.read())
+        for _ in range(100):
+            if not os.path.exists(f"/proc/{pid}") or open(f"/proc/{pid}/stat").read().split()[2] == "Z":
+                return
+            time.sleep(0.1)
+        self.fail(f"process {pid} of the tool's group still runs")
+
+    def test_run_keep_and_stats(self):
+        for _ in range(3):
+            self.profile(*NCU, "--no-native", "--no-probe", CLI + "replay_mode=kernel", "run.keep=2", program=["true"], plan={"kernel": "k_nested"})
+        self.assertEqual(len(os.listdir(os.path.join(self.folder, "rangescope-runs"))), 2)
+        done = cases.run([os.path.join(BIN, "rangescope"), "runs", "stats"], cwd=self.folder)
+        self.assertRegex(done.stdout, r"ncu +ncu 2025\.3\.1 +kernel +2 +0 +0")
+
+    def test_flags_are_aliases_of_keys(self):
+        self.profile("--ncu", "--no-native", "--no-probe", "--replay-mode", "kernel", "--nvtx-include", "decode/", "--section", "SpeedOfLight,Occupancy", "--launch-count", "3",
+                     "--kernel-name", "regex:.*matmul.*", "--kernel-name-base", "demangled", "--metrics", "dram__bytes.sum", program=["true"], plan={"kernel": "k_nested"})
+        call = " ".join(self.calls()[0])
+        for words in ("--nvtx-include decode/", "--section SpeedOfLight --section Occupancy", "--launch-count 3", "--kernel-name-base demangled --kernel-name regex:.*matmul.*", "--metrics dram__bytes.sum"):
+            self.assertIn(words, call)
+        self.assertIn("by: 'argument ", self.text("inputs.yaml"))
+
+    def test_presets(self):
+        for preset, words in (("quick", "--set basic"), ("standard", "--set roofline"), ("comprehensive", "--set full"), ("memory", "--section MemoryWorkloadAnalysis"),
+                              ("compute", "--section WarpStateStats"), ("high", "--set detailed")):
+            with self.subTest(preset):
+                done = self.profile("ncu=" + preset, "--no-native", "--no-probe", program=["true"], plan={"kernel": "k_nested"})
+                self.assertEqual(done.returncode, 0, done.stderr)
+                self.assertIn(words, " ".join(self.calls()[-1]))
+
+    def test_a_root_regions_names_and_secrets(self):
+        self.profile(*NCU, "--no-native", "--no-probe", CLI + "replay_mode=kernel", "workload.env.HF_TOKEN=abcdef", "workload.env.FOO=bar", program=["true"], plan={"kernel": "k_nested"})
+        self.assertIn("HF_TOKEN: <redacted>", self.text("config.yaml"))
+        self.assertNotIn("abcdef", self.text("config.yaml") + self.text("inputs.yaml"))
+        self.assertIn("FOO: bar", self.text("config.yaml"))
+
+
+if __name__ == "__main__":
+    cases.main()

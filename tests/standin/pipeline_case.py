@@ -1,0 +1,59 @@
+"""One pipeline run in a folder of its own, and what it left."""
+import json
+import os
+import sys
+import tempfile
+import unittest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "..", "tools"))
+import cases  # noqa: E402
+
+BIN = sys.argv[1]
+LLM = [os.path.join(BIN, "llm"), "--layers", "1", "--tokens", "2", "--requests", "1"]
+
+
+class PipelineCase(unittest.TestCase):
+    tools = {}
+
+    def setUp(self):
+        self.temporary = tempfile.TemporaryDirectory()
+        self.addCleanup(self.temporary.cleanup)
+        self.folder = os.path.realpath(self.temporary.name)
+
+    def profile(self, *words, program=None, plan=None, env=None, command="profile"):
+        """The finished rangescope; the run directory is self.run, stages are self.stages."""
+        environment = {k: v for k, v in os.environ.items() if not k.startswith("RANGESCOPE__")}
+        environment.update(self.tools, XDG_CACHE_HOME=os.path.join(self.folder, "cache"), **(env or {}))
+        if plan is not None:
+            path = os.path.join(self.folder, "plan.json")
+            with open(path, "w") as f:
+                json.dump(plan, f)
+            environment["STANDIN_PLAN"] = path
+        argv = [os.path.join(BIN, "rangescope"), command, "--no-project", *words]
+        if command == "profile":
+            argv += ["--", *(program or LLM)]
+        done = cases.run(argv, cwd=self.folder, env=environment)
+        root = os.path.join(self.folder, "rangescope-runs")
+        runs = sorted(os.listdir(root)) if os.path.isdir(root) else []
+        self.run_dir = os.path.join(root, runs[-1]) if runs else None
+        self.stages = self.json("stages.json")["stages"] if self.run_dir and self.has("stages.json") else []
+        return done
+
+    def json(self, name):
+        with open(os.path.join(self.run_dir, name)) as f:
+            return json.load(f)
+
+    def text(self, name):
+        with open(os.path.join(self.run_dir, name), errors="replace") as f:
+            return f.read()
+
+    def has(self, name):
+        return os.path.exists(os.path.join(self.run_dir, name))
+
+    def steps(self, stage="ncu"):
+        return [(s["step"], s["outcome"], s["why"]) for s in self.stages if s["stage"] == stage]
+
+    def calls(self):
+        with open(os.path.join(self.folder, "plan.json.calls")) as f:
+            return [json.loads(line) for line in f]

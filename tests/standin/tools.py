@@ -1,0 +1,76 @@
+#!/usr/bin/env python3
+"""The pipeline with the real nsys 2022.4.2 and ncu 2022.3.0 of Debian, on a machine without a GPU.
+
+Usage: tools.py BIN_DIR. The tools are looked for in $RANGESCOPE_TOOLS/bin; without them the test is skipped.
+"""
+import json
+import os
+import sqlite3
+import unittest
+
+from pipeline_case import HERE, LLM, PipelineCase, cases
+
+TOOLS = os.path.join(os.environ.get("RANGESCOPE_TOOLS", os.path.join(HERE, "..", "..", ".cache", "tools")), "bin")
+CLI = "pipeline.ncu.ncu_cli."
+
+
+@unittest.skipUnless(os.path.exists(os.path.join(TOOLS, "nsys")), "the real tools are not here (tests/tools/fetch.sh)")
+class RealTools(PipelineCase):
+    tools = {"RANGESCOPE_NSYS": os.path.join(TOOLS, "nsys"), "RANGESCOPE_NCU": os.path.join(TOOLS, "ncu")}
+
+    def test_nsys_records_the_ranges_of_the_workload(self):
+        done = self.profile("pipeline.nsys.enable=true", "pipeline.native.enable=false", env={"RANGESCOPE_TEST_TOKEN": "hush-hush", "TMPDIR": self.folder})
+        self.assertEqual(done.returncode, 0, done.stderr)
+        counts = {tuple(r["path"]): r["occurrences"] for r in self.json("report.json")["regions"]}
+        self.assertEqual(counts[("prefill",)], 1)
+        self.assertEqual(counts[("request",)], 1)
+        self.assertEqual(counts[("decode", "layer_0", "mlp")], counts[("decode",)])
+        database = os.path.join(self.run_dir, "nsys", "nsys.sqlite")
+        with open(database, "rb") as f:
+            self.assertNotIn(b"hush-hush", f.read(), "the environment stands in the export")
+        with sqlite3.connect(database) as db:
+            self.assertEqual(db.execute("select count(*) from TARGET_INFO_SYSTEM_ENV where value='<redacted>'").fetchone()[0], 1)
+
+    def test_nsys_gates_on_a_range(self):
+        done = self.profile("--nsys", "+pipeline.nsys.gating_nvtx=true", "+pipeline.nsys.nvtx_capture=prefill", "--no-native", env={"TMPDIR": self.folder})
+        self.assertEqual(done.returncode, 0, done.stderr)
+        paths = {tuple(r["path"]) for r in self.json("report.json")["regions"]}
+        self.assertTrue(any(p[0] == "layer_0" or p[:1] == ("prefill",) for p in paths), paths)
+        self.assertFalse(any(p[0] == "decode" for p in paths), paths)
+        done = self.profile("--nsys", "+pipeline.nsys.gating_nvtx=true", "+pipeline.nsys.nvtx_capture=nosuch", "--no-native", env={"TMPDIR": self.folder})
+        self.assertEqual(done.returncode, 80, done.stderr)
+        self.assertEqual(self.steps("nsys"), [("profile", "empty", "nsys.never_started")])
+
+    def test_ncu_without_a_driver(self):
+        if os.path.exists("/dev/nvidiactl"):
+            self.skipTest("there is a GPU here")
+        done = self.profile("pipeline.ncu.enable=true", CLI + "replay_mode=kernel", "--no-native", "--no-probe")
+        self.assertNotEqual(done.returncode, 0)
+        why = self.steps()[0][2]
+        # The CPU program never calls CUDA; where a stub driver is there ncu says so, else that nothing was profiled.
+        self.assertIn(why, ("ncu.no_driver", "ncu.nothing_matched"), done.stderr)
+        self.assertEqual(self.json("status.json")["outcome"], "nothing_captured")
+
+    def test_what_this_ncu_lacks_is_refused(self):
+        for words, said in (([CLI + "replay_mode=app-range"], "app-range 2023.1"), (["--set", "brief"], "It has default, detailed"), (["--graph-profiling", "graph", "--replay-mode", "kernel"], "It came with ncu 2023.1"),
+                            ([CLI + "metrics=[sm__no_such_thing.sum]"], "knows no metric")):
+            with self.subTest(words):
+                done = self.profile("pipeline.ncu.enable=true", *words)
+                self.assertEqual(done.returncode, 78, done.stderr)
+                self.assertIn(said, done.stderr)
+        done = self.profile("pipeline.ncu.enable=true", "--set", "basic", "--dry-run", CLI + "replay_mode=kernel")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("--set default", done.stdout)
+
+    def test_the_probe_is_kept(self):
+        self.profile("--nsys", "--ncu", "--dry-run")
+        folder = os.path.join(self.folder, "cache", "rangescope", "tools")
+        names = sorted(n.split("-")[0] for n in os.listdir(folder))
+        self.assertEqual(names, ["ncu", "nsys"])
+        for name in os.listdir(folder):
+            with open(os.path.join(folder, name)) as f:
+                self.assertIn(json.load(f)["version"][0], (2022,))
+
+
+if __name__ == "__main__":
+    cases.main()

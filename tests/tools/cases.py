@@ -1,0 +1,76 @@
+"""Test drivers in Python: unittest, with the cases counted one by one by summary.py, and rangescope run as a user would."""
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+
+class Counted(unittest.TextTestResult):
+    """Writes a line `pass|fail|skip name` for each case to $RANGESCOPE_CASES."""
+
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        path = os.environ.get("RANGESCOPE_CASES")
+        if path:
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+        self.out = open(path, "w", encoding="utf-8") if path else None
+
+    def note(self, state, test):
+        if self.out:
+            self.out.write(f"{state} {test.id().replace('__main__.', '')}\n")
+            self.out.flush()
+
+    def addSuccess(self, test):
+        super().addSuccess(test)
+        self.note("pass", test)
+
+    def addFailure(self, test, err):
+        super().addFailure(test, err)
+        self.note("fail", test)
+
+    def addError(self, test, err):
+        super().addError(test, err)
+        self.note("fail", test)
+
+    def addSkip(self, test, reason):
+        super().addSkip(test, reason)
+        self.note("skip", test)
+
+
+def main():
+    """Runs the calling module's cases; what stands in sys.argv belongs to the module. In CI a skip is a failure."""
+    suite = unittest.defaultTestLoader.loadTestsFromModule(sys.modules["__main__"])
+    result = unittest.TextTestRunner(resultclass=Counted, verbosity=2).run(suite)
+    if not result.wasSuccessful() or not result.testsRun:
+        sys.exit(1)
+    if result.skipped and os.environ.get("CI"):
+        print("in CI nothing may be skipped")
+        sys.exit(1)
+    sys.exit(77 if len(result.skipped) == result.testsRun else 0)
+
+
+def run(argv, **options):
+    """The finished process; its output as text. stdin is closed."""
+    return subprocess.run([str(a) for a in argv], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                          text=True, errors="surrogateescape", timeout=240, **options)
+
+
+def profile(bin_dir, command, *options):
+    """Profiles command and returns (the JSON report, the finished process)."""
+    with tempfile.TemporaryDirectory(prefix="rangescope-test-") as folder:
+        done = run([f"{bin_dir}/rangescope", "profile", "--output", folder, *options, "--", *command])
+        runs = sorted(e.path for e in os.scandir(folder) if e.is_dir())
+        if len(runs) != 1:
+            raise AssertionError(f"{len(runs)} run directories, exit code {done.returncode}\n{done.stdout}\n{done.stderr}")
+        report = run([f"{bin_dir}/rangescope", "report", runs[0], "--format", "json"])
+        if report.returncode:
+            raise AssertionError(f"report: exit code {report.returncode}\n{report.stderr}")
+        return json.loads(report.stdout), done
+
+
+def aggregate(report):
+    """{(domain, kind, path as tuple): region} of the regions over all processes."""
+    rows = [r for r in report["regions"] if r.get("process") is None and r.get("thread") is None]
+    return {(r["domain"], r["kind"], tuple(r["path"])): r for r in rows}

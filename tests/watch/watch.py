@@ -1,0 +1,41 @@
+#!/usr/bin/env python3
+"""watch: the live table, and that the program ends as it would without it. Usage: watch.py BIN_DIR PROGRAM"""
+import os
+import re
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
+import cases
+
+BIN, PROGRAM = sys.argv[1], sys.argv[2]
+
+
+def watch(folder, *argv):
+    return cases.run([f"{BIN}/rangescope", "watch", "--every", "0.1", "--output", folder, *argv])
+
+
+class Watch(unittest.TestCase):
+    def test_pictures_grow_and_the_last_table_is_the_run(self):
+        with tempfile.TemporaryDirectory(prefix="rangescope-watch-") as folder:
+            done = watch(folder, "--depth", "1", "--", PROGRAM)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            pictures = re.split(r"^after [\d.]+ s$", done.stderr, flags=re.M)[1:]
+            self.assertGreaterEqual(len(pictures), 2, done.stderr)
+            counts = [int(re.search(r"^decode +(\d+)", p, re.M).group(1)) for p in pictures if re.search(r"^decode ", p, re.M)]
+            self.assertEqual(counts, sorted(counts))
+            run, = [entry.path for entry in os.scandir(folder)]
+            report = cases.run([f"{BIN}/rangescope", "report", run, "--depth", "1"])
+            decode = lambda text: re.findall(r"^decode +(\d+)", text, re.M)[-1]
+            self.assertEqual(decode(done.stderr), decode(report.stdout))
+
+    def test_exit_code_is_the_programs(self):
+        with tempfile.TemporaryDirectory(prefix="rangescope-watch-") as folder:
+            self.assertEqual(watch(folder, "--", "sh", "-c", "exit 3").returncode, 3)
+            self.assertEqual(watch(folder, "--", "sh", "-c", "kill -TERM $$").returncode, -15)
+            self.assertEqual(watch(folder).returncode, 64)
+
+
+if __name__ == "__main__":
+    cases.main()

@@ -1,0 +1,101 @@
+// Roofline and distribution of occurrences, drawn by ECharts.
+import { ScatterChart } from 'echarts/charts';
+import { AriaComponent, DataZoomComponent, GridComponent, LegendComponent, TooltipComponent } from 'echarts/components';
+import * as echarts from 'echarts/core';
+import { CanvasRenderer } from 'echarts/renderers';
+import { data, name, onSelect, pathText, Point, Region, scopeOf, select, selected } from './data';
+import { el, onTheme, si, time, token } from './format';
+
+echarts.use([ScatterChart, AriaComponent, DataZoomComponent, GridComponent, LegendComponent, TooltipComponent, CanvasRenderer]);
+
+function chart(id: string, label: string, option: () => echarts.EChartsCoreOption, click?: (data: unknown) => void): { box: HTMLElement; draw: () => void } {
+  const box = el('div', { class: 'chart', id, role: 'img', 'aria-label': label });
+  let drawn: ReturnType<typeof echarts.init> | null = null;
+  const draw = (): void => {
+    if (!box.clientWidth) return;
+    if (!drawn) {
+      drawn = echarts.init(box, null, { renderer: 'canvas' });
+      if (click) drawn.on('click', (event: { data?: unknown }) => click(event.data));
+    }
+    drawn.resize();
+    drawn.setOption(option(), true);
+  };
+  new ResizeObserver(draw).observe(box);
+  onTheme(draw);
+  return { box, draw };
+}
+const axis = (): object => ({
+  nameTextStyle: { color: token('--dim') }, axisLabel: { color: token('--dim'), hideOverlap: true },
+  axisLine: { lineStyle: { color: token('--line') } }, splitLine: { lineStyle: { color: token('--line') } },
+});
+const tooltip = (): object => ({ backgroundColor: token('--panel'), borderColor: token('--line'), textStyle: { color: token('--text'), fontSize: 12 }, renderMode: 'richText', confine: true });
+
+export function roofline(): HTMLElement | null {
+  const all: { region: Region; point: Point }[] = [];
+  for (const region of data.regions) if (scopeOf(region) === 'all') for (const point of region.roofline ?? [])
+    if (point.intensity > 0 && point.flop_per_s > 0) all.push({ region, point });
+  if (all.length === 0) return null;
+  const kinds = [...new Set(all.map(({ point }) => `${point.precision} / ${point.level}`))];
+  let kind = kinds[0]!;
+  const box = el('select', { 'aria-label': 'precision and memory level', id: 'roof-kind' }, ...kinds.map((k) => el('option', {}, k)));
+  const shown = (): typeof all => all.filter(({ point }) => `${point.precision} / ${point.level}` === kind);
+  const c = chart('roofline', `roofline of ${all.length} points`, () => {
+    const list = shown();
+    const roofs = list.filter(({ point }) => point.roof > 0);
+    return {
+      aria: { enabled: true }, animation: false, tooltip: { ...tooltip(), trigger: 'item' }, legend: { top: 0, textStyle: { color: token('--text') } }, grid: { left: 72, right: 24, top: 34, bottom: 44 },
+      xAxis: { type: 'log', name: 'FLOP / byte', nameLocation: 'middle', nameGap: 28, ...axis() },
+      yAxis: { type: 'log', name: 'FLOP/s', ...axis(), axisLabel: { color: token('--dim'), formatter: (v: number) => si(v) } },
+      series: [
+        // A dash above each point, not a line through them: between two points the roof may bend.
+        { type: 'scatter', name: 'attainable', data: roofs.map(({ point }) => [point.intensity, point.roof]), symbol: 'rect', symbolSize: [28, 3],
+          itemStyle: { color: token('--warn') }, silent: true },
+        { type: 'scatter', name: 'achieved', itemStyle: { color: token('--mark') }, symbolSize: (_: unknown, p: { data: { id: number } }) => p.data.id === selected?.id ? 18 : 11,
+          data: list.map(({ region, point }) => ({ value: [point.intensity, point.flop_per_s], id: region.id, name: pathText(region),
+            itemStyle: { color: region === selected ? token('--accent') : token('--mark'), borderColor: token('--text'), borderWidth: region === selected ? 2 : 0 } })),
+          tooltip: { formatter: (p: { name: string; value: number[]; dataIndex: number }) => `${p.name}\n${si(p.value[1]!, 'FLOP/s')} at ${p.value[0]!.toPrecision(3)} FLOP/B` +
+            (list[p.dataIndex]!.point.roof > 0 ? `\nattainable ${si(list[p.dataIndex]!.point.roof, 'FLOP/s')}` : '\nno roof known for this device') } },
+      ],
+    };
+  }, (item) => { const id = (item as { id?: number } | undefined)?.id; if (id !== undefined) select(data.regions[id] ?? null); });
+  box.onchange = () => { kind = box.value; c.draw(); };
+  onSelect(c.draw);
+  const table = el('table', { class: 'plain' }, el('thead', {}, el('tr', {}, ...['region', 'precision', 'level', 'FLOP/byte', 'FLOP/s', 'attainable'].map((h) => el('th', {}, h)))),
+    el('tbody', {}, ...all.map(({ region, point: p }) => el('tr', {}, el('td', {}, pathText(region)), el('td', {}, p.precision), el('td', {}, p.level),
+      el('td', { class: 'n' }, p.intensity.toPrecision(3)), el('td', { class: 'n' }, si(p.flop_per_s, 'FLOP/s')), el('td', { class: 'n' }, p.roof > 0 ? si(p.roof, 'FLOP/s') : '–')))));
+  return el('div', {}, el('div', { class: 'bar' }, box), c.box, el('details', {}, el('summary', {}, 'as a table'), el('div', { class: 'scroll' }, table)));
+}
+
+/** Occurrences of the selected region over time: warm-up, drift and outliers. */
+export function distribution(): HTMLElement {
+  const c = chart('distribution', 'occurrences of the selected region over time', () => {
+    const list = selected?.samples ?? [];
+    const wall: number[][] = [], busy: number[][] = [];
+    for (let i = 0; i + 2 < list.length; i += 3) {
+      wall.push([list[i]!, list[i + 1]!]);
+      if (list[i + 2]! > 0) busy.push([list[i]!, list[i + 2]!]);
+    }
+    const dots = (title: string, points: number[][], paint: string): object => ({ type: 'scatter', name: title, data: points, symbolSize: 5, itemStyle: { color: paint } });
+    return {
+      aria: { enabled: true }, animation: false, grid: { left: 64, right: 24, top: 34, bottom: 34 },
+      legend: { top: 0, textStyle: { color: token('--text') } },
+      tooltip: { ...tooltip(), trigger: 'item', formatter: (p: { seriesName: string; value: number[] }) => `${p.seriesName} ${time(p.value[1]!)}\nat ${time(p.value[0]!)}` },
+      dataZoom: [{ type: 'inside', zoomOnMouseWheel: 'ctrl' }],
+      xAxis: { type: 'value', ...axis(), scale: true, axisLabel: { color: token('--dim'), hideOverlap: true, formatter: time } },
+      yAxis: { type: 'value', ...axis(), axisLabel: { color: token('--dim'), formatter: time } },
+      series: [dots('wall', wall, token('--mark')), ...(busy.length ? [dots('GPU busy', busy, token('--accent'))] : [])],
+    };
+  });
+  const none = el('p', { class: 'dim' });
+  const root = el('div', {}, none, c.box);
+  const update = (): void => {
+    const some = (selected?.samples?.length ?? 0) > 3;
+    c.box.hidden = !some;
+    none.hidden = some;
+    none.textContent = selected ? `${name(selected)} has fewer than two occurrences with a time of their own.` : 'Select a region to see its occurrences over time.';
+    if (some) c.draw();
+  };
+  onSelect(update);
+  update();
+  return root;
+}

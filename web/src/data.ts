@@ -1,0 +1,66 @@
+// The data that the exporter put into the page; its layout is described in src/report/html/data.hpp.
+export interface Measure { tag: string; title: string; unit: string; source: string; formula: string }
+export interface KernelRow {
+  name: string; short: string; calls: number; total_ns: number; median_ns: number; min_ns: number; max_ns: number;
+  share: number; grid: number[]; block: number[]; registers: number; shared: number; shapes: number;
+}
+export interface Metric {
+  name: string; unit: string; source: string; value?: number | null; min?: number; max?: number; rounds?: number; absent?: string;
+}
+export interface Point {
+  level: string; precision: string; flops: number; bytes: number; intensity: number; flop_per_s: number; roof: number;
+}
+export interface Bound { kind: string; reason: string }
+export interface Region {
+  id: number; parent: number | null; depth: number; path: string[]; domain: string; kind: string;
+  process?: number; pid?: number; thread?: number; v: (number | null)[];
+  top?: KernelRow[]; copies?: { kind: string; calls: number; bytes: number; total_ns: number }[];
+  metrics?: Metric[]; counted?: { name: string; ordinal: number; metrics?: Metric[]; bound?: Bound }[];
+  roofline?: Point[]; bound?: Bound; utilization?: { executed: number | null; useful: number | null; formula: string };
+  samples?: number[]; notes?: string[];
+}
+export interface Chunk { s: number; e: number; n: number; d: string }
+export interface Level { r: number; chunks: Chunk[] }
+export interface Lane {
+  title: string; pid?: number; kind: 'thread' | 'stream'; rows: number; items: number; full: boolean; levels: Level[];
+}
+export interface Timeline { duration: number; items: number; lanes: Lane[]; names: [string, number][] }
+export interface Data {
+  run: {
+    id: string; tool: string; command: string; cwd: string; start_ms: number | null; duration_ns: number;
+    exit_code: number | null; signal: number | null; host: string; sources: string[]; environment: [string, string][];
+  };
+  measures: Measure[];
+  processes: { pid: number; name: string; start_ns: number; end_ns: number; ranges: number; kernels: number }[];
+  devices: { name: string; ordinal: number; sm_count: number; memory_bytes: number }[];
+  regions: Region[]; kernels: KernelRow[]; total: (number | null)[] | null; unattributed: (number | null)[] | null;
+  losses: { kind: string; severity: string; count: number; detail: string }[];
+  findings: { id: string; verdict: string; question: string; found: string; hint: string; commands: string[] }[];
+  notes: string[]; timeline: Timeline | null;
+}
+
+export const data = JSON.parse(document.getElementById('data')!.textContent!) as Data;
+const index = new Map(data.measures.map((m, i) => [m.tag, i]));
+
+/** A measure of a region, null where the region does not have it. */
+export function value(region: Region, tag: string): number | null {
+  const at = index.get(tag);
+  return at === undefined ? null : region.v[at] ?? null;
+}
+export const measure = (tag: string): Measure | undefined => data.measures[index.get(tag) ?? -1];
+export const name = (region: Region): string => region.path[region.path.length - 1] ?? '';
+export const pathText = (region: Region): string =>
+  (region.domain ? region.domain + '@' : '') + region.path.join(' > ') + (region.kind === 'start_end' ? ' (start/end)' : '');
+/** Which table a region stands in. */
+export const scopeOf = (region: Region): string =>
+  region.process === undefined ? 'all' : region.thread === undefined ? `p${region.process}` : `p${region.process}t${region.thread}`;
+
+/** What the rest of the page follows. */
+type Listener = (region: Region | null) => void;
+const listeners: Listener[] = [];
+export let selected: Region | null = null;
+export const onSelect = (listener: Listener): void => void listeners.push(listener);
+export function select(region: Region | null): void {
+  selected = region;
+  for (const listener of listeners) listener(region);
+}

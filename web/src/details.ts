@@ -1,0 +1,87 @@
+// What is known of the selected region beyond the table; kernels; what the run was.
+import { data, KernelRow, Metric, onSelect, pathText, selected, value } from './data';
+import { count, el, percent, show, si, time } from './format';
+
+const cells = (tag: 'th' | 'td', list: (string | HTMLElement)[], from = 1): HTMLElement[] =>
+  list.map((text, i) => el(tag, i >= from ? { class: 'n' } : {}, text));
+function plain(label: string, head: string[], rows: (string | HTMLElement)[][], numericFrom = 1): HTMLElement {
+  return el('div', { class: 'scroll' }, el('table', { class: 'plain', 'aria-label': label }, el('thead', {}, el('tr', {}, ...cells('th', head, numericFrom))),
+    el('tbody', {}, ...rows.map((row) => el('tr', {}, ...cells('td', row, numericFrom))))));
+}
+
+function kernelTable(label: string, rows: KernelRow[]): HTMLElement {
+  return plain(label, ['kernel', 'calls', 'total', 'share', 'median', 'max', 'grid', 'block', 'registers', 'shared'], rows.map((k) => [
+    el('span', { class: 'long', title: k.name }, k.short || k.name), k.calls < 0 ? '–' : count(k.calls), show(k.total_ns, 'ns'), show(k.share, 'ratio'), show(k.median_ns, 'ns'), show(k.max_ns, 'ns'),
+    k.grid[0] ? k.grid.join('×') + (k.shapes > 1 ? ` +${k.shapes - 1}` : '') : '–', k.block[0] ? k.block.join('×') : '–', k.registers ? String(k.registers) : '–', k.shared ? si(k.shared, 'B') : '–']));
+}
+
+function metricTable(label: string, list: Metric[]): HTMLElement {
+  return plain(label, ['metric', 'value', 'spread over rounds', 'rounds', 'source'], list.map((m) => {
+    if (m.absent) return [m.name, '–', m.absent, '', m.source];
+    const spread = m.rounds && m.rounds > 1 ? `${show(m.min, m.unit)} … ${show(m.max, m.unit)}` : '';
+    return [m.name, show(m.value, m.unit), spread, m.rounds ? String(m.rounds) : '–', m.source];
+  }));
+}
+
+/** The selected region, in words and tables. */
+export function details(): HTMLElement {
+  const box = el('div', { id: 'details', 'aria-live': 'polite' });
+  const draw = (): void => {
+    const r = selected;
+    if (!r) { box.replaceChildren(el('p', { class: 'dim' }, 'Select a region in the table, the icicle, the timeline or the roofline.')); return; }
+    const fact = (title: string, text: string, help = ''): HTMLElement => el('div', { class: 'fact', ...(help ? { title: help } : {}) }, el('b', {}, text), el('span', {}, title));
+    const facts: HTMLElement[] = [];
+    for (const m of data.measures) {
+      const v = value(r, m.tag);
+      if (['occurrences', 'wall_ns.inclusive', 'wall_ns.exclusive', 'wall_ns.median', 'wall_ns.p95', 'gpu.kernels', 'gpu.kernel_ns', 'gpu.busy_ns', 'gpu.idle_ns', 'gpu.copy_bytes', 'gpu.sync_ns', 'unclosed'].includes(m.tag) && v !== null
+          && (v > 0 || m.tag === 'occurrences')) facts.push(fact(m.title, show(v, m.unit), `${m.tag}: ${m.formula}`));
+    }
+    const parts: (HTMLElement | null)[] = [el('h3', {}, pathText(r)), el('div', { class: 'facts' }, ...facts)];
+    if (r.bound) parts.push(el('p', {}, el('b', {}, `Bound: ${r.bound.kind}. `), r.bound.reason));
+    if (r.utilization) parts.push(el('p', {}, el('b', {}, 'Utilization: '), [r.utilization.executed === null ? '' : `${percent(r.utilization.executed)} executed`,
+      r.utilization.useful === null ? '' : `${percent(r.utilization.useful)} useful`].filter(Boolean).join(', '), ` (${r.utilization.formula})`));
+    for (const note of r.notes ?? []) parts.push(el('p', { class: 'dim' }, note));
+    if (r.top?.length) parts.push(el('h4', {}, 'Kernels of this region'), kernelTable('kernels of the region', r.top));
+    if (r.copies?.length) parts.push(el('h4', {}, 'Copies'), plain('copies', ['kind', 'calls', 'bytes', 'time', 'rate'], r.copies.map((c) => [c.kind.replace(/_/g, ' '), count(c.calls), si(c.bytes, 'B'), time(c.total_ns),
+      c.total_ns > 0 && c.bytes > 0 ? si(c.bytes / c.total_ns * 1e9, 'B/s') : '–'])));
+    if (r.metrics?.length) parts.push(el('h4', {}, 'Metrics'), metricTable('metrics of the region', r.metrics));
+    for (const k of (r.counted ?? []).slice(0, 50)) parts.push(el('details', {}, el('summary', {}, `metrics of kernel ${k.ordinal}: ${k.name}` + (k.bound ? ` (${k.bound.kind})` : '')),
+      ...(k.bound ? [el('p', {}, k.bound.reason)] : []), metricTable(`metrics of kernel ${k.ordinal}`, k.metrics ?? [])));
+    box.replaceChildren(...parts.filter((p): p is HTMLElement => p !== null));
+  };
+  onSelect(draw);
+  draw();
+  return box;
+}
+
+export const kernels = (): HTMLElement => data.kernels.length ? kernelTable('kernels of the whole run', data.kernels.slice(0, 200)) : el('p', { class: 'dim' }, 'No kernels were recorded.');
+
+/** Losses and findings, worst first; null when all is well. */
+export function troubles(): HTMLElement | null {
+  const rank = (s: string): number => ({ error: 0, fail: 0, warning: 1, warn: 1 })[s] ?? 2;
+  const items: [number, HTMLElement][] = [];
+  for (const f of data.findings) if (f.verdict !== 'ok' && f.verdict !== 'skip') items.push([rank(f.verdict), el('li', { class: rank(f.verdict) ? 'warn' : 'bad' }, el('b', {}, f.found), f.hint ? ` ${f.hint}.` : '',
+    ...f.commands.map((c) => el('code', { class: 'block' }, c)), el('span', { class: 'tag' }, f.id))]);
+  for (const l of data.losses) items.push([rank(l.severity), el('li', { class: ['bad', 'warn', ''][rank(l.severity)]! }, l.detail, el('span', { class: 'tag' }, l.kind))]);
+  if (items.length === 0) return null;
+  const worst = Math.min(...items.map(([r]) => r));
+  return el('section', { class: `troubles ${['bad', 'warn', ''][worst]}`, 'aria-label': 'losses and findings', id: 'losses' },
+    el('h2', {}, worst === 2 ? 'Notes on the capture' : 'What is missing or wrong'), el('ul', {}, ...items.sort((a, b) => a[0] - b[0]).map(([, e]) => e)));
+}
+
+/** Provenance, command, environment. */
+export function provenance(): HTMLElement {
+  const r = data.run, rows: [string, string][] = [['run', r.id], ['command', r.command], ['in', r.cwd], ['host', r.host],
+    ['begun', r.start_ms === null ? '' : new Date(r.start_ms).toISOString().replace('T', ' ').replace(/\.\d+Z/, ' UTC')], ['lasted', r.duration_ns > 0 ? time(r.duration_ns) : ''],
+    ['ended', r.signal !== null ? `by signal ${r.signal}` : r.exit_code !== null ? `with exit code ${r.exit_code}` : ''], ['reported by', r.tool], ...r.sources.map((s): [string, string] => ['read from', s]),
+    ...data.devices.map((d): [string, string] => [`GPU ${d.ordinal}`, [d.name, d.sm_count ? `${d.sm_count} SMs` : '', d.memory_bytes ? si(d.memory_bytes, 'B') : ''].filter(Boolean).join(', ')]),
+    ...r.environment, ...data.notes.map((n): [string, string] => ['note', n])];
+  const seen = new Set<string>();
+  const list = rows.filter(([k, v]) => v && !seen.has(k + v) && seen.add(k + v));
+  return el('dl', { class: 'provenance' }, ...list.flatMap(([k, v]) => [el('dt', {}, k), el('dd', {}, v)]));
+}
+
+export const processes = (): HTMLElement => plain('processes', ['process', 'name', 'begun', 'ended', 'ranges', 'kernels'], data.processes.map((p) =>
+  [String(p.pid), el('span', { class: 'long', title: p.name }, p.name), p.end_ns > 0 ? time(p.start_ns) : '–', p.end_ns > 0 ? time(p.end_ns) : '–', show(p.ranges, 'count'), show(p.kernels, 'count')]), 2);
+
+export const measureList = (): HTMLElement => plain('measures', ['column', 'name in other formats', 'unit', 'what it is', 'source'], data.measures.map((m) => [m.title, m.tag, m.unit, m.formula, m.source]), 9);

@@ -1,0 +1,181 @@
+// The region tree as a table: sortable, searchable, with the keyboard (up, down, left, right, Home, End, Enter).
+import { data, measure, name, onSelect, pathText, Region, scopeOf, select, selected, value } from './data';
+import { el, percent, show } from './format';
+
+const kRows = 400;
+interface Column { id: string; title: string; help: string; get(r: Region): number | string | null; text(r: Region): string; hint?(r: Region): string; numeric: boolean }
+
+const fromMeasure = (tag: string): Column | null => {
+  const m = measure(tag);
+  if (!m) return null;
+  return { id: tag, title: m.title, help: `${m.tag}: ${m.formula} (${m.unit}; ${m.source})`, numeric: true,
+    get: (r) => value(r, tag), text: (r) => show(value(r, tag), m.unit) };
+};
+const kShown = ['occurrences', 'wall_ns.inclusive', 'wall_ns.exclusive', 'wall_ns.share', 'wall_ns.median', 'gpu.kernels', 'gpu.kernel_ns',
+  'gpu.busy_ns', 'gpu.idle_ns', 'gpu.launch_latency_ns.median'];
+
+function columns(all: boolean): Column[] {
+  const has = (c: Column): boolean => data.regions.some((r) => { const v = c.get(r); return v !== null && v !== '' && !(typeof v === 'number' && v < 0); });
+  const list = (all ? data.measures.map((m) => m.tag) : kShown).map(fromMeasure).filter((c): c is Column => c !== null && has(c));
+  const bound: Column = { id: 'bound', title: 'bound', help: 'what bounds the region; the reason is in each cell', numeric: false,
+    get: (r) => r.bound?.kind ?? null, text: (r) => r.bound?.kind ?? '–', hint: (r) => r.bound?.reason ?? '' };
+  const utilization: Column = { id: 'utilization', title: 'utilization', help: 'executed FLOPs over what the GPU can do', numeric: true,
+    get: (r) => r.utilization?.executed ?? null, text: (r) => r.utilization?.executed == null ? '–' : percent(r.utilization.executed),
+    hint: (r) => r.utilization?.formula ?? '' };
+  const useful: Column = { id: 'useful', title: 'MFU', help: 'useful FLOPs over peak', numeric: true,
+    get: (r) => r.utilization?.useful ?? null, text: (r) => r.utilization?.useful == null ? '–' : percent(r.utilization.useful),
+    hint: (r) => r.utilization?.formula ?? '' };
+  return [...list, ...[bound, utilization, useful].filter(has)];
+}
+
+export function regionTable(): HTMLElement {
+  let scope = 'all', sort = '', down = true, search = '', limit = kRows, every = false;
+  const closed = new Set<number>();
+  const children = new Map<number | null, Region[]>();
+  for (const r of data.regions) children.set(r.parent, [...(children.get(r.parent) ?? []), r]);
+  // A long tree begins folded below its third level.
+  if (data.regions.length > 150) for (const r of data.regions) if (r.depth >= 2 && children.has(r.id)) closed.add(r.id);
+
+  const scopes = [...new Set(data.regions.map(scopeOf))];
+  if (!scopes.includes('all') && scopes[0]) scope = scopes[0];
+  const scopeName = (key: string): string => {
+    const r = data.regions.find((x) => scopeOf(x) === key)!;
+    if (key === 'all') return 'all processes';
+    return `process ${r.pid ?? r.process}` + (r.thread === undefined ? '' : `, thread ${r.thread}`);
+  };
+  const input = el('input', { type: 'search', id: 'search', placeholder: 'search regions', 'aria-label': 'search regions', autocomplete: 'off', spellcheck: 'false' });
+  const scopeBox = el('select', { 'aria-label': 'scope', id: 'scope' }, ...scopes.map((s) => el('option', { value: s }, scopeName(s))));
+  const allBox = el('input', { type: 'checkbox', id: 'every' });
+  const status = el('span', { class: 'dim', role: 'status', id: 'rows' });
+  const head = el('tr');
+  const body = el('tbody');
+  const table = el('table', { role: 'treegrid', 'aria-label': 'regions', id: 'regions' }, el('thead', {}, head), body);
+  const more = el('button', { type: 'button', hidden: '' }, 'show more');
+  const root = el('div', { class: 'regions' },
+    el('div', { class: 'bar' }, input, scopes.length > 1 && scopeBox, el('label', {}, allBox, ' every column'), status),
+    el('div', { class: 'scroll' }, table), more);
+
+  const key = (r: Region): number | string | null => sort === 'name' ? name(r) : cols.find((c) => c.id === sort)?.get(r) ?? null;
+  let cols = columns(false);
+  const order = (list: Region[]): Region[] => !sort ? list : [...list].sort((a, b) => {
+    const x = key(a), y = key(b);
+    if (x === null || y === null) return x === y ? 0 : x === null ? 1 : -1;
+    const less = typeof x === 'string' ? x.localeCompare(String(y)) : x - (y as number);
+    return down ? -less : less;
+  });
+  const rows = (): Region[] => {
+    const out: Region[] = [];
+    const want = search.toLowerCase();
+    const hit = new Set<number>(), above = new Set<number>();
+    if (want) for (const r of data.regions) if (scopeOf(r) === scope && pathText(r).toLowerCase().includes(want)) {
+      hit.add(r.id);
+      for (let p = r.parent; p !== null; p = data.regions[p]!.parent) above.add(p);
+    }
+    const walk = (parent: number | null): void => {
+      for (const r of order((children.get(parent) ?? []).filter((x) => scopeOf(x) === scope))) {
+        if (want && !hit.has(r.id) && !above.has(r.id)) continue;
+        out.push(r);
+        if (want || !closed.has(r.id)) walk(r.id);
+      }
+    };
+    walk(null);
+    return out;
+  };
+  const peak = (): number => Math.max(1, ...data.regions.map((r) => value(r, 'wall_ns.inclusive') ?? 0));
+
+  let shown: Region[] = [];
+  let active = -1;
+  const headers = (): void => {
+    const one = (id: string, title: string, help: string, numeric: boolean): HTMLElement => {
+      const button = el('button', { type: 'button', title: help }, title + (sort === id ? (down ? ' ▾' : ' ▴') : ''));
+      button.onclick = () => {
+        if (sort === id && down !== numeric) sort = '', down = true;
+        else if (sort === id) down = !down;
+        else sort = id, down = numeric;
+        headers(), draw();
+        (head.querySelector(`[data-id="${CSS.escape(id)}"] button`) as HTMLElement | null)?.focus();
+      };
+      return el('th', { scope: 'col', 'data-id': id, class: numeric ? 'n' : '', 'aria-sort': sort === id ? (down ? 'descending' : 'ascending') : 'none' }, button);
+    };
+    head.replaceChildren(one('name', 'region', 'the range path; indented by nesting', false), ...cols.map((c) => one(c.id, c.title, c.help, c.numeric)));
+  };
+  const focusRow = (i: number): void => {
+    if (i < 0 || i >= body.rows.length) return;
+    if (body.rows[active]) body.rows[active]!.tabIndex = -1;
+    active = i;
+    body.rows[i]!.tabIndex = 0;
+    body.rows[i]!.focus();
+  };
+  const fold = (r: Region, close: boolean): void => {
+    close ? closed.add(r.id) : closed.delete(r.id);
+    draw();
+    focusRow(shown.indexOf(r));
+  };
+  const draw = (): void => {
+    const all = rows(), top = peak();
+    shown = all.slice(0, limit);
+    body.replaceChildren(...shown.map((r, i) => {
+      const kids = children.has(r.id);
+      const toggle = el('span', { class: 'toggle', 'aria-hidden': 'true' }, kids ? (closed.has(r.id) && !search ? '▸' : '▾') : '');
+      const share = (value(r, 'wall_ns.inclusive') ?? 0) / top;
+      const first = el('th', { scope: 'row', title: pathText(r) }, el('span', { class: 'cell' }, toggle,
+        el('span', { class: 'text' }, name(r) || '(no name)'),
+        r.domain && r.depth === 0 && el('span', { class: 'tag' }, r.domain), r.kind === 'start_end' && el('span', { class: 'tag' }, 'start/end')));
+      first.style.setProperty('--depth', String(search ? Math.min(r.depth, 6) : r.depth));
+      first.style.setProperty('--share', String(share));
+      const row = el('tr', { role: 'row', 'aria-level': String(r.depth + 1), 'data-id': String(r.id), tabindex: (selected ? r === selected : i === 0) ? '0' : '-1',
+        'aria-selected': String(r === selected), ...(kids ? { 'aria-expanded': String(!closed.has(r.id)) } : {}) },
+        first, ...cols.map((c) => el('td', { class: c.numeric ? 'n' : '', ...(c.hint?.(r) ? { title: c.hint(r) } : {}) }, c.text(r))));
+      row.onclick = () => (active = i, select(r));
+      toggle.onclick = (event) => { if (kids) event.stopPropagation(), fold(r, !closed.has(r.id)); };
+      return row;
+    }));
+    active = Math.max(0, selected ? shown.indexOf(selected) : 0);
+    more.hidden = all.length <= limit;
+    more.textContent = `show ${Math.min(2000, all.length - limit)} more of ${all.length}`;
+    status.textContent = `${all.length} ${all.length === 1 ? 'region' : 'regions'}`;
+  };
+  body.addEventListener('keydown', (event) => {
+    const r = shown[active];
+    if (!r) return;
+    const kids = children.has(r.id);
+    switch (event.key) {
+      case 'ArrowDown': focusRow(Math.min(active + 1, shown.length - 1)); break;
+      case 'ArrowUp': focusRow(Math.max(active - 1, 0)); break;
+      case 'Home': focusRow(0); break;
+      case 'End': focusRow(shown.length - 1); break;
+      case 'ArrowRight': if (kids && closed.has(r.id)) fold(r, false); else if (kids) focusRow(active + 1); break;
+      case 'ArrowLeft': if (kids && !closed.has(r.id)) fold(r, true); else focusRow(shown.findIndex((x) => x.id === r.parent)); break;
+      case 'Enter': case ' ': select(r); break;
+      default: return;
+    }
+    event.preventDefault();
+  });
+  more.onclick = () => { limit += 2000; draw(); };
+  input.oninput = () => { search = input.value; draw(); };
+  input.onkeydown = (event) => { if (event.key === 'ArrowDown') event.preventDefault(), focusRow(0); };
+  scopeBox.onchange = () => { scope = scopeBox.value; draw(); };
+  allBox.onchange = () => { every = allBox.checked; cols = columns(every); headers(); draw(); };
+  onSelect((r) => {
+    if (r && scopeOf(r) !== scope) scope = scopeBox.value = scopeOf(r), draw();
+    if (r && !shown.includes(r)) {
+      for (let p = r.parent; p !== null; p = data.regions[p]!.parent) closed.delete(p);
+      if (search && !rows().includes(r)) search = input.value = '';
+      draw();
+    }
+    for (const row of Array.from(body.rows)) {
+      const mine = r !== null && row.dataset.id === String(r.id);
+      row.setAttribute('aria-selected', String(mine));
+      if (mine) {
+        active = row.sectionRowIndex;
+        const box = row.parentElement!.parentElement!.parentElement!;
+        const y = row.offsetTop;
+        if (y < box.scrollTop + 40 || y > box.scrollTop + box.clientHeight - 40) box.scrollTop = y - box.clientHeight / 2;
+      }
+      row.tabIndex = mine ? 0 : -1;
+    }
+  });
+  headers();
+  draw();
+  return root;
+}

@@ -1,0 +1,304 @@
+// The timeline: a canvas that draws, of each lane, the coarsest level of detail that is finer than a pixel. Chunks are
+// decoded when they first come into view.
+import { Chunk, data, Lane, Level, onSelect, Region, select, selected, value } from './data';
+import { color, count, el, onTheme, time, token } from './format';
+
+const kRow = 17, kGap = 10, kTitle = 16;
+interface Items { start: Float64Array; end: Float64Array; row: Uint8Array; name: Uint32Array; a: Float64Array; b: Float64Array }
+const cache = new WeakMap<Chunk, Items>();
+
+/** A chunk's items; the layout of the bytes is in src/report/html/data.hpp. */
+function decode(chunk: Chunk, level: Level, lane: Lane): Items {
+  const known = cache.get(chunk);
+  if (known) return known;
+  const bytes = atob(chunk.d), n = chunk.n;
+  const out: Items = { start: new Float64Array(n), end: new Float64Array(n), row: new Uint8Array(n), name: new Uint32Array(n), a: new Float64Array(n), b: new Float64Array(n) };
+  let at = 0;
+  const next = (): number => {
+    let x = 0, scale = 1;
+    for (;;) {
+      const byte = bytes.charCodeAt(at++);
+      x += (byte & 127) * scale;
+      if (byte < 128) return x;
+      scale *= 128;
+    }
+  };
+  const signed = (): number => { const x = next(); return x % 2 ? -(x + 1) / 2 : x / 2; };
+  const merged = level.r > 0, stream = lane.kind === 'stream';
+  let last = 0, low = Infinity;
+  for (let i = 0; i < n; ++i) {
+    last += signed();
+    low = Math.min(low, last);
+    out.start[i] = last;
+    out.end[i] = last + next();
+    out.row[i] = next();
+    out.name[i] = next();
+    out.a[i] = next();
+    if (merged || (stream && out.a[i]! > 0)) out.b[i] = merged ? next() : signed();
+  }
+  const shift = chunk.s - low;
+  if (n > 0 && shift) for (let i = 0; i < n; ++i) out.start[i]! += shift, out.end[i]! += shift;
+  cache.set(chunk, out);
+  return out;
+}
+
+interface Hit { lane: number; start: number; end: number; row: number; name: number; count: number; busy: number; from: number; call: number; flags: number }
+
+/** A moment with as many digits as its neighbours need. */
+function tick(at: number, step: number): string {
+  if (at === 0) return '0';
+  const [scale, unit] = ([[1e9, 's'], [1e6, 'ms'], [1e3, 'µs']] as [number, string][]).find(([size]) => at >= size) ?? [1, 'ns'];
+  return `${(at / scale).toFixed(Math.max(0, Math.ceil(-Math.log10(step / scale) - 1e-9)))} ${unit}`;
+}
+const brief = (text: string): string => text.length > 140 ? `${text.slice(0, 139)}…` : text;
+
+export function timeline(): HTMLElement {
+  const t = data.timeline;
+  if (!t || t.lanes.length === 0) return el('p', { class: 'dim' }, 'This input holds no timeline: nothing says when something ran.');
+  const names = t.names;
+  // It begins where something happens.
+  const chunks = t.lanes.flatMap((l) => l.levels[0]?.chunks ?? []);
+  const first = Math.min(...chunks.map((c) => c.s)), last = Math.max(...chunks.map((c) => c.e)), margin = (last - first) * 0.02;
+  let from = Math.max(0, first - margin), to = Math.max(from + 1, Math.min(t.duration, last + margin)), width = 800, hit: Hit | null = null;
+  const canvas = el('canvas', { id: 'timeline', tabindex: '0', role: 'img', 'aria-label': `timeline of ${count(t.items)} events on ${t.lanes.length} lanes. Keys: + and - zoom, arrows move, 0 shows all` });
+  const view = el('div', { class: 'lanes' }, canvas);
+  const tip = el('div', { class: 'tip', hidden: '' });
+  const info = el('div', { class: 'dim picked', role: 'status', id: 'picked' }, 'Wheel or + and − zoom, drag or arrow keys move, a click selects.');
+  const button = (text: string, label: string, run: () => void): HTMLElement => {
+    const b = el('button', { type: 'button', 'aria-label': label, title: label }, text);
+    b.onclick = run;
+    return b;
+  };
+  const zoomed = el('span', { class: 'dim', id: 'span' });
+  const root = el('div', { class: 'timeline' }, el('div', { class: 'bar' }, button('+', 'zoom in', () => zoom(0.5)), button('−', 'zoom out', () => zoom(2)),
+    button('◂', 'earlier', () => move(-0.3)), button('▸', 'later', () => move(0.3)), button('all', 'show all', () => set(0, t.duration)), zoomed), view, tip, info);
+  const partial = t.lanes.filter((l) => !l.full).length;
+  if (partial) root.append(el('p', { class: 'dim' }, `${partial} of ${t.lanes.length} lanes hold more events than the file can carry: their shortest neighbours are drawn merged.`));
+
+  const tops: number[] = [];
+  let height = 22;
+  t.lanes.forEach((lane) => { tops.push(height); height += kTitle + lane.rows * kRow + kGap; });
+  const levelFor = (lane: Lane): Level | undefined => {
+    const pixel = (to - from) / width;
+    return lane.levels.find((l) => l.r <= pixel) ?? lane.levels[lane.levels.length - 1];
+  };
+  function each(lane: Lane, level: Level, a: number, b: number, visit: (items: Items, i: number) => void): void {
+    for (const chunk of level.chunks) {
+      if (chunk.e < a || chunk.s > b) continue;
+      const items = decode(chunk, level, lane);
+      for (let i = 0; i < chunk.n; ++i) if (items.end[i]! >= a && items.start[i]! <= b) visit(items, i);
+    }
+  }
+
+  let queued = false;
+  const redraw = (): void => {
+    if (queued) return;
+    queued = true;
+    requestAnimationFrame(() => { queued = false; draw(); });
+  };
+  const x = (at: number): number => (at - from) / (to - from) * width;
+  function draw(): void {
+    width = Math.max(200, view.clientWidth);
+    const ratio = devicePixelRatio || 1;
+    const tall = Math.min(height, 8000);
+    if (canvas.width !== Math.round(width * ratio) || canvas.height !== Math.round(tall * ratio)) {
+      canvas.width = Math.round(width * ratio);
+      canvas.height = Math.round(tall * ratio);
+      canvas.style.width = `${width}px`;
+      canvas.style.height = `${tall}px`;
+    }
+    const g = canvas.getContext('2d')!;
+    g.setTransform(ratio, 0, 0, ratio, 0, 0);
+    g.clearRect(0, 0, width, tall);
+    const text = token('--text'), dim = token('--dim'), line = token('--line'), accent = token('--accent');
+    g.font = '11px system-ui, sans-serif';
+    g.textBaseline = 'middle';
+    // The clock: steps of 1, 2 or 5.
+    const rough = (to - from) / Math.max(2, width / 110), power = 10 ** Math.floor(Math.log10(rough));
+    const step = [1, 2, 5, 10].map((k) => k * power).find((s) => s >= rough)!;
+    for (let at = Math.ceil(from / step) * step; at <= to; at += step) {
+      g.fillStyle = line;
+      g.fillRect(Math.round(x(at)), 0, 1, tall);
+      g.fillStyle = dim;
+      g.fillText(tick(at, step), Math.round(x(at)) + 3, 9);
+    }
+    const colors = new Map<number, string>();
+    const paint = (id: number): string => {
+      let c = colors.get(id);
+      if (!c) colors.set(id, c = color(names[id]?.[0] ?? ''));
+      return c;
+    };
+    const visibleTop = view.scrollTop - 100, visibleEnd = view.scrollTop + view.clientHeight + 100;
+    t!.lanes.forEach((lane, k) => {
+      const top = tops[k]!;
+      if (top + kTitle + lane.rows * kRow < visibleTop || top > visibleEnd) return;
+      g.fillStyle = dim;
+      const who = lane.pid === undefined ? '' : `process ${lane.pid} `;
+      g.fillText(who + lane.title, 4, top + 7);
+      const level = levelFor(lane);
+      if (!level) return;
+      each(lane, level, from, to, (items, i) => {
+        const left = Math.max(0, x(items.start[i]!)), right = Math.min(width, x(items.end[i]!));
+        const w = Math.max(right - left, 1), y = top + kTitle + items.row[i]! * kRow, id = items.name[i]!;
+        const merged = level.r > 0 && items.a[i]! > 1, call = level.r === 0 && lane.kind === 'thread' && (items.a[i]! & 1) === 1;
+        g.globalAlpha = merged ? 0.25 + 0.75 * Math.min(1, items.b[i]! / 100) : 1;
+        g.fillStyle = call ? dim : paint(id);
+        if (call) g.fillRect(left, y + 5, w, kRow - 9); else g.fillRect(left, y, w, kRow - 2);
+        g.globalAlpha = 1;
+        const region = names[id]?.[1] ?? -1;
+        if (selected && region === selected.id) {
+          g.strokeStyle = accent;
+          g.lineWidth = 2;
+          g.strokeRect(left + 0.5, y + 0.5, Math.max(w - 1, 1), kRow - 3);
+        }
+        if (w > 34 && !call) {
+          g.fillStyle = text;
+          const label = merged ? `${count(items.a[i]!)} × ${names[id]![0]}` : names[id]![0];
+          const room = Math.floor((w - 6) / 5.6);
+          g.fillText(label.length > room ? label.slice(0, Math.max(1, room - 1)) + '…' : label, left + 3, y + 8);
+        }
+      });
+    });
+    if (hit) {
+      const y = tops[hit.lane]! + kTitle + hit.row * kRow;
+      g.strokeStyle = text;
+      g.lineWidth = 1.5;
+      g.strokeRect(x(hit.start), y, Math.max(2, x(hit.end) - x(hit.start)), kRow - 2);
+      if (hit.from >= 0) {
+        // The launch: from the call on its thread to the work on its stream.
+        const y0 = tops[hit.from]! + kTitle + callRow(hit) * kRow + 8;
+        g.strokeStyle = accent;
+        g.beginPath();
+        g.moveTo(x(hit.call), y0);
+        g.bezierCurveTo(x(hit.call) + 20, (y0 + y) / 2, x(hit.start) - 20, (y0 + y) / 2, x(hit.start), y + 7);
+        g.stroke();
+        g.fillStyle = accent;
+        g.beginPath();
+        g.arc(x(hit.call), y0, 3.5, 0, 7);
+        g.fill();
+      }
+    }
+    zoomed.textContent = `${time(to - from)} from ${time(from)}`;
+    view.dataset.from = String(from);
+    view.dataset.to = String(to);
+  }
+  /** The row of the call in its thread, where that lane is there in full. */
+  function callRow(h: Hit): number {
+    let row = 0;
+    const lane = t!.lanes[h.from]!, level = lane.levels[lane.levels.length - 1];
+    if (level && level.r === 0) each(lane, level, h.call, h.call, (items, i) => { if (items.start[i] === h.call && (items.a[i]! & 1)) row = items.row[i]!; });
+    return row;
+  }
+  function set(a: number, b: number): void {
+    const least = 50, whole = Math.max(1, t!.duration);
+    const span = Math.min(Math.max(b - a, least), whole);
+    a = Math.min(Math.max(0, a), whole - span);
+    from = a;
+    to = a + span;
+    redraw();
+  }
+  const zoom = (factor: number, at = (from + to) / 2): void => set(at - (at - from) * factor, at + (to - at) * factor);
+  const move = (part: number): void => set(from + (to - from) * part, to + (to - from) * part);
+
+  function find(px: number, py: number): Hit | null {
+    const k = tops.findIndex((top, i) => py >= top + kTitle && py < top + kTitle + t!.lanes[i]!.rows * kRow);
+    if (k < 0) return null;
+    const lane = t!.lanes[k]!, level = levelFor(lane), row = Math.floor((py - tops[k]! - kTitle) / kRow);
+    if (!level) return null;
+    const pixel = (to - from) / width, at = from + px * pixel;
+    let best: Hit | null = null, far = Infinity;
+    each(lane, level, at - 3 * pixel, at + 3 * pixel, (items, i) => {
+      if (items.row[i] !== row) return;
+      const away = Math.max(items.start[i]! - at, at - items.end[i]!, 0);
+      if (away > far) return;
+      far = away;
+      const linked = level.r === 0 && lane.kind === 'stream' && items.a[i]! > 0;
+      best = { lane: k, start: items.start[i]!, end: items.end[i]!, row, name: items.name[i]!, count: level.r > 0 ? items.a[i]! : 1,
+        busy: level.r > 0 ? items.b[i]! : 100, from: linked ? items.a[i]! - 1 : -1, call: linked ? items.start[i]! - items.b[i]! : 0, flags: level.r === 0 ? items.a[i]! : 0 };
+    });
+    return best;
+  }
+  const describe = (h: Hit): string => {
+    const what = h.count > 1 ? `${count(h.count)} items within ${time(h.end - h.start)}, ${Math.round(h.busy)} % busy, the longest: ${brief(names[h.name]![0])}`
+        : `${brief(names[h.name]![0])}: ${time(h.end - h.start)} at ${time(h.start)}`;
+    const open = t!.lanes[h.lane]!.kind === 'thread' && h.count === 1 && (h.flags & 2) ? ', never closed' : '';
+    return what + open + (h.from >= 0 ? `, launched ${time(h.start - h.call)} earlier by ${t!.lanes[h.from]!.title}` : '');
+  };
+  /** The innermost region that was open on a thread at a moment. */
+  function regionAt(laneIndex: number, at: number): Region | null {
+    const lane = t!.lanes[laneIndex]!, level = lane.levels[lane.levels.length - 1];
+    let region = -1, row = -1;
+    if (level && level.r === 0) each(lane, level, at, at, (items, i) => {
+      const id = names[items.name[i]!]![1];
+      if (id >= 0 && items.row[i]! > row) row = items.row[i]!, region = id;
+    });
+    return data.regions[region] ?? null;
+  }
+  function pick(h: Hit | null): void {
+    hit = h;
+    if (h) {
+      info.textContent = describe(h);
+      const region = data.regions[names[h.name]![1]] ?? (h.from >= 0 ? regionAt(h.from, h.call) : null);
+      if (region && region !== selected) own = true, select(region);
+    }
+    redraw();
+  }
+
+  let drag: { x: number; y: number; from: number; to: number; moved: boolean } | null = null, own = false;
+  canvas.addEventListener('wheel', (event) => {
+    if (event.shiftKey) return;
+    event.preventDefault();
+    const box = canvas.getBoundingClientRect();
+    if (Math.abs(event.deltaX) > Math.abs(event.deltaY)) move(event.deltaX / width);
+    else zoom(Math.exp(Math.sign(event.deltaY) * Math.min(Math.abs(event.deltaY), 100) / 250), from + (event.clientX - box.left) / width * (to - from));
+  }, { passive: false });
+  canvas.addEventListener('pointerdown', (event) => { drag = { x: event.clientX, y: event.clientY, from, to, moved: false }; canvas.setPointerCapture(event.pointerId); });
+  canvas.addEventListener('pointermove', (event) => {
+    const box = canvas.getBoundingClientRect();
+    if (drag) {
+      const by = (drag.x - event.clientX) / width * (drag.to - drag.from);
+      if (Math.abs(drag.x - event.clientX) > 3) drag.moved = true;
+      if (drag.moved) set(drag.from + by, drag.to + by);
+      return;
+    }
+    const h = find(event.clientX - box.left, event.clientY - box.top);
+    tip.hidden = !h;
+    if (!h) return;
+    tip.textContent = describe(h);
+    const frame = root.getBoundingClientRect();
+    tip.style.left = `${Math.max(0, Math.min(event.clientX - frame.left + 12, frame.width - 260))}px`;
+    tip.style.top = `${event.clientY - frame.top + 16}px`;
+  });
+  canvas.addEventListener('pointerleave', () => { tip.hidden = true; });
+  canvas.addEventListener('pointerup', (event) => {
+    const box = canvas.getBoundingClientRect();
+    if (drag && !drag.moved) pick(find(event.clientX - box.left, event.clientY - box.top));
+    drag = null;
+  });
+  canvas.addEventListener('pointercancel', () => { drag = null; });
+  canvas.addEventListener('keydown', (event) => {
+    switch (event.key) {
+      case '+': case '=': zoom(0.5); break;
+      case '-': zoom(2); break;
+      case 'ArrowLeft': move(-0.2); break;
+      case 'ArrowRight': move(0.2); break;
+      case '0': set(0, t.duration); break;
+      default: return;
+    }
+    event.preventDefault();
+  });
+  view.addEventListener('scroll', redraw);
+  onSelect((region) => {
+    if (own) { own = false; redraw(); return; }
+    hit = null;
+    info.textContent = '';
+    // Show the first occurrence, where the samples tell when that was and it would not be seen.
+    const first = region?.samples?.[0];
+    const long = region?.samples?.[1] ?? (region ? value(region, 'wall_ns.max') : null);
+    if (region && first !== undefined && long && (first > to || first + long < from || long < (to - from) / 50)) set(first - long * 2, first + long * 4);
+    redraw();
+  });
+  onTheme(redraw);
+  new ResizeObserver(redraw).observe(view);
+  return root;
+}
