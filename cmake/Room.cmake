@@ -1,3 +1,12 @@
+# rangescope_precompile(TARGET [header...])
+#
+# The standard library's common headers, and those named, parsed once for the whole target. Only the sanitizer builds do so:
+# they compile everything anew in every clean checkout, and the other builds keep showing an include that was forgotten.
+function(rangescope_precompile target)
+  target_precompile_headers(${target} PRIVATE <algorithm> <array> <chrono> <cstdint> <filesystem> <fstream> <functional>
+    <map> <memory> <optional> <set> <span> <string> <string_view> <unordered_map> <variant> <vector> ${ARGN})
+endfunction()
+
 # rangescope_room(NAME [ROOMS room...] [LIBRARIES lib...])
 #
 # Makes the static library rangescope_NAME of every src/NAME/**/*.cpp that is neither a test nor a benchmark, allowed to
@@ -26,6 +35,9 @@ function(rangescope_room name)
   if(sources)
     target_link_libraries(rangescope_${name} PUBLIC ${arg_LIBRARIES} PRIVATE rangescope_flags)
   endif()
+  if(sources AND RANGESCOPE_SANITIZE)
+    rangescope_precompile(rangescope_${name} <fmt/format.h>)
+  endif()
   if(tests AND RANGESCOPE_TESTS)
     add_executable(${name}_test ${tests})
     target_link_libraries(${name}_test PRIVATE rangescope_${name} rangescope_flags GTest::gtest_main)
@@ -33,6 +45,9 @@ function(rangescope_room name)
     target_compile_options(${name}_test PRIVATE -O0 -g1)
     if(RANGESCOPE_SANITIZE STREQUAL "address,undefined")
       target_compile_options(${name}_test PRIVATE -fno-sanitize=undefined)
+    endif()
+    if(RANGESCOPE_SANITIZE)
+      rangescope_precompile(${name}_test <gtest/gtest.h>)
     endif()
     target_compile_definitions(${name}_test PRIVATE RANGESCOPE_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
     rangescope_gtest(unit.${name} COMMAND ${name}_test LABELS unit)

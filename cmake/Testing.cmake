@@ -1,3 +1,6 @@
+# What the sanitizer presets build and run: the unit tests and the victims (rangescope_gtest and rangescope_fuzz add to it).
+add_custom_target(sanitized)
+
 # rangescope_gtest(NAME COMMAND target [LABELS label...] [TIMEOUT seconds] [ENVIRONMENT var=value...])
 #
 # A ctest of a GoogleTest program. Its XML goes to build/<preset>/cases/NAME.xml, where `./dev test` counts single cases.
@@ -8,6 +11,9 @@ function(rangescope_gtest name)
   endif()
   add_test(NAME ${name} COMMAND ${arg_COMMAND} "--gtest_output=xml:${PROJECT_BINARY_DIR}/cases/${name}.xml")
   set_tests_properties(${name} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${arg_TIMEOUT} ENVIRONMENT "${arg_ENVIRONMENT}")
+  if(arg_LABELS MATCHES "unit|victim")
+    add_dependencies(sanitized ${arg_COMMAND})
+  endif()
 endfunction()
 
 # rangescope_script(NAME SCRIPT file [ARGS arg...] [LABELS label...] [TIMEOUT seconds])
@@ -43,6 +49,7 @@ function(rangescope_fuzz name)
     add_executable(${name}_fuzz ${arg_SOURCE} ${PROJECT_SOURCE_DIR}/tests/fuzz/replay.cpp)
     add_test(NAME fuzz.${name} COMMAND ${name}_fuzz ${arg_CORPUS})
     set_tests_properties(fuzz.${name} PROPERTIES LABELS unit TIMEOUT 300)
+    add_dependencies(sanitized ${name}_fuzz)
   endif()
   target_link_libraries(${name}_fuzz PRIVATE ${arg_LIBRARIES} rangescope_flags)
 endfunction()

@@ -14,7 +14,7 @@ if(RANGESCOPE_SANITIZE)
   if(RANGESCOPE_SANITIZE MATCHES undefined)
     # These checks look at every member access: they double what a file takes to compile. AddressSanitizer sees what matters
     # of them at run time.
-    target_compile_options(rangescope_flags INTERFACE -fno-sanitize=null,vptr,object-size,alignment,nonnull-attribute,returns-nonnull-attribute)
+    target_compile_options(rangescope_flags INTERFACE -fno-sanitize=null,vptr,object-size,alignment,nonnull-attribute,returns-nonnull-attribute,pointer-overflow)
   endif()
 endif()
 if(RANGESCOPE_FUZZ)
