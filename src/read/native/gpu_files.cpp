@@ -49,7 +49,15 @@ void lose(model::Session& session, const fs::path& path, const std::string& why)
 }  // namespace
 
 void read_gpu_files(const fs::path& folder, model::Session& session) {
-  for (const fs::path& path : streams_in(folder)) {
+  const std::vector<fs::path> streams = streams_in(folder);
+  std::uintmax_t bytes = 0;  // a kernel takes 48 of them
+  for (const fs::path& path : streams) {
+    std::error_code error;
+    const std::uintmax_t size = fs::file_size(path, error);
+    bytes += error ? 0 : size;
+  }
+  session.kernels.reserve(std::min<std::uintmax_t>(bytes / 48, std::uintmax_t{1} << 25));
+  for (const fs::path& path : streams) {
     const auto mapping = base::Mapping::open(path);
     if (!mapping) {
       lose(session, path, mapping.error().what);
