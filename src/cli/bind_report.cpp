@@ -3,17 +3,42 @@
 #include "base/text.hpp"
 #include "cli/app.hpp"
 #include "cli/bind.hpp"
+#include "cli/destination.hpp"
 
 namespace rangescope::cli {
 
+namespace {
+constexpr const char* kGroup = "Report";
+}
+
+void bind_destination(CLI::App& app, ReportChoice& choice) {
+  app.add_option("-o,--to", choice.to, "Where it is written; - is standard output")->type_name("FILE")->group(kGroup);
+  app.add_option_function<std::string>(
+         "--color",
+         [&choice](const std::string& said) {
+           const std::vector<std::string> known = {"auto", "always", "never"};
+           if (std::find(known.begin(), known.end(), said) == known.end()) {
+             std::string hint = base::did_you_mean(said, known);
+             refuse("--color", "'" + base::printable(said) + "' is not one of its values",
+                    hint.empty() ? "Write auto, always or never" : hint);
+           }
+           choice.color = said;
+         },
+         "auto: on a terminal, unless NO_COLOR is set")
+      ->type_name("auto|always|never")
+      ->group(kGroup);
+  app.add_option("--width", choice.width, "Columns of the table; 0: no limit (the terminal's, else 120)")
+      ->type_name("N")
+      ->group(kGroup);
+}
+
 void bind_report(CLI::App& app, ReportChoice& choice) {
-  constexpr const char* kGroup = "Report";
   std::vector<std::string> formats;
   for (const auto& exporter : report::exporters()) formats.emplace_back(exporter->name());
   app.add_option("-f,--format", choice.format, "How it is written (table)")
       ->type_name(base::join(formats, "|"))
       ->group(kGroup);
-  app.add_option("-o,--to", choice.to, "Where it is written; - is standard output")->type_name("FILE")->group(kGroup);
+  bind_destination(app, choice);
   app.add_option("--depth", choice.style.depth, "Deepest level of ranges that is shown; 0: all")
       ->type_name("N")
       ->check(CLI::NonNegativeNumber)
@@ -34,23 +59,6 @@ void bind_report(CLI::App& app, ReportChoice& choice) {
       ->type_name("N")
       ->group(kGroup);
   app.add_flag("--explain", choice.style.explain, "Say what each column means and why a region is bound as it is")
-      ->group(kGroup);
-  app.add_option_function<std::string>(
-         "--color",
-         [&choice](const std::string& said) {
-           const std::vector<std::string> known = {"auto", "always", "never"};
-           if (std::find(known.begin(), known.end(), said) == known.end()) {
-             std::string hint = base::did_you_mean(said, known);
-             refuse("--color", "'" + base::printable(said) + "' is not one of its values",
-                    hint.empty() ? "Write auto, always or never" : hint);
-           }
-           choice.color = said;
-         },
-         "auto: on a terminal, unless NO_COLOR is set")
-      ->type_name("auto|always|never")
-      ->group(kGroup);
-  app.add_option("--width", choice.width, "Columns of the table; 0: no limit (the terminal's, else 120)")
-      ->type_name("N")
       ->group(kGroup);
 }
 

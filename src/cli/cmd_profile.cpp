@@ -1,6 +1,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <fmt/format.h>
 #include <CLI/CLI.hpp>
 #include <cstdio>
 
@@ -56,6 +57,10 @@ class Profile final : public Subcommand {
 
   void options(CLI::App& app) override {
     app.add_flag("--dry-run", dry_run_, "Print what would run, and run nothing")->group("Run");
+    app.add_option("--repeat", repeat_, "Run the program so many times, for compare and gate (1)")
+        ->type_name("N")
+        ->check(CLI::Range(1, 1000))
+        ->group("Run");
     app.add_flag("--strict", strict_, "Exit with 83 where data was lost")->group("Run");
     bind_native(app, native_);
     bind_report(app, choice_);
@@ -77,6 +82,9 @@ class Profile final : public Subcommand {
     if (auto exporter = report::find_exporter(choice_.format); !exporter) return say(exporter.error());
     if (auto normalized = normalize_expressions(analysis_); !normalized) return say(normalized.error());
     root_ = config_.text("run.root").value_or(std::string(runs::kDefaultRoot));
+    if (repeat_ > 1 && pipeline_wanted(config_))
+      return say({base::Code::kUsage, "--repeat repeats the native profile only", "--repeat",
+                  "Leave nsys, ncu, run.dir, run.keep and workload.warmup out, or run the command several times"});
     if (pipeline_wanted(config_))
       return run_pipeline(
           config_,
@@ -104,10 +112,22 @@ class Profile final : public Subcommand {
     }
     auto record = RunRecord::begin(root_, program_);
     if (!record) return say(record.error());
-    return run_in(*record);
+    const Concluded done = repeat_ > 1 ? run_repeats(*record) : run_in(*record);
+    if (done.ended)
+      base::info("run kept in " + shown_path(record->path()) + "; see it again: rangescope report " +
+                 base::shell_quote(report_argument(record->path())));
+    return done.ended && !done.ended->ok() ? end_like(*done.ended) : done.code;
   }
 
  private:
+  /// How a run ended: rangescope's exit code, and the program's end where it ran.
+  struct Concluded {
+    int code = 0;
+    std::string outcome = "ok", message;
+    std::vector<model::Loss> losses;
+    std::optional<base::Ended> ended;
+  };
+
   [[nodiscard]] base::Result<collect::Plan> plan_for(const std::filesystem::path& run) const {
     collect::Request request = base_request(config_, run);
     request.include = analysis_.include;
@@ -123,14 +143,62 @@ class Profile final : public Subcommand {
     return 0;
   }
 
+  // N runs below one record, each a whole run directory of its own (runs/layout.hpp). Stops at the first that fails.
+  [[nodiscard]] Concluded run_repeats(RunRecord& series) {
+    Concluded all;
+    std::vector<std::filesystem::path> done;
+    std::int64_t start_unix_ns = 0;
+    for (int i = 1; i <= repeat_; ++i) {
+      auto record = RunRecord::begin_in(series.path() / "repeats" / fmt::format("{:03}", i), program_);
+      if (!record) return finish(series, record.error());
+      if (i == 1) {
+        const auto plan = plan_for(record->path());
+        if (!plan) return finish(series, plan.error());
+        if (auto written = write_config(series.path(), config_); !written) return finish(series, written.error());
+        if (auto written = series.about_to_run(*plan); !written) return finish(series, written.error());
+      }
+      base::detail(fmt::format("repetition {} of {}", i, repeat_));
+      Concluded one = run_in(*record);
+      if (i == 1 && one.ended) start_unix_ns = one.ended->start_unix_ns;
+      all.code = one.code;
+      all.outcome = one.outcome;
+      all.message = one.message;
+      if (!one.message.empty()) all.message = fmt::format("repetition {} of {}: {}", i, repeat_, one.message);
+      all.ended = one.ended;
+      all.losses.insert(all.losses.end(), one.losses.begin(), one.losses.end());
+      done.push_back(record->path());
+      if (one.code != 0 || !one.ended || one.ended->forwarded) break;
+    }
+    if (all.ended) {
+      base::Ended whole = *all.ended;
+      whole.wall_ns += whole.start_unix_ns - start_unix_ns;
+      whole.start_unix_ns = start_unix_ns;
+      if (auto written = series.ended(whole); !written) return finish(series, written.error());
+    }
+    if (all.code == 0 && !(choice_.to.empty() && is_quiet())) {
+      const std::filesystem::path shown = runs::median_repeat(done);
+      const auto analyzed = analyze_input(shown / "native", shown, analysis_);
+      const base::Result<void> written =
+          analyzed ? write_shown(*analyzed) : base::Result<void>(tl::make_unexpected(analyzed.error()));
+      if (!written) return finish(series, written.error());
+      base::info(fmt::format("this is repetition {}, of median duration, of {}", shown.filename().string(), repeat_));
+    }
+    if (auto finished = series.finish(all.code, all.outcome, all.message, all.losses); !finished)
+      all.code = say(finished.error());
+    return all;
+  }
+
+  /// Says the error and ends the record with it.
+  [[nodiscard]] static Concluded finish(RunRecord& record, const base::Error& error) {
+    Concluded done{say(error), "error", base::to_string(error), {}, {}};
+    if (auto finished = record.finish(done.code, done.outcome, done.message, {}); !finished)
+      (void)say(finished.error());
+    return done;
+  }
+
   // Everything after the directory is made: whatever happens, the record is finished.
-  [[nodiscard]] int run_in(RunRecord& record) {
-    const auto give_up = [&](const base::Error& error) {
-      const int code = say(error);
-      if (auto finished = record.finish(code, "error", base::to_string(error), {}); !finished)
-        (void)say(finished.error());
-      return code;
-    };
+  [[nodiscard]] Concluded run_in(RunRecord& record) {
+    const auto give_up = [&](const base::Error& error) { return finish(record, error); };
     if (auto written = write_config(record.path(), config_); !written) return give_up(written.error());
     if (!metrics_.empty()) {
       const auto counted = prepare_counters(metrics_, counters_, std::filesystem::absolute(record.path()), native_);
@@ -157,10 +225,10 @@ class Profile final : public Subcommand {
   }
 
   // Reads, reports, and decides the exit code: the program's own wherever it is not 0.
-  [[nodiscard]] int conclude(RunRecord& record, const base::Ended& ended) {
-    std::string outcome = "ok", message;
-    std::vector<model::Loss> losses;
-    int code = 0;
+  [[nodiscard]] Concluded conclude(RunRecord& record, const base::Ended& ended) {
+    Concluded done;
+    done.ended = ended;
+    auto& [code, outcome, message, losses, ignored] = done;
     const auto failed = [&](const base::Error& error, const char* what) {
       code = say(error);
       outcome = what;
@@ -186,14 +254,12 @@ class Profile final : public Subcommand {
       outcome = ended.timed_out ? "timed_out" : "program_failed";
       message = "the program ended by " + base::describe(ended);
     }
-    const int final_code = program_failed ? ended.exit_code.value_or(128 + ended.signal.value_or(0)) : code;
-    if (auto finished = record.finish(final_code, outcome, message, losses); !finished) {
+    if (program_failed) code = ended.exit_code.value_or(128 + ended.signal.value_or(0));
+    if (auto finished = record.finish(code, outcome, message, losses); !finished) {
       const int why = say(finished.error());
-      if (!program_failed) return why;
+      if (!program_failed) code = why;
     }
-    base::info("run kept in " + shown_path(record.path()) + "; see it again: rangescope report " +
-               base::shell_quote(report_argument(record.path())));
-    return program_failed ? end_like(ended) : final_code;
+    return done;
   }
 
   [[nodiscard]] base::Result<void> write_outputs(const Analyzed& analyzed, const std::filesystem::path& run) const {
@@ -201,6 +267,10 @@ class Profile final : public Subcommand {
     kept.format = "json";
     kept.to = (run / "report.json").string();
     if (auto written = write_report(analyzed, kept, -1); !written) return written;
+    return repeat_ > 1 ? base::Result<void>{} : write_shown(analyzed);
+  }
+
+  [[nodiscard]] base::Result<void> write_shown(const Analyzed& analyzed) const {
     if (choice_.to.empty() && is_quiet()) return {};
     return write_report(analyzed, choice_, ::isatty(STDOUT_FILENO) != 0 ? STDOUT_FILENO : STDERR_FILENO);
   }
@@ -220,6 +290,7 @@ class Profile final : public Subcommand {
   ConfigArguments configuration_;
   config::Config config_;
   bool dry_run_ = false, strict_ = false;
+  int repeat_ = 1;
   collect::native::Options native_;
   collect::native::CounterRequest counters_;
   std::vector<std::string> metrics_;

@@ -6,9 +6,11 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "base/log.hpp"
 #include "base/text.hpp"
 #include "cli/app.hpp"
 #include "cli/counters.hpp"
+#include "cli/destination.hpp"
 #include "read/join.hpp"
 #include "report/sink.hpp"
 #include "runs/layout.hpp"
@@ -92,6 +94,12 @@ base::Result<std::vector<std::filesystem::path>> find_inputs(const std::filesyst
       failure.what = "there is no such file or run: " + base::printable(said);
     return tl::make_unexpected(std::move(failure));
   }
+  if (const auto repeats = runs::repeats_of(*found); !repeats.empty()) {
+    const std::size_t count = repeats.size();
+    *found = runs::median_repeat(repeats);
+    base::info("the repetition of median duration, " + found->filename().string() + " of " + std::to_string(count) +
+               "; the others are in " + found->parent_path().string());
+  }
   if (run.empty()) run = *found;
   const auto captures = runs::captures_of(*found);
   if (captures.empty()) {
@@ -138,22 +146,27 @@ report::Style style_on(int fd, const ReportChoice& choice) {
   return style;
 }
 
-base::Result<void> write_report(const Analyzed& analyzed, const ReportChoice& choice, int default_fd) {
-  auto exporter = report::find_exporter(choice.format);
-  if (!exporter) return base::fail(std::move(exporter));
-  const auto write = [&](report::Sink& sink, const report::Style& style) -> base::Result<void> {
-    auto written = (*exporter)->write(analyzed.report, &analyzed.session, style, sink);
-    if (!written) return written;
+base::Result<void> write_to(const ReportChoice& choice, int default_fd,
+                            const std::function<base::Result<void>(report::Sink&, const report::Style&)>& write) {
+  const auto whole = [&](report::Sink& sink, const report::Style& style) -> base::Result<void> {
+    if (auto written = write(sink, style); !written) return written;
     return sink.finish();
   };
   if (choice.to.empty() || choice.to == "-") {
     const int fd = choice.to == "-" ? STDOUT_FILENO : default_fd;
     report::DescriptorSink sink(fd, fd == STDOUT_FILENO ? "standard output" : "standard error");
-    return write(sink, style_on(fd, choice));
+    return whole(sink, style_on(fd, choice));
   }
-  report::Style style = style_on(-1, choice);
   report::FileSink sink(choice.to);
-  return write(sink, style);
+  return whole(sink, style_on(-1, choice));
+}
+
+base::Result<void> write_report(const Analyzed& analyzed, const ReportChoice& choice, int default_fd) {
+  auto exporter = report::find_exporter(choice.format);
+  if (!exporter) return base::fail(std::move(exporter));
+  return write_to(choice, default_fd, [&](report::Sink& sink, const report::Style& style) {
+    return (*exporter)->write(analyzed.report, &analyzed.session, style, sink);
+  });
 }
 
 bool has_loss(const model::Report& report) {

@@ -7,13 +7,14 @@ std::vector<std::unique_ptr<Subcommand>> subcommands() {
   all.push_back(make_profile());
   all.push_back(make_watch());
   all.push_back(make_report());
+  all.push_back(make_compare());
+  all.push_back(make_gate());
+  all.push_back(make_baseline());
   all.push_back(make_query());
   all.push_back(make_export());
   all.push_back(make_runs());
   all.push_back(make_config());
   all.push_back(make_ncu());
-  all.push_back(make_metrics());
-  all.push_back(make_plan());
   all.push_back(make_metrics());
   all.push_back(make_plan());
   all.push_back(make_help());

@@ -10,13 +10,14 @@ namespace rangescope::cli {
 [[nodiscard]] std::unique_ptr<Subcommand> make_profile();
 [[nodiscard]] std::unique_ptr<Subcommand> make_watch();
 [[nodiscard]] std::unique_ptr<Subcommand> make_report();
+[[nodiscard]] std::unique_ptr<Subcommand> make_compare();
+[[nodiscard]] std::unique_ptr<Subcommand> make_gate();
+[[nodiscard]] std::unique_ptr<Subcommand> make_baseline();
 [[nodiscard]] std::unique_ptr<Subcommand> make_query();
 [[nodiscard]] std::unique_ptr<Subcommand> make_export();
 [[nodiscard]] std::unique_ptr<Subcommand> make_runs();
 [[nodiscard]] std::unique_ptr<Subcommand> make_config();
 [[nodiscard]] std::unique_ptr<Subcommand> make_ncu();
-[[nodiscard]] std::unique_ptr<Subcommand> make_metrics();
-[[nodiscard]] std::unique_ptr<Subcommand> make_plan();
 [[nodiscard]] std::unique_ptr<Subcommand> make_metrics();
 [[nodiscard]] std::unique_ptr<Subcommand> make_plan();
 [[nodiscard]] std::unique_ptr<Subcommand> make_help();

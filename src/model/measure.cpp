@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "base/text.hpp"
+
 namespace rangescope::model {
 namespace {
 
@@ -134,14 +136,18 @@ std::vector<std::string> measure_tags() {
   return tags;
 }
 
+std::string path_text(const std::string& domain, const std::vector<std::string>& path) {
+  return (domain.empty() ? std::string() : domain + "@") + base::join(path, " > ");
+}
+
 std::string path_text(const Region& region) {
-  std::string text;
-  if (!region.domain.empty()) text = region.domain + "@";
-  for (std::size_t i = 0; i < region.path.size(); ++i) {
-    if (i > 0) text += " > ";
-    text += region.path[i];
-  }
-  return text;
+  return path_text(region.domain, region.path);
+}
+
+bool adds_up(const Measure& measure) {
+  if (measure.tag == "wall_ns.inclusive" || measure.tag == "wall_ns.exclusive") return true;
+  return measure.tag.starts_with("gpu.") && measure.tag != "gpu.distinct_kernels" &&
+         !measure.tag.starts_with("gpu.launch_latency_ns.");
 }
 
 }  // namespace rangescope::model

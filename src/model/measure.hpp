@@ -43,5 +43,9 @@ struct Measure {
 
 /// "decode > layer0", names as they are; `domain@` in front where it is not the default domain.
 [[nodiscard]] std::string path_text(const Region& region);
+[[nodiscard]] std::string path_text(const std::string& domain, const std::vector<std::string>& path);
+
+/// Is the value of that measure a sum over occurrences, so that it is divided by their number when runs are compared?
+[[nodiscard]] bool adds_up(const Measure& measure);
 
 }  // namespace rangescope::model

@@ -119,6 +119,21 @@ base::Result<std::filesystem::path> find_run(const std::filesystem::path& root, 
                     std::move(hint));
 }
 
+std::vector<std::filesystem::path> repeats_of(const std::filesystem::path& run) {
+  return list_runs(run / "repeats");
+}
+
+std::filesystem::path median_repeat(std::vector<std::filesystem::path> repeats) {
+  const auto duration = [](const std::filesystem::path& run) {
+    const auto manifest = read_manifest(run);
+    return manifest && manifest->end_unix_ns > 0 ? manifest->end_unix_ns - manifest->start_unix_ns : std::int64_t{0};
+  };
+  std::vector<std::pair<std::int64_t, std::filesystem::path>> by_time;
+  for (std::filesystem::path& run : repeats) by_time.emplace_back(duration(run), std::move(run));
+  std::sort(by_time.begin(), by_time.end());
+  return by_time[(by_time.size() - 1) / 2].second;
+}
+
 std::vector<std::filesystem::path> captures_of(const std::filesystem::path& run) {
   std::vector<std::filesystem::path> folders;
   for (const char* name : {"native", "nsys", "ncu"}) {

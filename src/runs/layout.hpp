@@ -6,6 +6,7 @@
 //   cmd.txt         the command as one shell line that runs as it stands
 //   native/         captures of the native collector, one set of files a process; nsys/ and ncu/ likewise
 //   report.*        the reports that were written
+//   repeats/        of `profile --repeat`: each repetition, a run directory of its own; the outer one has no captures
 //
 // Making the directory is the arbiter: two runs that start in the same second in one root get different names.
 #pragma once
@@ -37,6 +38,13 @@ inline constexpr std::string_view kDefaultRoot = "rangescope-runs";
 /// A run by what a person says: a path, the name of a run in `root` or the beginning of one, or `latest`. kNoInput with
 /// the nearest names, kUsage where several begin so.
 [[nodiscard]] base::Result<std::filesystem::path> find_run(const std::filesystem::path& root, std::string_view said);
+
+/// The repetitions inside `run`, in the order in which they ran; none where it is one run.
+[[nodiscard]] std::vector<std::filesystem::path> repeats_of(const std::filesystem::path& run);
+
+/// The repetition that took the median time (of an even number the shorter middle one), by the manifests; the one that
+/// stands for all where a single run is to be shown. `repeats` is not empty.
+[[nodiscard]] std::filesystem::path median_repeat(std::vector<std::filesystem::path> repeats);
 
 /// Folders of `run` that hold captures, in the order in which they are to be read: native, nsys, ncu.
 [[nodiscard]] std::vector<std::filesystem::path> captures_of(const std::filesystem::path& run);

@@ -1,12 +1,15 @@
 #!/usr/bin/env python3
-"""`./dev bench`: the benchmark programs, then whole processes plain, under rangescope and under the real nsys 2022.4.2.
+"""`./dev bench`: the benchmark programs, then whole processes plain, under rangescope and under the real nsys 2022.4.2, then
+reports of a million events.
 
 Everything is measured in this one run on this machine. Each whole-process row is the best of three; wall time includes what
-the tool does before the program starts and after it ends, but not nsys's import and export. Usage: run.py BUILD_DIR [FILTER]
+the tool does before the program starts and after it ends, but not nsys's import and export. A report's time and memory are
+those of the whole program that makes the events and writes it. Usage: run.py BUILD_DIR [FILTER]
 """
 import glob
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -57,6 +60,31 @@ def whole_processes(bin_dir):
         print(f"{tool:<16}{best[0]:>9.1f} ns{best[1]:>9.1f} ns{best[0] / best[1]:>7.2f}x{best[2]:>10.2f} s{llm:>8.2f} s")
 
 
+def reports(bin_dir, events=1000000):
+    """Time and memory of writing reports of so many events; of the HTML page also those of opening it, where a browser is."""
+    print(f"\n{'report':<16}{'events':>12}{'written in':>12}{'memory':>10}{'file':>10}")
+    with tempfile.TemporaryDirectory(prefix="rangescope-bench-") as folder:
+        for form in ("html", "perfetto"):
+            start = time.monotonic()
+            child = subprocess.Popen([f"{bin_dir}/make_pages", folder, str(events), form])
+            _, status, usage = os.wait4(child.pid, 0)
+            child.returncode = os.waitstatus_to_exitcode(status)
+            if child.returncode:
+                raise SystemExit(f"make_pages: exit code {child.returncode}")
+            wall = time.monotonic() - start
+            size = max(os.path.getsize(path) for path in glob.glob(f"{folder}/big.*") if not path.endswith("html") or form == "html")
+            print(f"{form:<16}{events:>12,}{wall:>10.2f} s{usage.ru_maxrss / 1024:>7.0f} MB{size / 1e6:>7.1f} MB")
+        playwright = os.path.join(HERE, "../../web/node_modules/playwright-core")
+        if not (shutil.which("node") and shutil.which("chromium") and os.path.isdir(playwright)):
+            print("no browser at hand (./dev web): the page was not opened")
+            return
+        done = subprocess.run(["node", f"{HERE}/../browser/open_time.mjs", os.path.abspath(playwright), shutil.which("chromium"),
+                               f"{folder}/big.html"], check=True, stdout=subprocess.PIPE, text=True)
+        opened = json.loads(done.stdout)
+        print(f"opened in {opened['open_ms'] / 1e3:.2f} s (best of 5), slowest zoom step {opened['slowest_zoom_step_ms']} ms, "
+              f"JavaScript heap {opened['heap_bytes'] / 1e6:.0f} MB")
+
+
 def main(build, only=""):
     for program in sorted(glob.glob(f"{build}/bin/*_bench")):
         if only in program:
@@ -64,6 +92,8 @@ def main(build, only=""):
             subprocess.run([program], check=True)
     if only in "whole_processes":
         whole_processes(f"{build}/bin")
+    if only in "reports":
+        reports(f"{build}/bin")
 
 
 if __name__ == "__main__":

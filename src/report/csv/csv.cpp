@@ -1,36 +1,11 @@
 #include "report/csv/csv.hpp"
 
-#include <fmt/format.h>
-#include <cmath>
-
-#include "base/text.hpp"
 #include "model/measure.hpp"
+#include "report/csv_text.hpp"
 #include "report/view.hpp"
 
 namespace rangescope::report {
 namespace {
-
-// RFC 4180: quoted when it holds a comma, a quote or a line end; quotes doubled; rows end in CR LF. Names are made
-// printable before, so that a row is a line in whatever reads it.
-std::string field(std::string_view text) {
-  const std::string shown = base::printable(text);
-  if (shown.find_first_of(",\"\r\n") == std::string::npos) return shown;
-  return "\"" + base::replace_all(shown, "\"", "\"\"") + "\"";
-}
-
-// The shortest text that reads back as the same number; empty where there is none.
-std::string number(std::optional<double> value) {
-  return value && std::isfinite(*value) ? fmt::format("{}", *value) : std::string();
-}
-
-void row(Sink& sink, const std::vector<std::string>& fields) {
-  std::string text;
-  for (std::size_t i = 0; i < fields.size(); ++i) {
-    if (i > 0) text += ',';
-    text += fields[i];
-  }
-  sink.write(text + "\r\n");
-}
 
 class Csv final : public Exporter {
  public:
@@ -51,8 +26,8 @@ class Csv final : public Exporter {
     if (!views) return base::fail(std::move(views));
     std::vector<std::string> fields = {"id",     "parent", "process", "pid",  "thread",
                                        "domain", "kind",   "depth",   "name", "path"};
-    for (const ColumnView& value : values) fields.push_back(field(value.tag));
-    row(sink, fields);
+    for (const ColumnView& value : values) fields.push_back(csv_field(value.tag));
+    csv_row(sink, fields);
     for (const ScopeView& scope : *views) {
       for (const RowView& shown : scope.rows) {
         const model::Region& region = *shown.region;
@@ -61,13 +36,13 @@ class Csv final : public Exporter {
                   region.process ? std::to_string(*region.process) : "",
                   pid(report, region),
                   region.thread ? std::to_string(*region.thread) : "",
-                  field(region.domain),
+                  csv_field(region.domain),
                   std::string(kind_name(region.kind)),
                   std::to_string(region.depth),
-                  field(region.path.empty() ? "" : region.path.back()),
-                  field(model::path_text(region))};
-        for (const ColumnView& value : values) fields.push_back(number(model::value_of(region, value.tag)));
-        row(sink, fields);
+                  csv_field(region.path.empty() ? "" : region.path.back()),
+                  csv_field(model::path_text(region))};
+        for (const ColumnView& value : values) fields.push_back(csv_number(model::value_of(region, value.tag)));
+        csv_row(sink, fields);
       }
     }
     return {};

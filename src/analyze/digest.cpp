@@ -1,0 +1,73 @@
+#include "analyze/digest.hpp"
+
+#include <fmt/format.h>
+#include <algorithm>
+
+#include "base/text.hpp"
+#include "model/measure.hpp"
+
+namespace rangescope::analyze {
+
+model::Digest digest(const model::Report& report) {
+  model::Digest out;
+  out.run = report.run;
+  out.losses = report.losses;
+  for (std::size_t i = 0; i < report.devices.size() && i < report.device_names.size(); ++i) {
+    const model::Device& device = report.devices[i];
+    std::string text = report.device_names[i];
+    if (device.sm_count > 0) text += fmt::format(", {} SMs", device.sm_count);
+    if (device.mig) text += ", MIG";
+    out.devices.push_back(std::move(text));
+  }
+  std::sort(out.devices.begin(), out.devices.end());
+  const bool aggregate = std::any_of(report.regions.begin(), report.regions.end(),
+                                     [](const model::Region& r) { return !r.process && !r.thread; });
+  for (const model::Region& region : report.regions) {
+    if (aggregate ? region.process || region.thread : region.thread || region.process != report.regions[0].process)
+      continue;
+    model::DigestRegion one;
+    one.path = region.path;
+    one.domain = region.domain;
+    one.kind = region.kind;
+    one.occurrences = region.occurrences;
+    for (const model::Measure& measure : model::measures()) {
+      if (const auto value = measure.get(region)) one.values[std::string(measure.tag)] = *value;
+    }
+    for (const auto& [name, metric] : region.metrics) {
+      if (metric.absent.empty()) one.values["metrics." + name] = metric.value;
+    }
+    for (const model::OccurrenceSample& sample : region.samples) {
+      one.wall_ns.push_back(sample.wall_ns);
+      if (region.gpu) one.busy_ns.push_back(sample.busy_ns);
+    }
+    out.partial_gpu = out.partial_gpu || (region.gpu && region.gpu->partial);
+    out.regions.push_back(std::move(one));
+  }
+  for (const model::KernelRow& row : report.kernels) out.kernels.push_back({row.name, row.calls, row.total_ns});
+  return out;
+}
+
+std::string folded_kernel(std::string_view name) {
+  std::string text = base::replace_all(base::replace_all(name, "(anonymous namespace)::", ""), "<unnamed>::", "");
+  text = base::replace_all(text, "::operator()", "");
+  // Everything in <> and () goes, with the numbers of lambdas that stand in braces.
+  std::string out;
+  int depth = 0;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    const bool arrow = c == '>' && i > 0 && text[i - 1] == '-';
+    if (c == '<' || c == '(' || c == '{' || c == '[') ++depth;
+    if (depth == 0) out += c;
+    if (depth > 0 && !arrow && (c == '>' || c == ')' || c == '}' || c == ']')) --depth;
+  }
+  std::string_view folded = base::trim(out);
+  for (const std::string_view end : {" const", " [clone]"}) {
+    if (folded.ends_with(end)) folded = base::trim(folded.substr(0, folded.size() - end.size()));
+  }
+  // The return type is what stands before the last space.
+  if (const auto space = folded.rfind(' '); space != std::string_view::npos) folded = folded.substr(space + 1);
+  if (folded.empty()) return std::string(name);
+  return std::string(folded) + (folded.ends_with("::") ? "{lambda}" : "");
+}
+
+}  // namespace rangescope::analyze

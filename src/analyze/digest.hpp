@@ -1,0 +1,16 @@
+// What of a report is compared. O(regions).
+#pragma once
+
+#include "model/digest.hpp"
+#include "model/report.hpp"
+
+namespace rangescope::analyze {
+
+/// The regions of the aggregate (of the only process, where there is no aggregate) with every value that they have.
+[[nodiscard]] model::Digest digest(const model::Report& report);
+
+/// A kernel's name without what compilers and template arguments add: no return type, template arguments, parameters,
+/// anonymous namespaces and numbers of lambdas. "void ns::k<float, 4>(float*)" becomes "ns::k".
+[[nodiscard]] std::string folded_kernel(std::string_view name);
+
+}  // namespace rangescope::analyze

@@ -1,0 +1,44 @@
+// Which region of one side is which of another, which are new or gone, and which look like renamed ones.
+#pragma once
+
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/result.hpp"
+#include "model/comparison.hpp"
+#include "model/digest.hpp"
+
+namespace rangescope::analyze {
+
+/// A region as all sides know it: of[side][run], nullptr where a run does not have it.
+struct MatchedRegion {
+  std::vector<std::string> path;
+  std::string domain;
+  model::RangeKind kind = model::RangeKind::kPushPop;
+  std::string renamed_from;
+  std::vector<std::vector<const model::DigestRegion*>> of;
+};
+
+/// Is it in at least one run of every side?
+[[nodiscard]] bool on_all_sides(const MatchedRegion& region);
+
+/// All regions, in the order in which the sides show them. kUsage for a rename of a path that the first side does not
+/// have. O(regions log regions).
+[[nodiscard]] base::Result<std::vector<MatchedRegion>> match_regions(std::span<const model::Side> sides,
+                                                                     const std::map<std::string, std::string>& renames);
+
+/// Keeps the regions that `include` names with what is below them, without those of `exclude`; of these the ones that
+/// `only` names themselves. Empty lists say nothing. kUsage, kNothingCaptured as analyze::compare().
+[[nodiscard]] base::Result<void> filter_regions(std::vector<MatchedRegion>& regions,
+                                                const std::vector<std::string>& include,
+                                                const std::vector<std::string>& exclude,
+                                                const std::vector<std::string>& only);
+
+/// Regions that only the first side has beside those that only another has, under the same parent, that agree in two
+/// of: name nearly the same, count, ranges inside, time an occurrence. Best first, each region in one offer a side at
+/// most.
+[[nodiscard]] std::vector<model::RenameOffer> offer_renames(std::span<const MatchedRegion> regions, std::size_t sides);
+
+}  // namespace rangescope::analyze

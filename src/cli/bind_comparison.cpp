@@ -1,0 +1,44 @@
+#include "cli/bind_comparison.hpp"
+
+#include <CLI/CLI.hpp>
+
+#include "base/text.hpp"
+#include "model/range_expression.hpp"
+
+namespace rangescope::cli {
+
+void bind_comparison(CLI::App& app, analyze::CompareOptions& options, std::vector<std::string>& renames) {
+  const auto list = [&](const std::string& name, std::vector<std::string>& into, const std::string& type,
+                        const std::string& text) {
+    app.add_option(name, into, text)
+        ->type_name(type)
+        ->expected(1)
+        ->take_all()
+        ->allow_extra_args(false)
+        ->group("Comparison");
+  };
+  list("--metric", options.values, "VALUE",
+       "What is compared: wall_ns.median, gpu.busy_ns, metrics.NAME (rangescope help columns); may be repeated");
+  list("--region", options.regions, "RANGE", "Only the regions of these ranges themselves; may be repeated");
+  list("--include", options.include, "RANGE", "Only these ranges and what is in them; may be repeated");
+  list("--exclude", options.exclude, "RANGE", "Not these ranges; wins over --include");
+  list("--rename", renames, "OLD=NEW", "A range's name, or path with ' > ', in the first side and in the others");
+}
+
+base::Result<void> finish_comparison(analyze::CompareOptions& options, const std::vector<std::string>& renames) {
+  for (auto* list : {&options.include, &options.exclude, &options.regions}) {
+    auto expressions = model::normalized_expressions(*list);
+    if (!expressions) return base::fail(std::move(expressions));
+    *list = std::move(*expressions);
+  }
+  for (const std::string& rename : renames) {
+    const auto equals = rename.find('=');
+    if (equals == std::string::npos || equals == 0 || equals + 1 == rename.size())
+      return base::fail(base::Code::kUsage, "'" + base::printable(rename) + "' is no renaming", "--rename",
+                        "Write --rename 'old name=new name'");
+    options.renames[rename.substr(0, equals)] = rename.substr(equals + 1);
+  }
+  return {};
+}
+
+}  // namespace rangescope::cli

@@ -1,0 +1,101 @@
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+
+#include "analyze/compare.hpp"
+#include "base/text.hpp"
+#include "cli/app.hpp"
+#include "cli/bind_comparison.hpp"
+#include "cli/destination.hpp"
+#include "cli/sides.hpp"
+#include "cli/subcommands.hpp"
+#include "report/comparison/formats.hpp"
+#include "report/sink.hpp"
+#include "runs/layout.hpp"
+
+namespace rangescope::cli {
+namespace {
+
+class Compare final : public Subcommand {
+ public:
+  [[nodiscard]] std::string_view name() const override { return "compare"; }
+  [[nodiscard]] std::string_view summary() const override {
+    return "Say what changed between runs, and whether it stands out of the noise";
+  }
+  [[nodiscard]] std::string_view details() const override {
+    return "Each side is a run (a directory, a name, latest), a folder of repeated runs, a report.json, a baseline, or "
+           "a\n"
+           "capture of any format; the others are compared with the first. Sums are per occurrence. What differs "
+           "around\n"
+           "the runs is said first. Noise is taken from repeated runs where there are enough on each side, else from\n"
+           "the occurrences inside the runs, which do not show what differs from run to run.\n\n"
+           "  rangescope profile --repeat 5 --output before -- ./app\n"
+           "  rangescope profile --repeat 5 --output after -- ./app --new\n"
+           "  rangescope compare before after\n"
+           "  rangescope compare before after --metric gpu.busy_ns --include decode -f html -o changes.html";
+  }
+
+  void options(CLI::App& app) override {
+    app.add_option("side", sides_, "Runs, folders of runs, or files; the first is what the others are compared with")
+        ->type_name("RUN|DIR|FILE")
+        ->required()
+        ->expected(1, 100);
+    app.add_option("--root", from_.root, "Folder of the runs (rangescope-runs)")->type_name("DIR");
+    app.add_option("--nsys", from_.nsys, "nsys to export .nsys-rep, .qdrep and .qdstrm with")->type_name("PATH");
+    bind_comparison(app, options_, renames_);
+    app.add_option("--alpha", options_.alpha, "Chance of a false alarm over all values together (0.05)")
+        ->type_name("P")
+        ->check(CLI::Range(0.0001, 0.5))
+        ->group("Comparison");
+    choice_.style.top = 30;
+    choice_.style.top_kernels = 10;
+    std::vector<std::string> formats;
+    for (const auto& format : report::comparison_formats()) formats.emplace_back(format.name);
+    app.add_option("-f,--format", choice_.format, "How it is written (table)")
+        ->type_name(base::join(formats, "|"))
+        ->group("Report");
+    bind_destination(app, choice_);
+    app.add_option("--top", choice_.style.top, "So many regions, what changed most first; 0: all (30)")
+        ->type_name("N")
+        ->group("Report");
+    app.add_option("--top-kernels", choice_.style.top_kernels, "So many kernels; 0: none (10)")
+        ->type_name("N")
+        ->group("Report");
+  }
+
+  [[nodiscard]] int run() override {
+    const auto format = report::find_comparison_format(choice_.format);
+    if (!format) return say(format.error());
+    if (auto ready = finish_comparison(options_, renames_); !ready) return say(ready.error());
+    if (sides_.size() < 2)
+      return say({base::Code::kUsage, "a comparison takes two sides", {}, "Name two runs: rangescope compare A B"});
+    std::vector<model::Side> sides;
+    for (const std::string& said : sides_) {
+      auto side = load_side(said, from_);
+      if (!side) return say(side.error());
+      sides.push_back(std::move(*side));
+    }
+    const auto comparison = analyze::compare(sides, options_);
+    if (!comparison) return say(comparison.error());
+    const auto written =
+        write_to(choice_, STDOUT_FILENO, [&](report::Sink& sink, const report::Style& style) -> base::Result<void> {
+          (*format)->write(*comparison, style, sink);
+          return {};
+        });
+    return written ? 0 : say(written.error());
+  }
+
+ private:
+  std::vector<std::string> sides_, renames_;
+  SideOptions from_{std::string(runs::kDefaultRoot), {}, 0};
+  analyze::CompareOptions options_;
+  ReportChoice choice_;
+};
+
+}  // namespace
+
+std::unique_ptr<Subcommand> make_compare() {
+  return std::make_unique<Compare>();
+}
+
+}  // namespace rangescope::cli

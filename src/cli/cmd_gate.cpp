@@ -1,0 +1,146 @@
+#include "analyze/gate.hpp"
+
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+
+#include "analyze/compare.hpp"
+#include "base/text.hpp"
+#include "cli/app.hpp"
+#include "cli/bind_comparison.hpp"
+#include "cli/destination.hpp"
+#include "cli/sides.hpp"
+#include "cli/subcommands.hpp"
+#include "report/comparison/gate.hpp"
+#include "report/sink.hpp"
+#include "runs/digests.hpp"
+#include "runs/layout.hpp"
+
+namespace rangescope::cli {
+namespace {
+
+/// "5%", "2.5 %", "0.05".
+std::optional<double> share_of(std::string_view text) {
+  text = base::trim(text);
+  const bool percent = text.ends_with('%');
+  if (percent) text = base::trim(text.substr(0, text.size() - 1));
+  const auto number = base::to_double(text);
+  if (!number || !(*number > 0) || (!percent && *number >= 1) || *number > 1000) return std::nullopt;
+  return percent ? *number / 100 : *number;
+}
+
+class Gate final : public Subcommand {
+ public:
+  [[nodiscard]] std::string_view name() const override { return "gate"; }
+  [[nodiscard]] std::string_view summary() const override {
+    return "Fail with 81 where a run is slower than a baseline by more than is allowed";
+  }
+  [[nodiscard]] std::string_view details() const override {
+    return "0: no regression. 81: a value is larger than in the baseline, that stands out of the noise, and it may be "
+           "as\n"
+           "large as --max-regression. 82: the two cannot be compared, or nothing could be judged. The baseline is a "
+           "name\n"
+           "(rangescope baseline save), of which the file for this kind of machine is taken, or a file, or a run.\n\n"
+           "  rangescope profile --repeat 5 --output new -- ./app\n"
+           "  rangescope gate --baseline main --max-regression 5% new\n"
+           "  rangescope gate --baseline main --region decode --metric gpu.busy_ns --junit gate.xml --markdown gate.md "
+           "new";
+  }
+
+  void options(CLI::App& app) override {
+    app.add_option("run", run_, "Run, folder of runs, or file that is judged (latest)")->type_name("RUN|DIR|FILE");
+    app.add_option("-b,--baseline", baseline_, "Name of a baseline, a file, or a run")->type_name("B")->required();
+    app.add_option("--dir", dir_, "Folder of the baselines (rangescope-baselines)")->type_name("DIR");
+    app.add_option("--max-regression", limit_, "The increase that is not allowed: 5%, 0.05 (5%)")->type_name("SHARE");
+    app.add_flag("--any-machine", gate_.any_machine, "Judge although the GPU or CPU is another one");
+    app.add_option("--root", from_.root, "Folder of the runs (rangescope-runs)")->type_name("DIR");
+    app.add_option("--nsys", from_.nsys, "nsys to export .nsys-rep, .qdrep and .qdstrm with")->type_name("PATH");
+    bind_comparison(app, options_, renames_);
+    bind_destination(app, choice_);
+    const auto file = [&](const char* option, std::string& into, const char* what) {
+      app.add_option(option, into, what)->type_name("FILE")->group("Report");
+    };
+    file("--json", json_, "Write the verdict and all numbers as JSON too");
+    file("--junit", junit_, "Write a JUnit XML file too, a test case a value");
+    file("--markdown", markdown_, "Write a summary for a pull request too");
+  }
+
+  [[nodiscard]] int run() override {
+    const auto limit = share_of(limit_);
+    if (!limit)
+      return say({base::Code::kUsage, "'" + base::printable(limit_) + "' is no share", "--max-regression",
+                  "Write 5% or 0.05"});
+    gate_.max_regression = *limit;
+    if (auto ready = finish_comparison(options_, renames_); !ready) return say(ready.error());
+    auto judged = judge();
+    if (!judged) return say(judged.error());
+    if (auto written = write(*judged); !written) return say(written.error());
+    switch (judged->verdict) {
+      case model::GateVerdict::kPassed: return 0;
+      case model::GateVerdict::kRegressed: return base::exit_code(base::Code::kRegression);
+      case model::GateVerdict::kUndecided: break;
+    }
+    return say({base::Code::kNotComparable, "no value could be judged", judged->comparison.sides[1].label,
+                "Repeat both sides: rangescope profile --repeat 5 -- program"});
+  }
+
+ private:
+  [[nodiscard]] base::Result<model::Gate> judge() const {
+    auto now = load_side(run_, from_);
+    if (!now) return base::fail(std::move(now));
+    auto before = load_baseline(*now);
+    if (!before) return base::fail(std::move(before));
+    const std::vector<model::Side> sides = {std::move(*before), std::move(*now)};
+    auto comparison = analyze::compare(sides, options_);
+    if (!comparison) return base::fail(std::move(comparison));
+    return analyze::gate(std::move(*comparison), gate_, !options_.regions.empty());
+  }
+
+  /// A name of a baseline; else whatever compare takes.
+  [[nodiscard]] base::Result<model::Side> load_baseline(const model::Side& now) const {
+    const std::string machine = runs::machine_kind(now.runs.front());
+    const auto path = runs::find_baseline(dir_, baseline_, machine);
+    if (path) return load_side(path->string(), from_);
+    if (path.error().code != base::Code::kNoInput) return tl::make_unexpected(path.error());
+    auto run = load_side(baseline_, from_);
+    if (run) return run;
+    return tl::make_unexpected(run.error().code == base::Code::kNoInput ? path.error() : run.error());
+  }
+
+  [[nodiscard]] base::Result<void> write(const model::Gate& gate) const {
+    auto written =
+        write_to(choice_, STDOUT_FILENO, [&](report::Sink& sink, const report::Style& style) -> base::Result<void> {
+          report::write_gate_table(gate, style, sink);
+          return {};
+        });
+    if (!written) return written;
+    struct File {
+      const std::string* path;
+      void (*form)(const model::Gate&, report::Sink&);
+    };
+    for (const auto& [path, form] : {File{&json_, report::write_gate_json}, File{&junit_, report::write_gate_junit},
+                                     File{&markdown_, report::write_gate_markdown}}) {
+      if (path->empty()) continue;
+      report::FileSink sink(*path);
+      form(gate, sink);
+      if (written = sink.finish(); !written) return written;
+    }
+    return {};
+  }
+
+  std::string run_ = "latest", baseline_, dir_{std::string(runs::kBaselineFolder)}, limit_ = "5%";
+  std::string json_, junit_, markdown_;
+  std::vector<std::string> renames_;
+  SideOptions from_{std::string(runs::kDefaultRoot), {}, 0};
+  analyze::CompareOptions options_ = analyze::gate_comparison();
+  analyze::GateOptions gate_;
+  ReportChoice choice_;
+};
+
+}  // namespace
+
+std::unique_ptr<Subcommand> make_gate() {
+  return std::make_unique<Gate>();
+}
+
+}  // namespace rangescope::cli

@@ -1,0 +1,110 @@
+#include "cli/sides.hpp"
+
+#include <algorithm>
+
+#include "analyze/digest.hpp"
+#include "base/log.hpp"
+#include "base/text.hpp"
+#include "cli/present.hpp"
+#include "runs/digests.hpp"
+#include "runs/layout.hpp"
+
+namespace rangescope::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+base::Result<model::Digest> analyzed(const fs::path& input, const fs::path& run, const SideOptions& options) {
+  analyze::Options analysis;
+  analysis.per_process = false;
+  analysis.threads = options.threads;
+  const auto done = analyze_inputs(std::span(&input, 1), run, analysis, options.nsys);
+  if (!done) return tl::make_unexpected(done.error());
+  return analyze::digest(done->report);
+}
+
+/// The captures where they are, else the report that was made of them.
+base::Result<model::Digest> load_run(const fs::path& run, const SideOptions& options) {
+  const auto captures = runs::captures_of(run);
+  if (!captures.empty()) return analyzed(captures.front(), run, options);
+  std::error_code error;
+  if (fs::exists(run / "report.json", error)) return runs::read_report(run / "report.json");
+  return base::fail(base::Code::kNothingCaptured, "the run holds no capture and no report", run.string(),
+                    "See what happened: rangescope runs show " + base::shell_quote(run.string()));
+}
+
+base::Result<void> add_file(const fs::path& file, const SideOptions& options, std::vector<model::Digest>& into) {
+  const auto schema = runs::json_schema_of(file);
+  if (schema == "rangescope.baseline/1") {
+    auto baseline = runs::read_baseline(file);
+    if (!baseline) return base::fail(std::move(baseline));
+    std::move(baseline->runs.begin(), baseline->runs.end(), std::back_inserter(into));
+    return {};
+  }
+  auto one = schema ? runs::read_report(file) : analyzed(file, {}, options);
+  if (!one) return base::fail(std::move(one));
+  into.push_back(std::move(*one));
+  return {};
+}
+
+std::vector<fs::path> reports_in(const fs::path& folder) {
+  std::vector<fs::path> files;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(folder, error)) {
+    if (entry.path().extension() == ".json" && runs::json_schema_of(entry.path())) files.push_back(entry.path());
+  }
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+}  // namespace
+
+base::Result<model::Side> load_side(const std::string& said, const SideOptions& options) {
+  model::Side side{said, {}};
+  const fs::path path(said);
+  std::error_code error;
+  const auto add_runs = [&](const std::vector<fs::path>& runs) -> base::Result<void> {
+    for (const fs::path& run : runs) {
+      auto one = load_run(run, options);
+      if (!one) return base::fail(std::move(one));
+      side.runs.push_back(std::move(*one));
+    }
+    return {};
+  };
+  base::Result<void> loaded;
+  if (fs::exists(path, error) && !runs::is_run_dir(path)) {
+    const bool folder = fs::is_directory(path, error);
+    const auto inside = folder ? runs::list_runs(path) : std::vector<fs::path>{};
+    const auto reports = folder ? reports_in(path) : std::vector<fs::path>{};
+    if (!inside.empty()) {
+      std::vector<fs::path> all;
+      for (const fs::path& run : inside) {
+        const auto repeats = runs::repeats_of(run);
+        repeats.empty() ? all.push_back(run) : (void)all.insert(all.end(), repeats.begin(), repeats.end());
+      }
+      loaded = add_runs(all);
+    } else if (!reports.empty()) {
+      for (const fs::path& file : reports) {
+        loaded = add_file(file, options, side.runs);
+        if (!loaded) break;
+      }
+    } else {
+      loaded = add_file(path, options, side.runs);
+    }
+  } else {
+    auto run = runs::find_run(options.root, said);
+    if (!run) {
+      base::Error failure = run.error();
+      if (said.find('/') != std::string::npos || said.find('.') != std::string::npos)
+        failure.what = "there is no such file or run: " + base::printable(said);
+      return tl::make_unexpected(std::move(failure));
+    }
+    if (said == "latest") side.label = run->filename().string();
+    const auto repeats = runs::repeats_of(*run);
+    loaded = add_runs(repeats.empty() ? std::vector{*run} : repeats);
+  }
+  if (!loaded) return base::fail(std::move(loaded));
+  return side;
+}
+
+}  // namespace rangescope::cli

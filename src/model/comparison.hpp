@@ -1,0 +1,99 @@
+// The answer to "what changed": two or more sides, each one run or several, region by region and value by value.
+//
+// Sides are compared with the first one. Values that add up over occurrences are per occurrence, so that a run with
+// more steps compares. How noise is measured and what "stands out" means: docs/manual/compare.md.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "model/range.hpp"
+#include "model/report.hpp"
+
+namespace rangescope::model {
+
+enum class Standing : std::uint8_t {
+  kUntested,  ///< no test was possible; Change::why says it
+  kNoise,     ///< does not stand out of the noise
+  kMore,      ///< stands out: larger than in the first side
+  kLess,      ///< stands out: smaller than in the first side
+};
+
+/// One value of one side against the first side.
+struct Change {
+  double difference = 0;            ///< in the value's unit
+  std::optional<double> ratio;      ///< value / value of the first side; absent where that is 0
+  std::optional<double> low, high;  ///< confidence interval of the ratio; absent where none can be had
+  double confidence = 0;            ///< of the interval, 0..1: 0.95, less where there are too few runs for that
+  std::optional<double> p;          ///< probability of such a change by chance, over all regions tested together
+  Standing standing = Standing::kUntested;
+  std::string why;  ///< of kUntested
+};
+
+struct ComparedValue {
+  std::string tag, title, unit;
+  bool per_occurrence = false;                ///< a sum, divided by the number of occurrences
+  std::vector<std::optional<double>> values;  ///< of each side: the median over its runs
+  std::vector<Change> changes;                ///< of each side but the first
+};
+
+struct ComparedRegion {
+  std::vector<std::string> path;  ///< as in the sides after the first, where --rename joined two names
+  std::string domain;
+  RangeKind kind = RangeKind::kPushPop;
+  std::vector<std::optional<double>> occurrences;  ///< of each side, median over runs; absent where it has no such path
+  std::vector<ComparedValue> values;
+  std::string renamed_from;  ///< its path in the first side, where --rename joined two; else ""
+};
+
+/// Kernels of one folded name over the whole run.
+struct ComparedKernel {
+  std::string name;
+  bool folded = false;                       ///< several names, or different ones in the sides, stand behind it
+  std::vector<std::optional<double>> calls;  ///< of each side, median over runs
+  ComparedValue total;                       ///< ns over the whole run
+  ComparedValue per_call;                    ///< ns
+};
+
+/// Something of the surroundings that is not the same on all sides.
+struct EnvironmentDifference {
+  std::string what;                 ///< "GPU", "arguments", "driver", "env.CUDA_VISIBLE_DEVICES"
+  std::vector<std::string> values;  ///< of each side, "" where it does not say
+  bool heavy = false;               ///< times are expected to differ because of it: another GPU, driver, CPU
+};
+
+struct RenameOffer {
+  std::size_t side = 1;  ///< the side that has `to`
+  std::string from, to;  ///< paths as text
+  std::string reason;    ///< "same parent, same count, 3 of 3 children"
+};
+
+struct ComparedSide {
+  std::string label;
+  std::size_t runs = 1;
+  std::vector<std::string> command;
+  std::vector<std::string> devices;
+  double duration_ns = 0;  ///< median over runs
+  std::size_t failed = 0;  ///< runs whose program ended by a signal or with another exit code than 0
+};
+
+struct Comparison {
+  std::vector<ComparedSide> sides;
+  std::string noise;      ///< "runs" or "occurrences": what the spread was taken from
+  std::string method;     ///< the test, in one sentence
+  double alpha = 0.05;    ///< chance of one or more false alarms over all values of one side
+  std::size_t tests = 0;  ///< values tested together, of one side
+  std::vector<EnvironmentDifference> environment;
+  std::vector<ComparedRegion> regions;  ///< on all sides; what changed most first
+  std::vector<ComparedRegion> missing;  ///< not on all sides
+  std::vector<RenameOffer> renames;     ///< offered, not applied
+  std::vector<ComparedKernel> kernels;  ///< what changed most first
+  std::vector<std::string> notes;       ///< what a reader of the numbers should know
+};
+
+/// "untested", "noise", "more", "less"
+[[nodiscard]] std::string_view standing_name(Standing standing);
+
+}  // namespace rangescope::model

@@ -1,0 +1,49 @@
+// What of a run is compared: the numbers of each region by tag, without the trace.
+//
+// A digest is made from a report (analyze/digest.hpp), read from a report.json or from a baseline file
+// (runs/digests.hpp). It holds what the report says; comparison divides sums by occurrences itself.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "model/loss.hpp"
+#include "model/range.hpp"
+#include "model/report.hpp"
+
+namespace rangescope::model {
+
+struct DigestRegion {
+  std::vector<std::string> path;
+  std::string domain;
+  RangeKind kind = RangeKind::kPushPop;
+  std::int64_t occurrences = 0;
+  std::map<std::string, double> values;  ///< by measure tag or metrics.<name>; what is absent in the report is absent
+  std::vector<double> wall_ns, busy_ns;  ///< sampled occurrences in time order; busy is empty without GPU data
+};
+
+struct DigestKernel {
+  std::string name;  ///< demangled where known
+  std::int64_t calls = 0;
+  double total_ns = 0;
+};
+
+struct Digest {
+  RunInfo run;
+  std::vector<std::string> devices;  ///< "NVIDIA H100 80GB HBM3, 132 SMs", one for each GPU used, sorted
+  std::vector<DigestRegion> regions;
+  std::vector<DigestKernel> kernels;
+  std::vector<Loss> losses;
+  bool partial_gpu = false;  ///< GPU work was recorded for a part of the run only
+};
+
+/// What a person named on the command line: one run, or repeated runs of one program.
+struct Side {
+  std::string label;
+  std::vector<Digest> runs;
+};
+
+}  // namespace rangescope::model

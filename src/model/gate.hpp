@@ -1,0 +1,31 @@
+// The answer of the gate: for each region and value, did it get worse by more than is allowed?
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "model/comparison.hpp"
+
+namespace rangescope::model {
+
+enum class GateVerdict : std::uint8_t { kPassed, kRegressed, kUndecided };
+
+struct GateCheck {
+  std::size_t region = 0, value = 0;  ///< index in Gate::comparison.regions, and in its values
+  GateVerdict verdict = GateVerdict::kPassed;
+  bool hidden = false;  ///< passed, but a regression as large as the limit could hide in the noise
+  std::string text;     ///< one sentence with the numbers
+};
+
+struct Gate {
+  Comparison comparison;                       ///< two sides: the baseline and what is judged
+  double max_regression = 0;                   ///< 0.05 for 5 %
+  GateVerdict verdict = GateVerdict::kPassed;  ///< kRegressed when a check is; kUndecided when none could be decided
+  std::vector<GateCheck> checks;               ///< regressed ones first, then as the regions stand
+};
+
+/// "passed", "regressed", "undecided"
+[[nodiscard]] std::string_view gate_verdict_name(GateVerdict verdict);
+
+}  // namespace rangescope::model

@@ -1,0 +1,83 @@
+// The comparison as Markdown, for issues and notes.
+#include <fmt/format.h>
+#include <algorithm>
+
+#include "base/text.hpp"
+#include "report/comparison/formats.hpp"
+#include "report/comparison/view.hpp"
+#include "report/markdown_text.hpp"
+
+namespace rangescope::report {
+namespace {
+
+std::vector<std::string> titles(const model::Comparison& comparison, const char* first) {
+  std::vector<std::string> list = {first, "count"};
+  for (std::size_t side = 0; side < comparison.sides.size(); ++side) list.push_back(side_letter(side));
+  for (std::size_t side = 1; side < comparison.sides.size(); ++side) {
+    const std::string letter = comparison.sides.size() > 2 ? " " + side_letter(side) : "";
+    for (const char* title : {"change", "between", "p", "verdict"}) list.push_back(title + letter);
+  }
+  return list;
+}
+
+std::vector<std::string> cells(std::string label, const std::vector<std::optional<double>>& counts,
+                               const model::ComparedValue& value) {
+  std::vector<std::string> list = {std::move(label), md_escaped(counts_text(counts))};
+  for (std::size_t side = 0; side < value.values.size(); ++side) list.push_back(md_escaped(side_value(value, side)));
+  for (std::size_t side = 1; side < value.values.size(); ++side) {
+    const std::string standing = standing_text(value, side);
+    const bool out = standing != "noise" && standing != "same" && standing != "untested";
+    for (const std::string& text :
+         {change_text(value, side), between_text(value.changes[side - 1]), p_text(value.changes[side - 1])})
+      list.push_back(md_escaped(text));
+    list.push_back(out ? "**" + standing + "**" : standing);
+  }
+  return list;
+}
+
+}  // namespace
+
+void write_comparison_markdown(const model::Comparison& comparison, const Style& style, Sink& sink) {
+  sink.write("# Comparison\n\n");
+  for (std::size_t side = 0; side < comparison.sides.size(); ++side)
+    sink.write("- " + md_escaped(side_sentence(comparison, side)) + "\n");
+  for (const model::EnvironmentDifference& difference : comparison.environment)
+    sink.write(std::string("- ") + (difference.heavy ? "**different** " : "different ") +
+               md_escaped(difference_sentence(difference)) + "\n");
+  for (const std::string& note : comparison.notes) sink.write("- note: " + md_escaped(note) + "\n");
+  const std::size_t most = style.top == 0 ? comparison.regions.size() : style.top;
+  const std::size_t values = comparison.regions.empty() ? 0 : comparison.regions.front().values.size();
+  for (std::size_t v = 0; v < values; ++v) {
+    sink.write("\n## " + md_escaped(value_heading(comparison.regions.front().values[v])) + "\n\n");
+    const auto head = titles(comparison, "range");
+    md_row(sink, head);
+    md_rule(sink, head.size() - 1);
+    for (std::size_t i = 0; i < std::min(most, comparison.regions.size()); ++i) {
+      const model::ComparedRegion& region = comparison.regions[i];
+      md_row(sink, cells(md_escaped(region_label(region)), region.occurrences, region.values[v]));
+    }
+    if (comparison.regions.size() > most)
+      sink.write(fmt::format("\n{} more regions changed less.\n", comparison.regions.size() - most));
+  }
+  if (!comparison.missing.empty() || !comparison.renames.empty()) sink.write("\n## Not on all sides\n\n");
+  for (const model::ComparedRegion& region : comparison.missing)
+    sink.write("- " + md_escaped(missing_sentence(region)) + "\n");
+  for (const model::RenameOffer& offer : comparison.renames)
+    sink.write("- " + md_escaped(rename_sentence(offer)) + "\n");
+  if (!comparison.kernels.empty() && style.top_kernels > 0) {
+    sink.write("\n## Kernels, over the whole run\n\n");
+    const auto head = titles(comparison, "kernel");
+    md_row(sink, head);
+    md_rule(sink, head.size() - 1);
+    for (std::size_t i = 0; i < std::min(style.top_kernels, comparison.kernels.size()); ++i) {
+      const model::ComparedKernel& kernel = comparison.kernels[i];
+      md_row(sink, cells(md_escaped(kernel.name) + (kernel.folded ? " (folded)" : ""), kernel.calls, kernel.total));
+    }
+  }
+  sink.write("\n");
+  for (const std::string& text : untested_sentences(comparison)) sink.write("- " + md_escaped(text) + "\n");
+  if (comparison.tests > 0)
+    sink.write(fmt::format("- {} values tested: {}\n", comparison.tests, md_escaped(comparison.method)));
+}
+
+}  // namespace rangescope::report

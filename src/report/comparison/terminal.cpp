@@ -1,0 +1,104 @@
+// The comparison for a terminal: what differs around the runs first, then what changed, most first.
+#include <fmt/format.h>
+#include <algorithm>
+
+#include "base/table.hpp"
+#include "base/text.hpp"
+#include "report/comparison/formats.hpp"
+#include "report/comparison/view.hpp"
+
+namespace rangescope::report {
+namespace {
+
+using base::Tone;
+using model::ComparedValue;
+using model::Comparison;
+
+constexpr std::size_t kMostMissing = 12;
+
+Tone tone_of(const std::string& standing) {
+  if (standing == "slower" || standing == "more") return Tone::kBad;
+  if (standing == "faster" || standing == "less") return Tone::kGood;
+  return standing == "noise" || standing == "same" || standing == "untested" ? Tone::kDim : Tone::kPlain;
+}
+
+std::vector<base::Table::Column> columns(const Comparison& comparison, const char* first) {
+  std::vector<base::Table::Column> list = {{first, false, true, 0}, {"count", true, false, 2}};
+  for (std::size_t side = 0; side < comparison.sides.size(); ++side)
+    list.push_back({side_letter(side), true, false, side == 0 ? 4 : 5});
+  for (std::size_t side = 1; side < comparison.sides.size(); ++side) {
+    const std::string letter = comparison.sides.size() > 2 ? " " + side_letter(side) : "";
+    list.push_back({"change" + letter, true, false, 0});
+    list.push_back({"between" + letter, true, false, 3});
+    list.push_back({"p" + letter, true, false, 1});
+    list.push_back({"" + letter, false, false, 0});
+  }
+  return list;
+}
+
+void add_row(base::Table& table, std::string label, std::string counts, const ComparedValue& value) {
+  std::vector<base::Table::Cell> cells = {{std::move(label)}, {std::move(counts)}};
+  for (std::size_t side = 0; side < value.values.size(); ++side) cells.push_back({side_value(value, side)});
+  for (std::size_t side = 1; side < value.values.size(); ++side) {
+    const std::string standing = standing_text(value, side);
+    const Tone tone = tone_of(standing);
+    cells.push_back({change_text(value, side), tone});
+    cells.push_back({between_text(value.changes[side - 1]), Tone::kDim});
+    cells.push_back({p_text(value.changes[side - 1]), Tone::kDim});
+    cells.push_back({standing, tone});
+  }
+  table.add(std::move(cells));
+}
+
+}  // namespace
+
+void write_comparison_table(const Comparison& comparison, const Style& style, Sink& sink) {
+  const auto aside = [&](const std::string& text, Tone tone = Tone::kDim) {
+    sink.write(base::toned(text, tone, style.color) + "\n");
+  };
+  for (std::size_t side = 0; side < comparison.sides.size(); ++side)
+    aside(side_sentence(comparison, side), Tone::kBold);
+  for (const model::EnvironmentDifference& difference : comparison.environment)
+    aside("different " + difference_sentence(difference), difference.heavy ? Tone::kWarn : Tone::kPlain);
+  for (const std::string& note : comparison.notes) aside("note: " + base::printable(note), Tone::kWarn);
+
+  const std::size_t most = style.top == 0 ? comparison.regions.size() : style.top;
+  const std::size_t values = comparison.regions.empty() ? 0 : comparison.regions.front().values.size();
+  for (std::size_t v = 0; v < values; ++v) {
+    sink.write("\n" + base::toned(value_heading(comparison.regions.front().values[v]), Tone::kBold, style.color) +
+               "\n");
+    base::Table table(columns(comparison, "range"));
+    for (std::size_t i = 0; i < std::min(most, comparison.regions.size()); ++i) {
+      const model::ComparedRegion& region = comparison.regions[i];
+      add_row(table, region_label(region), counts_text(region.occurrences), region.values[v]);
+    }
+    std::vector<std::string> dropped;
+    sink.write(table.render(style.width, style.color, &dropped));
+    if (comparison.regions.size() > most)
+      aside(fmt::format("({} more regions that changed less: --top)", comparison.regions.size() - most));
+    if (!dropped.empty()) aside("(no room for: " + base::join(dropped, ", ") + ")");
+  }
+  for (const std::string& text : untested_sentences(comparison)) aside(text);
+  for (std::size_t i = 0; i < std::min(kMostMissing, comparison.missing.size()); ++i)
+    sink.write(missing_sentence(comparison.missing[i]) + "\n");
+  if (comparison.missing.size() > kMostMissing)
+    aside(fmt::format("({} more regions that are not on all sides)", comparison.missing.size() - kMostMissing));
+  for (const model::RenameOffer& offer : comparison.renames) aside(rename_sentence(offer), Tone::kWarn);
+
+  if (!comparison.kernels.empty() && style.top_kernels > 0) {
+    sink.write("\n" + base::toned("kernels, over the whole run", Tone::kBold, style.color) + "\n");
+    base::Table table(columns(comparison, "kernel"));
+    for (std::size_t i = 0; i < std::min(style.top_kernels, comparison.kernels.size()); ++i) {
+      const model::ComparedKernel& kernel = comparison.kernels[i];
+      add_row(table, base::printable(kernel.name) + (kernel.folded ? " (folded)" : ""), counts_text(kernel.calls),
+              kernel.total);
+    }
+    sink.write(table.render(style.width, style.color));
+    if (comparison.kernels.size() > style.top_kernels)
+      aside(fmt::format("({} more kernels: --top-kernels)", comparison.kernels.size() - style.top_kernels));
+  }
+  if (comparison.tests > 0) sink.write("\n");
+  if (comparison.tests > 0) aside(fmt::format("{} values tested: {}", comparison.tests, comparison.method));
+}
+
+}  // namespace rangescope::report

@@ -1,0 +1,154 @@
+#include "report/comparison/view.hpp"
+
+#include <fmt/format.h>
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "base/text.hpp"
+#include "model/measure.hpp"
+#include "report/view.hpp"
+
+namespace rangescope::report {
+namespace {
+
+using model::Change;
+using model::ComparedValue;
+using model::Standing;
+
+std::string percent(double ratio) {
+  const double change = (ratio - 1) * 100;
+  return fmt::format("{}{:.{}f}", change >= 0 ? "+" : "", change, std::abs(change) < 100 ? 1 : 0);
+}
+
+std::string number(double value, const std::string& unit) {
+  if (unit == "count" && value != std::floor(value)) return fmt::format("{:.4g}", value);
+  return format_value(value, unit);
+}
+
+}  // namespace
+
+std::string side_letter(std::size_t side) {
+  std::string text(1, static_cast<char>('A' + side % 26));
+  return side < 26 ? text : text + std::to_string(side / 26);
+}
+
+std::string side_sentence(const model::Comparison& comparison, std::size_t side) {
+  const model::ComparedSide& one = comparison.sides[side];
+  std::string text = side_letter(side) + " = " + base::printable(one.label);
+  if (one.runs > 1) text += fmt::format(": {} runs", one.runs);
+  if (!one.command.empty()) text += (one.runs > 1 ? " of " : ": ") + base::printable(base::shell_quote(one.command));
+  return text;
+}
+
+std::string side_value(const ComparedValue& value, std::size_t side) {
+  return value.values[side] ? number(*value.values[side], value.unit) : "-";
+}
+
+std::string counts_text(const std::vector<std::optional<double>>& counts) {
+  const bool same = std::all_of(counts.begin(), counts.end(), [&](const auto& count) { return count == counts[0]; });
+  std::string text;
+  for (const auto& count : counts) {
+    text += (text.empty() ? "" : ", ") + (count ? number(*count, "count") : "-");
+    if (same) break;
+  }
+  return text;
+}
+
+std::string change_text(const ComparedValue& value, std::size_t side) {
+  const Change& change = value.changes[side - 1];
+  if (!value.values[0] || !value.values[side]) return "-";
+  if (!change.ratio) return (change.difference >= 0 ? "+" : "-") + number(std::abs(change.difference), value.unit);
+  if (*change.ratio >= 10) return fmt::format("x {:.3g}", *change.ratio);
+  return percent(*change.ratio) + " %";
+}
+
+std::string between_text(const Change& change) {
+  if (!change.low || !change.high) return "";
+  std::string text = percent(*change.low) + " ... " + percent(*change.high) + " %";
+  if (change.confidence < 0.949) text += fmt::format(" ({:.0f} %)", change.confidence * 100);
+  return text;
+}
+
+std::string standing_text(const ComparedValue& value, std::size_t side) {
+  const Change& change = value.changes[side - 1];
+  if (!value.values[0]) return "new";
+  if (!value.values[side]) return "gone";
+  switch (change.standing) {
+    case Standing::kUntested: return "untested";
+    case Standing::kNoise: return change.difference == 0 ? "same" : "noise";
+    case Standing::kMore: return value.unit == "ns" ? "slower" : "more";
+    case Standing::kLess: return value.unit == "ns" ? "faster" : "less";
+  }
+  return "";
+}
+
+std::string p_text(const Change& change) {
+  if (!change.p) return "";
+  return *change.p < 0.001 ? "< 0.001" : fmt::format("{:.3f}", *change.p);
+}
+
+std::string value_heading(const ComparedValue& value) {
+  std::string text = base::printable(value.tag);
+  if (value.per_occurrence) text += ", per occurrence";
+  if (const model::Measure* measure = model::find_measure(value.tag))
+    text += " (" + std::string(measure->formula) + ")";
+  return text;
+}
+
+std::string difference_sentence(const model::EnvironmentDifference& difference) {
+  std::string text = difference.what + ": ";
+  for (std::size_t side = 0; side < difference.values.size(); ++side) {
+    const std::string& value = difference.values[side];
+    text += (side == 0 ? "" : ", ") + side_letter(side) + " " +
+            (value.empty() ? "does not say" : base::elide(base::printable(value), 100));
+  }
+  return text;
+}
+
+std::string rename_sentence(const model::RenameOffer& offer) {
+  return fmt::format("perhaps renamed in {}: {} is now {} ({}); to take them as one: --rename {}",
+                     side_letter(offer.side), base::printable(offer.from), base::printable(offer.to), offer.reason,
+                     base::shell_quote(base::printable(offer.from + "=" + offer.to)));
+}
+
+std::vector<std::string> untested_sentences(const model::Comparison& comparison) {
+  std::map<std::string, std::size_t> reasons;
+  for (const model::ComparedRegion& region : comparison.regions) {
+    for (const ComparedValue& value : region.values) {
+      for (const Change& change : value.changes) {
+        if (change.standing == Standing::kUntested && !change.why.empty()) ++reasons[change.why];
+      }
+    }
+  }
+  std::vector<std::string> out;
+  for (const auto& [why, times] : reasons)
+    out.push_back(fmt::format("untested: {} ({} {})", base::printable(why), times, times == 1 ? "value" : "values"));
+  return out;
+}
+
+std::string region_label(const model::ComparedRegion& region) {
+  std::string text = base::printable(model::path_text(region.domain, region.path));
+  if (region.kind == model::RangeKind::kStartEnd) text += " [start/end]";
+  if (!region.renamed_from.empty()) text += " (was " + base::printable(region.renamed_from) + ")";
+  return text;
+}
+
+std::string missing_sentence(const model::ComparedRegion& region) {
+  std::string sides;
+  for (std::size_t side = 0; side < region.occurrences.size(); ++side) {
+    if (region.occurrences[side]) sides += (sides.empty() ? "" : ", ") + side_letter(side);
+  }
+  std::string text = "only in " + sides + ": " + region_label(region);
+  for (std::size_t side = 0; side < region.occurrences.size(); ++side) {
+    if (!region.occurrences[side]) continue;
+    text += ", " + number(*region.occurrences[side], "count") + " times";
+    for (const ComparedValue& value : region.values) {
+      if (value.values[side]) text += ", " + value.title + " " + side_value(value, side);
+    }
+    break;
+  }
+  return text;
+}
+
+}  // namespace rangescope::report

@@ -1,0 +1,342 @@
+#include "runs/digests.hpp"
+
+#include <fmt/format.h>
+#include <algorithm>
+#include <cctype>
+
+#include "base/fs.hpp"
+#include "base/text.hpp"
+#include "model/measure.hpp"
+#include "runs/json_text.hpp"
+
+namespace rangescope::runs {
+namespace {
+
+using Json = nlohmann::json;
+using model::Digest;
+using model::DigestRegion;
+constexpr std::string_view kReport = "rangescope.report/1", kBaseline = "rangescope.baseline/1";
+
+std::string text_of(const Json& object, const char* key) {
+  const auto found = object.find(key);
+  return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
+}
+
+template <class T>
+T number_of(const Json& object, const char* key) {
+  const auto found = object.find(key);
+  return found != object.end() && found->is_number() ? found->get<T>() : T{};
+}
+
+model::RunInfo run_of(const Json& json) {
+  model::RunInfo run;
+  run.id = text_of(json, "id");
+  run.tool = text_of(json, "tool");
+  run.command = json.value("command", std::vector<std::string>{});
+  run.cwd = text_of(json, "cwd");
+  run.start_unix_ns = number_of<std::int64_t>(json, "start_unix_ns");
+  run.duration_ns = number_of<double>(json, "duration_ns");
+  if (json.contains("exit_code") && json["exit_code"].is_number()) run.exit_code = json["exit_code"].get<int>();
+  if (json.contains("signal") && json["signal"].is_number()) run.signal = json["signal"].get<int>();
+  run.host = text_of(json, "host");
+  run.sources = json.value("sources", std::vector<std::string>{});
+  run.environment = json.value("environment", std::map<std::string, std::string>{});
+  return run;
+}
+
+Json run_json(const model::RunInfo& run) {
+  Json json = {{"id", run.id},
+               {"tool", run.tool},
+               {"command", run.command},
+               {"cwd", run.cwd},
+               {"start_unix_ns", run.start_unix_ns},
+               {"duration_ns", run.duration_ns},
+               {"exit_code", nullptr},
+               {"signal", nullptr},
+               {"host", run.host},
+               {"sources", run.sources},
+               {"environment", run.environment}};
+  if (run.exit_code) json["exit_code"] = *run.exit_code;
+  if (run.signal) json["signal"] = *run.signal;
+  return json;
+}
+
+std::vector<model::Loss> losses_of(const Json& list) {
+  std::vector<model::Loss> out;
+  for (const Json& one : list) {
+    model::Loss loss{text_of(one, "kind"), model::Severity::kWarning, number_of<std::uint64_t>(one, "count"),
+                     text_of(one, "detail")};
+    const std::string severity = text_of(one, "severity");
+    if (severity == "info") loss.severity = model::Severity::kInfo;
+    if (severity == "error") loss.severity = model::Severity::kError;
+    out.push_back(std::move(loss));
+  }
+  return out;
+}
+
+std::string_view severity_text(model::Severity severity) {
+  return severity == model::Severity::kInfo ? "info" : severity == model::Severity::kError ? "error" : "warning";
+}
+
+DigestRegion head_of(const Json& json) {
+  DigestRegion region;
+  region.path = json.at("path").get<std::vector<std::string>>();
+  region.domain = text_of(json, "domain");
+  region.kind = text_of(json, "kind") == "start_end" ? model::RangeKind::kStartEnd : model::RangeKind::kPushPop;
+  region.occurrences = json.at("occurrences").get<std::int64_t>();
+  (void)json.at("path").at(0);  // a region has a name
+  return region;
+}
+
+/// A measure's tag is the path of its value.
+const Json* at_tag(const Json& region, std::string_view tag) {
+  const Json* at = &region;
+  for (const std::string_view part : base::split(tag, '.')) {
+    if (!at->is_object()) return nullptr;
+    const auto found = at->find(std::string(part));
+    if (found == at->end()) return nullptr;
+    at = &*found;
+  }
+  return at;
+}
+
+DigestRegion report_region(const Json& json) {
+  DigestRegion region = head_of(json);
+  for (const model::Measure& measure : model::measures()) {
+    const Json* value = at_tag(json, measure.tag);
+    if (value && value->is_number()) region.values[std::string(measure.tag)] = value->get<double>();
+  }
+  const auto metrics = json.find("metrics");
+  if (metrics != json.end()) {
+    for (const auto& [name, metric] : metrics->items()) {
+      if (metric.contains("value") && metric["value"].is_number())
+        region.values["metrics." + name] = metric["value"].get<double>();
+    }
+  }
+  const bool gpu = json.contains("gpu") && json["gpu"].is_object();
+  if (const auto samples = json.find("samples"); samples != json.end()) {
+    for (const Json& sample : *samples) {
+      region.wall_ns.push_back(sample.at(1).get<double>());
+      if (gpu) region.busy_ns.push_back(sample.at(2).get<double>());
+    }
+  }
+  return region;
+}
+
+Digest digest_of_report(const Json& json) {
+  Digest out;
+  out.run = run_of(json.at("run"));
+  out.losses = losses_of(json.value("losses", Json::array()));
+  for (const Json& device : json.value("devices", Json::array())) {
+    std::string text = text_of(device, "name");
+    if (const auto sms = number_of<int>(device, "sm_count"); sms > 0) text += fmt::format(", {} SMs", sms);
+    if (device.value("mig", false)) text += ", MIG";
+    out.devices.push_back(std::move(text));
+  }
+  std::sort(out.devices.begin(), out.devices.end());
+  const Json& regions = json.at("regions");
+  const auto scope = [](const Json& region) { return region.value("process_index", Json()); };
+  const bool aggregate = std::any_of(regions.begin(), regions.end(), [&](const Json& r) {
+    return scope(r).is_null() && r.value("thread", Json()).is_null();
+  });
+  for (const Json& region : regions) {
+    if (!region.value("thread", Json()).is_null()) continue;
+    if (aggregate ? !scope(region).is_null() : scope(region) != scope(regions.front())) continue;
+    out.regions.push_back(report_region(region));
+    const auto gpu = region.find("gpu");
+    if (gpu != region.end() && gpu->is_object()) out.partial_gpu = out.partial_gpu || gpu->value("partial", false);
+  }
+  for (const Json& kernel : json.value("kernels", Json::array()))
+    out.kernels.push_back(
+        {text_of(kernel, "name"), number_of<std::int64_t>(kernel, "calls"), number_of<double>(kernel, "total_ns")});
+  return out;
+}
+
+Digest digest_of_baseline(const Json& json) {
+  Digest out;
+  out.run = run_of(json.at("run"));
+  out.devices = json.at("devices").get<std::vector<std::string>>();
+  out.partial_gpu = json.value("partial_gpu", false);
+  out.losses = losses_of(json.value("losses", Json::array()));
+  for (const Json& region : json.at("regions")) {
+    DigestRegion one = head_of(region);
+    one.values = region.at("values").get<std::map<std::string, double>>();
+    one.wall_ns = region.value("wall_ns", std::vector<double>{});
+    one.busy_ns = region.value("busy_ns", std::vector<double>{});
+    out.regions.push_back(std::move(one));
+  }
+  for (const Json& kernel : json.value("kernels", Json::array()))
+    out.kernels.push_back(
+        {kernel.at(0).get<std::string>(), kernel.at(1).get<std::int64_t>(), kernel.at(2).get<double>()});
+  return out;
+}
+
+/// Evenly spaced, whole numbers: a nanosecond is nothing here.
+Json thinned(const std::vector<double>& values, std::size_t most) {
+  Json list = Json::array();
+  const std::size_t count = std::min(values.size(), most);
+  for (std::size_t i = 0; i < count; ++i) list.push_back(static_cast<std::int64_t>(values[i * values.size() / count]));
+  return list;
+}
+
+std::string line_of(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+/// One line a region and kernel, so that a repository shows what changed.
+std::string digest_text(const Digest& run, std::size_t samples) {
+  Json losses = Json::array();
+  for (const model::Loss& loss : run.losses)
+    losses.push_back({{"kind", loss.kind},
+                      {"severity", severity_text(loss.severity)},
+                      {"count", loss.count},
+                      {"detail", base::printable(loss.detail)}});
+  std::string text = "  { \"run\": " + line_of(run_json(run.run)) + ",\n    \"devices\": " + line_of(run.devices) +
+                     ", \"partial_gpu\": " + (run.partial_gpu ? "true" : "false") + ", \"losses\": " + line_of(losses) +
+                     ",\n    \"regions\": [";
+  const char* before = "\n      ";
+  for (const DigestRegion& region : run.regions) {
+    std::vector<std::string> path;
+    for (const std::string& name : region.path) path.push_back(base::is_utf8(name) ? name : base::printable(name));
+    const Json json = {{"path", path},
+                       {"domain", base::is_utf8(region.domain) ? region.domain : base::printable(region.domain)},
+                       {"kind", region.kind == model::RangeKind::kStartEnd ? "start_end" : "push_pop"},
+                       {"occurrences", region.occurrences},
+                       {"values", region.values},
+                       {"wall_ns", thinned(region.wall_ns, samples)},
+                       {"busy_ns", thinned(region.busy_ns, samples)}};
+    text += before + line_of(json);
+    before = ",\n      ";
+  }
+  text += " ],\n    \"kernels\": [";
+  before = "\n      ";
+  for (const model::DigestKernel& kernel : run.kernels) {
+    text += before + line_of(Json::array({kernel.name, kernel.calls, kernel.total_ns}));
+    before = ",\n      ";
+  }
+  return text + " ] }";
+}
+
+template <class F>
+auto guarded(const std::filesystem::path& path, std::string_view what, F fill) -> base::Result<decltype(fill())> {
+  try {
+    return fill();
+  } catch (const Json::exception& error) {
+    return base::fail(base::Code::kBadData, "is not a " + std::string(what) + ": " + error.what(), path.string());
+  }
+}
+
+}  // namespace
+
+std::string machine_kind(const Digest& run) {
+  std::string text;
+  if (!run.devices.empty()) {
+    if (run.devices.size() > 1) text = std::to_string(run.devices.size()) + "x ";
+    text += run.devices.front().substr(0, run.devices.front().find(','));
+    if (run.devices.front().ends_with(", MIG")) text += " mig";
+  } else if (const auto cpu = run.run.environment.find("cpu"); cpu != run.run.environment.end()) {
+    text = cpu->second;
+    if (const auto cpus = run.run.environment.find("cpus"); cpus != run.run.environment.end())
+      text = cpus->second + "x " + text;
+  }
+  std::string kind;
+  for (const char c : base::lower(text)) {
+    if (std::isalnum(static_cast<unsigned char>(c)) != 0)
+      kind += c;
+    else if (!kind.empty() && kind.back() != '-')
+      kind += '-';
+  }
+  while (kind.ends_with('-')) kind.pop_back();
+  return kind.empty() ? "unknown" : kind;
+}
+
+std::optional<std::string> json_schema_of(const std::filesystem::path& path) {
+  const auto head = base::read_head(path, 256);
+  if (!head) return std::nullopt;
+  const std::string_view text = base::trim(*head);
+  constexpr std::string_view kKey = "\"schema\"";
+  const auto at = text.find(kKey);
+  if (!text.starts_with('{') || at == std::string_view::npos) return std::nullopt;
+  const auto open = text.find('"', at + kKey.size());
+  const auto end = open == std::string_view::npos ? open : text.find('"', open + 1);
+  if (end == std::string_view::npos) return std::nullopt;
+  const std::string schema(text.substr(open + 1, end - open - 1));
+  return schema.starts_with("rangescope.") ? std::optional(schema) : std::nullopt;
+}
+
+base::Result<Digest> read_report(const std::filesystem::path& path) {
+  auto json = read_json(path, kReport);
+  if (!json) return base::fail(std::move(json));
+  return guarded(path, "report", [&] { return digest_of_report(*json); });
+}
+
+base::Result<Baseline> read_baseline(const std::filesystem::path& path) {
+  auto json = read_json(path, kBaseline);
+  if (!json) return base::fail(std::move(json));
+  return guarded(path, "baseline", [&] {
+    Baseline out{
+        text_of(*json, "name"), text_of(*json, "machine"), number_of<std::int64_t>(*json, "saved_unix_ns"), {}};
+    (void)json->at("runs").at(0);  // and a baseline a run
+    for (const Json& run : json->at("runs")) out.runs.push_back(digest_of_baseline(run));
+    return out;
+  });
+}
+
+base::Result<std::filesystem::path> save_baseline(const std::filesystem::path& folder, const Baseline& baseline,
+                                                  std::size_t samples) {
+  if (baseline.name.empty() || base::sanitize_component(baseline.name) != baseline.name ||
+      baseline.name.find('.') != std::string::npos)
+    return base::fail(base::Code::kUsage, "'" + base::printable(baseline.name) + "' is no name for a baseline",
+                      "--name", "Use letters, digits, _ and -");
+  std::string text = "{ \"schema\": \"" + std::string(kBaseline) + "\", \"name\": " + line_of(baseline.name) +
+                     ", \"machine\": " + line_of(baseline.machine) +
+                     ",\n  \"saved_unix_ns\": " + std::to_string(baseline.saved_unix_ns) + ",\n  \"runs\": [\n";
+  for (std::size_t i = 0; i < baseline.runs.size(); ++i)
+    text += (i > 0 ? ",\n" : "") + digest_text(baseline.runs[i], samples);
+  text += " ] }\n";
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (error)
+    return base::fail(base::Code::kIo, "cannot make the folder for baselines: " + error.message(), folder.string(),
+                      "Name another one with --dir");
+  const std::filesystem::path path = folder / (baseline.name + "." + baseline.machine + ".json");
+  if (auto written = base::write_file(path, text); !written) return base::fail(std::move(written));
+  return path;
+}
+
+std::vector<std::pair<std::filesystem::path, Baseline>> list_baselines(const std::filesystem::path& folder) {
+  std::vector<std::filesystem::path> files;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, error)) files.push_back(entry.path());
+  std::sort(files.begin(), files.end());
+  std::vector<std::pair<std::filesystem::path, Baseline>> out;
+  for (const auto& file : files) {
+    if (json_schema_of(file) != kBaseline) continue;
+    if (auto baseline = read_baseline(file)) out.emplace_back(file, std::move(*baseline));
+  }
+  return out;
+}
+
+base::Result<std::filesystem::path> find_baseline(const std::filesystem::path& folder, const std::string& said,
+                                                  const std::string& machine) {
+  std::error_code error;
+  if (std::filesystem::exists(said, error)) return std::filesystem::path(said);
+  std::vector<std::string> names, machines;
+  for (const auto& [path, baseline] : list_baselines(folder)) {
+    names.push_back(baseline.name);
+    if (baseline.name != said) continue;
+    if (baseline.machine == machine) return path;
+    machines.push_back(baseline.machine);
+  }
+  if (!machines.empty())
+    return base::fail(base::Code::kNotComparable,
+                      "there is no baseline '" + said + "' of a machine like this one (" + machine + "), only of " +
+                          base::join(machines, ", "),
+                      folder.string(), "Save one here: rangescope baseline save --name " + said + " RUN");
+  std::string hint = base::did_you_mean(said, names);
+  if (hint.empty()) hint = "Save one: rangescope baseline save --name NAME RUN, or name the folder with --dir";
+  return base::fail(base::Code::kNoInput, "there is no baseline '" + base::printable(said) + "'", folder.string(),
+                    std::move(hint));
+}
+
+}  // namespace rangescope::runs

@@ -1,0 +1,222 @@
+#!/usr/bin/env python3
+"""compare, baseline, gate and profile --repeat as a user meets them. Usage: compare.py BIN_DIR SOURCE_DIR"""
+import csv
+import io
+import json
+import os
+import shutil
+import sys
+import tempfile
+import unittest
+import xml.etree.ElementTree as xml
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
+import cases  # noqa: E402
+import json_schema  # noqa: E402
+
+BIN, SOURCE = os.path.abspath(sys.argv[1]), sys.argv[2]
+TOOL, STEADY, VICTIM = f"{BIN}/rangescope", f"{BIN}/compare_steady", f"{BIN}/cli_victim"
+REPEATS = 4
+
+
+def load(path):
+    with open(path, encoding="utf-8") as f:
+        return json.load(f)
+
+
+class Compare(unittest.TestCase):
+    schema = load(f"{SOURCE}/docs/formats/compare.schema.json")
+
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.mkdtemp(prefix="rangescope-compare-")
+        cls.env = {k: v for k, v in os.environ.items() if not k.endswith("_INJECTION64_PATH")}
+        # A slowdown of four times in one region: far above whatever a busy machine does.
+        for name, slow in (("same1", 0), ("same2", 0), ("slow", 300)):
+            done = cls.tool("profile", "-q", "--repeat", REPEATS, "--output", name, "--", STEADY, 20, slow)
+            assert done.returncode == 0, done.stderr
+
+    @classmethod
+    def tearDownClass(cls):
+        shutil.rmtree(cls.folder)
+
+    @classmethod
+    def tool(cls, *words):
+        return cases.run([TOOL, *words], cwd=cls.folder, env=cls.env)
+
+    def path(self, *parts):
+        return os.path.join(self.folder, *parts)
+
+    def json(self, *words):
+        done = self.tool("compare", "-f", "json", *words)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        result = json.loads(done.stdout)
+        self.assertEqual(json_schema.errors(result, self.schema), [])
+        return result
+
+    def test_a_series_is_one_run(self):
+        runs = os.listdir(self.path("same1"))
+        self.assertEqual(len(runs), 1)
+        run = self.path("same1", runs[0])
+        self.assertEqual(sorted(os.listdir(f"{run}/repeats")), ["001", "002", "003", "004"])
+        self.assertEqual(load(f"{run}/status.json")["outcome"], "ok")
+        self.assertEqual(self.tool("runs", "verify", run).returncode, 0)
+        shown = self.tool("report", run)
+        self.assertEqual(shown.returncode, 0, shown.stderr)
+        self.assertRegex(shown.stdout, r"(?m)^step +20 ")
+        self.assertIn("of median duration", shown.stderr)
+
+    def test_a_series_ends_at_the_first_failure(self):
+        done = self.tool("profile", "-q", "--repeat", 3, "--output", "failed", "--", VICTIM, "exit", "7")
+        self.assertEqual(done.returncode, 7)
+        run = self.path("failed", os.listdir(self.path("failed"))[0])
+        self.assertEqual(os.listdir(f"{run}/repeats"), ["001"])
+        status = load(f"{run}/status.json")
+        self.assertEqual((status["outcome"], status["exit_code"]), ("program_failed", 7))
+        self.assertIn("repetition 1 of 3", status["message"])
+
+    def test_the_region_that_changed_comes_first(self):
+        result = self.json("same1", "slow", "--metric", "wall_ns.min")  # the quietest number of a busy machine
+        self.assertEqual(result["noise"], "runs")
+        self.assertEqual([side["runs"] for side in result["sides"]], [REPEATS, REPEATS])
+        regions = {tuple(r["path"]): r["values"]["wall_ns.min"]["changes"][0] for r in result["regions"]}
+        self.assertEqual(len(regions), 6)
+        mlp = regions["step", "mlp"]
+        self.assertEqual(mlp["standing"], "more")
+        self.assertGreater(mlp["ratio"], 2)
+        self.assertIn(("step", "mlp"), [tuple(r["path"]) for r in result["regions"][:2]])
+        self.assertEqual([d["what"] for d in result["environment"]], ["arguments"])
+        first = self.tool("compare", "same1", "slow").stdout.splitlines()
+        self.assertRegex(first[2], r"^different arguments: A '?20")
+
+    def test_several_sides_single_runs_and_report_files(self):
+        report = self.path("slow", os.listdir(self.path("slow"))[0], "repeats", "001", "report.json")
+        single = os.path.join("same1", os.listdir(self.path("same1"))[0], "repeats", "001")
+        result = self.json(single, os.path.relpath(report, self.folder), "same2", "--include", "step",
+                           "--metric", "wall_ns.min")
+        self.assertEqual(result["noise"], "occurrences")
+        self.assertEqual(len(result["sides"]), 3)
+        self.assertTrue(any("--repeat" in note for note in result["notes"]))
+        mlp = next(r for r in result["regions"] if r["path"] == ["step", "mlp"])
+        self.assertEqual(len(mlp["values"]["wall_ns.min"]["changes"]), 2)
+        self.assertEqual(mlp["values"]["wall_ns.min"]["changes"][0]["standing"], "more")
+
+    def test_what_is_read_is_what_the_reports_say(self):
+        run = self.path("same1", os.listdir(self.path("same1"))[0], "repeats")
+        want = sorted(next(r for r in load(f"{run}/00{i}/report.json")["regions"] if r["path"] == ["step", "mlp"])
+                      ["wall_ns"]["inclusive"] / 20 for i in range(1, REPEATS + 1))
+        result = self.json("same1", "slow", "--metric", "wall_ns.inclusive", "--region", "mlp")
+        self.assertEqual(len(result["regions"]), 1)
+        value = result["regions"][0]["values"]["wall_ns.inclusive"]
+        self.assertTrue(value["per_occurrence"])
+        self.assertAlmostEqual(value["values"][0], (want[1] + want[2]) / 2, places=3)
+
+    def test_all_formats_and_hostile_names(self):
+        report = load(self.path("same1", os.listdir(self.path("same1"))[0], "repeats", "001", "report.json"))
+        for region in report["regions"]:
+            region["path"] = [name.replace("mlp", "<script>alert(1)</script>|\"x\",`y`") for name in region["path"]]
+        with open(self.path("hostile.json"), "w", encoding="utf-8") as f:
+            json.dump(report, f)
+        texts = {}
+        for form in ("table", "csv", "md", "html"):
+            done = self.tool("compare", "hostile.json", "hostile.json", "-f", form, "-o", f"out.{form}")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            with open(self.path(f"out.{form}"), encoding="utf-8", newline="") as f:
+                texts[form] = f.read()
+            self.assertIn("alert(1)", texts[form])
+        self.assertNotIn("<script>alert", texts["html"])
+        self.assertIn("&lt;script&gt;alert(1)&lt;/script&gt;", texts["html"])
+        self.assertNotIn("<script>", texts["md"])
+        rows = list(csv.DictReader(io.StringIO(texts["csv"], newline="")))
+        self.assertIn("step > <script>alert(1)</script>|\"x\",`y`", [row["path"] for row in rows])
+        self.assertTrue(all(row["standing"] in ("noise", "untested") and float(row["ratio"]) == 1 for row in rows))
+
+    def test_renames_are_offered_and_applied(self):
+        report = load(self.path("same1", os.listdir(self.path("same1"))[0], "repeats", "001", "report.json"))
+        for region in report["regions"]:
+            region["path"] = [name.replace("mlp", "ffn") for name in region["path"]]
+        os.makedirs(self.path("renamed"), exist_ok=True)
+        with open(self.path("renamed", "report.json"), "w", encoding="utf-8") as f:
+            json.dump(report, f)
+        result = self.json("same1", "renamed")
+        self.assertEqual([(o["from"], o["to"]) for o in result["renames"]], [("step > mlp", "step > ffn")])
+        self.assertEqual(len(result["regions"]), 5)
+        result = self.json("same1", "renamed", "--rename", "mlp=ffn")
+        self.assertEqual((len(result["regions"]), result["renames"], result["missing"]), (6, [], []))
+
+    def test_refused_with_82(self):
+        done = self.tool("profile", "-q", "--output", "other", "--", VICTIM)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        for words, text in ((("same1", "other", "--include", "mlp"), "no region is on all sides"),
+                            (("same1", "slow", "--metric", "gpu.busy_ns"), "no region has 'gpu.busy_ns' on all sides")):
+            done = self.tool("compare", *words)
+            self.assertEqual(done.returncode, 82, done.stderr)
+            self.assertIn(text, done.stderr)
+        self.assertEqual(self.tool("compare", "same1").returncode, 64)
+        self.assertEqual(self.tool("compare", "same1", "nowhere").returncode, 66)
+        done = self.tool("compare", "same1", "slow", "--metric", "wall_ns.medain")
+        self.assertEqual(done.returncode, 64)
+        self.assertIn("wall_ns.median", done.stderr)
+
+    def test_baseline_and_gate(self):
+        saved = self.tool("baseline", "save", "--name", "main", "same1")
+        self.assertEqual(saved.returncode, 0, saved.stderr)
+        path = self.path(saved.stdout.strip())
+        self.assertLess(os.path.getsize(path), 40000)
+        machine = load(path)["machine"]
+        self.assertEqual(os.path.basename(path), f"main.{machine}.json")
+        self.assertRegex(self.tool("baseline", "list").stdout, rf"(?m)^main +{machine} +{REPEATS} +6 ")
+
+        # Read back, the baseline is the runs that it was made of.
+        result = self.json("same1", saved.stdout.strip())
+        self.assertTrue(all(v["changes"][0]["ratio"] == 1 for r in result["regions"] for v in r["values"].values()))
+
+        self.assertEqual(self.tool("gate", "-b", "main", "--max-regression", "900%", "same2").returncode, 0)
+        done = self.tool("gate", "-b", "main", "--max-regression", "50%", "--json", "gate.json", "--junit", "gate.xml",
+                         "--markdown", "gate.md", "slow", "--region", "mlp", "--metric", "wall_ns.min")
+        self.assertEqual(done.returncode, 81, done.stdout + done.stderr)
+        self.assertRegex(done.stdout, r"(?m)^regressed +step > mlp ")
+        gate = load(self.path("gate.json"))
+        self.assertEqual(json_schema.errors(gate, self.schema), [])
+        self.assertEqual([(c["verdict"], c["path"], c["metric"]) for c in gate["checks"]],
+                         [("regressed", "step > mlp", "wall_ns.min")])
+        suite = xml.parse(self.path("gate.xml")).getroot().find("testsuite")
+        self.assertEqual((suite.get("tests"), suite.get("failures")), ("1", "1"))
+        self.assertEqual(suite.find("testcase").get("classname"), "step > mlp")
+        with open(self.path("gate.md"), encoding="utf-8") as f:
+            self.assertIn("1 of 1 values regressed", f.read())
+
+        # Less than before is no regression.
+        self.assertEqual(self.tool("gate", "-b", "slow", "--max-regression", "50%", "same1", "--region", "mlp").returncode, 0)
+
+    def test_the_gate_refuses_with_82(self):
+        self.tool("baseline", "save", "--name", "elsewhere", "same1", "--dir", "others")
+        path = self.path("others", os.listdir(self.path("others"))[0])
+        baseline = load(path)
+        baseline["machine"] = "nvidia-h100"
+        for run in baseline["runs"]:
+            run["run"]["environment"]["cpu"] = "another"
+        with open(path, "w", encoding="utf-8") as f:
+            json.dump(baseline, f)
+        done = self.tool("gate", "-b", "elsewhere", "--dir", "others", "same2")
+        self.assertEqual(done.returncode, 82)
+        self.assertIn("only of nvidia-h100", done.stderr)
+        self.assertEqual(self.tool("gate", "-b", path, "same2").returncode, 82)
+        self.assertEqual(self.tool("gate", "-b", path, "--any-machine", "--max-regression", "900%", "same2").returncode, 0)
+        done = self.tool("gate", "-b", "nothing", "same2")
+        self.assertEqual(done.returncode, 66, done.stderr)
+        self.tool("profile", "-q", "--output", "failed2", "--", VICTIM, "exit", "3")
+        self.tool("profile", "-q", "--output", "good2", "--", VICTIM)
+        done = self.tool("gate", "-b", "good2", "failed2")
+        self.assertEqual(done.returncode, 82)
+        self.assertIn("the program failed", done.stderr)
+        # Four occurrences a run and one run a side: nothing can be judged.
+        done = self.tool("gate", "-b", "good2", "good2")
+        self.assertEqual(done.returncode, 82)
+        self.assertIn("no value could be judged", done.stderr)
+        for limit in ("5", "0%", "x"):
+            self.assertEqual(self.tool("gate", "-b", "good2", "--max-regression", limit, "good2").returncode, 64)
+
+
+if __name__ == "__main__":
+    cases.main()
