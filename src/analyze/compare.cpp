@@ -380,7 +380,7 @@ class Comparer {
     std::vector<TwoGroups> groups;
     groups.reserve(hypotheses.size());
     for (Hypothesis& one : hypotheses) groups.push_back(std::move(one.groups));
-    const std::vector<double> p = permutation_test(groups, options_.tail);
+    const std::vector<double> p = permutation_test(groups, options_.tail, options_.deals);
     out_.tests = std::max(out_.tests, groups.size());
     for (std::size_t i = 0; i < hypotheses.size(); ++i) {
       Change& change = *hypotheses[i].change;

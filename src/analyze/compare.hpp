@@ -26,6 +26,7 @@ struct CompareOptions {
   std::vector<std::string> regions;            ///< range expressions: these regions alone
   double alpha = 0.05;
   Tail tail = Tail::kBoth;
+  std::size_t deals = 10000;  ///< at most so many permutations
 };
 
 /// Units that one run gives where occurrences are the noise: stretches of consecutive occurrences.

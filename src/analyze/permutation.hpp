@@ -31,10 +31,9 @@ struct TwoGroups {
   std::vector<double> a, b;
 };
 
-/// Adjusted p of each value, in their order; at least 1 / deals(nA, nB). All groups A are of one size, so are all B,
-/// neither is empty. Deterministic: the random deals come from a fixed seed.
-[[nodiscard]] std::vector<double> permutation_test(std::span<const TwoGroups> values, Tail tail,
-                                                   std::size_t most = 20000);
+/// Adjusted p of each value, in their order; at least 1 / deals(nA, nB), or 1 / `most` where there are more deals. All
+/// groups A are of one size, so are all B, neither is empty. Deterministic: the random deals come from a fixed seed.
+[[nodiscard]] std::vector<double> permutation_test(std::span<const TwoGroups> values, Tail tail, std::size_t most);
 
 /// In how many ways na + nb units can be dealt to groups of na and nb; at most 1e18.
 [[nodiscard]] double deals(std::size_t na, std::size_t nb);

@@ -19,18 +19,18 @@ TEST(Permutation, CountsDeals) {
 
 TEST(Permutation, SeparatedGroupsHaveTheSmallestP) {
   const std::vector<TwoGroups> one = {{{10, 11, 12, 10.5}, {20, 21, 22, 19}}};
-  EXPECT_DOUBLE_EQ(permutation_test(one, Tail::kBoth)[0], 2.0 / 70);
-  EXPECT_DOUBLE_EQ(permutation_test(one, Tail::kMore)[0], 1.0 / 70);
+  EXPECT_DOUBLE_EQ(permutation_test(one, Tail::kBoth, 20000)[0], 2.0 / 70);
+  EXPECT_DOUBLE_EQ(permutation_test(one, Tail::kMore, 20000)[0], 1.0 / 70);
   const std::vector<TwoGroups> less = {{{20, 21, 22, 19}, {10, 11, 12, 10.5}}};
-  EXPECT_DOUBLE_EQ(permutation_test(less, Tail::kMore)[0], 1.0);
+  EXPECT_DOUBLE_EQ(permutation_test(less, Tail::kMore, 20000)[0], 1.0);
 }
 
 // Counted by hand: A = 1, 2, B = 3, 4 on six deals; |t| is largest for {1,2|3,4} and its mirror image.
 TEST(Permutation, SmallCaseByHand) {
   const std::vector<TwoGroups> one = {{{1, 2}, {3, 4}}};
-  EXPECT_DOUBLE_EQ(permutation_test(one, Tail::kBoth)[0], 2.0 / 6);
+  EXPECT_DOUBLE_EQ(permutation_test(one, Tail::kBoth, 20000)[0], 2.0 / 6);
   const std::vector<TwoGroups> equal = {{{7, 7, 7}, {7, 7, 7}}};
-  EXPECT_DOUBLE_EQ(permutation_test(equal, Tail::kBoth)[0], 1.0);
+  EXPECT_DOUBLE_EQ(permutation_test(equal, Tail::kBoth, 20000)[0], 1.0);
 }
 
 // One value that changed among many that did not: it alone is found, however many there are.
@@ -45,7 +45,7 @@ TEST(Permutation, OneOfMany) {
     }
   }
   for (double& x : values[17].b) x *= 1.1;
-  const auto p = permutation_test(values, Tail::kBoth);
+  const auto p = permutation_test(values, Tail::kBoth, 20000);
   EXPECT_LE(p[17], 0.01);
   for (std::size_t j = 0; j < p.size(); ++j) {
     if (j != 17) EXPECT_GT(p[j], 0.05) << j;
@@ -64,7 +64,7 @@ TEST(Permutation, FalseAlarmsOverAllValues) {
       const double common = noise(random);
       for (TwoGroups& value : values) (i < 5 ? value.a : value.b).push_back(100 + common + noise(random));
     }
-    const auto p = permutation_test(values, Tail::kBoth);
+    const auto p = permutation_test(values, Tail::kBoth, 20000);
     for (const double each : p) {
       if (each > 0.05) continue;
       ++alarms;

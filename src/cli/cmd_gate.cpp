@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 
 #include "analyze/compare.hpp"
 #include "base/text.hpp"
@@ -29,6 +30,12 @@ std::optional<double> share_of(std::string_view text) {
   return percent ? *number / 100 : *number;
 }
 
+bool open_to_doubt(const model::Gate& gate) {
+  return std::any_of(gate.checks.begin(), gate.checks.end(), [](const model::GateCheck& check) {
+    return check.hidden || check.verdict == model::GateVerdict::kUndecided;
+  });
+}
+
 class Gate final : public Subcommand {
  public:
   [[nodiscard]] std::string_view name() const override { return "gate"; }
@@ -52,6 +59,7 @@ class Gate final : public Subcommand {
     app.add_option("-b,--baseline", baseline_, "Name of a baseline, a file, or a run")->type_name("B")->required();
     app.add_option("--dir", dir_, "Folder of the baselines (rangescope-baselines)")->type_name("DIR");
     app.add_option("--max-regression", limit_, "The increase that is not allowed: 5%, 0.05 (5%)")->type_name("SHARE");
+    app.add_flag("--strict", strict_, "Exit with 82 where a value could not be judged, or its noise hides the limit");
     app.add_flag("--any-machine", gate_.any_machine, "Judge although the GPU or CPU is another one");
     app.add_option("--root", from_.root, "Folder of the runs (rangescope-runs)")->type_name("DIR");
     app.add_option("--nsys", from_.nsys, "nsys to export .nsys-rep, .qdrep and .qdstrm with")->type_name("PATH");
@@ -76,7 +84,10 @@ class Gate final : public Subcommand {
     if (!judged) return say(judged.error());
     if (auto written = write(*judged); !written) return say(written.error());
     switch (judged->verdict) {
-      case model::GateVerdict::kPassed: return 0;
+      case model::GateVerdict::kPassed:
+        if (!strict_ || !open_to_doubt(*judged)) return 0;
+        return say({base::Code::kNotComparable, "not every value could be judged", judged->comparison.sides[1].label,
+                    "Repeat both sides more often, or choose a value with less noise: --metric wall_ns.min"});
       case model::GateVerdict::kRegressed: return base::exit_code(base::Code::kRegression);
       case model::GateVerdict::kUndecided: break;
     }
@@ -134,6 +145,7 @@ class Gate final : public Subcommand {
   SideOptions from_{std::string(runs::kDefaultRoot), {}, 0};
   analyze::CompareOptions options_ = analyze::gate_comparison();
   analyze::GateOptions gate_;
+  bool strict_ = false;
   ReportChoice choice_;
 };
 

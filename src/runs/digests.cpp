@@ -237,7 +237,7 @@ std::string machine_kind(const Digest& run) {
   } else if (const auto cpu = run.run.environment.find("cpu"); cpu != run.run.environment.end()) {
     text = cpu->second;
     if (const auto cpus = run.run.environment.find("cpus"); cpus != run.run.environment.end())
-      text = cpus->second + "x " + text;
+      text += " " + cpus->second + " cpus";
   }
   std::string kind;
   for (const char c : base::lower(text)) {

@@ -169,7 +169,9 @@ void write_gate_markdown(const model::Gate& gate, Sink& sink) {
       md_row(sink, cells);
     }
   };
-  const char* sign = gate.verdict == GateVerdict::kRegressed ? "❌" : gate.verdict == GateVerdict::kPassed ? "✅" : "❔";
+  const bool doubt = gate.verdict == GateVerdict::kUndecided ||
+                     std::any_of(gate.checks.begin(), gate.checks.end(), [](const GateCheck& c) { return c.hidden; });
+  const char* sign = gate.verdict == GateVerdict::kRegressed ? "❌" : doubt ? "⚠️" : "✅";
   sink.write(fmt::format("### {} rangescope: {}\n\n", sign, md_escaped(headline(gate))));
   for (const model::EnvironmentDifference& difference : gate.comparison.environment)
     sink.write("- different " + md_escaped(difference_sentence(difference)) + "\n");
