@@ -30,7 +30,8 @@ struct Baseline {
   std::vector<model::Digest> runs;
 };
 
-/// "nvidia-h100-80gb-hbm3", "2x-nvidia-h200", or the CPU's name and count where no GPU was used: letters, digits and '-'.
+/// "nvidia-h100-80gb-hbm3", "2x-nvidia-h200", or the CPU's name and count where no GPU was used: letters, digits and
+/// '-'.
 [[nodiscard]] std::string machine_kind(const model::Digest& run);
 
 /// What the file is, by its "schema": "rangescope.report/1", "rangescope.baseline/1"; nothing for what is no JSON of
