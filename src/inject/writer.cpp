@@ -204,19 +204,20 @@ bool put_event(Stream& stream, Type type, const Event& event, std::uint64_t id, 
   return true;
 }
 
-void put_named(Type type, std::uint32_t value, std::uint32_t domain, const Name& text) {
+// A record that gives something a name: of a category, a thread, a resource.
+template <typename Record>
+void put_named(Type type, std::uint32_t value, const Name& text, Record record) {
   const Hook hook;
   Stream* stream = hook.stream();
   if (stream == nullptr) return;
   Event event;
   event.name = text;
-  event.domain = domain;
-  std::uint32_t name = 0;
+  event.domain = record.domain;
   const char* kept = nullptr;
-  unsigned char* at = prepare(*stream, event, sizeof(native::Named), name, kept);
+  unsigned char* at = prepare(*stream, event, sizeof record, record.string, kept);
   if (at == nullptr) return stream->dropped();
-  const native::Named record{{}, domain, name};
-  std::memcpy(at + 8, &record.domain, 8);
+  constexpr std::size_t kHead = sizeof record.head;  // commit() writes it
+  std::memcpy(at + kHead, reinterpret_cast<const unsigned char*>(&record) + kHead, sizeof record - kHead);
   stream->commit(at, {type, 0, sizeof record / 8, value});
 }
 
@@ -367,27 +368,15 @@ void record_mark(const Event& event) {
 }
 
 void record_category(std::uint32_t domain, std::uint32_t category, const Name& name) {
-  put_named(Type::kCategory, category, domain, name);
+  put_named(Type::kCategory, category, name, native::Named{{}, domain, 0});
 }
 
 void record_thread_name(std::uint32_t tid, const Name& name) {
-  put_named(Type::kThreadName, tid, 0, name);
+  put_named(Type::kThreadName, tid, name, native::Named{});
 }
 
 void record_resource(std::uint32_t domain, std::uint32_t type, std::uint64_t identifier, const Name& text) {
-  const Hook hook;
-  Stream* stream = hook.stream();
-  if (stream == nullptr) return;
-  Event event;
-  event.name = text;
-  event.domain = domain;
-  std::uint32_t name = 0;
-  const char* kept = nullptr;
-  unsigned char* at = prepare(*stream, event, sizeof(native::Resource), name, kept);
-  if (at == nullptr) return stream->dropped();
-  const native::Resource record{{}, domain, name, identifier};
-  std::memcpy(at + 8, &record.domain, 16);
-  stream->commit(at, {Type::kResource, 0, sizeof record / 8, type});
+  put_named(Type::kResource, type, text, native::Resource{{}, domain, 0, identifier});
 }
 
 // The orderly end. Nothing is taken down: atexit handlers and other libraries' destructors may still use NVTX.
