@@ -10,6 +10,7 @@
 #include "analyze/select.hpp"
 #include "analyze/summaries.hpp"
 #include "analyze/tree.hpp"
+#include "analyze/useful.hpp"
 
 namespace rangescope::analyze {
 namespace {
@@ -67,6 +68,8 @@ void tree_losses(const Tree& tree, Report& report) {
 
 base::Result<Report> analyze(const Session& session, const Options& options) {
   Report report;
+  auto useful = parse_useful(options.flops);
+  if (!useful) return base::fail(std::move(useful));
   describe_run(session, report);
   report.losses = session.losses;
   if (!session.summary.empty()) {
@@ -98,6 +101,7 @@ base::Result<Report> analyze(const Session& session, const Options& options) {
   if (has_gpu_work(session)) {
     add_gpu_work(session, options, tree, contexts, keys, by_cell, sampled, *kernels, report);
   }
+  add_useful_flop(session, *useful, tree, keys, by_cell, report);
   add_measurements(session, options, tree, keys, *kernels, report);
   return report;
 }

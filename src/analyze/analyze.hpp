@@ -31,6 +31,8 @@ struct Options {
   bool per_thread = false;
   std::vector<std::string> include, exclude;                ///< range expressions (model/range_expression.hpp)
   std::vector<std::string> kernel_include, kernel_exclude;  ///< exact demangled or short names, or regex:...
+  std::vector<std::string> flops;                           ///< useful FLOPs by range (analyze/useful.hpp)
+  bool by_payload = false;  ///< occurrences of one range with different NVTX payloads are different regions
   PushPopScope push_pop_scope = PushPopScope::kAuto;
   Domains domains = Domains::kSeparate;
   int threads = 0;               ///< workers, 0 for as many as help; results do not depend on it

@@ -212,6 +212,23 @@ void add_other(const SetSums& sums, GpuWork& work) {
   work.graph_launches += static_cast<std::int64_t>(sums.graph_launches);
 }
 
+/// For each occurrence: was the GPU timeline of its process paused during any of it?
+std::vector<char> touched_by_pause(const Session& session, const Tree& tree) {
+  std::vector<char> touched;
+  if (session.gpu_pauses.empty()) return touched;
+  touched.resize(tree.range_of.size());
+  for (std::size_t o = 0; o < tree.range_of.size(); ++o) {
+    if (tree.range_of[o] == kNone) continue;
+    const model::Range& range = session.ranges[tree.range_of[o]];
+    if (range.thread >= session.threads.size()) continue;
+    const std::uint32_t process = session.threads[range.thread].process;
+    touched[o] = std::any_of(session.gpu_pauses.begin(), session.gpu_pauses.end(), [&](const model::GpuPause& pause) {
+      return pause.process == process && pause.start_ns < range.end_ns && pause.end_ns > range.start_ns;
+    });
+  }
+  return touched;
+}
+
 void report_losses(const KernelGroups& groups, const OtherWork& other, const Contexts& contexts,
                    model::Report& report) {
   const auto add = [&](const char* kind, std::uint64_t count, std::string detail) {
@@ -257,6 +274,8 @@ void add_gpu_work(const Session& session, const Options& options, const Tree& tr
     if (process < report.processes.size()) ++report.processes[process].kernels;
   }
 
+  const std::vector<char> paused = touched_by_pause(session, tree);
+
   std::vector<std::vector<GroupUse>> uses(sets.regions);
   for (std::uint32_t g = 0; g < groups.groups.size(); ++g) {
     for (const SetEntry& entry : sets.of(groups.groups[g].set))
@@ -285,6 +304,7 @@ void add_gpu_work(const Session& session, const Options& options, const Tree& tr
     work.exclusive_busy_ns = static_cast<double>(measured.exclusive_busy);
     work.overlap_ns = static_cast<double>(measured.overlap);
     if (r >= keys.size()) {  // the run is its own one occurrence
+      work.partial = !session.gpu_pauses.empty();
       work.idle_ns = static_cast<double>(measured.gaps);
       work.span_ns = static_cast<double>(measured.busy + measured.gaps);
       return;
@@ -295,7 +315,12 @@ void add_gpu_work(const Session& session, const Options& options, const Tree& tr
       gaps += busy.cell_gaps[tree.node_cells[i]];
       for (const std::uint32_t o : by_cell.of(tree.node_cells[i])) {
         spans += busy.occurrence_busy[o];
+        if (!paused.empty() && paused[o] != 0) {
+          work.partial = true;
+          continue;  // nothing was recorded of it, or not all
+        }
         if (tree.range_of[o] != kNone && session.ranges[tree.range_of[o]].end_ns == kOpen) continue;
+        ++work.recorded_occurrences;
         kernel_ns.push_back(static_cast<std::int64_t>(busy.occurrence_kernel[o]));
         busy_ns.push_back(static_cast<std::int64_t>(busy.occurrence_busy[o]));
       }

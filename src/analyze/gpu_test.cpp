@@ -127,6 +127,23 @@ TEST(Gpu, BusyTimeIsAUnionPerCard) {
   EXPECT_EQ(gpu.copies_by_kind[0].total_ns, 35);
 }
 
+TEST(Gpu, OccurrencesDuringAPauseOfTheTimelineAreNotTakenForIdleOnes) {
+  OneThread b;
+  for (int i = 0; i < 10; ++i) b.range(b.t, "decode", i * 100, i * 100 + 90);
+  b.range(b.t, "before", -50, -10);
+  b.kernel(b.launch(b.t, 10, 11), "k", 20, 50);
+  b.kernel(b.launch(b.t, 110, 111), "k", 120, 150);
+  b.kernel(b.launch(b.t, 910, 911), "k", 920, 950);
+  b.session.gpu_pauses.push_back({0, 250, 895});  // begins within the third, ends between the last two
+  const auto report = analyze(b.session);
+  const auto& gpu = *find(*report, "decode")->gpu;
+  EXPECT_TRUE(gpu.partial);
+  EXPECT_EQ(gpu.recorded_occurrences, 3);
+  EXPECT_EQ(gpu.busy_ns_per_occurrence.median, 30) << "and not 0, which most occurrences have";
+  EXPECT_FALSE(find(*report, "before")->gpu->partial);
+  EXPECT_TRUE(report->total->partial);
+}
+
 TEST(Gpu, GraphReplaysStandBelowTheRangeOpenAtLaunch) {
   OneThread b;
   b.range(b.t, "graph_capture", 0, 10);

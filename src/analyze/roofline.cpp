@@ -83,6 +83,24 @@ std::optional<Use> compute_use(const model::Region& region, const model::Peaks* 
   return most;
 }
 
+// How much of the region's wall time the GPU was busy, and the numbers. Where the timeline was paused for counters: of
+// a median occurrence.
+std::optional<std::pair<double, std::string>> busy_share(const model::Region& region) {
+  if (!region.gpu) return std::nullopt;
+  const model::GpuWork& gpu = *region.gpu;
+  double busy = gpu.busy_ns, wall = region.wall.inclusive_ns;
+  std::string of;
+  if (gpu.partial) {
+    if (gpu.recorded_occurrences <= 0) return std::nullopt;
+    busy = gpu.busy_ns_per_occurrence.median;
+    wall = region.wall.per_occurrence_ns.median;
+    of = fmt::format(" (median occurrence, {} of {} with a timeline)", gpu.recorded_occurrences, region.occurrences);
+  }
+  if (!(wall > 0) || !(busy >= 0)) return std::nullopt;
+  return std::pair(busy / wall,
+                   fmt::format("GPU busy {:.3g} ns of {:.3g} ns wall = {:.2f}{}", busy, wall, busy / wall, of));
+}
+
 }  // namespace
 
 std::optional<double> busy_per_occurrence_ns(const model::Region& region, std::string* how) {
@@ -133,10 +151,9 @@ std::vector<model::RooflinePoint> roofline(const model::Region& region, const mo
 model::Bound classify(const model::Region& region, const model::Peaks* peaks, const Thresholds& limits) {
   const auto busy_ns = busy_per_occurrence_ns(region);
   std::string seen;
-  if (region.gpu && !region.gpu->partial && region.wall.inclusive_ns > 0 && region.gpu->busy_ns >= 0) {
-    const double share = region.gpu->busy_ns / region.wall.inclusive_ns;
-    seen = fmt::format("GPU busy {:.3g} ns of {:.3g} ns wall = {:.2f}", region.gpu->busy_ns, region.wall.inclusive_ns,
-                       share);
+  if (const auto share_and_text = busy_share(region)) {
+    const double share = share_and_text->first;
+    seen = share_and_text->second;
     if (region.gpu->kernels > 0 && share < limits.idle) {
       return {"idle", fmt::format("{}, below {:.2f}: the GPU waits for work", seen, limits.idle)};
     }
@@ -164,12 +181,10 @@ model::Bound classify(const model::Region& region, const model::Peaks* peaks, co
           fmt::format("{}; at least {:.2f}", numbers, limits.bound)};
 }
 
-std::optional<model::Utilization> utilization(const model::Region& region, const model::Peaks* peaks,
-                                              std::optional<double> useful_flop) {
+std::optional<model::Utilization> utilization(const model::Region& region, const model::Peaks* peaks) {
   const auto busy_ns = busy_per_occurrence_ns(region);
-  if (peaks == nullptr || !busy_ns || *busy_ns <= 0) return std::nullopt;
   model::Utilization use;
-  use.busy_ns = *busy_ns;
+  use.busy_ns = busy_ns.value_or(0);
   const Precision* dominant = nullptr;
   double most = 0, seconds_at_peak = 0;
   bool measured = false;
@@ -181,33 +196,41 @@ std::optional<model::Utilization> utilization(const model::Region& region, const
     seconds_at_peak += *flop / peak;
     if (*flop > most) most = *flop, dominant = &precision;
   }
-  if (measured) {
+  if (measured && busy_ns && *busy_ns > 0) {
     use.executed = seconds_at_peak / (*busy_ns / 1e9);
     use.formula =
         fmt::format("executed: sum of FLOP / peak = {:.3g} s over {:.3g} s busy", seconds_at_peak, *busy_ns / 1e9);
   }
-  if (useful_flop) {
-    use.useful_flop = useful_flop;
+  if (region.utilization && region.utilization->useful_flop) {
+    use.useful_flop = region.utilization->useful_flop;
+    use.useful_wall_ns = region.utilization->useful_wall_ns;
+    // Which precision the work is in only counters know; most models run their matrices in bf16.
     const Precision& against = dominant != nullptr ? *dominant : kPrecisions[0];
     const double peak = peak_of(peaks, against.peak);
-    const double wall_ns = region.wall.per_occurrence_ns.median > 0 ? region.wall.per_occurrence_ns.median : *busy_ns;
-    if (peak > 0) {
-      use.useful = *useful_flop / (peak * wall_ns / 1e9);
-      use.formula += fmt::format("{}useful: {:.3g} FLOP / ({:.3g} FLOP/s {} * {:.3g} s wall)",
-                                 use.formula.empty() ? "" : "; ", *useful_flop, peak, against.title, wall_ns / 1e9);
+    const std::string before = use.formula.empty() ? "" : "; ";
+    if (peak > 0 && use.useful_wall_ns > 0) {
+      use.useful = *use.useful_flop / (peak * use.useful_wall_ns / 1e9);
+      use.formula +=
+          before + fmt::format("useful: {:.3g} FLOP / ({:.3g} FLOP/s {}{} * {:.3g} s wall)", *use.useful_flop, peak,
+                               against.title, dominant == nullptr ? " (taken as the precision)" : "",
+                               use.useful_wall_ns / 1e9);
+    } else {
+      use.formula +=
+          before + fmt::format("useful: {:.3g} FLOP, and no peak is known for this device", *use.useful_flop);
     }
   }
-  if (!use.executed && !use.useful) return std::nullopt;
+  if (!use.executed && !use.useful_flop) return std::nullopt;
   return use;
 }
 
 void add_bounds(model::Report& report, const model::Peaks* peaks, const Thresholds& thresholds) {
   for (model::Region& region : report.regions) {
-    if (region.metrics.empty() && !(region.gpu && region.gpu->kernels > 0)) continue;
-    region.roofline = roofline(region, peaks);
-    region.bound = classify(region, peaks, thresholds);
-    const auto useful = region.utilization ? region.utilization->useful_flop : std::nullopt;
-    region.utilization = utilization(region, peaks, useful);
+    if (region.metrics.empty() && !(region.gpu && region.gpu->kernels > 0) && !region.utilization) continue;
+    if (!region.metrics.empty() || region.gpu) {
+      region.roofline = roofline(region, peaks);
+      region.bound = classify(region, peaks, thresholds);
+    }
+    region.utilization = utilization(region, peaks);
   }
 }
 

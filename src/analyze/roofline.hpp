@@ -35,11 +35,12 @@ struct Thresholds {
 [[nodiscard]] model::Bound classify(const model::Region& region, const model::Peaks* peaks,
                                     const Thresholds& thresholds = {});
 
-/// Executed FLOPs over peak, and useful FLOPs (per occurrence, from the user) over peak. Nothing without peaks or time.
-[[nodiscard]] std::optional<model::Utilization> utilization(const model::Region& region, const model::Peaks* peaks,
-                                                            std::optional<double> useful_flop = {});
+/// Executed FLOPs over peak and busy time, and the region's useful FLOPs (utilization->useful_flop, from the user) over
+/// peak and wall time. Useful FLOPs without peaks are kept, with the reason in `formula`; nothing where nothing is
+/// known.
+[[nodiscard]] std::optional<model::Utilization> utilization(const model::Region& region, const model::Peaks* peaks);
 
-/// Fills roofline, bound and utilization of every region that has metrics or GPU work.
+/// Fills roofline, bound and utilization of every region that has metrics, GPU work or useful FLOPs.
 void add_bounds(model::Report& report, const model::Peaks* peaks, const Thresholds& thresholds = {});
 
 }  // namespace rangescope::analyze

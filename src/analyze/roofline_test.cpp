@@ -91,14 +91,33 @@ TEST(Classify, DoesNotCallARegionIdleWhoseGpuWorkWasRecordedInPart) {
   EXPECT_EQ(classify(r, &peaks).kind, "unknown");
 }
 
+TEST(Classify, LooksAtTheOccurrencesWithATimelineOfAPartialOne) {
+  model::Region r = region(1e4);
+  r.gpu->partial = true;
+  r.gpu->recorded_occurrences = 3;
+  r.gpu->busy_ns_per_occurrence.median = 1e5;  // of 1e6 ns wall
+  const model::Peaks peaks = h200();
+  const model::Bound bound = classify(r, &peaks);
+  EXPECT_EQ(bound.kind, "idle");
+  EXPECT_NE(bound.reason.find("3 of 1"), std::string::npos) << bound.reason;
+}
+
 TEST(Utilization, NamesExecutedAndUsefulApart) {
   model::Region r = region(1e6);
   r.metrics = {{"flop_tensor_bf16", value(989.4e9 / 2)}};
   const model::Peaks peaks = h200();
-  const auto use = utilization(r, &peaks, 989.4e9 / 16);
+  r.utilization.emplace();
+  r.utilization->useful_flop = 989.4e9 / 16;
+  r.utilization->useful_wall_ns = 1e6;
+  const auto use = utilization(r, &peaks);
   ASSERT_TRUE(use);
   EXPECT_NEAR(*use->executed, 0.5, 1e-12);
   EXPECT_NEAR(*use->useful, 1.0 / 16, 1e-12);
+  const auto unknown = utilization(r, nullptr);
+  ASSERT_TRUE(unknown);
+  EXPECT_FALSE(unknown->useful);
+  EXPECT_NE(unknown->formula.find("no peak"), std::string::npos);
+  r.utilization.reset();
   EXPECT_FALSE(utilization(r, nullptr));
 }
 

@@ -1,6 +1,7 @@
 #include "analyze/tree.hpp"
 
 #include <algorithm>
+#include <map>
 #include <numeric>
 
 #include "analyze/order.hpp"
@@ -309,9 +310,13 @@ std::vector<std::string_view> path_of(const Tree& tree, const Session& session, 
 
 model::RangeState state_of(const Tree& tree, const Session& session, std::uint32_t node) {
   model::RangeState state;
+  const auto plain = [&](const Node& n) {
+    const auto found = session.plain_names.find(n.name);
+    return session.strings.view(found == session.plain_names.end() ? n.name : found->second);
+  };
   const auto domain_of = [&](const Node& n) { return session.strings.view(session.domains[n.domain].name); };
   if (tree.nodes[node].kind == RangeKind::kStartEnd) {
-    state.start_end.push_back({domain_of(tree.nodes[node]), session.strings.view(tree.nodes[node].name)});
+    state.start_end.push_back({domain_of(tree.nodes[node]), plain(tree.nodes[node])});
     return state;
   }
   std::vector<std::uint32_t> chain;
@@ -322,9 +327,31 @@ model::RangeState state_of(const Tree& tree, const Session& session, std::uint32
     auto stack =
         std::find_if(state.push_pop.begin(), state.push_pop.end(), [&](const auto& s) { return s.domain == domain; });
     if (stack == state.push_pop.end()) stack = state.push_pop.insert(state.push_pop.end(), {domain, {}});
-    stack->names.push_back(session.strings.view(each.name));
+    stack->names.push_back(plain(each));
   }
   return state;
+}
+
+void name_by_payload(Session& session) {
+  std::map<std::pair<model::StringId, std::string>, model::StringId> made;
+  for (model::Range& range : session.ranges) {
+    if (range.attributes >= session.attributes.size()) continue;
+    const model::Attributes& attributes = session.attributes[range.attributes];
+    std::string payload;
+    switch (attributes.payload_type) {
+      case model::PayloadType::kUint64:
+      case model::PayloadType::kUint32: payload = std::to_string(attributes.payload_u64); break;
+      case model::PayloadType::kInt64:
+      case model::PayloadType::kInt32: payload = std::to_string(attributes.payload_i64); break;
+      default: continue;
+    }
+    const auto [at, added] = made.try_emplace({range.name, payload}, model::StringId{});
+    if (added) {
+      at->second = session.strings.intern(std::string(session.strings.view(range.name)) + " [" + payload + "]");
+      session.plain_names.emplace(at->second, range.name);
+    }
+    range.name = at->second;
+  }
 }
 
 }  // namespace rangescope::analyze

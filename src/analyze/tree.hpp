@@ -90,6 +90,10 @@ struct Tree {
   std::uint64_t foreign = 0;   ///< ranges of a thread or domain that does not exist: left out
 };
 
+/// Names every range that has a whole number as NVTX payload "name [payload]", so that occurrences of different sizes
+/// are different regions; range expressions still mean the name as it was. Before analyze(). O(ranges).
+void name_by_payload(model::Session& session);
+
 /// Occurrences, parents, cells and their wall sums. link_nodes() must follow, after replays were added.
 [[nodiscard]] Tree build_tree(const model::Session& session, Domains domains, int threads);
 

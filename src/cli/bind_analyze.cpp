@@ -1,5 +1,6 @@
 #include <CLI/CLI.hpp>
 
+#include "analyze/useful.hpp"
 #include "base/log.hpp"
 #include "base/text.hpp"
 #include "cli/app.hpp"
@@ -48,6 +49,19 @@ void bind_analyze(CLI::App& app, analyze::Options& options) {
   list("--exclude", options.exclude, "RANGE", "Not these ranges; wins over --include");
   list("--kernel", options.kernel_include, "NAME", "Only kernels of this name, or regex:PATTERN; may be repeated");
   list("--exclude-kernel", options.kernel_exclude, "NAME", "Not these kernels; wins over --kernel");
+  app.add_option_function<std::string>(
+         "--bucket-by",
+         [&options](const std::string& said) {
+           if (said != "payload")
+             refuse("--bucket-by", "'" + base::printable(said) + "' is nothing to tell occurrences apart by",
+                    "Write --bucket-by payload");
+           options.by_payload = true;
+         },
+         "payload: occurrences with different NVTX payloads (batch size, sequence length) are regions of their own")
+      ->type_name("payload")
+      ->group("Regions");
+  list("--flops", options.flops, "RANGE=FLOP",
+       "Useful FLOPs of an occurrence, for MFU: decode=2.1e9, step=6e9*payload, decode=transformer(params=7e9,...)");
   app.add_flag("!--no-aggregate", options.aggregate, "No regions over all processes")->group("Regions");
   app.add_flag("!--no-per-process", options.per_process, "No regions of each process")->group("Regions");
   app.add_flag("--per-thread", options.per_thread, "Regions of each thread too")->group("Regions");
@@ -62,6 +76,7 @@ void bind_analyze(CLI::App& app, analyze::Options& options) {
 }
 
 base::Result<void> normalize_expressions(analyze::Options& options) {
+  if (auto useful = analyze::parse_useful(options.flops); !useful) return base::fail(std::move(useful));
   for (auto* list : {&options.include, &options.exclude}) {
     for (const std::string& written : *list) {
       auto normalized = model::normalize(written);

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 #include <cstdio>
+#include <optional>
 
 #include "base/fs.hpp"
 #include "base/log.hpp"
@@ -97,9 +98,12 @@ class Profile final : public Subcommand {
     if (!metrics) return say(metrics.error());
     metrics_ = std::move(*metrics);
     counters_.include = analysis_.include;
+    counters_.by_payload = analysis_.by_payload;
     counters_.exclude = analysis_.exclude;
     if (!metrics_.empty()) {
-      if (auto plan = prepare_counters(metrics_, counters_, {}, native_); !plan) return say(plan.error());
+      auto prepared = prepare_counters(metrics_, counters_);
+      if (!prepared) return say(prepared.error());
+      prepared_ = std::move(*prepared);
     }
 
     if (dry_run_) return print_plan();
@@ -200,11 +204,12 @@ class Profile final : public Subcommand {
   [[nodiscard]] Concluded run_in(RunRecord& record) {
     const auto give_up = [&](const base::Error& error) { return finish(record, error); };
     if (auto written = write_config(record.path(), config_); !written) return give_up(written.error());
-    if (!metrics_.empty()) {
-      const auto counted = prepare_counters(metrics_, counters_, std::filesystem::absolute(record.path()), native_);
-      if (!counted) return give_up(counted.error());
-      base::info(std::to_string(counted->metrics.size()) + " metrics in " + std::to_string(counted->passes) +
-                 " passes on " + counted->chip + ": a range needs " + std::to_string(counted->passes) +
+    if (prepared_) {
+      if (auto written = write_counters(*prepared_, std::filesystem::absolute(record.path()), false, native_); !written)
+        return give_up(written.error());
+      const auto& counted = prepared_->plan;
+      base::info(std::to_string(counted.metrics.size()) + " metrics in " + std::to_string(counted.passes) +
+                 " passes on " + counted.chip + ": a range needs " + std::to_string(counted.passes) +
                  " occurrences for one complete set");
     }
     auto plan = plan_for(record.path());
@@ -221,7 +226,47 @@ class Profile final : public Subcommand {
     progress.clear();
     if (!ended) return give_up(ended.error());
     if (auto written = record.ended(*ended); !written) return give_up(written.error());
+    if (prepared_ && counters_.passes == "relaunch" && ended->ok()) {
+      if (auto again = relaunch(record.path(), *plan); !again) return give_up(again.error());
+    }
     return conclude(record, *ended);
+  }
+
+  // The program again, until every range has its rounds or a run brings nothing new. What it prints goes into a file.
+  [[nodiscard]] base::Result<void> relaunch(const std::filesystem::path& run_dir, collect::Plan plan) {
+    const auto run = std::filesystem::absolute(run_dir);
+    constexpr int kMost = 1000;
+    unsigned long long done = 0;
+    for (int number = 2; number < kMost; ++number) {
+      const auto progress = relaunch_progress(run);
+      if (!progress) {
+        base::warn("the program was not run again: the run before left no passes to go on with");
+        return {};
+      }
+      if (progress->lacking == 0) break;
+      if (number > 2 && progress->done == done) {
+        base::warn("relaunching stopped after " + std::to_string(number - 1) +
+                   " runs: the last one added no pass; its ranges launched other kernels, or did not come");
+        break;
+      }
+      done = progress->done;
+      base::info("run " + std::to_string(number) + ": " + std::to_string(progress->lacking) + " ranges lack passes");
+      if (auto written = write_counters(*prepared_, run, true, native_); !written) return written;
+      const auto folder = run / "native" / ("relaunch-" + std::to_string(number));
+      for (const auto& [name, value] : native_.extra_env) plan.set_env[name] = value;
+      plan.set_env["RANGESCOPE_DIR"] = folder.string();
+      plan.folders = plan.makes = {folder};
+      collect::LaunchOptions quiet;
+      quiet.out = quiet.err = {.pass = false, .keep = false, .file = run / "relaunch.log"};
+      const auto ended = collect::launch(plan, quiet);
+      if (!ended) return tl::make_unexpected(ended.error());
+      if (!ended->ok()) {
+        base::warn("relaunching stopped: run " + std::to_string(number) + " ended by " + base::describe(*ended));
+        break;
+      }
+    }
+    forget_progress(run);
+    return {};
   }
 
   // Reads, reports, and decides the exit code: the program's own wherever it is not 0.
@@ -294,6 +339,7 @@ class Profile final : public Subcommand {
   collect::native::Options native_;
   collect::native::CounterRequest counters_;
   std::vector<std::string> metrics_;
+  std::optional<PreparedCounters> prepared_;
   ReportChoice choice_;
   analyze::Options analysis_;
 };

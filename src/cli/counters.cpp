@@ -4,9 +4,11 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cstdio>
 #include <cstdlib>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "analyze/derive.hpp"
 #include "analyze/roofline.hpp"
@@ -51,18 +53,28 @@ std::string first_gpu_name() {
   return {};
 }
 
-// The groups of a run as its planner resolved them.
-std::vector<model::MetricGroup> groups_of(const fs::path& run) {
+// What a run with counters was asked for.
+struct Asked {
+  std::vector<model::MetricGroup> groups;  // as its planner resolved them
+  std::vector<std::string> metrics;        // those that belong to none of them
+  bool noted = false;                      // by the run itself; else every group that is shipped
+};
+
+Asked asked_of(const fs::path& run) {
+  Asked asked;
   auto groups = shipped_groups();
   if (!groups) {
     base::log(groups.error());
-    return {};
+    return asked;
   }
-  if (run.empty()) return std::move(*groups);
-  const auto note = base::read_file(run / kNoteFile);
+  const auto note = run.empty() ? base::Result<std::string>(std::string()) : base::read_file(run / kNoteFile);
   const auto parsed = note ? nlohmann::json::parse(*note, nullptr, false) : nlohmann::json();
-  if (!parsed.is_object()) return std::move(*groups);
-  std::vector<model::MetricGroup> used;
+  if (!parsed.is_object()) {
+    asked.groups = std::move(*groups);
+    return asked;
+  }
+  asked.noted = true;
+  std::set<std::string> grouped;
   for (model::MetricGroup& group : *groups) {
     const auto found = parsed.find("groups");
     if (found == parsed.end() || !found->contains(group.name)) continue;
@@ -71,18 +83,45 @@ std::vector<model::MetricGroup> groups_of(const fs::path& run) {
       if (!counters.contains(counter.alias)) continue;
       const auto& name = counters[counter.alias];
       counter.any.clear();
-      if (name.is_string()) counter.any.push_back(name.get<std::string>());
+      if (name.is_string()) grouped.insert(counter.any.emplace_back(name.get<std::string>()));
     }
-    used.push_back(std::move(group));
+    asked.groups.push_back(std::move(group));
   }
-  return used;
+  const auto metrics = parsed.find("metrics");
+  if (metrics == parsed.end() || !metrics->is_array()) return asked;
+  for (const auto& metric : *metrics) {
+    if (metric.is_string() && !grouped.contains(metric.get<std::string>()))
+      asked.metrics.push_back(metric.get<std::string>());
+  }
+  return asked;
+}
+
+std::vector<model::MetricColumn> telling(const Asked& asked) {
+  std::vector<model::MetricColumn> columns;
+  if (!asked.noted) return columns;
+  std::set<std::string> there;
+  for (std::size_t rank = 0, left = 1; left > 0; ++rank) {  // the best of each group, then the second best ...
+    left = 0;
+    for (const model::MetricGroup& group : asked.groups) {
+      std::vector<const model::GroupMetric*> shown;
+      for (const model::GroupMetric& metric : group.metrics) {
+        if (metric.column) shown.push_back(&metric);
+      }
+      if (rank >= shown.size()) continue;
+      ++left;
+      if (there.insert(shown[rank]->name).second) columns.push_back({shown[rank]->name, shown[rank]->title});
+    }
+  }
+  for (const std::string& metric : asked.metrics) columns.push_back({metric, metric});
+  return columns;
 }
 
 std::string note_of(const collect::native::CounterPlan& plan, const collect::native::CounterRequest& request) {
   nlohmann::json note = {
       {"schema", "rangescope.counters/1"}, {"chip", plan.chip},          {"passes", plan.passes},
       {"metrics", plan.metrics},           {"per", request.per},         {"rounds", request.rounds},
-      {"include", request.include},        {"exclude", request.exclude}, {"groups", nlohmann::json::object()}};
+      {"include", request.include},        {"exclude", request.exclude}, {"groups", nlohmann::json::object()},
+      {"by_payload", request.by_payload}};
   for (const model::MetricGroup& group : plan.groups) {
     for (const model::GroupCounter& counter : group.counters) {
       auto& place = note["groups"][group.name][counter.alias];
@@ -143,6 +182,20 @@ void bind_counters(CLI::App& app, collect::native::CounterRequest& request) {
       ->type_name("N")
       ->check(CLI::Range(1, 1000))
       ->group("Counters");
+  app.add_option("--chip", request.chip, "Chip to plan the passes for (that of the first GPU)")
+      ->type_name("CHIP")
+      ->group("Counters");
+  app.add_option("--passes", request.passes,
+                 "Where passes come from: occurrences of one run, or the whole program again for ranges too seldom "
+                 "(occurrence)")
+      ->type_name("occurrence|relaunch")
+      ->check(CLI::IsMember({"occurrence", "relaunch"}))
+      ->group("Counters");
+  app.add_option("--cache-control", request.cache,
+                 "flush: empty the caches before each measured occurrence, as ncu does before a kernel (keep)")
+      ->type_name("keep|flush")
+      ->check(CLI::IsMember({"keep", "flush"}))
+      ->group("Counters");
   app.add_option("--skip-first", request.skip_first,
                  "Occurrences left alone at the start (-1: until their duration has settled)")
       ->type_name("N")
@@ -179,33 +232,66 @@ Result<void> may_count() {
                     "/etc/modprobe.d).");
 }
 
-Result<collect::native::CounterPlan> prepare_counters(const std::vector<std::string>& names,
-                                                      collect::native::CounterRequest request, const fs::path& run,
-                                                      collect::native::Options& native) {
+constexpr const char* kProgressFile = "counters.progress";
+
+Result<std::string> plan_text(collect::native::CounterRequest request, const fs::path& run, bool again) {
+  if (request.passes == "relaunch") request.resume = (run / kProgressFile).string();
+  request.again = again;
+  return collect::native::counter_plan(request);
+}
+
+Result<PreparedCounters> prepare_counters(const std::vector<std::string>& names,
+                                          collect::native::CounterRequest request) {
   auto groups = shipped_groups();
   if (!groups) return base::fail(std::move(groups));
-  auto chip = chip_of_machine();
+  auto chip = request.chip.empty() ? chip_of_machine() : Result<std::string>(request.chip);
   if (!chip) return base::fail(std::move(chip));
   if (auto allowed = may_count(); !allowed) return base::fail(std::move(allowed));
   auto planner = open_planner();
   if (!planner) return base::fail(std::move(planner));
   auto plan = planner->plan(*chip, names, *groups);
-  if (!plan) return plan;
+  if (!plan) return base::fail(std::move(plan));
   request.metrics = plan->metrics;
-  auto text = collect::native::counter_plan(request);
-  if (!text) return base::fail(std::move(text));
-  if (!run.empty()) {
-    if (auto written = base::write_file(run / kPlanFile, *text); !written) return base::fail(std::move(written));
-    if (auto written = base::write_file(run / kNoteFile, note_of(*plan, request)); !written)
-      return base::fail(std::move(written));
-    native.extra_env["RANGESCOPE_COUNTERS"] = (run / kPlanFile).string();
-  }
-  return plan;
+  if (auto text = collect::native::counter_plan(request); !text) return base::fail(std::move(text));
+  std::string note = note_of(*plan, request);
+  return PreparedCounters{std::move(*plan), std::move(request), std::move(note)};
 }
 
-void derive_metrics(model::Session& session, const fs::path& run) {
-  if (session.measurements.empty()) return;
-  analyze::derive(session, groups_of(run));
+Result<void> write_counters(const PreparedCounters& prepared, const fs::path& run, bool again,
+                            collect::native::Options& native) {
+  auto text = plan_text(prepared.request, run, again);
+  if (!text) return base::fail(std::move(text));
+  if (auto written = base::write_file(run / kPlanFile, *text); !written) return written;
+  if (auto written = base::write_file(run / kNoteFile, prepared.note); !written) return written;
+  native.extra_env["RANGESCOPE_COUNTERS"] = (run / kPlanFile).string();
+  return {};
+}
+
+std::optional<RelaunchProgress> relaunch_progress(const fs::path& run) {
+  const auto text = base::read_file(run / kProgressFile);
+  RelaunchProgress progress;
+  if (!text || std::sscanf(text->c_str(), "rangescope-progress 1 %u %llu", &progress.lacking, &progress.done) != 2)
+    return std::nullopt;
+  return progress;
+}
+
+void forget_progress(const fs::path& run) {
+  std::error_code error;
+  fs::remove(run / kProgressFile, error);
+}
+
+bool counted_by_payload(const fs::path& run) {
+  const auto note = run.empty() ? Result<std::string>(std::string()) : base::read_file(run / kNoteFile);
+  const auto parsed = note ? nlohmann::json::parse(*note, nullptr, false) : nlohmann::json();
+  const auto found = parsed.is_object() ? parsed.find("by_payload") : parsed.end();
+  return found != parsed.end() && found->is_boolean() && found->get<bool>();
+}
+
+std::vector<model::MetricColumn> derive_metrics(model::Session& session, const fs::path& run) {
+  if (session.measurements.empty()) return {};
+  const Asked asked = asked_of(run);
+  analyze::derive(session, asked.groups);
+  return telling(asked);
 }
 
 void judge_regions(model::Report& report) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -30,7 +31,8 @@ namespace rangescope::cli {
 /// "a,b" and repeated options as one list; empty items refused with kUsage.
 [[nodiscard]] base::Result<std::vector<std::string>> metric_names(const std::vector<std::string>& options);
 
-/// --per, --rounds, --skip-first, --trace-first; the metrics and ranges come from elsewhere.
+/// --per, --rounds, --chip, --passes, --cache-control, --skip-first, --trace-first; the metrics and ranges come from
+/// elsewhere.
 void bind_counters(CLI::App& app, collect::native::CounterRequest& request);
 
 /// The chip of the first GPU in this machine: by the name that the driver gives it. kNoInput without a GPU.
@@ -38,18 +40,41 @@ void bind_counters(CLI::App& app, collect::native::CounterRequest& request);
 /// kPermission, with the three ways out, when the driver keeps counters from this user.
 [[nodiscard]] base::Result<void> may_count();
 
-/// Resolves `names` for this machine's GPU, checks that counters may be read, writes counters.plan and counters.json
-/// into the run directory and points the injected library at it. Everything that can be known to be wrong is found
-/// here.
-[[nodiscard]] base::Result<collect::native::CounterPlan> prepare_counters(const std::vector<std::string>& names,
-                                                                          collect::native::CounterRequest request,
-                                                                          const std::filesystem::path& run,
-                                                                          collect::native::Options& native);
+/// What the injected library is told, and what the report is told of it.
+struct PreparedCounters {
+  collect::native::CounterPlan plan;
+  collect::native::CounterRequest request;  ///< with the plan's metrics
+  std::string note;                         ///< counters.json
+};
+
+/// Resolves `names` for this machine's GPU and checks that counters may be read. Writes nothing: everything that can be
+/// known to be wrong is found before a run directory is made.
+[[nodiscard]] base::Result<PreparedCounters> prepare_counters(const std::vector<std::string>& names,
+                                                              collect::native::CounterRequest request);
+/// Writes counters.plan and counters.json into the run directory (absolute) and points the injected library at them.
+/// `again`: for the second run of --passes relaunch and those after it.
+[[nodiscard]] base::Result<void> write_counters(const PreparedCounters& prepared, const std::filesystem::path& run,
+                                                bool again, collect::native::Options& native);
+
+/// What the runs of --passes relaunch have come to.
+struct RelaunchProgress {
+  unsigned lacking = 0;         ///< ranges that lack rounds
+  unsigned long long done = 0;  ///< passes taken in all runs; another run helps only while it grows
+};
+/// Nothing where the last run left none: it was killed, or measured nothing.
+[[nodiscard]] std::optional<RelaunchProgress> relaunch_progress(const std::filesystem::path& run);
+/// The file that carries it is of no use after the last run.
+void forget_progress(const std::filesystem::path& run);
+
+/// The run's counters were collected with --bucket-by payload, so that its report needs the same.
+[[nodiscard]] bool counted_by_payload(const std::filesystem::path& run);
 
 /// Before analysis: adds derived metrics, by the groups that the run was made with (counters.json) or, for other
-/// inputs, those that the measured metrics allow.
-void derive_metrics(model::Session& session, const std::filesystem::path& run);
-/// After it: roofline, bound and utilization of each region.
+/// inputs, those that the measured metrics allow. Answers with the metrics that a table should show: of a run with
+/// counters the most telling of each group in turn, then those that were asked for by name.
+[[nodiscard]] std::vector<model::MetricColumn> derive_metrics(model::Session& session,
+                                                              const std::filesystem::path& run);
+/// After it: roofline, bound and utilization of each region, by the peaks of the first device that conf/device knows.
 void judge_regions(model::Report& report);
 
 }  // namespace rangescope::cli

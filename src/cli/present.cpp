@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "analyze/tree.hpp"
 #include "base/log.hpp"
 #include "base/text.hpp"
 #include "cli/app.hpp"
@@ -121,14 +122,11 @@ base::Result<Analyzed> analyze_inputs(std::span<const std::filesystem::path> inp
   if (!session) return base::fail(std::move(session));
   if (session->ranges.empty() && session->kernels.empty() && session->measurements.empty() && session->summary.empty())
     return tl::make_unexpected(nothing(inputs.front(), *session));
-  derive_metrics(*session, run);
+  if (options.by_payload || counted_by_payload(run)) analyze::name_by_payload(*session);
+  auto metric_columns = derive_metrics(*session, run);
   auto report = analyze::analyze(*session, options);
   if (!report) return base::fail(std::move(report));
-  if (!session->gpu_pauses.empty()) {
-    for (model::Region& region : report->regions) {
-      if (region.gpu) region.gpu->partial = true;
-    }
-  }
+  report->metric_columns = std::move(metric_columns);
   judge_regions(*report);
   add_run_info(*report, *session, inputs.front(), run);
   return Analyzed{std::move(*session), std::move(*report)};

@@ -53,6 +53,9 @@ TEST(Peaks, TheLongestNameThatFitsWins) {
   EXPECT_EQ(find_peaks(*peaks, "NVIDIA H200")->name, "NVIDIA H200 SXM");
   EXPECT_EQ(find_peaks(*peaks, "NVIDIA H200 NVL")->name, "NVIDIA H200 NVL");
   EXPECT_DOUBLE_EQ(find_peaks(*peaks, "NVIDIA H200")->memory_bytes_per_s, 4.8e12);
+  EXPECT_EQ(find_peaks(*peaks, "NVIDIA H100 80GB HBM3")->name, "NVIDIA H100 SXM");
+  EXPECT_EQ(find_peaks(*peaks, "NVIDIA H100 80GB HBM3")->chip, "GH100");
+  EXPECT_EQ(find_peaks(*peaks, "NVIDIA A100-SXM4-80GB")->chip, "GA100");
   EXPECT_EQ(find_peaks(*peaks, "Some other card"), nullptr);
 }
 

@@ -271,7 +271,7 @@ int record_push(const Event& event) {
     return kNotTracked;
   }
   const auto level = static_cast<int>(state->depth);
-  *entry = {nullptr, 0, event.domain, state->top, false, false, false};
+  *entry = {nullptr, 0, event.domain, state->top, false, false, false, event.payload};
   state->top = static_cast<std::uint32_t>(stream->stack_size());
   ++state->depth;
   if (watch != nullptr && watch->push != nullptr) [[unlikely]] {

@@ -83,6 +83,7 @@ struct OpenRange {
   bool recorded;        ///< its push stands in the capture
   bool inherited;       ///< pushed before fork, by the parent
   bool gone;            ///< popped, though ranges of other domains above it are still open
+  Payload payload;
 };
 
 /// Called around ranges: `push` and `start` before the range's time begins, `pop` and `end` after it has ended, so that

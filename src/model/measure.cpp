@@ -31,6 +31,11 @@ Value launch_latency(const Region& region, double Spread::*field) {
   return (*region.gpu->launch_latency_ns).*field;
 }
 
+Value utilization(const Region& region, std::optional<double> Utilization::*field) {
+  return region.utilization ? (*region.utilization).*field : Value{};
+}
+
+constexpr std::string_view kCounters = "hardware counters";
 constexpr std::string_view kNvtx = "NVTX";
 constexpr std::string_view kActivity = "CUPTI activity";
 
@@ -93,6 +98,12 @@ constexpr auto kMeasures = std::to_array<Measure>({
     {"gpu.launch_latency_ns.p95", "latency p95", Unit::kNs, kActivity,
      "95th percentile of kernel start - launch call start",
      [](const Region& r) { return launch_latency(r, &Spread::p95); }},
+    {"utilization.executed", "util", Unit::kShare, kCounters,
+     "sum over precisions of executed FLOP / peak FLOP/s, over GPU busy time; padding of tiles is executed",
+     [](const Region& r) { return utilization(r, &Utilization::executed); }},
+    {"utilization.useful", "MFU", Unit::kShare, "--flops",
+     "useful FLOP of an occurrence / (peak FLOP/s of the precision used most * wall time)",
+     [](const Region& r) { return utilization(r, &Utilization::useful); }},
 });
 
 #undef RANGESCOPE_GPU

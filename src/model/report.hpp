@@ -73,7 +73,8 @@ struct GpuWork {
   std::int64_t syncs = 0;
   std::int64_t nccl_kernels = 0;
   double nccl_ns = 0;
-  bool partial = false;                     ///< recorded for part of the run only (counters were collected in the rest)
+  bool partial = false;  ///< recorded for part of the run only: the timeline was paused while counters were collected
+  std::int64_t recorded_occurrences = 0;    ///< closed ones that no pause touched; the spreads below are of these
   std::optional<Spread> launch_latency_ns;  ///< kernel start - launch call start; absent where calls were not recorded
   Spread kernel_ns_per_occurrence;
   Spread busy_ns_per_occurrence;
@@ -100,10 +101,11 @@ struct Bound {
 /// How much of what the GPU can do was used. Executed FLOPs are measured (padding included); useful FLOPs are what the
 /// user says the work needs. For a batch-1 matrix-vector product the two differ eightfold.
 struct Utilization {
-  double busy_ns = 0;                 ///< GPU busy time of one occurrence that both ratios divide by
+  double busy_ns = 0;                 ///< GPU busy time of one occurrence that `executed` divides by; 0: unknown
   std::optional<double> executed;     ///< sum over precisions of FLOP / peak, divided by busy time; 0..1
   std::optional<double> useful;       ///< MFU: useful FLOP / (peak of the dominant precision * wall time); 0..1
   std::optional<double> useful_flop;  ///< per occurrence, as the user gave it
+  double useful_wall_ns = 0;          ///< wall time of an occurrence that `useful` divides by
   std::string formula;                ///< with the numbers put in
 };
 
@@ -174,15 +176,21 @@ struct RunInfo {
   std::map<std::string, std::string> environment;  ///< allow-listed: cpu, os, gpu, driver, cuda, git commit ...
 };
 
+/// A metric that a table shows when it is not told which columns to show.
+struct MetricColumn {
+  std::string name, title;
+};
+
 struct Report {
   RunInfo run;
   std::vector<ReportProcess> processes;
   std::vector<Device> devices;  ///< strings of devices are in device_names, by index
   std::vector<std::string> device_names;
-  std::vector<Region> regions;          ///< depth first, children after parents; the aggregate first, then scopes
-  std::optional<GpuWork> total;         ///< the whole run
-  std::optional<GpuWork> unattributed;  ///< GPU work launched outside every range
-  std::vector<KernelRow> kernels;       ///< over the whole run, by total time
+  std::vector<Region> regions;               ///< depth first, children after parents; the aggregate first, then scopes
+  std::optional<GpuWork> total;              ///< the whole run
+  std::optional<GpuWork> unattributed;       ///< GPU work launched outside every range
+  std::vector<KernelRow> kernels;            ///< over the whole run, by total time
+  std::vector<MetricColumn> metric_columns;  ///< the most telling of the metrics that were asked for, best first
   std::vector<Loss> losses;
   std::vector<Finding> findings;  ///< the doctor's, when a capture was empty or partial
   std::vector<std::string> notes;

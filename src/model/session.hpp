@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -68,6 +69,7 @@ struct Session {
   std::vector<NamedResource> resources;
   std::vector<Attributes> attributes;
   std::vector<Range> ranges;
+  std::map<StringId, StringId> plain_names;  ///< of names that analyze::name_by_payload made: what expressions mean
   std::vector<Mark> marks;
 
   std::vector<Device> devices;

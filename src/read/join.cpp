@@ -383,6 +383,32 @@ Session join(std::vector<Session> sessions) {
   return all;
 }
 
+void add_results(Session& to, Session from) {
+  const auto of_counters = [](const model::Loss& loss) { return loss.kind.starts_with("counters_"); };
+  std::erase_if(to.losses, of_counters);
+  std::erase_if(from.losses, [&](const model::Loss& loss) { return !of_counters(loss) && loss.kind != "gpu_partial"; });
+  Session results;
+  results.strings = std::move(from.strings);
+  results.domains = std::move(from.domains);
+  results.metrics = std::move(from.metrics);
+  results.kernel_names = std::move(from.kernel_names);
+  results.kernel_shapes = std::move(from.kernel_shapes);
+  results.measurements = std::move(from.measurements);
+  results.losses = std::move(from.losses);
+  for (model::Measurement& result : results.measurements) result.thread = result.device = result.stream = kNone;
+  const std::size_t first = to.measurements.size();
+  Appender(to, results).run();
+  std::unordered_map<model::StringId, std::uint32_t> home;
+  for (const model::Range& range : to.ranges) {
+    if (range.thread < to.threads.size()) home.emplace(range.name, to.threads[range.thread].process);
+  }
+  for (std::size_t i = first; i < to.measurements.size(); ++i) {
+    model::Measurement& result = to.measurements[i];
+    const auto found = result.ranges.empty() ? home.end() : home.find(result.ranges.back().name);
+    result.process = found == home.end() ? 0 : found->second;
+  }
+}
+
 base::Result<Session> read_all(std::span<const std::filesystem::path> paths, const Options& options) {
   if (paths.empty()) return base::fail(base::Code::kUsage, "no input was given", {}, "Name a run directory or a file.");
   std::vector<Session> sessions;

@@ -21,6 +21,11 @@ namespace rangescope::read {
 /// One session of all. Never fails: what does not fit is a loss.
 [[nodiscard]] model::Session join(std::vector<model::Session> sessions);
 
+/// Adds what `from` measured, and nothing else of it, to the session of another run of the same program: each result
+/// goes to the first process of `to` that opened its range. Losses of counters in `to` are replaced by those of `from`,
+/// which is the later run.
+void add_results(model::Session& to, model::Session from);
+
 /// Every path read (read_any) and joined. The first failure, with its place; kUsage for no path.
 [[nodiscard]] base::Result<model::Session> read_all(std::span<const std::filesystem::path> paths,
                                                     const Options& options = {});

@@ -73,6 +73,11 @@ TEST(Json, SaysWhatTheModelSays) {
   EXPECT_EQ(region["wall_ns"]["inclusive"], 6e9);
   EXPECT_EQ(region["gpu"]["exclusive_kernels"], 640);
   EXPECT_EQ(region["gpu"]["launch_latency_ns"]["p95"], 9e3);
+  EXPECT_EQ(region["gpu"]["partial"], true);
+  EXPECT_EQ(json["regions"][0]["gpu"]["partial"], false);
+  EXPECT_EQ(region["utilization"]["executed"], 0.25);
+  EXPECT_TRUE(region["utilization"]["useful"].is_null());
+  EXPECT_TRUE(json["regions"][0]["utilization"].is_null());
   EXPECT_EQ(region["metrics"]["dram__bytes.sum"]["rounds"], 3);
   EXPECT_TRUE(region["metrics"]["sm__cycles.avg"]["value"].is_null());
   EXPECT_TRUE(region["process"].is_null());

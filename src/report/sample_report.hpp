@@ -102,6 +102,10 @@ inline model::Report gpu_sample() {
   report.regions[1].metrics["dram__bytes.sum"] = {
       .value = 1.5e9, .unit = "byte", .min = 1.4e9, .max = 1.6e9, .rounds = 3, .source = "cupti range"};
   report.regions[1].metrics["sm__cycles.avg"] = {.unit = "cycle", .absent = "no complete round"};
+  report.metric_columns = {{"dram__bytes.sum", "DRAM bytes"}, {"sm__cycles.avg", "SM cycles"}, {"not.there", "none"}};
+  report.regions[1].gpu->partial = true;
+  report.regions[1].gpu->recorded_occurrences = 4;
+  report.regions[1].utilization = model::Utilization{3.9e9, 0.25, std::nullopt, std::nullopt, 0, "executed: 1 s / 4 s"};
   report.regions[1].bound = model::Bound{"memory", "DRAM at 82 % of its peak"};
   report.regions[1].samples = {{0, 1e6, 9e5}, {2e6, 1.5e6, 1e6}};
   for (std::uint32_t i = 0; i < 2; ++i) {  // the same again, of process 0

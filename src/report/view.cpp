@@ -31,6 +31,8 @@ constexpr std::array kGpuColumns = {
     Choice{"gpu.copy_bytes", 1},
 };
 
+constexpr std::size_t kMostMetricColumns = 4;
+
 const model::Metric* find_metric(const model::Report& report, std::string_view name) {
   for (const Region& region : report.regions) {
     const auto found = region.metrics.find(std::string(name));
@@ -41,6 +43,7 @@ const model::Metric* find_metric(const model::Report& report, std::string_view n
 
 base::Result<ColumnView> column_of(const model::Report& report, std::string_view name, int importance,
                                    std::string_view option) {
+  if (name == kBoundTag) return ColumnView{std::string(kBoundTag), "bound", {}, importance};
   if (const model::Measure* measure = model::find_measure(name))
     return ColumnView{std::string(measure->tag), std::string(measure->title),
                       std::string(model::unit_name(measure->unit)), importance};
@@ -172,6 +175,20 @@ base::Result<std::vector<ColumnView>> columns(const model::Report& report, const
     if (!column) return base::fail(std::move(column));
     chosen.push_back(std::move(*column));
   }
+  // Who asked for metrics wants to see them: they give way last.
+  for (std::size_t i = 0; i < report.metric_columns.size() && i < kMostMetricColumns; ++i) {
+    auto column = column_of(report, "metrics." + report.metric_columns[i].name, 20 - static_cast<int>(i), "--columns");
+    if (!column) continue;  // no region has it
+    column->title = base::printable(report.metric_columns[i].title);
+    chosen.push_back(std::move(*column));
+  }
+  const auto any = [&](auto has) { return std::any_of(report.regions.begin(), report.regions.end(), has); };
+  for (const std::string_view tag : {"utilization.executed", "utilization.useful"}) {
+    if (any([&](const Region& region) { return model::value_of(region, tag).has_value(); }))
+      chosen.push_back(*column_of(report, tag, 12, "--columns"));
+  }
+  if (!report.metric_columns.empty() && any([](const Region& region) { return region.bound.has_value(); }))
+    chosen.push_back(*column_of(report, kBoundTag, 13, "--columns"));
   return chosen;
 }
 
@@ -180,6 +197,9 @@ base::Result<std::vector<ScopeView>> scopes(const model::Report& report, const S
   if (!style.sort.empty()) {
     auto column = column_of(report, style.sort, 0, "--sort");
     if (!column) return base::fail(std::move(column));
+    if (column->tag == kBoundTag)
+      return base::fail(base::Code::kUsage, "what bounds a region is a word, not a value", "--sort",
+                        "Sort by wall or gpu.busy_ns");
     sort = column->tag;
   }
   std::vector<ScopeView> views;
@@ -209,6 +229,7 @@ std::string format_value(double value, std::string_view unit) {
 }
 
 std::string cell(const Region& region, const ColumnView& column) {
+  if (column.tag == kBoundTag) return region.bound ? base::printable(region.bound->kind) : "-";
   const auto value = model::value_of(region, column.tag);
   return value ? format_value(*value, column.unit) : "-";
 }

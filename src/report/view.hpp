@@ -14,8 +14,11 @@
 
 namespace rangescope::report {
 
+/// The only column that is a word: what bounds the region.
+inline constexpr std::string_view kBoundTag = "bound";
+
 struct ColumnView {
-  std::string tag;  ///< measure tag, or metrics.<name>
+  std::string tag;  ///< measure tag, metrics.<name>, or kBoundTag
   std::string title;
   std::string unit;    ///< base unit
   int importance = 1;  ///< higher stays longer when the terminal is narrow

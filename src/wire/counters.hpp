@@ -48,7 +48,8 @@ struct Round {
 };
 
 struct Tally {
-  gpu::RecordHeader head;  ///< id: the target; small: 1 when kernels could not be told apart (CUDA graphs)
+  gpu::RecordHeader head;  ///< id: the target; small: 1 when kernels could not be told apart (CUDA graphs), 2 when it
+                           ///< stopped coming while passes were lacking
   std::uint32_t occurrences, skipped_first, skipped_arming, measured, discarded, varied, rounds, passes, needed, device;
 };
 

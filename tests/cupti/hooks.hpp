@@ -19,7 +19,9 @@ struct Work {
 
 /// Set by libcupti.so when it is loaded; all null until then.
 struct Hooks {
-  void (*enter)(std::uint32_t cbid, std::uint32_t correlation, std::uint64_t* data);
+  /// `parameters`: the call's struct of generated_cuda_meta.h, `symbol` the kernel's name; null where there is none.
+  void (*enter)(std::uint32_t cbid, std::uint32_t correlation, std::uint64_t* data, const void* parameters,
+                const char* symbol);
   void (*exit)(std::uint32_t cbid, std::uint32_t correlation, std::uint64_t* data, std::uint64_t start_ns,
                std::uint64_t end_ns);
   void (*kernel)(const Work& work);

@@ -4,8 +4,7 @@
 //
 // Like the real driver it loads the library that CUDA_INJECTION64_PATH names and calls its InitializeInjection in
 // cuInit.
-#include <cuda.h>
-#include <cupti_driver_cbid.h>
+#include <cupti.h>
 #include <dlfcn.h>
 #include <time.h>
 
@@ -24,6 +23,7 @@ std::atomic<std::uint32_t> next_correlation{1};
 std::atomic<std::uint64_t> next_graph{1};
 std::mutex lock;
 bool up = false;
+bool made = false;  // there is a context
 
 struct Node {
   std::uint64_t id;
@@ -61,10 +61,10 @@ std::uint32_t number(CUstream stream) {
 
 // One driver call: callbacks and record around whatever `body` does with the correlation id.
 template <typename Body>
-CUresult call(std::uint32_t cbid, Body&& body) {
+CUresult call(std::uint32_t cbid, Body&& body, const void* parameters = nullptr, const char* symbol = nullptr) {
   const std::uint32_t correlation = next_correlation++;
   std::uint64_t data = 0;
-  if (hooks.enter) hooks.enter(cbid, correlation, &data);
+  if (hooks.enter) hooks.enter(cbid, correlation, &data, parameters, symbol);
   const std::uint64_t start = now();
   body(correlation);
   const std::uint64_t end = now();
@@ -128,6 +128,7 @@ CUresult cuDriverGetVersion(int* version) {
 
 CUresult cuCtxCreate_v2(CUcontext* context, unsigned, CUdevice) {
   *context = reinterpret_cast<CUcontext>(1);
+  made = true;
   if (hooks.context_made) hooks.context_made();
   return CUDA_SUCCESS;
 }
@@ -140,7 +141,11 @@ CUresult cuCtxDestroy_v2(CUcontext) {
 // The function is its name, the first kernel parameter its duration.
 CUresult cuLaunchKernel(CUfunction function, unsigned grid, unsigned, unsigned, unsigned block, unsigned, unsigned,
                         unsigned, CUstream stream, void** parameters, void**) {
-  return call(CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel, [&](std::uint32_t correlation) {
+  cuLaunchKernel_params given{};
+  given.gridDimX = grid;
+  given.blockDimX = block;
+  given.gridDimY = given.gridDimZ = given.blockDimY = given.blockDimZ = 1;
+  const auto run = [&](std::uint32_t correlation) {
     const std::lock_guard<std::mutex> guard(lock);
     const Node node{0, reinterpret_cast<const char*>(function), grid, block,
                     *static_cast<std::uint64_t*>(parameters[0])};
@@ -151,7 +156,35 @@ CUresult cuLaunchKernel(CUfunction function, unsigned grid, unsigned, unsigned, 
       return;
     }
     run_node(node, correlation, number(stream), 0);
-  });
+  };
+  return call(CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel, run, &given, reinterpret_cast<const char*>(function));
+}
+
+CUresult cuCtxGetCurrent(CUcontext* context) {
+  *context = reinterpret_cast<CUcontext>(made ? 1 : 0);
+  return CUDA_SUCCESS;
+}
+CUresult cuCtxSetCurrent(CUcontext) {
+  return CUDA_SUCCESS;
+}
+CUresult cuCtxGetDevice(CUdevice* device) {
+  *device = 0;
+  return CUDA_SUCCESS;
+}
+CUresult cuMemAlloc_v2(CUdeviceptr* memory, size_t bytes) {
+  *memory = bytes;  // never looked into
+  return CUDA_SUCCESS;
+}
+CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute attribute, CUdevice) {
+  *value = attribute == CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE ? 1 << 20 : 0;
+  return CUDA_SUCCESS;
+}
+
+// A set as a flush of the caches makes it: counted, so that a test can see it.
+std::uint32_t standin_flushes = 0;
+CUresult cuMemsetD8_v2(CUdeviceptr, unsigned char, size_t) {
+  ++standin_flushes;
+  return CUDA_SUCCESS;
 }
 
 CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr, const void*, size_t bytes, CUstream stream) {

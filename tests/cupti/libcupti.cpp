@@ -24,6 +24,7 @@
 #include <vector>
 
 #include "hooks.hpp"
+#include "profiler.hpp"
 
 namespace {
 
@@ -129,6 +130,7 @@ void emit(Record record, CUpti_ActivityKind kind) {
 }
 
 void on_kernel(const standin::Work& work) {
+  standin::profile(work);
   if (work.node && kinds.contains(CUPTI_ACTIVITY_KIND_GRAPH_TRACE)) return;
   CUpti_ActivityKernel10 record{};
   record.start = client_time(work.start_ns);
@@ -196,7 +198,8 @@ void on_graph(std::uint32_t graph, const standin::Work& work) {
 
 void on_context() {
   CUpti_ActivityDevice5 device{};
-  device.name = "Stand-in GPU";
+  const char* name = std::getenv("STANDIN_DEVICE");
+  device.name = name != nullptr ? name : "Stand-in GPU";
   device.globalMemorySize = 1ull << 34;
   device.globalMemoryBandwidth = 1000000;
   device.l2CacheSize = 1u << 25;
@@ -214,23 +217,28 @@ bool wants(int domain, std::uint32_t id) {
   return client && callbacks.contains({domain, id});
 }
 
-void call_back(std::uint32_t cbid, std::uint32_t correlation, std::uint64_t* data, CUpti_ApiCallbackSite site) {
+void call_back(std::uint32_t cbid, std::uint32_t correlation, std::uint64_t* data, CUpti_ApiCallbackSite site,
+               const void* parameters, const char* symbol) {
   if (!wants(CUPTI_CB_DOMAIN_DRIVER_API, cbid)) return;
   CUpti_CallbackData call{};
   call.callbackSite = site;
   call.correlationData = data;
   call.correlationId = correlation;
   call.contextUid = standin::kContext;
+  call.context = reinterpret_cast<CUcontext>(1);
+  call.functionParams = parameters;
+  call.symbolName = symbol;
   client(client_data, CUPTI_CB_DOMAIN_DRIVER_API, cbid, &call);
 }
 
-void on_enter(std::uint32_t cbid, std::uint32_t correlation, std::uint64_t* data) {
-  call_back(cbid, correlation, data, CUPTI_API_ENTER);
+void on_enter(std::uint32_t cbid, std::uint32_t correlation, std::uint64_t* data, const void* parameters,
+              const char* symbol) {
+  call_back(cbid, correlation, data, CUPTI_API_ENTER, parameters, symbol);
 }
 
 void on_exit_call(std::uint32_t cbid, std::uint32_t correlation, std::uint64_t* data, std::uint64_t start,
                   std::uint64_t end) {
-  call_back(cbid, correlation, data, CUPTI_API_EXIT);
+  call_back(cbid, correlation, data, CUPTI_API_EXIT, nullptr, nullptr);
   if (!recorded_calls.contains(cbid)) return;
   CUpti_ActivityAPI record{};
   record.cbid = cbid;
@@ -304,6 +312,11 @@ void play() {
   std::fclose(file);
 }
 
+bool records_kernels() {
+  const std::lock_guard<std::recursive_mutex> guard(lock);
+  return kinds.contains(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL);
+}
+
 [[gnu::constructor]] void hook_the_driver() {
   static constexpr standin::Hooks kHooks{on_enter, on_exit_call, on_kernel,      on_copy,       on_set, on_sync,
                                          on_graph, on_context,   on_context_end, on_graph_made, on_node};
@@ -321,6 +334,10 @@ CUptiResult take_subscriber(CUpti_SubscriberHandle* handle, CUpti_CallbackFunc f
 }
 
 }  // namespace
+
+bool standin::activity_records_kernels() {
+  return records_kernels();
+}
 
 #pragma GCC visibility push(default)
 extern "C" {

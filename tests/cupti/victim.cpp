@@ -76,6 +76,63 @@ void zoo() {
   cuCtxSynchronize();
 }
 
+void decode(int number, const char* first = kGemm) {
+  nvtxRangePushA("decode");
+  launch(first, 2000, stream(13), 16);
+  launch(kReduce, 1000, stream(13), 1);
+  nvtxRangePop();
+  (void)number;
+  usleep(2000);  // time for the hardware to be programmed
+}
+
+// A loop of ranges whose counters are collected.
+void counted(const std::string& scene, int times) {
+  for (int i = 0; i < times; ++i) {
+    if (scene == "decode") decode(i);
+    if (scene == "changing") decode(i, i % 5 == 4 ? kReduce : kGemm);
+    if (scene == "nested") {
+      nvtxRangePushA("step");
+      launch(kGemm, 1000, stream(13), 3);
+      decode(i);
+      nvtxRangePop();
+      usleep(2000);
+    }
+    if (scene == "stops_coming" && i < 12) decode(i);
+    if (scene == "stops_coming" && i >= 12) {
+      nvtxRangePushA("other");
+      launch(kGemm, 1000, stream(13), 1);
+      nvtxRangePop();
+      usleep(20000);
+    }
+    if (scene == "late") {  // a range that comes when the first has everything
+      if (i < 20) decode(i);
+      if (i == 20) usleep(300000);
+      if (i >= 20) {
+        nvtxRangePushA("eval");
+        launch(kReduce, 1000, stream(13), 7);
+        nvtxRangePop();
+        usleep(2000);
+      }
+    }
+  }
+}
+
+void counted_graph(int times) {
+  CUgraph graph = nullptr;
+  CUgraphExec executable = nullptr;
+  cuStreamBeginCapture_v2(stream(13), CU_STREAM_CAPTURE_MODE_GLOBAL);
+  launch(kGemm, 2000, stream(13));
+  launch(kReduce, 1000, stream(13));
+  cuStreamEndCapture(stream(13), &graph);
+  cuGraphInstantiateWithFlags(&executable, graph, 0);
+  for (int i = 0; i < times; ++i) {
+    nvtxRangePushA("replay");
+    cuGraphLaunch(executable, stream(13));
+    nvtxRangePop();
+    usleep(2000);
+  }
+}
+
 void many(int count) {
   for (int i = 0; i < count; ++i) launch(kGemm, 10, nullptr, static_cast<unsigned>(i % 7 + 1));
 }
@@ -88,6 +145,8 @@ int main(int argc, char** argv) {
   start();
   if (scene == "zoo") zoo();
   if (scene == "many") many(20000);
+  if (argc > 2 && scene == "graph") counted_graph(std::atoi(argv[2]));
+  if (argc > 2) counted(scene, std::atoi(argv[2]));
   if (scene == "threads") {
     std::vector<std::thread> threads;
     for (int i = 0; i < 50; ++i) threads.emplace_back([] { many(200); });

@@ -29,11 +29,159 @@ std::string encoded(std::string_view name) {
   return out;
 }
 
-bool posix_understands(const std::string& pattern) {
+// POSIX extended regular expressions and RE2's differ in what they add to the common ground, and glibc adds more. Here
+// everything is written in the common ground.
+class Posix {
+ public:
+  explicit Posix(const std::string& pattern) : in_(pattern) {}
+
+  Result<std::string> run() {
+    while (at_ < in_.size()) {
+      const char c = in_[at_];
+      if (c == '\\') {
+        if (auto done = escape(); !done) return base::fail(std::move(done));
+      } else if (c == '[') {
+        if (auto done = bracket(); !done) return base::fail(std::move(done));
+      } else if (c == '(' && in_.compare(at_, 2, "(?") == 0) {
+        if (in_.compare(at_, 3, "(?:") != 0) return refuse("groups with (?", "Use plain groups: (a|b).");
+        out_ += '(';
+        at_ += 3;
+      } else if (c == '*' || c == '+' || c == '?') {
+        if (ends_with_anchor_) return refuse("a repeated ^ or $", "Leave the repetition out.");
+        out_ += c;
+        ++at_;
+        lazy();
+        continue;
+      } else if (c == '{') {
+        if (!repetition()) out_ += "\\{", ++at_;  // RE2 takes it literally
+        continue;
+      } else if (c == '.') {
+        out_ += "[^\n]";  // RE2's dot is no newline
+        ++at_;
+      } else {
+        out_ += c;
+        ++at_;
+      }
+      ends_with_anchor_ = c == '^' || c == '$';
+    }
+    return out_;
+  }
+
+ private:
+  tl::unexpected<base::Error> refuse(const std::string& what, std::string hint) const {
+    return base::fail(Code::kUsage, "counters take POSIX extended regular expressions, which have no " + what, in_,
+                      std::move(hint));
+  }
+  void lazy() {  // whether there is a match does not depend on which is taken
+    if (at_ < in_.size() && in_[at_] == '?') ++at_;
+  }
+  static const char* word_class(char c) {
+    switch (c) {
+      case 'd': return "0-9";
+      case 'w': return "0-9A-Za-z_";
+      case 's': return "\t\n\f\r ";
+      default: return nullptr;
+    }
+  }
+
+  Result<void> escape() {
+    if (at_ + 1 == in_.size()) return refuse("backslash at the end", "Write \\\\ for a backslash.");
+    const char c = in_[at_ + 1];
+    at_ += 2;
+    const char low = static_cast<char>(c | 0x20);
+    if (const char* set = word_class(low); set != nullptr) {
+      out_ += c == low ? "[" : "[^";
+      out_ += set;
+      out_ += ']';
+      return {};
+    }
+    constexpr std::string_view kNames = "nrtfva", kChars = "\n\r\t\f\v\a";
+    if (const auto found = kNames.find(c); found != std::string_view::npos) {
+      out_ += kChars[found];
+      return {};
+    }
+    const bool plain = (c >= '0' && c <= '9') || (low >= 'a' && low <= 'z');
+    if (plain) return refuse(std::string("\\") + c, "Write character classes out: [0-9A-Za-z_].");
+    if (std::string_view("\\.[]()*+?{}|^$").find(c) != std::string_view::npos) out_ += '\\';
+    out_ += c;
+    return {};
+  }
+
+  // {n}, {n,} and {n,m} as they are; anything else is no repetition for RE2.
+  bool repetition() {
+    std::size_t at = at_ + 1;
+    const auto digits = [&] {
+      const std::size_t from = at;
+      while (at < in_.size() && in_[at] >= '0' && in_[at] <= '9') ++at;
+      return at > from;
+    };
+    if (!digits()) return false;
+    if (at < in_.size() && in_[at] == ',') {
+      ++at;
+      (void)digits();
+    }
+    if (at == in_.size() || in_[at] != '}') return false;
+    out_.append(in_, at_, at + 1 - at_);
+    at_ = at + 1;
+    lazy();
+    return true;
+  }
+
+  Result<void> bracket() {
+    std::size_t at = at_ + 1;
+    std::string set = "[";
+    if (at < in_.size() && in_[at] == '^') set += in_[at++];
+    for (bool first = true; at < in_.size() && (first || in_[at] != ']'); first = false) {
+      if (in_[at] == '\\') {
+        const char* word = at + 1 < in_.size() ? word_class(in_[at + 1]) : nullptr;
+        if (word == nullptr)
+          return refuse("backslashes in brackets other than \\d, \\w and \\s",
+                        "Put ] first, - last and ^ not first: []a^-].");
+        set += word;
+        at += 2;
+      } else if (in_.compare(at, 2, "[:") == 0) {
+        const std::size_t end = in_.find(":]", at);
+        if (end == std::string::npos) return refuse("open [: class", "Close it: [[:digit:]].");
+        const std::string name = in_.substr(at + 2, end - at - 2);
+        const char* ascii = name == "digit"    ? "0-9"
+                            : name == "alpha"  ? "A-Za-z"
+                            : name == "alnum"  ? "0-9A-Za-z"
+                            : name == "upper"  ? "A-Z"
+                            : name == "lower"  ? "a-z"
+                            : name == "space"  ? "\t\n\v\f\r "
+                            : name == "xdigit" ? "0-9A-Fa-f"
+                                               : nullptr;
+        if (ascii == nullptr) return refuse("[:" + name + ":] that is ASCII only", "Write the characters out.");
+        set += ascii;
+        at = end + 2;
+      } else if (in_.compare(at, 2, "[.") == 0 || in_.compare(at, 2, "[=") == 0) {
+        return refuse("plain " + in_.substr(at, 2) + " in brackets", "Write the dot or = before the bracket: [.[].");
+      } else {
+        set += in_[at++];
+      }
+    }
+    if (at == in_.size()) return refuse("open bracket", "Close it.");
+    out_ += set + "]";
+    at_ = at + 1;
+    return {};
+  }
+
+  const std::string& in_;
+  std::string out_;
+  std::size_t at_ = 0;
+  bool ends_with_anchor_ = false;
+};
+
+Result<std::string> in_posix(const std::string& pattern) {
+  auto translated = Posix(pattern).run();
+  if (!translated) return translated;
   regex_t compiled{};
-  const bool good = regcomp(&compiled, pattern.c_str(), REG_EXTENDED | REG_NOSUB) == 0;
-  if (good) regfree(&compiled);
-  return good && pattern.find("(?") == std::string::npos && pattern.find("\\d") == std::string::npos;
+  if (regcomp(&compiled, translated->c_str(), REG_EXTENDED | REG_NOSUB) != 0) {
+    return base::fail(Code::kUsage, "counters take POSIX extended regular expressions, and this is none: " + pattern,
+                      pattern, "Use . [] () * + ? {} | ^ $ only.");
+  }
+  regfree(&compiled);
+  return translated;
 }
 
 Result<std::string> line(std::string_view key, const std::string& text) {
@@ -46,18 +194,27 @@ Result<std::string> line(std::string_view key, const std::string& text) {
   out += parts.kind == model::RangeKind::kStartEnd ? " s" : " p";
   out += parts.regex ? " r" : " x";
   out += std::string(" ") + (parts.bottom ? "[" : "") + (parts.top ? "]" : "") + (parts.bottom || parts.top ? "" : "-");
-  out += parts.domain ? " =" + encoded(*parts.domain) : " -";
+  if (!parts.domain) {
+    out += " -";
+  } else if (!parts.regex) {
+    out += " =" + encoded(*parts.domain);
+  } else {
+    auto domain = in_posix(*parts.domain);
+    if (!domain) return domain;
+    out += " =" + encoded(*domain);
+  }
   for (const auto& element : parts.elements) {
     switch (element.kind) {
       case RangeExpression::Element::Kind::kAny: out += " *"; break;
       case RangeExpression::Element::Kind::kOne: out += " +"; break;
       case RangeExpression::Element::Kind::kName:
-        if (parts.regex && !posix_understands(element.text)) {
-          return base::fail(Code::kUsage,
-                            "counters take POSIX extended regular expressions, and this is none: " + element.text, text,
-                            "Write character classes out: [0-9] for \\d, and no (?...) groups.");
+        if (parts.regex) {
+          auto name = in_posix(element.text);
+          if (!name) return name;
+          out += " n" + encoded(*name);
+        } else {
+          out += " n" + encoded(element.text);
         }
-        out += " n" + encoded(element.text);
         break;
     }
   }
@@ -65,6 +222,10 @@ Result<std::string> line(std::string_view key, const std::string& text) {
 }
 
 }  // namespace
+
+Result<std::string> posix_regex(const std::string& pattern) {
+  return in_posix(pattern);
+}
 
 Result<std::string> counter_plan(const CounterRequest& request) {
   if (request.include.empty()) {
@@ -82,7 +243,11 @@ Result<std::string> counter_plan(const CounterRequest& request) {
   text += "per " + request.per + "\n";
   text += "rounds " + std::to_string(request.rounds) + "\n";
   text += "skip-first " + std::to_string(request.skip_first) + "\n";
-  text += "trace-first " + std::to_string(request.trace_first) + "\n";
+  text += "trace-first " + std::to_string(request.again ? 0 : request.trace_first) + "\n";
+  if (request.cache != "keep") text += "cache " + request.cache + "\n";
+  if (request.by_payload) text += "by payload\n";
+  if (!request.resume.empty()) text += "resume " + encoded(request.resume) + "\n";
+  if (request.again) text += "wait 1\n";
   for (const auto& [key, expressions] :
        {std::pair{"include", &request.include}, std::pair{"exclude", &request.exclude}}) {
     for (const std::string& expression : *expressions) {

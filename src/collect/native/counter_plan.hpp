@@ -14,15 +14,26 @@ namespace rangescope::collect::native {
 
 struct CounterRequest {
   std::vector<std::string> metrics;           ///< CUPTI metrics, resolved for the chip
+  std::string chip;                           ///< "" for that of this machine's first GPU
   std::vector<std::string> include, exclude;  ///< range expressions in ncu's grammar
   std::string per = "range";                  ///< range, kernel, both
   std::uint32_t rounds = 5;
-  std::int32_t skip_first = -1;   ///< -1: until the duration has settled
-  std::uint32_t trace_first = 3;  ///< occurrences for the timeline before counters begin
+  std::int32_t skip_first = -1;       ///< -1: until the duration has settled
+  std::uint32_t trace_first = 3;      ///< occurrences for the timeline before counters begin
+  std::string cache = "keep";         ///< keep, flush: caches are emptied before each measured occurrence
+  std::string passes = "occurrence";  ///< occurrence, relaunch: the program is run again for ranges that lack passes
+  bool by_payload = false;            ///< ranges of one name with different payloads are different ranges
+  std::string resume;  ///< relaunch: absolute path of the file that carries unfinished rounds from run to run
+  bool again = false;  ///< relaunch: the second run or a later one
 };
 
-/// The text of the plan. kUsage for an expression that cannot be carried over (a regular expression that POSIX does not
-/// understand), for more than 512 metrics or 64 expressions, and without include expressions.
+/// A regular expression of RE2 as a POSIX extended one that finds the same names, in the C.UTF-8 locale. kUsage, with a
+/// hint, for what POSIX cannot say or says otherwise: (?...) but for (?:, \\b, \\pL, \\Q, backslashes in brackets other
+/// than \\d \\w \\s.
+[[nodiscard]] base::Result<std::string> posix_regex(const std::string& pattern);
+
+/// The text of the plan. kUsage for an expression that cannot be carried over (see posix_regex), for more than 512
+/// metrics or 64 expressions, and without include expressions.
 [[nodiscard]] base::Result<std::string> counter_plan(const CounterRequest& request);
 
 }  // namespace rangescope::collect::native

@@ -80,7 +80,32 @@ void Multiplexer::abandon() {
   }
 }
 
+void Multiplexer::give_up() {
+  if (state_ != State::kArmed) return;
+  targets_[current_].tally.gave_up = true;
+  state_ = State::kFull;
+}
+
+void Multiplexer::drop(std::uint32_t index) {
+  if (index >= kMaxTargets) return;
+  targets_[index].seen = targets_[index].dropped = true;
+  if (state_ == State::kArmed && current_ == index) state_ = State::kFull;
+}
+
+bool Multiplexer::should_wait(std::uint32_t index) {
+  if (index >= kMaxTargets || failed_) return false;
+  Target& target = targets_[index];
+  target.seen = target.settled = true;
+  if (!wants_more(target) || limits_.wait_for_trace || state_ == State::kMeasuring) return false;
+  if (state_ == State::kArmed && current_ == index) return false;
+  wanted_ = index;
+  if (state_ == State::kArmed) state_ = State::kFull;
+  if (state_ == State::kDetached) state_ = State::kIdle;
+  return true;
+}
+
 std::uint32_t Multiplexer::choose() const {
+  if (wanted_ != kNoTarget && ready(targets_[wanted_])) return wanted_;
   // Whoever comes most often is finished soonest and then leaves the profiler to the rest; among equals the latest
   // seen.
   std::uint32_t best = kNoTarget;
@@ -134,6 +159,7 @@ Work Multiplexer::next_work() {
 void Multiplexer::armed() {
   if (state_ != State::kArming) return;
   targets_[current_].fresh = false;
+  if (wanted_ == current_) wanted_ = kNoTarget;
   in_session_ = 0;
   strangers_ = 0;
   unlike_ = false;
@@ -167,6 +193,26 @@ void Multiplexer::stopped() {
   }
   current_ = kNoTarget;
   state_ = State::kIdle;
+}
+
+Multiplexer::Progress Multiplexer::progress(std::uint32_t index) const {
+  const Target& target = targets_[index];
+  Progress out;
+  out.pass = target.fresh ? 0 : target.pass;
+  out.ranges = target.ranges;
+  out.rounds = target.tally.rounds;
+  for (std::uint32_t i = 0; i < kMaxRanges; ++i) out.reference[i] = target.reference[i];
+  return out;
+}
+
+void Multiplexer::go_on(std::uint32_t index, const Progress& progress) {
+  Target& target = targets_[index];
+  target.settled = true;
+  target.fresh = progress.pass == 0;
+  target.pass = target.tally.passes = progress.pass;
+  target.ranges = progress.ranges;
+  target.tally.rounds = progress.rounds;
+  for (std::uint32_t i = 0; i < kMaxRanges; ++i) target.reference[i] = progress.reference[i];
 }
 
 void Multiplexer::failed() {

@@ -16,6 +16,12 @@
 // the reference. A session with an occurrence whose kernels differ is discarded and its pass taken again; equal kernels
 // in other launch configurations (a sequence that grows) are accepted and counted as varied. After kPatience discarded
 // sessions in a row the round begins anew with what the range does now.
+//
+// A range may stop coming while it lacks passes. The caller, who has a clock, then says give_up(): the target is left
+// as it is (never half a set), and the profiler is free for others and for detaching.
+//
+// With `wait` (the program is run again for ranges that come too seldom) occurrences are not skipped while the hardware
+// is being programmed: the caller blocks the range until it is armed for it, see should_wait().
 #pragma once
 
 #include <cstdint>
@@ -54,6 +60,7 @@ struct Tally {
   std::uint32_t varied = 0;     ///< same kernels, other launch configurations
   std::uint32_t rounds = 0;     ///< complete
   std::uint32_t passes = 0;     ///< of the round under way
+  bool gave_up = false;         ///< it did not come any more
 };
 
 /// What the worker is to do next.
@@ -80,16 +87,42 @@ class Multiplexer {
 
   /// What the worker should do now; calling it takes the work, so do it and report back. Never blocks.
   [[nodiscard]] Work next_work();
+  /// The target that the profiler is armed for and whose next occurrence is awaited, or kNoTarget.
+  [[nodiscard]] std::uint32_t awaited() const { return state_ == State::kArmed ? current_ : kNoTarget; }
+  /// The awaited target has not come for too long: no more of it is measured.
+  void give_up();
+  /// This target cannot be measured here (kernels of a CUDA graph): forget it, whether or not it was seen.
+  void drop(std::uint32_t target);
+
+  /// For callers that block: the target wants another pass, nothing is being measured, and the profiler is not armed
+  /// for it yet. Also makes it the next one to be armed. Call before begin(), until false.
+  [[nodiscard]] bool should_wait(std::uint32_t target);
+
   /// Would next_work() have something to do?
   [[nodiscard]] bool next_work_is_due() const { return state_ == State::kFull || state_ == State::kIdle; }
+  [[nodiscard]] bool stop_is_due() const { return state_ == State::kFull; }
   /// The worker armed the profiler for what next_work() said.
   void armed();
   /// The worker stopped the session; `next_pass` as the profiler answered.
   void stopped();
   /// The profiler does not work here (any more): nothing will be measured.
   void failed();
+  /// Nothing is armed, being armed or measured.
+  [[nodiscard]] bool resting() const { return state_ == State::kIdle || state_ == State::kDetached; }
   /// The timeline has seen enough; counters may begin.
   void trace_done() { limits_.wait_for_trace = false; }
+
+  /// More of this target is to be measured.
+  [[nodiscard]] bool wants(std::uint32_t target) const { return wants_more(targets_[target]); }
+
+  /// What a later run of the same program needs in order to go on with the round under way.
+  struct Progress {
+    std::uint32_t pass = 0, ranges = 1, rounds = 0;
+    Signature reference[kMaxRanges];
+  };
+  [[nodiscard]] Progress progress(std::uint32_t target) const;
+  /// Goes on with a round that an earlier run began; before the target's first begin().
+  void go_on(std::uint32_t target, const Progress& progress);
 
   [[nodiscard]] const Tally& tally(std::uint32_t target) const { return targets_[target].tally; }
   /// Every target that was seen has all its rounds: the collector detaches, and comes back if a new one turns up.
@@ -102,6 +135,7 @@ class Multiplexer {
   struct Target {
     bool seen = false;
     bool settled = false;
+    bool dropped = false;
     bool fresh = true;           // its image is empty
     std::uint32_t pass = 0;      // next pass to collect
     std::uint32_t ranges = 1;    // of the round block under way
@@ -112,7 +146,9 @@ class Multiplexer {
     Tally tally;
   };
 
-  [[nodiscard]] bool wants_more(const Target& target) const { return target.tally.rounds < limits_.rounds; }
+  [[nodiscard]] bool wants_more(const Target& target) const {
+    return !target.dropped && !target.tally.gave_up && target.tally.rounds < limits_.rounds;
+  }
   [[nodiscard]] bool ready(const Target& target) const { return target.seen && target.settled && wants_more(target); }
   [[nodiscard]] std::uint32_t choose() const;
   void settle(Target& target, std::int64_t duration_ns);
@@ -121,6 +157,7 @@ class Multiplexer {
   Limits limits_;
   State state_ = State::kIdle;
   std::uint32_t current_ = kNoTarget;  // armed or measuring for it
+  std::uint32_t wanted_ = kNoTarget;   // a caller blocks for it
   std::uint32_t in_session_ = 0;       // occurrences measured since it was armed
   std::uint32_t strangers_ = 0;        // ready occurrences of other targets since it was armed
   bool unlike_ = false;                // one of them differs from the reference

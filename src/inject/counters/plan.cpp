@@ -1,5 +1,6 @@
 #include "inject/counters/plan.hpp"
 
+#include <locale.h>
 #include <regex.h>
 
 #include <cstdio>
@@ -35,10 +36,31 @@ bool decode(char* text, std::size_t& bytes) {
   return true;
 }
 
+// The program's own locale would say what a character is; patterns mean the same in every program. Null where the
+// system has no such locale: then the program's counts.
+locale_t utf8() {
+  static const locale_t locale = newlocale(LC_ALL_MASK, "C.UTF-8", nullptr);
+  return locale;
+}
+
+class InUtf8 {
+ public:
+  InUtf8() : before_(utf8() != nullptr ? uselocale(utf8()) : nullptr) {}
+  ~InUtf8() {
+    if (before_ != nullptr) uselocale(before_);
+  }
+  InUtf8(const InUtf8&) = delete;
+  InUtf8& operator=(const InUtf8&) = delete;
+
+ private:
+  locale_t before_;
+};
+
 bool name_element(char* text, bool regular, Element& element) {
   if (!decode(text, element.bytes)) return false;
   element.text = text;
   if (!regular) return true;
+  const InUtf8 in_utf8;
   auto* compiled = static_cast<regex_t*>(std::calloc(1, sizeof(regex_t)));
   if (compiled == nullptr || regcomp(compiled, text, REG_EXTENDED | REG_NOSUB) != 0) {
     std::free(compiled);
@@ -104,7 +126,16 @@ const char* parse_line(char* line, Plan& plan) {
   }
   if (is("cache")) {
     plan.flush_cache = std::strcmp(rest, "flush") == 0;
-    return nullptr;
+    return plan.flush_cache || std::strcmp(rest, "keep") == 0 ? nullptr : "cache is keep or flush";
+  }
+  if (is("by")) {
+    plan.by_payload = std::strcmp(rest, "payload") == 0;
+    return plan.by_payload ? nullptr : "ranges can be told apart by payload only";
+  }
+  if (is("resume")) {
+    std::size_t bytes = 0;
+    plan.resume = rest;
+    return decode(rest, bytes) ? nullptr : "a path cannot be understood";
   }
   char* end = nullptr;
   const long number = std::strtol(rest, &end, 10);
@@ -115,6 +146,10 @@ const char* parse_line(char* line, Plan& plan) {
     return "a number is expected";
   else if (is("rounds"))
     plan.rounds = static_cast<std::uint32_t>(number);
+  else if (is("wait"))
+    plan.wait = number != 0;
+  else if (is("patience"))
+    plan.patience_ms = number;
   else if (is("trace-first"))
     plan.trace_first = static_cast<std::uint32_t>(number);
   else
@@ -124,6 +159,7 @@ const char* parse_line(char* line, Plan& plan) {
 
 bool same(const Element& element, Piece name) {
   if (element.regex != nullptr) {
+    const InUtf8 in_utf8;
     // Names are not terminated; REG_STARTEND takes them as they are.
     regmatch_t bounds{0, static_cast<regoff_t>(name.bytes)};
     return regexec(static_cast<const regex_t*>(element.regex), name.text, 0, &bounds, REG_STARTEND) == 0;

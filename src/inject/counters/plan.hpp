@@ -8,7 +8,11 @@
 //   rounds 5
 //   skip-first -1
 //   trace-first 3                occurrences of each target that the timeline sees before counters begin; 0: none
-//   cache keep|flush
+//   patience 10000               ms that a range which lacks passes is waited for at least
+//   cache keep|flush             flush: caches are emptied before a measured occurrence
+//   by payload                   ranges of one name with different payloads (whole numbers) are different ranges
+//   resume PATH                  encoded: the program is run several times; what one run leaves unfinished is there
+//   wait 0|1                     1: a later run: each occurrence waits until the hardware is programmed for it
 //   include p x [] =LLM ndecode * nlayer0      kind p|s, names x exact|r regex, anchors -|[|]|[], domain -|=name,
 //   elements exclude ...
 //
@@ -56,7 +60,11 @@ struct Plan {
   std::uint32_t rounds = 5;
   std::int32_t skip_first = -1;
   std::uint32_t trace_first = 0;
+  std::int64_t patience_ms = 10000;
   bool flush_cache = false;
+  bool by_payload = false;
+  const char* resume = nullptr;  ///< file; null: this is the only run
+  bool wait = false;
   Expression include[kMaxExpressions];
   std::size_t include_count = 0;
   Expression exclude[kMaxExpressions];

@@ -5,6 +5,7 @@
 
 #include "inject/counters/multiplexer.hpp"
 #include "inject/cupti/range_profiler.hpp"
+#include "inject/cupti/recorder.hpp"
 
 namespace rangescope::inject::cupti {
 
@@ -12,8 +13,11 @@ namespace rangescope::inject::cupti {
 struct Target {
   std::uint64_t path = 0;  // hash of domain and names
   bool start_end = false;
-  bool has_graphs = false;     // kernels cannot be told apart in it
-  std::uint32_t launches = 0;  // of the last recorded occurrence
+  bool has_graphs = false;          // kernels cannot be told apart in it
+  std::uint32_t early = 0;          // occurrences before the profiler of their context was ready
+  std::uint32_t launches = 0;       // of the last recorded occurrence
+  std::int64_t last_ns = 0;         // begin of the last occurrence
+  std::int64_t longest_gap_ns = 0;  // between two of them
 };
 
 // One context that ranges are measured in.
@@ -22,10 +26,14 @@ struct Context {
   CUcontext context = nullptr;
   CUdevice device = 0;
   RangeProfiler profiler;
+  Recorder recorder;
   bool kernels = false;  // this phase measures kernels one by one
   counters::Multiplexer* mux = nullptr;
   Image images[counters::kMaxTargets];
   std::uint32_t in_session = 0;
+  std::int64_t armed_at = 0;
+  CUdeviceptr scratch = 0;  // overwritten before an occurrence, to empty the caches
+  std::size_t scratch_bytes = 0;
   std::uint32_t first[counters::kMaxTargets] = {};  // occurrence that the round under way began with
   Image finished;                                   // kernels: a complete image that waits for the worker
   std::uint32_t finished_target = counters::kNoTarget;

@@ -1,10 +1,43 @@
 #include "inject/cupti/range_profiler.hpp"
 
+#include <time.h>
+
 #include <cstdio>
 #include <cstring>
 #include <utility>
 
 namespace rangescope::inject::cupti {
+
+class RangeProfiler::Timed {
+ public:
+  explicit Timed(Spent& spent) : spent_(spent), begin_(now()) {}
+  ~Timed() {
+    ++spent_.calls;
+    spent_.ns += now() - begin_;
+  }
+  Timed(const Timed&) = delete;
+  Timed& operator=(const Timed&) = delete;
+
+ private:
+  static std::int64_t now() {
+    timespec time{};
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return std::int64_t{time.tv_sec} * 1000000000 + time.tv_nsec;
+  }
+  Spent& spent_;
+  std::int64_t begin_;
+};
+
+void RangeProfiler::describe_cost(char* text, std::size_t bytes) const {
+  static constexpr const char* kNames[kCalls] = {"Start", "Stop", "PushRange", "PopRange", "evaluation"};
+  std::size_t used = 0;
+  text[0] = '\0';
+  for (int i = 0; i < kCalls && used < bytes; ++i) {
+    const int more = std::snprintf(text + used, bytes - used, "%s%s %u calls %.1f ms", i == 0 ? "" : ", ", kNames[i],
+                                   spent_[i].calls, static_cast<double>(spent_[i].ns) / 1e6);
+    used += more > 0 ? static_cast<std::size_t>(more) : 0;
+  }
+}
 
 bool RangeApi::load(const Api& cupti, char* why, std::size_t why_bytes) {
   api = &cupti;
@@ -129,12 +162,15 @@ bool RangeProfiler::configure(Image& image, bool kernels) {
 }
 
 bool RangeProfiler::start() {
+  const Timed timed(spent_[kStart]);
   CUpti_RangeProfiler_Start_Params params = {CUpti_RangeProfiler_Start_Params_STRUCT_SIZE};
   params.pRangeProfilerObject = object_;
-  return check(api_->cuptiRangeProfilerStart(&params), "cuptiRangeProfilerStart");
+  started_ = check(api_->cuptiRangeProfilerStart(&params), "cuptiRangeProfilerStart");
+  return started_;
 }
 
 bool RangeProfiler::push(const char* name) {
+  const Timed timed(spent_[kPush]);
   CUpti_RangeProfiler_PushRange_Params params = {CUpti_RangeProfiler_PushRange_Params_STRUCT_SIZE};
   params.pRangeProfilerObject = object_;
   params.pRangeName = name;
@@ -142,12 +178,15 @@ bool RangeProfiler::push(const char* name) {
 }
 
 bool RangeProfiler::pop() {
+  const Timed timed(spent_[kPop]);
   CUpti_RangeProfiler_PopRange_Params params = {CUpti_RangeProfiler_PopRange_Params_STRUCT_SIZE};
   params.pRangeProfilerObject = object_;
   return check(api_->cuptiRangeProfilerPopRange(&params), "cuptiRangeProfilerPopRange");
 }
 
 bool RangeProfiler::stop(Image& image, bool discard) {
+  if (!std::exchange(started_, false)) return true;
+  const Timed timed(spent_[kStop]);
   CUpti_RangeProfiler_Stop_Params params = {CUpti_RangeProfiler_Stop_Params_STRUCT_SIZE};
   params.pRangeProfilerObject = object_;
   if (!check(api_->cuptiRangeProfilerStop(&params), "cuptiRangeProfilerStop")) return false;
@@ -174,6 +213,7 @@ std::size_t RangeProfiler::ranges(const Image& image) const {
 }
 
 bool RangeProfiler::evaluate(const Image& image, std::size_t range, double* values) {
+  const Timed timed(spent_[kEvaluate]);
   return host_.evaluate(image.data, range, metrics_, metric_count_, values);
 }
 

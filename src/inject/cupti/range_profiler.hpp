@@ -76,16 +76,27 @@ class RangeProfiler {
   [[nodiscard]] bool start();
   [[nodiscard]] bool push(const char* name);
   [[nodiscard]] bool pop();
-  /// Ends the pass and puts its data into the image; with `discard` the image is as before the session.
+  /// Ends the pass and puts its data into the image; with `discard` the image is as before the session. A session that
+  /// was configured and never started is only forgotten.
   [[nodiscard]] bool stop(Image& image, bool discard);
   /// Ranges that a complete image holds.
   [[nodiscard]] std::size_t ranges(const Image& image) const;
   [[nodiscard]] bool evaluate(const Image& image, std::size_t range, double* values);
+  [[nodiscard]] bool enabled() const { return object_ != nullptr; }
+  /// "Start 10 calls 170.1 ms, ...": where the time went that CUPTI's calls took.
+  void describe_cost(char* text, std::size_t bytes) const;
   /// CUPTI's answer to the last call that failed: "call: text".
   [[nodiscard]] const char* error() const { return error_; }
 
  private:
   [[nodiscard]] bool check(CUptiResult result, const char* call);
+  enum Call : std::uint8_t { kStart, kStop, kPush, kPop, kEvaluate, kCalls };
+  // Adds the time until it goes out of scope.
+  class Timed;
+  struct Spent {
+    std::uint32_t calls = 0;
+    std::int64_t ns = 0;
+  };
 
   const RangeApi* api_ = nullptr;
   CUpti_RangeProfiler_Object* object_ = nullptr;
@@ -94,6 +105,8 @@ class RangeProfiler {
   const char* const* metrics_ = nullptr;
   std::size_t metric_count_ = 0;
   std::size_t passes_ = 0;
+  bool started_ = false;
+  Spent spent_[kCalls];
   char chip_[32] = {};
   char error_[256] = {};
 };

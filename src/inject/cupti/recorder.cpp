@@ -70,10 +70,13 @@ void Recorder::lock() {
   }
 }
 
-bool Recorder::begin(bool keep) {
-  bool off = false;
-  if (on_.load(std::memory_order_relaxed)) return false;
+std::uint32_t Recorder::begin(bool keep, bool take) {
+  if (!take && on_.load(std::memory_order_relaxed)) return 0;
   lock();
+  if (on_.load(std::memory_order_relaxed) && !take) {
+    unlock();
+    return 0;
+  }
   if (keep && kernels_ == nullptr) {
     void* memory = std::calloc(kMostKernels, sizeof(RecordedKernel));
     kernels_ = static_cast<RecordedKernel*>(memory);
@@ -81,17 +84,22 @@ bool Recorder::begin(bool keep) {
   keep_ = keep && kernels_ != nullptr;
   signature_ = {};
   if (keep) count_ = 0;
-  const bool mine = on_.compare_exchange_strong(off, true);
+  if (++recording_ == 0) ++recording_;
+  const std::uint32_t recording = recording_;
+  on_.store(true, std::memory_order_relaxed);
   unlock();
-  return mine;
+  return recording;
 }
 
-counters::Signature Recorder::end() {
+bool Recorder::end(std::uint32_t recording, counters::Signature& signature) {
   lock();
-  on_.store(false, std::memory_order_relaxed);
-  const counters::Signature signature = signature_;
+  const bool mine = on_.load(std::memory_order_relaxed) && recording == recording_;
+  if (mine) {
+    on_.store(false, std::memory_order_relaxed);
+    signature = signature_;
+  }
   unlock();
-  return signature;
+  return mine;
 }
 
 const char* Recorder::copy_of(const char* name) {

@@ -1,6 +1,6 @@
 // What an occurrence launched: the sequence of kernels with their launch configurations, as CUPTI's driver callbacks
-// tell it. One recording at a time, of all threads (a range's kernels may come from others, as in PyTorch's backward
-// pass).
+// tell it. One recorder a context and one recording at a time, of all threads (a range's kernels may come from others,
+// as in PyTorch's backward pass). A measured occurrence takes the recorder from one that is only looked at.
 //
 // Cost: nothing but one relaxed load a launch while nothing is recorded; about 0.1 us a launch while something is.
 #pragma once
@@ -26,10 +26,11 @@ class Recorder {
   /// Driver functions whose callbacks observe() wants.
   [[nodiscard]] static bool wants(std::uint32_t cbid);
 
-  /// Starts anew; `keep` also stores the kernels one by one. False while another recording runs.
-  [[nodiscard]] bool begin(bool keep);
-  /// Ends it and gives what was launched.
-  [[nodiscard]] counters::Signature end();
+  /// Starts anew; `keep` also stores the kernels one by one. Answers with the recording's number, 0 while another one
+  /// runs that is not taken over (`take`).
+  [[nodiscard]] std::uint32_t begin(bool keep, bool take);
+  /// Ends it and gives what was launched; false when the recording was taken over by another.
+  [[nodiscard]] bool end(std::uint32_t recording, counters::Signature& signature);
   /// From the callback of a driver function, any thread.
   void observe(std::uint32_t cbid, const CUpti_CallbackData& call);
 
@@ -45,6 +46,7 @@ class Recorder {
   std::atomic<bool> on_{false};
   std::atomic_flag busy_ = ATOMIC_FLAG_INIT;
   bool keep_ = false;
+  std::uint32_t recording_ = 0;
   counters::Signature signature_;
   std::uint32_t count_ = 0;
   RecordedKernel* kernels_ = nullptr;  ///< allocated at the first need, never freed

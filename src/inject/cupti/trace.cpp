@@ -531,6 +531,11 @@ const Api* tracing_api() {
   return t != nullptr && t->state.load() == State::kRunning ? &t->api : nullptr;
 }
 
+bool launches_by_callback() {
+  Tracer* t = the_tracer.load(std::memory_order_acquire);
+  return t != nullptr && t->by_callback;
+}
+
 void with_stream(void (*use)(Encoder& encoder, GpuStream& stream, void* user), void* user) {
   Tracer* t = the_tracer.load(std::memory_order_acquire);
   if (t == nullptr || t->owner != getpid()) {

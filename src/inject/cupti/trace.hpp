@@ -40,6 +40,9 @@ void abandon_trace();
 /// CUPTI and the subscription while tracing runs, for whoever needs another part of it; null before and without.
 [[nodiscard]] const Api* tracing_api();
 
+/// The timeline itself notes launches by callbacks, so that nobody else may turn those off.
+[[nodiscard]] bool launches_by_callback();
+
 /// Calls `use` with the stream and its encoder, under their lock, while tracing runs.
 void with_stream(void (*use)(Encoder& encoder, GpuStream& stream, void* user), void* user);
 

@@ -59,7 +59,11 @@ void CounterReader::take_round(const GpuRecord& record) {
   Round round;
   round.head = record.as<wired::Round>();
   const std::string_view bytes = record.text(sizeof round.head, std::size_t{round.head.count} * sizeof(double));
-  round.values.resize(bytes.size() / sizeof(double));
+  if (bytes.size() != std::size_t{round.head.count} * sizeof(double)) {
+    ++damaged_;  // part of a set is no set
+    return;
+  }
+  round.values.resize(round.head.count);
   if (!round.values.empty()) std::memcpy(round.values.data(), bytes.data(), round.values.size() * sizeof(double));
   rounds_.push_back(std::move(round));
 }
@@ -85,7 +89,12 @@ std::uint32_t CounterReader::domain_index(std::string_view domain) {
 
 void CounterReader::add_round(const Round& round, const std::vector<std::uint32_t>& metrics) {
   const auto target = targets_.find(round.head.head.id);
-  if (target == targets_.end()) return;
+  const auto named = [&](std::uint32_t id) { return names_.contains(id); };
+  if (target == targets_.end() || target->second.names.empty() || round.values.size() > metrics.size() ||
+      !std::all_of(target->second.names.begin(), target->second.names.end(), named)) {
+    ++damaged_;
+    return;
+  }
   const bool whole = round.head.kernel == wired::kWholeRange;
   model::Measurement out;
   out.scope = whole ? model::MeasuredScope::kRange : model::MeasuredScope::kKernel;
@@ -137,12 +146,19 @@ void CounterReader::tell(const wired::Tally& tally, const std::string& where) {
         "'" + path +
             "' launches CUDA graphs, whose kernels CUPTI cannot measure one by one; measure the range instead");
   } else if (tally.rounds == 0) {
+    const std::uint32_t lacking = tally.needed > tally.passes ? tally.needed - tally.passes : 0;
+    const std::uint32_t a_run = std::max(tally.occurrences, 1u);
     add("counters_incomplete", model::Severity::kWarning, tally.occurrences,
-        fmt::format("'{}' has no counters: {} passes are needed and {} of {} occurrences could be measured ({} "
-                    "settling, {} while the hardware was "
-                    "being programmed, {} unlike the others)",
-                    path, tally.needed, tally.measured, tally.occurrences, tally.skipped_first, tally.skipped_arming,
-                    tally.discarded));
+        fmt::format("'{}' has no counters: {} passes are needed, {} are there, and {} of {} occurrences could be "
+                    "measured ({} settling, {} while the hardware was being programmed, {} unlike the others){}; "
+                    "--passes relaunch would add the rest in {} more runs",
+                    path, tally.needed, tally.passes, tally.measured, tally.occurrences, tally.skipped_first,
+                    tally.skipped_arming, tally.discarded, tally.head.small == 2 ? ", and it stopped coming" : "",
+                    (lacking + a_run - 1) / a_run));
+  } else if (tally.head.small == 2) {
+    add("counters_gave_up", model::Severity::kInfo, tally.rounds,
+        fmt::format("'{}' stopped coming after {} complete rounds: no more were waited for, and the timeline went on",
+                    path, tally.rounds));
   }
   if (tally.discarded > 0) {
     add("counters_discarded", model::Severity::kInfo, tally.discarded,
@@ -169,6 +185,11 @@ void CounterReader::finish(const std::string& where) {
   }
   for (const Round& round : rounds_) add_round(round, metrics);
   for (const auto& tally : tallies_) tell(tally, where);
+  if (damaged_ > 0) {
+    session_.losses.push_back({"counters_damaged", model::Severity::kWarning, damaged_,
+                               where + ": sets of values that are cut, or of ranges or metrics that the capture does "
+                                       "not name; they were left out"});
+  }
   std::int64_t paused = std::numeric_limits<std::int64_t>::min();
   for (const auto& [resumed, at] : activity_) {
     if (!resumed)

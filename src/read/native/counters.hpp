@@ -50,6 +50,7 @@ class CounterReader {
   std::map<std::uint32_t, std::string> names_, metrics_;
   std::map<std::uint32_t, Target> targets_;
   std::vector<Round> rounds_;
+  std::uint64_t damaged_ = 0;
   std::vector<wire::counters::Tally> tallies_;
   std::vector<std::pair<bool, std::int64_t>> activity_;  // resumed, when
 };

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/fs.hpp"
+#include "read/join.hpp"
 #include "read/native/chunks.hpp"
 #include "read/native/gpu_files.hpp"
 #include "read/native/trace.hpp"
@@ -27,6 +28,18 @@ std::vector<fs::path> captures_in(const fs::path& folder) {
     if (!found.empty()) break;
   }
   std::sort(found.begin(), found.end());
+  return found;
+}
+
+// Later runs of the program, which took the passes that the first one lacked: relaunch-2, relaunch-3 ... beside its
+// captures.
+std::vector<fs::path> relaunches_of(const fs::path& folder) {
+  std::vector<fs::path> found;
+  for (const fs::path& place : {folder, folder / "native"}) {
+    std::error_code error;
+    for (int run = 2; fs::is_directory(place / fmt::format("relaunch-{}", run), error); ++run)
+      found.push_back(place / fmt::format("relaunch-{}", run));
+  }
   return found;
 }
 
@@ -117,6 +130,14 @@ base::Result<model::Session> NativeReader::read(const fs::path& path, const Opti
   if (folder && options.kernels) read_gpu_files(path, session);
   set_span(session);
   losses.move_to(session.losses);
+  for (const fs::path& again : folder ? relaunches_of(path) : std::vector<fs::path>{}) {
+    auto results = read(again, options);
+    if (results) {
+      add_results(session, std::move(*results));
+    } else {
+      session.losses.push_back({"relaunch_unreadable", model::Severity::kWarning, 1, base::to_string(results.error())});
+    }
+  }
   return session;
 }
 

@@ -41,7 +41,10 @@ class Csv final : public Exporter {
                   std::to_string(region.depth),
                   csv_field(region.path.empty() ? "" : region.path.back()),
                   csv_field(model::path_text(region))};
-        for (const ColumnView& value : values) fields.push_back(csv_number(model::value_of(region, value.tag)));
+        for (const ColumnView& value : values) {
+          const bool word = value.tag == kBoundTag;
+          fields.push_back(word ? csv_field(cell(region, value)) : csv_number(model::value_of(region, value.tag)));
+        }
         csv_row(sink, fields);
       }
     }

@@ -17,10 +17,16 @@ void texts(JsonWriter& json, std::string_view name, const std::vector<std::strin
   json.close();
 }
 
+// Utilization is an object of its own, with its formula.
+bool has_its_own_place(const model::Measure& measure) {
+  return measure.tag.starts_with("utilization.");
+}
+
 void values(JsonWriter& json, std::string_view name, const Region& region) {
   json.key(name);
   json.open_array(true);
   for (const model::Measure& measure : model::measures()) {
+    if (has_its_own_place(measure)) continue;
     const auto value = measure.get(region);
     value ? json.number(*value) : json.null();
   }
@@ -211,6 +217,7 @@ void dictionary(JsonWriter& json) {
   json.key("measures");
   json.open_array(true);
   for (const model::Measure& measure : model::measures()) {
+    if (has_its_own_place(measure)) continue;
     json.open_line_object();
     json.field("tag", measure.tag);
     json.field("title", measure.title);

@@ -103,6 +103,8 @@ void gpu(JsonWriter& json, std::string_view name, const std::optional<GpuWork>& 
   if (!work) return json.null_field(name);
   json.key(name);
   json.open_object();
+  json.field("partial", work->partial);
+  json.field("recorded_occurrences", work->recorded_occurrences);
   measures(json, region, "gpu.");
   spread(json, "kernel_ns_per_occurrence", work->kernel_ns_per_occurrence);
   spread(json, "busy_ns_per_occurrence", work->busy_ns_per_occurrence);
@@ -153,6 +155,22 @@ void bound(JsonWriter& json, const std::optional<model::Bound>& value) {
   json.open_line_object();
   json.field("kind", value->kind);
   json.field("reason", value->reason);
+  json.close();
+}
+
+void utilization(JsonWriter& json, const std::optional<model::Utilization>& value) {
+  if (!value) return json.null_field("utilization");
+  const auto number = [&json](std::string_view name, const std::optional<double>& of) {
+    of ? json.field(name, *of) : json.null_field(name);
+  };
+  json.key("utilization");
+  json.open_line_object();
+  json.field("busy_ns", value->busy_ns);
+  number("executed", value->executed);
+  number("useful", value->useful);
+  number("useful_flop", value->useful_flop);
+  json.field("useful_wall_ns", value->useful_wall_ns);
+  json.field("formula", value->formula);
   json.close();
 }
 
@@ -228,6 +246,7 @@ void region_object(JsonWriter& json, const model::Report& report, const Region& 
   counted_kernels(json, region.kernels);
   roofline(json, region.roofline);
   bound(json, region.bound);
+  utilization(json, region.utilization);
   samples(json, region.samples);
   texts(json, "notes", region.notes);
   json.close();

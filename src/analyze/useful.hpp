@@ -1,0 +1,43 @@
+// Useful FLOPs: what the work of an occurrence needs, as the user says it. With the peaks of the device that gives the
+// model FLOPs utilization (MFU), beside what the counters say was executed.
+//
+//   decode=2.1e9                                         FLOP of each occurrence
+//   step=6e9*payload                                     a formula over the occurrence's NVTX payload
+//   decode=transformer(params=7e9,layers=32,hidden=4096,tokens=1,context=payload)
+//   step=transformer(params=7e9,layers=32,hidden=4096,tokens=8*2048,context=1024,train=1)
+//
+// The transformer: FLOP = tokens * (2 * params + 4 * layers * hidden * context), three times that with train=1 (forward
+// and backward). `params` are the parameters that a token meets (of a mixture of experts the active ones; without the
+// embedding table), `hidden` is heads * head size, `context` the positions that a token attends to on average (half the
+// prompt for a causal prefill). Source: A. Chowdhery et al., "PaLM", 2022, appendix B; norms and activations are left
+// out.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "analyze/order.hpp"
+#include "analyze/regions.hpp"
+#include "base/formula.hpp"
+#include "base/result.hpp"
+#include "model/range_expression.hpp"
+
+namespace rangescope::analyze {
+
+struct UsefulFlop {
+  std::string written;                              ///< "decode=2.1e9"
+  std::vector<model::RangeExpression> expressions;  ///< regions that begin to match one of them
+  base::Formula flop;                               ///< over `payload`
+};
+
+/// kUsage with the part that is wrong and how to write it: no `=`, an expression or formula that cannot be parsed, a
+/// name other than payload, an unknown argument of transformer().
+[[nodiscard]] base::Result<std::vector<UsefulFlop>> parse_useful(const std::vector<std::string>& written);
+
+/// Sets Region::utilization's useful_flop (mean over closed occurrences) and the wall time that goes with it. A region
+/// whose occurrences lack the payload that the formula needs gets a note instead; a rule that matches no region a note
+/// of the report. O(rules * (regions + their occurrences)).
+void add_useful_flop(const model::Session& session, const std::vector<UsefulFlop>& rules, const Tree& tree,
+                     const std::vector<RegionKey>& keys, const Buckets& by_cell, model::Report& report);
+
+}  // namespace rangescope::analyze

@@ -1,0 +1,106 @@
+// The state that counters share between the program's threads (occurrences.cpp), the worker that programs the hardware
+// (worker.cpp) and what is written of it (rounds.cpp). One object, made once by counters.cpp, never freed: hooks may
+// come at any time.
+#pragma once
+
+#include <pthread.h>
+#include <unistd.h>
+
+#include <atomic>
+
+#include "inject/counters/plan.hpp"
+#include "inject/cupti/api.hpp"
+#include "inject/cupti/driver.hpp"
+#include "inject/cupti/measured.hpp"
+#include "inject/cupti/range_path.hpp"
+#include "inject/cupti/range_profiler.hpp"
+#include "inject/cupti/subscriber.hpp"
+#include "inject/writer.hpp"
+
+namespace rangescope::inject::cupti {
+
+inline constexpr std::size_t kMostContexts = 16;
+
+struct SavedProgress;  // progress.cpp
+
+struct Collector {
+  const Api* api = nullptr;
+  Subscription subscription;
+  Driver driver;
+  RangeApi range;
+  counters::Plan plan;
+  pid_t owner = 0;
+
+  pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;  // everything below
+  pthread_cond_t wake;                               // work for the worker
+  pthread_cond_t idle;                               // the worker let go of a context, or has armed one
+  pthread_t worker{};
+  bool has_worker = false;
+  bool stop = false;
+  Context* busy = nullptr;  // what the worker works on without the lock
+  Context contexts[kMostContexts];
+  std::atomic<std::size_t> context_count{0};  // callbacks read it without the lock
+  Target targets[counters::kMaxTargets];
+  std::uint32_t target_count = 0;
+  bool paused = false;           // the timeline is
+  std::int64_t rests_since = 0;  // nothing was to be done since then; 0: something is
+  SavedProgress* saved = nullptr;
+  std::uint64_t beyond = 0;  // occurrences of targets or contexts beyond those that there is room for
+};
+
+class Locked {
+ public:
+  explicit Locked(Collector& c) : c_(c) { pthread_mutex_lock(&c_.lock); }
+  ~Locked() { pthread_mutex_unlock(&c_.lock); }
+  Locked(const Locked&) = delete;
+  Locked& operator=(const Locked&) = delete;
+
+ private:
+  Collector& c_;
+};
+
+/// CLOCK_MONOTONIC, as the conditions' clock.
+[[nodiscard]] std::int64_t monotonic_ns();
+/// Waits for the condition for at most `ns`.
+void wait_for(pthread_cond_t& condition, pthread_mutex_t& lock, std::int64_t ns);
+
+/// The collector while counters run, else null.
+[[nodiscard]] Collector* running_collector();
+void tell_loss(const char* detail);
+
+// -- rounds.cpp: into the stream
+
+void write_metrics(const Collector& c);
+void write_target(std::uint32_t index, const RangePath& path, bool start_end);
+/// All ranges of a complete image. On the worker, without the lock: evaluation takes 0.3 to 3 ms a range.
+void evaluate(Collector& c, Context& context, const Image& image, std::uint32_t target, bool kernels);
+/// What became of the occurrences of every target.
+void write_tallies(Collector& c);
+/// What CUPTI's calls took, for who looks into a capture.
+void write_cost(const Collector& c);
+
+/// Turns the callbacks of launches on or off, where the timeline does not need them itself.
+void watch_launches(Collector& c, bool on);
+
+// -- worker.cpp
+
+[[nodiscard]] bool start_worker(Collector& c);
+/// The profiler of this context refused: nothing more is measured there. With the lock.
+void fail(Context& context);
+
+// -- progress.cpp: rounds that several runs of a program complete together
+
+/// Opens the file of Plan::resume, which only one process at a time may have, and reads what earlier runs left.
+[[nodiscard]] bool load_progress(Collector& c, char* why, std::size_t why_bytes);
+/// Gives a target what an earlier run left of it, once. With the lock.
+void adopt(Collector& c, Context& context, std::uint32_t target);
+/// Writes what is unfinished for the next run.
+void save_progress(Collector& c);
+
+// -- occurrences.cpp
+
+/// What hears of ranges; make_observer() once before it is set.
+[[nodiscard]] bool make_observer();
+[[nodiscard]] const RangeObserver& range_observer();
+
+}  // namespace rangescope::inject::cupti

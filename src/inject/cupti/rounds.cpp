@@ -1,0 +1,152 @@
+// What was measured, as records in the GPU stream (wire/counters.hpp).
+#include <cstdio>
+#include <cstring>
+
+#include "inject/cupti/collector.hpp"
+#include "inject/cupti/trace.hpp"
+#include "wire/counters.hpp"
+
+namespace rangescope::inject::cupti {
+
+namespace wired = wire::counters;
+
+void tell_loss(const char* detail) {
+  with_stream(
+      [](Encoder& encoder, GpuStream& stream, void* user) {
+        encoder.loss(wire::gpu::LossKind::kPartial, 1, static_cast<const char*>(user));
+        stream.flush();
+      },
+      const_cast<char*>(detail));
+}
+
+void write_target(std::uint32_t index, const RangePath& path, bool start_end) {
+  struct Names {
+    const RangePath* path;
+    std::uint32_t index;
+    bool start_end;
+  } names{&path, index, start_end};
+  with_stream(
+      [](Encoder& encoder, GpuStream& stream, void* user) {
+        const Names& n = *static_cast<Names*>(user);
+        std::uint32_t ids[RangePath::kDeepest];
+        char text[4096];
+        for (std::size_t i = 0; i < n.path->depth; ++i)
+          ids[i] = encoder.text_id(text, shown_name(*n.path, i, text, sizeof text));
+        wired::Target record{};
+        record.head.type = static_cast<wire::gpu::Type>(wired::Type::kTarget);
+        record.head.small = n.start_end ? 1 : 0;
+        record.head.id = n.index;
+        record.domain = encoder.text_id(n.path->domain.text, n.path->domain.bytes);
+        record.names = static_cast<std::uint32_t>(n.path->depth);
+        stream.put_with(record, ids, n.path->depth * sizeof ids[0]);
+      },
+      &names);
+}
+
+namespace {
+
+void write_round(Collector& c, const Context& context, std::uint32_t target, std::uint32_t kernel,
+                 const RecordedKernel* what, const double* values) {
+  struct Job {
+    wired::Round record;
+    const char* name;
+    const double* values;
+    std::size_t bytes;
+  } job{};
+  job.record.head.type = static_cast<wire::gpu::Type>(wired::Type::kRound);
+  job.record.head.id = target;
+  job.record.device = static_cast<std::uint32_t>(context.device);
+  job.record.kernel = kernel;
+  job.record.passes = static_cast<std::uint32_t>(context.profiler.passes());
+  job.record.first = context.first[target];
+  job.record.count = static_cast<std::uint32_t>(c.plan.metric_count);
+  if (what != nullptr) {
+    job.name = what->name;
+    std::memcpy(job.record.grid, what->grid, sizeof job.record.grid);
+    std::memcpy(job.record.block, what->block, sizeof job.record.block);
+  }
+  job.values = values;
+  job.bytes = c.plan.metric_count * sizeof(double);
+  with_stream(
+      [](Encoder& encoder, GpuStream& stream, void* user) {
+        Job& j = *static_cast<Job*>(user);
+        if (j.name != nullptr) j.record.name = encoder.text_id(j.name, std::strlen(j.name));
+        stream.put_with(j.record, j.values, j.bytes);
+      },
+      &job);
+}
+
+}  // namespace
+
+void evaluate(Collector& c, Context& context, const Image& image, std::uint32_t target, bool kernels) {
+  double values[counters::kMaxMetrics];
+  const std::size_t ranges = context.profiler.ranges(image);
+  const RecordedKernel* recorded = context.recorder.kernels();
+  for (std::size_t i = 0; i < ranges; ++i) {
+    if (!context.profiler.evaluate(image, i, values)) continue;
+    const bool named = kernels && recorded != nullptr && i < context.recorder.count();
+    write_round(c, context, target, kernels ? static_cast<std::uint32_t>(i) : wired::kWholeRange,
+                named ? &recorded[i] : nullptr, values);
+  }
+  with_stream([](Encoder&, GpuStream& stream, void*) { stream.flush(); }, nullptr);
+}
+
+void write_tallies(Collector& c) {
+  for (std::size_t k = 0; k < c.context_count; ++k) {
+    const Context& context = c.contexts[k];
+    if (context.mux == nullptr) continue;
+    for (std::uint32_t i = 0; i < c.target_count; ++i) {
+      const counters::Tally& tally = context.mux->tally(i);
+      const std::uint32_t early = k == 0 ? c.targets[i].early : 0;
+      if (tally.occurrences + early == 0) continue;
+      wired::Tally record{};
+      record.head.type = static_cast<wire::gpu::Type>(wired::Type::kTally);
+      record.head.id = i;
+      record.head.small = context.kernels && c.targets[i].has_graphs ? 1 : tally.gave_up ? 2 : 0;
+      record.occurrences = tally.occurrences + early;
+      record.skipped_first = tally.skipped_first;
+      record.skipped_arming = tally.skipped_arming + early;
+      record.measured = tally.measured;
+      record.discarded = tally.discarded;
+      record.varied = tally.varied;
+      record.rounds = tally.rounds;
+      record.passes = tally.passes;
+      record.needed = static_cast<std::uint32_t>(context.profiler.passes());
+      record.device = static_cast<std::uint32_t>(context.device);
+      with_stream([](Encoder&, GpuStream& stream, void* user) { stream.put(*static_cast<wired::Tally*>(user)); },
+                  &record);
+    }
+  }
+}
+
+void write_metrics(const Collector& c) {
+  with_stream(
+      [](Encoder& encoder, GpuStream& stream, void* user) {
+        const auto& plan = *static_cast<const counters::Plan*>(user);
+        for (std::size_t i = 0; i < plan.metric_count; ++i) {
+          wired::Metric record{};
+          record.head.type = static_cast<wire::gpu::Type>(wired::Type::kMetric);
+          record.head.id = static_cast<std::uint32_t>(i);
+          record.bytes = static_cast<std::uint32_t>(std::strlen(plan.metrics[i]));
+          stream.put_with(record, plan.metrics[i], record.bytes);
+        }
+        encoder.info("counters", plan.per == counters::Per::kRange    ? "range"
+                                 : plan.per == counters::Per::kKernel ? "kernel"
+                                                                      : "both");
+        stream.flush();
+      },
+      const_cast<counters::Plan*>(&c.plan));
+}
+
+void write_cost(const Collector& c) {
+  for (std::size_t i = 0; i < c.context_count; ++i) {
+    if (c.contexts[i].mux == nullptr) continue;
+    char text[256];
+    c.contexts[i].profiler.describe_cost(text, sizeof text);
+    with_stream(
+        [](Encoder& encoder, GpuStream&, void* user) { encoder.info("counters_cost", static_cast<char*>(user)); },
+        text);
+  }
+}
+
+}  // namespace rangescope::inject::cupti

@@ -1,0 +1,150 @@
+#!/usr/bin/env python3
+"""Counters by the command line, against the stand-in CUPTI. Usage: counters.py BIN_DIR LIBCUPTI SOURCE_DIR"""
+import json
+import os
+import shutil
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
+import cases  # noqa: E402
+import json_schema  # noqa: E402
+
+BIN, CUPTI, SOURCE = os.path.abspath(sys.argv[1]), sys.argv[2], sys.argv[3]
+TOOL, VICTIM = f"{BIN}/rangescope", f"{BIN}/standin_victim"
+
+
+class Counters(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.mkdtemp(prefix="rangescope-counters-")
+        self.env = {k: v for k, v in os.environ.items() if not k.endswith("_INJECTION64_PATH")}
+        self.env["RANGESCOPE_CUPTI"] = CUPTI
+
+    def tearDown(self):
+        shutil.rmtree(self.folder)
+
+    def tool(self, *words, **env):
+        return cases.run([TOOL, *words], cwd=self.folder, env={**self.env, **env})
+
+    def profile(self, *words, **env):
+        done = self.tool("profile", "--no-project", "--chip", "GH100", "--skip-first", "0", *words, **env)
+        runs = os.path.join(self.folder, "rangescope-runs")
+        with open(os.path.join(runs, sorted(os.listdir(runs))[-1], "report.json"), encoding="utf-8") as f:
+            return json.load(f), done
+
+    @staticmethod
+    def region(report, *path):
+        return next(r for r in report["regions"] if r["path"] == list(path) and r["process"] is None)
+
+    def test_plan(self):
+        done = self.tool("plan", "--metrics", "dram__bytes.sum,sm__inst_executed.sum", "--chip", "GH100", "-f", "json", STANDIN_PASSES="2")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        plan = json.loads(done.stdout)
+        self.assertEqual((plan["chip"], plan["passes"], plan["occurrences"]["all_rounds"]), ("GH100", 2, 10))
+        self.assertEqual(plan["metrics"], ["dram__bytes.sum", "sm__inst_executed.sum"])
+        self.assertEqual({c["metric"]: c["passes_alone"] for c in plan["costs"]}, {"dram__bytes.sum": 1, "sm__inst_executed.sum": 1})
+        text = self.tool("plan", "--metrics", "roofline", STANDIN_PASSES="5").stdout
+        self.assertIn("in 5 passes", text)
+        self.assertIn("A range needs 5 occurrences for one complete set", text)
+
+    def test_plan_refuses(self):
+        for words, parts in (
+            (["--metrics", "dram__byts.sum"], ["no metric 'dram__byts.sum' on GH100", "dram__bytes"]),
+            (["--metrics", "dram__bytes"], ["needs a right suffix", ".sum"]),
+            (["--metrics", "dram__bytes.sum", "--chip", "GH10"], ["unknown chip 'GH10'", "GH100"]),
+            (["--metrics", "rooflin"], ["rooflin", "roofline"]),
+            (["--metrics", "dram__bytes.sum,,"], ["empty name"]),
+            (["--metrics", "stalls"], ["group 'stalls' needs", "which GH100 does not have"]),
+        ):
+            done = self.tool("plan", *words)
+            self.assertEqual(done.returncode, 64, (words, done.stdout, done.stderr))
+            for part in parts:
+                self.assertIn(part, done.stderr)
+        done = self.tool("plan", "--metrics", "dram__bytes.sum", RANGESCOPE_CUPTI="/nonexistent/libcupti.so")
+        self.assertEqual(done.returncode, 69, done.stderr)
+        self.assertIn("RANGESCOPE_CUPTI", done.stderr)
+
+    def test_metrics(self):
+        listed = self.tool("metrics", "list").stdout
+        for name in ("roofline", "speed_of_light", "tensor"):
+            self.assertIn(name, listed)
+        groups = {g["name"]: g for g in json.loads(self.tool("metrics", "list", "--json").stdout)}
+        self.assertIn("gpu_time_ns", [m["name"] for m in groups["roofline"]["metrics"]])
+        self.assertIn("dram__bytes.sum", self.tool("metrics", "show", "roofline").stdout)
+        self.assertIn("what the stand-in counts", self.tool("metrics", "show", "dram__bytes").stdout)
+        found = json.loads(self.tool("metrics", "search", "BYTES", "--json").stdout)
+        self.assertEqual([f["name"] for f in found], ["dram__bytes", "l1tex__t_bytes", "lts__t_bytes"])
+        for words, code, part in (
+            (["search", "nothing_such"], 66, "no metric of GH100"),
+            (["show", "rooflin"], 64, "roofline"),
+            (["show"], 64, "needs a name"),
+            (["guess"], 64, "guess"),
+        ):
+            done = self.tool("metrics", *words)
+            self.assertEqual(done.returncode, code, (words, done.stderr))
+            self.assertIn(part, done.stderr)
+
+    def test_a_region_with_roofline_bound_and_utilization(self):
+        for device, memory in (("NVIDIA H200", 4.8e12), ("NVIDIA H100 80GB HBM3", 3.35e12)):
+            report, done = self.profile("--metrics", "roofline", "--rounds", "2", "--include", "decode/", "--width", "0", "--", VICTIM, "decode", "60", STANDIN_DEVICE=device)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            with open(f"{SOURCE}/docs/formats/report.schema.json", encoding="utf-8") as f:
+                self.assertEqual(json_schema.errors(report, json.load(f)), [])
+            decode = self.region(report, "decode")
+            self.assertEqual(decode["occurrences"], 60)
+            self.assertEqual(decode["metrics"]["flop_tensor_bf16"]["value"], 2e9)
+            self.assertEqual(decode["metrics"]["flop_tensor_bf16"]["rounds"], 2)
+            self.assertEqual(decode["metrics"]["dram_bytes"]["value"], 17000)
+            self.assertTrue(decode["gpu"]["partial"])
+            # Kernels of 2 and 1 us: occurrences without a timeline do not make their median 0.
+            self.assertGreaterEqual(decode["gpu"]["busy_ns_per_occurrence"]["median"], 3000)
+            busy = decode["gpu"]["busy_ns_per_occurrence"]["median"]
+            self.assertAlmostEqual(decode["utilization"]["executed"], 2e9 / 989.4e12 / (busy / 1e9), delta=0.5)
+            self.assertIn("dram", [p["level"] for p in decode["roofline"]])
+            bf16 = next(p for p in decode["roofline"] if p["level"] == "dram" and p["precision"] == "tensor bf16")
+            self.assertAlmostEqual(bf16["intensity"], 2e9 / 17000)
+            self.assertEqual(bf16["roof_flop_per_s"], min(989.4e12, 2e9 / 17000 * memory))
+            self.assertNotEqual(decode["bound"]["kind"], "unknown", decode["bound"]["reason"])
+            head = next(line for line in done.stderr.splitlines() if line.startswith("range "))
+            for title in ("DRAM bytes", "FLOP", "util", "bound"):
+                self.assertIn(title, head)
+
+    def test_running_the_program_again_for_a_range_that_comes_once(self):
+        report, done = self.profile("--metrics", "sm__inst_executed.sum,dram__bytes.sum,gpu__time_duration.sum", "--rounds", "1", "--passes", "relaunch", "--include", "decode/", "--", VICTIM, "decode", "1", STANDIN_PASSES="3")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        decode = self.region(report, "decode")
+        self.assertEqual(decode["occurrences"], 1, "runs that only count are not in the timeline")
+        self.assertEqual(decode["metrics"]["sm__inst_executed.sum"]["value"], 200)
+        self.assertEqual(decode["metrics"]["dram__bytes.sum"]["value"], 17000)
+        self.assertEqual([l["kind"] for l in report["losses"] if l["kind"].startswith("counters_")], [])
+        again = self.tool("report", "latest", "-f", "json")
+        self.assertEqual(self.region(json.loads(again.stdout), "decode")["metrics"], decode["metrics"])
+
+    def test_a_program_that_never_does_the_same_twice_is_not_run_for_ever(self):
+        script = os.path.join(self.folder, "random.sh")
+        with open(script, "w", encoding="utf-8") as f:
+            f.write(f'#!/bin/sh\nn=$(cat "$0.n" 2>/dev/null || echo 0); echo $((n + 1)) >"$0.n"\n[ $n -lt 2 ] || exit 0\nexec {VICTIM} decode 1\n')
+        os.chmod(script, 0o755)
+        report, done = self.profile("--metrics", "sm__inst_executed.sum,dram__bytes.sum,gpu__time_duration.sum", "--rounds", "1", "--passes", "relaunch", "--include", "decode/", "--", script)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(self.region(report, "decode")["metrics"], {})
+        self.assertIn("relaunching stopped after", done.stderr)
+
+    def test_without_enough_occurrences_the_report_says_what_is_missing(self):
+        report, _ = self.profile("--metrics", "roofline", "--include", "decode/", "--", VICTIM, "decode", "2")
+        loss = next(l for l in report["losses"] if l["kind"] == "counters_incomplete")
+        self.assertIn("'decode' has no counters: 4 passes are needed", loss["detail"])
+        self.assertIn("--passes relaunch would add the rest", loss["detail"])
+        self.assertEqual(self.region(report, "decode")["metrics"], {})
+
+    def test_mistakes_make_no_run_directory(self):
+        for words in (["--metrics", "no_such.sum", "--include", "decode/"], ["--metrics", "dram__bytes.sum"],
+                      ["--metrics", "dram__bytes.sum", "--include", "regex:(?i)decode/"]):
+            done = self.tool("profile", "--chip", "GH100", *words, "--", VICTIM, "decode", "1")
+            self.assertEqual(done.returncode, 64, done.stderr)
+            self.assertFalse(os.path.exists(os.path.join(self.folder, "rangescope-runs")))
+
+
+if __name__ == "__main__":
+    cases.main()

@@ -1,0 +1,233 @@
+// Counters end to end without a GPU: the injected library drives the stand-in range profiler (profiler.cpp says what it
+// counts), and what it writes is read back.
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <set>
+
+#include "run.hpp"
+
+namespace rangescope {
+namespace {
+
+constexpr const char* kMetrics[] = {"sm__inst_executed.sum", "dram__bytes.sum", "gpu__time_duration.sum",
+                                    "standin__occurrence.sum"};
+
+// The library with a plan of these lines; the run's folder, for what it leaves.
+class Counted {
+ public:
+  explicit Counted(const std::string& plan) {
+    std::string folder = (fs::temp_directory_path() / "rangescope-counted-XXXXXX").string();
+    EXPECT_NE(mkdtemp(folder.data()), nullptr);
+    folder_ = folder;
+    write(plan);
+  }
+  ~Counted() { fs::remove_all(folder_); }
+  Counted(const Counted&) = delete;
+  Counted& operator=(const Counted&) = delete;
+
+  void write(const std::string& plan) {
+    std::ofstream out(folder_ / "plan");
+    out << "rangescope-counters 1\n";
+    for (const char* metric : kMetrics) out << "metric " << metric << "\n";
+    out << plan;
+  }
+  [[nodiscard]] fs::path folder() const { return folder_; }
+  [[nodiscard]] Recorded run(const std::string& scene, int times, Environment environment = {}) const {
+    environment["RANGESCOPE_COUNTERS"] = (folder_ / "plan").string();
+    Recorded result;
+    run_into(result, scene, environment, std::to_string(times));
+    return result;
+  }
+
+ private:
+  fs::path folder_;
+};
+
+std::string path_of(const model::Session& s, const model::Measurement& m) {
+  std::string path;
+  for (const model::OpenRange& range : m.ranges) path += "/" + std::string(s.strings.view(range.name));
+  return path;
+}
+
+double value(const model::Session& s, const model::Measurement& m, const std::string& metric) {
+  for (const model::MetricValue& v : m.values) {
+    if (s.metrics[v.metric].name == metric) return v.value;
+  }
+  return -1;
+}
+
+void expect_whole(const Recorded& got, const std::string& path, std::size_t rounds, double kernels, double blocks) {
+  std::size_t found = 0;
+  for (const model::Measurement& m : got.session.measurements) {
+    if (path_of(got.session, m) != path || m.scope != model::MeasuredScope::kRange) continue;
+    ++found;
+    EXPECT_EQ(m.values.size(), std::size(kMetrics)) << "never half a set";
+    EXPECT_EQ(value(got.session, m, "sm__inst_executed.sum"), 100 * kernels);
+    EXPECT_EQ(value(got.session, m, "dram__bytes.sum"), 1000 * blocks);
+  }
+  EXPECT_EQ(found, rounds) << path;
+}
+
+TEST(Counters, EveryRoundOfARange) {
+  const Counted counted("per range\nrounds 3\nskip-first 0\ntrace-first 0\ninclude p x - - ndecode\n");
+  const Recorded got = counted.run("decode", 40);
+  EXPECT_EQ(got.status, 0);
+  expect_whole(got, "/decode", 3, 2, 17);
+  std::set<double> occurrences;
+  for (const auto& m : got.session.measurements) occurrences.insert(value(got.session, m, "standin__occurrence.sum"));
+  EXPECT_EQ(occurrences.size(), 3u) << "each round from occurrences of its own";
+  EXPECT_EQ(got.loss("counters_incomplete"), nullptr);
+  EXPECT_EQ(got.loss("gpu_partial"), nullptr) << got.loss("gpu_partial")->detail;
+}
+
+TEST(Counters, TheTimelineComesFirstAndGoesOnAfterwards) {
+  const Counted counted("per range\nrounds 1\nskip-first 0\ntrace-first 3\ninclude p x - - ndecode\n");
+  const Recorded got = counted.run("decode", 40);
+  expect_whole(got, "/decode", 1, 2, 17);
+  EXPECT_GE(got.session.kernels.size(), 6u);
+  EXPECT_LT(got.session.kernels.size(), 80u);
+  ASSERT_EQ(got.session.gpu_pauses.size(), 1u);
+  EXPECT_NE(got.session.gpu_pauses[0].end_ns, model::kOpen) << "it goes on after the last round";
+  EXPECT_GT(got.session.kernels.back().start_ns, got.session.gpu_pauses[0].end_ns);
+}
+
+TEST(Counters, ARangeThatStopsComingDoesNotKeepTheTimelinePaused) {
+  const Counted counted("per range\nrounds 9\nskip-first 0\ntrace-first 3\npatience 100\ninclude p x - - ndecode\n");
+  const Recorded got = counted.run("stops_coming", 90, {{"STANDIN_PASSES", "4"}});
+  ASSERT_FALSE(got.session.gpu_pauses.empty());
+  EXPECT_NE(got.session.gpu_pauses.back().end_ns, model::kOpen);
+  EXPECT_GT(got.kernels("gemm"), 20u) << "kernels of the range that still comes are recorded again";
+  const model::Loss* gave_up = got.loss("counters_gave_up");
+  ASSERT_NE(gave_up, nullptr);
+  EXPECT_NE(gave_up->detail.find("'decode' stopped coming after 1 complete rounds"), std::string::npos)
+      << gave_up->detail;
+}
+
+TEST(Counters, TooFewOccurrencesGiveNoHalfSetAndSayWhatIsMissing) {
+  const Counted counted("per range\nrounds 1\nskip-first 0\ntrace-first 0\ninclude p x - - ndecode\n");
+  const Recorded got = counted.run("decode", 3);
+  EXPECT_TRUE(got.session.measurements.empty());
+  const model::Loss* loss = got.loss("counters_incomplete");
+  ASSERT_NE(loss, nullptr);
+  EXPECT_NE(loss->detail.find("4 passes are needed"), std::string::npos) << loss->detail;
+  EXPECT_NE(loss->detail.find("relaunch"), std::string::npos) << loss->detail;
+}
+
+TEST(Counters, APassWithOtherKernelsIsDiscarded) {
+  const Counted counted("per range\nrounds 1\nskip-first 0\ntrace-first 0\ninclude p x - - ndecode\n");
+  const Recorded got = counted.run("changing", 40);
+  expect_whole(got, "/decode", 1, 2, 17);
+  ASSERT_NE(got.loss("counters_discarded"), nullptr);
+}
+
+TEST(Counters, NestedRangesTakeTurns) {
+  const Counted counted(
+      "per range\nrounds 1\nskip-first 0\ntrace-first 0\ninclude p x - - nstep\ninclude p x - - ndecode\n");
+  const Recorded got = counted.run("nested", 60);
+  expect_whole(got, "/step", 1, 3, 20);
+  expect_whole(got, "/step/decode", 1, 2, 17);
+  EXPECT_EQ(got.loss("counters_discarded"), nullptr) << "what one launches is not taken for the other's";
+}
+
+TEST(Counters, ARangeThatComesLateIsMeasuredToo) {
+  const Counted counted(
+      "per range\nrounds 1\nskip-first 0\ntrace-first 3\ninclude p x - - ndecode\ninclude p x - - neval\n");
+  const Recorded got = counted.run("late", 45);
+  expect_whole(got, "/decode", 1, 2, 17);
+  expect_whole(got, "/eval", 1, 1, 7);
+}
+
+TEST(Counters, EachKernelOfARange) {
+  const Counted counted("per kernel\nrounds 1\nskip-first 0\ntrace-first 0\ninclude p x - - ndecode\n");
+  const Recorded got = counted.run("decode", 30);
+  const model::Session& s = got.session;
+  ASSERT_EQ(s.measurements.size(), 2u);
+  for (std::uint32_t i = 0; i < 2; ++i) {
+    const model::Measurement& m = s.measurements[i];
+    EXPECT_EQ(m.scope, model::MeasuredScope::kKernel);
+    EXPECT_EQ(m.ordinal, i);
+    EXPECT_EQ(s.strings.view(s.kernel_names[m.kernel_name].short_name), i == 0 ? "gemm" : "reduce");
+    EXPECT_EQ(s.kernel_shapes[m.shape].grid[0], i == 0 ? 16u : 1u);
+    EXPECT_EQ(value(s, m, "sm__inst_executed.sum"), 100);
+    EXPECT_EQ(value(s, m, "dram__bytes.sum"), i == 0 ? 16000 : 1000);
+  }
+}
+
+TEST(Counters, KernelsOfTwoRangesOneOfWhichIsSeldom) {
+  const Counted counted(
+      "per kernel\nrounds 1\nskip-first 0\ntrace-first 0\ninclude p x - - nstep\ninclude p x - - ndecode\n");
+  const Recorded got = counted.run("nested", 60);
+  EXPECT_EQ(got.loss("gpu_partial"), nullptr) << got.loss("gpu_partial")->detail;
+  std::map<std::string, int> kernels;
+  for (const auto& m : got.session.measurements) ++kernels[path_of(got.session, m)];
+  EXPECT_EQ(kernels, (std::map<std::string, int>{{"/step", 3}, {"/step/decode", 2}}));
+}
+
+TEST(Counters, KernelsOfAGraphAreLeftAloneAndTheRangeIsMeasured) {
+  const Counted kernels("per kernel\nrounds 1\nskip-first 0\ntrace-first 3\ninclude p x - - nreplay\n");
+  const Recorded alone = kernels.run("graph", 30);
+  EXPECT_TRUE(alone.session.measurements.empty());
+  ASSERT_NE(alone.loss("counters_graph"), nullptr);
+  EXPECT_EQ(alone.loss("gpu_partial"), nullptr) << "CUPTI is not asked for what it cannot do";
+  const Counted both("per both\nrounds 1\nskip-first 0\ntrace-first 3\ninclude p x - - nreplay\n");
+  const Recorded got = both.run("graph", 60);
+  expect_whole(got, "/replay", 1, 2, 32);
+  ASSERT_NE(got.loss("counters_graph"), nullptr);
+  ASSERT_FALSE(got.session.gpu_pauses.empty());
+  EXPECT_NE(got.session.gpu_pauses.back().end_ns, model::kOpen);
+}
+
+TEST(Counters, RunAgainForARangeThatComesOnce) {
+  Counted counted("");
+  const std::string resume = (counted.folder() / "progress").string();
+  std::string encoded;
+  for (const char c : resume) encoded += c == '/' ? std::string("%2F") : std::string(1, c);
+  const std::string plan = "per range\nrounds 1\nskip-first 0\ninclude p x - - ndecode\nresume " + encoded + "\n";
+  std::vector<std::pair<int, int>> progress;
+  Recorded got;
+  for (int run = 1; run < 9; ++run) {
+    counted.write(plan + (run == 1 ? "trace-first 3\n" : "trace-first 0\nwait 1\n"));
+    got = counted.run("decode", 1);
+    int lacking = -1, done = -1;
+    std::ifstream in(resume);
+    std::string word;
+    in >> word >> lacking >> lacking >> done;
+    progress.emplace_back(lacking, done);
+    if (lacking == 0) break;
+    EXPECT_TRUE(got.session.measurements.empty());
+  }
+  EXPECT_EQ(progress, (std::vector<std::pair<int, int>>{{1, 0}, {1, 1}, {1, 2}, {1, 3}, {0, 4}}));
+  expect_whole(got, "/decode", 1, 2, 17);
+  // The same, but the program does other work in the third run: its pass does not count.
+  counted.write(plan + "trace-first 0\nwait 1\n");
+  fs::remove(resume);
+  for (const char* scene : {"decode", "decode", "nested"}) got = counted.run(scene, 1);
+  EXPECT_TRUE(got.session.measurements.empty()) << "step > decode is not decode";
+  fs::remove(resume);
+  for (const int times : {1, 1, 5}) got = counted.run("changing", times);
+  expect_whole(got, "/decode", 1, 2, 17);
+}
+
+TEST(Counters, RefusalsAreTold) {
+  const Counted counted("per range\nrounds 1\nskip-first 0\ntrace-first 0\ninclude p x - - ndecode\n");
+  for (const auto& [fault, words] :
+       std::map<std::string, std::string>{{"counters_denied", "NVreg_RestrictProfilingToAdminUsers"},
+                                          {"counters_busy", "dcgmi"},
+                                          {"counters_stop", "cuptiRangeProfilerStop"}}) {
+    const Recorded got = counted.run("decode", 30, {{"STANDIN_FAULT", fault}});
+    EXPECT_EQ(got.status, 0) << fault;
+    EXPECT_TRUE(got.session.measurements.empty()) << fault;
+    ASSERT_NE(got.loss("gpu_partial"), nullptr) << fault;
+    EXPECT_NE(got.loss("gpu_partial")->detail.find(words), std::string::npos) << got.loss("gpu_partial")->detail;
+  }
+  const Counted wrong("per range\nrounds 1\nspeed 9\ninclude p x - - ndecode\n");
+  const Recorded got = wrong.run("decode", 2);
+  EXPECT_EQ(got.session.kernels.size(), 4u) << "the timeline is there all the same";
+  ASSERT_NE(got.loss("gpu_partial"), nullptr);
+  EXPECT_NE(got.loss("gpu_partial")->detail.find("line 8: unknown item"), std::string::npos)
+      << got.loss("gpu_partial")->detail;
+}
+
+}  // namespace
+}  // namespace rangescope
