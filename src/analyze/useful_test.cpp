@@ -91,7 +91,7 @@ TEST(Useful, MistakesAreSaid) {
       {"step=transformer(layers=2)", "needs params"},
       {"step=transformer(params=7e9", "not closed"},
       {"step=transformer(params=1,train=2)", "train"},
-      {"A/,B=1", ""},
+      {"regex:[=1", ""},
   };
   for (const auto& [text, part] : wrong) {
     const auto parsed = parse_useful({text});

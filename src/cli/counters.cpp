@@ -142,10 +142,29 @@ Result<std::vector<model::MetricGroup>> shipped_groups() {
   return config::load_metric_groups(*conf / "metrics");
 }
 
-Result<std::vector<model::Peaks>> shipped_peaks() {
+Result<fs::path> user_devices() {
+  if (const char* folder = std::getenv("XDG_CONFIG_HOME"); folder != nullptr && folder[0] == '/')
+    return fs::path(folder) / "rangescope" / "device";
+  if (const char* home = std::getenv("HOME"); home != nullptr && home[0] == '/')
+    return fs::path(home) / ".config" / "rangescope" / "device";
+  return base::fail(Code::kConfig, "there is no home folder to keep results in", "HOME", "Set XDG_CONFIG_HOME.");
+}
+
+Result<std::vector<model::Peaks>> known_peaks() {
   auto conf = conf_folder();
   if (!conf) return base::fail(std::move(conf));
-  return config::load_peaks(*conf / "device");
+  std::vector<model::Peaks> all;
+  std::error_code error;
+  if (const auto own = user_devices(); own && fs::is_directory(*own, error)) {
+    auto measured = config::load_peaks(*own);
+    if (!measured) return measured;
+    all = std::move(*measured);
+    for (model::Peaks& peaks : all) peaks.measured = true;
+  }
+  auto shipped = config::load_peaks(*conf / "device");
+  if (!shipped) return shipped;
+  all.insert(all.end(), std::make_move_iterator(shipped->begin()), std::make_move_iterator(shipped->end()));
+  return all;
 }
 
 Result<collect::native::Planner> open_planner() {
@@ -214,7 +233,7 @@ Result<std::string> chip_of_machine() {
     return base::fail(Code::kNoInput, "there is no NVIDIA GPU in this machine", "/proc/driver/nvidia/gpus",
                       "Plan without one: rangescope plan --metrics ... --chip GH100");
   }
-  auto peaks = shipped_peaks();
+  auto peaks = known_peaks();
   if (!peaks) return base::fail(std::move(peaks));
   if (const model::Peaks* found = config::find_peaks(*peaks, name); found != nullptr) return found->chip;
   return base::fail(Code::kConfig, "the chip of '" + name + "' is not known", "conf/device",
@@ -295,7 +314,8 @@ std::vector<model::MetricColumn> derive_metrics(model::Session& session, const f
 }
 
 void judge_regions(model::Report& report) {
-  auto all = shipped_peaks();
+  auto all = known_peaks();
+  if (!all) base::log(all.error());
   const model::Peaks* peaks = nullptr;
   for (const std::string& name : report.device_names) {
     if (all && peaks == nullptr) peaks = config::find_peaks(*all, name);

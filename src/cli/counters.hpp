@@ -22,8 +22,11 @@ namespace rangescope::cli {
 
 /// conf/metrics of this program, $RANGESCOPE_CONF respected.
 [[nodiscard]] base::Result<std::vector<model::MetricGroup>> shipped_groups();
-/// conf/device of this program.
-[[nodiscard]] base::Result<std::vector<model::Peaks>> shipped_peaks();
+/// Where calibrate keeps what it measured: $XDG_CONFIG_HOME/rangescope/device, else ~/.config/... kConfig without a
+/// home.
+[[nodiscard]] base::Result<std::filesystem::path> user_devices();
+/// What was measured on this machine, then conf/device of this program: among equals the first one counts.
+[[nodiscard]] base::Result<std::vector<model::Peaks>> known_peaks();
 /// The planner of the injected library that this program would use.
 [[nodiscard]] base::Result<collect::native::Planner> open_planner();
 /// Text for standard output; 0, or the exit code of a failure to write.

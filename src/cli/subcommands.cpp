@@ -17,6 +17,7 @@ std::vector<std::unique_ptr<Subcommand>> subcommands() {
   all.push_back(make_ncu());
   all.push_back(make_metrics());
   all.push_back(make_plan());
+  all.push_back(make_calibrate());
   all.push_back(make_help());
   all.push_back(make_version());
   return all;

@@ -1,0 +1,342 @@
+#include "collect/native/calibrate.hpp"
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <functional>
+
+namespace rangescope::collect::native {
+namespace {
+
+using base::Code;
+using base::Result;
+
+// The part of the driver's interface that is used, by its ABI: results are ints, handles pointers.
+struct Driver {
+  int (*cuInit)(unsigned) = nullptr;
+  int (*cuDriverGetVersion)(int*) = nullptr;
+  int (*cuGetErrorName)(int, const char**) = nullptr;
+  int (*cuDeviceGet)(int*, int) = nullptr;
+  int (*cuDeviceGetName)(char*, int, int) = nullptr;
+  int (*cuDeviceGetAttribute)(int*, int, int) = nullptr;
+  int (*cuDevicePrimaryCtxRetain)(void**, int) = nullptr;
+  int (*cuCtxSetCurrent)(void*) = nullptr;
+  int (*cuCtxSynchronize)() = nullptr;
+  int (*cuModuleLoadData)(void**, const void*) = nullptr;
+  int (*cuModuleGetFunction)(void**, void*, const char*) = nullptr;
+  int (*cuMemAlloc)(std::uint64_t*, std::size_t) = nullptr;
+  int (*cuMemFree)(std::uint64_t) = nullptr;
+  int (*cuLaunchKernel)(void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void*, void**,
+                        void**) = nullptr;
+  int (*cuEventCreate)(void**, unsigned) = nullptr;
+  int (*cuEventRecord)(void*, void*) = nullptr;
+  int (*cuEventSynchronize)(void*) = nullptr;
+  int (*cuEventElapsedTime)(float*, void*, void*) = nullptr;
+
+  [[nodiscard]] Result<void> load() {
+    void* library = ::dlopen("libcuda.so.1", RTLD_NOW);
+    if (library == nullptr)
+      return base::fail(Code::kToolMissing, "there is no NVIDIA driver in this machine", "libcuda.so.1",
+                        "Calibrate on a machine with a GPU.");
+    std::string missing;
+    const auto get = [&](auto& function, const char* name) {
+      function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(::dlsym(library, name));
+      if (function == nullptr) missing = name;
+    };
+    get(cuInit, "cuInit");
+    get(cuDriverGetVersion, "cuDriverGetVersion");
+    get(cuGetErrorName, "cuGetErrorName");
+    get(cuDeviceGet, "cuDeviceGet");
+    get(cuDeviceGetName, "cuDeviceGetName");
+    get(cuDeviceGetAttribute, "cuDeviceGetAttribute");
+    get(cuDevicePrimaryCtxRetain, "cuDevicePrimaryCtxRetain");
+    get(cuCtxSetCurrent, "cuCtxSetCurrent");
+    get(cuCtxSynchronize, "cuCtxSynchronize");
+    get(cuModuleLoadData, "cuModuleLoadData");
+    get(cuModuleGetFunction, "cuModuleGetFunction");
+    get(cuMemAlloc, "cuMemAlloc_v2");
+    get(cuMemFree, "cuMemFree_v2");
+    get(cuLaunchKernel, "cuLaunchKernel");
+    get(cuEventCreate, "cuEventCreate");
+    get(cuEventRecord, "cuEventRecord");
+    get(cuEventSynchronize, "cuEventSynchronize");
+    get(cuEventElapsedTime, "cuEventElapsedTime");
+    if (!missing.empty()) return base::fail(Code::kToolMissing, "the driver has no " + missing, "libcuda.so.1");
+    return {};
+  }
+};
+
+constexpr int kChains = 8,
+              kUnrolled = 32;  // independent accumulators a thread; multiply-adds of each in the loop's body
+constexpr unsigned kThreads = 256, kBlocksOfSm = 8;
+constexpr std::uint64_t kCopied = 512ull << 20;  // far beyond any cache
+constexpr int kTimings = 5;
+
+// Factors come from memory: known ones would be optimized away.
+std::string fma_kernel(const std::string& type) {
+  std::string text = ".visible .entry fma_" + type + "(.param .u64 out, .param .u32 times)\n{\n";
+  text += fmt::format(" .reg .pred p;\n .reg .{0} x<{1}>, a, b;\n .reg .b32 n;\n .reg .b64 o;\n", type, kChains + 1);
+  text += " ld.param.u64 o, [out];\n ld.param.u32 n, [times];\n";
+  text += fmt::format(" ld.global.{0} a, [o];\n ld.global.{0} b, [o+8];\n", type);
+  for (int c = 0; c < kChains; ++c) text += fmt::format(" ld.global.{} x{}, [o+{}];\n", type, c, 16 + 8 * c);
+  text += "loop:\n";
+  for (int i = 0; i < kUnrolled; ++i) {
+    for (int c = 0; c < kChains; ++c) text += fmt::format(" fma.rn.{0} x{1}, x{1}, a, b;\n", type, c);
+  }
+  text += " sub.u32 n, n, 1;\n setp.ne.u32 p, n, 0;\n @p bra loop;\n";
+  for (int c = 1; c < kChains; ++c) text += fmt::format(" add.{0} x0, x0, x{1};\n", type, c);
+  // Never true, but the compiler cannot know.
+  text += fmt::format(" setp.eq.{0} p, x0, b;\n @p st.global.{0} [o], x0;\n ret;\n}}\n", type);
+  return text;
+}
+
+constexpr const char* kCopyKernels = R"(
+.visible .entry fill(.param .u64 to, .param .u64 count)
+{
+ .reg .pred p;
+ .reg .b32 t, n, k, v;
+ .reg .b64 o, i, s, m, q;
+ ld.param.u64 o, [to];
+ ld.param.u64 m, [count];
+ mov.u32 t, %tid.x;
+ mov.u32 n, %ntid.x;
+ mov.u32 k, %ctaid.x;
+ cvt.u64.u32 q, t;
+ mad.wide.u32 i, k, n, q;
+ mov.u32 k, %nctaid.x;
+ mul.wide.u32 s, k, n;
+loop:
+ setp.ge.u64 p, i, m;
+ @p bra done;
+ cvt.u32.u64 v, i;
+ mul.lo.u32 v, v, 2654435761;
+ shr.u32 t, v, 15;
+ xor.b32 v, v, t;
+ and.b32 v, v, 0x807f807f;
+ or.b32 v, v, 0x3f003f00;
+ shl.b64 q, i, 2;
+ add.u64 q, q, o;
+ st.global.u32 [q], v;
+ add.u64 i, i, s;
+ bra loop;
+done:
+ ret;
+}
+.visible .entry copy(.param .u64 from, .param .u64 to, .param .u64 count)
+{
+ .reg .pred p;
+ .reg .b32 t, n, k, a, b, c, d;
+ .reg .b64 f, o, i, s, m, q, x;
+ ld.param.u64 f, [from];
+ ld.param.u64 o, [to];
+ ld.param.u64 m, [count];
+ mov.u32 t, %tid.x;
+ mov.u32 n, %ntid.x;
+ mov.u32 k, %ctaid.x;
+ cvt.u64.u32 q, t;
+ mad.wide.u32 i, k, n, q;
+ mov.u32 k, %nctaid.x;
+ mul.wide.u32 s, k, n;
+loop:
+ setp.ge.u64 p, i, m;
+ @p bra done;
+ shl.b64 q, i, 4;
+ add.u64 x, f, q;
+ ld.global.v4.u32 {a, b, c, d}, [x];
+ add.u64 x, o, q;
+ st.global.v4.u32 [x], {a, b, c, d};
+ add.u64 i, i, s;
+ bra loop;
+done:
+ ret;
+}
+)";
+
+class Card {
+ public:
+  [[nodiscard]] Result<void> open(int ordinal, Calibration& out) {
+    if (auto loaded = cuda_.load(); !loaded) return loaded;
+    if (auto good = check(cuda_.cuInit(0), "cuInit"); !good) return good;
+    if (cuda_.cuDeviceGet(&device_, ordinal) != 0)
+      return base::fail(Code::kNoInput, fmt::format("there is no GPU {}", ordinal), "--device",
+                        "List them: nvidia-smi -L");
+    std::array<char, 256> name{};
+    int version = 0;
+    cuda_.cuDeviceGetName(name.data(), static_cast<int>(name.size()) - 1, device_);
+    cuda_.cuDriverGetVersion(&version);
+    out.device = name.data();
+    out.driver = fmt::format("{}.{}", version / 1000, version % 1000 / 10);
+    constexpr int kMultiprocessors = 16;
+    cuda_.cuDeviceGetAttribute(&sms_, kMultiprocessors, device_);
+    void *context = nullptr, *module = nullptr;
+    for (const auto& [result, call] :
+         {std::pair{cuda_.cuDevicePrimaryCtxRetain(&context, device_), "cuDevicePrimaryCtxRetain"},
+          std::pair{cuda_.cuCtxSetCurrent(context), "cuCtxSetCurrent"},
+          std::pair{cuda_.cuModuleLoadData(&module, calibration_kernels().c_str()), "cuModuleLoadData"},
+          std::pair{cuda_.cuMemAlloc(&from_, kCopied), "cuMemAlloc"},
+          std::pair{cuda_.cuMemAlloc(&to_, kCopied), "cuMemAlloc"},
+          std::pair{cuda_.cuEventCreate(&begin_, 0), "cuEventCreate"},
+          std::pair{cuda_.cuEventCreate(&end_, 0), "cuEventCreate"}}) {
+      if (auto good = check(result, call); !good) return good;
+    }
+    for (const char* kernel : {"fill", "copy", "fma_f32", "fma_f64"}) {
+      if (auto good = check(cuda_.cuModuleGetFunction(&functions_[kernel], module, kernel), kernel); !good) return good;
+    }
+    std::uint64_t words = kCopied / 4;
+    for (std::uint64_t* buffer : {&from_, &to_}) {
+      void* arguments[] = {buffer, &words};
+      if (auto good = check(launch("fill", arguments), "fill"); !good) return good;
+    }
+    return check(cuda_.cuCtxSynchronize(), "fill");
+  }
+
+  ~Card() {
+    for (const std::uint64_t buffer : {from_, to_}) {
+      if (buffer != 0) cuda_.cuMemFree(buffer);
+    }
+  }
+
+  /// Shortest of several runs of `work`, in seconds; `work` queues what is timed.
+  [[nodiscard]] Result<double> best(const char* what, const std::function<int()>& work) {
+    double seconds = 0;
+    for (int i = 0; i <= kTimings; ++i) {  // the first one warms up
+      cuda_.cuEventRecord(begin_, nullptr);
+      if (auto good = check(work(), what); !good) return base::fail(std::move(good));
+      cuda_.cuEventRecord(end_, nullptr);
+      if (auto good = check(cuda_.cuEventSynchronize(end_), what); !good) return base::fail(std::move(good));
+      float ms = 0;
+      cuda_.cuEventElapsedTime(&ms, begin_, end_);
+      if (i > 0 && ms > 0 && (seconds == 0 || ms / 1e3 < seconds)) seconds = ms / 1e3;
+    }
+    if (seconds <= 0) return base::fail(Code::kIo, "no time could be taken", what);
+    return seconds;
+  }
+
+  [[nodiscard]] Result<double> copy() {
+    std::uint64_t quads = kCopied / 16;
+    void* arguments[] = {&from_, &to_, &quads};
+    const auto seconds = best("copy", [&] { return launch("copy", arguments); });
+    if (!seconds) return seconds;
+    return 2.0 * static_cast<double>(kCopied) / *seconds;
+  }
+
+  [[nodiscard]] Result<double> fma(const char* kernel) {
+    std::uint32_t times = 2000;
+    void* arguments[] = {&to_, &times};
+    const auto seconds = best(kernel, [&] { return launch(kernel, arguments); });
+    if (!seconds) return seconds;
+    return 2.0 * kChains * kUnrolled * times * kThreads * blocks() / *seconds;
+  }
+
+  [[nodiscard]] std::uint64_t from() const { return from_; }
+  [[nodiscard]] std::uint64_t to() const { return to_; }
+  [[nodiscard]] Result<std::uint64_t> more(std::size_t bytes) {
+    std::uint64_t memory = 0;
+    if (auto good = check(cuda_.cuMemAlloc(&memory, bytes), "cuMemAlloc"); !good) return base::fail(std::move(good));
+    return memory;
+  }
+  void release(std::uint64_t memory) { cuda_.cuMemFree(memory); }
+
+ private:
+  [[nodiscard]] Result<void> check(int result, const char* call) const {
+    if (result == 0) return {};
+    const char* name = nullptr;
+    if (cuda_.cuGetErrorName(result, &name) != 0 || name == nullptr) name = "unknown error";
+    return base::fail(Code::kIo, fmt::format("{}: {}", call, name), "CUDA driver");
+  }
+  [[nodiscard]] double blocks() const { return static_cast<double>(sms_) * kBlocksOfSm; }
+  [[nodiscard]] int launch(const char* kernel, void** arguments) {
+    return cuda_.cuLaunchKernel(functions_[kernel], static_cast<unsigned>(blocks()), 1, 1, kThreads, 1, 1, 0, nullptr,
+                                arguments, nullptr);
+  }
+
+  Driver cuda_;
+  int device_ = 0, sms_ = 1;
+  std::uint64_t from_ = 0, to_ = 0;
+  void *begin_ = nullptr, *end_ = nullptr;
+  std::map<std::string, void*> functions_;
+};
+
+// Square matrix products. Types and modes by the numbers of library_types.h and cublas_api.h.
+struct Product {
+  const char* key;  // of conf/device
+  int type, out_type, compute;
+  std::size_t bytes;  // of an element
+};
+constexpr std::array kProducts = {Product{"tensor_bf16", 14, 14, 68, 2}, Product{"tensor_fp16", 2, 2, 68, 2},
+                                  Product{"tensor_tf32", 0, 0, 77, 4}, Product{"tensor_fp64", 1, 1, 70, 8}};
+
+void measure_products(Card& card, Calibration& out) {
+  void* library = nullptr;
+  for (const char* name : {"libcublas.so.13", "libcublas.so.12", "libcublas.so.11", "libcublas.so",
+                           "/usr/local/cuda/lib64/libcublas.so"}) {
+    library = ::dlopen(name, RTLD_NOW);
+    if (library != nullptr) break;
+  }
+  using Create = int (*)(void**);
+  using Gemm = int (*)(void*, int, int, int, int, int, const void*, const void*, int, int, const void*, int, int,
+                       const void*, void*, int, int, int, int);
+  const auto create = library == nullptr ? nullptr : reinterpret_cast<Create>(::dlsym(library, "cublasCreate_v2"));
+  const auto gemm = library == nullptr ? nullptr : reinterpret_cast<Gemm>(::dlsym(library, "cublasGemmEx"));
+  void* handle = nullptr;
+  if (create == nullptr || gemm == nullptr || create(&handle) != 0) {
+    out.notes.emplace_back("tensor cores were not measured: cuBLAS is not installed or does not start");
+    return;
+  }
+  constexpr int kSize = 8192, kRepeated = 4;
+  for (const Product& product : kProducts) {
+    const std::size_t bytes = product.bytes * kSize * kSize;
+    auto result = card.more(bytes);  // the factors are what copy() used: numbers of about 0.5 to 1 as bf16
+    if (!result) {
+      out.notes.push_back(std::string(product.key) + " was not measured: " + result.error().what);
+      continue;
+    }
+    const double one = 1, zero = 0;
+    const float one_float = 1, zero_float = 0;
+    const bool wide = product.compute == 70;
+    const auto seconds = card.best(product.key, [&] {
+      for (int i = 0; i < kRepeated; ++i) {
+        const int failed = gemm(handle, 1, 0, kSize, kSize, kSize, wide ? static_cast<const void*>(&one) : &one_float,
+                                reinterpret_cast<const void*>(card.from()), product.type, kSize,
+                                reinterpret_cast<const void*>(card.to()), product.type, kSize,
+                                wide ? static_cast<const void*>(&zero) : &zero_float, reinterpret_cast<void*>(*result),
+                                product.out_type, kSize, product.compute, -1);
+        if (failed != 0) return 999;  // CUDA_ERROR_UNKNOWN
+      }
+      return 0;
+    });
+    if (seconds) {
+      out.flop_per_s[product.key] = 2.0 * kSize * kSize * kSize * kRepeated / *seconds;
+    } else {
+      out.notes.push_back(std::string(product.key) + " was not measured: " + seconds.error().what);
+    }
+    card.release(*result);
+  }
+}
+
+}  // namespace
+
+std::string calibration_kernels() {
+  return ".version 7.0\n.target sm_70\n.address_size 64\n" + fma_kernel("f32") + fma_kernel("f64") + kCopyKernels;
+}
+
+Result<Calibration> calibrate(int ordinal) {
+  Calibration out;
+  Card card;
+  if (auto opened = card.open(ordinal, out); !opened) return base::fail(std::move(opened));
+  auto bandwidth = card.copy();
+  if (!bandwidth) return base::fail(std::move(bandwidth));
+  out.memory_bytes_per_s = *bandwidth;
+  for (const auto& [kernel, key] : {std::pair{"fma_f32", "fp32"}, std::pair{"fma_f64", "fp64"}}) {
+    auto rate = card.fma(kernel);
+    if (!rate) return base::fail(std::move(rate));
+    out.flop_per_s[key] = *rate;
+  }
+  measure_products(card, out);
+  return out;
+}
+
+}  // namespace rangescope::collect::native
