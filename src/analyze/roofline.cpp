@@ -231,6 +231,12 @@ void add_bounds(model::Report& report, const model::Peaks* peaks, const Threshol
       region.bound = classify(region, peaks, thresholds);
     }
     region.utilization = utilization(region, peaks);
+    for (model::KernelMetrics& kernel : region.kernels) {
+      model::Region alone;  // its GPU time is a counter's, without gaps
+      alone.metrics = kernel.metrics;
+      if (model::Bound bound = classify(alone, peaks, thresholds); bound.kind != "unknown")
+        kernel.bound = std::move(bound);
+    }
   }
 }
 

@@ -40,7 +40,8 @@ struct Thresholds {
 /// known.
 [[nodiscard]] std::optional<model::Utilization> utilization(const model::Region& region, const model::Peaks* peaks);
 
-/// Fills roofline, bound and utilization of every region that has metrics, GPU work or useful FLOPs.
+/// Fills roofline, bound and utilization of every region that has metrics, GPU work or useful FLOPs, and the bound of
+/// every kernel whose metrics say one.
 void add_bounds(model::Report& report, const model::Peaks* peaks, const Thresholds& thresholds = {});
 
 }  // namespace rangescope::analyze

@@ -102,6 +102,20 @@ TEST(Classify, LooksAtTheOccurrencesWithATimelineOfAPartialOne) {
   EXPECT_NE(bound.reason.find("3 of 1"), std::string::npos) << bound.reason;
 }
 
+TEST(Classify, SaysWhatBoundsAKernelByItsOwnMetrics) {
+  model::Report report;
+  report.regions.push_back(region(1e6));
+  model::KernelMetrics kernel;
+  kernel.metrics = {{"flop_tensor_bf16", value(2e10)}, {"dram_bytes", value(4e9)}, {"gpu_time_ns", value(9e5)}};
+  report.regions[0].kernels = {kernel, {}};
+  report.regions[0].metrics = kernel.metrics;
+  const model::Peaks peaks = h200();
+  add_bounds(report, &peaks);
+  ASSERT_TRUE(report.regions[0].kernels[0].bound);
+  EXPECT_EQ(report.regions[0].kernels[0].bound->kind, "memory");
+  EXPECT_FALSE(report.regions[0].kernels[1].bound);
+}
+
 TEST(Utilization, NamesExecutedAndUsefulApart) {
   model::Region r = region(1e6);
   r.metrics = {{"flop_tensor_bf16", value(989.4e9 / 2)}};

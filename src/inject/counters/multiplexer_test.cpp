@@ -243,5 +243,67 @@ TEST(Multiplexer, EveryCompleteRoundIsMadeOfAlikeOccurrences) {
   EXPECT_GT(rounds, 500);
 }
 
+TEST(Multiplexer, GivesUpATargetThatDoesNotComeAndFreesTheProfiler) {
+  Bench bench(limits(4, 1));
+  bench.occurrence(0);
+  EXPECT_TRUE(bench.occurrence(0));
+  EXPECT_EQ(bench.mux.awaited(), 0u);
+  bench.mux.give_up();
+  EXPECT_EQ(bench.mux.awaited(), kNoTarget);
+  for (int i = 0; i < 10; ++i) bench.occurrence(1);
+  EXPECT_EQ(bench.mux.tally(1).rounds, 1u);
+  EXPECT_TRUE(bench.mux.tally(0).gave_up);
+  EXPECT_EQ(bench.mux.tally(0).rounds, 0u) << "never half a set";
+  EXPECT_TRUE(bench.complete[0].empty());
+  EXPECT_TRUE(bench.mux.done()) << "nothing is waited for";
+  EXPECT_FALSE(bench.occurrence(0));
+}
+
+TEST(Multiplexer, ForgetsATargetThatCannotBeMeasured) {
+  Bench bench(limits(2, 1));
+  bench.mux.drop(0);
+  EXPECT_TRUE(bench.mux.done());
+  for (int i = 0; i < 5; ++i) EXPECT_FALSE(bench.occurrence(0));
+  EXPECT_EQ(bench.mux.tally(0).occurrences, 5u) << "they are counted all the same";
+}
+
+TEST(Multiplexer, LetsACallerWaitAndGoesOnWithWhatAnEarlierRunBegan) {
+  Multiplexer first(limits(3, 1, 5));
+  const auto arm = [](Multiplexer& mux) {
+    while (mux.should_wait(7)) {
+      const Work work = mux.next_work();
+      if (work.kind == Work::Kind::kStop) mux.stopped();
+      if (work.kind == Work::Kind::kArm) mux.armed();
+    }
+  };
+  arm(first);
+  EXPECT_TRUE(first.begin(7)) << "the very first occurrence, though five were to be skipped";
+  first.end(7, true, 1000, alike(42));
+  Work work = first.next_work();
+  EXPECT_EQ(work.kind, Work::Kind::kStop);
+  EXPECT_FALSE(work.complete);
+  first.stopped();
+  EXPECT_EQ(first.progress(7).pass, 1u);
+
+  Multiplexer second(limits(3, 1, 5));
+  second.go_on(7, first.progress(7));
+  arm(second);
+  EXPECT_TRUE(second.begin(7));
+  second.end(7, true, 1000, alike(43));
+  EXPECT_TRUE(second.next_work().discard) << "the reference is that of the earlier run";
+  second.stopped();
+  EXPECT_EQ(second.progress(7).pass, 1u);
+  for (int pass = 1; pass < 3; ++pass) {
+    arm(second);
+    EXPECT_TRUE(second.begin(7));
+    second.end(7, true, 1000, alike(42));
+    work = second.next_work();
+    EXPECT_EQ(work.complete, pass == 2);
+    second.stopped();
+  }
+  EXPECT_EQ(second.tally(7).rounds, 1u);
+  EXPECT_FALSE(second.should_wait(7));
+}
+
 }  // namespace
 }  // namespace rangescope::inject::counters
