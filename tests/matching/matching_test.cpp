@@ -106,6 +106,7 @@ TEST(Matching, WhatRegularExpressionsAddIsWrittenInTheCommonGround) {
       "layer0", "layer12", "layer_1", "layer", "a.b",  "axb", "aa", "aaaa", "a{,3}", "{x}", "abcd", "ab",
       "b",      "a",       "",        "x",     "]",    "é",   "éé", "café", "caf\n", "\n",  "caf ", "ABC",
       "a*b",    "a[0]",    "<b>",     "step ", "step", "\t",  "ä",  "zz",   "1",     " "};
+  std::size_t compared = 0;
   for (const std::string& pattern : patterns) {
     std::string escaped;  // what the grammar of expressions takes for its own
     bool bracket = false;
@@ -123,10 +124,12 @@ TEST(Matching, WhatRegularExpressionsAddIsWrittenInTheCommonGround) {
       continue;
     }
     for (const std::string& name : names) {
+      ++compared;
       const Stack stack{"", {name, "zzz"}};
       EXPECT_EQ(library(*plan, stack), model(*parsed, stack)) << pattern << " against '" << name << "'";
     }
   }
+  EXPECT_GT(compared, 700u);
 }
 
 TEST(Matching, RandomPatternsMeanTheSameOrAreRefused) {
@@ -157,7 +160,7 @@ TEST(Matching, RandomPatternsMeanTheSameOrAreRefused) {
     if (HasFailure()) return;
   }
   EXPECT_GT(compared, 10000);
-  EXPECT_LT(refused, 600);
+  EXPECT_LT(refused, 1000);
 }
 
 TEST(Matching, OnlyTheRangeThatBeginsToMatchIsATarget) {

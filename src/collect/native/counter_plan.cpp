@@ -2,6 +2,8 @@
 
 #include <regex.h>
 
+#include <vector>
+
 #include "base/text.hpp"
 
 namespace rangescope::collect::native {
@@ -36,6 +38,7 @@ class Posix {
   explicit Posix(const std::string& pattern) : in_(pattern) {}
 
   Result<std::string> run() {
+    if (auto done = anchors(); !done) return base::fail(std::move(done));
     while (at_ < in_.size()) {
       const char c = in_[at_];
       if (c == '\\') {
@@ -71,6 +74,63 @@ class Posix {
   tl::unexpected<base::Error> refuse(const std::string& what, std::string hint) const {
     return base::fail(Code::kUsage, "counters take POSIX extended regular expressions, which have no " + what, in_,
                       std::move(hint));
+  }
+  // RE2 never finds anything before ^ or behind $; glibc does where a name has a line end. So they stand at the ends of
+  // the pattern or of an alternative, and groups that hold them do too.
+  Result<void> anchors() const {
+    struct Level {
+      bool starts;  // what is before the group may begin a match
+      bool dollar;  // a $ stands in it
+      bool begun;   // something stands before, in this alternative
+    };
+    std::vector<Level> levels = {{true, false, false}};
+    const auto middle = [&] { return refuse("anchors within a pattern", "Put ^ first and $ last."); };
+    bool ended = false;  // a $ was passed: nothing but ) and | may follow
+    for (std::size_t i = 0; i < in_.size(); ++i) {
+      const char c = in_[i];
+      Level& level = levels.back();
+      if (c == '|') {
+        if (levels.size() > 1 && ended) level.dollar = true;
+        ended = false;
+        level.begun = false;
+        continue;
+      }
+      if (c == ')') {
+        const bool dollar = ended || level.dollar;
+        if (levels.size() > 1) levels.pop_back();
+        levels.back().begun = true;
+        ended = dollar;
+        continue;
+      }
+      if (ended) return middle();
+      if (c == '^') {
+        if (!level.starts || level.begun) return middle();
+        level.begun = false;
+        continue;
+      }
+      if (c == '$') {
+        ended = true;
+        level.begun = true;
+        continue;
+      }
+      if (c == '(') {
+        levels.push_back({level.starts && !level.begun, false, false});
+        if (in_.compare(i, 3, "(?:") == 0) i += 2;
+        continue;
+      }
+      if (c == '\\') ++i;
+      if (c == '[') {  // to its end; bracket() looks at it closely
+        std::size_t end = i + 1;
+        if (end < in_.size() && in_[end] == '^') ++end;
+        if (end < in_.size() && in_[end] == ']') ++end;
+        while (end < in_.size() && in_[end] != ']')
+          end = in_.compare(end, 2, "[:") == 0 && in_.find(":]", end) != std::string::npos ? in_.find(":]", end) + 2
+                                                                                           : end + 1;
+        i = end;
+      }
+      level.begun = true;
+    }
+    return {};
   }
   void lazy() {  // whether there is a match does not depend on which is taken
     if (at_ < in_.size() && in_[at_] == '?') ++at_;

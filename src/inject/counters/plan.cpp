@@ -174,30 +174,6 @@ bool same_domain(const Expression& expression, Piece domain) {
   return same(expression.domain, domain);
 }
 
-// Do elements[e..] match the stack from position s on, the element e being a name that must stand at s?
-bool match_from(const Expression& x, std::size_t e, const Piece* stack, std::size_t depth, std::size_t s) {
-  if (s >= depth || !same(x.elements[e], stack[s])) return false;
-  // What lies between this name and the next: exactly `least` ranges, or any number of at least that.
-  std::size_t least = 0;
-  bool any = false;
-  std::size_t next = e + 1;
-  for (; next < x.count && x.elements[next].kind != Element::Kind::kName; ++next) {
-    if (x.elements[next].kind == Element::Kind::kAny)
-      any = true;
-    else
-      least = 1;  // several + behave as one (seen in ncu 2022.3 and 2024.1)
-  }
-  if (next == x.count) {
-    if (x.top) return s + 1 == depth;
-    return least == 0 || s + least < depth;  // `A/+`: one more above it
-  }
-  if (!any) return match_from(x, next, stack, depth, s + 1 + least);
-  for (std::size_t at = s + 1 + least; at < depth; ++at) {
-    if (match_from(x, next, stack, depth, at)) return true;
-  }
-  return false;
-}
-
 }  // namespace
 
 bool parse_plan(const char* text, std::size_t bytes, Plan& plan, char* why, std::size_t why_bytes) {
@@ -228,12 +204,49 @@ bool parse_plan(const char* text, std::size_t bytes, Plan& plan, char* why, std:
   return true;
 }
 
+// The same as model::RangeExpression: sets of stack positions (bits), one name after the other. A literal name stands
+// for its topmost occurrence, as in ncu; a regular expression for any that fits.
 bool matches_stack(const Expression& x, Piece domain, const Piece* stack, std::size_t depth) {
-  if (x.start_end || depth == 0 || !same_domain(x, domain)) return false;
-  for (std::size_t s = 0; s < (x.bottom ? 1 : depth); ++s) {
-    if (match_from(x, 0, stack, depth, s)) return true;
+  constexpr std::size_t kDeepest = 64;
+  if (x.start_end || depth == 0 || depth > kDeepest || !same_domain(x, domain)) return false;
+  std::size_t last_name = x.count;
+  while (last_name > 0 && x.elements[last_name - 1].kind != Element::Kind::kName) --last_name;
+  const auto bit = [](std::size_t position) { return std::uint64_t{1} << position; };
+  std::uint64_t reached = 0;
+  const Element* previous = nullptr;
+  Element::Kind gap = Element::Kind::kName;  // kName: directly above
+  for (std::size_t i = 0; i < last_name; ++i) {
+    const Element& element = x.elements[i];
+    if (element.kind != Element::Kind::kName) {
+      gap = element.kind;
+      continue;
+    }
+    const bool regular = element.regex != nullptr, top = x.top && i + 1 == last_name;
+    std::uint64_t next = 0;
+    for (std::size_t p = depth; p-- > 0;) {
+      if (top && p + 1 != depth) break;
+      if (previous == nullptr && x.bottom && p != 0) continue;
+      if (!same(element, stack[p])) continue;
+      bool fits = previous == nullptr;
+      if (!fits && gap == Element::Kind::kName) fits = p >= 1 && (reached & bit(p - 1)) != 0;
+      if (!fits && gap == Element::Kind::kOne) fits = p >= 2 && (reached & bit(p - 2)) != 0;
+      if (!fits && gap == Element::Kind::kAny && reached != 0) {
+        const auto lowest = static_cast<std::size_t>(__builtin_ctzll(reached));
+        const bool itself = !regular && previous->bytes == element.bytes &&
+                            std::memcmp(previous->text, element.text, element.bytes) == 0;
+        fits = lowest < p || (lowest == p && itself);
+      }
+      if (fits) next |= bit(p);
+      if (!regular) break;
+    }
+    if (next == 0) return false;
+    reached = next;
+    previous = &element;
+    gap = Element::Kind::kName;
   }
-  return false;
+  if (last_name < x.count && x.elements[x.count - 1].kind == Element::Kind::kOne)
+    return depth >= 2 && (reached & bit(depth - 2)) != 0;
+  return true;
 }
 
 bool matches_start_end(const Expression& x, Piece domain, Piece name) {
