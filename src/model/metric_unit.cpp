@@ -256,7 +256,8 @@ ScaledUnit parse_ncu_unit(std::string_view text) {
   if (text == "%" || text == "%|sector") return {"ratio", 0.01};
   if (text.starts_with("%/")) {
     ScaledUnit below = parse_ncu_unit(text.substr(2));
-    return {below.unit.empty() ? "ratio" : "ratio/" + below.unit, 0.01 / below.factor};
+    // ncu (2024.1, 2025.3) scales "%/byte" as if it were a number of bytes: 2614 %/byte is printed as 2.614 %/Kbyte.
+    return {below.unit.empty() ? "ratio" : "ratio/" + below.unit, 0.01 * below.factor};
   }
   for (const auto& [name, factor] : kTimes) {
     if (text == name) return {"ns", factor};

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <limits>
 
+#include "model/kernel_name.hpp"
 #include "model/metric_unit.hpp"
 #include "read/native/kernel_names.hpp"
 
@@ -118,7 +119,7 @@ void CounterReader::add_round(const Round& round, const std::vector<std::uint32_
     out.kernel_name = static_cast<std::uint32_t>(known - session_.kernel_names.begin());
     if (known == session_.kernel_names.end()) {
       session_.kernel_names.push_back(
-          {wanted, session_.strings.intern(short_kernel_name(demangled)), session_.strings.intern(mangled)});
+          {wanted, session_.strings.intern(model::short_kernel_name(demangled)), session_.strings.intern(mangled)});
     }
     model::KernelShape shape;
     std::copy(std::begin(round.head.grid), std::end(round.head.grid), shape.grid.begin());

@@ -12,6 +12,7 @@
 
 #include <fmt/format.h>
 
+#include "model/kernel_name.hpp"
 #include "read/native/captured.hpp"
 #include "read/native/counters.hpp"
 #include "read/native/gpu_clock.hpp"
@@ -164,7 +165,7 @@ class GpuReader {
     if (fresh) {
       const std::string plain = demangle(std::string(session_.strings.view(id)));
       session_.kernel_names.push_back(
-          {session_.strings.intern(plain), session_.strings.intern(short_kernel_name(plain)), id});
+          {session_.strings.intern(plain), session_.strings.intern(model::short_kernel_name(plain)), id});
     }
     name_of_[name.head.id] = at->second;
   }

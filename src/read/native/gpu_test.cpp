@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/fs.hpp"
+#include "model/kernel_name.hpp"
 #include "read/native/gpu_clock.hpp"
 #include "read/native/kernel_names.hpp"
 #include "read/native/reader.hpp"
@@ -226,7 +227,7 @@ TEST(NativeGpu, ShortKernelNames) {
       {"sm90_xmma_gemm_bf16bf16_bf16f32", "sm90_xmma_gemm_bf16bf16_bf16f32"},
       {"triton_poi_fused_0", "triton_poi_fused_0"},
       {"", ""}};
-  for (const auto& [given, expected] : names) EXPECT_EQ(short_kernel_name(demangle(given)), expected) << given;
+  for (const auto& [given, expected] : names) EXPECT_EQ(model::short_kernel_name(demangle(given)), expected) << given;
 }
 
 }  // namespace

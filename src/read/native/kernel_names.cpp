@@ -15,35 +15,4 @@ std::string demangle(const std::string& mangled) {
   return status == 0 && plain ? std::string(plain.get()) : mangled;
 }
 
-std::string_view short_kernel_name(std::string_view demangled) {
-  // From the front: the name ends where its template arguments or parameters begin, and begins behind the last space or
-  // "::" before that. In "(anonymous namespace)::f(int)" the first parenthesis opens no parameter list.
-  constexpr std::string_view kAnonymous = "(anonymous namespace)";
-  std::size_t begin = 0;
-  for (std::size_t i = 0; i < demangled.size(); ++i) {
-    const char c = demangled[i];
-    if (c == '(') {
-      if (demangled.substr(i).starts_with(kAnonymous)) {
-        i += kAnonymous.size() - 1;
-      } else if (i > begin && !demangled.substr(begin, i - begin).ends_with("operator")) {
-        return demangled.substr(begin, i - begin);
-      }
-    } else if (c == '<') {
-      // Template arguments: of the function when a parameter list or nothing follows, else of a class or a return type.
-      int open = 0;
-      std::size_t end = i;
-      for (; end < demangled.size(); ++end) {
-        if (demangled[end] == '<' || demangled[end] == '(') ++open;
-        if (demangled[end] == '>' || demangled[end] == ')') --open;
-        if (open == 0) break;
-      }
-      if (end + 1 >= demangled.size() || demangled[end + 1] == '(') return demangled.substr(begin, i - begin);
-      i = end;
-    } else if (c == ' ' || c == ':') {
-      begin = i + 1;
-    }
-  }
-  return demangled.substr(begin);
-}
-
 }  // namespace rangescope::read::native

@@ -82,7 +82,13 @@ static_assert(std::ranges::is_sorted(kLabels, {}, [](const auto& pair) { return 
 }  // namespace
 
 std::string metric_of_label(std::string_view section, std::string_view label) {
-  if (label.find("__") != std::string_view::npos) return std::string(label);
+  if (label.find("__") != std::string_view::npos) {
+    // "Duration (gpu__time_duration.sum)": --print-metric-name label-name, or a label that the tool could not fill in
+    const std::size_t open = label.rfind(" (");
+    if (label.ends_with(')') && open != std::string_view::npos && label.find("__", open) != std::string_view::npos)
+      label = label.substr(open + 2, label.size() - open - 3);
+    return std::string(label);
+  }
   if (label == "Memory Throughput" && section == "GPU Speed Of Light Throughput") {
     return "gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed";
   }

@@ -61,8 +61,12 @@ void PointGuess::see(std::string_view cell, std::uint64_t line) {
     if (at == 0) at = line;
   };
   if (dots > 0 && commas > 0) return decide(number->rfind('.') > number->rfind(',') ? '.' : ',');
-  const char only = dots > 0 ? '.' : ',', other = dots > 0 ? ',' : '.';
-  if (dots + commas > 1) return decide(other);
+  const char only = dots > 0 ? '.' : ',';
+  if (dots > 1) {
+    if (groups_line_ == 0) groups_line_ = line;
+    return;
+  }
+  if (commas > 1) return decide('.');
   const std::size_t at = number->find(only);
   const std::size_t first = number->find_first_of("0123456789");
   const std::size_t end = std::min(number->find_first_of("eE"), number->size());
@@ -75,8 +79,8 @@ void PointGuess::see(std::string_view cell, std::uint64_t line) {
 }
 
 Point PointGuess::point() const {
-  if (dot_line_ != 0) return Point::kDot;
-  if (comma_line_ != 0) return Point::kComma;
+  if (dot_line_ != 0) return groups_line_ != 0 ? Point::kDotTwice : Point::kDot;
+  if (comma_line_ != 0 || groups_line_ != 0) return Point::kComma;
   return open_line_ == 0 ? Point::kDot : Point::kUnknown;
 }
 
@@ -84,6 +88,13 @@ std::optional<double> parse_number(std::string_view cell, Point point) {
   if (cell.empty()) return std::nullopt;
   const auto number = essence(cell);
   if (!number) return std::nullopt;
+  if (point == Point::kDotTwice) {
+    const auto dots = std::ranges::count(*number, '.');
+    const std::size_t dot = number->find('.');
+    const bool group = dots == 1 && number->size() - dot == 4 && number->find_first_of("eE,") == std::string::npos &&
+                       dot > 0 && dot <= 4 && number->front() != '0';
+    return parse_number(cell, dots > 1 || group ? Point::kComma : Point::kDot);
+  }
   const char decimal = point == Point::kComma ? ',' : '.', thousands = point == Point::kComma ? '.' : ',';
   const std::size_t whole_end = std::min(number->find(decimal), number->size());
   std::string plain;

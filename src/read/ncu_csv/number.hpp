@@ -8,7 +8,9 @@
 namespace rangescope::read::ncu_csv {
 
 /// Which character is the decimal point; separators of thousands are then whatever else stands between digits.
-enum class Point : std::uint8_t { kUnknown, kDot, kComma };
+/// kDotTwice: the raw page of ncu 2020 to 2024 under a German locale, where whole numbers have dots between thousands
+/// ("150.109.880.320", "1.696") and others a point and two or six decimals ("11.050667"), never three.
+enum class Point : std::uint8_t { kUnknown, kDot, kComma, kDotTwice };
 
 /// Learns the decimal point from the numbers of a file. A cell decides when it can be read in one way only: two kinds
 /// of separators (the last is the point), one kind twice (thousands), or a group that has not three digits (the point).
@@ -18,7 +20,9 @@ class PointGuess {
   /// The point where the file decides it, or where nothing depends on it.
   [[nodiscard]] Point point() const;
   [[nodiscard]] bool contradicts() const { return dot_line_ != 0 && comma_line_ != 0; }
-  [[nodiscard]] bool ambiguous() const { return dot_line_ == 0 && comma_line_ == 0 && open_line_ != 0; }
+  [[nodiscard]] bool ambiguous() const {
+    return dot_line_ == 0 && comma_line_ == 0 && groups_line_ == 0 && open_line_ != 0;
+  }
   [[nodiscard]] std::uint64_t dot_line() const { return dot_line_; }
   [[nodiscard]] std::uint64_t comma_line() const { return comma_line_; }
   [[nodiscard]] std::uint64_t open_line() const { return open_line_; }
@@ -26,6 +30,7 @@ class PointGuess {
 
  private:
   std::uint64_t dot_line_ = 0, comma_line_ = 0, open_line_ = 0;  // first line that says so; 0 none
+  std::uint64_t groups_line_ = 0;                                // dots between thousands
   std::string_view open_cell_;
 };
 

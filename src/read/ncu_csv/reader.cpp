@@ -5,10 +5,12 @@
 #include <cmath>
 #include <map>
 #include <optional>
+#include <set>
 #include <unordered_map>
 
 #include "base/fs.hpp"
 #include "base/text.hpp"
+#include "model/kernel_name.hpp"
 #include "model/metric_unit.hpp"
 #include "read/ncu_csv/labels.hpp"
 #include "read/ncu_csv/number.hpp"
@@ -31,8 +33,9 @@ enum class Kind : std::uint8_t { kRaw, kDetails, kSummary };
 struct Columns {
   std::uint32_t id = kAbsent, pid = kAbsent, process = kAbsent, push_pop = kAbsent, start_end = kAbsent,
                 kernel = kAbsent, context = kAbsent, stream = kAbsent, block = kAbsent, grid = kAbsent,
-                device = kAbsent, capability = kAbsent, section = kAbsent, metric = kAbsent, unit = kAbsent,
-                value = kAbsent, invocations = kAbsent, average = kAbsent, domain = kAbsent, summary_ranges = kAbsent;
+                device = kAbsent, capability = kAbsent, section = kAbsent, body = kAbsent, metric = kAbsent,
+                unit = kAbsent, value = kAbsent, invocations = kAbsent, average = kAbsent, domain = kAbsent,
+                summary_ranges = kAbsent;
   std::uint32_t first_metric = kAbsent;  // raw: columns from here on are metrics
 };
 
@@ -112,7 +115,7 @@ class CsvSession {
 
   base::Result<void> columns(const Row& header) {
     Columns& c = columns_;
-    const std::array<std::pair<std::string_view, std::uint32_t*>, 18> known{{{"ID", &c.id},
+    const std::array<std::pair<std::string_view, std::uint32_t*>, 19> known{{{"ID", &c.id},
                                                                              {"Process ID", &c.pid},
                                                                              {"Process Name", &c.process},
                                                                              {"Kernel Name", &c.kernel},
@@ -124,6 +127,7 @@ class CsvSession {
                                                                              {"Device Id", &c.device},
                                                                              {"CC", &c.capability},
                                                                              {"Section Name", &c.section},
+                                                                             {"Body Item Label", &c.body},
                                                                              {"Metric Name", &c.metric},
                                                                              {"Metric Unit", &c.unit},
                                                                              {"Metric Value", &c.value},
@@ -265,6 +269,25 @@ class CsvSession {
     return at->second;
   }
 
+  /// What a printed value is to be multiplied with. The printed unit says the scale; the name, where it is one, the
+  /// unit itself (2025 prints none for rates). Nothing where the two cannot be of one metric.
+  std::optional<double> factor_of(model::MetricDef& def, std::string_view unit) {
+    const auto scaled = model::parse_ncu_unit(unit);
+    if (def.unit.empty() && def.name.find("__") != std::string::npos) def.unit = model::metric_unit(def.name);
+    if (def.unit.empty()) def.unit = scaled.unit;
+    if (kind_of(def.unit) == kind_of(scaled.unit) || scaled.unit.empty()) return scaled.factor;
+    if (mismatched_++ == 0) mismatch_ = def.name + " in " + std::string(unit);
+    return std::nullopt;
+  }
+
+  enum class UnitKind : std::uint8_t { kTime, kShare, kBytes, kRate, kCount };
+  static UnitKind kind_of(std::string_view unit) {
+    if (unit == "ns") return UnitKind::kTime;
+    if (unit.starts_with("ratio")) return UnitKind::kShare;
+    if (unit == "Hz" || unit.ends_with("/s")) return UnitKind::kRate;
+    return unit.starts_with("byte") || unit == "bit" ? UnitKind::kBytes : UnitKind::kCount;
+  }
+
   void add_value(model::Measurement& measurement, std::uint32_t index, std::string_view text, std::string_view unit) {
     text = base::trim(text.substr(0, std::min(text.find('('), text.size())));  // instances stand in brackets behind
     const auto number = parse_number(text, point_);
@@ -272,17 +295,17 @@ class CsvSession {
       if (!text.empty() && text != "n/a" && text.find_first_of("0123456789") == 0) ++bad_numbers_;
       return;
     }
-    const auto scaled = model::parse_ncu_unit(unit);
-    model::MetricDef& def = session_.metrics[index];
-    if (def.unit.empty()) {
-      // the printed unit says the scale; the name, where it is one, the unit itself (2025 prints none for rates)
-      def.unit = def.name.find("__") == std::string::npos ? scaled.unit : model::metric_unit(def.name);
-      if (def.unit.empty()) def.unit = scaled.unit;
-    }
+    const auto factor = factor_of(session_.metrics[index], unit);
+    if (!factor) return;
     if (stamps_.size() <= index) stamps_.resize(index + 1);
-    if (stamps_[index] == session_.measurements.size()) return;  // a metric of several sections
+    const double value = *number * *factor;
+    if (stamps_[index] == session_.measurements.size()) {  // a metric of several sections, or two with one label
+      for (const model::MetricValue& known : measurement.values)
+        if (known.metric == index && known.value != value) ambiguous_.insert(index);
+      return;
+    }
     stamps_[index] = session_.measurements.size();
-    measurement.values.push_back({index, *number * scaled.factor});
+    measurement.values.push_back({index, value});
   }
 
   model::Measurement& begin(const Row& row) {
@@ -323,11 +346,7 @@ class CsvSession {
     const model::StringId id = session_.strings.intern(name);
     const auto [at, added] = kernels_.try_emplace(id, static_cast<std::uint32_t>(session_.kernel_names.size()));
     if (added) {
-      // "void f<int>(float *)" -> "f"
-      std::string_view shorter = name.substr(0, name.find('('));
-      shorter = shorter.substr(0, shorter.find('<'));
-      if (const std::size_t blank = shorter.rfind(' '); blank != std::string_view::npos)
-        shorter.remove_prefix(blank + 1);
+      const std::string_view shorter = model::short_kernel_name(name);
       session_.kernel_names.push_back({id, session_.strings.intern(shorter.empty() ? name : shorter), 0});
     }
     return at->second;
@@ -400,8 +419,12 @@ class CsvSession {
     }
     const std::string_view label = cell(row, columns_.metric);
     if (label.empty()) return;  // a rule
-    add_value(session_.measurements.back(), metric(metric_of_label(cell(row, columns_.section), label)),
-              cell(row, columns_.value), cell(row, columns_.unit));
+    // Tables and charts of a section (--print-details body) use one label for many metrics; the item tells them apart.
+    const std::string_view section = cell(row, columns_.section), body = cell(row, columns_.body);
+    const std::string name = body.empty() || label.find("__") != std::string_view::npos
+                                 ? metric_of_label(section, label)
+                                 : std::string(section).append("/").append(body).append("/").append(label);
+    add_value(session_.measurements.back(), metric(name), cell(row, columns_.value), cell(row, columns_.unit));
   }
 
   void raw_value(model::Measurement& measurement, std::size_t column, std::string_view text) {
@@ -417,13 +440,8 @@ class CsvSession {
     if (name == "profiler__replayer_passes" || name == "profiler__replayer_passes.sum")
       measurement.passes = std::max(1u, static_cast<std::uint32_t>(*number));
     if (!std::isfinite(*number)) return;
-    model::MetricDef& def = session_.metrics[raw_metrics_[column]];
-    const auto scaled = model::parse_ncu_unit(unit);
-    if (def.unit.empty()) {
-      def.unit = model::metric_unit(name);
-      if (def.unit.empty()) def.unit = scaled.unit;
-    }
-    measurement.values.push_back({raw_metrics_[column], *number * scaled.factor});
+    if (const auto factor = factor_of(session_.metrics[raw_metrics_[column]], unit))
+      measurement.values.push_back({raw_metrics_[column], *number * *factor});
   }
 
   void device_attribute(const model::Measurement& measurement, std::string_view name, std::string_view text) {
@@ -469,7 +487,18 @@ class CsvSession {
          "rows are shorter than the header: the last columns are missing");
     lose("bad_numbers", model::Severity::kWarning, bad_numbers_,
          "values look like numbers but are none in this number format");
+    lose("unit_mismatch", model::Severity::kWarning, mismatched_,
+         "values are in a unit that their metric cannot have, as tools print for GPUs newer than they are (first: " +
+             mismatch_ + "); they are left out");
     lose("bad_ranges", model::Severity::kWarning, bad_ranges_, "NVTX entries could not be taken apart");
+    if (!ambiguous_.empty()) {
+      for (model::Measurement& measurement : session_.measurements)
+        std::erase_if(measurement.values,
+                      [&](const model::MetricValue& value) { return ambiguous_.contains(value.metric); });
+      lose("ambiguous_labels", model::Severity::kWarning, ambiguous_.size(),
+           "labels stand for several metrics, so that their values are left out (first: " +
+               session_.metrics[*ambiguous_.begin()].name + "); print the names with --print-metric-name name");
+    }
     lose("several_threads", model::Severity::kWarning, several_threads_,
          "results were launched while several threads had push/pop ranges open, and CSV does not say which thread "
          "launched; "
@@ -485,13 +514,15 @@ class CsvSession {
   Point point_ = Point::kUnknown;
   std::vector<std::string> names_, unit_texts_;
   std::vector<std::uint32_t> raw_metrics_;
-  std::vector<std::size_t> stamps_;  // by metric: the number of measurements when it was last given
+  std::vector<std::size_t> stamps_;    // by metric: the number of measurements when it was last given
+  std::set<std::uint32_t> ambiguous_;  // metrics that one result has with different values
   std::size_t body_ = 0;
   std::uint64_t body_line_ = 1, header_line_ = 1;
   std::string last_key_;
   double memory_khz_ = 0, bus_bits_ = 0;
   std::uint64_t foreign_lines_ = 0, bad_rows_ = 0, short_rows_ = 0, bad_numbers_ = 0, bad_ranges_ = 0,
-                several_threads_ = 0;
+                several_threads_ = 0, mismatched_ = 0;
+  std::string mismatch_;
   std::map<std::pair<std::uint32_t, std::string>, std::uint32_t> processes_;
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> devices_;
   std::map<std::pair<std::uint32_t, std::uint64_t>, std::uint32_t> threads_;
