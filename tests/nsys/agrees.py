@@ -5,7 +5,9 @@ Every range has equally many occurrences in both, and its median duration differ
 importer turns the stream into a report (nsys of Debian does not find it by itself), and the SQLite export is read here.
 Usage: agrees.py BIN_DIR. The tools are looked for in $RANGESCOPE_TOOLS/bin; without them the test is skipped.
 """
+import json
 import os
+import shutil
 import sqlite3
 import statistics
 import sys
@@ -66,8 +68,10 @@ class Agrees(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         program = f"{BIN}/nsys_program"
-        with tempfile.TemporaryDirectory(prefix="rangescope-nsys-") as folder:
-            cls.nsys = durations(record(program, folder))
+        folder = tempfile.TemporaryDirectory(prefix="rangescope-nsys-")
+        cls.addClassCleanup(folder.cleanup)
+        cls.folder = folder.name
+        cls.nsys = durations(record(program, cls.folder))
         report, done = cases.profile(BIN, [program])
         if done.returncode:
             raise AssertionError(done.stderr)
@@ -83,6 +87,39 @@ class Agrees(unittest.TestCase):
             with self.subTest(key=key):
                 theirs = statistics.median(times)
                 self.assertAlmostEqual(self.ours[key]["wall_ns"]["median"], theirs, delta=20_000 + 0.02 * theirs)
+
+
+    def report(self, name, nsys):
+        done = cases.run([f"{BIN}/rangescope", "report", os.path.join(self.folder, name), "-f", "json"],
+                         env=dict(os.environ, RANGESCOPE_NSYS=nsys))
+        return done, (cases.aggregate(json.loads(done.stdout)) if done.returncode == 0 else {})
+
+    def test_streams_and_reports_are_read_through_nsys_once(self):
+        for name in ("report.qdstrm", "report.nsys-rep"):
+            with self.subTest(name=name):
+                done, regions = self.report(name, f"{TOOLS}/nsys")
+                self.assertEqual(done.returncode, 0, done.stderr)
+                self.assertEqual({key: (r["occurrences"], r["wall_ns"]["inclusive"]) for key, r in regions.items()},
+                                 {key: (len(times), sum(times)) for key, times in self.nsys.items()})
+                kept = [e for e in os.scandir(self.folder) if e.name.startswith(name + ".rangescope-")]
+                self.assertEqual([e.name.endswith(".sqlite") for e in kept], [True])
+                self.assertEqual(kept[0].stat().st_mode & 0o777, 0o600)
+                again, same = self.report(name, "/nowhere/nsys")  # not asked again
+                self.assertEqual(again.returncode, 0, again.stderr)
+                self.assertEqual(same, regions)
+
+    def test_an_importer_without_its_libraries_says_which(self):
+        nsys = os.path.join(TOOLS, "..", "root/usr/lib/nsight-systems/bin/nsys")
+        importer = os.path.join(TOOLS, "..", "root/usr/lib/nsight-systems/host-linux-x64/QdstrmImporter")
+        missing = {line.split()[0] for line in cases.run(["ldd", importer]).stdout.splitlines() if "not found" in line}
+        shutil.copyfile(os.path.join(self.folder, "report.qdstrm"), os.path.join(self.folder, "bare.qdstrm"))
+        done, _ = self.report("bare.qdstrm", nsys)
+        if not missing:
+            self.assertEqual(done.returncode, 0, done.stderr)
+            return
+        self.assertEqual(done.returncode, 69, done.stderr)
+        for library in missing:
+            self.assertEqual(done.stderr.count(library + ","), 1, done.stderr)
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 
 #include "base/fs.hpp"
@@ -88,6 +89,9 @@ std::string package_of(const std::string& library) {
   if (library == "libdw.so.1") return "libdw1";
   if (library == "libelf.so.1") return "libelf1";
   if (library == "libglib-2.0.so.0") return "libglib2.0-0";
+  if (library == "libcrypto.so.1.1" || library == "libssl.so.1.1") return "libssl1.1";  // importer of 2020.4.3
+  if (library == "libssh.so.4") return "libssh-4";
+  if (library == "libssh.so") return "libssh-dev";  // importer of 2023.4.4
   return library;
 }
 
@@ -146,7 +150,10 @@ base::Result<void> import_stream(const fs::path& stream, const fs::path& report,
     if (ended->ok() && fs::exists(out, error)) return {};
     if (const auto missing = missing_libraries(*importer); !missing.empty()) {
       std::vector<std::string> packages;
-      for (const std::string& library : missing) packages.push_back(package_of(library));
+      for (const std::string& library : missing)
+        if (std::string package = package_of(library);
+            std::find(packages.begin(), packages.end(), package) == packages.end())
+          packages.push_back(std::move(package));
       return base::fail(base::Code::kToolMissing,
                         "QdstrmImporter needs " + base::join(missing, ", ") + ", which this system lacks",
                         importer->string(), "Install " + base::join(packages, " ") + " and try again.");
@@ -194,7 +201,7 @@ bool NsysRepReader::sniff(std::span<const std::byte> head, const fs::path&) cons
   return text.starts_with(kReport) || is_stream(text);
 }
 
-base::Result<model::Session> NsysRepReader::read(const fs::path& path, const Options& options) const {
+base::Result<fs::path> sqlite_of(const fs::path& path, const Options& options) {
   const auto head = base::read_head(path, 256);
   if (!head) return tl::make_unexpected(head.error());
   const bool stream = is_stream(*head);
@@ -215,7 +222,13 @@ base::Result<model::Session> NsysRepReader::read(const fs::path& path, const Opt
     if (stream) fs::remove(report, error);
     if (!done) return base::fail(std::move(done));
   }
-  auto session = read_any(sqlite, options);
+  return sqlite;
+}
+
+base::Result<model::Session> NsysRepReader::read(const fs::path& path, const Options& options) const {
+  const auto sqlite = sqlite_of(path, options);
+  if (!sqlite) return tl::make_unexpected(sqlite.error());
+  auto session = read_any(*sqlite, options);
   if (!session) return session;
   for (model::Source& source : session->sources) {
     source.path = path.string();

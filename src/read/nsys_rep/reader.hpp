@@ -15,6 +15,10 @@
 
 namespace rangescope::read::nsys_rep {
 
+/// The SQLite export of a report or stream: the one that is kept, made now if there is none. kToolMissing, kBadData as
+/// the reader.
+[[nodiscard]] base::Result<std::filesystem::path> sqlite_of(const std::filesystem::path& path, const Options& options);
+
 class NsysRepReader : public Reader {
  public:
   [[nodiscard]] std::string_view name() const override { return "nsys-rep"; }

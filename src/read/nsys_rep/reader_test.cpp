@@ -128,6 +128,25 @@ TEST_F(NsysRep, StreamGoesThroughTheImporterOfItsVersion) {
   EXPECT_NE(read(stream, nsys("2022.4.2.1")).find("has no QdstrmImporter"), std::string::npos);
 }
 
+TEST_F(NsysRep, ImporterIsFoundWhereDebianPutsIt) {
+  // /usr/bin/nsys -> /usr/lib/nsight-systems/bin/nsys -> /usr/lib/x86_64-linux-gnu/nsight-systems/.../nsys
+  const fs::path usr = folder_ / "usr";
+  for (const char* folder : {"bin", "lib/nsight-systems/bin", "lib/nsight-systems/host-linux-x64",
+                             "lib/x86_64-linux-gnu/nsight-systems/target-linux-x64"})
+    fs::create_directories(usr / folder);
+  file("usr/lib/x86_64-linux-gnu/nsight-systems/target-linux-x64/nsys", "#!/bin/sh\n", true);
+  const std::string importer = file("usr/lib/nsight-systems/host-linux-x64/QdstrmImporter", "#!/bin/sh\n", true);
+  fs::create_symlink("../x86_64-linux-gnu/nsight-systems/target-linux-x64",
+                     usr / "lib/nsight-systems/target-linux-x64");
+  fs::create_symlink("../target-linux-x64/nsys", usr / "lib/nsight-systems/bin/nsys");
+  fs::create_symlink("../lib/nsight-systems/bin/nsys", usr / "bin/nsys");
+  for (const char* nsys : {"bin/nsys", "lib/nsight-systems/bin/nsys"}) {
+    const auto found = find_importer(usr / nsys);
+    ASSERT_TRUE(found.has_value()) << nsys;
+    EXPECT_EQ(found->string(), importer) << nsys;
+  }
+}
+
 TEST_F(NsysRep, SniffsByContent) {
   const auto sniff = [](std::string_view head) { return NsysRepReader{}.sniff(std::as_bytes(std::span(head)), "x"); };
   EXPECT_TRUE(sniff("NVIDIA Tegra Profiler Report 1."));

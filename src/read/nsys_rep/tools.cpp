@@ -61,6 +61,24 @@ std::optional<Version> version_of(const fs::path& nsys) {
   return ended ? find_version(ended->out + ended->err) : std::nullopt;
 }
 
+/// In the folder of `nsys`, or in the host folder of an installation that it lies in.
+std::optional<fs::path> importer_near(const fs::path& nsys) {
+  fs::path folder = nsys.parent_path();
+  if (runnable(folder / "QdstrmImporter")) return folder / "QdstrmImporter";
+  for (int up = 0; up < 4 && folder.has_relative_path() && folder != "/usr"; ++up) {
+    for (const fs::path& host : folders_in(folder)) {
+      const std::string name = host.filename().string();
+      if (name.starts_with("host-linux") && runnable(host / "QdstrmImporter")) return host / "QdstrmImporter";
+      if (name != "host") continue;  // inside Nsight Compute: host/linux-desktop-glibc_2_11_3-x64
+      for (const fs::path& desktop : folders_in(host)) {
+        if (runnable(desktop / "QdstrmImporter")) return desktop / "QdstrmImporter";
+      }
+    }
+    folder = folder.parent_path();
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 std::string Version::text() const {
@@ -116,20 +134,17 @@ base::Result<std::vector<Nsys>> find_nsys(std::string_view asked) {
 }
 
 std::optional<fs::path> find_importer(const fs::path& nsys) {
+  // Every place that the links on the way to the executable pass by: Debian's /usr/bin/nsys leads over
+  // /usr/lib/nsight-systems/bin/nsys, which has the importer beside it, to /usr/lib/x86_64-linux-gnu, which has not.
   std::error_code error;
-  fs::path folder = fs::canonical(nsys, error);
-  for (int up = 0; up < 4 && folder.has_parent_path(); ++up) {
-    folder = folder.parent_path();
-    for (const fs::path& host : folders_in(folder)) {
-      const std::string name = host.filename().string();
-      if (name.starts_with("host-linux") && runnable(host / "QdstrmImporter")) return host / "QdstrmImporter";
-      if (name != "host") continue;  // inside Nsight Compute: host/linux-desktop-glibc_2_11_3-x64
-      for (const fs::path& desktop : folders_in(host)) {
-        if (runnable(desktop / "QdstrmImporter")) return desktop / "QdstrmImporter";
-      }
-    }
-    if (folder == "/" || folder == "/usr") break;
+  std::vector<fs::path> places{fs::absolute(nsys, error)};
+  for (int links = 0; links < 10 && fs::is_symlink(places.back(), error); ++links) {
+    const fs::path target = fs::read_symlink(places.back(), error);
+    places.push_back((places.back().parent_path() / target).lexically_normal());
   }
+  places.push_back(fs::canonical(nsys, error));
+  for (const fs::path& place : places)
+    if (auto found = importer_near(place)) return found;
   return std::nullopt;
 }
 
@@ -145,7 +160,10 @@ std::vector<std::string> missing_libraries(const fs::path& program) {
   if (!ended) return out;
   for (const std::string_view line : base::split(ended->out, '\n')) {
     const auto arrow = line.find(" => not found");
-    if (arrow != std::string_view::npos) out.emplace_back(base::trim(line.substr(0, arrow)));
+    if (arrow == std::string_view::npos) continue;
+    // ldd names a library once for each library that wants it
+    if (std::string name(base::trim(line.substr(0, arrow))); std::find(out.begin(), out.end(), name) == out.end())
+      out.push_back(std::move(name));
   }
   return out;
 }
