@@ -1,5 +1,6 @@
 #include "read/registry.hpp"
 
+#include <algorithm>
 #include <array>
 
 #include "base/fs.hpp"
@@ -15,6 +16,74 @@ namespace rangescope::read {
 namespace {
 
 constexpr std::size_t kHead = 4096;
+
+/// What people give instead of a file that can be read, and what to do then.
+struct Lookalike {
+  std::string_view begin;
+  std::string_view what, hint;
+};
+using namespace std::string_view_literals;
+constexpr Lookalike kLookalikes[] = {
+    {"\xff\xfe"sv, "this is text in UTF-16", "Convert it: iconv -f UTF-16 -t UTF-8 FILE > NEW"},
+    {"\xfe\xff"sv, "this is text in UTF-16", "Convert it: iconv -f UTF-16 -t UTF-8 FILE > NEW"},
+    {"\x1f\x8b"sv, "this is a gzip file", "Unpack it first: gunzip FILE"},
+    {"\xfd\x37zXZ"sv, "this is an xz file", "Unpack it first: unxz FILE"},
+    {"BZh"sv, "this is a bzip2 file", "Unpack it first: bunzip2 FILE"},
+    {"PK\x03\x04"sv, "this is a zip archive", "Unpack it first: unzip FILE"},
+    {"\x28\xb5\x2f\xfd"sv, "this is a zstd file, and what it holds is no report of Nsight Compute",
+     "Unpack it first (zstd -d FILE); a packed run becomes one with `rangescope runs unpack FILE`"},
+    {"NVR\0"sv, "this begins like a report of Nsight Compute, but no file header of one follows",
+     "Check that the file was copied whole."},
+    {"\"Kernel Name\","sv, "this is the source page of ncu as CSV, which has no results by range",
+     "Give the report itself (.ncu-rep), or the page raw or details."},
+    {"Name,Projected Start"sv, "this is the table nvtx_gpu_proj_trace of nsys stats, which is not read",
+     "Give the SQLite export, or tables of sums (nvtx_sum, nvtx_kern_sum, nvtx_gpu_proj_sum)."},
+    {"Start (ns),"sv, "this is a trace table of nsys stats, which is not read",
+     "Give the SQLite export, or tables of sums (nvtx_sum, nvtx_kern_sum, nvtx_gpu_proj_sum)."},
+    {"{"sv, "this is JSON", "Give the run directory or the file that it was made from."},
+    {"<"sv, "this is HTML or XML", "Give the run directory or the file that it was made from."},
+};
+
+/// True when ncu printed text for people: "[4700] zoo@127.0.0.1" and indented kernels below, or how it got on.
+bool is_ncu_text(std::string_view head) {
+  for (std::size_t at = 0; at < head.size();) {
+    const std::size_t end = std::min(head.find('\n', at), head.size());
+    const std::string_view line = head.substr(at, end - at);
+    const std::size_t close = line.find("] ");
+    for (const std::string_view talk : {"==PROF== ", "==WARNING== ", "==ERROR== "})
+      if (line.starts_with(talk)) return true;
+    if (line.starts_with('[') && close != std::string_view::npos && base::to_uint(line.substr(1, close - 1)) &&
+        line.find('@', close) != std::string_view::npos)
+      return true;
+    at = end + 1;
+  }
+  return false;
+}
+
+base::Error not_understood(std::string_view head, const std::filesystem::path& path, bool folder) {
+  base::Error error{base::Code::kBadData, "no reader understands this: ", path.string(), {}};
+  for (const auto& reader : readers())
+    error.hint += (error.hint.empty() ? "Give a file of one of these formats: " : ", ") + std::string(reader->name());
+  if (folder) {
+    error.what += "it is a folder without captures of rangescope";
+  } else if (head.empty()) {
+    error.what += "it is empty";
+    error.hint = "Whatever should have written it failed, or it was not copied whole.";
+  } else {
+    error.what += "it begins with \"" + base::printable(head.substr(0, 24)) + '"';
+  }
+  for (const Lookalike& known : kLookalikes) {
+    if (!head.starts_with(known.begin)) continue;
+    error.what = known.what;
+    error.hint = known.hint;
+    break;
+  }
+  if (is_ncu_text(head)) {
+    error.what = "this is what ncu prints for people, without a table";
+    error.hint = "Give the report itself (.ncu-rep), or print it with `ncu --import FILE --csv`.";
+  }
+  return error;
+}
 
 }  // namespace
 
@@ -38,21 +107,21 @@ base::Result<const Reader*> find_reader(const std::filesystem::path& path) {
     return base::fail(base::Code::kNoInput, "no such file or directory", path.string());
   }
   std::string head;
-  if (!std::filesystem::is_directory(path, error)) {
+  const bool folder = std::filesystem::is_directory(path, error);
+  if (!folder) {
+    // A pipe would have to be read twice.
+    if (!std::filesystem::is_regular_file(path, error))
+      return base::fail(base::Code::kNoInput, "this is no regular file", path.string(),
+                        "Write what it gives to a file, and name that.");
     auto read = base::read_head(path, kHead);
     if (!read) return base::fail(std::move(read));
     head = std::move(*read);
   }
   const auto bytes = std::as_bytes(std::span(head));
-  std::string known;
   for (const auto& reader : readers()) {
     if (reader->sniff(bytes, path)) return reader.get();
-    known += (known.empty() ? "" : ", ") + std::string(reader->name());
   }
-  const std::string begins = head.empty() ? std::string("it is empty or a directory")
-                                          : "it begins with \"" + base::printable(head.substr(0, 24)) + '"';
-  return base::fail(base::Code::kBadData, "no reader understands this: " + begins, path.string(),
-                    "Give a file of one of these formats: " + known + ".");
+  return tl::make_unexpected(not_understood(head, path, folder));
 }
 
 base::Result<model::Session> read_any(const std::filesystem::path& path, const Options& options) {
