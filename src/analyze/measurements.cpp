@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <map>
 #include <set>
@@ -61,9 +62,9 @@ struct Summed {
   std::vector<bool> present;
 };
 
-struct KernelValues {
-  std::map<std::uint32_t, std::vector<double>> values;  ///< by metric
-};
+/// Rows of kernels with their counters that one region lists. A report of thousands of results with hundreds of metrics
+/// each would else be gigabytes of numbers that nobody reads; its sums are of all of them in any case.
+constexpr std::size_t kMostKernels = 1000;
 
 /// What results say about one node, in one process or over all.
 struct Collected {
@@ -71,7 +72,8 @@ struct Collected {
   std::unordered_map<std::uint64_t, std::uint32_t> occurrences;
   std::map<std::uint32_t, Summed> sums;  ///< summable metrics of kernels
   std::set<std::uint32_t> not_summable;
-  std::map<std::pair<std::uint32_t, std::uint32_t>, KernelValues> kernels;  ///< (kernel name, ordinal)
+  /// (kernel name, ordinal): indexes of its results
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::vector<std::uint32_t>> kernels;
   bool occurrence_unknown = false;
   // Without a timeline:
   std::int64_t range_results = 0;  ///< each of them is an occurrence
@@ -173,10 +175,8 @@ class Joiner {
         if (!result.note.empty()) at.notes.insert(result.note);
       }
       for (const std::uint32_t node : inner) {
-        KernelValues& row = collected_[{node, process}].kernels[{result.kernel_name, result.ordinal}];
-        for (const model::MetricValue& value : result.values) {
-          if (value.metric < session_.metrics.size()) row.values[value.metric].push_back(value.value);
-        }
+        collected_[{node, process}].kernels[{result.kernel_name, result.ordinal}].push_back(
+            static_cast<std::uint32_t>(&result - session_.measurements.data()));
       }
     }
   }
@@ -191,7 +191,7 @@ class Joiner {
       if (found == collected_.end()) continue;
       Collected& at = found->second;
       fill_metrics(at, region);
-      for (const auto& [key, row] : at.kernels) region.kernels.push_back(kernel_metrics(key.first, key.second, row));
+      list_kernels(at, region);
       region.notes.insert(region.notes.end(), at.notes.begin(), at.notes.end());
       if (timeline) continue;
       if (!at.occurrence_unknown) {
@@ -283,12 +283,43 @@ class Joiner {
     }
   }
 
-  model::KernelMetrics kernel_metrics(std::uint32_t kernel, std::uint32_t ordinal, const KernelValues& row) const {
+  /// The kernels with their counters; of very many those that took longest, in their order all the same.
+  void list_kernels(const Collected& at, model::Region& region) const {
+    std::vector<double> times;
+    if (at.kernels.size() > kMostKernels) {
+      for (const auto& [key, results] : at.kernels) times.push_back(time_of(results));
+      std::nth_element(times.begin(), times.begin() + (kMostKernels - 1), times.end(), std::greater<>());
+    }
+    const double least = times.empty() ? 0 : times[kMostKernels - 1];
+    for (const auto& [key, results] : at.kernels) {
+      if (!times.empty() && (region.kernels.size() == kMostKernels || time_of(results) < least)) continue;
+      region.kernels.push_back(kernel_metrics(key.first, key.second, results));
+    }
+    if (!times.empty())
+      region.notes.push_back(
+          fmt::format("counters are listed of the {} kernels that took longest, of {}; sums are of all",
+                      region.kernels.size(), at.kernels.size()));
+  }
+
+  double time_of(const std::vector<std::uint32_t>& results) const {
+    double time = 0;
+    for (const std::uint32_t index : results)
+      for (const model::MetricValue& value : session_.measurements[index].values)
+        if (value.metric == time_) time += value.value;
+    return time;
+  }
+
+  model::KernelMetrics kernel_metrics(std::uint32_t kernel, std::uint32_t ordinal,
+                                      const std::vector<std::uint32_t>& results) const {
     model::KernelMetrics out;
     if (kernel < session_.kernel_names.size())
       out.name = std::string(session_.strings.view(shown_name(session_.kernel_names[kernel])));
     out.ordinal = ordinal;
-    for (const auto& [metric, values] : row.values) {
+    std::map<std::uint32_t, std::vector<double>> by_metric;
+    for (const std::uint32_t index : results)
+      for (const model::MetricValue& value : session_.measurements[index].values)
+        if (value.metric < session_.metrics.size()) by_metric[value.metric].push_back(value.value);
+    for (const auto& [metric, values] : by_metric) {
       out.metrics[session_.metrics[metric].name] = metric_of(session_.metrics[metric], values, " kernel");
     }
     return out;
