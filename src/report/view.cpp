@@ -142,6 +142,30 @@ ScopeView scope_view(const model::Report& report, const std::vector<std::uint32_
 
 }  // namespace
 
+std::vector<std::string> device_texts(const model::Report& report) {
+  std::vector<std::pair<std::string, std::map<std::uint32_t, int>>> kinds;  // how many by process
+  for (std::size_t i = 0; i < report.devices.size(); ++i) {
+    const model::Device& device = report.devices[i];
+    std::string name = i < report.device_names.size() ? report.device_names[i] : std::string();
+    if (name.empty() && device.compute_major > 0)
+      name = fmt::format("GPU (compute capability {}.{})", device.compute_major, device.compute_minor);
+    if (name.empty()) continue;
+    auto kind = std::find_if(kinds.begin(), kinds.end(), [&](const auto& known) { return known.first == name; });
+    if (kind == kinds.end()) kind = kinds.insert(kinds.end(), {name, {}});
+    ++kind->second[device.process];
+  }
+  const bool named = std::any_of(report.device_names.begin(), report.device_names.end(),
+                                 [](const std::string& name) { return !name.empty(); });
+  std::vector<std::string> texts;
+  for (const auto& [name, counts] : kinds) {
+    if (named && name.starts_with("GPU (")) continue;  // the same ones, seen by a tool that prints no names
+    int most = 0;
+    for (const auto& [process, count] : counts) most = std::max(most, count);
+    texts.push_back(most > 1 ? fmt::format("{}x {}", most, name) : name);
+  }
+  return texts;
+}
+
 bool has_gpu(const model::Report& report) {
   const auto busy = [](const std::optional<model::GpuWork>& work) {
     return work && (work->kernels > 0 || work->busy_ns > 0);

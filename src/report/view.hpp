@@ -50,6 +50,10 @@ struct ScopeView {
 /// A value of that base unit for people.
 [[nodiscard]] std::string format_value(double value, std::string_view unit);
 
+/// The GPUs as people name them: "NVIDIA H200", "8x NVIDIA H100", each kind once. As many as one process saw, since
+/// every process lists its own. Without a name "GPU (compute capability 9.0)"; nothing where not even that is known.
+[[nodiscard]] std::vector<std::string> device_texts(const model::Report& report);
+
 /// Does any region have GPU work?
 [[nodiscard]] bool has_gpu(const model::Report& report);
 /// Every name that --columns and --sort take for this report.

@@ -2,6 +2,7 @@
 
 #include "base/text.hpp"
 #include "model/measure.hpp"
+#include "report/json_parts.hpp"
 #include "report/json_writer.hpp"
 #include "report/view.hpp"
 
@@ -87,10 +88,7 @@ void metrics(JsonWriter& json, const std::map<std::string, model::Metric>& map) 
 void bound(JsonWriter& json, const std::optional<model::Bound>& value) {
   if (!value) return;
   json.key("bound");
-  json.open_line_object();
-  json.field("kind", value->kind);
-  json.field("reason", value->reason);
-  json.close();
+  write_bound(json, *value);
 }
 
 void utilization(JsonWriter& json, const std::optional<model::Utilization>& value) {
@@ -107,17 +105,7 @@ void roofline(JsonWriter& json, const std::vector<model::RooflinePoint>& points)
   if (points.empty()) return;
   json.key("roofline");
   json.open_array(true);
-  for (const model::RooflinePoint& point : points) {
-    json.open_line_object();
-    json.field("level", point.level);
-    json.field("precision", point.precision);
-    json.field("flops", point.flops);
-    json.field("bytes", point.bytes);
-    json.field("intensity", point.intensity);
-    json.field("flop_per_s", point.flop_per_s);
-    json.field("roof", point.roof_flop_per_s);
-    json.close();
-  }
+  for (const model::RooflinePoint& point : points) write_roofline_point(json, point, "roof");
   json.close();
 }
 
@@ -139,14 +127,7 @@ void region_object(JsonWriter& json, const model::Report& report, const Region& 
     kernel_rows(json, "top", region.gpu->top_kernels);
     json.key("copies");
     json.open_array(true);
-    for (const model::CopyRow& row : region.gpu->copies_by_kind) {
-      json.open_line_object();
-      json.field("kind", copy_kind_name(row.kind));
-      json.field("calls", row.calls);
-      json.field("bytes", row.bytes);
-      json.field("total_ns", row.total_ns);
-      json.close();
-    }
+    for (const model::CopyRow& row : region.gpu->copies_by_kind) write_copy_row(json, row);
     json.close();
   }
   metrics(json, region.metrics);

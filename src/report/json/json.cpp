@@ -3,6 +3,7 @@
 #include <string_view>
 
 #include "model/measure.hpp"
+#include "report/json_parts.hpp"
 #include "report/json_writer.hpp"
 #include "report/view.hpp"
 
@@ -110,14 +111,7 @@ void gpu(JsonWriter& json, std::string_view name, const std::optional<GpuWork>& 
   spread(json, "busy_ns_per_occurrence", work->busy_ns_per_occurrence);
   json.key("copies_by_kind");
   json.open_array();
-  for (const model::CopyRow& row : work->copies_by_kind) {
-    json.open_line_object();
-    json.field("kind", copy_kind_name(row.kind));
-    json.field("calls", row.calls);
-    json.field("bytes", row.bytes);
-    json.field("total_ns", row.total_ns);
-    json.close();
-  }
+  for (const model::CopyRow& row : work->copies_by_kind) write_copy_row(json, row);
   json.close();
   kernel_rows(json, "top_kernels", work->top_kernels);
   json.close();
@@ -152,10 +146,7 @@ void metrics(JsonWriter& json, const std::map<std::string, model::Metric>& map) 
 void bound(JsonWriter& json, const std::optional<model::Bound>& value) {
   if (!value) return json.null_field("bound");
   json.key("bound");
-  json.open_line_object();
-  json.field("kind", value->kind);
-  json.field("reason", value->reason);
-  json.close();
+  write_bound(json, *value);
 }
 
 void utilization(JsonWriter& json, const std::optional<model::Utilization>& value) {
@@ -177,17 +168,7 @@ void utilization(JsonWriter& json, const std::optional<model::Utilization>& valu
 void roofline(JsonWriter& json, const std::vector<model::RooflinePoint>& points) {
   json.key("roofline");
   json.open_array();
-  for (const model::RooflinePoint& point : points) {
-    json.open_line_object();
-    json.field("level", point.level);
-    json.field("precision", point.precision);
-    json.field("flops", point.flops);
-    json.field("bytes", point.bytes);
-    json.field("intensity", point.intensity);
-    json.field("flop_per_s", point.flop_per_s);
-    json.field("roof_flop_per_s", point.roof_flop_per_s);
-    json.close();
-  }
+  for (const model::RooflinePoint& point : points) write_roofline_point(json, point, "roof_flop_per_s");
   json.close();
 }
 

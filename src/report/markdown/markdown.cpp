@@ -22,7 +22,7 @@ void heading(const model::Report& report, Sink& sink) {
   else if (run.exit_code)
     sink.write(fmt::format("- exit code: {}\n", *run.exit_code));
   if (!run.host.empty()) sink.write("- host: " + md_escaped(run.host) + "\n");
-  for (const std::string& device : report.device_names) sink.write("- GPU: " + md_escaped(device) + "\n");
+  for (const std::string& device : device_texts(report)) sink.write("- GPU: " + md_escaped(device) + "\n");
   if (!run.tool.empty()) sink.write("- tool: " + md_escaped(run.tool) + "\n");
 }
 

@@ -41,7 +41,7 @@ void header(const model::Report& report, const Style& style, Sink& sink) {
   else if (run.exit_code && *run.exit_code != 0)
     add(fmt::format("exit code {}", *run.exit_code));
   if (report.processes.size() > 1) add(fmt::format("{} processes", report.processes.size()));
-  for (const std::string& device : report.device_names) add(base::printable(device));
+  for (const std::string& device : device_texts(report)) add(base::printable(device));
   if (!run.id.empty()) add("run " + base::printable(run.id));
   if (!facts.empty()) sink.write(base::toned(facts, Tone::kDim, style.color) + "\n\n");
 }
