@@ -9,6 +9,7 @@
 
 #include "analyze/analyze.hpp"
 #include "collect/native/native.hpp"
+#include "read/reader.hpp"
 #include "report/exporter.hpp"
 
 namespace rangescope::cli {
@@ -17,6 +18,9 @@ namespace rangescope::cli {
 void bind_analyze(CLI::App& app, analyze::Options& options);
 /// --max-capture-size, --chain-injection
 void bind_native(CLI::App& app, collect::native::Options& options);
+
+/// --nsys, --number-format
+void bind_read(CLI::App& app, read::Options& options);
 
 /// Where a report goes, as it was asked for.
 struct ReportChoice {

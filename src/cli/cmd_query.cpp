@@ -80,6 +80,7 @@ class Query final : public Subcommand {
     app.add_option("sql", sql_, "One SELECT")->type_name("SQL")->required();
     app.add_option("-f,--format", format_, "table, csv or jsonl")->check(CLI::IsMember({"table", "csv", "jsonl"}));
     app.add_option("--root", root_, "Folder of the runs (rangescope-runs)")->type_name("DIR");
+    bind_read(app, reading_);
     bind_analyze(app, analysis_);
   }
   [[nodiscard]] int run() override {
@@ -89,7 +90,7 @@ class Query final : public Subcommand {
     std::filesystem::path run;
     auto inputs = find_inputs(root_, input_, run);
     if (!inputs) return say(inputs.error());
-    const auto analyzed = analyze_inputs(*inputs, run, analysis_);
+    const auto analyzed = analyze_inputs(*inputs, run, analysis_, reading_);
     if (!analyzed) return say(analyzed.error());
     const std::string asked = base::lower(sql_);
     auto written =
@@ -111,6 +112,7 @@ class Query final : public Subcommand {
  private:
   std::string input_, sql_, format_ = "table";
   std::string root_{runs::kDefaultRoot};
+  read::Options reading_;
   analyze::Options analysis_;
 };
 
@@ -132,7 +134,7 @@ class Export final : public Subcommand {
         ->check(CLI::IsMember(
             {"run", "regions", "region_kernels", "metrics", "ranges", "launches", "kernels", "copies", "losses"}));
     app.add_option("--root", root_, "Folder of the runs (rangescope-runs)")->type_name("DIR");
-    app.add_option("--nsys", nsys_, "nsys to export .nsys-rep, .qdrep and .qdstrm with")->type_name("PATH");
+    bind_read(app, reading_);
     bind_analyze(app, analysis_);
   }
   [[nodiscard]] int run() override {
@@ -151,7 +153,7 @@ class Export final : public Subcommand {
       if (!output_.empty() && std::filesystem::equivalent(input, output_, error))
         return say({base::Code::kUsage, "the output is the input", output_, "Name another file with -o"});
     }
-    const auto analyzed = analyze_inputs(inputs, run, analysis_, nsys_);
+    const auto analyzed = analyze_inputs(inputs, run, analysis_, reading_);
     if (!analyzed) return say(analyzed.error());
     if (to_ == "sqlite") {
       auto database = base::Database::create(output_);
@@ -179,8 +181,9 @@ class Export final : public Subcommand {
 
  private:
   std::vector<std::string> inputs_;
-  std::string to_, output_, nsys_, table_ = "regions";
+  std::string to_, output_, table_ = "regions";
   std::string root_{runs::kDefaultRoot};
+  read::Options reading_;
   analyze::Options analysis_;
 };
 

@@ -7,6 +7,7 @@
 #include "cli/app.hpp"
 #include "cli/bind.hpp"
 #include "cli/present.hpp"
+#include "cli/split_regions.hpp"
 #include "cli/subcommands.hpp"
 #include "runs/layout.hpp"
 
@@ -27,15 +28,18 @@ class Report final : public Subcommand {
            "  rangescope report latest --depth 2 --sort wall\n"
            "  rangescope report latest -f csv -o regions.csv\n"
            "  rangescope report trace.sqlite --include 'decode*'\n"
-           "  rangescope report trace.nsys-rep counters.ncu-rep";
+           "  rangescope report trace.nsys-rep counters.ncu-rep\n"
+           "  rangescope report counters.ncu-rep --split-regions regions/";
   }
 
   void options(CLI::App& app) override {
     app.add_option("input", inputs_, "Runs or files")->type_name("RUN|FILE")->required()->expected(1, 1000);
     app.add_option("--root", root_, "Folder of the runs (rangescope-runs)")->type_name("DIR");
     app.add_flag("--separate", separate_, "Report on each input by itself, one after the other");
-    app.add_option("--nsys", nsys_, "nsys to export .nsys-rep, .qdrep and .qdstrm with")->type_name("PATH");
+    app.add_option("--split-regions", split_, "Also write a folder of files for each region: tables, metrics, sections")
+        ->type_name("DIR");
     app.add_flag("--strict", strict_, "Exit with 83 where data was lost");
+    bind_read(app, reading_);
     bind_report(app, choice_);
     bind_analyze(app, analysis_);
   }
@@ -49,6 +53,9 @@ class Report final : public Subcommand {
                   std::to_string(inputs_.size()) + " separate inputs in one " + choice_.format + " document",
                   "--format", "Write one report for each input, or leave --separate out"});
     }
+    if (inputs_.size() > 1 && !split_.empty())
+      return say({base::Code::kUsage, "several separate inputs and one folder of regions", "--split-regions",
+                  "Write one report for each input"});
     if (inputs_.size() > 1 && !choice_.to.empty() && choice_.to != "-")
       return say(
           {base::Code::kUsage, "several separate inputs and one file", "--to", "Write one report for each input"});
@@ -69,9 +76,14 @@ class Report final : public Subcommand {
       if (!found) return say(found.error());
       inputs.insert(inputs.end(), found->begin(), found->end());
     }
-    const auto analyzed = analyze_inputs(inputs, run, analysis_, nsys_);
+    const auto analyzed = analyze_inputs(inputs, run, analysis_, reading_);
     if (!analyzed) return say(analyzed.error());
     if (auto written = write_report(*analyzed, choice_, STDOUT_FILENO); !written) return say(written.error());
+    if (!split_.empty()) {
+      const auto folders = split_regions(split_, *analyzed);
+      if (!folders) return say(folders.error());
+      base::info(std::to_string(*folders) + " regions in " + split_);
+    }
     if (strict_ && has_loss(analyzed->report)) {
       return say({base::Code::kDataLoss, "data was lost", base::join(said, ", "),
                   "See the losses below the table; without --strict they are no failure"});
@@ -81,7 +93,8 @@ class Report final : public Subcommand {
 
   std::vector<std::string> inputs_;
   std::string root_{runs::kDefaultRoot};
-  std::string nsys_;
+  std::string split_;
+  read::Options reading_;
   bool strict_ = false, separate_ = false;
   ReportChoice choice_;
   analyze::Options analysis_;

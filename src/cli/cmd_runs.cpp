@@ -15,6 +15,7 @@
 #include "cli/app.hpp"
 #include "cli/present.hpp"
 #include "cli/subcommands.hpp"
+#include "runs/imports.hpp"
 #include "runs/layout.hpp"
 #include "runs/manifest.hpp"
 #include "runs/pack.hpp"
@@ -43,6 +44,12 @@ std::string state_text(const std::filesystem::path& run) {
   const auto status = runs::read_status(run);
   if (!status) return "unknown";
   return status->state == runs::State::kDone ? status->outcome : std::string(runs::state_name(status->state));
+}
+
+/// The program that was profiled, or how the files came in.
+std::string command_of(const runs::Manifest& manifest) {
+  if (!manifest.argv.empty()) return base::shell_quote(manifest.argv);
+  return "(" + base::shell_quote(manifest.arguments) + ")";
 }
 
 class Runs final : public Subcommand {
@@ -115,7 +122,7 @@ class Runs final : public Subcommand {
            {finished ? base::format_ns(static_cast<double>(manifest->end_unix_ns - manifest->start_unix_ns)) : "-"},
            {state_text(run)},
            {base::format_bytes(static_cast<double>(runs::size_of(run)))},
-           {base::printable(base::shell_quote(manifest->argv))}});
+           {base::printable(command_of(*manifest))}});
     }
     const report::Style style = style_on(STDOUT_FILENO, {});
     print(table.render(::isatty(STDOUT_FILENO) != 0 ? style.width : 0, style.color));
@@ -131,7 +138,7 @@ class Runs final : public Subcommand {
       if (!value.empty()) print(fmt::format("{:<12}{}\n", name, base::printable(value)));
     };
     field("run", run->string());
-    field("command", base::shell_quote(manifest->argv));
+    field("command", command_of(*manifest));
     field("cwd", manifest->cwd);
     field("tool", manifest->tool);
     field("began", runs::utc_text(manifest->start_unix_ns));
@@ -150,6 +157,9 @@ class Runs final : public Subcommand {
       for (const auto& [name, value] : provenance->facts) field(name, value);
       for (const auto& [name, value] : provenance->variables) field("env", name + "=" + value);
     }
+    if (const auto imports = runs::read_imports(*run))
+      for (const runs::Import& import : *imports)
+        field("from", fmt::format("{}, {} {}: {}", import.file, import.tool, import.version, import.from));
     for (const auto& [path, proof] : manifest->files)
       field("file", fmt::format("{} ({})", path, base::format_bytes(static_cast<double>(proof.bytes))));
     return 0;

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "base/text.hpp"
+#include "model/kernel_name.hpp"
 
 namespace rangescope::cli {
 namespace {
@@ -32,25 +33,9 @@ bool names(const model::RangeExpression& expression, const model::Region& region
   return expression.matches_stack(region.domain, path);
 }
 
-/// Function name of a kernel as ncu's name base `function` has it: without return type, namespaces, template arguments
-/// and parameters.
+/// As ncu's name base `function` has it.
 std::string function_name(const model::KernelRow& row) {
-  if (!row.short_name.empty()) return row.short_name;
-  std::string name = row.name;
-  int depth = 0;
-  std::string plain;
-  for (const char c : name) {
-    if (c == '<') ++depth;
-    if (depth == 0) {
-      if (c == '(') break;
-      plain += c;
-    }
-    if (c == '>') --depth;
-  }
-  plain = base::trim(plain);
-  if (const auto space = plain.rfind(' '); space != std::string::npos) plain = plain.substr(space + 1);
-  if (const auto colons = plain.rfind("::"); colons != std::string::npos) plain = plain.substr(colons + 2);
-  return plain.empty() ? name : plain;
+  return row.short_name.empty() ? std::string(model::short_kernel_name(row.name)) : row.short_name;
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include "base/text.hpp"
 #include "cli/app.hpp"
 #include "cli/bind_config.hpp"
+#include "cli/captures.hpp"
 #include "cli/present.hpp"
 #include "collect/launch.hpp"
 #include "read/registry.hpp"
@@ -17,14 +18,6 @@
 #include "runs/retention.hpp"
 
 namespace rangescope::cli {
-namespace {
-
-bool has_results(const model::Session& session) {
-  return !session.ranges.empty() || !session.kernels.empty() || !session.measurements.empty();
-}
-
-}  // namespace
-
 bool pipeline_wanted(const config::Config& config) {
   return config.flag("pipeline.nsys.enable") || config.flag("pipeline.ncu.enable") ||
          !config.flag("pipeline.native.enable", true) || config.integer("workload.warmup").value_or(0) > 0 ||
@@ -42,11 +35,7 @@ void Pipeline::note(const std::string& text) {
 }
 
 const model::Session* Pipeline::timeline() const {
-  const bool native_gpu = native_session_ && !native_session_->kernels.empty(),
-             nsys_gpu = nsys_session_ && !nsys_session_->kernels.empty();
-  if (native_gpu || (native_session_ && !nsys_gpu && has_results(*native_session_))) return &*native_session_;
-  if (nsys_session_) return &*nsys_session_;
-  return native_session_ ? &*native_session_ : nullptr;
+  return better_timeline(native_session_ ? &*native_session_ : nullptr, nsys_session_ ? &*nsys_session_ : nullptr);
 }
 
 int Pipeline::run() {

@@ -3,42 +3,14 @@
 
 #include "base/fs.hpp"
 #include "base/log.hpp"
-#include "base/sqlite.hpp"
 #include "base/text.hpp"
 #include "cli/pipeline.hpp"
+#include "cli/redact.hpp"
 #include "read/registry.hpp"
 
 namespace rangescope::cli {
 
 namespace fs = std::filesystem;
-
-namespace {
-
-/// nsys exports the whole environment of the program and of other processes, secrets included (seen with 2022.4.2 and
-/// 2025.3.1: TARGET_INFO_SYSTEM_ENV and blocks of NAME=value among the strings). They are overwritten in place.
-base::Result<void> redact(const fs::path& sqlite) {
-  auto database = base::Database::open_write(sqlite);
-  if (!database) return base::fail(std::move(database));
-  if (auto ok = database->execute("pragma secure_delete=on; pragma journal_mode=off"); !ok) return ok;
-  // Environments are NAME=value texts with zero bytes between them (which SQLite's text functions stop at, hence
-  // blobs); older exports have blanks: at least four assignments with a PATH among them are no range's name.
-  const std::string blob = "cast(value as blob)";
-  const std::string block = "(instr(" + blob + ", x'00')>0 and instr(" + blob + ", x'3D')>0) or (instr(" + blob +
-                            ", cast('PATH=' as blob))>0 and length(hex(" + blob + "))-length(replace(hex(" + blob +
-                            "),'3D',''))>=8)";
-  if (database->has_table("StringIds"))
-    if (auto ok = database->execute("update StringIds set value='<redacted environment>' where " + block); !ok)
-      return ok;
-  if (database->has_table("TARGET_INFO_SYSTEM_ENV"))
-    if (auto ok = database->execute(
-            "update TARGET_INFO_SYSTEM_ENV set value='<redacted>' where name='DeviceEnvironment' or " + block);
-        !ok)
-      return ok;
-  // nsys leaves copies in pages that it freed while it wrote; only a rewrite loses those.
-  return database->execute("vacuum");
-}
-
-}  // namespace
 
 base::Result<collect::Plan> Pipeline::nsys_plan(const collect::Request& plain) const {
   collect::nsys::Options options = nsys_options(config_);
@@ -175,7 +147,7 @@ base::Result<void> Pipeline::nsys_export(const fs::path& report) {
                           (said.empty() ? "" : ": " + base::printable(said.substr(0, 300))),
                       report.string(), "See nsys/export.stderr in the run directory.");
   }
-  if (auto done = redact(sqlite); !done) {
+  if (auto done = redact_nsys_export(sqlite); !done) {
     fs::remove(sqlite, ignored);
     return base::fail(base::Code::kIo,
                       "the export's environment could not be redacted, so it was removed: " + done.error().what,

@@ -12,7 +12,6 @@
 #include "cli/app.hpp"
 #include "cli/counters.hpp"
 #include "cli/destination.hpp"
-#include "read/join.hpp"
 #include "report/sink.hpp"
 #include "runs/layout.hpp"
 #include "runs/manifest.hpp"
@@ -47,7 +46,11 @@ void add_run_info(model::Report& report, const model::Session& session, const st
 
 base::Error nothing(const std::filesystem::path& input, const model::Session& session) {
   base::Error error{base::Code::kNothingCaptured, {}, input.string(), {}};
-  if (session.processes.empty()) {
+  if (!session.sources.empty() && session.sources.front().format != "native") {
+    error.what =
+        "the file was read (" + source_text(session.sources.front()) + ") and holds no range, kernel or result";
+    error.hint = "Check what the tool was told to record: nsys needs --trace=cuda,nvtx";
+  } else if (session.processes.empty()) {
     error.what = "nothing was captured: no process loaded rangescope's library";
     error.hint =
         "Check that the program calls NVTX 3 (C and C++: nvtx3 headers; Python: the nvtx package or torch.cuda.nvtx) "
@@ -102,34 +105,41 @@ base::Result<std::vector<std::filesystem::path>> find_inputs(const std::filesyst
                "; the others are in " + found->parent_path().string());
   }
   if (run.empty()) run = *found;
-  const auto captures = runs::captures_of(*found);
+  auto captures = captures_to_read(*found);
   if (captures.empty()) {
     return base::fail(base::Code::kNothingCaptured, "the run holds no capture", found->string(),
                       "See what happened: rangescope runs show " + base::shell_quote(said));
   }
-  return std::vector<std::filesystem::path>{captures.front()};
+  return captures;
+}
+
+std::vector<std::filesystem::path> captures_to_read(const std::filesystem::path& run) {
+  auto captures = runs::captures_of(run);
+  if (captures.size() > 1) std::erase_if(captures, is_empty_folder);
+  return captures;
 }
 
 base::Result<Analyzed> analyze_inputs(std::span<const std::filesystem::path> inputs, const std::filesystem::path& run,
-                                      const analyze::Options& options, const std::string& nsys) {
+                                      const analyze::Options& options, read::Options reading) {
   for (const auto& input : inputs) {
-    if (is_empty_folder(input)) return tl::make_unexpected(nothing(input, {}));
+    if (is_empty_folder(input) && (!run.empty() || !runs::run_of(input).empty()))
+      return tl::make_unexpected(nothing(input, {}));
   }
-  read::Options read_options;
-  read_options.threads = options.threads;
-  read_options.nsys_path = nsys;
-  auto session = read::read_all(inputs, read_options);
-  if (!session) return base::fail(std::move(session));
-  if (session->ranges.empty() && session->kernels.empty() && session->measurements.empty() && session->summary.empty())
-    return tl::make_unexpected(nothing(inputs.front(), *session));
-  if (options.by_payload || counted_by_payload(run)) analyze::name_by_payload(*session);
-  auto metric_columns = derive_metrics(*session, run);
-  auto report = analyze::analyze(*session, options);
+  reading.threads = options.threads;
+  auto captured = read_captures(inputs, reading);
+  if (!captured) return base::fail(std::move(captured));
+  model::Session& session = captured->session;
+  if (session.ranges.empty() && session.kernels.empty() && session.measurements.empty() && session.summary.empty())
+    return tl::make_unexpected(nothing(inputs.front(), session));
+  if (options.by_payload || counted_by_payload(run)) analyze::name_by_payload(session);
+  auto metric_columns = derive_metrics(session, run);
+  auto report = analyze::analyze(session, options);
   if (!report) return base::fail(std::move(report));
   report->metric_columns = std::move(metric_columns);
+  report->notes.insert(report->notes.end(), captured->notes.begin(), captured->notes.end());
   judge_regions(*report);
-  add_run_info(*report, *session, inputs.front(), run);
-  return Analyzed{std::move(*session), std::move(*report)};
+  add_run_info(*report, session, inputs.front(), run);
+  return Analyzed{std::move(session), std::move(*report), std::move(captured->parts)};
 }
 
 base::Result<Analyzed> analyze_input(const std::filesystem::path& input, const std::filesystem::path& run,

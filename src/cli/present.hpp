@@ -9,6 +9,7 @@
 #include "analyze/analyze.hpp"
 #include "base/result.hpp"
 #include "cli/bind.hpp"
+#include "cli/captures.hpp"
 #include "model/report.hpp"
 #include "model/session.hpp"
 
@@ -17,24 +18,27 @@ namespace rangescope::cli {
 struct Analyzed {
   model::Session session;
   model::Report report;
+  std::vector<NcuPart> parts = {};  ///< where the results of ncu's reports stand in the session
 };
 
-/// What a person named: a file as it is, or the captures of a run (then `run` is set, unless it was). kNoInput, kUsage,
+/// What a person named: a file as it is, or all captures of a run (then `run` is set, unless it was). kNoInput, kUsage,
 /// kNothingCaptured as of runs::find_run.
 [[nodiscard]] base::Result<std::vector<std::filesystem::path>> find_inputs(const std::filesystem::path& root,
                                                                            const std::string& said,
                                                                            std::filesystem::path& run);
 
-/// Reads a capture, file or run directory (its first capture) and analyzes it; the run's own facts come from `run`
+/// The captures of a run without those that are empty because the program gave that tool nothing.
+[[nodiscard]] std::vector<std::filesystem::path> captures_to_read(const std::filesystem::path& run);
+
+/// Reads a capture or file and analyzes it; the run's own facts come from `run`
 /// ("" where the input is no run directory). kNothingCaptured, with how to go on, where there is no range in it.
 [[nodiscard]] base::Result<Analyzed> analyze_input(const std::filesystem::path& input, const std::filesystem::path& run,
                                                    const analyze::Options& options);
 
-/// The same of several inputs, joined into one session (read/join.hpp). `nsys`: the nsys to export reports with, ""
-/// looks for one.
+/// The same of several inputs, joined into one session (cli/captures.hpp).
 [[nodiscard]] base::Result<Analyzed> analyze_inputs(std::span<const std::filesystem::path> inputs,
                                                     const std::filesystem::path& run, const analyze::Options& options,
-                                                    const std::string& nsys = {});
+                                                    read::Options reading = {});
 
 /// What `to` means: "-" standard output, "" the descriptor given, else a file.
 [[nodiscard]] base::Result<void> write_report(const Analyzed& analyzed, const ReportChoice& choice, int default_fd);

@@ -14,19 +14,22 @@ namespace {
 
 namespace fs = std::filesystem;
 
-base::Result<model::Digest> analyzed(const fs::path& input, const fs::path& run, const SideOptions& options) {
+base::Result<model::Digest> analyzed(std::span<const fs::path> inputs, const fs::path& run,
+                                     const SideOptions& options) {
   analyze::Options analysis;
   analysis.per_process = false;
   analysis.threads = options.threads;
-  const auto done = analyze_inputs(std::span(&input, 1), run, analysis, options.nsys);
+  read::Options reading;
+  reading.nsys_path = options.nsys;
+  const auto done = analyze_inputs(inputs, run, analysis, std::move(reading));
   if (!done) return tl::make_unexpected(done.error());
   return analyze::digest(done->report);
 }
 
 /// The captures where they are, else the report that was made of them.
 base::Result<model::Digest> load_run(const fs::path& run, const SideOptions& options) {
-  const auto captures = runs::captures_of(run);
-  if (!captures.empty()) return analyzed(captures.front(), run, options);
+  const auto captures = captures_to_read(run);
+  if (!captures.empty()) return analyzed(captures, run, options);
   std::error_code error;
   if (fs::exists(run / "report.json", error)) return runs::read_report(run / "report.json");
   return base::fail(base::Code::kNothingCaptured, "the run holds no capture and no report", run.string(),
@@ -41,7 +44,7 @@ base::Result<void> add_file(const fs::path& file, const SideOptions& options, st
     std::move(baseline->runs.begin(), baseline->runs.end(), std::back_inserter(into));
     return {};
   }
-  auto one = schema ? runs::read_report(file) : analyzed(file, {}, options);
+  auto one = schema ? runs::read_report(file) : analyzed(std::span(&file, 1), {}, options);
   if (!one) return base::fail(std::move(one));
   into.push_back(std::move(*one));
   return {};

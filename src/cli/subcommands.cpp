@@ -12,6 +12,7 @@ std::vector<std::unique_ptr<Subcommand>> subcommands() {
   all.push_back(make_baseline());
   all.push_back(make_query());
   all.push_back(make_export());
+  all.push_back(make_import());
   all.push_back(make_runs());
   all.push_back(make_config());
   all.push_back(make_ncu());

@@ -15,6 +15,7 @@ namespace rangescope::cli {
 [[nodiscard]] std::unique_ptr<Subcommand> make_baseline();
 [[nodiscard]] std::unique_ptr<Subcommand> make_query();
 [[nodiscard]] std::unique_ptr<Subcommand> make_export();
+[[nodiscard]] std::unique_ptr<Subcommand> make_import();
 [[nodiscard]] std::unique_ptr<Subcommand> make_runs();
 [[nodiscard]] std::unique_ptr<Subcommand> make_config();
 [[nodiscard]] std::unique_ptr<Subcommand> make_ncu();

@@ -14,10 +14,6 @@ using model::kNone;
 using model::kOpen;
 using model::Session;
 
-bool has_timeline(const Session& s) {
-  return !s.ranges.empty() || !s.launches.empty() || !s.kernels.empty() || !s.marks.empty();
-}
-
 /// Moves `from` behind what `to` holds; ids of strings, domains and metrics are those of equal name.
 class Appender {
  public:
@@ -188,6 +184,12 @@ class Appender {
     events(from_.memsets, to_.memsets);
     events(from_.synchronizations, to_.synchronizations);
     events(from_.graph_launches, to_.graph_launches);
+    for (model::GpuPause pause : from_.gpu_pauses) {
+      pause.process += processes_;
+      move_time(pause.start_ns);
+      move_time(pause.end_ns);
+      to_.gpu_pauses.push_back(pause);
+    }
   }
 
   model::OpenRange open(model::OpenRange range) {
@@ -367,6 +369,10 @@ class Matcher {
 };
 
 }  // namespace
+
+bool has_timeline(const Session& s) {
+  return !s.ranges.empty() || !s.launches.empty() || !s.kernels.empty() || !s.marks.empty();
+}
 
 Session join(std::vector<Session> sessions) {
   if (sessions.empty()) return {};

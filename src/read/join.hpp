@@ -18,7 +18,11 @@
 
 namespace rangescope::read {
 
-/// One session of all. Never fails: what does not fit is a loss.
+/// Does it say when something happened? Reports and CSV of ncu and tables of nsys stats do not.
+[[nodiscard]] bool has_timeline(const model::Session& session);
+
+/// One session of all. Never fails: what does not fit is a loss. Measurements stand in the order of the sessions, those
+/// with a timeline first.
 [[nodiscard]] model::Session join(std::vector<model::Session> sessions);
 
 /// Adds what `from` measured, and nothing else of it, to the session of another run of the same program: each result

@@ -10,6 +10,7 @@
 
 #include "base/fs.hpp"
 #include "base/text.hpp"
+#include "runs/imports.hpp"
 #include "runs/manifest.hpp"
 
 namespace rangescope::runs {
@@ -135,12 +136,40 @@ std::filesystem::path median_repeat(std::vector<std::filesystem::path> repeats) 
 }
 
 std::vector<std::filesystem::path> captures_of(const std::filesystem::path& run) {
-  std::vector<std::filesystem::path> folders;
-  for (const char* name : {"native", "nsys", "ncu"}) {
-    std::error_code error;
-    if (std::filesystem::is_directory(run / name, error)) folders.push_back(run / name);
+  namespace fs = std::filesystem;
+  std::vector<fs::path> captures;
+  std::error_code error;
+  const auto add = [&](const fs::path& path) {
+    if (fs::exists(path, error) && std::find(captures.begin(), captures.end(), path) == captures.end())
+      captures.push_back(path);
+  };
+  if (const auto imports = read_imports(run); imports && !imports->empty()) {
+    for (const Import& import : *imports) add(run / import.file);
+    return captures;
   }
-  return folders;
+  // The pipeline may have looked at the program once to see its ranges, when no native stage was asked for.
+  add(fs::is_directory(run / "native", error) ? run / "native" : run / "look" / "native");
+  for (const char* tool : {"nsys", "ncu"}) {
+    std::vector<fs::path> found;
+    for (fs::directory_iterator entry(run / tool, error), end; !error && entry != end; entry.increment(error)) {
+      const std::string name = entry->path().filename().string(), extension = entry->path().extension().string();
+      // The pipeline first tries ranges on one occurrence; what it saw is in the report that follows.
+      if (name.starts_with("trial-")) continue;
+      if (extension == ".sqlite" || extension == ".ncu-rep" || extension == ".ncu-repz") found.push_back(entry->path());
+    }
+    error.clear();
+    std::sort(found.begin(), found.end());
+    for (const fs::path& path : found) add(path);
+  }
+  return captures;
+}
+
+std::filesystem::path run_of(const std::filesystem::path& path) {
+  std::error_code error;
+  const auto whole = std::filesystem::absolute(path, error).lexically_normal();
+  for (auto at = whole.parent_path(); at.has_relative_path(); at = at.parent_path())
+    if (is_run_dir(at)) return at;
+  return {};
 }
 
 }  // namespace rangescope::runs

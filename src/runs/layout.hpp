@@ -5,6 +5,7 @@
 //   env.json        machine and software, allow-listed and redacted (runs/provenance.hpp)
 //   cmd.txt         the command as one shell line that runs as it stands
 //   native/         captures of the native collector, one set of files a process; nsys/ and ncu/ likewise
+//   import.json     where the captures came from, when they were imported (runs/imports.hpp)
 //   report.*        the reports that were written
 //   repeats/        of `profile --repeat`: each repetition, a run directory of its own; the outer one has no captures
 //
@@ -46,7 +47,11 @@ inline constexpr std::string_view kDefaultRoot = "rangescope-runs";
 /// stands for all where a single run is to be shown. `repeats` is not empty.
 [[nodiscard]] std::filesystem::path median_repeat(std::vector<std::filesystem::path> repeats);
 
-/// Folders of `run` that hold captures, in the order in which they are to be read: native, nsys, ncu.
+/// What of `run` is to be read, in this order: the folder native, SQLite exports of nsys, reports of ncu; or the files
+/// that were imported. Tables and logs that were made from them are not captures.
 [[nodiscard]] std::vector<std::filesystem::path> captures_of(const std::filesystem::path& run);
+
+/// The run directory in which `path` (a file or folder of it) lies; "" where there is none.
+[[nodiscard]] std::filesystem::path run_of(const std::filesystem::path& path);
 
 }  // namespace rangescope::runs

@@ -7,6 +7,7 @@
 #include "base/hash.hpp"
 #include "base/process.hpp"
 #include "base/text.hpp"
+#include "runs/imports.hpp"
 #include "runs/json_text.hpp"
 #include "runs/provenance.hpp"
 
@@ -150,6 +151,11 @@ model::RunInfo run_info(const std::filesystem::path& run) {
     info.start_unix_ns = manifest->start_unix_ns;
     info.exit_code = manifest->exit_code;
     info.signal = manifest->signal;
+  }
+  if (const auto imports = read_imports(run); imports && !imports->empty()) {
+    // Folder and time are those of the import; what was recorded knows its own.
+    info.cwd.clear();
+    info.start_unix_ns = 0;
   }
   if (const auto provenance = read_provenance(run)) {
     info.environment = provenance->facts;

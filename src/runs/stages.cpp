@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "base/text.hpp"
+#include "runs/imports.hpp"
 #include "runs/json_text.hpp"
 #include "runs/status.hpp"
 
@@ -93,7 +94,9 @@ std::vector<StageCount> count_stages(const std::vector<std::filesystem::path>& r
   for (const auto& run : runs) {
     auto stages = read_stages(run);
     if (!stages) continue;
-    if (stages->empty()) {  // native only: its status says how it went
+    const auto imports = read_imports(run);
+    if (!imports || !imports->empty()) continue;  // nothing was run here
+    if (stages->empty()) {                        // native only: its status says how it went
       const auto status = read_status(run);
       if (!status || status->state == State::kRunning) continue;
       Stage stage;

@@ -139,6 +139,7 @@ base::Result<Selection> Selection::make(const File& file, const PageOptions& opt
   std::string first;
   std::uint64_t kept_from = 0;
   for (std::uint32_t id = 0; id < file.results.size(); ++id) {
+    if (!options.results.empty() && !std::ranges::binary_search(options.results, id)) continue;
     if (const std::uint64_t now = file.results[id].offset; now > kept_from + File::kKeep) {
       file.release(kept_from, now);
       kept_from = now;

@@ -42,6 +42,7 @@ struct PageOptions {
   std::vector<std::string> kernel_names;  ///< exact, or regex:...
   std::string kernel_name_base = "function";
   std::string print_kernel_base = "demangled";
+  std::vector<std::uint32_t> results;       ///< only these, by their number in the file, ascending; empty for all
   std::uint64_t launch_skip = 0;            ///< matching results left out at the start
   std::uint64_t launch_count = UINT64_MAX;  ///< at most so many after that
   std::string number_format = "C";          ///< "C", "en", "de", "fr": separators

@@ -1,0 +1,104 @@
+#include "cli/captures.hpp"
+
+#include <algorithm>
+#include <map>
+
+#include "base/text.hpp"
+#include "read/join.hpp"
+#include "read/registry.hpp"
+#include "runs/imports.hpp"
+#include "runs/layout.hpp"
+
+namespace rangescope::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Input {
+  fs::path path;
+  model::Session session;
+};
+
+bool has_results(const model::Session& session) {
+  return !session.ranges.empty() || !session.kernels.empty() || !session.measurements.empty();
+}
+
+/// The run of which `path` is a capture that was made there; "" for other files and for imported ones.
+fs::path profiled_run_of(const fs::path& path) {
+  fs::path run = runs::run_of(path);
+  if (run.empty()) return run;
+  const auto imports = runs::read_imports(run);
+  return imports && imports->empty() ? run : fs::path{};
+}
+
+/// Leaves one timeline of each profiled run.
+void choose_timelines(std::vector<Input>& inputs, std::vector<std::string>& notes) {
+  std::map<fs::path, std::vector<std::size_t>> seen;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    if (!read::has_timeline(inputs[i].session) && has_results(inputs[i].session)) continue;
+    if (const fs::path run = profiled_run_of(inputs[i].path); !run.empty()) seen[run].push_back(i);
+  }
+  std::vector<std::size_t> dropped;
+  for (const auto& [run, all] : seen) {
+    std::size_t best = all.front();
+    for (const std::size_t i : all)
+      if (better_timeline(&inputs[best].session, &inputs[i].session) == &inputs[i].session) best = i;
+    for (const std::size_t i : all) {
+      if (i == best) continue;
+      dropped.push_back(i);
+      if (has_results(inputs[i].session))
+        notes.push_back("times are those of " + inputs[best].path.lexically_relative(run).string() + "; " +
+                        inputs[i].path.lexically_relative(run).string() +
+                        " is another run of the program: report it by its path");
+    }
+  }
+  std::sort(dropped.rbegin(), dropped.rend());
+  for (const std::size_t i : dropped) inputs.erase(inputs.begin() + static_cast<std::ptrdiff_t>(i));
+}
+
+}  // namespace
+
+const model::Session* better_timeline(const model::Session* native, const model::Session* nsys) {
+  const bool native_gpu = native && !native->kernels.empty(), nsys_gpu = nsys && !nsys->kernels.empty();
+  if (native_gpu || (native && !nsys_gpu && has_results(*native))) return native;
+  return nsys ? nsys : native;
+}
+
+base::Result<Captured> read_captures(std::span<const fs::path> paths, const read::Options& options) {
+  if (paths.empty()) return base::fail(base::Code::kUsage, "no input was given", {}, "Name a run directory or a file.");
+  std::vector<Input> inputs;
+  std::vector<base::Error> unread;
+  for (const fs::path& path : paths) {
+    auto session = read::read_any(path, options);
+    if (session) {
+      inputs.push_back({path, std::move(*session)});
+      continue;
+    }
+    // What one tool left of a run may be damaged; what the others saw still counts.
+    if (paths.size() == 1 || profiled_run_of(path).empty()) return base::fail(std::move(session));
+    unread.push_back(session.error());
+  }
+  if (inputs.empty()) return tl::make_unexpected(unread.front());
+  Captured captured;
+  choose_timelines(inputs, captured.notes);
+  // The order of join(): then measurements are where they are counted to be.
+  std::stable_partition(inputs.begin(), inputs.end(), [](const Input& i) { return read::has_timeline(i.session); });
+  std::vector<model::Session> sessions;
+  std::size_t first = 0;
+  for (Input& input : inputs) {
+    const std::size_t count = input.session.measurements.size();
+    const auto& losses = input.session.losses;
+    const bool whole = std::none_of(losses.begin(), losses.end(),
+                                    [](const model::Loss& loss) { return loss.kind == "damaged_result"; });
+    if (count > 0 && whole && !input.session.sources.empty() && input.session.sources.front().format == "ncu-report")
+      captured.parts.push_back({input.path, first, count});
+    first += count;
+    sessions.push_back(std::move(input.session));
+  }
+  captured.session = read::join(std::move(sessions));
+  for (const base::Error& error : unread)
+    captured.session.losses.push_back({"unreadable_capture", model::Severity::kError, 1, base::to_string(error)});
+  return captured;
+}
+
+}  // namespace rangescope::cli

@@ -1,0 +1,41 @@
+// From what a person names to one session: files, and all captures of runs.
+//
+// The captures of one profiled run are one program that ran several times under different tools. Its timelines (native,
+// nsys) would count everything twice, so the better one is taken, and a note names the other; results of ncu are joined
+// to it. Files that were given by themselves, or imported, lie side by side.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/result.hpp"
+#include "model/session.hpp"
+#include "read/reader.hpp"
+
+namespace rangescope::cli {
+
+/// Which results of a joined session a report of ncu holds: measurements [first, first + count) are its results 0, 1
+/// ...
+struct NcuPart {
+  std::filesystem::path file;
+  std::size_t first = 0, count = 0;
+};
+
+struct Captured {
+  model::Session session;
+  std::vector<NcuPart> parts;  ///< of reports of which every result was read
+  std::vector<std::string> notes;
+};
+
+/// The session that tells more of the two timelines of one program: the one with GPU work, else native, else the other.
+/// Null where neither is there.
+[[nodiscard]] const model::Session* better_timeline(const model::Session* native, const model::Session* nsys);
+
+/// Reads and joins. kUsage for no input; the readers' errors, with their places.
+[[nodiscard]] base::Result<Captured> read_captures(std::span<const std::filesystem::path> inputs,
+                                                   const read::Options& options);
+
+}  // namespace rangescope::cli

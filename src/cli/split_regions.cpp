@@ -1,0 +1,216 @@
+#include "cli/split_regions.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "base/fs.hpp"
+#include "base/text.hpp"
+#include "model/measure.hpp"
+#include "read/ncu_report/pages.hpp"
+#include "report/sink.hpp"
+
+namespace rangescope::cli {
+namespace {
+
+namespace fs = std::filesystem;
+namespace ncu = read::ncu_report;
+
+constexpr std::string_view kOutside = "(outside all ranges)";
+
+std::string csv(std::string_view text) {
+  return "\"" + base::replace_all(base::printable(text), "\"", "\"\"") + "\"";
+}
+
+std::string title_of(const model::Report& report, const model::Region& region) {
+  std::string title = model::path_text(region);
+  if (region.kind == model::RangeKind::kStartEnd) title += " (start/end)";
+  if (region.process && *region.process < report.processes.size())
+    title += fmt::format(" (process {})", report.processes[*region.process].pid);
+  if (region.thread) title += fmt::format(" (thread {})", *region.thread);
+  return title;
+}
+
+std::string subject(const model::Session& session, const model::Measurement& one) {
+  if (one.scope == model::MeasuredScope::kRange) return "(range)";
+  if (one.scope == model::MeasuredScope::kGraph) return "(graph)";
+  if (one.kernel_name < session.kernel_names.size()) {
+    const auto& name = session.kernel_names[one.kernel_name];
+    return std::string(session.strings.view(name.demangled ? name.demangled : name.short_name));
+  }
+  return "(command list)";
+}
+
+/// Was it measured while this region was open?
+bool lies_in(const model::Session& session, const model::Measurement& one, const model::Region& region) {
+  if (region.process && *region.process != one.process) return false;
+  if (region.thread && (one.thread >= session.threads.size() || session.threads[one.thread].tid != *region.thread))
+    return false;
+  std::size_t matched = 0;
+  for (const model::OpenRange& range : one.ranges) {
+    if (range.kind != region.kind || session.strings.view(session.domains[range.domain].name) != region.domain)
+      continue;
+    const std::string_view name = session.strings.view(range.name);
+    if (region.kind == model::RangeKind::kStartEnd) {
+      if (!region.path.empty() && name == region.path.back()) return true;
+      continue;
+    }
+    if (name != region.path[matched]) return false;
+    if (++matched == region.path.size()) return true;
+  }
+  return false;
+}
+
+/// The part of a report that is one region and what lies below it.
+model::Report part_of(const model::Report& whole, const model::Region* region) {
+  model::Report part;
+  part.run = whole.run;
+  part.processes = whole.processes;
+  part.devices = whole.devices;
+  part.device_names = whole.device_names;
+  part.losses = whole.losses;
+  part.notes = whole.notes;
+  if (region == nullptr) {
+    part.unattributed = whole.unattributed;
+    return part;
+  }
+  const std::uint32_t base = region->id;
+  for (std::size_t i = base; i < whole.regions.size(); ++i) {
+    if (i > base && whole.regions[i].depth <= region->depth) break;
+    model::Region& copy = part.regions.emplace_back(whole.regions[i]);
+    copy.id -= base;
+    copy.parent = i == base ? model::kNone : copy.parent - base;
+    copy.depth -= region->depth;
+  }
+  if (region->gpu) part.kernels = region->gpu->top_kernels;
+  return part;
+}
+
+class Splitter {
+ public:
+  explicit Splitter(const Analyzed& analyzed) : analyzed_(analyzed), session_(analyzed.session) {}
+
+  base::Result<std::size_t> run(const fs::path& out, bool measured_only) {
+    std::vector<bool> inside(session_.measurements.size());
+    for (const model::Region& region : analyzed_.report.regions) {
+      std::vector<std::size_t> results;
+      for (std::size_t i = 0; i < session_.measurements.size(); ++i) {
+        if (!lies_in(session_, session_.measurements[i], region)) continue;
+        results.push_back(i);
+        inside[i] = true;
+      }
+      if (measured_only && results.empty()) continue;
+      if (auto written = write(out, title_of(analyzed_.report, region), &region, results); !written)
+        return base::fail(std::move(written));
+    }
+    std::vector<std::size_t> outside;
+    for (std::size_t i = 0; i < inside.size(); ++i)
+      if (!inside[i] && session_.measurements[i].ranges.empty()) outside.push_back(i);
+    if (!outside.empty())
+      if (auto written = write(out, std::string(kOutside), nullptr, outside); !written)
+        return base::fail(std::move(written));
+    return count_;
+  }
+
+ private:
+  base::Result<void> write(const fs::path& out, const std::string& title, const model::Region* region,
+                           const std::vector<std::size_t>& results) {
+    const fs::path folder = out / base::sanitize_component(title);
+    std::error_code error;
+    fs::create_directories(folder, error);
+    if (error) return base::fail(base::Code::kIo, "cannot make the folder: " + error.message(), folder.string());
+    const model::Report part = part_of(analyzed_.report, region);
+    const auto json = report::find_exporter("json"), table = report::find_exporter("table");
+    if (!json || !table) return base::fail(base::Code::kInternal, "no exporter");
+    report::FileSink sink(folder / "report.json");
+    if (auto written = (*json)->write(part, nullptr, {}, sink); !written) return written;
+    if (auto written = sink.finish(); !written) return written;
+    if (auto written = base::write_file(folder / "metrics.csv", metrics(region, results)); !written) return written;
+    report::StringSink text;
+    text.write("Region: " + base::printable(title) + "\n\n");
+    if (region != nullptr) {
+      report::Style style;
+      style.width = 0;
+      style.explain = true;
+      if (auto written = (*table)->write(part, nullptr, style, text); !written) return written;
+    }
+    if (auto printed = sections(results, text); !printed) return printed;
+    ++count_;
+    return base::write_file(folder / "sections.txt", text.text());
+  }
+
+  [[nodiscard]] std::string metrics(const model::Region* region, const std::vector<std::size_t>& results) const {
+    std::string rows = "result,what,occurrence,metric,unit,value\n";
+    if (region != nullptr) {
+      const auto own = [&](std::string_view metric, std::string_view unit, double value) {
+        rows += fmt::format(",(region),,{},{},{}\n", csv(metric), csv(unit), value);
+      };
+      for (const model::Measure& measure : model::measures())
+        if (const auto value = measure.get(*region)) own(measure.tag, model::unit_name(measure.unit), *value);
+      for (const auto& [name, metric] : region->metrics)
+        if (metric.absent.empty()) own(name, metric.unit, metric.value);
+    }
+    for (const std::size_t index : results) {
+      const model::Measurement& one = session_.measurements[index];
+      const std::string what = csv(subject(session_, one)),
+                        occurrence = one.occurrence == model::kNone ? "" : std::to_string(one.occurrence);
+      for (const model::MetricValue& value : one.values) {
+        if (value.metric >= session_.metrics.size()) continue;
+        const model::MetricDef& metric = session_.metrics[value.metric];
+        rows += fmt::format("{},{},{},{},{},{}\n", index, what, occurrence, csv(metric.name), csv(metric.unit),
+                            value.value);
+      }
+    }
+    return rows;
+  }
+
+  /// ncu's own page of those results that came from its reports, and a plain list of the others.
+  base::Result<void> sections(const std::vector<std::size_t>& results, report::Sink& out) {
+    std::vector<std::size_t> others = results;
+    for (const NcuPart& part : analyzed_.parts) {
+      ncu::PageOptions page;
+      std::erase_if(others, [&](std::size_t index) {
+        const bool here = index >= part.first && index < part.first + part.count;
+        if (here) page.results.push_back(static_cast<std::uint32_t>(index - part.first));
+        return here;
+      });
+      if (page.results.empty()) continue;
+      auto opened = files_.find(part.file);
+      if (opened == files_.end()) {
+        auto file = ncu::File::open(part.file);
+        if (!file) return base::fail(std::move(file));
+        opened = files_.emplace(part.file, std::move(*file)).first;
+      }
+      std::vector<model::Loss> losses;
+      out.write("\n");
+      auto printed = ncu::print_pages(
+          opened->second, page, [&](std::string_view text) { out.write(text); }, losses);
+      if (!printed) return printed;
+    }
+    for (const std::size_t index : others) {
+      const model::Measurement& one = session_.measurements[index];
+      out.write("\n" + base::printable(subject(session_, one)) + "\n");
+      for (const model::MetricValue& value : one.values) {
+        if (value.metric >= session_.metrics.size()) continue;
+        const model::MetricDef& metric = session_.metrics[value.metric];
+        out.write(
+            fmt::format("  {:<60} {}{}{}\n", metric.name, value.value, metric.unit.empty() ? "" : " ", metric.unit));
+      }
+    }
+    return {};
+  }
+
+  const Analyzed& analyzed_;
+  const model::Session& session_;
+  std::map<fs::path, ncu::File> files_;
+  std::size_t count_ = 0;
+};
+
+}  // namespace
+
+base::Result<std::size_t> split_regions(const fs::path& out, const Analyzed& analyzed, bool measured_only) {
+  return Splitter(analyzed).run(out, measured_only);
+}
+
+}  // namespace rangescope::cli

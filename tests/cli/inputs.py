@@ -1,0 +1,352 @@
+#!/usr/bin/env python3
+"""Files of other tools as a user meets them: import, query, export, --split-regions, and inputs that cannot be read.
+
+Usage: inputs.py BIN_DIR. The inputs are those of tests/golden.
+"""
+import csv
+import hashlib
+import io
+import json
+import os
+import shutil
+import sqlite3
+import struct
+import unittest
+
+import commands
+from commands import TOOL, cases
+
+GOLDEN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "golden")
+ZOO = os.path.join(GOLDEN, "nsys", "zoo.sqlite")
+NESTED = os.path.join(GOLDEN, "ncu", "k_nested.ncu-repz")
+DECODE = os.path.join(GOLDEN, "ncu", "k_decode.ncu-repz")
+with open(os.path.join(GOLDEN, "nsys", "zoo_truth.json"), encoding="utf-8") as f:
+    TRUTH = json.load(f)
+
+
+def golden_bytes(path):
+    with open(path, "rb") as file:
+        return file.read()
+
+
+class Files(commands.InAFolder):
+    def report(self, *words, **env):
+        done = self.tool("report", *words, "-f", "json", **env)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return json.loads(done.stdout)
+
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+    def write(self, name, data):
+        with open(self.path(name), "wb") as file:
+            file.write(data)
+        return self.path(name)
+
+
+class Import(Files):
+    def test_a_run_of_foreign_files_reports_what_the_files_report(self):
+        mine = shutil.copy(ZOO, self.path("mine.sqlite"))
+        os.chmod(mine, 0o444)
+        done = self.tool("import", mine, NESTED)
+        self.assertEqual((done.returncode, done.stdout), (0, ""), done.stderr)
+        plain, imported = self.report(mine, NESTED), self.report("latest")
+        self.assertEqual(imported["regions"], plain["regions"])
+        self.assertEqual(imported["kernels"], plain["kernels"])
+        self.assertEqual(imported["run"]["command"], [])
+        self.assertEqual(imported["run"]["start_unix_ns"], plain["run"]["start_unix_ns"])  # not when it was imported
+        files = self.file("import.json")["files"]
+        self.assertEqual([(f["file"], f["format"], f["redacted"]) for f in files],
+                         [("nsys/mine.sqlite", "nsys-sqlite", True), ("ncu/k_nested.ncu-repz", "ncu-report", False)])
+        self.assertEqual(files[0]["from"], mine)
+        self.assertEqual(files[0]["sha256"], hashlib.sha256(golden_bytes(ZOO)).hexdigest())
+        self.assertEqual(golden_bytes(mine), golden_bytes(ZOO))  # the given file is left as it was
+        self.assertEqual(files[1]["bytes"], os.path.getsize(NESTED))
+        self.assertIn("2025.3.1", files[1]["tool"])
+        self.assertEqual(self.tool("runs", "verify").returncode, 0)
+        self.assertIn("(import", self.tool("runs", "list").stdout)
+        self.assertIn("mine.sqlite", self.tool("runs", "show").stdout)
+        self.assertIn("no runs", self.tool("runs", "stats").stderr)  # nothing was run
+
+    def test_files_of_one_name_stay_apart(self):
+        os.mkdir(self.path("rank1"))
+        twin = shutil.copy(ZOO, self.path("rank1/zoo.sqlite"))
+        self.assertEqual(self.tool("import", ZOO, twin).returncode, 0)
+        self.assertEqual([f["file"] for f in self.file("import.json")["files"]], ["nsys/zoo.sqlite", "nsys/zoo-2.sqlite"])
+        decode = cases.aggregate(self.report("latest"))[("", "push_pop", ("decode",))]
+        self.assertEqual(decode["occurrences"], 2 * TRUTH["decode"]["occurrences"])
+
+    def test_a_native_capture(self):
+        self.assertEqual(self.tool("profile", "-q", "--", commands.VICTIM).returncode, 0)
+        native = os.path.join(self.runs()[-1], "native")
+        self.assertEqual(self.tool("import", "--output", "imported", native).returncode, 0)
+        again = self.report("latest", "--root", "imported")
+        self.assertEqual(cases.aggregate(again)[("", "push_pop", ("step",))]["occurrences"], 4)
+
+    def test_a_report_of_nsys_comes_with_its_export(self):
+        nsys = self.write("nsys", b"#!/bin/sh\nif [ \"$1\" = --version ]; then echo NVIDIA Nsight Systems version 2025.3.1.90; exit; fi\n"
+                                  b"for a; do case $a in --output=*) cp '" + os.fsencode(ZOO) + b"' \"${a#--output=}\";; esac; done\n")
+        os.chmod(nsys, 0o755)
+        rep = self.write("x.nsys-rep", b"NVIDIA Tegra Profiler Report 2024@6@2@225-246")
+        done = self.tool("import", "--nsys", nsys, rep)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        entry = self.file("import.json")["files"][0]
+        self.assertEqual((entry["file"], entry["original"]), ("nsys/x.sqlite", "nsys/x.nsys-rep"))
+        os.remove(nsys)  # the run stands by itself
+        for name in os.listdir(self.folder):
+            if ".rangescope-" in name:
+                os.remove(self.path(name))
+        self.assertEqual(len(self.report("latest")["regions"]), len(self.report(ZOO)["regions"]))
+        self.assertEqual(self.tool("runs", "verify").returncode, 0)
+
+    def test_environments_are_not_kept(self):
+        secret = shutil.copy(ZOO, self.path("secret.sqlite"))
+        with sqlite3.connect(secret) as db:
+            db.execute("create table if not exists META_DATA_CAPTURE(name text, value text)")
+            db.execute("insert into META_DATA_CAPTURE values('PROCESS_0:ENVIRONMENT_VARIABLE', 'API_TOKEN=\"hush-hush\"')")
+            db.execute("insert into StringIds values(99999, ?)", ("PATH=/bin\0API_TOKEN=hush-hush\0HOME=/\0A=b",))
+        self.assertEqual(self.tool("import", secret).returncode, 0)
+        self.assertNotIn(b"hush-hush", golden_bytes(os.path.join(self.runs()[-1], "nsys", "secret.sqlite")))
+
+    def test_what_cannot_be_read_leaves_no_run(self):
+        noise = self.write("noise.bin", b"\x00\x01\x02 noise")
+        for words, code in (([ZOO, noise], 65), (["/nowhere/x.sqlite"], 66), ([ZOO, ZOO], 64)):
+            done = self.tool("import", *words)
+            self.assertEqual(done.returncode, code, done.stderr)
+            self.assertEqual(self.runs(), [])
+
+
+class RunsOfSeveralTools(Files):
+    """A run directory as the pipeline leaves it: all of its captures are one report."""
+
+    def setUp(self):
+        super().setUp()
+        self.assertEqual(self.tool("profile", "-q", "--", commands.VICTIM).returncode, 0)
+        self.run_dir = self.runs()[-1]
+        for tool, source in (("nsys", ZOO), ("ncu", NESTED)):
+            os.mkdir(os.path.join(self.run_dir, tool))
+            shutil.copy(source, os.path.join(self.run_dir, tool))
+
+    def test_gpu_work_of_nsys_and_results_of_ncu(self):
+        report = self.report("latest")
+        regions = cases.aggregate(report)
+        self.assertEqual(regions[("", "push_pop", ("decode",))]["gpu"]["kernels"], TRUTH["decode"]["kernels"])
+        self.assertIn("dram__bytes.sum", regions[("", "push_pop", ("prefill", "layer1"))]["metrics"])
+        # Times are of one run of the program, not of two added up.
+        self.assertNotIn(("", "push_pop", ("step",)), regions)
+        self.assertTrue(any("native" in note and "nsys/zoo.sqlite" in note for note in report["notes"]), report["notes"])
+        step = cases.aggregate(self.report(os.path.join(self.run_dir, "native")))
+        self.assertIn(("", "push_pop", ("step",)), step)
+
+    def test_a_damaged_capture_is_a_loss(self):
+        with open(os.path.join(self.run_dir, "ncu", "k_nested.ncu-repz"), "r+b") as file:
+            file.truncate(100)
+        report = self.report("latest")
+        self.assertIn("unreadable_capture", [loss["kind"] for loss in report["losses"]])
+        self.assertEqual(self.tool("report", "latest", "--strict").returncode, 83)
+
+
+class Ask(Files):
+    def test_query_agrees_with_the_truth(self):
+        done = self.tool("query", ZOO, "select path, occurrences, gpu_kernels from regions where pid is null and domain = '' "
+                                       "and kind = 'push_pop' order by 1", "-f", "csv")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        rows = {r["path"]: (int(r["occurrences"]), int(r["gpu_kernels"])) for r in csv.DictReader(io.StringIO(done.stdout))}
+        for path, truth in TRUTH.items():
+            if path != "(none)":
+                self.assertEqual(rows[path], (truth["occurrences"], truth["kernels"]), path)
+        count = self.tool("query", ZOO, "select count(*) as n from kernels", "-f", "jsonl")
+        self.assertEqual(json.loads(count.stdout), {"n": 51})
+        self.assertRegex(self.tool("query", ZOO, "select 1 as one").stdout, r"one\s+1")
+
+    def test_query_says_what_is_wrong(self):
+        for sql in ("selct 1", "select nothing from regions", ""):
+            done = self.tool("query", ZOO, sql)
+            self.assertEqual(done.returncode, 64, (sql, done.stdout, done.stderr))
+            self.assertIn("hint", done.stderr)
+        before = golden_bytes(ZOO)
+        self.tool("query", ZOO, "delete from regions")
+        self.assertEqual(golden_bytes(ZOO), before)
+
+    def test_export_writes_the_same_three_times(self):
+        out = self.path("out.sqlite")
+        self.assertEqual(self.tool("export", ZOO, NESTED, "--to", "sqlite", "-o", out).returncode, 0)
+        with sqlite3.connect(out) as db:
+            tables = [r[0] for r in db.execute("select name from sqlite_master where type = 'table'")]
+            for table in tables:
+                names = [r[1] for r in db.execute(f"pragma table_info({table})")]
+                rows = db.execute(f"select * from {table}").fetchall()
+                done = self.tool("export", ZOO, NESTED, "--to", "csv", "--table", table)
+                self.assertEqual(done.returncode, 0, (table, done.stderr))
+                text = list(csv.reader(io.StringIO(done.stdout, newline="")))
+                self.assertEqual((text[0], len(text) - 1), (names, len(rows)), table)
+                for row, cells in zip(rows, text[1:]):
+                    for value, cell in zip(row, cells):
+                        if isinstance(value, int):
+                            self.assertEqual(int(cell), value)
+                        elif isinstance(value, float):
+                            self.assertAlmostEqual(float(cell), value, delta=abs(value) * 1e-12)
+                lines = self.tool("export", ZOO, NESTED, "--to", "jsonl", "--table", table, "-o", self.path("out.jsonl"))
+                self.assertEqual((lines.returncode, lines.stdout), (0, ""), lines.stderr)
+                with open(self.path("out.jsonl"), encoding="utf-8") as file:
+                    objects = [json.loads(line) for line in file]
+                self.assertEqual([list(o.values()) for o in objects], [list(row) for row in rows], table)
+        self.assertGreaterEqual(len(tables), 9)
+
+    def test_export_refuses_what_would_lose_data(self):
+        mine = shutil.copy(ZOO, self.path("mine.sqlite"))
+        self.assertEqual(self.tool("export", mine, "--to", "sqlite", "-o", mine).returncode, 64)
+        self.assertEqual(golden_bytes(mine), golden_bytes(ZOO))
+        self.assertEqual(self.tool("export", mine, "--to", "sqlite").returncode, 64)
+        self.assertEqual(self.tool("export", mine, "--to", "csv", "-o", "/dev/full").returncode, 74)
+        self.assertEqual(self.tool("export", mine, "--to", "xml").returncode, 64)
+
+
+class SplitRegions(Files):
+    def test_a_folder_for_each_region(self):
+        done = self.tool("report", DECODE, "--split-regions", "out", "-f", "json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        regions = cases.aggregate(json.loads(done.stdout))
+        seen = {}
+        for name in os.listdir(self.path("out")):
+            folder = os.path.join(self.folder, "out", name)
+            self.assertEqual(sorted(os.listdir(folder)), ["metrics.csv", "report.json", "sections.txt"])
+            with open(os.path.join(folder, "report.json"), encoding="utf-8") as file:
+                top = json.load(file)["regions"][0]
+            with open(os.path.join(folder, "metrics.csv"), newline="", encoding="utf-8") as file:
+                rows = list(csv.DictReader(file))
+            with open(os.path.join(folder, "sections.txt"), encoding="utf-8") as file:
+                text = file.read()
+            seen[(top["domain"], top["kind"], tuple(top["path"]))] = (top, rows, text)
+        self.assertEqual(set(seen), set(regions))
+        for key, (top, rows, text) in seen.items():
+            for name, metric in regions[key]["metrics"].items():
+                self.assertEqual(top["metrics"][name], metric, (key, name))
+        _, rows, text = seen[("", "push_pop", ("decode", "layer0"))]
+        self.assertEqual(len({r["result"] for r in rows if r["result"]}), 12)  # kernels of decode > layer0 in zoo_truth.json
+        self.assertEqual(text.count("GPU Speed Of Light Throughput"), 12)  # ncu's own page
+        times = [float(r["value"]) for r in rows if r["metric"] == "gpu__time_duration.sum" and r["result"]]
+        page = self.tool("ncu", DECODE, "--page", "raw", "--csv", "--print-units", "base", "--nvtx-include", "decode/layer0").stdout
+        head, _, *body = csv.reader(io.StringIO(page))
+        self.assertEqual(times, [float(row[head.index("gpu__time_duration.sum")]) for row in body])
+
+    def test_names_that_a_file_cannot_have_do_not_collide(self):
+        done = self.tool("report", ZOO, "--split-regions", "out")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        report = self.report(ZOO)
+        names = os.listdir(self.path("out"))
+        self.assertEqual(len(names), len(report["regions"]))
+        self.assertTrue(all(name.isascii() and "/" not in name for name in names), names)
+        paths = []
+        for name in names:
+            with open(os.path.join(self.folder, "out", name, "report.json"), encoding="utf-8") as file:
+                paths.append(json.load(file)["regions"][0]["path"])
+        self.assertIn(["a/b [x], y@z"], paths)
+        self.assertIn(["\u5c64"], paths)
+
+    def test_a_folder_that_cannot_be_made(self):
+        done = self.tool("report", ZOO, "--split-regions", "/proc/nowhere")
+        self.assertEqual(done.returncode, 74, done.stderr)
+
+
+def sqlite_of(statements, path):
+    with sqlite3.connect(path) as db:
+        for statement in statements:
+            db.execute(statement)
+
+
+class Hostile(Files):
+    def refused(self, path, code, *says):
+        done = self.tool("report", path)
+        self.assertEqual(done.returncode, code, (path, done.returncode, done.stdout[:300], done.stderr))
+        self.assertIn(os.path.basename(path), done.stderr)
+        self.assertIn("hint:", done.stderr)
+        self.assertLess(len(done.stderr), 1500)
+        for text in says:
+            self.assertIn(text, done.stderr)
+
+    def test_files_that_are_something_else(self):
+        zoo = golden_bytes(ZOO)
+        utf16 = "\"ID\",\"Process ID\",\"Process Name\"\n".encode("utf-16")
+        for name, data, says in (("empty.sqlite", b"", "empty"), ("one.ncu-rep", b"N", "no reader"),
+                                 ("x.sqlite.gz", b"\x1f\x8b\x08\0\0\0\0\0", "gunzip"), ("k.ncu-rep.xz", b"\xfd7zXZ\0\0\4", "unxz"),
+                                 ("powershell.csv", utf16, "iconv"), ("report.json", b'{"schema": "rangescope.report/1"}', "JSON"),
+                                 ("page.html", b"<!doctype html>", "HTML"), ("mesh.nvr", b"NVR\0" + b"\xff" * 60, "Nsight Compute"),
+                                 ("source.csv", b'"Kernel Name","gemm"\n"#","Address","Source"\n', "source page"),
+                                 ("details.txt", b"==PROF== Connected\n[4700] zoo@127.0.0.1\n  gemm(int) (1, 1, 1)x(1, 1, 1)\n", "--csv"),
+                                 ("program.py", b"import torch\n", "no reader"), ("zeros", bytes(5000), "no reader"),
+                                 ("cut.sqlite", zoo[:15], "no reader")):
+            self.refused(self.write(name, data), 65, says)
+
+    def test_things_that_are_no_files(self):
+        os.mkdir(self.path("folder"))
+        self.refused(self.path("folder"), 65)
+        os.mkfifo(self.path("pipe"))
+        self.refused(self.path("pipe"), 66)
+        os.symlink(self.path("loop"), self.path("loop"))
+        self.refused(self.path("loop"), 66)
+        self.refused(self.path("nowhere.sqlite"), 66)
+        self.refused("/dev/zero", 66)
+
+    def test_databases_that_are_not_of_nsys(self):
+        sqlite_of(["create table songs(name)", "insert into songs values('x')"], self.path("songs.db"))
+        self.refused(self.path("songs.db"), 65, "NVTX_EVENTS")
+        sqlite_of(["create table NVTX_EVENTS(a)"], self.path("wrong.db"))
+        self.refused(self.path("wrong.db"), 65, "NVTX_EVENTS")
+        sqlite_of(["create view NVTX_EVENTS as select 1 as start"], self.path("view.db"))
+        self.assertIn(self.tool("report", self.path("view.db")).returncode, (65, 80))
+        sqlite_of(["create table t(a)", "drop table t"], self.path("none.db"))
+        self.refused(self.path("none.db"), 65)
+
+    def test_databases_that_are_damaged(self):
+        zoo = golden_bytes(ZOO)
+        self.refused(self.write("magic.sqlite", b"SQLite format 3\0" + os.urandom(4000)), 65)
+        for size in (100, 101, 512, 1024, 4096, 4097, len(zoo) // 3, len(zoo) - 1):
+            done = self.tool("report", self.write("cut.sqlite", zoo[:size]))
+            self.assertIn(done.returncode, (0, 65), (size, done.stderr))
+            if done.returncode:
+                self.assertIn("cut.sqlite", done.stderr)
+        for page_size in (0, 3, 511, 65535):
+            changed = zoo[:16] + struct.pack(">H", page_size) + zoo[18:]
+            self.refused(self.write("pages.sqlite", changed), 65)
+        large = zoo[:28] + struct.pack(">I", 0xffffffff) + zoo[32:]  # more pages than there are
+        done = self.tool("report", self.write("large.sqlite", large))
+        self.assertIn(done.returncode, (0, 65), done.stderr)
+
+    def test_reports_of_ncu_that_lie(self):
+        zstd = b"\x28\xb5\x2f\xfd"
+        self.refused(self.write("garbage.ncu-repz", zstd + os.urandom(300)), 65, "zstd")
+        self.refused(self.write("claims.ncu-repz", zstd + b"\xe0" + struct.pack("<Q", 1 << 60) + b"\x01\x00\x00"), 65)
+        header = b"\x08\x07"
+        whole = b"NVR\0" + struct.pack("<I", len(header)) + header
+        for name, data in (("nothing", whole), ("huge_block", whole + struct.pack("<I", 0xffffffff)),
+                           ("huge_payload", whole + struct.pack("<I", 11) + b"\x10\x01\x28" + b"\xff" * 7 + b"\x01"),
+                           ("many_results", whole + struct.pack("<I", 8) + b"\x10\xff\xff\xff\xff\x0f\x28\x00"),
+                           ("huge_header", b"NVR\0" + struct.pack("<I", 0xfffffff0) + header)):
+            done = self.tool("report", self.write(name + ".ncu-rep", data))
+            self.assertIn(done.returncode, (65, 80), (name, done.stderr))
+            self.assertIn(name, done.stderr)
+        packed = golden_bytes(NESTED)
+        for size in (5, 100, len(packed) // 2, len(packed) - 1):
+            done = self.tool("report", self.write("cut.ncu-repz", packed[:size]))
+            self.assertIn(done.returncode, (0, 65), (size, done.stderr))
+
+    def test_tables_that_hold_nothing_or_too_much(self):
+        head = b'"ID","Process ID","Process Name","Host Name","Kernel Name","Context","Stream","Section Name","Metric Name","Metric Unit","Metric Value"\n'
+        self.refused(self.write("empty.csv", head), 80, "no results")
+        self.refused(self.write("torn.csv", head + b'"0","1","a'), 80)
+        row = b'"0","7","a","h","k","1","7","s","dram__bytes.sum","byte","%s"\n'
+        self.refused(self.write("ambiguous.csv", head + row % b"1,234"), 65, "--number-format")
+        long = head + row % (b"9" * 5_000_000)
+        self.assertIn(self.tool("report", self.write("long.csv", long)).returncode, (0, 65, 80))
+        self.assertIn(self.tool("report", self.write("quotes.csv", head + b'"' * 2_000_001)).returncode, (65, 80))
+        nsys = b"Time (%),Total Time (ns),Instances,Avg (ns),Med (ns),Min (ns),Max (ns),StdDev (ns),Name\n"
+        self.assertIn(self.tool("report", self.write("header.csv", nsys)).returncode, (65, 80))
+
+    def test_content_decides_and_not_the_name(self):
+        for source, name in ((ZOO, "trace.ncu-rep"), (NESTED, "report.csv"), (ZOO, "no-name")):
+            self.report(shutil.copy(source, self.path(name)))
+
+
+if __name__ == "__main__":
+    cases.main()
