@@ -148,6 +148,7 @@ Result<Statement> Database::prepare(std::string_view sql) const {
   if (sqlite3_prepare_v2(handle_.get(), sql.data(), static_cast<int>(sql.size()), &raw, nullptr) != SQLITE_OK) {
     return tl::make_unexpected(error_of(handle_.get(), path_, sql));
   }
+  if (raw == nullptr) return fail(Code::kUsage, "there is no SQL statement in it", path_);
   Statement statement;
   statement.handle_.reset(raw);
   statement.path_ = path_;

@@ -31,6 +31,11 @@ fs::path profiled_run_of(const fs::path& path) {
   return imports && imports->empty() ? run : fs::path{};
 }
 
+std::string within(const fs::path& path, const fs::path& run) {
+  std::error_code error;
+  return fs::absolute(path, error).lexically_normal().lexically_relative(run).string();
+}
+
 /// Leaves one timeline of each profiled run.
 void choose_timelines(std::vector<Input>& inputs, std::vector<std::string>& notes) {
   std::map<fs::path, std::vector<std::size_t>> seen;
@@ -47,8 +52,7 @@ void choose_timelines(std::vector<Input>& inputs, std::vector<std::string>& note
       if (i == best) continue;
       dropped.push_back(i);
       if (has_results(inputs[i].session))
-        notes.push_back("times are those of " + inputs[best].path.lexically_relative(run).string() + "; " +
-                        inputs[i].path.lexically_relative(run).string() +
+        notes.push_back("times are those of " + within(inputs[best].path, run) + "; " + within(inputs[i].path, run) +
                         " is another run of the program: report it by its path");
     }
   }

@@ -32,6 +32,8 @@ constexpr Lookalike kLookalikes[] = {
     {"PK\x03\x04"sv, "this is a zip archive", "Unpack it first: unzip FILE"},
     {"\x28\xb5\x2f\xfd"sv, "this is a zstd file, and what it holds is no report of Nsight Compute",
      "Unpack it first (zstd -d FILE); a packed run becomes one with `rangescope runs unpack FILE`"},
+    {"SQLite format 3\0"sv, "this is a SQLite database without the tables of nsys",
+     "Give a file that `nsys export --type sqlite` wrote."},
     {"NVR\0"sv, "this begins like a report of Nsight Compute, but no file header of one follows",
      "Check that the file was copied whole."},
     {"\"Kernel Name\","sv, "this is the source page of ncu as CSV, which has no results by range",

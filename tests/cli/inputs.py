@@ -149,7 +149,7 @@ class RunsOfSeveralTools(Files):
 class Ask(Files):
     def test_query_agrees_with_the_truth(self):
         done = self.tool("query", ZOO, "select path, occurrences, gpu_kernels from regions where pid is null and domain = '' "
-                                       "and kind = 'push_pop' order by 1", "-f", "csv")
+                                       "and kind = 'push/pop' order by 1", "-f", "csv")
         self.assertEqual(done.returncode, 0, done.stderr)
         rows = {r["path"]: (int(r["occurrences"]), int(r["gpu_kernels"])) for r in csv.DictReader(io.StringIO(done.stdout))}
         for path, truth in TRUTH.items():
@@ -290,7 +290,7 @@ class Hostile(Files):
 
     def test_databases_that_are_not_of_nsys(self):
         sqlite_of(["create table songs(name)", "insert into songs values('x')"], self.path("songs.db"))
-        self.refused(self.path("songs.db"), 65, "NVTX_EVENTS")
+        self.refused(self.path("songs.db"), 65, "tables of nsys")
         sqlite_of(["create table NVTX_EVENTS(a)"], self.path("wrong.db"))
         self.refused(self.path("wrong.db"), 65, "NVTX_EVENTS")
         sqlite_of(["create view NVTX_EVENTS as select 1 as start"], self.path("view.db"))

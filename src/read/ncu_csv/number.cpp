@@ -52,7 +52,8 @@ std::optional<std::string> essence(std::string_view cell) {
 }  // namespace
 
 void PointGuess::see(std::string_view cell, std::uint64_t line) {
-  if (cell.find_first_of(".,") == std::string_view::npos || (dot_line_ != 0 && comma_line_ != 0)) return;
+  if (cell.find_first_of(".,") == std::string_view::npos || (dot_line_ != 0 && comma_line_ != 0 && groups_line_ != 0))
+    return;
   const auto number = essence(cell);
   if (!number) return;
   const auto dots = std::ranges::count(*number, '.'), commas = std::ranges::count(*number, ',');
@@ -79,7 +80,7 @@ void PointGuess::see(std::string_view cell, std::uint64_t line) {
 }
 
 Point PointGuess::point() const {
-  if (dot_line_ != 0) return groups_line_ != 0 ? Point::kDotTwice : Point::kDot;
+  if (dot_line_ != 0) return groups_line_ != 0 ? Point::kMixed : Point::kDot;
   if (comma_line_ != 0 || groups_line_ != 0) return Point::kComma;
   return open_line_ == 0 ? Point::kDot : Point::kUnknown;
 }
@@ -88,11 +89,12 @@ std::optional<double> parse_number(std::string_view cell, Point point) {
   if (cell.empty()) return std::nullopt;
   const auto number = essence(cell);
   if (!number) return std::nullopt;
-  if (point == Point::kDotTwice) {
-    const auto dots = std::ranges::count(*number, '.');
-    const std::size_t dot = number->find('.');
-    const bool group = dots == 1 && number->size() - dot == 4 && number->find_first_of("eE,") == std::string::npos &&
-                       dot > 0 && dot <= 4 && number->front() != '0';
+  if (point == Point::kMixed) {
+    const auto dots = std::ranges::count(*number, '.'), commas = std::ranges::count(*number, ',');
+    const std::size_t last = number->find_last_of(".,");
+    const bool three = last != std::string::npos && number->size() - last == 4;
+    if (commas > 0) return commas == 1 && !three ? parse_number(cell, Point::kComma) : std::nullopt;
+    const bool group = dots == 1 && three && last > 0 && last <= 4 && number->front() != '0';
     return parse_number(cell, dots > 1 || group ? Point::kComma : Point::kDot);
   }
   const char decimal = point == Point::kComma ? ',' : '.', thousands = point == Point::kComma ? '.' : ',';

@@ -8,9 +8,9 @@
 namespace rangescope::read::ncu_csv {
 
 /// Which character is the decimal point; separators of thousands are then whatever else stands between digits.
-/// kDotTwice: the raw page of ncu 2020 to 2024 under a German locale, where whole numbers have dots between thousands
-/// ("150.109.880.320", "1.696") and others a point and two or six decimals ("11.050667"), never three.
-enum class Point : std::uint8_t { kUnknown, kDot, kComma, kDotTwice };
+/// kMixed: the raw page of ncu 2020 to 2024 under a German locale, where whole numbers have dots between thousands
+/// ("150.109.880.320", "1.696") and others a point and six decimals or a comma and two ("11.050667", "0,24").
+enum class Point : std::uint8_t { kUnknown, kDot, kComma, kMixed };
 
 /// Learns the decimal point from the numbers of a file. A cell decides when it can be read in one way only: two kinds
 /// of separators (the last is the point), one kind twice (thousands), or a group that has not three digits (the point).
@@ -19,7 +19,7 @@ class PointGuess {
   void see(std::string_view cell, std::uint64_t line);
   /// The point where the file decides it, or where nothing depends on it.
   [[nodiscard]] Point point() const;
-  [[nodiscard]] bool contradicts() const { return dot_line_ != 0 && comma_line_ != 0; }
+  [[nodiscard]] bool contradicts() const { return dot_line_ != 0 && comma_line_ != 0 && groups_line_ == 0; }
   [[nodiscard]] bool ambiguous() const {
     return dot_line_ == 0 && comma_line_ == 0 && groups_line_ == 0 && open_line_ != 0;
   }

@@ -96,7 +96,12 @@ bool NsysSqliteReader::sniff(std::span<const std::byte> head, const std::filesys
 
 base::Result<model::Session> NsysSqliteReader::read(const std::filesystem::path& path, const Options& options) const {
   auto source = Source::open(path);
-  if (!source) return base::fail(std::move(source));
+  if (!source) {
+    base::Error error = source.error();
+    if (error.hint.empty() && error.code == base::Code::kBadData)
+      error.hint = "Check that the file was copied whole, or export it again with `nsys export --type sqlite`.";
+    return tl::make_unexpected(std::move(error));
+  }
   return read_source(*source, options);
 }
 
