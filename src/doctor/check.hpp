@@ -1,9 +1,9 @@
-// One check of the doctor: a question about a machine, a command line or a capture, answered with evidence and a cure.
+// One check of the doctor: a question about a machine or a program, answered with evidence and a cure.
 //
-// To add one: one file check_<name>.cpp, one line in registry.cpp, one section in docs/manual/causes.md.
+// To add one: a function in a file of its room (machine/, program/), one row in that room's table, and one cause for
+// each answer that is not "ok" in that room's causes.cpp. The page docs/manual/causes.md follows from the causes.
 #pragma once
 
-#include <memory>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -14,13 +14,14 @@ namespace rangescope::doctor {
 
 struct Probe;  // doctor/probe.hpp: everything that a check may look at, gathered once
 
-class Check {
- public:
-  virtual ~Check() = default;
-  [[nodiscard]] virtual std::string_view id() const = 0;
-  [[nodiscard]] virtual std::string_view question() const = 0;
-  /// Findings, none when the check does not apply to this probe.
-  [[nodiscard]] virtual std::vector<model::Finding> run(const Probe& probe) const = 0;
+struct Check {
+  std::string_view id;        ///< of the finding when all is well: "machine.driver"
+  std::string_view question;  ///< asked of the person's situation, with a question mark
+  /// Findings, none when the check does not apply to this probe. Reads the probe alone: no file, no variable.
+  std::vector<model::Finding> (*run)(const Probe& probe);
 };
+
+/// Every check of the list, in order; the question is filled in where a finding has none.
+[[nodiscard]] std::vector<model::Finding> run_checks(std::span<const Check> checks, const Probe& probe);
 
 }  // namespace rangescope::doctor

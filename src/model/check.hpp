@@ -1,4 +1,4 @@
-// One finding of the doctor: what was asked, what was found, what to do.
+// One finding of the doctor: what was asked, what was found, what it means, what to do.
 #pragma once
 
 #include <cstdint>
@@ -10,12 +10,13 @@ namespace rangescope::model {
 enum class Verdict : std::uint8_t { kOk, kWarn, kFail, kSkip };
 
 struct Finding {
-  std::string id;        ///< stable: "filter.missing_slash"; documented in docs/manual/causes.md under this id
+  std::string id;        ///< stable: "command.missing_slash"; documented in docs/manual/causes.md under this id
   std::string question;  ///< "Does every include expression match a range that was seen?"
   Verdict verdict = Verdict::kOk;
   std::string found;                  ///< evidence, with numbers
-  std::string hint;                   ///< imperative cure; empty when the verdict is ok
+  std::string hint;                   ///< imperative cure, no full stop; empty when the verdict is ok
   std::vector<std::string> commands;  ///< corrected command lines, shell-quoted, that run as they stand
+  std::string why = {};               ///< what it means, one or two sentences; empty when the verdict is ok
 };
 
 }  // namespace rangescope::model

@@ -301,15 +301,9 @@ class Planner {
   }
 
   Done metric_known(const std::string& metric) const {
-    if (can_.metrics.empty() || metric.find(':') != std::string::npos) return {};
-    const std::string name = metric.substr(0, metric.find('.'));
-    // Launch, device and sampling metrics exist without being listed by --query-metrics.
-    for (const char* prefix : {"launch__", "device__", "profiler__", "smsp__pcsamp", "group_", "derived__", "numa__",
-                               "nvl", "pmsampling", "inst_executed", "sass__", "thread_inst", "memory_"})
-      if (name.starts_with(prefix)) return {};
-    if (can_.metrics.count(name)) return {};
+    if (knows_metric(can_, metric)) return {};
     const std::vector<std::string> known(can_.metrics.begin(), can_.metrics.end());
-    const std::string near = base::did_you_mean(name, known);
+    const std::string near = base::did_you_mean(metric.substr(0, metric.find('.')), known);
     return refuse(me() + " knows no metric '" + metric + "'; it would end the program at the first kernel", "metrics",
                   near.empty() ? "`rangescope metrics search WORD` finds metrics." : near);
   }
@@ -426,6 +420,16 @@ std::vector<std::vector<std::string>> split_kernels(std::span<const std::string>
     length += more;
   }
   return groups;
+}
+
+bool knows_metric(const Abilities& abilities, const std::string& metric) {
+  if (abilities.metrics.empty() || metric.find(':') != std::string::npos) return true;
+  const std::string name = metric.substr(0, metric.find('.'));
+  // Launch, device and sampling metrics exist without being listed by --query-metrics.
+  for (const char* prefix : {"launch__", "device__", "profiler__", "smsp__pcsamp", "group_", "derived__", "numa__",
+                             "nvl", "pmsampling", "inst_executed", "sass__", "thread_inst", "memory_"})
+    if (name.starts_with(prefix)) return true;
+  return abilities.metrics.count(name) > 0;
 }
 
 std::string kernel_id_mistake(std::string_view id) {

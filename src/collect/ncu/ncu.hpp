@@ -89,6 +89,10 @@ class Collector final : public collect::Collector {
 [[nodiscard]] std::vector<std::vector<std::string>> split_kernels(std::span<const std::string> names,
                                                                   std::size_t longest = 8000);
 
+/// False for a metric (with or without suffix) that this ncu certainly does not know; true where nobody asked for its
+/// metrics.
+[[nodiscard]] bool knows_metric(const Abilities& abilities, const std::string& metric);
+
 /// What is wrong with a --kernel-id, or "".
 [[nodiscard]] std::string kernel_id_mistake(std::string_view id);
 

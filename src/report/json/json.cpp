@@ -3,6 +3,7 @@
 #include <string_view>
 
 #include "model/measure.hpp"
+#include "report/findings.hpp"
 #include "report/json_parts.hpp"
 #include "report/json_writer.hpp"
 #include "report/view.hpp"
@@ -304,22 +305,6 @@ void losses(JsonWriter& json, const std::vector<model::Loss>& list) {
   json.close();
 }
 
-void findings(JsonWriter& json, const std::vector<model::Finding>& list) {
-  json.key("findings");
-  json.open_array();
-  for (const model::Finding& finding : list) {
-    json.open_object();
-    json.field("id", finding.id);
-    json.field("question", finding.question);
-    json.field("verdict", verdict_name(finding.verdict));
-    json.field("found", finding.found);
-    json.field("hint", finding.hint);
-    texts(json, "commands", finding.commands);
-    json.close();
-  }
-  json.close();
-}
-
 // Tag, unit, source and formula of every number, so that the file explains itself.
 void dictionary(JsonWriter& json) {
   json.key("measures");
@@ -356,7 +341,7 @@ class Json final : public Exporter {
     gpu(json, "unattributed", report.unattributed);
     kernel_rows(json, "kernels", report.kernels);
     losses(json, report.losses);
-    findings(json, report.findings);
+    write_findings(json, report.findings);
     texts(json, "notes", report.notes);
     dictionary(json);
     json.close();
@@ -400,7 +385,7 @@ class JsonLines final : public Exporter {
     });
     for (const model::KernelRow& row : report.kernels) line("kernel", [&] { kernel_rows(json, "kernels", {row}); });
     for (const model::Loss& loss : report.losses) line("loss", [&] { losses(json, {loss}); });
-    for (const model::Finding& finding : report.findings) line("finding", [&] { findings(json, {finding}); });
+    for (const model::Finding& finding : report.findings) line("finding", [&] { write_findings(json, {&finding, 1}); });
     return {};
   }
 };

@@ -1,4 +1,5 @@
 #include "report/terminal/terminal.hpp"
+#include "report/findings.hpp"
 
 #include <fmt/format.h>
 #include <algorithm>
@@ -157,13 +158,7 @@ class Terminal final : public Exporter {
     }
     for (const model::Finding& finding : report.findings) {
       if (finding.verdict == model::Verdict::kOk || finding.verdict == model::Verdict::kSkip) continue;
-      const Tone tone = finding.verdict == model::Verdict::kFail ? Tone::kBad : Tone::kWarn;
-      sink.write(base::toned(fmt::format("{}: {}: {}", verdict_name(finding.verdict), finding.id,
-                                         base::printable(finding.found)),
-                             tone, style.color) +
-                 "\n");
-      if (!finding.hint.empty()) sink.write("  hint: " + base::printable(finding.hint) + "\n");
-      for (const std::string& command : finding.commands) sink.write("  try:  " + base::printable(command) + "\n");
+      sink.write(finding_text(finding, style.color));
     }
     for (const std::string& note : report.notes) sink.write("note: " + base::printable(note) + "\n");
   }

@@ -1,0 +1,103 @@
+#include <CLI/CLI.hpp>
+#include <cstdio>
+
+#include "base/text.hpp"
+#include "cli/app.hpp"
+#include "cli/doctor_answer.hpp"
+#include "cli/explain_answer.hpp"
+#include "cli/subcommands.hpp"
+#include "doctor/causes.hpp"
+#include "doctor/machine/checks.hpp"
+#include "doctor/machine/facts.hpp"
+#include "doctor/probe.hpp"
+#include "runs/layout.hpp"
+
+namespace rangescope::cli {
+namespace {
+
+class Doctor final : public Subcommand {
+ public:
+  [[nodiscard]] std::string_view name() const override { return "doctor"; }
+  [[nodiscard]] std::string_view summary() const override { return "Say what is wrong, and what to do about it"; }
+  [[nodiscard]] std::string_view details() const override {
+    return "Looks at this machine: driver, GPUs, permissions, tools and their versions, the environment, limits. Each\n"
+           "line is ok, warn, fail or skip, with what was found; below it what that means and what to do.\n\n"
+           "  rangescope doctor\n"
+           "  rangescope doctor --json\n\n"
+           "With --explain, reads a command line of ncu or nsys without running it, names every mistake in it, and "
+           "prints\n"
+           "the line that was meant as the last one.\n\n"
+           "  rangescope doctor --explain \"ncu --nvtx-include 'layer*/' --set brief ./app\"\n\n"
+           "The exit code is 0 unless something failed. docs/manual/causes.md lists every cause.";
+  }
+
+  [[nodiscard]] bool takes_program() const override { return true; }
+  void set_program(std::vector<std::string> argv) override { program_ = std::move(argv); }
+
+  void options(CLI::App& app) override {
+    app_ = &app;
+    app.prefix_command();  // the words behind --explain ncu ... are not ours
+    app.add_flag("--explain", explain_, "Read the command line of ncu or nsys that follows, and run nothing");
+    app.add_flag("--json", json_, "Answer with one JSON object");
+    app.add_flag("--causes", causes_, "Print every cause that the doctor knows, as Markdown, and look at nothing");
+    app.add_option("--output", runs_, "Folder of the runs (rangescope-runs)")->type_name("DIR");
+  }
+
+  [[nodiscard]] int run() override {
+    if (causes_) {
+      const std::string page = doctor::causes_page();
+      std::fwrite(page.data(), 1, page.size(), stdout);
+      return 0;
+    }
+    std::vector<std::string> words = app_->remaining();
+    if (explain_) return explain(std::move(words));
+    if (!words.empty())
+      return say(
+          {base::Code::kUsage,
+           "unexpected argument '" + base::printable(words.front()) + "'",
+           {},
+           "To have a command line of ncu or nsys explained, write --explain before it; see rangescope help doctor"});
+    if (!program_.empty())
+      return say({base::Code::kUsage, "the doctor runs no program", "--", "Leave out -- and what follows"});
+    doctor::MachineSources sources = doctor::this_machine();
+    sources.runs = runs_;
+    const doctor::MachineFacts facts = doctor::gather_machine(sources);
+    doctor::Probe probe;
+    probe.machine = &facts;
+    return answer({"machine", doctor::run_checks(doctor::machine_checks(), probe), {}}, json_);
+  }
+
+ private:
+  // One argument with a whole line in it, or the words of one; `--` may stand before them or within.
+  [[nodiscard]] int explain(std::vector<std::string> words) {
+    if (!words.empty() && words.front().starts_with("-"))
+      return say({base::Code::kUsage,
+                  "unknown option '" + base::printable(words.front()) + "'",
+                  {},
+                  "See rangescope help doctor"});
+    if (!words.empty() && !program_.empty()) words.emplace_back("--");
+    words.insert(words.end(), program_.begin(), program_.end());
+    if (words.empty())
+      return say({base::Code::kUsage, "there is no command line to explain", "--explain",
+                  "Write it behind --explain, in quotes: rangescope doctor --explain 'ncu --set full ./app'"});
+    const bool whole = words.front().find_first_of(" \t\n") != std::string::npos;
+    if (whole && words.size() > 1)
+      return say({base::Code::kUsage, "unexpected argument '" + base::printable(words[1]) + "'", "--explain",
+                  "Put options of the doctor before --explain"});
+    return explain_answer(whole ? words.front() : base::shell_quote(words), json_);
+  }
+
+  CLI::App* app_ = nullptr;  // lives as long as run() does
+  std::vector<std::string> program_;
+  bool explain_ = false;
+  bool json_ = false, causes_ = false;
+  std::string runs_{runs::kDefaultRoot};
+};
+
+}  // namespace
+
+std::unique_ptr<Subcommand> make_doctor() {
+  return std::make_unique<Doctor>();
+}
+
+}  // namespace rangescope::cli

@@ -1,0 +1,78 @@
+#include "doctor/causes.hpp"
+
+#include <array>
+
+#include "doctor/command/causes.hpp"
+#include "doctor/machine/causes.hpp"
+
+namespace rangescope::doctor {
+
+std::span<const Chapter> chapters() {
+  static const std::array all{
+      Chapter{"machine", "The machine", "`rangescope doctor` looks for these.", machine_causes()},
+      Chapter{"command", "A command line of ncu or nsys", "`rangescope doctor --explain` looks for these.",
+              command_causes()},
+  };
+  return all;
+}
+
+const Cause* find_cause(std::string_view id) {
+  for (const Chapter& chapter : chapters())
+    for (const Cause& cause : chapter.causes)
+      if (cause.id == id) return &cause;
+  return nullptr;
+}
+
+model::Finding finding_of(std::string_view id, model::Verdict verdict, std::string found, std::string hint) {
+  model::Finding finding;
+  finding.id = id;
+  finding.verdict = verdict;
+  finding.found = std::move(found);
+  finding.hint = std::move(hint);
+  if (const Cause* cause = find_cause(id)) {
+    finding.why = cause->explanation;
+    if (finding.hint.empty()) finding.hint = cause->cure;
+  }
+  return finding;
+}
+
+model::Finding well(std::string found) {
+  model::Finding finding;
+  finding.found = std::move(found);
+  return finding;
+}
+
+model::Finding skipped(std::string why) {
+  model::Finding finding;
+  finding.verdict = model::Verdict::kSkip;
+  finding.found = std::move(why);
+  return finding;
+}
+
+int exit_code_of(std::span<const model::Finding> findings) {
+  for (const model::Finding& finding : findings) {
+    if (finding.verdict != model::Verdict::kFail) continue;
+    const Cause* cause = find_cause(finding.id);
+    return base::exit_code(cause ? cause->code : base::Code::kInternal);
+  }
+  return 0;
+}
+
+std::string causes_page() {
+  std::string text =
+      "# Causes\n\n"
+      "What the doctor can find wrong, what it means, and what to do. Each has a stable id, under which it stands in "
+      "the doctor's\noutput, in `status.json` and in reports. This page is written by `rangescope doctor --causes`.\n";
+  for (const Chapter& chapter : chapters()) {
+    text += "\n## " + std::string(chapter.title) + "\n\n" + std::string(chapter.about) + "\n";
+    for (const Cause& cause : chapter.causes) {
+      text += "\n### `" + std::string(cause.id) + "`: " + std::string(cause.title) + "\n\n";
+      text += std::string(cause.explanation) + "\n\n";
+      text += "**Cure:** " + std::string(cause.cure) + ".\n\n";
+      text += "*Known from:* " + std::string(cause.seen) + ".\n";
+    }
+  }
+  return text;
+}
+
+}  // namespace rangescope::doctor

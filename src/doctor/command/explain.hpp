@@ -1,0 +1,40 @@
+// Reads a command line of ncu or nsys without running it, names every mistake in it, and corrects them.
+//
+// What an installed tool can do is taken from its own help (collect::Abilities), never guessed from its version;
+// without an installed tool, only what holds for every version is judged. A correct line gets no complaint, and so does
+// every corrected one. Causes: command/causes.cpp.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.hpp"
+#include "collect/abilities.hpp"
+#include "doctor/command/line.hpp"
+#include "model/check.hpp"
+
+namespace rangescope::doctor {
+
+struct ExplainOptions {
+  const collect::Abilities* tool = nullptr;        ///< of the tool that the line names; null where none is installed
+  std::map<std::string, std::string> environment;  ///< of the shell that would run it
+};
+
+struct Explained {
+  std::vector<model::Finding> findings;  ///< what is wrong, in the order in which it was found; empty: nothing is
+  std::optional<std::string> corrected;  ///< runs as it stands; absent where nobody can know what was meant
+};
+
+/// A command line as it was typed. kUsage where it is no line of ncu or nsys, or a quote is open.
+[[nodiscard]] base::Result<Explained> explain(std::string_view command, const ExplainOptions& options);
+
+/// The tool that a line names, "ncu" or "nsys", and as which executable; kUsage as above.
+struct NamedTool {
+  std::string tool, executable;
+};
+[[nodiscard]] base::Result<NamedTool> named_tool(std::string_view command);
+
+}  // namespace rangescope::doctor

@@ -1,0 +1,304 @@
+#include <algorithm>
+#include <array>
+
+#include "base/text.hpp"
+#include "collect/ncu/ncu.hpp"
+#include "doctor/command/rules.hpp"
+#include "model/range_expression.hpp"
+
+namespace rangescope::doctor {
+namespace {
+
+std::string base_name(const std::string& path) {
+  return path.substr(path.rfind('/') + 1);
+}
+
+std::vector<std::string> names_of(const std::map<std::string, std::vector<std::string>>& map) {
+  std::vector<std::string> out;
+  for (const auto& [name, unused] : map) out.push_back(name);
+  return out;
+}
+
+void judge_set(Explaining& about) {
+  const Argument* set = about.line.find("--set");
+  if (!set || !set->value || set->value->expands || !about.can || about.can->sets.empty()) return;
+  const std::string name = set->value->text;
+  if (about.can->sets.count(name)) return;
+  const auto known = names_of(about.can->sets);
+  const bool renamed = (name == "basic" || name == "default") && !about.can->default_set.empty();
+  const auto near = base::nearest(name, known, 1);
+  const std::string better = renamed ? about.can->default_set : near.empty() ? std::string() : near.front();
+  about.fail(
+      "command.unknown_set", about.me() + " has no set '" + name + "'; it has " + base::join(known, ", "),
+      better.empty() ? "Leave it out for the default set (" + about.can->default_set + ")" : "Write --set " + better);
+  if (better.empty())
+    about.line.remove("--set");
+  else
+    about.line.set("--set", better);
+}
+
+void judge_sections(Explaining& about) {
+  if (!about.can || about.can->sections.empty()) return;
+  const std::vector<std::string> known(about.can->sections.begin(), about.can->sections.end());
+  std::erase_if(about.line.arguments, [&](Argument& each) {
+    if (each.name != "--section" || !each.value || each.value->expands) return false;
+    const std::string name = each.value->text;
+    if (name.starts_with("regex:") || about.can->sections.count(name)) return false;
+    if (about.line.has("--section-folder") || about.line.has("--section-folder-recursive")) return false;
+    const auto near = base::nearest(name, known, 1);
+    about.fail("command.unknown_section", about.me() + " has no section '" + name + "'",
+               near.empty() ? "Leave it out; `ncu --list-sections` names them" : "Write --section " + near.front());
+    if (near.empty()) return true;
+    each.value = literal(near.front());
+    return false;
+  });
+}
+
+void judge_metrics(Explaining& about) {
+  const Argument* metrics = about.line.find("--metrics");
+  if (!metrics || !metrics->value || metrics->value->expands || !about.can || about.can->metrics.empty()) return;
+  const std::vector<std::string> known(about.can->metrics.begin(), about.can->metrics.end());
+  std::vector<std::string> kept;
+  bool changed = false;
+  for (const std::string_view part : base::split(metrics->value->text, ',')) {
+    const std::string metric(base::trim(part));
+    if (metric.empty() || collect::ncu::knows_metric(*about.can, metric)) {
+      if (!metric.empty()) kept.push_back(metric);
+      continue;
+    }
+    changed = true;
+    const auto dot = metric.find('.');
+    const auto near = base::nearest(metric.substr(0, dot), known, 1);
+    const std::string better =
+        near.empty() ? std::string() : near.front() + (dot == std::string::npos ? "" : metric.substr(dot));
+    about.fail("command.unknown_metric", about.me() + " knows no metric '" + metric + "'",
+               better.empty() ? "Leave it out; `rangescope metrics search WORD` finds metrics" : "Write " + better);
+    if (!better.empty()) kept.push_back(better);
+  }
+  if (!changed) return;
+  if (kept.empty())
+    about.line.remove("--metrics");
+  else
+    about.line.set("--metrics", base::join(kept, ","));
+}
+
+/// A regular expression out of what looks like a pattern of files (`*gemm*`), or like one already (`gemm.*|softmax`).
+std::string as_regex(const std::string& text) {
+  if (text.find(".*") != std::string::npos || text.find_first_of("|^$+\\") != std::string::npos) return "regex:" + text;
+  std::string out = text.starts_with('*') ? "" : "^";
+  for (const char c : text) out += c == '*' ? ".*" : c == '?' ? "." : model::escape_regex(std::string(1, c));
+  return "regex:" + out + (text.ends_with('*') ? "" : "$");
+}
+
+void judge_kernel_name(Explaining& about) {
+  CommandLine& line = about.line;
+  const Argument* given = line.find("--kernel-name");
+  if (!given || !given->value || given->value->expands) return;
+  const std::string name = given->value->text;
+  const std::string base = line.value("--kernel-name-base").empty() ? "function" : line.value("--kernel-name-base");
+  if (name.starts_with("regex:")) return;
+  const std::string shown = "--kernel-name " + base::shell_quote(name);
+  // "softmax(float *, int)" is a demangled name, and its * a pointer.
+  const bool signature = name.find('(') != std::string::npos || name.find('<') != std::string::npos;
+  if (!signature && name.find_first_of("*?|^$") != std::string::npos) {
+    const std::string right = as_regex(name);
+    about.fail("command.kernel_name_pattern", shown + " is compared letter by letter: no kernel is called that",
+               "Write --kernel-name " + base::shell_quote(right));
+    line.set("--kernel-name", right);
+  } else if (!signature && name.find(',') != std::string::npos) {
+    std::vector<std::string> names;
+    for (const std::string_view part : base::split(name, ','))
+      if (!base::trim(part).empty()) names.emplace_back(base::trim(part));
+    const std::string right = collect::ncu::kernel_regex(names);
+    about.fail("command.kernel_name_pattern", shown + " is one name, not a list",
+               "Write --kernel-name " + base::shell_quote(right));
+    line.set("--kernel-name", right);
+  } else if (name.starts_with("_Z") && base != "mangled") {
+    about.fail("command.kernel_name_base", shown + " is a mangled name, and is compared with " + base + " names",
+               "Add --kernel-name-base mangled");
+    line.set("--kernel-name-base", "mangled");
+  } else if (signature && base == "function") {
+    about.fail("command.kernel_name_base",
+               shown + " has arguments, and is compared with function names, which have none",
+               "Add --kernel-name-base demangled");
+    line.set("--kernel-name-base", "demangled");
+  }
+}
+
+void judge_kernel_id(Explaining& about) {
+  CommandLine& line = about.line;
+  const Argument* given = line.find("--kernel-id");
+  if (!given || !given->value || given->value->expands) return;
+  const std::string id = given->value->text;
+  const std::string mistake = collect::ncu::kernel_id_mistake(id);
+  if (mistake.empty()) return;
+  std::vector<std::string> parts;
+  for (const std::string_view part : base::split(id, ':'))
+    if (!part.empty()) parts.emplace_back(part);
+  const bool numbers =
+      !parts.empty() && std::all_of(parts.begin(), parts.end(), [](const std::string& p) { return base::to_uint(p); });
+  const std::string found = "--kernel-id " + base::shell_quote(id) + ": " + mistake;
+  line.remove("--kernel-id");
+  if (numbers) {
+    // Skip, count and stride, as other tools have it; ncu has no stride.
+    std::string hint = "Write --launch-skip " + parts[0];
+    if (!line.has("--launch-skip")) line.add("--launch-skip", parts[0]);
+    if (parts.size() > 1 && parts[1] != "0") {
+      hint += " --launch-count " + parts[1];
+      if (!line.has("--launch-count")) line.add("--launch-count", parts[1]);
+    }
+    about.fail("command.kernel_id", found, hint + (parts.size() > 2 ? "; a stride cannot be had" : ""));
+    return;
+  }
+  std::string right;
+  if (parts.size() == 1) right = "::" + parts[0] + ":";
+  if (parts.size() == 2 && base::to_uint(parts[1])) right = "::" + parts[0] + ":" + parts[1];
+  if (right.empty() || !collect::ncu::kernel_id_mistake(right).empty()) {
+    about.fail("command.kernel_id", found);
+    return;
+  }
+  about.fail("command.kernel_id", found, "Write --kernel-id " + base::shell_quote(right));
+  line.add("--kernel-id", right);
+}
+
+/// An option that ncu refuses beside another, with its own words.
+struct Conflict {
+  std::string_view option;
+  unsigned modes;          ///< of collect::ncu::Modes, in which it is refused
+  std::string_view value;  ///< refused with this value only; "" for any
+};
+// Run with ncu 2022.3.0 and 2024.1.1: "Option X is not supported during range replay", "Option '--app-replay-match' is
+// not supported with '--replay-mode kernel'", "Graph-based profiling is only supported with kernel replay" ...
+using collect::ncu::Modes;
+constexpr std::array kConflicts{
+    Conflict{"--kernel-name", Modes::kRanges, ""},
+    Conflict{"--kernel-id", Modes::kRanges, ""},
+    Conflict{"--profile-from-start", Modes::kRanges, ""},
+    Conflict{"--import-source", Modes::kRanges, "yes"},
+    Conflict{"--filter-mode", Modes::kRanges, "per-launch-config"},
+    Conflict{"--app-replay-match", Modes::kKernel | Modes::kRanges, ""},
+    Conflict{"--app-replay-buffer", Modes::kKernel | Modes::kRanges, ""},
+    Conflict{"--app-replay-mode", Modes::kKernel | Modes::kRanges, ""},
+    Conflict{"--range-replay-options", Modes::kKernels | Modes::kAppRange, ""},
+    Conflict{"--graph-profiling", Modes::kApplication | Modes::kRanges, "graph"},
+};
+
+unsigned mode_of(const CommandLine& line) {
+  const std::string mode = line.value("--replay-mode");
+  return mode.empty() || mode == "kernel" ? Modes::kKernel
+         : mode == "application"          ? Modes::kApplication
+         : mode == "range"                ? Modes::kRange
+         : mode == "app-range"            ? Modes::kAppRange
+                                          : 0u;
+}
+
+bool is_yes(const std::string& value) {
+  return value == "yes" || value == "on" || value == "1" || value == "true";
+}
+
+/// `option` (with `value`, or any) means nothing without `needs` (with `needs_value`).
+void needs(Explaining& about, const std::string& option, std::string_view value, const std::string& needed,
+           const std::string& needed_value) {
+  CommandLine& line = about.line;
+  if (!line.has(option) || (!value.empty() && line.value(option) != value)) return;
+  if (needed_value.empty()
+          ? line.has(needed)
+          : (line.value(needed) == needed_value || (needed_value == "yes" && is_yes(line.value(needed)))))
+    return;
+  const std::string what = needed + (needed_value.empty() ? "" : " " + needed_value);
+  about.fail("command.needs_option",
+             option + (value.empty() ? "" : " " + std::string(value)) + " stands there without " + what, "Add " + what);
+  if (needed_value.empty())
+    line.add(needed, std::nullopt);
+  else
+    line.set(needed, needed_value);
+}
+
+void judge_children(Explaining& about) {
+  const CommandLine& line = about.line;
+  if (line.program.empty()) return;
+  const std::string given = line.value("--target-processes");
+  // The default until 2023.2; newer versions profile all.
+  const bool only = given == "application-only" || (given.empty() && about.can && about.can->version.year > 0 &&
+                                                    about.can->version < collect::Version{2023, 3, 0});
+  if (!only) return;
+  static constexpr std::array<std::string_view, 10> kLaunchers{"torchrun",  "mpirun", "mpiexec", "srun", "accelerate",
+                                                               "deepspeed", "bash",   "sh",      "make", "ctest"};
+  const std::string program = base_name(line.program.front().text);
+  const bool module = line.program.size() > 2 && program.starts_with("python") && line.program[1].text == "-m" &&
+                      (line.program[2].text.starts_with("torch.distributed") || line.program[2].text == "accelerate");
+  if (!module && std::find(kLaunchers.begin(), kLaunchers.end(), program) == kLaunchers.end() &&
+      !program.ends_with(".sh"))
+    return;
+  about.warn("command.children_not_profiled",
+             (given.empty() ? about.me() + " profiles the application only, by default"
+                            : "--target-processes application-only") +
+                 ", and " + program + " starts others that do the work",
+             "Write --target-processes all");
+  about.line.set("--target-processes", "all");
+}
+
+}  // namespace
+
+void judge_content(Explaining& about) {
+  if (about.line.tool != "ncu") return;
+  judge_set(about);
+  judge_sections(about);
+  judge_metrics(about);
+}
+
+void judge_kernels(Explaining& about) {
+  if (about.line.tool != "ncu") return;
+  judge_kernel_name(about);
+  judge_kernel_id(about);
+}
+
+void judge_modes(Explaining& about) {
+  CommandLine& line = about.line;
+  if (line.tool != "ncu") return;
+  const unsigned mode = mode_of(line);
+  const std::string mode_name = line.value("--replay-mode").empty() ? "kernel" : line.value("--replay-mode");
+  for (const Conflict& conflict : kConflicts) {
+    const std::string name(conflict.option);
+    if (!(conflict.modes & mode) || !line.has(name)) continue;
+    const std::string value = line.value(name);
+    if (!conflict.value.empty() && value != conflict.value && !(conflict.value == "yes" && is_yes(value))) continue;
+    about.fail("command.mode_conflict",
+               "ncu refuses " + name + (conflict.value.empty() ? "" : " " + value) + " in replay mode " + mode_name,
+               "Leave it out, or choose another --replay-mode");
+    line.remove(name);
+  }
+  if (mode == Modes::kApplication && line.value("--app-replay-mode") == "relaxed" &&
+      line.value("--app-replay-buffer") == "memory") {
+    about.fail("command.mode_conflict", "ncu refuses --app-replay-mode relaxed with --app-replay-buffer memory",
+               "Leave --app-replay-buffer out");
+    line.remove("--app-replay-buffer");
+  }
+  if (is_yes(line.value("--kill")) && !line.has("--launch-count")) {
+    about.fail("command.needs_option",
+               "--kill yes ends the program after --launch-count results, and there is no such count",
+               "Leave --kill out, or add --launch-count N");
+    line.remove("--kill");
+  }
+  needs(about, "--print-summary", "per-nvtx", "--nvtx", "");
+  needs(about, "--print-source", "", "--page", "source");
+  needs(about, "--source-folders", "", "--import-source", "yes");
+  if (line.has("--range-filter")) {
+    const auto slots = base::split(line.value("--range-filter"), ':');
+    if (line.has("--nvtx-exclude")) {
+      about.fail("command.mode_conflict", "ncu refuses --range-filter with --nvtx-exclude", "Leave one of them out");
+      line.remove("--range-filter");
+    } else if (slots.size() != 3) {
+      about.fail("command.invalid_value", "--range-filter " + line.value("--range-filter") + " has not three parts",
+                 "Write [yes|no]:[start/stop instances]:[NVTX instances], e.g. ::2");
+      line.remove("--range-filter");
+    } else if (!slots[2].empty() && !line.has("--nvtx-include")) {
+      about.fail("command.needs_option", "the third part of --range-filter counts NVTX ranges, and none are included",
+                 "Leave it out, or add --nvtx --nvtx-include RANGE/");
+      line.remove("--range-filter");
+    }
+  }
+  judge_children(about);
+}
+
+}  // namespace rangescope::doctor

@@ -1,0 +1,174 @@
+#include <algorithm>
+#include <array>
+
+#include "base/text.hpp"
+#include "doctor/command/rules.hpp"
+#include "model/range_expression.hpp"
+
+namespace rangescope::doctor {
+namespace {
+
+constexpr std::array<std::string_view, 2> kFilters{"--nvtx-include", "--nvtx-exclude"};
+
+/// Which cause a refused expression is, by what stands in it. The parser's own words are the evidence.
+std::string_view cause_of(std::string_view text) {
+  const std::string_view trimmed = base::trim(text);
+  if (trimmed.empty()) return "command.bad_expression";
+  if (trimmed.size() != text.size()) return "command.blank_in_expression";
+  if (text.size() > 1 && (text.front() == '"' || text.front() == '\'') && text.back() == text.front())
+    return "command.quoted_expression";
+  const bool regex = text.starts_with("regex:");
+  if (!regex && text.find(';') != std::string_view::npos) return "command.list_in_expression";
+  if (!regex && text.find("/,") != std::string_view::npos) return "command.list_in_expression";
+  const auto at = text.find('@');
+  if (at == 0 || std::count(text.begin(), text.end(), '@') > 1) return "command.bad_expression";
+  const std::string_view ranges = at == std::string_view::npos ? text : text.substr(at + 1);
+  if (!regex && ranges.starts_with('[') && ranges.ends_with(']') && ranges.find('/') == std::string_view::npos)
+    return "command.single_anchors";
+  if (!regex && text.find('*') != std::string_view::npos && !ranges.starts_with("*/"))
+    return "command.glob_in_expression";
+  return "command.bad_expression";
+}
+
+/// The expressions that were meant: each push/pop, and start/end where it may be either.
+std::vector<std::string> meant(const model::Normalized& normalized) {
+  std::vector<std::string> out;
+  for (const model::NormalizedTerm& term : normalized.terms)
+    for (const auto& form : {term.push_pop, term.start_end})
+      if (form && std::find(out.begin(), out.end(), *form) == out.end()) out.push_back(*form);
+  return out;
+}
+
+void replace(CommandLine& line, const std::string& name, const std::string& old, const std::vector<std::string>& with) {
+  const auto found = std::find_if(line.arguments.begin(), line.arguments.end(), [&](const Argument& each) {
+    return each.name == name && each.value && each.value->text == old;
+  });
+  if (found == line.arguments.end()) return;
+  if (with.empty()) {
+    line.arguments.erase(found);
+    return;
+  }
+  Argument pattern = *found;
+  pattern.value = literal(with.front());
+  *found = pattern;
+  auto place = found + 1;
+  for (std::size_t i = 1; i < with.size(); ++i) {
+    pattern.value = literal(with[i]);
+    const auto all = line.values(name);
+    if (std::find(all.begin(), all.end(), with[i]) != all.end()) continue;
+    place = line.arguments.insert(place, pattern) + 1;
+  }
+}
+
+std::string quoted_list(const std::string& name, const std::vector<std::string>& expressions) {
+  std::string text;
+  for (const std::string& each : expressions) text += (text.empty() ? "" : " ") + name + " " + base::shell_quote(each);
+  return text;
+}
+
+/// ncu wants DOMAIN@RANGE; who comes from nsys writes RANGE@DOMAIN. The right one, or "".
+std::string unreversed(const model::RangeExpression& expression) {
+  const auto& parts = expression.parts();
+  if (parts.regex || !parts.domain || parts.elements.size() != 1) return {};
+  std::string left = *parts.domain;
+  const std::string& right = parts.elements[0].text;
+  const bool slash = left.size() > 1 && left.ends_with('/');
+  if (slash) left.pop_back();
+  const std::string range = model::escape_range_name(left) + "/";
+  if (right == "default") return range;  // nsys's name of the default domain
+  const auto upper = [](std::string_view word) {
+    return word.size() > 1 && std::all_of(word.begin(), word.end(), [](char c) {
+             return (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+           });
+  };
+  const auto lower = [](std::string_view word) {
+    return std::any_of(word.begin(), word.end(), [](char c) { return c >= 'a' && c <= 'z'; });
+  };
+  if (!slash && !(upper(right) && lower(left))) return {};
+  return right + "@" + range;
+}
+
+void judge(Explaining& about, const std::string& name, const std::string& written) {
+  CommandLine& line = about.line;
+  // "*@" of nsys: any domain.
+  if (written.ends_with("@*") && written.size() > 2) {
+    std::string range = written.substr(0, written.size() - 2);
+    if (range.ends_with('/')) range.pop_back();
+    const std::string right = "regex:.*@^" + model::escape_regex(range) + "$/";
+    about.fail(
+        "command.reversed_domain",
+        name + " " + base::shell_quote(written) + ": to ncu this is the domain '" + range + "' and the range '*'",
+        "Write " + name + " " + base::shell_quote(right));
+    replace(line, name, written, {right});
+    return;
+  }
+  auto parsed = model::RangeExpression::parse(written);
+  if (!parsed) {
+    auto normalized = model::normalize(written);
+    const auto right = normalized ? meant(*normalized) : std::vector<std::string>{};
+    about.fail(cause_of(written), parsed.error().what,
+               right.empty() ? "Leave it out, or name one range: decode/" : "Write " + quoted_list(name, right));
+    replace(line, name, written, right);
+    return;
+  }
+  if (const std::string right = unreversed(*parsed); !right.empty()) {
+    about.warn("command.reversed_domain",
+               name + " " + base::shell_quote(written) + ": to ncu '" + *parsed->parts().domain +
+                   "' is the domain and '" + parsed->parts().elements[0].text + "' the range",
+               "Write " + name + " " + base::shell_quote(right));
+    replace(line, name, written, {right});
+    return;
+  }
+  if (parsed->parts().kind == model::RangeKind::kPushPop) return;
+  // A start/end expression. It says what it says; most ranges are push/pop, and then it matches nothing.
+  std::vector<std::string> right;
+  const bool several = parsed->parts().elements.size() > 1;
+  if (several) {
+    for (const auto& element : parsed->parts().elements) {
+      std::string one = parsed->parts().regex ? "regex:" : "";
+      if (parsed->parts().domain) one += *parsed->parts().domain + "@";
+      one += (parsed->parts().regex ? element.text : model::escape_range_name(element.text)) + "/";
+      if (model::RangeExpression::parse(one)) right.push_back(one);
+    }
+  } else if (auto normalized = model::normalize(written)) {
+    for (const auto& term : normalized->terms)
+      if (term.push_pop) right.push_back(*term.push_pop);
+  }
+  const auto all = line.values(name);
+  if (right.empty() || std::any_of(right.begin(), right.end(), [&](const std::string& each) {
+        return std::find(all.begin(), all.end(), each) != all.end();
+      }))
+    return;  // both kinds are named: whoever wrote it knows
+  about.warn(
+      several ? "command.comma_means_both" : "command.missing_slash",
+      name + " " + base::shell_quote(written) +
+          (several ? " matches while all of these start/end ranges are open"
+                   : " has no slash: it names start/end ranges only"),
+      "Write " + quoted_list(name, right) + (several ? " for any of these push/pop ranges" : " for push/pop ranges"));
+  right.push_back(written);
+  replace(line, name, written, right);
+}
+
+}  // namespace
+
+void judge_ranges(Explaining& about) {
+  if (about.line.tool != "ncu") return;
+  bool any = false;
+  for (const std::string_view filter : kFilters) {
+    const std::string name(filter);
+    for (const Argument& each : std::vector<Argument>(about.line.arguments)) {
+      if (each.name != name || !each.value) continue;
+      any = true;
+      if (!each.value->expands) judge(about, name, each.value->text);
+    }
+  }
+  if (!any || about.line.has("--nvtx") || about.line.has("--import")) return;
+  about.fail("command.no_nvtx", "a range filter stands there without --nvtx");
+  about.line.arguments.insert(about.line.arguments.begin(), [] {
+    Argument nvtx;
+    nvtx.name = nvtx.written = "--nvtx";
+    return nvtx;
+  }());
+}
+
+}  // namespace rangescope::doctor

@@ -1,0 +1,60 @@
+// Checks of the GPU's performance counters: who may read them, who holds them.
+#include <fmt/format.h>
+
+#include "base/text.hpp"
+#include "doctor/causes.hpp"
+#include "doctor/machine/checks.hpp"
+#include "doctor/machine/facts.hpp"
+#include "doctor/probe.hpp"
+
+namespace rangescope::doctor {
+
+using model::Verdict;
+
+Findings check_counter_access(const Probe& probe) {
+  if (!probe.machine) return {};
+  const MachineFacts& facts = *probe.machine;
+  // What the module option NVreg_RestrictProfilingToAdminUsers became.
+  const auto param = facts.module_params.find("RmProfilingAdminOnly");
+  if (param == facts.module_params.end())
+    return {skipped(facts.kernel_module.empty() ? "there is no NVIDIA kernel module"
+                                                : "/proc/driver/nvidia/params does not say RmProfilingAdminOnly")};
+  if (param->second == "0") return {well("every user may (RmProfilingAdminOnly is 0)")};
+  if (!facts.capabilities)
+    return {skipped("administrators only, and /proc/self/status does not say whether you are one")};
+  if (is_administrator(facts))
+    return {well("administrators only, and this process has CAP_SYS_ADMIN (RmProfilingAdminOnly is " + param->second +
+                 ")")};
+  const std::string base = "RmProfilingAdminOnly is " + param->second + " and this process ";
+  if (facts.user_namespace)
+    return {finding_of("machine.counters_locked_namespace", Verdict::kFail,
+                       base + "runs in a user namespace, where CAP_SYS_ADMIN does not reach the driver")};
+  if (!facts.container.empty())
+    return {finding_of("machine.counters_locked_container", Verdict::kFail,
+                       base + "has no CAP_SYS_ADMIN in this container (" + facts.container + ")")};
+  model::Finding finding = finding_of("machine.counters_locked", Verdict::kFail, base + "has no CAP_SYS_ADMIN");
+  finding.commands = {
+      "echo 'options nvidia NVreg_RestrictProfilingToAdminUsers=0' | sudo tee /etc/modprobe.d/nvidia-counters.conf"};
+  return {finding};
+}
+
+Findings check_counter_holders(const Probe& probe) {
+  if (!probe.machine) return {};
+  const MachineFacts& facts = *probe.machine;
+  const std::string scope =
+      facts.container.empty() ? "" : "; processes outside this container (" + facts.container + ") cannot be seen";
+  if (facts.holders.empty()) return {well("no DCGM, ncu or nsys runs" + scope)};
+  std::vector<std::string> dcgm, tools;
+  for (const ProcessSeen& process : facts.holders)
+    (process.name.starts_with("ncu") || process.name.starts_with("nsys") || process.name.starts_with("nv-nsight")
+         ? tools
+         : dcgm)
+        .push_back(fmt::format("{} (pid {})", process.name, process.pid));
+  Findings out;
+  if (!dcgm.empty()) out.push_back(finding_of("machine.dcgm_running", Verdict::kWarn, base::join(dcgm, ", ") + scope));
+  if (!tools.empty())
+    out.push_back(finding_of("machine.profiler_running", Verdict::kWarn, base::join(tools, ", ") + scope));
+  return out;
+}
+
+}  // namespace rangescope::doctor

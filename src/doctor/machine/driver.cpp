@@ -1,0 +1,132 @@
+// Checks of driver and GPUs: driver, gpus, mig, clocks.
+#include <fmt/format.h>
+
+#include "base/text.hpp"
+#include "doctor/causes.hpp"
+#include "doctor/machine/checks.hpp"
+#include "doctor/machine/facts.hpp"
+#include "doctor/probe.hpp"
+
+namespace rangescope::doctor {
+namespace {
+
+using model::Verdict;
+
+std::string cuda_text(int version) {
+  return fmt::format("CUDA {}.{}", version / 1000, version % 1000 / 10);
+}
+
+// nvml.h, nvmlClocksThrottleReasons: what may hold clocks down. Idle (1) and the display (256) hold nothing down that
+// anybody measures.
+struct Limit {
+  std::uint64_t bit;
+  std::string_view what;
+};
+constexpr Limit kLimits[] = {{0x2, "the application clocks setting"},
+                             {0x4, "the power cap"},
+                             {0x8, "a hardware slowdown"},
+                             {0x10, "a sync boost group"},
+                             {0x20, "heat (software)"},
+                             {0x40, "heat (hardware)"},
+                             {0x80, "the power brake"}};
+
+}  // namespace
+
+Findings check_driver(const Probe& probe) {
+  if (!probe.machine) return {};
+  const MachineFacts& facts = *probe.machine;
+  if (facts.kernel_module.empty() && !facts.nvml.loaded)
+    return {finding_of("machine.no_driver", Verdict::kWarn,
+                       "no NVIDIA kernel module in /proc/driver/nvidia, and libnvidia-ml.so.1 cannot be loaded")};
+  if (facts.nvml.error_code == kNvmlVersionMismatch)
+    return {finding_of("machine.driver_mismatch", Verdict::kFail,
+                       "NVML says: " + facts.nvml.error + "; kernel module " + facts.kernel_module)};
+  if (facts.kernel_module.empty() && facts.nvml.error_code != 0)
+    return {finding_of(
+        "machine.no_kernel_module", Verdict::kFail,
+        "the driver's libraries are installed, but no kernel module is loaded; NVML says: " + facts.nvml.error)};
+  if (!facts.kernel_module.empty() && !facts.nvml.loaded)
+    return {finding_of("machine.no_driver_libraries", facts.container.empty() ? Verdict::kWarn : Verdict::kFail,
+                       "kernel module " + facts.kernel_module +
+                           " is loaded, but libnvidia-ml.so.1 is not: " + facts.nvml.error +
+                           (facts.container.empty() ? "" : "; in a container (" + facts.container + ")"))};
+  if (!facts.kernel_module.empty() && !facts.device_nodes)
+    return {finding_of("machine.no_device_nodes", Verdict::kFail,
+                       "kernel module " + facts.kernel_module + " is loaded, but there is no /dev/nvidiactl" +
+                           (facts.container.empty() ? "" : " in this container (" + facts.container + ")"))};
+  if (facts.nvml.error_code != 0)
+    return {finding_of("machine.driver_silent", Verdict::kFail, "NVML says: " + facts.nvml.error)};
+  std::string text = "driver " + (facts.nvml.driver.empty() ? facts.kernel_module : facts.nvml.driver);
+  if (facts.nvml.cuda_version > 0) text += ", serves programs up to " + cuda_text(facts.nvml.cuda_version);
+  return {well(text)};
+}
+
+Findings check_gpus(const Probe& probe) {
+  if (!probe.machine) return {};
+  const MachineFacts& facts = *probe.machine;
+  std::vector<std::string> names;
+  for (const NvmlGpu& gpu : facts.nvml.gpus) names.push_back(gpu.name);
+  if (names.empty()) names = facts.kernel_gpus;
+  if (names.empty()) return {skipped("there is none")};
+  const std::string all = fmt::format("{}: {}", names.size() == 1 ? "1 GPU" : std::to_string(names.size()) + " GPUs",
+                                      base::join(names, ", "));
+  const auto visible = facts.environment.find("CUDA_VISIBLE_DEVICES");
+  if (visible != facts.environment.end()) {
+    const std::string_view value = base::trim(visible->second);
+    // CUDA stops at the first entry that names no device.
+    if (value.empty() || value.starts_with("-") || base::lower(value) == "nodevfiles" || value == "none")
+      return {finding_of("machine.gpus_hidden", Verdict::kFail,
+                         all + "; CUDA_VISIBLE_DEVICES='" + visible->second + "' hides all of them")};
+    return {well(all + "; CUDA_VISIBLE_DEVICES=" + visible->second)};
+  }
+  return {well(all)};
+}
+
+Findings check_mig(const Probe& probe) {
+  if (!probe.machine) return {};
+  const MachineFacts& facts = *probe.machine;
+  std::vector<std::string> on;
+  bool known = false;
+  for (std::size_t i = 0; i < facts.nvml.gpus.size(); ++i) {
+    known = true;
+    if (facts.nvml.gpus[i].mig.value_or(false)) on.push_back("GPU " + std::to_string(i));
+  }
+  if (!known) return {skipped("NVML names no GPU")};
+  if (on.empty()) return {well("no")};
+  return {finding_of("machine.mig_on", Verdict::kWarn, base::join(on, ", ") + ": MIG mode is on")};
+}
+
+Findings check_clocks(const Probe& probe) {
+  if (!probe.machine) return {};
+  Findings out;
+  bool known = false;
+  for (std::size_t i = 0; i < probe.machine->nvml.gpus.size(); ++i) {
+    const NvmlGpu& gpu = probe.machine->nvml.gpus[i];
+    const std::string who = "GPU " + std::to_string(i);
+    if (gpu.clock_limits) {
+      known = true;
+      std::vector<std::string> now;
+      for (const Limit& limit : kLimits)
+        if (*gpu.clock_limits & limit.bit) now.emplace_back(limit.what);
+      if (!now.empty())
+        out.push_back(
+            finding_of("machine.clocks_held", Verdict::kWarn,
+                       fmt::format("{}: clocks are held down now by {}{}", who, base::join(now, ", "),
+                                   gpu.sm_clock_mhz && gpu.max_sm_clock_mhz
+                                       ? fmt::format(" ({} of {} MHz)", *gpu.sm_clock_mhz, *gpu.max_sm_clock_mhz)
+                                       : std::string())));
+    }
+    if (gpu.application_clock_mhz && gpu.default_application_clock_mhz) {
+      known = true;
+      if (*gpu.application_clock_mhz != *gpu.default_application_clock_mhz)
+        out.push_back(finding_of("machine.application_clocks", Verdict::kWarn,
+                                 fmt::format("{}: application clock {} MHz, by default {} MHz", who,
+                                             *gpu.application_clock_mhz, *gpu.default_application_clock_mhz)));
+    }
+  }
+  if (!known) return {skipped("NVML does not say")};
+  if (out.empty()) out.push_back(well("nothing holds them down (clocks locked with nvidia-smi -lgc do not show here)"));
+  return out;
+}
+
+}  // namespace rangescope::doctor

@@ -1,0 +1,52 @@
+// Checks of the environment that a profiled program would inherit: injected libraries, stub drivers.
+#include "base/fs.hpp"
+#include "base/text.hpp"
+#include "doctor/causes.hpp"
+#include "doctor/machine/checks.hpp"
+#include "doctor/machine/facts.hpp"
+#include "doctor/probe.hpp"
+
+namespace rangescope::doctor {
+namespace {
+
+using model::Verdict;
+
+std::string variable(const MachineFacts& facts, const char* name) {
+  const auto found = facts.environment.find(name);
+  return found == facts.environment.end() ? std::string{} : found->second;
+}
+
+}  // namespace
+
+Findings check_injection(const Probe& probe) {
+  if (!probe.machine) return {};
+  Findings out;
+  std::vector<std::string> injected;
+  for (const char* name : {"NVTX_INJECTION64_PATH", "NVTX_INJECTION32_PATH", "CUDA_INJECTION64_PATH"})
+    if (const std::string value = variable(*probe.machine, name); !value.empty())
+      injected.push_back(std::string(name) + "=" + value);
+  if (!injected.empty()) {
+    model::Finding finding = finding_of("machine.injection_set", Verdict::kWarn, base::join(injected, "; "));
+    std::string names;
+    for (const std::string& each : injected) names += " " + each.substr(0, each.find('='));
+    finding.commands = {"unset" + names};
+    out.push_back(std::move(finding));
+  }
+  if (const std::string preload = variable(*probe.machine, "LD_PRELOAD"); !preload.empty())
+    out.push_back(finding_of("machine.preload_set", Verdict::kWarn, "LD_PRELOAD=" + preload));
+  if (out.empty()) out.push_back(well("no injection variable is set, and no LD_PRELOAD"));
+  return out;
+}
+
+Findings check_stubs(const Probe& probe) {
+  if (!probe.machine) return {};
+  const std::string path = variable(*probe.machine, "LD_LIBRARY_PATH");
+  for (const std::string_view folder : base::split(path, ':')) {
+    const std::string_view trimmed = folder.ends_with('/') ? folder.substr(0, folder.size() - 1) : folder;
+    if (trimmed.ends_with("/stubs"))
+      return {finding_of("machine.cuda_stubs", Verdict::kWarn, "LD_LIBRARY_PATH holds " + std::string(folder))};
+  }
+  return {well(path.empty() ? "LD_LIBRARY_PATH is not set" : "no stubs folder in LD_LIBRARY_PATH")};
+}
+
+}  // namespace rangescope::doctor

@@ -1,0 +1,80 @@
+// What is known of this machine: plain data, gathered once; nothing is judged here.
+//
+// Everything that is read from files is read below `root`, so that a recorded /proc stands in for a machine (tests);
+// the environment and the library of NVML are given too. Gathering starts no program that measures: it asks the first
+// nsys and the first ncu that are found what they can do (cached, collect/tools.hpp) and nsys's importer for its
+// version.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "collect/abilities.hpp"
+#include "doctor/machine/nvml.hpp"
+
+namespace rangescope::doctor {
+
+/// Where to look.
+struct MachineSources {
+  std::filesystem::path root = "/";
+  std::map<std::string, std::string> environment;
+  std::filesystem::path nvml = "libnvidia-ml.so.1";  ///< handed to dlopen; "" asks no NVML
+  std::filesystem::path inject_library;              ///< "" where none was found; then inject_error says why
+  std::string inject_error;
+  std::filesystem::path runs = "rangescope-runs";  ///< where runs will lie; need not exist
+};
+/// This machine and this process's environment.
+[[nodiscard]] MachineSources this_machine();
+
+/// nsys or ncu.
+struct ToolSeen {
+  std::vector<std::filesystem::path> paths;       ///< all that were found, the one in use first
+  std::optional<collect::Abilities> in_use;       ///< of the first
+  std::string error;                              ///< why not
+  std::vector<collect::Version> bundled_cupti;    ///< nsys: CUDA versions (12.4) of the CUPTIs beside it, ascending
+  std::optional<std::filesystem::path> importer;  ///< nsys: QdstrmImporter
+  std::string importer_error;                     ///< what it said when it was asked for its version and could not run
+};
+
+/// A process that may hold the GPU's performance counters.
+struct ProcessSeen {
+  std::uint32_t pid = 0;
+  std::string name;  ///< of /proc/<pid>/comm
+};
+
+struct MachineFacts {
+  std::string kernel_module;             ///< "580.159.03"; "" where no NVIDIA kernel module is loaded
+  std::vector<std::string> kernel_gpus;  ///< models, of /proc/driver/nvidia/gpus
+  std::map<std::string, std::string> module_params;
+  bool device_nodes = false;  ///< /dev/nvidiactl is there
+  Nvml nvml;
+
+  std::optional<std::uint64_t> capabilities;  ///< effective
+  bool user_namespace = false;                ///< capabilities hold in a user namespace only
+  std::string container;                      ///< evidence that this is one: "/.dockerenv"; "" where there is none
+
+  std::map<std::string, std::string> environment;
+  ToolSeen nsys, ncu;
+  std::string cupti;        ///< "CUPTI 13.0.1, /usr/local/cuda/lib64/libcupti.so.13"
+  std::string cupti_error;  ///< why there is none
+  std::string inject_library, inject_error;
+
+  std::vector<ProcessSeen> holders;
+  std::optional<int> perf_event_paranoid;
+  std::map<std::string, std::uint64_t> soft_limits;  ///< of /proc/self/limits; unlimited is absent
+  bool limits_known = false;
+  std::filesystem::path runs;
+  std::optional<std::uint64_t> free_bytes;  ///< for this user, where runs will lie
+  std::string runs_error;                   ///< why runs cannot be written there
+};
+
+[[nodiscard]] MachineFacts gather_machine(const MachineSources& sources);
+
+/// CAP_SYS_ADMIN that the driver respects: effective, and not only in a user namespace.
+[[nodiscard]] bool is_administrator(const MachineFacts& facts);
+
+}  // namespace rangescope::doctor

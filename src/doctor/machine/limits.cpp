@@ -1,0 +1,74 @@
+// Checks of what the operating system allows: perf events, room on disk, ulimits.
+#include <fmt/format.h>
+
+#include "base/units.hpp"
+#include "doctor/causes.hpp"
+#include "doctor/machine/checks.hpp"
+#include "doctor/machine/facts.hpp"
+#include "doctor/probe.hpp"
+
+namespace rangescope::doctor {
+namespace {
+
+using model::Verdict;
+
+std::string limit_text(const MachineFacts& facts, const char* name, bool bytes) {
+  const auto found = facts.soft_limits.find(name);
+  if (found == facts.soft_limits.end()) return "unlimited";
+  return bytes ? base::format_bytes(static_cast<double>(found->second)) : std::to_string(found->second);
+}
+
+}  // namespace
+
+Findings check_perf_events(const Probe& probe) {
+  if (!probe.machine) return {};
+  const MachineFacts& facts = *probe.machine;
+  if (!facts.perf_event_paranoid) return {skipped("/proc/sys/kernel/perf_event_paranoid cannot be read")};
+  const std::string text = "kernel.perf_event_paranoid is " + std::to_string(*facts.perf_event_paranoid);
+  if (*facts.perf_event_paranoid <= 2 || is_administrator(facts)) return {well(text)};
+  model::Finding finding = finding_of("machine.perf_events_locked", Verdict::kWarn, text);
+  finding.commands = {"sudo sysctl -w kernel.perf_event_paranoid=2"};
+  return {finding};
+}
+
+Findings check_disk(const Probe& probe) {
+  if (!probe.machine) return {};
+  const MachineFacts& facts = *probe.machine;
+  if (!facts.runs_error.empty()) return {finding_of("machine.runs_not_writable", Verdict::kFail, facts.runs_error)};
+  if (!facts.free_bytes) return {skipped("the file system does not say")};
+  // A native capture may take 4 GiB a process by default (collector/native); a report of ncu some 100 MiB.
+  constexpr std::uint64_t kLittle = 4ull << 30, kTooLittle = 256ull << 20;
+  const std::string text =
+      base::format_bytes(static_cast<double>(*facts.free_bytes)) + " free for " + facts.runs.string();
+  if (*facts.free_bytes < kLittle)
+    return {finding_of("machine.disk_full", *facts.free_bytes < kTooLittle ? Verdict::kFail : Verdict::kWarn, text)};
+  return {well(text)};
+}
+
+Findings check_limits(const Probe& probe) {
+  if (!probe.machine) return {};
+  const MachineFacts& facts = *probe.machine;
+  if (!facts.limits_known) return {skipped("/proc/self/limits cannot be read")};
+  Findings out;
+  const auto low = [&](const char* name, std::uint64_t least) {
+    const auto found = facts.soft_limits.find(name);
+    return found != facts.soft_limits.end() && found->second < least;
+  };
+  // nsys 2022.4.2 works with 24 of them and ends with an exception at 16; the program's own come on top.
+  if (low("open files", 64))
+    out.push_back(
+        finding_of("machine.few_open_files", Verdict::kWarn, limit_text(facts, "open files", false) + " open files"));
+  if (facts.soft_limits.count("file size"))
+    out.push_back(finding_of("machine.file_size_limited", Verdict::kWarn,
+                             "files may grow to " + limit_text(facts, "file size", true)));
+  if (facts.soft_limits.count("address space"))
+    out.push_back(finding_of("machine.address_space_limited", Verdict::kWarn,
+                             "a process may map " + limit_text(facts, "address space", true)));
+  if (out.empty())
+    out.push_back(
+        well(fmt::format("{} open files, {} locked memory, file size {}", limit_text(facts, "open files", false),
+                         limit_text(facts, "locked memory", true), limit_text(facts, "file size", true))));
+  return out;
+}
+
+}  // namespace rangescope::doctor

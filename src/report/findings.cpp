@@ -1,0 +1,53 @@
+#include "report/findings.hpp"
+
+#include "base/table.hpp"
+#include "base/text.hpp"
+#include "report/view.hpp"
+
+namespace rangescope::report {
+namespace {
+
+base::Tone tone_of(model::Verdict verdict) {
+  switch (verdict) {
+    case model::Verdict::kOk: return base::Tone::kGood;
+    case model::Verdict::kWarn: return base::Tone::kWarn;
+    case model::Verdict::kFail: return base::Tone::kBad;
+    case model::Verdict::kSkip: return base::Tone::kDim;
+  }
+  return base::Tone::kPlain;
+}
+
+}  // namespace
+
+std::string finding_text(const model::Finding& finding, bool color) {
+  std::string text = base::toned(std::string(verdict_name(finding.verdict)) + ": " + finding.id + ": " +
+                                     base::printable(finding.found),
+                                 tone_of(finding.verdict), color) +
+                     "\n";
+  if (!finding.why.empty()) text += "  why:  " + base::printable(finding.why) + "\n";
+  if (!finding.hint.empty()) text += "  hint: " + base::printable(finding.hint) + "\n";
+  for (const std::string& command : finding.commands) text += "  try:  " + base::printable(command) + "\n";
+  return text;
+}
+
+void write_findings(JsonWriter& json, std::span<const model::Finding> findings) {
+  json.key("findings");
+  json.open_array();
+  for (const model::Finding& finding : findings) {
+    json.open_object();
+    json.field("id", finding.id);
+    json.field("question", finding.question);
+    json.field("verdict", verdict_name(finding.verdict));
+    json.field("found", finding.found);
+    json.field("why", finding.why);
+    json.field("hint", finding.hint);
+    json.key("commands");
+    json.open_array(true);
+    for (const std::string& command : finding.commands) json.text(command);
+    json.close();
+    json.close();
+  }
+  json.close();
+}
+
+}  // namespace rangescope::report

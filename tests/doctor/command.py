@@ -1,0 +1,154 @@
+#!/usr/bin/env python3
+"""`rangescope doctor --explain` against the real nsys 2022.4.2 and ncu 2022.3.0: broken lines capture nothing or are refused,
+and the lines that are printed in their place capture something (nsys) or are taken (ncu, which needs a GPU for more).
+
+Usage: command.py BIN_DIR. The tools are looked for in $RANGESCOPE_TOOLS/bin; without them those tests are skipped.
+"""
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "..", "tools"))
+import cases  # noqa: E402
+
+BIN = sys.argv[1]
+TOOLS = os.path.join(os.environ.get("RANGESCOPE_TOOLS", os.path.join(HERE, "..", "..", ".cache", "tools")), "bin")
+PROGRAM = os.path.join(BIN, "nsys_program")
+
+# nsys lines over tests/nsys/program.cpp, which has the ranges step, load, compute ... (plain strings) and `registered` in the
+# domain `library`. {p} is the program. What is wrong, and the line itself.
+NSYS = [
+    ("unregistered_strings", "nsys profile {q} --capture-range=nvtx --nvtx-capture=step {p}"),
+    ("slash_in_capture", "nsys profile {q} --capture-range=nvtx --nvtx-capture=step/ -e NSYS_NVTX_PROFILER_REGISTER_ONLY=0 {p}"),
+    ("reversed_domain", "nsys profile {q} --capture-range=nvtx --nvtx-capture='*@step' -e NSYS_NVTX_PROFILER_REGISTER_ONLY=0 {p}"),
+    ("placeholder_capture", "nsys profile {q} --capture-range=nvtx --nvtx-capture=range {p}"),
+    ("capture_without_range", "nsys profile {q} --capture-range=nvtx {p}"),
+    ("pattern_in_capture", "nsys profile {q} --capture-range=nvtx --nvtx-capture='st*' {p}"),
+    ("blank_in_list", "nsys profile --sample=none --cpuctxsw=none --trace nvtx, osrt {p}"),
+    ("double_dash", "nsys profile {q} -- {p}"),
+    ("no_verb", "nsys {q} {p}"),
+    ("value_missing", "nsys profile {q} -f {p}"),
+    ("capture_end_alone", "nsys profile {q} --capture-range-end=stop {p}"),
+    ("unknown_option", "nsys profile {q} --pytorch=autograd-nvtx {p}"),
+]
+QUICK = "--trace=nvtx --sample=none --cpuctxsw=none"
+
+# ncu lines that it refuses, or that would measure nothing; /bin/true stands for the program.
+NCU = [
+    ("unknown_option", "ncu --kernel-replay-mode range /bin/true"),
+    ("invalid_value", "ncu --target-processes 1 /bin/true"),
+    ("no_nvtx", "ncu --nvtx-include A/ /bin/true"),
+    ("bad_expression", "ncu --nvtx --nvtx-include @A/ /bin/true"),
+    ("kernel_id", "ncu --kernel-id 5::10::2 /bin/true"),
+    ("mode_conflict", "ncu --replay-mode range --kernel-name gemm /bin/true"),
+    ("mode_conflict", "ncu --app-replay-match all /bin/true"),
+    ("repeated_option", "ncu --set full --set roofline /bin/true"),
+    ("needs_option", "ncu --print-summary per-nvtx /bin/true"),
+    ("double_dash", "ncu -- /bin/true"),
+    ("foreign_verb", "ncu profile /bin/true"),
+    ("unknown_section", "ncu --section NoSuch /bin/true"),
+    ("unknown_set", "ncu --set brief /bin/true"),
+]
+REFUSED = ("unrecognised option", "is invalid", "requires --nvtx", "Invalid ", "is not supported", "more than once", "Use option",
+           "ambiguous", "does not exist", "did not match any section", "No metrics to collect")
+
+
+def explain(line, *options, **more):
+    environment = dict(os.environ, RANGESCOPE_NSYS=f"{TOOLS}/nsys", RANGESCOPE_NCU=f"{TOOLS}/ncu")
+    return cases.run([f"{BIN}/rangescope", "doctor", "--explain", *options, line], env=environment, **more)
+
+
+def explained(line):
+    done = explain(line, "--json")
+    answer = json.loads(done.stdout)
+    assert answer["schema"] == "rangescope.doctor/1" and answer["asked"] == "command", answer
+    wrong = [f["id"].replace("command.", "") for f in answer["findings"] if f["verdict"] in ("warn", "fail")]
+    return wrong, answer.get("command"), done.returncode
+
+
+def shell(line, folder):
+    """What the line does when a shell runs it: its output, and the reports that it left."""
+    environment = dict(os.environ, PATH=f"{TOOLS}:{os.environ['PATH']}", TMPDIR=folder, LC_ALL="C")
+    done = subprocess.run(["sh", "-c", line], cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, text=True, errors="replace", timeout=120)
+    return done.stdout, [f for f in os.listdir(folder) if f.endswith((".qdstrm", ".nsys-rep"))]
+
+
+class Plain(unittest.TestCase):
+    """What needs no tool."""
+
+    def test_the_last_line_is_the_command(self):
+        done = cases.run([f"{BIN}/rangescope", "doctor", "--explain", "ncu --kernel-replay-mode range ./app"],
+                         env={"PATH": "/nowhere", "HOME": "/nowhere"})
+        self.assertEqual(done.stdout.splitlines()[-1], "ncu --replay-mode range ./app")
+        self.assertIn("fail: command.unknown_option:", done.stdout)
+        self.assertEqual(done.returncode, 78)
+
+    def test_words_as_arguments(self):
+        words = ["nsys", "profile", "--nvtx-capture=a b", "--capture-range=nvtx", "./app", "--json"]
+        for argv in (words, ["--", *words]):
+            done = cases.run([f"{BIN}/rangescope", "doctor", "--explain", *argv])
+            self.assertEqual(done.stdout.splitlines()[-1],
+                             "nsys profile '--nvtx-capture=a b' --capture-range=nvtx "
+                             "--env-var=NSYS_NVTX_PROFILER_REGISTER_ONLY=0 ./app --json".replace("'--nvtx-capture=a b'",
+                                                                                                 "--nvtx-capture='a b'"))
+            self.assertEqual(done.returncode, 0)
+
+    def test_right_lines(self):
+        done = explain("ncu --nvtx --nvtx-include decode/ ./app")
+        self.assertEqual(done.returncode, 0)
+        self.assertIn("nothing to complain of", done.stdout)
+
+    def test_refusals(self):
+        for argv in (["--explain"], ["--explain", "ls -l"], ["--explain", "ncu 'x"], ["--bogus"], ["what"]):
+            done = cases.run([f"{BIN}/rangescope", "doctor", *argv])
+            self.assertEqual(done.returncode, 64, argv)
+            self.assertIn("hint", done.stderr)
+
+
+@unittest.skipUnless(os.path.exists(f"{TOOLS}/nsys"), f"no nsys in {TOOLS} (tests/tools/fetch.sh)")
+class Nsys(unittest.TestCase):
+    def test_cures_capture(self):
+        for cause, pattern in NSYS:
+            line = pattern.format(q=QUICK, p=PROGRAM)
+            with self.subTest(line=line):
+                wrong, corrected, code = explained(line)
+                self.assertIn(cause, wrong)
+                self.assertEqual(explained(corrected)[0], [])
+                with tempfile.TemporaryDirectory(prefix="rangescope-doctor-") as folder:
+                    said, reports = shell(line, folder)
+                    self.assertEqual(reports, [], f"the broken line captured: {said}")
+                with tempfile.TemporaryDirectory(prefix="rangescope-doctor-") as folder:
+                    said, reports = shell(corrected, folder)
+                    self.assertEqual(len(reports), 1, f"{corrected}: {said}")
+
+    def test_not_gated(self):
+        wrong, corrected, _ = explained(f"nsys profile {QUICK} --nvtx-capture=registered@library {PROGRAM}")
+        self.assertEqual(wrong, ["capture_not_gated"])
+        with tempfile.TemporaryDirectory(prefix="rangescope-doctor-") as folder:
+            said, reports = shell(corrected, folder)
+            self.assertEqual(len(reports), 1, said)
+        wrong, _, _ = explained(f"nsys profile {QUICK} --capture-range=nvtx --nvtx-capture=registered@library {PROGRAM}")
+        self.assertEqual(wrong, [])
+
+
+@unittest.skipUnless(os.path.exists(f"{TOOLS}/ncu"), f"no ncu in {TOOLS} (tests/tools/fetch.sh)")
+class Ncu(unittest.TestCase):
+    def test_cures_are_taken(self):
+        for cause, line in NCU:
+            with self.subTest(line=line), tempfile.TemporaryDirectory(prefix="rangescope-doctor-") as folder:
+                wrong, corrected, code = explained(line)
+                self.assertIn(cause, wrong)
+                self.assertEqual(code, 78)
+                said, _ = shell(line, folder)
+                self.assertTrue(any(text in said for text in REFUSED), f"{line} is taken: {said}")
+                said, _ = shell(corrected, folder)
+                self.assertFalse(any(text in said for text in REFUSED), f"{corrected}: {said}")
+
+
+if __name__ == "__main__":
+    cases.main()
