@@ -160,8 +160,25 @@ class Comparer {
       for (const std::string& tag : options_.usual) {
         if (common.contains(tag)) values_.push_back(tag);
       }
-      if (values_.empty() && !common.empty()) values_.push_back(*common.begin());
-      return {};
+      if (!values_.empty() || common.empty()) return {};
+      if (common.contains("gpu.kernel_ns")) {  // ncu knows kernels, not when they ran
+        values_.emplace_back("gpu.kernel_ns");
+        return {};
+      }
+      // Counters alone: the first that is a time, else the first of all.
+      const auto metric = [&](std::string_view part) {
+        return std::find_if(common.begin(), common.end(), [&](const std::string& tag) {
+          return tag.starts_with("metrics.") && tag.find(part) != std::string::npos;
+        });
+      };
+      for (const std::string_view part : {"time", ""}) {
+        if (const auto found = metric(part); found != common.end()) {
+          values_.push_back(*found);
+          return {};
+        }
+      }
+      return base::fail(base::Code::kNotComparable, "the sides have no value in common that says what a region costs",
+                        {}, "Compare captures of one kind, or name a value: --metric " + *common.begin());
     }
     for (const std::string& said : options_.values) {
       const model::Measure* measure = model::find_measure(said);
@@ -308,7 +325,7 @@ class Comparer {
       for (const std::string& name : here) ++sides_with[name];
     }
     struct Row {
-      bool folded = false;
+      std::set<std::string> names;
       std::vector<std::vector<double>> calls, total;  // [side][run]
     };
     std::map<std::string, Row> rows;
@@ -317,7 +334,7 @@ class Comparer {
         for (const model::DigestKernel& kernel : sides_[s].runs[r].kernels) {
           const bool exact = sides_with[kernel.name] == sides_.size();
           Row& row = rows[exact ? kernel.name : folded_kernel(kernel.name)];
-          row.folded = row.folded || !exact;
+          row.names.insert(kernel.name);
           if (row.calls.empty()) {
             for (const Side& side : sides_) {
               row.calls.emplace_back(side.runs.size(), 0.0);
@@ -334,8 +351,8 @@ class Comparer {
     kernel_hypotheses_.resize(sides_.size());
     for (auto& [name, row] : rows) {
       ComparedKernel& kernel = out_.kernels.emplace_back();
-      kernel.name = name;
-      kernel.folded = row.folded;
+      kernel.folded = row.names.size() > 1;
+      kernel.name = kernel.folded ? name : *row.names.begin();
       kernel.total.tag = "total_ns";
       kernel.per_call.tag = "ns_per_call";
       kernel.total.title = "total";

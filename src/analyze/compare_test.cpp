@@ -125,6 +125,7 @@ TEST(Compare, RenamesAreOfferedNotAssumed) {
   EXPECT_EQ(find(*joined, {"step", "ffn"}).renamed_from, "step > mlp");
   EXPECT_TRUE(joined->renames.empty());
 
+  EXPECT_FALSE(compare(sides, {.renames = {{"mlp", "load"}}}));  // two ranges would be one
   const auto wrong = compare(sides, {.renames = {{"mpl", "ffn"}}});
   ASSERT_FALSE(wrong);
   EXPECT_EQ(wrong.error().code, base::Code::kUsage);

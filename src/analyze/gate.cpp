@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <algorithm>
+#include <cmath>
 
 #include "base/text.hpp"
 #include "model/measure.hpp"
@@ -14,7 +15,8 @@ using model::GateVerdict;
 using model::Standing;
 
 std::string percent(double ratio) {
-  return fmt::format("{:+.1f} %", (ratio - 1) * 100);
+  const double change = (ratio - 1) * 100;
+  return std::abs(change) < 0.05 ? "0.0 %" : fmt::format("{:+.1f} %", change);
 }
 
 model::GateCheck judge(const model::ComparedValue& value, bool by_runs, double limit) {

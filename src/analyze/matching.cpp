@@ -16,6 +16,8 @@ namespace {
 using model::DigestRegion;
 using Path = std::vector<std::string>;
 
+constexpr std::size_t kMostCandidates = 200;  // each is held against each
+
 bool begins_with(const Path& path, const Path& prefix) {
   return path.size() >= prefix.size() && std::equal(prefix.begin(), prefix.end(), path.begin());
 }
@@ -96,7 +98,13 @@ base::Result<std::vector<MatchedRegion>> match_regions(std::span<const model::Si
           if (path != region.path) matched.renamed_from = model::path_text(region.domain, region.path);
           for (const model::Side& side : sides) matched.of.emplace_back(side.runs.size(), nullptr);
         }
-        out[at->second].of[s][r] = &region;
+        const DigestRegion*& place = out[at->second].of[s][r];
+        if (place && !renames.empty())
+          return base::fail(base::Code::kUsage,
+                            "after renaming, '" + base::printable(base::join(place->path, " > ")) + "' and '" +
+                                base::printable(base::join(region.path, " > ")) + "' are one range",
+                            "--rename", "Rename to a name that the first side does not have");
+        if (!place) place = &region;
       }
     }
   }
@@ -164,8 +172,8 @@ std::vector<model::RenameOffer> offer_renames(std::span<const MatchedRegion> reg
       const bool top = regions[i].path.size() == 1 || shared.contains(key(regions[i], above(regions[i])));
       if (!top) continue;
       const bool first = any_of(regions[i], 0) != nullptr, here = any_of(regions[i], side) != nullptr;
-      if (first && !here) gone.push_back(i);
-      if (!first && here) fresh.push_back(i);
+      if (first && !here && gone.size() < kMostCandidates) gone.push_back(i);
+      if (!first && here && fresh.size() < kMostCandidates) fresh.push_back(i);
     }
     std::vector<Candidate> candidates;
     for (const std::size_t g : gone) {

@@ -25,7 +25,7 @@ struct MatchedRegion {
 [[nodiscard]] bool on_all_sides(const MatchedRegion& region);
 
 /// All regions, in the order in which the sides show them. kUsage for a rename of a path that the first side does not
-/// have. O(regions log regions).
+/// have, or that makes two of its ranges one. O(regions log regions).
 [[nodiscard]] base::Result<std::vector<MatchedRegion>> match_regions(std::span<const model::Side> sides,
                                                                      const std::map<std::string, std::string>& renames);
 

@@ -36,7 +36,7 @@ class Compare final : public Subcommand {
   }
 
   void options(CLI::App& app) override {
-    app.add_option("side", sides_, "Runs, folders of runs, or files; the first is what the others are compared with")
+    app.add_option("sides", sides_, "Runs, folders of runs, or files; the first is what the others are compared with")
         ->type_name("RUN|DIR|FILE")
         ->required()
         ->expected(1, 100);

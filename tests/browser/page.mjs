@@ -1,6 +1,6 @@
 // Drives a Chromium over reports, as a reader would. Usage: node page.mjs PLAYWRIGHT CHROMIUM FOLDER [SHOTS]
 //
-// FOLDER holds reports made by browser.py: zoo.html, work.html, hostile.html, roofline.html, big.html. Prints a line
+// FOLDER holds pages made by browser.py: zoo.html, work.html, hostile.html, roofline.html, big.html, comparison.html. Prints a line
 // `pass|fail <case> [why]` for each case. Any error of a page and any request to the network fails the case.
 import { createRequire } from 'node:module';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -163,6 +163,23 @@ await check('big: a hundred thousand events open and zoom', 'big.html', async (p
   const drawn = await page.locator('#timeline').evaluate((c) => new Set(new Uint32Array(c.getContext('2d').getImageData(0, 0, c.width, c.height).data.buffer)).size);
   expect(drawn > 10, `${drawn} colours`);
 });
+await check('comparison: what changed comes first, and is found', 'comparison.html', async (page) => {
+  const rows = page.locator('table').first().locator('tbody tr');
+  const labels = await rows.locator('td:first-child').allTextContents();
+  expect(/layer\d$/.test(labels[0]), labels[0]);
+  expect((await rows.first().textContent()).includes('+50.0 %'), await rows.first().textContent());
+  await page.fill('#find', 'PREFILL');
+  const visible = await rows.evaluateAll((list) => list.filter((row) => !row.hidden).map((row) => row.cells[0].textContent));
+  expect(visible.length > 0 && visible.length < labels.length && visible.every((text) => text.includes('prefill')), visible.join());
+  expect(labels.some((text) => text.includes('</script><img')), 'a hostile name is text');
+  expect(await page.evaluate(() => window.hacked) === undefined, 'ran');
+  expect(await page.evaluate(() => document.images.length) === 0, 'elements of a name');
+});
+await check('comparison: dark, and nothing wider than 360 px', 'comparison.html', async (page) => {
+  const wide = await page.evaluate(() => document.documentElement.scrollWidth);
+  expect(wide <= 360, `${wide} px`);
+  expect(await back(page) === 'rgb(20, 24, 31)', await back(page));
+}, { scheme: 'dark', size: { width: 360, height: 740 } });
 if (shots) {
   await check('shots', 'work.html', async (page) => {
     await page.screenshot({ path: join(shots, 'light.png'), fullPage: true });

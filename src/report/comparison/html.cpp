@@ -32,12 +32,14 @@ tr:last-child td{border-bottom:0}.more{color:var(--worse);font-weight:600}.less{
 svg{display:block}svg line{stroke:var(--line)}svg .more{stroke:var(--worse)}svg .less{stroke:var(--better)}svg .noise{stroke:var(--noise)}
 svg circle{stroke:none}svg circle.more{fill:var(--worse)}svg circle.less{fill:var(--better)}svg circle.noise{fill:var(--noise)}
 input{font:inherit;color:inherit;background:var(--bg);border:1px solid var(--line);border-radius:6px;padding:.3rem .6rem;width:min(22rem,100%);box-sizing:border-box}
+@media(max-width:640px){.wide{display:none}th:first-child,td:first-child{min-width:7rem}th,td{padding:.28rem .35rem}}
 </style></head><body>
 )";
 
 constexpr std::string_view kTail = R"(<script>
 document.getElementById("find").addEventListener("input",e=>{const w=e.target.value.toLowerCase();
-for(const r of document.querySelectorAll("tbody tr"))r.hidden=!r.cells[0].textContent.toLowerCase().includes(w)})
+for(const r of document.querySelectorAll("tbody tr"))r.hidden=!r.cells[0].textContent.toLowerCase().includes(w)});
+document.documentElement.dataset.ready="1"
 </script></body></html>
 )";
 
@@ -103,12 +105,19 @@ class Page {
 
   void head(const char* first) {
     sink_.write(fmt::format(
-        "<div class=\"scroll\"><table><thead><tr><th scope=\"col\">{}</th><th scope=\"col\">count</th>", first));
-    const auto column = [&](const std::string& title) { sink_.write("<th scope=\"col\">" + title + "</th>"); };
+        "<div class=\"scroll\"><table><thead><tr><th scope=\"col\">{}</th><th scope=\"col\" class=\"wide\">count</th>",
+        first));
+    const auto column = [&](const std::string& title, std::string_view style = "") {
+      sink_.write(fmt::format("<th scope=\"col\" class=\"{}\">{}</th>", style, title));
+    };
     for (std::size_t side = 0; side < comparison_.sides.size(); ++side) column(side_letter(side));
     for (std::size_t side = 1; side < comparison_.sides.size(); ++side) {
       const std::string letter = comparison_.sides.size() > 2 ? " " + side_letter(side) : "";
-      for (const char* title : {"change", "", "between", "p", "verdict"}) column(title + (*title ? letter : ""));
+      column("change" + letter);
+      column("", "wide");
+      column("between" + letter, "wide");
+      column("p" + letter, "wide");
+      column("verdict" + letter);
     }
     sink_.write("</tr></thead><tbody>");
   }
@@ -120,15 +129,15 @@ class Page {
     };
     sink_.write("<tr>");
     cell(markup_escaped(label));
-    cell(markup_escaped(counts_text(counts)));
+    cell(markup_escaped(counts_text(counts)), "wide");
     for (std::size_t side = 0; side < value.values.size(); ++side) cell(markup_escaped(side_value(value, side)));
     for (std::size_t side = 1; side < value.values.size(); ++side) {
       const Change& change = value.changes[side - 1];
       const std::string_view style = style_of(change);
       cell(markup_escaped(change_text(value, side)), style);
-      cell(whisker(change, most));
-      cell(markup_escaped(between_text(change)), "dim");
-      cell(markup_escaped(p_text(change)), "dim");
+      cell(whisker(change, most), "wide");
+      cell(markup_escaped(between_text(change)), "wide dim");
+      cell(markup_escaped(p_text(change)), "wide dim");
       sink_.write(fmt::format("<td class=\"{}\" title=\"{}\">{}</td>", style, markup_escaped(change.why),
                               markup_escaped(standing_text(value, side))));
     }
@@ -175,13 +184,13 @@ class Page {
   void kernels() {
     const std::size_t count = std::min(style_.top_kernels, comparison_.kernels.size());
     if (count == 0) return;
-    sink_.write("<h2>Kernels, over the whole run</h2>");
+    sink_.write("<h2>Kernels, time a call</h2>");
     head("kernel");
     const double most = scale(
-        comparison_.kernels, count, [](const auto& kernel) -> const auto& { return kernel.total; });
+        comparison_.kernels, count, [](const auto& kernel) -> const auto& { return kernel.per_call; });
     for (std::size_t i = 0; i < count; ++i) {
       const model::ComparedKernel& kernel = comparison_.kernels[i];
-      row(kernel.name + (kernel.folded ? " (folded)" : ""), kernel.calls, kernel.total, most);
+      row(kernel.name + (kernel.folded ? " (folded)" : ""), kernel.calls, kernel.per_call, most);
     }
     sink_.write("</tbody></table></div>");
   }

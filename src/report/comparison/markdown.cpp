@@ -65,13 +65,13 @@ void write_comparison_markdown(const model::Comparison& comparison, const Style&
   for (const model::RenameOffer& offer : comparison.renames)
     sink.write("- " + md_escaped(rename_sentence(offer)) + "\n");
   if (!comparison.kernels.empty() && style.top_kernels > 0) {
-    sink.write("\n## Kernels, over the whole run\n\n");
+    sink.write("\n## Kernels, time a call\n\n");
     const auto head = titles(comparison, "kernel");
     md_row(sink, head);
     md_rule(sink, head.size() - 1);
     for (std::size_t i = 0; i < std::min(style.top_kernels, comparison.kernels.size()); ++i) {
       const model::ComparedKernel& kernel = comparison.kernels[i];
-      md_row(sink, cells(md_escaped(kernel.name) + (kernel.folded ? " (folded)" : ""), kernel.calls, kernel.total));
+      md_row(sink, cells(md_escaped(kernel.name) + (kernel.folded ? " (folded)" : ""), kernel.calls, kernel.per_call));
     }
   }
   sink.write("\n");

@@ -86,12 +86,12 @@ void write_comparison_table(const Comparison& comparison, const Style& style, Si
   for (const model::RenameOffer& offer : comparison.renames) aside(rename_sentence(offer), Tone::kWarn);
 
   if (!comparison.kernels.empty() && style.top_kernels > 0) {
-    sink.write("\n" + base::toned("kernels, over the whole run", Tone::kBold, style.color) + "\n");
+    sink.write("\n" + base::toned("kernels, time a call", Tone::kBold, style.color) + "\n");
     base::Table table(columns(comparison, "kernel"));
     for (std::size_t i = 0; i < std::min(style.top_kernels, comparison.kernels.size()); ++i) {
       const model::ComparedKernel& kernel = comparison.kernels[i];
       add_row(table, base::printable(kernel.name) + (kernel.folded ? " (folded)" : ""), counts_text(kernel.calls),
-              kernel.total);
+              kernel.per_call);
     }
     sink.write(table.render(style.width, style.color));
     if (comparison.kernels.size() > style.top_kernels)

@@ -18,7 +18,8 @@ using model::Standing;
 
 std::string percent(double ratio) {
   const double change = (ratio - 1) * 100;
-  return fmt::format("{}{:.{}f}", change >= 0 ? "+" : "", change, std::abs(change) < 100 ? 1 : 0);
+  if (std::abs(change) < 0.05) return "0.0";
+  return fmt::format("{:+.{}f}", change, std::abs(change) < 100 ? 1 : 0);
 }
 
 std::string number(double value, const std::string& unit) {
@@ -58,6 +59,7 @@ std::string counts_text(const std::vector<std::optional<double>>& counts) {
 std::string change_text(const ComparedValue& value, std::size_t side) {
   const Change& change = value.changes[side - 1];
   if (!value.values[0] || !value.values[side]) return "-";
+  if (change.difference == 0) return "0.0 %";
   if (!change.ratio) return (change.difference >= 0 ? "+" : "-") + number(std::abs(change.difference), value.unit);
   if (*change.ratio >= 10) return fmt::format("x {:.3g}", *change.ratio);
   return percent(*change.ratio) + " %";
