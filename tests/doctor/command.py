@@ -15,7 +15,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "tools"))
 import cases  # noqa: E402
 
-BIN = sys.argv[1]
+BIN = os.path.abspath(sys.argv[1])
 TOOLS = os.path.join(os.environ.get("RANGESCOPE_TOOLS", os.path.join(HERE, "..", "..", ".cache", "tools")), "bin")
 PROGRAM = os.path.join(BIN, "nsys_program")
 
@@ -75,7 +75,7 @@ def shell(line, folder):
     environment = dict(os.environ, PATH=f"{TOOLS}:{os.environ['PATH']}", TMPDIR=folder, LC_ALL="C")
     done = subprocess.run(["sh", "-c", line], cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                           stderr=subprocess.STDOUT, text=True, errors="replace", timeout=120)
-    return done.stdout, [f for f in os.listdir(folder) if f.endswith((".qdstrm", ".nsys-rep"))]
+    return done.stdout, [f for f in os.listdir(folder) if f.startswith("report") and f.endswith((".qdstrm", ".nsys-rep"))]
 
 
 class Plain(unittest.TestCase):

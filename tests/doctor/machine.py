@@ -9,7 +9,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "tools"))
 import cases  # noqa: E402
 
-BIN, NVML = sys.argv[1], sys.argv[2]
+BIN, NVML = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
 
 
 def doctor(state, *options, **variables):

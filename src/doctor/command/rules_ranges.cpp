@@ -106,7 +106,9 @@ void judge(Explaining& about, const std::string& name, const std::string& writte
   if (!parsed) {
     auto normalized = model::normalize(written);
     const auto right = normalized ? meant(*normalized) : std::vector<std::string>{};
-    about.fail(cause_of(written), parsed.error().what,
+    std::string reason = parsed.error().what;
+    if (const std::string_view head = "range expression: "; reason.starts_with(head)) reason.erase(0, head.size());
+    about.fail(cause_of(written), name + " " + base::shell_quote(written) + ": " + reason,
                right.empty() ? "Leave it out, or name one range: decode/" : "Write " + quoted_list(name, right));
     replace(line, name, written, right);
     return;
