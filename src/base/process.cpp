@@ -281,6 +281,12 @@ class Foreground {
   pid_t group_ = 0;
 };
 
+// What is left of a group that was told to end: it gets a second, and then no choice.
+void end_group(pid_t group) {
+  for (int i = 0; i < 50 && ::kill(-group, 0) == 0; ++i) ::usleep(20000);
+  ::kill(-group, SIGKILL);
+}
+
 void fill(Ended& ended, int status, const rusage& usage) {
   if (WIFSIGNALED(status)) {
     ended.signal = WTERMSIG(status);
@@ -326,12 +332,18 @@ Result<Ended> run(const Command& command) {
     const auto now = Clock::now();
     if (!running && now >= *linger_until) break;
     if (running && deadline && now >= *deadline) {
-      ::kill(target, ended.timed_out ? SIGKILL : SIGTERM);
-      ended.timed_out = true;
+      const bool again = ended.timed_out || ended.enough;
+      ::kill(target, again ? SIGKILL : SIGTERM);
+      if (!again) ended.timed_out = true;
       deadline = now + command.grace;
     }
-    if (running && command.tick && now >= next_tick) {
-      command.tick(now - start);
+    if (running && (command.tick || command.enough) && now >= next_tick) {
+      if (command.tick) command.tick(now - start);
+      if (command.enough && !ended.timed_out && !ended.enough && command.enough()) {
+        ::kill(target, SIGTERM);
+        ended.enough = true;
+        deadline = now + command.grace;
+      }
       next_tick = now + command.tick_every;
     }
     if (running) {
@@ -346,6 +358,7 @@ Result<Ended> run(const Command& command) {
         ended.wall_ns = (Clock::now() - start).count();
         fill(ended, status, usage);
         running = false;
+        if (command.own_group && (ended.timed_out || ended.enough)) end_group(pid);
         linger_until = Clock::now() + kLinger;
         continue;
       }
@@ -355,7 +368,7 @@ Result<Ended> run(const Command& command) {
     // SIGCHLD wakes us; where another run owns the handlers, a short wait does.
     auto until = now + (signals.mine() ? std::chrono::seconds(60) : nanoseconds(std::chrono::milliseconds(5)));
     if (deadline && running) until = std::min(until, *deadline);
-    if (command.tick && running) until = std::min(until, next_tick);
+    if ((command.tick || command.enough) && running) until = std::min(until, next_tick);
     if (!running) until = std::min(until, *linger_until);
     const auto wait_ms = std::chrono::ceil<std::chrono::milliseconds>(until - now).count();
     std::array<pollfd, 3> polled = {{{signals.fd(), POLLIN, 0}, {out.fd(), POLLIN, 0}, {err.fd(), POLLIN, 0}}};

@@ -42,6 +42,8 @@ struct Command {
   std::chrono::nanoseconds grace = std::chrono::seconds(5);
   std::chrono::milliseconds tick_every{250};
   std::function<void(std::chrono::nanoseconds elapsed)> tick;  ///< called about every `tick_every` while it runs
+  /// Asked after each tick: true ends it as the time limit would.
+  std::function<bool()> enough;
 };
 
 /// How it ended. Exactly one of exit_code and signal is there.
@@ -50,6 +52,7 @@ struct Ended {
   std::optional<int> signal;
   bool core_dumped = false;
   bool timed_out = false;          ///< our time limit ended it
+  bool enough = false;             ///< Command::enough ended it
   std::optional<int> forwarded;    ///< the last signal that reached us and went on to it
   std::int64_t start_unix_ns = 0;  ///< UTC
   std::int64_t wall_ns = 0;        ///< from before the spawn until it was reaped

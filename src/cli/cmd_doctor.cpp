@@ -5,6 +5,8 @@
 #include "cli/app.hpp"
 #include "cli/doctor_answer.hpp"
 #include "cli/explain_answer.hpp"
+#include "cli/program_answer.hpp"
+#include "cli/program_look.hpp"
 #include "cli/subcommands.hpp"
 #include "doctor/causes.hpp"
 #include "doctor/machine/checks.hpp"
@@ -28,6 +30,12 @@ class Doctor final : public Subcommand {
            "prints\n"
            "the line that was meant as the last one.\n\n"
            "  rangescope doctor --explain \"ncu --nvtx-include 'layer*/' --set brief ./app\"\n\n"
+           "With a program behind --, looks at the program: it is run once under rangescope's own library, and every "
+           "range\n"
+           "that was meant is held against what was seen. Then: which ways of measuring work, with their command "
+           "lines.\n\n"
+           "  rangescope doctor --include decode/ -- python serve.py\n"
+           "  rangescope doctor -- ./app\n\n"
            "The exit code is 0 unless something failed. docs/manual/causes.md lists every cause.";
   }
 
@@ -41,6 +49,7 @@ class Doctor final : public Subcommand {
     app.add_flag("--json", json_, "Answer with one JSON object");
     app.add_flag("--causes", causes_, "Print every cause that the doctor knows, as Markdown, and look at nothing");
     app.add_option("--output", runs_, "Folder of the runs (rangescope-runs)")->type_name("DIR");
+    bind_look(app, look_);
   }
 
   [[nodiscard]] int run() override {
@@ -57,17 +66,31 @@ class Doctor final : public Subcommand {
            "unexpected argument '" + base::printable(words.front()) + "'",
            {},
            "To have a command line of ncu or nsys explained, write --explain before it; see rangescope help doctor"});
-    if (!program_.empty())
-      return say({base::Code::kUsage, "the doctor runs no program", "--", "Leave out -- and what follows"});
+    if (!program_.empty()) return look_at_it();
+    if (!look_.include.empty())
+      return say({base::Code::kUsage,
+                  "there is no program to look at",
+                  {},
+                  "Put it behind --: rangescope doctor --include decode/ -- ./app"});
     doctor::MachineSources sources = doctor::this_machine();
     sources.runs = runs_;
     const doctor::MachineFacts facts = doctor::gather_machine(sources);
     doctor::Probe probe;
     probe.machine = &facts;
-    return answer({"machine", doctor::run_checks(doctor::machine_checks(), probe), {}}, json_);
+    return answer({"machine", doctor::run_checks(doctor::machine_checks(), probe), {}, {}, {}}, json_);
   }
 
  private:
+  [[nodiscard]] int look_at_it() {
+    look_.command = program_;
+    const auto look = look_at_program(look_);
+    if (!look) return say(look.error());
+    const auto ways = doctor::ways(*look, tools_here());
+    DoctorAnswer told{"program", doctor::diagnose(*look), {}, program_text(*look, ways), {}};
+    told.more_json = [&](report::JsonWriter& json) { write_program(json, *look, ways); };
+    return answer(told, json_);
+  }
+
   // One argument with a whole line in it, or the words of one; `--` may stand before them or within.
   [[nodiscard]] int explain(std::vector<std::string> words) {
     if (!words.empty() && words.front().starts_with("-"))
@@ -90,6 +113,7 @@ class Doctor final : public Subcommand {
   CLI::App* app_ = nullptr;  // lives as long as run() does
   std::vector<std::string> program_;
   bool explain_ = false;
+  LookRequest look_;
   bool json_ = false, causes_ = false;
   std::string runs_{runs::kDefaultRoot};
 };

@@ -16,6 +16,7 @@
 #include "cli/bind_config.hpp"
 #include "cli/bind_tools.hpp"
 #include "cli/counters.hpp"
+#include "cli/diagnosis.hpp"
 #include "cli/pipeline.hpp"
 #include "cli/present.hpp"
 #include "cli/progress.hpp"
@@ -23,8 +24,11 @@
 #include "cli/subcommands.hpp"
 #include "collect/launch.hpp"
 #include "config/schema.hpp"
+#include "read/registry.hpp"
+#include "report/findings.hpp"
 #include "report/sink.hpp"
 #include "runs/layout.hpp"
+#include "runs/manifest.hpp"
 
 namespace rangescope::cli {
 namespace {
@@ -81,6 +85,7 @@ class Profile final : public Subcommand {
                   {},
                   "Put it behind --: rangescope profile -- python train.py"});
     if (auto exporter = report::find_exporter(choice_.format); !exporter) return say(exporter.error());
+    written_ = analysis_.include;
     if (auto normalized = normalize_expressions(analysis_); !normalized) return say(normalized.error());
     root_ = config_.text("run.root").value_or(std::string(runs::kDefaultRoot));
     if (repeat_ > 1 && pipeline_wanted(config_))
@@ -100,6 +105,9 @@ class Profile final : public Subcommand {
     counters_.include = analysis_.include;
     counters_.by_payload = analysis_.by_payload;
     counters_.exclude = analysis_.exclude;
+    if (counters_.include.empty())  // as `init` writes them
+      if (auto more = model::normalized_expressions(config_.list("pipeline.ncu.ncu_cli.nvtx.include")))
+        counters_.include = std::move(*more);
     if (!metrics_.empty()) {
       auto prepared = prepare_counters(metrics_, counters_);
       if (!prepared) return say(prepared.error());
@@ -274,6 +282,7 @@ class Profile final : public Subcommand {
     Concluded done;
     done.ended = ended;
     auto& [code, outcome, message, losses, ignored] = done;
+    std::vector<model::Finding> findings;
     const auto failed = [&](const base::Error& error, const char* what) {
       code = say(error);
       outcome = what;
@@ -285,9 +294,16 @@ class Profile final : public Subcommand {
     const std::filesystem::path captures = record.path() / "native";
     auto analyzed = analyze_input(captures, record.path(), analysis_);
     if (!analyzed) {
-      failed(analyzed.error(), analyzed.error().code == base::Code::kNothingCaptured ? "nothing_captured" : "error");
+      const bool nothing = analyzed.error().code == base::Code::kNothingCaptured;
+      failed(analyzed.error(), nothing ? "nothing_captured" : "error");
+      if (nothing) findings = explain_nothing(record, ended);
     } else {
       losses = analyzed->report.losses;
+      const bool uncounted = !metrics_.empty() && analyzed->session.measurements.empty();
+      if (uncounted || !unmatched(analyzed->report, written_).empty()) {
+        findings = diagnose_capture(&analyzed->session, program_, written_, ended, {});
+        analyzed->report.findings = findings;
+      }
       if (auto written = write_outputs(*analyzed, record.path()); !written) failed(written.error(), "error");
       if (code == 0 && strict_ && has_loss(analyzed->report))
         failed({base::Code::kDataLoss, "data was lost", record.path().string(),
@@ -300,11 +316,28 @@ class Profile final : public Subcommand {
       message = "the program ended by " + base::describe(ended);
     }
     if (program_failed) code = ended.exit_code.value_or(128 + ended.signal.value_or(0));
-    if (auto finished = record.finish(code, outcome, message, losses); !finished) {
+    if (auto finished = record.finish(code, outcome, message, losses, findings); !finished) {
       const int why = say(finished.error());
       if (!program_failed) code = why;
     }
     return done;
+  }
+
+  // Why there is nothing: said to the person, and kept as a report without regions.
+  [[nodiscard]] std::vector<model::Finding> explain_nothing(const RunRecord& record, const base::Ended& ended) const {
+    const auto session = read::read_any(record.path() / "native");
+    Analyzed empty;
+    empty.report.findings = diagnose_capture(session ? &*session : nullptr, program_, written_, ended, {});
+    if (!is_quiet())
+      for (const model::Finding& finding : empty.report.findings)
+        std::fputs(report::finding_text(finding, style_on(STDERR_FILENO, choice_).color).c_str(), stderr);
+    if (session) empty.report.losses = session->losses;
+    empty.report.run = runs::run_info(record.path());
+    ReportChoice kept;
+    kept.format = "json";
+    kept.to = (record.path() / "report.json").string();
+    if (auto written = write_report(empty, kept, -1); !written) base::warn(written.error().what);
+    return empty.report.findings;
   }
 
   [[nodiscard]] base::Result<void> write_outputs(const Analyzed& analyzed, const std::filesystem::path& run) const {
@@ -330,7 +363,7 @@ class Profile final : public Subcommand {
     return root_ == runs::kDefaultRoot ? "latest" : shown_path(run);
   }
 
-  std::vector<std::string> program_;
+  std::vector<std::string> program_, written_;
   std::string root_{runs::kDefaultRoot};
   ConfigArguments configuration_;
   config::Config config_;

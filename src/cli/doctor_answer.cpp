@@ -34,6 +34,7 @@ void write_json(const DoctorAnswer& answer, report::Sink& sink) {
   json.field("verdict", report::verdict_name(worst(answer)));
   report::write_findings(json, answer.findings);
   if (answer.command) json.field("command", *answer.command);
+  if (answer.more_json) answer.more_json(json);
   json.close();
   json.finish();
 }
@@ -44,6 +45,7 @@ std::string plural(std::size_t count, std::string_view what) {
 
 void write_text(const DoctorAnswer& answer, bool color, report::Sink& sink) {
   for (const model::Finding& finding : answer.findings) sink.write(report::finding_text(finding, color));
+  sink.write(answer.more_text);
   const std::size_t failed = count(answer, Verdict::kFail), warned = count(answer, Verdict::kWarn);
   if (failed + warned == 0)
     sink.write("nothing to complain of\n");

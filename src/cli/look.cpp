@@ -83,32 +83,6 @@ base::Result<std::vector<std::string>> resolve_expressions(std::span<const std::
   return out;
 }
 
-collect::Look look_at(const model::Session& session, const std::vector<std::string>& expressions,
-                      const analyze::Options& options) {
-  collect::Look look;
-  if (expressions.empty()) return look;
-  auto report = regions_of(session, options, expressions, 0);
-  const bool gpu = !session.kernels.empty() || !session.graph_launches.empty();
-  if (!report) {
-    if (report.error().code == base::Code::kNothingCaptured) look.occurrences = 0;
-    return look;
-  }
-  look.occurrences = 0;
-  std::uint64_t kernels = 0;
-  for (const model::Region& region : report->regions) {
-    if (!aggregate(region) || region.parent != model::kNone) continue;
-    *look.occurrences += static_cast<std::uint64_t>(region.occurrences);
-    if (!region.gpu) continue;
-    kernels += static_cast<std::uint64_t>(region.gpu->kernels);
-    look.graph_launches += static_cast<std::uint64_t>(region.gpu->graph_launches);
-    look.other_thread_kernels += static_cast<std::uint64_t>(region.gpu->inherited_kernels);
-    // Kernels that cannot be dealt out evenly: the occurrences differ. (An even count proves nothing.)
-    if (region.occurrences > 0 && region.gpu->kernels % region.occurrences != 0) look.alike = false;
-  }
-  if (gpu) look.kernels = kernels + look.graph_launches;
-  return look;
-}
-
 std::optional<bool> is_registered(const model::Session& session, std::string_view text) {
   auto normal = model::normalize(text);
   if (!normal) return std::nullopt;

@@ -1,5 +1,5 @@
-// What a recorded session says about the ranges that are to be measured: which kind they are, how often they occur,
-// what is launched inside, and which kernels matter most.
+// What a recorded session says about the ranges that are to be measured: which kind they are, and which kernels matter
+// most.
 #pragma once
 
 #include <optional>
@@ -9,7 +9,6 @@
 
 #include "analyze/analyze.hpp"
 #include "base/result.hpp"
-#include "collect/ladder.hpp"
 #include "model/range_expression.hpp"
 #include "model/session.hpp"
 
@@ -21,10 +20,6 @@ namespace rangescope::cli {
 [[nodiscard]] base::Result<std::vector<std::string>> resolve_expressions(std::span<const std::string> written,
                                                                          const model::Session* session,
                                                                          std::vector<std::string>& notes);
-
-/// The facts that the replay ladder asks for.
-[[nodiscard]] collect::Look look_at(const model::Session& session, const std::vector<std::string>& expressions,
-                                    const analyze::Options& options);
 
 /// Is some range that the expression names in the session registered as a string? Nothing when there is no such range.
 [[nodiscard]] std::optional<bool> is_registered(const model::Session& session, std::string_view expression);

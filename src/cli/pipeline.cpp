@@ -11,9 +11,12 @@
 #include "cli/app.hpp"
 #include "cli/bind_config.hpp"
 #include "cli/captures.hpp"
+#include "cli/diagnosis.hpp"
 #include "cli/present.hpp"
+#include "cli/program_look.hpp"
 #include "collect/launch.hpp"
 #include "read/registry.hpp"
+#include "report/findings.hpp"
 #include "runs/layout.hpp"
 #include "runs/retention.hpp"
 
@@ -192,7 +195,10 @@ base::Result<void> Pipeline::warm_up() {
 base::Result<void> Pipeline::native_stage(const std::string& folder) {
   const bool look = folder != "native";
   collect::Request request = base_request(config_, look ? run_ / folder : run_);
-  auto plan = collect::native::make_collector(args_.native)->plan(request);
+  collect::native::Options native = args_.native;
+  if (look)
+    for (const auto& [name, value] : look_settings()) native.extra_env[name] = value;
+  auto plan = collect::native::make_collector(native)->plan(request);
   if (!plan) return look ? base::Result<void>{} : base::fail(std::move(plan));
   for (const std::string& text : plan->notes) note("native: " + text);
   if (!look)
@@ -245,6 +251,36 @@ base::Result<void> Pipeline::resolve() {
   return {};
 }
 
+void Pipeline::diagnose(const std::vector<std::string>& missing) {
+  const bool fatal = std::any_of(outcomes_.begin(), outcomes_.end(), [](const auto& one) { return one.second.fatal; });
+  if (!timeline() && !fatal && !program_failed_ && config_.flag("pipeline.probe", true)) {
+    if (args_.native.library.empty())
+      if (auto library = collect::native::find_library()) args_.native.library = *library;
+    if (!args_.native.library.empty()) {
+      base::info("looking at the program once without a profiler, to say why nothing was captured");
+      if (auto ran = native_stage("look"); !ran) base::detail("no look: " + ran.error().what);
+      program_failed_.reset();  // the look's own failure is a finding, not the run's end
+    }
+  }
+  std::optional<doctor::FailedCapture> failed;
+  if (!missing.empty()) failed = doctor::FailedCapture{missing.back(), nsys_gated_, false};
+  std::vector<std::string> written = written_include_;
+  if (written.empty() && nsys_gated_)
+    if (const auto range = config_.text("pipeline.nsys.nvtx_capture")) written = {*range};
+  const model::Session* seen = timeline();
+  std::vector<model::Finding> program;
+  if (seen || program_failed_ || native_)
+    program = diagnose_capture(seen, config_.list("workload.command"), written,
+                               program_failed_ ? *program_failed_ : base::Ended{.exit_code = 0}, failed);
+  std::vector<model::Finding> tools;
+  for (const auto& [tool, outcome] : outcomes_)
+    for (model::Finding& finding : findings_of(outcome, tool)) tools.push_back(std::move(finding));
+  findings_ = joined(std::move(program), std::move(tools));
+  if (!is_quiet() && !timeline())  // else they stand in the report
+    for (const model::Finding& finding : findings_)
+      std::fputs(report::finding_text(finding, style_on(STDERR_FILENO, args_.choice).color).c_str(), stderr);
+}
+
 int Pipeline::conclude(const std::optional<base::Error>& failure) {
   int code = 0;
   std::string outcome = "ok", message;
@@ -254,15 +290,16 @@ int Pipeline::conclude(const std::optional<base::Error>& failure) {
     message = std::move(text);
   };
   std::vector<model::Loss> losses;
+  std::vector<std::string> missing;
+  for (const std::string& stage : wanted_)
+    if (std::find(captured_.begin(), captured_.end(), stage) == captured_.end()) missing.push_back(stage);
+  if (!failure && !runner_->interrupted() && (!missing.empty() || captured_.empty())) diagnose(missing);
   if (failure)
     fail_with(say(*failure), "error", base::to_string(*failure));
   else if (auto written = reports(); !written)
     fail_with(say(written.error()), written.error().code == base::Code::kNothingCaptured ? "nothing_captured" : "error",
               base::to_string(written.error()));
 
-  std::vector<std::string> missing;
-  for (const std::string& stage : wanted_)
-    if (std::find(captured_.begin(), captured_.end(), stage) == captured_.end()) missing.push_back(stage);
   for (const std::string& stage : missing)
     losses.push_back({"stage_empty", model::Severity::kWarning, 1,
                       "stage " + stage + " captured nothing" +
@@ -285,7 +322,8 @@ int Pipeline::conclude(const std::optional<base::Error>& failure) {
               "stage " + base::join(missing, ", ") + " captured nothing: " + base::join(explanations_, "; "));
     base::warn(message);
   }
-  if (auto finished = record_->finish(code, outcome, message, losses); !finished) (void)say(finished.error());
+  if (auto finished = record_->finish(code, outcome, message, losses, findings_); !finished)
+    (void)say(finished.error());
   if (code == 0)
     if (const auto keep = config_.integer("run.keep")) {
       const auto now =

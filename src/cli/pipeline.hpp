@@ -55,6 +55,8 @@ class Pipeline {
   [[nodiscard]] base::Result<void> reports();
   [[nodiscard]] const model::Session* timeline() const;
   void note(const std::string& text);
+  /// Looks at the program once more where nothing is known of it, and says why stages captured nothing.
+  void diagnose(const std::vector<std::string>& missing);
 
   // pipeline_nsys.cpp
   [[nodiscard]] base::Result<void> nsys_stage();
@@ -89,8 +91,11 @@ class Pipeline {
   std::filesystem::path run_;
   std::optional<base::Ended> program_failed_;  ///< the program itself failed in the native stage
   std::optional<base::Ended> last_;
-  std::vector<std::string> wanted_, captured_;  ///< stages asked for; stages with results
-  std::vector<std::string> explanations_;       ///< why something is missing
+  std::vector<std::string> wanted_, captured_;                      ///< stages asked for; stages with results
+  std::vector<std::string> explanations_;                           ///< why something is missing
+  std::vector<model::Finding> findings_;                            ///< the same, as causes with cures
+  std::vector<std::pair<std::string, collect::Outcome>> outcomes_;  ///< of tools that captured nothing
+  bool nsys_gated_ = false;
   base::Code worst_ = base::Code::kNothingCaptured;
   std::vector<std::string> notes_;
 };

@@ -7,6 +7,7 @@
 #include "base/text.hpp"
 #include "base/units.hpp"
 #include "cli/pipeline.hpp"
+#include "doctor/program/facts.hpp"
 #include "read/join.hpp"
 #include "read/registry.hpp"
 
@@ -179,7 +180,8 @@ Outcome Pipeline::ncu_attempts(Step step, const std::string& report, const std::
 base::Result<void> Pipeline::ncu_stage() {
   if (auto chosen = ncu_kernels(); !chosen) return chosen;
   collect::Look look;
-  if (const model::Session* seen = timeline()) look = look_at(*seen, include_, args_.analysis);
+  if (const model::Session* seen = timeline(); seen && !include_.empty())
+    if (const auto facts = doctor::gather(*seen, include_)) look = doctor::look_of(*facts);
   if (!include_.empty() && look.occurrences == 0)
     note("ncu: none of the chosen ranges was seen in the stage before; it is tried all the same");
   const auto rungs = collect::ladder(wish(), look, *ncu_can_);
@@ -239,6 +241,7 @@ base::Result<void> Pipeline::ncu_stage() {
   }
   worst_ = last.code == base::Code::kInternal ? base::Code::kNothingCaptured : last.code;
   explanations_.push_back(last.message);
+  outcomes_.emplace_back("ncu", last);
   base::warn(last.message);
   if (!last.said.empty() && !last.said.front().cure.empty()) base::info("hint: " + last.said.front().cure);
   return {};

@@ -22,6 +22,7 @@ base::Result<void> Pipeline::reports() {
   if (!analyzed) return base::fail(std::move(analyzed));
   model::Report* report = &analyzed->report;
   for (const std::string& text : notes_) report->notes.push_back(text);
+  report->findings = findings_;
   for (const runs::Stage& stage : runner_->stages()) {
     if (stage.outcome != "empty" && stage.outcome != "failed") continue;
     // Rungs that failed on the way to one that worked are notes; a stage that has nothing at all is a loss.

@@ -70,7 +70,8 @@ base::Result<void> RunRecord::ended(const base::Ended& ended) {
 }
 
 base::Result<void> RunRecord::finish(int exit_code, const std::string& outcome, const std::string& message,
-                                     const std::vector<model::Loss>& losses) {
+                                     const std::vector<model::Loss>& losses,
+                                     const std::vector<model::Finding>& findings) {
   auto files = runs::prove_files(path_);
   if (!files) return base::fail(std::move(files));
   manifest_.files = std::move(*files);
@@ -81,7 +82,8 @@ base::Result<void> RunRecord::finish(int exit_code, const std::string& outcome, 
                                   .outcome = outcome,
                                   .message = message,
                                   .program = program_,
-                                  .losses = losses});
+                                  .losses = losses,
+                                  .findings = findings});
 }
 
 }  // namespace rangescope::cli

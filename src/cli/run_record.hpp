@@ -33,7 +33,8 @@ class RunRecord {
   [[nodiscard]] base::Result<void> ended(const base::Ended& ended);
   /// Everything is written: hashes, manifest, status.
   [[nodiscard]] base::Result<void> finish(int exit_code, const std::string& outcome, const std::string& message,
-                                          const std::vector<model::Loss>& losses);
+                                          const std::vector<model::Loss>& losses,
+                                          const std::vector<model::Finding>& findings = {});
 
  private:
   [[nodiscard]] static base::Result<RunRecord> begin_at(std::filesystem::path dir,

@@ -20,6 +20,7 @@ std::vector<std::unique_ptr<Subcommand>> subcommands() {
   all.push_back(make_plan());
   all.push_back(make_calibrate());
   all.push_back(make_doctor());
+  all.push_back(make_init());
   all.push_back(make_help());
   all.push_back(make_version());
   return all;

@@ -23,6 +23,7 @@ namespace rangescope::cli {
 [[nodiscard]] std::unique_ptr<Subcommand> make_plan();
 [[nodiscard]] std::unique_ptr<Subcommand> make_calibrate();
 [[nodiscard]] std::unique_ptr<Subcommand> make_doctor();
+[[nodiscard]] std::unique_ptr<Subcommand> make_init();
 [[nodiscard]] std::unique_ptr<Subcommand> make_help();
 [[nodiscard]] std::unique_ptr<Subcommand> make_version();
 

@@ -98,6 +98,15 @@ std::string range_replay_refuses(std::string_view api) {
   return {};
 }
 
+std::string calls_to_note() {
+  std::string out = "cuCtxCreate,cuDevicePrimaryCtxRetain,cuMemAlloc,cuMemFree,cuModuleLoad,cuLibraryLoad";
+  for (const Refused& one : kRefused)
+    if (!one.prefix.starts_with("cuda") && !one.prefix.starts_with("cuMemAlloc") &&
+        !one.prefix.starts_with("cuMemFree"))
+      out += "," + std::string(one.prefix);
+  return out;
+}
+
 std::vector<Rung> ladder(const Wish& wish, const Look& look, const Abilities& ncu) {
   if (wish.mode != "auto") {
     const auto only = find_step(wish.mode);
@@ -145,10 +154,10 @@ std::vector<Rung> ladder(const Wish& wish, const Look& look, const Abilities& nc
     refuse(Step::kAppRange, "ncu " + to_string(ncu.version) + " has no app-range replay");
   else if (look.kernels && *look.kernels == 0)
     refuse(Step::kAppRange, "no kernel was launched inside the range");
-  else if (look.alike == false)
-    refuse(Step::kAppRange, "occurrences launch different kernels, so passes of different launches cannot be joined");
   else
-    take(Step::kAppRange, "relaunches the program for every pass; allows any CUDA call inside");
+    take(Step::kAppRange,
+         std::string("relaunches the program for every pass; allows any CUDA call inside") +
+             (look.alike == false ? "; occurrences differ, so the program must do the same every time" : ""));
 
   take(Step::kKernel, wish.ranges ? "each kernel inside the range is replayed; works where ranges cannot"
                                   : "no range was named, so kernels are measured");

@@ -2,8 +2,9 @@
 //
 //   native     counters of rangescope's own collector, pass k on occurrence k: no replay at all
 //   range      ncu replays each occurrence of the range; seconds, but many CUDA calls may not occur inside
-//   app-range  ncu relaunches the whole program for every pass; anything may occur inside, if the program is
-//   deterministic kernel     ncu replays each kernel inside the range; always works, gives kernels and not ranges
+//   app-range  ncu relaunches the whole program for every pass; anything may occur inside, if the program does the same
+//              every time
+//   kernel     ncu replays each kernel inside the range; always works, gives kernels and not ranges
 //
 // Pure: decides from what was asked, what the tool can do and what was seen of the program. `range` is first tried on
 // one occurrence, so that a refusal costs seconds.
@@ -60,6 +61,9 @@ struct Rung {
 /// CUDA calls that range replay cannot replay: the name's reason, or "" when it can (Nsight Compute's Kernel Profiling
 /// Guide, "Supported APIs").
 [[nodiscard]] std::string range_replay_refuses(std::string_view api);
+/// Driver functions that a look at a program should note beside launches, copies and waits, by the beginning of their
+/// names, separated by commas: all that range replay refuses, and those that say when contexts and memory are made.
+[[nodiscard]] std::string calls_to_note();
 
 /// Whether a stage should be tried once more: transient, and attempts left. Attempts count from 1.
 [[nodiscard]] bool try_again(const Outcome& outcome, int attempt, int retries);

@@ -146,7 +146,8 @@ TEST(Ladder, WhatTheLookSawDecides) {
             "native yes: metrics of a range that occurs often enough: no replay needed\n"
             "range no: range replay cannot replay what was seen inside: cudaMallocAsync_v11020 (3 times; "
             "stream-ordered allocation)\n"
-            "app-range no: occurrences launch different kernels, so passes of different launches cannot be joined\n"
+            "app-range yes: relaunches the program for every pass; allows any CUDA call inside; occurrences differ, so "
+            "the program must do the same every time\n"
             "kernel yes: each kernel inside the range is replayed; works where ranges cannot\n");
   look.calls.clear();
   look.graph_launches = 5;

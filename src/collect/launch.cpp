@@ -34,10 +34,11 @@ base::Result<base::Ended> launch(const Plan& plan, const LaunchOptions& options)
   command.out = options.out;
   command.err = options.err;
   command.timeout = plan.timeout;
-  command.own_group = plan.timeout.has_value() || !in_foreground();
+  command.own_group = plan.timeout.has_value() || options.enough || !in_foreground();
   command.forward_signals = true;
   command.tick_every = options.tick_every;
   command.tick = options.tick;
+  command.enough = options.enough;
   return base::run(command);
 }
 

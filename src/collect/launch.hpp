@@ -18,6 +18,7 @@ struct LaunchOptions {
   base::Output out, err;
   std::chrono::milliseconds tick_every{250};
   std::function<void(std::chrono::nanoseconds elapsed)> tick;  ///< for a progress line
+  std::function<bool()> enough;  ///< asked after each tick: true ends the program, its children too
 };
 
 /// Runs it to its end. Fails only where it could not be started.

@@ -217,6 +217,16 @@ std::string Outcome::why() const {
   return said.front().id;
 }
 
+std::vector<Message> messages(std::string_view tool) {
+  std::vector<Message> out;
+  const auto add = [&](const auto& rows) {
+    for (const Row& row : rows) out.push_back({row.id, row.needle, row.explanation, row.cure, row.code});
+  };
+  if (tool == "ncu") add(kNcu);
+  if (tool == "nsys") add(kNsys);
+  return out;
+}
+
 Outcome judge_ncu(const Observed& seen) {
   Code code = Code::kNothingCaptured;
   auto said = understood(kNcu, seen.text, "==", code);

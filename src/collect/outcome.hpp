@@ -52,6 +52,15 @@ struct Outcome {
   [[nodiscard]] std::string why() const;
 };
 
+/// A row of the table of messages, for the catalogue of causes.
+struct Message {
+  std::string_view id, words, explanation, cure;
+  base::Code code;
+};
+/// Every message of "ncu" or "nsys" that is understood, in the order in which they decide; an id may stand several
+/// times.
+[[nodiscard]] std::vector<Message> messages(std::string_view tool);
+
 [[nodiscard]] Outcome judge_ncu(const Observed& seen);
 [[nodiscard]] Outcome judge_nsys(const Observed& seen);
 

@@ -4,6 +4,7 @@
 
 #include "doctor/command/causes.hpp"
 #include "doctor/machine/causes.hpp"
+#include "doctor/program/causes.hpp"
 
 namespace rangescope::doctor {
 
@@ -12,6 +13,11 @@ std::span<const Chapter> chapters() {
       Chapter{"machine", "The machine", "`rangescope doctor` looks for these.", machine_causes()},
       Chapter{"command", "A command line of ncu or nsys", "`rangescope doctor --explain` looks for these.",
               command_causes()},
+      Chapter{"program", "A program", "`rangescope doctor -- program` looks for these.", program_causes()},
+      Chapter{"ncu", "What ncu says", "After a stage of `rangescope profile` that captured nothing.",
+              tool_causes("ncu")},
+      Chapter{"nsys", "What nsys says", "After a stage of `rangescope profile` that captured nothing.",
+              tool_causes("nsys")},
   };
   return all;
 }

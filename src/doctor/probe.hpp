@@ -4,11 +4,11 @@
 namespace rangescope::doctor {
 
 struct MachineFacts;  // doctor/machine/facts.hpp
-struct ProgramFacts;  // doctor/program/facts.hpp
+struct ProgramLook;   // doctor/program/program.hpp
 
 struct Probe {
   const MachineFacts* machine = nullptr;
-  const ProgramFacts* program = nullptr;
+  const ProgramLook* program = nullptr;
 };
 
 }  // namespace rangescope::doctor

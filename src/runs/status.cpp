@@ -38,6 +38,34 @@ std::string_view severity_name(model::Severity severity) {
   return "";
 }
 
+constexpr std::string_view kVerdicts[] = {"ok", "warn", "fail", "skip"};
+
+Json as_json(const model::Finding& finding) {
+  Json commands = Json::array();
+  for (const std::string& command : finding.commands) commands.push_back(base::printable(command));
+  return {{"id", finding.id},
+          {"question", finding.question},
+          {"verdict", kVerdicts[static_cast<std::size_t>(finding.verdict)]},
+          {"found", base::printable(finding.found)},
+          {"why", finding.why},
+          {"hint", base::printable(finding.hint)},
+          {"commands", std::move(commands)}};
+}
+
+model::Finding finding_from(const Json& json) {
+  model::Finding finding;
+  finding.id = json.at("id").get<std::string>();
+  finding.question = json.value("question", "");
+  const std::string verdict = json.value("verdict", "warn");
+  for (std::size_t i = 0; i < std::size(kVerdicts); ++i)
+    if (verdict == kVerdicts[i]) finding.verdict = static_cast<model::Verdict>(i);
+  finding.found = json.value("found", "");
+  finding.why = json.value("why", "");
+  finding.hint = json.value("hint", "");
+  finding.commands = json.value("commands", std::vector<std::string>{});
+  return finding;
+}
+
 }  // namespace
 
 std::string_view state_name(State state) {
@@ -65,13 +93,16 @@ base::Result<void> write_done(const std::filesystem::path& run, const Status& st
                       {"count", loss.count},
                       {"detail", base::printable(loss.detail)}});
   }
+  Json findings = Json::array();
+  for (const model::Finding& finding : status.findings) findings.push_back(as_json(finding));
   return write_json(run / kFile, {{"schema", kSchema},
                                   {"state", "done"},
                                   {"exit_code", status.exit_code},
                                   {"outcome", status.outcome},
                                   {"message", base::printable(status.message)},
                                   {"program", status.program},
-                                  {"losses", std::move(losses)}});
+                                  {"losses", std::move(losses)},
+                                  {"findings", std::move(findings)}});
 }
 
 base::Result<Status> read_status(const std::filesystem::path& run) {
@@ -105,6 +136,8 @@ base::Result<Status> read_status(const std::filesystem::path& run) {
                                  loss.value("count", std::uint64_t{0}), loss.value("detail", "")});
       }
     }
+    if (const auto findings = json->find("findings"); findings != json->end())
+      for (const auto& finding : *findings) status.findings.push_back(finding_from(finding));
     return status;
   } catch (const nlohmann::json::exception& error) {
     return base::fail(base::Code::kBadData, std::string("is not a status: ") + error.what(), (run / kFile).string());

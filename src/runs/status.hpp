@@ -1,7 +1,7 @@
 // status.json: what happened, always there.
 //
 //   { "schema": "rangescope.status/1", "state": "running" | "done", "pid": N, "boot": "...", "started": N,
-//     "exit_code": 0, "outcome": "ok", "message": "...", "program": {...}, "losses": [...] }
+//     "exit_code": 0, "outcome": "ok", "message": "...", "program": "...", "losses": [...], "findings": [...] }
 //
 // "running" is written before the program starts and replaced at the end. A run that still says "running" while no
 // process of that pid (and start time, and boot) is alive was interrupted: rangescope itself was killed.
@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/result.hpp"
+#include "model/check.hpp"
 #include "model/loss.hpp"
 
 namespace rangescope::runs {
@@ -28,6 +29,7 @@ struct Status {
   std::string message;  ///< one sentence
   std::string program;  ///< how the program ended: "exit code 0", "SIGSEGV (11)"; "" when it never started
   std::vector<model::Loss> losses;
+  std::vector<model::Finding> findings;  ///< why the capture is empty or partial, the decisive cause first
 };
 
 [[nodiscard]] std::string_view state_name(State state);

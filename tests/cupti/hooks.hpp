@@ -9,7 +9,7 @@ inline constexpr std::uint32_t kContext = 1;
 
 struct Work {
   std::uint64_t start_ns, end_ns;  ///< CLOCK_MONOTONIC; 0, 0: still running
-  std::uint32_t correlation, stream;
+  std::uint32_t correlation, stream, context;
   std::uint64_t node;  ///< graph node, or 0
   const char* name;    ///< kernels
   std::uint32_t grid, block;

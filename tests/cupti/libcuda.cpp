@@ -46,7 +46,9 @@ Graph* keep(Graph graph) {
   graphs.push_back(new Graph(std::move(graph)));
   return graphs.back();
 }
-std::uint64_t busy_until = 0;  // of the only device
+std::uint64_t busy_until = 0;            // of the only device
+std::uint32_t contexts = 0;              // made so far
+thread_local std::uint32_t current = 0;  // the thread's context; 0: the first one
 
 std::uint64_t now() {
   timespec time{};
@@ -88,6 +90,7 @@ standin::Work queue(std::uint32_t correlation, std::uint32_t stream, std::uint64
   work.end_ns = start + duration;
   work.correlation = correlation;
   work.stream = stream;
+  work.context = current == 0 ? standin::kContext : current;
   return work;
 }
 
@@ -127,10 +130,24 @@ CUresult cuDriverGetVersion(int* version) {
 }
 
 CUresult cuCtxCreate_v2(CUcontext* context, unsigned, CUdevice) {
-  *context = reinterpret_cast<CUcontext>(1);
-  made = true;
-  if (hooks.context_made) hooks.context_made();
-  return CUDA_SUCCESS;
+  return call(CUPTI_DRIVER_TRACE_CBID_cuCtxCreate_v2, [&](std::uint32_t) {
+    current = ++contexts;
+    made = true;
+    *context = reinterpret_cast<CUcontext>(static_cast<std::uintptr_t>(current));
+    if (current == standin::kContext && hooks.context_made) hooks.context_made();
+  });
+}
+
+CUresult cuMemAlloc_v2(CUdeviceptr* pointer, size_t) {
+  return call(CUPTI_DRIVER_TRACE_CBID_cuMemAlloc_v2, [&](std::uint32_t) { *pointer = 4096; });
+}
+
+CUresult cuMemAllocAsync(CUdeviceptr* pointer, size_t, CUstream) {
+  return call(CUPTI_DRIVER_TRACE_CBID_cuMemAllocAsync, [&](std::uint32_t) { *pointer = 4096; });
+}
+
+CUresult cuKernelSetAttribute(CUfunction_attribute, int, CUkernel, CUdevice) {
+  return call(CUPTI_DRIVER_TRACE_CBID_cuKernelSetAttribute, [](std::uint32_t) {});
 }
 
 CUresult cuCtxDestroy_v2(CUcontext) {

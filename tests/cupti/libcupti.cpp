@@ -135,7 +135,7 @@ void on_kernel(const standin::Work& work) {
   CUpti_ActivityKernel10 record{};
   record.start = client_time(work.start_ns);
   record.end = client_time(work.end_ns);
-  record.contextId = standin::kContext;
+  record.contextId = work.context;
   record.streamId = work.stream;
   record.gridX = static_cast<std::int32_t>(work.grid);
   record.gridY = record.gridZ = record.blockY = record.blockZ = 1;
@@ -156,7 +156,7 @@ void on_copy(const standin::Work& work) {
   record.bytes = work.bytes;
   record.start = client_time(work.start_ns);
   record.end = client_time(work.end_ns);
-  record.contextId = standin::kContext;
+  record.contextId = work.context;
   record.streamId = work.stream;
   record.correlationId = work.correlation;
   emit(record, CUPTI_ACTIVITY_KIND_MEMCPY);
@@ -167,7 +167,7 @@ void on_set(const standin::Work& work) {
   record.bytes = work.bytes;
   record.start = client_time(work.start_ns);
   record.end = client_time(work.end_ns);
-  record.contextId = standin::kContext;
+  record.contextId = work.context;
   record.streamId = work.stream;
   record.correlationId = work.correlation;
   emit(record, CUPTI_ACTIVITY_KIND_MEMSET);
@@ -191,7 +191,7 @@ void on_graph(std::uint32_t graph, const standin::Work& work) {
   record.end = client_time(work.end_ns);
   record.correlationId = work.correlation;
   record.graphId = graph;
-  record.contextId = standin::kContext;
+  record.contextId = work.context;
   record.streamId = work.stream;
   emit(record, CUPTI_ACTIVITY_KIND_GRAPH_TRACE);
 }
@@ -401,6 +401,10 @@ CUptiResult cuptiGetCallbackName(CUpti_CallbackDomain, uint32_t cbid, const char
       {CUPTI_DRIVER_TRACE_CBID_cuGraphLaunch, "cuGraphLaunch"},
       {CUPTI_DRIVER_TRACE_CBID_cuMemcpyHtoDAsync_v2, "cuMemcpyHtoDAsync_v2"},
       {CUPTI_DRIVER_TRACE_CBID_cuMemsetD8Async, "cuMemsetD8Async"},
+      {CUPTI_DRIVER_TRACE_CBID_cuCtxCreate_v2, "cuCtxCreate_v2"},
+      {CUPTI_DRIVER_TRACE_CBID_cuMemAlloc_v2, "cuMemAlloc_v2"},
+      {CUPTI_DRIVER_TRACE_CBID_cuMemAllocAsync, "cuMemAllocAsync"},
+      {CUPTI_DRIVER_TRACE_CBID_cuKernelSetAttribute, "cuKernelSetAttribute"},
       {CUPTI_DRIVER_TRACE_CBID_cuCtxSynchronize, "cuCtxSynchronize"}};
   const auto at = kNames.find(cbid);
   if (at == kNames.end()) return CUPTI_ERROR_INVALID_PARAMETER;

@@ -326,6 +326,17 @@ void set_byte(Tracer& t, CUpti_ActivityAttribute attribute, std::uint8_t value) 
   t.api.cuptiActivitySetAttribute(attribute, &bytes, &value);  // a preference: older releases lack some
 }
 
+bool begins_with_one_of(const char* name, const char* list) {
+  while (list != nullptr && *list != '\0') {
+    const std::size_t length = std::strcspn(list, ",");
+    if (length > 0 && std::strncmp(name, list, length) == 0) {
+      return true;
+    }
+    list += length + (list[length] == ',' ? 1 : 0);
+  }
+  return false;
+}
+
 // Launch calls: activity records of chosen driver functions where the library can (from 12.3 on), else callbacks.
 void note_launch_calls(Tracer& t) {
   bool refused = false;
@@ -335,7 +346,7 @@ void note_launch_calls(Tracer& t) {
     if (t.api.cuptiGetCallbackName(CUPTI_CB_DOMAIN_DRIVER_API, cbid, &name) != CUPTI_SUCCESS || name == nullptr) {
       continue;
     }
-    bool wanted = false;
+    bool wanted = begins_with_one_of(name, t.settings.more_calls);
     for (const char* beginning : kWorkFunctions) {
       wanted = wanted || std::strncmp(name, beginning, std::strlen(beginning)) == 0;
     }
@@ -429,6 +440,7 @@ TraceSettings settings_from_environment() {
   settings.graph_nodes = graphs == nullptr || std::strcmp(graphs, "graph") != 0;
   const char* launches = std::getenv("RANGESCOPE_LAUNCH_RECORDS");
   settings.launch_callbacks = launches != nullptr && std::strcmp(launches, "callback") == 0;
+  settings.more_calls = std::getenv("RANGESCOPE_CUDA_CALLS");
   settings.flush_interval_ms = milliseconds_of(std::getenv("RANGESCOPE_FLUSH_INTERVAL"), settings.flush_interval_ms);
   return settings;
 }

@@ -2,7 +2,8 @@
 // and ends it. Everything is in one object that is made once and never destroyed.
 //
 // Settings, from the environment: RANGESCOPE_CUDA_GRAPHS (node, graph), RANGESCOPE_FLUSH_INTERVAL (seconds; 0: only
-// full buffers and the end), RANGESCOPE_LAUNCH_RECORDS (activity, callback: how launch calls are noted).
+// full buffers and the end), RANGESCOPE_LAUNCH_RECORDS (activity, callback: how launch calls are noted),
+// RANGESCOPE_CUDA_CALLS (further driver functions to note, by the beginning of their names, separated by commas).
 //
 // Cost on the launching thread: CUPTI's own for a kernel record and one driver API record; this code runs there only
 // for graph nodes and, with "callback", for each launch (two calls, about 0.12 us). Everything else is on CUPTI's
@@ -18,10 +19,11 @@
 namespace rangescope::inject::cupti {
 
 struct TraceSettings {
-  const char* path = nullptr;     ///< of the GPU stream that is to be made
-  std::uint64_t size_limit = 0;   ///< bytes, 0: none
-  bool graph_nodes = true;        ///< kernels of graphs singly; false: a graph launch as one span
-  bool launch_callbacks = false;  ///< note launches by callback though activity records would do
+  const char* path = nullptr;        ///< of the GPU stream that is to be made
+  std::uint64_t size_limit = 0;      ///< bytes, 0: none
+  bool graph_nodes = true;           ///< kernels of graphs singly; false: a graph launch as one span
+  const char* more_calls = nullptr;  ///< beginnings of driver functions to note beside launches, separated by commas
+  bool launch_callbacks = false;     ///< note launches by callback though activity records would do
   std::uint32_t flush_interval_ms = 1000;
 };
 

@@ -46,7 +46,8 @@ model::LaunchKind launch_kind(std::string_view api) {
   if (api.starts_with("cuLaunch")) return model::LaunchKind::kKernel;
   if (api.starts_with("cuGraphLaunch")) return model::LaunchKind::kGraph;
   if (api.starts_with("cuMemset") || api.starts_with("cu64Memset")) return model::LaunchKind::kMemset;
-  if (api.starts_with("cuMem") || api.starts_with("cu64Mem")) return model::LaunchKind::kCopy;
+  for (const char* copy : {"cuMemcpy", "cuMemPrefetch", "cuMemBatch"})
+    if (api.starts_with(copy)) return model::LaunchKind::kCopy;
   if (api.find("Synchronize") != std::string_view::npos) return model::LaunchKind::kSynchronize;
   return model::LaunchKind::kOther;
 }

@@ -1,0 +1,109 @@
+#include "cli/diagnosis.hpp"
+
+#include <algorithm>
+
+#include "base/log.hpp"
+#include "base/text.hpp"
+#include "model/range_expression.hpp"
+
+namespace rangescope::cli {
+namespace {
+
+using model::Finding;
+using model::Verdict;
+
+/// The tool only says that nothing came out; why lies in the program.
+bool says_nothing(const std::string& id) {
+  for (const char* one : {"ncu.nothing_matched", "ncu.only_push_pop", "ncu.only_start_end", "ncu.exit_in_range",
+                          "nsys.never_started", "ncu.empty", "nsys.empty", "ncu.failed", "nsys.failed"})
+    if (id == one) return true;
+  return false;
+}
+
+bool names(const std::string& form, const model::Region& region) {
+  const auto expression = model::RangeExpression::parse(form);
+  if (!expression || region.path.empty()) return false;
+  if (region.kind == model::RangeKind::kStartEnd) return expression->names_start_end(region.domain, region.path.back());
+  const std::vector<std::string_view> path(region.path.begin(), region.path.end());
+  return expression->matches_stack(region.domain, path);
+}
+
+}  // namespace
+
+std::vector<std::string> unmatched(const model::Report& report, const std::vector<std::string>& written) {
+  std::vector<std::string> out;
+  for (const std::string& text : written) {
+    const auto normal = model::normalize(text);
+    if (!normal) continue;
+    const bool all = std::all_of(normal->terms.begin(), normal->terms.end(), [&](const model::NormalizedTerm& term) {
+      return std::any_of(report.regions.begin(), report.regions.end(), [&](const model::Region& region) {
+        return region.occurrences > 0 &&
+               ((term.push_pop && names(*term.push_pop, region)) || (term.start_end && names(*term.start_end, region)));
+      });
+    });
+    if (!all) out.push_back(text);
+  }
+  return out;
+}
+
+std::vector<Finding> diagnose_capture(const model::Session* session, const std::vector<std::string>& command,
+                                      const std::vector<std::string>& written, const base::Ended& ended,
+                                      const std::optional<doctor::FailedCapture>& failed) {
+  doctor::ProgramLook look;
+  look.command = command;
+  look.ended = ended;
+  look.cut_short = ended.timed_out || ended.forwarded.has_value();
+  look.failed = failed;
+  const model::Session none;
+  auto facts = doctor::gather(session ? *session : none, written);
+  if (!facts) {
+    base::detail("no diagnosis: " + facts.error().what);
+    return {};
+  }
+  look.facts = std::move(*facts);
+  auto findings = doctor::diagnose(look);
+  std::erase_if(findings, [](const Finding& finding) {
+    return finding.verdict == Verdict::kOk || finding.verdict == Verdict::kSkip;
+  });
+  return findings;
+}
+
+std::vector<Finding> findings_of(const collect::Outcome& outcome, const std::string& tool) {
+  std::vector<Finding> out;
+  if (outcome.result == collect::Result::kOk) return out;
+  for (const collect::Said& said : outcome.said) {
+    Finding finding;
+    finding.id = said.id;
+    finding.question = "Why did " + tool + " capture nothing?";
+    finding.verdict = out.empty() ? Verdict::kFail : Verdict::kWarn;
+    finding.found = said.evidence;
+    if (said.id == "ncu.unsupported_api" && !outcome.unsupported_calls.empty())
+      finding.found = "unsupported inside the range: " + base::join(outcome.unsupported_calls, ", ");
+    finding.why = said.explanation;
+    finding.hint = said.cure;
+    out.push_back(std::move(finding));
+  }
+  if (out.empty()) {
+    Finding finding;
+    finding.id = tool + "." + std::string(collect::result_name(outcome.result));
+    finding.question = "Why did " + tool + " capture nothing?";
+    finding.verdict = Verdict::kFail;
+    finding.found = outcome.message;
+    finding.why = tool + " gave no reason that is known";
+    finding.hint = "Read its output in the run directory";
+    out.push_back(std::move(finding));
+  }
+  return out;
+}
+
+std::vector<Finding> joined(std::vector<Finding> program, std::vector<Finding> tool) {
+  const bool last = tool.empty() || says_nothing(tool.front().id);
+  const bool found = std::any_of(program.begin(), program.end(),
+                                 [](const Finding& finding) { return finding.verdict == Verdict::kFail; });
+  auto& first = last && found ? program : tool;
+  auto& second = last && found ? tool : program;
+  first.insert(first.end(), std::make_move_iterator(second.begin()), std::make_move_iterator(second.end()));
+  return std::move(first);
+}
+
+}  // namespace rangescope::cli

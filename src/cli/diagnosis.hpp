@@ -1,0 +1,34 @@
+// Why a capture of `profile` is empty or partial: the doctor's program checks over what was recorded, and what the
+// tools themselves said.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/process.hpp"
+#include "collect/outcome.hpp"
+#include "doctor/program/program.hpp"
+#include "model/report.hpp"
+#include "model/session.hpp"
+
+namespace rangescope::cli {
+
+/// Of the written expressions, those of which no term has a region with a closed occurrence in the report.
+[[nodiscard]] std::vector<std::string> unmatched(const model::Report& report, const std::vector<std::string>& written);
+
+/// What went wrong, the decisive cause first; failures and warnings only. `session` null: nothing was recorded.
+[[nodiscard]] std::vector<model::Finding> diagnose_capture(const model::Session* session,
+                                                           const std::vector<std::string>& command,
+                                                           const std::vector<std::string>& written,
+                                                           const base::Ended& ended,
+                                                           const std::optional<doctor::FailedCapture>& failed);
+
+/// What a tool said of its own failure, as findings; "" where it said nothing that is understood.
+[[nodiscard]] std::vector<model::Finding> findings_of(const collect::Outcome& outcome, const std::string& tool);
+
+/// Both: a tool that knows its reason goes first; one that only says that nothing matched goes last, behind the reason
+/// that was seen in the program.
+[[nodiscard]] std::vector<model::Finding> joined(std::vector<model::Finding> program, std::vector<model::Finding> tool);
+
+}  // namespace rangescope::cli

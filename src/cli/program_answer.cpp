@@ -1,0 +1,199 @@
+#include "cli/program_answer.hpp"
+
+#include "base/text.hpp"
+#include "base/units.hpp"
+
+namespace rangescope::cli {
+namespace {
+
+constexpr std::size_t kMostRanges = 20;
+
+std::string counted(std::uint64_t count, const std::string& thing) {
+  return std::to_string(count) + " " + thing + (count == 1 ? "" : "s");
+}
+
+std::string kind(const doctor::SeenRange& seen) {
+  return seen.kind == model::RangeKind::kPushPop ? "push/pop" : "start/end";
+}
+
+std::string alike(const doctor::RangeFacts& range) {
+  if (range.sequences.empty() || range.kernels + range.graph_launches == 0) return {};
+  if (range.only_first_differs) return "alike but for the first";
+  if (range.sequences.size() > 1) return std::to_string(range.sequences.size()) + " different kernel sequences";
+  if (range.shapes_differ) return "the same kernels each time, in different launch shapes";
+  return range.occurrences > 1 ? "the same kernels each time" : "";
+}
+
+std::string about(const doctor::ProgramFacts& facts, const doctor::RangeFacts& range) {
+  std::string text = "  " + base::printable(range.written) + "\n";
+  if (range.seen.empty()) return text + "    not seen\n";
+  const doctor::SeenRange& first = facts.ranges[range.seen.front()];
+  text += "    " + base::printable(first.shown());
+  if (range.seen.size() > 1) text += " and " + counted(range.seen.size() - 1, "other path");
+  text += ": " + kind(first) + ", " +
+          (first.domain.empty() ? "default domain" : "domain " + base::printable(first.domain)) + ", " +
+          (range.registered == range.occurrences ? "registered string" : "no registered string") + "\n";
+  text += "    " + counted(range.occurrences, "occurrence") + " on " + counted(range.threads, "thread") + " of " +
+          std::to_string(range.processes) + (range.processes == 1 ? " process" : " processes");
+  if (range.occurrences > range.unclosed)
+    text += ", median " + base::format_ns(static_cast<double>(range.median_ns)) + ", first " +
+            base::format_ns(static_cast<double>(range.first_ns));
+  if (range.nested > 0) text += "; " + std::to_string(range.nested) + " inside another range";
+  if (range.unclosed > 0) text += "; " + std::to_string(range.unclosed) + " still open at the end";
+  text += "\n";
+  if (!facts.cuda || !facts.gpu_unavailable.empty()) return text;
+  text += "    inside: " + counted(range.kernels, "kernel") + ", " + std::to_string(range.copies) + " copies, " +
+          counted(range.memsets, "memset") + ", " + std::to_string(range.graph_launches) + " graph launches";
+  if (range.contexts > 1) text += ", " + counted(range.contexts, "context");
+  if (range.bare_kernels > 0 || (range.kernels == 0 && range.other_thread_kernels > 0))
+    text +=
+        "; " + counted(range.other_thread_kernels, "kernel") + " by " + counted(range.other_threads, "other thread");
+  if (range.child_kernels > 0) text += "; " + counted(range.child_kernels, "kernel") + " by child processes";
+  if (const std::string same = alike(range); !same.empty()) text += "; " + same;
+  text += "\n";
+  std::string calls;
+  for (const auto& [api, count] : range.calls) calls += (calls.empty() ? "" : ", ") + api + " " + std::to_string(count);
+  if (!calls.empty()) text += "    calls: " + calls + "\n";
+  return text;
+}
+
+}  // namespace
+
+std::string program_text(const doctor::ProgramLook& look, std::span<const doctor::Way> ways) {
+  if (look.not_started) return {};
+  std::string text = "\nThe program ";
+  if (look.all_known)
+    text += "was ended: everything was known";
+  else if (look.cut_short)
+    text += look.ended.timed_out ? "was ended by the time limit of the look" : "was interrupted";
+  else
+    text += "ended by " + base::describe(look.ended);
+  text += " after " + base::format_ns(static_cast<double>(look.ended.wall_ns)) + "\n";
+  const doctor::ProgramFacts& facts = look.facts;
+  if (!facts.meant.empty()) {
+    text += "\nRanges that were meant:\n";
+    for (const auto& range : facts.meant) text += about(facts, range);
+  } else if (!facts.ranges.empty()) {
+    text += "\nRanges (say which are meant with --include):\n";
+    for (std::size_t i = 0; i < facts.ranges.size() && i < kMostRanges; ++i) {
+      const doctor::SeenRange& seen = facts.ranges[i];
+      text += "  " + base::printable(seen.shown()) + ": " + counted(seen.occurrences, "occurrence") +
+              (facts.cuda ? ", " + counted(seen.kernels, "kernel") : "") + "; --include " +
+              base::shell_quote(model::expression_of(seen.domain, seen.path, seen.kind)) + "\n";
+    }
+    if (facts.ranges.size() > kMostRanges)
+      text += "  and " + std::to_string(facts.ranges.size() - kMostRanges) + " more\n";
+  }
+  text += "\nWays to measure:\n";
+  for (const doctor::Way& way : ways) {
+    text += std::string(way.works ? "  yes  " : "  no   ") + way.name + ": " + base::printable(way.reason) + "\n";
+    for (const std::string& note : way.notes) text += "       " + base::printable(note) + "\n";
+    if (!way.command.empty()) text += "       $ " + base::printable(way.command) + "\n";
+  }
+  return text + "\n";
+}
+
+void write_program(report::JsonWriter& json, const doctor::ProgramLook& look, std::span<const doctor::Way> ways) {
+  const auto number = [&](const char* name, std::uint64_t value) {
+    json.field(name, static_cast<std::int64_t>(value));
+  };
+  const doctor::ProgramFacts& facts = look.facts;
+  json.key("program");
+  json.open_object();
+  json.key("command");
+  json.open_array(true);
+  for (const std::string& word : look.command) json.text(word);
+  json.close();
+  json.field("ended", look.not_started ? std::string("not started") : base::describe(look.ended));
+  json.field("cut_short", look.cut_short);
+  json.field("all_known", look.all_known);
+  number("processes", facts.processes);
+  json.field("nvtx", facts.nvtx);
+  json.field("cuda", facts.cuda);
+  number("ranges", facts.ranges.size());
+  number("occurrences", facts.occurrences);
+  number("kernels", facts.kernels);
+  number("graph_launches", facts.graph_launches);
+  json.close();
+  json.key("ranges");
+  json.open_array();
+  for (const auto& range : facts.meant) {
+    json.open_object();
+    json.field("written", range.written);
+    json.field("expression", range.expression);
+    json.field("seen", !range.seen.empty());
+    json.key("paths");
+    json.open_array();
+    for (const std::size_t index : range.seen) {
+      const doctor::SeenRange& seen = facts.ranges[index];
+      json.open_line_object();
+      json.field("domain", seen.domain);
+      json.field("kind", seen.kind == model::RangeKind::kPushPop ? "push_pop" : "start_end");
+      json.key("path");
+      json.open_array(true);
+      for (const std::string& name : seen.path) json.text(name);
+      json.close();
+      number("occurrences", seen.occurrences);
+      json.close();
+    }
+    json.close();
+    json.key("nearest");
+    json.open_array(true);
+    if (range.seen.empty())
+      for (const std::string& near : doctor::nearest_expressions(facts, range.written)) json.text(near);
+    json.close();
+    number("occurrences", range.occurrences);
+    number("unclosed", range.unclosed);
+    number("registered", range.registered);
+    number("nested", range.nested);
+    number("threads", range.threads);
+    number("processes", range.processes);
+    number("child_processes", range.child_processes);
+    number("first_ns", static_cast<std::uint64_t>(range.first_ns));
+    number("median_ns", static_cast<std::uint64_t>(range.median_ns));
+    if (facts.cuda && facts.gpu_unavailable.empty()) {
+      json.key("gpu");
+      json.open_object();
+      number("kernels", range.kernels);
+      number("copies", range.copies);
+      number("memsets", range.memsets);
+      number("graph_launches", range.graph_launches);
+      number("other_thread_kernels", range.other_thread_kernels);
+      number("bare_kernels", range.bare_kernels);
+      number("child_kernels", range.child_kernels);
+      number("late_kernels", range.late_kernels);
+      number("late_occurrences", range.late_occurrences);
+      number("contexts", range.contexts);
+      json.field("first_cuda_call_inside", range.first_cuda_call_inside);
+      number("kernel_sequences", range.sequences.size());
+      json.field("only_first_differs", range.only_first_differs);
+      json.field("shapes_differ", range.shapes_differ);
+      json.key("calls");
+      json.open_object();
+      for (const auto& [api, count] : range.calls) number(api.c_str(), count);
+      json.close();
+      json.close();
+    } else {
+      json.null_field("gpu");
+    }
+    json.close();
+  }
+  json.close();
+  json.key("ways");
+  json.open_array();
+  for (const doctor::Way& way : ways) {
+    json.open_object();
+    json.field("name", way.name);
+    json.field("works", way.works);
+    json.field("reason", way.reason);
+    json.field("command", way.command);
+    json.key("notes");
+    json.open_array();
+    for (const std::string& note : way.notes) json.text(note);
+    json.close();
+    json.close();
+  }
+  json.close();
+}
+
+}  // namespace rangescope::cli

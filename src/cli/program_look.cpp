@@ -1,0 +1,177 @@
+#include "cli/program_look.hpp"
+
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+
+#include "base/fs.hpp"
+#include "base/text.hpp"
+#include "cli/app.hpp"
+#include "cli/counters.hpp"
+#include "collect/ladder.hpp"
+#include "collect/launch.hpp"
+#include "collect/tools.hpp"
+#include "config/schema.hpp"
+#include "read/registry.hpp"
+
+namespace rangescope::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::uint64_t kEnough = 20;  // occurrences: then whether they are alike is known
+constexpr int kPause = 10;             // between two looks, in units of the time that one takes
+
+class TemporaryFolder {
+ public:
+  TemporaryFolder() {
+    std::error_code error;
+    std::string pattern = (fs::temp_directory_path(error) / "rangescope-doctor-XXXXXX").string();
+    if (!error && ::mkdtemp(pattern.data()) != nullptr) path_ = pattern;
+  }
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+  ~TemporaryFolder() {
+    std::error_code ignored;
+    if (!path_.empty()) fs::remove_all(path_, ignored);
+  }
+  [[nodiscard]] const fs::path& path() const { return path_; }
+
+ private:
+  fs::path path_;
+};
+
+/// The session of the captures so far; an empty one where no process has made any.
+base::Result<model::Session> captured(const fs::path& folder) {
+  std::error_code error;
+  if (!fs::is_directory(folder, error) || fs::is_empty(folder, error)) return model::Session{};
+  return read::read_any(folder);
+}
+
+bool known(const doctor::ProgramFacts& facts) {
+  return !facts.meant.empty() && std::all_of(facts.meant.begin(), facts.meant.end(), [&](const auto& range) {
+    const std::uint64_t whole = range.occurrences - range.unclosed;
+    if (whole < kEnough + range.blind) return false;
+    return !facts.cuda || !facts.gpu_unavailable.empty() ||
+           range.kernels + range.graph_launches + range.other_thread_kernels + range.child_kernels > 0;
+  });
+}
+
+/// The last line that the program wrote to standard error.
+std::string last_words(const fs::path& file) {
+  const auto text = base::read_file(file);
+  if (!text) return {};
+  const std::string_view all = base::trim(*text);
+  const auto line = all.rfind('\n');
+  return base::printable(all.substr(line == std::string_view::npos ? 0 : line + 1).substr(0, 300));
+}
+
+}  // namespace
+
+std::map<std::string, std::string> look_settings() {
+  return {{"RANGESCOPE_CUDA_CALLS", collect::calls_to_note()}, {"RANGESCOPE_FLUSH_INTERVAL", "200ms"}};
+}
+
+void bind_look(CLI::App& app, LookRequest& request) {
+  app.add_option("--include", request.include,
+                 "Ranges that are meant: decode, decode*, LLM@*, or ncu's grammar; repeatable")
+      ->type_name("EXPR")
+      ->group("Program");
+  app.add_option_function<std::string>(
+         "--for",
+         [&request](const std::string& said) {
+           const auto ns = config::parse_duration(said);
+           if (!ns || *ns <= 0)
+             refuse("--for", "'" + base::printable(said) + "' is no time", "Write a number and a unit: 30s, 5m");
+           request.limit = std::chrono::nanoseconds(*ns);
+         },
+         "Longest time that the program is looked at; it ends earlier when all is known (30s)")
+      ->type_name("TIME")
+      ->group("Program");
+  app.add_flag("--chain-injection", request.chain_injection,
+               "Load the injection library that the environment names as well: ours hands every call on to it")
+      ->group("Program");
+}
+
+base::Result<doctor::ProgramLook> look_at_program(const LookRequest& request) {
+  doctor::ProgramLook look;
+  look.command = request.command;
+  if (auto facts = doctor::gather({}, request.include); !facts) return base::fail(std::move(facts));
+  auto library = collect::native::find_library();
+  if (!library) return base::fail(std::move(library));
+  const TemporaryFolder folder;
+  if (folder.path().empty())
+    return base::fail(base::Code::kIo, "no temporary folder can be made", {},
+                      "Set TMPDIR to a folder that can be written");
+
+  collect::native::Options options;
+  options.library = *library;
+  options.chain_injection = request.chain_injection;
+  options.extra_env = look_settings();
+  collect::Request what;
+  what.command = request.command;
+  what.env = request.env;
+  what.run_dir = folder.path();
+  what.timeout = request.limit;
+  std::error_code ignored;
+  what.cwd = request.cwd.value_or(fs::current_path(ignored));
+  auto plan = collect::native::make_collector(options)->plan(what);
+  if (!plan) {
+    look.not_started = plan.error();
+    return look;
+  }
+  const fs::path captures = folder.path() / "native";
+  collect::LaunchOptions launch;
+  launch.out = {.pass = false, .keep = false, .file = folder.path() / "stdout"};
+  launch.err = {.pass = false, .keep = false, .file = folder.path() / "stderr"};
+  auto next = std::chrono::steady_clock::now() + std::chrono::milliseconds(500);
+  if (request.stop_when_known && !request.include.empty())
+    launch.enough = [&] {
+      const auto begin = std::chrono::steady_clock::now();
+      if (begin < next) return false;
+      bool all = false;
+      if (const auto session = captured(captures))
+        if (const auto facts = doctor::gather(*session, request.include)) all = known(*facts);
+      const auto end = std::chrono::steady_clock::now();
+      next = end + std::max<std::chrono::nanoseconds>(std::chrono::milliseconds(500), kPause * (end - begin));
+      return all;
+    };
+  auto ended = collect::launch(*plan, launch);
+  if (!ended) {
+    look.not_started = ended.error();
+    return look;
+  }
+  look.ended = std::move(*ended);
+  look.cut_short = look.ended.timed_out || look.ended.enough || look.ended.forwarded.has_value();
+  look.all_known = look.ended.enough;
+  if (!look.cut_short && !look.ended.ok()) look.last_words = last_words(launch.err.file);
+  const auto session = captured(captures);
+  if (!session) return tl::make_unexpected(session.error());
+  auto facts = doctor::gather(*session, request.include);
+  if (!facts) return base::fail(std::move(facts));
+  look.facts = std::move(*facts);
+  return look;
+}
+
+doctor::Tools tools_here() {
+  doctor::Tools tools;
+  const auto probe = [](const char* name) -> std::optional<collect::Abilities> {
+    auto can = collect::probe_tool(name, collect::tool_search());
+    return can ? std::optional(std::move(*can)) : std::nullopt;
+  };
+  tools.ncu = probe("ncu");
+  tools.nsys = probe("nsys");
+  if (auto chip = chip_of_machine(); !chip) {
+    tools.counters_reason = chip.error().what;
+  } else if (auto allowed = may_count(); !allowed) {
+    tools.counters_reason = allowed.error().what;
+  } else if (auto planner = open_planner(); !planner) {
+    tools.counters_reason = planner.error().what;
+  } else {
+    tools.native_counters = true;
+  }
+  return tools;
+}
+
+}  // namespace rangescope::cli

@@ -1,0 +1,45 @@
+// The doctor's look at a program: a short run under the native collector, read, and turned into facts.
+//
+// The program's standard output is not shown, its standard error is kept for when it fails. Everything is written below
+// a temporary folder that is removed again.
+#pragma once
+
+#include <CLI/App.hpp>
+#include <chrono>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.hpp"
+#include "collect/native/native.hpp"
+#include "doctor/program/advice.hpp"
+#include "doctor/program/program.hpp"
+
+namespace rangescope::cli {
+
+struct LookRequest {
+  std::vector<std::string> command;
+  std::vector<std::string> include;  ///< as written
+  std::optional<std::filesystem::path> cwd;
+  std::map<std::string, std::string> env;
+  std::chrono::nanoseconds limit = std::chrono::seconds(30);
+  bool stop_when_known = true;  ///< end it when every range that was meant was seen often enough
+  bool chain_injection = false;
+};
+
+/// --include, --for, --chain-injection
+void bind_look(CLI::App& app, LookRequest& request);
+
+/// Runs and looks. An error only where nothing could be looked at at all (no library, a wrong expression, no temporary
+/// folder); a program that does not start is a look.
+[[nodiscard]] base::Result<doctor::ProgramLook> look_at_program(const LookRequest& request);
+
+/// nsys, ncu and counters of this machine.
+[[nodiscard]] doctor::Tools tools_here();
+
+/// What the native collector is told for a look: calls to note, and to write GPU work out often.
+[[nodiscard]] std::map<std::string, std::string> look_settings();
+
+}  // namespace rangescope::cli

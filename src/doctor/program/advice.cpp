@@ -1,0 +1,236 @@
+#include "doctor/program/advice.hpp"
+
+#include <algorithm>
+
+#include "base/text.hpp"
+#include "collect/launch.hpp"
+#include "collect/ncu/ncu.hpp"
+#include "collect/nsys/nsys.hpp"
+
+namespace rangescope::doctor {
+namespace {
+
+/// What every ncu since 2023.1 can do, for machines that have none.
+collect::Abilities some_ncu() {
+  collect::Abilities can;
+  can.tool = "ncu";
+  can.path = "ncu";
+  can.version = {2023, 1, 0};
+  can.options = {{"--replay-mode", {"kernel", "application", "range", "app-range"}},
+                 {"--target-processes", {"application-only", "all"}},
+                 {"--graph-profiling", {"node", "graph"}},
+                 {"--launch-count", {}},
+                 {"--launch-skip", {}},
+                 {"--force-overwrite", {}}};
+  can.sets = {{"basic", {}}};
+  can.default_set = "basic";
+  return can;
+}
+
+/// What every nsys since 2022.4 can do.
+collect::Abilities some_nsys() {
+  collect::Abilities can;
+  can.tool = "nsys";
+  can.path = "nsys";
+  can.version = {2022, 4, 0};
+  can.options = {{"--output", {}},
+                 {"--force-overwrite", {}},
+                 {"--trace", {"cuda", "nvtx", "osrt"}},
+                 {"--sample", {"none", "process-tree", "system-wide"}},
+                 {"--capture-range", {"none", "cudaProfilerApi", "hotkey", "nvtx"}},
+                 {"--nvtx-capture", {}},
+                 {"--capture-range-end", {}},
+                 {"--trace-fork-before-exec", {"true", "false"}},
+                 {"--env-var", {}}};
+  return can;
+}
+
+class Adviser {
+ public:
+  Adviser(const ProgramLook& look, const Tools& tools) : look_(look), tools_(tools), sum_(look_of(look.facts)) {
+    for (const RangeFacts& range : look.facts.meant)
+      if (!range.seen.empty()) {
+        include_.push_back(range.expression);
+        registered_ = registered_ && range.registered == range.occurrences;
+        children_ = children_ || range.child_processes > 0;
+        occurrences_ = occurrences_ == 0 ? range.occurrences - range.unclosed
+                                         : std::min(occurrences_, range.occurrences - range.unclosed);
+        own_ += range.kernels + range.graph_launches;
+        graphs_ += range.graph_launches;
+      }
+    gpu_known_ = look.facts.cuda && look.facts.gpu_unavailable.empty();
+  }
+
+  std::vector<Way> run() {
+    std::vector<Way> out{ranges(), counters(), nsys(false)};
+    if (include_.size() == 1) out.push_back(nsys(true));
+    const collect::Abilities ncu = tools_.ncu.value_or(some_ncu());
+    collect::Wish wish;
+    wish.ranges = !include_.empty();
+    wish.metrics = true;
+    wish.native_counters = tools_.native_counters;
+    for (const collect::Rung& rung : collect::ladder(wish, sum_, ncu))
+      if (rung.step != collect::Step::kNative) out.push_back(ncu_way(rung, ncu));
+    return out;
+  }
+
+ private:
+  /// Nothing to measure, whatever the way; "" where there is.
+  [[nodiscard]] std::string nothing() const {
+    if (!look_.facts.meant.empty() && include_.empty()) return "no range that was meant was seen";
+    if (look_.facts.ranges.empty()) return "the program opened no range";
+    return {};
+  }
+  [[nodiscard]] std::string no_kernels() const {
+    if (!look_.facts.cuda) return "the program does not use CUDA";
+    if (gpu_known_ && !include_.empty() && own_ + sum_.other_thread_kernels == 0) return "no kernel is launched inside";
+    return {};
+  }
+
+  [[nodiscard]] std::string ours(std::vector<std::string> options) const {
+    std::vector<std::string> argv{"rangescope", "profile"};
+    for (const std::string& one : include_) {
+      argv.emplace_back("--include");
+      argv.push_back(one);
+    }
+    argv.insert(argv.end(), options.begin(), options.end());
+    argv.emplace_back("--");
+    argv.insert(argv.end(), look_.command.begin(), look_.command.end());
+    return base::shell_quote(argv);
+  }
+
+  [[nodiscard]] Way ranges() const {
+    Way way{"ranges", false, nothing(), {}, {}};
+    if (!way.reason.empty()) return way;
+    way.works = true;
+    way.reason = "wall time of every range" +
+                 std::string(look_.facts.cuda ? ", and the GPU work that was launched inside" : "") + ", in one run";
+    const bool inherit = own_ == 0 && sum_.other_thread_kernels > 0;
+    way.command = ours(inherit ? std::vector<std::string>{"--push-pop-scope", "process"} : std::vector<std::string>{});
+    return way;
+  }
+
+  [[nodiscard]] Way counters() const {
+    Way way{"counters", false, nothing(), {}, {}};
+    if (way.reason.empty() && include_.empty()) way.reason = "name a range with --include";
+    if (way.reason.empty()) way.reason = no_kernels();
+    if (way.reason.empty() && own_ == 0 && gpu_known_) way.reason = "the range's own thread launches no kernel";
+    if (way.reason.empty() && occurrences_ < 2)
+      way.reason = "the range occurs " + std::string(occurrences_ == 1 ? "once" : "never to its end") +
+                   ", and counters take one pass an occurrence";
+    if (way.reason.empty() && !tools_.native_counters)
+      way.reason =
+          tools_.counters_reason.empty() ? "counters cannot be collected on this machine" : tools_.counters_reason;
+    if (!way.reason.empty()) return way;
+    way.works = true;
+    way.reason = "counters per range from " + std::to_string(occurrences_) +
+                 " occurrences of one run: no replay, and any CUDA call may be inside";
+    if (sum_.alike == false) way.notes.emplace_back("occurrences differ, so passes describe different work");
+    way.command = ours({"--metrics", "quick"});
+    return way;
+  }
+
+  [[nodiscard]] collect::Request request() const {
+    collect::Request request;
+    request.command = look_.command;
+    request.run_dir = "rangescope-doctor";
+    request.include = include_;
+    return request;
+  }
+
+  [[nodiscard]] static std::string runnable(const collect::Plan& plan, const char* folder) {
+    return "mkdir -p rangescope-doctor/" + std::string(folder) + " && " + collect::shell_command(plan);
+  }
+
+  [[nodiscard]] Way nsys(bool gated) const {
+    Way way{gated ? "nsys gated" : "nsys", false, nothing(), {}, {}};
+    if (!way.reason.empty()) return way;
+    const collect::Abilities can = tools_.nsys.value_or(some_nsys());
+    collect::nsys::Options options;
+    options.values["trace"] =
+        look_.facts.cuda ? std::vector<std::string>{"cuda", "nvtx"} : std::vector<std::string>{"nvtx"};
+    options.values["sample"] = {"none"};
+    if (children_) options.values["trace_fork_before_exec"] = {"true"};
+    options.gating = gated;
+    options.registered = registered_;
+    auto plan = collect::nsys::Collector(can, options).plan(request());
+    if (!plan) {
+      way.reason = plan.error().what;
+      return way;
+    }
+    way.works = true;
+    way.reason = gated ? "records only while the range is open" : "a timeline of everything";
+    way.command = runnable(*plan, "nsys");
+    way.notes = plan->notes;
+    if (!tools_.nsys) way.notes.emplace_back("nsys is not installed here; this is for nsys 2022.4 and newer");
+    return way;
+  }
+
+  [[nodiscard]] Way ncu_way(const collect::Rung& rung, const collect::Abilities& can) const {
+    Way way{"ncu " + std::string(collect::step_name(rung.step)), false, nothing(), {}, {}};
+    if (way.reason.empty()) way.reason = no_kernels();
+    if (!way.reason.empty()) return way;
+    way.reason = rung.reason;
+    if (!rung.take) return way;
+    collect::ncu::Options options;
+    options.replay_mode = collect::step_name(rung.step);
+    options.report = options.replay_mode;
+    options.values["target_processes"] = {"all"};
+    options.values["graph_profiling"] = {"node"};
+    options.values["force_overwrite"] = {"true"};
+    options.values["set"] = {can.default_set.empty() ? "basic" : can.default_set};
+    const bool foreign = own_ == 0 && sum_.other_thread_kernels > 0;
+    if (foreign) {
+      if (!can.takes("--nvtx-push-pop-scope", "process")) {
+        way.reason = "other threads launch the kernels, and ncu " + collect::to_string(can.version) +
+                     " has no --nvtx-push-pop-scope (it came with 2025.1)";
+        return way;
+      }
+      options.values["push_pop_scope"] = {"process"};
+    }
+    limit(rung.step, options, way);
+    auto plan = collect::ncu::Collector(can, options).plan(request());
+    if (!plan) {
+      way.reason = plan.error().what;
+      return way;
+    }
+    way.works = true;
+    way.command = runnable(*plan, "ncu");
+    way.notes.insert(way.notes.end(), plan->notes.begin(), plan->notes.end());
+    if (!tools_.ncu) way.notes.emplace_back("ncu is not installed here; this is for ncu 2023.1 and newer");
+    return way;
+  }
+
+  /// Replay is slow: one occurrence, past the first, which may hold work that the others do not have.
+  void limit(collect::Step step, collect::ncu::Options& options, Way& way) const {
+    if (occurrences_ < 2) return;
+    if (step != collect::Step::kKernel) {
+      options.values["launch_skip"] = {"1"};
+      options.values["launch_count"] = {"1"};
+      way.notes.emplace_back("measures the second occurrence; leave --launch-skip and --launch-count out for all " +
+                             std::to_string(occurrences_));
+      return;
+    }
+    const std::uint64_t all = std::max<std::uint64_t>(own_ + sum_.other_thread_kernels, 1);
+    const std::uint64_t each = (all + occurrences_ - 1) / occurrences_;
+    options.values["launch_count"] = {std::to_string(each)};
+    way.notes.emplace_back("measures as many kernels as one occurrence launches (" + std::to_string(each) +
+                           "); leave --launch-count out for all " + std::to_string(all));
+  }
+
+  const ProgramLook& look_;
+  const Tools& tools_;
+  const collect::Look sum_;
+  std::vector<std::string> include_;
+  bool registered_ = true, children_ = false, gpu_known_ = false;
+  std::uint64_t occurrences_ = 0, own_ = 0, graphs_ = 0;
+};
+
+}  // namespace
+
+std::vector<Way> ways(const ProgramLook& look, const Tools& tools) {
+  if (look.not_started) return {};
+  return Adviser(look, tools).run();
+}
+
+}  // namespace rangescope::doctor

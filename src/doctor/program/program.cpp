@@ -1,0 +1,97 @@
+#include "doctor/program/program.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "base/text.hpp"
+#include "doctor/program/checks.hpp"
+
+namespace rangescope::doctor {
+namespace {
+
+using model::Finding;
+using model::Verdict;
+
+std::vector<Finding> check_ran(const Probe& probe) {
+  if (!probe.program) return {};
+  const ProgramLook& look = *probe.program;
+  if (look.not_started) {
+    const bool injection = look.not_started->where.find("INJECTION") != std::string::npos;
+    return {finding_of(injection ? "program.other_injection" : "program.not_started", Verdict::kFail,
+                       base::printable(look.not_started->what), look.not_started->hint)};
+  }
+  if (look.cut_short || look.ended.ok()) return {};
+  const bool all_seen = !look.facts.meant.empty() &&
+                        std::all_of(look.facts.meant.begin(), look.facts.meant.end(),
+                                    [](const RangeFacts& range) { return range.occurrences > range.unclosed; });
+  return {finding_of("program.failed", all_seen && !look.ended.signal ? Verdict::kWarn : Verdict::kFail,
+                     "it ended by " + base::describe(look.ended) +
+                         (look.last_words.empty() ? "" : "; its last words: " + look.last_words))};
+}
+
+std::vector<Finding> check_nvtx(const Probe& probe) {
+  if (!probe.program || probe.program->not_started) return {};
+  const ProgramFacts& facts = probe.program->facts;
+  if (!facts.ranges.empty()) return {};
+  const std::string processes = std::to_string(facts.processes) + (facts.processes == 1 ? " process" : " processes");
+  if (!facts.nvtx)
+    return {finding_of("program.no_nvtx", Verdict::kFail,
+                       facts.processes == 0 ? "no process of it loaded NVTX or CUDA"
+                                            : processes + " of it loaded CUDA, and no NVTX call was made")};
+  return {finding_of("program.no_ranges", Verdict::kFail, processes + " used NVTX, and none opened a range")};
+}
+
+std::vector<Finding> check_registered(const Probe& probe) {
+  if (!probe.program || !probe.program->failed || probe.program->failed->tool != "nsys" ||
+      !probe.program->failed->gated)
+    return {};
+  std::vector<Finding> out;
+  for (const RangeFacts& range : probe.program->facts.meant)
+    if (!range.seen.empty() && range.registered < range.occurrences)
+      out.push_back(finding_of(
+          "program.unregistered", Verdict::kFail,
+          base::printable(range.written) + ": " + std::to_string(range.occurrences - range.registered) + " of " +
+              std::to_string(range.occurrences) + " occurrences have a name that is no registered string"));
+  return out;
+}
+
+constexpr std::array kChecks{
+    Check{"program.ran", "Does the program run to its end?", check_ran},
+    Check{"program.nvtx", "Does the program open NVTX ranges?", check_nvtx},
+    Check{"program.ranges", "Was every range that was meant seen?", check_names},
+    Check{"program.registered", "Can nsys gate on the range?", check_registered},
+    Check{"program.ends", "Is every range closed before the program ends?", check_ends},
+    Check{"program.cuda", "Does the program use CUDA, and was its GPU work recorded?", check_cuda},
+    Check{"program.work", "Is GPU work launched inside the ranges?", check_work},
+    Check{"program.processes", "Are the ranges in the process that is started?", check_processes},
+    Check{"program.replay", "Can the ranges be replayed?", check_replay},
+    Check{"program.alike", "Are occurrences of a range alike?", check_alike},
+    Check{"program.wall_time", "Do the ranges' wall times hold their GPU work?", check_late},
+};
+
+int rank(Verdict verdict) {
+  switch (verdict) {
+    case Verdict::kFail: return 0;
+    case Verdict::kWarn: return 1;
+    case Verdict::kSkip: return 2;
+    case Verdict::kOk: return 3;
+  }
+  return 3;
+}
+
+}  // namespace
+
+std::span<const Check> program_checks() {
+  return kChecks;
+}
+
+std::vector<Finding> diagnose(const ProgramLook& look) {
+  Probe probe;
+  probe.program = &look;
+  auto findings = run_checks(kChecks, probe);
+  std::stable_sort(findings.begin(), findings.end(),
+                   [](const Finding& a, const Finding& b) { return rank(a.verdict) < rank(b.verdict); });
+  return findings;
+}
+
+}  // namespace rangescope::doctor

@@ -1,0 +1,42 @@
+// The doctor's look at a program: what was run, how it ended, and what its session says; the checks over it.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/process.hpp"
+#include "doctor/check.hpp"
+#include "doctor/program/facts.hpp"
+
+namespace rangescope::doctor {
+
+/// What a tool was asked for when it captured nothing, where the look explains such a capture.
+struct FailedCapture {
+  std::string tool;            ///< "ncu", "nsys", "native"
+  bool gated = false;          ///< nsys: the recording was to start at a range
+  bool other_threads = false;  ///< ncu: the push/pop scope was the process
+};
+
+struct ProgramLook {
+  std::vector<std::string> command;
+  std::optional<base::Error> not_started;  ///< it could not be run at all
+  base::Ended ended;
+  std::string last_words;  ///< the last line that a failing program wrote to standard error
+  bool cut_short = false;  ///< we ended it: the time limit, or all was known
+  bool all_known = false;  ///< cut short because every range that was meant had been seen often enough
+  ProgramFacts facts;
+  std::optional<FailedCapture> failed;
+};
+
+[[nodiscard]] std::span<const Check> program_checks();
+
+/// Every check over the look: failures first, then warnings, then what is well.
+[[nodiscard]] std::vector<model::Finding> diagnose(const ProgramLook& look);
+
+/// "decode/ (6 times)" ...: names of the program nearest to what was written, as expressions that match them.
+[[nodiscard]] std::vector<std::string> nearest_expressions(const ProgramFacts& facts, const std::string& written,
+                                                           std::size_t most = 3);
+
+}  // namespace rangescope::doctor
