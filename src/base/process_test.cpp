@@ -103,6 +103,22 @@ TEST(Process, KillsWhatIgnoresSigterm) {
   EXPECT_EQ(ended->signal, SIGKILL);
 }
 
+TEST(Process, EnoughEndsTheWholeGroup) {
+  // The child of the shell ignores SIGTERM, and the shell does not wait for it.
+  Command command = quiet({"sh", "-c", "(trap '' TERM; sleep 1000) & echo $!; trap 'exit 0' TERM; wait"});
+  command.own_group = true;
+  command.tick_every = 20ms;
+  int asked = 0;
+  command.enough = [&] { return ++asked == 5; };
+  const auto ended = run(command);
+  ASSERT_TRUE(ended);
+  EXPECT_TRUE(ended->enough);
+  EXPECT_FALSE(ended->timed_out);
+  EXPECT_EQ(ended->exit_code, 0);
+  const auto child = read_file("/proc/" + std::string(trim(ended->out)) + "/stat");
+  EXPECT_TRUE(!child || child->find(") Z") != std::string::npos);
+}
+
 TEST(Process, ForwardsSignalsAndWaitsOn) {
   Command command =
       quiet({"sh", "-c", "trap 'echo got it; exit 7' TERM; kill -TERM $PPID; while :; do sleep 0.05; done"});
