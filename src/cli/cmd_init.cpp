@@ -72,7 +72,8 @@ std::vector<const SeenRange*> choose(const doctor::ProgramFacts& facts) {
   };
   std::vector<const SeenRange*> chosen;
   for (const SeenRange& seen : facts.ranges)
-    if (seen.path.size() == 1 && work(seen) > 0 && writable(seen)) chosen.push_back(&seen);
+    if (seen.path.size() == 1 && seen.occurrences > seen.unclosed && work(seen) > 0 && writable(seen))
+      chosen.push_back(&seen);
   for (bool changed = true; changed;) {
     changed = false;
     for (std::size_t i = 0; i < chosen.size(); ++i) {

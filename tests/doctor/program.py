@@ -328,5 +328,53 @@ class Profile(DoctorCase):
                 self.assertEqual(status[0], first, self.done.stderr)
 
 
+class Init(DoctorCase):
+    def init(self, scene, *words):
+        self.done = cases.run([f"{BIN}/rangescope", "init", *words, "--", *self.program(scene)], cwd=self.folder, env=self.env)
+        path = os.path.join(self.folder, "rangescope.yaml")
+        return open(path).read() if os.path.exists(path) else None
+
+    def config(self, *words):
+        done = cases.run([f"{BIN}/rangescope", "config", *words], cwd=self.folder, env=self.env)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout
+
+    def test_a_file_that_profile_takes(self):
+        text = self.init("healthy")
+        self.assertEqual(self.done.returncode, 0, self.done.stderr)
+        self.assertIn("'decode/'  # 6 times", text)
+        self.assertIn("24 kernels", text)
+        self.assertRegex(text, r"metrics: \[quick")
+        self.assertIn("rangescope.yaml", self.config("validate"))
+        self.assertIn("decode/", self.config("show", "pipeline.ncu.ncu_cli.nvtx"))
+        done = cases.run([f"{BIN}/rangescope", "profile"], cwd=self.folder, env=self.env)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(self.init("healthy"), text)
+        self.assertEqual(self.done.returncode, 64)
+        self.init("registered", "--force")
+        self.assertIn("LLM@decode/", self.config("show", "pipeline.ncu.ncu_cli.nvtx"))
+
+    def test_what_is_worth_measuring(self):
+        text = self.init("numbered")
+        self.assertEqual(self.done.returncode, 0, self.done.stderr)
+        shown = self.config("show", "pipeline.ncu.ncu_cli.nvtx.include")
+        self.assertIn("regex:^step [0-9]+$/", shown)
+        self.assertNotIn("main/", shown)
+        self.assertIn("it''s \"quoted\": #1/'  # 6 times", text)
+        answer = self.doctor("numbered", "regex:^step [0-9]+$/")
+        self.assertEqual((answer["ranges"][0]["occurrences"], self.complaints(answer)), (8, []))
+
+    def test_rare_ranges_get_no_counters(self):
+        text = self.init("never_ends")
+        self.assertIsNone(text)
+        self.assertEqual(self.done.returncode, 80)
+        self.assertIn("program.range_never_ends", self.done.stderr)
+
+    def test_nothing_to_write(self):
+        self.assertIsNone(self.init("plain healthy"))
+        self.assertEqual(self.done.returncode, 80)
+        self.assertIn("program.no_nvtx", self.done.stderr)
+
+
 if __name__ == "__main__":
     cases.main()

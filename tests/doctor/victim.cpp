@@ -164,6 +164,15 @@ int main(int argc, char** argv) {
       nvtxRangePop();
     });
   }
+  if (is("numbered")) {  // one range around everything, and a name of its own for each step
+    warm_up();
+    nvtxRangePushA("main");
+    for (int step = 0; step < 8; ++step) {
+      decode(1, two_layers, ("step " + std::to_string(step)).c_str());
+    }
+    decode(6, two_layers, "it's \"quoted\": #1");
+    nvtxRangePop();
+  }
   if (is("mark")) nvtxMarkA("hello");
   if (is("cpu")) decode(6, [](int) { usleep(500); });
   if (is("worker")) {

@@ -242,18 +242,21 @@ std::vector<Finding> check_ends(const Probe& probe) {
   const ProgramLook& look = *probe.program;
   if (look.cut_short || look.ended.signal) return {};  // then open ranges are the end's doing
   std::vector<Finding> out;
-  for (const RangeFacts& range : look.facts.meant) {
-    if (range.unclosed == 0) continue;
-    const bool none = range.unclosed == range.occurrences;
-    const std::string found = base::printable(range.written) + ": " + std::to_string(range.unclosed) + " of " +
-                              std::to_string(range.occurrences) + " were still open when the program ended";
+  const auto check = [&](const std::string& name, std::uint64_t unclosed, std::uint64_t occurrences) {
+    if (unclosed == 0) return;
+    const bool none = unclosed == occurrences;
+    const std::string found = base::printable(name) + ": " + std::to_string(unclosed) + " of " +
+                              std::to_string(occurrences) + " were still open when the program ended";
     if (look.facts.unbalanced_pops > 0)
       out.push_back(finding_of("program.popped_elsewhere", none ? Verdict::kFail : Verdict::kWarn,
                                found + ", and " + std::to_string(look.facts.unbalanced_pops) +
                                    (look.facts.unbalanced_pops == 1 ? " pop" : " pops") + " found nothing to close"));
     else
       out.push_back(finding_of("program.range_never_ends", none ? Verdict::kFail : Verdict::kWarn, found));
-  }
+  };
+  for (const RangeFacts& range : look.facts.meant) check(range.written, range.unclosed, range.occurrences);
+  if (look.facts.meant.empty())
+    for (const SeenRange& seen : look.facts.ranges) check(seen.shown(), seen.unclosed, seen.occurrences);
   return out;
 }
 
