@@ -263,9 +263,9 @@ void Pipeline::diagnose(const std::vector<std::string>& missing) {
     }
   }
   std::optional<doctor::FailedCapture> failed;
-  if (!missing.empty()) failed = doctor::FailedCapture{missing.back(), nsys_gated_, false};
+  if (!missing.empty()) failed = doctor::FailedCapture{missing.back(), nsys_gated_};
   std::vector<std::string> written = written_include_;
-  if (written.empty() && nsys_gated_)
+  if (written.empty())
     if (const auto range = config_.text("pipeline.nsys.nvtx_capture")) written = {*range};
   const model::Session* seen = timeline();
   std::vector<model::Finding> program;

@@ -95,7 +95,7 @@ class Pipeline {
   std::vector<std::string> explanations_;                           ///< why something is missing
   std::vector<model::Finding> findings_;                            ///< the same, as causes with cures
   std::vector<std::pair<std::string, collect::Outcome>> outcomes_;  ///< of tools that captured nothing
-  bool nsys_gated_ = false;
+  bool nsys_gated_ = false;                                         ///< by a range, and at registered strings only
   base::Code worst_ = base::Code::kNothingCaptured;
   std::vector<std::string> notes_;
 };

@@ -81,7 +81,7 @@ base::Result<void> Pipeline::nsys_stage() {
     worst_ = outcome.code;
     explanations_.push_back(outcome.message);
     outcomes_.emplace_back("nsys", outcome);
-    nsys_gated_ = gated;
+    nsys_gated_ = gated && !plan->set_env.contains("NSYS_NVTX_PROFILER_REGISTER_ONLY");
     base::warn(outcome.message);
     if (!outcome.said.empty() && !outcome.said.front().cure.empty()) base::info("hint: " + outcome.said.front().cure);
     return {};

@@ -151,7 +151,10 @@ class Healthy(DoctorCase):
         self.assertEqual((layer["occurrences"], layer["nested"], layer["gpu"]["kernels"]), (6, 6, 12))
         self.assertEqual(self.doctor("malloc", "decode/")["ranges"][0]["gpu"]["calls"], {"cuMemAlloc_v2": 4})
         self.assertEqual(self.doctor("malloc_async", "decode/")["ranges"][0]["gpu"]["calls"], {"cuMemAllocAsync": 4})
-        self.assertEqual(self.doctor("registered", "LLM@decode/")["ranges"][0]["registered"], 4)
+        answer = self.doctor("registered", "LLM@decode/")
+        self.assertEqual(answer["ranges"][0]["registered"], 4)
+        self.assertNotIn("program.unregistered", [f["id"] for f in answer["findings"]])
+        self.assertIn("ok program.unregistered", [f["verdict"] + " " + f["id"] for f in self.doctor("healthy", "decode/")["findings"]])
         self.assertEqual(self.doctor("healthy", "deocde/")["ranges"][0]["nearest"][0], "decode/")
 
     def test_the_text_says_the_same(self):
@@ -304,12 +307,14 @@ class Profile(DoctorCase):
         self.assertEqual(self.profile("healthy", "--include", "decode/"), [[], []])
         self.assertEqual(self.profile("cpu"), [[], []])
 
-    def test_nsys_gated_on_an_unregistered_string(self):
+    def test_nsys_whose_range_never_opened(self):
         env = {"RANGESCOPE_NSYS": os.path.join(STANDIN, "nsys"), "STANDIN_NSYS": "never"}
-        status, report = self.profile("cpu", "--nsys", "+pipeline.nsys.gating_nvtx=true", "+pipeline.nsys.nvtx_capture=decode", env=env)
-        self.assertEqual(status[0], "fail program.unregistered")
-        self.assertEqual(status, report)
-        self.assertIn("fail nsys.never_started", status)
+        for scene, capture, expected in (("healthy", "deocde", ["fail program.unknown_range", "fail nsys.never_started"]),
+                                         ("domain", "decode", ["fail program.wrong_domain", "fail nsys.never_started"]),
+                                         ("healthy", "decode", ["fail nsys.never_started"])):  # we set what unregistered strings need
+            with self.subTest(capture):
+                status, report = self.profile(scene, "--nsys", "+pipeline.nsys.gating_nvtx=true", "+pipeline.nsys.nvtx_capture=" + capture, env=env)
+                self.assertEqual((status, report), (expected, expected))
 
     def test_ncu(self):
         env = {"RANGESCOPE_NCU": os.path.join(STANDIN, "ncu"), "STANDIN_PLAN": os.path.join(self.folder, "plan.json")}

@@ -14,9 +14,8 @@ namespace rangescope::doctor {
 
 /// What a tool was asked for when it captured nothing, where the look explains such a capture.
 struct FailedCapture {
-  std::string tool;            ///< "ncu", "nsys", "native"
-  bool gated = false;          ///< nsys: the recording was to start at a range
-  bool other_threads = false;  ///< ncu: the push/pop scope was the process
+  std::string tool;              ///< "ncu", "nsys", "native"
+  bool registered_only = false;  ///< nsys: the recording was to start at a range, and at registered strings only
 };
 
 struct ProgramLook {
