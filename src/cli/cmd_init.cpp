@@ -64,6 +64,11 @@ bool below(const SeenRange& child, const SeenRange& parent) {
 
 /// The ranges worth measuring: outermost ones with GPU work (any, in a program without), but not a single one around
 /// everything: then those inside it. The most work first.
+/// Ranges that differ in numbers only have one key.
+std::pair<std::string, std::string> family(const SeenRange& seen) {
+  return {seen.domain + (seen.kind == model::RangeKind::kPushPop ? "/" : ""), without_digits(seen.path.back())};
+}
+
 std::vector<const SeenRange*> choose(const doctor::ProgramFacts& facts) {
   const auto work = [&](const SeenRange& seen) {
     return facts.kernels + facts.graph_launches > 0
@@ -77,7 +82,9 @@ std::vector<const SeenRange*> choose(const doctor::ProgramFacts& facts) {
   for (bool changed = true; changed;) {
     changed = false;
     for (std::size_t i = 0; i < chosen.size(); ++i) {
-      if (chosen[i]->occurrences != 1) continue;
+      const auto members = std::count_if(chosen.begin(), chosen.end(),
+                                         [&](const SeenRange* other) { return family(*other) == family(*chosen[i]); });
+      if (chosen[i]->occurrences != 1 || members >= static_cast<std::ptrdiff_t>(kManyAlike)) continue;
       std::vector<const SeenRange*> inside;
       std::uint64_t sum = 0;
       for (const SeenRange& seen : facts.ranges)
@@ -100,17 +107,13 @@ std::vector<const SeenRange*> choose(const doctor::ProgramFacts& facts) {
 std::vector<Include> includes_of(const doctor::ProgramFacts& facts) {
   std::vector<const SeenRange*> chosen = choose(facts);
   std::map<std::pair<std::string, std::string>, std::size_t> alike;
-  const auto key = [](const SeenRange& seen) {
-    return std::pair(seen.domain + (seen.kind == model::RangeKind::kPushPop ? "/" : ""),
-                     without_digits(seen.path.back()));
-  };
-  for (const SeenRange* seen : chosen) ++alike[key(*seen)];
+  for (const SeenRange* seen : chosen) ++alike[family(*seen)];
   std::vector<Include> out;
   std::map<std::pair<std::string, std::string>, std::size_t> placed;
   for (const SeenRange* seen : chosen) {
-    const bool pattern = alike[key(*seen)] >= kManyAlike;
+    const bool pattern = alike[family(*seen)] >= kManyAlike;
     std::size_t at = out.size();
-    if (pattern) at = placed.try_emplace(key(*seen), at).first->second;
+    if (pattern) at = placed.try_emplace(family(*seen), at).first->second;
     if (at == out.size()) {
       Include include;
       if (pattern) {

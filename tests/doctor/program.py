@@ -365,7 +365,7 @@ class Init(DoctorCase):
         shown = self.config("show", "pipeline.ncu.ncu_cli.nvtx.include")
         self.assertIn("regex:^step [0-9]+$/", shown)
         self.assertNotIn("main/", shown)
-        self.assertIn("it''s \"quoted\": #1/'  # 6 times", text)
+        self.assertIn("it''s \"quoted\": #1'  # 6 times", text)
         answer = self.doctor("numbered", "regex:^step [0-9]+$/")
         self.assertEqual((answer["ranges"][0]["occurrences"], self.complaints(answer)), (8, []))
 

@@ -55,8 +55,7 @@ class Adviser {
         children_ = children_ || range.child_processes > 0;
         occurrences_ = occurrences_ == 0 ? range.occurrences - range.unclosed
                                          : std::min(occurrences_, range.occurrences - range.unclosed);
-        own_ += range.kernels + range.graph_launches;
-        graphs_ += range.graph_launches;
+        own_ += std::max(range.kernels, range.graph_launches);
       }
     gpu_known_ = look.facts.cuda && look.facts.gpu_unavailable.empty();
   }
@@ -223,7 +222,7 @@ class Adviser {
   const collect::Look sum_;
   std::vector<std::string> include_;
   bool registered_ = true, children_ = false, gpu_known_ = false;
-  std::uint64_t occurrences_ = 0, own_ = 0, graphs_ = 0;
+  std::uint64_t occurrences_ = 0, own_ = 0;
 };
 
 }  // namespace

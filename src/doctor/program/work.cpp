@@ -13,8 +13,8 @@ std::string of(const RangeFacts& range) {
   return base::printable(range.written) + ": ";
 }
 
-std::string counted(std::uint64_t count, const char* thing) {
-  return std::to_string(count) + " " + thing + (count == 1 ? "" : "s");
+std::string counted(std::uint64_t count, const char* thing, const char* ending = "s") {
+  return std::to_string(count) + " " + thing + (count == 1 ? "" : ending);
 }
 
 bool gpu_known(const ProgramFacts& facts) {
@@ -31,13 +31,12 @@ std::vector<Finding> check_cuda(const Probe& probe) {
     // A program without a GPU is a program all the same: only ncu has nothing to do there.
     const bool decides = look.failed && look.failed->tool == "ncu";
     return {finding_of("program.no_cuda", decides ? Verdict::kFail : Verdict::kWarn,
-                       "CUDA was not initialised in any of " + counted(facts.processes, "process") +
-                           (facts.processes == 1 ? "" : "es"))};
+                       "CUDA was not initialised in any of " + counted(facts.processes, "process", "es"))};
   }
   if (!facts.gpu_unavailable.empty())
     return {finding_of("program.gpu_not_recorded", Verdict::kWarn, base::printable(facts.gpu_unavailable))};
   return {well(counted(facts.kernels, "kernel") +
-               (facts.graph_launches > 0 ? ", " + counted(facts.graph_launches, "graph launch") + "es" : "") +
+               (facts.graph_launches > 0 ? ", " + counted(facts.graph_launches, "graph launch", "es") : "") +
                (facts.gpu_lost.empty() ? "" : "; incomplete: " + base::printable(facts.gpu_lost)))};
 }
 
@@ -64,8 +63,8 @@ std::vector<Finding> check_work(const Probe& probe) {
     } else if (own == 0 && range.other_thread_kernels == 0 && range.child_kernels == 0) {
       std::string found = of(range) + "no kernel in " + counted(range.occurrences, "occurrence");
       if (range.copies + range.memsets > 0)
-        found += "; " + counted(range.copies, "copy") + (range.copies == 1 ? "" : " calls") + " and " +
-                 counted(range.memsets, "memset") + " are inside";
+        found += "; " + std::to_string(range.copies) + " copies" + " and " + counted(range.memsets, "memset") +
+                 " are inside";
       const std::uint64_t elsewhere = probe.program->facts.kernels;
       found += elsewhere > 0 ? "; the program launches " + counted(elsewhere, "kernel") + " elsewhere"
                              : "; the program launches none at all";
@@ -83,10 +82,8 @@ std::vector<Finding> check_work(const Probe& probe) {
     }
     if (own > 0)
       seen += (seen.empty() ? "" : ", ") + of(range) + counted(range.kernels, "kernel") +
-              (range.graph_launches > 0
-                   ? " and " + counted(range.graph_launches, "graph launch") + (range.graph_launches == 1 ? "" : "es")
-                   : "") +
-              " in " + counted(range.occurrences, "occurrence");
+              (range.graph_launches > 0 ? " and " + counted(range.graph_launches, "graph launch", "es") : "") + " in " +
+              counted(range.occurrences, "occurrence");
   }
   if (out.empty() && !seen.empty()) out.push_back(well(seen));
   return out;
@@ -98,8 +95,8 @@ std::vector<Finding> check_processes(const Probe& probe) {
   for (const RangeFacts& range : probe.program->facts.meant)
     if (range.child_processes > 0)
       out.push_back(finding_of("program.range_in_child_process", Verdict::kWarn,
-                               of(range) + "opened in " + counted(range.processes, "process") +
-                                   (range.processes == 1 ? "" : "es") + ", " + std::to_string(range.child_processes) +
+                               of(range) + "opened in " + counted(range.processes, "process", "es") + ", " +
+                                   std::to_string(range.child_processes) +
                                    " of them started by another process of the program"));
   return out;
 }
@@ -129,8 +126,7 @@ std::vector<Finding> check_replay(const Probe& probe) {
               (cause == "program.calls_inside" && reason != api ? "; " + reason : "") + ")";
     }
     if (range.graph_launches > 0 && !by_cause.contains("program.graphs_inside"))
-      by_cause["program.graphs_inside"] =
-          counted(range.graph_launches, "graph launch") + (range.graph_launches == 1 ? "" : "es");
+      by_cause["program.graphs_inside"] = counted(range.graph_launches, "graph launch", "es");
     for (const auto& [cause, text] : by_cause) out.push_back(finding_of(cause, Verdict::kWarn, of(range) + text));
     if (range.contexts > 1)
       out.push_back(finding_of("program.several_contexts", Verdict::kWarn,
