@@ -138,12 +138,13 @@ CUresult cuCtxCreate_v2(CUcontext* context, unsigned, CUdevice) {
   });
 }
 
-CUresult cuMemAlloc_v2(CUdeviceptr* pointer, size_t) {
-  return call(CUPTI_DRIVER_TRACE_CBID_cuMemAlloc_v2, [&](std::uint32_t) { *pointer = 4096; });
+// Memory is never looked into.
+CUresult cuMemAlloc_v2(CUdeviceptr* memory, size_t bytes) {
+  return call(CUPTI_DRIVER_TRACE_CBID_cuMemAlloc_v2, [&](std::uint32_t) { *memory = bytes; });
 }
 
-CUresult cuMemAllocAsync(CUdeviceptr* pointer, size_t, CUstream) {
-  return call(CUPTI_DRIVER_TRACE_CBID_cuMemAllocAsync, [&](std::uint32_t) { *pointer = 4096; });
+CUresult cuMemAllocAsync(CUdeviceptr* memory, size_t bytes, CUstream) {
+  return call(CUPTI_DRIVER_TRACE_CBID_cuMemAllocAsync, [&](std::uint32_t) { *memory = bytes; });
 }
 
 CUresult cuKernelSetAttribute(CUfunction_attribute, int, CUkernel, CUdevice) {
@@ -186,10 +187,6 @@ CUresult cuCtxSetCurrent(CUcontext) {
 }
 CUresult cuCtxGetDevice(CUdevice* device) {
   *device = 0;
-  return CUDA_SUCCESS;
-}
-CUresult cuMemAlloc_v2(CUdeviceptr* memory, size_t bytes) {
-  *memory = bytes;  // never looked into
   return CUDA_SUCCESS;
 }
 CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute attribute, CUdevice) {
