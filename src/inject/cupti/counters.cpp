@@ -113,7 +113,14 @@ void counters_lose_context(CUcontext context) {
   for (std::size_t i = 0; i < c->context_count; ++i) {
     Context& lost = c->contexts[i];
     if (lost.context != context) continue;
-    while (c->busy == &lost) pthread_cond_wait(&c->idle, &c->lock);
+    // The worker lets go of it, before it is destroyed; not for ever, should the driver hold what the worker needs.
+    constexpr std::int64_t kMost = 2000000000;
+    const std::int64_t until = monotonic_ns() + kMost;
+    if (lost.state == Context::State::kReady || lost.state == Context::State::kNew)
+      lost.state = Context::State::kLeaving;
+    pthread_cond_signal(&c->wake);
+    while ((lost.state == Context::State::kLeaving || c->busy == &lost) && monotonic_ns() < until)
+      wait_for(c->idle, c->lock, kMost);
     lost.state = Context::State::kGone;
     if (lost.mux != nullptr) lost.mux->failed();
   }

@@ -22,7 +22,7 @@ struct Target {
 
 // One context that ranges are measured in.
 struct Context {
-  enum class State : std::uint8_t { kNew, kReady, kFailed, kGone } state = State::kNew;
+  enum class State : std::uint8_t { kNew, kReady, kLeaving, kFailed, kGone } state = State::kNew;
   CUcontext context = nullptr;
   CUdevice device = 0;
   RangeProfiler profiler;

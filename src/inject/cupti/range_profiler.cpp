@@ -113,6 +113,18 @@ void RangeProfiler::disable() {
   host_.close();
 }
 
+void RangeProfiler::close_down() {
+  if (object_ == nullptr) return;
+  if (pushed_) (void)pop();
+  if (started_) {
+    CUpti_RangeProfiler_Stop_Params params = {CUpti_RangeProfiler_Stop_Params_STRUCT_SIZE};
+    params.pRangeProfilerObject = object_;
+    (void)check(api_->cuptiRangeProfilerStop(&params), "cuptiRangeProfilerStop");
+    started_ = false;
+  }
+  disable();
+}
+
 bool RangeProfiler::make(Image& image, std::size_t ranges) {
   CUpti_RangeProfiler_GetCounterDataSize_Params size = {CUpti_RangeProfiler_GetCounterDataSize_Params_STRUCT_SIZE};
   size.pRangeProfilerObject = object_;
@@ -162,6 +174,7 @@ bool RangeProfiler::configure(Image& image, bool kernels) {
 }
 
 bool RangeProfiler::start() {
+  if (object_ == nullptr) return false;  // released meanwhile
   const Timed timed(spent_[kStart]);
   CUpti_RangeProfiler_Start_Params params = {CUpti_RangeProfiler_Start_Params_STRUCT_SIZE};
   params.pRangeProfilerObject = object_;
@@ -170,15 +183,19 @@ bool RangeProfiler::start() {
 }
 
 bool RangeProfiler::push(const char* name) {
+  if (object_ == nullptr) return false;
   const Timed timed(spent_[kPush]);
   CUpti_RangeProfiler_PushRange_Params params = {CUpti_RangeProfiler_PushRange_Params_STRUCT_SIZE};
   params.pRangeProfilerObject = object_;
   params.pRangeName = name;
-  return check(api_->cuptiRangeProfilerPushRange(&params), "cuptiRangeProfilerPushRange");
+  pushed_ = check(api_->cuptiRangeProfilerPushRange(&params), "cuptiRangeProfilerPushRange");
+  return pushed_;
 }
 
 bool RangeProfiler::pop() {
+  if (object_ == nullptr) return false;
   const Timed timed(spent_[kPop]);
+  pushed_ = false;
   CUpti_RangeProfiler_PopRange_Params params = {CUpti_RangeProfiler_PopRange_Params_STRUCT_SIZE};
   params.pRangeProfilerObject = object_;
   return check(api_->cuptiRangeProfilerPopRange(&params), "cuptiRangeProfilerPopRange");

@@ -65,6 +65,9 @@ class RangeProfiler {
   [[nodiscard]] bool enable(const RangeApi& api, CUcontext context, std::uint32_t device, const char* const* metrics,
                             std::size_t count, char* why, std::size_t why_bytes);
   void disable();
+  /// Ends whatever is under way and disables, at the end of the program or of the context: CUPTI and the driver are not
+  /// torn down under a session that runs.
+  void close_down();
 
   [[nodiscard]] std::size_t passes() const { return passes_; }
   [[nodiscard]] const char* chip() const { return chip_; }
@@ -106,6 +109,7 @@ class RangeProfiler {
   std::size_t metric_count_ = 0;
   std::size_t passes_ = 0;
   bool started_ = false;
+  bool pushed_ = false;
   Spent spent_[kCalls];
   char chip_[32] = {};
   char error_[256] = {};

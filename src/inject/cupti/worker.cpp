@@ -93,10 +93,11 @@ void make_ready(Collector& c, Context& context) {
     context.state = Context::State::kFailed;
     return;
   }
+  const bool leaving = context.state == Context::State::kLeaving;
   context.kernels = c.plan.per == counters::Per::kKernel;
   context.mux =
       new (memory) Multiplexer(limits_of(c, context.profiler.passes(), context.kernels, c.plan.trace_first > 0));
-  context.state = Context::State::kReady;
+  context.state = leaving ? Context::State::kLeaving : Context::State::kReady;
 }
 
 // Second phase of `both`: the same ranges, kernel by kernel. Everything has settled long ago.
@@ -134,10 +135,25 @@ void detach(Collector& c, Context& last) {
   });
 }
 
+// The context is about to be destroyed, or the program ends.
+void release(Collector& c, Context& context) {
+  without_lock(c, context, [&] {
+    context.profiler.close_down();
+    return true;
+  });
+  context.state = Context::State::kGone;
+  if (context.mux != nullptr) context.mux->failed();
+  pthread_cond_broadcast(&c.idle);
+}
+
 // Does one piece of work for one context; true when there was any. Called with the lock; works without it.
 bool work_on(Collector& c, Context& context) {
   if (context.state == Context::State::kNew) {
     make_ready(c, context);
+    return true;
+  }
+  if (context.state == Context::State::kLeaving) {
+    release(c, context);
     return true;
   }
   if (context.state != Context::State::kReady) return false;
@@ -249,6 +265,9 @@ void* work_loop(void* collector) {
            (context.finished_target != kNoTarget || context.mux->stop_is_due()) && work_on(c, context)) {
     }
   }
+  for (std::size_t i = 0; i < c.context_count; ++i) {
+    if (c.contexts[i].state != Context::State::kGone) release(c, c.contexts[i]);
+  }
   pthread_mutex_unlock(&c.lock);
   return nullptr;
 }
@@ -256,7 +275,7 @@ void* work_loop(void* collector) {
 }  // namespace
 
 void fail(Context& context) {
-  if (context.state == Context::State::kFailed) return;
+  if (context.state == Context::State::kFailed || context.state == Context::State::kGone) return;
   context.state = Context::State::kFailed;
   if (context.mux != nullptr) context.mux->failed();
   char detail[512];
