@@ -209,6 +209,20 @@ TEST(Counters, RunAgainForARangeThatComesOnce) {
   expect_whole(got, "/decode", 1, 2, 17);
 }
 
+TEST(Counters, TheProfilerIsLetGoBeforeTheContextOrTheProgramEnds) {
+  for (const char* per : {"range", "kernel"}) {
+    const Counted counted(std::string("per ") + per +
+                          "\nrounds 9\nskip-first 0\ntrace-first 0\ninclude p x - - ndecode\n");
+    for (const char* scene : {"decode", "destroyed"}) {
+      for (const int times : {1, 2, 3, 6}) {
+        const Recorded got = counted.run(scene, times);
+        EXPECT_EQ(got.status, 0) << scene << " " << per << " " << times;
+        EXPECT_EQ(got.loss("gpu_partial"), nullptr) << got.loss("gpu_partial")->detail;
+      }
+    }
+  }
+}
+
 TEST(Counters, RefusalsAreTold) {
   const Counted counted("per range\nrounds 1\nskip-first 0\ntrace-first 0\ninclude p x - - ndecode\n");
   for (const auto& [fault, words] :

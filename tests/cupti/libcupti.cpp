@@ -272,9 +272,11 @@ void on_node(std::uint64_t node, std::uint64_t original) {
 }
 
 void on_context_end() {
-  if (!wants(CUPTI_CB_DOMAIN_RESOURCE, CUPTI_CBID_RESOURCE_CONTEXT_DESTROY_STARTING)) return;
   CUpti_ResourceData data{};
-  client(client_data, CUPTI_CB_DOMAIN_RESOURCE, CUPTI_CBID_RESOURCE_CONTEXT_DESTROY_STARTING, &data);
+  data.context = reinterpret_cast<CUcontext>(1);
+  if (wants(CUPTI_CB_DOMAIN_RESOURCE, CUPTI_CBID_RESOURCE_CONTEXT_DESTROY_STARTING))
+    client(client_data, CUPTI_CB_DOMAIN_RESOURCE, CUPTI_CBID_RESOURCE_CONTEXT_DESTROY_STARTING, &data);
+  standin::context_ends();
 }
 
 void play() {

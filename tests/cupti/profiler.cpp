@@ -7,6 +7,7 @@
 //   standin__occurrence.sum  the number of the pass's occurrence, and so any other
 // Values of a set that lacks a pass are NaN, as CUPTI's. STANDIN_FAULT: counters_denied (Enable), counters_busy
 // (Start), counters_stop (the third Stop).
+// A context or a process that ends while the profiler is enabled crashes.
 #include "profiler.hpp"
 
 #include <cupti_profiler_host.h>
@@ -91,6 +92,11 @@ struct Profiler {
 std::mutex lock;
 Profiler profiler;
 double occurrences = 0;  // profiled ones, over all passes
+bool enabled = false;
+
+[[gnu::destructor]] void at_the_end() {
+  if (enabled) std::abort();
+}
 
 template <class Names>
 void hand_out(const Names& names, const char**& to, std::size_t& count) {
@@ -116,6 +122,10 @@ void standin::profile(const Work& work) {
   ++sums.kernels;
   sums.blocks += work.grid;
   sums.time += static_cast<double>(work.end_ns - work.start_ns);
+}
+
+void standin::context_ends() {
+  if (enabled) std::abort();
 }
 
 #pragma GCC visibility push(default)
@@ -212,12 +222,13 @@ CUptiResult cuptiProfilerHostEvaluateToGpuValues(CUpti_Profiler_Host_EvaluateToG
 CUptiResult cuptiRangeProfilerEnable(CUpti_RangeProfiler_Enable_Params* params) {
   if (fault("counters_denied")) return CUPTI_ERROR_INSUFFICIENT_PRIVILEGES;
   params->pRangeProfilerObject = reinterpret_cast<CUpti_RangeProfiler_Object*>(&profiler);
+  enabled = true;
   return CUPTI_SUCCESS;
 }
 CUptiResult cuptiRangeProfilerDisable(CUpti_RangeProfiler_Disable_Params*) {
   const std::lock_guard<std::mutex> guard(lock);
   if (profiler.active) return CUPTI_ERROR_INVALID_OPERATION;
-  profiler.configured = false;
+  profiler.configured = enabled = false;
   return CUPTI_SUCCESS;
 }
 CUptiResult cuptiRangeProfilerGetCounterDataSize(CUpti_RangeProfiler_GetCounterDataSize_Params* params) {

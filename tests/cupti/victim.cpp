@@ -145,6 +145,10 @@ int main(int argc, char** argv) {
   start();
   if (scene == "zoo") zoo();
   if (scene == "many") many(20000);
+  if (argc > 2 && scene == "destroyed") {
+    counted("decode", std::atoi(argv[2]));
+    cuCtxDestroy_v2(nullptr);
+  }
   if (argc > 2 && scene == "graph") counted_graph(std::atoi(argv[2]));
   if (argc > 2) counted(scene, std::atoi(argv[2]));
   if (scene == "threads") {
