@@ -140,17 +140,21 @@ std::pair<std::vector<std::string>, std::string> groups_that_fit(const std::stri
   std::string told;
   const auto shipped = shipped_groups();
   const auto planner = open_planner();
-  if (!shipped || !planner)
-    return {room > 0 ? std::vector<std::string>{"quick"} : chosen, "passes could not be counted here (no CUPTI)"};
+  const std::pair uncounted{room > 0 ? std::vector<std::string>{"quick"} : chosen,
+                            std::string("passes could not be counted here")};
+  if (!shipped || !planner) return uncounted;
+  bool counted = false;
   for (const char* group : kGroups) {
     auto wanted = chosen;
     wanted.emplace_back(group);
     const auto plan = planner->plan(chip, wanted, *shipped);
-    if (!plan || plan->passes > room) continue;
+    if (!plan) continue;  // the chip lacks the group's counters
+    counted = true;
+    if (plan->passes > room) continue;
     chosen = std::move(wanted);
     told = fmt::format("{} passes on {}, and the rarest range occurs {} times", plan->passes, chip, occurrences);
   }
-  return {chosen, told};
+  return counted ? std::pair{chosen, told} : uncounted;
 }
 
 class Init final : public Subcommand {

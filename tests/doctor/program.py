@@ -349,7 +349,6 @@ class Init(DoctorCase):
         self.assertEqual(self.done.returncode, 0, self.done.stderr)
         self.assertIn("'decode/'  # 6 times", text)
         self.assertIn("24 kernels", text)
-        self.assertRegex(text, r"metrics: \[quick")
         self.assertIn("rangescope.yaml", self.config("validate"))
         self.assertIn("decode/", self.config("show", "pipeline.ncu.ncu_cli.nvtx"))
         done = cases.run([f"{BIN}/rangescope", "profile"], cwd=self.folder, env=self.env)
@@ -359,12 +358,30 @@ class Init(DoctorCase):
         self.init("registered", "--force")
         self.assertIn("LLM@decode/", self.config("show", "pipeline.ncu.ncu_cli.nvtx"))
 
+    def test_groups_fit_the_occurrences(self):
+        for scene, room in (("often", 57), ("healthy", 3)):  # three occurrences go to the timeline
+            with self.subTest(scene):
+                text = self.init(scene, "--force")
+                chosen = re.search(r"metrics: \[(.*)\]", text)
+                groups = chosen.group(1).split(", ") if chosen else []
+                if groups:
+                    self.assertLessEqual(self.passes(",".join(groups)), room)
+                for group in ("quick", "speed_of_light", "tensor", "memory", "occupancy", "flops", "stalls"):
+                    if group not in groups:
+                        more = self.passes(",".join([*groups, group]))
+                        self.assertTrue(more is None or more > room, (group, more))
+                self.assertTrue(groups or scene == "healthy", text)
+
+    def passes(self, groups):
+        done = cases.run([f"{BIN}/rangescope", "plan", "--metrics", groups, "--chip", "GH100", "-f", "json"], cwd=self.folder, env=self.env)
+        return json.loads(done.stdout)["passes"] if done.returncode == 0 else None
+
     def test_what_is_worth_measuring(self):
         text = self.init("numbered")
         self.assertEqual(self.done.returncode, 0, self.done.stderr)
         shown = self.config("show", "pipeline.ncu.ncu_cli.nvtx.include")
         self.assertIn("regex:^step [0-9]+$/", shown)
-        self.assertNotIn("main/", shown)
+        self.assertNotIn("'main/'", shown)
         self.assertIn("it''s \"quoted\": #1'  # 6 times", text)
         answer = self.doctor("numbered", "regex:^step [0-9]+$/")
         self.assertEqual((answer["ranges"][0]["occurrences"], self.complaints(answer)), (8, []))

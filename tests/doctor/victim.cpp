@@ -153,6 +153,10 @@ int main(int argc, char** argv) {
   const std::string scene = argc > 1 ? argv[1] : "healthy";
   const auto is = [&](const char* name) { return scene == name; };
   if (is("healthy")) healthy();
+  if (is("often")) {
+    warm_up();
+    decode(60, two_layers);
+  }
   if (is("domain")) in_domain();
   if (is("registered")) registered();
   if (is("start_end")) start_end();
