@@ -139,6 +139,8 @@ std::vector<model::RooflinePoint> roofline(const model::Region& region, const mo
                                : std::string_view("dram") == level.name ? peaks->memory_bytes_per_s
                                : std::string_view("l2") == level.name   ? peaks->l2_bytes_per_s
                                                                         : 0;
+      point.peak_flop_per_s = point.roof_flop_per_s;
+      point.peak_bytes_per_s = bandwidth;
       if (bandwidth > 0 && point.roof_flop_per_s > 0) {
         point.roof_flop_per_s = std::min(point.roof_flop_per_s, point.intensity * bandwidth);
       }

@@ -39,6 +39,8 @@ TEST(Roofline, PlacesAPointUnderItsRoof) {
   EXPECT_DOUBLE_EQ(points[0].intensity, 5);
   EXPECT_DOUBLE_EQ(points[0].flop_per_s, 2e13);
   EXPECT_DOUBLE_EQ(points[0].roof_flop_per_s, 5 * 4.8e12);
+  EXPECT_DOUBLE_EQ(points[0].peak_bytes_per_s, 4.8e12);
+  EXPECT_DOUBLE_EQ(points[0].peak_flop_per_s, peaks.flop_per_s.at("tensor_bf16"));
 }
 
 TEST(Roofline, HasNoPointWithoutTimeOrBytes) {

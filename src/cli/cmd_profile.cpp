@@ -89,7 +89,7 @@ class Profile final : public Subcommand {
     if (auto normalized = normalize_expressions(analysis_); !normalized) return say(normalized.error());
     root_ = config_.text("run.root").value_or(std::string(runs::kDefaultRoot));
     if (repeat_ > 1 && pipeline_wanted(config_))
-      return say({base::Code::kUsage, "--repeat repeats the native profile only", "--repeat",
+      return say({base::Code::kUsage, "only the native profile can be repeated", "--repeat",
                   "Leave nsys, ncu, run.dir, run.keep and workload.warmup out, or run the command several times"});
     if (pipeline_wanted(config_))
       return run_pipeline(

@@ -117,6 +117,8 @@ struct RooflinePoint {
   double intensity = 0;         ///< FLOP / byte
   double flop_per_s = 0;        ///< achieved over kernel busy time
   double roof_flop_per_s = 0;   ///< attainable at this intensity
+  double peak_flop_per_s = 0;   ///< of the precision; with the next one the whole roof. 0 where nobody says
+  double peak_bytes_per_s = 0;  ///< of the memory level
 };
 
 struct KernelMetrics {

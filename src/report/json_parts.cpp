@@ -29,6 +29,8 @@ void write_roofline_point(JsonWriter& json, const model::RooflinePoint& point, s
   json.field("intensity", point.intensity);
   json.field("flop_per_s", point.flop_per_s);
   json.field(roof, point.roof_flop_per_s);
+  json.field("peak_flop_per_s", point.peak_flop_per_s);
+  json.field("peak_bytes_per_s", point.peak_bytes_per_s);
   json.close();
 }
 

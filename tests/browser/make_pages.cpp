@@ -86,8 +86,8 @@ model::Report roofline_report() {
   model::Report report = report::gpu_sample();
   report.run.id = "roofline";
   report.losses = {{"dropped_events", model::Severity::kWarning, 12, "12 events did not fit into the capture"}};
-  report.regions[0].roofline = {{"dram", "tensor bf16", 8e12, 2e10, 400, 5.2e14, 9.9e14}};
-  report.regions[1].roofline = {{"dram", "tensor bf16", 2e11, 1e10, 20, 8.1e13, 9.6e13}};
+  report.regions[0].roofline = {{"dram", "tensor bf16", 8e12, 2e10, 400, 5.2e14, 9.89e14, 9.89e14, 4.8e12}};
+  report.regions[1].roofline = {{"dram", "tensor bf16", 2e11, 1e10, 20, 8.1e13, 9.6e13, 9.89e14, 4.8e12}};
   return report;
 }
 

@@ -131,6 +131,9 @@ await check('roofline: points select', 'roofline.html', async (page) => {
   const chart = page.locator('#roofline');
   await chart.scrollIntoViewIfNeeded();
   expect(await chart.locator('canvas').count() === 1, 'drawn');
+  const described = await chart.getAttribute('aria-label');
+  expect(described.includes('roof: tensor bf16 / dram'), `the roof is drawn: ${described}`);
+  if (shots) await chart.screenshot({ path: join(shots, 'roofline.png') });
   expect((await page.locator('details', { has: page.locator('table', { hasText: 'attainable' }) }).locator('tbody tr').count()) > 0, 'table');
   expect((await page.textContent('#regions')).includes('memory'), 'bound column');
   expect(await page.locator('#regions td[title*="of its peak"]').count() > 0, 'reason on hover');

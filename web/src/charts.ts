@@ -1,12 +1,12 @@
 // Roofline and distribution of occurrences, drawn by ECharts.
-import { ScatterChart } from 'echarts/charts';
+import { LineChart, ScatterChart } from 'echarts/charts';
 import { AriaComponent, DataZoomComponent, GridComponent, LegendComponent, TooltipComponent } from 'echarts/components';
 import * as echarts from 'echarts/core';
 import { CanvasRenderer } from 'echarts/renderers';
 import { data, name, onSelect, pathText, Point, Region, scopeOf, select, selected } from './data';
 import { el, onTheme, si, time, token } from './format';
 
-echarts.use([ScatterChart, AriaComponent, DataZoomComponent, GridComponent, LegendComponent, TooltipComponent, CanvasRenderer]);
+echarts.use([LineChart, ScatterChart, AriaComponent, DataZoomComponent, GridComponent, LegendComponent, TooltipComponent, CanvasRenderer]);
 
 function chart(id: string, label: string, option: () => echarts.EChartsCoreOption, click?: (data: unknown) => void): { box: HTMLElement; draw: () => void } {
   const box = el('div', { class: 'chart', id, role: 'img', 'aria-label': label });
@@ -41,14 +41,25 @@ export function roofline(): HTMLElement | null {
   const shown = (): typeof all => all.filter(({ point }) => `${point.precision} / ${point.level}` === kind);
   const c = chart('roofline', `roofline of ${all.length} points`, () => {
     const list = shown();
-    const roofs = list.filter(({ point }) => point.roof > 0);
+    const [precision, level] = kind.split(' / ');
+    // The whole roof where both peaks are known: of every level at this precision and of every precision at this level.
+    const roofs = [...new Map(all.filter(({ point: p }) => p.peak_flop_per_s > 0 && p.peak_bytes_per_s > 0 && (p.precision === precision || p.level === level))
+      .map(({ point: p }) => [`${p.precision} / ${p.level}`, p])).values()].sort((a, b) => Number(a.level === level && a.precision === precision) - Number(b.level === level && b.precision === precision));
+    const from = Math.min(...list.map(({ point }) => point.intensity), ...roofs.map((p) => p.peak_flop_per_s / p.peak_bytes_per_s)) / 4;
+    const to = Math.max(...list.map(({ point }) => point.intensity), ...roofs.map((p) => p.peak_flop_per_s / p.peak_bytes_per_s)) * 4;
+    // Elsewhere a dash above each point, not a line through them: between two points the roof may bend.
+    const dashes = list.filter(({ point }) => point.roof > 0 && !(point.peak_flop_per_s > 0 && point.peak_bytes_per_s > 0));
     return {
       aria: { enabled: true }, animation: false, tooltip: { ...tooltip(), trigger: 'item' }, legend: { top: 0, textStyle: { color: token('--text') } }, grid: { left: 72, right: 24, top: 34, bottom: 44 },
       xAxis: { type: 'log', name: 'FLOP / byte', nameLocation: 'middle', nameGap: 28, ...axis() },
       yAxis: { type: 'log', name: 'FLOP/s', ...axis(), axisLabel: { color: token('--dim'), formatter: (v: number) => si(v) } },
       series: [
-        // A dash above each point, not a line through them: between two points the roof may bend.
-        { type: 'scatter', name: 'attainable', data: roofs.map(({ point }) => [point.intensity, point.roof]), symbol: 'rect', symbolSize: [28, 3],
+        ...roofs.map((p) => {
+          const own = p.level === level && p.precision === precision;
+          return { type: 'line', name: `roof: ${p.precision} / ${p.level}`, showSymbol: false, silent: true, color: token(own ? '--warn' : '--dim'),
+            data: [[from, from * p.peak_bytes_per_s], [p.peak_flop_per_s / p.peak_bytes_per_s, p.peak_flop_per_s], [to, p.peak_flop_per_s]], lineStyle: { width: own ? 2.5 : 1, type: own ? 'solid' : 'dashed' } };
+        }),
+        { type: 'scatter', name: 'attainable', data: dashes.map(({ point }) => [point.intensity, point.roof]), symbol: 'rect', symbolSize: [28, 3],
           itemStyle: { color: token('--warn') }, silent: true },
         { type: 'scatter', name: 'achieved', itemStyle: { color: token('--mark') }, symbolSize: (_: unknown, p: { data: { id: number } }) => p.data.id === selected?.id ? 18 : 11,
           data: list.map(({ region, point }) => ({ value: [point.intensity, point.flop_per_s], id: region.id, name: pathText(region),

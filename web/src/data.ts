@@ -8,7 +8,7 @@ export interface Metric {
   name: string; unit: string; source: string; value?: number | null; min?: number; max?: number; rounds?: number; absent?: string;
 }
 export interface Point {
-  level: string; precision: string; flops: number; bytes: number; intensity: number; flop_per_s: number; roof: number;
+  level: string; precision: string; flops: number; bytes: number; intensity: number; flop_per_s: number; roof: number; peak_flop_per_s: number; peak_bytes_per_s: number;
 }
 export interface Bound { kind: string; reason: string }
 export interface Region {
