@@ -5,6 +5,7 @@
 function(rangescope_precompile target)
   target_precompile_headers(${target} PRIVATE <algorithm> <array> <chrono> <cstdint> <filesystem> <fstream> <functional>
     <map> <memory> <optional> <set> <span> <string> <string_view> <unordered_map> <variant> <vector> ${ARGN})
+  target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-fpch-preprocess>)  # so that ccache can see through it
 endfunction()
 
 # rangescope_room(NAME [ROOMS room...] [LIBRARIES lib...])

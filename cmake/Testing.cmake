@@ -16,18 +16,22 @@ function(rangescope_gtest name)
   endif()
 endfunction()
 
-# rangescope_script(NAME SCRIPT file [ARGS arg...] [LABELS label...] [TIMEOUT seconds])
+# rangescope_script(NAME SCRIPT file [ARGS arg...] [LABELS label...] [TIMEOUT seconds] [NSYS])
 #
 # A ctest that runs a Python script (standard library only). Exit code 77 means skipped; a script may write a file with
-# lines `pass|fail|skip <case>` to $RANGESCOPE_CASES to have its cases counted one by one.
+# lines `pass|fail|skip <case>` to $RANGESCOPE_CASES to have its cases counted one by one. NSYS: it starts the
+# real nsys, whose agents lose each other when several come and go at once, so such tests take turns.
 function(rangescope_script name)
-  cmake_parse_arguments(arg "" "SCRIPT;TIMEOUT" "ARGS;LABELS" ${ARGN})
+  cmake_parse_arguments(arg "NSYS" "SCRIPT;TIMEOUT" "ARGS;LABELS" ${ARGN})
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 300)
   endif()
   add_test(NAME ${name} COMMAND ${RANGESCOPE_PYTHON} ${arg_SCRIPT} ${arg_ARGS})
   set_tests_properties(${name} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${arg_TIMEOUT} SKIP_RETURN_CODE 77
                        ENVIRONMENT "RANGESCOPE_CASES=${PROJECT_BINARY_DIR}/cases/${name}.txt;PYTHONDONTWRITEBYTECODE=1")
+  if(arg_NSYS)
+    set_tests_properties(${name} PROPERTIES RESOURCE_LOCK nsys)
+  endif()
 endfunction()
 
 # rangescope_fuzz(NAME SOURCE file CORPUS folder [LIBRARIES lib...])
