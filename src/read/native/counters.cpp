@@ -179,7 +179,7 @@ void CounterReader::finish(const std::string& where) {
     if (id > 4096) continue;  // a damaged record; plans hold 512
     metrics.resize(std::max<std::size_t>(metrics.size(), id + 1), model::kNone);
     const auto known = std::find_if(session_.metrics.begin(), session_.metrics.end(),
-                                    [&](const model::MetricDef& m) { return m.name == metric; });
+                                    [&name = metric](const model::MetricDef& m) { return m.name == name; });
     metrics[id] = static_cast<std::uint32_t>(known - session_.metrics.begin());
     if (known == session_.metrics.end())
       session_.metrics.push_back({metric, model::metric_unit(metric), {}, "CUPTI range profiler"});

@@ -147,6 +147,10 @@ base::Result<void> import_stream(const fs::path& stream, const fs::path& report,
     const auto ended = run_tool({importer->string(), "-i", stream.string(), "-o", out.string()});
     if (!ended) return tl::make_unexpected(ended.error());
     std::error_code error;
+    // The importer of 2020.4.3 writes X.qdrep whatever extension it was told.
+    if (const fs::path old = fs::path(out).replace_extension(".qdrep");
+        !fs::exists(out, error) && fs::exists(old, error))
+      fs::rename(old, out, error);
     if (ended->ok() && fs::exists(out, error)) return {};
     if (const auto missing = missing_libraries(*importer); !missing.empty()) {
       std::vector<std::string> packages;

@@ -121,6 +121,11 @@ TEST_F(NsysRep, StreamGoesThroughTheImporterOfItsVersion) {
                 .find("only the importer of Nsight Systems can read this stream, and it was written by 2022.4.2"),
             std::string::npos);
   EXPECT_EQ(read(stream, nsys("2022.4.2.1")), "51 kernels from nsys-rep " + stream);
+  // that of 2020.4.3 changes the extension
+  file("x.qdstrm", "U3w[END]NVIDIA Nsight Systems Stream 2020.4.3.7-10543b6");
+  file("host-linux-x64/QdstrmImporter", "#!/bin/sh\ncp \"$2\" \"${4%.*}.qdrep\"\n", true);
+  EXPECT_EQ(read(stream, nsys("2020.4.3.7")), "51 kernels from nsys-rep " + stream);
+  file("x.qdstrm", "U3w[END]NVIDIA Nsight Systems Stream 2022.4.2.1-df9881f");
   fs::remove(folder_ / "host-linux-x64/QdstrmImporter");
   for (const auto& entry : fs::directory_iterator(folder_)) {
     if (entry.path().extension() == ".sqlite") fs::remove(entry.path());
