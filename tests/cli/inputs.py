@@ -18,6 +18,7 @@ from commands import TOOL, cases
 
 GOLDEN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "golden")
 ZOO = os.path.join(GOLDEN, "nsys", "zoo.sqlite")
+NODES = os.path.join(GOLDEN, "nsys", "zoo_graphnode.sqlite")  # with the kernels of graphs
 NESTED = os.path.join(GOLDEN, "ncu", "k_nested.ncu-repz")
 DECODE = os.path.join(GOLDEN, "ncu", "k_decode.ncu-repz")
 with open(os.path.join(GOLDEN, "nsys", "zoo_truth.json"), encoding="utf-8") as f:
@@ -148,7 +149,7 @@ class RunsOfSeveralTools(Files):
 
 class Ask(Files):
     def test_query_agrees_with_the_truth(self):
-        done = self.tool("query", ZOO, "select path, occurrences, gpu_kernels from regions where pid is null and domain = '' "
+        done = self.tool("query", NODES, "select path, occurrences, gpu_kernels from regions where pid is null and domain = '' "
                                        "and kind = 'push/pop' order by 1", "-f", "csv")
         self.assertEqual(done.returncode, 0, done.stderr)
         rows = {r["path"]: (int(r["occurrences"]), int(r["gpu_kernels"])) for r in csv.DictReader(io.StringIO(done.stdout))}
