@@ -228,7 +228,11 @@ bool is_percent(std::string_view ncu_unit) {
 std::string metric_unit(std::string_view name, UnitSpelling spelling) {
   std::string unit = unit_2024(name);
   if (spelling == UnitSpelling::kNcu2024) return unit;
-  if (spelling == UnitSpelling::kModel) return parse_ncu_unit(unit).unit;
+  if (spelling == UnitSpelling::kModel) {
+    // what 2024.1 prints of these rates is the count's unit, see unit_2024()
+    if (name.ends_with(".per_second") && !unit.empty() && unit.find('/') == std::string::npos) unit += "/second";
+    return parse_ncu_unit(unit).unit;
+  }
   return unit_2025(name, std::move(unit));
 }
 

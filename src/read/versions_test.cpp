@@ -60,6 +60,11 @@ std::string kernel_of(const model::Session& session, const model::Measurement& o
   return std::string(session.strings.view(session.kernel_names[one.kernel_name].short_name));
 }
 
+bool has_loss(const model::Session& session, std::string_view kind) {
+  return std::any_of(session.losses.begin(), session.losses.end(),
+                     [&](const model::Loss& loss) { return loss.kind == kind; });
+}
+
 /// How many values were compared; each is equal to what two printed decimals can say.
 std::size_t compare(const model::Session& printed, const model::Session& report, const std::string& file) {
   EXPECT_EQ(printed.measurements.size(), report.measurements.size()) << file;
@@ -116,8 +121,8 @@ TEST(OldNcu, ValuesInAUnitThatTheMetricCannotHaveAreLeftOut) {
   for (const model::Measurement& one : session.measurements)
     for (const model::MetricValue& value : one.values)
       EXPECT_NE(session.metrics[value.metric].name, "gpc__cycles_elapsed.avg.per_second");
-  EXPECT_TRUE(std::any_of(session.losses.begin(), session.losses.end(),
-                          [](const model::Loss& loss) { return loss.kind == "unit_mismatch"; }));
+  EXPECT_TRUE(has_loss(session, "unit_mismatch"));
+  EXPECT_FALSE(has_loss(csv_session(kGolden + "ncu-old/2024.1.1/k_kern_raw_base.csv.zst"), "unit_mismatch"));
 }
 
 TEST(PyTorch, PagesWithEnglishNumbersAndRenamedKernelsSayWhatTheReportSays) {
@@ -127,6 +132,7 @@ TEST(PyTorch, PagesWithEnglishNumbersAndRenamedKernelsSayWhatTheReportSays) {
     const std::size_t compared =
         compare(csv_session(kGolden + "ncu/kdet_" + page + ".csv.zst"), report, "kdet_" + page);
     EXPECT_GE(compared, page.starts_with("raw") ? 2000u : 150u) << page;
+    EXPECT_TRUE(csv_session(kGolden + "ncu/kdet_" + page + ".csv.zst").losses.empty()) << page;
   }
   // The log of a profiled program: its own output and ncu's progress around the rows of two decode steps.
   const model::Session all = csv_session(kGolden + "ncu/kall_details.csv.zst");

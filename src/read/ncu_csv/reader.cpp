@@ -276,6 +276,7 @@ class CsvSession {
     if (def.unit.empty() && def.name.find("__") != std::string::npos) def.unit = model::metric_unit(def.name);
     if (def.unit.empty()) def.unit = scaled.unit;
     if (kind_of(def.unit) == kind_of(scaled.unit) || scaled.unit.empty()) return scaled.factor;
+    if (def.unit == scaled.unit + "/s") return scaled.factor;  // rates of the LRC as 2024.1 prints them
     if (mismatched_++ == 0) mismatch_ = def.name + " in " + std::string(unit);
     return std::nullopt;
   }

@@ -201,7 +201,7 @@ class Builder {
     // a damaged or unusual file may name one metric twice
     const auto [at, added] = by_name_.try_emplace(name, static_cast<std::uint32_t>(session_.metrics.size()));
     const auto scaled = model::parse_ncu_unit(model::metric_unit(name, model::UnitSpelling::kNcu2024));
-    if (added) session_.metrics.push_back({std::string(name), scaled.unit, {}, "ncu"});
+    if (added) session_.metrics.push_back({std::string(name), model::metric_unit(name), {}, "ncu"});
     metric.index = at->second;
     metric.factor = scaled.factor;
     return metric;
