@@ -15,6 +15,7 @@
 #include "cli/app.hpp"
 #include "cli/present.hpp"
 #include "cli/subcommands.hpp"
+#include "report/view.hpp"
 #include "runs/imports.hpp"
 #include "runs/layout.hpp"
 #include "runs/manifest.hpp"
@@ -152,6 +153,9 @@ class Runs final : public Subcommand {
       field("message", status->message);
       for (const model::Loss& loss : status->losses)
         field("loss", fmt::format("{} ({}): {}", loss.kind, loss.count, loss.detail));
+      for (const model::Finding& finding : status->findings)
+        field(report::verdict_name(finding.verdict),
+              finding.id + ": " + finding.found + (finding.hint.empty() ? "" : ". " + finding.hint));
     }
     if (const auto provenance = runs::read_provenance(*run)) {
       for (const auto& [name, value] : provenance->facts) field(name, value);

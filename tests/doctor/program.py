@@ -298,6 +298,11 @@ class Profile(DoctorCase):
                 self.assertEqual(self.done.returncode, 80, self.done.stderr)
                 self.assertIn(expected[0].replace("fail ", "fail: "), self.done.stderr)
 
+    def test_runs_show_says_it_too(self):
+        self.profile("domain", "--include", "decode/")
+        shown = cases.run([f"{BIN}/rangescope", "runs", "show", "latest"], cwd=self.folder, env=self.env)
+        self.assertRegex(shown.stdout, r"(?m)^fail +program.wrong_domain: .*Write LLM@decode/$")
+
     def test_native_partial(self):
         status, report = self.profile("healthy", "--include", "decode/", "--include", "prefil/")
         self.assertEqual((status, report), (["fail program.unknown_range"],) * 2)
