@@ -149,6 +149,7 @@ void write_program(report::JsonWriter& json, const doctor::ProgramLook& look, st
     number("threads", range.threads);
     number("processes", range.processes);
     number("child_processes", range.child_processes);
+    number("span_ns", static_cast<std::uint64_t>(range.span_ns));
     number("first_ns", static_cast<std::uint64_t>(range.first_ns));
     number("median_ns", static_cast<std::uint64_t>(range.median_ns));
     if (facts.cuda && facts.gpu_unavailable.empty()) {

@@ -72,7 +72,8 @@ std::string refused_calls(const Look& look) {
   std::string out;
   for (const auto& [api, count] : look.calls)
     if (const std::string reason = range_replay_refuses(api); !reason.empty())
-      out += (out.empty() ? "" : ", ") + api + " (" + std::to_string(count) + " times; " + reason + ")";
+      out += (out.empty() ? "" : ", ") + api + " (" + std::to_string(count) + (count == 1 ? " time" : " times") +
+             (reason == api ? "" : "; " + reason) + ")";
   if (out.empty() && look.graph_launches > 0) out = std::to_string(look.graph_launches) + " CUDA graph launches";
   return out;
 }

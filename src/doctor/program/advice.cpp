@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/text.hpp"
+#include "base/units.hpp"
 #include "collect/launch.hpp"
 #include "collect/ncu/ncu.hpp"
 #include "collect/nsys/nsys.hpp"
@@ -45,6 +46,9 @@ collect::Abilities some_nsys() {
   return can;
 }
 
+constexpr std::uint64_t kEnough = 10;             // occurrences, and the time over which they come, with which
+constexpr std::int64_t kLongEnough = 1000000000;  // counters need no second run of the program
+
 class Adviser {
  public:
   Adviser(const ProgramLook& look, const Tools& tools) : look_(look), tools_(tools), sum_(look_of(look.facts)) {
@@ -55,6 +59,7 @@ class Adviser {
         children_ = children_ || range.child_processes > 0;
         occurrences_ = occurrences_ == 0 ? range.occurrences - range.unclosed
                                          : std::min(occurrences_, range.occurrences - range.unclosed);
+        span_ns_ = span_ns_ == 0 ? range.span_ns : std::min(span_ns_, range.span_ns);
         own_ += std::max(range.kernels, range.graph_launches);
       }
     gpu_known_ = look.facts.cuda && look.facts.gpu_unavailable.empty();
@@ -114,18 +119,23 @@ class Adviser {
     if (way.reason.empty() && include_.empty()) way.reason = "name a range with --include";
     if (way.reason.empty()) way.reason = no_kernels();
     if (way.reason.empty() && own_ == 0 && gpu_known_) way.reason = "the range's own thread launches no kernel";
-    if (way.reason.empty() && occurrences_ < 2)
-      way.reason = "the range occurs " + std::string(occurrences_ == 1 ? "once" : "never to its end") +
-                   ", and counters take one pass an occurrence";
+    if (way.reason.empty() && occurrences_ == 0) way.reason = "the range never comes to its end";
     if (way.reason.empty() && !tools_.native_counters)
       way.reason =
           tools_.counters_reason.empty() ? "counters cannot be collected on this machine" : tools_.counters_reason;
     if (!way.reason.empty()) return way;
     way.works = true;
-    way.reason = "counters per range from " + std::to_string(occurrences_) +
-                 " occurrences of one run: no replay, and any CUDA call may be inside";
+    way.reason = "counters per range, one pass an occurrence: no replay, and any CUDA call may be inside";
     if (sum_.alike == false) way.notes.emplace_back("occurrences differ, so passes describe different work");
-    way.command = ours({"--metrics", "quick"});
+    std::vector<std::string> options{"--metrics", "quick"};
+    // Programming the hardware takes some 20 ms a pass, and longer the first time; meanwhile nothing is measured.
+    if (occurrences_ < kEnough || span_ns_ < kLongEnough) {
+      way.notes.emplace_back("the range comes " + std::to_string(occurrences_) + " times within " +
+                             base::format_ns(static_cast<double>(span_ns_)) +
+                             ", which may be too short for all passes: the program is run again for those that lack");
+      options.insert(options.end(), {"--passes", "relaunch"});
+    }
+    way.command = ours(std::move(options));
     return way;
   }
 
@@ -223,6 +233,7 @@ class Adviser {
   std::vector<std::string> include_;
   bool registered_ = true, children_ = false, gpu_known_ = false;
   std::uint64_t occurrences_ = 0, own_ = 0;
+  std::int64_t span_ns_ = 0;
 };
 
 }  // namespace

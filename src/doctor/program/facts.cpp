@@ -389,6 +389,8 @@ class Gatherer {
     std::stable_sort(all.begin(), all.end(),
                      [](const Occurrence& a, const Occurrence& b) { return a.start_ns < b.start_ns; });
     for (const Occurrence& one : all)
+      if (!one.open) out.span_ns = std::max(out.span_ns, one.end_ns - all.front().start_ns);
+    for (const Occurrence& one : all)
       if (!one.open) {
         out.first_ns = one.end_ns - one.start_ns;
         break;

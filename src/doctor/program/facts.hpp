@@ -49,6 +49,7 @@ struct RangeFacts {
   std::size_t threads = 0, processes = 0;
   std::size_t child_processes = 0;  ///< of `processes`, those that are children of another process of the session
   std::uint64_t registered = 0;     ///< occurrences whose name was a registered string
+  std::int64_t span_ns = 0;         ///< from the begin of the first to the end of the last closed occurrence
   std::int64_t first_ns = 0, median_ns = 0;  ///< wall time: of the first occurrence, median of all closed ones
 
   std::uint64_t kernels = 0;  ///< launched inside; kernels of graphs included where they are known singly
