@@ -277,6 +277,12 @@ class Profile final : public Subcommand {
     return {};
   }
 
+  static void say_what_is_missing(const std::vector<model::Loss>& losses) {
+    for (const model::Loss& loss : losses) {
+      if (loss.kind == "counters_incomplete") base::info(base::printable(loss.detail));
+    }
+  }
+
   // Reads, reports, and decides the exit code: the program's own wherever it is not 0.
   [[nodiscard]] Concluded conclude(RunRecord& record, const base::Ended& ended) {
     Concluded done;
@@ -299,6 +305,7 @@ class Profile final : public Subcommand {
       if (nothing) findings = explain_nothing(record, ended);
     } else {
       losses = analyzed->report.losses;
+      if (prepared_ && counters_.passes == "auto") say_what_is_missing(losses);
       const bool uncounted = !metrics_.empty() && analyzed->session.measurements.empty();
       if (uncounted || !unmatched(analyzed->report, written_).empty()) {
         findings = diagnose_capture(&analyzed->session, program_, written_, ended, {});

@@ -205,10 +205,10 @@ void bind_counters(CLI::App& app, collect::native::CounterRequest& request) {
       ->type_name("CHIP")
       ->group("Counters");
   app.add_option("--passes", request.passes,
-                 "Where passes come from: occurrences of one run, or the whole program again for ranges too seldom "
-                 "(occurrence)")
-      ->type_name("occurrence|relaunch")
-      ->check(CLI::IsMember({"occurrence", "relaunch"}))
+                 "Where passes come from: occurrences of one run; relaunch: the whole program again for ranges too "
+                 "seldom; auto: occurrences, and say what relaunch would add (occurrence)")
+      ->type_name("occurrence|relaunch|auto")
+      ->check(CLI::IsMember({"occurrence", "relaunch", "auto"}))
       ->group("Counters");
   app.add_option("--cache-control", request.cache,
                  "flush: empty the caches before each measured occurrence, as ncu does before a kernel (keep)")

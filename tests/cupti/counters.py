@@ -137,6 +137,36 @@ class Counters(unittest.TestCase):
         self.assertIn("'decode' has no counters: 4 passes are needed", loss["detail"])
         self.assertIn("--passes relaunch would add the rest", loss["detail"])
         self.assertEqual(self.region(report, "decode")["metrics"], {})
+        _, done = self.profile("-o", "table.txt", "--metrics", "roofline", "--passes", "auto", "--include", "decode/", "--", VICTIM, "decode", "2")
+        self.assertIn("--passes relaunch would add the rest in", done.stderr)
+
+    def test_occurrences_of_different_payloads(self):
+        report, done = self.profile("--metrics", "sm__inst_executed.sum,dram__bytes.sum", "--rounds", "1", "--bucket-by", "payload", "--flops", "sized=1e9*payload", "--include", "sized/", "--", VICTIM, "sized", "40", STANDIN_PASSES="2", STANDIN_DEVICE="NVIDIA H200")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        for payload in (2, 4):
+            sized = self.region(report, f"sized [{payload}]")
+            self.assertEqual(sized["occurrences"], 20)
+            self.assertEqual(sized["metrics"]["dram__bytes.sum"]["value"], 1000 * payload)
+            self.assertEqual(sized["metrics"]["sm__inst_executed.sum"]["value"], 100)
+            self.assertEqual(sized["utilization"]["useful_flop"], 1e9 * payload)
+            self.assertGreater(sized["utilization"]["useful"], 0)
+        again = json.loads(self.tool("report", "latest", "-f", "json").stdout)
+        self.assertEqual(self.region(again, "sized [4]")["metrics"]["dram__bytes.sum"]["value"], 4000)
+
+    def test_peaks_of_this_machine_win_over_the_data_sheet(self):
+        home = os.path.join(self.folder, "config", "rangescope", "device")
+        os.makedirs(home)
+        with open(os.path.join(home, "h200.yaml"), "w", encoding="utf-8") as f:
+            f.write('name: "mine"\nmatch: ["NVIDIA H200"]\nchip: GH100\nsource: "measured here"\nmemory_bytes_per_s: 4.2e12\nflop_per_s: {tensor_bf16: 700.0e12}\n')
+        report, done = self.profile("--metrics", "roofline", "--rounds", "1", "--include", "decode/", "--", VICTIM, "decode", "40", STANDIN_DEVICE="NVIDIA H200", XDG_CONFIG_HOME=os.path.join(self.folder, "config"))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("peaks: mine (measured here)", report["notes"])
+        point = next(p for p in self.region(report, "decode")["roofline"] if p["level"] == "dram")
+        self.assertEqual(point["roof_flop_per_s"], min(700e12, 2e9 / 17000 * 4.2e12))
+        if not os.path.exists("/proc/driver/nvidia"):
+            done = self.tool("calibrate")
+            self.assertEqual(done.returncode, 69, done.stdout)
+            self.assertIn("driver", done.stderr)
 
     def test_mistakes_make_no_run_directory(self):
         for words in (["--metrics", "no_such.sum", "--include", "decode/"], ["--metrics", "dram__bytes.sum"],

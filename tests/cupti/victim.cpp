@@ -90,6 +90,19 @@ void counted(const std::string& scene, int times) {
   for (int i = 0; i < times; ++i) {
     if (scene == "decode") decode(i);
     if (scene == "changing") decode(i, i % 5 == 4 ? kReduce : kGemm);
+    if (scene == "sized") {  // every other one has half the blocks
+      nvtxEventAttributes_t attributes = {};
+      attributes.version = NVTX_VERSION;
+      attributes.size = NVTX_EVENT_ATTRIB_STRUCT_SIZE;
+      attributes.messageType = NVTX_MESSAGE_TYPE_ASCII;
+      attributes.message.ascii = "sized";
+      attributes.payloadType = NVTX_PAYLOAD_TYPE_UNSIGNED_INT64;
+      attributes.payload.ullValue = i % 2 == 0 ? 2 : 4;
+      nvtxRangePushEx(&attributes);
+      launch(kGemm, 1000, stream(13), static_cast<unsigned>(attributes.payload.ullValue));
+      nvtxRangePop();
+      usleep(2000);
+    }
     if (scene == "nested") {
       nvtxRangePushA("step");
       launch(kGemm, 1000, stream(13), 3);

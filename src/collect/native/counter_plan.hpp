@@ -21,7 +21,7 @@ struct CounterRequest {
   std::int32_t skip_first = -1;       ///< -1: until the duration has settled
   std::uint32_t trace_first = 3;      ///< occurrences for the timeline before counters begin
   std::string cache = "keep";         ///< keep, flush: caches are emptied before each measured occurrence
-  std::string passes = "occurrence";  ///< occurrence, relaunch: the program is run again for ranges that lack passes
+  std::string passes = "occurrence";  ///< occurrence, relaunch (the program again for ranges that lack passes), auto
   bool by_payload = false;            ///< ranges of one name with different payloads are different ranges
   std::string resume;  ///< relaunch: absolute path of the file that carries unfinished rounds from run to run
   bool again = false;  ///< relaunch: the second run or a later one
