@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -17,6 +18,7 @@
 #include <utility>
 
 #include "base/fs.hpp"
+#include "base/process_tree.hpp"
 
 extern char** environ;
 
@@ -281,10 +283,94 @@ class Foreground {
   pid_t group_ = 0;
 };
 
-// What is left of a group that was told to end: it gets a second, and then no choice.
-void end_group(pid_t group) {
-  for (int i = 0; i < 50 && ::kill(-group, 0) == 0; ++i) ::usleep(20000);
-  ::kill(-group, SIGKILL);
+bool asks_to_end(int signal) {
+  return signal == SIGTERM || signal == SIGHUP || signal == SIGINT || signal == SIGQUIT;
+}
+
+// The whole of what was started, once it has been asked to end. While the child runs, orphans of its tree become ours
+// (Linux's "child subreaper"), so that nobody is lost: tools double-fork their helpers and put them into other
+// sessions.
+class Ending {
+ public:
+  /// `adopt`: of one run at a time, since orphans cannot be told apart.
+  Ending(bool own_group, bool adopt) : own_group_(own_group), adopt_(adopt) {
+    ::prctl(PR_GET_CHILD_SUBREAPER, &was_reaper_);
+    if (!adopt) return;
+    before_ = process_tree(::getpid());
+    ::prctl(PR_SET_CHILD_SUBREAPER, 1);
+  }
+  Ending(const Ending&) = delete;
+  Ending& operator=(const Ending&) = delete;
+  ~Ending() {
+    if (adopt_) ::prctl(PR_SET_CHILD_SUBREAPER, was_reaper_);
+  }
+  void of(pid_t child) { child_ = child; }
+
+  /// `signal` to everybody. `had_it`: the terminal sent it to our group, and so to a child that shares it.
+  void send(int signal, bool had_it) const {
+    if (had_it) return;
+    ::kill(own_group_ ? -child_ : child_, signal);
+    // In a group of its own a tool's helpers in other groups are the tool's to end, as long as it lives.
+    if (own_group_ || !asks_to_end(signal)) return;
+    for (const TreeMember& member : others()) ::kill(member.pid, signal);
+  }
+  /// Orphans that ended are ours to bury, or a program that makes thousands would fill the process table.
+  void bury() const {
+    siginfo_t dead{};
+    while (adopt_ && ::waitid(P_ALL, 0, &dead, WEXITED | WNOHANG | WNOWAIT) == 0 && dead.si_pid > 0 &&
+           dead.si_pid != child_) {
+      ::waitpid(dead.si_pid, nullptr, WNOHANG);
+      dead = {};
+    }
+  }
+  void kill_all() const {
+    ::kill(own_group_ ? -child_ : child_, SIGKILL);
+    for (const TreeMember& member : others()) ::kill(member.pid, SIGKILL);
+  }
+  /// The child is gone: the others get a moment, then SIGTERM and `grace`, then SIGKILL.
+  void finish(nanoseconds grace) const {
+    if (gone_within(std::chrono::milliseconds(200))) return;
+    send_others(SIGTERM);
+    if (gone_within(grace)) return;
+    send_others(SIGKILL);
+  }
+
+ private:
+  [[nodiscard]] std::vector<TreeMember> others() const {
+    if (!adopt_) return {};
+    auto members = process_tree(::getpid());
+    std::erase_if(members, [&](const TreeMember& member) {
+      return member.pid == child_ || std::any_of(before_.begin(), before_.end(), [&](const TreeMember& old) {
+               return old.pid == member.pid && old.start == member.start;
+             });
+    });
+    return members;
+  }
+  void send_others(int signal) const {
+    if (own_group_) ::kill(-child_, signal);
+    for (const TreeMember& member : others()) ::kill(member.pid, signal);
+  }
+  [[nodiscard]] bool gone_within(nanoseconds time) const {
+    const auto until = Clock::now() + time;
+    for (bury(); !others().empty() || (own_group_ && ::kill(-child_, 0) == 0); bury()) {
+      if (Clock::now() >= until) return false;
+      ::poll(nullptr, 0, 20);
+    }
+    return true;
+  }
+
+  bool own_group_, adopt_;
+  int was_reaper_ = 0;
+  pid_t child_ = -1;
+  std::vector<TreeMember> before_;  // we, and what runs already
+};
+
+// Did the child end because it was asked to? (A program may take SIGINT as a word to itself and go on for hours.)
+bool ended_by_request(const Ended& ended) {
+  if (ended.timed_out || ended.enough) return true;
+  if (!ended.forwarded || !asks_to_end(*ended.forwarded)) return false;
+  return *ended.forwarded == SIGTERM || *ended.forwarded == SIGHUP || ended.signal ||
+         ended.exit_code == 128 + *ended.forwarded;
 }
 
 void fill(Ended& ended, int status, const rusage& usage) {
@@ -315,6 +401,7 @@ Result<Ended> run(const Command& command) {
   ended.start_unix_ns =
       std::chrono::duration_cast<nanoseconds>(std::chrono::system_clock::now().time_since_epoch()).count();
   const auto start = Clock::now();
+  Ending ending(command.own_group, command.forward_signals);
   Foreground foreground(command.own_group);
   const auto spawned = spawn(command, signals, out, err, foreground.mine());
   if (!spawned) return fail(Result<pid_t>(spawned));
@@ -323,7 +410,7 @@ Result<Ended> run(const Command& command) {
   err.spawned();
 
   foreground.given_to(pid);
-  const pid_t target = command.own_group ? -pid : pid;
+  ending.of(pid);
   auto next_tick = start + command.tick_every;
   std::optional<Clock::time_point> deadline, linger_until;
   if (command.timeout) deadline = start + *command.timeout;
@@ -332,15 +419,17 @@ Result<Ended> run(const Command& command) {
     const auto now = Clock::now();
     if (!running && now >= *linger_until) break;
     if (running && deadline && now >= *deadline) {
-      const bool again = ended.timed_out || ended.enough;
-      ::kill(target, again ? SIGKILL : SIGTERM);
-      if (!again) ended.timed_out = true;
+      if (ended.timed_out || ended.enough)
+        ending.kill_all();
+      else
+        ending.send(SIGTERM, false);
+      if (!ended.enough) ended.timed_out = true;
       deadline = now + command.grace;
     }
     if (running && (command.tick || command.enough) && now >= next_tick) {
       if (command.tick) command.tick(now - start);
       if (command.enough && !ended.timed_out && !ended.enough && command.enough()) {
-        ::kill(target, SIGTERM);
+        ending.send(SIGTERM, false);
         ended.enough = true;
         deadline = now + command.grace;
       }
@@ -352,13 +441,14 @@ Result<Ended> run(const Command& command) {
       const pid_t got = ::wait4(pid, &status, WNOHANG | (command.own_group ? WUNTRACED : 0), &usage);
       if (got == pid && WIFSTOPPED(status)) {
         foreground.stopped();
+        if (deadline) *deadline += Clock::now() - now;  // time in which it stood still is not its own
         continue;
       }
       if (got == pid) {
         ended.wall_ns = (Clock::now() - start).count();
         fill(ended, status, usage);
         running = false;
-        if (command.own_group && (ended.timed_out || ended.enough)) end_group(pid);
+        if (ended_by_request(ended)) ending.finish(command.grace);
         linger_until = Clock::now() + kLinger;
         continue;
       }
@@ -376,11 +466,11 @@ Result<Ended> run(const Command& command) {
     bool moved = false;
     if (polled[1].revents != 0) moved |= out.take(ended.out);
     if (polled[2].revents != 0) moved |= err.take(ended.err);
+    ending.bury();
     if (moved && !running) linger_until = Clock::now() + kLinger;
     signals.drain([&](const Arrived& arrived) {
       ended.forwarded = arrived.signal;
-      if (arrived.from_kernel && !command.own_group) return;  // the terminal sent it to the child as well
-      ::kill(target, arrived.signal);
+      ending.send(arrived.signal, arrived.from_kernel && !command.own_group);
     });
   }
   return ended;

@@ -36,7 +36,7 @@ struct Command {
   /// group, as under a shell's `time`: what a terminal's Ctrl-C does to both is not done twice.
   bool own_group = false;
   bool null_stdin = false;
-  /// SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1 and SIGUSR2 that reach us are sent on, and we wait on.
+  /// SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2 go on to it. Ended so, or by the limit: all it started ends.
   bool forward_signals = false;
   std::optional<std::chrono::nanoseconds> timeout;  ///< then SIGTERM, and SIGKILL after `grace`
   std::chrono::nanoseconds grace = std::chrono::seconds(5);

@@ -22,6 +22,18 @@ Command quiet(std::vector<std::string> argv) {
   return command;
 }
 
+// The process of this id ends soon. Its new parent has to reap it; a zombie counts as gone.
+void expect_gone(const std::string& id) {
+  const auto pid = to_int(trim(id));
+  ASSERT_TRUE(pid) << id;
+  for (int i = 0; i < 200 && ::kill(static_cast<pid_t>(*pid), 0) == 0; ++i) {
+    const auto status = read_file("/proc/" + std::to_string(*pid) + "/stat");
+    if (status && status->find(") Z") != std::string::npos) break;
+    std::this_thread::sleep_for(10ms);
+    ASSERT_LT(i, 199) << "process " << id << " lives on";
+  }
+}
+
 TEST(Process, KeepsBothStreamsAndTheExitCode) {
   const auto ended = run(quiet({"sh", "-c", "echo out; echo err >&2; exit 3"}));
   ASSERT_TRUE(ended);
@@ -82,15 +94,38 @@ TEST(Process, TimeLimitEndsTheWholeGroup) {
   ASSERT_TRUE(ended);
   EXPECT_TRUE(ended->timed_out);
   EXPECT_EQ(ended->signal, SIGTERM);
-  const auto grandchild = to_int(trim(ended->out));
-  ASSERT_TRUE(grandchild);
-  for (int i = 0; i < 200 && ::kill(static_cast<pid_t>(*grandchild), 0) == 0; ++i) {
-    // Its new parent has to reap it; a zombie counts as gone.
-    const auto status = read_file("/proc/" + std::to_string(*grandchild) + "/stat");
-    if (status && status->find(") Z") != std::string::npos) break;
-    std::this_thread::sleep_for(10ms);
-    ASSERT_LT(i, 199) << "the grandchild lives on";
-  }
+  expect_gone(ended->out);
+}
+
+TEST(Process, TimeLimitEndsWhatLeftTheGroup) {
+  Command command =
+      quiet({"sh", "-c", "setsid sh -c 'trap \"\" TERM; echo $$; while :; do sleep 1; done' & sleep 1000"});
+  command.own_group = command.forward_signals = true;
+  command.timeout = 400ms;
+  command.grace = 300ms;
+  const auto ended = run(command);
+  ASSERT_TRUE(ended);
+  EXPECT_TRUE(ended->timed_out);
+  expect_gone(ended->out);
+}
+
+TEST(Process, SigtermReachesTheWholeTreeInASharedGroup) {
+  Command command = quiet({"sh", "-c", "sleep 1000 & echo $!; kill -TERM $PPID; wait"});
+  command.forward_signals = true;
+  const auto ended = run(command);
+  ASSERT_TRUE(ended);
+  EXPECT_EQ(ended->signal, SIGTERM);
+  expect_gone(ended->out);
+}
+
+TEST(Process, WhatAnOrdinaryEndLeavesBehindIsLeftAlone) {
+  Command command = quiet({"sh", "-c", "sleep 1000 >/dev/null 2>&1 & echo $!"});
+  command.own_group = true;
+  const auto ended = run(command);
+  ASSERT_TRUE(ended);
+  const auto left = to_int(trim(ended->out));
+  ASSERT_TRUE(left);
+  EXPECT_EQ(::kill(static_cast<pid_t>(*left), SIGKILL), 0);
 }
 
 TEST(Process, KillsWhatIgnoresSigterm) {

@@ -7,6 +7,7 @@
 #include <cstdlib>
 
 #include "base/fs.hpp"
+#include "base/log.hpp"
 #include "base/text.hpp"
 #include "cli/app.hpp"
 
@@ -35,6 +36,21 @@ std::map<std::string, std::string> whole_environment() {
       out.emplace(text.substr(0, equal), text.substr(equal + 1));
   }
   return out;
+}
+
+bool on_command_line(const std::string& where) {
+  return where.starts_with("argument");
+}
+
+/// The key that asks for a gated recording, which only nsys makes; "" when none does, when nsys is on, or when somebody
+/// decided about nsys (by its key or by a choice of collector).
+std::string_view gating_key(const config::Config& config) {
+  if (config.flag("pipeline.nsys.enable") || config.set_by_user("pipeline.nsys.enable")) return {};
+  for (const config::Choice& choice : config.choices)
+    if (choice.group == "collector" && on_command_line(choice.where)) return {};
+  if (config.flag("pipeline.nsys.gating_nvtx")) return "pipeline.nsys.gating_nvtx";
+  return config.text("pipeline.nsys.capture_range").value_or("none") != "none" ? "pipeline.nsys.capture_range"
+                                                                               : std::string_view{};
 }
 
 }  // namespace
@@ -141,7 +157,31 @@ base::Result<config::Config> ConfigArguments::compose(const std::vector<std::str
                         "Write key=value, or put the program behind --.");
   auto in = inputs(program);
   if (!in) return base::fail(std::move(in));
-  return config::compose(*in);
+  auto config = config::compose(*in);
+  if (!config) return config;
+  if (const std::string_view key = gating_key(*config); !key.empty()) {
+    base::info(std::string(key) + " asks for a recording by Nsight Systems: pipeline.nsys.enable=true");
+    in->overrides.push_back(config::set_text("pipeline.nsys.enable", "true", "implied by " + std::string(key)));
+    config = config::compose(*in);
+  }
+  return config;
+}
+
+void warn_of_idle_keys(const config::Config& config) {
+  std::map<std::string, std::string> idle;  // stage -> its keys
+  for (const config::Assignment& done : config.history) {
+    if (!on_command_line(done.where)) continue;
+    for (const std::string stage : {"nsys", "ncu"}) {
+      const std::string section = "pipeline." + stage + ".";
+      // Without ncu its metrics are counters of the native collector.
+      if (!done.key.starts_with(section) || done.key == section + "enable" || config.flag(section + "enable") ||
+          done.key == "pipeline.ncu.ncu_cli.metrics")
+        continue;
+      idle[stage] += (idle[stage].empty() ? "" : ", ") + done.key;
+    }
+  }
+  for (const auto& [stage, keys] : idle)
+    base::warn(stage + " is off, so nothing comes of " + keys + "; add --" + stage);
 }
 
 base::Result<void> write_config(const std::filesystem::path& run, const config::Config& config) {

@@ -19,7 +19,8 @@ class ConfigArguments {
  public:
   /// Declares everything; `overrides` stand as free words. `aliases` false leaves the flags of keys out.
   void options(CLI::App& app, bool aliases = true);
-  /// Composes. `program` (what stood behind --) becomes workload.command unless it is empty.
+  /// Composes. `program` (what stood behind --) becomes workload.command unless it is empty. A gated recording switches
+  /// nsys on, and that is said.
   [[nodiscard]] base::Result<config::Config> compose(const std::vector<std::string>& program) const;
   /// The same inputs, for `config groups`.
   [[nodiscard]] base::Result<config::Inputs> inputs(const std::vector<std::string>& program) const;
@@ -33,6 +34,9 @@ class ConfigArguments {
   std::vector<std::string> words_, config_files_, config_dirs_;
   bool no_project_ = false;
 };
+
+/// Says which keys of the command line belong to a tool that is switched off.
+void warn_of_idle_keys(const config::Config& config);
 
 /// config.yaml (the resolved configuration, secrets redacted) and inputs.yaml (what it was made of: files, groups,
 /// arguments, environment names, and who set each key) into a run directory.

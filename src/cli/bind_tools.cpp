@@ -1,5 +1,9 @@
 #include "cli/bind_tools.hpp"
 
+#include <algorithm>
+
+#include "base/text.hpp"
+
 namespace rangescope::cli {
 namespace {
 
@@ -35,17 +39,40 @@ collect::nsys::Options nsys_options(const config::Config& config) {
 collect::ncu::Options ncu_options(const config::Config& config) {
   collect::ncu::Options options;
   fill(config, "pipeline.ncu.ncu_cli.", collect::ncu::option_table(), options);
-  if (auto metrics = options.values.find("metrics"); metrics != options.values.end()) {
-    // --metrics also names metric groups of the native collector, which ncu does not know; its metrics have two
-    // underscores or a prefix.
-    std::erase_if(metrics->second, [](const std::string& name) {
-      return name.find("__") == std::string::npos && name.find(':') == std::string::npos;
-    });
-    if (metrics->second.empty()) options.values.erase(metrics);
-  }
   options.gating = config.flag("pipeline.ncu.gating_nvtx", true);
   options.env = config.map("pipeline.ncu.env");
   return options;
+}
+
+std::vector<std::string> ncu_metrics(const std::vector<std::string>& names, std::span<const model::MetricGroup> groups,
+                                     const collect::Abilities& ncu, std::vector<std::string>& notes) {
+  std::vector<std::string> out;
+  const auto add = [&](const std::string& name) {
+    if (std::find(out.begin(), out.end(), name) == out.end()) out.push_back(name);
+  };
+  for (const std::string& name : names) {
+    const auto group = std::find_if(groups.begin(), groups.end(), [&](const auto& g) { return g.name == name; });
+    if (group == groups.end()) {
+      add(name);
+      continue;
+    }
+    std::vector<std::string> lacking;
+    for (const model::GroupCounter& counter : group->counters) {
+      const auto found = std::find_if(counter.any.begin(), counter.any.end(), [&](const std::string& metric) {
+        return ncu.metrics.empty() || ncu.metrics.count(metric.substr(0, metric.find('.'))) > 0;
+      });
+      if (found != counter.any.end())
+        add(*found);
+      else if (!counter.absent)
+        lacking.push_back(counter.alias);
+    }
+    const std::string all = std::to_string(group->counters.size());
+    notes.push_back("metric group '" + name + "': " +
+                    (lacking.empty() ? "its " + all + " counters are asked for by name"
+                                     : "this ncu lacks " + std::to_string(lacking.size()) + " of its " + all +
+                                           " counters: " + base::join(lacking, ", ")));
+  }
+  return out;
 }
 
 collect::Request base_request(const config::Config& config, const std::filesystem::path& run) {

@@ -1,6 +1,7 @@
 // From the composed configuration to the options of the collectors that drive nsys and ncu.
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
@@ -10,11 +11,18 @@
 #include "collect/nsys/nsys.hpp"
 #include "collect/tools.hpp"
 #include "config/compose.hpp"
+#include "model/metric_group.hpp"
 
 namespace rangescope::cli {
 
 [[nodiscard]] collect::nsys::Options nsys_options(const config::Config& config);
 [[nodiscard]] collect::ncu::Options ncu_options(const config::Config& config);
+/// Metrics as ncu knows them: a name that is a metric group of conf/metrics becomes the counters that the group is made
+/// of, each the first of its names that this ncu has (the first of all where ncu's metrics are not known). Notes say
+/// what was replaced and what this ncu lacks. Other names stay as they are; the plan checks them.
+[[nodiscard]] std::vector<std::string> ncu_metrics(const std::vector<std::string>& names,
+                                                   std::span<const model::MetricGroup> groups,
+                                                   const collect::Abilities& ncu, std::vector<std::string>& notes);
 /// Program, folder, environment and time limit; expressions are left empty.
 [[nodiscard]] collect::Request base_request(const config::Config& config, const std::filesystem::path& run);
 /// Where the tool is looked for; `tool` is "nsys" or "ncu".

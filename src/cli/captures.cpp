@@ -49,7 +49,9 @@ void choose_timelines(std::vector<Input>& inputs, std::vector<std::string>& note
     for (const std::size_t i : all)
       if (better_timeline(&inputs[best].session, &inputs[i].session) == &inputs[i].session) best = i;
     for (const std::size_t i : all) {
-      if (i == best) continue;
+      // A capture of nsys that repeats leaves several files of one run of the program.
+      const fs::path folder = inputs[i].path.parent_path();
+      if (i == best || (folder == inputs[best].path.parent_path() && folder.filename() == "nsys")) continue;
       dropped.push_back(i);
       if (has_results(inputs[i].session))
         notes.push_back("times are those of " + within(inputs[best].path, run) + "; " + within(inputs[i].path, run) +

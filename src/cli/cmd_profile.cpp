@@ -91,10 +91,14 @@ class Profile final : public Subcommand {
     if (repeat_ > 1 && pipeline_wanted(config_))
       return say({base::Code::kUsage, "only the native profile can be repeated", "--repeat",
                   "Leave nsys, ncu, run.dir, run.keep and workload.warmup out, or run the command several times"});
+    warn_of_idle_keys(config_);
     if (pipeline_wanted(config_))
-      return run_pipeline(
-          config_,
-          {.analysis = analysis_, .choice = choice_, .native = native_, .dry_run = dry_run_, .strict = strict_});
+      return run_pipeline(config_, {.analysis = analysis_,
+                                    .choice = choice_,
+                                    .native = native_,
+                                    .counters = counters_,
+                                    .dry_run = dry_run_,
+                                    .strict = strict_});
     auto library = collect::native::find_library();
     if (!library) return say(library.error());
     native_.library = *library;

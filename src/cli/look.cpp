@@ -112,6 +112,32 @@ std::optional<bool> is_registered(const model::Session& session, std::string_vie
   return found;
 }
 
+std::vector<std::string> unmeasured(const model::Session& session, const std::vector<std::string>& expressions) {
+  std::vector<std::string> out;
+  for (const std::string& text : expressions) {
+    const auto expression = model::RangeExpression::parse(text);
+    const bool found =
+        expression &&
+        std::any_of(session.measurements.begin(), session.measurements.end(), [&](const model::Measurement& one) {
+          model::RangeState state;
+          for (const model::OpenRange& range : one.ranges) {
+            const std::string_view name = session.strings.view(range.name),
+                                   domain = session.strings.view(session.domains[range.domain].name);
+            if (range.kind == model::RangeKind::kStartEnd) {
+              state.start_end.push_back({domain, name});
+              continue;
+            }
+            if (state.push_pop.empty() || state.push_pop.back().domain != domain)
+              state.push_pop.push_back({domain, {}});
+            state.push_pop.back().names.push_back(name);
+          }
+          return expression->matches(state);
+        });
+    if (!found) out.push_back(text);
+  }
+  return out;
+}
+
 base::Result<std::vector<ChosenKernel>> choose_kernels(const model::Session& session,
                                                        const std::vector<std::string>& expressions,
                                                        const analyze::Options& options, std::size_t most) {

@@ -24,6 +24,10 @@ namespace rangescope::cli {
 /// Is some range that the expression names in the session registered as a string? Nothing when there is no such range.
 [[nodiscard]] std::optional<bool> is_registered(const model::Session& session, std::string_view expression);
 
+/// Those of the expressions that no measurement of the session is of.
+[[nodiscard]] std::vector<std::string> unmeasured(const model::Session& session,
+                                                  const std::vector<std::string>& expressions);
+
 struct ChosenKernel {
   std::string name;     ///< function name, as ncu's --kernel-name-base function
   double total_ns = 0;  ///< GPU time within the ranges

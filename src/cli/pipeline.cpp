@@ -11,6 +11,7 @@
 #include "cli/app.hpp"
 #include "cli/bind_config.hpp"
 #include "cli/captures.hpp"
+#include "cli/counters.hpp"
 #include "cli/diagnosis.hpp"
 #include "cli/present.hpp"
 #include "cli/program_look.hpp"
@@ -35,6 +36,14 @@ void Pipeline::note(const std::string& text) {
   if (std::find(notes_.begin(), notes_.end(), text) != notes_.end()) return;
   notes_.push_back(text);
   base::info(text);
+}
+
+/// A stage with results that the time limit ended: what came after is missing, and every report says so.
+void Pipeline::cut_short(const std::string& stage, const base::Ended& ended) {
+  if (!ended.timed_out) return;
+  cut_.push_back({"timed_out", model::Severity::kWarning, 1,
+                  "the time limit ended stage " + stage + "; what the program did later is missing"});
+  base::warn(cut_.back().detail);
 }
 
 const model::Session* Pipeline::timeline() const {
@@ -94,24 +103,58 @@ base::Result<void> Pipeline::prepare() {
     nsys_can_ = std::move(*can);
     if (auto plan = nsys_plan(base_request(config_, "/run")); !plan) return base::fail(std::move(plan));
   }
-  if (ncu_) {
-    auto can = collect::probe_tool("ncu", search_for(config_, "ncu"));
-    if (!can) return base::fail(std::move(can));
-    if (!config_.list("pipeline.ncu.ncu_cli.metrics").empty()) collect::probe_metrics(*can, search_for(config_, "ncu"));
-    ncu_can_ = std::move(*can);
-    // Every rung that may be taken must have a plan; kernel mode always may.
-    for (const collect::Rung& rung : collect::ladder(wish(), {}, *ncu_can_)) {
-      if (!rung.take || rung.step == collect::Step::kNative) continue;
-      auto plan = collect::ncu::Collector(*ncu_can_, ncu_options_for(rung.step, "ncu", {}, false)).plan(ncu_request());
-      if (!plan && (mode_ != "auto" || rung.step == collect::Step::kKernel)) return base::fail(std::move(plan));
-    }
-  }
   if (native_ || (config_.flag("pipeline.probe", true) && ncu_)) {
     auto library = collect::native::find_library();
     if (!library && native_) return base::fail(std::move(library));
     if (library) args_.native.library = *library;
   }
+  return ncu_ ? prepare_ncu() : plan_counters();
+}
+
+base::Result<void> Pipeline::prepare_ncu() {
+  auto can = collect::probe_tool("ncu", search_for(config_, "ncu"));
+  if (!can) return base::fail(std::move(can));
+  ncu_metrics_ = config_.list("pipeline.ncu.ncu_cli.metrics");
+  if (!ncu_metrics_.empty()) {
+    collect::probe_metrics(*can, search_for(config_, "ncu"));
+    auto groups = shipped_groups();
+    if (!groups) return base::fail(std::move(groups));
+    std::vector<std::string> said;
+    ncu_metrics_ = ncu_metrics(ncu_metrics_, *groups, *can, said);
+    for (const std::string& text : said) note("ncu: " + text);
+  }
+  ncu_can_ = std::move(*can);
+  if (auto counted = plan_counters(); !counted) return counted;
+  // Every rung that may be taken must have a plan; kernel mode always may.
+  for (const collect::Rung& rung : collect::ladder(wish(), {}, *ncu_can_)) {
+    if (!rung.take || rung.step == collect::Step::kNative) continue;
+    auto plan = collect::ncu::Collector(*ncu_can_, ncu_options_for(rung.step, "ncu", {}, false)).plan(ncu_request());
+    if (!plan && (mode_ != "auto" || rung.step == collect::Step::kKernel)) return base::fail(std::move(plan));
+  }
   return {};
+}
+
+/// Metrics of ranges, and nothing that only ncu has: then the native stage counts while it looks. Without ncu it must.
+base::Result<void> Pipeline::plan_counters() {
+  const auto names = config_.list("pipeline.ncu.ncu_cli.metrics");
+  if (names.empty()) return {};
+  const collect::Wish wanted = wish();
+  if (ncu_ && (mode_ != "auto" || wanted.sections || wanted.kernel_filter || !wanted.ranges)) return {};
+  if (!native_) {
+    no_counters_ = "the native stage is off";
+    if (ncu_) return {};
+    return base::fail(base::Code::kConfig, "metrics are asked for, and nsys measures none",
+                      "pipeline.ncu.ncu_cli.metrics", "Switch ncu or the native stage on: --ncu or --native.");
+  }
+  args_.counters.include = include_.empty() ? args_.analysis.include : include_;
+  args_.counters.exclude = exclude_.empty() ? args_.analysis.exclude : exclude_;
+  auto plan = prepare_counters(names, args_.counters, {}, args_.native);
+  if (plan) {
+    counters_ = std::move(*plan);
+    return {};
+  }
+  no_counters_ = "native counters cannot be had: " + plan.error().what;
+  return ncu_ ? base::Result<void>{} : base::fail(std::move(plan));
 }
 
 int Pipeline::print_plans() {
@@ -195,6 +238,13 @@ base::Result<void> Pipeline::warm_up() {
 base::Result<void> Pipeline::native_stage(const std::string& folder) {
   const bool look = folder != "native";
   collect::Request request = base_request(config_, look ? run_ / folder : run_);
+  if (counters_ && !look) {
+    auto counted = prepare_counters(config_.list("pipeline.ncu.ncu_cli.metrics"), args_.counters, run_, args_.native);
+    if (!counted) return base::fail(std::move(counted));
+    note("native: " + std::to_string(counted->metrics.size()) + " metrics in " + std::to_string(counted->passes) +
+         " passes on " + counted->chip + ": a range needs " + std::to_string(counted->passes) +
+         " occurrences for one complete set");
+  }
   collect::native::Options native = args_.native;
   if (look)
     for (const auto& [name, value] : look_settings()) native.extra_env[name] = value;
@@ -289,7 +339,7 @@ int Pipeline::conclude(const std::optional<base::Error>& failure) {
     outcome = std::move(what);
     message = std::move(text);
   };
-  std::vector<model::Loss> losses;
+  std::vector<model::Loss> losses = cut_;
   std::vector<std::string> missing;
   for (const std::string& stage : wanted_)
     if (std::find(captured_.begin(), captured_.end(), stage) == captured_.end()) missing.push_back(stage);

@@ -17,7 +17,9 @@
 #include "cli/run_record.hpp"
 #include "cli/stage_run.hpp"
 #include "collect/ladder.hpp"
+#include "collect/native/counter_plan.hpp"
 #include "collect/native/native.hpp"
+#include "collect/native/planner.hpp"
 #include "config/compose.hpp"
 #include "model/session.hpp"
 
@@ -27,7 +29,7 @@ struct PipelineArguments {
   analyze::Options analysis;
   ReportChoice choice;
   collect::native::Options native;
-  bool native_counters = false;  ///< the native stage collects counters itself
+  collect::native::CounterRequest counters;  ///< how; which metrics and ranges, the configuration says
   bool dry_run = false;
   bool strict = false;
 };
@@ -46,6 +48,8 @@ class Pipeline {
  private:
   // pipeline.cpp
   [[nodiscard]] base::Result<void> prepare();
+  [[nodiscard]] base::Result<void> prepare_ncu();
+  [[nodiscard]] base::Result<void> plan_counters();
   [[nodiscard]] int print_plans();
   [[nodiscard]] base::Result<void> stages();
   [[nodiscard]] base::Result<void> warm_up();
@@ -57,16 +61,23 @@ class Pipeline {
   void note(const std::string& text);
   /// Looks at the program once more where nothing is known of it, and says why stages captured nothing.
   void diagnose(const std::vector<std::string>& missing);
+  void cut_short(const std::string& stage, const base::Ended& ended);
 
   // pipeline_nsys.cpp
   [[nodiscard]] base::Result<void> nsys_stage();
-  [[nodiscard]] base::Result<std::filesystem::path> nsys_report();
+  [[nodiscard]] base::Result<std::vector<std::filesystem::path>> nsys_reports();
+  [[nodiscard]] base::Result<void> nsys_import(const std::filesystem::path& importer,
+                                               const std::filesystem::path& stream, const std::filesystem::path& report,
+                                               const std::string& number);
   [[nodiscard]] base::Result<void> nsys_export(const std::filesystem::path& report);
+  [[nodiscard]] base::Result<void> nsys_exports(const std::vector<std::filesystem::path>& reports);
   [[nodiscard]] base::Result<collect::Plan> nsys_plan(const collect::Request& request) const;
 
   // pipeline_ncu.cpp
   [[nodiscard]] base::Result<void> ncu_stage();
   [[nodiscard]] base::Result<void> ncu_kernels();
+  void other_threads(const collect::Look& look);
+  [[nodiscard]] base::Result<bool> native_rung(const std::string& reason);
   [[nodiscard]] collect::Outcome ncu_step(collect::Step step, const std::string& report,
                                           const std::vector<std::string>& kernels, bool trial);
   [[nodiscard]] collect::Outcome ncu_attempts(collect::Step step, const std::string& report,
@@ -85,15 +96,20 @@ class Pipeline {
   std::vector<std::string> include_, exclude_;  ///< ncu's grammar, resolved
   std::vector<std::string> written_include_, written_exclude_;
   std::vector<std::vector<std::string>> kernel_groups_;
+  std::vector<std::string> ncu_metrics_;                  ///< groups replaced by what they are made of
+  std::optional<collect::native::CounterPlan> counters_;  ///< what the native stage counts
+  std::string no_counters_;                               ///< why it does not
+  bool process_scope_ = false;  ///< push/pop ranges are to count for every thread of the process
   std::optional<RunRecord> record_;
   std::optional<StageRunner> runner_;
   std::optional<model::Session> native_session_, nsys_session_, ncu_session_;
   std::filesystem::path run_;
   std::optional<base::Ended> program_failed_;  ///< the program itself failed in the native stage
   std::optional<base::Ended> last_;
-  std::vector<std::string> wanted_, captured_;                      ///< stages asked for; stages with results
-  std::vector<std::string> explanations_;                           ///< why something is missing
-  std::vector<model::Finding> findings_;                            ///< the same, as causes with cures
+  std::vector<std::string> wanted_, captured_;  ///< stages asked for; stages with results
+  std::vector<model::Loss> cut_;                ///< of stages that have results: the time limit, counters that failed
+  std::vector<std::string> explanations_;       ///< why something is missing
+  std::vector<model::Finding> findings_;        ///< the same, as causes with cures
   std::vector<std::pair<std::string, collect::Outcome>> outcomes_;  ///< of tools that captured nothing
   bool nsys_gated_ = false;                                         ///< by a range, and at registered strings only
   base::Code worst_ = base::Code::kNothingCaptured;

@@ -6,6 +6,7 @@
 #include "base/log.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
+#include "cli/app.hpp"
 #include "cli/pipeline.hpp"
 #include "doctor/program/facts.hpp"
 #include "read/join.hpp"
@@ -37,7 +38,8 @@ collect::Wish Pipeline::wish() const {
   wish.kernel_filter = (given("kernel_name") && options.asked.count("kernel_name")) || given("kernel_id");
   wish.metrics = given("metrics");
   wish.sections = given("sections") || given("set") || !wish.metrics;
-  wish.native_counters = args_.native_counters;
+  wish.native_counters = counters_.has_value();
+  wish.no_native_counters = no_counters_;
   return wish;
 }
 
@@ -54,6 +56,8 @@ collect::ncu::Options Pipeline::ncu_options_for(Step step, const std::string& re
   options.replay_mode = collect::step_name(step);
   options.report = report;
   options.kernels = kernels;
+  if (!ncu_metrics_.empty()) options.values["metrics"] = ncu_metrics_;
+  if (process_scope_) options.values["push_pop_scope"] = {"process"};
   if (mode_ == "auto") {  // what only some rungs know must not stop the others
     for (const auto& row : collect::ncu::option_table())
       if (row.modes != collect::ncu::kAll) options.asked.erase(std::string(row.key));
@@ -154,6 +158,7 @@ Outcome Pipeline::ncu_step(Step step, const std::string& report, const std::vect
   if (!file.empty()) stage.report = fs::relative(file, run_).string();
   if (auto written = runner_->record(std::move(stage)); !written) base::warn(written.error().what);
   if (outcome.result == collect::Result::kOk && !trial) {
+    cut_short("ncu", ran->ended);
     if (ncu_session_) {
       std::vector<model::Session> both;
       both.push_back(std::move(*ncu_session_));
@@ -177,13 +182,68 @@ Outcome Pipeline::ncu_attempts(Step step, const std::string& report, const std::
   }
 }
 
+/// ncu counts a push/pop range for the thread that opened it. Kernels of another thread (PyTorch's backward pass) are
+/// in no range to it: where most of them are so, the scope is the process; where some are, it is said.
+void Pipeline::other_threads(const collect::Look& look) {
+  const std::uint64_t others = look.other_thread_kernels, all = look.kernels.value_or(0);
+  if (others == 0 || config_.get("pipeline.ncu.ncu_cli.push_pop_scope")) return;
+  const std::string seen = std::to_string(others) + " of " + std::to_string(all) +
+                           " kernels in the ranges are launched by threads that did not open them";
+  if (!ncu_can_->has("--nvtx-push-pop-scope"))
+    note("ncu: " + seen + "; ncu " + collect::to_string(ncu_can_->version) +
+         " cannot see those (2025.1 and newer can, with push_pop_scope=process)");
+  else if (2 * others <= all)
+    note("ncu: " + seen + "; ncu sees those only with push_pop_scope=process");
+  else {
+    note("ncu: " + seen + ", so push_pop_scope=process is passed");
+    process_scope_ = true;
+  }
+}
+
+/// The native stage ran with its counters; what it has is in its own session. True when every range has some: then
+/// nothing is left to ncu. Ranges that have them are not measured again.
+base::Result<bool> Pipeline::native_rung(const std::string& reason) {
+  const auto missing = native_session_ ? unmeasured(*native_session_, include_) : include_;
+  runs::Stage stage;
+  stage.stage = "ncu";
+  stage.tool = tool_version();
+  stage.step = collect::step_name(Step::kNative);
+  stage.results = native_session_ ? native_session_->measurements.size() : 0;
+  stage.report = "native";
+  const bool some = missing.size() < include_.size();
+  stage.outcome = some ? "ok" : "empty";
+  stage.message = std::to_string(stage.results) + " results by native counters";
+  if (!missing.empty()) {
+    stage.message += "; none of " + base::join(missing, ", ");
+    stage.why = "native.incomplete";
+    if (native_session_)
+      for (const model::Loss& loss : native_session_->losses)
+        if (loss.kind.starts_with("counters_") && loss.severity != model::Severity::kInfo) {
+          stage.evidence = loss.detail;
+          break;
+        }
+  }
+  note("replay mode native: " + (missing.empty() ? reason : stage.message));
+  if (some) {
+    captured_.emplace_back("ncu");
+    include_ = missing;
+  }
+  if (auto written = runner_->record(std::move(stage)); !written) return base::fail(std::move(written));
+  return missing.empty();
+}
+
 base::Result<void> Pipeline::ncu_stage() {
   if (auto chosen = ncu_kernels(); !chosen) return chosen;
   collect::Look look;
   if (const model::Session* seen = timeline(); seen && !include_.empty())
     if (const auto facts = doctor::gather(*seen, include_)) look = doctor::look_of(*facts);
+  if (counters_) {  // its timeline sees the first occurrences only, so kernels cannot be dealt out over all of them
+    look.alike.reset();
+    if (look.kernels == 0) look.kernels.reset();
+  }
   if (!include_.empty() && look.occurrences == 0)
     note("ncu: none of the chosen ranges was seen in the stage before; it is tried all the same");
+  other_threads(look);
   const auto rungs = collect::ladder(wish(), look, *ncu_can_);
   Outcome last;
   for (const collect::Rung& rung : rungs) {
@@ -200,12 +260,9 @@ base::Result<void> Pipeline::ncu_stage() {
       continue;
     }
     if (rung.step == Step::kNative) {
-      // The native stage ran with its counters; what it has is in its own session.
-      if (native_session_ && !native_session_->measurements.empty()) {
-        note("replay mode native: " + rung.reason);
-        captured_.emplace_back("ncu");
-        return {};
-      }
+      const auto enough = native_rung(rung.reason);
+      if (!enough) return tl::make_unexpected(enough.error());
+      if (*enough) return {};
       continue;
     }
     if (mode_ == "auto") note("replay mode " + name + ": " + rung.reason);

@@ -6,6 +6,7 @@
 #include "base/text.hpp"
 #include "cli/pipeline.hpp"
 #include "cli/redact.hpp"
+#include "read/join.hpp"
 #include "read/registry.hpp"
 
 namespace rangescope::cli {
@@ -38,11 +39,12 @@ base::Result<void> Pipeline::nsys_stage() {
     if (!native_)
       if (auto written = record_->ended(ran->ended); !written) return written;
     collect::Observed seen = observed(*ran, runner_->interrupted());
-    auto report = nsys_report();
+    nsys_session_.reset();
+    auto reports = nsys_reports();
     base::Error why;
-    if (!report) {
-      why = report.error();
-    } else if (auto exported = nsys_export(*report); !exported) {
+    if (!reports) {
+      why = reports.error();
+    } else if (auto exported = nsys_exports(*reports); !exported) {
       why = exported.error();
     } else {
       seen.report = true;
@@ -51,7 +53,7 @@ base::Result<void> Pipeline::nsys_stage() {
     collect::Outcome outcome = collect::judge_nsys(seen);
     const bool gated = std::any_of(plan->argv.begin(), plan->argv.end(),
                                    [](const std::string& word) { return word.starts_with("--capture-range="); });
-    if (!report && report.error().code == base::Code::kNothingCaptured && outcome.why() == "nsys.importer_missing" &&
+    if (!reports && reports.error().code == base::Code::kNothingCaptured && outcome.why() == "nsys.importer_missing" &&
         gated) {
       // nsys 2022.4 of Debian complains of its importer and lists no file when the capture range never opened.
       seen.text = "No reports were generated";
@@ -66,10 +68,11 @@ base::Result<void> Pipeline::nsys_stage() {
     runs::Stage stage = StageRunner::stage_of("nsys", tool, "profile", outcome, *ran);
     stage.attempt = attempt;
     stage.results = seen.results;
-    if (report) stage.report = fs::relative(*report, run_).string();
+    if (reports) stage.report = fs::relative(reports->front(), run_).string();
     if (auto written = runner_->record(std::move(stage)); !written) return written;
     if (outcome.result == collect::Result::kOk) {
       captured_.emplace_back("nsys");
+      cut_short("nsys", ran->ended);
       base::info(outcome.message);
       return {};
     }
@@ -88,8 +91,8 @@ base::Result<void> Pipeline::nsys_stage() {
   }
 }
 
-/// The report that nsys left, imported when it left only a stream. A capture that repeats leaves several: the first.
-base::Result<fs::path> Pipeline::nsys_report() {
+/// The reports that nsys left, imported where it left only streams. A capture that repeats leaves one each time.
+base::Result<std::vector<fs::path>> Pipeline::nsys_reports() {
   std::vector<fs::path> reports, streams;
   std::error_code ignored;
   for (const auto& entry : fs::directory_iterator(run_ / "nsys", ignored)) {
@@ -99,30 +102,40 @@ base::Result<fs::path> Pipeline::nsys_report() {
   }
   std::sort(reports.begin(), reports.end());
   std::sort(streams.begin(), streams.end());
-  if (reports.size() > 1)
-    note("nsys left " + std::to_string(reports.size()) + " reports (the capture repeats); the first is read");
-  if (!reports.empty()) return reports.front();
+  if (!reports.empty()) return reports;
   if (streams.empty()) return base::fail(base::Code::kNothingCaptured, "nsys left no report");
   const auto importer = collect::find_importer(nsys_can_->path);
   if (!importer)
     return base::fail(base::Code::kToolMissing,
                       "nsys left a .qdstrm and has no QdstrmImporter to turn it into a report",
                       streams.front().string(), "Install nsys's host part (package nsight-systems).");
-  const fs::path report = fs::path(streams.front()).replace_extension(".nsys-rep");
-  auto ran = runner_->run(collect::nsys::import_plan(*importer, streams.front(), report, ""), "import", {}, true);
+  for (std::size_t i = 0; i < streams.size(); ++i) {
+    reports.push_back(fs::path(streams[i]).replace_extension(".nsys-rep"));
+    if (auto made = nsys_import(*importer, streams[i], reports.back(), i == 0 ? "" : "-" + std::to_string(i + 1));
+        !made)
+      return base::fail(std::move(made));
+  }
+  return reports;
+}
+
+base::Result<void> Pipeline::nsys_import(const fs::path& importer_path, const fs::path& stream, const fs::path& report,
+                                         const std::string& number) {
+  const fs::path* importer = &importer_path;
+  std::error_code ignored;
+  auto ran = runner_->run(collect::nsys::import_plan(*importer, stream, report, ""), "import" + number, {}, true);
   if (ran && ran->text.find("error while loading shared libraries") != std::string::npos) {
     // Unpacked packages have their libraries in folders that the loader does not know.
     const fs::path host = fs::weakly_canonical(*importer, ignored).parent_path(),
                    target = fs::weakly_canonical(nsys_can_->path, ignored).parent_path();
     const std::string folders =
         host.string() + ":" + (host.parent_path().parent_path() / "x86_64-linux-gnu").string() + ":" + target.string();
-    ran = runner_->run(collect::nsys::import_plan(*importer, streams.front(), report, folders), "import-libraries", {},
+    ran = runner_->run(collect::nsys::import_plan(*importer, stream, report, folders), "import-libraries" + number, {},
                        true);
   }
   if (!ran) return base::fail(std::move(ran));
   if (fs::exists(report, ignored) && fs::file_size(report, ignored) > 0) {
     note("nsys left a .qdstrm; imported it with " + importer->string());
-    return report;
+    return {};
   }
   const auto missing = ran->text.find("error while loading shared libraries: ");
   if (missing != std::string::npos) {
@@ -160,7 +173,23 @@ base::Result<void> Pipeline::nsys_export(const fs::path& report) {
   fs::remove(fs::path(report).replace_extension(".qdstrm"), ignored);
   auto session = read::read_any(sqlite);
   if (!session) return base::fail(std::move(session));
-  nsys_session_ = std::move(*session);
+  if (nsys_session_) {
+    std::vector<model::Session> both;
+    both.push_back(std::move(*nsys_session_));
+    both.push_back(std::move(*session));
+    nsys_session_ = read::join(std::move(both));
+  } else {
+    nsys_session_ = std::move(*session);
+  }
+  return {};
+}
+
+base::Result<void> Pipeline::nsys_exports(const std::vector<fs::path>& reports) {
+  for (const fs::path& report : reports)
+    if (auto exported = nsys_export(report); !exported) return exported;
+  if (reports.size() > 1)
+    note("nsys: the capture repeated, and left " + std::to_string(reports.size()) +
+         " reports, which are read together");
   // Kernels by name over the whole recording, as a table for scripts.
   std::string csv = "kernel,calls,total_ns\n";
   if (auto kernels = choose_kernels(*nsys_session_, {}, args_.analysis, 1000000))

@@ -8,6 +8,7 @@
 #include "base/log.hpp"
 #include "base/text.hpp"
 #include "cli/app.hpp"
+#include "cli/counters.hpp"
 #include "cli/pipeline.hpp"
 #include "cli/present.hpp"
 #include "cli/split_regions.hpp"
@@ -22,6 +23,7 @@ base::Result<void> Pipeline::reports() {
   if (!analyzed) return base::fail(std::move(analyzed));
   model::Report* report = &analyzed->report;
   for (const std::string& text : notes_) report->notes.push_back(text);
+  report->losses.insert(report->losses.end(), cut_.begin(), cut_.end());
   report->findings = findings_;
   for (const runs::Stage& stage : runner_->stages()) {
     if (stage.outcome != "empty" && stage.outcome != "failed") continue;

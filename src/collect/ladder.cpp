@@ -124,7 +124,8 @@ std::vector<Rung> ladder(const Wish& wish, const Look& look, const Abilities& nc
   else if (wish.sections)
     refuse(Step::kNative, "sections were asked for; native counters give metrics (metrics=[...] alone would use them)");
   else if (!wish.native_counters)
-    refuse(Step::kNative, "the native collector cannot collect counters here");
+    refuse(Step::kNative, wish.no_native_counters.empty() ? "the native collector cannot collect counters here"
+                                                          : wish.no_native_counters);
   else if (look.occurrences && *look.occurrences < 2)
     refuse(Step::kNative, "the range occurs once, and native counters take one pass an occurrence");
   else

@@ -40,12 +40,13 @@ struct Look {
 
 /// What is to be measured.
 struct Wish {
-  std::string mode = "auto";     ///< or a step's name: then only that one
-  bool ranges = false;           ///< range expressions were given
-  bool kernel_filter = false;    ///< kernel_name or kernel_id by the user
-  bool sections = false;         ///< sections, a set, or nothing said (ncu's default set)
-  bool metrics = false;          ///< metrics by name
-  bool native_counters = false;  ///< the native collector can collect counters here
+  std::string mode = "auto";       ///< or a step's name: then only that one
+  bool ranges = false;             ///< range expressions were given
+  bool kernel_filter = false;      ///< kernel_name or kernel_id by the user
+  bool sections = false;           ///< sections, a set, or nothing said (ncu's default set)
+  bool metrics = false;            ///< metrics by name
+  bool native_counters = false;    ///< the native stage collects them as counters
+  std::string no_native_counters;  ///< why it does not, where that is known
 };
 
 /// One rung: taken or refused, with the reason.

@@ -43,6 +43,7 @@ TEST(Outcome, RecordedFailuresOfNcu) {
   EXPECT_EQ(judged("badmode", 1), "failed ncu.usage");
   EXPECT_EQ(judged("tp1", 1), "failed ncu.usage");
   EXPECT_EQ(judged("psum0", 1), "failed ncu.usage");
+  EXPECT_EQ(judged("psum", 1), "failed ncu.usage");
   EXPECT_EQ(judge_ncu(recorded("ncu", "r_alloca", 9)).unsupported_calls, std::vector<std::string>{"cuMemAllocAsync"});
   EXPECT_EQ(judge_ncu(recorded("ncu", "pt_ncu_range", 9)).message,
             "ncu: the range holds a CUDA call that range replay cannot replay: cuKernelSetAttribute");

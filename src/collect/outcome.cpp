@@ -57,6 +57,8 @@ constexpr std::array kNcu{
         Code::kConfig, false, true},
     Row{"ncu.usage", "unrecognised option", "this ncu does not know an option",
         "Leave the option out, or use another version.", Code::kConfig, false, true},
+    Row{"ncu.usage", "Invalid option --", "two options do not go together in this ncu", "Leave the option out.",
+        Code::kConfig, false, true},
     Row{"ncu.usage", "the argument for option", "this ncu does not take the value of an option",
         "`ncu --help` names its values.", Code::kConfig, false, true},
     Row{"ncu.usage", "the required argument for option", "an option lacks its value", "`ncu --help` names its values.",
@@ -173,6 +175,7 @@ Outcome conclude(const Observed& seen, std::vector<Said> said, Code code, const 
   if (seen.report && seen.results > 0) {
     out.result = Result::kOk;
     out.message = tool + ": " + std::to_string(seen.results) + " " + things;
+    if (seen.timed_out || seen.interrupted) out.message += "; " + ending(seen) + ", so the end is missing";
     if (!out.said.empty() && seen.exit_code != 0) out.message += "; " + out.said.front().explanation;
     return out;
   }

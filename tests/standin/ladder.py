@@ -131,6 +131,63 @@ class Ladder(PipelineCase):
         self.assertIn("NSYS_NVTX_PROFILER_REGISTER_ONLY=0", command)
         self.assertIn("--capture-range-end=stop ", command)
 
+    def test_a_gate_switches_nsys_on(self):
+        done = self.profile("+pipeline.nsys.gating_nvtx=true", "+pipeline.nsys.nvtx_capture=decode")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("pipeline.nsys.gating_nvtx asks for a recording by Nsight Systems: pipeline.nsys.enable=true", done.stderr)
+        self.assertEqual([(s["stage"], s["outcome"]) for s in self.stages], [("native", "ok"), ("nsys", "ok")])
+        self.assertIn("--nvtx-capture=decode", self.text("nsys/cmd.txt"))
+        self.assertIn("by: implied by pipeline.nsys.gating_nvtx", self.text("inputs.yaml").replace("'", ""))
+        # whoever switched nsys off, or chose another collector, has decided; but it is said that nothing comes of the key
+        for words in (["--no-nsys"], ["collector=native"]):
+            done = self.profile("+pipeline.nsys.gating_nvtx=true", *words)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertIn("nsys is off, so nothing comes of pipeline.nsys.gating_nvtx; add --nsys", done.stderr)
+            self.assertFalse(self.has("nsys"))
+
+    def test_keys_of_a_tool_that_is_off(self):
+        done = self.profile("--replay-mode", "range", "--set", "full")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("ncu is off, so nothing comes of pipeline.ncu.ncu_cli.replay_mode, pipeline.ncu.ncu_cli.set; add --ncu", done.stderr)
+
+    def test_a_repeated_capture_is_read_whole(self):
+        done = self.profile("--no-native", "+pipeline.nsys.gating_nvtx=true", "+pipeline.nsys.nvtx_capture=decode", "--capture-range-end", "repeat:2", env={"STANDIN_NSYS": "repeat"})
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertTrue(self.has("nsys/nsys.1.sqlite") and self.has("nsys/nsys.2.sqlite"))
+        self.assertIn("left 2 reports, which are read together", done.stderr)
+        decode = [r for r in self.json("report.json")["regions"] if r["path"] == ["decode"] and r.get("process") is None]
+        self.assertEqual(sum(r["occurrences"] for r in decode), 12)  # six in each of the two recordings
+
+    def test_kernels_of_other_threads(self):
+        done = self.profile("--nsys", "--no-native", *NCU, CLI + "nvtx.include=backward", CLI + "replay_mode=kernel", plan={"kernel": "k_workerp"}, env={"STANDIN_NSYS": "autograd"})
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("so push_pop_scope=process is passed", done.stderr)
+        call = self.calls()[0]
+        self.assertEqual(call[call.index("--nvtx-push-pop-scope") + 1], "process")
+        done = self.profile("--nsys", "--no-native", *NCU, CLI + "nvtx.include=step", CLI + "replay_mode=kernel", plan={"kernel": "k_workerp"}, env={"STANDIN_NSYS": "autograd"})
+        self.assertIn("ncu sees those only with push_pop_scope=process", done.stderr)
+        self.assertNotIn("--nvtx-push-pop-scope", self.calls()[-1])
+
+    def test_native_counters_are_refused_with_the_reason(self):
+        if os.path.exists("/proc/driver/nvidia/gpus"):
+            self.skipTest("there is a GPU here")
+        done = self.profile(*NCU, *INCLUDE, CLI + "metrics=[gpu__time_duration.sum]", plan={"range": "r_decode"})
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(self.steps()[0][:2], ("native", "refused"))
+        self.assertIn("native counters cannot be had: there is no NVIDIA GPU in this machine", self.stages[1]["message"])
+        # without ncu they are all that was asked for
+        done = self.profile("--nsys", CLI + "metrics=[gpu__time_duration.sum]", "--include", "decode")
+        self.assertEqual(done.returncode, 66, done.stderr)
+        self.assertIn("there is no NVIDIA GPU", done.stderr)
+
+    def test_metric_groups_are_metrics_to_ncu(self):
+        done = self.profile(*NCU, "--no-native", "--no-probe", CLI + "replay_mode=kernel", CLI + "metrics=[cache,sm__inst_executed.sum]", program=["true"], plan={"kernel": "k_nested"})
+        self.assertEqual(done.returncode, 0, done.stderr)
+        call = self.calls()[0]
+        self.assertEqual(call[call.index("--metrics") + 1], "dram__bytes.sum,sm__inst_executed.sum")
+        # the stand-in knows four metrics
+        self.assertIn("metric group 'cache': this ncu lacks 4 of its 5 counters: l1_sectors, l1_hits, l2_sectors, l2_hits", done.stderr)
+
     def test_a_program_that_fails_stops_the_pipeline(self):
         done = self.profile(*NCU, program=["sh", "-c", "exit 7"], plan={"kernel": "k_decode"})
         self.assertEqual(done.returncode, 7)

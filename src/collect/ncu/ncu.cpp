@@ -6,6 +6,7 @@
 #include <array>
 
 #include "base/text.hpp"
+#include "collect/extra_args.hpp"
 #include "model/range_expression.hpp"
 
 namespace rangescope::collect::ncu {
@@ -63,8 +64,9 @@ constexpr std::array kTable{
 // clang-format on
 
 /// Options that rangescope itself passes; a second one among extra_args would contradict it.
-constexpr std::array kOwned{"--export",      "--import", "--log-file", "--nvtx", "--nvtx-include", "--nvtx-exclude",
-                            "--replay-mode", "--page",   "--csv",      "--mode", "--config-file",  "--print-units"};
+constexpr auto kOwned =
+    std::to_array<std::string_view>({"--export", "--import", "--log-file", "--nvtx", "--nvtx-include", "--nvtx-exclude",
+                                     "--replay-mode", "--page", "--csv", "--mode", "--config-file", "--print-units"});
 
 unsigned mode_bit(std::string_view mode) {
   return mode == "kernel"        ? kKernel
@@ -351,19 +353,7 @@ class Planner {
   }
 
   Done extra() {
-    for (const std::string& word : options_.extra_args) {
-      if (word.starts_with("--")) {
-        const std::string option = word.substr(0, word.find('='));
-        if (std::find(kOwned.begin(), kOwned.end(), option) != kOwned.end())
-          return refuse(option + " is rangescope's own to pass", "extra_args",
-                        "Use its key; `rangescope config show pipeline.ncu` lists them.");
-        if (!can_.has(option))
-          return refuse(me() + " has no option " + option, "extra_args",
-                        base::did_you_mean(option, can_.option_names()));
-      }
-      plan_.argv.push_back(word);
-    }
-    return {};
+    return add_extra_args(options_.extra_args, kOwned, can_, "pipeline.ncu.ncu_cli.extra_args", plan_.argv);
   }
 
   const Abilities& can_;

@@ -6,6 +6,7 @@
 #include <array>
 
 #include "base/text.hpp"
+#include "collect/extra_args.hpp"
 #include "model/range_expression.hpp"
 
 namespace rangescope::collect::nsys {
@@ -37,16 +38,9 @@ constexpr std::array kTable{
 };
 // clang-format on
 
-constexpr std::array kOwned{"--output",
-                            "--force-overwrite",
-                            "--trace",
-                            "--capture-range",
-                            "--nvtx-capture",
-                            "--capture-range-end",
-                            "--export",
-                            "--stats",
-                            "--nvtx-domain-include",
-                            "--nvtx-domain-exclude"};
+constexpr auto kOwned = std::to_array<std::string_view>({"--output", "--force-overwrite", "--trace", "--capture-range",
+                                                         "--nvtx-capture", "--capture-range-end", "--export", "--stats",
+                                                         "--nvtx-domain-include", "--nvtx-domain-exclude"});
 
 class Planner {
  public:
@@ -230,21 +224,7 @@ class Planner {
     return {};
   }
 
-  Done extra() {
-    for (const std::string& word : options_.extra_args) {
-      if (word.starts_with("--")) {
-        const std::string option = word.substr(0, word.find('='));
-        if (std::find(kOwned.begin(), kOwned.end(), option) != kOwned.end())
-          return refuse(option + " is rangescope's own to pass", "extra_args",
-                        "Use its key; `rangescope config show pipeline.nsys` lists them.");
-        if (!can_.has(option))
-          return refuse(me() + " has no option " + option, "extra_args",
-                        base::did_you_mean(option, can_.option_names()));
-      }
-      plan_.argv.push_back(word);
-    }
-    return {};
-  }
+  Done extra() { return add_extra_args(options_.extra_args, kOwned, can_, "pipeline.nsys.extra_args", plan_.argv); }
 
   const Abilities& can_;
   const Options& options_;

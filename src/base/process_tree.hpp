@@ -1,0 +1,20 @@
+// A process and everything that came from it, as /proc shows it at one moment: who must be ended with it.
+//
+// Tools put what they start into groups and sessions of their own, so a process group alone does not hold them all.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <vector>
+
+namespace rangescope::base {
+
+struct TreeMember {
+  pid_t pid = 0;
+  std::uint64_t start = 0;  ///< clock ticks since boot: tells a process from a later one of the same id
+};
+
+/// `root` and its descendants, zombies left out; empty when it is gone. One pass over /proc, a few milliseconds.
+[[nodiscard]] std::vector<TreeMember> process_tree(pid_t root);
+}  // namespace rangescope::base

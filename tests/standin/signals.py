@@ -1,0 +1,143 @@
+#!/usr/bin/env python3
+"""Time limits, Ctrl-C, SIGTERM, Ctrl-Z and fg around native, nsys and ncu: the whole group ends or stops, the run directory is whole.
+
+Usage: signals.py BIN_DIR. nsys and ncu are the stand-ins of this folder, which start the program as the real ones do; the real
+nsys is ended too where it is there ($RANGESCOPE_TOOLS).
+"""
+import json
+import os
+import signal
+import subprocess
+import time
+import unittest
+
+from pipeline_case import BIN, HERE, PipelineCase, cases
+from terminal import Terminal, soon, state
+
+TOOLS = os.path.join(os.environ.get("RANGESCOPE_TOOLS", os.path.join(HERE, "..", "..", ".cache", "tools")), "bin")
+LLM = os.path.join(BIN, "llm")
+STAGES = {"native": ["run.retries=1"], "nsys": ["--nsys", "--no-native"], "ncu": ["--ncu", "--no-native", "--no-probe", "--replay-mode", "kernel"]}
+
+
+class Signals(PipelineCase):
+    tools = {"RANGESCOPE_NCU": os.path.join(HERE, "ncu"), "RANGESCOPE_NSYS": os.path.join(HERE, "nsys")}
+
+    def program(self, then):
+        """A program with a child in a session of its own, then something else. Their pids come into files."""
+        return ["sh", "-c", f"setsid sh -c 'echo $$ >child.pid; exec sleep 300' & echo $$ >program.pid; {then}"]
+
+    long = f"exec {LLM} --layers 2 --tokens 64 --requests 100000"
+
+    def environment(self, **more):
+        environment = {k: v for k, v in os.environ.items() if not k.startswith("RANGESCOPE__")}
+        plan = os.path.join(self.folder, "plan.json")
+        with open(plan, "w") as f:
+            json.dump({"kernel": "k_nested"}, f)
+        return dict(environment, XDG_CACHE_HOME=os.path.join(self.folder, "cache"), STANDIN_PLAN=plan, TMPDIR=self.folder, **{**self.tools, **more})
+
+    def argv(self, stage, program, *words):
+        return [os.path.join(BIN, "rangescope"), "profile", "--no-project", *STAGES[stage], *words, "--", *program]
+
+    def pid(self, name):
+        path = os.path.join(self.folder, name + ".pid")
+        self.assertTrue(soon(lambda: os.path.exists(path) and os.path.getsize(path) > 0), f"{name} did not start")
+        with open(path) as f:
+            return int(f.read())
+
+    def whole(self, stage, outcomes, code=None):
+        """The run directory of the last run is finished, whoever ended it, and nothing of the run is alive."""
+        root = os.path.join(self.folder, "rangescope-runs")
+        self.run_dir = os.path.join(root, sorted(os.listdir(root))[-1])
+        status = self.json("status.json")
+        self.assertIn(status["outcome"], outcomes)
+        if code is not None:
+            self.assertEqual(status["exit_code"], code)
+        self.assertTrue(self.json("manifest.json")["files"])
+        verified = cases.run([os.path.join(BIN, "rangescope"), "runs", "verify", self.run_dir], cwd=self.folder)
+        self.assertEqual(verified.returncode, 0, verified.stderr)
+        for name in ("program", "child"):
+            pid = self.pid(name)
+            self.assertTrue(soon(lambda: state(pid) == ""), f"the {name} of stage {stage} still runs: {state(pid)}")
+        if stage == "native":
+            self.assertIn("decode", [r["path"][0] for r in self.json("report.json")["regions"]])  # what was captured is reported
+
+    def again(self):
+        for name in ("program.pid", "child.pid"):
+            if os.path.exists(os.path.join(self.folder, name)):
+                os.remove(os.path.join(self.folder, name))
+
+    def test_time_limit(self):
+        for stage in STAGES:
+            with self.subTest(stage):
+                self.again()
+                done = cases.run(self.argv(stage, self.program(self.long), "run.timeout=2s"), cwd=self.folder, env=self.environment())
+                self.assertNotEqual(done.returncode, 0)
+                self.whole(stage, ("timed_out",) if stage == "native" else ("nothing_captured", "ok"))
+
+    def test_sigterm(self):
+        for stage in STAGES:
+            with self.subTest(stage):
+                self.again()
+                running = subprocess.Popen(self.argv(stage, self.program(self.long)), cwd=self.folder, env=self.environment(), stdin=subprocess.DEVNULL,
+                                           stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+                self.pid("child")
+                time.sleep(0.5)
+                running.terminate()
+                self.assertIn(running.wait(30), (128 + signal.SIGTERM, -signal.SIGTERM))
+                self.whole(stage, ("interrupted", "program_failed"), 128 + signal.SIGTERM)
+
+    def test_ctrl_c(self):
+        for stage in STAGES:
+            with self.subTest(stage):
+                self.again()
+                terminal = Terminal(self.argv(stage, self.program(self.long)), self.folder, self.environment())
+                self.pid("child")
+                time.sleep(0.5)
+                terminal.press(b"\x03")
+                self.assertIn(terminal.wait_for("ended"), (f"ended {128 + signal.SIGINT}", f"ended {-signal.SIGINT}"))
+                terminal.close()
+                self.whole(stage, ("interrupted", "program_failed"), 128 + signal.SIGINT)
+
+    def test_ctrl_z_and_fg(self):
+        short = f"sleep 1.2; read line; echo got $line; {LLM} --layers 1 --tokens 2 --requests 1 >/dev/null"
+        for stage, words in (("native", []), ("native", ["run.timeout=60s"]), ("nsys", []), ("ncu", [])):
+            with self.subTest(stage=stage, words=words):
+                self.again()
+                program = ["sh", "-c", "echo $$ >program.pid; " + short]
+                terminal = Terminal(self.argv(stage, program, *words), self.folder, self.environment())
+                pid = self.pid("program")
+                terminal.press(b"\x1a")
+                terminal.wait_for("stopped")
+                self.assertTrue(soon(lambda: state(pid) == "T"), f"the program goes on: {state(pid)}")
+                time.sleep(0.2)
+                self.assertEqual(state(pid), "T")
+                terminal.fg()
+                terminal.press(b"hello\n")  # the program has the terminal again: it may read it
+                self.assertEqual(terminal.wait_for("ended"), "ended 0", terminal.shown.decode(errors="replace"))
+                self.assertIn(b"got hello", terminal.shown)
+                terminal.close()
+
+    @unittest.skipUnless(os.path.exists(os.path.join(TOOLS, "nsys")), "the real tools are not here (tests/tools/fetch.sh)")
+    def test_the_real_nsys(self):
+        real = os.path.join(TOOLS, "nsys")
+        for how in ("timeout", "sigterm"):
+            with self.subTest(how):
+                self.again()
+                words = ["run.timeout=4s"] if how == "timeout" else []
+                running = subprocess.Popen(self.argv("nsys", self.program(self.long), "pipeline.nsys.trace=[nvtx]", *words), cwd=self.folder,
+                                           env=self.environment(RANGESCOPE_NSYS=real), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+                self.pid("child")
+                time.sleep(1)
+                if how == "sigterm":
+                    running.terminate()
+                error = running.communicate(timeout=90)[1]
+                # what nsys had recorded until then is reported, and that the rest is missing
+                self.assertEqual(running.returncode, 0 if how == "timeout" else 128 + signal.SIGTERM, error)
+                self.whole("nsys", ("ok",) if how == "timeout" else ("interrupted",))
+                self.assertIn("decode", [r["path"][0] for r in self.json("report.json")["regions"]])
+                if how == "timeout":
+                    self.assertIn("timed_out", [loss["kind"] for loss in self.json("report.json")["losses"]])
+
+
+if __name__ == "__main__":
+    cases.main()
