@@ -148,7 +148,7 @@ base::Result<void> Pipeline::plan_counters() {
   }
   args_.counters.include = include_.empty() ? args_.analysis.include : include_;
   args_.counters.exclude = exclude_.empty() ? args_.analysis.exclude : exclude_;
-  auto plan = prepare_counters(names, args_.counters, {}, args_.native);
+  auto plan = prepare_counters(names, args_.counters);
   if (plan) {
     counters_ = std::move(*plan);
     return {};
@@ -188,6 +188,9 @@ base::Result<void> Pipeline::stages() {
   if (native_) {
     wanted_.emplace_back("native");
     if (auto ran = native_stage("native"); !ran) return ran;
+    if (counters_ && program_failed_ && !program_failed_->timed_out && !runner_->interrupted()) {
+      if (auto ran = native_again(); !ran) return ran;
+    }
     if (program_failed_ || runner_->interrupted()) return {};
   }
   // A look is worth a run of the program only where something is not certain.
@@ -239,10 +242,10 @@ base::Result<void> Pipeline::native_stage(const std::string& folder) {
   const bool look = folder != "native";
   collect::Request request = base_request(config_, look ? run_ / folder : run_);
   if (counters_ && !look) {
-    auto counted = prepare_counters(config_.list("pipeline.ncu.ncu_cli.metrics"), args_.counters, run_, args_.native);
-    if (!counted) return base::fail(std::move(counted));
-    note("native: " + std::to_string(counted->metrics.size()) + " metrics in " + std::to_string(counted->passes) +
-         " passes on " + counted->chip + ": a range needs " + std::to_string(counted->passes) +
+    if (auto written = write_counters(*counters_, run_, false, args_.native); !written) return written;
+    const collect::native::CounterPlan& counted = counters_->plan;
+    note("native: " + std::to_string(counted.metrics.size()) + " metrics in " + std::to_string(counted.passes) +
+         " passes on " + counted.chip + ": a range needs " + std::to_string(counted.passes) +
          " occurrences for one complete set");
   }
   collect::native::Options native = args_.native;
@@ -274,6 +277,7 @@ base::Result<void> Pipeline::native_stage(const std::string& folder) {
                         ? "native: " + std::to_string(native_session_->ranges.size()) + " ranges, " +
                               std::to_string(native_session_->kernels.size()) + " kernels"
                         : "native: " + (session ? std::string("the program opened no range") : session.error().what);
+  if (!ran->ended.ok()) outcome.message += "; the program ended by " + base::describe(ran->ended);
   if (!look && seen.results > 0) captured_.emplace_back("native");
   if (!look && seen.results == 0) explanations_.push_back(outcome.message);
   runs::Stage stage = StageRunner::stage_of(folder, tool_version(), "", outcome, *ran);
@@ -286,6 +290,25 @@ base::Result<void> Pipeline::native_stage(const std::string& folder) {
                             (nsys_ || ncu_ ? "; they were not started" : ""));
   }
   return {};
+}
+
+/// The program failed while it was counted: without counters it shows whose fault that is.
+base::Result<void> Pipeline::native_again() {
+  no_counters_ = "the program ended by " + base::describe(*program_failed_) + " while native counters were collected";
+  note("native: " + no_counters_ + "; once more without them");
+  std::error_code error;
+  for (const char* file : {"native", "counters.plan", "counters.json"}) {
+    const std::filesystem::path kept = run_ / (std::string("counted-") + file);
+    std::filesystem::rename(run_ / file, kept, error);
+  }
+  counters_.reset();
+  args_.native.extra_env.erase("RANGESCOPE_COUNTERS");
+  program_failed_.reset();
+  native_session_.reset();
+  explanations_.clear();
+  std::erase(captured_, "native");
+  cut_.push_back({"counters_failed", model::Severity::kWarning, 1, no_counters_});
+  return native_stage("native");
 }
 
 /// Push/pop or start/end, from what was seen.

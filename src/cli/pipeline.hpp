@@ -13,13 +13,13 @@
 #include "base/result.hpp"
 #include "cli/bind.hpp"
 #include "cli/bind_tools.hpp"
+#include "cli/counters.hpp"
 #include "cli/look.hpp"
 #include "cli/run_record.hpp"
 #include "cli/stage_run.hpp"
 #include "collect/ladder.hpp"
 #include "collect/native/counter_plan.hpp"
 #include "collect/native/native.hpp"
-#include "collect/native/planner.hpp"
 #include "config/compose.hpp"
 #include "model/session.hpp"
 
@@ -54,6 +54,7 @@ class Pipeline {
   [[nodiscard]] base::Result<void> stages();
   [[nodiscard]] base::Result<void> warm_up();
   [[nodiscard]] base::Result<void> native_stage(const std::string& folder);
+  [[nodiscard]] base::Result<void> native_again();
   [[nodiscard]] base::Result<void> resolve();
   [[nodiscard]] int conclude(const std::optional<base::Error>& failure);
   [[nodiscard]] base::Result<void> reports();
@@ -76,6 +77,7 @@ class Pipeline {
   // pipeline_ncu.cpp
   [[nodiscard]] base::Result<void> ncu_stage();
   [[nodiscard]] base::Result<void> ncu_kernels();
+  [[nodiscard]] std::string filter_hint() const;
   void other_threads(const collect::Look& look);
   [[nodiscard]] base::Result<bool> native_rung(const std::string& reason);
   [[nodiscard]] collect::Outcome ncu_step(collect::Step step, const std::string& report,
@@ -96,10 +98,10 @@ class Pipeline {
   std::vector<std::string> include_, exclude_;  ///< ncu's grammar, resolved
   std::vector<std::string> written_include_, written_exclude_;
   std::vector<std::vector<std::string>> kernel_groups_;
-  std::vector<std::string> ncu_metrics_;                  ///< groups replaced by what they are made of
-  std::optional<collect::native::CounterPlan> counters_;  ///< what the native stage counts
-  std::string no_counters_;                               ///< why it does not
-  bool process_scope_ = false;  ///< push/pop ranges are to count for every thread of the process
+  std::vector<std::string> ncu_metrics_;      ///< groups replaced by what they are made of
+  std::optional<PreparedCounters> counters_;  ///< what the native stage counts
+  std::string no_counters_;                   ///< why it does not
+  bool process_scope_ = false;                ///< push/pop ranges are to count for every thread of the process
   std::optional<RunRecord> record_;
   std::optional<StageRunner> runner_;
   std::optional<model::Session> native_session_, nsys_session_, ncu_session_;

@@ -182,6 +182,20 @@ Outcome Pipeline::ncu_attempts(Step step, const std::string& report, const std::
   }
 }
 
+/// Where kernels were seen in the ranges and a kernel filter was given, the filter may be what matches nothing; ncu's
+/// own words speak of the ranges only.
+std::string Pipeline::filter_hint() const {
+  const auto filter = config_.text("pipeline.ncu.ncu_cli.kernel_name");
+  const model::Session* seen = timeline();
+  if (!filter || !seen) return {};
+  const auto kernels = choose_kernels(*seen, include_, args_.analysis, 6);
+  if (!kernels || kernels->empty()) return {};
+  std::string out = "kernel_name is " + *filter + ", and the kernels seen in the ranges are ";
+  for (std::size_t i = 0; i < std::min<std::size_t>(kernels->size(), 5); ++i)
+    out += (i ? ", " : "") + base::printable((*kernels)[i].name);
+  return out + (kernels->size() > 5 ? ", ..." : "");
+}
+
 /// ncu counts a push/pop range for the thread that opened it. Kernels of another thread (PyTorch's backward pass) are
 /// in no range to it: where most of them are so, the scope is the process; where some are, it is said.
 void Pipeline::other_threads(const collect::Look& look) {
@@ -296,6 +310,8 @@ base::Result<void> Pipeline::ncu_stage() {
     if (last.fatal || runner_->interrupted()) break;
     if (mode_ == "auto") base::info(last.message + "; going on to the next replay mode");
   }
+  if (last.result == collect::Result::kEmpty)
+    if (const std::string hint = filter_hint(); !hint.empty()) last.message += "; " + hint;
   worst_ = last.code == base::Code::kInternal ? base::Code::kNothingCaptured : last.code;
   explanations_.push_back(last.message);
   outcomes_.emplace_back("ncu", last);

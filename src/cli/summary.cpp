@@ -1,6 +1,9 @@
 #include "cli/summary.hpp"
 
 #include <algorithm>
+#include <map>
+#include <set>
+#include <span>
 #include <vector>
 
 #include "base/text.hpp"
@@ -75,6 +78,80 @@ std::vector<std::string> advice(const model::Region& region) {
   return out;
 }
 
+/// The regions of one domain, of push/pop ranges where there are any: those of other domains and start/end ranges cover
+/// the same time again, and their shares would add up to more than there is.
+std::vector<const model::Region*> comparable(const model::Report& report, bool gpu) {
+  std::map<std::pair<model::RangeKind, std::string>, double> domains;
+  for (const model::Region& region : report.regions)
+    if (aggregate(region)) domains[{region.kind, region.domain}] += weight(region, gpu);
+  const bool stacks = std::any_of(domains.begin(), domains.end(), [](const auto& one) {
+    return one.first.first == model::RangeKind::kPushPop && one.second > 0;
+  });
+  auto most = domains.end();
+  for (auto one = domains.begin(); one != domains.end(); ++one)
+    if ((!stacks || one->first.first == model::RangeKind::kPushPop) &&
+        (most == domains.end() || one->second > most->second))
+      most = one;
+  std::vector<const model::Region*> out;
+  for (const model::Region& region : report.regions)
+    if (aggregate(region) && region.kind == most->first.first && region.domain == most->first.second)
+      out.push_back(&region);
+  std::stable_sort(out.begin(), out.end(),
+                   [&](const auto* a, const auto* b) { return weight(*a, gpu) > weight(*b, gpu); });
+  if (out.size() > 5) out.resize(5);
+  return out;
+}
+
+/// Two or three sentences that need no table.
+std::string opening(const model::Report& report, std::span<const model::Region* const> regions, bool gpu) {
+  std::string out;
+  const double whole = gpu ? report.total->busy_ns : report.run.duration_ns;
+  if (gpu) {
+    out += "The GPU worked for " + base::format_ns(report.total->busy_ns);
+    if (report.run.duration_ns > 0)
+      out += " of the " + base::format_ns(report.run.duration_ns) + " that were recorded (" +
+             base::format_share(report.total->busy_ns / report.run.duration_ns) + ")";
+    out += ". ";
+  }
+  const double first = weight(*regions.front(), gpu);
+  if (whole > 0 && first > 0) {
+    out += "The largest part, " + base::format_share(first / whole) + ", goes to `" +
+           base::printable(model::path_text(*regions.front())) + "`";
+    double together = 0;
+    for (const model::Region* region : regions) together += weight(*region, gpu);
+    if (regions.size() > 1)
+      out += "; the " + std::to_string(regions.size()) + " ranges below have " + base::format_share(together / whole) +
+             " together";
+    out += ". ";
+  }
+  if (gpu && report.unattributed && whole > 0 && report.unattributed->busy_ns > 0.05 * whole)
+    out += base::format_share(report.unattributed->busy_ns / whole) + " was started outside every range. ";
+  return out.empty() ? out : out + "\n\n";
+}
+
+std::string bounds(std::span<const model::Region* const> regions) {
+  std::string out;
+  const auto line = [&](const std::string& what, const model::Bound& bound) {
+    out += "- `" + base::printable(what) + "`: " + base::printable(bound.kind) + " - " + base::printable(bound.reason) +
+           "\n";
+  };
+  for (const model::Region* region : regions) {
+    if (region->bound && region->bound->kind != "unknown") {
+      line(model::path_text(*region), *region->bound);
+      continue;
+    }
+    std::set<std::string> told;  // a kernel that runs in every layer is one line
+    for (const model::KernelMetrics& kernel : region->kernels)
+      if (kernel.bound && kernel.bound->kind != "unknown" && told.size() < 3 && told.insert(kernel.name).second)
+        line(model::path_text(*region) + ", kernel " + kernel.name, *kernel.bound);
+  }
+  if (out.empty())
+    out =
+        "Not measured: no hardware counters of these ranges were collected. `rangescope profile --ncu ncu=standard "
+        "--nvtx-include NAME -- program` collects them.\n";
+  return out;
+}
+
 }  // namespace
 
 std::string kernels_page(const model::Report& report) {
@@ -99,37 +176,30 @@ std::string kernels_page(const model::Report& report) {
 
 std::string stakeholder_page(const model::Report& report) {
   std::string out = "# Where the time goes\n\n" + run_line(report) + "\n";
-  std::vector<const model::Region*> regions;
-  bool gpu = false;
-  for (const model::Region& region : report.regions) {
-    if (!aggregate(region)) continue;
-    regions.push_back(&region);
-    gpu = gpu || (region.gpu && region.gpu->busy_ns > 0);
-  }
-  std::stable_sort(regions.begin(), regions.end(),
-                   [&](const auto* a, const auto* b) { return weight(*a, gpu) > weight(*b, gpu); });
-  if (regions.size() > 5) regions.resize(5);
+  const bool gpu = report.total && report.total->busy_ns > 0 &&
+                   std::any_of(report.regions.begin(), report.regions.end(), [](const model::Region& region) {
+                     return aggregate(region) && region.gpu && region.gpu->busy_ns > 0;
+                   });
+  const std::vector<const model::Region*> regions = comparable(report, gpu);
   if (regions.empty()) return out + "No NVTX range was recorded.\n";
-  out += gpu ? "| region | occurrences | wall time | GPU busy, own | kernels |\n|---|---:|---:|---:|---:|\n"
-             : "| region | occurrences | wall time | own wall time |\n|---|---:|---:|---:|\n";
+  out += opening(report, regions, gpu);
+  const double whole = gpu ? report.total->busy_ns : report.run.duration_ns;
+  const std::string own = gpu ? "GPU time, own" : "time, own";
+  out += "| range | times | time | " + own + " | share | " + (gpu ? "kernels |\n" : "|\n");
+  out += std::string("|---|---:|---:|---:|---:|") + (gpu ? "---:|\n" : "\n");
   for (const model::Region* region : regions) {
+    const double part = weight(*region, gpu);
     out += "| " + cell(model::path_text(*region)) + " | " + base::format_count(region->occurrences) + " | " +
-           base::format_ns(region->wall.inclusive_ns) + " | ";
-    if (gpu)
-      out += base::format_ns(weight(*region, true)) + " | " +
-             (region->gpu ? base::format_count(region->gpu->kernels) : "0") + " |\n";
-    else
-      out += base::format_ns(region->wall.exclusive_ns) + " |\n";
+           base::format_ns(region->wall.inclusive_ns) + " | " + base::format_ns(part) + " | " +
+           (whole > 0 ? base::format_share(part / whole) : "-") + " |";
+    if (gpu) out += " " + (region->gpu ? base::format_count(region->gpu->kernels) : "0") + " |";
+    out += "\n";
   }
-  out += "\n# What bounds it\n\n";
-  bool any = false;
-  for (const model::Region* region : regions) {
-    if (!region->bound || region->bound->kind == "unknown") continue;
-    any = true;
-    out += "- `" + base::printable(model::path_text(*region)) + "`: " + base::printable(region->bound->kind) + " - " +
-           base::printable(region->bound->reason) + "\n";
-  }
-  if (!any) out += "Not measured: no hardware counters were collected for these regions.\n";
+  out +=
+      gpu ? "\n*Time* is the program's between begin and end of the range; *GPU time, own* is what the GPU worked for "
+            "it and for no range inside it.\n"
+          : "\n*Own* is the time in which no range inside it was open.\n";
+  out += "\n# What bounds it\n\n" + bounds(regions);
   out += "\n# What to try\n\n";
   std::vector<std::string> all;
   for (const model::Region* region : regions)

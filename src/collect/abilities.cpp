@@ -140,7 +140,7 @@ std::map<std::string, std::vector<std::string>> parse_nsys_help(std::string_view
   // and values with parts of their own, cannot be checked.
   for (auto& [name, values] : options) {
     const bool prose = std::any_of(values.begin(), values.end(), [](const std::string& v) {
-      return v == "integers" || v == "signal" || v == "specify" || v == "comma-separated" || v == "ID" ||
+      return v == "integers" || v == "signal" || v == "specify" || v == "comma-separated" || v == "ID" || v == "a" ||
              v == "repeat" || v == "repeat-shutdown" || v == "to" || v == "F1" ||
              v.find_first_not_of("0123456789") == std::string::npos;
     });

@@ -15,8 +15,8 @@ namespace {
 namespace fs = std::filesystem;
 const fs::path kGolden = fs::path(RANGESCOPE_SOURCE_DIR) / "tests" / "golden";
 
-const std::vector<std::string> kNcu{"2020.3.1", "2022.3.0", "2024.1.1"};
-const std::vector<std::string> kNsys{"2020.4.3", "2022.4.2", "2023.4.4"};
+const std::vector<std::string> kNcu{"2020.3.1", "2022.3.0", "2024.1.1", "2025.3.1"};
+const std::vector<std::string> kNsys{"2020.4.3", "2022.4.2", "2023.4.4", "2025.3.1"};
 
 /// The output of one command of a recording: "$ ncu --help" and the lines behind it.
 std::string said(const std::string& recording, const std::string& command) {

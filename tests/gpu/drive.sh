@@ -4,14 +4,14 @@
 #
 #   tests/gpu/drive.sh RANGESCOPE OUT   RANGESCOPE: the program; OUT: an empty folder
 #   PROGRAMS=folder                     with zoo, llm_cuda and shallow_resnet_cuda; zoo is built with nvcc where it is not there
-#   PARTS="commands presets ladder workloads torch"   what is run
+#   PARTS="commands presets ladder workloads llm torch"   what is run
 #   NSYS= NCU=                          the tools, where they are not found by themselves
 #   PYTHON=/path/to/python3             one with PyTorch and CUDA; without it those lines are left out
 #   LIMIT=60 BUDGET=100000              seconds that a stage may take; seconds after which further lines are left out
 set -uo pipefail
 [ $# -eq 2 ] || { sed -n '2,12p' "$0"; exit 64; }
 here=$(cd "$(dirname "$0")" && pwd); rangescope=$(realpath "$(command -v "$1")"); mkdir -p "$2"; out=$(cd "$2" && pwd)
-programs=$(cd "${PROGRAMS:-$out}" && pwd); parts=" ${PARTS:-commands presets ladder workloads torch} "; cd "$out" || exit 1
+programs=$(cd "${PROGRAMS:-$out}" && pwd); parts=" ${PARTS:-commands presets ladder workloads llm torch} "; cd "$out" || exit 1
 [ -z "${NSYS:-}" ] || export RANGESCOPE_NSYS=$NSYS
 [ -z "${NCU:-}" ] || export RANGESCOPE_NCU=$NCU
 if [ ! -x "$programs/zoo" ]; then
@@ -68,18 +68,21 @@ if wants workloads; then
   for workload in llm_cuda shallow_resnet_cuda; do
     [ ! -x "$programs/$workload" ] || line "$workload-quick" 0 --no-native --nsys ncu=quick -- "$programs/$workload"
   done
-  [ ! -x "$programs/llm_cuda" ] || commands llm 80 0 0 0 -- "$programs/llm_cuda" --requests 1  # it has no domain LLM: 80 is right
+fi
+if [ -x "$programs/llm_cuda" ] && wants llm; then
+  commands llm 80 0 0 0 -- "$programs/llm_cuda" --requests 1  # it has no domain LLM: 80 is right
 fi
 if [ -n "${PYTHON:-}" ] && wants torch; then
-  export LAYERS=${LAYERS:-2} TOK=${TOK:-24} WARM=${WARM:-1}
-  work=("$PYTHON" "$here/work.py")
-  line torch-native 0 pipeline.ncu.enable=true $cli.nvtx.include=decode "$cli.metrics=[dram__bytes.sum,sm__inst_executed.sum]" -- "${work[@]}"
+  export LAYERS=${LAYERS:-2} TOK=24
+  work=("$PYTHON" "$here/work.py") few="$cli.metrics=[gpu__time_duration.sum,dram__bytes.sum]"
+  line torch-native 0 pipeline.ncu.enable=true $cli.nvtx.include=decode "$few" -- "${work[@]}"
   export TOK=4
   line torch-gated 0 --no-native +pipeline.nsys.gating_nvtx=true +pipeline.nsys.nvtx_capture=decode -- "${work[@]}"
-  line torch-auto 0 pipeline.ncu.enable=true $cli.nvtx.include=decode $cli.set=basic $cli.launch_count=8 -- "${work[@]}"
+  line torch-auto 0 --no-native pipeline.ncu.enable=true $cli.nvtx.include=decode "$few" -- "${work[@]}"
   for preset in quick standard memory; do line "torch-$preset" 0 --no-native --nsys "ncu=$preset" "$cli.nvtx.include=decode*" -- "${work[@]}"; done
   line torch-range 80 --no-native --no-probe pipeline.ncu.enable=true $cli.replay_mode=range "$cli.nvtx.include=prefill*" -- "${work[@]}"
-  line torch-app-range 0 --no-native --no-probe pipeline.ncu.enable=true $cli.replay_mode=app-range "$cli.nvtx.include=prefill*" $cli.set=basic -- "${work[@]}"
+  line torch-app-range 0 --no-native --no-probe pipeline.ncu.enable=true $cli.replay_mode=app-range "$cli.nvtx.include=prefill*" "$few" -- "${work[@]}"
+  line torch-kernel 0 --no-native --no-probe pipeline.ncu.enable=true $cli.replay_mode=kernel "$cli.nvtx.include=decode*" "$cli.kernel_name=regex:.*gemv.*" $cli.kernel_name_base=demangled $cli.launch_count=5 -- "${work[@]}"
 fi
 echo "== $run_lines lines, $failed ended otherwise than wanted"
 "$rangescope" runs stats --root "$out"

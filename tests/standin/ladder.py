@@ -69,6 +69,21 @@ class Ladder(PipelineCase):
                 self.assertEqual(self.steps(), [("kernel", "empty", why)])
                 self.assertFalse(self.has("ncu/regions"))
 
+    def test_a_kernel_filter_that_matches_nothing_is_named(self):
+        done = self.profile("--nsys", "--no-native", *NCU, *INCLUDE, CLI + "replay_mode=kernel", CLI + "kernel_name=regex:.*matmul.*", plan={"kernel": "k_miss"})
+        self.assertEqual(done.returncode, 80, done.stderr)
+        self.assertIn("kernel_name is regex:.*matmul.*, and the kernels seen in the ranges are gemm_like, softmax_like", self.json("status.json")["message"])
+
+    def test_the_summary_is_for_people(self):
+        done = self.profile("--nsys", "--no-native", *NCU, *INCLUDE, CLI + "replay_mode=kernel", plan={"kernel": "k_decode"})
+        self.assertEqual(done.returncode, 0, done.stderr)
+        page = self.text("stakeholder_summary.md")
+        self.assertRegex(page, r"The GPU worked for \S+ us of the \S+ ms that were recorded")
+        shares = [float(line.split("|")[5].strip(" %")) for line in page.splitlines() if line.startswith("| ") and "%" in line]
+        self.assertTrue(shares and sum(shares) <= 100, page)  # nothing is counted twice
+        self.assertIn("kernel gemm_like", page)  # what bounds it, from ncu's numbers
+        self.assertNotIn("Not measured", page)
+
     def test_a_report_that_is_none(self):
         done = self.profile(*NCU, CLI + "replay_mode=kernel", plan={"kernel": "garbage"})
         self.assertEqual(done.returncode, 80, done.stderr)
