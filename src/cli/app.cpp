@@ -36,27 +36,6 @@ std::vector<std::string> children(const CLI::App* app) {
   return names;
 }
 
-base::Error unknown_argument(const CLI::App& app, std::string_view command) {
-  const CLI::App* at = deepest(&app);
-  const auto rest = app.remaining(true);
-  const std::string first = rest.empty() ? std::string("?") : rest.front();
-  const std::string see = "See rangescope help " + std::string(command);
-  base::Error error{base::Code::kUsage, {}, {}, see};
-  std::string nearest;
-  if (first.starts_with("-")) {
-    error.what = "unknown option '" + base::printable(first) + "'";
-    nearest = base::did_you_mean(base::split(first, '=').front(), option_names(*at));
-  } else if (const auto known = children(at); !known.empty()) {
-    error.what = "there is no '" + std::string(command) + " " + base::printable(first) + "'";
-    nearest = base::did_you_mean(first, known);
-    if (nearest.empty()) nearest = "Write one of " + base::join(known, ", ");
-  } else {
-    error.what = "unexpected argument '" + base::printable(first) + "'";
-  }
-  if (!nearest.empty()) error.hint = nearest;
-  return error;
-}
-
 base::Error unknown_command(const std::string& name) {
   std::vector<std::string> known;
   for (const auto& command : subcommands()) known.emplace_back(command->name());
@@ -112,6 +91,27 @@ const std::vector<std::string>& arguments() {
 }
 bool is_quiet() {
   return static_cast<int>(base::log_level()) < static_cast<int>(base::Level::kInfo);
+}
+
+base::Error unknown_argument(const CLI::App& app, std::string_view command) {
+  const CLI::App* at = deepest(&app);
+  const auto rest = app.remaining(true);
+  const std::string first = rest.empty() ? std::string("?") : rest.front();
+  const std::string see = "See rangescope help " + std::string(command);
+  base::Error error{base::Code::kUsage, {}, {}, see};
+  std::string nearest;
+  if (first.starts_with("-")) {
+    error.what = "unknown option '" + base::printable(first) + "'";
+    nearest = base::did_you_mean(base::split(first, '=').front(), option_names(*at));
+  } else if (const auto known = children(at); !known.empty()) {
+    error.what = "there is no '" + std::string(command) + " " + base::printable(first) + "'";
+    nearest = base::did_you_mean(first, known);
+    if (nearest.empty()) nearest = "Write one of " + base::join(known, ", ");
+  } else {
+    error.what = "unexpected argument '" + base::printable(first) + "'";
+  }
+  if (!nearest.empty()) error.hint = nearest;
+  return error;
 }
 
 int say(const base::Error& error) {

@@ -28,6 +28,10 @@ struct Parsed {
 };
 [[nodiscard]] std::unique_ptr<Parsed> declare(Subcommand& command);
 
+/// The refusal of the first word that was left over, with the nearest name: for commands that let CLI11 leave words
+/// over.
+[[nodiscard]] base::Error unknown_argument(const CLI::App& app, std::string_view command);
+
 /// Prints the error with its hint; its exit code.
 [[nodiscard]] int say(const base::Error& error);
 

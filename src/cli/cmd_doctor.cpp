@@ -60,12 +60,7 @@ class Doctor final : public Subcommand {
     }
     std::vector<std::string> words = app_->remaining();
     if (explain_) return explain(std::move(words));
-    if (!words.empty())
-      return say(
-          {base::Code::kUsage,
-           "unexpected argument '" + base::printable(words.front()) + "'",
-           {},
-           "To have a command line of ncu or nsys explained, write --explain before it; see rangescope help doctor"});
+    if (!words.empty()) return say(unknown_argument(*app_, name()));
     if (!program_.empty()) return look_at_it();
     if (!look_.include.empty())
       return say({base::Code::kUsage,
@@ -93,11 +88,7 @@ class Doctor final : public Subcommand {
 
   // One argument with a whole line in it, or the words of one; `--` may stand before them or within.
   [[nodiscard]] int explain(std::vector<std::string> words) {
-    if (!words.empty() && words.front().starts_with("-"))
-      return say({base::Code::kUsage,
-                  "unknown option '" + base::printable(words.front()) + "'",
-                  {},
-                  "See rangescope help doctor"});
+    if (!words.empty() && words.front().starts_with("-")) return say(unknown_argument(*app_, name()));
     if (!words.empty() && !program_.empty()) words.emplace_back("--");
     words.insert(words.end(), program_.begin(), program_.end());
     if (words.empty())

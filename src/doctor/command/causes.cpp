@@ -22,9 +22,11 @@ constexpr std::array kCauses{
     Cause{"command.foreign_verb", "ncu with a command of nsys",
           "ncu has no commands: its first word that is no option is the program.", "Leave the word out",
           "ncu 2022.3.0 and 2024.1.1, `'profile' does not exist or is not an executable`"},
-    Cause{"command.double_dash", "-- before the program",
-          "Neither ncu nor nsys knows `--`; both take it for the beginning of any option and refuse it as ambiguous.",
-          "Leave it out", "ncu 2022.3.0 and 2024.1.1, nsys 2022.4.2 and 2023.4.4, `option is ambiguous`"},
+    Cause{
+        "command.double_dash", "-- before the program",
+        "Up to 2024.1, ncu takes `--` for the beginning of any option and refuses it as ambiguous; so does nsys up to "
+        "2023.4. Newer versions may take it (ncu 2025.3.1 does); nothing is lost without it.",
+        "Leave it out", "ncu 2022.3.0 and 2024.1.1, nsys 2022.4.2 and 2023.4.4, `option is ambiguous`"},
     Cause{"command.no_program", "no program", "There is nothing to profile.",
           "Write the program and its arguments behind the options", "ncu 2024.1.1, `Missing executable to launch`"},
     Cause{
@@ -151,7 +153,9 @@ constexpr std::array kCauses{
           "nsys waits for a range that has no name: nothing is recorded, and the exit code is 0.",
           "Name it with --nvtx-capture, or leave --capture-range=nvtx out", "nsys 2022.4.2 and 2023.4.4: no report"},
     Cause{"command.capture_not_gated", "--nvtx-capture without --capture-range=nvtx",
-          "nsys ignores the range without a word and records everything.", "Add --capture-range=nvtx",
+          "nsys ignores the range without a word and records what it would record without it: everything, or what "
+          "cudaProfilerStart opens.",
+          "Write --capture-range=nvtx, or leave --nvtx-capture out",
           "nsys 2022.4.2 and 2023.4.4: whole program recorded"},
     Cause{"command.capture_end_alone", "--capture-range-end without --capture-range", "nsys refuses the line.",
           "Leave it out, or gate the recording with --capture-range",

@@ -35,23 +35,19 @@ base::Result<Explained> examine(const ShellLine& shell, std::vector<model::Findi
     about.line = std::move(*line);
     if (!mend_words(about, now.words)) break;
   }
-  if (about.line.tool == "nsys" && about.line.verb != "profile" && about.line.verb != "launch" &&
-      about.line.verb != "start") {
-    Explained out;
-    out.findings = std::move(about.findings);
-    out.corrected = about.line.text();
-    return out;
+  // Of nsys, only the lines that record.
+  if (about.line.tool == "ncu" || about.line.verb == "profile" || about.line.verb == "launch" ||
+      about.line.verb == "start") {
+    judge_program(about);
+    judge_options(about);
+    judge_content(about);
+    judge_ranges(about);
+    judge_kernels(about);
+    judge_modes(about);
+    judge_capture(about);
   }
-  judge_program(about);
-  judge_options(about);
-  judge_content(about);
-  judge_ranges(about);
-  judge_kernels(about);
-  judge_modes(about);
-  judge_capture(about);
   Explained out;
-  for (model::Finding& finding : about.findings)
-    if (finding.question.empty()) finding.question = "Is this line of " + about.line.tool + " right?";
+  for (model::Finding& finding : about.findings) finding.question = "Is this line of " + about.line.tool + " right?";
   out.findings = std::move(about.findings);
   if (!about.lost) out.corrected = about.line.text();
   return out;

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <random>
 #include <set>
 
 #include "base/fs.hpp"
@@ -157,7 +158,8 @@ TEST(Explain, RangeExpressions) {
   one("decode", "missing_slash?", "--nvtx-include decode/ --nvtx-include decode");
   one("LLM@decode", "missing_slash?", "--nvtx-include LLM@decode/ --nvtx-include LLM@decode");
   one("'regex:layer.*'", "missing_slash?", "--nvtx-include 'regex:layer.*/' --nvtx-include 'regex:layer.*'");
-  one("/decode/", "bad_expression", "--nvtx-include decode/");
+  one("/decode/", "", "--nvtx-include /decode/");
+  one("decode//layer0/", "", "--nvtx-include decode//layer0/");
   one("'layer*/'", "glob_in_expression", "--nvtx-include 'regex:^layer.*/'");
   one("'A;B;A::A1'", "list_in_expression",
       "--nvtx-include A/ --nvtx-include A --nvtx-include B/ --nvtx-include B --nvtx-include A::A1/ --nvtx-include "
@@ -237,7 +239,7 @@ TEST(Explain, NcuOptions) {
         "ncu --metrics dram__bytes.sum,gpu__time_duration.sum ./zoo"},
        {"ncu -k gemm -k softmax ./zoo", "repeated_option", "ncu -k 'regex:^(gemm|softmax)$' ./zoo"},
        {"ncu --nvtx --nvtx ./zoo", "repeated_option", "ncu --nvtx ./zoo"},
-       {"ncu -- ./zoo", "double_dash", "ncu ./zoo"},
+       {"ncu -- ./zoo", "", ""},
        {"ncu profile ./zoo", "foreign_verb", "ncu ./zoo"},
        {"ncu --set full", "no_program", "-"},
        {"ncu --launch-count 0 ./zoo", "invalid_value", "ncu ./zoo"},
@@ -270,6 +272,10 @@ TEST(Explain, ReplayModes) {
          {"ncu --replay-mode app-range --profile-from-start off ./zoo", "mode_conflict",
           "ncu --replay-mode app-range ./zoo"},
          {"ncu --app-replay-match all ./zoo", "mode_conflict", "ncu ./zoo"},
+         {"ncu --nvtx --nvtx-include A/ --nvtx-exclude B/ --replay-mode range ./zoo", "mode_conflict",
+          "ncu --nvtx --nvtx-include A/ --replay-mode range ./zoo"},
+         {"ncu --set --graph-profiling graph ./zoo", "value_missing", "ncu --graph-profiling graph ./zoo"},
+         {"ncu --target-processes -k regex:x ./zoo", "value_missing", "ncu --target-processes all -k regex:x ./zoo"},
          {"ncu --replay-mode application --range-replay-options enable-greedy-sync ./zoo", "mode_conflict",
           "ncu --replay-mode application ./zoo"},
          {"ncu --replay-mode application --app-replay-mode relaxed --app-replay-buffer memory ./zoo", "mode_conflict",
@@ -281,6 +287,7 @@ TEST(Explain, ReplayModes) {
 TEST(Explain, WhatTheInstalledVersionLacks) {
   const auto old = abilities("ncu-2022.3.0");
   check({{"ncu --replay-mode app-range ./zoo", "invalid_value", "ncu --replay-mode range ./zoo"},
+         {"ncu -- ./zoo", "double_dash", "ncu ./zoo"},
          {"ncu --set basic ./zoo", "unknown_set", "ncu --set default ./zoo"},
          {"ncu --nvtx --nvtx-include A/ --nvtx-push-pop-scope process ./zoo", "unknown_option",
           "ncu --nvtx --nvtx-include A/ ./zoo"},
@@ -296,7 +303,8 @@ TEST(Explain, WhatTheInstalledVersionLacks) {
          {"ncu --kernel-name regex:gemm ./zoo", "unknown_option", "ncu --kernel-regex gemm ./zoo"}},
         &older);
   const auto nsys = abilities("nsys-2022.4.2");
-  check({{"nsys profile --gpu-metrics-devices=0 ./zoo", "unknown_option", "nsys profile --gpu-metrics-device=0 ./zoo"},
+  check({{"nsys profile -- ./zoo", "double_dash", "nsys profile ./zoo"},
+         {"nsys profile --gpu-metrics-devices=0 ./zoo", "unknown_option", "nsys profile --gpu-metrics-device=0 ./zoo"},
          {"nsys profile --pytorch=autograd-nvtx ./zoo", "unknown_option", "nsys profile ./zoo"}},
         &nsys);
   const auto nsys_old = abilities("nsys-2020.4.3");
@@ -328,6 +336,7 @@ TEST(Explain, Nsys) {
          {gate + "'regex:dec.*/' ./zoo", "pattern_in_capture", "nsys profile ./zoo"},
          {"nsys profile --nvtx-capture=decode@LLM ./zoo", "capture_not_gated",
           "nsys profile --nvtx-capture=decode@LLM --capture-range=nvtx ./zoo"},
+         {"nsys profile -c cudaProfilerApi -p x ./zoo", "capture_not_gated", "nsys profile -c cudaProfilerApi ./zoo"},
          {"nsys profile --capture-range=nvtx ./zoo", "capture_without_range", "nsys profile ./zoo"},
          {"nsys profile --capture-range-end=stop ./zoo", "capture_end_alone", "nsys profile ./zoo"},
          {"nsys profile -e A=B -c nvtx -p decode ./zoo", "unregistered_strings?",
@@ -339,7 +348,7 @@ TEST(Explain, Nsys) {
          {"nsys profile -f -o x ./zoo", "value_missing", "nsys profile -f true -o x ./zoo"},
          {"nsys ./zoo", "no_verb", "nsys profile ./zoo"},
          {"nsys --trace=cuda ./zoo", "no_verb", "nsys profile --trace=cuda ./zoo"},
-         {"nsys profile -- ./zoo", "double_dash", "nsys profile ./zoo"},
+         {"nsys profile -- ./zoo", "double_dash?", "nsys profile ./zoo"},
          {"nsys profile --trace=cuda", "no_program", "-"},
          {"nsys profile --nvtx --nvtx-include decode/ ./zoo", "unknown_option unknown_option unregistered_strings?",
           "nsys profile --capture-range=nvtx --nvtx-capture=decode" + set},
@@ -359,9 +368,8 @@ TEST(Explain, CombinedMistakesAreAllNamed) {
   const auto ncu = abilities("ncu-2025.3.1");
   check(
       {{"ncu --kernel-replay-mode range --target-processes 1 --set brief --nvtx-include 'layer*/;decode' -k '*gemm*' "
-        "-- "
         "python work.py",
-        "double_dash unknown_option invalid_value unknown_set list_in_expression no_nvtx kernel_name_pattern "
+        "unknown_option invalid_value unknown_set list_in_expression no_nvtx kernel_name_pattern "
         "mode_conflict",
         "ncu --nvtx --replay-mode range --target-processes all --nvtx-include 'regex:^layer.*/' --nvtx-include decode/ "
         "--nvtx-include decode python work.py"}},
@@ -372,6 +380,132 @@ TEST(Explain, CombinedMistakesAreAllNamed) {
           "nsys profile --trace cuda,nvtx --nvtx-capture=decode -f true --capture-range=nvtx "
           "--env-var=NSYS_NVTX_PROFILER_REGISTER_ONLY=0 ./zoo --big"}},
         &nsys);
+}
+
+// Whatever is put together: one correction is enough, and it is always a line that the doctor itself finds right.
+void check_mixtures(const std::string& head, const std::vector<std::string>& parts, const collect::Abilities* tool,
+                    const std::string& tail) {
+  ExplainOptions options;
+  options.tool = tool;
+  std::mt19937 random(20261121);
+  const auto pick = [&](std::size_t n) { return random() % n; };
+  for (int i = 0; i < 120; ++i) {
+    std::string line = head;
+    for (std::size_t n = 1 + pick(6); n > 0; --n) line += " " + parts[pick(parts.size())];
+    line += tail;
+    const auto first = explain(line, options);
+    ASSERT_TRUE(first.has_value()) << line;
+    (void)ids(*first);
+    if (!first->corrected) continue;
+    const auto second = explain(*first->corrected, options);
+    ASSERT_TRUE(second.has_value()) << line << "\n" << *first->corrected;
+    ASSERT_EQ(ids(*second), "") << line << "\n" << *first->corrected << "\n" << second->corrected.value_or("-");
+  }
+}
+
+TEST(Explain, AnyMixtureIsCorrectedAtOnce) {
+  const auto ncu = abilities("ncu-2025.3.1"), old = abilities("ncu-2022.3.0");
+  const std::vector<std::string> of_ncu{"--nvtx",
+                                        "--nvtx-include A",
+                                        "--nvtx-include A/",
+                                        "--nvtx-include 'A;B'",
+                                        "--nvtx-include 'l*/'",
+                                        "--nvtx-include A,B",
+                                        "--nvtx-exclude '[A]'",
+                                        "--nvtx-include decode/@LLM",
+                                        "--nvtx-include",
+                                        "--nvtx-include=A/,B/",
+                                        "--nvtx-include 'x@*'",
+                                        "--set brief",
+                                        "--set full",
+                                        "--set",
+                                        "--section NoSuch",
+                                        "--section SpeedOfLight",
+                                        "--metrics a,",
+                                        "--metrics dram__bytes.sum",
+                                        "-k 'gemm*'",
+                                        "-k=x",
+                                        "-k regex:x",
+                                        "--kernel-id 5::2",
+                                        "--kernel-id gemm",
+                                        "--replay-mode range",
+                                        "--replay-mode app-range",
+                                        "--replay-mode application",
+                                        "--replay-mode what",
+                                        "--kernel-replay-mode range",
+                                        "--app-replay-match all",
+                                        "--app-replay-mode relaxed",
+                                        "--range-replay-options enable-greedy-sync",
+                                        "--import-source yes",
+                                        "--kill",
+                                        "--kill yes",
+                                        "-c 2",
+                                        "-c 0",
+                                        "-c x",
+                                        "--target-processes 1",
+                                        "--target-processes",
+                                        "--print-summary per-nvtx",
+                                        "--print-summary",
+                                        "--range-filter ::1",
+                                        "--range-filter 1",
+                                        "--no-such-option",
+                                        "--trace=cuda",
+                                        "--nvtx-capture=a@B",
+                                        "-o x",
+                                        "-f",
+                                        "--",
+                                        "--print-details all",
+                                        "--graph-profiling graph",
+                                        "--filter-mode per-launch-config",
+                                        "--kernel-name-base mangled",
+                                        "''",
+                                        "-"};
+  const std::vector<std::string> of_nsys{"--trace cuda, nvtx",
+                                         "--trace=CUDA",
+                                         "-t=nvtx",
+                                         "-t cuda,nvtx",
+                                         "--capture-range=nvtx",
+                                         "-c cudaProfilerApi",
+                                         "-p decode",
+                                         "--nvtx-capture=decode/",
+                                         "--nvtx-capture=LLM@decode",
+                                         "--nvtx-capture='*@x'",
+                                         "--nvtx-capture=range",
+                                         "--nvtx-capture='a*'",
+                                         "--nvtx-capture=x@default",
+                                         "--nvtx-capture='\"a\"'",
+                                         "--capture-range-end=stop",
+                                         "--capture-range-end=repeat-shutdown",
+                                         "--capture-range-end=what",
+                                         "--nvtx-domain-include=A",
+                                         "--nvtx-domain-exclude=B",
+                                         "--nvtx-include A/",
+                                         "--nvtx",
+                                         "-f",
+                                         "-f true",
+                                         "--stats",
+                                         "--stats=what",
+                                         "-e A=B",
+                                         "--env-var=NSYS_NVTX_PROFILER_REGISTER_ONLY=0",
+                                         "--set full",
+                                         "--no-such",
+                                         "--kill=x",
+                                         "--cuda-graph-trace=nodes",
+                                         "--gpu-metrics-device=0",
+                                         "--sample=none",
+                                         "-o x",
+                                         "--",
+                                         "''",
+                                         "-"};
+  for (const std::string& tail :
+       {" ./zoo", " ./zoo --nvtx-include A/ --nvtx", " > log", " python t.py --capture-range x | cat"}) {
+    check_mixtures("ncu", of_ncu, &ncu, tail);
+    check_mixtures("ncu", of_ncu, &old, tail);
+    check_mixtures("ncu", of_ncu, nullptr, tail);
+    const auto nsys = abilities("nsys-2025.3.1");
+    check_mixtures("nsys profile", of_nsys, &nsys, tail);
+    check_mixtures("nsys", of_nsys, nullptr, tail);
+  }
 }
 
 TEST(Explain, RefusesWhatIsNoLineOfATool) {

@@ -173,6 +173,7 @@ using collect::ncu::Modes;
 constexpr std::array kConflicts{
     Conflict{"--kernel-name", Modes::kRanges, ""},
     Conflict{"--kernel-id", Modes::kRanges, ""},
+    Conflict{"--nvtx-exclude", Modes::kRanges, ""},
     Conflict{"--profile-from-start", Modes::kRanges, ""},
     Conflict{"--import-source", Modes::kRanges, "yes"},
     Conflict{"--filter-mode", Modes::kRanges, "per-launch-config"},

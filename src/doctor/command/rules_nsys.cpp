@@ -155,13 +155,16 @@ void judge_capture(Explaining& about) {
   if (!capture && kind == "nvtx") {
     about.fail("command.capture_without_range", "--capture-range=nvtx stands there without --nvtx-capture");
     drop_gate(line);
-  } else if (capture && kind != "nvtx") {
-    about.fail(
-        "command.capture_not_gated",
-        "--nvtx-capture is used with --capture-range=nvtx only" + (kind.empty() ? std::string() : ", not with " + kind),
-        "Write --capture-range=nvtx");
+  } else if (capture && (kind.empty() || kind == "none")) {
+    about.fail("command.capture_not_gated", "--nvtx-capture is used with --capture-range=nvtx only",
+               "Write --capture-range=nvtx");
     line.set("--capture-range", "nvtx");
     capture = line.find("--nvtx-capture");
+  } else if (capture && kind != "nvtx") {
+    about.fail("command.capture_not_gated", "--nvtx-capture is used with --capture-range=nvtx only, not with " + kind,
+               "Leave --nvtx-capture out, or write --capture-range=nvtx");
+    line.remove("--nvtx-capture");
+    capture = nullptr;
   } else if (!capture && (kind.empty() || kind == "none") && line.has("--capture-range-end")) {
     about.fail("command.capture_end_alone", "--capture-range-end stands there without --capture-range");
     line.remove("--capture-range-end");

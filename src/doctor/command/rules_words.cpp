@@ -35,26 +35,47 @@ bool verb(Explaining& about, Words& words) {
   return true;
 }
 
+// Refused by ncu 2022.3.0 and 2024.1.1 and by nsys 2022.4.2 and 2023.4.4; taken by ncu 2025.3.1. Of others nobody
+// knows.
 bool double_dash(Explaining& about, Words& words) {
-  if (!about.line.double_dash) return false;
-  about.fail("command.double_dash", "'--' stands before the program");
-  words.erase(words.begin() + offset(about.line.program_at - 1));
+  const CommandLine& line = about.line;
+  if (!line.double_dash) return false;
+  const collect::Version version = about.can ? about.can->version : collect::Version{};
+  if (line.tool == "ncu" && version >= collect::Version{2025, 3, 0}) return false;
+  const bool refuses =
+      version.year > 0 && version < (line.tool == "ncu" ? collect::Version{2024, 2, 0} : collect::Version{2024, 1, 0});
+  const std::string found = "'--' stands before the program";
+  if (refuses)
+    about.fail("command.double_dash", found);
+  else
+    about.warn("command.double_dash", found);
+  words.erase(words.begin() + offset(line.program_at - 1));
   return true;
 }
 
-// `--trace cuda, nvtx ./app`: the blank ends the value, and nvtx is the program.
+// `--trace cuda, nvtx ./app`: the blank ends the value, and nvtx is the program. `--trace cuda, --stats=true ./app`: a
+// comma too many.
 bool blank_in_list(Explaining& about, Words& words) {
   const CommandLine& line = about.line;
-  if (line.arguments.empty() || line.program.empty()) return false;
-  const Argument& last = line.arguments.back();
-  if (!is_list_option(last.name) || !last.value || !last.value->text.ends_with(',')) return false;
-  Word& value = words[line.program_at - 1];
-  const std::string next = words[line.program_at].text;
-  about.fail("command.blank_in_list", last.shown() + " " + next + ": the value ends at the blank, and " + line.tool +
-                                          " takes '" + next + "' for the program");
-  value = literal(value.text + next);
-  words.erase(words.begin() + offset(line.program_at));
-  return true;
+  for (const Argument& argument : line.arguments) {
+    if (!is_list_option(argument.name) || !argument.value || argument.value->expands) continue;
+    const std::string& value = argument.value->text;
+    if (value.size() < 2 || !value.ends_with(',')) continue;
+    const std::size_t at = argument.at + (argument.joined ? 0 : 1);
+    const bool goes_on = at + 1 == line.program_at && line.program.size() > 1;
+    if (goes_on) {
+      const std::string next = words[at + 1].text;
+      about.fail("command.blank_in_list", argument.shown() + " " + next + ": the value ends at the blank, and " +
+                                              line.tool + " takes '" + next + "' for the program");
+      words[at] = literal(words[at].text + next);
+      words.erase(words.begin() + offset(at + 1));
+    } else {
+      about.fail("command.blank_in_list", argument.shown() + " ends in a comma", "Leave the comma out");
+      words[at] = literal(words[at].text.substr(0, words[at].text.size() - 1));
+    }
+    return true;
+  }
+  return false;
 }
 
 // `--nvtx-include A/ B/ ./app`
@@ -91,11 +112,9 @@ bool value_missing(Explaining& about, Words& words) {
       words.insert(words.begin() + offset(argument.at + 1), literal(yes));
       return true;
     }
-    // An option that was swallowed as a value.
-    bool swallowed = false;
-    if (!absent && value.size() > 2 && value.starts_with("--"))
-      swallowed = about.can ? about.can->has(value.substr(0, value.find('=')))
-                            : takes(line.tool, value, nullptr) != Takes::kValue;
+    // An option that was swallowed as a value; a number may begin with one dash.
+    const bool swallowed = (value.size() > 2 && value.starts_with("--")) ||
+                           (value.size() == 2 && value[0] == '-' && !long_name(line.tool, value[1]).empty());
     if (!absent && !swallowed) continue;
     static constexpr std::array<std::pair<std::string_view, std::string_view>, 3> kUsual{
         {{"--print-summary", "per-kernel"}, {"--target-processes", "all"}, {"--page", "details"}}};
@@ -130,9 +149,10 @@ bool behind_program(Explaining& about, Words& words) {
   for (std::size_t i = 0; i < line.program.size(); ++i) {
     const std::string& text = line.program[i].text;
     const std::string name = text.substr(0, text.find('='));
-    const bool ours = i > 0 && std::find(kDistinctive.begin(), kDistinctive.end(), name) != kDistinctive.end() &&
+    const bool behind = i > 0 || line.double_dash;
+    const bool ours = behind && std::find(kDistinctive.begin(), kDistinctive.end(), name) != kDistinctive.end() &&
                       (!about.can || about.can->has(name));
-    if (!ours && !(i > 0 && line.tool == "ncu" && text == "--nvtx")) {
+    if (!ours && !(behind && line.tool == "ncu" && text == "--nvtx")) {
       stays.push_back(line.program[i]);
       continue;
     }
@@ -144,10 +164,12 @@ bool behind_program(Explaining& about, Words& words) {
   std::string names;
   for (const Word& word : moved)
     if (word.text.starts_with("--")) names += (names.empty() ? "" : ", ") + word.text.substr(0, word.text.find('='));
-  about.warn("command.option_behind_program",
-             names + " behind " + line.program.front().text + ": the program gets it, not " + line.tool);
-  words.erase(words.begin() + offset(line.program_at), words.end());
+  about.warn("command.option_behind_program", names + " behind " +
+                                                  (line.double_dash ? "--" : line.program.front().text) +
+                                                  ": the program gets it, not " + line.tool);
+  words.erase(words.begin() + offset(line.program_at - (line.double_dash ? 1 : 0)), words.end());
   words.insert(words.end(), moved.begin(), moved.end());
+  if (line.double_dash) words.push_back(literal("--"));
   words.insert(words.end(), stays.begin(), stays.end());
   return true;
 }
@@ -181,7 +203,7 @@ bool is_list_option(std::string_view option) {
 }
 
 bool mend_words(Explaining& about, Words& words) {
-  for (const Change change : {verb, double_dash, blank_in_list, second_expression, value_missing, behind_program})
+  for (const Change change : {verb, double_dash, value_missing, blank_in_list, second_expression, behind_program})
     if (change(about, words)) return true;
   return false;
 }
