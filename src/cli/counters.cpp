@@ -210,10 +210,14 @@ void bind_counters(CLI::App& app, collect::native::CounterRequest& request) {
       ->type_name("occurrence|relaunch|auto")
       ->check(CLI::IsMember({"occurrence", "relaunch", "auto"}))
       ->group("Counters");
-  app.add_option("--cache-control", request.cache,
-                 "flush: empty the caches before each measured occurrence, as ncu does before a kernel (keep)")
-      ->type_name("keep|flush")
-      ->check(CLI::IsMember({"keep", "flush"}))
+  app.add_flag_function(
+         "--flush-caches", [&request](std::int64_t) { request.cache = "flush"; },
+         "Empty the caches before each measured occurrence, as ncu does before a kernel")
+      ->group("Counters");
+  app.add_option("--arm-wait", request.arm_wait_ms,
+                 "Milliseconds that a range which lacks its first complete set waits for the hardware (100; 0: never)")
+      ->type_name("MS")
+      ->check(CLI::Range(0, 60000))
       ->group("Counters");
   app.add_option("--skip-first", request.skip_first,
                  "Occurrences left alone at the start (-1: until their duration has settled)")
@@ -321,6 +325,13 @@ void judge_regions(model::Report& report) {
     if (all && peaks == nullptr) peaks = config::find_peaks(*all, name);
   }
   analyze::add_bounds(report, peaks);
+  const auto any = [&](auto has) { return std::any_of(report.regions.begin(), report.regions.end(), has); };
+  if (any([](const model::Region& r) { return !r.metrics.empty(); }) &&
+      !any([](const model::Region& r) { return r.utilization.has_value(); })) {
+    report.notes.push_back(peaks == nullptr
+                               ? "no utilization: no peaks are known for this GPU (conf/device, calibrate)"
+                               : "no utilization: no executed FLOPs were measured; --metrics roofline does");
+  }
   if (peaks != nullptr) report.notes.push_back("peaks: " + peaks->name + " (" + peaks->source + ")");
 }
 

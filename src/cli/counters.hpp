@@ -34,8 +34,8 @@ namespace rangescope::cli {
 /// "a,b" and repeated options as one list; empty items refused with kUsage.
 [[nodiscard]] base::Result<std::vector<std::string>> metric_names(const std::vector<std::string>& options);
 
-/// --per, --rounds, --chip, --passes, --cache-control, --skip-first, --trace-first; the metrics and ranges come from
-/// elsewhere.
+/// --per, --rounds, --chip, --passes, --flush-caches, --arm-wait, --skip-first, --trace-first; the metrics and ranges
+/// come from elsewhere.
 void bind_counters(CLI::App& app, collect::native::CounterRequest& request);
 
 /// The chip of the first GPU in this machine: by the name that the driver gives it. kNoInput without a GPU.

@@ -209,6 +209,22 @@ TEST(Counters, RunAgainForARangeThatComesOnce) {
   expect_whole(got, "/decode", 1, 2, 17);
 }
 
+TEST(Counters, AShortProgramWaitsForTheHardwareUntilItsFirstRoundIsComplete) {
+  const std::string plan = "per range\nrounds 9\nskip-first 0\ntrace-first 0\ninclude p x - - ndecode\n";
+  const Environment slow = {{"STANDIN_START_MS", "20"}};
+  const Counted waits(plan);
+  const Recorded got = waits.run("quick", 8, slow);
+  expect_whole(got, "/decode", 1, 2, 17);
+  const model::Loss* waited = got.loss("counters_waited");
+  ASSERT_NE(waited, nullptr);
+  EXPECT_GE(waited->count, 4u);
+  EXPECT_LE(waited->count, 6u) << "not after the first round";
+  const Counted hurries(plan + "arm-wait 0\n");
+  const Recorded none = hurries.run("quick", 8, slow);
+  EXPECT_TRUE(none.session.measurements.empty());
+  EXPECT_EQ(none.loss("counters_waited"), nullptr);
+}
+
 TEST(Counters, TheProfilerIsLetGoBeforeTheContextOrTheProgramEnds) {
   for (const char* per : {"range", "kernel"}) {
     const Counted counted(std::string("per ") + per +

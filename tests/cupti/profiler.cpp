@@ -7,12 +7,13 @@
 //   standin__occurrence.sum  the number of the pass's occurrence, and so any other
 // Values of a set that lacks a pass are NaN, as CUPTI's. STANDIN_FAULT: counters_denied (Enable), counters_busy
 // (Start), counters_stop (the third Stop).
-// A context or a process that ends while the profiler is enabled crashes.
+// STANDIN_START_MS: how long Start takes (0). A context or a process that ends while the profiler is enabled crashes.
 #include "profiler.hpp"
 
 #include <cupti_profiler_host.h>
 #include <cupti_range_profiler.h>
 #include <cupti_target.h>
+#include <unistd.h>
 
 #include <cmath>
 #include <cstdlib>
@@ -261,6 +262,7 @@ CUptiResult cuptiRangeProfilerSetConfig(CUpti_RangeProfiler_SetConfig_Params* pa
 CUptiResult cuptiRangeProfilerStart(CUpti_RangeProfiler_Start_Params*) {
   if (standin::activity_records_kernels()) return CUPTI_ERROR_NOT_COMPATIBLE;
   if (fault("counters_busy")) return CUPTI_ERROR_HARDWARE_BUSY;
+  if (const char* ms = std::getenv("STANDIN_START_MS")) usleep(static_cast<useconds_t>(std::atoi(ms)) * 1000);
   const std::lock_guard<std::mutex> guard(lock);
   if (!profiler.configured || profiler.active) return CUPTI_ERROR_INVALID_OPERATION;
   profiler.active = true;

@@ -145,9 +145,9 @@ truths(folder)
 for path in ("copy", "fma", "layers"):
     kernels(folder, "counted-kernel", [path], "ncu-counted-kernel", lambda s, p=path: p in s, f"{path}, per kernel, ncu kernel replay (caches flushed)")
 kernels(folder, "counted-kernel", ["layers"], "ncu-counted-keep", lambda s: "layers" in s, "layers, per kernel, ncu with --cache-control none")
-kernels(folder, "counted-flush", ["layers"], "ncu-counted-kernel", lambda s: "layers" in s, "layers, per kernel, rangescope with --cache-control flush")
+kernels(folder, "counted-flush", ["layers"], "ncu-counted-kernel", lambda s: "layers" in s, "layers, per kernel, rangescope with --flush-caches")
 for mode in ("range", "app-range"):
     for path in ("copy", "fma", "layers"):
-        ranges(folder, "counted-range", [path], f"ncu-counted-{mode}", lambda s, p=path: p in s, f"{path}, per range, ncu {mode}")
+        ranges(folder, "counted-range", [path], f"ncu-counted-{mode}-{path}", lambda s, p=path: p in s, f"{path}, per range, ncu {mode}")
 kernels(folder, "work-kernel", ["decode"], "ncu-work-kernel", lambda s: True, "work.py decode, per kernel, ncu kernel replay")
 ranges(folder, "work-range", ["decode"], "ncu-work-app-range", lambda s: True, "work.py decode, per range, ncu app-range")

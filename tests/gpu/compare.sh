@@ -36,12 +36,15 @@ counters counted-graph-kernel --per kernel --rounds 1 --include graph/ -- "$coun
 counters counted-seldom --include seldom/ -- "$counted" 200
 counters counted-relaunch --passes relaunch --rounds 1 --include seldom/ -- "$counted" 20
 counters counted-sized --bucket-by payload --rounds 1 --include sized/ -- "$counted" 120
-counters counted-flush --cache-control flush --per kernel --rounds 1 --include layers/ -- "$counted"
+counters counted-flush --flush-caches --per kernel --rounds 1 --include layers/ -- "$counted"
 if [ -n "$ncu" ]; then
   replay ncu-counted-kernel --nvtx-include 'copy/' --nvtx-include 'fma/' --nvtx-include 'layers/' --launch-count 18 "$counted" 2
   replay ncu-counted-keep --cache-control none --nvtx-include 'layers/' --launch-skip 16 --launch-count 16 "$counted" 3
-  replay ncu-counted-range --replay-mode range --nvtx-include 'copy/' --nvtx-include 'fma/' --nvtx-include 'layers/' "$counted" 2
-  replay ncu-counted-app-range --replay-mode app-range --nvtx-include 'copy/' --nvtx-include 'fma/' --nvtx-include 'layers/' "$counted" 2
+  # ncu's range replays take one filter of ranges here.
+  for range in copy fma layers; do
+    replay "ncu-counted-range-$range" --replay-mode range --nvtx-include "$range/" "$counted" 2
+    replay "ncu-counted-app-range-$range" --replay-mode app-range --nvtx-include "$range/" "$counted" 2
+  done
 fi
 if [ -n "${PYTHON:-}" ]; then
   echo "== work.py (PyTorch)"

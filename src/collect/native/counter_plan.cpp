@@ -304,6 +304,8 @@ Result<std::string> counter_plan(const CounterRequest& request) {
   text += "rounds " + std::to_string(request.rounds) + "\n";
   text += "skip-first " + std::to_string(request.skip_first) + "\n";
   text += "trace-first " + std::to_string(request.again ? 0 : request.trace_first) + "\n";
+  if (request.arm_wait_ms != CounterRequest{}.arm_wait_ms)
+    text += "arm-wait " + std::to_string(request.arm_wait_ms) + "\n";
   if (request.cache != "keep") text += "cache " + request.cache + "\n";
   if (request.by_payload) text += "by payload\n";
   if (!request.resume.empty()) text += "resume " + encoded(request.resume) + "\n";

@@ -20,6 +20,7 @@ struct CounterRequest {
   std::uint32_t rounds = 5;
   std::int32_t skip_first = -1;       ///< -1: until the duration has settled
   std::uint32_t trace_first = 3;      ///< occurrences for the timeline before counters begin
+  std::uint32_t arm_wait_ms = 100;    ///< that a range which lacks its first round waits for the hardware at most
   std::string cache = "keep";         ///< keep, flush: caches are emptied before each measured occurrence
   std::string passes = "occurrence";  ///< occurrence, relaunch (the program again for ranges that lack passes), auto
   bool by_payload = false;            ///< ranges of one name with different payloads are different ranges

@@ -104,6 +104,14 @@ bool Multiplexer::should_wait(std::uint32_t index) {
   return true;
 }
 
+bool Multiplexer::worth_waiting(std::uint32_t index) const {
+  if (index >= kMaxTargets || failed_ || limits_.wait_for_trace) return false;
+  const Target& target = targets_[index];
+  if (!ready(target) || target.tally.rounds > 0) return false;
+  if (state_ == State::kArming) return current_ == index;
+  return state_ == State::kIdle || state_ == State::kFull || state_ == State::kStopping;
+}
+
 std::uint32_t Multiplexer::choose() const {
   if (wanted_ != kNoTarget && ready(targets_[wanted_])) return wanted_;
   // Whoever comes most often is finished soonest and then leaves the profiler to the rest; among equals the latest

@@ -98,6 +98,10 @@ class Multiplexer {
   /// for it yet. Also makes it the next one to be armed. Call before begin(), until false.
   [[nodiscard]] bool should_wait(std::uint32_t target);
 
+  /// The target lacks its first complete round, and the hardware is being programmed, for it or for whom it does not
+  /// yet know: a short wait would let this occurrence be measured.
+  [[nodiscard]] bool worth_waiting(std::uint32_t target) const;
+
   /// Would next_work() have something to do?
   [[nodiscard]] bool next_work_is_due() const { return state_ == State::kFull || state_ == State::kIdle; }
   [[nodiscard]] bool stop_is_due() const { return state_ == State::kFull; }

@@ -148,6 +148,8 @@ const char* parse_line(char* line, Plan& plan) {
     plan.rounds = static_cast<std::uint32_t>(number);
   else if (is("wait"))
     plan.wait = number != 0;
+  else if (is("arm-wait"))
+    plan.arm_wait_ms = number;
   else if (is("patience"))
     plan.patience_ms = number;
   else if (is("trace-first"))

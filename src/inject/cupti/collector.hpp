@@ -37,6 +37,7 @@ struct Collector {
   pthread_t worker{};
   bool has_worker = false;
   bool stop = false;
+  bool evaluated = false;   // the worker's own
   Context* busy = nullptr;  // what the worker works on without the lock
   Context contexts[kMostContexts];
   std::atomic<std::size_t> context_count{0};  // callbacks read it without the lock

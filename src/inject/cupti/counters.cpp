@@ -1,10 +1,12 @@
 #include "inject/cupti/counters.hpp"
 
+#include <dlfcn.h>
 #include <time.h>
 
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <new>
 
 #include "inject/cupti/collector.hpp"
@@ -15,6 +17,18 @@ namespace {
 
 std::atomic<Collector*> the_collector{nullptr};
 std::atomic<bool> live{false};
+
+// The libraries that CUPTI's profiler loads at its first use, from its own folder: now, before the end of the trace is
+// registered with atexit, so that what they register ends later than counters do.
+void load_profiler(const Api& api) {
+  for (const char* name : {"libnvperf_host.so", "libnvperf_target.so"}) {
+    char path[640];
+    const char* slash = std::strrchr(api.path, '/');
+    std::snprintf(path, sizeof path, "%.*s%s", slash == nullptr ? 0 : static_cast<int>(slash - api.path + 1), api.path,
+                  name);
+    (void)dlopen(path, RTLD_NOW);
+  }
+}
 
 bool read_plan(Collector& c, const char* path, char* why, std::size_t why_bytes) {
   std::FILE* file = std::fopen(path, "rbe");
@@ -86,6 +100,7 @@ bool start_counters(const Api& api, const Subscription& subscription) {
     tell_loss("no hardware counters: no key for thread memory is left");
     return false;
   }
+  load_profiler(api);
   the_collector.store(c, std::memory_order_release);
   write_metrics(*c);
   watch_launches(*c, true);

@@ -13,7 +13,9 @@ namespace rangescope::inject::cupti {
 struct Target {
   std::uint64_t path = 0;  // hash of domain and names
   bool start_end = false;
-  bool has_graphs = false;          // kernels cannot be told apart in it
+  bool has_graphs = false;  // kernels cannot be told apart in it
+  std::uint32_t waits = 0;  // for the hardware, before an occurrence
+  std::int64_t waited_ns = 0;
   std::uint32_t early = 0;          // occurrences before the profiler of their context was ready
   std::uint32_t launches = 0;       // of the last recorded occurrence
   std::int64_t last_ns = 0;         // begin of the last occurrence

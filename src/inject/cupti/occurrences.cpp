@@ -140,6 +140,29 @@ void wait_until_armed(Collector& c, Context& context, std::uint32_t target) {
   }
 }
 
+// Waits, for as long as the plan allows, where that lets the occurrence be measured: the profiler of a context that is
+// new takes some 0.3 s to come up, programming the hardware for a pass some 20 ms, and a short program would be over by
+// then.
+void wait_for_hardware(Collector& c, Context& context, std::uint32_t target) {
+  constexpr std::int64_t kMostForContext = 5000000000, kSlice = 20000000;
+  if (c.plan.arm_wait_ms == 0) return;
+  const std::int64_t begin = monotonic_ns();
+  const auto waited = [&] { return monotonic_ns() - begin; };
+  while (context.state == Context::State::kNew && waited() < kMostForContext && !c.stop) {
+    pthread_cond_signal(&c.wake);
+    wait_for(c.idle, c.lock, kSlice);
+  }
+  const std::int64_t until = monotonic_ns() + c.plan.arm_wait_ms * 1000000;
+  while (context.state == Context::State::kReady && context.mux->worth_waiting(target) && monotonic_ns() < until &&
+         !c.stop) {
+    pthread_cond_signal(&c.wake);
+    wait_for(c.idle, c.lock, kSlice);
+  }
+  if (waited() < 1000000) return;
+  ++c.targets[target].waits;
+  c.targets[target].waited_ns += waited();
+}
+
 void begin_occurrence(Collector& c, std::uint32_t target, std::uint32_t domain, int level, std::uint64_t id) {
   Mine& my = *mine();
   if (my.count == kMostActive) return;
@@ -152,7 +175,10 @@ void begin_occurrence(Collector& c, std::uint32_t target, std::uint32_t domain, 
     Context* context = context_of(c, current);
     if (context == nullptr) return;
     note_time(c.targets[target]);
-    if (c.plan.wait) wait_until_armed(c, *context, target);
+    if (c.plan.wait)
+      wait_until_armed(c, *context, target);
+    else
+      wait_for_hardware(c, *context, target);
     if (context->state != Context::State::kReady) {
       ++c.targets[target].early;
       return;

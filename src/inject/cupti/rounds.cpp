@@ -113,6 +113,8 @@ void write_tallies(Collector& c) {
       record.passes = tally.passes;
       record.needed = static_cast<std::uint32_t>(context.profiler.passes());
       record.device = static_cast<std::uint32_t>(context.device);
+      record.waits = k == 0 ? c.targets[i].waits : 0;
+      record.waited_ms = k == 0 ? static_cast<std::uint32_t>(c.targets[i].waited_ns / 1000000) : 0;
       with_stream([](Encoder&, GpuStream& stream, void* user) { stream.put(*static_cast<wired::Tally*>(user)); },
                   &record);
     }

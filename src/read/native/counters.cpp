@@ -161,6 +161,11 @@ void CounterReader::tell(const wired::Tally& tally, const std::string& where) {
         fmt::format("'{}' stopped coming after {} complete rounds: no more were waited for, and the timeline went on",
                     path, tally.rounds));
   }
+  if (tally.waits > 0) {
+    add("counters_waited", model::Severity::kInfo, tally.waits,
+        fmt::format("the program waited {} ms at {} begins of '{}' until the hardware was programmed (--arm-wait)",
+                    tally.waited_ms, tally.waits, path));
+  }
   if (tally.discarded > 0) {
     add("counters_discarded", model::Severity::kInfo, tally.discarded,
         "occurrences of '" + path +
