@@ -100,9 +100,13 @@ TEST(GoldenCommands, NcuWholeCommandLines) {
   std::string text;
   for (const std::string& version : kNcu)
     for (const std::string& mode : kModes) {
+      const Abilities can = abilities("ncu-" + version);
+      const ncu::Collector collector(can, ncu_defaults(mode));
+      const bool ranges = mode == "range" || mode == "app-range";
       text += "ncu " + version + ", replay mode " + mode + "\n";
-      text +=
-          show(ncu::Collector(abilities("ncu-" + version), ncu_defaults(mode)).plan(request({"decode"}, {"warmup/"})));
+      text += show(collector.plan(ranges ? request({"decode"}) : request({"decode"}, {"warmup/"})));
+      if (ranges && can.takes("--replay-mode", mode))
+        text += "with an exclusion\n" + show(collector.plan(request({"decode"}, {"warmup/"})));
     }
   compare("ncu-modes.txt", text);
 }

@@ -235,6 +235,10 @@ class Planner {
                                    ": the ranges are what is replayed"
                              : "gating_nvtx=false: kernels are measured wherever they are launched; the ranges only "
                                "name them in the report");
+    // "Option nvtx-exclude is not supported during range replay.": 2022.3.0 and 2024.1.1, with and without an include.
+    if ((mode_ & kRanges) && !request_.exclude.empty())
+      return refuse("ncu refuses --nvtx-exclude in replay mode " + options_.replay_mode, "nvtx.exclude",
+                    "Use replay mode kernel or application, or leave the exclusion out.");
     if (pass) {
       for (const std::string& expression : request_.include) add({"--nvtx-include", expression});
       for (const std::string& expression : request_.exclude) add({"--nvtx-exclude", expression});

@@ -382,6 +382,34 @@ TEST(Explain, CombinedMistakesAreAllNamed) {
         &nsys);
 }
 
+// The help texts of the tools themselves: ncu writes `arg` behind an option that takes a value, nsys a `=`.
+TEST(Explain, ArityIsThatOfTheHelpTexts) {
+  std::size_t options = 0;
+  for (const auto& file : fs::directory_iterator(fs::path(RANGESCOPE_SOURCE_DIR) / "tests/golden/help")) {
+    const std::string name = file.path().stem().string(), tool = name.substr(0, name.find('-'));
+    const auto text = base::read_file(file.path());
+    ASSERT_TRUE(text.has_value());
+    const collect::Abilities can = abilities(name);
+    for (std::string_view line : base::split(*text, '\n')) {
+      const std::string_view start = base::trim(line);
+      if (!start.starts_with('-') || (tool == "ncu" && !line.starts_with("  -")) ||
+          (tool == "nsys" && !line.starts_with('\t')))
+        continue;
+      const auto at = start.find("--");
+      if (at == std::string_view::npos) continue;
+      const std::string option(start.substr(at, start.substr(at).find_first_of(" =,[")));
+      if (option.size() < 4 || !can.has(option) || option == "--help") continue;
+      const std::string_view behind = start.substr(at + option.size());
+      const bool value =
+          tool == "ncu" ? behind.starts_with(" arg") || behind.starts_with(" ] arg") : behind.starts_with('=');
+      const Takes kind = takes(tool, option, &can);
+      EXPECT_EQ(kind == Takes::kValue || kind == Takes::kValueEach, value) << name << ": " << start;
+      ++options;
+    }
+  }
+  EXPECT_GT(options, 400u);
+}
+
 // Whatever is put together: one correction is enough, and it is always a line that the doctor itself finds right.
 void check_mixtures(const std::string& head, const std::vector<std::string>& parts, const collect::Abilities* tool,
                     const std::string& tail) {

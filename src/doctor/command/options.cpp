@@ -13,7 +13,8 @@ namespace {
 
 using std::string_view;
 
-constexpr std::array<string_view, 26> kNcuSwitches{"--help",
+constexpr std::array<string_view, 27> kNcuSwitches{"--forward-signals",
+                                                   "--help",
                                                    "--version",
                                                    "--nvtx",
                                                    "--csv",
@@ -41,10 +42,8 @@ constexpr std::array<string_view, 26> kNcuSwitches{"--help",
                                                    "--print-metric-attribution"};
 constexpr std::array<string_view, 6> kNcuEach{"--section", "--nvtx-include",   "--nvtx-exclude",
                                               "--rule",    "--section-folder", "--section-folder-recursive"};
-// 2025's, of which no help text was at hand: whether a value follows is not known.
-constexpr std::array<string_view, 2> kNcuUnknown{"--forward-signals", "--mps"};
 
-constexpr std::array<string_view, 2> kNsysSwitches{"--help", "--version"};
+constexpr std::array<string_view, 3> kNsysSwitches{"--help", "--version", "--verbose"};
 constexpr std::array<string_view, 1> kNsysEach{"--export"};
 
 struct Short {
@@ -128,7 +127,6 @@ Takes takes(string_view tool, string_view option, const collect::Abilities* can)
   if (tool == "ncu") {
     if (in(kNcuSwitches, option)) return Takes::kNothing;
     if (in(kNcuEach, option)) return Takes::kValueEach;
-    if (in(kNcuUnknown, option)) return Takes::kUnknown;
   } else {
     if (in(kNsysSwitches, option)) return Takes::kNothing;
     if (in(kNsysEach, option)) return Takes::kValueEach;
