@@ -179,10 +179,10 @@ int main(int argc, char** argv) {
   }
   if (is("mark")) nvtxMarkA("hello");
   if (is("cpu")) decode(6, [](int) { usleep(500); });
-  if (is("cpu_slow")) {  // nsys 2022.4 may hang where a gated program ends as soon as its range does
+  if (is("cpu_slow")) {  // other tools need a moment to begin and to end
     usleep(300000);
-    decode(3, [](int) { usleep(100000); });
-    usleep(1500000);
+    decode(3, [](int) { usleep(20000); });
+    usleep(300000);
   }
   if (is("worker")) {
     warm_up();
