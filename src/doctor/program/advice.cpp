@@ -38,6 +38,7 @@ collect::Abilities some_nsys() {
                  {"--force-overwrite", {}},
                  {"--trace", {"cuda", "nvtx", "osrt"}},
                  {"--sample", {"none", "process-tree", "system-wide"}},
+                 {"--cpuctxsw", {"none", "process-tree", "system-wide"}},
                  {"--capture-range", {"none", "cudaProfilerApi", "hotkey", "nvtx"}},
                  {"--nvtx-capture", {}},
                  {"--capture-range-end", {}},
@@ -159,6 +160,7 @@ class Adviser {
     options.values["trace"] =
         look_.facts.cuda ? std::vector<std::string>{"cuda", "nvtx"} : std::vector<std::string>{"nvtx"};
     options.values["sample"] = {"none"};
+    options.values["cpuctxsw"] = {"none"};  // nsys 2022.4.2 with it hung now and then on a busy machine, gated or not
     if (children_) options.values["trace_fork_before_exec"] = {"true"};
     options.gating = gated;
     options.registered = registered_;
