@@ -39,24 +39,36 @@ std::string run_line(const model::Report& report) {
   return out;
 }
 
+/// What bounds a region: its own bound, else that of the first of its kernels that has one, with the kernel's name.
+std::pair<const model::Bound*, std::string> bound_of(const model::Region& region) {
+  if (region.bound && region.bound->kind != "unknown") return {&*region.bound, {}};
+  for (const model::KernelMetrics& kernel : region.kernels)
+    if (kernel.bound && kernel.bound->kind != "unknown") return {&*kernel.bound, kernel.name};
+  return {nullptr, {}};
+}
+
 /// What to try, each with the number that it rests on.
 std::vector<std::string> advice(const model::Region& region) {
   std::vector<std::string> out;
   const std::string name = "`" + base::printable(model::path_text(region)) + "`: ";
-  if (region.bound) {
-    const std::string& kind = region.bound->kind;
+  if (const auto [bound, kernel] = bound_of(region); bound) {
+    const std::string& kind = bound->kind;
+    // The reason stands above where the bound is a kernel's.
+    const std::string why = kernel.empty() ? " (" + base::printable(bound->reason) + ")" : "";
+    const std::string what =
+        kernel.empty() ? name : name + "kernel " + base::printable(kernel.substr(0, kernel.find('('))) + " is ";
     if (kind == "memory")
-      out.push_back(name + "bound by memory (" + base::printable(region.bound->reason) +
-                    "). Move fewer bytes: fuse kernels, use smaller types, keep data in caches, enlarge batches.");
+      out.push_back(what + "bound by memory" + why +
+                    ". Move fewer bytes: fuse kernels, use smaller types, keep data in caches, enlarge batches.");
     else if (kind.starts_with("compute"))
-      out.push_back(name + "bound by " + kind + " (" + base::printable(region.bound->reason) +
-                    "). Use tensor cores or lower precision where results allow it, or do less work.");
+      out.push_back(what + "bound by " + kind + why +
+                    ". Use tensor cores or lower precision where results allow it, or do less work.");
     else if (kind == "latency")
-      out.push_back(name + "bound by latency (" + base::printable(region.bound->reason) +
-                    "). Give each kernel more independent work: larger tiles or batches, higher occupancy.");
+      out.push_back(what + "bound by latency" + why +
+                    ". Give each kernel more independent work: larger tiles or batches, higher occupancy.");
     else if (kind == "idle")
-      out.push_back(name + "the GPU waits (" + base::printable(region.bound->reason) +
-                    "). Launch earlier, synchronize less, put launches into a CUDA graph.");
+      out.push_back(name + "the GPU waits" + why +
+                    ". Launch earlier, synchronize less, put launches into a CUDA graph.");
   }
   if (!region.gpu || region.gpu->span_ns <= 0) return out;
   const model::GpuWork& gpu = *region.gpu;

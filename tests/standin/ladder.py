@@ -83,6 +83,7 @@ class Ladder(PipelineCase):
         self.assertTrue(shares and sum(shares) <= 100, page)  # nothing is counted twice
         self.assertIn("kernel gemm_like", page)  # what bounds it, from ncu's numbers
         self.assertNotIn("Not measured", page)
+        self.assertIn("kernel gemm_like is bound by latency. Give each kernel more independent work", page)
 
     def test_a_report_that_is_none(self):
         done = self.profile(*NCU, CLI + "replay_mode=kernel", plan={"kernel": "garbage"})
