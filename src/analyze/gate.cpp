@@ -57,8 +57,10 @@ CompareOptions gate_comparison() {
 }
 
 base::Result<model::Gate> gate(model::Comparison comparison, const GateOptions& options, bool regions_required) {
+  // Where GPUs were used they are the machine; else its CPU is.
+  const bool gpus = !comparison.sides[0].devices.empty() || !comparison.sides[1].devices.empty();
   for (const model::EnvironmentDifference& difference : comparison.environment) {
-    const bool machine = difference.what == "GPU" || difference.what.starts_with("gpu.") || difference.what == "cpu";
+    const bool machine = difference.what == "GPU" || (!gpus && difference.what == "cpu");
     if (options.any_machine || !machine) continue;
     return base::fail(base::Code::kNotComparable,
                       fmt::format("the baseline is of another machine: {} is '{}' there and '{}' here", difference.what,

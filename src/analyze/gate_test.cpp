@@ -133,6 +133,33 @@ TEST(Gate, LimitAndNoise) {
   EXPECT_NE(wide.text.find("too wide to see the limit"), std::string::npos);
 }
 
+TEST(Gate, AnotherMachineIsRefused) {
+  const auto code = [](const std::vector<std::string>& devices_a, const std::vector<std::string>& devices_b,
+                       const std::string& cpu_b, bool any = false) {
+    std::vector<Side> sides = {{"a", {}}, {"b", {}}};
+    for (std::size_t s = 0; s < 2; ++s) {
+      Digest run;
+      run.devices = s == 0 ? devices_a : devices_b;
+      run.run.environment["cpu"] = s == 0 ? "one" : cpu_b;
+      DigestRegion region;
+      region.path = {"r"};
+      region.occurrences = 1;
+      region.values["wall_ns.median"] = 1;
+      run.regions.push_back(region);
+      sides[s].runs.push_back(run);
+    }
+    auto comparison = compare(sides, gate_comparison());
+    if (!comparison) return base::exit_code(comparison.error().code);
+    const auto done = gate(std::move(*comparison), {.any_machine = any}, false);
+    return done ? 0 : base::exit_code(done.error().code);
+  };
+  EXPECT_EQ(code({}, {}, "one"), 0);
+  EXPECT_EQ(code({}, {}, "two"), 82);
+  EXPECT_EQ(code({}, {}, "two", true), 0);
+  EXPECT_EQ(code({"H100"}, {"H100"}, "two"), 0);  // the GPU is the machine
+  EXPECT_EQ(code({"H100"}, {"H200"}, "one"), 82);
+}
+
 TEST(Gate, SingleRunsWithoutOccurrencesAreUndecided) {
   const auto done = judged({100}, {200}, 0.05);
   ASSERT_TRUE(done);

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <algorithm>
 #include <cctype>
+#include <stdexcept>
+#include <type_traits>
 
 #include "base/fs.hpp"
 #include "base/text.hpp"
@@ -22,10 +24,18 @@ std::string text_of(const Json& object, const char* key) {
   return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
 }
 
+/// 0 where there is none, or, of a whole number, where it has a fraction or an exponent.
 template <class T>
 T number_of(const Json& object, const char* key) {
   const auto found = object.find(key);
-  return found != object.end() && found->is_number() ? found->get<T>() : T{};
+  if (found == object.end() || !(std::is_integral_v<T> ? found->is_number_integer() : found->is_number())) return T{};
+  return found->get<T>();
+}
+
+std::int64_t occurrences_of(const Json& region) {
+  const Json& value = region.at("occurrences");
+  if (!value.is_number_integer()) throw std::range_error("occurrences is " + value.dump() + ", no whole number");
+  return value.get<std::int64_t>();
 }
 
 model::RunInfo run_of(const Json& json) {
@@ -36,8 +46,8 @@ model::RunInfo run_of(const Json& json) {
   run.cwd = text_of(json, "cwd");
   run.start_unix_ns = number_of<std::int64_t>(json, "start_unix_ns");
   run.duration_ns = number_of<double>(json, "duration_ns");
-  if (json.contains("exit_code") && json["exit_code"].is_number()) run.exit_code = json["exit_code"].get<int>();
-  if (json.contains("signal") && json["signal"].is_number()) run.signal = json["signal"].get<int>();
+  if (json.contains("exit_code") && json["exit_code"].is_number_integer()) run.exit_code = json["exit_code"].get<int>();
+  if (json.contains("signal") && json["signal"].is_number_integer()) run.signal = json["signal"].get<int>();
   run.host = text_of(json, "host");
   run.sources = json.value("sources", std::vector<std::string>{});
   run.environment = json.value("environment", std::map<std::string, std::string>{});
@@ -83,7 +93,7 @@ DigestRegion head_of(const Json& json) {
   region.path = json.at("path").get<std::vector<std::string>>();
   region.domain = text_of(json, "domain");
   region.kind = text_of(json, "kind") == "start_end" ? model::RangeKind::kStartEnd : model::RangeKind::kPushPop;
-  region.occurrences = json.at("occurrences").get<std::int64_t>();
+  region.occurrences = occurrences_of(json);
   (void)json.at("path").at(0);  // a region has a name
   return region;
 }
@@ -221,7 +231,7 @@ template <class F>
 auto guarded(const std::filesystem::path& path, std::string_view what, F fill) -> base::Result<decltype(fill())> {
   try {
     return fill();
-  } catch (const Json::exception& error) {
+  } catch (const std::exception& error) {
     return base::fail(base::Code::kBadData, "is not a " + std::string(what) + ": " + error.what(), path.string());
   }
 }

@@ -88,10 +88,10 @@ TEST_F(Digests, DamageIsLocated) {
   const auto code = [](const auto& result) { return result ? base::Code::kInternal : result.error().code; };
   EXPECT_EQ(code(read_report(folder_ / "none.json")), base::Code::kNoInput);
   const std::string head = R"({"schema": "rangescope.report/1", "run": {"id": "x"}, "regions": )";
-  for (const char* rest :
-       {"[", "17}", "[{}]}", R"([{"path": [], "occurrences": 1}]})", R"([{"path": ["a"]}]})",
-        R"([{"path": ["a"], "occurrences": "many"}]})", R"([{"path": ["a"], "occurrences": 1, "samples": [[1]]}]})",
-        R"([{"path": ["a"], "occurrences": 1, "samples": 5}]})"})
+  for (const char* rest : {"[", "17}", "[{}]}", R"([{"path": [], "occurrences": 1}]})", R"([{"path": ["a"]}]})",
+                           R"([{"path": ["a"], "occurrences": "many"}]})", R"([{"path": ["a"], "occurrences": 1e30}]})",
+                           R"([{"path": ["a"], "occurrences": 1, "samples": [[1]]}]})",
+                           R"([{"path": ["a"], "occurrences": 1, "samples": 5}]})"})
     EXPECT_EQ(code(read_report(file("r.json", head + rest))), base::Code::kBadData) << rest;
   EXPECT_EQ(code(read_baseline(file("b.json", R"({"schema": "rangescope.baseline/1", "runs": []})"))),
             base::Code::kBadData);

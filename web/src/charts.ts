@@ -59,8 +59,8 @@ export function roofline(): HTMLElement | null {
           return { type: 'line', name: `roof: ${p.precision} / ${p.level}`, showSymbol: false, silent: true, color: token(own ? '--warn' : '--dim'),
             data: [[from, from * p.peak_bytes_per_s], [p.peak_flop_per_s / p.peak_bytes_per_s, p.peak_flop_per_s], [to, p.peak_flop_per_s]], lineStyle: { width: own ? 2.5 : 1, type: own ? 'solid' : 'dashed' } };
         }),
-        { type: 'scatter', name: 'attainable', data: dashes.map(({ point }) => [point.intensity, point.roof]), symbol: 'rect', symbolSize: [28, 3],
-          itemStyle: { color: token('--warn') }, silent: true },
+        ...(dashes.length ? [{ type: 'scatter', name: 'attainable', data: dashes.map(({ point }) => [point.intensity, point.roof]), symbol: 'rect', symbolSize: [28, 3],
+          itemStyle: { color: token('--warn') }, silent: true }] : []),
         { type: 'scatter', name: 'achieved', itemStyle: { color: token('--mark') }, symbolSize: (_: unknown, p: { data: { id: number } }) => p.data.id === selected?.id ? 18 : 11,
           data: list.map(({ region, point }) => ({ value: [point.intensity, point.flop_per_s], id: region.id, name: pathText(region),
             itemStyle: { color: region === selected ? token('--accent') : token('--mark'), borderColor: token('--text'), borderWidth: region === selected ? 2 : 0 } })),
