@@ -67,6 +67,17 @@ def explained(line):
     return wrong, answer.get("command"), done.returncode
 
 
+def captured(line):
+    """Output and reports of a line that should capture something. nsys 2022.4.2 itself fails now and then (`Connection to the
+    Agent lost`, `sem_open`) where several sessions run on one machine: three tries."""
+    for _ in range(3):
+        with tempfile.TemporaryDirectory(prefix="rangescope-doctor-") as folder:
+            said, reports = shell(line, folder)
+        if reports:
+            break
+    return said, reports
+
+
 def shell(line, folder):
     """What the line does when a shell runs it: its output, and the reports that it left."""
     environment = dict(os.environ, PATH=f"{TOOLS}:{os.environ['PATH']}", TMPDIR=folder, LC_ALL="C")
@@ -119,16 +130,14 @@ class Nsys(unittest.TestCase):
                 with tempfile.TemporaryDirectory(prefix="rangescope-doctor-") as folder:
                     said, reports = shell(line, folder)
                     self.assertEqual(reports, [], f"the broken line captured: {said}")
-                with tempfile.TemporaryDirectory(prefix="rangescope-doctor-") as folder:
-                    said, reports = shell(corrected, folder)
-                    self.assertTrue(reports, f"{corrected}: {said}")
+                said, reports = captured(corrected)
+                self.assertTrue(reports, f"{corrected}: {said}")
 
     def test_not_gated(self):
         wrong, corrected, _ = explained(f"nsys profile {QUICK} --nvtx-capture=registered@library --capture-range-end=stop {PROGRAM}")
         self.assertEqual(wrong, ["capture_not_gated"])
-        with tempfile.TemporaryDirectory(prefix="rangescope-doctor-") as folder:
-            said, reports = shell(corrected, folder)
-            self.assertTrue(reports, said)
+        said, reports = captured(corrected)
+        self.assertTrue(reports, said)
         wrong, _, _ = explained(f"nsys profile {QUICK} --capture-range=nvtx --nvtx-capture=registered@library --capture-range-end=stop {PROGRAM}")
         self.assertEqual(wrong, [])
 

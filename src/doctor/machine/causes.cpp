@@ -71,12 +71,12 @@ constexpr std::array kCauses{
           "Where DCGM samples profiling metrics it holds the GPU's counters: ncu then says that a driver resource was "
           "unavailable, and `--metrics` of rangescope fails. DCGM that samples none does no harm.",
           "Pause it while you measure: dcgmi profiling --pause, and --resume afterwards",
-          "ncu 2022.3 to 2025.3, `a driver resource was unavailable`", Code::kToolMissing},
+          "ncu documentation, `a driver resource was unavailable`", Code::kToolMissing},
     Cause{"machine.profiler_running", "another profiler runs",
           "Only one process at a time can hold a GPU's performance counters: ncu, nsys with GPU metrics, or rangescope "
           "with "
           "`--metrics`.",
-          "Wait for it to end, or end it", "ncu 2022.3 to 2025.3, `a driver resource was unavailable`",
+          "Wait for it to end, or end it", "ncu documentation, `a driver resource was unavailable`",
           Code::kToolMissing},
     Cause{"machine.clocks_held", "clocks are held down",
           "Times measured now are longer than the GPU's own clocks would give, and may change from run to run.",
@@ -101,8 +101,8 @@ constexpr std::array kCauses{
           "rangescope needs it only for `--nsys` and for reading .nsys-rep files.",
           "Install Nsight Systems, or set RANGESCOPE_NSYS to its executable", "rangescope", Code::kToolMissing},
     Cause{"machine.nsys_broken", "nsys does not run", "`profile --nsys` will not work with it.",
-          "Install what it names, or set RANGESCOPE_NSYS to another nsys", "nsys 2022.4.2 without its libraries",
-          Code::kToolMissing},
+          "Install what it names, or set RANGESCOPE_NSYS to another nsys",
+          "rangescope, with executables that do not run", Code::kToolMissing},
     Cause{"machine.nsys_older_than_cuda", "nsys is older than the driver's CUDA",
           "nsys traces CUDA through a CUPTI of its own for each generation of CUDA. Programs built with the newer CUDA "
           "may "
@@ -121,12 +121,12 @@ constexpr std::array kCauses{
           "rangescope needs it only for `ncu=...` presets; counters per range (`--metrics`) come without it.",
           "Install Nsight Compute, or set RANGESCOPE_NCU to its executable", "rangescope", Code::kToolMissing},
     Cause{"machine.ncu_broken", "ncu does not run", "Presets `ncu=...` will not work with it.",
-          "Install what it names, or set RANGESCOPE_NCU to another ncu", "ncu 2022.3.0 without its libraries",
+          "Install what it names, or set RANGESCOPE_NCU to another ncu", "rangescope, with executables that do not run",
           Code::kToolMissing},
     Cause{"machine.ncu_without_sections", "ncu finds no section files",
           "Every --set and --section then collects nothing, with exit code 0; --metrics works.",
           "Install the package that holds its sections folder (nsight-compute), or pass --section-folder",
-          "ncu 2022.3.0 (Debian) without its host part", Code::kToolMissing},
+          "rangescope, ncu --list-sets and --list-sections", Code::kToolMissing},
     Cause{"machine.ncu_older_than_cuda", "ncu is older than the driver's CUDA",
           "ncu knows the GPUs of its own time: newer ones answer `Profiling is not supported on device`.",
           "Install an ncu of the driver's CUDA version or newer", "ncu documentation, supported GPUs",
