@@ -352,7 +352,7 @@ class Ending {
   }
   [[nodiscard]] bool gone_within(nanoseconds time) const {
     const auto until = Clock::now() + time;
-    for (bury(); !others().empty() || (own_group_ && ::kill(-child_, 0) == 0); bury()) {
+    for (bury(); !others().empty() || (own_group_ && group_alive(child_)); bury()) {
       if (Clock::now() >= until) return false;
       ::poll(nullptr, 0, 20);
     }

@@ -143,6 +143,7 @@ TEST(Process, EnoughEndsTheWholeGroup) {
   Command command = quiet({"sh", "-c", "(trap '' TERM; sleep 1000) & echo $!; trap 'exit 0' TERM; wait"});
   command.own_group = true;
   command.tick_every = 20ms;
+  command.grace = 300ms;
   int asked = 0;
   command.enough = [&] { return ++asked == 5; };
   const auto ended = run(command);

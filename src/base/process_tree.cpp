@@ -1,5 +1,6 @@
 #include "base/process_tree.hpp"
 
+#include <algorithm>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -12,11 +13,11 @@ namespace {
 
 struct Stat {
   TreeMember member;
-  pid_t parent = 0;
+  pid_t parent = 0, group = 0;
   char state = '?';
 };
 
-// "pid (name) state ppid ...": the name may hold blanks and brackets, so fields are counted from the last bracket.
+// "pid (name) state ppid pgrp ...": the name may hold blanks and brackets, so fields are counted from the last bracket.
 std::optional<Stat> stat_of(pid_t pid) {
   const auto text = read_file("/proc/" + std::to_string(pid) + "/stat");
   if (!text) return std::nullopt;
@@ -24,14 +25,13 @@ std::optional<Stat> stat_of(pid_t pid) {
   if (bracket == std::string::npos || bracket + 2 >= text->size()) return std::nullopt;
   const auto fields = split(std::string_view(*text).substr(bracket + 2), ' ');
   if (fields.size() < 20 || fields[0].size() != 1) return std::nullopt;
-  const auto parent = to_uint(fields[1]), start = to_uint(fields[19]);
-  if (!parent || !start) return std::nullopt;
-  return Stat{{pid, *start}, static_cast<pid_t>(*parent), fields[0][0]};
+  const auto parent = to_uint(fields[1]), group = to_uint(fields[2]), start = to_uint(fields[19]);
+  if (!parent || !group || !start) return std::nullopt;
+  return Stat{{pid, *start}, static_cast<pid_t>(*parent), static_cast<pid_t>(*group), fields[0][0]};
 }
 
-}  // namespace
-
-std::vector<TreeMember> process_tree(pid_t root) {
+/// Everybody in /proc who is no zombie.
+std::vector<Stat> everybody() {
   std::vector<Stat> all;
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator("/proc", error)) {
@@ -39,6 +39,13 @@ std::vector<TreeMember> process_tree(pid_t root) {
     if (!pid) continue;
     if (auto stat = stat_of(static_cast<pid_t>(*pid)); stat && stat->state != 'Z') all.push_back(*stat);
   }
+  return all;
+}
+
+}  // namespace
+
+std::vector<TreeMember> process_tree(pid_t root) {
+  const std::vector<Stat> all = everybody();
   std::vector<TreeMember> out;
   for (const Stat& one : all)
     if (one.member.pid == root) out.push_back(one.member);
@@ -46,6 +53,11 @@ std::vector<TreeMember> process_tree(pid_t root) {
     for (const Stat& one : all)
       if (one.parent == out[at].pid && one.member.pid != root) out.push_back(one.member);
   return out;
+}
+
+bool group_alive(pid_t group) {
+  const std::vector<Stat> all = everybody();
+  return std::any_of(all.begin(), all.end(), [group](const Stat& one) { return one.group == group; });
 }
 
 }  // namespace rangescope::base

@@ -17,4 +17,7 @@ struct TreeMember {
 
 /// `root` and its descendants, zombies left out; empty when it is gone. One pass over /proc, a few milliseconds.
 [[nodiscard]] std::vector<TreeMember> process_tree(pid_t root);
+/// Somebody of the process group is there who is no zombie (the kernel counts those until their parent buries them).
+[[nodiscard]] bool group_alive(pid_t group);
+
 }  // namespace rangescope::base
