@@ -133,6 +133,9 @@ base::Result<void> Pipeline::nsys_import(const fs::path& importer_path, const fs
                        true);
   }
   if (!ran) return base::fail(std::move(ran));
+  // The importer of 2020.4.3 writes X.qdrep whatever extension it was told.
+  if (const fs::path old = fs::path(report).replace_extension(".qdrep"); fs::exists(old, ignored))
+    fs::rename(old, report, ignored);
   if (fs::exists(report, ignored) && fs::file_size(report, ignored) > 0) {
     note("nsys left a .qdstrm; imported it with " + importer->string());
     return {};

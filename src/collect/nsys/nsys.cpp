@@ -298,7 +298,7 @@ Plan import_plan(const std::filesystem::path& importer, const std::filesystem::p
                  const std::filesystem::path& report, const std::string& libraries) {
   Plan plan;
   plan.collector = "nsys";
-  plan.argv = {importer.string(), "-i", stream.string(), "-o", report.string(), "-f"};
+  plan.argv = {importer.string(), "-i", stream.string(), "-o", report.string()};  // 2020.4.3 does not know -f
   if (!libraries.empty()) plan.set_env["LD_LIBRARY_PATH"] = libraries;
   plan.cwd = stream.parent_path();
   plan.makes = {report};
