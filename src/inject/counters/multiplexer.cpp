@@ -3,8 +3,9 @@
 namespace rangescope::inject::counters {
 namespace {
 
-// Occurrences of another target that want the profiler before one that does not come loses it.
-constexpr std::uint32_t kStrangersMost = 2;
+// Occurrences of other targets that want the profiler before one that does not come loses it, for each of them: ranges
+// that take turns in a loop must not take the profiler from each other at every step (seen on an H200).
+constexpr std::uint32_t kStrangersMost = 4;
 
 bool near(std::int64_t a, std::int64_t b) {  // within 25 % of each other
   const std::int64_t less = a < b ? a : b;
@@ -25,7 +26,9 @@ bool Multiplexer::begin(std::uint32_t index) {
   if (state_ == State::kDetached && !failed_) state_ = State::kIdle;  // a range that was not there before
   if (state_ != State::kArmed || current_ != index) {
     ++target.tally.skipped_arming;
-    if (state_ == State::kArmed && ++strangers_ >= kStrangersMost) state_ = State::kFull;
+    std::uint32_t others = 0;
+    for (std::uint32_t i = 0; i < kMaxTargets; ++i) others += i != current_ && ready(targets_[i]) ? 1 : 0;
+    if (state_ == State::kArmed && ++strangers_ >= kStrangersMost * others) state_ = State::kFull;
     return false;
   }
   state_ = State::kMeasuring;
@@ -114,8 +117,10 @@ bool Multiplexer::worth_waiting(std::uint32_t index) const {
 
 std::uint32_t Multiplexer::choose() const {
   if (wanted_ != kNoTarget && ready(targets_[wanted_])) return wanted_;
-  // Whoever comes most often is finished soonest and then leaves the profiler to the rest; among equals the latest
-  // seen.
+  // Whoever has begun a round and was not given up just now finishes it first. Then whoever comes most often is
+  // finished soonest and leaves the profiler to the rest; among equals the latest seen.
+  if (last_ != kNoTarget && !gone_by_ && ready(targets_[last_]) && targets_[last_].pass > 0 && !targets_[last_].fresh)
+    return last_;
   std::uint32_t best = kNoTarget;
   for (std::uint32_t i = 0; i < kMaxTargets; ++i) {
     if (!ready(targets_[i])) continue;
@@ -199,6 +204,8 @@ void Multiplexer::stopped() {
       target.fresh = true;
     }
   }
+  last_ = current_;
+  gone_by_ = discarding_ && !unlike_;
   current_ = kNoTarget;
   state_ = State::kIdle;
 }

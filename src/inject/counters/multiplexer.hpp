@@ -162,6 +162,8 @@ class Multiplexer {
   State state_ = State::kIdle;
   std::uint32_t current_ = kNoTarget;  // armed or measuring for it
   std::uint32_t wanted_ = kNoTarget;   // a caller blocks for it
+  std::uint32_t last_ = kNoTarget;     // had the profiler before
+  bool gone_by_ = false;               // and did not come while others did
   std::uint32_t in_session_ = 0;       // occurrences measured since it was armed
   std::uint32_t strangers_ = 0;        // ready occurrences of other targets since it was armed
   bool unlike_ = false;                // one of them differs from the reference

@@ -9,7 +9,7 @@
 //   skip-first -1
 //   trace-first 3                occurrences of each target that the timeline sees before counters begin; 0: none
 //   patience 10000               ms that a range which lacks passes is waited for at least
-//   arm-wait 100                 ms that a range which lacks its first round waits for the hardware; 0: never
+//   arm-wait 100                 ms that a range which lacks its first round waits for a pass; 0: never
 //   cache keep|flush             flush: caches are emptied before a measured occurrence
 //   by payload                   ranges of one name with different payloads (whole numbers) are different ranges
 //   resume PATH                  encoded: the program is run several times; what one run leaves unfinished is there

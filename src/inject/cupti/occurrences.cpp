@@ -140,12 +140,11 @@ void wait_until_armed(Collector& c, Context& context, std::uint32_t target) {
   }
 }
 
-// Waits, for as long as the plan allows, where that lets the occurrence be measured: the profiler of a context that is
-// new takes some 0.3 s to come up, programming the hardware for a pass some 20 ms, and a short program would be over by
-// then.
+// Waits, for as long as the plan allows, where that lets the occurrence be measured: programming the hardware for a
+// pass takes some 20 ms, and a short program would be over by then. The profiler of a new context, some 0.3 s, is
+// waited for in any case: a program that ended meanwhile would take CUPTI away under it (seen on an H200).
 void wait_for_hardware(Collector& c, Context& context, std::uint32_t target) {
   constexpr std::int64_t kMostForContext = 5000000000, kSlice = 20000000;
-  if (c.plan.arm_wait_ms == 0) return;
   const std::int64_t begin = monotonic_ns();
   const auto waited = [&] { return monotonic_ns() - begin; };
   while (context.state == Context::State::kNew && waited() < kMostForContext && !c.stop) {

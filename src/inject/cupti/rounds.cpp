@@ -82,6 +82,14 @@ void evaluate(Collector& c, Context& context, const Image& image, std::uint32_t 
   double values[counters::kMaxMetrics];
   const std::size_t ranges = context.profiler.ranges(image);
   const RecordedKernel* recorded = context.recorder.kernels();
+  // Results that cannot be laid along what was launched are no results.
+  if (kernels && ranges != context.recorder.count()) {
+    char detail[160];
+    std::snprintf(detail, sizeof detail, "CUPTI gave %zu results for the %u kernels of a range: they were left out",
+                  ranges, context.recorder.count());
+    tell_loss(detail);
+    return;
+  }
   for (std::size_t i = 0; i < ranges; ++i) {
     if (!context.profiler.evaluate(image, i, values)) continue;
     const bool named = kernels && recorded != nullptr && i < context.recorder.count();
