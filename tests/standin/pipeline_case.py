@@ -33,10 +33,11 @@ class PipelineCase(unittest.TestCase):
         argv = [os.path.join(BIN, "rangescope"), command, "--no-project", *words]
         if command == "profile":
             argv += ["--", *(program or LLM)]
-        done = cases.run(argv, cwd=self.folder, env=environment)
         root = os.path.join(self.folder, "rangescope-runs")
-        runs = sorted(os.listdir(root)) if os.path.isdir(root) else []
-        self.run_dir = os.path.join(root, runs[-1]) if runs else None
+        before = set(os.listdir(root)) if os.path.isdir(root) else set()
+        done = cases.run(argv, cwd=self.folder, env=environment)
+        made = sorted(set(os.listdir(root)) - before) if os.path.isdir(root) else []  # two of one second are not in order
+        self.run_dir = os.path.join(root, made[0]) if made else None
         self.stages = self.json("stages.json")["stages"] if self.run_dir and self.has("stages.json") else []
         return done
 
