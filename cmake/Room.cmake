@@ -8,13 +8,17 @@ function(rangescope_precompile target)
   target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-fpch-preprocess>)  # so that ccache can see through it
 endfunction()
 
-# rangescope_room(NAME [ROOMS room...] [LIBRARIES lib...])
+# rangescope_room(NAME [THREADS] [ROOMS room...] [LIBRARIES lib...])
 #
 # Makes the static library rangescope_NAME of every src/NAME/**/*.cpp that is neither a test nor a benchmark, allowed to
 # include (and linked to) only ROOMS, and, from every *_test.cpp beside the code, the test program NAME_test; of every
-# *_bench.cpp the benchmark program NAME_bench.
+# *_bench.cpp the benchmark program NAME_bench. THREADS: it starts threads; other rooms cannot race, and are left out of
+# ThreadSanitizer's build.
 function(rangescope_room name)
-  cmake_parse_arguments(arg "" "" "ROOMS;LIBRARIES" ${ARGN})
+  cmake_parse_arguments(arg "THREADS" "" "ROOMS;LIBRARIES" ${ARGN})
+  if(RANGESCOPE_SANITIZE STREQUAL "thread" AND NOT arg_THREADS)
+    set(RANGESCOPE_TESTS OFF)
+  endif()
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${name}/*.cpp)
   set(tests ${sources})
   set(benches ${sources})
