@@ -41,15 +41,37 @@ bool fault(const char* name) {
   return text && std::strcmp(text, name) == 0;
 }
 
+// What is switched on: asked by the program's threads while a thread of the collector switches.
+template <typename T>
+class Enabled {
+ public:
+  bool contains(const T& one) const {
+    const std::lock_guard<std::mutex> guard(lock_);
+    return set_.contains(one);
+  }
+  void insert(const T& one) {
+    const std::lock_guard<std::mutex> guard(lock_);
+    set_.insert(one);
+  }
+  void erase(const T& one) {
+    const std::lock_guard<std::mutex> guard(lock_);
+    set_.erase(one);
+  }
+
+ private:
+  mutable std::mutex lock_;
+  std::set<T> set_;
+};
+
 std::recursive_mutex lock;
 CUpti_BuffersCallbackRequestFunc request = nullptr;
 CUpti_BuffersCallbackCompleteFunc complete = nullptr;
 CUpti_TimestampCallbackFunc clock_of_client = nullptr;
 CUpti_CallbackFunc client = nullptr;
 void* client_data = nullptr;
-std::set<int> kinds;
-std::set<std::uint32_t> recorded_calls;
-std::set<std::pair<int, std::uint32_t>> callbacks;
+Enabled<int> kinds;
+Enabled<std::uint32_t> recorded_calls;
+Enabled<std::pair<int, std::uint32_t>> callbacks;
 bool kernel_thread_ids = false;
 std::uint8_t* buffer = nullptr;
 std::size_t capacity = 0, used = 0, dropped = 0;

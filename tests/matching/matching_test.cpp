@@ -24,7 +24,14 @@ struct Stack {
 };
 
 // The plan of one include expression as the library understands it; null when the command line refuses it.
-std::unique_ptr<Plan> plan_of(const std::string& expression, std::string* refusal = nullptr) {
+struct Release {
+  void operator()(Plan* plan) const {
+    release_plan(*plan);
+    delete plan;
+  }
+};
+
+std::unique_ptr<Plan, Release> plan_of(const std::string& expression, std::string* refusal = nullptr) {
   collect::native::CounterRequest request;
   request.metrics = {"m.sum"};
   request.include = {expression};
@@ -33,7 +40,7 @@ std::unique_ptr<Plan> plan_of(const std::string& expression, std::string* refusa
     if (refusal != nullptr) *refusal = base::to_string(text.error());
     return nullptr;
   }
-  auto plan = std::make_unique<Plan>();
+  std::unique_ptr<Plan, Release> plan(new Plan{});
   char why[256] = {};
   EXPECT_TRUE(parse_plan(text->data(), text->size(), *plan, why, sizeof why)) << why << "\n" << *text;
   return plan;

@@ -285,12 +285,13 @@ void judge_modes(Explaining& about) {
   needs(about, "--print-source", "", "--page", "source");
   needs(about, "--source-folders", "", "--import-source", "yes");
   if (line.has("--range-filter")) {
-    const auto slots = base::split(line.value("--range-filter"), ':');
+    const std::string filter = line.value("--range-filter");
+    const auto slots = base::split(filter, ':');
     if (line.has("--nvtx-exclude")) {
       about.fail("command.mode_conflict", "ncu refuses --range-filter with --nvtx-exclude", "Leave one of them out");
       line.remove("--range-filter");
     } else if (slots.size() != 3) {
-      about.fail("command.invalid_value", "--range-filter " + line.value("--range-filter") + " has not three parts",
+      about.fail("command.invalid_value", "--range-filter " + filter + " has not three parts",
                  "Write [yes|no]:[start/stop instances]:[NVTX instances], e.g. ::2");
       line.remove("--range-filter");
     } else if (!slots[2].empty() && !line.has("--nvtx-include")) {

@@ -45,9 +45,11 @@ void drop_gate(CommandLine& line) {
 }
 
 bool looks_like_domain(const CommandLine& line, const std::string& word) {
-  for (const char* option : {"--nvtx-domain-include", "--nvtx-domain-exclude"})
-    for (const std::string_view part : base::split(line.value(option), ','))
+  for (const char* option : {"--nvtx-domain-include", "--nvtx-domain-exclude"}) {
+    const std::string value = line.value(option);
+    for (const std::string_view part : base::split(value, ','))
       if (part == word) return true;
+  }
   static constexpr std::array<std::string_view, 4> kKnown{"NCCL", "CCCL", "libcudf", "TensorRT"};
   if (std::find(kKnown.begin(), kKnown.end(), word) != kKnown.end()) return true;
   return word.size() > 1 && std::all_of(word.begin(), word.end(), [](char c) {

@@ -184,6 +184,7 @@ bool parse_plan(const char* text, std::size_t bytes, Plan& plan, char* why, std:
     std::snprintf(why, why_bytes, "no memory for the counters plan");
     return false;
   }
+  plan.text = copy;
   std::memcpy(copy, text, bytes);
   copy[bytes] = '\0';
   std::size_t number = 0;
@@ -204,6 +205,25 @@ bool parse_plan(const char* text, std::size_t bytes, Plan& plan, char* why, std:
     return false;
   }
   return true;
+}
+
+void release_plan(Plan& plan) {
+  const auto release = [](Element& element) {
+    if (element.regex == nullptr) return;
+    regfree(static_cast<regex_t*>(element.regex));
+    std::free(element.regex);
+    element.regex = nullptr;
+  };
+  const auto release_all = [&](Expression* expressions, std::size_t count) {
+    for (std::size_t i = 0; i < count; ++i) {
+      release(expressions[i].domain);
+      for (std::size_t e = 0; e < expressions[i].count; ++e) release(expressions[i].elements[e]);
+    }
+  };
+  release_all(plan.include, plan.include_count);
+  release_all(plan.exclude, plan.exclude_count);
+  std::free(plan.text);
+  plan.text = nullptr;
 }
 
 // The same as model::RangeExpression: sets of stack positions (bits), one name after the other. A literal name stands

@@ -71,11 +71,14 @@ struct Plan {
   std::size_t include_count = 0;
   Expression exclude[kMaxExpressions];
   std::size_t exclude_count = 0;
+  char* text = nullptr;  ///< what names and metrics point into
 };
 
-/// Parses `text` (kept: the plan points into a copy of its own that is never freed). On failure false, and `why` says
-/// which line and what.
+/// Parses `text` (the plan points into a copy of its own). On failure false, and `why` says which line and what.
 [[nodiscard]] bool parse_plan(const char* text, std::size_t bytes, Plan& plan, char* why, std::size_t why_bytes);
+/// Gives back the memory of a plan that nothing uses, also of one that could not be parsed. A plan in use is never
+/// given back.
+void release_plan(Plan& plan);
 
 /// Does the expression match this push/pop stack (bottom to top) of this domain ("" is the default domain)? Without
 /// regard to start/end expressions, which never do. O(elements * depth).

@@ -68,44 +68,47 @@ void watch_launches(Collector& c, bool on) {
   }
 }
 
+namespace {
+
+// Null, or why there are no counters. Once the collector is known to the hooks it stays.
+const char* start(Collector& c, const char* path, char* why, std::size_t why_bytes) {
+  if (!read_plan(c, path, why, why_bytes) || !c.range.load(*c.api, why, why_bytes)) return why;
+  if (!c.driver.load()) return "no hardware counters: libcuda.so.1 lacks functions that are needed";
+  pthread_condattr_t monotonic;
+  pthread_condattr_init(&monotonic);
+  pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+  pthread_cond_init(&c.wake, &monotonic);
+  pthread_cond_init(&c.idle, &monotonic);
+  pthread_condattr_destroy(&monotonic);
+  if (c.plan.resume != nullptr && !load_progress(c, why, why_bytes)) return why;
+  if (!make_observer()) return "no hardware counters: no key for thread memory is left";
+  load_profiler(*c.api);
+  the_collector.store(&c, std::memory_order_release);
+  write_metrics(c);
+  watch_launches(c, true);
+  if (!start_worker(c)) return "no hardware counters: no thread could be made for them";
+  return nullptr;
+}
+
+}  // namespace
+
 bool start_counters(const Api& api, const Subscription& subscription) {
   const char* path = std::getenv("RANGESCOPE_COUNTERS");
   if (path == nullptr || path[0] == '\0') return false;
   void* memory = std::calloc(1, sizeof(Collector));
   if (memory == nullptr) return false;
-  auto* c = new (memory) Collector;  // never freed: hooks may come at any time
+  auto* c = new (memory) Collector;  // not freed once hooks may come
   c->api = &api;
   c->subscription = subscription;
   c->owner = getpid();
-  char why[512] = {};
-  if (!read_plan(*c, path, why, sizeof why) || !c->range.load(api, why, sizeof why)) {
+  char text[512] = {};
+  if (const char* why = start(*c, path, text, sizeof text); why != nullptr) {
     tell_loss(why);
-    return false;
-  }
-  if (!c->driver.load()) {
-    tell_loss("no hardware counters: libcuda.so.1 lacks functions that are needed");
-    return false;
-  }
-  pthread_condattr_t monotonic;
-  pthread_condattr_init(&monotonic);
-  pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-  pthread_cond_init(&c->wake, &monotonic);
-  pthread_cond_init(&c->idle, &monotonic);
-  pthread_condattr_destroy(&monotonic);
-  if (c->plan.resume != nullptr && !load_progress(*c, why, sizeof why)) {
-    tell_loss(why);
-    return false;
-  }
-  if (!make_observer()) {
-    tell_loss("no hardware counters: no key for thread memory is left");
-    return false;
-  }
-  load_profiler(api);
-  the_collector.store(c, std::memory_order_release);
-  write_metrics(*c);
-  watch_launches(*c, true);
-  if (!start_worker(*c)) {
-    tell_loss("no hardware counters: no thread could be made for them");
+    if (the_collector.load(std::memory_order_relaxed) == nullptr) {
+      counters::release_plan(c->plan);
+      c->~Collector();
+      std::free(memory);
+    }
     return false;
   }
   live.store(true, std::memory_order_release);

@@ -98,6 +98,7 @@ void make_ready(Collector& c, Context& context) {
   });
   void* memory = std::calloc(1, sizeof(Multiplexer));
   if (!good || memory == nullptr) {
+    std::free(memory);
     context.state = Context::State::kFailed;
     return;
   }
