@@ -174,6 +174,7 @@ TEST(Explain, RangeExpressions) {
   one("decode/@LLM", "reversed_domain?", "--nvtx-include LLM@decode/");
   one("decode@LLM/", "reversed_domain?", "--nvtx-include LLM@decode/");
   one("decode@default", "reversed_domain?", "--nvtx-include decode/");
+  one("'LLM@*'", "glob_in_expression", "--nvtx-include 'regex:^LLM$@.*/' --nvtx-include 'regex:^LLM$@.*'");
   one("'decode@*'", "reversed_domain", "--nvtx-include 'regex:.*@^decode$/'");
   one("A@B@C/", "bad_expression", "");
   // Written without quotes, `;` never reaches ncu.

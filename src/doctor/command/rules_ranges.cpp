@@ -66,6 +66,13 @@ std::string quoted_list(const std::string& name, const std::vector<std::string>&
   return text;
 }
 
+/// LLM, NCCL: the way domains are written, and ranges seldom.
+bool upper(std::string_view word) {
+  return word.size() > 1 && std::all_of(word.begin(), word.end(), [](char c) {
+           return (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+         });
+}
+
 /// ncu wants DOMAIN@RANGE; who comes from nsys writes RANGE@DOMAIN. The right one, or "".
 std::string unreversed(const model::RangeExpression& expression) {
   const auto& parts = expression.parts();
@@ -76,11 +83,6 @@ std::string unreversed(const model::RangeExpression& expression) {
   if (slash) left.pop_back();
   const std::string range = model::escape_range_name(left) + "/";
   if (right == "default") return range;  // nsys's name of the default domain
-  const auto upper = [](std::string_view word) {
-    return word.size() > 1 && std::all_of(word.begin(), word.end(), [](char c) {
-             return (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
-           });
-  };
   const auto lower = [](std::string_view word) {
     return std::any_of(word.begin(), word.end(), [](char c) { return c >= 'a' && c <= 'z'; });
   };
@@ -90,10 +92,10 @@ std::string unreversed(const model::RangeExpression& expression) {
 
 void judge(Explaining& about, const std::string& name, const std::string& written) {
   CommandLine& line = about.line;
-  // "*@" of nsys: any domain.
-  if (written.ends_with("@*") && written.size() > 2) {
-    std::string range = written.substr(0, written.size() - 2);
-    if (range.ends_with('/')) range.pop_back();
+  // "@*" of nsys: any domain. LLM@* is every range of domain LLM, below.
+  std::string range = written.ends_with("@*") ? written.substr(0, written.size() - 2) : "";
+  if (range.ends_with('/')) range.pop_back();
+  if (!range.empty() && !upper(range)) {
     const std::string right = "regex:.*@^" + model::escape_regex(range) + "$/";
     about.fail(
         "command.reversed_domain",
