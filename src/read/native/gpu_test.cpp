@@ -230,5 +230,25 @@ TEST(NativeGpu, ShortKernelNames) {
   for (const auto& [given, expected] : names) EXPECT_EQ(model::short_kernel_name(demangle(given)), expected) << given;
 }
 
+// `tests/gpu/counted.cu`: what its kernels do is known from the source.
+TEST(NativeGpu, CountersOfAnH200AreWhatTheKernelsDo) {
+  const model::Session s = session_of(kGolden / "counted");
+  const auto value = [&](const char* range, const char* metric) {
+    for (const model::Measurement& one : s.measurements) {
+      if (one.ranges.empty() || s.strings.view(one.ranges.back().name) != range) continue;
+      for (const model::MetricValue& each : one.values) {
+        if (s.metrics[each.metric].name == metric) return each.value;
+      }
+    }
+    ADD_FAILURE() << range << " has no " << metric;
+    return 0.0;
+  };
+  constexpr double kFloats = 64.0 * 1024 * 1024, kFma = 2.0 * 1024 * 1024 * 256;
+  EXPECT_EQ(value("copy", "l1tex__t_bytes.sum"), 2 * kFloats * sizeof(float)) << "read and written";
+  EXPECT_NEAR(value("copy", "dram__bytes.sum"), 2 * kFloats * sizeof(float), 0.01 * 2 * kFloats * sizeof(float));
+  EXPECT_EQ(value("copy", "sm__sass_thread_inst_executed_op_ffma_pred_on.sum"), 0);
+  EXPECT_EQ(value("fma", "sm__sass_thread_inst_executed_op_ffma_pred_on.sum"), kFma);
+}
+
 }  // namespace
 }  // namespace rangescope::read::native
