@@ -106,7 +106,8 @@ TEST(OldNcu, PagesOfEveryVersionAndLocaleSayWhatTheReportSays) {
       const std::string file = version.path().filename().string() + "/" + name;
       const std::size_t compared = compare(csv_session(entry.path()), reports.at(base), file);
       for (const auto& [prefix, count] : least) {
-        if (name.starts_with(prefix)) EXPECT_GE(compared, count) << file;
+        if (!name.starts_with(prefix)) continue;
+        EXPECT_GE(compared, count) << file;
       }
       EXPECT_GT(compared, 0u) << file;
       ++files;

@@ -526,7 +526,7 @@ TEST(Explain, AnyMixtureIsCorrectedAtOnce) {
                                          "--",
                                          "''",
                                          "-"};
-  for (const std::string& tail :
+  for (const char* tail :
        {" ./zoo", " ./zoo --nvtx-include A/ --nvtx", " > log", " python t.py --capture-range x | cat"}) {
     check_mixtures("ncu", of_ncu, &ncu, tail);
     check_mixtures("ncu", of_ncu, &old, tail);
