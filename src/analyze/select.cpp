@@ -23,13 +23,6 @@ base::Result<std::vector<RangeExpression>> parse_all(const std::vector<std::stri
   return parsed;
 }
 
-/// A start/end region stands for every range that the expression names ('A,B' picks A and B).
-bool matches(const RangeExpression& expression, const model::RangeState& state) {
-  if (expression.parts().kind == RangeKind::kPushPop) return expression.matches(state);
-  return std::any_of(state.start_end.begin(), state.start_end.end(),
-                     [&](const auto& open) { return expression.names_start_end(open.domain, open.name); });
-}
-
 /// "'decode/' or 'LLM@decode_all/'": expressions of the ranges whose names are nearest, else of the first ones seen.
 std::string nearest_ranges(const Tree& tree, const model::Session& session, const std::vector<std::string>& texts) {
   std::vector<std::string> names, forms;
@@ -120,6 +113,12 @@ base::Result<std::vector<Pattern>> patterns_of(const std::vector<std::string>& t
 }
 
 }  // namespace
+
+bool matches(const RangeExpression& expression, const model::RangeState& state) {
+  if (expression.parts().kind == RangeKind::kPushPop) return expression.matches(state);
+  return std::any_of(state.start_end.begin(), state.start_end.end(),
+                     [&](const auto& open) { return expression.names_start_end(open.domain, open.name); });
+}
 
 base::Result<std::vector<char>> select_nodes(const Tree& tree, const model::Session& session, const Options& options,
                                              std::vector<std::string>& notes) {

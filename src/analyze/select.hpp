@@ -8,8 +8,13 @@
 
 #include "analyze/analyze.hpp"
 #include "analyze/tree.hpp"
+#include "model/range_expression.hpp"
 
 namespace rangescope::analyze {
+
+/// Does the expression choose a region of this state? A start/end region stands for every range that the expression
+/// names ('A,B' picks A and B).
+[[nodiscard]] bool matches(const model::RangeExpression& expression, const model::RangeState& state);
 
 /// For each node, whether its region is shown: some include expression matches the region's own state (or there is
 /// none) and no exclude expression does. `decode/` so picks every region named decode and all that is below one. kUsage

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 
+#include "analyze/select.hpp"
 #include "analyze/spread.hpp"
 #include "base/text.hpp"
 
@@ -88,12 +89,9 @@ Result<UsefulFlop> parse_one(const std::string& written) {
   return rule;
 }
 
-bool matches(const UsefulFlop& rule, const model::RangeState& state) {
-  return std::any_of(rule.expressions.begin(), rule.expressions.end(), [&](const model::RangeExpression& expression) {
-    if (expression.parts().kind == model::RangeKind::kPushPop) return expression.matches(state);
-    return std::any_of(state.start_end.begin(), state.start_end.end(),
-                       [&](const auto& open) { return expression.names_start_end(open.domain, open.name); });
-  });
+bool applies(const UsefulFlop& rule, const model::RangeState& state) {
+  return std::any_of(rule.expressions.begin(), rule.expressions.end(),
+                     [&](const model::RangeExpression& expression) { return matches(expression, state); });
 }
 
 // FLOPs of the closed occurrences of a region.
@@ -146,7 +144,7 @@ void add_useful_flop(const model::Session& session, const std::vector<UsefulFlop
   for (const UsefulFlop& rule : rules) {
     std::vector<char> matched(tree.nodes.size());
     for (std::uint32_t node = 0; node < tree.nodes.size(); ++node)
-      matched[node] = matches(rule, state_of(tree, session, node));
+      matched[node] = applies(rule, state_of(tree, session, node));
     bool any = false;
     for (std::size_t r = 0; r < keys.size(); ++r) {
       const std::uint32_t node = keys[r].node, parent = tree.nodes[node].parent;

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <optional>
 #include <string>
 
 #include "base/fs.hpp"
@@ -43,6 +42,11 @@ std::vector<Stat> everybody() {
 }
 
 }  // namespace
+
+std::optional<std::uint64_t> process_start(pid_t pid) {
+  const auto stat = stat_of(pid);
+  return stat ? std::optional(stat->member.start) : std::nullopt;
+}
 
 std::vector<TreeMember> process_tree(pid_t root) {
   const std::vector<Stat> all = everybody();

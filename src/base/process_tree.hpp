@@ -6,6 +6,7 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 namespace rangescope::base {
@@ -15,6 +16,8 @@ struct TreeMember {
   std::uint64_t start = 0;  ///< clock ticks since boot: tells a process from a later one of the same id
 };
 
+/// Clock ticks since boot at which the process began, a zombie's too; nothing when there is no such process.
+[[nodiscard]] std::optional<std::uint64_t> process_start(pid_t pid);
 /// `root` and its descendants, zombies left out; empty when it is gone. One pass over /proc, a few milliseconds.
 [[nodiscard]] std::vector<TreeMember> process_tree(pid_t root);
 /// Somebody of the process group is there who is no zombie (the kernel counts those until their parent buries them).

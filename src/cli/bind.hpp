@@ -6,6 +6,7 @@
 #include <CLI/App.hpp>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "analyze/analyze.hpp"
 #include "collect/native/native.hpp"
@@ -13,6 +14,10 @@
 #include "report/exporter.hpp"
 
 namespace rangescope::cli {
+
+/// An option that takes one value each time it stands, and all of them count.
+CLI::Option* repeated_option(CLI::App& app, const std::string& name, std::vector<std::string>& into,
+                             const std::string& type, const std::string& text);
 
 /// --include, --exclude, --kernel, --no-aggregate, --per-thread, --push-pop-scope, --domains ...
 void bind_analyze(CLI::App& app, analyze::Options& options);

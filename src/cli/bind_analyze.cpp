@@ -34,16 +34,14 @@ void choice(CLI::App& app, const std::string& option, Enum& into, std::vector<st
 
 }  // namespace
 
+CLI::Option* repeated_option(CLI::App& app, const std::string& name, std::vector<std::string>& into,
+                             const std::string& type, const std::string& text) {
+  return app.add_option(name, into, text)->type_name(type)->expected(1)->take_all()->allow_extra_args(false);
+}
+
 void bind_analyze(CLI::App& app, analyze::Options& options) {
   const auto list = [&](const std::string& name, std::vector<std::string>& into, const std::string& type,
-                        const std::string& text) {
-    app.add_option(name, into, text)
-        ->type_name(type)
-        ->expected(1)
-        ->take_all()
-        ->allow_extra_args(false)
-        ->group("Regions");
-  };
+                        const std::string& text) { repeated_option(app, name, into, type, text)->group("Regions"); };
   list("--include", options.include, "RANGE",
        "Only these ranges and what is in them: decode, decode*, LLM@*, or ncu's grammar; may be repeated");
   list("--exclude", options.exclude, "RANGE", "Not these ranges; wins over --include");

@@ -4,6 +4,7 @@
 
 #include "base/log.hpp"
 #include "base/text.hpp"
+#include "cli/look.hpp"
 #include "model/range_expression.hpp"
 
 namespace rangescope::cli {
@@ -22,10 +23,7 @@ bool says_nothing(const std::string& id) {
 
 bool names(const std::string& form, const model::Region& region) {
   const auto expression = model::RangeExpression::parse(form);
-  if (!expression || region.path.empty()) return false;
-  if (region.kind == model::RangeKind::kStartEnd) return expression->names_start_end(region.domain, region.path.back());
-  const std::vector<std::string_view> path(region.path.begin(), region.path.end());
-  return expression->matches_stack(region.domain, path);
+  return expression && names_region(*expression, region);
 }
 
 }  // namespace

@@ -26,19 +26,19 @@ bool aggregate(const model::Region& region) {
   return !region.process && !region.thread;
 }
 
-bool names(const model::RangeExpression& expression, const model::Region& region) {
-  if (region.kind == model::RangeKind::kStartEnd)
-    return !region.path.empty() && expression.names_start_end(region.domain, region.path.back());
-  const std::vector<std::string_view> path(region.path.begin(), region.path.end());
-  return expression.matches_stack(region.domain, path);
-}
-
 /// As ncu's name base `function` has it.
 std::string function_name(const model::KernelRow& row) {
   return row.short_name.empty() ? std::string(model::short_kernel_name(row.name)) : row.short_name;
 }
 
 }  // namespace
+
+bool names_region(const model::RangeExpression& expression, const model::Region& region) {
+  if (region.path.empty()) return false;
+  if (region.kind == model::RangeKind::kStartEnd) return expression.names_start_end(region.domain, region.path.back());
+  const std::vector<std::string_view> path(region.path.begin(), region.path.end());
+  return expression.matches_stack(region.domain, path);
+}
 
 base::Result<std::vector<std::string>> resolve_expressions(std::span<const std::string> written,
                                                            const model::Session* session,
@@ -53,8 +53,9 @@ base::Result<std::vector<std::string>> resolve_expressions(std::span<const std::
   const auto matches = [&](const std::string& text) {
     const auto expression = model::RangeExpression::parse(text);
     return expression && seen &&
-           std::any_of(seen->regions.begin(), seen->regions.end(),
-                       [&](const model::Region& region) { return aggregate(region) && names(*expression, region); });
+           std::any_of(seen->regions.begin(), seen->regions.end(), [&](const model::Region& region) {
+             return aggregate(region) && names_region(*expression, region);
+           });
   };
   for (const std::string& one : written) {
     auto normal = model::normalize(one);

@@ -14,6 +14,9 @@
 
 namespace rangescope::cli {
 
+/// Is the region one of the ranges that the expression names?
+[[nodiscard]] bool names_region(const model::RangeExpression& expression, const model::Region& region);
+
 /// Expressions in ncu's grammar out of written ones. Where a written form does not say push/pop or start/end, the form
 /// that `session` has such a range of is taken; without a session, or without such a range, both. Notes say each
 /// change.

@@ -100,10 +100,7 @@ void write_program(report::JsonWriter& json, const doctor::ProgramLook& look, st
   const doctor::ProgramFacts& facts = look.facts;
   json.key("program");
   json.open_object();
-  json.key("command");
-  json.open_array(true);
-  for (const std::string& word : look.command) json.text(word);
-  json.close();
+  json.texts("command", look.command);
   json.field("ended", look.not_started ? std::string("not started") : base::describe(look.ended));
   json.field("cut_short", look.cut_short);
   json.field("all_known", look.all_known);
@@ -129,19 +126,13 @@ void write_program(report::JsonWriter& json, const doctor::ProgramLook& look, st
       json.open_line_object();
       json.field("domain", seen.domain);
       json.field("kind", seen.kind == model::RangeKind::kPushPop ? "push_pop" : "start_end");
-      json.key("path");
-      json.open_array(true);
-      for (const std::string& name : seen.path) json.text(name);
-      json.close();
+      json.texts("path", seen.path);
       number("occurrences", seen.occurrences);
       json.close();
     }
     json.close();
-    json.key("nearest");
-    json.open_array(true);
-    if (range.seen.empty())
-      for (const std::string& near : doctor::nearest_expressions(facts, range.written)) json.text(near);
-    json.close();
+    json.texts("nearest",
+               range.seen.empty() ? doctor::nearest_expressions(facts, range.written) : std::vector<std::string>{});
     number("occurrences", range.occurrences);
     number("unclosed", range.unclosed);
     number("registered", range.registered);

@@ -41,10 +41,7 @@ void write_findings(JsonWriter& json, std::span<const model::Finding> findings) 
     json.field("found", finding.found);
     json.field("why", finding.why);
     json.field("hint", finding.hint);
-    json.key("commands");
-    json.open_array(true);
-    for (const std::string& command : finding.commands) json.text(command);
-    json.close();
+    json.texts("commands", finding.commands);
     json.close();
   }
   json.close();

@@ -112,6 +112,13 @@ void JsonWriter::null() {
   put("null");
 }
 
+void JsonWriter::texts(std::string_view name, std::span<const std::string> list) {
+  key(name);
+  open_array(true);
+  for (const std::string& each : list) text(each);
+  close();
+}
+
 bool JsonWriter::take_escaped() {
   return std::exchange(escaped_, false);
 }

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -34,6 +35,8 @@ class JsonWriter {
   void field(std::string_view name, std::int64_t value) { key(name), number(value); }
   void field(std::string_view name, std::uint32_t value) { key(name), number(std::int64_t{value}); }
   void field(std::string_view name, bool value) { key(name), boolean(value); }
+  /// "name": ["...", ...] on one line
+  void texts(std::string_view name, std::span<const std::string> list);
   void null_field(std::string_view name) { key(name), null(); }
 
   /// Did a text since the last call need \xNN?

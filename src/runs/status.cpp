@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include "base/fs.hpp"
+#include "base/process_tree.hpp"
 #include "base/text.hpp"
 #include "runs/json_text.hpp"
 
@@ -19,14 +20,9 @@ std::string boot_id() {
   return text ? std::string(base::trim(*text)) : std::string();
 }
 
-// Field 22 of /proc/<pid>/stat, counted after the parenthesised name (which may hold anything). 0 when it is not there.
+// 0 when there is no such process.
 std::uint64_t start_time(std::int64_t pid) {
-  const auto text = base::read_file("/proc/" + std::to_string(pid) + "/stat");
-  if (!text) return 0;
-  const auto name_end = text->rfind(')');
-  if (name_end == std::string::npos) return 0;
-  const auto fields = base::split(std::string_view(*text).substr(name_end + 2), ' ');
-  return fields.size() > 19 ? base::to_uint(fields[19]).value_or(0) : 0;
+  return base::process_start(static_cast<pid_t>(pid)).value_or(0);
 }
 
 std::string_view severity_name(model::Severity severity) {

@@ -7,10 +7,6 @@
 namespace rangescope::doctor {
 namespace {
 
-std::string base_name(const std::string& path) {
-  return path.substr(path.rfind('/') + 1);
-}
-
 constexpr std::string_view kVerbs[] = {"profile",  "launch",   "start",  "stop",    "cancel", "stats",  "status",
                                        "shutdown", "sessions", "export", "analyze", "nvprof", "recipe", "service"};
 
@@ -108,6 +104,10 @@ class Parser {
 };
 
 }  // namespace
+
+std::string base_name(const std::string& path) {
+  return path.substr(path.rfind('/') + 1);
+}
 
 std::string Argument::shown() const {
   if (!value) return written;

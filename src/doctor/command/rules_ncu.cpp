@@ -9,10 +9,6 @@
 namespace rangescope::doctor {
 namespace {
 
-std::string base_name(const std::string& path) {
-  return path.substr(path.rfind('/') + 1);
-}
-
 std::vector<std::string> names_of(const std::map<std::string, std::vector<std::string>>& map) {
   std::vector<std::string> out;
   for (const auto& [name, unused] : map) out.push_back(name);

@@ -52,12 +52,7 @@ bool looks_like_domain(const CommandLine& line, const std::string& word) {
   }
   static constexpr std::array<std::string_view, 4> kKnown{"NCCL", "CCCL", "libcudf", "TensorRT"};
   if (std::find(kKnown.begin(), kKnown.end(), word) != kKnown.end()) return true;
-  return word.size() > 1 && std::all_of(word.begin(), word.end(), [](char c) {
-           return (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
-         });
-}
-bool has_small_letters(const std::string& word) {
-  return std::any_of(word.begin(), word.end(), [](char c) { return c >= 'a' && c <= 'z'; });
+  return in_capitals(word);
 }
 
 /// Corrects the value of --nvtx-capture; false where it named nothing that could be.

@@ -66,13 +66,6 @@ std::string quoted_list(const std::string& name, const std::vector<std::string>&
   return text;
 }
 
-/// LLM, NCCL: the way domains are written, and ranges seldom.
-bool upper(std::string_view word) {
-  return word.size() > 1 && std::all_of(word.begin(), word.end(), [](char c) {
-           return (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
-         });
-}
-
 /// ncu wants DOMAIN@RANGE; who comes from nsys writes RANGE@DOMAIN. The right one, or "".
 std::string unreversed(const model::RangeExpression& expression) {
   const auto& parts = expression.parts();
@@ -83,10 +76,7 @@ std::string unreversed(const model::RangeExpression& expression) {
   if (slash) left.pop_back();
   const std::string range = model::escape_range_name(left) + "/";
   if (right == "default") return range;  // nsys's name of the default domain
-  const auto lower = [](std::string_view word) {
-    return std::any_of(word.begin(), word.end(), [](char c) { return c >= 'a' && c <= 'z'; });
-  };
-  if (!slash && !(upper(right) && lower(left))) return {};
+  if (!slash && !(in_capitals(right) && has_small_letters(left))) return {};
   return right + "@" + range;
 }
 
@@ -95,7 +85,7 @@ void judge(Explaining& about, const std::string& name, const std::string& writte
   // "@*" of nsys: any domain. LLM@* is every range of domain LLM, below.
   std::string range = written.ends_with("@*") ? written.substr(0, written.size() - 2) : "";
   if (range.ends_with('/')) range.pop_back();
-  if (!range.empty() && !upper(range)) {
+  if (!range.empty() && !in_capitals(range)) {
     const std::string right = "regex:.*@^" + model::escape_regex(range) + "$/";
     about.fail(
         "command.reversed_domain",
@@ -156,6 +146,16 @@ void judge(Explaining& about, const std::string& name, const std::string& writte
 }
 
 }  // namespace
+
+bool in_capitals(std::string_view word) {
+  return word.size() > 1 && std::all_of(word.begin(), word.end(), [](char c) {
+           return (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+         });
+}
+
+bool has_small_letters(std::string_view word) {
+  return std::any_of(word.begin(), word.end(), [](char c) { return c >= 'a' && c <= 'z'; });
+}
 
 void judge_ranges(Explaining& about) {
   if (about.line.tool != "ncu") return;

@@ -10,13 +10,6 @@ namespace {
 using model::Change;
 using model::ComparedValue;
 
-void texts(JsonWriter& json, std::string_view name, const std::vector<std::string>& list) {
-  json.key(name);
-  json.open_array(true);
-  for (const std::string& text : list) json.text(text);
-  json.close();
-}
-
 void numbers(JsonWriter& json, std::string_view name, const std::vector<std::optional<double>>& list) {
   json.key(name);
   json.open_array(true);
@@ -51,7 +44,7 @@ void value_fields(JsonWriter& json, const ComparedValue& value) {
 
 void region(JsonWriter& json, const model::ComparedRegion& one) {
   json.open_object();
-  texts(json, "path", one.path);
+  json.texts("path", one.path);
   json.field("domain", one.domain);
   json.field("kind", kind_name(one.kind));
   one.renamed_from.empty() ? json.null_field("renamed_from") : json.field("renamed_from", one.renamed_from);
@@ -79,8 +72,8 @@ void write_comparison_object(const model::Comparison& comparison, JsonWriter& js
     json.open_object();
     json.field("label", side.label);
     json.field("runs", static_cast<std::int64_t>(side.runs));
-    texts(json, "command", side.command);
-    texts(json, "devices", side.devices);
+    json.texts("command", side.command);
+    json.texts("devices", side.devices);
     json.field("duration_ns", side.duration_ns);
     json.field("failed", static_cast<std::int64_t>(side.failed));
     json.close();
@@ -95,7 +88,7 @@ void write_comparison_object(const model::Comparison& comparison, JsonWriter& js
   for (const model::EnvironmentDifference& difference : comparison.environment) {
     json.open_line_object();
     json.field("what", difference.what);
-    texts(json, "values", difference.values);
+    json.texts("values", difference.values);
     json.field("heavy", difference.heavy);
     json.close();
   }
@@ -133,7 +126,7 @@ void write_comparison_object(const model::Comparison& comparison, JsonWriter& js
     json.close();
   }
   json.close();
-  texts(json, "notes", comparison.notes);
+  json.texts("notes", comparison.notes);
   json.close();
 }
 

@@ -16,13 +16,6 @@ using model::Region;
 
 constexpr std::string_view kSchema = "rangescope.report/1";
 
-void texts(JsonWriter& json, std::string_view name, const std::vector<std::string>& list) {
-  json.key(name);
-  json.open_array(true);
-  for (const std::string& text : list) json.text(text);
-  json.close();
-}
-
 void pairs(JsonWriter& json, std::string_view name, const std::map<std::string, std::string>& map) {
   json.key(name);
   json.open_object();
@@ -206,7 +199,7 @@ void region_object(JsonWriter& json, const model::Report& report, const Region& 
   json.field("id", region.id);
   region.parent == model::kNone ? json.null_field("parent") : json.field("parent", region.parent);
   json.field("depth", region.depth);
-  texts(json, "path", region.path);
+  json.texts("path", region.path);
   json.field("domain", region.domain);
   json.field("name_escaped", json.take_escaped());
   json.field("kind", kind_name(region.kind));
@@ -230,7 +223,7 @@ void region_object(JsonWriter& json, const model::Report& report, const Region& 
   bound(json, region.bound);
   utilization(json, region.utilization);
   samples(json, region.samples);
-  texts(json, "notes", region.notes);
+  json.texts("notes", region.notes);
   json.close();
 }
 
@@ -239,14 +232,14 @@ void run_object(JsonWriter& json, const model::RunInfo& run) {
   json.open_object();
   json.field("id", run.id);
   optional_text(json, "tool", run.tool);
-  texts(json, "command", run.command);
+  json.texts("command", run.command);
   optional_text(json, "cwd", run.cwd);
   run.start_unix_ns == 0 ? json.null_field("start_unix_ns") : json.field("start_unix_ns", run.start_unix_ns);
   json.field("duration_ns", run.duration_ns);
   run.exit_code ? json.field("exit_code", std::int64_t{*run.exit_code}) : json.null_field("exit_code");
   run.signal ? json.field("signal", std::int64_t{*run.signal}) : json.null_field("signal");
   optional_text(json, "host", run.host);
-  texts(json, "sources", run.sources);
+  json.texts("sources", run.sources);
   pairs(json, "environment", run.environment);
   json.close();
 }
@@ -342,7 +335,7 @@ class Json final : public Exporter {
     kernel_rows(json, "kernels", report.kernels);
     losses(json, report.losses);
     write_findings(json, report.findings);
-    texts(json, "notes", report.notes);
+    json.texts("notes", report.notes);
     dictionary(json);
     json.close();
     json.finish();
