@@ -226,6 +226,19 @@ TEST(Counters, AShortProgramWaitsForTheHardwareUntilItsFirstRoundIsComplete) {
   EXPECT_LE(up == nullptr ? 0u : up->count, 1u) << "only until the profiler is up";
 }
 
+TEST(Counters, ARangeThatIsCapturedIntoAGraphIsLeftAlone) {
+  for (const char* per : {"range", "kernel"}) {
+    const Counted counted(std::string("per ") + per +
+                          "\nrounds 2\nskip-first 0\ntrace-first 2\ninclude p x - - ndecode\n");
+    const Recorded got = counted.run("captured", 60);
+    EXPECT_EQ(got.status, 0) << per << ": a capture was broken";
+    EXPECT_EQ(got.loss("gpu_partial"), nullptr) << per << ": " << got.loss("gpu_partial")->detail;
+    EXPECT_EQ(got.loss("unfinished_gpu_work"), nullptr) << per;
+    EXPECT_EQ(got.session.measurements.size(), per == std::string("range") ? 2u : 4u) << per;
+    if (per == std::string("range")) expect_whole(got, "/decode", 2, 2, 17);
+  }
+}
+
 TEST(Counters, TheProfilerIsLetGoBeforeTheContextOrTheProgramEnds) {
   for (const char* per : {"range", "kernel"}) {
     const Counted counted(std::string("per ") + per +

@@ -8,10 +8,12 @@
 #include <dlfcn.h>
 #include <time.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
 #include <mutex>
+#include <type_traits>
 #include <vector>
 
 #include "hooks.hpp"
@@ -38,6 +40,7 @@ struct Graph {
 struct Capture {
   CUstream stream;
   Graph* graph;
+  bool broken;
 };
 std::vector<Capture> captures;
 // Every graph that was made; kept for ever, as handles to them are.
@@ -68,10 +71,14 @@ CUresult call(std::uint32_t cbid, Body&& body, const void* parameters = nullptr,
   std::uint64_t data = 0;
   if (hooks.enter) hooks.enter(cbid, correlation, &data, parameters, symbol);
   const std::uint64_t start = now();
-  body(correlation);
+  CUresult result = CUDA_SUCCESS;
+  if constexpr (std::is_void_v<decltype(body(correlation))>)
+    body(correlation);
+  else
+    result = body(correlation);
   const std::uint64_t end = now();
-  if (hooks.exit) hooks.exit(cbid, correlation, &data, start, end);
-  return CUDA_SUCCESS;
+  if (hooks.exit) hooks.exit(cbid, correlation, &data, start, end, result);
+  return result;
 }
 
 Graph* capturing(CUstream stream) {
@@ -222,25 +229,38 @@ CUresult cuMemsetD8Async(CUdeviceptr, unsigned char, size_t bytes, CUstream stre
 
 CUresult cuCtxSynchronize() {
   return call(CUPTI_DRIVER_TRACE_CBID_cuCtxSynchronize, [&](std::uint32_t correlation) {
+    {  // as the real one: nobody may wait while a stream is captured, and the capture is lost
+      const std::lock_guard<std::mutex> guard(lock);
+      for (Capture& capture : captures) capture.broken = true;
+      if (!captures.empty()) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+    }
     const std::uint64_t start = now();
     while (now() < busy_until) {
     }
     if (hooks.synchronized) hooks.synchronized(correlation, start, now());
+    return CUDA_SUCCESS;
   });
 }
 
 CUresult cuStreamBeginCapture_v2(CUstream stream, CUstreamCaptureMode) {
-  const std::lock_guard<std::mutex> guard(lock);
-  captures.push_back({stream, keep({next_graph++, {}})});
-  if (hooks.graph_made) hooks.graph_made(captures.back().graph->id);
-  return CUDA_SUCCESS;
+  return call(CUPTI_DRIVER_TRACE_CBID_cuStreamBeginCapture_v2, [&](std::uint32_t) {
+    const std::lock_guard<std::mutex> guard(lock);
+    captures.push_back({stream, keep({next_graph++, {}}), false});
+    if (hooks.graph_made) hooks.graph_made(captures.back().graph->id);
+  });
 }
 
 CUresult cuStreamEndCapture(CUstream stream, CUgraph* graph) {
-  const std::lock_guard<std::mutex> guard(lock);
-  *graph = reinterpret_cast<CUgraph>(capturing(stream));
-  std::erase_if(captures, [stream](const Capture& capture) { return capture.stream == stream; });
-  return CUDA_SUCCESS;
+  return call(CUPTI_DRIVER_TRACE_CBID_cuStreamEndCapture, [&](std::uint32_t) {
+    const std::lock_guard<std::mutex> guard(lock);
+    const auto at =
+        std::find_if(captures.begin(), captures.end(), [&](const Capture& c) { return c.stream == stream; });
+    if (at == captures.end()) return CUDA_ERROR_ILLEGAL_STATE;
+    const bool broken = at->broken;
+    *graph = broken ? nullptr : reinterpret_cast<CUgraph>(at->graph);
+    captures.erase(at);
+    return broken ? CUDA_ERROR_STREAM_CAPTURE_INVALIDATED : CUDA_SUCCESS;
+  });
 }
 
 CUresult cuGraphInstantiateWithFlags(CUgraphExec* made, CUgraph graph, unsigned long long) {

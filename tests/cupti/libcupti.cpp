@@ -240,7 +240,7 @@ bool wants(int domain, std::uint32_t id) {
 }
 
 void call_back(std::uint32_t cbid, std::uint32_t correlation, std::uint64_t* data, CUpti_ApiCallbackSite site,
-               const void* parameters, const char* symbol) {
+               const void* parameters, const char* symbol, int result) {
   if (!wants(CUPTI_CB_DOMAIN_DRIVER_API, cbid)) return;
   CUpti_CallbackData call{};
   call.callbackSite = site;
@@ -250,17 +250,18 @@ void call_back(std::uint32_t cbid, std::uint32_t correlation, std::uint64_t* dat
   call.context = reinterpret_cast<CUcontext>(1);
   call.functionParams = parameters;
   call.symbolName = symbol;
+  call.functionReturnValue = site == CUPTI_API_EXIT ? &result : nullptr;
   client(client_data, CUPTI_CB_DOMAIN_DRIVER_API, cbid, &call);
 }
 
 void on_enter(std::uint32_t cbid, std::uint32_t correlation, std::uint64_t* data, const void* parameters,
               const char* symbol) {
-  call_back(cbid, correlation, data, CUPTI_API_ENTER, parameters, symbol);
+  call_back(cbid, correlation, data, CUPTI_API_ENTER, parameters, symbol, 0);
 }
 
 void on_exit_call(std::uint32_t cbid, std::uint32_t correlation, std::uint64_t* data, std::uint64_t start,
-                  std::uint64_t end) {
-  call_back(cbid, correlation, data, CUPTI_API_EXIT, nullptr, nullptr);
+                  std::uint64_t end, int result) {
+  call_back(cbid, correlation, data, CUPTI_API_EXIT, nullptr, nullptr, result);
   if (!recorded_calls.contains(cbid)) return;
   CUpti_ActivityAPI record{};
   record.cbid = cbid;

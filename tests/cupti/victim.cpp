@@ -146,6 +146,30 @@ void counted_graph(int times) {
   }
 }
 
+// The same range is captured into graphs now and then; 7: a capture was broken.
+int captured(int times) {
+  int broken = 0;
+  for (int i = 0; i < times; ++i) {
+    decode();
+    CUgraph graph = nullptr;
+    if (i % 3 == 0) {
+      cuStreamBeginCapture_v2(stream(13), CU_STREAM_CAPTURE_MODE_GLOBAL);
+      for (int k = 0; k < 4; ++k) decode();
+      broken += cuStreamEndCapture(stream(13), &graph) != CUDA_SUCCESS ? 1 : 0;
+    }
+    if (i % 3 == 1) {  // begins within the range and outlasts it
+      nvtxRangePushA("decode");
+      launch(kGemm, 2000, stream(13), 16);
+      launch(kReduce, 1000, stream(13), 1);
+      cuStreamBeginCapture_v2(stream(14), CU_STREAM_CAPTURE_MODE_GLOBAL);
+      nvtxRangePop();
+      usleep(3000);
+      broken += cuStreamEndCapture(stream(14), &graph) != CUDA_SUCCESS ? 1 : 0;
+    }
+  }
+  return broken > 0 ? 7 : 0;
+}
+
 void many(int count) {
   for (int i = 0; i < count; ++i) launch(kGemm, 10, nullptr, static_cast<unsigned>(i % 7 + 1));
 }
@@ -162,6 +186,7 @@ int main(int argc, char** argv) {
     counted("decode", std::atoi(argv[2]));
     cuCtxDestroy_v2(nullptr);
   }
+  if (argc > 2 && scene == "captured") return captured(std::atoi(argv[2]));
   if (argc > 2 && scene == "graph") counted_graph(std::atoi(argv[2]));
   if (argc > 2) counted(scene, std::atoi(argv[2]));
   if (scene == "threads") {

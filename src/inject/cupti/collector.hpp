@@ -11,6 +11,7 @@
 #include "inject/counters/plan.hpp"
 #include "inject/cupti/api.hpp"
 #include "inject/cupti/driver.hpp"
+#include "inject/cupti/graph_captures.hpp"
 #include "inject/cupti/measured.hpp"
 #include "inject/cupti/range_path.hpp"
 #include "inject/cupti/range_profiler.hpp"
@@ -41,6 +42,7 @@ struct Collector {
   Context* busy = nullptr;  // what the worker works on without the lock
   Context contexts[kMostContexts];
   std::atomic<std::size_t> context_count{0};  // callbacks read it without the lock
+  GraphCaptures captures;                     // needs no lock
   Target targets[counters::kMaxTargets];
   std::uint32_t target_count = 0;
   bool paused = false;           // the timeline is

@@ -30,6 +30,14 @@ void load_profiler(const Api& api) {
   }
 }
 
+// Waits for the worker; not for ever, should the driver hold what the worker needs. With the lock.
+template <class Condition>
+void wait_while(Collector& c, Condition condition) {
+  constexpr std::int64_t kMost = 2000000000;
+  const std::int64_t until = monotonic_ns() + kMost;
+  while (condition() && monotonic_ns() < until) wait_for(c.idle, c.lock, kMost);
+}
+
 bool read_plan(Collector& c, const char* path, char* why, std::size_t why_bytes) {
   std::FILE* file = std::fopen(path, "rbe");
   if (file == nullptr) {
@@ -85,6 +93,8 @@ const char* start(Collector& c, const char* path, char* why, std::size_t why_byt
   load_profiler(*c.api);
   the_collector.store(&c, std::memory_order_release);
   write_metrics(c);
+  for (const std::uint32_t id : GraphCaptures::kCalls)
+    c.api->cuptiEnableCallback(1, c.subscription.handle, CUPTI_CB_DOMAIN_DRIVER_API, id);
   watch_launches(c, true);
   if (!start_worker(c)) return "no hardware counters: no thread could be made for them";
   return nullptr;
@@ -119,6 +129,11 @@ bool start_counters(const Api& api, const Subscription& subscription) {
 void counters_saw_call(CUpti_CallbackId id, const CUpti_CallbackData& call) {
   if (!live.load(std::memory_order_relaxed)) return;
   Collector* c = the_collector.load(std::memory_order_acquire);
+  if (c->captures.observe(id, call)) {
+    // The worker begins nothing from now on; what it is at ends first.
+    const Locked locked(*c);
+    wait_while(*c, [&] { return c->busy != nullptr; });
+  }
   for (std::size_t i = 0, count = c->context_count.load(std::memory_order_acquire); i < count; ++i) {
     if (c->contexts[i].context == call.context) c->contexts[i].recorder.observe(id, call);
   }
@@ -131,14 +146,11 @@ void counters_lose_context(CUcontext context) {
   for (std::size_t i = 0; i < c->context_count; ++i) {
     Context& lost = c->contexts[i];
     if (lost.context != context) continue;
-    // The worker lets go of it, before it is destroyed; not for ever, should the driver hold what the worker needs.
-    constexpr std::int64_t kMost = 2000000000;
-    const std::int64_t until = monotonic_ns() + kMost;
+    // The worker lets go of it, before it is destroyed.
     if (lost.state == Context::State::kReady || lost.state == Context::State::kNew)
       lost.state = Context::State::kLeaving;
     pthread_cond_signal(&c->wake);
-    while ((lost.state == Context::State::kLeaving || c->busy == &lost) && monotonic_ns() < until)
-      wait_for(c->idle, c->lock, kMost);
+    wait_while(*c, [&] { return lost.state == Context::State::kLeaving || c->busy == &lost; });
     lost.state = Context::State::kGone;
     if (lost.mux != nullptr) lost.mux->failed();
   }

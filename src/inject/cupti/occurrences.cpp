@@ -129,7 +129,7 @@ void note_time(Target& target) {
 void wait_until_armed(Collector& c, Context& context, std::uint32_t target) {
   constexpr std::int64_t kMost = 60000000000, kSlice = 100000000;
   const std::int64_t until = monotonic_ns() + kMost;
-  while (monotonic_ns() < until && !c.stop) {
+  while (monotonic_ns() < until && !c.stop && !c.captures.any()) {
     if (context.state != Context::State::kNew && context.state != Context::State::kReady) return;
     if (context.state == Context::State::kReady) {
       adopt(c, context, target);
@@ -176,9 +176,9 @@ void begin_occurrence(Collector& c, std::uint32_t target, std::uint32_t domain, 
     note_time(c.targets[target]);
     if (c.plan.wait)
       wait_until_armed(c, *context, target);
-    else
+    else if (!c.captures.any())
       wait_for_hardware(c, *context, target);
-    if (context->state != Context::State::kReady) {
+    if (context->state != Context::State::kReady || c.captures.any()) {
       ++c.targets[target].early;
       return;
     }
@@ -218,7 +218,9 @@ void end_occurrence(Collector& c, std::size_t at) {
   const std::int64_t end_ns = monotonic_ns();
   bool good = true;
   Context& context = *active.context;
-  if (active.measured) {
+  const bool captures =
+      c.captures.any();  // began inside and goes on: nobody may wait for the work that is to be counted
+  if (active.measured && !captures) {
     c.driver.cuCtxSynchronize();
     if (!context.kernels) good = context.profiler.pop();
   }
@@ -234,10 +236,11 @@ void end_occurrence(Collector& c, std::size_t at) {
     c.targets[active.target].launches = signature.launches;
     if (signature.graphs > 0) c.targets[active.target].has_graphs = true;
   }
+  if (active.measured && captures) context.mux->abandon();
   context.mux->end(active.target, active.measured, end_ns - active.start_ns, signature);
   // CUPTI fails on graphs after seconds; the tally says so.
   if (context.kernels && c.targets[active.target].has_graphs) context.mux->drop(active.target);
-  if (active.measured && context.kernels) finish_kernel_session(context);
+  if (active.measured && context.kernels && !captures) finish_kernel_session(context);
   // The timeline has seen this range often enough once it has settled and was traced a few times more.
   if (!c.paused && c.plan.trace_first > 0 &&
       context.mux->tally(active.target).occurrences >=

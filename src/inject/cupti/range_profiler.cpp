@@ -203,6 +203,7 @@ bool RangeProfiler::pop() {
 
 bool RangeProfiler::stop(Image& image, bool discard) {
   if (!std::exchange(started_, false)) return true;
+  if (pushed_ && !pop()) return false;  // its end was left to us
   const Timed timed(spent_[kStop]);
   CUpti_RangeProfiler_Stop_Params params = {CUpti_RangeProfiler_Stop_Params_STRUCT_SIZE};
   params.pRangeProfilerObject = object_;

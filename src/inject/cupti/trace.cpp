@@ -593,8 +593,12 @@ bool pause_activity() {
     return false;
   }
   note_activity(*t, false);
-  flush_once(*t, true);
   return accept(*t, switch_kinds(*t, false) ? CUPTI_SUCCESS : CUPTI_ERROR_UNKNOWN, "the pause for counters");
+}
+
+void flush_activity() {
+  Tracer* t = the_tracer.load(std::memory_order_acquire);
+  if (t != nullptr && t->state.load() == State::kRunning) flush_once(*t, false);
 }
 
 bool resume_activity() {

@@ -48,9 +48,11 @@ void abandon_trace();
 /// Calls `use` with the stream and its encoder, under their lock, while tracing runs.
 void with_stream(void (*use)(Encoder& encoder, GpuStream& stream, void* user), void* user);
 
-/// Stops recording kernels, copies and calls (CUPTI cannot do both at once), after fetching what is out; and goes on.
-/// Written into the stream with the time. False when nothing is running.
+/// Stops recording kernels and copies (CUPTI cannot do both at once), and goes on. Written into the stream with the
+/// time. False when nothing is running.
 bool pause_activity();
+/// Fetches the records of what has ended.
+void flush_activity();
 bool resume_activity();
 
 }  // namespace rangescope::inject::cupti

@@ -91,9 +91,17 @@ bool without_lock(Collector& c, Context& context, Action action) {
   return good;
 }
 
+// In the context whose work is to be counted.
+void pause_timeline(Collector& c) {
+  if (c.paused) return;
+  c.paused = pause_activity();
+  c.driver.cuCtxSynchronize();  // what is still running would be a kernel without an end
+  flush_activity();
+}
+
 void make_ready(Collector& c, Context& context) {
   const bool good = without_lock(c, context, [&] {
-    if (c.plan.trace_first == 0 && !c.paused) c.paused = pause_activity();
+    if (c.plan.trace_first == 0) pause_timeline(c);
     return set_up(c, context);
   });
   void* memory = std::calloc(1, sizeof(Multiplexer));
@@ -157,6 +165,7 @@ void release(Collector& c, Context& context) {
 
 // Does one piece of work for one context; true when there was any. Called with the lock; works without it.
 bool work_on(Collector& c, Context& context) {
+  if (c.captures.any()) return false;
   if (context.state == Context::State::kNew) {
     make_ready(c, context);
     return true;
@@ -182,10 +191,7 @@ bool work_on(Collector& c, Context& context) {
       const std::size_t room = room_for_kernels(c, work.target);
       context.in_session = 0;
       const bool good = without_lock(c, context, [&] {
-        if (!c.paused) {
-          c.driver.cuCtxSynchronize();  // what is still running would be a kernel without an end
-          c.paused = pause_activity();
-        }
+        pause_timeline(c);
         return arm(c, context, work, room);
       });
       context.armed_at = monotonic_ns();
@@ -248,7 +254,7 @@ void rest(Collector& c, std::int64_t now) {
     }
   }
   if (c.rests_since == 0) c.rests_since = now;
-  if (!c.paused || c.plan.trace_first == 0 || now - c.rests_since < kRestsAfter) return;
+  if (!c.paused || c.plan.trace_first == 0 || c.captures.any() || now - c.rests_since < kRestsAfter) return;
   pthread_mutex_unlock(&c.lock);
   const bool resumed = resume_activity();
   pthread_mutex_lock(&c.lock);
