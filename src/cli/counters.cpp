@@ -212,7 +212,7 @@ void bind_counters(CLI::App& app, collect::native::CounterRequest& request) {
       ->group("Counters");
   app.add_flag_function(
          "--flush-caches", [&request](std::int64_t) { request.cache = "flush"; },
-         "Empty the caches before each measured occurrence, as ncu does before a kernel")
+         "Empty the caches before each measured occurrence or kernel, as ncu does")
       ->group("Counters");
   app.add_option("--arm-wait", request.arm_wait_ms,
                  "Milliseconds that a range which lacks its first complete set waits for the hardware (100; 0: never)")

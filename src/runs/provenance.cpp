@@ -7,6 +7,7 @@
 #include <array>
 #include <cstdlib>
 #include <thread>
+#include <vector>
 
 #include "base/fs.hpp"
 #include "base/process.hpp"
@@ -70,22 +71,37 @@ void look_at_git(const std::filesystem::path& cwd, std::map<std::string, std::st
   facts["git.dirty"] = ask({"git", "status", "--porcelain", "--untracked-files=no"}, cwd).empty() ? "false" : "true";
 }
 
+// "580.95.05" of "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.95.05  Release Build ...".
+std::string driver_version(std::string_view text) {
+  for (const std::string_view word : base::split(base::split(text, '\n').front(), ' ')) {
+    if (word.find('.') != std::string_view::npos && word.find_first_not_of("0123456789.") == std::string_view::npos)
+      return std::string(word);
+  }
+  return {};
+}
+
+// The driver's own files cost nothing; nvidia-smi takes a tenth of a second or more and is asked where they are hidden.
 void look_at_gpus(std::map<std::string, std::string>& facts) {
-  const auto driver = base::read_file("/proc/driver/nvidia/version");
-  if (driver) facts["driver"] = std::string(base::trim(base::split(*driver, '\n').front()));
-  const std::string list = ask({"nvidia-smi", "--query-gpu=name,driver_version,memory.total", "--format=csv,noheader"});
+  if (const auto text = base::read_file("/proc/driver/nvidia/version")) {
+    if (auto version = driver_version(*text); !version.empty()) facts["driver"] = std::move(version);
+  }
   std::size_t index = 0;
+  std::error_code error;
+  std::vector<std::filesystem::path> cards;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/driver/nvidia/gpus", error))
+    cards.push_back(entry.path() / "information");
+  std::sort(cards.begin(), cards.end());
+  for (const std::filesystem::path& card : cards) {
+    const std::string name = first_value(card, "Model", ':');
+    if (!name.empty()) facts["gpu." + std::to_string(index++)] = name;
+  }
+  if (index > 0) return;
+  const std::string list = ask({"nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"});
   for (const std::string_view line : base::split(list, '\n')) {
     if (base::trim(line).empty()) continue;
     const auto fields = base::split(line, ',');
     facts["gpu." + std::to_string(index++)] = std::string(base::trim(fields.front()));
     if (fields.size() > 1) facts["driver"] = std::string(base::trim(fields[1]));
-  }
-  if (facts.contains("gpu.0")) return;
-  std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator("/proc/driver/nvidia/gpus", error)) {
-    const std::string name = first_value(entry.path() / "information", "Model", ':');
-    if (!name.empty()) facts["gpu." + std::to_string(index++)] = name;
   }
 }
 

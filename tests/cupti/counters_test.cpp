@@ -90,6 +90,7 @@ TEST(Counters, TheTimelineComesFirstAndGoesOnAfterwards) {
   ASSERT_EQ(got.session.gpu_pauses.size(), 1u);
   EXPECT_NE(got.session.gpu_pauses[0].end_ns, model::kOpen) << "it goes on after the last round";
   EXPECT_GT(got.session.kernels.back().start_ns, got.session.gpu_pauses[0].end_ns);
+  EXPECT_TRUE(got.session.synchronizations.empty()) << "the program never waits; counters do, in the pause";
 }
 
 TEST(Counters, ARangeThatStopsComingDoesNotKeepTheTimelinePaused) {
@@ -152,6 +153,21 @@ TEST(Counters, EachKernelOfARange) {
     EXPECT_EQ(value(s, m, "sm__inst_executed.sum"), 100);
     EXPECT_EQ(value(s, m, "dram__bytes.sum"), i == 0 ? 16000 : 1000);
   }
+}
+
+TEST(Counters, WithCachesFlushedBeforeEachKernelTheProgramsOwnAreTold) {
+  const Counted counted("per kernel\nrounds 1\nskip-first 0\ntrace-first 0\ncache flush\ninclude p x - - ndecode\n");
+  const Recorded got = counted.run("decode", 30);
+  const model::Session& s = got.session;
+  EXPECT_EQ(got.loss("gpu_partial"), nullptr) << got.loss("gpu_partial")->detail;
+  ASSERT_EQ(s.measurements.size(), 2u);
+  for (std::uint32_t i = 0; i < 2; ++i) {
+    const model::Measurement& m = s.measurements[i];
+    EXPECT_EQ(s.strings.view(s.kernel_names[m.kernel_name].short_name), i == 0 ? "gemm" : "reduce");
+    EXPECT_EQ(value(s, m, "dram__bytes.sum"), i == 0 ? 16000 : 1000);
+  }
+  const Counted whole("per range\nrounds 1\nskip-first 0\ntrace-first 0\ncache flush\ninclude p x - - ndecode\n");
+  expect_whole(whole.run("decode", 30), "/decode", 1, 2, 17);
 }
 
 TEST(Counters, KernelsOfTwoRangesOneOfWhichIsSeldom) {

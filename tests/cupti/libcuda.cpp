@@ -201,10 +201,16 @@ CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute attribute, CUdevice
   return CUDA_SUCCESS;
 }
 
-// A set as a flush of the caches makes it: counted, so that a test can see it.
-std::uint32_t standin_flushes = 0;
 CUresult cuMemsetD8_v2(CUdeviceptr, unsigned char, size_t) {
-  ++standin_flushes;
+  return CUDA_SUCCESS;
+}
+
+// A function is its name.
+CUresult cuModuleLoadData(CUmodule*, const void*) {
+  return CUDA_SUCCESS;
+}
+CUresult cuModuleGetFunction(CUfunction* function, CUmodule, const char* name) {
+  *function = reinterpret_cast<CUfunction>(const_cast<char*>(name));
   return CUDA_SUCCESS;
 }
 

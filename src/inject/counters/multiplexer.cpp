@@ -19,6 +19,7 @@ bool Multiplexer::begin(std::uint32_t index) {
   if (index >= kMaxTargets) return false;
   Target& target = targets_[index];
   target.seen = true;
+  target.stays_away = false;
   target.last_seen = ++clock_;
   ++target.tally.occurrences;
   if (limits_.skip_first == 0) target.settled = true;
@@ -117,13 +118,18 @@ bool Multiplexer::worth_waiting(std::uint32_t index) const {
 
 std::uint32_t Multiplexer::choose() const {
   if (wanted_ != kNoTarget && ready(targets_[wanted_])) return wanted_;
-  // Whoever has begun a round and was not given up just now finishes it first. Then whoever comes most often is
-  // finished soonest and leaves the profiler to the rest; among equals the latest seen.
-  if (last_ != kNoTarget && !gone_by_ && ready(targets_[last_]) && targets_[last_].pass > 0 && !targets_[last_].fresh)
+  // Everybody's first round comes before anybody's second: a short program has something of each.
+  bool first = false;
+  for (const Target& target : targets_) first = first || (ready(target) && lacks_all(target));
+  const auto eligible = [&](const Target& target) { return ready(target) && (!first || lacks_all(target)); };
+  // Whoever has begun a round and was not given up just now finishes it. Then whoever comes most often is finished
+  // soonest and leaves the profiler to the rest; among equals the latest seen.
+  if (last_ != kNoTarget && !gone_by_ && eligible(targets_[last_]) && targets_[last_].pass > 0 &&
+      !targets_[last_].fresh)
     return last_;
   std::uint32_t best = kNoTarget;
   for (std::uint32_t i = 0; i < kMaxTargets; ++i) {
-    if (!ready(targets_[i])) continue;
+    if (!eligible(targets_[i])) continue;
     if (best == kNoTarget || targets_[i].tally.occurrences > targets_[best].tally.occurrences ||
         (targets_[i].tally.occurrences == targets_[best].tally.occurrences &&
          targets_[i].last_seen > targets_[best].last_seen)) {
@@ -206,6 +212,7 @@ void Multiplexer::stopped() {
   }
   last_ = current_;
   gone_by_ = discarding_ && !unlike_;
+  target.stays_away = gone_by_;
   current_ = kNoTarget;
   state_ = State::kIdle;
 }

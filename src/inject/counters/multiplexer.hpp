@@ -140,6 +140,7 @@ class Multiplexer {
     bool seen = false;
     bool settled = false;
     bool dropped = false;
+    bool stays_away = false;     // was awaited in vain and has not come since
     bool fresh = true;           // its image is empty
     std::uint32_t pass = 0;      // next pass to collect
     std::uint32_t ranges = 1;    // of the round block under way
@@ -154,6 +155,7 @@ class Multiplexer {
     return !target.dropped && !target.tally.gave_up && target.tally.rounds < limits_.rounds;
   }
   [[nodiscard]] bool ready(const Target& target) const { return target.seen && target.settled && wants_more(target); }
+  [[nodiscard]] static bool lacks_all(const Target& target) { return target.tally.rounds == 0 && !target.stays_away; }
   [[nodiscard]] std::uint32_t choose() const;
   void settle(Target& target, std::int64_t duration_ns);
   void judge(Target& target, const Signature& signature);

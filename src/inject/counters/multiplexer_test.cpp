@@ -179,6 +179,21 @@ TEST(Multiplexer, ASeldomRangeIsFinishedOverManyRequests) {
   EXPECT_EQ(bench.mux.tally(1).rounds, 1u);
 }
 
+TEST(Multiplexer, EverybodysFirstRoundComesBeforeAnybodysSecond) {
+  Limits five = limits(4, 0);
+  five.rounds = 5;
+  Bench bench(five);
+  for (int i = 0; i < 20; ++i) {
+    for (std::uint32_t target = 0; target < 3; ++target) bench.occurrence(target);
+  }
+  for (std::uint32_t target = 0; target < 3; ++target) EXPECT_GE(bench.mux.tally(target).rounds, 1u) << target;
+  // One that never comes again is not waited for once more.
+  Bench gone(five);
+  gone.occurrence(9);
+  for (int i = 0; i < 60; ++i) gone.occurrence(0);
+  EXPECT_EQ(gone.mux.tally(0).rounds, 5u);
+}
+
 TEST(Multiplexer, AnAbandonedOccurrenceIsDiscarded) {
   Multiplexer mux(limits(2, 1));
   (void)mux.begin(0);

@@ -10,7 +10,7 @@
 //   trace-first 3                occurrences of each target that the timeline sees before counters begin; 0: none
 //   patience 10000               ms that a range which lacks passes is waited for at least
 //   arm-wait 100                 ms that a range which lacks its first round waits for a pass; 0: never
-//   cache keep|flush             flush: caches are emptied before a measured occurrence
+//   cache keep|flush             flush: caches are emptied before a measured occurrence, or kernel
 //   by payload                   ranges of one name with different payloads (whole numbers) are different ranges
 //   resume PATH                  encoded: the program is run several times; what one run leaves unfinished is there
 //   wait 0|1                     1: a later run: each occurrence waits until the hardware is programmed for it

@@ -127,7 +127,7 @@ bool start_counters(const Api& api, const Subscription& subscription) {
 }
 
 void counters_saw_call(CUpti_CallbackId id, const CUpti_CallbackData& call) {
-  if (!live.load(std::memory_order_relaxed)) return;
+  if (!live.load(std::memory_order_relaxed) || CacheFlush::running()) return;
   Collector* c = the_collector.load(std::memory_order_acquire);
   if (c->captures.observe(id, call)) {
     // The worker begins nothing from now on; what it is at ends first.
@@ -135,7 +135,10 @@ void counters_saw_call(CUpti_CallbackId id, const CUpti_CallbackData& call) {
     wait_while(*c, [&] { return c->busy != nullptr; });
   }
   for (std::size_t i = 0, count = c->context_count.load(std::memory_order_acquire); i < count; ++i) {
-    if (c->contexts[i].context == call.context) c->contexts[i].recorder.observe(id, call);
+    Context& context = c->contexts[i];
+    if (context.context != call.context) continue;
+    CUstream stream = nullptr;
+    if (context.recorder.observe(id, call, stream)) context.flush.run(c->driver, stream);
   }
 }
 

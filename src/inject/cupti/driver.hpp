@@ -18,6 +18,10 @@ struct Driver {
   CUresult (*allocate)(CUdeviceptr*, std::size_t) = nullptr;
   CUresult (*set_bytes)(CUdeviceptr, unsigned char, std::size_t) = nullptr;
   CUresult (*attribute)(int*, CUdevice_attribute, CUdevice) = nullptr;
+  CUresult (*cuModuleLoadData)(CUmodule*, const void*) = nullptr;
+  CUresult (*cuModuleGetFunction)(CUfunction*, CUmodule, const char*) = nullptr;
+  CUresult (*cuLaunchKernel)(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, CUstream,
+                             void**, void**) = nullptr;
 
   bool load() {
     void* library = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
@@ -28,15 +32,9 @@ struct Driver {
     };
     return get(cuCtxGetCurrent, "cuCtxGetCurrent") && get(cuCtxSetCurrent, "cuCtxSetCurrent") &&
            get(cuCtxSynchronize, "cuCtxSynchronize") && get(cuCtxGetDevice, "cuCtxGetDevice") &&
-           get(allocate, "cuMemAlloc_v2") && get(set_bytes, "cuMemsetD8_v2") && get(attribute, "cuDeviceGetAttribute");
-  }
-
-  // A buffer of twice the L2 in the current context; overwriting it leaves nothing else in the caches.
-  bool make_scratch(CUdevice device, CUdeviceptr& scratch, std::size_t& bytes) const {
-    int l2 = 0;
-    if (attribute(&l2, CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE, device) != CUDA_SUCCESS || l2 <= 0) return false;
-    bytes = 2 * static_cast<std::size_t>(l2);
-    return allocate(&scratch, bytes) == CUDA_SUCCESS;
+           get(allocate, "cuMemAlloc_v2") && get(set_bytes, "cuMemsetD8_v2") &&
+           get(attribute, "cuDeviceGetAttribute") && get(cuModuleLoadData, "cuModuleLoadData") &&
+           get(cuModuleGetFunction, "cuModuleGetFunction") && get(cuLaunchKernel, "cuLaunchKernel");
   }
 };
 

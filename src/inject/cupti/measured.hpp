@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "inject/counters/multiplexer.hpp"
+#include "inject/cupti/cache_flush.hpp"
 #include "inject/cupti/range_profiler.hpp"
 #include "inject/cupti/recorder.hpp"
 
@@ -34,8 +35,7 @@ struct Context {
   Image images[counters::kMaxTargets];
   std::uint32_t in_session = 0;
   std::int64_t armed_at = 0;
-  CUdeviceptr scratch = 0;  // overwritten before an occurrence, to empty the caches
-  std::size_t scratch_bytes = 0;
+  CacheFlush flush;                                 // ready where it is asked for
   std::uint32_t first[counters::kMaxTargets] = {};  // occurrence that the round under way began with
   Image finished;                                   // kernels: a complete image that waits for the worker
   std::uint32_t finished_target = counters::kNoTarget;

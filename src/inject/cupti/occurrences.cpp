@@ -189,14 +189,11 @@ void begin_occurrence(Collector& c, std::uint32_t target, std::uint32_t domain, 
     active.measured = context->mux->begin(target);
     if (context->mux->next_work_is_due()) pthread_cond_signal(&c.wake);
   }
+  if (active.measured && !kernels) active.context->flush.run(c.driver, nullptr);
   if (looked_at) active.recording = active.context->recorder.begin(active.measured && kernels, active.measured);
   if (active.measured) {
     // Work that is still running would be counted in.
     c.driver.cuCtxSynchronize();
-    if (active.context->scratch != 0) {
-      c.driver.set_bytes(active.context->scratch, 0, active.context->scratch_bytes);
-      c.driver.cuCtxSynchronize();
-    }
     char name[24];
     std::snprintf(name, sizeof name, "o%u", active.context->in_session++);
     const bool good = kernels ? active.context->profiler.start() : active.context->profiler.push(name);

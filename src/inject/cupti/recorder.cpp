@@ -19,11 +19,12 @@ std::uint64_t hash_of(const char* text) {
 
 struct Configuration {
   std::uint32_t grid[3], block[3];
+  CUstream stream;
 };
 
 template <class Params>
 Configuration configuration(const Params& p) {
-  return {{p.gridDimX, p.gridDimY, p.gridDimZ}, {p.blockDimX, p.blockDimY, p.blockDimZ}};
+  return {{p.gridDimX, p.gridDimY, p.gridDimZ}, {p.blockDimX, p.blockDimY, p.blockDimZ}, p.hStream};
 }
 
 // What is launched: 1 a kernel (with its configuration), 2 a graph, 0 nothing.
@@ -112,13 +113,14 @@ const char* Recorder::copy_of(const char* name) {
   return known.ours;
 }
 
-void Recorder::observe(std::uint32_t cbid, const CUpti_CallbackData& call) {
-  if (!on_.load(std::memory_order_relaxed) || call.callbackSite != CUPTI_API_ENTER) return;
+bool Recorder::observe(std::uint32_t cbid, const CUpti_CallbackData& call, CUstream& stream) {
+  if (!on_.load(std::memory_order_relaxed) || call.callbackSite != CUPTI_API_ENTER) return false;
   Configuration configuration{};
   const int what = launch_of(cbid, call.functionParams, configuration);
-  if (what == 0) return;
+  if (what == 0) return false;
   const char* name = call.symbolName != nullptr ? call.symbolName : "";
   const std::uint64_t hash = what == 1 ? hash_of(name) : 2;
+  bool kept = false;
   lock();
   signature_.kernels = mix(signature_.kernels, hash);
   signature_.configurations = mix(signature_.configurations, hash);
@@ -129,6 +131,8 @@ void Recorder::observe(std::uint32_t cbid, const CUpti_CallbackData& call) {
       signature_.configurations = mix(signature_.configurations, value);
     ++signature_.launches;
     if (keep_ && count_ < kMostKernels) {
+      kept = true;
+      stream = configuration.stream;
       RecordedKernel& kernel = kernels_[count_++];
       kernel.name = copy_of(name);
       std::memcpy(kernel.grid, configuration.grid, sizeof kernel.grid);
@@ -138,6 +142,7 @@ void Recorder::observe(std::uint32_t cbid, const CUpti_CallbackData& call) {
     ++signature_.graphs;
   }
   unlock();
+  return kept;
 }
 
 }  // namespace rangescope::inject::cupti

@@ -31,8 +31,9 @@ class Recorder {
   [[nodiscard]] std::uint32_t begin(bool keep, bool take);
   /// Ends it and gives what was launched; false when the recording was taken over by another.
   [[nodiscard]] bool end(std::uint32_t recording, counters::Signature& signature);
-  /// From the callback of a driver function, any thread.
-  void observe(std::uint32_t cbid, const CUpti_CallbackData& call);
+  /// From the callback of a driver function, any thread. True: a kernel that is measured by itself is about to be
+  /// launched, into `stream`.
+  bool observe(std::uint32_t cbid, const CUpti_CallbackData& call, CUstream& stream);
 
   /// The kernels of the last recording with `keep`; at most kMostKernels.
   [[nodiscard]] const RecordedKernel* kernels() const { return kernels_; }

@@ -80,7 +80,9 @@ void write_round(Collector& c, const Context& context, std::uint32_t target, std
 
 void evaluate(Collector& c, Context& context, const Image& image, std::uint32_t target, bool kernels) {
   double values[counters::kMaxMetrics];
-  const std::size_t ranges = context.profiler.ranges(image);
+  // With caches flushed each kernel has one of ours before it.
+  const std::size_t step = kernels && context.flush.ready() ? 2 : 1;
+  const std::size_t ranges = context.profiler.ranges(image) / step;
   const RecordedKernel* recorded = context.recorder.kernels();
   // Results that cannot be laid along what was launched are no results.
   if (kernels && ranges != context.recorder.count()) {
@@ -91,7 +93,7 @@ void evaluate(Collector& c, Context& context, const Image& image, std::uint32_t 
     return;
   }
   for (std::size_t i = 0; i < ranges; ++i) {
-    if (!context.profiler.evaluate(image, i, values)) continue;
+    if (!context.profiler.evaluate(image, i * step + step - 1, values)) continue;
     const bool named = kernels && recorded != nullptr && i < context.recorder.count();
     write_round(c, context, target, kernels ? static_cast<std::uint32_t>(i) : wired::kWholeRange,
                 named ? &recorded[i] : nullptr, values);

@@ -51,10 +51,11 @@ bool set_up(Collector& c, Context& context) {
     tell_loss(detail);
     return false;
   }
-  if (c.plan.flush_cache && context.scratch == 0 &&
-      !c.driver.make_scratch(context.device, context.scratch, context.scratch_bytes)) {
+  if (c.plan.flush_cache && !context.flush.ready() && !context.flush.make(c.driver, context.device)) {
     char detail[160];
-    std::snprintf(detail, sizeof detail, "caches of device %d are not flushed: no memory for a buffer of twice its L2",
+    std::snprintf(detail, sizeof detail,
+                  "caches of device %d are not flushed: no memory for a buffer of twice its L2, or the driver refused "
+                  "the kernel",
                   context.device);
     tell_loss(detail);
   }
@@ -66,7 +67,7 @@ bool set_up(Collector& c, Context& context) {
 std::size_t room_for_kernels(const Collector& c, std::uint32_t target) {
   const std::uint32_t seen = c.targets[target].launches;
   if (seen == 0) return 2048;
-  const std::size_t room = seen + 16;
+  const std::size_t room = (seen + 16) * (c.plan.flush_cache ? 2 : 1);
   return room < Recorder::kMostKernels ? room : Recorder::kMostKernels;
 }
 

@@ -370,11 +370,17 @@ void GpuReader::link_launches() {
   }
 }
 
-// A call that waits is recorded as a call; which stream or event it waited for is not known.
+// A call that waits is recorded as a call; which stream or event it waited for is not known. While the timeline is
+// paused for counters, it is they who wait.
 void GpuReader::add_synchronizations() {
+  const auto paused = [this](std::int64_t at) {
+    return std::any_of(session_.gpu_pauses.begin(), session_.gpu_pauses.end(), [&](const model::GpuPause& pause) {
+      return pause.process == process_ && pause.start_ns <= at && at < pause.end_ns;
+    });
+  };
   for (std::size_t i = first_.launches; i < session_.launches.size(); ++i) {
     const model::Launch& call = session_.launches[i];
-    if (call.kind != model::LaunchKind::kSynchronize || call.end_ns == model::kOpen) continue;
+    if (call.kind != model::LaunchKind::kSynchronize || call.end_ns == model::kOpen || paused(call.start_ns)) continue;
     const std::string_view api = session_.strings.view(call.name);
     const model::SyncKind kind = api.starts_with("cuCtx")      ? model::SyncKind::kContext
                                  : api.starts_with("cuStream") ? model::SyncKind::kStream
@@ -388,13 +394,13 @@ void GpuReader::add_synchronizations() {
 void GpuReader::finish(const GpuDamage& damage) {
   correct_clock();
   link_launches();
+  counters_.finish(where_);
   add_synchronizations();
   nodes_.place(session_);
   model::Process& process = session_.processes.at(process_);
   for (std::size_t i = first_.kernels; i < session_.kernels.size(); ++i) {
     process.end_ns = std::max(process.end_ns, session_.kernels[i].end_ns);
   }
-  counters_.finish(where_);
   for (std::size_t i = first_.graphs; i < session_.graph_launches.size(); ++i) {
     auto& launch = session_.graph_launches[i];
     launch.kernel_nodes = nodes_.kernel_nodes(static_cast<std::uint32_t>(launch.graph_id));

@@ -50,13 +50,15 @@ void lose(model::Session& session, const fs::path& path, const std::string& why)
 
 void read_gpu_files(const fs::path& folder, model::Session& session) {
   const std::vector<fs::path> streams = streams_in(folder);
-  std::uintmax_t bytes = 0;  // a kernel takes 48 of them
+  std::uintmax_t bytes = 0;  // a kernel and its launch take 48 of them
   for (const fs::path& path : streams) {
     std::error_code error;
     const std::uintmax_t size = fs::file_size(path, error);
     bytes += error ? 0 : size;
   }
-  session.kernels.reserve(std::min<std::uintmax_t>(bytes / 48, std::uintmax_t{1} << 25));
+  const std::uintmax_t kernels = std::min<std::uintmax_t>(bytes / 48, std::uintmax_t{1} << 25);
+  session.kernels.reserve(kernels);
+  session.launches.reserve(kernels);
   for (const fs::path& path : streams) {
     const auto mapping = base::Mapping::open(path);
     if (!mapping) {
