@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -33,9 +34,9 @@ constexpr std::array<std::string_view, 9> kPrefixes = {"CUDA_",    "NVIDIA_", "N
 constexpr std::array<std::string_view, 9> kSecret = {"TOKEN", "SECRET", "PASS",    "KEY",    "CREDENTIAL",
                                                      "AUTH",  "COOKIE", "SESSION", "PRIVATE"};
 
-// First line of what a program prints, "" where it is not there, fails or takes longer than two seconds.
-std::string ask(std::vector<std::string> argv, const std::filesystem::path& cwd = {}) {
-  if (!base::find_on_path(argv.front())) return {};
+// What a program prints; nothing where it is not there, fails or takes longer than two seconds.
+std::optional<std::string> ask(std::vector<std::string> argv, const std::filesystem::path& cwd = {}) {
+  if (!base::find_on_path(argv.front())) return std::nullopt;
   base::Command command;
   command.argv = std::move(argv);
   command.cwd = cwd;
@@ -48,7 +49,8 @@ std::string ask(std::vector<std::string> argv, const std::filesystem::path& cwd 
   command.unset_env = {"NVTX_INJECTION64_PATH", "CUDA_INJECTION64_PATH", "LD_PRELOAD"};
   command.set_env = {{"GIT_TERMINAL_PROMPT", "0"}, {"GIT_OPTIONAL_LOCKS", "0"}, {"LC_ALL", "C"}};
   const auto ended = base::run(command);
-  return ended && ended->ok() ? ended->out : std::string();
+  if (!ended || !ended->ok()) return std::nullopt;
+  return ended->out;
 }
 
 std::string first_value(const std::filesystem::path& file, std::string_view key, char separator) {
@@ -65,10 +67,12 @@ std::string first_value(const std::filesystem::path& file, std::string_view key,
 }
 
 void look_at_git(const std::filesystem::path& cwd, std::map<std::string, std::string>& facts) {
-  const std::string head = ask({"git", "rev-parse", "HEAD"}, cwd);
-  if (head.empty()) return;
-  facts["git.commit"] = std::string(base::trim(head));
-  facts["git.dirty"] = ask({"git", "status", "--porcelain", "--untracked-files=no"}, cwd).empty() ? "false" : "true";
+  const auto head = ask({"git", "rev-parse", "HEAD"}, cwd);
+  if (!head) return;
+  facts["git.commit"] = std::string(base::trim(*head));
+  // Of a repository too large for the time limit it is not known.
+  if (const auto status = ask({"git", "status", "--porcelain", "--untracked-files=no"}, cwd))
+    facts["git.dirty"] = status->empty() ? "false" : "true";
 }
 
 // "580.95.05" of "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.95.05  Release Build ...".
@@ -96,8 +100,9 @@ void look_at_gpus(std::map<std::string, std::string>& facts) {
     if (!name.empty()) facts["gpu." + std::to_string(index++)] = name;
   }
   if (index > 0) return;
-  const std::string list = ask({"nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"});
-  for (const std::string_view line : base::split(list, '\n')) {
+  const auto list = ask({"nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"});
+  if (!list) return;
+  for (const std::string_view line : base::split(*list, '\n')) {
     if (base::trim(line).empty()) continue;
     const auto fields = base::split(line, ',');
     facts["gpu." + std::to_string(index++)] = std::string(base::trim(fields.front()));
