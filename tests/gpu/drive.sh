@@ -79,10 +79,10 @@ if [ -n "${PYTHON:-}" ] && wants torch; then
   export TOK=4
   line torch-gated 0 --no-native +pipeline.nsys.gating_nvtx=true +pipeline.nsys.nvtx_capture=decode -- "${work[@]}"
   line torch-auto 0 --no-native pipeline.ncu.enable=true $cli.nvtx.include=decode "$few" -- "${work[@]}"
-  for preset in quick standard memory; do line "torch-$preset" 0 --no-native --nsys "ncu=$preset" "$cli.nvtx.include=decode*" -- "${work[@]}"; done
+  for preset in quick standard comprehensive memory; do line "torch-$preset" 0 --no-native --nsys "ncu=$preset" "$cli.nvtx.include=decode*" -- "${work[@]}"; done
   line torch-range 80 --no-native --no-probe pipeline.ncu.enable=true $cli.replay_mode=range "$cli.nvtx.include=prefill*" -- "${work[@]}"
   line torch-app-range 0 --no-native --no-probe pipeline.ncu.enable=true $cli.replay_mode=app-range "$cli.nvtx.include=prefill*" "$few" -- "${work[@]}"
-  line torch-kernel 0 --no-native --no-probe pipeline.ncu.enable=true $cli.replay_mode=kernel "$cli.nvtx.include=decode*" "$cli.kernel_name=regex:.*gemv.*" $cli.kernel_name_base=demangled $cli.launch_count=5 -- "${work[@]}"
+  line torch-kernel 0 --no-native --no-probe pipeline.ncu.enable=true $cli.replay_mode=kernel "$cli.nvtx.include=decode*" "$cli.kernel_name=regex:.*(gemv|gemm|nvjet).*" $cli.kernel_name_base=demangled $cli.launch_count=5 -- "${work[@]}"
 fi
 echo "== $run_lines lines, $failed ended otherwise than wanted"
 "$rangescope" runs stats --root "$out"
