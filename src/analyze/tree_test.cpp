@@ -92,6 +92,8 @@ TEST(Tree, AnUnclosedRangeHoldsWhatFollowsAndIsNotInTheStatistics) {
   ASSERT_EQ(report->losses.size(), 1u);
   EXPECT_EQ(report->losses[0].kind, "unclosed_range");
   EXPECT_EQ(report->losses[0].count, 1u);
+  for (const char* tag : {"wall_ns.inclusive", "wall_ns.min", "wall_ns.share"})
+    EXPECT_FALSE(model::value_of(report->regions[0], tag)) << tag << ": absent, not 0";
 }
 
 TEST(Tree, ARangeThatCrossesAnotherIsNotInsideIt) {

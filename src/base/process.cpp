@@ -228,6 +228,8 @@ Result<pid_t> spawn(const Command& command, const Signals& signals, const Stream
   std::error_code ignored;
   if (!command.cwd.empty() && !std::filesystem::is_directory(command.cwd, ignored))
     return fail(Code::kNoInput, "the folder to run in does not exist", command.cwd.string());
+  if (error == EACCES && std::filesystem::is_directory(program, ignored))
+    return fail(Code::kNoInput, "cannot run '" + program + "': it is a folder");
   if (error == EACCES || error == EPERM)
     return fail(Code::kPermission, "cannot run '" + program + "': " + reason(error), {},
                 "Make the file executable: chmod +x");
@@ -237,7 +239,8 @@ Result<pid_t> spawn(const Command& command, const Signals& signals, const Stream
   if (error == ENOENT && find_on_path(program))
     return fail(Code::kNoInput, "cannot run '" + program + "': its interpreter (#! line or ELF loader) does not exist");
   return fail(error == ENOENT || error == ENOTDIR ? Code::kNoInput : Code::kIo,
-              "cannot run '" + program + "': " + reason(error));
+              "cannot run '" + program + "': " + reason(error), {},
+              program.find(' ') == std::string::npos ? "" : "Give the program and each argument as a word of its own");
 }
 
 std::int64_t ns(const timeval& time) {

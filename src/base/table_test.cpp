@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "base/text.hpp"
+
 namespace rangescope::base {
 namespace {
 
@@ -10,6 +12,11 @@ Table sample() {
   table.add({{"decode"}, {"64"}, {"1.5 s"}});
   table.add({{"  a layer with a long name"}, {"1,024"}, {"900.0 ms"}});
   return table;
+}
+
+TEST(Text, WhatTerminalsObeyIsShownInHex) {
+  EXPECT_EQ(printable("a\x1b[31m \xC2\x9B \xE2\x80\xAE b\n\xFF \xC3\xA9"),
+            "a\\x1b[31m \\xc2\\x9b \\xe2\\x80\\xae b\\n\\xff \xC3\xA9");
 }
 
 TEST(Table, AlignsNumbersRight) {

@@ -160,7 +160,9 @@ std::string printable(std::string_view text) {
       out += "\\t";
     } else if (point < 0x20 || point == 0x7F) {
       append_hex(out, static_cast<unsigned char>(point));
-    } else if (point >= 0x80 && point < 0xA0) {  // C1 controls: terminals obey them
+    } else if ((point >= 0x80 && point < 0xA0) ||       // C1 controls: terminals obey them
+               (point >= 0x202A && point <= 0x202E) ||  // direction overrides and isolates: they turn around
+               (point >= 0x2066 && point <= 0x2069)) {  // what stands behind the name
       for (std::size_t i = 0; i < n; ++i) append_hex(out, static_cast<unsigned char>(text[i]));
     } else {
       out += text.substr(0, n);

@@ -2,6 +2,9 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
 #include <exception>
 #include <new>
 
@@ -47,6 +50,12 @@ base::Error unknown_command(const std::string& name) {
   return error;
 }
 
+/// `code`, unless what was printed did not reach standard output (a full disk).
+int said(int code) {
+  if ((std::fflush(stdout) == 0 && std::ferror(stdout) == 0) || code != 0) return code;
+  return say({base::Code::kIo, std::string("writing failed: ") + std::strerror(errno), "standard output", {}});
+}
+
 int parse_and_run(Subcommand& command, std::vector<std::string> words, std::vector<std::string> program,
                   bool separated) {
   const auto parsed = declare(command);
@@ -68,7 +77,7 @@ int parse_and_run(Subcommand& command, std::vector<std::string> words, std::vect
   }
   if (parsed->help) {
     print_help(command, *parsed->app);
-    return 0;
+    return said(0);
   }
   base::set_log_level(parsed->quiet         ? base::Level::kWarning
                       : parsed->verbose > 1 ? base::Level::kDebug
@@ -78,7 +87,7 @@ int parse_and_run(Subcommand& command, std::vector<std::string> words, std::vect
     return say({base::Code::kUsage, "rangescope " + std::string(command.name()) + " runs no program", "--",
                 "Leave out -- and what follows"});
   if (command.takes_program()) command.set_program(std::move(program));
-  return command.run();
+  return said(command.run());
 }
 
 }  // namespace

@@ -15,6 +15,9 @@
 
 namespace rangescope::cli {
 
+/// Largest count that an option takes; CLI::Range(0, kMost) refuses what is negative.
+inline constexpr int kMost = 1'000'000'000;
+
 /// An option that takes one value each time it stands, and all of them count.
 CLI::Option* repeated_option(CLI::App& app, const std::string& name, std::vector<std::string>& into,
                              const std::string& type, const std::string& text);
@@ -35,6 +38,9 @@ struct ReportChoice {
   std::optional<std::size_t> width;
   report::Style style;
 };
+/// kIo where `choice.to` names a file that cannot be written, before what takes long: a folder, or in a folder that
+/// does not exist.
+[[nodiscard]] base::Result<void> check_destination(const ReportChoice& choice);
 /// -f, -o, --depth, --sort, --top, --columns, --explain, --color, --width
 void bind_report(CLI::App& app, ReportChoice& choice);
 

@@ -29,6 +29,7 @@ void bind_destination(CLI::App& app, ReportChoice& choice) {
       ->group(kGroup);
   app.add_option("--width", choice.width, "Columns of the table; 0: no limit (the terminal's, else 120)")
       ->type_name("N")
+      ->check(CLI::Range(0, kMost))
       ->group(kGroup);
 }
 
@@ -41,13 +42,14 @@ void bind_report(CLI::App& app, ReportChoice& choice) {
   bind_destination(app, choice);
   app.add_option("--depth", choice.style.depth, "Deepest level of ranges that is shown; 0: all")
       ->type_name("N")
-      ->check(CLI::NonNegativeNumber)
+      ->check(CLI::Range(0, kMost))
       ->group(kGroup);
   app.add_option("--sort", choice.style.sort, "Largest of this value first, within each parent: wall, gpu.busy_ns ...")
       ->type_name("VALUE")
       ->group(kGroup);
   app.add_option("--top", choice.style.top, "Only the so many largest regions, and what is above them")
       ->type_name("N")
+      ->check(CLI::Range(0, kMost))
       ->group(kGroup);
   app.add_option("--columns", choice.style.columns, "Values to show, with commas between; see rangescope help columns")
       ->type_name("VALUE,...")
@@ -57,6 +59,7 @@ void bind_report(CLI::App& app, ReportChoice& choice) {
       ->group(kGroup);
   app.add_option("--top-kernels", choice.style.top_kernels, "Kernels listed below the table; 0: none (5)")
       ->type_name("N")
+      ->check(CLI::Range(0, kMost))
       ->group(kGroup);
   app.add_flag("--explain", choice.style.explain, "Say what each column means and why a region is bound as it is")
       ->group(kGroup);

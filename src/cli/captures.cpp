@@ -103,7 +103,8 @@ base::Result<Captured> read_captures(std::span<const fs::path> paths, const read
   }
   captured.session = read::join(std::move(sessions));
   for (const base::Error& error : unread)
-    captured.session.losses.push_back({"unreadable_capture", model::Severity::kError, 1, base::to_string(error)});
+    captured.session.losses.push_back({"unreadable_capture", model::Severity::kError, 1,
+                                       base::replace_all(base::to_string(error), "\nhint: ", ". ")});
   return captured;
 }
 

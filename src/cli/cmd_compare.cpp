@@ -57,9 +57,11 @@ class Compare final : public Subcommand {
     bind_destination(app, choice_);
     app.add_option("--top", choice_.style.top, "So many regions, what changed most first; 0: all (30)")
         ->type_name("N")
+        ->check(CLI::Range(0, kMost))
         ->group("Report");
     app.add_option("--top-kernels", choice_.style.top_kernels, "So many kernels; 0: none (10)")
         ->type_name("N")
+        ->check(CLI::Range(0, kMost))
         ->group("Report");
   }
 

@@ -7,6 +7,7 @@
 
 #include "base/log.hpp"
 #include "cli/app.hpp"
+#include "cli/bind.hpp"
 #include "cli/subcommands.hpp"
 #include "read/ncu_report/pages.hpp"
 
@@ -93,8 +94,12 @@ class Ncu final : public Subcommand {
         ->allow_extra_args(false);
     app.add_option("--kernel-name-base", page_.kernel_name_base, "What --kernel-name is compared with (function)")
         ->check(CLI::IsMember({"function", "demangled", "mangled"}));
-    app.add_option("-s,--launch-skip", page_.launch_skip, "Leave out the first N matching results")->type_name("N");
-    app.add_option("-c,--launch-count", page_.launch_count, "At most N results")->type_name("N");
+    app.add_option("-s,--launch-skip", page_.launch_skip, "Leave out the first N matching results")
+        ->type_name("N")
+        ->check(CLI::Range(0, kMost));
+    app.add_option("-c,--launch-count", page_.launch_count, "At most N results")
+        ->type_name("N")
+        ->check(CLI::Range(0, kMost));
     app.add_option("--number-format", page_.number_format, "Separators of numbers: C, en, de, fr (C)")
         ->check(CLI::IsMember({"C", "en", "de", "fr"}));
     choose(app, "--units-of", page_.spelling,

@@ -85,6 +85,7 @@ class Profile final : public Subcommand {
                   {},
                   "Put it behind --: rangescope profile -- python train.py"});
     if (auto exporter = report::find_exporter(choice_.format); !exporter) return say(exporter.error());
+    if (auto writable = check_destination(choice_); !writable) return say(writable.error());
     written_ = analysis_.include;
     if (auto normalized = normalize_expressions(analysis_); !normalized) return say(normalized.error());
     root_ = config_.text("run.root").value_or(std::string(runs::kDefaultRoot));

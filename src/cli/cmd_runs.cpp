@@ -13,6 +13,7 @@
 #include "base/text.hpp"
 #include "base/units.hpp"
 #include "cli/app.hpp"
+#include "cli/bind.hpp"
 #include "cli/present.hpp"
 #include "cli/subcommands.hpp"
 #include "report/view.hpp"
@@ -84,7 +85,7 @@ class Runs final : public Subcommand {
                     "Nsight Systems' own reports too; they hold the environment of processes");
     unpack_->add_option("file", archive_, "File that runs pack wrote")->type_name("FILE")->required();
     verify_->add_option("run", said_, "Run directory, name, or latest (latest)")->type_name("RUN");
-    prune_->add_option("--keep", keep_, "The newest so many stay")->type_name("N");
+    prune_->add_option("--keep", keep_, "The newest so many stay")->type_name("N")->check(CLI::Range(0, kMost));
     prune_->add_option("--older-than", older_than_, "Only runs that began longer ago: 7d, 36h, 2w")->type_name("AGE");
     prune_->add_flag("-y,--yes", yes_, "Do not ask");
     prune_->add_flag("-n,--dry-run", dry_run_, "Only say what would go");

@@ -29,10 +29,12 @@ base::Result<void> Pipeline::reports() {
     if (stage.outcome != "empty" && stage.outcome != "failed") continue;
     // Rungs that failed on the way to one that worked are notes; a stage that has nothing at all is a loss.
     const bool missing = std::find(captured_.begin(), captured_.end(), stage.stage) == captured_.end();
-    const std::string text = stage.stage + (stage.step.empty() ? "" : ", " + stage.step) + ": " + stage.message;
+    const std::string told = stage.stage + ": ";  // what most messages begin with
+    const std::string text = stage.stage + (stage.step.empty() ? "" : ", " + stage.step) + ": " +
+                             stage.message.substr(stage.message.starts_with(told) ? told.size() : 0);
     if (missing && stage.stage != "look")
       report->losses.push_back({"stage_" + stage.outcome, model::Severity::kWarning, 1,
-                                text + (stage.cure.empty() ? "" : " " + stage.cure)});
+                                text + (stage.cure.empty() ? "" : ". " + stage.cure)});
     else
       report->notes.push_back(text);
   }

@@ -4,7 +4,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdlib>
+#include <cstring>
 
 #include "analyze/tree.hpp"
 #include "base/log.hpp"
@@ -55,7 +57,8 @@ base::Error nothing(const std::filesystem::path& input, const model::Session& se
     error.hint =
         "Check that the program calls NVTX 3 (C and C++: nvtx3 headers; Python: the nvtx package or torch.cuda.nvtx) "
         "and "
-        "is neither setuid nor run in a container of its own";
+        "is neither setuid nor run in a container of its own; if it went on in the background, report on the run when "
+        "that has ended";
   } else {
     error.what =
         "nothing was captured: " + std::to_string(session.processes.size()) + " processes, and none opened a range";
@@ -152,6 +155,20 @@ report::Style style_on(int fd, const ReportChoice& choice) {
   style.width = choice.width ? *choice.width : terminal_width(fd);
   style.color = wants_color(fd, choice.color);
   return style;
+}
+
+base::Result<void> check_destination(const ReportChoice& choice) {
+  if (choice.to.empty() || choice.to == "-") return {};
+  std::error_code ignored;
+  const std::filesystem::path folder = std::filesystem::absolute(choice.to, ignored).parent_path();
+  if (std::filesystem::is_directory(choice.to, ignored))
+    return base::fail(base::Code::kIo, "cannot write the file: it is a folder", choice.to, "Name a file in it");
+  if (!std::filesystem::is_directory(folder, ignored))
+    return base::fail(base::Code::kIo, "cannot write the file: its folder does not exist", choice.to,
+                      "Make the folder first: mkdir -p " + base::shell_quote(folder.string()));
+  if (::access(folder.c_str(), W_OK) != 0 && ::access(choice.to.c_str(), W_OK) != 0)
+    return base::fail(base::Code::kIo, std::string("cannot write the file: ") + std::strerror(errno), choice.to);
+  return {};
 }
 
 base::Result<void> write_to(const ReportChoice& choice, int default_fd,

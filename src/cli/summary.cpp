@@ -197,7 +197,7 @@ std::string stakeholder_page(const model::Report& report) {
   out += opening(report, regions, gpu);
   const double whole = gpu ? report.total->busy_ns : report.run.duration_ns;
   const std::string own = gpu ? "GPU time, own" : "time, own";
-  out += "| range | times | time | " + own + " | share | " + (gpu ? "kernels |\n" : "|\n");
+  out += "| range | times | time | " + own + " | share |" + (gpu ? " kernels |\n" : "\n");
   out += std::string("|---|---:|---:|---:|---:|") + (gpu ? "---:|\n" : "\n");
   for (const model::Region* region : regions) {
     const double part = weight(*region, gpu);

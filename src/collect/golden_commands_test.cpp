@@ -231,6 +231,14 @@ TEST(GoldenCommands, NcuTraps) {
       {"an option of no version", "2025.3.1", "kernel", {}, {"--kernel-replay-mode", "range"}},
       {"an option that rangescope passes", "2025.3.1", "kernel", {}, {"--export=x"}},
       {"a further option", "2025.3.1", "kernel", {}, {"--verbose"}},
+      {"a further option that repeats",
+       "2025.3.1",
+       "kernel",
+       {{"sections", {"Occupancy"}}},
+       {"--section", "LaunchStats"}},
+      {"an option that a key passes", "2025.3.1", "kernel", {}, {"--clock-control=none"}},
+      {"a short option", "2025.3.1", "kernel", {}, {"-c", "5"}},
+      {"a word that is no option", "2025.3.1", "kernel", {}, {"verbose"}},
   };
   std::string text;
   for (const Case& one : cases) {

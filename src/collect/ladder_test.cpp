@@ -67,6 +67,14 @@ TEST(Outcome, TheProgramMayPrintTheSameWords) {
   EXPECT_TRUE(judge_ncu(seen).said.empty());
 }
 
+TEST(Outcome, AProgramThatFailsUnderNcuIsNoEmptyFilter) {
+  Observed seen;
+  seen.text = "==ERROR== The application returned an error code (11).\n==WARNING== No kernels were profiled.\n";
+  seen.exit_code = 11;
+  EXPECT_EQ(judge_ncu(seen).why(), "ncu.program_failed");
+  EXPECT_EQ(judge_ncu(seen).said.size(), 1u);
+}
+
 TEST(Outcome, PermissionAndBusyCounters) {
   Observed seen;
   seen.exit_code = 1;

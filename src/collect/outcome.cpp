@@ -57,6 +57,8 @@ constexpr std::array kNcu{
         Code::kConfig, false, true},
     Row{"ncu.usage", "unrecognised option", "this ncu does not know an option",
         "Leave the option out, or use another version.", Code::kConfig, false, true},
+    Row{"ncu.usage", "cannot be specified more than once", "an option stands twice", "Leave one of them out.",
+        Code::kConfig, false, true},
     Row{"ncu.usage", "Invalid option --", "two options do not go together in this ncu", "Leave the option out.",
         Code::kConfig, false, true},
     Row{"ncu.usage", "the argument for option", "this ncu does not take the value of an option",
@@ -97,6 +99,10 @@ constexpr std::array kNcu{
         "Check the name and the domain, leave the slash out for start/end ranges, or set push_pop_scope=process for "
         "kernels of other threads.",
         Code::kNothingCaptured},
+    Row{"ncu.program_failed", "The application returned an error code",
+        "the program failed under ncu; alone it may not",
+        "Read what it printed in the run directory; an ncu that is older than the driver or the program can break it.",
+        Code::kNothingCaptured},
     Row{"ncu.nothing_matched", "were profiled.", "nothing that ran on the GPU matched the filters",
         "Check the range names and kernel filters; `rangescope profile -- program` shows the ranges that it has.",
         Code::kNothingCaptured},
@@ -118,6 +124,8 @@ constexpr std::array kNsys{
     Row{"nsys.usage", "unrecognized option", "this nsys does not know an option", "`nsys profile --help` names them.",
         Code::kConfig, false, true},
     Row{"nsys.usage", "unrecognised option", "this nsys does not know an option", "`nsys profile --help` names them.",
+        Code::kConfig, false, true},
+    Row{"nsys.usage", "cannot be specified more than once", "an option stands twice", "Leave one of them out.",
         Code::kConfig, false, true},
     Row{"nsys.usage", "Illegal --", "this nsys does not take the value of an option",
         "`nsys profile --help` names them.", Code::kConfig, false, true},
@@ -144,6 +152,8 @@ std::vector<Said> understood(const std::array<Row, N>& rows, std::string_view te
                              Code& code) {
   std::vector<Said> out;
   for (const Row& row : rows) {
+    // What ncu says after every failure explains nothing where a reason was found.
+    if (!out.empty() && (row.id == "ncu.nothing_matched" || row.id == "ncu.program_failed")) continue;
     for (auto at = text.find(row.needle); at != std::string_view::npos; at = text.find(row.needle, at + 1)) {
       std::string line = line_at(text, at);
       // The program may print the same words; ncu's own lines carry its mark (2020 and 2022 print option mistakes

@@ -222,7 +222,12 @@ class Composer {
           continue;
         }
         if (i > 0 || item->is_override) {
-          chosen_[key] = {item->options, false, std::nullopt, item->where};
+          const auto known = options_of(item->group);
+          const auto there = [&](const std::string& option) {
+            return std::find(known.begin(), known.end(), option) != known.end();
+          };
+          if (!item->optional || std::all_of(item->options.begin(), item->options.end(), there))
+            chosen_[key] = {item->options, false, std::nullopt, item->where};
           item = defaults.erase(item);
           continue;
         }
@@ -266,6 +271,14 @@ class Composer {
       }
     }
     if (optional) return std::optional<File>{};
+    if (group.empty()) {
+      std::string hint = "Write `group: option`; `rangescope config groups` lists both.";
+      for (const auto& [name, options] : groups(in_))
+        if (std::find(options.begin(), options.end(), option) != options.end())
+          hint = "Write `" + name + ": " + option + "`.";
+      return base::fail(base::Code::kConfig, "there is no configuration file '" + base::printable(option) + ".yaml'",
+                        where, hint);
+    }
     const auto known = options_of(group);
     std::string hint = base::did_you_mean(option, known);
     if (hint.empty())
@@ -355,6 +368,13 @@ class Composer {
         for (const Value& one : given.value->items) choice.options.push_back(one.text);
         if (given.value->is_scalar() && !given.value->is_null()) choice.options = {given.value->text};
       }
+      if (choice.deleted && !choice.options.empty()) {
+        if (const auto now = option_now(key); now != choice.options)
+          return base::fail(base::Code::kConfig,
+                            "~" + key + "=" + base::join(choice.options, ",") + ": its option is " +
+                                (now.empty() ? "null" : base::join(now, ", ")),
+                            given.where, "Delete it without an option: ~" + key);
+      }
       const bool known = std::any_of(roots_.begin(), roots_.end(), [&](const File& root) {
         return std::any_of(root.defaults.begin(), root.defaults.end(),
                            [&](const Default& d) { return d.kind == Default::Kind::kGroup && key_of(d) == key; });
@@ -375,6 +395,15 @@ class Composer {
       }
       chosen_[key] = std::move(choice);
     }
+    return {};
+  }
+
+  /// What the defaults lists of the files choose for a group.
+  std::vector<std::string> option_now(const std::string& key) const {
+    if (const auto choice = chosen_.find(key); choice != chosen_.end()) return choice->second.options;
+    for (const File& root : roots_)
+      for (const Default& item : root.defaults)
+        if (item.kind == Default::Kind::kGroup && key_of(item) == key) return item.options;
     return {};
   }
 
@@ -409,8 +438,14 @@ class Composer {
     const Key* key = find_key(path);
     if (key) return {};
     if (!is_section(path)) return tl::make_unexpected(unknown_key(path, value.where));
-    for (const Entry& entry : value.entries)
+    for (const Entry& entry : value.entries) {
+      if (const auto dot = entry.key.find('.'); dot != std::string::npos)
+        return base::fail(base::Code::kConfig, "key '" + base::printable(entry.key) + "' has a dot in it",
+                          entry.value.where,
+                          "Write `" + base::printable(entry.key.substr(0, dot)) + ":` and below it `" +
+                              base::printable(entry.key.substr(dot + 1)) + ": ...`.");
       if (auto ok = known(join(path, entry.key), entry.value); !ok) return ok;
+    }
     return {};
   }
 
@@ -455,17 +490,25 @@ class Composer {
     return {};
   }
 
+  std::string group_hint(const std::string& path) const {
+    if (const std::string key = base::replace_all(path, "/", "."); find_key(key)) return "did you mean '" + key + "'?";
+    std::string hint = base::did_you_mean(path, group_names());
+    return hint.empty() ? "`rangescope config groups` lists them." : hint;
+  }
+
   base::Result<void> apply(const Override& given) {
     std::string path = given.key;
     // A `group=option` that is meant for a section ("pipeline/ncu") cannot be told from a key with slashes.
     if (path.find('/') != std::string::npos)
       return base::fail(base::Code::kConfig, "there is no configuration group '" + path + "'", given.where,
-                        base::did_you_mean(path, group_names()));
+                        group_hint(path));
     if (given.kind == Override::Kind::kDelete) return remove(given);
     Value value = *given.value;
     if (auto ok = known(path, value); !ok) {
       base::Error error = std::move(ok).error();
       error.where = given.where;
+      if (!error.hint.starts_with("did you mean") && path.find('.') == std::string::npos)
+        if (std::string group = base::did_you_mean(path, group_names()); !group.empty()) error.hint = std::move(group);
       return tl::make_unexpected(std::move(error));
     }
     if (given.kind == Override::Kind::kAdd && set_above_shipped(path))

@@ -247,6 +247,12 @@ TEST(Compose, GroupsNobodyHas) {
   EXPECT_EQ(after({"+ncu=quick"}, "").substr(0, 68),
             "argument 1: +ncu=quick: group 'ncu' is in the defaults list already\n");
   EXPECT_EQ(after({"~ncu"}, "pipeline.ncu.top_n"), "(absent)");
+  EXPECT_EQ(after({"~ncu=default"}, "pipeline.ncu.top_n"), "(absent)");
+  EXPECT_EQ(after({"~ncu=quick"}, ""),
+            "argument 1: ~ncu=quick: ~ncu=quick: its option is default\nhint: Delete it without an option: ~ncu");
+  EXPECT_EQ(after({"ncuu=quick"}, ""), "argument 1: ncuu=quick: unknown key 'ncuu'\nhint: did you mean 'ncu'?");
+  EXPECT_EQ(after({"run/keep=5"}, ""),
+            "argument 1: run/keep=5: there is no configuration group 'run/keep'\nhint: did you mean 'run.keep'?");
   EXPECT_EQ(after({"nosuch@x=quick"}, "").substr(0, 60),
             "argument 1: nosuch@x=quick: 'nosuch' is no configuration gro");
 }
@@ -352,6 +358,12 @@ TEST(Compose, MistakesInFilesAreLocated) {
   EXPECT_EQ(error("defaults:\n  - ncu: qick\n"),
             "FILE:2:10: group 'ncu' has no option 'qick'\nhint: did you mean 'quick'?");
   EXPECT_EQ(error("a: &x [1]\nb: *y\n").substr(0, 8), "FILE:2:4");
+  EXPECT_EQ(error("run.keep: 5\n"),
+            "FILE:1:11: key 'run.keep' has a dot in it\nhint: Write `run:` and below it `keep: ...`.");
+  EXPECT_EQ(error("vars: {a.b: 5}\n"), "no error");
+  EXPECT_EQ(error("defaults:\n  - quick\n"),
+            "FILE:2:5: there is no configuration file 'quick.yaml'\nhint: Write `ncu: quick`.");
+  EXPECT_EQ(error("defaults:\n  - optional ncu: qick\n"), "no error");
   EXPECT_EQ(error(""), "no error");
 }
 

@@ -25,6 +25,8 @@ Value gpu(const Region& region, F field) {
 
 #define RANGESCOPE_GPU(field) [](const Region& r) { return gpu(r, [](const GpuWork& g) { return g.field; }); }
 #define RANGESCOPE_REGION(field) [](const Region& r) -> Value { return known(r.field); }
+/// A range that never ended has no wall time: not 0.
+#define RANGESCOPE_WALL(field) [](const Region& r) { return r.occurrences == 0 ? Value{} : known(r.wall.field); }
 
 Value launch_latency(const Region& region, double Spread::*field) {
   if (!region.gpu || !region.gpu->launch_latency_ns) return {};
@@ -47,20 +49,18 @@ constexpr auto kMeasures = std::to_array<Measure>({
     {"threads", "threads", Unit::kCount, kNvtx, "threads that opened the range", RANGESCOPE_REGION(threads)},
     {"processes", "procs", Unit::kCount, kNvtx, "processes that opened the range", RANGESCOPE_REGION(processes)},
     {"wall_ns.inclusive", "wall", Unit::kNs, kNvtx, "sum of end - start over occurrences",
-     RANGESCOPE_REGION(wall.inclusive_ns)},
+     RANGESCOPE_WALL(inclusive_ns)},
     {"wall_ns.exclusive", "wall excl", Unit::kNs, kNvtx, "inclusive - sum of inclusive of child regions",
-     RANGESCOPE_REGION(wall.exclusive_ns)},
-    {"wall_ns.min", "min", Unit::kNs, kNvtx, "shortest occurrence", RANGESCOPE_REGION(wall.per_occurrence_ns.min)},
-    {"wall_ns.median", "median", Unit::kNs, kNvtx, "median occurrence",
-     RANGESCOPE_REGION(wall.per_occurrence_ns.median)},
+     RANGESCOPE_WALL(exclusive_ns)},
+    {"wall_ns.min", "min", Unit::kNs, kNvtx, "shortest occurrence", RANGESCOPE_WALL(per_occurrence_ns.min)},
+    {"wall_ns.median", "median", Unit::kNs, kNvtx, "median occurrence", RANGESCOPE_WALL(per_occurrence_ns.median)},
     {"wall_ns.p95", "p95", Unit::kNs, kNvtx, "95th percentile of occurrences (linear interpolation)",
-     RANGESCOPE_REGION(wall.per_occurrence_ns.p95)},
-    {"wall_ns.max", "max", Unit::kNs, kNvtx, "longest occurrence", RANGESCOPE_REGION(wall.per_occurrence_ns.max)},
-    {"wall_ns.mean", "mean", Unit::kNs, kNvtx, "inclusive / occurrences",
-     RANGESCOPE_REGION(wall.per_occurrence_ns.mean)},
+     RANGESCOPE_WALL(per_occurrence_ns.p95)},
+    {"wall_ns.max", "max", Unit::kNs, kNvtx, "longest occurrence", RANGESCOPE_WALL(per_occurrence_ns.max)},
+    {"wall_ns.mean", "mean", Unit::kNs, kNvtx, "inclusive / occurrences", RANGESCOPE_WALL(per_occurrence_ns.mean)},
     {"wall_ns.stddev", "stddev", Unit::kNs, kNvtx, "sample standard deviation of occurrences (n - 1)",
-     RANGESCOPE_REGION(wall.per_occurrence_ns.stddev)},
-    {"wall_ns.share", "share", Unit::kShare, kNvtx, "inclusive / duration of the run", RANGESCOPE_REGION(wall.share)},
+     RANGESCOPE_WALL(per_occurrence_ns.stddev)},
+    {"wall_ns.share", "share", Unit::kShare, kNvtx, "inclusive / duration of the run", RANGESCOPE_WALL(share)},
     {"gpu.kernels", "kernels", Unit::kCount, kActivity,
      "kernel executions launched inside the range, children included", RANGESCOPE_GPU(kernels)},
     {"gpu.exclusive_kernels", "kernels excl", Unit::kCount, kActivity, "kernels not launched inside a child region",
@@ -107,6 +107,7 @@ constexpr auto kMeasures = std::to_array<Measure>({
 });
 
 #undef RANGESCOPE_GPU
+#undef RANGESCOPE_WALL
 #undef RANGESCOPE_REGION
 
 }  // namespace

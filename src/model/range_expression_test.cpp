@@ -243,6 +243,11 @@ TEST(Normalize, TrapsAreRepairedAndExplained) {
   EXPECT_EQ(normalized("A/A"), "A/ | -");
   EXPECT_EQ(normalized("@A/"), "A/ | -");
   EXPECT_EQ(normalized("A[i]/"), "A\\[i\\]/ | -");
+  EXPECT_EQ(normalized("layer[0]"), "layer\\[0\\]/ | layer\\[0\\]");
+  EXPECT_EQ(normalized("step/layer[0]"), "step/layer\\[0\\]/ | -");
+  EXPECT_EQ(normalized("[tag] x"), "\\[tag\\] x/ | \\[tag\\] x");
+  EXPECT_EQ(normalized("[step/layer[0]"), "[step/layer\\[0\\] | -");
+  EXPECT_EQ(normalized("layer[*]"), "regex:^layer\\[.*\\]$/ | regex:^layer\\[.*\\]$");
   EXPECT_EQ(normalized("*/B"), "B/ | -");
   EXPECT_TRUE(normalized("").starts_with("refused"));
   EXPECT_TRUE(normalized("A@B@C/").starts_with("refused"));

@@ -1,6 +1,8 @@
 #include "model/range_syntax.hpp"
 
 #include <algorithm>
+#include <tuple>
+#include <utility>
 
 #include "base/text.hpp"
 
@@ -39,6 +41,18 @@ bool ends_unescaped(std::string_view text, char character, bool regex) {
     }
   }
   return true;
+}
+
+/// Whether '[' at the start and ']' at the end of a literal expression are anchors. They are not where they pair with a
+/// bracket inside the same name: `layer[0]`, `[tag] x`.
+std::pair<bool, bool> anchors(std::string_view ranges) {
+  const auto close = find_unescaped(ranges.substr(0, find_unescaped(ranges, "/,", false)), "]", false);
+  const bool bottom = ranges.starts_with('[') && (close == std::string_view::npos || close + 1 == ranges.size());
+  std::string_view last = ranges.substr(bottom ? 1 : 0);
+  for (auto at = find_unescaped(last, "/,", false); at != std::string_view::npos;
+       at = find_unescaped(last, "/,", false))
+    last.remove_prefix(at + 1);
+  return {bottom, ends_unescaped(ranges, ']', false) && find_unescaped(last, "[", false) == std::string_view::npos};
 }
 
 /// A last letter that is a backslash, not the second half of a pair.
@@ -109,8 +123,7 @@ std::string domain_prefix(std::optional<std::string_view> domain) {
 
 /// Literal names with wildcards in them, rewritten as a regular expression; quantifiers between names stay.
 std::vector<NormalizedTerm> as_regex(std::optional<std::string_view> domain, std::string_view ranges) {
-  const bool bottom = ranges.starts_with('[');
-  const bool top = ends_unescaped(ranges, ']', false);
+  const auto [bottom, top] = anchors(ranges);
   std::string_view inner = ranges;
   if (bottom) inner.remove_prefix(1);
   if (top && !inner.empty()) inner.remove_suffix(1);
@@ -388,8 +401,7 @@ std::variant<Parts, RangeRefusal> parse_range_syntax(std::string_view text) {
     if (!front && inner.starts_with('[')) parts.bottom = true;
     if (!back && ends_unescaped(inner, ']', true)) parts.top = true;
   } else {
-    parts.bottom = inner.starts_with('[');
-    parts.top = ends_unescaped(inner, ']', false);
+    std::tie(parts.bottom, parts.top) = anchors(inner);
   }
   if (parts.bottom) inner.remove_prefix(1);
   if (parts.top && !inner.empty()) inner.remove_suffix(1);

@@ -191,6 +191,14 @@ class Profile(InAFolder):
             done = self.tool("profile", "--", *words)
             self.assertEqual(done.returncode, code, done.stderr)
             self.assertNotIn("Traceback", done.stderr)
+        for word, why in ((self.folder, "it is a folder"), (VICTIM + " exit", "a word of its own")):
+            self.assertIn(why, self.tool("profile", "--", word).stderr)
+
+    def test_a_report_that_cannot_be_written_stops_before_the_program(self):
+        for where in ("nowhere/report.md", "."):
+            done = self.tool("profile", "-o", where, "--", VICTIM)
+            self.assertEqual(done.returncode, 74, done.stderr)
+            self.assertEqual((done.stdout, self.runs()), ("", []))
 
     def test_runs_of_one_second_do_not_collide(self):
         started = [subprocess.Popen([TOOL, "profile", "-q", "--", VICTIM], cwd=self.folder, env=self.env, stdout=subprocess.DEVNULL)
@@ -242,6 +250,8 @@ class Report(InAFolder):
         wrong = self.tool("report", "latest", "--sort", "wall_ns.medain")
         self.assertEqual(wrong.returncode, 64)
         self.assertIn("wall_ns.median", wrong.stderr)
+        for option in ("--depth", "--top", "--width", "--top-kernels"):
+            self.assertEqual(self.tool("report", "latest", option, "-1").returncode, 64, option)
 
     def test_inputs_that_cannot_be_read(self):
         path = os.path.join(self.folder, "noise.bin")
@@ -255,6 +265,10 @@ class Report(InAFolder):
         self.tool("profile", "--", VICTIM)
         done = self.tool("report", "latest", "-f", "json", "-o", "/dev/full")
         self.assertEqual(done.returncode, 74)
+        with open("/dev/full", "w", encoding="utf-8") as full:
+            for words in (["runs", "list"], ["config", "show"], ["help"]):
+                done = subprocess.run([TOOL, *words], cwd=self.folder, env=self.env, stdout=full, stderr=subprocess.PIPE, check=False)
+                self.assertEqual(done.returncode, 74, words)
 
 
 class Runs(InAFolder):
@@ -279,6 +293,7 @@ class Runs(InAFolder):
         self.assertEqual(len(self.runs()), 2)
         self.assertTrue(os.path.isdir(os.path.join(self.folder, "rangescope-runs", "mine")))
         self.assertEqual(self.tool("runs", "prune").returncode, 64)
+        self.assertEqual(self.tool("runs", "prune", "--keep", "-1").returncode, 64)
 
 
 class Words(InAFolder):

@@ -35,6 +35,11 @@ class Schema(unittest.TestCase):
         self.assertEqual(json_schema.errors(report, self.schema), [])
         self.assertGreater(len(report["regions"]), 2)
 
+    def test_a_range_that_never_ended(self):
+        report, _ = cases.profile(BIN, [f"{BIN}/cli_victim", "open"])
+        self.assertEqual(json_schema.errors(report, self.schema), [])
+        self.assertIn(None, [r["wall_ns"]["median"] for r in report["regions"]])
+
     def test_every_measure_is_in_the_schema_and_described(self):
         report = load(f"{SOURCE}/tests/golden/report/gpu.json")
         defs = self.schema["$defs"]

@@ -1,5 +1,5 @@
 // A program with three ranges that ends as its first argument says: `exit N`, `segv`, `kill`, `sleep SECONDS`, `none`
-// (no range at all), `children` (a child that outlives nobody).
+// (no range at all), `open` (one that never ends), `children` (a child that outlives nobody).
 #include <nvtx3/nvToolsExt.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -30,6 +30,7 @@ int main(int argc, char** argv) {
   std::puts("to stdout");
   std::fflush(stdout);
   std::fputs("to stderr\n", stderr);
+  if (std::strcmp(what, "open") == 0) nvtxRangePushA("never ended");
   if (std::strcmp(what, "segv") == 0) raise(SIGSEGV);
   if (std::strcmp(what, "kill") == 0) kill(getpid(), SIGKILL);
   if (std::strcmp(what, "sleep") == 0) sleep(static_cast<unsigned>(number));

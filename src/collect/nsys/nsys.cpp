@@ -161,8 +161,10 @@ class Planner {
         return refuse("the recording is to be gated by a range, and none is named", "nvtx_capture",
                       "Set pipeline.nsys.nvtx_capture to one range: decode or LLM@decode.");
     }
+    if (kind != "nvtx" && !range.empty() && asked("nvtx_capture")) note("nvtx_capture is not used: gating_nvtx is off");
     if (kind.empty() || kind == "none") {
-      if (!range.empty() && asked("nvtx_capture")) note("nvtx_capture is not used: gating_nvtx is off");
+      if (asked("capture_range_end"))
+        note("capture_range_end is not used: neither gating_nvtx nor capture_range is set");
       return {};
     }
     if (!can_.takes("--capture-range", kind))

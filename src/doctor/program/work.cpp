@@ -30,8 +30,11 @@ std::vector<Finding> check_cuda(const Probe& probe) {
   if (!facts.cuda) {
     // A program without a GPU is a program all the same: only ncu has nothing to do there.
     const bool decides = look.failed && look.failed->tool == "ncu";
+    if (facts.processes == 0 && !decides) return {};  // nothing was seen at all: program.no_nvtx says so
     return {finding_of("program.no_cuda", decides ? Verdict::kFail : Verdict::kWarn,
-                       "CUDA was not initialised in any of " + counted(facts.processes, "process", "es"))};
+                       facts.processes == 0
+                           ? "no process of it was seen to load CUDA"
+                           : "CUDA was not initialised in any of " + counted(facts.processes, "process", "es"))};
   }
   if (!facts.gpu_unavailable.empty())
     return {finding_of("program.gpu_not_recorded", Verdict::kWarn, base::printable(facts.gpu_unavailable))};

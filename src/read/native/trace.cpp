@@ -349,7 +349,7 @@ class TraceReader {
     for (const End& end : ends_) {
       while (start != started_.end() && start->id < end.id) ++start;
       if (start == started_.end() || start->id != end.id) {
-        end.id < chunks_.header.first_range_id ? ++inherited_ends_ : ++unknown_ends_;
+        end.id != 0 && end.id < chunks_.header.first_range_id ? ++inherited_ends_ : ++unknown_ends_;
         continue;
       }
       model::Range& range = session_.ranges[start->range];
