@@ -151,7 +151,8 @@ void CounterReader::tell(const wired::Tally& tally, const std::string& where) {
     const std::uint32_t a_run = std::max(tally.occurrences, 1u);
     add("counters_incomplete", model::Severity::kWarning, tally.occurrences,
         fmt::format("'{}' has no counters: {} passes are needed, {} are there, and {} of {} occurrences could be "
-                    "measured ({} settling, {} while the hardware was being programmed or a graph captured, {} unlike the others){}; "
+                    "measured ({} settling, {} while the hardware was being programmed or a graph captured, {} unlike "
+                    "the others){}; "
                     "--passes relaunch would add the rest in {} more runs",
                     path, tally.needed, tally.passes, tally.measured, tally.occurrences, tally.skipped_first,
                     tally.skipped_arming, tally.discarded, tally.head.small == 2 ? ", and it stopped coming" : "",
