@@ -45,7 +45,7 @@ function(rangescope_fuzz name)
     add_executable(${name}_fuzz ${arg_SOURCE})
     target_link_options(${name}_fuzz PRIVATE -fsanitize=fuzzer)
     add_test(NAME fuzz.${name} COMMAND sh -c
-             "mkdir -p found && exec $0 -max_total_time=\${RANGESCOPE_FUZZ_SECONDS:-60} -rss_limit_mb=4096 -artifact_prefix=found/ new-${name} $1"
+             "mkdir -p found && exec $0 -max_total_time=\${RANGESCOPE_FUZZ_SECONDS:-60} -rss_limit_mb=4096 -timeout=20 -artifact_prefix=found/ new-${name} $1"
              $<TARGET_FILE:${name}_fuzz> ${arg_CORPUS})
     file(MAKE_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR}/new-${name})
     set_tests_properties(fuzz.${name} PROPERTIES LABELS fuzz)

@@ -101,6 +101,7 @@ base::Result<Report> analyze(const Session& session, const Options& options) {
   if (has_gpu_work(session)) {
     add_gpu_work(session, options, tree, contexts, keys, by_cell, sampled, *kernels, report);
   }
+  if (session.unrecorded.kernels) add_projections(session, tree, keys, by_cell, report);
   add_useful_flop(session, *useful, tree, keys, by_cell, report);
   add_measurements(session, options, tree, keys, *kernels, report);
   return report;

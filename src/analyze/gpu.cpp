@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "analyze/spread.hpp"
+#include "analyze/summaries.hpp"
 #include "analyze/workers.hpp"
 
 namespace rangescope::analyze {
@@ -212,6 +213,30 @@ void add_other(const SetSums& sums, GpuWork& work) {
   work.graph_launches += static_cast<std::int64_t>(sums.graph_launches);
 }
 
+/// Takes out what would be a zero, or too small, only because the input does not have it.
+void leave_out(const model::Unrecorded& unrecorded, GpuWork& work) {
+  const GpuWork unknown = unknown_work();
+  if (unrecorded.kernels) {
+    GpuWork kept = unknown;
+    for (const auto field : {&GpuWork::copies, &GpuWork::memsets, &GpuWork::syncs, &GpuWork::graph_launches})
+      kept.*field = work.*field;
+    for (const auto field : {&GpuWork::copy_ns, &GpuWork::copy_bytes, &GpuWork::sync_ns}) kept.*field = work.*field;
+    work = std::move(kept);
+  }
+  if (unrecorded.copies) {
+    for (const auto field : {&GpuWork::copies, &GpuWork::memsets}) work.*field = unknown.*field;
+    for (const auto field : {&GpuWork::copy_ns, &GpuWork::copy_bytes, &GpuWork::overlap_ns, &GpuWork::busy_ns,
+                             &GpuWork::exclusive_busy_ns, &GpuWork::span_ns, &GpuWork::idle_ns})
+      work.*field = unknown.*field;
+    work.busy_ns_per_occurrence = unknown.busy_ns_per_occurrence;
+  }
+  if (unrecorded.calls) {
+    work.syncs = unknown.syncs;
+    work.graph_launches = unknown.graph_launches;
+    work.sync_ns = unknown.sync_ns;
+  }
+}
+
 /// For each occurrence: was the GPU timeline of its process paused during any of it?
 std::vector<char> touched_by_pause(const Session& session, const Tree& tree) {
   std::vector<char> touched;
@@ -307,6 +332,7 @@ void add_gpu_work(const Session& session, const Options& options, const Tree& tr
       work.partial = !session.gpu_pauses.empty();
       work.idle_ns = static_cast<double>(measured.gaps);
       work.span_ns = static_cast<double>(measured.busy + measured.gaps);
+      leave_out(session.unrecorded, work);
       return;
     }
     std::vector<std::int64_t> kernel_ns, busy_ns, scratch;
@@ -330,8 +356,10 @@ void add_gpu_work(const Session& session, const Options& options, const Tree& tr
     work.kernel_ns_per_occurrence = spread_of<std::int64_t>(std::span<const std::int64_t>(kernel_ns), scratch);
     work.busy_ns_per_occurrence = spread_of<std::int64_t>(std::span<const std::int64_t>(busy_ns), scratch);
     for (std::size_t s = 0; s < sampled[r].size(); ++s) {
-      report.regions[r].samples[s].busy_ns = static_cast<double>(busy.occurrence_busy[sampled[r][s]]);
+      if (!session.unrecorded.kernels && !session.unrecorded.copies)
+        report.regions[r].samples[s].busy_ns = static_cast<double>(busy.occurrence_busy[sampled[r][s]]);
     }
+    leave_out(session.unrecorded, work);
     report.regions[r].gpu = std::move(work);
   });
   report.unattributed = std::move(works[sets.unattributed_region]);
@@ -339,6 +367,24 @@ void add_gpu_work(const Session& session, const Options& options, const Tree& tr
   GpuWork& total = works[sets.total_region];
   if (total.top_kernels.size() > options.top_kernels) total.top_kernels.resize(options.top_kernels);
   report.total = std::move(total);
+}
+
+void add_projections(const Session& session, const Tree& tree, const std::vector<RegionKey>& keys,
+                     const Buckets& by_cell, model::Report& report) {
+  std::vector<std::int64_t> span_of(session.ranges.size(), -1);
+  for (const model::Projection& projection : session.projections) span_of[projection.range] = projection.span_ns;
+  for (std::size_t r = 0; r < keys.size(); ++r) {
+    std::int64_t span = -1;
+    for (std::size_t i = keys[r].first; i < keys[r].last; ++i) {
+      for (const std::uint32_t o : by_cell.of(tree.node_cells[i])) {
+        const std::int64_t one = tree.range_of[o] == kNone ? -1 : span_of[tree.range_of[o]];
+        if (one >= 0) span = std::max<std::int64_t>(span, 0) + one;
+      }
+    }
+    if (span < 0) continue;
+    if (!report.regions[r].gpu) report.regions[r].gpu = unknown_work();
+    report.regions[r].gpu->span_ns = static_cast<double>(span);
+  }
 }
 
 }  // namespace rangescope::analyze

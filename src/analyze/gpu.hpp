@@ -16,4 +16,8 @@ void add_gpu_work(const model::Session& session, const Options& options, const T
                   const std::vector<std::vector<std::uint32_t>>& sampled, const std::vector<char>& chosen_kernels,
                   model::Report& report);
 
+/// Of an input without kernels: the span of the regions' GPU work, from Session::projections.
+void add_projections(const model::Session& session, const Tree& tree, const std::vector<RegionKey>& keys,
+                     const Buckets& by_cell, model::Report& report);
+
 }  // namespace rangescope::analyze

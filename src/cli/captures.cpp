@@ -74,8 +74,9 @@ base::Result<Captured> read_captures(std::span<const fs::path> paths, const read
   if (paths.empty()) return base::fail(base::Code::kUsage, "no input was given", {}, "Name a run directory or a file.");
   std::vector<Input> inputs;
   std::vector<base::Error> unread;
-  for (const fs::path& path : paths) {
-    auto session = read::read_any(path, options);
+  for (const std::vector<fs::path>& parts : read::recordings(paths)) {
+    const fs::path& path = parts.front();
+    auto session = read::read_recording(parts, options);
     if (session) {
       inputs.push_back({path, std::move(*session)});
       continue;

@@ -56,6 +56,19 @@ struct GpuPause {
   std::int64_t end_ns = kOpen;
 };
 
+/// From the first start to the last end of the GPU work that a range launched, where the work itself is not listed.
+struct Projection {
+  std::uint32_t range = 0;  ///< index into Session::ranges
+  std::int64_t span_ns = 0;
+};
+
+/// Kinds of GPU work that an input cannot tell of: what hangs on them is absent from a report, and not zero.
+struct Unrecorded {
+  bool kernels = false;
+  bool copies = false;  ///< and sets
+  bool calls = false;   ///< that launched nothing listed: waits, graphs recorded as a whole
+};
+
 struct Session {
   Strings strings;
   std::vector<Source> sources;
@@ -85,6 +98,8 @@ struct Session {
   std::vector<GraphNode> graph_nodes;
   std::vector<std::vector<OpenRange>> captured_paths;
   std::vector<GpuPause> gpu_pauses;
+  Unrecorded unrecorded;
+  std::vector<Projection> projections;
 
   std::vector<MetricDef> metrics;
   std::vector<Measurement> measurements;

@@ -131,6 +131,8 @@ class Appender {
     names_ = count(to_.kernel_names);
     shapes_ = count(to_.kernel_shapes);
     move(from_.attributes, to_.attributes);
+    for (const model::Projection& projection : from_.projections)
+      to_.projections.push_back({projection.range + count(to_.ranges), projection.span_ns});
     for (model::Range range : from_.ranges) {
       move_time(range.start_ns);
       move_time(range.end_ns);
@@ -184,6 +186,9 @@ class Appender {
     events(from_.memsets, to_.memsets);
     events(from_.synchronizations, to_.synchronizations);
     events(from_.graph_launches, to_.graph_launches);
+    to_.unrecorded.kernels |= from_.unrecorded.kernels;
+    to_.unrecorded.copies |= from_.unrecorded.copies;
+    to_.unrecorded.calls |= from_.unrecorded.calls;
     for (model::GpuPause pause : from_.gpu_pauses) {
       pause.process += processes_;
       move_time(pause.start_ns);
@@ -418,8 +423,8 @@ void add_results(Session& to, Session from) {
 base::Result<Session> read_all(std::span<const std::filesystem::path> paths, const Options& options) {
   if (paths.empty()) return base::fail(base::Code::kUsage, "no input was given", {}, "Name a run directory or a file.");
   std::vector<Session> sessions;
-  for (const auto& path : paths) {
-    auto session = read_any(path, options);
+  for (const auto& parts : recordings(paths)) {
+    auto session = read_recording(parts, options);
     if (!session) return session;
     sessions.push_back(std::move(*session));
   }

@@ -38,10 +38,6 @@ constexpr Lookalike kLookalikes[] = {
      "Check that the file was copied whole."},
     {"\"Kernel Name\","sv, "this is the source page of ncu as CSV, which has no results by range",
      "Give the report itself (.ncu-rep), or the page raw or details."},
-    {"Name,Projected Start"sv, "this is the table nvtx_gpu_proj_trace of nsys stats, which is not read",
-     "Give the SQLite export, or tables of sums (nvtx_sum, nvtx_kern_sum, nvtx_gpu_proj_sum)."},
-    {"Start (ns),"sv, "this is a trace table of nsys stats, which is not read",
-     "Give the SQLite export, or tables of sums (nvtx_sum, nvtx_kern_sum, nvtx_gpu_proj_sum)."},
     {"{"sv, "this is JSON", "Give the run directory or the file that it was made from."},
     {"<"sv, "this is HTML or XML", "Give the run directory or the file that it was made from."},
 };
@@ -58,6 +54,17 @@ bool is_ncu_text(std::string_view head) {
         line.find('@', close) != std::string_view::npos)
       return true;
     at = end + 1;
+  }
+  return false;
+}
+
+/// True when nsys stats printed a table for people, or with tabs: no comma in a line with a unit of time.
+bool is_nsys_text(std::string_view head) {
+  for (const std::string_view unit : {"(ns)", "(us)", "(ms)"}) {
+    const std::size_t at = head.find(unit);
+    if (at == std::string_view::npos) continue;
+    const std::size_t begin = head.rfind('\n', at) + 1, end = head.find('\n', at);
+    return head.substr(begin, end - begin).find(',') == std::string_view::npos;
   }
   return false;
 }
@@ -79,6 +86,10 @@ base::Error not_understood(std::string_view head, const std::filesystem::path& p
     error.what = known.what;
     error.hint = known.hint;
     break;
+  }
+  if (is_nsys_text(head)) {
+    error.what = "this may be a table of nsys stats, but its columns are not separated by commas";
+    error.hint = "Print it with: nsys stats --format csv";
   }
   if (is_ncu_text(head)) {
     error.what = "this is what ncu prints for people, without a table";
@@ -124,6 +135,31 @@ base::Result<const Reader*> find_reader(const std::filesystem::path& path) {
     if (reader->sniff(bytes, path)) return reader.get();
   }
   return tl::make_unexpected(not_understood(head, path, folder));
+}
+
+std::vector<std::vector<std::filesystem::path>> recordings(std::span<const std::filesystem::path> paths) {
+  std::vector<std::vector<std::filesystem::path>> all;
+  std::vector<std::size_t> tables;  // of nsys stats: their places in `all`
+  for (const std::filesystem::path& path : paths) {
+    const auto reader = find_reader(path);
+    const bool table = reader && (*reader)->name() == nsys_csv::NsysCsvReader{}.name();
+    const auto joins = [&](std::size_t i) {
+      return std::all_of(all[i].begin(), all[i].end(),
+                         [&](const auto& other) { return nsys_csv::same_recording(other, path); });
+    };
+    const auto found = table ? std::find_if(tables.begin(), tables.end(), joins) : tables.end();
+    if (found != tables.end()) {
+      all[*found].push_back(path);
+      continue;
+    }
+    if (table) tables.push_back(all.size());
+    all.push_back({path});
+  }
+  return all;
+}
+
+base::Result<model::Session> read_recording(std::span<const std::filesystem::path> parts, const Options& options) {
+  return parts.size() == 1 ? read_any(parts.front(), options) : nsys_csv::read_files(parts);
 }
 
 base::Result<model::Session> read_any(const std::filesystem::path& path, const Options& options) {

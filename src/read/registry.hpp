@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <memory>
 #include <span>
+#include <vector>
 
 #include "read/reader.hpp"
 
@@ -18,5 +19,13 @@ namespace rangescope::read {
 
 /// find_reader and read.
 [[nodiscard]] base::Result<model::Session> read_any(const std::filesystem::path& path, const Options& options = {});
+
+/// Inputs by recording, in the order in which they first appear: tables of nsys stats that belong together stand
+/// together (nsys_csv::same_recording), everything else alone.
+[[nodiscard]] std::vector<std::vector<std::filesystem::path>> recordings(std::span<const std::filesystem::path> paths);
+
+/// What recordings() put together, as one session.
+[[nodiscard]] base::Result<model::Session> read_recording(std::span<const std::filesystem::path> parts,
+                                                          const Options& options = {});
 
 }  // namespace rangescope::read

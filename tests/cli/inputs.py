@@ -203,6 +203,46 @@ class Ask(Files):
         self.assertEqual(self.tool("export", mine, "--to", "xml").returncode, 64)
 
 
+class TraceTables(Files):
+    STATS = os.path.join(GOLDEN, "nsys", "stats", "2023.4.4")
+
+    def test_regions_are_those_of_the_sqlite_export(self):
+        tables = [os.path.join(self.STATS, name) for name in sorted(os.listdir(self.STATS)) if name.startswith("zoo_")]
+        self.assertEqual(len(tables), 5)
+        whole, read = self.report(ZOO), self.report(*tables)
+        self.assertTrue(any(loss["kind"] == "graph_work_missing" for loss in read["losses"]), read["losses"])
+
+        def regions(report):
+            of = {(r["domain"], *r["path"]): r for r in report["regions"]}
+            for region in of.values():
+                for key in ("id", "parent", "samples"):
+                    region.pop(key, None)
+                region["wall_ns"].pop("share", None)  # of a recording whose length no table has
+            of.pop(("", "graph_replay"))  # recorded as whole graphs, which no table has
+            of["", "copies"]["gpu"].pop("copy_bytes"), of["", "copies"]["gpu"].pop("copies_by_kind", None)  # printed in MB
+            return of
+
+        self.assertEqual(regions(read), regions(whole))
+
+    def gpu_of_decode(self, *inputs):
+        return cases.aggregate(self.report(*inputs))["", "push_pop", ("decode",)]["gpu"]
+
+    def test_what_no_table_has_is_absent(self):
+        ranges, launches = (os.path.join(self.STATS, "zoo_" + name) for name in ("nvtx_pushpop_trace.csv", "cuda_kern_exec_trace.csv"))
+        gpu = self.gpu_of_decode(ranges, launches)
+        self.assertEqual((gpu["kernels"], gpu["busy_ns"], gpu["copies"], gpu["syncs"]), (24, None, None, None))
+        whole = self.gpu_of_decode(ZOO)
+        self.assertEqual(gpu["kernel_ns"], whole["kernel_ns"])
+        spans = self.gpu_of_decode(ranges, os.path.join(self.STATS, "zoo_nvtx_gpu_proj_trace.csv"))
+        self.assertEqual((spans["span_ns"], spans["kernels"]), (whole["span_ns"], None))
+
+    def test_an_import_of_tables_is_one_session(self):
+        ranges, launches = (os.path.join(self.STATS, "mp_" + name) for name in ("nvtx_pushpop_trace.csv", "cuda_kern_exec_trace.csv"))
+        done = self.tool("import", ranges, launches)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(self.report("latest")["regions"], self.report(ranges, launches)["regions"])
+
+
 class SplitRegions(Files):
     def test_a_folder_for_each_region(self):
         done = self.tool("report", DECODE, "--split-regions", "out", "-f", "json")
@@ -275,6 +315,8 @@ class Hostile(Files):
                                  ("page.html", b"<!doctype html>", "HTML"), ("mesh.nvr", b"NVR\0" + b"\xff" * 60, "Nsight Compute"),
                                  ("source.csv", b'"Kernel Name","gemm"\n"#","Address","Source"\n', "source page"),
                                  ("details.txt", b"==PROF== Connected\n[4700] zoo@127.0.0.1\n  gemm(int) (1, 1, 1)x(1, 1, 1)\n", "--csv"),
+                                 ("stats.txt", b" Start (ns)   Duration (ns)   CorrId  \n ----------  --------\n", "--format csv"),
+                                 ("vulkan.csv", b"Start (ns),Duration (ns),Name,Event Class\n1,2,a,b\n", "nvtx_pushpop_trace"),
                                  ("program.py", b"import torch\n", "no reader"), ("zeros", bytes(5000), "no reader"),
                                  ("cut.sqlite", zoo[:15], "no reader")):
             self.refused(self.write(name, data), 65, says)

@@ -76,9 +76,9 @@ class TraceReader {
     process.parent_pid = header.parent_pid;
     const std::size_t name = std::min<std::size_t>(header.exe_bytes, sizeof header.exe);
     process.name = session_.strings.intern({header.exe, name});
-    process.start_ns = header.monotonic_ns;
+    process.start_ns = std::max<std::int64_t>(0, header.monotonic_ns);
     session_.processes.push_back(process);
-    last_ns_ = header.monotonic_ns;
+    last_ns_ = process.start_ns;
     std::uint32_t stream = kNone;
     for (const Chunk& chunk : chunks_.list) {
       if (stream != chunk.stream) {
@@ -95,7 +95,9 @@ class TraceReader {
 
  private:
   [[nodiscard]] bool plausible(std::int64_t at) const {
-    return at > chunks_.header.monotonic_ns - kBefore && at - kAfter < chunks_.header.monotonic_ns;
+    // In this order nothing overflows, whatever a damaged header says.
+    const std::int64_t start = chunks_.header.monotonic_ns;
+    return at >= 0 && at - kAfter < start && at > start - kBefore;
   }
 
   void begin_stream(std::uint32_t tid) {

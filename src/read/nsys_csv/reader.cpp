@@ -1,250 +1,22 @@
 #include "read/nsys_csv/reader.hpp"
 
 #include <algorithm>
-#include <map>
-#include <optional>
+#include <cmath>
+#include <set>
 
 #include "base/fs.hpp"
 #include "base/text.hpp"
 #include "read/nsys_csv/csv.hpp"
+#include "read/nsys_csv/header.hpp"
+#include "read/nsys_csv/sums.hpp"
+#include "read/nsys_csv/traces.hpp"
 
 namespace rangescope::read::nsys_csv {
 namespace {
 
-enum class Table {
-  kNone,
-  kKernels,
-  kRanges,
-  kRangesByStyle,
-  kRangeKernels,
-  kProjection,
-  kCopyTimes,
-  kCopySizes,
-  kCalls
-};
+constexpr std::size_t kHead = 4096;
 
-struct Column {
-  std::size_t at = 0;
-  double scale = 1;  ///< to nanoseconds or bytes
-};
-
-struct Header {
-  Table table = Table::kNone;
-  std::map<std::string, Column, std::less<>> columns;
-  std::size_t width = 0;
-  bool bare_names = false;  ///< of 2020: `Average` without unit, ranges without domain
-};
-
-std::optional<double> unit_scale(std::string_view unit) {
-  if (unit == "ns" || unit == "nsec" || unit == "nanoseconds") return 1;
-  if (unit == "us" || unit == "usec" || unit == "\xce\xbcs" || unit == "\xc2\xb5s" || unit == "microseconds")
-    return 1e3;
-  if (unit == "ms" || unit == "msec" || unit == "milliseconds") return 1e6;
-  if (unit == "s" || unit == "sec" || unit == "seconds") return 1e9;
-  if (unit == "MB") return 1e6;
-  if (unit == "B" || unit == "bytes") return 1;
-  if (unit == "KB" || unit == "kB") return 1e3;
-  if (unit == "GB") return 1e9;
-  return std::nullopt;
-}
-
-/// Names that changed with versions of nsys, in lower case and without unit.
-std::string canonical(std::string_view name) {
-  constexpr std::pair<std::string_view, std::string_view> kOld[] = {
-      {"average", "avg"}, {"minimum", "min"}, {"maximum", "max"}, {"median", "med"}, {"operations", "operation"}};
-  for (const auto& [old, now] : kOld) {
-    if (name == old) return std::string(now);
-  }
-  return std::string(name);
-}
-
-Header parse_header(const std::vector<std::string>& fields) {
-  Header header;
-  header.width = fields.size();
-  double main_scale = 1;
-  std::vector<std::string> without_unit;
-  for (std::size_t i = 0; i < fields.size(); ++i) {
-    std::string name = base::lower(base::trim(fields[i]));
-    Column column{i, 1};
-    if (const auto bracket = fields[i].rfind('('); bracket != std::string::npos && fields[i].ends_with(")")) {
-      const std::string_view unit = std::string_view(fields[i]).substr(bracket + 1, fields[i].size() - bracket - 2);
-      if (const auto scale = unit_scale(unit)) column.scale = *scale;
-      name = base::trim(base::lower(std::string_view(fields[i]).substr(0, bracket)));
-      if (name == "total time" || name == "total") main_scale = column.scale;
-    } else {
-      without_unit.push_back(canonical(name));
-    }
-    header.columns.emplace(canonical(name), column);
-  }
-  header.bare_names = std::find(fields.begin(), fields.end(), "Average") != fields.end();
-  for (const std::string& name : without_unit) {  // 2020 printed `Average` next to `Total Time (ns)`
-    if (name == "avg" || name == "min" || name == "max" || name == "med" || name == "stddev")
-      header.columns[name].scale = main_scale;
-  }
-  const auto has = [&](std::string_view name) { return header.columns.contains(name); };
-  if (has("nvtx range") && has("kernel name") && has("total time"))
-    header.table = Table::kRangeKernels;
-  else if (has("range") && has("total proj time") && has("range instances"))
-    header.table = Table::kProjection;
-  else if (has("range") && has("total time") && has("instances"))
-    header.table = has("style") ? Table::kRangesByStyle : Table::kRanges;
-  else if (has("name") && has("total time") && has("instances"))
-    header.table = Table::kKernels;
-  else if (has("operation") && has("total time") && has("count"))
-    header.table = Table::kCopyTimes;
-  else if (has("operation") && has("total") && has("count"))
-    header.table = Table::kCopySizes;
-  else if (has("name") && has("total time") && has("num calls"))
-    header.table = Table::kCalls;
-  return header;
-}
-
-/// One row, by column name.
-class Row {
- public:
-  Row(const Header& header, const std::vector<std::string>& fields) : header_(header), fields_(fields) {}
-  [[nodiscard]] std::string_view text(std::string_view column) const {
-    const auto found = header_.columns.find(column);
-    return found == header_.columns.end() ? std::string_view{} : std::string_view(fields_[found->second.at]);
-  }
-  [[nodiscard]] std::optional<double> number(std::string_view column) const {
-    const auto found = header_.columns.find(column);
-    if (found == header_.columns.end()) return std::nullopt;
-    const auto value = base::to_double(base::trim(fields_[found->second.at]));
-    return value ? std::optional(*value * found->second.scale) : std::nullopt;
-  }
-  [[nodiscard]] std::int64_t count(std::string_view column) const {
-    return static_cast<std::int64_t>(number(column).value_or(0));
-  }
-
- private:
-  const Header& header_;
-  const std::vector<std::string>& fields_;
-};
-
-model::SummarySpread spread(const Row& row, const std::string& prefix = {}) {
-  return {row.number(prefix + "avg"), row.number(prefix + "med"), row.number(prefix + "min"),
-          row.number(prefix + "max"), row.number(prefix + "stddev")};
-}
-
-class Builder {
- public:
-  explicit Builder(model::Session& session) : s_(session) {}
-
-  /// False when a number that the table lives by is not one.
-  bool add(const Header& header, const Row& row, model::RangeKind kind) {
-    bare_names_ = header.bare_names;
-    switch (header.table) {
-      case Table::kKernels: return add_kernel(row);
-      case Table::kRanges:
-      case Table::kRangesByStyle: return add_range(row, kind_of(row, kind));
-      case Table::kRangeKernels: return add_range_kernel(row, kind_of(row, kind));
-      case Table::kProjection: return add_projection(row, kind_of(row, kind));
-      case Table::kCopyTimes:
-      case Table::kCopySizes: return add_copy(row, header.table == Table::kCopySizes);
-      case Table::kCalls:
-      case Table::kNone: return true;
-    }
-    return true;
-  }
-
- private:
-  static model::RangeKind kind_of(const Row& row, model::RangeKind otherwise) {
-    const std::string style = base::lower(row.text("style"));
-    if (style.starts_with("start")) return model::RangeKind::kStartEnd;
-    return style.starts_with("push") ? model::RangeKind::kPushPop : otherwise;
-  }
-  /// "LLM:decode", the default domain as ":decode"; tables of 2020 have bare names, colons and all.
-  std::pair<model::StringId, model::StringId> split(std::string_view range) {
-    const std::size_t colon = bare_names_ ? std::string_view::npos : range.find(':');
-    if (colon == std::string_view::npos) return {0, s_.strings.intern(range)};
-    return {s_.strings.intern(range.substr(0, colon)), s_.strings.intern(range.substr(colon + 1))};
-  }
-  model::RangeSummary& range(const Row& row, std::string_view column, model::RangeKind kind) {
-    const auto [domain, name] = split(row.text(column));
-    for (model::RangeSummary& known : s_.summary.ranges) {
-      if (known.domain == domain && known.name == name && known.kind == kind) return known;
-    }
-    s_.summary.ranges.push_back({domain, name, kind});
-    return s_.summary.ranges.back();
-  }
-
-  bool add_range(const Row& row, model::RangeKind kind) {
-    if (!row.number("total time")) return false;
-    model::RangeSummary& out =
-        range(row, "range", kind);  // nvtx_sum and nvtx_pushpop_sum say the same: the last one stays
-    out.occurrences = row.count("instances");
-    out.total_ns = row.number("total time");
-    out.per_occurrence_ns = spread(row);
-    return true;
-  }
-  bool add_projection(const Row& row, model::RangeKind kind) {
-    if (!row.number("total proj time")) return false;
-    model::RangeSummary& out = range(row, "range", kind);
-    out.gpu_span_ns = row.number("total proj time");
-    out.gpu_operations = row.count("total gpu ops");
-    if (out.occurrences == 0) {  // occurrences without GPU work are not in this table
-      out.occurrences = row.count("range instances");
-      out.total_ns = row.number("total range time");
-    }
-    return true;
-  }
-  bool add_kernel(const Row& row) {
-    if (!row.number("total time")) return false;
-    model::KernelSummary out;
-    out.name = s_.strings.intern(row.text("name"));
-    out.calls = row.count("instances");
-    out.total_ns = *row.number("total time");
-    out.duration_ns = spread(row);
-    s_.summary.kernels.push_back(out);
-    return true;
-  }
-  bool add_range_kernel(const Row& row, model::RangeKind kind) {
-    if (!row.number("total time")) return false;
-    model::KernelSummary out;
-    out.in_range = true;
-    const std::string_view name = row.text("nvtx range");
-    out.outside = name.empty() || name == "None";
-    if (!out.outside) std::tie(out.domain, out.range) = split(name);
-    out.kind = kind;
-    out.name = s_.strings.intern(row.text("kernel name"));
-    out.calls = row.count("kern inst");
-    out.total_ns = *row.number("total time");
-    out.duration_ns = spread(row);
-    out.occurrences = row.count("nvtx inst");
-    out.pid = static_cast<std::uint32_t>(row.count("pid"));
-    out.tid = static_cast<std::uint32_t>(row.count("tid"));
-    s_.summary.kernels.push_back(out);
-    return true;
-  }
-  bool add_copy(const Row& row, bool sizes) {
-    const auto value = row.number(sizes ? "total" : "total time");
-    if (!value) return false;
-    const std::string what = base::lower(row.text("operation"));
-    model::CopyKind kind = model::CopyKind::kUnknown;
-    constexpr std::pair<std::string_view, model::CopyKind> kKinds[] = {
-        {"host-to-device", model::CopyKind::kHostToDevice},     {"htod", model::CopyKind::kHostToDevice},
-        {"device-to-host", model::CopyKind::kDeviceToHost},     {"dtoh", model::CopyKind::kDeviceToHost},
-        {"device-to-device", model::CopyKind::kDeviceToDevice}, {"dtod", model::CopyKind::kDeviceToDevice},
-        {"host-to-host", model::CopyKind::kHostToHost},         {"htoh", model::CopyKind::kHostToHost},
-        {"peer-to-peer", model::CopyKind::kPeerToPeer},         {"ptop", model::CopyKind::kPeerToPeer}};
-    for (const auto& [word, known] : kKinds) {
-      if (what.find(word) != std::string::npos) kind = known;
-    }
-    const bool memset = what.find("memset") != std::string::npos;
-    const auto same = [&](const model::CopySummary& copy) { return copy.kind == kind && copy.memset == memset; };
-    auto found = std::find_if(s_.summary.copies.begin(), s_.summary.copies.end(), same);
-    if (found == s_.summary.copies.end()) found = s_.summary.copies.insert(found, {kind, memset});
-    found->calls = row.count("count");
-    (sizes ? found->bytes : found->total_ns) += *value;
-    return true;
-  }
-
-  model::Session& s_;
-  bool bare_names_ = false;
-};
-
-/// What a line of chatter says about the report that follows.
+/// What a line of chatter or a file's name says about the report that follows.
 std::optional<model::RangeKind> kind_in(std::string_view text) {
   for (const std::string_view word : {"startend", "nvtxsesum", "nvtxsssum"}) {
     if (text.find(word) != std::string_view::npos) return model::RangeKind::kStartEnd;
@@ -255,78 +27,208 @@ std::optional<model::RangeKind> kind_in(std::string_view text) {
   return std::nullopt;
 }
 
-}  // namespace
+/// Kernel names have the name of their range in front.
+bool range_in_names(std::string_view text) {
+  return text.find("nvtx-name") != std::string_view::npos;
+}
 
-base::Result<model::Session> read_text(std::string_view text, std::string_view name) {
-  model::Session session;
-  Builder builder(session);
-  Header header;
-  model::RangeKind kind = kind_in(name).value_or(model::RangeKind::kPushPop);
-  std::size_t line = 1, tables = 0;
-  std::uint64_t bad = 0;
-  std::size_t first_bad = 0;
+std::string reports() {
+  std::string out;
+  for (const ReportName& report : report_names()) out += (out.empty() ? "" : ", ") + std::string(report.now);
+  return out;
+}
+
+void skip_mark(std::string_view& text) {
   if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);
-  while (!text.empty()) {
-    const std::size_t here = line;
-    const std::string_view before = text;
-    const std::vector<std::string> fields = take_record(text);
-    line += static_cast<std::size_t>(
-        std::count(before.begin(), before.end() - static_cast<std::ptrdiff_t>(text.size()), '\n'));
-    if (fields.size() >= 3) {
-      Header next = parse_header(fields);
-      if (next.table != Table::kNone) {
-        header = std::move(next);
-        ++tables;
-        if (header.table == Table::kCalls) {
-          session.losses.push_back(
-              {"ignored_table", model::Severity::kInfo, 0,
-               "line " + std::to_string(here) + ": a summary of API calls says nothing about ranges or kernels"});
+}
+
+/// Rows of every table have one, headers none.
+bool has_number(const std::vector<std::string>& fields) {
+  return std::any_of(fields.begin(), fields.end(),
+                     [](const std::string& field) { return base::to_double(base::trim(field)).has_value(); });
+}
+
+/// Reads texts one after the other into one session.
+class TableReader {
+ public:
+  explicit TableReader(model::Session& session) : s_(session), sums_(session), traces_(session) {}
+
+  base::Result<void> add(const Text& input) {
+    std::string_view text = input.text;
+    skip_mark(text);
+    Header header;
+    auto kind = kind_in(input.name).value_or(model::RangeKind::kPushPop);
+    bool range_in_name = range_in_names(input.name);
+    std::size_t line = 1, tables = 0, unknown = 0, first_bad = 0;
+    std::uint64_t bad = 0;
+    std::string unknown_columns;
+    while (!text.empty()) {
+      const std::size_t here = line;
+      const std::string_view before = text;
+      const std::vector<std::string> fields = take_record(text);
+      line += static_cast<std::size_t>(
+          std::count(before.begin(), before.end() - static_cast<std::ptrdiff_t>(text.size()), '\n'));
+      if (fields.size() >= 3 && (header.table == Table::kNone || !has_number(fields))) {
+        Header next = parse_header(fields);
+        const bool next_is_header = next.table != Table::kNone;
+        if (next_is_header) header = std::move(next);
+        if (next_is_header) {
+          ++tables;
+          if (header.table == Table::kCalls)
+            lose("ignored_table", 0,
+                 "line " + std::to_string(here) + ": a summary of API calls says nothing about ranges or kernels");
+          continue;
         }
+        if (header.table == Table::kNone && looks_like_header(fields)) {
+          if (unknown == 0) unknown_columns = base::printable(base::join(std::span(fields).first(3), ","));
+          if (unknown == 0) unknown = here;
+        }
+      }
+      if (header.table != Table::kNone && fields.size() == header.width) {
+        if (!add(header, Row(header, fields), kind, range_in_name) && bad++ == 0) first_bad = here;
         continue;
       }
+      // Chatter, or the end of the table.
+      const bool blank = fields.size() == 1 && base::trim(fields[0]).empty();
+      if (header.table != Table::kNone && !blank && fields.size() > 2 && bad++ == 0) first_bad = here;
+      header = {};
+      if (blank) continue;
+      kind = kind_in(fields[0]).value_or(kind);
+      if (fields[0].starts_with("Processing [")) range_in_name = range_in_names(before.substr(0, before.find('\n')));
     }
-    if (header.table != Table::kNone && fields.size() == header.width) {
-      if (!builder.add(header, Row(header, fields), kind) && bad++ == 0) first_bad = here;
-      continue;
+    if (tables == 0 && unknown > 0)
+      return base::fail(base::Code::kBadData,
+                        "a table of nsys stats that is not read: its columns begin with \"" + unknown_columns + '"',
+                        std::string(input.name) + ':' + std::to_string(unknown),
+                        "Give one of the reports " + reports() + '.');
+    if (tables == 0)
+      return base::fail(base::Code::kBadData, "no header of an nsys stats table in " + std::to_string(line) + " lines",
+                        std::string(input.name),
+                        "Make one with: nsys stats --report nvtx_sum --report nvtx_kern_sum --format csv FILE");
+    if (unknown > 0)
+      lose("ignored_table", 0,
+           "line " + std::to_string(unknown) + ": a table that is not read begins with \"" + unknown_columns + '"');
+    if (bad > 0)
+      s_.losses.push_back(
+          {"bad_rows", model::Severity::kWarning, bad,
+           "rows that do not fit their header were left out, the first in line " + std::to_string(first_bad)});
+    return {};
+  }
+
+  base::Result<void> finish(std::string_view name) {
+    const double resolution = traces_.resolution_ns();
+    if (resolution > 1000)
+      return base::fail(base::Code::kBadData,
+                        "times were printed too coarsely for a timeline: to " +
+                            std::to_string(std::llround(resolution / 1000)) + " us",
+                        std::string(name), "Print the table again without --timeunit.");
+    if (resolution > 1)
+      s_.losses.push_back({"rounded_times", model::Severity::kWarning, 0,
+                           "times were printed to " + std::to_string(std::llround(resolution)) +
+                               " ns: short kernels and ranges, and what begins in which range, may be wrong"});
+    if (traces_.empty())
+      lose("no_timeline", 0,
+           "nsys stats tables of sums hold totals by name: nesting, exclusive times and overlap cannot be known");
+    else
+      traces_.finish();
+    return {};
+  }
+
+ private:
+  bool add(const Header& header, const Row& row, model::RangeKind kind, bool range_in_name) {
+    if (is_trace(header.table)) return traces_.add(header.table, row, range_in_name);
+    if (!header.bare_names) {
+      if (row.has("range")) traces_.add_full_name(row.text("range"));
+      if (row.has("nvtx range")) traces_.add_full_name(row.text("nvtx range"));
     }
-    // Chatter, or the end of the table.
-    const bool blank = fields.size() == 1 && base::trim(fields[0]).empty();
-    if (header.table != Table::kNone && !blank && fields.size() > 2 && bad++ == 0) first_bad = here;
-    header = {};
-    if (!blank) kind = kind_in(fields[0]).value_or(kind);
+    return sums_.add(header, row, kind);
   }
-  if (tables == 0) {
-    return base::fail(base::Code::kBadData, "no header of an nsys stats table in " + std::to_string(line) + " lines",
-                      std::string(name),
-                      "Make one with: nsys stats --report nvtx_sum --report nvtx_kern_sum --format csv FILE");
+  void lose(const char* kind, std::uint64_t count, std::string detail) {
+    s_.losses.push_back({kind, model::Severity::kInfo, count, std::move(detail)});
   }
-  if (bad > 0) {
-    session.losses.push_back(
-        {"bad_rows", model::Severity::kWarning, bad,
-         "rows that do not fit their header were left out, the first in line " + std::to_string(first_bad)});
+
+  model::Session& s_;
+  Sums sums_;
+  Traces traces_;
+};
+
+/// The trace tables whose headers stand in the first bytes of a file.
+std::set<Table> trace_tables(const std::filesystem::path& path) {
+  std::set<Table> tables;
+  const auto head = base::read_head(path, kHead);
+  if (!head) return tables;
+  std::string_view text = *head;
+  skip_mark(text);
+  while (!text.empty()) {
+    const std::vector<std::string> fields = take_record(text);
+    if (const Table table = parse_header(fields).table; is_trace(table)) tables.insert(table);
   }
-  session.losses.push_back(
-      {"no_timeline", model::Severity::kInfo, 0,
-       "nsys stats tables hold totals by name: nesting, exclusive times and overlap cannot be known"});
+  return tables;
+}
+
+/// "out/llm" of "out/llm_cuda_gpu_trace.csv"; nothing when the name ends in no report.
+std::optional<std::filesystem::path> recording_of(const std::filesystem::path& path) {
+  const std::string stem = path.stem().string();
+  for (const ReportName& report : report_names()) {
+    for (const std::string_view name : {report.now, report.old}) {
+      const std::size_t at = name.empty() ? std::string::npos : stem.rfind("_" + std::string(name));
+      if (at == std::string::npos) continue;
+      const std::size_t end = at + 1 + name.size();  // arguments may follow: "_base", "_nvtx-name"
+      if (end == stem.size() || stem[end] == '_') return path.parent_path() / stem.substr(0, at);
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+bool same_recording(const std::filesystem::path& a, const std::filesystem::path& b) {
+  const auto of_a = recording_of(a), of_b = recording_of(b);
+  if (of_a && of_b && *of_a != *of_b) return false;
+  const std::set<Table> in_a = trace_tables(a), in_b = trace_tables(b);
+  return std::none_of(in_a.begin(), in_a.end(), [&](Table table) { return in_b.contains(table); });
+}
+
+base::Result<model::Session> read_texts(std::span<const Text> texts) {
+  model::Session session;
+  TableReader reader(session);
+  for (const Text& text : texts) {
+    if (auto added = reader.add(text); !added) return base::fail(std::move(added));
+  }
+  if (auto finished = reader.finish(texts.empty() ? std::string_view{} : texts.front().name); !finished)
+    return base::fail(std::move(finished));
+  return session;
+}
+
+base::Result<model::Session> read_files(std::span<const std::filesystem::path> paths) {
+  std::vector<std::string> contents, names;
+  for (const std::filesystem::path& path : paths) {
+    auto text = base::read_file(path);
+    if (!text) return base::fail(std::move(text));
+    contents.push_back(std::move(*text));
+    names.push_back(path.string());
+  }
+  std::vector<Text> texts;
+  for (std::size_t i = 0; i < contents.size(); ++i) texts.push_back({contents[i], names[i]});
+  auto session = read_texts(texts);
+  if (session) {
+    for (const std::string& name : names) session->sources.push_back({name, "nsys-csv", {}, {}});
+  }
   return session;
 }
 
 bool NsysCsvReader::sniff(std::span<const std::byte> head, const std::filesystem::path&) const {
   std::string_view text(reinterpret_cast<const char*>(head.data()), head.size());
-  if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);
+  skip_mark(text);
   while (!text.empty()) {
     const std::vector<std::string> fields = take_record(text);
-    if (fields.size() >= 3 && parse_header(fields).table != Table::kNone) return true;
+    if (fields.size() >= 3 && (parse_header(fields).table != Table::kNone || looks_like_header(fields))) return true;
   }
   return false;
 }
 
 base::Result<model::Session> NsysCsvReader::read(const std::filesystem::path& path, const Options&) const {
-  auto text = base::read_file(path);
-  if (!text) return base::fail(std::move(text));
-  auto session = read_text(*text, path.string());
-  if (session) session->sources.push_back({path.string(), "nsys-csv", {}, {}});
-  return session;
+  return read_files(std::span(&path, 1));
 }
 
 }  // namespace rangescope::read::nsys_csv

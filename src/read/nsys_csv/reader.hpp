@@ -6,8 +6,10 @@
 //
 // Several reports may follow each other in one file. They are told apart by their columns, never by the file's name;
 // only nvtx_pushpop_sum and nvtx_startend_sum have the same columns, and there the chatter or the name must say which.
-// Nothing in these tables has a time: they become model::Summary.
+// Tables of sums have no times and become model::Summary (sums.hpp); trace tables become a timeline (traces.hpp).
 #pragma once
+
+#include <span>
 
 #include "read/reader.hpp"
 
@@ -21,7 +23,20 @@ class NsysCsvReader : public Reader {
                                                   const Options& options) const override;
 };
 
-/// The same of text; `name` is used for errors and to tell push/pop from start/end.
-[[nodiscard]] base::Result<model::Session> read_text(std::string_view text, std::string_view name);
+/// Whether two files hold tables of one recording: nsys names them "<recording>_<report>.csv", and where a name does
+/// not say, they are taken together. Never when both have the same trace table. Reads their first 4 KiB.
+[[nodiscard]] bool same_recording(const std::filesystem::path& a, const std::filesystem::path& b);
+
+/// All tables of one recording as one session.
+[[nodiscard]] base::Result<model::Session> read_files(std::span<const std::filesystem::path> paths);
+
+/// What a file holds; `name` is used for errors and to tell push/pop from start/end.
+struct Text {
+  std::string_view text;
+  std::string_view name;
+};
+/// kBadData when one of them has no table that is read (the place of the header that is not known, and what would be),
+/// or times too coarse for a timeline.
+[[nodiscard]] base::Result<model::Session> read_texts(std::span<const Text> texts);
 
 }  // namespace rangescope::read::nsys_csv

@@ -8,6 +8,11 @@
 namespace rangescope::read::nsys_csv {
 namespace {
 
+base::Result<model::Session> read_text(std::string_view text, std::string_view name) {
+  const Text one{text, name};
+  return read_texts(std::span(&one, 1));
+}
+
 const std::string kGolden = std::string(RANGESCOPE_SOURCE_DIR) + "/tests/golden/nsys/";
 
 std::string number(std::optional<double> value) {
@@ -108,6 +113,96 @@ TEST(NsysCsv, BadRowsAreCountedAndForeignFilesRefused) {
             "hint: Make one with: nsys stats --report nvtx_sum --report nvtx_kern_sum --format csv FILE");
   const std::string_view ncu = "\"ID\",\"Process ID\",\"Kernel Name\",\"Metric Name\"\n";
   EXPECT_FALSE(NsysCsvReader{}.sniff(std::as_bytes(std::span(ncu)), "x.csv"));
+}
+
+const std::string kPushPop =
+    "Start (ns),End (ns),Duration (ns),DurChild (ns),DurNonChild (ns),Name,PID,TID,Lvl,NumChild,RangeId,ParentId,"
+    "RangeStack,NameTree\n";
+
+/// Ranges in their order, one line each; or the error.
+std::string timeline(std::string_view text, std::string_view name = "x.csv") {
+  const auto session = read_text(text, name);
+  if (!session) return base::to_string(session.error());
+  std::string out;
+  for (const model::Range& r : session->ranges)
+    out += std::string(session->strings.view(session->domains[r.domain].name)) + '@' +
+           std::string(session->strings.view(r.name)) + ' ' + std::to_string(r.start_ns) + '-' +
+           std::to_string(r.end_ns) + '\n';
+  for (const model::Kernel& k : session->kernels)
+    out += "kernel " + std::string(session->strings.view(session->kernel_names[k.name].demangled)) + ' ' +
+           std::to_string(k.start_ns) + '-' + std::to_string(k.end_ns) + '\n';
+  for (const model::Loss& loss : session->losses)
+    if (loss.severity != model::Severity::kInfo || loss.kind == "domain_guessed")
+      out += "loss " + loss.kind + ' ' + std::to_string(loss.count) + '\n';
+  return out;
+}
+
+TEST(NsysCsvTrace, TheLongerOfTwoThatBeginAtOnceHoldsTheOther) {
+  EXPECT_EQ(timeline("chatter, with, commas\n" + kPushPop +
+                     "10,15,5,0,5,inner,1,1,1,0,2,1,:1:2,--inner\n10,30,20,5,15,outer,1,1,0,1,1,,:1,outer\n"),
+            "@outer 10-30\n@inner 10-15\n");
+}
+
+TEST(NsysCsvTrace, ColonsInNames) {
+  EXPECT_EQ(timeline(kPushPop + "1,9,8,0,8,aten::mm,1,1,0,0,1,,:1,\n2,3,1,0,1,Step: 5,1,1,0,0,2,,:2,\n"
+                                "3,4,1,0,1,NCCL:ncclSend,1,1,0,0,3,,:3,\n4,5,1,0,1,batch of 4:x,1,1,0,0,4,,:4,\n"),
+            "@aten::mm 1-9\n@Step: 5 2-3\nNCCL@ncclSend 3-4\n@batch of 4:x 4-5\nloss domain_guessed 1\n");
+  // With the default domain as ":name" there is nothing to guess.
+  EXPECT_EQ(timeline(kPushPop + "1,9,8,0,8,:aten::mm,1,1,0,0,1,,:1,\n3,4,1,0,1,NCCL:a:b,1,1,0,0,3,,:3,\n"),
+            "@aten::mm 1-9\nNCCL@a:b 3-4\n");
+  // nor when a table of sums has the names in full
+  EXPECT_EQ(timeline("Time (%),Total Time (ns),Instances,Range\n1,1,1,:layer:0\n1,1,1,D:a\n\n" + kPushPop +
+                     "1,9,8,0,8,layer:0,1,1,0,0,1,,:1,\n3,4,1,0,1,D:a,1,1,0,0,3,,:3,\n"),
+            "@layer:0 1-9\nD@a 3-4\n");
+}
+
+TEST(NsysCsvTrace, UnitsAndPrecisionOfTimes) {
+  const std::string columns = "API Start (U),API Dur (U),Kernel Start (U),Kernel Dur (U),PID,TID,Kernel Name\n";
+  const auto in = [&](const std::string& unit, const std::string& row) {
+    std::string text = columns + row;
+    for (std::size_t at = 0; (at = text.find("(U)", at)) != std::string::npos;) text.replace(at, 3, '(' + unit + ')');
+    return timeline(text);
+  };
+  EXPECT_EQ(in("us", "1.000,2.500,\"1,234.567\",0.001,1,1,k\n"), "kernel k 1234567-1234568\n");
+  EXPECT_EQ(in("ns", "1,2,1700000000123456789,1,1,1,k\n"), "kernel k 1700000000123456789-1700000000123456790\n");
+  EXPECT_EQ(in("ms", "1.0000,2.0000,0.1234,0.0001,1,1,k\n"), "kernel k 123400-123500\nloss rounded_times 0\n");
+  EXPECT_EQ(in("sec", "1.0000,2.0000,0.1234,0.0001,1,1,k\n"),
+            "x.csv: times were printed too coarsely for a timeline: to 100 us\n"
+            "hint: Print the table again without --timeunit.");
+}
+
+TEST(NsysCsvTrace, RangesInFrontOfKernelNames) {
+  const std::string table =
+      "API Start (ns),API Dur (ns),Kernel Start (ns),Kernel Dur (ns),PID,TID,Kernel Name\n1,1,2,1,1,1,layer0/k\n";
+  EXPECT_EQ(timeline(table), "kernel layer0/k 2-3\n");
+  EXPECT_EQ(timeline(table, "a_cuda_kern_exec_trace_nvtx-name.csv"), "kernel k 2-3\n");
+  EXPECT_EQ(timeline("Processing [a.sqlite] with [/x/cuda_kern_exec_trace.py](nvtx-name)... \n" + table),
+            "kernel k 2-3\n");
+}
+
+TEST(NsysCsvTrace, RowsOfNonsense) {
+  EXPECT_EQ(timeline(kPushPop + "x,9,8,0,8,a,1,1,0,0,1,,:1,\n1,9,-8,0,8,a,1,1,0,0,1,,:1,\n"
+                                "1,9,8,0,8,a,1e300,1,0,0,1,,:1,\n99999999999999999999,9,8,0,8,a,1,1,0,0,1,,:1,\n"
+                                "None,None,None,0,8,a,1,1,0,0,1,,:1,\n1,9,nan,0,8,a,1,1,0,0,1,,:1,\n"),
+            "loss bad_rows 6\n");
+}
+
+TEST(NsysCsvTrace, TablesThatAreNotRead) {
+  const std::string error = timeline(
+      "Processing [a] with [vulkan_api_trace.py]...\n"
+      "Start (ns),Duration (ns),Name,Event Class,Context,CorrID,Pid,Tid\n1,1,a,1,1,1,1,1\n");
+  EXPECT_NE(error.find("x.csv:2: a table of nsys stats that is not read: its columns begin with \"Start (ns),Duration "
+                       "(ns),Name\""),
+            std::string::npos)
+      << error;
+  EXPECT_NE(error.find("nvtx_pushpop_trace"), std::string::npos) << error;
+}
+
+TEST(NsysCsv, TablesWithoutALineBetweenThem) {
+  EXPECT_EQ(show(read_text("Time (%),Total Time (ns),Instances,Name\n1,7,1,a\n"
+                           "Time (%),Total Time (ns),Instances,Range\n1,5,1,:r\n",
+                           "x")),
+            "push/pop @r x1 5 ns, median - max - gpu -\nkernel a x1 7 ns, max -\n");
 }
 
 TEST(NsysCsv, QuotesAndLineBreaksInNames) {

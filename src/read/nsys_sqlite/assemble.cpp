@@ -5,7 +5,7 @@
 #include <set>
 #include <thread>
 
-#include "base/text.hpp"
+#include "read/api_calls.hpp"
 #include "read/nsys_sqlite/graph_nodes.hpp"
 
 namespace rangescope::read::nsys_sqlite {
@@ -36,23 +36,6 @@ void in_pieces(std::size_t size, int pieces, Work&& work) {
   for (int i = 1; i < pieces; ++i) threads.emplace_back([&, i] { work(bound(i), bound(i + 1), i); });
   work(bound(0), bound(1), 0);
   for (std::thread& thread : threads) thread.join();
-}
-
-model::LaunchKind kind_of(std::string_view api) {
-  if (api.starts_with("cudaGraphLaunch") || api.starts_with("cuGraphLaunch")) return model::LaunchKind::kGraph;
-  for (const std::string_view wait :
-       {"cudaDeviceSynchronize", "cudaStreamSynchronize", "cudaEventSynchronize", "cudaThreadSynchronize",
-        "cuCtxSynchronize", "cuStreamSynchronize", "cuEventSynchronize"}) {
-    if (api.starts_with(wait)) return model::LaunchKind::kSynchronize;
-  }
-  return model::LaunchKind::kOther;
-}
-
-model::SyncKind wait_kind(std::string_view api) {
-  if (api.find("WaitEvent") != std::string_view::npos) return model::SyncKind::kStreamWaitEvent;
-  if (api.find("StreamSync") != std::string_view::npos) return model::SyncKind::kStream;
-  if (api.find("EventSync") != std::string_view::npos) return model::SyncKind::kEvent;
-  return model::SyncKind::kContext;
 }
 
 class Assembler {
@@ -111,7 +94,7 @@ class Assembler {
     Calls& calls = parts_.calls;
     kinds_.resize(calls.names.size());
     for (std::size_t i = 0; i < kinds_.size(); ++i)
-      kinds_[i] = kind_of(parts_.strings.find(calls.names.keys()[i]).value_or(""));
+      kinds_[i] = launch_kind(parts_.strings.find(calls.names.keys()[i]).value_or(""));
     launch_of_.assign(used_.size(), kNone);
     std::vector<bool> thread_used(calls.threads.size());
     std::size_t kept = 0;
@@ -392,7 +375,7 @@ class Assembler {
       if (wait.launch == kNone) continue;
       recorded[wait.launch] = true;
       const std::string_view api = s_.strings.view(s_.launches[wait.launch].name);
-      if (!api.empty()) wait.kind = wait_kind(api);  // the numbers of syncType changed between schemas
+      if (!api.empty()) wait.kind = sync_kind(api);  // the numbers of syncType changed between schemas
     }
     std::vector<std::int64_t> until(s_.threads.size(), std::numeric_limits<std::int64_t>::min());
     for (std::size_t i = 0; i < s_.launches.size(); ++i) {
@@ -402,7 +385,7 @@ class Assembler {
       until[call.thread] = std::max(until[call.thread], call.end_ns);
       if (nested || recorded[i]) continue;
       s_.synchronizations.push_back(
-          {call.start_ns, call.end_ns, static_cast<std::uint32_t>(i), kNone, wait_kind(s_.strings.view(call.name))});
+          {call.start_ns, call.end_ns, static_cast<std::uint32_t>(i), kNone, sync_kind(s_.strings.view(call.name))});
     }
   }
 
