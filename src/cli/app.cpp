@@ -128,17 +128,13 @@ int say(const base::Error& error) {
   return base::exit_code(error.code);
 }
 
-void refuse(const std::string& option, const std::string& what, const std::string& hint) {
-  throw CLI::ValidationError(option, what + "\n" + hint);
-}
-
 std::unique_ptr<Parsed> declare(Subcommand& command) {
   auto parsed = std::make_unique<Parsed>();
-  parsed->app = std::make_unique<CLI::App>(std::string(command.summary()), "rangescope " + std::string(command.name()));
+  parsed->app = std::make_shared<CLI::App>(std::string(command.summary()), "rangescope " + std::string(command.name()));
   CLI::App& app = *parsed->app;
   app.set_help_flag();
   app.fallthrough(false);
-  command.options(app);
+  command.options(Arguments(&app));
   const auto common = [&](CLI::App& on) {
     on.set_help_flag();
     on.add_flag("-v,--verbose", parsed->verbose, "Say more; twice for details of how it is done")->group("Talk");

@@ -4,7 +4,6 @@
 // docs/manual/exit-codes.md.
 #pragma once
 
-#include <CLI/App.hpp>
 #include <memory>
 #include <string>
 #include <vector>
@@ -21,7 +20,7 @@ namespace rangescope::cli {
 
 /// The CLI11 application of a subcommand with its own options and those that all have (-v, -q, -h).
 struct Parsed {
-  std::unique_ptr<CLI::App> app;
+  std::shared_ptr<CLI::App> app;
   int verbose = 0;
   bool quiet = false;
   bool help = false;
@@ -40,8 +39,5 @@ struct Parsed {
 
 /// Was -q given?
 [[nodiscard]] bool is_quiet();
-
-/// A value that an option does not take: thrown from CLI11's callbacks only, and answered with 64.
-[[noreturn]] void refuse(const std::string& option, const std::string& what, const std::string& hint);
 
 }  // namespace rangescope::cli

@@ -3,32 +3,25 @@
 // Values are checked here, so that nothing runs on a command line that is wrong.
 #pragma once
 
-#include <CLI/App.hpp>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "analyze/analyze.hpp"
+#include "cli/arguments.hpp"
 #include "collect/native/native.hpp"
 #include "read/reader.hpp"
 #include "report/exporter.hpp"
 
 namespace rangescope::cli {
 
-/// Largest count that an option takes; CLI::Range(0, kMost) refuses what is negative.
-inline constexpr int kMost = 1'000'000'000;
-
-/// An option that takes one value each time it stands, and all of them count.
-CLI::Option* repeated_option(CLI::App& app, const std::string& name, std::vector<std::string>& into,
-                             const std::string& type, const std::string& text);
-
 /// --include, --exclude, --kernel, --no-aggregate, --per-thread, --push-pop-scope, --domains ...
-void bind_analyze(CLI::App& app, analyze::Options& options);
+void bind_analyze(const Arguments& app, analyze::Options& options);
 /// --max-capture-size, --chain-injection
-void bind_native(CLI::App& app, collect::native::Options& options);
+void bind_native(const Arguments& app, collect::native::Options& options);
 
 /// --nsys, --number-format
-void bind_read(CLI::App& app, read::Options& options);
+void bind_read(const Arguments& app, read::Options& options);
 
 /// Where a report goes, as it was asked for.
 struct ReportChoice {
@@ -42,7 +35,7 @@ struct ReportChoice {
 /// does not exist.
 [[nodiscard]] base::Result<void> check_destination(const ReportChoice& choice);
 /// -f, -o, --depth, --sort, --top, --columns, --explain, --color, --width
-void bind_report(CLI::App& app, ReportChoice& choice);
+void bind_report(const Arguments& app, ReportChoice& choice);
 
 /// Written expressions into ncu's grammar, with what was changed said on stderr under -v. The parser's errors pass on.
 [[nodiscard]] base::Result<void> normalize_expressions(analyze::Options& options);

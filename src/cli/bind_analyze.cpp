@@ -1,5 +1,3 @@
-#include <CLI/CLI.hpp>
-
 #include "analyze/useful.hpp"
 #include "base/log.hpp"
 #include "base/text.hpp"
@@ -8,46 +6,17 @@
 #include "model/range_expression.hpp"
 
 namespace rangescope::cli {
-namespace {
-
-// `values` in the order of the enumeration.
-template <class Enum>
-void choice(CLI::App& app, const std::string& option, Enum& into, std::vector<std::string> values,
-            const std::string& text) {
-  const std::string type = base::join(values, "|");
-  app.add_option_function<std::string>(
-         option,
-         [option, &into, values = std::move(values)](const std::string& said) {
-           for (std::size_t i = 0; i < values.size(); ++i) {
-             if (values[i] != said) continue;
-             into = static_cast<Enum>(i);
-             return;
-           }
-           std::string hint = base::did_you_mean(said, values);
-           if (hint.empty()) hint = "Write one of " + base::join(values, ", ");
-           refuse(option, "'" + base::printable(said) + "' is not one of its values", hint);
-         },
-         text)
-      ->type_name(type)
-      ->group("Regions");
-}
-
-}  // namespace
-
-CLI::Option* repeated_option(CLI::App& app, const std::string& name, std::vector<std::string>& into,
-                             const std::string& type, const std::string& text) {
-  return app.add_option(name, into, text)->type_name(type)->expected(1)->take_all()->allow_extra_args(false);
-}
-
-void bind_analyze(CLI::App& app, analyze::Options& options) {
+void bind_analyze(const Arguments& app, analyze::Options& options) {
   const auto list = [&](const std::string& name, std::vector<std::string>& into, const std::string& type,
-                        const std::string& text) { repeated_option(app, name, into, type, text)->group("Regions"); };
+                        const std::string& text) {
+    app.add_option(name, into, text).type_name(type).repeated().group("Regions");
+  };
   list("--include", options.include, "RANGE",
        "Only these ranges and what is in them: decode, decode*, LLM@*, or ncu's grammar; may be repeated");
   list("--exclude", options.exclude, "RANGE", "Not these ranges; wins over --include");
   list("--kernel", options.kernel_include, "NAME", "Only kernels of this name, or regex:PATTERN; may be repeated");
   list("--exclude-kernel", options.kernel_exclude, "NAME", "Not these kernels; wins over --kernel");
-  app.add_option_function<std::string>(
+  app.add_option(
          "--bucket-by",
          [&options](const std::string& said) {
            if (said != "payload")
@@ -56,21 +25,27 @@ void bind_analyze(CLI::App& app, analyze::Options& options) {
            options.by_payload = true;
          },
          "payload: occurrences with different NVTX payloads (batch size, sequence length) are regions of their own")
-      ->type_name("payload")
-      ->group("Regions");
+      .type_name("payload")
+      .group("Regions");
   list("--flops", options.flops, "RANGE=FLOP",
        "Useful FLOPs of an occurrence, for MFU: decode=2.1e9, step=6e9*payload, decode=transformer(params=7e9,...)");
-  app.add_flag("!--no-aggregate", options.aggregate, "No regions over all processes")->group("Regions");
-  app.add_flag("!--no-per-process", options.per_process, "No regions of each process")->group("Regions");
-  app.add_flag("--per-thread", options.per_thread, "Regions of each thread too")->group("Regions");
-  choice(app, "--push-pop-scope", options.push_pop_scope, {"thread", "process", "auto"},
-         "Which ranges a kernel belongs to that a thread without a range of its own launched");
-  choice(app, "--domains", options.domains, {"separate", "nested"},
-         "Each domain its own tree, or one stack over all domains");
+  app.add_flag("!--no-aggregate", options.aggregate, "No regions over all processes").group("Regions");
+  app.add_flag("!--no-per-process", options.per_process, "No regions of each process").group("Regions");
+  app.add_flag("--per-thread", options.per_thread, "Regions of each thread too").group("Regions");
+  app.add_choice("--push-pop-scope", options.push_pop_scope,
+                 {{"thread", analyze::PushPopScope::kThread},
+                  {"process", analyze::PushPopScope::kProcess},
+                  {"auto", analyze::PushPopScope::kAuto}},
+                 "Which ranges a kernel belongs to that a thread without a range of its own launched")
+      .group("Regions");
+  app.add_choice("--domains", options.domains,
+                 {{"separate", analyze::Domains::kSeparate}, {"nested", analyze::Domains::kNested}},
+                 "Each domain its own tree, or one stack over all domains")
+      .group("Regions");
   app.add_option("--threads", options.threads, "Workers that read and analyze; 0: as many as help")
-      ->type_name("N")
-      ->check(CLI::Range(0, 1024))
-      ->group("Regions");
+      .type_name("N")
+      .between(0, 1024)
+      .group("Regions");
 }
 
 base::Result<void> normalize_expressions(analyze::Options& options) {

@@ -1,16 +1,16 @@
 #include "cli/bind_comparison.hpp"
 
-#include <CLI/CLI.hpp>
-
 #include "base/text.hpp"
 #include "cli/bind.hpp"
 #include "model/range_expression.hpp"
 
 namespace rangescope::cli {
 
-void bind_comparison(CLI::App& app, analyze::CompareOptions& options, std::vector<std::string>& renames) {
+void bind_comparison(const Arguments& app, analyze::CompareOptions& options, std::vector<std::string>& renames) {
   const auto list = [&](const std::string& name, std::vector<std::string>& into, const std::string& type,
-                        const std::string& text) { repeated_option(app, name, into, type, text)->group("Comparison"); };
+                        const std::string& text) {
+    app.add_option(name, into, text).type_name(type).repeated().group("Comparison");
+  };
   list("--metric", options.values, "VALUE",
        "What is compared: wall_ns.median, gpu.busy_ns, metrics.NAME (rangescope help columns); may be repeated");
   list("--region", options.regions, "RANGE", "Only the regions of these ranges themselves; may be repeated");

@@ -2,7 +2,6 @@
 
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdlib>
 
@@ -55,36 +54,32 @@ std::string_view gating_key(const config::Config& config) {
 
 }  // namespace
 
-void ConfigArguments::options(CLI::App& app, bool aliases) {
-  app_ = &app;
+void ConfigArguments::options(const Arguments& app, bool aliases) {
+  app_ = app;
   aliases_ = aliases;
   app.add_option("overrides", words_,
                  "Configuration: key=value, +key=value, ++key=value, ~key, group=option (see: rangescope config)")
-      ->type_name("KEY=VALUE");
+      .type_name("KEY=VALUE");
   app.add_option("--config", config_files_, "Configuration file laid over the others; may be repeated")
-      ->type_name("FILE")
-      ->allow_extra_args(false)
-      ->group("Configuration");
+      .type_name("FILE")
+      .repeated()
+      .group("Configuration");
   app.add_option("--config-dir", config_dirs_, "Folder with configuration groups of your own; may be repeated")
-      ->type_name("DIR")
-      ->allow_extra_args(false)
-      ->group("Configuration");
+      .type_name("DIR")
+      .repeated()
+      .group("Configuration");
   app.add_flag("--no-project", no_project_, "Do not read rangescope.yaml of this folder or those above it")
-      ->group("Configuration");
+      .group("Configuration");
   if (!aliases) return;
   for (const config::Key& key : config::keys()) {
     if (key.flag.empty()) continue;
     const std::string flag(key.flag);
     const std::string about = std::string(key.about) + " [" + std::string(key.path) + "]";
-    if (app.get_option_no_throw(flag)) continue;  // somebody declared it with more to it
+    if (app.declares(flag)) continue;  // somebody declared it with more to it
     if (key.type == config::Type::kBool)
-      app.add_flag(flag + ",!--no-" + flag.substr(2), about)->group(group_of(key));
+      app.add_flag(flag + ",!--no-" + flag.substr(2), about).group(group_of(key));
     else
-      app.add_option(flag, about)
-          ->type_name(std::string(config::type_name(key.type)))
-          ->allow_extra_args(false)
-          ->take_all()
-          ->group(group_of(key));
+      app.add_option(flag, about).type_name(std::string(config::type_name(key.type))).repeated().group(group_of(key));
   }
 }
 
@@ -127,10 +122,8 @@ base::Result<config::Inputs> ConfigArguments::inputs(const std::vector<std::stri
     std::string name = raw[i].substr(0, raw[i].find('='));
     const config::Key* key = config::find_flag(name);
     if (!key && name.starts_with("--no-")) key = config::find_flag("--" + name.substr(5));
-    if (!key || !app_) continue;
-    const CLI::Option* option = app_->get_option_no_throw(std::string(key->flag));
-    if (!option) continue;
-    const auto results = option->results();
+    if (!key) continue;
+    const auto results = app_.results(std::string(key->flag));
     const std::size_t at = used[key->flag]++;
     if (at >= results.size()) continue;
     const std::string where = place + name;

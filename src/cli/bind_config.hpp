@@ -5,12 +5,12 @@
 // value remembers its argument.
 #pragma once
 
-#include <CLI/App.hpp>
 #include <filesystem>
 #include <string>
 #include <vector>
 
 #include "base/result.hpp"
+#include "cli/arguments.hpp"
 #include "config/compose.hpp"
 
 namespace rangescope::cli {
@@ -18,7 +18,7 @@ namespace rangescope::cli {
 class ConfigArguments {
  public:
   /// Declares everything; `overrides` stand as free words. `aliases` false leaves the flags of keys out.
-  void options(CLI::App& app, bool aliases = true);
+  void options(const Arguments& app, bool aliases = true);
   /// Composes. `program` (what stood behind --) becomes workload.command unless it is empty. A gated recording switches
   /// nsys on, and that is said.
   [[nodiscard]] base::Result<config::Config> compose(const std::vector<std::string>& program) const;
@@ -29,7 +29,7 @@ class ConfigArguments {
   void set_words(std::vector<std::string> words) { words_ = std::move(words); }
 
  private:
-  CLI::App* app_ = nullptr;
+  Arguments app_;
   bool aliases_ = true;
   std::vector<std::string> words_, config_files_, config_dirs_;
   bool no_project_ = false;

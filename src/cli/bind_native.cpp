@@ -1,4 +1,3 @@
-#include <CLI/CLI.hpp>
 
 #include "base/text.hpp"
 #include "cli/app.hpp"
@@ -7,8 +6,8 @@
 
 namespace rangescope::cli {
 
-void bind_native(CLI::App& app, collect::native::Options& options) {
-  app.add_option_function<std::string>(
+void bind_native(const Arguments& app, collect::native::Options& options) {
+  app.add_option(
          "--max-capture-size",
          [&options](const std::string& said) {
            const auto bytes = config::parse_size(said);
@@ -18,9 +17,9 @@ void bind_native(CLI::App& app, collect::native::Options& options) {
            options.max_capture_bytes = *bytes;
          },
          "Largest capture of one process; later events are dropped, counted and reported (4GiB)")
-      ->type_name("SIZE")
-      ->group("Capture");
-  app.add_option_function<std::string>(
+      .type_name("SIZE")
+      .group("Capture");
+  app.add_option(
          "--cuda-graphs",
          [&options](const std::string& said) {
            if (said != "node" && said != "graph")
@@ -29,9 +28,9 @@ void bind_native(CLI::App& app, collect::native::Options& options) {
            options.extra_env["RANGESCOPE_CUDA_GRAPHS"] = said;
          },
          "CUDA graphs: each kernel with the ranges it was captured in (node), or each launch as a whole (graph)")
-      ->type_name("node|graph")
-      ->group("Capture");
-  app.add_option_function<std::string>(
+      .type_name("node|graph")
+      .group("Capture");
+  app.add_option(
          "--flush-interval",
          [&options](const std::string& said) {
            const auto ns = config::parse_duration(said);
@@ -41,11 +40,11 @@ void bind_native(CLI::App& app, collect::native::Options& options) {
            options.extra_env["RANGESCOPE_FLUSH_INTERVAL"] = std::to_string(*ns / 1000000) + "ms";
          },
          "How often GPU activity is written out: what a killed process may lose of it (1s)")
-      ->type_name("TIME")
-      ->group("Capture");
+      .type_name("TIME")
+      .group("Capture");
   app.add_flag("--chain-injection", options.chain_injection,
                "Load the injection library that the environment names as well: ours hands every call on to it")
-      ->group("Capture");
+      .group("Capture");
 }
 
 }  // namespace rangescope::cli

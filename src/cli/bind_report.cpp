@@ -1,4 +1,3 @@
-#include <CLI/CLI.hpp>
 
 #include "base/text.hpp"
 #include "cli/app.hpp"
@@ -11,58 +10,46 @@ namespace {
 constexpr const char* kGroup = "Report";
 }
 
-void bind_destination(CLI::App& app, ReportChoice& choice) {
-  app.add_option("-o,--to", choice.to, "Where it is written; - is standard output")->type_name("FILE")->group(kGroup);
-  app.add_option_function<std::string>(
-         "--color",
-         [&choice](const std::string& said) {
-           const std::vector<std::string> known = {"auto", "always", "never"};
-           if (std::find(known.begin(), known.end(), said) == known.end()) {
-             std::string hint = base::did_you_mean(said, known);
-             refuse("--color", "'" + base::printable(said) + "' is not one of its values",
-                    hint.empty() ? "Write auto, always or never" : hint);
-           }
-           choice.color = said;
-         },
-         "auto: on a terminal, unless NO_COLOR is set")
-      ->type_name("auto|always|never")
-      ->group(kGroup);
+void bind_destination(const Arguments& app, ReportChoice& choice) {
+  app.add_option("-o,--to", choice.to, "Where it is written; - is standard output").type_name("FILE").group(kGroup);
+  app.add_option("--color", choice.color, "auto: on a terminal, unless NO_COLOR is set")
+      .one_of({"auto", "always", "never"})
+      .group(kGroup);
   app.add_option("--width", choice.width, "Columns of the table; 0: no limit (the terminal's, else 120)")
-      ->type_name("N")
-      ->check(CLI::Range(0, kMost))
-      ->group(kGroup);
+      .type_name("N")
+      .between(0, kMost)
+      .group(kGroup);
 }
 
-void bind_report(CLI::App& app, ReportChoice& choice) {
+void bind_report(const Arguments& app, ReportChoice& choice) {
   std::vector<std::string> formats;
   for (const auto& exporter : report::exporters()) formats.emplace_back(exporter->name());
   app.add_option("-f,--format", choice.format, "How it is written (table)")
-      ->type_name(base::join(formats, "|"))
-      ->group(kGroup);
+      .type_name(base::join(formats, "|"))
+      .group(kGroup);
   bind_destination(app, choice);
   app.add_option("--depth", choice.style.depth, "Deepest level of ranges that is shown; 0: all")
-      ->type_name("N")
-      ->check(CLI::Range(0, kMost))
-      ->group(kGroup);
+      .type_name("N")
+      .between(0, kMost)
+      .group(kGroup);
   app.add_option("--sort", choice.style.sort, "Largest of this value first, within each parent: wall, gpu.busy_ns ...")
-      ->type_name("VALUE")
-      ->group(kGroup);
+      .type_name("VALUE")
+      .group(kGroup);
   app.add_option("--top", choice.style.top, "Only the so many largest regions, and what is above them")
-      ->type_name("N")
-      ->check(CLI::Range(0, kMost))
-      ->group(kGroup);
+      .type_name("N")
+      .between(0, kMost)
+      .group(kGroup);
   app.add_option("--columns", choice.style.columns, "Values to show, with commas between; see rangescope help columns")
-      ->type_name("VALUE,...")
-      ->delimiter(',')
-      ->expected(1)
-      ->take_all()
-      ->group(kGroup);
+      .type_name("VALUE,...")
+      .delimiter(',')
+      .repeated()
+      .group(kGroup);
   app.add_option("--top-kernels", choice.style.top_kernels, "Kernels listed below the table; 0: none (5)")
-      ->type_name("N")
-      ->check(CLI::Range(0, kMost))
-      ->group(kGroup);
+      .type_name("N")
+      .between(0, kMost)
+      .group(kGroup);
   app.add_flag("--explain", choice.style.explain, "Say what each column means and why a region is bound as it is")
-      ->group(kGroup);
+      .group(kGroup);
 }
 
 }  // namespace rangescope::cli

@@ -1,6 +1,5 @@
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <chrono>
 #include <cstdio>
 
@@ -31,19 +30,18 @@ class Baseline final : public Subcommand {
            "  rangescope baseline list";
   }
 
-  void options(CLI::App& app) override {
-    app.require_subcommand(1);
+  void options(const Arguments& app) override {
     save_ = app.add_subcommand("save", "Keep the numbers of a run, of repeated runs, or of a file");
     list_ = app.add_subcommand("list", "One line a baseline");
-    for (CLI::App* each : {save_, list_})
-      each->add_option("--dir", dir_, "Folder of the baselines (rangescope-baselines)")->type_name("DIR");
-    save_->add_option("run", said_, "Run, folder of runs, or file (latest)")->type_name("RUN|DIR|FILE");
-    save_->add_option("--name", name_, "Its name (main)")->type_name("NAME");
-    save_->add_option("--root", from_.root, "Folder of the runs (rangescope-runs)")->type_name("DIR");
-    save_->add_option("--nsys", from_.nsys, "nsys to export .nsys-rep, .qdrep and .qdstrm with")->type_name("PATH");
+    for (const Arguments& each : {save_, list_})
+      each.add_option("--dir", dir_, "Folder of the baselines (rangescope-baselines)").type_name("DIR");
+    save_.add_option("run", said_, "Run, folder of runs, or file (latest)").type_name("RUN|DIR|FILE");
+    save_.add_option("--name", name_, "Its name (main)").type_name("NAME");
+    save_.add_option("--root", from_.root, "Folder of the runs (rangescope-runs)").type_name("DIR");
+    save_.add_option("--nsys", from_.nsys, "nsys to export .nsys-rep, .qdrep and .qdstrm with").type_name("PATH");
   }
 
-  [[nodiscard]] int run() override { return save_->parsed() ? save() : list(); }
+  [[nodiscard]] int run() override { return save_.parsed() ? save() : list(); }
 
  private:
   [[nodiscard]] int save() const {
@@ -94,7 +92,7 @@ class Baseline final : public Subcommand {
     return 0;
   }
 
-  CLI::App *save_ = nullptr, *list_ = nullptr;
+  Arguments save_, list_;
   std::string said_ = "latest", name_ = "main", dir_{std::string(runs::kBaselineFolder)};
   SideOptions from_{std::string(runs::kDefaultRoot), {}, 0};
 };

@@ -1,5 +1,4 @@
 #include <fmt/format.h>
-#include <CLI/CLI.hpp>
 #include <ctime>
 
 #include "base/fs.hpp"
@@ -50,10 +49,8 @@ class Calibrate final : public Subcommand {
            "  rangescope calibrate\n"
            "  rangescope calibrate --device 1 --dry-run";
   }
-  void options(CLI::App& app) override {
-    app.add_option("--device", device_, "Which GPU, as CUDA counts them (0)")
-        ->type_name("N")
-        ->check(CLI::Range(0, 1023));
+  void options(const Arguments& app) override {
+    app.add_option("--device", device_, "Which GPU, as CUDA counts them (0)").type_name("N").between(0, 1023);
     app.add_flag("--dry-run", dry_run_, "Measure and print, keep nothing");
   }
 

@@ -1,7 +1,5 @@
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
-
 #include "analyze/compare.hpp"
 #include "base/text.hpp"
 #include "cli/app.hpp"
@@ -35,34 +33,34 @@ class Compare final : public Subcommand {
            "  rangescope compare before after --metric gpu.busy_ns --include decode -f html -o changes.html";
   }
 
-  void options(CLI::App& app) override {
+  void options(const Arguments& app) override {
     app.add_option("sides", sides_, "Runs, folders of runs, or files; the first is what the others are compared with")
-        ->type_name("RUN|DIR|FILE")
-        ->required()
-        ->expected(1, 100);
-    app.add_option("--root", from_.root, "Folder of the runs (rangescope-runs)")->type_name("DIR");
-    app.add_option("--nsys", from_.nsys, "nsys to export .nsys-rep, .qdrep and .qdstrm with")->type_name("PATH");
+        .type_name("RUN|DIR|FILE")
+        .required()
+        .expected(1, 100);
+    app.add_option("--root", from_.root, "Folder of the runs (rangescope-runs)").type_name("DIR");
+    app.add_option("--nsys", from_.nsys, "nsys to export .nsys-rep, .qdrep and .qdstrm with").type_name("PATH");
     bind_comparison(app, options_, renames_);
     app.add_option("--alpha", options_.alpha, "Chance of a false alarm over all values together (0.05)")
-        ->type_name("P")
-        ->check(CLI::Range(0.0001, 0.5))
-        ->group("Comparison");
+        .type_name("P")
+        .between(0.0001, 0.5)
+        .group("Comparison");
     choice_.style.top = 30;
     choice_.style.top_kernels = 10;
     std::vector<std::string> formats;
     for (const auto& format : report::comparison_formats()) formats.emplace_back(format.name);
     app.add_option("-f,--format", choice_.format, "How it is written (table)")
-        ->type_name(base::join(formats, "|"))
-        ->group("Report");
+        .type_name(base::join(formats, "|"))
+        .group("Report");
     bind_destination(app, choice_);
     app.add_option("--top", choice_.style.top, "So many regions, what changed most first; 0: all (30)")
-        ->type_name("N")
-        ->check(CLI::Range(0, kMost))
-        ->group("Report");
+        .type_name("N")
+        .between(0, kMost)
+        .group("Report");
     app.add_option("--top-kernels", choice_.style.top_kernels, "So many kernels; 0: none (10)")
-        ->type_name("N")
-        ->check(CLI::Range(0, kMost))
-        ->group("Report");
+        .type_name("N")
+        .between(0, kMost)
+        .group("Report");
   }
 
   [[nodiscard]] int run() override {

@@ -1,4 +1,3 @@
-#include <CLI/CLI.hpp>
 #include <cstdio>
 
 #include "base/text.hpp"
@@ -23,7 +22,7 @@ class ConfigCommand final : public Subcommand {
            "  rangescope config explain run.keep --config mine.yaml";
   }
 
-  void options(CLI::App& app) override {
+  void options(const Arguments& app) override {
     app.add_flag("--origin", origin_, "show: say behind each value who set it");
     arguments_.options(app, true);
   }

@@ -1,4 +1,3 @@
-#include <CLI/CLI.hpp>
 #include <cstdio>
 
 #include "base/text.hpp"
@@ -42,13 +41,13 @@ class Doctor final : public Subcommand {
   [[nodiscard]] bool takes_program() const override { return true; }
   void set_program(std::vector<std::string> argv) override { program_ = std::move(argv); }
 
-  void options(CLI::App& app) override {
-    app_ = &app;
+  void options(const Arguments& app) override {
+    app_ = app;
     app.prefix_command();  // the words behind --explain ncu ... are not ours
     app.add_flag("--explain", explain_, "Read the command line of ncu or nsys that follows, and run nothing");
     app.add_flag("--json", json_, "Answer with one JSON object");
     app.add_flag("--causes", causes_, "Print every cause that the doctor knows, as Markdown, and look at nothing");
-    app.add_option("--output", runs_, "Folder of the runs (rangescope-runs)")->type_name("DIR");
+    app.add_option("--output", runs_, "Folder of the runs (rangescope-runs)").type_name("DIR");
     bind_look(app, look_);
   }
 
@@ -58,9 +57,9 @@ class Doctor final : public Subcommand {
       std::fwrite(page.data(), 1, page.size(), stdout);
       return 0;
     }
-    std::vector<std::string> words = app_->remaining();
+    std::vector<std::string> words = app_.remaining();
     if (explain_) return explain(std::move(words));
-    if (!words.empty()) return say(unknown_argument(*app_, name()));
+    if (!words.empty()) return say(unknown_argument(app_.app(), name()));
     if (!program_.empty()) return look_at_it();
     if (!look_.include.empty())
       return say({base::Code::kUsage,
@@ -88,7 +87,7 @@ class Doctor final : public Subcommand {
 
   // One argument with a whole line in it, or the words of one; `--` may stand before them or within.
   [[nodiscard]] int explain(std::vector<std::string> words) {
-    if (!words.empty() && words.front().starts_with("-")) return say(unknown_argument(*app_, name()));
+    if (!words.empty() && words.front().starts_with("-")) return say(unknown_argument(app_.app(), name()));
     if (!words.empty() && !program_.empty()) words.emplace_back("--");
     words.insert(words.end(), program_.begin(), program_.end());
     if (words.empty())
@@ -101,7 +100,7 @@ class Doctor final : public Subcommand {
     return explain_answer(whole ? words.front() : base::shell_quote(words), json_);
   }
 
-  CLI::App* app_ = nullptr;  // lives as long as run() does
+  Arguments app_;  // what it stands for lives as long as run() does
   std::vector<std::string> program_;
   bool explain_ = false;
   LookRequest look_;

@@ -2,7 +2,6 @@
 
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 
 #include "analyze/compare.hpp"
@@ -54,19 +53,19 @@ class Gate final : public Subcommand {
            "new";
   }
 
-  void options(CLI::App& app) override {
-    app.add_option("run", run_, "Run, folder of runs, or file that is judged (latest)")->type_name("RUN|DIR|FILE");
-    app.add_option("-b,--baseline", baseline_, "Name of a baseline, a file, or a run")->type_name("B")->required();
-    app.add_option("--dir", dir_, "Folder of the baselines (rangescope-baselines)")->type_name("DIR");
-    app.add_option("--max-regression", limit_, "The increase that is not allowed: 5%, 0.05 (5%)")->type_name("SHARE");
+  void options(const Arguments& app) override {
+    app.add_option("run", run_, "Run, folder of runs, or file that is judged (latest)").type_name("RUN|DIR|FILE");
+    app.add_option("-b,--baseline", baseline_, "Name of a baseline, a file, or a run").type_name("B").required();
+    app.add_option("--dir", dir_, "Folder of the baselines (rangescope-baselines)").type_name("DIR");
+    app.add_option("--max-regression", limit_, "The increase that is not allowed: 5%, 0.05 (5%)").type_name("SHARE");
     app.add_flag("--strict", strict_, "Exit with 82 where a value could not be judged, or its noise hides the limit");
     app.add_flag("--any-machine", gate_.any_machine, "Judge although the GPU or CPU is another one");
-    app.add_option("--root", from_.root, "Folder of the runs (rangescope-runs)")->type_name("DIR");
-    app.add_option("--nsys", from_.nsys, "nsys to export .nsys-rep, .qdrep and .qdstrm with")->type_name("PATH");
+    app.add_option("--root", from_.root, "Folder of the runs (rangescope-runs)").type_name("DIR");
+    app.add_option("--nsys", from_.nsys, "nsys to export .nsys-rep, .qdrep and .qdstrm with").type_name("PATH");
     bind_comparison(app, options_, renames_);
     bind_destination(app, choice_);
     const auto file = [&](const char* option, std::string& into, const char* what) {
-      app.add_option(option, into, what)->type_name("FILE")->group("Report");
+      app.add_option(option, into, what).type_name("FILE").group("Report");
     };
     file("--json", json_, "Write the verdict and all numbers as JSON too");
     file("--junit", junit_, "Write a JUnit XML file too, a test case a value");

@@ -1,5 +1,4 @@
 #include <fmt/format.h>
-#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <filesystem>
 
@@ -37,11 +36,11 @@ class Help final : public Subcommand {
            "  rangescope help --man runs | man -l -";
   }
 
-  void options(CLI::App& app) override {
-    app.add_option("command", topic_, "A command, or columns")->type_name("COMMAND");
+  void options(const Arguments& app) override {
+    app.add_option("command", topic_, "A command, or columns").type_name("COMMAND");
     app.add_flag("--man", man_, "Print the manual page instead");
-    app.add_option("--man-dir", man_dir_, "Write every manual page into this folder")->type_name("DIR");
-    app.add_option("--completion", completion_, "Print the completion for this shell")->type_name("bash");
+    app.add_option("--man-dir", man_dir_, "Write every manual page into this folder").type_name("DIR");
+    app.add_option("--completion", completion_, "Print the completion for this shell").type_name("bash");
   }
 
   [[nodiscard]] int run() override {

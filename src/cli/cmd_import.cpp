@@ -4,7 +4,6 @@
 // them (cli/redact.hpp). Everything is read before anything is made, so that a file that cannot be read leaves no run.
 #include <sys/stat.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 
 #include "base/fs.hpp"
@@ -55,12 +54,12 @@ class ImportCommand final : public Subcommand {
            "  rangescope report latest";
   }
 
-  void options(CLI::App& app) override {
+  void options(const Arguments& app) override {
     app.add_option("input", inputs_, "Files, or folders of native captures")
-        ->type_name("FILE")
-        ->required()
-        ->expected(1, 1000);
-    app.add_option("--output", root_, "Folder of the runs (rangescope-runs)")->type_name("DIR");
+        .type_name("FILE")
+        .required()
+        .expected(1, 1000);
+    app.add_option("--output", root_, "Folder of the runs (rangescope-runs)").type_name("DIR");
     bind_read(app, read_);
   }
 

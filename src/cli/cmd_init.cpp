@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
 #include <map>
@@ -174,8 +173,8 @@ class Init final : public Subcommand {
            "  rangescope init --to other.yaml --for 2m -- ./app";
   }
 
-  void options(CLI::App& app) override {
-    app.add_option("--to", to_, "File to write (rangescope.yaml)")->type_name("FILE");
+  void options(const Arguments& app) override {
+    app.add_option("--to", to_, "File to write (rangescope.yaml)").type_name("FILE");
     app.add_flag("--force", force_, "Overwrite it");
     bind_look(app, look_);
   }

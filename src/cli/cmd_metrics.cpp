@@ -1,4 +1,3 @@
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
@@ -29,13 +28,10 @@ class Metrics final : public Subcommand {
            "  rangescope metrics search tensor --chip GH100    base names of CUPTI metrics";
   }
 
-  void options(CLI::App& app) override {
-    app.add_option("action", action_, "list, show or search")
-        ->type_name("list|show|search")
-        ->check(CLI::IsMember({"list", "show", "search"}))
-        ->required();
-    app.add_option("what", what_, "A group, a metric, or a word")->type_name("NAME");
-    app.add_option("--chip", chip_, "Chip whose metrics are meant (GH100)")->type_name("CHIP");
+  void options(const Arguments& app) override {
+    app.add_option("action", action_, "list, show or search").one_of({"list", "show", "search"}).required();
+    app.add_option("what", what_, "A group, a metric, or a word").type_name("NAME");
+    app.add_option("--chip", chip_, "Chip whose metrics are meant (GH100)").type_name("CHIP");
     app.add_flag("--json", json_, "Print JSON");
   }
 

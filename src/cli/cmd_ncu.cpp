@@ -1,9 +1,7 @@
 // rangescope ncu: the pages of an Nsight Compute report, as ncu prints them, without ncu.
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <cerrno>
-#include <map>
 
 #include "base/log.hpp"
 #include "cli/app.hpp"
@@ -15,16 +13,6 @@ namespace rangescope::cli {
 namespace {
 
 namespace ncu = read::ncu_report;
-
-template <class T>
-CLI::Option* choose(CLI::App& app, const std::string& name, T& value, const std::map<std::string, T>& names,
-                    const std::string& help) {
-  return app.add_option(name, value, help)->transform(CLI::CheckedTransformer(names))->option_text([&] {
-    std::string text = "{";
-    for (const auto& [word, unused] : names) text += (text.size() > 1 ? "," : "") + word;
-    return text + "}";
-  }());
-}
 
 class Ncu final : public Subcommand {
  public:
@@ -41,70 +29,68 @@ class Ncu final : public Subcommand {
            "  rangescope ncu run.ncu-rep --print-summary per-kernel";
   }
 
-  void options(CLI::App& app) override {
-    app.add_option("file", file_, "A .ncu-rep, .ncu-repz or .nsight-cuprof-report")->type_name("FILE")->required();
-    choose(app, "--page", page_.page,
-           {{"details", ncu::Page::kDetails},
-            {"raw", ncu::Page::kRaw},
-            {"source", ncu::Page::kSource},
-            {"session", ncu::Page::kSession}},
-           "Page (details)");
+  void options(const Arguments& app) override {
+    app.add_option("file", file_, "A .ncu-rep, .ncu-repz or .nsight-cuprof-report").type_name("FILE").required();
+    app.add_choice("--page", page_.page,
+                   {{"details", ncu::Page::kDetails},
+                    {"raw", ncu::Page::kRaw},
+                    {"source", ncu::Page::kSource},
+                    {"session", ncu::Page::kSession}},
+                   "Page (details)");
     app.add_flag("--csv", page_.csv, "Print CSV");
-    choose(app, "--print-units", page_.base_units, {{"auto", false}, {"base", true}},
-           "Scale values or print base units (auto)");
+    app.add_choice("--print-units", page_.base_units, {{"auto", false}, {"base", true}},
+                   "Scale values or print base units (auto)");
     app.add_flag("--print-fp", page_.fp, "Print every number with decimals");
-    choose(app, "--print-details", page_.part,
-           {{"header", ncu::Part::kHeader}, {"body", ncu::Part::kBody}, {"all", ncu::Part::kAll}},
-           "Metrics of sections: of their header, of the rest, or all (header)");
-    choose(app, "--print-metric-name", page_.metric_name,
-           {{"label", ncu::MetricName::kLabel},
-            {"name", ncu::MetricName::kName},
-            {"label-name", ncu::MetricName::kLabelName}},
-           "What the column Metric Name shows (label)");
-    choose(
-        app, "--print-metric-instances", page_.instances,
+    app.add_choice("--print-details", page_.part,
+                   {{"header", ncu::Part::kHeader}, {"body", ncu::Part::kBody}, {"all", ncu::Part::kAll}},
+                   "Metrics of sections: of their header, of the rest, or all (header)");
+    app.add_choice("--print-metric-name", page_.metric_name,
+                   {{"label", ncu::MetricName::kLabel},
+                    {"name", ncu::MetricName::kName},
+                    {"label-name", ncu::MetricName::kLabelName}},
+                   "What the column Metric Name shows (label)");
+    app.add_choice(
+        "--print-metric-instances", page_.instances,
         {{"none", ncu::Instances::kNone}, {"values", ncu::Instances::kValues}, {"details", ncu::Instances::kDetails}},
         "Instance values behind the value (none)");
-    choose(app, "--print-summary", page_.summary,
-           {{"none", ncu::Summary::kNone},
-            {"per-kernel", ncu::Summary::kPerKernel},
-            {"per-gpu", ncu::Summary::kPerGpu},
-            {"per-nvtx", ncu::Summary::kPerNvtx}},
-           "Minimum, maximum and mean over launches (none)");
-    choose(app, "--print-source", page_.source,
-           {{"sass", ncu::Source::kSass}, {"ptx", ncu::Source::kPtx}, {"cuda", ncu::Source::kCuda}},
-           "View of the source page (sass: metrics by address)");
+    app.add_choice("--print-summary", page_.summary,
+                   {{"none", ncu::Summary::kNone},
+                    {"per-kernel", ncu::Summary::kPerKernel},
+                    {"per-gpu", ncu::Summary::kPerGpu},
+                    {"per-nvtx", ncu::Summary::kPerNvtx}},
+                   "Minimum, maximum and mean over launches (none)");
+    app.add_choice("--print-source", page_.source,
+                   {{"sass", ncu::Source::kSass}, {"ptx", ncu::Source::kPtx}, {"cuda", ncu::Source::kCuda}},
+                   "View of the source page (sass: metrics by address)");
     app.add_option("--print-kernel-base", page_.print_kernel_base, "Kernel names shown (demangled)")
-        ->check(CLI::IsMember({"function", "demangled", "mangled"}));
+        .one_of({"function", "demangled", "mangled"});
     app.add_option("--section", page_.sections, "Only this section, by identifier or regex:...; may be given again")
-        ->type_name("NAME")
-        ->allow_extra_args(false);
+        .type_name("NAME")
+        .repeated();
     app.add_option("--metrics", page_.metrics, "Only these metrics, by name or regex:...")
-        ->type_name("NAME,...")
-        ->delimiter(',')
-        ->allow_extra_args(false);
+        .type_name("NAME,...")
+        .delimiter(',')
+        .repeated();
     app.add_option("--nvtx-include", page_.nvtx_include, "Only results inside these NVTX ranges")
-        ->type_name("EXPR")
-        ->allow_extra_args(false);
+        .type_name("EXPR")
+        .repeated();
     app.add_option("--nvtx-exclude", page_.nvtx_exclude, "Without results inside these NVTX ranges")
-        ->type_name("EXPR")
-        ->allow_extra_args(false);
+        .type_name("EXPR")
+        .repeated();
     app.add_option("-k,--kernel-name", page_.kernel_names, "Only kernels of this name, or regex:...")
-        ->type_name("NAME")
-        ->allow_extra_args(false);
+        .type_name("NAME")
+        .repeated();
     app.add_option("--kernel-name-base", page_.kernel_name_base, "What --kernel-name is compared with (function)")
-        ->check(CLI::IsMember({"function", "demangled", "mangled"}));
+        .one_of({"function", "demangled", "mangled"});
     app.add_option("-s,--launch-skip", page_.launch_skip, "Leave out the first N matching results")
-        ->type_name("N")
-        ->check(CLI::Range(0, kMost));
-    app.add_option("-c,--launch-count", page_.launch_count, "At most N results")
-        ->type_name("N")
-        ->check(CLI::Range(0, kMost));
+        .type_name("N")
+        .between(0, kMost);
+    app.add_option("-c,--launch-count", page_.launch_count, "At most N results").type_name("N").between(0, kMost);
     app.add_option("--number-format", page_.number_format, "Separators of numbers: C, en, de, fr (C)")
-        ->check(CLI::IsMember({"C", "en", "de", "fr"}));
-    choose(app, "--units-of", page_.spelling,
-           {{"2024.1", model::UnitSpelling::kNcu2024}, {"2025.3", model::UnitSpelling::kNcu2025}},
-           "Words for units of this ncu (2025.3)");
+        .one_of({"C", "en", "de", "fr"});
+    app.add_choice("--units-of", page_.spelling,
+                   {{"2024.1", model::UnitSpelling::kNcu2024}, {"2025.3", model::UnitSpelling::kNcu2025}},
+                   "Words for units of this ncu (2025.3)");
   }
 
   [[nodiscard]] int run() override {

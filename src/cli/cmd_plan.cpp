@@ -1,5 +1,4 @@
 #include <fmt/format.h>
-#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 #include "base/text.hpp"
@@ -24,17 +23,13 @@ class PlanCommand final : public Subcommand {
            "  rangescope plan --metrics dram__bytes.sum --chip GA100 -f json";
   }
 
-  void options(CLI::App& app) override {
+  void options(const Arguments& app) override {
     app.add_option("--metrics", metrics_, "Groups and CUPTI metrics, separated by commas")
-        ->type_name("NAME,...")
-        ->required();
-    app.add_option("--chip", chip_, "Chip to plan for (GH100)")->type_name("CHIP");
-    app.add_option("--rounds", rounds_, "Complete sets wanted for each range (5)")
-        ->type_name("N")
-        ->check(CLI::Range(1, 1000));
-    app.add_option("-f,--format", format_, "table or json")
-        ->type_name("FORMAT")
-        ->check(CLI::IsMember({"table", "json"}));
+        .type_name("NAME,...")
+        .required();
+    app.add_option("--chip", chip_, "Chip to plan for (GH100)").type_name("CHIP");
+    app.add_option("--rounds", rounds_, "Complete sets wanted for each range (5)").type_name("N").between(1, 1000);
+    app.add_option("-f,--format", format_, "table or json").one_of({"table", "json"});
   }
 
   [[nodiscard]] int run() override {

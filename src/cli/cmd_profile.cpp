@@ -2,7 +2,6 @@
 #include <unistd.h>
 
 #include <fmt/format.h>
-#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <optional>
 
@@ -60,13 +59,13 @@ class Profile final : public Subcommand {
            "  rangescope profile --nsys ncu=quick --nvtx-include decode -- python serve.py";
   }
 
-  void options(CLI::App& app) override {
-    app.add_flag("--dry-run", dry_run_, "Print what would run, and run nothing")->group("Run");
+  void options(const Arguments& app) override {
+    app.add_flag("--dry-run", dry_run_, "Print what would run, and run nothing").group("Run");
     app.add_option("--repeat", repeat_, "Run the program so many times, for compare and gate (1)")
-        ->type_name("N")
-        ->check(CLI::Range(1, 1000))
-        ->group("Run");
-    app.add_flag("--strict", strict_, "Exit with 83 where data was lost")->group("Run");
+        .type_name("N")
+        .between(1, 1000)
+        .group("Run");
+    app.add_flag("--strict", strict_, "Exit with 83 where data was lost").group("Run");
     bind_native(app, native_);
     bind_report(app, choice_);
     bind_analyze(app, analysis_);

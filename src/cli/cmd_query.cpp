@@ -1,7 +1,6 @@
 // `rangescope query` and `rangescope export`: the session and its report as SQLite, whole or asked.
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 #include "base/table.hpp"
@@ -75,11 +74,11 @@ class Query final : public Subcommand {
            "  rangescope query latest 'select path, occurrences, gpu_kernel_ns from regions order by 3 desc'\n"
            "  rangescope query trace.sqlite 'select name, count(*) from kernels group by name' -f csv";
   }
-  void options(CLI::App& app) override {
-    app.add_option("input", input_, "Run or file")->type_name("RUN|FILE")->required();
-    app.add_option("sql", sql_, "One SELECT")->type_name("SQL")->required();
-    app.add_option("-f,--format", format_, "table, csv or jsonl")->check(CLI::IsMember({"table", "csv", "jsonl"}));
-    app.add_option("--root", root_, "Folder of the runs (rangescope-runs)")->type_name("DIR");
+  void options(const Arguments& app) override {
+    app.add_option("input", input_, "Run or file").type_name("RUN|FILE").required();
+    app.add_option("sql", sql_, "One SELECT").type_name("SQL").required();
+    app.add_option("-f,--format", format_, "table, csv or jsonl").one_of({"table", "csv", "jsonl"});
+    app.add_option("--root", root_, "Folder of the runs (rangescope-runs)").type_name("DIR");
     bind_read(app, reading_);
     bind_analyze(app, analysis_);
   }
@@ -126,14 +125,13 @@ class Export final : public Subcommand {
            "  rangescope export latest --to sqlite -o run.sqlite\n"
            "  rangescope export trace.nsys-rep --to csv --table kernels > kernels.csv";
   }
-  void options(CLI::App& app) override {
-    app.add_option("input", inputs_, "Runs or files")->type_name("RUN|FILE")->required()->expected(1, 1000);
-    app.add_option("--to", to_, "sqlite, csv or jsonl")->required()->check(CLI::IsMember({"sqlite", "csv", "jsonl"}));
-    app.add_option("-o,--output", output_, "File; standard output for csv and jsonl")->type_name("FILE");
+  void options(const Arguments& app) override {
+    app.add_option("input", inputs_, "Runs or files").type_name("RUN|FILE").required().expected(1, 1000);
+    app.add_option("--to", to_, "sqlite, csv or jsonl").required().one_of({"sqlite", "csv", "jsonl"});
+    app.add_option("-o,--output", output_, "File; standard output for csv and jsonl").type_name("FILE");
     app.add_option("--table", table_, "Table of csv and jsonl")
-        ->check(CLI::IsMember(
-            {"run", "regions", "region_kernels", "metrics", "ranges", "launches", "kernels", "copies", "losses"}));
-    app.add_option("--root", root_, "Folder of the runs (rangescope-runs)")->type_name("DIR");
+        .one_of({"run", "regions", "region_kernels", "metrics", "ranges", "launches", "kernels", "copies", "losses"});
+    app.add_option("--root", root_, "Folder of the runs (rangescope-runs)").type_name("DIR");
     bind_read(app, reading_);
     bind_analyze(app, analysis_);
   }

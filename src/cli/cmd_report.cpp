@@ -1,7 +1,5 @@
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
-
 #include "base/log.hpp"
 #include "base/text.hpp"
 #include "cli/app.hpp"
@@ -32,12 +30,12 @@ class Report final : public Subcommand {
            "  rangescope report counters.ncu-rep --split-regions regions/";
   }
 
-  void options(CLI::App& app) override {
-    app.add_option("input", inputs_, "Runs or files")->type_name("RUN|FILE")->required()->expected(1, 1000);
-    app.add_option("--root", root_, "Folder of the runs (rangescope-runs)")->type_name("DIR");
+  void options(const Arguments& app) override {
+    app.add_option("input", inputs_, "Runs or files").type_name("RUN|FILE").required().expected(1, 1000);
+    app.add_option("--root", root_, "Folder of the runs (rangescope-runs)").type_name("DIR");
     app.add_flag("--separate", separate_, "Report on each input by itself, one after the other");
     app.add_option("--split-regions", split_, "Also write a folder of files for each region: tables, metrics, sections")
-        ->type_name("DIR");
+        .type_name("DIR");
     app.add_flag("--strict", strict_, "Exit with 83 where data was lost");
     bind_read(app, reading_);
     bind_report(app, choice_);

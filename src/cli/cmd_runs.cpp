@@ -1,7 +1,6 @@
 #include <unistd.h>
 
 #include <fmt/format.h>
-#include <CLI/CLI.hpp>
 #include <chrono>
 #include <cstdio>
 #include <ctime>
@@ -67,8 +66,7 @@ class Runs final : public Subcommand {
            "  rangescope runs verify latest";
   }
 
-  void options(CLI::App& app) override {
-    app.require_subcommand(1);
+  void options(const Arguments& app) override {
     list_ = app.add_subcommand("list", "One line a run, oldest first");
     show_ = app.add_subcommand("show", "What is known of a run");
     prune_ = app.add_subcommand("prune", "Delete old runs, after asking");
@@ -76,28 +74,28 @@ class Runs final : public Subcommand {
     pack_ = app.add_subcommand("pack", "One run as one file, RUN.tar.zst");
     unpack_ = app.add_subcommand("unpack", "A run out of such a file");
     stats_ = app.add_subcommand("stats", "How often each stage and tool version worked, and how long it took");
-    for (CLI::App* each : {list_, show_, prune_, verify_, pack_, unpack_, stats_})
-      each->add_option("--root", root_, "Folder of the runs (rangescope-runs)")->type_name("DIR");
-    show_->add_option("run", said_, "Run directory, name, or latest (latest)")->type_name("RUN");
-    pack_->add_option("run", said_, "Run directory, name, or latest (latest)")->type_name("RUN");
-    pack_->add_option("-o,--output", archive_, "The file to write (RUN.tar.zst in this folder)")->type_name("FILE");
-    pack_->add_flag("--with-reports", with_reports_,
-                    "Nsight Systems' own reports too; they hold the environment of processes");
-    unpack_->add_option("file", archive_, "File that runs pack wrote")->type_name("FILE")->required();
-    verify_->add_option("run", said_, "Run directory, name, or latest (latest)")->type_name("RUN");
-    prune_->add_option("--keep", keep_, "The newest so many stay")->type_name("N")->check(CLI::Range(0, kMost));
-    prune_->add_option("--older-than", older_than_, "Only runs that began longer ago: 7d, 36h, 2w")->type_name("AGE");
-    prune_->add_flag("-y,--yes", yes_, "Do not ask");
-    prune_->add_flag("-n,--dry-run", dry_run_, "Only say what would go");
+    for (const Arguments& each : {list_, show_, prune_, verify_, pack_, unpack_, stats_})
+      each.add_option("--root", root_, "Folder of the runs (rangescope-runs)").type_name("DIR");
+    show_.add_option("run", said_, "Run directory, name, or latest (latest)").type_name("RUN");
+    pack_.add_option("run", said_, "Run directory, name, or latest (latest)").type_name("RUN");
+    pack_.add_option("-o,--output", archive_, "The file to write (RUN.tar.zst in this folder)").type_name("FILE");
+    pack_.add_flag("--with-reports", with_reports_,
+                   "Nsight Systems' own reports too; they hold the environment of processes");
+    unpack_.add_option("file", archive_, "File that runs pack wrote").type_name("FILE").required();
+    verify_.add_option("run", said_, "Run directory, name, or latest (latest)").type_name("RUN");
+    prune_.add_option("--keep", keep_, "The newest so many stay").type_name("N").between(0, kMost);
+    prune_.add_option("--older-than", older_than_, "Only runs that began longer ago: 7d, 36h, 2w").type_name("AGE");
+    prune_.add_flag("-y,--yes", yes_, "Do not ask");
+    prune_.add_flag("-n,--dry-run", dry_run_, "Only say what would go");
   }
 
   [[nodiscard]] int run() override {
-    if (list_->parsed()) return list();
-    if (show_->parsed()) return show();
-    if (prune_->parsed()) return prune();
-    if (pack_->parsed()) return pack();
-    if (unpack_->parsed()) return unpack();
-    if (stats_->parsed()) return stats();
+    if (list_.parsed()) return list();
+    if (show_.parsed()) return show();
+    if (prune_.parsed()) return prune();
+    if (pack_.parsed()) return pack();
+    if (unpack_.parsed()) return unpack();
+    if (stats_.parsed()) return stats();
     return verify();
   }
 
@@ -291,10 +289,10 @@ class Runs final : public Subcommand {
     return 0;
   }
 
-  CLI::App *pack_ = nullptr, *unpack_ = nullptr, *stats_ = nullptr;
+  Arguments pack_, unpack_, stats_;
   std::string archive_;
   bool with_reports_ = false;
-  CLI::App *list_ = nullptr, *show_ = nullptr, *prune_ = nullptr, *verify_ = nullptr;
+  Arguments list_, show_, prune_, verify_;
   std::string root_{runs::kDefaultRoot};
   std::string said_ = "latest";
   std::optional<std::size_t> keep_;

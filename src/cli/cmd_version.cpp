@@ -1,4 +1,3 @@
-#include <CLI/CLI.hpp>
 #include <cstdio>
 
 #include "cli/app.hpp"
@@ -11,7 +10,7 @@ class Version final : public Subcommand {
  public:
   [[nodiscard]] std::string_view name() const override { return "version"; }
   [[nodiscard]] std::string_view summary() const override { return "Print the version"; }
-  void options(CLI::App&) override {}
+  void options(const Arguments&) override {}
   [[nodiscard]] int run() override {
     std::puts(tool_version().c_str());
     return 0;

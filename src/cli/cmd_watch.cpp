@@ -6,7 +6,6 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
 #include <set>
@@ -41,12 +40,12 @@ class Watch final : public Subcommand {
            "  rangescope watch --every 5 --sort wall --top 10 -- python train.py";
   }
 
-  void options(CLI::App& app) override {
+  void options(const Arguments& app) override {
     app.add_option("--every", every_s_, "Seconds between two pictures (1)")
-        ->type_name("S")
-        ->check(CLI::Range(0.1, 3600.0))
-        ->group("Run");
-    app.add_option("--output", root_, "Folder of the runs (rangescope-runs)")->type_name("DIR")->group("Run");
+        .type_name("S")
+        .between(0.1, 3600.0)
+        .group("Run");
+    app.add_option("--output", root_, "Folder of the runs (rangescope-runs)").type_name("DIR").group("Run");
     bind_report(app, choice_);
     bind_analyze(app, analysis_);
   }

@@ -7,9 +7,8 @@
 #include <string>
 #include <vector>
 
-#include <CLI/App.hpp>
-
 #include "base/result.hpp"
+#include "cli/arguments.hpp"
 #include "collect/native/counter_plan.hpp"
 #include "collect/native/native.hpp"
 #include "collect/native/planner.hpp"
@@ -36,7 +35,7 @@ namespace rangescope::cli {
 
 /// --per, --rounds, --chip, --passes, --flush-caches, --arm-wait, --skip-first, --trace-first; the metrics and ranges
 /// come from elsewhere.
-void bind_counters(CLI::App& app, collect::native::CounterRequest& request);
+void bind_counters(const Arguments& app, collect::native::CounterRequest& request);
 
 /// The chip of the first GPU in this machine: by the name that the driver gives it. kNoInput without a GPU.
 [[nodiscard]] base::Result<std::string> chip_of_machine();

@@ -1,17 +1,17 @@
 // Where a document goes: what -o means, and the style of a table there.
 #pragma once
 
-#include <CLI/App.hpp>
 #include <functional>
 
 #include "base/result.hpp"
+#include "cli/arguments.hpp"
 #include "cli/bind.hpp"
 #include "report/exporter.hpp"
 
 namespace rangescope::cli {
 
 /// -o, --color, --width
-void bind_destination(CLI::App& app, ReportChoice& choice);
+void bind_destination(const Arguments& app, ReportChoice& choice);
 
 /// Calls `write` with a sink for what `choice.to` means ("-" standard output, "" the descriptor given, else a file) and
 /// the style for it, and finishes the sink.

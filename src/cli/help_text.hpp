@@ -1,7 +1,6 @@
 // Help, man pages and completion, all made from the options that the subcommands declare.
 #pragma once
 
-#include <CLI/App.hpp>
 #include <string>
 
 #include "cli/subcommand.hpp"

@@ -2,7 +2,6 @@
 
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 
 #include "base/fs.hpp"
@@ -73,12 +72,12 @@ std::map<std::string, std::string> look_settings() {
   return {{"RANGESCOPE_CUDA_CALLS", collect::calls_to_note()}, {"RANGESCOPE_FLUSH_INTERVAL", "200ms"}};
 }
 
-void bind_look(CLI::App& app, LookRequest& request) {
+void bind_look(const Arguments& app, LookRequest& request) {
   app.add_option("--include", request.include,
                  "Ranges that are meant: decode, decode*, LLM@*, or ncu's grammar; repeatable")
-      ->type_name("EXPR")
-      ->group("Program");
-  app.add_option_function<std::string>(
+      .type_name("EXPR")
+      .group("Program");
+  app.add_option(
          "--for",
          [&request](const std::string& said) {
            const auto ns = config::parse_duration(said);
@@ -87,11 +86,11 @@ void bind_look(CLI::App& app, LookRequest& request) {
            request.limit = std::chrono::nanoseconds(*ns);
          },
          "Longest time that the program is looked at; it ends earlier when all is known (30s)")
-      ->type_name("TIME")
-      ->group("Program");
+      .type_name("TIME")
+      .group("Program");
   app.add_flag("--chain-injection", request.chain_injection,
                "Load the injection library that the environment names as well: ours hands every call on to it")
-      ->group("Program");
+      .group("Program");
 }
 
 base::Result<doctor::ProgramLook> look_at_program(const LookRequest& request) {

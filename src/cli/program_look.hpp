@@ -4,7 +4,6 @@
 // a temporary folder that is removed again.
 #pragma once
 
-#include <CLI/App.hpp>
 #include <chrono>
 #include <filesystem>
 #include <map>
@@ -13,6 +12,7 @@
 #include <vector>
 
 #include "base/result.hpp"
+#include "cli/arguments.hpp"
 #include "collect/native/native.hpp"
 #include "doctor/program/advice.hpp"
 #include "doctor/program/program.hpp"
@@ -30,7 +30,7 @@ struct LookRequest {
 };
 
 /// --include, --for, --chain-injection
-void bind_look(CLI::App& app, LookRequest& request);
+void bind_look(const Arguments& app, LookRequest& request);
 
 /// Runs and looks. An error only where nothing could be looked at at all (no library, a wrong expression, no temporary
 /// folder); a program that does not start is a look.

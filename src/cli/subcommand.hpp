@@ -9,9 +9,7 @@
 #include <string_view>
 #include <vector>
 
-namespace CLI {
-class App;
-}
+#include "cli/arguments.hpp"
 
 namespace rangescope::cli {
 
@@ -23,7 +21,7 @@ class Subcommand {
   /// What help says below the options: paragraphs and examples, plain text.
   [[nodiscard]] virtual std::string_view details() const { return {}; }
   /// Declares its options; values go into members of the subcommand.
-  virtual void options(CLI::App& app) = 0;
+  virtual void options(const Arguments& app) = 0;
   /// True when it runs a program, which then stands behind `--`; set_program() is called before run().
   [[nodiscard]] virtual bool takes_program() const { return false; }
   virtual void set_program(std::vector<std::string> /*argv*/) {}

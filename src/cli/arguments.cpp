@@ -1,0 +1,123 @@
+#include "cli/arguments.hpp"
+
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <optional>
+
+#include "base/text.hpp"
+
+namespace rangescope::cli {
+namespace {
+
+/// What a validator of CLI11 answers; app.cpp takes the hint from behind the line break.
+std::string refusal(const std::string& why, const std::string& said, const std::string& hint) {
+  return "'" + base::printable(said) + "' " + why + "\n" + hint;
+}
+
+}  // namespace
+
+Argument Argument::type_name(const std::string& name) const {
+  return Argument(option_->type_name(name));
+}
+Argument Argument::group(const std::string& title) const {
+  return Argument(option_->group(title));
+}
+Argument Argument::required() const {
+  return Argument(option_->required());
+}
+Argument Argument::delimiter(char between) const {
+  return Argument(option_->delimiter(between));
+}
+Argument Argument::expected(int from, int to) const {
+  return Argument(option_->expected(from, to));
+}
+Argument Argument::repeated() const {
+  return Argument(option_->take_all()->allow_extra_args(false));
+}
+
+Argument Argument::one_of(std::vector<std::string> values) const {
+  option_->type_name(base::join(values, "|"));
+  const auto look = [values = std::move(values)](const std::string& said) -> std::string {
+    if (std::find(values.begin(), values.end(), said) != values.end()) return {};
+    const std::string hint = base::did_you_mean(said, values);
+    return refusal("is not one of its values", said, hint.empty() ? "Write one of " + base::join(values, ", ") : hint);
+  };
+  return Argument(option_->check(look));
+}
+
+Argument Argument::between(double low, double high) const {
+  const auto look = [low, high](const std::string& said) -> std::string {
+    double value = 0;
+    if (CLI::detail::lexical_cast(said, value) && value >= low && value <= high) return {};
+    return refusal("is out of range", said, fmt::format("Write a number from {} to {}", low, high));
+  };
+  return Argument(option_->check(look));
+}
+
+template <class Value>
+Argument Arguments::add_option(const std::string& names, Value& into, const std::string& text) const {
+  return Argument(app_->add_option(names, into, text));
+}
+template Argument Arguments::add_option(const std::string&, std::string&, const std::string&) const;
+template Argument Arguments::add_option(const std::string&, std::vector<std::string>&, const std::string&) const;
+template Argument Arguments::add_option(const std::string&, int&, const std::string&) const;
+template Argument Arguments::add_option(const std::string&, std::uint32_t&, const std::string&) const;
+template Argument Arguments::add_option(const std::string&, std::size_t&, const std::string&) const;
+template Argument Arguments::add_option(const std::string&, std::optional<std::size_t>&, const std::string&) const;
+template Argument Arguments::add_option(const std::string&, double&, const std::string&) const;
+
+Argument Arguments::add_option(const std::string& names, std::function<void(const std::string&)> take,
+                               const std::string& text) const {
+  return Argument(app_->add_option_function<std::string>(names, take, text));
+}
+Argument Arguments::add_option(const std::string& names, const std::string& text) const {
+  return Argument(app_->add_option(names, text));
+}
+Argument Arguments::add_flag(const std::string& names, bool& into, const std::string& text) const {
+  return Argument(app_->add_flag(names, into, text));
+}
+Argument Arguments::add_flag(const std::string& names, std::function<void()> take, const std::string& text) const {
+  return Argument(app_->add_flag_function(
+      names, [take = std::move(take)](std::int64_t) { take(); }, text));
+}
+Argument Arguments::add_flag(const std::string& names, const std::string& text) const {
+  return Argument(app_->add_flag(names, text));
+}
+
+Argument Arguments::add_choice(const std::string& name, const std::vector<std::string>& words,
+                               std::function<void(std::size_t)> take, const std::string& text) const {
+  auto chosen = [words, take = std::move(take)](const std::string& said) {
+    const auto found = std::find(words.begin(), words.end(), said);
+    if (found != words.end()) take(static_cast<std::size_t>(found - words.begin()));
+  };
+  return add_option(name, std::move(chosen), text).one_of(words);
+}
+
+Arguments Arguments::add_subcommand(const std::string& name, const std::string& text) const {
+  app_->require_subcommand(1);
+  return Arguments(app_->add_subcommand(name, text));
+}
+void Arguments::prefix_command() const {
+  app_->prefix_command();
+}
+
+bool Arguments::parsed() const {
+  return app_->parsed();
+}
+bool Arguments::declares(const std::string& name) const {
+  return app_->get_option_no_throw(name) != nullptr;
+}
+std::vector<std::string> Arguments::results(const std::string& name) const {
+  const CLI::Option* option = app_ ? app_->get_option_no_throw(name) : nullptr;
+  return option ? option->results() : std::vector<std::string>{};
+}
+std::vector<std::string> Arguments::remaining() const {
+  return app_->remaining();
+}
+
+void refuse(const std::string& option, const std::string& what, const std::string& hint) {
+  throw CLI::ValidationError(option, what + "\n" + hint);
+}
+
+}  // namespace rangescope::cli

@@ -1,0 +1,88 @@
+// What a subcommand declares its options with.
+//
+// It hands all to CLI11, whose headers take five seconds to compile: only arguments.cpp, app.cpp and help_text.cpp
+// include them. Methods are named as CLI11 names them.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace CLI {
+class App;
+class Option;
+}  // namespace CLI
+
+namespace rangescope::cli {
+
+/// Largest count that an option takes; between(0, kMost) refuses what is negative.
+inline constexpr int kMost = 1'000'000'000;
+
+/// One option or free word: a handle on what was just declared, for more to be said of it.
+class Argument {
+ public:
+  explicit Argument(CLI::Option* option) : option_(option) {}
+  Argument type_name(const std::string& name) const;  ///< what help prints for the value
+  Argument group(const std::string& title) const;     ///< of help
+  Argument required() const;
+  Argument delimiter(char between) const;  ///< several values in one word
+  Argument expected(int from, int to) const;
+  Argument repeated() const;  ///< one value each time that it stands, and all of them count
+  Argument one_of(std::vector<std::string> values) const;  ///< help prints them as type_name
+  Argument between(double low, double high) const;         ///< both are allowed
+
+ private:
+  CLI::Option* option_;
+};
+
+/// Where the options of a command, or of one of its words (`runs prune`), are declared: a handle too.
+class Arguments {
+ public:
+  Arguments() = default;
+  explicit Arguments(CLI::App* app) : app_(app) {}
+
+  /// `names`: "-o,--to", or without dashes a free word. arguments.cpp lists the types of values that there are.
+  template <class Value>
+  Argument add_option(const std::string& names, Value& into, const std::string& text) const;
+  Argument add_option(const std::string& names, std::function<void(const std::string&)> take,
+                      const std::string& text) const;
+  /// Its values are asked for with results().
+  Argument add_option(const std::string& names, const std::string& text) const;
+  Argument add_flag(const std::string& names, bool& into, const std::string& text) const;
+  Argument add_flag(const std::string& names, std::function<void()> take, const std::string& text) const;
+  Argument add_flag(const std::string& names, const std::string& text) const;
+
+  /// An option that takes one of these words, each of which means a value.
+  template <class Value>
+  Argument add_choice(const std::string& name, Value& into, const std::vector<std::pair<std::string, Value>>& choices,
+                      const std::string& text) const {
+    std::vector<std::string> words;
+    for (const auto& [word, value] : choices) words.push_back(word);
+    return add_choice(
+        name, words, [&into, choices](std::size_t i) { into = choices[i].second; }, text);
+  }
+  Argument add_choice(const std::string& name, const std::vector<std::string>& words,
+                      std::function<void(std::size_t)> take, const std::string& text) const;
+
+  /// A word that has options of its own; one such word must stand.
+  [[nodiscard]] Arguments add_subcommand(const std::string& name, const std::string& text) const;
+  /// The first word that nobody declared and all behind it are left over.
+  void prefix_command() const;
+
+  // After parsing
+  [[nodiscard]] bool parsed() const;
+  [[nodiscard]] bool declares(const std::string& name) const;
+  [[nodiscard]] std::vector<std::string> results(const std::string& name) const;  ///< as written, in their order
+  [[nodiscard]] std::vector<std::string> remaining() const;
+  [[nodiscard]] const CLI::App& app() const { return *app_; }
+
+ private:
+  CLI::App* app_ = nullptr;
+};
+
+/// A value that an option does not take: thrown from CLI11's callbacks only, and answered with 64.
+[[noreturn]] void refuse(const std::string& option, const std::string& what, const std::string& hint);
+
+}  // namespace rangescope::cli
