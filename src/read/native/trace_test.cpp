@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <limits>
 #include <random>
 #include <string>
 
@@ -247,6 +248,19 @@ Capture large() {
     c.start(1, stream + 1, 5).end(stream + 1, 6000);
   }
   return c;
+}
+
+TEST(Trace, AHeaderFromBeforeTheBeginningOfTime) {
+  for (const std::int64_t at : {std::numeric_limits<std::int64_t>::min(), std::numeric_limits<std::int64_t>::max()}) {
+    Capture capture;
+    capture.header().monotonic_ns = capture.header().end_ns = at;
+    capture.chunk(0, 0, 1).string(1, "A").push(1, 10);
+    model::Session session;
+    Losses losses;
+    const std::string bytes = capture.bytes();
+    ASSERT_TRUE(read_trace(std::as_bytes(std::span(bytes)), "x", session, losses));
+    EXPECT_GE(session.processes.front().start_ns, 0);
+  }
 }
 
 // Truncated anywhere: reads, and every range that it gives is one of the whole capture's or an unclosed one.

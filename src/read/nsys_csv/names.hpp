@@ -36,6 +36,7 @@ class Domains {
 
   const FullNames& full_names_;
   bool always_ = false;  ///< every name has its domain in front
+  bool many_ = false;    ///< too many domains to be any
   std::uint64_t guessed_ = 0;
 };
 

@@ -156,6 +156,14 @@ TEST(NsysCsvTrace, ColonsInNames) {
             "@layer:0 1-9\nD@a 3-4\n");
 }
 
+TEST(NsysCsvTrace, SixtyFiveDomainsAreNames) {
+  std::string rows;
+  for (int i = 0; i < 65; ++i) rows += "1,2,1,0,1,step" + std::to_string(i) + ":forward,1,1,0,0,1,,:1,\n";
+  const std::string read = timeline(kPushPop + rows);
+  EXPECT_NE(read.find("@step64:forward 1-2\n"), std::string::npos) << read;
+  EXPECT_EQ(read.find("loss"), std::string::npos) << read;
+}
+
 TEST(NsysCsvTrace, UnitsAndPrecisionOfTimes) {
   const std::string columns = "API Start (U),API Dur (U),Kernel Start (U),Kernel Dur (U),PID,TID,Kernel Name\n";
   const auto in = [&](const std::string& unit, const std::string& row) {

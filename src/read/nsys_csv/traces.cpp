@@ -203,14 +203,14 @@ void Traces::lose(const char* kind, model::Severity severity, std::uint64_t coun
   s_.losses.push_back({kind, severity, count, std::move(detail)});
 }
 
-/// Its number among the processes, which are those of pids_ in order.
 std::uint32_t Traces::process(std::uint32_t pid) {
-  return static_cast<std::uint32_t>(std::distance(pids_.begin(), pids_.find(pid)));
+  return process_of_.at(pid);
 }
 
 /// Of work whose process no table tells: the only one, or one without a number.
 std::uint32_t Traces::process_of_nobody() {
-  if (pids_.size() != 1 && s_.processes.size() == pids_.size()) s_.processes.push_back({0, 0, 0, kMost, -kMost});
+  if (process_of_.size() != 1 && s_.processes.size() == process_of_.size())
+    s_.processes.push_back({0, 0, 0, kMost, -kMost});
   return static_cast<std::uint32_t>(s_.processes.size() - 1);
 }
 
@@ -228,16 +228,16 @@ std::uint32_t Traces::stream(std::uint32_t process, std::uint32_t ordinal, model
   const auto [at, added] =
       stream_of_.emplace(std::array{process, ordinal, context, id}, static_cast<std::uint32_t>(s_.streams.size()));
   if (added) {
-    const auto same = [&](const model::Device& d) { return d.process == process && d.ordinal == ordinal; };
-    auto found = std::find_if(s_.devices.begin(), s_.devices.end(), same);
-    if (found == s_.devices.end()) {
+    const auto [card, fresh] =
+        device_of_.emplace(std::pair(process, ordinal), static_cast<std::uint32_t>(s_.devices.size()));
+    if (fresh) {
       model::Device out;
       out.process = process;
       out.ordinal = ordinal;
       out.name = device;
-      found = s_.devices.insert(found, out);
+      s_.devices.push_back(out);
     }
-    s_.streams.push_back({process, static_cast<std::uint32_t>(found - s_.devices.begin()), context, id, 0});
+    s_.streams.push_back({process, card->second, context, id, 0});
   }
   return at->second;
 }
@@ -287,13 +287,13 @@ Traces::CallRow* Traces::call_of(const WorkRow& work) {
   const auto less = [](const CallRow& call, std::int64_t id) { return call.correlation < id; };
   auto at = std::lower_bound(calls_.begin(), calls_.end(), work.correlation, less);
   CallRow* found = nullptr;
-  for (; at != calls_.end() && at->correlation == work.correlation; ++at) {
-    if (at->start > work.end) continue;
+  constexpr int kMostCalls = 1000;  // an id is one call of each process; a table of nonsense is not worth more
+  for (int looked = 0; at != calls_.end() && at->correlation == work.correlation && at->start <= work.end; ++at) {
     const std::string_view name = s_.strings.view(at->name);
     // "cudaLaunchKernel", "cuMemcpyHtoDAsync_v2", "cudaMemsetAsync", "cudaGraphLaunch"
     const std::string_view word = work.what == What::kCopy ? "emcpy" : work.what == What::kMemset ? "emset" : "aunch";
     if (name.find(word) == std::string_view::npos && name.find("Graph") == std::string_view::npos) continue;
-    if (found != nullptr && found->pid != at->pid) {
+    if (++looked > kMostCalls || (found != nullptr && found->pid != at->pid)) {
       ++ambiguous_;
       return nullptr;
     }
@@ -307,8 +307,11 @@ Traces::ExecutionRow* Traces::execution_of(const WorkRow& work) {
   const auto key = [](const auto& row) { return std::tuple(row.start, row.end, row.name); };
   auto at = std::lower_bound(executions_.begin(), executions_.end(), key(work),
                              [&](const ExecutionRow& row, const auto& wanted) { return key(row) < wanted; });
-  while (at != executions_.end() && key(*at) == key(work) && at->taken) ++at;
-  return at != executions_.end() && key(*at) == key(work) ? &*at : nullptr;
+  if (at == executions_.end() || key(*at) != key(work)) return nullptr;
+  const auto one = at + at->taken;  // of several that are alike each is taken once
+  if (one >= executions_.end() || key(*one) != key(work)) return nullptr;
+  ++at->taken;
+  return &*one;
 }
 
 void Traces::finish_ranges() {
@@ -330,14 +333,14 @@ void Traces::finish_ranges() {
   std::vector<std::string_view> names;
   for (const model::StringId name : distinct) names.push_back(s_.strings.view(name));
   const Domains domains(names, full_names_);
+  std::map<model::StringId, std::uint32_t> domain_of{{0, 0}};
   std::map<model::StringId, std::pair<std::uint32_t, model::StringId>> split;
   for (const model::StringId full : distinct) {
     const auto [domain, name] = domains.split(s_.strings.view(full));
-    const model::StringId id = s_.strings.intern(domain);
-    const auto same = [&](const model::Domain& known) { return known.name == id; };
-    const auto found = std::find_if(s_.domains.begin(), s_.domains.end(), same);
-    split[full] = {static_cast<std::uint32_t>(found - s_.domains.begin()), s_.strings.intern(name)};
-    if (found == s_.domains.end()) s_.domains.push_back({id});
+    const auto [at, added] =
+        domain_of.emplace(s_.strings.intern(domain), static_cast<std::uint32_t>(s_.domains.size()));
+    if (added) s_.domains.push_back({at->first});
+    split[full] = {at->second, s_.strings.intern(name)};
   }
   for (const RangeRow& row : ranges_) {
     model::Range out;
@@ -366,7 +369,6 @@ void Traces::finish_works() {
   for (const WorkRow& work : works_) {
     std::uint32_t launch = kNone, owner = 0;
     if (ExecutionRow* execution = work.what == What::kKernel ? execution_of(work) : nullptr) {
-      execution->taken = true;
       launch = this->launch(*execution, work.correlation);
       owner = process(execution->pid);
     } else if (CallRow* call = call_of(work)) {
@@ -431,10 +433,11 @@ void Traces::finish_calls() {
 }
 
 void Traces::finish() {
-  for (const RangeRow& row : ranges_) pids_.insert(row.pid);
-  for (const ExecutionRow& row : executions_) pids_.insert(row.pid);
-  for (const CallRow& row : calls_) pids_.insert(row.pid);
-  for (const std::uint32_t pid : pids_) {
+  for (const RangeRow& row : ranges_) process_of_[row.pid] = 0;
+  for (const ExecutionRow& row : executions_) process_of_[row.pid] = 0;
+  for (const CallRow& row : calls_) process_of_[row.pid] = 0;
+  for (auto& [pid, number] : process_of_) {
+    number = static_cast<std::uint32_t>(s_.processes.size());
     const auto name = thread_names_.find(thread_key(pid, pid));
     s_.processes.push_back({pid, 0, name == thread_names_.end() ? 0 : name->second, kMost, -kMost});
   }

@@ -69,7 +69,7 @@ class Traces {
     std::int64_t call_start, call_end, start, end;
     model::StringId name, function;
     std::uint32_t pid, tid, ordinal, shape;
-    bool taken;
+    std::uint32_t taken;  ///< on the first of those that are alike: how many of them belong to work
   };
   struct CallRow {
     std::int64_t start, end;
@@ -116,8 +116,9 @@ class Traces {
   std::vector<ExecutionRow> executions_;
   std::vector<CallRow> calls_;
   std::set<std::string, std::less<>> full_names_;
-  std::set<std::uint32_t> pids_;
+  std::map<std::uint32_t, std::uint32_t> process_of_;  ///< by pid
   std::map<std::uint64_t, std::uint32_t> thread_of_;
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> device_of_;  ///< process, ordinal
   std::map<std::array<std::uint32_t, 4>, std::uint32_t> stream_of_;
   std::map<std::array<std::uint32_t, 9>, std::uint32_t> shape_of_;
   std::map<model::StringId, std::uint32_t> name_of_;
