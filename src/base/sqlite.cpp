@@ -145,13 +145,19 @@ Result<Database> Database::in_memory() {
 
 Result<Statement> Database::prepare(std::string_view sql) const {
   sqlite3_stmt* raw = nullptr;
-  if (sqlite3_prepare_v2(handle_.get(), sql.data(), static_cast<int>(sql.size()), &raw, nullptr) != SQLITE_OK) {
+  const char* rest = nullptr;
+  if (sqlite3_prepare_v2(handle_.get(), sql.data(), static_cast<int>(sql.size()), &raw, &rest) != SQLITE_OK) {
     return tl::make_unexpected(error_of(handle_.get(), path_, sql));
   }
   if (raw == nullptr) return fail(Code::kUsage, "there is no SQL statement in it", path_);
   Statement statement;
   statement.handle_.reset(raw);
   statement.path_ = path_;
+  const auto left = static_cast<int>(sql.data() + sql.size() - rest);
+  sqlite3_stmt* second = nullptr;  // null where only white space and comments follow
+  const bool more = sqlite3_prepare_v2(handle_.get(), rest, left, &second, nullptr) != SQLITE_OK || second != nullptr;
+  sqlite3_finalize(second);
+  if (more) return fail(Code::kUsage, "there is more than one SQL statement in it", path_);
   return statement;
 }
 

@@ -102,6 +102,8 @@ class Query final : public Subcommand {
                   "Tables and columns: rangescope query " + base::shell_quote(input_) +
                       " \"select name, sql from sqlite_master\""});
     }
+    if (statement->columns() == 0)
+      return say({base::Code::kUsage, "this is no SELECT", "SQL", "Write one SELECT; nothing can be changed here"});
     report::DescriptorSink sink(STDOUT_FILENO, "standard output");
     ReportChoice choice;
     auto printed = print_rows(*statement, format_, sink, style_on(STDOUT_FILENO, choice).width);

@@ -7,6 +7,7 @@
 #include "base/text.hpp"
 #include "runs/imports.hpp"
 #include "runs/json_text.hpp"
+#include "runs/manifest.hpp"
 #include "runs/status.hpp"
 
 namespace rangescope::runs {
@@ -27,7 +28,7 @@ void tally(Tally& into, const Stage& stage) {
                         : stage.outcome == "refused" ? into.count.refused
                                                      : into.count.failed;
   ++slot;
-  if (stage.outcome != "refused") into.walls.push_back(stage.wall_ns);
+  if (stage.outcome != "refused" && stage.wall_ns > 0) into.walls.push_back(stage.wall_ns);
   if (stage.outcome == "empty" || stage.outcome == "failed")
     ++into.causes[stage.why.empty() ? stage.message : stage.why];
 }
@@ -106,6 +107,10 @@ std::vector<StageCount> count_stages(const std::vector<std::filesystem::path>& r
                           ? "ok"
                           : "failed";
       stage.why = status->state == State::kInterrupted ? "interrupted" : status->outcome;
+      if (const auto manifest = read_manifest(run)) {
+        stage.tool = manifest->tool;
+        if (manifest->end_unix_ns > 0) stage.wall_ns = manifest->end_unix_ns - manifest->start_unix_ns;
+      }
       stages->push_back(std::move(stage));
     }
     for (const Stage& stage : *stages) tally(tallies[{stage.stage, stage.tool, stage.step}], stage);

@@ -278,6 +278,7 @@ class Runs(InAFolder):
         listed = self.tool("runs", "list").stdout
         self.assertEqual(len(re.findall(r" ok ", listed)), 3, listed)
         self.assertIn("exit code 0", self.tool("runs", "show").stdout)
+        self.assertRegex(self.tool("runs", "stats").stdout, r"(?m)^native +rangescope \S+ +3 +0 +0 +0 +[0-9.]+ [mu]?s")
         self.assertEqual(self.tool("runs", "verify").returncode, 0)
         capture = os.path.join(self.runs()[-1], "native")
         with open(os.path.join(capture, os.listdir(capture)[0]), "r+b") as f:

@@ -161,7 +161,7 @@ class Ask(Files):
         self.assertRegex(self.tool("query", ZOO, "select 1 as one").stdout, r"one\s+1")
 
     def test_query_says_what_is_wrong(self):
-        for sql in ("selct 1", "select nothing from regions", ""):
+        for sql in ("selct 1", "select nothing from regions", "", "select 1; select 2", "delete from regions"):
             done = self.tool("query", ZOO, sql)
             self.assertEqual(done.returncode, 64, (sql, done.stdout, done.stderr))
             self.assertIn("hint", done.stderr)
