@@ -62,6 +62,14 @@ bool Abilities::takes(std::string_view option, std::string_view value) const {
   return values.empty() || std::find(values.begin(), values.end(), value) != values.end();
 }
 
+bool may_repeat(std::string_view tool, std::string_view option) {
+  if (tool == "nsys") return option == "--export";
+  for (const std::string_view one :
+       {"--section", "--nvtx-include", "--nvtx-exclude", "--rule", "--section-folder", "--section-folder-recursive"})
+    if (option == one) return true;
+  return false;
+}
+
 std::vector<std::string> Abilities::option_names() const {
   std::vector<std::string> names;
   for (const auto& [name, unused] : options) names.push_back(name);

@@ -43,6 +43,9 @@ struct Abilities {
   [[nodiscard]] std::vector<std::string> option_names() const;
 };
 
+/// Whether an option may stand more than once; both tools refuse most with "cannot be specified more than once".
+[[nodiscard]] bool may_repeat(std::string_view tool, std::string_view option);
+
 /// Long options of `ncu --help`, each with the values that stand as single words below it.
 [[nodiscard]] std::map<std::string, std::vector<std::string>> parse_ncu_help(std::string_view help);
 /// Long options of `nsys profile --help`, each with the words after "Possible values are".

@@ -1,16 +1,11 @@
 #include "collect/extra_args.hpp"
 
 #include <algorithm>
-#include <array>
 
 #include "base/text.hpp"
 
 namespace rangescope::collect {
 namespace {
-
-/// Options that may stand more than once; both tools refuse any other with "cannot be specified more than once".
-constexpr auto kRepeatable = std::to_array<std::string_view>(
-    {"--section", "--section-folder", "--section-folder-recursive", "--rule", "--env-var"});
 
 bool passed(const std::vector<std::string>& argv, const std::string& option) {
   return std::any_of(argv.begin(), argv.end(), [&](const std::string& word) {
@@ -35,7 +30,7 @@ base::Result<void> add_extra_args(std::span<const std::string> words, std::span<
       if (!can.has(option))
         return refuse(can.tool + " " + to_string(can.version) + " has no option " + option,
                       base::did_you_mean(option, can.option_names()));
-      if (passed(argv, option) && std::find(kRepeatable.begin(), kRepeatable.end(), option) == kRepeatable.end())
+      if (passed(argv, option) && !may_repeat(can.tool, option))
         return refuse(option + " would stand twice, which " + can.tool + " refuses", keys);
       value_may_follow = option.size() == word.size();
     } else if (word.size() > 1 && word[0] == '-' && (word[1] < '0' || word[1] > '9')) {

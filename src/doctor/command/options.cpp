@@ -40,11 +40,8 @@ constexpr std::array<string_view, 27> kNcuSwitches{"--forward-signals",
                                                    "--disable-extra-suffixes",
                                                    "--lockstep-kernel-launch",
                                                    "--print-metric-attribution"};
-constexpr std::array<string_view, 6> kNcuEach{"--section", "--nvtx-include",   "--nvtx-exclude",
-                                              "--rule",    "--section-folder", "--section-folder-recursive"};
 
 constexpr std::array<string_view, 3> kNsysSwitches{"--help", "--version", "--verbose"};
-constexpr std::array<string_view, 1> kNsysEach{"--export"};
 
 struct Short {
   char letter;
@@ -124,13 +121,8 @@ bool in(const std::array<string_view, N>& list, string_view name) {
 }  // namespace
 
 Takes takes(string_view tool, string_view option, const collect::Abilities* can) {
-  if (tool == "ncu") {
-    if (in(kNcuSwitches, option)) return Takes::kNothing;
-    if (in(kNcuEach, option)) return Takes::kValueEach;
-  } else {
-    if (in(kNsysSwitches, option)) return Takes::kNothing;
-    if (in(kNsysEach, option)) return Takes::kValueEach;
-  }
+  if (tool == "ncu" ? in(kNcuSwitches, option) : in(kNsysSwitches, option)) return Takes::kNothing;
+  if (collect::may_repeat(tool, option)) return Takes::kValueEach;
   if (!can || can->has(option) || in(kNsysHidden, option) || in(kNcuOldNames, option) || in(kValueElsewhere, option))
     return Takes::kValue;
   if (option == "--nvtx" || option == "--profile-child-processes") return Takes::kNothing;
