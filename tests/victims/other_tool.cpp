@@ -3,9 +3,11 @@
 #define NVTX_NO_IMPL
 #include <fcntl.h>
 #include <nvtx3/nvToolsExt.h>
+#include <nvtx3/nvToolsExtPayload.h>
 #include <unistd.h>
 
 #include <cstdarg>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -93,7 +95,28 @@ void set(const NvtxExportTableCallbacks* callbacks, NvtxCallbackModule module, i
   }
 }
 
+int push_payload(nvtxDomainHandle_t d, const nvtxPayloadData_t* data, size_t) {
+  say("push payload %d in %s\n", static_cast<int>(data->schemaId), name_of(domains, domain_count, d));
+  return 0;
+}
+int pop_payload(nvtxDomainHandle_t d, const nvtxPayloadData_t*, size_t) {
+  say("pop payload in %s\n", name_of(domains, domain_count, d));
+  return 0;
+}
+uint64_t register_schema(nvtxDomainHandle_t d, const nvtxPayloadSchemaAttr_t*) {
+  say("schema in %s\n", name_of(domains, domain_count, d));
+  return 77;
+}
+
 }  // namespace
+
+extern "C" __attribute__((visibility("default"))) int InitializeInjectionNvtxExtension(nvtxExtModuleInfo_t* module) {
+  std::intptr_t* slots = module->segments[0].functionSlots;
+  slots[NVTX3EXT_CBID_nvtxRangePushPayload] = reinterpret_cast<std::intptr_t>(push_payload);
+  slots[NVTX3EXT_CBID_nvtxRangePopPayload] = reinterpret_cast<std::intptr_t>(pop_payload);
+  slots[NVTX3EXT_CBID_nvtxPayloadSchemaRegister] = reinterpret_cast<std::intptr_t>(register_schema);
+  return 1;
+}
 
 extern "C" __attribute__((visibility("default"))) int InitializeInjectionNvtx2(NvtxGetExportTableFunc_t get_table) {
   const auto* c = static_cast<const NvtxExportTableCallbacks*>(get_table(NVTX_ETID_CALLBACKS));

@@ -5,6 +5,7 @@
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <nvtx3/nvToolsExt.h>
+#include <nvtx3/nvToolsExtPayload.h>
 #include <pthread.h>
 #include <signal.h>
 #include <spawn.h>
@@ -16,6 +17,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstddef>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -152,6 +154,44 @@ int values() {
   nvtxRangeEnd(987654321);
   std::printf("%d %d\n", nvtxDomainCreateA("D") == domain, nvtxDomainRegisterStringA(domain, "s") != nullptr);
   nvtxDomainDestroy(domain);
+  return 0;
+}
+
+// Ranges as NCCL makes them: pushed as ever and popped with a payload, or pushed with one that holds the message.
+int payload_extension() {
+  const nvtxDomainHandle_t domain = nvtxDomainCreateA("NCCL");
+  struct Call {
+    std::uint64_t bytes;
+    char message[16];
+  } call = {4096, "allgather"};
+  nvtxPayloadSchemaEntry_t entries[2] = {};
+  entries[0].type = NVTX_PAYLOAD_ENTRY_TYPE_UINT64;
+  entries[1].type = NVTX_PAYLOAD_ENTRY_TYPE_CSTRING;
+  entries[1].flags = NVTX_PAYLOAD_ENTRY_FLAG_EVENT_MESSAGE;
+  entries[1].arrayOrUnionDetail = sizeof call.message;
+  entries[1].offset = offsetof(Call, message);
+  nvtxPayloadSchemaAttr_t schema = {};
+  schema.fieldMask = NVTX_PAYLOAD_SCHEMA_ATTR_FIELD_TYPE | NVTX_PAYLOAD_SCHEMA_ATTR_FIELD_ENTRIES |
+                     NVTX_PAYLOAD_SCHEMA_ATTR_FIELD_NUM_ENTRIES;
+  schema.type = NVTX_PAYLOAD_SCHEMA_TYPE_STATIC;
+  schema.entries = entries;
+  schema.numEntries = 2;
+  const nvtxPayloadData_t data = {nvtxPayloadSchemaRegister(domain, &schema), sizeof call, &call};
+  nvtxEventAttributes_t a = {};
+  a.version = NVTX_VERSION;
+  a.size = NVTX_EVENT_ATTRIB_STRUCT_SIZE;
+  a.messageType = NVTX_MESSAGE_TYPE_ASCII;
+  a.message.ascii = "init";
+  nvtxDomainRangePushEx(domain, &a);
+  nvtxRangePopPayload(domain, &data, 1);
+  nvtxRangePushPayload(domain, &data, 1);
+  const nvtxPayloadData_t cut = {data.schemaId, 4, &call};  // too short for the message
+  nvtxRangePushPayload(domain, &cut, 1);
+  nvtxRangePopPayload(domain, nullptr, 0);
+  nvtxDomainRangePop(domain);
+  const nvtxRangeId_t id = nvtxRangeStartPayload(domain, &data, 1);
+  nvtxMarkPayload(domain, &data, 1);
+  nvtxRangeEndPayload(domain, id, &data, 1);
   return 0;
 }
 
@@ -468,6 +508,7 @@ int main(int argc, char** argv) {
       {"zoo", zoo},
       {"values", values},
       {"payloads", payloads},
+      {"payload_extension", payload_extension},
       {"names", names},
       {"unique", unique},
       {"fork", forks},

@@ -228,6 +228,16 @@ TEST_F(Victim, PayloadsOfEveryType) {
   EXPECT_EQ(session.strings.view(session.domains[1].name), "d\xc3\xa9");
 }
 
+TEST_F(Victim, PayloadExtension) {
+  const auto session = recorded({"payload_extension"});
+  EXPECT_EQ(show(session),
+            "p0: NCCL:init 1\n"
+            "p0: NCCL:allgather 1\n"
+            "p0: NCCL:allgather >  1\n"
+            "p0: NCCL:<allgather> 1\n"
+            "mark allgather\n");
+}
+
 TEST_F(Victim, Names) {
   const auto session = recorded({"names"});
   EXPECT_EQ(show(session),
@@ -410,6 +420,18 @@ TEST_F(Victim, FolderThatCannotBeWritten) {
           folder_);
   EXPECT_EQ(loud.out, plain.out);
   EXPECT_TRUE(loud.err.starts_with("rangescope: nothing is recorded in process ")) << loud.err;
+}
+
+TEST_F(Victim, AnotherToolBehindOursSeesTheSamePayloads) {
+  const std::string alone = (folder_ / "alone").string(), chained = (folder_ / "chained").string();
+  run({RANGESCOPE_VICTIM, "payload_extension"},
+      {{"NVTX_INJECTION64_PATH", RANGESCOPE_OTHER_TOOL}, {"OTHER_TOOL_LOG", alone}}, folder_);
+  const auto session = recorded({"payload_extension"},
+                                {{"RANGESCOPE_CHAIN_NVTX", RANGESCOPE_OTHER_TOOL}, {"OTHER_TOOL_LOG", chained}}, false);
+  const std::string log = base::read_file(alone).value_or("");
+  EXPECT_NE(log.find("push payload 77 in NCCL\n"), std::string::npos) << log;
+  EXPECT_EQ(base::read_file(chained).value_or(""), log);
+  EXPECT_EQ(closed(session, "allgather"), 2u);
 }
 
 TEST_F(Victim, AnotherToolBehindOursSeesTheSame) {

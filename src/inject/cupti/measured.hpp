@@ -14,13 +14,17 @@ namespace rangescope::inject::cupti {
 struct Target {
   std::uint64_t path = 0;  // hash of domain and names
   bool start_end = false;
-  bool has_graphs = false;  // kernels cannot be told apart in it
-  std::uint32_t waits = 0;  // for the hardware, before an occurrence
-  std::int64_t waited_ns = 0;
-  std::uint32_t early = 0;          // occurrences before the profiler of their context was ready
+  bool has_graphs = false;          // kernels cannot be told apart in it
   std::uint32_t launches = 0;       // of the last recorded occurrence
   std::int64_t last_ns = 0;         // begin of the last occurrence
   std::int64_t longest_gap_ns = 0;  // between two of them
+};
+
+// What befell occurrences of a target before the multiplexer heard of them; written with its tally.
+struct Before {
+  std::uint32_t early = 0;  // the profiler was not ready, or a graph was being captured
+  std::uint32_t waits = 0;  // for the hardware
+  std::int64_t waited_ns = 0;
 };
 
 // One context that ranges are measured in.
@@ -35,7 +39,8 @@ struct Context {
   Image images[counters::kMaxTargets];
   std::uint32_t in_session = 0;
   std::int64_t armed_at = 0;
-  CacheFlush flush;                                 // ready where it is asked for
+  CacheFlush flush;  // ready where it is asked for
+  Before before[counters::kMaxTargets];
   std::uint32_t first[counters::kMaxTargets] = {};  // occurrence that the round under way began with
   Image finished;                                   // kernels: a complete image that waits for the worker
   std::uint32_t finished_target = counters::kNoTarget;

@@ -158,8 +158,8 @@ void wait_for_hardware(Collector& c, Context& context, std::uint32_t target) {
     wait_for(c.idle, c.lock, kSlice);
   }
   if (waited() < 1000000) return;
-  ++c.targets[target].waits;
-  c.targets[target].waited_ns += waited();
+  ++context.before[target].waits;
+  context.before[target].waited_ns += waited();
 }
 
 void begin_occurrence(Collector& c, std::uint32_t target, std::uint32_t domain, int level, std::uint64_t id) {
@@ -179,7 +179,7 @@ void begin_occurrence(Collector& c, std::uint32_t target, std::uint32_t domain, 
     else if (!c.captures.any())
       wait_for_hardware(c, *context, target);
     if (context->state != Context::State::kReady || c.captures.any()) {
-      ++c.targets[target].early;
+      ++context->before[target].early;
       return;
     }
     active.context = context;
@@ -238,10 +238,10 @@ void end_occurrence(Collector& c, std::size_t at) {
   // CUPTI fails on graphs after seconds; the tally says so.
   if (context.kernels && c.targets[active.target].has_graphs) context.mux->drop(active.target);
   if (active.measured && context.kernels && !captures) finish_kernel_session(context);
-  // The timeline has seen this range often enough once it has settled and was traced a few times more.
-  if (!c.paused && c.plan.trace_first > 0 &&
-      context.mux->tally(active.target).occurrences >=
-          c.plan.trace_first + (c.plan.skip_first < 0 ? kSettledTraces : 0)) {
+  // The timeline has seen this range often enough once it has settled and was traced a few times more; while another
+  // context's counters keep it paused, it sees nothing.
+  if (c.plan.trace_first > 0 && (c.paused || context.mux->tally(active.target).occurrences >=
+                                                 c.plan.trace_first + (c.plan.skip_first < 0 ? kSettledTraces : 0))) {
     context.mux->trace_done();
   }
   pthread_cond_signal(&c.wake);

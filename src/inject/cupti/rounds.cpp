@@ -1,6 +1,7 @@
 // What was measured, as records in the GPU stream (wire/counters.hpp).
 #include <cstdio>
 #include <cstring>
+#include <utility>
 
 #include "inject/cupti/collector.hpp"
 #include "inject/cupti/trace.hpp"
@@ -103,19 +104,19 @@ void evaluate(Collector& c, Context& context, const Image& image, std::uint32_t 
 
 void write_tallies(Collector& c) {
   for (std::size_t k = 0; k < c.context_count; ++k) {
-    const Context& context = c.contexts[k];
+    Context& context = c.contexts[k];
     if (context.mux == nullptr) continue;
     for (std::uint32_t i = 0; i < c.target_count; ++i) {
       const counters::Tally& tally = context.mux->tally(i);
-      const std::uint32_t early = k == 0 ? c.targets[i].early : 0;
-      if (tally.occurrences + early == 0) continue;
+      const Before before = std::exchange(context.before[i], {});
+      if (tally.occurrences + before.early == 0) continue;
       wired::Tally record{};
       record.head.type = static_cast<wire::gpu::Type>(wired::Type::kTally);
       record.head.id = i;
       record.head.small = context.kernels && c.targets[i].has_graphs ? 1 : tally.gave_up ? 2 : 0;
-      record.occurrences = tally.occurrences + early;
+      record.occurrences = tally.occurrences + before.early;
       record.skipped_first = tally.skipped_first;
-      record.skipped_arming = tally.skipped_arming + early;
+      record.skipped_arming = tally.skipped_arming + before.early;
       record.measured = tally.measured;
       record.discarded = tally.discarded;
       record.varied = tally.varied;
@@ -123,8 +124,8 @@ void write_tallies(Collector& c) {
       record.passes = tally.passes;
       record.needed = static_cast<std::uint32_t>(context.profiler.passes());
       record.device = static_cast<std::uint32_t>(context.device);
-      record.waits = k == 0 ? c.targets[i].waits : 0;
-      record.waited_ms = k == 0 ? static_cast<std::uint32_t>(c.targets[i].waited_ns / 1000000) : 0;
+      record.waits = before.waits;
+      record.waited_ms = static_cast<std::uint32_t>(before.waited_ns / 1000000);
       with_stream([](Encoder&, GpuStream& stream, void* user) { stream.put(*static_cast<wired::Tally*>(user)); },
                   &record);
     }

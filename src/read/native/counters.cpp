@@ -138,7 +138,10 @@ void CounterReader::add_round(const Round& round, const std::vector<std::uint32_
 }
 
 void CounterReader::tell(const wired::Tally& tally, const std::string& where) {
+  const bool several = std::any_of(tallies_.begin(), tallies_.end(),
+                                   [&](const wired::Tally& other) { return other.device != tally.device; });
   const std::string path = path_of(tally.head.id);
+  const std::string on = several ? fmt::format(" (GPU {})", tally.device) : "";
   const auto add = [&](const char* kind, model::Severity severity, std::uint64_t count, std::string detail) {
     session_.losses.push_back({kind, severity, count, where + ": " + std::move(detail)});
   };
@@ -150,22 +153,22 @@ void CounterReader::tell(const wired::Tally& tally, const std::string& where) {
     const std::uint32_t lacking = tally.needed > tally.passes ? tally.needed - tally.passes : 0;
     const std::uint32_t a_run = std::max(tally.occurrences, 1u);
     add("counters_incomplete", model::Severity::kWarning, tally.occurrences,
-        fmt::format("'{}' has no counters: {} passes are needed, {} are there, and {} of {} occurrences could be "
+        fmt::format("'{}'{} has no counters: {} passes are needed, {} are there, and {} of {} occurrences could be "
                     "measured ({} settling, {} while the hardware was being programmed or a graph captured, {} unlike "
                     "the others){}; "
                     "--passes relaunch would add the rest in {} more runs",
-                    path, tally.needed, tally.passes, tally.measured, tally.occurrences, tally.skipped_first,
+                    path, on, tally.needed, tally.passes, tally.measured, tally.occurrences, tally.skipped_first,
                     tally.skipped_arming, tally.discarded, tally.head.small == 2 ? ", and it stopped coming" : "",
                     (lacking + a_run - 1) / a_run));
   } else if (tally.head.small == 2) {
     add("counters_gave_up", model::Severity::kInfo, tally.rounds,
-        fmt::format("'{}' stopped coming after {} complete rounds: no more were waited for, and the timeline went on",
-                    path, tally.rounds));
+        fmt::format("'{}'{} stopped coming after {} complete rounds: no more were waited for, and the timeline went on",
+                    path, on, tally.rounds));
   }
   if (tally.waits > 0) {
     add("counters_waited", model::Severity::kInfo, tally.waits,
-        fmt::format("the program waited {} ms at {} begins of '{}' until the hardware was programmed (--arm-wait)",
-                    tally.waited_ms, tally.waits, path));
+        fmt::format("the program waited {} ms at {} begins of '{}'{} until the hardware was programmed (--arm-wait)",
+                    tally.waited_ms, tally.waits, path, on));
   }
   if (tally.discarded > 0) {
     add("counters_discarded", model::Severity::kInfo, tally.discarded,
