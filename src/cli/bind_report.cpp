@@ -15,7 +15,7 @@ void bind_destination(const Arguments& app, ReportChoice& choice) {
   app.add_option("--color", choice.color, "auto: on a terminal, unless NO_COLOR is set")
       .one_of({"auto", "always", "never"})
       .group(kGroup);
-  app.add_option("--width", choice.width, "Columns of the table; 0: no limit (the terminal's, else 120)")
+  app.add_option("--width", choice.width, "Columns of the table; 0: no limit (the terminal's, else $COLUMNS, else 120)")
       .type_name("N")
       .between(0, kMost)
       .group(kGroup);

@@ -44,6 +44,13 @@ class ConfigCommand final : public Subcommand {
     if (words.size() > 2)
       return say(
           {base::Code::kUsage, "'" + base::printable(words[2]) + "' is too much", {}, "Name one key or section."});
+    if (!what.empty() && (action == "groups" || action == "validate"))
+      return say({base::Code::kUsage,
+                  "'" + base::printable(what) + "' is too much",
+                  {},
+                  action == "groups"
+                      ? "Write: rangescope config groups"
+                      : "Name a file with --config: rangescope config validate --config " + base::shell_quote(what)});
     if (action == "groups") return groups();
     auto config = arguments_.compose({});
     if (!config) return say(config.error());

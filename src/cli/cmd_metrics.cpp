@@ -38,6 +38,9 @@ class Metrics final : public Subcommand {
   [[nodiscard]] int run() override {
     auto groups = shipped_groups();
     if (!groups) return say(groups.error());
+    if (action_ == "list" && !what_.empty())
+      return say({base::Code::kUsage, "'" + base::printable(what_) + "' is too much", "argument 2",
+                  "Write: rangescope metrics show " + base::shell_quote(what_)});
     if (action_ == "list") return list(*groups);
     if (what_.empty())
       return say(

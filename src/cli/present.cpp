@@ -76,6 +76,8 @@ bool is_empty_folder(const std::filesystem::path& path) {
 std::size_t terminal_width(int fd) {
   winsize size{};
   if (::ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) return size.ws_col;
+  if (const char* said = std::getenv("COLUMNS"))
+    if (const auto columns = base::to_int(said); columns && *columns > 0) return static_cast<std::size_t>(*columns);
   return kWidthElsewhere;
 }
 
@@ -93,7 +95,12 @@ base::Result<std::vector<std::filesystem::path>> find_inputs(const std::filesyst
                                                              std::filesystem::path& run) {
   std::filesystem::path input(said);
   std::error_code error;
-  if (std::filesystem::exists(input, error) && !runs::is_run_dir(input)) return std::vector{input};
+  if (std::filesystem::exists(input, error) && !runs::is_run_dir(input)) {
+    if (const auto inside = runs::list_runs(input); !inside.empty())
+      return base::fail(base::Code::kUsage, "this is a folder of runs", said,
+                        "Name one of them: " + base::shell_quote(inside.back().string()));
+    return std::vector{input};
+  }
   auto found = runs::find_run(root, said);
   if (!found) {
     base::Error failure = found.error();

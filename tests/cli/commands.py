@@ -245,6 +245,7 @@ class Report(InAFolder):
     def test_options_of_the_table(self):
         self.tool("profile", "--", VICTIM)
         self.assertNotIn("layer", self.tool("report", "latest", "--depth", "1").stdout)
+        self.assertIn("no room for", self.tool("report", "latest", COLUMNS="30").stdout)
         head = self.tool("report", "latest", "--columns", "occurrences,wall_ns.max").stdout
         self.assertRegex(head, r"(?m)^range +count +max$")
         wrong = self.tool("report", "latest", "--sort", "wall_ns.medain")
@@ -260,6 +261,10 @@ class Report(InAFolder):
         self.assertEqual(self.tool("report", path).returncode, 65)
         self.assertEqual(self.tool("report", "/nowhere/x.sqlite").returncode, 66)
         self.assertEqual(self.tool("report", "latest").returncode, 66)
+        self.tool("profile", "-q", "--", VICTIM)
+        several = self.tool("report", "rangescope-runs")
+        self.assertEqual(several.returncode, 64)
+        self.assertIn(os.path.basename(self.runs()[0]), several.stderr)
 
     def test_a_full_disk_is_said(self):
         self.tool("profile", "--", VICTIM)
@@ -308,7 +313,8 @@ class Words(InAFolder):
             self.assertIn(hint, done.stderr)
 
     def test_extra_words_are_refused(self):
-        for words in (["version", "please"], ["report", "latest", "--", "true"], ["runs", "show", "a", "b"]):
+        for words in (["version", "please"], ["report", "latest", "--", "true"], ["runs", "show", "a", "b"],
+                      ["config", "validate", "mine.yaml"], ["config", "groups", "ncu"], ["metrics", "list", "roofline"]):
             self.assertEqual(self.tool(*words).returncode, 64, words)
 
     def test_help_is_data_and_complete(self):

@@ -12,6 +12,8 @@
 namespace rangescope::report {
 namespace {
 
+constexpr std::size_t kMany = 200;  // rows of a table from which on it is said how to get fewer
+
 using base::Tone;
 
 constexpr std::size_t kIndent = 2;
@@ -67,6 +69,9 @@ void regions(const ScopeView& scope, const std::vector<ColumnView>& columns, boo
   const auto aside = [&](std::string text) {
     sink.write(base::toned(std::move(text), Tone::kDim, style.color) + "\n");
   };
+  if (scope.hidden == 0 && scope.rows.size() > kMany)
+    aside(fmt::format("({} regions: --top 20 shows the largest, --depth 1 the outermost)",
+                      base::format_count(static_cast<std::int64_t>(scope.rows.size()))));
   if (scope.hidden > 0)
     aside(
         fmt::format("({} more regions: --depth, --top)", base::format_count(static_cast<std::int64_t>(scope.hidden))));
