@@ -2,8 +2,8 @@
 // the writer. Each client of NVTX in the process (every shared object has its own copy of the headers) calls the entry
 // once.
 //
-// Not taken, and thereby as without a tool: OpenCL names and user synchronization objects. The payload extension has its
-// own entry (payloads.cpp).
+// Not taken, and thereby as without a tool: OpenCL names and user synchronization objects. The payload extension has
+// its own entry (payloads.cpp).
 
 #include "inject/chain.hpp"
 #include "inject/handles.hpp"
