@@ -23,6 +23,7 @@ struct Lookalike {
   std::string_view what, hint;
 };
 using namespace std::string_view_literals;
+constexpr std::string_view kExport = "Export it as SQLite: nsys export --type sqlite FILE";
 constexpr Lookalike kLookalikes[] = {
     {"\xff\xfe"sv, "this is text in UTF-16", "Convert it: iconv -f UTF-16 -t UTF-8 FILE > NEW"},
     {"\xfe\xff"sv, "this is text in UTF-16", "Convert it: iconv -f UTF-16 -t UTF-8 FILE > NEW"},
@@ -38,6 +39,15 @@ constexpr Lookalike kLookalikes[] = {
      "Check that the file was copied whole."},
     {"\"Kernel Name\","sv, "this is the source page of ncu as CSV, which has no results by range",
      "Give the report itself (.ncu-rep), or the page raw or details."},
+    {"\x89HDF"sv, "this is HDF5, which nsys export writes", kExport},
+    {"PAR1"sv, "this is a Parquet file, which nsys export writes", kExport},
+    {"ARROW1"sv, "this is an Arrow file, which nsys export writes", kExport},
+    {"\xff\xff\xff\xff"sv, "this may be an Arrow stream, which nsys export writes", kExport},
+    {"data: \""sv, "this may be what nsys export writes as text", kExport},
+    {"{\"data\":["sv, "this is JSON of nsys export", kExport},
+    {"[\n"sv, "this is JSON", "Of nsys stats, print it with --format csv."},
+    {"Processing ["sv, "nsys stats printed no table with a header that is known",
+     "Print it with: nsys stats --report nvtx_sum,nvtx_kern_sum --format csv FILE"},
     {"{"sv, "this is JSON", "Give the run directory or the file that it was made from."},
     {"<"sv, "this is HTML or XML", "Give the run directory or the file that it was made from."},
 };
@@ -60,6 +70,7 @@ bool is_ncu_text(std::string_view head) {
 
 /// True when nsys stats printed a table for people, or with tabs: no comma in a line with a unit of time.
 bool is_nsys_text(std::string_view head) {
+  if (head.find('\0') != std::string_view::npos) return false;
   for (const std::string_view unit : {"(ns)", "(us)", "(ms)"}) {
     const std::size_t at = head.find(unit);
     if (at == std::string_view::npos) continue;
@@ -87,7 +98,7 @@ base::Error not_understood(std::string_view head, const std::filesystem::path& p
     error.hint = known.hint;
     break;
   }
-  if (is_nsys_text(head)) {
+  if (is_nsys_text(head) && !head.starts_with("[\n")) {
     error.what = "this may be a table of nsys stats, but its columns are not separated by commas";
     error.hint = "Print it with: nsys stats --format csv";
   }

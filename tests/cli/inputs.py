@@ -316,6 +316,10 @@ class Hostile(Files):
                                  ("source.csv", b'"Kernel Name","gemm"\n"#","Address","Source"\n', "source page"),
                                  ("details.txt", b"==PROF== Connected\n[4700] zoo@127.0.0.1\n  gemm(int) (1, 1, 1)x(1, 1, 1)\n", "--csv"),
                                  ("stats.txt", b" Start (ns)   Duration (ns)   CorrId  \n ----------  --------\n", "--format csv"),
+                                 ("x.h5", b"\x89HDF\r\n\x1a\n", "--type sqlite"), ("t.parquet", b"PAR1\x15\4", "--type sqlite"),
+                                 ("x.json", b'{"data":["a"]}', "--type sqlite"), ("x.txt", b'data: "mm"\n', "--type sqlite"),
+                                 ("x.arrow", b"\xff\xff\xff\xff\xc0\1\0\0(ns)\0", "--type sqlite"),
+                                 ("list.json", b'[\n  {\n    "Start (ns)": 1', "--format csv"), ("bare.csv", b"Processing [x] with [y]...\n1,2,3\n", "--format csv"),
                                  ("vulkan.csv", b"Start (ns),Duration (ns),Name,Event Class\n1,2,a,b\n", "nvtx_pushpop_trace"),
                                  ("program.py", b"import torch\n", "no reader"), ("zeros", bytes(5000), "no reader"),
                                  ("cut.sqlite", zoo[:15], "no reader")):

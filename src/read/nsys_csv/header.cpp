@@ -60,7 +60,6 @@ Table table_of(const Header& header) {
   if (has("name", "total time", "instances")) return Table::kKernels;
   if (has("operation", "total time", "count")) return Table::kCopyTimes;
   if (has("operation", "total", "count")) return Table::kCopySizes;
-  if (has("name", "total time", "num calls")) return Table::kCalls;
   return Table::kNone;
 }
 

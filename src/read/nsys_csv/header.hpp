@@ -19,7 +19,6 @@ enum class Table {
   kProjection,
   kCopyTimes,
   kCopySizes,
-  kCalls,
   // With times, from here on:
   kRangeTrace,
   kProjectionTrace,

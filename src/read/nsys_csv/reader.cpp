@@ -70,18 +70,16 @@ class TableReader {
           std::count(before.begin(), before.end() - static_cast<std::ptrdiff_t>(text.size()), '\n'));
       if (fields.size() >= 3 && (header.table == Table::kNone || !has_number(fields))) {
         Header next = parse_header(fields);
-        const bool next_is_header = next.table != Table::kNone;
-        if (next_is_header) header = std::move(next);
-        if (next_is_header) {
+        if (next.table != Table::kNone) {
+          header = std::move(next);
           ++tables;
-          if (header.table == Table::kCalls)
-            lose("ignored_table", 0,
-                 "line " + std::to_string(here) + ": a summary of API calls says nothing about ranges or kernels");
           continue;
         }
-        if (header.table == Table::kNone && looks_like_header(fields)) {
+        if (looks_like_header(fields)) {
           if (unknown == 0) unknown_columns = base::printable(base::join(std::span(fields).first(3), ","));
           if (unknown == 0) unknown = here;
+          header = {};
+          continue;
         }
       }
       if (header.table != Table::kNone && fields.size() == header.width) {

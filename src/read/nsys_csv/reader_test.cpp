@@ -211,6 +211,12 @@ TEST(NsysCsv, TablesWithoutALineBetweenThem) {
                            "Time (%),Total Time (ns),Instances,Range\n1,5,1,:r\n",
                            "x")),
             "push/pop @r x1 5 ns, median - max - gpu -\nkernel a x1 7 ns, max -\n");
+  EXPECT_EQ(
+      show(read_text("Time (%),Total Time (ns),Instances,Name\n1,7,1,a\n"
+                     "Time (%),Total Time (ns),Num Calls,Name\n1,5,1,cudaFree\n",
+                     "x")),
+      "kernel a x1 7 ns, max -\n"
+      "loss ignored_table 0 line 3: a table that is not read begins with \"Time (%),Total Time (ns),Num Calls\"\n");
 }
 
 TEST(NsysCsv, QuotesAndLineBreaksInNames) {
