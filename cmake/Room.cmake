@@ -1,11 +1,21 @@
-# rangescope_precompile(TARGET [header...])
+# rangescope_precompile(TARGET OWNER [header...])
 #
-# The standard library's common headers, and those named, parsed once for the whole target. Only the sanitizer builds do so:
-# they compile everything anew in every clean checkout, and the other builds keep showing an include that was forgotten.
-function(rangescope_precompile target)
+# The standard library's common headers, and those named, parsed once: for OWNER, whose result every other TARGET of the
+# same flags takes (macros of its own may differ, as long as those headers do not ask for them). Only the sanitizer builds
+# do so: they compile everything anew in every clean checkout. The other builds show an include that was forgotten, and
+# g++ 12 warns of what is inlined out of a precompiled header of the standard library as if it were ours.
+function(rangescope_precompile target owner)
+  if(NOT RANGESCOPE_SANITIZE)
+    return()
+  endif()
+  # On -pthread all must agree; through -fpch-preprocess ccache sees the headers.
+  target_compile_options(${target} PRIVATE -pthread $<$<CXX_COMPILER_ID:GNU>:-fpch-preprocess>)
+  if(NOT target STREQUAL owner)
+    target_precompile_headers(${target} REUSE_FROM ${owner})
+    return()
+  endif()
   target_precompile_headers(${target} PRIVATE <algorithm> <array> <chrono> <cstdint> <filesystem> <fstream> <functional>
     <map> <memory> <optional> <set> <span> <string> <string_view> <unordered_map> <variant> <vector> ${ARGN})
-  target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-fpch-preprocess>)  # so that ccache can see through it
 endfunction()
 
 # rangescope_room(NAME [THREADS] [ROOMS room...] [LIBRARIES lib...])
@@ -40,8 +50,8 @@ function(rangescope_room name)
   if(sources)
     target_link_libraries(rangescope_${name} PUBLIC ${arg_LIBRARIES} PRIVATE rangescope_flags)
   endif()
-  if(sources AND RANGESCOPE_SANITIZE)
-    rangescope_precompile(rangescope_${name} <fmt/format.h>)
+  if(sources)
+    rangescope_precompile(rangescope_${name} rangescope_base <fmt/format.h>)
   endif()
   if(tests AND RANGESCOPE_TESTS)
     add_executable(${name}_test ${tests})
@@ -51,9 +61,7 @@ function(rangescope_room name)
     if(RANGESCOPE_SANITIZE STREQUAL "address,undefined")
       target_compile_options(${name}_test PRIVATE -fno-sanitize=undefined)
     endif()
-    if(RANGESCOPE_SANITIZE)
-      rangescope_precompile(${name}_test <gtest/gtest.h>)
-    endif()
+    rangescope_precompile(${name}_test base_test <gtest/gtest.h>)
     target_compile_definitions(${name}_test PRIVATE RANGESCOPE_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
     rangescope_gtest(unit.${name} COMMAND ${name}_test LABELS unit)
   endif()

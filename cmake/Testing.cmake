@@ -38,8 +38,11 @@ endfunction()
 #
 # A fuzz target: the file defines LLVMFuzzerTestOneInput. In the preset `fuzz` (clang) it is a libFuzzer program, run for
 # $RANGESCOPE_FUZZ_SECONDS by `./dev fuzz`. In every other build it is a unit test that replays the corpus, each file
-# whole, cut short and with changed bytes, so that what was once found stays found.
+# whole, cut short and with changed bytes, so that what was once found stays found. ThreadSanitizer's build has none.
 function(rangescope_fuzz name)
+  if(RANGESCOPE_SANITIZE STREQUAL "thread")
+    return()
+  endif()
   cmake_parse_arguments(arg "" "SOURCE;CORPUS" "LIBRARIES" ${ARGN})
   if(RANGESCOPE_FUZZ)
     add_executable(${name}_fuzz ${arg_SOURCE})
