@@ -105,6 +105,8 @@ base::Error not_understood(std::string_view head, const std::filesystem::path& p
   if (is_ncu_text(head)) {
     error.what = "this is what ncu prints for people, without a table";
     error.hint = "Give the report itself (.ncu-rep), or print it with `ncu --import FILE --csv`.";
+    if (const std::size_t at = head.find("==ERROR== "); at != std::string_view::npos)
+      error.what += ": " + base::printable(head.substr(at, std::min(head.find('\n', at) - at, std::size_t{200})));
   }
   return error;
 }

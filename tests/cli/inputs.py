@@ -321,6 +321,7 @@ class Hostile(Files):
                                  ("x.arrow", b"\xff\xff\xff\xff\xc0\1\0\0(ns)\0", "--type sqlite"),
                                  ("list.json", b'[\n  {\n    "Start (ns)": 1', "--format csv"), ("bare.csv", b"Processing [x] with [y]...\n1,2,3\n", "--format csv"),
                                  ("vulkan.csv", b"Start (ns),Duration (ns),Name,Event Class\n1,2,a,b\n", "nvtx_pushpop_trace"),
+                                 ("failed.csv", b"==ERROR== Failed to load report file 'x'.\nmore\n", "Failed to load report file 'x'.\n"),
                                  ("program.py", b"import torch\n", "no reader"), ("zeros", bytes(5000), "no reader"),
                                  ("cut.sqlite", zoo[:15], "no reader")):
             self.refused(self.write(name, data), 65, says)
