@@ -44,9 +44,18 @@ void describe_run(const Session& session, Report& report) {
     const std::uint32_t process = session.threads[range.thread].process;
     if (process < report.processes.size()) ++report.processes[process].ranges;
   }
-  report.devices = session.devices;
-  for (const model::Device& device : session.devices)
-    report.device_names.emplace_back(session.strings.view(device.name));
+  // A recording names every GPU of the machine; one that the program used has a stream.
+  std::vector<char> used(session.devices.size());
+  for (const model::Stream& stream : session.streams) {
+    if (stream.device < used.size()) used[stream.device] = 1;
+  }
+  const bool any = std::find(used.begin(), used.end(), 1) != used.end();
+  for (std::size_t i = 0; i < session.devices.size(); ++i) {
+    if (any && used[i] == 0) continue;
+    report.devices.push_back(session.devices[i]);
+    report.device_names.emplace_back(session.strings.view(session.devices[i].name));
+    report.device_uuids.emplace_back(session.strings.view(session.devices[i].uuid));
+  }
 }
 
 void tree_losses(const Tree& tree, Report& report) {

@@ -69,6 +69,7 @@ model::Report part_of(const model::Report& whole, const model::Region* region) {
   part.processes = whole.processes;
   part.devices = whole.devices;
   part.device_names = whole.device_names;
+  part.device_uuids = whole.device_uuids;
   part.losses = whole.losses;
   part.notes = whole.notes;
   if (region == nullptr) {

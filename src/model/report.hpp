@@ -186,8 +186,8 @@ struct MetricColumn {
 struct Report {
   RunInfo run;
   std::vector<ReportProcess> processes;
-  std::vector<Device> devices;  ///< strings of devices are in device_names, by index
-  std::vector<std::string> device_names;
+  std::vector<Device> devices;  ///< that the program used; their strings are in the lists below, by index
+  std::vector<std::string> device_names, device_uuids;
   std::vector<Region> regions;               ///< depth first, children after parents; the aggregate first, then scopes
   std::optional<GpuWork> total;              ///< the whole run
   std::optional<GpuWork> unattributed;       ///< GPU work launched outside every range

@@ -143,25 +143,32 @@ ScopeView scope_view(const model::Report& report, const std::vector<std::uint32_
 }  // namespace
 
 std::vector<std::string> device_texts(const model::Report& report) {
-  std::vector<std::pair<std::string, std::map<std::uint32_t, int>>> kinds;  // how many by process
+  // Processes see the same GPU: its UUID tells, else how many of a kind one process has.
+  struct Kind {
+    std::string name;
+    std::set<std::string> uuids;
+    std::map<std::uint32_t, std::size_t> by_process;
+  };
+  std::vector<Kind> kinds;
   for (std::size_t i = 0; i < report.devices.size(); ++i) {
     const model::Device& device = report.devices[i];
     std::string name = i < report.device_names.size() ? report.device_names[i] : std::string();
     if (name.empty() && device.compute_major > 0)
       name = fmt::format("GPU (compute capability {}.{})", device.compute_major, device.compute_minor);
     if (name.empty()) continue;
-    auto kind = std::find_if(kinds.begin(), kinds.end(), [&](const auto& known) { return known.first == name; });
-    if (kind == kinds.end()) kind = kinds.insert(kinds.end(), {name, {}});
-    ++kind->second[device.process];
+    auto kind = std::find_if(kinds.begin(), kinds.end(), [&](const Kind& known) { return known.name == name; });
+    if (kind == kinds.end()) kind = kinds.insert(kinds.end(), {name, {}, {}});
+    if (i < report.device_uuids.size() && !report.device_uuids[i].empty()) kind->uuids.insert(report.device_uuids[i]);
+    ++kind->by_process[device.process];
   }
   const bool named = std::any_of(report.device_names.begin(), report.device_names.end(),
                                  [](const std::string& name) { return !name.empty(); });
   std::vector<std::string> texts;
-  for (const auto& [name, counts] : kinds) {
-    if (named && name.starts_with("GPU (")) continue;  // the same ones, seen by a tool that prints no names
-    int most = 0;
-    for (const auto& [process, count] : counts) most = std::max(most, count);
-    texts.push_back(most > 1 ? fmt::format("{}x {}", most, name) : name);
+  for (const Kind& kind : kinds) {
+    if (named && kind.name.starts_with("GPU (")) continue;  // the same ones, seen by a tool that prints no names
+    std::size_t count = kind.uuids.size();
+    for (const auto& [process, of_process] : kind.by_process) count = std::max(count, of_process);
+    texts.push_back(count > 1 ? fmt::format("{}x {}", count, kind.name) : kind.name);
   }
   return texts;
 }

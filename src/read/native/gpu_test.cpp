@@ -107,6 +107,27 @@ TEST(NativeGpu, WholeGraphLaunches) {
   }
 }
 
+// tests/gpu/several.cu on two GPUs, whose counts stand in its source: a thread a GPU, one thread on both in turn,
+// copies between them, a green context, and ranges of which every fourth is captured into a graph and never runs.
+TEST(NativeGpu, SeveralGpusAndAGreenContext) {
+  const model::Session s = session_of(kGolden / "several");
+  const std::map<std::string, int> expected = {{"device0", 120},      {"device1", 120}, {"both", 160},
+                                               {"both > layer", 160}, {"green", 4},     {"captured", 60}};
+  EXPECT_EQ(kernels_by_path(s), expected);
+  std::map<std::uint32_t, int> on_device;
+  for (const model::Kernel& kernel : s.kernels) ++on_device[s.devices.at(s.streams.at(kernel.stream).device).ordinal];
+  EXPECT_EQ(on_device, (std::map<std::uint32_t, int>{{0, 120 + 80 + 4 + 60}, {1, 120 + 80}}));
+  ASSERT_EQ(s.devices.size(), 2u);
+  EXPECT_NE(s.devices[0].uuid, s.devices[1].uuid);
+  ASSERT_EQ(s.copies.size(), 8u) << "without peer access each went through the host's memory: two copies for one call";
+  for (std::size_t i = 0; i < s.copies.size(); ++i) {
+    EXPECT_EQ(s.copies[i].kind, i % 2 == 0 ? model::CopyKind::kDeviceToHost : model::CopyKind::kHostToDevice);
+    EXPECT_EQ(s.copies[i].bytes, 1u << 20);
+    EXPECT_EQ(s.copies[i].launch, s.copies[i - i % 2].launch);
+  }
+  EXPECT_TRUE(s.losses.empty()) << s.losses.front().kind;
+}
+
 // 20 steps of 20 launches, each in a range of its own, and one launch before them.
 TEST(NativeGpu, EveryLaunchInItsOwnRange) {
   const auto counts = kernels_by_path(session_of(kGolden / "launch"));

@@ -268,6 +268,7 @@ void devices(JsonWriter& json, const model::Report& report) {
     const model::Device& device = report.devices[i];
     json.open_line_object();
     json.field("name", i < report.device_names.size() ? report.device_names[i] : std::string());
+    if (i < report.device_uuids.size() && !report.device_uuids[i].empty()) json.field("uuid", report.device_uuids[i]);
     json.field("ordinal", device.ordinal);
     device.process < report.processes.size() ? json.field("process", report.processes[device.process].pid)
                                              : json.null_field("process");
