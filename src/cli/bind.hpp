@@ -33,7 +33,9 @@ struct ReportChoice {
 };
 /// kIo where `choice.to` names a file that cannot be written, before what takes long: a folder, or in a folder that
 /// does not exist.
-[[nodiscard]] base::Result<void> check_destination(const ReportChoice& choice);
+/// kUsage for a format that is no text where nobody could use it: on a terminal, or among what a program says. `fd` is
+/// where it goes without -o.
+[[nodiscard]] base::Result<void> check_destination(const ReportChoice& choice, int fd);
 /// -f, -o, --depth, --sort, --top, --columns, --explain, --color, --width
 void bind_report(const Arguments& app, ReportChoice& choice);
 

@@ -84,7 +84,7 @@ class Profile final : public Subcommand {
                   {},
                   "Put it behind --: rangescope profile -- python train.py"});
     if (auto exporter = report::find_exporter(choice_.format); !exporter) return say(exporter.error());
-    if (auto writable = check_destination(choice_); !writable) return say(writable.error());
+    if (auto writable = check_destination(choice_, beside_a_program()); !writable) return say(writable.error());
     written_ = analysis_.include;
     if (auto normalized = normalize_expressions(analysis_); !normalized) return say(normalized.error());
     root_ = config_.text("run.root").value_or(std::string(runs::kDefaultRoot));
@@ -361,7 +361,7 @@ class Profile final : public Subcommand {
 
   [[nodiscard]] base::Result<void> write_shown(const Analyzed& analyzed) const {
     if (choice_.to.empty() && is_quiet()) return {};
-    return write_report(analyzed, choice_, ::isatty(STDOUT_FILENO) != 0 ? STDOUT_FILENO : STDERR_FILENO);
+    return write_report(analyzed, choice_, beside_a_program());
   }
 
   [[nodiscard]] static std::string shown_path(const std::filesystem::path& run) {

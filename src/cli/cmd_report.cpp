@@ -44,6 +44,7 @@ class Report final : public Subcommand {
 
   [[nodiscard]] int run() override {
     if (auto exporter = report::find_exporter(choice_.format); !exporter) return say(exporter.error());
+    if (auto writable = check_destination(choice_, STDOUT_FILENO); !writable) return say(writable.error());
     if (auto normalized = normalize_expressions(analysis_); !normalized) return say(normalized.error());
     if (!separate_) return report_on(inputs_);
     if (inputs_.size() > 1 && (choice_.format != "table" && choice_.format != "md")) {

@@ -54,7 +54,7 @@ class Watch final : public Subcommand {
     if (program_.empty())
       return say({base::Code::kUsage, "there is no program to run", {}, "Put it behind --: rangescope watch -- ./app"});
     if (auto exporter = report::find_exporter(choice_.format); !exporter) return say(exporter.error());
-    if (auto writable = check_destination(choice_); !writable) return say(writable.error());
+    if (auto writable = check_destination(choice_, beside_a_program()); !writable) return say(writable.error());
     if (auto normalized = normalize_expressions(analysis_); !normalized) return say(normalized.error());
     for (const auto& run : runs::list_runs(root_)) before_.insert(run);
 
@@ -76,9 +76,7 @@ class Watch final : public Subcommand {
         const auto last = analyze_input(captures.front(), run, analysis_);
         // profile has said it already where nothing was captured.
         if (last) {
-          if (auto written = write_report(*last, choice_, ::isatty(STDOUT_FILENO) != 0 ? STDOUT_FILENO : STDERR_FILENO);
-              !written)
-            return say(written.error());
+          if (auto written = write_report(*last, choice_, beside_a_program()); !written) return say(written.error());
         }
       }
     }

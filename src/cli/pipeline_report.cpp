@@ -1,6 +1,5 @@
 // The reports of a pipeline: one consolidated report of the timeline with what ncu measured, the two Markdown pages,
 // and a folder for each region that ncu measured.
-#include <unistd.h>
 
 #include <algorithm>
 
@@ -51,10 +50,7 @@ base::Result<void> Pipeline::reports() {
     if (auto written = write_report(*analyzed, kept, -1); !written) return written;
   }
   if (!args_.choice.to.empty() || !is_quiet())
-    if (auto written =
-            write_report(*analyzed, args_.choice, ::isatty(STDOUT_FILENO) != 0 ? STDOUT_FILENO : STDERR_FILENO);
-        !written)
-      return written;
+    if (auto written = write_report(*analyzed, args_.choice, beside_a_program()); !written) return written;
   if (args_.strict && has_loss(analyzed->report))
     return base::fail(base::Code::kDataLoss, "data was lost", run_.string(),
                       "Without --strict losses are reported only");

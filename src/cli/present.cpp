@@ -164,7 +164,13 @@ report::Style style_on(int fd, const ReportChoice& choice) {
   return style;
 }
 
-base::Result<void> check_destination(const ReportChoice& choice) {
+int beside_a_program() {
+  return ::isatty(STDOUT_FILENO) != 0 ? STDOUT_FILENO : STDERR_FILENO;
+}
+
+base::Result<void> check_destination(const ReportChoice& choice, int fd) {
+  if (choice.to.empty() && choice.format == "perfetto" && (fd == STDERR_FILENO || ::isatty(fd) != 0))
+    return base::fail(base::Code::kUsage, "perfetto is no text", "--format", "Name a file: -o trace.pftrace");
   if (choice.to.empty() || choice.to == "-") return {};
   std::error_code ignored;
   const std::filesystem::path folder = std::filesystem::absolute(choice.to, ignored).parent_path();

@@ -40,6 +40,8 @@ struct Analyzed {
                                                     const std::filesystem::path& run, const analyze::Options& options,
                                                     read::Options reading = {});
 
+/// Where a report goes whose program had standard output: there too on a terminal, else to standard error.
+[[nodiscard]] int beside_a_program();
 /// What `to` means: "-" standard output, "" the descriptor given, else a file.
 [[nodiscard]] base::Result<void> write_report(const Analyzed& analyzed, const ReportChoice& choice, int default_fd);
 

@@ -199,6 +199,8 @@ class Profile(InAFolder):
             done = self.tool("profile", "-o", where, "--", VICTIM)
             self.assertEqual(done.returncode, 74, done.stderr)
             self.assertEqual((done.stdout, self.runs()), ("", []))
+        self.assertEqual(self.tool("profile", "-f", "perfetto", "--", VICTIM).returncode, 64)
+        self.assertEqual(self.runs(), [])
 
     def test_runs_of_one_second_do_not_collide(self):
         started = [subprocess.Popen([TOOL, "profile", "-q", "--", VICTIM], cwd=self.folder, env=self.env, stdout=subprocess.DEVNULL)
