@@ -11,7 +11,7 @@ set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd); build=$(cd "$1" && pwd); mkdir -p "$2"; out=$(cd "$2" && pwd)
 rangescope=$build/bin/rangescope; inject=$build/lib/librangescope_inject.so; rounds=${ROUNDS:-5}
 nvcc=${NVCC:-$(command -v nvcc || echo /usr/local/cuda/bin/nvcc)}
-for program in launch zoo; do
+for program in launch zoo several; do
   [ -x "$out/$program" ] ||
     "$nvcc" -O2 -std=c++17 -arch=native -I"$here/../../third_party/nvtx3/include" "$here/$program.cu" -o "$out/$program"
 done
@@ -45,15 +45,24 @@ traced "$out/captures/zoo" "$out/zoo" >"$out/zoo.truth.json"
 RANGESCOPE_CUDA_GRAPHS=graph traced "$out/captures/graph" "$out/zoo" >/dev/null
 traced "$out/captures/launch" "$out/launch" 20 20 >/dev/null
 cmp "$out/zoo.truth.json" "$here/../golden/native-gpu/zoo.truth.json" && "$rangescope" report "$out/captures/zoo" -o -
+for program in zoo several; do  # as the programs counted themselves
+  (cd "$out" && "$rangescope" profile -q --output "$out/truth-$program" -- "$out/$program" >"$out/$program.json")
+  python3 "$here/truth.py" "$out/truth-$program"/*/report.json "$out/$program.json"
+done
 if [ -n "${PYTHON:-}" ]; then
   LAYERS=2 TOK=3 WARM=0 traced "$out/captures/work" "$PYTHON" "$here/work.py" >/dev/null
-  for script in autograd mp; do
+  for script in autograd mp ddp; do
     traced "$out/captures/$script" "$PYTHON" "$here/$script.py"
     "$rangescope" report "$out/captures/$script" -o - | head -12
   done
-  echo "== PyTorch decode, ms a token"
+  echo "== PyTorch decode, ms a token: the best of 24 generations of 32 tokens"
+  export TOK=32 REPEAT=24
+  step() { local name=$1; shift; echo "$name $("$@" "$PYTHON" "$here/work.py" | grep -o 'decode [0-9.]*')"; }
   for ((i = 0; i < rounds; ++i)); do
-    echo "nothing $("$PYTHON" "$here/work.py" | grep -o 'decode [0-9.]*') traced $(traced "$out/capture" "$PYTHON" "$here/work.py" | grep -o 'decode [0-9.]*')"
+    step nothing env
+    step ranges ranges "$out/capture"
+    step traced traced "$out/capture"
+    [ -z "${NSYS:-}" ] || [ $i -gt 0 ] || step nsys system
   done
 fi
 rm -rf "$out/capture"
