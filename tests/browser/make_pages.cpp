@@ -100,6 +100,8 @@ model::Report hostile_report() {
   report.run.environment["cpu"] = evil;
   report.regions[0].path = {evil};
   report.regions[0].domain = evil;
+  report.regions[0].occurrences = 0;  // it never ended
+  report.regions[0].unclosed = 1;
   report.regions[0].notes = {evil};
   report.regions[0].bound = model::Bound{evil, evil};
   report.regions[0].gpu->top_kernels[0].name = report.regions[0].gpu->top_kernels[0].short_name = evil;

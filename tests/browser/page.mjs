@@ -89,6 +89,10 @@ await check('icicle: a click and everything follows', 'zoo.html', async (page) =
   expect((await page.textContent('#details h3')).includes(name), 'details');
   expect(await page.locator('.slab.on').count() === 1, 'marked');
 });
+await check('icicle: a range that never ended holds its children', 'hostile.html', async (page) => {
+  const titles = await page.locator('.slab').evaluateAll((all) => all.map((s) => s.title));
+  expect(titles.length >= 2 && titles.some((title) => title.endsWith('never ended')), titles.join(' | '));
+});
 await check('headline names slowest region and top kernel', 'work.html', async (page) => {
   const text = await page.textContent('.headline');
   expect(/Slowest region: decode/.test(text) && /top kernel: \S+/.test(text), text);

@@ -32,7 +32,10 @@ export function icicle(): HTMLElement {
     const tag = mode[1], cells: HTMLElement[] = [];
     const scope = selected ? scopeOf(selected) : scopeOf(data.regions[0] ?? ({} as Region));
     const regions = data.regions.filter((r) => scopeOf(r) === scope);
-    const size = (r: Region): number => Math.max(0, value(r, tag) ?? 0);
+    const kids = new Map<number | null, Region[]>();
+    for (const r of regions) kids.set(r.parent, [...(kids.get(r.parent) ?? []), r]);
+    // A range that never ended has no time of its own to be as wide as: it holds its children.
+    const size = (r: Region): number => Math.max(0, value(r, tag) ?? (kids.get(r.id) ?? []).reduce((sum, k) => sum + size(k), 0));
     let deepest = 0;
     if (exclusive) {
       const own = (r: Region): number => Math.max(0, value(r, mode[2] ?? tag) ?? 0);
@@ -41,8 +44,6 @@ export function icicle(): HTMLElement {
       list.forEach((r, i) => cells.push(cell(r, 0, Math.max(own(r) / most, 0.002), i, show(own(r), 'ns'))));
       deepest = list.length - 1;
     } else {
-      const kids = new Map<number | null, Region[]>();
-      for (const r of regions) kids.set(r.parent, [...(kids.get(r.parent) ?? []), r]);
       const place = (list: Region[], left: number, width: number, whole: number, row: number): void => {
         // Children of several threads can be longer together than their parent: they share its width then.
         const total = Math.max(whole, list.reduce((sum, r) => sum + size(r), 0));
@@ -50,7 +51,7 @@ export function icicle(): HTMLElement {
           const w = total > 0 ? width * size(r) / total : 0;
           if (w < 0.0015 || cells.length > 1500) continue;
           deepest = Math.max(deepest, row);
-          cells.push(cell(r, left, w, row, `${mode[0]} ${show(size(r), 'ns')}`));
+          cells.push(cell(r, left, w, row, value(r, tag) === null ? 'never ended' : `${mode[0]} ${show(size(r), 'ns')}`));
           place(kids.get(r.id) ?? [], left, w, size(r), row + 1);
           left += w;
         }
