@@ -18,14 +18,26 @@ function(rangescope_precompile target owner)
     <map> <memory> <optional> <set> <span> <string> <string_view> <unordered_map> <variant> <vector> ${ARGN})
 endfunction()
 
-# rangescope_room(NAME [THREADS] [ROOMS room...] [LIBRARIES lib...])
+# rangescope_together(TARGET)
+#
+# The sanitizer builds compile eight files as one: most of the time goes into headers. Names of a room's files must then
+# differ also where they are local to a file; files that share some with others are named APART in their room.
+function(rangescope_together target)
+  if(RANGESCOPE_SANITIZE AND NOT RANGESCOPE_FUZZ)
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
+  endif()
+endfunction()
+
+# rangescope_room(NAME [THREADS] [ROOMS room...] [LIBRARIES lib...] [APART file...])
 #
 # Makes the static library rangescope_NAME of every src/NAME/**/*.cpp that is neither a test nor a benchmark, allowed to
 # include (and linked to) only ROOMS, and, from every *_test.cpp beside the code, the test program NAME_test; of every
 # *_bench.cpp the benchmark program NAME_bench. THREADS: it starts threads; other rooms cannot race, and are left out of
-# ThreadSanitizer's build.
+# ThreadSanitizer's build. APART: files of the room that are compiled alone (rangescope_together).
 function(rangescope_room name)
-  cmake_parse_arguments(arg "THREADS" "" "ROOMS;LIBRARIES" ${ARGN})
+  cmake_parse_arguments(arg "THREADS" "" "ROOMS;LIBRARIES;APART" ${ARGN})
+  list(TRANSFORM arg_APART PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/${name}/)
+  set_source_files_properties(${arg_APART} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
   if(RANGESCOPE_SANITIZE STREQUAL "thread" AND NOT arg_THREADS)
     set(RANGESCOPE_TESTS OFF)
   endif()
@@ -52,6 +64,7 @@ function(rangescope_room name)
   endif()
   if(sources)
     rangescope_precompile(rangescope_${name} rangescope_base <fmt/format.h>)
+    rangescope_together(rangescope_${name})
   endif()
   if(tests AND RANGESCOPE_TESTS)
     add_executable(${name}_test ${tests})
@@ -62,6 +75,7 @@ function(rangescope_room name)
       target_compile_options(${name}_test PRIVATE -fno-sanitize=undefined)
     endif()
     rangescope_precompile(${name}_test base_test <gtest/gtest.h>)
+    rangescope_together(${name}_test)
     target_compile_definitions(${name}_test PRIVATE RANGESCOPE_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
     rangescope_gtest(unit.${name} COMMAND ${name}_test LABELS unit)
   endif()
