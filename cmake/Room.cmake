@@ -25,6 +25,7 @@ endfunction()
 function(rangescope_together target)
   if(RANGESCOPE_SANITIZE AND NOT RANGESCOPE_FUZZ)
     set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
+    target_compile_options(${target} PRIVATE -Wno-shadow)  # of a name in another of the eight
   endif()
 endfunction()
 

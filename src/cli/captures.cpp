@@ -74,8 +74,14 @@ base::Result<Captured> read_captures(std::span<const fs::path> paths, const read
   if (paths.empty()) return base::fail(base::Code::kUsage, "no input was given", {}, "Name a run directory or a file.");
   std::vector<Input> inputs;
   std::vector<base::Error> unread;
+  Captured captured;
   for (const std::vector<fs::path>& parts : read::recordings(paths)) {
     const fs::path& path = parts.front();
+    if (const fs::path* whole = read::whole_of(parts, paths)) {
+      captured.notes.push_back(path.string() + " was left out: it was made of " + whole->string() +
+                               ", which is read already");
+      continue;
+    }
     auto session = read::read_recording(parts, options);
     if (session) {
       inputs.push_back({path, std::move(*session)});
@@ -86,7 +92,6 @@ base::Result<Captured> read_captures(std::span<const fs::path> paths, const read
     unread.push_back(session.error());
   }
   if (inputs.empty()) return tl::make_unexpected(unread.front());
-  Captured captured;
   choose_timelines(inputs, captured.notes);
   // The order of join(): then measurements are where they are counted to be.
   std::stable_partition(inputs.begin(), inputs.end(), [](const Input& i) { return read::has_timeline(i.session); });

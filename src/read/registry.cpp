@@ -171,6 +171,14 @@ std::vector<std::vector<std::filesystem::path>> recordings(std::span<const std::
   return all;
 }
 
+const std::filesystem::path* whole_of(std::span<const std::filesystem::path> parts,
+                                      std::span<const std::filesystem::path> paths) {
+  const auto whole = std::find_if(paths.begin(), paths.end(), [&](const std::filesystem::path& path) {
+    return std::all_of(parts.begin(), parts.end(), [&](const auto& part) { return nsys_csv::table_of(part, path); });
+  });
+  return whole == paths.end() ? nullptr : &*whole;
+}
+
 base::Result<model::Session> read_recording(std::span<const std::filesystem::path> parts, const Options& options) {
   return parts.size() == 1 ? read_any(parts.front(), options) : nsys_csv::read_files(parts);
 }

@@ -236,6 +236,14 @@ class TraceTables(Files):
         spans = self.gpu_of_decode(ranges, os.path.join(self.STATS, "zoo_nvtx_gpu_proj_trace.csv"))
         self.assertEqual((spans["span_ns"], spans["kernels"]), (whole["span_ns"], None))
 
+    def test_tables_beside_what_they_were_made_of_count_once(self):
+        mine = shutil.copy(ZOO, self.path("zoo.sqlite"))
+        tables = [shutil.copy(os.path.join(self.STATS, "zoo_" + name), self.folder)
+                  for name in ("nvtx_pushpop_trace.csv", "cuda_kern_exec_trace.csv")]
+        both = self.report(*tables, mine)
+        self.assertEqual(both["regions"], self.report(mine)["regions"])
+        self.assertEqual(sum("zoo.sqlite, which is read already" in note for note in both["notes"]), 1, both["notes"])
+
     def test_an_import_of_tables_is_one_session(self):
         ranges, launches = (os.path.join(self.STATS, "mp_" + name) for name in ("nvtx_pushpop_trace.csv", "cuda_kern_exec_trace.csv"))
         done = self.tool("import", ranges, launches)

@@ -187,6 +187,12 @@ bool same_recording(const std::filesystem::path& a, const std::filesystem::path&
   return std::none_of(in_a.begin(), in_a.end(), [&](Table table) { return in_b.contains(table); });
 }
 
+bool table_of(const std::filesystem::path& table, const std::filesystem::path& whole) {
+  if (table.extension() != ".csv" || whole.extension() == ".csv") return false;
+  const auto recording = recording_of(table);
+  return recording && recording->lexically_normal() == (whole.parent_path() / whole.stem()).lexically_normal();
+}
+
 base::Result<model::Session> read_texts(std::span<const Text> texts) {
   model::Session session;
   TableReader reader(session);

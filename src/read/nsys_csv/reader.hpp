@@ -27,6 +27,9 @@ class NsysCsvReader : public Reader {
 /// not say, they are taken together. Never when both have the same trace table. Reads their first 4 KiB.
 [[nodiscard]] bool same_recording(const std::filesystem::path& a, const std::filesystem::path& b);
 
+/// Whether the name of `table` says that it was made of `whole`: "x_nvtx_sum.csv" of "x.sqlite" or "x.nsys-rep".
+[[nodiscard]] bool table_of(const std::filesystem::path& table, const std::filesystem::path& whole);
+
 /// All tables of one recording as one session.
 [[nodiscard]] base::Result<model::Session> read_files(std::span<const std::filesystem::path> paths);
 
