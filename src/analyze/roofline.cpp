@@ -5,6 +5,8 @@
 #include <array>
 #include <cmath>
 
+#include "base/units.hpp"
+
 namespace rangescope::analyze {
 namespace {
 
@@ -97,8 +99,8 @@ std::optional<std::pair<double, std::string>> busy_share(const model::Region& re
     of = fmt::format(" (median occurrence, {} of {} with a timeline)", gpu.recorded_occurrences, region.occurrences);
   }
   if (!(wall > 0) || !(busy >= 0)) return std::nullopt;
-  return std::pair(busy / wall,
-                   fmt::format("GPU busy {:.3g} ns of {:.3g} ns wall = {:.2f}{}", busy, wall, busy / wall, of));
+  return std::pair(busy / wall, fmt::format("GPU busy {} of {} wall = {:.2f}{}", base::format_ns(busy),
+                                            base::format_ns(wall), busy / wall, of));
 }
 
 }  // namespace

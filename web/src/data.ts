@@ -32,6 +32,7 @@ export interface Data {
   };
   measures: Measure[];
   processes: { pid: number; name: string; start_ns: number; end_ns: number; ranges: number; kernels: number }[];
+  gpus: string[];  // "2x NVIDIA H200"
   devices: { name: string; ordinal: number; sm_count: number; memory_bytes: number }[];
   regions: Region[]; kernels: KernelRow[]; total: (number | null)[] | null; unattributed: (number | null)[] | null;
   losses: { kind: string; severity: string; count: number; detail: string }[];

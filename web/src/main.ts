@@ -52,7 +52,7 @@ function page(): void {
   const [slowest, tag] = slowestRegion();
   select(slowest);
   const roof = roofline();
-  const facts = [data.run.host, data.devices.map((d) => d.name).filter((n, i, a) => n && a.indexOf(n) === i).join(', '), data.run.duration_ns > 0 ? time(data.run.duration_ns) : '',
+  const facts = [data.run.host, data.gpus.join(', '), data.run.duration_ns > 0 ? time(data.run.duration_ns) : '',
     `${data.processes.length} ${data.processes.length === 1 ? 'process' : 'processes'}`].filter(Boolean).join(' · ');
   document.getElementById('app')!.append(
     el('header', {}, el('div', {}, el('h1', {}, data.run.id), el('p', { class: 'dim' }, facts), data.run.command ? el('code', { class: 'block' }, data.run.command) : null, headline(slowest, tag)), themeButton()),

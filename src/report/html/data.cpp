@@ -224,6 +224,7 @@ void processes(JsonWriter& json, const model::Report& report) {
     json.close();
   }
   json.close();
+  texts(json, "gpus", device_texts(report));
   json.key("devices");
   json.open_array(true);
   for (std::size_t i = 0; i < report.devices.size(); ++i) {
