@@ -35,8 +35,14 @@ class InAFolder(unittest.TestCase):
         return cases.run([TOOL, *words], cwd=self.folder, env={**self.env, **env})
 
     def runs(self):
+        """Every run directory, by its start: names end in a process id, which says nothing within a second."""
         root = os.path.join(self.folder, "rangescope-runs")
-        return sorted(os.path.join(root, n) for n in os.listdir(root)) if os.path.isdir(root) else []
+
+        def start(run):
+            with open(os.path.join(run, "manifest.json"), encoding="utf-8") as manifest:
+                return json.load(manifest)["start_unix_ns"]
+        runs = [os.path.join(root, n) for n in os.listdir(root)] if os.path.isdir(root) else []
+        return sorted(runs, key=lambda run: start(run) if os.path.exists(os.path.join(run, "manifest.json")) else 0)
 
     def file(self, name):
         with open(os.path.join(self.runs()[-1], name), encoding="utf-8") as f:

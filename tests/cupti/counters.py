@@ -30,7 +30,7 @@ class Counters(unittest.TestCase):
     def profile(self, *words, **env):
         done = self.tool("profile", "--no-project", "--chip", "GH100", "--skip-first", "0", *words, **env)
         runs = os.path.join(self.folder, "rangescope-runs")
-        with open(os.path.join(runs, sorted(os.listdir(runs))[-1], "report.json"), encoding="utf-8") as f:
+        with open(os.path.join(max((os.path.join(runs, name) for name in os.listdir(runs)), key=os.path.getmtime), "report.json"), encoding="utf-8") as f:
             return json.load(f), done
 
     @staticmethod

@@ -286,7 +286,7 @@ class Profile(DoctorCase):
         argv = [f"{BIN}/rangescope", "profile", "--no-project", *words, "--", *self.program(scene)]
         self.done = cases.run(argv, cwd=self.folder, env=dict(self.env, **(env or {})))
         root = os.path.join(self.folder, "rangescope-runs")
-        run = os.path.join(root, sorted(os.listdir(root))[-1])
+        run = max((os.path.join(root, name) for name in os.listdir(root)), key=os.path.getmtime)  # names end in a process id
         out = []
         for name in ("status.json", "report.json"):
             if os.path.exists(os.path.join(run, name)):

@@ -47,7 +47,7 @@ class Signals(PipelineCase):
     def whole(self, stage, outcomes, code=None):
         """The run directory of the last run is finished, whoever ended it, and nothing of the run is alive."""
         root = os.path.join(self.folder, "rangescope-runs")
-        self.run_dir = os.path.join(root, sorted(os.listdir(root))[-1])
+        self.run_dir = max((os.path.join(root, name) for name in os.listdir(root)), key=os.path.getmtime)
         status = self.json("status.json")
         self.assertIn(status["outcome"], outcomes)
         if code is not None:
