@@ -7,7 +7,7 @@
 #include <numeric>
 
 #include "analyze/order.hpp"
-#include "analyze/workers.hpp"
+#include "base/workers.hpp"
 
 namespace rangescope::analyze {
 namespace {
@@ -73,7 +73,7 @@ class Timeline {
     const auto place = [&](const auto& items, Work work, const auto& wanted) {
       Buckets by_card =
           bucket_sort(items.size(), cards, [&](std::size_t i) { return wanted(i) ? card(items[i].stream) : cards; });
-      parallel_for(cards, threads, [&](std::size_t c) {
+      base::parallel_for(cards, threads, [&](std::size_t c) {
         const auto own = by_card.of(c);
         if (own.empty()) return;
         sort_nearly(own, [&](std::uint32_t a, std::uint32_t b) {
@@ -249,7 +249,7 @@ Busy measure_busy(const Session& session, const Tree& tree, const Contexts& cont
   };
 
   std::vector<std::vector<RegionBusy>> of_card(cards);
-  parallel_for(cards + sharing.size(), small ? 1 : threads, [&](std::size_t task) {
+  base::parallel_for(cards + sharing.size(), small ? 1 : threads, [&](std::size_t task) {
     if (task < sharing.size()) {
       measure_occurrences(sharing[task]);
     } else {

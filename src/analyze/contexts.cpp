@@ -4,7 +4,7 @@
 #include <numeric>
 
 #include "analyze/order.hpp"
-#include "analyze/workers.hpp"
+#include "base/workers.hpp"
 
 namespace rangescope::analyze {
 namespace {
@@ -229,7 +229,7 @@ Contexts build_contexts(const Session& session, const Tree& tree, const Options&
   std::stable_sort(largest_first.begin(), largest_first.end(),
                    [&](auto a, auto b) { return launches.of(a).size() > launches.of(b).size(); });
   std::vector<std::vector<std::uint32_t>> begins(processes), entries(processes);
-  parallel_for(processes, session.launches.size() < 20000 ? 1 : options.threads, [&](std::size_t i) {
+  base::parallel_for(processes, session.launches.size() < 20000 ? 1 : options.threads, [&](std::size_t i) {
     const std::size_t p = largest_first[i];
     const auto own = launches.of(p);
     if (own.empty()) return;

@@ -8,7 +8,7 @@
 
 #include "analyze/spread.hpp"
 #include "analyze/summaries.hpp"
-#include "analyze/workers.hpp"
+#include "base/workers.hpp"
 
 namespace rangescope::analyze {
 namespace {
@@ -315,7 +315,7 @@ void add_gpu_work(const Session& session, const Options& options, const Tree& tr
   std::iota(largest_first.begin(), largest_first.end(), 0u);
   std::stable_sort(largest_first.begin(), largest_first.end(),
                    [&](auto a, auto b) { return uses[a].size() > uses[b].size(); });
-  parallel_for(sets.regions, threads, [&](std::size_t task) {
+  base::parallel_for(sets.regions, threads, [&](std::size_t task) {
     const std::uint32_t r = largest_first[task];
     GpuWork& work = works[r];
     const std::size_t most = r == sets.total_region ? groups.names.size() : options.top_kernels;

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <unordered_map>
 
-#include "analyze/workers.hpp"
+#include "base/workers.hpp"
 
 namespace rangescope::analyze {
 namespace {
@@ -107,9 +107,9 @@ KernelGroups group_kernels(const Session& session, const Contexts& contexts, con
   }
 
   out.of_kernel.assign(n, kNone);
-  const std::size_t parts = n < 50000 ? 1 : static_cast<std::size_t>(worker_count(threads, 16));
+  const std::size_t parts = n < 50000 ? 1 : static_cast<std::size_t>(base::worker_count(threads, 16));
   std::vector<Part> part(parts);
-  parallel_for(parts, threads, [&](std::size_t p) {
+  base::parallel_for(parts, threads, [&](std::size_t p) {
     Part& own = part[p];
     for (std::size_t i = n * p / parts; i < n * (p + 1) / parts; ++i) {
       const Kernel& kernel = session.kernels[i];
@@ -150,7 +150,7 @@ KernelGroups group_kernels(const Session& session, const Contexts& contexts, con
     out.without_launch += part[p].without_launch;
     out.backward += part[p].backward;
   }
-  parallel_for(parts, threads, [&](std::size_t p) {
+  base::parallel_for(parts, threads, [&](std::size_t p) {
     if (p == 0) return;
     for (std::size_t i = n * p / parts; i < n * (p + 1) / parts; ++i) {
       if (out.of_kernel[i] != kNone) out.of_kernel[i] = renumber[p][out.of_kernel[i]];

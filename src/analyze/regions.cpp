@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "analyze/spread.hpp"
-#include "analyze/workers.hpp"
+#include "base/workers.hpp"
 
 namespace rangescope::analyze {
 namespace {
@@ -111,7 +111,7 @@ std::vector<model::Region> wall_regions(const Tree& tree, const Session& session
   sampled.assign(keys.size(), {});
   const auto duration = static_cast<double>(length_ns(session.begin_ns, session.end_ns));
   constexpr std::size_t kChunk = 16;
-  parallel_for(
+  base::parallel_for(
       (keys.size() + kChunk - 1) / kChunk, tree.range_of.size() < 20000 ? 1 : options.threads, [&](std::size_t chunk) {
         std::vector<std::int64_t> lengths, scratch;
         std::vector<std::uint32_t> closed;

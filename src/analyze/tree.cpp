@@ -5,7 +5,7 @@
 #include <numeric>
 
 #include "analyze/order.hpp"
-#include "analyze/workers.hpp"
+#include "base/workers.hpp"
 
 namespace rangescope::analyze {
 namespace {
@@ -209,7 +209,7 @@ Tree build_tree(const Session& session, Domains domains, int threads) {
   const auto size_of = [&](std::size_t t) { return tree.thread_begin[t + 1] - tree.thread_begin[t]; };
   std::stable_sort(largest_first.begin(), largest_first.end(), [&](auto a, auto b) { return size_of(a) > size_of(b); });
   std::vector<ThreadResult> results(thread_count);
-  parallel_for(thread_count, session.ranges.size() < 20000 ? 1 : threads, [&](std::size_t i) {
+  base::parallel_for(thread_count, session.ranges.size() < 20000 ? 1 : threads, [&](std::size_t i) {
     const std::size_t t = largest_first[i];
     const std::size_t begin = tree.thread_begin[t], end = tree.thread_begin[t + 1];
     sort_nearly(std::span(tree.range_of).subspan(begin, end - begin), [&](std::uint32_t a, std::uint32_t b) {

@@ -1,4 +1,3 @@
-
 #include "cli/bind.hpp"
 
 namespace rangescope::cli {

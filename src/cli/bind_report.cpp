@@ -1,4 +1,3 @@
-
 #include "base/text.hpp"
 #include "cli/app.hpp"
 #include "cli/bind.hpp"

@@ -2,15 +2,13 @@
 
 #include <fmt/format.h>
 #include <algorithm>
-#include <atomic>
 #include <ctime>
-#include <system_error>
-#include <thread>
 #include <vector>
 
 #include "base/hash.hpp"
 #include "base/process.hpp"
 #include "base/text.hpp"
+#include "base/workers.hpp"
 #include "runs/imports.hpp"
 #include "runs/json_text.hpp"
 #include "runs/provenance.hpp"
@@ -105,20 +103,8 @@ base::Result<std::map<std::string, FileProof>> prove_files(const std::filesystem
   auto files = files_of(run);
   if (!files) return base::fail(std::move(files));
   std::vector<base::Result<std::string>> hashes(files->size());
-  std::atomic<std::size_t> next{0};
-  const auto work = [&] {
-    for (std::size_t i; (i = next++) < files->size();) hashes[i] = base::sha256_file(run / (*files)[i]);
-  };
-  {  // a capture has a few large files, and the user waits
-    std::vector<std::jthread> helpers;
-    const std::size_t most = std::min<std::size_t>({std::thread::hardware_concurrency(), files->size(), 8});
-    try {
-      while (helpers.size() + 1 < most) helpers.emplace_back(work);
-    } catch (const std::system_error&) {
-      // no more threads are to be had: those that are there do it
-    }
-    work();
-  }
+  // A capture has a few large files, and the user waits.
+  base::parallel_for(files->size(), 0, [&](std::size_t i) { hashes[i] = base::sha256_file(run / (*files)[i]); });
   std::map<std::string, FileProof> proofs;
   for (std::size_t i = 0; i < files->size(); ++i) {
     if (!hashes[i]) return base::fail(std::move(hashes[i]));

@@ -1,11 +1,12 @@
-#include "analyze/workers.hpp"
+#include "base/workers.hpp"
 
 #include <algorithm>
 #include <atomic>
+#include <system_error>
 #include <thread>
 #include <vector>
 
-namespace rangescope::analyze {
+namespace rangescope::base {
 
 int worker_count(int asked, std::size_t tasks) {
   std::size_t workers = asked > 0 ? static_cast<std::size_t>(asked) : std::max(1u, std::thread::hardware_concurrency());
@@ -20,9 +21,13 @@ void parallel_for(std::size_t tasks, int asked, const std::function<void(std::si
     for (std::size_t i = next.fetch_add(1); i < tasks; i = next.fetch_add(1)) fn(i);
   };
   std::vector<std::thread> helpers;
-  for (int i = 1; i < workers; ++i) helpers.emplace_back(work);
+  try {
+    for (int i = 1; i < workers; ++i) helpers.emplace_back(work);
+  } catch (const std::system_error&) {
+    // no more threads are to be had: those that are there do it
+  }
   work();
   for (std::thread& helper : helpers) helper.join();
 }
 
-}  // namespace rangescope::analyze
+}  // namespace rangescope::base

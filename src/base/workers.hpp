@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <functional>
 
-namespace rangescope::analyze {
+namespace rangescope::base {
 
 /// Threads that help for this many tasks: `asked`, or the machine's cores when it is 0, at most 16 and at most `tasks`.
 [[nodiscard]] int worker_count(int asked, std::size_t tasks);
@@ -15,4 +15,4 @@ namespace rangescope::analyze {
 /// Runs fn(0) ... fn(tasks - 1) on worker_count(asked, tasks) threads and returns when all are done.
 void parallel_for(std::size_t tasks, int asked, const std::function<void(std::size_t)>& fn);
 
-}  // namespace rangescope::analyze
+}  // namespace rangescope::base
