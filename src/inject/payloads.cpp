@@ -8,7 +8,6 @@
 #define NVTX_NO_IMPL
 #include <dlfcn.h>
 #include <nvtx3/nvToolsExtPayload.h>
-#include <time.h>
 
 #include <atomic>
 #include <cstdlib>
@@ -149,9 +148,7 @@ std::uint64_t register_unknown(nvtxDomainHandle_t d, const void* attr) {
 std::int64_t timestamp() {
   if (other[NVTX3EXT_CBID_nvtxTimestampGet].load(std::memory_order_acquire) != 0)
     return hand_on<NVTX3EXT_CBID_nvtxTimestampGet, std::int64_t>();
-  timespec now{};
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return std::int64_t{now.tv_sec} * 1000000000 + now.tv_nsec;
+  return now_ns();
 }
 
 // Lets the other tool attach itself first, and notes what it attached.

@@ -93,16 +93,21 @@ model::StringId Traces::kernel_name(std::string_view name, bool range_in_name) {
   return s_.strings.intern(name);
 }
 
-bool Traces::add_range(const Row& row) {
-  range_table_ = true;
-  RangeRow out{};
+bool Traces::read_range(const Row& row, std::string_view start, std::string_view duration, RangeRow& out) {
   const auto pid = row.id("pid"), tid = row.id("tid");
-  if (!pid || !tid || !span(row, "start", "duration", out.start, out.end)) return false;
+  if (!pid || !tid || !span(row, start, duration, out.start, out.end)) return false;
   out.name = s_.strings.intern(row.text("name"));
   out.pid = *pid;
   out.tid = *tid;
   out.level = row.id("lvl").value_or(0);
   out.id = row.count("rangeid");
+  return true;
+}
+
+bool Traces::add_range(const Row& row) {
+  range_table_ = true;
+  RangeRow out{};
+  if (!read_range(row, "start", "duration", out)) return false;
   out.kind = model::RangeKind::kPushPop;
   out.span = -1;
   ranges_.push_back(out);
@@ -114,13 +119,7 @@ bool Traces::add_projection(const Row& row) {
   if (const std::string_view at = row.text("orig start"); at.empty() || at == "None")
     return row.moment("projected start").has_value();  // work outside every range
   RangeRow out{};
-  const auto pid = row.id("pid"), tid = row.id("tid");
-  if (!pid || !tid || !span(row, "orig start", "orig duration", out.start, out.end)) return false;
-  out.name = s_.strings.intern(row.text("name"));
-  out.pid = *pid;
-  out.tid = *tid;
-  out.level = row.id("lvl").value_or(0);
-  out.id = row.count("rangeid");
+  if (!read_range(row, "orig start", "orig duration", out)) return false;
   out.kind =
       base::lower(row.text("style")).starts_with("start") ? model::RangeKind::kStartEnd : model::RangeKind::kPushPop;
   out.projected = true;

@@ -83,6 +83,8 @@ class Traces {
     double ns = std::numeric_limits<double>::infinity();
   };
 
+  /// What tables of ranges share: time, name, process, thread, level and id.
+  [[nodiscard]] bool read_range(const Row& row, std::string_view start, std::string_view duration, RangeRow& out);
   bool add_range(const Row& row);
   bool add_projection(const Row& row);
   bool add_work(const Row& row, bool range_in_name);
