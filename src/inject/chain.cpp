@@ -38,12 +38,15 @@ NvtxFunctionPointer next(unsigned module, unsigned index) {
   return functions[module][index].load(std::memory_order_acquire);
 }
 
-bool initialize(NvtxGetExportTableFunc_t get_table) {
+void* library() {
   const char* path = getenv("RANGESCOPE_CHAIN_NVTX");
-  if (path == nullptr || path[0] == '\0') return false;
-  void* library = dlopen(path, RTLD_LAZY);
-  if (library == nullptr) return false;
-  auto* start = reinterpret_cast<NvtxInitializeInjectionNvtxFunc_t>(dlsym(library, "InitializeInjectionNvtx2"));
+  return path == nullptr || path[0] == '\0' ? nullptr : dlopen(path, RTLD_LAZY);
+}
+
+bool initialize(NvtxGetExportTableFunc_t get_table) {
+  void* const other = library();
+  if (other == nullptr) return false;
+  auto* start = reinterpret_cast<NvtxInitializeInjectionNvtxFunc_t>(dlsym(other, "InitializeInjectionNvtx2"));
   const auto* callbacks = static_cast<const NvtxExportTableCallbacks*>(get_table(NVTX_ETID_CALLBACKS));
   if (start == nullptr || callbacks == nullptr) return false;
   Table tables[kModules];

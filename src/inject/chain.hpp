@@ -11,6 +11,9 @@
 
 namespace rangescope::inject::chain {
 
+/// The library that RANGESCOPE_CHAIN_NVTX names, loaded; null where there is none.
+[[nodiscard]] void* library();
+
 /// Initialises the other library for this client of NVTX, when there is one; true when it took the client.
 bool initialize(NvtxGetExportTableFunc_t get_table);
 

@@ -10,7 +10,6 @@
 #include <nvtx3/nvToolsExtPayload.h>
 
 #include <atomic>
-#include <cstdlib>
 
 #include "inject/chain.hpp"
 #include "inject/handles.hpp"
@@ -153,8 +152,7 @@ std::int64_t timestamp() {
 
 // Lets the other tool attach itself first, and notes what it attached.
 bool initialize_other(nvtxExtModuleInfo_t* module) {
-  const char* path = getenv("RANGESCOPE_CHAIN_NVTX");
-  void* library = path == nullptr || path[0] == '\0' ? nullptr : dlopen(path, RTLD_LAZY);
+  void* library = chain::library();
   auto* const begin =
       library == nullptr
           ? nullptr
