@@ -87,9 +87,14 @@ std::uint64_t monotonic() {
   clock_gettime(CLOCK_MONOTONIC, &time);
   return static_cast<std::uint64_t>(time.tv_sec) * 1000000000u + static_cast<std::uint64_t>(time.tv_nsec);
 }
+// CUPTI's own clock: ours with an offset that is read once, so that a wait between two reads bends no single time.
+std::uint64_t to_cupti_time(std::uint64_t at) {
+  static const std::uint64_t offset = real_time() - monotonic();
+  return at + offset;
+}
 // A time of the stand-in driver on the clock that the client chose.
 std::uint64_t client_time(std::uint64_t at) {
-  return at == 0 || clock_of_client ? at : at + (real_time() - monotonic());
+  return at == 0 || clock_of_client ? at : to_cupti_time(at);
 }
 
 // Sizes of the structs that each release writes; see inject/cupti/records.cpp for what they share.
@@ -473,7 +478,7 @@ CUptiResult cuptiActivitySetAttribute(CUpti_ActivityAttribute, size_t*, void*) {
   return CUPTI_SUCCESS;
 }
 CUptiResult cuptiGetTimestamp(uint64_t* time) {
-  *time = clock_of_client ? clock_of_client() : real_time();
+  *time = clock_of_client ? clock_of_client() : to_cupti_time(monotonic());
   return CUPTI_SUCCESS;
 }
 // Handles of the stand-in driver are their own numbers.

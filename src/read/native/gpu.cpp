@@ -324,8 +324,10 @@ void GpuReader::correct_clock() {
   session_.clock.gpu = clock_.describe();
   const auto correct = [this](auto& items, std::size_t from) {
     for (std::size_t i = from; i < items.size(); ++i) {
-      items[i].start_ns = clock_.correct(items[i].start_ns);
-      if (items[i].end_ns != model::kOpen) items[i].end_ns = clock_.correct(items[i].end_ns);
+      // Moved as a whole: how long it took is CUPTI's own number.
+      const std::int64_t moved = clock_.correct(items[i].start_ns) - items[i].start_ns;
+      items[i].start_ns += moved;
+      if (items[i].end_ns != model::kOpen) items[i].end_ns += moved;
     }
   };
   correct(session_.kernels, first_.kernels);
