@@ -1,7 +1,5 @@
 #include "analyze/analyze.hpp"
 
-#include <fmt/format.h>
-
 #include "analyze/contexts.hpp"
 #include "analyze/gpu.hpp"
 #include "analyze/measurements.hpp"
@@ -11,6 +9,7 @@
 #include "analyze/summaries.hpp"
 #include "analyze/tree.hpp"
 #include "analyze/useful.hpp"
+#include "base/units.hpp"
 
 namespace rangescope::analyze {
 namespace {
@@ -59,18 +58,17 @@ void describe_run(const Session& session, Report& report) {
 }
 
 void tree_losses(const Tree& tree, Report& report) {
-  const auto add = [&](const char* kind, Severity severity, std::uint64_t count, const char* detail) {
-    if (count > 0) report.losses.push_back({kind, severity, count, fmt::format(fmt::runtime(detail), count)});
+  const auto add = [&](const char* kind, Severity severity, std::uint64_t count, const char* one, const char* detail) {
+    if (count > 0) report.losses.push_back({kind, severity, count, base::counted(count, one) + detail});
   };
-  add("unclosed_range", Severity::kInfo, tree.unclosed,
-      "{} ranges had not ended when recording stopped; they hold what ran inside them, and are not in the statistics.");
-  add("crossing_range", Severity::kWarning, tree.crossing,
-      "{} push/pop ranges overlap another one of their thread without lying inside it; what both contain counts for "
-      "the "
-      "one that began later.");
-  add("backward_range", Severity::kWarning, tree.backward, "{} ranges end before they start; they were left out.");
-  add("foreign_range", Severity::kWarning, tree.foreign,
-      "{} ranges name a thread or a domain that the recording does not have; they were left out.");
+  add("unclosed_range", Severity::kInfo, tree.unclosed, "range",
+      " had not ended when recording stopped: with what ran inside, but not in the statistics.");
+  add("crossing_range", Severity::kWarning, tree.crossing, "push/pop range",
+      " overlapping another one of its thread without lying inside it; what both contain counts for the one that began "
+      "later.");
+  add("backward_range", Severity::kWarning, tree.backward, "range", " left out: the end lies before the start.");
+  add("foreign_range", Severity::kWarning, tree.foreign, "range",
+      " left out: of a thread or a domain that the recording does not have.");
 }
 
 }  // namespace

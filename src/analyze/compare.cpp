@@ -11,6 +11,7 @@
 #include "analyze/spread.hpp"
 #include "analyze/surroundings.hpp"
 #include "base/text.hpp"
+#include "base/units.hpp"
 #include "model/measure.hpp"
 
 namespace rangescope::analyze {
@@ -136,7 +137,7 @@ class Comparer {
           fmt::format("noise was taken from the occurrences inside the runs, since {} on a side cannot show what "
                       "differs from run to "
                       "run (clocks, a busy machine); with rangescope profile --repeat 5 on both sides it can",
-                      fewest == 1 ? "one run" : std::to_string(fewest) + " runs"));
+                      base::counted(fewest, "run")));
   }
 
   base::Result<void> choose_values(const std::vector<MatchedRegion>& matched) {
@@ -283,7 +284,8 @@ class Comparer {
         if (number) into.push_back(*number);
       }
       if (into.size() == region.of[s].size()) continue;
-      change.why = fmt::format("in {} of {} runs of {}", into.size(), region.of[s].size(), sides_[s].label);
+      change.why =
+          fmt::format("in {} of {} of {}", into.size(), base::counted(region.of[s].size(), "run"), sides_[s].label);
       return std::nullopt;
     }
     return groups;
@@ -303,8 +305,8 @@ class Comparer {
       for (const DigestRegion* run : region.of[s]) {
         const std::size_t have = !run ? 0 : tag == kBusy ? run->busy_ns.size() : run->wall_ns.size();
         if (have < 2 * kStretches) {
-          change.why =
-              fmt::format("{} occurrences in a run of {}; a test takes {}", have, sides_[s].label, 2 * kStretches);
+          change.why = fmt::format("{} in a run of {}; a test takes {}", base::counted(have, "occurrence"),
+                                   sides_[s].label, 2 * kStretches);
           return std::nullopt;
         }
         const auto parts = stretches(*run, tag);

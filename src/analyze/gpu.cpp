@@ -1,13 +1,12 @@
 #include "analyze/gpu.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <map>
 #include <numeric>
 
 #include "analyze/spread.hpp"
 #include "analyze/summaries.hpp"
+#include "base/units.hpp"
 #include "base/workers.hpp"
 
 namespace rangescope::analyze {
@@ -256,22 +255,18 @@ std::vector<char> touched_by_pause(const Session& session, const Tree& tree) {
 
 void report_losses(const KernelGroups& groups, const OtherWork& other, const Contexts& contexts,
                    model::Report& report) {
-  const auto add = [&](const char* kind, std::uint64_t count, std::string detail) {
-    if (count > 0) report.losses.push_back({kind, model::Severity::kWarning, count, std::move(detail)});
+  const auto add = [&](const char* kind, std::uint64_t count, const char* one, const char* detail) {
+    if (count > 0)
+      report.losses.push_back({kind, model::Severity::kWarning, count, base::counted(count, one) + detail});
   };
-  add("kernel_without_launch", groups.without_launch,
-      fmt::format("{} kernels have no record of the call that launched them; they stand under unattributed.",
-                  groups.without_launch));
-  add("gpu_work_without_launch", other.without_launch,
-      fmt::format(
-          "{} copies, sets, synchronizations or graphs have no record of their call; they stand under unattributed.",
-          other.without_launch));
-  add("backward_gpu_work", groups.backward + other.backward,
-      fmt::format("{} kernels or copies end before they start; they count, with no time.",
-                  groups.backward + other.backward));
-  add("foreign_launch", contexts.foreign_launches,
-      fmt::format("{} launch calls name a thread or a process that the recording does not have.",
-                  contexts.foreign_launches));
+  add("kernel_without_launch", groups.without_launch, "kernel",
+      " without a record of the launching call: under unattributed.");
+  add("gpu_work_without_launch", other.without_launch, "GPU operation",
+      " (copy, set, synchronization or graph) without a record of the call: under unattributed.");
+  add("backward_gpu_work", groups.backward + other.backward, "GPU operation",
+      " with its end before its start: counted, with no time.");
+  add("foreign_launch", contexts.foreign_launches, "launch call",
+      " of a thread or a process that the recording does not have.");
 }
 
 }  // namespace

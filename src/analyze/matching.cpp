@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "base/text.hpp"
+#include "base/units.hpp"
 #include "model/measure.hpp"
 #include "model/range_expression.hpp"
 
@@ -184,12 +185,12 @@ std::vector<model::RenameOffer> offer_renames(std::span<const MatchedRegion> reg
         std::vector<std::string> reasons;
         const std::vector<std::string> other{young.path.back()};
         if (!base::nearest(old.path.back(), other).empty()) reasons.emplace_back("nearly the same name");
-        if (a.occurrences == b.occurrences) reasons.push_back("both " + std::to_string(a.occurrences) + " times");
+        if (a.occurrences == b.occurrences) reasons.push_back("both " + base::counted(a.occurrences, "time"));
         const auto &in_a = children[key(old, old.path)], &in_b = children[key(young, young.path)];
         std::vector<std::string> both;
         std::set_intersection(in_a.begin(), in_a.end(), in_b.begin(), in_b.end(), std::back_inserter(both));
         if (!both.empty() && 2 * both.size() >= std::max(in_a.size(), in_b.size()))
-          reasons.push_back("the same " + std::to_string(both.size()) + " ranges inside");
+          reasons.push_back("the same " + base::counted(both.size(), "range") + " inside");
         const double wall_a = wall_of(a), wall_b = wall_of(b);
         const bool alike = wall_a > 0 && wall_b > 0 && std::abs(std::log(wall_b / wall_a)) < std::log(1.25);
         if (alike) reasons.emplace_back("times within a quarter");

@@ -15,6 +15,7 @@
 #include "analyze/spread.hpp"
 #include "analyze/summaries.hpp"
 #include "base/text.hpp"
+#include "base/units.hpp"
 
 namespace rangescope::analyze {
 namespace {
@@ -206,9 +207,10 @@ class Joiner {
     }
     if (unjoined_ > 0) {
       std::vector<std::string> shown(unjoined_paths_.begin(), unjoined_paths_.end());
-      report.losses.push_back({"measurement_without_region", model::Severity::kWarning, unjoined_,
-                               fmt::format("{} results were measured in ranges that no other input has: {}{}.",
-                                           unjoined_, base::join(shown, ", "), shown.size() == kShown ? " ..." : "")});
+      report.losses.push_back(
+          {"measurement_without_region", model::Severity::kWarning, unjoined_,
+           fmt::format("{} measured in ranges that no other input has: {}{}.", base::counted(unjoined_, "result"),
+                       base::join(shown, ", "), shown.size() == kShown ? " ..." : "")});
     }
   }
 

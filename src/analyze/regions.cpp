@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "analyze/spread.hpp"
+#include "base/units.hpp"
 #include "base/workers.hpp"
 
 namespace rangescope::analyze {
@@ -160,8 +161,8 @@ std::vector<model::Region> wall_regions(const Tree& tree, const Session& session
           if (replayed > 0) {
             region.notes.push_back(
                 std::to_string(replayed) +
-                " of its occurrences are CUDA graph replays of ranges that were open at capture: they have "
-                "GPU work and no CPU time of their own.");
+                " of its occurrences by CUDA graph replay of ranges that were open at capture: with GPU work, "
+                "and no CPU time of their own.");
           }
           sampled[r] = sample(tree, session, closed, options.samples);
           for (const std::uint32_t occurrence : sampled[r]) {

@@ -8,6 +8,7 @@
 #include "analyze/select.hpp"
 #include "analyze/spread.hpp"
 #include "base/text.hpp"
+#include "base/units.hpp"
 
 namespace rangescope::analyze {
 namespace {
@@ -154,8 +155,8 @@ void add_useful_flop(const model::Session& session, const std::vector<UsefulFlop
       const Sum sum = sum_of(session, rule, tree, keys[r], by_cell);
       if (sum.without > 0) {
         region.notes.push_back(
-            fmt::format("no useful FLOPs by '{}': {} of {} occurrences have no payload, or no value comes of it",
-                        rule.written, sum.without, sum.without + sum.occurrences));
+            fmt::format("no useful FLOPs by '{}': {} of {} without a payload, or no value comes of it", rule.written,
+                        sum.without, base::counted(sum.without + sum.occurrences, "occurrence")));
         continue;
       }
       if (sum.occurrences == 0) continue;

@@ -43,6 +43,15 @@ std::string format_count(std::int64_t count) {
   return text;
 }
 
+std::string counted(std::uint64_t count, std::string_view one, std::string_view many) {
+  std::string text = format_count(static_cast<std::int64_t>(count)) + " ";
+  if (count == 1) return text.append(one);
+  if (!many.empty()) return text.append(many);
+  const auto ends = [one](std::string_view end) { return one.ends_with(end); };
+  if (ends("y") && !ends("ey") && !ends("ay")) return text.append(one.substr(0, one.size() - 1)).append("ies");
+  return text.append(one).append(ends("s") || ends("x") || ends("ch") || ends("sh") ? "es" : "s");
+}
+
 std::string format_share(double share) {
   return std::isfinite(share) ? fmt::format("{:.1f} %", share * 100) : "-";
 }

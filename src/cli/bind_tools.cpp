@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/text.hpp"
+#include "base/units.hpp"
 
 namespace rangescope::cli {
 namespace {
@@ -66,11 +67,11 @@ std::vector<std::string> ncu_metrics(const std::vector<std::string>& names, std:
       else if (!counter.absent)
         lacking.push_back(counter.alias);
     }
-    const std::string all = std::to_string(group->counters.size());
+    const std::string all = "its " + base::counted(group->counters.size(), "counter");
     notes.push_back("metric group '" + name + "': " +
-                    (lacking.empty() ? "its " + all + " counters are asked for by name"
-                                     : "this ncu lacks " + std::to_string(lacking.size()) + " of its " + all +
-                                           " counters: " + base::join(lacking, ", ")));
+                    (lacking.empty() ? all + " asked for by name"
+                                     : "this ncu lacks " + std::to_string(lacking.size()) + " of " + all + ": " +
+                                           base::join(lacking, ", ")));
   }
   return out;
 }

@@ -7,6 +7,7 @@
 #include "base/log.hpp"
 #include "base/table.hpp"
 #include "base/text.hpp"
+#include "base/units.hpp"
 #include "cli/app.hpp"
 #include "cli/present.hpp"
 #include "cli/sides.hpp"
@@ -60,7 +61,7 @@ class Baseline final : public Subcommand {
     if (!path) return say(path.error());
     std::puts(path->c_str());
     if (baseline.runs.size() < 3)
-      base::info("it holds " + std::to_string(baseline.runs.size()) + (baseline.runs.size() == 1 ? " run" : " runs") +
+      base::info("it holds " + base::counted(baseline.runs.size(), "run") +
                  "; five or more show how much runs differ: rangescope profile --repeat 5 -- program");
     return 0;
   }

@@ -10,6 +10,7 @@
 #include "base/hash.hpp"
 #include "base/log.hpp"
 #include "base/text.hpp"
+#include "base/units.hpp"
 #include "cli/app.hpp"
 #include "cli/present.hpp"
 #include "cli/redact.hpp"
@@ -86,8 +87,7 @@ class ImportCommand final : public Subcommand {
         !finished)
       return say(finished.error());
     if (code != 0) return code;
-    base::info(std::to_string(given.size()) + (given.size() == 1 ? " file" : " files") + " in " +
-               record->path().string() + "; see it: rangescope report " +
+    base::info(base::counted(given.size(), "file") + " in " + record->path().string() + "; see it: rangescope report " +
                base::shell_quote(root_ == runs::kDefaultRoot ? "latest" : record->path().string()));
     return 0;
   }

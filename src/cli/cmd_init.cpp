@@ -151,7 +151,8 @@ std::pair<std::vector<std::string>, std::string> groups_that_fit(const std::stri
     counted = true;
     if (plan->passes > room) continue;
     chosen = std::move(wanted);
-    told = fmt::format("{} passes on {}, and the rarest range occurs {} times", plan->passes, chip, occurrences);
+    told = fmt::format("{} on {}, and the rarest range occurs {}", base::counted(plan->passes, "pass"), chip,
+                       base::counted(occurrences, "time"));
   }
   return counted ? std::pair{chosen, told} : uncounted;
 }
@@ -214,17 +215,17 @@ class Init final : public Subcommand {
     const doctor::ProgramFacts& facts = look.facts;
     std::string text =
         "# Written by `rangescope init` from a look of " + base::format_ns(static_cast<double>(look.ended.wall_ns)) +
-        " at the program: " + std::to_string(facts.ranges.size()) + " ranges, " + std::to_string(facts.kernels) +
-        " kernels.\n" +
+        " at the program: " + base::counted(facts.ranges.size(), "range") + ", " +
+        base::counted(facts.kernels, "kernel") + ".\n" +
         "# `rangescope config explain KEY` says what a key means; `rangescope config validate` checks this "
         "file.\nworkload:\n  command: [";
     for (std::size_t i = 0; i < program_.size(); ++i) text += (i ? ", " : "") + yaml(program_[i]);
     text += "]\npipeline:\n  ncu:\n    ncu_cli:\n      nvtx:\n        include:\n";
     std::uint64_t rarest = 0;
     for (const Include& include : includes) {
-      text += "          - " + yaml(include.expression) + "  # " + std::to_string(include.occurrences) + " times, " +
+      text += "          - " + yaml(include.expression) + "  # " + base::counted(include.occurrences, "time") + ", " +
               base::format_ns(static_cast<double>(include.total_ns)) + " in all" +
-              (facts.cuda ? ", " + std::to_string(include.kernels) + " kernels" : "") + "\n";
+              (facts.cuda ? ", " + base::counted(include.kernels, "kernel") : "") + "\n";
       rarest = rarest == 0 ? include.occurrences : std::min(rarest, include.occurrences);
     }
     if (facts.kernels + facts.graph_launches == 0) return text;
@@ -232,8 +233,8 @@ class Init final : public Subcommand {
     const auto chip = chip_of_machine();
     const auto [groups, told] = groups_that_fit(chip ? *chip : "GH100", rarest);
     if (groups.empty()) {
-      text += "      # No metric group fits: the rarest range occurs " + std::to_string(rarest) +
-              " times, and each pass takes an occurrence. Take rare ranges out of include, or use ncu (--ncu).\n";
+      text += "      # No metric group fits: the rarest range occurs " + base::counted(rarest, "time") +
+              ", and each pass takes an occurrence. Take rare ranges out of include, or use ncu (--ncu).\n";
       return text;
     }
     text += "      # Counters per range, one pass an occurrence: " + told + ".\n";

@@ -2,6 +2,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/text.hpp"
+#include "base/units.hpp"
 #include "cli/app.hpp"
 #include "cli/counters.hpp"
 #include "cli/subcommands.hpp"
@@ -70,11 +71,11 @@ class PlanCommand final : public Subcommand {
   }
 
   [[nodiscard]] std::string as_text(const collect::native::CounterPlan& plan, const std::string& cupti) const {
-    std::string text = fmt::format("{}: {} metrics in {} pass{} ({})\n", plan.chip, plan.metrics.size(), plan.passes,
-                                   plan.passes == 1 ? "" : "es", cupti);
-    text += fmt::format(
-        "A range needs {} occurrences for one complete set, {} for {} rounds, and a few before them to settle.\n\n",
-        plan.passes, occurrences(plan), rounds_);
+    std::string text = fmt::format("{}: {} in {} ({})\n", plan.chip, base::counted(plan.metrics.size(), "metric"),
+                                   base::counted(plan.passes, "pass"), cupti);
+    text += fmt::format("A range needs {} for one complete set, {} for {}, and a few before them to settle.\n\n",
+                        base::counted(plan.passes, "occurrence"), occurrences(plan),
+                        base::counted(static_cast<std::size_t>(rounds_), "round"));
     text += fmt::format("{:>5} {:>7}  metric\n", "alone", "saves");
     for (const auto& cost : plan.costs) {
       text += fmt::format("{:>5} {:>7}  {}\n", cost.alone, cost.saved, cost.metric);

@@ -219,10 +219,7 @@ class Profile final : public Subcommand {
     if (prepared_) {
       if (auto written = write_counters(*prepared_, std::filesystem::absolute(record.path()), false, native_); !written)
         return give_up(written.error());
-      const auto& counted = prepared_->plan;
-      base::info(std::to_string(counted.metrics.size()) + " metrics in " + std::to_string(counted.passes) +
-                 " passes on " + counted.chip + ": a range needs " + std::to_string(counted.passes) +
-                 " occurrences for one complete set");
+      base::info(cost_sentence(prepared_->plan));
     }
     auto plan = plan_for(record.path());
     if (!plan) return give_up(plan.error());
@@ -262,7 +259,8 @@ class Profile final : public Subcommand {
         break;
       }
       done = progress->done;
-      base::info("run " + std::to_string(number) + ": " + std::to_string(progress->lacking) + " ranges lack passes");
+      base::info("run " + std::to_string(number) + ": " +
+                 base::counted(progress->lacking, "range lacks", "ranges lack") + " passes");
       if (auto written = write_counters(*prepared_, run, true, native_); !written) return written;
       const auto folder = run / "native" / ("relaunch-" + std::to_string(number));
       for (const auto& [name, value] : native_.extra_env) plan.set_env[name] = value;

@@ -2,6 +2,7 @@
 
 #include "base/log.hpp"
 #include "base/text.hpp"
+#include "base/units.hpp"
 #include "cli/app.hpp"
 #include "cli/bind.hpp"
 #include "cli/present.hpp"
@@ -81,7 +82,7 @@ class Report final : public Subcommand {
     if (!split_.empty()) {
       const auto folders = split_regions(split_, *analyzed);
       if (!folders) return say(folders.error());
-      base::info(std::to_string(*folders) + " regions in " + split_);
+      base::info(base::counted(*folders, "region") + " in " + split_);
     }
     if (strict_ && has_loss(analyzed->report)) {
       return say({base::Code::kDataLoss, "data was lost", base::join(said, ", "),

@@ -193,7 +193,7 @@ class Runs final : public Subcommand {
     }
     std::fflush(stdout);
     const std::string what =
-        fmt::format("{} runs, {}", candidates.size(), base::format_bytes(static_cast<double>(bytes)));
+        base::counted(candidates.size(), "run") + ", " + base::format_bytes(static_cast<double>(bytes));
     if (dry_run_) {
       base::info("would delete " + what);
       return 0;
@@ -227,8 +227,10 @@ class Runs final : public Subcommand {
     if (!differences) return say(differences.error());
     for (const auto& difference : *differences) print(difference.path + ": " + difference.what + "\n");
     if (!differences->empty()) {
-      return say({base::Code::kBadData, fmt::format("{} files are not as they were written", differences->size()),
-                  run->string(), "Do not rely on this run, or restore it from a copy"});
+      return say(
+          {base::Code::kBadData,
+           base::counted(differences->size(), "file is not as it was", "files are not as they were") + " written",
+           run->string(), "Do not rely on this run, or restore it from a copy"});
     }
     base::info("every file is as it was written: " + run->string());
     return 0;
@@ -240,7 +242,8 @@ class Runs final : public Subcommand {
     const auto packed =
         runs::pack_run(*run, archive_.empty() ? run->filename().string() + ".tar.zst" : archive_, with_reports_);
     if (!packed) return say(packed.error());
-    base::info(fmt::format("{} files, {} in {}", packed->files, base::format_bytes(static_cast<double>(packed->bytes)),
+    base::info(fmt::format("{}, {} in {}", base::counted(packed->files, "file"),
+                           base::format_bytes(static_cast<double>(packed->bytes)),
                            base::format_bytes(static_cast<double>(packed->packed_bytes))));
     print(packed->path.string() + "\n");
     return 0;
@@ -249,7 +252,7 @@ class Runs final : public Subcommand {
   [[nodiscard]] int unpack() const {
     const auto run = runs::unpack_run(archive_, root_);
     if (!run) return say(run.error());
-    base::info(fmt::format("{} files, {}", run->files, base::format_bytes(static_cast<double>(run->bytes))));
+    base::info(base::counted(run->files, "file") + ", " + base::format_bytes(static_cast<double>(run->bytes)));
     print(run->path.string() + "\n");
     return 0;
   }

@@ -14,6 +14,7 @@
 #include "base/fs.hpp"
 #include "base/log.hpp"
 #include "base/text.hpp"
+#include "base/units.hpp"
 #include "cli/app.hpp"
 #include "collect/native/native.hpp"
 #include "config/compose.hpp"
@@ -275,6 +276,11 @@ Result<PreparedCounters> prepare_counters(const std::vector<std::string>& names,
   if (auto text = collect::native::counter_plan(request); !text) return base::fail(std::move(text));
   std::string note = note_of(*plan, request);
   return PreparedCounters{std::move(*plan), std::move(request), std::move(note)};
+}
+
+std::string cost_sentence(const collect::native::CounterPlan& plan) {
+  return base::counted(plan.metrics.size(), "metric") + " in " + base::counted(plan.passes, "pass") + " on " +
+         plan.chip + ": a range needs " + base::counted(plan.passes, "occurrence") + " for one complete set";
 }
 
 Result<void> write_counters(const PreparedCounters& prepared, const fs::path& run, bool again,

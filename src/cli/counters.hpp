@@ -53,6 +53,9 @@ struct PreparedCounters {
 /// known to be wrong is found before a run directory is made.
 [[nodiscard]] base::Result<PreparedCounters> prepare_counters(const std::vector<std::string>& names,
                                                               collect::native::CounterRequest request);
+/// "22 metrics in 7 passes on GH100: a range needs 7 occurrences for one complete set".
+[[nodiscard]] std::string cost_sentence(const collect::native::CounterPlan& plan);
+
 /// Writes counters.plan and counters.json into the run directory (absolute) and points the injected library at them.
 /// `again`: for the second run of --passes relaunch and those after it.
 [[nodiscard]] base::Result<void> write_counters(const PreparedCounters& prepared, const std::filesystem::path& run,

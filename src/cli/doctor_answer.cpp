@@ -1,10 +1,10 @@
 #include "cli/doctor_answer.hpp"
 
-#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
 
+#include "base/units.hpp"
 #include "cli/app.hpp"
 #include "cli/present.hpp"
 #include "doctor/causes.hpp"
@@ -39,10 +39,6 @@ void write_json(const DoctorAnswer& answer, report::Sink& sink) {
   json.finish();
 }
 
-std::string plural(std::size_t count, std::string_view what) {
-  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
-}
-
 void write_text(const DoctorAnswer& answer, bool color, report::Sink& sink) {
   for (const model::Finding& finding : answer.findings) sink.write(report::finding_text(finding, color));
   sink.write(answer.more_text);
@@ -50,7 +46,7 @@ void write_text(const DoctorAnswer& answer, bool color, report::Sink& sink) {
   if (failed + warned == 0)
     sink.write("nothing to complain of\n");
   else
-    sink.write(plural(failed, "failure") + ", " + plural(warned, "warning") + "\n");
+    sink.write(base::counted(failed, "failure") + ", " + base::counted(warned, "warning") + "\n");
   if (answer.command) sink.write(*answer.command + "\n");
 }
 

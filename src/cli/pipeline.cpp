@@ -8,6 +8,7 @@
 #include "base/fs.hpp"
 #include "base/log.hpp"
 #include "base/text.hpp"
+#include "base/units.hpp"
 #include "cli/app.hpp"
 #include "cli/bind_config.hpp"
 #include "cli/captures.hpp"
@@ -243,10 +244,7 @@ base::Result<void> Pipeline::native_stage(const std::string& folder) {
   collect::Request request = base_request(config_, look ? run_ / folder : run_);
   if (counters_ && !look) {
     if (auto written = write_counters(*counters_, run_, false, args_.native); !written) return written;
-    const collect::native::CounterPlan& counted = counters_->plan;
-    note("native: " + std::to_string(counted.metrics.size()) + " metrics in " + std::to_string(counted.passes) +
-         " passes on " + counted.chip + ": a range needs " + std::to_string(counted.passes) +
-         " occurrences for one complete set");
+    note("native: " + cost_sentence(counters_->plan));
   }
   collect::native::Options native = args_.native;
   if (look)
@@ -274,8 +272,8 @@ base::Result<void> Pipeline::native_stage(const std::string& folder) {
   collect::Outcome outcome;
   outcome.result = seen.results > 0 ? collect::Result::kOk : collect::Result::kEmpty;
   outcome.message = seen.results > 0
-                        ? "native: " + std::to_string(native_session_->ranges.size()) + " ranges, " +
-                              std::to_string(native_session_->kernels.size()) + " kernels"
+                        ? "native: " + base::counted(native_session_->ranges.size(), "range") + ", " +
+                              base::counted(native_session_->kernels.size(), "kernel")
                         : "native: " + (session ? std::string("the program opened no range") : session.error().what);
   if (!ran->ended.ok()) outcome.message += "; the program ended by " + base::describe(ran->ended);
   if (!look && seen.results > 0) captured_.emplace_back("native");

@@ -96,7 +96,7 @@ base::Result<void> Pipeline::ncu_kernels() {
   }
   if (names.empty()) return {};
   kernel_groups_ = collect::ncu::split_kernels(names);
-  note("ncu: the " + std::to_string(names.size()) + " kernels with the most GPU time" +
+  note("ncu: the " + base::counted(names.size(), "kernel") + " with the most GPU time" +
        (include_.empty() ? "" : " in the ranges") + ": " + told + (names.size() > 5 ? ", ..." : ""));
   if (kernel_groups_.size() > 1)
     base::warn("ncu: their names are too long for one command line; ncu runs " + std::to_string(kernel_groups_.size()) +
@@ -201,8 +201,8 @@ std::string Pipeline::filter_hint() const {
 void Pipeline::other_threads(const collect::Look& look) {
   const std::uint64_t others = look.other_thread_kernels, all = look.kernels.value_or(0);
   if (others == 0 || config_.get("pipeline.ncu.ncu_cli.push_pop_scope")) return;
-  const std::string seen = std::to_string(others) + " of " + std::to_string(all) +
-                           " kernels in the ranges are launched by threads that did not open them";
+  const std::string seen = std::to_string(others) + " of " + base::counted(all, "kernel") +
+                           " in the ranges launched by threads that did not open them";
   if (!ncu_can_->has("--nvtx-push-pop-scope"))
     note("ncu: " + seen + "; ncu " + collect::to_string(ncu_can_->version) +
          " cannot see those (2025.1 and newer can, with push_pop_scope=process)");
@@ -226,7 +226,7 @@ base::Result<bool> Pipeline::native_rung(const std::string& reason) {
   stage.report = "native";
   const bool some = missing.size() < include_.size();
   stage.outcome = some ? "ok" : "empty";
-  stage.message = std::to_string(stage.results) + " results by native counters";
+  stage.message = base::counted(stage.results, "result") + " by native counters";
   if (!missing.empty()) {
     stage.message += "; none of " + base::join(missing, ", ");
     stage.why = "native.incomplete";
@@ -304,7 +304,7 @@ base::Result<void> Pipeline::ncu_stage() {
     }
     if (ok > 0) {
       captured_.emplace_back("ncu");
-      base::info("ncu: " + std::to_string(ncu_session_->measurements.size()) + " results in replay mode " + name);
+      base::info("ncu: " + base::counted(ncu_session_->measurements.size(), "result") + " in replay mode " + name);
       return {};
     }
     if (last.fatal || runner_->interrupted()) break;

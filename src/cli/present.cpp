@@ -11,6 +11,7 @@
 #include "analyze/tree.hpp"
 #include "base/log.hpp"
 #include "base/text.hpp"
+#include "base/units.hpp"
 #include "cli/app.hpp"
 #include "cli/counters.hpp"
 #include "cli/destination.hpp"
@@ -61,7 +62,7 @@ base::Error nothing(const std::filesystem::path& input, const model::Session& se
         "that has ended";
   } else {
     error.what =
-        "nothing was captured: " + std::to_string(session.processes.size()) + " processes, and none opened a range";
+        "nothing was captured: " + base::counted(session.processes.size(), "process") + ", and none opened a range";
     error.hint = "Check that the part of the program that has ranges ran";
   }
   return error;

@@ -8,10 +8,6 @@ namespace {
 
 constexpr std::size_t kMostRanges = 20;
 
-std::string counted(std::uint64_t count, const std::string& thing) {
-  return std::to_string(count) + " " + thing + (count == 1 ? "" : "s");
-}
-
 std::string kind(const doctor::SeenRange& seen) {
   return seen.kind == model::RangeKind::kPushPop ? "push/pop" : "start/end";
 }
@@ -29,12 +25,12 @@ std::string about(const doctor::ProgramFacts& facts, const doctor::RangeFacts& r
   if (range.seen.empty()) return text + "    not seen\n";
   const doctor::SeenRange& first = facts.ranges[range.seen.front()];
   text += "    " + base::printable(first.shown());
-  if (range.seen.size() > 1) text += " and " + counted(range.seen.size() - 1, "other path");
+  if (range.seen.size() > 1) text += " and " + base::counted(range.seen.size() - 1, "other path");
   text += ": " + kind(first) + ", " +
           (first.domain.empty() ? "default domain" : "domain " + base::printable(first.domain)) + ", " +
           (range.registered == range.occurrences ? "registered string" : "no registered string") + "\n";
-  text += "    " + counted(range.occurrences, "occurrence") + " on " + counted(range.threads, "thread") + " of " +
-          std::to_string(range.processes) + (range.processes == 1 ? " process" : " processes");
+  text += "    " + base::counted(range.occurrences, "occurrence") + " on " + base::counted(range.threads, "thread") +
+          " of " + base::counted(range.processes, "process");
   if (range.occurrences > range.unclosed)
     text += ", median " + base::format_ns(static_cast<double>(range.median_ns)) + ", first " +
             base::format_ns(static_cast<double>(range.first_ns));
@@ -42,13 +38,13 @@ std::string about(const doctor::ProgramFacts& facts, const doctor::RangeFacts& r
   if (range.unclosed > 0) text += "; " + std::to_string(range.unclosed) + " still open at the end";
   text += "\n";
   if (!facts.cuda || !facts.gpu_unavailable.empty()) return text;
-  text += "    inside: " + counted(range.kernels, "kernel") + ", " + std::to_string(range.copies) + " copies, " +
-          counted(range.memsets, "memset") + ", " + std::to_string(range.graph_launches) + " graph launches";
-  if (range.contexts > 1) text += ", " + counted(range.contexts, "context");
+  text += "    inside: " + base::counted(range.kernels, "kernel") + ", " + base::counted(range.copies, "copy") + ", " +
+          base::counted(range.memsets, "memset") + ", " + base::counted(range.graph_launches, "graph launch");
+  if (range.contexts > 1) text += ", " + base::counted(range.contexts, "context");
   if (range.bare_kernels > 0 || (range.kernels == 0 && range.other_thread_kernels > 0))
-    text +=
-        "; " + counted(range.other_thread_kernels, "kernel") + " by " + counted(range.other_threads, "other thread");
-  if (range.child_kernels > 0) text += "; " + counted(range.child_kernels, "kernel") + " by child processes";
+    text += "; " + base::counted(range.other_thread_kernels, "kernel") + " by " +
+            base::counted(range.other_threads, "other thread");
+  if (range.child_kernels > 0) text += "; " + base::counted(range.child_kernels, "kernel") + " by child processes";
   if (const std::string same = alike(range); !same.empty()) text += "; " + same;
   text += "\n";
   std::string calls;
@@ -77,8 +73,8 @@ std::string program_text(const doctor::ProgramLook& look, std::span<const doctor
     text += "\nRanges (say which are meant with --include):\n";
     for (std::size_t i = 0; i < facts.ranges.size() && i < kMostRanges; ++i) {
       const doctor::SeenRange& seen = facts.ranges[i];
-      text += "  " + base::printable(seen.shown()) + ": " + counted(seen.occurrences, "occurrence") +
-              (facts.cuda ? ", " + counted(seen.kernels, "kernel") : "") + "; --include " +
+      text += "  " + base::printable(seen.shown()) + ": " + base::counted(seen.occurrences, "occurrence") +
+              (facts.cuda ? ", " + base::counted(seen.kernels, "kernel") : "") + "; --include " +
               base::shell_quote(model::expression_of(seen.domain, seen.path, seen.kind)) + "\n";
     }
     if (facts.ranges.size() > kMostRanges)

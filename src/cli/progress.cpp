@@ -37,7 +37,7 @@ void Progress::clear() {
 std::string progress_text(std::chrono::nanoseconds elapsed, std::uint64_t bytes) {
   return base::format_ns(static_cast<double>(elapsed.count() / 1'000'000 * 1'000'000)) + ", " +
          base::format_bytes(static_cast<double>(bytes)) + " captured, about " +
-         base::format_count(static_cast<std::int64_t>(bytes / kBytesPerEvent)) + " events";
+         base::counted(bytes / kBytesPerEvent, "event");
 }
 
 std::uint64_t stored_bytes(const std::filesystem::path& folder) {

@@ -1,5 +1,7 @@
 #include "collect/ladder.hpp"
 
+#include "base/units.hpp"
+
 namespace rangescope::collect {
 namespace {
 
@@ -72,9 +74,9 @@ std::string refused_calls(const Look& look) {
   std::string out;
   for (const auto& [api, count] : look.calls)
     if (const std::string reason = range_replay_refuses(api); !reason.empty())
-      out += (out.empty() ? "" : ", ") + api + " (" + std::to_string(count) + (count == 1 ? " time" : " times") +
+      out += (out.empty() ? "" : ", ") + api + " (" + base::counted(count, "time") +
              (reason == api ? "" : "; " + reason) + ")";
-  if (out.empty() && look.graph_launches > 0) out = std::to_string(look.graph_launches) + " CUDA graph launches";
+  if (out.empty() && look.graph_launches > 0) out = base::counted(look.graph_launches, "CUDA graph launch");
   return out;
 }
 

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "base/text.hpp"
+#include "base/units.hpp"
 
 namespace rangescope::collect {
 namespace {
@@ -177,14 +178,14 @@ std::string ending(const Observed& seen) {
   return "exit code 0";
 }
 
-Outcome conclude(const Observed& seen, std::vector<Said> said, Code code, const std::string& tool,
-                 const std::string& things) {
+Outcome conclude(const Observed& seen, std::vector<Said> said, Code code, const std::string& tool, std::string_view one,
+                 std::string_view many) {
   Outcome out;
   out.said = std::move(said);
   out.code = code;
   if (seen.report && seen.results > 0) {
     out.result = Result::kOk;
-    out.message = tool + ": " + std::to_string(seen.results) + " " + things;
+    out.message = tool + ": " + base::counted(seen.results, one, many);
     if (seen.timed_out || seen.interrupted) out.message += "; " + ending(seen) + ", so the end is missing";
     if (!out.said.empty() && seen.exit_code != 0) out.message += "; " + out.said.front().explanation;
     return out;
@@ -243,7 +244,7 @@ std::vector<Message> messages(std::string_view tool) {
 Outcome judge_ncu(const Observed& seen) {
   Code code = Code::kNothingCaptured;
   auto said = understood(kNcu, seen.text, "==", code);
-  Outcome out = conclude(seen, std::move(said), code, "ncu", "results");
+  Outcome out = conclude(seen, std::move(said), code, "ncu", "result", "results");
   for (auto at = seen.text.find("Unsupported API during capture ("); at != std::string::npos;
        at = seen.text.find("Unsupported API during capture (", at + 1)) {
     const auto begin = at + 32, end = seen.text.find(')', begin);
@@ -260,7 +261,7 @@ Outcome judge_ncu(const Observed& seen) {
 Outcome judge_nsys(const Observed& seen) {
   Code code = Code::kNothingCaptured;
   auto said = understood(kNsys, seen.text, "", code);
-  return conclude(seen, std::move(said), code, "nsys", "ranges and kernels");
+  return conclude(seen, std::move(said), code, "nsys", "range or kernel", "ranges and kernels");
 }
 
 }  // namespace rangescope::collect

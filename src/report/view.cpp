@@ -308,13 +308,12 @@ std::string_view copy_kind_name(model::CopyKind kind) {
 std::string work_sentence(const model::GpuWork& work) {
   std::string text;
   const auto add = [&](const std::string& part) { text += (text.empty() ? "" : ", ") + part; };
-  if (work.kernels > 0)
-    add(fmt::format("{} kernels ({})", base::format_count(work.kernels), base::format_ns(work.kernel_ns)));
+  if (work.kernels > 0) add(base::counted(work.kernels, "kernel") + " (" + base::format_ns(work.kernel_ns) + ")");
   if (work.copies > 0)
-    add(fmt::format("{} copies ({}, {})", base::format_count(work.copies), base::format_bytes(work.copy_bytes),
+    add(fmt::format("{} ({}, {})", base::counted(work.copies, "copy"), base::format_bytes(work.copy_bytes),
                     base::format_ns(work.copy_ns)));
-  if (work.memsets > 0) add(fmt::format("{} memory sets", base::format_count(work.memsets)));
-  if (work.graph_launches > 0) add(fmt::format("{} graph launches", base::format_count(work.graph_launches)));
+  if (work.memsets > 0) add(base::counted(work.memsets, "memory set"));
+  if (work.graph_launches > 0) add(base::counted(work.graph_launches, "graph launch"));
   if (!text.empty()) add("GPU busy " + base::format_ns(work.busy_ns));
   return text;
 }

@@ -8,6 +8,7 @@
 #include "base/hash.hpp"
 #include "base/process.hpp"
 #include "base/text.hpp"
+#include "base/units.hpp"
 #include "base/workers.hpp"
 #include "runs/imports.hpp"
 #include "runs/json_text.hpp"
@@ -128,7 +129,7 @@ base::Result<std::vector<Difference>> verify(const std::filesystem::path& run) {
     if (error) {
       differences.push_back({path, "missing"});
     } else if (size != proof.bytes) {
-      differences.push_back({path, fmt::format("{} bytes instead of {}", size, proof.bytes)});
+      differences.push_back({path, base::counted(size, "byte") + " instead of " + std::to_string(proof.bytes)});
     } else {
       auto hash = base::sha256_file(run / path);
       if (!hash) return base::fail(std::move(hash));

@@ -184,7 +184,7 @@ class Compare(unittest.TestCase):
         self.assertEqual((suite.get("tests"), suite.get("failures")), ("1", "1"))
         self.assertEqual(suite.find("testcase").get("classname"), "step > mlp")
         with open(self.path("gate.md"), encoding="utf-8") as f:
-            self.assertIn("1 of 1 values regressed", f.read())
+            self.assertIn("1 of 1 value regressed", f.read())
 
         # Less than before is no regression.
         self.assertEqual(self.tool("gate", "-b", "slow", "--max-regression", "50%", "same1", "--region", "mlp").returncode, 0)

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "base/text.hpp"
+#include "base/units.hpp"
 #include "doctor/causes.hpp"
 #include "doctor/machine/checks.hpp"
 #include "doctor/machine/facts.hpp"
@@ -68,8 +69,7 @@ Findings check_gpus(const Probe& probe) {
   for (const NvmlGpu& gpu : facts.nvml.gpus) names.push_back(gpu.name);
   if (names.empty()) names = facts.kernel_gpus;
   if (names.empty()) return {skipped("there is none")};
-  const std::string all = fmt::format("{}: {}", names.size() == 1 ? "1 GPU" : std::to_string(names.size()) + " GPUs",
-                                      base::join(names, ", "));
+  const std::string all = fmt::format("{}: {}", base::counted(names.size(), "GPU"), base::join(names, ", "));
   const auto visible = facts.environment.find("CUDA_VISIBLE_DEVICES");
   if (visible != facts.environment.end()) {
     const std::string_view value = base::trim(visible->second);

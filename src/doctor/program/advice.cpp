@@ -131,7 +131,7 @@ class Adviser {
     std::vector<std::string> options{"--metrics", "quick"};
     // Programming the hardware takes some 20 ms a pass, and longer the first time; meanwhile nothing is measured.
     if (occurrences_ < kEnough || span_ns_ < kLongEnough) {
-      way.notes.emplace_back("the range comes " + std::to_string(occurrences_) + " times within " +
+      way.notes.emplace_back("the range comes " + base::counted(occurrences_, "time") + " within " +
                              base::format_ns(static_cast<double>(span_ns_)) +
                              ", which may be too short for all passes: the program is run again for those that lack");
       options.insert(options.end(), {"--passes", "relaunch"});

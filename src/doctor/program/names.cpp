@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "base/text.hpp"
+#include "base/units.hpp"
 #include "doctor/program/checks.hpp"
 
 namespace rangescope::doctor {
@@ -14,7 +15,7 @@ using model::Verdict;
 constexpr std::size_t kShown = 3;
 
 std::string times(std::uint64_t count) {
-  return std::to_string(count) + (count == 1 ? " time" : " times");
+  return base::counted(count, "time");
 }
 
 /// An expression that names this range wherever it stands in its stack.
@@ -75,7 +76,7 @@ class Missing {
   Finding unknown(const std::vector<std::string>& unseen) {
     const auto near = nearest_expressions(facts_, unseen.empty() ? range_.written : unseen.front());
     std::string found = "'" + base::printable(range_.written) + "' names none of the " +
-                        std::to_string(facts_.ranges.size()) + " ranges that were seen";
+                        base::counted(facts_.ranges.size(), "range that was", "ranges that were") + " seen";
     std::vector<std::string> all;
     for (const SeenRange& seen : facts_.ranges) all.push_back(seen.shown() + " (" + times(seen.occurrences) + ")");
     found += ": " + list(all);
@@ -246,11 +247,11 @@ std::vector<Finding> check_ends(const Probe& probe) {
     if (unclosed == 0) return;
     const bool none = unclosed == occurrences;
     const std::string found = base::printable(name) + ": " + std::to_string(unclosed) + " of " +
-                              std::to_string(occurrences) + " were still open when the program ended";
+                              base::counted(occurrences, "occurrence") + " still open when the program ended";
     if (look.facts.unbalanced_pops > 0)
-      out.push_back(finding_of("program.popped_elsewhere", none ? Verdict::kFail : Verdict::kWarn,
-                               found + ", and " + std::to_string(look.facts.unbalanced_pops) +
-                                   (look.facts.unbalanced_pops == 1 ? " pop" : " pops") + " found nothing to close"));
+      out.push_back(
+          finding_of("program.popped_elsewhere", none ? Verdict::kFail : Verdict::kWarn,
+                     found + ", and " + base::counted(look.facts.unbalanced_pops, "pop") + " found nothing to close"));
     else
       out.push_back(finding_of("program.range_never_ends", none ? Verdict::kFail : Verdict::kWarn, found));
   };

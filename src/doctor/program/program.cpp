@@ -4,6 +4,7 @@
 #include <array>
 
 #include "base/text.hpp"
+#include "base/units.hpp"
 #include "doctor/program/checks.hpp"
 
 namespace rangescope::doctor {
@@ -33,7 +34,7 @@ std::vector<Finding> check_nvtx(const Probe& probe) {
   if (!probe.program || probe.program->not_started) return {};
   const ProgramFacts& facts = probe.program->facts;
   if (!facts.ranges.empty()) return {};
-  const std::string processes = std::to_string(facts.processes) + (facts.processes == 1 ? " process" : " processes");
+  const std::string processes = base::counted(facts.processes, "process");
   if (!facts.nvtx)
     return {finding_of("program.no_nvtx", Verdict::kFail,
                        facts.processes == 0 ? "no process of it loaded NVTX or CUDA"
@@ -51,7 +52,7 @@ std::vector<Finding> check_registered(const Probe& probe) {
     Finding finding = finding_of(
         "program.unregistered", decides ? Verdict::kFail : Verdict::kOk,
         base::printable(range.written) + ": " + std::to_string(range.occurrences - range.registered) + " of " +
-            std::to_string(range.occurrences) + " occurrences have a name that is no registered string");
+            base::counted(range.occurrences, "occurrence") + " without a registered string for a name");
     // Most programs' names are not: a fact for who gates nsys by hand, and no complaint.
     if (!decides) finding.hint.clear();
     out.push_back(std::move(finding));

@@ -13,10 +13,6 @@ std::string of(const RangeFacts& range) {
   return base::printable(range.written) + ": ";
 }
 
-std::string counted(std::uint64_t count, const char* thing, const char* ending = "s") {
-  return std::to_string(count) + " " + thing + (count == 1 ? "" : ending);
-}
-
 bool gpu_known(const ProgramFacts& facts) {
   return facts.cuda && facts.gpu_unavailable.empty();
 }
@@ -34,12 +30,12 @@ std::vector<Finding> check_cuda(const Probe& probe) {
     return {finding_of("program.no_cuda", decides ? Verdict::kFail : Verdict::kWarn,
                        facts.processes == 0
                            ? "no process of it was seen to load CUDA"
-                           : "CUDA was not initialised in any of " + counted(facts.processes, "process", "es"))};
+                           : "CUDA was not initialised in any of " + base::counted(facts.processes, "process"))};
   }
   if (!facts.gpu_unavailable.empty())
     return {finding_of("program.gpu_not_recorded", Verdict::kWarn, base::printable(facts.gpu_unavailable))};
-  return {well(counted(facts.kernels, "kernel") +
-               (facts.graph_launches > 0 ? ", " + counted(facts.graph_launches, "graph launch", "es") : "") +
+  return {well(base::counted(facts.kernels, "kernel") +
+               (facts.graph_launches > 0 ? ", " + base::counted(facts.graph_launches, "graph launch") : "") +
                (facts.gpu_lost.empty() ? "" : "; incomplete: " + base::printable(facts.gpu_lost)))};
 }
 
@@ -52,41 +48,43 @@ std::vector<Finding> check_work(const Probe& probe) {
     const std::uint64_t own = range.kernels + range.graph_launches;
     // Other threads that have ranges of their own are nobody's business, unless this range has no other work.
     if (own == 0 ? range.other_thread_kernels > 0 : range.bare_kernels > 0) {
-      std::string found = of(range) + counted(own == 0 ? range.other_thread_kernels : range.bare_kernels, "kernel") +
-                          " by " + counted(range.other_threads, "other thread") + " while it was open, " +
+      std::string found = of(range) +
+                          base::counted(own == 0 ? range.other_thread_kernels : range.bare_kernels, "kernel") + " by " +
+                          base::counted(range.other_threads, "other thread") + " while it was open, " +
                           std::to_string(own) + " by its own";
       out.push_back(finding_of("program.work_on_other_threads", own == 0 ? Verdict::kFail : Verdict::kWarn, found));
     }
     if (range.child_kernels > 0)
       out.push_back(finding_of("program.work_in_child_process", own == 0 ? Verdict::kFail : Verdict::kWarn,
-                               of(range) + counted(range.child_kernels, "kernel") +
+                               of(range) + base::counted(range.child_kernels, "kernel") +
                                    " by child processes while it was open, " + std::to_string(own) + " by its own"));
     if (own == 0 && range.other_thread_kernels == 0 && range.child_kernels == 0 && range.blind == range.occurrences) {
       out.push_back(skipped(of(range) + "the program was ended before the GPU work of this range was written out"));
     } else if (own == 0 && range.other_thread_kernels == 0 && range.child_kernels == 0) {
-      std::string found = of(range) + "no kernel in " + counted(range.occurrences, "occurrence");
+      std::string found = of(range) + "no kernel in " + base::counted(range.occurrences, "occurrence");
       if (range.copies + range.memsets > 0)
-        found += "; " + std::to_string(range.copies) + " copies" + " and " + counted(range.memsets, "memset") +
+        found += "; " + base::counted(range.copies, "copy") + " and " + base::counted(range.memsets, "memset") +
                  " are inside";
       const std::uint64_t elsewhere = probe.program->facts.kernels;
-      found += elsewhere > 0 ? "; the program launches " + counted(elsewhere, "kernel") + " elsewhere"
+      found += elsewhere > 0 ? "; the program launches " + base::counted(elsewhere, "kernel") + " elsewhere"
                              : "; the program launches none at all";
       if (probe.program->facts.orphan_kernels > 0)
-        found += "; of " + counted(probe.program->facts.orphan_kernels, "kernel") + " the launching call is not known";
+        found +=
+            "; of " + base::counted(probe.program->facts.orphan_kernels, "kernel") + " the launching call is not known";
       Finding finding = finding_of("program.no_work_inside", Verdict::kFail, std::move(found));
       std::string near;
       std::size_t named = 0;
       for (const SeenRange& other : probe.program->facts.ranges)
         if (other.kernels > 0 && named++ < 3)
           near += (near.empty() ? "" : ", ") + base::printable(other.shown()) + " (" +
-                  counted(other.kernels, "kernel") + ")";
+                  base::counted(other.kernels, "kernel") + ")";
       if (!near.empty()) finding.hint = "Put the range around the launches, or name one that has some: " + near;
       out.push_back(std::move(finding));
     }
     if (own > 0)
-      seen += (seen.empty() ? "" : ", ") + of(range) + counted(range.kernels, "kernel") +
-              (range.graph_launches > 0 ? " and " + counted(range.graph_launches, "graph launch", "es") : "") + " in " +
-              counted(range.occurrences, "occurrence");
+      seen += (seen.empty() ? "" : ", ") + of(range) + base::counted(range.kernels, "kernel") +
+              (range.graph_launches > 0 ? " and " + base::counted(range.graph_launches, "graph launch") : "") + " in " +
+              base::counted(range.occurrences, "occurrence");
   }
   if (out.empty() && !seen.empty()) out.push_back(well(seen));
   return out;
@@ -98,7 +96,7 @@ std::vector<Finding> check_processes(const Probe& probe) {
   for (const RangeFacts& range : probe.program->facts.meant)
     if (range.child_processes > 0)
       out.push_back(finding_of("program.range_in_child_process", Verdict::kWarn,
-                               of(range) + "opened in " + counted(range.processes, "process", "es") + ", " +
+                               of(range) + "opened in " + base::counted(range.processes, "process") + ", " +
                                    std::to_string(range.child_processes) +
                                    " of them started by another process of the program"));
   return out;
@@ -125,15 +123,15 @@ std::vector<Finding> check_replay(const Probe& probe) {
                                 : reason == "stream-ordered allocation" ? "program.async_allocation"
                                                                         : "program.calls_inside";
       std::string& text = by_cause[cause];
-      text += (text.empty() ? "" : ", ") + api + " (" + std::to_string(count) + (count == 1 ? " time" : " times") +
+      text += (text.empty() ? "" : ", ") + api + " (" + base::counted(count, "time") +
               (cause == "program.calls_inside" && reason != api ? "; " + reason : "") + ")";
     }
     if (range.graph_launches > 0 && !by_cause.contains("program.graphs_inside"))
-      by_cause["program.graphs_inside"] = counted(range.graph_launches, "graph launch", "es");
+      by_cause["program.graphs_inside"] = base::counted(range.graph_launches, "graph launch");
     for (const auto& [cause, text] : by_cause) out.push_back(finding_of(cause, Verdict::kWarn, of(range) + text));
     if (range.contexts > 1)
       out.push_back(finding_of("program.several_contexts", Verdict::kWarn,
-                               of(range) + counted(range.contexts, "CUDA context") + " in one process"));
+                               of(range) + base::counted(range.contexts, "CUDA context") + " in one process"));
   }
   return out;
 }
@@ -147,7 +145,7 @@ std::vector<Finding> check_alike(const Probe& probe) {
     for (const std::uint64_t count : range.sequences) all += count;
     out.push_back(finding_of("program.occurrences_differ", Verdict::kWarn,
                              of(range) + std::to_string(range.sequences.size()) +
-                                 " different sequences of kernels in " + counted(all, "occurrence") +
+                                 " different sequences of kernels in " + base::counted(all, "occurrence") +
                                  "; the most frequent one in " + std::to_string(range.sequences.front())));
   }
   return out;
@@ -160,7 +158,7 @@ std::vector<Finding> check_late(const Probe& probe) {
     if (range.late_occurrences == 0) continue;
     Finding finding = finding_of("program.work_ends_later", Verdict::kOk,
                                  of(range) + "kernels of " + std::to_string(range.late_occurrences) + " of " +
-                                     counted(range.occurrences, "occurrence") + " still run when it ends");
+                                     base::counted(range.occurrences, "occurrence") + " still run when it ends");
     finding.hint.clear();
     out.push_back(std::move(finding));
   }

@@ -88,8 +88,8 @@ void evaluate(Collector& c, Context& context, const Image& image, std::uint32_t 
   // Results that cannot be laid along what was launched are no results.
   if (kernels && ranges != context.recorder.count()) {
     char detail[160];
-    std::snprintf(detail, sizeof detail, "CUPTI gave %zu results for the %u kernels of a range: they were left out",
-                  ranges, context.recorder.count());
+    std::snprintf(detail, sizeof detail, "results of a range left out: CUPTI gave %zu, kernels launched: %u", ranges,
+                  context.recorder.count());
     tell_loss(detail);
     return;
   }

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <limits>
 
+#include "base/units.hpp"
 #include "model/kernel_name.hpp"
 #include "model/metric_unit.hpp"
 #include "read/native/kernel_names.hpp"
@@ -153,22 +154,23 @@ void CounterReader::tell(const wired::Tally& tally, const std::string& where) {
     const std::uint32_t lacking = tally.needed > tally.passes ? tally.needed - tally.passes : 0;
     const std::uint32_t a_run = std::max(tally.occurrences, 1u);
     add("counters_incomplete", model::Severity::kWarning, tally.occurrences,
-        fmt::format("'{}'{} has no counters: {} passes are needed, {} are there, and {} of {} occurrences could be "
+        fmt::format("'{}'{} has no counters: {} needed, {} done, and {} of {} could be "
                     "measured ({} settling, {} while the hardware was being programmed or a graph captured, {} unlike "
                     "the others){}; "
-                    "--passes relaunch would add the rest in {} more runs",
-                    path, on, tally.needed, tally.passes, tally.measured, tally.occurrences, tally.skipped_first,
-                    tally.skipped_arming, tally.discarded, tally.head.small == 2 ? ", and it stopped coming" : "",
-                    (lacking + a_run - 1) / a_run));
+                    "--passes relaunch would add the rest in {}",
+                    path, on, base::counted(tally.needed, "pass is", "passes are"), tally.passes, tally.measured,
+                    base::counted(tally.occurrences, "occurrence"), tally.skipped_first, tally.skipped_arming,
+                    tally.discarded, tally.head.small == 2 ? ", and it stopped coming" : "",
+                    base::counted((lacking + a_run - 1) / a_run, "more run")));
   } else if (tally.head.small == 2) {
     add("counters_gave_up", model::Severity::kInfo, tally.rounds,
-        fmt::format("'{}'{} stopped coming after {} complete rounds: no more were waited for, and the timeline went on",
-                    path, on, tally.rounds));
+        fmt::format("'{}'{} stopped coming after {}: no more were waited for, and the timeline went on", path, on,
+                    base::counted(tally.rounds, "complete round")));
   }
   if (tally.waits > 0) {
     add("counters_waited", model::Severity::kInfo, tally.waits,
-        fmt::format("the program waited {} ms at {} begins of '{}'{} until the hardware was programmed (--arm-wait)",
-                    tally.waited_ms, tally.waits, path, on));
+        fmt::format("the program waited {} ms at {} of '{}'{} until the hardware was programmed (--arm-wait)",
+                    tally.waited_ms, base::counted(tally.waits, "begin"), path, on));
   }
   if (tally.discarded > 0) {
     add("counters_discarded", model::Severity::kInfo, tally.discarded,

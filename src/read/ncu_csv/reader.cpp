@@ -10,6 +10,7 @@
 
 #include "base/fs.hpp"
 #include "base/text.hpp"
+#include "base/units.hpp"
 #include "model/kernel_name.hpp"
 #include "model/metric_unit.hpp"
 #include "read/ncu_csv/labels.hpp"
@@ -470,7 +471,7 @@ class CsvSession {
       key += std::string(row.cells[i]) + '\n';
     if (key != last_key_) {
       last_key_ = key;
-      begin(row).note = "mean over " + std::to_string(*invocations) + " launches (ncu summary)";
+      begin(row).note = "mean over " + base::counted(*invocations, "launch") + " (ncu summary)";
     }
     add_value(session_.measurements.back(),
               metric(metric_of_label(cell(row, columns_.section), cell(row, columns_.metric))),

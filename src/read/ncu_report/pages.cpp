@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/text.hpp"
+#include "base/units.hpp"
 #include "model/range_expression.hpp"
 
 namespace rangescope::read::ncu_report {
@@ -167,7 +168,7 @@ base::Result<Selection> Selection::make(const File& file, const PageOptions& opt
     return fail(
         Code::kNothingCaptured,
         file.results.empty() ? "the report holds no results"
-                             : "the filters match none of " + std::to_string(file.results.size()) + " results",
+                             : "the filters match none of " + base::counted(file.results.size(), "result"),
         file.path,
         file.results.empty() ? "" : "Leave out --nvtx-include, --nvtx-exclude and --kernel-name to see what there is.");
   }

@@ -5,6 +5,7 @@
 #include <set>
 #include <thread>
 
+#include "base/units.hpp"
 #include "read/api_calls.hpp"
 #include "read/nsys_sqlite/graph_nodes.hpp"
 
@@ -79,8 +80,8 @@ class Assembler {
     if (known.size() == 1) unknown_is_ = *known.begin();
     if (unknown && unknown_is_ == kUnknownProcess) {
       s_.losses.push_back({"unknown_process", model::Severity::kWarning, 0,
-                           "GPU work has no globalPid and the export has " + std::to_string(known.size()) +
-                               " processes: that work cannot be attributed to ranges"});
+                           "GPU work has no globalPid and the export has " + base::counted(known.size(), "process") +
+                               ": that work cannot be attributed to ranges"});
     }
   }
   [[nodiscard]] std::uint64_t real(std::uint64_t process) const {
@@ -420,7 +421,7 @@ class Assembler {
            outcome->table + ": rows left out, the first because its " + outcome->bad_reason);
       if (outcome->scanned.damage) {
         s_.losses.push_back({"damaged_table", model::Severity::kError, 0,
-                             outcome->table + ": damaged after " + std::to_string(outcome->scanned.rows) + " rows (" +
+                             outcome->table + ": damaged after " + base::counted(outcome->scanned.rows, "row") + " (" +
                                  outcome->scanned.damage->what + "); later rows are missing from every number"});
       }
     }

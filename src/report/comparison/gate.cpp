@@ -5,6 +5,7 @@
 
 #include "base/table.hpp"
 #include "base/text.hpp"
+#include "base/units.hpp"
 #include "model/measure.hpp"
 #include "report/comparison/formats.hpp"
 #include "report/comparison/view.hpp"
@@ -42,9 +43,10 @@ std::string limit(const model::Gate& gate) {
 /// "2 of 12 values regressed by 5 % or more", and what could not be said.
 std::string headline(const model::Gate& gate) {
   const std::size_t bad = count(gate, GateVerdict::kRegressed), open = count(gate, GateVerdict::kUndecided);
-  std::string text = bad > 0
-                         ? fmt::format("{} of {} values regressed (limit {})", bad, gate.checks.size(), limit(gate))
-                         : fmt::format("no regression in {} values (limit {})", gate.checks.size() - open, limit(gate));
+  std::string text = bad > 0 ? fmt::format("{} of {} regressed (limit {})", bad,
+                                           base::counted(gate.checks.size(), "value"), limit(gate))
+                             : fmt::format("no regression in {} (limit {})",
+                                           base::counted(gate.checks.size() - open, "value"), limit(gate));
   if (open > 0) text += fmt::format("; {} could not be judged", open);
   const auto hidden =
       std::count_if(gate.checks.begin(), gate.checks.end(), [](const GateCheck& c) { return c.hidden; });
@@ -182,7 +184,7 @@ void write_gate_markdown(const model::Gate& gate, Sink& sink) {
     sink.write("\n");
   }
   if (const std::size_t passed = count(gate, GateVerdict::kPassed); passed > 0) {
-    sink.write(fmt::format("<details><summary>{} values passed</summary>\n\n", passed));
+    sink.write("<details><summary>" + base::counted(passed, "value") + " passed</summary>\n\n");
     table(GateVerdict::kPassed, 100);
     sink.write("\n</details>\n");
   }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/units.hpp"
 #include "report/comparison/formats.hpp"
 #include "report/comparison/view.hpp"
 #include "report/markup_text.hpp"
@@ -93,7 +94,7 @@ class Page {
     sink_.write("<p class=\"dim\">");
     for (const std::string& text : untested_sentences(comparison_)) sink_.write(markup_escaped(text) + "<br>");
     if (comparison_.tests > 0)
-      sink_.write(fmt::format("{} values tested: {}", comparison_.tests, markup_escaped(comparison_.method)));
+      sink_.write(base::counted(comparison_.tests, "value") + " tested: " + markup_escaped(comparison_.method));
     sink_.write("</p>");
     sink_.write(kTail);
   }
@@ -169,7 +170,7 @@ class Page {
       for (std::size_t i = 0; i < count; ++i) row(region_label(all[i]), all[i].occurrences, all[i].values[v], most);
       sink_.write("</tbody></table></div>");
       if (count < all.size())
-        sink_.write(fmt::format("<p class=\"dim\">{} more regions changed less.</p>", all.size() - count));
+        sink_.write("<p class=\"dim\">" + base::counted(all.size() - count, "more region") + " changed less.</p>");
     }
   }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/text.hpp"
+#include "base/units.hpp"
 #include "report/comparison/formats.hpp"
 #include "report/comparison/view.hpp"
 #include "report/markdown_text.hpp"
@@ -57,7 +58,7 @@ void write_comparison_markdown(const model::Comparison& comparison, const Style&
       md_row(sink, cells(md_escaped(region_label(region)), region.occurrences, region.values[v]));
     }
     if (comparison.regions.size() > most)
-      sink.write(fmt::format("\n{} more regions changed less.\n", comparison.regions.size() - most));
+      sink.write("\n" + base::counted(comparison.regions.size() - most, "more region") + " changed less.\n");
   }
   if (!comparison.missing.empty() || !comparison.renames.empty()) sink.write("\n## Not on all sides\n\n");
   for (const model::ComparedRegion& region : comparison.missing)
@@ -77,7 +78,7 @@ void write_comparison_markdown(const model::Comparison& comparison, const Style&
   sink.write("\n");
   for (const std::string& text : untested_sentences(comparison)) sink.write("- " + md_escaped(text) + "\n");
   if (comparison.tests > 0)
-    sink.write(fmt::format("- {} values tested: {}\n", comparison.tests, md_escaped(comparison.method)));
+    sink.write("- " + base::counted(comparison.tests, "value") + " tested: " + md_escaped(comparison.method) + "\n");
 }
 
 }  // namespace rangescope::report

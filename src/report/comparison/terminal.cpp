@@ -4,6 +4,7 @@
 
 #include "base/table.hpp"
 #include "base/text.hpp"
+#include "base/units.hpp"
 #include "report/comparison/formats.hpp"
 #include "report/comparison/view.hpp"
 
@@ -75,14 +76,14 @@ void write_comparison_table(const Comparison& comparison, const Style& style, Si
     std::vector<std::string> dropped;
     sink.write(table.render(style.width, style.color, &dropped));
     if (comparison.regions.size() > most)
-      aside(fmt::format("({} more regions that changed less: --top)", comparison.regions.size() - most));
+      aside("(" + base::counted(comparison.regions.size() - most, "more region") + " that changed less: --top)");
     if (!dropped.empty()) aside("(no room for: " + base::join(dropped, ", ") + ")");
   }
   for (const std::string& text : untested_sentences(comparison)) aside(text);
   for (std::size_t i = 0; i < std::min(kMostMissing, comparison.missing.size()); ++i)
     sink.write(missing_sentence(comparison.missing[i]) + "\n");
   if (comparison.missing.size() > kMostMissing)
-    aside(fmt::format("({} more regions that are not on all sides)", comparison.missing.size() - kMostMissing));
+    aside("(" + base::counted(comparison.missing.size() - kMostMissing, "more region") + " not on all sides)");
   for (const model::RenameOffer& offer : comparison.renames) aside(rename_sentence(offer), Tone::kWarn);
 
   if (!comparison.kernels.empty() && style.top_kernels > 0) {
@@ -95,10 +96,10 @@ void write_comparison_table(const Comparison& comparison, const Style& style, Si
     }
     sink.write(table.render(style.width, style.color));
     if (comparison.kernels.size() > style.top_kernels)
-      aside(fmt::format("({} more kernels: --top-kernels)", comparison.kernels.size() - style.top_kernels));
+      aside("(" + base::counted(comparison.kernels.size() - style.top_kernels, "more kernel") + ": --top-kernels)");
   }
   if (comparison.tests > 0) sink.write("\n");
-  if (comparison.tests > 0) aside(fmt::format("{} values tested: {}", comparison.tests, comparison.method));
+  if (comparison.tests > 0) aside(base::counted(comparison.tests, "value") + " tested: " + comparison.method);
 }
 
 }  // namespace rangescope::report

@@ -6,6 +6,7 @@
 #include <map>
 
 #include "base/text.hpp"
+#include "base/units.hpp"
 #include "model/measure.hpp"
 #include "report/view.hpp"
 
@@ -37,7 +38,7 @@ std::string side_letter(std::size_t side) {
 std::string side_sentence(const model::Comparison& comparison, std::size_t side) {
   const model::ComparedSide& one = comparison.sides[side];
   std::string text = side_letter(side) + " = " + base::printable(one.label);
-  if (one.runs > 1) text += fmt::format(": {} runs", one.runs);
+  if (one.runs > 1) text += ": " + base::counted(one.runs, "run");
   if (!one.command.empty()) text += (one.runs > 1 ? " of " : ": ") + base::printable(base::shell_quote(one.command));
   return text;
 }
@@ -125,7 +126,7 @@ std::vector<std::string> untested_sentences(const model::Comparison& comparison)
   }
   std::vector<std::string> out;
   for (const auto& [why, times] : reasons)
-    out.push_back(fmt::format("untested: {} ({} {})", base::printable(why), times, times == 1 ? "value" : "values"));
+    out.push_back(fmt::format("untested: {} ({})", base::printable(why), base::counted(times, "value")));
   return out;
 }
 
@@ -144,7 +145,7 @@ std::string missing_sentence(const model::ComparedRegion& region) {
   std::string text = "only in " + sides + ": " + region_label(region);
   for (std::size_t side = 0; side < region.occurrences.size(); ++side) {
     if (!region.occurrences[side]) continue;
-    text += ", " + number(*region.occurrences[side], "count") + " times";
+    text += ", occurrences " + number(*region.occurrences[side], "count");
     for (const ComparedValue& value : region.values) {
       if (value.values[side]) text += ", " + value.title + " " + side_value(value, side);
     }

@@ -65,7 +65,8 @@ class Markdown final : public Exporter {
         for (const ColumnView& column : *chosen) cells.push_back(md_escaped(cell(*row.region, column)));
         md_row(sink, cells);
       }
-      if (scope.hidden > 0) sink.write(fmt::format("\n{} more regions are not shown.\n", scope.hidden));
+      if (scope.hidden > 0)
+        sink.write("\n" + base::counted(scope.hidden, "more region is", "more regions are") + " not shown.\n");
     }
     if (views->empty()) sink.write("\nNo ranges.\n");
     if (report.unattributed) {

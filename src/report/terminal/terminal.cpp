@@ -43,7 +43,7 @@ void header(const model::Report& report, const Style& style, Sink& sink) {
     add(fmt::format("ended by signal {}", *run.signal));
   else if (run.exit_code && *run.exit_code != 0)
     add(fmt::format("exit code {}", *run.exit_code));
-  if (report.processes.size() > 1) add(fmt::format("{} processes", report.processes.size()));
+  if (report.processes.size() > 1) add(base::counted(report.processes.size(), "process"));
   for (const std::string& device : device_texts(report)) add(base::printable(device));
   if (!run.id.empty()) add("run " + base::printable(run.id));
   if (!facts.empty()) sink.write(base::toned(facts, Tone::kDim, style.color) + "\n\n");
@@ -70,11 +70,8 @@ void regions(const ScopeView& scope, const std::vector<ColumnView>& columns, boo
     sink.write(base::toned(std::move(text), Tone::kDim, style.color) + "\n");
   };
   if (scope.hidden == 0 && scope.rows.size() > kMany)
-    aside(fmt::format("({} regions: --top 20 shows the largest, --depth 1 the outermost)",
-                      base::format_count(static_cast<std::int64_t>(scope.rows.size()))));
-  if (scope.hidden > 0)
-    aside(
-        fmt::format("({} more regions: --depth, --top)", base::format_count(static_cast<std::int64_t>(scope.hidden))));
+    aside("(" + base::counted(scope.rows.size(), "region") + ": --top 20 shows the largest, --depth 1 the outermost)");
+  if (scope.hidden > 0) aside("(" + base::counted(scope.hidden, "more region") + ": --depth, --top)");
   if (!dropped.empty()) aside("(no room for: " + base::join(dropped, ", ") + ")");
 }
 
@@ -83,7 +80,7 @@ void details(const ScopeView& scope, const Style& style, Sink& sink) {
     const model::Region& region = *row.region;
     const std::string name = base::printable(model::path_text(region));
     if (region.unclosed > 0)
-      sink.write(fmt::format("{}: {} began and never ended; they are not in the statistics\n", name,
+      sink.write(fmt::format("{}: {} began and never ended: not in the statistics\n", name,
                              base::format_count(region.unclosed)));
     if (region.bound && style.explain)
       sink.write(fmt::format("{}: bound by {}: {}\n", name, base::printable(region.bound->kind),
@@ -112,8 +109,8 @@ void kernels(const model::Report& report, const Style& style, Sink& sink) {
   }
   sink.write("\n" + table.render(style.width, style.color));
   if (report.kernels.size() > style.top_kernels)
-    sink.write(base::toned(fmt::format("({} more kernels)\n", report.kernels.size() - style.top_kernels), Tone::kDim,
-                           style.color));
+    sink.write(base::toned("(" + base::counted(report.kernels.size() - style.top_kernels, "more kernel") + ")\n",
+                           Tone::kDim, style.color));
 }
 
 void explain(const std::vector<ColumnView>& columns, Sink& sink) {
