@@ -74,10 +74,10 @@ std::vector<Finding> findings_of(const collect::Outcome& outcome, const std::str
     finding.id = said.id;
     finding.question = "Why did " + tool + " capture nothing?";
     finding.verdict = out.empty() ? Verdict::kFail : Verdict::kWarn;
-    finding.found = said.evidence;
+    finding.found = said.explanation;
     if (said.id == "ncu.unsupported_api" && !outcome.unsupported_calls.empty())
-      finding.found = "unsupported inside the range: " + base::join(outcome.unsupported_calls, ", ");
-    finding.why = said.explanation;
+      finding.found += ": " + base::join(outcome.unsupported_calls, ", ");
+    finding.why = said.evidence;  // the tool's own words
     finding.hint = said.cure;
     out.push_back(std::move(finding));
   }

@@ -277,15 +277,16 @@ base::Result<void> Pipeline::native_stage(const std::string& folder) {
                         : "native: " + (session ? std::string("the program opened no range") : session.error().what);
   if (!ran->ended.ok()) outcome.message += "; the program ended by " + base::describe(ran->ended);
   if (!look && seen.results > 0) captured_.emplace_back("native");
-  if (!look && seen.results == 0) explanations_.push_back(outcome.message);
+  if (!look && seen.results == 0) explanations_.push_back({outcome.message, session.has_value()});
   runs::Stage stage = StageRunner::stage_of(folder, tool_version(), "", outcome, *ran);
   stage.results = seen.results;
   stage.report = look ? "look/native" : "native";
   if (auto written = runner_->record(std::move(stage)); !written) return written;
   if (!ran->ended.ok() && !runner_->interrupted()) {
     program_failed_ = ran->ended;
-    explanations_.push_back("the program itself failed, without nsys and ncu: " + base::describe(ran->ended) +
-                            (nsys_ || ncu_ ? "; they were not started" : ""));
+    explanations_.push_back({"the program itself failed, without nsys and ncu: " + base::describe(ran->ended) +
+                                 (nsys_ || ncu_ ? "; they were not started" : ""),
+                             true});
   }
   return {};
 }
@@ -347,9 +348,16 @@ void Pipeline::diagnose(const std::vector<std::string>& missing) {
   for (const auto& [tool, outcome] : outcomes_)
     for (model::Finding& finding : findings_of(outcome, tool)) tools.push_back(std::move(finding));
   findings_ = joined(std::move(program), std::move(tools));
-  if (!is_quiet() && !timeline())  // else they stand in the report
+  if (!is_quiet() && !table_tells())
     for (const model::Finding& finding : findings_)
       std::fputs(report::finding_text(finding, style_on(STDERR_FILENO, args_.choice).color).c_str(), stderr);
+}
+
+std::string Pipeline::explanations(bool found) const {
+  std::vector<std::string> texts;
+  for (const Explanation& one : explanations_)
+    if (found || !one.found) texts.push_back(one.text);
+  return base::join(texts, "; ");
 }
 
 int Pipeline::conclude(const std::optional<base::Error>& failure) {
@@ -372,26 +380,31 @@ int Pipeline::conclude(const std::optional<base::Error>& failure) {
               base::to_string(written.error()));
 
   for (const std::string& stage : missing)
-    losses.push_back({"stage_empty", model::Severity::kWarning, 1,
-                      "stage " + stage + " captured nothing" +
-                          (explanations_.empty() ? "" : ": " + base::join(explanations_, "; "))});
+    losses.push_back(
+        {"stage_empty", model::Severity::kWarning, 1,
+         "stage " + stage + " captured nothing" + (explanations_.empty() ? "" : ": " + explanations(true))});
+  // What the findings have told, the last line does not tell again.
+  const bool told = !findings_.empty() && !is_quiet();
+  const std::string rest = explanations(!told).empty() ? "" : ": " + explanations(!told);
   if (!failure && runner_->interrupted()) {
     fail_with(128 + runner_->signal(), "interrupted", "interrupted by " + base::signal_name(runner_->signal()));
   } else if (program_failed_ && !failure) {
     fail_with(program_failed_->exit_code.value_or(128 + program_failed_->signal.value_or(0)),
-              program_failed_->timed_out ? "timed_out" : "program_failed", base::join(explanations_, "; "));
+              program_failed_->timed_out ? "timed_out" : "program_failed", explanations(true));
   } else if (!failure && captured_.empty()) {
     // Nobody measured anything: 80, or what stood in the way (77 permission, 69 no driver ...).
-    base::Error error{worst_,
-                      "nothing was captured: " + (explanations_.empty() ? std::string("no stage had results")
-                                                                        : base::join(explanations_, "; ")),
-                      run_.string(), "Look at the logs in the run directory."};
-    fail_with(say(error), "nothing_captured", error.what);
+    const base::Error error{worst_, "nothing was captured" + rest, run_.string(),
+                            told || findings_.empty() || findings_.front().hint.empty()
+                                ? "Look at the logs in the run directory."
+                                : findings_.front().hint};
+    fail_with(say(error), "nothing_captured",
+              "nothing was captured: " + (explanations_.empty() ? "no stage had results" : explanations(true)));
   } else if (!failure && !missing.empty()) {
     // Part of what was asked for is missing: say so; the exit code is 80 when the last word was a tool's empty capture.
     fail_with(base::exit_code(worst_), "partial",
-              "stage " + base::join(missing, ", ") + " captured nothing: " + base::join(explanations_, "; "));
-    base::warn(message);
+              "stage " + base::join(missing, ", ") + " captured nothing: " + explanations(true));
+    base::warn("stage " + base::join(missing, ", ") + " captured nothing" + rest +
+               (told || findings_.empty() || findings_.front().hint.empty() ? "" : ". " + findings_.front().hint));
   }
   if (auto finished = record_->finish(code, outcome, message, losses, findings_); !finished)
     (void)say(finished.error());

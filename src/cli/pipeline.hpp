@@ -11,6 +11,7 @@
 
 #include "analyze/analyze.hpp"
 #include "base/result.hpp"
+#include "cli/app.hpp"
 #include "cli/bind.hpp"
 #include "cli/bind_tools.hpp"
 #include "cli/counters.hpp"
@@ -90,6 +91,17 @@ class Pipeline {
   [[nodiscard]] collect::Wish wish() const;
   void ncu_exports(const std::filesystem::path& report, const std::string& stem);
 
+  struct Explanation {
+    std::string text;
+    bool found = false;  ///< a finding says the same
+  };
+  /// Joined; `found`: those too that a finding tells.
+  [[nodiscard]] std::string explanations(bool found) const;
+  /// Are findings told below the table, which nobody sent elsewhere?
+  [[nodiscard]] bool table_tells() const {
+    return !is_quiet() && args_.choice.to.empty() && (timeline() || !captured_.empty());
+  }
+
   const config::Config& config_;
   PipelineArguments args_;
   bool native_ = false, nsys_ = false, ncu_ = false;
@@ -110,7 +122,7 @@ class Pipeline {
   std::optional<base::Ended> last_;
   std::vector<std::string> wanted_, captured_;  ///< stages asked for; stages with results
   std::vector<model::Loss> cut_;                ///< of stages that have results: the time limit, counters that failed
-  std::vector<std::string> explanations_;       ///< why something is missing
+  std::vector<Explanation> explanations_;       ///< why something is missing
   std::vector<model::Finding> findings_;        ///< the same, as causes with cures
   std::vector<std::pair<std::string, collect::Outcome>> outcomes_;  ///< of tools that captured nothing
   bool nsys_gated_ = false;                                         ///< by a range, and at registered strings only

@@ -178,7 +178,7 @@ Outcome Pipeline::ncu_attempts(Step step, const std::string& report, const std::
   for (int attempt = 1;; ++attempt) {
     Outcome outcome = ncu_step(step, report, kernels, trial);
     if (runner_->interrupted() || !collect::try_again(outcome, attempt, retries)) return outcome;
-    base::warn(outcome.message + "; trying again (" + std::to_string(attempt) + " of " + std::to_string(retries) + ")");
+    base::warn(outcome.why() + ": trying again (" + std::to_string(attempt) + " of " + std::to_string(retries) + ")");
   }
 }
 
@@ -285,7 +285,6 @@ base::Result<void> Pipeline::ncu_stage() {
         config_.integer("pipeline.ncu.ncu_cli.launch_count").value_or(2) != 1) {
       last = ncu_attempts(rung.step, "trial-range", {}, true);
       if (last.result != collect::Result::kOk) {
-        base::info(last.message + (last.fatal ? "" : "; going on to the next replay mode"));
         if (last.fatal || runner_->interrupted()) break;
         continue;
       }
@@ -298,8 +297,8 @@ base::Result<void> Pipeline::ncu_stage() {
       if (last.result == collect::Result::kOk)
         ++ok;
       else if (ok > 0)
-        explanations_.push_back("run " + std::to_string(i + 1) + " of " + std::to_string(groups.size()) + ": " +
-                                last.message);
+        explanations_.push_back(
+            {"run " + std::to_string(i + 1) + " of " + std::to_string(groups.size()) + ": " + last.message});
       if (last.fatal || runner_->interrupted()) break;
     }
     if (ok > 0) {
@@ -308,15 +307,15 @@ base::Result<void> Pipeline::ncu_stage() {
       return {};
     }
     if (last.fatal || runner_->interrupted()) break;
-    if (mode_ == "auto") base::info(last.message + "; going on to the next replay mode");
   }
   if (last.result == collect::Result::kEmpty)
-    if (const std::string hint = filter_hint(); !hint.empty()) last.message += "; " + hint;
+    if (const std::string hint = filter_hint(); !hint.empty()) {
+      last.message += "; " + hint;
+      if (!last.said.empty()) last.said.front().explanation += "; " + hint;
+    }
   worst_ = last.code == base::Code::kInternal ? base::Code::kNothingCaptured : last.code;
-  explanations_.push_back(last.message);
+  explanations_.push_back({last.message, true});
   outcomes_.emplace_back("ncu", last);
-  base::warn(last.message);
-  if (!last.said.empty() && !last.said.front().cure.empty()) base::info("hint: " + last.said.front().cure);
   return {};
 }
 

@@ -63,6 +63,7 @@ base::Result<void> Pipeline::nsys_stage() {
       outcome.result = collect::Result::kFailed;
       outcome.message = "nsys: " + why.what;
       outcome.code = why.code;
+      std::erase_if(outcome.said, [](const collect::Said& one) { return one.id == "nsys.importer_missing"; });
       outcome.said.insert(outcome.said.begin(), {"nsys.report", why.where, why.what, why.hint, false, true});
     }
     runs::Stage stage = StageRunner::stage_of("nsys", tool, "profile", outcome, *ran);
@@ -78,15 +79,13 @@ base::Result<void> Pipeline::nsys_stage() {
     }
     if (runner_->interrupted()) return {};
     if (collect::try_again(outcome, attempt, static_cast<int>(config_.integer("run.retries").value_or(1)))) {
-      base::warn(outcome.message + "; trying again");
+      base::warn(outcome.why() + ": trying again");
       continue;
     }
     worst_ = outcome.code;
-    explanations_.push_back(outcome.message);
+    explanations_.push_back({outcome.message, true});
     outcomes_.emplace_back("nsys", outcome);
     nsys_gated_ = gated && !plan->set_env.contains("NSYS_NVTX_PROFILER_REGISTER_ONLY");
-    base::warn(outcome.message);
-    if (!outcome.said.empty() && !outcome.said.front().cure.empty()) base::info("hint: " + outcome.said.front().cure);
     return {};
   }
 }

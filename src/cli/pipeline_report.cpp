@@ -29,13 +29,26 @@ base::Result<void> Pipeline::reports() {
     // Rungs that failed on the way to one that worked are notes; a stage that has nothing at all is a loss.
     const bool missing = std::find(captured_.begin(), captured_.end(), stage.stage) == captured_.end();
     const std::string told = stage.stage + ": ";  // what most messages begin with
-    const std::string text = stage.stage + (stage.step.empty() ? "" : ", " + stage.step) + ": " +
-                             stage.message.substr(stage.message.starts_with(told) ? told.size() : 0);
-    if (missing && stage.stage != "look")
-      report->losses.push_back({"stage_" + stage.outcome, model::Severity::kWarning, 1,
-                                text + (stage.cure.empty() ? "" : ". " + stage.cure)});
-    else
+    const std::string name = stage.stage + (stage.step.empty() ? "" : ", " + stage.step);
+    const std::string text = name + ": " + stage.message.substr(stage.message.starts_with(told) ? told.size() : 0);
+    if (!missing || stage.stage == "look") {
       report->notes.push_back(text);
+      continue;
+    }
+    const auto found = std::find_if(findings_.begin(), findings_.end(), [&](const model::Finding& finding) {
+      return finding.id == stage.why || finding.id == stage.stage + "." + stage.why;
+    });
+    model::Loss loss{"stage_" + stage.outcome, model::Severity::kWarning, 1,
+                     found != findings_.end() ? name + " captured nothing: see " + found->id
+                     : stage.cure.empty()     ? text
+                                              : text + ". " + stage.cure};
+    const auto same = std::find_if(report->losses.begin(), report->losses.end(), [&](const model::Loss& other) {
+      return other.kind == loss.kind && other.detail == loss.detail;  // of another attempt
+    });
+    if (same != report->losses.end())
+      ++same->count;
+    else
+      report->losses.push_back(std::move(loss));
   }
   if (auto written = base::write_file(run_ / "kernels.md", kernels_page(*report)); !written) return written;
   if (auto written = base::write_file(run_ / "stakeholder_summary.md", stakeholder_page(*report)); !written)
@@ -49,6 +62,10 @@ base::Result<void> Pipeline::reports() {
     kept.to = (run_ / name).string();
     if (auto written = write_report(*analyzed, kept, -1); !written) return written;
   }
+  if (table_tells())  // beside what was said while it ran
+    std::erase_if(report->notes, [&](const std::string& text) {
+      return std::find(notes_.begin(), notes_.end(), text) != notes_.end();
+    });
   if (!args_.choice.to.empty() || !is_quiet())
     if (auto written = write_report(*analyzed, args_.choice, beside_a_program()); !written) return written;
   if (args_.strict && has_loss(analyzed->report))

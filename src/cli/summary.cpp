@@ -218,11 +218,12 @@ std::string stakeholder_page(const model::Report& report) {
     for (std::string& one : advice(*region)) all.push_back(std::move(one));
   for (const std::string& one : all) out += "- " + one + "\n";
   if (all.empty()) out += "Nothing stands out in what was measured.\n";
-  if (!report.losses.empty()) {
-    out += "\n# What is missing\n\n";
-    for (const model::Loss& loss : report.losses)
-      out += "- " + base::printable(loss.detail.empty() ? loss.kind : loss.detail) + "\n";
-  }
+  std::string missing;
+  for (const model::Loss& loss : report.losses)
+    missing += "- " + base::printable(loss.detail.empty() ? loss.kind : loss.detail) + "\n";
+  for (const model::Finding& finding : report.findings)
+    missing += "- " + base::printable(finding.id) + ": " + base::printable(finding.found) + "\n";
+  if (!missing.empty()) out += "\n# What is missing\n\n" + missing;
   return out;
 }
 

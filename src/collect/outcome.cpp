@@ -160,7 +160,9 @@ std::vector<Said> understood(const std::array<Row, N>& rows, std::string_view te
       // The program may print the same words; ncu's own lines carry its mark (2020 and 2022 print option mistakes
       // bare).
       if (!only_lines.empty() && line.find(only_lines) == std::string::npos && row.id != "ncu.usage") continue;
-      if (std::any_of(out.begin(), out.end(), [&](const Said& s) { return s.id == row.id; })) break;
+      // The same trouble has the same cure: ncu tells some in several lines.
+      if (std::any_of(out.begin(), out.end(), [&](const Said& s) { return s.id == row.id || s.cure == row.cure; }))
+        break;
       if (out.empty()) code = row.code;
       out.push_back({std::string(row.id), std::move(line), std::string(row.explanation), std::string(row.cure),
                      row.transient, row.fatal});

@@ -3,6 +3,7 @@
 
 Usage: ladder.py BIN_DIR
 """
+import json
 import os
 import signal
 import subprocess
@@ -53,6 +54,25 @@ class Ladder(PipelineCase):
         done = self.profile(*NCU, *INCLUDE, plan={"range": "r_graph", "app-range": "r_miss", "kernel": "k_decode"})
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual([s[:2] for s in self.steps()], [("native", "refused"), ("range (one occurrence)", "failed"), ("app-range", "empty"), ("kernel", "ok")])
+
+    def test_a_failure_is_told_once(self):
+        # Said by the tool twice, judged, recorded as a stage, found, and left out of the table: the reader is told once, with the cure.
+        unsupported = ("the range holds a CUDA call that range replay cannot replay", "Use replay mode app-range or kernel.")
+        missed = ("none of that name held GPU work on the launching thread", "Check the name and the domain, leave the slash out")
+        held = ("another tool holds the GPU's performance counters", "Stop it (for DCGM: dcgmi profiling --pause), or wait.")
+        for words, plan, told in (
+                ([], {"range": "r_graph", "app-range": "r_miss", "kernel": "k_miss"}, unsupported + missed),
+                ([CLI + "replay_mode=range"], {"range": "r_graph"}, unsupported),
+                (["--no-native", CLI + "replay_mode=range"], {"range": "r_graph"}, unsupported),
+                (["--no-native", "--no-probe", CLI + "replay_mode=kernel"], {"kernel": "busy"}, held),
+                ([CLI + "replay_mode=kernel", "--to", "report.json", "--format", "json"], {"kernel": "busy"}, held),
+                (["-q", CLI + "replay_mode=kernel"], {"kernel": "busy"}, held)):
+            with self.subTest(words):
+                done = self.profile(*NCU, *INCLUDE, *words, plan=plan)
+                self.assertNotEqual(done.returncode, 0, done.stderr)
+                for text in told:
+                    self.assertEqual((done.stdout + done.stderr).count(text), 1, (text, done.stderr))
+                    self.assertIn(text, json.dumps(self.stages))
 
     def test_a_single_mode_is_not_left(self):
         done = self.profile(*NCU, *INCLUDE, CLI + "replay_mode=range", plan={"range": "r_graph", "kernel": "k_decode"})
