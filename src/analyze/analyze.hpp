@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,13 @@ enum class Domains : std::uint8_t {
   kNested,    ///< one stack a thread over all domains
 };
 
+/// Which names of ranges are one name (analyze/fold.hpp).
+enum class FoldNames : std::uint8_t {
+  kAuto,     ///< what PyTorch's emit_nvtx writes behind a name is cut off
+  kNumbers,  ///< and a number of its own is `#`
+  kOff,      ///< as they were recorded
+};
+
 struct Options {
   bool aggregate = true;    ///< regions over all processes
   bool per_process = true;  ///< and of each process, when there is more than one
@@ -32,7 +40,8 @@ struct Options {
   std::vector<std::string> include, exclude;                ///< range expressions (model/range_expression.hpp)
   std::vector<std::string> kernel_include, kernel_exclude;  ///< exact demangled or short names, or regex:...
   std::vector<std::string> flops;                           ///< useful FLOPs by range (analyze/useful.hpp)
-  bool by_payload = false;  ///< occurrences of one range with different NVTX payloads are different regions
+  bool by_payload = false;              ///< occurrences of one range with different NVTX payloads are different regions
+  std::optional<FoldNames> fold_names;  ///< for NameFolder, before sessions are joined; absent: as the run was told
   PushPopScope push_pop_scope = PushPopScope::kAuto;
   Domains domains = Domains::kSeparate;
   int threads = 0;               ///< workers, 0 for as many as help; results do not depend on it

@@ -124,11 +124,9 @@ base::Result<void> filter_regions(std::vector<MatchedRegion>& regions, const std
   std::array<Expressions, 3> parsed;
   const std::array lists = {&include, &exclude, &only};
   for (std::size_t i = 0; i < lists.size(); ++i) {
-    for (const std::string& text : *lists[i]) {
-      auto expression = model::RangeExpression::parse(text);
-      if (!expression) return base::fail(std::move(expression));
-      parsed[i].push_back(std::move(*expression));
-    }
+    auto expressions = model::parse_expressions(*lists[i]);
+    if (!expressions) return base::fail(std::move(expressions));
+    parsed[i] = std::move(*expressions);
   }
   // With `itself` the path must match, and the path of its parent must not: it is named, and not only inside.
   const auto in = [](const Expressions& list, const MatchedRegion& region, bool itself) {

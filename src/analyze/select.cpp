@@ -13,16 +13,6 @@ namespace {
 using model::RangeExpression;
 using model::RangeKind;
 
-base::Result<std::vector<RangeExpression>> parse_all(const std::vector<std::string>& texts) {
-  std::vector<RangeExpression> parsed;
-  for (const std::string& text : texts) {
-    auto expression = RangeExpression::parse(text);
-    if (!expression) return base::fail(std::move(expression));
-    parsed.push_back(std::move(*expression));
-  }
-  return parsed;
-}
-
 /// "'decode/' or 'LLM@decode_all/'": expressions of the ranges whose names are nearest, else of the first ones seen.
 std::string nearest_ranges(const Tree& tree, const model::Session& session, const std::vector<std::string>& texts) {
   std::vector<std::string> names, forms;
@@ -122,9 +112,9 @@ bool matches(const RangeExpression& expression, const model::RangeState& state) 
 
 base::Result<std::vector<char>> select_nodes(const Tree& tree, const model::Session& session, const Options& options,
                                              std::vector<std::string>& notes) {
-  auto include = parse_all(options.include);
+  auto include = model::parse_expressions(options.include);
   if (!include) return base::fail(std::move(include));
-  auto exclude = parse_all(options.exclude);
+  auto exclude = model::parse_expressions(options.exclude);
   if (!exclude) return base::fail(std::move(exclude));
   std::vector<char> selected(tree.nodes.size(), include->empty() ? 1 : 0);
   std::vector<char> used(include->size() + exclude->size(), 0);

@@ -75,16 +75,6 @@ struct Key {
   auto operator<=>(const Key&) const = default;
 };
 
-base::Result<std::vector<model::RangeExpression>> parsed(const std::vector<std::string>& texts) {
-  std::vector<model::RangeExpression> out;
-  for (const std::string& text : texts) {
-    auto expression = model::RangeExpression::parse(text);
-    if (!expression) return base::fail(std::move(expression));
-    out.push_back(std::move(*expression));
-  }
-  return out;
-}
-
 bool matches_any(const std::vector<model::RangeExpression>& expressions, std::string_view domain, std::string_view name,
                  model::RangeKind kind) {
   return std::any_of(expressions.begin(), expressions.end(), [&](const model::RangeExpression& expression) {
@@ -116,7 +106,7 @@ model::GpuWork unknown_work() {
 base::Result<void> add_summaries(const model::Session& session, const Options& options, model::Report& report) {
   const model::Summary& summary = session.summary;
   if (summary.empty()) return {};
-  auto include = parsed(options.include), exclude = parsed(options.exclude);
+  auto include = model::parse_expressions(options.include), exclude = model::parse_expressions(options.exclude);
   if (!include) return base::fail(std::move(include));
   if (!exclude) return base::fail(std::move(exclude));
 

@@ -63,11 +63,9 @@ Result<UsefulFlop> parse_one(const std::string& written) {
   const std::vector<std::string> range = {std::string(base::trim(std::string_view(written).substr(0, equals)))};
   auto expressions = model::normalized_expressions(range);
   if (!expressions) return base::fail(std::move(expressions));
-  for (const std::string& text : *expressions) {
-    auto expression = model::RangeExpression::parse(text);
-    if (!expression) return base::fail(std::move(expression));
-    rule.expressions.push_back(std::move(*expression));
-  }
+  auto ranges = model::parse_expressions(*expressions);
+  if (!ranges) return base::fail(std::move(ranges));
+  rule.expressions = std::move(*ranges);
   std::string formula(base::trim(std::string_view(written).substr(equals + 1)));
   constexpr std::string_view kTransformer = "transformer(";
   if (formula.starts_with(kTransformer)) {

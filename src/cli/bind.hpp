@@ -3,6 +3,7 @@
 // Values are checked here, so that nothing runs on a command line that is wrong.
 #pragma once
 
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <vector>
@@ -17,6 +18,8 @@ namespace rangescope::cli {
 
 /// --include, --exclude, --kernel, --no-aggregate, --per-thread, --push-pop-scope, --domains ...
 void bind_analyze(const Arguments& app, analyze::Options& options);
+/// report.fold_names of a run's configuration: what its reports do where nobody says --fold-names. kAuto for no run.
+[[nodiscard]] analyze::FoldNames fold_names_of(const std::filesystem::path& run);
 /// --max-capture-size, --chain-injection
 void bind_native(const Arguments& app, collect::native::Options& options);
 

@@ -3,9 +3,29 @@
 #include "base/text.hpp"
 #include "cli/app.hpp"
 #include "cli/bind.hpp"
+#include "config/yaml.hpp"
 #include "model/range_expression.hpp"
 
 namespace rangescope::cli {
+namespace {
+
+std::vector<std::pair<std::string, std::optional<analyze::FoldNames>>> fold_choices() {
+  return {{"auto", analyze::FoldNames::kAuto},
+          {"numbers", analyze::FoldNames::kNumbers},
+          {"off", analyze::FoldNames::kOff}};
+}
+
+}  // namespace
+
+analyze::FoldNames fold_names_of(const std::filesystem::path& run) {
+  if (run.empty()) return analyze::FoldNames::kAuto;
+  const auto config = config::read_yaml(run / "config.yaml");
+  const config::Value* said = config ? config::at_path(config->root, "report.fold_names") : nullptr;
+  for (const auto& [word, how] : fold_choices())
+    if (said != nullptr && said->text == word) return *how;
+  return analyze::FoldNames::kAuto;
+}
+
 void bind_analyze(const Arguments& app, analyze::Options& options) {
   const auto list = [&](const std::string& name, std::vector<std::string>& into, const std::string& type,
                         const std::string& text) {
@@ -26,6 +46,10 @@ void bind_analyze(const Arguments& app, analyze::Options& options) {
          },
          "payload: occurrences with different NVTX payloads (batch size, sequence length) are regions of their own")
       .type_name("payload")
+      .group("Regions");
+  app.add_choice(
+         "--fold-names", options.fold_names, fold_choices(),
+         "auto: what PyTorch's emit_nvtx writes behind names is no part of them; numbers: 'iter 17' is 'iter #'")
       .group("Regions");
   list("--flops", options.flops, "RANGE=FLOP",
        "Useful FLOPs of an occurrence, for MFU: decode=2.1e9, step=6e9*payload, decode=transformer(params=7e9,...)");

@@ -70,7 +70,8 @@ const model::Session* better_timeline(const model::Session* native, const model:
   return nsys ? nsys : native;
 }
 
-base::Result<Captured> read_captures(std::span<const fs::path> paths, const read::Options& options) {
+base::Result<Captured> read_captures(std::span<const fs::path> paths, const read::Options& options,
+                                     const analyze::NameFolder& names) {
   if (paths.empty()) return base::fail(base::Code::kUsage, "no input was given", {}, "Name a run directory or a file.");
   std::vector<Input> inputs;
   std::vector<base::Error> unread;
@@ -93,6 +94,9 @@ base::Result<Captured> read_captures(std::span<const fs::path> paths, const read
   }
   if (inputs.empty()) return tl::make_unexpected(unread.front());
   choose_timelines(inputs, captured.notes);
+  for (Input& input : inputs)
+    if (const std::string folded = names.fold(input.session); !folded.empty())
+      captured.notes.push_back((inputs.size() > 1 ? input.path.string() + ": " : "") + folded);
   // The order of join(): then measurements are where they are counted to be.
   std::stable_partition(inputs.begin(), inputs.end(), [](const Input& i) { return read::has_timeline(i.session); });
   std::vector<model::Session> sessions;

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "analyze/fold.hpp"
 #include "base/result.hpp"
 #include "model/session.hpp"
 #include "read/reader.hpp"
@@ -34,8 +35,8 @@ struct Captured {
 /// Null where neither is there.
 [[nodiscard]] const model::Session* better_timeline(const model::Session* native, const model::Session* nsys);
 
-/// Reads and joins. kUsage for no input; the readers' errors, with their places.
+/// Reads, folds names and joins. kUsage for no input; the readers' errors, with their places.
 [[nodiscard]] base::Result<Captured> read_captures(std::span<const std::filesystem::path> inputs,
-                                                   const read::Options& options);
+                                                   const read::Options& options, const analyze::NameFolder& names);
 
 }  // namespace rangescope::cli

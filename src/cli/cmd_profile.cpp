@@ -85,6 +85,7 @@ class Profile final : public Subcommand {
                   "Put it behind --: rangescope profile -- python train.py"});
     if (auto exporter = report::find_exporter(choice_.format); !exporter) return say(exporter.error());
     if (auto writable = check_destination(choice_, beside_a_program()); !writable) return say(writable.error());
+    analysis_.fold_names.reset();  // the run's configuration has it
     written_ = analysis_.include;
     if (auto normalized = normalize_expressions(analysis_); !normalized) return say(normalized.error());
     root_ = config_.text("run.root").value_or(std::string(runs::kDefaultRoot));
@@ -310,7 +311,8 @@ class Profile final : public Subcommand {
       if (prepared_ && counters_.passes == "auto") say_what_is_missing(losses);
       const bool uncounted = !metrics_.empty() && analyzed->session.measurements.empty();
       if (uncounted || !unmatched(analyzed->report, written_).empty()) {
-        findings = diagnose_capture(&analyzed->session, program_, written_, ended, {});
+        const auto recorded = read::read_any(captures);  // with the names that the collector saw
+        findings = diagnose_capture(recorded ? &*recorded : nullptr, program_, written_, ended, {});
         analyzed->report.findings = findings;
       }
       if (auto written = write_outputs(*analyzed, record.path()); !written) failed(written.error(), "error");

@@ -137,7 +137,10 @@ base::Result<Analyzed> analyze_inputs(std::span<const std::filesystem::path> inp
       return tl::make_unexpected(nothing(input, {}));
   }
   reading.threads = options.threads;
-  auto captured = read_captures(inputs, reading);
+  const analyze::FoldNames how = options.fold_names.value_or(fold_names_of(run));
+  const auto names = analyze::NameFolder::make(how, options);
+  if (!names) return tl::make_unexpected(names.error());
+  auto captured = read_captures(inputs, reading, *names);
   if (!captured) return base::fail(std::move(captured));
   model::Session& session = captured->session;
   if (session.ranges.empty() && session.kernels.empty() && session.measurements.empty() && session.summary.empty())
@@ -148,6 +151,8 @@ base::Result<Analyzed> analyze_inputs(std::span<const std::filesystem::path> inp
   if (!report) return base::fail(std::move(report));
   report->metric_columns = std::move(metric_columns);
   report->notes.insert(report->notes.end(), captured->notes.begin(), captured->notes.end());
+  if (std::string hint = how == analyze::FoldNames::kAuto ? analyze::number_hint(*report) : ""; !hint.empty())
+    report->notes.push_back(std::move(hint));
   judge_regions(*report);
   add_run_info(*report, session, inputs.front(), run);
   return Analyzed{std::move(session), std::move(*report), std::move(captured->parts)};

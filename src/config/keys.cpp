@@ -27,6 +27,9 @@ constexpr std::array kKeys{
     Key{"run.retries", Type::kInt, "further attempts of a stage after a transient failure", "--retries", {}, 0, 20},
     Key{"run.timeout", Type::kDuration, "longest time a stage may run; then its whole process group is ended", "--timeout"},
 
+    // its report
+    Key{"report.fold_names", Type::kChoice, "which range names are one: auto cuts what PyTorch's emit_nvtx appends, numbers makes 'iter 17' 'iter #'", "--fold-names", "auto|numbers|off"},
+
     // stages
     Key{"pipeline.native.enable", Type::kBool, "record NVTX and GPU work with rangescope's own injected library", "--native"},
     Key{"pipeline.nsys.enable", Type::kBool, "record with Nsight Systems", "--nsys"},

@@ -142,9 +142,12 @@ bool RangeExpression::matches_stack(std::string_view domain, std::span<const std
 }
 
 bool RangeExpression::names_start_end(std::string_view domain, std::string_view name) const {
-  if (parts_.kind != RangeKind::kStartEnd || !domain_matches(domain)) return false;
+  return parts_.kind == RangeKind::kStartEnd && domain_matches(domain) && has_name(name);
+}
+
+bool RangeExpression::has_name(std::string_view name) const {
   for (std::size_t i = 0; i < parts_.elements.size(); ++i) {
-    if (name_matches(i, name)) return true;
+    if (parts_.elements[i].kind == Kind::kName && name_matches(i, name)) return true;
   }
   return false;
 }
@@ -161,6 +164,16 @@ bool RangeExpression::matches(const RangeState& state) const {
     if (!open) return false;
   }
   return true;
+}
+
+base::Result<std::vector<RangeExpression>> parse_expressions(std::span<const std::string> texts) {
+  std::vector<RangeExpression> parsed;
+  for (const std::string& text : texts) {
+    auto expression = RangeExpression::parse(text);
+    if (!expression) return base::fail(std::move(expression));
+    parsed.push_back(std::move(*expression));
+  }
+  return parsed;
 }
 
 }  // namespace rangescope::model

@@ -84,6 +84,8 @@ class RangeExpression {
   /// Is this start/end range one that the expression names? (`A,B` names A and names B.) False for a push/pop
   /// expression.
   [[nodiscard]] bool names_start_end(std::string_view domain, std::string_view name) const;
+  /// Is this one of the names in it, whatever its domain and place?
+  [[nodiscard]] bool has_name(std::string_view name) const;
 
  private:
   struct Compiled;
@@ -95,6 +97,9 @@ class RangeExpression {
   Parts parts_;
   std::unique_ptr<Compiled> compiled_;
 };
+
+/// Each of them parsed; the first that cannot be is the error.
+[[nodiscard]] base::Result<std::vector<RangeExpression>> parse_expressions(std::span<const std::string> texts);
 
 /// What a person wrote, as expressions that parse() takes. Both are there when it is not said which kind is meant.
 struct NormalizedTerm {

@@ -147,6 +147,70 @@ class RunsOfSeveralTools(Files):
         self.assertEqual(self.tool("report", "latest", "--strict").returncode, 83)
 
 
+class Names(Files):
+    """Names that carry a number for each instance: --fold-names and report.fold_names."""
+
+    def torch(self):
+        """The recording as emit_nvtx would have named its ranges."""
+        named = shutil.copy(ZOO, self.path("torch.sqlite"))
+        os.chmod(named, 0o644)
+        with sqlite3.connect(named) as db:
+            db.execute("update NVTX_EVENTS set text = text || ', seq = 7, op_id = ' || rowid || ', sizes = [[4, 8], []], "
+                       "input_op_ids = [(3,0), (0,-1)]' where text is not null and eventType = 59")
+        return named
+
+    def test_operators_of_pytorch_are_regions_of_their_names(self):
+        named = self.torch()
+        plain, folded = self.report(ZOO, NESTED), self.report(named, NESTED)  # results of ncu are joined by folded paths
+        self.assertEqual(folded["regions"], plain["regions"])
+        self.assertEqual(folded["losses"], plain["losses"])
+        self.assertEqual([n for n in plain["notes"] if "folded" in n], [])
+        notes = [n for n in folded["notes"] if "folded" in n]
+        self.assertEqual(len(notes), 1, folded["notes"])
+        self.assertRegex(notes[0], r"torch.sqlite: \d+ range names were folded to \d+ .*--fold-names off keeps them")
+        # Results whose ranges have numbers of another run.
+        rows = "".join(f'"{i}","7","a","h","7 ""<default domain>:prefill, op_id = {9 - i}:none:none:none:none:none:none"" '
+                       f'""<default domain>:layer1, seq = {i}, op_id = {50 + i}:none:none:none:none:none:none"" ",'
+                       f'"gemm_like(const float *, const float *, float *, int)","1","7","s","dram__bytes.sum","byte","{i}00"\n'
+                       for i in (1, 2))
+        results = self.write("torch.csv", (
+            '"ID","Process ID","Process Name","Host Name","thread Domain:Push/Pop_Range:PL_Type:PL_Value:CLR_Type:Color:Msg_Type:Msg",'
+            '"Kernel Name","Context","Stream","Section Name","Metric Name","Metric Unit","Metric Value"\n' + rows).encode())
+        joined = self.report(named, results)
+        self.assertEqual([loss["kind"] for loss in joined["losses"]], [loss["kind"] for loss in self.report(ZOO)["losses"]])
+        layer = cases.aggregate(joined)[("", "push_pop", ("prefill", "layer1"))]
+        self.assertEqual(layer["occurrences"], 2)
+        self.assertEqual([k["metrics"]["dram__bytes.sum"]["max"] for k in layer["kernels"]], [200])
+        off = self.report(named, "--fold-names", "off")
+        self.assertGreater(len(off["regions"]), len(plain["regions"]))
+        self.assertFalse(any("folded" in n for n in off["notes"]))
+        compared = json.loads(self.tool("compare", ZOO, named, "-f", "json").stdout)
+        self.assertEqual(compared["missing"], [])
+        self.assertEqual(len(compared["regions"]), len(self.report(ZOO)["regions"]))
+
+    def test_what_a_run_was_told_its_reports_do(self):
+        def paths(*words):
+            return {tuple(r["path"]): r["occurrences"] for r in self.report("latest", *words)["regions"]}
+
+        numbered = ("--", commands.VICTIM, "numbered", "25")
+        self.assertEqual(self.tool("profile", "-q", *numbered).returncode, 0)
+        self.assertEqual(paths()[("iter 7",)], 1)
+        hints = [n for n in self.report("latest")["notes"] if "--fold-names numbers" in n]
+        self.assertEqual(len(hints), 1)
+        self.assertIn("25 regions", hints[0])
+        self.assertEqual(paths("--fold-names", "numbers")[("iter #",)], 25)
+        self.assertEqual(paths("--fold-names", "numbers", "--exclude", "iter 0")[("iter #",)], 24)
+
+        self.assertEqual(self.tool("profile", "-q", "report.fold_names=numbers", *numbered).returncode, 0)
+        with open(os.path.join(self.runs()[-1], "report.json"), encoding="utf-8") as file:
+            self.assertIn(["iter #"], [r["path"] for r in json.load(file)["regions"]])
+        self.assertEqual(paths()[("iter #",)], 25)
+        self.assertEqual(paths("--fold-names", "auto")[("iter 7",)], 1)
+        self.assertEqual(self.tool("profile", "-q", "--fold-names", "off", *numbered).returncode, 0)
+        self.assertEqual([n for n in self.report("latest")["notes"] if "--fold-names" in n], [])  # asked for: no hint
+        self.assertEqual(self.tool("report", "latest", "--fold-names", "some").returncode, 64)
+
+
 class Ask(Files):
     def test_query_agrees_with_the_truth(self):
         done = self.tool("query", NODES, "select path, occurrences, gpu_kernels from regions where pid is null and domain = '' "

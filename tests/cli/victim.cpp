@@ -1,5 +1,6 @@
 // A program with three ranges that ends as its first argument says: `exit N`, `segv`, `kill`, `sleep SECONDS`, `none`
-// (no range at all), `open` (one that never ends), `children` (a child that outlives nobody).
+// (no range at all), `open` (one that never ends), `children` (a child that outlives nobody), `numbered N` (and so many
+// ranges `iter 0`, `iter 1` ...; then as `exit 0`).
 #include <nvtx3/nvToolsExt.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -25,8 +26,17 @@ void work() {
 
 int main(int argc, char** argv) {
   const char* what = argc > 1 ? argv[1] : "exit";
-  const int number = argc > 2 ? std::atoi(argv[2]) : 0;
+  int number = argc > 2 ? std::atoi(argv[2]) : 0;
   if (std::strcmp(what, "none") != 0) work();
+  if (std::strcmp(what, "numbered") == 0) {
+    for (int i = 0; i < number; ++i) {
+      char name[32];
+      std::snprintf(name, sizeof name, "iter %d", i);
+      nvtxRangePushA(name);
+      nvtxRangePop();
+    }
+    number = 0;
+  }
   std::puts("to stdout");
   std::fflush(stdout);
   std::fputs("to stderr\n", stderr);

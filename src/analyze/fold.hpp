@@ -1,0 +1,54 @@
+// Names that carry a number for each instance: `aten::mm, op_id = 34`, `iter 17`. Folded, all instances are one region.
+//
+// kAuto cuts what torch.autograd.profiler.emit_nvtx writes behind an operator's name (getNvtxStr of PyTorch's
+// torch/csrc/profiler/util.cpp, which older versions write shorter), each part once at most, in this order, at the end:
+//
+//   ", seq = N"   ", op_id = N"   ", sizes = [[4, 8], [], [8, 2]]"   ", input_op_ids = [(21,0), (0,-1)]"
+//
+// kNumbers then writes `#` for every run of digits that no letter follows, and before which stands
+//   - no letter and no digit behind one: `iter 17`, `step_3`, `layer.0.attn`, `[7]`, `17`;
+//   - or a word of letters alone (`layer0`), unless that is a single letter (`f16`, `h100`, `v2`) or the name of a
+//   format
+//     (`int8`, `fp16`, `sha256`): there the digits say what it is and not which one.
+// So `conv2d`, `64x64`, `0x7f`, `w8a8` and `float32` stay, whatever other names a recording has: a name is folded the
+// same way in the timeline, in results of ncu, and in the run that it is compared with. Bytes beyond ASCII are letters.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "analyze/analyze.hpp"
+#include "model/range_expression.hpp"
+#include "model/session.hpp"
+
+namespace rangescope::analyze {
+
+/// The name under `how`.
+[[nodiscard]] std::string folded_name(std::string_view name, FoldNames how);
+
+/// Folds the range names of sessions, before they are joined: results of ncu find the timeline by names.
+class NameFolder {
+ public:
+  /// A name stays as it was recorded where an expression of options.include or exclude has it so and not folded:
+  /// `iter 0` can be left out of `iter #`. kUsage for an expression that cannot be parsed.
+  [[nodiscard]] static base::Result<NameFolder> make(FoldNames how, const Options& options);
+
+  /// Ranges, paths of results and of graph nodes, and totals by name. A sentence that says how many names became how
+  /// many; "" where none did. O(ranges), plus the text of each distinct name once.
+  [[nodiscard]] std::string fold(model::Session& session) const;
+
+ private:
+  explicit NameFolder(FoldNames how) : how_(how) {}
+  [[nodiscard]] bool stays(std::string_view recorded, std::string_view folded) const;
+
+  FoldNames how_;
+  std::vector<model::RangeExpression> expressions_;
+};
+
+/// Where 20 regions or more beside each other differ in numbers only, a sentence that names --fold-names numbers; else
+/// "".
+[[nodiscard]] std::string number_hint(const model::Report& report);
+
+}  // namespace rangescope::analyze
