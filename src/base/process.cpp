@@ -441,6 +441,11 @@ Result<Ended> run(const Command& command) {
     if (running) {
       int status = 0;
       rusage usage{};
+      siginfo_t dead{};
+      rlimit files{};  // of one that ended and is not yet reaped
+      if (::waitid(P_PID, static_cast<id_t>(pid), &dead, WEXITED | WNOHANG | WNOWAIT) == 0 && dead.si_pid == pid &&
+          ::prlimit(pid, RLIMIT_NOFILE, nullptr, &files) == 0)
+        ended.open_files = files.rlim_cur;
       const pid_t got = ::wait4(pid, &status, WNOHANG | (command.own_group ? WUNTRACED : 0), &usage);
       if (got == pid && WIFSTOPPED(status)) {
         foreground.stopped();

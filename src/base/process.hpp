@@ -58,6 +58,7 @@ struct Ended {
   std::int64_t wall_ns = 0;        ///< from before the spawn until it was reaped
   std::int64_t user_ns = 0, system_ns = 0;
   std::int64_t peak_rss_bytes = 0;
+  std::optional<std::uint64_t> open_files;  ///< most descriptors that it allowed itself in the end (RLIMIT_NOFILE)
   std::string out, err;
 
   [[nodiscard]] bool ok() const { return exit_code == 0; }

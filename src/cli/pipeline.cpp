@@ -258,7 +258,7 @@ base::Result<void> Pipeline::native_stage(const std::string& folder) {
   shown.collector = folder;
   auto ran = runner_->run(shown, folder);
   if (!ran) return base::fail(std::move(ran));
-  last_ = ran->ended;
+  last_ = alone_ = ran->ended;
   if (!look)
     if (auto written = record_->ended(ran->ended); !written) return written;
   auto session = read::read_any(request.run_dir / "native");
@@ -269,15 +269,17 @@ base::Result<void> Pipeline::native_stage(const std::string& folder) {
     seen.results = session->ranges.size() + session->kernels.size();
     native_session_ = std::move(*session);
   }
+  const model::Session none;
+  const bool whole = session || is_empty_folder(request.run_dir / "native");
   collect::Outcome outcome;
   outcome.result = seen.results > 0 ? collect::Result::kOk : collect::Result::kEmpty;
   outcome.message = seen.results > 0
                         ? "native: " + base::counted(native_session_->ranges.size(), "range") + ", " +
                               base::counted(native_session_->kernels.size(), "kernel")
-                        : "native: " + (session ? std::string("the program opened no range") : session.error().what);
+                        : "native: " + (whole ? why_no_range(session ? *native_session_ : none) : session.error().what);
   if (!ran->ended.ok()) outcome.message += "; the program ended by " + base::describe(ran->ended);
   if (!look && seen.results > 0) captured_.emplace_back("native");
-  if (!look && seen.results == 0) explanations_.push_back({outcome.message, session.has_value()});
+  if (!look && seen.results == 0) explanations_.push_back({outcome.message, whole});
   runs::Stage stage = StageRunner::stage_of(folder, tool_version(), "", outcome, *ran);
   stage.results = seen.results;
   stage.report = look ? "look/native" : "native";
@@ -343,7 +345,7 @@ void Pipeline::diagnose(const std::vector<std::string>& missing) {
   std::vector<model::Finding> program;
   if (seen || program_failed_ || native_)
     program = diagnose_capture(seen, config_.list("workload.command"), written,
-                               program_failed_ ? *program_failed_ : base::Ended{.exit_code = 0}, failed);
+                               alone_.value_or(base::Ended{.exit_code = 0}), failed);
   std::vector<model::Finding> tools;
   for (const auto& [tool, outcome] : outcomes_)
     for (model::Finding& finding : findings_of(outcome, tool)) tools.push_back(std::move(finding));

@@ -118,8 +118,8 @@ class Pipeline {
   std::optional<StageRunner> runner_;
   std::optional<model::Session> native_session_, nsys_session_, ncu_session_;
   std::filesystem::path run_;
-  std::optional<base::Ended> program_failed_;  ///< the program itself failed in the native stage
-  std::optional<base::Ended> last_;
+  std::optional<base::Ended> program_failed_;   ///< the program itself failed in the native stage
+  std::optional<base::Ended> last_, alone_;     ///< of any stage; of the program without nsys and ncu
   std::vector<std::string> wanted_, captured_;  ///< stages asked for; stages with results
   std::vector<model::Loss> cut_;                ///< of stages that have results: the time limit, counters that failed
   std::vector<Explanation> explanations_;       ///< why something is missing

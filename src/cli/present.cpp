@@ -53,26 +53,35 @@ base::Error nothing(const std::filesystem::path& input, const model::Session& se
     error.what =
         "the file was read (" + source_text(session.sources.front()) + ") and holds no range, kernel or result";
     error.hint = "Check what the tool was told to record: nsys needs --trace=cuda,nvtx";
-  } else if (session.processes.empty()) {
-    error.what = "nothing was captured: no process loaded rangescope's library";
-    error.hint =
-        "Check that the program calls NVTX 3 (C and C++: nvtx3 headers; Python: the nvtx package or torch.cuda.nvtx) "
-        "and "
-        "is neither setuid nor run in a container of its own; if it went on in the background, report on the run when "
-        "that has ended";
   } else {
-    error.what =
-        "nothing was captured: " + base::counted(session.processes.size(), "process") + ", and none opened a range";
-    error.hint = "Check that the part of the program that has ranges ran";
+    error.what = "nothing was captured: " + why_no_range(session);
+    error.hint =
+        !session.processes.empty() ? "Check that the part of the program that has ranges ran"
+        : !session.losses.empty()
+            ? "Let the program open and write files: ulimit -n and ulimit -f, free space, memory"
+            : "Check that the program calls NVTX 3 (C and C++: nvtx3 headers; Python: the nvtx package or "
+              "torch.cuda.nvtx), may open files, and is neither setuid nor run in a container of its own; if it went "
+              "on in the background, report on the run when that has ended";
   }
   return error;
 }
 
-// No process loaded our library: the folder for captures is there, and nothing is in it.
+}  // namespace
+
+std::string why_no_range(const model::Session& native) {
+  if (!native.processes.empty()) return base::counted(native.processes.size(), "process") + ", and none opened a range";
+  for (const model::Loss& loss : native.losses)
+    if (loss.kind == "no_capture_file") return loss.detail;
+  return "no process loaded rangescope's library, or none that did could write into the run directory";
+}
+
+// The folder for captures is there, and nothing is in it.
 bool is_empty_folder(const std::filesystem::path& path) {
   std::error_code error;
   return std::filesystem::is_directory(path, error) && std::filesystem::is_empty(path, error);
 }
+
+namespace {
 
 std::size_t terminal_width(int fd) {
   winsize size{};

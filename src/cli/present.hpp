@@ -40,6 +40,10 @@ struct Analyzed {
                                                     const std::filesystem::path& run, const analyze::Options& options,
                                                     read::Options reading = {});
 
+/// Why a native capture holds no range: what follows "nothing was captured: ".
+[[nodiscard]] std::string why_no_range(const model::Session& native);
+[[nodiscard]] bool is_empty_folder(const std::filesystem::path& path);
+
 /// Where a report goes whose program had standard output: there too on a terminal, else to standard error.
 [[nodiscard]] int beside_a_program();
 /// What `to` means: "-" standard output, "" the descriptor given, else a file.

@@ -124,6 +124,14 @@ int create_file() {
   return -1;
 }
 
+// For whoever asks why there is no capture of this process.
+void leave_reason(int error) {
+  char reason[16];
+  snprintf(reason, sizeof reason, "%d", error);
+  snprintf(state.path, sizeof state.path, "%s/%d%s", state.folder, static_cast<int>(getpid()), native::kRefusedSuffix);
+  if (symlink(reason, state.path) != 0) return;  // nothing can be written there at all
+}
+
 native::FileHeader* make_file(int& error) {
   const int file = create_file();
   if (file < 0) {
@@ -209,6 +217,7 @@ bool capture_open() {
     if (made) {
       state.header.store(header, std::memory_order_release);
     } else {
+      leave_reason(error);
       state.failed.store(true, std::memory_order_release);
     }
   }

@@ -28,6 +28,9 @@ inline constexpr std::uint64_t kPage = 4096;
 inline constexpr std::uint32_t kChunkMagic = 0x4b434352;    // "RCCK"
 inline constexpr std::uint32_t kMaxNameBytes = 256 * 1024;  ///< longer names are cut, and counted
 inline constexpr char kSuffix[] = ".rstrace";
+/// A process that could make no file leaves the symbolic link PID.refused to its errno ("24"), which takes no
+/// descriptor.
+inline constexpr char kRefusedSuffix[] = ".refused";
 
 /// Why an event is not in the capture; index into FileHeader::dropped. Numbers are for ever.
 enum class Drop : std::uint32_t {

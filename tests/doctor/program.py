@@ -36,6 +36,8 @@ BROKEN = {
     "wrong nesting": ("nested", "decode/layer0", ["fail program.wrong_nesting"]),
     "not at the bottom": ("nested", "[layer0", ["fail program.wrong_nesting"]),
     "NVTX compiled out": ("plain healthy", "decode/", ["fail program.no_nvtx"]),
+    "no descriptor for the library": ("no_descriptors", "decode/", ["fail program.no_files"]),
+    "no byte for the capture": ("no_bytes", "decode/", ["fail program.no_files"]),
     "NVTX without ranges": ("mark", "decode/", ["fail program.no_ranges", "warn program.no_cuda"]),
     "no CUDA at all": ("cpu", "decode/", ["warn program.no_cuda"]),
     "kernels by a worker thread": ("worker", "decode/", ["fail program.work_on_other_threads"]),

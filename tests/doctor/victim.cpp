@@ -5,6 +5,7 @@
 #include <dlfcn.h>
 #include <nvtx3/nvToolsExt.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -179,6 +180,11 @@ int main(int argc, char** argv) {
   }
   if (is("mark")) nvtxMarkA("hello");
   if (is("cpu")) decode(6, [](int) { usleep(500); });
+  if (is("no_descriptors") || is("no_bytes")) {
+    const rlimit none = {0, 0};
+    setrlimit(is("no_bytes") ? RLIMIT_FSIZE : RLIMIT_NOFILE, &none);
+    decode(6, [](int) { usleep(500); });
+  }
   if (is("cpu_slow")) {  // other tools need a moment to begin and to end
     usleep(300000);
     decode(3, [](int) { usleep(20000); });

@@ -82,12 +82,17 @@ std::span<const Cause> program_causes() {
             "Unset NVTX_INJECTION64_PATH and CUDA_INJECTION64_PATH, or add --chain-injection",
             "NVTX 3 headers; nsys 2025.3 and ncu 2025.3 set the same variables", Code::kUsage},
       Cause{"program.no_nvtx", "The program does not use NVTX",
-            "No process of it made a single NVTX 3 call, so there are no ranges for any tool to see: NVTX was compiled "
-            "out (NVTX_DISABLE), the code with ranges is in a process that got another environment, or it uses NVTX 2 "
-            "or is linked statically without dlopen.",
+            "No process of it was seen to make an NVTX 3 call, so there are no ranges for any tool to see: NVTX was "
+            "compiled out (NVTX_DISABLE), the code with ranges is in a process that got another environment or may not "
+            "read or write files here, or it uses NVTX 2 or is linked statically without dlopen.",
             "Build without NVTX_DISABLE and against NVTX 3 (nvtx3/nvToolsExt.h; Python: the nvtx package or "
             "torch.cuda.nvtx), and check that the part with ranges runs",
             "NVTX 3.1 headers; ncu 2025.3.1 says `No kernels were profiled` and exits with 0", Code::kNothingCaptured},
+      Cause{"program.no_files", "The program may open no file",
+            "The injected library is loaded from a file and writes into another. Where no descriptor, no space or no "
+            "memory is left for them, nothing is recorded, whatever the program does.",
+            "Let the program open and write files: RLIMIT_NOFILE (ulimit -n), RLIMIT_FSIZE (ulimit -f), free space",
+            "rangescope", Code::kNothingCaptured},
       Cause{"program.no_ranges", "NVTX is there, but no range was opened",
             "The program loaded NVTX (it named a thread or domain, set a mark, or a library did), and never opened a "
             "range.",

@@ -73,6 +73,7 @@ struct ProgramFacts {
   std::vector<SeenRange> ranges;     ///< every range, most occurrences first
   std::vector<std::string> domains;  ///< names of domains with ranges; "" is the default one
   std::size_t processes = 0;         ///< that loaded the library
+  std::string unrecorded;            ///< of processes that did and could make no file: why
   std::size_t processes_with_ranges = 0;
   std::uint64_t occurrences = 0;  ///< of all ranges
   bool nvtx = false;              ///< some NVTX call was made

@@ -13,6 +13,9 @@ namespace {
 using model::Finding;
 using model::Verdict;
 
+/// The three standard streams, the injected library and one capture file, with room for little else.
+constexpr std::uint64_t kFewFiles = 8;
+
 std::vector<Finding> check_ran(const Probe& probe) {
   if (!probe.program) return {};
   const ProgramLook& look = *probe.program;
@@ -34,10 +37,16 @@ std::vector<Finding> check_nvtx(const Probe& probe) {
   if (!probe.program || probe.program->not_started) return {};
   const ProgramFacts& facts = probe.program->facts;
   if (!facts.ranges.empty()) return {};
+  if (!facts.unrecorded.empty()) return {finding_of("program.no_files", Verdict::kFail, facts.unrecorded)};
+  const auto files = probe.program->ended.open_files;
+  if (facts.processes == 0 && files && *files < kFewFiles)
+    return {finding_of("program.no_files", Verdict::kFail,
+                       "no process of it was seen to load NVTX or CUDA, and it lets itself open at most " +
+                           base::counted(*files, "file") + " (RLIMIT_NOFILE)")};
   const std::string processes = base::counted(facts.processes, "process");
   if (!facts.nvtx)
     return {finding_of("program.no_nvtx", Verdict::kFail,
-                       facts.processes == 0 ? "no process of it loaded NVTX or CUDA"
+                       facts.processes == 0 ? "no process of it was seen to load NVTX or CUDA"
                                             : processes + " of it loaded CUDA, and no NVTX call was made")};
   return {finding_of("program.no_ranges", Verdict::kFail, processes + " used NVTX, and none opened a range")};
 }

@@ -4,9 +4,12 @@
 
 #include <algorithm>
 #include <cstring>
+#include <map>
 #include <utility>
 
 #include "base/fs.hpp"
+#include "base/text.hpp"
+#include "base/units.hpp"
 #include "read/join.hpp"
 #include "read/native/chunks.hpp"
 #include "read/native/gpu_files.hpp"
@@ -28,6 +31,20 @@ std::vector<fs::path> captures_in(const fs::path& folder) {
     if (!found.empty()) break;
   }
   std::sort(found.begin(), found.end());
+  return found;
+}
+
+// Processes that loaded the library and could make no file, by errno.
+std::map<int, std::uint64_t> refusals_in(const fs::path& folder) {
+  std::map<int, std::uint64_t> found;
+  for (const fs::path& place : {folder, folder / "native"}) {
+    std::error_code error, unread;
+    for (fs::directory_iterator entry(place, error), end; !error && entry != end; entry.increment(error)) {
+      if (entry->path().extension() != wire::native::kRefusedSuffix) continue;
+      if (const auto why = base::to_int(fs::read_symlink(entry->path(), unread).string()))
+        ++found[static_cast<int>(*why)];
+    }
+  }
   return found;
 }
 
@@ -74,7 +91,7 @@ void set_span(model::Session& session) {
 
 bool NativeReader::sniff(std::span<const std::byte> head, const fs::path& path) const {
   std::error_code error;
-  if (fs::is_directory(path, error)) return !captures_in(path).empty();
+  if (fs::is_directory(path, error)) return !captures_in(path).empty() || !refusals_in(path).empty();
   return is_trace(head);
 }
 
@@ -119,8 +136,16 @@ base::Result<model::Session> NativeReader::read(const fs::path& path, const Opti
     tool.assign(header.tool, std::min<std::size_t>(header.tool_bytes, sizeof header.tool));
     schema = fmt::format("native-trace {}.{}", header.major, header.minor);
   }
+  for (const auto& [why, count] : folder ? refusals_in(path) : std::map<int, std::uint64_t>{})
+    session.losses.push_back({"no_capture_file", model::Severity::kError, count,
+                              base::counted(count, "process") +
+                                  " loaded rangescope's library and could make no file: " + std::strerror(why)});
   if (session.processes.empty()) {
     if (!last.what.empty()) return tl::make_unexpected(last);
+    if (!session.losses.empty()) {
+      session.sources.push_back({path.string(), std::string(name()), {}, {}});
+      return session;
+    }
     return base::fail(base::Code::kNoInput, "there is no native capture in this folder", path.string());
   }
   session.sources.push_back({path.string(), std::string(name()), tool, schema});
