@@ -19,12 +19,12 @@ endfunction()
 
 # rangescope_together(TARGET)
 #
-# The sanitizer builds compile eight files as one: most of the time goes into headers. Names of a room's files must then
-# differ also where they are local to a file; files that share some with others are named APART in their room.
+# With RANGESCOPE_UNITY eight files are compiled as one: most of the time goes into headers. Names of a room's files must
+# then differ also where they are local to a file; files that share some with others are named APART in their room.
 add_library(unity_flags INTERFACE)
 target_compile_options(unity_flags INTERFACE -Wno-shadow)  # of a name in another of the eight; linked last, it wins
 function(rangescope_together target)
-  if(RANGESCOPE_SANITIZE AND NOT RANGESCOPE_FUZZ)
+  if(RANGESCOPE_UNITY)
     set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
     target_link_libraries(${target} PRIVATE unity_flags)
   endif()

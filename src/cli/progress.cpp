@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::uint64_t kBytesPerEvent = 16;  // a push and a pop without attributes are two events of 16 bytes
 
-void put(std::string_view text) {
+void draw(std::string_view text) {
   if (::write(STDERR_FILENO, text.data(), text.size()) < 0) return;  // nobody looks
 }
 
@@ -25,12 +25,12 @@ bool Progress::wanted() {
 }
 
 void Progress::show(std::chrono::nanoseconds elapsed) {
-  put("\r\x1b[K\x1b[2mrangescope: " + progress_text(elapsed, stored_bytes(captures_)) + "\x1b[0m\r");
+  draw("\r\x1b[K\x1b[2mrangescope: " + progress_text(elapsed, stored_bytes(captures_)) + "\x1b[0m\r");
   shown_ = true;
 }
 
 void Progress::clear() {
-  if (shown_) put("\r\x1b[K");
+  if (shown_) draw("\r\x1b[K");
   shown_ = false;
 }
 
