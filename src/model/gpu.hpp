@@ -5,6 +5,7 @@
 #pragma once
 
 #include <array>
+#include <compare>
 #include <cstdint>
 
 #include "model/range.hpp"
@@ -65,7 +66,7 @@ struct KernelShape {
   std::uint32_t registers_per_thread = 0;
   std::uint32_t static_shared_bytes = 0;
   std::uint32_t dynamic_shared_bytes = 0;
-  bool operator==(const KernelShape&) const = default;
+  auto operator<=>(const KernelShape&) const = default;
 };
 
 /// One kernel execution. 40 bytes.

@@ -69,18 +69,6 @@ struct KernelKind {
   std::uint32_t name = model::kNone, shape = 0, stream = 0;
 };
 
-struct ShapeHash {
-  std::size_t operator()(const model::KernelShape& shape) const {
-    std::size_t hash = 0;
-    const auto mix = [&hash](std::uint32_t value) { hash = (hash ^ value) * 0x9e3779b97f4a7c15ull; };
-    for (const auto& size : {shape.grid, shape.block, shape.cluster}) std::for_each(size.begin(), size.end(), mix);
-    mix(shape.registers_per_thread);
-    mix(shape.static_shared_bytes);
-    mix(shape.dynamic_shared_bytes);
-    return hash ^ hash >> 29;
-  }
-};
-
 class GpuReader {
  public:
   GpuReader(std::uint32_t process, model::Session& session, std::string where)
@@ -304,7 +292,7 @@ class GpuReader {
   GpuClock clock_;
   GraphNodes nodes_;
   std::unordered_map<model::StringId, std::uint32_t> names_;  // mangled -> Session::kernel_names
-  std::unordered_map<model::KernelShape, std::uint32_t, ShapeHash> shapes_;
+  std::map<model::KernelShape, std::uint32_t> shapes_;
   std::unordered_map<std::uint32_t, std::uint32_t> threads_, devices_, name_of_;
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> stream_of_;
   std::vector<std::uint32_t> streams_;  // the file's index -> Session::streams

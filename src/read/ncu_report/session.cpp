@@ -266,19 +266,7 @@ class Builder {
   }
 
   std::uint32_t shape(const model::KernelShape& shape) {
-    const std::array<std::uint32_t, 12> key{shape.grid[0],
-                                            shape.grid[1],
-                                            shape.grid[2],
-                                            shape.block[0],
-                                            shape.block[1],
-                                            shape.block[2],
-                                            shape.cluster[0],
-                                            shape.cluster[1],
-                                            shape.cluster[2],
-                                            shape.registers_per_thread,
-                                            shape.static_shared_bytes,
-                                            shape.dynamic_shared_bytes};
-    const auto [at, added] = shapes_.try_emplace(key, static_cast<std::uint32_t>(session_.kernel_shapes.size()));
+    const auto [at, added] = shapes_.try_emplace(shape, static_cast<std::uint32_t>(session_.kernel_shapes.size()));
     if (added) session_.kernel_shapes.push_back(shape);
     return at->second;
   }
@@ -388,7 +376,7 @@ class Builder {
   const Metric missing_{kNone, 1, true, kSkipped};
   std::unordered_map<std::string_view, std::uint32_t> by_name_;
   std::map<std::array<model::StringId, 3>, std::uint32_t> names_;
-  std::map<std::array<std::uint32_t, 12>, std::uint32_t> shapes_;
+  std::map<model::KernelShape, std::uint32_t> shapes_;
   std::map<std::array<std::uint32_t, 4>, std::uint32_t> streams_;
   std::unordered_map<std::string, Occurrence> occurrences_;
   std::unordered_map<std::string, std::uint32_t> paths_;

@@ -74,16 +74,7 @@ bool Traces::span(const Row& row, std::string_view start, std::string_view durat
 }
 
 std::uint32_t Traces::shape_of(const model::KernelShape& shape) {
-  const std::array<std::uint32_t, 9> key{shape.grid[0],
-                                         shape.grid[1],
-                                         shape.grid[2],
-                                         shape.block[0],
-                                         shape.block[1],
-                                         shape.block[2],
-                                         shape.registers_per_thread,
-                                         shape.static_shared_bytes,
-                                         shape.dynamic_shared_bytes};
-  const auto [at, added] = shape_of_.emplace(key, static_cast<std::uint32_t>(s_.kernel_shapes.size()));
+  const auto [at, added] = shape_of_.emplace(shape, static_cast<std::uint32_t>(s_.kernel_shapes.size()));
   if (added) s_.kernel_shapes.push_back(shape);
   return at->second;
 }

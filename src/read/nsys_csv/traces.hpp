@@ -122,7 +122,7 @@ class Traces {
   std::map<std::uint64_t, std::uint32_t> thread_of_;
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> device_of_;  ///< process, ordinal
   std::map<std::array<std::uint32_t, 4>, std::uint32_t> stream_of_;
-  std::map<std::array<std::uint32_t, 9>, std::uint32_t> shape_of_;
+  std::map<model::KernelShape, std::uint32_t> shape_of_;
   std::map<model::StringId, std::uint32_t> name_of_;
   std::map<std::uint64_t, model::StringId> thread_names_;
   std::map<std::tuple<std::uint64_t, std::int64_t, std::int64_t>, std::uint32_t> launch_of_;  ///< thread, start, end
