@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <map>
 #include <set>
-#include <thread>
 
 #include "base/units.hpp"
+#include "base/workers.hpp"
 #include "read/api_calls.hpp"
 #include "read/nsys_sqlite/graph_nodes.hpp"
 
@@ -28,15 +28,12 @@ struct Extent {
   }
 };
 
-/// Calls `work(first, last, worker)` for `pieces` consecutive spans of [0, size) at once.
+/// Calls `work(first, last, piece)` for `pieces` consecutive spans of [0, size) at once.
 template <class Work>
 void in_pieces(std::size_t size, int pieces, Work&& work) {
-  pieces = size < 100'000 ? 1 : std::max(1, pieces);
-  std::vector<std::thread> threads;
-  const auto bound = [&](int i) { return size * static_cast<std::size_t>(i) / static_cast<std::size_t>(pieces); };
-  for (int i = 1; i < pieces; ++i) threads.emplace_back([&, i] { work(bound(i), bound(i + 1), i); });
-  work(bound(0), bound(1), 0);
-  for (std::thread& thread : threads) thread.join();
+  const std::size_t count = size < 100'000 ? 1 : static_cast<std::size_t>(std::max(1, pieces));
+  base::parallel_for(count, pieces,
+                     [&](std::size_t i) { work(size * i / count, size * (i + 1) / count, static_cast<int>(i)); });
 }
 
 class Assembler {

@@ -1,11 +1,10 @@
 #include "read/nsys_sqlite/reader.hpp"
 
 #include <algorithm>
-#include <atomic>
 #include <cstring>
 #include <functional>
-#include <thread>
 
+#include "base/workers.hpp"
 #include "read/nsys_sqlite/assemble.hpp"
 
 namespace rangescope::read::nsys_sqlite {
@@ -25,26 +24,14 @@ bool has_ours(const Source& source) {
                      [](const auto& table) { return is_ours(table.first); });
 }
 
-/// Runs the tasks on `workers` threads, the first ones first.
-void run_all(const std::vector<std::function<void()>>& tasks, int workers) {
-  std::atomic<std::size_t> next{0};
-  const auto work = [&] {
-    for (std::size_t i = next++; i < tasks.size(); i = next++) tasks[i]();
-  };
-  std::vector<std::thread> threads;
-  for (int i = 1; i < workers && static_cast<std::size_t>(i) < tasks.size(); ++i) threads.emplace_back(work);
-  work();
-  for (std::thread& thread : threads) thread.join();
-}
-
 base::Result<model::Session> read_source(const Source& source, const Options& options) {
   if (!has_ours(source)) {
     return base::fail(base::Code::kBadData,
                       "a SQLite database, but none of Nsight Systems: no NVTX_EVENTS, no CUPTI tables",
                       source.path().string(), "Give a file that `nsys export --type sqlite` wrote.");
   }
-  int workers = options.threads > 0 ? options.threads : static_cast<int>(std::thread::hardware_concurrency());
-  workers = std::clamp(workers, 1, 4);  // two tables hold nearly all rows: more threads than that wait for memory
+  // Two tables hold nearly all rows: more than four threads wait for memory.
+  const int workers = base::worker_count(options.threads, 4);
   Parts parts;
   std::vector<NodeEvent> nodes;
   Scanned strings_scan, nodes_scan;
@@ -65,7 +52,7 @@ base::Result<model::Session> read_source(const Source& source, const Options& op
     parts.strings.read(source, strings_scan);
     parts.target = read_target(source, parts.strings);
   });
-  run_all(tasks, workers);
+  base::parallel_for(tasks.size(), workers, [&](std::size_t i) { tasks[i](); });  // the large ones first
   for (const Outcome* outcome :
        {&parts.nvtx.outcome, &parts.calls.outcome, &parts.kernels.outcome, &parts.copies.outcome,
         &parts.memsets.outcome, &parts.graphs.outcome, &parts.synchronizations.outcome}) {
