@@ -173,6 +173,7 @@ TEST(Explain, RangeExpressions) {
   one("@A/", "bad_expression", "--nvtx-include A/");
   one("decode/@LLM", "reversed_domain?", "--nvtx-include LLM@decode/");
   one("decode@LLM/", "reversed_domain?", "--nvtx-include LLM@decode/");
+  one("decode@libcudf", "reversed_domain?", "--nvtx-include libcudf@decode/");
   one("decode@default", "reversed_domain?", "--nvtx-include decode/");
   one("'LLM@*'", "glob_in_expression", "--nvtx-include 'regex:^LLM$@.*/' --nvtx-include 'regex:^LLM$@.*'");
   one("'decode@*'", "reversed_domain", "--nvtx-include 'regex:.*@^decode$/'");

@@ -41,8 +41,8 @@ void judge_options(Explaining& about);
 
 // rules_ranges.cpp: ncu's range expressions.
 void judge_ranges(Explaining& about);
-/// LLM, NCCL: the way domains are written, and ranges seldom.
-[[nodiscard]] bool in_capitals(std::string_view word);
+/// LLM, libcudf: written as domains are, and ranges seldom.
+[[nodiscard]] bool looks_like_domain(std::string_view word);
 [[nodiscard]] bool has_small_letters(std::string_view word);
 
 // rules_ncu.cpp: what is collected, of which kernels, in which mode.

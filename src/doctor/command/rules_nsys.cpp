@@ -1,5 +1,4 @@
-#include <algorithm>
-#include <array>
+#include <utility>
 
 #include "base/text.hpp"
 #include "collect/nsys/nsys.hpp"
@@ -44,15 +43,14 @@ void drop_gate(CommandLine& line) {
     line.remove(name);
 }
 
-bool looks_like_domain(const CommandLine& line, const std::string& word) {
+/// Named as one elsewhere on the line, or written like one.
+bool means_domain(const CommandLine& line, const std::string& word) {
   for (const char* option : {"--nvtx-domain-include", "--nvtx-domain-exclude"}) {
     const std::string value = line.value(option);
     for (const std::string_view part : base::split(value, ','))
       if (part == word) return true;
   }
-  static constexpr std::array<std::string_view, 4> kKnown{"NCCL", "CCCL", "libcudf", "TensorRT"};
-  if (std::find(kKnown.begin(), kKnown.end(), word) != kKnown.end()) return true;
-  return in_capitals(word);
+  return looks_like_domain(word);
 }
 
 /// Corrects the value of --nvtx-capture; false where it named nothing that could be.
@@ -92,7 +90,7 @@ bool judge_value(Explaining& about, const std::string& written) {
   if (capture.domain && *capture.domain != "*") {
     const bool certain = capture.range == "*" || capture.range == "default" || capture.range == model::kDefaultDomain ||
                          capture.domain->ends_with('/');
-    if (certain || (looks_like_domain(line, capture.range) && !looks_like_domain(line, *capture.domain) &&
+    if (certain || (means_domain(line, capture.range) && !means_domain(line, *capture.domain) &&
                     has_small_letters(*capture.domain))) {
       std::swap(capture.range, *capture.domain);
       if (capture.range.ends_with('/')) capture.range.pop_back();

@@ -76,7 +76,7 @@ std::string unreversed(const model::RangeExpression& expression) {
   if (slash) left.pop_back();
   const std::string range = model::escape_range_name(left) + "/";
   if (right == "default") return range;  // nsys's name of the default domain
-  if (!slash && !(in_capitals(right) && has_small_letters(left))) return {};
+  if (!slash && !(looks_like_domain(right) && has_small_letters(left))) return {};
   return right + "@" + range;
 }
 
@@ -85,7 +85,7 @@ void judge(Explaining& about, const std::string& name, const std::string& writte
   // "@*" of nsys: any domain. LLM@* is every range of domain LLM, below.
   std::string range = written.ends_with("@*") ? written.substr(0, written.size() - 2) : "";
   if (range.ends_with('/')) range.pop_back();
-  if (!range.empty() && !in_capitals(range)) {
+  if (!range.empty() && !looks_like_domain(range)) {
     const std::string right = "regex:.*@^" + model::escape_regex(range) + "$/";
     about.fail(
         "command.reversed_domain",
@@ -147,7 +147,9 @@ void judge(Explaining& about, const std::string& name, const std::string& writte
 
 }  // namespace
 
-bool in_capitals(std::string_view word) {
+bool looks_like_domain(std::string_view word) {
+  static constexpr std::array<std::string_view, 4> kKnown{"NCCL", "CCCL", "libcudf", "TensorRT"};
+  if (std::find(kKnown.begin(), kKnown.end(), word) != kKnown.end()) return true;
   return word.size() > 1 && std::all_of(word.begin(), word.end(), [](char c) {
            return (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
          });
