@@ -144,6 +144,11 @@ void* Api::find(const char* function) const {
   return dlsym(library, function);
 }
 
+bool Api::lacks(const char* name, char* why, std::size_t why_bytes) const {
+  std::snprintf(why, why_bytes, "%s has no %s: counters need the CUPTI of CUDA 12.6 or newer", path, name);
+  return false;
+}
+
 const char* Api::text(CUptiResult result) const {
   const char* words = nullptr;
   if (cuptiGetResultString != nullptr) {

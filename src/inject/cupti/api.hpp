@@ -37,6 +37,9 @@ enum class Family : std::uint8_t { kUnknown, kCuda12, kCuda13 };
   X(cuptiActivityEnableDriverApi)           \
   X(cuptiSetThreadIdType)
 
+/// `return RANGESCOPE_CUPTI_X(RANGESCOPE_CUPTI_NEED) true;`: looks every function of the list up, until one is missing.
+#define RANGESCOPE_CUPTI_NEED(name) cupti.need(#name, name, why, why_bytes)&&
+
 struct Api {
   void* library = nullptr;
   std::uint32_t version = 0;  ///< as cuptiGetVersion says: 26 for 12.8, 130001 for 13.0 update 1
@@ -50,6 +53,13 @@ struct Api {
 
   /// Any other function of the library, for users of one more part of CUPTI; null when it has none of that name.
   [[nodiscard]] void* find(const char* function) const;
+  /// The same for a function that counters need: false, and one sentence in `why`, where the library lacks it.
+  template <class Function>
+  [[nodiscard]] bool need(const char* name, Function& function, char* why, std::size_t why_bytes) const {
+    function = reinterpret_cast<Function>(find(name));
+    return function != nullptr || lacks(name, why, why_bytes);
+  }
+  bool lacks(const char* name, char* why, std::size_t why_bytes) const;
   /// CUPTI's own words for a result; never null.
   [[nodiscard]] const char* text(CUptiResult result) const;
 };

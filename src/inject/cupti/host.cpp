@@ -43,15 +43,7 @@ bool Bytes::copy(const Bytes& other) {
 
 bool HostApi::load(const Api& cupti, char* why, std::size_t why_bytes) {
   api = &cupti;
-#define RANGESCOPE_CUPTI_LOAD(name)                                                                                  \
-  name = reinterpret_cast<decltype(name)>(cupti.find(#name));                                                        \
-  if (name == nullptr) {                                                                                             \
-    std::snprintf(why, why_bytes, "%s has no %s: counters need the CUPTI of CUDA 12.6 or newer", cupti.path, #name); \
-    return false;                                                                                                    \
-  }
-  RANGESCOPE_CUPTI_HOST(RANGESCOPE_CUPTI_LOAD)
-#undef RANGESCOPE_CUPTI_LOAD
-  return true;
+  return RANGESCOPE_CUPTI_HOST(RANGESCOPE_CUPTI_NEED) true;
 }
 
 bool Host::open(const HostApi& api, const char* chip, const Bytes* availability, char* why, std::size_t why_bytes) {

@@ -41,15 +41,7 @@ void RangeProfiler::describe_cost(char* text, std::size_t bytes) const {
 
 bool RangeApi::load(const Api& cupti, char* why, std::size_t why_bytes) {
   api = &cupti;
-#define RANGESCOPE_CUPTI_LOAD(name)                                                                                  \
-  name = reinterpret_cast<decltype(name)>(cupti.find(#name));                                                        \
-  if (name == nullptr) {                                                                                             \
-    std::snprintf(why, why_bytes, "%s has no %s: counters need the CUPTI of CUDA 12.6 or newer", cupti.path, #name); \
-    return false;                                                                                                    \
-  }
-  RANGESCOPE_CUPTI_RANGE(RANGESCOPE_CUPTI_LOAD)
-#undef RANGESCOPE_CUPTI_LOAD
-  return host.load(cupti, why, why_bytes);
+  return RANGESCOPE_CUPTI_RANGE(RANGESCOPE_CUPTI_NEED) host.load(cupti, why, why_bytes);
 }
 
 bool RangeProfiler::check(CUptiResult result, const char* call) {
