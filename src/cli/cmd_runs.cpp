@@ -153,7 +153,7 @@ class Runs final : public Subcommand {
       for (const model::Loss& loss : status->losses)
         field("loss", fmt::format("{} ({}): {}", loss.kind, loss.count, loss.detail));
       for (const model::Finding& finding : status->findings)
-        field(report::verdict_name(finding.verdict),
+        field(model::verdict_name(finding.verdict),
               finding.id + ": " + finding.found + (finding.hint.empty() ? "" : ". " + finding.hint));
     }
     if (const auto provenance = runs::read_provenance(*run)) {

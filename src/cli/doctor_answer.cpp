@@ -31,7 +31,7 @@ void write_json(const DoctorAnswer& answer, report::Sink& sink) {
   json.open_object();
   json.field("schema", "rangescope.doctor/1");
   json.field("asked", answer.asked);
-  json.field("verdict", report::verdict_name(worst(answer)));
+  json.field("verdict", model::verdict_name(worst(answer)));
   report::write_findings(json, answer.findings);
   if (answer.command) json.field("command", *answer.command);
   if (answer.more_json) answer.more_json(json);

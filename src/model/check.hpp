@@ -1,13 +1,19 @@
 // One finding of the doctor: what was asked, what was found, what it means, what to do.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace rangescope::model {
 
 enum class Verdict : std::uint8_t { kOk, kWarn, kFail, kSkip };
+inline constexpr std::string_view kVerdictNames[] = {"ok", "warn", "fail", "skip"};
+[[nodiscard]] constexpr std::string_view verdict_name(Verdict verdict) {
+  return kVerdictNames[static_cast<std::size_t>(verdict)];
+}
 
 struct Finding {
   std::string id;        ///< stable: "command.missing_slash"; documented in docs/manual/causes.md under this id

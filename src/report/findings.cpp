@@ -20,7 +20,7 @@ base::Tone tone_of(model::Verdict verdict) {
 }  // namespace
 
 std::string finding_text(const model::Finding& finding, bool color) {
-  std::string text = base::toned(std::string(verdict_name(finding.verdict)) + ": " + finding.id + ": " +
+  std::string text = base::toned(std::string(model::verdict_name(finding.verdict)) + ": " + finding.id + ": " +
                                      base::printable(finding.found),
                                  tone_of(finding.verdict), color) +
                      "\n";
@@ -37,7 +37,7 @@ void write_findings(JsonWriter& json, std::span<const model::Finding> findings) 
     json.open_object();
     json.field("id", finding.id);
     json.field("question", finding.question);
-    json.field("verdict", verdict_name(finding.verdict));
+    json.field("verdict", model::verdict_name(finding.verdict));
     json.field("found", finding.found);
     json.field("why", finding.why);
     json.field("hint", finding.hint);

@@ -265,25 +265,6 @@ std::string cell(const Region& region, const ColumnView& column) {
   return value ? format_value(*value, column.unit) : "-";
 }
 
-std::string_view severity_name(model::Severity severity) {
-  switch (severity) {
-    case model::Severity::kInfo: return "info";
-    case model::Severity::kWarning: return "warning";
-    case model::Severity::kError: return "error";
-  }
-  return "";
-}
-
-std::string_view verdict_name(model::Verdict verdict) {
-  switch (verdict) {
-    case model::Verdict::kOk: return "ok";
-    case model::Verdict::kWarn: return "warn";
-    case model::Verdict::kFail: return "fail";
-    case model::Verdict::kSkip: return "skip";
-  }
-  return "";
-}
-
 std::string_view kind_name(model::RangeKind kind) {
   return kind == model::RangeKind::kStartEnd ? "start_end" : "push_pop";
 }

@@ -59,8 +59,6 @@ struct ScopeView {
 /// Every name that --columns and --sort take for this report.
 [[nodiscard]] std::vector<std::string> value_names(const model::Report& report);
 
-[[nodiscard]] std::string_view severity_name(model::Severity severity);
-[[nodiscard]] std::string_view verdict_name(model::Verdict verdict);
 [[nodiscard]] std::string_view kind_name(model::RangeKind kind);      ///< "push_pop", "start_end"
 [[nodiscard]] std::string_view copy_kind_name(model::CopyKind kind);  ///< "host_to_device", ...
 

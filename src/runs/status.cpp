@@ -25,23 +25,12 @@ std::uint64_t start_time(std::int64_t pid) {
   return base::process_start(static_cast<pid_t>(pid)).value_or(0);
 }
 
-std::string_view severity_name(model::Severity severity) {
-  switch (severity) {
-    case model::Severity::kInfo: return "info";
-    case model::Severity::kWarning: return "warning";
-    case model::Severity::kError: return "error";
-  }
-  return "";
-}
-
-constexpr std::string_view kVerdicts[] = {"ok", "warn", "fail", "skip"};
-
 Json as_json(const model::Finding& finding) {
   Json commands = Json::array();
   for (const std::string& command : finding.commands) commands.push_back(base::printable(command));
   return {{"id", finding.id},
           {"question", finding.question},
-          {"verdict", kVerdicts[static_cast<std::size_t>(finding.verdict)]},
+          {"verdict", model::verdict_name(finding.verdict)},
           {"found", base::printable(finding.found)},
           {"why", finding.why},
           {"hint", base::printable(finding.hint)},
@@ -53,8 +42,8 @@ model::Finding finding_from(const Json& json) {
   finding.id = json.at("id").get<std::string>();
   finding.question = json.value("question", "");
   const std::string verdict = json.value("verdict", "warn");
-  for (std::size_t i = 0; i < std::size(kVerdicts); ++i)
-    if (verdict == kVerdicts[i]) finding.verdict = static_cast<model::Verdict>(i);
+  for (std::size_t i = 0; i < std::size(model::kVerdictNames); ++i)
+    if (verdict == model::kVerdictNames[i]) finding.verdict = static_cast<model::Verdict>(i);
   finding.found = json.value("found", "");
   finding.why = json.value("why", "");
   finding.hint = json.value("hint", "");
@@ -85,7 +74,7 @@ base::Result<void> write_done(const std::filesystem::path& run, const Status& st
   Json losses = Json::array();
   for (const model::Loss& loss : status.losses) {
     losses.push_back({{"kind", loss.kind},
-                      {"severity", severity_name(loss.severity)},
+                      {"severity", model::severity_name(loss.severity)},
                       {"count", loss.count},
                       {"detail", base::printable(loss.detail)}});
   }

@@ -245,7 +245,7 @@ void losses(JsonWriter& json, const model::Report& report) {
   for (const model::Loss& loss : report.losses) {
     json.open_line_object();
     json.field("kind", loss.kind);
-    json.field("severity", severity_name(loss.severity));
+    json.field("severity", model::severity_name(loss.severity));
     json.field("count", static_cast<std::int64_t>(loss.count));
     json.field("detail", base::printable(loss.detail));
     json.close();
@@ -256,7 +256,7 @@ void losses(JsonWriter& json, const model::Report& report) {
   for (const model::Finding& finding : report.findings) {
     json.open_line_object();
     json.field("id", finding.id);
-    json.field("verdict", verdict_name(finding.verdict));
+    json.field("verdict", model::verdict_name(finding.verdict));
     json.field("question", base::printable(finding.question));
     json.field("found", base::printable(finding.found));
     json.field("hint", base::printable(finding.hint));

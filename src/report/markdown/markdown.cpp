@@ -82,11 +82,11 @@ class Markdown final : public Exporter {
   static void footer(const model::Report& report, Sink& sink) {
     if (!report.losses.empty()) sink.write("\n## Losses\n\n");
     for (const model::Loss& loss : report.losses)
-      sink.write(fmt::format("- **{}** ({}, {}): {}\n", md_escaped(loss.kind), severity_name(loss.severity), loss.count,
-                             md_escaped(loss.detail)));
+      sink.write(fmt::format("- **{}** ({}, {}): {}\n", md_escaped(loss.kind), model::severity_name(loss.severity),
+                             loss.count, md_escaped(loss.detail)));
     if (!report.findings.empty()) sink.write("\n## Findings\n\n");
     for (const model::Finding& finding : report.findings) {
-      sink.write(fmt::format("- **{}** {}: {}\n", verdict_name(finding.verdict), md_escaped(finding.id),
+      sink.write(fmt::format("- **{}** {}: {}\n", model::verdict_name(finding.verdict), md_escaped(finding.id),
                              md_escaped(finding.found)));
       if (!finding.hint.empty()) sink.write("  - " + md_escaped(finding.hint) + "\n");
       for (const std::string& command : finding.commands) sink.write("  - " + md_code(command) + "\n");
