@@ -303,9 +303,17 @@ class Profile final : public Subcommand {
     const std::filesystem::path captures = record.path() / "native";
     auto analyzed = analyze_input(captures, record.path(), analysis_);
     if (!analyzed) {
-      const bool nothing = analyzed.error().code == base::Code::kNothingCaptured;
-      failed(analyzed.error(), nothing ? "nothing_captured" : "error");
+      base::Error error = analyzed.error();
+      const bool nothing = error.code == base::Code::kNothingCaptured;
       if (nothing) findings = explain_nothing(record, ended);
+      const std::string whole = base::to_string(error);
+      if (const std::string_view head = "nothing was captured";
+          !findings.empty() && !is_quiet() && error.what.starts_with(head)) {
+        error.what = head;  // the findings above say why
+        error.hint.clear();
+      }
+      failed(error, nothing ? "nothing_captured" : "error");
+      message = whole;
     } else {
       losses = analyzed->report.losses;
       if (prepared_ && counters_.passes == "auto") say_what_is_missing(losses);

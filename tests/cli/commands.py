@@ -134,8 +134,11 @@ class Profile(InAFolder):
         for program in (["true"], [VICTIM, "none"]):
             done = self.tool("profile", "--", *program)
             self.assertEqual(done.returncode, 80, done.stderr)
-            self.assertIn("nothing was captured", done.stderr)
-            self.assertEqual(self.file("status.json")["outcome"], "nothing_captured")
+            self.assertRegex(done.stderr, r"fail: program\.no_(nvtx|ranges): ")  # says why, and the last line does not again
+            self.assertRegex(done.stderr, r"(?m): nothing was captured$")
+            status = self.file("status.json")
+            self.assertEqual(status["outcome"], "nothing_captured")
+            self.assertIn("nothing was captured: ", status["message"])
 
     def test_a_filter_that_matches_nothing_names_the_nearest(self):
         done = self.tool("profile", "--include", "stp", "--", VICTIM)

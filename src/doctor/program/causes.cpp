@@ -83,8 +83,9 @@ std::span<const Cause> program_causes() {
             "NVTX 3 headers; nsys 2025.3 and ncu 2025.3 set the same variables", Code::kUsage},
       Cause{"program.no_nvtx", "The program does not use NVTX",
             "No process of it was seen to make an NVTX 3 call, so there are no ranges for any tool to see: NVTX was "
-            "compiled out (NVTX_DISABLE), the code with ranges is in a process that got another environment or may not "
-            "read or write files here, or it uses NVTX 2 or is linked statically without dlopen.",
+            "compiled out (NVTX_DISABLE); the code with ranges is in a process that got another environment (setuid, a "
+            "container), may not read or write files here, or still runs in the background; or it uses NVTX 2 or is "
+            "linked statically without dlopen.",
             "Build without NVTX_DISABLE and against NVTX 3 (nvtx3/nvToolsExt.h; Python: the nvtx package or "
             "torch.cuda.nvtx), and check that the part with ranges runs",
             "NVTX 3.1 headers; ncu 2025.3.1 says `No kernels were profiled` and exits with 0", Code::kNothingCaptured},
