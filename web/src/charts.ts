@@ -4,7 +4,7 @@ import { AriaComponent, DataZoomComponent, GridComponent, LegendComponent, Toolt
 import * as echarts from 'echarts/core';
 import { CanvasRenderer } from 'echarts/renderers';
 import { data, name, onSelect, pathText, Point, Region, scopeOf, select, selected } from './data';
-import { el, onTheme, si, time, token } from './format';
+import { counted, el, onTheme, si, time, token } from './format';
 
 echarts.use([LineChart, ScatterChart, AriaComponent, DataZoomComponent, GridComponent, LegendComponent, TooltipComponent, CanvasRenderer]);
 
@@ -39,7 +39,7 @@ export function roofline(): HTMLElement | null {
   let kind = kinds[0]!;
   const box = el('select', { 'aria-label': 'precision and memory level', id: 'roof-kind' }, ...kinds.map((k) => el('option', {}, k)));
   const shown = (): typeof all => all.filter(({ point }) => `${point.precision} / ${point.level}` === kind);
-  const c = chart('roofline', `roofline of ${all.length} points`, () => {
+  const c = chart('roofline', `roofline of ${counted(all.length, 'point')}`, () => {
     const list = shown();
     const [precision, level] = kind.split(' / ');
     // The whole roof where both peaks are known: of every level at this precision and of every precision at this level.

@@ -19,6 +19,8 @@ export function si(x: number, unit = ''): string {
   return `${Number.isInteger(x) ? String(x) : digits(x)}${unit ? ' ' + unit : ''}`;
 }
 export const count = (x: number): string => Math.round(x).toLocaleString('en-US').replace(/,/g, '\u202f');
+/** `1 lane`, `2 lanes`: a count with its noun. */
+export const counted = (n: number, one: string, many = `${one}s`): string => `${count(n)} ${n === 1 ? one : many}`;
 export const percent = (x: number): string => `${digits(x * 100)} %`;
 
 /** A value of a base unit. Absent is a dash, never a number. */

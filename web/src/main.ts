@@ -3,7 +3,7 @@ import './style.css';
 import { data, measure, pathText, Region, scopeOf, select, value } from './data';
 import { distribution, roofline } from './charts';
 import { details, kernels, measureList, processes, provenance, troubles } from './details';
-import { dark, el, show, themeChanged, time } from './format';
+import { counted, dark, el, show, themeChanged, time } from './format';
 import { icicle } from './icicle';
 import { regionTable } from './table';
 import { timeline } from './timeline';
@@ -53,7 +53,7 @@ function page(): void {
   select(slowest);
   const roof = roofline();
   const facts = [data.run.host, data.gpus.join(', '), data.run.duration_ns > 0 ? time(data.run.duration_ns) : '',
-    `${data.processes.length} ${data.processes.length === 1 ? 'process' : 'processes'}`].filter(Boolean).join(' · ');
+    counted(data.processes.length, 'process', 'processes')].filter(Boolean).join(' · ');
   document.getElementById('app')!.append(
     el('header', {}, el('div', {}, el('h1', {}, data.run.id), el('p', { class: 'dim' }, facts), data.run.command ? el('code', { class: 'block' }, data.run.command) : null, headline(slowest, tag)), themeButton()),
     el('main', {}, ...[troubles(),
@@ -64,7 +64,7 @@ function page(): void {
       section('Kernels', 'kernels', kernels()),
       data.processes.length ? section('Processes', 'processes', processes()) : null,
       section('Provenance', 'provenance', provenance()),
-      section('What the columns are', 'measures', el('details', {}, el('summary', {}, `${data.measures.length} measures`), measureList()))].filter((e): e is HTMLElement => e !== null)));
+      section('What the columns are', 'measures', el('details', {}, el('summary', {}, counted(data.measures.length, 'measure')), measureList()))].filter((e): e is HTMLElement => e !== null)));
   document.documentElement.dataset.ready = '1';
 }
 page();

@@ -1,6 +1,6 @@
 // The region tree as a table: sortable, searchable, with the keyboard (up, down, left, right, Home, End, Enter).
 import { data, measure, name, onSelect, pathText, Region, scopeOf, select, selected, value } from './data';
-import { el, percent, show } from './format';
+import { counted, el, percent, show } from './format';
 
 const kRows = 400;
 interface Column { id: string; title: string; help: string; get(r: Region): number | string | null; text(r: Region): string; hint?(r: Region): string; numeric: boolean }
@@ -133,7 +133,7 @@ export function regionTable(): HTMLElement {
     active = Math.max(0, selected ? shown.indexOf(selected) : 0);
     more.hidden = all.length <= limit;
     more.textContent = `show ${Math.min(2000, all.length - limit)} more of ${all.length}`;
-    status.textContent = `${all.length} ${all.length === 1 ? 'region' : 'regions'}`;
+    status.textContent = counted(all.length, 'region');
   };
   body.addEventListener('keydown', (event) => {
     const r = shown[active];

@@ -1,7 +1,7 @@
 // The timeline: a canvas that draws, of each lane, the coarsest level of detail that is finer than a pixel. Chunks are
 // decoded when they first come into view.
 import { Chunk, data, Lane, Level, onSelect, Region, select, selected, value } from './data';
-import { color, count, el, onTheme, time, token } from './format';
+import { color, count, counted, el, onTheme, time, token } from './format';
 
 const kRow = 17, kGap = 10, kTitle = 16;
 interface Items { start: Float64Array; end: Float64Array; row: Uint8Array; name: Uint32Array; a: Float64Array; b: Float64Array }
@@ -60,7 +60,7 @@ export function timeline(): HTMLElement {
   const chunks = t.lanes.flatMap((l) => l.levels[0]?.chunks ?? []);
   const first = Math.min(...chunks.map((c) => c.s)), last = Math.max(...chunks.map((c) => c.e)), margin = (last - first) * 0.02;
   let from = Math.max(0, first - margin), to = Math.max(from + 1, Math.min(t.duration, last + margin)), width = 800, hit: Hit | null = null;
-  const canvas = el('canvas', { id: 'timeline', tabindex: '0', role: 'img', 'aria-label': `timeline of ${count(t.items)} events on ${t.lanes.length} lanes. Keys: + and - zoom, arrows move, 0 shows all` });
+  const canvas = el('canvas', { id: 'timeline', tabindex: '0', role: 'img', 'aria-label': `timeline of ${counted(t.items, 'event')} on ${counted(t.lanes.length, 'lane')}. Keys: + and - zoom, arrows move, 0 shows all` });
   const view = el('div', { class: 'lanes' }, canvas);
   const tip = el('div', { class: 'tip', hidden: '' });
   const info = el('div', { class: 'dim picked', role: 'status', id: 'picked' }, 'Wheel or + and − zoom, drag or arrow keys move, a click selects.');
@@ -73,7 +73,7 @@ export function timeline(): HTMLElement {
   const root = el('div', { class: 'timeline' }, el('div', { class: 'bar' }, button('+', 'zoom in', () => zoom(0.5)), button('−', 'zoom out', () => zoom(2)),
     button('◂', 'earlier', () => move(-0.3)), button('▸', 'later', () => move(0.3)), button('all', 'show all', () => set(0, t.duration)), zoomed), view, tip, info);
   const partial = t.lanes.filter((l) => !l.full).length;
-  if (partial) root.append(el('p', { class: 'dim' }, `${partial} of ${t.lanes.length} lanes hold more events than the file can carry: their shortest neighbours are drawn merged.`));
+  if (partial) root.append(el('p', { class: 'dim' }, `${partial} of ${counted(t.lanes.length, 'lane')} with more events than the file can carry: the shortest neighbours there are drawn merged.`));
 
   const tops: number[] = [];
   let height = 22;
