@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <map>
 #include <set>
 #include <string>
@@ -183,6 +185,20 @@ TEST(Cupti, AKilledProcessKeepsWhatWasFlushed) {
   EXPECT_GE(killed.session.kernels.size(), 20000u);
   ASSERT_NE(killed.loss("gpu_stream_not_closed"), nullptr);
   EXPECT_NE(killed.loss("gpu_stream_not_closed")->detail.find("100 ms"), std::string::npos);
+}
+
+// Flushes hold up launches: a program that fills buffers by itself is left alone. Of its seven turns the flusher may
+// find a few without a full buffer where the machine is loaded.
+TEST(Cupti, ABusyProgramIsNotFlushed) {
+  const fs::path log = fs::temp_directory_path() / ("rangescope-flushes-" + std::to_string(getpid()));
+  const Recorded busy = run("busy", {{"RANGESCOPE_FLUSH_INTERVAL", "200ms"}, {"STANDIN_FLUSH_LOG", log.string()}});
+  std::ifstream file(log);
+  const auto flushes = std::count(std::istreambuf_iterator<char>(file), {}, '\n');
+  fs::remove(log);
+  EXPECT_EQ(busy.status, 0);
+  EXPECT_GE(busy.session.kernels.size(), 10000u);
+  EXPECT_GE(flushes, 1);  // at exit
+  EXPECT_LE(flushes, 4);
 }
 
 TEST(Cupti, EndsThatRunNoExitHandlers) {

@@ -458,6 +458,12 @@ CUptiResult cuptiActivityDisable(CUpti_ActivityKind kind) {
 }
 CUptiResult cuptiActivityFlushAll(uint32_t) {
   const std::lock_guard<std::recursive_mutex> guard(lock);
+  if (const char* log = std::getenv("STANDIN_FLUSH_LOG")) {
+    if (std::FILE* file = std::fopen(log, "a")) {
+      std::fputs("flush\n", file);
+      std::fclose(file);
+    }
+  }
   play();
   deliver();
   return CUPTI_SUCCESS;

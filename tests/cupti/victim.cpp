@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -182,6 +183,10 @@ int main(int argc, char** argv) {
   start();
   if (scene == "zoo") zoo();
   if (scene == "many") many(20000);
+  if (scene == "busy") {
+    const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(1500);
+    while (std::chrono::steady_clock::now() < end) many(1000);
+  }
   if (argc > 2 && scene == "destroyed") {
     counted("decode", std::atoi(argv[2]));
     cuCtxDestroy_v2(nullptr);

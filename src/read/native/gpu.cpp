@@ -407,9 +407,9 @@ void GpuReader::finish(const GpuDamage& damage) {
     lose("gpu_stream_not_closed", model::Severity::kWarning, 0,
          interval.empty() || interval == "0"
              ? std::string("the process ended without closing its GPU stream: its last GPU work may be missing")
-             : fmt::format(
-                   "the process ended without closing its GPU stream: GPU work of about its last {} ms may be missing",
-                   interval));
+             : fmt::format("the process ended without closing its GPU stream: GPU work of up to two flush intervals "
+                           "({} ms each) may be missing",
+                           interval));
   }
 }
 
