@@ -6,6 +6,7 @@
 #include <array>
 
 #include "base/text.hpp"
+#include "base/units.hpp"
 #include "collect/extra_args.hpp"
 #include "model/range_expression.hpp"
 
@@ -435,7 +436,7 @@ std::string kernel_id_mistake(std::string_view id) {
       parts.emplace_back(part);
   }
   if (parts.size() == 5) return "'" + parts[2] + "' is no name operator; only regex is";
-  if (parts.size() != 4) return "it has " + std::to_string(parts.size()) + " parts, not 4";
+  if (parts.size() != 4) return "it has " + base::counted(parts.size(), "part") + ", not 4";
   const std::string& invocation = parts[3];
   if (invocation.empty() || invocation.starts_with("regex:") || base::to_uint(invocation)) return {};
   return "the invocation '" + invocation + "' is no number and no regex:";

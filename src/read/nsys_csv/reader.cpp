@@ -6,6 +6,7 @@
 
 #include "base/fs.hpp"
 #include "base/text.hpp"
+#include "base/units.hpp"
 #include "read/nsys_csv/csv.hpp"
 #include "read/nsys_csv/header.hpp"
 #include "read/nsys_csv/sums.hpp"
@@ -100,7 +101,7 @@ class TableReader {
                         std::string(input.name) + ':' + std::to_string(unknown),
                         "Give one of the reports " + reports() + '.');
     if (tables == 0)
-      return base::fail(base::Code::kBadData, "no header of an nsys stats table in " + std::to_string(line) + " lines",
+      return base::fail(base::Code::kBadData, "no header of an nsys stats table in " + base::counted(line, "line"),
                         std::string(input.name),
                         "Make one with: nsys stats --report nvtx_sum --report nvtx_kern_sum --format csv FILE");
     if (unknown > 0)
