@@ -6,8 +6,8 @@
 namespace rangescope::runs {
 namespace {
 
-constexpr std::string_view kSchema = "rangescope.import/1";
-constexpr const char* kFile = "import.json";
+constexpr std::string_view kImportsSchema = "rangescope.import/1";
+constexpr const char* kImportsFile = "import.json";
 
 }  // namespace
 
@@ -27,13 +27,13 @@ base::Result<void> write_imports(const std::filesystem::path& run, const std::ve
     one["redacted"] = import.redacted;
     list.push_back(std::move(one));
   }
-  return write_json(run / kFile, {{"schema", kSchema}, {"files", std::move(list)}});
+  return write_json(run / kImportsFile, {{"schema", kImportsSchema}, {"files", std::move(list)}});
 }
 
 base::Result<std::vector<Import>> read_imports(const std::filesystem::path& run) {
   std::error_code ignored;
-  if (!std::filesystem::exists(run / kFile, ignored)) return std::vector<Import>{};
-  auto json = read_json(run / kFile, kSchema);
+  if (!std::filesystem::exists(run / kImportsFile, ignored)) return std::vector<Import>{};
+  auto json = read_json(run / kImportsFile, kImportsSchema);
   if (!json) return base::fail(std::move(json));
   std::vector<Import> out;
   try {
@@ -52,7 +52,7 @@ base::Result<std::vector<Import>> read_imports(const std::filesystem::path& run)
       out.push_back(std::move(import));
     }
   } catch (const std::exception& error) {
-    return base::fail(base::Code::kBadData, std::string("damaged: ") + error.what(), (run / kFile).string());
+    return base::fail(base::Code::kBadData, std::string("damaged: ") + error.what(), (run / kImportsFile).string());
   }
   return out;
 }

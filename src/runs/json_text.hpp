@@ -9,8 +9,10 @@
 
 namespace rangescope::runs {
 
+using OrderedJson = nlohmann::ordered_json;  ///< what is written: keys stay in the order given
+
 /// Indented by two, with a newline at the end; bytes that are not UTF-8 were made printable before.
-[[nodiscard]] base::Result<void> write_json(const std::filesystem::path& path, const nlohmann::ordered_json& json);
+[[nodiscard]] base::Result<void> write_json(const std::filesystem::path& path, const OrderedJson& json);
 /// kNoInput, or kBadData with the byte where it stops being JSON, or kBadData where `schema` is another one.
 [[nodiscard]] base::Result<nlohmann::json> read_json(const std::filesystem::path& path, std::string_view schema);
 

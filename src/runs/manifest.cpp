@@ -17,16 +17,15 @@
 namespace rangescope::runs {
 namespace {
 
-using Json = nlohmann::ordered_json;
-constexpr std::string_view kFile = "manifest.json";
+constexpr std::string_view kManifestFile = "manifest.json";
 
-Json printable_list(const std::vector<std::string>& texts) {
-  Json list = Json::array();
+OrderedJson printable_list(const std::vector<std::string>& texts) {
+  OrderedJson list = OrderedJson::array();
   for (const std::string& text : texts) list.push_back(base::is_utf8(text) ? text : base::printable(text));
   return list;
 }
 
-Json exit_of(const Manifest& manifest) {
+OrderedJson exit_of(const Manifest& manifest) {
   if (manifest.exit_code) return {{"code", *manifest.exit_code}};
   if (manifest.signal) return {{"signal", *manifest.signal}, {"signal_name", base::signal_name(*manifest.signal)}};
   return nullptr;
@@ -34,7 +33,7 @@ Json exit_of(const Manifest& manifest) {
 
 // What is no part of the proof: the two files that change after it, and temporary files of a write that was killed.
 bool proved(const std::filesystem::path& relative) {
-  return relative != kFile && relative != "status.json";
+  return relative != kManifestFile && relative != "status.json";
 }
 
 base::Result<std::vector<std::filesystem::path>> files_of(const std::filesystem::path& run) {
@@ -55,26 +54,27 @@ base::Result<std::vector<std::filesystem::path>> files_of(const std::filesystem:
 }  // namespace
 
 base::Result<void> write_manifest(const std::filesystem::path& run, const Manifest& manifest) {
-  Json files = Json::object();
+  OrderedJson files = OrderedJson::object();
   for (const auto& [path, proof] : manifest.files)
     files[base::printable(path)] = {{"bytes", proof.bytes}, {"sha256", proof.sha256}};
-  Json json = {{"schema", kManifestSchema},
-               {"id", manifest.id},
-               {"tool", manifest.tool},
-               {"argv", printable_list(manifest.argv)},
-               {"arguments", printable_list(manifest.arguments)},
-               {"cwd", base::printable(manifest.cwd)},
-               {"start", utc_text(manifest.start_unix_ns)},
-               {"start_unix_ns", manifest.start_unix_ns},
-               {"end", manifest.end_unix_ns == 0 ? Json(nullptr) : Json(utc_text(manifest.end_unix_ns))},
-               {"end_unix_ns", manifest.end_unix_ns == 0 ? Json(nullptr) : Json(manifest.end_unix_ns)},
-               {"exit", exit_of(manifest)},
-               {"files", std::move(files)}};
-  return write_json(run / kFile, json);
+  OrderedJson json = {
+      {"schema", kManifestSchema},
+      {"id", manifest.id},
+      {"tool", manifest.tool},
+      {"argv", printable_list(manifest.argv)},
+      {"arguments", printable_list(manifest.arguments)},
+      {"cwd", base::printable(manifest.cwd)},
+      {"start", utc_text(manifest.start_unix_ns)},
+      {"start_unix_ns", manifest.start_unix_ns},
+      {"end", manifest.end_unix_ns == 0 ? OrderedJson(nullptr) : OrderedJson(utc_text(manifest.end_unix_ns))},
+      {"end_unix_ns", manifest.end_unix_ns == 0 ? OrderedJson(nullptr) : OrderedJson(manifest.end_unix_ns)},
+      {"exit", exit_of(manifest)},
+      {"files", std::move(files)}};
+  return write_json(run / kManifestFile, json);
 }
 
 base::Result<Manifest> read_manifest(const std::filesystem::path& run) {
-  auto json = read_json(run / kFile, kManifestSchema);
+  auto json = read_json(run / kManifestFile, kManifestSchema);
   if (!json) return base::fail(std::move(json));
   try {
     Manifest manifest;
@@ -96,7 +96,8 @@ base::Result<Manifest> read_manifest(const std::filesystem::path& run) {
     }
     return manifest;
   } catch (const nlohmann::json::exception& error) {
-    return base::fail(base::Code::kBadData, std::string("is not a manifest: ") + error.what(), (run / kFile).string());
+    return base::fail(base::Code::kBadData, std::string("is not a manifest: ") + error.what(),
+                      (run / kManifestFile).string());
   }
 }
 

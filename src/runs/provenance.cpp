@@ -20,9 +20,8 @@ extern char** environ;
 namespace rangescope::runs {
 namespace {
 
-using Json = nlohmann::ordered_json;
-constexpr std::string_view kSchema = "rangescope.env/1";
-constexpr std::string_view kFile = "env.json";
+constexpr std::string_view kEnvSchema = "rangescope.env/1";
+constexpr std::string_view kEnvFile = "env.json";
 
 // What changes how a GPU program behaves. Whole names, and prefixes.
 constexpr std::array<std::string_view, 10> kNames = {
@@ -156,22 +155,22 @@ Provenance look(const std::filesystem::path& cwd) {
 }
 
 base::Result<void> write_provenance(const std::filesystem::path& run, const Provenance& provenance) {
-  Json facts = Json::object(), variables = Json::object();
+  OrderedJson facts = OrderedJson::object(), variables = OrderedJson::object();
   for (const auto& [name, value] : provenance.facts) facts[name] = base::printable(value);
   for (const auto& [name, value] : provenance.variables) variables[base::printable(name)] = base::printable(value);
-  return write_json(run / kFile,
-                    {{"schema", kSchema}, {"facts", std::move(facts)}, {"variables", std::move(variables)}});
+  return write_json(run / kEnvFile,
+                    {{"schema", kEnvSchema}, {"facts", std::move(facts)}, {"variables", std::move(variables)}});
 }
 
 base::Result<Provenance> read_provenance(const std::filesystem::path& run) {
-  auto json = read_json(run / kFile, kSchema);
+  auto json = read_json(run / kEnvFile, kEnvSchema);
   if (!json) return base::fail(std::move(json));
   try {
     return Provenance{json->value("facts", std::map<std::string, std::string>{}),
                       json->value("variables", std::map<std::string, std::string>{})};
   } catch (const nlohmann::json::exception& error) {
     return base::fail(base::Code::kBadData, std::string("is not a provenance: ") + error.what(),
-                      (run / kFile).string());
+                      (run / kEnvFile).string());
   }
 }
 

@@ -13,8 +13,8 @@
 namespace rangescope::runs {
 namespace {
 
-constexpr std::string_view kSchema = "rangescope.stages/1";
-constexpr const char* kFile = "stages.json";
+constexpr std::string_view kStagesSchema = "rangescope.stages/1";
+constexpr const char* kStagesFile = "stages.json";
 
 struct Tally {
   StageCount count;
@@ -57,13 +57,13 @@ base::Result<void> write_stages(const std::filesystem::path& run, const std::vec
     one["report"] = base::printable(stage.report);
     list.push_back(std::move(one));
   }
-  return write_json(run / kFile, {{"schema", kSchema}, {"stages", std::move(list)}});
+  return write_json(run / kStagesFile, {{"schema", kStagesSchema}, {"stages", std::move(list)}});
 }
 
 base::Result<std::vector<Stage>> read_stages(const std::filesystem::path& run) {
   std::error_code ignored;
-  if (!std::filesystem::exists(run / kFile, ignored)) return std::vector<Stage>{};
-  auto json = read_json(run / kFile, kSchema);
+  if (!std::filesystem::exists(run / kStagesFile, ignored)) return std::vector<Stage>{};
+  auto json = read_json(run / kStagesFile, kStagesSchema);
   if (!json) return base::fail(std::move(json));
   std::vector<Stage> out;
   try {
@@ -85,7 +85,7 @@ base::Result<std::vector<Stage>> read_stages(const std::filesystem::path& run) {
       out.push_back(std::move(stage));
     }
   } catch (const std::exception& error) {
-    return base::fail(base::Code::kBadData, std::string("damaged: ") + error.what(), (run / kFile).string());
+    return base::fail(base::Code::kBadData, std::string("damaged: ") + error.what(), (run / kStagesFile).string());
   }
   return out;
 }

@@ -10,9 +10,8 @@
 namespace rangescope::runs {
 namespace {
 
-using Json = nlohmann::ordered_json;
-constexpr std::string_view kSchema = "rangescope.status/1";
-constexpr std::string_view kFile = "status.json";
+constexpr std::string_view kStatusSchema = "rangescope.status/1";
+constexpr std::string_view kStatusFile = "status.json";
 
 // A process is (boot, pid, start time): the pid alone may have been given away again.
 std::string boot_id() {
@@ -25,8 +24,8 @@ std::uint64_t start_time(std::int64_t pid) {
   return base::process_start(static_cast<pid_t>(pid)).value_or(0);
 }
 
-Json as_json(const model::Finding& finding) {
-  Json commands = Json::array();
+OrderedJson as_json(const model::Finding& finding) {
+  OrderedJson commands = OrderedJson::array();
   for (const std::string& command : finding.commands) commands.push_back(base::printable(command));
   return {{"id", finding.id},
           {"question", finding.question},
@@ -37,7 +36,7 @@ Json as_json(const model::Finding& finding) {
           {"commands", std::move(commands)}};
 }
 
-model::Finding finding_from(const Json& json) {
+model::Finding finding_from(const OrderedJson& json) {
   model::Finding finding;
   finding.id = json.at("id").get<std::string>();
   finding.question = json.value("question", "");
@@ -63,35 +62,35 @@ std::string_view state_name(State state) {
 }
 
 base::Result<void> write_running(const std::filesystem::path& run) {
-  return write_json(run / kFile, {{"schema", kSchema},
-                                  {"state", "running"},
-                                  {"pid", ::getpid()},
-                                  {"boot", boot_id()},
-                                  {"started", start_time(::getpid())}});
+  return write_json(run / kStatusFile, {{"schema", kStatusSchema},
+                                        {"state", "running"},
+                                        {"pid", ::getpid()},
+                                        {"boot", boot_id()},
+                                        {"started", start_time(::getpid())}});
 }
 
 base::Result<void> write_done(const std::filesystem::path& run, const Status& status) {
-  Json losses = Json::array();
+  OrderedJson losses = OrderedJson::array();
   for (const model::Loss& loss : status.losses) {
     losses.push_back({{"kind", loss.kind},
                       {"severity", model::severity_name(loss.severity)},
                       {"count", loss.count},
                       {"detail", base::printable(loss.detail)}});
   }
-  Json findings = Json::array();
+  OrderedJson findings = OrderedJson::array();
   for (const model::Finding& finding : status.findings) findings.push_back(as_json(finding));
-  return write_json(run / kFile, {{"schema", kSchema},
-                                  {"state", "done"},
-                                  {"exit_code", status.exit_code},
-                                  {"outcome", status.outcome},
-                                  {"message", base::printable(status.message)},
-                                  {"program", status.program},
-                                  {"losses", std::move(losses)},
-                                  {"findings", std::move(findings)}});
+  return write_json(run / kStatusFile, {{"schema", kStatusSchema},
+                                        {"state", "done"},
+                                        {"exit_code", status.exit_code},
+                                        {"outcome", status.outcome},
+                                        {"message", base::printable(status.message)},
+                                        {"program", status.program},
+                                        {"losses", std::move(losses)},
+                                        {"findings", std::move(findings)}});
 }
 
 base::Result<Status> read_status(const std::filesystem::path& run) {
-  auto json = read_json(run / kFile, kSchema);
+  auto json = read_json(run / kStatusFile, kStatusSchema);
   if (!json) return base::fail(std::move(json));
   try {
     Status status;
@@ -125,7 +124,8 @@ base::Result<Status> read_status(const std::filesystem::path& run) {
       for (const auto& finding : *findings) status.findings.push_back(finding_from(finding));
     return status;
   } catch (const nlohmann::json::exception& error) {
-    return base::fail(base::Code::kBadData, std::string("is not a status: ") + error.what(), (run / kFile).string());
+    return base::fail(base::Code::kBadData, std::string("is not a status: ") + error.what(),
+                      (run / kStatusFile).string());
   }
 }
 
