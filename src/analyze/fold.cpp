@@ -83,8 +83,9 @@ std::string_view without_metadata(std::string_view name) {
 /// Do digits behind this word say what it is, and not which one?
 bool is_format(std::string_view word) {
   if (word.size() == 1) return true;
+  const std::string lower = base::lower(word);
   for (const char* format : {"int", "uint", "fp", "bf", "tf", "float", "bfloat", "complex", "utf", "sha", "md", "crc"})
-    if (base::lower(word) == format) return true;
+    if (lower == format) return true;
   return false;
 }
 

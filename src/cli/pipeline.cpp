@@ -387,7 +387,9 @@ int Pipeline::conclude(const std::optional<base::Error>& failure) {
          "stage " + stage + " captured nothing" + (explanations_.empty() ? "" : ": " + explanations(true))});
   // What the findings have told, the last line does not tell again.
   const bool told = !findings_.empty() && !is_quiet();
-  const std::string rest = explanations(!told).empty() ? "" : ": " + explanations(!told);
+  std::string rest = explanations(!told);
+  if (!rest.empty()) rest = ": " + rest;
+  const std::string cure = told || findings_.empty() ? "" : findings_.front().hint;
   if (!failure && runner_->interrupted()) {
     fail_with(128 + runner_->signal(), "interrupted", "interrupted by " + base::signal_name(runner_->signal()));
   } else if (program_failed_ && !failure) {
@@ -396,17 +398,14 @@ int Pipeline::conclude(const std::optional<base::Error>& failure) {
   } else if (!failure && captured_.empty()) {
     // Nobody measured anything: 80, or what stood in the way (77 permission, 69 no driver ...).
     const base::Error error{worst_, "nothing was captured" + rest, run_.string(),
-                            told || findings_.empty() || findings_.front().hint.empty()
-                                ? "Look at the logs in the run directory."
-                                : findings_.front().hint};
+                            cure.empty() ? "Look at the logs in the run directory." : cure};
     fail_with(say(error), "nothing_captured",
               "nothing was captured: " + (explanations_.empty() ? "no stage had results" : explanations(true)));
   } else if (!failure && !missing.empty()) {
     // Part of what was asked for is missing: say so; the exit code is 80 when the last word was a tool's empty capture.
     fail_with(base::exit_code(worst_), "partial",
               "stage " + base::join(missing, ", ") + " captured nothing: " + explanations(true));
-    base::warn("stage " + base::join(missing, ", ") + " captured nothing" + rest +
-               (told || findings_.empty() || findings_.front().hint.empty() ? "" : ". " + findings_.front().hint));
+    base::warn("stage " + base::join(missing, ", ") + " captured nothing" + rest + (cure.empty() ? "" : ". " + cure));
   }
   if (auto finished = record_->finish(code, outcome, message, losses, findings_); !finished)
     (void)say(finished.error());

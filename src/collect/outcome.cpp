@@ -181,7 +181,7 @@ std::string ending(const Observed& seen) {
 }
 
 Outcome conclude(const Observed& seen, std::vector<Said> said, Code code, const std::string& tool, std::string_view one,
-                 std::string_view many) {
+                 std::string_view many = {}) {
   Outcome out;
   out.said = std::move(said);
   out.code = code;
@@ -246,7 +246,7 @@ std::vector<Message> messages(std::string_view tool) {
 Outcome judge_ncu(const Observed& seen) {
   Code code = Code::kNothingCaptured;
   auto said = understood(kNcu, seen.text, "==", code);
-  Outcome out = conclude(seen, std::move(said), code, "ncu", "result", "results");
+  Outcome out = conclude(seen, std::move(said), code, "ncu", "result");
   for (auto at = seen.text.find("Unsupported API during capture ("); at != std::string::npos;
        at = seen.text.find("Unsupported API during capture (", at + 1)) {
     const auto begin = at + 32, end = seen.text.find(')', begin);

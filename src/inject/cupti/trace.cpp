@@ -41,10 +41,6 @@ std::uint64_t CUPTIAPI timestamp() {
   return static_cast<std::uint64_t>(clock_ns(CLOCK_MONOTONIC));
 }
 
-struct ClockReading {
-  std::int64_t before = 0, cupti = 0, after = 0;
-};
-
 struct Tracer {
   Tracer() : encoder(stream) {}
 
@@ -249,7 +245,7 @@ void sample_clock(Tracer& t) {
     return;
   }
   constexpr int kReads = 5;
-  ClockReading best;
+  gpu::ClockSample best{};
   for (int i = 0; i < kReads; ++i) {
     std::uint64_t cupti = 0;
     const std::int64_t before = clock_ns(CLOCK_MONOTONIC);
@@ -257,11 +253,11 @@ void sample_clock(Tracer& t) {
       return;
     }
     const std::int64_t after = clock_ns(CLOCK_MONOTONIC);
-    if (i == 0 || after - before < best.after - best.before) {
-      best = {before, static_cast<std::int64_t>(cupti), after};
+    if (i == 0 || after - before < best.after_ns - best.before_ns) {
+      best = {{}, before, static_cast<std::int64_t>(cupti), after};
     }
   }
-  t.encoder.clock_sample(best.before, best.cupti, best.after);
+  t.encoder.clock_sample(best.before_ns, best.cupti_ns, best.after_ns);
 }
 
 void write_out(Tracer& t) {

@@ -20,13 +20,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The captures of a folder, or of the folder `native` in a run directory, in order of their names.
-std::vector<fs::path> captures_in(const fs::path& folder) {
+// What ends in `suffix` in a folder, or in the folder `native` of a run directory, in order of names.
+std::vector<fs::path> entries_in(const fs::path& folder, const char* suffix) {
   std::vector<fs::path> found;
   for (const fs::path& place : {folder, folder / "native"}) {
     std::error_code error;
     for (fs::directory_iterator entry(place, error), end; !error && entry != end; entry.increment(error)) {
-      if (entry->path().extension() == wire::native::kSuffix) found.push_back(entry->path());
+      if (entry->path().extension() == suffix) found.push_back(entry->path());
     }
     if (!found.empty()) break;
   }
@@ -34,16 +34,16 @@ std::vector<fs::path> captures_in(const fs::path& folder) {
   return found;
 }
 
+std::vector<fs::path> captures_in(const fs::path& folder) {
+  return entries_in(folder, wire::native::kSuffix);
+}
+
 // Processes that loaded the library and could make no file, by errno.
 std::map<int, std::uint64_t> refusals_in(const fs::path& folder) {
   std::map<int, std::uint64_t> found;
-  for (const fs::path& place : {folder, folder / "native"}) {
-    std::error_code error, unread;
-    for (fs::directory_iterator entry(place, error), end; !error && entry != end; entry.increment(error)) {
-      if (entry->path().extension() != wire::native::kRefusedSuffix) continue;
-      if (const auto why = base::to_int(fs::read_symlink(entry->path(), unread).string()))
-        ++found[static_cast<int>(*why)];
-    }
+  for (const fs::path& link : entries_in(folder, wire::native::kRefusedSuffix)) {
+    std::error_code unread;
+    if (const auto why = base::to_int(fs::read_symlink(link, unread).string())) ++found[static_cast<int>(*why)];
   }
   return found;
 }
