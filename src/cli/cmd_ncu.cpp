@@ -7,12 +7,12 @@
 #include "cli/app.hpp"
 #include "cli/bind.hpp"
 #include "cli/subcommands.hpp"
-#include "read/ncu_report/pages.hpp"
+#include "pages/pages.hpp"
 
 namespace rangescope::cli {
 namespace {
 
-namespace ncu = read::ncu_report;
+namespace ncu = pages;
 
 class Ncu final : public Subcommand {
  public:

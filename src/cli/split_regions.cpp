@@ -8,14 +8,14 @@
 #include "base/fs.hpp"
 #include "base/text.hpp"
 #include "model/measure.hpp"
-#include "read/ncu_report/pages.hpp"
+#include "pages/pages.hpp"
 #include "report/sink.hpp"
 
 namespace rangescope::cli {
 namespace {
 
 namespace fs = std::filesystem;
-namespace ncu = read::ncu_report;
+namespace ncu = pages;
 
 constexpr std::string_view kOutside = "(outside all ranges)";
 

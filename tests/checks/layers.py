@@ -23,7 +23,7 @@ LIBRARIES = [
     ("nvperf", {"inject/cupti"}),
     ("nvtx3/", {"inject"}),
     ("sqlite3.h", {"base", "read"}),
-    ("re2/", {"analyze", "model", "read"}),
+    ("re2/", {"analyze", "model", "pages", "read"}),
     ("protozero/", {"read", "report"}),
     ("zstd.h", {"base", "read", "runs"}),
     ("fmt/", None), ("tl/", None), ("nlohmann/", None), ("gtest/", None), ("gmock/", None), ("benchmark/", None),

@@ -5,12 +5,12 @@
 #include <string_view>
 #include <vector>
 
+#include "pages/pages.hpp"
 #include "read/ncu_report/file.hpp"
-#include "read/ncu_report/pages.hpp"
 #include "read/ncu_report/session.hpp"
 #include "read/ncu_report/unpack.hpp"
 
-namespace ncu = rangescope::read::ncu_report;
+namespace ncu = rangescope::pages;
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   std::string_view bytes(reinterpret_cast<const char*>(data), size);

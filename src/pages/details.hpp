@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "read/ncu_report/pages.hpp"
+#include "pages/pages.hpp"
 
-namespace rangescope::read::ncu_report {
+namespace rangescope::pages {
 
 struct SectionRow {
   std::string_view name;      ///< of the metric
@@ -39,4 +39,4 @@ class SectionView {
 /// "OPT", "WRN", "INF", "ERR"; "" for messages that are not shown.
 [[nodiscard]] std::string_view message_kind(std::uint32_t type);
 
-}  // namespace rangescope::read::ncu_report
+}  // namespace rangescope::pages

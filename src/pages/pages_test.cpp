@@ -1,11 +1,11 @@
-#include "read/ncu_report/pages.hpp"
+#include "pages/pages.hpp"
 
 #include <fstream>
 
 #include "base/text.hpp"
 #include "read/ncu_report/golden_test.hpp"
 
-namespace rangescope::read::ncu_report {
+namespace rangescope::pages {
 namespace {
 
 PageOptions recorded(Page page, bool csv) {
@@ -99,4 +99,4 @@ TEST(NcuPages, DetailsTextIsByteEqual) {
 }
 
 }  // namespace
-}  // namespace rangescope::read::ncu_report
+}  // namespace rangescope::pages

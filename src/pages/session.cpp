@@ -1,11 +1,11 @@
 // --page session: how the report was collected, the processes, the devices. Never the program's environment.
 #include <ctime>
 
-#include "read/ncu_report/page_format.hpp"
-#include "read/ncu_report/page_head.hpp"
-#include "read/ncu_report/pages.hpp"
+#include "pages/format.hpp"
+#include "pages/head.hpp"
+#include "pages/pages.hpp"
 
-namespace rangescope::read::ncu_report {
+namespace rangescope::pages {
 namespace {
 
 using Row = std::pair<std::string, std::string>;
@@ -106,4 +106,4 @@ base::Result<void> print_session(const File& file, const PageOptions& options, c
   return {};
 }
 
-}  // namespace rangescope::read::ncu_report
+}  // namespace rangescope::pages

@@ -2,11 +2,11 @@
 #include <algorithm>
 #include <cmath>
 
-#include "read/ncu_report/page_format.hpp"
-#include "read/ncu_report/page_head.hpp"
-#include "read/ncu_report/pages.hpp"
+#include "pages/format.hpp"
+#include "pages/head.hpp"
+#include "pages/pages.hpp"
 
-namespace rangescope::read::ncu_report {
+namespace rangescope::pages {
 namespace {
 
 constexpr std::uint32_t kNoColumn = UINT32_MAX;
@@ -187,4 +187,4 @@ base::Result<void> print_raw(const Selection& selection, const PageOptions& opti
   return {};
 }
 
-}  // namespace rangescope::read::ncu_report
+}  // namespace rangescope::pages

@@ -6,12 +6,12 @@
 #include <set>
 
 #include "base/text.hpp"
-#include "read/ncu_report/page_format.hpp"
-#include "read/ncu_report/page_head.hpp"
-#include "read/ncu_report/pages.hpp"
+#include "pages/format.hpp"
+#include "pages/head.hpp"
+#include "pages/pages.hpp"
 #include "read/ncu_report/wire.hpp"
 
-namespace rangescope::read::ncu_report {
+namespace rangescope::pages {
 namespace {
 
 struct SourceText {
@@ -179,4 +179,4 @@ base::Result<void> print_source(const Selection& selection, const PageOptions& o
   return {};
 }
 
-}  // namespace rangescope::read::ncu_report
+}  // namespace rangescope::pages

@@ -1,10 +1,10 @@
-#include "read/ncu_report/page_head.hpp"
+#include "pages/head.hpp"
 
 #include <algorithm>
 
-#include "read/ncu_report/page_format.hpp"
+#include "pages/format.hpp"
 
-namespace rangescope::read::ncu_report {
+namespace rangescope::pages {
 namespace {
 
 constexpr std::string_view kPushPop = "thread Domain:Push/Pop_Range:PL_Type:PL_Value:CLR_Type:Color:Msg_Type:Msg";
@@ -229,4 +229,4 @@ std::vector<std::string> wrap(std::string_view text, std::size_t width) {
   return lines;
 }
 
-}  // namespace rangescope::read::ncu_report
+}  // namespace rangescope::pages

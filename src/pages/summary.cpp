@@ -7,12 +7,12 @@
 #include <cmath>
 #include <map>
 
-#include "read/ncu_report/page_details.hpp"
-#include "read/ncu_report/page_format.hpp"
-#include "read/ncu_report/page_head.hpp"
-#include "read/ncu_report/pages.hpp"
+#include "pages/details.hpp"
+#include "pages/format.hpp"
+#include "pages/head.hpp"
+#include "pages/pages.hpp"
 
-namespace rangescope::read::ncu_report {
+namespace rangescope::pages {
 namespace {
 
 struct MetricSum {
@@ -269,4 +269,4 @@ base::Result<void> print_summary(const Selection& selection, const PageOptions& 
   return SummaryPage(selection, options, out, std::move(*view)).print();
 }
 
-}  // namespace rangescope::read::ncu_report
+}  // namespace rangescope::pages

@@ -12,10 +12,10 @@
 #include <string_view>
 
 #include "model/metric_unit.hpp"
+#include "pages/pages.hpp"
 #include "read/ncu_report/file.hpp"
-#include "read/ncu_report/pages.hpp"
 
-namespace rangescope::read::ncu_report {
+namespace rangescope::pages {
 
 struct Scale {
   std::string unit;
@@ -67,4 +67,4 @@ void quote(std::string& out, std::string_view text);
 /// The last component of a path: what ncu calls the process name.
 [[nodiscard]] std::string_view base_name(std::string_view path);
 
-}  // namespace rangescope::read::ncu_report
+}  // namespace rangescope::pages

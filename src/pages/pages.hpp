@@ -1,9 +1,9 @@
 // The pages of `ncu --import`, natively: details, raw, source and session, as text and CSV, and the summaries.
 //
-// A view of this format, hence its place beside the reader: it prints what the file holds, result by result, and
-// computes nothing but the scale of units and the summaries' minimum, maximum and mean. Raw and details CSV are
-// byte-equal to ncu 2025.3.1 for every recorded report (docs/manual/ncu-pages.md lists the differences that are left).
-// Costs: one pass over the results for columns, one to print; memory of one result.
+// It prints what read/ncu_report holds, result by result, and computes nothing but the scale of units and the
+// summaries' minimum, maximum and mean. Raw and details CSV are byte-equal to ncu 2025.3.1 for every recorded report
+// (docs/manual/ncu-pages.md lists the differences that are left). Costs: one pass over the results for columns, one to
+// print; memory of one result.
 #pragma once
 
 #include <functional>
@@ -17,7 +17,9 @@
 #include "read/ncu_report/decode.hpp"
 #include "read/ncu_report/file.hpp"
 
-namespace rangescope::read::ncu_report {
+namespace rangescope::pages {
+
+using namespace read::ncu_report;  // the format whose pages these are
 
 enum class Page : std::uint8_t { kDetails, kRaw, kSource, kSession };
 enum class Part : std::uint8_t { kHeader, kBody, kAll };
@@ -108,4 +110,4 @@ class NameFilter {
 [[nodiscard]] base::Result<void> print_source(const Selection& selection, const PageOptions& options, const Out& out);
 [[nodiscard]] base::Result<void> print_session(const File& file, const PageOptions& options, const Out& out);
 
-}  // namespace rangescope::read::ncu_report
+}  // namespace rangescope::pages

@@ -1,4 +1,4 @@
-#include "read/ncu_report/pages.hpp"
+#include "pages/pages.hpp"
 
 #include <re2/re2.h>
 
@@ -8,7 +8,7 @@
 #include "base/units.hpp"
 #include "model/range_expression.hpp"
 
-namespace rangescope::read::ncu_report {
+namespace rangescope::pages {
 
 using base::Code;
 using base::fail;
@@ -201,4 +201,4 @@ base::Result<void> print_pages(const File& file, const PageOptions& options, con
   }
 }
 
-}  // namespace rangescope::read::ncu_report
+}  // namespace rangescope::pages

@@ -6,10 +6,10 @@
 #include <string_view>
 #include <vector>
 
+#include "pages/pages.hpp"
 #include "read/ncu_report/decode.hpp"
-#include "read/ncu_report/pages.hpp"
 
-namespace rangescope::read::ncu_report {
+namespace rangescope::pages {
 
 /// The id columns. NVTX columns are there when any result has an NVTX state, block and grid when any is a kernel.
 class CsvHead {
@@ -69,4 +69,4 @@ class TextTable {
 /// counts the blank it broke at); words that are longer are cut.
 [[nodiscard]] std::vector<std::string> wrap(std::string_view text, std::size_t width);
 
-}  // namespace rangescope::read::ncu_report
+}  // namespace rangescope::pages

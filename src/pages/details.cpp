@@ -1,4 +1,4 @@
-#include "read/ncu_report/page_details.hpp"
+#include "pages/details.hpp"
 
 #include <algorithm>
 #include <set>
@@ -6,11 +6,11 @@
 #include <unordered_map>
 
 #include "base/text.hpp"
-#include "read/ncu_report/page_format.hpp"
-#include "read/ncu_report/page_head.hpp"
+#include "pages/format.hpp"
+#include "pages/head.hpp"
 #include "read/ncu_report/wire.hpp"
 
-namespace rangescope::read::ncu_report {
+namespace rangescope::pages {
 namespace {
 
 constexpr std::size_t kTextWidth = 110;
@@ -315,4 +315,4 @@ base::Result<void> print_details(const Selection& selection, const PageOptions& 
   return {};
 }
 
-}  // namespace rangescope::read::ncu_report
+}  // namespace rangescope::pages

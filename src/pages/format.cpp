@@ -1,4 +1,4 @@
-#include "read/ncu_report/page_format.hpp"
+#include "pages/format.hpp"
 
 #include <algorithm>
 #include <array>
@@ -8,7 +8,7 @@
 
 #include "read/ncu_report/decode.hpp"
 
-namespace rangescope::read::ncu_report {
+namespace rangescope::pages {
 namespace {
 
 constexpr std::array<std::string_view, 8> kPayloads{"none",   "Uint64", "Int64", "Double",
@@ -255,4 +255,4 @@ std::string_view base_name(std::string_view path) {
   return slash == std::string_view::npos ? path : path.substr(slash + 1);
 }
 
-}  // namespace rangescope::read::ncu_report
+}  // namespace rangescope::pages
