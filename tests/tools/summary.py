@@ -2,7 +2,7 @@
 """Counts what ctest ran, case by case, and says it in one last line: `N passed, N failed, N skipped`.
 
 A GoogleTest program counts by its own XML (cases/NAME.xml), a script by the lines it wrote (cases/NAME.txt), anything else
-as one case. A program that died counts its finished cases and one failure. Exit code 1 on a failure, on a missing result,
+as one case. What was skipped is listed with its reason. A program that died counts its finished cases and one failure. Exit code 1 on a failure, on a missing result,
 or where a whole build folder ran nothing. Usage: summary.py BUILD_DIR...
 """
 import os
@@ -21,6 +21,12 @@ def of_ctest(element):
     return PASS
 
 
+def reason(skipped):
+    """`: why` of a <skipped message="file:line\nwhy">, if it says so."""
+    lines = skipped.get("message", "").split("\n") if skipped is not None else []
+    return ": " + " ".join(line.strip() for line in lines[1:] if line.strip()) if len(lines) > 1 else ""
+
+
 def of_gtest(path):
     """[(state, name)] of a GoogleTest XML file; empty when it is missing or torn."""
     try:
@@ -33,7 +39,7 @@ def of_gtest(path):
         if case.find("failure") is not None:
             rows.append((FAIL, name))
         elif case.get("status") == "notrun" or case.get("result") == "skipped" or case.find("skipped") is not None:
-            rows.append((SKIP, name))
+            rows.append((SKIP, name + reason(case.find("skipped"))))
         else:
             rows.append((PASS, name))
     return rows
