@@ -3,9 +3,10 @@
 #
 # CACHE/base is a root of `debootstrap --variant=minbase --include=ca-certificates,git bookworm`, made anew after a week. For
 # each user (root; then one with sudo) it is copied, the commit that is checked out is cloned into it, and the commands run
-# in namespaces of their own (mounts, processes); `web` also asks that the built page equals the committed one. Of this machine it gets the network's settings alone: resolver, proxies,
-# certificates, and where Debian's and npm's packages come from. One line a command at the end: exit code, time, last line.
-# Exit code: 0 when all ended with 0. Needs root and debootstrap.
+# in namespaces of their own (mounts, processes). Of this machine it gets the network's settings alone: resolver, proxies,
+# certificates, and where Debian's and npm's packages come from. `web` also asks that the page built there is the
+# committed one to the byte. One line a command at the end: exit code, time, last line. Exit code: 0 when all ended with
+# 0. Needs root and debootstrap.
 set -euo pipefail
 
 checkout=${1:?usage: bare.sh CHECKOUT CACHE [demo|test|web] [root|user]}
