@@ -35,8 +35,9 @@ std::string reason() {
   return std::strerror(errno);
 }
 
-Result<int> open_for_reading(const std::filesystem::path& path) {
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+// O_NONBLOCK lets the open of a pipe without a writer return; reading regular files does not know it.
+Result<int> open_for_reading(const std::filesystem::path& path, int more_flags = 0) {
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | more_flags);
   if (fd >= 0) return fd;
   const Code code = errno == EACCES ? Code::kPermission : Code::kNoInput;
   return fail(code, "cannot open the file: " + reason(), path.string());
@@ -91,7 +92,7 @@ Result<void> write_file(const std::filesystem::path& path, std::string_view byte
 }
 
 Result<Mapping> Mapping::open(const std::filesystem::path& path) {
-  const auto fd = open_for_reading(path);
+  const auto fd = open_for_reading(path, O_NONBLOCK);
   if (!fd) return fail(Result<int>(fd));
   const Descriptor file(*fd);
   struct stat status {};

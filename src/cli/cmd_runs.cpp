@@ -82,6 +82,7 @@ class Runs final : public Subcommand {
     pack_.add_flag("--with-reports", with_reports_,
                    "Nsight Systems' own reports too; they hold the environment of processes");
     unpack_.add_option("file", archive_, "File that runs pack wrote").type_name("FILE").required();
+    unpack_.add_flag("--no-limit", no_limit_, "Also what unpacks to a hundred times its size, or to 100,000 files");
     verify_.add_option("run", said_, "Run directory, name, or latest (latest)").type_name("RUN");
     prune_.add_option("--keep", keep_, "The newest so many stay").type_name("N").between(0, kMost);
     prune_.add_option("--older-than", older_than_, "Only runs that began longer ago: 7d, 36h, 2w").type_name("AGE");
@@ -250,7 +251,7 @@ class Runs final : public Subcommand {
   }
 
   [[nodiscard]] int unpack() const {
-    const auto run = runs::unpack_run(archive_, root_);
+    const auto run = runs::unpack_run(archive_, root_, no_limit_ ? std::optional(runs::UnpackLimits{}) : std::nullopt);
     if (!run) return say(run.error());
     base::info(base::counted(run->files, "file") + ", " + base::format_bytes(static_cast<double>(run->bytes)));
     print(run->path.string() + "\n");
@@ -294,7 +295,7 @@ class Runs final : public Subcommand {
 
   Arguments pack_, unpack_, stats_;
   std::string archive_;
-  bool with_reports_ = false;
+  bool with_reports_ = false, no_limit_ = false;
   Arguments list_, show_, prune_, verify_;
   std::string root_{runs::kDefaultRoot};
   std::string said_ = "latest";

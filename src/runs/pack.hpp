@@ -1,12 +1,15 @@
 // A run directory as one file, and back: a POSIX tar (ustar) in one zstd frame, <run>.tar.zst, which `tar --zstd`
 // reads.
 //
-// Streams: memory does not grow with the run. Unpacking takes regular files and folders below the run's own name only;
-// absolute paths, `..`, links and devices are refused (kBadData), since the file may come from anywhere.
+// Streams: memory does not grow with the run. An archive may come from anywhere, so unpacking takes regular files and
+// folders below the run's own name only: absolute paths, empty components, `..`, links, devices, a name twice and what
+// unpacks to too much are refused (kBadData). Everything goes into a new hidden folder of mode 0700, which gets the
+// run's name at the end and is removed when anything is wrong; nothing that exists is ever opened or replaced.
 #pragma once
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 
 #include "base/result.hpp"
 
@@ -23,7 +26,16 @@ struct Packed {
 /// hold the environment of processes, secrets included. kUsage for what is no run directory.
 [[nodiscard]] base::Result<Packed> pack_run(const std::filesystem::path& run, const std::filesystem::path& archive,
                                             bool with_reports);
-/// Unpacks into `root`/<name of the run>; kUsage when that exists already.
-[[nodiscard]] base::Result<Packed> unpack_run(const std::filesystem::path& archive, const std::filesystem::path& root);
+
+/// What an archive may become.
+struct UnpackLimits {
+  std::uint64_t bytes = UINT64_MAX, members = UINT64_MAX;
+};
+/// 256 MiB or a hundred times the archive, and 100,000 files and folders.
+[[nodiscard]] UnpackLimits unpack_limits(std::uint64_t packed_bytes);
+
+/// Unpacks into `root`/<name of the run>; kUsage when that exists already. `limits` are unpack_limits() if not given.
+[[nodiscard]] base::Result<Packed> unpack_run(const std::filesystem::path& archive, const std::filesystem::path& root,
+                                              std::optional<UnpackLimits> limits = {});
 
 }  // namespace rangescope::runs
