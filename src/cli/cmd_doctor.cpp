@@ -1,20 +1,63 @@
+#include <unistd.h>
+
 #include <cstdio>
 
 #include "base/text.hpp"
 #include "cli/app.hpp"
-#include "cli/doctor_answer.hpp"
-#include "cli/explain_answer.hpp"
-#include "cli/program_answer.hpp"
+#include "cli/present.hpp"
 #include "cli/program_look.hpp"
 #include "cli/subcommands.hpp"
+#include "collect/tools.hpp"
 #include "doctor/causes.hpp"
+#include "doctor/command/explain.hpp"
 #include "doctor/machine/checks.hpp"
 #include "doctor/machine/facts.hpp"
 #include "doctor/probe.hpp"
+#include "pages/doctor.hpp"
+#include "report/sink.hpp"
 #include "runs/layout.hpp"
 
 namespace rangescope::cli {
 namespace {
+
+/// Nothing on the line is run; the tool that it names is asked what it can do, where it is installed.
+base::Result<pages::DoctorAnswer> explained(const std::string& command) {
+  auto named = doctor::named_tool(command);
+  if (!named) return base::fail(std::move(named));
+  collect::ToolSearch search = collect::tool_search();
+  // The executable of the line itself where it names one, else whatever this shell would find.
+  if (named->executable.find('/') != std::string::npos) search.configured = named->executable;
+  auto tool = collect::probe_tool(named->tool, search);
+  if (!tool && !search.configured.empty()) {
+    search.configured.clear();
+    tool = collect::probe_tool(named->tool, search);
+  }
+  doctor::ExplainOptions options;
+  options.environment = search.environment;
+  if (tool) {
+    if (named->tool == "ncu" && command.find("--metrics") != std::string::npos) collect::probe_metrics(*tool, search);
+    options.tool = &*tool;
+  }
+  auto line = doctor::explain(command, options);
+  if (!line) return base::fail(std::move(line));
+  model::Finding basis =
+      tool ? doctor::well("held against " + named->tool + " " + to_string(tool->version) + " at " + tool->path.string())
+           : doctor::skipped("no " + named->tool +
+                             " was found here, so options, sets and values that depend on its version "
+                             "were not judged");
+  basis.id = "command.version";
+  basis.question = "Which version was the line held against?";
+  pages::DoctorAnswer answer{"command", {std::move(basis)}, std::move(line->corrected)};
+  std::move(line->findings.begin(), line->findings.end(), std::back_inserter(answer.findings));
+  return answer;
+}
+
+int print(const pages::DoctorAnswer& answer, bool json) {
+  report::DescriptorSink sink(STDOUT_FILENO, "standard output");
+  pages::print_doctor(answer, json, style_on(STDOUT_FILENO, {}).color, sink);
+  if (auto written = sink.finish(); !written) return say(written.error());
+  return doctor::exit_code_of(answer.findings);
+}
 
 class Doctor final : public Subcommand {
  public:
@@ -71,7 +114,7 @@ class Doctor final : public Subcommand {
     const doctor::MachineFacts facts = doctor::gather_machine(sources);
     doctor::Probe probe;
     probe.machine = &facts;
-    return answer({"machine", doctor::run_checks(doctor::machine_checks(), probe), {}, {}, {}}, json_);
+    return print({"machine", doctor::run_checks(doctor::machine_checks(), probe)}, json_);
   }
 
  private:
@@ -80,9 +123,7 @@ class Doctor final : public Subcommand {
     const auto look = look_at_program(look_);
     if (!look) return say(look.error());
     const auto ways = doctor::ways(*look, tools_here());
-    DoctorAnswer told{"program", doctor::diagnose(*look), {}, program_text(*look, ways), {}};
-    told.more_json = [&](report::JsonWriter& json) { write_program(json, *look, ways); };
-    return answer(told, json_);
+    return print({"program", doctor::diagnose(*look), {}, &*look, ways}, json_);
   }
 
   // One argument with a whole line in it, or the words of one; `--` may stand before them or within.
@@ -97,7 +138,8 @@ class Doctor final : public Subcommand {
     if (whole && words.size() > 1)
       return say({base::Code::kUsage, "unexpected argument '" + base::printable(words[1]) + "'", "--explain",
                   "Put options of the doctor before --explain"});
-    return explain_answer(whole ? words.front() : base::shell_quote(words), json_);
+    const auto answer = explained(whole ? words.front() : base::shell_quote(words));
+    return answer ? print(*answer, json_) : say(answer.error());
   }
 
   Arguments app_;  // what it stands for lives as long as run() does

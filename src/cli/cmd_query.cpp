@@ -1,9 +1,6 @@
 // `rangescope query` and `rangescope export`: the session and its report as SQLite, whole or asked.
 #include <unistd.h>
 
-#include <nlohmann/json.hpp>
-
-#include "base/table.hpp"
 #include "base/text.hpp"
 #include "cli/app.hpp"
 #include "cli/bind.hpp"
@@ -11,58 +8,11 @@
 #include "cli/subcommands.hpp"
 #include "report/sink.hpp"
 #include "report/sqlite/database.hpp"
+#include "report/sqlite/rows.hpp"
 #include "runs/layout.hpp"
 
 namespace rangescope::cli {
 namespace {
-
-std::string csv_cell(std::string_view text) {
-  if (text.find_first_of(",\"\r\n") == std::string_view::npos) return std::string(text);
-  return '"' + base::replace_all(text, "\"", "\"\"") + '"';
-}
-
-/// All rows of a statement, in the format asked for: table, csv or jsonl.
-base::Result<void> print_rows(base::Statement& statement, const std::string& format, report::Sink& sink,
-                              std::size_t width) {
-  std::vector<base::Table::Column> columns;
-  std::string head;
-  for (int i = 0; i < statement.columns(); ++i) {
-    columns.push_back({std::string(statement.column_name(i)), true, i == 0, 0});
-    head += (i == 0 ? "" : ",") + csv_cell(statement.column_name(i));
-  }
-  base::Table table(columns);
-  if (format == "csv") sink.write(head + "\r\n");
-  for (;;) {
-    auto more = statement.step();
-    if (!more) return base::fail(std::move(more));
-    if (!*more) break;
-    if (format == "table") {
-      std::vector<base::Table::Cell> cells;
-      for (int i = 0; i < statement.columns(); ++i)
-        cells.push_back({base::printable(statement.text(i)), base::Tone::kPlain});
-      table.add(std::move(cells));
-    } else if (format == "csv") {
-      std::string line;
-      for (int i = 0; i < statement.columns(); ++i) line += (i == 0 ? "" : ",") + csv_cell(statement.text(i));
-      sink.write(line + "\r\n");
-    } else {
-      nlohmann::ordered_json object;
-      for (int i = 0; i < statement.columns(); ++i) {
-        auto& value = object[std::string(statement.column_name(i))];
-        if (statement.is_null(i)) continue;
-        if (!statement.is_number(i))
-          value = base::printable(statement.text(i));
-        else if (const auto whole = base::to_int(statement.text(i)))
-          value = *whole;
-        else
-          value = statement.real(i);
-      }
-      sink.write(object.dump() + '\n');
-    }
-  }
-  if (format == "table") sink.write(table.render(width, false));
-  return sink.finish();
-}
 
 class Query final : public Subcommand {
  public:
@@ -106,7 +56,7 @@ class Query final : public Subcommand {
       return say({base::Code::kUsage, "this is no SELECT", "SQL", "Write one SELECT; nothing can be changed here"});
     report::DescriptorSink sink(STDOUT_FILENO, "standard output");
     ReportChoice choice;
-    auto printed = print_rows(*statement, format_, sink, style_on(STDOUT_FILENO, choice).width);
+    auto printed = report::sqlite::print_rows(*statement, format_, sink, style_on(STDOUT_FILENO, choice).width);
     return printed ? 0 : say(printed.error());
   }
 
@@ -171,11 +121,11 @@ class Export final : public Subcommand {
     if (!statement) return say(statement.error());
     if (output_.empty() || output_ == "-") {
       report::DescriptorSink sink(STDOUT_FILENO, "standard output");
-      auto printed = print_rows(*statement, to_, sink, 0);
+      auto printed = report::sqlite::print_rows(*statement, to_, sink, 0);
       return printed ? 0 : say(printed.error());
     }
     report::FileSink sink(output_);
-    auto printed = print_rows(*statement, to_, sink, 0);
+    auto printed = report::sqlite::print_rows(*statement, to_, sink, 0);
     return printed ? 0 : say(printed.error());
   }
 

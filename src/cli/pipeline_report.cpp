@@ -11,7 +11,7 @@
 #include "cli/pipeline.hpp"
 #include "cli/present.hpp"
 #include "cli/split_regions.hpp"
-#include "cli/summary.hpp"
+#include "report/summary.hpp"
 
 namespace rangescope::cli {
 
@@ -50,8 +50,8 @@ base::Result<void> Pipeline::reports() {
     else
       report->losses.push_back(std::move(loss));
   }
-  if (auto written = base::write_file(run_ / "kernels.md", kernels_page(*report)); !written) return written;
-  if (auto written = base::write_file(run_ / "stakeholder_summary.md", stakeholder_page(*report)); !written)
+  if (auto written = base::write_file(run_ / "kernels.md", report::kernels_page(*report)); !written) return written;
+  if (auto written = base::write_file(run_ / "stakeholder_summary.md", report::stakeholder_page(*report)); !written)
     return written;
   if (!analyzed->parts.empty())
     if (auto split = split_regions(run_ / "ncu" / "regions", *analyzed, true); !split)

@@ -1,4 +1,4 @@
-#include "cli/summary.hpp"
+#include "report/summary.hpp"
 
 #include <algorithm>
 #include <map>
@@ -9,17 +9,10 @@
 #include "base/text.hpp"
 #include "base/units.hpp"
 #include "model/measure.hpp"
+#include "report/markdown_text.hpp"
 
-namespace rangescope::cli {
+namespace rangescope::report {
 namespace {
-
-/// Text in a Markdown table cell.
-std::string cell(std::string_view text) {
-  std::string out = base::printable(text);
-  for (const char* special : {"\\", "|", "<", ">", "*", "_", "`"})
-    out = base::replace_all(out, special, std::string("\\") + special);
-  return out;
-}
 
 bool aggregate(const model::Region& region) {
   return !region.process && !region.thread;
@@ -32,10 +25,9 @@ double weight(const model::Region& region, bool gpu) {
 
 std::string run_line(const model::Report& report) {
   std::string out;
-  if (!report.run.command.empty())
-    out += "Program: `" + base::replace_all(base::printable(base::shell_quote(report.run.command)), "`", "'") + "`  \n";
+  if (!report.run.command.empty()) out += "Program: " + md_code(base::shell_quote(report.run.command)) + "  \n";
   if (report.run.duration_ns > 0) out += "Recorded: " + base::format_ns(report.run.duration_ns) + "  \n";
-  for (const std::string& source : report.run.sources) out += "Source: " + cell(source) + "  \n";
+  for (const std::string& source : report.run.sources) out += "Source: " + md_escaped(source) + "  \n";
   return out;
 }
 
@@ -50,7 +42,7 @@ std::pair<const model::Bound*, std::string> bound_of(const model::Region& region
 /// What to try, each with the number that it rests on.
 std::vector<std::string> advice(const model::Region& region) {
   std::vector<std::string> out;
-  const std::string name = "`" + base::printable(model::path_text(region)) + "`: ";
+  const std::string name = md_code(model::path_text(region)) + ": ";
   if (const auto [bound, kernel] = bound_of(region); bound) {
     const std::string& kind = bound->kind;
     // The reason stands above where the bound is a kernel's.
@@ -127,8 +119,8 @@ std::string opening(const model::Report& report, std::span<const model::Region* 
   }
   const double first = weight(*regions.front(), gpu);
   if (whole > 0 && first > 0) {
-    out += "The largest part, " + base::format_share(first / whole) + ", goes to `" +
-           base::printable(model::path_text(*regions.front())) + "`";
+    out += "The largest part, " + base::format_share(first / whole) + ", goes to " +
+           md_code(model::path_text(*regions.front()));
     double together = 0;
     for (const model::Region* region : regions) together += weight(*region, gpu);
     if (regions.size() > 1)
@@ -144,8 +136,7 @@ std::string opening(const model::Report& report, std::span<const model::Region* 
 std::string bounds(std::span<const model::Region* const> regions) {
   std::string out;
   const auto line = [&](const std::string& what, const model::Bound& bound) {
-    out += "- `" + base::printable(what) + "`: " + base::printable(bound.kind) + " - " + base::printable(bound.reason) +
-           "\n";
+    out += "- " + md_code(what) + ": " + base::printable(bound.kind) + " - " + base::printable(bound.reason) + "\n";
   };
   for (const model::Region* region : regions) {
     if (region->bound && region->bound->kind != "unknown") {
@@ -171,17 +162,17 @@ std::string kernels_page(const model::Report& report) {
   if (report.kernels.empty()) return out + "No kernel was recorded by a stage with a timeline.\n";
   out += "| kernel | calls | total | mean | share |\n|---|---:|---:|---:|---:|\n";
   for (const model::KernelRow& row : report.kernels)
-    out += "| " + cell(row.name.empty() ? row.short_name : row.name) + " | " + base::format_count(row.calls) + " | " +
-           base::format_ns(row.total_ns) + " | " + base::format_ns(row.duration_ns.mean) + " | " +
+    out += "| " + md_escaped(row.name.empty() ? row.short_name : row.name) + " | " + base::format_count(row.calls) +
+           " | " + base::format_ns(row.total_ns) + " | " + base::format_ns(row.duration_ns.mean) + " | " +
            base::format_share(row.share) + " |\n";
   out +=
       "\n# Kernels by region\n\n| region | kernel | calls | total | share of the region |\n|---|---|---:|---:|---:|\n";
   for (const model::Region& region : report.regions) {
     if (!aggregate(region) || !region.gpu) continue;
     for (const model::KernelRow& row : region.gpu->top_kernels)
-      out += "| " + cell(model::path_text(region)) + " | " + cell(row.short_name.empty() ? row.name : row.short_name) +
-             " | " + base::format_count(row.calls) + " | " + base::format_ns(row.total_ns) + " | " +
-             base::format_share(row.share) + " |\n";
+      out += "| " + md_escaped(model::path_text(region)) + " | " +
+             md_escaped(row.short_name.empty() ? row.name : row.short_name) + " | " + base::format_count(row.calls) +
+             " | " + base::format_ns(row.total_ns) + " | " + base::format_share(row.share) + " |\n";
   }
   return out;
 }
@@ -201,7 +192,7 @@ std::string stakeholder_page(const model::Report& report) {
   out += std::string("|---|---:|---:|---:|---:|") + (gpu ? "---:|\n" : "\n");
   for (const model::Region* region : regions) {
     const double part = weight(*region, gpu);
-    out += "| " + cell(model::path_text(*region)) + " | " + base::format_count(region->occurrences) + " | " +
+    out += "| " + md_escaped(model::path_text(*region)) + " | " + base::format_count(region->occurrences) + " | " +
            base::format_ns(region->wall.inclusive_ns) + " | " + base::format_ns(part) + " | " +
            (whole > 0 ? base::format_share(part / whole) : "-") + " |";
     if (gpu) out += " " + (region->gpu ? base::format_count(region->gpu->kernels) : "0") + " |";
@@ -227,4 +218,4 @@ std::string stakeholder_page(const model::Report& report) {
   return out;
 }
 
-}  // namespace rangescope::cli
+}  // namespace rangescope::report

@@ -1,18 +1,12 @@
-#include "cli/doctor_answer.hpp"
-
-#include <unistd.h>
+#include "pages/doctor.hpp"
 
 #include <algorithm>
 
 #include "base/units.hpp"
-#include "cli/app.hpp"
-#include "cli/present.hpp"
-#include "doctor/causes.hpp"
+#include "pages/doctor_program.hpp"
 #include "report/findings.hpp"
-#include "report/sink.hpp"
-#include "report/view.hpp"
 
-namespace rangescope::cli {
+namespace rangescope::pages {
 namespace {
 
 using model::Verdict;
@@ -33,33 +27,27 @@ void write_json(const DoctorAnswer& answer, report::Sink& sink) {
   json.field("asked", answer.asked);
   json.field("verdict", model::verdict_name(worst(answer)));
   report::write_findings(json, answer.findings);
-  if (answer.command) json.field("command", *answer.command);
-  if (answer.more_json) answer.more_json(json);
+  if (answer.corrected) json.field("command", *answer.corrected);
+  if (answer.program != nullptr) write_program(json, *answer.program, answer.ways);
   json.close();
   json.finish();
 }
 
 void write_text(const DoctorAnswer& answer, bool color, report::Sink& sink) {
   for (const model::Finding& finding : answer.findings) sink.write(report::finding_text(finding, color));
-  sink.write(answer.more_text);
+  if (answer.program != nullptr) sink.write(program_text(*answer.program, answer.ways));
   const std::size_t failed = count(answer, Verdict::kFail), warned = count(answer, Verdict::kWarn);
   if (failed + warned == 0)
-    sink.write("nothing to complain of\n");
+    sink.write("No problems found\n");
   else
     sink.write(base::counted(failed, "failure") + ", " + base::counted(warned, "warning") + "\n");
-  if (answer.command) sink.write(*answer.command + "\n");
+  if (answer.corrected) sink.write(*answer.corrected + "\n");
 }
 
 }  // namespace
 
-int answer(const DoctorAnswer& told, bool json) {
-  report::DescriptorSink sink(STDOUT_FILENO, "standard output");
-  if (json)
-    write_json(told, sink);
-  else
-    write_text(told, style_on(STDOUT_FILENO, {}).color, sink);
-  if (auto written = sink.finish(); !written) return say(written.error());
-  return doctor::exit_code_of(told.findings);
+void print_doctor(const DoctorAnswer& answer, bool json, bool color, report::Sink& sink) {
+  json ? write_json(answer, sink) : write_text(answer, color, sink);
 }
 
-}  // namespace rangescope::cli
+}  // namespace rangescope::pages

@@ -8,11 +8,11 @@
 #include "doctor/program/program.hpp"
 #include "report/json_writer.hpp"
 
-namespace rangescope::cli {
+namespace rangescope::pages {
 
 /// For people.
 [[nodiscard]] std::string program_text(const doctor::ProgramLook& look, std::span<const doctor::Way> ways);
 /// The keys "program", "ranges" and "ways" of rangescope.doctor/1 (docs/formats/doctor-json.md).
 void write_program(report::JsonWriter& json, const doctor::ProgramLook& look, std::span<const doctor::Way> ways);
 
-}  // namespace rangescope::cli
+}  // namespace rangescope::pages

@@ -1,14 +1,14 @@
-#include "cli/program_answer.hpp"
+#include "pages/doctor_program.hpp"
 
 #include "base/text.hpp"
 #include "base/units.hpp"
 
-namespace rangescope::cli {
+namespace rangescope::pages {
 namespace {
 
 constexpr std::size_t kMostRanges = 20;
 
-std::string kind(const doctor::SeenRange& seen) {
+std::string kind_text(const doctor::SeenRange& seen) {
   return seen.kind == model::RangeKind::kPushPop ? "push/pop" : "start/end";
 }
 
@@ -26,7 +26,7 @@ std::string about(const doctor::ProgramFacts& facts, const doctor::RangeFacts& r
   const doctor::SeenRange& first = facts.ranges[range.seen.front()];
   text += "    " + base::printable(first.shown());
   if (range.seen.size() > 1) text += " and " + base::counted(range.seen.size() - 1, "other path");
-  text += ": " + kind(first) + ", " +
+  text += ": " + kind_text(first) + ", " +
           (first.domain.empty() ? "default domain" : "domain " + base::printable(first.domain)) + ", " +
           (range.registered == range.occurrences ? "registered string" : "no registered string") + "\n";
   text += "    " + base::counted(range.occurrences, "occurrence") + " on " + base::counted(range.threads, "thread") +
@@ -184,4 +184,4 @@ void write_program(report::JsonWriter& json, const doctor::ProgramLook& look, st
   json.close();
 }
 
-}  // namespace rangescope::cli
+}  // namespace rangescope::pages

@@ -9,9 +9,9 @@
 
 #include "model/report.hpp"
 
-namespace rangescope::cli {
+namespace rangescope::report {
 
 [[nodiscard]] std::string kernels_page(const model::Report& report);
 [[nodiscard]] std::string stakeholder_page(const model::Report& report);
 
-}  // namespace rangescope::cli
+}  // namespace rangescope::report
