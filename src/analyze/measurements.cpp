@@ -99,7 +99,7 @@ model::Metric metric_of(const model::MetricDef& def, std::vector<double> values,
 class Joiner {
  public:
   Joiner(const Session& session, const Options& options, const Tree& tree, const std::vector<char>& chosen)
-      : session_(session), nested_(options.domains == Domains::kNested), tree_(tree), chosen_(chosen) {
+      : session_(session), nested_(options.domains == Domains::kNested), chosen_(chosen) {
     for (std::uint32_t n = 0; n < tree.nodes.size(); ++n) {
       const Node& node = tree.nodes[n];
       nodes_.emplace(PathKey{node.parent, node.domain, node.name, node.kind}, n);
@@ -378,7 +378,6 @@ class Joiner {
 
   const Session& session_;
   bool nested_;
-  const Tree& tree_;
   const std::vector<char>& chosen_;
   std::map<PathKey, std::uint32_t> nodes_;
   std::uint32_t time_ = kNone;

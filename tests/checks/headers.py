@@ -2,9 +2,11 @@
 """headers: every header compiles alone.
 
 A header that some .cpp includes before anything else is proven by that compilation, so only the others are compiled here
-(syntax only). Usage: headers.py ROOT COMPILER
+(syntax only), and those that passed before, with the same text in everything of ours that they include, are not compiled
+again (ROOT/.cache/headers holds their hashes). Usage: headers.py ROOT COMPILER
 """
 import concurrent.futures
+import hashlib
 import os
 import re
 import subprocess
@@ -29,6 +31,23 @@ def needs_cuda(root, path):
     return path.startswith("src/inject/cupti/") or "cupti.h" in tree.text(root, path)
 
 
+INCLUDED = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.M)
+
+
+def closure(root, header, seen):
+    """Adds the header and all of src/ that it includes to `seen`: {path: text}."""
+    if header not in seen and os.path.exists(os.path.join(root, header)):
+        seen[header] = tree.text(root, header)
+        for name in INCLUDED.findall(seen[header]):
+            closure(root, "src/" + name, seen)
+    return seen
+
+
+def fingerprint(root, header, flags):
+    texts = closure(root, header, {})
+    return hashlib.sha256("\0".join([header, *flags, *(p + "\0" + texts[p] for p in sorted(texts))]).encode()).hexdigest()
+
+
 def main(root, compiler):
     total, todo = unproven(root)
     cuda = os.environ.get("CUDA_HOME", "/usr/local/cuda")
@@ -39,6 +58,18 @@ def main(root, compiler):
     for d in dirs:
         flags += ["-isystem", d]
 
+    version = subprocess.run([compiler, "--version"], capture_output=True, text=True).stdout
+    prints = {h: fingerprint(root, h, [version, *(f for f in flags if root not in f)]) for h in todo}
+    stamp = os.path.join(root, ".cache/headers")
+    try:
+        with open(stamp, encoding="utf-8") as f:
+            passed = set(f.read().split())
+    except OSError:
+        passed = set()
+    known = len(todo)
+    todo = [h for h in todo if prints[h] not in passed]
+    known -= len(todo)
+
     def compile_alone(header):
         source = f'#include "{header[4:]}"\n#include "{header[4:]}"\n'
         return subprocess.run([compiler, *flags, "-"], input=source, capture_output=True, text=True)
@@ -46,7 +77,11 @@ def main(root, compiler):
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         results = list(pool.map(compile_alone, todo))
     problems = [f"{h}: does not compile alone:\n{r.stderr}" for h, r in zip(todo, results) if r.returncode]
-    return tree.report(problems, f"{total} headers, {len(todo)} of them compiled alone here")
+    failed = {h for h, r in zip(todo, results) if r.returncode}
+    os.makedirs(os.path.dirname(stamp), exist_ok=True)
+    with open(stamp, "w", encoding="utf-8") as f:
+        f.write("\n".join(p for h, p in prints.items() if h not in failed))
+    return tree.report(problems, f"{total} headers, {len(todo)} of them compiled alone here, {known} passed before")
 
 
 if __name__ == "__main__":
