@@ -1,5 +1,7 @@
 #include "cli/app.hpp"
 
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cerrno>
@@ -11,6 +13,7 @@
 #include "base/log.hpp"
 #include "base/text.hpp"
 #include "cli/help_text.hpp"
+#include "report/sink.hpp"
 
 namespace rangescope::cli {
 namespace {
@@ -92,9 +95,6 @@ int parse_and_run(Subcommand& command, std::vector<std::string> words, std::vect
 
 }  // namespace
 
-std::string tool_version() {
-  return "rangescope " RANGESCOPE_VERSION;
-}
 const std::vector<std::string>& arguments() {
   return g_arguments;
 }
@@ -126,6 +126,13 @@ base::Error unknown_argument(const CLI::App& app, std::string_view command) {
 int say(const base::Error& error) {
   base::log(error);
   return base::exit_code(error.code);
+}
+
+int put(const std::string& text) {
+  report::DescriptorSink sink(STDOUT_FILENO, "standard output");
+  sink.write(text);
+  if (auto done = sink.finish(); !done) return say(done.error());
+  return 0;
 }
 
 std::unique_ptr<Parsed> declare(Subcommand& command) {

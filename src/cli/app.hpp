@@ -15,9 +15,6 @@ namespace rangescope::cli {
 
 [[nodiscard]] int run_app(int argc, char** argv);
 
-/// "rangescope 0.1.0"
-[[nodiscard]] std::string tool_version();
-
 /// The CLI11 application of a subcommand with its own options and those that all have (-v, -q, -h).
 struct Parsed {
   std::shared_ptr<CLI::App> app;
@@ -33,6 +30,9 @@ struct Parsed {
 
 /// Prints the error with its hint; its exit code.
 [[nodiscard]] int say(const base::Error& error);
+
+/// Text for standard output; 0, or the exit code of a failure to write.
+[[nodiscard]] int put(const std::string& text);
 
 /// rangescope's own arguments, for manifests.
 [[nodiscard]] const std::vector<std::string>& arguments();

@@ -10,7 +10,9 @@
 
 #include "analyze/analyze.hpp"
 #include "cli/arguments.hpp"
+#include "collect/native/counter_plan.hpp"
 #include "collect/native/native.hpp"
+#include "profile/look.hpp"
 #include "read/reader.hpp"
 #include "report/exporter.hpp"
 
@@ -18,10 +20,16 @@ namespace rangescope::cli {
 
 /// --include, --exclude, --kernel, --no-aggregate, --per-thread, --push-pop-scope, --domains ...
 void bind_analyze(const Arguments& app, analyze::Options& options);
-/// report.fold_names of a run's configuration: what its reports do where nobody says --fold-names. kAuto for no run.
-[[nodiscard]] analyze::FoldNames fold_names_of(const std::filesystem::path& run);
 /// --max-capture-size, --chain-injection
 void bind_native(const Arguments& app, collect::native::Options& options);
+
+/// --per, --rounds, --chip, --passes, --flush-caches, --arm-wait, --skip-first, --trace-first; the metrics and ranges
+/// come from elsewhere.
+void bind_counters(const Arguments& app, collect::native::CounterRequest& request);
+/// "a,b" and repeated options as one list; empty items refused with kUsage.
+[[nodiscard]] base::Result<std::vector<std::string>> metric_names(const std::vector<std::string>& options);
+/// --include, --for, --chain-injection
+void bind_look(const Arguments& app, profile::LookRequest& request);
 
 /// --nsys, --number-format
 void bind_read(const Arguments& app, read::Options& options);

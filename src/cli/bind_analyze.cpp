@@ -3,7 +3,6 @@
 #include "base/text.hpp"
 #include "cli/app.hpp"
 #include "cli/bind.hpp"
-#include "config/yaml.hpp"
 #include "model/range_expression.hpp"
 
 namespace rangescope::cli {
@@ -16,15 +15,6 @@ std::vector<std::pair<std::string, std::optional<analyze::FoldNames>>> fold_choi
 }
 
 }  // namespace
-
-analyze::FoldNames fold_names_of(const std::filesystem::path& run) {
-  if (run.empty()) return analyze::FoldNames::kAuto;
-  const auto config = config::read_yaml(run / "config.yaml");
-  const config::Value* said = config ? config::at_path(config->root, "report.fold_names") : nullptr;
-  for (const auto& [word, how] : fold_choices())
-    if (said != nullptr && said->text == word) return *how;
-  return analyze::FoldNames::kAuto;
-}
 
 void bind_analyze(const Arguments& app, analyze::Options& options) {
   const auto list = [&](const std::string& name, std::vector<std::string>& into, const std::string& type,

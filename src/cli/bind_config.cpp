@@ -177,38 +177,4 @@ void warn_of_idle_keys(const config::Config& config) {
     base::warn(stage + " is off, so nothing comes of " + keys + "; add --" + stage);
 }
 
-base::Result<void> write_config(const std::filesystem::path& run, const config::Config& config) {
-  config::Value resolved = config.root;
-  // Values of variables whose names say that they are secrets stay out of files that people pass on.
-  for (const char* map : {"workload.env", "pipeline.nsys.env", "pipeline.ncu.env"})
-    if (auto* value = const_cast<config::Value*>(config::at_path(resolved, map)))
-      for (config::Entry& entry : value->entries)
-        entry.value.secret = entry.value.secret || config::looks_secret(entry.key);
-  if (auto written = base::write_file(run / "config.yaml",
-                                      "# The configuration of this run, resolved.\n" + config::to_yaml(resolved));
-      !written)
-    return written;
-
-  std::string text = "# What config.yaml was made of, in the order in which it was laid over each other.\nfiles:\n";
-  for (const std::string& file : config.files) text += "  - " + config::to_flow(config::text_value(file, {})) + "\n";
-  text += "groups:\n";
-  for (const config::Choice& choice : config.choices) {
-    text += "  - {group: " + choice.group +
-            ", option: " + (choice.option.empty() ? "null" : config::to_flow(config::text_value(choice.option, {})));
-    text += ", package: " + config::to_flow(config::text_value(choice.package, {})) +
-            ", by: " + config::to_flow(config::text_value(choice.where, {})) + "}\n";
-  }
-  text += "values:\n";
-  for (const config::Assignment& done : config.history) {
-    const auto dot = done.key.rfind('.');
-    const bool secret = done.key.find(".env.") != std::string::npos && config::looks_secret(done.key.substr(dot + 1));
-    text += "  - {key: " + config::to_flow(config::text_value(done.key, {})) +
-            ", value: " + config::to_flow(config::text_value(secret ? "<redacted>" : done.value, {}));
-    text += ", by: " +
-            config::to_flow(config::text_value(secret ? done.where.substr(0, done.where.find('=')) : done.where, {})) +
-            "}\n";
-  }
-  return base::write_file(run / "inputs.yaml", text);
-}
-
 }  // namespace rangescope::cli

@@ -38,8 +38,4 @@ class ConfigArguments {
 /// Says which keys of the command line belong to a tool that is switched off.
 void warn_of_idle_keys(const config::Config& config);
 
-/// config.yaml (the resolved configuration, secrets redacted) and inputs.yaml (what it was made of: files, groups,
-/// arguments, environment names, and who set each key) into a run directory.
-[[nodiscard]] base::Result<void> write_config(const std::filesystem::path& run, const config::Config& config);
-
 }  // namespace rangescope::cli

@@ -6,7 +6,6 @@
 #include "base/text.hpp"
 #include "base/units.hpp"
 #include "cli/app.hpp"
-#include "cli/counters.hpp"
 #include "cli/subcommands.hpp"
 #include "collect/native/calibrate.hpp"
 #include "config/metric_groups.hpp"
@@ -55,7 +54,7 @@ class Calibrate final : public Subcommand {
   }
 
   [[nodiscard]] int run() override {
-    auto shipped = known_peaks();
+    auto shipped = config::known_peaks();
     if (!shipped) return say(shipped.error());
     auto measured = collect::native::calibrate(device_);
     if (!measured) return say(measured.error());
@@ -64,7 +63,7 @@ class Calibrate final : public Subcommand {
     for (const std::string& note : measured->notes) base::warn(note);
     if (const int failed = put(table(*measured, sheet)); failed != 0) return failed;
     if (dry_run_) return 0;
-    const auto folder = user_devices();
+    const auto folder = config::user_devices();
     if (!folder) return say(folder.error());
     std::error_code error;
     std::filesystem::create_directories(*folder, error);

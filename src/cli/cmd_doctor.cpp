@@ -4,8 +4,8 @@
 
 #include "base/text.hpp"
 #include "cli/app.hpp"
+#include "cli/bind.hpp"
 #include "cli/present.hpp"
-#include "cli/program_look.hpp"
 #include "cli/subcommands.hpp"
 #include "collect/tools.hpp"
 #include "doctor/causes.hpp"
@@ -14,6 +14,7 @@
 #include "doctor/machine/facts.hpp"
 #include "doctor/probe.hpp"
 #include "pages/doctor.hpp"
+#include "profile/look.hpp"
 #include "report/sink.hpp"
 #include "runs/layout.hpp"
 
@@ -120,9 +121,9 @@ class Doctor final : public Subcommand {
  private:
   [[nodiscard]] int look_at_it() {
     look_.command = program_;
-    const auto look = look_at_program(look_);
+    const auto look = profile::look_at_program(look_);
     if (!look) return say(look.error());
-    const auto ways = doctor::ways(*look, tools_here());
+    const auto ways = doctor::ways(*look, profile::tools_here());
     return print({"program", doctor::diagnose(*look), {}, &*look, ways}, json_);
   }
 
@@ -145,7 +146,7 @@ class Doctor final : public Subcommand {
   Arguments app_;  // what it stands for lives as long as run() does
   std::vector<std::string> program_;
   bool explain_ = false;
-  LookRequest look_;
+  profile::LookRequest look_;
   bool json_ = false, causes_ = false;
   std::string runs_{runs::kDefaultRoot};
 };

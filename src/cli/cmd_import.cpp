@@ -1,7 +1,8 @@
 // `rangescope import`: a run directory out of files that other tools left, with what is needed to trace each number.
 //
 // The files are copied, never moved or changed; copies of nsys' exports lose the environments that nsys writes into
-// them (cli/redact.hpp). Everything is read before anything is made, so that a file that cannot be read leaves no run.
+// them (profile/redact.hpp). Everything is read before anything is made, so that a file that cannot be read leaves no
+// run.
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -12,10 +13,11 @@
 #include "base/text.hpp"
 #include "base/units.hpp"
 #include "cli/app.hpp"
-#include "cli/present.hpp"
-#include "cli/redact.hpp"
-#include "cli/run_record.hpp"
+#include "cli/bind.hpp"
 #include "cli/subcommands.hpp"
+#include "profile/analyzed.hpp"
+#include "profile/record.hpp"
+#include "profile/redact.hpp"
 #include "read/nsys_rep/reader.hpp"
 #include "read/registry.hpp"
 #include "runs/imports.hpp"
@@ -77,7 +79,7 @@ class ImportCommand final : public Subcommand {
         return say({base::Code::kUsage, "the same file twice", input, "Give each file once"});
       given.push_back(std::move(*one));
     }
-    auto record = RunRecord::begin(root_, {});
+    auto record = profile::RunRecord::begin(root_, {}, arguments());
     if (!record) return say(record.error());
     model::Report report;
     const auto done = fill(record->path(), given, report);
@@ -121,13 +123,10 @@ class ImportCommand final : public Subcommand {
       imports.push_back(std::move(*import));
     }
     if (auto written = runs::write_imports(run, imports); !written) return written;
-    auto analyzed = analyze_inputs(captures_to_read(run), run, {}, read_);
+    auto analyzed = profile::analyze_inputs(profile::captures_to_read(run), run, {}, read_);
     if (!analyzed) return base::fail(std::move(analyzed));
     report = analyzed->report;
-    ReportChoice kept;
-    kept.format = "json";
-    kept.to = (run / "report.json").string();
-    return write_report(*analyzed, kept, -1);
+    return profile::write_report(*analyzed, "json", run / "report.json");
   }
 
   [[nodiscard]] static base::Result<runs::Import> take(const fs::path& run, const Given& one) {
@@ -171,7 +170,7 @@ class ImportCommand final : public Subcommand {
     }
     if (!sqlite.empty()) {
       fs::permissions(sqlite, fs::perms::owner_write, fs::perm_options::add, error);
-      if (auto done = redact_nsys_export(sqlite); !done) {
+      if (auto done = profile::redact_nsys_export(sqlite); !done) {
         fs::remove(sqlite, error);
         return base::fail(base::Code::kIo, "the copy's environments could not be redacted: " + done.error().what,
                           one.path.string());

@@ -11,11 +11,13 @@
 #include "base/text.hpp"
 #include "base/units.hpp"
 #include "cli/app.hpp"
-#include "cli/counters.hpp"
-#include "cli/program_look.hpp"
+#include "cli/bind.hpp"
 #include "cli/subcommands.hpp"
 #include "config/compose.hpp"
+#include "config/metric_groups.hpp"
 #include "doctor/causes.hpp"
+#include "profile/counters.hpp"
+#include "profile/look.hpp"
 #include "report/findings.hpp"
 
 namespace rangescope::cli {
@@ -137,8 +139,8 @@ std::pair<std::vector<std::string>, std::string> groups_that_fit(const std::stri
   const std::uint64_t room = occurrences > kTraced ? occurrences - kTraced : 0;
   std::vector<std::string> chosen;
   std::string told;
-  const auto shipped = shipped_groups();
-  const auto planner = open_planner();
+  const auto shipped = config::shipped_groups();
+  const auto planner = profile::open_planner();
   const std::pair uncounted{room > 0 ? std::vector<std::string>{"quick"} : chosen,
                             std::string("passes could not be counted here")};
   if (!shipped || !planner) return uncounted;
@@ -189,7 +191,7 @@ class Init final : public Subcommand {
       return say(
           {base::Code::kUsage, "there is such a file already", to_, "Add --force, or name another one with --to"});
     look_.command = program_;
-    const auto look = look_at_program(look_);
+    const auto look = profile::look_at_program(look_);
     if (!look) return say(look.error());
     const auto findings = doctor::diagnose(*look);
     const std::vector<Include> includes = includes_of(look->facts);
@@ -229,8 +231,8 @@ class Init final : public Subcommand {
       rarest = rarest == 0 ? include.occurrences : std::min(rarest, include.occurrences);
     }
     if (facts.kernels + facts.graph_launches == 0) return text;
-    const doctor::Tools tools = tools_here();
-    const auto chip = chip_of_machine();
+    const doctor::Tools tools = profile::tools_here();
+    const auto chip = profile::chip_of_machine();
     const auto [groups, told] = groups_that_fit(chip ? *chip : "GH100", rarest);
     if (groups.empty()) {
       text += "      # No metric group fits: the rarest range occurs " + base::counted(rarest, "time") +
@@ -270,7 +272,7 @@ class Init final : public Subcommand {
   }
 
   std::vector<std::string> program_;
-  LookRequest look_;
+  profile::LookRequest look_;
   std::string to_ = "rangescope.yaml";
   bool force_ = false;
 };

@@ -3,8 +3,9 @@
 
 #include "base/text.hpp"
 #include "cli/app.hpp"
-#include "cli/counters.hpp"
 #include "cli/subcommands.hpp"
+#include "config/metric_groups.hpp"
+#include "profile/counters.hpp"
 
 namespace rangescope::cli {
 namespace {
@@ -36,7 +37,7 @@ class Metrics final : public Subcommand {
   }
 
   [[nodiscard]] int run() override {
-    auto groups = shipped_groups();
+    auto groups = config::shipped_groups();
     if (!groups) return say(groups.error());
     if (action_ == "list" && !what_.empty())
       return say({base::Code::kUsage, "'" + base::printable(what_) + "' is too much", "argument 2",
@@ -64,7 +65,7 @@ class Metrics final : public Subcommand {
   [[nodiscard]] int show(const std::vector<model::MetricGroup>& groups) const {
     const auto group = std::find_if(groups.begin(), groups.end(), [&](const auto& g) { return g.name == what_; });
     if (group != groups.end()) return json_ ? put(to_json(*group).dump(2) + "\n") : put(describe(*group));
-    auto planner = open_planner();
+    auto planner = profile::open_planner();
     if (!planner) return say(planner.error());
     auto info = planner->describe(chip_, what_);
     if (!info) {
@@ -87,7 +88,7 @@ class Metrics final : public Subcommand {
   }
 
   [[nodiscard]] int search() const {
-    auto planner = open_planner();
+    auto planner = profile::open_planner();
     if (!planner) return say(planner.error());
     const std::string word = base::lower(what_);
     nlohmann::json out = nlohmann::json::array();

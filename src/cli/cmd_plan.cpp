@@ -4,8 +4,10 @@
 #include "base/text.hpp"
 #include "base/units.hpp"
 #include "cli/app.hpp"
-#include "cli/counters.hpp"
+#include "cli/bind.hpp"
 #include "cli/subcommands.hpp"
+#include "config/metric_groups.hpp"
+#include "profile/counters.hpp"
 
 namespace rangescope::cli {
 namespace {
@@ -36,9 +38,9 @@ class PlanCommand final : public Subcommand {
   [[nodiscard]] int run() override {
     auto names = metric_names(metrics_);
     if (!names) return say(names.error());
-    auto groups = shipped_groups();
+    auto groups = config::shipped_groups();
     if (!groups) return say(groups.error());
-    auto planner = open_planner();
+    auto planner = profile::open_planner();
     if (!planner) return say(planner.error());
     auto plan = planner->plan(chip_, *names, *groups);
     if (!plan) return say(plan.error());

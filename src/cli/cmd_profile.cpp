@@ -13,16 +13,16 @@
 #include "cli/app.hpp"
 #include "cli/bind.hpp"
 #include "cli/bind_config.hpp"
-#include "cli/bind_tools.hpp"
-#include "cli/counters.hpp"
-#include "cli/diagnosis.hpp"
-#include "cli/pipeline.hpp"
 #include "cli/present.hpp"
 #include "cli/progress.hpp"
-#include "cli/run_record.hpp"
 #include "cli/subcommands.hpp"
 #include "collect/launch.hpp"
 #include "config/schema.hpp"
+#include "profile/counters.hpp"
+#include "profile/diagnosis.hpp"
+#include "profile/engine.hpp"
+#include "profile/record.hpp"
+#include "profile/settings.hpp"
 #include "read/registry.hpp"
 #include "report/findings.hpp"
 #include "report/sink.hpp"
@@ -31,6 +31,8 @@
 
 namespace rangescope::cli {
 namespace {
+
+using namespace profile;
 
 // The program's end is ours: its code, or its signal.
 int end_like(const base::Ended& ended) {
@@ -95,9 +97,10 @@ class Profile final : public Subcommand {
     warn_of_idle_keys(config_);
     if (pipeline_wanted(config_))
       return run_pipeline(config_, {.analysis = analysis_,
-                                    .choice = choice_,
                                     .native = native_,
                                     .counters = counters_,
+                                    .arguments = arguments(),
+                                    .talk = talk(),
                                     .dry_run = dry_run_,
                                     .strict = strict_});
     auto library = collect::native::find_library();
@@ -127,7 +130,7 @@ class Profile final : public Subcommand {
                   {},
                   "Write ./" + program_.front() + " for a file of this folder"});
     }
-    auto record = RunRecord::begin(root_, program_);
+    auto record = RunRecord::begin(root_, program_, arguments());
     if (!record) return say(record.error());
     const Concluded done = repeat_ > 1 ? run_repeats(*record) : run_in(*record);
     if (done.ended)
@@ -137,6 +140,19 @@ class Profile final : public Subcommand {
   }
 
  private:
+  [[nodiscard]] Talk talk() const {
+    Talk talk;
+    talk.quiet = is_quiet();
+    if (!is_quiet() || !choice_.to.empty())
+      talk.report = [this](const Analyzed& analyzed) { return write_report(analyzed, choice_, beside_a_program()); };
+    talk.report_tells = choice_.to.empty();
+    talk.finding = [this](const model::Finding& finding) {
+      if (!is_quiet())
+        std::fputs(report::finding_text(finding, style_on(STDERR_FILENO, choice_).color).c_str(), stderr);
+    };
+    return talk;
+  }
+
   /// How a run ended: rangescope's exit code, and the program's end where it ran.
   struct Concluded {
     int code = 0;
@@ -166,7 +182,7 @@ class Profile final : public Subcommand {
     std::vector<std::filesystem::path> done;
     std::int64_t start_unix_ns = 0;
     for (int i = 1; i <= repeat_; ++i) {
-      auto record = RunRecord::begin_in(series.path() / "repeats" / fmt::format("{:03}", i), program_);
+      auto record = RunRecord::begin_in(series.path() / "repeats" / fmt::format("{:03}", i), program_, arguments());
       if (!record) return finish(series, record.error());
       if (i == 1) {
         const auto plan = plan_for(record->path());

@@ -6,6 +6,7 @@
 #include "cli/bind.hpp"
 #include "cli/present.hpp"
 #include "cli/subcommands.hpp"
+#include "profile/analyzed.hpp"
 #include "report/sink.hpp"
 #include "report/sqlite/database.hpp"
 #include "report/sqlite/rows.hpp"
@@ -37,9 +38,9 @@ class Query final : public Subcommand {
     auto database = base::Database::in_memory();
     if (!database) return say(database.error());
     std::filesystem::path run;
-    auto inputs = find_inputs(root_, input_, run);
+    auto inputs = profile::find_inputs(root_, input_, run);
     if (!inputs) return say(inputs.error());
-    const auto analyzed = analyze_inputs(*inputs, run, analysis_, reading_);
+    const auto analyzed = profile::analyze_inputs(*inputs, run, analysis_, reading_);
     if (!analyzed) return say(analyzed.error());
     const std::string asked = base::lower(sql_);
     auto written =
@@ -94,7 +95,7 @@ class Export final : public Subcommand {
     std::filesystem::path run;
     std::vector<std::filesystem::path> inputs;
     for (const std::string& each : inputs_) {
-      auto found = find_inputs(root_, each, run);
+      auto found = profile::find_inputs(root_, each, run);
       if (!found) return say(found.error());
       inputs.insert(inputs.end(), found->begin(), found->end());
     }
@@ -103,7 +104,7 @@ class Export final : public Subcommand {
       if (!output_.empty() && std::filesystem::equivalent(input, output_, error))
         return say({base::Code::kUsage, "the output is the input", output_, "Name another file with -o"});
     }
-    const auto analyzed = analyze_inputs(inputs, run, analysis_, reading_);
+    const auto analyzed = profile::analyze_inputs(inputs, run, analysis_, reading_);
     if (!analyzed) return say(analyzed.error());
     if (to_ == "sqlite") {
       auto database = base::Database::create(output_);

@@ -6,8 +6,9 @@
 #include "cli/app.hpp"
 #include "cli/bind.hpp"
 #include "cli/present.hpp"
-#include "cli/split_regions.hpp"
 #include "cli/subcommands.hpp"
+#include "profile/analyzed.hpp"
+#include "profile/split_regions.hpp"
 #include "runs/layout.hpp"
 
 namespace rangescope::cli {
@@ -72,19 +73,19 @@ class Report final : public Subcommand {
     std::filesystem::path run;
     std::vector<std::filesystem::path> inputs;
     for (const std::string& each : said) {
-      auto found = find_inputs(root_, each, run);
+      auto found = profile::find_inputs(root_, each, run);
       if (!found) return say(found.error());
       inputs.insert(inputs.end(), found->begin(), found->end());
     }
-    const auto analyzed = analyze_inputs(inputs, run, analysis_, reading_);
+    const auto analyzed = profile::analyze_inputs(inputs, run, analysis_, reading_);
     if (!analyzed) return say(analyzed.error());
     if (auto written = write_report(*analyzed, choice_, STDOUT_FILENO); !written) return say(written.error());
     if (!split_.empty()) {
-      const auto folders = split_regions(split_, *analyzed);
+      const auto folders = profile::split_regions(split_, *analyzed);
       if (!folders) return say(folders.error());
       base::info(base::counted(*folders, "region") + " in " + split_);
     }
-    if (strict_ && has_loss(analyzed->report)) {
+    if (strict_ && profile::has_loss(analyzed->report)) {
       return say({base::Code::kDataLoss, "data was lost", base::join(said, ", "),
                   "See the losses below the table; without --strict they are no failure"});
     }

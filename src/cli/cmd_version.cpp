@@ -1,5 +1,6 @@
 #include <cstdio>
 
+#include "base/version.hpp"
 #include "cli/app.hpp"
 #include "cli/subcommands.hpp"
 
@@ -12,7 +13,7 @@ class Version final : public Subcommand {
   [[nodiscard]] std::string_view summary() const override { return "Print the version"; }
   void options(const Arguments&) override {}
   [[nodiscard]] int run() override {
-    std::puts(tool_version().c_str());
+    std::puts(base::tool_version().c_str());
     return 0;
   }
 };

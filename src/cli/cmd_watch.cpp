@@ -15,6 +15,7 @@
 #include "cli/bind.hpp"
 #include "cli/present.hpp"
 #include "cli/subcommands.hpp"
+#include "profile/analyzed.hpp"
 #include "report/sink.hpp"
 #include "runs/layout.hpp"
 
@@ -73,7 +74,7 @@ class Watch final : public Subcommand {
     if (const auto run = find(); !run.empty()) {
       const auto captures = runs::captures_of(run);
       if (!captures.empty()) {
-        const auto last = analyze_input(captures.front(), run, analysis_);
+        const auto last = profile::analyze_input(captures.front(), run, analysis_);
         // profile has said it already where nothing was captured.
         if (last) {
           if (auto written = write_report(*last, choice_, beside_a_program()); !written) return say(written.error());
@@ -109,7 +110,7 @@ class Watch final : public Subcommand {
     if (run.empty()) return;
     const auto captures = runs::captures_of(run);
     if (captures.empty()) return;
-    auto now = analyze_input(captures.front(), run, analysis_);
+    auto now = profile::analyze_input(captures.front(), run, analysis_);
     if (!now) return;
     // A capture that grows is torn and its ranges are open: no loss, while it runs.
     now->report.losses.clear();

@@ -1,4 +1,5 @@
 #include "cli/help_text.hpp"
+#include "base/version.hpp"
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
@@ -106,7 +107,7 @@ std::string man_head(const std::string& name, std::string_view summary) {
   std::string upper = name;
   std::transform(upper.begin(), upper.end(), upper.begin(),
                  [](char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 32) : c; });
-  return fmt::format(".TH {} 1 \"\" \"{}\" \"rangescope\"\n.SH NAME\n{} \\- {}\n", roff(upper), tool_version(),
+  return fmt::format(".TH {} 1 \"\" \"{}\" \"rangescope\"\n.SH NAME\n{} \\- {}\n", roff(upper), base::tool_version(),
                      roff(name), roff(summary));
 }
 

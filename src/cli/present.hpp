@@ -1,56 +1,18 @@
-// What profile and report share: from captures to a report, and from a report to where it is wanted.
+// From a report to where it is wanted.
 #pragma once
 
-#include <filesystem>
-#include <span>
-#include <string>
-#include <vector>
-
-#include "analyze/analyze.hpp"
 #include "base/result.hpp"
 #include "cli/bind.hpp"
-#include "cli/captures.hpp"
-#include "model/report.hpp"
-#include "model/session.hpp"
+#include "profile/analyzed.hpp"
+#include "report/exporter.hpp"
 
 namespace rangescope::cli {
-
-struct Analyzed {
-  model::Session session;
-  model::Report report;
-  std::vector<NcuPart> parts = {};  ///< where the results of ncu's reports stand in the session
-};
-
-/// What a person named: a file as it is, or all captures of a run (then `run` is set, unless it was). kNoInput, kUsage,
-/// kNothingCaptured as of runs::find_run.
-[[nodiscard]] base::Result<std::vector<std::filesystem::path>> find_inputs(const std::filesystem::path& root,
-                                                                           const std::string& said,
-                                                                           std::filesystem::path& run);
-
-/// The captures of a run without those that are empty because the program gave that tool nothing.
-[[nodiscard]] std::vector<std::filesystem::path> captures_to_read(const std::filesystem::path& run);
-
-/// Reads a capture or file and analyzes it; the run's own facts come from `run`
-/// ("" where the input is no run directory). kNothingCaptured, with how to go on, where there is no range in it.
-[[nodiscard]] base::Result<Analyzed> analyze_input(const std::filesystem::path& input, const std::filesystem::path& run,
-                                                   const analyze::Options& options);
-
-/// The same of several inputs, joined into one session (cli/captures.hpp).
-[[nodiscard]] base::Result<Analyzed> analyze_inputs(std::span<const std::filesystem::path> inputs,
-                                                    const std::filesystem::path& run, const analyze::Options& options,
-                                                    read::Options reading = {});
-
-/// Why a native capture holds no range: what follows "nothing was captured: ".
-[[nodiscard]] std::string why_no_range(const model::Session& native);
-[[nodiscard]] bool is_empty_folder(const std::filesystem::path& path);
 
 /// Where a report goes whose program had standard output: there too on a terminal, else to standard error.
 [[nodiscard]] int beside_a_program();
 /// What `to` means: "-" standard output, "" the descriptor given, else a file.
-[[nodiscard]] base::Result<void> write_report(const Analyzed& analyzed, const ReportChoice& choice, int default_fd);
-
-/// Is there a loss that --strict does not forgive?
-[[nodiscard]] bool has_loss(const model::Report& report);
+[[nodiscard]] base::Result<void> write_report(const profile::Analyzed& analyzed, const ReportChoice& choice,
+                                              int default_fd);
 
 /// Style of a table on this descriptor: its terminal's width, colour only there, NO_COLOR and TERM=dumb respected.
 [[nodiscard]] report::Style style_on(int fd, const ReportChoice& choice);

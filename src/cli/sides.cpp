@@ -1,4 +1,5 @@
 #include "cli/sides.hpp"
+#include "profile/analyzed.hpp"
 
 #include <algorithm>
 
@@ -21,14 +22,14 @@ base::Result<model::Digest> analyzed(std::span<const fs::path> inputs, const fs:
   analysis.threads = options.threads;
   read::Options reading;
   reading.nsys_path = options.nsys;
-  const auto done = analyze_inputs(inputs, run, analysis, std::move(reading));
+  const auto done = profile::analyze_inputs(inputs, run, analysis, std::move(reading));
   if (!done) return tl::make_unexpected(done.error());
   return analyze::digest(done->report);
 }
 
 /// The captures where they are, else the report that was made of them.
 base::Result<model::Digest> load_run(const fs::path& run, const SideOptions& options) {
-  const auto captures = captures_to_read(run);
+  const auto captures = profile::captures_to_read(run);
   if (!captures.empty()) return analyzed(captures, run, options);
   std::error_code error;
   if (fs::exists(run / "report.json", error)) return runs::read_report(run / "report.json");

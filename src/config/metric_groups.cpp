@@ -2,9 +2,13 @@
 
 #include <yaml-cpp/yaml.h>
 #include <algorithm>
+#include <cstdlib>
+#include <map>
 #include <set>
 
+#include "base/fs.hpp"
 #include "base/text.hpp"
+#include "config/compose.hpp"
 
 namespace rangescope::config {
 namespace {
@@ -220,6 +224,12 @@ Result<std::vector<T>> load_folder(const fs::path& folder, Read read) {
   return out;
 }
 
+Result<fs::path> conf_folder() {
+  std::map<std::string, std::string> environment;
+  if (const char* folder = std::getenv("RANGESCOPE_CONF"); folder != nullptr) environment["RANGESCOPE_CONF"] = folder;
+  return find_conf(base::self_path(), environment);
+}
+
 }  // namespace
 
 Result<std::vector<model::MetricGroup>> load_metric_groups(const fs::path& folder) {
@@ -242,6 +252,37 @@ const model::Peaks* find_peaks(std::span<const model::Peaks> all, std::string_vi
     }
   }
   return best;
+}
+
+Result<std::vector<model::MetricGroup>> shipped_groups() {
+  auto conf = conf_folder();
+  if (!conf) return base::fail(std::move(conf));
+  return load_metric_groups(*conf / "metrics");
+}
+
+Result<fs::path> user_devices() {
+  if (const char* folder = std::getenv("XDG_CONFIG_HOME"); folder != nullptr && folder[0] == '/')
+    return fs::path(folder) / "rangescope" / "device";
+  if (const char* home = std::getenv("HOME"); home != nullptr && home[0] == '/')
+    return fs::path(home) / ".config" / "rangescope" / "device";
+  return base::fail(Code::kConfig, "there is no home folder to keep results in", "HOME", "Set XDG_CONFIG_HOME.");
+}
+
+Result<std::vector<model::Peaks>> known_peaks() {
+  auto conf = conf_folder();
+  if (!conf) return base::fail(std::move(conf));
+  std::vector<model::Peaks> all;
+  std::error_code error;
+  if (const auto own = user_devices(); own && fs::is_directory(*own, error)) {
+    auto measured = load_peaks(*own);
+    if (!measured) return measured;
+    all = std::move(*measured);
+    for (model::Peaks& peaks : all) peaks.measured = true;
+  }
+  auto shipped = load_peaks(*conf / "device");
+  if (!shipped) return shipped;
+  all.insert(all.end(), std::make_move_iterator(shipped->begin()), std::make_move_iterator(shipped->end()));
+  return all;
 }
 
 }  // namespace rangescope::config

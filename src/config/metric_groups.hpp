@@ -22,4 +22,12 @@ namespace rangescope::config {
 /// The peaks whose `match` fits `device_name` longest, or nullptr.
 [[nodiscard]] const model::Peaks* find_peaks(std::span<const model::Peaks> peaks, std::string_view device_name);
 
+/// conf/metrics of this program, $RANGESCOPE_CONF respected.
+[[nodiscard]] base::Result<std::vector<model::MetricGroup>> shipped_groups();
+/// Where calibrate keeps what it measured: $XDG_CONFIG_HOME/rangescope/device, else ~/.config/... kConfig without a
+/// home.
+[[nodiscard]] base::Result<std::filesystem::path> user_devices();
+/// What was measured on this machine, then conf/device of this program: among equals the first one counts.
+[[nodiscard]] base::Result<std::vector<model::Peaks>> known_peaks();
+
 }  // namespace rangescope::config

@@ -4,12 +4,12 @@
 #include "base/fs.hpp"
 #include "base/log.hpp"
 #include "base/text.hpp"
-#include "cli/pipeline.hpp"
-#include "cli/redact.hpp"
+#include "profile/engine.hpp"
+#include "profile/redact.hpp"
 #include "read/join.hpp"
 #include "read/registry.hpp"
 
-namespace rangescope::cli {
+namespace rangescope::profile {
 
 namespace fs = std::filesystem;
 
@@ -201,4 +201,4 @@ base::Result<void> Pipeline::nsys_exports(const std::vector<fs::path>& reports) 
   return base::write_file(run_ / "nsys" / "kernels.csv", csv);
 }
 
-}  // namespace rangescope::cli
+}  // namespace rangescope::profile

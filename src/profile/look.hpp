@@ -12,12 +12,11 @@
 #include <vector>
 
 #include "base/result.hpp"
-#include "cli/arguments.hpp"
 #include "collect/native/native.hpp"
 #include "doctor/program/advice.hpp"
 #include "doctor/program/program.hpp"
 
-namespace rangescope::cli {
+namespace rangescope::profile {
 
 struct LookRequest {
   std::vector<std::string> command;
@@ -29,9 +28,6 @@ struct LookRequest {
   bool chain_injection = false;
 };
 
-/// --include, --for, --chain-injection
-void bind_look(const Arguments& app, LookRequest& request);
-
 /// Runs and looks. An error only where nothing could be looked at at all (no library, a wrong expression, no temporary
 /// folder); a program that does not start is a look.
 [[nodiscard]] base::Result<doctor::ProgramLook> look_at_program(const LookRequest& request);
@@ -42,4 +38,4 @@ void bind_look(const Arguments& app, LookRequest& request);
 /// What the native collector is told for a look: calls to note, and to write GPU work out often.
 [[nodiscard]] std::map<std::string, std::string> look_settings();
 
-}  // namespace rangescope::cli
+}  // namespace rangescope::profile

@@ -1,4 +1,4 @@
-#include "cli/program_look.hpp"
+#include "profile/look.hpp"
 
 #include <unistd.h>
 
@@ -6,15 +6,13 @@
 
 #include "base/fs.hpp"
 #include "base/text.hpp"
-#include "cli/app.hpp"
-#include "cli/counters.hpp"
 #include "collect/ladder.hpp"
 #include "collect/launch.hpp"
 #include "collect/tools.hpp"
-#include "config/schema.hpp"
+#include "profile/counters.hpp"
 #include "read/registry.hpp"
 
-namespace rangescope::cli {
+namespace rangescope::profile {
 namespace {
 
 namespace fs = std::filesystem;
@@ -70,27 +68,6 @@ std::string last_words(const fs::path& file) {
 
 std::map<std::string, std::string> look_settings() {
   return {{"RANGESCOPE_CUDA_CALLS", collect::calls_to_note()}, {"RANGESCOPE_FLUSH_INTERVAL", "200ms"}};
-}
-
-void bind_look(const Arguments& app, LookRequest& request) {
-  app.add_option("--include", request.include,
-                 "Ranges that are meant: decode, decode*, LLM@*, or ncu's grammar; repeatable")
-      .type_name("EXPR")
-      .group("Program");
-  app.add_option(
-         "--for",
-         [&request](const std::string& said) {
-           const auto ns = config::parse_duration(said);
-           if (!ns || *ns <= 0)
-             refuse("--for", "'" + base::printable(said) + "' is no time", "Write a number and a unit: 30s, 5m");
-           request.limit = std::chrono::nanoseconds(*ns);
-         },
-         "Longest time that the program is looked at; it ends earlier when all is known (30s)")
-      .type_name("TIME")
-      .group("Program");
-  app.add_flag("--chain-injection", request.chain_injection,
-               "Load the injection library that the environment names as well: ours hands every call on to it")
-      .group("Program");
 }
 
 base::Result<doctor::ProgramLook> look_at_program(const LookRequest& request) {
@@ -173,4 +150,4 @@ doctor::Tools tools_here() {
   return tools;
 }
 
-}  // namespace rangescope::cli
+}  // namespace rangescope::profile

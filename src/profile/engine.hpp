@@ -5,32 +5,41 @@
 // was asked for captured anything, else 0.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "analyze/analyze.hpp"
 #include "base/result.hpp"
-#include "cli/app.hpp"
-#include "cli/bind.hpp"
-#include "cli/bind_tools.hpp"
-#include "cli/counters.hpp"
-#include "cli/look.hpp"
-#include "cli/run_record.hpp"
-#include "cli/stage_run.hpp"
 #include "collect/ladder.hpp"
 #include "collect/native/counter_plan.hpp"
 #include "collect/native/native.hpp"
 #include "config/compose.hpp"
 #include "model/session.hpp"
+#include "profile/analyzed.hpp"
+#include "profile/counters.hpp"
+#include "profile/record.hpp"
+#include "profile/settings.hpp"
+#include "profile/targets.hpp"
+#include "profile/tool_run.hpp"
 
-namespace rangescope::cli {
+namespace rangescope::profile {
+
+/// What a person sees of a run.
+struct Talk {
+  bool quiet = false;
+  std::function<base::Result<void>(const Analyzed&)> report;  ///< shows the report; empty: nobody wants to see it
+  bool report_tells = false;                                  ///< and its findings and notes with it
+  std::function<void(const model::Finding&)> finding;         ///< says one by itself
+};
 
 struct PipelineArguments {
   analyze::Options analysis;
-  ReportChoice choice;
   collect::native::Options native;
   collect::native::CounterRequest counters;  ///< how; which metrics and ranges, the configuration says
+  std::vector<std::string> arguments;        ///< rangescope's own, for the manifest
+  Talk talk;
   bool dry_run = false;
   bool strict = false;
 };
@@ -99,7 +108,7 @@ class Pipeline {
   [[nodiscard]] std::string explanations(bool found) const;
   /// Are findings told below the table, which nobody sent elsewhere?
   [[nodiscard]] bool table_tells() const {
-    return !is_quiet() && args_.choice.to.empty() && (timeline() || !captured_.empty());
+    return args_.talk.report && args_.talk.report_tells && (timeline() || !captured_.empty());
   }
 
   const config::Config& config_;
@@ -130,4 +139,4 @@ class Pipeline {
   std::vector<std::string> notes_;
 };
 
-}  // namespace rangescope::cli
+}  // namespace rangescope::profile

@@ -12,7 +12,7 @@
 #include "model/report.hpp"
 #include "model/session.hpp"
 
-namespace rangescope::cli {
+namespace rangescope::profile {
 
 /// Of the written expressions, those of which no term has a region with a closed occurrence in the report.
 [[nodiscard]] std::vector<std::string> unmatched(const model::Report& report, const std::vector<std::string>& written);
@@ -31,4 +31,4 @@ namespace rangescope::cli {
 /// that was seen in the program.
 [[nodiscard]] std::vector<model::Finding> joined(std::vector<model::Finding> program, std::vector<model::Finding> tool);
 
-}  // namespace rangescope::cli
+}  // namespace rangescope::profile

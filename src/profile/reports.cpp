@@ -6,24 +6,23 @@
 #include "base/fs.hpp"
 #include "base/log.hpp"
 #include "base/text.hpp"
-#include "cli/app.hpp"
-#include "cli/counters.hpp"
-#include "cli/pipeline.hpp"
-#include "cli/present.hpp"
-#include "cli/split_regions.hpp"
+#include "profile/analyzed.hpp"
+#include "profile/counters.hpp"
+#include "profile/engine.hpp"
+#include "profile/split_regions.hpp"
 #include "report/summary.hpp"
 
-namespace rangescope::cli {
+namespace rangescope::profile {
 
 base::Result<void> Pipeline::reports() {
   if (captured_.empty() && !timeline()) return {};  // conclude() says why
   // What `rangescope report` makes of this run, and so the same numbers.
   auto analyzed = analyze_inputs(captures_to_read(run_), run_, args_.analysis);
   if (!analyzed) return base::fail(std::move(analyzed));
-  model::Report* report = &analyzed->report;
-  for (const std::string& text : notes_) report->notes.push_back(text);
-  report->losses.insert(report->losses.end(), cut_.begin(), cut_.end());
-  report->findings = findings_;
+  model::Report* whole = &analyzed->report;
+  for (const std::string& text : notes_) whole->notes.push_back(text);
+  whole->losses.insert(whole->losses.end(), cut_.begin(), cut_.end());
+  whole->findings = findings_;
   for (const runs::Stage& stage : runner_->stages()) {
     if (stage.outcome != "empty" && stage.outcome != "failed") continue;
     // Rungs that failed on the way to one that worked are notes; a stage that has nothing at all is a loss.
@@ -32,7 +31,7 @@ base::Result<void> Pipeline::reports() {
     const std::string name = stage.stage + (stage.step.empty() ? "" : ", " + stage.step);
     const std::string text = name + ": " + stage.message.substr(stage.message.starts_with(told) ? told.size() : 0);
     if (!missing || stage.stage == "look") {
-      report->notes.push_back(text);
+      whole->notes.push_back(text);
       continue;
     }
     const auto found = std::find_if(findings_.begin(), findings_.end(), [&](const model::Finding& finding) {
@@ -42,36 +41,33 @@ base::Result<void> Pipeline::reports() {
                      found != findings_.end() ? name + " captured nothing: see " + found->id
                      : stage.cure.empty()     ? text
                                               : text + ". " + stage.cure};
-    const auto same = std::find_if(report->losses.begin(), report->losses.end(), [&](const model::Loss& other) {
+    const auto same = std::find_if(whole->losses.begin(), whole->losses.end(), [&](const model::Loss& other) {
       return other.kind == loss.kind && other.detail == loss.detail;  // of another attempt
     });
-    if (same != report->losses.end())
+    if (same != whole->losses.end())
       ++same->count;
     else
-      report->losses.push_back(std::move(loss));
+      whole->losses.push_back(std::move(loss));
   }
-  if (auto written = base::write_file(run_ / "kernels.md", report::kernels_page(*report)); !written) return written;
-  if (auto written = base::write_file(run_ / "stakeholder_summary.md", report::stakeholder_page(*report)); !written)
+  if (auto written = base::write_file(run_ / "kernels.md", report::kernels_page(*whole)); !written) return written;
+  if (auto written = base::write_file(run_ / "stakeholder_summary.md", report::stakeholder_page(*whole)); !written)
     return written;
   if (!analyzed->parts.empty())
     if (auto split = split_regions(run_ / "ncu" / "regions", *analyzed, true); !split)
       return base::fail(std::move(split));
   for (const auto& [format, name] : {std::pair{"json", "report.json"}, {"md", "report.md"}}) {
-    ReportChoice kept;
-    kept.format = format;
-    kept.to = (run_ / name).string();
-    if (auto written = write_report(*analyzed, kept, -1); !written) return written;
+    if (auto written = write_report(*analyzed, format, run_ / name); !written) return written;
   }
   if (table_tells())  // beside what was said while it ran
-    std::erase_if(report->notes, [&](const std::string& text) {
+    std::erase_if(whole->notes, [&](const std::string& text) {
       return std::find(notes_.begin(), notes_.end(), text) != notes_.end();
     });
-  if (!args_.choice.to.empty() || !is_quiet())
-    if (auto written = write_report(*analyzed, args_.choice, beside_a_program()); !written) return written;
+  if (args_.talk.report)
+    if (auto shown = args_.talk.report(*analyzed); !shown) return shown;
   if (args_.strict && has_loss(analyzed->report))
     return base::fail(base::Code::kDataLoss, "data was lost", run_.string(),
                       "Without --strict losses are reported only");
   return {};
 }
 
-}  // namespace rangescope::cli
+}  // namespace rangescope::profile

@@ -6,13 +6,13 @@
 #include "base/log.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
-#include "cli/app.hpp"
-#include "cli/pipeline.hpp"
+#include "base/version.hpp"
 #include "doctor/program/facts.hpp"
+#include "profile/engine.hpp"
 #include "read/join.hpp"
 #include "read/registry.hpp"
 
-namespace rangescope::cli {
+namespace rangescope::profile {
 
 namespace fs = std::filesystem;
 using collect::Outcome;
@@ -220,7 +220,7 @@ base::Result<bool> Pipeline::native_rung(const std::string& reason) {
   const auto missing = native_session_ ? unmeasured(*native_session_, include_) : include_;
   runs::Stage stage;
   stage.stage = "ncu";
-  stage.tool = tool_version();
+  stage.tool = base::tool_version();
   stage.step = collect::step_name(Step::kNative);
   stage.results = native_session_ ? native_session_->measurements.size() : 0;
   stage.report = "native";
@@ -346,4 +346,4 @@ void Pipeline::ncu_exports(const fs::path& report, const std::string& stem) {
   }
 }
 
-}  // namespace rangescope::cli
+}  // namespace rangescope::profile

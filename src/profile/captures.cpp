@@ -1,4 +1,4 @@
-#include "cli/captures.hpp"
+#include "profile/captures.hpp"
 
 #include <algorithm>
 #include <map>
@@ -9,7 +9,7 @@
 #include "runs/imports.hpp"
 #include "runs/layout.hpp"
 
-namespace rangescope::cli {
+namespace rangescope::profile {
 namespace {
 
 namespace fs = std::filesystem;
@@ -118,4 +118,4 @@ base::Result<Captured> read_captures(std::span<const fs::path> paths, const read
   return captured;
 }
 
-}  // namespace rangescope::cli
+}  // namespace rangescope::profile

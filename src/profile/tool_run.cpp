@@ -1,4 +1,4 @@
-#include "cli/stage_run.hpp"
+#include "profile/tool_run.hpp"
 
 #include <csignal>
 #include <fstream>
@@ -8,7 +8,7 @@
 #include "base/text.hpp"
 #include "collect/launch.hpp"
 
-namespace rangescope::cli {
+namespace rangescope::profile {
 namespace {
 
 /// The last MiB of a file, "" where there is none.
@@ -120,4 +120,4 @@ collect::Observed observed(const ToolRun& run, bool interrupted) {
   return seen;
 }
 
-}  // namespace rangescope::cli
+}  // namespace rangescope::profile

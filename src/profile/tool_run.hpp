@@ -14,7 +14,7 @@
 #include "collect/outcome.hpp"
 #include "runs/stages.hpp"
 
-namespace rangescope::cli {
+namespace rangescope::profile {
 
 struct ToolRun {
   base::Ended ended;
@@ -50,4 +50,4 @@ class StageRunner {
 /// What is known of a run before its report was looked at.
 [[nodiscard]] collect::Observed observed(const ToolRun& run, bool interrupted);
 
-}  // namespace rangescope::cli
+}  // namespace rangescope::profile

@@ -1,13 +1,13 @@
-#include "cli/diagnosis.hpp"
+#include "profile/diagnosis.hpp"
 
 #include <algorithm>
 
 #include "base/log.hpp"
 #include "base/text.hpp"
-#include "cli/look.hpp"
 #include "model/range_expression.hpp"
+#include "profile/targets.hpp"
 
-namespace rangescope::cli {
+namespace rangescope::profile {
 namespace {
 
 using model::Finding;
@@ -104,4 +104,4 @@ std::vector<Finding> joined(std::vector<Finding> program, std::vector<Finding> t
   return std::move(first);
 }
 
-}  // namespace rangescope::cli
+}  // namespace rangescope::profile

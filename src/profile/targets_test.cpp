@@ -1,8 +1,8 @@
-#include "cli/look.hpp"
+#include "profile/targets.hpp"
 
 #include <gtest/gtest.h>
 
-namespace rangescope::cli {
+namespace rangescope::profile {
 namespace {
 
 /// A session in which these stacks of the default domain and this start/end range were measured.
@@ -32,4 +32,4 @@ TEST(Look, NamesTheExpressionsThatNothingWasMeasuredOf) {
 }
 
 }  // namespace
-}  // namespace rangescope::cli
+}  // namespace rangescope::profile

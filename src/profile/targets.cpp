@@ -1,4 +1,4 @@
-#include "cli/look.hpp"
+#include "profile/targets.hpp"
 
 #include <algorithm>
 #include <map>
@@ -6,7 +6,7 @@
 #include "base/text.hpp"
 #include "model/kernel_name.hpp"
 
-namespace rangescope::cli {
+namespace rangescope::profile {
 namespace {
 
 /// Regions of a whole session, nothing left out, without kernels' tables.
@@ -168,4 +168,4 @@ base::Result<std::vector<ChosenKernel>> choose_kernels(const model::Session& ses
   return out;
 }
 
-}  // namespace rangescope::cli
+}  // namespace rangescope::profile

@@ -14,13 +14,13 @@
 #include <filesystem>
 
 #include "base/result.hpp"
-#include "cli/present.hpp"
+#include "profile/analyzed.hpp"
 
-namespace rangescope::cli {
+namespace rangescope::profile {
 
 /// Writes them; how many folders. `measured_only` leaves out regions without results. kIo with the path.
 /// O(regions * results).
 [[nodiscard]] base::Result<std::size_t> split_regions(const std::filesystem::path& out, const Analyzed& analyzed,
                                                       bool measured_only = false);
 
-}  // namespace rangescope::cli
+}  // namespace rangescope::profile

@@ -1,6 +1,4 @@
-#include "cli/pipeline.hpp"
-
-#include <unistd.h>
+#include "profile/engine.hpp"
 
 #include <algorithm>
 #include <cstdio>
@@ -9,20 +7,29 @@
 #include "base/log.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
-#include "cli/app.hpp"
-#include "cli/bind_config.hpp"
-#include "cli/captures.hpp"
-#include "cli/counters.hpp"
-#include "cli/diagnosis.hpp"
-#include "cli/present.hpp"
-#include "cli/program_look.hpp"
+#include "base/version.hpp"
 #include "collect/launch.hpp"
+#include "config/metric_groups.hpp"
+#include "profile/analyzed.hpp"
+#include "profile/captures.hpp"
+#include "profile/counters.hpp"
+#include "profile/diagnosis.hpp"
+#include "profile/look.hpp"
 #include "read/registry.hpp"
-#include "report/findings.hpp"
 #include "runs/layout.hpp"
 #include "runs/retention.hpp"
 
-namespace rangescope::cli {
+namespace rangescope::profile {
+namespace {
+
+/// Says the error; its exit code.
+int say(const base::Error& error) {
+  base::log(error);
+  return base::exit_code(error.code);
+}
+
+}  // namespace
+
 bool pipeline_wanted(const config::Config& config) {
   return config.flag("pipeline.nsys.enable") || config.flag("pipeline.ncu.enable") ||
          !config.flag("pipeline.native.enable", true) || config.integer("workload.warmup").value_or(0) > 0 ||
@@ -61,8 +68,9 @@ int Pipeline::run() {
                 {},
                 "Write ./" + program.front() + " for a file of this folder"});
   auto record = config_.text("run.dir")
-                    ? RunRecord::begin_in(*config_.text("run.dir"), program)
-                    : RunRecord::begin(config_.text("run.root").value_or(std::string(runs::kDefaultRoot)), program);
+                    ? RunRecord::begin_in(*config_.text("run.dir"), program, args_.arguments)
+                    : RunRecord::begin(config_.text("run.root").value_or(std::string(runs::kDefaultRoot)), program,
+                                       args_.arguments);
   if (!record) return say(record.error());
   record_.emplace(std::move(*record));
   std::error_code ignored;
@@ -118,7 +126,7 @@ base::Result<void> Pipeline::prepare_ncu() {
   ncu_metrics_ = config_.list("pipeline.ncu.ncu_cli.metrics");
   if (!ncu_metrics_.empty()) {
     collect::probe_metrics(*can, search_for(config_, "ncu"));
-    auto groups = shipped_groups();
+    auto groups = config::shipped_groups();
     if (!groups) return base::fail(std::move(groups));
     std::vector<std::string> said;
     ncu_metrics_ = ncu_metrics(ncu_metrics_, *groups, *can, said);
@@ -280,7 +288,7 @@ base::Result<void> Pipeline::native_stage(const std::string& folder) {
   if (!ran->ended.ok()) outcome.message += "; the program ended by " + base::describe(ran->ended);
   if (!look && seen.results > 0) captured_.emplace_back("native");
   if (!look && seen.results == 0) explanations_.push_back({outcome.message, whole});
-  runs::Stage stage = StageRunner::stage_of(folder, tool_version(), "", outcome, *ran);
+  runs::Stage stage = StageRunner::stage_of(folder, base::tool_version(), "", outcome, *ran);
   stage.results = seen.results;
   stage.report = look ? "look/native" : "native";
   if (auto written = runner_->record(std::move(stage)); !written) return written;
@@ -350,9 +358,8 @@ void Pipeline::diagnose(const std::vector<std::string>& missing) {
   for (const auto& [tool, outcome] : outcomes_)
     for (model::Finding& finding : findings_of(outcome, tool)) tools.push_back(std::move(finding));
   findings_ = joined(std::move(program), std::move(tools));
-  if (!is_quiet() && !table_tells())
-    for (const model::Finding& finding : findings_)
-      std::fputs(report::finding_text(finding, style_on(STDERR_FILENO, args_.choice).color).c_str(), stderr);
+  if (!table_tells())
+    for (const model::Finding& finding : findings_) args_.talk.finding(finding);
 }
 
 std::string Pipeline::explanations(bool found) const {
@@ -386,7 +393,7 @@ int Pipeline::conclude(const std::optional<base::Error>& failure) {
         {"stage_empty", model::Severity::kWarning, 1,
          "stage " + stage + " captured nothing" + (explanations_.empty() ? "" : ": " + explanations(true))});
   // What the findings have told, the last line does not tell again.
-  const bool told = !findings_.empty() && !is_quiet();
+  const bool told = !findings_.empty() && !args_.talk.quiet;
   std::string rest = explanations(!told);
   if (!rest.empty()) rest = ": " + rest;
   const std::string cure = told || findings_.empty() ? "" : findings_.front().hint;
@@ -426,4 +433,4 @@ int Pipeline::conclude(const std::optional<base::Error>& failure) {
   return code;
 }
 
-}  // namespace rangescope::cli
+}  // namespace rangescope::profile

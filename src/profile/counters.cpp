@@ -1,4 +1,4 @@
-#include "cli/counters.hpp"
+#include "profile/counters.hpp"
 
 #include <unistd.h>
 
@@ -15,13 +15,10 @@
 #include "base/log.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
-#include "cli/app.hpp"
 #include "collect/native/native.hpp"
-#include "config/compose.hpp"
 #include "config/metric_groups.hpp"
-#include "report/sink.hpp"
 
-namespace rangescope::cli {
+namespace rangescope::profile {
 namespace {
 
 namespace fs = std::filesystem;
@@ -30,12 +27,6 @@ using base::Result;
 
 constexpr const char* kPlanFile = "counters.plan";
 constexpr const char* kNoteFile = "counters.json";
-
-Result<fs::path> conf_folder() {
-  std::map<std::string, std::string> environment;
-  if (const char* folder = std::getenv("RANGESCOPE_CONF"); folder != nullptr) environment["RANGESCOPE_CONF"] = folder;
-  return config::find_conf(base::self_path(), environment);
-}
 
 // "NVIDIA H200" from /proc/driver/nvidia/gpus/*/information.
 std::string first_gpu_name() {
@@ -62,7 +53,7 @@ struct Asked {
 
 Asked asked_of(const fs::path& run) {
   Asked asked;
-  auto groups = shipped_groups();
+  auto groups = config::shipped_groups();
   if (!groups) {
     base::log(groups.error());
     return asked;
@@ -136,97 +127,10 @@ std::string note_of(const collect::native::CounterPlan& plan, const collect::nat
 
 }  // namespace
 
-Result<std::vector<model::MetricGroup>> shipped_groups() {
-  auto conf = conf_folder();
-  if (!conf) return base::fail(std::move(conf));
-  return config::load_metric_groups(*conf / "metrics");
-}
-
-Result<fs::path> user_devices() {
-  if (const char* folder = std::getenv("XDG_CONFIG_HOME"); folder != nullptr && folder[0] == '/')
-    return fs::path(folder) / "rangescope" / "device";
-  if (const char* home = std::getenv("HOME"); home != nullptr && home[0] == '/')
-    return fs::path(home) / ".config" / "rangescope" / "device";
-  return base::fail(Code::kConfig, "there is no home folder to keep results in", "HOME", "Set XDG_CONFIG_HOME.");
-}
-
-Result<std::vector<model::Peaks>> known_peaks() {
-  auto conf = conf_folder();
-  if (!conf) return base::fail(std::move(conf));
-  std::vector<model::Peaks> all;
-  std::error_code error;
-  if (const auto own = user_devices(); own && fs::is_directory(*own, error)) {
-    auto measured = config::load_peaks(*own);
-    if (!measured) return measured;
-    all = std::move(*measured);
-    for (model::Peaks& peaks : all) peaks.measured = true;
-  }
-  auto shipped = config::load_peaks(*conf / "device");
-  if (!shipped) return shipped;
-  all.insert(all.end(), std::make_move_iterator(shipped->begin()), std::make_move_iterator(shipped->end()));
-  return all;
-}
-
 Result<collect::native::Planner> open_planner() {
   auto library = collect::native::find_library();
   if (!library) return base::fail(std::move(library));
   return collect::native::Planner::open(*library);
-}
-
-int put(const std::string& text) {
-  report::DescriptorSink sink(STDOUT_FILENO, "standard output");
-  sink.write(text);
-  if (auto done = sink.finish(); !done) return say(done.error());
-  return 0;
-}
-
-Result<std::vector<std::string>> metric_names(const std::vector<std::string>& options) {
-  std::vector<std::string> names;
-  for (const std::string& option : options) {
-    for (const std::string_view item : base::split(option, ',')) {
-      const std::string_view name = base::trim(item);
-      if (name.empty()) return base::fail(Code::kUsage, "an empty name in '" + option + "'", "--metrics");
-      names.emplace_back(name);
-    }
-  }
-  return names;
-}
-
-void bind_counters(const Arguments& app, collect::native::CounterRequest& request) {
-  app.add_option("--per", request.per, "Counters of each range, each kernel in it, or both (range)")
-      .one_of({"range", "kernel", "both"})
-      .group("Counters");
-  app.add_option("--rounds", request.rounds, "Complete sets for each range (5)")
-      .type_name("N")
-      .between(1, 1000)
-      .group("Counters");
-  app.add_option("--chip", request.chip, "Chip to plan the passes for (that of the first GPU)")
-      .type_name("CHIP")
-      .group("Counters");
-  app.add_option("--passes", request.passes,
-                 "Where passes come from: occurrences of one run; relaunch: the whole program again for ranges too "
-                 "seldom; auto: occurrences, and say what relaunch would add (occurrence)")
-      .one_of({"occurrence", "relaunch", "auto"})
-      .group("Counters");
-  app.add_flag(
-         "--flush-caches", [&request] { request.cache = "flush"; },
-         "Empty the caches before each measured occurrence or kernel, as ncu does")
-      .group("Counters");
-  app.add_option("--arm-wait", request.arm_wait_ms,
-                 "Milliseconds that a range which lacks its first complete set waits for the hardware (100; 0: never)")
-      .type_name("MS")
-      .between(0, 60000)
-      .group("Counters");
-  app.add_option("--skip-first", request.skip_first,
-                 "Occurrences left alone at the start (-1: until their duration has settled)")
-      .type_name("N")
-      .between(-1, 1000000)
-      .group("Counters");
-  app.add_option("--trace-first", request.trace_first,
-                 "Occurrences that the timeline sees before counters begin (3; 0: no timeline)")
-      .type_name("N")
-      .between(0, 1000000)
-      .group("Counters");
 }
 
 Result<std::string> chip_of_machine() {
@@ -235,7 +139,7 @@ Result<std::string> chip_of_machine() {
     return base::fail(Code::kNoInput, "there is no NVIDIA GPU in this machine", "/proc/driver/nvidia/gpus",
                       "Plan without one: rangescope plan --metrics ... --chip GH100");
   }
-  auto peaks = known_peaks();
+  auto peaks = config::known_peaks();
   if (!peaks) return base::fail(std::move(peaks));
   if (const model::Peaks* found = config::find_peaks(*peaks, name); found != nullptr) return found->chip;
   return base::fail(Code::kConfig, "the chip of '" + name + "' is not known", "conf/device",
@@ -263,7 +167,7 @@ Result<std::string> plan_text(collect::native::CounterRequest request, const fs:
 
 Result<PreparedCounters> prepare_counters(const std::vector<std::string>& names,
                                           collect::native::CounterRequest request) {
-  auto groups = shipped_groups();
+  auto groups = config::shipped_groups();
   if (!groups) return base::fail(std::move(groups));
   auto chip = request.chip.empty() ? chip_of_machine() : Result<std::string>(request.chip);
   if (!chip) return base::fail(std::move(chip));
@@ -321,7 +225,7 @@ std::vector<model::MetricColumn> derive_metrics(model::Session& session, const f
 }
 
 void judge_regions(model::Report& report) {
-  auto all = known_peaks();
+  auto all = config::known_peaks();
   if (!all) base::log(all.error());
   const model::Peaks* peaks = nullptr;
   for (const std::string& name : report.device_names) {
@@ -338,4 +242,4 @@ void judge_regions(model::Report& report) {
   if (peaks != nullptr) report.notes.push_back("peaks: " + peaks->name + " (" + peaks->source + ")");
 }
 
-}  // namespace rangescope::cli
+}  // namespace rangescope::profile

@@ -1,11 +1,11 @@
-#include "cli/bind_tools.hpp"
+#include "profile/settings.hpp"
 
 #include <algorithm>
 
 #include "base/text.hpp"
 #include "base/units.hpp"
 
-namespace rangescope::cli {
+namespace rangescope::profile {
 namespace {
 
 /// A configuration value as the texts that a collector takes.
@@ -94,4 +94,4 @@ collect::ToolSearch search_for(const config::Config& config, std::string_view to
   return search;
 }
 
-}  // namespace rangescope::cli
+}  // namespace rangescope::profile

@@ -13,7 +13,7 @@
 #include "config/compose.hpp"
 #include "model/metric_group.hpp"
 
-namespace rangescope::cli {
+namespace rangescope::profile {
 
 [[nodiscard]] collect::nsys::Options nsys_options(const config::Config& config);
 [[nodiscard]] collect::ncu::Options ncu_options(const config::Config& config);
@@ -28,4 +28,4 @@ namespace rangescope::cli {
 /// Where the tool is looked for; `tool` is "nsys" or "ncu".
 [[nodiscard]] collect::ToolSearch search_for(const config::Config& config, std::string_view tool);
 
-}  // namespace rangescope::cli
+}  // namespace rangescope::profile

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "base/result.hpp"
-#include "cli/arguments.hpp"
 #include "collect/native/counter_plan.hpp"
 #include "collect/native/native.hpp"
 #include "collect/native/planner.hpp"
@@ -17,26 +16,10 @@
 #include "model/report.hpp"
 #include "model/session.hpp"
 
-namespace rangescope::cli {
+namespace rangescope::profile {
 
-/// conf/metrics of this program, $RANGESCOPE_CONF respected.
-[[nodiscard]] base::Result<std::vector<model::MetricGroup>> shipped_groups();
-/// Where calibrate keeps what it measured: $XDG_CONFIG_HOME/rangescope/device, else ~/.config/... kConfig without a
-/// home.
-[[nodiscard]] base::Result<std::filesystem::path> user_devices();
-/// What was measured on this machine, then conf/device of this program: among equals the first one counts.
-[[nodiscard]] base::Result<std::vector<model::Peaks>> known_peaks();
 /// The planner of the injected library that this program would use.
 [[nodiscard]] base::Result<collect::native::Planner> open_planner();
-/// Text for standard output; 0, or the exit code of a failure to write.
-[[nodiscard]] int put(const std::string& text);
-/// "a,b" and repeated options as one list; empty items refused with kUsage.
-[[nodiscard]] base::Result<std::vector<std::string>> metric_names(const std::vector<std::string>& options);
-
-/// --per, --rounds, --chip, --passes, --flush-caches, --arm-wait, --skip-first, --trace-first; the metrics and ranges
-/// come from elsewhere.
-void bind_counters(const Arguments& app, collect::native::CounterRequest& request);
-
 /// The chip of the first GPU in this machine: by the name that the driver gives it. kNoInput without a GPU.
 [[nodiscard]] base::Result<std::string> chip_of_machine();
 /// kPermission, with the three ways out, when the driver keeps counters from this user.
@@ -82,4 +65,4 @@ void forget_progress(const std::filesystem::path& run);
 /// After it: roofline, bound and utilization of each region, by the peaks of the first device that conf/device knows.
 void judge_regions(model::Report& report);
 
-}  // namespace rangescope::cli
+}  // namespace rangescope::profile

@@ -16,7 +16,7 @@
 #include "model/session.hpp"
 #include "read/reader.hpp"
 
-namespace rangescope::cli {
+namespace rangescope::profile {
 
 /// Which results of a joined session a report of ncu holds: measurements [first, first + count) are its results 0, 1
 /// ...
@@ -39,4 +39,4 @@ struct Captured {
 [[nodiscard]] base::Result<Captured> read_captures(std::span<const std::filesystem::path> inputs,
                                                    const read::Options& options, const analyze::NameFolder& names);
 
-}  // namespace rangescope::cli
+}  // namespace rangescope::profile

@@ -1,4 +1,4 @@
-#include "cli/split_regions.hpp"
+#include "profile/split_regions.hpp"
 
 #include <fmt/format.h>
 
@@ -11,7 +11,7 @@
 #include "pages/pages.hpp"
 #include "report/sink.hpp"
 
-namespace rangescope::cli {
+namespace rangescope::profile {
 namespace {
 
 namespace fs = std::filesystem;
@@ -214,4 +214,4 @@ base::Result<std::size_t> split_regions(const fs::path& out, const Analyzed& ana
   return Splitter(analyzed).run(out, measured_only);
 }
 
-}  // namespace rangescope::cli
+}  // namespace rangescope::profile

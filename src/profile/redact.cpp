@@ -1,8 +1,8 @@
-#include "cli/redact.hpp"
+#include "profile/redact.hpp"
 
 #include "base/sqlite.hpp"
 
-namespace rangescope::cli {
+namespace rangescope::profile {
 
 base::Result<void> redact_nsys_export(const std::filesystem::path& sqlite) {
   auto database = base::Database::open_write(sqlite);
@@ -32,4 +32,4 @@ base::Result<void> redact_nsys_export(const std::filesystem::path& sqlite) {
   return database->execute("vacuum");
 }
 
-}  // namespace rangescope::cli
+}  // namespace rangescope::profile

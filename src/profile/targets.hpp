@@ -12,7 +12,7 @@
 #include "model/range_expression.hpp"
 #include "model/session.hpp"
 
-namespace rangescope::cli {
+namespace rangescope::profile {
 
 /// Is the region one of the ranges that the expression names?
 [[nodiscard]] bool names_region(const model::RangeExpression& expression, const model::Region& region);
@@ -41,4 +41,4 @@ struct ChosenKernel {
                                                                      const std::vector<std::string>& expressions,
                                                                      const analyze::Options& options, std::size_t most);
 
-}  // namespace rangescope::cli
+}  // namespace rangescope::profile

@@ -1,14 +1,15 @@
-#include "cli/run_record.hpp"
+#include "profile/record.hpp"
 
 #include <chrono>
 
 #include "base/fs.hpp"
-#include "cli/app.hpp"
+#include "base/version.hpp"
 #include "collect/launch.hpp"
+#include "config/yaml.hpp"
 #include "runs/layout.hpp"
 #include "runs/provenance.hpp"
 
-namespace rangescope::cli {
+namespace rangescope::profile {
 namespace {
 
 std::int64_t now_unix_ns() {
@@ -18,31 +19,34 @@ std::int64_t now_unix_ns() {
 
 }  // namespace
 
-base::Result<RunRecord> RunRecord::begin(const std::filesystem::path& root, const std::vector<std::string>& program) {
+base::Result<RunRecord> RunRecord::begin(const std::filesystem::path& root, const std::vector<std::string>& program,
+                                         const std::vector<std::string>& arguments) {
   auto path = runs::make_run_dir(root);
   if (!path) return base::fail(std::move(path));
-  return begin_at(std::move(*path), program);
+  return begin_at(std::move(*path), program, arguments);
 }
 
-base::Result<RunRecord> RunRecord::begin_in(const std::filesystem::path& dir, const std::vector<std::string>& program) {
+base::Result<RunRecord> RunRecord::begin_in(const std::filesystem::path& dir, const std::vector<std::string>& program,
+                                            const std::vector<std::string>& arguments) {
   std::error_code error;
   std::filesystem::create_directories(dir, error);
   if (error) return base::fail(base::Code::kIo, "cannot make the folder: " + error.message(), dir.string());
   if (!std::filesystem::is_empty(dir, error) || error)
     return base::fail(base::Code::kConfig, "run.dir holds something already", dir.string(),
                       "Name a new or empty folder.");
-  return begin_at(dir, program);
+  return begin_at(dir, program, arguments);
 }
 
-base::Result<RunRecord> RunRecord::begin_at(std::filesystem::path dir, const std::vector<std::string>& program) {
+base::Result<RunRecord> RunRecord::begin_at(std::filesystem::path dir, const std::vector<std::string>& program,
+                                            const std::vector<std::string>& arguments) {
   RunRecord record;
   record.path_ = std::move(dir);
   if (auto written = runs::write_running(record.path_); !written) return base::fail(std::move(written));
   std::error_code error;
   record.manifest_ = {.id = record.path_.filename().string(),
-                      .tool = tool_version(),
+                      .tool = base::tool_version(),
                       .argv = program,
-                      .arguments = arguments(),
+                      .arguments = arguments,
                       .cwd = std::filesystem::current_path(error).string(),
                       .start_unix_ns = now_unix_ns()};
   if (auto written = runs::write_manifest(record.path_, record.manifest_); !written)
@@ -86,4 +90,38 @@ base::Result<void> RunRecord::finish(int exit_code, const std::string& outcome, 
                                   .findings = findings});
 }
 
-}  // namespace rangescope::cli
+base::Result<void> write_config(const std::filesystem::path& run, const config::Config& config) {
+  config::Value resolved = config.root;
+  // Values of variables whose names say that they are secrets stay out of files that people pass on.
+  for (const char* map : {"workload.env", "pipeline.nsys.env", "pipeline.ncu.env"})
+    if (auto* value = const_cast<config::Value*>(config::at_path(resolved, map)))
+      for (config::Entry& entry : value->entries)
+        entry.value.secret = entry.value.secret || config::looks_secret(entry.key);
+  if (auto written = base::write_file(run / "config.yaml",
+                                      "# The configuration of this run, resolved.\n" + config::to_yaml(resolved));
+      !written)
+    return written;
+
+  std::string text = "# What config.yaml was made of, in the order in which it was laid over each other.\nfiles:\n";
+  for (const std::string& file : config.files) text += "  - " + config::to_flow(config::text_value(file, {})) + "\n";
+  text += "groups:\n";
+  for (const config::Choice& choice : config.choices) {
+    text += "  - {group: " + choice.group +
+            ", option: " + (choice.option.empty() ? "null" : config::to_flow(config::text_value(choice.option, {})));
+    text += ", package: " + config::to_flow(config::text_value(choice.package, {})) +
+            ", by: " + config::to_flow(config::text_value(choice.where, {})) + "}\n";
+  }
+  text += "values:\n";
+  for (const config::Assignment& done : config.history) {
+    const auto dot = done.key.rfind('.');
+    const bool secret = done.key.find(".env.") != std::string::npos && config::looks_secret(done.key.substr(dot + 1));
+    text += "  - {key: " + config::to_flow(config::text_value(done.key, {})) +
+            ", value: " + config::to_flow(config::text_value(secret ? "<redacted>" : done.value, {}));
+    text += ", by: " +
+            config::to_flow(config::text_value(secret ? done.where.substr(0, done.where.find('=')) : done.where, {})) +
+            "}\n";
+  }
+  return base::write_file(run / "inputs.yaml", text);
+}
+
+}  // namespace rangescope::profile

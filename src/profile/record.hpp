@@ -9,21 +9,24 @@
 #include "base/process.hpp"
 #include "base/result.hpp"
 #include "collect/collector.hpp"
+#include "config/compose.hpp"
 #include "model/report.hpp"
 #include "runs/manifest.hpp"
 #include "runs/status.hpp"
 
-namespace rangescope::cli {
+namespace rangescope::profile {
 
 class RunRecord {
  public:
   /// Makes the directory and says in it that we run.
   [[nodiscard]] static base::Result<RunRecord> begin(const std::filesystem::path& root,
-                                                     const std::vector<std::string>& program);
+                                                     const std::vector<std::string>& program,
+                                                     const std::vector<std::string>& arguments);
 
   /// The same in a directory that the user named: made, or empty. kConfig when it holds something.
   [[nodiscard]] static base::Result<RunRecord> begin_in(const std::filesystem::path& dir,
-                                                        const std::vector<std::string>& program);
+                                                        const std::vector<std::string>& program,
+                                                        const std::vector<std::string>& arguments);
 
   [[nodiscard]] const std::filesystem::path& path() const { return path_; }
 
@@ -38,11 +41,16 @@ class RunRecord {
 
  private:
   [[nodiscard]] static base::Result<RunRecord> begin_at(std::filesystem::path dir,
-                                                        const std::vector<std::string>& program);
+                                                        const std::vector<std::string>& program,
+                                                        const std::vector<std::string>& arguments);
 
   std::filesystem::path path_;
   runs::Manifest manifest_;
   std::string program_;
 };
 
-}  // namespace rangescope::cli
+/// config.yaml (the resolved configuration, secrets redacted) and inputs.yaml (what it was made of: files, groups,
+/// arguments, environment names, and who set each key) into a run directory.
+[[nodiscard]] base::Result<void> write_config(const std::filesystem::path& run, const config::Config& config);
+
+}  // namespace rangescope::profile
