@@ -34,16 +34,16 @@ struct OtherWork {
 OtherWork sum_other_work(const Session& session, const Contexts& contexts, const Sets& sets) {
   OtherWork out;
   const auto set_of = [&](const std::vector<std::uint32_t>& of_item, std::size_t i, std::uint32_t launch,
-                          std::uint32_t stream) {
+                          std::uint32_t stream, bool migration = false) {
     if (!launched(session, launch, stream)) {
-      ++out.without_launch;
+      out.without_launch += migration ? 0 : 1;
       return Sets::kNoLaunch;
     }
     return sets.of_context[context_of(session, contexts, of_item, i, launch, stream)];
   };
   for (std::size_t i = 0; i < session.copies.size(); ++i) {
     const model::Copy& copy = session.copies[i];
-    CopySum& sum = out.of_set[set_of(contexts.of_copy, i, copy.launch, copy.stream)].copies[copy.kind];
+    CopySum& sum = out.of_set[set_of(contexts.of_copy, i, copy.launch, copy.stream, copy.migration)].copies[copy.kind];
     ++sum.calls;
     sum.bytes += copy.bytes;
     sum.ns += static_cast<std::uint64_t>(length_ns(copy.start_ns, copy.end_ns));

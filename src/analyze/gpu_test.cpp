@@ -526,5 +526,19 @@ TEST(GpuProperty, ResultsDoNotDependOnTheNumberOfThreads) {
   }
 }
 
+TEST(Gpu, MigrationOfUnifiedMemoryIsNoLoss) {
+  OneThread b;
+  b.range(b.t, "step", 0, 100);
+  const std::uint32_t stream = b.stream(b.p, b.device(b.p, 0), 7);
+  b.session.copies.push_back({10, 20, 4096, model::kNone, stream, model::kNone, model::CopyKind::kHostToDevice, true});
+  auto report = analyze(b.session);
+  EXPECT_TRUE(report->losses.empty());
+  EXPECT_EQ(report->unattributed->copies, 1);
+  b.session.copies.back().migration = false;
+  report = analyze(b.session);
+  ASSERT_EQ(report->losses.size(), 1u);
+  EXPECT_EQ(report->losses[0].kind, "gpu_work_without_launch");
+}
+
 }  // namespace
 }  // namespace rangescope::analyze

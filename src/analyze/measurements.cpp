@@ -85,6 +85,17 @@ struct Collected {
   std::set<std::string> notes;
 };
 
+/// What ncu calls a result that is no kernel.
+std::string_view scope_name(MeasuredScope scope) {
+  switch (scope) {
+    case MeasuredScope::kKernel: return "kernel";
+    case MeasuredScope::kRange: return "range";
+    case MeasuredScope::kGraph: return "graph";
+    case MeasuredScope::kCommandList: return "cmdlist";
+  }
+  return {};
+}
+
 model::Metric metric_of(const model::MetricDef& def, std::vector<double> values, std::string_view how) {
   model::Metric metric;
   metric.unit = def.unit;
@@ -141,7 +152,7 @@ class Joiner {
     }
     if (!joined) {
       note_unjoined(result, chains.empty());
-      if (chains.empty() && kernel) count(outside_, result, true, false);
+      if (chains.empty()) take_outside(result);
     }
     if (kernel) count(total_, result, false, false);
     for (const std::uint32_t process : {kNone, result.process}) {
@@ -192,7 +203,7 @@ class Joiner {
       if (found == collected_.end()) continue;
       Collected& at = found->second;
       fill_metrics(at, region);
-      list_kernels(at, region);
+      list_kernels(at, region.kernels, region.notes);
       region.notes.insert(region.notes.end(), at.notes.begin(), at.notes.end());
       if (timeline) continue;
       if (!at.occurrence_unknown) {
@@ -205,6 +216,11 @@ class Joiner {
       report.kernels = work_of(total_, std::numeric_limits<std::size_t>::max()).top_kernels;
       report.unattributed = outside_.count > 0 ? work_of(outside_, top) : model::GpuWork{};
     }
+    list_kernels(outside_, report.unattributed_results, report.notes);
+    for (const std::uint32_t index : outside_wholes_)
+      report.unattributed_results.push_back(kernel_metrics(kNone, session_.measurements[index].ordinal, {index}));
+    std::stable_sort(report.unattributed_results.begin(), report.unattributed_results.end(),
+                     [](const auto& a, const auto& b) { return a.ordinal < b.ordinal; });
     if (unjoined_ > 0) {
       std::vector<std::string> shown(unjoined_paths_.begin(), unjoined_paths_.end());
       report.losses.push_back(
@@ -216,6 +232,13 @@ class Joiner {
 
  private:
   static constexpr std::size_t kShown = 5;
+
+  void take_outside(const Measurement& result) {
+    const auto index = static_cast<std::uint32_t>(&result - session_.measurements.data());
+    if (result.scope != MeasuredScope::kKernel) return outside_wholes_.push_back(index);
+    count(outside_, result, true, false);
+    outside_.kernels[{result.kernel_name, result.ordinal}].push_back(index);
+  }
 
   bool summable(std::uint32_t metric) const { return session_.metrics[metric].name.ends_with(".sum"); }
 
@@ -286,7 +309,8 @@ class Joiner {
   }
 
   /// The kernels with their counters; of very many those that took longest, in their order all the same.
-  void list_kernels(const Collected& at, model::Region& region) const {
+  void list_kernels(const Collected& at, std::vector<model::KernelMetrics>& out,
+                    std::vector<std::string>& notes) const {
     std::vector<double> times;
     if (at.kernels.size() > kMostKernels) {
       for (const auto& [key, results] : at.kernels) times.push_back(time_of(results));
@@ -294,13 +318,12 @@ class Joiner {
     }
     const double least = times.empty() ? 0 : times[kMostKernels - 1];
     for (const auto& [key, results] : at.kernels) {
-      if (!times.empty() && (region.kernels.size() == kMostKernels || time_of(results) < least)) continue;
-      region.kernels.push_back(kernel_metrics(key.first, key.second, results));
+      if (!times.empty() && (out.size() == kMostKernels || time_of(results) < least)) continue;
+      out.push_back(kernel_metrics(key.first, key.second, results));
     }
     if (!times.empty())
-      region.notes.push_back(
-          fmt::format("counters are listed of the {} kernels that took longest, of {}; sums are of all",
-                      region.kernels.size(), at.kernels.size()));
+      notes.push_back(fmt::format("counters are listed of the {} kernels that took longest, of {}; sums are of all",
+                                  out.size(), at.kernels.size()));
   }
 
   double time_of(const std::vector<std::uint32_t>& results) const {
@@ -316,6 +339,8 @@ class Joiner {
     model::KernelMetrics out;
     if (kernel < session_.kernel_names.size())
       out.name = std::string(session_.strings.view(shown_name(session_.kernel_names[kernel])));
+    else if (!results.empty())
+      out.name = scope_name(session_.measurements[results.front()].scope);
     out.ordinal = ordinal;
     std::map<std::uint32_t, std::vector<double>> by_metric;
     for (const std::uint32_t index : results)
@@ -327,8 +352,9 @@ class Joiner {
     return out;
   }
 
+  static constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
+
   static void forget_wall(model::Region& region) {
-    constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
     region.occurrences = region.unclosed = -1;
     region.wall = {kUnknown, kUnknown, {kUnknown, kUnknown, kUnknown, kUnknown, kUnknown, kUnknown}, kUnknown};
     if (region.threads == 0) region.threads = -1;
@@ -340,37 +366,57 @@ class Joiner {
     work.exclusive_kernels = at.exclusive;
     work.inherited_kernels = at.inherited;
     if (at.graphs > 0) work.graph_launches = at.graphs;
-    work.distinct_kernels = static_cast<std::int64_t>(at.shapes.size());
+    struct Row {
+      std::uint32_t kernel = kNone;
+      std::map<std::uint32_t, std::int64_t> shapes;
+      std::vector<std::int64_t> times;
+    };
+    std::map<model::StringId, Row> by_name;  // several functions may have one demangled name
+    for (const auto& [kernel, shapes] : at.shapes) {
+      const bool named = kernel < session_.kernel_names.size();
+      Row& row = by_name[named ? shown_name(session_.kernel_names[kernel]) : 0];
+      if (row.kernel == kNone) row.kernel = kernel;
+      for (const auto& [shape, calls] : shapes) row.shapes[shape] += calls;
+      if (const auto times = at.durations.find(kernel); times != at.durations.end())
+        row.times.insert(row.times.end(), times->second.begin(), times->second.end());
+    }
+    work.distinct_kernels = static_cast<std::int64_t>(by_name.size());
     double total = 0;
     std::vector<std::int64_t> scratch;
-    for (const auto& [kernel, shapes] : at.shapes) {
+    for (const auto& [name_id, of_name] : by_name) {
       model::KernelRow row;
-      if (kernel < session_.kernel_names.size()) {
-        const model::KernelName& name = session_.kernel_names[kernel];
-        row.name = std::string(session_.strings.view(shown_name(name)));
-        row.short_name = std::string(session_.strings.view(name.short_name));
-      }
-      row.shapes = static_cast<std::int64_t>(shapes.size());
+      row.name = std::string(session_.strings.view(name_id));
+      if (of_name.kernel < session_.kernel_names.size())
+        row.short_name = std::string(session_.strings.view(session_.kernel_names[of_name.kernel].short_name));
+      row.shapes = static_cast<std::int64_t>(of_name.shapes.size());
       std::int64_t most = 0;
-      for (const auto& [shape, calls] : shapes) {
+      for (const auto& [shape, calls] : of_name.shapes) {
         row.calls += calls;
         if (calls > most && shape < session_.kernel_shapes.size())
           most = calls, row.shape = session_.kernel_shapes[shape];
       }
-      if (const auto times = at.durations.find(kernel); times != at.durations.end()) {
-        for (const std::int64_t ns : times->second) row.total_ns += static_cast<double>(ns);
-        row.duration_ns = spread_of<std::int64_t>(std::span<const std::int64_t>(times->second), scratch);
+      // The time of a kernel is known when every result of it has one: a part of it is no total.
+      if (static_cast<std::int64_t>(of_name.times.size()) == row.calls) {
+        for (const std::int64_t ns : of_name.times) row.total_ns += static_cast<double>(ns);
+        row.duration_ns = spread_of<std::int64_t>(std::span<const std::int64_t>(of_name.times), scratch);
+      } else {
+        row.total_ns = kUnknown;
+        row.duration_ns = {kUnknown, kUnknown, kUnknown, kUnknown, kUnknown, kUnknown};
       }
       total += row.total_ns;
       work.top_kernels.push_back(std::move(row));
     }
-    if (!at.durations.empty()) {
+    if (!at.durations.empty() && !std::isnan(total)) {
       work.kernel_ns = total;
       work.exclusive_kernel_ns = at.exclusive_ns;
     }
-    for (model::KernelRow& row : work.top_kernels) row.share = total > 0 ? row.total_ns / total : 0;
-    std::stable_sort(work.top_kernels.begin(), work.top_kernels.end(), [](const auto& a, const auto& b) {
-      return a.total_ns != b.total_ns ? a.total_ns > b.total_ns : a.name < b.name;
+    for (model::KernelRow& row : work.top_kernels) row.share = total == 0 ? 0 : row.total_ns / total;
+    const auto order = [](const model::KernelRow& row) {  // those without a time last
+      return std::tuple(std::isnan(row.total_ns), std::isnan(row.total_ns) ? 0 : -row.total_ns, std::cref(row.name));
+    };
+    std::stable_sort(work.top_kernels.begin(), work.top_kernels.end(), [&](const auto& a, const auto& b) {
+      return std::tuple<bool, double, const std::string&>(order(a)) <
+             std::tuple<bool, double, const std::string&>(order(b));
     });
     if (work.top_kernels.size() > top) work.top_kernels.resize(top);
     return work;
@@ -383,6 +429,7 @@ class Joiner {
   std::uint32_t time_ = kNone;
   std::map<std::pair<std::uint32_t, std::uint32_t>, Collected> collected_;  ///< (node, process or kNone)
   Collected total_, outside_;
+  std::vector<std::uint32_t> outside_wholes_;  ///< results of ranges and graphs outside every NVTX range
   std::uint64_t unjoined_ = 0;
   std::set<std::string> unjoined_paths_;
 };

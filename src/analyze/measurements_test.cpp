@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "analyze/test_session.hpp"
 #include "model/measure.hpp"
 
@@ -129,6 +131,49 @@ TEST(Measurements, ExpressionsChooseAmongThem) {
   EXPECT_EQ(analyze(b.session, options)->regions.size(), 1u);
   options.include = {"prefil/"};
   EXPECT_EQ(analyze(b.session, options).error().code, base::Code::kNothingCaptured);
+}
+
+TEST(Measurements, OutsideEveryRangeAreListed) {
+  Results b;
+  b.result(MeasuredScope::kKernel, {}, "b", 0, {{b.time, 5}, {b.hit, 0.5}});
+  b.result(MeasuredScope::kKernel, {}, "a", 1, {{b.time, 7}});
+  b.result(MeasuredScope::kRange, {}, "", 2, {{b.bytes, 100}});
+  const auto report = analyze(b.session);
+  ASSERT_TRUE(report);
+  ASSERT_EQ(report->unattributed_results.size(), 3u);
+  EXPECT_EQ(report->unattributed_results[0].name, "b");
+  EXPECT_EQ(report->unattributed_results[0].metrics.at("lts__t_sector_hit_rate.pct").value, 0.5);
+  EXPECT_EQ(report->unattributed_results[1].name, "a");
+  EXPECT_EQ(report->unattributed_results[2].name, "range");
+  EXPECT_EQ(report->unattributed_results[2].metrics.at("dram__bytes.sum").value, 100);
+  EXPECT_EQ(report->total->kernel_ns, 12);
+}
+
+TEST(Measurements, KernelWithoutATimeHasNone) {
+  Results b;
+  b.result(MeasuredScope::kKernel, {}, "timed", 0, {{b.time, 5}});
+  b.result(MeasuredScope::kKernel, {}, "untimed", 1, {{b.hit, 0.5}});
+  const auto report = analyze(b.session);
+  ASSERT_TRUE(report);
+  EXPECT_TRUE(std::isnan(report->total->kernel_ns));
+  ASSERT_EQ(report->kernels.size(), 2u);
+  EXPECT_EQ(report->kernels[0].name, "timed");
+  EXPECT_EQ(report->kernels[0].total_ns, 5);
+  EXPECT_TRUE(std::isnan(report->kernels[1].total_ns));
+  EXPECT_TRUE(std::isnan(report->kernels[1].duration_ns.median));
+}
+
+TEST(Measurements, FunctionsOfOneDemangledNameAreOneRow) {
+  Results b;
+  b.result(MeasuredScope::kKernel, {}, "k", 0, {{b.time, 5}});
+  b.session.kernel_names.push_back(b.session.kernel_names.back());
+  b.session.kernel_names.back().mangled = b.session.strings.intern("_Zk2");
+  b.result(MeasuredScope::kKernel, {}, "k", 1, {{b.time, 7}});
+  b.session.measurements.back().kernel_name = static_cast<std::uint32_t>(b.session.kernel_names.size() - 1);
+  const auto report = analyze(b.session);
+  ASSERT_EQ(report->kernels.size(), 1u);
+  EXPECT_EQ(report->kernels[0].calls, 2);
+  EXPECT_EQ(report->kernels[0].total_ns, 12);
 }
 
 }  // namespace

@@ -103,6 +103,7 @@ struct Copy {
   std::uint32_t stream = 0;
   std::uint32_t graph_node = kNone;
   CopyKind kind = CopyKind::kUnknown;
+  bool migration = false;  ///< of unified memory: the driver moved pages, no call did
 };
 
 struct Memset {

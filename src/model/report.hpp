@@ -36,7 +36,7 @@ struct KernelRow {
   std::string name;  ///< demangled where known
   std::string short_name;
   std::int64_t calls = 0;
-  double total_ns = 0;
+  double total_ns = 0;  ///< NaN, as the next two, where no time was recorded
   Spread duration_ns;
   double share = 0;         ///< total_ns / kernel_ns of the region (or run), 0..1
   KernelShape shape;        ///< of the most frequent launch configuration
@@ -188,10 +188,13 @@ struct Report {
   std::vector<ReportProcess> processes;
   std::vector<Device> devices;  ///< that the program used; their strings are in the lists below, by index
   std::vector<std::string> device_names, device_uuids;
-  std::vector<Region> regions;               ///< depth first, children after parents; the aggregate first, then scopes
-  std::optional<GpuWork> total;              ///< the whole run
-  std::optional<GpuWork> unattributed;       ///< GPU work launched outside every range
-  std::vector<KernelRow> kernels;            ///< over the whole run, by total time
+  std::vector<Region> regions;          ///< depth first, children after parents; the aggregate first, then scopes
+  std::optional<GpuWork> total;         ///< the whole run
+  std::optional<GpuWork> unattributed;  ///< GPU work launched outside every range
+  std::vector<KernelRow> kernels;       ///< over the whole run, by total time
+  /// Counters of kernels, graphs and ranges of the profiler that were measured outside every NVTX range, in launch
+  /// order.
+  std::vector<KernelMetrics> unattributed_results;
   std::vector<MetricColumn> metric_columns;  ///< the most telling of the metrics that were asked for, best first
   std::vector<Loss> losses;
   std::vector<Finding> findings;  ///< the doctor's, when a capture was empty or partial

@@ -109,4 +109,10 @@ struct Session {
   std::vector<Loss> losses;
 };
 
+/// Something that a report can be made of: ranges, calls, GPU work, results or totals.
+[[nodiscard]] inline bool holds_anything(const Session& s) {
+  return !s.ranges.empty() || !s.launches.empty() || !s.kernels.empty() || !s.copies.empty() || !s.memsets.empty() ||
+         !s.graph_launches.empty() || !s.synchronizations.empty() || !s.measurements.empty() || !s.summary.empty();
+}
+
 }  // namespace rangescope::model

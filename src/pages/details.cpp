@@ -49,6 +49,11 @@ std::string_view chosen_name(const SectionMetric& metric, ResultKind kind, std::
   return passes(metric.filter, kind, capability, kinds) ? metric.name : std::string_view{};
 }
 
+/// Names that stand for several metrics: an entry of that name holds theirs, separated by commas.
+bool is_container(std::string_view name) {
+  return name.starts_with("group:") || name.starts_with("breakdown:") || name.starts_with("regex:");
+}
+
 /// "@section:LaunchStats:Launch Statistics@" -> "Launch Statistics"; "@url:guide:https://x@" -> "guide (https://x)"
 std::string link_text(std::string_view link) {
   const std::size_t first = link.find(':');
@@ -149,12 +154,20 @@ std::vector<ShownSection> SectionView::of(const Result& result, const DeviceLabe
     std::vector<std::pair<std::string_view, const SectionMetric*>> chosen;
     for (const SectionMetric* metric : listed) {
       const std::string_view name = chosen_name(*metric, result.kind, device.number, section->filter.kinds);
-      if (!name.empty() && (metrics_.empty() || metrics_.matches(name))) chosen.emplace_back(name, metric);
+      std::vector<std::string_view> names{name};
+      if (is_container(name)) {
+        const auto entry = metrics.find(name);
+        names = entry == metrics.end() ? std::vector<std::string_view>{} : base::split(entry->second->value.text, ',');
+      }
+      for (const std::string_view one_name : names) {
+        if (!one_name.empty() && (metrics_.empty() || metrics_.matches(one_name)))
+          chosen.emplace_back(one_name, metric);
+      }
     }
     std::ranges::stable_sort(chosen, {}, [](const auto& pair) { return pair.first; });
     for (const auto& [name, metric] : chosen) {
       if (!one.rows.empty() && one.rows.back().name == name) continue;
-      const std::string_view label = metric->label.empty() ? name : metric->label;
+      const std::string_view label = metric->label.empty() || is_container(metric->name) ? name : metric->label;
       std::string text(options_->metric_name == MetricName::kName ? name : label);
       if (options_->metric_name == MetricName::kLabelName && label != name) text += " (" + std::string(name) + ")";
       const auto found = metrics.find(name);

@@ -1,6 +1,7 @@
 #include "pages/pages.hpp"
 
 #include <fstream>
+#include <protozero/pbf_writer.hpp>
 
 #include "base/text.hpp"
 #include "read/ncu_report/golden_test.hpp"
@@ -96,6 +97,81 @@ TEST(NcuPages, DetailsTextIsByteEqual) {
     EXPECT_EQ(first_difference(golden(name + "_details.txt.zst"), print(name, recorded(Page::kDetails, false))), "")
         << name;
   }
+}
+
+template <class Build>
+std::string message(Build&& build) {
+  std::string bytes;
+  protozero::pbf_writer writer(bytes);
+  build(writer);
+  return bytes;
+}
+
+std::string u32(std::size_t value) {
+  std::string bytes;
+  for (int i = 0; i < 4; ++i) bytes += static_cast<char>(value >> (8 * i) & 255);
+  return bytes;
+}
+
+/// A report of one kernel without NVTX, whose one section shows the metrics that `shown` stands for.
+std::string report_of(const std::string& shown, const std::string& names) {
+  using Writer = protozero::pbf_writer;
+  const auto metric = [](std::uint32_t name, auto&& value) {
+    return message([&](Writer& w) {
+      w.add_uint32(1, name);
+      w.add_message(2, message(value));
+    });
+  };
+  const std::string kernel = message([&](Writer& w) {
+    w.add_string(6, "k");
+    w.add_message(13, metric(0, [&](Writer& v) { v.add_string(1, names); }));
+    w.add_message(13, metric(1, [](Writer& v) { v.add_double(3, 128); }));
+    w.add_message(17, message([&](Writer& section) {
+                    section.add_string(1, "section0");
+                    section.add_string(2, "Command line profiler metrics");
+                    section.add_message(4, message([&](Writer& header) {
+                                          header.add_message(2, message([&](Writer& m) { m.add_string(1, shown); }));
+                                        }));
+                  }));
+  });
+  const std::string payload = u32(kernel.size()) + kernel;
+  const std::string block = message([&](Writer& w) {
+    w.add_uint32(2, 1);
+    w.add_message(4, message([&](Writer& table) {
+                    table.add_string(1, shown);
+                    table.add_string(1, "dram__bytes.sum");
+                  }));
+    w.add_uint64(5, payload.size());
+  });
+  const std::string header = message([](Writer& w) { w.add_uint32(1, 7); });
+  return std::string("NVR\0", 4) + u32(header.size()) + header + u32(block.size()) + block + payload;
+}
+
+TEST(NcuPages, MetricsUnderANameThatStandsForSeveralAreListed) {
+  const std::string bytes = report_of("regex:dram__bytes.*", "dram__bytes.sum");
+  const auto file = File::parse(bytes, "built");
+  ASSERT_TRUE(file);
+  PageOptions options;
+  options.base_units = true;
+  std::string text;
+  std::vector<model::Loss> losses;
+  ASSERT_TRUE(print_pages(
+      *file, options, [&](std::string_view piece) { text += piece; }, losses));
+  EXPECT_NE(text.find("dram__bytes.sum"), std::string::npos) << text;
+  EXPECT_NE(text.find("128"), std::string::npos) << text;
+  EXPECT_EQ(text.find("regex:"), std::string::npos) << text;
+}
+
+TEST(NcuPages, SummaryByRangeOfAReportWithoutRangesSaysSo) {
+  const std::string bytes = report_of("dram__bytes.sum", "");
+  const auto file = File::parse(bytes, "built");
+  PageOptions options;
+  options.summary = Summary::kPerNvtx;
+  std::vector<model::Loss> losses;
+  const auto done = print_pages(
+      *file, options, [](std::string_view) {}, losses);
+  ASSERT_FALSE(done);
+  EXPECT_EQ(done.error().what, "no kernel of the report has an NVTX range around it");
 }
 
 }  // namespace

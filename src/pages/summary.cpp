@@ -52,9 +52,17 @@ class SummaryPage {
         labels_(selection.file()) {}
 
   base::Result<void> print() {
+    bool kernels = false;
     selection_.for_each({.rules = false}, [&](std::uint32_t, const Result& result) {
-      if (result.kind == ResultKind::kKernel) add(result);
+      if (result.kind != ResultKind::kKernel) return;
+      kernels = true;
+      add(result);
     });
+    if (groups_.empty() && kernels) {
+      return base::fail(base::Code::kNothingCaptured, "no kernel of the report has an NVTX range around it",
+                        selection_.file().path,
+                        "Use --print-summary per-kernel, or record the report again with --nvtx.");
+    }
     if (groups_.empty()) {
       return base::fail(base::Code::kNothingCaptured,
                         "no kernel to summarise: range results have no name to be grouped by", selection_.file().path,

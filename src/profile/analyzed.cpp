@@ -39,12 +39,20 @@ void add_run_info(model::Report& report, const model::Session& session, const st
   report.run = std::move(info);
 }
 
+/// Why a tool recorded nothing, as its own diagnostics say it.
+std::string diagnosed(const model::Session& session) {
+  for (const model::Loss& loss : session.losses)
+    if (loss.kind == "nsys_diagnostic") return loss.detail;
+  return {};
+}
+
 base::Error nothing(const std::filesystem::path& input, const model::Session& session) {
   base::Error error{base::Code::kNothingCaptured, {}, input.string(), {}};
   if (!session.sources.empty() && session.sources.front().format != "native") {
     error.what =
         "the file was read (" + source_text(session.sources.front()) + ") and holds no range, kernel or result";
-    error.hint = "Check what the tool was told to record: nsys needs --trace=cuda,nvtx";
+    error.hint = diagnosed(session);
+    if (error.hint.empty()) error.hint = "Check what the tool was told to record: nsys needs --trace=cuda,nvtx";
   } else {
     error.what = "nothing was captured: " + why_no_range(session);
     error.hint =
@@ -133,8 +141,7 @@ base::Result<Analyzed> analyze_inputs(std::span<const std::filesystem::path> inp
   auto captured = read_captures(inputs, reading, *names);
   if (!captured) return base::fail(std::move(captured));
   model::Session& session = captured->session;
-  if (session.ranges.empty() && session.kernels.empty() && session.measurements.empty() && session.summary.empty())
-    return tl::make_unexpected(nothing(inputs.front(), session));
+  if (!model::holds_anything(session)) return tl::make_unexpected(nothing(inputs.front(), session));
   if (options.by_payload || counted_by_payload(run)) analyze::name_by_payload(session);
   auto metric_columns = derive_metrics(session, run);
   auto report = analyze::analyze(session, options);

@@ -16,6 +16,7 @@ namespace rangescope::read {
 namespace {
 
 constexpr std::size_t kHead = 4096;
+constexpr std::size_t kSchema = 65536;  ///< the schema of a database stands in its first pages
 
 /// What people give instead of a file that can be read, and what to do then.
 struct Lookalike {
@@ -43,13 +44,35 @@ constexpr Lookalike kLookalikes[] = {
     {"PAR1"sv, "this is a Parquet file, which nsys export writes", kExport},
     {"ARROW1"sv, "this is an Arrow file, which nsys export writes", kExport},
     {"\xff\xff\xff\xff"sv, "this may be an Arrow stream, which nsys export writes", kExport},
+    {"version https://git-lfs"sv, "this is a pointer of Git LFS: the file itself was not downloaded",
+     "Fetch it in its repository: git lfs pull --include FILE"},
     {"data: \""sv, "this may be what nsys export writes as text", kExport},
-    {"{\"data\":["sv, "this is JSON of nsys export", kExport},
-    {"[\n"sv, "this is JSON", "Of nsys stats, print it with --format csv."},
     {"Processing ["sv, "nsys stats printed no table with a header that is known",
      "Print it with: nsys stats --report nvtx_sum,nvtx_kern_sum --format csv FILE"},
-    {"{"sv, "this is JSON", "Give the run directory or the file that it was made from."},
     {"<"sv, "this is HTML or XML", "Give the run directory or the file that it was made from."},
+};
+
+/// The same for JSON, told by a word in its first bytes; in this order.
+constexpr Lookalike kJson[] = {
+    {"\"ncu-proj\"", "this is a project of Nsight Compute, which only names its reports",
+     "Give one of the reports that it names (.ncu-rep)."},
+    {"\"VmSystemInformation\"", "this is what nsys export writes as info", kExport},
+    {"\"SessionStartTime\"", "this is what nsys export writes as info", kExport},
+    {"\"op_schema\"", "this is an execution trace of PyTorch, which has no times",
+     "Give the profiler's trace: torch.profiler.profile(...).export_chrome_trace(FILE)"},
+    {"\"rangescope.", "this is JSON that rangescope wrote",
+     "Give the run directory or the file that it was made from."},
+    {"{\"data\":[", "this is JSON of nsys export", kExport},
+    {"[", "this is JSON", "Of nsys stats, print it with --format csv."},
+    {"{", "this is JSON", "Give the run directory or the file that it was made from."},
+};
+
+/// SQLite databases of other tools, by the beginning of a table's name in the first pages.
+constexpr Lookalike kDatabases[] = {
+    {"StringTable", "this is a database of nvprof, which is not read",
+     "Print its kernels: nvprof --import-profile FILE --print-gpu-summary --csv"},
+    {"rocpd_", "this is a database of AMD's rocprof (rocpd), which is not read",
+     "Of a PyTorch program, give the trace that torch.profiler exports: it is read, of AMD's GPUs too."},
 };
 
 /// True when ncu printed text for people: "[4700] zoo@127.0.0.1" and indented kernels below, or how it got on.
@@ -98,7 +121,24 @@ base::Error not_understood(std::string_view head, const std::filesystem::path& p
     error.hint = known.hint;
     break;
   }
-  if (is_nsys_text(head) && !head.starts_with("[\n")) {
+  const std::string_view json = base::trim(head);
+  if (json.starts_with('{') || json.starts_with('[')) {
+    const auto told = std::find_if(std::begin(kJson), std::end(kJson), [&](const Lookalike& known) {
+      return json.find(known.begin) != std::string_view::npos;
+    });
+    error.what = told->what;
+    error.hint = told->hint;
+    return error;
+  }
+  if (head.starts_with("SQLite format 3")) {
+    const auto schema = base::read_head(path, kSchema);
+    for (const Lookalike& known : kDatabases) {
+      if (!schema || schema->find(known.begin) == std::string::npos) continue;
+      error.what = known.what;
+      error.hint = known.hint;
+    }
+  }
+  if (is_nsys_text(head)) {
     error.what = "this may be a table of nsys stats, but its columns are not separated by commas";
     error.hint = "Print it with: nsys stats --format csv";
   }

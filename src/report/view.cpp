@@ -188,6 +188,9 @@ std::vector<std::string> value_names(const model::Report& report) {
   for (const Region& region : report.regions) {
     for (const auto& [name, metric] : region.metrics) metrics.insert("metrics." + name);
   }
+  for (const model::KernelMetrics& result : report.unattributed_results) {
+    for (const auto& [name, metric] : result.metrics) metrics.insert("metrics." + name);
+  }
   names.insert(names.end(), metrics.begin(), metrics.end());
   return names;
 }

@@ -24,7 +24,7 @@ LIBRARIES = [
     ("nvtx3/", {"inject"}),
     ("sqlite3.h", {"base", "read"}),
     ("re2/", {"analyze", "model", "pages", "read"}),
-    ("protozero/", {"read", "report"}),
+    ("protozero/", {"read", "pages", "report"}),
     ("zstd.h", {"base", "read", "runs"}),
     ("fmt/", None), ("tl/", None), ("nlohmann/", None), ("gtest/", None), ("gmock/", None), ("benchmark/", None),
     ("sys/", None), ("linux/", None), ("net/", None), ("netinet/", None), ("arpa/", None), ("asm/", None),

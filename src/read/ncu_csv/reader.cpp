@@ -65,6 +65,8 @@ class CsvSession {
         break;
       }
       if (is_header(row)) continue;  // logs that were appended to
+      const bool at_end = offset >= text_.size() && text_.back() != '\n';
+      if (at_end && (row.cells.size() < names_.size() || text_.back() == ',')) torn_row_ = row.line;
       if (units) {
         units = false;
         if (cell(row, columns_.id).empty() && cell(row, columns_.kernel).empty()) {
@@ -290,11 +292,21 @@ class CsvSession {
     return unit.starts_with("byte") || unit == "bit" ? UnitKind::kBytes : UnitKind::kCount;
   }
 
+  /// Counts a value that should be a number: enumerators and names of devices are none, and are no loss.
+  void note_bad(std::string_view metric, std::string_view text, std::string_view unit) {
+    if (text.empty() || text == "n/a" || text == "(!) n/a" || text == "no data" || base::lower(text) == "nan" ||
+        base::lower(text) == "inf")
+      return;
+    const bool measured = !unit.empty() || metric.ends_with(".sum") || metric.ends_with(".avg") ||
+                          metric.ends_with(".max") || metric.ends_with(".min") || metric.ends_with(".pct");
+    if (measured || (text.front() >= '0' && text.front() <= '9')) ++bad_numbers_;
+  }
+
   void add_value(model::Measurement& measurement, std::uint32_t index, std::string_view text, std::string_view unit) {
     text = base::trim(text.substr(0, std::min(text.find('('), text.size())));  // instances stand in brackets behind
     const auto number = parse_number(text, point_);
     if (!number || !std::isfinite(*number)) {
-      if (!text.empty() && text != "n/a" && text.find_first_of("0123456789") == 0) ++bad_numbers_;
+      note_bad(session_.metrics[index].name, text, unit);
       return;
     }
     const auto factor = factor_of(session_.metrics[index], unit);
@@ -402,12 +414,12 @@ class CsvSession {
   void take(const Row& row) {
     if (kind_ == Kind::kSummary) return summary(row);
     const std::string_view id = cell(row, columns_.id);
-    if (!base::to_uint(id)) {
-      ++bad_rows_;
+    if (!base::to_uint(id) || cell(row, columns_.kernel).empty()) {
+      if (torn_row_ == 0) ++bad_rows_;
       return;
     }
     if (kind_ == Kind::kRaw) {
-      if (row.cells.size() < names_.size()) ++short_rows_;
+      if (row.cells.size() < names_.size() && torn_row_ == 0) ++short_rows_;
       model::Measurement& measurement = begin(row);
       const std::size_t end = std::min(row.cells.size(), names_.size());
       if (raw_metrics_.empty()) raw_metrics_.assign(names_.size(), kNone);
@@ -438,7 +450,7 @@ class CsvSession {
     const std::string_view unit =
         column < unit_texts_.size() ? std::string_view(unit_texts_[column]) : std::string_view{};
     const auto number = parse_number(base::trim(text.substr(0, std::min(text.find('('), text.size()))), point_);
-    if (!number) return;
+    if (!number) return note_bad(name, base::trim(text), unit);
     if (name == "profiler__replayer_passes" || name == "profiler__replayer_passes.sum")
       measurement.passes = std::max(1u, static_cast<std::uint32_t>(*number));
     if (!std::isfinite(*number)) return;
@@ -484,11 +496,13 @@ class CsvSession {
     };
     lose("foreign_lines", model::Severity::kInfo, foreign_lines_,
          "lines behind the header are not ncu's and were skipped");
-    lose("bad_rows", model::Severity::kError, bad_rows_, "rows have no id and were left out");
+    lose("torn_tail", model::Severity::kError, torn_row_ == 0 ? 0 : 1,
+         "the file ends inside the row of line " + std::to_string(torn_row_));
+    lose("bad_rows", model::Severity::kError, bad_rows_, "rows have no id or no kernel and were left out");
     lose("short_rows", model::Severity::kError, short_rows_,
          "rows are shorter than the header: the last columns are missing");
     lose("bad_numbers", model::Severity::kWarning, bad_numbers_,
-         "values look like numbers but are none in this number format");
+         "values should be numbers and are none in this number format");
     lose("unit_mismatch", model::Severity::kWarning, mismatched_,
          "values are in a unit that their metric cannot have, as tools print for GPUs newer than they are (first: " +
              mismatch_ + "); they are left out");
@@ -522,6 +536,7 @@ class CsvSession {
   std::uint64_t body_line_ = 1, header_line_ = 1;
   std::string last_key_;
   double memory_khz_ = 0, bus_bits_ = 0;
+  std::uint64_t torn_row_ = 0;  // line of the last row where the file ends inside it
   std::uint64_t foreign_lines_ = 0, bad_rows_ = 0, short_rows_ = 0, bad_numbers_ = 0, bad_ranges_ = 0,
                 several_threads_ = 0, mismatched_ = 0;
   std::string mismatch_;

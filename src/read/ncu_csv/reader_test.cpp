@@ -225,5 +225,44 @@ TEST(NcuCsv, IsSniffedByContent) {
   EXPECT_FALSE(NcuCsvReader().sniff(std::as_bytes(std::span(other)), "x.csv"));
 }
 
+/// kind count, one a line
+std::string losses_of(const model::Session& session) {
+  std::string text;
+  for (const model::Loss& loss : session.losses) text += loss.kind + ' ' + std::to_string(loss.count) + '\n';
+  return text;
+}
+
+const std::string kRawHead =
+    "\"ID\",\"Process ID\",\"Process Name\",\"Host Name\",\"Kernel Name\",\"Context\",\"Stream\","
+    "\"gpu__time_duration.sum\",\"launch__func_cache_config\"\n"
+    "\"\",\"\",\"\",\"\",\"\",\"\",\"\",\"ns\",\"\"\n"
+    "\"0\",\"7\",\"app\",\"host\",\"k\",\"1\",\"7\",\"100\",\"CachePreferNone\"\n";
+
+TEST(NcuCsv, RowsWithoutAKernelAreLeftOut) {
+  std::string text = kRawHead;
+  for (int i = 1; i <= 20; ++i) text += '"' + std::to_string(i) + "\",\"5\"\n";
+  const model::Session session = session_of(text);
+  EXPECT_EQ(session.measurements.size(), 1u);
+  EXPECT_EQ(session.processes.size(), 1u);
+  EXPECT_EQ(losses_of(session), "bad_rows 20\n");
+}
+
+TEST(NcuCsv, ValueThatIsNoNumberIsALoss) {
+  const model::Session session =
+      session_of(kRawHead + "\"1\",\"7\",\"app\",\"host\",\"k\",\"1\",\"7\",\"abc\",\"CachePreferNone\"\n");
+  EXPECT_EQ(session.measurements.size(), 2u);
+  EXPECT_TRUE(std::isnan(value_of(session, 1, "gpu__time_duration.sum")));
+  EXPECT_EQ(losses_of(session), "bad_numbers 1\n");  // and the name of a cache configuration is none
+}
+
+TEST(NcuCsv, FileThatEndsInsideARowIsTorn) {
+  const std::string row = "\"1\",\"7\",\"app\",\"host\",\"k\",\"1\",\"7\",\"200\",";
+  for (const std::size_t length : {row.size(), row.size() - 7, std::size_t{11}}) {
+    const model::Session session = session_of(kRawHead + row.substr(0, length));
+    EXPECT_NE(losses_of(session).find("torn_tail 1"), std::string::npos) << length << losses_of(session);
+  }
+  EXPECT_EQ(losses_of(session_of(kRawHead + row + "\"CachePreferNone\"")), "");
+}
+
 }  // namespace
 }  // namespace rangescope::read::ncu_csv

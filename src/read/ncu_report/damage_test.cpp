@@ -224,5 +224,20 @@ TEST(NcuReportDamage, AZstdStreamIsBounded) {
   EXPECT_EQ(unpack(packed, "x", std::size_t{8} << 20)->bytes.size(), zeros.size());
 }
 
+TEST(NcuReportLayouts, OfAMetricThatIsHeldTwiceTheLastCounts) {
+  const std::string twice = message([](Writer& w) {
+    w.add_string(6, "k");
+    w.add_message(13, metric(0, 6940));
+    w.add_message(13, metric(1, 7));
+    w.add_message(13, metric(0, 6880));
+  });
+  const model::Session session =
+      session_of(file_header() +
+                 bytes_of({.kernels = {twice}, .strings = {"gpu__time_duration.sum", "dram__bytes.sum"}, .pid = 1}));
+  ASSERT_EQ(session.measurements.at(0).values.size(), 2u);
+  EXPECT_EQ(session.measurements[0].values[0].value, 6880);
+  EXPECT_EQ(session.measurements[0].values[1].value, 7);
+}
+
 }  // namespace
 }  // namespace rangescope::read::ncu_report

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <unordered_map>
 
@@ -201,7 +202,10 @@ class Builder {
     // a damaged or unusual file may name one metric twice
     const auto [at, added] = by_name_.try_emplace(name, static_cast<std::uint32_t>(session_.metrics.size()));
     const auto scaled = model::parse_ncu_unit(model::metric_unit(name, model::UnitSpelling::kNcu2024));
-    if (added) session_.metrics.push_back({std::string(name), model::metric_unit(name), {}, "ncu"});
+    if (added) {
+      session_.metrics.push_back({std::string(name), model::metric_unit(name), {}, "ncu"});
+      given_.push_back({std::numeric_limits<std::size_t>::max(), 0});
+    }
     metric.index = at->second;
     metric.factor = scaled.factor;
     return metric;
@@ -238,7 +242,15 @@ class Builder {
         default: break;
       }
       const double value = entry.value.as_double() * known.factor;
-      if (known.index != kNone && std::isfinite(value)) measurement.values.push_back({known.index, value});
+      if (known.index == kNone || !std::isfinite(value)) continue;
+      // Reports of 2025 with PM sampling hold some metrics twice; ncu shows the last one.
+      Given& given = given_[known.index];
+      if (given.measurement == session_.measurements.size()) {
+        measurement.values[given.at].value = value;
+        continue;
+      }
+      given = {session_.measurements.size(), measurement.values.size()};
+      measurement.values.push_back({known.index, value});
     }
     if (const auto found = devices_.find({result.process, device_id}); found != devices_.end())
       measurement.device = found->second;
@@ -373,6 +385,10 @@ class Builder {
   std::map<std::pair<std::uint32_t, std::uint64_t>, std::uint32_t> threads_;
   std::unordered_map<model::StringId, std::uint32_t> domains_;
   std::vector<Metric> metrics_;
+  struct Given {
+    std::size_t measurement, at;  // the last one that had it, and where
+  };
+  std::vector<Given> given_;  // by metric of the session
   const Metric missing_{kNone, 1, true, kSkipped};
   std::unordered_map<std::string_view, std::uint32_t> by_name_;
   std::map<std::array<model::StringId, 3>, std::uint32_t> names_;

@@ -47,19 +47,73 @@ std::string canonical(std::string_view name) {
   return std::string(name);
 }
 
-Table table_of(const Header& header) {
-  const auto has = [&](auto... names) { return (header.columns.contains(std::string_view(names)) && ...); };
-  if (has("projected start", "projected duration", "orig start", "name")) return Table::kProjectionTrace;
-  if (has("start", "duration", "name", "pid", "tid", "rangeid", "durnonchild")) return Table::kRangeTrace;
-  if (has("api start", "kernel start", "kernel dur", "kernel name", "pid", "tid")) return Table::kExecTrace;
-  if (has("start", "duration", "corrid", "grdx", "strm", "name")) return Table::kGpuTrace;
-  if (has("start", "duration", "name", "result", "corrid", "pid", "tid")) return Table::kCallTrace;
-  if (has("nvtx range", "kernel name", "total time")) return Table::kRangeKernels;
-  if (has("range", "total proj time", "range instances")) return Table::kProjection;
-  if (has("range", "total time", "instances")) return has("style") ? Table::kRangesByStyle : Table::kRanges;
-  if (has("name", "total time", "instances")) return Table::kKernels;
-  if (has("operation", "total time", "count")) return Table::kCopyTimes;
-  if (has("operation", "total", "count")) return Table::kCopySizes;
+/// The columns that tell a table, the most telling table first.
+struct Shape {
+  Table table;
+  std::vector<std::string_view> columns;
+};
+const std::vector<Shape>& shapes() {
+  static const std::vector<Shape> all{
+      {Table::kProjectionTrace, {"projected start", "projected duration", "orig start", "name"}},
+      {Table::kRangeTrace, {"start", "duration", "name", "pid", "tid", "rangeid", "durnonchild"}},
+      {Table::kExecTrace, {"api start", "kernel start", "kernel dur", "kernel name", "pid", "tid"}},
+      {Table::kGpuTrace, {"start", "duration", "corrid", "grdx", "strm", "name"}},
+      {Table::kCallTrace, {"start", "duration", "name", "result", "corrid", "pid", "tid"}},
+      {Table::kRangeKernels, {"nvtx range", "kernel name", "total time"}},
+      {Table::kProjection, {"range", "total proj time", "range instances"}},
+      {Table::kRanges, {"range", "total time", "instances"}},
+      {Table::kKernels, {"name", "total time", "instances"}},
+      {Table::kCopyTimes, {"operation", "total time", "count"}},
+      {Table::kCopySizes, {"operation", "total", "count"}},
+  };
+  return all;
+}
+
+/// Other names for a column that tells a table, as scripts and other tools write them.
+constexpr std::pair<std::string_view, std::string_view> kAliases[] = {
+    {"name", "kernel name"},
+    {"name", "function name"},
+    {"name", "kernel"},
+    {"name", "function"},
+    {"range", "nvtx range name"},
+    {"range", "range name"},
+    {"range", "nvtx range"},
+    {"range", "nvtx name"},
+    {"nvtx range", "nvtx range name"},
+    {"nvtx range", "range name"},
+    {"kernel name", "function name"},
+    {"kernel name", "kernel"},
+    {"total time", "total duration"},
+    {"kern inst", "kernel instances"},
+    {"nvtx inst", "nvtx instances"},
+};
+
+/// The place of a column under its own or another name; nullptr where it has neither.
+const Column* find_column(const Header& header, std::string_view name) {
+  if (const auto own = header.columns.find(name); own != header.columns.end()) return &own->second;
+  for (const auto& [column, alias] : kAliases) {
+    if (column != name) continue;
+    if (const auto other = header.columns.find(alias); other != header.columns.end()) return &other->second;
+  }
+  return nullptr;
+}
+
+Table table_of(Header& header) {
+  for (const bool aliases : {false, true}) {
+    for (const Shape& shape : shapes()) {
+      const bool fits = std::all_of(shape.columns.begin(), shape.columns.end(), [&](std::string_view column) {
+        return aliases ? find_column(header, column) != nullptr : header.columns.contains(column);
+      });
+      if (!fits) continue;
+      if (aliases) {
+        for (const auto& [column, alias] : kAliases) {
+          if (const Column* place = find_column(header, column)) header.columns.emplace(column, *place);
+        }
+      }
+      const bool style = shape.table == Table::kRanges && header.columns.contains("style");
+      return style ? Table::kRangesByStyle : shape.table;
+    }
+  }
   return Table::kNone;
 }
 
@@ -112,14 +166,19 @@ Header parse_header(const std::vector<std::string>& fields) {
   double main_scale = 1;
   std::vector<std::string> without_unit;
   for (std::size_t i = 0; i < fields.size(); ++i) {
-    std::string name = base::lower(base::trim(fields[i]));
+    std::string name = base::replace_all(base::lower(base::trim(fields[i])), "_", " ");
     Column column{i, 1};
     if (const std::string_view unit = bracketed(fields[i]); !unit.empty()) {
       const auto size = size_unit(unit);
       column.scale = time_unit(unit).value_or(size.value_or(1));
       column.rounded = size && *size > 1;
-      name = base::trim(base::lower(std::string_view(fields[i]).substr(0, fields[i].rfind('('))));
+      name = base::trim(std::string_view(name).substr(0, name.rfind('(')));
       if (name == "total time" || name == "total") main_scale = column.scale;
+    } else if (const std::size_t word = name.rfind(' ');
+               word != std::string::npos && name.size() - word == 3 && time_unit(name.substr(word + 1))) {
+      column.scale = *time_unit(name.substr(word + 1));  // "total_time_ns", as scripts write it
+      name.resize(word);
+      if (name == "total time") main_scale = column.scale;
     } else {
       without_unit.push_back(canonical(name));
     }
@@ -140,6 +199,23 @@ bool looks_like_header(const std::vector<std::string>& fields) {
            const std::string name = base::lower(field);
            return name.starts_with("total time") || name.starts_with("start") || name.starts_with("duration");
          });
+}
+
+std::string missing_column(const std::vector<std::string>& fields) {
+  const Header header = parse_header(fields);
+  std::string_view missing;
+  if (header.columns.contains("num calls")) return {};  // cuda_api_sum and its like are whole, and not read
+  for (const Shape& shape : shapes()) {
+    std::string_view absent;
+    std::size_t count = 0;
+    for (const std::string_view column : shape.columns) {
+      if (find_column(header, column) != nullptr) continue;
+      absent = column;
+      ++count;
+    }
+    if (count == 1 && shape.columns.size() > 2) missing = absent;
+  }
+  return std::string(missing);
 }
 
 std::string_view Row::text(std::string_view column) const {

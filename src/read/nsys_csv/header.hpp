@@ -58,6 +58,9 @@ struct Header {
 /// Is it the header of some table of nsys stats? Told by a column like "Total Time (ns)".
 [[nodiscard]] bool looks_like_header(const std::vector<std::string>& fields);
 
+/// The column that a header lacks to be that of a table that is read, where it lacks only one; else "".
+[[nodiscard]] std::string missing_column(const std::vector<std::string>& fields);
+
 /// A time as it was printed.
 struct Moment {
   std::int64_t ns = 0;       ///< below 2^61 either way

@@ -62,7 +62,7 @@ class TableReader {
     bool range_in_name = range_in_names(input.name);
     std::size_t line = 1, tables = 0, unknown = 0, first_bad = 0;
     std::uint64_t bad = 0;
-    std::string unknown_columns;
+    std::string unknown_columns, missing;
     while (!text.empty()) {
       const std::size_t here = line;
       const std::string_view before = text;
@@ -77,11 +77,20 @@ class TableReader {
           continue;
         }
         if (looks_like_header(fields)) {
-          if (unknown == 0) unknown_columns = base::printable(base::join(std::span(fields).first(3), ","));
-          if (unknown == 0) unknown = here;
+          if (unknown == 0) {
+            unknown = here;
+            unknown_columns = base::printable(base::join(std::span(fields).first(3), ","));
+            missing = missing_column(fields);
+          }
           header = {};
           continue;
         }
+      }
+      const bool cut = text.empty() && before.back() != '\n' && header.table != Table::kNone && fields.size() > 1;
+      if (cut && (fields.size() < header.width || before.back() == ',')) {
+        s_.losses.push_back({"torn_tail", model::Severity::kError, 1,
+                             "the file ends inside a row: " + std::string(input.name) + ':' + std::to_string(here)});
+        break;
       }
       if (header.table != Table::kNone && fields.size() == header.width) {
         if (!add(header, Row(header, fields), kind, range_in_name) && bad++ == 0) first_bad = here;
@@ -97,7 +106,8 @@ class TableReader {
     }
     if (tables == 0 && unknown > 0)
       return base::fail(base::Code::kBadData,
-                        "a table of nsys stats that is not read: its columns begin with \"" + unknown_columns + '"',
+                        "a table of nsys stats that is not read: its columns begin with \"" + unknown_columns + '"' +
+                            (missing.empty() ? "" : ", and a column called \"" + missing + "\" is missing"),
                         std::string(input.name) + ':' + std::to_string(unknown),
                         "Give one of the reports " + reports() + '.');
     if (tables == 0)

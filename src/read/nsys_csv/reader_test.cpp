@@ -227,5 +227,39 @@ TEST(NsysCsv, QuotesAndLineBreaksInNames) {
   EXPECT_EQ(take_record(text), (std::vector<std::string>{"last", "line"}));
 }
 
+TEST(NsysCsv, RowsOfOneKernelArePutTogether) {
+  // nsys 2022.4 prints a row for each launch configuration
+  EXPECT_EQ(show(read_text("Time (%),Total Time (ns),Instances,Avg (ns),Med (ns),Min (ns),Max (ns),StdDev (ns),GridXYZ,"
+                           "BlockXYZ,Name\n"
+                           "60.0,3000,3,1000.0,1000.0,900,1100,10.0,   1    1    1,  32    1    1,k(int)\n"
+                           "40.0,2000,1,2000.0,2000.0,2000,2000,0.0,   2    1    1,  32    1    1,k(int)\n",
+                           "x")),
+            "kernel k(int) x4 5000 ns, max 2000\n");
+}
+
+TEST(NsysCsv, ColumnsUnderOtherNames) {
+  for (const char* name : {"Kernel Name", "Function Name", "kernel_name", "KERNEL"}) {
+    EXPECT_EQ(show(read_text("Total Time (ns),Instances," + std::string(name) + "\n3000,3,k\n", "x")),
+              "kernel k x3 3000 ns, max -\n")
+        << name;
+  }
+  EXPECT_EQ(show(read_text("NVTX Range Name,total_time_us,Instances\n:decode,3,3\n", "x")),
+            "push/pop @decode x3 3000 ns, median - max - gpu -\n");
+}
+
+TEST(NsysCsv, TheMissingColumnIsNamed) {
+  const std::string out = show(read_text("Time (%),Total Time (ns),Name\n60.0,3000,k\n", "x.csv"));
+  EXPECT_NE(out.find("and a column called \"instances\" is missing"), std::string::npos) << out;
+}
+
+TEST(NsysCsv, FileThatEndsInsideARowIsTorn) {
+  const std::string head = "Total Time (ns),Instances,Name\n3000,3,k\n";
+  for (const char* cut : {"2000,1,", "2000,1", "2000,"})
+    EXPECT_EQ(show(read_text(head + cut, "x.csv")),
+              "kernel k x3 3000 ns, max -\nloss torn_tail 1 the file ends inside a row: x.csv:3\n")
+        << cut;
+  EXPECT_EQ(show(read_text(head + "2000,1,j", "x.csv")), "kernel k x3 3000 ns, max -\nkernel j x1 2000 ns, max -\n");
+}
+
 }  // namespace
 }  // namespace rangescope::read::nsys_csv

@@ -19,6 +19,23 @@ model::RangeKind kind_of(const Row& row, model::RangeKind otherwise) {
   return style.starts_with("push") ? model::RangeKind::kPushPop : otherwise;
 }
 
+/// Two rows of one kernel: extremes and mean can be put together, the middle cannot.
+void merge(model::KernelSummary& into, const model::KernelSummary& row) {
+  into.calls += row.calls;
+  into.total_ns += row.total_ns;
+  model::SummarySpread& all = into.duration_ns;
+  const auto extreme = [](std::optional<double>& known, const std::optional<double>& other, bool least) {
+    if (!known || !other)
+      known.reset();
+    else
+      known = least ? std::min(*known, *other) : std::max(*known, *other);
+  };
+  extreme(all.min, row.duration_ns.min, true);
+  extreme(all.max, row.duration_ns.max, false);
+  all.median = all.stddev = std::nullopt;
+  if (into.calls > 0) all.mean = into.total_ns / static_cast<double>(into.calls);
+}
+
 }  // namespace
 
 bool Sums::add(const Header& header, const Row& row, model::RangeKind kind) {
@@ -78,6 +95,12 @@ bool Sums::add_kernel(const Row& row) {
   out.calls = row.count("instances");
   out.total_ns = *row.number("total time");
   out.duration_ns = spread(row);
+  // Tables with grid and block have a row for each launch configuration.
+  const auto [at, added] = kernel_of_.emplace(out.name, s_.summary.kernels.size());
+  if (!added) {
+    merge(s_.summary.kernels[at->second], out);
+    return true;
+  }
   s_.summary.kernels.push_back(out);
   return true;
 }

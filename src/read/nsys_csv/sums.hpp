@@ -29,6 +29,7 @@ class Sums {
 
   model::Session& s_;
   std::map<std::tuple<model::StringId, model::StringId, model::RangeKind>, std::size_t> range_of_;
+  std::map<model::StringId, std::size_t> kernel_of_;  ///< of the whole run, in summary.kernels
   bool bare_names_ = false;
 };
 

@@ -456,7 +456,7 @@ void Traces::finish() {
          "GPU work whose correlation id calls of several processes have: it belongs to no range. cuda_kern_exec_trace "
          "tells the process of kernels");
   if (uncalled_ > ambiguous_)
-    lose("kernel_without_call", model::Severity::kWarning, uncalled_ - ambiguous_,
+    lose("kernel_without_call", model::Severity::kInfo, uncalled_ - ambiguous_,
          "kernels, copies or sets whose call no table has: they belong to no range. cuda_gpu_trace does not say who "
          "launched; give cuda_api_trace or cuda_kern_exec_trace of the same file too");
   if (unknown_work_ > 0)

@@ -21,6 +21,7 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kReport = "NVIDIA Tegra Profiler Report ";
 constexpr std::string_view kStream = "NVIDIA Nsight Systems Stream ";
+constexpr std::string_view kWhere = " (https://developer.nvidia.com/nsight-systems)";
 
 bool is_stream(std::string_view head) {
   return head.substr(0, 64).find(kStream) != std::string_view::npos;
@@ -31,6 +32,26 @@ std::optional<Version> written_by(std::string_view head) {
   head = head.substr(0, 160);
   const auto at = head.find(is_stream(head) ? kStream : kReport);
   return at == std::string_view::npos ? std::nullopt : find_version(head.substr(at));
+}
+
+/// The version that a report without one in its first bytes names further on ("2023.3.1.92-233133147223v0"): the
+/// newest of them, since reports hold versions of older parts too. Reads the whole file.
+std::optional<Version> version_inside(const fs::path& file) {
+  const auto mapping = base::Mapping::open(file);
+  if (!mapping) return std::nullopt;
+  std::optional<Version> newest;
+  const std::string_view text = mapping->text();
+  const auto is_digit = [&](std::size_t at) { return at < text.size() && text[at] >= '0' && text[at] <= '9'; };
+  for (std::size_t at = text.find("20"); at != std::string_view::npos; at = text.find("20", at + 1)) {
+    if (at + 8 > text.size() || text[at + 4] != '.' || (at > 0 && is_digit(at - 1))) continue;
+    std::size_t end = at, points = 0;
+    for (; is_digit(end) || (end < text.size() && text[end] == '.' && is_digit(end + 1)); ++end)
+      points += text[end] == '.' ? 1 : 0;
+    if (points != 3 || end >= text.size() || text[end] != '-') continue;
+    if (const auto version = find_version(text.substr(at, end - at)); version && (!newest || *newest < *version))
+      newest = version;
+  }
+  return newest;
 }
 
 /// Where results of converting `file` are kept, without extension; older ones of the same file are removed.
@@ -103,9 +124,9 @@ base::Error no_nsys(const fs::path& file, const std::optional<Version>& need, co
   if (need) what += ", and it was written by " + need->text();
   if (found.empty()) what += "; no nsys was found";
   for (const Nsys& nsys : found) what += "; " + nsys.path.string() + " is " + nsys.version.text();
-  return {
-      base::Code::kToolMissing, what, file.string(),
-      "Install " + wanted + " and give it with RANGESCOPE_NSYS=/path/to/nsys, or give the SQLite export of this file."};
+  return {base::Code::kToolMissing, what, file.string(),
+          "Install " + wanted + std::string(kWhere) +
+              " and give it with RANGESCOPE_NSYS=/path/to/nsys, or give the SQLite export of this file."};
 }
 
 /// Makes a file under a temporary name and moves it to `target` when the tool made it.
@@ -183,16 +204,20 @@ base::Result<void> export_report(const fs::path& report, const fs::path& sqlite,
     std::error_code error;
     if (ended->ok() && fs::exists(out, error)) return {};
     const std::string output = ended->out + ended->err;
-    const bool too_old = output.find("Version number is invalid") != std::string::npos ||
+    // Old ones say so, or end with an exception of a library that parses what it does not know.
+    auto newer = find_version(output);
+    if (!newer || *newer <= chosen->version) newer = version_inside(report);
+    const bool known = newer && *newer > chosen->version;
+    const bool too_old = known || output.find("Version number is invalid") != std::string::npos ||
                          output.find("newer than your current") != std::string::npos;
     if (too_old) {
-      const auto newer = find_version(output);
-      return base::fail(
-          base::Code::kToolMissing, "nsys " + chosen->version.text() + " is too old for this report",
-          asked_for.string(),
-          "Install Nsight Systems " +
-              (newer && *newer > chosen->version ? newer->text() + " or newer" : std::string("of a newer version")) +
-              " and give it with RANGESCOPE_NSYS=/path/to/nsys.");
+      return base::fail(base::Code::kToolMissing,
+                        "nsys " + chosen->version.text() + " is too old for this report" +
+                            (known ? ", which " + newer->text() + " wrote" : std::string()),
+                        asked_for.string(),
+                        "Install Nsight Systems " +
+                            (known ? newer->text() + " or newer" : std::string("of a newer version")) +
+                            std::string(kWhere) + " and give it with RANGESCOPE_NSYS=/path/to/nsys.");
     }
     return base::fail(base::Code::kBadData, "nsys export failed: " + said(*ended), asked_for.string(), {});
   });
@@ -205,7 +230,16 @@ bool NsysRepReader::sniff(std::span<const std::byte> head, const fs::path&) cons
   return text.starts_with(kReport) || is_stream(text);
 }
 
-base::Result<fs::path> sqlite_of(const fs::path& path, const Options& options) {
+namespace {
+
+/// "report1.sqlite" of "report1.nsys-rep", which `nsys stats` and `nsys profile --stats=true` leave beside it.
+std::optional<fs::path> export_beside(const fs::path& path) {
+  const fs::path beside = fs::path(path).replace_extension(".sqlite");
+  const auto head = base::read_head(beside, 16);
+  return head && head->starts_with("SQLite format 3") ? std::optional(beside) : std::nullopt;
+}
+
+base::Result<fs::path> export_of(const fs::path& path, const Options& options) {
   const auto head = base::read_head(path, 256);
   if (!head) return tl::make_unexpected(head.error());
   const bool stream = is_stream(*head);
@@ -229,11 +263,26 @@ base::Result<fs::path> sqlite_of(const fs::path& path, const Options& options) {
   return sqlite;
 }
 
+}  // namespace
+
+base::Result<fs::path> sqlite_of(const fs::path& path, const Options& options) {
+  auto made = export_of(path, options);
+  if (made) return made;
+  const auto beside = export_beside(path);
+  if (!beside) return made;
+  base::detail(base::to_string(made.error()));
+  return *beside;
+}
+
 base::Result<model::Session> NsysRepReader::read(const fs::path& path, const Options& options) const {
   const auto sqlite = sqlite_of(path, options);
   if (!sqlite) return tl::make_unexpected(sqlite.error());
   auto session = read_any(*sqlite, options);
   if (!session) return session;
+  if (*sqlite == fs::path(path).replace_extension(".sqlite"))
+    session->losses.push_back({"export_beside", model::Severity::kInfo, 0,
+                               "no nsys here can export " + path.string() + ": " + sqlite->filename().string() +
+                                   " beside it was read instead"});
   for (model::Source& source : session->sources) {
     source.path = path.string();
     source.format = name();

@@ -80,11 +80,11 @@ TEST_F(NsysRep, ExportsOnceAndKeepsTheResultUntilTheFileChanges) {
 TEST_F(NsysRep, TooOldNsysIsToldByTheVersionInTheFile) {
   const std::string tool = nsys("2022.4.2.1"),
                     report = file("x.nsys-rep", "NVIDIA Tegra Profiler Report 2024@6@2@225-246");
-  EXPECT_EQ(
-      read(report, tool),
-      report + ": only Nsight Systems can read this report, and it was written by 2024.6.2; " + tool +
-          " is 2022.4.2\nhint: Install Nsight Systems 2024.6.2 or newer and give it with RANGESCOPE_NSYS=/path/to/nsys,"
-          " or give the SQLite export of this file.");
+  EXPECT_EQ(read(report, tool),
+            report + ": only Nsight Systems can read this report, and it was written by 2024.6.2; " + tool +
+                " is 2022.4.2\nhint: Install Nsight Systems 2024.6.2 or newer "
+                "(https://developer.nvidia.com/nsight-systems) and give it with RANGESCOPE_NSYS=/path/to/nsys,"
+                " or give the SQLite export of this file.");
   EXPECT_EQ(exports(), 0u);
 }
 
@@ -93,10 +93,11 @@ TEST_F(NsysRep, TooOldNsysIsToldByItsOwnError) {
       "2023.1.1.1",
       "echo 'Report was created in Nsight Systems version (2023.3.1.92-x), newer than your current version'; exit 1\n");
   const std::string report = file("x.qdrep", "NVIDIA Tegra Profiler Report 1.");
-  EXPECT_EQ(read(report, tool),
-            report +
-                ": nsys 2023.1.1 is too old for this report\nhint: Install Nsight Systems 2023.3.1 or newer and give it"
-                " with RANGESCOPE_NSYS=/path/to/nsys.");
+  EXPECT_EQ(read(report, tool), report +
+                                    ": nsys 2023.1.1 is too old for this report, which 2023.3.1 wrote\nhint: Install "
+                                    "Nsight Systems 2023.3.1 or newer "
+                                    "(https://developer.nvidia.com/nsight-systems) and give it"
+                                    " with RANGESCOPE_NSYS=/path/to/nsys.");
 }
 
 TEST_F(NsysRep, MissingToolIsNamed) {
@@ -165,6 +166,39 @@ TEST(NsysVersion, IsFoundInWhatTheToolsPrint) {
   EXPECT_FALSE(find_version("Profiler Report 1."));
   EXPECT_FALSE(find_version("12024.1.2"));
   EXPECT_LT(find_version("2023.12.1"), find_version("2024.1.1"));
+}
+
+TEST_F(NsysRep, TooOldNsysThatEndsWithAnExceptionIsToldByTheVersionInside) {
+  const std::string tool = nsys("2022.4.2.1", "echo 'terminate called after throwing an instance of'; exit 134\n");
+  const std::string report =
+      file("x.nsys-rep", "NVIDIA Tegra Profiler Report 1." + std::string(500, '.') +
+                             "CUPTI 2022.1.1.9-x, 2023.3.1.92-233133147223v0, made on 2025.11.22.1 by");
+  const auto session = [&] {
+    Options options;
+    options.nsys_path = tool;
+    return NsysRepReader{}.read(report, options);
+  }();
+  ASSERT_FALSE(session);
+  EXPECT_EQ(session.error().code, base::Code::kToolMissing);
+  EXPECT_EQ(session.error().what, "nsys 2022.4.2 is too old for this report, which 2023.3.1 wrote");
+  EXPECT_NE(session.error().hint.find("2023.3.1 or newer (https://developer.nvidia.com/nsight-systems)"),
+            std::string::npos);
+}
+
+TEST_F(NsysRep, ExportBesideAReportThatCannotBeOpenedIsReadAndNamed) {
+  const std::string tool = nsys("2022.4.2.1"), report = file("r.nsys-rep", "NVIDIA Tegra Profiler Report 2024@6@2@225");
+  Options options;
+  options.nsys_path = tool;
+  EXPECT_FALSE(NsysRepReader{}.read(report, options));
+  fs::copy_file(kGolden + "zoo.sqlite", folder_ / "r.sqlite");
+  const auto session = NsysRepReader{}.read(report, options);
+  ASSERT_TRUE(session);
+  EXPECT_EQ(session->kernels.size(), 51u);
+  const auto said = std::find_if(session->losses.begin(), session->losses.end(),
+                                 [](const model::Loss& loss) { return loss.kind == "export_beside"; });
+  ASSERT_NE(said, session->losses.end());
+  EXPECT_EQ(said->severity, model::Severity::kInfo);
+  EXPECT_NE(said->detail.find("r.sqlite beside it"), std::string::npos);
 }
 
 }  // namespace

@@ -151,6 +151,7 @@ Activity read_copies(const Source& source) {
         if (!common(part, row, copy, process)) return;
         copy.bytes = bytes_of(row[kBytes]);
         copy.kind = copy_kind(row[kKind]);
+        copy.migration = row[kKind].integer() && row[kKind].bits > 10 && row[kKind].bits <= 13;
         copy.graph_node = node_of(part, process, row[kNode]);
         part.copies.push_back(copy);
       });

@@ -96,14 +96,22 @@ class Assembler {
     launch_of_.assign(used_.size(), kNone);
     std::vector<bool> thread_used(calls.threads.size());
     std::size_t kept = 0;
+    const bool calls_alone = !calls.launches.empty() && used_.size() == 0;  // no GPU work: they are all there is
+    // The runtime's call and the driver's inside it have one id, as has a call that was recorded twice.
+    const auto nested = [](const model::Launch& a, const model::Launch& b) {
+      return a.thread == b.thread &&
+             ((a.start_ns <= b.start_ns && b.end_ns <= a.end_ns) || (b.start_ns <= a.start_ns && a.end_ns <= b.end_ns));
+    };
     for (std::size_t i = 0; i < calls.launches.size(); ++i) {
       const model::Launch call = calls.launches[i];
       const std::uint64_t process = calls.threads.keys()[call.thread] >> 24;
       const std::uint32_t rank = call.correlation == kNone ? kNone : used_.rank(process, call.correlation);
-      if (rank == kNone && kinds_[call.name] != model::LaunchKind::kSynchronize) continue;
+      if (rank == kNone && kinds_[call.name] != model::LaunchKind::kSynchronize && !calls_alone) continue;
       if (rank != kNone) {
         if (launch_of_[rank] == kNone) {
           launch_of_[rank] = static_cast<std::uint32_t>(kept);
+        } else if (const model::Launch& first = calls.launches[launch_of_[rank]]; nested(first, call)) {
+          if (call.start_ns < first.start_ns) launch_of_[rank] = static_cast<std::uint32_t>(kept);
         } else {
           ++duplicate_calls_;
         }
@@ -320,7 +328,6 @@ class Assembler {
     const std::vector<std::uint32_t> streams = stream_indexes(part), nodes = node_indexes(part);
     const int pieces = std::max(1, workers_);
     std::vector<std::vector<Extent>> extents(static_cast<std::size_t>(pieces), std::vector<Extent>(s_.streams.size()));
-    std::vector<std::uint64_t> orphans(static_cast<std::size_t>(pieces));
     in_pieces(events.size(), pieces, [&](std::size_t first, std::size_t last, int piece) {
       auto& extent = extents[static_cast<std::size_t>(piece)];
       for (std::size_t i = first; i < last; ++i) {
@@ -329,7 +336,6 @@ class Assembler {
         const std::uint32_t rank =
             event.launch == kNone ? kNone : used_.rank(stream_process_[event.stream], event.launch);
         event.launch = rank == kNone ? kNone : launch_of_[rank];
-        if (event.launch == kNone) ++orphans[static_cast<std::size_t>(piece)];
         if constexpr (requires { event.graph_node; }) {
           if (event.graph_node != kNone) event.graph_node = nodes[event.graph_node];
         }
@@ -337,7 +343,6 @@ class Assembler {
       }
     });
     for (std::size_t i = 0; i < extents.size(); ++i) {
-      orphans_ += kind == model::LaunchKind::kKernel || kind == model::LaunchKind::kGraph ? orphans[i] : 0;
       for (std::size_t stream = 0; stream < extents[i].size(); ++stream) {
         process_extents_[s_.streams[stream].process].add(extents[i][stream]);
       }
@@ -422,8 +427,9 @@ class Assembler {
                                  outcome->scanned.damage->what + "); later rows are missing from every number"});
       }
     }
-    lose("kernel_without_call", model::Severity::kWarning, orphans_,
-         "kernels or graph launches whose API call is not in CUPTI_ACTIVITY_KIND_RUNTIME: they belong to no range");
+    if (s_.kernels.empty() && s_.copies.empty() && s_.memsets.empty() && s_.graph_launches.empty())
+      lose("no_gpu_work", model::Severity::kInfo, s_.launches.size(),
+           "CUDA API calls were recorded, but no kernel, copy or set of a GPU");
     lose("duplicate_correlation", model::Severity::kWarning, duplicate_calls_,
          "CUPTI_ACTIVITY_KIND_RUNTIME.correlationId occurs twice in a process: the first call was taken");
     lose("missing_string", model::Severity::kWarning, missing_strings_, "names that StringIds does not hold");
@@ -449,7 +455,7 @@ class Assembler {
   std::vector<std::uint32_t> domains_;  ///< by number in nvtx.domains
   std::vector<model::StringId> texts_;  ///< by number in nvtx.text_ids
   std::vector<Extent> thread_extents_, process_extents_;
-  std::uint64_t duplicate_calls_ = 0, orphans_ = 0, missing_strings_ = 0, unnamed_domains_ = 0;
+  std::uint64_t duplicate_calls_ = 0, missing_strings_ = 0, unnamed_domains_ = 0;
 };
 
 }  // namespace

@@ -232,9 +232,57 @@ TEST(NsysSchema, TrimmedExportOfOneProcessNeedsNoGlobalPid) {
             "kernel k/k/ 10-20 111:gpu0( ):0:0 grid 0 block 0 cluster 0 by @1-2 on 111/111\n"
             "kernel <string 2>/<string 2>/ 30-40 111:gpu0( ):0:0 grid 0 block 0 cluster 0 by no call\n"
             "launch 0 @1 on 111/111\n"
-            "loss kernel_without_call 1 kernels or graph launches whose API call is not in "
-            "CUPTI_ACTIVITY_KIND_RUNTIME: they belong to no range\n"
             "loss missing_string 2 names that StringIds does not hold\n");
+}
+
+/// One kernel, and calls "name start end correlation" of one thread.
+std::string calls_sql(std::initializer_list<std::string> calls, bool kernel) {
+  std::string sql =
+      "create table StringIds(id integer primary key, value);"
+      "insert into StringIds values(1, 'k'), (2, 'cudaLaunchKernel'), (3, 'cuLaunchKernel');"
+      "create table CUPTI_ACTIVITY_KIND_RUNTIME(start, end, globalTid, correlationId, nameId);";
+  for (const std::string& call : calls) sql += "insert into CUPTI_ACTIVITY_KIND_RUNTIME values(" + call + ");";
+  if (kernel)
+    sql +=
+        "create table CUPTI_ACTIVITY_KIND_KERNEL(start, end, correlationId, shortName);"
+        "insert into CUPTI_ACTIVITY_KIND_KERNEL values(100, 200, 5, 1);";
+  return sql;
+}
+
+TEST(NsysSchema, CallInsideACallWithItsIdIsNoDuplicate) {
+  const std::string thread = id(kP1 | 111);
+  const std::string driver_first =
+      run(calls_sql({"12, 18, " + thread + ", 5, 3", "10, 20, " + thread + ", 5, 2"}, true));
+  EXPECT_NE(driver_first.find("by cudaLaunchKernel@10-20"), std::string::npos) << driver_first;
+  EXPECT_EQ(driver_first.find("loss"), std::string::npos) << driver_first;
+  const std::string apart = run(calls_sql({"10, 20, " + thread + ", 5, 2", "30, 40, " + thread + ", 5, 2"}, true));
+  EXPECT_NE(apart.find("loss duplicate_correlation 1"), std::string::npos) << apart;
+}
+
+TEST(NsysSchema, CallsWithoutGpuWorkAreKept) {
+  const std::string thread = id(kP1 | 111);
+  const std::string out = run(calls_sql({"10, 20, " + thread + ", 5, 2", "30, 40, " + thread + ", 6, 2"}, false));
+  EXPECT_EQ(out,
+            "span 10-40\nprocess 111  10-40\nthread 111 of 111 \n"
+            "launch 5 cudaLaunchKernel@10 on 111/111\nlaunch 5 cudaLaunchKernel@30 on 111/111\n"
+            "loss no_gpu_work 2 CUDA API calls were recorded, but no kernel, copy or set of a GPU\n");
+}
+
+TEST(NsysSchema, MigrationsOfUnifiedMemoryNeedNoCall) {
+  Scratch scratch;
+  {
+    ASSERT_TRUE(base::Database::create(scratch.path())
+                    ->execute("create table CUPTI_ACTIVITY_KIND_MEMCPY(start, end, bytes, copyKind, globalPid);"
+                              "insert into CUPTI_ACTIVITY_KIND_MEMCPY values(10, 20, 4096, 11, " +
+                              id(kP1) + "), (30, 40, 4096, 1, " + id(kP1) + ");"));
+  }
+  const auto session = NsysSqliteReader{}.read(scratch.path(), {});
+  ASSERT_TRUE(session);
+  ASSERT_EQ(session->copies.size(), 2u);
+  EXPECT_TRUE(session->copies[0].migration);
+  EXPECT_EQ(session->copies[0].kind, model::CopyKind::kHostToDevice);
+  EXPECT_FALSE(session->copies[1].migration);
+  EXPECT_TRUE(model::holds_anything(*session));
 }
 
 TEST(NsysSchema, RowsThatMakeNoSenseAreLeftOutAndCounted) {

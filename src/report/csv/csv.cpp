@@ -48,10 +48,25 @@ class Csv final : public Exporter {
         csv_row(sink, fields);
       }
     }
+    for (const model::KernelMetrics& result : report.unattributed_results) results_row(sink, result, values);
     return {};
   }
 
  private:
+  /// What was measured outside every range: no region, so that only its name and its counters are known.
+  static void results_row(Sink& sink, const model::KernelMetrics& result, const std::vector<ColumnView>& values) {
+    std::vector<std::string> fields{"", "", "", "", "", "", "result", "", csv_field(result.name), ""};
+    for (const ColumnView& value : values) {
+      const std::string_view metric = value.tag;
+      constexpr std::string_view kMetrics = "metrics.";
+      const auto found = metric.starts_with(kMetrics) ? result.metrics.find(std::string(metric.substr(kMetrics.size())))
+                                                      : result.metrics.end();
+      const bool known = found != result.metrics.end() && found->second.absent.empty();
+      fields.push_back(known ? csv_number(found->second.value) : std::string());
+    }
+    csv_row(sink, fields);
+  }
+
   static std::string pid(const model::Report& report, const model::Region& region) {
     if (!region.process || *region.process >= report.processes.size()) return {};
     return std::to_string(report.processes[*region.process].pid);

@@ -166,8 +166,8 @@ void roofline(JsonWriter& json, const std::vector<model::RooflinePoint>& points)
   json.close();
 }
 
-void counted_kernels(JsonWriter& json, const std::vector<model::KernelMetrics>& kernels) {
-  json.key("kernels");
+void counted_kernels(JsonWriter& json, std::string_view name, const std::vector<model::KernelMetrics>& kernels) {
+  json.key(name);
   json.open_array();
   for (const model::KernelMetrics& kernel : kernels) {
     json.open_object();
@@ -218,7 +218,7 @@ void region_object(JsonWriter& json, const model::Report& report, const Region& 
   json.close();
   gpu(json, "gpu", region.gpu, region);
   metrics(json, region.metrics);
-  counted_kernels(json, region.kernels);
+  counted_kernels(json, "kernels", region.kernels);
   roofline(json, region.roofline);
   bound(json, region.bound);
   utilization(json, region.utilization);
@@ -334,6 +334,7 @@ class Json final : public Exporter {
     gpu(json, "total", report.total);
     gpu(json, "unattributed", report.unattributed);
     kernel_rows(json, "kernels", report.kernels);
+    counted_kernels(json, "unattributed_results", report.unattributed_results);
     losses(json, report.losses);
     write_findings(json, report.findings);
     json.texts("notes", report.notes);
@@ -345,7 +346,7 @@ class Json final : public Exporter {
 };
 
 // One JSON object a line, for streams and log stores: {"type": "run" | "process" | "region" | "total" | "kernel" |
-// "loss" | "finding", ...}. What is in them is what the JSON report has at that place.
+// "result" | "loss" | "finding", ...}. What is in them is what the JSON report has at that place.
 class JsonLines final : public Exporter {
  public:
   [[nodiscard]] std::string_view name() const override { return "jsonl"; }
@@ -378,6 +379,8 @@ class JsonLines final : public Exporter {
       gpu(json, "unattributed", report.unattributed);
     });
     for (const model::KernelRow& row : report.kernels) line("kernel", [&] { kernel_rows(json, "kernels", {row}); });
+    for (const model::KernelMetrics& result : report.unattributed_results)
+      line("result", [&] { counted_kernels(json, "unattributed_results", {result}); });
     for (const model::Loss& loss : report.losses) line("loss", [&] { losses(json, {loss}); });
     for (const model::Finding& finding : report.findings) line("finding", [&] { write_findings(json, {&finding, 1}); });
     return {};

@@ -149,9 +149,12 @@ class Writer {
                 "rounds integer, "
                 "source text, absent text",
                 11, [&](auto& put) -> base::Result<void> {
-                  const auto add = [&](const model::Region& region, const model::KernelMetrics* kernel,
+                  const auto add = [&](const model::Region* region, const model::KernelMetrics* kernel,
                                        const std::string& name, const model::Metric& metric) {
-                    put.add(region.id);
+                    if (region != nullptr)
+                      put.add(region->id);
+                    else
+                      put.null();
                     if (kernel != nullptr) {
                       put.add(kernel->name);
                       put.add(kernel->ordinal);
@@ -177,12 +180,17 @@ class Writer {
                   };
                   for (const model::Region& region : report_.regions) {
                     for (const auto& [name, metric] : region.metrics) {
-                      if (auto ok = add(region, nullptr, name, metric); !ok) return ok;
+                      if (auto ok = add(&region, nullptr, name, metric); !ok) return ok;
                     }
                     for (const model::KernelMetrics& kernel : region.kernels) {
                       for (const auto& [name, metric] : kernel.metrics) {
-                        if (auto ok = add(region, &kernel, name, metric); !ok) return ok;
+                        if (auto ok = add(&region, &kernel, name, metric); !ok) return ok;
                       }
+                    }
+                  }
+                  for (const model::KernelMetrics& result : report_.unattributed_results) {
+                    for (const auto& [name, metric] : result.metrics) {
+                      if (auto ok = add(nullptr, &result, name, metric); !ok) return ok;
                     }
                   }
                   return {};
