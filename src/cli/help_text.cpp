@@ -131,7 +131,7 @@ constexpr std::string_view kManTail =
     "configuration, "
     "80 nothing captured, 81 regression, 82 not comparable, 83 data loss under \\-\\-strict.\n";
 
-void print(const std::string& text) {
+void print_text(const std::string& text) {
   std::fwrite(text.data(), 1, text.size(), stdout);
 }
 
@@ -238,10 +238,10 @@ std::string bash_completion() {
 }
 
 void print_overview() {
-  print(overview());
+  print_text(overview());
 }
 void print_help(Subcommand& command, const CLI::App& app) {
-  print(help_text(command, app));
+  print_text(help_text(command, app));
 }
 
 }  // namespace rangescope::cli

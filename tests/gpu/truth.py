@@ -59,4 +59,6 @@ class PyTorch(unittest.TestCase):
     def test_ddp(self):
         found = self.run_script("ddp", STEPS="10", NCCL_NVLS_ENABLE=os.environ.get("NCCL_NVLS_ENABLE", "0"))
         self.assertEqual(found["step"]["occurrences"] % 10, 0)
-        self.assertGreater(found["step > all_reduce"]["gpu"]["kernels"], 0)
+        self.assertGreater(found["step > backward"]["gpu"]["kernels"], 0)
+        if found["step"]["occurrences"] > 10:  # a single rank has nobody to send to
+            self.assertGreater(found["step > all_reduce"]["gpu"]["kernels"], 0)
