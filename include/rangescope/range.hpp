@@ -1,0 +1,70 @@
+// Ranges for programs that want to be measured: `rangescope::Range range("decode");` lasts until the end of its block.
+//
+// Header-only C++17 over NVTX 3 (<nvtx3/nvToolsExt.h>, of the CUDA toolkit or of this project's third_party/nvtx3): any
+// profiler that reads NVTX sees these ranges, and without one a range costs a few nanoseconds. Nothing is linked.
+//
+//   rangescope::Range step("step");                          in NVTX's default domain
+//   rangescope::Range decode("decode", {.payload = tokens}); a number that belongs to this occurrence (C++20 spelling)
+//   rangescope::Range layer("layer", options);               options.domain = &domain, a rangescope::Domain
+//
+// Is a synchronization needed at the end? No: GPU work belongs to the range that launched it, whenever it runs. Ask for
+// one
+// (`options.sync_after = [] { cudaDeviceSynchronize(); }`) only where the *wall time* of a range is to hold its GPU
+// work: it keeps the CPU from running ahead, so the program becomes slower by what it had overlapped.
+#pragma once
+
+#include <nvtx3/nvToolsExt.h>
+
+#include <cstdint>
+#include <optional>
+
+namespace rangescope {
+
+/// An NVTX domain: the ranges of one library or layer, apart from others'. Make one that lives as long as the program.
+class Domain {
+ public:
+  explicit Domain(const char* name) : handle_(nvtxDomainCreateA(name)) {}
+  Domain(const Domain&) = delete;
+  Domain& operator=(const Domain&) = delete;
+  nvtxDomainHandle_t handle() const { return handle_; }
+
+ private:
+  nvtxDomainHandle_t handle_;
+};
+
+struct RangeOptions {
+  std::optional<std::uint64_t> payload =
+      std::nullopt;                ///< tokens, batch size, ...: `--bucket-by payload` tells them apart
+  const Domain* domain = nullptr;  ///< the default domain where none is given
+  void (*sync_after)() = nullptr;  ///< called before the range ends: see above for what it costs
+};
+
+/// A push/pop range of the calling thread, from construction to destruction. Ranges of a thread nest.
+class Range {
+ public:
+  explicit Range(const char* name, const RangeOptions& options = {})
+      : domain_(options.domain ? options.domain->handle() : nullptr), sync_after_(options.sync_after) {
+    nvtxEventAttributes_t event{};
+    event.version = NVTX_VERSION;
+    event.size = NVTX_EVENT_ATTRIB_STRUCT_SIZE;
+    event.messageType = NVTX_MESSAGE_TYPE_ASCII;
+    event.message.ascii = name;
+    if (options.payload) {
+      event.payloadType = NVTX_PAYLOAD_TYPE_UNSIGNED_INT64;
+      event.payload.ullValue = *options.payload;
+    }
+    nvtxDomainRangePushEx(domain_, &event);
+  }
+  ~Range() {
+    if (sync_after_) sync_after_();
+    nvtxDomainRangePop(domain_);
+  }
+  Range(const Range&) = delete;
+  Range& operator=(const Range&) = delete;
+
+ private:
+  nvtxDomainHandle_t domain_;
+  void (*sync_after_)();
+};
+
+}  // namespace rangescope

@@ -1,0 +1,33 @@
+// A program that uses include/rangescope/range.hpp: step > layer (domain LLM) twice with payloads 3 and 5, one early
+// return.
+#include "rangescope/range.hpp"
+
+#include <cstdio>
+
+namespace {
+
+int synchronized = 0;
+
+int early(bool leave) {
+  const rangescope::Range range("early");
+  if (leave) return 1;
+  return 0;
+}
+
+}  // namespace
+
+int main() {
+  static const rangescope::Domain llm("LLM");
+  for (const int tokens : {3, 5}) {
+    rangescope::RangeOptions options;
+    options.payload = static_cast<std::uint64_t>(tokens);
+    const rangescope::Range step("step", options);
+    rangescope::RangeOptions inside;
+    inside.domain = &llm;
+    inside.sync_after = [] { ++synchronized; };
+    const rangescope::Range layer("layer", inside);
+  }
+  const int left = early(true);
+  std::printf("%d %d\n", synchronized, left);
+  return 0;
+}
