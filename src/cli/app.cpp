@@ -13,6 +13,7 @@
 #include "base/log.hpp"
 #include "base/text.hpp"
 #include "cli/help_text.hpp"
+#include "config/override.hpp"
 #include "report/sink.hpp"
 
 namespace rangescope::cli {
@@ -42,11 +43,54 @@ std::vector<std::string> children(const CLI::App* app) {
   return names;
 }
 
+// What other tools call our commands.
+constexpr std::pair<std::string_view, std::string_view> kNeighbours[] = {
+    {"record", "profile"}, {"run", "profile"},  {"start", "profile"}, {"launch", "profile"}, {"exec", "profile"},
+    {"trace", "profile"},  {"diff", "compare"}, {"stats", "report"},  {"show", "report"},    {"view", "report"},
+    {"analyze", "report"}, {"print", "report"}, {"open", "report"},   {"list", "runs"},      {"ls", "runs"},
+    {"sql", "query"},      {"check", "doctor"}, {"convert", "export"}};
+
+// Old spellings of options and what they are called now; command "" is every command.
+struct Spelling {
+  std::string_view command, old, now;
+};
+constexpr Spelling kSpellings[] = {{"", "--root", "--runs"},
+                                   {"profile", "--output", "--runs"},
+                                   {"watch", "--output", "--runs"},
+                                   {"doctor", "--output", "--runs"},
+                                   {"import", "--output", "--runs"}};
+
+/// `word` with the present name of the option that it gives.
+std::string modern(std::string_view command, const std::string& word) {
+  const std::string name = word.substr(0, word.find('='));
+  for (const Spelling& spelling : kSpellings)
+    if (name == spelling.old && (spelling.command.empty() || spelling.command == command))
+      return std::string(spelling.now) + word.substr(name.size());
+  return word;
+}
+
+/// Where the program begins on a line without `--`: at the first word that is no option, no option's value and no
+/// override. The number of words where there is none.
+std::size_t program_begin(const CLI::App& app, std::string_view command, const std::vector<std::string>& words) {
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    const std::string& word = words[i];
+    if (!word.starts_with("-") || word == "-") {
+      if (config::looks_like_override(word)) continue;
+      return i;
+    }
+    const CLI::Option* option = app.get_option_no_throw(modern(command, word));
+    if (option != nullptr && option->get_items_expected_max() > 0) ++i;
+  }
+  return words.size();
+}
+
 base::Error unknown_command(const std::string& name) {
   std::vector<std::string> known;
   for (const auto& command : subcommands()) known.emplace_back(command->name());
   base::Error error{base::Code::kUsage, "there is no command '" + base::printable(name) + "'", {}, {}};
-  error.hint = base::did_you_mean(name, known);
+  for (const auto& [word, ours] : kNeighbours)
+    if (name == word) error.hint = "did you mean '" + std::string(ours) + "'?";
+  if (error.hint.empty()) error.hint = base::did_you_mean(name, known);
   if (error.hint.empty())
     error.hint = "To profile a program: rangescope profile -- " + base::shell_quote(name) +
                  " ...; all commands: rangescope help";
@@ -62,24 +106,35 @@ int said(int code) {
 int parse_and_run(Subcommand& command, std::vector<std::string> words, std::vector<std::string> program,
                   bool separated) {
   const auto parsed = declare(command);
+  if (!separated && command.takes_program() && !parsed->app->get_prefix_command()) {
+    const std::size_t begin = program_begin(*parsed->app, command.name(), words);
+    program.assign(words.begin() + static_cast<std::ptrdiff_t>(begin), words.end());
+    words.resize(begin);
+    separated = !program.empty();
+  }
+  for (std::string& word : words) word = modern(command.name(), word);
+  g_arguments = words;
+  g_arguments.insert(g_arguments.begin(), std::string(command.name()));
+  if (separated) g_arguments.emplace_back("--");
+  g_arguments.insert(g_arguments.end(), program.begin(), program.end());
   std::reverse(words.begin(), words.end());  // CLI11 takes its vector back to front
   try {
     parsed->app->parse(words);
   } catch (const CLI::ExtrasError&) {
-    if (!parsed->help) return say(unknown_argument(*parsed->app, command.name()));
+    if (!parsed->help && !parsed->help_all) return say(unknown_argument(*parsed->app, command.name()));
   } catch (const CLI::ParseError& error) {
     const std::string see = "See rangescope help " + std::string(command.name());
     // Words of validators carry their own hint behind a newline (refuse()).
     const std::string text = error.what();
     const auto line = text.find('\n');
-    if (!parsed->help && !parsed->app->remaining(true).empty())
-      return say(unknown_argument(*parsed->app, command.name()));
-    if (!parsed->help)
+    const bool asks = parsed->help || parsed->help_all;
+    if (!asks && !parsed->app->remaining(true).empty()) return say(unknown_argument(*parsed->app, command.name()));
+    if (!asks)
       return say(
           {base::Code::kUsage, text.substr(0, line), {}, line == std::string::npos ? see : text.substr(line + 1)});
   }
-  if (parsed->help) {
-    print_help(command, *parsed->app);
+  if (parsed->help || parsed->help_all) {
+    print_help(command, *parsed->app, parsed->help_all);
     return said(0);
   }
   base::set_log_level(parsed->quiet         ? base::Level::kWarning
@@ -147,6 +202,8 @@ std::unique_ptr<Parsed> declare(Subcommand& command) {
     on.add_flag("-v,--verbose", parsed->verbose, "Say more; twice for details of how it is done")->group("Talk");
     on.add_flag("-q,--quiet", parsed->quiet, "Say nothing but warnings and errors")->group("Talk");
     on.add_flag("-h,--help", parsed->help, "Show this help")->group("Talk");
+    if (!command.main_options().empty())
+      on.add_flag("--help-all", parsed->help_all, "Show every option")->group("Talk");
   };
   common(app);
   for (CLI::App* child : app.get_subcommands([](const CLI::App*) { return true; })) common(*child);
@@ -155,7 +212,6 @@ std::unique_ptr<Parsed> declare(Subcommand& command) {
 
 int run_app(int argc, char** argv) {
   std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
-  g_arguments = words;
   std::vector<std::string> program;
   const auto separator = std::find(words.begin(), words.end(), "--");
   const bool separated = separator != words.end();

@@ -1,6 +1,7 @@
 // From argv to a subcommand: finds it (or the nearest name), parses its options, runs it.
 //
-// What stands behind `--` is the program to run and is never looked at. Exit codes: base/result.hpp and
+// What stands behind `--` is the program to run and is never looked at; without `--` the program begins at the first
+// word that is neither an option nor its value nor an override. Exit codes: base/result.hpp and
 // docs/manual/exit-codes.md.
 #pragma once
 
@@ -21,6 +22,7 @@ struct Parsed {
   int verbose = 0;
   bool quiet = false;
   bool help = false;
+  bool help_all = false;
 };
 [[nodiscard]] std::unique_ptr<Parsed> declare(Subcommand& command);
 

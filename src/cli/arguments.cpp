@@ -98,6 +98,12 @@ Arguments Arguments::add_subcommand(const std::string& name, const std::string& 
   app_->require_subcommand(1);
   return Arguments(app_->add_subcommand(name, text));
 }
+void Arguments::when_parsed(std::function<void()> call) const {
+  app_->parse_complete_callback(std::move(call));
+}
+void Arguments::optional_subcommand() const {
+  app_->require_subcommand(0, 1);
+}
 void Arguments::prefix_command() const {
   app_->prefix_command();
 }

@@ -66,6 +66,10 @@ class Arguments {
   Argument add_choice(const std::string& name, const std::vector<std::string>& words,
                       std::function<void(std::size_t)> take, const std::string& text) const;
 
+  /// Called when all options have their values.
+  void when_parsed(std::function<void()> call) const;
+  /// No word of add_subcommand() need stand.
+  void optional_subcommand() const;
   /// A word that has options of its own; one such word must stand.
   [[nodiscard]] Arguments add_subcommand(const std::string& name, const std::string& text) const;
   /// The first word that nobody declared and all behind it are left over.

@@ -23,10 +23,20 @@ void bind_destination(const Arguments& app, ReportChoice& choice) {
 void bind_report(const Arguments& app, ReportChoice& choice) {
   std::vector<std::string> formats;
   for (const auto& exporter : report::exporters()) formats.emplace_back(exporter->name());
-  app.add_option("-f,--format", choice.format, "How it is written (table)")
+  app.add_option("-f,--format", choice.format, "How it is written (table, or what the ending of -o says)")
       .type_name(base::join(formats, "|"))
       .group(kGroup);
   bind_destination(app, choice);
+  app.when_parsed([app, &choice] {
+    if (!app.results("--format").empty()) return;
+    std::size_t longest = 0;  // x.trace.json is chrome's
+    for (const auto& exporter : report::exporters()) {
+      const std::string_view ending = exporter->extension();
+      if (ending.size() <= longest || !choice.to.ends_with("." + std::string(ending))) continue;
+      longest = ending.size();
+      choice.format = exporter->name();
+    }
+  });
   app.add_option("--depth", choice.style.depth, "Deepest level of ranges that is shown; 0: all")
       .type_name("N")
       .between(0, kMost)

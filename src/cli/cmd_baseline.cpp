@@ -38,7 +38,7 @@ class Baseline final : public Subcommand {
       each.add_option("--dir", dir_, "Folder of the baselines (rangescope-baselines)").type_name("DIR");
     save_.add_option("run", said_, "Run, folder of runs, or file (latest)").type_name("RUN|DIR|FILE");
     save_.add_option("--name", name_, "Its name (main)").type_name("NAME");
-    save_.add_option("--root", from_.root, "Folder of the runs (rangescope-runs)").type_name("DIR");
+    save_.add_option("--runs", from_.root, "Folder of the runs (rangescope-runs)").type_name("DIR");
     save_.add_option("--nsys", from_.nsys, "nsys to export .nsys-rep, .qdrep and .qdstrm with").type_name("PATH");
   }
 

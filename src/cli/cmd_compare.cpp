@@ -27,8 +27,8 @@ class Compare final : public Subcommand {
            "around\n"
            "the runs is said first. Noise is taken from repeated runs where there are enough on each side, else from\n"
            "the occurrences inside the runs, which do not show what differs from run to run.\n\n"
-           "  rangescope profile --repeat 5 --output before -- ./app\n"
-           "  rangescope profile --repeat 5 --output after -- ./app --new\n"
+           "  rangescope profile --repeat 5 --runs before -- ./app\n"
+           "  rangescope profile --repeat 5 --runs after -- ./app --new\n"
            "  rangescope compare before after\n"
            "  rangescope compare before after --metric gpu.busy_ns --include decode -f html -o changes.html";
   }
@@ -38,7 +38,7 @@ class Compare final : public Subcommand {
         .type_name("RUN|DIR|FILE")
         .required()
         .expected(1, 100);
-    app.add_option("--root", from_.root, "Folder of the runs (rangescope-runs)").type_name("DIR");
+    app.add_option("--runs", from_.root, "Folder of the runs (rangescope-runs)").type_name("DIR");
     app.add_option("--nsys", from_.nsys, "nsys to export .nsys-rep, .qdrep and .qdstrm with").type_name("PATH");
     bind_comparison(app, options_, renames_);
     app.add_option("--alpha", options_.alpha, "Chance of a false alarm over all values together (0.05)")

@@ -91,7 +91,7 @@ class Doctor final : public Subcommand {
     app.add_flag("--explain", explain_, "Read the command line of ncu or nsys that follows, and run nothing");
     app.add_flag("--json", json_, "Answer with one JSON object");
     app.add_flag("--causes", causes_, "Print every cause that the doctor knows, as Markdown, and look at nothing");
-    app.add_option("--output", runs_, "Folder of the runs (rangescope-runs)").type_name("DIR");
+    app.add_option("--runs", runs_, "Folder of the runs (rangescope-runs)").type_name("DIR");
     bind_look(app, look_);
   }
 

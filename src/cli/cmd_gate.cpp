@@ -47,7 +47,7 @@ class Gate final : public Subcommand {
            "large as --max-regression. 82: the two cannot be compared, or nothing could be judged. The baseline is a "
            "name\n"
            "(rangescope baseline save), of which the file for this kind of machine is taken, or a file, or a run.\n\n"
-           "  rangescope profile --repeat 5 --output new -- ./app\n"
+           "  rangescope profile --repeat 5 --runs new -- ./app\n"
            "  rangescope gate --baseline main --max-regression 5% new\n"
            "  rangescope gate --baseline main --region decode --metric gpu.busy_ns --junit gate.xml --markdown gate.md "
            "new";
@@ -60,7 +60,7 @@ class Gate final : public Subcommand {
     app.add_option("--max-regression", limit_, "The increase that is not allowed: 5%, 0.05 (5%)").type_name("SHARE");
     app.add_flag("--strict", strict_, "Exit with 82 where a value could not be judged, or its noise hides the limit");
     app.add_flag("--any-machine", gate_.any_machine, "Judge although the GPU or CPU is another one");
-    app.add_option("--root", from_.root, "Folder of the runs (rangescope-runs)").type_name("DIR");
+    app.add_option("--runs", from_.root, "Folder of the runs (rangescope-runs)").type_name("DIR");
     app.add_option("--nsys", from_.nsys, "nsys to export .nsys-rep, .qdrep and .qdstrm with").type_name("PATH");
     bind_comparison(app, options_, renames_);
     bind_destination(app, choice_);

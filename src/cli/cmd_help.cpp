@@ -65,7 +65,7 @@ class Help final : public Subcommand {
       known.emplace_back(command->name());
       if (command->name() != topic_) continue;
       const auto parsed = declare(*command);
-      print(man_ ? man_page(*command, *parsed->app) : help_text(*command, *parsed->app));
+      print(man_ ? man_page(*command, *parsed->app) : help_text(*command, *parsed->app, false));
       return 0;
     }
     std::string hint = base::did_you_mean(topic_, known);

@@ -62,7 +62,7 @@ class ImportCommand final : public Subcommand {
         .type_name("FILE")
         .required()
         .expected(1, 1000);
-    app.add_option("--output", root_, "Folder of the runs (rangescope-runs)").type_name("DIR");
+    app.add_option("--runs", root_, "Folder of the runs (rangescope-runs)").type_name("DIR");
     bind_read(app, read_);
   }
 

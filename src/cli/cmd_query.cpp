@@ -29,7 +29,7 @@ class Query final : public Subcommand {
     app.add_option("input", input_, "Run or file").type_name("RUN|FILE").required();
     app.add_option("sql", sql_, "One SELECT").type_name("SQL").required();
     app.add_option("-f,--format", format_, "table, csv or jsonl").one_of({"table", "csv", "jsonl"});
-    app.add_option("--root", root_, "Folder of the runs (rangescope-runs)").type_name("DIR");
+    app.add_option("--runs", root_, "Folder of the runs (rangescope-runs)").type_name("DIR");
     bind_read(app, reading_);
     bind_analyze(app, analysis_);
   }
@@ -84,7 +84,7 @@ class Export final : public Subcommand {
     app.add_option("-o,--output", output_, "File; standard output for csv and jsonl").type_name("FILE");
     app.add_option("--table", table_, "Table of csv and jsonl")
         .one_of({"run", "regions", "region_kernels", "metrics", "ranges", "launches", "kernels", "copies", "losses"});
-    app.add_option("--root", root_, "Folder of the runs (rangescope-runs)").type_name("DIR");
+    app.add_option("--runs", root_, "Folder of the runs (rangescope-runs)").type_name("DIR");
     bind_read(app, reading_);
     bind_analyze(app, analysis_);
   }

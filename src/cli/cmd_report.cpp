@@ -1,6 +1,11 @@
 #include <unistd.h>
 
+#include <cerrno>
+#include <cstring>
+#include <optional>
+
 #include "base/log.hpp"
+#include "base/temporary_folder.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
 #include "cli/app.hpp"
@@ -9,6 +14,7 @@
 #include "cli/subcommands.hpp"
 #include "profile/analyzed.hpp"
 #include "profile/split_regions.hpp"
+#include "report/sink.hpp"
 #include "runs/layout.hpp"
 
 namespace rangescope::cli {
@@ -33,8 +39,10 @@ class Report final : public Subcommand {
   }
 
   void options(const Arguments& app) override {
-    app.add_option("input", inputs_, "Runs or files").type_name("RUN|FILE").required().expected(1, 1000);
-    app.add_option("--root", root_, "Folder of the runs (rangescope-runs)").type_name("DIR");
+    app.add_option("input", inputs_, "Runs or files; - is standard input (latest)")
+        .type_name("RUN|FILE")
+        .expected(0, 1000);
+    app.add_option("--runs", root_, "Folder of the runs (rangescope-runs)").type_name("DIR");
     app.add_flag("--separate", separate_, "Report on each input by itself, one after the other");
     app.add_option("--split-regions", split_, "Also write a folder of files for each region: tables, metrics, sections")
         .type_name("DIR");
@@ -48,6 +56,13 @@ class Report final : public Subcommand {
     if (auto exporter = report::find_exporter(choice_.format); !exporter) return say(exporter.error());
     if (auto writable = check_destination(choice_, STDOUT_FILENO); !writable) return say(writable.error());
     if (auto normalized = normalize_expressions(analysis_); !normalized) return say(normalized.error());
+    if (inputs_.empty()) inputs_.emplace_back("latest");
+    for (std::string& input : inputs_) {
+      if (input != "-") continue;
+      auto read = standard_input();
+      if (!read) return say(read.error());
+      input = read->string();
+    }
     if (!separate_) return report_on(inputs_);
     if (inputs_.size() > 1 && (choice_.format != "table" && choice_.format != "md")) {
       return say({base::Code::kUsage,
@@ -69,6 +84,23 @@ class Report final : public Subcommand {
   }
 
  private:
+  /// Readers go back and forth in a file, so standard input becomes one for as long as this lives.
+  [[nodiscard]] base::Result<std::filesystem::path> standard_input() {
+    if (::isatty(STDIN_FILENO) != 0)
+      return base::fail(base::Code::kUsage, "standard input is a terminal", "-", "Pipe a report into it");
+    if (!folder_) folder_.emplace("rangescope-report");
+    const std::filesystem::path file = folder_->path() / "standard-input";
+    report::FileSink sink(file.string());
+    char buffer[1 << 16];
+    for (ssize_t n = 0; (n = ::read(STDIN_FILENO, buffer, sizeof buffer)) != 0;) {
+      if (n < 0 && errno == EINTR) continue;
+      if (n < 0)
+        return base::fail(base::Code::kIo, std::string("reading failed: ") + std::strerror(errno), "standard input");
+      sink.write({buffer, static_cast<std::size_t>(n)});
+    }
+    if (auto written = sink.finish(); !written) return base::fail(std::move(written));
+    return file;
+  }
   [[nodiscard]] int report_on(const std::vector<std::string>& said) const {
     std::filesystem::path run;
     std::vector<std::filesystem::path> inputs;
@@ -92,6 +124,7 @@ class Report final : public Subcommand {
     return 0;
   }
 
+  std::optional<base::TemporaryFolder> folder_;
   std::vector<std::string> inputs_;
   std::string root_{runs::kDefaultRoot};
   std::string split_;

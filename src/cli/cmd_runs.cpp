@@ -67,15 +67,16 @@ class Runs final : public Subcommand {
   }
 
   void options(const Arguments& app) override {
-    list_ = app.add_subcommand("list", "One line a run, oldest first");
+    list_ = app.add_subcommand("list", "One line a run, oldest first; so does `rangescope runs` alone");
     show_ = app.add_subcommand("show", "What is known of a run");
     prune_ = app.add_subcommand("prune", "Delete old runs, after asking");
     verify_ = app.add_subcommand("verify", "Compare a run's files with the hashes in its manifest");
     pack_ = app.add_subcommand("pack", "One run as one file, RUN.tar.zst");
     unpack_ = app.add_subcommand("unpack", "A run out of such a file");
     stats_ = app.add_subcommand("stats", "How often each stage and tool version worked, and how long it took");
+    app.optional_subcommand();
     for (const Arguments& each : {list_, show_, prune_, verify_, pack_, unpack_, stats_})
-      each.add_option("--root", root_, "Folder of the runs (rangescope-runs)").type_name("DIR");
+      each.add_option("--runs", root_, "Folder of the runs (rangescope-runs)").type_name("DIR");
     show_.add_option("run", said_, "Run directory, name, or latest (latest)").type_name("RUN");
     pack_.add_option("run", said_, "Run directory, name, or latest (latest)").type_name("RUN");
     pack_.add_option("-o,--output", archive_, "The file to write (RUN.tar.zst in this folder)").type_name("FILE");
@@ -97,7 +98,7 @@ class Runs final : public Subcommand {
     if (pack_.parsed()) return pack();
     if (unpack_.parsed()) return unpack();
     if (stats_.parsed()) return stats();
-    return verify();
+    return verify_.parsed() ? verify() : list();
   }
 
  private:

@@ -46,7 +46,7 @@ class Watch final : public Subcommand {
         .type_name("S")
         .between(0.1, 3600.0)
         .group("Run");
-    app.add_option("--output", root_, "Folder of the runs (rangescope-runs)").type_name("DIR").group("Run");
+    app.add_option("--runs", root_, "Folder of the runs (rangescope-runs)").type_name("DIR").group("Run");
     bind_report(app, choice_);
     bind_analyze(app, analysis_);
   }
@@ -63,7 +63,7 @@ class Watch final : public Subcommand {
     const auto self = std::filesystem::read_symlink("/proc/self/exe", error);
     if (error) return say({base::Code::kInternal, "the program does not find itself", "/proc/self/exe", {}});
     base::Command command;
-    command.argv = {self.string(), "profile", "-q", "--output", root_, "--"};
+    command.argv = {self.string(), "profile", "-q", "--runs", root_, "--"};
     command.argv.insert(command.argv.end(), program_.begin(), program_.end());
     command.forward_signals = true;
     command.tick_every = std::chrono::milliseconds(50);

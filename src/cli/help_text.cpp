@@ -20,7 +20,7 @@ struct Line {
   std::string names;  ///< "-o, --to FILE"
   std::string text;
   std::string group;
-  bool positional = false;
+  bool positional = false, required = false;
 };
 
 std::vector<const CLI::App*> children(const CLI::App& app) {
@@ -33,6 +33,7 @@ std::vector<Line> lines_of(const CLI::App& app) {
     if (option->get_group().empty()) continue;
     Line line;
     line.positional = option->get_lnames().empty() && option->get_snames().empty();
+    line.required = option->get_required();
     if (line.positional) {
       line.names = option->get_name(true);
     } else {
@@ -45,15 +46,23 @@ std::vector<Line> lines_of(const CLI::App& app) {
     line.group = option->get_group();
     lines.push_back(std::move(line));
   }
+  // A group stands where its first option was declared; free words come first.
+  std::vector<std::string> groups;
+  for (const Line& line : lines)
+    if (std::find(groups.begin(), groups.end(), line.group) == groups.end()) groups.push_back(line.group);
+  const auto place = [&](const Line& line) {
+    return line.positional ? 0 : 1 + (std::find(groups.begin(), groups.end(), line.group) - groups.begin());
+  };
+  std::stable_sort(lines.begin(), lines.end(), [&](const Line& a, const Line& b) { return place(a) < place(b); });
   return lines;
 }
 
 std::string usage(Subcommand& command, const CLI::App& app, const std::string& name) {
   std::string text = "rangescope " + name + " [options]";
   for (const Line& line : lines_of(app)) {
-    if (line.positional) text += " " + line.names;
+    if (line.positional) text += line.required ? " " + line.names : " [" + line.names + "]";
   }
-  if (command.takes_program()) text += " -- program [arguments]";
+  if (command.takes_program()) text += " [--] program [arguments]";
   return text;
 }
 
@@ -74,9 +83,16 @@ std::string wrapped(std::string_view text, std::size_t indent) {
   return out;
 }
 
-std::string options_text(const CLI::App& app) {
+/// `shown`: names of the options that are; empty for all.
+std::string options_text(const CLI::App& app, const std::vector<std::string_view>& shown) {
   std::string out, group;
   for (const Line& line : lines_of(app)) {
+    const auto names = [written = base::split(line.names, ' ')](std::string_view name) {
+      return std::any_of(written.begin(), written.end(),
+                         [&](std::string_view word) { return word.substr(0, word.find(',')) == name; });
+    };
+    if (!shown.empty() && !line.positional && line.group != "Talk" && std::none_of(shown.begin(), shown.end(), names))
+      continue;
     if (line.group != group) {
       group = line.group;
       out += "\n" + (group == "Options" ? std::string("Options") : group) + ":\n";
@@ -145,17 +161,18 @@ std::string overview() {
          "More about a command:  rangescope help <command>\n";
 }
 
-std::string help_text(Subcommand& command, const CLI::App& app) {
+std::string help_text(Subcommand& command, const CLI::App& app, bool all) {
   const std::string name(command.name());
   std::string out = std::string(command.summary()) + "\n\n";
   const auto nested = children(app);
   if (nested.empty()) {
-    out += "Usage: " + usage(command, app, name) + "\n" + options_text(app);
+    out += "Usage: " + usage(command, app, name) + "\n" +
+           options_text(app, all ? std::vector<std::string_view>{} : command.main_options());
   } else {
     out += "Usage: rangescope " + name + " <what> [options]\n";
     for (const CLI::App* child : nested) {
       out += "\n" + usage(command, *child, name + " " + child->get_name()) + "\n  " + child->get_description() + "\n" +
-             options_text(*child);
+             options_text(*child, {});
     }
   }
   if (!command.details().empty()) out += "\n" + std::string(command.details()) + "\n";
@@ -240,8 +257,8 @@ std::string bash_completion() {
 void print_overview() {
   print_text(overview());
 }
-void print_help(Subcommand& command, const CLI::App& app) {
-  print_text(help_text(command, app));
+void print_help(Subcommand& command, const CLI::App& app, bool all) {
+  print_text(help_text(command, app, all));
 }
 
 }  // namespace rangescope::cli

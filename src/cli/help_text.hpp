@@ -9,10 +9,10 @@ namespace rangescope::cli {
 
 /// To standard output.
 void print_overview();
-void print_help(Subcommand& command, const CLI::App& app);
+void print_help(Subcommand& command, const CLI::App& app, bool all);
 
 [[nodiscard]] std::string overview();
-[[nodiscard]] std::string help_text(Subcommand& command, const CLI::App& app);
+[[nodiscard]] std::string help_text(Subcommand& command, const CLI::App& app, bool all);
 /// rangescope(1)
 [[nodiscard]] std::string man_overview();
 /// rangescope-<name>(1)

@@ -48,8 +48,10 @@ int beside_a_program() {
 }
 
 base::Result<void> check_destination(const ReportChoice& choice, int fd) {
-  if (choice.to.empty() && choice.format == "perfetto" && (fd == STDERR_FILENO || ::isatty(fd) != 0))
-    return base::fail(base::Code::kUsage, "perfetto is no text", "--format", "Name a file: -o trace.pftrace");
+  const bool page = choice.format == "html";
+  if (choice.to.empty() && (page || choice.format == "perfetto") && (fd == STDERR_FILENO || ::isatty(fd) != 0))
+    return base::fail(base::Code::kUsage, choice.format + " is nothing to read on a terminal", "--format",
+                      page ? "Name a file: -o report.html" : "Name a file: -o trace.pftrace");
   if (choice.to.empty() || choice.to == "-") return {};
   std::error_code ignored;
   const std::filesystem::path folder = std::filesystem::absolute(choice.to, ignored).parent_path();

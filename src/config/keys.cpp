@@ -21,7 +21,7 @@ constexpr std::array kKeys{
     Key{"device", Type::kText, "GPU whose peaks are used (a file of conf/device), or auto", "--device"},
 
     // the run directory
-    Key{"run.root", Type::kText, "folder that holds run directories", "--output"},
+    Key{"run.root", Type::kText, "folder that holds run directories", "--runs"},
     Key{"run.dir", Type::kText, "this run's directory; null makes a new one under run.root", "--run-dir"},
     Key{"run.keep", Type::kInt, "run directories kept under run.root; older ones are removed after a successful run; null keeps all", "--keep", {}, 1, 1e6},
     Key{"run.retries", Type::kInt, "further attempts of a stage after a transient failure", "--retries", {}, 0, 20},

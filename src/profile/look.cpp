@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/fs.hpp"
+#include "base/temporary_folder.hpp"
 #include "base/text.hpp"
 #include "collect/ladder.hpp"
 #include "collect/launch.hpp"
@@ -19,25 +20,6 @@ namespace fs = std::filesystem;
 
 constexpr std::uint64_t kEnough = 20;  // occurrences: then whether they are alike is known
 constexpr int kPause = 10;             // between two looks, in units of the time that one takes
-
-class TemporaryFolder {
- public:
-  TemporaryFolder() {
-    std::error_code error;
-    std::string pattern = (fs::temp_directory_path(error) / "rangescope-doctor-XXXXXX").string();
-    if (!error && ::mkdtemp(pattern.data()) != nullptr) path_ = pattern;
-  }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-  ~TemporaryFolder() {
-    std::error_code ignored;
-    if (!path_.empty()) fs::remove_all(path_, ignored);
-  }
-  [[nodiscard]] const fs::path& path() const { return path_; }
-
- private:
-  fs::path path_;
-};
 
 /// The session of the captures so far; an empty one where no process has made any.
 base::Result<model::Session> captured(const fs::path& folder) {
@@ -76,7 +58,7 @@ base::Result<doctor::ProgramLook> look_at_program(const LookRequest& request) {
   if (auto facts = doctor::gather({}, request.include); !facts) return base::fail(std::move(facts));
   auto library = collect::native::find_library();
   if (!library) return base::fail(std::move(library));
-  const TemporaryFolder folder;
+  const base::TemporaryFolder folder("rangescope-doctor");
   if (folder.path().empty())
     return base::fail(base::Code::kIo, "no temporary folder can be made", {},
                       "Set TMPDIR to a folder that can be written");

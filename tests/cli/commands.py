@@ -328,6 +328,58 @@ class Words(InAFolder):
                       ["config", "validate", "mine.yaml"], ["config", "groups", "ncu"], ["metrics", "list", "roofline"]):
             self.assertEqual(self.tool(*words).returncode, 64, words)
 
+    def test_what_other_tools_call_our_commands(self):
+        for word, ours in (("record", "profile"), ("run", "profile"), ("diff", "compare"), ("stats", "report"), ("show", "report")):
+            done = self.tool(word, "x")
+            self.assertEqual(done.returncode, 64)
+            self.assertIn(f"did you mean '{ours}'?", done.stderr)
+
+    def test_the_program_needs_no_dashes_before_it(self):
+        done = self.tool("profile", "--depth", "1", "run.retries=0", VICTIM, "exit", "3", "--depth")
+        self.assertEqual((done.returncode, done.stdout), (3, "to stdout\n"), done.stderr)
+        self.assertEqual(self.file("manifest.json")["argv"], [VICTIM, "exit", "3", "--depth"])
+        done = self.tool("profile", "decode", "--", VICTIM)  # with -- a free word is a mistake
+        self.assertEqual(done.returncode, 64)
+
+    def test_the_newest_run_and_the_list_are_what_is_meant(self):
+        self.tool("profile", "-q", VICTIM)
+        self.assertEqual(self.tool("report").stdout, self.tool("report", "latest").stdout)
+        self.assertEqual(self.tool("runs").stdout, self.tool("runs", "list").stdout)
+        self.assertIn(VICTIM, self.tool("runs").stdout)
+
+    def test_old_spellings_of_folders(self):
+        self.tool("profile", "-q", "--output", "mine", VICTIM)
+        self.tool("profile", "-q", "--runs", "mine", VICTIM)
+        self.assertEqual(self.tool("runs", "--root", "mine").returncode, 64)  # an option of its words
+        listed = self.tool("runs", "list", "--root", "mine").stdout
+        self.assertEqual(listed, self.tool("runs", "list", "--runs", "mine").stdout)
+        self.assertEqual(len(listed.splitlines()), 3)
+
+    def test_the_ending_of_a_file_says_the_format(self):
+        self.tool("profile", "-q", VICTIM)
+        for name, begins in (("a.json", "{"), ("a.html", "<!doctype html>"), ("a.csv", "id,"), ("a.md", "# "), ("a.txt", VICTIM)):
+            self.assertEqual(self.tool("report", "-o", name).returncode, 0)
+            with open(os.path.join(self.folder, name), encoding="utf-8") as f:
+                self.assertTrue(f.read().startswith(begins), name)
+        self.tool("report", "-o", "b.html", "-f", "json")
+        with open(os.path.join(self.folder, "b.html"), encoding="utf-8") as f:
+            json.load(f)
+
+    def test_standard_input(self):
+        with open(f"{os.path.dirname(__file__)}/../golden/nsys/zoo.sqlite", "rb") as f:
+            done = subprocess.run([TOOL, "report", "-", "--depth", "1"], stdin=f, capture_output=True, text=True, cwd=self.folder)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("prefill", done.stdout)
+
+    def test_help_of_profile_is_short_and_there_is_more(self):
+        short, everything = self.tool("profile", "--help").stdout, self.tool("profile", "--help-all").stdout
+        self.assertLessEqual(len(re.findall(r"(?m)^  (-|--)", short)), 20)
+        self.assertIn("--help-all", short)
+        self.assertIn("--cuda-graphs", everything)
+        self.assertNotIn("--cuda-graphs", short)
+        groups = re.findall(r"(?m)^(\w[\w ]*):$", everything)
+        self.assertEqual(len(groups), len(set(groups)), "a group stands once")
+
     def test_help_is_data_and_complete(self):
         overview = self.tool("help")
         self.assertEqual(overview.returncode, 0)
