@@ -19,7 +19,18 @@ std::string percent(double ratio) {
   return std::abs(change) < 0.05 ? "0.0 %" : fmt::format("{:+.1f} %", change);
 }
 
-model::GateCheck judge(const model::ComparedValue& value, bool by_runs, double limit) {
+/// Runs a side after which an interval as wide as [ratio, upper] would no longer hold the limit. Its width falls with
+/// the square root of the number of runs. Fewer than five runs have no 95 % interval (the smallest p of a permutation
+/// test of 4 against 4 is 1/70).
+std::size_t runs_to_decide(double ratio, double upper, double most, std::size_t runs) {
+  constexpr double kFewest = 5, kMost = 1000;
+  const double distance = std::max(std::abs(most - ratio), 0.001);
+  const double factor = (upper - ratio) / distance;
+  return static_cast<std::size_t>(std::clamp(std::ceil(static_cast<double>(runs) * factor * factor),
+                                             std::max(kFewest, static_cast<double>(runs + 1)), kMost));
+}
+
+model::GateCheck judge(const model::ComparedValue& value, bool by_runs, double limit, std::size_t runs) {
   model::GateCheck check;
   const Change& change = value.changes[0];
   if (change.standing == Standing::kUntested) {
@@ -40,9 +51,13 @@ model::GateCheck judge(const model::ComparedValue& value, bool by_runs, double l
     check.text = fmt::format("{}{}, p {:.3g}", ratio, between, *change.p);
     return check;
   }
-  check.hidden = upper >= most;
-  check.text =
-      ratio + between + (check.hidden ? ": in the noise, which is too wide to see the limit" : ": in the noise");
+  check.text = ratio + between + ": in the noise";
+  if (upper < most) return check;
+  check.hidden = true;
+  check.verdict = GateVerdict::kUndecided;
+  check.runs_to_decide = runs_to_decide(change.ratio.value_or(1), upper, most, by_runs ? runs : 1);
+  check.text +=
+      fmt::format(", which is too wide to see the limit; about {} runs a side would show it", *check.runs_to_decide);
   return check;
 }
 
@@ -86,20 +101,27 @@ base::Result<model::Gate> gate(model::Comparison comparison, const GateOptions& 
   out.comparison = std::move(comparison);
   const bool by_runs = out.comparison.noise == "runs";
   bool decided = false;
+  const std::size_t runs = std::min(out.comparison.sides[0].runs, out.comparison.sides[1].runs);
   for (std::size_t r = 0; r < out.comparison.regions.size(); ++r) {
     const model::ComparedRegion& region = out.comparison.regions[r];
     for (std::size_t v = 0; v < region.values.size(); ++v) {
-      model::GateCheck check = judge(region.values[v], by_runs, options.max_regression);
+      model::GateCheck check = judge(region.values[v], by_runs, options.max_regression, runs);
       check.region = r;
       check.value = v;
-      decided = decided || check.verdict != GateVerdict::kUndecided;
       if (check.verdict == GateVerdict::kRegressed) out.verdict = GateVerdict::kRegressed;
+      if (check.hidden && out.verdict == GateVerdict::kPassed) out.verdict = GateVerdict::kUndecided;
+      decided = decided || check.verdict != GateVerdict::kUndecided;
       out.checks.push_back(std::move(check));
     }
   }
   if (!decided) out.verdict = GateVerdict::kUndecided;
-  std::stable_partition(out.checks.begin(), out.checks.end(),
-                        [](const model::GateCheck& check) { return check.verdict == GateVerdict::kRegressed; });
+  // Regressed ones first, then what is open, most change first: both orders are those of the comparison.
+  std::stable_sort(out.checks.begin(), out.checks.end(), [](const model::GateCheck& a, const model::GateCheck& b) {
+    const auto rank = [](const model::GateCheck& check) {
+      return check.verdict == GateVerdict::kRegressed ? 0 : check.hidden ? 1 : 2;
+    };
+    return rank(a) < rank(b);
+  });
   return out;
 }
 

@@ -128,9 +128,15 @@ TEST(Gate, LimitAndNoise) {
   EXPECT_EQ(verdict(five, 0.10).verdict, GateVerdict::kPassed);     // stands out, and is allowed
   EXPECT_EQ(verdict({95, 95.2, 94.8, 95.1, 94.9}, 0.05).verdict, GateVerdict::kPassed);
   const auto wide = verdict({90, 120, 100, 97, 115}, 0.05);
-  EXPECT_EQ(wide.verdict, GateVerdict::kPassed);
+  EXPECT_EQ(wide.verdict, GateVerdict::kUndecided);
   EXPECT_TRUE(wide.hidden);
   EXPECT_NE(wide.text.find("too wide to see the limit"), std::string::npos);
+  EXPECT_GT(wide.runs_to_decide.value(), 5u);
+  EXPECT_EQ(judged(before, {90, 120, 100, 97, 115}, 0.05)->verdict, GateVerdict::kUndecided);
+  // Far beyond the limit, and still not beyond the noise.
+  const auto far = judged({100, 180, 120, 160, 90}, {150, 320, 95, 260, 110}, 0.05);
+  EXPECT_EQ(far->checks.at(0).verdict, GateVerdict::kUndecided);
+  EXPECT_GT(far->checks.at(0).runs_to_decide.value_or(0), 5u);
 }
 
 TEST(Gate, AnotherMachineIsRefused) {

@@ -29,12 +29,6 @@ std::optional<double> share_of(std::string_view text) {
   return percent ? *number / 100 : *number;
 }
 
-bool open_to_doubt(const model::Gate& gate) {
-  return std::any_of(gate.checks.begin(), gate.checks.end(), [](const model::GateCheck& check) {
-    return check.hidden || check.verdict == model::GateVerdict::kUndecided;
-  });
-}
-
 class Gate final : public Subcommand {
  public:
   [[nodiscard]] std::string_view name() const override { return "gate"; }
@@ -82,16 +76,18 @@ class Gate final : public Subcommand {
     auto judged = judge();
     if (!judged) return say(judged.error());
     if (auto written = write(*judged); !written) return say(written.error());
-    switch (judged->verdict) {
-      case model::GateVerdict::kPassed:
-        if (!strict_ || !open_to_doubt(*judged)) return 0;
-        return say({base::Code::kNotComparable, "not every value could be judged", judged->comparison.sides[1].label,
-                    "Repeat both sides more often, or choose a value with less noise: --metric wall_ns.min"});
-      case model::GateVerdict::kRegressed: return base::exit_code(base::Code::kRegression);
-      case model::GateVerdict::kUndecided: break;
-    }
-    return say({base::Code::kNotComparable, "no value could be judged", judged->comparison.sides[1].label,
-                "Repeat both sides: rangescope profile --repeat 5 -- program"});
+    if (judged->verdict == model::GateVerdict::kRegressed) return base::exit_code(base::Code::kRegression);
+    const auto open = [&](bool with_noise) {
+      return std::count_if(judged->checks.begin(), judged->checks.end(), [&](const model::GateCheck& check) {
+        return check.verdict == model::GateVerdict::kUndecided && (with_noise || !check.hidden);
+      });
+    };
+    const bool nothing = open(false) == std::ssize(judged->checks);
+    if (!nothing && (!strict_ || open(true) == 0)) return 0;
+    return say({base::Code::kNotComparable, nothing ? "no value could be judged" : "not every value could be judged",
+                judged->comparison.sides[1].label,
+                "Repeat both sides more often (rangescope profile --repeat 10 -- program), or choose a value with less "
+                "noise: --metric wall_ns.min"});
   }
 
  private:

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,15 +15,17 @@ enum class GateVerdict : std::uint8_t { kPassed, kRegressed, kUndecided };
 struct GateCheck {
   std::size_t region = 0, value = 0;  ///< index in Gate::comparison.regions, and in its values
   GateVerdict verdict = GateVerdict::kPassed;
-  bool hidden = false;  ///< passed, but a regression as large as the limit could hide in the noise
-  std::string text;     ///< one sentence with the numbers
+  bool hidden = false;  ///< undecided because a regression as large as the limit could hide in the noise
+  std::optional<std::size_t> runs_to_decide;  ///< of a hidden one: about so many runs a side would show the limit
+  std::string text;                           ///< one sentence with the numbers
 };
 
 struct Gate {
-  Comparison comparison;                       ///< two sides: the baseline and what is judged
-  double max_regression = 0;                   ///< 0.05 for 5 %
-  GateVerdict verdict = GateVerdict::kPassed;  ///< kRegressed when a check is; kUndecided when none could be decided
-  std::vector<GateCheck> checks;               ///< regressed ones first, then as the regions stand
+  Comparison comparison;      ///< two sides: the baseline and what is judged
+  double max_regression = 0;  ///< 0.05 for 5 %
+  GateVerdict verdict =
+      GateVerdict::kPassed;       ///< kRegressed when a check is; kUndecided when noise hides one, or none was judged
+  std::vector<GateCheck> checks;  ///< regressed ones first, then as the regions stand
 };
 
 /// "passed", "regressed", "undecided"

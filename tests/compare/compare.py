@@ -87,7 +87,8 @@ class Compare(unittest.TestCase):
         self.assertIn(("step", "mlp"), [tuple(r["path"]) for r in result["regions"][:2]])
         self.assertEqual([d["what"] for d in result["environment"]], ["arguments"])
         first = self.tool("compare", "same1", "slow").stdout.splitlines()
-        self.assertRegex(first[2], r"^different arguments: A '?20")
+        self.assertRegex(first[0], r"is slower: wall_ns\.m(in|edian) from .* to .* \(.*\)\.")
+        self.assertRegex(first[3], r"^different arguments: A '?20")
 
     def test_several_sides_single_runs_and_report_files(self):
         report = self.path("slow", os.listdir(self.path("slow"))[0], "repeats", "001", "report.json")

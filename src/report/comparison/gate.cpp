@@ -47,10 +47,15 @@ std::string headline(const model::Gate& gate) {
                                            base::counted(gate.checks.size(), "value"), limit(gate))
                              : fmt::format("no regression in {} (limit {})",
                                            base::counted(gate.checks.size() - open, "value"), limit(gate));
-  if (open > 0) text += fmt::format("; {} could not be judged", open);
-  const auto hidden =
-      std::count_if(gate.checks.begin(), gate.checks.end(), [](const GateCheck& c) { return c.hidden; });
-  if (hidden > 0) text += fmt::format("; of {} the noise is too wide to see the limit", hidden);
+  std::size_t hidden = 0, runs = 0;
+  for (const GateCheck& check : gate.checks) {
+    hidden += check.hidden ? 1 : 0;
+    runs = std::max(runs, check.runs_to_decide.value_or(0));
+  }
+  if (gate.verdict == GateVerdict::kUndecided) text = "undecided: " + text;
+  if (open > hidden) text += fmt::format("; {} could not be judged", open - hidden);
+  if (hidden > 0)
+    text += fmt::format("; of {} the noise hides the limit (about {} runs a side would show it)", hidden, runs);
   return text;
 }
 
@@ -120,6 +125,7 @@ void write_gate_json(const model::Gate& gate, Sink& sink) {
     json.field("kind", kind_name(region.kind));
     json.field("metric", value_of(gate, check).tag);
     json.field("hidden", check.hidden);
+    if (check.runs_to_decide) json.field("runs_to_decide", static_cast<std::int64_t>(*check.runs_to_decide));
     json.field("text", check.text);
     json.close();
   }
@@ -171,8 +177,7 @@ void write_gate_markdown(const model::Gate& gate, Sink& sink) {
       md_row(sink, cells);
     }
   };
-  const bool doubt = gate.verdict == GateVerdict::kUndecided ||
-                     std::any_of(gate.checks.begin(), gate.checks.end(), [](const GateCheck& c) { return c.hidden; });
+  const bool doubt = gate.verdict == GateVerdict::kUndecided;
   const char* sign = gate.verdict == GateVerdict::kRegressed ? "❌" : doubt ? "⚠️" : "✅";
   sink.write(fmt::format("### {} rangescope: {}\n\n", sign, md_escaped(headline(gate))));
   for (const model::EnvironmentDifference& difference : gate.comparison.environment)
@@ -182,6 +187,11 @@ void write_gate_markdown(const model::Gate& gate, Sink& sink) {
   if (count(gate, GateVerdict::kRegressed) > 0) {
     table(GateVerdict::kRegressed, gate.checks.size());
     sink.write("\n");
+  }
+  if (const std::size_t open = count(gate, GateVerdict::kUndecided); open > 0) {
+    sink.write("<details><summary>" + base::counted(open, "value") + " undecided</summary>\n\n");
+    table(GateVerdict::kUndecided, 100);
+    sink.write("\n</details>\n");
   }
   if (const std::size_t passed = count(gate, GateVerdict::kPassed); passed > 0) {
     sink.write("<details><summary>" + base::counted(passed, "value") + " passed</summary>\n\n");

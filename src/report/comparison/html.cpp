@@ -77,7 +77,7 @@ class Page {
 
   void write() {
     sink_.write(kHead);
-    sink_.write("<h1>Comparison</h1><ul>");
+    sink_.write("<h1>Comparison</h1><p>" + markup_escaped(comparison_sentence(comparison_)) + "</p><ul>");
     for (std::size_t side = 0; side < comparison_.sides.size(); ++side) item(side_sentence(comparison_, side));
     sink_.write("</ul>");
     if (!comparison_.environment.empty()) sink_.write("<h2>Different around the runs</h2><ul>");

@@ -39,7 +39,7 @@ std::vector<std::string> cells(std::string label, const std::vector<std::optiona
 }  // namespace
 
 void write_comparison_markdown(const model::Comparison& comparison, const Style& style, Sink& sink) {
-  sink.write("# Comparison\n\n");
+  sink.write("# Comparison\n\n" + md_escaped(comparison_sentence(comparison)) + "\n\n");
   for (std::size_t side = 0; side < comparison.sides.size(); ++side)
     sink.write("- " + md_escaped(side_sentence(comparison, side)) + "\n");
   for (const model::EnvironmentDifference& difference : comparison.environment)

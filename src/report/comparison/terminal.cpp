@@ -57,8 +57,9 @@ void write_comparison_table(const Comparison& comparison, const Style& style, Si
   const auto aside = [&](const std::string& text, Tone tone = Tone::kDim) {
     sink.write(base::toned(text, tone, style.color) + "\n");
   };
+  aside(comparison_sentence(comparison), Tone::kBold);
   for (std::size_t side = 0; side < comparison.sides.size(); ++side)
-    aside(side_sentence(comparison, side), Tone::kBold);
+    aside(side_sentence(comparison, side), Tone::kPlain);
   for (const model::EnvironmentDifference& difference : comparison.environment)
     aside("different " + difference_sentence(difference), difference.heavy ? Tone::kWarn : Tone::kPlain);
   for (const std::string& note : comparison.notes) aside("note: " + base::printable(note), Tone::kWarn);

@@ -43,6 +43,47 @@ std::string side_sentence(const model::Comparison& comparison, std::size_t side)
   return text;
 }
 
+std::string comparison_sentence(const model::Comparison& comparison) {
+  const model::ComparedRegion* most = nullptr;
+  std::size_t at = 0, of_side = 0, better = 0, worse = 0, noise = 0, untested = 0;
+  double largest = -1;
+  for (const model::ComparedRegion& region : comparison.regions) {
+    for (std::size_t v = 0; v < region.values.size(); ++v) {
+      for (std::size_t side = 1; side < comparison.sides.size(); ++side) {
+        const Change& change = region.values[v].changes[side - 1];
+        worse += change.standing == Standing::kMore ? 1 : 0;
+        better += change.standing == Standing::kLess ? 1 : 0;
+        noise += change.standing == Standing::kNoise ? 1 : 0;
+        untested += change.standing == Standing::kUntested ? 1 : 0;
+        const bool stands = change.standing == Standing::kMore || change.standing == Standing::kLess;
+        // Values of one region are in different units: the first one of a region, mostly wall time, speaks for it.
+        const double size = change.ratio ? std::abs(std::log(std::max(*change.ratio, 1e-9))) : 0;
+        if (!stands || size <= largest) continue;
+        largest = size;
+        most = &region;
+        at = v;
+        of_side = side;
+      }
+    }
+  }
+  const std::string sides = base::counted(comparison.regions.size(), "region");
+  if (most == nullptr) {
+    if (noise == 0) return "Nothing could be tested in " + sides + ": single values have no noise to compare with.";
+    return fmt::format("Nothing stands out of the noise: {} in {}.", base::counted(noise, "value"), sides) +
+           (untested > 0 ? fmt::format(" {} could not be tested.", untested) : "");
+  }
+  const ComparedValue& value = most->values[at];
+  const std::string subject = comparison.sides.size() > 2 ? side_letter(of_side) + ": " : "";
+  std::string text = fmt::format("{}{} is {}: {} from {} to {} ({}).", subject, region_label(*most),
+                                 standing_text(value, of_side), base::printable(value.tag), side_value(value, 0),
+                                 side_value(value, of_side), change_text(value, of_side));
+  const std::size_t others = worse + better - 1;
+  text += others == 0 ? " No other value stands out of the noise."
+                      : fmt::format(" In all {} rose and {} fell beyond the noise, {} did not.",
+                                    base::counted(worse, "value"), better, noise);
+  return text;
+}
+
 std::string side_value(const ComparedValue& value, std::size_t side) {
   return value.values[side] ? number(*value.values[side], value.unit) : "-";
 }

@@ -12,6 +12,8 @@ namespace rangescope::report {
 [[nodiscard]] std::string side_letter(std::size_t side);
 /// "A = before: 5 runs of ./llm --layers 2"
 [[nodiscard]] std::string side_sentence(const model::Comparison& comparison, std::size_t side);
+/// What changed, in one or two sentences: the largest change that stands out, how many others, or that nothing does.
+[[nodiscard]] std::string comparison_sentence(const model::Comparison& comparison);
 /// "1.23 ms", "-" where absent.
 [[nodiscard]] std::string side_value(const model::ComparedValue& value, std::size_t side);
 /// "252", or "252, 126" where the sides differ; "-" where a side does not have the region.
