@@ -124,8 +124,11 @@ class Stream {
   [[nodiscard]] Result<void> open() {
     if (how_.pass && !how_.keep && how_.file.empty()) return {};
     if (!how_.file.empty()) {
-      file_ = ::open(how_.file.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-      if (file_ < 0) return fail(Code::kIo, "cannot create the file: " + reason(errno), how_.file.string());
+      const int file = ::open(how_.file.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0666);
+      if (file < 0) return fail(Code::kIo, "cannot create the file: " + reason(errno), how_.file.string());
+      const bool alone = !how_.pass && !how_.keep;  // the child writes there itself, as long as it or its children live
+      (alone ? write_ : file_) = file;
+      if (alone) return {};
     }
     int ends[2];
     if (::pipe2(ends, O_CLOEXEC) != 0) return fail(Code::kIo, "cannot make a pipe: " + reason(errno));
@@ -146,9 +149,13 @@ class Stream {
       return false;
     }
     const std::string_view bytes(buffer.data(), static_cast<std::size_t>(n));
-    if (how_.pass) put(target_, bytes);
     if (file_ >= 0) put(file_, bytes);
     if (how_.keep) kept += bytes;
+    // Whoever read our output went away: then the program's next write says so to it, as without us.
+    if (how_.pass && !put(target_, bytes)) {
+      shut(read_);
+      return false;
+    }
     return true;
   }
 
@@ -156,14 +163,15 @@ class Stream {
   static void shut(int& fd) {
     if (fd >= 0) ::close(std::exchange(fd, -1));
   }
-  // A reader that went away (EPIPE) or a full disk must not stop the program: we go on taking its bytes.
-  static void put(int fd, std::string_view bytes) {
+  // False where nobody reads any more. A full disk must not stop the program: we go on taking its bytes.
+  static bool put(int fd, std::string_view bytes) {
     while (!bytes.empty()) {
       const ssize_t n = ::write(fd, bytes.data(), bytes.size());
       if (n < 0 && errno == EINTR) continue;
-      if (n <= 0) return;
+      if (n <= 0) return errno != EPIPE;
       bytes.remove_prefix(static_cast<std::size_t>(n));
     }
+    return true;
   }
   Output how_;
   int target_;

@@ -23,7 +23,7 @@ namespace rangescope::base {
 struct Output {
   bool pass = true;            ///< shown on our own stream, as it comes
   bool keep = false;           ///< kept in Ended::out or Ended::err
-  std::filesystem::path file;  ///< written there too; "" for no file
+  std::filesystem::path file;  ///< written there too, by the child itself where it is all; "" for no file
 };
 
 struct Command {

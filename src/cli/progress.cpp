@@ -24,8 +24,8 @@ bool Progress::wanted() {
   return ::isatty(STDERR_FILENO) != 0 && terminal != nullptr && std::string_view(terminal) != "dumb";
 }
 
-void Progress::show(std::chrono::nanoseconds elapsed) {
-  draw("\r\x1b[K\x1b[2mrangescope: " + progress_text(elapsed, stored_bytes(captures_)) + "\x1b[0m\r");
+void Progress::show(std::chrono::nanoseconds elapsed, const std::filesystem::path& captures) {
+  draw("\r\x1b[K\x1b[2mrangescope: " + progress_text(elapsed, stored_bytes(captures)) + "\x1b[0m\r");
   shown_ = true;
 }
 

@@ -13,15 +13,13 @@ namespace rangescope::cli {
 
 class Progress {
  public:
-  explicit Progress(std::filesystem::path captures) : captures_(std::move(captures)) {}
   /// Is there a terminal to show it on?
   [[nodiscard]] static bool wanted();
-  void show(std::chrono::nanoseconds elapsed);
+  void show(std::chrono::nanoseconds elapsed, const std::filesystem::path& captures);
   /// Takes the line away.
   void clear();
 
  private:
-  std::filesystem::path captures_;
   bool shown_ = false;
 };
 

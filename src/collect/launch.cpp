@@ -33,6 +33,7 @@ base::Result<base::Ended> launch(const Plan& plan, const LaunchOptions& options)
   command.cwd = plan.cwd;
   command.out = options.out;
   command.err = options.err;
+  command.null_stdin = options.null_stdin;
   command.timeout = plan.timeout;
   command.own_group = plan.timeout.has_value() || options.enough || !in_foreground();
   command.forward_signals = true;

@@ -16,6 +16,7 @@ namespace rangescope::collect {
 
 struct LaunchOptions {
   base::Output out, err;
+  bool null_stdin = false;  ///< nothing to read, instead of what we have
   std::chrono::milliseconds tick_every{250};
   std::function<void(std::chrono::nanoseconds elapsed)> tick;  ///< for a progress line
   std::function<bool()> enough;  ///< asked after each tick: true ends the program, its children too

@@ -107,6 +107,7 @@ base::Result<std::vector<std::filesystem::path>> find_inputs(const std::filesyst
       failure.what = "there is no such file or run: " + base::printable(said);
     return tl::make_unexpected(std::move(failure));
   }
+  auto captures = captures_to_read(*found);
   if (const auto repeats = runs::repeats_of(*found); !repeats.empty()) {
     const std::size_t count = repeats.size();
     *found = runs::median_repeat(repeats);
@@ -114,7 +115,6 @@ base::Result<std::vector<std::filesystem::path>> find_inputs(const std::filesyst
                "; the others are in " + found->parent_path().string());
   }
   if (run.empty()) run = *found;
-  auto captures = captures_to_read(*found);
   if (captures.empty()) {
     return base::fail(base::Code::kNothingCaptured, "the run holds no capture", found->string(),
                       "See what happened: rangescope runs show " + base::shell_quote(said));
@@ -124,6 +124,10 @@ base::Result<std::vector<std::filesystem::path>> find_inputs(const std::filesyst
 
 std::vector<std::filesystem::path> captures_to_read(const std::filesystem::path& run) {
   auto captures = runs::captures_of(run);
+  if (const auto repeats = runs::repeats_of(run); !repeats.empty()) {
+    const auto median = runs::captures_of(runs::median_repeat(repeats));
+    captures.insert(captures.begin(), median.begin(), median.end());
+  }
   if (captures.size() > 1) std::erase_if(captures, is_empty_folder);
   return captures;
 }

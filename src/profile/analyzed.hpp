@@ -26,7 +26,8 @@ struct Analyzed {
                                                                            const std::string& said,
                                                                            std::filesystem::path& run);
 
-/// The captures of a run without those that are empty because the program gave that tool nothing.
+/// The captures of a run without those that are empty because the program gave that tool nothing; of a series those of
+/// the repetition of median duration, and what nsys and ncu left beside it.
 [[nodiscard]] std::vector<std::filesystem::path> captures_to_read(const std::filesystem::path& run);
 
 /// Reads a capture or file and analyzes it; the run's own facts come from `run`

@@ -27,6 +27,7 @@ bool has_results(const model::Session& session) {
 fs::path profiled_run_of(const fs::path& path) {
   fs::path run = runs::run_of(path);
   if (run.empty()) return run;
+  for (fs::path series = runs::run_of(run); !series.empty(); series = runs::run_of(run)) run = std::move(series);
   const auto imports = runs::read_imports(run);
   return imports && imports->empty() ? run : fs::path{};
 }

@@ -1,10 +1,14 @@
-// One pipeline around a program: native, then nsys, then ncu on what matters, everything checked in between.
+// One run of `rangescope profile`: warm-up, native, repetitions and relaunches of it, nsys, ncu, each a stage that may
+// be asked for with any other. What they leave is one run directory; what becomes of it is concluded in one place.
 //
-// Order and reasons are in docs/manual/pipeline.md. Each stage leaves its files below the run directory and a line in
-// stages.json. The exit code: the program's own failure, else 78/69/77 before anything ran, else 80 when no stage that
-// was asked for captured anything, else 0.
+// Order and reasons are in docs/manual/pipeline.md. What is wrong in the configuration is found before anything runs
+// and before a directory is made (78, 69, 77). After that every run leaves the same files, whatever its end was.
+// Repetitions are runs of their own below the whole (docs/design/repeats.md). The program's output is that of its first
+// run; what later runs print lies beside their captures.
 #pragma once
 
+#include <chrono>
+#include <filesystem>
 #include <functional>
 #include <optional>
 #include <string>
@@ -29,52 +33,88 @@ namespace rangescope::profile {
 /// What a person sees of a run.
 struct Talk {
   bool quiet = false;
+  /// A quarter of a second went by while the program ran; nothing: it ended. `captures` is where its files grow.
+  std::function<void(std::optional<std::chrono::nanoseconds> elapsed, const std::filesystem::path& captures)> progress;
   std::function<base::Result<void>(const Analyzed&)> report;  ///< shows the report; empty: nobody wants to see it
   bool report_tells = false;                                  ///< and its findings and notes with it
   std::function<void(const model::Finding&)> finding;         ///< says one by itself
 };
 
-struct PipelineArguments {
+struct Settings {
   analyze::Options analysis;
+  std::vector<std::string> include;  ///< its ranges, as they were written
   collect::native::Options native;
   collect::native::CounterRequest counters;  ///< how; which metrics and ranges, the configuration says
   std::vector<std::string> arguments;        ///< rangescope's own, for the manifest
   Talk talk;
+  int repeat = 1;  ///< runs of the native stage
   bool dry_run = false;
   bool strict = false;
 };
 
-/// True when nsys or ncu is asked for, or native is switched off: then run_pipeline, not the plain native profile.
-[[nodiscard]] bool pipeline_wanted(const config::Config& config);
-/// The whole of it; the exit code. Everything said was said.
-[[nodiscard]] int run_pipeline(const config::Config& config, PipelineArguments arguments);
+/// How a run ended.
+struct Done {
+  int code = 0;                       ///< rangescope's own exit code
+  std::optional<base::Ended> end{};   ///< the program failed: we end as it did
+  std::filesystem::path directory{};  ///< "" where none was made
+};
 
-/// The state that the stages share. One object a run; stages are called in order by run_pipeline.
+/// Says the error; its exit code.
+int say(const base::Error& error);
+
+/// The whole of it. Everything said was said.
+[[nodiscard]] Done run(const config::Config& config, Settings settings);
+
+/// The state that the stages share. One object a run, and one a repetition.
 class Pipeline {
  public:
-  Pipeline(const config::Config& config, PipelineArguments arguments) : config_(config), args_(std::move(arguments)) {}
-  [[nodiscard]] int run();
+  Pipeline(const config::Config& config, Settings settings) : config_(config), args_(std::move(settings)) {}
+  [[nodiscard]] Done run();
 
  private:
-  // pipeline.cpp
+  /// What it comes to, for status.json and the exit code.
+  struct Conclusion {
+    int code = 0;
+    std::string outcome = "ok", message;
+  };
+
+  // engine.cpp
   [[nodiscard]] base::Result<void> prepare();
   [[nodiscard]] base::Result<void> prepare_ncu();
   [[nodiscard]] base::Result<void> plan_counters();
   [[nodiscard]] int print_plans();
+  [[nodiscard]] Done run_in(RunRecord record);
   [[nodiscard]] base::Result<void> stages();
-  [[nodiscard]] base::Result<void> warm_up();
-  [[nodiscard]] base::Result<void> native_stage(const std::string& folder);
-  [[nodiscard]] base::Result<void> native_again();
   [[nodiscard]] base::Result<void> resolve();
-  [[nodiscard]] int conclude(const std::optional<base::Error>& failure);
-  [[nodiscard]] base::Result<void> reports();
   [[nodiscard]] const model::Session* timeline() const;
   void note(const std::string& text);
-  /// Looks at the program once more where nothing is known of it, and says why stages captured nothing.
-  void diagnose(const std::vector<std::string>& missing);
   void cut_short(const std::string& stage, const base::Ended& ended);
 
-  // pipeline_nsys.cpp
+  // stage_native.cpp
+  [[nodiscard]] base::Result<void> warm_up();
+  [[nodiscard]] base::Result<void> native_stages();
+  [[nodiscard]] base::Result<void> native_stage(const std::string& folder);
+  [[nodiscard]] base::Result<void> native_again();
+  [[nodiscard]] base::Result<void> relaunches();
+  [[nodiscard]] base::Result<void> repetitions();
+  [[nodiscard]] collect::Plan warm_up_plan() const;
+  [[nodiscard]] base::Result<collect::Plan> native_plan(const std::filesystem::path& run) const;
+
+  // conclude.cpp
+  [[nodiscard]] Done conclude(const std::optional<base::Error>& failure);
+  [[nodiscard]] Conclusion conclusion(const std::optional<base::Error>& failure, const base::Result<void>& reported,
+                                      const std::vector<std::string>& missing);
+  /// Looks at the program once more where nothing is known of it, and says why stages captured nothing.
+  void diagnose(const std::vector<std::string>& missing, bool reported);
+  void remove_old_runs() const;
+
+  // reports.cpp
+  [[nodiscard]] base::Result<Analyzed> analyzed() const;
+  /// `show`: something was captured, and a person may see it.
+  [[nodiscard]] base::Result<void> write_reports(Analyzed& analyzed, bool show);
+  [[nodiscard]] base::Result<void> write_files(const Analyzed& analyzed) const;
+
+  // stage_nsys.cpp
   [[nodiscard]] base::Result<void> nsys_stage();
   [[nodiscard]] base::Result<std::vector<std::filesystem::path>> nsys_reports();
   [[nodiscard]] base::Result<void> nsys_import(const std::filesystem::path& importer,
@@ -84,7 +124,7 @@ class Pipeline {
   [[nodiscard]] base::Result<void> nsys_exports(const std::vector<std::filesystem::path>& reports);
   [[nodiscard]] base::Result<collect::Plan> nsys_plan(const collect::Request& request) const;
 
-  // pipeline_ncu.cpp
+  // stage_ncu.cpp
   [[nodiscard]] base::Result<void> ncu_stage();
   [[nodiscard]] base::Result<void> ncu_kernels();
   [[nodiscard]] std::string filter_hint() const;
@@ -106,13 +146,9 @@ class Pipeline {
   };
   /// Joined; `found`: those too that a finding tells.
   [[nodiscard]] std::string explanations(bool found) const;
-  /// Are findings told below the table, which nobody sent elsewhere?
-  [[nodiscard]] bool table_tells() const {
-    return args_.talk.report && args_.talk.report_tells && (timeline() || !captured_.empty());
-  }
 
   const config::Config& config_;
-  PipelineArguments args_;
+  Settings args_;
   bool native_ = false, nsys_ = false, ncu_ = false;
   std::string mode_;
   std::optional<collect::Abilities> nsys_can_, ncu_can_;
@@ -127,7 +163,11 @@ class Pipeline {
   std::optional<StageRunner> runner_;
   std::optional<model::Session> native_session_, nsys_session_, ncu_session_;
   std::filesystem::path run_;
-  std::optional<base::Ended> program_failed_;   ///< the program itself failed in the native stage
+  std::optional<base::Ended> program_failed_;  ///< the program itself failed, without nsys and ncu
+  bool finished_ = false;                      ///< every stage had its turn
+  bool repetition_ = false;                    ///< this is one of several
+  Conclusion concluded_;
+  std::optional<Conclusion> repeated_;          ///< of the repetition that ended the series
   std::optional<base::Ended> last_, alone_;     ///< of any stage; of the program without nsys and ncu
   std::vector<std::string> wanted_, captured_;  ///< stages asked for; stages with results
   std::vector<model::Loss> cut_;                ///< of stages that have results: the time limit, counters that failed

@@ -1,4 +1,4 @@
-// The reports of a pipeline: one consolidated report of the timeline with what ncu measured, the two Markdown pages,
+// The reports of a run: one consolidated report of the timeline with what ncu measured, the two Markdown pages,
 // and a folder for each region that ncu measured.
 
 #include <algorithm>
@@ -7,19 +7,24 @@
 #include "base/log.hpp"
 #include "base/text.hpp"
 #include "profile/analyzed.hpp"
-#include "profile/counters.hpp"
 #include "profile/engine.hpp"
 #include "profile/split_regions.hpp"
 #include "report/summary.hpp"
+#include "runs/layout.hpp"
+#include "runs/manifest.hpp"
 
 namespace rangescope::profile {
 
-base::Result<void> Pipeline::reports() {
-  if (captured_.empty() && !timeline()) return {};  // conclude() says why
-  // What `rangescope report` makes of this run, and so the same numbers.
-  auto analyzed = analyze_inputs(captures_to_read(run_), run_, args_.analysis);
-  if (!analyzed) return base::fail(std::move(analyzed));
-  model::Report* whole = &analyzed->report;
+base::Result<Analyzed> Pipeline::analyzed() const {
+  const auto captures = captures_to_read(run_);
+  if (captures.empty()) return base::fail(base::Code::kNothingCaptured, "no stage had results", run_.string());
+  const auto repeats = runs::repeats_of(run_);  // the report is of one, with that one's metrics
+  return analyze_inputs(captures, repeats.empty() ? run_ : runs::median_repeat(repeats), args_.analysis);
+}
+
+base::Result<void> Pipeline::write_reports(Analyzed& analyzed, bool show) {
+  model::Report* whole = &analyzed.report;
+  if (!show) whole->run = runs::run_info(run_);
   for (const std::string& text : notes_) whole->notes.push_back(text);
   whole->losses.insert(whole->losses.end(), cut_.begin(), cut_.end());
   whole->findings = findings_;
@@ -49,24 +54,28 @@ base::Result<void> Pipeline::reports() {
     else
       whole->losses.push_back(std::move(loss));
   }
-  if (auto written = base::write_file(run_ / "kernels.md", report::kernels_page(*whole)); !written) return written;
-  if (auto written = base::write_file(run_ / "stakeholder_summary.md", report::stakeholder_page(*whole)); !written)
-    return written;
-  if (!analyzed->parts.empty())
-    if (auto split = split_regions(run_ / "ncu" / "regions", *analyzed, true); !split)
-      return base::fail(std::move(split));
-  for (const auto& [format, name] : {std::pair{"json", "report.json"}, {"md", "report.md"}}) {
-    if (auto written = write_report(*analyzed, format, run_ / name); !written) return written;
-  }
-  if (table_tells())  // beside what was said while it ran
+  if (counters_ && args_.counters.passes == "auto" && !repetition_)
+    for (const model::Loss& loss : whole->losses)
+      if (loss.kind == "counters_incomplete") base::info(base::printable(loss.detail));
+  if (auto written = write_files(analyzed); !written) return written;
+  if (!show || !args_.talk.report) return {};
+  if (args_.talk.report_tells)  // beside what was said while it ran
     std::erase_if(whole->notes, [&](const std::string& text) {
       return std::find(notes_.begin(), notes_.end(), text) != notes_.end();
     });
-  if (args_.talk.report)
-    if (auto shown = args_.talk.report(*analyzed); !shown) return shown;
-  if (args_.strict && has_loss(analyzed->report))
-    return base::fail(base::Code::kDataLoss, "data was lost", run_.string(),
-                      "Without --strict losses are reported only");
+  return args_.talk.report(analyzed);
+}
+
+/// Every run leaves these, also one that captured nothing.
+base::Result<void> Pipeline::write_files(const Analyzed& analyzed) const {
+  for (const auto& [name, text] : {std::pair{"kernels.md", report::kernels_page(analyzed.report)},
+                                   {"stakeholder_summary.md", report::stakeholder_page(analyzed.report)}})
+    if (auto written = base::write_file(run_ / name, text); !written) return written;
+  if (!analyzed.parts.empty())
+    if (auto split = split_regions(run_ / "ncu" / "regions", analyzed, true); !split)
+      return base::fail(std::move(split));
+  for (const auto& [format, name] : {std::pair{"json", "report.json"}, {"md", "report.md"}})
+    if (auto written = write_report(analyzed, format, run_ / name); !written) return written;
   return {};
 }
 

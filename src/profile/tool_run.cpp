@@ -2,6 +2,7 @@
 
 #include <csignal>
 #include <fstream>
+#include <utility>
 
 #include "base/fs.hpp"
 #include "base/log.hpp"
@@ -49,24 +50,34 @@ class LogTail {
 }  // namespace
 
 base::Result<ToolRun> StageRunner::run(const collect::Plan& plan, const std::string& label,
-                                       const std::filesystem::path& log, bool quiet) {
-  const std::filesystem::path folder = run_ / plan.collector;
+                                       const std::filesystem::path& log, bool quiet, const Progress& progress) {
   std::error_code error;
-  std::filesystem::create_directories(folder, error);
-  if (error) return base::fail(base::Code::kIo, "cannot make the folder: " + error.message(), folder.string());
-  const std::filesystem::path commands = folder / "cmd.txt";
-  std::string text;
-  if (auto before = base::read_file(commands)) text = *before;
-  text += "# " + label + "\n" + collect::shell_command(plan) + "\n";
-  if (auto written = base::write_file(commands, text); !written) return base::fail(std::move(written));
+  collect::LaunchOptions options;
+  // The program's output is that of its first run, and so is its input. rangescope's own collector says nothing there,
+  // so that the program has the very descriptors that we have; a tool talks on its program's, and is judged by that.
+  const bool first = !quiet && !std::exchange(ran_, true);
+  const bool alone = plan.collector == "native";
+  options.null_stdin = !first && !alone;
+  std::filesystem::path folder = run_ / plan.collector;
+  if (!alone) {
+    std::filesystem::create_directories(folder, error);
+    if (error) return base::fail(base::Code::kIo, "cannot make the folder: " + error.message(), folder.string());
+    const std::filesystem::path commands = folder / "cmd.txt";
+    std::string text;
+    if (auto before = base::read_file(commands)) text = *before;
+    text += "# " + label + "\n" + collect::shell_command(plan) + "\n";
+    if (auto written = base::write_file(commands, text); !written) return base::fail(std::move(written));
+    options.out = {.pass = first, .keep = false, .file = folder / (label + ".stdout")};
+    options.err = {.pass = first, .keep = false, .file = folder / (label + ".stderr")};
+  }
   base::detail("running " + collect::shell_command(plan));
 
   std::filesystem::remove(log, error);
-  collect::LaunchOptions options;
-  options.out = {.pass = !quiet, .keep = false, .file = folder / (label + ".stdout")};
-  options.err = {.pass = !quiet, .keep = false, .file = folder / (label + ".stderr")};
   LogTail talk(log);
-  options.tick = [&](std::chrono::nanoseconds) { talk.show(); };
+  options.tick = [&](std::chrono::nanoseconds elapsed) {
+    talk.show();
+    if (progress) progress(elapsed);
+  };
   auto ended = collect::launch(plan, options);
   talk.show();
   if (!ended) return base::fail(std::move(ended));

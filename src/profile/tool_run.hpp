@@ -1,10 +1,15 @@
-// Runs one plan of a pipeline: writes its command line first, keeps and shows its output, remembers interruptions.
+// Runs one plan of a stage: writes its command line first, keeps and shows its output, remembers interruptions.
 //
 //   <run>/<collector>/cmd.txt         every command line of this collector, in order, each runs as it stands
 //   <run>/<collector>/<label>.stdout  what program (and tool, as far as they share it) printed; .stderr likewise
+//
+// Not of the native stage: its command line is the run's own cmd.txt, and what the program prints is not copied.
 #pragma once
 
+#include <chrono>
 #include <filesystem>
+#include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,9 +30,15 @@ class StageRunner {
  public:
   explicit StageRunner(std::filesystem::path run) : run_(std::move(run)) {}
 
+  using Progress = std::function<void(std::optional<std::chrono::nanoseconds> elapsed)>;
+
   /// `log`: a file to which the tool writes its own talk; shown as it grows. `quiet`: its output is kept, not shown.
   [[nodiscard]] base::Result<ToolRun> run(const collect::Plan& plan, const std::string& label,
-                                          const std::filesystem::path& log = {}, bool quiet = false);
+                                          const std::filesystem::path& log = {}, bool quiet = false,
+                                          const Progress& progress = {});
+
+  /// The program ran already, elsewhere: what later runs print is kept, not shown.
+  void ran_before() { ran_ = true; }
 
   /// SIGINT, SIGTERM or SIGHUP reached us during some run; nothing more should be started.
   [[nodiscard]] bool interrupted() const { return interrupted_ != 0; }
@@ -45,6 +56,7 @@ class StageRunner {
   std::filesystem::path run_;
   std::vector<runs::Stage> stages_;
   int interrupted_ = 0;
+  bool ran_ = false;  ///< something whose output a person may see
 };
 
 /// What is known of a run before its report was looked at.

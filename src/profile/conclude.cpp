@@ -1,0 +1,146 @@
+// What a run comes to: the one place that decides status, message and exit code. The program's own failure goes before
+// everything that rangescope has to say; then what kept stages from capturing, what could not be written, and losses.
+#include <algorithm>
+
+#include "base/log.hpp"
+#include "base/text.hpp"
+#include "profile/diagnosis.hpp"
+#include "profile/engine.hpp"
+#include "runs/layout.hpp"
+#include "runs/retention.hpp"
+
+namespace rangescope::profile {
+
+std::string Pipeline::explanations(bool found) const {
+  std::vector<std::string> texts;
+  for (const Explanation& one : explanations_)
+    if (found || !one.found) texts.push_back(one.text);
+  return base::join(texts, "; ");
+}
+
+void Pipeline::diagnose(const std::vector<std::string>& missing, bool reported) {
+  const bool fatal = std::any_of(outcomes_.begin(), outcomes_.end(), [](const auto& one) { return one.second.fatal; });
+  if (!native_ && !timeline() && !fatal && !program_failed_ && config_.flag("pipeline.probe", true)) {
+    if (args_.native.library.empty())
+      if (auto library = collect::native::find_library()) args_.native.library = *library;
+    if (!args_.native.library.empty()) {
+      base::info("looking at the program once without a profiler, to say why nothing was captured");
+      if (auto ran = native_stage("look"); !ran) base::detail("no look: " + ran.error().what);
+      program_failed_.reset();  // the look's own failure is a finding, not the run's end
+    }
+  }
+  std::optional<doctor::FailedCapture> failed;
+  if (!missing.empty() && missing.back() != "native") failed = doctor::FailedCapture{missing.back(), nsys_gated_};
+  std::vector<std::string> written = written_include_.empty() ? args_.include : written_include_;
+  if (written.empty())
+    if (const auto range = config_.text("pipeline.nsys.nvtx_capture")) written = {*range};
+  const model::Session* seen = timeline();
+  std::vector<model::Finding> program;
+  if (seen || program_failed_ || native_)
+    program = diagnose_capture(seen, config_.list("workload.command"), written,
+                               alone_.value_or(base::Ended{.exit_code = 0}), failed);
+  std::vector<model::Finding> tools;
+  for (const auto& [tool, outcome] : outcomes_)
+    for (model::Finding& finding : findings_of(outcome, tool)) tools.push_back(std::move(finding));
+  findings_ = joined(std::move(program), std::move(tools));
+  if (reported && args_.talk.report && args_.talk.report_tells) return;  // they stand below the table
+  for (const model::Finding& finding : findings_) args_.talk.finding(finding);
+}
+
+Pipeline::Conclusion Pipeline::conclusion(const std::optional<base::Error>& failure, const base::Result<void>& reported,
+                                          const std::vector<std::string>& missing) {
+  // What the findings have told, the last line does not tell again.
+  const bool told = !findings_.empty() && !args_.talk.quiet;
+  std::string rest = explanations(!told);
+  if (!rest.empty()) rest = ": " + rest;
+  const std::string cure = told || findings_.empty() ? "" : findings_.front().hint;
+  const std::string nothing =
+      "nothing was captured: " + (explanations_.empty() ? "no stage had results" : explanations(true));
+
+  if (failure) return {say(*failure), "error", base::to_string(*failure)};
+  if (repeated_) return *repeated_;
+  if (program_failed_) {
+    if (captured_.empty() && native_ && !findings_.empty()) base::warn("nothing was captured" + rest);
+    if (!reported && !captured_.empty()) (void)say(reported.error());
+    return {program_failed_->exit_code.value_or(128 + program_failed_->signal.value_or(0)),
+            runner_->interrupted()       ? "interrupted"
+            : program_failed_->timed_out ? "timed_out"
+                                         : "program_failed",
+            explanations(true)};
+  }
+  if (runner_->interrupted() && (!finished_ || !missing.empty()))
+    return {128 + runner_->signal(), "interrupted", "interrupted by " + base::signal_name(runner_->signal())};
+  if (captured_.empty())
+    // Nobody measured anything: 80, or what stood in the way (77 permission, 69 no driver ...).
+    return {say({worst_, "nothing was captured" + rest, run_.string(),
+                 cure.empty() && !told ? "Look at the logs in the run directory." : cure}),
+            "nothing_captured", nothing};
+  if (!missing.empty()) {
+    // The exit code is 80 when the last word was a tool's empty capture.
+    const std::string which = "stage " + base::join(missing, ", ") + " captured nothing";
+    base::warn(which + rest + (cure.empty() ? "" : ". " + cure));
+    return {base::exit_code(worst_), "partial", which + ": " + explanations(true)};
+  }
+  if (reported) return {};
+  const base::Code code = reported.error().code;
+  return {say(reported.error()),
+          code == base::Code::kNothingCaptured ? "nothing_captured"
+          : code == base::Code::kDataLoss      ? "data_loss"
+                                               : "error",
+          base::to_string(reported.error())};
+}
+
+Done Pipeline::conclude(const std::optional<base::Error>& failure) {
+  std::vector<std::string> missing;
+  for (const std::string& stage : wanted_)
+    if (std::find(captured_.begin(), captured_.end(), stage) == captured_.end()) missing.push_back(stage);
+  Done done;
+  done.directory = run_;
+  // What `rangescope report` makes of this run, and so the same numbers.
+  auto made = failure ? base::Result<Analyzed>(tl::make_unexpected(*failure)) : analyzed();
+  if (!failure && !repeated_ && (!runner_->interrupted() || finished_)) {
+    const bool uncounted = counters_ && native_session_ && native_session_->measurements.empty();
+    if (!missing.empty() || captured_.empty() || !made || uncounted || !unmatched(made->report, args_.include).empty())
+      diagnose(missing, made.has_value());
+  }
+  base::Result<void> reported = made ? base::Result<void>{} : tl::make_unexpected(made.error());
+  Analyzed nothing;
+  if (!made && native_session_) nothing.report.losses = native_session_->losses;
+  Analyzed& whole = made ? *made : nothing;
+  if (!failure)
+    if (auto written = write_reports(whole, made.has_value()); !written) reported = std::move(written);
+  if (reported && args_.strict && has_loss(whole.report))
+    reported =
+        base::fail(base::Code::kDataLoss, "data was lost", run_.string(), "Without --strict losses are reported only");
+
+  concluded_ = conclusion(failure, reported, missing);
+  done.code = concluded_.code;
+  if (program_failed_ && !failure) done.end = program_failed_;
+  std::vector<model::Loss> losses = whole.report.losses;
+  for (const std::string& stage : missing)
+    losses.push_back(
+        {"stage_empty", model::Severity::kWarning, 1,
+         "stage " + stage + " captured nothing" + (explanations_.empty() ? "" : ": " + explanations(true))});
+  if (auto finished = record_->finish(concluded_.code, concluded_.outcome, concluded_.message, losses, findings_);
+      !finished) {
+    const int why = say(finished.error());
+    if (done.code == 0) done.code = why;
+  }
+  if (done.code == 0 && !repetition_) remove_old_runs();
+  return done;
+}
+
+void Pipeline::remove_old_runs() const {
+  const auto keep = config_.integer("run.keep");
+  if (!keep) return;
+  const auto now =
+      std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::system_clock::now().time_since_epoch()).count();
+  runs::Retention retention;
+  retention.keep = static_cast<std::size_t>(*keep);
+  for (const runs::Candidate& old : runs::prunable(run_.parent_path(), retention, now)) {
+    if (old.path == run_) continue;
+    if (auto removed = runs::remove_run(old.path); removed) base::detail("run.keep: removed " + old.path.string());
+  }
+}
+
+}  // namespace rangescope::profile

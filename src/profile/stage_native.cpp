@@ -1,0 +1,260 @@
+// The native stage: the program as it is, with rangescope's library in it. Before it the warm-up; after it, where
+// native counters were asked for, relaunches until every range has its rounds; in place of it, repetitions.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/log.hpp"
+#include "base/text.hpp"
+#include "base/units.hpp"
+#include "base/version.hpp"
+#include "collect/launch.hpp"
+#include "profile/engine.hpp"
+#include "profile/look.hpp"
+#include "read/registry.hpp"
+#include "runs/layout.hpp"
+
+namespace rangescope::profile {
+
+namespace fs = std::filesystem;
+
+collect::Plan Pipeline::warm_up_plan() const {
+  const collect::Request request = base_request(config_, run_);
+  collect::Plan plan;
+  plan.collector = "warmup";
+  plan.argv = request.command;
+  plan.cwd = request.cwd;
+  plan.set_env = request.env;
+  plan.timeout = request.timeout;
+  return plan;
+}
+
+base::Result<void> Pipeline::warm_up() {
+  const auto times = repetition_ ? 0 : config_.integer("workload.warmup").value_or(0);
+  for (std::int64_t i = 1; i <= times; ++i) {
+    const std::string label = "warmup" + std::to_string(i);
+    auto ran = runner_->run(warm_up_plan(), label, {}, true);
+    if (!ran) return base::fail(std::move(ran));
+    if (!ran->ended.ok() && !runner_->interrupted()) {
+      program_failed_ = ran->ended;
+      explanations_.push_back({"the program failed in its warm-up run, without any profiler: " +
+                                   base::describe(ran->ended) + "; see warmup/" + label + ".stderr",
+                               false});
+      base::warn(explanations_.back().text);
+      return {};
+    }
+    if (runner_->interrupted()) return {};
+  }
+  return {};
+}
+
+base::Result<collect::Plan> Pipeline::native_plan(const fs::path& run) const {
+  return collect::native::make_collector(args_.native)->plan(base_request(config_, run));
+}
+
+base::Result<void> Pipeline::native_stages() {
+  if (auto ran = native_stage("native"); !ran) return ran;
+  if (!counters_ || runner_->interrupted()) return {};
+  if (program_failed_ && !program_failed_->timed_out) return native_again();
+  return program_failed_ || counters_->request.passes != "relaunch" ? base::Result<void>{} : relaunches();
+}
+
+/// `folder` "native": a stage of its own; "look": only to see the ranges, and its failures stop nothing.
+base::Result<void> Pipeline::native_stage(const std::string& folder) {
+  const bool look = folder != "native";
+  collect::Request request = base_request(config_, look ? run_ / folder : run_);
+  if (counters_ && !look) {
+    if (auto written = write_counters(*counters_, run_, false, args_.native); !written) return written;
+    note("native: " + cost_sentence(counters_->plan));
+  }
+  collect::native::Options native = args_.native;
+  if (look)
+    for (const auto& [name, value] : look_settings()) native.extra_env[name] = value;
+  auto plan = collect::native::make_collector(native)->plan(request);
+  if (!plan) return look ? base::Result<void>{} : base::fail(std::move(plan));
+  for (const std::string& text : plan->notes) note("native: " + text);
+  if (!look)
+    if (auto written = record_->about_to_run(*plan); !written) return written;
+  collect::Plan shown = *plan;
+  shown.collector = folder;
+  const fs::path captures = request.run_dir / "native";
+  const auto progress = [&](std::optional<std::chrono::nanoseconds> elapsed) {
+    if (args_.talk.progress) args_.talk.progress(elapsed, captures);
+  };
+  auto ran = runner_->run(shown, folder, {}, false, progress);
+  progress(std::nullopt);
+  if (!ran) return base::fail(std::move(ran));
+  last_ = alone_ = ran->ended;
+  if (!look)
+    if (auto written = record_->ended(ran->ended); !written) return written;
+  auto session = read::read_any(captures);
+  collect::Observed seen = observed(*ran, runner_->interrupted());
+  seen.text.clear();
+  seen.report = session.has_value();
+  if (session) {
+    seen.results = session->ranges.size() + session->kernels.size();
+    native_session_ = std::move(*session);
+  }
+  const model::Session none;
+  const bool whole = session || is_empty_folder(captures);
+  if (!look && !whole) worst_ = session.error().code;
+  collect::Outcome outcome;
+  outcome.result = seen.results > 0 ? collect::Result::kOk : collect::Result::kEmpty;
+  outcome.message = seen.results > 0
+                        ? "native: " + base::counted(native_session_->ranges.size(), "range") + ", " +
+                              base::counted(native_session_->kernels.size(), "kernel")
+                        : "native: " + (whole ? why_no_range(session ? *native_session_ : none) : session.error().what);
+  if (!ran->ended.ok()) outcome.message += "; the program ended by " + base::describe(ran->ended);
+  if (!look && seen.results > 0) captured_.emplace_back("native");
+  if (!look && seen.results == 0) explanations_.push_back({outcome.message, whole});
+  runs::Stage stage = StageRunner::stage_of(folder, base::tool_version(), "", outcome, *ran);
+  stage.results = seen.results;
+  stage.report = look ? "look/native" : "native";
+  if (auto written = runner_->record(std::move(stage)); !written) return written;
+  if (ran->ended.timed_out) base::warn("the program was ended after --timeout");
+  if (ran->ended.signal) base::warn("the program was ended by " + base::describe(ran->ended));
+  if (!ran->ended.ok()) {
+    program_failed_ = ran->ended;
+    explanations_.push_back(
+        {(nsys_ || ncu_ ? "the program itself failed, without nsys and ncu: " : "the program ended by ") +
+             base::describe(ran->ended) + (nsys_ || ncu_ ? "; they were not started" : ""),
+         true});
+  }
+  return {};
+}
+
+/// The program failed while it was counted: without counters it shows whose fault that is.
+base::Result<void> Pipeline::native_again() {
+  no_counters_ = "the program ended by " + base::describe(*program_failed_) + " while native counters were collected";
+  note("native: " + no_counters_ + "; once more without them");
+  std::error_code error;
+  for (const char* file : {"native", "counters.plan", "counters.json"}) {
+    const std::filesystem::path kept = run_ / (std::string("counted-") + file);
+    std::filesystem::rename(run_ / file, kept, error);
+  }
+  counters_.reset();
+  args_.native.extra_env.erase("RANGESCOPE_COUNTERS");
+  program_failed_.reset();
+  native_session_.reset();
+  explanations_.clear();
+  std::erase(captured_, "native");
+  cut_.push_back({"counters_failed", model::Severity::kWarning, 1, no_counters_});
+  return native_stage("native");
+}
+
+/// The program again, until every range has its rounds or a run brings nothing new. What it prints goes into a file.
+base::Result<void> Pipeline::relaunches() {
+  constexpr int kMost = 1000;
+  auto plan = native_plan(run_);
+  if (!plan) return base::fail(std::move(plan));
+  plan->collector = "relaunch";
+  unsigned long long done = 0;
+  for (int number = 2; number < kMost; ++number) {
+    const auto progress = relaunch_progress(run_);
+    if (!progress) {
+      base::warn("the program was not run again: the run before left no passes to go on with");
+      return {};
+    }
+    if (progress->lacking == 0) break;
+    if (number > 2 && progress->done == done) {
+      base::warn("relaunching stopped after " + std::to_string(number - 1) +
+                 " runs: the last one added no pass; its ranges launched other kernels, or did not come");
+      break;
+    }
+    done = progress->done;
+    base::info("run " + std::to_string(number) + ": " + base::counted(progress->lacking, "range lacks", "ranges lack") +
+               " passes");
+    if (auto written = write_counters(*counters_, run_, true, args_.native); !written) return written;
+    const fs::path folder = run_ / "native" / ("relaunch-" + std::to_string(number));
+    for (const auto& [name, value] : args_.native.extra_env) plan->set_env[name] = value;
+    plan->set_env["RANGESCOPE_DIR"] = folder.string();
+    plan->folders = plan->makes = {folder};
+    auto ran = runner_->run(*plan, "run" + std::to_string(number), {}, true);
+    if (!ran) return base::fail(std::move(ran));
+    runs::Stage stage;
+    stage.stage = "relaunch";
+    stage.tool = base::tool_version();
+    stage.attempt = number;
+    stage.outcome = ran->ended.ok() ? "ok" : "failed";
+    stage.why = ran->ended.ok() ? "" : "program_failed";
+    stage.message = base::describe(ran->ended);
+    stage.wall_ns = ran->ended.wall_ns;
+    stage.exit_code = ran->ended.exit_code;
+    if (auto written = runner_->record(std::move(stage)); !written) return written;
+    if (!ran->ended.ok()) {
+      base::warn("relaunching stopped: run " + std::to_string(number) + " ended by " + base::describe(ran->ended));
+      break;
+    }
+  }
+  forget_progress(run_);
+  return {};
+}
+
+/// Runs below this one, each a whole run directory of its own (runs/layout.hpp). Stops at the first that fails.
+base::Result<void> Pipeline::repetitions() {
+  std::vector<fs::path> done;
+  std::optional<base::Ended> whole;
+  runner_->ran_before();
+  for (int i = 1; i <= args_.repeat; ++i) {
+    const fs::path folder = run_ / "repeats" / fmt::format("{:03}", i);
+    if (i == 1) {
+      const auto plan = native_plan(folder);
+      if (!plan) return tl::make_unexpected(plan.error());
+      if (auto written = record_->about_to_run(*plan); !written) return written;
+    }
+    auto record = RunRecord::begin_in(folder, config_.list("workload.command"), args_.arguments);
+    if (!record) return base::fail(std::move(record));
+    base::detail(fmt::format("repetition {} of {}", i, args_.repeat));
+    Pipeline one(config_, args_);
+    one.args_.repeat = 1;
+    one.args_.talk.report = {};
+    one.native_ = one.repetition_ = true;
+    one.counters_ = counters_;
+    one.include_ = include_;
+    one.exclude_ = exclude_;
+    one.written_include_ = written_include_;
+    const Done ended = one.run_in(std::move(*record));
+    done.push_back(folder);
+    if (one.alone_) {
+      const std::int64_t start = whole ? whole->start_unix_ns : one.alone_->start_unix_ns;
+      whole = one.alone_;
+      whole->wall_ns += whole->start_unix_ns - start;
+      whole->start_unix_ns = start;
+    }
+    cut_.insert(cut_.end(), one.cut_.begin(), one.cut_.end());
+    counters_ = one.counters_;  // a program that dies while it is counted is not counted again
+    if (one.captured_.empty() || ended.code != 0 || one.runner_->interrupted()) {
+      findings_ = one.findings_;
+      repeated_ = one.concluded_;
+      if (ended.code == 0 && i < args_.repeat)
+        repeated_ = Conclusion{128 + one.runner_->signal(), "interrupted",
+                               "interrupted by " + base::signal_name(one.runner_->signal())};
+      repeated_->message = fmt::format("repetition {} of {}: {}", i, args_.repeat, repeated_->message);
+      program_failed_ = one.program_failed_;
+      break;
+    }
+  }
+  last_ = alone_ = whole;
+  if (whole)
+    if (auto written = record_->ended(*whole); !written) return written;
+  if (repeated_) return {};
+  const fs::path median = runs::median_repeat(done);
+  auto session = read::read_any(median / "native");
+  if (!session) return base::fail(std::move(session));
+  native_session_ = std::move(*session);
+  captured_.emplace_back("native");
+  runs::Stage stage;
+  stage.stage = "native";
+  stage.tool = base::tool_version();
+  stage.step = fmt::format("{} repetitions", args_.repeat);
+  stage.outcome = "ok";
+  stage.message = fmt::format("the report is of repetition {}, of median duration, of {}", median.filename().string(),
+                              args_.repeat);
+  base::info(stage.message);
+  stage.wall_ns = whole ? whole->wall_ns : 0;
+  stage.results = native_session_->ranges.size() + native_session_->kernels.size();
+  stage.report = fs::relative(median / "native", run_).string();
+  return runner_->record(std::move(stage));
+}
+
+}  // namespace rangescope::profile
