@@ -118,6 +118,21 @@ std::vector<std::string> Arguments::results(const std::string& name) const {
   const CLI::Option* option = app_ ? app_->get_option_no_throw(name) : nullptr;
   return option ? option->results() : std::vector<std::string>{};
 }
+base::Result<void> Arguments::set(const std::string& name, const std::vector<std::string>& values,
+                                  const std::string& where) const {
+  CLI::Option* option = app_->get_option_no_throw(name);
+  try {
+    option->clear();
+    for (const std::string& value : values) option->add_result(value);
+    option->run_callback();
+  } catch (const CLI::ParseError& error) {
+    const std::string text = error.what();  // refuse() puts the hint behind a newline
+    const auto line = text.find('\n');
+    return base::fail(base::Code::kConfig, text.substr(0, line), where,
+                      line == std::string::npos ? "" : text.substr(line + 1));
+  }
+  return {};
+}
 std::vector<std::string> Arguments::remaining() const {
   return app_->remaining();
 }

@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/result.hpp"
+
 namespace CLI {
 class App;
 class Option;
@@ -80,6 +82,9 @@ class Arguments {
   [[nodiscard]] bool declares(const std::string& name) const;
   [[nodiscard]] std::vector<std::string> results(const std::string& name) const;  ///< as written, in their order
   [[nodiscard]] std::vector<std::string> remaining() const;
+  /// As if these had been given for the option. kConfig with `where` for what it does not take.
+  [[nodiscard]] base::Result<void> set(const std::string& name, const std::vector<std::string>& values,
+                                       const std::string& where) const;
   [[nodiscard]] const CLI::App& app() const { return *app_; }
 
  private:

@@ -43,8 +43,8 @@ void bind_analyze(const Arguments& app, analyze::Options& options) {
       .group("Regions");
   list("--flops", options.flops, "RANGE=FLOP",
        "Useful FLOPs of an occurrence, for MFU: decode=2.1e9, step=6e9*payload, decode=transformer(params=7e9,...)");
-  app.add_flag("!--no-aggregate", options.aggregate, "No regions over all processes").group("Regions");
-  app.add_flag("!--no-per-process", options.per_process, "No regions of each process").group("Regions");
+  app.add_flag("--aggregate,!--no-aggregate", options.aggregate, "Regions over all processes").group("Regions");
+  app.add_flag("--per-process,!--no-per-process", options.per_process, "Regions of each process").group("Regions");
   app.add_flag("--per-thread", options.per_thread, "Regions of each thread too").group("Regions");
   app.add_choice("--push-pop-scope", options.push_pop_scope,
                  {{"thread", analyze::PushPopScope::kThread},

@@ -25,7 +25,7 @@ std::string group_of(const config::Key& key) {
 
 /// Lists of names take commas too; arguments and expressions may hold commas of their own.
 bool splits(const config::Key& key) {
-  return key.type == config::Type::kList && !key.path.ends_with("extra_args");
+  return key.type == config::Type::kList && !key.path.ends_with("extra_args") && key.path != "report.flops";
 }
 
 std::map<std::string, std::string> whole_environment() {
@@ -76,7 +76,10 @@ void ConfigArguments::options(const Arguments& app, bool aliases) {
     if (key.flag.empty()) continue;
     const std::string flag(key.flag);
     const std::string about = std::string(key.about) + " [" + std::string(key.path) + "]";
-    if (app.declares(flag)) continue;  // somebody declared it with more to it
+    if (app.declares(flag)) {  // somebody declared it with more to it, and has its value: apply()
+      bound_.push_back(flag);
+      continue;
+    }
     if (key.type == config::Type::kBool)
       app.add_flag(flag + ",!--no-" + flag.substr(2), about).group(group_of(key));
     else
@@ -161,19 +164,37 @@ base::Result<config::Config> ConfigArguments::compose(const std::vector<std::str
   return config;
 }
 
+base::Result<void> ConfigArguments::apply(const config::Config& config) const {
+  for (const config::Key& key : config::keys()) {
+    const std::string flag(key.flag);
+    if (flag.empty() || std::find(bound_.begin(), bound_.end(), flag) == bound_.end() || !config.get(key.path))
+      continue;
+    const bool given = !app_.results(flag).empty();  // -o and -f are given, but are no keys of the configuration
+    if (given && !on_command_line(config.where(key.path))) continue;
+    const auto values = key.type == config::Type::kBool
+                            ? std::vector<std::string>{config.flag(key.path) ? "true" : "false"}
+                            : config.list(key.path);
+    if (auto set = app_.set(flag, values, config.where(key.path)); !set) return set;
+  }
+  return {};
+}
+
 void warn_of_idle_keys(const config::Config& config) {
   std::map<std::string, std::string> idle;  // stage -> its keys
   for (const config::Assignment& done : config.history) {
     if (!on_command_line(done.where)) continue;
     for (const std::string stage : {"nsys", "ncu"}) {
       const std::string section = "pipeline." + stage + ".";
-      // Without ncu its metrics are counters of the native collector.
-      if (!done.key.starts_with(section) || done.key == section + "enable" || config.flag(section + "enable") ||
-          done.key == "pipeline.ncu.ncu_cli.metrics")
-        continue;
+      if (!done.key.starts_with(section) || done.key == section + "enable" || config.flag(section + "enable")) continue;
       idle[stage] += (idle[stage].empty() ? "" : ", ") + done.key;
     }
   }
+  if (config.list("pipeline.native.metrics").empty())
+    for (const config::Assignment& done : config.history)
+      for (const std::string_view key :
+           {"per", "rounds", "passes", "flush_caches", "arm_wait", "skip_first", "trace_first"})
+        if (on_command_line(done.where) && done.key == "pipeline.native." + std::string(key))
+          base::warn("no metrics are asked for, so nothing comes of " + done.key + "; add --metrics");
   for (const auto& [stage, keys] : idle)
     base::warn(stage + " is off, so nothing comes of " + keys + "; add --" + stage);
 }

@@ -22,6 +22,8 @@ class ConfigArguments {
   /// Composes. `program` (what stood behind --) becomes workload.command unless it is empty. A gated recording switches
   /// nsys on, and that is said.
   [[nodiscard]] base::Result<config::Config> compose(const std::vector<std::string>& program) const;
+  /// Gives the options that others declared what the configuration says of their keys, whoever said it there.
+  [[nodiscard]] base::Result<void> apply(const config::Config& config) const;
   /// The same inputs, for `config groups`.
   [[nodiscard]] base::Result<config::Inputs> inputs(const std::vector<std::string>& program) const;
   /// Free words that are no overrides; `config explain KEY` takes one.
@@ -32,6 +34,7 @@ class ConfigArguments {
   Arguments app_;
   bool aliases_ = true;
   std::vector<std::string> words_, config_files_, config_dirs_;
+  std::vector<std::string> bound_;  ///< flags of keys that others declared
   bool no_project_ = false;
 };
 

@@ -239,11 +239,10 @@ class Init final : public Subcommand {
               ", and each pass takes an occurrence. Take rare ranges out of include, or use ncu (--ncu).\n";
       return text;
     }
-    text += "      # Counters per range, one pass an occurrence: " + told + ".\n";
+    text += "  native:\n    # Counters per range, one pass an occurrence: " + told + ".\n";
     if (!tools.native_counters)
-      text += "      # Not switched on, since this machine cannot: " + base::printable(tools.counters_reason) + ".\n";
-    text +=
-        std::string("      ") + (tools.native_counters ? "" : "# ") + "metrics: [" + base::join(groups, ", ") + "]\n";
+      text += "    # Not switched on, since this machine cannot: " + base::printable(tools.counters_reason) + ".\n";
+    text += std::string("    ") + (tools.native_counters ? "" : "# ") + "metrics: [" + base::join(groups, ", ") + "]\n";
     return text;
   }
 

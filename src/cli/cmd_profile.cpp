@@ -68,6 +68,7 @@ class Profile final : public Subcommand {
     const auto composed = configuration_.compose(program_);
     if (!composed) return say(composed.error());
     const config::Config& config = *composed;
+    if (auto applied = configuration_.apply(config); !applied) return say(applied.error());
     program_ = config.list("workload.command");
     if (program_.empty())
       return say({base::Code::kUsage,

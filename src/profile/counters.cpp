@@ -187,13 +187,22 @@ std::string cost_sentence(const collect::native::CounterPlan& plan) {
          plan.chip + ": a range needs " + base::counted(plan.passes, "occurrence") + " for one complete set";
 }
 
-Result<void> write_counters(const PreparedCounters& prepared, const fs::path& run, bool again,
-                            collect::native::Options& native) {
+Result<std::vector<std::pair<fs::path, std::string>>> counter_files(const PreparedCounters& prepared,
+                                                                    const fs::path& run, bool again,
+                                                                    collect::native::Options& native) {
   auto text = plan_text(prepared.request, run, again);
   if (!text) return base::fail(std::move(text));
-  if (auto written = base::write_file(run / kPlanFile, *text); !written) return written;
-  if (auto written = base::write_file(run / kNoteFile, prepared.note); !written) return written;
   native.extra_env["RANGESCOPE_COUNTERS"] = (run / kPlanFile).string();
+  return std::vector<std::pair<fs::path, std::string>>{{run / kPlanFile, std::move(*text)},
+                                                       {run / kNoteFile, prepared.note}};
+}
+
+Result<void> write_counters(const PreparedCounters& prepared, const fs::path& run, bool again,
+                            collect::native::Options& native) {
+  const auto files = counter_files(prepared, run, again, native);
+  if (!files) return tl::make_unexpected(files.error());
+  for (const auto& [path, text] : *files)
+    if (auto written = base::write_file(path, text); !written) return written;
   return {};
 }
 

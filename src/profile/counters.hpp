@@ -39,6 +39,9 @@ struct PreparedCounters {
 /// "22 metrics in 7 passes on GH100: a range needs 7 occurrences for one complete set".
 [[nodiscard]] std::string cost_sentence(const collect::native::CounterPlan& plan);
 
+/// counters.plan and counters.json of a run directory (absolute); points the injected library at them.
+[[nodiscard]] base::Result<std::vector<std::pair<std::filesystem::path, std::string>>> counter_files(
+    const PreparedCounters& prepared, const std::filesystem::path& run, bool again, collect::native::Options& native);
 /// Writes counters.plan and counters.json into the run directory (absolute) and points the injected library at them.
 /// `again`: for the second run of --passes relaunch and those after it.
 [[nodiscard]] base::Result<void> write_counters(const PreparedCounters& prepared, const std::filesystem::path& run,

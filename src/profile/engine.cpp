@@ -1,5 +1,7 @@
 #include "profile/engine.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstdio>
 
@@ -112,7 +114,9 @@ base::Result<void> Pipeline::prepare() {
 base::Result<void> Pipeline::prepare_ncu() {
   auto can = collect::probe_tool("ncu", search_for(config_, "ncu"));
   if (!can) return base::fail(std::move(can));
-  ncu_metrics_ = config_.list("pipeline.ncu.ncu_cli.metrics");
+  ncu_metrics_ = config_.list("pipeline.native.metrics");
+  for (std::string& metric : config_.list("pipeline.ncu.ncu_cli.metrics")) ncu_metrics_.push_back(std::move(metric));
+  asked_metrics_ = ncu_metrics_;
   if (!ncu_metrics_.empty()) {
     collect::probe_metrics(*can, search_for(config_, "ncu"));
     auto groups = config::shipped_groups();
@@ -134,15 +138,17 @@ base::Result<void> Pipeline::prepare_ncu() {
 
 /// Metrics of ranges, and nothing that only ncu has: then the native stage counts while it looks. Without ncu it must.
 base::Result<void> Pipeline::plan_counters() {
-  const auto names = config_.list("pipeline.ncu.ncu_cli.metrics");
+  const auto names = ncu_ ? asked_metrics_ : config_.list("pipeline.native.metrics");
   if (names.empty()) return {};
+  if (std::find(names.begin(), names.end(), "") != names.end())
+    return base::fail(base::Code::kUsage, "an empty name in '" + base::join(names, ",") + "'", "--metrics");
   const collect::Wish wanted = wish();
   if (ncu_ && (mode_ != "auto" || wanted.sections || wanted.kernel_filter || !wanted.ranges)) return {};
   if (!native_) {
     no_counters_ = "the native stage is off";
     if (ncu_) return {};
-    return base::fail(base::Code::kConfig, "metrics are asked for, and nsys measures none",
-                      "pipeline.ncu.ncu_cli.metrics", "Switch ncu or the native stage on: --ncu or --native.");
+    return base::fail(base::Code::kConfig, "metrics are asked for, and nsys measures none", "pipeline.native.metrics",
+                      "Switch ncu or the native stage on: --ncu or --native.");
   }
   args_.counters.include = include_.empty() ? args_.analysis.include : include_;
   args_.counters.exclude = exclude_.empty() ? args_.analysis.exclude : exclude_;
@@ -155,27 +161,54 @@ base::Result<void> Pipeline::plan_counters() {
   return ncu_ ? base::Result<void>{} : base::fail(std::move(plan));
 }
 
+/// Shell commands that do by hand what the stages would do, up to the reading of what was captured.
 int Pipeline::print_plans() {
-  run_ = runs::next_run_dir(config_.text("run.root").value_or(std::string(runs::kDefaultRoot)));
-  const auto print = [&](const char* what, const base::Result<collect::Plan>& plan) {
+  run_ = std::filesystem::absolute(config_.text("run.dir").value_or(
+      runs::next_run_dir(config_.text("run.root").value_or(std::string(runs::kDefaultRoot))).string()));
+  const auto print = [&](const std::string& what, const base::Result<collect::Plan>& plan) {
     if (!plan) return say(plan.error());
-    for (const std::string& text : plan->notes) base::info(std::string(what) + ": " + text);
-    std::printf("# %s\n%s\n", what, collect::shell_command(*plan).c_str());
+    for (const std::string& text : plan->notes) base::info(what + ": " + text);
+    std::string text = "# " + what + "\n";
+    for (const auto& folder : plan->folders) text += "mkdir -p " + base::shell_quote(folder.string()) + "\n";
+    std::puts((text + collect::shell_command(*plan)).c_str());
     return 0;
   };
   int code = 0;
-  if (native_)
-    code |= print("native", collect::native::make_collector(args_.native)->plan(base_request(config_, run_)));
-  if (nsys_) code |= print("nsys", nsys_plan(base_request(config_, run_)));
+  for (std::int64_t i = 1; i <= config_.integer("workload.warmup").value_or(0); ++i)
+    code |= print("warm-up " + std::to_string(i), warm_up_plan());
+  const auto whole = run_;
+  for (int i = 1; native_ && i <= args_.repeat; ++i) {
+    if (args_.repeat > 1) run_ = whole / "repeats" / fmt::format("{:03}", i);
+    if (counters_) {
+      const auto files = counter_files(*counters_, run_, false, args_.native);
+      if (!files) return say(files.error());
+      std::printf("mkdir -p %s\n", base::shell_quote(run_.string()).c_str());
+      for (const auto& [path, text] : *files)
+        std::printf("cat > %s <<'END OF FILE'\n%sEND OF FILE\n", base::shell_quote(path.string()).c_str(),
+                    text.c_str());
+    }
+    code |= print(args_.repeat > 1 ? fmt::format("native, repetition {} of {}", i, args_.repeat) : "native",
+                  native_plan(run_));
+    if (counters_ && counters_->request.passes == "relaunch")
+      std::puts("# and again, with RANGESCOPE_DIR a folder beside, until no range lacks passes");
+  }
+  run_ = whole;
+  if (nsys_) {
+    const auto plan = nsys_plan(base_request(config_, run_));
+    code |= print("nsys", plan);
+    const auto report = run_ / "nsys" / "nsys.nsys-rep";
+    code |= print(
+        "nsys, its export",
+        collect::nsys::export_plan(*nsys_can_, report, std::filesystem::path(report).replace_extension(".sqlite")));
+  }
   if (ncu_)
     for (const collect::Rung& rung : collect::ladder(wish(), {}, *ncu_can_)) {
       const std::string name = "ncu, " + std::string(collect::step_name(rung.step)) + ": " + rung.reason;
       if (!rung.take || rung.step == collect::Step::kNative)
-        std::printf("# not tried: %s\n", name.c_str());
+        std::printf("# %s: %s\n", rung.take ? "done by the native stage" : "not tried", name.c_str());
       else
-        code |=
-            print(name.c_str(),
-                  collect::ncu::Collector(*ncu_can_, ncu_options_for(rung.step, "ncu", {}, false)).plan(ncu_request()));
+        code |= print(
+            name, collect::ncu::Collector(*ncu_can_, ncu_options_for(rung.step, "ncu", {}, false)).plan(ncu_request()));
     }
   return code;
 }

@@ -155,6 +155,7 @@ class Pipeline {
   std::vector<std::string> include_, exclude_;  ///< ncu's grammar, resolved
   std::vector<std::string> written_include_, written_exclude_;
   std::vector<std::vector<std::string>> kernel_groups_;
+  std::vector<std::string> asked_metrics_;    ///< for ncu, as written
   std::vector<std::string> ncu_metrics_;      ///< groups replaced by what they are made of
   std::optional<PreparedCounters> counters_;  ///< what the native stage counts
   std::string no_counters_;                   ///< why it does not

@@ -36,7 +36,7 @@ collect::Wish Pipeline::wish() const {
   const auto options = ncu_options(config_);
   const auto given = [&](const char* key) { return options.values.count(key) > 0; };
   wish.kernel_filter = (given("kernel_name") && options.asked.count("kernel_name")) || given("kernel_id");
-  wish.metrics = given("metrics");
+  wish.metrics = !asked_metrics_.empty();
   wish.sections = given("sections") || given("set") || !wish.metrics;
   wish.native_counters = counters_.has_value();
   wish.no_native_counters = no_counters_;

@@ -31,7 +31,7 @@ class Ladder(PipelineCase):
         # decode was seen as a push/pop range, so only that form is passed
         self.assertEqual([whole[i + 1] for i, w in enumerate(whole) if w == "--nvtx-include"], ["decode/"])
         for name in ("config.yaml", "inputs.yaml", "report.json", "report.md", "kernels.md", "stakeholder_summary.md", "ncu/cmd.txt",
-                     "ncu/raw.csv", "ncu/details.csv", "ncu/sections_report.txt", "ncu/ncu.ncu-repz", "native/cmd.txt"):
+                     "ncu/raw.csv", "ncu/details.csv", "ncu/sections_report.txt", "ncu/ncu.ncu-repz", "cmd.txt"):
             self.assertTrue(self.has(name), name)
         regions = os.listdir(os.path.join(self.run_dir, "ncu", "regions"))
         self.assertTrue(any(r.startswith("decode") for r in regions), regions)
@@ -212,7 +212,7 @@ class Ladder(PipelineCase):
         self.assertEqual(self.steps()[0][:2], ("native", "refused"))
         self.assertIn("native counters cannot be had: there is no NVIDIA GPU in this machine", self.stages[1]["message"])
         # without ncu they are all that was asked for
-        done = self.profile("--nsys", CLI + "metrics=[gpu__time_duration.sum]", "--include", "decode")
+        done = self.profile("--nsys", "--metrics", "gpu__time_duration.sum", "--include", "decode")
         self.assertEqual(done.returncode, 66, done.stderr)
         self.assertIn("there is no NVIDIA GPU", done.stderr)
 
