@@ -1,0 +1,78 @@
+#!/usr/bin/env python3
+"""Every flag of `profile` is a key of the configuration, and a rangescope.yaml says what the flags say. Usage: keys.py BIN_DIR"""
+import os
+import re
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
+import cases  # noqa: E402
+
+BIN = os.path.abspath(sys.argv[1])
+TOOL, VICTIM = os.path.join(BIN, "rangescope"), os.path.join(BIN, "cli_victim")
+# They say how the configuration is made, what is said of it, or that nothing is to run.
+ABOUT_THE_CALL = {"--config", "--config-dir", "--no-project", "--dry-run", "--verbose", "--quiet", "--help"}
+RANGES = {"--include", "--exclude", "--kernel", "--exclude-kernel"}
+
+
+class Keys(unittest.TestCase):
+    def setUp(self):
+        temporary = tempfile.TemporaryDirectory()
+        self.addCleanup(temporary.cleanup)
+        self.folder = os.path.realpath(temporary.name)
+
+    def tool(self, *words):
+        return cases.run([TOOL, *words], cwd=self.folder, env={k: v for k, v in os.environ.items() if not k.startswith("RANGESCOPE__")})
+
+    def project(self, text):
+        with open(os.path.join(self.folder, "rangescope.yaml"), "w", encoding="utf-8") as f:
+            f.write(text)
+
+    def test_every_flag_is_a_key(self):
+        page = self.tool("help", "--man", "profile").stdout.replace("\\-", "-")
+        flags = set(re.findall(r"(?m)^\.B (?:-\w, )?(--[\w-]+)", page))
+        sections = [line.split(":")[0] for line in self.tool("config", "show").stdout.splitlines() if re.match(r"\w", line)]
+        explained = "".join(self.tool("config", "explain", name).stdout for name in sections)
+        keys = set(re.findall(r"(?m)^  flag:  (--[\w-]+)", explained))
+        self.assertGreater(len(flags), 60)
+        self.assertEqual(flags - keys - ABOUT_THE_CALL - RANGES, set())
+        self.assertEqual(keys - flags, set())
+
+    def test_a_file_says_what_flags_say(self):
+        self.project("run: {repeat: 2}\n"
+                     "report: {format: md, to: out.md, columns: [occurrences, wall_ns.max], explain: true, per_process: false}\n"
+                     "pipeline: {native: {max_capture_size: 2M, flush_interval: 200ms, cuda_graphs: graph}}\n")
+        done = self.tool("profile", "--", VICTIM)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        run = os.path.join(self.folder, "rangescope-runs", os.listdir(os.path.join(self.folder, "rangescope-runs"))[0])
+        self.assertEqual(sorted(os.listdir(os.path.join(run, "repeats"))), ["001", "002"])
+        with open(os.path.join(run, "cmd.txt"), encoding="utf-8") as f:
+            command = f.read()
+        for words in ("RANGESCOPE_MAX_CAPTURE_SIZE=2097152", "RANGESCOPE_FLUSH_INTERVAL=200ms", "RANGESCOPE_CUDA_GRAPHS=graph"):
+            self.assertIn(words, command)
+        with open(os.path.join(self.folder, "out.md"), encoding="utf-8") as f:
+            self.assertRegex(f.read(), r"\| range +\| +count +\| +max +\|")
+
+    def test_the_command_line_wins(self):
+        self.project("report: {format: md, to: out.md}\n")
+        done = self.tool("profile", "-f", "csv", "-o", "-", "--", VICTIM)
+        self.assertIn("path,", done.stdout)
+        self.assertFalse(os.path.exists(os.path.join(self.folder, "out.md")))
+        done = self.tool("profile", "--to", "other.md", "--", VICTIM)
+        self.assertTrue(os.path.exists(os.path.join(self.folder, "other.md")), done.stderr)
+
+    def test_a_value_that_an_option_refuses_has_its_place(self):
+        self.project("run:\n  keep: 3\nreport:\n  sort: wall_ns.medain\npipeline:\n  native:\n    max_capture_size: 4K\n")
+        done = self.tool("profile", "--", VICTIM)
+        self.assertEqual(done.returncode, 78, done.stderr)
+        self.assertRegex(done.stderr, r"rangescope\.yaml:7:\d+: .*at least 1 MiB")
+
+    def test_flags_without_metrics_are_idle(self):
+        done = self.tool("profile", "--per", "kernel", "--", VICTIM)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("nothing comes of pipeline.native.per; add --metrics", done.stderr)
+
+
+if __name__ == "__main__":
+    cases.main()
