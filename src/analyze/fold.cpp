@@ -213,6 +213,8 @@ std::string NameFolder::fold(Session& session) const {
   for (model::Range& range : session.ranges) range.name = fold(range.name);
   for (model::Measurement& result : session.measurements)
     for (model::OpenRange& range : result.ranges) range.name = fold(range.name);
+  for (model::CounterWait& wait : session.counter_waits)
+    for (StringId& name : wait.path) name = fold(name);
   for (auto& path : session.captured_paths)
     for (model::OpenRange& range : path) range.name = fold(range.name);
   if (!session.summary.empty()) fold_summary(session.summary, fold);

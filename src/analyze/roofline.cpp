@@ -176,13 +176,15 @@ model::Bound classify(const model::Region& region, const model::Peaks* peaks, co
   if (most < limits.bound) {
     return {"latency",
             fmt::format("{}; both below {:.2f} while the GPU was busy: dependencies, small grids or low occupancy",
-                        numbers, limits.bound)};
+                        numbers, limits.bound),
+            memory->share, compute->share};
   }
   if (std::fabs(memory->share - compute->share) < limits.balanced) {
-    return {"balanced", fmt::format("{}; nearer than {:.2f} to each other", numbers, limits.balanced)};
+    return {"balanced", fmt::format("{}; nearer than {:.2f} to each other", numbers, limits.balanced), memory->share,
+            compute->share};
   }
   return {memory->share > compute->share ? memory->name : compute->name,
-          fmt::format("{}; at least {:.2f}", numbers, limits.bound)};
+          fmt::format("{}; at least {:.2f}", numbers, limits.bound), memory->share, compute->share};
 }
 
 std::optional<model::Utilization> utilization(const model::Region& region, const model::Peaks* peaks) {
@@ -241,6 +243,12 @@ void add_bounds(model::Report& report, const model::Peaks* peaks, const Threshol
       if (model::Bound bound = classify(alone, peaks, thresholds); bound.kind != "unknown")
         kernel.bound = std::move(bound);
     }
+  }
+  for (model::KernelCounters& kernel : report.kernel_counters) {
+    model::Region alone;
+    alone.metrics = kernel.metrics;
+    kernel.roofline = roofline(alone, peaks);
+    kernel.bound = classify(alone, peaks, thresholds);
   }
 }
 

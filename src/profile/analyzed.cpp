@@ -2,7 +2,9 @@
 
 #include <algorithm>
 
+#include "analyze/rows.hpp"
 #include "analyze/tree.hpp"
+#include "analyze/verdict/verdict.hpp"
 #include "base/log.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
@@ -152,6 +154,8 @@ base::Result<Analyzed> analyze_inputs(std::span<const std::filesystem::path> inp
     report->notes.push_back(std::move(hint));
   judge_regions(*report);
   add_run_info(*report, session, inputs.front(), run);
+  analyze::finish_rows(*report);
+  analyze::judge(*report);
   return Analyzed{std::move(session), std::move(*report), std::move(captured->parts)};
 }
 

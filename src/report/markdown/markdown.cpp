@@ -6,6 +6,7 @@
 #include "base/text.hpp"
 #include "base/units.hpp"
 #include "report/markdown_text.hpp"
+#include "report/verdict_text.hpp"
 #include "report/view.hpp"
 
 namespace rangescope::report {
@@ -39,6 +40,21 @@ void kernels(const model::Report& report, const Style& style, Sink& sink) {
   }
 }
 
+void answer(const model::Report& report, Sink& sink) {
+  if (report.verdict.empty()) return;
+  sink.write("\n## Verdict\n\n");
+  for (std::size_t i = 0; i < report.verdict.size(); ++i) {
+    const model::Verdict& verdict = report.verdict[i];
+    sink.write(fmt::format("{}. ", i + 1));
+    if (!verdict.path.empty()) sink.write("**" + md_escaped(verdict.path) + "**: ");
+    sink.write(md_escaped(verdict.text));
+    if (const std::string saving = saving_text(report, verdict); !saving.empty())
+      sink.write(" (" + md_escaped(saving) + ")");
+    sink.write("\n");
+    if (!verdict.next.empty()) sink.write("   - next: " + md_code(verdict.next) + "\n");
+  }
+}
+
 class Markdown final : public Exporter {
  public:
   [[nodiscard]] std::string_view name() const override { return "md"; }
@@ -51,6 +67,7 @@ class Markdown final : public Exporter {
     auto views = scopes(report, style);
     if (!views) return base::fail(std::move(views));
     heading(report, sink);
+    answer(report, sink);
     for (const ScopeView& scope : *views) {
       sink.write("\n## " + (views->size() > 1 ? "Regions: " + md_escaped(scope.title) : std::string("Regions")) +
                  "\n\n");

@@ -7,6 +7,7 @@
 #include "base/table.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
+#include "report/verdict_text.hpp"
 #include "report/view.hpp"
 
 namespace rangescope::report {
@@ -134,6 +135,7 @@ class Terminal final : public Exporter {
     auto views = scopes(report, style);
     if (!views) return base::fail(std::move(views));
     header(report, style, sink);
+    if (const std::string answer = verdict_lines(report, style); !answer.empty()) sink.write(answer + "\n");
     for (std::size_t i = 0; i < views->size(); ++i) {
       if (i > 0) sink.write("\n");
       regions((*views)[i], *chosen, views->size() > 1, style, sink);
@@ -159,7 +161,7 @@ class Terminal final : public Exporter {
       sink.write(base::toned(std::move(text), tone_of(loss.severity), style.color) + "\n");
     }
     for (const model::Finding& finding : report.findings) {
-      if (finding.verdict == model::Verdict::kOk || finding.verdict == model::Verdict::kSkip) continue;
+      if (finding.verdict == model::Grade::kOk || finding.verdict == model::Grade::kSkip) continue;
       sink.write(finding_text(finding, style.color));
     }
     for (const std::string& note : report.notes) sink.write("note: " + base::printable(note) + "\n");

@@ -1,0 +1,19 @@
+// The answer in at most five lines: what costs the run its time, and how much it could save.
+#pragma once
+
+#include <span>
+
+#include "analyze/verdict/rule.hpp"
+
+namespace rangescope::analyze {
+
+inline constexpr std::size_t kMostVerdicts = 5;
+
+/// Every rule.
+[[nodiscard]] std::span<const Rule> verdict_rules();
+
+/// Fills Report::verdict from a report whose bounds are known: errors first, then warnings by what they save, then
+/// notes. Where no rule speaks, a line that says how the run's time was spent. O(rules * rows).
+void judge(model::Report& report);
+
+}  // namespace rangescope::analyze
