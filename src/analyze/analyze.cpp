@@ -38,6 +38,7 @@ void describe_run(const Session& session, Report& report) {
     row.pid = process.pid;
     row.parent_pid = process.parent_pid;
     row.name = std::string(session.strings.view(process.name));
+    if (process.rank != kNone) row.rank = process.rank;
     row.start_ns = since_ns(session.begin_ns, process.start_ns);
     row.end_ns = since_ns(session.begin_ns, process.end_ns);
     report.processes.push_back(std::move(row));

@@ -150,8 +150,6 @@ base::Result<Analyzed> analyze_inputs(std::span<const std::filesystem::path> inp
   if (!report) return base::fail(std::move(report));
   report->metric_columns = std::move(metric_columns);
   report->notes.insert(report->notes.end(), captured->notes.begin(), captured->notes.end());
-  if (std::string hint = how == analyze::FoldNames::kAuto ? analyze::number_hint(*report) : ""; !hint.empty())
-    report->notes.push_back(std::move(hint));
   judge_regions(*report);
   add_run_info(*report, session, inputs.front(), run);
   analyze::finish_rows(*report);
