@@ -16,7 +16,7 @@ using model::GpuWork;
 using model::Region;
 using model::Report;
 
-constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
+constexpr double kNotKnown = std::numeric_limits<double>::quiet_NaN();
 
 void add_count(std::int64_t& to, std::int64_t from) {
   to = to < 0 || from < 0 ? -1 : to + from;
@@ -203,10 +203,10 @@ class Builder {
         out.gpu->launch_latency_ns.reset();
         out.gpu->distinct_kernels = -1;
         out.gpu->kernel_ns_per_occurrence =
-            out.gpu->busy_ns_per_occurrence = {kUnknown, kUnknown, kUnknown, kUnknown, kUnknown, kUnknown};
+            out.gpu->busy_ns_per_occurrence = {kNotKnown, kNotKnown, kNotKnown, kNotKnown, kNotKnown, kNotKnown};
       }
     }
-    out.wall.per_occurrence_ns = {kUnknown, kUnknown, kUnknown, kUnknown, kUnknown, kUnknown};
+    out.wall.per_occurrence_ns = {kNotKnown, kNotKnown, kNotKnown, kNotKnown, kNotKnown, kNotKnown};
     if (occurrences_ != nullptr && !occurrences_->session.ranges.empty())
       merge_occurrences(*occurrences_, report_, members, out);
     out.metrics = merged_metrics(report_, members);
@@ -237,9 +237,9 @@ void add_rows(const Occurrences* occurrences, Report& report) {
 }
 
 void finish_rows(Report& report) {
-  const double all = report.total ? report.total->kernel_ns : kUnknown;
+  const double all = report.total ? report.total->kernel_ns : kNotKnown;
   const auto share = [&](std::optional<GpuWork>& work) {
-    if (work) work->share = all > 0 ? work->kernel_ns / all : kUnknown;
+    if (work) work->share = all > 0 ? work->kernel_ns / all : kNotKnown;
   };
   for (Region& region : report.regions) share(region.gpu);
   share(report.unattributed);

@@ -21,7 +21,7 @@ constexpr std::size_t kBarWidth = 6;
 constexpr std::size_t kLongTitle = 16;  // columns of the terminal: longer ones push others out of the table
 constexpr std::size_t kMostTurned = 8;  // regions or kernels beside each other in a turned table
 constexpr std::size_t kMostLabel = 24;  // columns of a head there
-constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
+constexpr double kNotKnown = std::numeric_limits<double>::quiet_NaN();
 
 const Region& region_of(const Report& report, const model::TableRow& row) {
   return row.merged ? *row.merged : report.regions[row.members.front()];
@@ -44,8 +44,8 @@ Region outside_region(const Report& report) {
   Region out;
   out.path = {"outside ranges"};
   out.occurrences = -1;
-  const double wall = report.outside ? report.outside->wall_ns : kUnknown;
-  out.wall = {wall, kUnknown, {kUnknown, kUnknown, kUnknown, kUnknown, kUnknown, kUnknown}, kUnknown, kUnknown};
+  const double wall = report.outside ? report.outside->wall_ns : kNotKnown;
+  out.wall = {wall, kNotKnown, {kNotKnown, kNotKnown, kNotKnown, kNotKnown, kNotKnown, kNotKnown}, kNotKnown, kNotKnown};
   if (report.outside && report.run.duration_ns > 0) out.wall.share = wall / report.run.duration_ns;
   out.gpu = report.unattributed;
   if (out.gpu) out.gpu->launch_latency_ns.reset();
@@ -280,7 +280,7 @@ base::Result<std::vector<RegionTable>> region_tables(const Report& report, const
 
 KernelTable kernel_table(const Report& report, const Style& style) {
   KernelTable table;
-  table.heads = {"kernel", "calls", "total", "median", "slowest", "share"};
+  table.heads = {"kernel", "calls", "total", "median", "max", "share"};
   const std::size_t shown = std::min(style.top_kernels, report.kernels.size());
   table.hidden = report.kernels.size() - shown;
   std::vector<const model::KernelCounters*> counters;

@@ -17,7 +17,8 @@ namespace rangescope::analyze {
 /// What rules see: the report, and what several of them ask of it.
 class Case {
  public:
-  explicit Case(const model::Report& report);
+  /// `named`: how a command line names the input, "" where it has no name.
+  explicit Case(const model::Report& report, std::string_view named = {});
 
   [[nodiscard]] const model::Report& report() const { return report_; }
   [[nodiscard]] std::size_t rows() const { return report_.rows.size(); }
@@ -52,6 +53,7 @@ class Case {
 
  private:
   const model::Report& report_;
+  std::string named_;
   bool timeline_ = false;
   double whole_ns_ = 0, inside_ns_ = 0, settled_ns_ = 0;
   std::vector<std::vector<std::size_t>> children_;

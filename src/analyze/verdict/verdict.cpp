@@ -57,7 +57,8 @@ std::optional<model::Verdict> overview(const Case& known) {
 
 }  // namespace
 
-Case::Case(const model::Report& report) : report_(report), children_(report.rows.size()) {
+Case::Case(const model::Report& report, std::string_view named)
+    : report_(report), named_(named), children_(report.rows.size()) {
   for (std::size_t row = 0; row < report.rows.size(); ++row) {
     const std::uint32_t parent = report.rows[row].parent;
     (parent == model::kNone ? top_ : children_[parent]).push_back(row);
@@ -151,17 +152,17 @@ std::string Case::profile_again(std::string_view options, const model::Region* r
 }
 
 std::string Case::show(std::string_view options) const {
-  if (report_.run.id.empty()) return {};
-  return "rangescope report " + base::shell_quote(report_.run.id) + " " + std::string(options);
+  if (named_.empty()) return {};
+  return "rangescope report " + base::shell_quote(named_) + " " + std::string(options);
 }
 
 std::span<const Rule> verdict_rules() {
   return kRules;
 }
 
-void judge(model::Report& report) {
+void judge(model::Report& report, std::string_view named) {
   report.verdict.clear();
-  const Case known(report);
+  const Case known(report, named);
   std::vector<model::Verdict> found;
   for (const Rule& rule : kRules) rule.find(known, found);
   if (found.empty())

@@ -13,7 +13,8 @@ inline constexpr std::size_t kMostVerdicts = 5;
 [[nodiscard]] std::span<const Rule> verdict_rules();
 
 /// Fills Report::verdict from a report whose bounds are known: errors first, then warnings by what they save, then
-/// notes. Where no rule speaks, a line that says how the run's time was spent. O(rules * rows).
-void judge(model::Report& report);
+/// notes. Where no rule speaks, a line that says how the run's time was spent. `named`: how a command line names the
+/// input, a run or a file. O(rules * rows).
+void judge(model::Report& report, std::string_view named = {});
 
 }  // namespace rangescope::analyze

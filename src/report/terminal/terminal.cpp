@@ -112,7 +112,7 @@ void kernels(const model::Report& report, const Style& style, Sink& sink) {
   const KernelTable shown = kernel_table(report, style);
   std::vector<base::Table::Column> heads;
   for (std::size_t i = 0; i < shown.heads.size(); ++i) {
-    const bool spare = shown.heads[i] == "median" || shown.heads[i] == "slowest";
+    const bool spare = shown.heads[i] == "median" || shown.heads[i] == "max";
     heads.push_back({shown.heads[i], i > 0, i == 0, spare ? 1 : i < 6 ? 0 : 2});
   }
   base::Table table(std::move(heads));
