@@ -45,7 +45,8 @@ Region outside_region(const Report& report) {
   out.path = {"outside ranges"};
   out.occurrences = -1;
   const double wall = report.outside ? report.outside->wall_ns : kNotKnown;
-  out.wall = {wall, kNotKnown, {kNotKnown, kNotKnown, kNotKnown, kNotKnown, kNotKnown, kNotKnown}, kNotKnown, kNotKnown};
+  out.wall = {
+      wall, kNotKnown, {kNotKnown, kNotKnown, kNotKnown, kNotKnown, kNotKnown, kNotKnown}, kNotKnown, kNotKnown};
   if (report.outside && report.run.duration_ns > 0) out.wall.share = wall / report.run.duration_ns;
   out.gpu = report.unattributed;
   if (out.gpu) out.gpu->launch_latency_ns.reset();
@@ -60,6 +61,7 @@ std::string text_of(const Region& region, const ColumnView& column, double large
                ? bar(largest_share > 0 ? *share / largest_share : 0) + fmt::format("{:>8}", base::format_share(*share))
                : std::string("-");
   }
+  if (column.tag == kBoundTag && region.bound && region.bound->kind == "unknown") return "-";
   const model::Measure* measure = model::find_measure(column.tag);
   const bool sum = measure != nullptr && measure->tag.starts_with("gpu.") && model::adds_up(*measure);
   if (!sum || !region.gpu || !region.gpu->partial) return cell(region, column);
@@ -218,7 +220,7 @@ base::Result<RegionTable> make_table(const Report& report, const Style& style, s
   const Region outside = outside_region(report);
   const bool with_outside = whole && ((report.outside && report.outside->wall_ns > 0) ||
                                       (report.unattributed && !work_sentence(*report.unattributed).empty()));
-  double largest = with_outside ? share_of(outside).value_or(0) : 0;
+  double largest = 0;  // of the regions: what lies outside is often most of the run, and would leave them no bar
   for (const std::size_t i : shown.order) largest = std::max(largest, share_of(*all[i].region).value_or(0));
   const auto add = [&](std::string label, std::size_t depth, const Region& region, bool real) {
     TableLine line{std::move(label), depth, real ? &region : nullptr, {}};

@@ -203,20 +203,20 @@ base::Result<std::vector<ColumnView>> columns(const model::Report& report, const
       chosen.push_back(*column_of(report, choice.tag, choice.importance, ""));
   }
   if (any([](const Region& region) { return region.wall.profiler_ns > 0; }))
-    chosen.push_back(*column_of(report, "wall_ns.profiler", 5, ""));
-  // Who asked for metrics wants to see them: they give way last.
+    chosen.push_back(*column_of(report, "wall_ns.profiler", 8, ""));
+  // Who asked for metrics wants to see them: before kernels and the slowest, after what the rest means nothing without.
   for (std::size_t i = 0; i < report.metric_columns.size() && i < kMostMetricColumns; ++i) {
-    auto column = column_of(report, "metrics." + report.metric_columns[i].name, 20 - static_cast<int>(i), "--columns");
+    auto column = column_of(report, "metrics." + report.metric_columns[i].name, i < 2 ? 7 : 5, "--columns");
     if (!column) continue;  // no region has it
     column->title = base::printable(report.metric_columns[i].title);
     chosen.push_back(std::move(*column));
   }
   for (const std::string_view tag : {"utilization.executed", "utilization.useful"}) {
     if (any([&](const Region& region) { return model::value_of(region, tag).has_value(); }))
-      chosen.push_back(*column_of(report, tag, 12, "--columns"));
+      chosen.push_back(*column_of(report, tag, 6, "--columns"));
   }
   if (any([](const Region& region) { return region.bound && region.bound->kind != "unknown"; }))
-    chosen.push_back(*column_of(report, kBoundTag, 13, "--columns"));
+    chosen.push_back(*column_of(report, kBoundTag, 8, "--columns"));
   return chosen;
 }
 
@@ -253,6 +253,7 @@ std::string format_value(double value, std::string_view unit) {
   if (unit == "byte") return base::format_bytes(value);
   if (unit == "ratio") return base::format_share(value);
   if (unit == "count") return base::format_count(static_cast<std::int64_t>(value));
+  if (unit.starts_with("byte/")) return base::format_si(value, "B" + std::string(unit.substr(4)));
   return base::format_si(value, unit);
 }
 

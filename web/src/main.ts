@@ -41,7 +41,7 @@ function verdict(): HTMLElement {
     const link = region ? el('button', { type: 'button', class: 'link' }, v.path) : el('b', {}, v.path);
     if (region) link.onclick = () => { select(region); document.getElementById('h-selected')?.scrollIntoView({ block: 'center' }); };
     return el('li', { class: v.severity, 'data-kind': v.kind }, v.path ? link : null, v.path ? ': ' : '', v.text,
-      v.saves ? el('span', { class: 'saves' }, ` ${v.saves}`) : null, v.next ? el('code', { class: 'next' }, v.next) : null);
+      v.saves ? el('span', { class: 'saves' }, v.saves) : null, v.next ? el('code', { class: 'next' }, v.next) : null);
   }));
 }
 

@@ -16,14 +16,14 @@ const kShown = ['wall_ns.share', 'occurrences', 'wall_ns.inclusive', 'wall_ns.me
   'across.imbalance', 'wall_ns.profiler'];
 const kNarrow = new Set(['wall_ns.share', 'wall_ns.inclusive', 'gpu.busy_share']);
 const kMedium = new Set([...kNarrow, 'occurrences', 'wall_ns.median', 'gpu.kernels', 'bound']);
-const narrow = (id: string): string => (kNarrow.has(id) ? '' : kMedium.has(id) ? ' medium' : ' broad');
+const narrow = (id: string): string => (id === 'name' || kNarrow.has(id) ? '' : kMedium.has(id) ? ' medium' : ' broad');
 
 function columns(all: boolean): Column[] {
   const has = (c: Column): boolean => data.regions.some((r) => { const v = c.get(r); return v !== null && v !== '' && !(typeof v === 'number' && v < 0); });
   const says = (c: Column): boolean => !['gpu.copy_bytes', 'wall_ns.profiler'].includes(c.id) || data.regions.some((r) => Number(c.get(r) ?? 0) > 0);
   const list = (all ? data.measures.map((m) => m.tag) : kShown).map(fromMeasure).filter((c): c is Column => c !== null && has(c) && (all || says(c)));
   const bound: Column = { id: 'bound', title: 'bound', help: 'what bounds the region; the reason is in each cell', numeric: false,
-    get: (r) => (r.bound && r.bound.kind !== 'unknown' ? r.bound.kind : null), text: (r) => r.bound?.kind ?? '–', hint: (r) => r.bound?.reason ?? '' };
+    get: (r) => (r.bound && r.bound.kind !== 'unknown' ? r.bound.kind : null), text: (r) => (r.bound && r.bound.kind !== 'unknown' ? r.bound.kind : '–'), hint: (r) => r.bound?.reason ?? '' };
   const utilization: Column = { id: 'utilization', title: 'utilization', help: 'executed FLOPs over what the GPU can do', numeric: true,
     get: (r) => r.utilization?.executed ?? null, text: (r) => r.utilization?.executed == null ? '–' : percent(r.utilization.executed),
     hint: (r) => r.utilization?.formula ?? '' };

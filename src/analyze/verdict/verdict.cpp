@@ -156,6 +156,11 @@ std::string Case::show(std::string_view options) const {
   return "rangescope report " + base::shell_quote(named_) + " " + std::string(options);
 }
 
+std::string Case::details_of(std::string_view kernel) const {
+  if (named_.find(".ncu-rep") == std::string::npos || kernel.empty()) return {};
+  return "rangescope ncu " + base::shell_quote(named_) + " -k " + base::shell_quote(kernel);
+}
+
 std::span<const Rule> verdict_rules() {
   return kRules;
 }

@@ -104,6 +104,7 @@ void find_kernel(const Case& known, std::vector<model::Verdict>& out) {
   verdict.text = std::move(text);
   verdict.severity = known.has_timeline() ? model::Weight::kNote : model::Weight::kWarning;
   verdict.next = known.profile_again("--metrics speed_of_light --per kernel");
+  if (verdict.next.empty()) verdict.next = known.details_of(row.short_name);
   out.push_back(std::move(verdict));
 }
 
@@ -125,7 +126,10 @@ void find_hot_region(const Case& known, std::vector<model::Verdict>& out) {
     if (!known.has_timeline() && own > 0) all += own;
   }
   if (!(best > 0) || best < kHot.value * all) return;
-  if (!known.has_timeline() && best >= kAlmostAll.value * all) return;
+  const double measured = known.has_timeline() ? 0 : known.whole_ns();
+  if (!known.has_timeline() &&
+      (best >= kAlmostAll.value * all || (measured > 0 && best >= kAlmostAll.value * measured)))
+    return;
   const model::Region& region = known.region(hot);
   const std::string times = region.occurrences < 1    ? std::string()
                             : region.occurrences == 1 ? std::string("1 occurrence")

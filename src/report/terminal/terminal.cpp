@@ -122,7 +122,9 @@ void kernels(const model::Report& report, const Style& style, Sink& sink) {
     table.add(std::move(cells));
   }
   std::vector<std::string> dropped;
-  sink.write("\n" + table.render(style.width, style.color, &dropped));
+  constexpr std::size_t kName = 30;  // columns that a kernel's name keeps
+  sink.write("\n" + table.render(style.width, style.color, &dropped, kName));
+  if (!dropped.empty()) aside("(no room for: " + base::join(dropped, ", ") + ")", style, sink);
   if (shown.hidden > 0) aside("(" + base::counted(shown.hidden, "more kernel") + ": --top-kernels 50)", style, sink);
   turned(shown.metrics, style, sink);
 }
