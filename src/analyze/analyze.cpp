@@ -2,10 +2,14 @@
 
 #include "analyze/contexts.hpp"
 #include "analyze/gpu.hpp"
+#include "analyze/kernel_counters.hpp"
+#include "analyze/kernel_labels.hpp"
 #include "analyze/measurements.hpp"
 #include "analyze/order.hpp"
 #include "analyze/regions.hpp"
+#include "analyze/rows.hpp"
 #include "analyze/select.hpp"
+#include "analyze/steady.hpp"
 #include "analyze/summaries.hpp"
 #include "analyze/tree.hpp"
 #include "analyze/useful.hpp"
@@ -34,6 +38,7 @@ void describe_run(const Session& session, Report& report) {
     row.pid = process.pid;
     row.parent_pid = process.parent_pid;
     row.name = std::string(session.strings.view(process.name));
+    if (process.rank != kNone) row.rank = process.rank;
     row.start_ns = since_ns(session.begin_ns, process.start_ns);
     row.end_ns = since_ns(session.begin_ns, process.end_ns);
     report.processes.push_back(std::move(row));
@@ -82,6 +87,8 @@ base::Result<Report> analyze(const Session& session, const Options& options) {
   if (!session.summary.empty()) {
     if (session.ranges.empty() && session.kernels.empty() && session.measurements.empty()) {
       if (auto added = add_summaries(session, options, report); !added) return base::fail(std::move(added));
+      add_rows(nullptr, report);
+      tell_kernels_apart(report);
       return report;
     }
     report.notes.emplace_back("Totals by name (nsys stats tables) were left aside: the other inputs say more.");
@@ -105,12 +112,19 @@ base::Result<Report> analyze(const Session& session, const Options& options) {
   const Buckets by_cell = bucket_sort(tree.cell.size(), tree.cells.size(), [&](std::size_t o) { return tree.cell[o]; });
   std::vector<std::vector<std::uint32_t>> sampled;
   report.regions = wall_regions(tree, session, options, keys, by_cell, sampled);
-  if (has_gpu_work(session)) {
-    add_gpu_work(session, options, tree, contexts, keys, by_cell, sampled, *kernels, report);
-  }
+  std::vector<std::uint64_t> busy;
+  if (has_gpu_work(session))
+    busy = add_gpu_work(session, options, tree, contexts, keys, by_cell, sampled, *kernels, report);
   if (session.unrecorded.kernels) add_projections(session, tree, keys, by_cell, report);
+  if (session.unrecorded.kernels || session.unrecorded.copies) busy.clear();
+  const std::vector<Phase> phases = find_phases(session, tree, by_cell, busy);
+  if (!session.ranges.empty()) add_steady(session, tree, keys, by_cell, busy, phases, report);
   add_useful_flop(session, *useful, tree, keys, by_cell, report);
   add_measurements(session, options, tree, keys, *kernels, report);
+  add_kernel_counters(session, *kernels, report);
+  const Occurrences occurrences{session, tree, keys, by_cell, phases};
+  add_rows(&occurrences, report);
+  tell_kernels_apart(report);
   return report;
 }
 

@@ -18,8 +18,6 @@ namespace {
 using model::Session;
 using model::StringId;
 
-constexpr std::size_t kManySiblings = 20;
-
 bool is_digit(char c) {
   return c >= '0' && c <= '9';
 }
@@ -213,6 +211,8 @@ std::string NameFolder::fold(Session& session) const {
   for (model::Range& range : session.ranges) range.name = fold(range.name);
   for (model::Measurement& result : session.measurements)
     for (model::OpenRange& range : result.ranges) range.name = fold(range.name);
+  for (model::CounterWait& wait : session.counter_waits)
+    for (StringId& name : wait.path) name = fold(name);
   for (auto& path : session.captured_paths)
     for (model::OpenRange& range : path) range.name = fold(range.name);
   if (!session.summary.empty()) fold_summary(session.summary, fold);
@@ -225,23 +225,6 @@ std::string NameFolder::fold(Session& session) const {
     text += fmt::format(". {} as recorded: --include or --exclude says so",
                         base::counted(stayed, "name stayed", "names stayed"));
   return text;
-}
-
-std::string number_hint(const model::Report& report) {
-  using Siblings =
-      std::tuple<std::uint32_t, std::optional<std::uint32_t>, std::optional<std::uint32_t>, std::string, std::string>;
-  std::map<Siblings, std::size_t> counts;
-  for (const model::Region& region : report.regions) {
-    if (region.path.empty()) continue;
-    std::string name = without_numbers(region.path.back());
-    if (name == region.path.back()) continue;
-    ++counts[{region.parent, region.process, region.thread, region.domain, std::move(name)}];
-  }
-  const auto most =
-      std::max_element(counts.begin(), counts.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
-  if (most == counts.end() || most->second < kManySiblings) return {};
-  return fmt::format("{} beside each other differ in numbers only ('{}'): --fold-names numbers makes them one",
-                     base::counted(most->second, "region"), base::printable(std::get<4>(most->first)));
 }
 
 }  // namespace rangescope::analyze

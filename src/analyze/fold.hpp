@@ -47,8 +47,4 @@ class NameFolder {
   std::vector<model::RangeExpression> expressions_;
 };
 
-/// Where 20 regions or more beside each other differ in numbers only, a sentence that names --fold-names numbers; else
-/// "".
-[[nodiscard]] std::string number_hint(const model::Report& report);
-
 }  // namespace rangescope::analyze

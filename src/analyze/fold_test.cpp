@@ -217,17 +217,5 @@ TEST(Fold, TotalsByNameAreAddedUp) {
   EXPECT_EQ(bmm.gpu->kernels, 16);
 }
 
-TEST(NumberHint, NamesManySiblings) {
-  const auto hint = [](int count, const char* form) {
-    Torch b;
-    for (int i = 0; i < count; ++i) b.range(b.t, form + std::to_string(i), i * 10, i * 10 + 5);
-    return number_hint(*analyze(b.session));
-  };
-  EXPECT_EQ(hint(19, "iter "), "");
-  EXPECT_EQ(hint(20, "iter "),
-            "20 regions beside each other differ in numbers only ('iter #'): --fold-names numbers makes them one");
-  EXPECT_EQ(hint(40, "v"), "");
-}
-
 }  // namespace
 }  // namespace rangescope::analyze

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "analyze/spread.hpp"
+#include "analyze/steady.hpp"
 #include "analyze/summaries.hpp"
 #include "base/units.hpp"
 #include "base/workers.hpp"
@@ -28,6 +29,8 @@ struct SetSums {
 
 struct OtherWork {
   std::map<std::uint32_t, SetSums> of_set;
+  std::vector<std::uint64_t> launch_ns;  ///< by set: CPU time inside launching calls
+  bool launches_timed = false;
   std::uint64_t without_launch = 0, backward = 0;
 };
 
@@ -60,9 +63,16 @@ OtherWork sum_other_work(const Session& session, const Contexts& contexts, const
     ++sums.syncs;
     sums.sync_ns += static_cast<std::uint64_t>(length_ns(sync.start_ns, sync.end_ns));
   }
+  out.launch_ns.resize(sets.size());
   for (std::size_t l = 0; l < session.launches.size(); ++l) {
-    if (session.launches[l].kind != model::LaunchKind::kGraph) continue;
-    ++out.of_set[sets.of_context[contexts.of_launch[l]]].graph_launches;
+    const model::Launch& call = session.launches[l];
+    const std::uint32_t set = sets.of_context[contexts.of_launch[l]];
+    const bool graph = call.kind == model::LaunchKind::kGraph;
+    if ((graph || call.kind == model::LaunchKind::kKernel) && call.end_ns != kOpen) {
+      out.launch_ns[set] += static_cast<std::uint64_t>(length_ns(call.start_ns, call.end_ns));
+      out.launches_timed = true;
+    }
+    if (graph) ++out.of_set[set].graph_launches;
   }
   for (std::size_t i = 0; i < session.graph_launches.size(); ++i) {
     const model::GraphLaunch& graph = session.graph_launches[i];
@@ -236,23 +246,6 @@ void leave_out(const model::Unrecorded& unrecorded, GpuWork& work) {
   }
 }
 
-/// For each occurrence: was the GPU timeline of its process paused during any of it?
-std::vector<char> touched_by_pause(const Session& session, const Tree& tree) {
-  std::vector<char> touched;
-  if (session.gpu_pauses.empty()) return touched;
-  touched.resize(tree.range_of.size());
-  for (std::size_t o = 0; o < tree.range_of.size(); ++o) {
-    if (tree.range_of[o] == kNone) continue;
-    const model::Range& range = session.ranges[tree.range_of[o]];
-    if (range.thread >= session.threads.size()) continue;
-    const std::uint32_t process = session.threads[range.thread].process;
-    touched[o] = std::any_of(session.gpu_pauses.begin(), session.gpu_pauses.end(), [&](const model::GpuPause& pause) {
-      return pause.process == process && pause.start_ns < range.end_ns && pause.end_ns > range.start_ns;
-    });
-  }
-  return touched;
-}
-
 void report_losses(const KernelGroups& groups, const OtherWork& other, const Contexts& contexts,
                    model::Report& report) {
   const auto add = [&](const char* kind, std::uint64_t count, const char* one, const char* detail) {
@@ -276,16 +269,16 @@ bool has_gpu_work(const Session& session) {
          !session.graph_launches.empty() || !session.synchronizations.empty();
 }
 
-void add_gpu_work(const Session& session, const Options& options, const Tree& tree, const Contexts& contexts,
-                  const std::vector<RegionKey>& keys, const Buckets& by_cell,
-                  const std::vector<std::vector<std::uint32_t>>& sampled, const std::vector<char>& chosen_kernels,
-                  model::Report& report) {
+std::vector<std::uint64_t> add_gpu_work(const Session& session, const Options& options, const Tree& tree,
+                                        const Contexts& contexts, const std::vector<RegionKey>& keys,
+                                        const Buckets& by_cell, const std::vector<std::vector<std::uint32_t>>& sampled,
+                                        const std::vector<char>& chosen_kernels, model::Report& report) {
   const bool small = session.kernels.size() < 20000;
   const int threads = small ? 1 : options.threads;
   const Sets sets = build_sets(tree, contexts, keys);
   const KernelGroups groups = group_kernels(session, contexts, sets, chosen_kernels, options.threads);
   const OtherWork other = sum_other_work(session, contexts, sets);
-  const Busy busy = measure_busy(session, tree, contexts, sets, groups, options.threads);
+  Busy busy = measure_busy(session, tree, contexts, sets, groups, options.threads);
   report_losses(groups, other, contexts, report);
   for (std::size_t k = 0; k < session.kernels.size(); ++k) {
     const std::uint32_t stream = session.kernels[k].stream;
@@ -305,6 +298,10 @@ void add_gpu_work(const Session& session, const Options& options, const Tree& tr
   for (const auto& [set, sums] : other.of_set) {
     for (const SetEntry& entry : sets.of(set)) add_other(sums, works[entry.region]);
   }
+  for (std::uint32_t set = 0; set < other.launch_ns.size(); ++set) {
+    for (const SetEntry& entry : sets.of(set))
+      works[entry.region].launch_ns += static_cast<double>(other.launch_ns[set]);
+  }
 
   std::vector<std::uint32_t> largest_first(sets.regions);
   std::iota(largest_first.begin(), largest_first.end(), 0u);
@@ -323,6 +320,7 @@ void add_gpu_work(const Session& session, const Options& options, const Tree& tr
     work.busy_ns = static_cast<double>(measured.busy);
     work.exclusive_busy_ns = static_cast<double>(measured.exclusive_busy);
     work.overlap_ns = static_cast<double>(measured.overlap);
+    if (!other.launches_timed) work.launch_ns = unknown_work().launch_ns;
     if (r >= keys.size()) {  // the run is its own one occurrence
       work.partial = !session.gpu_pauses.empty();
       work.idle_ns = static_cast<double>(measured.gaps);
@@ -362,6 +360,7 @@ void add_gpu_work(const Session& session, const Options& options, const Tree& tr
   GpuWork& total = works[sets.total_region];
   if (total.top_kernels.size() > options.top_kernels) total.top_kernels.resize(options.top_kernels);
   report.total = std::move(total);
+  return std::move(busy.occurrence_busy);
 }
 
 void add_projections(const Session& session, const Tree& tree, const std::vector<RegionKey>& keys,

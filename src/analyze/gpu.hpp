@@ -10,11 +10,11 @@ namespace rangescope::analyze {
 [[nodiscard]] bool has_gpu_work(const model::Session& session);
 
 /// Fills `gpu` of the report's regions, its totals, kernels and busy times of samples. `sampled`: occurrences behind
-/// each region's samples. Adds losses for work whose launch is not known.
-void add_gpu_work(const model::Session& session, const Options& options, const Tree& tree, const Contexts& contexts,
-                  const std::vector<RegionKey>& keys, const Buckets& by_cell,
-                  const std::vector<std::vector<std::uint32_t>>& sampled, const std::vector<char>& chosen_kernels,
-                  model::Report& report);
+/// each region's samples. Adds losses for work whose launch is not known. GPU busy time of each occurrence.
+std::vector<std::uint64_t> add_gpu_work(const model::Session& session, const Options& options, const Tree& tree,
+                                        const Contexts& contexts, const std::vector<RegionKey>& keys,
+                                        const Buckets& by_cell, const std::vector<std::vector<std::uint32_t>>& sampled,
+                                        const std::vector<char>& chosen_kernels, model::Report& report);
 
 /// Of an input without kernels: the span of the regions' GPU work, from Session::projections.
 void add_projections(const model::Session& session, const Tree& tree, const std::vector<RegionKey>& keys,

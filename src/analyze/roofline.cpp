@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <tuple>
 
 #include "base/units.hpp"
 
@@ -176,13 +177,15 @@ model::Bound classify(const model::Region& region, const model::Peaks* peaks, co
   if (most < limits.bound) {
     return {"latency",
             fmt::format("{}; both below {:.2f} while the GPU was busy: dependencies, small grids or low occupancy",
-                        numbers, limits.bound)};
+                        numbers, limits.bound),
+            memory->share, compute->share};
   }
   if (std::fabs(memory->share - compute->share) < limits.balanced) {
-    return {"balanced", fmt::format("{}; nearer than {:.2f} to each other", numbers, limits.balanced)};
+    return {"balanced", fmt::format("{}; nearer than {:.2f} to each other", numbers, limits.balanced), memory->share,
+            compute->share};
   }
   return {memory->share > compute->share ? memory->name : compute->name,
-          fmt::format("{}; at least {:.2f}", numbers, limits.bound)};
+          fmt::format("{}; at least {:.2f}", numbers, limits.bound), memory->share, compute->share};
 }
 
 std::optional<model::Utilization> utilization(const model::Region& region, const model::Peaks* peaks) {
@@ -227,11 +230,34 @@ std::optional<model::Utilization> utilization(const model::Region& region, const
   return use;
 }
 
+namespace {
+
+/// Rates over GPU busy time: that of the counters' own time holds the gaps, also those that measuring made.
+void add_busy_rates(model::Region& region) {
+  if (!region.gpu || !(region.gpu->busy_ns_per_occurrence.median > 0)) return;
+  const double seconds = region.gpu->busy_ns_per_occurrence.median / 1e9;
+  for (const auto& [amount, rate, unit] :
+       {std::tuple("dram_bytes", "dram_bytes_per_busy_s", "byte/s"), std::tuple("flop", "flop_per_busy_s", "FLOP/s")}) {
+    const auto found = region.metrics.find(amount);
+    if (found == region.metrics.end() || !found->second.absent.empty()) continue;
+    model::Metric made = found->second;
+    made.value /= seconds;
+    made.min /= seconds;
+    made.max /= seconds;
+    made.unit = unit;
+    made.source = std::string("derived: ") + amount + " / GPU busy time of a median occurrence (timeline)";
+    region.metrics.emplace(rate, std::move(made));
+  }
+}
+
+}  // namespace
+
 void add_bounds(model::Report& report, const model::Peaks* peaks, const Thresholds& thresholds) {
   for (model::Region& region : report.regions) {
     if (region.metrics.empty() && !(region.gpu && region.gpu->kernels > 0) && !region.utilization) continue;
     if (!region.metrics.empty() || region.gpu) {
       region.roofline = roofline(region, peaks);
+      add_busy_rates(region);
       region.bound = classify(region, peaks, thresholds);
     }
     region.utilization = utilization(region, peaks);
@@ -241,6 +267,12 @@ void add_bounds(model::Report& report, const model::Peaks* peaks, const Threshol
       if (model::Bound bound = classify(alone, peaks, thresholds); bound.kind != "unknown")
         kernel.bound = std::move(bound);
     }
+  }
+  for (model::KernelCounters& kernel : report.kernel_counters) {
+    model::Region alone;
+    alone.metrics = kernel.metrics;
+    kernel.roofline = roofline(alone, peaks);
+    kernel.bound = classify(alone, peaks, thresholds);
   }
 }
 

@@ -93,9 +93,9 @@ model::GpuWork unknown_work() {
         &work.distinct_kernels, &work.copies, &work.memsets, &work.syncs, &work.nccl_kernels}) {
     *count = kUnknownCount;
   }
-  for (double* value :
-       {&work.kernel_ns, &work.exclusive_kernel_ns, &work.busy_ns, &work.exclusive_busy_ns, &work.span_ns,
-        &work.idle_ns, &work.copy_ns, &work.copy_bytes, &work.overlap_ns, &work.sync_ns, &work.nccl_ns}) {
+  for (double* value : {&work.kernel_ns, &work.exclusive_kernel_ns, &work.busy_ns, &work.exclusive_busy_ns,
+                        &work.span_ns, &work.idle_ns, &work.copy_ns, &work.copy_bytes, &work.overlap_ns, &work.sync_ns,
+                        &work.nccl_ns, &work.launch_ns, &work.share}) {
     *value = kUnknown;
   }
   const model::Spread nothing{kUnknown, kUnknown, kUnknown, kUnknown, kUnknown, kUnknown};

@@ -44,9 +44,11 @@ void bind_report(const Arguments& app, ReportChoice& choice) {
   app.add_option("--sort", choice.style.sort, "Largest of this value first, within each parent: wall, gpu.busy_ns ...")
       .type_name("VALUE")
       .group(kGroup);
-  app.add_option("--top", choice.style.top, "Only the so many largest regions, and what is above them")
+  app.add_option("--top", choice.style.top, "Only the so many largest regions, and what is above them (20)")
       .type_name("N")
       .between(0, kMost)
+      .group(kGroup);
+  app.add_flag("--all", choice.style.all, "Every region of every process by itself: nothing left out or put together")
       .group(kGroup);
   app.add_option("--columns", choice.style.columns, "Values to show, with commas between; see rangescope help columns")
       .type_name("VALUE,...")

@@ -197,7 +197,7 @@ class Init final : public Subcommand {
     const std::vector<Include> includes = includes_of(look->facts);
     if (look->not_started || includes.empty()) {
       for (const model::Finding& finding : findings)
-        if (finding.verdict == model::Verdict::kFail || finding.verdict == model::Verdict::kWarn)
+        if (finding.verdict == model::Grade::kFail || finding.verdict == model::Grade::kWarn)
           std::fputs(report::finding_text(finding, false).c_str(), stderr);
       const int code = doctor::exit_code_of(findings);
       return say({code == 66 ? base::Code::kNoInput : base::Code::kNothingCaptured,

@@ -29,7 +29,7 @@ const Cause* find_cause(std::string_view id) {
   return nullptr;
 }
 
-model::Finding finding_of(std::string_view id, model::Verdict verdict, std::string found, std::string hint) {
+model::Finding finding_of(std::string_view id, model::Grade verdict, std::string found, std::string hint) {
   model::Finding finding;
   finding.id = id;
   finding.verdict = verdict;
@@ -50,14 +50,14 @@ model::Finding well(std::string found) {
 
 model::Finding skipped(std::string why) {
   model::Finding finding;
-  finding.verdict = model::Verdict::kSkip;
+  finding.verdict = model::Grade::kSkip;
   finding.found = std::move(why);
   return finding;
 }
 
 int exit_code_of(std::span<const model::Finding> findings) {
   for (const model::Finding& finding : findings) {
-    if (finding.verdict != model::Verdict::kFail) continue;
+    if (finding.verdict != model::Grade::kFail) continue;
     const Cause* cause = find_cause(finding.id);
     return base::exit_code(cause ? cause->code : base::Code::kInternal);
   }

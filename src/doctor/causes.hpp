@@ -36,7 +36,7 @@ struct Chapter {
 
 /// A finding of this cause: explanation and cure from the catalogue, `hint` in place of the cure where it is given.
 /// `id` must be in a table.
-[[nodiscard]] model::Finding finding_of(std::string_view id, model::Verdict verdict, std::string found,
+[[nodiscard]] model::Finding finding_of(std::string_view id, model::Grade verdict, std::string found,
                                         std::string hint = {});
 /// "All is well", or "cannot be said", with evidence; run_checks() fills id and question.
 [[nodiscard]] model::Finding well(std::string found);

@@ -32,12 +32,12 @@ TEST(Causes, AreWellFormed) {
 }
 
 TEST(Causes, ExitCodeIsThatOfTheFirstFailure) {
-  using model::Verdict;
+  using model::Grade;
   EXPECT_EQ(exit_code_of({}), 0);
-  const std::vector<model::Finding> warned{finding_of("machine.counters_locked", Verdict::kWarn, "x")};
+  const std::vector<model::Finding> warned{finding_of("machine.counters_locked", Grade::kWarn, "x")};
   EXPECT_EQ(exit_code_of(warned), 0);
-  const std::vector<model::Finding> failed{well("y"), finding_of("machine.counters_locked", Verdict::kFail, "x"),
-                                           finding_of("machine.disk_full", Verdict::kFail, "z")};
+  const std::vector<model::Finding> failed{well("y"), finding_of("machine.counters_locked", Grade::kFail, "x"),
+                                           finding_of("machine.disk_full", Grade::kFail, "z")};
   EXPECT_EQ(exit_code_of(failed), 77);
 }
 

@@ -38,6 +38,7 @@ struct State {
   std::atomic<Drop> refused_for{Drop::kNoSpace};
   std::atomic<std::uint64_t> drops{0};
   std::uint64_t first_range_id = 1;
+  std::uint64_t rank_plus_1 = 0;
   std::uint64_t early[native::kDropReasons] = {};  // counted before there was a file
 };
 State state;
@@ -107,6 +108,7 @@ void fill(native::FileHeader& header) {
   header.monotonic_ns = now_ns();
   header.realtime_ns = std::int64_t{wall.tv_sec} * 1000000000 + wall.tv_nsec;
   header.first_range_id = state.first_range_id;
+  header.rank_plus_1 = state.rank_plus_1;
   header.tool_bytes = sizeof kTool - 1;
   memcpy(header.tool, kTool, sizeof kTool - 1);
   const ssize_t got = readlink("/proc/self/exe", header.exe, sizeof header.exe);
@@ -159,6 +161,19 @@ bool is_off(const char* value) {
   return value == nullptr || value[0] == '\0' || (value[0] == '0' && value[1] == '\0');
 }
 
+// The rank that a launcher gave this process, plus 1; 0 where none did.
+std::uint64_t rank_of_environment() {
+  for (const char* name : {"RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID", "LOCAL_RANK"}) {
+    const char* text = getenv(name);
+    if (text == nullptr || *text == '\0') continue;
+    std::uint64_t rank = 0;
+    for (; *text >= '0' && *text <= '9' && rank < 100000000; ++text)
+      rank = rank * 10 + static_cast<unsigned>(*text - '0');
+    if (*text == '\0') return rank + 1;
+  }
+  return 0;
+}
+
 bool refuse(const char* why) {
   if (!is_off(getenv("RANGESCOPE_VERBOSE"))) {
     char line[PATH_MAX + 128];
@@ -197,6 +212,7 @@ bool capture_prepare() {
     const unsigned long long bytes = strtoull(limit, &end, 10);
     if (end != limit && *end == '\0') state.limit = bytes;
   }
+  state.rank_plus_1 = rank_of_environment();
   return true;
 }
 

@@ -33,10 +33,23 @@ Value launch_latency(const Region& region, double Spread::*field) {
   return (*region.gpu->launch_latency_ns).*field;
 }
 
+Value busy_share(const Region& region) {
+  if (!region.gpu) return {};
+  const double busy = region.gpu->busy_ns, wall = region.wall.inclusive_ns;
+  if (region.gpu->partial)
+    return region.steady && region.gpu->recorded_occurrences > 0 ? region.steady->busy_share : Value{};
+  return busy >= 0 && wall > 0 ? Value(busy / wall) : Value{};
+}
+
+Value across(const Region& region, double Across::*field) {
+  return region.across ? Value((*region.across).*field) : Value{};
+}
+
 Value utilization(const Region& region, std::optional<double> Utilization::*field) {
   return region.utilization ? (*region.utilization).*field : Value{};
 }
 
+constexpr std::string_view kEach = "NVTX, each process or thread";
 constexpr std::string_view kCounters = "hardware counters";
 constexpr std::string_view kNvtx = "NVTX";
 constexpr std::string_view kActivity = "CUPTI activity";
@@ -60,7 +73,16 @@ constexpr auto kMeasures = std::to_array<Measure>({
     {"wall_ns.mean", "mean", Unit::kNs, kNvtx, "inclusive / occurrences", RANGESCOPE_WALL(per_occurrence_ns.mean)},
     {"wall_ns.stddev", "stddev", Unit::kNs, kNvtx, "sample standard deviation of occurrences (n - 1)",
      RANGESCOPE_WALL(per_occurrence_ns.stddev)},
+    {"wall_ns.profiler", "profiler", Unit::kNs, kNvtx,
+     "time that collecting counters added, estimated from occurrences without it; in none of the others",
+     RANGESCOPE_WALL(profiler_ns)},
     {"wall_ns.share", "share", Unit::kShare, kNvtx, "inclusive / duration of the run", RANGESCOPE_WALL(share)},
+    {"across.min_ns", "least", Unit::kNs, kEach, "shortest of the processes' (else threads') inclusive wall times",
+     [](const Region& r) { return across(r, &Across::min_ns); }},
+    {"across.max_ns", "most", Unit::kNs, kEach, "longest of the processes' (else threads') inclusive wall times",
+     [](const Region& r) { return across(r, &Across::max_ns); }},
+    {"across.imbalance", "imbalance", Unit::kShare, kEach, "longest / mean of them - 1",
+     [](const Region& r) { return across(r, &Across::imbalance); }},
     {"gpu.kernels", "kernels", Unit::kCount, kActivity,
      "kernel executions launched inside the range, children included", RANGESCOPE_GPU(kernels)},
     {"gpu.exclusive_kernels", "kernels excl", Unit::kCount, kActivity, "kernels not launched inside a child region",
@@ -77,6 +99,12 @@ constexpr auto kMeasures = std::to_array<Measure>({
      RANGESCOPE_GPU(exclusive_kernel_ns)},
     {"gpu.busy_ns", "GPU busy", Unit::kNs, kActivity,
      "union of kernel, copy and set intervals per device, summed over devices", RANGESCOPE_GPU(busy_ns)},
+    {"gpu.busy_share", "GPU busy %", Unit::kShare, kActivity,
+     "busy_ns / wall_ns.inclusive; of settled occurrences where the timeline was paused for counters", busy_share},
+    {"gpu.share", "GPU share", Unit::kShare, kActivity, "kernel_ns / kernel_ns of the whole run",
+     RANGESCOPE_GPU(share)},
+    {"gpu.launch_ns", "launching", Unit::kNs, kActivity, "CPU time inside the calls that launch kernels and graphs",
+     RANGESCOPE_GPU(launch_ns)},
     {"gpu.exclusive_busy_ns", "busy excl", Unit::kNs, kActivity, "busy_ns of work not launched inside a child region",
      RANGESCOPE_GPU(exclusive_busy_ns)},
     {"gpu.span_ns", "GPU span", Unit::kNs, kActivity, "sum over occurrences of last end - first start on the GPU",
@@ -158,8 +186,8 @@ std::string path_text(const Region& region) {
 
 bool adds_up(const Measure& measure) {
   if (measure.tag == "wall_ns.inclusive" || measure.tag == "wall_ns.exclusive") return true;
-  return measure.tag.starts_with("gpu.") && measure.tag != "gpu.distinct_kernels" &&
-         !measure.tag.starts_with("gpu.launch_latency_ns.");
+  return measure.tag.starts_with("gpu.") && measure.tag != "gpu.distinct_kernels" && measure.tag != "gpu.share" &&
+         measure.tag != "gpu.busy_share" && !measure.tag.starts_with("gpu.launch_latency_ns.");
 }
 
 }  // namespace rangescope::model

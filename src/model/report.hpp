@@ -15,6 +15,7 @@
 #include "model/gpu.hpp"
 #include "model/loss.hpp"
 #include "model/range.hpp"
+#include "model/verdict.hpp"
 
 namespace rangescope::model {
 
@@ -28,13 +29,36 @@ struct WallTime {
   double inclusive_ns = 0;  ///< sum over occurrences of end - start
   double exclusive_ns = 0;  ///< inclusive minus the inclusive time of the child regions (same tree)
   Spread per_occurrence_ns;
-  double share = 0;  ///< inclusive_ns / duration of the run, 0..1 per thread; more than 1 over several threads
+  double share = 0;        ///< inclusive_ns / duration of the run, 0..1 per thread; more than 1 over several threads
+  double profiler_ns = 0;  ///< what measuring added (analyze/steady.hpp): not in any of the values above
+};
+
+/// What remains of a region when the occurrences that warm it up are left out: the first of each thread that took far
+/// longer than the rest without more work for the GPU (analyze/steady.hpp).
+struct Steady {
+  std::int64_t occurrences = 0;      ///< that remain
+  std::int64_t left_out = 0;         ///< that warmed it up
+  double left_out_ns = 0;            ///< their wall time
+  double longest_ns = 0;             ///< the longest of them
+  double wall_total_ns = 0;          ///< wall time of those that remain
+  Spread wall_ns;                    ///< of those that remain
+  std::optional<double> busy_share;  ///< GPU busy time / wall time, of those whose GPU work was recorded
+};
+
+/// A region of the aggregate as its processes (or, in one process, its threads) have it.
+struct Across {
+  bool of_threads = false;                     ///< else of processes
+  std::int64_t parts = 0;                      ///< how many opened the range
+  double min_ns = 0, mean_ns = 0, max_ns = 0;  ///< inclusive wall time of each
+  double imbalance = 0;                        ///< max / mean - 1
+  std::uint32_t slowest = kNone;               ///< index in Report::processes, or the thread's tid
 };
 
 /// One kernel (by demangled name) within a region or the whole run.
 struct KernelRow {
   std::string name;  ///< demangled where known
   std::string short_name;
+  std::string label;  ///< the short name, with what tells it from other kernels of the run of that short name
   std::int64_t calls = 0;
   double total_ns = 0;  ///< NaN, as the next two, where no time was recorded
   Spread duration_ns;
@@ -71,6 +95,8 @@ struct GpuWork {
   double overlap_ns = 0;  ///< time in which a copy and a kernel ran at once
   double sync_ns = 0;     ///< CPU time spent waiting for the GPU
   std::int64_t syncs = 0;
+  double launch_ns = 0;  ///< CPU time inside the calls that launched kernels and graphs; NaN where not recorded
+  double share = 0;      ///< kernel_ns / kernel_ns of the whole run, 0..1; NaN where one is unknown
   std::int64_t nccl_kernels = 0;
   double nccl_ns = 0;
   bool partial = false;  ///< recorded for part of the run only: the timeline was paused while counters were collected
@@ -96,6 +122,7 @@ struct Metric {
 struct Bound {
   std::string kind;    ///< "memory", "compute: tensor", "latency", "idle", "balanced", "unknown"
   std::string reason;  ///< the rule with its thresholds and the numbers it used
+  std::optional<double> memory = {}, compute = {};  ///< shares of the peaks that the rule compared, 0..1
 };
 
 /// How much of what the GPU can do was used. Executed FLOPs are measured (padding included); useful FLOPs are what the
@@ -128,6 +155,14 @@ struct KernelMetrics {
   std::optional<Bound> bound;
 };
 
+/// Counters of all results of one kernel in the run, for the table of kernels.
+struct KernelCounters {
+  std::string name;                       ///< as KernelRow::name
+  std::map<std::string, Metric> metrics;  ///< means over results, weighted by their time; sums are of one result
+  std::vector<RooflinePoint> roofline;
+  std::optional<Bound> bound;
+};
+
 /// Sampled occurrences of a region over time, for plots: at most a few hundred points.
 struct OccurrenceSample {
   double at_ns = 0, wall_ns = 0, busy_ns = 0;
@@ -146,7 +181,9 @@ struct Region {
   std::int64_t unclosed = 0;                ///< seen beginning, never ending
   std::int64_t threads = 0, processes = 0;  ///< how many of each opened it
   WallTime wall;
-  std::optional<GpuWork> gpu;  ///< absent where no GPU work was recorded at all
+  std::optional<Steady> steady;  ///< absent without closed occurrences
+  std::optional<Across> across;  ///< of the aggregate, where several processes or threads opened the range
+  std::optional<GpuWork> gpu;    ///< absent where no GPU work was recorded at all
   std::map<std::string, Metric> metrics;
   std::vector<KernelMetrics> kernels;  ///< counters per kernel, when they were collected
   std::vector<RooflinePoint> roofline;
@@ -161,6 +198,7 @@ struct ReportProcess {
   std::string name;
   double start_ns = 0, end_ns = 0;  ///< relative to the begin of the run
   std::int64_t ranges = 0, kernels = 0;
+  std::optional<std::uint32_t> rank;  ///< of a parallel job, as the process's environment says
 };
 
 /// The run itself: what was run, when, by what, and how it ended. Fields are empty where the input does not say.
@@ -183,19 +221,41 @@ struct MetricColumn {
   std::string name, title;
 };
 
+/// A row of the table over all processes: one region, or siblings whose names differ by a number only, put together.
+struct TableRow {
+  std::uint32_t parent = kNone;  ///< index in Report::rows
+  std::uint32_t depth = 0;
+  std::vector<std::uint32_t> members;  ///< indexes in Report::regions: one, or all that were put together
+  std::int64_t siblings = 1;           ///< names that were put together, under one parent
+  std::optional<Region> merged;        ///< sums over the members and spreads of their occurrences, where several
+};
+
+/// The time of the run in which no range was open, in any thread.
+struct Outside {
+  double wall_ns = 0;
+  double before_ns = 0;    ///< until the first range began
+  double between_ns = 0;   ///< after it, until the last one ended
+  double after_ns = 0;     ///< after that
+  double profiler_ns = 0;  ///< what waited for counters to be programmed: in none of the others
+};
+
 struct Report {
   RunInfo run;
   std::vector<ReportProcess> processes;
   std::vector<Device> devices;  ///< that the program used; their strings are in the lists below, by index
   std::vector<std::string> device_names, device_uuids;
   std::vector<Region> regions;          ///< depth first, children after parents; the aggregate first, then scopes
+  std::vector<TableRow> rows;           ///< the aggregate as a table shows it, depth first
+  std::optional<Outside> outside;       ///< absent without a timeline of ranges
+  std::vector<Verdict> verdict;         ///< at most five, worst first
   std::optional<GpuWork> total;         ///< the whole run
   std::optional<GpuWork> unattributed;  ///< GPU work launched outside every range
   std::vector<KernelRow> kernels;       ///< over the whole run, by total time
+  std::vector<KernelCounters> kernel_counters;  ///< of those that counters were collected for, in the same order
   /// Counters of kernels, graphs and ranges of the profiler that were measured outside every NVTX range, in launch
   /// order.
   std::vector<KernelMetrics> unattributed_results;
-  std::vector<MetricColumn> metric_columns;  ///< the most telling of the metrics that were asked for, best first
+  std::vector<MetricColumn> metric_columns;     ///< the most telling of the metrics that were asked for, best first
   std::vector<Loss> losses;
   std::vector<Finding> findings;  ///< the doctor's, when a capture was empty or partial
   std::vector<std::string> notes;

@@ -25,6 +25,7 @@ struct Process {
   StringId name = 0;             ///< executable path or name
   std::int64_t start_ns = 0;     ///< first and last thing known of it, session clock
   std::int64_t end_ns = 0;
+  std::uint32_t rank = kNone;  ///< of a parallel job, where its environment says
 };
 
 struct Thread {
@@ -54,6 +55,14 @@ struct GpuPause {
   std::uint32_t process = 0;
   std::int64_t start_ns = 0;
   std::int64_t end_ns = kOpen;
+};
+
+/// How long a process stood still at begins of a range until its counters were programmed; the range begins after it.
+struct CounterWait {
+  std::uint32_t process = 0;
+  std::uint32_t domain = 0;
+  std::vector<StringId> path;  ///< names from the outermost range to the one that waited; empty for start/end ranges
+  std::int64_t ns = 0;
 };
 
 /// From the first start to the last end of the GPU work that a range launched, where the work itself is not listed.
@@ -98,6 +107,7 @@ struct Session {
   std::vector<GraphNode> graph_nodes;
   std::vector<std::vector<OpenRange>> captured_paths;
   std::vector<GpuPause> gpu_pauses;
+  std::vector<CounterWait> counter_waits;
   Unrecorded unrecorded;
   std::vector<Projection> projections;
 

@@ -9,15 +9,15 @@
 namespace rangescope::pages {
 namespace {
 
-using model::Verdict;
+using model::Grade;
 
-std::size_t count(const DoctorAnswer& answer, Verdict verdict) {
+std::size_t count(const DoctorAnswer& answer, Grade verdict) {
   return static_cast<std::size_t>(std::count_if(answer.findings.begin(), answer.findings.end(),
                                                 [&](const auto& finding) { return finding.verdict == verdict; }));
 }
 
-Verdict worst(const DoctorAnswer& answer) {
-  return count(answer, Verdict::kFail) ? Verdict::kFail : count(answer, Verdict::kWarn) ? Verdict::kWarn : Verdict::kOk;
+Grade worst(const DoctorAnswer& answer) {
+  return count(answer, Grade::kFail) ? Grade::kFail : count(answer, Grade::kWarn) ? Grade::kWarn : Grade::kOk;
 }
 
 void write_json(const DoctorAnswer& answer, report::Sink& sink) {
@@ -36,7 +36,7 @@ void write_json(const DoctorAnswer& answer, report::Sink& sink) {
 void write_text(const DoctorAnswer& answer, bool color, report::Sink& sink) {
   for (const model::Finding& finding : answer.findings) sink.write(report::finding_text(finding, color));
   if (answer.program != nullptr) sink.write(program_text(*answer.program, answer.ways));
-  const std::size_t failed = count(answer, Verdict::kFail), warned = count(answer, Verdict::kWarn);
+  const std::size_t failed = count(answer, Grade::kFail), warned = count(answer, Grade::kWarn);
   if (failed + warned == 0)
     sink.write("No problems found\n");
   else

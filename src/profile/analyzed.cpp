@@ -2,7 +2,9 @@
 
 #include <algorithm>
 
+#include "analyze/rows.hpp"
 #include "analyze/tree.hpp"
+#include "analyze/verdict/verdict.hpp"
 #include "base/log.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
@@ -22,6 +24,14 @@ std::string source_text(const model::Source& source) {
   if (!source.tool.empty()) text += ": " + source.tool;
   if (!source.schema.empty()) text += ", " + source.schema;
   return text;
+}
+
+/// How a command line names the input from here: a run below rangescope-runs by its name, all else by its path.
+std::string name_of(const std::filesystem::path& input, const std::filesystem::path& run) {
+  std::error_code error;
+  const std::filesystem::path named = std::filesystem::path("rangescope-runs") / run.filename();
+  if (!run.empty() && std::filesystem::equivalent(named, run, error)) return run.filename().string();
+  return (run.empty() ? input : run).string();
 }
 
 void add_run_info(model::Report& report, const model::Session& session, const std::filesystem::path& input,
@@ -152,10 +162,10 @@ base::Result<Analyzed> analyze_inputs(std::span<const std::filesystem::path> inp
   if (!report) return base::fail(std::move(report));
   report->metric_columns = std::move(metric_columns);
   report->notes.insert(report->notes.end(), captured->notes.begin(), captured->notes.end());
-  if (std::string hint = how == analyze::FoldNames::kAuto ? analyze::number_hint(*report) : ""; !hint.empty())
-    report->notes.push_back(std::move(hint));
   judge_regions(*report);
   add_run_info(*report, session, inputs.front(), run);
+  analyze::finish_rows(*report);
+  analyze::judge(*report, name_of(inputs.front(), run));
   return Analyzed{std::move(session), std::move(*report), std::move(captured->parts)};
 }
 

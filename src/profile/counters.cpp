@@ -87,9 +87,35 @@ Asked asked_of(const fs::path& run) {
   return asked;
 }
 
+// Of a file that somebody else's tool made: what the groups make of it, those first that place work under its roof; of
+// a few metrics all.
+std::vector<model::MetricColumn> telling(const model::Session& session, const Asked& asked) {
+  constexpr std::size_t kFew = 12, kMost = 6;
+  std::vector<model::MetricColumn> columns;
+  const auto measured = [&](const std::string& name) {
+    return std::any_of(session.metrics.begin(), session.metrics.end(),
+                       [&](const model::MetricDef& metric) { return metric.name == name; });
+  };
+  for (const char* wanted : {"speed_of_light", "flop_rates", "occupancy", "roofline"}) {
+    for (const model::MetricGroup& group : asked.groups) {
+      for (const model::GroupMetric& metric : group.metrics) {
+        const bool there = std::any_of(columns.begin(), columns.end(),
+                                       [&](const model::MetricColumn& column) { return column.name == metric.name; });
+        if (group.name == wanted && metric.column && !there && columns.size() < kMost && measured(metric.name))
+          columns.push_back({metric.name, metric.title});
+      }
+    }
+  }
+  const auto raw = [](const model::MetricDef& metric) { return !metric.source.starts_with("derived:"); };
+  const auto count = static_cast<std::size_t>(std::count_if(session.metrics.begin(), session.metrics.end(), raw));
+  if (count > kFew) return columns;
+  for (const model::MetricDef& metric : session.metrics)
+    if (raw(metric)) columns.push_back({metric.name, metric.name});
+  return columns;
+}
+
 std::vector<model::MetricColumn> telling(const Asked& asked) {
   std::vector<model::MetricColumn> columns;
-  if (!asked.noted) return columns;
   std::set<std::string> there;
   for (std::size_t rank = 0, left = 1; left > 0; ++rank) {  // the best of each group, then the second best ...
     left = 0;
@@ -230,7 +256,7 @@ std::vector<model::MetricColumn> derive_metrics(model::Session& session, const f
   if (session.measurements.empty()) return {};
   const Asked asked = asked_of(run);
   analyze::derive(session, asked.groups);
-  return telling(asked);
+  return asked.noted ? telling(asked) : telling(session, asked);
 }
 
 void judge_regions(model::Report& report) {
@@ -243,7 +269,9 @@ void judge_regions(model::Report& report) {
   analyze::add_bounds(report, peaks);
   const auto any = [&](auto has) { return std::any_of(report.regions.begin(), report.regions.end(), has); };
   if (any([](const model::Region& r) { return !r.metrics.empty(); }) &&
-      !any([](const model::Region& r) { return r.utilization.has_value(); })) {
+      !any([](const model::Region& r) { return r.utilization.has_value(); }) &&
+      std::none_of(report.kernel_counters.begin(), report.kernel_counters.end(),
+                   [](const model::KernelCounters& kernel) { return !kernel.roofline.empty(); })) {
     report.notes.push_back(peaks == nullptr
                                ? "no utilization: no peaks are known for this GPU (conf/device, calibrate)"
                                : "no utilization: no executed FLOPs were measured; --metrics roofline does");

@@ -11,7 +11,7 @@ namespace rangescope::profile {
 namespace {
 
 using model::Finding;
-using model::Verdict;
+using model::Grade;
 
 /// The tool only says that nothing came out; why lies in the program.
 bool says_nothing(const std::string& id) {
@@ -61,7 +61,7 @@ std::vector<Finding> diagnose_capture(const model::Session* session, const std::
   look.facts = std::move(*facts);
   auto findings = doctor::diagnose(look);
   std::erase_if(findings, [](const Finding& finding) {
-    return finding.verdict == Verdict::kOk || finding.verdict == Verdict::kSkip;
+    return finding.verdict == Grade::kOk || finding.verdict == Grade::kSkip;
   });
   return findings;
 }
@@ -73,7 +73,7 @@ std::vector<Finding> findings_of(const collect::Outcome& outcome, const std::str
     Finding finding;
     finding.id = said.id;
     finding.question = "Why did " + tool + " capture nothing?";
-    finding.verdict = out.empty() ? Verdict::kFail : Verdict::kWarn;
+    finding.verdict = out.empty() ? Grade::kFail : Grade::kWarn;
     finding.found = said.explanation;
     if (said.id == "ncu.unsupported_api" && !outcome.unsupported_calls.empty())
       finding.found += ": " + base::join(outcome.unsupported_calls, ", ");
@@ -85,7 +85,7 @@ std::vector<Finding> findings_of(const collect::Outcome& outcome, const std::str
     Finding finding;
     finding.id = tool + "." + std::string(collect::result_name(outcome.result));
     finding.question = "Why did " + tool + " capture nothing?";
-    finding.verdict = Verdict::kFail;
+    finding.verdict = Grade::kFail;
     finding.found = outcome.message;
     finding.why = tool + " gave no reason that is known";
     finding.hint = "Read its output in the run directory";
@@ -97,7 +97,7 @@ std::vector<Finding> findings_of(const collect::Outcome& outcome, const std::str
 std::vector<Finding> joined(std::vector<Finding> program, std::vector<Finding> tool) {
   const bool last = tool.empty() || says_nothing(tool.front().id);
   const bool found = std::any_of(program.begin(), program.end(),
-                                 [](const Finding& finding) { return finding.verdict == Verdict::kFail; });
+                                 [](const Finding& finding) { return finding.verdict == Grade::kFail; });
   auto& first = last && found ? program : tool;
   auto& second = last && found ? tool : program;
   first.insert(first.end(), std::make_move_iterator(second.begin()), std::make_move_iterator(second.end()));

@@ -195,6 +195,12 @@ class Appender {
       move_time(pause.end_ns);
       to_.gpu_pauses.push_back(pause);
     }
+    for (model::CounterWait wait : from_.counter_waits) {
+      wait.process += processes_;
+      wait.domain = domains_[wait.domain];
+      for (model::StringId& name : wait.path) name = text(name);
+      to_.counter_waits.push_back(std::move(wait));
+    }
   }
 
   model::OpenRange open(model::OpenRange range) {

@@ -7,12 +7,12 @@
 namespace rangescope::report {
 namespace {
 
-base::Tone tone_of(model::Verdict verdict) {
+base::Tone tone_of(model::Grade verdict) {
   switch (verdict) {
-    case model::Verdict::kOk: return base::Tone::kGood;
-    case model::Verdict::kWarn: return base::Tone::kWarn;
-    case model::Verdict::kFail: return base::Tone::kBad;
-    case model::Verdict::kSkip: return base::Tone::kDim;
+    case model::Grade::kOk: return base::Tone::kGood;
+    case model::Grade::kWarn: return base::Tone::kWarn;
+    case model::Grade::kFail: return base::Tone::kBad;
+    case model::Grade::kSkip: return base::Tone::kDim;
   }
   return base::Tone::kPlain;
 }

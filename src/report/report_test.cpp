@@ -149,7 +149,7 @@ TEST(View, ThousandsOfLevels) {
     path.push_back("r");
     report.regions.push_back(sample_region(report, path, i == 0 ? model::kNone : i - 1, 1, 1, 1));
   }
-  const std::string text = written(report, "table", {.width = 100});
+  const std::string text = written(report, "table", {.width = 100, .all = true});
   EXPECT_NE(text.find("1999: r"), std::string::npos);
 }
 

@@ -47,7 +47,7 @@ inline model::Report nvtx_sample() {
   report.losses = {{"dropped_events", model::Severity::kWarning, 12, "12 events did not fit into the capture"}};
   report.findings = {{"filter.missing_slash",
                       "?",
-                      model::Verdict::kFail,
+                      model::Grade::kFail,
                       "'decode' means start/end ranges",
                       "Write decode/",
                       {"rangescope report latest --include decode/"}}};

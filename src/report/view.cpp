@@ -20,16 +20,17 @@ struct Choice {
 };
 // In the order of the table; the least important gives way first.
 constexpr std::array kNvtxColumns = {
-    Choice{"occurrences", 9}, Choice{"wall_ns.inclusive", 10}, Choice{"wall_ns.exclusive", 6},
-    Choice{"wall_ns.min", 3}, Choice{"wall_ns.median", 7},     Choice{"wall_ns.p95", 5},
-    Choice{"wall_ns.max", 4}, Choice{"wall_ns.share", 8},
+    Choice{"occurrences", 9},    Choice{"wall_ns.inclusive", 10}, Choice{"wall_ns.exclusive", 6},
+    Choice{"wall_ns.median", 8}, Choice{"wall_ns.p95", 3},        Choice{"wall_ns.max", 7},
 };
 constexpr std::array kGpuColumns = {
-    Choice{"occurrences", 8},    Choice{"wall_ns.inclusive", 9},     Choice{"wall_ns.median", 3},
-    Choice{"wall_ns.share", 5},  Choice{"gpu.kernels", 7},           Choice{"gpu.kernel_ns", 6},
-    Choice{"gpu.busy_ns", 10},   Choice{"gpu.exclusive_busy_ns", 4}, Choice{"gpu.idle_ns", 2},
-    Choice{"gpu.copy_bytes", 1},
+    Choice{"occurrences", 8},   Choice{"wall_ns.inclusive", 10}, Choice{"wall_ns.median", 6},
+    Choice{"wall_ns.max", 4},   Choice{"gpu.busy_share", 9},     Choice{"gpu.kernels", 7},
+    Choice{"gpu.kernel_ns", 2}, Choice{"gpu.copy_bytes", 3},
 };
+// Where several processes ran: what each has of a region.
+constexpr std::array kProcessColumns = {Choice{"across.min_ns", 3}, Choice{"across.max_ns", 4},
+                                        Choice{"across.imbalance", 5}};
 
 constexpr std::size_t kMostMetricColumns = 4;
 
@@ -66,25 +67,10 @@ std::string scope_title(const model::Report& report, const Region& region) {
     if (*region.process < report.processes.size()) {
       const auto& known = report.processes[*region.process];
       process = fmt::format("process {} {}", known.pid, base::printable(known.name));
+      if (known.rank) process = fmt::format("rank {} ({})", *known.rank, process);
     }
   }
   return region.thread ? fmt::format("thread {} of {}", *region.thread, process) : process;
-}
-
-std::string label_of(const model::Report& report, const Region& region) {
-  std::string label = region.path.empty() ? std::string("?") : base::printable(region.path.back());
-  if (label.empty()) label = "\"\"";
-  if (region.parent == model::kNone && region.path.size() > 1) {  // a filter hides its parent: the whole path instead
-    for (std::size_t i = region.path.size() - 1; i-- > 0;) label = base::printable(region.path[i]) + " > " + label;
-  }
-  const bool domain_changes =
-      region.parent >= report.regions.size() || report.regions[region.parent].domain != region.domain;
-  if (!region.domain.empty() && domain_changes) {
-    label.insert(0, "@");
-    label.insert(0, base::printable(region.domain));
-  }
-  if (region.kind == model::RangeKind::kStartEnd) label += " [start/end]";
-  return label;
 }
 
 // Regions kept by --top: the largest, and everything above them.
@@ -133,7 +119,8 @@ ScopeView scope_view(const model::Report& report, const std::vector<std::uint32_
     if (deep || !kept[id]) {
       ++scope.hidden;
     } else {
-      scope.rows.push_back({&region, label_of(report, region), region.depth});
+      const bool top = region.parent >= report.regions.size();
+      scope.rows.push_back({&region, label_of(region, top ? nullptr : &report.regions[region.parent]), region.depth});
     }
     push(id);
   }
@@ -203,26 +190,33 @@ base::Result<std::vector<ColumnView>> columns(const model::Report& report, const
     chosen.push_back(std::move(*column));
   }
   if (!chosen.empty()) return chosen;
+  chosen.push_back({std::string(kShareTag), "share", "ratio", 11});
   const auto defaults = has_gpu(report) ? std::span<const Choice>(kGpuColumns) : std::span<const Choice>(kNvtxColumns);
   for (const Choice& choice : defaults) {
     auto column = column_of(report, choice.tag, choice.importance, "--columns");
     if (!column) return base::fail(std::move(column));
     chosen.push_back(std::move(*column));
   }
-  // Who asked for metrics wants to see them: they give way last.
+  const auto any = [&](auto has) { return std::any_of(report.regions.begin(), report.regions.end(), has); };
+  if (any([](const Region& region) { return region.across && !region.across->of_threads; })) {
+    for (const Choice& choice : kProcessColumns)
+      chosen.push_back(*column_of(report, choice.tag, choice.importance, ""));
+  }
+  if (any([](const Region& region) { return region.wall.profiler_ns > 0; }))
+    chosen.push_back(*column_of(report, "wall_ns.profiler", 8, ""));
+  // Who asked for metrics wants to see them: before kernels and the slowest, after what the rest means nothing without.
   for (std::size_t i = 0; i < report.metric_columns.size() && i < kMostMetricColumns; ++i) {
-    auto column = column_of(report, "metrics." + report.metric_columns[i].name, 20 - static_cast<int>(i), "--columns");
+    auto column = column_of(report, "metrics." + report.metric_columns[i].name, i < 2 ? 7 : 5, "--columns");
     if (!column) continue;  // no region has it
     column->title = base::printable(report.metric_columns[i].title);
     chosen.push_back(std::move(*column));
   }
-  const auto any = [&](auto has) { return std::any_of(report.regions.begin(), report.regions.end(), has); };
   for (const std::string_view tag : {"utilization.executed", "utilization.useful"}) {
     if (any([&](const Region& region) { return model::value_of(region, tag).has_value(); }))
-      chosen.push_back(*column_of(report, tag, 12, "--columns"));
+      chosen.push_back(*column_of(report, tag, 6, "--columns"));
   }
-  if (!report.metric_columns.empty() && any([](const Region& region) { return region.bound.has_value(); }))
-    chosen.push_back(*column_of(report, kBoundTag, 13, "--columns"));
+  if (any([](const Region& region) { return region.bound && region.bound->kind != "unknown"; }))
+    chosen.push_back(*column_of(report, kBoundTag, 8, "--columns"));
   return chosen;
 }
 
@@ -259,6 +253,7 @@ std::string format_value(double value, std::string_view unit) {
   if (unit == "byte") return base::format_bytes(value);
   if (unit == "ratio") return base::format_share(value);
   if (unit == "count") return base::format_count(static_cast<std::int64_t>(value));
+  if (unit.starts_with("byte/")) return base::format_si(value, "B" + std::string(unit.substr(4)));
   return base::format_si(value, unit);
 }
 
@@ -266,6 +261,25 @@ std::string cell(const Region& region, const ColumnView& column) {
   if (column.tag == kBoundTag) return region.bound ? base::printable(region.bound->kind) : "-";
   const auto value = model::value_of(region, column.tag);
   return value ? format_value(*value, column.unit) : "-";
+}
+
+std::optional<double> share_of(const Region& region) {
+  if (const auto wall = model::value_of(region, "wall_ns.share"); wall && *wall > 0) return wall;
+  return model::value_of(region, "gpu.share");
+}
+
+std::string label_of(const Region& region, const Region* parent) {
+  std::string label = region.path.empty() ? std::string("?") : base::printable(region.path.back());
+  if (label.empty()) label = "\"\"";
+  if (parent == nullptr && region.path.size() > 1) {
+    for (std::size_t i = region.path.size() - 1; i-- > 0;) label = base::printable(region.path[i]) + " > " + label;
+  }
+  if (!region.domain.empty() && (parent == nullptr || parent->domain != region.domain)) {
+    label.insert(0, "@");
+    label.insert(0, base::printable(region.domain));
+  }
+  if (region.kind == model::RangeKind::kStartEnd) label += " [start/end]";
+  return label;
 }
 
 std::string_view kind_name(model::RangeKind kind) {

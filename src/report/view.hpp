@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,6 +17,8 @@ namespace rangescope::report {
 
 /// The only column that is a word: what bounds the region.
 inline constexpr std::string_view kBoundTag = "bound";
+/// A column of the default table: the share of the run, else of all kernels' time, with a bar.
+inline constexpr std::string_view kShareTag = "share_bar";
 
 struct ColumnView {
   std::string tag;  ///< measure tag, metrics.<name>, or kBoundTag
@@ -44,6 +47,11 @@ struct ScopeView {
 /// The tables. Siblings in tree order, or by style.sort with the largest first; `top` keeps the largest regions (by
 /// style.sort, else wall time) and what is above them. kUsage for an unknown sort.
 [[nodiscard]] base::Result<std::vector<ScopeView>> scopes(const model::Report& report, const Style& style);
+
+/// The share of the run's duration; without a timeline that of all kernels' time.
+[[nodiscard]] std::optional<double> share_of(const model::Region& region);
+/// The range's own name, printable; with its domain where that changes, the whole path where a filter hid its parent.
+[[nodiscard]] std::string label_of(const model::Region& region, const model::Region* parent);
 
 /// "12.3 ms", "-" where the region has no such value.
 [[nodiscard]] std::string cell(const model::Region& region, const ColumnView& column);

@@ -132,7 +132,7 @@ TEST_F(Runs, StatusReadsBack) {
                                  .message = "m",
                                  .program = "exit code 0",
                                  .losses = {{"torn_tail", model::Severity::kError, 3, "cut"}},
-                                 .findings = {{"program.no_nvtx", "?", model::Verdict::kFail, "f", "h", {"c"}, "w"}}}));
+                                 .findings = {{"program.no_nvtx", "?", model::Grade::kFail, "f", "h", {"c"}, "w"}}}));
   const auto status = read_status(root_);
   ASSERT_TRUE(status);
   EXPECT_EQ(status->exit_code, 83);
@@ -140,7 +140,7 @@ TEST_F(Runs, StatusReadsBack) {
   EXPECT_EQ(status->losses[0].severity, model::Severity::kError);
   ASSERT_EQ(status->findings.size(), 1u);
   EXPECT_EQ(status->findings[0].id, "program.no_nvtx");
-  EXPECT_EQ(status->findings[0].verdict, model::Verdict::kFail);
+  EXPECT_EQ(status->findings[0].verdict, model::Grade::kFail);
   EXPECT_EQ(status->findings[0].commands, std::vector<std::string>{"c"});
 }
 

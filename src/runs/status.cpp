@@ -42,7 +42,7 @@ model::Finding finding_from(const OrderedJson& json) {
   finding.question = json.value("question", "");
   const std::string verdict = json.value("verdict", "warn");
   for (std::size_t i = 0; i < std::size(model::kVerdictNames); ++i)
-    if (verdict == model::kVerdictNames[i]) finding.verdict = static_cast<model::Verdict>(i);
+    if (verdict == model::kVerdictNames[i]) finding.verdict = static_cast<model::Grade>(i);
   finding.found = json.value("found", "");
   finding.why = json.value("why", "");
   finding.hint = json.value("hint", "");

@@ -59,7 +59,8 @@ struct FileHeader {
   std::int64_t realtime_ns;      ///< the same moment, UTC nanoseconds since 1970
   std::int64_t end_ns;           ///< when the process ended in an orderly way; 0: it did not, or still runs
   std::uint64_t first_range_id;  ///< start/end ids below it were given out before fork, by the parent
-  std::uint64_t reserved[8];
+  std::uint64_t rank_plus_1;     ///< rank in a parallel job, as the environment said, plus 1; 0: it said none
+  std::uint64_t reserved[7];
   std::uint64_t dropped[kDropReasons];  ///< live counts by Drop
   std::uint32_t exe_bytes;
   std::uint32_t tool_bytes;

@@ -108,7 +108,7 @@ model::Report hostile_report() {
   report.regions[1].path = {evil, "<b>bold</b>"};
   report.kernels[0].name = report.kernels[0].short_name = evil;
   report.losses = {{"dropped_events", model::Severity::kError, 1, evil}};
-  report.findings = {{evil, evil, model::Verdict::kFail, evil, evil, {evil}}};
+  report.findings = {{evil, evil, model::Grade::kFail, evil, evil, {evil}}};
   return report;
 }
 

@@ -93,13 +93,53 @@ await check('icicle: a range that never ended holds its children', 'hostile.html
   const titles = await page.locator('.slab').evaluateAll((all) => all.map((s) => s.title));
   expect(titles.length >= 2 && titles.some((title) => title.endsWith('never ended')), titles.join(' | '));
 });
-await check('headline names slowest region and top kernel', 'work.html', async (page) => {
-  const text = await page.textContent('.headline');
-  expect(/Slowest region: decode/.test(text) && /top kernel: \S+/.test(text), text);
-  await page.click('.headline button');
-  equal(await selectedName(page), ['decode'], 'selected');
+await check('the verdict comes first and links to its region', 'work.html', async (page) => {
+  const text = await page.textContent('.verdict li');
+  expect(/^prefill|^decode/.test(text) && /at most .* of the run/.test(text), text);
+  await page.click('.verdict li button');
+  equal(await selectedName(page), [text.split(':')[0]], 'selected');
   expect(await page.locator('#details table').first().locator('tbody tr').count() > 0, 'kernels of the region');
   expect(await page.locator('#distribution canvas').count() === 1, 'distribution');
+});
+await check('the address keeps region and zoom', 'work.html', async (page) => {
+  await page.locator('#regions tbody tr').last().click();
+  await page.locator('#timeline').scrollIntoViewIfNeeded();
+  await page.click('button[aria-label="zoom in"]');
+  await settle(page);
+  const [chosen, wide, address] = [await selectedName(page), await span(page), page.url()];
+  expect(/#.*region=\d+/.test(address) && /time=\d+-\d+/.test(address), address);
+  await page.reload();
+  await page.waitForSelector('html[data-ready="1"]');
+  equal(await selectedName(page), chosen, 'region');
+  expect(Math.abs(await span(page) - wide) <= 2, 'zoom');
+});
+await check('what lies outside ranges has a row', 'work.html', async (page) => {
+  expect(/outside ranges.*%/s.test(await page.textContent('#outside')), await page.textContent('#outside'));
+});
+await check('kernels are sorted and searched', 'work.html', async (page) => {
+  const first = () => page.locator('#kernels tbody tr td').first().textContent();
+  const all = await page.locator('#kernels tbody tr').count(), largest = await first();
+  await page.locator('#kernels thead button').first().click();
+  expect(await first() !== largest, 'sorted by name');
+  await page.fill('#kernel-search', 'nvjet');
+  const found = await page.locator('#kernels tbody tr').count();
+  expect(found > 0 && found < all, `${found} of ${all}`);
+});
+await check('keys are listed and work', 'work.html', async (page) => {
+  await page.keyboard.press('/');
+  equal(await page.evaluate(() => document.activeElement.id), 'search', 'search');
+  await page.locator('h1').click();
+  await page.keyboard.press('?');
+  expect(await page.locator('#keys').getAttribute('open') !== null, 'listed');
+});
+for (const width of [1024, 1400]) {
+  await check(`the table fits ${width} px`, 'work.html', async (page) => {
+    const clipped = await page.locator('.regions .scroll').evaluate((box) => box.scrollWidth - box.clientWidth);
+    expect(clipped <= 0, `${clipped} px too wide`);
+  }, { size: { width, height: 900 } });
+}
+await check('start/end ranges lie apart in the icicle', 'zoo.html', async (page) => {
+  expect(await page.locator('.icicle .apart').count() === 1, 'title');
 });
 await check('timeline: zoom, move, all', 'work.html', async (page) => {
   await page.locator('#timeline').scrollIntoViewIfNeeded();
@@ -154,6 +194,8 @@ await check('dark: by preference and by the button', 'zoo.html', async (page) =>
 await check('narrow: nothing wider than 360 px', 'work.html', async (page) => {
   const wide = await page.evaluate(() => document.documentElement.scrollWidth);
   expect(wide <= 360, `${wide} px`);
+  const clipped = await page.locator('.regions .scroll').evaluate((box) => box.scrollWidth - box.clientWidth);
+  expect(clipped <= 0, `the table is ${clipped} px too wide`);
   if (shots) await page.screenshot({ path: join(shots, 'narrow.png') });
 }, { size: { width: 360, height: 740 } });
 await check('hostile names are text', 'hostile.html', async (page) => {

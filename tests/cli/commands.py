@@ -61,11 +61,11 @@ class Profile(InAFolder):
 
     def test_the_table_goes_to_stderr_when_stdout_is_no_terminal(self):
         done = self.tool("profile", "--", VICTIM)
-        self.assertRegex(done.stderr, r"(?m)^step +4 ")
+        self.assertRegex(done.stderr, r"(?m)^step .* %  +4 ")
         self.assertRegex(done.stderr, r"(?m)^  layer +4 ")
         self.assertNotIn("\x1b", done.stderr)
         self.assertNotIn("step", self.tool("profile", "-q", "--", VICTIM).stderr)
-        self.assertRegex(self.tool("profile", "-q", "-o", "-", "--", VICTIM).stdout, r"(?m)^step +4 ")
+        self.assertRegex(self.tool("profile", "-q", "-o", "-", "--", VICTIM).stdout, r"(?m)^step .* %  +4 ")
 
     def test_on_a_terminal_the_table_is_on_stdout_and_coloured(self):
         for no_color in ("", "1"):
@@ -125,7 +125,7 @@ class Profile(InAFolder):
         for what, number in (("segv", signal.SIGSEGV), ("kill", signal.SIGKILL)):
             done = self.tool("profile", "--", VICTIM, what)
             self.assertEqual(done.returncode, -number, done.stderr)
-            self.assertRegex(done.stderr, r"(?m)^step +4 ")
+            self.assertRegex(done.stderr, r"(?m)^step .* %  +4 ")
             self.assertEqual(self.file("manifest.json")["exit"]["signal"], number)
             status = self.file("status.json")
             self.assertEqual((status["state"], status["outcome"], status["exit_code"]), ("done", "program_failed", 128 + number))
@@ -152,7 +152,7 @@ class Profile(InAFolder):
         process.send_signal(signal.SIGTERM)
         _, err = process.communicate(timeout=60)
         self.assertEqual(process.returncode, -signal.SIGTERM, err)
-        self.assertRegex(err, r"(?m)^step +4 ")
+        self.assertRegex(err, r"(?m)^step .* %  +4 ")
         self.assertEqual(self.file("status.json")["state"], "done")
 
     def test_killed_in_the_middle(self):
@@ -168,7 +168,7 @@ class Profile(InAFolder):
         self.assertIn("interrupted", self.tool("runs", "list").stdout)
         done = self.tool("report", "latest")
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertRegex(done.stdout, r"(?m)^step +4 ")
+        self.assertRegex(done.stdout, r"(?m)^step .* %  +4 ")
         self.assertEqual(self.tool("runs", "verify").returncode, 65)
         process.stdout.close()
 
@@ -178,7 +178,7 @@ class Profile(InAFolder):
         self.assertLess(time.monotonic() - begin, 60)
         self.assertEqual(done.returncode, -signal.SIGTERM, done.stderr)
         self.assertEqual(self.file("status.json")["outcome"], "timed_out")
-        self.assertRegex(done.stderr, r"(?m)^step +4 ")
+        self.assertRegex(done.stderr, r"(?m)^step .* %  +4 ")
 
     def test_dry_run_prints_what_would_run_and_it_runs(self):
         done = self.tool("profile", "--dry-run", "--", VICTIM, "exit", "3", "a b")
@@ -244,18 +244,25 @@ class Report(InAFolder):
     def test_formats(self):
         self.assertEqual(self.tool("profile", "--", VICTIM).returncode, 0)
         table = self.tool("report", "latest")
-        self.assertRegex(table.stdout, r"(?m)^step +4 ")
+        self.assertRegex(table.stdout, r"(?m)^step .* %  +4 ")
         report = json.loads(self.tool("report", "latest", "-f", "json").stdout)
         self.assertEqual(report["run"]["command"], [VICTIM])
         self.assertEqual(report["run"]["exit_code"], 0)
         rows = list(csv.DictReader(io.StringIO(self.tool("report", "latest", "-f", "csv").stdout)))
         self.assertEqual(float(rows[0]["wall_ns.inclusive"]), report["regions"][0]["wall_ns"]["inclusive"])
-        self.assertIn("| step | 4 |", self.tool("report", "latest", "-f", "md").stdout)
+        self.assertRegex(self.tool("report", "latest", "-f", "md").stdout, r"(?m)^\| step \|[^|]*\| 4 \|")
+        for text in (table.stdout, self.tool("report", "latest", "-f", "md").stdout):  # the verdict comes before the table
+            self.assertLess(text.index(report["verdict"][0]["text"][:20]), text.index("median"))
         self.assertEqual(report, {**json.load(open(os.path.join(self.runs()[-1], "report.json"), encoding="utf-8"))})
+
+    def test_ranks_name_processes(self):
+        self.assertEqual(self.tool("profile", "--", VICTIM, RANK="3").returncode, 0)
+        report = json.loads(self.tool("report", "latest", "-f", "json").stdout)
+        self.assertEqual([process["rank"] for process in report["processes"]], [3])
 
     def test_options_of_the_table(self):
         self.tool("profile", "--", VICTIM)
-        self.assertNotIn("layer", self.tool("report", "latest", "--depth", "1").stdout)
+        self.assertNotRegex(self.tool("report", "latest", "--depth", "1").stdout, r"(?m)^ +layer")
         self.assertIn("no room for", self.tool("report", "latest", COLUMNS="30").stdout)
         head = self.tool("report", "latest", "--columns", "occurrences,wall_ns.max").stdout
         self.assertRegex(head, r"(?m)^range +count +max$")

@@ -30,7 +30,7 @@ Seen look(const std::string& capture, const std::vector<std::string>& include) {
   program.ended.exit_code = 0;
   program.facts = std::move(*facts);
   for (const model::Finding& finding : diagnose(program))
-    if (finding.verdict == model::Verdict::kFail || finding.verdict == model::Verdict::kWarn)
+    if (finding.verdict == model::Grade::kFail || finding.verdict == model::Grade::kWarn)
       seen.complaints.push_back(finding.id);
   seen.facts = std::move(program.facts);
   return seen;

@@ -82,8 +82,9 @@ export function distribution(): HTMLElement {
   const c = chart('distribution', 'occurrences of the selected region over time', () => {
     const list = selected?.samples ?? [];
     const wall: number[][] = [], busy: number[][] = [];
+    const first = list.length > 3 ? [[list[0]!, list[1]!]] : [];  // often a warm-up: apart, so that the rest is seen
     for (let i = 0; i + 2 < list.length; i += 3) {
-      wall.push([list[i]!, list[i + 1]!]);
+      if (i > 0 && list[i + 1]! > 0) wall.push([list[i]!, list[i + 1]!]);
       if (list[i + 2]! > 0) busy.push([list[i]!, list[i + 2]!]);
     }
     const dots = (title: string, points: number[][], paint: string): object => ({ type: 'scatter', name: title, data: points, symbolSize: 5, itemStyle: { color: paint } });
@@ -93,8 +94,8 @@ export function distribution(): HTMLElement {
       tooltip: { ...tooltip(), trigger: 'item', formatter: (p: { seriesName: string; value: number[] }) => `${p.seriesName} ${time(p.value[1]!)}\nat ${time(p.value[0]!)}` },
       dataZoom: [{ type: 'inside', zoomOnMouseWheel: 'ctrl' }],
       xAxis: { type: 'value', ...axis(), scale: true, axisLabel: { color: token('--dim'), hideOverlap: true, formatter: time } },
-      yAxis: { type: 'value', ...axis(), axisLabel: { color: token('--dim'), formatter: time } },
-      series: [dots('wall', wall, token('--mark')), ...(busy.length ? [dots('GPU busy', busy, token('--accent'))] : [])],
+      yAxis: { type: 'log', ...axis(), axisLabel: { color: token('--dim'), formatter: time } },
+      series: [dots('wall', wall, token('--mark')), { ...dots('first', first, token('--warn')), symbol: 'diamond', symbolSize: 11 }, ...(busy.length ? [dots('GPU busy', busy, token('--accent'))] : [])],
     };
   });
   const none = el('p', { class: 'dim' });

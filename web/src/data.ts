@@ -25,16 +25,19 @@ export interface Lane {
   title: string; pid?: number; kind: 'thread' | 'stream'; rows: number; items: number; full: boolean; levels: Level[];
 }
 export interface Timeline { duration: number; items: number; lanes: Lane[]; names: [string, number][] }
+export interface Verdict { kind: string; severity: string; path: string; region: number | null; text: string; saves: string; next: string }
 export interface Data {
+  verdict: Verdict[];
   run: {
     id: string; tool: string; command: string; cwd: string; start_ms: number | null; duration_ns: number;
     exit_code: number | null; signal: number | null; host: string; sources: string[]; environment: [string, string][];
   };
   measures: Measure[];
-  processes: { pid: number; name: string; start_ns: number; end_ns: number; ranges: number; kernels: number }[];
+  processes: { pid: number; name: string; start_ns: number; end_ns: number; ranges: number; kernels: number; rank?: number }[];
   gpus: string[];  // "2x NVIDIA H200"
   devices: { name: string; ordinal: number; sm_count: number; memory_bytes: number }[];
   regions: Region[]; kernels: KernelRow[]; total: (number | null)[] | null; unattributed: (number | null)[] | null;
+  outside_ns: number | null;
   losses: { kind: string; severity: string; count: number; detail: string }[];
   findings: { id: string; verdict: string; question: string; found: string; hint: string; commands: string[] }[];
   notes: string[]; timeline: Timeline | null;
@@ -55,6 +58,22 @@ export const pathText = (region: Region): string =>
 /** Which table a region stands in. */
 export const scopeOf = (region: Region): string =>
   region.process === undefined ? 'all' : region.thread === undefined ? `p${region.process}` : `p${region.process}t${region.thread}`;
+
+/** A process as people name it: its rank where its environment said one. */
+export function processText(index: number): string {
+  const p = data.processes[index];
+  if (!p) return `process ${index}`;
+  return p.rank === undefined ? `process ${p.pid}` : `rank ${p.rank} (process ${p.pid})`;
+}
+
+/** What the page keeps in its address, so that a link shows what its sender saw: `#region=3&time=1200-5400`. */
+const kept = new URLSearchParams(location.hash.slice(1));
+export const keptValue = (key: string): string | null => kept.get(key);
+export function keep(key: string, text: string | null): void {
+  text === null ? kept.delete(key) : kept.set(key, text);
+  const hash = kept.toString();
+  history.replaceState(null, '', hash ? `#${hash}` : location.pathname + location.search);
+}
 
 /** What the rest of the page follows. */
 type Listener = (region: Region | null) => void;

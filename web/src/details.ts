@@ -1,6 +1,6 @@
 // What is known of the selected region beyond the table; kernels; what the run was.
 import { data, KernelRow, Metric, onSelect, pathText, selected, value } from './data';
-import { count, el, percent, show, si, time } from './format';
+import { bytes, count, counted, el, percent, show, si, time } from './format';
 
 const cells = (tag: 'th' | 'td', list: (string | HTMLElement)[], from = 1): HTMLElement[] =>
   list.map((text, i) => el(tag, i >= from ? { class: 'n' } : {}, text));
@@ -12,7 +12,7 @@ function plain(label: string, head: string[], rows: (string | HTMLElement)[][], 
 function kernelTable(label: string, rows: KernelRow[]): HTMLElement {
   return plain(label, ['kernel', 'calls', 'total', 'share', 'median', 'max', 'grid', 'block', 'registers', 'shared'], rows.map((k) => [
     el('span', { class: 'long', title: k.name }, k.short || k.name), k.calls < 0 ? '–' : count(k.calls), show(k.total_ns, 'ns'), show(k.share, 'ratio'), show(k.median_ns, 'ns'), show(k.max_ns, 'ns'),
-    k.grid[0] ? k.grid.join('×') + (k.shapes > 1 ? ` +${k.shapes - 1}` : '') : '–', k.block[0] ? k.block.join('×') : '–', k.registers ? String(k.registers) : '–', k.shared ? si(k.shared, 'B') : '–']));
+    k.grid[0] ? k.grid.join('×') + (k.shapes > 1 ? ` +${k.shapes - 1}` : '') : '–', k.block[0] ? k.block.join('×') : '–', k.registers ? String(k.registers) : '–', k.shared ? bytes(k.shared) : '–']));
 }
 
 function metricTable(label: string, list: Metric[]): HTMLElement {
@@ -33,7 +33,7 @@ export function details(): HTMLElement {
     const facts: HTMLElement[] = [];
     for (const m of data.measures) {
       const v = value(r, m.tag);
-      if (['occurrences', 'wall_ns.inclusive', 'wall_ns.exclusive', 'wall_ns.median', 'wall_ns.p95', 'gpu.kernels', 'gpu.kernel_ns', 'gpu.busy_ns', 'gpu.idle_ns', 'gpu.copy_bytes', 'gpu.sync_ns', 'unclosed'].includes(m.tag) && v !== null
+      if (['occurrences', 'wall_ns.inclusive', 'wall_ns.exclusive', 'wall_ns.median', 'wall_ns.p95', 'wall_ns.max', 'wall_ns.profiler', 'gpu.busy_share', 'gpu.kernels', 'gpu.kernel_ns', 'gpu.busy_ns', 'gpu.idle_ns', 'gpu.copy_bytes', 'gpu.sync_ns', 'unclosed'].includes(m.tag) && v !== null
           && (v > 0 || m.tag === 'occurrences')) facts.push(fact(m.title, show(v, m.unit), `${m.tag}: ${m.formula}`));
     }
     const parts: (HTMLElement | null)[] = [el('h3', {}, pathText(r)), el('div', { class: 'facts' }, ...facts)];
@@ -42,7 +42,7 @@ export function details(): HTMLElement {
       r.utilization.useful === null ? '' : `${percent(r.utilization.useful)} useful`].filter(Boolean).join(', '), ` (${r.utilization.formula})`));
     for (const note of r.notes ?? []) parts.push(el('p', { class: 'dim' }, note));
     if (r.top?.length) parts.push(el('h4', {}, 'Kernels of this region'), kernelTable('kernels of the region', r.top));
-    if (r.copies?.length) parts.push(el('h4', {}, 'Copies'), plain('copies', ['kind', 'calls', 'bytes', 'time', 'rate'], r.copies.map((c) => [c.kind.replace(/_/g, ' '), count(c.calls), si(c.bytes, 'B'), time(c.total_ns),
+    if (r.copies?.length) parts.push(el('h4', {}, 'Copies'), plain('copies', ['kind', 'calls', 'bytes', 'time', 'rate'], r.copies.map((c) => [c.kind.replace(/_/g, ' '), count(c.calls), bytes(c.bytes), time(c.total_ns),
       c.total_ns > 0 && c.bytes > 0 ? si(c.bytes / c.total_ns * 1e9, 'B/s') : '–'])));
     if (r.metrics?.length) parts.push(el('h4', {}, 'Metrics'), metricTable('metrics of the region', r.metrics));
     for (const k of (r.counted ?? []).slice(0, 50)) parts.push(el('details', {}, el('summary', {}, `metrics of kernel ${k.ordinal}: ${k.name}` + (k.bound ? ` (${k.bound.kind})` : '')),
@@ -54,7 +54,37 @@ export function details(): HTMLElement {
   return box;
 }
 
-export const kernels = (): HTMLElement => data.kernels.length ? kernelTable('kernels of the whole run', data.kernels.slice(0, 200)) : el('p', { class: 'dim' }, 'No kernels were recorded.');
+/** Kernels of the run: sorted by a click on a head, found by a part of their name. */
+export function kernels(): HTMLElement {
+  if (data.kernels.length === 0) return el('p', { class: 'dim' }, 'No kernels were recorded.');
+  const kMost = 200;
+  const heads: [string, ((k: KernelRow) => number | string) | null][] = [['kernel', (k) => (k.short || k.name).toLowerCase()], ['calls', (k) => k.calls], ['total', (k) => k.total_ns],
+    ['share', (k) => k.share], ['median', (k) => k.median_ns], ['max', (k) => k.max_ns], ['grid', null], ['block', null], ['registers', (k) => k.registers], ['shared', (k) => k.shared]];
+  let sort = 2, down = true;
+  const input = el('input', { type: 'search', id: 'kernel-search', placeholder: 'search kernels', 'aria-label': 'search kernels', autocomplete: 'off', spellcheck: 'false' });
+  const status = el('span', { class: 'dim', role: 'status', id: 'kernel-rows' });
+  const box = el('div', { id: 'kernels' });
+  const draw = (): void => {
+    const want = input.value.toLowerCase(), key = heads[sort]![1]!;
+    const list = data.kernels.filter((k) => k.name.toLowerCase().includes(want) || k.short.toLowerCase().includes(want)).sort((a, b) => {
+      const x = key(a), y = key(b), less = typeof x === 'string' ? x.localeCompare(String(y)) : (x ?? -1) - ((y as number) ?? -1);
+      return down ? -less : less;
+    });
+    status.textContent = counted(list.length, 'kernel') + (list.length > kMost ? `, the first ${kMost} shown` : '');
+    const table = kernelTable('kernels of the whole run', list.slice(0, kMost));
+    table.querySelectorAll('thead th').forEach((th, i) => {
+      if (!heads[i]![1]) return;
+      const button = el('button', { type: 'button' }, heads[i]![0] + (i === sort ? (down ? ' ▾' : ' ▴') : ''));
+      button.onclick = () => { down = i === sort ? !down : i > 0; sort = i; draw(); (box.querySelectorAll('thead th')[i]!.firstChild as HTMLElement).focus(); };
+      th.setAttribute('aria-sort', i === sort ? (down ? 'descending' : 'ascending') : 'none');
+      th.replaceChildren(button);
+    });
+    box.replaceChildren(table);
+  };
+  input.oninput = draw;
+  draw();
+  return el('div', {}, el('div', { class: 'bar' }, input, status), box);
+}
 
 /** Losses and findings, worst first; null when all is well. */
 export function troubles(): HTMLElement | null {
@@ -74,7 +104,7 @@ export function provenance(): HTMLElement {
   const r = data.run, rows: [string, string][] = [['run', r.id], ['command', r.command], ['in', r.cwd], ['host', r.host],
     ['begun', r.start_ms === null ? '' : new Date(r.start_ms).toISOString().replace('T', ' ').replace(/\.\d+Z/, ' UTC')], ['lasted', r.duration_ns > 0 ? time(r.duration_ns) : ''],
     ['ended', r.signal !== null ? `by signal ${r.signal}` : r.exit_code !== null ? `with exit code ${r.exit_code}` : ''], ['reported by', r.tool], ...r.sources.map((s): [string, string] => ['read from', s]),
-    ...data.devices.map((d): [string, string] => [`GPU ${d.ordinal}`, [d.name, d.sm_count ? `${d.sm_count} SMs` : '', d.memory_bytes ? si(d.memory_bytes, 'B') : ''].filter(Boolean).join(', ')]),
+    ...data.devices.map((d): [string, string] => [`GPU ${d.ordinal}`, [d.name, d.sm_count ? `${d.sm_count} SMs` : '', d.memory_bytes ? bytes(d.memory_bytes) : ''].filter(Boolean).join(', ')]),
     ...r.environment, ...data.notes.map((n): [string, string] => ['note', n])];
   const seen = new Set<string>();
   const list = rows.filter(([k, v]) => v && !seen.has(k + v) && seen.add(k + v));

@@ -18,6 +18,12 @@ export function si(x: number, unit = ''): string {
   if (a < 0.01) return `${x.toExponential(1)}${unit ? ' ' + unit : ''}`;
   return `${Number.isInteger(x) ? String(x) : digits(x)}${unit ? ' ' + unit : ''}`;
 }
+/** Bytes in binary multiples, as the terminal writes them. */
+export function bytes(x: number): string {
+  let unit = 0;
+  for (; Math.abs(x) >= 1024 && unit < 5; ++unit) x /= 1024;
+  return unit === 0 ? `${Number.isInteger(x) ? x : digits(x)} B` : `${digits(x)} ${['KiB', 'MiB', 'GiB', 'TiB', 'PiB'][unit - 1]}`;
+}
 export const count = (x: number): string => Math.round(x).toLocaleString('en-US').replace(/,/g, '\u202f');
 /** `1 lane`, `2 lanes`: a count with its noun. */
 export const counted = (n: number, one: string, many = `${one}s`): string => `${count(n)} ${n === 1 ? one : many}`;
@@ -30,7 +36,7 @@ export function show(x: number | null | undefined, unit: string): string {
     case 'ns': return time(x);
     case 'count': return x < 0 ? '–' : Number.isInteger(x) ? count(x) : digits(x);
     case 'ratio': return percent(x);
-    case 'byte': return si(x, 'B');
+    case 'byte': return bytes(x);
     case 'byte/s': return si(x, 'B/s');
     case '': return si(x);
     default: return si(x, unit);

@@ -57,7 +57,17 @@ export function icicle(): HTMLElement {
         }
       };
       if (root && scopeOf(root) !== scope) root = null;
-      place(root ? [root] : kids.get(null) ?? [], 0, 1, 0, 0);
+      const top = root ? [root] : kids.get(null) ?? [];
+      place(top.filter((r) => r.kind !== 'start_end'), 0, 1, 0, 0);
+      // Start/end ranges cross others and lie beside the stack, not in it: they have rows of their own.
+      const spans = top.filter((r) => r.kind === 'start_end' && size(r) > 0);
+      if (spans.length) {
+        const at = cells.length ? deepest + 1 : 0, title = el('div', { class: 'apart dim' }, 'start/end ranges');
+        title.style.top = `${at * kRow + 4}px`;
+        const most = Math.max(...spans.map(size));
+        [...spans].sort((a, b) => size(b) - size(a)).slice(0, 20).forEach((r, i) => { cells.push(cell(r, 0, size(r) / most, at + 1 + i, `${mode[0]} ${show(size(r), 'ns')}`)); deepest = at + 1 + i; });
+        cells.push(title);
+      }
     }
     up.hidden = !root;
     box.style.height = `${(deepest + 1) * kRow}px`;

@@ -1,9 +1,9 @@
 // The page from top to bottom.
 import './style.css';
-import { data, measure, pathText, Region, scopeOf, select, value } from './data';
+import { data, keep, keptValue, onSelect, Region, scopeOf, select, value } from './data';
 import { distribution, roofline } from './charts';
 import { details, kernels, measureList, processes, provenance, troubles } from './details';
-import { counted, dark, el, show, themeChanged, time } from './format';
+import { counted, dark, el, themeChanged, time } from './format';
 import { icicle } from './icicle';
 import { regionTable } from './table';
 import { timeline } from './timeline';
@@ -20,28 +20,45 @@ function themeButton(): HTMLElement {
   return button;
 }
 
-/** The largest region at the top, by the best measure that the input has. */
-function slowestRegion(): [Region | null, string] {
+/** The region that a reader sees first: the verdict's, else the largest at the top. */
+function firstRegion(): Region | null {
+  const asked = data.regions[Number(keptValue('region') ?? -1)];
+  if (asked) return asked;
+  for (const v of data.verdict) if (v.region !== null && data.regions[v.region]) return data.regions[v.region]!;
   const top = data.regions.filter((r) => scopeOf(r) === 'all' && r.parent === null);
   for (const tag of ['wall_ns.inclusive', 'gpu.busy_ns', 'gpu.kernel_ns']) {
     const sized = top.filter((r) => (value(r, tag) ?? 0) > 0);
-    if (sized.length) return [sized.reduce((best, r) => value(r, tag)! > value(best, tag)! ? r : best), tag];
+    if (sized.length) return sized.reduce((best, r) => value(r, tag)! > value(best, tag)! ? r : best);
   }
-  return [null, ''];
+  return null;
 }
 
-/** The answer in a line: the slowest region, what bounds it, its top kernel. */
-function headline(slowest: Region | null, tag: string): HTMLElement {
-  const line = el('p', { class: 'headline' });
-  if (!slowest) { line.append('No region took measurable time.'); return line; }
-  const link = el('button', { type: 'button', class: 'link' }, pathText(slowest));
-  link.onclick = () => select(slowest);
-  line.append('Slowest region: ', link, `, ${measure(tag)?.title ?? ''} ${show(value(slowest, tag), 'ns')}`);
-  if (slowest.bound && slowest.bound.kind !== 'unknown') line.append('; bound: ', el('b', { title: slowest.bound.reason }, slowest.bound.kind));
-  const kernel = slowest.top?.[0];
-  if (kernel) line.append('; top kernel: ', el('b', { title: kernel.name }, kernel.short || kernel.name), ` (${show(kernel.share, 'ratio')} of its kernel time)`);
-  line.append('.');
-  return line;
+/** The answer: at most five lines, worst first, each with a link to its region and the command that looks further. */
+function verdict(): HTMLElement {
+  if (data.verdict.length === 0) return el('p', { class: 'dim' }, 'No region took measurable time.');
+  return el('ol', { class: 'verdict', 'aria-label': 'verdict, worst first' }, ...data.verdict.map((v) => {
+    const region = v.region === null ? undefined : data.regions[v.region];
+    const link = region ? el('button', { type: 'button', class: 'link' }, v.path) : el('b', {}, v.path);
+    if (region) link.onclick = () => { select(region); document.getElementById('h-selected')?.scrollIntoView({ block: 'center' }); };
+    return el('li', { class: v.severity, 'data-kind': v.kind }, v.path ? link : null, v.path ? ': ' : '', v.text,
+      v.saves ? el('span', { class: 'saves' }, v.saves) : null, v.next ? el('code', { class: 'next' }, v.next) : null);
+  }));
+}
+
+const kKeys: [string, string][] = [['↑ ↓ Home End', 'move in the table of regions'], ['← →', 'fold and unfold a region'], ['Enter', 'select the region'],
+  ['+ −', 'zoom the timeline (when it has the focus)'], ['← → in the timeline', 'move'], ['0', 'the whole timeline'], ['/', 'search regions'], ['k', 'search kernels'], ['t', 'to the timeline'], ['?', 'this list']];
+function keys(): HTMLElement {
+  const list = el('details', { id: 'keys' }, el('summary', {}, 'Keyboard'), el('dl', { class: 'provenance' }, ...kKeys.flatMap(([key, what]) => [el('dt', {}, el('kbd', {}, key)), el('dd', {}, what)])));
+  document.addEventListener('keydown', (event) => {
+    const typing = (event.target as HTMLElement).matches('input, select, textarea');
+    if (typing || event.ctrlKey || event.metaKey || event.altKey) return;
+    const to: Record<string, string> = { '/': 'search', k: 'kernel-search', t: 'timeline' };
+    if (event.key === '?') list.open = true, list.scrollIntoView();
+    else if (to[event.key]) document.getElementById(to[event.key]!)?.focus();
+    else return;
+    event.preventDefault();
+  });
+  return list;
 }
 
 const section = (title: string, id: string, ...children: (HTMLElement | null)[]): HTMLElement =>
@@ -49,22 +66,22 @@ const section = (title: string, id: string, ...children: (HTMLElement | null)[])
 
 function page(): void {
   document.title = `${data.run.id} – rangescope`;
-  const [slowest, tag] = slowestRegion();
-  select(slowest);
+  select(firstRegion());
+  onSelect((r) => keep('region', r ? String(r.id) : null));
   const roof = roofline();
   const facts = [data.run.host, data.gpus.join(', '), data.run.duration_ns > 0 ? time(data.run.duration_ns) : '',
     counted(data.processes.length, 'process', 'processes')].filter(Boolean).join(' · ');
   document.getElementById('app')!.append(
-    el('header', {}, el('div', {}, el('h1', {}, data.run.id), el('p', { class: 'dim' }, facts), data.run.command ? el('code', { class: 'block' }, data.run.command) : null, headline(slowest, tag)), themeButton()),
-    el('main', {}, ...[troubles(),
-      el('div', { class: 'two' }, section('Regions', 'regions', regionTable()), section('Where time goes', 'icicle', icicle())),
+    el('header', {}, el('div', {}, el('h1', {}, data.run.id), el('p', { class: 'dim' }, facts), data.run.command ? el('code', { class: 'block' }, data.run.command) : null), themeButton()),
+    el('main', {}, ...[section('Verdict', 'verdict', verdict()), troubles(),
+      section('Regions', 'regions', regionTable()), section('Where time goes', 'icicle', icicle()),
       section('Selected region', 'selected', details(), distribution()),
       section('Timeline', 'timeline', timeline()),
       roof ? section('Roofline', 'roofline', roof) : null,
       section('Kernels', 'kernels', kernels()),
       data.processes.length ? section('Processes', 'processes', processes()) : null,
       section('Provenance', 'provenance', provenance()),
-      section('What the columns are', 'measures', el('details', {}, el('summary', {}, counted(data.measures.length, 'measure')), measureList()))].filter((e): e is HTMLElement => e !== null)));
+      section('What the columns are', 'measures', el('details', {}, el('summary', {}, counted(data.measures.length, 'measure')), measureList()), keys())].filter((e): e is HTMLElement => e !== null)));
   document.documentElement.dataset.ready = '1';
 }
 page();

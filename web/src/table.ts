@@ -1,5 +1,5 @@
 // The region tree as a table: sortable, searchable, with the keyboard (up, down, left, right, Home, End, Enter).
-import { data, measure, name, onSelect, pathText, Region, scopeOf, select, selected, value } from './data';
+import { data, measure, name, onSelect, pathText, processText, Region, scopeOf, select, selected, value } from './data';
 import { counted, el, percent, show } from './format';
 
 const kRows = 400;
@@ -11,14 +11,19 @@ const fromMeasure = (tag: string): Column | null => {
   return { id: tag, title: m.title, help: `${m.tag}: ${m.formula} (${m.unit}; ${m.source})`, numeric: true,
     get: (r) => value(r, tag), text: (r) => show(value(r, tag), m.unit) };
 };
-const kShown = ['occurrences', 'wall_ns.inclusive', 'wall_ns.exclusive', 'wall_ns.share', 'wall_ns.median', 'gpu.kernels', 'gpu.kernel_ns',
-  'gpu.busy_ns', 'gpu.idle_ns', 'gpu.launch_latency_ns.median'];
+// As in the terminal; those at the end of kNarrow give way on a narrow screen.
+const kShown = ['wall_ns.share', 'occurrences', 'wall_ns.inclusive', 'wall_ns.median', 'wall_ns.max', 'gpu.busy_share', 'gpu.kernels', 'gpu.share', 'gpu.copy_bytes',
+  'across.imbalance', 'wall_ns.profiler'];
+const kNarrow = new Set(['wall_ns.share', 'wall_ns.inclusive', 'gpu.busy_share']);
+const kMedium = new Set([...kNarrow, 'occurrences', 'wall_ns.median', 'gpu.kernels', 'bound']);
+const narrow = (id: string): string => (id === 'name' || kNarrow.has(id) ? '' : kMedium.has(id) ? ' medium' : ' broad');
 
 function columns(all: boolean): Column[] {
   const has = (c: Column): boolean => data.regions.some((r) => { const v = c.get(r); return v !== null && v !== '' && !(typeof v === 'number' && v < 0); });
-  const list = (all ? data.measures.map((m) => m.tag) : kShown).map(fromMeasure).filter((c): c is Column => c !== null && has(c));
+  const says = (c: Column): boolean => !['gpu.copy_bytes', 'wall_ns.profiler'].includes(c.id) || data.regions.some((r) => Number(c.get(r) ?? 0) > 0);
+  const list = (all ? data.measures.map((m) => m.tag) : kShown).map(fromMeasure).filter((c): c is Column => c !== null && has(c) && (all || says(c)));
   const bound: Column = { id: 'bound', title: 'bound', help: 'what bounds the region; the reason is in each cell', numeric: false,
-    get: (r) => r.bound?.kind ?? null, text: (r) => r.bound?.kind ?? '–', hint: (r) => r.bound?.reason ?? '' };
+    get: (r) => (r.bound && r.bound.kind !== 'unknown' ? r.bound.kind : null), text: (r) => (r.bound && r.bound.kind !== 'unknown' ? r.bound.kind : '–'), hint: (r) => r.bound?.reason ?? '' };
   const utilization: Column = { id: 'utilization', title: 'utilization', help: 'executed FLOPs over what the GPU can do', numeric: true,
     get: (r) => r.utilization?.executed ?? null, text: (r) => r.utilization?.executed == null ? '–' : percent(r.utilization.executed),
     hint: (r) => r.utilization?.formula ?? '' };
@@ -41,15 +46,29 @@ export function regionTable(): HTMLElement {
   const scopeName = (key: string): string => {
     const r = data.regions.find((x) => scopeOf(x) === key)!;
     if (key === 'all') return 'all processes';
-    return `process ${r.pid ?? r.process}` + (r.thread === undefined ? '' : `, thread ${r.thread}`);
+    return processText(r.process!) + (r.thread === undefined ? '' : `, thread ${r.thread}`);
   };
   const input = el('input', { type: 'search', id: 'search', placeholder: 'search regions', 'aria-label': 'search regions', autocomplete: 'off', spellcheck: 'false' });
   const scopeBox = el('select', { 'aria-label': 'scope', id: 'scope' }, ...scopes.map((s) => el('option', { value: s }, scopeName(s))));
   const allBox = el('input', { type: 'checkbox', id: 'every' });
   const status = el('span', { class: 'dim', role: 'status', id: 'rows' });
   const head = el('tr');
-  const body = el('tbody');
-  const table = el('table', { role: 'treegrid', 'aria-label': 'regions', id: 'regions' }, el('thead', {}, head), body);
+  const body = el('tbody'), foot = el('tfoot');
+  /** What lies outside every range, in the same columns. */
+  const outsideRow = (list: Column[]): HTMLElement | null => {
+    const wall = data.outside_ns;
+    if (wall === null && !(data.unattributed ?? []).some((x) => (x ?? 0) > 0)) return null;
+    const text = (id: string): string => {
+      if (id === 'wall_ns.inclusive') return show(wall, 'ns');
+      if (id === 'wall_ns.share') return wall !== null && data.run.duration_ns > 0 ? percent(wall / data.run.duration_ns) : '–';
+      const at = data.measures.findIndex((m) => m.tag === id), busy = data.measures.findIndex((m) => m.tag === 'gpu.busy_ns');
+      if (id === 'gpu.busy_share') { const x = data.unattributed?.[busy]; return wall && x != null ? percent(x / wall) : '–'; }
+      return id.startsWith('gpu.') && at >= 0 ? show(data.unattributed?.[at], data.measures[at]!.unit) : '–';
+    };
+    return el('tr', { id: 'outside' }, el('th', { scope: 'row', title: 'time and GPU work outside every range' }, 'outside ranges'),
+      ...list.map((c) => el('td', { class: (c.numeric ? 'n' : '') + (every ? '' : narrow(c.id)) }, text(c.id))));
+  };
+  const table = el('table', { role: 'treegrid', 'aria-label': 'regions', id: 'regions' }, el('thead', {}, head), body, foot);
   const more = el('button', { type: 'button', hidden: '' }, 'show more');
   const root = el('div', { class: 'regions' },
     el('div', { class: 'bar' }, input, scopes.length > 1 && scopeBox, el('label', {}, allBox, ' every column'), status),
@@ -95,7 +114,7 @@ export function regionTable(): HTMLElement {
         headers(), draw();
         (head.querySelector(`[data-id="${CSS.escape(id)}"] button`) as HTMLElement | null)?.focus();
       };
-      return el('th', { scope: 'col', 'data-id': id, class: numeric ? 'n' : '', 'aria-sort': sort === id ? (down ? 'descending' : 'ascending') : 'none' }, button);
+      return el('th', { scope: 'col', 'data-id': id, class: (numeric ? 'n' : '') + (every ? '' : narrow(id)), 'aria-sort': sort === id ? (down ? 'descending' : 'ascending') : 'none' }, button);
     };
     head.replaceChildren(one('name', 'region', 'the range path; indented by nesting', false), ...cols.map((c) => one(c.id, c.title, c.help, c.numeric)));
   };
@@ -125,11 +144,13 @@ export function regionTable(): HTMLElement {
       first.style.setProperty('--share', String(share));
       const row = el('tr', { role: 'row', 'aria-level': String(r.depth + 1), 'data-id': String(r.id), tabindex: (selected ? r === selected : i === 0) ? '0' : '-1',
         'aria-selected': String(r === selected), ...(kids ? { 'aria-expanded': String(!closed.has(r.id)) } : {}) },
-        first, ...cols.map((c) => el('td', { class: c.numeric ? 'n' : '', ...(c.hint?.(r) ? { title: c.hint(r) } : {}) }, c.text(r))));
+        first, ...cols.map((c) => el('td', { class: (c.numeric ? 'n' : '') + (every ? '' : narrow(c.id)), ...(c.hint?.(r) ? { title: c.hint(r) } : {}) }, c.text(r))));
       row.onclick = () => (active = i, select(r));
       toggle.onclick = (event) => { if (kids) event.stopPropagation(), fold(r, !closed.has(r.id)); };
       return row;
     }));
+    const outside = scope === 'all' && !search ? outsideRow(cols) : null;
+    foot.replaceChildren(...(outside ? [outside] : []));
     active = Math.max(0, selected ? shown.indexOf(selected) : 0);
     more.hidden = all.length <= limit;
     more.textContent = `show ${Math.min(2000, all.length - limit)} more of ${all.length}`;

@@ -1,6 +1,6 @@
 // The timeline: a canvas that draws, of each lane, the coarsest level of detail that is finer than a pixel. Chunks are
 // decoded when they first come into view.
-import { Chunk, data, Lane, Level, onSelect, Region, select, selected, value } from './data';
+import { Chunk, data, keep, keptValue, Lane, Level, onSelect, Region, select, selected, value } from './data';
 import { color, count, counted, el, onTheme, time, token } from './format';
 
 const kRow = 17, kGap = 10, kTitle = 16;
@@ -60,6 +60,8 @@ export function timeline(): HTMLElement {
   const chunks = t.lanes.flatMap((l) => l.levels[0]?.chunks ?? []);
   const first = Math.min(...chunks.map((c) => c.s)), last = Math.max(...chunks.map((c) => c.e)), margin = (last - first) * 0.02;
   let from = Math.max(0, first - margin), to = Math.max(from + 1, Math.min(t.duration, last + margin)), width = 800, hit: Hit | null = null;
+  const sent = (keptValue('time') ?? '').split('-').map(Number);
+  if (sent.length === 2 && sent[1]! > sent[0]! && sent[0]! >= 0) [from, to] = [sent[0]!, Math.min(sent[1]!, t.duration)];
   const canvas = el('canvas', { id: 'timeline', tabindex: '0', role: 'img', 'aria-label': `timeline of ${counted(t.items, 'event')} on ${counted(t.lanes.length, 'lane')}. Keys: + and - zoom, arrows move, 0 shows all` });
   const view = el('div', { class: 'lanes' }, canvas);
   const tip = el('div', { class: 'tip', hidden: '' });
@@ -132,9 +134,6 @@ export function timeline(): HTMLElement {
     t!.lanes.forEach((lane, k) => {
       const top = tops[k]!;
       if (top + kTitle + lane.rows * kRow < visibleTop || top > visibleEnd) return;
-      g.fillStyle = dim;
-      const who = lane.pid === undefined ? '' : `process ${lane.pid} `;
-      g.fillText(who + lane.title, 4, top + 7);
       const level = levelFor(lane);
       if (!level) return;
       each(lane, level, from, to, (items, i) => {
@@ -158,6 +157,19 @@ export function timeline(): HTMLElement {
           g.fillText(label.length > room ? label.slice(0, Math.max(1, room - 1)) + '…' : label, left + 3, y + 8);
         }
       });
+    });
+    // Titles stay while their lane is in view, above what lies there.
+    t!.lanes.forEach((lane, k) => {
+      const top = tops[k]!, end = top + kTitle + lane.rows * kRow;
+      if (end < view.scrollTop || top > visibleEnd) return;
+      const y = Math.min(Math.max(top, view.scrollTop), Math.max(top, end - kTitle));
+      const label = (lane.pid === undefined ? '' : `process ${lane.pid} `) + lane.title;
+      g.globalAlpha = 0.85;
+      g.fillStyle = token('--panel');
+      g.fillRect(0, y, g.measureText(label).width + 8, kTitle - 2);
+      g.globalAlpha = 1;
+      g.fillStyle = dim;
+      g.fillText(label, 4, y + 7);
     });
     if (hit) {
       const y = tops[hit.lane]! + kTitle + hit.row * kRow;
@@ -195,6 +207,7 @@ export function timeline(): HTMLElement {
     a = Math.min(Math.max(0, a), whole - span);
     from = a;
     to = a + span;
+    keep('time', `${Math.round(from)}-${Math.round(to)}`);
     redraw();
   }
   const zoom = (factor: number, at = (from + to) / 2): void => set(at - (at - from) * factor, at + (to - at) * factor);

@@ -15,7 +15,7 @@ base::Result<ShellLine> cut(std::string_view command, std::vector<model::Finding
   if (!line || !line->program.empty()) return shell;
   auto whole = split_shell(command, false);
   if (!whole) return shell;
-  findings.push_back(finding_of("command.shell_operator", model::Verdict::kFail,
+  findings.push_back(finding_of("command.shell_operator", model::Grade::kFail,
                                 "the shell ends the command at '" + shell->rest.substr(0, 1) + "' of '" +
                                     whole->words[shell->words.size() - 1].text + "'"));
   return whole;

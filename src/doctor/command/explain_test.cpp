@@ -49,7 +49,7 @@ std::string ids(const Explained& explained) {
     EXPECT_FALSE(finding.hint.empty()) << finding.id;
     EXPECT_FALSE(finding.why.empty()) << finding.id;
     EXPECT_FALSE(finding.question.empty()) << finding.id;
-    text += (text.empty() ? "" : " ") + finding.id.substr(8) + (finding.verdict == model::Verdict::kWarn ? "?" : "");
+    text += (text.empty() ? "" : " ") + finding.id.substr(8) + (finding.verdict == model::Grade::kWarn ? "?" : "");
   }
   return text;
 }
@@ -207,7 +207,7 @@ TEST(Explain, AgreesWithTheTruthTables) {
     const auto explained = explain("ncu --nvtx --nvtx-include " + base::shell_quote(expression) + " ./zoo", options);
     ASSERT_TRUE(explained.has_value()) << expression;
     const bool complained = std::any_of(explained->findings.begin(), explained->findings.end(),
-                                        [](const auto& f) { return f.verdict == model::Verdict::kFail; });
+                                        [](const auto& f) { return f.verdict == model::Grade::kFail; });
     const bool useless = answer.starts_with("rc=");
     if (useless) {
       EXPECT_TRUE(complained) << expression << " -> " << answer;

@@ -21,11 +21,11 @@ struct Explaining {
 
   /// Certain, whatever the program does.
   void fail(std::string_view id, std::string found, std::string hint = {}) {
-    findings.push_back(finding_of(id, model::Verdict::kFail, std::move(found), std::move(hint)));
+    findings.push_back(finding_of(id, model::Grade::kFail, std::move(found), std::move(hint)));
   }
   /// Wrong unless the program is of an unusual kind; the cause says which.
   void warn(std::string_view id, std::string found, std::string hint = {}) {
-    findings.push_back(finding_of(id, model::Verdict::kWarn, std::move(found), std::move(hint)));
+    findings.push_back(finding_of(id, model::Grade::kWarn, std::move(found), std::move(hint)));
   }
   [[nodiscard]] std::string me() const { return can ? line.tool + " " + to_string(can->version) : line.tool; }
 };

@@ -9,7 +9,7 @@
 
 namespace rangescope::doctor {
 
-using model::Verdict;
+using model::Grade;
 
 Findings check_counter_access(const Probe& probe) {
   if (!probe.machine) return {};
@@ -27,12 +27,12 @@ Findings check_counter_access(const Probe& probe) {
                  ")")};
   const std::string base = "RmProfilingAdminOnly is " + param->second + " and this process ";
   if (facts.user_namespace)
-    return {finding_of("machine.counters_locked_namespace", Verdict::kFail,
+    return {finding_of("machine.counters_locked_namespace", Grade::kFail,
                        base + "runs in a user namespace, where CAP_SYS_ADMIN does not reach the driver")};
   if (!facts.container.empty())
-    return {finding_of("machine.counters_locked_container", Verdict::kFail,
+    return {finding_of("machine.counters_locked_container", Grade::kFail,
                        base + "has no CAP_SYS_ADMIN in this container (" + facts.container + ")")};
-  model::Finding finding = finding_of("machine.counters_locked", Verdict::kFail, base + "has no CAP_SYS_ADMIN");
+  model::Finding finding = finding_of("machine.counters_locked", Grade::kFail, base + "has no CAP_SYS_ADMIN");
   finding.commands = {
       "echo 'options nvidia NVreg_RestrictProfilingToAdminUsers=0' | sudo tee /etc/modprobe.d/nvidia-counters.conf"};
   return {finding};
@@ -51,9 +51,9 @@ Findings check_counter_holders(const Probe& probe) {
          : dcgm)
         .push_back(fmt::format("{} (pid {})", process.name, process.pid));
   Findings out;
-  if (!dcgm.empty()) out.push_back(finding_of("machine.dcgm_running", Verdict::kWarn, base::join(dcgm, ", ") + scope));
+  if (!dcgm.empty()) out.push_back(finding_of("machine.dcgm_running", Grade::kWarn, base::join(dcgm, ", ") + scope));
   if (!tools.empty())
-    out.push_back(finding_of("machine.profiler_running", Verdict::kWarn, base::join(tools, ", ") + scope));
+    out.push_back(finding_of("machine.profiler_running", Grade::kWarn, base::join(tools, ", ") + scope));
   return out;
 }
 

@@ -11,7 +11,7 @@
 namespace rangescope::doctor {
 namespace {
 
-using model::Verdict;
+using model::Grade;
 
 std::string cuda_text(int version) {
   return fmt::format("CUDA {}.{}", version / 1000, version % 1000 / 10);
@@ -37,26 +37,26 @@ Findings check_driver(const Probe& probe) {
   if (!probe.machine) return {};
   const MachineFacts& facts = *probe.machine;
   if (facts.kernel_module.empty() && !facts.nvml.loaded)
-    return {finding_of("machine.no_driver", Verdict::kWarn,
+    return {finding_of("machine.no_driver", Grade::kWarn,
                        "no NVIDIA kernel module in /proc/driver/nvidia, and libnvidia-ml.so.1 cannot be loaded")};
   if (facts.nvml.error_code == kNvmlVersionMismatch)
-    return {finding_of("machine.driver_mismatch", Verdict::kFail,
+    return {finding_of("machine.driver_mismatch", Grade::kFail,
                        "NVML says: " + facts.nvml.error + "; kernel module " + facts.kernel_module)};
   if (facts.kernel_module.empty() && facts.nvml.error_code != 0)
     return {finding_of(
-        "machine.no_kernel_module", Verdict::kFail,
+        "machine.no_kernel_module", Grade::kFail,
         "the driver's libraries are installed, but no kernel module is loaded; NVML says: " + facts.nvml.error)};
   if (!facts.kernel_module.empty() && !facts.nvml.loaded)
-    return {finding_of("machine.no_driver_libraries", facts.container.empty() ? Verdict::kWarn : Verdict::kFail,
+    return {finding_of("machine.no_driver_libraries", facts.container.empty() ? Grade::kWarn : Grade::kFail,
                        "kernel module " + facts.kernel_module +
                            " is loaded, but libnvidia-ml.so.1 is not: " + facts.nvml.error +
                            (facts.container.empty() ? "" : "; in a container (" + facts.container + ")"))};
   if (!facts.kernel_module.empty() && !facts.device_nodes)
-    return {finding_of("machine.no_device_nodes", Verdict::kFail,
+    return {finding_of("machine.no_device_nodes", Grade::kFail,
                        "kernel module " + facts.kernel_module + " is loaded, but there is no /dev/nvidiactl" +
                            (facts.container.empty() ? "" : " in this container (" + facts.container + ")"))};
   if (facts.nvml.error_code != 0)
-    return {finding_of("machine.driver_silent", Verdict::kFail, "NVML says: " + facts.nvml.error)};
+    return {finding_of("machine.driver_silent", Grade::kFail, "NVML says: " + facts.nvml.error)};
   std::string text = "driver " + (facts.nvml.driver.empty() ? facts.kernel_module : facts.nvml.driver);
   if (facts.nvml.cuda_version > 0) text += ", serves programs up to " + cuda_text(facts.nvml.cuda_version);
   return {well(text)};
@@ -75,7 +75,7 @@ Findings check_gpus(const Probe& probe) {
     const std::string_view value = base::trim(visible->second);
     // CUDA stops at the first entry that names no device.
     if (value.empty() || value.starts_with("-") || base::lower(value) == "nodevfiles" || value == "none")
-      return {finding_of("machine.gpus_hidden", Verdict::kFail,
+      return {finding_of("machine.gpus_hidden", Grade::kFail,
                          all + "; CUDA_VISIBLE_DEVICES='" + visible->second + "' hides all of them")};
     return {well(all + "; CUDA_VISIBLE_DEVICES=" + visible->second)};
   }
@@ -93,7 +93,7 @@ Findings check_mig(const Probe& probe) {
   }
   if (!known) return {skipped("NVML names no GPU")};
   if (on.empty()) return {well("no")};
-  return {finding_of("machine.mig_on", Verdict::kWarn, base::join(on, ", ") + ": MIG mode is on")};
+  return {finding_of("machine.mig_on", Grade::kWarn, base::join(on, ", ") + ": MIG mode is on")};
 }
 
 Findings check_clocks(const Probe& probe) {
@@ -110,7 +110,7 @@ Findings check_clocks(const Probe& probe) {
         if (*gpu.clock_limits & limit.bit) now.emplace_back(limit.what);
       if (!now.empty())
         out.push_back(
-            finding_of("machine.clocks_held", Verdict::kWarn,
+            finding_of("machine.clocks_held", Grade::kWarn,
                        fmt::format("{}: clocks are held down now by {}{}", who, base::join(now, ", "),
                                    gpu.sm_clock_mhz && gpu.max_sm_clock_mhz
                                        ? fmt::format(" ({} of {} MHz)", *gpu.sm_clock_mhz, *gpu.max_sm_clock_mhz)
@@ -119,7 +119,7 @@ Findings check_clocks(const Probe& probe) {
     if (gpu.application_clock_mhz && gpu.default_application_clock_mhz) {
       known = true;
       if (*gpu.application_clock_mhz != *gpu.default_application_clock_mhz)
-        out.push_back(finding_of("machine.application_clocks", Verdict::kWarn,
+        out.push_back(finding_of("machine.application_clocks", Grade::kWarn,
                                  fmt::format("{}: application clock {} MHz, by default {} MHz", who,
                                              *gpu.application_clock_mhz, *gpu.default_application_clock_mhz)));
     }

@@ -9,7 +9,7 @@
 namespace rangescope::doctor {
 namespace {
 
-using model::Verdict;
+using model::Grade;
 
 std::string variable(const MachineFacts& facts, const char* name) {
   const auto found = facts.environment.find(name);
@@ -26,14 +26,14 @@ Findings check_injection(const Probe& probe) {
     if (const std::string value = variable(*probe.machine, name); !value.empty())
       injected.push_back(std::string(name) + "=" + value);
   if (!injected.empty()) {
-    model::Finding finding = finding_of("machine.injection_set", Verdict::kWarn, base::join(injected, "; "));
+    model::Finding finding = finding_of("machine.injection_set", Grade::kWarn, base::join(injected, "; "));
     std::string names;
     for (const std::string& each : injected) names += " " + each.substr(0, each.find('='));
     finding.commands = {"unset" + names};
     out.push_back(std::move(finding));
   }
   if (const std::string preload = variable(*probe.machine, "LD_PRELOAD"); !preload.empty())
-    out.push_back(finding_of("machine.preload_set", Verdict::kWarn, "LD_PRELOAD=" + preload));
+    out.push_back(finding_of("machine.preload_set", Grade::kWarn, "LD_PRELOAD=" + preload));
   if (out.empty()) out.push_back(well("no injection variable is set, and no LD_PRELOAD"));
   return out;
 }
@@ -44,7 +44,7 @@ Findings check_stubs(const Probe& probe) {
   for (const std::string_view folder : base::split(path, ':')) {
     const std::string_view trimmed = folder.ends_with('/') ? folder.substr(0, folder.size() - 1) : folder;
     if (trimmed.ends_with("/stubs"))
-      return {finding_of("machine.cuda_stubs", Verdict::kWarn, "LD_LIBRARY_PATH holds " + std::string(folder))};
+      return {finding_of("machine.cuda_stubs", Grade::kWarn, "LD_LIBRARY_PATH holds " + std::string(folder))};
   }
   return {well(path.empty() ? "LD_LIBRARY_PATH is not set" : "no stubs folder in LD_LIBRARY_PATH")};
 }

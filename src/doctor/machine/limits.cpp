@@ -10,7 +10,7 @@
 namespace rangescope::doctor {
 namespace {
 
-using model::Verdict;
+using model::Grade;
 
 std::string limit_text(const MachineFacts& facts, const char* name, bool bytes) {
   const auto found = facts.soft_limits.find(name);
@@ -26,7 +26,7 @@ Findings check_perf_events(const Probe& probe) {
   if (!facts.perf_event_paranoid) return {skipped("/proc/sys/kernel/perf_event_paranoid cannot be read")};
   const std::string text = "kernel.perf_event_paranoid is " + std::to_string(*facts.perf_event_paranoid);
   if (*facts.perf_event_paranoid <= 2 || is_administrator(facts)) return {well(text)};
-  model::Finding finding = finding_of("machine.perf_events_locked", Verdict::kWarn, text);
+  model::Finding finding = finding_of("machine.perf_events_locked", Grade::kWarn, text);
   finding.commands = {"sudo sysctl -w kernel.perf_event_paranoid=2"};
   return {finding};
 }
@@ -34,14 +34,14 @@ Findings check_perf_events(const Probe& probe) {
 Findings check_disk(const Probe& probe) {
   if (!probe.machine) return {};
   const MachineFacts& facts = *probe.machine;
-  if (!facts.runs_error.empty()) return {finding_of("machine.runs_not_writable", Verdict::kFail, facts.runs_error)};
+  if (!facts.runs_error.empty()) return {finding_of("machine.runs_not_writable", Grade::kFail, facts.runs_error)};
   if (!facts.free_bytes) return {skipped("the file system does not say")};
   // A native capture may take 4 GiB a process by default (collector/native); a report of ncu some 100 MiB.
   constexpr std::uint64_t kLittle = 4ull << 30, kTooLittle = 256ull << 20;
   const std::string text =
       base::format_bytes(static_cast<double>(*facts.free_bytes)) + " free for " + facts.runs.string();
   if (*facts.free_bytes < kLittle)
-    return {finding_of("machine.disk_full", *facts.free_bytes < kTooLittle ? Verdict::kFail : Verdict::kWarn, text)};
+    return {finding_of("machine.disk_full", *facts.free_bytes < kTooLittle ? Grade::kFail : Grade::kWarn, text)};
   return {well(text)};
 }
 
@@ -57,12 +57,12 @@ Findings check_limits(const Probe& probe) {
   // nsys 2022.4.2 works with 24 of them and ends with an exception at 16; the program's own come on top.
   if (low("open files", 64))
     out.push_back(
-        finding_of("machine.few_open_files", Verdict::kWarn, limit_text(facts, "open files", false) + " open files"));
+        finding_of("machine.few_open_files", Grade::kWarn, limit_text(facts, "open files", false) + " open files"));
   if (facts.soft_limits.count("file size"))
-    out.push_back(finding_of("machine.file_size_limited", Verdict::kWarn,
+    out.push_back(finding_of("machine.file_size_limited", Grade::kWarn,
                              "files may grow to " + limit_text(facts, "file size", true)));
   if (facts.soft_limits.count("address space"))
-    out.push_back(finding_of("machine.address_space_limited", Verdict::kWarn,
+    out.push_back(finding_of("machine.address_space_limited", Grade::kWarn,
                              "a process may map " + limit_text(facts, "address space", true)));
   if (out.empty())
     out.push_back(

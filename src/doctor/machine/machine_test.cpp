@@ -20,7 +20,7 @@ namespace rangescope::doctor {
 namespace {
 
 namespace fs = std::filesystem;
-using model::Verdict;
+using model::Grade;
 
 /// A folder that stands for a machine.
 class Machine {
@@ -107,8 +107,8 @@ Findings examine(const MachineFacts& facts) {
 std::string complaints(const Findings& findings) {
   std::string text;
   for (const auto& finding : findings) {
-    if (finding.verdict == Verdict::kOk || finding.verdict == Verdict::kSkip) continue;
-    text += (finding.verdict == Verdict::kWarn ? "warn " : "fail ") + finding.id + "\n";
+    if (finding.verdict == Grade::kOk || finding.verdict == Grade::kSkip) continue;
+    text += (finding.verdict == Grade::kWarn ? "warn " : "fail ") + finding.id + "\n";
     EXPECT_FALSE(finding.hint.empty()) << finding.id;  // nobody is left without a next step
     EXPECT_FALSE(finding.why.empty()) << finding.id << " is not in the catalogue";
     EXPECT_FALSE(finding.question.empty()) << finding.id;
@@ -278,7 +278,7 @@ TEST(Machine, NsysOlderThanTheDriver) {
   const Findings findings = examine(facts);
   EXPECT_EQ(complaints(findings), "warn machine.nsys_older_than_cuda\nwarn machine.no_ncu\n");
   EXPECT_NE(find(findings, "machine.nsys_older_than_cuda")->found.find("up to CUDA 11.8"), std::string::npos);
-  EXPECT_EQ(find(findings, "machine.importer")->verdict, Verdict::kOk);
+  EXPECT_EQ(find(findings, "machine.importer")->verdict, Grade::kOk);
 }
 
 TEST(Machine, ImporterWithoutItsLibrary) {

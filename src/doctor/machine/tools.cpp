@@ -11,7 +11,7 @@
 namespace rangescope::doctor {
 namespace {
 
-using model::Verdict;
+using model::Grade;
 
 std::string others(const ToolSeen& tool) {
   std::string text;
@@ -34,7 +34,7 @@ Findings check_library(const Probe& probe) {
   if (!probe.machine) return {};
   const MachineFacts& facts = *probe.machine;
   if (!facts.inject_library.empty()) return {well(facts.inject_library)};
-  return {finding_of("machine.no_inject_library", Verdict::kFail, facts.inject_error)};
+  return {finding_of("machine.no_inject_library", Grade::kFail, facts.inject_error)};
 }
 
 Findings check_cupti(const Probe& probe) {
@@ -42,7 +42,7 @@ Findings check_cupti(const Probe& probe) {
   const MachineFacts& facts = *probe.machine;
   if (!facts.cupti.empty()) return {well(facts.cupti)};
   if (facts.inject_library.empty()) return {skipped("rangescope's own library is not there")};
-  return {finding_of("machine.no_cupti", Verdict::kWarn, facts.cupti_error)};
+  return {finding_of("machine.no_cupti", Grade::kWarn, facts.cupti_error)};
 }
 
 Findings check_nsys(const Probe& probe) {
@@ -50,13 +50,13 @@ Findings check_nsys(const Probe& probe) {
   const ToolSeen& nsys = probe.machine->nsys;
   if (nsys.paths.empty())
     return {
-        finding_of("machine.no_nsys", Verdict::kWarn, "not on PATH, in /opt/nvidia, in a CUDA toolkit or in /usr/lib")};
+        finding_of("machine.no_nsys", Grade::kWarn, "not on PATH, in /opt/nvidia, in a CUDA toolkit or in /usr/lib")};
   if (!nsys.in_use)
-    return {finding_of("machine.nsys_broken", Verdict::kFail, nsys.paths.front().string() + ": " + nsys.error)};
+    return {finding_of("machine.nsys_broken", Grade::kFail, nsys.paths.front().string() + ": " + nsys.error)};
   const std::string text = "nsys " + to_string(nsys.in_use->version) + " at " + nsys.in_use->path.string();
   const int driver = probe.machine->nvml.cuda_version;
   if (driver > 0 && !nsys.bundled_cupti.empty() && nsys.bundled_cupti.back().year < driver / 1000)
-    return {finding_of("machine.nsys_older_than_cuda", Verdict::kWarn,
+    return {finding_of("machine.nsys_older_than_cuda", Grade::kWarn,
                        fmt::format("{} carries CUPTI up to CUDA {}.{}, and the driver serves CUDA {}.{}", text,
                                    nsys.bundled_cupti.back().year, nsys.bundled_cupti.back().release, driver / 1000,
                                    driver % 1000 / 10))};
@@ -68,11 +68,9 @@ Findings check_importer(const Probe& probe) {
   const ToolSeen& nsys = probe.machine->nsys;
   if (nsys.paths.empty()) return {skipped("there is no nsys")};
   if (!nsys.importer)
-    return {
-        finding_of("machine.no_importer", Verdict::kWarn, "no QdstrmImporter beside " + nsys.paths.front().string())};
+    return {finding_of("machine.no_importer", Grade::kWarn, "no QdstrmImporter beside " + nsys.paths.front().string())};
   if (!nsys.importer_error.empty())
-    return {
-        finding_of("machine.importer_broken", Verdict::kFail, nsys.importer->string() + ": " + nsys.importer_error)};
+    return {finding_of("machine.importer_broken", Grade::kFail, nsys.importer->string() + ": " + nsys.importer_error)};
   return {well(nsys.importer->string() + " runs")};
 }
 
@@ -81,16 +79,16 @@ Findings check_ncu(const Probe& probe) {
   const ToolSeen& ncu = probe.machine->ncu;
   if (ncu.paths.empty())
     return {
-        finding_of("machine.no_ncu", Verdict::kWarn, "not on PATH, in /opt/nvidia, in a CUDA toolkit or in /usr/lib")};
+        finding_of("machine.no_ncu", Grade::kWarn, "not on PATH, in /opt/nvidia, in a CUDA toolkit or in /usr/lib")};
   if (!ncu.in_use)
-    return {finding_of("machine.ncu_broken", Verdict::kFail, ncu.paths.front().string() + ": " + ncu.error)};
+    return {finding_of("machine.ncu_broken", Grade::kFail, ncu.paths.front().string() + ": " + ncu.error)};
   const std::string text = "ncu " + to_string(ncu.in_use->version) + " at " + ncu.in_use->path.string();
   if (ncu.in_use->sets.empty() && ncu.in_use->sections.empty())
-    return {finding_of("machine.ncu_without_sections", Verdict::kFail, text + " lists no section and no set")};
+    return {finding_of("machine.ncu_without_sections", Grade::kFail, text + " lists no section and no set")};
   const int driver = probe.machine->nvml.cuda_version / 1000;
   for (const FirstNcu& first : kFirstNcu)
     if (first.cuda_major == driver && ncu.in_use->version < first.ncu)
-      return {finding_of("machine.ncu_older_than_cuda", Verdict::kWarn,
+      return {finding_of("machine.ncu_older_than_cuda", Grade::kWarn,
                          fmt::format("{}, and the driver serves CUDA {}, which came with ncu {}", text, driver,
                                      to_string(first.ncu)))};
   return {well(text + others(ncu))};

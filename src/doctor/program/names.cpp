@@ -9,8 +9,8 @@ namespace rangescope::doctor {
 namespace {
 
 using model::Finding;
+using model::Grade;
 using model::RangeKind;
-using model::Verdict;
 
 constexpr std::size_t kShown = 3;
 
@@ -81,7 +81,7 @@ class Missing {
     for (const SeenRange& seen : facts_.ranges) all.push_back(seen.shown() + " (" + times(seen.occurrences) + ")");
     found += ": " + list(all);
     const bool early = (look_.cut_short && !look_.all_known) || (!look_.cut_short && !look_.ended.ok());
-    Finding finding = finding_of(early ? "program.not_reached" : "program.unknown_range", Verdict::kFail, found,
+    Finding finding = finding_of(early ? "program.not_reached" : "program.unknown_range", Grade::kFail, found,
                                  near.empty() ? "" : "Write " + base::shell_quote(near.front()));
     if (near.empty() && early && !look_.cut_short)
       finding.hint = "Cure the failure first: the range may come behind it";
@@ -121,7 +121,7 @@ class Missing {
 
   Finding wrong_kind(const SeenRange& seen, const std::string& wanted) {
     const std::string right = expression_for(seen);
-    Finding finding = finding_of("program.wrong_kind", Verdict::kFail,
+    Finding finding = finding_of("program.wrong_kind", Grade::kFail,
                                  "'" + base::printable(range_.written) + "' means a " + wanted + " range, and " +
                                      base::printable(seen.shown()) + " is a " +
                                      (seen.kind == RangeKind::kPushPop ? "push/pop" : "start/end") + " range (" +
@@ -133,7 +133,7 @@ class Missing {
 
   Finding wrong_domain(const SeenRange& seen, const std::string& domain) {
     const std::string right = expression_for(seen);
-    Finding finding = finding_of("program.wrong_domain", Verdict::kFail,
+    Finding finding = finding_of("program.wrong_domain", Grade::kFail,
                                  "'" + base::printable(range_.written) + "' means " + domain_name(domain) + ", and " +
                                      base::printable(seen.path.back()) + " was seen in " + domain_name(seen.domain) +
                                      " (" + times(seen.occurrences) + ")",
@@ -176,7 +176,7 @@ class Missing {
       const std::vector<std::string_view> path(found->path.begin(), found->path.end());
       if (moved->matches_stack(found->domain, path)) return out;  // only the domain was wrong
     }
-    Finding finding = finding_of("program.wrong_nesting", Verdict::kFail,
+    Finding finding = finding_of("program.wrong_nesting", Grade::kFail,
                                  "'" + base::printable(range_.written) + "' was not seen; seen was " + list(paths),
                                  "Write " + base::shell_quote(right));
     try_with(finding, look_, right);
@@ -185,7 +185,7 @@ class Missing {
   }
 
   Finding wrong_domain_of_path(const SeenRange& seen, const std::string& domain, const std::string& right) {
-    Finding finding = finding_of("program.wrong_domain", Verdict::kFail,
+    Finding finding = finding_of("program.wrong_domain", Grade::kFail,
                                  "'" + base::printable(range_.written) + "' means " + domain_name(domain) + ", and " +
                                      base::printable(seen.shown()) + " was seen",
                                  "Write " + base::shell_quote(right));
@@ -250,10 +250,10 @@ std::vector<Finding> check_ends(const Probe& probe) {
                               base::counted(occurrences, "occurrence") + " still open when the program ended";
     if (look.facts.unbalanced_pops > 0)
       out.push_back(
-          finding_of("program.popped_elsewhere", none ? Verdict::kFail : Verdict::kWarn,
+          finding_of("program.popped_elsewhere", none ? Grade::kFail : Grade::kWarn,
                      found + ", and " + base::counted(look.facts.unbalanced_pops, "pop") + " found nothing to close"));
     else
-      out.push_back(finding_of("program.range_never_ends", none ? Verdict::kFail : Verdict::kWarn, found));
+      out.push_back(finding_of("program.range_never_ends", none ? Grade::kFail : Grade::kWarn, found));
   };
   for (const RangeFacts& range : look.facts.meant) check(range.written, range.unclosed, range.occurrences);
   if (look.facts.meant.empty())

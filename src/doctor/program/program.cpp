@@ -11,7 +11,7 @@ namespace rangescope::doctor {
 namespace {
 
 using model::Finding;
-using model::Verdict;
+using model::Grade;
 
 /// The three standard streams, the injected library and one capture file, with room for little else.
 constexpr std::uint64_t kFewFiles = 8;
@@ -21,14 +21,14 @@ std::vector<Finding> check_ran(const Probe& probe) {
   const ProgramLook& look = *probe.program;
   if (look.not_started) {
     const bool injection = look.not_started->where.find("INJECTION") != std::string::npos;
-    return {finding_of(injection ? "program.other_injection" : "program.not_started", Verdict::kFail,
+    return {finding_of(injection ? "program.other_injection" : "program.not_started", Grade::kFail,
                        base::printable(look.not_started->what), look.not_started->hint)};
   }
   if (look.cut_short || look.ended.ok()) return {};
   const bool all_seen = !look.facts.meant.empty() &&
                         std::all_of(look.facts.meant.begin(), look.facts.meant.end(),
                                     [](const RangeFacts& range) { return range.occurrences > range.unclosed; });
-  return {finding_of("program.failed", all_seen && !look.ended.signal ? Verdict::kWarn : Verdict::kFail,
+  return {finding_of("program.failed", all_seen && !look.ended.signal ? Grade::kWarn : Grade::kFail,
                      "it ended by " + base::describe(look.ended) +
                          (look.last_words.empty() ? "" : "; its last words: " + look.last_words))};
 }
@@ -37,18 +37,18 @@ std::vector<Finding> check_nvtx(const Probe& probe) {
   if (!probe.program || probe.program->not_started) return {};
   const ProgramFacts& facts = probe.program->facts;
   if (!facts.ranges.empty()) return {};
-  if (!facts.unrecorded.empty()) return {finding_of("program.no_files", Verdict::kFail, facts.unrecorded)};
+  if (!facts.unrecorded.empty()) return {finding_of("program.no_files", Grade::kFail, facts.unrecorded)};
   const auto files = probe.program->ended.open_files;
   if (facts.processes == 0 && files && *files < kFewFiles)
-    return {finding_of("program.no_files", Verdict::kFail,
+    return {finding_of("program.no_files", Grade::kFail,
                        "no process of it was seen to load NVTX or CUDA, and it lets itself open at most " +
                            base::counted(*files, "file") + " (RLIMIT_NOFILE)")};
   const std::string processes = base::counted(facts.processes, "process");
   if (!facts.nvtx)
-    return {finding_of("program.no_nvtx", Verdict::kFail,
+    return {finding_of("program.no_nvtx", Grade::kFail,
                        facts.processes == 0 ? "no process of it was seen to load NVTX or CUDA"
                                             : processes + " of it loaded CUDA, and no NVTX call was made")};
-  return {finding_of("program.no_ranges", Verdict::kFail, processes + " used NVTX, and none opened a range")};
+  return {finding_of("program.no_ranges", Grade::kFail, processes + " used NVTX, and none opened a range")};
 }
 
 std::vector<Finding> check_registered(const Probe& probe) {
@@ -59,7 +59,7 @@ std::vector<Finding> check_registered(const Probe& probe) {
   for (const RangeFacts& range : look.facts.meant) {
     if (range.seen.empty() || range.registered == range.occurrences) continue;
     Finding finding = finding_of(
-        "program.unregistered", decides ? Verdict::kFail : Verdict::kOk,
+        "program.unregistered", decides ? Grade::kFail : Grade::kOk,
         base::printable(range.written) + ": " + std::to_string(range.occurrences - range.registered) + " of " +
             base::counted(range.occurrences, "occurrence") + " without a registered string for a name");
     // Most programs' names are not: a fact for who gates nsys by hand, and no complaint.
@@ -83,12 +83,12 @@ constexpr std::array kChecks{
     Check{"program.wall_time", "Do the ranges' wall times hold their GPU work?", check_late},
 };
 
-int rank(Verdict verdict) {
+int rank(Grade verdict) {
   switch (verdict) {
-    case Verdict::kFail: return 0;
-    case Verdict::kWarn: return 1;
-    case Verdict::kSkip: return 2;
-    case Verdict::kOk: return 3;
+    case Grade::kFail: return 0;
+    case Grade::kWarn: return 1;
+    case Grade::kSkip: return 2;
+    case Grade::kOk: return 3;
   }
   return 3;
 }

@@ -7,7 +7,7 @@ namespace rangescope::doctor {
 namespace {
 
 using model::Finding;
-using model::Verdict;
+using model::Grade;
 
 std::string of(const RangeFacts& range) {
   return base::printable(range.written) + ": ";
@@ -27,13 +27,13 @@ std::vector<Finding> check_cuda(const Probe& probe) {
     // A program without a GPU is a program all the same: only ncu has nothing to do there.
     const bool decides = look.failed && look.failed->tool == "ncu";
     if (facts.processes == 0 && !decides) return {};  // nothing was seen at all: program.no_nvtx says so
-    return {finding_of("program.no_cuda", decides ? Verdict::kFail : Verdict::kWarn,
+    return {finding_of("program.no_cuda", decides ? Grade::kFail : Grade::kWarn,
                        facts.processes == 0
                            ? "no process of it was seen to load CUDA"
                            : "CUDA was not initialised in any of " + base::counted(facts.processes, "process"))};
   }
   if (!facts.gpu_unavailable.empty())
-    return {finding_of("program.gpu_not_recorded", Verdict::kWarn, base::printable(facts.gpu_unavailable))};
+    return {finding_of("program.gpu_not_recorded", Grade::kWarn, base::printable(facts.gpu_unavailable))};
   return {well(base::counted(facts.kernels, "kernel") +
                (facts.graph_launches > 0 ? ", " + base::counted(facts.graph_launches, "graph launch") : "") +
                (facts.gpu_lost.empty() ? "" : "; incomplete: " + base::printable(facts.gpu_lost)))};
@@ -52,10 +52,10 @@ std::vector<Finding> check_work(const Probe& probe) {
                           base::counted(own == 0 ? range.other_thread_kernels : range.bare_kernels, "kernel") + " by " +
                           base::counted(range.other_threads, "other thread") + " while it was open, " +
                           std::to_string(own) + " by its own";
-      out.push_back(finding_of("program.work_on_other_threads", own == 0 ? Verdict::kFail : Verdict::kWarn, found));
+      out.push_back(finding_of("program.work_on_other_threads", own == 0 ? Grade::kFail : Grade::kWarn, found));
     }
     if (range.child_kernels > 0)
-      out.push_back(finding_of("program.work_in_child_process", own == 0 ? Verdict::kFail : Verdict::kWarn,
+      out.push_back(finding_of("program.work_in_child_process", own == 0 ? Grade::kFail : Grade::kWarn,
                                of(range) + base::counted(range.child_kernels, "kernel") +
                                    " by child processes while it was open, " + std::to_string(own) + " by its own"));
     if (own == 0 && range.other_thread_kernels == 0 && range.child_kernels == 0 && range.blind == range.occurrences) {
@@ -71,7 +71,7 @@ std::vector<Finding> check_work(const Probe& probe) {
       if (probe.program->facts.orphan_kernels > 0)
         found +=
             "; of " + base::counted(probe.program->facts.orphan_kernels, "kernel") + " the launching call is not known";
-      Finding finding = finding_of("program.no_work_inside", Verdict::kFail, std::move(found));
+      Finding finding = finding_of("program.no_work_inside", Grade::kFail, std::move(found));
       std::string near;
       std::size_t named = 0;
       for (const SeenRange& other : probe.program->facts.ranges)
@@ -95,7 +95,7 @@ std::vector<Finding> check_processes(const Probe& probe) {
   std::vector<Finding> out;
   for (const RangeFacts& range : probe.program->facts.meant)
     if (range.child_processes > 0)
-      out.push_back(finding_of("program.range_in_child_process", Verdict::kWarn,
+      out.push_back(finding_of("program.range_in_child_process", Grade::kWarn,
                                of(range) + "opened in " + base::counted(range.processes, "process") + ", " +
                                    std::to_string(range.child_processes) +
                                    " of them started by another process of the program"));
@@ -109,7 +109,7 @@ std::vector<Finding> check_replay(const Probe& probe) {
     if (range.seen.empty()) continue;
     if (range.first_cuda_call_inside)
       out.push_back(
-          finding_of("program.context_inside", Verdict::kWarn,
+          finding_of("program.context_inside", Grade::kWarn,
                      of(range) + "the first CUDA call of the process is inside" +
                          (range.median_ns > 0
                               ? "; its first occurrence takes " + base::format_ns(static_cast<double>(range.first_ns)) +
@@ -128,9 +128,9 @@ std::vector<Finding> check_replay(const Probe& probe) {
     }
     if (range.graph_launches > 0 && !by_cause.contains("program.graphs_inside"))
       by_cause["program.graphs_inside"] = base::counted(range.graph_launches, "graph launch");
-    for (const auto& [cause, text] : by_cause) out.push_back(finding_of(cause, Verdict::kWarn, of(range) + text));
+    for (const auto& [cause, text] : by_cause) out.push_back(finding_of(cause, Grade::kWarn, of(range) + text));
     if (range.contexts > 1)
-      out.push_back(finding_of("program.several_contexts", Verdict::kWarn,
+      out.push_back(finding_of("program.several_contexts", Grade::kWarn,
                                of(range) + base::counted(range.contexts, "CUDA context") + " in one process"));
   }
   return out;
@@ -143,7 +143,7 @@ std::vector<Finding> check_alike(const Probe& probe) {
     if (range.kernels + range.graph_launches == 0 || range.sequences.size() < 2 || range.only_first_differs) continue;
     std::uint64_t all = 0;
     for (const std::uint64_t count : range.sequences) all += count;
-    out.push_back(finding_of("program.occurrences_differ", Verdict::kWarn,
+    out.push_back(finding_of("program.occurrences_differ", Grade::kWarn,
                              of(range) + std::to_string(range.sequences.size()) +
                                  " different sequences of kernels in " + base::counted(all, "occurrence") +
                                  "; the most frequent one in " + std::to_string(range.sequences.front())));
@@ -156,7 +156,7 @@ std::vector<Finding> check_late(const Probe& probe) {
   std::vector<Finding> out;
   for (const RangeFacts& range : probe.program->facts.meant) {
     if (range.late_occurrences == 0) continue;
-    Finding finding = finding_of("program.work_ends_later", Verdict::kOk,
+    Finding finding = finding_of("program.work_ends_later", Grade::kOk,
                                  of(range) + "kernels of " + std::to_string(range.late_occurrences) + " of " +
                                      base::counted(range.occurrences, "occurrence") + " still run when it ends");
     finding.hint.clear();

@@ -138,6 +138,17 @@ void CounterReader::add_round(const Round& round, const std::vector<std::uint32_
   session_.measurements.push_back(std::move(out));
 }
 
+void CounterReader::keep_wait(const wired::Tally& tally) {
+  model::CounterWait wait;
+  wait.process = process_;
+  wait.ns = std::int64_t{tally.waited_ms} * 1000000;
+  const auto target = targets_.find(tally.head.id);
+  if (target == targets_.end() || target->second.kind == model::RangeKind::kStartEnd) return;
+  wait.domain = domain_index(name(target->second.domain));
+  for (const std::uint32_t id : target->second.names) wait.path.push_back(session_.strings.intern(name(id)));
+  session_.counter_waits.push_back(std::move(wait));
+}
+
 void CounterReader::tell(const wired::Tally& tally, const std::string& where) {
   const bool several = std::any_of(tallies_.begin(), tallies_.end(),
                                    [&](const wired::Tally& other) { return other.device != tally.device; });
@@ -168,6 +179,7 @@ void CounterReader::tell(const wired::Tally& tally, const std::string& where) {
                     base::counted(tally.rounds, "complete round")));
   }
   if (tally.waits > 0) {
+    keep_wait(tally);
     add("counters_waited", model::Severity::kInfo, tally.waits,
         fmt::format("the program waited {} ms at {} of '{}'{} until the hardware was programmed (--arm-wait)",
                     tally.waited_ms, base::counted(tally.waits, "begin"), path, on));

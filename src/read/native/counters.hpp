@@ -43,6 +43,7 @@ class CounterReader {
   void take_target(const GpuRecord& record);
   void take_round(const GpuRecord& record);
   void add_round(const Round& round, const std::vector<std::uint32_t>& metrics);
+  void keep_wait(const wire::counters::Tally& tally);
   void tell(const wire::counters::Tally& tally, const std::string& where);
 
   std::uint32_t process_;

@@ -77,6 +77,8 @@ class TraceReader {
     const std::size_t name = std::min<std::size_t>(header.exe_bytes, sizeof header.exe);
     process.name = session_.strings.intern({header.exe, name});
     process.start_ns = std::max<std::int64_t>(0, header.monotonic_ns);
+    if (header.rank_plus_1 > 0 && header.rank_plus_1 < kNone)
+      process.rank = static_cast<std::uint32_t>(header.rank_plus_1 - 1);
     session_.processes.push_back(process);
     last_ns_ = process.start_ns;
     std::uint32_t stream = kNone;

@@ -113,6 +113,21 @@ std::string show(const std::string& bytes) {
   return text;
 }
 
+TEST(Trace, TheRankThatTheEnvironmentSaid) {
+  const auto rank_of = [](std::uint64_t plus_1) {
+    Capture capture;
+    capture.header().rank_plus_1 = plus_1;
+    model::Session session;
+    Losses losses;
+    EXPECT_TRUE(read_trace(std::as_bytes(std::span(capture.bytes())), "x", session, losses));
+    return session.processes.at(0).rank;
+  };
+  EXPECT_EQ(rank_of(0), model::kNone);
+  EXPECT_EQ(rank_of(1), 0);
+  EXPECT_EQ(rank_of(8), 7);
+  EXPECT_EQ(rank_of(~std::uint64_t{0}), model::kNone);
+}
+
 TEST(Trace, NestedRangesOfAThread) {
   EXPECT_EQ(
       show(Capture().chunk(0, 0, 7).string(1, "A").string(2, "B").push(1, 10).push(2, 20).pop(30).pop(40).bytes()),

@@ -4,6 +4,7 @@
 #include "model/measure.hpp"
 #include "report/json_parts.hpp"
 #include "report/json_writer.hpp"
+#include "report/verdict_text.hpp"
 #include "report/view.hpp"
 
 namespace rangescope::report {
@@ -40,7 +41,7 @@ void kernel_rows(JsonWriter& json, std::string_view name, const std::vector<mode
   for (const model::KernelRow& row : rows) {
     json.open_line_object();
     json.field("name", base::printable(row.name));
-    json.field("short", base::printable(row.short_name));
+    json.field("short", base::printable(row.label.empty() ? row.short_name : row.label));
     json.field("calls", row.calls);
     json.field("total_ns", row.total_ns);
     json.field("median_ns", row.duration_ns.median);
@@ -169,6 +170,23 @@ void work(JsonWriter& json, std::string_view name, const std::optional<model::Gp
   values(json, name, holder);
 }
 
+void verdicts(JsonWriter& json, const model::Report& report) {
+  json.key("verdict");
+  json.open_array(true);
+  for (const model::Verdict& verdict : report.verdict) {
+    json.open_line_object();
+    json.field("kind", verdict.kind);
+    json.field("severity", model::weight_name(verdict.severity));
+    json.field("path", base::printable(verdict.path));
+    verdict.region ? json.field("region", *verdict.region) : json.null_field("region");
+    json.field("text", base::printable(verdict.text));
+    json.field("saves", saving_text(report, verdict));
+    json.field("next", base::printable(verdict.next));
+    json.close();
+  }
+  json.close();
+}
+
 void run_object(JsonWriter& json, const model::RunInfo& run) {
   json.key("run");
   json.open_line_object();
@@ -221,6 +239,7 @@ void processes(JsonWriter& json, const model::Report& report) {
     json.field("end_ns", process.end_ns);
     json.field("ranges", process.ranges);
     json.field("kernels", process.kernels);
+    if (process.rank) json.field("rank", *process.rank);
     json.close();
   }
   json.close();
@@ -271,6 +290,7 @@ void losses(JsonWriter& json, const model::Report& report) {
 void write_html_data(const model::Report& report, const model::Session* session, JsonWriter& json) {
   json.open_line_object();
   json.field("schema", "rangescope.html/1");
+  verdicts(json, report);
   run_object(json, report.run);
   dictionary(json);
   processes(json, report);
@@ -281,6 +301,7 @@ void write_html_data(const model::Report& report, const model::Session* session,
   kernel_rows(json, "kernels", report.kernels);
   work(json, "total", report.total);
   work(json, "unattributed", report.unattributed);
+  report.outside ? json.field("outside_ns", report.outside->wall_ns) : json.null_field("outside_ns");
   losses(json, report);
   texts(json, "notes", report.notes);
   json.key("timeline");

@@ -1,5 +1,6 @@
 #include "report/json/json.hpp"
 
+#include <span>
 #include <string_view>
 
 #include "model/measure.hpp"
@@ -77,6 +78,7 @@ void kernel_rows(JsonWriter& json, std::string_view name, const std::vector<mode
     json.open_line_object();
     json.field("name", row.name);
     json.field("short_name", row.short_name);
+    json.field("label", row.label);
     json.field("calls", row.calls);
     json.field("total_ns", row.total_ns);
     spread(json, "duration_ns", row.duration_ns);
@@ -193,6 +195,35 @@ void samples(JsonWriter& json, const std::vector<model::OccurrenceSample>& list)
   json.close();
 }
 
+void steady(JsonWriter& json, const Region& region) {
+  if (!region.steady) return json.null_field("steady");
+  json.key("steady");
+  json.open_object();
+  json.field("occurrences", region.steady->occurrences);
+  json.field("left_out", region.steady->left_out);
+  json.field("left_out_ns", region.steady->left_out_ns);
+  spread(json, "wall_ns", region.steady->wall_ns);
+  region.steady->busy_share ? json.field("gpu_busy_share", *region.steady->busy_share)
+                            : json.null_field("gpu_busy_share");
+  json.close();
+}
+
+void across(JsonWriter& json, const model::Report& report, const Region& region) {
+  if (!region.across) return json.null_field("across");
+  const model::Across& value = *region.across;
+  json.key("across");
+  json.open_line_object();
+  json.field("of", value.of_threads ? "threads" : "processes");
+  json.field("parts", value.parts);
+  json.field("min_ns", value.min_ns);
+  json.field("mean_ns", value.mean_ns);
+  json.field("max_ns", value.max_ns);
+  json.field("imbalance", value.imbalance);
+  const bool process = !value.of_threads && value.slowest < report.processes.size();
+  json.field("slowest", process ? report.processes[value.slowest].pid : value.slowest);
+  json.close();
+}
+
 void region_object(JsonWriter& json, const model::Report& report, const Region& region) {
   json.open_object();
   (void)json.take_escaped();
@@ -216,6 +247,8 @@ void region_object(JsonWriter& json, const model::Report& report, const Region& 
   json.open_line_object();
   measures(json, region, "wall_ns.");
   json.close();
+  steady(json, region);
+  across(json, report, region);
   gpu(json, "gpu", region.gpu, region);
   metrics(json, region.metrics);
   counted_kernels(json, "kernels", region.kernels);
@@ -256,6 +289,7 @@ void processes(JsonWriter& json, const std::vector<model::ReportProcess>& list) 
     json.field("end_ns", process.end_ns);
     json.field("ranges", process.ranges);
     json.field("kernels", process.kernels);
+    process.rank ? json.field("rank", *process.rank) : json.null_field("rank");
     json.close();
   }
   json.close();
@@ -314,6 +348,56 @@ void dictionary(JsonWriter& json) {
   json.close();
 }
 
+void verdicts(JsonWriter& json, const model::Report& report, std::span<const model::Verdict> list) {
+  json.key("verdict");
+  json.open_array();
+  for (const model::Verdict& verdict : list) {
+    json.open_line_object();
+    json.field("kind", verdict.kind);
+    json.field("severity", model::weight_name(verdict.severity));
+    json.field("path", verdict.path);
+    verdict.region ? json.field("region", *verdict.region) : json.null_field("region");
+    const bool known = verdict.process && *verdict.process < report.processes.size();
+    known ? json.field("process", report.processes[*verdict.process].pid) : json.null_field("process");
+    json.field("text", verdict.text);
+    verdict.saves_ns ? json.field("saves_ns", *verdict.saves_ns) : json.null_field("saves_ns");
+    verdict.saves_share ? json.field("saves_share", *verdict.saves_share) : json.null_field("saves_share");
+    json.key("evidence");
+    json.open_line_object();
+    for (const auto& [name, value] : verdict.evidence) json.field(name, value);
+    json.close();
+    optional_text(json, "next", verdict.next);
+    json.close();
+  }
+  json.close();
+}
+
+void outside(JsonWriter& json, const std::optional<model::Outside>& value) {
+  if (!value) return json.null_field("outside");
+  json.key("outside");
+  json.open_line_object();
+  json.field("wall_ns", value->wall_ns);
+  json.field("before_ns", value->before_ns);
+  json.field("between_ns", value->between_ns);
+  json.field("after_ns", value->after_ns);
+  json.field("profiler_ns", value->profiler_ns);
+  json.close();
+}
+
+void kernel_counters(JsonWriter& json, const std::vector<model::KernelCounters>& list) {
+  json.key("kernel_counters");
+  json.open_array();
+  for (const model::KernelCounters& kernel : list) {
+    json.open_object();
+    json.field("name", kernel.name);
+    metrics(json, kernel.metrics);
+    bound(json, kernel.bound);
+    roofline(json, kernel.roofline);
+    json.close();
+  }
+  json.close();
+}
+
 class Json final : public Exporter {
  public:
   [[nodiscard]] std::string_view name() const override { return "json"; }
@@ -324,6 +408,7 @@ class Json final : public Exporter {
     JsonWriter json(sink);
     json.open_object();
     json.field("schema", kSchema);
+    verdicts(json, report, report.verdict);
     run_object(json, report.run);
     processes(json, report.processes);
     devices(json, report);
@@ -331,10 +416,12 @@ class Json final : public Exporter {
     json.open_array();
     for (const Region& region : report.regions) region_object(json, report, region);
     json.close();
+    outside(json, report.outside);
     gpu(json, "total", report.total);
     gpu(json, "unattributed", report.unattributed);
     kernel_rows(json, "kernels", report.kernels);
     counted_kernels(json, "unattributed_results", report.unattributed_results);
+    kernel_counters(json, report.kernel_counters);
     losses(json, report.losses);
     write_findings(json, report.findings);
     json.texts("notes", report.notes);
@@ -345,8 +432,8 @@ class Json final : public Exporter {
   }
 };
 
-// One JSON object a line, for streams and log stores: {"type": "run" | "process" | "region" | "total" | "kernel" |
-// "result" | "loss" | "finding", ...}. What is in them is what the JSON report has at that place.
+// One JSON object a line, for streams and log stores: {"type": "run" | "verdict" | "process" | "region" | "total" |
+// "kernel" | "result" | "loss" | "finding", ...}. What is in them is what the JSON report has at that place.
 class JsonLines final : public Exporter {
  public:
   [[nodiscard]] std::string_view name() const override { return "jsonl"; }
@@ -367,6 +454,8 @@ class JsonLines final : public Exporter {
       run_object(json, report.run);
       devices(json, report);
     });
+    for (const model::Verdict& verdict : report.verdict)
+      line("verdict", [&] { verdicts(json, report, {&verdict, 1}); });
     for (const model::ReportProcess& process : report.processes) line("process", [&] { processes(json, {process}); });
     for (const Region& region : report.regions) {
       line("region", [&] {

@@ -6,6 +6,8 @@
 #include "base/text.hpp"
 #include "base/units.hpp"
 #include "report/markdown_text.hpp"
+#include "report/region_table.hpp"
+#include "report/verdict_text.hpp"
 #include "report/view.hpp"
 
 namespace rangescope::report {
@@ -26,16 +28,48 @@ void heading(const model::Report& report, Sink& sink) {
   if (!run.tool.empty()) sink.write("- tool: " + md_escaped(run.tool) + "\n");
 }
 
+void turned(const TurnedTable& metrics, Sink& sink) {
+  if (metrics.rows.empty()) return;
+  std::vector<std::string> heads = {"metric"};
+  for (const std::string& head : metrics.heads) heads.push_back(md_escaped(head));
+  sink.write("\n");
+  md_row(sink, heads);
+  md_rule(sink, metrics.heads.size());
+  for (const auto& row : metrics.rows) {
+    std::vector<std::string> cells;
+    for (const std::string& text : row) cells.push_back(md_escaped(text));
+    md_row(sink, cells);
+  }
+}
+
 void kernels(const model::Report& report, const Style& style, Sink& sink) {
   if (report.kernels.empty() || style.top_kernels == 0) return;
+  const KernelTable table = kernel_table(report, style);
   sink.write("\n## Kernels\n\n");
-  md_row(sink, {"kernel", "calls", "total", "median", "max", "share"});
-  md_rule(sink, 5);
-  for (std::size_t i = 0; i < report.kernels.size() && i < style.top_kernels; ++i) {
-    const model::KernelRow& row = report.kernels[i];
-    md_row(sink, {md_escaped(row.short_name.empty() ? row.name : row.short_name), base::format_count(row.calls),
-                  base::format_ns(row.total_ns), base::format_ns(row.duration_ns.median),
-                  base::format_ns(row.duration_ns.max), base::format_share(row.share)});
+  std::vector<std::string> heads;
+  for (const std::string& head : table.heads) heads.push_back(md_escaped(head));
+  md_row(sink, heads);
+  md_rule(sink, heads.size() - 1);
+  for (const auto& row : table.rows) {
+    std::vector<std::string> cells;
+    for (const std::string& text : row) cells.push_back(md_escaped(text));
+    md_row(sink, cells);
+  }
+  turned(table.metrics, sink);
+}
+
+void answer(const model::Report& report, Sink& sink) {
+  if (report.verdict.empty()) return;
+  sink.write("\n## Verdict\n\n");
+  for (std::size_t i = 0; i < report.verdict.size(); ++i) {
+    const model::Verdict& verdict = report.verdict[i];
+    sink.write(fmt::format("{}. ", i + 1));
+    if (!verdict.path.empty()) sink.write("**" + md_escaped(verdict.path) + "**: ");
+    sink.write(md_escaped(verdict.text));
+    if (const std::string saving = saving_text(report, verdict); !saving.empty())
+      sink.write(" (" + md_escaped(saving) + ")");
+    sink.write("\n");
+    if (!verdict.next.empty()) sink.write("   - next: " + md_code(verdict.next) + "\n");
   }
 }
 
@@ -46,33 +80,29 @@ class Markdown final : public Exporter {
 
   [[nodiscard]] base::Result<void> write(const model::Report& report, const model::Session*, const Style& style,
                                          Sink& sink) const override {
-    auto chosen = columns(report, style);
-    if (!chosen) return base::fail(std::move(chosen));
-    auto views = scopes(report, style);
-    if (!views) return base::fail(std::move(views));
+    auto tables = region_tables(report, style);
+    if (!tables) return base::fail(std::move(tables));
     heading(report, sink);
-    for (const ScopeView& scope : *views) {
-      sink.write("\n## " + (views->size() > 1 ? "Regions: " + md_escaped(scope.title) : std::string("Regions")) +
+    answer(report, sink);
+    for (const RegionTable& table : *tables) {
+      sink.write("\n## " + (tables->size() > 1 ? "Regions: " + md_escaped(table.title) : std::string("Regions")) +
                  "\n\n");
       std::vector<std::string> titles = {"range"};
-      for (const ColumnView& column : *chosen) titles.push_back(md_escaped(column.title));
+      for (const ColumnView& column : table.columns) titles.push_back(md_escaped(column.title));
       md_row(sink, titles);
-      md_rule(sink, chosen->size());
-      for (const RowView& row : scope.rows) {
+      md_rule(sink, table.columns.size());
+      for (const TableLine& line : table.lines) {
         std::string indent;
-        for (std::size_t i = 0; i < row.depth; ++i) indent += "&nbsp;&nbsp;";
-        std::vector<std::string> cells = {indent + md_escaped(row.label)};
-        for (const ColumnView& column : *chosen) cells.push_back(md_escaped(cell(*row.region, column)));
+        for (std::size_t i = 0; i < line.depth; ++i) indent += "&nbsp;&nbsp;";
+        std::vector<std::string> cells = {indent + md_escaped(line.label)};
+        for (const std::string& text : line.cells) cells.push_back(md_escaped(text));
         md_row(sink, cells);
       }
-      if (scope.hidden > 0)
-        sink.write("\n" + base::counted(scope.hidden, "more region is", "more regions are") + " not shown.\n");
+      if (table.hidden > 0)
+        sink.write("\n" + base::counted(table.hidden, "more region is", "more regions are") + " not shown.\n");
+      turned(table.metrics, sink);
     }
-    if (views->empty()) sink.write("\nNo ranges.\n");
-    if (report.unattributed) {
-      const std::string work = work_sentence(*report.unattributed);
-      sink.write("\nOutside every range: " + (work.empty() ? std::string("no GPU work") : work) + ".\n");
-    }
+    if (tables->empty()) sink.write("\nNo ranges.\n");
     kernels(report, style, sink);
     footer(report, sink);
     return {};

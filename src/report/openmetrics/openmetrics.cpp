@@ -68,6 +68,7 @@ class OpenMetrics final : public Exporter {
 
   [[nodiscard]] base::Result<void> write(const model::Report& report, const model::Session*, const Style&,
                                          Sink& sink) const override {
+    write_verdict(report, sink);
     for (const model::Measure& measure : model::measures()) {
       const std::string family = family_of(measure);
       std::string samples;
@@ -95,6 +96,20 @@ class OpenMetrics final : public Exporter {
   }
 
  private:
+  static void write_verdict(const model::Report& report, Sink& sink) {
+    constexpr std::string_view kFamily = "rangescope_verdict_saves_seconds";
+    std::string samples;
+    for (const model::Verdict& verdict : report.verdict) {
+      if (!verdict.saves_ns) continue;
+      samples += fmt::format("{}{{kind=\"{}\",severity=\"{}\",path=\"{}\"}} {}\n", kFamily, verdict.kind,
+                             model::weight_name(verdict.severity), label(verdict.path), *verdict.saves_ns / 1e9);
+    }
+    if (samples.empty()) return;
+    sink.write(
+        fmt::format("# TYPE {0} gauge\n# UNIT {0} seconds\n# HELP {0} what the run could save at most\n", kFamily));
+    sink.write(samples);
+  }
+
   static void write_metrics(const model::Report& report, Sink& sink) {
     bool begun = false;
     for (const model::Region& region : report.regions) {

@@ -7,21 +7,21 @@
 #include "base/table.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
+#include "report/region_table.hpp"
+#include "report/verdict_text.hpp"
 #include "report/view.hpp"
 
 namespace rangescope::report {
 namespace {
-
-constexpr std::size_t kMany = 200;  // rows of a table from which on it is said how to get fewer
 
 using base::Tone;
 
 constexpr std::size_t kIndent = 2;
 constexpr std::size_t kDeepest = 24;  // levels that are indented; deeper ones show their level as a number
 
-std::string tree_label(const RowView& row) {
-  if (row.depth <= kDeepest) return std::string(row.depth * kIndent, ' ') + row.label;
-  return fmt::format("{:>{}}: {}", row.depth, kDeepest * kIndent, row.label);
+std::string tree_label(const TableLine& line) {
+  if (line.depth <= kDeepest) return std::string(line.depth * kIndent, ' ') + line.label;
+  return fmt::format("{:>{}}: {}", line.depth, kDeepest * kIndent, line.label);
 }
 
 Tone tone_of(model::Severity severity) {
@@ -49,35 +49,52 @@ void header(const model::Report& report, const Style& style, Sink& sink) {
   if (!facts.empty()) sink.write(base::toned(facts, Tone::kDim, style.color) + "\n\n");
 }
 
-void regions(const ScopeView& scope, const std::vector<ColumnView>& columns, bool titled, const Style& style,
-             Sink& sink) {
-  if (titled) sink.write(base::toned(scope.title, Tone::kBold, style.color) + "\n");
-  std::vector<base::Table::Column> heads = {{"range", false, true, 0}};
-  for (const ColumnView& column : columns) heads.push_back({column.title, true, false, column.importance});
+void aside(std::string text, const Style& style, Sink& sink) {
+  sink.write(base::toned(std::move(text), Tone::kDim, style.color) + "\n");
+}
+
+void turned(const TurnedTable& metrics, const Style& style, Sink& sink) {
+  if (metrics.rows.empty()) return;
+  std::vector<base::Table::Column> heads = {{"metric", false, true, 0}};
+  for (std::size_t i = 0; i < metrics.heads.size(); ++i)
+    heads.push_back({metrics.heads[i], true, false, static_cast<int>(metrics.heads.size() - i)});
   base::Table table(std::move(heads));
-  for (const RowView& row : scope.rows) {
-    std::vector<base::Table::Cell> cells = {{tree_label(row), Tone::kPlain}};
-    for (const ColumnView& column : columns) {
-      std::string text = cell(*row.region, column);
-      const Tone tone = text == "-" || text == "0" || text == "0 ns" || text == "0 B" ? Tone::kDim : Tone::kPlain;
-      cells.push_back({std::move(text), tone});
-    }
+  for (const auto& row : metrics.rows) {
+    std::vector<base::Table::Cell> cells;
+    for (const std::string& text : row) cells.push_back({text});
+    table.add(std::move(cells));
+  }
+  std::vector<std::string> dropped;
+  constexpr std::size_t kLeast = 36;  // columns that a metric's name keeps
+  sink.write("\n" + table.render(style.width, style.color, &dropped, kLeast));
+  if (const std::size_t hidden = metrics.hidden + dropped.size(); hidden > 0)
+    aside("(" + base::counted(hidden, "more column") + ": -f csv has all)", style, sink);
+}
+
+void regions(const RegionTable& shown, bool titled, const Style& style, Sink& sink) {
+  if (titled) sink.write(base::toned(shown.title, Tone::kBold, style.color) + "\n");
+  std::vector<base::Table::Column> heads = {{"range", false, true, 0}};
+  for (const ColumnView& column : shown.columns) heads.push_back({column.title, true, false, column.importance});
+  base::Table table(std::move(heads));
+  for (const TableLine& line : shown.lines) {
+    const Tone whole = line.region == nullptr ? Tone::kDim : Tone::kPlain;
+    std::vector<base::Table::Cell> cells = {{tree_label(line), whole}};
+    for (const std::string& text : line.cells)
+      cells.push_back({text, text == "-" || text == "0" || text == "0 ns" || text == "0 B" ? Tone::kDim : whole});
     table.add(std::move(cells));
   }
   std::vector<std::string> dropped;
   sink.write(table.render(style.width, style.color, &dropped));
-  const auto aside = [&](std::string text) {
-    sink.write(base::toned(std::move(text), Tone::kDim, style.color) + "\n");
-  };
-  if (scope.hidden == 0 && scope.rows.size() > kMany)
-    aside("(" + base::counted(scope.rows.size(), "region") + ": --top 20 shows the largest, --depth 1 the outermost)");
-  if (scope.hidden > 0) aside("(" + base::counted(scope.hidden, "more region") + ": --depth, --top)");
-  if (!dropped.empty()) aside("(no room for: " + base::join(dropped, ", ") + ")");
+  if (shown.hidden > 0)
+    aside("(" + base::counted(shown.hidden, "more region") + ": --all shows each, --top 50 the largest)", style, sink);
+  if (!dropped.empty()) aside("(no room for: " + base::join(dropped, ", ") + ")", style, sink);
+  turned(shown.metrics, style, sink);
 }
 
-void details(const ScopeView& scope, const Style& style, Sink& sink) {
-  for (const RowView& row : scope.rows) {
-    const model::Region& region = *row.region;
+void details(const RegionTable& shown, const Style& style, Sink& sink) {
+  for (const TableLine& line : shown.lines) {
+    if (line.region == nullptr) continue;
+    const model::Region& region = *line.region;
     const std::string name = base::printable(model::path_text(region));
     if (region.unclosed > 0)
       sink.write(fmt::format("{}: {} began and never ended: not in the statistics\n", name,
@@ -92,25 +109,24 @@ void details(const ScopeView& scope, const Style& style, Sink& sink) {
 
 void kernels(const model::Report& report, const Style& style, Sink& sink) {
   if (report.kernels.empty() || style.top_kernels == 0) return;
-  base::Table table({{"kernel", false, true, 0},
-                     {"calls", true, false, 0},
-                     {"total", true, false, 0},
-                     {"median", true, false, 2},
-                     {"max", true, false, 1},
-                     {"share", true, false, 0}});
-  for (std::size_t i = 0; i < report.kernels.size() && i < style.top_kernels; ++i) {
-    const model::KernelRow& row = report.kernels[i];
-    table.add({{base::printable(row.short_name.empty() ? row.name : row.short_name)},
-               {base::format_count(row.calls)},
-               {base::format_ns(row.total_ns)},
-               {base::format_ns(row.duration_ns.median)},
-               {base::format_ns(row.duration_ns.max)},
-               {base::format_share(row.share)}});
+  const KernelTable shown = kernel_table(report, style);
+  std::vector<base::Table::Column> heads;
+  for (std::size_t i = 0; i < shown.heads.size(); ++i) {
+    const bool spare = shown.heads[i] == "median" || shown.heads[i] == "max";
+    heads.push_back({shown.heads[i], i > 0, i == 0, spare ? 1 : i < 6 ? 0 : 2});
   }
-  sink.write("\n" + table.render(style.width, style.color));
-  if (report.kernels.size() > style.top_kernels)
-    sink.write(base::toned("(" + base::counted(report.kernels.size() - style.top_kernels, "more kernel") + ")\n",
-                           Tone::kDim, style.color));
+  base::Table table(std::move(heads));
+  for (const auto& row : shown.rows) {
+    std::vector<base::Table::Cell> cells;
+    for (const std::string& text : row) cells.push_back({text});
+    table.add(std::move(cells));
+  }
+  std::vector<std::string> dropped;
+  constexpr std::size_t kName = 30;  // columns that a kernel's name keeps
+  sink.write("\n" + table.render(style.width, style.color, &dropped, kName));
+  if (!dropped.empty()) aside("(no room for: " + base::join(dropped, ", ") + ")", style, sink);
+  if (shown.hidden > 0) aside("(" + base::counted(shown.hidden, "more kernel") + ": --top-kernels 50)", style, sink);
+  turned(shown.metrics, style, sink);
 }
 
 void explain(const std::vector<ColumnView>& columns, Sink& sink) {
@@ -129,23 +145,18 @@ class Terminal final : public Exporter {
 
   [[nodiscard]] base::Result<void> write(const model::Report& report, const model::Session*, const Style& style,
                                          Sink& sink) const override {
-    auto chosen = columns(report, style);
-    if (!chosen) return base::fail(std::move(chosen));
-    auto views = scopes(report, style);
-    if (!views) return base::fail(std::move(views));
+    auto tables = region_tables(report, style);
+    if (!tables) return base::fail(std::move(tables));
     header(report, style, sink);
-    for (std::size_t i = 0; i < views->size(); ++i) {
+    if (const std::string answer = verdict_lines(report, style); !answer.empty()) sink.write(answer + "\n");
+    for (std::size_t i = 0; i < tables->size(); ++i) {
       if (i > 0) sink.write("\n");
-      regions((*views)[i], *chosen, views->size() > 1, style, sink);
+      regions((*tables)[i], tables->size() > 1, style, sink);
     }
-    if (views->empty()) sink.write("no ranges\n");
-    if (!views->empty()) details(views->front(), style, sink);
-    if (report.unattributed) {
-      const std::string work = work_sentence(*report.unattributed);
-      sink.write("outside every range: " + (work.empty() ? std::string("no GPU work") : work) + "\n");
-    }
+    if (tables->empty()) sink.write("no ranges\n");
+    if (!tables->empty()) details(tables->front(), style, sink);
     kernels(report, style, sink);
-    if (style.explain) explain(*chosen, sink);
+    if (style.explain && !tables->empty()) explain(tables->front().columns, sink);
     footer(report, style, sink);
     return {};
   }
@@ -159,7 +170,7 @@ class Terminal final : public Exporter {
       sink.write(base::toned(std::move(text), tone_of(loss.severity), style.color) + "\n");
     }
     for (const model::Finding& finding : report.findings) {
-      if (finding.verdict == model::Verdict::kOk || finding.verdict == model::Verdict::kSkip) continue;
+      if (finding.verdict == model::Grade::kOk || finding.verdict == model::Grade::kSkip) continue;
       sink.write(finding_text(finding, style.color));
     }
     for (const std::string& note : report.notes) sink.write("note: " + base::printable(note) + "\n");

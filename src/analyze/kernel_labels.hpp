@@ -1,0 +1,13 @@
+// Names by which a table tells kernels apart: the short name, and of several with the same short name what differs.
+#pragma once
+
+#include "model/report.hpp"
+
+namespace rangescope::analyze {
+
+/// Sets KernelRow::label of every row of the report. Kernels that share a short name get the words of their full names
+/// that the fewest of the others have, at most three: `multi_tensor_apply_kernel<BinaryOpScalarFunctor, divides>`;
+/// where words do not differ, the grid and block of their launches. O(kernels of one short name squared).
+void tell_kernels_apart(model::Report& report);
+
+}  // namespace rangescope::analyze

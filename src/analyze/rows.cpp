@@ -1,0 +1,253 @@
+#include "analyze/rows.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <set>
+
+#include "analyze/fold.hpp"
+#include "analyze/spread.hpp"
+
+namespace rangescope::analyze {
+namespace {
+
+using model::GpuWork;
+using model::Region;
+using model::Report;
+
+constexpr double kNotKnown = std::numeric_limits<double>::quiet_NaN();
+
+void add_count(std::int64_t& to, std::int64_t from) {
+  to = to < 0 || from < 0 ? -1 : to + from;
+}
+
+void add_work(GpuWork& to, const GpuWork& from) {
+  for (const auto field : {&GpuWork::kernels, &GpuWork::exclusive_kernels, &GpuWork::inherited_kernels,
+                           &GpuWork::graph_kernels, &GpuWork::graph_launches, &GpuWork::copies, &GpuWork::memsets,
+                           &GpuWork::syncs, &GpuWork::nccl_kernels, &GpuWork::recorded_occurrences})
+    add_count(to.*field, from.*field);
+  for (const auto field :
+       {&GpuWork::kernel_ns, &GpuWork::exclusive_kernel_ns, &GpuWork::busy_ns, &GpuWork::exclusive_busy_ns,
+        &GpuWork::span_ns, &GpuWork::idle_ns, &GpuWork::copy_ns, &GpuWork::copy_bytes, &GpuWork::overlap_ns,
+        &GpuWork::sync_ns, &GpuWork::launch_ns, &GpuWork::nccl_ns})
+    to.*field += from.*field;
+  to.partial |= from.partial;
+}
+
+/// Of a metric that several members have, the median of their values.
+std::map<std::string, model::Metric> merged_metrics(const Report& report, const std::vector<std::uint32_t>& members) {
+  std::map<std::string, std::vector<const model::Metric*>> found;
+  for (const std::uint32_t id : members)
+    for (const auto& [name, metric] : report.regions[id].metrics)
+      if (metric.absent.empty()) found[name].push_back(&metric);
+  std::map<std::string, model::Metric> out;
+  for (const auto& [name, metrics] : found) {
+    model::Metric one = *metrics.front();
+    std::vector<double> values;
+    for (const model::Metric* metric : metrics) {
+      values.push_back(metric->value);
+      one.min = std::min(one.min, metric->min);
+      one.max = std::max(one.max, metric->max);
+      one.rounds = std::min(one.rounds, metric->rounds);
+    }
+    one.value = median_of(values);
+    if (metrics.size() > 1) one.source += ", median over " + std::to_string(metrics.size()) + " regions";
+    out.emplace(name, std::move(one));
+  }
+  return out;
+}
+
+void merge_occurrences(const Occurrences& all, const Report& report, const std::vector<std::uint32_t>& members,
+                       Region& region) {
+  std::vector<std::int64_t> lengths, settled, scratch;
+  std::vector<std::uint32_t> cells;
+  model::Steady steady;
+  double busy = 0;
+  bool busy_known = true;
+  for (const std::uint32_t id : members) {
+    const RegionKey& key = all.keys[id];
+    for (std::size_t i = key.first; i < key.last; ++i) {
+      cells.push_back(all.tree.node_cells[i]);
+      for (const std::uint32_t o : all.by_cell.of(cells.back())) {
+        if (all.phases[o] == Phase::kWithout) continue;
+        const model::Range& range = all.session.ranges[all.tree.range_of[o]];
+        const std::int64_t length = length_ns(range.start_ns, range.end_ns);
+        if (all.phases[o] != Phase::kSlowed || region.wall.profiler_ns == 0) lengths.push_back(length);
+        if (all.phases[o] == Phase::kSettled) settled.push_back(length);
+      }
+    }
+  }
+  region.wall.per_occurrence_ns = spread_of<std::int64_t>(std::span<const std::int64_t>(lengths), scratch);
+  region.across = across_of(all.tree, all.session, cells);
+  region.threads = region.across && region.across->of_threads ? region.across->parts : region.threads;
+  if (settled.empty()) return;
+  for (const std::uint32_t id : members) {
+    const auto& one = report.regions[id].steady;
+    if (!one) continue;
+    steady.left_out += one->left_out;
+    steady.left_out_ns += one->left_out_ns;
+    steady.longest_ns = std::max(steady.longest_ns, one->longest_ns);
+    steady.wall_total_ns += one->wall_total_ns;
+    busy_known &= one->busy_share.has_value();
+    busy += one->busy_share.value_or(0) * one->wall_total_ns;
+  }
+  steady.occurrences = static_cast<std::int64_t>(settled.size());
+  steady.wall_ns = spread_of<std::int64_t>(std::span<const std::int64_t>(settled), scratch);
+  if (busy_known && steady.wall_total_ns > 0) steady.busy_share = busy / steady.wall_total_ns;
+  region.steady = steady;
+}
+
+class Builder {
+ public:
+  Builder(const Occurrences* occurrences, Report& report) : occurrences_(occurrences), report_(report) {}
+
+  void run() {
+    children_.resize(report_.regions.size());
+    std::vector<std::uint32_t> top;
+    for (const Region& region : report_.regions) {
+      if (region.process || region.thread) continue;
+      (region.parent == model::kNone ? top : children_[region.parent]).push_back(region.id);
+    }
+    // Depth first with a stack of our own: a path may be thousands of levels deep.
+    std::vector<model::TableRow> pending = rows_of(top, nullptr, model::kNone);
+    std::reverse(pending.begin(), pending.end());
+    while (!pending.empty()) {
+      model::TableRow row = std::move(pending.back());
+      pending.pop_back();
+      const auto at = static_cast<std::uint32_t>(report_.rows.size());
+      std::vector<std::uint32_t> below;
+      for (const std::uint32_t id : row.members) below.insert(below.end(), children_[id].begin(), children_[id].end());
+      const bool many = row.members.size() > 1;
+      report_.rows.push_back(std::move(row));
+      std::vector<model::TableRow> next = rows_of(below, many ? &report_.rows.back() : nullptr, at);
+      for (std::size_t i = next.size(); i-- > 0;) pending.push_back(std::move(next[i]));
+    }
+  }
+
+ private:
+  /// Children of one row, in order of the first of each.
+  std::vector<model::TableRow> rows_of(const std::vector<std::uint32_t>& ids, const model::TableRow* above,
+                                       std::uint32_t parent) {
+    using Key = std::tuple<std::string, model::RangeKind, std::string>;
+    struct Family {
+      std::vector<std::uint32_t> members;
+      std::set<std::string> names;
+      std::string folded;
+    };
+    std::map<Key, std::size_t> at;
+    std::vector<Family> families;
+    const auto find = [&](const Region& region, const std::string& name) -> Family& {
+      const auto [found, added] = at.try_emplace({region.domain, region.kind, name}, families.size());
+      if (added) families.push_back({{}, {}, name});
+      return families[found->second];
+    };
+    std::map<Key, std::set<std::string>> variants;
+    const auto folded = [](const Region& region) {
+      return region.path.empty() ? std::string() : folded_name(region.path.back(), FoldNames::kNumbers);
+    };
+    for (const std::uint32_t id : ids) {
+      const Region& region = report_.regions[id];
+      if (!region.path.empty()) variants[{region.domain, region.kind, folded(region)}].insert(region.path.back());
+    }
+    for (const std::uint32_t id : ids) {
+      const Region& region = report_.regions[id];
+      const std::string name = region.path.empty() ? std::string() : region.path.back();
+      const std::string short_name = folded(region);
+      const bool many = variants[{region.domain, region.kind, short_name}].size() >= kFewestSiblings;
+      Family& family = find(region, many ? short_name : name);
+      family.members.push_back(id);
+      family.names.insert(name);
+    }
+    std::vector<model::TableRow> rows;
+    for (Family& family : families) {
+      model::TableRow row;
+      row.parent = parent;
+      row.depth = parent == model::kNone ? 0 : report_.rows[parent].depth + 1;
+      row.siblings = static_cast<std::int64_t>(family.names.size());
+      row.members = std::move(family.members);
+      if (row.members.size() > 1) row.merged = merged(row.members, above, family.folded);
+      rows.push_back(std::move(row));
+    }
+    return rows;
+  }
+
+  Region merged(const std::vector<std::uint32_t>& members, const model::TableRow* above, const std::string& name) {
+    const Region& first = report_.regions[members.front()];
+    Region out;
+    out.id = first.id;
+    out.parent = first.parent;
+    out.depth = first.depth;
+    out.path = above != nullptr && above->merged ? above->merged->path : first.path;
+    if (above == nullptr && !out.path.empty()) out.path.pop_back();
+    out.path.push_back(name);
+    out.domain = first.domain;
+    out.kind = first.kind;
+    for (const std::uint32_t id : members) {
+      const Region& member = report_.regions[id];
+      add_count(out.occurrences, member.occurrences);
+      add_count(out.unclosed, member.unclosed);
+      out.threads = std::max(out.threads, member.threads);
+      out.processes = std::max(out.processes, member.processes);
+      out.wall.inclusive_ns += member.wall.inclusive_ns;
+      out.wall.exclusive_ns += member.wall.exclusive_ns;
+      out.wall.share += member.wall.share;
+      out.wall.profiler_ns += member.wall.profiler_ns;
+      if (!member.gpu) continue;
+      if (out.gpu) {
+        add_work(*out.gpu, *member.gpu);
+      } else {
+        out.gpu = *member.gpu;
+        out.gpu->top_kernels.clear();
+        out.gpu->copies_by_kind.clear();
+        out.gpu->launch_latency_ns.reset();
+        out.gpu->distinct_kernels = -1;
+        out.gpu->kernel_ns_per_occurrence =
+            out.gpu->busy_ns_per_occurrence = {kNotKnown, kNotKnown, kNotKnown, kNotKnown, kNotKnown, kNotKnown};
+      }
+    }
+    out.wall.per_occurrence_ns = {kNotKnown, kNotKnown, kNotKnown, kNotKnown, kNotKnown, kNotKnown};
+    if (occurrences_ != nullptr && !occurrences_->session.ranges.empty())
+      merge_occurrences(*occurrences_, report_, members, out);
+    out.metrics = merged_metrics(report_, members);
+    return out;
+  }
+
+  const Occurrences* occurrences_;
+  Report& report_;
+  std::vector<std::vector<std::uint32_t>> children_;
+};
+
+/// The bound that all members have; a word of its own where they differ.
+std::optional<model::Bound> common_bound(const Report& report, const std::vector<std::uint32_t>& members) {
+  std::optional<model::Bound> bound;
+  for (const std::uint32_t id : members) {
+    const auto& one = report.regions[id].bound;
+    if (!one) return std::nullopt;
+    if (bound && bound->kind != one->kind) return model::Bound{"mixed", "its regions differ: --all shows each"};
+    if (!bound) bound = one;
+  }
+  return bound;
+}
+
+}  // namespace
+
+void add_rows(const Occurrences* occurrences, Report& report) {
+  Builder(occurrences, report).run();
+}
+
+void finish_rows(Report& report) {
+  const double all = report.total ? report.total->kernel_ns : kNotKnown;
+  const auto share = [&](std::optional<GpuWork>& work) {
+    if (work) work->share = all > 0 ? work->kernel_ns / all : kNotKnown;
+  };
+  for (Region& region : report.regions) share(region.gpu);
+  share(report.unattributed);
+  for (model::TableRow& row : report.rows) {
+    if (!row.merged) continue;
+    share(row.merged->gpu);
+    row.merged->bound = common_bound(report, row.members);
+  }
+}
+
+}  // namespace rangescope::analyze

@@ -1,0 +1,32 @@
+// The rows of the table over all processes: siblings whose names differ by a number only are one row.
+//
+// `layer_0` ... `layer_31` become `layer_#` where four or more stand beside each other; what lies in them is put
+// together by name. Numbers are what `--fold-names numbers` takes for numbers (analyze/fold.hpp). Sums are sums over
+// the members; medians are of all their occurrences. O(regions + occurrences of merged regions).
+#pragma once
+
+#include "analyze/regions.hpp"
+#include "analyze/steady.hpp"
+
+namespace rangescope::analyze {
+
+/// Fewer siblings than this stay apart: three rows are read faster than one with a spread.
+inline constexpr std::size_t kFewestSiblings = 4;
+
+/// Where a merged region finds its occurrences.
+struct Occurrences {
+  const model::Session& session;
+  const Tree& tree;
+  const std::vector<RegionKey>& keys;  ///< of Report::regions
+  const Buckets& by_cell;
+  const std::vector<Phase>& phases;
+};
+
+/// Fills Report::rows from the regions of the aggregate. `occurrences` is null where an input has totals only: then
+/// merged rows have no medians.
+void add_rows(const Occurrences* occurrences, model::Report& report);
+
+/// Also the shares of all kernels' time of each region, and after bounds were found those of merged rows.
+void finish_rows(model::Report& report);
+
+}  // namespace rangescope::analyze

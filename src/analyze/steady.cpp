@@ -1,0 +1,243 @@
+#include "analyze/steady.hpp"
+
+#include <algorithm>
+#include <map>
+
+#include "analyze/spread.hpp"
+#include "base/text.hpp"
+
+namespace rangescope::analyze {
+namespace {
+
+using model::Session;
+
+constexpr double kFar = 2;             // times the median: jitter of a settled loop stays well below
+constexpr std::size_t kFewest = 3;     // of fewer nobody can say which one is unlike the others
+constexpr double kMoreWork = 0.5;      // of the longer time is explained by a busier GPU: then it is no warm-up
+constexpr double kWorthSaying = 0.05;  // less than that is noise of the estimate
+
+std::int64_t length_of(const Session& session, const Tree& tree, std::uint32_t occurrence) {
+  const model::Range& range = session.ranges[tree.range_of[occurrence]];
+  return length_ns(range.start_ns, range.end_ns);
+}
+
+std::int64_t middle(std::vector<std::int64_t> values) {
+  if (values.empty()) return 0;
+  const auto at = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), at, values.end());
+  return *at;
+}
+
+/// How many of the occurrences, in time order, warm the range up.
+std::size_t warm_ups(const Session& session, const Tree& tree, const std::vector<std::uint32_t>& in_order,
+                     const std::vector<std::uint64_t>& busy) {
+  const std::size_t n = in_order.size(), most = std::max<std::size_t>(1, n / 3);
+  if (n < kFewest) return 0;
+  std::vector<std::int64_t> later, later_busy;
+  for (std::size_t i = most; i < n; ++i) {
+    later.push_back(length_of(session, tree, in_order[i]));
+    if (!busy.empty()) later_busy.push_back(static_cast<std::int64_t>(busy[in_order[i]]));
+  }
+  const auto usual = static_cast<double>(middle(std::move(later)));
+  const auto usual_busy = static_cast<double>(middle(std::move(later_busy)));
+  std::size_t count = 0;
+  for (; count < most; ++count) {
+    const auto took = static_cast<double>(length_of(session, tree, in_order[count]));
+    if (took <= kFar * usual) break;
+    if (!busy.empty() && static_cast<double>(busy[in_order[count]]) - usual_busy > kMoreWork * (took - usual)) break;
+  }
+  return count;
+}
+
+/// What one region's occurrences come to.
+struct Sums {
+  std::vector<std::int64_t> settled, untouched;
+  std::int64_t left_out = 0, slowed = 0;
+  double left_out_ns = 0, longest_ns = 0, settled_ns = 0, slowed_ns = 0, busy_ns = 0;
+};
+
+void take_out(model::Region& region, double added, Sums& sums, double duration_ns, std::vector<std::int64_t>& scratch) {
+  region.wall.profiler_ns = added;
+  region.wall.inclusive_ns -= added;
+  if (region.wall.share > 0 && duration_ns > 0) region.wall.share = region.wall.inclusive_ns / duration_ns;
+  if (sums.slowed > 0 && sums.untouched.size() >= kFewest)
+    region.wall.per_occurrence_ns = spread_of<std::int64_t>(std::span<const std::int64_t>(sums.untouched), scratch);
+}
+
+/// Time that the program stood still at begins of the children of each region, which lies within it.
+std::vector<double> waits_inside(const Session& session, const Tree& tree, const std::vector<RegionKey>& keys) {
+  std::vector<double> inside(keys.size(), 0);
+  for (const model::CounterWait& wait : session.counter_waits) {
+    for (std::size_t r = 0; r < keys.size(); ++r) {
+      if (keys[r].thread != kNone || (keys[r].process != kNone && keys[r].process != wait.process)) continue;
+      std::uint32_t node = keys[r].node;
+      const std::size_t depth = path_of(tree, session, node).size();
+      if (depth >= wait.path.size()) continue;
+      bool same = tree.nodes[node].kind == model::RangeKind::kPushPop;
+      for (std::size_t i = depth; same && i-- > 0; node = tree.nodes[node].parent)
+        same = node != kNone && tree.nodes[node].name == wait.path[i] &&
+               session.domains[tree.nodes[node].domain].name == session.domains[wait.domain].name;
+      if (same && depth + 1 == wait.path.size()) inside[r] += static_cast<double>(wait.ns);
+    }
+  }
+  return inside;
+}
+
+/// The time in which no range of any thread was open.
+std::optional<model::Outside> outside_of(const Session& session, const Tree& tree) {
+  std::vector<std::pair<std::int64_t, std::int64_t>> spans;
+  for (std::size_t o = 0; o < tree.range_of.size(); ++o) {
+    if (tree.range_of[o] == kNone || tree.parent[o] != kNone) continue;
+    const model::Range& range = session.ranges[tree.range_of[o]];
+    spans.emplace_back(std::max(range.start_ns, session.begin_ns),
+                       range.end_ns == kOpen ? session.end_ns : std::min(range.end_ns, session.end_ns));
+  }
+  if (spans.empty() || session.end_ns <= session.begin_ns) return std::nullopt;
+  std::sort(spans.begin(), spans.end());
+  model::Outside out;
+  std::int64_t until = spans.front().first;
+  out.before_ns = static_cast<double>(length_ns(session.begin_ns, until));
+  for (const auto& [start, end] : spans) {
+    out.between_ns += static_cast<double>(length_ns(until, start));
+    until = std::max(until, end);
+  }
+  out.after_ns = static_cast<double>(length_ns(until, session.end_ns));
+  for (const model::CounterWait& wait : session.counter_waits)
+    if (wait.path.size() == 1) out.profiler_ns += static_cast<double>(wait.ns);
+  out.profiler_ns = std::min(out.profiler_ns, out.between_ns + out.before_ns);
+  const double before = std::max(0.0, out.profiler_ns - out.between_ns);
+  out.between_ns -= out.profiler_ns - before;
+  out.before_ns -= before;
+  out.wall_ns = out.before_ns + out.between_ns + out.after_ns;
+  return out;
+}
+
+}  // namespace
+
+std::vector<char> touched_by_pause(const Session& session, const Tree& tree) {
+  std::vector<char> touched;
+  if (session.gpu_pauses.empty()) return touched;
+  touched.resize(tree.range_of.size());
+  for (std::size_t o = 0; o < tree.range_of.size(); ++o) {
+    if (tree.range_of[o] == kNone) continue;
+    const model::Range& range = session.ranges[tree.range_of[o]];
+    if (range.thread >= session.threads.size()) continue;
+    const std::uint32_t process = session.threads[range.thread].process;
+    touched[o] = std::any_of(session.gpu_pauses.begin(), session.gpu_pauses.end(), [&](const model::GpuPause& pause) {
+      return pause.process == process && pause.start_ns < range.end_ns && pause.end_ns > range.start_ns;
+    });
+  }
+  return touched;
+}
+
+std::vector<Phase> find_phases(const Session& session, const Tree& tree, const Buckets& by_cell,
+                               const std::vector<std::uint64_t>& busy) {
+  std::vector<Phase> phases(tree.cell.size(), Phase::kWithout);
+  const std::vector<char> paused = touched_by_pause(session, tree);
+  std::vector<std::uint32_t> in_order;
+  for (std::size_t cell = 0; cell < tree.cells.size(); ++cell) {
+    in_order.clear();
+    for (const std::uint32_t o : by_cell.of(cell)) {
+      if (tree.range_of[o] == kNone || session.ranges[tree.range_of[o]].end_ns == kOpen) continue;
+      phases[o] = !paused.empty() && paused[o] != 0 ? Phase::kSlowed : Phase::kSettled;
+      if (phases[o] == Phase::kSettled) in_order.push_back(o);
+    }
+    const auto earlier = [&](std::uint32_t a, std::uint32_t b) {
+      const auto x = session.ranges[tree.range_of[a]].start_ns, y = session.ranges[tree.range_of[b]].start_ns;
+      return x != y ? x < y : a < b;
+    };
+    if (!std::is_sorted(in_order.begin(), in_order.end(), earlier))
+      std::sort(in_order.begin(), in_order.end(), earlier);
+    const std::size_t warm = warm_ups(session, tree, in_order, busy);
+    for (std::size_t i = 0; i < warm; ++i) phases[in_order[i]] = Phase::kWarmUp;
+  }
+  return phases;
+}
+
+std::optional<model::Across> across_of(const Tree& tree, const Session& session,
+                                       const std::vector<std::uint32_t>& cells) {
+  std::map<std::uint32_t, double> processes, threads;
+  for (const std::uint32_t number : cells) {
+    const Cell& cell = tree.cells[number];
+    if (cell.closed == 0) continue;
+    processes[cell.process] += static_cast<double>(cell.inclusive_ns);
+    if (cell.thread < session.threads.size())
+      threads[session.threads[cell.thread].tid] += static_cast<double>(cell.inclusive_ns);
+  }
+  model::Across across;
+  across.of_threads = processes.size() < 2;
+  const auto& parts = across.of_threads ? threads : processes;
+  if (parts.size() < 2) return std::nullopt;
+  across.parts = static_cast<std::int64_t>(parts.size());
+  across.min_ns = parts.begin()->second;
+  for (const auto& [part, ns] : parts) {
+    across.mean_ns += ns / static_cast<double>(parts.size());
+    across.min_ns = std::min(across.min_ns, ns);
+    if (ns > across.max_ns || across.slowest == kNone) across.max_ns = ns, across.slowest = part;
+  }
+  across.imbalance = across.mean_ns > 0 ? across.max_ns / across.mean_ns - 1 : 0;
+  return across;
+}
+
+void add_steady(const Session& session, const Tree& tree, const std::vector<RegionKey>& keys, const Buckets& by_cell,
+                const std::vector<std::uint64_t>& busy, const std::vector<Phase>& phases, model::Report& report) {
+  report.outside = outside_of(session, tree);
+  const std::vector<double> waits = waits_inside(session, tree, keys);
+  const auto duration = static_cast<double>(length_ns(session.begin_ns, session.end_ns));
+  std::vector<double> inside(keys.size(), 0);  // what measuring added to children
+  std::vector<std::int64_t> scratch;
+  for (std::size_t r = keys.size(); r-- > 0;) {  // children before their parents
+    model::Region& region = report.regions[r];
+    Sums sums;
+    std::vector<std::uint32_t> cells(tree.node_cells.begin() + static_cast<std::ptrdiff_t>(keys[r].first),
+                                     tree.node_cells.begin() + static_cast<std::ptrdiff_t>(keys[r].last));
+    for (const std::uint32_t cell : cells) {
+      for (const std::uint32_t o : by_cell.of(cell)) {
+        if (phases[o] == Phase::kWithout) continue;
+        const std::int64_t length = length_of(session, tree, o);
+        const auto ns = static_cast<double>(length);
+        if (phases[o] == Phase::kSlowed) {
+          ++sums.slowed;
+          sums.slowed_ns += ns;
+          continue;
+        }
+        sums.untouched.push_back(length);
+        if (phases[o] == Phase::kWarmUp) {
+          ++sums.left_out;
+          sums.left_out_ns += ns;
+          sums.longest_ns = std::max(sums.longest_ns, ns);
+          continue;
+        }
+        sums.settled.push_back(length);
+        sums.settled_ns += ns;
+        if (!busy.empty()) sums.busy_ns += static_cast<double>(busy[o]);
+      }
+    }
+    double added = inside[r] + waits[r];
+    if (sums.slowed > 0 && sums.settled.size() >= kFewest) {
+      const double usual = sums.settled_ns / static_cast<double>(sums.settled.size());
+      added = std::max(added, sums.slowed_ns - usual * static_cast<double>(sums.slowed));
+    }
+    added = std::min(added, region.wall.inclusive_ns);
+    if (added > kWorthSaying * region.wall.inclusive_ns) {
+      take_out(region, added, sums, duration, scratch);
+      region.wall.exclusive_ns = std::max(0.0, region.wall.exclusive_ns - (added - inside[r]));
+      if (keys[r].parent != kNone) inside[keys[r].parent] += added;
+    }
+    if (!sums.settled.empty()) {
+      model::Steady steady;
+      steady.occurrences = static_cast<std::int64_t>(sums.settled.size());
+      steady.left_out = sums.left_out;
+      steady.left_out_ns = sums.left_out_ns;
+      steady.longest_ns = sums.longest_ns;
+      steady.wall_total_ns = sums.settled_ns;
+      steady.wall_ns = spread_of<std::int64_t>(std::span<const std::int64_t>(sums.settled), scratch);
+      const bool known = region.gpu && region.gpu->busy_ns >= 0 && !busy.empty();
+      if (known && sums.settled_ns > 0) steady.busy_share = sums.busy_ns / sums.settled_ns;
+      region.steady = steady;
+    }
+    if (keys[r].process == kNone && keys[r].thread == kNone) region.across = across_of(tree, session, cells);
+  }
+}
+
+}  // namespace rangescope::analyze

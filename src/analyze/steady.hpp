@@ -1,0 +1,44 @@
+// What a region costs once it has settled, what measuring added to it, and how evenly threads and processes share it.
+//
+// Warm-up: the first occurrences of a range in a thread that took more than twice the median of those after the first
+// third, as long as one follows the other; at most a third of all, and of three at least. An occurrence that gave the
+// GPU as much more to do as it took longer is not one: it did more work.
+//
+// What measuring added: while counters are collected, the GPU's timeline is paused and calls wait for the hardware to
+// be programmed. Occurrences that such a pause touched are compared with the mean of the settled ones that none did
+// (three at least): what they took longer in sum is not the program's, where it is more than 5 % of the region. Waits
+// at begins of ranges (--arm-wait) are known exactly and lie in the ranges around. O(occurrences).
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "analyze/regions.hpp"
+
+namespace rangescope::analyze {
+
+enum class Phase : std::uint8_t {
+  kSettled,
+  kWarmUp,
+  kSlowed,   ///< counters were collected during it
+  kWithout,  ///< it never ended, or is a replay: without wall time
+};
+
+/// The phase of each occurrence. `busy`: GPU busy time of each, empty where none was recorded.
+[[nodiscard]] std::vector<Phase> find_phases(const model::Session& session, const Tree& tree, const Buckets& by_cell,
+                                             const std::vector<std::uint64_t>& busy);
+
+/// Fills Region::steady and across of every region, takes what measuring added out of its wall times, and finds the
+/// time outside all ranges.
+void add_steady(const model::Session& session, const Tree& tree, const std::vector<RegionKey>& keys,
+                const Buckets& by_cell, const std::vector<std::uint64_t>& busy, const std::vector<Phase>& phases,
+                model::Report& report);
+
+/// What cells [first, last) of a node, or of several, have of each process or thread; nothing where one has all.
+[[nodiscard]] std::optional<model::Across> across_of(const Tree& tree, const model::Session& session,
+                                                     const std::vector<std::uint32_t>& cells);
+
+/// For each occurrence: was the GPU timeline of its process paused during any of it? Empty where it never was.
+[[nodiscard]] std::vector<char> touched_by_pause(const model::Session& session, const Tree& tree);
+
+}  // namespace rangescope::analyze

@@ -1,0 +1,169 @@
+// The GPU has work: what bounds it, and how much of the work was needed.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "analyze/roofline.hpp"
+#include "analyze/verdict/rule.hpp"
+#include "analyze/verdict/thresholds.hpp"
+#include "base/units.hpp"
+
+namespace rangescope::analyze {
+namespace {
+
+using base::format_ns;
+using base::format_share;
+
+/// GPU busy time of all occurrences; 0 where nobody knows.
+double busy_total(const Case& known, std::size_t row) {
+  const model::Region& region = known.region(row);
+  if (region.gpu && !region.gpu->partial && region.gpu->busy_ns > 0) return region.gpu->busy_ns;
+  const auto each = busy_per_occurrence_ns(region);
+  if (each && region.occurrences > 0) return *each * static_cast<double>(region.occurrences);
+  return region.gpu && region.gpu->kernel_ns > 0 ? region.gpu->kernel_ns : 0;
+}
+
+std::string kind_of(const model::Bound& bound) {
+  if (bound.kind == "memory") return "memory_bound";
+  if (bound.kind.starts_with("compute")) return "compute_bound";
+  if (bound.kind == "latency") return "latency_bound";
+  return bound.kind == "balanced" ? "balanced" : "";
+}
+
+/// Busy time that is above the roof: what a kernel that reached its peak would not need.
+double above_roof(const Case& known, std::size_t row) {
+  const auto& bound = known.region(row).bound;
+  if (!bound || kind_of(*bound).empty() || !bound->memory || !bound->compute) return 0;
+  return busy_total(known, row) / known.side_by_side(row) *
+         std::max(0.0, 1 - std::max(*bound->memory, *bound->compute));
+}
+
+/// Counters of a range as a whole that was measured without a timeline: its time holds the gaps between kernels.
+bool hardly_used(const model::Region& region) {
+  const bool timeline = region.gpu && region.gpu->busy_ns_per_occurrence.median > 0;
+  return !timeline && std::max(*region.bound->memory, *region.bound->compute) < kHardlyUsed.value;
+}
+
+void add_counters(const model::Region& region, model::Verdict& verdict) {
+  for (const char* name : {"dram_bytes_per_s", "occupancy", "sm_active", "tensor_active", "dram_throughput",
+                           "sm_throughput", "memory_throughput"}) {
+    const auto found = region.metrics.find(name);
+    if (found != region.metrics.end() && found->second.absent.empty()) verdict.evidence[name] = found->second.value;
+  }
+}
+
+void say_bound(const Case& known, std::size_t row, std::vector<model::Verdict>& out) {
+  const model::Region& region = known.region(row);
+  const model::Bound& bound = *region.bound;
+  const std::string kind = kind_of(bound) == "latency_bound" && hardly_used(region) ? "hardly_used" : kind_of(bound);
+  const std::string shares =
+      fmt::format("memory {}, compute {} of the peak", format_share(*bound.memory), format_share(*bound.compute));
+  std::string text, metrics;
+  if (kind == "memory_bound") {
+    text = fmt::format("bound by memory: {}", shares);
+    metrics = "memory,cache";
+  } else if (kind == "compute_bound") {
+    text = fmt::format("bound by {}: {}", bound.kind.substr(bound.kind.find(' ') + 1), shares);
+    metrics = bound.kind.find("tensor") != std::string::npos ? "tensor" : "instructions";
+  } else if (kind == "balanced") {
+    text = fmt::format("bound by memory and compute alike: {}", shares);
+    metrics = "memory,instructions";
+  } else if (hardly_used(region)) {
+    text = fmt::format("hardly uses the GPU: {}, gaps between kernels included", shares);
+    metrics = "occupancy";
+  } else {
+    text = fmt::format("bound by latency: {}", shares);
+    metrics = "stalls,occupancy";
+  }
+  model::Verdict verdict = known.about(kind, row, std::move(text), above_roof(known, row));
+  verdict.severity = model::Weight::kWarning;
+  verdict.evidence = {{"memory_share", *bound.memory}, {"compute_share", *bound.compute}};
+  verdict.evidence["gpu_busy_ns"] = busy_total(known, row);
+  add_counters(region, verdict);
+  verdict.next = known.profile_again("--metrics " + metrics, &region);
+  out.push_back(std::move(verdict));
+}
+
+}  // namespace
+
+void find_bounds(const Case& known, std::vector<model::Verdict>& out) {
+  bool any = false;
+  for (const std::size_t row : known.worst([&](std::size_t row) { return above_roof(known, row); })) {
+    say_bound(known, row, out);
+    any = true;
+  }
+  if (any) return;
+  // The GPU is well used, or counters were read and do not tell: say what would.
+  const auto full = [&](std::size_t row) {
+    const model::Region& region = known.region(row);
+    const bool steady = region.steady && region.steady->busy_share.value_or(0) >= kGpuFull.value;
+    return steady ? busy_total(known, row) / known.side_by_side(row) : 0.0;
+  };
+  for (const std::size_t row : known.worst(full, 1)) {
+    if (!known.matters(full(row))) continue;
+    const model::Region& region = known.region(row);
+    model::Verdict verdict =
+        known.about("gpu_bound", row,
+                    *region.steady->busy_share <= 1
+                        ? fmt::format("keeps the GPU busy {} of its time: the kernels decide, and counters say why",
+                                      format_share(*region.steady->busy_share))
+                        : fmt::format("gives the GPU {:.1f} times as much to do as it takes itself: the kernels "
+                                      "decide, and counters say why",
+                                      *region.steady->busy_share),
+                    full(row));
+    verdict.severity = model::Weight::kWarning;
+    verdict.evidence = {{"gpu_busy_share", *region.steady->busy_share}, {"gpu_busy_ns", busy_total(known, row)}};
+    verdict.next = known.profile_again("--metrics roofline", &region);
+    out.push_back(std::move(verdict));
+    return;
+  }
+  const auto& kernels = known.report().kernel_counters;
+  if (std::any_of(kernels.begin(), kernels.end(),
+                  [](const auto& kernel) { return kernel.bound && kernel.bound->kind != "unknown"; }))
+    return;  // the line of the kernel says more
+  const auto measured = [&](std::size_t row) {
+    const model::Region& region = known.region(row);
+    const bool unknown = !region.metrics.empty() && region.bound && region.bound->kind == "unknown";
+    return unknown ? std::max(busy_total(known, row), 1.0) : 0.0;
+  };
+  for (const std::size_t row : known.worst(measured, 1)) {
+    const model::Region& region = known.region(row);
+    model::Verdict verdict =
+        known.about("bound_unknown", row, "what bounds it is not known: " + region.bound->reason, std::nullopt);
+    if (const double busy = busy_total(known, row); busy > 0) verdict.evidence["gpu_busy_ns"] = busy;
+    verdict.next = known.profile_again("--metrics roofline,speed_of_light", &region);
+    out.push_back(std::move(verdict));
+  }
+}
+
+void find_padding(const Case& known, std::vector<model::Verdict>& out) {
+  const auto executed = [](const model::Region& region) {
+    double flop = 0;
+    for (const auto& [name, metric] : region.metrics)
+      if (name.starts_with("flop_") && metric.unit == "FLOP" && metric.absent.empty()) flop += metric.value;
+    return flop;
+  };
+  const auto saves = [&](std::size_t row) {
+    const model::Region& region = known.region(row);
+    if (!region.utilization || region.utilization->useful_flop.value_or(0) <= 0) return 0.0;
+    const double done = executed(region), useful = *region.utilization->useful_flop;
+    if (done < kPadded.value * useful) return 0.0;
+    return busy_total(known, row) / known.side_by_side(row) * (1 - useful / done);
+  };
+  for (const std::size_t row : known.worst(saves, 1)) {
+    const model::Region& region = known.region(row);
+    const double done = executed(region), useful = *region.utilization->useful_flop;
+    model::Verdict verdict =
+        known.about("padding", row,
+                    fmt::format("executes {:.1f} times the FLOPs that it needs: {} for {}", done / useful,
+                                base::format_si(done, "FLOP"), base::format_si(useful, "FLOP")),
+                    saves(row));
+    verdict.severity = model::Weight::kWarning;
+    verdict.evidence = {{"executed_flop", done}, {"useful_flop", useful}};
+    verdict.next = known.profile_again("--metrics tensor", &region);
+    out.push_back(std::move(verdict));
+  }
+}
+
+}  // namespace rangescope::analyze

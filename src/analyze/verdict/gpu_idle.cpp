@@ -1,0 +1,159 @@
+// The GPU has nothing to do: it waits for the CPU, for launches, for synchronization, or for copies.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "analyze/verdict/rule.hpp"
+#include "analyze/verdict/thresholds.hpp"
+#include "base/units.hpp"
+
+namespace rangescope::analyze {
+namespace {
+
+using base::format_ns;
+using base::format_share;
+
+/// Settled occurrences of a region and how the GPU spent them.
+struct Settled {
+  double busy_share = 0;
+  double wall_ns = 0;       ///< of all settled occurrences, those included that counters slowed
+  double idle_ns = 0;       ///< of `wall_ns`, on each of the threads or processes that run side by side
+  double kernels_each = 0;  ///< in one occurrence
+};
+
+std::optional<Settled> settled_of(const Case& known, std::size_t row) {
+  const model::Region& region = known.region(row);
+  if (!region.gpu || !region.steady || !region.steady->busy_share || region.steady->occurrences <= 0)
+    return std::nullopt;
+  if (region.gpu->partial && region.gpu->recorded_occurrences <= 0) return std::nullopt;
+  const model::GpuWork& gpu = *region.gpu;
+  if (gpu.kernels <= 0 && gpu.copies <= 0 && gpu.graph_launches <= 0) return std::nullopt;
+  Settled out;
+  out.busy_share = *region.steady->busy_share;
+  out.wall_ns = region.steady->wall_ns.mean *
+                static_cast<double>(std::max(region.occurrences - region.steady->left_out, region.steady->occurrences));
+  out.idle_ns = out.wall_ns * std::max(0.0, 1 - out.busy_share) / known.side_by_side(row);
+  const auto recorded = static_cast<double>(gpu.partial ? gpu.recorded_occurrences : region.occurrences);
+  if (recorded > 0 && gpu.kernels > 0) out.kernels_each = static_cast<double>(gpu.kernels) / recorded;
+  return out;
+}
+
+bool settles(const model::Region& region) {
+  return region.steady->left_out > 0;
+}
+
+}  // namespace
+
+void find_waits_for_cpu(const Case& known, std::vector<model::Verdict>& out) {
+  const auto saves = [&](std::size_t row) {
+    const auto settled = settled_of(known, row);
+    return settled && settled->busy_share < kGpuIdle.value ? settled->idle_ns : 0;
+  };
+  for (const std::size_t row : known.worst(saves)) {
+    const Settled settled = *settled_of(known, row);
+    if (!known.matters(settled.idle_ns)) continue;
+    const model::Region& region = known.region(row);
+    const model::GpuWork& gpu = *region.gpu;
+    const double kernels = std::max(1.0, static_cast<double>(gpu.kernels));
+    const double launching = gpu.launch_ns / region.wall.inclusive_ns, each = gpu.launch_ns / kernels;
+    const double kernel = gpu.kernel_ns / kernels;
+    const bool launch_bound = !gpu.partial && gpu.graph_launches <= 0 && settled.kernels_each >= kManyKernels.value &&
+                              launching >= kLaunching.value && kernel < each;
+    const std::string busy = fmt::format(
+        "the GPU is busy {} of {}", format_share(settled.busy_share),
+        region.occurrences > 1
+            ? format_ns(region.steady->wall_ns.median) + (settles(region) ? " once settled" : " an occurrence")
+            : format_ns(region.steady->wall_ns.median));
+    model::Verdict verdict =
+        launch_bound ? known.about("launch_bound", row,
+                                   fmt::format("launch-bound: kernels take {} and their launches {}; {}",
+                                               format_ns(kernel), format_ns(each), busy),
+                                   settled.idle_ns)
+                     : known.about("waits_for_cpu", row, "the GPU waits for the CPU: " + busy, settled.idle_ns);
+    verdict.severity = model::Weight::kWarning;
+    verdict.evidence = {{"gpu_busy_share", settled.busy_share},
+                        {"wall_ns.median", region.steady->wall_ns.median},
+                        {"wall_ns.p95", region.steady->wall_ns.p95},
+                        {"occurrences", static_cast<double>(region.steady->occurrences)},
+                        {"kernels_per_occurrence", settled.kernels_each}};
+    if (!std::isnan(gpu.launch_ns) && gpu.kernels > 0 && !gpu.partial) {
+      verdict.evidence["launch_call_ns"] = each;
+      verdict.evidence["kernel_ns"] = kernel;
+    }
+    verdict.next = known.show("-f perfetto -o trace.pftrace");
+    out.push_back(std::move(verdict));
+  }
+}
+
+void find_synchronization(const Case& known, std::vector<model::Verdict>& out) {
+  const auto saves = [&](std::size_t row) {
+    const auto settled = settled_of(known, row);
+    const model::Region& region = known.region(row);
+    if (!settled || region.gpu->partial || !(region.gpu->sync_ns > 0)) return 0.0;
+    const double waiting = region.gpu->sync_ns / known.side_by_side(row);
+    // Waiting for work that runs is no loss; the GPU's gaps are what could be filled.
+    const double idle = region.wall.inclusive_ns / known.side_by_side(row) * std::max(0.0, 1 - settled->busy_share);
+    const bool much = region.gpu->sync_ns >= kSynchronizing.value * region.wall.inclusive_ns;
+    return much && settled->busy_share < kGpuFull.value ? std::min(waiting, idle) : 0.0;
+  };
+  for (const std::size_t row : known.worst(saves, 1)) {
+    const double most = saves(row);
+    if (!known.matters(most)) continue;
+    const model::Region& region = known.region(row);
+    const double share = region.gpu->sync_ns / region.wall.inclusive_ns;
+    model::Verdict verdict = known.about(
+        "synchronization", row,
+        fmt::format("{} wait for the GPU {} of the wall time ({}), and it stands idle after each",
+                    base::counted(static_cast<std::uint64_t>(std::max<std::int64_t>(region.gpu->syncs, 0)), "call"),
+                    format_share(share), format_ns(region.gpu->sync_ns)),
+        most);
+    verdict.severity = model::Weight::kWarning;
+    verdict.evidence = {{"sync_ns", region.gpu->sync_ns},
+                        {"syncs", static_cast<double>(region.gpu->syncs)},
+                        {"sync_share", share},
+                        {"gpu_busy_share", *region.steady->busy_share}};
+    verdict.next = known.show("-f perfetto -o trace.pftrace");
+    out.push_back(std::move(verdict));
+  }
+}
+
+void find_copies(const Case& known, std::vector<model::Verdict>& out) {
+  const auto alone_ns = [](const model::GpuWork& gpu) {
+    return gpu.copies > 0 && gpu.copy_ns > 0 ? gpu.copy_ns - std::max(0.0, gpu.overlap_ns) : 0.0;
+  };
+  const auto much = [&](const model::GpuWork& gpu) {
+    const double alone = alone_ns(gpu);
+    return alone > 0 && alone >= kCopying.value * gpu.busy_ns && gpu.overlap_ns < kHidden.value * gpu.copy_ns;
+  };
+  const auto say = [&](model::Verdict verdict, const model::GpuWork& gpu) {
+    verdict.severity = model::Weight::kWarning;
+    verdict.text =
+        fmt::format("{} of {} take {} at {}, {} of it beside kernels",
+                    base::counted(static_cast<std::uint64_t>(gpu.copies), "copy"), base::format_bytes(gpu.copy_bytes),
+                    format_ns(gpu.copy_ns), base::format_si(gpu.copy_bytes / (gpu.copy_ns / 1e9), "B/s"),
+                    format_share(gpu.overlap_ns / gpu.copy_ns));
+    verdict.evidence = {{"copies", static_cast<double>(gpu.copies)},
+                        {"copy_bytes", gpu.copy_bytes},
+                        {"copy_ns", gpu.copy_ns},
+                        {"overlap_ns", gpu.overlap_ns}};
+    verdict.next = known.show("-f perfetto -o trace.pftrace");
+    out.push_back(std::move(verdict));
+  };
+  const auto saves = [&](std::size_t row) {
+    const auto& gpu = known.region(row).gpu;
+    return gpu && known.has_timeline() && much(*gpu) ? alone_ns(*gpu) / known.side_by_side(row) : 0.0;
+  };
+  for (const std::size_t row : known.worst(saves, 1)) {
+    if (!known.matters(saves(row))) continue;
+    say(known.about("copies", row, "", saves(row)), *known.region(row).gpu);
+  }
+  const auto& outside = known.report().unattributed;
+  if (!outside || !known.has_timeline() || !much(*outside)) return;
+  if (alone_ns(*outside) < kMattersOfRun.value * known.whole_ns()) return;
+  model::Verdict verdict = known.about_run("copies", "", alone_ns(*outside));
+  verdict.path = "outside ranges";
+  say(std::move(verdict), *outside);
+}
+
+}  // namespace rangescope::analyze

@@ -1,0 +1,84 @@
+// One kind of verdict: a rule looks at a finished report and says what it finds, with numbers.
+//
+// Rules are data in one list (verdict.cpp): a name and a function. A rule reads the report only; thresholds stand in
+// thresholds.hpp with their reasons. To add one: a function in a file of this folder, a line in the list, a line in
+// docs/manual/verdicts.md, and a test where it must fire and one where it must not.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "model/report.hpp"
+
+namespace rangescope::analyze {
+
+/// What rules see: the report, and what several of them ask of it.
+class Case {
+ public:
+  /// `named`: how a command line names the input, "" where it has no name.
+  explicit Case(const model::Report& report, std::string_view named = {});
+
+  [[nodiscard]] const model::Report& report() const { return report_; }
+  [[nodiscard]] std::size_t rows() const { return report_.rows.size(); }
+  [[nodiscard]] const model::Region& region(std::size_t row) const;
+  /// What `saves_share` divides by: the run, else the time of all kernels; 0 where both are unknown.
+  [[nodiscard]] double whole_ns() const { return whole_ns_; }
+  /// "of the run", "of the kernels' time"
+  [[nodiscard]] std::string_view whole_name() const { return timeline_ ? "of the run" : "of the kernels' time"; }
+  [[nodiscard]] bool has_timeline() const { return timeline_; }
+  /// Is that much of the run, or of the time in ranges that have settled, worth a line?
+  [[nodiscard]] bool matters(double ns) const;
+  /// Time in ranges of the program, threads and processes side by side counted once.
+  [[nodiscard]] double inside_ns() const { return inside_ns_; }
+  /// How many threads or processes spend a region's time side by side.
+  [[nodiscard]] double side_by_side(std::size_t row) const;
+
+  /// The rows where `saves` finds most, each as deep as one child holds most of it; at most `most`, no two of one
+  /// branch. `saves`: nanoseconds of the run, 0 for none.
+  [[nodiscard]] std::vector<std::size_t> worst(const std::function<double(std::size_t row)>& saves,
+                                               std::size_t most = 2) const;
+
+  /// A verdict about a row, with its path, region and share of the run filled in.
+  [[nodiscard]] model::Verdict about(std::string_view kind, std::size_t row, std::string text,
+                                     std::optional<double> saves_ns) const;
+  /// A verdict about the run.
+  [[nodiscard]] model::Verdict about_run(std::string_view kind, std::string text, std::optional<double> saves_ns) const;
+
+  /// "rangescope profile --metrics memory --include decode -- ./program" where the program is known, else "".
+  [[nodiscard]] std::string profile_again(std::string_view options, const model::Region* region = nullptr) const;
+  /// "rangescope report NAME -f html -o report.html"
+  [[nodiscard]] std::string show(std::string_view options) const;
+  /// "rangescope ncu FILE -k KERNEL" where the input is a report of ncu, else "".
+  [[nodiscard]] std::string details_of(std::string_view kernel) const;
+
+ private:
+  const model::Report& report_;
+  std::string named_;
+  bool timeline_ = false;
+  double whole_ns_ = 0, inside_ns_ = 0, settled_ns_ = 0;
+  std::vector<std::vector<std::size_t>> children_;
+  std::vector<std::size_t> top_;
+};
+
+struct Rule {
+  std::string_view name;
+  void (*find)(const Case&, std::vector<model::Verdict>&);
+};
+
+// Each adds what it finds; nothing where the data cannot carry it.
+void find_waits_for_cpu(const Case& known, std::vector<model::Verdict>& out);
+void find_synchronization(const Case& known, std::vector<model::Verdict>& out);
+void find_copies(const Case& known, std::vector<model::Verdict>& out);
+void find_bounds(const Case& known, std::vector<model::Verdict>& out);
+void find_padding(const Case& known, std::vector<model::Verdict>& out);
+void find_warm_up(const Case& known, std::vector<model::Verdict>& out);
+void find_uneven(const Case& known, std::vector<model::Verdict>& out);
+void find_imbalance(const Case& known, std::vector<model::Verdict>& out);
+void find_outside(const Case& known, std::vector<model::Verdict>& out);
+void find_kernel(const Case& known, std::vector<model::Verdict>& out);
+void find_hot_region(const Case& known, std::vector<model::Verdict>& out);
+void find_profiler(const Case& known, std::vector<model::Verdict>& out);
+
+}  // namespace rangescope::analyze

@@ -1,0 +1,119 @@
+// Occurrences, processes and threads that are unlike each other.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "analyze/verdict/rule.hpp"
+#include "analyze/verdict/thresholds.hpp"
+#include "base/text.hpp"
+#include "base/units.hpp"
+
+namespace rangescope::analyze {
+namespace {
+
+using base::format_ns;
+using base::format_share;
+
+/// What the first occurrences took longer than the rest.
+double warm_up_ns(const Case& known, std::size_t row) {
+  const model::Region& region = known.region(row);
+  if (!region.steady || region.steady->left_out <= 0) return 0;
+  const double usual = region.steady->wall_ns.mean * static_cast<double>(region.steady->left_out);
+  const double more = region.steady->left_out_ns - usual;
+  return more >= kWarmUp.value * region.wall.inclusive_ns ? more / known.side_by_side(row) : 0;
+}
+
+}  // namespace
+
+void find_warm_up(const Case& known, std::vector<model::Verdict>& out) {
+  const auto saves = [&](std::size_t row) { return warm_up_ns(known, row); };
+  for (const std::size_t row : known.worst(saves)) {
+    const model::Region& region = known.region(row);
+    const model::Steady& steady = *region.steady;
+    if (!known.matters(saves(row))) continue;
+    const std::string which =
+        steady.left_out == 1
+            ? fmt::format("the first of {} occurrences takes {}", base::format_count(region.occurrences),
+                          format_ns(steady.longest_ns))
+            : fmt::format("the first {} of {} occurrences take up to {}", base::format_count(steady.left_out),
+                          base::format_count(region.occurrences), format_ns(steady.longest_ns));
+    model::Verdict verdict = known.about(
+        "warm_up", row,
+        fmt::format("warm-up: {}, the others {} (p95 {}): {} of the region", which, format_ns(steady.wall_ns.median),
+                    format_ns(steady.wall_ns.p95), format_share(steady.left_out_ns / region.wall.inclusive_ns)),
+        saves(row));
+    verdict.severity = model::Weight::kWarning;
+    verdict.evidence = {{"left_out", static_cast<double>(steady.left_out)},
+                        {"occurrences", static_cast<double>(region.occurrences)},
+                        {"longest_ns", steady.longest_ns},
+                        {"wall_ns.median", steady.wall_ns.median},
+                        {"wall_ns.p95", steady.wall_ns.p95},
+                        {"share_of_region", steady.left_out_ns / region.wall.inclusive_ns}};
+    verdict.next = known.show("-f html -o report.html");
+    out.push_back(std::move(verdict));
+  }
+}
+
+void find_uneven(const Case& known, std::vector<model::Verdict>& out) {
+  const auto above_median = [](const model::Steady& steady) {
+    return steady.wall_total_ns - steady.wall_ns.median * static_cast<double>(steady.occurrences);
+  };
+  const auto saves = [&](std::size_t row) {
+    const auto& steady = known.region(row).steady;
+    if (!steady || static_cast<double>(steady->occurrences) < kUnevenCount.value) return 0.0;
+    const bool wide = steady->wall_ns.p95 > kUnevenTimes.value * steady->wall_ns.median;
+    const double more = above_median(*steady);
+    return wide && more >= kUnevenShare.value * steady->wall_total_ns ? more / known.side_by_side(row) : 0.0;
+  };
+  for (const std::size_t row : known.worst(saves, 1)) {
+    if (!known.matters(saves(row))) continue;
+    const model::Steady& steady = *known.region(row).steady;
+    model::Verdict verdict =
+        known.about("uneven_occurrences", row,
+                    fmt::format("occurrences are uneven: median {}, p95 {}, slowest {} of {}",
+                                format_ns(steady.wall_ns.median), format_ns(steady.wall_ns.p95),
+                                format_ns(steady.wall_ns.max), base::format_count(steady.occurrences)),
+                    saves(row));
+    verdict.severity = model::Weight::kWarning;
+    verdict.evidence = {{"wall_ns.median", steady.wall_ns.median},
+                        {"wall_ns.p95", steady.wall_ns.p95},
+                        {"wall_ns.max", steady.wall_ns.max},
+                        {"occurrences", static_cast<double>(steady.occurrences)}};
+    verdict.next = known.show("-f html -o report.html");
+    out.push_back(std::move(verdict));
+  }
+}
+
+void find_imbalance(const Case& known, std::vector<model::Verdict>& out) {
+  const auto saves = [&](std::size_t row) {
+    const auto& across = known.region(row).across;
+    return across && across->imbalance >= kImbalance.value ? across->max_ns - across->mean_ns : 0.0;
+  };
+  for (const std::size_t row : known.worst(saves, 1)) {
+    if (!known.matters(saves(row))) continue;
+    const model::Across& across = *known.region(row).across;
+    const model::Report& report = known.report();
+    std::string slowest = fmt::format("thread {}", across.slowest);
+    if (!across.of_threads && across.slowest < report.processes.size()) {
+      const model::ReportProcess& process = report.processes[across.slowest];
+      slowest = process.rank ? fmt::format("rank {}", *process.rank) : fmt::format("process {}", process.pid);
+    }
+    model::Verdict verdict = known.about(
+        across.of_threads ? "uneven_threads" : "uneven_processes", row,
+        fmt::format("{} take from {} to {}: {} is {} above the mean",
+                    base::counted(static_cast<std::uint64_t>(across.parts), across.of_threads ? "thread" : "process"),
+                    format_ns(across.min_ns), format_ns(across.max_ns), slowest, format_share(across.imbalance)),
+        saves(row));
+    verdict.severity = model::Weight::kWarning;
+    if (!across.of_threads) verdict.process = across.slowest;
+    verdict.evidence = {{"parts", static_cast<double>(across.parts)},
+                        {"min_ns", across.min_ns},
+                        {"mean_ns", across.mean_ns},
+                        {"max_ns", across.max_ns},
+                        {"imbalance", across.imbalance}};
+    verdict.next = known.show(across.of_threads ? "--per-thread --all" : "--all");
+    out.push_back(std::move(verdict));
+  }
+}
+
+}  // namespace rangescope::analyze

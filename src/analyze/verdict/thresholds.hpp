@@ -1,0 +1,50 @@
+// When a rule speaks. Shares are 0..1; each with its reason.
+#pragma once
+
+#include <string_view>
+
+namespace rangescope::analyze {
+
+struct Threshold {
+  double value;
+  std::string_view why;
+};
+
+inline constexpr Threshold kMattersOfRun{0.01, "what saves less of the run drowns in its noise from run to run"};
+inline constexpr Threshold kMattersInside{0.05,
+                                          "in a short run start-up is most of it: then the ranges are what counts"};
+inline constexpr Threshold kOneChild{0.8, "a child that holds so much of it is the place to look"};
+
+inline constexpr Threshold kGpuIdle{0.5, "below half the GPU waits longer than it works"};
+inline constexpr Threshold kGpuFull{0.8, "from there on faster launches save a fifth at most: the kernels decide"};
+inline constexpr Threshold kLaunching{0.25,
+                                      "of the wall time inside launching calls: the largest single cost on the CPU"};
+inline constexpr Threshold kManyKernels{4, "kernels an occurrence: the cost of a single launch is not a pattern"};
+
+inline constexpr Threshold kSynchronizing{0.1, "of the wall time in waits, while the GPU has gaps to fill"};
+inline constexpr Threshold kCopying{0.2, "of the GPU's busy time: less is hidden soon by other work"};
+inline constexpr Threshold kHidden{0.5, "of the copies' time beside kernels: then the pattern overlaps already"};
+
+inline constexpr Threshold kWarmUp{0.1,
+                                   "of a region in its first occurrences: medians and totals tell different tales"};
+inline constexpr Threshold kUnevenTimes{2, "p95 over median: jitter of a settled loop stays below"};
+inline constexpr Threshold kUnevenCount{10, "occurrences: of fewer the 95th percentile is the slowest one"};
+inline constexpr Threshold kUnevenShare{0.2, "of the region above the median of all: outliers that cost something"};
+inline constexpr Threshold kImbalance{0.2, "longest over mean: what a step that all wait for loses to the slowest"};
+
+inline constexpr Threshold kOutside{0.1, "of the run: less is the usual start and end of a program"};
+inline constexpr Threshold kCovered{0.02, "of the run in ranges: below it their costs cannot explain the run"};
+inline constexpr Threshold kBetween{0.1, "of the time between first and last range: work that nobody put a name to"};
+
+inline constexpr Threshold kOneKernel{0.4, "of all kernels' time: halving it saves a fifth"};
+inline constexpr Threshold kHot{0.1, "of the time in ranges: the largest part, where nothing better is known"};
+inline constexpr Threshold kAlmostAll{0.95, "of what was measured: one region says what all of them say"};
+inline constexpr Threshold kHardlyUsed{0.1, "of both peaks, gaps included: gaps and tiny grids, not latency of memory"};
+inline constexpr Threshold kSmallGrid{1, "waves: a grid that does not fill the GPU once leaves SMs without work"};
+inline constexpr Threshold kOccupied{0.25, "of the warps that fit: too few to hide the latency of memory"};
+inline constexpr Threshold kPadded{1.5, "executed over useful FLOPs: more than the rounding of the last tile"};
+
+inline constexpr Threshold kProfiler{0.05, "of the region: the limit from which a table shows it"};
+inline constexpr Threshold kTooShortNs{150, "ns: recording a range costs some 50, and its begin and end are inside it"};
+
+}  // namespace rangescope::analyze

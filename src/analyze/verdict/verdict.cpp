@@ -1,0 +1,182 @@
+#include "analyze/verdict/verdict.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "analyze/verdict/thresholds.hpp"
+#include "base/text.hpp"
+#include "base/units.hpp"
+#include "model/measure.hpp"
+
+namespace rangescope::analyze {
+namespace {
+
+constexpr auto kRules = std::to_array<Rule>({
+    {"waits_for_cpu, launch_bound", find_waits_for_cpu},
+    {"synchronization", find_synchronization},
+    {"copies", find_copies},
+    {"memory_bound, compute_bound, balanced, latency_bound, hardly_used, gpu_bound, bound_unknown", find_bounds},
+    {"padding", find_padding},
+    {"warm_up", find_warm_up},
+    {"uneven_occurrences", find_uneven},
+    {"uneven_processes, uneven_threads", find_imbalance},
+    {"outside_ranges", find_outside},
+    {"dominant_kernel", find_kernel},
+    {"hot_region", find_hot_region},
+    {"profiler_effect, too_short", find_profiler},
+});
+
+/// Where nothing stands out that is the answer, and how the time was spent goes with it.
+std::optional<model::Verdict> overview(const Case& known) {
+  const model::Report& report = known.report();
+  model::Verdict verdict = known.about_run("overview", "", std::nullopt);
+  std::vector<std::string> parts;
+  if (report.total && report.total->busy_ns > 0 && report.run.duration_ns > 0) {
+    const double share = report.total->busy_ns / report.run.duration_ns;
+    parts.push_back("the GPU was busy " + base::format_share(share) + " of the run");
+    verdict.evidence["gpu_busy_share"] = share;
+  }
+  if (report.outside && report.run.duration_ns > 0) {
+    const double inside = known.inside_ns() / report.run.duration_ns;
+    parts.push_back("ranges cover " + base::format_share(inside) + " of the run");
+    verdict.evidence["covered_share"] = inside;
+  }
+  if (!report.kernels.empty() && report.kernels.front().share > 0) {
+    const model::KernelRow& row = report.kernels.front();
+    parts.push_back(fmt::format("the largest kernel, {}, has {} of all kernels' time",
+                                row.label.empty() ? row.name : row.label, base::format_share(row.share)));
+    verdict.evidence["kernel_share"] = row.share;
+  }
+  if (parts.empty()) return std::nullopt;
+  verdict.text = "nothing stands out: " + base::join(parts, ", ");
+  return verdict;
+}
+
+}  // namespace
+
+Case::Case(const model::Report& report, std::string_view named)
+    : report_(report), named_(named), children_(report.rows.size()) {
+  for (std::size_t row = 0; row < report.rows.size(); ++row) {
+    const std::uint32_t parent = report.rows[row].parent;
+    (parent == model::kNone ? top_ : children_[parent]).push_back(row);
+  }
+  for (const std::size_t row : top_) timeline_ |= region(row).wall.inclusive_ns > 0;
+  timeline_ &= report.run.duration_ns > 0;
+  if (report.outside && report.run.duration_ns > 0)
+    inside_ns_ = report.run.duration_ns - report.outside->wall_ns - report.outside->profiler_ns;
+  settled_ns_ = inside_ns_;
+  for (const std::size_t row : top_) {
+    if (const auto& steady = region(row).steady; steady && steady->left_out > 0)
+      settled_ns_ -= steady->left_out_ns / side_by_side(row);
+  }
+  if (timeline_) {
+    whole_ns_ = report.run.duration_ns;
+  } else if (report.total && report.total->kernel_ns > 0) {
+    whole_ns_ = report.total->kernel_ns;
+  } else {  // ranges that were measured as a whole: the time of their occurrences
+    for (const std::size_t row : top_) {
+      const auto time = region(row).metrics.find("gpu_time_ns");
+      if (time != region(row).metrics.end() && time->second.absent.empty() && region(row).occurrences > 0)
+        whole_ns_ += time->second.value * static_cast<double>(region(row).occurrences);
+    }
+  }
+}
+
+const model::Region& Case::region(std::size_t row) const {
+  const model::TableRow& at = report_.rows[row];
+  return at.merged ? *at.merged : report_.regions[at.members.front()];
+}
+
+bool Case::matters(double ns) const {
+  return ns > 0 && (ns >= kMattersOfRun.value * whole_ns_ ||
+                    (inside_ns_ > 0 && ns >= kMattersInside.value * std::max(settled_ns_, 0.0)));
+}
+
+double Case::side_by_side(std::size_t row) const {
+  const auto& across = region(row).across;
+  return across ? static_cast<double>(across->parts) : 1;
+}
+
+std::vector<std::size_t> Case::worst(const std::function<double(std::size_t)>& saves, std::size_t most) const {
+  std::vector<double> of(rows());
+  for (std::size_t row = 0; row < rows(); ++row) of[row] = saves(row);
+  // A row stands for its branch, unless one child holds most of it; one that finds nothing hands on to its children.
+  std::vector<std::size_t> found, pending = top_;
+  while (!pending.empty()) {
+    const std::size_t row = pending.back();
+    pending.pop_back();
+    const auto deeper = std::find_if(children_[row].begin(), children_[row].end(), [&](std::size_t child) {
+      return of[child] >= kOneChild.value * of[row] && of[child] > 0;
+    });
+    if (of[row] <= 0 || deeper != children_[row].end())
+      pending.insert(pending.end(), children_[row].begin(), children_[row].end());
+    else
+      found.push_back(row);
+  }
+  std::sort(found.begin(), found.end(),
+            [&](std::size_t a, std::size_t b) { return of[a] != of[b] ? of[a] > of[b] : a < b; });
+  if (found.size() > most) found.resize(most);
+  return found;
+}
+
+model::Verdict Case::about_run(std::string_view kind, std::string text, std::optional<double> saves_ns) const {
+  model::Verdict verdict;
+  verdict.kind = kind;
+  verdict.text = std::move(text);
+  verdict.saves_ns = saves_ns;
+  if (saves_ns && whole_ns_ > 0) verdict.saves_share = std::min(1.0, *saves_ns / whole_ns_);
+  return verdict;
+}
+
+model::Verdict Case::about(std::string_view kind, std::size_t row, std::string text,
+                           std::optional<double> saves_ns) const {
+  model::Verdict verdict = about_run(kind, std::move(text), saves_ns);
+  verdict.path = model::path_text(region(row));
+  if (region(row).kind == model::RangeKind::kStartEnd) verdict.path += " [start/end]";
+  if (report_.rows[row].siblings > 1) verdict.path += fmt::format(" x{}", report_.rows[row].siblings);
+  verdict.region = report_.rows[row].members.front();
+  return verdict;
+}
+
+std::string Case::profile_again(std::string_view options, const model::Region* region) const {
+  if (report_.run.command.empty()) return {};
+  std::string text = "rangescope profile " + std::string(options);
+  if (region != nullptr && region->kind == model::RangeKind::kPushPop && !region->path.empty() &&
+      region->path.front().find_first_of("#*?[]{},;@/\\\"'") == std::string::npos)
+    text +=
+        " --include " + base::shell_quote((region->domain.empty() ? "" : region->domain + "@") + region->path.front());
+  return text + " -- " + base::shell_quote(report_.run.command);
+}
+
+std::string Case::show(std::string_view options) const {
+  if (named_.empty()) return {};
+  return "rangescope report " + base::shell_quote(named_) + " " + std::string(options);
+}
+
+std::string Case::details_of(std::string_view kernel) const {
+  if (named_.find(".ncu-rep") == std::string::npos || kernel.empty()) return {};
+  return "rangescope ncu " + base::shell_quote(named_) + " -k " + base::shell_quote(kernel);
+}
+
+std::span<const Rule> verdict_rules() {
+  return kRules;
+}
+
+void judge(model::Report& report, std::string_view named) {
+  report.verdict.clear();
+  const Case known(report, named);
+  std::vector<model::Verdict> found;
+  for (const Rule& rule : kRules) rule.find(known, found);
+  if (found.empty())
+    if (auto plain = overview(known)) found.push_back(std::move(*plain));
+  std::stable_sort(found.begin(), found.end(), [](const model::Verdict& a, const model::Verdict& b) {
+    return a.severity != b.severity ? a.severity > b.severity : a.saves_ns.value_or(-1) > b.saves_ns.value_or(-1);
+  });
+  if (found.size() > kMostVerdicts) found.resize(kMostVerdicts);
+  report.verdict = std::move(found);
+}
+
+}  // namespace rangescope::analyze

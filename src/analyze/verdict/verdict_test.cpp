@@ -1,0 +1,282 @@
+// Each kind of verdict: one small recording where it must be made, and one beside it where it must not.
+#include "analyze/verdict/verdict.hpp"
+
+#include <gtest/gtest.h>
+
+#include "analyze/analyze.hpp"
+#include "analyze/roofline.hpp"
+#include "analyze/rows.hpp"
+#include "analyze/test_session.hpp"
+
+namespace rangescope::analyze {
+namespace {
+
+constexpr std::int64_t kUs = 1000, kMs = 1000000;
+
+struct Program : testing::SessionBuilder {
+  std::uint32_t p = process(1), t = thread(p, 2), gpu = stream(p, device(p, 0), 1);
+  std::int64_t now = 0;
+
+  /// `count` occurrences of `each`; in each of them `kernels` kernels of `kernel`, launched in `launch`.
+  Program& loop(const char* name, int count, std::int64_t each, int kernels = 0, std::int64_t kernel = 0,
+                std::int64_t launch = 100) {
+    for (int i = 0; i < count; ++i) {
+      range(t, name, now, now + each);
+      std::int64_t at = now;
+      for (int k = 0; k < kernels; ++k) {
+        const auto call = this->launch(t, at, at + launch);
+        this->kernel(call, k % 2 == 0 ? "even" : "odd", at, at + kernel, gpu);
+        at += std::max(launch, kernel);
+      }
+      now += each;
+    }
+    session.end_ns = std::max(session.end_ns, now);
+    return *this;
+  }
+  Program& pause(std::int64_t length) {
+    now += length;
+    session.end_ns = now;
+    return *this;
+  }
+  model::Report report() {
+    auto made = analyze(session);
+    finish_rows(*made);
+    return std::move(*made);
+  }
+  std::vector<model::Verdict> verdict() {
+    model::Report made = report();
+    judge(made);
+    return made.verdict;
+  }
+};
+
+bool has(const std::vector<model::Verdict>& all, std::string_view kind) {
+  return std::any_of(all.begin(), all.end(), [&](const model::Verdict& one) { return one.kind == kind; });
+}
+
+const model::Verdict& of(const std::vector<model::Verdict>& all, std::string_view kind) {
+  static const model::Verdict none;
+  for (const model::Verdict& one : all)
+    if (one.kind == kind) return one;
+  return none;
+}
+
+TEST(WaitsForCpu, WhereTheGpuIsIdleMostOfASettledOccurrence) {
+  const auto found = Program().loop("step", 5, 10 * kMs, 2, kMs).verdict();
+  const model::Verdict& one = of(found, "waits_for_cpu");
+  EXPECT_EQ(one.path, "step");
+  EXPECT_NEAR(*one.saves_ns, 40 * kMs, 1);
+  EXPECT_NEAR(*one.saves_share, 0.8, 1e-9);
+  EXPECT_NEAR(one.evidence.at("gpu_busy_share"), 0.2, 1e-9);
+  EXPECT_FALSE(has(Program().loop("step", 5, 10 * kMs, 2, 4 * kMs).verdict(), "waits_for_cpu"));
+  EXPECT_FALSE(has(Program().loop("step", 5, 10 * kMs).verdict(), "waits_for_cpu")) << "no GPU was recorded";
+}
+
+TEST(WaitsForCpu, NamesTheChildThatHoldsMostOfIt) {
+  Program b;
+  b.range(b.t, "step", 0, 100 * kMs);
+  b.loop("load", 1, 90 * kMs, 1, kMs).loop("train", 1, 10 * kMs, 1, 9 * kMs);
+  EXPECT_EQ(of(b.verdict(), "waits_for_cpu").path, "step > load");
+}
+
+TEST(LaunchBound, WhereKernelsAreShorterThanTheirLaunches) {
+  const auto found = Program().loop("step", 20, 100 * kUs, 20, kUs, 4 * kUs).verdict();
+  EXPECT_TRUE(has(found, "launch_bound"));
+  EXPECT_FALSE(has(found, "waits_for_cpu"));
+  const auto long_kernels = Program().loop("step", 20, 200 * kUs, 10, 6 * kUs, 5 * kUs).verdict();
+  EXPECT_FALSE(has(long_kernels, "launch_bound"));
+  EXPECT_TRUE(has(long_kernels, "waits_for_cpu"));
+}
+
+void wait_for_gpu(Program& b, std::int64_t length) {
+  for (std::size_t i = 0; i < b.session.ranges.size(); ++i) {
+    const model::Range range = b.session.ranges[i];
+    const auto call = b.launch(b.t, range.end_ns - length, range.end_ns, model::LaunchKind::kSynchronize);
+    b.session.synchronizations.push_back(
+        {range.end_ns - length, range.end_ns, call, model::kNone, model::SyncKind::kContext});
+  }
+}
+
+TEST(Synchronization, WhereCallsWaitAndTheGpuHasGaps) {
+  Program b;
+  b.loop("step", 5, 10 * kMs, 1, 6 * kMs);
+  wait_for_gpu(b, 3 * kMs);
+  EXPECT_NEAR(*of(b.verdict(), "synchronization").saves_ns, 15 * kMs, 1);
+  Program full;  // the GPU has no gap: waiting for it costs nothing
+  full.loop("step", 5, 10 * kMs, 1, 10 * kMs);
+  wait_for_gpu(full, 3 * kMs);
+  EXPECT_FALSE(has(full.verdict(), "synchronization"));
+}
+
+TEST(Copies, WhereNoKernelRunsBesideThem) {
+  const auto with_copy = [](std::int64_t begin) {
+    Program b;
+    b.loop("step", 1, 10 * kMs, 1, 5 * kMs);
+    b.copy(b.launch(b.t, 1, 2, model::LaunchKind::kCopy), begin, begin + 4 * kMs, 1 << 20,
+           model::CopyKind::kHostToDevice, b.gpu);
+    return b.verdict();
+  };
+  EXPECT_NEAR(*of(with_copy(5 * kMs), "copies").saves_ns, 4 * kMs, 1);
+  EXPECT_FALSE(has(with_copy(kMs), "copies")) << "beside a kernel";
+}
+
+model::Report measured(double memory, double compute, std::string_view kind = {}) {
+  Program b;
+  b.loop("step", 4, 10 * kMs, 1, 9 * kMs);
+  model::Report report = b.report();
+  report.regions[0].metrics["dram_throughput"] = {memory, "ratio", memory, memory, 1, "cupti", {}};
+  report.regions[0].metrics["sm_throughput"] = {compute, "ratio", compute, compute, 1, "cupti", {}};
+  add_bounds(report, nullptr);
+  finish_rows(report);
+  if (!kind.empty()) report.regions[0].bound->kind = kind;
+  judge(report);
+  return report;
+}
+
+TEST(Bounds, ByTheResourceThatIsUsedMost) {
+  const auto memory = measured(0.9, 0.2).verdict;
+  EXPECT_NEAR(*of(memory, "memory_bound").saves_ns, 3.6 * kMs, 1);
+  EXPECT_TRUE(has(measured(0.2, 0.9).verdict, "compute_bound"));
+  EXPECT_TRUE(has(measured(0.8, 0.85).verdict, "balanced"));
+  EXPECT_TRUE(has(measured(0.3, 0.2).verdict, "latency_bound"));
+  EXPECT_FALSE(has(measured(0.3, 0.2).verdict, "memory_bound"));
+  EXPECT_FALSE(has(measured(0.9, 0.2).verdict, "latency_bound"));
+  EXPECT_TRUE(has(measured(0.2, 0.9, "compute: tensor bf16").verdict, "compute_bound"));
+}
+
+TEST(Bounds, WithoutCountersAFullGpuIsSaidAndNothingGuessed) {
+  const auto full = Program().loop("step", 4, 10 * kMs, 1, 9 * kMs).verdict();
+  EXPECT_TRUE(has(full, "gpu_bound"));
+  EXPECT_FALSE(has(full, "memory_bound") || has(full, "latency_bound"));
+  EXPECT_FALSE(has(Program().loop("step", 4, 10 * kMs, 1, 7 * kMs).verdict(), "gpu_bound"));
+}
+
+TEST(Bounds, OfARangeMeasuredWithItsGapsNoLatencyIsClaimed) {
+  model::Report report;
+  report.regions.emplace_back();
+  report.regions[0].path = {"step"};
+  report.regions[0].occurrences = 2;
+  report.rows.push_back({model::kNone, 0, {0}, 1, {}});
+  const auto ratio = [&](const char* name, double value) {
+    report.regions[0].metrics[name] = {value, "ratio", value, value, 1, "ncu", {}};
+  };
+  report.regions[0].metrics["gpu_time_ns"] = {1e6, "ns", 1e6, 1e6, 1, "ncu", {}};
+  ratio("dram_throughput", 0.01);
+  ratio("sm_throughput", 0.02);
+  add_bounds(report, nullptr);
+  judge(report);
+  EXPECT_TRUE(has(report.verdict, "hardly_used"));
+  ratio("sm_throughput", 0.3);
+  add_bounds(report, nullptr);
+  judge(report);
+  EXPECT_TRUE(has(report.verdict, "latency_bound"));
+  report.regions[0].metrics.erase("sm_throughput");
+  add_bounds(report, nullptr);
+  judge(report);
+  EXPECT_TRUE(has(report.verdict, "bound_unknown"));
+}
+
+TEST(Padding, WhereMoreIsExecutedThanNeeded) {
+  const auto padded = [](double executed) {
+    Program b;
+    b.loop("step", 4, 10 * kMs, 1, 9 * kMs);
+    model::Report report = b.report();
+    report.regions[0].metrics["flop_fp32"] = {executed, "FLOP", executed, executed, 1, "cupti", {}};
+    report.regions[0].utilization.emplace().useful_flop = 1e9;
+    judge(report);
+    return report.verdict;
+  };
+  EXPECT_NEAR(*of(padded(8e9), "padding").saves_ns, 36 * kMs * 7.0 / 8, 1);
+  EXPECT_FALSE(has(padded(1.4e9), "padding"));
+}
+
+TEST(WarmUp, OfTheFirstOccurrence) {
+  const auto found = Program().loop("step", 1, 100 * kMs).loop("step", 5, kMs).verdict();
+  EXPECT_EQ(found.front().kind, "warm_up");
+  EXPECT_NEAR(*found.front().saves_ns, 99 * kMs, 1);
+  EXPECT_EQ(found.front().evidence.at("wall_ns.median"), kMs);
+  EXPECT_FALSE(has(Program().loop("step", 6, kMs).verdict(), "warm_up"));
+}
+
+TEST(Uneven, Occurrences) {
+  Program b;
+  for (int i = 0; i < 20; ++i) b.loop("step", 1, i % 5 == 4 ? 10 * kMs : kMs);
+  EXPECT_NEAR(*of(b.verdict(), "uneven_occurrences").saves_ns, 36 * kMs, 1);
+  EXPECT_FALSE(has(Program().loop("step", 20, kMs).verdict(), "uneven_occurrences"));
+}
+
+TEST(Uneven, ProcessesAndThreads) {
+  const auto side_by_side = [](bool processes, std::int64_t second) {
+    Program b;
+    b.range(b.t, "step", 0, 10 * kMs);
+    b.range(b.thread(processes ? b.process(5) : b.p, 6), "step", 0, second);
+    return b.verdict();
+  };
+  const auto processes = side_by_side(true, 20 * kMs);
+  EXPECT_NEAR(*of(processes, "uneven_processes").saves_ns, 5 * kMs, 1);
+  EXPECT_EQ(of(processes, "uneven_processes").process, 1);
+  EXPECT_FALSE(has(side_by_side(true, 11 * kMs), "uneven_processes"));
+  EXPECT_TRUE(has(side_by_side(false, 20 * kMs), "uneven_threads"));
+  EXPECT_FALSE(has(side_by_side(false, 11 * kMs), "uneven_threads"));
+}
+
+TEST(Outside, WhatLiesOutsideEveryRange) {
+  const auto start = Program().pause(50 * kMs).loop("step", 5, 10 * kMs, 1, 9 * kMs).verdict();
+  EXPECT_EQ(of(start, "outside_ranges").severity, model::Weight::kNote) << "a start is what it is";
+  EXPECT_NEAR(*of(start, "outside_ranges").saves_share, 0.5, 1e-9);
+  const auto gaps = Program().loop("step", 1, 10 * kMs).pause(50 * kMs).loop("step", 1, 10 * kMs).verdict();
+  EXPECT_EQ(of(gaps, "outside_ranges").severity, model::Weight::kWarning);
+  EXPECT_FALSE(has(Program().pause(kMs).loop("step", 5, 10 * kMs).verdict(), "outside_ranges"));
+}
+
+TEST(DominantKernel, OfAllKernelsTime) {
+  const auto found = Program().loop("step", 4, 10 * kMs, 3, 3 * kMs).verdict();
+  EXPECT_EQ(of(found, "dominant_kernel").path, "even");
+  Program many;
+  for (const char* name : {"a", "b", "c", "d"}) many.kernel(many.launch(many.t, 1, 2), name, 1, kMs, many.gpu);
+  EXPECT_FALSE(has(many.loop("step", 1, 10 * kMs).verdict(), "dominant_kernel"));
+}
+
+TEST(HotRegion, OfAProgramWithoutAGpu) {
+  const auto found = Program().loop("parse", 1, kMs).loop("solve", 9, 10 * kMs).verdict();
+  EXPECT_EQ(found.front().kind, "hot_region");
+  EXPECT_EQ(found.front().path, "solve");
+  EXPECT_FALSE(has(Program().loop("solve", 9, 10 * kMs, 1, kMs).verdict(), "hot_region"));
+}
+
+TEST(Profiler, WhatItAddedAndWhatIsTooShortForIt) {
+  Program b;
+  b.loop("step", 5, kMs).loop("step", 5, 50 * kMs);
+  b.session.gpu_pauses.push_back({b.p, 5 * kMs, b.session.end_ns});
+  EXPECT_NEAR(of(b.verdict(), "profiler_effect").evidence.at("profiler_ns"), 245 * kMs, 1);
+  EXPECT_FALSE(has(Program().loop("step", 10, kMs).verdict(), "profiler_effect"));
+  EXPECT_EQ(Program().loop("step", 1000, 40).verdict().front().kind, "too_short");
+  EXPECT_FALSE(has(Program().loop("step", 1000, kUs).verdict(), "too_short"));
+}
+
+TEST(Overview, OfARunWhereNothingStandsOut) {
+  Program b;
+  for (int i = 0; i < 12; ++i) {
+    const std::string name = std::string(1, static_cast<char>('a' + i)) + "x";
+    b.loop(name.c_str(), 1, 10 * kMs);
+  }
+  const auto found = b.verdict();
+  ASSERT_EQ(found.size(), 1);
+  EXPECT_EQ(found.front().kind, "overview");
+  EXPECT_TRUE(model::Report{}.verdict.empty());
+}
+
+TEST(Verdict, AtMostFiveAndWorstFirst) {
+  Program b;
+  b.pause(50 * kMs).loop("a", 1, 200 * kMs, 1, kMs).loop("a", 5, 10 * kMs, 3, kMs).loop("b", 12, 10 * kMs, 1, kMs);
+  const auto found = b.verdict();
+  EXPECT_LE(found.size(), kMostVerdicts);
+  for (std::size_t i = 1; i < found.size(); ++i) {
+    EXPECT_GE(found[i - 1].severity, found[i].severity);
+    if (found[i - 1].severity == found[i].severity)
+      EXPECT_GE(found[i - 1].saves_ns.value_or(-1), found[i].saves_ns.value_or(-1));
+  }
+}
+
+}  // namespace
+}  // namespace rangescope::analyze

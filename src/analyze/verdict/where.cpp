@@ -1,0 +1,197 @@
+// Where the time goes: outside every range, into one kernel, into one region, into the measurement itself.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "analyze/verdict/rule.hpp"
+#include "analyze/verdict/thresholds.hpp"
+#include "base/text.hpp"
+#include "base/units.hpp"
+
+namespace rangescope::analyze {
+namespace {
+
+using base::format_ns;
+using base::format_share;
+
+/// "1 kernel (3.1 us) and 4 copies (243 us)" of work outside ranges.
+std::string work_text(const model::GpuWork& work) {
+  std::vector<std::string> parts;
+  const auto count = [](std::int64_t n) { return static_cast<std::uint64_t>(n); };
+  if (work.kernels > 0)
+    parts.push_back(base::counted(count(work.kernels), "kernel") + " (" + format_ns(work.kernel_ns) + ")");
+  if (work.copies > 0)
+    parts.push_back(base::counted(count(work.copies), "copy") + " (" + format_ns(work.copy_ns) + ")");
+  if (work.graph_launches > 0) parts.push_back(base::counted(count(work.graph_launches), "graph launch"));
+  return base::join(parts, " and ");
+}
+
+}  // namespace
+
+void find_outside(const Case& known, std::vector<model::Verdict>& out) {
+  const model::Report& report = known.report();
+  if (!report.outside || !known.has_timeline()) return;
+  const model::Outside& outside = *report.outside;
+  const double run = report.run.duration_ns, share = outside.wall_ns / run;
+  if (share < kOutside.value) return;
+  std::string text =
+      fmt::format("{} of the run: {} before the first range, {} between ranges, {} after the last", format_share(share),
+                  format_ns(outside.before_ns), format_ns(outside.between_ns), format_ns(outside.after_ns));
+  model::Verdict verdict = known.about_run("outside_ranges", "", outside.wall_ns);
+  verdict.path = "outside ranges";
+  verdict.evidence = {{"wall_ns", outside.wall_ns},
+                      {"before_ns", outside.before_ns},
+                      {"between_ns", outside.between_ns},
+                      {"after_ns", outside.after_ns}};
+  if (report.unattributed) {
+    const std::string work = work_text(*report.unattributed);
+    text += work.empty() ? "; no GPU work there" : "; GPU: " + work;
+    if (report.unattributed->busy_ns >= 0) verdict.evidence["gpu_busy_ns"] = report.unattributed->busy_ns;
+  }
+  if (outside.profiler_ns > 0) {
+    text += "; " + format_ns(outside.profiler_ns) + " more waited for counters to be programmed";
+    verdict.evidence["profiler_ns"] = outside.profiler_ns;
+  }
+  const double loop = run - outside.before_ns - outside.after_ns;
+  const bool gaps = outside.between_ns >= kBetween.value * loop && known.matters(outside.between_ns) &&
+                    outside.between_ns >= kMattersOfRun.value * run;
+  const bool bare = 1 - share < kCovered.value;
+  if (gaps || bare) verdict.severity = model::Weight::kWarning;
+  if (gaps && !bare) {  // start and end are what they are; the gaps are in the loop
+    verdict.saves_ns = outside.between_ns;
+    verdict.saves_share = outside.between_ns / run;
+  }
+  verdict.text = std::move(text);
+  verdict.next = known.show("-f perfetto -o trace.pftrace");
+  out.push_back(std::move(verdict));
+}
+
+void find_kernel(const Case& known, std::vector<model::Verdict>& out) {
+  const model::Report& report = known.report();
+  if (report.kernels.empty()) return;
+  const model::KernelRow& row = report.kernels.front();
+  const bool only = report.kernels.size() == 1 && known.has_timeline();  // says what the region's line says
+  if (!(row.share >= kOneKernel.value) || only || !known.matters(row.total_ns)) return;
+  std::string text = fmt::format("{} of all kernels' time: {} of {}", format_share(row.share),
+                                 base::counted(static_cast<std::uint64_t>(row.calls), "call"),
+                                 format_ns(row.total_ns / static_cast<double>(row.calls)));
+  double saves = row.total_ns;
+  model::Verdict verdict = known.about_run("dominant_kernel", "", saves);
+  verdict.evidence = {{"calls", static_cast<double>(row.calls)}, {"total_ns", row.total_ns}, {"share", row.share}};
+  const auto counters = std::find_if(report.kernel_counters.begin(), report.kernel_counters.end(),
+                                     [&](const model::KernelCounters& each) { return each.name == row.name; });
+  if (counters != report.kernel_counters.end()) {
+    const auto value = [&](const char* name) -> std::optional<double> {
+      const auto found = counters->metrics.find(name);
+      if (found == counters->metrics.end() || !found->second.absent.empty()) return std::nullopt;
+      verdict.evidence[name] = found->second.value;
+      return found->second.value;
+    };
+    if (counters->bound && counters->bound->memory && counters->bound->compute) {
+      const double most = std::max(*counters->bound->memory, *counters->bound->compute);
+      text += fmt::format(", bound by {} (memory {}, compute {} of the peak)", counters->bound->kind,
+                          format_share(*counters->bound->memory), format_share(*counters->bound->compute));
+      verdict.saves_ns = saves * std::max(0.0, 1 - most);
+      if (verdict.saves_share) *verdict.saves_share *= std::max(0.0, 1 - most);
+    }
+    if (const auto waves = value("launch__waves_per_multiprocessor"); waves && *waves < kSmallGrid.value)
+      text += fmt::format("; its grid fills the GPU {:.2f} times", *waves);
+    if (const auto occupancy = value("occupancy"); occupancy && *occupancy < kOccupied.value)
+      text += fmt::format("; {} of the warps that fit are there", format_share(*occupancy));
+  }
+  verdict.path = row.label.empty() ? row.name : row.label;
+  verdict.text = std::move(text);
+  verdict.severity = known.has_timeline() ? model::Weight::kNote : model::Weight::kWarning;
+  verdict.next = known.profile_again("--metrics speed_of_light --per kernel");
+  if (verdict.next.empty()) verdict.next = known.details_of(row.short_name);
+  out.push_back(std::move(verdict));
+}
+
+void find_hot_region(const Case& known, std::vector<model::Verdict>& out) {
+  const model::Report& report = known.report();
+  const bool gpu = report.total && (report.total->kernels > 0 || report.total->busy_ns > 0);
+  if (gpu && known.has_timeline()) return;
+  const auto own_ns = [&](const model::Region& region) {
+    if (known.has_timeline()) return region.wall.exclusive_ns;
+    if (region.gpu && region.gpu->exclusive_kernel_ns > 0) return region.gpu->exclusive_kernel_ns;
+    if (region.gpu && region.gpu->kernel_ns > 0) return region.gpu->kernel_ns;
+    return region.wall.inclusive_ns;  // totals by name: what lies in what is not known
+  };
+  double best = 0, all = known.inside_ns();
+  std::size_t hot = 0;
+  for (std::size_t row = 0; row < known.rows(); ++row) {
+    const double own = own_ns(known.region(row)) / known.side_by_side(row);
+    if (own > best) best = own, hot = row;
+    if (!known.has_timeline() && own > 0) all += own;
+  }
+  if (!(best > 0) || best < kHot.value * all) return;
+  const double measured = known.has_timeline() ? 0 : known.whole_ns();
+  if (!known.has_timeline() &&
+      (best >= kAlmostAll.value * all || (measured > 0 && best >= kAlmostAll.value * measured)))
+    return;
+  const model::Region& region = known.region(hot);
+  const std::string times = region.occurrences < 1    ? std::string()
+                            : region.occurrences == 1 ? std::string("1 occurrence")
+                                                      : base::format_count(region.occurrences) + " occurrences";
+  std::string text;
+  std::optional<double> saves;
+  if (known.has_timeline()) {
+    saves = best;
+    text = fmt::format("{} of the run is in it itself: {}", format_share(best / known.whole_ns()), times);
+    if (region.occurrences > 1)
+      text += fmt::format(", median {}, slowest {}", format_ns(region.wall.per_occurrence_ns.median),
+                          format_ns(region.wall.per_occurrence_ns.max));
+  } else {
+    text = fmt::format("the most {} of all ranges: {}", region.gpu ? "GPU time" : "wall time", format_ns(best));
+    if (!times.empty()) text += " in " + times;
+  }
+  model::Verdict verdict = known.about("hot_region", hot, std::move(text), saves);
+  verdict.severity = known.has_timeline() ? model::Weight::kWarning : model::Weight::kNote;
+  verdict.evidence = {{"own_ns", best}, {"share_of_ranges", best / all}};
+  if (region.occurrences > 0) verdict.evidence["occurrences"] = static_cast<double>(region.occurrences);
+  verdict.next = known.show("-f html -o report.html");
+  out.push_back(std::move(verdict));
+}
+
+void find_profiler(const Case& known, std::vector<model::Verdict>& out) {
+  const auto added = [&](std::size_t row) { return known.region(row).wall.profiler_ns; };
+  for (const std::size_t row : known.worst(added, 1)) {
+    const model::Region& region = known.region(row);
+    const double raw = region.wall.inclusive_ns + region.wall.profiler_ns;
+    if (region.wall.profiler_ns < kProfiler.value * raw) continue;
+    model::Verdict verdict =
+        known.about("profiler_effect", row,
+                    fmt::format("collecting counters added {}, {} of what it took; its times are without that",
+                                format_ns(region.wall.profiler_ns), format_share(region.wall.profiler_ns / raw)),
+                    std::nullopt);
+    verdict.evidence = {{"profiler_ns", region.wall.profiler_ns}, {"wall_ns", region.wall.inclusive_ns}};
+    out.push_back(std::move(verdict));
+  }
+  const auto too_short = [&](std::size_t row) {
+    const model::Region& region = known.region(row);
+    const double median = region.wall.per_occurrence_ns.median;
+    return median > 0 && median < kTooShortNs.value && region.occurrences >= 3 ? region.wall.inclusive_ns : 0.0;
+  };
+  double all = 0;
+  std::int64_t occurrences = 0;
+  for (std::size_t row = 0; row < known.rows(); ++row) {
+    if (too_short(row) <= 0) continue;
+    all += known.region(row).wall.inclusive_ns;
+    occurrences += known.region(row).occurrences;
+  }
+  if (!known.has_timeline() || !known.matters(all)) return;
+  const std::size_t row = known.worst(too_short, 1).front();
+  const model::Region& region = known.region(row);
+  model::Verdict verdict = known.about(
+      "too_short", row,
+      fmt::format("{} of a median of {} are as short as recording them: {} occurrences like it, {} in all",
+                  base::counted(static_cast<std::uint64_t>(region.occurrences), "occurrence"),
+                  format_ns(region.wall.per_occurrence_ns.median), base::format_count(occurrences), format_ns(all)),
+      std::nullopt);
+  verdict.severity = all >= kHot.value * known.inside_ns() ? model::Weight::kError : model::Weight::kNote;
+  verdict.evidence = {{"wall_ns.median", region.wall.per_occurrence_ns.median}, {"wall_ns", all}};
+  out.push_back(std::move(verdict));
+}
+
+}  // namespace rangescope::analyze

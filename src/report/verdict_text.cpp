@@ -1,0 +1,72 @@
+#include "report/verdict_text.hpp"
+
+#include <algorithm>
+
+#include "base/table.hpp"
+#include "base/text.hpp"
+#include "base/units.hpp"
+
+namespace rangescope::report {
+namespace {
+
+/// Lines of at most `width` columns, broken at spaces; from the second one on they begin with `indent` spaces.
+std::vector<std::string> wrapped(std::string_view text, std::size_t width, std::size_t indent) {
+  std::vector<std::string> lines;
+  std::string line;
+  for (const std::string_view word : base::split(text, ' ')) {
+    if (!line.empty() && width > 0 && base::display_width(line) + 1 + base::display_width(word) > width) {
+      lines.push_back(line);
+      line.assign(indent, ' ');
+      line += word;
+      continue;
+    }
+    if (!line.empty()) line += ' ';
+    line += word;
+  }
+  lines.push_back(line);
+  return lines;
+}
+
+base::Tone weight_tone(model::Weight weight) {
+  return weight == model::Weight::kError     ? base::Tone::kBad
+         : weight == model::Weight::kWarning ? base::Tone::kBold
+                                             : base::Tone::kPlain;
+}
+
+}  // namespace
+
+std::string saving_text(const model::Report& report, const model::Verdict& verdict) {
+  if (!verdict.saves_ns) return {};
+  std::string text = "at most " + base::format_ns(*verdict.saves_ns);
+  if (!verdict.saves_share) return text;
+  const bool timeline = report.outside.has_value() && report.run.duration_ns > 0;
+  constexpr double kLeast = 0.0005;  // shown as 0.0 % otherwise
+  const std::string share =
+      *verdict.saves_share < kLeast ? "less than 0.1 %" : base::format_share(*verdict.saves_share);
+  return text + ", " + share + (timeline ? " of the run" : " of the GPU's time");
+}
+
+std::string verdict_text(const model::Report& report, const model::Verdict& verdict) {
+  std::string text = base::printable(verdict.path);
+  text += (text.empty() ? "" : ": ") + base::printable(verdict.text);
+  if (const std::string saving = saving_text(report, verdict); !saving.empty()) text += " (" + saving + ")";
+  return text;
+}
+
+std::string verdict_lines(const model::Report& report, const Style& style) {
+  constexpr std::size_t kIndent = 3;
+  std::string out;
+  for (std::size_t i = 0; i < report.verdict.size(); ++i) {
+    const model::Verdict& verdict = report.verdict[i];
+    const std::string number = std::to_string(i + 1) + ". ";
+    for (std::string& line : wrapped(number + verdict_text(report, verdict), style.width, kIndent))
+      out += base::toned(std::move(line), weight_tone(verdict.severity), style.color) + "\n";
+    if (!verdict.next.empty() && (i == 0 || style.explain))
+      out += base::toned(std::string(kIndent, ' ') + "next: " + base::printable(verdict.next), base::Tone::kDim,
+                         style.color) +
+             "\n";
+  }
+  return out;
+}
+
+}  // namespace rangescope::report

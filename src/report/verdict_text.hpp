@@ -1,0 +1,20 @@
+// Verdicts as people read them: one sentence each, with what it could save.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "model/report.hpp"
+#include "report/exporter.hpp"
+
+namespace rangescope::report {
+
+/// "at most 228.6 ms, 6.4 % of the run"; "" where nobody can say.
+[[nodiscard]] std::string saving_text(const model::Report& report, const model::Verdict& verdict);
+/// "step: warm-up: the first of 5 ... (at most 228.6 ms, 6.4 % of the run)", printable.
+[[nodiscard]] std::string verdict_text(const model::Report& report, const model::Verdict& verdict);
+/// All of them for a terminal: wrapped at the style's width, each with the command that looks further where
+/// `style.explain` is set, else the first one's.
+[[nodiscard]] std::string verdict_lines(const model::Report& report, const Style& style);
+
+}  // namespace rangescope::report
