@@ -18,7 +18,6 @@
 #include "profile/analyzed.hpp"
 #include "profile/record.hpp"
 #include "profile/redact.hpp"
-#include "read/nsys_rep/reader.hpp"
 #include "read/registry.hpp"
 #include "runs/imports.hpp"
 #include "runs/layout.hpp"
@@ -30,7 +29,7 @@ namespace fs = std::filesystem;
 
 struct Given {
   fs::path path;
-  fs::path sqlite;  ///< export of a .nsys-rep or .qdstrm, "" for other files
+  fs::path database;  ///< nsys' SQLite: the file itself or its export, "" for other files
   const read::Reader* reader = nullptr;
   model::Source source;
 };
@@ -103,11 +102,9 @@ class ImportCommand final : public Subcommand {
     auto reader = read::find_reader(path);
     if (!reader) return base::fail(std::move(reader));
     Given given{path, {}, *reader, {}};
-    if ((*reader)->name() == "nsys-rep") {
-      auto sqlite = read::nsys_rep::sqlite_of(path, read_);
-      if (!sqlite) return base::fail(std::move(sqlite));
-      given.sqlite = std::move(*sqlite);
-    }
+    auto database = (*reader)->database(path, read_);
+    if (!database) return base::fail(std::move(database));
+    given.database = std::move(*database);
     auto session = (*reader)->read(path, read_);
     if (!session) return base::fail(std::move(session));
     if (!session->sources.empty()) given.source = session->sources.front();
@@ -139,7 +136,9 @@ class ImportCommand final : public Subcommand {
     struct ::stat info {};
     if (::stat(one.path.c_str(), &info) != 0) return base::fail(base::Code::kIo, "cannot be read", one.path.string());
     import.modified_unix_ns = std::int64_t{info.st_mtim.tv_sec} * 1'000'000'000 + info.st_mtim.tv_nsec;
-    const fs::path kind = import.format == "native" ? "native" : import.format.starts_with("ncu") ? "ncu" : "nsys";
+    const fs::path kind = one.source.maker == model::Maker::kRangescope ? "native"
+                          : one.source.maker == model::Maker::kNcu      ? "ncu"
+                                                                        : "nsys";
 
     if (fs::is_directory(one.path, error)) {
       const fs::path to = unused(run / kind);
@@ -160,11 +159,11 @@ class ImportCommand final : public Subcommand {
     const fs::path to = unused(run / kind / one.path.filename());
     if (auto copied = copy_to(one.path, to); !copied) return base::fail(std::move(copied));
     import.file = to.lexically_relative(run).string();
-    fs::path sqlite = import.format == "nsys-sqlite" ? to : fs::path{};
-    if (!one.sqlite.empty()) {
+    fs::path sqlite = one.database == one.path ? to : fs::path{};
+    if (!one.database.empty() && one.database != one.path) {
       fs::permissions(to, fs::perms::owner_read | fs::perms::owner_write, error);  // it holds environments
       sqlite = unused(fs::path(to).replace_extension(".sqlite"));
-      if (auto copied = copy_to(one.sqlite, sqlite); !copied) return base::fail(std::move(copied));
+      if (auto copied = copy_to(one.database, sqlite); !copied) return base::fail(std::move(copied));
       import.original = import.file;
       import.file = sqlite.lexically_relative(run).string();
     }

@@ -28,6 +28,7 @@
 #include "report/sink.hpp"
 #include "runs/layout.hpp"
 #include "runs/manifest.hpp"
+#include "wire/names.hpp"
 
 namespace rangescope::cli {
 namespace {
@@ -286,7 +287,7 @@ class Profile final : public Subcommand {
       if (auto written = write_counters(*prepared_, run, true, native_); !written) return written;
       const auto folder = run / "native" / ("relaunch-" + std::to_string(number));
       for (const auto& [name, value] : native_.extra_env) plan.set_env[name] = value;
-      plan.set_env["RANGESCOPE_DIR"] = folder.string();
+      plan.set_env[wire::kDir] = folder.string();
       plan.folders = plan.makes = {folder};
       collect::LaunchOptions quiet;
       quiet.out = quiet.err = {.pass = false, .keep = false, .file = run / "relaunch.log"};

@@ -18,6 +18,7 @@
 #include "read/registry.hpp"
 #include "runs/layout.hpp"
 #include "runs/retention.hpp"
+#include "wire/names.hpp"
 
 namespace rangescope::profile {
 namespace {
@@ -49,8 +50,7 @@ void Pipeline::note(const std::string& text) {
 /// A stage with results that the time limit ended: what came after is missing, and every report says so.
 void Pipeline::cut_short(const std::string& stage, const base::Ended& ended) {
   if (!ended.timed_out) return;
-  cut_.push_back({"timed_out", model::Severity::kWarning, 1,
-                  "the time limit ended stage " + stage + "; what the program did later is missing"});
+  cut_.push_back({"timed_out", 1, "the time limit ended stage " + stage + "; what the program did later is missing"});
   base::warn(cut_.back().detail);
 }
 
@@ -306,17 +306,17 @@ base::Result<void> Pipeline::native_again() {
   no_counters_ = "the program ended by " + base::describe(*program_failed_) + " while native counters were collected";
   note("native: " + no_counters_ + "; once more without them");
   std::error_code error;
-  for (const char* file : {"native", "counters.plan", "counters.json"}) {
+  for (const char* file : {"native", wire::kPlanFile, "counters.json"}) {
     const std::filesystem::path kept = run_ / (std::string("counted-") + file);
     std::filesystem::rename(run_ / file, kept, error);
   }
   counters_.reset();
-  args_.native.extra_env.erase("RANGESCOPE_COUNTERS");
+  args_.native.extra_env.erase(wire::kCounters);
   program_failed_.reset();
   native_session_.reset();
   explanations_.clear();
   std::erase(captured_, "native");
-  cut_.push_back({"counters_failed", model::Severity::kWarning, 1, no_counters_});
+  cut_.push_back({"counters_failed", 1, no_counters_});
   return native_stage("native");
 }
 
@@ -390,7 +390,7 @@ int Pipeline::conclude(const std::optional<base::Error>& failure) {
 
   for (const std::string& stage : missing)
     losses.push_back(
-        {"stage_empty", model::Severity::kWarning, 1,
+        {"stage_empty", 1,
          "stage " + stage + " captured nothing" + (explanations_.empty() ? "" : ": " + explanations(true))});
   // What the findings have told, the last line does not tell again.
   const bool told = !findings_.empty() && !args_.talk.quiet;

@@ -88,8 +88,8 @@ class TableReader {
       }
       const bool cut = text.empty() && before.back() != '\n' && header.table != Table::kNone && fields.size() > 1;
       if (cut && (fields.size() < header.width || before.back() == ',')) {
-        s_.losses.push_back({"torn_tail", model::Severity::kError, 1,
-                             "the file ends inside a row: " + std::string(input.name) + ':' + std::to_string(here)});
+        s_.losses.push_back(
+            {"torn_tail", 1, "the file ends inside a row: " + std::string(input.name) + ':' + std::to_string(here)});
         break;
       }
       if (header.table != Table::kNone && fields.size() == header.width) {
@@ -119,7 +119,7 @@ class TableReader {
            "line " + std::to_string(unknown) + ": a table that is not read begins with \"" + unknown_columns + '"');
     if (bad > 0)
       s_.losses.push_back(
-          {"bad_rows", model::Severity::kWarning, bad,
+          {"bad_rows", bad,
            "rows that do not fit their header were left out, the first in line " + std::to_string(first_bad)});
     return {};
   }
@@ -132,7 +132,7 @@ class TableReader {
                             std::to_string(std::llround(resolution / 1000)) + " us",
                         std::string(name), "Print the table again without --timeunit.");
     if (resolution > 1)
-      s_.losses.push_back({"rounded_times", model::Severity::kWarning, 0,
+      s_.losses.push_back({"rounded_times", 0,
                            "times were printed to " + std::to_string(std::llround(resolution)) +
                                " ns: short kernels and ranges, and what begins in which range, may be wrong"});
     if (traces_.empty())
@@ -152,8 +152,8 @@ class TableReader {
     }
     return sums_.add(header, row, kind);
   }
-  void lose(const char* kind, std::uint64_t count, std::string detail) {
-    s_.losses.push_back({kind, model::Severity::kInfo, count, std::move(detail)});
+  void lose(model::LossKind kind, std::uint64_t count, std::string detail) {
+    s_.losses.push_back({kind, count, std::move(detail)});
   }
 
   model::Session& s_;
@@ -227,7 +227,7 @@ base::Result<model::Session> read_files(std::span<const std::filesystem::path> p
   for (std::size_t i = 0; i < contents.size(); ++i) texts.push_back({contents[i], names[i]});
   auto session = read_texts(texts);
   if (session) {
-    for (const std::string& name : names) session->sources.push_back({name, "nsys-csv", {}, {}});
+    for (const std::string& name : names) session->sources.push_back({name, "nsys-csv", {}, {}, model::Maker::kNsys});
   }
   return session;
 }

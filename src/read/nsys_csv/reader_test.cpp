@@ -47,7 +47,8 @@ std::string show(const base::Result<model::Session>& session) {
            std::to_string(static_cast<long long>(c.bytes)) + " B\n";
   }
   for (const auto& l : s.losses) {
-    if (l.kind != "no_timeline") out += "loss " + l.kind + ' ' + std::to_string(l.count) + ' ' + l.detail + '\n';
+    if (l.kind != "no_timeline")
+      out += "loss " + std::string(l.kind.id()) + ' ' + std::to_string(l.count) + ' ' + l.detail + '\n';
   }
   return out;
 }
@@ -133,7 +134,7 @@ std::string timeline(std::string_view text, std::string_view name = "x.csv") {
            std::to_string(k.start_ns) + '-' + std::to_string(k.end_ns) + '\n';
   for (const model::Loss& loss : session->losses)
     if (loss.severity != model::Severity::kInfo || loss.kind == "domain_guessed")
-      out += "loss " + loss.kind + ' ' + std::to_string(loss.count) + '\n';
+      out += "loss " + std::string(loss.kind.id()) + ' ' + std::to_string(loss.count) + '\n';
   return out;
 }
 
