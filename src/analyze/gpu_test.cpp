@@ -537,7 +537,7 @@ TEST(Gpu, MigrationOfUnifiedMemoryIsNoLoss) {
   b.session.copies.back().migration = false;
   report = analyze(b.session);
   ASSERT_EQ(report->losses.size(), 1u);
-  EXPECT_EQ(report->losses[0].kind, "gpu_work_without_launch");
+  EXPECT_EQ(report->losses[0].kind.id(), "gpu_work_without_launch");
 }
 
 }  // namespace

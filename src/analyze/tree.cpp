@@ -132,8 +132,8 @@ class Sweep {
   }
 
   void leave(const OpenEntry& entry) {
-    --open_[entry.cell];
     if (entry.end == kOpen) return;
+    --open_[entry.cell];
     result_.cells[entry.cell].exclusive_ns +=
         static_cast<std::uint64_t>(length_ns(entry.start, entry.end)) - entry.covered;
   }
@@ -189,7 +189,7 @@ class Sweep {
         depth = first.depth;
       }
     }
-    ++open_[tree_.cell[occurrence]];
+    if (range.end_ns != kOpen) ++open_[tree_.cell[occurrence]];
     open.push_back({occurrence, tree_.cell[occurrence], range.start_ns, range.end_ns, range.start_ns, 0, depth});
   }
 
@@ -199,7 +199,7 @@ class Sweep {
   bool nested_;
   CellTable table_;
   std::vector<Stack> stacks_;
-  std::vector<std::uint32_t> open_;  ///< occurrences on a stack, by cell
+  std::vector<std::uint32_t> open_;  ///< closed occurrences on a stack, by cell
   struct First {
     std::uint32_t occurrence, cell, depth;
   };

@@ -13,10 +13,10 @@
 #include "base/units.hpp"
 #include "model/kernel_name.hpp"
 #include "model/metric_unit.hpp"
+#include "read/csv.hpp"
 #include "read/ncu_csv/labels.hpp"
 #include "read/ncu_csv/number.hpp"
 #include "read/ncu_csv/nvtx_cell.hpp"
-#include "read/ncu_csv/table.hpp"
 
 namespace rangescope::read::ncu_csv {
 namespace {
@@ -40,6 +40,16 @@ struct Columns {
   std::uint32_t first_metric = kAbsent;  // raw: columns from here on are metrics
 };
 
+/// True for the first cells of a header that ncu prints.
+bool is_header(const Row& row) {
+  const auto has = [&](std::string_view name) { return std::ranges::find(row.cells, name) != row.cells.end(); };
+  if (row.cells.size() < 5) return false;
+  const std::string_view first = row.cells[0];
+  if (first == "ID") return has("Process ID") && has("Kernel Name");
+  if (first == "Process ID" || first == "Domain" || first == "Device") return has("Kernel Name") && has("Invocations");
+  return false;
+}
+
 class CsvSession {
  public:
   CsvSession(std::string_view text, std::string path, const Options& options)
@@ -58,7 +68,7 @@ class CsvSession {
     std::uint64_t line = body_line_;
     Row row;
     bool units = kind_ == Kind::kRaw;
-    while (next_row(text_, offset, line, row)) {
+    while (next_row(text_, offset, line, row, Unquoted::kWhole)) {
       if (foreign(row)) continue;
       if (row.torn) {
         session_.losses.push_back(
@@ -191,7 +201,7 @@ class CsvSession {
     std::size_t offset = body_;
     std::uint64_t line = body_line_;
     Row row;
-    while (next_row(text_, offset, line, row)) {
+    while (next_row(text_, offset, line, row, Unquoted::kWhole)) {
       if (row.torn || row.text.empty() || row.text.front() != '"' || is_header(row)) continue;
       if (kind_ == Kind::kRaw) {
         for (std::size_t i = columns_.first_metric; i < row.cells.size(); ++i) guess.see(row.cells[i], row.line);

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "base/fs.hpp"
-#include "read/nsys_csv/csv.hpp"
+#include "read/csv.hpp"
 
 namespace rangescope::read::nsys_csv {
 namespace {
@@ -222,10 +222,17 @@ TEST(NsysCsv, TablesWithoutALineBetweenThem) {
 
 TEST(NsysCsv, QuotesAndLineBreaksInNames) {
   std::string_view text = "\"a\"\"b\",\"c\nd\",e\r\nnext\n\"never closed,1\nlast,line\n";
-  EXPECT_EQ(take_record(text), (std::vector<std::string>{"a\"b", "c\nd", "e"}));
-  EXPECT_EQ(take_record(text), (std::vector<std::string>{"next"}));
-  EXPECT_EQ(take_record(text), (std::vector<std::string>{"never closed,1\n"}));
-  EXPECT_EQ(take_record(text), (std::vector<std::string>{"last", "line"}));
+  const std::vector<std::vector<std::string_view>> rows{
+      {"a\"b", "c\nd", "e"}, {"next"}, {"never closed,1"}, {"last", "line"}};
+  read::Row row;
+  std::size_t offset = 0;
+  std::uint64_t line = 1;
+  for (const auto& cells : rows) {
+    ASSERT_TRUE(next_row(text, offset, line, row));
+    EXPECT_EQ(row.cells, cells);
+  }
+  EXPECT_EQ(row.line, 5u);
+  EXPECT_FALSE(next_row(text, offset, line, row));
 }
 
 TEST(NsysCsv, RowsOfOneKernelArePutTogether) {
