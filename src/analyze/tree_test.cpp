@@ -111,7 +111,7 @@ TEST(Tree, AForgottenPopIsOneRegionHoweverOften) {
     ASSERT_EQ(report->losses.size(), 2u);
     EXPECT_EQ(report->losses[1].kind.id(), "unbalanced_ranges");
     EXPECT_EQ(report->losses[1].count, 20000u);
-    EXPECT_TRUE(report->losses[1].detail.starts_with("20000 ranges '" + first + "' of one thread pushed"))
+    EXPECT_TRUE(report->losses[1].detail.starts_with("20,000 ranges '" + first + "' of one thread pushed"))
         << report->losses[1].detail;
   }
 }

@@ -402,7 +402,7 @@ class TraceReader {
 }  // namespace
 
 void Losses::add(model::LossKind kind, std::uint64_t count, const char* what) {
-  if (count > 0) by_kind_.try_emplace(kind, kind, 0, what).first->second.count += count;
+  if (count > 0) by_kind_.try_emplace(kind.id(), kind, 0, what).first->second.count += count;
 }
 
 void Losses::move_to(std::vector<model::Loss>& losses) const {

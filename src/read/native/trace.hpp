@@ -9,6 +9,7 @@
 #include <map>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.hpp"
@@ -23,7 +24,7 @@ class Losses {
   void move_to(std::vector<model::Loss>& losses) const;
 
  private:
-  std::map<model::LossKind, model::Loss> by_kind_;
+  std::map<std::string_view, model::Loss> by_kind_;
 };
 
 /// Adds a process with all that `file` holds. kBadData when it is no capture, or one of a newer major version.

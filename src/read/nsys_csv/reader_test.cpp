@@ -110,7 +110,7 @@ TEST(NsysCsv, BadRowsAreCountedAndForeignFilesRefused) {
   EXPECT_EQ(show(read_text("Time (%),Total Time (ns),Instances,Name\n1,x,1,a\n1,2,3\n1,7,1,lost\n", "x")),
             "loss bad_rows 2 rows that do not fit their header were left out, the first in line 2\n");
   EXPECT_EQ(show(read_text("a,b,c\n1,2,3\n", "x.csv")),
-            "x.csv: no header of an nsys stats table in 3 lines\n"
+            "x.csv: no header of an nsys stats table in 2 lines\n"
             "hint: Make one with: nsys stats --report nvtx_sum --report nvtx_kern_sum --format csv FILE");
   const std::string_view ncu = "\"ID\",\"Process ID\",\"Kernel Name\",\"Metric Name\"\n";
   EXPECT_FALSE(NsysCsvReader{}.sniff(std::as_bytes(std::span(ncu)), "x.csv"));
