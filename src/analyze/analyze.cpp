@@ -1,6 +1,11 @@
 #include "analyze/analyze.hpp"
 
+#include <algorithm>
+#include <set>
+
 #include "analyze/contexts.hpp"
+#include "analyze/derive.hpp"
+#include "analyze/fold.hpp"
 #include "analyze/gpu.hpp"
 #include "analyze/kernel_counters.hpp"
 #include "analyze/kernel_labels.hpp"
@@ -8,11 +13,13 @@
 #include "analyze/order.hpp"
 #include "analyze/regions.hpp"
 #include "analyze/rows.hpp"
+#include "analyze/roofline.hpp"
 #include "analyze/select.hpp"
 #include "analyze/steady.hpp"
 #include "analyze/summaries.hpp"
 #include "analyze/tree.hpp"
 #include "analyze/useful.hpp"
+#include "base/text.hpp"
 #include "base/units.hpp"
 
 namespace rangescope::analyze {
@@ -20,7 +27,6 @@ namespace {
 
 using model::Report;
 using model::Session;
-using model::Severity;
 
 void describe_run(const Session& session, Report& report) {
   report.run.duration_ns = static_cast<double>(length_ns(session.begin_ns, session.end_ns));
@@ -62,21 +68,109 @@ void describe_run(const Session& session, Report& report) {
   }
 }
 
-void tree_losses(const Tree& tree, Report& report) {
-  const auto add = [&](const char* kind, Severity severity, std::uint64_t count, const char* one, const char* detail) {
-    if (count > 0) report.losses.push_back({kind, severity, count, base::counted(count, one) + detail});
+void tree_losses(const Tree& tree, const Session& session, Report& report) {
+  const auto add = [&](model::LossKind kind, std::uint64_t count, const char* one, const char* detail) {
+    if (count > 0) report.losses.push_back({kind, count, base::counted(count, one) + detail});
   };
-  add("unclosed_range", Severity::kInfo, tree.unclosed, "range",
+  add("unclosed_range", tree.unclosed, "range",
       " had not ended when recording stopped: with what ran inside, but not in the statistics.");
-  add("crossing_range", Severity::kWarning, tree.crossing, "push/pop range",
+  for (const Runaway& runaway : tree.runaways) {
+    report.losses.push_back(
+        {"unbalanced_ranges", runaway.count,
+         base::counted(runaway.count, "range") + " '" + base::printable(session.strings.view(runaway.name)) +
+             "' of one thread pushed inside one another and never popped: they stand as one region. Pop each where its "
+             "work ends"});
+  }
+  if (tree.deep > 0)
+    report.notes.push_back(base::counted(tree.deep, "range") + " nested deeper than " + std::to_string(kDeepest) +
+                           " stand at that depth");
+  add("crossing_range", tree.crossing, "push/pop range",
       " overlapping another one of its thread without lying inside it; what both contain counts for the one that began "
       "later.");
-  add("backward_range", Severity::kWarning, tree.backward, "range", " left out: the end lies before the start.");
-  add("foreign_range", Severity::kWarning, tree.foreign, "range",
-      " left out: of a thread or a domain that the recording does not have.");
+  add("backward_range", tree.backward, "range", " left out: the end lies before the start.");
+  add("foreign_range", tree.foreign, "range", " left out: of a thread or a domain that the recording does not have.");
+}
+
+/// The best metric of each group, then the second best ..., then those that were asked for by name.
+// Of a file that somebody else's tool made: what the groups make of it, those first that place work under its roof; of
+// a few metrics all.
+std::vector<model::MetricColumn> telling(const Session& session, const Reference& reference) {
+  constexpr std::size_t kFew = 12, kMost = 6;
+  std::vector<model::MetricColumn> columns;
+  const auto measured = [&](const std::string& name) {
+    return std::any_of(session.metrics.begin(), session.metrics.end(),
+                       [&](const model::MetricDef& metric) { return metric.name == name; });
+  };
+  for (const char* wanted : {"speed_of_light", "flop_rates", "occupancy", "roofline"}) {
+    for (const model::MetricGroup& group : reference.groups) {
+      for (const model::GroupMetric& metric : group.metrics) {
+        const bool there = std::any_of(columns.begin(), columns.end(),
+                                       [&](const model::MetricColumn& column) { return column.name == metric.name; });
+        if (group.name == wanted && metric.column && !there && columns.size() < kMost && measured(metric.name))
+          columns.push_back({metric.name, metric.title});
+      }
+    }
+  }
+  const auto raw = [](const model::MetricDef& metric) { return !metric.source.starts_with("derived:"); };
+  const auto count = static_cast<std::size_t>(std::count_if(session.metrics.begin(), session.metrics.end(), raw));
+  if (count > kFew) return columns;
+  for (const model::MetricDef& metric : session.metrics)
+    if (raw(metric)) columns.push_back({metric.name, metric.name});
+  return columns;
+}
+
+std::vector<model::MetricColumn> telling(const Reference& reference) {
+  std::vector<model::MetricColumn> columns;
+  std::set<std::string> there;
+  for (std::size_t rank = 0, left = 1; left > 0; ++rank) {  // the best of each group, then the second best ...
+    left = 0;
+    for (const model::MetricGroup& group : reference.groups) {
+      std::vector<const model::GroupMetric*> shown;
+      for (const model::GroupMetric& metric : group.metrics) {
+        if (metric.column) shown.push_back(&metric);
+      }
+      if (rank >= shown.size()) continue;
+      ++left;
+      if (there.insert(shown[rank]->name).second) columns.push_back({shown[rank]->name, shown[rank]->title});
+    }
+  }
+  for (const std::string& metric : reference.metrics) columns.push_back({metric, metric});
+  return columns;
+}
+
+/// Roofline, bound and utilization of each region, by the peaks of the first device that is known.
+void judge_regions(const Reference& reference, Report& report) {
+  const model::Peaks* peaks = nullptr;
+  for (const std::string& name : report.device_names)
+    if (peaks == nullptr) peaks = model::find_peaks(reference.peaks, name);
+  add_bounds(report, peaks);
+  const auto any = [&](auto has) { return std::any_of(report.regions.begin(), report.regions.end(), has); };
+  if (any([](const model::Region& r) { return !r.metrics.empty(); }) &&
+      !any([](const model::Region& r) { return r.utilization.has_value(); }) &&
+      std::none_of(report.kernel_counters.begin(), report.kernel_counters.end(),
+                   [](const model::KernelCounters& kernel) { return !kernel.roofline.empty(); })) {
+    report.notes.push_back(peaks == nullptr
+                               ? "no utilization: no peaks are known for this GPU (conf/device, calibrate)"
+                               : "no utilization: no executed FLOPs were measured; --metrics roofline does");
+  }
+  if (peaks != nullptr) report.notes.push_back("peaks: " + peaks->name + " (" + peaks->source + ")");
 }
 
 }  // namespace
+
+base::Result<Report> analyze(Session& session, const Options& options, const Reference& reference) {
+  const FoldNames how = options.fold_names.value_or(FoldNames::kAuto);
+  const auto names = NameFolder::make(how, options);
+  if (!names) return tl::make_unexpected(names.error());
+  if (options.by_payload) name_by_payload(session);
+  names->bound(session);
+  if (!session.measurements.empty()) derive(session, reference.groups);
+  auto report = analyze(session, options);
+  if (!report) return report;
+  if (!session.measurements.empty()) report->metric_columns = reference.asked ? telling(reference) : telling(session, reference);
+  judge_regions(reference, *report);
+  return report;
+}
 
 base::Result<Report> analyze(const Session& session, const Options& options) {
   Report report;
@@ -102,7 +196,7 @@ base::Result<Report> analyze(const Session& session, const Options& options) {
   }
   if (session.ranges.empty()) add_measured_cells(session, options.domains, tree);
   link_nodes(tree, session);
-  tree_losses(tree, report);
+  tree_losses(tree, session, report);
   auto selected = select_nodes(tree, session, options, report.notes);
   if (!selected) return base::fail(std::move(selected));
   auto kernels = select_kernels(session, options, report.notes);

@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "base/result.hpp"
+#include "model/metric_group.hpp"
+#include "model/peaks.hpp"
 #include "model/report.hpp"
 #include "model/session.hpp"
 
@@ -49,8 +51,22 @@ struct Options {
   std::size_t samples = 400;     ///< occurrences kept per region for plots
 };
 
-/// Everything but run information. kUsage for an expression that cannot be parsed or can match nothing (with the
-/// nearest right form); kNothingCaptured when expressions matched no range that was seen, with the nearest names.
+/// What a report rests on beside its session.
+struct Reference {
+  std::vector<model::MetricGroup> groups;  ///< by which metrics are derived, as far as their counters were measured
+  std::vector<std::string> metrics;        ///< asked for by name, beside those of the groups
+  bool asked = false;                      ///< the run was: a table shows the most telling of them
+  std::vector<model::Peaks> peaks;         ///< of every GPU that is known; among equals the first one counts
+};
+
+/// The whole analysis; only the run's own facts (its directory, how it ended) are not its. Names in the session are
+/// changed as the options say, and derived metrics are added to it. Errors as below.
+[[nodiscard]] base::Result<model::Report> analyze(model::Session& session, const Options& options,
+                                                  const Reference& reference);
+
+/// Regions, their time, GPU work and metrics, of a session as it is. kUsage for an expression that cannot be parsed or
+/// can match nothing (with the nearest right form); kNothingCaptured when expressions matched no range that was seen,
+/// with the nearest names.
 [[nodiscard]] base::Result<model::Report> analyze(const model::Session& session, const Options& options = {});
 
 }  // namespace rangescope::analyze

@@ -9,6 +9,7 @@
 #include <tuple>
 #include <unordered_set>
 
+#include "analyze/tree.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
 
@@ -131,6 +132,17 @@ void add(model::RangeSummary& to, const model::RangeSummary& from) {
   if (to.total_ns && to.occurrences > 0) all.mean = *to.total_ns / static_cast<double>(to.occurrences);
 }
 
+template <class Rename>
+void rename(Session& session, Rename rename) {
+  for (model::Range& range : session.ranges) range.name = rename(range.name);
+  for (model::Measurement& result : session.measurements)
+    for (model::OpenRange& range : result.ranges) range.name = rename(range.name);
+  for (model::CounterWait& wait : session.counter_waits)
+    for (StringId& name : wait.path) name = rename(name);
+  for (auto& path : session.captured_paths)
+    for (model::OpenRange& range : path) range.name = rename(range.name);
+}
+
 template <class Fold>
 void fold_summary(model::Summary& summary, Fold fold) {
   using Name = std::tuple<StringId, StringId, model::RangeKind>;
@@ -187,7 +199,10 @@ bool NameFolder::stays(std::string_view recorded, std::string_view folded) const
 }
 
 std::string NameFolder::fold(Session& session) const {
-  if (how_ == FoldNames::kOff) return {};
+  return how_ == FoldNames::kOff ? std::string() : fold(session, how_);
+}
+
+std::string NameFolder::fold(Session& session, FoldNames how) const {
   constexpr StringId kUnknown = model::kNone;
   std::vector<StringId> known(session.strings.size(), kUnknown);
   std::unordered_set<StringId> results;
@@ -197,7 +212,7 @@ std::string NameFolder::fold(Session& session) const {
     if (known[id] != kUnknown) return known[id];
     known[id] = id;
     const std::string_view recorded = session.strings.view(id);
-    const std::string name = folded_name(recorded, how_);
+    const std::string name = folded_name(recorded, how);
     if (name == recorded) return id;
     if (stays(recorded, name)) {
       ++stayed;
@@ -208,23 +223,58 @@ std::string NameFolder::fold(Session& session) const {
     results.insert(known[id]);
     return known[id];
   };
-  for (model::Range& range : session.ranges) range.name = fold(range.name);
-  for (model::Measurement& result : session.measurements)
-    for (model::OpenRange& range : result.ranges) range.name = fold(range.name);
-  for (model::CounterWait& wait : session.counter_waits)
-    for (StringId& name : wait.path) name = fold(name);
-  for (auto& path : session.captured_paths)
-    for (model::OpenRange& range : path) range.name = fold(range.name);
+  rename(session, fold);
   if (!session.summary.empty()) fold_summary(session.summary, fold);
   if (folded == 0) return {};
   std::string text = fmt::format(
       "{} folded to {} ({}); --fold-names off keeps them", base::counted(folded, "range name was", "range names were"),
       base::counted(results.size(), "name"),
-      how_ == FoldNames::kNumbers ? "numbers became #" : "seq, op_id and sizes of PyTorch's emit_nvtx were cut off");
+      how == FoldNames::kNumbers ? "numbers became #" : "seq, op_id and sizes of PyTorch's emit_nvtx were cut off");
   if (stayed > 0)
     text += fmt::format(". {} as recorded: --include or --exclude says so",
                         base::counted(stayed, "name stayed", "names stayed"));
   return text;
+}
+
+void NameFolder::bound(Session& session) const {
+  if (how_ == FoldNames::kOff || session.ranges.size() <= kMostNames) return;
+  std::vector<std::pair<std::uint64_t, StringId>> names;  // with their time, most first
+  const auto count_names = [&] {
+    std::vector<std::uint64_t> time(session.strings.size());
+    for (const model::Range& range : session.ranges) {
+      const std::int64_t end = range.end_ns == model::kOpen ? session.end_ns : range.end_ns;
+      if (range.name < time.size()) time[range.name] += 1 + static_cast<std::uint64_t>(length_ns(range.start_ns, end));
+    }
+    names.clear();
+    for (StringId id = 0; id < time.size(); ++id)
+      if (time[id] > 0) names.emplace_back(time[id], id);
+  };
+  count_names();
+  const std::size_t recorded = names.size();
+  if (recorded <= kMostNames) return;
+  if (how_ == FoldNames::kAuto) {
+    (void)fold(session, FoldNames::kNumbers);
+    count_names();
+  }
+  const std::size_t numbered = names.size();
+  if (numbered > kMostNames) {
+    std::sort(names.begin(), names.end(), [](const auto& a, const auto& b) {
+      return a.first != b.first ? a.first > b.first : a.second < b.second;
+    });
+    const std::string other = fmt::format("({} other names)", numbered - kMostNames);
+    const StringId rest = session.strings.intern(other);
+    std::vector<char> folds(session.strings.size());
+    for (std::size_t i = kMostNames; i < names.size(); ++i)
+      folds[names[i].second] = stays(session.strings.view(names[i].second), other) ? 0 : 1;
+    rename(session, [&](StringId id) { return id < folds.size() && folds[id] != 0 ? rest : id; });
+  }
+  session.losses.push_back(
+      {"folded_names", recorded - std::min(numbered, kMostNames),
+       fmt::format("{} range names are more than a report shows: {}{}; --fold-names off keeps them", recorded,
+                   numbered < recorded ? "numbers became #" : "",
+                   numbered > kMostNames ? fmt::format("{}those with the least time are '({} other names)'",
+                                                       numbered < recorded ? ", and " : "", numbered - kMostNames)
+                                         : "")});
 }
 
 }  // namespace rangescope::analyze

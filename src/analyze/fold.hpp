@@ -25,6 +25,8 @@
 
 namespace rangescope::analyze {
 
+inline constexpr std::size_t kMostNames = 20'000;
+
 /// The name under `how`.
 [[nodiscard]] std::string folded_name(std::string_view name, FoldNames how);
 
@@ -39,8 +41,13 @@ class NameFolder {
   /// many; "" where none did. O(ranges), plus the text of each distinct name once.
   [[nodiscard]] std::string fold(model::Session& session) const;
 
+  /// Leaves a session kMostNames names of ranges, unless names are to stay as recorded: numbers are folded first; of
+  /// what is left those with the least time become one. A loss says how many. O(ranges).
+  void bound(model::Session& session) const;
+
  private:
   explicit NameFolder(FoldNames how) : how_(how) {}
+  [[nodiscard]] std::string fold(model::Session& session, FoldNames how) const;
   [[nodiscard]] bool stays(std::string_view recorded, std::string_view folded) const;
 
   FoldNames how_;

@@ -217,5 +217,50 @@ TEST(Fold, TotalsByNameAreAddedUp) {
   EXPECT_EQ(bmm.gpu->kernels, 16);
 }
 
+/// Of as many names as asked for, without a digit in them.
+model::Session many_names(std::size_t count, bool numbered) {
+  SessionBuilder b;
+  const auto t = b.thread(b.process(1), 1);
+  for (std::size_t i = 0; i < count; ++i) {
+    std::string name = "iter " + std::to_string(i);
+    if (!numbered)
+      for (char& c : name)
+        if (c >= '0' && c <= '9') c = static_cast<char>('a' + (c - '0'));
+    b.range(t, name, static_cast<std::int64_t>(20 * i), static_cast<std::int64_t>(20 * i + (i < 5 ? 1 : 10)));
+  }
+  return std::move(b.session);
+}
+
+TEST(ManyNames, NumbersBecomeOneRegion) {
+  model::Session session = many_names(kMostNames + 1, true);
+  const auto report = analyze(session, {}, {});
+  ASSERT_EQ(report->regions.size(), 1u);
+  EXPECT_EQ(report->regions[0].path.back(), "iter #");
+  EXPECT_EQ(report->losses.at(0).kind.id(), "folded_names");
+  EXPECT_EQ(report->losses.at(0).count, kMostNames);
+}
+
+TEST(ManyNames, ThoseWithTheLeastTimeAreCountedTogether) {
+  model::Session session = many_names(kMostNames + 5, false);
+  const auto report = analyze(session, {}, {});
+  ASSERT_EQ(report->regions.size(), kMostNames + 1);
+  EXPECT_EQ(report->regions[0].path.back(), "(5 other names)");
+  EXPECT_EQ(report->regions[0].occurrences, 5);
+  EXPECT_EQ(report->regions[0].wall.inclusive_ns, 5);
+  EXPECT_EQ(report->losses.at(0).count, 5u);
+}
+
+TEST(ManyNames, StayWhereThatIsAskedFor) {
+  model::Session session = many_names(kMostNames + 1, true);
+  Options options;
+  options.fold_names = FoldNames::kOff;
+  EXPECT_EQ(analyze(session, options, {})->regions.size(), kMostNames + 1);
+  options.fold_names = FoldNames::kAuto;
+  options.include = {"iter 17/"};
+  const auto report = analyze(session, options, {});
+  ASSERT_EQ(report->regions.size(), 1u);
+  EXPECT_EQ(report->regions[0].path.back(), "iter 17");
+}
+
 }  // namespace
 }  // namespace rangescope::analyze

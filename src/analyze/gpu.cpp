@@ -248,9 +248,8 @@ void leave_out(const model::Unrecorded& unrecorded, GpuWork& work) {
 
 void report_losses(const KernelGroups& groups, const OtherWork& other, const Contexts& contexts,
                    model::Report& report) {
-  const auto add = [&](const char* kind, std::uint64_t count, const char* one, const char* detail) {
-    if (count > 0)
-      report.losses.push_back({kind, model::Severity::kWarning, count, base::counted(count, one) + detail});
+  const auto add = [&](model::LossKind kind, std::uint64_t count, const char* one, const char* detail) {
+    if (count > 0) report.losses.push_back({kind, count, base::counted(count, one) + detail});
   };
   add("kernel_without_launch", groups.without_launch, "kernel",
       " without a record of the launching call: under unattributed.");

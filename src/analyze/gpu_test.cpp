@@ -220,7 +220,7 @@ TEST(Gpu, WorkWithoutALaunchIsUnattributedAndALoss) {
   EXPECT_EQ(report->unattributed->kernels, 3);
   EXPECT_FALSE(report->unattributed->launch_latency_ns);
   std::map<std::string, std::uint64_t> losses;
-  for (const model::Loss& loss : report->losses) losses[loss.kind] = loss.count;
+  for (const model::Loss& loss : report->losses) losses[std::string(loss.kind.id())] = loss.count;
   EXPECT_EQ(losses["kernel_without_launch"], 3u);
   EXPECT_EQ(losses["foreign_launch"], 1u);
 }
@@ -508,7 +508,7 @@ std::string dump(const model::Report& report) {
   }
   if (report.total) work(*report.total);
   if (report.unattributed) work(*report.unattributed);
-  for (const auto& loss : report.losses) text += loss.kind + std::to_string(loss.count);
+  for (const auto& loss : report.losses) text += std::string(loss.kind.id()) + std::to_string(loss.count);
   return text;
 }
 
@@ -537,7 +537,7 @@ TEST(Gpu, MigrationOfUnifiedMemoryIsNoLoss) {
   b.session.copies.back().migration = false;
   report = analyze(b.session);
   ASSERT_EQ(report->losses.size(), 1u);
-  EXPECT_EQ(report->losses[0].kind, "gpu_work_without_launch");
+  EXPECT_EQ(report->losses[0].kind.id(), "gpu_work_without_launch");
 }
 
 }  // namespace

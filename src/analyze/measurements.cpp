@@ -224,7 +224,7 @@ class Joiner {
     if (unjoined_ > 0) {
       std::vector<std::string> shown(unjoined_paths_.begin(), unjoined_paths_.end());
       report.losses.push_back(
-          {"measurement_without_region", model::Severity::kWarning, unjoined_,
+          {"measurement_without_region", unjoined_,
            fmt::format("{} measured in ranges that no other input has: {}{}.", base::counted(unjoined_, "result"),
                        base::join(shown, ", "), shown.size() == kShown ? " ..." : "")});
     }

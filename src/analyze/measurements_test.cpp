@@ -118,7 +118,7 @@ TEST(Measurements, JoinATimelineByPathAndNameWhatTheyCannot) {
   EXPECT_EQ(report->regions[0].gpu->kernel_ns, 10);  // the timeline's, not the profiler's
   EXPECT_EQ(report->regions[0].metrics.at("dram__bytes.sum").value, 64);
   ASSERT_EQ(report->losses.size(), 1u);
-  EXPECT_EQ(report->losses[0].kind, "measurement_without_region");
+  EXPECT_EQ(report->losses[0].kind.id(), "measurement_without_region");
   EXPECT_NE(report->losses[0].detail.find("warmup"), std::string::npos);
 }
 

@@ -85,7 +85,7 @@ std::vector<std::string> cautions(const model::Side& side) {
   std::string how;
   for (const model::Digest& run : side.runs) {
     for (const model::Loss& loss : run.losses) {
-      if (loss.severity != model::Severity::kInfo) losses[loss.kind] += loss.count;
+      if (loss.severity != model::Severity::kInfo) losses[std::string(loss.kind.id())] += loss.count;
     }
     if (run.partial_gpu) ++partial;
     if (run.run.signal) how = fmt::format("signal {}", *run.run.signal);

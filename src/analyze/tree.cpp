@@ -4,6 +4,7 @@
 #include <map>
 #include <numeric>
 
+#include "analyze/fold.hpp"
 #include "analyze/order.hpp"
 #include "base/workers.hpp"
 
@@ -36,6 +37,7 @@ struct OpenEntry {
   std::int64_t start, end;
   std::int64_t covered_until;
   std::uint64_t covered;  ///< union of closed children so far
+  std::uint32_t depth;    ///< of the cell
 };
 
 struct Stack {
@@ -45,7 +47,8 @@ struct Stack {
 
 struct ThreadResult {
   std::vector<Cell> cells;
-  std::uint64_t unclosed = 0, crossing = 0;
+  std::uint64_t unclosed = 0, crossing = 0, deep = 0;
+  std::vector<Runaway> runaways;
 };
 
 /// One thread of the program: occurrences [begin, end) of the tree.
@@ -55,6 +58,7 @@ class Sweep {
       : session_(session), tree_(tree), thread_(thread), nested_(nested) {}
 
   ThreadResult run(std::size_t begin, std::size_t end) {
+    find_runaways(begin, end);
     for (std::size_t o = begin; o < end; ++o) {
       const Range& range = session_.ranges[tree_.range_of[o]];
       if (range.kind == RangeKind::kStartEnd) {
@@ -79,6 +83,27 @@ class Sweep {
     return stacks_.back();
   }
 
+  void find_runaways(std::size_t begin, std::size_t end) {
+    std::map<std::pair<std::uint32_t, model::StringId>, std::uint64_t> unclosed;
+    for (std::size_t o = begin; o < end; ++o) {
+      const Range& range = session_.ranges[tree_.range_of[o]];
+      if (range.kind == RangeKind::kPushPop && range.end_ns == kOpen) ++unclosed[{range.domain, range.name}];
+    }
+    std::map<std::pair<std::uint32_t, std::string>, std::vector<model::StringId>> alike;
+    std::map<std::pair<std::uint32_t, std::string>, std::uint64_t> counts;
+    for (const auto& [name, count] : unclosed) {
+      const std::pair key(name.first, folded_name(session_.strings.view(name.second), FoldNames::kNumbers));
+      alike[key].push_back(name.second);
+      counts[key] += count;
+    }
+    for (const auto& [key, names] : alike) {
+      if (counts[key] < kRunaway) continue;
+      for (const model::StringId name : names) runaway_of_.emplace(std::pair(key.first, name), firsts_.size());
+      firsts_.push_back({kNone, kNone, 0});
+    }
+    result_.runaways.resize(firsts_.size());
+  }
+
   Cell& enter(std::uint32_t occurrence, const Range& range, std::uint32_t parent_cell) {
     Cell key;
     key.process = session_.threads[thread_].process;
@@ -88,21 +113,27 @@ class Sweep {
     key.name = range.name;
     key.kind = range.kind;
     key.first_start_ns = range.start_ns;
-    const std::uint32_t cell = table_.intern(result_.cells, 0, key);
+    return count_in(table_.intern(result_.cells, 0, key), occurrence, range);
+  }
+
+  Cell& count_in(std::uint32_t cell, std::uint32_t occurrence, const Range& range) {
     tree_.cell[occurrence] = cell;
+    if (cell >= open_.size()) open_.resize(cell + 1);
     Cell& known = result_.cells[cell];
     if (range.end_ns == kOpen) {
       ++known.unclosed;
       ++result_.unclosed;
     } else {
       ++known.closed;
-      known.inclusive_ns += static_cast<std::uint64_t>(length_ns(range.start_ns, range.end_ns));
+      if (open_[cell] == 0)  // else a range around it, of the same region, counts this time
+        known.inclusive_ns += static_cast<std::uint64_t>(length_ns(range.start_ns, range.end_ns));
     }
     return known;
   }
 
   void leave(const OpenEntry& entry) {
     if (entry.end == kOpen) return;
+    --open_[entry.cell];
     result_.cells[entry.cell].exclusive_ns +=
         static_cast<std::uint64_t>(length_ns(entry.start, entry.end)) - entry.covered;
   }
@@ -124,20 +155,42 @@ class Sweep {
       open.pop_back();
     }
     if (crosses && range.end_ns != kOpen) ++result_.crossing;
-    std::uint32_t parent_cell = kNone;
+    std::uint32_t parent_cell = kNone, depth = 0;
     tree_.parent[occurrence] = kNone;
     if (!open.empty()) {
       OpenEntry& parent = open.back();
       tree_.parent[occurrence] = parent.occurrence;
       parent_cell = parent.cell;
+      depth = parent.depth + 1;
+      if (depth == kDeepest) {
+        depth = parent.depth;
+        parent_cell = result_.cells[parent.cell].parent;
+        ++result_.deep;
+      }
       if (range.end_ns != kOpen) {
         parent.covered +=
             static_cast<std::uint64_t>(length_ns(std::max(range.start_ns, parent.covered_until), range.end_ns));
         parent.covered_until = std::max(parent.covered_until, range.end_ns);
       }
     }
-    enter(occurrence, range, parent_cell);
-    open.push_back({occurrence, tree_.cell[occurrence], range.start_ns, range.end_ns, range.start_ns, 0});
+    const auto runaway = range.end_ns == kOpen ? runaway_of_.find({range.domain, range.name}) : runaway_of_.end();
+    if (runaway == runaway_of_.end()) {
+      enter(occurrence, range, parent_cell);
+    } else {
+      First& first = firsts_[runaway->second];
+      ++result_.runaways[runaway->second].count;
+      if (first.occurrence == kNone) {
+        enter(occurrence, range, parent_cell);
+        first = {occurrence, tree_.cell[occurrence], depth};
+        result_.runaways[runaway->second].name = range.name;
+      } else {
+        count_in(first.cell, occurrence, range);
+        tree_.parent[occurrence] = first.occurrence;
+        depth = first.depth;
+      }
+    }
+    if (range.end_ns != kOpen) ++open_[tree_.cell[occurrence]];
+    open.push_back({occurrence, tree_.cell[occurrence], range.start_ns, range.end_ns, range.start_ns, 0, depth});
   }
 
   const Session& session_;
@@ -146,6 +199,12 @@ class Sweep {
   bool nested_;
   CellTable table_;
   std::vector<Stack> stacks_;
+  std::vector<std::uint32_t> open_;  ///< closed occurrences on a stack, by cell
+  struct First {
+    std::uint32_t occurrence, cell, depth;
+  };
+  std::map<std::pair<std::uint32_t, model::StringId>, std::size_t> runaway_of_;  ///< by domain and name
+  std::vector<First> firsts_;                                                    ///< by runaway
   ThreadResult result_;
 };
 
@@ -231,6 +290,8 @@ Tree build_tree(const Session& session, Domains domains, int threads) {
     }
     tree.unclosed += results[t].unclosed;
     tree.crossing += results[t].crossing;
+    tree.deep += results[t].deep;
+    tree.runaways.insert(tree.runaways.end(), results[t].runaways.begin(), results[t].runaways.end());
   }
   return tree;
 }

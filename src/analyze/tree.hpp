@@ -8,6 +8,10 @@
 // ranges are put in order (start ascending, end descending, recording order), which recorders nearly keep, and swept
 // once with one stack per domain: O(n log n) at worst, O(n) when recorded in order; threads of the program in parallel.
 // Memory: 12 bytes an occurrence, and what the nodes need.
+//
+// Nesting is bounded, so that paths never take quadratic memory. Where a thread leaves kRunaway push/pop ranges or more
+// of one name open (numbers in it aside), a pop is missing: all of them are occurrences of the first one's region. What
+// lies deeper than kDeepest ranges stands below the range at that depth.
 #pragma once
 
 #include <cstdint>
@@ -36,6 +40,15 @@ using model::kOpen;
   return static_cast<double>(
       static_cast<std::int64_t>(static_cast<std::uint64_t>(at) - static_cast<std::uint64_t>(begin)));
 }
+
+inline constexpr std::size_t kRunaway = 64;
+inline constexpr std::size_t kDeepest = 128;
+
+/// Ranges of one name that a thread pushed and never popped.
+struct Runaway {
+  model::StringId name = 0;  ///< of the first
+  std::uint64_t count = 0;
+};
 
 struct Cell {
   std::uint32_t process = 0;
@@ -88,6 +101,8 @@ struct Tree {
   std::uint64_t crossing = 0;  ///< closed ranges that overlap another of their stack without containment
   std::uint64_t backward = 0;  ///< ranges that end before they start: left out
   std::uint64_t foreign = 0;   ///< ranges of a thread or domain that does not exist: left out
+  std::uint64_t deep = 0;      ///< ranges nested deeper than kDeepest
+  std::vector<Runaway> runaways;
 };
 
 /// Names every range that has a whole number as NVTX payload "name [payload]", so that occurrences of different sizes

@@ -90,10 +90,53 @@ TEST(Tree, AnUnclosedRangeHoldsWhatFollowsAndIsNotInTheStatistics) {
   const auto report = analyze(b.session);
   EXPECT_EQ(text_of(*report), "serve: 0+1 0 0\n  step: 2 30 30\n");
   ASSERT_EQ(report->losses.size(), 1u);
-  EXPECT_EQ(report->losses[0].kind, "unclosed_range");
+  EXPECT_EQ(report->losses[0].kind.id(), "unclosed_range");
   EXPECT_EQ(report->losses[0].count, 1u);
   for (const char* tag : {"wall_ns.inclusive", "wall_ns.min", "wall_ns.share"})
     EXPECT_FALSE(model::value_of(report->regions[0], tag)) << tag << ": absent, not 0";
+}
+
+TEST(Tree, AForgottenPopIsOneRegionHoweverOften) {
+  for (const bool numbered : {false, true}) {
+    SessionBuilder b;
+    const auto t = b.thread(b.process(1), 1);
+    b.range(t, "main", 0, model::kOpen);
+    for (int i = 0; i < 20000; ++i) {
+      b.range(t, numbered ? "step " + std::to_string(i) : "step", 10 * i + 1, model::kOpen);
+      b.range(t, "work", 10 * i + 2, 10 * i + 6);
+    }
+    const auto report = analyze(b.session);
+    const std::string first = numbered ? "step 0" : "step";
+    EXPECT_EQ(text_of(*report), "main: 0+1 0 0\n  " + first + ": 0+20000 0 0\n    work: 20000 80000 80000\n");
+    ASSERT_EQ(report->losses.size(), 2u);
+    EXPECT_EQ(report->losses[1].kind.id(), "unbalanced_ranges");
+    EXPECT_EQ(report->losses[1].count, 20000u);
+    EXPECT_TRUE(report->losses[1].detail.starts_with("20,000 ranges '" + first + "' of one thread pushed"))
+        << report->losses[1].detail;
+  }
+}
+
+TEST(Tree, ProcessesThatLeaveAFewRangesOpenAreAsRecorded) {
+  SessionBuilder b;
+  const auto t = b.thread(b.process(1), 1);
+  for (int i = 0; i < 3; ++i) b.range(t, "f", i, model::kOpen);
+  EXPECT_EQ(tree_text(b.session), "f: 0+1 0 0\n  f: 0+1 0 0\n    f: 0+1 0 0\n");
+}
+
+TEST(Tree, DeepRecursionEndsAtADepthAndCountsNoTimeTwice) {
+  SessionBuilder b;
+  const auto t = b.thread(b.process(1), 1);
+  for (int i = 0; i < 1000; ++i) b.range(t, "f", i, 2000 - i);
+  const auto report = analyze(b.session);
+  ASSERT_EQ(report->regions.size(), kDeepest);
+  EXPECT_EQ(report->regions.front().wall.inclusive_ns, 2000);
+  EXPECT_EQ(report->regions.back().occurrences, 1000 - static_cast<std::int64_t>(kDeepest) + 1);
+  EXPECT_EQ(report->regions.back().wall.inclusive_ns, 2000 - 2 * (static_cast<double>(kDeepest) - 1));
+  double exclusive = 0;
+  for (const auto& region : report->regions) exclusive += region.wall.exclusive_ns;
+  EXPECT_EQ(exclusive, 2000);
+  ASSERT_EQ(report->notes.size(), 1u);
+  EXPECT_EQ(report->notes[0], "872 ranges nested deeper than 128 stand at that depth");
 }
 
 TEST(Tree, ARangeThatCrossesAnotherIsNotInsideIt) {
@@ -106,7 +149,7 @@ TEST(Tree, ARangeThatCrossesAnotherIsNotInsideIt) {
   const auto report = analyze(b.session);
   EXPECT_EQ(text_of(*report), "outer: 1 100 75\n  A: 1 15 15\n  B: 1 15 13\n    C: 1 2 2\n");
   ASSERT_EQ(report->losses.size(), 1u);
-  EXPECT_EQ(report->losses[0].kind, "crossing_range");
+  EXPECT_EQ(report->losses[0].kind.id(), "crossing_range");
 }
 
 TEST(Tree, RangesThatTouchAreSiblings) {
@@ -165,8 +208,8 @@ TEST(Tree, DamagedRangesAreLeftOutAndCounted) {
   const auto report = analyze(b.session);
   ASSERT_TRUE(report);
   ASSERT_EQ(report->losses.size(), 2u);
-  EXPECT_EQ(report->losses[0].kind, "backward_range");
-  EXPECT_EQ(report->losses[1].kind, "foreign_range");
+  EXPECT_EQ(report->losses[0].kind.id(), "backward_range");
+  EXPECT_EQ(report->losses[1].kind.id(), "foreign_range");
 }
 
 TEST(Statistics, AreThoseOfTheOccurrences) {

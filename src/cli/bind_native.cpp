@@ -3,6 +3,7 @@
 #include "cli/app.hpp"
 #include "cli/bind.hpp"
 #include "config/schema.hpp"
+#include "wire/names.hpp"
 
 namespace rangescope::cli {
 
@@ -25,7 +26,7 @@ void bind_native(const Arguments& app, collect::native::Options& options) {
            if (said != "node" && said != "graph")
              refuse("--cuda-graphs", "'" + base::printable(said) + "' is no way to trace graphs",
                     "Write node (each kernel of a graph) or graph (each launch as a whole, cheaper)");
-           options.extra_env["RANGESCOPE_CUDA_GRAPHS"] = said;
+           options.extra_env[wire::kCudaGraphs] = said;
          },
          "CUDA graphs: each kernel with the ranges it was captured in (node), or each launch as a whole (graph)")
       .type_name("node|graph")
@@ -37,7 +38,7 @@ void bind_native(const Arguments& app, collect::native::Options& options) {
            if (!ns || *ns < 0)
              refuse("--flush-interval", "'" + base::printable(said) + "' is no time",
                     "Write a number and a unit: 1s, 200ms");
-           options.extra_env["RANGESCOPE_FLUSH_INTERVAL"] = std::to_string(*ns / 1000000) + "ms";
+           options.extra_env[wire::kFlushInterval] = std::to_string(*ns / 1000000) + "ms";
          },
          "How often GPU activity is written out: what a killed process may lose of it (1s)")
       .type_name("TIME")

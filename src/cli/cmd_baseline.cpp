@@ -10,7 +10,7 @@
 #include "base/units.hpp"
 #include "cli/app.hpp"
 #include "cli/present.hpp"
-#include "cli/sides.hpp"
+#include "profile/sides.hpp"
 #include "cli/subcommands.hpp"
 #include "runs/digests.hpp"
 #include "runs/layout.hpp"
@@ -95,7 +95,7 @@ class Baseline final : public Subcommand {
 
   Arguments save_, list_;
   std::string said_ = "latest", name_ = "main", dir_{std::string(runs::kBaselineFolder)};
-  SideOptions from_{std::string(runs::kDefaultRoot), {}, 0};
+  profile::SideOptions from_{std::string(runs::kDefaultRoot), {}, 0};
 };
 
 }  // namespace

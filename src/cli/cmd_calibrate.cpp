@@ -59,7 +59,7 @@ class Calibrate final : public Subcommand {
     auto measured = collect::native::calibrate(device_);
     if (!measured) return say(measured.error());
     std::erase_if(*shipped, [](const model::Peaks& peaks) { return peaks.measured; });
-    const model::Peaks* sheet = config::find_peaks(*shipped, measured->device);
+    const model::Peaks* sheet = model::find_peaks(*shipped, measured->device);
     for (const std::string& note : measured->notes) base::warn(note);
     if (const int failed = put(table(*measured, sheet)); failed != 0) return failed;
     if (dry_run_) return 0;

@@ -5,7 +5,7 @@
 #include "cli/app.hpp"
 #include "cli/bind_comparison.hpp"
 #include "cli/destination.hpp"
-#include "cli/sides.hpp"
+#include "profile/sides.hpp"
 #include "cli/subcommands.hpp"
 #include "report/comparison/formats.hpp"
 #include "report/sink.hpp"
@@ -87,7 +87,7 @@ class Compare final : public Subcommand {
 
  private:
   std::vector<std::string> sides_, renames_;
-  SideOptions from_{std::string(runs::kDefaultRoot), {}, 0};
+  profile::SideOptions from_{std::string(runs::kDefaultRoot), {}, 0};
   analyze::CompareOptions options_;
   ReportChoice choice_;
 };

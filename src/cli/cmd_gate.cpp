@@ -9,7 +9,7 @@
 #include "cli/app.hpp"
 #include "cli/bind_comparison.hpp"
 #include "cli/destination.hpp"
-#include "cli/sides.hpp"
+#include "profile/sides.hpp"
 #include "cli/subcommands.hpp"
 #include "report/comparison/gate.hpp"
 #include "report/sink.hpp"
@@ -137,7 +137,7 @@ class Gate final : public Subcommand {
   std::string run_ = "latest", baseline_, dir_{std::string(runs::kBaselineFolder)}, limit_ = "5%";
   std::string json_, junit_, markdown_;
   std::vector<std::string> renames_;
-  SideOptions from_{std::string(runs::kDefaultRoot), {}, 0};
+  profile::SideOptions from_{std::string(runs::kDefaultRoot), {}, 0};
   analyze::CompareOptions options_ = analyze::gate_comparison();
   analyze::GateOptions gate_;
   bool strict_ = false;

@@ -8,6 +8,7 @@
 #include "cli/help_text.hpp"
 #include "cli/subcommands.hpp"
 #include "model/measure.hpp"
+#include "report/loss_page.hpp"
 
 namespace rangescope::cli {
 namespace {
@@ -33,11 +34,12 @@ class Help final : public Subcommand {
   [[nodiscard]] std::string_view details() const override {
     return "  rangescope help profile\n"
            "  rangescope help columns          the values that a table can show\n"
+           "  rangescope help losses           what can be missing from a report, and the cure\n"
            "  rangescope help --man runs | man -l -";
   }
 
   void options(const Arguments& app) override {
-    app.add_option("command", topic_, "A command, or columns").type_name("COMMAND");
+    app.add_option("command", topic_, "A command, columns, or losses").type_name("COMMAND");
     app.add_flag("--man", man_, "Print the manual page instead");
     app.add_option("--man-dir", man_dir_, "Write every manual page into this folder").type_name("DIR");
     app.add_option("--completion", completion_, "Print the completion for this shell").type_name("bash");
@@ -56,11 +58,11 @@ class Help final : public Subcommand {
       print(man_ ? man_overview() : overview());
       return 0;
     }
-    if (topic_ == "columns") {
-      print(columns_text());
+    if (topic_ == "columns" || topic_ == "losses") {
+      print(topic_ == "columns" ? columns_text() : report::loss_page());
       return 0;
     }
-    std::vector<std::string> known = {"columns"};
+    std::vector<std::string> known = {"columns", "losses"};
     for (const auto& command : subcommands()) {
       known.emplace_back(command->name());
       if (command->name() != topic_) continue;

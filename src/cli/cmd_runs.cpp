@@ -153,7 +153,7 @@ class Runs final : public Subcommand {
       field("outcome", status->outcome);
       field("message", status->message);
       for (const model::Loss& loss : status->losses)
-        field("loss", fmt::format("{} ({}): {}", loss.kind, loss.count, loss.detail));
+        field("loss", fmt::format("{} ({}): {}", loss.kind.id(), loss.count, loss.detail));
       for (const model::Finding& finding : status->findings)
         field(model::verdict_name(finding.verdict),
               finding.id + ": " + finding.found + (finding.hint.empty() ? "" : ". " + finding.hint));

@@ -240,20 +240,6 @@ Result<std::vector<model::Peaks>> load_peaks(const fs::path& folder) {
   return load_folder<model::Peaks>(folder, peaks);
 }
 
-const model::Peaks* find_peaks(std::span<const model::Peaks> all, std::string_view device_name) {
-  const model::Peaks* best = nullptr;
-  std::size_t longest = 0;
-  for (const model::Peaks& candidate : all) {
-    for (const std::string& match : candidate.match) {
-      if (match.size() > longest && device_name.find(match) != std::string_view::npos) {
-        best = &candidate;
-        longest = match.size();
-      }
-    }
-  }
-  return best;
-}
-
 Result<std::vector<model::MetricGroup>> shipped_groups() {
   auto conf = conf_folder();
   if (!conf) return base::fail(std::move(conf));

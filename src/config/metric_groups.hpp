@@ -19,9 +19,6 @@ namespace rangescope::config {
 [[nodiscard]] base::Result<std::vector<model::MetricGroup>> load_metric_groups(const std::filesystem::path& folder);
 [[nodiscard]] base::Result<std::vector<model::Peaks>> load_peaks(const std::filesystem::path& folder);
 
-/// The peaks whose `match` fits `device_name` longest, or nullptr.
-[[nodiscard]] const model::Peaks* find_peaks(std::span<const model::Peaks> peaks, std::string_view device_name);
-
 /// conf/metrics of this program, $RANGESCOPE_CONF respected.
 [[nodiscard]] base::Result<std::vector<model::MetricGroup>> shipped_groups();
 /// Where calibrate keeps what it measured: $XDG_CONFIG_HOME/rangescope/device, else ~/.config/... kConfig without a

@@ -11,7 +11,7 @@
 #include <string_view>
 
 #include "base/result.hpp"
-#include "model/check.hpp"
+#include "model/finding.hpp"
 
 namespace rangescope::doctor {
 

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "model/check.hpp"
+#include "model/finding.hpp"
 
 namespace rangescope::doctor {
 

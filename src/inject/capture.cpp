@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "inject/version.hpp"
+#include "wire/names.hpp"
 
 namespace rangescope::inject {
 namespace {
@@ -175,7 +176,7 @@ std::uint64_t rank_of_environment() {
 }
 
 bool refuse(const char* why) {
-  if (!is_off(getenv("RANGESCOPE_VERBOSE"))) {
+  if (!is_off(getenv(wire::kVerbose))) {
     char line[PATH_MAX + 128];
     const int length = snprintf(line, sizeof line, "rangescope: nothing is recorded in process %d: %s: %s\n",
                                 static_cast<int>(getpid()), why, state.folder);
@@ -194,7 +195,7 @@ std::int64_t now_ns() {
 
 bool capture_prepare() {
   const KeepErrno keep;
-  const char* folder = getenv("RANGESCOPE_DIR");
+  const char* folder = getenv(wire::kDir);
   if (folder == nullptr || folder[0] == '\0') return refuse("RANGESCOPE_DIR is not set");
   std::size_t used = 0;
   if (folder[0] != '/') {  // relative: to where the process is now, for it may move
@@ -207,7 +208,7 @@ bool capture_prepare() {
   memcpy(state.folder + used, folder, length + 1);
   mkdir(state.folder, 0755);
   if (access(state.folder, W_OK | X_OK) != 0) return refuse("RANGESCOPE_DIR cannot be written");
-  if (const char* limit = getenv("RANGESCOPE_MAX_CAPTURE_SIZE"); limit != nullptr && limit[0] != '\0') {
+  if (const char* limit = getenv(wire::kMaxCaptureSize); limit != nullptr && limit[0] != '\0') {
     char* end = nullptr;
     const unsigned long long bytes = strtoull(limit, &end, 10);
     if (end != limit && *end == '\0') state.limit = bytes;

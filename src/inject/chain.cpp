@@ -1,4 +1,5 @@
 #include "inject/chain.hpp"
+#include "wire/names.hpp"
 
 #include <dlfcn.h>
 #include <stdlib.h>
@@ -39,7 +40,7 @@ NvtxFunctionPointer next(unsigned module, unsigned index) {
 }
 
 void* library() {
-  const char* path = getenv("RANGESCOPE_CHAIN_NVTX");
+  const char* path = getenv(wire::kChainNvtx);
   return path == nullptr || path[0] == '\0' ? nullptr : dlopen(path, RTLD_LAZY);
 }
 

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <map>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace rangescope::model {
@@ -17,5 +19,8 @@ struct Peaks {
   double l2_bytes_per_s = 0;                 ///< 0 where nobody says
   std::map<std::string, double> flop_per_s;  ///< "fp64 fp32 tensor_bf16 ..." to FLOP/s, dense
 };
+
+/// The peaks whose `match` fits `device_name` longest, or nullptr.
+[[nodiscard]] const Peaks* find_peaks(std::span<const Peaks> peaks, std::string_view device_name);
 
 }  // namespace rangescope::model

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "model/check.hpp"
+#include "model/finding.hpp"
 #include "model/gpu.hpp"
 #include "model/loss.hpp"
 #include "model/range.hpp"

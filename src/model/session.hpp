@@ -42,12 +42,16 @@ struct Clock {
   std::string gpu;  ///< how GPU time was brought onto it: "cupti timestamp callback", "offset -12 ns, drift 3 ppm"
 };
 
+enum class Maker : std::uint8_t { kRangescope, kNsys, kNcu, kOther };
+
 /// Where the data came from; one per input file or capture.
 struct Source {
   std::string path;
   std::string format;  ///< reader's name: "native", "nsys-sqlite", "ncu-rep", ...
   std::string tool;    ///< "rangescope 0.1.0", "Nsight Systems 2025.3.1.90"
   std::string schema;  ///< format version, as the file says
+  Maker maker = Maker::kOther;
+  bool paged = false;  ///< its results are numbered as the pages of `rangescope ncu` number them
 };
 
 /// A stretch in which the GPU work of a process was not recorded, because counters were collected instead.

@@ -9,7 +9,7 @@
 
 #include "doctor/program/advice.hpp"
 #include "doctor/program/program.hpp"
-#include "model/check.hpp"
+#include "model/finding.hpp"
 #include "report/exporter.hpp"
 
 namespace rangescope::pages {

@@ -161,8 +161,7 @@ base::Result<Selection> Selection::make(const File& file, const PageOptions& opt
     selection.ids_.push_back(id);
   }
   if (damaged > 0) {
-    losses.push_back({"damaged_result", model::Severity::kError, damaged,
-                      "results cannot be decoded and are left out, the first at " + first});
+    losses.push_back({"damaged_result", damaged, "results cannot be decoded and are left out, the first at " + first});
   }
   if (selection.ids_.empty()) {
     return fail(

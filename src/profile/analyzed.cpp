@@ -58,7 +58,7 @@ std::string diagnosed(const model::Session& session) {
 
 base::Error nothing(const std::filesystem::path& input, const model::Session& session) {
   base::Error error{base::Code::kNothingCaptured, {}, input.string(), {}};
-  if (!session.sources.empty() && session.sources.front().format != "native") {
+  if (!session.sources.empty() && session.sources.front().maker != model::Maker::kRangescope) {
     error.what =
         "the file was read (" + source_text(session.sources.front()) + ") and holds no range, kernel or result";
     error.hint = diagnosed(session);
@@ -143,26 +143,24 @@ std::vector<std::filesystem::path> captures_to_read(const std::filesystem::path&
 }
 
 base::Result<Analyzed> analyze_inputs(std::span<const std::filesystem::path> inputs, const std::filesystem::path& run,
-                                      const analyze::Options& options, read::Options reading) {
+                                      const analyze::Options& wanted, read::Options reading) {
   for (const auto& input : inputs) {
     if (is_empty_folder(input) && (!run.empty() || !runs::run_of(input).empty()))
       return tl::make_unexpected(nothing(input, {}));
   }
-  reading.threads = options.threads;
-  const analyze::FoldNames how = options.fold_names.value_or(fold_names_of(run));
-  const auto names = analyze::NameFolder::make(how, options);
+  reading.threads = wanted.threads;
+  analyze::Options options = wanted;
+  if (!options.fold_names) options.fold_names = fold_names_of(run);
+  options.by_payload = options.by_payload || counted_by_payload(run);
+  const auto names = analyze::NameFolder::make(*options.fold_names, options);
   if (!names) return tl::make_unexpected(names.error());
   auto captured = read_captures(inputs, reading, *names);
   if (!captured) return base::fail(std::move(captured));
   model::Session& session = captured->session;
   if (!model::holds_anything(session)) return tl::make_unexpected(nothing(inputs.front(), session));
-  if (options.by_payload || counted_by_payload(run)) analyze::name_by_payload(session);
-  auto metric_columns = derive_metrics(session, run);
-  auto report = analyze::analyze(session, options);
+  auto report = analyze::analyze(session, options, reference_of(run, !session.measurements.empty()));
   if (!report) return base::fail(std::move(report));
-  report->metric_columns = std::move(metric_columns);
   report->notes.insert(report->notes.end(), captured->notes.begin(), captured->notes.end());
-  judge_regions(*report);
   add_run_info(*report, session, inputs.front(), run);
   analyze::finish_rows(*report);
   analyze::judge(*report, name_of(inputs.front(), run));

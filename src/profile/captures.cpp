@@ -107,15 +107,15 @@ base::Result<Captured> read_captures(std::span<const fs::path> paths, const read
     const auto& losses = input.session.losses;
     const bool whole = std::none_of(losses.begin(), losses.end(),
                                     [](const model::Loss& loss) { return loss.kind == "damaged_result"; });
-    if (count > 0 && whole && !input.session.sources.empty() && input.session.sources.front().format == "ncu-report")
+    if (count > 0 && whole && !input.session.sources.empty() && input.session.sources.front().paged)
       captured.parts.push_back({input.path, first, count});
     first += count;
     sessions.push_back(std::move(input.session));
   }
   captured.session = read::join(std::move(sessions));
   for (const base::Error& error : unread)
-    captured.session.losses.push_back({"unreadable_capture", model::Severity::kError, 1,
-                                       base::replace_all(base::to_string(error), "\nhint: ", ". ")});
+    captured.session.losses.push_back(
+        {"unreadable_capture", 1, base::replace_all(base::to_string(error), "\nhint: ", ". ")});
   return captured;
 }
 

@@ -9,14 +9,13 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "analyze/derive.hpp"
-#include "analyze/roofline.hpp"
 #include "base/fs.hpp"
 #include "base/log.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
 #include "collect/native/native.hpp"
 #include "config/metric_groups.hpp"
+#include "wire/names.hpp"
 
 namespace rangescope::profile {
 namespace {
@@ -25,7 +24,6 @@ namespace fs = std::filesystem;
 using base::Code;
 using base::Result;
 
-constexpr const char* kPlanFile = "counters.plan";
 constexpr const char* kNoteFile = "counters.json";
 
 // "NVIDIA H200" from /proc/driver/nvidia/gpus/*/information.
@@ -42,95 +40,6 @@ std::string first_gpu_name() {
     }
   }
   return {};
-}
-
-// What a run with counters was asked for.
-struct Asked {
-  std::vector<model::MetricGroup> groups;  // as its planner resolved them
-  std::vector<std::string> metrics;        // those that belong to none of them
-  bool noted = false;                      // by the run itself; else every group that is shipped
-};
-
-Asked asked_of(const fs::path& run) {
-  Asked asked;
-  auto groups = config::shipped_groups();
-  if (!groups) {
-    base::log(groups.error());
-    return asked;
-  }
-  const auto note = run.empty() ? base::Result<std::string>(std::string()) : base::read_file(run / kNoteFile);
-  const auto parsed = note ? nlohmann::json::parse(*note, nullptr, false) : nlohmann::json();
-  if (!parsed.is_object()) {
-    asked.groups = std::move(*groups);
-    return asked;
-  }
-  asked.noted = true;
-  std::set<std::string> grouped;
-  for (model::MetricGroup& group : *groups) {
-    const auto found = parsed.find("groups");
-    if (found == parsed.end() || !found->contains(group.name)) continue;
-    const auto& counters = (*found)[group.name];
-    for (model::GroupCounter& counter : group.counters) {
-      if (!counters.contains(counter.alias)) continue;
-      const auto& name = counters[counter.alias];
-      counter.any.clear();
-      if (name.is_string()) grouped.insert(counter.any.emplace_back(name.get<std::string>()));
-    }
-    asked.groups.push_back(std::move(group));
-  }
-  const auto metrics = parsed.find("metrics");
-  if (metrics == parsed.end() || !metrics->is_array()) return asked;
-  for (const auto& metric : *metrics) {
-    if (metric.is_string() && !grouped.contains(metric.get<std::string>()))
-      asked.metrics.push_back(metric.get<std::string>());
-  }
-  return asked;
-}
-
-// Of a file that somebody else's tool made: what the groups make of it, those first that place work under its roof; of
-// a few metrics all.
-std::vector<model::MetricColumn> telling(const model::Session& session, const Asked& asked) {
-  constexpr std::size_t kFew = 12, kMost = 6;
-  std::vector<model::MetricColumn> columns;
-  const auto measured = [&](const std::string& name) {
-    return std::any_of(session.metrics.begin(), session.metrics.end(),
-                       [&](const model::MetricDef& metric) { return metric.name == name; });
-  };
-  for (const char* wanted : {"speed_of_light", "flop_rates", "occupancy", "roofline"}) {
-    for (const model::MetricGroup& group : asked.groups) {
-      for (const model::GroupMetric& metric : group.metrics) {
-        const bool there = std::any_of(columns.begin(), columns.end(),
-                                       [&](const model::MetricColumn& column) { return column.name == metric.name; });
-        if (group.name == wanted && metric.column && !there && columns.size() < kMost && measured(metric.name))
-          columns.push_back({metric.name, metric.title});
-      }
-    }
-  }
-  const auto raw = [](const model::MetricDef& metric) { return !metric.source.starts_with("derived:"); };
-  const auto count = static_cast<std::size_t>(std::count_if(session.metrics.begin(), session.metrics.end(), raw));
-  if (count > kFew) return columns;
-  for (const model::MetricDef& metric : session.metrics)
-    if (raw(metric)) columns.push_back({metric.name, metric.name});
-  return columns;
-}
-
-std::vector<model::MetricColumn> telling(const Asked& asked) {
-  std::vector<model::MetricColumn> columns;
-  std::set<std::string> there;
-  for (std::size_t rank = 0, left = 1; left > 0; ++rank) {  // the best of each group, then the second best ...
-    left = 0;
-    for (const model::MetricGroup& group : asked.groups) {
-      std::vector<const model::GroupMetric*> shown;
-      for (const model::GroupMetric& metric : group.metrics) {
-        if (metric.column) shown.push_back(&metric);
-      }
-      if (rank >= shown.size()) continue;
-      ++left;
-      if (there.insert(shown[rank]->name).second) columns.push_back({shown[rank]->name, shown[rank]->title});
-    }
-  }
-  for (const std::string& metric : asked.metrics) columns.push_back({metric, metric});
-  return columns;
 }
 
 std::string note_of(const collect::native::CounterPlan& plan, const collect::native::CounterRequest& request) {
@@ -167,7 +76,7 @@ Result<std::string> chip_of_machine() {
   }
   auto peaks = config::known_peaks();
   if (!peaks) return base::fail(std::move(peaks));
-  if (const model::Peaks* found = config::find_peaks(*peaks, name); found != nullptr) return found->chip;
+  if (const model::Peaks* found = model::find_peaks(*peaks, name); found != nullptr) return found->chip;
   return base::fail(Code::kConfig, "the chip of '" + name + "' is not known", "conf/device",
                     "Add a file to conf/device with its name under 'match' and its 'chip', see conf/device/README.md");
 }
@@ -183,10 +92,8 @@ Result<void> may_count() {
                     "/etc/modprobe.d).");
 }
 
-constexpr const char* kProgressFile = "counters.progress";
-
 Result<std::string> plan_text(collect::native::CounterRequest request, const fs::path& run, bool again) {
-  if (request.passes == "relaunch") request.resume = (run / kProgressFile).string();
+  if (request.passes == "relaunch") request.resume = (run / wire::kProgressFile).string();
   request.again = again;
   return collect::native::counter_plan(request);
 }
@@ -218,8 +125,8 @@ Result<std::vector<std::pair<fs::path, std::string>>> counter_files(const Prepar
                                                                     collect::native::Options& native) {
   auto text = plan_text(prepared.request, run, again);
   if (!text) return base::fail(std::move(text));
-  native.extra_env["RANGESCOPE_COUNTERS"] = (run / kPlanFile).string();
-  return std::vector<std::pair<fs::path, std::string>>{{run / kPlanFile, std::move(*text)},
+  native.extra_env[wire::kCounters] = (run / wire::kPlanFile).string();
+  return std::vector<std::pair<fs::path, std::string>>{{run / wire::kPlanFile, std::move(*text)},
                                                        {run / kNoteFile, prepared.note}};
 }
 
@@ -233,16 +140,17 @@ Result<void> write_counters(const PreparedCounters& prepared, const fs::path& ru
 }
 
 std::optional<RelaunchProgress> relaunch_progress(const fs::path& run) {
-  const auto text = base::read_file(run / kProgressFile);
+  const auto text = base::read_file(run / wire::kProgressFile);
   RelaunchProgress progress;
-  if (!text || std::sscanf(text->c_str(), "rangescope-progress 1 %u %llu", &progress.lacking, &progress.done) != 2)
+  if (!text || !text->starts_with(wire::kProgressHead) ||
+      std::sscanf(text->c_str() + std::strlen(wire::kProgressHead), "%u %llu", &progress.lacking, &progress.done) != 2)
     return std::nullopt;
   return progress;
 }
 
 void forget_progress(const fs::path& run) {
   std::error_code error;
-  fs::remove(run / kProgressFile, error);
+  fs::remove(run / wire::kProgressFile, error);
 }
 
 bool counted_by_payload(const fs::path& run) {
@@ -252,31 +160,46 @@ bool counted_by_payload(const fs::path& run) {
   return found != parsed.end() && found->is_boolean() && found->get<bool>();
 }
 
-std::vector<model::MetricColumn> derive_metrics(model::Session& session, const fs::path& run) {
-  if (session.measurements.empty()) return {};
-  const Asked asked = asked_of(run);
-  analyze::derive(session, asked.groups);
-  return asked.noted ? telling(asked) : telling(session, asked);
-}
-
-void judge_regions(model::Report& report) {
-  auto all = config::known_peaks();
-  if (!all) base::log(all.error());
-  const model::Peaks* peaks = nullptr;
-  for (const std::string& name : report.device_names) {
-    if (all && peaks == nullptr) peaks = config::find_peaks(*all, name);
+analyze::Reference reference_of(const fs::path& run, bool measured) {
+  analyze::Reference reference;
+  auto peaks = config::known_peaks();
+  if (peaks)
+    reference.peaks = std::move(*peaks);
+  else
+    base::log(peaks.error());
+  if (!measured) return reference;
+  auto groups = config::shipped_groups();
+  if (!groups) {
+    base::log(groups.error());
+    return reference;
   }
-  analyze::add_bounds(report, peaks);
-  const auto any = [&](auto has) { return std::any_of(report.regions.begin(), report.regions.end(), has); };
-  if (any([](const model::Region& r) { return !r.metrics.empty(); }) &&
-      !any([](const model::Region& r) { return r.utilization.has_value(); }) &&
-      std::none_of(report.kernel_counters.begin(), report.kernel_counters.end(),
-                   [](const model::KernelCounters& kernel) { return !kernel.roofline.empty(); })) {
-    report.notes.push_back(peaks == nullptr
-                               ? "no utilization: no peaks are known for this GPU (conf/device, calibrate)"
-                               : "no utilization: no executed FLOPs were measured; --metrics roofline does");
+  const auto note = run.empty() ? base::Result<std::string>(std::string()) : base::read_file(run / kNoteFile);
+  const auto parsed = note ? nlohmann::json::parse(*note, nullptr, false) : nlohmann::json();
+  if (!parsed.is_object()) {
+    reference.groups = std::move(*groups);
+    return reference;
   }
-  if (peaks != nullptr) report.notes.push_back("peaks: " + peaks->name + " (" + peaks->source + ")");
+  reference.asked = true;
+  std::set<std::string> grouped;
+  for (model::MetricGroup& group : *groups) {
+    const auto found = parsed.find("groups");
+    if (found == parsed.end() || !found->contains(group.name)) continue;
+    const auto& counters = (*found)[group.name];
+    for (model::GroupCounter& counter : group.counters) {
+      if (!counters.contains(counter.alias)) continue;
+      const auto& name = counters[counter.alias];
+      counter.any.clear();
+      if (name.is_string()) grouped.insert(counter.any.emplace_back(name.get<std::string>()));
+    }
+    reference.groups.push_back(std::move(group));
+  }
+  const auto metrics = parsed.find("metrics");
+  if (metrics == parsed.end() || !metrics->is_array()) return reference;
+  for (const auto& metric : *metrics) {
+    if (metric.is_string() && !grouped.contains(metric.get<std::string>()))
+      reference.metrics.push_back(metric.get<std::string>());
+  }
+  return reference;
 }
 
 }  // namespace rangescope::profile

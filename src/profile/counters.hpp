@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "analyze/analyze.hpp"
 #include "base/result.hpp"
 #include "collect/native/counter_plan.hpp"
 #include "collect/native/native.hpp"
@@ -60,12 +61,9 @@ void forget_progress(const std::filesystem::path& run);
 /// The run's counters were collected with --bucket-by payload, so that its report needs the same.
 [[nodiscard]] bool counted_by_payload(const std::filesystem::path& run);
 
-/// Before analysis: adds derived metrics, by the groups that the run was made with (counters.json) or, for other
-/// inputs, those that the measured metrics allow. Answers with the metrics that a table should show: of a run with
-/// counters the most telling of each group in turn, then those that were asked for by name.
-[[nodiscard]] std::vector<model::MetricColumn> derive_metrics(model::Session& session,
-                                                              const std::filesystem::path& run);
-/// After it: roofline, bound and utilization of each region, by the peaks of the first device that conf/device knows.
-void judge_regions(model::Report& report);
+/// What the report of a run rests on: the groups that its counters were collected by (counters.json), for other inputs
+/// all that are shipped, and the peaks of every GPU that is known. "" for no run;
+/// `measured`: metrics are there, so that groups are of use.
+[[nodiscard]] analyze::Reference reference_of(const std::filesystem::path& run, bool measured);
 
 }  // namespace rangescope::profile

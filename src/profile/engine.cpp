@@ -33,8 +33,7 @@ void Pipeline::note(const std::string& text) {
 /// A stage with results that the time limit ended: what came after is missing, and every report says so.
 void Pipeline::cut_short(const std::string& stage, const base::Ended& ended) {
   if (!ended.timed_out) return;
-  cut_.push_back({"timed_out", model::Severity::kWarning, 1,
-                  "the time limit ended stage " + stage + "; what the program did later is missing"});
+  cut_.push_back({"timed_out", 1, "the time limit ended stage " + stage + "; what the program did later is missing"});
   base::warn(cut_.back().detail);
 }
 

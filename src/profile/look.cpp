@@ -12,6 +12,7 @@
 #include "collect/tools.hpp"
 #include "profile/counters.hpp"
 #include "read/registry.hpp"
+#include "wire/names.hpp"
 
 namespace rangescope::profile {
 namespace {
@@ -49,7 +50,7 @@ std::string last_words(const fs::path& file) {
 }  // namespace
 
 std::map<std::string, std::string> look_settings() {
-  return {{"RANGESCOPE_CUDA_CALLS", collect::calls_to_note()}, {"RANGESCOPE_FLUSH_INTERVAL", "200ms"}};
+  return {{wire::kCudaCalls, collect::calls_to_note()}, {wire::kFlushInterval, "200ms"}};
 }
 
 base::Result<doctor::ProgramLook> look_at_program(const LookRequest& request) {

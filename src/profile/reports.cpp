@@ -42,7 +42,7 @@ base::Result<void> Pipeline::write_reports(Analyzed& analyzed, bool show) {
     const auto found = std::find_if(findings_.begin(), findings_.end(), [&](const model::Finding& finding) {
       return finding.id == stage.why || finding.id == stage.stage + "." + stage.why;
     });
-    model::Loss loss{"stage_" + stage.outcome, model::Severity::kWarning, 1,
+    model::Loss loss{stage.outcome == "empty" ? model::LossKind("stage_empty") : model::LossKind("stage_failed"), 1,
                      found != findings_.end() ? name + " captured nothing: see " + found->id
                      : stage.cure.empty()     ? text
                                               : text + ". " + stage.cure};

@@ -13,6 +13,7 @@
 #include "profile/look.hpp"
 #include "read/registry.hpp"
 #include "runs/layout.hpp"
+#include "wire/names.hpp"
 
 namespace rangescope::profile {
 
@@ -128,12 +129,12 @@ base::Result<void> Pipeline::native_again() {
   no_counters_ = "the program ended by " + base::describe(*program_failed_) + " while native counters were collected";
   note("native: " + no_counters_ + "; once more without them");
   std::error_code error;
-  for (const char* file : {"native", "counters.plan", "counters.json"}) {
+  for (const char* file : {"native", wire::kPlanFile, "counters.json"}) {
     const std::filesystem::path kept = run_ / (std::string("counted-") + file);
     std::filesystem::rename(run_ / file, kept, error);
   }
   counters_.reset();
-  args_.native.extra_env.erase("RANGESCOPE_COUNTERS");
+  args_.native.extra_env.erase(wire::kCounters);
   program_failed_.reset();
   native_session_.reset();
   explanations_.clear();
@@ -167,7 +168,7 @@ base::Result<void> Pipeline::relaunches() {
     if (auto written = write_counters(*counters_, run_, true, args_.native); !written) return written;
     const fs::path folder = run_ / "native" / ("relaunch-" + std::to_string(number));
     for (const auto& [name, value] : args_.native.extra_env) plan->set_env[name] = value;
-    plan->set_env["RANGESCOPE_DIR"] = folder.string();
+    plan->set_env[wire::kDir] = folder.string();
     plan->folders = plan->makes = {folder};
     auto ran = runner_->run(*plan, "run" + std::to_string(number), {}, true);
     if (!ran) return base::fail(std::move(ran));

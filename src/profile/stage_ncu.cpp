@@ -232,7 +232,7 @@ base::Result<bool> Pipeline::native_rung(const std::string& reason) {
     stage.why = "native.incomplete";
     if (native_session_)
       for (const model::Loss& loss : native_session_->losses)
-        if (loss.kind.starts_with("counters_") && loss.severity != model::Severity::kInfo) {
+        if (loss.kind.area() == model::LossArea::kCounters && loss.severity != model::Severity::kInfo) {
           stage.evidence = loss.detail;
           break;
         }

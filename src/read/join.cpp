@@ -63,7 +63,7 @@ class Appender {
       shift_ = (from_.clock.anchor_unix_ns - from_.clock.anchor_ns) - (to_.clock.anchor_unix_ns - to_.clock.anchor_ns);
     } else {
       to_.losses.push_back(
-          {"clocks_not_aligned", model::Severity::kWarning, 0,
+          {"clocks_not_aligned", 0,
            (from_.sources.empty() ? std::string("an input") : from_.sources[0].path) +
                ": its clock's UTC time is unknown, so that moments cannot be compared between inputs; durations can"});
     }
@@ -292,7 +292,7 @@ class Matcher {
       result.kernel_name = kernel.name;
     }
     if (missed > 0) {
-      s_.losses.push_back({"unjoined_results", model::Severity::kWarning, missed,
+      s_.losses.push_back({"unjoined_results", missed,
                            "results of ncu for kernels that the timeline does not have at that place: " +
                                base::join(unmet, ", ") + (missed > unmet.size() ? " ..." : "")});
     }
@@ -401,7 +401,7 @@ Session join(std::vector<Session> sessions) {
 }
 
 void add_results(Session& to, Session from) {
-  const auto of_counters = [](const model::Loss& loss) { return loss.kind.starts_with("counters_"); };
+  const auto of_counters = [](const model::Loss& loss) { return loss.kind.area() == model::LossArea::kCounters; };
   std::erase_if(to.losses, of_counters);
   std::erase_if(from.losses, [&](const model::Loss& loss) { return !of_counters(loss) && loss.kind != "gpu_partial"; });
   Session results;

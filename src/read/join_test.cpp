@@ -83,7 +83,7 @@ TEST(Join, ResultsMeetKernelsByPathNameAndOrder) {
   EXPECT_EQ(s.strings.view(s.measurements[0].ranges[0].name), "decode");
   EXPECT_EQ(s.metrics.at(s.measurements[0].values[0].metric).name, "dram__bytes.sum");
   ASSERT_EQ(s.losses.size(), 1u);
-  EXPECT_EQ(s.losses[0].kind, "unjoined_results");
+  EXPECT_EQ(s.losses[0].kind.id(), "unjoined_results");
   EXPECT_EQ(s.losses[0].count, 2u);
   EXPECT_NE(s.losses[0].detail.find("c in decode, a in nowhere"), std::string::npos) << s.losses[0].detail;
 }
@@ -111,7 +111,7 @@ TEST(Join, UnknownClocksAreToldAndTheSameFileTwiceCountsTwice) {
   std::vector<model::Session> inputs;
   inputs.push_back(timeline());
   inputs.push_back(timeline());
-  EXPECT_EQ(join(std::move(inputs)).losses.at(0).kind, "clocks_not_aligned");
+  EXPECT_EQ(join(std::move(inputs)).losses.at(0).kind.id(), "clocks_not_aligned");
   const model::Session one = of("nsys/zoo.sqlite");
   const auto two =
       read_all(std::vector<std::filesystem::path>{kGolden + "nsys/zoo.sqlite", kGolden + "nsys/work.sqlite"});

@@ -32,6 +32,11 @@ class Reader {
   /// Reads all of it. Damage that can be skipped becomes a Loss; what cannot be read at all is kBadData with the place.
   [[nodiscard]] virtual base::Result<model::Session> read(const std::filesystem::path& path,
                                                           const Options& options) const = 0;
+  /// The SQLite database that is read in its place: the file itself, or an export that is kept or made. "" for none.
+  [[nodiscard]] virtual base::Result<std::filesystem::path> database(const std::filesystem::path& /*path*/,
+                                                                     const Options& /*options*/) const {
+    return std::filesystem::path();
+  }
 };
 
 }  // namespace rangescope::read

@@ -94,7 +94,8 @@ std::vector<std::string> transfers(const model::Session& s) {
 
 std::vector<std::string> losses(const model::Session& s) {
   std::vector<std::string> out;
-  for (const model::Loss& loss : s.losses) out.push_back(loss.kind + ' ' + std::to_string(loss.count));
+  for (const model::Loss& loss : s.losses)
+    out.push_back(std::string(loss.kind.id()) + ' ' + std::to_string(loss.count));
   return sorted(std::move(out));
 }
 

@@ -62,7 +62,7 @@ std::string kernel_of(const model::Session& session, const model::Measurement& o
 
 bool has_loss(const model::Session& session, std::string_view kind) {
   return std::any_of(session.losses.begin(), session.losses.end(),
-                     [&](const model::Loss& loss) { return loss.kind == kind; });
+                     [&](const model::Loss& loss) { return loss.kind.id() == kind; });
 }
 
 /// How many values were compared; each is equal to what two printed decimals can say.

@@ -4,7 +4,7 @@
 #include <span>
 #include <string>
 
-#include "model/check.hpp"
+#include "model/finding.hpp"
 #include "report/json_writer.hpp"
 
 namespace rangescope::report {

@@ -10,6 +10,7 @@
 #include "base/fs.hpp"
 #include "report/exporter.hpp"
 #include "report/json_writer.hpp"
+#include "report/loss_page.hpp"
 #include "report/sample_report.hpp"
 #include "report/sink.hpp"
 #include "report/view.hpp"
@@ -34,6 +35,10 @@ void expect_golden(const std::string& name, const std::string& text) {
   ASSERT_TRUE(golden) << base::to_string(golden.error());
   EXPECT_EQ(*golden, text) << "if this is meant: RANGESCOPE_UPDATE_GOLDEN=1 report_test, and look at the diff of "
                            << path;
+}
+
+TEST(Losses, ThePageIsTheTable) {
+  expect_golden("../../../docs/manual/losses.md", loss_page());
 }
 
 TEST(Golden, TableOfNvtx) {

@@ -44,7 +44,7 @@ inline model::Report nvtx_sample() {
   report.regions.back().domain = "LLM";
   report.regions.push_back(sample_region(report, {"request"}, model::kNone, 3, 9e9, 9e9));
   report.regions.back().kind = model::RangeKind::kStartEnd;
-  report.losses = {{"dropped_events", model::Severity::kWarning, 12, "12 events did not fit into the capture"}};
+  report.losses = {{"dropped_events", 12, "12 events did not fit into the capture"}};
   report.findings = {{"filter.missing_slash",
                       "?",
                       model::Grade::kFail,

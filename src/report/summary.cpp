@@ -211,7 +211,7 @@ std::string stakeholder_page(const model::Report& report) {
   if (all.empty()) out += "Nothing stands out in what was measured.\n";
   std::string missing;
   for (const model::Loss& loss : report.losses)
-    missing += "- " + base::printable(loss.detail.empty() ? loss.kind : loss.detail) + "\n";
+    missing += "- " + base::printable(loss.detail.empty() ? loss.kind.id() : loss.detail) + "\n";
   for (const model::Finding& finding : report.findings)
     missing += "- " + base::printable(finding.id) + ": " + base::printable(finding.found) + "\n";
   if (!missing.empty()) out += "\n# What is missing\n\n" + missing;

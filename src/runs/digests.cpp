@@ -74,18 +74,10 @@ Json run_json(const model::RunInfo& run) {
 std::vector<model::Loss> losses_of(const Json& list) {
   std::vector<model::Loss> out;
   for (const Json& one : list) {
-    model::Loss loss{text_of(one, "kind"), model::Severity::kWarning, number_of<std::uint64_t>(one, "count"),
-                     text_of(one, "detail")};
-    const std::string severity = text_of(one, "severity");
-    if (severity == "info") loss.severity = model::Severity::kInfo;
-    if (severity == "error") loss.severity = model::Severity::kError;
-    out.push_back(std::move(loss));
+    out.push_back(model::Loss::read(text_of(one, "kind"), text_of(one, "severity"),
+                                    number_of<std::uint64_t>(one, "count"), text_of(one, "detail")));
   }
   return out;
-}
-
-std::string_view severity_text(model::Severity severity) {
-  return severity == model::Severity::kInfo ? "info" : severity == model::Severity::kError ? "error" : "warning";
 }
 
 DigestRegion head_of(const Json& json) {
@@ -197,8 +189,8 @@ std::string line_of(const Json& json) {
 std::string digest_text(const Digest& run, std::size_t samples) {
   Json losses = Json::array();
   for (const model::Loss& loss : run.losses)
-    losses.push_back({{"kind", loss.kind},
-                      {"severity", severity_text(loss.severity)},
+    losses.push_back({{"kind", loss.kind.id()},
+                      {"severity", model::severity_name(loss.severity)},
                       {"count", loss.count},
                       {"detail", base::printable(loss.detail)}});
   std::string text = "  { \"run\": " + line_of(run_json(run.run)) + ",\n    \"devices\": " + line_of(run.devices) +

@@ -131,7 +131,7 @@ TEST_F(Runs, StatusReadsBack) {
                                  .outcome = "data_loss",
                                  .message = "m",
                                  .program = "exit code 0",
-                                 .losses = {{"torn_tail", model::Severity::kError, 3, "cut"}},
+                                 .losses = {{"torn_tail", 3, "cut"}},
                                  .findings = {{"program.no_nvtx", "?", model::Grade::kFail, "f", "h", {"c"}, "w"}}}));
   const auto status = read_status(root_);
   ASSERT_TRUE(status);

@@ -72,7 +72,7 @@ base::Result<void> write_running(const std::filesystem::path& run) {
 base::Result<void> write_done(const std::filesystem::path& run, const Status& status) {
   OrderedJson losses = OrderedJson::array();
   for (const model::Loss& loss : status.losses) {
-    losses.push_back({{"kind", loss.kind},
+    losses.push_back({{"kind", loss.kind.id()},
                       {"severity", model::severity_name(loss.severity)},
                       {"count", loss.count},
                       {"detail", base::printable(loss.detail)}});
@@ -112,12 +112,8 @@ base::Result<Status> read_status(const std::filesystem::path& run) {
     status.program = json->value("program", "");
     if (const auto losses = json->find("losses"); losses != json->end()) {
       for (const auto& loss : *losses) {
-        const std::string severity = loss.value("severity", "warning");
-        status.losses.push_back({loss.at("kind").get<std::string>(),
-                                 severity == "error"  ? model::Severity::kError
-                                 : severity == "info" ? model::Severity::kInfo
-                                                      : model::Severity::kWarning,
-                                 loss.value("count", std::uint64_t{0}), loss.value("detail", "")});
+        status.losses.push_back(model::Loss::read(loss.at("kind").get<std::string>(), loss.value("severity", "warning"),
+                                                  loss.value("count", std::uint64_t{0}), loss.value("detail", "")));
       }
     }
     if (const auto findings = json->find("findings"); findings != json->end())

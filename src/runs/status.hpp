@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "base/result.hpp"
-#include "model/check.hpp"
+#include "model/finding.hpp"
 #include "model/loss.hpp"
 
 namespace rangescope::runs {

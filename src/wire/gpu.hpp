@@ -49,7 +49,6 @@ enum class Type : std::uint8_t {
   kLaunch = 4,        ///< Launch [duration u64]
   kCopy = 5,          ///< Copy
   kMemset = 6,        ///< Copy, with `kind` the memory kind
-                      // 7 was tried and is free
   kGraphLaunch = 8,   ///< GraphLaunch
   kGraphNode = 9,     ///< GraphNode
   kDevice = 10,       ///< Device, then the name's bytes

@@ -12,7 +12,8 @@
 // zeros where a chunk should begin is a hole (its owner died, or its blocks could not be had). `words` lets a reader
 // skip types it does not know. Time is CLOCK_MONOTONIC in nanoseconds.
 //
-// Record types: 1..31 NVTX, 32..63 GPU activity, 64..95 counters (both reserved), the rest is free.
+// GPU work is in a file of its own (wire/gpu.hpp). Here threads of the program write through maps, without a lock and
+// without a call; there one thread of CUPTI's appends whole blocks, checksummed, long after what they tell of.
 // Versions: `major` changes when an old reader would misread; `minor` when there is more that it may skip.
 #pragma once
 

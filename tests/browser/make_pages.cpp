@@ -85,7 +85,7 @@ model::Report big_report() {
 model::Report roofline_report() {
   model::Report report = report::gpu_sample();
   report.run.id = "roofline";
-  report.losses = {{"dropped_events", model::Severity::kWarning, 12, "12 events did not fit into the capture"}};
+  report.losses = {{"dropped_events", 12, "12 events did not fit into the capture"}};
   report.regions[0].roofline = {{"dram", "tensor bf16", 8e12, 2e10, 400, 5.2e14, 9.89e14, 9.89e14, 4.8e12}};
   report.regions[1].roofline = {{"dram", "tensor bf16", 2e11, 1e10, 20, 8.1e13, 9.6e13, 9.89e14, 4.8e12}};
   return report;
@@ -107,7 +107,7 @@ model::Report hostile_report() {
   report.regions[0].gpu->top_kernels[0].name = report.regions[0].gpu->top_kernels[0].short_name = evil;
   report.regions[1].path = {evil, "<b>bold</b>"};
   report.kernels[0].name = report.kernels[0].short_name = evil;
-  report.losses = {{"dropped_events", model::Severity::kError, 1, evil}};
+  report.losses = {{"dropped_events", 1, evil}};
   report.findings = {{evil, evil, model::Grade::kFail, evil, evil, {evil}}};
   return report;
 }

@@ -62,7 +62,7 @@ TEST_P(Zoo, EverythingTheVictimDidIsThere) {
   EXPECT_EQ(threads.size(), 2u);
   EXPECT_EQ(s.graph_nodes.size(), 2u);
   EXPECT_EQ(zoo.paths(), kZooPaths);
-  for (const model::Loss& loss : s.losses) ADD_FAILURE() << loss.kind << ": " << loss.detail;
+  for (const model::Loss& loss : s.losses) ADD_FAILURE() << loss.kind.id() << ": " << loss.detail;
 }
 
 INSTANTIATE_TEST_SUITE_P(Releases, Zoo,

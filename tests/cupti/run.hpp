@@ -57,7 +57,7 @@ struct Recorded {
   }
   [[nodiscard]] const model::Loss* loss(const std::string& kind) const {
     const auto at = std::find_if(session.losses.begin(), session.losses.end(),
-                                 [&](const model::Loss& loss) { return loss.kind == kind; });
+                                 [&](const model::Loss& loss) { return loss.kind.id() == kind; });
     return at != session.losses.end() ? &*at : nullptr;
   }
 };

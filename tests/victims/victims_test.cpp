@@ -135,7 +135,8 @@ std::string show(const model::Session& session) {
   for (const model::Mark& mark : session.marks) {
     text += "mark " + std::string(session.strings.view(mark.name)) + "\n";
   }
-  for (const model::Loss& loss : session.losses) text += "! " + loss.kind + " " + std::to_string(loss.count) + "\n";
+  for (const model::Loss& loss : session.losses)
+    text += "! " + std::string(loss.kind.id()) + " " + std::to_string(loss.count) + "\n";
   return text;
 }
 
@@ -166,7 +167,7 @@ class Victim : public ::testing::Test {
 
 bool has_loss(const model::Session& session, std::string_view kind) {
   for (const model::Loss& loss : session.losses) {
-    if (loss.kind == kind) return true;
+    if (loss.kind.id() == kind) return true;
   }
   return false;
 }
@@ -344,7 +345,7 @@ TEST_F(Victim, SignalStorm) {
   EXPECT_EQ(closed(session, "drop"), closed(session, "storm"));
   EXPECT_GT(closed(session, "handler"), 100u);
   for (const model::Range& range : session.ranges) EXPECT_NE(range.end_ns, model::kOpen);
-  for (const model::Loss& loss : session.losses) EXPECT_EQ(loss.kind, "reentrant_event");
+  for (const model::Loss& loss : session.losses) EXPECT_EQ(loss.kind.id(), "reentrant_event");
 }
 
 TEST_F(Victim, PluginsComeAndGo) {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/text.hpp"
+#include "wire/counter_plan.hpp"
 
 namespace rangescope::collect::native {
 namespace {
@@ -13,7 +14,7 @@ using base::Code;
 using base::Result;
 using model::RangeExpression;
 
-constexpr std::size_t kMostMetrics = 512, kMostExpressions = 64, kMostElements = 16;
+namespace plan = wire::counters;
 
 std::string encoded(std::string_view name) {
   constexpr std::string_view kPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.:-";
@@ -248,7 +249,7 @@ Result<std::string> line(std::string_view key, const std::string& text) {
   auto parsed = RangeExpression::parse(text);
   if (!parsed) return base::fail(std::move(parsed));
   const RangeExpression::Parts& parts = parsed->parts();
-  if (parts.elements.size() > kMostElements)
+  if (parts.elements.size() > plan::kMaxElements)
     return base::fail(Code::kUsage, "an expression of more than 16 names", text);
   std::string out(key);
   out += parts.kind == model::RangeKind::kStartEnd ? " s" : " p";
@@ -292,13 +293,14 @@ Result<std::string> counter_plan(const CounterRequest& request) {
     return base::fail(Code::kUsage, "counters need ranges to measure", "--metrics",
                       "Add --include 'decode' with the name of a range.");
   }
-  if (request.metrics.size() > kMostMetrics)
-    return base::fail(Code::kUsage, "more than 512 metrics", "--metrics", "Ask for fewer at a time.");
-  if (request.include.size() > kMostExpressions || request.exclude.size() > kMostExpressions) {
+  if (request.metrics.size() > plan::kMaxMetrics)
+    return base::fail(Code::kUsage, "more than " + std::to_string(plan::kMaxMetrics) + " metrics", "--metrics",
+                      "Ask for fewer at a time.");
+  if (request.include.size() > plan::kMaxExpressions || request.exclude.size() > plan::kMaxExpressions) {
     return base::fail(Code::kUsage, "more than 64 range expressions", "--include",
                       "Use a regular expression: regex:^layer[0-9]+$/");
   }
-  std::string text = "rangescope-counters 1\n";
+  std::string text = std::string(plan::kPlanHead) + "\n";
   for (const std::string& metric : request.metrics) text += "metric " + metric + "\n";
   text += "per " + request.per + "\n";
   text += "rounds " + std::to_string(request.rounds) + "\n";

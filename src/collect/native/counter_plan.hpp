@@ -1,5 +1,5 @@
 // The file that tells the injected library which counters to collect of which ranges (format:
-// inject/counters/plan.hpp).
+// wire/counter_plan.hpp).
 #pragma once
 
 #include <cstdint>

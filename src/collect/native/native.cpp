@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/fs.hpp"
+#include "wire/names.hpp"
 
 namespace rangescope::collect::native {
 namespace {
@@ -16,8 +17,8 @@ struct Hook {
   const char* chain;
 };
 constexpr std::array kHooks = {
-    Hook{"NVTX_INJECTION64_PATH", "RANGESCOPE_CHAIN_NVTX"},
-    Hook{"CUDA_INJECTION64_PATH", "RANGESCOPE_CHAIN_CUDA"},
+    Hook{wire::kNvtxInjection, wire::kChainNvtx},
+    Hook{wire::kCudaInjection, wire::kChainCuda},
 };
 
 std::optional<std::string> getenv_of(const std::string& name) {
@@ -44,8 +45,8 @@ class Native final : public Collector {
       if (auto hooked = hook_up(hook, request, plan); !hooked) return base::fail(std::move(hooked));
     }
     const std::filesystem::path folder = request.run_dir / "native";
-    plan.set_env["RANGESCOPE_DIR"] = folder.string();
-    plan.set_env["RANGESCOPE_MAX_CAPTURE_SIZE"] = std::to_string(options_.max_capture_bytes);
+    plan.set_env[wire::kDir] = folder.string();
+    plan.set_env[wire::kMaxCaptureSize] = std::to_string(options_.max_capture_bytes);
     for (const auto& [name, value] : options_.extra_env) plan.set_env[name] = value;
     plan.folders.push_back(folder);
     plan.makes.push_back(folder);

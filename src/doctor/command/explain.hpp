@@ -14,7 +14,7 @@
 #include "base/result.hpp"
 #include "collect/abilities.hpp"
 #include "doctor/command/line.hpp"
-#include "model/check.hpp"
+#include "model/finding.hpp"
 
 namespace rangescope::doctor {
 

@@ -192,7 +192,7 @@ bool parse_plan(const char* text, std::size_t bytes, Plan& plan, char* why, std:
   for (char* line = strtok_r(copy, "\n", &save); line != nullptr; line = strtok_r(nullptr, "\n", &save)) {
     const char* wrong = nullptr;
     if (++number == 1)
-      wrong = std::strcmp(line, "rangescope-counters 1") == 0 ? nullptr : "not a counters plan of version 1";
+      wrong = std::strcmp(line, wire::counters::kPlanHead) == 0 ? nullptr : "not a counters plan of version 1";
     else
       wrong = parse_line(line, plan);
     if (wrong != nullptr) {

@@ -1,34 +1,16 @@
-// What the counters part was told to do: the file that RANGESCOPE_COUNTERS names, written by the command line.
-//
-// Text, one item a line, names percent-encoded (every byte but letters, digits and _.:- as %XX):
-//
-//   rangescope-counters 1
-//   metric dram__bytes.sum
-//   per range|kernel|both
-//   rounds 5
-//   skip-first -1
-//   trace-first 3                occurrences of each target that the timeline sees before counters begin; 0: none
-//   patience 10000               ms that a range which lacks passes is waited for at least
-//   arm-wait 100                 ms that a range which lacks its first round waits for a pass; 0: never
-//   cache keep|flush             flush: caches are emptied before a measured occurrence, or kernel
-//   by payload                   ranges of one name with different payloads (whole numbers) are different ranges
-//   resume PATH                  encoded: the program is run several times; what one run leaves unfinished is there
-//   wait 0|1                     1: a later run: each occurrence waits until the hardware is programmed for it
-//   include p x [] =LLM ndecode * nlayer0      kind p|s, names x exact|r regex, anchors -|[|]|[], domain -|=name,
-//   elements exclude ...
-//
-// Names are exact bytes or POSIX extended regular expressions (regcomp), searched for. The grammar is Nsight Compute's
-// NVTX filter, already parsed. Unknown items are an error: the file is written for exactly this library.
+// What the counters part was told to do (wire/counter_plan.hpp), parsed.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 
+#include "wire/counter_plan.hpp"
+
 namespace rangescope::inject::counters {
 
-inline constexpr std::size_t kMaxMetrics = 512;
-inline constexpr std::size_t kMaxExpressions = 64;
-inline constexpr std::size_t kMaxElements = 16;
+using wire::counters::kMaxElements;
+using wire::counters::kMaxExpressions;
+using wire::counters::kMaxMetrics;
 
 /// One name of an expression, or a gap between names.
 struct Element {

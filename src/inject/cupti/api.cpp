@@ -1,4 +1,5 @@
 #include "inject/cupti/api.hpp"
+#include "wire/names.hpp"
 
 #include <dlfcn.h>
 #include <link.h>
@@ -159,7 +160,7 @@ const char* Api::text(CUptiResult result) const {
 
 bool load(Api& api, char* why, std::size_t why_size) {
   Mapped mapped;
-  const char* asked = std::getenv("RANGESCOPE_CUPTI");
+  const char* asked = std::getenv(wire::kCupti);
   if (asked != nullptr && asked[0] != '\0') {
     if (!open(api, asked)) {
       std::snprintf(why, why_size, "$RANGESCOPE_CUPTI cannot be loaded: %s", dlerror());

@@ -8,11 +8,12 @@
 #include <ctime>
 
 #include "inject/cupti/stream.hpp"
+#include "wire/names.hpp"
 
 namespace gpu = rangescope::wire::gpu;
 
 extern "C" __attribute__((visibility("default"))) int InitializeInjection() {
-  const char* folder = std::getenv("RANGESCOPE_DIR");
+  const char* folder = std::getenv(wire::kDir);
   if (folder == nullptr || folder[0] == '\0') {
     return 1;
   }

@@ -13,6 +13,7 @@
 #include <cstring>
 
 #include "inject/cupti/collector.hpp"
+#include "wire/names.hpp"
 
 namespace rangescope::inject::cupti {
 
@@ -41,13 +42,12 @@ struct SavedProgress {
 
 namespace {
 
-constexpr char kHead[] = "rangescope-progress 1 ";
 constexpr std::uint64_t kMostImage = 1ull << 31;
 
 bool read_items(std::FILE* file, SavedProgress& saved) {
   char line[128];
   if (std::fgets(line, sizeof line, file) == nullptr) return true;  // the first run: empty
-  if (std::strncmp(line, kHead, sizeof kHead - 1) != 0) return false;
+  if (std::strncmp(line, wire::kProgressHead, sizeof wire::kProgressHead - 1) != 0) return false;
   while (saved.count < counters::kMaxTargets) {
     auto& item = saved.items[saved.count];
     if (std::fread(&item.target, sizeof item.target, 1, file) != 1) return std::feof(file) != 0;
@@ -121,7 +121,7 @@ void save_progress(Collector& c) {
                        ? ::fdopen(::dup(c.saved->file), "wb")
                        : nullptr;
   if (out == nullptr) return tell_loss("the rounds that are unfinished could not be kept for the next run");
-  std::fprintf(out, "%s%-10u %-20llu\n", kHead, 0u, 0ull);  // filled in below
+  std::fprintf(out, "%s%-10u %-20llu\n", wire::kProgressHead, 0u, 0ull);  // filled in below
   for (std::size_t k = 0; k < c.context_count; ++k) {
     const Context& context = c.contexts[k];
     if (context.mux == nullptr) continue;
@@ -164,7 +164,7 @@ void save_progress(Collector& c) {
     if (item.target.bytes > 0) std::fwrite(item.image.data(), 1, item.target.bytes, out);
   }
   std::rewind(out);
-  std::fprintf(out, "%s%-10u %-20llu\n", kHead, lacking, static_cast<unsigned long long>(done));
+  std::fprintf(out, "%s%-10u %-20llu\n", wire::kProgressHead, lacking, static_cast<unsigned long long>(done));
   if (std::fclose(out) != 0) tell_loss("the rounds that are unfinished could not be kept for the next run");
 }
 

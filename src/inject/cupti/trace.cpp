@@ -18,6 +18,7 @@
 #include "inject/cupti/encode.hpp"
 #include "inject/cupti/launches.hpp"
 #include "wire/counters.hpp"
+#include "wire/names.hpp"
 
 namespace rangescope::inject::cupti {
 namespace gpu = wire::gpu;
@@ -465,12 +466,12 @@ std::uint32_t milliseconds_of(const char* text, std::uint32_t otherwise) {
 
 TraceSettings settings_from_environment() {
   TraceSettings settings;
-  const char* graphs = std::getenv("RANGESCOPE_CUDA_GRAPHS");
+  const char* graphs = std::getenv(wire::kCudaGraphs);
   settings.graph_nodes = graphs == nullptr || std::strcmp(graphs, "graph") != 0;
-  const char* launches = std::getenv("RANGESCOPE_LAUNCH_RECORDS");
+  const char* launches = std::getenv(wire::kLaunchRecords);
   settings.launch_callbacks = launches != nullptr && std::strcmp(launches, "callback") == 0;
-  settings.more_calls = std::getenv("RANGESCOPE_CUDA_CALLS");
-  settings.flush_interval_ms = milliseconds_of(std::getenv("RANGESCOPE_FLUSH_INTERVAL"), settings.flush_interval_ms);
+  settings.more_calls = std::getenv(wire::kCudaCalls);
+  settings.flush_interval_ms = milliseconds_of(std::getenv(wire::kFlushInterval), settings.flush_interval_ms);
   return settings;
 }
 

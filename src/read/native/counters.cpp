@@ -154,17 +154,17 @@ void CounterReader::tell(const wired::Tally& tally, const std::string& where) {
                                    [&](const wired::Tally& other) { return other.device != tally.device; });
   const std::string path = path_of(tally.head.id);
   const std::string on = several ? fmt::format(" (GPU {})", tally.device) : "";
-  const auto add = [&](const char* kind, model::Severity severity, std::uint64_t count, std::string detail) {
-    session_.losses.push_back({kind, severity, count, where + ": " + std::move(detail)});
+  const auto add = [&](model::LossKind kind, std::uint64_t count, std::string detail) {
+    session_.losses.push_back({kind, count, where + ": " + std::move(detail)});
   };
   if (tally.head.small == 1) {
-    add("counters_graph", model::Severity::kWarning, 1,
+    add("counters_graph", 1,
         "'" + path +
             "' launches CUDA graphs, whose kernels CUPTI cannot measure one by one; measure the range instead");
   } else if (tally.rounds == 0) {
     const std::uint32_t lacking = tally.needed > tally.passes ? tally.needed - tally.passes : 0;
     const std::uint32_t a_run = std::max(tally.occurrences, 1u);
-    add("counters_incomplete", model::Severity::kWarning, tally.occurrences,
+    add("counters_incomplete", tally.occurrences,
         fmt::format("'{}'{} has no counters: {} needed, {} done, and {} of {} could be "
                     "measured ({} settling, {} while the hardware was being programmed or a graph captured, {} unlike "
                     "the others){}; "
@@ -174,23 +174,23 @@ void CounterReader::tell(const wired::Tally& tally, const std::string& where) {
                     tally.discarded, tally.head.small == 2 ? ", and it stopped coming" : "",
                     base::counted((lacking + a_run - 1) / a_run, "more run")));
   } else if (tally.head.small == 2) {
-    add("counters_gave_up", model::Severity::kInfo, tally.rounds,
+    add("counters_gave_up", tally.rounds,
         fmt::format("'{}'{} stopped coming after {}: no more were waited for, and the timeline went on", path, on,
                     base::counted(tally.rounds, "complete round")));
   }
   if (tally.waits > 0) {
     keep_wait(tally);
-    add("counters_waited", model::Severity::kInfo, tally.waits,
+    add("counters_waited", tally.waits,
         fmt::format("the program waited {} ms at {} of '{}'{} until the hardware was programmed (--arm-wait)",
                     tally.waited_ms, base::counted(tally.waits, "begin"), path, on));
   }
   if (tally.discarded > 0) {
-    add("counters_discarded", model::Severity::kInfo, tally.discarded,
+    add("counters_discarded", tally.discarded,
         "occurrences of '" + path +
             "' were measured and discarded: they launched other kernels than the rest of their round");
   }
   if (tally.varied > 0) {
-    add("counters_varied", model::Severity::kInfo, tally.varied,
+    add("counters_varied", tally.varied,
         "occurrences of '" + path +
             "' launched the same kernels in other configurations; their passes are joined all the same");
   }
@@ -210,7 +210,7 @@ void CounterReader::finish(const std::string& where) {
   for (const Round& round : rounds_) add_round(round, metrics);
   for (const auto& tally : tallies_) tell(tally, where);
   if (damaged_ > 0) {
-    session_.losses.push_back({"counters_damaged", model::Severity::kWarning, damaged_,
+    session_.losses.push_back({"counters_damaged", damaged_,
                                where + ": sets of values that are cut, or of ranges or metrics that the capture does "
                                        "not name; they were left out"});
   }
@@ -226,7 +226,7 @@ void CounterReader::finish(const std::string& where) {
   if (paused != std::numeric_limits<std::int64_t>::min())
     session_.gpu_pauses.push_back({process_, paused, model::kOpen});
   if (!activity_.empty()) {
-    session_.losses.push_back({"gpu_timeline_paused", model::Severity::kInfo, activity_.size(),
+    session_.losses.push_back({"gpu_timeline_paused", activity_.size(),
                                where + ": kernels and copies were not recorded while counters were collected; GPU "
                                        "counts and times of regions are of the rest of the run"});
   }

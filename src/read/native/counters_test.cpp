@@ -119,7 +119,7 @@ model::Session session_of(const std::string& bytes) {
 
 const model::Loss* loss(const model::Session& s, const std::string& kind) {
   for (const model::Loss& one : s.losses) {
-    if (one.kind == kind) return &one;
+    if (one.kind.id() == kind) return &one;
   }
   return nullptr;
 }

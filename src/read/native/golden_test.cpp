@@ -45,7 +45,8 @@ std::string summary(const model::Session& session) {
   }
   for (const model::Category& c : session.categories)
     all += "category " + std::to_string(c.id) + " " + text(c.name) + "\n";
-  for (const model::Loss& l : session.losses) all += "! " + l.kind + " " + std::to_string(l.count) + "\n";
+  for (const model::Loss& l : session.losses)
+    all += "! " + std::string(l.kind.id()) + " " + std::to_string(l.count) + "\n";
   return all;
 }
 

@@ -52,7 +52,7 @@ model::LaunchKind launch_kind(std::string_view api) {
   return model::LaunchKind::kOther;
 }
 
-std::string_view loss_name(std::uint32_t kind) {
+model::LossKind loss_kind(std::uint32_t kind) {
   switch (static_cast<gpu::LossKind>(kind)) {
     case gpu::LossKind::kUnavailable: return "gpu_unavailable";
     case gpu::LossKind::kPartial: return "gpu_partial";
@@ -110,8 +110,8 @@ class GpuReader {
     std::size_t launches = 0, kernels = 0, copies = 0, memsets = 0, graphs = 0;
   };
 
-  void lose(std::string kind, model::Severity severity, std::uint64_t count, std::string detail) {
-    session_.losses.push_back({std::move(kind), severity, count, where_ + ": " + std::move(detail)});
+  void lose(model::LossKind kind, std::uint64_t count, std::string detail) {
+    session_.losses.push_back({kind, count, where_ + ": " + std::move(detail)});
   }
   std::uint32_t thread(std::uint32_t tid) {
     if (tid == last_tid_ && last_thread_ != model::kNone) return last_thread_;
@@ -263,8 +263,7 @@ class GpuReader {
   void take_loss(const GpuRecord& record) {
     const auto loss = record.as<gpu::Loss>();
     const bool nothing = loss.head.id == static_cast<std::uint32_t>(gpu::LossKind::kUnavailable);
-    lose(std::string(loss_name(loss.head.id)), nothing ? model::Severity::kError : model::Severity::kWarning,
-         loss.count, std::string(record.text(sizeof loss, loss.bytes)));
+    lose(loss_kind(loss.head.id), loss.count, std::string(record.text(sizeof loss, loss.bytes)));
     unavailable_ = unavailable_ || nothing;
   }
   void take_info(const GpuRecord& record) {
@@ -355,7 +354,7 @@ void GpuReader::link_launches() {
   link(session_.memsets, first_.memsets);
   link(session_.graph_launches, first_.graphs);
   if (orphans > 0) {
-    lose("gpu_work_without_call", model::Severity::kWarning, orphans,
+    lose("gpu_work_without_call", orphans,
          "kernels or copies whose launching call was not recorded: they stand outside every range");
   }
 }
@@ -396,15 +395,15 @@ void GpuReader::finish(const GpuDamage& damage) {
     launch.kernel_nodes = nodes_.kernel_nodes(static_cast<std::uint32_t>(launch.graph_id));
   }
   if (damage.torn_bytes > 0) {
-    lose("torn_tail", model::Severity::kWarning, damage.torn_bytes, "bytes behind the last whole block were cut off");
+    lose("torn_tail", damage.torn_bytes, "bytes behind the last whole block were cut off");
   }
   if (damage.bad_records > 0 || undefined_ > 0) {
-    lose("bad_gpu_records", model::Severity::kWarning, damage.bad_records + undefined_,
+    lose("bad_gpu_records", damage.bad_records + undefined_,
          "records that contradict themselves or what was defined before");
   }
   if (info("end") != "clean" && !unavailable_) {
     const std::string interval = info("flush_interval_ms");
-    lose("gpu_stream_not_closed", model::Severity::kWarning, 0,
+    lose("gpu_stream_not_closed", 0,
          interval.empty() || interval == "0"
              ? std::string("the process ended without closing its GPU stream: its last GPU work may be missing")
              : fmt::format("the process ended without closing its GPU stream: GPU work of up to two flush intervals "

@@ -43,7 +43,7 @@ std::uint32_t process_of(const GpuStreamHead& head, model::Session& session) {
 }
 
 void lose(model::Session& session, const fs::path& path, const std::string& why) {
-  session.losses.push_back({"unreadable_gpu_stream", model::Severity::kError, 1, path.string() + ": " + why});
+  session.losses.push_back({"unreadable_gpu_stream", 1, path.string() + ": " + why});
 }
 
 }  // namespace

@@ -85,7 +85,8 @@ TEST(NativeGpu, EveryKernelOfTheZooIsInItsRange) {
     EXPECT_EQ(s.strings.view(s.devices[0].name), "NVIDIA H200");
     EXPECT_EQ(s.strings.view(s.devices[0].chip), "GH100");
     EXPECT_EQ(s.devices[0].sm_count, 132u);
-    for (const model::Loss& loss : s.losses) ADD_FAILURE() << entry.path() << ": " << loss.kind << ": " << loss.detail;
+    for (const model::Loss& loss : s.losses)
+      ADD_FAILURE() << entry.path() << ": " << loss.kind.id() << ": " << loss.detail;
   }
   EXPECT_GT(captures, 0);
 }
@@ -125,7 +126,7 @@ TEST(NativeGpu, SeveralGpusAndAGreenContext) {
     EXPECT_EQ(s.copies[i].bytes, 1u << 20);
     EXPECT_EQ(s.copies[i].launch, s.copies[i - i % 2].launch);
   }
-  EXPECT_TRUE(s.losses.empty()) << s.losses.front().kind;
+  EXPECT_TRUE(s.losses.empty()) << s.losses.front().kind.id();
 }
 
 // 20 steps of 20 launches, each in a range of its own, and one launch before them.

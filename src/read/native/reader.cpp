@@ -137,20 +137,19 @@ base::Result<model::Session> NativeReader::read(const fs::path& path, const Opti
     schema = fmt::format("native-trace {}.{}", header.major, header.minor);
   }
   for (const auto& [why, count] : folder ? refusals_in(path) : std::map<int, std::uint64_t>{})
-    session.losses.push_back({"no_capture_file", model::Severity::kError, count,
+    session.losses.push_back({"no_capture_file", count,
                               base::counted(count, "process") +
                                   " loaded rangescope's library and could make no file: " + std::strerror(why)});
   if (session.processes.empty()) {
     if (!last.what.empty()) return tl::make_unexpected(last);
     if (!session.losses.empty()) {
-      session.sources.push_back({path.string(), std::string(name()), {}, {}});
+      session.sources.push_back({path.string(), std::string(name()), {}, {}, model::Maker::kRangescope});
       return session;
     }
     return base::fail(base::Code::kNoInput, "there is no native capture in this folder", path.string());
   }
-  session.sources.push_back({path.string(), std::string(name()), tool, schema});
-  losses.add("unreadable_captures", model::Severity::kError, refused,
-             "capture files that could not be opened or are none");
+  session.sources.push_back({path.string(), std::string(name()), tool, schema, model::Maker::kRangescope});
+  losses.add("unreadable_captures", refused, "capture files that could not be opened or are none");
   order_ranges(session);
   if (folder && options.kernels) read_gpu_files(path, session);
   set_span(session);
@@ -160,7 +159,7 @@ base::Result<model::Session> NativeReader::read(const fs::path& path, const Opti
     if (results) {
       add_results(session, std::move(*results));
     } else {
-      session.losses.push_back({"relaunch_unreadable", model::Severity::kWarning, 1, base::to_string(results.error())});
+      session.losses.push_back({"relaunch_unreadable", 1, base::to_string(results.error())});
     }
   }
   return session;

@@ -23,27 +23,25 @@ constexpr std::int64_t kAfter = 20 * 365 * 86400 * kSecond;
 constexpr std::uint32_t kMaxNewString = 1 << 20;  // string ids come in order; a leap is damage
 
 struct DropText {
-  const char* kind;
-  Severity severity;
+  model::LossKind kind;
   const char* what;
 };
 // By wire::Drop.
 constexpr DropText kDropTexts[] = {
-    {"size_limit", Severity::kError, "events beyond the capture size that was allowed; raise --max-capture-size"},
-    {"disk_full", Severity::kError, "events that the full file system did not take"},
-    {"file_size_limit", Severity::kError, "events beyond the program's own limit on file size (ulimit -f)"},
-    {"no_memory", Severity::kError, "events for which no memory could be mapped (ulimit -v, or too many maps)"},
-    {"capture_unreachable", Severity::kError,
+    {"size_limit", "events beyond the capture size that was allowed; raise --max-capture-size"},
+    {"disk_full", "events that the full file system did not take"},
+    {"file_size_limit", "events beyond the program's own limit on file size (ulimit -f)"},
+    {"no_memory", "events for which no memory could be mapped (ulimit -v, or too many maps)"},
+    {"capture_unreachable",
      "events of a process that could not open its capture file (descriptors used up, another user or root directory)"},
-    {"reentrant_event", Severity::kWarning,
-     "NVTX calls of signal handlers that interrupted an NVTX call of the same thread"},
-    {"cut_name", Severity::kInfo, "names longer than 256 KiB, cut there"},
-    {"too_deep", Severity::kWarning, "pushes nested deeper than 1,048,576 ranges"},
-    {"pop_without_push", Severity::kWarning, "pops on threads that had no range open in that domain"},
-    {"inherited_pop", Severity::kInfo, "pops, in a forked child, of ranges that its parent had pushed"},
-    {"unknown_end", Severity::kWarning, "ends of start/end ranges that never started"},
-    {"capture_io", Severity::kError, "events lost to errors of the capture file"},
-    {"too_many_domains", Severity::kWarning, "NVTX domains beyond 4,096; their ranges stand in the default domain"},
+    {"reentrant_event", "NVTX calls of signal handlers that interrupted an NVTX call of the same thread"},
+    {"cut_name", "names longer than 256 KiB, cut there"},
+    {"too_deep", "pushes nested deeper than 1,048,576 ranges"},
+    {"pop_without_push", "pops on threads that had no range open in that domain"},
+    {"inherited_pop", "pops, in a forked child, of ranges that its parent had pushed"},
+    {"unknown_end", "ends of start/end ranges that never started"},
+    {"capture_io", "events lost to errors of the capture file"},
+    {"too_many_domains", "NVTX domains beyond 4,096; their ranges stand in the default domain"},
 };
 
 struct End {
@@ -364,28 +362,22 @@ class TraceReader {
   }
 
   void tell_losses() {
-    losses_.add("truncated_header", Severity::kWarning, chunks_.header_whole ? 0 : 1,
-                "captures that end within their header");
-    losses_.add("torn_tail", Severity::kWarning, chunks_.truncated_bytes, "bytes missing at the end of captures");
-    losses_.add("damaged_pages", Severity::kError, chunks_.damaged_pages,
-                "4 KiB pages of captures that make no sense; skipped");
-    losses_.add("missing_chunks", Severity::kError, chunks_.missing,
-                "places where a stretch of a thread's events is missing");
-    losses_.add("damaged_records", Severity::kError, damaged_, "records that contradict themselves; skipped");
-    losses_.add("unknown_records", Severity::kWarning, unknown_,
-                "records of kinds that this version does not know; skipped");
-    losses_.add("guessed_end", Severity::kWarning, guessed_ends_,
+    losses_.add("truncated_header", chunks_.header_whole ? 0 : 1, "captures that end within their header");
+    losses_.add("torn_tail", chunks_.truncated_bytes, "bytes missing at the end of captures");
+    losses_.add("damaged_pages", chunks_.damaged_pages, "4 KiB pages of captures that make no sense; skipped");
+    losses_.add("missing_chunks", chunks_.missing, "places where a stretch of a thread's events is missing");
+    losses_.add("damaged_records", damaged_, "records that contradict themselves; skipped");
+    losses_.add("unknown_records", unknown_, "records of kinds that this version does not know; skipped");
+    losses_.add("guessed_end", guessed_ends_,
                 "ranges that ended while events were dropped; they seem to end when recording resumed");
-    losses_.add("unknown_end", Severity::kWarning, unknown_ends_, "ends of start/end ranges that never started");
-    losses_.add("inherited_end", Severity::kInfo, inherited_ends_,
-                "ends, in a forked child, of ranges that its parent had started");
+    losses_.add("unknown_end", unknown_ends_, "ends of start/end ranges that never started");
+    losses_.add("inherited_end", inherited_ends_, "ends, in a forked child, of ranges that its parent had started");
     for (std::uint32_t i = 0; i < wire::kDropReasons; ++i) {
       const std::uint64_t count = chunks_.header.dropped[i];
       if (i < std::size(kDropTexts)) {
-        losses_.add(kDropTexts[i].kind, kDropTexts[i].severity, count, kDropTexts[i].what);
+        losses_.add(kDropTexts[i].kind, count, kDropTexts[i].what);
       } else {
-        losses_.add("dropped_events", Severity::kError, count,
-                    "events dropped for a reason that this version does not know");
+        losses_.add("dropped_events", count, "events dropped for a reason that this version does not know");
       }
     }
   }
@@ -411,13 +403,8 @@ class TraceReader {
 
 }  // namespace
 
-void Losses::add(const char* kind, model::Severity severity, std::uint64_t count, const char* what) {
-  if (count == 0) return;
-  model::Loss& loss = by_kind_[kind];
-  loss.kind = kind;
-  loss.severity = severity;
-  loss.count += count;
-  loss.detail = what;
+void Losses::add(model::LossKind kind, std::uint64_t count, const char* what) {
+  if (count > 0) by_kind_.try_emplace(kind.id(), kind, 0, what).first->second.count += count;
 }
 
 void Losses::move_to(std::vector<model::Loss>& losses) const {

@@ -9,6 +9,7 @@
 #include <map>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.hpp"
@@ -19,11 +20,11 @@ namespace rangescope::read::native {
 /// Losses of several files, added up by kind.
 class Losses {
  public:
-  void add(const char* kind, model::Severity severity, std::uint64_t count, const char* what);
+  void add(model::LossKind kind, std::uint64_t count, const char* what);
   void move_to(std::vector<model::Loss>& losses) const;
 
  private:
-  std::map<std::string, model::Loss> by_kind_;
+  std::map<std::string_view, model::Loss> by_kind_;
 };
 
 /// Adds a process with all that `file` holds. kBadData when it is no capture, or one of a newer major version.

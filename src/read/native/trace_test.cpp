@@ -109,7 +109,8 @@ std::string show(const std::string& bytes) {
     if (r.kind == model::RangeKind::kStartEnd) text += " start/end";
     text += "\n";
   }
-  for (const model::Loss& l : session.losses) text += "! " + l.kind + " " + std::to_string(l.count) + "\n";
+  for (const model::Loss& l : session.losses)
+    text += "! " + std::string(l.kind.id()) + " " + std::to_string(l.count) + "\n";
   return text;
 }
 

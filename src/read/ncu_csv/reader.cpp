@@ -13,10 +13,10 @@
 #include "base/units.hpp"
 #include "model/kernel_name.hpp"
 #include "model/metric_unit.hpp"
+#include "read/csv.hpp"
 #include "read/ncu_csv/labels.hpp"
 #include "read/ncu_csv/number.hpp"
 #include "read/ncu_csv/nvtx_cell.hpp"
-#include "read/ncu_csv/table.hpp"
 
 namespace rangescope::read::ncu_csv {
 namespace {
@@ -40,6 +40,16 @@ struct Columns {
   std::uint32_t first_metric = kAbsent;  // raw: columns from here on are metrics
 };
 
+/// True for the first cells of a header that ncu prints.
+bool is_header(const Row& row) {
+  const auto has = [&](std::string_view name) { return std::ranges::find(row.cells, name) != row.cells.end(); };
+  if (row.cells.size() < 5) return false;
+  const std::string_view first = row.cells[0];
+  if (first == "ID") return has("Process ID") && has("Kernel Name");
+  if (first == "Process ID" || first == "Domain" || first == "Device") return has("Kernel Name") && has("Invocations");
+  return false;
+}
+
 class CsvSession {
  public:
   CsvSession(std::string_view text, std::string path, const Options& options)
@@ -51,17 +61,18 @@ class CsvSession {
     session_.sources.push_back({path_, "ncu-csv", "Nsight Compute",
                                 kind_ == Kind::kRaw       ? "raw"
                                 : kind_ == Kind::kDetails ? "details"
-                                                          : "summary"});
+                                                          : "summary",
+                                model::Maker::kNcu});
     session_.clock.kind = "none: ncu's CSV has no timeline";
     std::size_t offset = body_;
     std::uint64_t line = body_line_;
     Row row;
     bool units = kind_ == Kind::kRaw;
-    while (next_row(text_, offset, line, row)) {
+    while (next_row(text_, offset, line, row, Unquoted::kWhole)) {
       if (foreign(row)) continue;
       if (row.torn) {
-        session_.losses.push_back({"torn_tail", model::Severity::kError, 1,
-                                   "the file ends inside a row: " + path_ + ":" + std::to_string(row.line)});
+        session_.losses.push_back(
+            {"torn_tail", 1, "the file ends inside a row: " + path_ + ":" + std::to_string(row.line)});
         break;
       }
       if (is_header(row)) continue;  // logs that were appended to
@@ -190,7 +201,7 @@ class CsvSession {
     std::size_t offset = body_;
     std::uint64_t line = body_line_;
     Row row;
-    while (next_row(text_, offset, line, row)) {
+    while (next_row(text_, offset, line, row, Unquoted::kWhole)) {
       if (row.torn || row.text.empty() || row.text.front() != '"' || is_header(row)) continue;
       if (kind_ == Kind::kRaw) {
         for (std::size_t i = columns_.first_metric; i < row.cells.size(); ++i) guess.see(row.cells[i], row.line);
@@ -491,31 +502,27 @@ class CsvSession {
   }
 
   void finish() {
-    const auto lose = [&](std::string kind, model::Severity severity, std::uint64_t count, const std::string& detail) {
-      if (count > 0) session_.losses.push_back({std::move(kind), severity, count, detail + ": " + path_});
+    const auto lose = [&](model::LossKind kind, std::uint64_t count, const std::string& detail) {
+      if (count > 0) session_.losses.push_back({kind, count, detail + ": " + path_});
     };
-    lose("foreign_lines", model::Severity::kInfo, foreign_lines_,
-         "lines behind the header are not ncu's and were skipped");
-    lose("torn_tail", model::Severity::kError, torn_row_ == 0 ? 0 : 1,
-         "the file ends inside the row of line " + std::to_string(torn_row_));
-    lose("bad_rows", model::Severity::kError, bad_rows_, "rows have no id or no kernel and were left out");
-    lose("short_rows", model::Severity::kError, short_rows_,
-         "rows are shorter than the header: the last columns are missing");
-    lose("bad_numbers", model::Severity::kWarning, bad_numbers_,
-         "values should be numbers and are none in this number format");
-    lose("unit_mismatch", model::Severity::kWarning, mismatched_,
+    lose("foreign_lines", foreign_lines_, "lines behind the header are not ncu's and were skipped");
+    lose("torn_tail", torn_row_ == 0 ? 0 : 1, "the file ends inside the row of line " + std::to_string(torn_row_));
+    lose("bad_rows", bad_rows_, "rows have no id or no kernel and were left out");
+    lose("short_rows", short_rows_, "rows are shorter than the header: the last columns are missing");
+    lose("bad_numbers", bad_numbers_, "values should be numbers and are none in this number format");
+    lose("unit_mismatch", mismatched_,
          "values are in a unit that their metric cannot have, as tools print for GPUs newer than they are (first: " +
              mismatch_ + "); they are left out");
-    lose("bad_ranges", model::Severity::kWarning, bad_ranges_, "NVTX entries could not be taken apart");
+    lose("bad_ranges", bad_ranges_, "NVTX entries could not be taken apart");
     if (!ambiguous_.empty()) {
       for (model::Measurement& measurement : session_.measurements)
         std::erase_if(measurement.values,
                       [&](const model::MetricValue& value) { return ambiguous_.contains(value.metric); });
-      lose("ambiguous_labels", model::Severity::kWarning, ambiguous_.size(),
+      lose("ambiguous_labels", ambiguous_.size(),
            "labels stand for several metrics, so that their values are left out (first: " +
                session_.metrics[*ambiguous_.begin()].name + "); print the names with --print-metric-name name");
     }
-    lose("several_threads", model::Severity::kWarning, several_threads_,
+    lose("several_threads", several_threads_,
          "results were launched while several threads had push/pop ranges open, and CSV does not say which thread "
          "launched; "
          "they count outside every push/pop range");

@@ -93,7 +93,7 @@ TEST(NcuCsv, PreambleAndProgramOutputAreSkipped) {
   EXPECT_EQ(value_of(session, 0, "dram__bytes.sum"), 1500);
   EXPECT_EQ(value_of(session, 1, "dram__bytes.sum"), 2250000);  // scaled row by row
   ASSERT_EQ(session.losses.size(), 1u);
-  EXPECT_EQ(session.losses[0].kind, "foreign_lines");
+  EXPECT_EQ(session.losses[0].kind.id(), "foreign_lines");
   EXPECT_EQ(session.losses[0].count, 1u);
 }
 
@@ -228,7 +228,7 @@ TEST(NcuCsv, IsSniffedByContent) {
 /// kind count, one a line
 std::string losses_of(const model::Session& session) {
   std::string text;
-  for (const model::Loss& loss : session.losses) text += loss.kind + ' ' + std::to_string(loss.count) + '\n';
+  for (const model::Loss& loss : session.losses) text += std::string(loss.kind.id()) + ' ' + std::to_string(loss.count) + '\n';
   return text;
 }
 

@@ -135,7 +135,7 @@ TEST(NcuReportLayouts, OfTheFutureIsReadAndCounted) {
       bytes_of({.kernels = {kernel("new", 1, true)}, .strings = {"dram__bytes.sum"}, .pid = 1, .newer = true}));
   ASSERT_EQ(session.measurements.size(), 1u);
   ASSERT_EQ(session.losses.size(), 1u);
-  EXPECT_EQ(session.losses[0].kind, "unknown_fields");
+  EXPECT_EQ(session.losses[0].kind.id(), "unknown_fields");
   EXPECT_EQ(session.losses[0].count, 2u);
   EXPECT_EQ(session.losses[0].severity, model::Severity::kInfo);
 }
@@ -163,15 +163,15 @@ TEST(NcuReportDamage, SizesThatLieCostNothing) {
   const model::Session payload = session_of(
       file_header() + honest + bytes_of({.kernels = {}, .strings = {}, .pid = 1, .lie = std::uint64_t{1} << 60}));
   EXPECT_EQ(payload.measurements.size(), 1u);
-  EXPECT_EQ(payload.losses.at(0).kind, "torn_tail");
+  EXPECT_EQ(payload.losses.at(0).kind.id(), "torn_tail");
   const model::Session header = session_of(file_header() + honest + u32(0xfffffff0u) + "x");
-  EXPECT_EQ(header.losses.at(0).kind, "torn_tail");
+  EXPECT_EQ(header.losses.at(0).kind.id(), "torn_tail");
   const std::string many = message([](Writer& w) {
     w.add_uint64(2, std::uint64_t{1} << 62);
     w.add_uint64(5, 0);
   });
   const model::Session counts = session_of(file_header() + honest + u32(many.size()) + many);
-  EXPECT_EQ(counts.losses.at(0).kind, "damaged_block");
+  EXPECT_EQ(counts.losses.at(0).kind.id(), "damaged_block");
 }
 
 TEST(NcuReportDamage, OneDamagedResultIsLeftOut) {
@@ -182,7 +182,7 @@ TEST(NcuReportDamage, OneDamagedResultIsLeftOut) {
       file_header() + bytes_of({.kernels = {kernel("k", 1), torn}, .strings = {"dram__bytes.sum"}, .pid = 1}));
   EXPECT_EQ(session.measurements.size(), 1u);
   ASSERT_EQ(session.losses.size(), 1u);
-  EXPECT_EQ(session.losses[0].kind, "damaged_result");
+  EXPECT_EQ(session.losses[0].kind.id(), "damaged_result");
   EXPECT_NE(session.losses[0].detail.find("offset "), std::string::npos);
 }
 

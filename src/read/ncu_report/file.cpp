@@ -285,22 +285,22 @@ class BlockWalker {
     take(command_lists_, results(ResultKind::kCommandList));
     take(graphs_, results(ResultKind::kGraph));
     if (missing_ > 0) {
-      file_.losses.push_back({"damaged_block", model::Severity::kError, missing_,
+      file_.losses.push_back({"damaged_block", missing_,
                               "entries of a block are not there or longer than the block, " + at(file_.path, offset)});
     } else if (offset != end) {
-      file_.losses.push_back({"unknown_entries", model::Severity::kWarning, end - offset,
+      file_.losses.push_back({"unknown_entries", end - offset,
                               "bytes at the end of a block were not understood, " + at(file_.path, offset)});
     }
   }
 
   void torn(std::uint64_t offset, std::uint64_t bytes) {
     file_.losses.push_back(
-        {"torn_tail", model::Severity::kError, bytes,
+        {"torn_tail", bytes,
          "the report ends in the middle of a block; bytes left over from " + at(file_.path, offset)});
   }
   void damaged(std::uint64_t offset, std::string_view what) {
     file_.losses.push_back(
-        {"damaged_block", model::Severity::kError, file_.bytes_.size() - offset,
+        {"damaged_block", file_.bytes_.size() - offset,
          std::string(what) + "; the rest of the file was not read, bytes from " + at(file_.path, offset)});
   }
 
@@ -343,7 +343,7 @@ base::Result<void> File::walk() {
     if (!unpacked) return fail(std::move(unpacked));
     compressed = true;
     if (unpacked->torn) {
-      losses.push_back({"torn_tail", model::Severity::kError, 0, "the compressed report ends in the middle: " + path});
+      losses.push_back({"torn_tail", 0, "the compressed report ends in the middle: " + path});
     }
     buffer_ = std::make_unique<std::string>(std::move(unpacked->bytes));
     bytes_ = *buffer_;

@@ -14,7 +14,7 @@
 namespace rangescope::read::ncu_report {
 namespace {
 
-model::Session session_of(const std::string& name) {
+model::Session golden_session(const std::string& name) {
   auto session = NcuReportReader().read(golden_path(name + ".ncu-repz"), {});
   EXPECT_TRUE(session.has_value()) << name << (session ? "" : base::to_string(session.error()));
   return session ? std::move(*session) : model::Session{};
@@ -79,7 +79,7 @@ TEST(NcuReport, ValuesEqualTheRawPageToItsPrintPrecision) {
 
 TEST(NcuReport, KernelReplayGivesTheKernelsOfTheRegions) {
   // truth.json of the recorded program: decode 24 kernels, 12 in each layer, in 6 occurrences
-  const model::Session session = session_of("k_decode");
+  const model::Session session = golden_session("k_decode");
   const std::map<std::string, int> expected{{"decode", 24}, {"decode > layer0", 12}, {"decode > layer1", 12}};
   EXPECT_EQ(kernels_by_region(session), expected);
   const std::map<std::string, int> llm{{"decode_all", 24}};
@@ -100,15 +100,15 @@ TEST(NcuReport, KernelReplayGivesTheKernelsOfTheRegions) {
 
 TEST(NcuReport, FiltersOfTheCaptureShowInTheRegions) {
   const std::map<std::string, int> nested{{"prefill", 4}, {"prefill > layer1", 4}};
-  EXPECT_EQ(kernels_by_region(session_of("k_nested")), nested);
-  EXPECT_EQ(kernels_by_region(session_of("k_exc")), nested);
+  EXPECT_EQ(kernels_by_region(golden_session("k_nested")), nested);
+  EXPECT_EQ(kernels_by_region(golden_session("k_exc")), nested);
   // the worker's own stack counts, not that of the thread that waits for it
   const std::map<std::string, int> worker{{"worker", 2}};
-  EXPECT_EQ(kernels_by_region(session_of("k_workerp")), worker);
+  EXPECT_EQ(kernels_by_region(golden_session("k_workerp")), worker);
 }
 
 TEST(NcuReport, RangeResultsMeasureTheRangeThatTheFilterNamed) {
-  const model::Session session = session_of("r_decode");
+  const model::Session session = golden_session("r_decode");
   std::map<std::string, int> measured;
   for (const auto& measurement : session.measurements) {
     ASSERT_EQ(measurement.scope, model::MeasuredScope::kRange);
@@ -119,19 +119,19 @@ TEST(NcuReport, RangeResultsMeasureTheRangeThatTheFilterNamed) {
   const std::map<std::string, int> expected{{"A", 1}, {"decode", 6}};
   EXPECT_EQ(measured, expected);
   for (const char* name : {"r_async", "ar_async"}) {
-    const model::Session async = session_of(name);
+    const model::Session async = golden_session(name);
     ASSERT_EQ(async.measurements.size(), 1u);
     EXPECT_EQ(async.strings.view(async.measurements[0].ranges.back().name), "async");
     EXPECT_GT(value_of(async, async.measurements[0], "sm__inst_executed.sum"), 0);
   }
-  const model::Session domain = session_of("ar_decode");
+  const model::Session domain = golden_session("ar_decode");
   ASSERT_EQ(domain.measurements.size(), 2u);
   EXPECT_EQ(domain.strings.view(domain.measurements[0].ranges.back().name), "decode_all");
   EXPECT_EQ(domain.strings.view(domain.domains[domain.measurements[0].ranges.back().domain].name), "LLM");
 }
 
 TEST(NcuReport, DescribesDeviceKernelAndShape) {
-  const model::Session session = session_of("k_decode");
+  const model::Session session = golden_session("k_decode");
   ASSERT_EQ(session.devices.size(), 1u);
   const model::Device& device = session.devices[0];
   EXPECT_EQ(session.strings.view(device.name), "NVIDIA H200");

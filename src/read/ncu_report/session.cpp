@@ -75,12 +75,12 @@ class Builder {
     if (damaged > 0 && damaged == file_.results.size()) return tl::make_unexpected(*first);
     session_.losses = file_.losses;
     if (damaged > 0) {
-      session_.losses.push_back({"damaged_result", model::Severity::kError, damaged,
-                                 "results could not be decoded and are left out, the first at " + first->where});
+      session_.losses.push_back(
+          {"damaged_result", damaged, "results could not be decoded and are left out, the first at " + first->where});
     }
     if (unknown > 0) {
-      session_.losses.push_back({"unknown_fields", model::Severity::kInfo, unknown,
-                                 "fields of a newer (or another) Nsight Compute were skipped: " + file_.path});
+      session_.losses.push_back(
+          {"unknown_fields", unknown, "fields of a newer (or another) Nsight Compute were skipped: " + file_.path});
     }
     return std::move(session_);
   }
@@ -92,7 +92,7 @@ class Builder {
     const std::string_view tool = file_.tool_version();
     session_.sources.push_back({file_.path, "ncu-report",
                                 tool.empty() ? "Nsight Compute" : "Nsight Compute " + std::string(tool),
-                                std::to_string(file_.version)});
+                                std::to_string(file_.version), model::Maker::kNcu, true});
     session_.clock.kind = "none: an Nsight Compute report has no timeline";
     session_.clock.anchor_unix_ns =
         static_cast<std::int64_t>(std::min<std::uint64_t>(file_.session.creation_time, 1u << 31)) * 1'000'000'000;

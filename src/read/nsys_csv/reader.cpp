@@ -7,7 +7,7 @@
 #include "base/fs.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
-#include "read/nsys_csv/csv.hpp"
+#include "read/csv.hpp"
 #include "read/nsys_csv/header.hpp"
 #include "read/nsys_csv/sums.hpp"
 #include "read/nsys_csv/traces.hpp"
@@ -60,15 +60,12 @@ class TableReader {
     Header header;
     auto kind = kind_in(input.name).value_or(model::RangeKind::kPushPop);
     bool range_in_name = range_in_names(input.name);
-    std::size_t line = 1, tables = 0, unknown = 0, first_bad = 0;
-    std::uint64_t bad = 0;
+    std::size_t offset = 0, tables = 0, unknown = 0, first_bad = 0;
+    std::uint64_t line = 1, bad = 0;
     std::string unknown_columns, missing;
-    while (!text.empty()) {
-      const std::size_t here = line;
-      const std::string_view before = text;
-      const std::vector<std::string> fields = take_record(text);
-      line += static_cast<std::size_t>(
-          std::count(before.begin(), before.end() - static_cast<std::ptrdiff_t>(text.size()), '\n'));
+    for (read::Row record; next_row(text, offset, line, record);) {
+      const std::size_t here = record.line;
+      const std::vector<std::string> fields(record.cells.begin(), record.cells.end());
       if (fields.size() >= 3 && (header.table == Table::kNone || !has_number(fields))) {
         Header next = parse_header(fields);
         if (next.table != Table::kNone) {
@@ -86,10 +83,11 @@ class TableReader {
           continue;
         }
       }
-      const bool cut = text.empty() && before.back() != '\n' && header.table != Table::kNone && fields.size() > 1;
-      if (cut && (fields.size() < header.width || before.back() == ',')) {
-        s_.losses.push_back({"torn_tail", model::Severity::kError, 1,
-                             "the file ends inside a row: " + std::string(input.name) + ':' + std::to_string(here)});
+      const bool cut =
+          offset == text.size() && text.back() != '\n' && header.table != Table::kNone && fields.size() > 1;
+      if (cut && (fields.size() < header.width || text.back() == ',')) {
+        s_.losses.push_back(
+            {"torn_tail", 1, "the file ends inside a row: " + std::string(input.name) + ':' + std::to_string(here)});
         break;
       }
       if (header.table != Table::kNone && fields.size() == header.width) {
@@ -102,7 +100,7 @@ class TableReader {
       header = {};
       if (blank) continue;
       kind = kind_in(fields[0]).value_or(kind);
-      if (fields[0].starts_with("Processing [")) range_in_name = range_in_names(before.substr(0, before.find('\n')));
+      if (fields[0].starts_with("Processing [")) range_in_name = range_in_names(record.text);
     }
     if (tables == 0 && unknown > 0)
       return base::fail(base::Code::kBadData,
@@ -111,7 +109,7 @@ class TableReader {
                         std::string(input.name) + ':' + std::to_string(unknown),
                         "Give one of the reports " + reports() + '.');
     if (tables == 0)
-      return base::fail(base::Code::kBadData, "no header of an nsys stats table in " + base::counted(line, "line"),
+      return base::fail(base::Code::kBadData, "no header of an nsys stats table in " + base::counted(line - 1, "line"),
                         std::string(input.name),
                         "Make one with: nsys stats --report nvtx_sum --report nvtx_kern_sum --format csv FILE");
     if (unknown > 0)
@@ -119,7 +117,7 @@ class TableReader {
            "line " + std::to_string(unknown) + ": a table that is not read begins with \"" + unknown_columns + '"');
     if (bad > 0)
       s_.losses.push_back(
-          {"bad_rows", model::Severity::kWarning, bad,
+          {"bad_rows", bad,
            "rows that do not fit their header were left out, the first in line " + std::to_string(first_bad)});
     return {};
   }
@@ -132,7 +130,7 @@ class TableReader {
                             std::to_string(std::llround(resolution / 1000)) + " us",
                         std::string(name), "Print the table again without --timeunit.");
     if (resolution > 1)
-      s_.losses.push_back({"rounded_times", model::Severity::kWarning, 0,
+      s_.losses.push_back({"rounded_times", 0,
                            "times were printed to " + std::to_string(std::llround(resolution)) +
                                " ns: short kernels and ranges, and what begins in which range, may be wrong"});
     if (traces_.empty())
@@ -152,8 +150,8 @@ class TableReader {
     }
     return sums_.add(header, row, kind);
   }
-  void lose(const char* kind, std::uint64_t count, std::string detail) {
-    s_.losses.push_back({kind, model::Severity::kInfo, count, std::move(detail)});
+  void lose(model::LossKind kind, std::uint64_t count, std::string detail) {
+    s_.losses.push_back({kind, count, std::move(detail)});
   }
 
   model::Session& s_;
@@ -168,8 +166,10 @@ std::set<Table> trace_tables(const std::filesystem::path& path) {
   if (!head) return tables;
   std::string_view text = *head;
   skip_mark(text);
-  while (!text.empty()) {
-    const std::vector<std::string> fields = take_record(text);
+  std::size_t offset = 0;
+  std::uint64_t line = 1;
+  for (read::Row record; next_row(text, offset, line, record);) {
+    const std::vector<std::string> fields(record.cells.begin(), record.cells.end());
     if (const Table table = parse_header(fields).table; is_trace(table)) tables.insert(table);
   }
   return tables;
@@ -227,7 +227,7 @@ base::Result<model::Session> read_files(std::span<const std::filesystem::path> p
   for (std::size_t i = 0; i < contents.size(); ++i) texts.push_back({contents[i], names[i]});
   auto session = read_texts(texts);
   if (session) {
-    for (const std::string& name : names) session->sources.push_back({name, "nsys-csv", {}, {}});
+    for (const std::string& name : names) session->sources.push_back({name, "nsys-csv", {}, {}, model::Maker::kNsys});
   }
   return session;
 }
@@ -235,8 +235,10 @@ base::Result<model::Session> read_files(std::span<const std::filesystem::path> p
 bool NsysCsvReader::sniff(std::span<const std::byte> head, const std::filesystem::path&) const {
   std::string_view text(reinterpret_cast<const char*>(head.data()), head.size());
   skip_mark(text);
-  while (!text.empty()) {
-    const std::vector<std::string> fields = take_record(text);
+  std::size_t offset = 0;
+  std::uint64_t line = 1;
+  for (read::Row record; next_row(text, offset, line, record);) {
+    const std::vector<std::string> fields(record.cells.begin(), record.cells.end());
     if (fields.size() >= 3 && (parse_header(fields).table != Table::kNone || looks_like_header(fields))) return true;
   }
   return false;

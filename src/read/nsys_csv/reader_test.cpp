@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "base/fs.hpp"
-#include "read/nsys_csv/csv.hpp"
+#include "read/csv.hpp"
 
 namespace rangescope::read::nsys_csv {
 namespace {
@@ -47,7 +47,8 @@ std::string show(const base::Result<model::Session>& session) {
            std::to_string(static_cast<long long>(c.bytes)) + " B\n";
   }
   for (const auto& l : s.losses) {
-    if (l.kind != "no_timeline") out += "loss " + l.kind + ' ' + std::to_string(l.count) + ' ' + l.detail + '\n';
+    if (l.kind != "no_timeline")
+      out += "loss " + std::string(l.kind.id()) + ' ' + std::to_string(l.count) + ' ' + l.detail + '\n';
   }
   return out;
 }
@@ -109,7 +110,7 @@ TEST(NsysCsv, BadRowsAreCountedAndForeignFilesRefused) {
   EXPECT_EQ(show(read_text("Time (%),Total Time (ns),Instances,Name\n1,x,1,a\n1,2,3\n1,7,1,lost\n", "x")),
             "loss bad_rows 2 rows that do not fit their header were left out, the first in line 2\n");
   EXPECT_EQ(show(read_text("a,b,c\n1,2,3\n", "x.csv")),
-            "x.csv: no header of an nsys stats table in 3 lines\n"
+            "x.csv: no header of an nsys stats table in 2 lines\n"
             "hint: Make one with: nsys stats --report nvtx_sum --report nvtx_kern_sum --format csv FILE");
   const std::string_view ncu = "\"ID\",\"Process ID\",\"Kernel Name\",\"Metric Name\"\n";
   EXPECT_FALSE(NsysCsvReader{}.sniff(std::as_bytes(std::span(ncu)), "x.csv"));
@@ -133,7 +134,7 @@ std::string timeline(std::string_view text, std::string_view name = "x.csv") {
            std::to_string(k.start_ns) + '-' + std::to_string(k.end_ns) + '\n';
   for (const model::Loss& loss : session->losses)
     if (loss.severity != model::Severity::kInfo || loss.kind == "domain_guessed")
-      out += "loss " + loss.kind + ' ' + std::to_string(loss.count) + '\n';
+      out += "loss " + std::string(loss.kind.id()) + ' ' + std::to_string(loss.count) + '\n';
   return out;
 }
 
@@ -221,10 +222,17 @@ TEST(NsysCsv, TablesWithoutALineBetweenThem) {
 
 TEST(NsysCsv, QuotesAndLineBreaksInNames) {
   std::string_view text = "\"a\"\"b\",\"c\nd\",e\r\nnext\n\"never closed,1\nlast,line\n";
-  EXPECT_EQ(take_record(text), (std::vector<std::string>{"a\"b", "c\nd", "e"}));
-  EXPECT_EQ(take_record(text), (std::vector<std::string>{"next"}));
-  EXPECT_EQ(take_record(text), (std::vector<std::string>{"never closed,1\n"}));
-  EXPECT_EQ(take_record(text), (std::vector<std::string>{"last", "line"}));
+  const std::vector<std::vector<std::string_view>> rows{
+      {"a\"b", "c\nd", "e"}, {"next"}, {"never closed,1"}, {"last", "line"}};
+  read::Row row;
+  std::size_t offset = 0;
+  std::uint64_t line = 1;
+  for (const auto& cells : rows) {
+    ASSERT_TRUE(next_row(text, offset, line, row));
+    EXPECT_EQ(row.cells, cells);
+  }
+  EXPECT_EQ(row.line, 5u);
+  EXPECT_FALSE(next_row(text, offset, line, row));
 }
 
 TEST(NsysCsv, RowsOfOneKernelArePutTogether) {

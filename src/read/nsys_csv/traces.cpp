@@ -189,8 +189,8 @@ bool Traces::add_call(const Row& row) {
 
 // ---- The timeline --------------------------------------------------------------------------------------------------
 
-void Traces::lose(const char* kind, model::Severity severity, std::uint64_t count, std::string detail) {
-  s_.losses.push_back({kind, severity, count, std::move(detail)});
+void Traces::lose(model::LossKind kind, std::uint64_t count, std::string detail) {
+  s_.losses.push_back({kind, count, std::move(detail)});
 }
 
 std::uint32_t Traces::process(std::uint32_t pid) {
@@ -344,7 +344,7 @@ void Traces::finish_ranges() {
     extend(process(row.pid), row.start, row.end);
   }
   if (domains.guessed() > 0)
-    lose("domain_guessed", model::Severity::kInfo, domains.guessed(),
+    lose("domain_guessed", domains.guessed(),
          "range names with a colon: these tables write domain:name and do not tell it from a colon in a name; what "
          "stands before it was taken for the domain. Give nvtx_sum of the same file too, and it is known");
 }
@@ -452,42 +452,41 @@ void Traces::finish() {
   if (s_.begin_ns == kMost) s_.begin_ns = s_.end_ns = 0;
 
   if (ambiguous_ > 0)
-    lose("ambiguous_correlation", model::Severity::kWarning, ambiguous_,
+    lose("ambiguous_correlation", ambiguous_,
          "GPU work whose correlation id calls of several processes have: it belongs to no range. cuda_kern_exec_trace "
          "tells the process of kernels");
   if (uncalled_ > ambiguous_)
-    lose("kernel_without_call", model::Severity::kInfo, uncalled_ - ambiguous_,
+    lose("kernel_without_call", uncalled_ - ambiguous_,
          "kernels, copies or sets whose call no table has: they belong to no range. cuda_gpu_trace does not say who "
          "launched; give cuda_api_trace or cuda_kern_exec_trace of the same file too");
   if (unknown_work_ > 0)
-    lose("unknown_gpu_work", model::Severity::kInfo, unknown_work_,
+    lose("unknown_gpu_work", unknown_work_,
          "rows of cuda_gpu_trace that are neither kernel nor copy nor set were left out");
   if (rounded_bytes_ > 0)
-    lose("rounded_bytes", model::Severity::kInfo, rounded_bytes_,
+    lose("rounded_bytes", rounded_bytes_,
          "bytes of copies and sets were printed with three digits behind the point; `--format csv:mem=B` prints all");
   s_.unrecorded = {works_.empty() && executions_.empty(), works_.empty(), calls_.empty()};
   if (whole_graphs_ > 0)
-    lose("graph_work_missing", model::Severity::kWarning, whole_graphs_,
+    lose("graph_work_missing", whole_graphs_,
          "graph launches whose kernels cuda_gpu_trace does not list, since nsys recorded each graph as a whole: GPU "
          "times of ranges that hold them are too small. Give the SQLite export, which has the graphs");
   if (s_.unrecorded.kernels)
-    lose("no_gpu_work", model::Severity::kInfo, 0,
+    lose("no_gpu_work", 0,
          "no table of GPU work was given: add cuda_gpu_trace with cuda_kern_exec_trace or cuda_api_trace");
   else if (s_.unrecorded.copies)
     lose(
-        "no_copies", model::Severity::kInfo, 0,
+        "no_copies", 0,
         "cuda_kern_exec_trace has neither streams nor copies, so that the time in which the GPU was busy is not known: "
         "give cuda_gpu_trace of the same file too");
   if (s_.unrecorded.calls && !s_.unrecorded.kernels)
-    lose("no_calls", model::Severity::kInfo, 0,
-         "waits of the CPU and launches of whole graphs are in cuda_api_trace, which was not given");
+    lose("no_calls", 0, "waits of the CPU and launches of whole graphs are in cuda_api_trace, which was not given");
   if (projection_table_ && !range_table_)
     lose(
-        "ranges_without_work", model::Severity::kWarning, 0,
+        "ranges_without_work", 0,
         "nvtx_gpu_proj_trace leaves out ranges without GPU work, so that counts and exclusive times may be wrong: give "
         "nvtx_pushpop_trace of the same file too");
   if (range_table_ && !projection_table_)
-    lose("no_start_end_ranges", model::Severity::kInfo, 0,
+    lose("no_start_end_ranges", 0,
          "nvtx_pushpop_trace has no start/end ranges; nvtx_gpu_proj_trace has those with GPU work");
 }
 

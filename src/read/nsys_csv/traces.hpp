@@ -110,7 +110,7 @@ class Traces {
   void finish_works();
   void finish_executions();
   void finish_calls();
-  void lose(const char* kind, model::Severity severity, std::uint64_t count, std::string detail);
+  void lose(model::LossKind kind, std::uint64_t count, std::string detail);
 
   model::Session& s_;
   std::vector<RangeRow> ranges_;

@@ -265,7 +265,7 @@ base::Result<fs::path> export_of(const fs::path& path, const Options& options) {
 
 }  // namespace
 
-base::Result<fs::path> sqlite_of(const fs::path& path, const Options& options) {
+base::Result<fs::path> NsysRepReader::database(const fs::path& path, const Options& options) const {
   auto made = export_of(path, options);
   if (made) return made;
   const auto beside = export_beside(path);
@@ -275,12 +275,12 @@ base::Result<fs::path> sqlite_of(const fs::path& path, const Options& options) {
 }
 
 base::Result<model::Session> NsysRepReader::read(const fs::path& path, const Options& options) const {
-  const auto sqlite = sqlite_of(path, options);
+  const auto sqlite = database(path, options);
   if (!sqlite) return tl::make_unexpected(sqlite.error());
   auto session = read_any(*sqlite, options);
   if (!session) return session;
   if (*sqlite == fs::path(path).replace_extension(".sqlite"))
-    session->losses.push_back({"export_beside", model::Severity::kInfo, 0,
+    session->losses.push_back({"export_beside", 0,
                                "no nsys here can export " + path.string() + ": " + sqlite->filename().string() +
                                    " beside it was read instead"});
   for (model::Source& source : session->sources) {

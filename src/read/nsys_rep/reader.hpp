@@ -15,16 +15,15 @@
 
 namespace rangescope::read::nsys_rep {
 
-/// The SQLite export of a report or stream: the one that is kept, made now if there is none. kToolMissing, kBadData as
-/// the reader.
-[[nodiscard]] base::Result<std::filesystem::path> sqlite_of(const std::filesystem::path& path, const Options& options);
-
 class NsysRepReader : public Reader {
  public:
   [[nodiscard]] std::string_view name() const override { return "nsys-rep"; }
   [[nodiscard]] bool sniff(std::span<const std::byte> head, const std::filesystem::path& path) const override;
   [[nodiscard]] base::Result<model::Session> read(const std::filesystem::path& path,
                                                   const Options& options) const override;
+  /// kToolMissing, kBadData as read().
+  [[nodiscard]] base::Result<std::filesystem::path> database(const std::filesystem::path& path,
+                                                             const Options& options) const override;
 };
 
 }  // namespace rangescope::read::nsys_rep

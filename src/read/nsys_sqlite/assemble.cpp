@@ -76,7 +76,7 @@ class Assembler {
     }
     if (known.size() == 1) unknown_is_ = *known.begin();
     if (unknown && unknown_is_ == kUnknownProcess) {
-      s_.losses.push_back({"unknown_process", model::Severity::kWarning, 0,
+      s_.losses.push_back({"unknown_process", 0,
                            "GPU work has no globalPid and the export has " + base::counted(known.size(), "process") +
                                ": that work cannot be attributed to ranges"});
     }
@@ -411,31 +411,29 @@ class Assembler {
     s_.end_ns = all.end;
   }
 
-  void lose(const char* kind, model::Severity severity, std::uint64_t count, std::string detail) {
-    if (count > 0) s_.losses.push_back({kind, severity, count, std::move(detail)});
+  void lose(model::LossKind kind, std::uint64_t count, std::string detail) {
+    if (count > 0) s_.losses.push_back({kind, count, std::move(detail)});
   }
 
   void losses() {
     for (const Outcome* outcome :
          {&parts_.nvtx.outcome, &parts_.calls.outcome, &parts_.kernels.outcome, &parts_.copies.outcome,
           &parts_.memsets.outcome, &parts_.graphs.outcome, &parts_.synchronizations.outcome}) {
-      lose("bad_rows", model::Severity::kWarning, outcome->bad_rows,
+      lose("bad_rows", outcome->bad_rows,
            outcome->table + ": rows left out, the first because its " + outcome->bad_reason);
       if (outcome->scanned.damage) {
-        s_.losses.push_back({"damaged_table", model::Severity::kError, 0,
+        s_.losses.push_back({"damaged_table", 0,
                              outcome->table + ": damaged after " + base::counted(outcome->scanned.rows, "row") + " (" +
                                  outcome->scanned.damage->what + "); later rows are missing from every number"});
       }
     }
     if (s_.kernels.empty() && s_.copies.empty() && s_.memsets.empty() && s_.graph_launches.empty())
-      lose("no_gpu_work", model::Severity::kInfo, s_.launches.size(),
-           "CUDA API calls were recorded, but no kernel, copy or set of a GPU");
-    lose("duplicate_correlation", model::Severity::kWarning, duplicate_calls_,
+      lose("no_gpu_work", s_.launches.size(), "CUDA API calls were recorded, but no kernel, copy or set of a GPU");
+    lose("duplicate_correlation", duplicate_calls_,
          "CUPTI_ACTIVITY_KIND_RUNTIME.correlationId occurs twice in a process: the first call was taken");
-    lose("missing_string", model::Severity::kWarning, missing_strings_, "names that StringIds does not hold");
-    lose("unnamed_domain", model::Severity::kInfo, unnamed_domains_, "NVTX domains whose creation was not recorded");
-    lose("unknown_nvtx_event", model::Severity::kInfo, parts_.nvtx.unknown_types,
-         "rows of NVTX_EVENTS of an unknown eventType");
+    lose("missing_string", missing_strings_, "names that StringIds does not hold");
+    lose("unnamed_domain", unnamed_domains_, "NVTX domains whose creation was not recorded");
+    lose("unknown_nvtx_event", parts_.nvtx.unknown_types, "rows of NVTX_EVENTS of an unknown eventType");
     for (model::Loss& loss : parts_.target.diagnostics) s_.losses.push_back(std::move(loss));
   }
 

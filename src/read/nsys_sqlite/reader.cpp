@@ -62,11 +62,10 @@ base::Result<model::Session> read_source(const Source& source, const Options& op
   const std::string product = parts.target.product, schema = parts.target.schema;
   const std::vector<Scanned> small_scans = parts.target.scans;
   model::Session session = assemble(std::move(parts), nodes, workers);
-  session.sources.push_back({source.path().string(), "nsys-sqlite", product, schema});
+  session.sources.push_back({source.path().string(), "nsys-sqlite", product, schema, model::Maker::kNsys});
   const auto damaged = [&](const Scanned& scan, const char* what) {
     if (!scan.damage) return;
-    session.losses.push_back(
-        {"damaged_table", model::Severity::kError, 0, std::string(what) + ": " + scan.damage->what});
+    session.losses.push_back({"damaged_table", 0, std::string(what) + ": " + scan.damage->what});
   };
   damaged(strings_scan, "StringIds: damaged, names are missing");
   damaged(nodes_scan, "CUDA_GRAPH_NODE_EVENTS: damaged, some graph nodes have no captured path");

@@ -13,6 +13,10 @@ class NsysSqliteReader : public Reader {
   [[nodiscard]] bool sniff(std::span<const std::byte> head, const std::filesystem::path& path) const override;
   [[nodiscard]] base::Result<model::Session> read(const std::filesystem::path& path,
                                                   const Options& options) const override;
+  [[nodiscard]] base::Result<std::filesystem::path> database(const std::filesystem::path& path,
+                                                             const Options& /*options*/) const override {
+    return path;
+  }
 };
 
 /// The same through the SQLite library alone: what tests compare the page decoder with.

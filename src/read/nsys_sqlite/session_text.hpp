@@ -90,7 +90,8 @@ inline std::string session_text(const model::Session& s) {
   for (const auto& l : s.launches)
     out += "launch " + std::to_string(static_cast<int>(l.kind)) + ' ' + text(l.name) + '@' +
            std::to_string(l.start_ns) + " on " + thread(l.thread) + '\n';
-  for (const auto& l : s.losses) out += "loss " + l.kind + ' ' + std::to_string(l.count) + ' ' + l.detail + '\n';
+  for (const auto& l : s.losses)
+    out += "loss " + std::string(l.kind.id()) + ' ' + std::to_string(l.count) + ' ' + l.detail + '\n';
   return out;
 }
 

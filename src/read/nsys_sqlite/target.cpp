@@ -97,9 +97,8 @@ void read_diagnostics(const Source& source, Target& target) {
     for (model::Loss& known : target.diagnostics) {
       if (known.detail == "Nsight Systems said: " + said) return void(++known.count);
     }
-    target.diagnostics.push_back({"nsys_diagnostic",
-                                  severity == 3 ? model::Severity::kError : model::Severity::kWarning, 1,
-                                  "Nsight Systems said: " + std::move(said)});
+    target.diagnostics.push_back({"nsys_diagnostic", 1, "Nsight Systems said: " + said});
+    if (severity == 3) target.diagnostics.back().severity = model::Severity::kError;
   });
 }
 

@@ -263,7 +263,7 @@ void losses(JsonWriter& json, const model::Report& report) {
   json.open_array(true);
   for (const model::Loss& loss : report.losses) {
     json.open_line_object();
-    json.field("kind", loss.kind);
+    json.field("kind", loss.kind.id());
     json.field("severity", model::severity_name(loss.severity));
     json.field("count", static_cast<std::int64_t>(loss.count));
     json.field("detail", base::printable(loss.detail));

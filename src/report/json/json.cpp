@@ -324,7 +324,7 @@ void losses(JsonWriter& json, const std::vector<model::Loss>& list) {
   json.open_array();
   for (const model::Loss& loss : list) {
     json.open_line_object();
-    json.field("kind", loss.kind);
+    json.field("kind", loss.kind.id());
     json.field("severity", model::severity_name(loss.severity));
     json.field("count", static_cast<std::int64_t>(loss.count));
     json.field("detail", loss.detail);

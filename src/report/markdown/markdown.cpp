@@ -112,7 +112,7 @@ class Markdown final : public Exporter {
   static void footer(const model::Report& report, Sink& sink) {
     if (!report.losses.empty()) sink.write("\n## Losses\n\n");
     for (const model::Loss& loss : report.losses)
-      sink.write(fmt::format("- **{}** ({}, {}): {}\n", md_escaped(loss.kind), model::severity_name(loss.severity),
+      sink.write(fmt::format("- **{}** ({}, {}): {}\n", md_escaped(loss.kind.id()), model::severity_name(loss.severity),
                              loss.count, md_escaped(loss.detail)));
     if (!report.findings.empty()) sink.write("\n## Findings\n\n");
     for (const model::Finding& finding : report.findings) {

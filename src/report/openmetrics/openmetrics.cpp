@@ -88,7 +88,7 @@ class OpenMetrics final : public Exporter {
     if (!report.losses.empty()) {
       sink.write("# TYPE rangescope_loss gauge\n# HELP rangescope_loss what is missing in the capture\n");
       for (const model::Loss& loss : report.losses)
-        sink.write(fmt::format("rangescope_loss{{kind=\"{}\",severity=\"{}\"}} {}\n", label(loss.kind),
+        sink.write(fmt::format("rangescope_loss{{kind=\"{}\",severity=\"{}\"}} {}\n", label(loss.kind.id()),
                                model::severity_name(loss.severity), loss.count));
     }
     sink.write("# EOF\n");

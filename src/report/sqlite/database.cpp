@@ -201,10 +201,8 @@ class Writer {
     return fill("losses", "kind text, severity text, count integer, detail text", 4,
                 [&](auto& put) -> base::Result<void> {
                   for (const model::Loss& loss : report_.losses) {
-                    put.add(loss.kind);
-                    put.add(loss.severity == model::Severity::kInfo      ? "info"
-                            : loss.severity == model::Severity::kWarning ? "warning"
-                                                                         : "error");
+                    put.add(loss.kind.id());
+                    put.add(model::severity_name(loss.severity));
                     put.add(loss.count);
                     put.add(loss.detail);
                     if (auto ok = put.row(); !ok) return ok;

@@ -164,7 +164,7 @@ class Terminal final : public Exporter {
  private:
   static void footer(const model::Report& report, const Style& style, Sink& sink) {
     for (const model::Loss& loss : report.losses) {
-      std::string text = "loss: " + base::printable(loss.kind);
+      std::string text = "loss: " + std::string(loss.kind.id());
       if (loss.count > 0) text += fmt::format(" ({})", base::format_count(static_cast<std::int64_t>(loss.count)));
       if (!loss.detail.empty()) text += ": " + base::printable(loss.detail);
       sink.write(base::toned(std::move(text), tone_of(loss.severity), style.color) + "\n");

@@ -1,4 +1,4 @@
-#include "cli/sides.hpp"
+#include "profile/sides.hpp"
 #include "profile/analyzed.hpp"
 
 #include <algorithm>
@@ -6,11 +6,11 @@
 #include "analyze/digest.hpp"
 #include "base/log.hpp"
 #include "base/text.hpp"
-#include "cli/present.hpp"
+#include "profile/analyzed.hpp"
 #include "runs/digests.hpp"
 #include "runs/layout.hpp"
 
-namespace rangescope::cli {
+namespace rangescope::profile {
 namespace {
 
 namespace fs = std::filesystem;
@@ -22,14 +22,14 @@ base::Result<model::Digest> analyzed(std::span<const fs::path> inputs, const fs:
   analysis.threads = options.threads;
   read::Options reading;
   reading.nsys_path = options.nsys;
-  const auto done = profile::analyze_inputs(inputs, run, analysis, std::move(reading));
+  const auto done = analyze_inputs(inputs, run, analysis, std::move(reading));
   if (!done) return tl::make_unexpected(done.error());
   return analyze::digest(done->report);
 }
 
 /// The captures where they are, else the report that was made of them.
 base::Result<model::Digest> load_run(const fs::path& run, const SideOptions& options) {
-  const auto captures = profile::captures_to_read(run);
+  const auto captures = captures_to_read(run);
   if (!captures.empty()) return analyzed(captures, run, options);
   std::error_code error;
   if (fs::exists(run / "report.json", error)) return runs::read_report(run / "report.json");
@@ -111,4 +111,4 @@ base::Result<model::Side> load_side(const std::string& said, const SideOptions& 
   return side;
 }
 
-}  // namespace rangescope::cli
+}  // namespace rangescope::profile

@@ -6,7 +6,7 @@
 #include "base/result.hpp"
 #include "model/digest.hpp"
 
-namespace rangescope::cli {
+namespace rangescope::profile {
 
 struct SideOptions {
   std::string root;  ///< folder of the runs
@@ -19,4 +19,4 @@ struct SideOptions {
 /// readers.
 [[nodiscard]] base::Result<model::Side> load_side(const std::string& said, const SideOptions& options);
 
-}  // namespace rangescope::cli
+}  // namespace rangescope::profile

@@ -1,0 +1,104 @@
+#include "profile/import.hpp"
+
+#include <sys/stat.h>
+
+#include "base/hash.hpp"
+#include "profile/redact.hpp"
+#include "read/registry.hpp"
+#include "runs/layout.hpp"
+
+namespace rangescope::profile {
+namespace {
+
+namespace fs = std::filesystem;
+
+base::Result<void> copy_to(const fs::path& from, const fs::path& to) {
+  std::error_code error;
+  fs::create_directories(to.parent_path(), error);
+  if (!error) fs::copy_file(from, to, error);
+  if (error)
+    return base::fail(base::Code::kIo, "cannot copy to " + to.string() + ": " + error.message(), from.string());
+  return {};
+}
+
+/// `wanted`, or with -2, -3 ... before its extension where that is taken.
+fs::path unused(const fs::path& wanted) {
+  std::error_code error;
+  fs::path path = wanted;
+  for (int n = 2; fs::exists(path, error); ++n)
+    path = wanted.parent_path() / (wanted.stem().string() + "-" + std::to_string(n) + wanted.extension().string());
+  return path;
+}
+
+}  // namespace
+
+base::Result<Given> examine(const fs::path& path, const read::Options& options) {
+  if (runs::is_run_dir(path))
+    return base::fail(base::Code::kUsage, "this is a run already", path.string(),
+                      "Copy the folder, or name what is in it.");
+  auto reader = read::find_reader(path);
+  if (!reader) return base::fail(std::move(reader));
+  Given given{path, {}, *reader, {}};
+  auto database = (*reader)->database(path, options);
+  if (!database) return base::fail(std::move(database));
+  given.database = std::move(*database);
+  auto session = (*reader)->read(path, options);
+  if (!session) return base::fail(std::move(session));
+  if (!session->sources.empty()) given.source = session->sources.front();
+  return given;
+}
+
+base::Result<runs::Import> take_in(const Given& one, const fs::path& run) {
+  std::error_code error;
+  runs::Import import;
+  import.from = fs::absolute(one.path, error).lexically_normal().string();
+  import.format = one.reader->name();
+  import.tool = one.source.tool;
+  import.version = one.source.schema;
+  struct ::stat info {};
+  if (::stat(one.path.c_str(), &info) != 0) return base::fail(base::Code::kIo, "cannot be read", one.path.string());
+  import.modified_unix_ns = std::int64_t{info.st_mtim.tv_sec} * 1'000'000'000 + info.st_mtim.tv_nsec;
+  const fs::path kind = one.source.maker == model::Maker::kRangescope ? "native"
+                        : one.source.maker == model::Maker::kNcu      ? "ncu"
+                                                                      : "nsys";
+
+  if (fs::is_directory(one.path, error)) {
+    const fs::path to = unused(run / kind);
+    for (fs::directory_iterator entry(one.path, error), end; !error && entry != end; entry.increment(error)) {
+      if (!entry->is_regular_file(error)) continue;
+      import.bytes += entry->file_size(error);
+      if (auto copied = copy_to(entry->path(), to / entry->path().filename()); !copied)
+        return base::fail(std::move(copied));
+    }
+    import.file = to.lexically_relative(run).string();
+    return import;
+  }
+
+  auto hash = base::sha256_file(one.path);
+  if (!hash) return base::fail(std::move(hash));
+  import.sha256 = std::move(*hash);
+  import.bytes = static_cast<std::uint64_t>(info.st_size);
+  const fs::path to = unused(run / kind / one.path.filename());
+  if (auto copied = copy_to(one.path, to); !copied) return base::fail(std::move(copied));
+  import.file = to.lexically_relative(run).string();
+  fs::path sqlite = one.database == one.path ? to : fs::path{};
+  if (!one.database.empty() && one.database != one.path) {
+    fs::permissions(to, fs::perms::owner_read | fs::perms::owner_write, error);  // it holds environments
+    sqlite = unused(fs::path(to).replace_extension(".sqlite"));
+    if (auto copied = copy_to(one.database, sqlite); !copied) return base::fail(std::move(copied));
+    import.original = import.file;
+    import.file = sqlite.lexically_relative(run).string();
+  }
+  if (!sqlite.empty()) {
+    fs::permissions(sqlite, fs::perms::owner_write, fs::perm_options::add, error);
+    if (auto done = profile::redact_nsys_export(sqlite); !done) {
+      fs::remove(sqlite, error);
+      return base::fail(base::Code::kIo, "the copy's environments could not be redacted: " + done.error().what,
+                        one.path.string());
+    }
+    import.redacted = true;
+  }
+  return import;
+}
+
+}  // namespace rangescope::profile

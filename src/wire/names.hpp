@@ -1,0 +1,30 @@
+// The environment variables and files by which the command line and the library in the profiled program find each
+// other.
+#pragma once
+
+namespace rangescope::wire {
+
+/// Whoever loads us: NVTX 3 at its first call, CUDA in cuInit.
+inline constexpr char kNvtxInjection[] = "NVTX_INJECTION64_PATH";
+inline constexpr char kCudaInjection[] = "CUDA_INJECTION64_PATH";
+/// The other library of that variable, which our own hands every call on to.
+inline constexpr char kChainNvtx[] = "RANGESCOPE_CHAIN_NVTX";
+inline constexpr char kChainCuda[] = "RANGESCOPE_CHAIN_CUDA";
+
+inline constexpr char kDir[] = "RANGESCOPE_DIR";                          ///< folder of the captures
+inline constexpr char kMaxCaptureSize[] = "RANGESCOPE_MAX_CAPTURE_SIZE";  ///< bytes, of each file
+inline constexpr char kFlushInterval[] = "RANGESCOPE_FLUSH_INTERVAL";     ///< "200ms": GPU work is written so often
+inline constexpr char kCudaGraphs[] = "RANGESCOPE_CUDA_GRAPHS";           ///< "node" or "graph"
+inline constexpr char kCudaCalls[] = "RANGESCOPE_CUDA_CALLS";             ///< functions noted beside launches: "a,b"
+inline constexpr char kLaunchRecords[] = "RANGESCOPE_LAUNCH_RECORDS";  ///< "callback": launches are noted by callbacks
+inline constexpr char kCupti[] = "RANGESCOPE_CUPTI";                   ///< path of the CUPTI to load
+inline constexpr char kVerbose[] = "RANGESCOPE_VERBOSE";               ///< the library says what it does
+inline constexpr char kCounters[] = "RANGESCOPE_COUNTERS";             ///< path of the plan of counters
+
+/// Beside the captures: which counters to collect (wire/counter_plan.hpp), and rounds that later runs complete, which
+/// begins with kProgressHead and two numbers: ranges that lack rounds, and passes taken in all runs together.
+inline constexpr char kPlanFile[] = "counters.plan";
+inline constexpr char kProgressFile[] = "counters.progress";
+inline constexpr char kProgressHead[] = "rangescope-progress 1 ";
+
+}  // namespace rangescope::wire
