@@ -8,6 +8,7 @@
 #include "base/fs.hpp"
 #include "base/log.hpp"
 #include "base/process.hpp"
+#include "base/redact.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
 #include "cli/app.hpp"
@@ -84,6 +85,7 @@ class Profile final : public Subcommand {
     auto config = configuration_.compose(program_);
     if (!config) return say(config.error());
     config_ = std::move(*config);
+    base::set_record_arguments(config_.flag("run.record_args"));
     program_ = config_.list("workload.command");
     if (program_.empty())
       return say({base::Code::kUsage,

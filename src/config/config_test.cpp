@@ -416,7 +416,7 @@ vars:
   EXPECT_TRUE(config->text("vars.year") == "1970" || config->text("vars.year") == "1969");
   is("dir", "/runs/1/out");
   is("escaped", "'${run.dir}'");
-  is("token", "<redacted>");
+  EXPECT_TRUE(flow(*config, "vars.token").starts_with("<redacted:"));
   is("whole", "[x, y]");
 }
 

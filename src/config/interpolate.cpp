@@ -4,6 +4,7 @@
 #include <ctime>
 #include <set>
 
+#include "base/redact.hpp"
 #include "base/text.hpp"
 
 namespace rangescope::config {
@@ -143,7 +144,7 @@ class Resolver {
         return base::fail(base::Code::kConfig, "environment variable '" + variable + "' is not set", value.where,
                           "Set it, or give a default: ${env:" + variable + ",default}.");
       }
-      result.secret = found != around_.environment.end() && looks_secret(variable);
+      result.secret = found != around_.environment.end() && base::secret_variable(variable);
       return result;
     }
     if (name == "now") {

@@ -27,6 +27,9 @@ constexpr std::array kKeys{
     Key{"run.retries", Type::kInt, "further attempts of a stage after a transient failure", "--retries", {}, 0, 20},
     Key{"run.timeout", Type::kDuration, "longest time a stage may run; then its whole process group is ended", "--timeout"},
 
+    Key{"run.record_args", Type::kBool, "write the program's arguments as they are: without it, what looks like a secret among them is redacted", "--record-args"},
+    Key{"run.share", Type::kBool, "let group and others read the run directory, as the umask allows (0755 and 0644 instead of 0700 and 0600)", "--share"},
+
     // its report
     Key{"report.fold_names", Type::kChoice, "which range names are one: auto cuts what PyTorch's emit_nvtx appends, numbers makes 'iter 17' 'iter #'", "--fold-names", "auto|numbers|off"},
 
