@@ -3,12 +3,15 @@
 import json
 import os
 import shutil
+import sqlite3
 import stat
 import subprocess
 import unittest
 
 import commands
 from commands import TOOL, VICTIM, cases
+
+ZOO = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "golden", "nsys", "zoo.sqlite")
 
 SECRETS = [f"hush{i}hush" for i in range(1, 10)]
 
@@ -91,6 +94,37 @@ class Modes(commands.InAFolder):
         done = subprocess.run([TOOL, "profile", "-q", "--", "sh", "-c", f"umask; {VICTIM}"], cwd=self.folder, env=self.env,
                               umask=0o013, capture_output=True, text=True, check=False)
         self.assertTrue(done.stdout.startswith("0013\n"), done.stdout)
+
+
+class ForeignDatabases(commands.InAFolder):
+    """A recording is a database of a stranger: what its schema would run does not run."""
+
+    def made(self, name, *statements):
+        path = os.path.join(self.folder, name)
+        shutil.copy(ZOO, path)
+        os.chmod(path, 0o600)
+        with sqlite3.connect(path) as database:
+            for statement in statements:
+                database.execute(statement)
+        return path
+
+    def test_views_triggers_and_giants(self):
+        endless = "with recursive c(x) as (select 1 union all select x + 1 from c) select x as start, x as end from c"
+        for path, codes in (
+                (self.made("view.sqlite", "drop table NVTX_EVENTS", f"create view NVTX_EVENTS as {endless}"), (0, 65, 80)),
+                (self.made("kernels.sqlite", "drop table CUPTI_ACTIVITY_KIND_KERNEL",
+                           f"create view CUPTI_ACTIVITY_KIND_KERNEL as {endless}"), (0, 65, 80)),
+                (self.made("blob.sqlite", "insert into StringIds values(99999, zeroblob(400000000))"), (0, 65, 74)),
+                (self.made("deep.sqlite", "create table deep(a check(" + "1+" * 900 + "1))"), (0, 65)),
+                (self.made("generated.sqlite", "drop table if exists META_DATA_CAPTURE",
+                           "create table META_DATA_CAPTURE(name text, value text as (hex(zeroblob(400000000))))",
+                           "insert into META_DATA_CAPTURE(name) values('x')"), (0, 65)),
+                (self.made("trigger.sqlite", "create table out(a)", "insert into StringIds values(99998, 'PATH=' || x'00' || 'A=b')",
+                           "create trigger t after update on StringIds begin insert into out "
+                           "with recursive c(x) as (select 1 union all select x + 1 from c) select x from c; end"), (0, 65))):
+            for words in (["report", path], ["query", path, "select count(*) from ranges"], ["import", path]):
+                done = subprocess.run([TOOL, *words], cwd=self.folder, env=self.env, capture_output=True, text=True, timeout=60, check=False)
+                self.assertIn(done.returncode, codes, (words, done.stderr))
 
 
 class Git(commands.InAFolder):
