@@ -9,12 +9,12 @@
 #include <array>
 #include <atomic>
 #include <cctype>
-#include <cstdlib>
 #include <filesystem>
 #include <utility>
 
 #include "base/fs.hpp"
 #include "base/hash.hpp"
+#include "base/state.hpp"
 #include "base/text.hpp"
 
 extern char** environ;
@@ -44,13 +44,7 @@ std::atomic<bool> g_record_arguments{false};
 std::string key_of_this_user() {
   std::string fresh(kKeyBytes, '\0');
   const auto random = [&] { return ::getrandom(fresh.data(), fresh.size(), 0) == static_cast<ssize_t>(fresh.size()); };
-  const char* state = std::getenv("XDG_STATE_HOME");
-  const char* home = std::getenv("HOME");
-  std::filesystem::path folder;
-  if (state != nullptr && *state == '/')
-    folder = std::filesystem::path(state) / "rangescope";
-  else if (home != nullptr && *home == '/')
-    folder = std::filesystem::path(home) / ".local/state/rangescope";
+  const std::filesystem::path folder = state_folder();
   const auto path = folder / "redaction.key";
   const auto kept = [&]() -> std::string {
     struct stat status {};

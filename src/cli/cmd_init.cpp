@@ -12,9 +12,11 @@
 #include "base/units.hpp"
 #include "cli/app.hpp"
 #include "cli/bind.hpp"
+#include "cli/destination.hpp"
 #include "cli/subcommands.hpp"
 #include "config/compose.hpp"
 #include "config/metric_groups.hpp"
+#include "config/trust.hpp"
 #include "doctor/causes.hpp"
 #include "profile/counters.hpp"
 #include "profile/look.hpp"
@@ -37,9 +39,11 @@ struct Include {
   std::int64_t total_ns = 0;
 };
 
-/// Text as a YAML scalar that reads back as it is.
+/// Text as a YAML scalar that reads back as it is, `${` in it too.
 std::string yaml(std::string_view text) {
-  return "'" + base::replace_all(text, "'", "''") + "'";
+  const std::string escaped = base::replace_all(text, "${", "\\${");
+  if (base::printable(escaped) != escaped) return config::to_flow(config::text_value(escaped, {}));
+  return "'" + base::replace_all(escaped, "'", "''") + "'";
 }
 
 std::string without_digits(const std::string& name) {
@@ -190,6 +194,7 @@ class Init final : public Subcommand {
     if (!force_ && fs::exists(to_, error))
       return say(
           {base::Code::kUsage, "there is such a file already", to_, "Add --force, or name another one with --to"});
+    if (auto allowed = check_output(to_); !allowed) return say(allowed.error());
     look_.command = program_;
     const auto look = profile::look_at_program(look_);
     if (!look) return say(look.error());
@@ -207,6 +212,8 @@ class Init final : public Subcommand {
     }
     const std::string text = page(*look, includes);
     if (auto written = write(text); !written) return say(written.error());
+    if (auto trusted = config::trust(to_); !trusted)  // who wrote it for this user trusts it
+      base::warn("the file is not trusted yet: rangescope config trust " + base::shell_quote(to_));
     base::info("wrote " + to_ + "; run it with: rangescope profile" +
                (to_ == "rangescope.yaml" ? "" : " --config " + base::shell_quote(to_)));
     return 0;

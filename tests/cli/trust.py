@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """What a run directory keeps from others: secrets, modes, files that are not ours. Usage: trust.py BIN_DIR"""
+import csv
 import json
 import os
 import shutil
@@ -118,13 +119,142 @@ class ForeignDatabases(commands.InAFolder):
                 (self.made("deep.sqlite", "create table deep(a check(" + "1+" * 900 + "1))"), (0, 65)),
                 (self.made("generated.sqlite", "drop table if exists META_DATA_CAPTURE",
                            "create table META_DATA_CAPTURE(name text, value text as (hex(zeroblob(400000000))))",
-                           "insert into META_DATA_CAPTURE(name) values('x')"), (0, 65)),
+                           "insert into META_DATA_CAPTURE(name) values('x')"), (0, 65, 74)),
                 (self.made("trigger.sqlite", "create table out(a)", "insert into StringIds values(99998, 'PATH=' || x'00' || 'A=b')",
                            "create trigger t after update on StringIds begin insert into out "
                            "with recursive c(x) as (select 1 union all select x + 1 from c) select x from c; end"), (0, 65))):
             for words in (["report", path], ["query", path, "select count(*) from ranges"], ["import", path]):
                 done = subprocess.run([TOOL, *words], cwd=self.folder, env=self.env, capture_output=True, text=True, timeout=60, check=False)
                 self.assertIn(done.returncode, codes, (words, done.stderr))
+
+
+class ProjectFiles(commands.InAFolder):
+    """A rangescope.yaml that is found is not one that is trusted."""
+
+    def setUp(self):
+        super().setUp()
+        self.env["XDG_STATE_HOME"] = os.path.join(self.folder, "state")
+        self.project = os.path.join(self.folder, "rangescope.yaml")
+        self.evil = os.path.join(self.folder, "evil.sh")
+        with open(self.evil, "w", encoding="utf-8") as file:
+            file.write(f"#!/bin/sh\ntouch '{self.folder}/pwned'\n")
+        os.chmod(self.evil, 0o755)
+
+    def put(self, text):
+        with open(self.project, "w", encoding="utf-8") as file:
+            file.write(text)
+
+    def test_it_runs_nothing_until_it_is_trusted(self):
+        for text in (f"pipeline:\n  nsys: {{enable: true, path: {self.evil}}}\n", f"workload:\n  command: [{self.evil}]\n",
+                     f"workload:\n  env: {{LD_PRELOAD: {self.evil}}}\n"):
+            self.put(text)
+            program = ["--", VICTIM] if "command" not in text else []
+            done = self.tool("profile", *program)
+            self.assertEqual(done.returncode, 77, done.stderr)
+            self.assertIn("rangescope.yaml:2:", done.stderr)
+            self.assertIn("rangescope config trust", done.stderr)
+            self.assertFalse(os.path.exists(os.path.join(self.folder, "pwned")))
+            self.assertEqual(self.runs(), [])
+        self.put(f"workload:\n  command: [{VICTIM}]\n")
+        self.assertEqual(self.tool("config", "trust", "rangescope.yaml").returncode, 0)
+        self.assertEqual(self.tool("profile", "-q").returncode, 0)
+        self.put(f"workload:\n  command: [{self.evil}]\n")
+        self.assertEqual(self.tool("profile", "-q").returncode, 77)
+        self.assertEqual(self.tool("profile", "-q", "--no-project", "--", VICTIM).returncode, 0)
+
+    def test_files_of_others_are_not_read(self):
+        if os.geteuid() != 0:
+            self.skipTest("needs root to give a file away")
+        self.put("run: {keep: 3}\n")
+        self.assertEqual(self.tool("config", "show").returncode, 0)
+        os.chown(self.project, 65534, 65534)
+        done = self.tool("config", "show")
+        self.assertEqual(done.returncode, 77, done.stderr)
+        self.assertIn("another user", done.stderr)
+
+
+class Outputs(commands.InAFolder):
+    def setUp(self):
+        super().setUp()
+        self.assertEqual(self.tool("profile", "-q", "--", VICTIM).returncode, 0)
+        self.run_dir = self.runs()[-1]
+        shutil.copy(ZOO, os.path.join(self.folder, "zoo.sqlite"))
+        self.assertEqual(self.tool("baseline", "save", "--name", "main", "latest").returncode, 0)
+        folder = os.path.join(self.folder, "rangescope-baselines")
+        self.baseline = os.path.join(folder, os.listdir(folder)[0])
+
+    def snapshot(self):
+        return {path: open(path, "rb").read() for path in files_below(self.folder) if os.path.isfile(path)}
+
+    def test_an_output_destroys_no_input_and_nothing_but_plain_files(self):
+        os.mkfifo(os.path.join(self.folder, "pipe"))
+        os.mkdir(os.path.join(self.folder, "folder"))
+        with open(os.path.join(self.folder, "kept.txt"), "w", encoding="utf-8") as file:
+            file.write("kept")
+        os.symlink("kept.txt", os.path.join(self.folder, "link"))
+        os.symlink("nowhere", os.path.join(self.folder, "dangling"))
+        shutil.copy(VICTIM, os.path.join(self.folder, "app"))
+        os.remove(os.path.join(self.folder, "pipe"))
+        before = self.snapshot()
+        os.mkfifo(os.path.join(self.folder, "pipe"))
+        capture = os.path.relpath(next(p for p in files_below(os.path.join(self.run_dir, "native"))), self.folder)
+        targets = ["/dev/null", "pipe", "link", "dangling", "folder", "zoo.sqlite", capture, self.baseline,
+                   os.path.join(self.run_dir, "manifest.json")]
+        for target in targets:
+            for words in (["report", "latest", "-o", target], ["report", "latest", "-f", "csv", "--to=" + target],
+                          ["compare", "latest", "latest", "-f", "json", "-o", target],
+                          ["export", "latest", "--to", "csv", "-o", target], ["export", "latest", "--to", "sqlite", "-o", target],
+                          ["gate", "-b", "main", "--json", target], ["gate", "-b", "main", "--junit", target],
+                          ["runs", "pack", "latest", "-o", target], ["profile", "-q", "-o", target, "--", VICTIM],
+                          ["init", "--force", "--to", target, "--", VICTIM]):
+                done = subprocess.run([TOOL, *words], cwd=self.folder, env=self.env, capture_output=True, text=True, timeout=60, check=False)
+                self.assertIn(done.returncode, (64, 74), (words, done.stderr))
+        done = self.tool("profile", "-q", "-o", "app", "--", "./app")
+        self.assertEqual(done.returncode, 64, done.stderr)
+        os.remove(os.path.join(self.folder, "pipe"))
+        after = self.snapshot()
+        self.assertEqual({p: after.get(p) for p in before}, before)
+
+    def test_an_output_replaces_one_of_its_own(self):
+        for words in (["report", "latest", "-f", "json", "-o", "x.json"], ["report", "latest", "-f", "csv", "-o", "x.csv"],
+                      ["export", "latest", "--to", "sqlite", "-o", "x.sqlite"], ["export", "latest", "--to", "csv", "-o", "y.csv"],
+                      ["report", "latest", "-f", "html", "-o", "x.html"], ["report", "latest", "-o", self.run_dir + "/report.md"]):
+            for _ in range(2):
+                done = self.tool(*words)
+                self.assertEqual(done.returncode, 0, (words, done.stderr))
+            self.assertEqual([n for n in os.listdir(self.folder) if ".part" in n or n.endswith("XXXXXX")], [])
+
+    def test_two_watch_in_one_root_show_their_own_programs(self):
+        def watch(*program):
+            return subprocess.Popen([TOOL, "watch", "-f", "json", "--every", "0.2", "-o", program[-1] + ".json", "--", *program],
+                                    cwd=self.folder, env=self.env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        both = [watch("sh", "-c", f"{VICTIM} exit 0; sleep 1; : {name}", name) for name in ("one", "two")]
+        for process in both:
+            self.assertEqual(process.wait(60), 0)
+        for name in ("one", "two"):
+            with open(os.path.join(self.folder, name + ".json"), encoding="utf-8") as file:
+                self.assertEqual(json.load(file)["run"]["command"][-1], name)
+
+
+class Cells(commands.InAFolder):
+    def test_cells_that_a_spreadsheet_would_compute(self):
+        database = os.path.join(self.folder, "f.sqlite")
+        shutil.copy(ZOO, database)
+        os.chmod(database, 0o600)
+        evil = "=cmd|'/c calc'!A0"
+        with sqlite3.connect(database) as db:
+            db.execute("update NVTX_EVENTS set text = ? where text = 'decode'", (evil,))
+        for words in (["report", database, "-f", "csv"], ["export", database, "--to", "csv", "--table", "regions"]):
+            self.assertEqual(self.tool(*words, "-o", "guarded.csv").returncode, 0)
+            self.assertEqual(self.tool(*words, "-o", "raw.csv", "--raw-cells").returncode, 0)
+            plain = self.tool(*words).stdout
+            with open(os.path.join(self.folder, "guarded.csv"), encoding="utf-8", newline="") as file:
+                cells = [cell for row in csv.reader(file) for cell in row]
+            self.assertIn("'" + evil, cells)
+            self.assertNotIn(evil, cells)
+            for path, own in (("raw.csv", None), (None, plain)):
+                text = own if path is None else open(os.path.join(self.folder, path), encoding="utf-8", newline="").read()
+                self.assertIn(evil, [cell for row in csv.reader(text.splitlines()) for cell in row], words)
 
 
 class Git(commands.InAFolder):
