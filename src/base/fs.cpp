@@ -24,8 +24,6 @@ class Descriptor {
     if (fd_ >= 0) ::close(fd_);
   }
   [[nodiscard]] int get() const { return fd_; }
-  /// Closes now and says whether that worked (a full disk may show only here).
-  [[nodiscard]] bool close() { return ::close(std::exchange(fd_, -1)) == 0; }
 
  private:
   int fd_;
@@ -43,10 +41,8 @@ Result<int> open_for_reading(const std::filesystem::path& path, int more_flags =
   return fail(code, "cannot open the file: " + reason(), path.string());
 }
 
-Result<std::string> read_from(const std::filesystem::path& path, std::size_t most) {
-  const auto fd = open_for_reading(path);
-  if (!fd) return fail(Result<int>(fd));
-  const Descriptor file(*fd);
+Result<std::string> read_from(int fd, const std::filesystem::path& path, std::size_t most) {
+  const Descriptor file(fd);
   std::string bytes;
   std::string buffer(64 * 1024, '\0');
   while (bytes.size() < most) {
@@ -59,6 +55,17 @@ Result<std::string> read_from(const std::filesystem::path& path, std::size_t mos
   return bytes;
 }
 
+Result<std::string> read_from(const std::filesystem::path& path, std::size_t most) {
+  const auto fd = open_for_reading(path);
+  if (!fd) return fail(Result<int>(fd));
+  return read_from(*fd, path, most);
+}
+
+tl::unexpected<Error> cannot_write(const std::filesystem::path& path) {
+  const Code code = errno == EACCES || errno == EPERM || errno == EROFS ? Code::kPermission : Code::kIo;
+  return fail(code, "cannot write the file: " + reason(), path.string());
+}
+
 }  // namespace
 
 Result<std::string> read_file(const std::filesystem::path& path) {
@@ -68,27 +75,83 @@ Result<std::string> read_head(const std::filesystem::path& path, std::size_t siz
   return read_from(path, size);
 }
 
-Result<void> write_file(const std::filesystem::path& path, std::string_view bytes) {
-  std::string temporary = path.string() + ".XXXXXX";
-  Descriptor file(::mkostemp(temporary.data(), O_CLOEXEC));
-  if (file.get() < 0) return fail(Code::kIo, "cannot create the file: " + reason(), path.string());
-  const auto give_up = [&](const char* what) {
-    const std::string why = reason();
-    ::unlink(temporary.c_str());
-    return fail(Code::kIo, std::string(what) + ": " + why, path.string());
-  };
-  while (!bytes.empty()) {
-    const ssize_t n = ::write(file.get(), bytes.data(), bytes.size());
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return give_up("writing failed");
-    bytes.remove_prefix(static_cast<std::size_t>(n));
+Result<std::string> read_regular(const std::filesystem::path& path, std::size_t most) {
+  const auto fd = open_for_reading(path, O_NONBLOCK);
+  if (!fd) return fail(Result<int>(fd));
+  struct stat status {};
+  const bool known = ::fstat(*fd, &status) == 0;
+  if (!known || !S_ISREG(status.st_mode) || static_cast<std::uint64_t>(status.st_size) > most) {
+    ::close(*fd);
+    if (known && S_ISREG(status.st_mode))
+      return fail(Code::kBadData, "has more than " + std::to_string(most) + " bytes", path.string());
+    return fail(Code::kNoInput, "is not a regular file", path.string());
   }
+  return read_from(*fd, path, most);
+}
+
+Result<Replacement> Replacement::begin(const std::filesystem::path& path) {
+  Replacement file;
+  struct stat status {};
+  const bool exists = ::lstat(path.c_str(), &status) == 0;
+  if (exists && !S_ISREG(status.st_mode)) {
+    const char* what = S_ISDIR(status.st_mode)   ? "a folder"
+                       : S_ISLNK(status.st_mode) ? "a symbolic link"
+                                                 : "a device, pipe or socket";
+    return fail(Code::kUsage, std::string("it is ") + what + ", and only a plain file is replaced", path.string(),
+                S_ISDIR(status.st_mode) ? "Name a file in it." : "Name a file, or - for standard output.");
+  }
+  file.path_ = path;
+  file.temporary_ = path.string() + ".XXXXXX";
+  file.fd_ = ::mkostemp(file.temporary_.data(), O_CLOEXEC);
+  if (file.fd_ < 0) return file.temporary_.clear(), cannot_write(path);
   const mode_t mask = ::umask(0);
   ::umask(mask);
-  if (::fchmod(file.get(), 0666 & ~mask) != 0) return give_up("cannot set the permissions");
-  if (!file.close()) return give_up("writing failed");
-  if (::rename(temporary.c_str(), path.c_str()) != 0) return give_up("cannot rename into place");
+  file.mode_ = exists ? status.st_mode & 0777 : 0666 & ~mask;
+  return file;
+}
+
+Replacement::Replacement(Replacement&& other) noexcept
+    : path_(std::move(other.path_)),
+      temporary_(std::exchange(other.temporary_, {})),
+      mode_(other.mode_),
+      fd_(std::exchange(other.fd_, -1)) {}
+
+Replacement& Replacement::operator=(Replacement&& other) noexcept {
+  std::swap(path_, other.path_);
+  std::swap(temporary_, other.temporary_);
+  std::swap(mode_, other.mode_);
+  std::swap(fd_, other.fd_);
+  return *this;
+}
+
+Replacement::~Replacement() {
+  if (fd_ >= 0) ::close(fd_);
+  if (!temporary_.empty()) ::unlink(temporary_.c_str());
+}
+
+Result<void> Replacement::write(std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t n = ::write(fd_, bytes.data(), bytes.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return cannot_write(path_);
+    bytes.remove_prefix(static_cast<std::size_t>(n));
+  }
   return {};
+}
+
+Result<void> Replacement::commit() {
+  if (::fchmod(fd_, mode_) != 0) return cannot_write(path_);
+  if (::close(std::exchange(fd_, -1)) != 0) return cannot_write(path_);  // a full disk may show only here
+  if (::rename(temporary_.c_str(), path_.c_str()) != 0) return cannot_write(path_);
+  temporary_.clear();
+  return {};
+}
+
+Result<void> write_file(const std::filesystem::path& path, std::string_view bytes) {
+  auto file = Replacement::begin(path);
+  if (!file) return fail(std::move(file));
+  if (auto written = file->write(bytes); !written) return written;
+  return file->commit();
 }
 
 Result<Mapping> Mapping::open(const std::filesystem::path& path) {

@@ -15,9 +15,38 @@ namespace rangescope::base {
 
 /// The whole file. kNoInput when it is not there, kIo when reading fails.
 [[nodiscard]] Result<std::string> read_file(const std::filesystem::path& path);
+/// The same of a regular file of at most `most` bytes, for files that somebody else may have put there: a pipe does not
+/// hang, a sparse giant does not fill the memory. kNoInput, kBadData.
+[[nodiscard]] Result<std::string> read_regular(const std::filesystem::path& path, std::size_t most);
 /// The first bytes of a file, at most `size`.
 [[nodiscard]] Result<std::string> read_head(const std::filesystem::path& path, std::size_t size);
-/// Writes beside `path` and renames over it, so that a reader sees the old file or the new one. kIo with errno's text.
+
+/// A file that takes another's place: written beside it under a name of its own and renamed over it by commit(), so
+/// that a reader sees the old file or the new one; without commit() nothing stays. Only a plain file is replaced: a
+/// folder, device, pipe or link is refused (kUsage), and the new file has the mode of the old one.
+class Replacement {
+ public:
+  [[nodiscard]] static Result<Replacement> begin(const std::filesystem::path& path);
+  Replacement(Replacement&& other) noexcept;
+  Replacement& operator=(Replacement&& other) noexcept;
+  Replacement(const Replacement&) = delete;
+  Replacement& operator=(const Replacement&) = delete;
+  ~Replacement();
+  [[nodiscard]] int descriptor() const { return fd_; }
+  /// Where it is written: for libraries that open it themselves.
+  [[nodiscard]] const std::string& temporary() const { return temporary_; }
+  [[nodiscard]] Result<void> write(std::string_view bytes);
+  [[nodiscard]] Result<void> commit();
+
+ private:
+  Replacement() = default;
+  std::filesystem::path path_;
+  std::string temporary_;
+  unsigned mode_ = 0;
+  int fd_ = -1;
+};
+
+/// The bytes as a Replacement.
 [[nodiscard]] Result<void> write_file(const std::filesystem::path& path, std::string_view bytes);
 
 /// A file mapped read-only; the mapping lives as long as the object. An empty file maps to an empty span.

@@ -3,8 +3,10 @@
 #include <unistd.h>
 #include <atomic>
 #include <string>
+#include <utility>
 
 #include "base/result.hpp"
+#include "base/text.hpp"
 
 namespace rangescope::base {
 namespace {
@@ -38,8 +40,12 @@ Level log_level() noexcept {
 
 void log(Level level, std::string_view text) {
   if (static_cast<int>(level) > g_level.load()) return;
+  // Messages quote names and files of strangers: nothing but line ends may steer the terminal.
   std::string line(prefix(level));
-  line += text;
+  for (bool first = true; const std::string_view part : split(text, '\n')) {
+    if (!std::exchange(first, false)) line += '\n';
+    line += printable(part);
+  }
   line += '\n';
   write_all(line);
 }

@@ -7,11 +7,17 @@ namespace {
 
 Error error_of(sqlite3* db, const std::string& path, std::string_view sql) {
   const int code = sqlite3_errcode(db);
-  const bool damaged = code == SQLITE_CORRUPT || code == SQLITE_NOTADB || code == SQLITE_ERROR;
-  std::string what = sqlite3_errmsg(db);
+  const bool damaged = code == SQLITE_CORRUPT || code == SQLITE_NOTADB || code == SQLITE_ERROR ||
+                       code == SQLITE_TOOBIG || code == SQLITE_INTERRUPT;
+  std::string what =
+      code == SQLITE_INTERRUPT ? "takes more work than a file of its size can need: it is damaged" : sqlite3_errmsg(db);
   if (!sql.empty()) what += " in: " + std::string(sql.substr(0, 200));
   return {damaged ? Code::kBadData : Code::kIo, std::move(what), path, {}};
 }
+
+// Longest text or blob. The longest seen in an export of nsys has a few MB; SQLite's own limit, 1 GB, is what a row
+// that claims a zeroblob would make us allocate.
+constexpr int kMostValue = 1 << 28;
 
 std::string percent_encode(std::string_view path) {
   constexpr char kDigits[] = "0123456789ABCDEF";
@@ -88,9 +94,46 @@ std::string_view Statement::column_name(int column) const {
   return sqlite3_column_name(handle_.get(), column);
 }
 
+Result<Database> Database::open(const std::string& file, const std::filesystem::path& path, int flags, Code failure) {
+  sqlite3* raw = nullptr;
+  const int code = sqlite3_open_v2(file.c_str(), &raw, flags | SQLITE_OPEN_NOMUTEX, nullptr);
+  Database database;
+  database.handle_.reset(raw);
+  database.path_ = path.string();
+  if (code != SQLITE_OK) return fail(failure, sqlite3_errmsg(raw), database.path_);
+  sqlite3_limit(raw, SQLITE_LIMIT_LENGTH, kMostValue);
+  return database;
+}
+
+void Database::distrust(std::uint64_t bytes, bool read_only) {
+  constexpr int kSteps = 1'000'000;  // between two looks; some milliseconds
+  constexpr std::uint64_t kAlways = 500'000'000, kPerByte = 64;
+  sqlite3* db = handle_.get();
+  sqlite3_db_config(db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr);
+  sqlite3_db_config(db, SQLITE_DBCONFIG_ENABLE_VIEW, 0, nullptr);
+  sqlite3_db_config(db, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, nullptr);
+  if (read_only) {
+    sqlite3_db_config(db, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
+    sqlite3_limit(db, SQLITE_LIMIT_ATTACHED, 0);  // a vacuum attaches
+  }
+  sqlite3_limit(db, SQLITE_LIMIT_EXPR_DEPTH, 200);
+  sqlite3_limit(db, SQLITE_LIMIT_SQL_LENGTH, 1'000'000);
+  effort_ = std::make_unique<Effort>(Effort{.done = 0, .most = kAlways + kPerByte * bytes});
+  sqlite3_progress_handler(
+      db, kSteps,
+      [](void* effort) {
+        auto* all = static_cast<Effort*>(effort);
+        all->done += kSteps;
+        return all->done > all->most ? 1 : 0;
+      },
+      effort_.get());
+}
+
 Result<Database> Database::open_readonly(const std::filesystem::path& path) {
   std::error_code error;
   if (!std::filesystem::exists(path, error)) return fail(Code::kNoInput, "no such file", path.string());
+  const auto bytes = std::filesystem::file_size(path, error);
+  if (error) return fail(Code::kNoInput, "is not a regular file", path.string());
   // A write-ahead log or journal beside the file holds a part of it: only then it is not immutable.
   const auto left_over = [&](const char* suffix) {
     const auto size = std::filesystem::file_size(path.string() + suffix, error);
@@ -98,52 +141,35 @@ Result<Database> Database::open_readonly(const std::filesystem::path& path) {
   };
   const bool alone = !left_over("-wal") && !left_over("-journal");
   const std::string uri = "file:" + percent_encode(path.string()) + (alone ? "?immutable=1" : "?mode=ro");
-  sqlite3* raw = nullptr;
-  const int code =
-      sqlite3_open_v2(uri.c_str(), &raw, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX, nullptr);
-  Database database;
-  database.handle_.reset(raw);
-  database.path_ = path.string();
-  if (code != SQLITE_OK) return tl::make_unexpected(error_of(raw, database.path_, {}));
+  auto database = open(uri, path, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI, Code::kBadData);
+  if (database) database->distrust(bytes, true);
   return database;
 }
 
 Result<Database> Database::create(const std::filesystem::path& path) {
   std::error_code error;
-  std::filesystem::remove(path, error);
-  sqlite3* raw = nullptr;
-  const int code =
-      sqlite3_open_v2(path.c_str(), &raw, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, nullptr);
-  Database database;
-  database.handle_.reset(raw);
-  database.path_ = path.string();
-  if (code != SQLITE_OK) return fail(Code::kIo, sqlite3_errmsg(raw), database.path_);
-  if (auto done = database.execute("pragma synchronous=off; pragma journal_mode=off"); !done)
+  if (std::filesystem::exists(path, error)) std::filesystem::resize_file(path, 0, error);
+  auto database = open(path.string(), path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, Code::kIo);
+  if (!database) return database;
+  if (auto done = database->execute("pragma synchronous=off; pragma journal_mode=off"); !done)
     return fail(std::move(done));
   return database;
 }
 
 Result<Database> Database::open_write(const std::filesystem::path& path) {
-  sqlite3* raw = nullptr;
-  const int code = sqlite3_open_v2(path.c_str(), &raw, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, nullptr);
-  Database database;
-  database.handle_.reset(raw);
-  database.path_ = path.string();
-  if (code != SQLITE_OK) return fail(Code::kNoInput, sqlite3_errmsg(raw), database.path_);
+  auto database = open(path.string(), path, SQLITE_OPEN_READWRITE, Code::kNoInput);
+  std::error_code error;
+  const auto bytes = std::filesystem::file_size(path, error);
+  if (database) database->distrust(error ? 0 : bytes, false);
   return database;
 }
 
 Result<Database> Database::in_memory() {
-  sqlite3* raw = nullptr;
-  const int code = sqlite3_open_v2(":memory:", &raw, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, nullptr);
-  Database database;
-  database.handle_.reset(raw);
-  database.path_ = ":memory:";
-  if (code != SQLITE_OK) return fail(Code::kInternal, sqlite3_errmsg(raw), ":memory:");
-  return database;
+  return open(":memory:", ":memory:", SQLITE_OPEN_READWRITE, Code::kInternal);
 }
 
 Result<Statement> Database::prepare(std::string_view sql) const {
+  if (effort_) effort_->done = 0;
   sqlite3_stmt* raw = nullptr;
   const char* rest = nullptr;
   if (sqlite3_prepare_v2(handle_.get(), sql.data(), static_cast<int>(sql.size()), &raw, &rest) != SQLITE_OK) {
@@ -170,7 +196,7 @@ Result<void> Database::execute(std::string_view sql) const {
 
 std::vector<std::string> Database::tables() const {
   std::vector<std::string> names;
-  auto query = prepare("select name from sqlite_master where type in ('table', 'view') order by name");
+  auto query = prepare("select name from sqlite_master where type = 'table' order by name");
   if (!query) return names;
   for (auto row = query->step(); row && *row; row = query->step()) names.emplace_back(query->text(0));
   return names;
@@ -182,7 +208,9 @@ bool Database::has_table(std::string_view table) const {
 
 std::vector<std::string> Database::columns(std::string_view table) const {
   std::vector<std::string> names;
-  auto query = prepare("select name from pragma_table_info(?)");
+  auto query = prepare(
+      "select name from pragma_table_info(?1) where exists (select 1 from sqlite_master where type = 'table' and "
+      "name = ?1 collate nocase)");
   if (!query) return names;
   query->bind(1, table);
   for (auto row = query->step(); row && *row; row = query->step()) names.emplace_back(query->text(0));

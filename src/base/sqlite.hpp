@@ -1,6 +1,10 @@
 // A small owner for sqlite3 handles: open, prepare, step, column. Errors name the table or statement.
 //
 // Damaged databases answer with kBadData; text columns are bytes (not every writer keeps to UTF-8).
+//
+// A file that is opened here may come from a stranger. Its schema is not trusted: views and triggers do not run, only
+// tables count as tables, values and expressions are bounded, and a statement that does more work than a file of that
+// size can need is stopped (kBadData). Without that, a view over an endless recursive query never returns.
 #pragma once
 
 #include <cstdint>
@@ -46,9 +50,10 @@ class Statement {
 
 class Database {
  public:
-  /// Read-only; immutable (no journal, no lock) so that files on read-only media open. kNoInput, kBadData.
+  /// Read-only; immutable (no journal, no lock) so that files on read-only media open. kNoInput (no regular file, too),
+  /// kBadData.
   [[nodiscard]] static Result<Database> open_readonly(const std::filesystem::path& path);
-  /// A new file (an existing one is replaced) for writing; synchronous off.
+  /// A new database for writing (what the file held is gone); synchronous off.
   [[nodiscard]] static Result<Database> create(const std::filesystem::path& path);
   /// An existing file, to change it. kNoInput, kBadData.
   [[nodiscard]] static Result<Database> open_write(const std::filesystem::path& path);
@@ -65,6 +70,14 @@ class Database {
   struct Close {
     void operator()(sqlite3* db) const;
   };
+  /// Stops a statement after so many steps of SQLite's machine.
+  struct Effort {
+    std::uint64_t done = 0, most = 0;
+  };
+  [[nodiscard]] static Result<Database> open(const std::string& file, const std::filesystem::path& path, int flags,
+                                             Code failure);
+  void distrust(std::uint64_t bytes, bool read_only);
+  std::unique_ptr<Effort> effort_;  ///< outlives the handle, which calls with it
   std::unique_ptr<sqlite3, Close> handle_;
   std::string path_;
 };

@@ -30,6 +30,15 @@ std::string toned(std::string text, Tone tone, bool color) {
   return std::string(code(tone)) + text + "\x1b[0m";
 }
 
+Table::Table(std::vector<Column> columns) : columns_(std::move(columns)) {
+  for (Column& column : columns_) column.title = printable(column.title);
+}
+
+void Table::add(std::vector<Cell> row) {
+  for (Cell& cell : row) cell.text = printable(cell.text);
+  rows_.push_back(std::move(row));
+}
+
 std::string Table::render(std::size_t width, bool color, std::vector<std::string>* dropped, std::size_t least) const {
   std::vector<std::size_t> widths;
   for (const Column& column : columns_) widths.push_back(display_width(column.title));

@@ -1,7 +1,7 @@
 // Lays out text tables: display widths (not bytes), numbers right-aligned, one column that shrinks, columns that give
 // way.
 //
-// Cells must be printable UTF-8 (base::printable). O(cells).
+// Titles and cells are made printable (base::printable), whoever wrote the names in them. O(cells).
 #pragma once
 
 #include <cstdint>
@@ -28,8 +28,8 @@ class Table {
     Tone tone = Tone::kPlain;
   };
 
-  explicit Table(std::vector<Column> columns) : columns_(std::move(columns)) {}
-  void add(std::vector<Cell> row) { rows_.push_back(std::move(row)); }
+  explicit Table(std::vector<Column> columns);
+  void add(std::vector<Cell> row);
   [[nodiscard]] bool empty() const { return rows_.empty(); }
 
   /// Lines with newlines, at most `width` columns wide as long as the shrinking column keeps `least` (and 0: no limit).

@@ -40,6 +40,7 @@ struct ReportChoice {
   std::string to;              ///< "" by default, "-" standard output, else a file
   std::string color = "auto";  ///< auto, always, never
   std::optional<std::size_t> width;
+  bool raw_cells = false;  ///< CSV in a file without apostrophes before what a spreadsheet would compute
   report::Style style;
 };
 /// kIo where `choice.to` names a file that cannot be written, before what takes long: a folder, or in a folder that

@@ -9,6 +9,7 @@
 #include "base/log.hpp"
 #include "base/text.hpp"
 #include "cli/app.hpp"
+#include "config/trust.hpp"
 
 extern char** environ;
 
@@ -99,6 +100,11 @@ base::Result<config::Inputs> ConfigArguments::inputs(const std::vector<std::stri
   if (!no_project_)
     in.project_file = config::find_project_file(std::filesystem::current_path(ignored),
                                                 home == in.environment.end() ? "" : home->second);
+  if (in.project_file) {
+    in.project_trusted = config::is_trusted(*in.project_file);
+    if (!in.project_trusted)
+      if (auto ok = config::check_owner(*in.project_file); !ok) return base::fail(std::move(ok));
+  }
   for (const std::string& file : config_files_) {
     if (!std::filesystem::exists(file, ignored))
       return base::fail(base::Code::kNoInput, "there is no file " + file, "--config", "Name a YAML file.");

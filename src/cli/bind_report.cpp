@@ -11,6 +11,9 @@ constexpr const char* kGroup = "Report";
 
 void bind_destination(const Arguments& app, ReportChoice& choice) {
   app.add_option("-o,--to", choice.to, "Where it is written; - is standard output").type_name("FILE").group(kGroup);
+  app.add_flag("--raw-cells", choice.raw_cells,
+               "-f csv -o FILE: no apostrophe before cells that a spreadsheet would compute")
+      .group(kGroup);
   app.add_option("--color", choice.color, "auto: on a terminal, unless NO_COLOR is set")
       .one_of({"auto", "always", "never"})
       .group(kGroup);

@@ -4,6 +4,7 @@
 #include "cli/app.hpp"
 #include "cli/bind_config.hpp"
 #include "cli/subcommands.hpp"
+#include "config/trust.hpp"
 
 namespace rangescope::cli {
 namespace {
@@ -16,7 +17,8 @@ class ConfigCommand final : public Subcommand {
     return "show [SECTION]   the configuration as `rangescope profile` would use it, as YAML\n"
            "explain KEY      what a key means, its type and flag, its value, and who set it\n"
            "groups           configuration groups and their options\n"
-           "validate         check files and overrides; says what is wrong and where\n\n"
+           "validate         check files and overrides; says what is wrong and where\n"
+           "trust FILE       let this rangescope.yaml, as it is now, say what is run\n\n"
            "Overrides and --config work as with profile:\n\n"
            "  rangescope config show pipeline.ncu ncu=quick\n"
            "  rangescope config explain run.keep --config mine.yaml";
@@ -32,14 +34,14 @@ class ConfigCommand final : public Subcommand {
     for (const std::string& word : arguments_.words())
       (config::looks_like_override(word) ? overrides : words).push_back(word);
     arguments_.set_words(overrides);
-    const std::vector<std::string> actions{"show", "explain", "groups", "validate"};
+    const std::vector<std::string> actions{"show", "explain", "groups", "validate", "trust"};
     const std::string action = words.empty() ? "show" : words.front();
     const std::string what = words.size() > 1 ? words[1] : "";
     if (std::find(actions.begin(), actions.end(), action) == actions.end())
       return say({base::Code::kUsage,
                   "there is no 'config " + base::printable(action) + "'",
                   {},
-                  base::did_you_mean(action, actions).empty() ? "It is show, explain, groups or validate."
+                  base::did_you_mean(action, actions).empty() ? "It is show, explain, groups, validate or trust."
                                                               : base::did_you_mean(action, actions)});
     if (words.size() > 2)
       return say(
@@ -52,6 +54,12 @@ class ConfigCommand final : public Subcommand {
                       ? "Write: rangescope config groups"
                       : "Name a file with --config: rangescope config validate --config " + base::shell_quote(what)});
     if (action == "groups") return groups();
+    if (action == "trust") {
+      if (what.empty())
+        return say({base::Code::kUsage, "no file was named", {}, "Write: rangescope config trust rangescope.yaml"});
+      const auto done = config::trust(what);
+      return done ? 0 : say(done.error());
+    }
     auto config = arguments_.compose({});
     if (!config) return say(config.error());
     if (action == "validate") {

@@ -127,6 +127,7 @@ class Gate final : public Subcommand {
     for (const auto& [path, form] : {File{&json_, report::write_gate_json}, File{&junit_, report::write_gate_junit},
                                      File{&markdown_, report::write_gate_markdown}}) {
       if (path->empty()) continue;
+      if (auto allowed = check_output(*path); !allowed) return allowed;
       report::FileSink sink(*path);
       form(gate, sink);
       if (written = sink.finish(); !written) return written;

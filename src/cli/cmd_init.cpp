@@ -8,7 +8,9 @@
 #include "base/text.hpp"
 #include "cli/app.hpp"
 #include "cli/bind.hpp"
+#include "cli/destination.hpp"
 #include "cli/subcommands.hpp"
+#include "config/trust.hpp"
 #include "doctor/causes.hpp"
 #include "profile/look.hpp"
 #include "profile/starter.hpp"
@@ -49,6 +51,7 @@ class Init final : public Subcommand {
     if (!force_ && fs::exists(to_, error))
       return say(
           {base::Code::kUsage, "there is such a file already", to_, "Add --force, or name another one with --to"});
+    if (auto allowed = check_output(to_); !allowed) return say(allowed.error());
     look_.command = program_;
     const auto look = profile::look_at_program(look_);
     if (!look) return say(look.error());
@@ -65,6 +68,8 @@ class Init final : public Subcommand {
                   "Look at it with: rangescope doctor -- " + base::shell_quote(program_)});
     }
     if (auto written = profile::write_starter(text, to_); !written) return say(written.error());
+    if (auto trusted = config::trust(to_); !trusted)  // who wrote it for this user trusts it
+      base::warn("the file is not trusted yet: rangescope config trust " + base::shell_quote(to_));
     base::info("wrote " + to_ + "; run it with: rangescope profile" +
                (to_ == "rangescope.yaml" ? "" : " --config " + base::shell_quote(to_)));
     return 0;

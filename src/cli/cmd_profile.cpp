@@ -4,6 +4,7 @@
 
 #include "base/log.hpp"
 #include "base/process.hpp"
+#include "base/redact.hpp"
 #include "base/text.hpp"
 #include "cli/app.hpp"
 #include "cli/bind.hpp"
@@ -69,6 +70,7 @@ class Profile final : public Subcommand {
     if (!composed) return say(composed.error());
     const config::Config& config = *composed;
     if (auto applied = configuration_.apply(config); !applied) return say(applied.error());
+    base::set_record_arguments(config.flag("run.record_args"));
     program_ = config.list("workload.command");
     if (program_.empty())
       return say({base::Code::kUsage,

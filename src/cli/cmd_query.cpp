@@ -1,12 +1,15 @@
 // `rangescope query` and `rangescope export`: the session and its report as SQLite, whole or asked.
 #include <unistd.h>
 
+#include "base/fs.hpp"
 #include "base/text.hpp"
 #include "cli/app.hpp"
 #include "cli/bind.hpp"
+#include "cli/destination.hpp"
 #include "cli/present.hpp"
 #include "cli/subcommands.hpp"
 #include "profile/analyzed.hpp"
+#include "report/csv_text.hpp"
 #include "report/sink.hpp"
 #include "report/sqlite/database.hpp"
 #include "report/sqlite/rows.hpp"
@@ -82,6 +85,8 @@ class Export final : public Subcommand {
     app.add_option("input", inputs_, "Runs or files").type_name("RUN|FILE").required().expected(1, 1000);
     app.add_option("--to", to_, "sqlite, csv or jsonl").required().one_of({"sqlite", "csv", "jsonl"});
     app.add_option("-o,--output", output_, "File; standard output for csv and jsonl").type_name("FILE");
+    app.add_flag("--raw-cells", raw_cells_,
+                 "csv to a file: no apostrophe before cells that a spreadsheet would compute");
     app.add_option("--table", table_, "Table of csv and jsonl")
         .one_of({"run", "regions", "region_kernels", "metrics", "ranges", "launches", "kernels", "copies", "losses"});
     app.add_option("--runs", root_, "Folder of the runs (rangescope-runs)").type_name("DIR");
@@ -99,18 +104,12 @@ class Export final : public Subcommand {
       if (!found) return say(found.error());
       inputs.insert(inputs.end(), found->begin(), found->end());
     }
-    std::error_code error;
-    for (const auto& input : inputs) {
-      if (!output_.empty() && std::filesystem::equivalent(input, output_, error))
-        return say({base::Code::kUsage, "the output is the input", output_, "Name another file with -o"});
-    }
+    if (!output_.empty() && output_ != "-")
+      if (auto allowed = check_output(output_); !allowed) return say(allowed.error());
     const auto analyzed = profile::analyze_inputs(inputs, run, analysis_, reading_);
     if (!analyzed) return say(analyzed.error());
     if (to_ == "sqlite") {
-      auto database = base::Database::create(output_);
-      if (!database) return say(database.error());
-      auto written = report::sqlite::write_database(analyzed->report, analyzed->session, *database,
-                                                    [](std::string_view) { return true; });
+      const auto written = write_sqlite(*analyzed);
       return written ? 0 : say(written.error());
     }
     auto database = base::Database::in_memory();
@@ -126,13 +125,29 @@ class Export final : public Subcommand {
       return printed ? 0 : say(printed.error());
     }
     report::FileSink sink(output_);
-    auto printed = report::sqlite::print_rows(*statement, to_, sink, 0);
+    report::FormulaGuard guarded(sink);
+    const bool guard = to_ == "csv" && !raw_cells_;
+    auto printed = report::sqlite::print_rows(*statement, to_, guard ? static_cast<report::Sink&>(guarded) : sink, 0);
     return printed ? 0 : say(printed.error());
   }
 
  private:
+  [[nodiscard]] base::Result<void> write_sqlite(const profile::Analyzed& analyzed) const {
+    auto file = base::Replacement::begin(output_);
+    if (!file) return base::fail(std::move(file));
+    {
+      auto database = base::Database::create(file->temporary());
+      if (!database) return base::fail(std::move(database));
+      auto written = report::sqlite::write_database(analyzed.report, analyzed.session, *database,
+                                                    [](std::string_view) { return true; });
+      if (!written) return written;
+    }
+    return file->commit();
+  }
+
   std::vector<std::string> inputs_;
   std::string to_, output_, table_ = "regions";
+  bool raw_cells_ = false;
   std::string root_{runs::kDefaultRoot};
   read::Options reading_;
   analyze::Options analysis_;

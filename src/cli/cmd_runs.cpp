@@ -13,6 +13,7 @@
 #include "base/units.hpp"
 #include "cli/app.hpp"
 #include "cli/bind.hpp"
+#include "cli/destination.hpp"
 #include "cli/present.hpp"
 #include "cli/subcommands.hpp"
 #include "report/view.hpp"
@@ -241,8 +242,9 @@ class Runs final : public Subcommand {
   [[nodiscard]] int pack() const {
     const auto run = runs::find_run(root_, said_);
     if (!run) return say(run.error());
-    const auto packed =
-        runs::pack_run(*run, archive_.empty() ? run->filename().string() + ".tar.zst" : archive_, with_reports_);
+    const std::string to = archive_.empty() ? run->filename().string() + ".tar.zst" : archive_;
+    if (auto allowed = check_output(to); !allowed) return say(allowed.error());
+    const auto packed = runs::pack_run(*run, to, with_reports_);
     if (!packed) return say(packed.error());
     base::info(fmt::format("{}, {} in {}", base::counted(packed->files, "file"),
                            base::format_bytes(static_cast<double>(packed->bytes)),

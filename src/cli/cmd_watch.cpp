@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <set>
 
 #include "base/process.hpp"
 #include "cli/app.hpp"
@@ -18,6 +17,7 @@
 #include "profile/analyzed.hpp"
 #include "report/sink.hpp"
 #include "runs/layout.hpp"
+#include "runs/manifest.hpp"
 
 namespace rangescope::cli {
 namespace {
@@ -57,13 +57,14 @@ class Watch final : public Subcommand {
     if (auto exporter = report::find_exporter(choice_.format); !exporter) return say(exporter.error());
     if (auto writable = check_destination(choice_, beside_a_program()); !writable) return say(writable.error());
     if (auto normalized = normalize_expressions(analysis_); !normalized) return say(normalized.error());
-    for (const auto& run : runs::list_runs(root_)) before_.insert(run);
+    tag_ =
+        fmt::format("++vars.watched_by={}-{}", ::getpid(), std::chrono::steady_clock::now().time_since_epoch().count());
 
     std::error_code error;
     const auto self = std::filesystem::read_symlink("/proc/self/exe", error);
     if (error) return say({base::Code::kInternal, "the program does not find itself", "/proc/self/exe", {}});
     base::Command command;
-    command.argv = {self.string(), "profile", "-q", "--runs", root_, "--"};
+    command.argv = {self.string(), "profile", "-q", "--runs", root_, tag_, "--"};
     command.argv.insert(command.argv.end(), program_.begin(), program_.end());
     command.forward_signals = true;
     command.tick_every = std::chrono::milliseconds(50);
@@ -86,11 +87,14 @@ class Watch final : public Subcommand {
   }
 
  private:
-  // The run that profile made: the newest of those that were not there before.
+  // The run that our profile made. Others may start in the same root: its manifest has the word that only we gave.
   [[nodiscard]] std::filesystem::path find() {
     if (!run_.empty()) return run_;
     for (const auto& run : runs::list_runs(root_)) {
-      if (!before_.contains(run)) run_ = run;
+      const auto manifest = runs::read_manifest(run);
+      if (manifest &&
+          std::find(manifest->arguments.begin(), manifest->arguments.end(), tag_) != manifest->arguments.end())
+        run_ = run;
     }
     return run_;
   }
@@ -138,10 +142,10 @@ class Watch final : public Subcommand {
 
   std::vector<std::string> program_;
   std::string root_{runs::kDefaultRoot};
+  std::string tag_;  ///< a word of the command line that nobody else gives
   double every_s_ = 1;
   ReportChoice choice_;
   analyze::Options analysis_;
-  std::set<std::filesystem::path> before_;
   std::filesystem::path run_;
   std::chrono::nanoseconds next_{0};
   std::ptrdiff_t lines_ = 0;

@@ -1,6 +1,7 @@
 // Where a document goes: what -o means, and the style of a table there.
 #pragma once
 
+#include <filesystem>
 #include <functional>
 
 #include "base/result.hpp"
@@ -9,6 +10,11 @@
 #include "report/exporter.hpp"
 
 namespace rangescope::cli {
+
+/// May a person have an output written to this path? kUsage for what is no plain file (device, pipe, link, folder), for
+/// a file that another word of this command line names (an input, a script), for what rangescope reads (a recording, a
+/// report of a tool, a baseline, an archive of a run) and for the files that a run consists of.
+[[nodiscard]] base::Result<void> check_output(const std::filesystem::path& to);
 
 /// -o, --color, --width
 void bind_destination(const Arguments& app, ReportChoice& choice);

@@ -11,6 +11,7 @@
 
 #include "base/text.hpp"
 #include "cli/destination.hpp"
+#include "report/csv_text.hpp"
 #include "report/sink.hpp"
 
 namespace rangescope::cli {
@@ -60,6 +61,7 @@ base::Result<void> check_destination(const ReportChoice& choice, int fd) {
   if (!std::filesystem::is_directory(folder, ignored))
     return base::fail(base::Code::kIo, "cannot write the file: its folder does not exist", choice.to,
                       "Make the folder first: mkdir -p " + base::shell_quote(folder.string()));
+  if (auto allowed = check_output(choice.to); !allowed) return allowed;
   if (::access(folder.c_str(), W_OK) != 0 && ::access(choice.to.c_str(), W_OK) != 0)
     return base::fail(base::Code::kIo, std::string("cannot write the file: ") + std::strerror(errno), choice.to);
   return {};
@@ -76,8 +78,11 @@ base::Result<void> write_to(const ReportChoice& choice, int default_fd,
     report::DescriptorSink sink(fd, fd == STDOUT_FILENO ? "standard output" : "standard error");
     return whole(sink, style_on(fd, choice));
   }
+  if (auto allowed = check_output(choice.to); !allowed) return allowed;
   report::FileSink sink(choice.to);
-  return whole(sink, style_on(-1, choice));
+  report::FormulaGuard guarded(sink);
+  const bool guard = choice.format == "csv" && !choice.raw_cells;
+  return whole(guard ? static_cast<report::Sink&>(guarded) : sink, style_on(-1, choice));
 }
 
 base::Result<void> write_report(const profile::Analyzed& analyzed, const ReportChoice& choice, int default_fd) {

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "base/redact.hpp"
 #include "base/text.hpp"
 
 namespace rangescope::collect {
@@ -53,6 +54,15 @@ std::string shell_command(const Plan& plan) {
     line += ' ';
   }
   return line + base::shell_quote(plan.argv);
+}
+
+std::string recorded_command(const Plan& plan) {
+  base::Redactor redactor;
+  for (const auto& [name, value] : plan.set_env) redactor.learn(name, value);
+  Plan recorded = plan;
+  recorded.argv = redactor.arguments(plan.argv);
+  for (auto& [name, value] : recorded.set_env) value = redactor.variable(name, value);
+  return shell_command(recorded);
 }
 
 }  // namespace rangescope::collect

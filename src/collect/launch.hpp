@@ -27,5 +27,7 @@ struct LaunchOptions {
 
 /// The plan as one POSIX shell command that runs as it stands: `cd`, `env`, program, arguments.
 [[nodiscard]] std::string shell_command(const Plan& plan);
+/// The same for a file: secrets redacted (base/redact.hpp); then it has to be completed before it runs.
+[[nodiscard]] std::string recorded_command(const Plan& plan);
 
 }  // namespace rangescope::collect

@@ -8,6 +8,7 @@
 
 #include "base/text.hpp"
 #include "config/interpolate.hpp"
+#include "config/trust.hpp"
 #include "config/yaml.hpp"
 
 namespace rangescope::config {
@@ -203,8 +204,11 @@ class Composer {
       if (fs::exists(dir / "config.yaml", ignored))
         if (auto ok = add(dir / "config.yaml"); !ok) return ok;
     }
-    if (in_.project_file)
+    if (in_.project_file) {
       if (auto ok = add(*in_.project_file); !ok) return ok;
+      if (!in_.project_trusted)
+        if (auto ok = check_untrusted(roots_.back().content, *in_.project_file); !ok) return ok;
+    }
     for (const fs::path& path : in_.config_files)
       if (auto ok = add(path); !ok) return ok;
     // A group that an earlier root already has is chosen anew by a later one, not opened a second time.
@@ -261,7 +265,9 @@ class Composer {
   base::Result<std::optional<File>> option_file(const std::string& group, const std::string& option, bool optional,
                                                 const std::string& where) {
     std::error_code ignored;
-    if (option.find("..") == std::string::npos) {
+    // A name below the folders of configuration; joined to them, an absolute one would lead elsewhere.
+    const std::string whole = group + "/" + option;
+    if (whole.find("..") == std::string::npos && !group.starts_with('/') && !option.starts_with('/')) {
       for (const fs::path& dir : search_) {
         const fs::path path = (group.empty() ? dir : dir / group) / (option + ".yaml");
         if (!fs::exists(path, ignored)) continue;

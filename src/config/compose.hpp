@@ -26,6 +26,7 @@ struct Inputs {
   std::vector<std::filesystem::path> config_dirs;     ///< --config-dir
   std::vector<std::filesystem::path> config_files;    ///< --config
   std::optional<std::filesystem::path> project_file;  ///< rangescope.yaml, found by find_project_file
+  bool project_trusted = false;                       ///< it may say what is run (config/trust.hpp)
   std::map<std::string, std::string> environment;     ///< all of it: for RANGESCOPE__* and ${env:...}
   std::vector<Override> overrides;                    ///< in command line order
   std::chrono::system_clock::time_point now;

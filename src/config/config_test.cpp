@@ -416,8 +416,42 @@ vars:
   EXPECT_TRUE(config->text("vars.year") == "1970" || config->text("vars.year") == "1969");
   is("dir", "/runs/1/out");
   is("escaped", "'${run.dir}'");
-  is("token", "<redacted>");
+  EXPECT_TRUE(flow(*config, "vars.token").starts_with("<redacted:"));
   is("whole", "[x, y]");
+}
+
+TEST(Interpolation, BombsAreRefused) {
+  std::string nested;
+  for (int i = 0; i < 5000; ++i) nested += "${";
+  EXPECT_NE(after({"vars.a=" + nested + "x" + std::string(5000, '}')}, "").find("deeper than"), std::string::npos);
+  Folder folder;
+  std::string doubling = "vars:\n  v0: xxxxxxxxxxxxxxxx\n", chain = "vars:\n  v0: x\n", lists = "vars:\n  v0: [a]\n";
+  for (int i = 1; i <= 60; ++i) {
+    const std::string before = "${vars.v" + std::to_string(i - 1) + "}", name = "  v" + std::to_string(i);
+    doubling += name + ": '" + before + before + "'\n";
+    lists += name + ": ['" + before + "', '" + before + "']\n";
+  }
+  for (int i = 1; i <= 3000; ++i)
+    chain += "  v" + std::to_string(i) + ": '${vars.v" + std::to_string(i + 1 > 3000 ? 0 : i + 1) + "}'\n";
+  for (const auto& [text, says] : {std::pair(doubling, "16 MiB"), {lists, "16 MiB"}, {chain, "deeper than"}}) {
+    folder.put("c.yaml", text);
+    Inputs inputs = shipped();
+    inputs.config_files = {folder.path / "c.yaml"};
+    const auto config = compose(inputs);
+    ASSERT_FALSE(config.has_value());
+    EXPECT_NE(config.error().what.find(says), std::string::npos) << config.error().what;
+  }
+}
+
+TEST(Compose, AProjectFileReachesNoFileOutsideTheConfiguration) {
+  Folder folder;
+  folder.put("evil.yaml", "# @package pipeline.nsys\npath: /tmp/evil\n");
+  for (const std::string& option : {(folder.path / "evil").string(), std::string("../evil")}) {
+    folder.put("rangescope.yaml", "defaults:\n  - override ncu: '" + option + "'\n");
+    Inputs inputs = shipped();
+    inputs.project_file = folder.path / "rangescope.yaml";
+    EXPECT_FALSE(compose(inputs).has_value()) << option;
+  }
 }
 
 TEST(Interpolation, Mistakes) {

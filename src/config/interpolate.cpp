@@ -4,6 +4,7 @@
 #include <ctime>
 #include <set>
 
+#include "base/redact.hpp"
 #include "base/text.hpp"
 
 namespace rangescope::config {
@@ -14,6 +15,17 @@ std::string parent_of(std::string_view path) {
   return dot == std::string_view::npos ? std::string{} : std::string(path.substr(0, dot));
 }
 
+// Far more than anybody writes, far less than the stack and the memory hold.
+constexpr int kDeepest = 200;
+constexpr std::size_t kMostCopied = std::size_t{16} << 20;  // bytes of text, and 64 for each value
+
+std::size_t weight(const Value& value) {
+  std::size_t sum = 64 + value.text.size();
+  for (const Value& item : value.items) sum += weight(item);
+  for (const Entry& entry : value.entries) sum += weight(entry.value) + entry.key.size();
+  return sum;
+}
+
 /// Depth-first over references: a value is resolved when it is first needed, and a path met again while it is being
 /// resolved is a cycle. Linear in the number of values and references.
 class Resolver {
@@ -22,6 +34,8 @@ class Resolver {
 
   base::Result<void> all(Value& value, const std::string& path) {
     if (done_.count(path)) return {};
+    const Level level(level_);
+    if (level_ > kDeepest) return too_much("goes deeper than " + std::to_string(kDeepest) + " levels", value);
     if (!open_.insert(path).second)
       return base::fail(base::Code::kConfig, "the interpolation of '" + path + "' goes round in a circle", value.where,
                         "Break the circle with a plain value.");
@@ -49,6 +63,8 @@ class Resolver {
   Value* find(const std::string& path) { return const_cast<Value*>(at_path(root_, path)); }
 
   base::Result<Value> text(const Value& value, std::string_view source, const std::string& path) {
+    const Level level(level_);
+    if (level_ > kDeepest) return too_much("goes deeper than " + std::to_string(kDeepest) + " levels", value);
     std::string out;
     bool secret = false;
     std::size_t at = 0;
@@ -80,6 +96,7 @@ class Resolver {
                           value.where, "Refer to one of its values.");
       secret = secret || piece->secret;
       out += piece->is_null() ? "null" : piece->text;
+      if (copied_ += piece->text.size(); copied_ > kMostCopied) return too_much("makes more than 16 MiB", value);
       at = end + 1;
     }
     Value result = text_value(out, value.where);
@@ -109,7 +126,9 @@ class Resolver {
       return base::fail(base::Code::kConfig, "${" + inner + "}: there is no key '" + target + "'", value.where,
                         suggestion(target));
     if (auto ok = all(*found, target); !ok) return base::fail(std::move(ok));
-    return *find(target);
+    found = find(target);
+    if (copied_ += weight(*found); copied_ > kMostCopied) return too_much("makes more than 16 MiB", value);
+    return *found;
   }
 
   std::string suggestion(const std::string& target) const {
@@ -143,7 +162,7 @@ class Resolver {
         return base::fail(base::Code::kConfig, "environment variable '" + variable + "' is not set", value.where,
                           "Set it, or give a default: ${env:" + variable + ",default}.");
       }
-      result.secret = found != around_.environment.end() && looks_secret(variable);
+      result.secret = found != around_.environment.end() && base::secret_variable(variable);
       return result;
     }
     if (name == "now") {
@@ -164,7 +183,22 @@ class Resolver {
                       near.empty() ? "Known are env, oc.env and now." : near);
   }
 
+  /// One more level for as long as it lives.
+  struct Level {
+    explicit Level(int& level) : at(level) { ++at; }
+    Level(const Level&) = delete;
+    Level& operator=(const Level&) = delete;
+    ~Level() { --at; }
+    int& at;
+  };
+
+  static tl::unexpected<base::Error> too_much(const std::string& what, const Value& value) {
+    return base::fail(base::Code::kConfig, "the interpolation " + what, value.where, "Write the value itself.");
+  }
+
   Value& root_;
+  int level_ = 0;
+  std::size_t copied_ = 0;
   const Surroundings& around_;
   std::set<std::string> open_, done_;
 };

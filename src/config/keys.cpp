@@ -29,6 +29,8 @@ constexpr std::array kKeys{
 
     Key{"run.repeat", Type::kInt, "runs of the native stage, each a run directory below the whole, for compare and gate", "--repeat", {}, 1, 1000},
     Key{"run.strict", Type::kBool, "exit code 83 where data was lost", "--strict"},
+    Key{"run.record_args", Type::kBool, "write the program's arguments as they are: without it, what looks like a secret among them is redacted", "--record-args"},
+    Key{"run.share", Type::kBool, "let group and others read the run directory, as the umask allows (0755 and 0644 instead of 0700 and 0600)", "--share"},
 
     // its report
     Key{"report.format", Type::kText, "format of the report that is shown", "--format"},

@@ -1,9 +1,9 @@
 #include "config/value.hpp"
 
-#include <array>
 #include <cmath>
 #include <limits>
 
+#include "base/redact.hpp"
 #include "base/text.hpp"
 
 namespace rangescope::config {
@@ -153,7 +153,7 @@ bool needs_quotes(std::string_view text) {
 }
 
 std::string scalar_text(const Value& value) {
-  if (value.secret) return "<redacted>";
+  if (value.secret) return base::redacted(value.text);
   switch (value.kind) {
     case Kind::kNull: return "null";
     case Kind::kBool: return value.boolean ? "true" : "false";
@@ -208,7 +208,7 @@ void block(const Value& value, std::size_t indent, bool comments, std::string& o
 }  // namespace
 
 std::string to_flow(const Value& value) {
-  if (value.secret) return "<redacted>";
+  if (value.secret && value.is_scalar()) return base::redacted(value.text);
   if (value.is_scalar()) return scalar_text(value);
   std::string out = value.is_list() ? "[" : "{";
   bool first = true;
@@ -230,15 +230,6 @@ std::string to_yaml(const Value& value, bool comments) {
   std::string out;
   block(value, 0, comments, out);
   return out;
-}
-
-bool looks_secret(std::string_view name) {
-  const std::string low = base::lower(name);
-  constexpr std::array kWords{"token",   "secret",     "password", "passwd", "apikey",      "api_key", "access_key",
-                              "private", "credential", "auth",     "cookie", "session_key", "dsn"};
-  for (const std::string_view word : kWords)
-    if (low.find(word) != std::string::npos) return true;
-  return low.ends_with("_key") || low == "key" || low.ends_with("_pwd") || low == "pwd_hash";
 }
 
 }  // namespace rangescope::config

@@ -62,7 +62,4 @@ void merge(Value& base, const Value& over);
 /// scalar.
 [[nodiscard]] std::string to_yaml(const Value& value, bool comments = false);
 
-/// A name behind which people keep what must not be printed: *TOKEN*, *SECRET*, *PASSWORD*, *KEY*, *CREDENTIAL* ...
-[[nodiscard]] bool looks_secret(std::string_view name);
-
 }  // namespace rangescope::config

@@ -5,7 +5,7 @@
 #include "base/fs.hpp"
 #include "base/version.hpp"
 #include "collect/launch.hpp"
-#include "config/yaml.hpp"
+#include "config/record.hpp"
 #include "runs/layout.hpp"
 #include "runs/provenance.hpp"
 
@@ -29,7 +29,8 @@ base::Result<RunRecord> RunRecord::begin(const std::filesystem::path& root, cons
 base::Result<RunRecord> RunRecord::begin_in(const std::filesystem::path& dir, const std::vector<std::string>& program,
                                             const std::vector<std::string>& arguments) {
   std::error_code error;
-  std::filesystem::create_directories(dir, error);
+  const bool made = std::filesystem::create_directories(dir, error);
+  if (made) std::filesystem::permissions(dir, std::filesystem::perms::owner_all, error);
   if (error) return base::fail(base::Code::kIo, "cannot make the folder: " + error.message(), dir.string());
   if (!std::filesystem::is_empty(dir, error) || error)
     return base::fail(base::Code::kConfig, "run.dir holds something already", dir.string(),
@@ -41,6 +42,9 @@ base::Result<RunRecord> RunRecord::begin_at(std::filesystem::path dir, const std
                                             const std::vector<std::string>& arguments) {
   RunRecord record;
   record.path_ = std::move(dir);
+  auto hold = runs::Hold::take(record.path_);
+  if (!hold) return base::fail(std::move(hold));
+  record.hold_ = std::move(*hold);
   if (auto written = runs::write_running(record.path_); !written) return base::fail(std::move(written));
   std::error_code error;
   record.manifest_ = {.id = record.path_.filename().string(),
@@ -55,7 +59,8 @@ base::Result<RunRecord> RunRecord::begin_at(std::filesystem::path dir, const std
 }
 
 base::Result<void> RunRecord::about_to_run(const collect::Plan& plan) {
-  if (auto written = base::write_file(path_ / "cmd.txt", collect::shell_command(plan) + "\n"); !written) return written;
+  if (auto written = base::write_file(path_ / "cmd.txt", collect::recorded_command(plan) + "\n"); !written)
+    return written;
   if (auto written = runs::write_provenance(path_, runs::look(plan.cwd)); !written) return written;
   manifest_.start_unix_ns = now_unix_ns();
   return runs::write_manifest(path_, manifest_);
@@ -76,6 +81,7 @@ base::Result<void> RunRecord::ended(const base::Ended& ended) {
 base::Result<void> RunRecord::finish(int exit_code, const std::string& outcome, const std::string& message,
                                      const std::vector<model::Loss>& losses,
                                      const std::vector<model::Finding>& findings) {
+  runs::seal(path_);
   auto files = runs::prove_files(path_);
   if (!files) return base::fail(std::move(files));
   manifest_.files = std::move(*files);
@@ -91,37 +97,10 @@ base::Result<void> RunRecord::finish(int exit_code, const std::string& outcome, 
 }
 
 base::Result<void> write_config(const std::filesystem::path& run, const config::Config& config) {
-  config::Value resolved = config.root;
-  // Values of variables whose names say that they are secrets stay out of files that people pass on.
-  for (const char* map : {"workload.env", "pipeline.nsys.env", "pipeline.ncu.env"})
-    if (auto* value = const_cast<config::Value*>(config::at_path(resolved, map)))
-      for (config::Entry& entry : value->entries)
-        entry.value.secret = entry.value.secret || config::looks_secret(entry.key);
-  if (auto written = base::write_file(run / "config.yaml",
-                                      "# The configuration of this run, resolved.\n" + config::to_yaml(resolved));
-      !written)
-    return written;
-
-  std::string text = "# What config.yaml was made of, in the order in which it was laid over each other.\nfiles:\n";
-  for (const std::string& file : config.files) text += "  - " + config::to_flow(config::text_value(file, {})) + "\n";
-  text += "groups:\n";
-  for (const config::Choice& choice : config.choices) {
-    text += "  - {group: " + choice.group +
-            ", option: " + (choice.option.empty() ? "null" : config::to_flow(config::text_value(choice.option, {})));
-    text += ", package: " + config::to_flow(config::text_value(choice.package, {})) +
-            ", by: " + config::to_flow(config::text_value(choice.where, {})) + "}\n";
-  }
-  text += "values:\n";
-  for (const config::Assignment& done : config.history) {
-    const auto dot = done.key.rfind('.');
-    const bool secret = done.key.find(".env.") != std::string::npos && config::looks_secret(done.key.substr(dot + 1));
-    text += "  - {key: " + config::to_flow(config::text_value(done.key, {})) +
-            ", value: " + config::to_flow(config::text_value(secret ? "<redacted>" : done.value, {}));
-    text += ", by: " +
-            config::to_flow(config::text_value(secret ? done.where.substr(0, done.where.find('=')) : done.where, {})) +
-            "}\n";
-  }
-  return base::write_file(run / "inputs.yaml", text);
+  if (config.flag("run.share"))
+    if (auto shared = runs::share(run); !shared) return shared;
+  if (auto written = base::write_file(run / "config.yaml", config::recorded_values(config)); !written) return written;
+  return base::write_file(run / "inputs.yaml", config::recorded_inputs(config));
 }
 
 }  // namespace rangescope::profile

@@ -11,6 +11,7 @@
 #include "collect/collector.hpp"
 #include "config/compose.hpp"
 #include "model/report.hpp"
+#include "runs/hold.hpp"
 #include "runs/manifest.hpp"
 #include "runs/status.hpp"
 
@@ -45,6 +46,7 @@ class RunRecord {
                                                         const std::vector<std::string>& arguments);
 
   std::filesystem::path path_;
+  runs::Hold hold_;
   runs::Manifest manifest_;
   std::string program_;
 };

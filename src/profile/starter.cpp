@@ -34,9 +34,11 @@ struct Include {
   std::int64_t total_ns = 0;
 };
 
-/// Text as a YAML scalar that reads back as it is.
+/// Text as a YAML scalar that reads back as it is, `${` in it too.
 std::string yaml(std::string_view text) {
-  return "'" + base::replace_all(text, "'", "''") + "'";
+  const std::string escaped = base::replace_all(text, "${", "\\${");
+  if (base::printable(escaped) != escaped) return config::to_flow(config::text_value(escaped, {}));
+  return "'" + base::replace_all(escaped, "'", "''") + "'";
 }
 
 std::string without_digits(const std::string& name) {

@@ -65,7 +65,7 @@ base::Result<ToolRun> StageRunner::run(const collect::Plan& plan, const std::str
     const std::filesystem::path commands = folder / "cmd.txt";
     std::string text;
     if (auto before = base::read_file(commands)) text = *before;
-    text += "# " + label + "\n" + collect::shell_command(plan) + "\n";
+    text += "# " + label + "\n" + collect::recorded_command(plan) + "\n";
     if (auto written = base::write_file(commands, text); !written) return base::fail(std::move(written));
     options.out = {.pass = first, .keep = false, .file = folder / (label + ".stdout")};
     options.err = {.pass = first, .keep = false, .file = folder / (label + ".stderr")};

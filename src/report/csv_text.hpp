@@ -17,4 +17,19 @@ namespace rangescope::report {
 /// The fields as they are, with commas between.
 void csv_row(Sink& sink, const std::vector<std::string>& fields);
 
+/// CSV for a spreadsheet: a cell that begins with = + - @ (or a tab or line end before one) and is no number gets an
+/// apostrophe in front, since a spreadsheet would compute it. Names of ranges and kernels come from the program.
+class FormulaGuard final : public Sink {
+ public:
+  explicit FormulaGuard(Sink& under) : under_(under) {}
+  void write(std::string_view bytes) override;
+  [[nodiscard]] base::Result<void> finish() override;
+
+ private:
+  void end_cell();
+  Sink& under_;
+  std::string cell_;
+  bool quoted_ = false;
+};
+
 }  // namespace rangescope::report

@@ -1,57 +1,32 @@
 #include "report/sink.hpp"
 
-#include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
-#include <utility>
 
 namespace rangescope::report {
+namespace {
 
-FileSink::FileSink(std::filesystem::path path) : path_(std::move(path)) {
-  // A device or pipe (/dev/stdout, /dev/null, a FIFO) is written as it is: renaming would replace it.
-  std::error_code ignored;
-  const auto status = std::filesystem::status(path_, ignored);
-  if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status)) {
-    file_ = std::fopen(path_.c_str(), "we");
-  } else {
-    temporary_ = path_.string() + ".XXXXXX";
-    const int fd = ::mkostemp(temporary_.data(), O_CLOEXEC);
-    file_ = fd < 0 ? nullptr : ::fdopen(fd, "w");
-    if (fd < 0) temporary_.clear();
-  }
-  if (file_ == nullptr) error_ = errno;
-}
+constexpr std::size_t kSinkBuffer = 64 * 1024;
 
-FileSink::~FileSink() {
-  if (file_ != nullptr) std::fclose(file_);
-  if (!temporary_.empty()) ::unlink(temporary_.c_str());
+}  // namespace
+
+void FileSink::flush() {
+  if (!file_) return;
+  if (auto written = file_->write(buffer_); !written) file_ = tl::make_unexpected(written.error());
+  buffer_.clear();
 }
 
 void FileSink::write(std::string_view bytes) {
-  if (error_ != 0 || bytes.empty()) return;
-  if (std::fwrite(bytes.data(), 1, bytes.size(), file_) != bytes.size()) error_ = errno;
+  buffer_ += bytes;
+  if (buffer_.size() >= kSinkBuffer) flush();
 }
 
 base::Result<void> FileSink::finish() {
-  if (file_ != nullptr && error_ == 0 && !temporary_.empty()) {
-    const mode_t mask = ::umask(0);
-    ::umask(mask);
-    if (::fchmod(::fileno(file_), 0666 & ~mask) != 0) error_ = errno;
-  }
-  if (file_ != nullptr && std::fclose(std::exchange(file_, nullptr)) != 0 && error_ == 0) error_ = errno;
-  if (error_ == 0 && !temporary_.empty()) {
-    if (::rename(temporary_.c_str(), path_.c_str()) != 0)
-      error_ = errno;
-    else
-      temporary_.clear();
-  }
-  if (error_ == 0) return {};
-  const base::Code code = error_ == EACCES || error_ == EROFS ? base::Code::kPermission : base::Code::kIo;
-  return base::fail(code, std::string("cannot write the file: ") + std::strerror(error_), path_.string());
+  flush();
+  if (!file_) return tl::make_unexpected(file_.error());
+  return file_->commit();
 }
 
 void DescriptorSink::flush() {
@@ -69,7 +44,7 @@ void DescriptorSink::flush() {
 
 void DescriptorSink::write(std::string_view bytes) {
   buffer_ += bytes;
-  if (buffer_.size() >= 64 * 1024) flush();
+  if (buffer_.size() >= kSinkBuffer) flush();
 }
 
 base::Result<void> DescriptorSink::finish() {

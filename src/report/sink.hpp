@@ -2,10 +2,10 @@
 // standard output.
 #pragma once
 
-#include <cstdio>
 #include <filesystem>
 #include <string>
 
+#include "base/fs.hpp"
 #include "report/exporter.hpp"
 
 namespace rangescope::report {
@@ -20,22 +20,18 @@ class StringSink final : public Sink {
   std::string text_;
 };
 
-/// Buffered; the first failure is kept and told by finish(), which also renames into place. A sink that was never
-/// finished leaves nothing behind.
+/// Buffered; the first failure is kept and told by finish(), which also renames into place (base::Replacement). A sink
+/// that was never finished leaves nothing behind.
 class FileSink final : public Sink {
  public:
-  explicit FileSink(std::filesystem::path path);
-  FileSink(const FileSink&) = delete;
-  FileSink& operator=(const FileSink&) = delete;
-  ~FileSink() override;
+  explicit FileSink(const std::filesystem::path& path) : file_(base::Replacement::begin(path)) {}
   void write(std::string_view bytes) override;
   [[nodiscard]] base::Result<void> finish() override;
 
  private:
-  std::filesystem::path path_;
-  std::string temporary_;
-  std::FILE* file_ = nullptr;
-  int error_ = 0;
+  void flush();
+  base::Result<base::Replacement> file_;
+  std::string buffer_;
 };
 
 /// A descriptor that somebody else owns: standard output or standard error.

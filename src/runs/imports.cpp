@@ -49,6 +49,9 @@ base::Result<std::vector<Import>> read_imports(const std::filesystem::path& run)
       import.tool = one.at("tool");
       import.version = one.at("version");
       import.redacted = one.at("redacted");
+      if (!lies_in_run(import.file))
+        return base::fail(base::Code::kBadData, "names a file outside the run: " + base::printable(import.file),
+                          (run / kImportsFile).string());
       out.push_back(std::move(import));
     }
   } catch (const std::exception& error) {

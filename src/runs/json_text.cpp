@@ -1,15 +1,20 @@
 #include "runs/json_text.hpp"
 
+#include <algorithm>
+
 #include "base/fs.hpp"
 
 namespace rangescope::runs {
+
+// A manifest has a line a file: 100,000 files are 15 MB. A list of digests may be larger.
+constexpr std::size_t kMostBytes = std::size_t{256} << 20;
 
 base::Result<void> write_json(const std::filesystem::path& path, const nlohmann::ordered_json& json) {
   return base::write_file(path, json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
 }
 
 base::Result<nlohmann::json> read_json(const std::filesystem::path& path, std::string_view schema) {
-  auto text = base::read_file(path);
+  auto text = base::read_regular(path, kMostBytes);
   if (!text) return base::fail(std::move(text));
   nlohmann::json json;
   try {
@@ -25,6 +30,11 @@ base::Result<nlohmann::json> read_json(const std::filesystem::path& path, std::s
                       "has the schema '" + found->get<std::string>() + "'; expected " + std::string(schema),
                       path.string());
   return json;
+}
+
+bool lies_in_run(const std::filesystem::path& name) {
+  return !name.empty() && name.is_relative() &&
+         std::none_of(name.begin(), name.end(), [](const std::filesystem::path& part) { return part == ".."; });
 }
 
 }  // namespace rangescope::runs

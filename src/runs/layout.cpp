@@ -57,7 +57,7 @@ base::Result<std::filesystem::path> make_run_dir(const std::filesystem::path& ro
   for (int attempt = 1; attempt <= 10000; ++attempt) {
     const std::filesystem::path path =
         std::filesystem::absolute(root) / (attempt == 1 ? name : name + "." + std::to_string(attempt));
-    if (::mkdir(path.c_str(), 0777) == 0) return path;
+    if (::mkdir(path.c_str(), 0700) == 0) return path;
     if (errno == EEXIST) continue;  // somebody with our pid (another machine or container) was faster
     const base::Code code = errno == EACCES || errno == EROFS ? base::Code::kPermission : base::Code::kIo;
     return base::fail(code, std::string("cannot make the run directory: ") + std::strerror(errno), path.string(),

@@ -7,6 +7,7 @@
 
 #include "base/hash.hpp"
 #include "base/process.hpp"
+#include "base/redact.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
 #include "base/workers.hpp"
@@ -19,9 +20,10 @@ namespace {
 
 constexpr std::string_view kManifestFile = "manifest.json";
 
-OrderedJson printable_list(const std::vector<std::string>& texts) {
+OrderedJson printable_list(const std::vector<std::string>& texts, const base::Redactor& redactor) {
   OrderedJson list = OrderedJson::array();
-  for (const std::string& text : texts) list.push_back(base::is_utf8(text) ? text : base::printable(text));
+  for (const std::string& text : redactor.arguments(texts))
+    list.push_back(base::is_utf8(text) ? text : base::printable(text));
   return list;
 }
 
@@ -31,9 +33,9 @@ OrderedJson exit_of(const Manifest& manifest) {
   return nullptr;
 }
 
-// What is no part of the proof: the two files that change after it, and temporary files of a write that was killed.
+// What is no part of the proof: the two files that change after it, and the lock, which goes.
 bool proved(const std::filesystem::path& relative) {
-  return relative != kManifestFile && relative != "status.json";
+  return relative != kManifestFile && relative != "status.json" && relative.filename() != ".lock";
 }
 
 base::Result<std::vector<std::filesystem::path>> files_of(const std::filesystem::path& run) {
@@ -57,12 +59,13 @@ base::Result<void> write_manifest(const std::filesystem::path& run, const Manife
   OrderedJson files = OrderedJson::object();
   for (const auto& [path, proof] : manifest.files)
     files[base::printable(path)] = {{"bytes", proof.bytes}, {"sha256", proof.sha256}};
+  const base::Redactor redactor;
   OrderedJson json = {
       {"schema", kManifestSchema},
       {"id", manifest.id},
       {"tool", manifest.tool},
-      {"argv", printable_list(manifest.argv)},
-      {"arguments", printable_list(manifest.arguments)},
+      {"argv", printable_list(manifest.argv, redactor)},
+      {"arguments", printable_list(manifest.arguments, redactor)},
       {"cwd", base::printable(manifest.cwd)},
       {"start", utc_text(manifest.start_unix_ns)},
       {"start_unix_ns", manifest.start_unix_ns},
@@ -91,8 +94,12 @@ base::Result<Manifest> read_manifest(const std::filesystem::path& run) {
       if (exit->contains("signal")) manifest.signal = exit->at("signal").get<int>();
     }
     if (const auto files = json->find("files"); files != json->end()) {
-      for (const auto& [path, proof] : files->items())
+      for (const auto& [path, proof] : files->items()) {
+        if (!lies_in_run(path))
+          return base::fail(base::Code::kBadData, "names a file outside the run: " + base::printable(path),
+                            (run / kManifestFile).string());
         manifest.files[path] = {proof.at("bytes").get<std::uint64_t>(), proof.at("sha256").get<std::string>()};
+      }
     }
     return manifest;
   } catch (const nlohmann::json::exception& error) {

@@ -6,7 +6,7 @@
 //     "files": { "native/123.rsn": { "bytes": N, "sha256": "..." } } }
 //
 // "exit" is null until the program ended, "files" is filled when the run is finished. Arguments that are not UTF-8 are
-// written with \xNN in place of each foreign byte.
+// written with \xNN in place of each foreign byte. Secrets among the arguments are redacted (base/redact.hpp).
 #pragma once
 
 #include <cstdint>

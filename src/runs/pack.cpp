@@ -28,8 +28,7 @@ struct FreeC {
 
 class Writer {
  public:
-  explicit Writer(const fs::path& path)
-      : file_(path, std::ios::binary), path_(path), context_(ZSTD_createCCtx()), buffer_(ZSTD_CStreamOutSize()) {
+  explicit Writer(base::Replacement& file) : file_(file), context_(ZSTD_createCCtx()), buffer_(ZSTD_CStreamOutSize()) {
     ZSTD_CCtx_setParameter(context_.get(), ZSTD_c_compressionLevel, 6);
     ZSTD_CCtx_setParameter(context_.get(), ZSTD_c_checksumFlag, 1);
   }
@@ -38,21 +37,15 @@ class Writer {
     while (true) {
       ZSTD_outBuffer out{buffer_.data(), buffer_.size(), 0};
       const std::size_t left = ZSTD_compressStream2(context_.get(), &out, &in, end ? ZSTD_e_end : ZSTD_e_continue);
-      if (ZSTD_isError(left)) return base::fail(Code::kInternal, ZSTD_getErrorName(left), path_.string());
-      file_.write(buffer_.data(), static_cast<std::streamsize>(out.pos));
-      if (!file_) return base::fail(Code::kIo, "cannot write", path_.string(), "Is the disk full?");
+      if (ZSTD_isError(left)) return base::fail(Code::kInternal, ZSTD_getErrorName(left), file_.temporary());
+      if (auto written = file_.write({buffer_.data(), out.pos}); !written) return written;
       if (end ? left == 0 : in.pos == in.size) break;
-    }
-    if (end) {
-      file_.close();
-      if (!file_) return base::fail(Code::kIo, "cannot write", path_.string(), "Is the disk full?");
     }
     return {};
   }
 
  private:
-  std::ofstream file_;
-  fs::path path_;
+  base::Replacement& file_;
   std::unique_ptr<ZSTD_CCtx, FreeC> context_;
   std::vector<char> buffer_;
 };
@@ -78,11 +71,12 @@ base::Result<Packed> pack_run(const fs::path& run, const fs::path& archive, bool
     if (!it->is_symlink()) paths.push_back(it->path());
   if (error) return base::fail(Code::kIo, "cannot list the run: " + error.message(), run.string());
   std::sort(paths.begin(), paths.end());
-  const fs::path temporary = archive.string() + ".part";
+  auto file_out = base::Replacement::begin(archive);
+  if (!file_out) return base::fail(std::move(file_out));
   Packed packed;
   packed.path = archive;
   const auto write = [&]() -> base::Result<void> {
-    Writer writer(temporary);
+    Writer writer(*file_out);
     std::vector<char> buffer(1 << 16);
     for (const fs::path& path : paths) {
       const bool folder = fs::is_directory(path, error);
@@ -115,12 +109,8 @@ base::Result<Packed> pack_run(const fs::path& run, const fs::path& archive, bool
     const std::array<char, 2 * kBlock> last{};
     return writer.write(last.data(), last.size(), true);
   };
-  if (auto ok = write(); !ok) {
-    fs::remove(temporary, error);
-    return base::fail(std::move(ok));
-  }
-  fs::rename(temporary, archive, error);
-  if (error) return base::fail(Code::kIo, "cannot write: " + error.message(), archive.string());
+  if (auto ok = write(); !ok) return base::fail(std::move(ok));
+  if (auto ok = file_out->commit(); !ok) return base::fail(std::move(ok));
   packed.packed_bytes = fs::file_size(archive, error);
   return packed;
 }

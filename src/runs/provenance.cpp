@@ -12,6 +12,7 @@
 
 #include "base/fs.hpp"
 #include "base/process.hpp"
+#include "base/redact.hpp"
 #include "base/text.hpp"
 #include "runs/json_text.hpp"
 
@@ -29,10 +30,6 @@ constexpr std::array<std::string_view, 10> kNames = {
     "WORLD_SIZE", "RANK",   "LOCAL_RANK",      "SLURM_JOB_ID",    "SLURM_PROCID"};
 constexpr std::array<std::string_view, 9> kPrefixes = {"CUDA_",    "NVIDIA_", "NCCL_", "CUBLAS_",    "CUDNN_",
                                                        "PYTORCH_", "TORCH_",  "NVTX_", "RANGESCOPE_"};
-// Parts of names (in upper case) whose values are never stored, allowed or not.
-constexpr std::array<std::string_view, 9> kSecret = {"TOKEN", "SECRET", "PASS",    "KEY",    "CREDENTIAL",
-                                                     "AUTH",  "COOKIE", "SESSION", "PRIVATE"};
-
 // What a program prints; nothing where it is not there, fails or takes longer than two seconds.
 std::optional<std::string> ask(std::vector<std::string> argv, const std::filesystem::path& cwd = {}) {
   if (!base::find_on_path(argv.front())) return std::nullopt;
@@ -65,12 +62,43 @@ std::string first_value(const std::filesystem::path& file, std::string_view key,
   return {};
 }
 
+/// Keys of a repository's own configuration with which `git status` starts no program. Others can make it: the programs
+/// of core.fsmonitor and filter.*.clean, a remote of a partial clone.
+bool harmless(std::string_view key) {
+  constexpr std::array<std::string_view, 9> kWhole = {
+      "core.repositoryformatversion", "core.filemode", "core.bare",     "core.logallrefupdates",    "core.ignorecase",
+      "core.precomposeunicode",       "core.autocrlf", "core.symlinks", "extensions.worktreeconfig"};
+  constexpr std::array<std::string_view, 8> kSections = {"branch.", "user.", "pull.", "push.",
+                                                         "gui.",    "lfs.",  "init.", "submodule."};
+  if (std::find(kWhole.begin(), kWhole.end(), key) != kWhole.end()) return true;
+  if (key.starts_with("remote.")) return key.ends_with(".url") || key.ends_with(".fetch") || key.ends_with(".pushurl");
+  return std::any_of(kSections.begin(), kSections.end(),
+                     [&](std::string_view section) { return key.starts_with(section); });
+}
+
+// What is in a repository's .git is not ours: whoever packed the folder wrote it. Reading its configuration starts
+// nothing.
+bool status_is_safe(const std::filesystem::path& cwd) {
+  const auto keys = ask({"git", "config", "--list", "--show-scope", "--name-only"}, cwd);
+  if (!keys) return false;
+  for (const std::string_view line : base::split(*keys, '\n')) {
+    const auto tab = line.find('\t');
+    const std::string_view scope = line.substr(0, tab);
+    if (tab == std::string_view::npos || scope == "system" || scope == "global" || scope == "command") continue;
+    if (!harmless(line.substr(tab + 1))) return false;
+  }
+  return true;
+}
+
 void look_at_git(const std::filesystem::path& cwd, std::map<std::string, std::string>& facts) {
   const auto head = ask({"git", "rev-parse", "HEAD"}, cwd);
   if (!head) return;
   facts["git.commit"] = std::string(base::trim(*head));
-  // Of a repository too large for the time limit it is not known.
-  if (const auto status = ask({"git", "status", "--porcelain", "--untracked-files=no"}, cwd))
+  // Of a repository too large for the time limit, or with a configuration that starts programs, it is not known.
+  if (!status_is_safe(cwd)) return;
+  if (const auto status = ask({"git", "-c", "core.fsmonitor=false", "status", "--porcelain", "--untracked-files=no",
+                               "--ignore-submodules=all"},
+                              cwd))
     facts["git.dirty"] = status->empty() ? "false" : "true";
 }
 
@@ -117,18 +145,6 @@ bool is_allowed_variable(std::string_view name) {
                      [&](std::string_view prefix) { return name.starts_with(prefix); });
 }
 
-std::string redacted(std::string_view name, std::string_view value) {
-  for (const std::string_view part : kSecret) {
-    if (name.find(part) != std::string_view::npos) return "<redacted>";
-  }
-  // scheme://user:password@host: the part before the @ goes.
-  const auto scheme = value.find("://");
-  const auto at = scheme == std::string_view::npos ? std::string_view::npos : value.find('@', scheme);
-  if (at != std::string_view::npos)
-    return std::string(value.substr(0, scheme + 3)) + "<redacted>" + std::string(value.substr(at));
-  return std::string(value);
-}
-
 Provenance look(const std::filesystem::path& cwd) {
   Provenance seen;
   auto& facts = seen.facts;
@@ -145,11 +161,13 @@ Provenance look(const std::filesystem::path& cwd) {
     facts["memory"] = memory;
   look_at_git(cwd, facts);
   look_at_gpus(facts);
+  const base::Redactor redactor;
   for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
     const std::string_view text(*entry);
     const auto equals = text.find('=');
     if (equals == std::string_view::npos || !is_allowed_variable(text.substr(0, equals))) continue;
-    seen.variables[std::string(text.substr(0, equals))] = redacted(text.substr(0, equals), text.substr(equals + 1));
+    seen.variables[std::string(text.substr(0, equals))] =
+        redactor.variable(text.substr(0, equals), text.substr(equals + 1));
   }
   return seen;
 }

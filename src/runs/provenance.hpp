@@ -26,8 +26,6 @@ struct Provenance {
 
 /// Is this variable stored?
 [[nodiscard]] bool is_allowed_variable(std::string_view name);
-/// The value as it is stored: `<redacted>` where it looks like a secret; user and password in URLs are cut.
-[[nodiscard]] std::string redacted(std::string_view name, std::string_view value);
 
 [[nodiscard]] base::Result<void> write_provenance(const std::filesystem::path& run, const Provenance& provenance);
 [[nodiscard]] base::Result<Provenance> read_provenance(const std::filesystem::path& run);

@@ -1,11 +1,25 @@
 #include "runs/retention.hpp"
 
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include "base/text.hpp"
+#include "runs/folder.hpp"
+#include "runs/hold.hpp"
 #include "runs/layout.hpp"
 #include "runs/manifest.hpp"
 #include "runs/status.hpp"
 
 namespace rangescope::runs {
+namespace {
+
+bool is_own(const std::filesystem::path& run, const Manifest& manifest) {
+  struct stat status {};
+  return ::lstat(run.c_str(), &status) == 0 && S_ISDIR(status.st_mode) && status.st_uid == ::geteuid() &&
+         manifest.id == run.filename().string();
+}
+
+}  // namespace
 
 std::vector<Candidate> prunable(const std::filesystem::path& root, const Retention& retention,
                                 std::int64_t now_unix_ns) {
@@ -15,7 +29,7 @@ std::vector<Candidate> prunable(const std::filesystem::path& root, const Retenti
   std::vector<Candidate> candidates;
   for (std::size_t i = 0; i < old_enough_by_count; ++i) {
     const auto manifest = read_manifest(runs[i]);
-    if (!manifest) continue;
+    if (!manifest || !is_own(runs[i], *manifest)) continue;
     if (retention.older_than) {
       const auto age = std::chrono::nanoseconds(now_unix_ns - manifest->start_unix_ns);
       if (age < *retention.older_than) continue;
@@ -31,11 +45,16 @@ base::Result<void> remove_run(const std::filesystem::path& run) {
   std::error_code error;
   if (std::filesystem::is_symlink(run, error))
     return base::fail(base::Code::kUsage, "is a symbolic link and will not be deleted", run.string());
-  if (!is_run_dir(run))
-    return base::fail(base::Code::kUsage, "is not a run directory of rangescope and will not be deleted", run.string());
-  std::filesystem::remove_all(run, error);
-  if (error) return base::fail(base::Code::kIo, "cannot delete the run: " + error.message(), run.string());
-  return {};
+  const auto manifest = read_manifest(run);
+  const auto whole = std::filesystem::absolute(run, error).lexically_normal();
+  if (!manifest || !is_own(whole, *manifest))
+    return base::fail(base::Code::kUsage, "is not a run directory of yours and will not be deleted", run.string(),
+                      "Its manifest.json must name this folder, and it must belong to you.");
+  if (is_held(run).value_or(false))
+    return base::fail(base::Code::kUsage, "is still running and will not be deleted", run.string());
+  auto parent = Folder::open(std::filesystem::canonical(whole.parent_path(), error));
+  if (!parent) return base::fail(std::move(parent));
+  return parent->remove(whole.filename().string());
 }
 
 base::Result<std::chrono::seconds> parse_age(std::string_view text) {

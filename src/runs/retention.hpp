@@ -23,13 +23,13 @@ struct Candidate {
   std::uint64_t bytes = 0;
 };
 
-/// What would be deleted, oldest first. Runs that still run are never among them. With both rules a run must fall under
-/// both.
+/// What would be deleted, oldest first: runs of this user whose manifest names the folder in which it lies (a copied
+/// one proves nothing), but none that somebody still works on. With both rules a run must fall under both.
 [[nodiscard]] std::vector<Candidate> prunable(const std::filesystem::path& root, const Retention& retention,
                                               std::int64_t now_unix_ns);
 
-/// Deletes one run directory; refuses (kUsage) what is not one, and symbolic links. Links within are removed, never
-/// followed.
+/// Deletes one run directory; refuses (kUsage) what is not one, symbolic links, a run that somebody works on, and one
+/// below which another file system is mounted. Links within are removed, never followed.
 [[nodiscard]] base::Result<void> remove_run(const std::filesystem::path& run);
 
 /// "7d", "36h", "90m", "30s", "2w". kUsage with the forms.

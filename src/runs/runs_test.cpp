@@ -207,10 +207,6 @@ TEST(Provenance, KeepsNoSecrets) {
   EXPECT_TRUE(is_allowed_variable("CUDA_VISIBLE_DEVICES"));
   EXPECT_FALSE(is_allowed_variable("AWS_SECRET_ACCESS_KEY"));
   EXPECT_FALSE(is_allowed_variable("HOME"));
-  EXPECT_EQ(redacted("NVIDIA_API_KEY", "abc"), "<redacted>");
-  EXPECT_EQ(redacted("TORCH_HUB_TOKEN", "abc"), "<redacted>");
-  EXPECT_EQ(redacted("TORCH_MIRROR", "https://me:pw@host/x"), "https://<redacted>@host/x");
-  EXPECT_EQ(redacted("CUDA_VISIBLE_DEVICES", "0,1"), "0,1");
 }
 
 TEST_F(Runs, ProvenanceIsWrittenAndRead) {

@@ -4,7 +4,9 @@
 
 #include "base/fs.hpp"
 #include "base/process_tree.hpp"
+#include "base/redact.hpp"
 #include "base/text.hpp"
+#include "runs/hold.hpp"
 #include "runs/json_text.hpp"
 
 namespace rangescope::runs {
@@ -24,15 +26,15 @@ std::uint64_t start_time(std::int64_t pid) {
   return base::process_start(static_cast<pid_t>(pid)).value_or(0);
 }
 
-OrderedJson as_json(const model::Finding& finding) {
+OrderedJson as_json(const model::Finding& finding, const base::Redactor& redactor) {
   OrderedJson commands = OrderedJson::array();
-  for (const std::string& command : finding.commands) commands.push_back(base::printable(command));
+  for (const std::string& command : finding.commands) commands.push_back(base::printable(redactor.text(command)));
   return {{"id", finding.id},
           {"question", finding.question},
           {"verdict", model::verdict_name(finding.verdict)},
-          {"found", base::printable(finding.found)},
+          {"found", base::printable(redactor.text(finding.found))},
           {"why", finding.why},
-          {"hint", base::printable(finding.hint)},
+          {"hint", base::printable(redactor.text(finding.hint))},
           {"commands", std::move(commands)}};
 }
 
@@ -70,20 +72,21 @@ base::Result<void> write_running(const std::filesystem::path& run) {
 }
 
 base::Result<void> write_done(const std::filesystem::path& run, const Status& status) {
+  const base::Redactor redactor;
   OrderedJson losses = OrderedJson::array();
   for (const model::Loss& loss : status.losses) {
     losses.push_back({{"kind", loss.kind.id()},
                       {"severity", model::severity_name(loss.severity)},
                       {"count", loss.count},
-                      {"detail", base::printable(loss.detail)}});
+                      {"detail", base::printable(redactor.text(loss.detail))}});
   }
   OrderedJson findings = OrderedJson::array();
-  for (const model::Finding& finding : status.findings) findings.push_back(as_json(finding));
+  for (const model::Finding& finding : status.findings) findings.push_back(as_json(finding, redactor));
   return write_json(run / kStatusFile, {{"schema", kStatusSchema},
                                         {"state", "done"},
                                         {"exit_code", status.exit_code},
                                         {"outcome", status.outcome},
-                                        {"message", base::printable(status.message)},
+                                        {"message", base::printable(redactor.text(status.message))},
                                         {"program", status.program},
                                         {"losses", std::move(losses)},
                                         {"findings", std::move(findings)}});
@@ -96,8 +99,10 @@ base::Result<Status> read_status(const std::filesystem::path& run) {
     Status status;
     if (json->at("state").get<std::string>() == "running") {
       const auto pid = json->value("pid", std::int64_t{0});
-      const bool alive = json->value("boot", "") == boot_id() && pid > 0 && start_time(pid) != 0 &&
-                         start_time(pid) == json->value("started", std::uint64_t{0});
+      const auto held = is_held(run);
+      const bool alive = held ? *held
+                              : json->value("boot", "") == boot_id() && pid > 0 && start_time(pid) != 0 &&
+                                    start_time(pid) == json->value("started", std::uint64_t{0});
       status.state = alive ? State::kRunning : State::kInterrupted;
       if (!alive) {
         status.outcome = "interrupted";

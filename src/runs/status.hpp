@@ -3,8 +3,9 @@
 //   { "schema": "rangescope.status/1", "state": "running" | "done", "pid": N, "boot": "...", "started": N,
 //     "exit_code": 0, "outcome": "ok", "message": "...", "program": "...", "losses": [...], "findings": [...] }
 //
-// "running" is written before the program starts and replaced at the end. A run that still says "running" while no
-// process of that pid (and start time, and boot) is alive was interrupted: rangescope itself was killed.
+// "running" is written before the program starts and replaced at the end. A run that still says "running" while nobody
+// holds its lock (runs/hold.hpp; without one: while no process of that pid, start time and boot is alive) was
+// interrupted: rangescope itself was killed.
 #pragma once
 
 #include <cstdint>

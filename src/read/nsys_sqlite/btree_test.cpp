@@ -176,9 +176,7 @@ TEST(Btree, WhatIsNotPlainGoesThroughTheLibrary) {
              "create table t(a, b, c, d); insert into t values('x', 'y', 1, 2)"},
         Case{"generated", "", "create table t(a, b, c as (a + 1), d); insert into t(a, b, d) values(1, 2, 3)"},
         Case{"descending key", "",
-             "create table t(a integer primary key desc, b, c, d); insert into t values(5, 2, 3, 4)"},
-        Case{"view", "",
-             "create table u(a, b, c, d); insert into u values(1, 2, 3, 4); create view t as select * from u"}}) {
+             "create table t(a integer primary key desc, b, c, d); insert into t values(5, 2, 3, 4)"}}) {
     Scratch scratch;
     {
       base::Database database = scratch.create(c.pragmas);

@@ -71,7 +71,7 @@ base::Result<Source> Source::open(const std::filesystem::path& path) {
   if (!database) return base::fail(std::move(database));
   Source source;
   source.path_ = path;
-  auto query = database->prepare("select name, type, rootpage, sql from sqlite_master where type in ('table', 'view')");
+  auto query = database->prepare("select name, rootpage, sql from sqlite_master where type = 'table'");
   if (!query) return base::fail(std::move(query));
   for (;;) {
     auto row = query->step();
@@ -79,11 +79,9 @@ base::Result<Source> Source::open(const std::filesystem::path& path) {
     if (!*row) break;
     Table table;
     table.name = query->text(0);
-    if (query->text(1) == "table") {
-      const std::int64_t root = query->integer(2);
-      table.root = root > 0 && root < 0xffffffff ? static_cast<std::uint32_t>(root) : 0;
-    }
-    if (auto read = read_columns(*database, table, query->text(3)); !read) return base::fail(std::move(read));
+    const std::int64_t page = query->integer(1);
+    table.root = page > 0 && page < 0xffffffff ? static_cast<std::uint32_t>(page) : 0;
+    if (auto read = read_columns(*database, table, query->text(2)); !read) return base::fail(std::move(read));
     std::string name = table.name;
     source.tables_.insert_or_assign(std::move(name), std::move(table));
   }

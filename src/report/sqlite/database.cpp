@@ -8,6 +8,8 @@
 namespace rangescope::report::sqlite {
 namespace {
 
+constexpr std::uint32_t kApplicationId = 0x52534350;  // "RSCP", in the file's header (file(1) can tell)
+
 using model::kNone;
 
 std::string column_of(std::string_view tag) {
@@ -351,8 +353,16 @@ class Writer {
 
 }  // namespace
 
+bool is_own_export(std::string_view head) {
+  if (head.size() < 72 || !head.starts_with("SQLite format 3")) return false;
+  std::uint32_t id = 0;  // big-endian, at 68
+  for (std::size_t i = 68; i < 72; ++i) id = id << 8 | static_cast<unsigned char>(head[i]);
+  return id == kApplicationId;
+}
+
 base::Result<void> write_database(const model::Report& report, const model::Session& session, base::Database& database,
                                   const std::function<bool(std::string_view table)>& wanted) {
+  if (auto marked = database.execute(fmt::format("pragma application_id={}", kApplicationId)); !marked) return marked;
   if (auto begun = database.execute("begin"); !begun) return begun;
   Writer writer(report, session, database);
   if (auto ok = writer.run(); !ok) return ok;

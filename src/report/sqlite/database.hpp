@@ -33,4 +33,7 @@ namespace rangescope::report::sqlite {
                                                 base::Database& database,
                                                 const std::function<bool(std::string_view table)>& wanted);
 
+/// Does a file that begins so (256 bytes) come from write_database? Its application_id says it.
+[[nodiscard]] bool is_own_export(std::string_view head);
+
 }  // namespace rangescope::report::sqlite

@@ -1,0 +1,331 @@
+#include "base/redact.hpp"
+
+#include <fcntl.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cctype>
+#include <filesystem>
+#include <utility>
+
+#include "base/fs.hpp"
+#include "base/hash.hpp"
+#include "base/state.hpp"
+#include "base/text.hpp"
+
+extern char** environ;
+
+namespace rangescope::base {
+namespace {
+
+constexpr std::size_t kKeyBytes = 32;
+constexpr std::string_view kMark = "<redacted";
+
+// Whole words of a name, in lower case: sure by themselves, or as the last word only ("auth-mode" is no secret).
+constexpr std::array<std::string_view, 13> kSureWords = {
+    "password",    "passwd",        "passphrase", "secret",    "secrets",   "apikey",    "credential",
+    "credentials", "authorization", "bearer",     "authtoken", "accesskey", "privatekey"};
+constexpr std::array<std::string_view, 10> kLastWords = {"token", "pass", "pwd", "auth",      "cookie",
+                                                         "key",   "pat",  "sig", "signature", "dsn"};
+constexpr std::array<std::string_view, 9> kVariableParts = {"token", "secret", "pass",    "key",    "credential",
+                                                            "auth",  "cookie", "session", "private"};
+// Beginnings of keys whose issuers marked them: OpenAI, GitHub, Hugging Face, AWS, Slack, GitLab, JSON Web Tokens, NGC,
+// Weights & Biases has none.
+constexpr std::array<std::string_view, 13> kShapes = {"sk-",  "ghp_", "gho_", "ghs_",   "github_pat_", "hf_",   "AKIA",
+                                                      "ASIA", "xoxb", "xoxp", "glpat-", "eyJ",         "nvapi-"};
+constexpr std::size_t kShapeLength = 16;
+
+std::atomic<bool> g_record_arguments{false};
+
+std::string key_of_this_user() {
+  std::string fresh(kKeyBytes, '\0');
+  const auto random = [&] { return ::getrandom(fresh.data(), fresh.size(), 0) == static_cast<ssize_t>(fresh.size()); };
+  const std::filesystem::path folder = state_folder();
+  const auto path = folder / "redaction.key";
+  const auto kept = [&]() -> std::string {
+    struct stat status {};
+    if (folder.empty() || ::lstat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode) ||
+        status.st_uid != ::geteuid() || (status.st_mode & 077) != 0)
+      return {};
+    auto bytes = read_regular(path, kKeyBytes);
+    return bytes && bytes->size() == kKeyBytes ? *bytes : std::string();
+  };
+  if (std::string key = kept(); !key.empty()) return key;
+  if (!random()) return std::string(kMark);  // no such kernel: the hash is then of no key
+  if (folder.empty()) return fresh;
+  std::error_code ignored;
+  std::filesystem::create_directories(folder, ignored);
+  // Made beside and linked into place, so that of two first runs one wins and both have its key.
+  std::string temporary = path.string() + ".XXXXXX";
+  const int fd = ::mkostemp(temporary.data(), O_CLOEXEC);  // mode 0600
+  if (fd < 0) return fresh;
+  const bool written = ::write(fd, fresh.data(), fresh.size()) == static_cast<ssize_t>(fresh.size());
+  ::close(fd);
+  if (written) (void)::link(temporary.c_str(), path.c_str());
+  ::unlink(temporary.c_str());
+  const std::string key = kept();
+  return key.empty() ? fresh : key;
+}
+
+std::string from_hex(std::string_view hex) {
+  std::string bytes;
+  const auto digit = [](char c) { return c <= '9' ? c - '0' : c - 'a' + 10; };
+  for (std::size_t i = 0; i + 1 < hex.size(); i += 2)
+    bytes += static_cast<char>(digit(hex[i]) * 16 + digit(hex[i + 1]));
+  return bytes;
+}
+
+// RFC 2104 with SHA-256; the key is shorter than a block.
+std::string hmac(std::string_view key, std::string_view text) {
+  std::string inner(64, '\x36'), outer(64, '\x5c');
+  for (std::size_t i = 0; i < key.size() && i < 64; ++i) {
+    inner[i] = static_cast<char>(inner[i] ^ key[i]);
+    outer[i] = static_cast<char>(outer[i] ^ key[i]);
+  }
+  return sha256(outer + from_hex(sha256(inner + std::string(text))));
+}
+
+/// Words of "dbPassword", "HF_TOKEN", "--api-key", in lower case.
+std::vector<std::string> words_of(std::string_view name) {
+  std::vector<std::string> words(1);
+  char before = '\0';
+  for (const char c : name) {
+    const bool letter = std::isalnum(static_cast<unsigned char>(c)) != 0;
+    if (!letter || (std::isupper(static_cast<unsigned char>(c)) && std::islower(static_cast<unsigned char>(before)))) {
+      if (!words.back().empty()) words.emplace_back();
+    }
+    if (letter) words.back() += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    before = c;
+  }
+  if (words.back().empty()) words.pop_back();
+  return words;
+}
+
+template <class List>
+bool holds(const List& list, std::string_view word) {
+  return std::find(list.begin(), list.end(), word) != list.end();
+}
+
+bool name_character(char c) {
+  return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '-' || c == '.';
+}
+bool space(char c) {
+  return c == ' ' || c == '\t' || c == '\n' || c == '\r';
+}
+bool quote(char c) {
+  return c == '"' || c == '\'' || c == '`';
+}
+
+/// The part of an address before the host goes, and secret fields of its query. `text` begins behind "://".
+std::string redact_address(std::string_view text) {
+  const auto slash = text.find_first_of("/?#");
+  std::string_view authority = text.substr(0, slash);
+  auto at = authority.rfind('@');
+  // A password may hold a slash where somebody forgot to encode it: user:pa/ss@host. A port is a number.
+  if (at == std::string_view::npos && slash != std::string_view::npos && text[slash] == '/') {
+    const auto colon = authority.find(':');
+    const auto later = text.substr(0, text.find('?')).rfind('@');
+    if (colon != std::string_view::npos && later != std::string_view::npos && !to_uint(authority.substr(colon + 1)))
+      at = later;
+  }
+  std::string out;
+  if (at != std::string_view::npos) {
+    out = redacted(text.substr(0, at));
+    text.remove_prefix(at);
+  }
+  const auto query = text.find_first_of("?#");
+  if (query == std::string_view::npos) return out + std::string(text);
+  out += text.substr(0, query + 1);
+  text.remove_prefix(query + 1);
+  while (true) {
+    const auto end = text.find_first_of("&;#");
+    const std::string_view field = text.substr(0, end);
+    const auto equals = field.find('=');
+    if (equals != std::string_view::npos && secret_name(field.substr(0, equals)))
+      out += std::string(field.substr(0, equals + 1)) + redacted(field.substr(equals + 1));
+    else
+      out += field;
+    if (end == std::string_view::npos) return out;
+    out += text[end];
+    text.remove_prefix(end + 1);
+  }
+}
+
+/// A word that an issuer of keys marked as one.
+bool key_shape(std::string_view word) {
+  return word.size() >= kShapeLength &&
+         std::any_of(kShapes.begin(), kShapes.end(), [&](std::string_view begin) { return word.starts_with(begin); });
+}
+
+}  // namespace
+
+bool secret_variable(std::string_view name) {
+  const std::string low = lower(name);
+  return std::any_of(kVariableParts.begin(), kVariableParts.end(),
+                     [&](std::string_view part) { return low.find(part) != std::string::npos; }) ||
+         low.ends_with("_pwd") || low.ends_with("dsn");
+}
+
+bool secret_name(std::string_view name) {
+  const auto words = words_of(name);
+  if (words.empty()) return false;
+  return holds(kLastWords, words.back()) ||
+         std::any_of(words.begin(), words.end(), [](const std::string& word) { return holds(kSureWords, word); });
+}
+
+std::string redacted(std::string_view secret) {
+  if (secret.empty() || secret.starts_with(kMark)) return std::string(secret);
+  static const std::string key = key_of_this_user();
+  return std::string(kMark) + ':' + hmac(key, secret).substr(0, 8) + '>';
+}
+
+// One walk over the text, left to right: at the begin of each word it is decided what the word is. O(characters).
+std::string redact_text(std::string_view text) {
+  std::string out;
+  std::size_t at = 0;
+  const auto word_end = [&](std::size_t from) {
+    while (from < text.size() && !space(text[from]) && !quote(text[from])) ++from;
+    return from;
+  };
+  // A value behind a name: quoted to its quote, else a word.
+  const auto value_end = [&](std::size_t from, char around) {
+    if (around != '\0') return std::min(text.find(around, from), text.size());
+    while (from < text.size() && !space(text[from]) && !quote(text[from]) && text[from] != ',' && text[from] != ';' &&
+           text[from] != '&' && text[from] != ')' && text[from] != '}')
+      ++from;
+    return from;
+  };
+  while (at < text.size()) {
+    if (text.substr(at).starts_with(kMark)) {
+      const auto end = std::min(text.find('>', at), text.size() - 1) + 1;
+      out += text.substr(at, end - at);
+      at = end;
+      continue;
+    }
+    if (text.substr(at).starts_with("://")) {
+      // Several addresses may stand in one word: a,b.
+      std::size_t end = word_end(at);
+      if (auto next = text.find("://", at + 3); next < end) {
+        while (next > at + 3 && (std::isalnum(static_cast<unsigned char>(text[next - 1])) || text[next - 1] == '+'))
+          --next;
+        end = next;
+      }
+      out += "://" + redact_address(text.substr(at + 3, end - at - 3));
+      at = end;
+      continue;
+    }
+    if (!name_character(text[at])) {
+      out += text[at++];
+      continue;
+    }
+    std::size_t end = at;
+    while (end < text.size() && name_character(text[end])) ++end;
+    const std::string_view name = text.substr(at, end - at);
+    if (key_shape(name)) {
+      out += redacted(name);
+      at = end;
+      continue;
+    }
+    out += name;
+    at = end;
+    const bool bearer = lower(name) == "bearer" || lower(name) == "basic";
+    if (!secret_name(name) && !bearer) continue;
+    // name=value, name: value, "name": "value", --name value
+    std::size_t from = at;
+    if (from < text.size() && quote(text[from])) ++from;
+    const bool header = from < text.size() && text[from] == ':' && !text.substr(from).starts_with("://");
+    const bool assigned = from < text.size() && text[from] == '=';
+    if (!header && !assigned && !(name.starts_with("--") && from == at) && !bearer) continue;
+    if (header || assigned) ++from;
+    while (from < text.size() && text[from] == ' ' && !assigned) ++from;
+    if (from == at || (bearer && from + 8 > text.size())) continue;
+    char around = '\0';
+    if (from < text.size() && quote(text[from])) around = text[from++];
+    std::size_t to = value_end(from, around);
+    // Authorization: Basic dXNlcg==; the scheme alone is no secret.
+    if (header && around == '\0') {
+      while (to < text.size() && text[to] != '\n' && !quote(text[to])) ++to;
+      // YAML and JSON go on behind a comma or line; a header goes to the end of its line.
+    }
+    out += std::string(text.substr(at, from - at)) + redacted(text.substr(from, to - from));
+    at = to;
+  }
+  return out;
+}
+
+std::string redact_variable(std::string_view name, std::string_view value) {
+  return secret_variable(name) ? redacted(value) : redact_text(value);
+}
+
+void set_record_arguments(bool as_they_are) noexcept {
+  g_record_arguments = as_they_are;
+}
+
+std::vector<std::string> redact_arguments(std::span<const std::string> words) {
+  if (g_record_arguments) return {words.begin(), words.end()};
+  std::vector<std::string> out;
+  bool next = false;
+  for (const std::string& word : words) {
+    const bool option = word.starts_with('-') && word.size() > 1;
+    if (std::exchange(next, false) && !option) {
+      out.push_back(redacted(word));
+      continue;
+    }
+    const auto equals = word.find('=');
+    if (equals != std::string::npos && secret_name(std::string_view(word).substr(0, equals)) &&
+        word.find_first_of(" \t\n'\"") > equals && word.find("://") > equals) {
+      out.push_back(word.substr(0, equals + 1) + redacted(std::string_view(word).substr(equals + 1)));
+      continue;
+    }
+    next = option && equals == std::string::npos && secret_name(word);
+    out.push_back(redact_text(word));
+  }
+  return out;
+}
+
+Redactor::Redactor() {
+  for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
+    const std::string_view text(*entry);
+    const auto equals = text.find('=');
+    if (equals != std::string_view::npos) learn(text.substr(0, equals), text.substr(equals + 1));
+  }
+}
+
+void Redactor::learn(std::string_view name, std::string_view value) {
+  constexpr std::size_t kLeast = 8;  // a shorter one stands in words that are none
+  if (value.size() < kLeast || value.starts_with('/') || !secret_variable(name)) return;
+  values_.emplace_back(value);
+  std::sort(values_.begin(), values_.end(), [](const std::string& a, const std::string& b) {
+    return a.size() != b.size() ? a.size() > b.size() : a < b;  // one that holds another goes first
+  });
+}
+
+std::string Redactor::known(std::string_view text) const {
+  std::string out(text);
+  for (const std::string& value : values_) {
+    const std::string tag = out.find(value) == std::string::npos ? std::string() : redacted(value);
+    if (!tag.empty()) out = replace_all(out, value, tag);
+    const std::string quoted = replace_all(value, "'", "'\\''");
+    if (quoted != value && out.find(quoted) != std::string::npos) out = replace_all(out, quoted, redacted(value));
+  }
+  return out;
+}
+
+std::string Redactor::text(std::string_view text) const {
+  return redact_text(known(text));
+}
+std::string Redactor::variable(std::string_view name, std::string_view value) const {
+  return secret_variable(name) ? redacted(value) : text(value);
+}
+std::vector<std::string> Redactor::arguments(std::span<const std::string> words) const {
+  if (g_record_arguments) return {words.begin(), words.end()};
+  std::vector<std::string> seen;
+  for (const std::string& word : words) seen.push_back(known(word));
+  return redact_arguments(seen);
+}
+
+}  // namespace rangescope::base

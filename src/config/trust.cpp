@@ -1,0 +1,120 @@
+#include "config/trust.hpp"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+
+#include "base/fs.hpp"
+#include "base/hash.hpp"
+#include "base/state.hpp"
+#include "base/text.hpp"
+
+namespace rangescope::config {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t kMostBytes = std::size_t{16} << 20;
+
+// Below these keys stands what is run or loaded.
+constexpr std::array<std::string_view, 8> kRuns = {"workload.command",
+                                                   "workload.cwd",
+                                                   "pipeline.nsys.path",
+                                                   "pipeline.ncu.path",
+                                                   "pipeline.nsys.extra_args",
+                                                   "pipeline.ncu.ncu_cli.extra_args",
+                                                   "pipeline.ncu.ncu_cli.section_folders",
+                                                   "pipeline.ncu.ncu_cli.chips"};
+// Variables that change numbers and load nothing; any other is asked about (LD_PRELOAD, PATH, PYTHONPATH ...).
+constexpr std::array<std::string_view, 6> kNumbers = {"OMP_NUM_THREADS",   "MKL_NUM_THREADS", "CUDA_VISIBLE_DEVICES",
+                                                      "CUDA_DEVICE_ORDER", "PYTHONHASHSEED",  "CUDA_LAUNCH_BLOCKING"};
+
+fs::path list_of_trusted() {
+  const fs::path folder = base::state_folder();
+  return folder.empty() ? fs::path() : folder / "trusted";
+}
+
+std::string line_of(const fs::path& file, std::string_view bytes) {
+  std::error_code ignored;
+  return base::sha256(bytes) + "  " + base::printable(fs::weakly_canonical(file, ignored).string());
+}
+
+bool ours(uid_t owner) {
+  if (owner == 0 || owner == ::geteuid()) return true;
+  const char* caller = std::getenv("SUDO_UID");
+  const auto id = caller != nullptr && ::geteuid() == 0 ? base::to_uint(caller) : std::nullopt;
+  return id && *id == owner;
+}
+
+std::string how_to_trust(const fs::path& file) {
+  return "Read it; then trust it with `rangescope config trust " + base::shell_quote(file.string()) +
+         "`, or leave it out with --no-project.";
+}
+
+bool needs_trust(std::string_view path) {
+  if (std::find(kRuns.begin(), kRuns.end(), path) != kRuns.end()) return true;
+  if (path.ends_with(".env")) return true;  // a map that an interpolation fills
+  const auto env = path.rfind(".env.");
+  return env != std::string_view::npos &&
+         std::find(kNumbers.begin(), kNumbers.end(), path.substr(env + 5)) == kNumbers.end();
+}
+
+base::Result<void> walk(const Value& value, const std::string& path, const fs::path& file) {
+  for (const Entry& entry : value.entries)
+    if (auto ok = walk(entry.value, path.empty() ? entry.key : path + "." + entry.key, file); !ok) return ok;
+  const bool nothing = value.is_null() || (!value.is_scalar() && value.items.empty());
+  if (nothing || !needs_trust(path)) return {};
+  return base::fail(base::Code::kPermission, "sets " + base::printable(path) + ", and you did not trust this file",
+                    value.where, how_to_trust(file));
+}
+
+}  // namespace
+
+bool is_trusted(const fs::path& file) {
+  const fs::path list = list_of_trusted();
+  const auto bytes = base::read_regular(file, kMostBytes);
+  const auto trusted = list.empty() ? base::Result<std::string>(std::string()) : base::read_regular(list, kMostBytes);
+  if (!bytes || !trusted) return false;
+  const auto lines = base::split(*trusted, '\n');
+  return std::find(lines.begin(), lines.end(), line_of(file, *bytes)) != lines.end();
+}
+
+base::Result<void> trust(const fs::path& file) {
+  const auto bytes = base::read_regular(file, kMostBytes);
+  if (!bytes) return base::fail(base::Result<std::string>(bytes));
+  const fs::path list = list_of_trusted();
+  if (list.empty())
+    return base::fail(base::Code::kIo, "there is no place to remember it", {}, "Set HOME or XDG_STATE_HOME.");
+  std::error_code error;
+  fs::create_directories(list.parent_path(), error);
+  std::string text;
+  if (auto before = base::read_regular(list, kMostBytes)) text = std::move(*before);
+  return base::write_file(list, text + line_of(file, *bytes) + "\n");
+}
+
+base::Result<void> check_owner(const fs::path& file) {
+  struct stat it {
+  }, folder{};
+  std::error_code ignored;
+  if (::stat(file.c_str(), &it) != 0 || ::stat(file.parent_path().c_str(), &folder) != 0) return {};  // reading says it
+  if (!S_ISREG(it.st_mode) || static_cast<std::size_t>(it.st_size) > kMostBytes)
+    return base::fail(base::Code::kNoInput, "is not a regular file of at most 16 MiB", file.string(),
+                      "Remove it, or leave it out with --no-project.");
+  // In a folder like /tmp (sticky) nobody replaces a file of somebody else.
+  const bool open_folder = (folder.st_mode & S_IWOTH) != 0 && (folder.st_mode & S_ISVTX) == 0;
+  const bool foreign = !ours(it.st_uid) || !ours(folder.st_uid);
+  if (!foreign && !open_folder && (it.st_mode & S_IWOTH) == 0) return {};
+  return base::fail(base::Code::kPermission,
+                    foreign ? "this configuration, or its folder, belongs to another user and is not read"
+                            : "everybody can write this configuration, so it is not read",
+                    file.string(), how_to_trust(file));
+}
+
+base::Result<void> check_untrusted(const Value& root, const fs::path& file) {
+  return walk(root, "", file);
+}
+
+}  // namespace rangescope::config

@@ -1,0 +1,59 @@
+// A project file that somebody else wrote: a configuration or a located error, and never something to run.
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+#include "base/fs.hpp"
+#include "config/compose.hpp"
+#include "config/record.hpp"
+#include "config/yaml.hpp"
+
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Gone when the process ends.
+struct Folder {
+  Folder() {
+    std::string pattern = (fs::temp_directory_path() / "rangescope-fuzz-XXXXXX").string();
+    if (::mkdtemp(pattern.data()) == nullptr) __builtin_trap();
+    path = pattern;
+  }
+  ~Folder() { fs::remove_all(path); }
+  fs::path path;
+};
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace rangescope;
+  static const Folder folder;
+  const std::string_view text(reinterpret_cast<const char*>(data), size);
+  const auto parsed = config::parse_yaml(text, "fuzz");
+  if (!parsed) {
+    if (parsed.error().what.empty()) __builtin_trap();
+    return 0;
+  }
+  if (!base::write_file(folder.path / "rangescope.yaml", text)) __builtin_trap();
+  for (const bool trusted : {false, true}) {
+    config::Inputs inputs;
+    inputs.shipped = RANGESCOPE_CONF_FOLDER;
+    inputs.environment = {{"HF_TOKEN", "a-secret-token"}};
+    inputs.project_file = folder.path / "rangescope.yaml";
+    inputs.project_trusted = trusted;
+    const auto config = config::compose(inputs);
+    if (!config) {
+      if (config.error().what.empty()) __builtin_trap();
+      continue;
+    }
+    if (!trusted && (!config->list("workload.command").empty() || config->text("pipeline.nsys.path") ||
+                     config->text("pipeline.ncu.path")))
+      __builtin_trap();
+    (void)config::recorded_values(*config);
+    (void)config::recorded_inputs(*config);
+  }
+  return 0;
+}
