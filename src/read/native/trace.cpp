@@ -44,6 +44,8 @@ constexpr DropText kDropTexts[] = {
     {"unknown_end", Severity::kWarning, "ends of start/end ranges that never started"},
     {"capture_io", Severity::kError, "events lost to errors of the capture file"},
     {"too_many_domains", Severity::kWarning, "NVTX domains beyond 4,096; their ranges stand in the default domain"},
+    {"abandoned_call", Severity::kWarning,
+     "NVTX calls that a signal handler left for good (siglongjmp): a push among them is not recorded"},
 };
 
 struct End {
