@@ -2,8 +2,8 @@
 //
 // No file descriptor stays open (a program that closes all descriptors, or counts them, sees nothing of us): each chunk
 // opens the file, reserves the blocks on disk before they are mapped (a full disk must never become SIGBUS) and closes
-// it. After a fork the child has no file until it records something; then it makes its own. Nothing here waits for another
-// thread.
+// it. After a fork the child has no file until it records something; then it makes its own. Nothing here waits for
+// another thread.
 #pragma once
 
 #include <atomic>

@@ -35,8 +35,7 @@ const char* keep(const Name& name) {
 }
 
 bool same(const Domain& domain, const Name& name) {
-  return domain.hash == name.hash && domain.bytes == name.bytes &&
-         std::memcmp(domain.name, name.text, name.bytes) == 0;
+  return domain.hash == name.hash && domain.bytes == name.bytes && std::memcmp(domain.name, name.text, name.bytes) == 0;
 }
 
 const Domain* domain_at(std::uint32_t domain) {

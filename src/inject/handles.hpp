@@ -1,6 +1,6 @@
 // NVTX domains and registered strings: what their handles point to. Made once, never freed, checked before use, so that
-// a handle of another tool or a stale one is an unknown handle and no crash. No lock: safe in signal handlers and in the
-// child of a fork, whenever they come.
+// a handle of another tool or a stale one is an unknown handle and no crash. No lock: safe in signal handlers and in
+// the child of a fork, whenever they come.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
-// What belongs to one process alone. It lies in a page that the kernel fills with zeros in the child of every fork, also
-// of one made by a raw clone(2), whatever the other threads of the parent were doing: the child starts with no file and
-// no stream, and there is no lock that it could inherit. Zeros are therefore a valid state of everything here.
+// What belongs to one process alone. It lies in a page that the kernel fills with zeros in the child of every fork,
+// also of one made by a raw clone(2), whatever the other threads of the parent were doing: the child starts with no
+// file and no stream, and there is no lock that it could inherit. Zeros are therefore a valid state of everything here.
 //
 // Nothing of the injected library waits for another thread: what several threads may make at once is made by each, and
 // the first to publish it with one compare-and-swap wins.

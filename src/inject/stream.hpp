@@ -68,15 +68,13 @@ class Stream {
       return domains_ + domain;
     return grow_domains(domain);
   }
-  /// The new top of the stack, or null when it is too deep.
-  [[nodiscard]] OpenRange* push_entry(const OpenRange& entry) {
+  /// Where the next open range goes: there once it is filled in and pushed(). Null when the stack is too deep.
+  [[nodiscard]] OpenRange* push_entry() {
     if (stack_size_ == stack_room_ && !grow_stack()) [[unlikely]]
       return nullptr;
-    OpenRange* top = stack_ + stack_size_;
-    *top = entry;
-    publish(stack_size_, stack_size_ + 1);
-    return top;
+    return stack_ + stack_size_;
   }
+  void pushed() { publish(stack_size_, stack_size_ + 1); }
   [[nodiscard]] OpenRange* stack() { return stack_; }
   [[nodiscard]] std::size_t stack_size() const { return stack_size_; }
   void trim_stack() {
@@ -96,7 +94,7 @@ class Stream {
   [[nodiscard]] std::uint32_t generation() const { return generation_; }
 
   std::atomic<std::uint32_t> owner{0};  ///< the thread that has it, or had it until it ended
-  Stream* made_before = nullptr;               ///< in the list of Process::streams
+  Stream* made_before = nullptr;        ///< in the list of Process::streams
 
  private:
   struct Interned {
@@ -129,7 +127,7 @@ class Stream {
   unsigned char* at_ = nullptr;
   unsigned char* end_ = nullptr;
   std::uint32_t generation_ = 0;  ///< of the process that it belongs to
-  bool owes_ = false;  ///< a thread or gap record must come first
+  bool owes_ = false;             ///< a thread or gap record must come first
   bool owes_thread_ = false;
   bool paying_ = false;
   std::uint32_t gap_dropped_ = 0;
@@ -148,7 +146,7 @@ class Stream {
   OpenRange* stack_ = nullptr;
   std::size_t stack_size_ = 0;
   std::size_t stack_room_ = 0;
-  std::size_t settled_ = 0;               ///< stack_size_ when the last push or pop was over
+  std::size_t settled_ = 0;              ///< stack_size_ when the last push or pop was over
   unsigned char* long_until_ = nullptr;  ///< end of the last record that is longer than kMostShort
   wire::native::ChunkHeader* chunk_ = nullptr;
   std::size_t chunk_bytes_ = 0;

@@ -21,11 +21,15 @@ namespace native = wire::native;
 using native::Drop;
 using native::Type;
 
-class Hook;
+// Stands in the frame of a hook for as long as that is on the stack.
+struct Mark {
+  volatile std::uint32_t value;
+};
+constexpr std::uint32_t kMark = 0x72616e67;
 
 // What a thread holds: its stream, and the hook that it is in.
 __attribute__((tls_model("initial-exec"))) thread_local Stream* my_stream = nullptr;
-__attribute__((tls_model("initial-exec"))) thread_local Hook* volatile inside = nullptr;
+__attribute__((tls_model("initial-exec"))) thread_local Mark* volatile inside = nullptr;
 
 std::atomic<bool> started{false};
 std::atomic<const RangeObserver*> observer{nullptr};
@@ -39,8 +43,8 @@ bool has_ended(std::uint32_t thread) {
 }
 
 // A stream whose thread has ended, or null. Looks at a few only: with many threads that live on, one of four streams is
-// free in the long run. Asking for the thread spares a hook on its end (destructors of thread-local data run in an order
-// of their own, and registering one may allocate).
+// free in the long run. Asking for the thread spares a hook on its end (destructors of thread-local data run in an
+// order of their own, and registering one may allocate).
 Stream* take_over(std::uint32_t tid) {
   Stream* at = process.candidate.load(std::memory_order_acquire);
   for (int looked = 0; looked < 4; ++looked) {
@@ -91,26 +95,47 @@ Stream* attach() {
   return my_stream;
 }
 
+// Whether the frame with this mark is gone, as seen from another mark. A handler that interrupted it runs on a stack of
+// its own, or below it on the same one with the kernel's signal frame between them; so who calls from above, or from
+// close by, has left it. From further below the mark tells: calls in between have most likely written over it.
+bool is_left_behind(const Mark& before, const Mark& now) {
+  constexpr std::uintptr_t kLeastSignalFrame = 1024;
+  const KeepErrno keep_errno;
+  const auto here = reinterpret_cast<std::uintptr_t>(&now), there = reinterpret_cast<std::uintptr_t>(&before);
+  stack_t other{};
+  if (here + kLeastSignalFrame > there && sigaltstack(nullptr, &other) == 0) {
+    const auto begin = reinterpret_cast<std::uintptr_t>(other.ss_sp);
+    return (other.ss_flags & SS_ONSTACK) == 0 || (there >= begin && there < begin + other.ss_size);
+  }
+  std::uint32_t found = 0;
+  const iovec to{&found, sizeof found}, from{const_cast<Mark*>(&before), sizeof found};
+  const ssize_t got = process_vm_readv(getpid(), &to, 1, &from, 1, 0);  // the stack may be unmapped by now
+  return got < 0 ? errno == EFAULT : found != kMark;
+}
+
+// This thread is in a hook already: true when that one was left behind, and is mended now.
+__attribute__((noinline, cold)) bool mend(const Mark& before, const Mark& now) {
+  if (!is_left_behind(before, now)) {
+    capture_count(Drop::kReentrant);
+    return false;
+  }
+  const Quiet quiet;
+  inside = nullptr;
+  capture_count(Drop::kAbandoned);
+  if (my_stream != nullptr) my_stream->recover();
+  return true;
+}
+
 // One hook of one thread. Turns away what a signal handler calls meanwhile, and mends what one left behind that never
-// came back (siglongjmp). stream() is null when nothing can be recorded.
+// came back (siglongjmp). stream() is null when nothing can be recorded. The mark is an object of its own so that the
+// rest of the hook can stay in registers.
 class Hook {
  public:
-  Hook() {
-    Hook* const before = inside;
-    if (before != nullptr) [[unlikely]] {
-      if (!before->is_left_behind_by(this)) {
-        capture_count(Drop::kReentrant);
-        return;
-      }
-      inside = nullptr;
-      capture_count(Drop::kAbandoned);
-      if (my_stream != nullptr) {
-        const Quiet quiet;
-        my_stream->recover();
-      }
-    }
-    mark_ = kMark;
-    inside = this;
+  explicit Hook(Mark& mark) : mark_(&mark) {
+    if (Mark* const before = inside; before != nullptr && !mend(*before, mark)) [[unlikely]]
+      return;
+    mark.value = kMark;
+    inside = &mark;
     entered_ = true;
     stream_ = my_stream;
     if (stream_ == nullptr || stream_->generation() != process.generation.load(std::memory_order_relaxed)) [[unlikely]]
@@ -124,40 +149,13 @@ class Hook {
     if (entered_) inside = nullptr;
     entered_ = false;
   }
-  /// Calls an observer, which may call NVTX again and may wait.
-  template <typename Call>
-  void outside(const Call& call) {
-    inside = nullptr;
-    {
-      const NoCancel no_cancel;
-      call();
-    }
-    inside = this;
+  void enter_again() {
+    inside = mark_;
+    entered_ = true;
   }
 
  private:
-  static constexpr std::uint64_t kMark = 0x72616e676573636full;
-
-  // Whether the frame of this hook is gone. A handler that interrupted it runs on its own stack, or below it on the same
-  // one with the kernel's signal frame between them; so who calls from above, or from close by, has left it. From
-  // further below its mark tells: the calls in between have most likely written over it.
-  [[nodiscard]] __attribute__((noinline)) bool is_left_behind_by(const Hook* now) const {
-    constexpr std::uintptr_t kLeastSignalFrame = 1024;
-    const KeepErrno keep_errno;
-    const auto here = reinterpret_cast<std::uintptr_t>(now);
-    const auto there = reinterpret_cast<std::uintptr_t>(this);
-    stack_t other{};
-    if (here + kLeastSignalFrame > there && sigaltstack(nullptr, &other) == 0) {
-      const auto begin = reinterpret_cast<std::uintptr_t>(other.ss_sp);
-      return (other.ss_flags & SS_ONSTACK) == 0 || (there >= begin && there < begin + other.ss_size);
-    }
-    std::uint64_t mark = 0;
-    const iovec to{&mark, sizeof mark}, from{const_cast<std::uint64_t*>(&mark_), sizeof mark_};
-    const ssize_t got = process_vm_readv(getpid(), &to, 1, &from, 1, 0);  // the stack may be unmapped by now
-    return got < 0 ? errno == EFAULT : mark != kMark;
-  }
-
-  volatile std::uint64_t mark_ = 0;
+  Mark* mark_;
   Stream* stream_ = nullptr;
   bool entered_ = false;
 };
@@ -225,7 +223,8 @@ bool put_event(Stream& stream, Type type, const Event& event, std::uint64_t id, 
 // A record that gives something a name: of a category, a thread, a resource.
 template <typename Record>
 void put_named(Type type, std::uint32_t value, const Name& text, Record record) {
-  const Hook hook;
+  Mark mark;
+  const Hook hook(mark);
   Stream* stream = hook.stream();
   if (stream == nullptr) return;
   Event event;
@@ -237,6 +236,16 @@ void put_named(Type type, std::uint32_t value, const Name& text, Record record) 
   constexpr std::size_t kHead = sizeof record.head;  // commit() writes it
   std::memcpy(at + kHead, reinterpret_cast<const unsigned char*>(&record) + kHead, sizeof record - kHead);
   stream->commit(at, {type, 0, sizeof record / 8, value});
+}
+
+// Observers may wait and open files: no cancellation there either. Not inlined, for the sake of the way without one.
+__attribute__((noinline)) void tell_push(const RangeObserver& watch, const Event& event, int level) {
+  const NoCancel no_cancel;
+  watch.push(event, level);
+}
+__attribute__((noinline)) void tell_pop(const RangeObserver& watch, std::uint32_t domain, int level) {
+  const NoCancel no_cancel;
+  watch.pop(domain, level);
 }
 
 }  // namespace
@@ -265,21 +274,25 @@ bool writer_start() {
 
 int record_push(const Event& event) {
   const RangeObserver* watch = observer.load(std::memory_order_acquire);
-  Hook hook;
+  Mark mark;
+  Hook hook(mark);
   Stream* stream = hook.stream();
   if (stream == nullptr) return kNotTracked;
   Stream::DomainState* state = stream->domain_state(event.domain);
-  const OpenRange fresh{nullptr, 0, event.domain, state == nullptr ? 0 : state->top, false, false, false, event.payload};
-  OpenRange* entry = state == nullptr ? nullptr : stream->push_entry(fresh);
+  OpenRange* entry = state == nullptr ? nullptr : stream->push_entry();
   if (entry == nullptr) {
     capture_count(Drop::kTooDeep);
     return kNotTracked;
   }
+  *entry = {nullptr, 0, event.domain, state->top, false, false, false, event.payload};
+  stream->pushed();
   const auto level = static_cast<int>(state->depth);
   state->top = static_cast<std::uint32_t>(stream->stack_size());
   ++state->depth;
   if (watch != nullptr && watch->push != nullptr) [[unlikely]] {
-    hook.outside([&] { watch->push(event, level); });
+    hook.leave();
+    tell_push(*watch, event, level);
+    hook.enter_again();
     entry = stream->stack() + (stream->domain_state(event.domain)->top - 1);
     state = stream->domain_state(event.domain);
   }
@@ -298,7 +311,8 @@ int record_push(const Event& event) {
 
 int record_pop(std::uint32_t domain) {
   const std::int64_t now = now_ns();
-  Hook hook;
+  Mark mark;
+  Hook hook(mark);
   Stream* stream = hook.stream();
   if (stream == nullptr) return kNotTracked;
   Stream::DomainState* state = stream->domain_state(domain);
@@ -328,10 +342,8 @@ int record_pop(std::uint32_t domain) {
   stream->settle();
   hook.leave();
   const RangeObserver* watch = observer.load(std::memory_order_acquire);
-  if (watch != nullptr && watch->pop != nullptr) [[unlikely]] {
-    const NoCancel no_cancel;
-    watch->pop(domain, level);
-  }
+  if (watch != nullptr && watch->pop != nullptr) [[unlikely]]
+    tell_pop(*watch, domain, level);
   return level;
 }
 
@@ -344,7 +356,8 @@ std::uint64_t record_start(const Event& event, std::uint64_t wanted_id) {
     const NoCancel no_cancel;
     watch->start(event, id);
   }
-  const Hook hook;
+  Mark mark;
+  const Hook hook(mark);
   if (Stream* stream = hook.stream(); stream != nullptr) {
     const char* kept = nullptr;
     put_event(*stream, Type::kStart, event, id, kept);
@@ -354,7 +367,8 @@ std::uint64_t record_start(const Event& event, std::uint64_t wanted_id) {
 
 void record_end(std::uint64_t id) {
   const std::int64_t now = now_ns();
-  Hook hook;
+  Mark mark;
+  Hook hook(mark);
   Stream* stream = hook.stream();
   if (stream == nullptr) return;
   unsigned char* at = stream->room(24);
@@ -374,7 +388,8 @@ void record_end(std::uint64_t id) {
 }
 
 void record_mark(const Event& event) {
-  const Hook hook;
+  Mark mark;
+  const Hook hook(mark);
   const char* kept = nullptr;
   if (Stream* stream = hook.stream(); stream != nullptr) put_event(*stream, Type::kMark, event, 0, kept);
 }
