@@ -36,7 +36,8 @@ std::string reason(int error) {
   return std::strerror(error);
 }
 
-// ---- Signals: handlers count, and the waiting loop is woken out of ppoll. No descriptor: `ulimit -n 4` is enough -------
+// ---- Signals: handlers count, and the waiting loop is woken out of ppoll. No descriptor: `ulimit -n 4` is enough
+// -------
 constexpr int kSignals = 65;
 struct Counts {
   std::atomic<unsigned> by_user[kSignals], by_kernel[kSignals];
@@ -81,8 +82,8 @@ struct Arrived {
   bool from_kernel;
 };
 
-// Owns the handlers while a child runs, and holds signals back in this thread but while it waits. Signals that we ignore
-// stay ignored (nohup).
+// Owns the handlers while a child runs, and holds signals back in this thread but while it waits. Signals that we
+// ignore stay ignored (nohup).
 class Signals {
  public:
   explicit Signals(bool forward) {
@@ -331,8 +332,8 @@ bool asks_to_end(int signal) {
 }
 
 // The whole of what was started, once it has been asked to end. Tools double-fork their helpers and put them into other
-// sessions; so that nobody is lost, they are found by a mark in their environment, or orphans of the child's tree become
-// ours while it runs (Linux's "child subreaper").
+// sessions; so that nobody is lost, they are found by a mark in their environment, or orphans of the child's tree
+// become ours while it runs (Linux's "child subreaper").
 class Ending {
  public:
   /// Orphans are adopted by one run at a time, since they cannot be told apart.
@@ -388,9 +389,9 @@ class Ending {
   [[nodiscard]] std::vector<TreeMember> others() const {
     auto members = adopt_ ? process_tree(::getpid()) : marked_processes(mark_);
     std::erase_if(members, [&](const TreeMember& member) {
-      return member.pid == child_ || member.pid == ::getpid() || std::any_of(before_.begin(), before_.end(), [&](const TreeMember& old) {
-               return old.pid == member.pid && old.start == member.start;
-             });
+      return member.pid == child_ || member.pid == ::getpid() ||
+             std::any_of(before_.begin(), before_.end(),
+                         [&](const TreeMember& old) { return old.pid == member.pid && old.start == member.start; });
     });
     return members;
   }

@@ -211,7 +211,7 @@ class Profile final : public Subcommand {
       base::Ended whole = *all.ended;
       whole.wall_ns += whole.start_unix_ns - start_unix_ns;
       whole.start_unix_ns = start_unix_ns;
-      if (auto written = series.ended(whole); !written) return finish(series, written.error());
+      (void)series.ended(whole);  // finish() says what failed
     }
     if (all.code == 0 && !(choice_.to.empty() && is_quiet())) {
       const std::filesystem::path shown = runs::median_repeat(done);
@@ -256,9 +256,9 @@ class Profile final : public Subcommand {
     const auto ended = collect::launch(*plan, launch_options);
     progress.clear();
     if (!ended) return give_up(ended.error());
-    if (auto written = record.ended(*ended); !written) return give_up(written.error());
+    (void)record.ended(*ended);  // from here on the program's end is ours to pass on; finish() says what failed
     if (prepared_ && counters_.passes == "relaunch" && ended->ok()) {
-      if (auto again = relaunch(record.path(), *plan); !again) return give_up(again.error());
+      if (auto again = relaunch(record.path(), *plan); !again) base::warn(base::to_string(again.error()));
     }
     return conclude(record, *ended);
   }
@@ -384,8 +384,10 @@ class Profile final : public Subcommand {
     ReportChoice kept;
     kept.format = "json";
     kept.to = (run / "report.json").string();
-    if (auto written = write_report(analyzed, kept, -1); !written) return written;
-    return repeat_ > 1 ? base::Result<void>{} : write_shown(analyzed);
+    auto written = write_report(analyzed, kept, -1);
+    if (repeat_ > 1) return written;
+    auto shown = write_shown(analyzed);  // also where the disk is full
+    return written ? shown : written;
   }
 
   [[nodiscard]] base::Result<void> write_shown(const Analyzed& analyzed) const {

@@ -13,7 +13,8 @@ namespace {
 // Where the program stands among groups, as without us:
 // - in the foreground of a terminal it stays in our group: it may read the terminal, and Ctrl-C and Ctrl-Z reach both;
 // - where we lead a group it leads one, and what is sent to our group reaches us and goes on to it;
-// - else, in a script, it stays in the script's group and we leave that while it runs: what is sent to the group reaches
+// - else, in a script, it stays in the script's group and we leave that while it runs: what is sent to the group
+// reaches
 //   it once.
 // A tool, or a program with a time limit, gets a group of its own, so that its children end with it.
 bool in_foreground() {
