@@ -300,9 +300,13 @@ class Schedule {
       make_all(how);
       if (how == 0) std::thread([] { pair(); }).join();
       if (how == 1) kill(getpid(), SIGKILL);
-      if (how == 2 && fork() == 0) {
-        pair();
-        _exit(0);
+      if (how == 2) {
+        const pid_t grandchild = fork();
+        if (grandchild == 0) {
+          pair();
+          _exit(0);
+        }
+        wait_for(grandchild);
       }
       _exit(static_cast<int>(how));
     }

@@ -125,7 +125,7 @@ TEST_F(Interrupted, KilledAHundredTimes) {
 }
 
 TEST_F(Interrupted, Schedules) {
-  const std::uint32_t count = kSanitized ? 20 : 60;
+  const std::uint32_t count = kSanitized ? 10 : 40;
   for (std::uint32_t seed = 1; seed <= count; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     std::error_code error;
