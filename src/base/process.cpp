@@ -6,6 +6,7 @@
 #include <spawn.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -28,7 +29,6 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using std::chrono::nanoseconds;
 
-constexpr std::array kForwarded = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2};
 // A grandchild may keep a pipe open for ever; this long without a byte after the child's end, and we stop listening.
 constexpr nanoseconds kLinger = std::chrono::milliseconds(500);
 
@@ -36,61 +36,99 @@ std::string reason(int error) {
   return std::strerror(error);
 }
 
-// ---- Signals: handlers write (signal, was it the terminal's) into a pipe that the waiting loop polls ----------------
+// ---- Signals: handlers count, and the waiting loop is woken out of ppoll. No descriptor: `ulimit -n 4` is enough
+// -------
+constexpr int kSignals = 65;
+struct Counts {
+  std::atomic<unsigned> by_user[kSignals], by_kernel[kSignals];
+};
+Counts g_arrived;
+std::atomic<pid_t> g_waiting{0};  // the thread that runs a program, 0: none
+bool g_ignores_file_limit = false;
+
+pid_t this_thread() {
+  return static_cast<pid_t>(::syscall(SYS_gettid));
+}
+
+bool is_fault(int signal) {
+  constexpr std::array kFaults = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT};
+  return std::find(kFaults.begin(), kFaults.end(), signal) != kFaults.end();
+}
+
+// What ends a process by default, and what it is sent for. Not what stops it: the program's own stop is ours, too.
+bool is_forwarded(int signal) {
+  constexpr std::array kNot = {SIGKILL, SIGSTOP, SIGCHLD, SIGCONT, SIGTSTP, SIGTTIN, SIGTTOU, SIGURG, SIGWINCH};
+  if (signal >= __SIGRTMIN && signal < SIGRTMIN) return false;  // the C library's own
+  return std::find(kNot.begin(), kNot.end(), signal) == kNot.end();
+}
+
+void on_signal(int signal, siginfo_t* info, void*) {
+  const int saved = errno;
+  const bool from_kernel = info->si_code > 0;
+  const bool own = info->si_code <= 0 && info->si_pid == ::getpid();
+  if (is_fault(signal) && (from_kernel || own)) {  // ours
+    ::signal(signal, SIG_DFL);
+    ::raise(signal);
+  } else if (!own || signal == SIGCHLD) {  // else what we do ourselves: writing to a closed pipe, beyond the file limit
+    (from_kernel ? g_arrived.by_kernel : g_arrived.by_user)[signal].fetch_add(1);
+    const pid_t waiting = g_waiting.load();
+    if (waiting != 0 && waiting != this_thread()) ::syscall(SYS_tgkill, ::getpid(), waiting, SIGCHLD);
+  }
+  errno = saved;
+}
+
 struct Arrived {
   int signal;
   bool from_kernel;
 };
 
-int g_pipe[2] = {-1, -1};
-std::atomic<bool> g_in_use{false};
-
-void on_signal(int signal, siginfo_t* info, void*) {
-  const int saved = errno;
-  const Arrived arrived{signal, info != nullptr && info->si_code > 0};
-  [[maybe_unused]] const ssize_t n = ::write(g_pipe[1], &arrived, sizeof arrived);
-  errno = saved;
-}
-
-// Owns the handlers and the pipe while a child runs. Signals that we ignore stay ignored (nohup).
+// Owns the handlers while a child runs, and holds signals back in this thread but while it waits. Signals that we
+// ignore stay ignored (nohup).
 class Signals {
  public:
-  Signals(bool forward, bool copies) {
-    if (g_in_use.exchange(true)) return;
-    mine_ = ::pipe2(g_pipe, O_CLOEXEC | O_NONBLOCK) == 0;
-    if (!mine_) {
-      g_in_use = false;
-      return;
-    }
+  explicit Signals(bool forward) {
+    pid_t nobody = 0;
+    ::pthread_sigmask(SIG_SETMASK, nullptr, &before_);
+    mine_ = g_waiting.compare_exchange_strong(nobody, this_thread());
+    if (!mine_) return;
     install(SIGCHLD);
-    if (forward) {
-      for (const int signal : kForwarded) install(signal);
+    install(SIGPIPE);  // whoever reads our copy may go away; the program must not notice
+    for (int signal = 1; forward && signal < kSignals; ++signal) {
+      if (signal != SIGPIPE && is_forwarded(signal)) install(signal);
     }
-    if (copies) install(SIGPIPE);  // whoever reads our copy may go away; the program must not notice
+    sigset_t held = handled();
+    for (int signal = 1; signal < kSignals; ++signal) {
+      if (is_fault(signal)) sigdelset(&held, signal);
+    }
+    ::pthread_sigmask(SIG_BLOCK, &held, nullptr);
   }
   Signals(const Signals&) = delete;
   Signals& operator=(const Signals&) = delete;
   ~Signals() {
     if (!mine_) return;
     for (const auto& [signal, action] : old_) ::sigaction(signal, &action, nullptr);
-    ::close(std::exchange(g_pipe[0], -1));
-    ::close(std::exchange(g_pipe[1], -1));
-    g_in_use = false;
+    ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+    for (int signal = 1; signal < kSignals; ++signal) g_arrived.by_user[signal] = g_arrived.by_kernel[signal] = 0;
+    g_waiting = 0;
   }
   [[nodiscard]] bool mine() const { return mine_; }
-  [[nodiscard]] int fd() const { return mine_ ? g_pipe[0] : -1; }
-  /// Handled here: the child must start with their default actions.
+  /// Handled or ignored here: the child must start with their default actions.
   [[nodiscard]] sigset_t handled() const {
     sigset_t set;
     sigemptyset(&set);
     for (const auto& [signal, action] : old_) sigaddset(&set, signal);
+    if (g_ignores_file_limit) sigaddset(&set, SIGXFSZ);
     return set;
   }
+  /// The mask that we came with, and the child must start with.
+  [[nodiscard]] const sigset_t& before() const { return before_; }
   template <class F>
   void drain(F on_arrival) const {
-    Arrived arrived{};
-    while (mine_ && ::read(g_pipe[0], &arrived, sizeof arrived) == sizeof arrived) {
-      if (arrived.signal != SIGCHLD && arrived.signal != SIGPIPE) on_arrival(arrived);
+    for (int signal = 1; mine_ && signal < kSignals; ++signal) {
+      for (const bool from_kernel : {false, true}) {
+        unsigned count = (from_kernel ? g_arrived.by_kernel : g_arrived.by_user)[signal].exchange(0);
+        for (; signal != SIGCHLD && count > 0; --count) on_arrival(Arrived{signal, from_kernel});
+      }
     }
   }
 
@@ -98,15 +136,17 @@ class Signals {
   void install(int signal) {
     struct sigaction old {};
     ::sigaction(signal, nullptr, &old);
-    if (signal != SIGCHLD && (old.sa_flags & SA_SIGINFO) == 0 && old.sa_handler == SIG_IGN) return;
+    const bool ours = signal == SIGXFSZ && g_ignores_file_limit;
+    const bool ignored = (old.sa_flags & SA_SIGINFO) == 0 && old.sa_handler == SIG_IGN;
+    if (signal != SIGCHLD && ignored && !ours) return;
     struct sigaction action {};
     action.sa_sigaction = on_signal;
     action.sa_flags = SA_SIGINFO | SA_RESTART;
     sigemptyset(&action.sa_mask);
-    ::sigaction(signal, &action, nullptr);
-    old_.emplace_back(signal, old);
+    if (::sigaction(signal, &action, nullptr) == 0) old_.emplace_back(signal, old);
   }
   bool mine_ = false;
+  sigset_t before_{};
   std::vector<std::pair<int, struct sigaction>> old_;
 };
 
@@ -215,9 +255,10 @@ Result<pid_t> spawn(const Command& command, const Signals& signals, const Stream
   if (command.null_stdin) posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
   if (out.child_end() >= 0) posix_spawn_file_actions_adddup2(&actions, out.child_end(), STDOUT_FILENO);
   if (err.child_end() >= 0) posix_spawn_file_actions_adddup2(&actions, err.child_end(), STDERR_FILENO);
-  short flags = POSIX_SPAWN_SETSIGDEF;
+  short flags = POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK;
   const sigset_t handled = signals.handled();
   posix_spawnattr_setsigdefault(&attributes, &handled);
+  posix_spawnattr_setsigmask(&attributes, &signals.before());
   if (command.own_group) {
     flags |= POSIX_SPAWN_SETPGROUP;
     posix_spawnattr_setpgroup(&attributes, 0);
@@ -298,15 +339,19 @@ bool asks_to_end(int signal) {
   return signal == SIGTERM || signal == SIGHUP || signal == SIGINT || signal == SIGQUIT;
 }
 
-// The whole of what was started, once it has been asked to end. While the child runs, orphans of its tree become ours
-// (Linux's "child subreaper"), so that nobody is lost: tools double-fork their helpers and put them into other
-// sessions.
+// The whole of what was started, once it has been asked to end. Tools double-fork their helpers and put them into other
+// sessions; so that nobody is lost, they are found by a mark in their environment, or orphans of the child's tree
+// become ours while it runs (Linux's "child subreaper").
 class Ending {
  public:
-  /// `adopt`: of one run at a time, since orphans cannot be told apart.
-  Ending(bool own_group, bool adopt) : own_group_(own_group), adopt_(adopt) {
+  /// Orphans are adopted by one run at a time, since they cannot be told apart.
+  explicit Ending(const Command& command)
+      : own_group_(command.own_group),
+        to_group_(command.own_group && !command.signal_child_only),
+        adopt_(command.forward_signals && command.mark.empty()),
+        mark_(command.mark) {
     ::prctl(PR_GET_CHILD_SUBREAPER, &was_reaper_);
-    if (!adopt) return;
+    if (!adopt_) return;
     before_ = process_tree(::getpid());
     ::prctl(PR_SET_CHILD_SUBREAPER, 1);
   }
@@ -317,13 +362,15 @@ class Ending {
   }
   void of(pid_t child) { child_ = child; }
 
-  /// `signal` to everybody. `had_it`: the terminal sent it to our group, and so to a child that shares it.
+  /// `signal` to the child, or to its group. `had_it`: the terminal sent it to our group, and so to a child that shares
+  /// it.
   void send(int signal, bool had_it) const {
-    if (had_it) return;
+    if (!had_it) ::kill(to_group_ ? -child_ : child_, signal);
+  }
+  /// To everybody: its time is up.
+  void send_all(int signal) const {
     ::kill(own_group_ ? -child_ : child_, signal);
-    // In a group of its own a tool's helpers in other groups are the tool's to end, as long as it lives.
-    if (own_group_ || !asks_to_end(signal)) return;
-    for (const TreeMember& member : others()) ::kill(member.pid, signal);
+    if (!own_group_) send_others(signal);
   }
   /// Orphans that ended are ours to bury, or a program that makes thousands would fill the process table.
   void bury() const {
@@ -348,12 +395,11 @@ class Ending {
 
  private:
   [[nodiscard]] std::vector<TreeMember> others() const {
-    if (!adopt_) return {};
-    auto members = process_tree(::getpid());
+    auto members = adopt_ ? process_tree(::getpid()) : marked_processes(mark_);
     std::erase_if(members, [&](const TreeMember& member) {
-      return member.pid == child_ || std::any_of(before_.begin(), before_.end(), [&](const TreeMember& old) {
-               return old.pid == member.pid && old.start == member.start;
-             });
+      return member.pid == child_ || member.pid == ::getpid() ||
+             std::any_of(before_.begin(), before_.end(),
+                         [&](const TreeMember& old) { return old.pid == member.pid && old.start == member.start; });
     });
     return members;
   }
@@ -370,7 +416,8 @@ class Ending {
     return true;
   }
 
-  bool own_group_, adopt_;
+  bool own_group_, to_group_, adopt_;
+  std::string mark_;
   int was_reaper_ = 0;
   pid_t child_ = -1;
   std::vector<TreeMember> before_;  // we, and what runs already
@@ -383,6 +430,27 @@ bool ended_by_request(const Ended& ended) {
   return *ended.forwarded == SIGTERM || *ended.forwarded == SIGHUP || ended.signal ||
          ended.exit_code == 128 + *ended.forwarded;
 }
+
+bool by_terminal(int signal) {
+  return signal == SIGINT || signal == SIGQUIT || signal == SIGHUP;
+}
+
+// While a program runs in our process group, we are in one of our own: a signal to the group reaches the program once,
+// as without us.
+class LeftGroup {
+ public:
+  explicit LeftGroup(bool wanted) : group_(::getpgrp()), done_(wanted && ::setpgid(0, 0) == 0) {}
+  ~LeftGroup() {
+    if (done_) ::setpgid(0, group_);  // fails where nobody is left there
+  }
+  LeftGroup(const LeftGroup&) = delete;
+  LeftGroup& operator=(const LeftGroup&) = delete;
+  [[nodiscard]] bool done() const { return done_; }
+
+ private:
+  pid_t group_;
+  bool done_;
+};
 
 void fill(Ended& ended, int status, const rusage& usage) {
   if (WIFSIGNALED(status)) {
@@ -404,7 +472,7 @@ Result<Ended> run(const Command& command) {
   for (Stream* stream : {&out, &err}) {
     if (auto opened = stream->open(); !opened) return fail(std::move(opened));
   }
-  const Signals signals(command.forward_signals, out.fd() >= 0 || err.fd() >= 0);
+  const Signals signals(command.forward_signals);
   if (command.forward_signals && !signals.mine())
     return fail(Code::kInternal, "two programs are run with signals at once");
 
@@ -412,7 +480,7 @@ Result<Ended> run(const Command& command) {
   ended.start_unix_ns =
       std::chrono::duration_cast<nanoseconds>(std::chrono::system_clock::now().time_since_epoch()).count();
   const auto start = Clock::now();
-  Ending ending(command.own_group, command.forward_signals);
+  Ending ending(command);
   Foreground foreground(command.own_group);
   const auto spawned = spawn(command, signals, out, err, foreground.mine());
   if (!spawned) return fail(Result<pid_t>(spawned));
@@ -420,8 +488,10 @@ Result<Ended> run(const Command& command) {
   out.spawned();
   err.spawned();
 
+  const LeftGroup left(command.leave_group);
   foreground.given_to(pid);
   ending.of(pid);
+  const bool shares_group = !command.own_group && !left.done();
   auto next_tick = start + command.tick_every;
   std::optional<Clock::time_point> deadline, linger_until;
   if (command.timeout) deadline = start + *command.timeout;
@@ -433,14 +503,14 @@ Result<Ended> run(const Command& command) {
       if (ended.timed_out || ended.enough)
         ending.kill_all();
       else
-        ending.send(SIGTERM, false);
+        ending.send_all(SIGTERM);
       if (!ended.enough) ended.timed_out = true;
       deadline = now + command.grace;
     }
     if (running && (command.tick || command.enough) && now >= next_tick) {
       if (command.tick) command.tick(now - start);
       if (command.enough && !ended.timed_out && !ended.enough && command.enough()) {
-        ending.send(SIGTERM, false);
+        ending.send_all(SIGTERM);
         ended.enough = true;
         deadline = now + command.grace;
       }
@@ -471,25 +541,34 @@ Result<Ended> run(const Command& command) {
       if (got < 0 && errno != EINTR) return fail(Code::kInternal, "cannot wait for the program: " + reason(errno));
     }
 
-    // SIGCHLD wakes us; where another run owns the handlers, a short wait does.
+    // SIGCHLD wakes us, and is held back but while we wait; where another run owns the handlers, a short wait does.
     auto until = now + (signals.mine() ? std::chrono::seconds(60) : nanoseconds(std::chrono::milliseconds(5)));
     if (deadline && running) until = std::min(until, *deadline);
     if ((command.tick || command.enough) && running) until = std::min(until, next_tick);
     if (!running) until = std::min(until, *linger_until);
-    const auto wait_ms = std::chrono::ceil<std::chrono::milliseconds>(until - now).count();
-    std::array<pollfd, 3> polled = {{{signals.fd(), POLLIN, 0}, {out.fd(), POLLIN, 0}, {err.fd(), POLLIN, 0}}};
-    ::poll(polled.data(), polled.size(), static_cast<int>(std::max<std::int64_t>(wait_ms, 0)));
+    const auto wait_ns = std::max<std::int64_t>(std::chrono::ceil<nanoseconds>(until - now).count(), 0);
+    const timespec wait{wait_ns / 1'000'000'000, wait_ns % 1'000'000'000};
+    std::array<pollfd, 2> polled = {{{out.fd(), POLLIN, 0}, {err.fd(), POLLIN, 0}}};
+    const int ready = ::ppoll(polled.data(), polled.size(), &wait, &signals.before());
     bool moved = false;
-    if (polled[1].revents != 0) moved |= out.take(ended.out);
-    if (polled[2].revents != 0) moved |= err.take(ended.err);
+    if (ready > 0 && polled[0].revents != 0) moved |= out.take(ended.out);
+    if (ready > 0 && polled[1].revents != 0) moved |= err.take(ended.err);
     ending.bury();
     if (moved && !running) linger_until = Clock::now() + kLinger;
     signals.drain([&](const Arrived& arrived) {
       ended.forwarded = arrived.signal;
-      ending.send(arrived.signal, arrived.from_kernel && !command.own_group);
+      ending.send(arrived.signal, arrived.from_kernel && by_terminal(arrived.signal) && shares_group);
     });
   }
   return ended;
+}
+
+void outlive_file_limit() {
+  struct sigaction old {};
+  ::sigaction(SIGXFSZ, nullptr, &old);
+  if ((old.sa_flags & SA_SIGINFO) != 0 || old.sa_handler != SIG_DFL) return;
+  ::signal(SIGXFSZ, SIG_IGN);
+  g_ignores_file_limit = true;
 }
 
 std::string signal_name(int signal) {

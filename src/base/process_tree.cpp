@@ -59,6 +59,18 @@ std::vector<TreeMember> process_tree(pid_t root) {
   return out;
 }
 
+std::vector<TreeMember> marked_processes(std::string_view entry) {
+  std::vector<TreeMember> out;
+  if (entry.empty()) return out;
+  for (const Stat& one : everybody()) {
+    const auto environment = read_file("/proc/" + std::to_string(one.member.pid) + "/environ");
+    if (!environment) continue;
+    const auto entries = split(*environment, '\0');
+    if (std::find(entries.begin(), entries.end(), entry) != entries.end()) out.push_back(one.member);
+  }
+  return out;
+}
+
 bool group_alive(pid_t group) {
   const std::vector<Stat> all = everybody();
   return std::any_of(all.begin(), all.end(), [group](const Stat& one) { return one.group == group; });

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 namespace rangescope::base {
@@ -20,6 +21,8 @@ struct TreeMember {
 [[nodiscard]] std::optional<std::uint64_t> process_start(pid_t pid);
 /// `root` and its descendants, zombies left out; empty when it is gone. One pass over /proc, a few milliseconds.
 [[nodiscard]] std::vector<TreeMember> process_tree(pid_t root);
+/// Everybody whose environment at their start held `entry` ("NAME=value") and may be looked at by us.
+[[nodiscard]] std::vector<TreeMember> marked_processes(std::string_view entry);
 /// Somebody of the process group is there who is no zombie (the kernel counts those until their parent buries them).
 [[nodiscard]] bool group_alive(pid_t group);
 

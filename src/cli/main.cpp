@@ -6,8 +6,10 @@
 //   help      this, man pages, completion        cmd_help.cpp
 //
 // app.cpp finds the subcommand and gives it its options; every other command is one line in subcommands.cpp.
+#include "base/process.hpp"
 #include "cli/app.hpp"
 
 int main(int argc, char** argv) {
+  rangescope::base::outlive_file_limit();
   return rangescope::cli::run_app(argc, argv);
 }

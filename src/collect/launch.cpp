@@ -11,9 +11,13 @@
 namespace rangescope::collect {
 namespace {
 
-// In the foreground of a terminal the program stays in our process group, as under a shell: it may read the terminal,
-// and Ctrl-C and Ctrl-Z reach both. Elsewhere, or with a time limit, it gets a group of its own, so that its children
-// end with it.
+// Where the program stands among groups, as without us:
+// - in the foreground of a terminal it stays in our group: it may read the terminal, and Ctrl-C and Ctrl-Z reach both;
+// - where we lead a group it leads one, and what is sent to our group reaches us and goes on to it;
+// - else, in a script, it stays in the script's group and we leave that while it runs: what is sent to the group
+// reaches
+//   it once.
+// A tool, or a program with a time limit, gets a group of its own, so that its children end with it.
 bool in_foreground() {
   const int terminal = ::isatty(STDIN_FILENO) != 0 ? STDIN_FILENO : STDERR_FILENO;
   return ::isatty(terminal) != 0 && ::tcgetpgrp(terminal) == ::getpgrp();
@@ -36,7 +40,13 @@ base::Result<base::Ended> launch(const Plan& plan, const LaunchOptions& options)
   command.err = options.err;
   command.null_stdin = options.null_stdin;
   command.timeout = plan.timeout;
-  command.own_group = plan.timeout.has_value() || options.enough || !in_foreground();
+  const auto captures = plan.set_env.find("RANGESCOPE_DIR");
+  const bool tool = captures == plan.set_env.end() || options.enough;
+  if (!tool) command.mark = captures->first + "=" + captures->second;
+  const bool leads = ::getpgrp() == ::getpid();
+  command.own_group = plan.timeout || options.enough || (!in_foreground() && (tool || leads));
+  command.signal_child_only = !tool && !plan.timeout;
+  command.leave_group = !command.own_group && !in_foreground();
   command.forward_signals = true;
   command.tick_every = options.tick_every;
   command.tick = options.tick;

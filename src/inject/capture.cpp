@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +12,11 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <new>
+
+#include "inject/arena.hpp"
+#include "inject/process.hpp"
+#include "inject/quiet.hpp"
 #include "inject/version.hpp"
 #include "wire/names.hpp"
 
@@ -27,36 +31,28 @@ constexpr std::size_t kPopulate = 64 * 1024;
 constexpr int kMadvPopulateWrite = 23;        // MADV_POPULATE_WRITE, newer than the headers that may be here
 constexpr std::uint64_t kMostFiles = 100000;  // process images of one pid in one folder
 
-struct State {
+struct Settings {
+  std::uint64_t limit;
+  std::uint64_t rank_plus_1;
   char folder[PATH_MAX];
-  char path[PATH_MAX + 64];
-  std::uint64_t limit = kDefaultLimit;
-  std::atomic<native::FileHeader*> header{nullptr};
+};
+std::atomic<const Settings*> settings{nullptr};
+
+}  // namespace
+
+struct CaptureFile {
+  native::FileHeader* header;
   std::atomic<std::uint64_t> next{native::kPage};  // where the next chunk begins
-  std::atomic<int> opening{0};
-  std::atomic<bool> failed{false};              // no file can be made: do not try for ever
-  std::atomic<std::uint64_t> refused_until{0};  // after a failure, try again when this many drops were counted
+  std::atomic<std::uint64_t> refused_until{0};     // after a failure, try again when this many drops were counted
   std::atomic<Drop> refused_for{Drop::kNoSpace};
   std::atomic<std::uint64_t> drops{0};
-  std::uint64_t first_range_id = 1;
-  std::uint64_t rank_plus_1 = 0;
-  std::uint64_t early[native::kDropReasons] = {};  // counted before there was a file
-};
-State state;
-
-class KeepErrno {
- public:
-  KeepErrno() : saved_(errno) {}
-  ~KeepErrno() { errno = saved_; }
-  KeepErrno(const KeepErrno&) = delete;
-  KeepErrno& operator=(const KeepErrno&) = delete;
-
- private:
-  int saved_;
+  char path[PATH_MAX + 64];
 };
 
-void bump(std::uint64_t& counter, std::uint64_t count) {
-  std::atomic_ref<std::uint64_t>(counter).fetch_add(count, std::memory_order_relaxed);
+namespace {
+
+void bump(native::FileHeader& header, std::uint32_t why, std::uint64_t count) {
+  std::atomic_ref<std::uint64_t>(header.dropped[why]).fetch_add(count, std::memory_order_relaxed);
 }
 
 Drop reason_of(int error) {
@@ -108,8 +104,8 @@ void fill(native::FileHeader& header) {
   clock_gettime(CLOCK_REALTIME, &wall);
   header.monotonic_ns = now_ns();
   header.realtime_ns = std::int64_t{wall.tv_sec} * 1000000000 + wall.tv_nsec;
-  header.first_range_id = state.first_range_id;
-  header.rank_plus_1 = state.rank_plus_1;
+  header.first_range_id = process.first_range_id.load(std::memory_order_relaxed);
+  header.rank_plus_1 = settings.load(std::memory_order_acquire)->rank_plus_1;
   header.tool_bytes = sizeof kTool - 1;
   memcpy(header.tool, kTool, sizeof kTool - 1);
   const ssize_t got = readlink("/proc/self/exe", header.exe, sizeof header.exe);
@@ -117,26 +113,33 @@ void fill(native::FileHeader& header) {
 }
 
 // A new file of this process; -1 and errno otherwise.
-int create_file() {
+int create_file(CaptureFile& made, const char* folder) {
   for (std::uint64_t image = 0; image < kMostFiles; ++image) {
-    snprintf(state.path, sizeof state.path, "%s/%d.%llu%s", state.folder, static_cast<int>(getpid()),
+    snprintf(made.path, sizeof made.path, "%s/%d.%llu%s", folder, static_cast<int>(getpid()),
              static_cast<unsigned long long>(image), native::kSuffix);
-    const int file = open(state.path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
+    const int file = open(made.path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
     if (file >= 0 || errno != EEXIST) return file;
   }
   return -1;
 }
 
 // For whoever asks why there is no capture of this process.
-void leave_reason(int error) {
-  char reason[16];
+void leave_reason(const char* folder, int error) {
+  char reason[16], path[PATH_MAX + 64];
   snprintf(reason, sizeof reason, "%d", error);
-  snprintf(state.path, sizeof state.path, "%s/%d%s", state.folder, static_cast<int>(getpid()), native::kRefusedSuffix);
-  if (symlink(reason, state.path) != 0) return;  // nothing can be written there at all
+  snprintf(path, sizeof path, "%s/%d%s", folder, static_cast<int>(getpid()), native::kRefusedSuffix);
+  if (symlink(reason, path) != 0) return;  // nothing can be written there at all
 }
 
-native::FileHeader* make_file(int& error) {
-  const int file = create_file();
+// Null with its errno when it cannot be had.
+CaptureFile* make_file(const char* folder, int& error) {
+  void* memory = arena_allocate(sizeof(CaptureFile));
+  if (memory == nullptr) {
+    error = ENOMEM;
+    return nullptr;
+  }
+  auto* made = new (memory) CaptureFile;
+  const int file = create_file(*made, folder);
   if (file < 0) {
     error = errno;
     return nullptr;
@@ -149,13 +152,14 @@ native::FileHeader* make_file(int& error) {
   }
   close(file);
   if (at == MAP_FAILED) {
-    unlink(state.path);
+    unlink(made->path);
     return nullptr;
   }
-  auto* header = static_cast<native::FileHeader*>(at);
-  fill(*header);
-  for (std::uint32_t i = 0; i < native::kDropReasons; ++i) bump(header->dropped[i], state.early[i]);
-  return header;
+  made->header = static_cast<native::FileHeader*>(at);
+  fill(*made->header);
+  for (std::uint32_t i = 0; i < native::kDropReasons; ++i)
+    bump(*made->header, i, process.early[i].load(std::memory_order_relaxed));
+  return made;
 }
 
 bool is_off(const char* value) {
@@ -175,11 +179,11 @@ std::uint64_t rank_of_environment() {
   return 0;
 }
 
-bool refuse(const char* why) {
+bool refuse(const char* why, const char* folder) {
   if (!is_off(getenv(wire::kVerbose))) {
     char line[PATH_MAX + 128];
     const int length = snprintf(line, sizeof line, "rangescope: nothing is recorded in process %d: %s: %s\n",
-                                static_cast<int>(getpid()), why, state.folder);
+                                static_cast<int>(getpid()), why, folder);
     if (length > 0 && write(2, line, static_cast<std::size_t>(length)) < 0) return false;
   }
   return false;
@@ -194,68 +198,73 @@ std::int64_t now_ns() {
 }
 
 bool capture_prepare() {
-  const KeepErrno keep;
+  if (settings.load(std::memory_order_acquire) != nullptr) return true;
+  const Quiet quiet;
   const char* folder = getenv(wire::kDir);
-  if (folder == nullptr || folder[0] == '\0') return refuse("RANGESCOPE_DIR is not set");
+  if (folder == nullptr || folder[0] == '\0') return refuse("RANGESCOPE_DIR is not set", "");
+  auto* made = static_cast<Settings*>(arena_allocate(sizeof(Settings)));
+  if (made == nullptr) return refuse("there is no memory", folder);
   std::size_t used = 0;
   if (folder[0] != '/') {  // relative: to where the process is now, for it may move
-    if (getcwd(state.folder, sizeof state.folder) == nullptr) return refuse("the current directory has no name");
-    used = strlen(state.folder);
-    state.folder[used++] = '/';
+    if (getcwd(made->folder, sizeof made->folder) == nullptr) return refuse("the current directory has no name", "");
+    used = strlen(made->folder);
+    made->folder[used++] = '/';
   }
   const std::size_t length = strlen(folder);
-  if (used + length >= sizeof state.folder) return refuse("RANGESCOPE_DIR is too long");
-  memcpy(state.folder + used, folder, length + 1);
-  mkdir(state.folder, 0755);
-  if (access(state.folder, W_OK | X_OK) != 0) return refuse("RANGESCOPE_DIR cannot be written");
+  if (used + length >= sizeof made->folder) return refuse("RANGESCOPE_DIR is too long", folder);
+  memcpy(made->folder + used, folder, length + 1);
+  mkdir(made->folder, 0755);
+  if (access(made->folder, W_OK | X_OK) != 0) return refuse("RANGESCOPE_DIR cannot be written", made->folder);
+  made->limit = kDefaultLimit;
   if (const char* limit = getenv(wire::kMaxCaptureSize); limit != nullptr && limit[0] != '\0') {
     char* end = nullptr;
     const unsigned long long bytes = strtoull(limit, &end, 10);
-    if (end != limit && *end == '\0') state.limit = bytes;
+    if (end != limit && *end == '\0') made->limit = bytes;
   }
-  state.rank_plus_1 = rank_of_environment();
+  made->rank_plus_1 = rank_of_environment();
+  const Settings* none = nullptr;
+  settings.compare_exchange_strong(none, made);  // else another thread was first, with the same
   return true;
 }
 
+CaptureFile* capture_file() {
+  CaptureFile* known = process.file.load(std::memory_order_acquire);
+  if (known != nullptr || process.no_file.load(std::memory_order_acquire)) return known;
+  const Quiet quiet;
+  const char* folder = settings.load(std::memory_order_acquire)->folder;
+  int error = 0;
+  CaptureFile* made = make_file(folder, error);
+  if (made == nullptr) {
+    if (!process.no_file.exchange(true)) leave_reason(folder, error);
+    return process.file.load(std::memory_order_acquire);
+  }
+  if (process.file.compare_exchange_strong(known, made)) return made;
+  unlink(made->path);  // another thread was first
+  munmap(made->header, native::kPage);
+  return known;
+}
+
 bool capture_open() {
-  for (;;) {
-    if (state.header.load(std::memory_order_acquire) != nullptr) return true;
-    if (state.failed.load(std::memory_order_acquire)) return false;
-    int expected = 0;
-    if (state.opening.compare_exchange_strong(expected, 1, std::memory_order_acquire)) break;
-    sched_yield();
-  }
-  const KeepErrno keep;
-  bool made = state.header.load(std::memory_order_acquire) != nullptr;
-  if (!made) {
-    int error = 0;
-    native::FileHeader* header = make_file(error);
-    made = header != nullptr;
-    if (made) {
-      state.header.store(header, std::memory_order_release);
-    } else {
-      leave_reason(error);
-      state.failed.store(true, std::memory_order_release);
-    }
-  }
-  state.opening.store(0, std::memory_order_release);
-  return made;
+  return capture_file() != nullptr;
 }
 
 native::ChunkHeader* capture_chunk(std::size_t bytes, Drop& why) {
-  const KeepErrno keep;
-  if (!capture_open()) {
+  const Quiet quiet;
+  CaptureFile* file_of = capture_file();
+  if (file_of == nullptr) {
     why = Drop::kNoFile;
     return nullptr;
   }
+  CaptureFile& state = *file_of;
   if (state.drops.load(std::memory_order_relaxed) < state.refused_until.load(std::memory_order_relaxed)) {
     why = state.refused_for.load(
         std::memory_order_relaxed);  // refused a moment ago: do not ask the file system at every event
     return nullptr;
   }
+  const std::uint64_t limit = settings.load(std::memory_order_acquire)->limit;
   std::uint64_t at = state.next.load(std::memory_order_relaxed);
   do {
-    if (at + bytes > state.limit) {
+    if (at + bytes > limit) {
       why = Drop::kSizeLimit;
       return nullptr;
     }
@@ -289,31 +298,23 @@ native::ChunkHeader* capture_chunk(std::size_t bytes, Drop& why) {
 }
 
 void capture_release(native::ChunkHeader* chunk, std::size_t bytes) {
-  const KeepErrno keep;
   munmap(chunk, bytes);
 }
 
 void capture_count(Drop why, std::uint64_t count) {
-  native::FileHeader* header = state.header.load(std::memory_order_acquire);
-  bump(header != nullptr ? header->dropped[static_cast<std::uint32_t>(why)]
-                         : state.early[static_cast<std::uint32_t>(why)],
-       count);
-  state.drops.fetch_add(count, std::memory_order_relaxed);
+  const auto index = static_cast<std::uint32_t>(why);
+  CaptureFile* file = process.file.load(std::memory_order_acquire);
+  if (file == nullptr) {
+    process.early[index].fetch_add(count, std::memory_order_relaxed);
+    return;
+  }
+  bump(*file->header, index, count);
+  file->drops.fetch_add(count, std::memory_order_relaxed);
 }
 
 void capture_end() {
-  native::FileHeader* header = state.header.load(std::memory_order_acquire);
-  if (header != nullptr) std::atomic_ref<std::int64_t>(header->end_ns).store(now_ns(), std::memory_order_relaxed);
-}
-
-void capture_after_fork(std::uint64_t parent_next_id) {
-  state.header.store(nullptr, std::memory_order_relaxed);
-  state.next.store(native::kPage, std::memory_order_relaxed);
-  state.opening.store(0, std::memory_order_relaxed);
-  state.failed.store(false, std::memory_order_relaxed);
-  state.refused_until.store(0, std::memory_order_relaxed);
-  state.first_range_id = parent_next_id;
-  memset(state.early, 0, sizeof state.early);
+  if (CaptureFile* file = process.file.load(std::memory_order_acquire); file != nullptr)
+    std::atomic_ref<std::int64_t>(file->header->end_ns).store(now_ns(), std::memory_order_relaxed);
 }
 
 }  // namespace rangescope::inject

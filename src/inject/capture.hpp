@@ -2,7 +2,8 @@
 //
 // No file descriptor stays open (a program that closes all descriptors, or counts them, sees nothing of us): each chunk
 // opens the file, reserves the blocks on disk before they are mapped (a full disk must never become SIGBUS) and closes
-// it. After a fork the child has no file until it records something; then it makes its own.
+// it. After a fork the child has no file until it records something; then it makes its own. Nothing here waits for
+// another thread.
 #pragma once
 
 #include <atomic>
@@ -31,9 +32,6 @@ bool capture_open();
 
 /// Notes the orderly end of the process in the header.
 void capture_end();
-
-/// In the child of a fork: forgets the parent's file. `parent_next_id` becomes FileHeader::first_range_id.
-void capture_after_fork(std::uint64_t parent_next_id);
 
 [[nodiscard]] std::int64_t now_ns();
 

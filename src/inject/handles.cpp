@@ -1,10 +1,9 @@
 #include "inject/handles.hpp"
 
-#include <sched.h>
-
 #include <atomic>
 
 #include "inject/arena.hpp"
+#include "inject/quiet.hpp"
 
 namespace rangescope::inject {
 namespace {
@@ -19,31 +18,15 @@ struct Domain {
   std::uint32_t hash;
 };
 
-Domain domains[kMostDomains];  // 0 is the default domain
-std::atomic<std::uint32_t> domain_count{1};
+std::atomic<const Domain*> domains[kMostDomains];  // 0, the default domain, stays null; filled from 1 on
 struct Registered {
   Name name;
   void* other;
+  std::atomic<bool> ready;  // the name is whole
 };
-Registered* pools[kPools];
+std::atomic<Registered*> pools[kPools];
 void* other_domains[kMostDomains];
 std::atomic<std::uint32_t> string_count{0};
-std::atomic<int> making{0};
-
-class Lock {  // domains and strings are made rarely; signal handlers never come here while the lock is held by their
-              // thread
- public:
-  Lock() {
-    int free = 0;
-    while (!making.compare_exchange_weak(free, 1, std::memory_order_acquire)) {
-      free = 0;
-      sched_yield();
-    }
-  }
-  ~Lock() { making.store(0, std::memory_order_release); }
-  Lock(const Lock&) = delete;
-  Lock& operator=(const Lock&) = delete;
-};
 
 const char* keep(const Name& name) {
   auto* text = static_cast<char*>(arena_allocate(std::size_t{name.bytes} + 1));
@@ -51,13 +34,31 @@ const char* keep(const Name& name) {
   return text;
 }
 
-std::uint32_t find(const Name& name, std::uint32_t count) {
-  for (std::uint32_t i = 1; i < count; ++i) {
-    if (domains[i].hash == name.hash && domains[i].bytes == name.bytes &&
-        std::memcmp(domains[i].name, name.text, name.bytes) == 0)
-      return i;
-  }
-  return 0;
+bool same(const Domain& domain, const Name& name) {
+  return domain.hash == name.hash && domain.bytes == name.bytes && std::memcmp(domain.name, name.text, name.bytes) == 0;
+}
+
+const Domain* domain_at(std::uint32_t domain) {
+  return domain < kMostDomains ? domains[domain].load(std::memory_order_acquire) : nullptr;
+}
+
+const Domain* new_domain(const Name& name) {
+  auto* made = arena_array<Domain>(1);
+  const char* text = made != nullptr ? keep(name) : nullptr;
+  if (text == nullptr) return nullptr;
+  *made = {text, name.bytes, name.hash};
+  return made;
+}
+
+// The pool of that number, made where it is not there yet; null for want of memory.
+Registered* pool_at(std::uint32_t pool) {
+  Registered* known = pools[pool].load(std::memory_order_acquire);
+  if (known != nullptr) return known;
+  const std::size_t bytes = sizeof(Registered) * (std::size_t{kFirstPool} << pool);
+  auto* fresh = static_cast<Registered*>(pages_allocate(bytes));
+  if (fresh == nullptr || pools[pool].compare_exchange_strong(known, fresh)) return fresh;
+  pages_free(fresh, bytes);
+  return known;
 }
 
 // Null for what is no handle of ours.
@@ -66,11 +67,13 @@ Registered* registered(const void* handle) {
   const auto at = reinterpret_cast<std::uintptr_t>(handle);
   std::uint32_t first = 0;
   for (std::uint32_t pool = 0; pool < kPools && first < count; ++pool) {
-    const auto begin = reinterpret_cast<std::uintptr_t>(__atomic_load_n(&pools[pool], __ATOMIC_ACQUIRE));
+    const auto begin = reinterpret_cast<std::uintptr_t>(pools[pool].load(std::memory_order_acquire));
     std::uint32_t size = kFirstPool << pool;
     if (size > count - first) size = count - first;
-    if (at >= begin && at < begin + size * sizeof(Registered) && (at - begin) % sizeof(Registered) == 0)
-      return reinterpret_cast<Registered*>(at);
+    if (begin != 0 && at >= begin && at < begin + size * sizeof(Registered) && (at - begin) % sizeof(Registered) == 0) {
+      auto* found = reinterpret_cast<Registered*>(at);
+      return found->ready.load(std::memory_order_acquire) ? found : nullptr;
+    }
     first += kFirstPool << pool;
   }
   return nullptr;
@@ -79,17 +82,19 @@ Registered* registered(const void* handle) {
 }  // namespace
 
 std::uint32_t make_domain(const Name& name) {
-  const Lock lock;
-  const std::uint32_t count = domain_count.load(std::memory_order_relaxed);
-  if (const std::uint32_t known = find(name, count); known != 0) return known;
-  const char* text = count < kMostDomains ? keep(name) : nullptr;
-  if (text == nullptr) {
-    capture_count(wire::native::Drop::kTooManyDomains);
-    return 0;
+  const KeepErrno keep_errno;
+  const Domain* fresh = nullptr;
+  for (std::uint32_t i = 1; i < kMostDomains; ++i) {
+    const Domain* known = domains[i].load(std::memory_order_acquire);
+    if (known == nullptr) {
+      if (fresh == nullptr) fresh = new_domain(name);
+      if (fresh == nullptr) break;
+      if (domains[i].compare_exchange_strong(known, fresh)) return i;
+    }
+    if (same(*known, name)) return i;
   }
-  domains[count] = {text, name.bytes, name.hash};
-  domain_count.store(count + 1, std::memory_order_release);
-  return count;
+  capture_count(wire::native::Drop::kTooManyDomains);
+  return 0;
 }
 
 void* domain_handle(std::uint32_t domain) {
@@ -99,38 +104,36 @@ void* domain_handle(std::uint32_t domain) {
 std::uint32_t domain_of(const void* handle) {
   if (handle == nullptr) return 0;
   const auto offset = reinterpret_cast<std::uintptr_t>(handle) - reinterpret_cast<std::uintptr_t>(domains);
-  const std::uintptr_t index = offset / sizeof(Domain);
-  if (offset % sizeof(Domain) != 0 || index >= domain_count.load(std::memory_order_acquire)) return 0;
-  return static_cast<std::uint32_t>(index);
+  const std::uintptr_t index = offset / sizeof domains[0];
+  if (offset % sizeof domains[0] != 0 || index >= kMostDomains) return 0;
+  return domain_at(static_cast<std::uint32_t>(index)) != nullptr ? static_cast<std::uint32_t>(index) : 0;
 }
 
 const char* domain_name(std::uint32_t domain) {
-  if (domain == 0 || domain >= domain_count.load(std::memory_order_acquire)) return "";
-  return domains[domain].name;
+  const Domain* known = domain_at(domain);
+  return known != nullptr ? known->name : "";
 }
 
+// Each call has a place of its own from the start: one that never comes back (a thread of a fork's parent, a handler's
+// siglongjmp) leaves its place empty.
 void* make_string(const Name& name) {
-  const Lock lock;
-  const std::uint32_t count = string_count.load(std::memory_order_relaxed);
-  std::uint32_t pool = 0;
-  std::uint32_t first = 0;
-  while (pool < kPools && count >= first + (kFirstPool << pool)) {
-    first += kFirstPool << pool;
-    ++pool;
-  }
-  if (pool == kPools) return nullptr;
-  if (pools[pool] == nullptr) {
-    auto* fresh = static_cast<Registered*>(pages_allocate(sizeof(Registered) * (std::size_t{kFirstPool} << pool)));
-    if (fresh == nullptr) return nullptr;
-    __atomic_store_n(&pools[pool], fresh, __ATOMIC_RELEASE);
-  }
+  const KeepErrno keep_errno;
   const char* text = keep(name);
   if (text == nullptr) return nullptr;
-  Registered* made = pools[pool] + (count - first);
+  std::uint32_t at = string_count.load(std::memory_order_relaxed);
+  constexpr std::uint32_t kMost = kFirstPool * ((1u << kPools) - 1);
+  do {
+    if (at == kMost) return nullptr;
+  } while (!string_count.compare_exchange_weak(at, at + 1, std::memory_order_acq_rel));
+  std::uint32_t pool = 0;
+  for (; at >= kFirstPool << pool; ++pool) at -= kFirstPool << pool;
+  Registered* made = pool_at(pool);
+  if (made == nullptr) return nullptr;
+  made += at;
   made->name = name;
   made->name.text = text;
   made->name.registered = true;
-  string_count.store(count + 1, std::memory_order_release);
+  made->ready.store(true, std::memory_order_release);
   return made;
 }
 
@@ -155,10 +158,6 @@ void* other_string(const void* handle) {
 void set_other_string(const void* handle, void* other) {
   if (Registered* known = registered(handle); known != nullptr)
     __atomic_store_n(&known->other, other, __ATOMIC_RELEASE);
-}
-
-void handles_after_fork() {
-  making.store(0, std::memory_order_relaxed);
 }
 
 }  // namespace rangescope::inject

@@ -1,5 +1,6 @@
 // NVTX domains and registered strings: what their handles point to. Made once, never freed, checked before use, so that
-// a handle of another tool or a stale one is an unknown handle and no crash.
+// a handle of another tool or a stale one is an unknown handle and no crash. No lock: safe in signal handlers and in
+// the child of a fork, whenever they come.
 #pragma once
 
 #include <cstdint>
@@ -25,8 +26,5 @@ namespace rangescope::inject {
 void set_other_domain(std::uint32_t domain, void* other);
 [[nodiscard]] void* other_string(const void* handle);
 void set_other_string(const void* handle, void* other);
-
-/// In the child of a fork: frees the locks that other threads of the parent held.
-void handles_after_fork();
 
 }  // namespace rangescope::inject

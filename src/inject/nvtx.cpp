@@ -7,6 +7,7 @@
 
 #include "inject/chain.hpp"
 #include "inject/handles.hpp"
+#include "inject/quiet.hpp"
 #include "inject/wide.hpp"
 #include "inject/writer.hpp"
 
@@ -262,6 +263,7 @@ void attach_all(const NvtxExportTableCallbacks& c, bool chained) {
 // 0 tells NVTX to go on as without a tool: every call becomes a null check.
 extern "C" __attribute__((visibility("default"))) int InitializeInjectionNvtx2(NvtxGetExportTableFunc_t get_table) {
   using namespace rangescope::inject;
+  const NoCancel no_cancel;
   if (get_table == nullptr) return 0;
   if (!writer_start()) return chain::initialize(get_table) ? 1 : 0;  // the other tool alone
   const auto* callbacks = static_cast<const NvtxExportTableCallbacks*>(get_table(NVTX_ETID_CALLBACKS));

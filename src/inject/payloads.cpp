@@ -13,6 +13,7 @@
 
 #include "inject/chain.hpp"
 #include "inject/handles.hpp"
+#include "inject/quiet.hpp"
 #include "inject/writer.hpp"
 
 namespace rangescope::inject {
@@ -192,6 +193,7 @@ void attach(const nvtxExtModuleInfo_t& module) {
 // 0 tells the extension to go on as without a tool. Other modules (counters, memory) are not taken.
 extern "C" __attribute__((visibility("default"))) int InitializeInjectionNvtxExtension(nvtxExtModuleInfo_t* module) {
   using namespace rangescope::inject;
+  const NoCancel no_cancel;
   if (module == nullptr || module->segmentsCount == 0 || module->segments == nullptr) return 0;
   const bool chained = initialize_other(module);
   if (module->moduleId != NVTX_EXT_PAYLOAD_MODULEID || !writer_start()) return chained ? 1 : 0;

@@ -1,6 +1,9 @@
 #include "inject/stream.hpp"
 
+#include <algorithm>
+
 #include "inject/arena.hpp"
+#include "inject/quiet.hpp"
 
 namespace rangescope::inject {
 namespace {
@@ -15,6 +18,7 @@ constexpr std::uint32_t kMostNames = 64 * 1024;      // table slots; beyond thre
 constexpr std::size_t kMostText = 16 * 1024 * 1024;  // bytes of names kept for comparison
 constexpr std::size_t kTextBlock = 16 * 1024;
 constexpr std::size_t kMostDepth = 1 << 20;
+constexpr std::size_t kMostShort = 256;  // bytes of a record without text, and more
 
 constexpr std::size_t round_up(std::size_t bytes, std::size_t to) {
   return (bytes + to - 1) / to * to;
@@ -32,6 +36,7 @@ void Stream::dropped(std::uint64_t count) {
 }
 
 bool Stream::new_chunk(std::size_t bytes) {
+  const Quiet quiet;
   std::size_t want = chunk_bytes_ == 0 ? kFirstChunk : chunk_bytes_ * 2;
   if (want > kLastChunk) want = kLastChunk;
   const std::size_t least = round_up(bytes + sizeof(native::ChunkHeader), native::kPage);
@@ -100,6 +105,7 @@ bool Stream::pay_debts() {
 Stream::DomainState* Stream::grow_domains(std::uint32_t domain) {
   std::uint32_t size = domains_size_ == 0 ? 8 : domains_size_;
   while (size <= domain) size *= 2;
+  const Quiet quiet;
   auto* fresh = arena_array<DomainState>(size);
   if (fresh == nullptr) return nullptr;
   if (domains_size_ > 0) std::memcpy(fresh, domains_, domains_size_ * sizeof(DomainState));
@@ -108,21 +114,21 @@ Stream::DomainState* Stream::grow_domains(std::uint32_t domain) {
   return domains_ + domain;
 }
 
-OpenRange* Stream::push_entry() {
-  if (stack_size_ == stack_room_) [[unlikely]] {
-    const std::size_t room = stack_room_ == 0 ? 32 : stack_room_ * 2;
-    if (room > kMostDepth) return nullptr;
-    auto* fresh = arena_array<OpenRange>(room);
-    if (fresh == nullptr) return nullptr;
-    if (stack_size_ > 0) std::memcpy(fresh, stack_, stack_size_ * sizeof(OpenRange));
-    stack_ = fresh;
-    stack_room_ = room;
-  }
-  return stack_ + stack_size_++;
+bool Stream::grow_stack() {
+  const std::size_t room = stack_room_ == 0 ? 32 : stack_room_ * 2;
+  if (room > kMostDepth) return false;
+  const Quiet quiet;
+  auto* fresh = arena_array<OpenRange>(room);
+  if (fresh == nullptr) return false;
+  if (stack_size_ > 0) std::memcpy(fresh, stack_, stack_size_ * sizeof(OpenRange));
+  stack_ = fresh;
+  stack_room_ = room;
+  return true;
 }
 
 bool Stream::grow_names() {
   const std::uint32_t size = names_size_ == 0 ? kFirstNames : names_size_ * 2;
+  const Quiet quiet;
   auto* fresh = static_cast<Interned*>(pages_allocate(size * sizeof(Interned)));
   if (fresh == nullptr) return false;
   for (std::uint32_t i = 0; i < names_size_; ++i) {
@@ -140,6 +146,7 @@ bool Stream::grow_names() {
 // A program with ever new names (one a step) must not eat memory: the table starts anew and names are defined again.
 // Names of open ranges stay readable: the blocks are reused only for later names, and the stack's texts are cleared.
 void Stream::forget_names() {
+  const Quiet quiet;
   std::memset(names_, 0, names_size_ * sizeof(Interned));
   names_used_ = 0;
   for (std::size_t i = 0; i < stack_size_; ++i) stack_[i].name_bytes = 0;
@@ -166,6 +173,7 @@ char* Stream::keep_text(const Name& name) {
   if (text_ == nullptr || text_->size - text_->used < bytes) {
     const std::size_t size =
         bytes + sizeof(TextBlock) > kTextBlock ? round_up(bytes + sizeof(TextBlock), 4096) : kTextBlock;
+    const Quiet quiet;
     auto* block = static_cast<TextBlock*>(pages_allocate(size));
     if (block == nullptr) return nullptr;
     block->next = text_;
@@ -191,13 +199,17 @@ std::uint32_t Stream::define_string(const Name& name, Interned* slot, const char
     return 0;
   }
   const std::uint64_t length = name.bytes;
+  publish(long_until_, at + bytes);
   std::memcpy(at + 8, &length, 8);
   store_text(at + 16, name.text, name.bytes);
-  const std::uint32_t id = next_string_++;
+  const std::uint32_t id = next_string_;
+  publish(next_string_, id + 1);
   commit(at,
          {native::Type::kString, name.cut ? native::kCut : std::uint8_t{0}, static_cast<std::uint16_t>(bytes / 8), id});
-  *slot = {name.hash, id, text};
-  ++names_used_;
+  publish(names_used_, names_used_ + 1);
+  slot->hash = name.hash;
+  slot->text = text;
+  publish(slot->id, id);
   kept = text;
   return id;
 }
@@ -224,6 +236,7 @@ bool Stream::define_domain(std::uint32_t domain) {
   unsigned char* at = room(bytes);
   if (at == nullptr) return false;
   const std::uint64_t wide = length;
+  publish(long_until_, at + bytes);
   std::memcpy(at + 8, &wide, 8);
   store_text(at + 16, name, length);
   commit(at, {native::Type::kDomain, 0, static_cast<std::uint16_t>(bytes / 8), domain});
@@ -232,23 +245,46 @@ bool Stream::define_domain(std::uint32_t domain) {
 }
 
 void Stream::begin_thread(std::uint32_t tid) {
+  stack_size_ = settled_ = 0;
+  recover();  // the thread before may have ended in the midst of a hook
+  gap_dropped_ = 0;
   tid_ = tid;
-  stack_size_ = 0;
-  for (std::uint32_t i = 0; i < domains_size_; ++i) {
-    domains_[i].depth = 0;
-    domains_[i].recorded = 0;
-    domains_[i].top = 0;
-  }
   owes_ = owes_thread_ = true;
 }
 
-void Stream::after_fork(std::uint32_t tid, std::uint32_t ordinal) {
+void Stream::recover() {
+  if (at_ != nullptr && static_cast<std::size_t>(end_ - at_) >= sizeof(native::RecordHeader)) {
+    native::RecordHeader head;
+    std::memcpy(&head, at_, sizeof head);  // published, and not yet counted
+    at_ += std::min(std::size_t{head.words} * 8, static_cast<std::size_t>(end_ - at_));
+    unsigned char* until = at_ + std::min(kMostShort, static_cast<std::size_t>(end_ - at_));
+    if (long_until_ > until && long_until_ <= end_) until = long_until_;
+    std::memset(at_, 0, static_cast<std::size_t>(until - at_));  // not published: what comes next expects zeros
+  }
+  if (stack_size_ > settled_) stack_size_ = settled_;
+  trim_stack();
+  settled_ = stack_size_;
+  for (std::uint32_t i = 0; i < domains_size_; ++i) domains_[i] = {0, 0, 0, domains_[i].defined};
+  for (std::size_t i = 0; i < stack_size_; ++i) {
+    OpenRange& range = stack_[i];
+    if (range.gone) continue;
+    DomainState& state = domains_[range.domain];
+    range.below = state.top;
+    state.top = static_cast<std::uint32_t>(i + 1);
+    ++state.depth;
+    if (range.recorded) ++state.recorded;
+  }
+  paying_ = false;
+  dropped();
+}
+
+void Stream::after_fork(std::uint32_t tid, std::uint32_t ordinal, std::uint32_t generation) {
   if (chunk_ != nullptr) capture_release(chunk_, chunk_bytes_);  // the child's map of it; the parent's stays
   chunk_ = nullptr;
   at_ = end_ = nullptr;
   chunk_bytes_ = 0;
   sequence_ = 0;
-  ordinal_ = ordinal;
+  belongs_to(generation, ordinal);
   next_string_ = 1;
   gap_dropped_ = 0;
   paying_ = false;

@@ -2,14 +2,26 @@
 // later thread when its owner ends, so that programs with thousands of short threads need few chunks.
 //
 // Only its owner touches it. Everything here may fail for want of memory or disk; then events are counted as dropped.
+//
+// A signal handler may leave any of this behind half done (siglongjmp, pthread_exit). What takes a system call happens
+// inside Quiet, where no handler runs; the rest is stored in such an order that recover() finds a whole state: a record
+// is there once its header word is, an open range once the stack's size counts it, a name once its table entry has its
+// id. Stores that stand in that order do so by publish(), which keeps the compiler to it.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 
 #include "inject/writer.hpp"
 
 namespace rangescope::inject {
+
+/// Stores after whatever was stored before, as a signal handler of the same thread sees it; no instruction more.
+template <typename T>
+void publish(T& place, T value) {
+  __atomic_store_n(&place, value, __ATOMIC_RELEASE);
+}
 
 class Stream {
  public:
@@ -22,11 +34,11 @@ class Stream {
   }
   /// Publishes the record at room(): the header word last.
   void commit(unsigned char* at, wire::native::RecordHeader head) {
-    at_ = at + std::size_t{head.words} * 8;
     std::uint64_t word;
     static_assert(sizeof word == sizeof head);
     std::memcpy(&word, &head, sizeof word);
-    __atomic_store_n(reinterpret_cast<std::uint64_t*>(at), word, __ATOMIC_RELEASE);
+    publish(*reinterpret_cast<std::uint64_t*>(at), word);
+    publish(at_, at + std::size_t{head.words} * 8);
   }
   /// An event that found no room.
   void dropped(std::uint64_t count = 1);
@@ -56,19 +68,33 @@ class Stream {
       return domains_ + domain;
     return grow_domains(domain);
   }
-  [[nodiscard]] OpenRange* push_entry();
+  /// Where the next open range goes: there once it is filled in and pushed(). Null when the stack is too deep.
+  [[nodiscard]] OpenRange* push_entry() {
+    if (stack_size_ == stack_room_ && !grow_stack()) [[unlikely]]
+      return nullptr;
+    return stack_ + stack_size_;
+  }
+  void pushed() { publish(stack_size_, stack_size_ + 1); }
   [[nodiscard]] OpenRange* stack() { return stack_; }
   [[nodiscard]] std::size_t stack_size() const { return stack_size_; }
   void trim_stack() {
     while (stack_size_ > 0 && stack_[stack_size_ - 1].gone) --stack_size_;
   }
+  /// A push or pop is over: recover() takes back what a later one began.
+  void settle() { publish(settled_, stack_size_); }
 
   void begin_thread(std::uint32_t tid);  ///< a new owner, with nothing open
-  void after_fork(std::uint32_t tid, std::uint32_t ordinal);
-  void set_ordinal(std::uint32_t ordinal) { ordinal_ = ordinal; }
-  [[nodiscard]] std::uint32_t tid() const { return tid_; }
+  void after_fork(std::uint32_t tid, std::uint32_t ordinal, std::uint32_t generation);
+  /// A hook of this thread was left behind half done: a push has not happened, a pop has.
+  void recover();
+  void belongs_to(std::uint32_t generation, std::uint32_t ordinal) {
+    generation_ = generation;
+    ordinal_ = ordinal;
+  }
+  [[nodiscard]] std::uint32_t generation() const { return generation_; }
 
-  Stream* next_free = nullptr;
+  std::atomic<std::uint32_t> owner{0};  ///< the thread that has it, or had it until it ended
+  Stream* made_before = nullptr;        ///< in the list of Process::streams
 
  private:
   struct Interned {
@@ -78,6 +104,7 @@ class Stream {
   };
   [[nodiscard]] unsigned char* make_room(std::size_t bytes);
   [[nodiscard]] bool new_chunk(std::size_t bytes);
+  [[nodiscard]] bool grow_stack();
   [[nodiscard]] DomainState* grow_domains(std::uint32_t domain);
   [[nodiscard]] std::uint32_t define_string(const Name& name, Interned* slot, const char*& kept);
   [[nodiscard]] std::uint32_t intern_new(const Name& name, const char*& kept);
@@ -99,7 +126,8 @@ class Stream {
 
   unsigned char* at_ = nullptr;
   unsigned char* end_ = nullptr;
-  bool owes_ = false;  ///< a thread or gap record must come first
+  std::uint32_t generation_ = 0;  ///< of the process that it belongs to
+  bool owes_ = false;             ///< a thread or gap record must come first
   bool owes_thread_ = false;
   bool paying_ = false;
   std::uint32_t gap_dropped_ = 0;
@@ -118,6 +146,8 @@ class Stream {
   OpenRange* stack_ = nullptr;
   std::size_t stack_size_ = 0;
   std::size_t stack_room_ = 0;
+  std::size_t settled_ = 0;              ///< stack_size_ when the last push or pop was over
+  unsigned char* long_until_ = nullptr;  ///< end of the last record that is longer than kMostShort
   wire::native::ChunkHeader* chunk_ = nullptr;
   std::size_t chunk_bytes_ = 0;
   std::uint32_t sequence_ = 0;

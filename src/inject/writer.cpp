@@ -1,17 +1,17 @@
 #include "inject/writer.hpp"
 
 #include <errno.h>
-#include <pthread.h>
-#include <sched.h>
-#include <sys/mman.h>
+#include <signal.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <new>
 
 #include "inject/arena.hpp"
-#include "inject/handles.hpp"
+#include "inject/process.hpp"
+#include "inject/quiet.hpp"
 #include "inject/stream.hpp"
 
 namespace rangescope::inject {
@@ -21,113 +21,124 @@ namespace native = wire::native;
 using native::Drop;
 using native::Type;
 
-// What a thread holds: its stream, and whether it is inside a hook (a signal handler finds it set).
+// Stands in the frame of a hook for as long as that is on the stack.
+struct Mark {
+  volatile std::uint32_t value;
+};
+constexpr std::uint32_t kMark = 0x72616e67;
+
+// What a thread holds: its stream, and the hook that it is in.
 __attribute__((tls_model("initial-exec"))) thread_local Stream* my_stream = nullptr;
-__attribute__((tls_model("initial-exec"))) thread_local volatile int inside = 0;
+__attribute__((tls_model("initial-exec"))) thread_local Mark* volatile inside = nullptr;
 
 std::atomic<bool> started{false};
-std::atomic<int> starting{0};
 std::atomic<const RangeObserver*> observer{nullptr};
-std::atomic<std::uint64_t> next_range_id{1};
-std::atomic<std::uint32_t> next_stream{0};
-std::atomic<int> free_lock{0};
-Stream* free_streams = nullptr;
-pthread_key_t exit_key;
-bool have_exit_key = false;
-
-// A word that the kernel clears in the child of every fork, also one made with a raw clone(2), which no atfork handler
-// sees.
-std::atomic<std::uint32_t> no_wipe{1};
-std::atomic<std::uint32_t>* alive = &no_wipe;
 
 std::uint32_t thread_id() {
   return static_cast<std::uint32_t>(syscall(SYS_gettid));
 }
 
-// Held for a few instructions, never while anything of the program runs. Signal handlers of the holder do not come here
-// (they are turned away at `inside`).
-class FreeLock {
- public:
-  FreeLock() {
-    int open = 0;
-    while (!free_lock.compare_exchange_weak(open, 1, std::memory_order_acquire)) {
-      open = 0;
-      sched_yield();
-    }
-  }
-  ~FreeLock() { free_lock.store(0, std::memory_order_release); }
-  FreeLock(const FreeLock&) = delete;
-  FreeLock& operator=(const FreeLock&) = delete;
-};
-
-void thread_ends(void* stream) {
-  inside = 1;
-  if (my_stream == stream && alive->load(std::memory_order_relaxed) != 0) {
-    my_stream = nullptr;
-    const FreeLock lock;
-    static_cast<Stream*>(stream)->next_free = free_streams;
-    free_streams = static_cast<Stream*>(stream);
-  }
-  inside = 0;
+bool has_ended(std::uint32_t thread) {
+  return syscall(SYS_tgkill, getpid(), thread, 0) != 0 && errno == ESRCH;
 }
 
-Stream* new_stream() {
-  {
-    const FreeLock lock;
-    if (Stream* reused = free_streams; reused != nullptr) {
-      free_streams = reused->next_free;
-      return reused;
-    }
+// A stream whose thread has ended, or null. Looks at a few only: with many threads that live on, one of four streams is
+// free in the long run. Asking for the thread spares a hook on its end (destructors of thread-local data run in an
+// order of their own, and registering one may allocate).
+Stream* take_over(std::uint32_t tid) {
+  Stream* at = process.candidate.load(std::memory_order_acquire);
+  for (int looked = 0; looked < 4; ++looked) {
+    if (at == nullptr) at = process.streams.load(std::memory_order_acquire);
+    if (at == nullptr) return nullptr;
+    Stream* const next = at->made_before;
+    process.candidate.store(next, std::memory_order_release);
+    std::uint32_t owner = at->owner.load(std::memory_order_acquire);
+    if (has_ended(owner) && at->owner.compare_exchange_strong(owner, tid)) return at;
+    at = next;
   }
+  return nullptr;
+}
+
+void enlist(Stream& stream, std::uint32_t tid) {
+  stream.owner.store(tid, std::memory_order_relaxed);
+  stream.made_before = process.streams.load(std::memory_order_relaxed);
+  while (!process.streams.compare_exchange_weak(stream.made_before, &stream, std::memory_order_release)) {
+  }
+}
+
+Stream* new_stream(std::uint32_t tid, std::uint32_t generation) {
+  if (Stream* reused = take_over(tid); reused != nullptr) return reused;
   void* memory = arena_allocate(sizeof(Stream));
   if (memory == nullptr) return nullptr;
   auto* made = new (memory) Stream;
-  made->set_ordinal(next_stream.fetch_add(1, std::memory_order_relaxed));
+  made->belongs_to(generation, process.next_stream.fetch_add(1, std::memory_order_relaxed));
+  enlist(*made, tid);
   return made;
 }
 
-// The child of a fork has one thread; what the others held is abandoned, and the file is the parent's.
-void after_fork() {
-  capture_after_fork(next_range_id.load(std::memory_order_relaxed));
-  handles_after_fork();
-  free_lock.store(0, std::memory_order_relaxed);
-  free_streams = nullptr;
-  next_stream.store(1, std::memory_order_relaxed);
-  if (my_stream != nullptr) {
-    my_stream->after_fork(thread_id(), 0);
-  }
-  alive->store(1, std::memory_order_release);
-}
-
+// The stream of this thread in this process: a new one for a new thread, the same one, begun anew, for the thread that
+// called fork. What the other threads of the parent held is abandoned.
 Stream* attach() {
-  const int saved = errno;
-  if (alive->load(std::memory_order_acquire) == 0) after_fork();
+  const Quiet quiet;
+  const std::uint32_t generation = process_generation();
+  const std::uint32_t tid = thread_id();
   if (my_stream == nullptr) {
-    my_stream = new_stream();
-    if (my_stream != nullptr) {
-      my_stream->begin_thread(thread_id());
-      if (have_exit_key) pthread_setspecific(exit_key, my_stream);
-    } else {
+    my_stream = new_stream(tid, generation);
+    if (my_stream != nullptr)
+      my_stream->begin_thread(tid);
+    else
       capture_count(Drop::kNoMemory);
-    }
+  } else if (my_stream->generation() != generation) {
+    my_stream->after_fork(tid, process.next_stream.fetch_add(1, std::memory_order_relaxed), generation);
+    enlist(*my_stream, tid);
   }
-  errno = saved;
   return my_stream;
 }
 
-// One hook of one thread: turns away what a signal handler calls meanwhile. stream() is null when nothing can be
-// recorded.
+// Whether the frame with this mark is gone, as seen from another mark. A handler that interrupted it runs on a stack of
+// its own, or below it on the same one with the kernel's signal frame between them; so who calls from above, or from
+// close by, has left it. From further below the mark tells: calls in between have most likely written over it.
+bool is_left_behind(const Mark& before, const Mark& now) {
+  constexpr std::uintptr_t kLeastSignalFrame = 1024;
+  const KeepErrno keep_errno;
+  const auto here = reinterpret_cast<std::uintptr_t>(&now), there = reinterpret_cast<std::uintptr_t>(&before);
+  stack_t other{};
+  if (here + kLeastSignalFrame > there && sigaltstack(nullptr, &other) == 0) {
+    const auto begin = reinterpret_cast<std::uintptr_t>(other.ss_sp);
+    return (other.ss_flags & SS_ONSTACK) == 0 || (there >= begin && there < begin + other.ss_size);
+  }
+  std::uint32_t found = 0;
+  const iovec to{&found, sizeof found}, from{const_cast<Mark*>(&before), sizeof found};
+  const ssize_t got = process_vm_readv(getpid(), &to, 1, &from, 1, 0);  // the stack may be unmapped by now
+  return got < 0 ? errno == EFAULT : found != kMark;
+}
+
+// This thread is in a hook already: true when that one was left behind, and is mended now.
+__attribute__((noinline, cold)) bool mend(const Mark& before, const Mark& now) {
+  if (!is_left_behind(before, now)) {
+    capture_count(Drop::kReentrant);
+    return false;
+  }
+  const Quiet quiet;
+  inside = nullptr;
+  capture_count(Drop::kAbandoned);
+  if (my_stream != nullptr) my_stream->recover();
+  return true;
+}
+
+// One hook of one thread. Turns away what a signal handler calls meanwhile, and mends what one left behind that never
+// came back (siglongjmp). stream() is null when nothing can be recorded. The mark is an object of its own so that the
+// rest of the hook can stay in registers.
 class Hook {
  public:
-  Hook() {
-    if (inside != 0) [[unlikely]] {
-      capture_count(Drop::kReentrant);
+  explicit Hook(Mark& mark) : mark_(&mark) {
+    if (Mark* const before = inside; before != nullptr && !mend(*before, mark)) [[unlikely]]
       return;
-    }
-    inside = 1;
+    mark.value = kMark;
+    inside = &mark;
     entered_ = true;
     stream_ = my_stream;
-    if (stream_ == nullptr || alive->load(std::memory_order_relaxed) == 0) [[unlikely]]
+    if (stream_ == nullptr || stream_->generation() != process.generation.load(std::memory_order_relaxed)) [[unlikely]]
       stream_ = attach();
   }
   ~Hook() { leave(); }
@@ -135,11 +146,16 @@ class Hook {
   Hook& operator=(const Hook&) = delete;
   [[nodiscard]] Stream* stream() const { return stream_; }
   void leave() {
-    if (entered_) inside = 0;
+    if (entered_) inside = nullptr;
     entered_ = false;
+  }
+  void enter_again() {
+    inside = mark_;
+    entered_ = true;
   }
 
  private:
+  Mark* mark_;
   Stream* stream_ = nullptr;
   bool entered_ = false;
 };
@@ -207,7 +223,8 @@ bool put_event(Stream& stream, Type type, const Event& event, std::uint64_t id, 
 // A record that gives something a name: of a category, a thread, a resource.
 template <typename Record>
 void put_named(Type type, std::uint32_t value, const Name& text, Record record) {
-  const Hook hook;
+  Mark mark;
+  const Hook hook(mark);
   Stream* stream = hook.stream();
   if (stream == nullptr) return;
   Event event;
@@ -221,6 +238,16 @@ void put_named(Type type, std::uint32_t value, const Name& text, Record record) 
   stream->commit(at, {type, 0, sizeof record / 8, value});
 }
 
+// Observers may wait and open files: no cancellation there either. Not inlined, for the sake of the way without one.
+__attribute__((noinline)) void tell_push(const RangeObserver& watch, const Event& event, int level) {
+  const NoCancel no_cancel;
+  watch.push(event, level);
+}
+__attribute__((noinline)) void tell_pop(const RangeObserver& watch, std::uint32_t domain, int level) {
+  const NoCancel no_cancel;
+  watch.pop(domain, level);
+}
+
 }  // namespace
 
 void set_range_observer(const RangeObserver* wanted) {
@@ -229,39 +256,26 @@ void set_range_observer(const RangeObserver* wanted) {
 
 const OpenRange* open_ranges(std::size_t& count) {
   Stream* stream = my_stream;
-  count = stream == nullptr || alive->load(std::memory_order_relaxed) == 0 ? 0 : stream->stack_size();
+  const bool ours = stream != nullptr && stream->generation() == process.generation.load(std::memory_order_relaxed);
+  count = ours ? stream->stack_size() : 0;
   return count == 0 ? nullptr : stream->stack();
 }
 
 bool writer_start() {
   if (started.load(std::memory_order_acquire)) return true;
-  int free = 0;
-  while (!starting.compare_exchange_weak(free, 1, std::memory_order_acquire)) {
-    free = 0;
-    sched_yield();
-  }
-  const int saved = errno;
-  bool good = started.load(std::memory_order_relaxed);
-  if (!good && capture_prepare() && capture_open()) {
-    void* page = pages_allocate(4096);
-    if (page != nullptr && madvise(page, 4096, MADV_WIPEONFORK) == 0) {
-      alive = static_cast<std::atomic<std::uint32_t>*>(page);
-      alive->store(1, std::memory_order_relaxed);
-    } else {  // Linux before 4.14: fork(3) only
-      pthread_atfork(nullptr, nullptr, [] { no_wipe.store(0, std::memory_order_relaxed); });
-    }
-    have_exit_key = pthread_key_create(&exit_key, thread_ends) == 0;
-    started.store(true, std::memory_order_release);
-    good = true;
-  }
-  errno = saved;
-  starting.store(0, std::memory_order_release);
-  return good;
+  const Quiet quiet;
+  if (!capture_prepare()) return false;
+  process_watch_forks();
+  [[maybe_unused]] const std::uint32_t generation = process_generation();
+  if (!capture_open()) return false;
+  started.store(true, std::memory_order_release);
+  return true;
 }
 
 int record_push(const Event& event) {
   const RangeObserver* watch = observer.load(std::memory_order_acquire);
-  Hook hook;
+  Mark mark;
+  Hook hook(mark);
   Stream* stream = hook.stream();
   if (stream == nullptr) return kNotTracked;
   Stream::DomainState* state = stream->domain_state(event.domain);
@@ -270,14 +284,15 @@ int record_push(const Event& event) {
     capture_count(Drop::kTooDeep);
     return kNotTracked;
   }
-  const auto level = static_cast<int>(state->depth);
   *entry = {nullptr, 0, event.domain, state->top, false, false, false, event.payload};
+  stream->pushed();
+  const auto level = static_cast<int>(state->depth);
   state->top = static_cast<std::uint32_t>(stream->stack_size());
   ++state->depth;
   if (watch != nullptr && watch->push != nullptr) [[unlikely]] {
-    inside = 0;
-    watch->push(event, level);
-    inside = 1;
+    hook.leave();
+    tell_push(*watch, event, level);
+    hook.enter_again();
     entry = stream->stack() + (stream->domain_state(event.domain)->top - 1);
     state = stream->domain_state(event.domain);
   }
@@ -290,12 +305,14 @@ int record_push(const Event& event) {
     entry->name = kept;
     entry->name_bytes = event.name.bytes;
   }
+  stream->settle();
   return level;
 }
 
 int record_pop(std::uint32_t domain) {
   const std::int64_t now = now_ns();
-  Hook hook;
+  Mark mark;
+  Hook hook(mark);
   Stream* stream = hook.stream();
   if (stream == nullptr) return kNotTracked;
   Stream::DomainState* state = stream->domain_state(domain);
@@ -322,19 +339,25 @@ int record_pop(std::uint32_t domain) {
   } else if (inherited) {
     capture_count(Drop::kInheritedPop);
   }
+  stream->settle();
   hook.leave();
   const RangeObserver* watch = observer.load(std::memory_order_acquire);
   if (watch != nullptr && watch->pop != nullptr) [[unlikely]]
-    watch->pop(domain, level);
+    tell_pop(*watch, domain, level);
   return level;
 }
 
 std::uint64_t record_start(const Event& event, std::uint64_t wanted_id) {
+  if (process.generation.load(std::memory_order_relaxed) == 0) [[unlikely]]
+    (void)process_generation();  // the child of a fork: the ids before this one are its parent's
   const std::uint64_t id = wanted_id != 0 ? wanted_id : next_range_id.fetch_add(1, std::memory_order_relaxed);
   const RangeObserver* watch = observer.load(std::memory_order_acquire);
-  if (watch != nullptr && watch->start != nullptr) [[unlikely]]
+  if (watch != nullptr && watch->start != nullptr) [[unlikely]] {
+    const NoCancel no_cancel;
     watch->start(event, id);
-  const Hook hook;
+  }
+  Mark mark;
+  const Hook hook(mark);
   if (Stream* stream = hook.stream(); stream != nullptr) {
     const char* kept = nullptr;
     put_event(*stream, Type::kStart, event, id, kept);
@@ -344,7 +367,8 @@ std::uint64_t record_start(const Event& event, std::uint64_t wanted_id) {
 
 void record_end(std::uint64_t id) {
   const std::int64_t now = now_ns();
-  Hook hook;
+  Mark mark;
+  Hook hook(mark);
   Stream* stream = hook.stream();
   if (stream == nullptr) return;
   unsigned char* at = stream->room(24);
@@ -357,12 +381,15 @@ void record_end(std::uint64_t id) {
   }
   hook.leave();
   const RangeObserver* watch = observer.load(std::memory_order_acquire);
-  if (watch != nullptr && watch->end != nullptr) [[unlikely]]
+  if (watch != nullptr && watch->end != nullptr) [[unlikely]] {
+    const NoCancel no_cancel;
     watch->end(id);
+  }
 }
 
 void record_mark(const Event& event) {
-  const Hook hook;
+  Mark mark;
+  const Hook hook(mark);
   const char* kept = nullptr;
   if (Stream* stream = hook.stream(); stream != nullptr) put_event(*stream, Type::kMark, event, 0, kept);
 }
@@ -381,7 +408,7 @@ void record_resource(std::uint32_t domain, std::uint32_t type, std::uint64_t ide
 
 // The orderly end. Nothing is taken down: atexit handlers and other libraries' destructors may still use NVTX.
 __attribute__((destructor)) void process_ends() {
-  if (started.load(std::memory_order_acquire) && alive->load(std::memory_order_relaxed) != 0) capture_end();
+  capture_end();
 }
 
 }  // namespace rangescope::inject

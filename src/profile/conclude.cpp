@@ -119,7 +119,7 @@ Done Pipeline::conclude(const std::optional<base::Error>& failure) {
   std::vector<model::Loss> losses = whole.report.losses;
   for (const std::string& stage : missing)
     losses.push_back(
-        {"stage_empty", model::Severity::kWarning, 1,
+        {"stage_empty", 1,
          "stage " + stage + " captured nothing" + (explanations_.empty() ? "" : ": " + explanations(true))});
   if (auto finished = record_->finish(concluded_.code, concluded_.outcome, concluded_.message, losses, findings_);
       !finished) {

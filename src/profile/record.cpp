@@ -82,18 +82,32 @@ base::Result<void> RunRecord::finish(int exit_code, const std::string& outcome, 
                                      const std::vector<model::Loss>& losses,
                                      const std::vector<model::Finding>& findings) {
   runs::seal(path_);
+  // The status is written whatever became of the rest: it says what failed.
+  base::Result<void> first;
+  const auto note = [&first](base::Result<void> done) {
+    if (first && !done) first = std::move(done);
+  };
   auto files = runs::prove_files(path_);
-  if (!files) return base::fail(std::move(files));
-  manifest_.files = std::move(*files);
-  if (manifest_.end_unix_ns == 0) manifest_.end_unix_ns = now_unix_ns();
-  if (auto written = runs::write_manifest(path_, manifest_); !written) return written;
-  return runs::write_done(path_, {.state = runs::State::kDone,
-                                  .exit_code = exit_code,
-                                  .outcome = outcome,
-                                  .message = message,
-                                  .program = program_,
-                                  .losses = losses,
-                                  .findings = findings});
+  if (files) {
+    manifest_.files = std::move(*files);
+    if (manifest_.end_unix_ns == 0) manifest_.end_unix_ns = now_unix_ns();
+    note(runs::write_manifest(path_, manifest_));
+  } else {
+    note(base::fail(std::move(files)));
+  }
+  runs::Status status{.state = runs::State::kDone,
+                      .exit_code = exit_code,
+                      .outcome = outcome,
+                      .message = message,
+                      .program = program_,
+                      .losses = losses,
+                      .findings = findings};
+  if (!first) {
+    if (status.outcome == "ok") status.outcome = "error";
+    status.message += (message.empty() ? "" : "; ") + base::to_string(first.error());
+  }
+  note(runs::write_done(path_, status));
+  return first;
 }
 
 base::Result<void> write_config(const std::filesystem::path& run, const config::Config& config) {

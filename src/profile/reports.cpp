@@ -57,13 +57,14 @@ base::Result<void> Pipeline::write_reports(Analyzed& analyzed, bool show) {
   if (counters_ && args_.counters.passes == "auto" && !repetition_)
     for (const model::Loss& loss : whole->losses)
       if (loss.kind == "counters_incomplete") base::info(base::printable(loss.detail));
-  if (auto written = write_files(analyzed); !written) return written;
-  if (!show || !args_.talk.report) return {};
+  auto written = write_files(analyzed);  // where the disk is full the report is shown all the same
+  if (!show || !args_.talk.report) return written;
   if (args_.talk.report_tells)  // beside what was said while it ran
     std::erase_if(whole->notes, [&](const std::string& text) {
       return std::find(notes_.begin(), notes_.end(), text) != notes_.end();
     });
-  return args_.talk.report(analyzed);
+  auto shown = args_.talk.report(analyzed);
+  return written ? shown : written;
 }
 
 /// Every run leaves these, also one that captured nothing.

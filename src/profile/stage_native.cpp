@@ -86,8 +86,7 @@ base::Result<void> Pipeline::native_stage(const std::string& folder) {
   progress(std::nullopt);
   if (!ran) return base::fail(std::move(ran));
   last_ = alone_ = ran->ended;
-  if (!look)
-    if (auto written = record_->ended(ran->ended); !written) return written;
+  if (!look) (void)record_->ended(ran->ended);  // the program's end is ours to pass on; finish() says what failed
   auto session = read::read_any(captures);
   collect::Observed seen = observed(*ran, runner_->interrupted());
   seen.text.clear();
@@ -236,8 +235,7 @@ base::Result<void> Pipeline::repetitions() {
     }
   }
   last_ = alone_ = whole;
-  if (whole)
-    if (auto written = record_->ended(*whole); !written) return written;
+  if (whole) (void)record_->ended(*whole);  // finish() says what failed
   if (repeated_) return {};
   const fs::path median = runs::median_repeat(done);
   auto session = read::read_any(median / "native");

@@ -36,8 +36,7 @@ base::Result<void> Pipeline::nsys_stage() {
     auto ran = runner_->run(*plan, attempt == 1 ? "profile" : "profile-" + std::to_string(attempt));
     if (!ran) return base::fail(std::move(ran));
     last_ = ran->ended;
-    if (!native_)
-      if (auto written = record_->ended(ran->ended); !written) return written;
+    if (!native_) (void)record_->ended(ran->ended);  // the program's end is ours to pass on; finish() says what failed
     collect::Observed seen = observed(*ran, runner_->interrupted());
     nsys_session_.reset();
     auto reports = nsys_reports();

@@ -1,6 +1,8 @@
 #include "runs/json_text.hpp"
 
 #include <algorithm>
+#include <fcntl.h>
+#include <unistd.h>
 
 #include "base/fs.hpp"
 
@@ -11,6 +13,18 @@ constexpr std::size_t kMostBytes = std::size_t{256} << 20;
 
 base::Result<void> write_json(const std::filesystem::path& path, const nlohmann::ordered_json& json) {
   return base::write_file(path, json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
+}
+
+bool overwrite_json(const std::filesystem::path& path, const OrderedJson& json) {
+  std::string text = json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+  std::error_code error;
+  const auto before = std::filesystem::file_size(path, error);
+  if (error) return false;
+  if (text.size() < before) text.insert(text.size() - 1, before - text.size(), ' ');
+  const int file = ::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
+  if (file < 0) return false;
+  const bool whole = ::pwrite(file, text.data(), text.size(), 0) == static_cast<ssize_t>(text.size());
+  return ::close(file) == 0 && whole;
 }
 
 base::Result<nlohmann::json> read_json(const std::filesystem::path& path, std::string_view schema) {

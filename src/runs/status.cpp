@@ -82,14 +82,20 @@ base::Result<void> write_done(const std::filesystem::path& run, const Status& st
   }
   OrderedJson findings = OrderedJson::array();
   for (const model::Finding& finding : status.findings) findings.push_back(as_json(finding, redactor));
-  return write_json(run / kStatusFile, {{"schema", kStatusSchema},
-                                        {"state", "done"},
-                                        {"exit_code", status.exit_code},
-                                        {"outcome", status.outcome},
-                                        {"message", base::printable(redactor.text(status.message))},
-                                        {"program", status.program},
-                                        {"losses", std::move(losses)},
-                                        {"findings", std::move(findings)}});
+  OrderedJson json{{"schema", kStatusSchema},
+                   {"state", "done"},
+                   {"exit_code", status.exit_code},
+                   {"outcome", status.outcome},
+                   {"message", base::printable(redactor.text(status.message))},
+                   {"program", status.program},
+                   {"losses", std::move(losses)},
+                   {"findings", std::move(findings)}};
+  auto written = write_json(run / kStatusFile, json);
+  if (written) return written;
+  // A full disk takes no other file; the one that says "running" has a block on it, which this fits into.
+  json.erase("losses");
+  json.erase("findings");
+  return overwrite_json(run / kStatusFile, json) ? base::Result<void>{} : written;
 }
 
 base::Result<Status> read_status(const std::filesystem::path& run) {

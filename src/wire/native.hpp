@@ -48,6 +48,7 @@ enum class Drop : std::uint32_t {
   kUnknownEnd = 10,      ///< end of a range id that was never given out
   kIo = 11,              ///< any other failure of the file
   kTooManyDomains = 12,  ///< calls in domains beyond those that can be told apart: counted in the default domain
+  kAbandoned = 13,       ///< a signal handler left a hook of its thread for good (siglongjmp)
 };
 inline constexpr std::uint32_t kDropReasons = 32;
 

@@ -1,185 +1,22 @@
 // Runs each victim without and with the injected library: the program must behave the same (stdout, stderr, exit code
 // or signal), and the capture must hold what the program is known to have opened.
-#include <fcntl.h>
-#include <gtest/gtest.h>
-#include <spawn.h>
 #include <sys/mount.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include <cstdlib>
-#include <cstring>
-#include <filesystem>
-#include <map>
-#include <string>
-#include <vector>
 
 #include "base/fs.hpp"
-#include "model/session.hpp"
-#include "read/native/reader.hpp"
+#include "harness.hpp"
 
-extern char** environ;
-
-namespace rangescope {
+namespace rangescope::victims {
 namespace {
 
-namespace fs = std::filesystem;
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kSanitized = true;
-#else
-constexpr bool kSanitized = false;
-#endif
-
-struct Outcome {
-  std::string out, err, ended;
-  bool operator==(const Outcome&) const = default;
-};
-
-std::ostream& operator<<(std::ostream& stream, const Outcome& o) {
-  return stream << o.ended << "\n" << o.out << o.err;
-}
-
-class Folder {
- public:
-  Folder() {
-    std::string name = (fs::temp_directory_path() / "rangescope-victim-XXXXXX").string();
-    path_ = mkdtemp(name.data()) != nullptr ? name : "";
-  }
-  ~Folder() {
-    std::error_code error;
-    fs::permissions(path_ / "captures", fs::perms::owner_all, error);
-    fs::remove_all(path_, error);
-  }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-  [[nodiscard]] fs::path operator/(const char* name) const { return path_ / name; }
-
- private:
-  fs::path path_;
-};
-
-Outcome run(const std::vector<std::string>& argv, const std::map<std::string, std::string>& more,
-            const Folder& folder) {
-  std::vector<std::string> env{"ASAN_OPTIONS=handle_segv=0:handle_abort=0:detect_leaks=0",
-                               "TSAN_OPTIONS=handle_segv=0:handle_abort=0:die_after_fork=0"};
-  for (char** e = environ; *e != nullptr; ++e) {
-    const std::string_view one(*e);
-    if (!one.starts_with("NVTX_INJECTION") && !one.starts_with("RANGESCOPE_") && !one.starts_with("ASAN_OPTIONS") &&
-        !one.starts_with("TSAN_OPTIONS") && !one.starts_with("CUDA_INJECTION")) {
-      env.emplace_back(one);
-    }
-  }
-  for (const auto& [name, value] : more) env.push_back(name + "=" + value);
-  std::vector<char*> args, envs;
-  for (const std::string& a : argv) args.push_back(const_cast<char*>(a.c_str()));
-  for (const std::string& e : env) envs.push_back(const_cast<char*>(e.c_str()));
-  args.push_back(nullptr);
-  envs.push_back(nullptr);
-  const fs::path out = folder / "out", err = folder / "err";
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
-  posix_spawn_file_actions_addopen(&actions, 1, out.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644);
-  posix_spawn_file_actions_addopen(&actions, 2, err.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644);
-  pid_t child = 0;
-  Outcome outcome;
-  if (posix_spawn(&child, args[0], &actions, nullptr, args.data(), envs.data()) != 0) {
-    outcome.ended = "not started";
-  } else {
-    int status = 0;
-    waitpid(child, &status, 0);
-    outcome.ended = WIFEXITED(status) ? "exit " + std::to_string(WEXITSTATUS(status))
-                                      : "signal " + std::to_string(WTERMSIG(status));
-  }
-  posix_spawn_file_actions_destroy(&actions);
-  outcome.out = base::read_file(out).value_or("");
-  outcome.err = base::read_file(err).value_or("");
-  return outcome;
-}
-
-// Paths with their occurrences, "process: domain:A > B count[, n open]"; processes are numbered by their start.
-std::string show(const model::Session& session) {
-  struct Count {
-    int closed = 0, open = 0;
-  };
-  std::map<std::string, Count> counts;
-  std::vector<std::string> order;
-  std::map<std::pair<std::uint32_t, std::uint32_t>, std::vector<std::pair<std::int64_t, std::string>>> stacks;
-  for (const model::Range& range : session.ranges) {
-    std::string label = "p" + std::to_string(session.threads[range.thread].process) + ": ";
-    if (range.domain != 0) label += std::string(session.strings.view(session.domains[range.domain].name)) + ":";
-    std::string name(session.strings.view(range.name));
-    if (name.size() > 100) name = name.substr(0, 3) + "*" + std::to_string(name.size());
-    if (range.kind == model::RangeKind::kStartEnd) {
-      label += "<" + name + (range.end_thread != model::kNone ? " across" : "") + ">";
-    } else {
-      auto& stack = stacks[{range.thread, range.domain}];
-      while (!stack.empty() && stack.back().first < range.end_ns) stack.pop_back();
-      const std::string path = stack.empty() ? name : stack.back().second + " > " + name;
-      stack.emplace_back(range.end_ns, path);
-      label += path;
-    }
-    const auto [known, fresh] = counts.try_emplace(label);
-    if (fresh) order.push_back(label);
-    range.end_ns == model::kOpen ? ++known->second.open : ++known->second.closed;
-  }
-  std::string text;
-  for (const std::string& label : order) {
-    const Count& count = counts[label];
-    text += label + " " + std::to_string(count.closed);
-    if (count.open > 0) text += ", " + std::to_string(count.open) + " open";
-    text += "\n";
-  }
-  for (const model::Mark& mark : session.marks) {
-    text += "mark " + std::string(session.strings.view(mark.name)) + "\n";
-  }
-  for (const model::Loss& loss : session.losses)
-    text += "! " + std::string(loss.kind.id()) + " " + std::to_string(loss.count) + "\n";
-  return text;
-}
-
-class Victim : public ::testing::Test {
+class Scenario : public Victim {
  protected:
-  // Runs it both ways, and reads the capture of the second run.
-  model::Session recorded(std::vector<std::string> arguments, std::map<std::string, std::string> env = {},
-                          bool same = true) {
+  model::Session recorded(std::vector<std::string> arguments, const Environment& env = {}, bool same = true) {
     arguments.insert(arguments.begin(), RANGESCOPE_VICTIM);
     return recorded_command(arguments, env, same);
   }
-  model::Session recorded_command(const std::vector<std::string>& argv, std::map<std::string, std::string> env,
-                                  bool same) {
-    const Outcome plain = run(argv, env, folder_);
-    env.emplace("NVTX_INJECTION64_PATH", RANGESCOPE_LIBRARY);
-    env.emplace("RANGESCOPE_DIR", (folder_ / "captures").string());
-    outcome_ = run(argv, env, folder_);
-    if (same) {
-      EXPECT_EQ(outcome_, plain);
-    }
-    auto session = read::native::NativeReader().read(folder_ / "captures", {});
-    if (!session) return {};
-    return std::move(*session);
-  }
-  Folder folder_;
-  Outcome outcome_;
 };
 
-bool has_loss(const model::Session& session, std::string_view kind) {
-  for (const model::Loss& loss : session.losses) {
-    if (loss.kind.id() == kind) return true;
-  }
-  return false;
-}
-
-std::size_t closed(const model::Session& session, std::string_view name) {
-  std::size_t count = 0;
-  for (const model::Range& r : session.ranges)
-    count += session.strings.view(r.name) == name && r.end_ns != model::kOpen;
-  return count;
-}
-
-TEST_F(Victim, Zoo) {
+TEST_F(Scenario, Zoo) {
   const auto session = recorded({"zoo"});
   EXPECT_EQ(show(session),
             "p0: <request> 2\n"
@@ -213,12 +50,12 @@ TEST_F(Victim, Zoo) {
   EXPECT_EQ(session.strings.view(session.categories[0].name), "compute");
 }
 
-TEST_F(Victim, ValuesThatNvtxDocuments) {
+TEST_F(Scenario, ValuesThatNvtxDocuments) {
   recorded({"values"}, {}, false);
   EXPECT_EQ(outcome_.out, "0 1 0 2 | 2 0 1 0 | 1 1\n1\n1 1\n");
 }
 
-TEST_F(Victim, PayloadsOfEveryType) {
+TEST_F(Scenario, PayloadsOfEveryType) {
   const auto session = recorded({"payloads"});
   std::string text;
   for (const model::Mark& m : session.marks) {
@@ -229,7 +66,7 @@ TEST_F(Victim, PayloadsOfEveryType) {
   EXPECT_EQ(session.strings.view(session.domains[1].name), "d\xc3\xa9");
 }
 
-TEST_F(Victim, PayloadExtension) {
+TEST_F(Scenario, PayloadExtension) {
   const auto session = recorded({"payload_extension"});
   EXPECT_EQ(show(session),
             "p0: NCCL:init 1\n"
@@ -239,7 +76,7 @@ TEST_F(Victim, PayloadExtension) {
             "mark allgather\n");
 }
 
-TEST_F(Victim, Names) {
+TEST_F(Scenario, Names) {
   const auto session = recorded({"names"});
   EXPECT_EQ(show(session),
             "p0: \xff\xfe bytes 1\n"
@@ -255,7 +92,7 @@ TEST_F(Victim, Names) {
   EXPECT_EQ(session.strings.view(session.threads[0].name), "the main thread");
 }
 
-TEST_F(Victim, EverNewNamesInOneBuffer) {
+TEST_F(Scenario, EverNewNamesInOneBuffer) {
   const auto session = recorded({"unique"});
   ASSERT_EQ(session.ranges.size(), 200000u);
   for (std::size_t i : {0u, 49151u, 49152u, 100000u, 199999u}) {
@@ -263,7 +100,7 @@ TEST_F(Victim, EverNewNamesInOneBuffer) {
   }
 }
 
-TEST_F(Victim, Unbalanced) {
+TEST_F(Scenario, Unbalanced) {
   const auto session = recorded({"unbalanced"});
   EXPECT_EQ(closed(session, "deep"), 3000u);
   EXPECT_EQ(closed(session, "crossing"), 1u);
@@ -274,11 +111,11 @@ TEST_F(Victim, Unbalanced) {
   EXPECT_NE(show(session).find("! pop_without_push 2\n"), std::string::npos);
 }
 
-TEST_F(Victim, Fork) {
+TEST_F(Scenario, Fork) {
   EXPECT_EQ(show(recorded({"fork"})), "p0: before 1\np0: after 1\np1: child 3\np2: grandchild 2\n");
 }
 
-TEST_F(Victim, ForkInsideARange) {
+TEST_F(Scenario, ForkInsideARange) {
   const auto session = recorded({"fork_in_range"});
   EXPECT_EQ(show(session),
             "p0: outer 1\n"
@@ -292,23 +129,23 @@ TEST_F(Victim, ForkInsideARange) {
   EXPECT_EQ(session.processes[1].parent_pid, session.processes[0].pid);
 }
 
-TEST_F(Victim, ForkThatNoLibrarySees) {
+TEST_F(Scenario, ForkThatNoLibrarySees) {
   if (kSanitized) GTEST_SKIP() << "sanitizers do not survive a raw clone";
   EXPECT_EQ(show(recorded({"raw_fork"})), "p0: parent 2\np1: raw child 2\n");
 }
 
-TEST_F(Victim, Exec) {
+TEST_F(Scenario, Exec) {
   const auto session = recorded({"exec"});
   EXPECT_EQ(show(session), "p0: before exec 0, 1 open\np1: leaf 1\n");
   ASSERT_EQ(session.processes.size(), 2u);
   EXPECT_EQ(session.processes[0].pid, session.processes[1].pid);
 }
 
-TEST_F(Victim, Spawn) {
+TEST_F(Scenario, Spawn) {
   EXPECT_EQ(show(recorded({"spawn"})), "p0: spawning 1\np0: spawning > after 1\np1: leaf 1\np2: leaf 1\n");
 }
 
-TEST_F(Victim, DeathsKeepWhatWasWritten) {
+TEST_F(Scenario, DeathsKeepWhatWasWritten) {
   for (const char* how : {"kill", "term", "segv", "abort", "_exit", "exit", "terminate"}) {
     SCOPED_TRACE(how);
     std::error_code error;
@@ -318,11 +155,11 @@ TEST_F(Victim, DeathsKeepWhatWasWritten) {
   }
 }
 
-TEST_F(Victim, ThrowThroughRanges) {
+TEST_F(Scenario, ThrowThroughRanges) {
   EXPECT_EQ(show(recorded({"throw"})), "p0: outer 1\np0: outer > inner 1\np0: caught 1\n");
 }
 
-TEST_F(Victim, TwoThousandThreadsAtOnce) {
+TEST_F(Scenario, TwoThousandThreadsAtOnce) {
   const int count = kSanitized ? 200 : 2000;
   const auto session = recorded({"threads", std::to_string(count)});
   EXPECT_EQ(closed(session, "thread"), static_cast<std::size_t>(count));
@@ -331,7 +168,7 @@ TEST_F(Victim, TwoThousandThreadsAtOnce) {
   EXPECT_TRUE(session.losses.empty()) << show(session);
 }
 
-TEST_F(Victim, TwoThousandThreadsInTurnShareChunks) {
+TEST_F(Scenario, TwoThousandThreadsInTurnShareChunks) {
   const auto session = recorded({"threads_in_turn"});
   EXPECT_EQ(closed(session, "short"), 2000u);
   std::uintmax_t bytes = 0;
@@ -339,7 +176,7 @@ TEST_F(Victim, TwoThousandThreadsInTurnShareChunks) {
   EXPECT_LT(bytes, 1024u * 1024u);
 }
 
-TEST_F(Victim, SignalStorm) {
+TEST_F(Scenario, SignalStorm) {
   const auto session = recorded({"signals"});
   EXPECT_EQ(closed(session, "calm"), 5u);
   EXPECT_EQ(closed(session, "drop"), closed(session, "storm"));
@@ -348,55 +185,55 @@ TEST_F(Victim, SignalStorm) {
   for (const model::Loss& loss : session.losses) EXPECT_EQ(loss.kind.id(), "reentrant_event");
 }
 
-TEST_F(Victim, PluginsComeAndGo) {
+TEST_F(Scenario, PluginsComeAndGo) {
   EXPECT_EQ(show(recorded({"dlopen", RANGESCOPE_CLIENT})), "p0: main 2\np0: plugin 20\n");
 }
 
-TEST_F(Victim, BeforeMainAndAfterExit) {
+TEST_F(Scenario, BeforeMainAndAfterExit) {
   EXPECT_EQ(show(recorded({"atexit"}, {{"VICTIM_EARLY", "1"}})),
             "p0: before main 1\np0: main 1\np0: atexit 1\np0: static destructor 1\n");
 }
 
-TEST_F(Victim, TenMillionEvents) {
+TEST_F(Scenario, TenMillionEvents) {
   const std::size_t pairs = kSanitized ? 100000 : 5000000;
   const auto session = recorded({"many", std::to_string(pairs)});
   EXPECT_EQ(closed(session, "step"), pairs);
   EXPECT_TRUE(session.losses.empty()) << show(session);
 }
 
-TEST_F(Victim, CaptureSizeIsBounded) {
+TEST_F(Scenario, CaptureSizeIsBounded) {
   const auto session = recorded({"many", "100000"}, {{"RANGESCOPE_MAX_CAPTURE_SIZE", "262144"}});
   EXPECT_TRUE(has_loss(session, "size_limit"));
   EXPECT_GT(closed(session, "step"), 3000u);
   for (const auto& file : fs::directory_iterator(folder_ / "captures")) EXPECT_LE(file.file_size(), 262144u);
 }
 
-TEST_F(Victim, OwnLimitOnFileSize) {
+TEST_F(Scenario, OwnLimitOnFileSize) {
   const auto session = recorded({"file_limit"});
   EXPECT_TRUE(has_loss(session, "file_size_limit")) << show(session);
   EXPECT_GT(closed(session, "many"), 500u);
 }
 
-TEST_F(Victim, NoDescriptorsLeft) {
+TEST_F(Scenario, NoDescriptorsLeft) {
   const auto session = recorded({"no_files"});
   EXPECT_EQ(closed(session, "early"), 1u);
   EXPECT_TRUE(has_loss(session, "capture_unreachable")) << show(session);
 }
 
-TEST_F(Victim, NoMemoryLeft) {
+TEST_F(Scenario, NoMemoryLeft) {
   if (kSanitized) GTEST_SKIP() << "sanitizers need address space";
   const auto session = recorded({"no_memory"});
   EXPECT_EQ(closed(session, "early"), 1u);
   EXPECT_TRUE(has_loss(session, "no_memory")) << show(session);
 }
 
-TEST_F(Victim, AllDescriptorsClosed) {
+TEST_F(Scenario, AllDescriptorsClosed) {
   if (kSanitized) GTEST_SKIP() << "sanitizers keep descriptors";
   const auto session = recorded({"close_all"});
   EXPECT_EQ(show(session), "p0: early 1\np0: many 5000\n");
 }
 
-TEST_F(Victim, FullDisk) {
+TEST_F(Scenario, FullDisk) {
   const fs::path captures = folder_ / "captures";
   fs::create_directory(captures);
   if (mount("rangescope", captures.c_str(), "tmpfs", 0, "size=256k") != 0)
@@ -408,7 +245,7 @@ TEST_F(Victim, FullDisk) {
   EXPECT_GT(closed(session, "step"), 2000u);
 }
 
-TEST_F(Victim, FolderThatCannotBeWritten) {
+TEST_F(Scenario, FolderThatCannotBeWritten) {
   const Outcome plain = run({RANGESCOPE_VICTIM, "zoo"}, {}, folder_);
   for (const std::string place : {"/proc/nowhere", "/dev/null", ""}) {
     EXPECT_EQ(run({RANGESCOPE_VICTIM, "zoo"},
@@ -423,7 +260,7 @@ TEST_F(Victim, FolderThatCannotBeWritten) {
   EXPECT_TRUE(loud.err.starts_with("rangescope: nothing is recorded in process ")) << loud.err;
 }
 
-TEST_F(Victim, AnotherToolBehindOursSeesTheSamePayloads) {
+TEST_F(Scenario, AnotherToolBehindOursSeesTheSamePayloads) {
   const std::string alone = (folder_ / "alone").string(), chained = (folder_ / "chained").string();
   run({RANGESCOPE_VICTIM, "payload_extension"},
       {{"NVTX_INJECTION64_PATH", RANGESCOPE_OTHER_TOOL}, {"OTHER_TOOL_LOG", alone}}, folder_);
@@ -435,7 +272,7 @@ TEST_F(Victim, AnotherToolBehindOursSeesTheSamePayloads) {
   EXPECT_EQ(closed(session, "allgather"), 2u);
 }
 
-TEST_F(Victim, AnotherToolBehindOursSeesTheSame) {
+TEST_F(Scenario, AnotherToolBehindOursSeesTheSame) {
   const std::string alone = (folder_ / "alone").string(), chained = (folder_ / "chained").string();
   const Outcome plain = run({RANGESCOPE_VICTIM, "zoo"},
                             {{"NVTX_INJECTION64_PATH", RANGESCOPE_OTHER_TOOL}, {"OTHER_TOOL_LOG", alone}}, folder_);
@@ -450,11 +287,11 @@ TEST_F(Victim, AnotherToolBehindOursSeesTheSame) {
   EXPECT_EQ(closed(session, "layer0"), 8u);
 }
 
-TEST_F(Victim, NoNvtxNoCapture) {
+TEST_F(Scenario, NoNvtxNoCapture) {
   EXPECT_TRUE(recorded({"nothing"}).processes.empty());
 }
 
-TEST_F(Victim, PythonChildrenForkedAndSpawned) {
+TEST_F(Scenario, PythonChildrenForkedAndSpawned) {
   if (kSanitized) GTEST_SKIP() << "the interpreter is not instrumented";
   const auto python = base::find_on_path("python3");
   if (!python) GTEST_SKIP() << "no python3";
@@ -471,4 +308,4 @@ TEST_F(Victim, PythonChildrenForkedAndSpawned) {
 }
 
 }  // namespace
-}  // namespace rangescope
+}  // namespace rangescope::victims

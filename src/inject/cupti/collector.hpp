@@ -30,7 +30,7 @@ struct Collector {
   Driver driver;
   RangeApi range;
   counters::Plan plan;
-  pid_t owner = 0;
+  std::uint32_t generation = 0;  // of the process that it belongs to
 
   pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;  // everything below
   pthread_cond_t wake;                               // work for the worker
@@ -67,7 +67,7 @@ class Locked {
 /// Waits for the condition for at most `ns`.
 void wait_for(pthread_cond_t& condition, pthread_mutex_t& lock, std::int64_t ns);
 
-/// The collector while counters run, else null.
+/// The collector while counters run, else null; null in the child of a fork.
 [[nodiscard]] Collector* running_collector();
 void tell_loss(const char* detail);
 

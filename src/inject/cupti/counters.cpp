@@ -12,6 +12,7 @@
 #include "inject/cupti/collector.hpp"
 #include "inject/cupti/trace.hpp"
 #include "wire/names.hpp"
+#include "inject/process.hpp"
 
 namespace rangescope::inject::cupti {
 namespace {
@@ -66,7 +67,9 @@ void wait_for(pthread_cond_t& condition, pthread_mutex_t& lock, std::int64_t ns)
 }
 
 Collector* running_collector() {
-  return live.load(std::memory_order_acquire) ? the_collector.load(std::memory_order_acquire) : nullptr;
+  if (!live.load(std::memory_order_acquire)) return nullptr;
+  Collector* c = the_collector.load(std::memory_order_acquire);
+  return c->generation == process.generation.load(std::memory_order_relaxed) ? c : nullptr;
 }
 
 void watch_launches(Collector& c, bool on) {
@@ -111,7 +114,7 @@ bool start_counters(const Api& api, const Subscription& subscription) {
   auto* c = new (memory) Collector;  // not freed once hooks may come
   c->api = &api;
   c->subscription = subscription;
-  c->owner = getpid();
+  c->generation = process_generation();
   char text[512] = {};
   if (const char* why = start(*c, path, text, sizeof text); why != nullptr) {
     tell_loss(why);
@@ -128,8 +131,8 @@ bool start_counters(const Api& api, const Subscription& subscription) {
 }
 
 void counters_saw_call(CUpti_CallbackId id, const CUpti_CallbackData& call) {
-  if (!live.load(std::memory_order_relaxed) || CacheFlush::running()) return;
-  Collector* c = the_collector.load(std::memory_order_acquire);
+  Collector* c = running_collector();
+  if (c == nullptr || CacheFlush::running()) return;
   if (c->captures.observe(id, call)) {
     // The worker begins nothing from now on; what it is at ends first.
     const Locked locked(*c);
@@ -144,8 +147,8 @@ void counters_saw_call(CUpti_CallbackId id, const CUpti_CallbackData& call) {
 }
 
 void counters_lose_context(CUcontext context) {
-  Collector* c = the_collector.load(std::memory_order_acquire);
-  if (c == nullptr || !live.load()) return;
+  Collector* c = running_collector();
+  if (c == nullptr) return;
   const Locked locked(*c);
   for (std::size_t i = 0; i < c->context_count; ++i) {
     Context& lost = c->contexts[i];
@@ -161,8 +164,8 @@ void counters_lose_context(CUcontext context) {
 }
 
 void finish_counters() {
-  Collector* c = the_collector.load(std::memory_order_acquire);
-  if (c == nullptr || c->owner != getpid() || !live.exchange(false)) return;
+  Collector* c = running_collector();
+  if (c == nullptr || !live.exchange(false)) return;
   set_range_observer(nullptr);
   pthread_mutex_lock(&c->lock);
   c->stop = true;
@@ -173,11 +176,6 @@ void finish_counters() {
   write_cost(*c);
   if (c->plan.resume != nullptr) save_progress(*c);
   if (c->beyond > 0) tell_loss("ranges or contexts beyond the 256 and 16 that counters keep apart were not measured");
-}
-
-void abandon_counters() {
-  live.store(false);
-  set_range_observer(nullptr);
 }
 
 }  // namespace rangescope::inject::cupti

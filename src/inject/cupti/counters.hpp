@@ -27,7 +27,4 @@ void counters_lose_context(CUcontext context);
 /// Ends measuring and writes the tallies; before finish_trace(). Harmless when nothing was started.
 void finish_counters();
 
-/// In the child of a fork: there is nothing to measure here.
-void abandon_counters();
-
 }  // namespace rangescope::inject::cupti

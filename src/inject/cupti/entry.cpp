@@ -5,13 +5,13 @@
 // RANGESCOPE_DIR nothing is recorded. RANGESCOPE_CHAIN_CUDA names another injection library, which is started
 // afterwards.
 #include <dlfcn.h>
-#include <pthread.h>
 #include <unistd.h>
 
 #include <cstdio>
 #include <cstdlib>
 
 #include "inject/cupti/trace.hpp"
+#include "inject/quiet.hpp"
 #include "inject/writer.hpp"
 #include "wire/names.hpp"
 
@@ -50,7 +50,6 @@ void start() {
   }
   if (cupti::start_trace(settings)) {
     std::atexit(cupti::finish_trace);
-    pthread_atfork(nullptr, nullptr, cupti::abandon_trace);
   }
 }
 
@@ -71,6 +70,7 @@ void start_chained() {
 }  // namespace
 
 extern "C" __attribute__((visibility("default"))) int InitializeInjection() {
+  const rangescope::inject::NoCancel no_cancel;
   start();
   start_chained();
   return 1;

@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "inject/arena.hpp"
 #include "inject/cupti/collector.hpp"
 
 namespace rangescope::inject::cupti {
@@ -36,7 +37,8 @@ struct Remembered {
   bool known;
 };
 
-// What a thread needs, on the heap: room for thread-local variables of loaded libraries is scarce (glibc's static TLS).
+// What a thread needs, in pages of its own: room for thread-local variables of loaded libraries is scarce (glibc's
+// static TLS), and a signal handler that interrupted malloc may be the first to come here.
 struct Mine {
   Active active[kMostActive];
   std::size_t count;
@@ -48,7 +50,7 @@ pthread_key_t g_key;  // frees it
 
 Mine* mine() {
   if (tl_mine == nullptr) {
-    tl_mine = static_cast<Mine*>(std::calloc(1, sizeof(Mine)));
+    tl_mine = static_cast<Mine*>(pages_allocate(sizeof(Mine)));
     pthread_setspecific(g_key, tl_mine);
   }
   return tl_mine;
@@ -56,7 +58,7 @@ Mine* mine() {
 
 void free_mine(void* memory) {
   tl_mine = nullptr;
-  std::free(memory);
+  pages_free(memory, sizeof(Mine));
 }
 
 // The target's number, or kNoTarget. Takes the lock only for a path that this thread has not seen.

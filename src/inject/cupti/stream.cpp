@@ -2,12 +2,21 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cstring>
 
+#include "inject/quiet.hpp"
+
 namespace rangescope::inject::cupti {
 namespace {
+
+// Beyond the program's own RLIMIT_FSIZE the kernel would send SIGXFSZ, which ends it.
+bool allowed(std::uint64_t size) {
+  rlimit limit{};
+  return getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY || size <= limit.rlim_cur;
+}
 
 // The whole of it or nothing: the number of bytes that were taken.
 std::size_t write_all(int file, const void* data, std::size_t bytes) {
@@ -28,6 +37,9 @@ std::size_t write_all(int file, const void* data, std::size_t bytes) {
 }  // namespace
 
 bool GpuStream::open(const char* path, const wire::gpu::FileHeader& header, std::uint64_t limit) {
+  if (!allowed(sizeof header)) {
+    return false;
+  }
   const int file = ::open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
   if (file < 0) {
     return false;
@@ -82,12 +94,12 @@ void GpuStream::flush() {
   if (!is_open() || used_ == 0) {
     return;
   }
-  const int saved = errno;
+  const Quiet quiet;
   const std::size_t bytes = sizeof(wire::gpu::BlockHeader) + used_;
   const wire::gpu::BlockHeader header{wire::gpu::kBlockMagic, static_cast<std::uint32_t>(used_),
                                       wire::gpu::checksum(block_ + sizeof header, used_)};
   std::memcpy(block_, &header, sizeof header);
-  const int file = ::open(path_, O_WRONLY | O_CLOEXEC);
+  const int file = allowed(written_ + bytes) ? ::open(path_, O_WRONLY | O_CLOEXEC) : -1;
   bool whole = false;
   if (file >= 0) {
     whole = ::lseek(file, static_cast<off_t>(written_), SEEK_SET) >= 0 && write_all(file, block_, bytes) == bytes;
@@ -102,16 +114,10 @@ void GpuStream::flush() {
     failed_bytes_ += bytes;
   }
   used_ = 0;
-  errno = saved;
 }
 
 void GpuStream::close() {
   flush();
-  path_[0] = '\0';
-}
-
-void GpuStream::forget() {
-  used_ = 0;
   path_[0] = '\0';
 }
 

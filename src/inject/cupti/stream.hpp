@@ -44,8 +44,6 @@ class GpuStream {
   void flush();
   /// flush and close; open() may follow.
   void close();
-  /// Drops everything without writing: for the child of a fork, whose file this is not.
-  void forget();
 
   [[nodiscard]] std::uint64_t beyond_limit() const { return beyond_limit_; }  ///< records not written: size limit
   [[nodiscard]] std::uint64_t failed_bytes() const { return failed_bytes_; }  ///< bytes the file system refused

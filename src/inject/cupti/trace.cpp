@@ -17,6 +17,7 @@
 #include "inject/cupti/counters.hpp"
 #include "inject/cupti/encode.hpp"
 #include "inject/cupti/launches.hpp"
+#include "inject/process.hpp"
 #include "wire/counters.hpp"
 #include "wire/names.hpp"
 
@@ -52,7 +53,7 @@ struct Tracer {
   std::atomic<bool> tracing{false};
   bool own_clock = false;
   bool by_callback = false;
-  pid_t owner = 0;
+  std::uint32_t generation = 0;  // of the process that it belongs to
 
   std::mutex stream_lock;  // guards stream, encoder and the counts below
   GpuStream stream;
@@ -78,6 +79,17 @@ std::atomic<Tracer*> the_tracer{nullptr};
 
 Tracer& tracer() {
   return *the_tracer.load(std::memory_order_acquire);
+}
+
+// False in the child of a fork: tracing is the parent's, and its threads may have held any of the locks.
+bool ours(const Tracer& t) {
+  return t.generation == process.generation.load(std::memory_order_relaxed);
+}
+
+// Null before and after, and in the child of a fork, which has none until it loads CUDA anew by exec.
+Tracer* running_tracer() {
+  Tracer* t = the_tracer.load(std::memory_order_acquire);
+  return t != nullptr && ours(*t) && t->state.load() == State::kRunning ? t : nullptr;
 }
 
 void tell_dropped(Tracer& t) {
@@ -110,13 +122,16 @@ void encode(Tracer& t, const CUpti_Activity& record) {
 }
 
 void CUPTIAPI buffer_requested(std::uint8_t** buffer, std::size_t* bytes, std::size_t* most_records) {
-  *buffer = tracer().buffers.take();
+  *buffer = ours(tracer()) ? tracer().buffers.take() : nullptr;
   *bytes = *buffer != nullptr ? BufferPool::kBytes : 0;
   *most_records = 0;
 }
 
 void CUPTIAPI buffer_completed(CUcontext, std::uint32_t, std::uint8_t* buffer, std::size_t, std::size_t valid) {
   Tracer& t = tracer();
+  if (!ours(t)) {
+    return;
+  }
   {
     const std::lock_guard<std::mutex> guard(t.stream_lock);
     CUpti_Activity* record = nullptr;
@@ -207,7 +222,7 @@ void on_driver_call(Tracer& t, CUpti_CallbackId id, const CUpti_CallbackData& ca
 
 void CUPTIAPI on_callback(void*, CUpti_CallbackDomain domain, CUpti_CallbackId id, const void* data) {
   Tracer& t = tracer();
-  if (!t.tracing.load(std::memory_order_relaxed)) {
+  if (!t.tracing.load(std::memory_order_relaxed) || !ours(t)) {
     return;
   }
   switch (domain) {
@@ -484,14 +499,14 @@ bool start_trace(const TraceSettings& settings) {
   auto* t = new (tracer_memory) Tracer;
   the_tracer.compare_exchange_strong(none, t, std::memory_order_release);
   t->settings = settings;
-  t->owner = getpid();
+  t->generation = process_generation();
   char why[512] = {};
   const bool loaded = load(t->api, why, sizeof why);
   gpu::FileHeader header{};
   std::memcpy(header.magic, gpu::kMagic, sizeof header.magic);
   header.version = gpu::kVersion;
   header.header_bytes = sizeof header;
-  header.pid = static_cast<std::uint32_t>(t->owner);
+  header.pid = static_cast<std::uint32_t>(getpid());
   header.cupti_version = t->api.version;
   header.start_ns = clock_ns(CLOCK_MONOTONIC);
   header.start_unix_ns = clock_ns(CLOCK_REALTIME);
@@ -535,7 +550,7 @@ bool start_trace(const TraceSettings& settings) {
 void finish_trace() {
   Tracer* t = the_tracer.load(std::memory_order_acquire);
   State running = State::kRunning;
-  if (t == nullptr || t->owner != getpid() || !t->state.compare_exchange_strong(running, State::kFinished)) {
+  if (t == nullptr || !ours(*t) || !t->state.compare_exchange_strong(running, State::kFinished)) {
     return;
   }
   finish_counters();
@@ -558,19 +573,9 @@ void finish_trace() {
   t->tracing.store(false);
 }
 
-void abandon_trace() {
-  Tracer* t = the_tracer.load(std::memory_order_acquire);
-  if (t != nullptr && t->owner != getpid()) {
-    t->tracing.store(false);
-    t->state.store(State::kFinished);
-    t->stream.forget();
-    abandon_counters();
-  }
-}
-
 const Api* tracing_api() {
-  Tracer* t = the_tracer.load(std::memory_order_acquire);
-  return t != nullptr && t->state.load() == State::kRunning ? &t->api : nullptr;
+  Tracer* t = running_tracer();
+  return t != nullptr ? &t->api : nullptr;
 }
 
 bool launches_by_callback() {
@@ -580,7 +585,7 @@ bool launches_by_callback() {
 
 void with_stream(void (*use)(Encoder& encoder, GpuStream& stream, void* user), void* user) {
   Tracer* t = the_tracer.load(std::memory_order_acquire);
-  if (t == nullptr || t->owner != getpid()) {
+  if (t == nullptr || !ours(*t)) {
     return;
   }
   const std::lock_guard<std::mutex> guard(t->stream_lock);
@@ -618,8 +623,8 @@ bool switch_kinds(Tracer& t, bool on) {
 }  // namespace
 
 bool pause_activity() {
-  Tracer* t = the_tracer.load(std::memory_order_acquire);
-  if (t == nullptr || t->state.load() != State::kRunning) {
+  Tracer* t = running_tracer();
+  if (t == nullptr) {
     return false;
   }
   note_activity(*t, false);
@@ -627,13 +632,12 @@ bool pause_activity() {
 }
 
 void flush_activity() {
-  Tracer* t = the_tracer.load(std::memory_order_acquire);
-  if (t != nullptr && t->state.load() == State::kRunning) flush_once(*t, false);
+  if (Tracer* t = running_tracer(); t != nullptr) flush_once(*t, false);
 }
 
 bool resume_activity() {
-  Tracer* t = the_tracer.load(std::memory_order_acquire);
-  if (t == nullptr || t->state.load() != State::kRunning) {
+  Tracer* t = running_tracer();
+  if (t == nullptr) {
     return false;
   }
   const bool good =

@@ -36,9 +36,6 @@ bool start_trace(const TraceSettings& settings);
 /// Fetches what is still out and closes the stream. Harmless when nothing was started, and the second time.
 void finish_trace();
 
-/// After fork, in the child: tracing is the parent's; this process has none until it loads CUDA anew by exec.
-void abandon_trace();
-
 /// CUPTI and the subscription while tracing runs, for whoever needs another part of it; null before and without.
 [[nodiscard]] const Api* tracing_api();
 

@@ -16,8 +16,13 @@ bool chunk_at(std::span<const std::byte> file, std::size_t at, wire::ChunkHeader
   return header.magic == wire::kChunkMagic && header.bytes >= kPage && header.bytes % kPage == 0;
 }
 
-bool zero_page(std::span<const std::byte> file, std::size_t at) {
+// No chunk begins here: zeros, but for the rest of a header whose magic was to be stored when the process died.
+bool is_hole(std::span<const std::byte> file, std::size_t at) {
   const std::size_t end = std::min(file.size(), at + kPage);
+  std::uint32_t magic = 0;
+  std::memcpy(&magic, file.data() + at, std::min(sizeof magic, end - at));
+  if (magic != 0) return false;
+  at = std::min(end, at + sizeof(wire::ChunkHeader));
   return std::all_of(file.begin() + static_cast<std::ptrdiff_t>(at), file.begin() + static_cast<std::ptrdiff_t>(end),
                      [](std::byte b) { return b == std::byte{0}; });
 }
@@ -52,7 +57,7 @@ Chunks find_chunks(std::span<const std::byte> file) {
   while (at < file.size()) {
     wire::ChunkHeader header;
     if (!chunk_at(file, at, header)) {
-      if (!zero_page(file, at)) ++found.damaged_pages;
+      if (!is_hole(file, at)) ++found.damaged_pages;
       at += kPage;
       continue;
     }

@@ -1,0 +1,146 @@
+#!/usr/bin/env python3
+"""The program's end, its signals, its group and its parent are those it would have without rangescope, whatever happens to rangescope.
+
+Usage: ends.py BIN_DIR
+"""
+import json
+import os
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "tools"))
+import cases  # noqa: E402
+
+BIN = os.path.abspath(sys.argv[1])
+RANGESCOPE = os.path.join(BIN, "rangescope")
+VICTIM = os.path.join(BIN, "victim")
+
+
+def soon(path):
+    """A file that a program leaves when it is ready."""
+    for _ in range(1500):
+        if os.path.exists(path):
+            return
+        time.sleep(0.02)
+    raise AssertionError(f"{path} does not come")
+
+
+class Ends(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.mkdtemp(prefix="rangescope-ends-")
+        self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
+
+    def profile(self, script, prefix="", output="rangescope-runs", **more):
+        """A script, without rangescope and with it: what both printed, and how rangescope ended."""
+        plain = subprocess.run(["sh", "-c", script], cwd=self.folder, stdout=subprocess.PIPE, text=True, timeout=120, **more)
+        line = f'{prefix} exec "$@"'
+        done = subprocess.run(["sh", "-c", line, "sh", RANGESCOPE, "profile", "--no-project", "--output", output, "--", "sh", "-c", script],
+                              cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=120, **more)
+        return plain, done
+
+    def status(self, root=None):
+        root = root or os.path.join(self.folder, "rangescope-runs")
+        runs = [name for name in os.listdir(root) if os.path.exists(os.path.join(root, name, "status.json"))]
+        with open(os.path.join(root, max(runs), "status.json")) as f:
+            return json.load(f)
+
+    def test_few_descriptors(self):
+        plain, done = self.profile(f"{VICTIM} leaf; exit 3", "ulimit -n 4;")
+        self.assertEqual((done.returncode, done.stdout), (3, plain.stdout), done.stderr)
+        self.assertIn("leaf", done.stderr)  # what was captured is reported
+        self.assertEqual(self.status()["program"], "exit code 3")
+
+    def test_limit_on_file_size(self):
+        _, done = self.profile(f"{VICTIM} unique; exit 5", "ulimit -f 60;")
+        self.assertEqual(done.returncode, 5, done.stderr)
+        self.assertIn("file_size_limit", done.stderr)
+        self.assertIn("report.json", self.status()["message"])
+        # The program has the signal's default action, as without us.
+        _, done = self.profile("exec head -c 100000 /dev/zero >large", "ulimit -f 60;")
+        self.assertEqual(done.returncode, -signal.SIGXFSZ, done.stderr)
+
+    def test_deleted_run(self):
+        _, done = self.profile(f"{VICTIM} leaf; rm -rf rangescope-runs; exit 5")
+        self.assertEqual(done.returncode, 5, done.stderr)
+        self.assertIn("no such file or directory", done.stderr.lower())
+
+    @unittest.skipUnless(os.geteuid() == 0, "only root may mount a small file system")
+    def test_full_disk(self):
+        disk = os.path.join(self.folder, "disk")
+        os.mkdir(disk)
+        if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=512k", "small", disk], stderr=subprocess.DEVNULL).returncode != 0:
+            self.skipTest("mounting is not allowed here")
+        self.addCleanup(subprocess.run, ["umount", "-l", disk])
+        for script, code in ((f"{VICTIM} many 1000; {{ cat /dev/zero >disk/filler; }} 2>/dev/null; exit 3", 3),
+                             (f"{VICTIM} many 1000; {{ cat /dev/zero >disk/filler; }} 2>/dev/null; kill -SEGV $$", -signal.SIGSEGV)):
+            with self.subTest(code):
+                done = subprocess.run([RANGESCOPE, "profile", "--no-project", "--output", disk, "--", "sh", "-c", script], cwd=self.folder,
+                                      stderr=subprocess.PIPE, text=True, timeout=120)
+                self.assertEqual(done.returncode, code, done.stderr)
+                self.assertIn("step", done.stderr)  # what was captured is reported
+                status = self.status(disk)
+                self.assertEqual(status["state"], "done")
+                self.assertIn("No space left", status["message"])
+                for name in os.listdir(disk):
+                    path = os.path.join(disk, name)
+                    shutil.rmtree(path) if os.path.isdir(path) else os.remove(path)
+
+    def test_group_and_session(self):
+        """In a script the program is in the script's group and may begin a session."""
+        show = "import os; print(os.getpgrp() == int(os.environ['SCRIPT']), os.getpgrp() == os.getpid()); os.setsid(); print('session')"
+        script = f'export SCRIPT=$$; "$@" {sys.executable} -c "{show}"'
+        for before in ([], [RANGESCOPE, "profile", "-q", "--no-project", "--"]):
+            done = subprocess.run(["sh", "-c", script, "sh", *before], cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                  stdin=subprocess.DEVNULL, start_new_session=True, timeout=60)
+            self.assertEqual(done.stdout, "True False\nsession\n", done.stderr)
+
+    def test_a_signal_to_the_group_comes_once(self):
+        count = "import signal, time; n = []\nsignal.signal(signal.SIGTERM, lambda *a: n.append(1))\nopen('ready', 'w').close()\n" \
+                "end = time.time() + 1.5\nwhile time.time() < end: time.sleep(0.05)\nprint(len(n))"
+        script = 'trap "" TERM; "$@"; exit 0'
+        for before in ([], [RANGESCOPE, "profile", "-q", "--no-project", "--"]):
+            ready = os.path.join(self.folder, "ready")
+            if os.path.exists(ready):
+                os.remove(ready)
+            running = subprocess.Popen(["sh", "-c", script, "sh", *before, sys.executable, "-c", count], cwd=self.folder, stdout=subprocess.PIPE,
+                                       stderr=subprocess.PIPE, text=True, stdin=subprocess.DEVNULL, start_new_session=True)
+            soon(ready)
+            os.killpg(running.pid, signal.SIGTERM)
+            out, err = running.communicate(timeout=60)
+            self.assertEqual(out, "1\n", err)
+
+    def test_signals_that_end(self):
+        """What would end rangescope goes on to the program, which ends by it; nobody is left behind."""
+        names = ["ALRM", "XCPU", "PROF", "VTALRM", "IO", "PIPE", "PWR", "STKFLT", "XFSZ", "USR1", "HUP", "SEGV", "ABRT", "RTMIN", "RTMAX"]
+        for name in names:
+            with self.subTest(name):
+                number = getattr(signal, "SIG" + name)
+                pid_file = os.path.join(self.folder, "pid")
+                if os.path.exists(pid_file):
+                    os.remove(pid_file)
+                running = subprocess.Popen([RANGESCOPE, "profile", "-q", "--no-project", "--", "sh", "-c", "echo $$ >pid.new; mv pid.new pid; exec sleep 60"],
+                                           cwd=self.folder, stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL, start_new_session=True,
+                                           preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CORE, (0, 0)))
+                soon(pid_file)
+                with open(pid_file) as f:
+                    pid = int(f.read())
+                time.sleep(0.1)  # sh becomes sleep
+                running.send_signal(number)
+                self.assertEqual(running.wait(30), -number)
+                self.assertFalse(os.path.exists(f"/proc/{pid}"))
+                self.assertEqual(self.status()["exit_code"], 128 + number)
+
+    def test_orphans_have_the_parent_they_would_have(self):
+        script = "(sh -c 'sleep 0.3; cut -d\" \" -f4 /proc/self/stat >parent.new; cut -d\" \" -f4 /proc/$$/stat >parent' &) ; sleep 0.8; cat parent"
+        plain, done = self.profile(script, stdin=subprocess.DEVNULL)
+        self.assertEqual(done.stdout, plain.stdout, done.stderr)
+
+
+if __name__ == "__main__":
+    cases.main()
