@@ -3,6 +3,7 @@
 #include "analyze/contexts.hpp"
 #include "analyze/gpu.hpp"
 #include "analyze/measurements.hpp"
+#include "analyze/operators.hpp"
 #include "analyze/order.hpp"
 #include "analyze/regions.hpp"
 #include "analyze/select.hpp"
@@ -111,6 +112,7 @@ base::Result<Report> analyze(const Session& session, const Options& options) {
   if (session.unrecorded.kernels) add_projections(session, tree, keys, by_cell, report);
   add_useful_flop(session, *useful, tree, keys, by_cell, report);
   add_measurements(session, options, tree, keys, *kernels, report);
+  add_operators(session, report);
   return report;
 }
 

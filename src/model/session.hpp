@@ -25,6 +25,8 @@ struct Process {
   StringId name = 0;             ///< executable path or name
   std::int64_t start_ns = 0;     ///< first and last thing known of it, session clock
   std::int64_t end_ns = 0;
+  bool operators = false;  ///< its ranges are operators of a framework and annotations around them (PyTorch traces)
+  std::int32_t rank = -1;  ///< of a distributed job; -1 where unknown
 };
 
 struct Thread {

@@ -1,5 +1,6 @@
 #include "report/terminal/terminal.hpp"
 #include "report/findings.hpp"
+#include "report/operators_table.hpp"
 
 #include <fmt/format.h>
 #include <algorithm>
@@ -145,6 +146,7 @@ class Terminal final : public Exporter {
       sink.write("outside every range: " + (work.empty() ? std::string("no GPU work") : work) + "\n");
     }
     kernels(report, style, sink);
+    write_operators(report, style, sink);
     if (style.explain) explain(*chosen, sink);
     footer(report, style, sink);
     return {};
