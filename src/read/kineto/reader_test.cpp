@@ -15,7 +15,7 @@ namespace {
 
 /// A training step in small, as PyTorch 2.x writes it: an operator inside an operator, a kernel and a copy, the
 /// backward pass on a thread of its own, a wait.
-const std::string kStep = R"({
+const std::string kStep = R"json({
   "schemaVersion": 1,
   "deviceProperties": [
     {"id": 0, "name": "NVIDIA H200", "totalGlobalMem": 150000000000, "computeMajor": 9, "computeMinor": 0, "numSms": 132}
@@ -59,7 +59,7 @@ const std::string kStep = R"({
   ],
   "displayTimeUnit": "ms",
   "baseTimeNanoseconds": 1735632360000000000
-})";
+})json";
 
 std::string show(const base::Result<model::Session>& session) {
   if (!session) return base::to_string(session.error());
