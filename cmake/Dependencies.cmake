@@ -8,6 +8,8 @@ find_package(CLI11 REQUIRED)
 pkg_check_modules(sqlite3 REQUIRED IMPORTED_TARGET sqlite3)
 pkg_check_modules(re2 REQUIRED IMPORTED_TARGET re2)
 pkg_check_modules(zstd REQUIRED IMPORTED_TARGET libzstd)
+pkg_check_modules(zlib REQUIRED IMPORTED_TARGET zlib)
+pkg_check_modules(simdjson REQUIRED IMPORTED_TARGET simdjson)
 find_path(PROTOZERO_INCLUDE_DIR protozero/pbf_reader.hpp REQUIRED)
 find_path(EXPECTED_INCLUDE_DIR tl/expected.hpp REQUIRED)
 

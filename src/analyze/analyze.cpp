@@ -10,6 +10,7 @@
 #include "analyze/kernel_counters.hpp"
 #include "analyze/kernel_labels.hpp"
 #include "analyze/measurements.hpp"
+#include "analyze/operators.hpp"
 #include "analyze/order.hpp"
 #include "analyze/regions.hpp"
 #include "analyze/rows.hpp"
@@ -219,6 +220,7 @@ base::Result<Report> analyze(const Session& session, const Options& options) {
   const Occurrences occurrences{session, tree, keys, by_cell, phases};
   add_rows(&occurrences, report);
   tell_kernels_apart(report);
+  add_operators(session, report);
   return report;
 }
 

@@ -23,7 +23,7 @@ class Query final : public Subcommand {
   [[nodiscard]] std::string_view name() const override { return "query"; }
   [[nodiscard]] std::string_view summary() const override { return "Ask a run or file with SQL"; }
   [[nodiscard]] std::string_view details() const override {
-    return "Tables: run, regions, region_kernels, metrics, ranges, launches, kernels, copies, losses\n"
+    return "Tables: run, regions, region_kernels, metrics, operators, ranges, launches, kernels, copies, losses\n"
            "(docs/formats/sqlite-view.md). Nothing is written to the input.\n\n"
            "  rangescope query latest 'select path, occurrences, gpu_kernel_ns from regions order by 3 desc'\n"
            "  rangescope query trace.sqlite 'select name, count(*) from kernels group by name' -f csv";

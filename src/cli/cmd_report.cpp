@@ -24,7 +24,7 @@ class Report final : public Subcommand {
  public:
   [[nodiscard]] std::string_view name() const override { return "report"; }
   [[nodiscard]] std::string_view summary() const override {
-    return "Report on a run, or on a file of nsys, ncu or rangescope";
+    return "Report on a run, or on a file of nsys, ncu, PyTorch or rangescope";
   }
   [[nodiscard]] std::string_view details() const override {
     return "An input is a run directory, the name of a run (or its beginning), `latest`, or a file that a reader\n"

@@ -143,6 +143,11 @@ inline constexpr auto kTable = std::to_array<LossEntry>({
      "Read it alone for the reason."},
     {"clocks_not_aligned", kWarning, kFile,
      "An input's UTC time is unknown: moments cannot be compared between inputs.", ""},
+    {"bad_events", kWarning, kFile, "Events of a trace without a time, process or thread, or that are no JSON.",
+     "Write the trace again with export_chrome_trace."},
+    {"unread_events", kInfo, kFile, "Events of a trace of a kind that is not read.", ""},
+    {"placed_by_operator", kInfo, kFile, "GPU work whose CUDA call the trace lacks belongs to the operator it names.",
+     ""},
 
     {"nsys_diagnostic", kWarning, kNsys, "Nsight Systems reports lost or incomplete data.", "Follow what it says."},
     {"kernel_without_call", kInfo, kNsys, "Kernels or graph launches without their API call belong to no range.",

@@ -38,6 +38,7 @@ struct Attributes {
   std::uint32_t color_argb = 0;
   bool has_color = false;
   PayloadType payload_type = PayloadType::kAbsent;
+  StringId text = 0;  ///< what else the recording says: shapes of an operator's inputs; "" where nothing
   union {
     std::uint64_t payload_u64 = 0;
     std::int64_t payload_i64;

@@ -216,6 +216,17 @@ struct RunInfo {
   std::map<std::string, std::string> environment;  ///< allow-listed: cpu, os, gpu, driver, cuda, git commit ...
 };
 
+/// All calls of one operator of a framework (or of a CUDA function inside one), as PyTorch's key_averages() sums them.
+struct OperatorRow {
+  std::string name;
+  std::string shapes;  ///< of its inputs, where rows are by name and shapes
+  std::int64_t calls = 0;
+  double cpu_ns = 0;            ///< inclusive
+  double exclusive_cpu_ns = 0;  ///< without operators and CUDA functions inside
+  double gpu_ns = 0;            ///< durations of kernels, copies and sets launched inside; NaN where none were recorded
+  double exclusive_gpu_ns = 0;  ///< without those launched inside other operators
+};
+
 /// A metric that a table shows when it is not told which columns to show.
 struct MetricColumn {
   std::string name, title;
@@ -255,7 +266,9 @@ struct Report {
   /// Counters of kernels, graphs and ranges of the profiler that were measured outside every NVTX range, in launch
   /// order.
   std::vector<KernelMetrics> unattributed_results;
-  std::vector<MetricColumn> metric_columns;     ///< the most telling of the metrics that were asked for, best first
+  std::vector<OperatorRow> operators;           ///< by name; the longest on the GPU, else on the CPU, first
+  std::vector<OperatorRow> operators_by_shape;  ///< by name and shapes; empty where no shapes were recorded
+  std::vector<MetricColumn> metric_columns;  ///< the most telling of the metrics that were asked for, best first
   std::vector<Loss> losses;
   std::vector<Finding> findings;  ///< the doctor's, when a capture was empty or partial
   std::vector<std::string> notes;

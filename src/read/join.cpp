@@ -130,6 +130,7 @@ class Appender {
                         nodes = count(to_.graph_nodes), paths = count(to_.captured_paths);
     names_ = count(to_.kernel_names);
     shapes_ = count(to_.kernel_shapes);
+    for (model::Attributes& attributes_of : from_.attributes) attributes_of.text = text(attributes_of.text);
     move(from_.attributes, to_.attributes);
     for (const model::Projection& projection : from_.projections)
       to_.projections.push_back({projection.range + count(to_.ranges), projection.span_ns});

@@ -5,6 +5,7 @@
 
 #include "base/fs.hpp"
 #include "base/text.hpp"
+#include "read/kineto/reader.hpp"
 #include "read/native/reader.hpp"
 #include "read/ncu_csv/reader.hpp"
 #include "read/ncu_report/reader.hpp"
@@ -162,6 +163,7 @@ std::span<const std::unique_ptr<Reader>> readers() {
     list.push_back(std::make_unique<nsys_csv::NsysCsvReader>());
     list.push_back(std::make_unique<ncu_report::NcuReportReader>());
     list.push_back(std::make_unique<ncu_csv::NcuCsvReader>());
+    list.push_back(std::make_unique<kineto::KinetoReader>());
     return list;
   }();
   return all;

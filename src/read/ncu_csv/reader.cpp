@@ -17,6 +17,7 @@
 #include "read/ncu_csv/labels.hpp"
 #include "read/ncu_csv/number.hpp"
 #include "read/ncu_csv/nvtx_cell.hpp"
+#include "read/ncu_csv/printed.hpp"
 
 namespace rangescope::read::ncu_csv {
 namespace {
@@ -555,27 +556,33 @@ class CsvSession {
   std::unordered_map<std::string, std::uint32_t> metrics_, members_;
 };
 
+/// A table of ncu begins somewhere in the text.
+bool has_header(std::string_view where) {
+  for (const std::string_view begin :
+       {"\"ID\",\"Process ID\",", "\"Process ID\",\"Process Name\",\"Host Name\",", "\"Domain\",\"Range:PL_Type"}) {
+    for (std::size_t at = where.find(begin); at != std::string_view::npos; at = where.find(begin, at + 1)) {
+      if (at == 0 || where[at - 1] == '\n' || where.substr(0, at) == "\xef\xbb\xbf") return true;
+    }
+  }
+  return false;
+}
+
 }  // namespace
 
 bool NcuCsvReader::sniff(std::span<const std::byte> head, const std::filesystem::path& path) const {
   std::string_view text(reinterpret_cast<const char*>(head.data()), head.size());
-  const auto has_header = [](std::string_view where) {
-    for (const std::string_view begin :
-         {"\"ID\",\"Process ID\",", "\"Process ID\",\"Process Name\",\"Host Name\",", "\"Domain\",\"Range:PL_Type"}) {
-      for (std::size_t at = where.find(begin); at != std::string_view::npos; at = where.find(begin, at + 1)) {
-        if (at == 0 || where[at - 1] == '\n' || where.substr(0, at) == "\xef\xbb\xbf") return true;
-      }
-    }
-    return false;
-  };
-  if (has_header(text)) return true;
+  if (has_header(text) || !printed_as_csv(text).empty()) return true;
   // a program's output may stand in front; a file with NUL bytes is no text
   if (text.find('\0') != std::string_view::npos || text.size() < 4096) return false;
   const auto more = base::read_head(path, kSniffed);
-  return more && has_header(*more);
+  return more && (has_header(*more) || !printed_as_csv(*more).empty());
 }
 
 base::Result<model::Session> read_text(std::string_view text, const std::string& path, const Options& options) {
+  if (!has_header(text)) {
+    const std::string csv = printed_as_csv(text);
+    if (!csv.empty()) return CsvSession(csv, path, options).read();
+  }
   return CsvSession(text, path, options).read();
 }
 

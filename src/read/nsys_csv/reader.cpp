@@ -9,6 +9,7 @@
 #include "base/units.hpp"
 #include "read/csv.hpp"
 #include "read/nsys_csv/header.hpp"
+#include "read/nsys_csv/printed.hpp"
 #include "read/nsys_csv/sums.hpp"
 #include "read/nsys_csv/traces.hpp"
 
@@ -208,7 +209,9 @@ base::Result<model::Session> read_texts(std::span<const Text> texts) {
   model::Session session;
   TableReader reader(session);
   for (const Text& text : texts) {
-    if (auto added = reader.add(text); !added) return base::fail(std::move(added));
+    const std::string printed = printed_as_csv(text.text);
+    if (auto added = reader.add(printed.empty() ? text : Text{printed, text.name}); !added)
+      return base::fail(std::move(added));
   }
   if (auto finished = reader.finish(texts.empty() ? std::string_view{} : texts.front().name); !finished)
     return base::fail(std::move(finished));
@@ -235,6 +238,8 @@ base::Result<model::Session> read_files(std::span<const std::filesystem::path> p
 bool NsysCsvReader::sniff(std::span<const std::byte> head, const std::filesystem::path&) const {
   std::string_view text(reinterpret_cast<const char*>(head.data()), head.size());
   skip_mark(text);
+  const std::string printed = printed_as_csv(text);
+  if (!printed.empty()) text = printed;
   std::size_t offset = 0;
   std::uint64_t line = 1;
   for (read::Row record; next_row(text, offset, line, record);) {

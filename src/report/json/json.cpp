@@ -182,6 +182,23 @@ void counted_kernels(JsonWriter& json, std::string_view name, const std::vector<
   json.close();
 }
 
+void operators(JsonWriter& json, std::string_view name, const std::vector<model::OperatorRow>& rows, bool shapes) {
+  json.key(name);
+  json.open_array();
+  for (const model::OperatorRow& row : rows) {
+    json.open_line_object();
+    json.field("name", row.name);
+    if (shapes) json.field("shapes", row.shapes);
+    json.field("calls", row.calls);
+    json.field("cpu_ns", row.cpu_ns);
+    json.field("exclusive_cpu_ns", row.exclusive_cpu_ns);
+    json.field("gpu_ns", row.gpu_ns);
+    json.field("exclusive_gpu_ns", row.exclusive_gpu_ns);
+    json.close();
+  }
+  json.close();
+}
+
 void samples(JsonWriter& json, const std::vector<model::OccurrenceSample>& list) {
   json.key("samples");
   json.open_array(true);
@@ -422,6 +439,8 @@ class Json final : public Exporter {
     kernel_rows(json, "kernels", report.kernels);
     counted_kernels(json, "unattributed_results", report.unattributed_results);
     kernel_counters(json, report.kernel_counters);
+    if (!report.operators.empty()) operators(json, "operators", report.operators, false);
+    if (!report.operators_by_shape.empty()) operators(json, "operators_by_shape", report.operators_by_shape, true);
     losses(json, report.losses);
     write_findings(json, report.findings);
     json.texts("notes", report.notes);
@@ -433,7 +452,8 @@ class Json final : public Exporter {
 };
 
 // One JSON object a line, for streams and log stores: {"type": "run" | "verdict" | "process" | "region" | "total" |
-// "kernel" | "result" | "loss" | "finding", ...}. What is in them is what the JSON report has at that place.
+// "kernel" | "result" | "operator" | "loss" | "finding", ...}. What is in them is what the JSON report has at that
+// place.
 class JsonLines final : public Exporter {
  public:
   [[nodiscard]] std::string_view name() const override { return "jsonl"; }
@@ -470,6 +490,8 @@ class JsonLines final : public Exporter {
     for (const model::KernelRow& row : report.kernels) line("kernel", [&] { kernel_rows(json, "kernels", {row}); });
     for (const model::KernelMetrics& result : report.unattributed_results)
       line("result", [&] { counted_kernels(json, "unattributed_results", {result}); });
+    for (const model::OperatorRow& row : report.operators)
+      line("operator", [&] { operators(json, "operators", {row}, false); });
     for (const model::Loss& loss : report.losses) line("loss", [&] { losses(json, {loss}); });
     for (const model::Finding& finding : report.findings) line("finding", [&] { write_findings(json, {&finding, 1}); });
     return {};

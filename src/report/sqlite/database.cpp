@@ -199,6 +199,25 @@ class Writer {
                 });
   }
 
+  base::Result<void> operators() {
+    return fill("operators",
+                "name text, shapes text, calls integer, cpu_ns real, exclusive_cpu_ns real, gpu_ns real, "
+                "exclusive_gpu_ns real",
+                7, [&](auto& put) -> base::Result<void> {
+                  const auto& rows =
+                      report_.operators_by_shape.empty() ? report_.operators : report_.operators_by_shape;
+                  for (const model::OperatorRow& row : rows) {
+                    put.add(row.name);
+                    put.add(row.shapes);
+                    put.add(row.calls);
+                    for (const double ns : {row.cpu_ns, row.exclusive_cpu_ns, row.gpu_ns, row.exclusive_gpu_ns})
+                      put.add(ns);
+                    if (auto ok = put.row(); !ok) return ok;
+                  }
+                  return {};
+                });
+  }
+
   base::Result<void> losses() {
     return fill("losses", "kind text, severity text, count integer, detail text", 4,
                 [&](auto& put) -> base::Result<void> {
@@ -369,6 +388,7 @@ base::Result<void> write_database(const model::Report& report, const model::Sess
   if (auto ok = writer.regions(); !ok) return ok;
   if (auto ok = writer.region_kernels(); !ok) return ok;
   if (auto ok = writer.metrics(); !ok) return ok;
+  if (auto ok = writer.operators(); !ok) return ok;
   if (auto ok = writer.losses(); !ok) return ok;
   if (auto ok = writer.ranges(wanted("ranges")); !ok) return ok;
   if (auto ok = writer.launches(wanted("launches")); !ok) return ok;

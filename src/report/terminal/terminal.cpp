@@ -1,5 +1,6 @@
 #include "report/terminal/terminal.hpp"
 #include "report/findings.hpp"
+#include "report/operators_table.hpp"
 
 #include <fmt/format.h>
 #include <algorithm>
@@ -156,6 +157,7 @@ class Terminal final : public Exporter {
     if (tables->empty()) sink.write("no ranges\n");
     if (!tables->empty()) details(tables->front(), style, sink);
     kernels(report, style, sink);
+    write_operators(report, style, sink);
     if (style.explain && !tables->empty()) explain(tables->front().columns, sink);
     footer(report, style, sink);
     return {};

@@ -1,0 +1,175 @@
+#include "analyze/operators.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <unordered_map>
+
+#include "analyze/gpu.hpp"
+
+namespace rangescope::analyze {
+namespace {
+
+using model::kNone;
+using model::kOpen;
+using model::Session;
+
+/// A range or a CUDA function on a thread.
+struct Item {
+  std::int64_t start, end;
+  std::uint32_t thread, index;
+  bool call;
+};
+
+struct Sums {
+  std::int64_t calls = 0;
+  double cpu = 0, own_cpu = 0, gpu = 0, own_gpu = 0;
+};
+
+class Summer {
+ public:
+  explicit Summer(const Session& session) : s_(session) {
+    gpu_of_call_.resize(s_.launches.size());
+    const auto add = [&](const auto& all) {
+      for (const auto& work : all)
+        if (work.launch < gpu_of_call_.size() && work.end_ns > work.start_ns)
+          gpu_of_call_[work.launch] += static_cast<double>(work.end_ns - work.start_ns);
+    };
+    add(s_.kernels);
+    add(s_.copies);
+    add(s_.memsets);
+  }
+
+  void run() {
+    std::vector<Item> items;
+    for (std::uint32_t i = 0; i < s_.ranges.size(); ++i) {
+      const model::Range& range = s_.ranges[i];
+      if (range.domain == 0 && range.kind == model::RangeKind::kPushPop && of_framework(range.thread))
+        items.push_back({range.start_ns, range.end_ns, range.thread, i, false});
+    }
+    for (std::uint32_t i = 0; i < s_.launches.size(); ++i) {
+      const model::Launch& call = s_.launches[i];
+      if (of_framework(call.thread)) items.push_back({call.start_ns, call.end_ns, call.thread, i, true});
+    }
+    // Ranges of a thread stand in the order of their pushes; a function that begins with a range lies inside it.
+    std::stable_sort(items.begin(), items.end(), [](const Item& a, const Item& b) {
+      if (a.thread != b.thread) return a.thread < b.thread;
+      return a.start != b.start ? a.start < b.start : a.call < b.call;
+    });
+    for (const Item& item : items) {
+      while (!open_.empty() && (open_.back().item.thread != item.thread || !holds(open_.back().item, item))) leave();
+      open_.push_back({item, 0, 0, 0});
+      if (item.call) take_call(item);
+    }
+    while (!open_.empty()) leave();
+  }
+
+  std::vector<model::OperatorRow> rows(bool shapes) const {
+    std::vector<model::OperatorRow> out;
+    const bool gpu = has_gpu_work(s_);
+    constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
+    std::map<std::pair<model::StringId, model::StringId>, Sums> all;
+    for (const auto& [key, sums] : sums_) {
+      Sums& to = all[{static_cast<model::StringId>(key >> 32), shapes ? static_cast<model::StringId>(key) : 0}];
+      to.calls += sums.calls;
+      to.cpu += sums.cpu;
+      to.own_cpu += sums.own_cpu;
+      to.gpu += sums.gpu;
+      to.own_gpu += sums.own_gpu;
+    }
+    std::unordered_map<std::string, std::size_t> at_name;
+    for (const auto& [key, sums] : all) {
+      std::string name(s_.strings.view(key.first));
+      if (name.starts_with("ProfilerStep#")) name = "ProfilerStep*";
+      const std::string text(s_.strings.view(key.second));
+      const auto [at, added] = at_name.emplace(name + '\n' + text, out.size());
+      if (added) out.push_back({name, text, 0, 0, 0, 0, 0});
+      model::OperatorRow& row = out[at->second];
+      row.calls += sums.calls;
+      row.cpu_ns += sums.cpu;
+      row.exclusive_cpu_ns += sums.own_cpu;
+      row.gpu_ns += gpu ? sums.gpu : kUnknown;
+      row.exclusive_gpu_ns += gpu ? sums.own_gpu : kUnknown;
+    }
+    std::sort(out.begin(), out.end(), [&](const model::OperatorRow& a, const model::OperatorRow& b) {
+      if (gpu && a.exclusive_gpu_ns != b.exclusive_gpu_ns) return a.exclusive_gpu_ns > b.exclusive_gpu_ns;
+      if (a.exclusive_cpu_ns != b.exclusive_cpu_ns) return a.exclusive_cpu_ns > b.exclusive_cpu_ns;
+      return std::tie(a.name, a.shapes) < std::tie(b.name, b.shapes);
+    });
+    return out;
+  }
+
+  [[nodiscard]] bool has_shapes() const { return shapes_; }
+
+ private:
+  struct Open {
+    Item item;
+    double covered, gpu, own_gpu;  ///< CPU time of what lies directly inside; GPU time below and own
+  };
+
+  bool of_framework(std::uint32_t thread) const {
+    return thread < s_.threads.size() && s_.threads[thread].process < s_.processes.size() &&
+           s_.processes[s_.threads[thread].process].operators;
+  }
+
+  /// A range that crosses the end of another one does not lie in it; a function belongs to where it began.
+  static bool holds(const Item& outer, const Item& inner) {
+    if (outer.end <= inner.start && !(outer.end == inner.start && inner.end == outer.end)) return false;
+    return inner.call ? !outer.call || inner.end <= outer.end : inner.end <= outer.end;
+  }
+
+  /// GPU work counts for the operator around the call, not for the call.
+  void take_call(const Item& item) {
+    const double gpu = gpu_of_call_[item.index];
+    if (gpu == 0) return;
+    for (std::size_t i = open_.size(); i-- > 0;) {
+      if (open_[i].item.call || open_[i].item.thread != item.thread) continue;
+      open_[i].own_gpu += gpu;
+      return;
+    }
+  }
+
+  void leave() {
+    const Open done = open_.back();
+    open_.pop_back();
+    const double length = done.item.end == kOpen ? 0 : static_cast<double>(done.item.end - done.item.start);
+    const bool nested = !open_.empty() && open_.back().item.thread == done.item.thread;
+    if (nested && !done.item.call) open_.back().gpu += done.gpu + done.own_gpu;
+    if (done.item.end == kOpen) return;  // never ended: no time, and no call of the trace
+    if (nested) open_.back().covered += length;
+    model::StringId name = 0, shapes = 0;
+    if (done.item.call) {
+      name = s_.launches[done.item.index].name;
+    } else {
+      const model::Range& range = s_.ranges[done.item.index];
+      name = range.name;
+      if (range.attributes < s_.attributes.size()) shapes = s_.attributes[range.attributes].text;
+    }
+    shapes_ |= shapes != 0;
+    Sums& sums = sums_[static_cast<std::uint64_t>(name) << 32 | shapes];
+    ++sums.calls;
+    sums.cpu += length;
+    sums.own_cpu += std::max(0.0, length - done.covered);
+    sums.gpu += done.gpu + done.own_gpu;
+    sums.own_gpu += done.own_gpu;
+  }
+
+  const Session& s_;
+  std::vector<double> gpu_of_call_;
+  std::vector<Open> open_;
+  std::unordered_map<std::uint64_t, Sums> sums_;  ///< name, shapes
+  bool shapes_ = false;
+};
+
+}  // namespace
+
+void add_operators(const Session& session, model::Report& report) {
+  if (std::none_of(session.processes.begin(), session.processes.end(), [](const auto& one) { return one.operators; }))
+    return;
+  Summer summer(session);
+  summer.run();
+  report.operators = summer.rows(false);
+  if (summer.has_shapes()) report.operators_by_shape = summer.rows(true);
+}
+
+}  // namespace rangescope::analyze

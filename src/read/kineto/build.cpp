@@ -1,0 +1,476 @@
+#include "read/kineto/build.hpp"
+
+#include <simdjson.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "base/text.hpp"
+#include "base/units.hpp"
+#include "model/kernel_name.hpp"
+#include "read/api_calls.hpp"
+
+namespace rangescope::read::kineto {
+namespace {
+
+using model::kNone;
+namespace od = simdjson::ondemand;
+
+constexpr std::int64_t kMicrosecond = 1000;
+
+std::uint64_t thread_key(std::uint32_t pid, std::uint32_t tid) {
+  return std::uint64_t{pid} << 32 | tid;
+}
+
+/// "Memcpy HtoD (Pinned -> Device)"
+model::CopyKind copy_kind(std::string_view name) {
+  using enum model::CopyKind;
+  constexpr std::pair<std::string_view, model::CopyKind> kKinds[] = {
+      {"HtoD", kHostToDevice},  {"DtoH", kDeviceToHost}, {"DtoD", kDeviceToDevice}, {"HtoH", kHostToHost},
+      {"PtoP", kPeerToPeer},    {"HtoA", kHostToArray},  {"AtoH", kArrayToHost},    {"AtoA", kArrayToArray},
+      {"AtoD", kArrayToDevice}, {"DtoA", kDeviceToArray}};
+  for (const auto& [word, kind] : kKinds)
+    if (name.find(word) != std::string_view::npos) return kind;
+  return kUnknown;
+}
+
+/// AMD's functions have CUDA's names but for the beginning.
+std::string cuda_name(std::string_view api) {
+  return api.starts_with("hip") ? "cuda" + std::string(api.substr(3)) : std::string(api);
+}
+
+template <class Id>
+std::uint32_t count(const std::vector<Id>& all) {
+  return static_cast<std::uint32_t>(all.size());
+}
+
+}  // namespace
+
+std::uint32_t Builder::process(std::uint32_t pid) {
+  const auto [at, added] = process_of_.emplace(pid, count(s_.processes));
+  if (added) {
+    model::Process out;
+    out.pid = pid;
+    out.operators = true;
+    s_.processes.push_back(out);
+  }
+  return at->second;
+}
+
+std::uint32_t Builder::thread(std::uint32_t pid, std::uint32_t tid) {
+  const auto [at, added] = thread_of_.emplace(thread_key(pid, tid), count(s_.threads));
+  if (added) s_.threads.push_back({process(pid), tid, 0});
+  return at->second;
+}
+
+std::uint32_t Builder::domain(std::string_view name) {
+  const auto found = domains_.find(name);
+  if (found != domains_.end()) return found->second;
+  s_.domains.push_back({s_.strings.intern(name)});
+  return domains_.emplace(name, count(s_.domains) - 1).first->second;
+}
+
+std::uint32_t Builder::stream_key(const Event& event) {
+  const StreamKey key{event.device.value_or(event.pid.value_or(0)), event.context.value_or(0),
+                      event.stream.value_or(event.tid.value_or(0))};
+  const auto [at, added] = stream_keys_.emplace(key, count(keys_));
+  if (added) keys_.push_back(key);
+  return at->second;
+}
+
+std::uint32_t Builder::attributes(const Event& event) {
+  model::StringId text = 0;
+  if (!event.collective.empty()) {
+    std::string what(event.collective);
+    if (event.elements) what += " of " + std::to_string(*event.elements) + ' ' + std::string(event.dtype);
+    if (event.group_size) what += " over " + base::counted(static_cast<std::uint64_t>(*event.group_size), "rank");
+    if (!event.group.empty()) what += " (" + std::string(event.group) + ')';
+    text = s_.strings.intern(what);
+  } else if (!event.shapes.empty()) {
+    text = s_.strings.intern(event.shapes);
+  }
+  if (text == 0 && !event.sequence) return kNone;
+  if (!event.sequence) {
+    const auto [at, added] = texts_.emplace(text, count(s_.attributes));
+    if (added) s_.attributes.emplace_back().text = text;
+    return at->second;
+  }
+  model::Attributes& out = s_.attributes.emplace_back();
+  out.text = text;
+  out.payload_type = model::PayloadType::kInt64;
+  out.payload_i64 = *event.sequence;
+  return count(s_.attributes) - 1;
+}
+
+void Builder::range(const Event& event, std::uint32_t in, std::uint32_t on) {
+  model::Range out;
+  out.start_ns = *event.start_ns;
+  out.end_ns = event.length_ns ? *event.start_ns + *event.length_ns : model::kOpen;
+  out.name = s_.strings.intern(event.name);
+  out.thread = on == kNone ? thread(*event.pid, *event.tid) : on;
+  out.domain = in;
+  out.attributes = attributes(event);
+  out.end_thread = event.external_id.value_or(kNone);  // until order_ranges()
+  s_.ranges.push_back(out);
+}
+
+void Builder::call(const Event& event) {
+  model::Launch out;
+  out.start_ns = *event.start_ns;
+  out.end_ns = event.length_ns ? *event.start_ns + *event.length_ns : model::kOpen;
+  out.thread = thread(*event.pid, *event.tid);
+  out.correlation = event.correlation.value_or(0);
+  out.name = s_.strings.intern(event.name);
+  out.kind = launch_kind(cuda_name(event.name));
+  if (event.correlation) calls_.emplace_back(*event.correlation, count(s_.launches));
+  s_.launches.push_back(out);
+}
+
+/// Kernels, copies and sets; their `launch` holds the correlation id until link_work().
+void Builder::kernel(const Event& event) {
+  const std::int64_t end = *event.start_ns + event.length_ns.value_or(0);
+  const std::uint32_t correlation = event.correlation.value_or(kNone), external = event.external_id.value_or(kNone),
+                      key = stream_key(event);
+  std::uint32_t node = kNone;
+  if (event.graph_node && *event.graph_node != 0) {
+    const auto [at, added] = nodes_.emplace(*event.graph_node, count(s_.graph_nodes));
+    if (added) s_.graph_nodes.push_back({*event.graph_node, event.graph.value_or(*event.graph_node >> 32), 0, kNone});
+    node = at->second;
+  }
+  const std::uint64_t bytes = static_cast<std::uint64_t>(std::max<std::int64_t>(0, event.bytes.value_or(0)));
+  if (event.category == "gpu_memcpy" || event.category == "Memcpy") {
+    s_.copies.push_back({*event.start_ns, end, bytes, correlation, key, node, copy_kind(event.name)});
+    copy_external_.push_back(external);
+    return;
+  }
+  if (event.category == "gpu_memset" || event.category == "Memset") {
+    s_.memsets.push_back({*event.start_ns, end, bytes, correlation, key, node});
+    memset_external_.push_back(external);
+    return;
+  }
+  const model::StringId name = s_.strings.intern(event.name);
+  const auto [known, fresh] = names_.emplace(name, count(s_.kernel_names));
+  if (fresh) {
+    const std::string_view shorter = model::short_kernel_name(event.name);
+    s_.kernel_names.push_back({name, shorter.empty() ? name : s_.strings.intern(shorter), 0});
+  }
+  model::KernelShape shape;
+  shape.grid = event.grid;
+  shape.block = event.block;
+  shape.registers_per_thread = event.registers.value_or(0);
+  const auto [at, added] = shapes_.emplace(shape, count(s_.kernel_shapes));
+  if (added) s_.kernel_shapes.push_back(shape);
+  s_.kernels.push_back({*event.start_ns, end, correlation, known->second, at->second, key, node});
+  kernel_external_.push_back(external);
+}
+
+void Builder::wait(const Event& event) {
+  model::Synchronization out;
+  out.start_ns = *event.start_ns;
+  out.end_ns = *event.start_ns + event.length_ns.value_or(0);
+  const std::string_view kind = event.label.empty() ? event.name : event.label;
+  out.kind = kind.find("Wait") != std::string_view::npos      ? model::SyncKind::kStreamWaitEvent
+             : kind.find("Stream") != std::string_view::npos  ? model::SyncKind::kStream
+             : kind.find("Event") != std::string_view::npos   ? model::SyncKind::kEvent
+             : kind.find("Context") != std::string_view::npos ? model::SyncKind::kContext
+                                                              : model::SyncKind::kUnknown;
+  out.launch = event.correlation.value_or(kNone);
+  s_.synchronizations.push_back(out);
+}
+
+void Builder::metadata(const Event& event) {
+  if (!event.pid || event.label.empty()) return;
+  if (event.name == "process_name") process_names_[*event.pid] = s_.strings.intern(event.label);
+  if (event.name == "thread_name" && event.tid)
+    thread_names_[thread_key(*event.pid, *event.tid)] = s_.strings.intern(event.label);
+}
+
+/// What the allocator gave (or took back, then negative), at its moment.
+void Builder::memory(const Event& event) {
+  if (!event.bytes || !event.start_ns || !event.pid || !event.tid) return;
+  model::Attributes& with = s_.attributes.emplace_back();
+  with.payload_type = model::PayloadType::kInt64;
+  with.payload_i64 = *event.bytes;
+  s_.marks.push_back({*event.start_ns, s_.strings.intern(event.name), thread(*event.pid, *event.tid), domain("memory"),
+                      count(s_.attributes) - 1});
+}
+
+void Builder::add(const Event& event) {
+  ++events_;
+  if (event.phase == 'M') return metadata(event);
+  if (event.phase == 'i') {
+    if (event.name == "[memory]") memory(event);
+    return;
+  }
+  if (event.phase != 'X') return;
+  const std::string_view category = event.category;
+  if (!event.start_ns || (event.length_ns && *event.length_ns < 0)) return bad();
+  fraction_ |= event.fraction;
+  if (category == "Trace") {
+    if (span_end_ == 0 && event.length_ns) {
+      span_begin_ = *event.start_ns;
+      span_end_ = *event.start_ns + *event.length_ns;
+    }
+    return;
+  }
+  if (!event.pid || !event.tid) return bad();
+  ++known_;
+  if (category == "cpu_op" || category == "user_annotation" || category == "Operator") return range(event, 0);
+  if (category == "cuda_runtime" || category == "cuda_driver" || category == "Runtime" || category == "xpu_runtime" ||
+      category == "hip_runtime")
+    return call(event);
+  if (category == "kernel" || category == "Kernel" || category == "gpu_memcpy" || category == "gpu_memset" ||
+      category == "Memcpy" || category == "Memset")
+    return kernel(event);
+  if (category == "cuda_sync") return wait(event);
+  if (category == "python_function") {
+    constexpr std::string_view kModule = "nn.Module: ";
+    if (!event.name.starts_with(kModule)) return range(event, domain("python"));
+    Event module = event;
+    module.name.remove_prefix(kModule.size());
+    return range(module, domain("nn.Module"));
+  }
+  if (category == "gpu_user_annotation") {
+    const std::pair key{event.device.value_or(*event.pid), event.stream.value_or(*event.tid)};
+    std::uint32_t& on = stream_threads_.emplace(key, kNone).first->second;
+    if (on == kNone) {
+      on = count(s_.threads);
+      s_.threads.push_back(
+          {kNone, key.second,
+           s_.strings.intern("GPU " + std::to_string(key.first) + " stream " + std::to_string(key.second))});
+    }
+    range(event, domain("gpu_annotation"), on);
+    return;
+  }
+  if (category == "overhead" || category == "cuda_profiler_range") return;  // the profiler's own
+  --known_;
+  ++unread_[std::string(category)];
+}
+
+void Builder::member(std::string_view key, std::string_view json) {
+  if (key == "baseTimeNanoseconds") {
+    base_ns_ = base::to_int(json).value_or(0);
+    return;
+  }
+  if (key != "deviceProperties" && key != "distributedInfo") return;
+  const simdjson::padded_string padded(json);
+  od::parser parser;
+  od::document document;
+  if (parser.iterate(padded).get(document) != simdjson::SUCCESS) return;
+  if (key == "distributedInfo") {
+    std::int64_t rank = -1;
+    if (document["rank"].get_int64().get(rank) == simdjson::SUCCESS && rank >= 0 && rank < (1 << 30)) rank_ = rank;
+    return;
+  }
+  od::array devices;
+  if (document.get_array().get(devices) != simdjson::SUCCESS) return;
+  for (auto each : devices) {
+    od::object object;
+    if (each.get_object().get(object) != simdjson::SUCCESS) return;
+    model::Device device;
+    for (auto field : object) {
+      std::string_view name;
+      od::value value;
+      if (field.unescaped_key().get(name) != simdjson::SUCCESS || field.value().get(value) != simdjson::SUCCESS) return;
+      std::uint64_t number = 0;
+      if (name == "name") {
+        std::string_view text;
+        if (value.get_string().get(text) == simdjson::SUCCESS) device.name = s_.strings.intern(text);
+        continue;
+      }
+      if (value.get_uint64().get(number) != simdjson::SUCCESS) continue;
+      const auto small = static_cast<std::uint32_t>(std::min<std::uint64_t>(number, kNone));
+      if (name == "id") device.ordinal = small;
+      if (name == "computeMajor") device.compute_major = small;
+      if (name == "computeMinor") device.compute_minor = small;
+      if (name == "numSms") device.sm_count = small;
+      if (name == "totalGlobalMem") device.memory_bytes = number;
+    }
+    if (device_of_.emplace(device.ordinal, count(s_.devices)).second) s_.devices.push_back(device);
+  }
+}
+
+/// In the order of the pushes: of two that begin at once the longer one, else the one that PyTorch numbered first,
+/// holds the other. Traces of whole microseconds have ends that lie up to one behind that of what holds them.
+void Builder::order_ranges() {
+  const auto id = [](const model::Range& range) { return range.end_thread; };
+  std::sort(s_.ranges.begin(), s_.ranges.end(), [&](const model::Range& a, const model::Range& b) {
+    if (a.thread != b.thread) return a.thread < b.thread;
+    if (a.start_ns != b.start_ns) return a.start_ns < b.start_ns;
+    return a.end_ns != b.end_ns ? a.end_ns > b.end_ns : id(a) < id(b);
+  });
+  if (!fraction_) {
+    std::vector<const model::Range*> open;
+    for (model::Range& range : s_.ranges) {
+      if (range.domain != 0) continue;
+      while (!open.empty() && (open.back()->thread != range.thread || open.back()->end_ns <= range.start_ns))
+        open.pop_back();
+      if (!open.empty() && range.end_ns != model::kOpen && range.end_ns > open.back()->end_ns &&
+          range.end_ns - open.back()->end_ns <= kMicrosecond)
+        range.end_ns = open.back()->end_ns;
+      open.push_back(&range);
+    }
+  }
+}
+
+std::uint32_t Builder::launch_of(std::uint32_t correlation, std::uint32_t external) {
+  const auto by_first = [](const auto& pair, std::uint32_t id) { return pair.first < id; };
+  if (correlation != kNone) {
+    const auto call = std::lower_bound(calls_.begin(), calls_.end(), correlation, by_first);
+    if (call != calls_.end() && call->first == correlation) return call->second;
+  }
+  if (external == kNone) return kNone;
+  const auto found = std::lower_bound(operators_.begin(), operators_.end(), external, by_first);
+  if (found == operators_.end() || found->first != external) return kNone;
+  ++placed_;
+  const auto [at, added] = standing_in_.emplace(found->second, count(s_.launches));
+  if (added) {
+    const model::Range& range = s_.ranges[found->second];
+    s_.launches.push_back({range.start_ns, model::kOpen, range.thread, 0, 0, model::LaunchKind::kKernel});
+  }
+  return at->second;
+}
+
+template <class Work>
+void Builder::link(std::vector<Work>& all, model::LaunchKind kind) {
+  const std::vector<std::uint32_t>& external = kind == model::LaunchKind::kKernel ? kernel_external_
+                                               : kind == model::LaunchKind::kCopy ? copy_external_
+                                                                                  : memset_external_;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    Work& work = all[i];
+    work.launch = launch_of(work.launch, external[i]);
+    const std::uint32_t owner = work.launch == kNone ? 0 : s_.threads[s_.launches[work.launch].thread].process;
+    const StreamKey& key = keys_[work.stream];
+    const auto [at, added] = stream_of_.emplace(std::pair(owner, work.stream), count(s_.streams));
+    if (added) {
+      const auto [device, fresh] = device_of_.emplace(key.device, count(s_.devices));
+      if (fresh) s_.devices.emplace_back().ordinal = key.device;
+      s_.streams.push_back({owner, device->second, key.context, key.id, 0});
+    }
+    work.stream = at->second;
+    if (work.launch == kNone) continue;
+    model::LaunchKind& known = s_.launches[work.launch].kind;
+    if (known != model::LaunchKind::kGraph && known != model::LaunchKind::kSynchronize) known = kind;
+  }
+}
+
+void Builder::link_work() {
+  // A driver call inside a runtime call has its correlation id: the outer one counts.
+  std::sort(calls_.begin(), calls_.end(), [&](const auto& a, const auto& b) {
+    return a.first != b.first ? a.first < b.first : s_.launches[a.second].start_ns < s_.launches[b.second].start_ns;
+  });
+  for (std::uint32_t i = 0; i < s_.ranges.size(); ++i) {
+    model::Range& range = s_.ranges[i];
+    if (range.end_thread != kNone && range.domain == 0) operators_.emplace_back(range.end_thread, i);
+    range.end_thread = kNone;
+  }
+  std::sort(operators_.begin(), operators_.end());
+  if (s_.processes.empty() && (!s_.kernels.empty() || !s_.copies.empty() || !s_.memsets.empty())) (void)process(0);
+  link(s_.kernels, model::LaunchKind::kKernel);
+  link(s_.copies, model::LaunchKind::kCopy);
+  link(s_.memsets, model::LaunchKind::kMemset);
+}
+
+/// Waits of the CPU: the trace's own record where there is one, the call itself otherwise; one inside another once.
+void Builder::waits_of_calls() {
+  std::vector<bool> recorded(s_.launches.size());
+  for (model::Synchronization& wait : s_.synchronizations) {
+    wait.launch = launch_of(wait.launch, kNone);
+    if (wait.launch == kNone) continue;
+    recorded[wait.launch] = true;
+    s_.launches[wait.launch].kind = model::LaunchKind::kSynchronize;
+  }
+  std::vector<std::uint32_t> order;
+  for (std::uint32_t i = 0; i < recorded.size(); ++i) {
+    const model::Launch& call = s_.launches[i];
+    if (call.kind == model::LaunchKind::kSynchronize && call.end_ns != model::kOpen) order.push_back(i);
+  }
+  std::sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
+    const model::Launch &x = s_.launches[a], &y = s_.launches[b];
+    if (x.thread != y.thread) return x.thread < y.thread;
+    return x.start_ns != y.start_ns ? x.start_ns < y.start_ns : x.end_ns > y.end_ns;
+  });
+  std::vector<std::int64_t> until(s_.threads.size(), std::numeric_limits<std::int64_t>::min());
+  for (const std::uint32_t i : order) {
+    const model::Launch& call = s_.launches[i];
+    const bool nested = call.end_ns <= until[call.thread];
+    until[call.thread] = std::max(until[call.thread], call.end_ns);
+    if (nested || recorded[i]) continue;
+    s_.synchronizations.push_back(
+        {call.start_ns, call.end_ns, i, kNone, sync_kind(cuda_name(s_.strings.view(call.name)))});
+  }
+}
+
+void Builder::extents() {
+  constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
+  std::vector<std::pair<std::int64_t, std::int64_t>> of(s_.processes.size(), {kNever, -kNever});
+  const auto see = [&](std::uint32_t process, std::int64_t from, std::int64_t to) {
+    of[process].first = std::min(of[process].first, from);
+    of[process].second = std::max(of[process].second, to == model::kOpen ? from : to);
+  };
+  for (const model::Range& range : s_.ranges) see(s_.threads[range.thread].process, range.start_ns, range.end_ns);
+  for (const model::Launch& call : s_.launches) see(s_.threads[call.thread].process, call.start_ns, call.end_ns);
+  const auto works = [&](const auto& all) {
+    for (const auto& work : all) see(s_.streams[work.stream].process, work.start_ns, work.end_ns);
+  };
+  works(s_.kernels);
+  works(s_.copies);
+  works(s_.memsets);
+  std::int64_t begin = kNever, end = -kNever;
+  for (std::size_t i = 0; i < of.size(); ++i) {
+    if (of[i].first == kNever) continue;
+    s_.processes[i].start_ns = of[i].first;
+    s_.processes[i].end_ns = of[i].second;
+    begin = std::min(begin, of[i].first);
+    end = std::max(end, of[i].second);
+  }
+  if (span_end_ > 0) {
+    begin = std::min(begin, span_begin_);
+    end = std::max(end, span_end_);
+  }
+  if (begin != kNever) {
+    s_.begin_ns = begin;
+    s_.end_ns = end;
+  }
+  s_.clock.kind = "trace time";
+  constexpr std::int64_t kThisCentury = 946'684'800'000'000'000;  // 2000-01-01: earlier ones count from the boot
+  if (base_ns_ > 0 || begin > kThisCentury) {
+    s_.clock.anchor_ns = s_.begin_ns;
+    s_.clock.anchor_unix_ns = s_.begin_ns + (begin > kThisCentury ? 0 : base_ns_);
+  }
+}
+
+void Builder::losses() {
+  const auto lose = [&](model::LossKind kind, std::uint64_t count, std::string detail) {
+    if (count > 0) s_.losses.push_back({kind, count, std::move(detail)});
+  };
+  lose("bad_events", bad_events_, "events without a time, process or thread, or that are no JSON, were left out");
+  for (const auto& [category, events] : unread_)
+    lose("unread_events", events, "events of the category \"" + base::printable(category) + "\" are not read");
+  lose("placed_by_operator", placed_,
+       "GPU work whose CUDA call is not in the trace belongs to the operator that the trace names; its launch latency "
+       "is counted from the operator's begin");
+}
+
+model::Session Builder::finish() {
+  for (auto& thread : s_.threads)
+    if (thread.process == kNone) thread.process = s_.processes.empty() ? process(0) : 0;
+  order_ranges();
+  link_work();
+  waits_of_calls();
+  for (auto& [pid, index] : process_of_) {
+    if (const auto name = process_names_.find(pid); name != process_names_.end())
+      s_.processes[index].name = name->second;
+    if (rank_ >= 0) s_.processes[index].rank = static_cast<std::uint32_t>(rank_);
+  }
+  for (model::Thread& thread : s_.threads) {
+    const auto name = thread_names_.find(thread_key(s_.processes[thread.process].pid, thread.tid));
+    if (thread.name == 0 && name != thread_names_.end()) thread.name = name->second;
+  }
+  for (model::Device& device : s_.devices) device.process = s_.processes.empty() ? kNone : 0;
+  extents();
+  losses();
+  return std::move(s_);
+}
+
+}  // namespace rangescope::read::kineto

@@ -1,0 +1,166 @@
+#include "read/kineto/event.hpp"
+
+#include <simdjson.h>
+
+#include <cmath>
+#include <limits>
+
+#include "base/text.hpp"
+
+namespace rangescope::read::kineto {
+namespace {
+
+namespace od = simdjson::ondemand;
+static_assert(kPadding >= simdjson::SIMDJSON_PADDING);
+
+/// A number, also where it stands in a string.
+std::string_view digits(od::value& value) {
+  std::string_view token = value.raw_json_token();
+  while (!token.empty() && static_cast<unsigned char>(token.back()) <= ' ') token.remove_suffix(1);
+  if (token.size() >= 2 && token.front() == '"' && token.back() == '"') token = token.substr(1, token.size() - 2);
+  return token;
+}
+
+template <class T>
+void number(od::value& value, std::optional<T>& out) {
+  const std::string_view text = digits(value);
+  const bool negative = text.starts_with('-');
+  const auto whole = base::to_uint(text.substr(negative ? 1 : 0));
+  if (!whole || *whole > static_cast<std::uint64_t>(std::numeric_limits<T>::max())) return;
+  if (negative && std::is_unsigned_v<T>) return;
+  out = negative ? static_cast<T>(-static_cast<std::int64_t>(*whole)) : static_cast<T>(*whole);
+}
+
+void text_of(od::value& value, std::string_view& out) {
+  if (value.get_string().get(out) != simdjson::SUCCESS) out = {};
+}
+
+void triple(od::value& value, std::array<std::uint32_t, 3>& out) {
+  od::array array;
+  if (value.get_array().get(array) != simdjson::SUCCESS) return;
+  std::size_t i = 0;
+  for (auto element : array) {
+    std::uint64_t each = 0;
+    if (element.get_uint64().get(each) != simdjson::SUCCESS) return;
+    if (i < 3 && each < 0xffffffffu) out[i++] = static_cast<std::uint32_t>(each);
+  }
+}
+
+/// Each argument that a session can hold, by its name.
+void argument(std::string_view key, od::value& value, Event& event) {
+  const auto is = [&](std::string_view a) { return key == a; };
+  if (is("External id") || is("external id")) return number(value, event.external_id);
+  if (is("correlation")) return number(value, event.correlation);
+  if (is("device")) return number(value, event.device);
+  if (is("context")) return number(value, event.context);
+  if (is("stream")) return number(value, event.stream);
+  if (is("registers per thread")) return number(value, event.registers);
+  if (is("shared memory")) return number(value, event.shared_bytes);
+  if (is("bytes") || is("Bytes") || is("size")) return number(value, event.bytes);
+  if (is("grid")) return triple(value, event.grid);
+  if (is("block")) return triple(value, event.block);
+  if (is("graph node id")) return number(value, event.graph_node);
+  if (is("graph id")) return number(value, event.graph);
+  if (is("Sequence number")) return number(value, event.sequence);
+  if (is("name") || is("cuda_sync_kind")) return text_of(value, event.label);
+  if (is("Collective name")) return text_of(value, event.collective);
+  if (is("dtype")) return text_of(value, event.dtype);
+  if (is("Process Group Description")) return text_of(value, event.group);
+  if (is("In msg nelems")) return number(value, event.elements);
+  if (is("Group size")) return number(value, event.group_size);
+  if (is("Input Dims") || is("Input dims")) {
+    std::string_view raw;
+    od::array array;
+    if (value.get_array().get(array) == simdjson::SUCCESS && array.raw_json().get(raw) == simdjson::SUCCESS)
+      event.shapes = one_line(raw);
+  }
+}
+
+}  // namespace
+
+struct EventParser::Parser {
+  od::parser json;
+};
+
+EventParser::EventParser() : parser_(std::make_unique<Parser>()) {}
+EventParser::~EventParser() = default;
+
+std::optional<std::int64_t> microseconds(std::string_view text, bool& fraction) {
+  const bool negative = text.starts_with('-');
+  if (negative) text.remove_prefix(1);
+  const std::size_t point = std::min(text.find('.'), text.size());
+  const auto whole = base::to_uint(text.substr(0, point));
+  constexpr std::int64_t kMost = std::int64_t{1} << 62;
+  std::int64_t ns = 0;
+  if (whole && *whole <= static_cast<std::uint64_t>(kMost / 1000)) {
+    ns = static_cast<std::int64_t>(*whole) * 1000;
+    std::int64_t worth = 100, more = 0;
+    for (std::size_t i = point + 1; i < text.size(); ++i) {
+      if (text[i] < '0' || text[i] > '9') return std::nullopt;
+      if (text[i] != '0') fraction = true;
+      if (i == point + 4 && text[i] >= '5') more = 1;  // tenths of a nanosecond
+      ns += worth * (text[i] - '0');
+      worth /= 10;
+    }
+    ns += more;
+  } else {
+    const auto real = base::to_double(text);  // "1.7e15"
+    if (!real || !std::isfinite(*real) || *real * 1000 >= static_cast<double>(kMost)) return std::nullopt;
+    ns = std::llround(*real * 1000);
+  }
+  return negative ? -ns : ns;
+}
+
+std::string one_line(std::string_view json) {
+  std::string out;
+  for (const char c : json) {
+    if (static_cast<unsigned char>(c) <= ' ') continue;
+    out += c;
+    if (c == ',') out += ' ';
+  }
+  return out;
+}
+
+bool EventParser::parse(std::string_view text, Event& event) {
+  event = {};
+  od::document document;
+  od::object object;
+  if (parser_->json.iterate(text.data(), text.size(), text.size() + kPadding).get(document) != simdjson::SUCCESS ||
+      document.get_object().get(object) != simdjson::SUCCESS)
+    return false;
+  for (auto field : object) {
+    std::string_view key;
+    od::value value;
+    if (field.unescaped_key().get(key) != simdjson::SUCCESS || field.value().get(value) != simdjson::SUCCESS)
+      return false;
+    if (key == "ph") {
+      std::string_view phase;
+      text_of(value, phase);
+      event.phase = phase.empty() ? '\0' : phase.front();
+    } else if (key == "cat") {
+      text_of(value, event.category);
+    } else if (key == "name") {
+      text_of(value, event.name);
+    } else if (key == "ts") {
+      event.start_ns = microseconds(digits(value), event.fraction);
+    } else if (key == "dur") {
+      event.length_ns = microseconds(digits(value), event.fraction);
+    } else if (key == "pid") {
+      number(value, event.pid);
+    } else if (key == "tid") {
+      number(value, event.tid);
+    } else if (key == "args") {
+      od::object arguments;
+      if (value.get_object().get(arguments) != simdjson::SUCCESS) continue;
+      for (auto each : arguments) {
+        od::value one;
+        if (each.unescaped_key().get(key) != simdjson::SUCCESS || each.value().get(one) != simdjson::SUCCESS)
+          return false;
+        argument(key, one, event);
+      }
+    }
+  }
+  return true;
+}
+
+}  // namespace rangescope::read::kineto

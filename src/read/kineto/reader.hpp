@@ -1,0 +1,20 @@
+// Reader of the traces that torch.profiler exports (Kineto), plain or gzip'ed, PyTorch 1.8 to 2.11, NVIDIA and AMD
+// (docs/formats/kineto.md). The file is never held whole: splitter.hpp cuts it into events, simdjson reads each.
+#pragma once
+
+#include "read/reader.hpp"
+
+namespace rangescope::read::kineto {
+
+class KinetoReader : public Reader {
+ public:
+  [[nodiscard]] std::string_view name() const override { return "kineto"; }
+  [[nodiscard]] bool sniff(std::span<const std::byte> head, const std::filesystem::path& path) const override;
+  [[nodiscard]] base::Result<model::Session> read(const std::filesystem::path& path,
+                                                  const Options& options) const override;
+};
+
+/// The same of bytes, for tests and fuzzing.
+[[nodiscard]] base::Result<model::Session> read_text(std::string_view text, const std::string& name);
+
+}  // namespace rangescope::read::kineto

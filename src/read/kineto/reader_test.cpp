@@ -1,0 +1,231 @@
+#include "read/kineto/reader.hpp"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include <algorithm>
+#include <random>
+
+#include "base/fs.hpp"
+#include "read/kineto/event.hpp"
+
+namespace rangescope::read::kineto {
+namespace {
+
+/// A training step in small, as PyTorch 2.x writes it: an operator inside an operator, a kernel and a copy, the
+/// backward pass on a thread of its own, a wait.
+const std::string kStep = R"json({
+  "schemaVersion": 1,
+  "deviceProperties": [
+    {"id": 0, "name": "NVIDIA H200", "totalGlobalMem": 150000000000, "computeMajor": 9, "computeMinor": 0, "numSms": 132}
+  ],
+  "distributedInfo": {"backend": "nccl", "rank": 3, "world_size": 8},
+  "traceEvents": [
+  {"ph": "X", "cat": "cpu_op", "name": "aten::addmm", "pid": 10, "tid": 10, "ts": 1000.250, "dur": 50.5,
+   "args": {"External id": 3, "Sequence number": 7, "Fwd thread id": 0, "Input Dims": [[4], [2, 3], []], "Ev Idx": 2}},
+  {"ph": "X", "cat": "cpu_op", "name": "aten::linear", "pid": 10, "tid": 10, "ts": 1000.250, "dur": 60,
+   "args": {"External id": 2}},
+  {"ph": "X", "cat": "user_annotation", "name": "ProfilerStep#4", "pid": 10, "tid": 10, "ts": 1000, "dur": 500,
+   "args": {"External id": 1}},
+  {"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 10, "tid": 10, "ts": 1010, "dur": 5,
+   "args": {"External id": 3, "cbid": 211, "correlation": 90}},
+  {"ph": "s", "id": 90, "pid": 10, "tid": 10, "ts": 1010, "cat": "ac2g", "name": "ac2g"},
+  {"ph": "X", "cat": "kernel", "name": "void gemm<float, \"x\">(float*)",
+                  "pid" : 0, "tid" : 7, "ts" : 1020, "dur" : 30.125, "args" : {
+  "External id" : 3, "device" : 0, "context" : 1, "stream" : 7, "correlation" : 90, "registers per thread" : 32,
+      "grid" : [ 5, 1, 1 ], "block" : [ 128, 1, 1 ], "est. achieved occupancy %" : nan
+}
+},
+  {"ph": "X", "cat": "cpu_op", "name": "autograd::engine::evaluate_function: AddmmBackward0", "pid": 10, "tid": 11,
+   "ts": 1200, "dur": 100, "args": {"External id": 5, "Sequence number": 7, "Fwd thread id": 1}},
+  {"ph": "X", "cat": "cuda_driver", "name": "cuMemcpyAsync", "pid": 10, "tid": 11, "ts": 1210, "dur": 5,
+   "args": {"correlation": 91}},
+  {"ph": "X", "cat": "gpu_memcpy", "name": "Memcpy HtoD (Pinned -> Device)", "pid": 0, "tid": 7, "ts": 1220, "dur": 10,
+   "args": {"device": 0, "context": 1, "stream": 7, "correlation": 91, "bytes": 4096}},
+  {"ph": "X", "cat": "cuda_runtime", "name": "cudaDeviceSynchronize", "pid": 10, "tid": 10, "ts": 1400, "dur": 20,
+   "args": {"cbid": 165, "correlation": 92}},
+  {"ph": "X", "cat": "gpu_user_annotation", "name": "ProfilerStep#4", "pid": 0, "tid": 7, "ts": 1020, "dur": 210,
+   "args": {"External id": 1}},
+  {"ph": "X", "cat": "python_function", "name": "nn.Module: Linear_0", "pid": 10, "tid": 10, "ts": 1000.125, "dur": 65,
+   "args": {"Python id": 1, "Python module id": 0}},
+  {"ph": "i", "s": "t", "name": "[memory]", "pid": 10, "tid": 10, "ts": 1005, "cat": "cpu_instant_event",
+   "args": {"Bytes": -512, "Device Type": 1, "Device Id": 0}},
+  {"ph": "X", "cat": "mtia_ccp_events", "name": "x", "pid": 10, "tid": 10, "ts": 1, "dur": 1},
+  {"name": "process_name", "ph": "M", "ts": 0, "pid": 10, "tid": 0, "args": {"name": "python3"}},
+  {"name": "thread_name", "ph": "M", "ts": 0, "pid": 10, "tid": 11, "args": {"name": "thread 11 (pt_autograd_0)"}},
+  {"ph": "X", "cat": "Trace", "ts": 900, "dur": 700, "pid": "Spans", "tid": "PyTorch Profiler",
+   "name": "PyTorch Profiler (0)", "args": {"Op count": 0}}
+  ],
+  "displayTimeUnit": "ms",
+  "baseTimeNanoseconds": 1735632360000000000
+})json";
+
+std::string show(const base::Result<model::Session>& session) {
+  if (!session) return base::to_string(session.error());
+  const model::Session& s = *session;
+  const auto text = [&](model::StringId id) { return std::string(s.strings.view(id)); };
+  const auto thread = [&](std::uint32_t i) {
+    return std::to_string(s.processes[s.threads[i].process].pid) + '/' + std::to_string(s.threads[i].tid);
+  };
+  const auto launch = [&](std::uint32_t i) {
+    return i == model::kNone ? std::string(" by no call")
+                             : " by " + text(s.launches[i].name) + '@' + std::to_string(s.launches[i].start_ns) +
+                                   " on " + thread(s.launches[i].thread);
+  };
+  std::string out = "span " + std::to_string(s.begin_ns) + '-' + std::to_string(s.end_ns) + '\n';
+  for (const auto& p : s.processes)
+    out += "process " + std::to_string(p.pid) + ' ' + text(p.name) + " rank " + std::to_string(p.rank) + '\n';
+  for (const auto& r : s.ranges) {
+    out += text(s.domains[r.domain].name) + '@' + text(r.name) + ' ' + std::to_string(r.start_ns) + '-' +
+           std::to_string(r.end_ns) + " on " + thread(r.thread);
+    if (r.attributes != model::kNone) {
+      const model::Attributes& with = s.attributes[r.attributes];
+      if (with.text != 0) out += ' ' + text(with.text);
+      if (with.payload_type != model::PayloadType::kAbsent) out += " sequence " + std::to_string(with.payload_i64);
+    }
+    out += '\n';
+  }
+  for (const auto& k : s.kernels)
+    out += "kernel " + text(s.kernel_names[k.name].demangled) + ' ' + std::to_string(k.start_ns) + '-' +
+           std::to_string(k.end_ns) + " grid " + std::to_string(s.kernel_shapes[k.shape].grid[0]) + " stream " +
+           std::to_string(s.streams[k.stream].id) + launch(k.launch) + '\n';
+  for (const auto& c : s.copies)
+    out += "copy " + std::to_string(static_cast<int>(c.kind)) + ' ' + std::to_string(c.bytes) + " B " +
+           std::to_string(c.start_ns) + launch(c.launch) + '\n';
+  for (const auto& w : s.synchronizations)
+    out +=
+        "wait " + std::to_string(static_cast<int>(w.kind)) + ' ' + std::to_string(w.start_ns) + launch(w.launch) + '\n';
+  for (const auto& m : s.marks)
+    out += "mark " + text(m.name) + ' ' + std::to_string(s.attributes[m.attributes].payload_i64) + '\n';
+  for (const auto& l : s.losses) out += "loss " + l.kind + ' ' + std::to_string(l.count) + '\n';
+  return out;
+}
+
+const std::string kExpected =
+    "span 900000-1600000\n"
+    "process 10 python3 rank 3\n"
+    "@ProfilerStep#4 1000000-1500000 on 10/10\n"
+    "nn.Module@Linear_0 1000125-1065125 on 10/10\n"
+    "@aten::linear 1000250-1060250 on 10/10\n"
+    "@aten::addmm 1000250-1050750 on 10/10 [[4], [2, 3], []] sequence 7\n"
+    "@autograd::engine::evaluate_function: AddmmBackward0 1200000-1300000 on 10/11 sequence 7\n"
+    "gpu_annotation@ProfilerStep#4 1020000-1230000 on 10/7\n"
+    "kernel void gemm<float, \"x\">(float*) 1020000-1050125 grid 5 stream 7 by cudaLaunchKernel@1010000 on 10/10\n"
+    "copy 1 4096 B 1220000 by cuMemcpyAsync@1210000 on 10/11\n"
+    "wait 4 1400000 by cudaDeviceSynchronize@1400000 on 10/10\n"
+    "mark [memory] -512\n"
+    "loss unread_events 1\n";
+
+TEST(Kineto, AStepOfTraining) {
+  const auto session = read_text(kStep, "x.json");
+  EXPECT_EQ(show(session), kExpected);
+  EXPECT_EQ(session->devices.at(0).sm_count, 132u);
+  EXPECT_EQ(session->strings.view(session->threads.at(1).name), "thread 11 (pt_autograd_0)");
+  EXPECT_EQ(session->clock.anchor_unix_ns, 1735632360000000000 + 900000);
+  EXPECT_EQ(session->kernel_shapes.at(0).registers_per_thread, 32u);
+}
+
+TEST(Kineto, GzipAndPlainFilesAreTheSame) {
+  const std::string path = ::testing::TempDir() + "/kineto_" + std::to_string(::getpid()) + ".json";
+  ASSERT_TRUE(base::write_file(path, kStep));
+  gzFile gz = ::gzopen((path + ".gz").c_str(), "wb");
+  ASSERT_NE(gz, nullptr);
+  ::gzwrite(gz, kStep.data(), static_cast<unsigned>(kStep.size()));
+  ::gzclose(gz);
+  for (const std::string& file : {path, path + ".gz"}) {
+    const std::string head = *base::read_head(file, 4096);
+    EXPECT_TRUE(KinetoReader{}.sniff(std::as_bytes(std::span(head)), file)) << file;
+    EXPECT_EQ(show(KinetoReader{}.read(file, {})), kExpected) << file;
+  }
+  const std::string packed = *base::read_file(path + ".gz");
+  ASSERT_TRUE(base::write_file(path + ".gz", packed.substr(0, packed.size() * 3 / 4)));
+  const auto cut = KinetoReader{}.read(path + ".gz", {});
+  ASSERT_TRUE(cut) << base::to_string(cut.error());
+  EXPECT_TRUE(std::any_of(cut->losses.begin(), cut->losses.end(), [](const auto& l) { return l.kind == "torn_tail"; }));
+  std::filesystem::remove(path);
+  std::filesystem::remove(path + ".gz");
+}
+
+TEST(Kineto, ATraceThatEndsEarlyKeepsWhatCameBefore) {
+  for (std::size_t length = 0; length < kStep.size(); length += 7) {
+    const auto session = read_text(std::string_view(kStep).substr(0, length), "x.json");
+    if (!session) {
+      EXPECT_EQ(session.error().code, base::Code::kBadData);
+      EXPECT_FALSE(session.error().where.empty());
+      continue;
+    }
+    EXPECT_EQ(session->losses.back().kind, "torn_tail") << length;
+  }
+}
+
+TEST(Kineto, AlteredBytesNeverCrash) {
+  std::mt19937 random(5);
+  for (int round = 0; round < 2000; ++round) {
+    std::string bad = kStep;
+    for (int i = 0; i <= round % 4; ++i) bad[random() % bad.size()] = static_cast<char>(random());
+    const auto session = read_text(bad, "x.json");
+    if (!session) {
+      EXPECT_FALSE(session.error().what.empty());
+    }
+  }
+}
+
+std::string trace(const std::string& events) {
+  return "{\"traceEvents\": [" + events + "]}";
+}
+
+TEST(Kineto, WorkWithoutACallBelongsToItsOperator) {
+  const std::string text = trace(
+      R"({"ph":"X","cat":"cpu_op","name":"aten::add","pid":1,"tid":1,"ts":10.5,"dur":5,"args":{"External id":3}},)"
+      R"({"ph":"X","cat":"kernel","name":"k","pid":0,"tid":7,"ts":30,"dur":4,"args":{"External id":3,"correlation":8}})");
+  EXPECT_EQ(show(read_text(text, "x")),
+            "span 10500-34000\nprocess 1  rank -1\n@aten::add 10500-15500 on 1/1\n"
+            "kernel k 30000-34000 grid 0 stream 7 by @10500 on 1/1\nloss placed_by_operator 1\n");
+}
+
+TEST(Kineto, EndsOfWholeMicrosecondsLieInWhatHoldsThem) {
+  // aten::b was cut to whole microseconds and seems to end one behind aten::a
+  const std::string text = trace(R"({"ph":"X","cat":"Operator","name":"aten::b","pid":1,"tid":1,"ts":12,"dur":9},)"
+                                 R"({"ph":"X","cat":"Operator","name":"aten::a","pid":1,"tid":1,"ts":10,"dur":10})");
+  EXPECT_EQ(show(read_text(text, "x")),
+            "span 10000-20000\nprocess 1  rank -1\n@aten::a 10000-20000 on 1/1\n@aten::b 12000-20000 on 1/1\n");
+}
+
+TEST(Kineto, CollectivesSayTheirSize) {
+  const auto session = read_text(
+      trace(R"({"ph":"X","cat":"cpu_op","name":"record_param_comms","pid":1,"tid":1,"ts":10.5,"dur":5,"args":{)"
+            R"("Collective name":"allreduce","In msg nelems":1024,"dtype":"Float","Group size":8,)"
+            R"("Process Group Description":"default_pg"}})"),
+      "x");
+  EXPECT_NE(show(session).find("allreduce of 1024 Float over 8 ranks (default_pg)"), std::string::npos)
+      << show(session);
+}
+
+TEST(Kineto, OtherJsonIsNamed) {
+  EXPECT_NE(
+      show(read_text(R"({"traceEvents":[{"ph":"X","cat":"jax","name":"a","pid":1,"tid":1,"ts":1,"dur":1}]})", "x"))
+          .find("without operators, CUDA calls or kernels of PyTorch"),
+      std::string::npos);
+  EXPECT_NE(show(read_text(R"({"traceEvents":[]})", "x")).find("a trace without events"), std::string::npos);
+  EXPECT_NE(show(read_text("", "x")).find("it is empty"), std::string::npos);
+  const auto sniff = [](std::string_view head) { return KinetoReader{}.sniff(std::as_bytes(std::span(head)), "x"); };
+  EXPECT_FALSE(sniff(R"({"schema": "rangescope.report/1"})"));
+  EXPECT_FALSE(sniff("SQLite format 3"));
+  EXPECT_TRUE(sniff("\n [ {\"ph\": \"X\", \"ts\": 1}"));
+}
+
+TEST(Kineto, TimesAreExact) {
+  bool fraction = false;
+  EXPECT_EQ(microseconds("1712195495520883.123", fraction), 1712195495520883123);
+  EXPECT_TRUE(fraction);
+  EXPECT_EQ(microseconds("1712195495520883.5", fraction), 1712195495520883500);
+  EXPECT_EQ(microseconds("12", fraction), 12000);
+  EXPECT_EQ(microseconds("-1.5", fraction), -1500);
+  EXPECT_EQ(microseconds("1.7e3", fraction), std::nullopt);
+  EXPECT_EQ(microseconds("9223372036854775807", fraction), std::nullopt);
+  EXPECT_EQ(microseconds("abc", fraction), std::nullopt);
+}
+
+}  // namespace
+}  // namespace rangescope::read::kineto

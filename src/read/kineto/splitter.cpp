@@ -1,0 +1,225 @@
+#include "read/kineto/splitter.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+namespace rangescope::read::kineto {
+namespace {
+
+constexpr std::size_t kBlock = std::size_t{4} << 20;
+constexpr std::size_t kMostPiece = std::size_t{256} << 20;  ///< longer ones are no event
+
+constexpr std::array<bool, 256> kTelling = [] {
+  std::array<bool, 256> telling{};
+  for (const char c : {'"', '{', '}', '[', ']', ',', ' ', '\n', '\r', '\t'})
+    telling[static_cast<unsigned char>(c)] = true;
+  return telling;
+}();
+
+bool is_blank(char c) {
+  return c == ' ' || c == '\n' || c == '\r' || c == '\t';
+}
+
+}  // namespace
+
+base::Result<Splitter> Splitter::open(const std::filesystem::path& path) {
+  Splitter out;
+  out.file_.reset(::gzopen(path.c_str(), "rb"));
+  if (out.file_ == nullptr) return base::fail(base::Code::kNoInput, "cannot be opened", path.string());
+  ::gzbuffer(out.file_.get(), 1 << 20);
+  return out;
+}
+
+Splitter Splitter::of(std::string_view text) {
+  Splitter out;
+  out.memory_ = text;
+  return out;
+}
+
+bool Splitter::fail(std::string what) {
+  broken_ = std::move(what);
+  state_ = State::kEnd;
+  return false;
+}
+
+/// Reads a block behind what is there; bytes before `keep` are dropped, so that places move by `keep`.
+bool Splitter::fill(std::size_t keep) {
+  if (keep > 0) {
+    std::memmove(buffer_.data(), buffer_.data() + keep, size_ - keep);
+    size_ -= keep;
+    at_ -= keep;
+    dropped_ += keep;
+  }
+  if (buffer_.size() < size_ + kBlock + kPadding) buffer_.resize(size_ + kBlock + kPadding);
+  std::size_t got = 0;
+  if (file_ != nullptr) {
+    const int read = ::gzread(file_.get(), buffer_.data() + size_, kBlock);
+    damaged_ |= read < 0;
+    if (read > 0) got = static_cast<std::size_t>(read);
+  } else {
+    got = std::min(memory_.size(), kBlock);
+    if (got > 0) std::memcpy(buffer_.data() + size_, memory_.data(), got);
+    memory_.remove_prefix(got);
+  }
+  size_ += got;
+  std::memset(buffer_.data() + size_, 0, kPadding);
+  return got > 0;
+}
+
+/// Moves to what is no blank; what lies before it is dropped when a block is read.
+bool Splitter::skip_blanks(std::size_t& at) {
+  for (;;) {
+    while (at < size_ && is_blank(buffer_[at])) ++at;
+    if (at < size_) return true;
+    at_ = at;
+    if (!fill(at_)) return false;
+    at = at_;
+  }
+}
+
+/// `at` stands on the quote that opens; then behind the one that closes. Bytes from `begin` on are kept.
+bool Splitter::string_end(std::size_t& begin, std::size_t& at) {
+  std::size_t from = at + 1;
+  for (;;) {
+    const void* found = from < size_ ? std::memchr(buffer_.data() + from, '"', size_ - from) : nullptr;
+    if (found == nullptr) {
+      const std::size_t behind = size_ - begin, open = at - begin;
+      if (size_ - begin > kMostPiece) return fail("a string has no end");
+      at_ = begin;
+      const bool more = fill(begin);
+      begin = 0;
+      at = open;
+      from = std::max(at + 1, behind);
+      if (!more) return false;
+      continue;
+    }
+    const auto quote = static_cast<std::size_t>(static_cast<const char*>(found) - buffer_.data());
+    std::size_t slashes = 0;
+    while (quote - slashes - 1 > at && buffer_[quote - slashes - 1] == '\\') ++slashes;
+    if (slashes % 2 == 0) {
+      at = quote + 1;
+      return true;
+    }
+    from = quote + 1;
+  }
+}
+
+/// The value that begins at at_; at_ then stands behind it.
+bool Splitter::value(std::string_view& text) {
+  std::size_t begin = at_, at = at_, depth = 0;
+  for (;;) {
+    while (at < size_ && !kTelling[static_cast<unsigned char>(buffer_[at])]) ++at;
+    if (at >= size_) {
+      if (size_ - begin > kMostPiece) return fail("a value has no end");
+      const std::size_t length = at - begin;
+      at_ = begin;
+      const bool more = fill(begin);
+      begin = 0;
+      at = length;
+      if (more) continue;
+      return false;
+    }
+    const char c = buffer_[at];
+    if (c == '"') {
+      if (!string_end(begin, at)) return false;
+    } else if (c == '{' || c == '[') {
+      ++depth;
+      ++at;
+      continue;
+    } else if (c == '}' || c == ']') {
+      if (depth == 0) break;  // the end of what a scalar stands in
+      --depth;
+      ++at;
+    } else if (depth == 0) {
+      break;  // a comma or a blank behind a scalar
+    } else {
+      ++at;
+      continue;
+    }
+    if (depth == 0) break;
+  }
+  if (at == begin) return fail("a value is missing");
+  text = std::string_view(buffer_).substr(begin, at - begin);
+  at_ = at;
+  return true;
+}
+
+bool Splitter::member(Piece& piece) {
+  std::size_t at = at_;
+  if (!skip_blanks(at)) return fail("it breaks off");
+  if (buffer_[at] == ',' && !first_) {
+    ++at;
+    if (!skip_blanks(at)) return fail("it breaks off");
+  }
+  first_ = false;
+  if (buffer_[at] == '}') {
+    at_ = at + 1;
+    state_ = State::kEnd;
+    return false;
+  }
+  if (buffer_[at] != '"') return fail("the name of a member is missing");
+  std::size_t begin = at;
+  if (!string_end(begin, at)) return fail("it breaks off");
+  key_ = buffer_.substr(begin + 1, at - begin - 2);
+  if (!skip_blanks(at)) return fail("it breaks off");
+  if (buffer_[at] != ':') return fail("a colon is missing");
+  ++at;
+  if (!skip_blanks(at)) return fail("it breaks off");
+  at_ = at;
+  if (key_ == "traceEvents" && buffer_[at] == '[') {
+    ++at_;
+    state_ = State::kEvents;
+    first_ = true;
+    return true;
+  }
+  if (!value(piece.text)) return broken_.empty() ? fail("it breaks off") : false;
+  piece.key = key_;
+  return true;
+}
+
+bool Splitter::event(Piece& piece) {
+  std::size_t at = at_;
+  if (!skip_blanks(at)) return fail("it breaks off");
+  if (buffer_[at] == ',') {
+    ++at;
+    if (!skip_blanks(at)) return fail("it breaks off");
+  }
+  at_ = at;
+  if (buffer_[at] == ']') {
+    ++at_;
+    state_ = array_root_ ? State::kEnd : State::kMembers;
+    first_ = false;
+    piece = {};
+    return !array_root_;
+  }
+  piece.key = {};
+  if (!value(piece.text)) return broken_.empty() ? fail("it breaks off") : false;
+  return true;
+}
+
+bool Splitter::next(Piece& piece) {
+  for (;;) {
+    piece = {};
+    if (state_ == State::kEnd) return false;
+    if (state_ == State::kBegin) {
+      std::size_t at = at_;
+      if (size_ == 0) (void)fill(0);
+      if (std::string_view(buffer_).substr(0, 3) == "\xef\xbb\xbf") at = 3;
+      if (!skip_blanks(at)) return fail(damaged_ ? "its compressed data are damaged" : "it is empty");
+      array_root_ = buffer_[at] == '[';
+      if (!array_root_ && buffer_[at] != '{') return fail("it is no JSON");
+      at_ = at + 1;
+      state_ = array_root_ ? State::kEvents : State::kMembers;
+      continue;
+    }
+    const bool more = state_ == State::kMembers ? member(piece) : event(piece);
+    if (!more) {
+      if (!broken_.empty() && damaged_) broken_ = "its compressed data are cut or damaged";
+      return false;
+    }
+    if (!piece.text.empty()) return true;
+  }
+}
+
+}  // namespace rangescope::read::kineto
