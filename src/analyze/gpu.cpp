@@ -4,6 +4,7 @@
 #include <map>
 #include <numeric>
 
+#include "analyze/samples.hpp"
 #include "analyze/spread.hpp"
 #include "analyze/summaries.hpp"
 #include "base/units.hpp"
@@ -362,6 +363,7 @@ void add_gpu_work(const Session& session, const Options& options, const Tree& tr
   GpuWork& total = works[sets.total_region];
   if (total.top_kernels.size() > options.top_kernels) total.top_kernels.resize(options.top_kernels);
   report.total = std::move(total);
+  add_samples(session, contexts, sets, groups, report);
 }
 
 void add_projections(const Session& session, const Tree& tree, const std::vector<RegionKey>& keys,

@@ -74,6 +74,7 @@ class Profile final : public Subcommand {
         .group("Run");
     app.add_flag("--strict", strict_, "Exit with 83 where data was lost").group("Run");
     bind_native(app, native_);
+    bind_sampling(app, sampling_);
     bind_report(app, choice_);
     bind_analyze(app, analysis_);
     bind_counters(app, counters_);
@@ -253,7 +254,10 @@ class Profile final : public Subcommand {
     Progress progress(plan->makes.empty() ? record.path() : plan->makes.front());
     if (Progress::wanted() && !is_quiet())
       launch_options.tick = [&](std::chrono::nanoseconds elapsed) { progress.show(elapsed); };
+    auto sampling = begin_sampling(sampling_, record.path() / "native", prepared_.has_value());
+    if (!sampling) return give_up(sampling.error());
     const auto ended = collect::launch(*plan, launch_options);
+    if (*sampling) (*sampling)->stop();
     progress.clear();
     if (!ended) return give_up(ended.error());
     if (auto written = record.ended(*ended); !written) return give_up(written.error());
@@ -410,6 +414,7 @@ class Profile final : public Subcommand {
   bool dry_run_ = false, strict_ = false;
   int repeat_ = 1;
   collect::native::Options native_;
+  SampleChoice sampling_;
   collect::native::CounterRequest counters_;
   std::vector<std::string> metrics_;
   std::optional<PreparedCounters> prepared_;

@@ -31,6 +31,17 @@ struct WallTime {
   double share = 0;  ///< inclusive_ns / duration of the run, 0..1 per thread; more than 1 over several threads
 };
 
+/// One metric of a region or kernel: per occurrence, the value is the median over rounds. Of a sampled one (source
+/// "sampled") the value is the mean, `min` and `max` are the interval that holds it (95 %), `rounds` the samples.
+struct Metric {
+  double value = 0;
+  std::string unit;
+  double min = 0, max = 0;
+  std::int64_t rounds = 0;  ///< complete rounds (all passes) that the value rests on
+  std::string source;       ///< "cupti range", "cupti auto range", "ncu kernel replay", "derived: ...", "sampled"
+  std::string absent;       ///< not empty: no value, and why
+};
+
 /// One kernel (by demangled name) within a region or the whole run.
 struct KernelRow {
   std::string name;  ///< demangled where known
@@ -42,6 +53,7 @@ struct KernelRow {
   KernelShape shape;        ///< of the most frequent launch configuration
   std::int64_t shapes = 1;  ///< distinct launch configurations
   bool nccl = false;
+  std::map<std::string, Metric> metrics;  ///< sampled, per call; only in the kernels of the whole run
 };
 
 struct CopyRow {
@@ -80,16 +92,6 @@ struct GpuWork {
   Spread busy_ns_per_occurrence;
   std::vector<CopyRow> copies_by_kind;
   std::vector<KernelRow> top_kernels;  ///< by total time, as many as asked for
-};
-
-/// One metric of a region or kernel: per occurrence, the value is the median over rounds.
-struct Metric {
-  double value = 0;
-  std::string unit;
-  double min = 0, max = 0;
-  std::int64_t rounds = 0;  ///< complete rounds (all passes) that the value rests on
-  std::string source;       ///< "cupti range", "cupti auto range", "ncu kernel replay", "derived: ..."
-  std::string absent;       ///< not empty: no value, and why
 };
 
 /// What bounds a region or kernel, and the numbers that say so.
@@ -178,6 +180,29 @@ struct RunInfo {
   std::map<std::string, std::string> environment;  ///< allow-listed: cpu, os, gpu, driver, cuda, git commit ...
 };
 
+/// Where the whole of a sampled metric went: the four parts add up to `total`.
+struct SampledSum {
+  std::string metric, unit;
+  bool share = false;    ///< values are nanoseconds at full load
+  double total = 0;      ///< over all samples of the device
+  double in_ranges = 0;  ///< while GPU work of ranges ran
+  double outside = 0;    ///< while GPU work ran that lies outside every range
+  double idle = 0;       ///< while nothing of ours ran
+};
+
+/// One sampler of one device, and how it was joined to the timeline.
+struct SampledDevice {
+  std::string source, uuid, name;
+  double interval_ns = 0;
+  std::int64_t samples = 0;
+  double sampled_ns = 0;  ///< sum of the samples' lengths
+  double gaps_ns = 0;     ///< between them
+  double busy_ns = 0;     ///< of `sampled_ns`: work of ours ran
+  double other_ns = 0;    ///< of `sampled_ns`: the device was active while nothing of ours ran
+  std::string clock;      ///< how its clock was brought onto the session's
+  std::vector<SampledSum> sums;
+};
+
 /// A metric that a table shows when it is not told which columns to show.
 struct MetricColumn {
   std::string name, title;
@@ -195,6 +220,7 @@ struct Report {
   /// Counters of kernels, graphs and ranges of the profiler that were measured outside every NVTX range, in launch
   /// order.
   std::vector<KernelMetrics> unattributed_results;
+  std::vector<SampledDevice> sampled;        ///< devices that were sampled while the program ran
   std::vector<MetricColumn> metric_columns;  ///< the most telling of the metrics that were asked for, best first
   std::vector<Loss> losses;
   std::vector<Finding> findings;  ///< the doctor's, when a capture was empty or partial

@@ -11,6 +11,7 @@
 
 #include "analyze/derive.hpp"
 #include "analyze/roofline.hpp"
+#include "analyze/samples.hpp"
 #include "base/fs.hpp"
 #include "base/log.hpp"
 #include "base/text.hpp"
@@ -218,10 +219,24 @@ bool counted_by_payload(const fs::path& run) {
 }
 
 std::vector<model::MetricColumn> derive_metrics(model::Session& session, const fs::path& run) {
-  if (session.measurements.empty()) return {};
-  const Asked asked = asked_of(run);
-  analyze::derive(session, asked.groups);
-  return telling(asked);
+  std::vector<model::MetricColumn> columns;
+  if (!session.measurements.empty()) {
+    const Asked asked = asked_of(run);
+    analyze::derive(session, asked.groups);
+    columns = telling(asked);
+  }
+  if (session.samples.empty()) return columns;
+  const auto groups = config::sampled_groups();
+  if (!groups) base::log(groups.error());
+  if (groups) analyze::derive_samples(session, *groups);
+  for (const model::SampleStream& stream : session.samples) {
+    for (const model::SampledMetric& metric : stream.metrics) {
+      const auto same = [&](const model::MetricColumn& column) { return column.name == metric.name; };
+      if (!metric.title.empty() && std::none_of(columns.begin(), columns.end(), same))
+        columns.push_back({metric.name, metric.title});
+    }
+  }
+  return columns;
 }
 
 void judge_regions(model::Report& report) {
