@@ -5,6 +5,7 @@ find_package(fmt REQUIRED)
 find_package(nlohmann_json 3 REQUIRED)
 find_package(yaml-cpp REQUIRED)
 find_package(CLI11 REQUIRED)
+find_package(Eigen3 REQUIRED)
 pkg_check_modules(sqlite3 REQUIRED IMPORTED_TARGET sqlite3)
 pkg_check_modules(re2 REQUIRED IMPORTED_TARGET re2)
 pkg_check_modules(zstd REQUIRED IMPORTED_TARGET libzstd)
@@ -12,6 +13,11 @@ pkg_check_modules(zlib REQUIRED IMPORTED_TARGET zlib)
 pkg_check_modules(simdjson REQUIRED IMPORTED_TARGET simdjson)
 find_path(PROTOZERO_INCLUDE_DIR protozero/pbf_reader.hpp REQUIRED)
 find_path(EXPECTED_INCLUDE_DIR tl/expected.hpp REQUIRED)
+# CUPTI is only ever loaded at run time; with its headers the parts that use it are built.
+find_path(RANGESCOPE_CUPTI_INCLUDE_DIR cupti.h
+          HINTS $ENV{CUDA_HOME}/include $ENV{CUDA_HOME}/extras/CUPTI/include
+                /usr/local/cuda/include /usr/local/cuda/extras/CUPTI/include)
+
 
 add_library(nvtx3 INTERFACE)
 target_include_directories(nvtx3 SYSTEM INTERFACE ${PROJECT_SOURCE_DIR}/third_party/nvtx3/include)

@@ -13,8 +13,9 @@
 #include "analyze/operators.hpp"
 #include "analyze/order.hpp"
 #include "analyze/regions.hpp"
-#include "analyze/rows.hpp"
 #include "analyze/roofline.hpp"
+#include "analyze/rows.hpp"
+#include "analyze/samples.hpp"
 #include "analyze/select.hpp"
 #include "analyze/steady.hpp"
 #include "analyze/summaries.hpp"
@@ -166,9 +167,18 @@ base::Result<Report> analyze(Session& session, const Options& options, const Ref
   if (options.by_payload) name_by_payload(session);
   names->bound(session);
   if (!session.measurements.empty()) derive(session, reference.groups);
+  if (!session.samples.empty()) derive_samples(session, reference.sampled);
   auto report = analyze(session, options);
   if (!report) return report;
-  if (!session.measurements.empty()) report->metric_columns = reference.asked ? telling(reference) : telling(session, reference);
+  if (!session.measurements.empty())
+    report->metric_columns = reference.asked ? telling(reference) : telling(session, reference);
+  for (const model::SampleStream& stream : session.samples) {
+    for (const model::SampledMetric& metric : stream.metrics) {
+      const auto same = [&](const model::MetricColumn& column) { return column.name == metric.name; };
+      if (!metric.title.empty() && std::none_of(report->metric_columns.begin(), report->metric_columns.end(), same))
+        report->metric_columns.push_back({metric.name, metric.title});
+    }
+  }
   judge_regions(reference, *report);
   return report;
 }

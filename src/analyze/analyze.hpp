@@ -56,6 +56,7 @@ struct Reference {
   std::vector<model::MetricGroup> groups;  ///< by which metrics are derived, as far as their counters were measured
   std::vector<std::string> metrics;        ///< asked for by name, beside those of the groups
   bool asked = false;                      ///< the run was: a table shows the most telling of them
+  std::vector<model::MetricGroup> sampled;  ///< by which metrics of samples are derived
   std::vector<model::Peaks> peaks;         ///< of every GPU that is known; among equals the first one counts
 };
 

@@ -4,6 +4,7 @@
 #include <map>
 #include <numeric>
 
+#include "analyze/samples.hpp"
 #include "analyze/spread.hpp"
 #include "analyze/steady.hpp"
 #include "analyze/summaries.hpp"
@@ -359,6 +360,7 @@ std::vector<std::uint64_t> add_gpu_work(const Session& session, const Options& o
   GpuWork& total = works[sets.total_region];
   if (total.top_kernels.size() > options.top_kernels) total.top_kernels.resize(options.top_kernels);
   report.total = std::move(total);
+  add_samples(session, contexts, sets, groups, report);
   return std::move(busy.occurrence_busy);
 }
 

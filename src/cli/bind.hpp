@@ -13,6 +13,7 @@
 #include "collect/native/counter_plan.hpp"
 #include "collect/native/native.hpp"
 #include "profile/look.hpp"
+#include "profile/sampling.hpp"
 #include "read/reader.hpp"
 #include "report/exporter.hpp"
 
@@ -22,6 +23,8 @@ namespace rangescope::cli {
 void bind_analyze(const Arguments& app, analyze::Options& options);
 /// --max-capture-size, --chain-injection
 void bind_native(const Arguments& app, collect::native::Options& options);
+/// --sample, --sample-metrics
+void bind_sampling(const Arguments& app, profile::SampleChoice& choice);
 
 /// --per, --rounds, --chip, --passes, --flush-caches, --arm-wait, --skip-first, --trace-first; the metrics and ranges
 /// come from elsewhere.

@@ -59,6 +59,7 @@ class Profile final : public Subcommand {
         .group("Run");
     app.add_flag("--strict", strict_, "Exit with 83 where data was lost").group("Run");
     bind_native(app, native_);
+    bind_sampling(app, sampling_);
     bind_report(app, choice_);
     bind_analyze(app, analysis_);
     bind_counters(app, counters_);
@@ -87,6 +88,7 @@ class Profile final : public Subcommand {
     const profile::Done done = profile::run(config, {.analysis = analysis_,
                                                      .include = written,
                                                      .native = native_,
+                                                     .sampling = sampling_,
                                                      .counters = counters_,
                                                      .arguments = arguments(),
                                                      .talk = talk(),
@@ -131,6 +133,8 @@ class Profile final : public Subcommand {
   bool dry_run_ = false, strict_ = false;
   int repeat_ = 1;
   collect::native::Options native_;
+  profile::SampleChoice sampling_;
+  SampleChoice sampling_;
   collect::native::CounterRequest counters_;
   ReportChoice choice_;
   analyze::Options analysis_;

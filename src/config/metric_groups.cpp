@@ -246,6 +246,12 @@ Result<std::vector<model::MetricGroup>> shipped_groups() {
   return load_metric_groups(*conf / "metrics");
 }
 
+Result<std::vector<model::MetricGroup>> sampled_groups() {
+  auto conf = conf_folder();
+  if (!conf) return base::fail(std::move(conf));
+  return load_metric_groups(*conf / "sample");
+}
+
 Result<fs::path> user_devices() {
   if (const char* folder = std::getenv("XDG_CONFIG_HOME"); folder != nullptr && folder[0] == '/')
     return fs::path(folder) / "rangescope" / "device";

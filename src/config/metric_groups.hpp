@@ -21,6 +21,8 @@ namespace rangescope::config {
 
 /// conf/metrics of this program, $RANGESCOPE_CONF respected.
 [[nodiscard]] base::Result<std::vector<model::MetricGroup>> shipped_groups();
+/// conf/sample of this program: what is sampled while a program runs.
+[[nodiscard]] base::Result<std::vector<model::MetricGroup>> sampled_groups();
 /// Where calibrate keeps what it measured: $XDG_CONFIG_HOME/rangescope/device, else ~/.config/... kConfig without a
 /// home.
 [[nodiscard]] base::Result<std::filesystem::path> user_devices();

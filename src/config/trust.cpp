@@ -20,14 +20,15 @@ namespace fs = std::filesystem;
 constexpr std::size_t kMostBytes = std::size_t{16} << 20;
 
 // Below these keys stands what is run or loaded.
-constexpr std::array<std::string_view, 8> kRuns = {"workload.command",
+constexpr std::array<std::string_view, 9> kRuns = {"workload.command",
                                                    "workload.cwd",
                                                    "pipeline.nsys.path",
                                                    "pipeline.ncu.path",
                                                    "pipeline.nsys.extra_args",
                                                    "pipeline.ncu.ncu_cli.extra_args",
                                                    "pipeline.ncu.ncu_cli.section_folders",
-                                                   "pipeline.ncu.ncu_cli.chips"};
+                                                   "pipeline.ncu.ncu_cli.chips",
+                                                   "report.to"};
 // Variables that change numbers and load nothing; any other is asked about (LD_PRELOAD, PATH, PYTHONPATH ...).
 constexpr std::array<std::string_view, 6> kNumbers = {"OMP_NUM_THREADS",   "MKL_NUM_THREADS", "CUDA_VISIBLE_DEVICES",
                                                       "CUDA_DEVICE_ORDER", "PYTHONHASHSEED",  "CUDA_LAUNCH_BLOCKING"};

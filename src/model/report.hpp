@@ -54,6 +54,17 @@ struct Across {
   std::uint32_t slowest = kNone;               ///< index in Report::processes, or the thread's tid
 };
 
+/// One metric of a region or kernel: per occurrence, the value is the median over rounds. Of a sampled one (source
+/// "sampled") the value is the mean, `min` and `max` are the interval that holds it (95 %), `rounds` the samples.
+struct Metric {
+  double value = 0;
+  std::string unit;
+  double min = 0, max = 0;
+  std::int64_t rounds = 0;  ///< complete rounds (all passes) that the value rests on
+  std::string source;       ///< "cupti range", "cupti auto range", "ncu kernel replay", "derived: ...", "sampled"
+  std::string absent;       ///< not empty: no value, and why
+};
+
 /// One kernel (by demangled name) within a region or the whole run.
 struct KernelRow {
   std::string name;  ///< demangled where known
@@ -66,6 +77,7 @@ struct KernelRow {
   KernelShape shape;        ///< of the most frequent launch configuration
   std::int64_t shapes = 1;  ///< distinct launch configurations
   bool nccl = false;
+  std::map<std::string, Metric> metrics;  ///< sampled, per call; only in the kernels of the whole run
 };
 
 struct CopyRow {
@@ -106,16 +118,6 @@ struct GpuWork {
   Spread busy_ns_per_occurrence;
   std::vector<CopyRow> copies_by_kind;
   std::vector<KernelRow> top_kernels;  ///< by total time, as many as asked for
-};
-
-/// One metric of a region or kernel: per occurrence, the value is the median over rounds.
-struct Metric {
-  double value = 0;
-  std::string unit;
-  double min = 0, max = 0;
-  std::int64_t rounds = 0;  ///< complete rounds (all passes) that the value rests on
-  std::string source;       ///< "cupti range", "cupti auto range", "ncu kernel replay", "derived: ..."
-  std::string absent;       ///< not empty: no value, and why
 };
 
 /// What bounds a region or kernel, and the numbers that say so.
@@ -227,6 +229,29 @@ struct OperatorRow {
   double exclusive_gpu_ns = 0;  ///< without those launched inside other operators
 };
 
+/// Where the whole of a sampled metric went: the four parts add up to `total`.
+struct SampledSum {
+  std::string metric, unit;
+  bool share = false;    ///< values are nanoseconds at full load
+  double total = 0;      ///< over all samples of the device
+  double in_ranges = 0;  ///< while GPU work of ranges ran
+  double outside = 0;    ///< while GPU work ran that lies outside every range
+  double idle = 0;       ///< while nothing of ours ran
+};
+
+/// One sampler of one device, and how it was joined to the timeline.
+struct SampledDevice {
+  std::string source, uuid, name;
+  double interval_ns = 0;
+  std::int64_t samples = 0;
+  double sampled_ns = 0;  ///< sum of the samples' lengths
+  double gaps_ns = 0;     ///< between them
+  double busy_ns = 0;     ///< of `sampled_ns`: work of ours ran
+  double other_ns = 0;    ///< of `sampled_ns`: the device was active while nothing of ours ran
+  std::string clock;      ///< how its clock was brought onto the session's
+  std::vector<SampledSum> sums;
+};
+
 /// A metric that a table shows when it is not told which columns to show.
 struct MetricColumn {
   std::string name, title;
@@ -268,6 +293,7 @@ struct Report {
   std::vector<KernelMetrics> unattributed_results;
   std::vector<OperatorRow> operators;           ///< by name; the longest on the GPU, else on the CPU, first
   std::vector<OperatorRow> operators_by_shape;  ///< by name and shapes; empty where no shapes were recorded
+  std::vector<SampledDevice> sampled;        ///< devices that were sampled while the program ran
   std::vector<MetricColumn> metric_columns;  ///< the most telling of the metrics that were asked for, best first
   std::vector<Loss> losses;
   std::vector<Finding> findings;  ///< the doctor's, when a capture was empty or partial

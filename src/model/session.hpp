@@ -14,6 +14,7 @@
 #include "model/loss.hpp"
 #include "model/metric.hpp"
 #include "model/range.hpp"
+#include "model/sample.hpp"
 #include "model/strings.hpp"
 #include "model/summary.hpp"
 
@@ -118,6 +119,7 @@ struct Session {
 
   std::vector<MetricDef> metrics;
   std::vector<Measurement> measurements;
+  std::vector<SampleStream> samples;
 
   Summary summary;  ///< totals by name, from inputs without a timeline
 

@@ -167,6 +167,11 @@ analyze::Reference reference_of(const fs::path& run, bool measured) {
     reference.peaks = std::move(*peaks);
   else
     base::log(peaks.error());
+  auto sampled = config::sampled_groups();
+  if (sampled)
+    reference.sampled = std::move(*sampled);
+  else
+    base::log(sampled.error());
   if (!measured) return reference;
   auto groups = config::shipped_groups();
   if (!groups) {

@@ -24,6 +24,7 @@
 #include "profile/analyzed.hpp"
 #include "profile/counters.hpp"
 #include "profile/record.hpp"
+#include "profile/sampling.hpp"
 #include "profile/settings.hpp"
 #include "profile/targets.hpp"
 #include "profile/tool_run.hpp"
@@ -44,6 +45,7 @@ struct Settings {
   analyze::Options analysis;
   std::vector<std::string> include;  ///< its ranges, as they were written
   collect::native::Options native;
+  SampleChoice sampling;
   collect::native::CounterRequest counters;  ///< how; which metrics and ranges, the configuration says
   std::vector<std::string> arguments;        ///< rangescope's own, for the manifest
   Talk talk;

@@ -11,6 +11,7 @@
 #include "collect/launch.hpp"
 #include "profile/engine.hpp"
 #include "profile/look.hpp"
+#include "profile/sampling.hpp"
 #include "read/registry.hpp"
 #include "runs/layout.hpp"
 #include "wire/names.hpp"
@@ -82,7 +83,10 @@ base::Result<void> Pipeline::native_stage(const std::string& folder) {
   const auto progress = [&](std::optional<std::chrono::nanoseconds> elapsed) {
     if (args_.talk.progress) args_.talk.progress(elapsed, captures);
   };
+  auto sampling = begin_sampling(look ? SampleChoice{.off = true} : args_.sampling, captures, counters_.has_value());
+  if (!sampling) return base::fail(std::move(sampling));
   auto ran = runner_->run(shown, folder, {}, false, progress);
+  if (*sampling) (*sampling)->stop();
   progress(std::nullopt);
   if (!ran) return base::fail(std::move(ran));
   last_ = alone_ = ran->ended;

@@ -222,6 +222,13 @@ class Appender {
       for (model::MetricValue& value : result.values) value.metric = metrics_[value.metric];
       to_.measurements.push_back(std::move(result));
     }
+    for (model::SampleStream& samples : from_.samples) {
+      add(samples.device, devices_);
+      for (std::int64_t& at : samples.start_ns) samples.other_clock ? void() : move_time(at);
+      for (std::int64_t& at : samples.end_ns) samples.other_clock ? void() : move_time(at);
+      if (samples.other_clock) move_time(samples.offset_ns);
+      to_.samples.push_back(std::move(samples));
+    }
     model::Summary& summary = from_.summary;
     for (model::RangeSummary row : summary.ranges) {
       row.domain = text(row.domain);

@@ -19,7 +19,7 @@ STRANGERS = {"read", "collect", "report"}
 LIBRARIES = [
     ("yaml-cpp/", {"config"}),
     ("CLI/", {"cli/app.cpp", "cli/arguments.cpp", "cli/help_text.cpp"}),
-    ("cupti", {"inject/cupti"}), ("cuda", {"inject/cupti"}), ("generated_cuda", {"inject/cupti"}),
+    ("cupti", {"inject/cupti", "sample/cupti"}), ("cuda", {"inject/cupti"}), ("generated_cuda", {"inject/cupti"}),
     ("nvperf", {"inject/cupti"}),
     ("nvtx3/", {"inject"}),
     ("sqlite3.h", {"base", "read"}),

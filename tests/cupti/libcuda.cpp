@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <mutex>
@@ -101,6 +102,14 @@ standin::Work queue(std::uint32_t correlation, std::uint32_t stream, std::uint64
   return work;
 }
 
+FILE* ran_file() {
+  static FILE* file = [] {
+    const char* path = std::getenv("STANDIN_RAN");
+    return path ? std::fopen(path, "a") : nullptr;
+  }();
+  return file;
+}
+
 void run_node(const Node& node, std::uint32_t correlation, std::uint32_t stream, std::uint64_t id) {
   standin::Work work = queue(correlation, stream, node.duration);
   work.name = node.name;
@@ -109,6 +118,11 @@ void run_node(const Node& node, std::uint32_t correlation, std::uint32_t stream,
   work.node = id;
   if (std::getenv("STANDIN_NEVER_ENDS")) work.start_ns = work.end_ns = 0;
   if (hooks.kernel) hooks.kernel(work);
+  if (FILE* ran = ran_file()) {  // for the stand-in PM sampling of another process
+    std::fprintf(ran, "%llu %llu %u\n", static_cast<unsigned long long>(work.start_ns),
+                 static_cast<unsigned long long>(work.end_ns), work.grid);
+    std::fflush(ran);
+  }
 }
 
 }  // namespace
@@ -128,6 +142,24 @@ CUresult cuInit(unsigned) {
       if (auto* start = reinterpret_cast<int (*)()>(dlsym(library, "InitializeInjection"))) start();
     }
   }
+  return CUDA_SUCCESS;
+}
+
+CUresult cuDeviceGetCount(int* count) {
+  *count = 1;
+  return CUDA_SUCCESS;
+}
+CUresult cuDeviceGet(CUdevice* device, int ordinal) {
+  *device = ordinal;
+  return CUDA_SUCCESS;
+}
+CUresult cuDeviceGetName(char* name, int bytes, CUdevice) {
+  std::snprintf(name, static_cast<std::size_t>(bytes), "Stand-in GPU");
+  return CUDA_SUCCESS;
+}
+#undef cuDeviceGetUuid
+CUresult cuDeviceGetUuid(CUuuid* uuid, CUdevice) {
+  std::memset(uuid->bytes, 0, sizeof uuid->bytes);  // as the stand-in CUPTI's device record
   return CUDA_SUCCESS;
 }
 

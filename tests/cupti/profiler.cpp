@@ -54,6 +54,9 @@ constexpr const char* kCounters[] = {"dram__bytes",
                                      "standin__occurrence"};
 constexpr const char* kThroughputs[] = {"sm__throughput"};
 
+// What PM sampling counts, all in one pass.
+constexpr const char* kSampled[] = {"dram__bytes_read", "gr__cycles_active", "sm__cycles_active"};
+
 bool known(const std::string& metric) {
   const std::string base = metric.substr(0, metric.find('.'));
   if (metric.find('.') == std::string::npos) return false;
@@ -64,6 +67,7 @@ bool known(const std::string& metric) {
 }
 
 struct Host {
+  bool sampling = false;
   std::vector<std::string> metrics;
 };
 
@@ -147,7 +151,8 @@ CUptiResult cuptiProfilerGetCounterAvailability(CUpti_Profiler_GetCounterAvailab
 CUptiResult cuptiProfilerHostInitialize(CUpti_Profiler_Host_Initialize_Params* params) {
   if (std::strcmp(params->pChipName, kChips[0]) != 0 && std::strcmp(params->pChipName, kChips[1]) != 0)
     return CUPTI_ERROR_INVALID_PARAMETER;
-  params->pHostObject = reinterpret_cast<CUpti_Profiler_Host_Object*>(new Host);
+  params->pHostObject = reinterpret_cast<CUpti_Profiler_Host_Object*>(
+      new Host{params->profilerType == CUPTI_PROFILER_TYPE_PM_SAMPLING, {}});
   return CUPTI_SUCCESS;
 }
 CUptiResult cuptiProfilerHostDeinitialize(CUpti_Profiler_Host_Deinitialize_Params* params) {
@@ -162,6 +167,10 @@ CUptiResult cuptiProfilerHostGetSupportedChips(CUpti_Profiler_Host_GetSupportedC
 CUptiResult cuptiProfilerHostGetBaseMetrics(CUpti_Profiler_Host_GetBaseMetrics_Params* params) {
   params->ppMetricNames = nullptr;
   params->numMetrics = 0;
+  if (reinterpret_cast<Host*>(params->pHostObject)->sampling) {
+    if (params->metricType == CUPTI_METRIC_TYPE_COUNTER) hand_out(kSampled, params->ppMetricNames, params->numMetrics);
+    return CUPTI_SUCCESS;
+  }
   if (params->metricType == CUPTI_METRIC_TYPE_COUNTER) hand_out(kCounters, params->ppMetricNames, params->numMetrics);
   if (params->metricType == CUPTI_METRIC_TYPE_THROUGHPUT)
     hand_out(kThroughputs, params->ppMetricNames, params->numMetrics);
@@ -177,7 +186,7 @@ CUptiResult cuptiProfilerHostGetMetricProperties(CUpti_Profiler_Host_GetMetricPr
 CUptiResult cuptiProfilerHostConfigAddMetrics(CUpti_Profiler_Host_ConfigAddMetrics_Params* params) {
   auto& host = *reinterpret_cast<Host*>(params->pHostObject);
   for (std::size_t i = 0; i < params->numMetrics; ++i) {
-    if (!known(params->ppMetricNames[i])) return CUPTI_ERROR_INVALID_METRIC_NAME;
+    if (!host.sampling && !known(params->ppMetricNames[i])) return CUPTI_ERROR_INVALID_METRIC_NAME;
   }
   for (std::size_t i = 0; i < params->numMetrics; ++i) host.metrics.emplace_back(params->ppMetricNames[i]);
   return CUPTI_SUCCESS;
@@ -188,7 +197,7 @@ CUptiResult cuptiProfilerHostGetConfigImageSize(CUpti_Profiler_Host_GetConfigIma
 }
 CUptiResult cuptiProfilerHostGetConfigImage(CUpti_Profiler_Host_GetConfigImage_Params* params) {
   const auto& host = *reinterpret_cast<Host*>(params->pHostObject);
-  const std::uint64_t passes = std::min(host.metrics.size(), number_of_passes());
+  const std::uint64_t passes = host.sampling ? 1 : std::min(host.metrics.size(), number_of_passes());
   std::memcpy(params->pConfigImage, &passes, sizeof passes);
   return CUPTI_SUCCESS;
 }
@@ -200,6 +209,11 @@ CUptiResult cuptiProfilerHostGetNumOfPasses(CUpti_Profiler_Host_GetNumOfPasses_P
 }
 CUptiResult cuptiProfilerHostEvaluateToGpuValues(CUpti_Profiler_Host_EvaluateToGpuValues_Params* params) {
   const auto& host = *reinterpret_cast<Host*>(params->pHostObject);
+  if (host.sampling != standin::is_sample_image(params->pCounterDataImage)) return CUPTI_ERROR_INVALID_PARAMETER;
+  for (std::size_t i = 0; host.sampling && i < params->numMetrics; ++i)
+    params->pMetricValues[i] =
+        standin::sampled(params->pCounterDataImage, params->rangeIndex, params->ppMetricNames[i]);
+  if (host.sampling) return CUPTI_SUCCESS;
   const std::size_t passes = std::min(host.metrics.size(), number_of_passes());
   Head head{};
   std::memcpy(&head, params->pCounterDataImage, sizeof head);

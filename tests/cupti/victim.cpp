@@ -194,6 +194,16 @@ int main(int argc, char** argv) {
   if (argc > 2 && scene == "captured") return captured(std::atoi(argv[2]));
   if (argc > 2 && scene == "graph") counted_graph(std::atoi(argv[2]));
   if (argc > 2) counted(scene, std::atoi(argv[2]));
+  if (scene == "sampled") {
+    for (int step = 0; step < 40; ++step) {
+      nvtxRangePushA("step");
+      launch(kGemm, 4000000, nullptr, 1000);
+      launch(kReduce, 2000000, nullptr, 10);
+      cuCtxSynchronize();
+      nvtxRangePop();
+      usleep(4000);
+    }
+  }
   if (scene == "threads") {
     std::vector<std::thread> threads;
     for (int i = 0; i < 50; ++i) threads.emplace_back([] { many(200); });

@@ -7,7 +7,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <initializer_list>
+
+#include "wire/cupti_places.hpp"
 
 namespace rangescope::inject::cupti {
 namespace {
@@ -70,41 +71,6 @@ bool open(Api& api, const char* path) {
   }
   std::snprintf(api.path, sizeof api.path, "%s", shown);
   return true;
-}
-
-bool open_under(Api& api, const char* root, const char* below, int major) {
-  char path[sizeof api.path];
-  std::snprintf(path, sizeof path, "%s%s/libcupti.so.%d", root, below, major);
-  return open(api, path);
-}
-
-// The driver runs programs of its own major version and older ones, so its own is tried first.
-bool open_somewhere(Api& api) {
-  const int newest = driver_major() == 12 ? 12 : 13;
-  const int majors[] = {newest, newest == 13 ? 12 : 13};
-  for (const int major : majors) {
-    for (const char* variable : {"CUDA_HOME", "CUDA_PATH"}) {
-      const char* root = std::getenv(variable);
-      if (root == nullptr || root[0] == '\0') {
-        continue;
-      }
-      if (open_under(api, root, "/lib64", major) || open_under(api, root, "/extras/CUPTI/lib64", major)) {
-        return true;
-      }
-    }
-    char name[32];
-    std::snprintf(name, sizeof name, "libcupti.so.%d", major);
-    if (open(api, name)) {
-      return true;
-    }
-    for (const char* below :
-         {"/lib64", "/extras/CUPTI/lib64", "/targets/x86_64-linux/lib", "/targets/sbsa-linux/lib"}) {
-      if (open_under(api, "/usr/local/cuda", below, major)) {
-        return true;
-      }
-    }
-  }
-  return false;
 }
 
 }  // namespace
@@ -171,7 +137,7 @@ bool load(Api& api, char* why, std::size_t why_size) {
       std::snprintf(why, why_size, "the program's own %s cannot be opened: %s", mapped.path, dlerror());
       return false;
     }
-  } else if (!open_somewhere(api)) {
+  } else if (!wire::find_cupti(driver_major(), [&](const char* path) { return open(api, path); })) {
     std::snprintf(why, why_size,
                   "no libcupti.so.13 or libcupti.so.12 was found; install the CUDA toolkit's CUPTI, or set "
                   "RANGESCOPE_CUPTI to the library's path");

@@ -13,6 +13,7 @@
 #include "read/join.hpp"
 #include "read/native/chunks.hpp"
 #include "read/native/gpu_files.hpp"
+#include "read/native/samples.hpp"
 #include "read/native/trace.hpp"
 
 namespace rangescope::read::native {
@@ -152,6 +153,7 @@ base::Result<model::Session> NativeReader::read(const fs::path& path, const Opti
   losses.add("unreadable_captures", refused, "capture files that could not be opened or are none");
   order_ranges(session);
   if (folder && options.kernels) read_gpu_files(path, session);
+  if (folder && options.kernels) read_sample_files(path, session);
   set_span(session);
   losses.move_to(session.losses);
   for (const fs::path& again : folder ? relaunches_of(path) : std::vector<fs::path>{}) {

@@ -71,6 +71,25 @@ void dimensions(JsonWriter& json, std::string_view name, const std::array<std::u
   json.close();
 }
 
+void metrics(JsonWriter& json, const std::map<std::string, model::Metric>& map) {
+  json.key("metrics");
+  json.open_object();
+  for (const auto& [name, metric] : map) {
+    json.key(name);
+    json.open_line_object();
+    const bool there = metric.absent.empty();
+    there ? json.field("value", metric.value) : json.null_field("value");
+    json.field("unit", metric.unit);
+    there ? json.field("min", metric.min) : json.null_field("min");
+    there ? json.field("max", metric.max) : json.null_field("max");
+    json.field("rounds", metric.rounds);
+    json.field("source", metric.source);
+    if (!there) json.field("absent", metric.absent);
+    json.close();
+  }
+  json.close();
+}
+
 void kernel_rows(JsonWriter& json, std::string_view name, const std::vector<model::KernelRow>& rows) {
   json.key(name);
   json.open_array();
@@ -91,6 +110,7 @@ void kernel_rows(JsonWriter& json, std::string_view name, const std::vector<mode
     json.field("dynamic_shared_bytes", row.shape.dynamic_shared_bytes);
     json.field("shapes", row.shapes);
     json.field("nccl", row.nccl);
+    if (!row.metrics.empty()) metrics(json, row.metrics);
     json.close();
   }
   json.close();
@@ -120,20 +140,36 @@ void gpu(JsonWriter& json, std::string_view name, const std::optional<GpuWork>& 
   gpu(json, name, work, holder);
 }
 
-void metrics(JsonWriter& json, const std::map<std::string, model::Metric>& map) {
-  json.key("metrics");
-  json.open_object();
-  for (const auto& [name, metric] : map) {
-    json.key(name);
-    json.open_line_object();
-    const bool there = metric.absent.empty();
-    there ? json.field("value", metric.value) : json.null_field("value");
-    json.field("unit", metric.unit);
-    there ? json.field("min", metric.min) : json.null_field("min");
-    there ? json.field("max", metric.max) : json.null_field("max");
-    json.field("rounds", metric.rounds);
-    json.field("source", metric.source);
-    if (!there) json.field("absent", metric.absent);
+// Nothing where nothing was sampled.
+void sampled(JsonWriter& json, const std::vector<model::SampledDevice>& list) {
+  if (list.empty()) return;
+  json.key("sampled");
+  json.open_array();
+  for (const model::SampledDevice& device : list) {
+    json.open_object();
+    json.field("source", device.source);
+    json.field("uuid", device.uuid);
+    json.field("name", device.name);
+    json.field("interval_ns", device.interval_ns);
+    json.field("samples", device.samples);
+    json.field("sampled_ns", device.sampled_ns);
+    json.field("gaps_ns", device.gaps_ns);
+    json.field("busy_ns", device.busy_ns);
+    json.field("other_ns", device.other_ns);
+    json.field("clock", device.clock);
+    json.key("sums");
+    json.open_array();
+    for (const model::SampledSum& sum : device.sums) {
+      json.open_line_object();
+      json.field("metric", sum.metric);
+      json.field("unit", sum.share ? std::string("ns at full load") : sum.unit);
+      json.field("total", sum.total);
+      json.field("in_ranges", sum.in_ranges);
+      json.field("outside", sum.outside);
+      json.field("idle", sum.idle);
+      json.close();
+    }
+    json.close();
     json.close();
   }
   json.close();
@@ -441,6 +477,7 @@ class Json final : public Exporter {
     kernel_counters(json, report.kernel_counters);
     if (!report.operators.empty()) operators(json, "operators", report.operators, false);
     if (!report.operators_by_shape.empty()) operators(json, "operators_by_shape", report.operators_by_shape, true);
+    sampled(json, report.sampled);
     losses(json, report.losses);
     write_findings(json, report.findings);
     json.texts("notes", report.notes);

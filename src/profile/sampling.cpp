@@ -1,0 +1,44 @@
+#include "profile/sampling.hpp"
+
+#include "base/log.hpp"
+#include "base/text.hpp"
+#include "config/metric_groups.hpp"
+#include "wire/samples.hpp"
+
+namespace rangescope::profile {
+
+base::Result<std::vector<sample::Wanted>> wanted_counters(const SampleChoice& choice) {
+  std::vector<sample::Wanted> wanted;
+  for (const std::string& text : choice.metrics)
+    for (const std::string_view name : base::split(text, ',')) wanted.push_back({std::string(name)});
+  if (!wanted.empty()) return wanted;
+  auto groups = config::sampled_groups();
+  if (!groups) return base::fail(std::move(groups));
+  for (const model::MetricGroup& group : *groups)
+    for (const model::GroupCounter& counter : group.counters)
+      if (!counter.any.front().starts_with("nvml__")) wanted.push_back(counter.any);
+  return wanted;
+}
+
+base::Result<std::optional<sample::Beside>> begin_sampling(const SampleChoice& choice,
+                                                           const std::filesystem::path& captures, bool counters) {
+  if (choice.off) return std::optional<sample::Beside>();
+  sample::Options options;
+  options.folder = captures / wire::samples::kFolder;
+  options.interval_ns = choice.interval_ns.value_or(kAutoSample_ns);
+  if (!counters) {  // else the program's own counters hold the device: energy alone
+    auto wanted = wanted_counters(choice);
+    if (!wanted) return base::fail(std::move(wanted));
+    options.wanted = std::move(*wanted);
+  }
+  std::error_code error;
+  std::filesystem::create_directories(options.folder, error);
+  auto begun = sample::Beside::start(options);
+  if (begun) return std::optional(std::move(*begun));
+  std::filesystem::remove(options.folder, error);  // where it is empty
+  if (choice.interval_ns) return base::fail(std::move(begun));
+  base::detail("nothing is sampled: " + begun.error().what);
+  return std::optional<sample::Beside>();
+}
+
+}  // namespace rangescope::profile

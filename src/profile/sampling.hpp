@@ -1,0 +1,33 @@
+// Sampling beside a profiled program: which counters, how often, and the one call around the program.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.hpp"
+#include "sample/helper.hpp"
+
+namespace rangescope::profile {
+
+/// How often is `auto`: kernels of a few microseconds are still told apart, and it costs a fifth of a core.
+inline constexpr std::int64_t kAutoSample_ns = 200'000;
+
+struct SampleChoice {
+  bool off = false;
+  std::optional<std::int64_t> interval_ns;  ///< absent: auto
+  std::vector<std::string> metrics;         ///< counters instead of those of conf/sample
+};
+
+/// The counters that are wanted, each by its names on different chips.
+[[nodiscard]] base::Result<std::vector<sample::Wanted>> wanted_counters(const SampleChoice& choice);
+
+/// Begins to sample into the folder of captures; nothing where sampling is off. Where it cannot be, an error only if an
+/// interval was asked for. `counters`: the program counts itself, which needs the device for itself.
+[[nodiscard]] base::Result<std::optional<sample::Beside>> begin_sampling(const SampleChoice& choice,
+                                                                         const std::filesystem::path& captures,
+                                                                         bool counters);
+
+}  // namespace rangescope::profile

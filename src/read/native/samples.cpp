@@ -1,0 +1,272 @@
+#include "read/native/samples.hpp"
+
+#include <fmt/format.h>
+#include <zstd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <optional>
+
+#include "base/fs.hpp"
+#include "base/text.hpp"
+#include "base/units.hpp"
+#include "model/metric_unit.hpp"
+#include "wire/samples.hpp"
+
+namespace rangescope::read::native {
+namespace {
+
+namespace fs = std::filesystem;
+namespace format = wire::samples;
+using model::SampleKind;
+using model::Severity;
+
+constexpr std::size_t kMostRatio = 4000;
+
+/// Column `index` of `items` values that were stored byte by byte.
+template <class T>
+std::vector<T> column(const std::string& raw, std::size_t at, std::size_t items) {
+  std::vector<T> out(items);
+  for (std::size_t i = 0; i < items; ++i) {
+    char bytes[sizeof(T)];
+    for (std::size_t b = 0; b < sizeof(T); ++b) bytes[b] = raw[at + b * items + i];
+    std::memcpy(&out[i], bytes, sizeof(T));
+  }
+  return out;
+}
+
+std::vector<std::int64_t> summed(std::vector<std::int64_t> differences) {
+  std::uint64_t sum = 0;  // wraps where the input is nonsense
+  for (std::int64_t& each : differences) {
+    sum += static_cast<std::uint64_t>(each);
+    each = static_cast<std::int64_t>(sum);
+  }
+  return differences;
+}
+
+model::SampledMetric metric_of(const std::string& name) {
+  model::SampledMetric metric;
+  metric.name = name;
+  metric.unit = model::metric_unit(name);
+  if (name.ends_with(".sum"))
+    metric.kind = SampleKind::kAmount;
+  else if (name.ends_with(".max"))
+    metric.kind = SampleKind::kMax;
+  else if (name.starts_with("nvml__"))
+    metric.kind = SampleKind::kMean;
+  static constexpr std::pair<std::string_view, std::string_view> kUnits[] = {
+      {"nvml__energy.sum", "J"},         {"nvml__sm_clock.avg", "Hz"},     {"nvml__memory_clock.avg", "Hz"},
+      {"nvml__temperature.avg", "degC"}, {"nvml__throttled.avg", "ratio"}, {"nvml__memory_used.max", "byte"}};
+  for (const auto& [known, unit] : kUnits)
+    if (name == known) metric.unit = unit;
+  return metric;
+}
+
+class Reader {
+ public:
+  Reader(std::span<const std::byte> file, std::string where, model::Session& session)
+      : file_(file), where_(std::move(where)), session_(session) {}
+
+  base::Result<void> run() {
+    format::FileHeader header{};
+    if (file_.size() < sizeof header) return bad("too short for a stream of samples");
+    std::memcpy(&header, file_.data(), sizeof header);
+    if (std::memcmp(header.magic, format::kMagic, sizeof header.magic) != 0) return bad("not a stream of samples");
+    if (header.version != format::kVersion)
+      return base::fail(base::Code::kBadData,
+                        fmt::format("samples of format {}, and {} is known", header.version, format::kVersion), where_,
+                        "Read it with the rangescope that wrote it.");
+    if (header.header_bytes < sizeof header || header.header_bytes > file_.size()) return bad("a damaged head");
+    // The GPU's timer is about the time since 1970.
+    stream_.offset_ns = static_cast<std::int64_t>(static_cast<std::uint64_t>(header.monotonic_ns) -
+                                                  static_cast<std::uint64_t>(header.realtime_ns));
+    at_ = header.header_bytes;
+    while (at_ < file_.size() && block()) {
+    }
+    finish();
+    return {};
+  }
+
+ private:
+  [[nodiscard]] tl::unexpected<base::Error> bad(std::string what) const {
+    return base::fail(base::Code::kBadData, std::move(what), where_);
+  }
+  void lose(model::LossKind kind, std::uint64_t count, std::string detail) {
+    session_.losses.push_back({kind, count, std::move(detail)});
+  }
+
+  /// False at a torn tail, which is counted.
+  bool block() {
+    format::BlockHeader head{};
+    const std::size_t left = file_.size() - at_;
+    if (left >= sizeof head) std::memcpy(&head, file_.data() + at_, sizeof head);
+    if (left < sizeof head || head.magic != format::kBlockMagic || head.packed_bytes > left - sizeof head ||
+        head.raw_bytes > format::kMostRawBytes) {
+      torn_ = left;
+      return false;
+    }
+    const std::byte* packed = file_.data() + at_ + sizeof head;
+    raw_total_ += head.raw_bytes;
+    std::string raw(head.raw_bytes, '\0');
+    if (format::checksum(packed, head.packed_bytes) != head.checksum || raw_total_ > file_.size() * kMostRatio ||
+        ZSTD_decompress(raw.data(), raw.size(), packed, head.packed_bytes) != raw.size()) {
+      torn_ = left;
+      return false;
+    }
+    at_ += sizeof head + head.packed_bytes;
+    switch (head.type) {
+      case format::Type::kDescription: describe(raw); break;
+      case format::Type::kSamples: samples(raw, head.items); break;
+      case format::Type::kEvent: event(raw); break;
+      case format::Type::kEnd: ended_ = true; break;
+    }
+    return true;
+  }
+
+  void describe(const std::string& text) {
+    if (described_) return;
+    described_ = true;
+    for (const std::string_view line : base::split(text, '\n')) {
+      const auto space = line.find(' ');
+      if (space == std::string_view::npos) continue;
+      const std::string_view key = line.substr(0, space);
+      const std::string value(line.substr(space + 1));
+      if (key == "source") stream_.source = value;
+      if (key == "clock") stream_.other_clock = value == "gpu";
+      if (key == "uuid") stream_.uuid = value;
+      if (key == "name") stream_.name = value;
+      if (key == "chip") stream_.chip = value;
+      if (key == "interval_ns") stream_.interval_ns = std::max<std::int64_t>(base::to_int(value).value_or(0), 0);
+      if (key == "metric" && stream_.metrics.size() < format::kMostMetrics) stream_.metrics.push_back(metric_of(value));
+    }
+    if (!stream_.other_clock) stream_.offset_ns = 0;
+  }
+
+  void samples(const std::string& raw, std::size_t items) {
+    const std::size_t metrics = stream_.metrics.size();
+    if (!described_ || items > raw.size() / 16 || raw.size() != format::raw_bytes(items, metrics)) {
+      damaged_ += items;
+      return;
+    }
+    auto starts = summed(column<std::int64_t>(raw, 0, items));
+    const auto ends = summed(column<std::int64_t>(raw, 8 * items, items));
+    std::vector<char> kept(items, 0);
+    for (std::size_t i = 0; i < items; ++i) {
+      // The first one behind a gap may begin before the last one ended (seen on an H200 at 10 kHz).
+      if (starts[i] < last_ns_ && ends[i] > last_ns_) starts[i] = last_ns_;
+      // In order, without overlap, and not absurdly long.
+      const bool good = starts[i] >= last_ns_ && ends[i] > starts[i] && ends[i] - starts[i] < std::int64_t{1} << 50 &&
+                        ends[i] < std::int64_t{1} << 62;
+      kept[i] = good ? 1 : 0;
+      if (!good) {
+        ++damaged_;
+        continue;
+      }
+      last_ns_ = ends[i];
+      stream_.start_ns.push_back(starts[i]);
+      stream_.end_ns.push_back(ends[i]);
+    }
+    for (std::size_t m = 0; m < metrics; ++m) {
+      const bool percent =
+          model::is_percent(model::metric_unit(stream_.metrics[m].name, model::UnitSpelling::kNcu2025));
+      const auto values = column<float>(raw, 16 * items + 4 * m * items, items);
+      for (std::size_t i = 0; i < items; ++i)
+        if (kept[i] != 0) stream_.metrics[m].values.push_back(plausible(values[i]) * (percent ? 0.01F : 1.0F));
+    }
+  }
+  static float plausible(float value) {
+    return std::isfinite(value) && value >= 0 ? value : std::numeric_limits<float>::quiet_NaN();
+  }
+
+  void event(const std::string& raw) {
+    format::Event event{};
+    if (raw.size() < sizeof event) return;
+    std::memcpy(&event, raw.data(), sizeof event);
+    const std::string text = base::printable(raw.substr(sizeof event));
+    const std::string device = base::printable(stream_.name);
+    switch (event.kind) {
+      case format::EventKind::kOverflow:
+        lose("samples_overflow", 0,
+             "Samples of " + device + " were lost (" + text + "): sample less often, --sample 1ms.");
+        break;
+      case format::EventKind::kFailed:
+        lose("sampling_ended", 1, "Sampling of " + device + " ended before the program did: " + text + ".");
+        break;
+      case format::EventKind::kCoarser:
+        lose("samples_merged", event.count,
+             fmt::format("Samples of {} were merged, {} to one, to keep within the size of the file.", device,
+                         event.count));
+        break;
+      case format::EventKind::kUnavailable: lose("not_sampled", 1, unavailable(device, text)); break;
+    }
+  }
+
+  static std::string unavailable(const std::string& device, const std::string& why) {
+    std::string cure;
+    if (why.starts_with("busy"))
+      cure =
+          " Another profiler or monitor (DCGM, Nsight) holds its counters: stop it, or pause it (dcgmi profile "
+          "--pause).";
+    if (why.starts_with("denied"))
+      cure =
+          " The driver lets only the administrator read counters: run as root, or set "
+          "NVreg_RestrictProfilingToAdminUsers=0.";
+    if (why.starts_with("old")) cure = " It needs a GPU of the GA10x generation or newer: use --metrics.";
+    return "The counters of " + device + " were not sampled: " + why + "." + cure;
+  }
+
+  void finish() {
+    if (torn_ > 0)
+      lose("torn_samples", torn_,
+           fmt::format("{}: the last {} bytes are torn or damaged and were cut off.", where_, torn_));
+    if (damaged_ > 0)
+      lose("damaged_samples", damaged_,
+           fmt::format("{}: {} out of order or damaged.", where_, base::counted(damaged_, "sample")));
+    if (described_ && !ended_ && torn_ == 0)
+      lose("sampling_ended", 1,
+           "The sampling process of " + base::printable(stream_.name) +
+               " ended without a word: the last second may be missing.");
+    if (stream_.start_ns.empty()) return;
+    for (std::uint32_t i = 0; i < session_.devices.size() && !stream_.uuid.empty(); ++i) {
+      if (session_.strings.view(session_.devices[i].uuid) != stream_.uuid) continue;
+      stream_.device = i;
+      break;
+    }
+    session_.samples.push_back(std::move(stream_));
+  }
+
+  std::span<const std::byte> file_;
+  std::string where_;
+  model::Session& session_;
+  model::SampleStream stream_;
+  std::size_t at_ = 0, torn_ = 0, raw_total_ = 0;
+  std::uint64_t damaged_ = 0;
+  std::int64_t last_ns_ = std::numeric_limits<std::int64_t>::min();
+  bool described_ = false, ended_ = false;
+};
+
+}  // namespace
+
+base::Result<void> read_samples(std::span<const std::byte> file, const std::string& where, model::Session& session) {
+  return Reader(file, where, session).run();
+}
+
+void read_sample_files(const fs::path& folder, model::Session& session) {
+  for (const fs::path& place : {folder / format::kFolder, folder / "native" / format::kFolder}) {
+    std::vector<fs::path> files;
+    std::error_code error;
+    for (fs::directory_iterator entry(place, error), end; !error && entry != end; entry.increment(error))
+      if (entry->path().extension() == format::kSuffix) files.push_back(entry->path());
+    std::sort(files.begin(), files.end());
+    for (const fs::path& path : files) {
+      const auto mapping = base::Mapping::open(path);
+      const auto read = mapping ? read_samples(mapping->bytes(), path.filename().string(), session)
+                                : base::Result<void>(tl::make_unexpected(mapping.error()));
+      if (!read) session.losses.push_back({"unreadable_samples", 1, base::to_string(read.error())});
+    }
+    if (!files.empty()) return;
+  }
+}
+
+}  // namespace rangescope::read::native

@@ -1,0 +1,239 @@
+#include "sample/helper.hpp"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <thread>
+#include <utility>
+
+#include "base/fs.hpp"
+#include "base/text.hpp"
+#include "sample/nvml.hpp"
+#include "sample/stream.hpp"
+
+extern char** environ;
+
+namespace rangescope::sample {
+namespace {
+
+using base::Code;
+using wire::samples::EventKind;
+
+struct Sampled {
+  Stream stream;
+  std::unique_ptr<Sampler> sampler;
+};
+
+/// An amount adds up over samples; a share, a rate or a mean does not.
+bool is_amount(const std::string& metric) {
+  return metric.ends_with(".sum");
+}
+
+void say(const std::string& line) {
+  const std::string text = line + "\n";
+  (void)!::write(STDOUT_FILENO, text.data(), text.size());
+}
+
+void begin(Cupti& cupti, const Device& device, const Options& options, std::vector<Sampled>& out) {
+  Description description{
+      "CUPTI PM sampling", "gpu", device.ordinal, device.uuid, device.name, device.chip, options.interval_ns, {}, {}};
+  const auto set = cupti.choose(device.chip, options.wanted);
+  if (set) {
+    description.metrics = set->metrics;
+    for (const std::string& metric : set->metrics) description.adds_up.push_back(is_amount(metric) ? 1 : 0);
+  }
+  auto stream = Stream::create(options.folder / ("gpu-" + std::to_string(device.ordinal) + wire::samples::kSuffix),
+                               std::move(description), options.most_bytes);
+  if (!stream) return;
+  out.push_back({std::move(*stream), nullptr});
+  Sampled& sampled = out.back();
+  const auto unavailable = [&](const base::Error& error) {
+    const std::string why = error.what + (error.where.empty() ? "" : " (" + error.where + ")");
+    say("unavailable " + why);
+    sampled.stream.event(EventKind::kUnavailable, why);
+  };
+  if (!set) {
+    unavailable(set.error());
+  } else if (set->metrics.empty()) {
+    sampled.stream.event(EventKind::kUnavailable, "old: " + device.chip + " has none of the counters");
+  } else {
+    auto sampler = cupti.start(device, *set, options.interval_ns);
+    std::string told = "sampling " + device.uuid + " " + base::join(set->metrics, " ");
+    if (!set->left_out.empty()) told += "; left out: " + base::join(set->left_out, " ");
+    if (sampler) say(told);
+    if (sampler)
+      sampled.sampler = std::move(*sampler);
+    else
+      unavailable(sampler.error());
+  }
+}
+
+/// Waits; true when stdin has ended.
+bool ended_within(std::chrono::milliseconds time) {
+  pollfd input{STDIN_FILENO, POLLIN, 0};
+  if (::poll(&input, 1, static_cast<int>(time.count())) <= 0) return false;
+  char ignored[64];
+  const ssize_t got = ::read(STDIN_FILENO, ignored, sizeof ignored);
+  return got == 0 || (got < 0 && errno != EINTR && errno != EAGAIN);
+}
+
+}  // namespace
+
+std::vector<std::string> helper_arguments(const Options& options) {
+  std::vector<std::string> out = {options.folder.string(), std::to_string(options.interval_ns),
+                                  std::to_string(options.most_bytes)};
+  for (const Wanted& any : options.wanted) out.push_back(base::join(any, "|"));
+  return out;
+}
+
+int run_helper(const std::vector<std::string>& arguments) {
+  // A terminal's Ctrl-C is for the program: what it does on its way out is sampled too.
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE}) ::signal(signal, SIG_IGN);
+  for (const char* variable : {"CUDA_INJECTION64_PATH", "NVTX_INJECTION64_PATH"}) ::unsetenv(variable);
+  if (arguments.size() < 3) return base::exit_code(Code::kUsage);
+  Options options;
+  options.folder = arguments[0];
+  options.interval_ns = std::max<std::int64_t>(base::to_int(arguments[1]).value_or(1'000'000), 1000);
+  options.most_bytes = static_cast<std::uint64_t>(base::to_int(arguments[2]).value_or(512 << 20));
+  for (std::size_t i = 3; i < arguments.size(); ++i) {
+    Wanted& any = options.wanted.emplace_back();
+    for (const std::string_view name : base::split(arguments[i], '|')) any.emplace_back(name);
+  }
+
+  std::vector<Sampled> sampled;
+  std::vector<Device> devices;
+  std::unique_ptr<Cupti> cupti;
+  if (!options.wanted.empty()) {
+    auto opened = open_cupti();
+    if (opened) cupti = std::move(*opened);
+    auto found = cupti ? cupti->devices() : base::Result<std::vector<Device>>{};
+    if (found) devices = std::move(*found);
+    if (!opened) say("unavailable missing: " + opened.error().what);
+    if (opened && !found) say("unavailable missing: " + found.error().what);
+    for (const Device& device : devices) begin(*cupti, device, options, sampled);
+  }
+  const auto nvml = NvmlSampler::start(devices, options.folder, options.most_bytes);
+  if (sampled.empty() && !nvml) {
+    say("nothing");
+    return base::exit_code(Code::kToolMissing);
+  }
+  say("ready");
+
+  // Twice as often as the image for decoded samples is full.
+  const std::int64_t wait = std::clamp<std::int64_t>(64 * options.interval_ns, 5'000'000, 100'000'000);
+  std::int64_t flushed = now_ns();
+  for (bool last = false; !last;) {
+    last = ended_within(std::chrono::milliseconds(wait / 1'000'000));
+    for (Sampled& each : sampled) {
+      if (!each.sampler) continue;
+      const auto done = last ? each.sampler->stop(each.stream) : each.sampler->poll(each.stream);
+      if (done) continue;
+      each.stream.event(EventKind::kFailed, done.error().what + " (" + done.error().where + ")");
+      each.sampler.reset();
+    }
+    if (now_ns() - flushed > 1'000'000'000) {
+      for (Sampled& each : sampled) each.stream.flush(false);
+      flushed = now_ns();
+    }
+  }
+  for (Sampled& each : sampled) {
+    each.sampler.reset();
+    each.stream.flush(true);
+  }
+  return 0;
+}
+
+Beside::Beside(Beside&& other) noexcept
+    : pid_(std::exchange(other.pid_, -1)), input_(std::exchange(other.input_, -1)) {}
+
+Beside& Beside::operator=(Beside&& other) noexcept {
+  if (this == &other) return *this;
+  stop();
+  pid_ = std::exchange(other.pid_, -1);
+  input_ = std::exchange(other.input_, -1);
+  return *this;
+}
+
+base::Result<Beside> Beside::start(const Options& options) {
+  int input[2], output[2];
+  if (::pipe2(input, O_CLOEXEC) != 0) return base::fail(Code::kIo, "cannot make a pipe");
+  if (::pipe2(output, O_CLOEXEC) != 0) {
+    ::close(input[0]);
+    ::close(input[1]);
+    return base::fail(Code::kIo, "cannot make a pipe");
+  }
+  const std::string self = base::self_path().string();
+  std::vector<std::string> words = {self, kHelperWord};
+  for (std::string& word : helper_arguments(options)) words.push_back(std::move(word));
+  std::vector<char*> argv;
+  for (std::string& word : words) argv.push_back(word.data());
+  argv.push_back(nullptr);
+
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_adddup2(&actions, input[0], STDIN_FILENO);
+  posix_spawn_file_actions_adddup2(&actions, output[1], STDOUT_FILENO);
+  posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
+  Beside beside;
+  const int error = ::posix_spawn(&beside.pid_, self.c_str(), &actions, nullptr, argv.data(), environ);
+  posix_spawn_file_actions_destroy(&actions);
+  ::close(input[0]);
+  ::close(output[1]);
+  beside.input_ = input[1];
+  if (error != 0) {
+    beside.pid_ = -1;
+    ::close(output[0]);
+    return base::fail(Code::kIo, std::string("cannot start the sampling process: ") + std::strerror(error), self);
+  }
+
+  // The driver of eight GPUs takes seconds to start where its persistence daemon does not run.
+  std::string said;
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  for (;;) {
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - std::chrono::steady_clock::now());
+    pollfd ready{output[0], POLLIN, 0};
+    if (left.count() <= 0 || (::poll(&ready, 1, static_cast<int>(left.count())) < 0 && errno != EINTR)) break;
+    char text[512];
+    const ssize_t got = ::read(output[0], text, sizeof text);
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) break;
+    said.append(text, static_cast<std::size_t>(got));
+    if (said.find("ready\n") != std::string::npos || said.find("nothing\n") != std::string::npos) break;
+  }
+  ::close(output[0]);
+  if (said.find("ready\n") != std::string::npos) return beside;
+  beside.stop();
+  const auto line = said.find("unavailable ");
+  return base::fail(Code::kToolMissing, line == std::string::npos
+                                            ? "nothing of the device can be sampled"
+                                            : said.substr(line + 12, said.find('\n', line) - line - 12));
+}
+
+bool Beside::stop() {
+  if (pid_ < 0) return true;
+  ::close(std::exchange(input_, -1));
+  int status = 0;
+  for (int tries = 0; tries < 1500; ++tries) {  // what the hardware holds must be decoded: fifteen seconds at most
+    const pid_t ended = ::waitpid(pid_, &status, WNOHANG);
+    if (ended == pid_ || (ended < 0 && errno != EINTR)) {
+      pid_ = -1;
+      return ended > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  ::kill(pid_, SIGKILL);
+  ::waitpid(pid_, &status, 0);
+  pid_ = -1;
+  return false;
+}
+
+}  // namespace rangescope::sample

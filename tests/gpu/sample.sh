@@ -1,0 +1,104 @@
+#!/usr/bin/env bash
+# Sampling on a machine with a GPU: is it right, and what does it cost? The figures of docs/performance.md, section
+# "Sampling". Nothing is installed; results are printed, recordings stay in the folder given.
+#
+#   tests/gpu/sample.sh BUILD OUT       BUILD: a build folder with bin/rangescope; OUT: an empty folder
+#   PYTHON=/path/to/python3             one with PyTorch and CUDA (python3); without PyTorch those parts are left out
+#   PARTS="record cost long busy ncu"   all of them where not given
+set -uo pipefail
+[ $# -eq 2 ] || { sed -n '2,8p' "$0"; exit 64; }
+here=$(cd "$(dirname "$0")" && pwd); build=$(cd "$1" && pwd); mkdir -p "$2"; out=$(cd "$2" && pwd)
+rangescope=$build/bin/rangescope; python=${PYTHON:-python3}; parts=" ${PARTS:-record cost long busy ncu} "
+nvcc=${NVCC:-$(command -v nvcc || echo /usr/local/cuda/bin/nvcc)}
+sampler=$build/bin/sampler; [ -x "$sampler" ] || sampler=$rangescope
+ldd "$rangescope" | grep -q 'not found' && export LD_LIBRARY_PATH="$build/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
+work=$(mktemp -d); trap 'rm -rf "$work"' EXIT; cd "$work"
+for program in load counted launch; do
+  "$nvcc" -O2 -std=c++17 -arch=native -I"$here/../../third_party/nvtx3/include" "$here/$program.cu" -o "$program" || exit 1
+done
+torch=1; "$python" -c 'import torch; assert torch.cuda.is_available()' 2>"$work/torch.err" || torch=0
+wanted() { [[ $parts == *" $1 "* ]]; }
+now() { date +%s%N; }
+# record NAME INTERVAL program...: profiles it and keeps the recording.
+record() {
+  local name=$1 interval=$2; shift 2
+  timeout 100 "$rangescope" profile -v --sample "$interval" --output "$work/runs-$name" -o "$out/$name.txt" -- "$@" \
+    >"$out/$name.out" 2>"$out/$name.err"
+  local rc=$? run; run=$(ls -d "$work/runs-$name"/*/ | tail -1)
+  tar czf "$out/$name.tgz" -C "$run" native report.json 2>>"$out/$name.err"
+  echo "$name: rc $rc, $(grep -h RESULT "$out/$name.out" | head -1), $(du -k "$run"native/samples | tail -1 | cut -f1) KiB of samples"
+  grep -h -i 'sampl' "$out/$name.err" | head -3
+}
+nvidia-smi --query-gpu=name,driver_version,clocks.sm,clocks.mem,power.draw --format=csv,noheader
+
+if wanted record; then
+  echo "== recordings"
+  record load-10k 100us ./load 100
+  record load-1k 1ms ./load 300
+  record counted-10k 100us ./counted 200
+  [ $torch = 0 ] || TOK=32 REPEAT=4 record torch-10k 100us "$python" "$here/work.py"
+  [ $torch = 0 ] || TOK=32 REPEAT=4 record torch-5k 200us "$python" "$here/work.py"
+  head -30 "$out/load-10k.txt"; [ $torch = 0 ] || head -40 "$out/torch-10k.txt"
+fi
+
+# cost NAME PATTERN program...: what the program says of itself, in four ways that take turns.
+cost() {
+  local name=$1 pattern=$2 way; shift 2
+  for round in 1 2 3; do
+    for way in none off 1ms 100us; do
+      if [ $way = none ]; then "$@" >"$work/said"; else
+        timeout 100 "$rangescope" profile -q --sample $way --output "$work/cost" -- "$@" >"$work/said" 2>"$work/cost.err"; fi
+      echo "$name $way $(grep -o "$pattern" "$work/said" | grep -o '[0-9.]*' | head -1)" >>"$out/cost.txt"
+      rm -rf "$work/cost"
+    done
+  done
+}
+if wanted cost; then
+  echo "== cost to the program: best of 3"
+  rm -f "$out/cost.txt"
+  cost load 'in [0-9.]* s' ./load 300
+  cost launch '[0-9.]* us/launch' ./launch
+  [ $torch = 0 ] || TOK=32 REPEAT=8 cost torch 'decode [0-9.]*' "$python" "$here/work.py"
+  awk '{ k = $1 " " $2; if (!(k in best) || $3 < best[k]) best[k] = $3; if (!seen[k]++) order[++n] = k }
+       END { for (i = 1; i <= n; ++i) { split(order[i], p, " "); printf "%-8s %-6s %s  %.3fx\n", p[1], p[2], best[order[i]], best[order[i]] / best[p[1] " none"] } }' "$out/cost.txt"
+fi
+
+# sampled NAME SECONDS INTERVAL_NS: the sampling process alone, for so long; what it took of a core.
+counters=("gr__cycles_active.avg.pct_of_peak_sustained_elapsed" "dram__bytes_read.sum|dram__bytes_op_read.sum"
+  "dram__bytes_write.sum|dram__bytes_op_write.sum" "dram__read_throughput.avg.pct_of_peak_sustained_elapsed"
+  "dram__write_throughput.avg.pct_of_peak_sustained_elapsed" "sm__cycles_active.avg.pct_of_peak_sustained_elapsed"
+  "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_elapsed" "sm__inst_executed_realtime.sum"
+  "pcie__read_bytes.sum" "pcie__write_bytes.sum")
+sampled() {
+  local name=$1 seconds=$2 interval=$3 folder="$work/$1"; mkdir -p "$folder"
+  local TIMEFORMAT="$name: %U + %S s of CPU in %R s"
+  time { sleep "$seconds" | "$sampler" __sample-devices "$folder" "$interval" 536870912 "${counters[@]}" >"$folder/said"; }
+  sed "s/^/$name: /" "$folder/said"; ls -l "$folder" | awk -v n="$name" 'NR > 1 { print n ": " $NF " " $5 " bytes" }'
+  tar czf "$out/$name.tgz" -C "$work" "$name"
+}
+if wanted long; then
+  echo "== the sampling process alone, the device busy"
+  ./load 200000 >"$work/busy.out" & busy=$!
+  sampled one-khz 20 1000000
+  sampled ten-khz 60 100000
+  sampled fifty-khz 5 20000
+  kill $busy; wait $busy 2>"$work/killed"
+fi
+if wanted busy; then
+  echo "== two at once, and counters beside sampling"
+  sampled first 6 1000000 & sleep 2.5; sampled second 2 1000000; wait
+  (sleep 12 | "$sampler" __sample-devices "$work" 1000000 1000000 "${counters[@]}" >"$work/said") &
+  sleep 2; timeout 60 "$rangescope" profile --sample off --include copy --metrics dram__bytes_read.sum --output "$work/both" -- ./counted 60 2>&1 | tail -5; wait
+fi
+if wanted ncu && [ $torch = 1 ]; then
+  echo "== counters by occurrence, and ncu"
+  TOK=32 timeout 100 "$rangescope" profile -q --sample off --include decode \
+    --metrics dram__bytes_read.sum,dram__bytes_write.sum,sm__cycles_active.avg.pct_of_peak_sustained_elapsed,sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_elapsed,gpu__time_duration.sum \
+    --output "$work/counted" -o "$out/counters.csv" -f csv -- "$python" "$here/work.py" >"$out/counters.out" 2>&1
+  cp "$work"/counted/*/report.json "$out/counters.json"
+  WARM=0 TOK=1 timeout 240 ncu --csv --page raw --nvtx --nvtx-include decode/ --clock-control none --metrics \
+    dram__bytes_read.sum,dram__bytes_write.sum,gpu__time_duration.sum,sm__cycles_active.avg.pct_of_peak_sustained_elapsed,sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_elapsed \
+    --log-file "$out/ncu.csv" "$python" "$here/work.py" >"$out/ncu.out" 2>&1
+  echo "ncu rc $?, $(wc -l <"$out/ncu.csv") lines"; gzip -f "$out/ncu.csv"
+fi
+ls -l "$out" | awk 'NR > 1 { n += $5 } END { printf "%.1f MB kept\n", n / 1e6 }'

@@ -1,0 +1,99 @@
+#!/usr/bin/env python3
+"""Sampling by the command line, against the stand-in CUPTI. Usage: sampling.py BIN_DIR LIBCUPTI LIBCUDA SOURCE_DIR
+
+The stand-in driver writes down what it ran, the stand-in CUPTI of the sampling process plays samples of it: 1000 bytes a
+block of a grid. The scene `sampled` runs 40 steps of a kernel of 1000 blocks for 4 ms and one of 10 blocks for 2 ms.
+"""
+import json
+import os
+import shutil
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
+import cases  # noqa: E402
+import json_schema  # noqa: E402
+
+BIN, CUPTI, CUDA, SOURCE = (os.path.abspath(path) for path in sys.argv[1:5])
+TOOL, VICTIM = f"{BIN}/rangescope", f"{BIN}/standin_victim"
+
+
+class Sampling(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.mkdtemp(prefix="rangescope-sampling-")
+        self.env = {k: v for k, v in os.environ.items() if not k.endswith("_INJECTION64_PATH")}
+        self.env.update(RANGESCOPE_CUPTI=CUPTI, LD_LIBRARY_PATH=os.path.dirname(CUDA), STANDIN_RAN=f"{self.folder}/ran")
+
+    def tearDown(self):
+        shutil.rmtree(self.folder)
+
+    def profile(self, *words, **env):
+        done = cases.run([TOOL, "profile", "--no-project", *words, "--", VICTIM, "sampled"], cwd=self.folder, env={**self.env, **env})
+        runs = os.path.join(self.folder, "rangescope-runs")
+        run = os.path.join(runs, sorted(name for name in os.listdir(runs) if name[0].isdigit())[-1])
+        with open(f"{run}/report.json", encoding="utf-8") as f:
+            return json.load(f), done, run
+
+    @staticmethod
+    def losses(report):
+        return {loss["kind"]: loss["detail"] for loss in report["losses"]}
+
+    def test_ranges_and_kernels_have_what_was_sampled(self):
+        report, done, run = self.profile("--sample", "500us")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        with open(f"{SOURCE}/docs/formats/report.schema.json", encoding="utf-8") as f:
+            self.assertEqual(json_schema.errors(report, json.load(f)), [])
+        step = next(r for r in report["regions"] if r["path"] == ["step"])
+        read = step["metrics"]["dram_read_bytes"]
+        self.assertEqual((read["source"], read["unit"]), ("sampled", "byte"))
+        self.assertAlmostEqual(read["value"], 1_010_000, delta=0.1 * 1_010_000)
+        gemm = next(k for k in report["kernels"] if k["calls"] == 40 and k["total_ns"] > 100e6)
+        self.assertAlmostEqual(gemm["metrics"]["dram_read_bytes"]["value"], 1_000_000, delta=0.1 * 1_000_000)
+        device = report["sampled"][0]
+        for total in device["sums"]:
+            self.assertAlmostEqual(total["in_ranges"] + total["outside"] + total["idle"], total["total"], delta=1e-6 * total["total"] + 1e-6)
+        self.assertIn("by activity", device["clock"])  # the stand-in's timer is 5 s ahead
+        self.assertTrue(os.path.exists(f"{run}/native/samples/gpu-0.samples"))
+
+    def test_off(self):
+        report, done, run = self.profile("--sample", "off")
+        self.assertNotIn("sampled", report)
+        self.assertFalse(os.path.exists(f"{run}/native/samples"))
+
+    def test_reasons_and_cures(self):
+        for fault, words in (("pm_busy", ["busy", "dcgmi"]), ("pm_denied", ["denied", "NVreg_RestrictProfilingToAdminUsers"]),
+                             ("pm_old", ["old", "--metrics"])):
+            report, done, _ = self.profile(STANDIN_FAULT=fault)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            detail = self.losses(report)["not_sampled"]
+            for word in words:
+                self.assertIn(word, detail)
+            self.assertNotIn("sampled", report)
+
+    def test_a_sampler_that_fails_on_the_way(self):
+        report, done, _ = self.profile("--sample", "500us", STANDIN_FAULT="pm_dies")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("ended before the program did", self.losses(report)["sampling_ended"])
+
+    def test_gaps_are_told(self):
+        report, done, _ = self.profile("--sample", "500us", STANDIN_FAULT="pm_gaps")
+        self.assertIn("sample_gaps", self.losses(report))
+        self.assertGreater(report["sampled"][0]["gaps_ns"], 0)
+
+    def test_a_machine_without_cupti(self):
+        report, done, _ = self.profile(RANGESCOPE_CUPTI="/nowhere/libcupti.so")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertNotIn("sampled", report)
+        _, done, _ = self.profile("--sample", "1ms", RANGESCOPE_CUPTI="/nowhere/libcupti.so")
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("CUPTI was not found", done.stderr)
+
+    def test_words_of_the_option(self):
+        done = cases.run([TOOL, "profile", "--sample", "often", "--", VICTIM], cwd=self.folder, env=self.env)
+        self.assertEqual(done.returncode, 64)
+        self.assertIn("auto, off, or a number and a unit", done.stderr)
+
+
+if __name__ == "__main__":
+    cases.main()
