@@ -134,7 +134,6 @@ class Profile final : public Subcommand {
   int repeat_ = 1;
   collect::native::Options native_;
   profile::SampleChoice sampling_;
-  SampleChoice sampling_;
   collect::native::CounterRequest counters_;
   ReportChoice choice_;
   analyze::Options analysis_;

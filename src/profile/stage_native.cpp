@@ -142,7 +142,7 @@ base::Result<void> Pipeline::native_again() {
   native_session_.reset();
   explanations_.clear();
   std::erase(captured_, "native");
-  cut_.push_back({"counters_failed", model::Severity::kWarning, 1, no_counters_});
+  cut_.push_back({"counters_failed", 1, no_counters_});
   return native_stage("native");
 }
 

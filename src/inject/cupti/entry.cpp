@@ -18,6 +18,7 @@
 namespace {
 
 namespace cupti = rangescope::inject::cupti;
+namespace wire = rangescope::wire;
 
 bool free_path(const char* folder, char* path, std::size_t size) {
   for (int image = 0; image < 1000; ++image) {

@@ -98,7 +98,7 @@ std::string show(const base::Result<model::Session>& session) {
         "wait " + std::to_string(static_cast<int>(w.kind)) + ' ' + std::to_string(w.start_ns) + launch(w.launch) + '\n';
   for (const auto& m : s.marks)
     out += "mark " + text(m.name) + ' ' + std::to_string(s.attributes[m.attributes].payload_i64) + '\n';
-  for (const auto& l : s.losses) out += "loss " + l.kind + ' ' + std::to_string(l.count) + '\n';
+  for (const auto& l : s.losses) out += "loss " + std::string(l.kind.id()) + ' ' + std::to_string(l.count) + '\n';
   return out;
 }
 
@@ -155,7 +155,7 @@ TEST(Kineto, ATraceThatEndsEarlyKeepsWhatCameBefore) {
       EXPECT_FALSE(session.error().where.empty());
       continue;
     }
-    EXPECT_EQ(session->losses.back().kind, "torn_tail") << length;
+    EXPECT_EQ(session->losses.back().kind.id(), "torn_tail") << length;
   }
 }
 
