@@ -255,7 +255,7 @@ struct Report {
   /// Counters of kernels, graphs and ranges of the profiler that were measured outside every NVTX range, in launch
   /// order.
   std::vector<KernelMetrics> unattributed_results;
-  std::vector<MetricColumn> metric_columns;     ///< the most telling of the metrics that were asked for, best first
+  std::vector<MetricColumn> metric_columns;  ///< the most telling of the metrics that were asked for, best first
   std::vector<Loss> losses;
   std::vector<Finding> findings;  ///< the doctor's, when a capture was empty or partial
   std::vector<std::string> notes;
