@@ -335,7 +335,7 @@ std::map<std::string, Oracle> brute_force(const model::Session& s, bool nested) 
   return regions;
 }
 
-double quantile(std::vector<std::int64_t> v, double p) {
+double quantile_of_tree(std::vector<std::int64_t> v, double p) {
   std::sort(v.begin(), v.end());
   const double h = static_cast<double>(v.size() - 1) * p;
   const auto low = static_cast<std::size_t>(h);
@@ -386,8 +386,8 @@ TEST(TreeProperty, AgreesWithBruteForceOnRandomTraces) {
         EXPECT_EQ(region.unclosed, oracle.unclosed) << key;
         EXPECT_EQ(region.wall.exclusive_ns, static_cast<double>(oracle.exclusive)) << key << " trial " << trial;
         if (oracle.lengths.empty()) continue;
-        EXPECT_DOUBLE_EQ(region.wall.per_occurrence_ns.median, quantile(oracle.lengths, 0.5));
-        EXPECT_DOUBLE_EQ(region.wall.per_occurrence_ns.p95, quantile(oracle.lengths, 0.95));
+        EXPECT_DOUBLE_EQ(region.wall.per_occurrence_ns.median, quantile_of_tree(oracle.lengths, 0.5));
+        EXPECT_DOUBLE_EQ(region.wall.per_occurrence_ns.p95, quantile_of_tree(oracle.lengths, 0.95));
       }
     }
   }

@@ -67,6 +67,7 @@ std::string text_of(const Region& region, const ColumnView& column, double large
   if (!sum || !region.gpu || !region.gpu->partial) return cell(region, column);
   const auto value = measure->get(region);
   if (!value) return "-";
+  if (*value == 0) return region.occurrences < 0 ? "-" : cell(region, column);
   if (region.occurrences < 0) return format_value(*value, column.unit) + "+";  // outside ranges: what was seen of it
   if (region.gpu->recorded_occurrences <= 0) return "-";
   if (region.gpu->recorded_occurrences >= region.occurrences) return cell(region, column);

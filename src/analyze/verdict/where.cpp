@@ -113,7 +113,10 @@ void find_hot_region(const Case& known, std::vector<model::Verdict>& out) {
   const bool gpu = report.total && (report.total->kernels > 0 || report.total->busy_ns > 0);
   if (gpu && known.has_timeline()) return;
   const auto own_ns = [&](const model::Region& region) {
-    if (known.has_timeline()) return region.wall.exclusive_ns;
+    if (known.has_timeline()) {  // a warm-up has a line of its own
+      const double warm_up = region.steady ? region.steady->left_out_ns : 0;
+      return std::max(0.0, region.wall.exclusive_ns - warm_up);
+    }
     if (region.gpu && region.gpu->exclusive_kernel_ns > 0) return region.gpu->exclusive_kernel_ns;
     if (region.gpu && region.gpu->kernel_ns > 0) return region.gpu->kernel_ns;
     return region.wall.inclusive_ns;  // totals by name: what lies in what is not known
