@@ -214,6 +214,7 @@ int Pipeline::print_plans() {
 
 base::Result<void> Pipeline::stages() {
   if (auto written = write_config(run_, config_); !written) return written;
+  if (auto written = runs::write_stages(run_, {}); !written) return written;
   if (auto warm = warm_up(); !warm) return warm;
   if (program_failed_ || runner_->interrupted()) return {};
   if (native_) {

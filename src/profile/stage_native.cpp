@@ -33,12 +33,15 @@ collect::Plan Pipeline::warm_up_plan() const {
 
 base::Result<void> Pipeline::warm_up() {
   const auto times = repetition_ ? 0 : config_.integer("workload.warmup").value_or(0);
+  if (times > 0)
+    if (auto written = record_->about_to_run(warm_up_plan()); !written) return written;
   for (std::int64_t i = 1; i <= times; ++i) {
     const std::string label = "warmup" + std::to_string(i);
     auto ran = runner_->run(warm_up_plan(), label, {}, true);
     if (!ran) return base::fail(std::move(ran));
     if (!ran->ended.ok() && !runner_->interrupted()) {
       program_failed_ = ran->ended;
+      if (auto written = record_->ended(ran->ended); !written) return written;
       explanations_.push_back({"the program failed in its warm-up run, without any profiler: " +
                                    base::describe(ran->ended) + "; see warmup/" + label + ".stderr",
                                false});

@@ -1,0 +1,117 @@
+#include "profile/engine.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+#include "base/fs.hpp"
+#include "base/temporary_folder.hpp"
+#include "config/compose.hpp"
+#include "runs/layout.hpp"
+#include "runs/stages.hpp"
+#include "runs/status.hpp"
+
+namespace rangescope::profile {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// A run in a folder of its own, with the stand-ins of nsys and ncu (tests/standin) and nothing of the user's.
+class Engine : public testing::Test {
+ protected:
+  void SetUp() override {
+    const fs::path source = RANGESCOPE_SOURCE_DIR;
+    ::setenv("RANGESCOPE_NCU", (source / "tests/standin/ncu").c_str(), 1);
+    ::setenv("RANGESCOPE_NSYS", (source / "tests/standin/nsys").c_str(), 1);
+    ::setenv("XDG_CACHE_HOME", (folder_.path() / "cache").c_str(), 1);
+    ::setenv("STANDIN_PLAN", (folder_.path() / "plan.json").c_str(), 1);
+    ASSERT_TRUE(base::write_file(folder_.path() / "plan.json", R"({"kernel": "k_nested"})"));
+  }
+
+  Done profile(const std::vector<std::string>& words, const std::vector<std::string>& program, int repeat = 1) {
+    config::Inputs in;
+    in.shipped = fs::path(RANGESCOPE_SOURCE_DIR) / "conf";
+    for (const std::string& word : words) {
+      auto parsed = config::parse_override(word, "argument: " + word);
+      EXPECT_TRUE(parsed) << word;
+      if (parsed) in.overrides.push_back(std::move(*parsed));
+    }
+    in.overrides.push_back(config::set_text("run.root", (folder_.path() / "runs").string(), "test"));
+    in.overrides.push_back(config::set_list("workload.command", program, "test"));
+    const auto config = config::compose(in);
+    EXPECT_TRUE(config) << (config ? "" : base::to_string(config.error()));
+    Settings settings;
+    settings.repeat = repeat;
+    settings.talk.report = [this](const Analyzed&) -> base::Result<void> {
+      ++shown_;
+      return {};
+    };
+    settings.talk.finding = [this](const model::Finding& finding) { told_.push_back(finding.id); };
+    return config ? run(*config, settings) : Done{};
+  }
+
+  /// The files that every run leaves, and a finished status.
+  static std::string outcome(const Done& done) {
+    for (const char* file : {"cmd.txt", "config.yaml", "env.json", "inputs.yaml", "kernels.md", "manifest.json",
+                             "report.json", "report.md", "stages.json", "stakeholder_summary.md"})
+      EXPECT_TRUE(fs::exists(done.directory / file)) << file;
+    const auto status = runs::read_status(done.directory);
+    EXPECT_TRUE(status && status->state == runs::State::kDone && status->exit_code == done.code);
+    return status ? status->outcome : "";
+  }
+
+  base::TemporaryFolder folder_{"rangescope-engine"};
+  int shown_ = 0;
+  std::vector<std::string> told_;
+};
+
+const std::vector<std::string> kNcu{"collector=ncu", "pipeline.probe=false", "pipeline.ncu.ncu_cli.replay_mode=kernel"};
+
+TEST_F(Engine, ResultsOfNcuAreReported) {
+  const Done done = profile(kNcu, {"true"});
+  EXPECT_EQ(done.code, 0);
+  EXPECT_FALSE(done.end);
+  EXPECT_EQ(outcome(done), "ok");
+  EXPECT_EQ(shown_, 1);
+}
+
+TEST_F(Engine, ATimelineAndResultsAreOneRun) {
+  const Done done =
+      profile({"collector=ncu", "pipeline.nsys.enable=true", "pipeline.ncu.ncu_cli.replay_mode=kernel"}, {"true"});
+  EXPECT_EQ(outcome(done), "ok");
+  const auto stages = runs::read_stages(done.directory);
+  ASSERT_TRUE(stages && stages->size() == 2);
+  EXPECT_EQ(stages->front().stage, "nsys");
+  EXPECT_EQ(stages->back().stage, "ncu");
+}
+
+TEST_F(Engine, AToolThatCapturesNothingIsToldOnce) {
+  ASSERT_TRUE(base::write_file(folder_.path() / "plan.json", R"({"kernel": "norep"})"));
+  const Done done = profile(kNcu, {"true"});
+  EXPECT_EQ(done.code, 80);
+  EXPECT_EQ(outcome(done), "nothing_captured");
+  EXPECT_EQ(told_, std::vector<std::string>{"ncu.empty"});
+  EXPECT_EQ(shown_, 0);
+}
+
+TEST_F(Engine, AFailedWarmUpEndsTheRunAsTheProgramDid) {
+  auto words = kNcu;
+  words.emplace_back("workload.warmup=2");
+  const Done done = profile(words, {"sh", "-c", "exit 7"});
+  EXPECT_EQ(done.code, 7);
+  EXPECT_EQ(outcome(done), "program_failed");
+  ASSERT_TRUE(done.end);
+  EXPECT_EQ(done.end->exit_code, 7);
+  EXPECT_TRUE(fs::exists(done.directory / "warmup" / "warmup1.stderr"));
+  EXPECT_FALSE(fs::exists(done.directory / "warmup" / "warmup2.stderr"));
+}
+
+TEST_F(Engine, WhatCannotBeDoneIsRefusedBeforeThereIsADirectory) {
+  EXPECT_EQ(profile({"pipeline.native.enable=false"}, {"true"}).code, 78);
+  EXPECT_EQ(profile(kNcu, {"true"}, 3).code, 64);  // without the native stage nothing is repeated
+  EXPECT_EQ(profile(kNcu, {"no-such-program"}).code, 66);
+  EXPECT_FALSE(fs::exists(folder_.path() / "runs"));
+}
+
+}  // namespace
+}  // namespace rangescope::profile
