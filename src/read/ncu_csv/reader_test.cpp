@@ -228,7 +228,8 @@ TEST(NcuCsv, IsSniffedByContent) {
 /// kind count, one a line
 std::string losses_of(const model::Session& session) {
   std::string text;
-  for (const model::Loss& loss : session.losses) text += std::string(loss.kind.id()) + ' ' + std::to_string(loss.count) + '\n';
+  for (const model::Loss& loss : session.losses)
+    text += std::string(loss.kind.id()) + ' ' + std::to_string(loss.count) + '\n';
   return text;
 }
 
