@@ -35,7 +35,7 @@ bool free_path(const char* folder, char* path, std::size_t size) {
 }
 
 void start() {
-  const char* folder = std::getenv(wire::kDir);
+  const char* folder = std::getenv(rangescope::wire::kDir);
   // The NVTX side's capture makes the process known, also one that never opens a range.
   if (folder == nullptr || folder[0] == '\0' || !rangescope::inject::writer_start()) {
     return;
@@ -46,7 +46,7 @@ void start() {
   }
   cupti::TraceSettings settings = cupti::settings_from_environment();
   settings.path = path;
-  if (const char* limit = std::getenv(wire::kMaxCaptureSize); limit != nullptr) {
+  if (const char* limit = std::getenv(rangescope::wire::kMaxCaptureSize); limit != nullptr) {
     settings.size_limit = std::strtoull(limit, nullptr, 10);
   }
   if (cupti::start_trace(settings)) {
@@ -55,7 +55,7 @@ void start() {
 }
 
 void start_chained() {
-  const char* other = std::getenv(wire::kChainCuda);
+  const char* other = std::getenv(rangescope::wire::kChainCuda);
   if (other == nullptr || other[0] == '\0') {
     return;
   }

@@ -13,7 +13,7 @@
 namespace gpu = rangescope::wire::gpu;
 
 extern "C" __attribute__((visibility("default"))) int InitializeInjection() {
-  const char* folder = std::getenv(wire::kDir);
+  const char* folder = std::getenv(rangescope::wire::kDir);
   if (folder == nullptr || folder[0] == '\0') {
     return 1;
   }
