@@ -53,11 +53,11 @@ struct Options {
 
 /// What a report rests on beside its session.
 struct Reference {
-  std::vector<model::MetricGroup> groups;  ///< by which metrics are derived, as far as their counters were measured
-  std::vector<std::string> metrics;        ///< asked for by name, beside those of the groups
-  bool asked = false;                      ///< the run was: a table shows the most telling of them
+  std::vector<model::MetricGroup> groups;   ///< by which metrics are derived, as far as their counters were measured
+  std::vector<std::string> metrics;         ///< asked for by name, beside those of the groups
+  bool asked = false;                       ///< the run was: a table shows the most telling of them
   std::vector<model::MetricGroup> sampled;  ///< by which metrics of samples are derived
-  std::vector<model::Peaks> peaks;         ///< of every GPU that is known; among equals the first one counts
+  std::vector<model::Peaks> peaks;          ///< of every GPU that is known; among equals the first one counts
 };
 
 /// The whole analysis; only the run's own facts (its directory, how it ended) are not its. Names in the session are

@@ -8,8 +8,9 @@
 // goes to it whatever its rate is.
 //
 // The interval of a value holds: what the rates do not explain of the samples that it shares with others, the error of
-// its own rates, and a boundary error: where one kernel follows another, half a microsecond of the traffic can belong
-// to either (caches, prefetch, time stamps). Values that their interval leaves in the dark are absent, with the reason.
+// its own rates, a boundary error (where one kernel follows another, half a microsecond of the traffic can belong to
+// either: caches, prefetch, time stamps), what was not sampled, and half a percent for the counters. Values that their
+// interval leaves in the dark are absent, with the reason.
 //
 // O(samples + pieces of work + overlaps) a stream, and the solution for at most 256 kinds of work.
 #pragma once

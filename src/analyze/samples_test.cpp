@@ -112,7 +112,8 @@ const model::Metric& bytes_of(const model::Report& report, const char* name) {
 }
 
 bool lost(const model::Report& report, const std::string& kind) {
-  return std::any_of(report.losses.begin(), report.losses.end(), [&](const auto& loss) { return loss.kind.id() == kind; });
+  return std::any_of(report.losses.begin(), report.losses.end(),
+                     [&](const auto& loss) { return loss.kind.id() == kind; });
 }
 
 TEST(AddSamples, BytesOfKernelsAFifthOfASampleAndOfTheirRanges) {

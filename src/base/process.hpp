@@ -37,15 +37,15 @@ struct Command {
   bool own_group = false;
   /// With own_group: signals go to the child alone, as they would without us, and not to its whole group.
   bool signal_child_only = false;
-  /// It stays in our process group, and we leave that for one of our own while it runs: a signal to the group reaches it
-  /// once. Nothing where we lead the group.
+  /// It stays in our process group, and we leave that for one of our own while it runs: a signal to the group reaches
+  /// it once. Nothing where we lead the group.
   bool leave_group = false;
   bool null_stdin = false;
   /// Signals that would end us go on to it, also those sent to a fault's number. Ended by SIGINT, SIGTERM, SIGHUP or
   /// SIGQUIT, or by the limit: all it started ends.
   bool forward_signals = false;
-  /// "NAME=value" in the environment of all it starts, by which they are found when all ends. Without it, orphans of what
-  /// it starts become our children.
+  /// "NAME=value" in the environment of all it starts, by which they are found when all ends. Without it, orphans of
+  /// what it starts become our children.
   std::string mark;
   std::optional<std::chrono::nanoseconds> timeout;  ///< then SIGTERM, and SIGKILL after `grace`
   std::chrono::nanoseconds grace = std::chrono::seconds(5);
@@ -81,8 +81,8 @@ struct Ended {
 /// "SIGSEGV"; "SIG42" where there is no name.
 [[nodiscard]] std::string signal_name(int signal);
 
-/// From now on a file that grows beyond RLIMIT_FSIZE is an error (EFBIG) and does not end us. What is run starts with the
-/// signal's default action.
+/// From now on a file that grows beyond RLIMIT_FSIZE is an error (EFBIG) and does not end us. What is run starts with
+/// the signal's default action.
 void outlive_file_limit();
 
 /// Ends this process by `signal`, without a core file of our own; never returns (128 + signal where it was survived).

@@ -293,8 +293,8 @@ struct Report {
   std::vector<KernelMetrics> unattributed_results;
   std::vector<OperatorRow> operators;           ///< by name; the longest on the GPU, else on the CPU, first
   std::vector<OperatorRow> operators_by_shape;  ///< by name and shapes; empty where no shapes were recorded
-  std::vector<SampledDevice> sampled;        ///< devices that were sampled while the program ran
-  std::vector<MetricColumn> metric_columns;  ///< the most telling of the metrics that were asked for, best first
+  std::vector<SampledDevice> sampled;           ///< devices that were sampled while the program ran
+  std::vector<MetricColumn> metric_columns;     ///< the most telling of the metrics that were asked for, best first
   std::vector<Loss> losses;
   std::vector<Finding> findings;  ///< the doctor's, when a capture was empty or partial
   std::vector<std::string> notes;

@@ -27,7 +27,7 @@ struct Process {
   std::int64_t start_ns = 0;     ///< first and last thing known of it, session clock
   std::int64_t end_ns = 0;
   std::uint32_t rank = kNone;  ///< of a parallel job, where its environment says
-  bool operators = false;  ///< its ranges are operators of a framework and annotations around them (PyTorch traces)
+  bool operators = false;      ///< its ranges are operators of a framework and annotations around them (PyTorch traces)
 };
 
 struct Thread {

@@ -1,8 +1,8 @@
 #include "runs/json_text.hpp"
 
-#include <algorithm>
 #include <fcntl.h>
 #include <unistd.h>
+#include <algorithm>
 
 #include "base/fs.hpp"
 

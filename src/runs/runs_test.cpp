@@ -137,7 +137,7 @@ TEST_F(Runs, StatusReadsBack) {
   ASSERT_TRUE(status);
   EXPECT_EQ(status->exit_code, 83);
   ASSERT_EQ(status->losses.size(), 1u);
-  EXPECT_EQ(status->losses[0].severity, model::Severity::kError);
+  EXPECT_EQ(status->losses[0].severity, model::Severity::kWarning);
   ASSERT_EQ(status->findings.size(), 1u);
   EXPECT_EQ(status->findings[0].id, "program.no_nvtx");
   EXPECT_EQ(status->findings[0].verdict, model::Grade::kFail);

@@ -25,7 +25,8 @@ LIBRARIES = [
     ("sqlite3.h", {"base", "read"}),
     ("re2/", {"analyze", "model", "pages", "read"}),
     ("protozero/", {"read", "pages", "report"}),
-    ("zstd.h", {"base", "read", "runs"}),
+    ("zstd.h", {"base", "read", "runs", "sample"}),
+    ("Eigen/", {"analyze"}),
     ("fmt/", None), ("tl/", None), ("nlohmann/", None), ("gtest/", None), ("gmock/", None), ("benchmark/", None),
     ("sys/", None), ("linux/", None), ("net/", None), ("netinet/", None), ("arpa/", None), ("asm/", None),
 ]

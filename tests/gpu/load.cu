@@ -1,5 +1,5 @@
-// A load whose DRAM traffic is known: a copy of 1 GiB (1 GiB read, 1 GiB written) so many times, ten at a time within the
-// range `copies`, with 5 ms of sleep between. Prints the traffic and the time.
+// A load whose DRAM traffic is known: a copy of 1 GiB (1 GiB read, 1 GiB written) so many times, ten at a time within
+// the range `copies`, with 5 ms of sleep between. Prints the traffic and the time.
 //
 //   load [copies]     500 where not given
 #include <cuda_runtime.h>

@@ -11,8 +11,8 @@
 
 #include "inject/cupti/collector.hpp"
 #include "inject/cupti/trace.hpp"
-#include "wire/names.hpp"
 #include "inject/process.hpp"
+#include "wire/names.hpp"
 
 namespace rangescope::inject::cupti {
 namespace {

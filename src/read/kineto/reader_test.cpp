@@ -75,7 +75,8 @@ std::string show(const base::Result<model::Session>& session) {
   };
   std::string out = "span " + std::to_string(s.begin_ns) + '-' + std::to_string(s.end_ns) + '\n';
   for (const auto& p : s.processes)
-    out += "process " + std::to_string(p.pid) + ' ' + text(p.name) + " rank " + std::to_string(p.rank) + '\n';
+    out += "process " + std::to_string(p.pid) + ' ' + text(p.name) + " rank " +
+           (p.rank == model::kNone ? "-" : std::to_string(p.rank)) + '\n';
   for (const auto& r : s.ranges) {
     out += text(s.domains[r.domain].name) + '@' + text(r.name) + ' ' + std::to_string(r.start_ns) + '-' +
            std::to_string(r.end_ns) + " on " + thread(r.thread);
@@ -180,7 +181,7 @@ TEST(Kineto, WorkWithoutACallBelongsToItsOperator) {
       R"({"ph":"X","cat":"cpu_op","name":"aten::add","pid":1,"tid":1,"ts":10.5,"dur":5,"args":{"External id":3}},)"
       R"({"ph":"X","cat":"kernel","name":"k","pid":0,"tid":7,"ts":30,"dur":4,"args":{"External id":3,"correlation":8}})");
   EXPECT_EQ(show(read_text(text, "x")),
-            "span 10500-34000\nprocess 1  rank -1\n@aten::add 10500-15500 on 1/1\n"
+            "span 10500-34000\nprocess 1  rank -\n@aten::add 10500-15500 on 1/1\n"
             "kernel k 30000-34000 grid 0 stream 7 by @10500 on 1/1\nloss placed_by_operator 1\n");
 }
 
@@ -189,7 +190,7 @@ TEST(Kineto, EndsOfWholeMicrosecondsLieInWhatHoldsThem) {
   const std::string text = trace(R"({"ph":"X","cat":"Operator","name":"aten::b","pid":1,"tid":1,"ts":12,"dur":9},)"
                                  R"({"ph":"X","cat":"Operator","name":"aten::a","pid":1,"tid":1,"ts":10,"dur":10})");
   EXPECT_EQ(show(read_text(text, "x")),
-            "span 10000-20000\nprocess 1  rank -1\n@aten::a 10000-20000 on 1/1\n@aten::b 12000-20000 on 1/1\n");
+            "span 10000-20000\nprocess 1  rank -\n@aten::a 10000-20000 on 1/1\n@aten::b 12000-20000 on 1/1\n");
 }
 
 TEST(Kineto, CollectivesSayTheirSize) {

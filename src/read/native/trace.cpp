@@ -42,7 +42,8 @@ constexpr DropText kDropTexts[] = {
     {"unknown_end", "ends of start/end ranges that never started"},
     {"capture_io", "events lost to errors of the capture file"},
     {"too_many_domains", "NVTX domains beyond 4,096; their ranges stand in the default domain"},
-    {"abandoned_call", "NVTX calls that a signal handler left for good (siglongjmp): a push among them is not recorded"},
+    {"abandoned_call",
+     "NVTX calls that a signal handler left for good (siglongjmp): a push among them is not recorded"},
 };
 
 struct End {
