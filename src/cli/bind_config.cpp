@@ -25,7 +25,7 @@ std::string group_of(const config::Key& key) {
 
 /// Lists of names take commas too; arguments and expressions may hold commas of their own.
 bool splits(const config::Key& key) {
-  return key.type == config::Type::kList && !key.path.ends_with("extra_args");
+  return key.type == config::Type::kList && !key.path.ends_with("extra_args") && !key.path.starts_with("kernels.");
 }
 
 std::map<std::string, std::string> whole_environment() {
@@ -167,9 +167,10 @@ void warn_of_idle_keys(const config::Config& config) {
     if (!on_command_line(done.where)) continue;
     for (const std::string stage : {"nsys", "ncu"}) {
       const std::string section = "pipeline." + stage + ".";
-      // Without ncu its metrics are counters of the native collector.
-      if (!done.key.starts_with(section) || done.key == section + "enable" || config.flag(section + "enable") ||
-          done.key == "pipeline.ncu.ncu_cli.metrics")
+      // Without ncu its metrics are counters of the native collector; aliases mean every stage.
+      const bool common = done.key == "pipeline.ncu.ncu_cli.metrics" || done.key.find(".nvtx.") != std::string::npos ||
+                          done.key == "pipeline.ncu.ncu_cli.kernel_name";
+      if (common || !done.key.starts_with(section) || done.key == section + "enable" || config.flag(section + "enable"))
         continue;
       idle[stage] += (idle[stage].empty() ? "" : ", ") + done.key;
     }

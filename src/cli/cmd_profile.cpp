@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <optional>
 
+#include "analyze/meant.hpp"
 #include "base/fs.hpp"
 #include "base/log.hpp"
 #include "base/process.hpp"
@@ -92,9 +93,14 @@ class Profile final : public Subcommand {
                   "Put it behind --: rangescope profile -- python train.py"});
     if (auto exporter = report::find_exporter(choice_.format); !exporter) return say(exporter.error());
     if (auto writable = check_destination(choice_, beside_a_program()); !writable) return say(writable.error());
-    analysis_.fold_names.reset();  // the run's configuration has it
-    written_ = analysis_.include;
-    if (auto normalized = normalize_expressions(analysis_); !normalized) return say(normalized.error());
+    analysis_.fold_names.reset();      // the run's configuration has it
+    auto ranges = ranges_of(config_);  // the command line's are in the configuration too
+    if (!ranges) return say(ranges.error());
+    auto kernels = kernels_of(config_);
+    if (!kernels) return say(kernels.error());
+    analysis_.ranges = std::move(*ranges);
+    analysis_.kernels = std::move(*kernels);
+    if (auto checked = check_analysis(analysis_); !checked) return say(checked.error());
     root_ = config_.text("run.root").value_or(std::string(runs::kDefaultRoot));
     if (repeat_ > 1 && pipeline_wanted(config_))
       return say({base::Code::kUsage, "only the native profile can be repeated", "--repeat",
@@ -115,12 +121,8 @@ class Profile final : public Subcommand {
     auto metrics = metric_names(config_.list("pipeline.ncu.ncu_cli.metrics"));
     if (!metrics) return say(metrics.error());
     metrics_ = std::move(*metrics);
-    counters_.include = analysis_.include;
+    counters_.ranges = analysis_.ranges;
     counters_.by_payload = analysis_.by_payload;
-    counters_.exclude = analysis_.exclude;
-    if (counters_.include.empty())  // as `init` writes them
-      if (auto more = model::normalized_expressions(config_.list("pipeline.ncu.ncu_cli.nvtx.include")))
-        counters_.include = std::move(*more);
     if (!metrics_.empty()) {
       auto prepared = prepare_counters(metrics_, counters_);
       if (!prepared) return say(prepared.error());
@@ -168,8 +170,8 @@ class Profile final : public Subcommand {
 
   [[nodiscard]] base::Result<collect::Plan> plan_for(const std::filesystem::path& run) const {
     collect::Request request = base_request(config_, run);
-    request.include = analysis_.include;
-    request.exclude = analysis_.exclude;
+    request.ranges = analysis_.ranges;
+    request.kernels = analysis_.kernels;
     return collect::native::make_collector(native_)->plan(request);
   }
 
@@ -339,9 +341,9 @@ class Profile final : public Subcommand {
       losses = analyzed->report.losses;
       if (prepared_ && counters_.passes == "auto") say_what_is_missing(losses);
       const bool uncounted = !metrics_.empty() && analyzed->session.measurements.empty();
-      if (uncounted || !unmatched(analyzed->report, written_).empty()) {
+      if (uncounted || !analyze::unmatched(analyzed->report, analysis_.ranges).empty()) {
         const auto recorded = read::read_any(captures);  // with the names that the collector saw
-        findings = diagnose_capture(recorded ? &*recorded : nullptr, program_, written_, ended, {});
+        findings = diagnose_capture(recorded ? &*recorded : nullptr, program_, analysis_.ranges, ended, {});
         analyzed->report.findings = findings;
       }
       if (auto written = write_outputs(*analyzed, record.path()); !written) failed(written.error(), "error");
@@ -367,7 +369,7 @@ class Profile final : public Subcommand {
   [[nodiscard]] std::vector<model::Finding> explain_nothing(const RunRecord& record, const base::Ended& ended) const {
     const auto session = read::read_any(record.path() / "native");
     Analyzed empty;
-    empty.report.findings = diagnose_capture(session ? &*session : nullptr, program_, written_, ended, {});
+    empty.report.findings = diagnose_capture(session ? &*session : nullptr, program_, analysis_.ranges, ended, {});
     if (!is_quiet())
       for (const model::Finding& finding : empty.report.findings)
         std::fputs(report::finding_text(finding, style_on(STDERR_FILENO, choice_).color).c_str(), stderr);
@@ -403,7 +405,7 @@ class Profile final : public Subcommand {
     return root_ == runs::kDefaultRoot ? "latest" : shown_path(run);
   }
 
-  std::vector<std::string> program_, written_;
+  std::vector<std::string> program_;
   std::string root_{runs::kDefaultRoot};
   ConfigArguments configuration_;
   config::Config config_;

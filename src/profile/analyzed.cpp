@@ -136,9 +136,8 @@ base::Result<Analyzed> analyze_inputs(std::span<const std::filesystem::path> inp
   }
   reading.threads = options.threads;
   const analyze::FoldNames how = options.fold_names.value_or(fold_names_of(run));
-  const auto names = analyze::NameFolder::make(how, options);
-  if (!names) return tl::make_unexpected(names.error());
-  auto captured = read_captures(inputs, reading, *names);
+  const analyze::NameFolder names(how, options.ranges);
+  auto captured = read_captures(inputs, reading, names);
   if (!captured) return base::fail(std::move(captured));
   model::Session& session = captured->session;
   if (!model::holds_anything(session)) return tl::make_unexpected(nothing(inputs.front(), session));

@@ -92,20 +92,7 @@ base::Result<void> Pipeline::prepare() {
     return base::fail(base::Code::kUsage, "there is no program to run", {},
                       "Put it behind --: rangescope profile -- python train.py");
   mode_ = config_.text("pipeline.ncu.ncu_cli.replay_mode").value_or("auto");
-  written_include_ = config_.list("pipeline.ncu.ncu_cli.nvtx.include");
-  written_exclude_ = config_.list("pipeline.ncu.ncu_cli.nvtx.exclude");
-  std::vector<std::string> ignored;
-  auto include = resolve_expressions(written_include_, nullptr, ignored),
-       exclude = resolve_expressions(written_exclude_, nullptr, ignored);
-  for (auto* given : {&include, &exclude})
-    if (!*given) {
-      base::Error error = std::move(*given).error();
-      error.where = "pipeline.ncu.ncu_cli.nvtx." + std::string(given == &include ? "include" : "exclude") +
-                    (error.where.empty() ? "" : ": " + error.where);
-      return tl::make_unexpected(std::move(error));
-    }
-  include_ = std::move(*include);
-  exclude_ = std::move(*exclude);
+  ranges_ = args_.analysis.ranges;
   if (nsys_) {
     auto can = collect::probe_tool("nsys", search_for(config_, "nsys"));
     if (!can) return base::fail(std::move(can));
@@ -155,8 +142,7 @@ base::Result<void> Pipeline::plan_counters() {
     return base::fail(base::Code::kConfig, "metrics are asked for, and nsys measures none",
                       "pipeline.ncu.ncu_cli.metrics", "Switch ncu or the native stage on: --ncu or --native.");
   }
-  args_.counters.include = include_.empty() ? args_.analysis.include : include_;
-  args_.counters.exclude = exclude_.empty() ? args_.analysis.exclude : exclude_;
+  args_.counters.ranges = ranges_;
   auto plan = prepare_counters(names, args_.counters);
   if (plan) {
     counters_ = std::move(*plan);
@@ -203,8 +189,10 @@ base::Result<void> Pipeline::stages() {
     if (program_failed_ || runner_->interrupted()) return {};
   }
   // A look is worth a run of the program only where something is not certain.
-  const bool both_forms = include_.size() + exclude_.size() > written_include_.size() + written_exclude_.size();
-  const bool uncertain = ncu_ && (both_forms || (mode_ == "auto" && !include_.empty()));
+  const auto kind_said = [](const model::RangeTerm& term) { return term.kind_said(); };
+  const bool kinds_said =
+      std::ranges::all_of(ranges_.include, kind_said) && std::ranges::all_of(ranges_.exclude, kind_said);
+  const bool uncertain = ncu_ && (!kinds_said || (mode_ == "auto" && !ranges_.include.empty()));
   if (!native_ && !nsys_ && uncertain && config_.flag("pipeline.probe", true) && !args_.native.library.empty()) {
     note("looking at the program once without a profiler, to see which ranges it has (--no-probe forbids it)");
     if (auto ran = native_stage("look"); !ran) return ran;
@@ -217,7 +205,7 @@ base::Result<void> Pipeline::stages() {
   }
   if (ncu_) {
     wanted_.emplace_back("ncu");
-    if (auto ok = resolve(); !ok) return ok;
+    resolve();
     if (auto ran = ncu_stage(); !ran) return ran;
   }
   return {};
@@ -321,16 +309,10 @@ base::Result<void> Pipeline::native_again() {
 }
 
 /// Push/pop or start/end, from what was seen.
-base::Result<void> Pipeline::resolve() {
-  std::vector<std::string> said;
-  auto include = resolve_expressions(written_include_, timeline(), said),
-       exclude = resolve_expressions(written_exclude_, timeline(), said);
-  if (!include) return base::fail(std::move(include));
-  if (!exclude) return base::fail(std::move(exclude));
-  include_ = std::move(*include);
-  exclude_ = std::move(*exclude);
-  for (const std::string& text : said) note("ranges: " + text);
-  return {};
+void Pipeline::resolve() {
+  std::vector<std::string> notes;
+  if (const model::Session* seen = timeline()) analyze::settle_kinds(ranges_, *seen, notes);
+  for (const std::string& text : notes) note("ranges: " + text);
 }
 
 void Pipeline::diagnose(const std::vector<std::string>& missing) {
@@ -346,13 +328,14 @@ void Pipeline::diagnose(const std::vector<std::string>& missing) {
   }
   std::optional<doctor::FailedCapture> failed;
   if (!missing.empty()) failed = doctor::FailedCapture{missing.back(), nsys_gated_};
-  std::vector<std::string> written = written_include_;
-  if (written.empty())
-    if (const auto range = config_.text("pipeline.nsys.nvtx_capture")) written = {*range};
+  model::RangeSelection meant = args_.analysis.ranges;
+  if (meant.include.empty())
+    if (const auto range = config_.text("pipeline.nsys.nvtx_capture"))
+      if (auto gate = model::parse_terms(*range)) meant.include = std::move(*gate);
   const model::Session* seen = timeline();
   std::vector<model::Finding> program;
   if (seen || program_failed_ || native_)
-    program = diagnose_capture(seen, config_.list("workload.command"), written,
+    program = diagnose_capture(seen, config_.list("workload.command"), meant,
                                alone_.value_or(base::Ended{.exit_code = 0}), failed);
   std::vector<model::Finding> tools;
   for (const auto& [tool, outcome] : outcomes_)

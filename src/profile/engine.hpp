@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "analyze/analyze.hpp"
+#include "analyze/meant.hpp"
 #include "base/result.hpp"
 #include "collect/ladder.hpp"
 #include "collect/native/counter_plan.hpp"
@@ -21,7 +21,6 @@
 #include "profile/counters.hpp"
 #include "profile/record.hpp"
 #include "profile/settings.hpp"
-#include "profile/targets.hpp"
 #include "profile/tool_run.hpp"
 
 namespace rangescope::profile {
@@ -65,7 +64,7 @@ class Pipeline {
   [[nodiscard]] base::Result<void> warm_up();
   [[nodiscard]] base::Result<void> native_stage(const std::string& folder);
   [[nodiscard]] base::Result<void> native_again();
-  [[nodiscard]] base::Result<void> resolve();
+  void resolve();
   [[nodiscard]] int conclude(const std::optional<base::Error>& failure);
   [[nodiscard]] base::Result<void> reports();
   [[nodiscard]] const model::Session* timeline() const;
@@ -116,8 +115,7 @@ class Pipeline {
   bool native_ = false, nsys_ = false, ncu_ = false;
   std::string mode_;
   std::optional<collect::Abilities> nsys_can_, ncu_can_;
-  std::vector<std::string> include_, exclude_;  ///< ncu's grammar, resolved
-  std::vector<std::string> written_include_, written_exclude_;
+  model::RangeSelection ranges_;  ///< what is left to measure; kinds settled once they were seen
   std::vector<std::vector<std::string>> kernel_groups_;
   std::vector<std::string> ncu_metrics_;      ///< groups replaced by what they are made of
   std::optional<PreparedCounters> counters_;  ///< what the native stage counts

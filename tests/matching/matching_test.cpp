@@ -34,7 +34,13 @@ struct Release {
 std::unique_ptr<Plan, Release> plan_of(const std::string& expression, std::string* refusal = nullptr) {
   collect::native::CounterRequest request;
   request.metrics = {"m.sum"};
-  request.include = {expression};
+  request.ranges.include = {{expression, {}}};
+  auto parsed = model::RangeExpression::parse(expression);
+  if (!parsed) {
+    if (refusal != nullptr) *refusal = base::to_string(parsed.error());
+    return nullptr;
+  }
+  request.ranges.include[0].forms.push_back(std::move(*parsed));
   const auto text = collect::native::counter_plan(request);
   if (!text) {
     if (refusal != nullptr) *refusal = base::to_string(text.error());

@@ -78,21 +78,13 @@ class Gatherer {
  public:
   explicit Gatherer(const model::Session& session) : session_(session) {}
 
-  base::Result<ProgramFacts> run(std::span<const std::string> written) {
+  ProgramFacts run(const model::RangeSelection& ranges) {
     whole_program();
     gpu_work();
     place_ranges();
     work_by_node();
     order_nodes();
-    for (const std::string& text : written) {
-      auto normal = model::normalize(text);
-      if (!normal) return base::fail(std::move(normal));
-      for (const model::NormalizedTerm& term : normal->terms) {
-        auto facts = meant(term);
-        if (!facts) return base::fail(std::move(facts));
-        facts_.meant.push_back(std::move(*facts));
-      }
-    }
+    for (const model::RangeTerm& term : ranges.include) facts_.meant.push_back(meant(term, ranges.exclude));
     return std::move(facts_);
   }
 
@@ -320,29 +312,29 @@ class Gatherer {
 
   [[nodiscard]] bool matches(const model::RangeExpression& expression, std::uint32_t node) const {
     const SeenRange& seen = facts_.ranges[seen_at_[node]];
-    if (seen.kind == RangeKind::kStartEnd) return expression.names_start_end(seen.domain, seen.path.back());
     const std::vector<std::string_view> path(seen.path.begin(), seen.path.end());
-    return expression.matches_stack(seen.domain, path);
+    return expression.names_region(seen.domain, path, seen.kind);
   }
 
-  base::Result<RangeFacts> meant(const model::NormalizedTerm& term) {
+  RangeFacts meant(const model::RangeTerm& term, const std::vector<model::RangeTerm>& excluded) {
     RangeFacts out;
-    out.written = term.written;
-    out.kind_said = !term.push_pop || !term.start_end;
+    out.term = {term.written, {term.forms.front()}};
+    out.kind_said = term.kind_said();
     std::vector<bool> chosen(nodes_.size(), false);
-    for (const auto& form : {term.push_pop, term.start_end}) {
-      if (!form) continue;
-      if (out.expression.empty()) out.expression = *form;
-      auto expression = model::RangeExpression::parse(*form);
-      if (!expression) return base::fail(std::move(expression));
+    for (const model::RangeExpression& form : term.forms) {
       bool any = false;
       std::vector<bool> inside(nodes_.size(), false);
       for (std::uint32_t node = 0; node < nodes_.size(); ++node) {  // parents have lower numbers
         const std::uint32_t parent = nodes_[node].parent;
-        inside[node] = (parent != kNone && inside[parent]) || matches(*expression, node);
-        if (inside[node] && (parent == kNone || !inside[parent])) chosen[node] = any = true;
+        inside[node] = (parent != kNone && inside[parent]) || matches(form, node);
+        if (!inside[node] || (parent != kNone && inside[parent])) continue;
+        const bool left_out = std::any_of(excluded.begin(), excluded.end(), [&](const model::RangeTerm& each) {
+          return std::any_of(each.forms.begin(), each.forms.end(),
+                             [&](const model::RangeExpression& other) { return matches(other, node); });
+        });
+        if (!left_out) chosen[node] = any = true;
       }
-      if (any && out.seen.empty()) out.expression = *form;
+      if (any && out.seen.empty()) out.term.forms = {form};
       for (std::uint32_t node = 0; node < nodes_.size(); ++node)
         if (chosen[node] && std::find(out.seen.begin(), out.seen.end(), seen_at_[node]) == out.seen.end())
           out.seen.push_back(seen_at_[node]);
@@ -504,8 +496,8 @@ std::string SeenRange::shown() const {
   return (domain.empty() ? "" : domain + "@") + base::join(path, " > ");
 }
 
-base::Result<ProgramFacts> gather(const model::Session& session, std::span<const std::string> written) {
-  return Gatherer(session).run(written);
+ProgramFacts gather(const model::Session& session, const model::RangeSelection& ranges) {
+  return Gatherer(session).run(ranges);
 }
 
 collect::Look look_of(const ProgramFacts& facts, const RangeFacts& range) {

@@ -24,6 +24,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "wire/range_match.hpp"
+
 namespace rangescope::inject::counters {
 
 inline constexpr std::size_t kMaxMetrics = 512;
@@ -32,7 +34,8 @@ inline constexpr std::size_t kMaxElements = 16;
 
 /// One name of an expression, or a gap between names.
 struct Element {
-  enum class Kind : std::uint8_t { kName, kAny, kOne } kind = Kind::kName;
+  using Kind = wire::RangeElement;
+  Kind kind = Kind::kName;
   const char* text = nullptr;
   std::size_t bytes = 0;
   void* regex = nullptr;  ///< regex_t, when the expression is a regular one
