@@ -1,9 +1,10 @@
 // What a recorded session says about the ranges that were meant: the evidence that every diagnosis of a program rests
 // on. Plain data; nothing is judged here.
 //
-// An occurrence of a meant range is the outermost one: of `decode/` in the stack decode > layer0 it is decode. Work is
-// inside when the call that launched it began while the occurrence was open, on its thread (push/pop) or in its process
-// (start/end). O((ranges + calls) log n) a term; the whole session is looked at, so give it a short one.
+// An occurrence of a meant range is where an expression begins to match: of `decode/` in the stack decode > layer0 it is
+// decode. Paths, occurrences and what lies inside come from the region tree and its contexts (analyze/): work is inside
+// when the whole call that launched it lies in the occurrence, on its thread (push/pop) or in its process (start/end).
+// The whole session is looked at, so give it a short one.
 #pragma once
 
 #include <cstdint>
