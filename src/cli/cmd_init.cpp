@@ -222,10 +222,10 @@ class Init final : public Subcommand {
         "# `rangescope config explain KEY` says what a key means; `rangescope config validate` checks this "
         "file.\nworkload:\n  command: [";
     for (std::size_t i = 0; i < program_.size(); ++i) text += (i ? ", " : "") + yaml(program_[i]);
-    text += "]\npipeline:\n  ncu:\n    ncu_cli:\n      nvtx:\n        include:\n";
+    text += "]\nranges:\n  include:\n";
     std::uint64_t rarest = 0;
     for (const Include& include : includes) {
-      text += "          - " + yaml(include.expression) + "  # " + base::counted(include.occurrences, "time") + ", " +
+      text += "    - " + yaml(include.expression) + "  # " + base::counted(include.occurrences, "time") + ", " +
               base::format_ns(static_cast<double>(include.total_ns)) + " in all" +
               (facts.cuda ? ", " + base::counted(include.kernels, "kernel") : "") + "\n";
       rarest = rarest == 0 ? include.occurrences : std::min(rarest, include.occurrences);
@@ -235,16 +235,15 @@ class Init final : public Subcommand {
     const auto chip = profile::chip_of_machine();
     const auto [groups, told] = groups_that_fit(chip ? *chip : "GH100", rarest);
     if (groups.empty()) {
-      text += "      # No metric group fits: the rarest range occurs " + base::counted(rarest, "time") +
+      text += "# No metric group fits: the rarest range occurs " + base::counted(rarest, "time") +
               ", and each pass takes an occurrence. Take rare ranges out of include, or use ncu (--ncu).\n";
       return text;
     }
-    text += "      # Counters per range, one pass an occurrence: " + told + ".\n";
+    text += "# Counters per range, one pass an occurrence: " + told + ".\n";
     if (!tools.native_counters)
-      text += "      # Not switched on, since this machine cannot: " + base::printable(tools.counters_reason) + ".\n";
-    text +=
-        std::string("      ") + (tools.native_counters ? "" : "# ") + "metrics: [" + base::join(groups, ", ") + "]\n";
-    return text;
+      text += "# Not switched on, since this machine cannot: " + base::printable(tools.counters_reason) + ".\n";
+    return text + (tools.native_counters ? "" : "# ") + "pipeline: {ncu: {ncu_cli: {metrics: [" +
+           base::join(groups, ", ") + "]}}}\n";
   }
 
   /// The file is composed like any other before it stands under its name.

@@ -201,8 +201,8 @@ std::string Pipeline::filter_hint() const {
 
 /// ncu counts a push/pop range for the thread that opened it. Kernels of another thread (PyTorch's backward pass) are
 /// in no range to it: where most of them are so, the scope is the process; where some are, it is said.
-void Pipeline::other_threads(const collect::Look& look) {
-  const std::uint64_t others = look.other_thread_kernels, all = look.kernels.value_or(0);
+void Pipeline::other_threads(const collect::Evidence& evidence) {
+  const std::uint64_t others = evidence.other_thread_kernels, all = evidence.kernels.value_or(0);
   if (others == 0 || config_.get("pipeline.ncu.ncu_cli.push_pop_scope")) return;
   const std::string seen = std::to_string(others) + " of " + base::counted(all, "kernel") +
                            " in the ranges launched by threads that did not open them";
@@ -251,17 +251,17 @@ base::Result<bool> Pipeline::native_rung(const std::string& reason) {
 
 base::Result<void> Pipeline::ncu_stage() {
   if (auto chosen = ncu_kernels(); !chosen) return chosen;
-  collect::Look look;
+  collect::Evidence evidence;
   if (const model::Session* seen = timeline(); seen && !ranges_.include.empty())
-    look = doctor::look_of(doctor::gather(*seen, ranges_));
+    evidence = doctor::evidence_of(doctor::gather(*seen, ranges_));
   if (counters_) {  // its timeline sees the first occurrences only, so kernels cannot be dealt out over all of them
-    look.alike.reset();
-    if (look.kernels == 0) look.kernels.reset();
+    evidence.alike.reset();
+    if (evidence.kernels == 0) evidence.kernels.reset();
   }
-  if (!ranges_.include.empty() && look.occurrences == 0)
+  if (!ranges_.include.empty() && evidence.occurrences == 0)
     note("ncu: none of the chosen ranges was seen in the stage before; it is tried all the same");
-  other_threads(look);
-  const auto rungs = collect::ladder(wish(), look, *ncu_can_);
+  other_threads(evidence);
+  const auto rungs = collect::ladder(wish(), evidence, *ncu_can_);
   Outcome last;
   for (const collect::Rung& rung : rungs) {
     const std::string name(collect::step_name(rung.step));

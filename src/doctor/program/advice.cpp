@@ -52,7 +52,7 @@ constexpr std::int64_t kLongEnough = 1000000000;  // counters need no second run
 
 class Adviser {
  public:
-  Adviser(const ProgramLook& look, const Tools& tools) : look_(look), tools_(tools), sum_(look_of(look.facts)) {
+  Adviser(const ProgramLook& look, const Tools& tools) : look_(look), tools_(tools), sum_(evidence_of(look.facts)) {
     for (const RangeFacts& range : look.facts.meant)
       if (!range.seen.empty()) {
         include_.push_back(range.term);
@@ -231,7 +231,7 @@ class Adviser {
 
   const ProgramLook& look_;
   const Tools& tools_;
-  const collect::Look sum_;
+  const collect::Evidence sum_;
   std::vector<model::RangeTerm> include_;
   bool registered_ = true, children_ = false, gpu_known_ = false;
   std::uint64_t occurrences_ = 0, own_ = 0;

@@ -419,26 +419,26 @@ ProgramFacts gather(const model::Session& session, const model::RangeSelection& 
   return Gatherer(session).run(ranges);
 }
 
-collect::Look look_of(const ProgramFacts& facts, const RangeFacts& range) {
-  collect::Look look;
-  look.occurrences = range.occurrences - range.unclosed;
+collect::Evidence evidence_of(const ProgramFacts& facts, const RangeFacts& range) {
+  collect::Evidence evidence;
+  evidence.occurrences = range.occurrences - range.unclosed;
   if (facts.cuda && facts.gpu_unavailable.empty() && facts.kernels + facts.graph_launches > 0)
-    look.kernels = range.kernels + range.graph_launches + range.other_thread_kernels;
-  look.calls = range.calls;
-  look.graph_launches = range.graph_launches;
-  look.other_thread_kernels = range.other_thread_kernels;
-  look.contexts = range.contexts;
-  if (range.sequences.size() > 1 && !range.only_first_differs) look.alike = false;
-  if (range.sequences.size() == 1 && range.occurrences - range.unclosed > 1) look.alike = true;
-  return look;
+    evidence.kernels = range.kernels + range.graph_launches + range.other_thread_kernels;
+  evidence.calls = range.calls;
+  evidence.graph_launches = range.graph_launches;
+  evidence.other_thread_kernels = range.other_thread_kernels;
+  evidence.contexts = range.contexts;
+  if (range.sequences.size() > 1 && !range.only_first_differs) evidence.alike = false;
+  if (range.sequences.size() == 1 && range.occurrences - range.unclosed > 1) evidence.alike = true;
+  return evidence;
 }
 
-collect::Look look_of(const ProgramFacts& facts) {
-  collect::Look all;
+collect::Evidence evidence_of(const ProgramFacts& facts) {
+  collect::Evidence all;
   if (facts.meant.empty()) return all;
   all.occurrences = 0;
   for (const RangeFacts& range : facts.meant) {
-    const collect::Look one = look_of(facts, range);
+    const collect::Evidence one = evidence_of(facts, range);
     *all.occurrences += one.occurrences.value_or(0);
     if (one.kernels) all.kernels = all.kernels.value_or(0) + *one.kernels;
     for (const auto& [name, count] : one.calls) all.calls[name] += count;

@@ -1,10 +1,10 @@
 // What a recorded session says about the ranges that were meant: the evidence that every diagnosis of a program rests
 // on. Plain data; nothing is judged here.
 //
-// An occurrence of a meant range is where an expression begins to match: of `decode/` in the stack decode > layer0 it is
-// decode. Paths, occurrences and what lies inside come from the region tree and its contexts (analyze/): work is inside
-// when the whole call that launched it lies in the occurrence, on its thread (push/pop) or in its process (start/end).
-// The whole session is looked at, so give it a short one.
+// An occurrence of a meant range is where an expression begins to match: of `decode/` in the stack decode > layer0 it
+// is decode. Paths, occurrences and what lies inside come from the region tree and its contexts (analyze/): work is
+// inside when the whole call that launched it lies in the occurrence, on its thread (push/pop) or in its process
+// (start/end). The whole session is looked at, so give it a short one.
 #pragma once
 
 #include <cstdint>
@@ -92,7 +92,7 @@ struct ProgramFacts {
 [[nodiscard]] ProgramFacts gather(const model::Session& session, const model::RangeSelection& ranges);
 
 /// The replay ladder's questions, answered for one meant range, or for all of them together.
-[[nodiscard]] collect::Look look_of(const ProgramFacts& facts, const RangeFacts& range);
-[[nodiscard]] collect::Look look_of(const ProgramFacts& facts);
+[[nodiscard]] collect::Evidence evidence_of(const ProgramFacts& facts, const RangeFacts& range);
+[[nodiscard]] collect::Evidence evidence_of(const ProgramFacts& facts);
 
 }  // namespace rangescope::doctor
