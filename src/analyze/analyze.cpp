@@ -162,10 +162,8 @@ void judge_regions(const Reference& reference, Report& report) {
 
 base::Result<Report> analyze(Session& session, const Options& options, const Reference& reference) {
   const FoldNames how = options.fold_names.value_or(FoldNames::kAuto);
-  const auto names = NameFolder::make(how, options);
-  if (!names) return tl::make_unexpected(names.error());
   if (options.by_payload) name_by_payload(session);
-  names->bound(session);
+  NameFolder(how, options.ranges).bound(session);
   if (!session.measurements.empty()) derive(session, reference.groups);
   if (!session.samples.empty()) derive_samples(session, reference.sampled);
   auto report = analyze(session, options);

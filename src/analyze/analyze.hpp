@@ -11,6 +11,7 @@
 #include "model/metric_group.hpp"
 #include "model/peaks.hpp"
 #include "model/report.hpp"
+#include "model/selection.hpp"
 #include "model/session.hpp"
 
 namespace rangescope::analyze {
@@ -39,9 +40,9 @@ struct Options {
   bool aggregate = true;    ///< regions over all processes
   bool per_process = true;  ///< and of each process, when there is more than one
   bool per_thread = false;
-  std::vector<std::string> include, exclude;                ///< range expressions (model/range_expression.hpp)
-  std::vector<std::string> kernel_include, kernel_exclude;  ///< exact demangled or short names, or regex:...
-  std::vector<std::string> flops;                           ///< useful FLOPs by range (analyze/useful.hpp)
+  model::RangeSelection ranges;         ///< regions of these ranges, and of what is below them
+  model::KernelSelection kernels;       ///< only these count
+  std::vector<std::string> flops;       ///< useful FLOPs by range (analyze/useful.hpp)
   bool by_payload = false;              ///< occurrences of one range with different NVTX payloads are different regions
   std::optional<FoldNames> fold_names;  ///< for NameFolder, before sessions are joined; absent: as the run was told
   PushPopScope push_pop_scope = PushPopScope::kAuto;
@@ -65,9 +66,8 @@ struct Reference {
 [[nodiscard]] base::Result<model::Report> analyze(model::Session& session, const Options& options,
                                                   const Reference& reference);
 
-/// Regions, their time, GPU work and metrics, of a session as it is. kUsage for an expression that cannot be parsed or
-/// can match nothing (with the nearest right form); kNothingCaptured when expressions matched no range that was seen,
-/// with the nearest names.
+/// Regions, their time, GPU work and metrics, of a session as it is. kNothingCaptured when expressions matched no range
+/// that was seen, with the nearest names.
 [[nodiscard]] base::Result<model::Report> analyze(const model::Session& session, const Options& options = {});
 
 }  // namespace rangescope::analyze

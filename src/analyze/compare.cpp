@@ -82,7 +82,7 @@ class Comparer {
     }
     auto matched = match_regions(sides_, options_.renames);
     if (!matched) return base::fail(std::move(matched));
-    auto kept = filter_regions(*matched, options_.include, options_.exclude, options_.regions);
+    auto kept = filter_regions(*matched, options_.ranges, options_.regions);
     if (!kept) return base::fail(std::move(kept));
     describe();
     if (auto chosen = choose_values(*matched); !chosen) return base::fail(std::move(chosen));

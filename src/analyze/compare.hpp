@@ -15,6 +15,7 @@
 #include "base/result.hpp"
 #include "model/comparison.hpp"
 #include "model/digest.hpp"
+#include "model/selection.hpp"
 
 namespace rangescope::analyze {
 
@@ -22,8 +23,8 @@ struct CompareOptions {
   std::vector<std::string> values;  ///< tags; every side must have them. Empty: those of `usual` that all sides have
   std::vector<std::string> usual = {"wall_ns.median", "gpu.busy_ns"};
   std::map<std::string, std::string> renames;  ///< path or name in the first side -> in the others
-  std::vector<std::string> include, exclude;   ///< range expressions: these regions and what is in them
-  std::vector<std::string> regions;            ///< range expressions: these regions alone
+  model::RangeSelection ranges;                ///< these regions and what is in them
+  std::vector<model::RangeTerm> regions;       ///< these regions alone; empty: all
   double alpha = 0.05;
   Tail tail = Tail::kBoth;
   std::size_t deals = 10000;  ///< at most so many permutations
@@ -33,8 +34,8 @@ struct CompareOptions {
 inline constexpr std::size_t kStretches = 8;
 
 /// kNotComparable where the sides have nothing in common that could be compared, or where the runs of one side are not
-/// repetitions of each other; kUsage with the nearest name for a value that does not exist, and for an expression that
-/// cannot be parsed; kNothingCaptured where expressions match no region, with the regions that there are.
+/// repetitions of each other; kUsage with the nearest name for a value that does not exist; kNothingCaptured where
+/// expressions match no region, with the regions that there are.
 [[nodiscard]] base::Result<model::Comparison> compare(std::span<const model::Side> sides,
                                                       const CompareOptions& options = {});
 

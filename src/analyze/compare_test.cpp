@@ -164,15 +164,15 @@ TEST(Compare, RefusesWhatCannotBeCompared) {
   const std::vector<Side> plain = {side("a", 1), side("b", 1)};
   EXPECT_EQ(code(plain, {.values = {"gpu.busy_ns"}}), 82);  // no GPU work was recorded
   EXPECT_EQ(code(plain, {.values = {"wall_ns.medain"}}), 64);
-  EXPECT_EQ(code(plain, {.regions = {"nothing/"}}), 80);
+  EXPECT_EQ(code(plain, {.regions = *model::parse_terms("nothing/")}), 80);
 }
 
 TEST(Compare, RegionsAndIncludes) {
   const std::vector<Side> sides = {side("a", 3), side("b", 3)};
-  const auto alone = compare(sides, {.regions = {"step/"}});
+  const auto alone = compare(sides, {.regions = *model::parse_terms("step/")});
   ASSERT_TRUE(alone);
   EXPECT_EQ(alone->regions.size(), 1u);
-  const auto inside = compare(sides, {.include = {"step/"}, .exclude = {"mlp/"}});
+  const auto inside = compare(sides, {.ranges = *model::RangeSelection::parse({"step/"}, {"mlp/"})});
   ASSERT_TRUE(inside);
   EXPECT_EQ(inside->regions.size(), 2u);
 }

@@ -182,20 +182,14 @@ std::string folded_name(std::string_view name, FoldNames how) {
   return how == FoldNames::kNumbers ? without_numbers(left) : std::string(left);
 }
 
-base::Result<NameFolder> NameFolder::make(FoldNames how, const Options& options) {
-  NameFolder folder(how);
-  for (const auto* list : {&options.include, &options.exclude}) {
-    auto expressions = model::parse_expressions(*list);
-    if (!expressions) return base::fail(std::move(expressions));
-    std::move(expressions->begin(), expressions->end(), std::back_inserter(folder.expressions_));
-  }
-  return folder;
-}
-
 bool NameFolder::stays(std::string_view recorded, std::string_view folded) const {
-  return std::any_of(expressions_.begin(), expressions_.end(), [&](const model::RangeExpression& expression) {
-    return expression.has_name(recorded) && !expression.has_name(folded);
-  });
+  const auto as_recorded = [&](const model::RangeTerm& term) {
+    return std::any_of(term.forms.begin(), term.forms.end(), [&](const model::RangeExpression& form) {
+      return form.has_name(recorded) && !form.has_name(folded);
+    });
+  };
+  return std::any_of(ranges_.include.begin(), ranges_.include.end(), as_recorded) ||
+         std::any_of(ranges_.exclude.begin(), ranges_.exclude.end(), as_recorded);
 }
 
 std::string NameFolder::fold(Session& session) const {

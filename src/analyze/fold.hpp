@@ -33,9 +33,8 @@ inline constexpr std::size_t kMostNames = 20'000;
 /// Folds the range names of sessions, before they are joined: results of ncu find the timeline by names.
 class NameFolder {
  public:
-  /// A name stays as it was recorded where an expression of options.include or exclude has it so and not folded:
-  /// `iter 0` can be left out of `iter #`. kUsage for an expression that cannot be parsed.
-  [[nodiscard]] static base::Result<NameFolder> make(FoldNames how, const Options& options);
+  /// A name stays as it was recorded where `ranges` has it so and not folded: `iter 0` can be left out of `iter #`.
+  NameFolder(FoldNames how, const model::RangeSelection& ranges) : how_(how), ranges_(ranges) {}
 
   /// Ranges, paths of results and of graph nodes, and totals by name. A sentence that says how many names became how
   /// many; "" where none did. O(ranges), plus the text of each distinct name once.
@@ -46,12 +45,11 @@ class NameFolder {
   void bound(model::Session& session) const;
 
  private:
-  explicit NameFolder(FoldNames how) : how_(how) {}
   [[nodiscard]] std::string fold(model::Session& session, FoldNames how) const;
   [[nodiscard]] bool stays(std::string_view recorded, std::string_view folded) const;
 
   FoldNames how_;
-  std::vector<model::RangeExpression> expressions_;
+  model::RangeSelection ranges_;
 };
 
 }  // namespace rangescope::analyze

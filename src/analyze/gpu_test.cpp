@@ -195,19 +195,21 @@ TEST(Gpu, KernelPatternsRestrictTablesAndTotals) {
   b.kernel(b.launch(b.t, 3, 4), "softmax", 20, 25);
   b.kernel(b.launch(b.t, 5, 6), "ncclDevKernel_AllReduce", 25, 40);
   Options options;
-  options.kernel_include = {"regex:gemm", "softmax"};
+  const auto kernels = [](const std::vector<std::string>& include, const std::vector<std::string>& exclude = {}) {
+    return *model::KernelSelection::parse(include, exclude);
+  };
+  options.kernels = kernels({"regex:gemm", "softmax"});
   auto report = analyze(b.session, options);
   EXPECT_EQ(report->total->kernels, 2);
   EXPECT_EQ(find(*report, "step")->gpu->kernel_ns, 15);
   EXPECT_EQ(find(*report, "step")->gpu->nccl_kernels, 0);
-  options.kernel_exclude = {"softmax"};
+  options.kernels = kernels({"regex:gemm", "softmax"}, {"softmax"});
   EXPECT_EQ(analyze(b.session, options)->kernels.size(), 1u);
-  options.kernel_include = {"gem"};
+  options.kernels = kernels({"gem"});
   report = analyze(b.session, options);
   EXPECT_EQ(report.error().code, base::Code::kNothingCaptured);
   EXPECT_EQ(analyze(b.session)->total->nccl_kernels, 1);
-  options.kernel_include = {"regex:("};
-  EXPECT_EQ(analyze(b.session, options).error().code, base::Code::kUsage);
+  EXPECT_EQ(model::KernelSelection::parse({"regex:("}).error().code, base::Code::kUsage);
 }
 
 TEST(Gpu, WorkWithoutALaunchIsUnattributedAndALoss) {

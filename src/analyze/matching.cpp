@@ -118,34 +118,20 @@ base::Result<std::vector<MatchedRegion>> match_regions(std::span<const model::Si
   return out;
 }
 
-base::Result<void> filter_regions(std::vector<MatchedRegion>& regions, const std::vector<std::string>& include,
-                                  const std::vector<std::string>& exclude, const std::vector<std::string>& only) {
-  using Expressions = std::vector<model::RangeExpression>;
-  std::array<Expressions, 3> parsed;
-  const std::array lists = {&include, &exclude, &only};
-  for (std::size_t i = 0; i < lists.size(); ++i) {
-    auto expressions = model::parse_expressions(*lists[i]);
-    if (!expressions) return base::fail(std::move(expressions));
-    parsed[i] = std::move(*expressions);
-  }
-  // With `itself` the path must match, and the path of its parent must not: it is named, and not only inside.
-  const auto in = [](const Expressions& list, const MatchedRegion& region, bool itself) {
-    return std::any_of(list.begin(), list.end(), [&](const model::RangeExpression& one) {
-      if (region.kind == model::RangeKind::kStartEnd) return one.names_start_end(region.domain, region.path.back());
-      const std::vector<std::string_view> path(region.path.begin(), region.path.end());
-      return one.matches_stack(region.domain, path) &&
-             !(itself && one.matches_stack(region.domain, std::span(path).first(path.size() - 1)));
-    });
-  };
+base::Result<void> filter_regions(std::vector<MatchedRegion>& regions, const model::RangeSelection& ranges,
+                                  std::span<const model::RangeTerm> only) {
   std::vector<std::string> seen;
   for (const MatchedRegion& region : regions) {
     if (seen.size() < 12) seen.push_back(base::printable(model::path_text(region.domain, region.path)));
   }
   std::erase_if(regions, [&](const MatchedRegion& region) {
-    return (!include.empty() && !in(parsed[0], region, false)) || in(parsed[1], region, false) ||
-           (!only.empty() && !in(parsed[2], region, true));
+    const std::vector<std::string_view> path(region.path.begin(), region.path.end());
+    return !ranges.chooses(region.domain, path, region.kind) ||
+           (!only.empty() && std::none_of(only.begin(), only.end(), [&](const model::RangeTerm& term) {
+             return term.names_itself(region.domain, path, region.kind);
+           }));
   });
-  if (!regions.empty() || (include.empty() && exclude.empty() && only.empty())) return {};
+  if (!regions.empty() || (ranges.empty() && only.empty())) return {};
   return base::fail(base::Code::kNothingCaptured, "no region matches", only.empty() ? "--include" : "--region",
                     "There are: " + base::join(seen, ", "));
 }

@@ -9,6 +9,7 @@
 #include "base/result.hpp"
 #include "model/comparison.hpp"
 #include "model/digest.hpp"
+#include "model/selection.hpp"
 
 namespace rangescope::analyze {
 
@@ -29,12 +30,11 @@ struct MatchedRegion {
 [[nodiscard]] base::Result<std::vector<MatchedRegion>> match_regions(std::span<const model::Side> sides,
                                                                      const std::map<std::string, std::string>& renames);
 
-/// Keeps the regions that `include` names with what is below them, without those of `exclude`; of these the ones that
-/// `only` names themselves. Empty lists say nothing. kUsage, kNothingCaptured as analyze::compare().
+/// Keeps the regions that `ranges` chooses; of these the ones that `only` names themselves, where it names any.
+/// kNothingCaptured as analyze::compare().
 [[nodiscard]] base::Result<void> filter_regions(std::vector<MatchedRegion>& regions,
-                                                const std::vector<std::string>& include,
-                                                const std::vector<std::string>& exclude,
-                                                const std::vector<std::string>& only);
+                                                const model::RangeSelection& ranges,
+                                                std::span<const model::RangeTerm> only);
 
 /// Regions that only the first side has beside those that only another has, under the same parent, that agree in two
 /// of: name nearly the same, count, ranges inside, time an occurrence. Best first, each region in one offer a side at

@@ -127,9 +127,9 @@ TEST(Measurements, ExpressionsChooseAmongThem) {
   b.result(MeasuredScope::kKernel, {b.open("decode", 1)}, "gemm", 0, {{b.time, 9}});
   b.result(MeasuredScope::kKernel, {b.open("prefill", 1)}, "gemm", 0, {{b.time, 9}});
   Options options;
-  options.include = {"prefill/"};
+  options.ranges = *model::RangeSelection::parse({"prefill/"});
   EXPECT_EQ(analyze(b.session, options)->regions.size(), 1u);
-  options.include = {"prefil/"};
+  options.ranges = *model::RangeSelection::parse({"prefil/"});
   EXPECT_EQ(analyze(b.session, options).error().code, base::Code::kNothingCaptured);
 }
 

@@ -75,15 +75,6 @@ struct Key {
   auto operator<=>(const Key&) const = default;
 };
 
-bool matches_any(const std::vector<model::RangeExpression>& expressions, std::string_view domain, std::string_view name,
-                 model::RangeKind kind) {
-  return std::any_of(expressions.begin(), expressions.end(), [&](const model::RangeExpression& expression) {
-    const std::string_view names[] = {name};
-    return kind == model::RangeKind::kPushPop ? expression.matches_stack(domain, names)
-                                              : expression.names_start_end(domain, name);
-  });
-}
-
 }  // namespace
 
 model::GpuWork unknown_work() {
@@ -106,10 +97,6 @@ model::GpuWork unknown_work() {
 base::Result<void> add_summaries(const model::Session& session, const Options& options, model::Report& report) {
   const model::Summary& summary = session.summary;
   if (summary.empty()) return {};
-  auto include = model::parse_expressions(options.include), exclude = model::parse_expressions(options.exclude);
-  if (!include) return base::fail(std::move(include));
-  if (!exclude) return base::fail(std::move(exclude));
-
   std::map<Key, const model::RangeSummary*> ranges;
   std::map<Key, std::vector<const model::KernelSummary*>> kernels;
   std::vector<const model::KernelSummary*> of_run, outside;
@@ -132,8 +119,7 @@ base::Result<void> add_summaries(const model::Session& session, const Options& o
   }
   for (const Key& key : order) {
     const std::string_view domain = session.strings.view(key.domain), name = session.strings.view(key.name);
-    if (!include->empty() && !matches_any(*include, domain, name, key.kind)) continue;
-    if (matches_any(*exclude, domain, name, key.kind)) continue;
+    if (const std::string_view path[] = {name}; !options.ranges.chooses(domain, path, key.kind)) continue;
     model::Region region;
     region.id = static_cast<std::uint32_t>(report.regions.size());
     region.path = {std::string(name)};

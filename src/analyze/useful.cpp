@@ -60,12 +60,9 @@ Result<UsefulFlop> parse_one(const std::string& written) {
     return base::fail(Code::kUsage, "no range and FLOPs in '" + base::printable(written) + "'", "--flops", kExample);
   UsefulFlop rule;
   rule.written = written;
-  const std::vector<std::string> range = {std::string(base::trim(std::string_view(written).substr(0, equals)))};
-  auto expressions = model::normalized_expressions(range);
-  if (!expressions) return base::fail(std::move(expressions));
-  auto ranges = model::parse_expressions(*expressions);
-  if (!ranges) return base::fail(std::move(ranges));
-  rule.expressions = std::move(*ranges);
+  auto terms = model::parse_terms(base::trim(std::string_view(written).substr(0, equals)));
+  if (!terms) return base::fail(std::move(terms));
+  rule.terms = std::move(*terms);
   std::string formula(base::trim(std::string_view(written).substr(equals + 1)));
   constexpr std::string_view kTransformer = "transformer(";
   if (formula.starts_with(kTransformer)) {
@@ -86,11 +83,6 @@ Result<UsefulFlop> parse_one(const std::string& written) {
   }
   rule.flop = std::move(*parsed);
   return rule;
-}
-
-bool applies(const UsefulFlop& rule, const model::RangeState& state) {
-  return std::any_of(rule.expressions.begin(), rule.expressions.end(),
-                     [&](const model::RangeExpression& expression) { return matches(expression, state); });
 }
 
 // FLOPs of the closed occurrences of a region.
@@ -143,7 +135,9 @@ void add_useful_flop(const model::Session& session, const std::vector<UsefulFlop
   for (const UsefulFlop& rule : rules) {
     std::vector<char> matched(tree.nodes.size());
     for (std::uint32_t node = 0; node < tree.nodes.size(); ++node)
-      matched[node] = applies(rule, state_of(tree, session, node));
+      matched[node] = std::any_of(rule.terms.begin(), rule.terms.end(), [&](const model::RangeTerm& term) {
+        return term.chooses(state_of(tree, session, node));
+      });
     bool any = false;
     for (std::size_t r = 0; r < keys.size(); ++r) {
       const std::uint32_t node = keys[r].node, parent = tree.nodes[node].parent;

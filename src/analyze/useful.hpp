@@ -20,14 +20,14 @@
 #include "analyze/regions.hpp"
 #include "base/formula.hpp"
 #include "base/result.hpp"
-#include "model/range_expression.hpp"
+#include "model/selection.hpp"
 
 namespace rangescope::analyze {
 
 struct UsefulFlop {
-  std::string written;                              ///< "decode=2.1e9"
-  std::vector<model::RangeExpression> expressions;  ///< regions that begin to match one of them
-  base::Formula flop;                               ///< over `payload`
+  std::string written;                  ///< "decode=2.1e9"
+  std::vector<model::RangeTerm> terms;  ///< regions that begin to match one of them
+  base::Formula flop;                   ///< over `payload`
 };
 
 /// kUsage with the part that is wrong and how to write it: no `=`, an expression or formula that cannot be parsed, a

@@ -105,7 +105,7 @@ TEST(ByPayload, OccurrencesOfDifferentSizesAreDifferentRegions) {
   Steps steps;
   name_by_payload(steps.session);
   Options options;
-  options.include = {"step/"};
+  options.ranges = *model::RangeSelection::parse({"step/"});
   options.flops = {"step=3*payload"};
   const auto report = analyze(steps.session, options);
   ASSERT_TRUE(report) << base::to_string(report.error());

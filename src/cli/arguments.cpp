@@ -71,6 +71,10 @@ Argument Arguments::add_option(const std::string& names, std::function<void(cons
                                const std::string& text) const {
   return Argument(app_->add_option_function<std::string>(names, take, text));
 }
+Argument Arguments::add_option(const std::string& names, std::function<void(const std::vector<std::string>&)> take,
+                               const std::string& text) const {
+  return Argument(app_->add_option_function<std::vector<std::string>>(names, take, text));
+}
 Argument Arguments::add_option(const std::string& names, const std::string& text) const {
   return Argument(app_->add_option(names, text));
 }
@@ -123,6 +127,7 @@ base::Result<void> Arguments::set(const std::string& name, const std::vector<std
   CLI::Option* option = app_->get_option_no_throw(name);
   try {
     option->clear();
+    if (values.empty()) return {};
     for (const std::string& value : values) option->add_result(value);
     option->run_callback();
   } catch (const CLI::ParseError& error) {

@@ -50,6 +50,9 @@ class Arguments {
   Argument add_option(const std::string& names, Value& into, const std::string& text) const;
   Argument add_option(const std::string& names, std::function<void(const std::string&)> take,
                       const std::string& text) const;
+  /// Takes all values of a repeated option at once.
+  Argument add_option(const std::string& names, std::function<void(const std::vector<std::string>&)> take,
+                      const std::string& text) const;
   /// Its values are asked for with results().
   Argument add_option(const std::string& names, const std::string& text) const;
   Argument add_flag(const std::string& names, bool& into, const std::string& text) const;

@@ -19,6 +19,11 @@
 
 namespace rangescope::cli {
 
+/// An option that takes range expressions, each parsed where it stands.
+void bind_terms(const Arguments& app, const std::string& name, std::vector<model::RangeTerm>& into,
+                std::vector<std::string>& notes, const std::string& text, const std::string& group);
+/// --include, --exclude
+void bind_ranges(const Arguments& app, model::RangeSelection& ranges, const std::string& group);
 /// --include, --exclude, --kernel, --no-aggregate, --per-thread, --push-pop-scope, --domains ...
 void bind_analyze(const Arguments& app, analyze::Options& options);
 /// --max-capture-size, --chain-injection
@@ -54,7 +59,7 @@ struct ReportChoice {
 /// -f, -o, --depth, --sort, --top, --columns, --explain, --color, --width
 void bind_report(const Arguments& app, ReportChoice& choice);
 
-/// Written expressions into ncu's grammar, with what was changed said on stderr under -v. The parser's errors pass on.
-[[nodiscard]] base::Result<void> normalize_expressions(analyze::Options& options);
+/// kUsage for --flops that cannot be parsed. Says on stderr under -v which ranges were taken for what.
+[[nodiscard]] base::Result<void> check_analysis(const analyze::Options& options);
 
 }  // namespace rangescope::cli

@@ -16,16 +16,56 @@ std::vector<std::pair<std::string, std::optional<analyze::FoldNames>>> fold_choi
 
 }  // namespace
 
+void bind_terms(const Arguments& app, const std::string& name, std::vector<model::RangeTerm>& into,
+                std::vector<std::string>& notes, const std::string& text, const std::string& group) {
+  app.add_option(
+         name,
+         [name, &into, &notes](const std::vector<std::string>& all) {
+           into.clear();
+           for (const std::string& written : all) {
+             auto terms = model::parse_terms(written, &notes);
+             if (!terms) refuse(name, terms.error().what + " " + terms.error().where, terms.error().hint);
+             std::move(terms->begin(), terms->end(), std::back_inserter(into));
+           }
+         },
+         text)
+      .type_name("RANGE")
+      .repeated()
+      .group(group);
+}
+
+void bind_ranges(const Arguments& app, model::RangeSelection& ranges, const std::string& group) {
+  bind_terms(app, "--include", ranges.include, ranges.notes,
+             "Only these ranges and what is in them: decode, decode*, LLM@*, 'decode > layer_0', or ncu's grammar; may "
+             "be repeated",
+             group);
+  bind_terms(app, "--exclude", ranges.exclude, ranges.notes, "Not these ranges; wins over --include", group);
+}
+
 void bind_analyze(const Arguments& app, analyze::Options& options) {
   const auto list = [&](const std::string& name, std::vector<std::string>& into, const std::string& type,
                         const std::string& text) {
     app.add_option(name, into, text).type_name(type).repeated().group("Regions");
   };
-  list("--include", options.include, "RANGE",
-       "Only these ranges and what is in them: decode, decode*, LLM@*, or ncu's grammar; may be repeated");
-  list("--exclude", options.exclude, "RANGE", "Not these ranges; wins over --include");
-  list("--kernel", options.kernel_include, "NAME", "Only kernels of this name, or regex:PATTERN; may be repeated");
-  list("--exclude-kernel", options.kernel_exclude, "NAME", "Not these kernels; wins over --kernel");
+  bind_ranges(app, options.ranges, "Regions");
+  const auto kernels = [&](const char* name, std::vector<model::KernelPattern>& into, const std::string& text) {
+    app.add_option(
+           name,
+           [name, &into](const std::vector<std::string>& all) {
+             into.clear();
+             for (const std::string& written : all) {
+               auto pattern = model::KernelPattern::parse(written);
+               if (!pattern) refuse(name, base::to_string(pattern.error()), pattern.error().hint);
+               into.push_back(std::move(*pattern));
+             }
+           },
+           text)
+        .type_name("NAME")
+        .repeated()
+        .group("Regions");
+  };
+  kernels("--kernel", options.kernels.include, "Only kernels of this name, or regex:PATTERN; may be repeated");
+  kernels("--exclude-kernel", options.kernels.exclude, "Not these kernels; wins over --kernel");
   app.add_option(
          "--bucket-by",
          [&options](const std::string& said) {
@@ -62,18 +102,9 @@ void bind_analyze(const Arguments& app, analyze::Options& options) {
       .group("Regions");
 }
 
-base::Result<void> normalize_expressions(analyze::Options& options) {
+base::Result<void> check_analysis(const analyze::Options& options) {
   if (auto useful = analyze::parse_useful(options.flops); !useful) return base::fail(std::move(useful));
-  for (auto* list : {&options.include, &options.exclude}) {
-    for (const std::string& written : *list) {
-      auto normalized = model::normalize(written);
-      if (!normalized) return base::fail(std::move(normalized));
-      for (const std::string& note : normalized->notes) base::detail(base::printable(note));
-    }
-    auto expressions = model::normalized_expressions(*list);
-    if (!expressions) return base::fail(std::move(expressions));
-    *list = std::move(*expressions);
-  }
+  for (const std::string& note : options.ranges.notes) base::detail(base::printable(note));
   return {};
 }
 

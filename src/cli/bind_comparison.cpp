@@ -2,7 +2,6 @@
 
 #include "base/text.hpp"
 #include "cli/bind.hpp"
-#include "model/range_expression.hpp"
 
 namespace rangescope::cli {
 
@@ -13,18 +12,13 @@ void bind_comparison(const Arguments& app, analyze::CompareOptions& options, std
   };
   list("--metric", options.values, "VALUE",
        "What is compared: wall_ns.median, gpu.busy_ns, metrics.NAME (rangescope help columns); may be repeated");
-  list("--region", options.regions, "RANGE", "Only the regions of these ranges themselves; may be repeated");
-  list("--include", options.include, "RANGE", "Only these ranges and what is in them; may be repeated");
-  list("--exclude", options.exclude, "RANGE", "Not these ranges; wins over --include");
+  bind_terms(app, "--region", options.regions, options.ranges.notes,
+             "Only the regions of these ranges themselves; may be repeated", "Comparison");
+  bind_ranges(app, options.ranges, "Comparison");
   list("--rename", renames, "OLD=NEW", "A range's name, or path with ' > ', in the first side and in the others");
 }
 
 base::Result<void> finish_comparison(analyze::CompareOptions& options, const std::vector<std::string>& renames) {
-  for (auto* list : {&options.include, &options.exclude, &options.regions}) {
-    auto expressions = model::normalized_expressions(*list);
-    if (!expressions) return base::fail(std::move(expressions));
-    *list = std::move(*expressions);
-  }
   for (const std::string& rename : renames) {
     const auto equals = rename.find('=');
     if (equals == std::string::npos || equals == 0 || equals + 1 == rename.size())

@@ -26,7 +26,8 @@ std::string group_of(const config::Key& key) {
 
 /// Lists of names take commas too; arguments and expressions may hold commas of their own.
 bool splits(const config::Key& key) {
-  return key.type == config::Type::kList && !key.path.ends_with("extra_args") && key.path != "report.flops";
+  return key.type == config::Type::kList && !key.path.ends_with("extra_args") && key.path != "report.flops" &&
+         !key.path.starts_with("kernels.");
 }
 
 std::map<std::string, std::string> whole_environment() {
@@ -191,7 +192,11 @@ void warn_of_idle_keys(const config::Config& config) {
     if (!on_command_line(done.where)) continue;
     for (const std::string stage : {"nsys", "ncu"}) {
       const std::string section = "pipeline." + stage + ".";
-      if (!done.key.starts_with(section) || done.key == section + "enable" || config.flag(section + "enable")) continue;
+      // Aliases mean every stage.
+      const bool common =
+          done.key.find(".nvtx.") != std::string::npos || done.key == "pipeline.ncu.ncu_cli.kernel_name";
+      if (common || !done.key.starts_with(section) || done.key == section + "enable" || config.flag(section + "enable"))
+        continue;
       idle[stage] += (idle[stage].empty() ? "" : ", ") + done.key;
     }
   }

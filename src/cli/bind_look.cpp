@@ -5,10 +5,7 @@
 namespace rangescope::cli {
 
 void bind_look(const Arguments& app, profile::LookRequest& request) {
-  app.add_option("--include", request.include,
-                 "Ranges that are meant: decode, decode*, LLM@*, or ncu's grammar; repeatable")
-      .type_name("EXPR")
-      .group("Program");
+  bind_ranges(app, request.ranges, "Program");
   app.add_option(
          "--for",
          [&request](const std::string& said) {

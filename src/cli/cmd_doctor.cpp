@@ -105,7 +105,7 @@ class Doctor final : public Subcommand {
     if (explain_) return explain(std::move(words));
     if (!words.empty()) return say(unknown_argument(app_.app(), name()));
     if (!program_.empty()) return look_at_it();
-    if (!look_.include.empty())
+    if (!look_.ranges.empty())
       return say({base::Code::kUsage,
                   "there is no program to look at",
                   {},

@@ -80,13 +80,13 @@ class Profile final : public Subcommand {
                   "Put it behind --: rangescope profile -- python train.py"});
     if (auto exporter = report::find_exporter(choice_.format); !exporter) return say(exporter.error());
     if (auto writable = check_destination(choice_, beside_a_program()); !writable) return say(writable.error());
-    analysis_.fold_names.reset();  // the run's configuration has it
-    const std::vector<std::string> written = analysis_.include;
-    if (auto normalized = normalize_expressions(analysis_); !normalized) return say(normalized.error());
+    analysis_.fold_names.reset();  // the run's configuration has it, and these
+    analysis_.ranges = {};
+    analysis_.kernels = {};
+    if (auto checked = check_analysis(analysis_); !checked) return say(checked.error());
     counters_.by_payload = analysis_.by_payload;
     warn_of_idle_keys(config);
     const profile::Done done = profile::run(config, {.analysis = analysis_,
-                                                     .include = written,
                                                      .native = native_,
                                                      .sampling = sampling_,
                                                      .counters = counters_,

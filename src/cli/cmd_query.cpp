@@ -37,7 +37,7 @@ class Query final : public Subcommand {
     bind_analyze(app, analysis_);
   }
   [[nodiscard]] int run() override {
-    if (auto normalized = normalize_expressions(analysis_); !normalized) return say(normalized.error());
+    if (auto checked = check_analysis(analysis_); !checked) return say(checked.error());
     auto database = base::Database::in_memory();
     if (!database) return say(database.error());
     std::filesystem::path run;
@@ -96,7 +96,7 @@ class Export final : public Subcommand {
   [[nodiscard]] int run() override {
     if (to_ == "sqlite" && (output_.empty() || output_ == "-"))
       return say({base::Code::kUsage, "a database cannot go to standard output", "--to sqlite", "Name a file with -o"});
-    if (auto normalized = normalize_expressions(analysis_); !normalized) return say(normalized.error());
+    if (auto checked = check_analysis(analysis_); !checked) return say(checked.error());
     std::filesystem::path run;
     std::vector<std::filesystem::path> inputs;
     for (const std::string& each : inputs_) {

@@ -55,7 +55,7 @@ class Report final : public Subcommand {
   [[nodiscard]] int run() override {
     if (auto exporter = report::find_exporter(choice_.format); !exporter) return say(exporter.error());
     if (auto writable = check_destination(choice_, STDOUT_FILENO); !writable) return say(writable.error());
-    if (auto normalized = normalize_expressions(analysis_); !normalized) return say(normalized.error());
+    if (auto checked = check_analysis(analysis_); !checked) return say(checked.error());
     if (inputs_.empty()) inputs_.emplace_back("latest");
     for (std::string& input : inputs_) {
       if (input != "-") continue;

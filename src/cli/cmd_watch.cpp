@@ -56,7 +56,7 @@ class Watch final : public Subcommand {
       return say({base::Code::kUsage, "there is no program to run", {}, "Put it behind --: rangescope watch -- ./app"});
     if (auto exporter = report::find_exporter(choice_.format); !exporter) return say(exporter.error());
     if (auto writable = check_destination(choice_, beside_a_program()); !writable) return say(writable.error());
-    if (auto normalized = normalize_expressions(analysis_); !normalized) return say(normalized.error());
+    if (auto checked = check_analysis(analysis_); !checked) return say(checked.error());
     tag_ =
         fmt::format("++vars.watched_by={}-{}", ::getpid(), std::chrono::steady_clock::now().time_since_epoch().count());
 

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/result.hpp"
+#include "model/selection.hpp"
 
 namespace rangescope::collect {
 
@@ -21,9 +22,10 @@ namespace rangescope::collect {
 struct Request {
   std::vector<std::string> command;  ///< the program and its arguments, no shell
   std::filesystem::path cwd;
-  std::map<std::string, std::string> env;     ///< additions to the environment
-  std::filesystem::path run_dir;              ///< exists; the collector's files go into its own sub-folder
-  std::vector<std::string> include, exclude;  ///< range expressions, already normalised to ncu's grammar
+  std::map<std::string, std::string> env;  ///< additions to the environment
+  std::filesystem::path run_dir;           ///< exists; the collector's files go into its own sub-folder
+  model::RangeSelection ranges;
+  model::KernelSelection kernels;
   std::optional<std::chrono::nanoseconds> timeout;
 };
 

@@ -31,10 +31,9 @@ Request request(const std::vector<std::string>& include = {}, const std::vector<
   out.command = {"python", "train.py", "--note=a b"};
   out.cwd = "/work dir";
   out.run_dir = "/runs/1";
-  auto in = model::normalized_expressions(include), ex = model::normalized_expressions(exclude);
-  EXPECT_TRUE(in.has_value() && ex.has_value());
-  if (in) out.include = *in;
-  if (ex) out.exclude = *ex;
+  auto ranges = model::RangeSelection::parse(include, exclude);
+  EXPECT_TRUE(ranges.has_value());
+  if (ranges) out.ranges = std::move(*ranges);
   return out;
 }
 

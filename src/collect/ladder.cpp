@@ -70,13 +70,13 @@ constexpr Refused kRefused[] = {
     {"cuSurfRef", "surface references"},
 };
 
-std::string refused_calls(const Look& look) {
+std::string refused_calls(const Evidence& evidence) {
   std::string out;
-  for (const auto& [api, count] : look.calls)
+  for (const auto& [api, count] : evidence.calls)
     if (const std::string reason = range_replay_refuses(api); !reason.empty())
       out += (out.empty() ? "" : ", ") + api + " (" + base::counted(count, "time") +
              (reason == api ? "" : "; " + reason) + ")";
-  if (out.empty() && look.graph_launches > 0) out = base::counted(look.graph_launches, "CUDA graph launch");
+  if (out.empty() && evidence.graph_launches > 0) out = base::counted(evidence.graph_launches, "CUDA graph launch");
   return out;
 }
 
@@ -110,7 +110,7 @@ std::string calls_to_note() {
   return out;
 }
 
-std::vector<Rung> ladder(const Wish& wish, const Look& look, const Abilities& ncu) {
+std::vector<Rung> ladder(const Wish& wish, const Evidence& evidence, const Abilities& ncu) {
   if (wish.mode != "auto") {
     const auto only = find_step(wish.mode);
     return {{only.value_or(Step::kKernel), true, "asked for"}};
@@ -128,12 +128,12 @@ std::vector<Rung> ladder(const Wish& wish, const Look& look, const Abilities& nc
   else if (!wish.native_counters)
     refuse(Step::kNative, wish.no_native_counters.empty() ? "the native collector cannot collect counters here"
                                                           : wish.no_native_counters);
-  else if (look.occurrences && *look.occurrences < 2)
+  else if (evidence.occurrences && *evidence.occurrences < 2)
     refuse(Step::kNative, "the range occurs once, and native counters take one pass an occurrence");
   else
     take(Step::kNative, "metrics of a range that occurs often enough: no replay needed");
 
-  const std::string calls = refused_calls(look);
+  const std::string calls = refused_calls(evidence);
   if (!wish.ranges)
     refuse(Step::kRange, "no range was named");
   else if (wish.kernel_filter)
@@ -142,13 +142,13 @@ std::vector<Rung> ladder(const Wish& wish, const Look& look, const Abilities& nc
     refuse(Step::kRange, "ncu " + to_string(ncu.version) + " has no range replay");
   else if (!calls.empty())
     refuse(Step::kRange, "range replay cannot replay what was seen inside: " + calls);
-  else if (look.contexts > 1)
-    refuse(Step::kRange, "the range uses " + std::to_string(look.contexts) + " CUDA contexts");
-  else if (look.kernels && *look.kernels == 0)
+  else if (evidence.contexts > 1)
+    refuse(Step::kRange, "the range uses " + std::to_string(evidence.contexts) + " CUDA contexts");
+  else if (evidence.kernels && *evidence.kernels == 0)
     refuse(Step::kRange, "no kernel was launched inside the range");
   else
-    take(Step::kRange, look.kernels ? "nothing was seen inside that forbids it; tried on one occurrence first"
-                                    : "the program was not looked at; tried on one occurrence first");
+    take(Step::kRange, evidence.kernels ? "nothing was seen inside that forbids it; tried on one occurrence first"
+                                        : "the program was not looked at; tried on one occurrence first");
 
   if (!wish.ranges)
     refuse(Step::kAppRange, "no range was named");
@@ -156,12 +156,12 @@ std::vector<Rung> ladder(const Wish& wish, const Look& look, const Abilities& nc
     refuse(Step::kAppRange, "a kernel filter was given, and a range is measured as a whole");
   else if (!ncu.takes("--replay-mode", "app-range"))
     refuse(Step::kAppRange, "ncu " + to_string(ncu.version) + " has no app-range replay");
-  else if (look.kernels && *look.kernels == 0)
+  else if (evidence.kernels && *evidence.kernels == 0)
     refuse(Step::kAppRange, "no kernel was launched inside the range");
   else
     take(Step::kAppRange,
          std::string("relaunches the program for every pass; allows any CUDA call inside") +
-             (look.alike == false ? "; occurrences differ, so the program must do the same every time" : ""));
+             (evidence.alike == false ? "; occurrences differ, so the program must do the same every time" : ""));
 
   take(Step::kKernel, wish.ranges ? "each kernel inside the range is replayed; works where ranges cannot"
                                   : "no range was named, so kernels are measured");

@@ -28,7 +28,7 @@ enum class Step : std::uint8_t { kNative, kRange, kAppRange, kApplication, kKern
 [[nodiscard]] std::optional<Step> find_step(std::string_view name);
 
 /// What a look at the program said of the ranges that are to be measured; unknown where it was not looked at.
-struct Look {
+struct Evidence {
   std::optional<std::uint64_t> occurrences;    ///< of all chosen ranges together
   std::optional<std::uint64_t> kernels;        ///< launched inside them
   std::map<std::string, std::uint64_t> calls;  ///< API calls seen inside, by name, with their counts
@@ -57,7 +57,7 @@ struct Rung {
 };
 
 /// Every rung in order. At least one is taken unless a single mode was asked for that the tool lacks.
-[[nodiscard]] std::vector<Rung> ladder(const Wish& wish, const Look& look, const Abilities& ncu);
+[[nodiscard]] std::vector<Rung> ladder(const Wish& wish, const Evidence& evidence, const Abilities& ncu);
 
 /// CUDA calls that range replay cannot replay: the name's reason, or "" when it can (Nsight Compute's Kernel Profiling
 /// Guide, "Supported APIs").

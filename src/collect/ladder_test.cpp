@@ -146,22 +146,22 @@ TEST(Ladder, NothingKnownTriesAllThatCanWork) {
 TEST(Ladder, WhatTheLookSawDecides) {
   Wish wish;
   wish.ranges = wish.metrics = wish.native_counters = true;
-  Look look;
-  look.occurrences = 64;
-  look.kernels = 100;
-  look.calls = {{"cudaMallocAsync_v11020", 3}, {"cudaLaunchKernel_v7000", 100}};
-  look.alike = false;
-  EXPECT_EQ(show(ladder(wish, look, modes({"kernel", "range", "app-range"}))),
+  Evidence evidence;
+  evidence.occurrences = 64;
+  evidence.kernels = 100;
+  evidence.calls = {{"cudaMallocAsync_v11020", 3}, {"cudaLaunchKernel_v7000", 100}};
+  evidence.alike = false;
+  EXPECT_EQ(show(ladder(wish, evidence, modes({"kernel", "range", "app-range"}))),
             "native yes: metrics of a range that occurs often enough: no replay needed\n"
             "range no: range replay cannot replay what was seen inside: cudaMallocAsync_v11020 (3 times; "
             "stream-ordered allocation)\n"
             "app-range yes: relaunches the program for every pass; allows any CUDA call inside; occurrences differ, so "
             "the program must do the same every time\n"
             "kernel yes: each kernel inside the range is replayed; works where ranges cannot\n");
-  look.calls.clear();
-  look.graph_launches = 5;
-  look.occurrences = 1;
-  EXPECT_EQ(show(ladder(wish, look, modes({"kernel", "range"}))),
+  evidence.calls.clear();
+  evidence.graph_launches = 5;
+  evidence.occurrences = 1;
+  EXPECT_EQ(show(ladder(wish, evidence, modes({"kernel", "range"}))),
             "native no: the range occurs once, and native counters take one pass an occurrence\n"
             "range no: range replay cannot replay what was seen inside: 5 CUDA graph launches\n"
             "app-range no: ncu 2025.3.1 has no app-range replay\n"

@@ -32,6 +32,12 @@ constexpr std::array kKeys{
     Key{"run.record_args", Type::kBool, "write the program's arguments as they are: without it, what looks like a secret among them is redacted", "--record-args"},
     Key{"run.share", Type::kBool, "let group and others read the run directory, as the umask allows (0755 and 0644 instead of 0700 and 0600)", "--share"},
 
+    // what counts, in every stage and in the report
+    Key{"ranges.include", Type::kExpressions, "only these ranges and what is in them: decode, decode*, LLM@*, 'decode > layer_0', or ncu's grammar", "--include"},
+    Key{"ranges.exclude", Type::kExpressions, "not these ranges; wins over include", "--exclude"},
+    Key{"kernels.include", Type::kList, "only kernels of this name, or regex:PATTERN", "--kernel"},
+    Key{"kernels.exclude", Type::kList, "not these kernels; wins over include", "--exclude-kernel"},
+
     // its report
     Key{"report.format", Type::kText, "format of the report that is shown", "--format"},
     Key{"report.to", Type::kText, "where it is written; - is standard output", "--to"},
@@ -101,18 +107,18 @@ constexpr std::array kKeys{
     Key{NSYS "extra_args", Type::kList, "further arguments of nsys profile, as they are; checked against its help", "--nsys-args"},
 
     Key{"pipeline.ncu.path", Type::kText, "the ncu executable; null looks for it"},
-    Key{"pipeline.ncu.gating_nvtx", Type::kBool, "measure only inside nvtx.include; false measures kernels wherever they are", "--ncu-gating"},
+    Key{"pipeline.ncu.gating_nvtx", Type::kBool, "measure only inside ranges.include; false measures kernels wherever they are", "--ncu-gating"},
     Key{"pipeline.ncu.top_n", Type::kInt, "kernels chosen from the nsys or native stage by GPU time; null or 0 chooses none", "--ncu-top-kernels", {}, 0, 10000},
     Key{"pipeline.ncu.env", Type::kMap, "environment variables of the program under ncu only"},
 
     Key{NCU "replay_mode", Type::kChoice, "how passes are collected (--replay-mode); auto tries native, range, app-range, kernel", "--replay-mode", "auto|kernel|application|range|app-range"},
-    Key{NCU "nvtx.include", Type::kExpressions, "ranges to measure: ncu's grammar or decode, decode*, LLM@*, A::A1, prefill;decode", "--nvtx-include"},
-    Key{NCU "nvtx.exclude", Type::kExpressions, "ranges to leave out", "--nvtx-exclude"},
+    Key{NCU "nvtx.include", Type::kExpressions, "alias of ranges.include (--include): it narrows every stage", "--nvtx-include"},
+    Key{NCU "nvtx.exclude", Type::kExpressions, "alias of ranges.exclude (--exclude)", "--nvtx-exclude"},
     Key{NCU "set", Type::kText, "section set (--set); checked against --list-sets", "--set"},
     Key{NCU "sections", Type::kList, "sections (--section each); checked against --list-sections", "--section"},
     Key{NCU "metrics", Type::kList, "metrics beside the sections, of ncu alone (--metrics)", "--ncu-metrics"},
     Key{NCU "disable_extra_suffixes", Type::kBool, "only the suffixes that were asked for (--disable-extra-suffixes)"},
-    Key{NCU "kernel_name", Type::kText, "exact kernel name or regex:... (--kernel-name)", "--kernel-name"},
+    Key{NCU "kernel_name", Type::kText, "alias of kernels.include (--kernel), as ncu's --kernel-name has it: one exact name or regex:...", "--kernel-name"},
     Key{NCU "kernel_name_base", Type::kChoice, "which name kernel_name is matched with (--kernel-name-base)", "--kernel-name-base", "function|demangled|mangled"},
     Key{NCU "kernel_id", Type::kText, "context:stream:[operator:]name:invocation (--kernel-id)", "--kernel-id"},
     Key{NCU "launch_skip", Type::kInt, "matching launches skipped first (--launch-skip)", "--launch-skip", {}, 0, kHuge},

@@ -13,14 +13,14 @@
 //
 // parse() takes exactly what ncu takes, less what ncu accepts without ever matching anything (`A/,B`, `[A]`, `A/A`,
 // quotes, `;` lists ...): those are refused with the reason and the nearest right form. normalize() takes also the
-// plain forms (`decode`, `decode*`, `LLM@*`, `prefill;decode`) and answers with expressions that parse() takes.
+// plain forms (`decode`, `decode*`, `LLM@*`, `prefill;decode`, a path as tables print it: `decode > layer_0`) and
+// answers with expressions that parse() takes.
 //
 // Source: the "NVTX Filtering" chapter of the Nsight Compute documentation; the truth tables in
 // tests/golden/nvtx-grammar, run on ncu 2022.3.0 and 2024.1.1. Regular expressions are RE2's: linear time, no
-// back-references. Matching a stack of depth d with k elements costs O(k d) name tests.
+// back-references. Matching a stack of depth d with k elements costs O(k d) name tests (wire/range_match.hpp).
 #pragma once
 
-#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -28,12 +28,16 @@
 #include <vector>
 
 #include "base/result.hpp"
+#include "model/name_regex.hpp"
 #include "model/range.hpp"
+#include "wire/range_match.hpp"
 
 namespace rangescope::model {
 
 /// How ncu spells the default domain; in this model its name is "".
 inline constexpr std::string_view kDefaultDomain = "<default domain>";
+/// What makes an expression, or a kernel's name, a regular one.
+inline constexpr std::string_view kRegexPrefix = "regex:";
 
 /// The NVTX state around a kernel launch, or the one that a region stands for: a region of path [A, B] has the stack A,
 /// B. A domain of "" is the default domain.
@@ -53,7 +57,7 @@ struct RangeState {
 class RangeExpression {
  public:
   struct Element {
-    enum class Kind : std::uint8_t { kName, kAny, kOne };  ///< a name, `*`, `+`
+    using Kind = wire::RangeElement;
     Kind kind = Kind::kName;
     std::string text;  ///< the name with its escapes undone, or the regular expression
   };
@@ -70,10 +74,6 @@ class RangeExpression {
   /// accepts but can never match.
   [[nodiscard]] static base::Result<RangeExpression> parse(std::string_view text);
 
-  RangeExpression(RangeExpression&&) noexcept;
-  RangeExpression& operator=(RangeExpression&&) noexcept;
-  ~RangeExpression();
-
   [[nodiscard]] const std::string& text() const { return text_; }
   [[nodiscard]] const Parts& parts() const { return parts_; }
 
@@ -81,6 +81,12 @@ class RangeExpression {
   [[nodiscard]] bool matches(const RangeState& state) const;
   /// The push/pop half of it: one domain's stack, bottom to top. False for a start/end expression.
   [[nodiscard]] bool matches_stack(std::string_view domain, std::span<const std::string_view> names) const;
+  /// Does it name the region of this path, or one that it lies in? 'A,B' names A and names B.
+  [[nodiscard]] bool names_region(std::string_view domain, std::span<const std::string_view> path,
+                                  RangeKind kind) const;
+  /// Does it name the region itself, and not only one that it lies in?
+  [[nodiscard]] bool names_itself(std::string_view domain, std::span<const std::string_view> path,
+                                  RangeKind kind) const;
   /// Is this start/end range one that the expression names? (`A,B` names A and names B.) False for a push/pop
   /// expression.
   [[nodiscard]] bool names_start_end(std::string_view domain, std::string_view name) const;
@@ -88,18 +94,15 @@ class RangeExpression {
   [[nodiscard]] bool has_name(std::string_view name) const;
 
  private:
-  struct Compiled;
-  RangeExpression();
+  RangeExpression() = default;
   [[nodiscard]] bool domain_matches(std::string_view domain) const;
   [[nodiscard]] bool name_matches(std::size_t element, std::string_view name) const;
 
   std::string text_;
   Parts parts_;
-  std::unique_ptr<Compiled> compiled_;
+  std::optional<NameRegex> domain_;              ///< of a regular expression
+  std::vector<std::optional<NameRegex>> names_;  ///< of each element: absent for literals and gaps
 };
-
-/// Each of them parsed; the first that cannot be is the error.
-[[nodiscard]] base::Result<std::vector<RangeExpression>> parse_expressions(std::span<const std::string> texts);
 
 /// What a person wrote, as expressions that parse() takes. Both are there when it is not said which kind is meant.
 struct NormalizedTerm {
@@ -115,11 +118,10 @@ struct Normalized {
 
 /// ncu's grammar and the plain forms: `decode` (a range of that name, of either kind), `decode*` (names that begin so),
 /// `LLM@*` (every range of the domain LLM), `*@decode` (any domain), `A::A1`, `prefill;decode` (a list), quotes around.
+/// `LLM@step > layer_*` is a path from the outermost range, its names as they are but for `*`; a name that holds " > "
+/// is written with a slash (`a > b/`) or as a regular expression.
 /// An expression that is right and says its kind comes back as it is. kUsage where nothing sensible can be made of it.
 [[nodiscard]] base::Result<Normalized> normalize(std::string_view written);
-
-/// The expressions of several written ones, both kinds where the kind is not said, in order, without repetition.
-[[nodiscard]] base::Result<std::vector<std::string>> normalized_expressions(std::span<const std::string> written);
 
 /// A literal name with the grammar's characters escaped: `a/b [x]` -> `a\/b \[x\]`.
 [[nodiscard]] std::string escape_range_name(std::string_view name);

@@ -228,6 +228,17 @@ TEST(Normalize, PlainFormsBecomeExpressionsOfBothKinds) {
   EXPECT_EQ(normalized("A;regex:x{1,2};y/;regex:z/"), "A/ | A ; regex:x{1,2};y/ | - ; regex:z/ | -");
 }
 
+TEST(Normalize, APathAsTablesPrintItIsAnExpression) {
+  EXPECT_EQ(normalized("decode > layer_0"), "[decode/layer_0 | -");
+  EXPECT_EQ(normalized("LLM@step > aten::mm"), "LLM@[step/aten::mm | -");
+  EXPECT_EQ(normalized("decode > attn/qkv [0]"), "[decode/attn\\/qkv \\[0\\] | -");
+  EXPECT_EQ(normalized("decode > layer_*"), "regex:[^decode$/^layer_.*$ | -");
+  EXPECT_EQ(normalized("step > step"), "regex:[^step$/^step$ | -");
+  EXPECT_EQ(normalized("a > b;c"), "[a/b | - ; c/ | c");
+  EXPECT_EQ(normalized("a > b/"), "a > b/ | -");  // a range of that name
+  EXPECT_EQ(normalized("regex:^a > b$"), "regex:^a > b$/ | regex:^a > b$");
+}
+
 TEST(Normalize, WhatSaysItsKindStays) {
   EXPECT_EQ(normalized("decode/"), "decode/ | -");
   EXPECT_EQ(normalized("[A/*/B]"), "[A/*/B] | -");
@@ -298,8 +309,8 @@ TEST(ExpressionOf, SelectsTheRegionThatItWasMadeFrom) {
       {"", {"decode", "layer0"}, "[decode/layer0"},
       {"LLM", {"decode_all"}, "LLM@decode_all/"},
       {"", {"a/b [x], y@z"}, "a\\/b \\[x\\]\\, y\\@z/"},
-      {"", {"A", "A"}, "A/"},
-      {"", {"a\\", "b"}, "regex:^b$/"},
+      {"", {"A", "A"}, "regex:[^A$/^A$"},
+      {"", {"a\\", "b"}, "regex:[^a\\\\$/^b$"},
       {"", {"a\\"}, "regex:^a\\\\$/"},
       {"my/dom", {"A", "B"}, "my/dom@[A/B"}};
   for (const auto& [domain, path, text] : cases) {

@@ -7,8 +7,6 @@
 namespace rangescope::model {
 namespace {
 
-constexpr std::string_view kRegex = "regex:";
-
 std::string_view unquoted(std::string_view text) {
   text = base::trim(text);
   while (text.size() >= 2 && (text.front() == '"' || text.front() == '\'') && text.back() == text.front()) {
@@ -21,7 +19,7 @@ std::string_view unquoted(std::string_view text) {
 std::vector<std::string_view> list_of(std::string_view text) {
   std::vector<std::string_view> pieces;
   while (!text.empty()) {
-    const std::size_t at = text.starts_with(kRegex) ? text.find(";regex:") : text.find(';');
+    const std::size_t at = text.starts_with(kRegexPrefix) ? text.find(";regex:") : text.find(';');
     const std::string_view piece = unquoted(text.substr(0, at));
     if (!piece.empty()) pieces.push_back(piece);
     if (at == std::string_view::npos) break;
@@ -44,7 +42,7 @@ NormalizedTerm term_of(std::string_view text, const RangeExpression::Parts& part
     return term;
   }
   const std::string& pattern = parts.elements[0].text;
-  term.push_pop = std::string(kRegex) + (parts.domain ? *parts.domain + "@" : "") +
+  term.push_pop = std::string(kRegexPrefix) + (parts.domain ? *parts.domain + "@" : "") +
                   (pattern.starts_with('[') ? "/" : "") + pattern + "/";
   return term;
 }
@@ -61,6 +59,49 @@ base::Result<NormalizedTerm> checked(const NormalizedTerm& term) {
     if (!place) place = *form;
   }
   return out;
+}
+
+/// The name, and no other; with `wildcards`, `*` stands for anything.
+std::string whole_name(std::string_view name, bool wildcards) {
+  const std::string escaped = escape_regex(name);
+  return "^" + (wildcards ? base::replace_all(escaped, "\\*", ".*") : escaped) + "$";
+}
+
+/// The path from the outermost range as a regular expression, which can say any name and a name that stands twice.
+std::string path_regex(std::string_view domain, std::span<const std::string> path, bool wildcards) {
+  std::string text(kRegexPrefix);
+  if (!domain.empty()) text += whole_name(domain, wildcards) + "@";
+  if (path.size() > 1) text += "[";
+  for (std::size_t i = 0; i < path.size(); ++i) text += (i ? "/" : "") + whole_name(path[i], wildcards);
+  return text + (path.size() > 1 ? "" : "/");
+}
+
+constexpr std::string_view kPathSeparator = " > ";
+
+/// `LLM@step > layer_*`, as tables print paths; names are literal but for `*`. Anchors and the slash of a push/pop
+/// range at the end are the grammar's: 'a > b/' is a range of that name.
+std::optional<NormalizedTerm> path_term(std::string_view piece) {
+  if (piece.find(kPathSeparator) == std::string_view::npos || piece.starts_with(kRegexPrefix) ||
+      piece.starts_with('[') || piece.ends_with('/'))
+    return std::nullopt;
+  NormalizedTerm term;
+  term.written = std::string(piece);
+  std::string_view domain;
+  if (const auto at = piece.substr(0, piece.find(kPathSeparator)).find('@'); at != std::string_view::npos) {
+    domain = piece.substr(0, at);
+    piece.remove_prefix(at + 1);
+  }
+  std::vector<std::string> path;
+  for (std::size_t at = 0; at != std::string_view::npos;) {
+    at = piece.find(kPathSeparator);
+    path.emplace_back(base::trim(piece.substr(0, at)));
+    if (at != std::string_view::npos) piece.remove_prefix(at + kPathSeparator.size());
+  }
+  const bool wildcard = domain.find('*') != std::string_view::npos ||
+                        std::any_of(path.begin(), path.end(),
+                                    [](const std::string& name) { return name.find('*') != std::string::npos; });
+  term.push_pop = wildcard ? path_regex(domain, path, true) : expression_of(domain, path, RangeKind::kPushPop);
+  return term;
 }
 
 std::string shown(const NormalizedTerm& term) {
@@ -80,6 +121,13 @@ base::Result<Normalized> normalize(std::string_view written) {
     out.notes.push_back("'" + std::string(base::trim(written)) + "' is a list: each part is an expression of its own.");
   }
   for (const std::string_view piece : pieces) {
+    if (auto path = path_term(piece)) {
+      auto good = checked(*path);
+      if (!good) return base::fail(std::move(good));
+      out.notes.push_back("'" + std::string(piece) + "' is a path: taken as '" + *good->push_pop + "'.");
+      out.terms.push_back(std::move(*good));
+      continue;
+    }
     auto parsed = parse_range_syntax(piece);
     if (const auto* parts = std::get_if<RangeExpression::Parts>(&parsed)) {
       auto good = checked(term_of(piece, *parts));
@@ -106,23 +154,6 @@ base::Result<Normalized> normalize(std::string_view written) {
   return out;
 }
 
-base::Result<std::vector<std::string>> normalized_expressions(std::span<const std::string> written) {
-  std::vector<std::string> expressions;
-  const auto add = [&](const std::optional<std::string>& form) {
-    if (form && std::find(expressions.begin(), expressions.end(), *form) == expressions.end())
-      expressions.push_back(*form);
-  };
-  for (const std::string& each : written) {
-    auto normalized = normalize(each);
-    if (!normalized) return base::fail(std::move(normalized));
-    for (const NormalizedTerm& term : normalized->terms) {
-      add(term.push_pop);
-      add(term.start_end);
-    }
-  }
-  return expressions;
-}
-
 std::string escape_range_name(std::string_view name) {
   std::string out;
   for (const char c : name) {
@@ -143,10 +174,12 @@ std::string escape_regex(std::string_view name) {
 
 std::string expression_of(std::string_view domain, std::span<const std::string> path, RangeKind kind) {
   if (path.empty()) return "";
-  if (kind == RangeKind::kStartEnd && path.front().ends_with('\\')) {
-    return std::string(kRegex) + (domain.empty() ? "" : "^" + escape_regex(domain) + "$@") + "^" +
-           escape_regex(path.front()) + "$";
-  }
+  // A backslash at the end of a name would escape what follows it.
+  const bool backslash =
+      std::any_of(path.begin(), path.end(), [](const std::string& name) { return name.ends_with('\\'); });
+  if (kind == RangeKind::kStartEnd && backslash)
+    return std::string(kRegexPrefix) + (domain.empty() ? "" : whole_name(domain, false) + "@") +
+           whole_name(path.front(), false);
   std::string text;
   if (!domain.empty()) {
     for (const char c : domain) {  // a '/' in a domain needs no backslash
@@ -156,17 +189,9 @@ std::string expression_of(std::string_view domain, std::span<const std::string> 
     text += "@";
   }
   if (kind == RangeKind::kStartEnd) return text + escape_range_name(path.front());
-  const std::string& last = path.back();
-  if (std::any_of(path.begin(), path.end(), [](const std::string& name) { return name.ends_with('\\'); })) {
-    // A backslash before '/' would escape it; only a regular expression can say such a name.
-    text = std::string(kRegex) + (domain.empty() ? "" : "^" + escape_regex(domain) + "$@");
-    return text + "^" + escape_regex(last) + "$/";
-  }
-  for (std::size_t i = 0; i + 1 < path.size(); ++i) {
-    for (std::size_t j = i + 1; j < path.size(); ++j) {
-      if (path[i] == path[j]) return text + escape_range_name(last) + "/";  // a name cannot stand twice
-    }
-  }
+  bool twice = false;  // a literal name stands for its topmost occurrence
+  for (auto name = path.begin(); name != path.end(); ++name) twice |= std::find(path.begin(), name, *name) != name;
+  if (backslash || twice) return path_regex(domain, path, false);
   if (path.size() > 1) text += "[";
   for (std::size_t i = 0; i < path.size(); ++i) text += (i ? "/" : "") + escape_range_name(path[i]);
   return text + (path.size() > 1 ? "" : "/");

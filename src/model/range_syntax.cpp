@@ -12,7 +12,6 @@ namespace {
 using Parts = RangeExpression::Parts;
 using Element = RangeExpression::Element;
 
-constexpr std::string_view kRegex = "regex:";
 constexpr std::string_view kSpecial = "@,[]/*+";
 
 // A backslash pairs with the special character behind it; before anything else it is a letter ('w\z/' matches w\z).
@@ -142,7 +141,7 @@ std::vector<NormalizedTerm> as_regex(std::optional<std::string_view> domain, std
     }
     if (text.empty()) text = ".*";
   }
-  const std::string head = std::string(kRegex) + regex_domain(domain);
+  const std::string head = std::string(kRegexPrefix) + regex_domain(domain);
   if (stack) return {push_pop(head + (bottom ? "[" : "") + text + (top ? "]" : bottom ? "" : "/"))};
   if (find_unescaped(inner, ",", false) != std::string_view::npos) return {start_end(head + text)};
   return {{std::string(ranges), head + text + "/", head + text}};
@@ -270,12 +269,14 @@ std::variant<Parts, RangeRefusal> parse_push_pop(Parts parts, std::string_view i
     }
     return refuse("',' joins start/end ranges only; a list of push/pop ranges matches nothing", std::move(terms));
   }
+  if (names.size() > wire::kMaxRangeElements)
+    return refuse("it has more than " + std::to_string(wire::kMaxRangeElements) + " names");
   if (names.front() == "*" || names.front() == "+") {
     std::string rest;
     for (std::size_t i = 1; i < names.size(); ++i) rest += std::string(names[i]) + "/";
     const bool useless = rest.empty() || rest.starts_with('*') || rest.starts_with('+') || parts.bottom;
     return refuse("a quantifier cannot stand first",
-                  {push_pop(useless ? std::string(kRegex) + ".*/" : std::string(head) + rest)});
+                  {push_pop(useless ? std::string(kRegexPrefix) + ".*/" : std::string(head) + rest)});
   }
   for (const std::string_view name : names) {
     if (name.empty()) {
@@ -353,9 +354,9 @@ std::variant<Parts, RangeRefusal> parse_range_syntax(std::string_view text) {
     if (inner.empty()) return refuse("it is empty, which matches nothing");
     return refuse("white space around it is significant and matches nothing", terms_of(inner));
   }
-  if (rest.starts_with(kRegex)) {
+  if (rest.starts_with(kRegexPrefix)) {
     parts.regex = true;
-    rest.remove_prefix(kRegex.size());
+    rest.remove_prefix(kRegexPrefix.size());
     if (rest.empty()) return refuse("there is no pattern after 'regex:'", {push_pop("regex:.*/")});
   }
   if (!parts.regex && rest.find(';') != std::string_view::npos) {
@@ -376,12 +377,12 @@ std::variant<Parts, RangeRefusal> parse_range_syntax(std::string_view text) {
     raw_domain = pieces[0];
     rest = pieces[1];
     if (raw_domain->empty()) {
-      const std::string inner = (parts.regex ? std::string(kRegex) : std::string()) + std::string(rest);
+      const std::string inner = (parts.regex ? std::string(kRegexPrefix) : std::string()) + std::string(rest);
       return refuse("there is no domain before '@'", terms_of(inner));
     }
     parts.domain = parts.regex ? std::string(*raw_domain) : unescape(*raw_domain);
   }
-  const std::string head = (parts.regex ? std::string(kRegex) : std::string()) + domain_prefix(raw_domain);
+  const std::string head = (parts.regex ? std::string(kRegexPrefix) : std::string()) + domain_prefix(raw_domain);
   if (rest.empty()) {
     const std::string pattern = parts.regex ? *parts.domain : glob_to_regex(*raw_domain);
     return refuse("there is no range after the domain",

@@ -21,7 +21,7 @@ std::string alike(const doctor::RangeFacts& range) {
 }
 
 std::string about(const doctor::ProgramFacts& facts, const doctor::RangeFacts& range) {
-  std::string text = "  " + base::printable(range.written) + "\n";
+  std::string text = "  " + base::printable(range.term.written) + "\n";
   if (range.seen.empty()) return text + "    not seen\n";
   const doctor::SeenRange& first = facts.ranges[range.seen.front()];
   text += "    " + base::printable(first.shown());
@@ -112,8 +112,8 @@ void write_program(report::JsonWriter& json, const doctor::ProgramLook& look, st
   json.open_array();
   for (const auto& range : facts.meant) {
     json.open_object();
-    json.field("written", range.written);
-    json.field("expression", range.expression);
+    json.field("written", range.term.written);
+    json.field("expression", range.expression().text());
     json.field("seen", !range.seen.empty());
     json.key("paths");
     json.open_array();
@@ -127,8 +127,8 @@ void write_program(report::JsonWriter& json, const doctor::ProgramLook& look, st
       json.close();
     }
     json.close();
-    json.texts("nearest",
-               range.seen.empty() ? doctor::nearest_expressions(facts, range.written) : std::vector<std::string>{});
+    json.texts("nearest", range.seen.empty() ? doctor::nearest_expressions(facts, range.term.written)
+                                             : std::vector<std::string>{});
     number("occurrences", range.occurrences);
     number("unclosed", range.unclosed);
     number("registered", range.registered);

@@ -152,9 +152,8 @@ base::Result<Analyzed> analyze_inputs(std::span<const std::filesystem::path> inp
   analyze::Options options = wanted;
   if (!options.fold_names) options.fold_names = fold_names_of(run);
   options.by_payload = options.by_payload || counted_by_payload(run);
-  const auto names = analyze::NameFolder::make(*options.fold_names, options);
-  if (!names) return tl::make_unexpected(names.error());
-  auto captured = read_captures(inputs, reading, *names);
+  const analyze::NameFolder names(*options.fold_names, options.ranges);
+  auto captured = read_captures(inputs, reading, names);
   if (!captured) return base::fail(std::move(captured));
   model::Session& session = captured->session;
   if (!model::holds_anything(session)) return tl::make_unexpected(nothing(inputs.front(), session));

@@ -31,13 +31,14 @@ void Pipeline::diagnose(const std::vector<std::string>& missing, bool reported) 
   }
   std::optional<doctor::FailedCapture> failed;
   if (!missing.empty() && missing.back() != "native") failed = doctor::FailedCapture{missing.back(), nsys_gated_};
-  std::vector<std::string> written = written_include_.empty() ? args_.include : written_include_;
-  if (written.empty())
-    if (const auto range = config_.text("pipeline.nsys.nvtx_capture")) written = {*range};
+  model::RangeSelection meant = args_.analysis.ranges;
+  if (meant.include.empty())
+    if (const auto range = config_.text("pipeline.nsys.nvtx_capture"))
+      if (auto gate = model::parse_terms(*range)) meant.include = std::move(*gate);
   const model::Session* seen = timeline();
   std::vector<model::Finding> program;
   if (seen || program_failed_ || native_)
-    program = diagnose_capture(seen, config_.list("workload.command"), written,
+    program = diagnose_capture(seen, config_.list("workload.command"), meant,
                                alone_.value_or(base::Ended{.exit_code = 0}), failed);
   std::vector<model::Finding> tools;
   for (const auto& [tool, outcome] : outcomes_)
@@ -100,7 +101,8 @@ Done Pipeline::conclude(const std::optional<base::Error>& failure) {
   auto made = failure ? base::Result<Analyzed>(tl::make_unexpected(*failure)) : analyzed();
   if (!failure && !repeated_ && (!runner_->interrupted() || finished_)) {
     const bool uncounted = counters_ && native_session_ && native_session_->measurements.empty();
-    if (!missing.empty() || captured_.empty() || !made || uncounted || !unmatched(made->report, args_.include).empty())
+    if (!missing.empty() || captured_.empty() || !made || uncounted ||
+        !analyze::unmatched(made->report, args_.analysis.ranges).empty())
       diagnose(missing, made.has_value());
   }
   base::Result<void> reported = made ? base::Result<void>{} : tl::make_unexpected(made.error());

@@ -43,11 +43,16 @@ std::string first_gpu_name() {
 }
 
 std::string note_of(const collect::native::CounterPlan& plan, const collect::native::CounterRequest& request) {
-  nlohmann::json note = {
-      {"schema", "rangescope.counters/1"}, {"chip", plan.chip},          {"passes", plan.passes},
-      {"metrics", plan.metrics},           {"per", request.per},         {"rounds", request.rounds},
-      {"include", request.include},        {"exclude", request.exclude}, {"groups", nlohmann::json::object()},
-      {"by_payload", request.by_payload}};
+  nlohmann::json note = {{"schema", "rangescope.counters/1"},
+                         {"chip", plan.chip},
+                         {"passes", plan.passes},
+                         {"metrics", plan.metrics},
+                         {"per", request.per},
+                         {"rounds", request.rounds},
+                         {"include", model::expressions_of(request.ranges.include)},
+                         {"exclude", model::expressions_of(request.ranges.exclude)},
+                         {"groups", nlohmann::json::object()},
+                         {"by_payload", request.by_payload}};
   for (const model::MetricGroup& group : plan.groups) {
     for (const model::GroupCounter& counter : group.counters) {
       auto& place = note["groups"][group.name][counter.alias];

@@ -4,8 +4,6 @@
 
 #include "base/log.hpp"
 #include "base/text.hpp"
-#include "model/range_expression.hpp"
-#include "profile/targets.hpp"
 
 namespace rangescope::profile {
 namespace {
@@ -21,31 +19,10 @@ bool says_nothing(const std::string& id) {
   return false;
 }
 
-bool names(const std::string& form, const model::Region& region) {
-  const auto expression = model::RangeExpression::parse(form);
-  return expression && names_region(*expression, region);
-}
-
 }  // namespace
 
-std::vector<std::string> unmatched(const model::Report& report, const std::vector<std::string>& written) {
-  std::vector<std::string> out;
-  for (const std::string& text : written) {
-    const auto normal = model::normalize(text);
-    if (!normal) continue;
-    const bool all = std::all_of(normal->terms.begin(), normal->terms.end(), [&](const model::NormalizedTerm& term) {
-      return std::any_of(report.regions.begin(), report.regions.end(), [&](const model::Region& region) {
-        return region.occurrences > 0 &&
-               ((term.push_pop && names(*term.push_pop, region)) || (term.start_end && names(*term.start_end, region)));
-      });
-    });
-    if (!all) out.push_back(text);
-  }
-  return out;
-}
-
 std::vector<Finding> diagnose_capture(const model::Session* session, const std::vector<std::string>& command,
-                                      const std::vector<std::string>& written, const base::Ended& ended,
+                                      const model::RangeSelection& ranges, const base::Ended& ended,
                                       const std::optional<doctor::FailedCapture>& failed) {
   doctor::ProgramLook look;
   look.command = command;
@@ -53,12 +30,7 @@ std::vector<Finding> diagnose_capture(const model::Session* session, const std::
   look.cut_short = ended.timed_out || ended.forwarded.has_value();
   look.failed = failed;
   const model::Session none;
-  auto facts = doctor::gather(session ? *session : none, written);
-  if (!facts) {
-    base::detail("no diagnosis: " + facts.error().what);
-    return {};
-  }
-  look.facts = std::move(*facts);
+  look.facts = doctor::gather(session ? *session : none, ranges);
   auto findings = doctor::diagnose(look);
   std::erase_if(findings, [](const Finding& finding) {
     return finding.verdict == Grade::kOk || finding.verdict == Grade::kSkip;

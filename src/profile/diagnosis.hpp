@@ -14,13 +14,10 @@
 
 namespace rangescope::profile {
 
-/// Of the written expressions, those of which no term has a region with a closed occurrence in the report.
-[[nodiscard]] std::vector<std::string> unmatched(const model::Report& report, const std::vector<std::string>& written);
-
 /// What went wrong, the decisive cause first; failures and warnings only. `session` null: nothing was recorded.
 [[nodiscard]] std::vector<model::Finding> diagnose_capture(const model::Session* session,
                                                            const std::vector<std::string>& command,
-                                                           const std::vector<std::string>& written,
+                                                           const model::RangeSelection& ranges,
                                                            const base::Ended& ended,
                                                            const std::optional<doctor::FailedCapture>& failed);
 

@@ -82,20 +82,13 @@ base::Result<void> Pipeline::prepare() {
     return base::fail(base::Code::kUsage, "the native stage is what is repeated, and it is off", "--repeat",
                       "Leave --no-native out, or run the command several times.");
   mode_ = config_.text("pipeline.ncu.ncu_cli.replay_mode").value_or("auto");
-  written_include_ = config_.list("pipeline.ncu.ncu_cli.nvtx.include");
-  written_exclude_ = config_.list("pipeline.ncu.ncu_cli.nvtx.exclude");
-  std::vector<std::string> ignored;
-  auto include = resolve_expressions(written_include_, nullptr, ignored),
-       exclude = resolve_expressions(written_exclude_, nullptr, ignored);
-  for (auto* given : {&include, &exclude})
-    if (!*given) {
-      base::Error error = std::move(*given).error();
-      error.where = "pipeline.ncu.ncu_cli.nvtx." + std::string(given == &include ? "include" : "exclude") +
-                    (error.where.empty() ? "" : ": " + error.where);
-      return tl::make_unexpected(std::move(error));
-    }
-  include_ = std::move(*include);
-  exclude_ = std::move(*exclude);
+  auto ranges = ranges_of(config_);
+  if (!ranges) return base::fail(std::move(ranges));
+  auto kernels = kernels_of(config_);
+  if (!kernels) return base::fail(std::move(kernels));
+  for (const std::string& text : ranges->notes) base::detail(base::printable(text));
+  args_.analysis.ranges = ranges_ = std::move(*ranges);
+  args_.analysis.kernels = std::move(*kernels);
   if (nsys_) {
     auto can = collect::probe_tool("nsys", search_for(config_, "nsys"));
     if (!can) return base::fail(std::move(can));
@@ -149,8 +142,7 @@ base::Result<void> Pipeline::plan_counters() {
     return base::fail(base::Code::kConfig, "metrics are asked for, and nsys measures none", "pipeline.native.metrics",
                       "Switch ncu or the native stage on: --ncu or --native.");
   }
-  args_.counters.include = include_.empty() ? args_.analysis.include : include_;
-  args_.counters.exclude = exclude_.empty() ? args_.analysis.exclude : exclude_;
+  args_.counters.ranges = ranges_;
   auto plan = prepare_counters(names, args_.counters);
   if (plan) {
     counters_ = std::move(*plan);
@@ -226,8 +218,10 @@ base::Result<void> Pipeline::stages() {
     }
   }
   // A look is worth a run of the program only where something is not certain.
-  const bool both_forms = include_.size() + exclude_.size() > written_include_.size() + written_exclude_.size();
-  const bool uncertain = ncu_ && (both_forms || (mode_ == "auto" && !include_.empty()));
+  const auto kind_said = [](const model::RangeTerm& term) { return term.kind_said(); };
+  const bool kinds_said =
+      std::ranges::all_of(ranges_.include, kind_said) && std::ranges::all_of(ranges_.exclude, kind_said);
+  const bool uncertain = ncu_ && (!kinds_said || (mode_ == "auto" && !ranges_.include.empty()));
   if (!native_ && !nsys_ && uncertain && config_.flag("pipeline.probe", true) && !args_.native.library.empty()) {
     note("looking at the program once without a profiler, to see which ranges it has (--no-probe forbids it)");
     if (auto ran = native_stage("look"); !ran) return ran;
@@ -240,7 +234,7 @@ base::Result<void> Pipeline::stages() {
   }
   if (ncu_) {
     wanted_.emplace_back("ncu");
-    if (auto ok = resolve(); !ok) return ok;
+    resolve();
     if (auto ran = ncu_stage(); !ran) return ran;
   }
   finished_ = !runner_->interrupted();
@@ -248,16 +242,10 @@ base::Result<void> Pipeline::stages() {
 }
 
 /// Push/pop or start/end, from what was seen.
-base::Result<void> Pipeline::resolve() {
-  std::vector<std::string> said;
-  auto include = resolve_expressions(written_include_, timeline(), said),
-       exclude = resolve_expressions(written_exclude_, timeline(), said);
-  if (!include) return base::fail(std::move(include));
-  if (!exclude) return base::fail(std::move(exclude));
-  include_ = std::move(*include);
-  exclude_ = std::move(*exclude);
-  for (const std::string& text : said) note("ranges: " + text);
-  return {};
+void Pipeline::resolve() {
+  std::vector<std::string> notes;
+  if (const model::Session* seen = timeline()) analyze::settle_kinds(ranges_, *seen, notes);
+  for (const std::string& text : notes) note("ranges: " + text);
 }
 
 }  // namespace rangescope::profile

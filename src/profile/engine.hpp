@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "analyze/analyze.hpp"
+#include "analyze/meant.hpp"
 #include "base/result.hpp"
 #include "collect/ladder.hpp"
 #include "collect/native/counter_plan.hpp"
@@ -26,7 +26,6 @@
 #include "profile/record.hpp"
 #include "profile/sampling.hpp"
 #include "profile/settings.hpp"
-#include "profile/targets.hpp"
 #include "profile/tool_run.hpp"
 
 namespace rangescope::profile {
@@ -42,8 +41,7 @@ struct Talk {
 };
 
 struct Settings {
-  analyze::Options analysis;
-  std::vector<std::string> include;  ///< its ranges, as they were written
+  analyze::Options analysis;  ///< its ranges and kernels, the configuration says
   collect::native::Options native;
   SampleChoice sampling;
   collect::native::CounterRequest counters;  ///< how; which metrics and ranges, the configuration says
@@ -87,7 +85,7 @@ class Pipeline {
   [[nodiscard]] int print_plans();
   [[nodiscard]] Done run_in(RunRecord record);
   [[nodiscard]] base::Result<void> stages();
-  [[nodiscard]] base::Result<void> resolve();
+  void resolve();
   [[nodiscard]] const model::Session* timeline() const;
   void note(const std::string& text);
   void cut_short(const std::string& stage, const base::Ended& ended);
@@ -130,7 +128,7 @@ class Pipeline {
   [[nodiscard]] base::Result<void> ncu_stage();
   [[nodiscard]] base::Result<void> ncu_kernels();
   [[nodiscard]] std::string filter_hint() const;
-  void other_threads(const collect::Look& look);
+  void other_threads(const collect::Evidence& evidence);
   [[nodiscard]] base::Result<bool> native_rung(const std::string& reason);
   [[nodiscard]] collect::Outcome ncu_step(collect::Step step, const std::string& report,
                                           const std::vector<std::string>& kernels, bool trial);
@@ -154,8 +152,7 @@ class Pipeline {
   bool native_ = false, nsys_ = false, ncu_ = false;
   std::string mode_;
   std::optional<collect::Abilities> nsys_can_, ncu_can_;
-  std::vector<std::string> include_, exclude_;  ///< ncu's grammar, resolved
-  std::vector<std::string> written_include_, written_exclude_;
+  model::RangeSelection ranges_;  ///< what is left to measure; kinds settled once they were seen
   std::vector<std::vector<std::string>> kernel_groups_;
   std::vector<std::string> asked_metrics_;    ///< for ncu, as written
   std::vector<std::string> ncu_metrics_;      ///< groups replaced by what they are made of

@@ -56,7 +56,6 @@ std::map<std::string, std::string> look_settings() {
 base::Result<doctor::ProgramLook> look_at_program(const LookRequest& request) {
   doctor::ProgramLook look;
   look.command = request.command;
-  if (auto facts = doctor::gather({}, request.include); !facts) return base::fail(std::move(facts));
   auto library = collect::native::find_library();
   if (!library) return base::fail(std::move(library));
   const base::TemporaryFolder folder("rangescope-doctor");
@@ -85,13 +84,12 @@ base::Result<doctor::ProgramLook> look_at_program(const LookRequest& request) {
   launch.out = {.pass = false, .keep = false, .file = folder.path() / "stdout"};
   launch.err = {.pass = false, .keep = false, .file = folder.path() / "stderr"};
   auto next = std::chrono::steady_clock::now() + std::chrono::milliseconds(500);
-  if (request.stop_when_known && !request.include.empty())
+  if (request.stop_when_known && !request.ranges.include.empty())
     launch.enough = [&] {
       const auto begin = std::chrono::steady_clock::now();
       if (begin < next) return false;
       bool all = false;
-      if (const auto session = captured(captures))
-        if (const auto facts = doctor::gather(*session, request.include)) all = known(*facts);
+      if (const auto session = captured(captures)) all = known(doctor::gather(*session, request.ranges));
       const auto end = std::chrono::steady_clock::now();
       next = end + std::max<std::chrono::nanoseconds>(std::chrono::milliseconds(500), kPause * (end - begin));
       return all;
@@ -107,9 +105,7 @@ base::Result<doctor::ProgramLook> look_at_program(const LookRequest& request) {
   if (!look.cut_short && !look.ended.ok()) look.last_words = last_words(launch.err.file);
   const auto session = captured(captures);
   if (!session) return tl::make_unexpected(session.error());
-  auto facts = doctor::gather(*session, request.include);
-  if (!facts) return base::fail(std::move(facts));
-  look.facts = std::move(*facts);
+  look.facts = doctor::gather(*session, request.ranges);
   return look;
 }
 

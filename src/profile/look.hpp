@@ -20,7 +20,7 @@ namespace rangescope::profile {
 
 struct LookRequest {
   std::vector<std::string> command;
-  std::vector<std::string> include;  ///< as written
+  model::RangeSelection ranges;
   std::optional<std::filesystem::path> cwd;
   std::map<std::string, std::string> env;
   std::chrono::nanoseconds limit = std::chrono::seconds(30);

@@ -27,7 +27,74 @@ void fill(const config::Config& config, const std::string& section, const Table&
   options.extra_args = config.list(section + "extra_args");
 }
 
+/// What was written for a key or its alias, and the name of the one that counts.
+base::Result<std::pair<std::vector<std::string>, std::string>> latest(const config::Config& config,
+                                                                      std::string_view key, std::string_view alias) {
+  std::string_view chosen = key;
+  bool given[2] = {};
+  for (const config::Assignment& done : config.history) {
+    if (done.key != key && done.key != alias) continue;
+    const bool argument = done.where.starts_with("argument");
+    if (argument) given[done.key == alias] = true;
+    if (argument || !config.list(done.key).empty()) chosen = done.key == key ? key : alias;
+  }
+  if (given[0] && given[1])
+    return base::fail(base::Code::kUsage,
+                      "two options for one thing: " + std::string(config::find_key(alias)->flag) +
+                          " is another name of " + std::string(config::find_key(key)->flag),
+                      {}, "Use " + std::string(config::find_key(key)->flag) + ".");
+  return std::pair{config.list(chosen), std::string(chosen)};
+}
+
+/// Parses what stands in a key; what is wrong says which key.
+template <class Take>
+base::Result<void> take_key(const config::Config& config, std::string_view key, std::string_view alias, Take take) {
+  const auto texts = latest(config, key, alias);
+  if (!texts) return tl::make_unexpected(texts.error());
+  for (const std::string& text : texts->first) {
+    if (auto taken = take(text); !taken) {
+      base::Error error = std::move(taken).error();
+      error.where = texts->second + (error.where.empty() ? "" : ": " + error.where);
+      return tl::make_unexpected(std::move(error));
+    }
+  }
+  return {};
+}
+
 }  // namespace
+
+base::Result<model::RangeSelection> ranges_of(const config::Config& config) {
+  model::RangeSelection ranges;
+  for (const auto& [name, into] : {std::pair{"include", &ranges.include}, {"exclude", &ranges.exclude}}) {
+    const auto take = [&](const std::string& text) -> base::Result<void> {
+      auto terms = model::parse_terms(text, &ranges.notes);
+      if (!terms) return base::fail(std::move(terms));
+      std::move(terms->begin(), terms->end(), std::back_inserter(*into));
+      return {};
+    };
+    if (auto done =
+            take_key(config, std::string("ranges.") + name, std::string("pipeline.ncu.ncu_cli.nvtx.") + name, take);
+        !done)
+      return base::fail(std::move(done));
+  }
+  return ranges;
+}
+
+base::Result<model::KernelSelection> kernels_of(const config::Config& config) {
+  model::KernelSelection kernels;
+  for (const auto& [key, alias, into] :
+       {std::tuple{"kernels.include", "pipeline.ncu.ncu_cli.kernel_name", &kernels.include},
+        {"kernels.exclude", "kernels.exclude", &kernels.exclude}}) {
+    const auto take = [&](const std::string& text) -> base::Result<void> {
+      auto pattern = model::KernelPattern::parse(text);
+      if (!pattern) return base::fail(std::move(pattern));
+      into->push_back(std::move(*pattern));
+      return {};
+    };
+    if (auto done = take_key(config, key, alias, take); !done) return base::fail(std::move(done));
+  }
+  return kernels;
+}
 
 collect::nsys::Options nsys_options(const config::Config& config) {
   collect::nsys::Options options;

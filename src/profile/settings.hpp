@@ -15,6 +15,10 @@
 
 namespace rangescope::profile {
 
+/// The ranges and kernels of a run: ranges.*, kernels.*, or the keys of ncu that are aliases of them; of a key and its
+/// alias the one that was set last. kUsage where both stand on the command line, and for what cannot be parsed.
+[[nodiscard]] base::Result<model::RangeSelection> ranges_of(const config::Config& config);
+[[nodiscard]] base::Result<model::KernelSelection> kernels_of(const config::Config& config);
 [[nodiscard]] collect::nsys::Options nsys_options(const config::Config& config);
 [[nodiscard]] collect::ncu::Options ncu_options(const config::Config& config);
 /// Metrics as ncu knows them: a name that is a metric group of conf/metrics becomes the counters that the group is made
@@ -23,7 +27,7 @@ namespace rangescope::profile {
 [[nodiscard]] std::vector<std::string> ncu_metrics(const std::vector<std::string>& names,
                                                    std::span<const model::MetricGroup> groups,
                                                    const collect::Abilities& ncu, std::vector<std::string>& notes);
-/// Program, folder, environment and time limit; expressions are left empty.
+/// Program, folder, environment and time limit; ranges and kernels are left empty.
 [[nodiscard]] collect::Request base_request(const config::Config& config, const std::filesystem::path& run);
 /// Where the tool is looked for; `tool` is "nsys" or "ncu".
 [[nodiscard]] collect::ToolSearch search_for(const config::Config& config, std::string_view tool);

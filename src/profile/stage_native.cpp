@@ -217,9 +217,7 @@ base::Result<void> Pipeline::repetitions() {
     one.args_.talk.report = {};
     one.native_ = one.repetition_ = true;
     one.counters_ = counters_;
-    one.include_ = include_;
-    one.exclude_ = exclude_;
-    one.written_include_ = written_include_;
+    one.ranges_ = ranges_;
     const Done ended = one.run_in(std::move(*record));
     done.push_back(folder);
     if (one.alone_) {

@@ -32,10 +32,10 @@ fs::path report_file(const fs::path& base) {
 collect::Wish Pipeline::wish() const {
   collect::Wish wish;
   wish.mode = mode_;
-  wish.ranges = !written_include_.empty();
+  wish.ranges = !args_.analysis.ranges.include.empty();
   const auto options = ncu_options(config_);
   const auto given = [&](const char* key) { return options.values.count(key) > 0; };
-  wish.kernel_filter = (given("kernel_name") && options.asked.count("kernel_name")) || given("kernel_id");
+  wish.kernel_filter = !args_.analysis.kernels.include.empty() || given("kernel_id");
   wish.metrics = !asked_metrics_.empty();
   wish.sections = given("sections") || given("set") || !wish.metrics;
   wish.native_counters = counters_.has_value();
@@ -45,8 +45,8 @@ collect::Wish Pipeline::wish() const {
 
 collect::Request Pipeline::ncu_request() const {
   collect::Request request = base_request(config_, run_.empty() ? "/run" : run_);
-  request.include = include_;
-  request.exclude = exclude_;
+  request.ranges = ranges_;
+  request.kernels = args_.analysis.kernels;
   return request;
 }
 
@@ -74,22 +74,22 @@ base::Result<void> Pipeline::ncu_kernels() {
   kernel_groups_ = {{}};
   const auto options = ncu_options(config_);
   const auto top = config_.integer("pipeline.ncu.top_n").value_or(0);
-  if (top == 0 || options.values.count("kernel_name") || options.values.count("kernel_id")) return {};
+  if (top == 0 || !args_.analysis.kernels.include.empty() || options.values.count("kernel_id")) return {};
   const model::Session* seen = timeline();
   if (!seen || seen->kernels.empty()) {
     if (nsys_ || native_) note("ncu: no stage before saw kernels, so none are chosen by time");
     return {};
   }
-  auto chosen =
-      choose_kernels(*seen, config_.flag("pipeline.ncu.gating_nvtx", true) ? include_ : std::vector<std::string>{},
-                     args_.analysis, static_cast<std::size_t>(top));
+  analyze::Options within = args_.analysis;
+  within.ranges = config_.flag("pipeline.ncu.gating_nvtx", true) ? ranges_ : model::RangeSelection{};
+  auto chosen = analyze::top_kernels(*seen, within, static_cast<std::size_t>(top));
   if (!chosen) {
     note("ncu: no kernels were chosen by time: " + chosen.error().what);
     return {};
   }
   std::vector<std::string> names;
   std::string told;
-  for (const ChosenKernel& kernel : *chosen) {
+  for (const analyze::ChosenKernel& kernel : *chosen) {
     names.push_back(kernel.name);
     if (names.size() <= 5)
       told += (told.empty() ? "" : ", ") + kernel.name + " (" + base::format_ns(kernel.total_ns) + ")";
@@ -97,7 +97,7 @@ base::Result<void> Pipeline::ncu_kernels() {
   if (names.empty()) return {};
   kernel_groups_ = collect::ncu::split_kernels(names);
   note("ncu: the " + base::counted(names.size(), "kernel") + " with the most GPU time" +
-       (include_.empty() ? "" : " in the ranges") + ": " + told + (names.size() > 5 ? ", ..." : ""));
+       (ranges_.include.empty() ? "" : " in the ranges") + ": " + told + (names.size() > 5 ? ", ..." : ""));
   if (kernel_groups_.size() > 1)
     base::warn("ncu: their names are too long for one command line; ncu runs " + std::to_string(kernel_groups_.size()) +
                " times");
@@ -185,12 +185,15 @@ Outcome Pipeline::ncu_attempts(Step step, const std::string& report, const std::
 /// Where kernels were seen in the ranges and a kernel filter was given, the filter may be what matches nothing; ncu's
 /// own words speak of the ranges only.
 std::string Pipeline::filter_hint() const {
-  const auto filter = config_.text("pipeline.ncu.ncu_cli.kernel_name");
+  const model::KernelSelection& filter = args_.analysis.kernels;
   const model::Session* seen = timeline();
-  if (!filter || !seen) return {};
-  const auto kernels = choose_kernels(*seen, include_, args_.analysis, 6);
+  if (filter.include.empty() || !seen) return {};
+  analyze::Options within = args_.analysis;
+  within.ranges = ranges_;
+  within.kernels = {};
+  const auto kernels = analyze::top_kernels(*seen, within, 6);
   if (!kernels || kernels->empty()) return {};
-  std::string out = "kernel_name is " + *filter + ", and the kernels seen in the ranges are ";
+  std::string out = "--kernel is " + filter.include.front().text() + ", and the kernels seen in the ranges are ";
   for (std::size_t i = 0; i < std::min<std::size_t>(kernels->size(), 5); ++i)
     out += (i ? ", " : "") + base::printable((*kernels)[i].name);
   return out + (kernels->size() > 5 ? ", ..." : "");
@@ -198,8 +201,8 @@ std::string Pipeline::filter_hint() const {
 
 /// ncu counts a push/pop range for the thread that opened it. Kernels of another thread (PyTorch's backward pass) are
 /// in no range to it: where most of them are so, the scope is the process; where some are, it is said.
-void Pipeline::other_threads(const collect::Look& look) {
-  const std::uint64_t others = look.other_thread_kernels, all = look.kernels.value_or(0);
+void Pipeline::other_threads(const collect::Evidence& evidence) {
+  const std::uint64_t others = evidence.other_thread_kernels, all = evidence.kernels.value_or(0);
   if (others == 0 || config_.get("pipeline.ncu.ncu_cli.push_pop_scope")) return;
   const std::string seen = std::to_string(others) + " of " + base::counted(all, "kernel") +
                            " in the ranges launched by threads that did not open them";
@@ -217,18 +220,18 @@ void Pipeline::other_threads(const collect::Look& look) {
 /// The native stage ran with its counters; what it has is in its own session. True when every range has some: then
 /// nothing is left to ncu. Ranges that have them are not measured again.
 base::Result<bool> Pipeline::native_rung(const std::string& reason) {
-  const auto missing = native_session_ ? unmeasured(*native_session_, include_) : include_;
+  const auto missing = native_session_ ? analyze::unmeasured(*native_session_, ranges_) : ranges_.include;
   runs::Stage stage;
   stage.stage = "ncu";
   stage.tool = base::tool_version();
   stage.step = collect::step_name(Step::kNative);
   stage.results = native_session_ ? native_session_->measurements.size() : 0;
   stage.report = "native";
-  const bool some = missing.size() < include_.size();
+  const bool some = missing.size() < ranges_.include.size();
   stage.outcome = some ? "ok" : "empty";
   stage.message = base::counted(stage.results, "result") + " by native counters";
   if (!missing.empty()) {
-    stage.message += "; none of " + base::join(missing, ", ");
+    stage.message += "; none of " + base::join(model::written_of(missing), ", ");
     stage.why = "native.incomplete";
     if (native_session_)
       for (const model::Loss& loss : native_session_->losses)
@@ -240,7 +243,7 @@ base::Result<bool> Pipeline::native_rung(const std::string& reason) {
   note("replay mode native: " + (missing.empty() ? reason : stage.message));
   if (some) {
     captured_.emplace_back("ncu");
-    include_ = missing;
+    ranges_.include = missing;
   }
   if (auto written = runner_->record(std::move(stage)); !written) return base::fail(std::move(written));
   return missing.empty();
@@ -248,17 +251,17 @@ base::Result<bool> Pipeline::native_rung(const std::string& reason) {
 
 base::Result<void> Pipeline::ncu_stage() {
   if (auto chosen = ncu_kernels(); !chosen) return chosen;
-  collect::Look look;
-  if (const model::Session* seen = timeline(); seen && !include_.empty())
-    if (const auto facts = doctor::gather(*seen, include_)) look = doctor::look_of(*facts);
+  collect::Evidence evidence;
+  if (const model::Session* seen = timeline(); seen && !ranges_.include.empty())
+    evidence = doctor::evidence_of(doctor::gather(*seen, ranges_));
   if (counters_) {  // its timeline sees the first occurrences only, so kernels cannot be dealt out over all of them
-    look.alike.reset();
-    if (look.kernels == 0) look.kernels.reset();
+    evidence.alike.reset();
+    if (evidence.kernels == 0) evidence.kernels.reset();
   }
-  if (!include_.empty() && look.occurrences == 0)
+  if (!ranges_.include.empty() && evidence.occurrences == 0)
     note("ncu: none of the chosen ranges was seen in the stage before; it is tried all the same");
-  other_threads(look);
-  const auto rungs = collect::ladder(wish(), look, *ncu_can_);
+  other_threads(evidence);
+  const auto rungs = collect::ladder(wish(), evidence, *ncu_can_);
   Outcome last;
   for (const collect::Rung& rung : rungs) {
     const std::string name(collect::step_name(rung.step));

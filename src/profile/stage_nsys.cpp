@@ -16,11 +16,11 @@ namespace fs = std::filesystem;
 base::Result<collect::Plan> Pipeline::nsys_plan(const collect::Request& plain) const {
   collect::nsys::Options options = nsys_options(config_);
   collect::Request request = plain;
-  if (options.gating && config_.text("pipeline.nsys.nvtx_capture").value_or("").empty() && written_include_.size() == 1)
-    request.include = {written_include_.front()};
-  const std::string range =
-      config_.text("pipeline.nsys.nvtx_capture").value_or(request.include.size() == 1 ? request.include.front() : "");
-  if (native_session_ && !range.empty()) options.registered = is_registered(*native_session_, range);
+  request.ranges = ranges_;
+  const auto named = config_.text("pipeline.nsys.nvtx_capture");
+  const auto gate = named ? model::parse_terms(*named) : base::Result<std::vector<model::RangeTerm>>(ranges_.include);
+  if (native_session_ && gate && gate->size() == 1)
+    options.registered = analyze::is_registered(*native_session_, gate->front());
   return collect::nsys::Collector(*nsys_can_, options).plan(request);
 }
 
@@ -193,8 +193,10 @@ base::Result<void> Pipeline::nsys_exports(const std::vector<fs::path>& reports) 
          " reports, which are read together");
   // Kernels by name over the whole recording, as a table for scripts.
   std::string csv = "kernel,calls,total_ns\n";
-  if (auto kernels = choose_kernels(*nsys_session_, {}, args_.analysis, 1000000))
-    for (const ChosenKernel& kernel : *kernels)
+  analyze::Options everything = args_.analysis;
+  everything.ranges = {};
+  if (auto kernels = analyze::top_kernels(*nsys_session_, everything, std::numeric_limits<std::size_t>::max()))
+    for (const analyze::ChosenKernel& kernel : *kernels)
       csv += "\"" + base::replace_all(kernel.name, "\"", "\"\"") + "\"," + std::to_string(kernel.calls) + "," +
              std::to_string(static_cast<std::int64_t>(kernel.total_ns)) + "\n";
   return base::write_file(run_ / "nsys" / "kernels.csv", csv);

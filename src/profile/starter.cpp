@@ -171,10 +171,10 @@ std::string starter(const doctor::ProgramLook& look) {
       "# `rangescope config explain KEY` says what a key means; `rangescope config validate` checks this "
       "file.\nworkload:\n  command: [";
   for (std::size_t i = 0; i < look.command.size(); ++i) text += (i ? ", " : "") + yaml(look.command[i]);
-  text += "]\npipeline:\n  ncu:\n    ncu_cli:\n      nvtx:\n        include:\n";
+  text += "]\nranges:\n  include:\n";
   std::uint64_t rarest = 0;
   for (const Include& include : includes) {
-    text += "          - " + yaml(include.expression) + "  # " + base::counted(include.occurrences, "time") + ", " +
+    text += "    - " + yaml(include.expression) + "  # " + base::counted(include.occurrences, "time") + ", " +
             base::format_ns(static_cast<double>(include.total_ns)) + " in all" +
             (facts.cuda ? ", " + base::counted(include.kernels, "kernel") : "") + "\n";
     rarest = rarest == 0 ? include.occurrences : std::min(rarest, include.occurrences);
@@ -184,11 +184,11 @@ std::string starter(const doctor::ProgramLook& look) {
   const auto chip = chip_of_machine();
   const auto [groups, told] = groups_that_fit(chip ? *chip : "GH100", rarest);
   if (groups.empty()) {
-    text += "      # No metric group fits: the rarest range occurs " + base::counted(rarest, "time") +
+    text += "# No metric group fits: the rarest range occurs " + base::counted(rarest, "time") +
             ", and each pass takes an occurrence. Take rare ranges out of include, or use ncu (--ncu).\n";
     return text;
   }
-  text += "  native:\n    # Counters per range, one pass an occurrence: " + told + ".\n";
+  text += "pipeline:\n  native:\n    # Counters per range, one pass an occurrence: " + told + ".\n";
   if (!tools.native_counters)
     text += "    # Not switched on, since this machine cannot: " + base::printable(tools.counters_reason) + ".\n";
   text += std::string("    ") + (tools.native_counters ? "" : "# ") + "metrics: [" + base::join(groups, ", ") + "]\n";

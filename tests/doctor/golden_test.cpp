@@ -23,12 +23,12 @@ Seen look(const std::string& capture, const std::vector<std::string>& include) {
       read::read_any(std::filesystem::path(RANGESCOPE_SOURCE_DIR) / "tests" / "golden" / "native-gpu" / capture);
   EXPECT_TRUE(session.has_value()) << capture;
   if (!session) return seen;
-  auto facts = gather(*session, include);
-  EXPECT_TRUE(facts.has_value());
+  const auto ranges = model::RangeSelection::parse(include);
+  EXPECT_TRUE(ranges.has_value());
   ProgramLook program;
   program.command = {"./app"};
   program.ended.exit_code = 0;
-  program.facts = std::move(*facts);
+  program.facts = gather(*session, *ranges);
   for (const model::Finding& finding : diagnose(program))
     if (finding.verdict == model::Grade::kFail || finding.verdict == model::Grade::kWarn)
       seen.complaints.push_back(finding.id);

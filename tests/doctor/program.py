@@ -365,13 +365,13 @@ class Init(DoctorCase):
         self.assertIn("'decode/'  # 6 times", text)
         self.assertIn("24 kernels", text)
         self.assertIn("rangescope.yaml", self.config("validate"))
-        self.assertIn("decode/", self.config("show", "pipeline.ncu.ncu_cli.nvtx"))
+        self.assertIn("decode/", self.config("show", "ranges"))
         done = cases.run([f"{BIN}/rangescope", "profile"], cwd=self.folder, env=self.env)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(self.init("healthy"), text)
         self.assertEqual(self.done.returncode, 64)
         self.init("registered", "--force")
-        self.assertIn("LLM@decode/", self.config("show", "pipeline.ncu.ncu_cli.nvtx"))
+        self.assertIn("LLM@decode/", self.config("show", "ranges"))
 
     def test_groups_fit_the_occurrences(self):
         for scene, room in (("often", 57), ("healthy", 3)):  # three occurrences go to the timeline
@@ -394,7 +394,7 @@ class Init(DoctorCase):
     def test_what_is_worth_measuring(self):
         text = self.init("numbered")
         self.assertEqual(self.done.returncode, 0, self.done.stderr)
-        shown = self.config("show", "pipeline.ncu.ncu_cli.nvtx.include")
+        shown = self.config("show", "ranges.include")
         self.assertIn("regex:^step [0-9]+$/", shown)
         self.assertNotIn("'main/'", shown)
         self.assertIn("it''s \"quoted\": #1'  # 6 times", text)

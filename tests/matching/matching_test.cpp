@@ -2,6 +2,7 @@
 // ranges, whatever the stack, the domain and the names are, or it is refused with a sentence that says why.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <memory>
 #include <random>
 #include <span>
@@ -34,7 +35,13 @@ struct Release {
 std::unique_ptr<Plan, Release> plan_of(const std::string& expression, std::string* refusal = nullptr) {
   collect::native::CounterRequest request;
   request.metrics = {"m.sum"};
-  request.include = {expression};
+  request.ranges.include = {{expression, {}}};
+  auto parsed = model::RangeExpression::parse(expression);
+  if (!parsed) {
+    if (refusal != nullptr) *refusal = base::to_string(parsed.error());
+    return nullptr;
+  }
+  request.ranges.include[0].forms.push_back(std::move(*parsed));
   const auto text = collect::native::counter_plan(request);
   if (!text) {
     if (refusal != nullptr) *refusal = base::to_string(text.error());
@@ -57,6 +64,42 @@ bool model(const model::RangeExpression& expression, const Stack& stack) {
   return expression.matches_stack(stack.domain, names);
 }
 
+/// The rule of ncu, by trying every place of every name: `at[i]` is where name i of the expression stands.
+bool brute_force(const model::RangeExpression::Parts& parts, const Stack& stack, std::vector<std::size_t>& at) {
+  using Kind = model::RangeExpression::Element::Kind;
+  const std::size_t i = at.size();
+  const auto& elements = parts.elements;
+  if (i == elements.size()) {
+    const bool one_above = elements.back().kind == Kind::kOne;
+    std::size_t last = i;
+    while (elements[last - 1].kind != Kind::kName) --last;
+    return one_above ? at[last - 1] + 2 == stack.names.size() : !parts.top || at[last - 1] + 1 == stack.names.size();
+  }
+  if (elements[i].kind != Kind::kName) {
+    at.push_back(0);
+    return brute_force(parts, stack, at) || (at.pop_back(), false);
+  }
+  const bool gap = i > 0 && elements[i - 1].kind != Kind::kName;
+  const std::size_t before = i - (gap ? 2 : 1);
+  for (std::size_t p = 0; p < stack.names.size(); ++p) {
+    if (stack.names[p] != elements[i].text) continue;
+    if (std::find(stack.names.begin() + static_cast<std::ptrdiff_t>(p) + 1, stack.names.end(), elements[i].text) !=
+            stack.names.end() &&
+        !(i == 0 && parts.bottom && p == 0))
+      continue;  // a literal name is its topmost occurrence, or the one that an anchor asks for
+    if (i == 0 && parts.bottom && p != 0) continue;
+    if (i > 0 && !gap && p != at[before] + 1) continue;
+    if (gap && elements[i - 1].kind == Kind::kOne && p != at[before] + 2) continue;
+    if (gap && elements[i - 1].kind == Kind::kAny && p <= at[before] &&
+        !(p == at[before] && elements[i].text == elements[before].text))
+      continue;
+    at.push_back(p);
+    if (brute_force(parts, stack, at)) return true;
+    at.pop_back();
+  }
+  return false;
+}
+
 void expect_same(const std::string& text, const Stack& stack) {
   const auto expression = model::RangeExpression::parse(text);
   ASSERT_TRUE(expression) << text;
@@ -65,6 +108,9 @@ void expect_same(const std::string& text, const Stack& stack) {
   std::string shown = stack.domain + "@";
   for (const std::string& name : stack.names) shown += name + "/";
   EXPECT_EQ(library(*plan, stack), model(*expression, stack)) << text << " against " << shown;
+  if (expression->parts().regex || expression->parts().domain.value_or("") != stack.domain) return;
+  std::vector<std::size_t> at;
+  EXPECT_EQ(model(*expression, stack), brute_force(expression->parts(), stack, at)) << text << " against " << shown;
 }
 
 TEST(Matching, EveryStackAgainstEveryShapeOfExpression) {

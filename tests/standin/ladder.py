@@ -92,7 +92,7 @@ class Ladder(PipelineCase):
     def test_a_kernel_filter_that_matches_nothing_is_named(self):
         done = self.profile("--nsys", "--no-native", *NCU, *INCLUDE, CLI + "replay_mode=kernel", CLI + "kernel_name=regex:.*matmul.*", plan={"kernel": "k_miss"})
         self.assertEqual(done.returncode, 80, done.stderr)
-        self.assertIn("kernel_name is regex:.*matmul.*, and the kernels seen in the ranges are gemm_like, softmax_like", self.json("status.json")["message"])
+        self.assertIn("--kernel is regex:.*matmul.*, and the kernels seen in the ranges are gemm_like, softmax_like", self.json("status.json")["message"])
 
     def test_the_summary_is_for_people(self):
         done = self.profile("--nsys", "--no-native", *NCU, *INCLUDE, CLI + "replay_mode=kernel", plan={"kernel": "k_decode"})

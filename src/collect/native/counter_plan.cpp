@@ -245,12 +245,10 @@ Result<std::string> in_posix(const std::string& pattern) {
   return translated;
 }
 
-Result<std::string> line(std::string_view key, const std::string& text) {
-  auto parsed = RangeExpression::parse(text);
-  if (!parsed) return base::fail(std::move(parsed));
-  const RangeExpression::Parts& parts = parsed->parts();
+Result<std::string> line(std::string_view key, const RangeExpression& expression) {
+  const RangeExpression::Parts& parts = expression.parts();
   if (parts.elements.size() > plan::kMaxElements)
-    return base::fail(Code::kUsage, "an expression of more than 16 names", text);
+    return base::fail(Code::kUsage, "an expression of more than 16 names", expression.text());
   std::string out(key);
   out += parts.kind == model::RangeKind::kStartEnd ? " s" : " p";
   out += parts.regex ? " r" : " x";
@@ -289,17 +287,13 @@ Result<std::string> posix_regex(const std::string& pattern) {
 }
 
 Result<std::string> counter_plan(const CounterRequest& request) {
-  if (request.include.empty()) {
+  if (request.ranges.include.empty()) {
     return base::fail(Code::kUsage, "counters need ranges to measure", "--metrics",
                       "Add --include 'decode' with the name of a range.");
   }
   if (request.metrics.size() > plan::kMaxMetrics)
     return base::fail(Code::kUsage, "more than " + std::to_string(plan::kMaxMetrics) + " metrics", "--metrics",
                       "Ask for fewer at a time.");
-  if (request.include.size() > plan::kMaxExpressions || request.exclude.size() > plan::kMaxExpressions) {
-    return base::fail(Code::kUsage, "more than 64 range expressions", "--include",
-                      "Use a regular expression: regex:^layer[0-9]+$/");
-  }
   std::string text = std::string(plan::kPlanHead) + "\n";
   for (const std::string& metric : request.metrics) text += "metric " + metric + "\n";
   text += "per " + request.per + "\n";
@@ -312,12 +306,18 @@ Result<std::string> counter_plan(const CounterRequest& request) {
   if (request.by_payload) text += "by payload\n";
   if (!request.resume.empty()) text += "resume " + encoded(request.resume) + "\n";
   if (request.again) text += "wait 1\n";
-  for (const auto& [key, expressions] :
-       {std::pair{"include", &request.include}, std::pair{"exclude", &request.exclude}}) {
-    for (const std::string& expression : *expressions) {
-      auto one = line(key, expression);
-      if (!one) return one;
-      text += *one;
+  for (const auto& [key, terms] :
+       {std::pair{"include", &request.ranges.include}, std::pair{"exclude", &request.ranges.exclude}}) {
+    std::size_t expressions = 0;
+    for (const model::RangeTerm& term : *terms) {
+      for (const RangeExpression& expression : term.forms) {
+        if (++expressions > plan::kMaxExpressions)
+          return base::fail(Code::kUsage, "more than 64 range expressions", std::string("--") + key,
+                            "Use a regular expression: regex:^layer[0-9]+$/");
+        auto written = line(key, expression);
+        if (!written) return written;
+        text += *written;
+      }
     }
   }
   return text;

@@ -8,15 +8,15 @@
 #include <vector>
 
 #include "base/result.hpp"
-#include "model/range_expression.hpp"
+#include "model/selection.hpp"
 
 namespace rangescope::collect::native {
 
 struct CounterRequest {
-  std::vector<std::string> metrics;           ///< CUPTI metrics, resolved for the chip
-  std::string chip;                           ///< "" for that of this machine's first GPU
-  std::vector<std::string> include, exclude;  ///< range expressions in ncu's grammar
-  std::string per = "range";                  ///< range, kernel, both
+  std::vector<std::string> metrics;  ///< CUPTI metrics, resolved for the chip
+  std::string chip;                  ///< "" for that of this machine's first GPU
+  model::RangeSelection ranges;
+  std::string per = "range";  ///< range, kernel, both
   std::uint32_t rounds = 5;
   std::int32_t skip_first = -1;       ///< -1: until the duration has settled
   std::uint32_t trace_first = 3;      ///< occurrences for the timeline before counters begin

@@ -85,6 +85,17 @@ std::string mode_names(unsigned modes) {
   return base::join(names, ", ");
 }
 
+/// Which of a kernel's names the pattern is about, as ncu calls them.
+std::string_view name_base(std::string_view pattern) {
+  if (pattern.starts_with("_Z")) return "mangled";
+  const bool regex = pattern.starts_with(model::kRegexPrefix);
+  if (!regex) return pattern.find_first_of("<(: ") == std::string_view::npos ? "function" : "demangled";
+  pattern.remove_prefix(model::kRegexPrefix.size());
+  // ^ and $ are the ends of one name only; what stands beside a function's name stands in the demangled one.
+  const bool anchored = pattern.find_first_of("^$") != std::string_view::npos;
+  return anchored && pattern.find_first_of("<: ") == std::string_view::npos ? "function" : "demangled";
+}
+
 class Planner {
  public:
   Planner(const Abilities& can, const Options& options, const Request& request)
@@ -231,20 +242,22 @@ class Planner {
   Done ranges() {
     add({"--nvtx"});  // the state of the ranges goes into the report even where nothing is filtered by it
     const bool pass = options_.gating || (mode_ & kRanges);
-    if (!options_.gating && !request_.include.empty())
+    if (!options_.gating && !request_.ranges.include.empty())
       note((mode_ & kRanges) ? "gating_nvtx=false means nothing in replay mode " + options_.replay_mode +
                                    ": the ranges are what is replayed"
                              : "gating_nvtx=false: kernels are measured wherever they are launched; the ranges only "
                                "name them in the report");
     // "Option nvtx-exclude is not supported during range replay.": 2022.3.0 and 2024.1.1, with and without an include.
-    if ((mode_ & kRanges) && !request_.exclude.empty())
+    if ((mode_ & kRanges) && !request_.ranges.exclude.empty())
       return refuse("ncu refuses --nvtx-exclude in replay mode " + options_.replay_mode, "nvtx.exclude",
                     "Use replay mode kernel or application, or leave the exclusion out.");
     if (pass) {
-      for (const std::string& expression : request_.include) add({"--nvtx-include", expression});
-      for (const std::string& expression : request_.exclude) add({"--nvtx-exclude", expression});
+      for (const std::string& expression : model::expressions_of(request_.ranges.include))
+        add({"--nvtx-include", expression});
+      for (const std::string& expression : model::expressions_of(request_.ranges.exclude))
+        add({"--nvtx-exclude", expression});
     }
-    if ((mode_ & kRanges) && request_.include.empty())
+    if ((mode_ & kRanges) && request_.ranges.include.empty())
       note("no range was named: replay mode " + options_.replay_mode +
            " takes what lies between cudaProfilerStart and cudaProfilerStop");
     const std::string filter = value("range_filter");
@@ -256,12 +269,12 @@ class Planner {
         (!slots[0].empty() && slots[0] != "yes" && slots[0] != "no" && slots[0] != "on" && slots[0] != "off"))
       return refuse("'" + filter + "' is no range filter", "range_filter",
                     "Write [yes|no]:[start/stop instances]:[NVTX instances], e.g. ::2 for the second NVTX range.");
-    if (!request_.exclude.empty())
+    if (!request_.ranges.exclude.empty())
       return refuse("ncu refuses --range-filter together with --nvtx-exclude", "range_filter",
                     "Leave one of them out.");
-    if (!slots[2].empty() && request_.include.empty())
+    if (!slots[2].empty() && request_.ranges.include.empty())
       return refuse("the third part of a range filter counts NVTX ranges, and none are included", "range_filter",
-                    "Set pipeline.ncu.ncu_cli.nvtx.include.");
+                    "Name a range with --include.");
     add({"--range-filter", filter});
     return {};
   }
@@ -327,6 +340,8 @@ class Planner {
           note(std::string(key) + " is left out: a range is measured as a whole in replay mode " +
                options_.replay_mode);
         }
+      if (name.empty() && !request_.kernels.empty())
+        note("--kernel narrows the report only: a range is measured as a whole in replay mode " + options_.replay_mode);
       return {};
     }
     if (!id.empty()) {
@@ -342,6 +357,11 @@ class Planner {
     if (pattern.empty() && !options_.kernels.empty()) {
       pattern = kernel_regex(options_.kernels);
       base = options_.kernels_base;
+    }
+    if (const KernelFilter filter = kernel_filter(request_.kernels); pattern.empty()) {
+      pattern = filter.name;
+      if (!pattern.empty() && !asked("kernel_name_base")) base = filter.base;
+      if (!filter.note.empty()) note(filter.note);
     }
     if (pattern.empty() && id.empty()) return {};
     if (!pattern.empty() && !pattern.starts_with("regex:")) {
@@ -394,6 +414,31 @@ Plan import_plan(const Abilities& abilities, const std::filesystem::path& report
   plan.cwd = report.parent_path();
   plan.timeout = std::chrono::minutes(10);
   return plan;
+}
+
+KernelFilter kernel_filter(const model::KernelSelection& kernels) {
+  KernelFilter filter;
+  if (!kernels.exclude.empty()) filter.note = "ncu cannot leave out kernels by name: it measures those too";
+  if (kernels.include.empty()) return filter;
+  const std::string_view base = name_base(kernels.include.front().text());
+  for (const model::KernelPattern& pattern : kernels.include) {
+    if (name_base(pattern.text()) == base) continue;
+    filter.note = "ncu takes short, demangled or mangled kernel names, not several of these: it measures every kernel";
+    return filter;
+  }
+  filter.base = base;
+  if (kernels.include.size() == 1) {
+    filter.name = kernels.include.front().text();
+    return filter;
+  }
+  for (const model::KernelPattern& pattern : kernels.include) {
+    const std::string_view text = pattern.text();
+    filter.name += filter.name.empty() ? model::kRegexPrefix : "|";
+    filter.name += text.starts_with(model::kRegexPrefix)
+                       ? "(" + std::string(text.substr(model::kRegexPrefix.size())) + ")"
+                       : "^" + model::escape_regex(text) + "$";
+  }
+  return filter;
 }
 
 std::string kernel_regex(std::span<const std::string> names) {

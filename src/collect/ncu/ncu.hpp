@@ -83,6 +83,14 @@ class Collector final : public collect::Collector {
 [[nodiscard]] Plan import_plan(const Abilities& abilities, const std::filesystem::path& report, std::string_view page,
                                bool csv);
 
+/// What --kernel-name can say of a selection.
+struct KernelFilter {
+  std::string name;  ///< "" for every kernel
+  std::string base;  ///< for --kernel-name-base: function, demangled, mangled
+  std::string note;  ///< what it cannot say, for people: the report narrows to it all the same
+};
+[[nodiscard]] KernelFilter kernel_filter(const model::KernelSelection& kernels);
+
 /// `regex:^(a|b)$` with the names escaped.
 [[nodiscard]] std::string kernel_regex(std::span<const std::string> names);
 /// The names in groups whose expressions have at most `longest` characters each (a longer name stands alone).

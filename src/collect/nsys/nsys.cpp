@@ -155,8 +155,8 @@ class Planner {
     std::string range = value("nvtx_capture");
     if (options_.gating && (kind.empty() || kind == "none")) kind = "nvtx";
     if (kind == "nvtx" && range.empty()) {
-      if (request_.include.size() == 1)
-        range = request_.include.front();
+      if (request_.ranges.include.size() == 1)
+        range = request_.ranges.include.front().written;
       else
         return refuse("the recording is to be gated by a range, and none is named", "nvtx_capture",
                       "Set pipeline.nsys.nvtx_capture to one range: decode or LLM@decode.");
@@ -255,9 +255,9 @@ base::Result<Plan> Collector::plan(const Request& request) const {
 
 base::Result<std::string> capture_of(std::string_view written) {
   const std::string where = "pipeline.nsys.nvtx_capture";
-  auto normal = model::normalize(written);
-  if (!normal) {
-    base::Error error = std::move(normal).error();
+  const auto terms = model::parse_terms(written);
+  if (!terms) {
+    base::Error error = terms.error();
     error.code = base::Code::kConfig;
     error.where = where + ": " + std::string(written);
     return tl::make_unexpected(std::move(error));
@@ -266,12 +266,8 @@ base::Result<std::string> capture_of(std::string_view written) {
     return base::fail(base::Code::kConfig, "nsys cannot gate on '" + std::string(written) + "': " + what, where,
                       "Name one range: decode, or LLM@decode.");
   };
-  if (normal->terms.size() != 1) return refuse("it takes one range, not a list");
-  const auto& term = normal->terms.front();
-  const std::string& expression = term.push_pop ? *term.push_pop : *term.start_end;
-  auto parsed = model::RangeExpression::parse(expression);
-  if (!parsed) return base::fail(std::move(parsed));
-  const auto& parts = parsed->parts();
+  if (terms->size() != 1) return refuse("it takes one range, not a list");
+  const auto& parts = terms->front().forms.front().parts();
   std::string domain = parts.domain.value_or("");
   if (parts.regex) {
     // `*@decode` (any domain) is the one pattern that nsys has: decode@*.

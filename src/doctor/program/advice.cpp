@@ -52,10 +52,10 @@ constexpr std::int64_t kLongEnough = 1000000000;  // counters need no second run
 
 class Adviser {
  public:
-  Adviser(const ProgramLook& look, const Tools& tools) : look_(look), tools_(tools), sum_(look_of(look.facts)) {
+  Adviser(const ProgramLook& look, const Tools& tools) : look_(look), tools_(tools), sum_(evidence_of(look.facts)) {
     for (const RangeFacts& range : look.facts.meant)
       if (!range.seen.empty()) {
-        include_.push_back(range.expression);
+        include_.push_back(range.term);
         registered_ = registered_ && range.registered == range.occurrences;
         children_ = children_ || range.child_processes > 0;
         occurrences_ = occurrences_ == 0 ? range.occurrences - range.unclosed
@@ -94,9 +94,9 @@ class Adviser {
 
   [[nodiscard]] std::string ours(std::vector<std::string> options) const {
     std::vector<std::string> argv{"rangescope", "profile"};
-    for (const std::string& one : include_) {
+    for (const model::RangeTerm& term : include_) {
       argv.emplace_back("--include");
-      argv.push_back(one);
+      argv.push_back(term.forms.front().text());
     }
     argv.insert(argv.end(), options.begin(), options.end());
     argv.emplace_back("--");
@@ -144,7 +144,7 @@ class Adviser {
     collect::Request request;
     request.command = look_.command;
     request.run_dir = "rangescope-doctor";
-    request.include = include_;
+    request.ranges.include = include_;
     return request;
   }
 
@@ -231,8 +231,8 @@ class Adviser {
 
   const ProgramLook& look_;
   const Tools& tools_;
-  const collect::Look sum_;
-  std::vector<std::string> include_;
+  const collect::Evidence sum_;
+  std::vector<model::RangeTerm> include_;
   bool registered_ = true, children_ = false, gpu_known_ = false;
   std::uint64_t occurrences_ = 0, own_ = 0;
   std::int64_t span_ns_ = 0;

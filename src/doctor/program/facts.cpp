@@ -6,24 +6,17 @@
 #include <unordered_map>
 #include <utility>
 
-#include "base/text.hpp"
+#include "analyze/contexts.hpp"
+#include "analyze/tree.hpp"
+#include "model/measure.hpp"
 
 namespace rangescope::doctor {
 namespace {
 
+using analyze::kInherited;
 using model::kNone;
 using model::kOpen;
 using model::RangeKind;
-
-/// A path: parent path and a name. The same over all threads and processes.
-struct Node {
-  std::uint32_t parent = kNone;
-  std::uint32_t domain = 0;
-  model::StringId name = 0;
-  RangeKind kind = RangeKind::kPushPop;
-  std::uint64_t occurrences = 0, unclosed = 0, registered = 0, kernels = 0, graph_launches = 0;
-  std::int64_t total_ns = 0;
-};
 
 /// What one launching call caused.
 struct Work {
@@ -33,11 +26,10 @@ struct Work {
   std::vector<std::uint32_t> contexts;
 };
 
-struct Occurrence {
+/// An occurrence of a range that was meant, and the work inside.
+struct Meant {
   std::int64_t start_ns = 0, end_ns = 0;
-  bool open = false, blind = false;
-  std::uint32_t thread = 0, process = 0;
-  RangeKind kind = RangeKind::kPushPop;
+  bool blind = false;
   std::int64_t last_work_ns = 0;
   std::uint64_t names = 0, shapes = 0;
 };
@@ -46,53 +38,46 @@ std::uint64_t mix(std::uint64_t hash, std::uint64_t value) {
   return (hash ^ (value + 0x9e3779b97f4a7c15ull)) * 0x100000001b3ull;
 }
 
-/// Occurrences of one thread or process by start, with the latest end so far, to find what was open at a moment.
-class Intervals {
+/// When some occurrence of one process was open.
+class OpenTimes {
  public:
-  void add(std::size_t occurrence) { items_.push_back(occurrence); }
-  void finish(const std::vector<Occurrence>& all) {
-    std::stable_sort(items_.begin(), items_.end(),
-                     [&](std::size_t a, std::size_t b) { return all[a].start_ns < all[b].start_ns; });
-    std::int64_t latest = std::numeric_limits<std::int64_t>::min();
-    for (const std::size_t item : items_) latest_.push_back(latest = std::max(latest, all[item].end_ns));
+  void add(const Meant& one) { times_.emplace_back(one.start_ns, one.end_ns); }
+  void finish() {
+    std::sort(times_.begin(), times_.end());
+    for (std::size_t i = 1; i < times_.size(); ++i) times_[i].second = std::max(times_[i].second, times_[i - 1].second);
   }
-  /// The occurrence that began last and is open at `at`; kNowhere where none is.
-  [[nodiscard]] std::size_t open_at(std::int64_t at, const std::vector<Occurrence>& all) const {
-    auto next = std::upper_bound(items_.begin(), items_.end(), at,
-                                 [&](std::int64_t time, std::size_t item) { return time < all[item].start_ns; });
-    while (next != items_.begin()) {
-      --next;
-      if (latest_[static_cast<std::size_t>(next - items_.begin())] < at) break;
-      if (all[*next].end_ns >= at) return *next;
-    }
-    return kNowhere;
+  [[nodiscard]] bool open_at(std::int64_t at) const {
+    const auto after = std::upper_bound(times_.begin(), times_.end(), std::pair{at, kOpen});
+    return after != times_.begin() && std::prev(after)->second >= at;
   }
-  static constexpr std::size_t kNowhere = static_cast<std::size_t>(-1);
 
  private:
-  std::vector<std::size_t> items_;
-  std::vector<std::int64_t> latest_;
+  std::vector<std::pair<std::int64_t, std::int64_t>> times_;  // start; latest end so far
 };
+
+analyze::Tree linked_tree(const model::Session& session) {
+  analyze::Tree tree = analyze::build_tree(session, analyze::Domains::kSeparate, 0);
+  analyze::link_nodes(tree, session);
+  return tree;
+}
+
+/// Every range of the process that is open around a call, those of other threads marked.
+analyze::Contexts whole_contexts(const model::Session& session, const analyze::Tree& tree) {
+  analyze::Options options;
+  options.push_pop_scope = analyze::PushPopScope::kProcess;
+  return analyze::build_contexts(session, tree, options);
+}
 
 class Gatherer {
  public:
-  explicit Gatherer(const model::Session& session) : session_(session) {}
+  explicit Gatherer(const model::Session& session)
+      : session_(session), tree_(linked_tree(session)), around_(whole_contexts(session, tree_)) {}
 
-  base::Result<ProgramFacts> run(std::span<const std::string> written) {
+  ProgramFacts run(const model::RangeSelection& ranges) {
     whole_program();
     gpu_work();
-    place_ranges();
-    work_by_node();
-    order_nodes();
-    for (const std::string& text : written) {
-      auto normal = model::normalize(text);
-      if (!normal) return base::fail(std::move(normal));
-      for (const model::NormalizedTerm& term : normal->terms) {
-        auto facts = meant(term);
-        if (!facts) return base::fail(std::move(facts));
-        facts_.meant.push_back(std::move(*facts));
-      }
-    }
+    seen_ranges();
+    for (const model::RangeTerm& term : ranges.include) facts_.meant.push_back(meant(term, ranges.exclude));
     return std::move(facts_);
   }
 
@@ -100,6 +85,12 @@ class Gatherer {
   [[nodiscard]] std::string text(model::StringId id) const { return std::string(session_.strings.view(id)); }
   [[nodiscard]] std::uint32_t process_of(std::uint32_t thread) const {
     return thread < session_.threads.size() ? session_.threads[thread].process : 0;
+  }
+  [[nodiscard]] std::uint32_t node_of(std::uint32_t occurrence) const {
+    return tree_.cells[tree_.cell[occurrence]].node;
+  }
+  [[nodiscard]] const model::Range& range_of(std::uint32_t occurrence) const {
+    return session_.ranges[tree_.range_of[occurrence]];
   }
 
   void whole_program() {
@@ -197,236 +188,155 @@ class Gatherer {
     });
   }
 
-  std::uint32_t intern(std::uint32_t parent, const model::Range& range) {
-    // Domains are told apart by name: each process has its own numbers.
-    const model::StringId domain = session_.domains[range.domain].name;
-    const std::pair key{std::pair{parent, range.name}, std::pair{domain, range.kind}};
-    const auto [at, fresh] = node_at_.try_emplace(key, static_cast<std::uint32_t>(nodes_.size()));
-    if (fresh) {
-      Node node;
-      node.parent = parent;
-      node.domain = range.domain;
-      node.name = range.name;
-      node.kind = range.kind;
-      nodes_.push_back(node);
-    }
-    return at->second;
-  }
-
-  /// Gives every range its path: one stack for each domain of a thread, in the order in which ranges were pushed.
-  void place_ranges() {
-    node_of_.resize(session_.ranges.size());
-    depth_of_.resize(session_.ranges.size());
-    std::map<std::pair<std::uint32_t, model::StringId>, std::vector<std::size_t>> stacks;
-    for (std::size_t i = 0; i < session_.ranges.size(); ++i) {
-      const model::Range& range = session_.ranges[i];
-      std::uint32_t parent = kNone;
-      if (range.kind == RangeKind::kPushPop) {
-        auto& stack = stacks[{range.thread, session_.domains[range.domain].name}];
-        while (!stack.empty() && (session_.ranges[stack.back()].end_ns < range.end_ns ||
-                                  session_.ranges[stack.back()].end_ns < range.start_ns))
-          stack.pop_back();
-        if (!stack.empty()) parent = node_of_[stack.back()];
-        depth_of_[i] = static_cast<std::uint32_t>(stack.size());
-        stack.push_back(i);
-      }
-      const std::uint32_t node = node_of_[i] = intern(parent, range);
-      Node& its = nodes_[node];
-      ++its.occurrences;
-      if (range.registered) ++its.registered;
-      if (range.end_ns == kOpen)
-        ++its.unclosed;
-      else
-        its.total_ns += range.end_ns - range.start_ns;
-    }
-  }
-
-  /// Kernels launched while each path was open: push/pop ranges of the launching thread, start/end ranges of its
-  /// process.
-  void work_by_node() {
-    bare_.assign(session_.launches.size(), true);
-    std::map<std::pair<bool, std::uint32_t>, std::vector<std::size_t>> by_scope;
-    for (std::size_t i = 0; i < session_.ranges.size(); ++i) {
-      const model::Range& range = session_.ranges[i];
-      const bool span = range.kind == RangeKind::kStartEnd;
-      by_scope[{span, span ? process_of(range.thread) : range.thread}].push_back(i);
-    }
-    struct Cursor {
-      std::vector<std::size_t> ranges, open;
-      std::size_t next = 0;
-    };
-    std::map<std::pair<bool, std::uint32_t>, Cursor> cursors;
-    for (auto& [scope, ranges] : by_scope) {
-      std::stable_sort(ranges.begin(), ranges.end(), [&](std::size_t a, std::size_t b) {
-        return session_.ranges[a].start_ns < session_.ranges[b].start_ns;
-      });
-      cursors[scope].ranges = std::move(ranges);
-    }
-    std::vector<std::uint32_t> counted;
-    for (const std::uint32_t index : by_start_) {
-      const Work& work = work_[index];
-      if (work.kernels == 0 && work.graphs == 0) continue;
-      const model::Launch& call = session_.launches[index];
-      for (const auto& scope : {std::pair{false, call.thread}, std::pair{true, process_of(call.thread)}}) {
-        const auto found = cursors.find(scope);
-        if (found == cursors.end()) continue;
-        Cursor& cursor = found->second;
-        while (cursor.next < cursor.ranges.size() &&
-               session_.ranges[cursor.ranges[cursor.next]].start_ns <= call.start_ns)
-          cursor.open.push_back(cursor.ranges[cursor.next++]);
-        std::erase_if(cursor.open, [&](std::size_t i) { return session_.ranges[i].end_ns < call.start_ns; });
-        if (!scope.first && !cursor.open.empty()) bare_[index] = false;
-        counted.clear();
-        for (const std::size_t i : cursor.open) {
-          const std::uint32_t node = node_of_[i];
-          if (std::find(counted.begin(), counted.end(), node) != counted.end()) continue;
-          counted.push_back(node);
-          nodes_[node].kernels += work.kernels;
-          nodes_[node].graph_launches += work.graphs;
+  /// Every path, with the work that was launched while it was open: push/pop ranges by the launching thread, start/end
+  /// ranges by their process.
+  void seen_ranges() {
+    std::vector<std::uint64_t> kernels(tree_.nodes.size()), graphs(kernels.size()), registered(kernels.size());
+    for (std::uint32_t o = 0; o < tree_.range_of.size(); ++o) registered[node_of(o)] += range_of(o).registered ? 1 : 0;
+    std::set<std::uint32_t> counted;
+    for (std::uint32_t launch = 0; launch < work_.size(); ++launch) {
+      counted.clear();
+      for (const std::uint32_t entry : around_.of(around_.of_launch[launch])) {
+        if (entry & kInherited) continue;
+        for (std::uint32_t node = node_of(entry); node != kNone; node = tree_.nodes[node].parent) {
+          if (!counted.insert(node).second) break;
+          kernels[node] += work_[launch].kernels;
+          graphs[node] += work_[launch].graphs;
         }
       }
     }
-  }
-
-  [[nodiscard]] std::vector<std::string> path_of(std::uint32_t node) const {
-    std::vector<std::string> path;
-    for (std::uint32_t at = node; at != kNone; at = nodes_[at].parent) path.push_back(text(nodes_[at].name));
-    std::reverse(path.begin(), path.end());
-    return path;
-  }
-
-  void order_nodes() {
-    std::vector<std::uint32_t> order(nodes_.size());
-    for (std::uint32_t i = 0; i < order.size(); ++i) order[i] = i;
-    std::stable_sort(order.begin(), order.end(),
-                     [&](std::uint32_t a, std::uint32_t b) { return nodes_[a].occurrences > nodes_[b].occurrences; });
-    seen_at_.resize(nodes_.size());
-    for (const std::uint32_t node : order) {
-      const Node& from = nodes_[node];
-      seen_at_[node] = facts_.ranges.size();
+    for (const std::uint32_t node : tree_.depth_first) {
       SeenRange seen;
-      seen.domain = text(session_.domains[from.domain].name);
-      seen.path = path_of(node);
-      seen.kind = from.kind;
-      seen.occurrences = from.occurrences;
-      seen.unclosed = from.unclosed;
-      seen.kernels = from.kernels;
-      seen.graph_launches = from.graph_launches;
-      seen.total_ns = from.total_ns;
-      seen.registered = from.registered == from.occurrences;
-      facts_.ranges.push_back(std::move(seen));
-    }
-  }
-
-  [[nodiscard]] bool matches(const model::RangeExpression& expression, std::uint32_t node) const {
-    const SeenRange& seen = facts_.ranges[seen_at_[node]];
-    if (seen.kind == RangeKind::kStartEnd) return expression.names_start_end(seen.domain, seen.path.back());
-    const std::vector<std::string_view> path(seen.path.begin(), seen.path.end());
-    return expression.matches_stack(seen.domain, path);
-  }
-
-  base::Result<RangeFacts> meant(const model::NormalizedTerm& term) {
-    RangeFacts out;
-    out.written = term.written;
-    out.kind_said = !term.push_pop || !term.start_end;
-    std::vector<bool> chosen(nodes_.size(), false);
-    for (const auto& form : {term.push_pop, term.start_end}) {
-      if (!form) continue;
-      if (out.expression.empty()) out.expression = *form;
-      auto expression = model::RangeExpression::parse(*form);
-      if (!expression) return base::fail(std::move(expression));
-      bool any = false;
-      std::vector<bool> inside(nodes_.size(), false);
-      for (std::uint32_t node = 0; node < nodes_.size(); ++node) {  // parents have lower numbers
-        const std::uint32_t parent = nodes_[node].parent;
-        inside[node] = (parent != kNone && inside[parent]) || matches(*expression, node);
-        if (inside[node] && (parent == kNone || !inside[parent])) chosen[node] = any = true;
+      seen.domain = text(session_.domains[tree_.nodes[node].domain].name);
+      for (const std::string_view name : analyze::path_of(tree_, session_, node)) seen.path.emplace_back(name);
+      seen.kind = tree_.nodes[node].kind;
+      for (std::size_t i = tree_.node_begin[node]; i < tree_.node_begin[node + 1]; ++i) {
+        const analyze::Cell& cell = tree_.cells[tree_.node_cells[i]];
+        seen.occurrences += cell.closed + cell.unclosed;
+        seen.unclosed += cell.unclosed;
+        seen.total_ns += static_cast<std::int64_t>(cell.inclusive_ns);
       }
-      if (any && out.seen.empty()) out.expression = *form;
-      for (std::uint32_t node = 0; node < nodes_.size(); ++node)
-        if (chosen[node] && std::find(out.seen.begin(), out.seen.end(), seen_at_[node]) == out.seen.end())
-          out.seen.push_back(seen_at_[node]);
+      seen.kernels = kernels[node];
+      seen.graph_launches = graphs[node];
+      seen.registered = registered[node] == seen.occurrences;
+      facts_.ranges.push_back(std::move(seen));
+      order_.push_back(node);
     }
-    std::sort(out.seen.begin(), out.seen.end());
-    const auto occurrences = occurrences_of(chosen, out);
-    work_inside(occurrences, out);
+    std::vector<std::size_t> by_count(order_.size());
+    for (std::size_t i = 0; i < by_count.size(); ++i) by_count[i] = i;
+    std::stable_sort(by_count.begin(), by_count.end(), [&](std::size_t a, std::size_t b) {
+      return facts_.ranges[a].occurrences > facts_.ranges[b].occurrences;
+    });
+    std::vector<SeenRange> ranges;
+    std::vector<std::uint32_t> nodes;
+    for (const std::size_t i : by_count) {
+      ranges.push_back(std::move(facts_.ranges[i]));
+      nodes.push_back(order_[i]);
+    }
+    facts_.ranges = std::move(ranges);
+    order_ = std::move(nodes);
+  }
+
+  RangeFacts meant(const model::RangeTerm& term, const std::vector<model::RangeTerm>& excluded) {
+    RangeFacts out;
+    out.term = {term.written, {term.forms.front()}};
+    out.kind_said = term.kind_said();
+    std::vector<char> chosen(tree_.nodes.size());
+    for (std::size_t i = 0; i < order_.size(); ++i) {
+      const SeenRange& seen = facts_.ranges[i];
+      const std::vector<std::string_view> path(seen.path.begin(), seen.path.end());
+      if (std::any_of(excluded.begin(), excluded.end(),
+                      [&](const model::RangeTerm& other) { return other.names_region(seen.domain, path, seen.kind); }))
+        continue;
+      for (const model::RangeExpression& form : term.forms) {
+        if (!form.names_itself(seen.domain, path, seen.kind)) continue;
+        if (out.seen.empty()) out.term.forms = {form};
+        if (!chosen[order_[i]]) out.seen.push_back(i);
+        chosen[order_[i]] = 1;
+      }
+    }
+    std::unordered_map<std::uint32_t, Meant> all;
+    occurrences_of(chosen, all, out);
+    work_inside(chosen, all, out);
     return out;
   }
 
-  std::vector<Occurrence> occurrences_of(const std::vector<bool>& chosen, RangeFacts& out) const {
-    std::vector<Occurrence> all;
+  void occurrences_of(const std::vector<char>& chosen, std::unordered_map<std::uint32_t, Meant>& all,
+                      RangeFacts& out) const {
     std::set<std::uint32_t> threads, processes;
     std::vector<std::int64_t> lengths;
-    for (std::size_t i = 0; i < session_.ranges.size(); ++i) {
-      if (!chosen[node_of_[i]]) continue;
-      const model::Range& range = session_.ranges[i];
-      Occurrence one;
+    std::int64_t first = std::numeric_limits<std::int64_t>::max(), first_closed = first, last = 0;
+    for (std::uint32_t o = 0; o < tree_.range_of.size(); ++o) {
+      if (!chosen[node_of(o)]) continue;
+      const model::Range& range = range_of(o);
+      const std::uint32_t process = process_of(range.thread);
+      Meant& one = all[o];
       one.start_ns = range.start_ns;
-      one.open = range.end_ns == kOpen;
       one.end_ns = range.end_ns;
-      one.thread = range.thread;
-      one.process = process_of(range.thread);
-      one.kind = range.kind;
       if (not_closed_) {
-        const auto horizon = horizon_.find(one.process);
+        const auto horizon = horizon_.find(process);
         one.blind = horizon == horizon_.end() || one.end_ns > horizon->second;
-        if (one.blind) ++out.blind;
+        out.blind += one.blind ? 1 : 0;
       }
-      all.push_back(one);
       ++out.occurrences;
-      if (one.open)
+      first = std::min(first, range.start_ns);
+      if (range.end_ns == kOpen) {
         ++out.unclosed;
-      else
+      } else {
         lengths.push_back(range.end_ns - range.start_ns);
-      if (range.registered) ++out.registered;
-      if (depth_of_[i] > 0) ++out.nested;
-      threads.insert(one.thread);
-      processes.insert(one.process);
+        last = std::max(last, range.end_ns);
+        if (range.start_ns < first_closed) {
+          first_closed = range.start_ns;
+          out.first_ns = lengths.back();
+        }
+      }
+      out.registered += range.registered ? 1 : 0;
+      out.nested += tree_.parent[o] != kNone ? 1 : 0;
+      threads.insert(range.thread);
+      processes.insert(process);
     }
     out.threads = threads.size();
     out.processes = processes.size();
-    for (const std::uint32_t process : processes)
-      if (parent_[process] != kNone) ++out.child_processes;
-    std::stable_sort(all.begin(), all.end(),
-                     [](const Occurrence& a, const Occurrence& b) { return a.start_ns < b.start_ns; });
-    for (const Occurrence& one : all)
-      if (!one.open) out.span_ns = std::max(out.span_ns, one.end_ns - all.front().start_ns);
-    for (const Occurrence& one : all)
-      if (!one.open) {
-        out.first_ns = one.end_ns - one.start_ns;
-        break;
-      }
-    if (!lengths.empty()) {
-      const auto middle = lengths.begin() + static_cast<std::ptrdiff_t>(lengths.size() / 2);
-      std::nth_element(lengths.begin(), middle, lengths.end());
-      out.median_ns = *middle;
-    }
-    return all;
+    for (const std::uint32_t process : processes) out.child_processes += parent_[process] != kNone ? 1 : 0;
+    if (lengths.empty()) return;
+    out.span_ns = last - first;
+    const auto middle = lengths.begin() + static_cast<std::ptrdiff_t>(lengths.size() / 2);
+    std::nth_element(lengths.begin(), middle, lengths.end());
+    out.median_ns = *middle;
   }
 
-  void work_inside(std::vector<Occurrence> all, RangeFacts& out) const {
-    std::unordered_map<std::uint32_t, Intervals> by_thread, by_process, spans;
-    for (std::size_t i = 0; i < all.size(); ++i) {
-      by_process[all[i].process].add(i);
-      (all[i].kind == RangeKind::kPushPop ? by_thread[all[i].thread] : spans[all[i].process]).add(i);
+  /// The occurrence of a chosen range that the call lies in: the innermost one of its own thread or of a start/end
+  /// range; with `inherited`, one of another thread of its process. kNone where there is none.
+  [[nodiscard]] std::uint32_t around(std::uint32_t launch, const std::vector<char>& chosen, bool inherited) const {
+    for (std::uint32_t entry : around_.of(around_.of_launch[launch])) {
+      if (((entry & kInherited) != 0) != inherited) continue;
+      for (std::uint32_t o = entry & ~kInherited; o != kNone; o = tree_.parent[o])
+        if (chosen[node_of(o)]) return o;
     }
-    for (auto* group : {&by_thread, &by_process, &spans})
-      for (auto& [key, intervals] : *group) intervals.finish(all);
-    const auto look = [&](const std::unordered_map<std::uint32_t, Intervals>& group, std::uint32_t key,
-                          std::int64_t at) {
-      const auto found = group.find(key);
-      return found == group.end() ? Intervals::kNowhere : found->second.open_at(at, all);
-    };
+    return kNone;
+  }
+
+  /// Had the launching thread a push/pop range open?
+  [[nodiscard]] bool bare(std::uint32_t launch) const {
+    const auto entries = around_.of(around_.of_launch[launch]);
+    return std::none_of(entries.begin(), entries.end(), [&](std::uint32_t entry) {
+      return (entry & kInherited) == 0 && range_of(entry).kind == RangeKind::kPushPop;
+    });
+  }
+
+  void work_inside(const std::vector<char>& chosen, std::unordered_map<std::uint32_t, Meant>& all,
+                   RangeFacts& out) const {
+    std::unordered_map<std::uint32_t, OpenTimes> open;  // by process
+    for (const auto& [occurrence, one] : all) open[process_of(range_of(occurrence).thread)].add(one);
+    for (auto& [process, times] : open) times.finish();
     std::map<std::uint32_t, std::set<std::uint32_t>> contexts;
     std::set<std::uint32_t> other_threads;
     for (const std::uint32_t index : by_start_) {
       const model::Launch& call = session_.launches[index];
       const Work& work = work_[index];
       const std::uint32_t process = process_of(call.thread);
-      std::size_t at = look(by_thread, call.thread, call.start_ns);
-      if (at == Intervals::kNowhere) at = look(spans, process, call.start_ns);
-      if (at != Intervals::kNowhere) {
-        Occurrence& one = all[at];
+      if (const std::uint32_t at = around(index, chosen, false); at != kNone) {
+        Meant& one = all[at];
         out.kernels += work.kernels;
         out.copies += work.copies;
         out.memsets += work.memsets;
@@ -435,99 +345,100 @@ class Gatherer {
           one.names = mix(one.names, work.names);
           one.shapes = mix(one.shapes, work.shapes);
           one.last_work_ns = std::max(one.last_work_ns, work.last_end_ns);
-          if (!one.open && work.last_end_ns > one.end_ns) out.late_kernels += std::max(work.kernels, 1u);
+          if (work.last_end_ns > one.end_ns) out.late_kernels += std::max(work.kernels, 1u);
         }
         for (const std::uint32_t context : work.contexts) contexts[process].insert(context);
-        if (call.kind == model::LaunchKind::kOther && call.name != 0) ++out.calls[text(call.name)];
-        if (call.kind == model::LaunchKind::kGraph && call.name != 0) ++out.calls[text(call.name)];
+        if ((call.kind == model::LaunchKind::kOther || call.kind == model::LaunchKind::kGraph) && call.name != 0)
+          ++out.calls[text(call.name)];
         const auto first = first_call_.find(process);
         if (first != first_call_.end() && first->second == call.start_ns) out.first_cuda_call_inside = true;
         continue;
       }
       if (work.kernels == 0 && work.graphs == 0) continue;
       const std::uint32_t amount = std::max(work.kernels, work.graphs);
-      if (look(by_process, process, call.start_ns) != Intervals::kNowhere) {
+      if (around(index, chosen, true) != kNone) {
         out.other_thread_kernels += amount;
-        if (bare_[index]) out.bare_kernels += amount;
+        if (bare(index)) out.bare_kernels += amount;
         other_threads.insert(call.thread);
         continue;
       }
-      if (!bare_[index]) continue;
+      if (!bare(index)) continue;
       for (std::uint32_t above = parent_[process], steps = 0; above != kNone && steps < 64;
            above = parent_[above], ++steps)
-        if (look(by_process, above, call.start_ns) != Intervals::kNowhere) {
+        if (const auto found = open.find(above); found != open.end() && found->second.open_at(call.start_ns)) {
           out.child_kernels += amount;
           break;
         }
     }
     out.other_threads = other_threads.size();
     for (const auto& [unused, used] : contexts) out.contexts = std::max(out.contexts, used.size());
-    for (const Occurrence& one : all)
-      if (!one.open && one.last_work_ns > one.end_ns) ++out.late_occurrences;
     compare_occurrences(all, out);
   }
 
-  static void compare_occurrences(const std::vector<Occurrence>& all, RangeFacts& out) {
+  static void compare_occurrences(const std::unordered_map<std::uint32_t, Meant>& all, RangeFacts& out) {
+    std::vector<const Meant*> in_order;
+    for (const auto& [unused, one] : all) {
+      if (one.end_ns == kOpen) continue;
+      if (one.last_work_ns > one.end_ns) ++out.late_occurrences;
+      if (!one.blind) in_order.push_back(&one);
+    }
+    std::sort(in_order.begin(), in_order.end(),
+              [](const Meant* a, const Meant* b) { return a->start_ns < b->start_ns; });
     std::map<std::uint64_t, std::uint64_t> names;
     std::set<std::uint64_t> shapes;
-    std::vector<std::uint64_t> in_order;
-    for (const Occurrence& one : all) {
-      if (one.open || one.blind) continue;
-      ++names[one.names];
-      shapes.insert(one.shapes);
-      in_order.push_back(one.names);
+    for (const Meant* one : in_order) {
+      ++names[one->names];
+      shapes.insert(one->shapes);
     }
     for (const auto& [unused, count] : names) out.sequences.push_back(count);
     std::sort(out.sequences.rbegin(), out.sequences.rend());
     out.shapes_differ = names.size() == 1 && shapes.size() > 1;
-    out.only_first_differs =
-        in_order.size() > 2 && names.size() == 2 && names[in_order.front()] == 1 && in_order[0] != in_order[1];
+    out.only_first_differs = in_order.size() > 2 && names.size() == 2 && names[in_order[0]->names] == 1 &&
+                             in_order[0]->names != in_order[1]->names;
   }
 
   const model::Session& session_;
+  const analyze::Tree tree_;
+  const analyze::Contexts around_;
   ProgramFacts facts_;
-  std::vector<Node> nodes_;
-  std::map<std::pair<std::pair<std::uint32_t, model::StringId>, std::pair<model::StringId, RangeKind>>, std::uint32_t>
-      node_at_;
-  std::vector<std::uint32_t> node_of_, depth_of_, parent_, by_start_;
-  std::vector<std::size_t> seen_at_;
+  std::vector<std::uint32_t> order_;  // node of each entry of facts_.ranges
+  std::vector<std::uint32_t> parent_, by_start_;
   std::vector<Work> work_;
   bool not_closed_ = false;
   std::unordered_map<std::uint32_t, std::int64_t> horizon_;     // process -> start of its last known launch
-  std::vector<bool> bare_;                                      // the launching thread had no push/pop range open
   std::unordered_map<std::uint32_t, std::int64_t> first_call_;  // process -> its first CUDA call
 };
 
 }  // namespace
 
 std::string SeenRange::shown() const {
-  return (domain.empty() ? "" : domain + "@") + base::join(path, " > ");
+  return model::path_text(domain, path);
 }
 
-base::Result<ProgramFacts> gather(const model::Session& session, std::span<const std::string> written) {
-  return Gatherer(session).run(written);
+ProgramFacts gather(const model::Session& session, const model::RangeSelection& ranges) {
+  return Gatherer(session).run(ranges);
 }
 
-collect::Look look_of(const ProgramFacts& facts, const RangeFacts& range) {
-  collect::Look look;
-  look.occurrences = range.occurrences - range.unclosed;
+collect::Evidence evidence_of(const ProgramFacts& facts, const RangeFacts& range) {
+  collect::Evidence evidence;
+  evidence.occurrences = range.occurrences - range.unclosed;
   if (facts.cuda && facts.gpu_unavailable.empty() && facts.kernels + facts.graph_launches > 0)
-    look.kernels = range.kernels + range.graph_launches + range.other_thread_kernels;
-  look.calls = range.calls;
-  look.graph_launches = range.graph_launches;
-  look.other_thread_kernels = range.other_thread_kernels;
-  look.contexts = range.contexts;
-  if (range.sequences.size() > 1 && !range.only_first_differs) look.alike = false;
-  if (range.sequences.size() == 1 && range.occurrences - range.unclosed > 1) look.alike = true;
-  return look;
+    evidence.kernels = range.kernels + range.graph_launches + range.other_thread_kernels;
+  evidence.calls = range.calls;
+  evidence.graph_launches = range.graph_launches;
+  evidence.other_thread_kernels = range.other_thread_kernels;
+  evidence.contexts = range.contexts;
+  if (range.sequences.size() > 1 && !range.only_first_differs) evidence.alike = false;
+  if (range.sequences.size() == 1 && range.occurrences - range.unclosed > 1) evidence.alike = true;
+  return evidence;
 }
 
-collect::Look look_of(const ProgramFacts& facts) {
-  collect::Look all;
+collect::Evidence evidence_of(const ProgramFacts& facts) {
+  collect::Evidence all;
   if (facts.meant.empty()) return all;
   all.occurrences = 0;
   for (const RangeFacts& range : facts.meant) {
-    const collect::Look one = look_of(facts, range);
+    const collect::Evidence one = evidence_of(facts, range);
     *all.occurrences += one.occurrences.value_or(0);
     if (one.kernels) all.kernels = all.kernels.value_or(0) + *one.kernels;
     for (const auto& [name, count] : one.calls) all.calls[name] += count;

@@ -1,21 +1,21 @@
 // What a recorded session says about the ranges that were meant: the evidence that every diagnosis of a program rests
 // on. Plain data; nothing is judged here.
 //
-// An occurrence of a meant range is the outermost one: of `decode/` in the stack decode > layer0 it is decode. Work is
-// inside when the call that launched it began while the occurrence was open, on its thread (push/pop) or in its process
-// (start/end). O((ranges + calls) log n) a term; the whole session is looked at, so give it a short one.
+// An occurrence of a meant range is where an expression begins to match: of `decode/` in the stack decode > layer0 it
+// is decode. Paths, occurrences and what lies inside come from the region tree and its contexts (analyze/): work is
+// inside when the whole call that launched it lies in the occurrence, on its thread (push/pop) or in its process
+// (start/end). The whole session is looked at, so give it a short one.
 #pragma once
 
 #include <cstdint>
 #include <map>
 #include <optional>
-#include <span>
 #include <string>
 #include <vector>
 
 #include "base/result.hpp"
 #include "collect/ladder.hpp"
-#include "model/range_expression.hpp"
+#include "model/selection.hpp"
 #include "model/session.hpp"
 
 namespace rangescope::doctor {
@@ -36,10 +36,11 @@ struct SeenRange {
   [[nodiscard]] std::string shown() const;
 };
 
-/// One range that was meant: a term of an include expression.
+/// One range that was meant.
 struct RangeFacts {
-  std::string written;
-  std::string expression;         ///< in ncu's grammar: the form that was seen, else the first form
+  [[nodiscard]] const model::RangeExpression& expression() const { return term.forms.front(); }
+
+  model::RangeTerm term;          ///< with one form: the one that was seen, else the first
   bool kind_said = false;         ///< what was written says push/pop or start/end
   std::vector<std::size_t> seen;  ///< indexes into ProgramFacts::ranges, most occurrences first
 
@@ -87,12 +88,11 @@ struct ProgramFacts {
   double duration_ns = 0;
 };
 
-/// Facts about every term of the written include expressions; about the whole program where there are none. The
-/// parser's kUsage for an expression of which nothing can be made.
-[[nodiscard]] base::Result<ProgramFacts> gather(const model::Session& session, std::span<const std::string> written);
+/// Facts about every included term; about the whole program where there are none.
+[[nodiscard]] ProgramFacts gather(const model::Session& session, const model::RangeSelection& ranges);
 
 /// The replay ladder's questions, answered for one meant range, or for all of them together.
-[[nodiscard]] collect::Look look_of(const ProgramFacts& facts, const RangeFacts& range);
-[[nodiscard]] collect::Look look_of(const ProgramFacts& facts);
+[[nodiscard]] collect::Evidence evidence_of(const ProgramFacts& facts, const RangeFacts& range);
+[[nodiscard]] collect::Evidence evidence_of(const ProgramFacts& facts);
 
 }  // namespace rangescope::doctor

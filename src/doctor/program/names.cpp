@@ -48,9 +48,7 @@ class Missing {
   Missing(const ProgramLook& look, const RangeFacts& range) : look_(look), facts_(look.facts), range_(range) {}
 
   std::vector<Finding> explain() {
-    const auto parsed = model::RangeExpression::parse(range_.expression);
-    if (!parsed) return {};
-    const auto& parts = parsed->parts();
+    const auto& parts = range_.expression().parts();
     std::vector<std::string> names;
     for (const auto& element : parts.elements)
       if (element.kind == model::RangeExpression::Element::Kind::kName) names.push_back(element.text);
@@ -74,8 +72,8 @@ class Missing {
 
  private:
   Finding unknown(const std::vector<std::string>& unseen) {
-    const auto near = nearest_expressions(facts_, unseen.empty() ? range_.written : unseen.front());
-    std::string found = "'" + base::printable(range_.written) + "' names none of the " +
+    const auto near = nearest_expressions(facts_, unseen.empty() ? range_.term.written : unseen.front());
+    std::string found = "'" + base::printable(range_.term.written) + "' names none of the " +
                         base::counted(facts_.ranges.size(), "range that was", "ranges that were") + " seen";
     std::vector<std::string> all;
     for (const SeenRange& seen : facts_.ranges) all.push_back(seen.shown() + " (" + times(seen.occurrences) + ")");
@@ -122,7 +120,7 @@ class Missing {
   Finding wrong_kind(const SeenRange& seen, const std::string& wanted) {
     const std::string right = expression_for(seen);
     Finding finding = finding_of("program.wrong_kind", Grade::kFail,
-                                 "'" + base::printable(range_.written) + "' means a " + wanted + " range, and " +
+                                 "'" + base::printable(range_.term.written) + "' means a " + wanted + " range, and " +
                                      base::printable(seen.shown()) + " is a " +
                                      (seen.kind == RangeKind::kPushPop ? "push/pop" : "start/end") + " range (" +
                                      times(seen.occurrences) + ")",
@@ -134,9 +132,9 @@ class Missing {
   Finding wrong_domain(const SeenRange& seen, const std::string& domain) {
     const std::string right = expression_for(seen);
     Finding finding = finding_of("program.wrong_domain", Grade::kFail,
-                                 "'" + base::printable(range_.written) + "' means " + domain_name(domain) + ", and " +
-                                     base::printable(seen.path.back()) + " was seen in " + domain_name(seen.domain) +
-                                     " (" + times(seen.occurrences) + ")",
+                                 "'" + base::printable(range_.term.written) + "' means " + domain_name(domain) +
+                                     ", and " + base::printable(seen.path.back()) + " was seen in " +
+                                     domain_name(seen.domain) + " (" + times(seen.occurrences) + ")",
                                  "Write " + base::shell_quote(right));
     try_with(finding, look_, right);
     return finding;
@@ -168,16 +166,16 @@ class Missing {
     if (paths.empty()) return {unknown({})};
     std::vector<Finding> out;
     if (found && found->domain != domain) out.push_back(wrong_domain_of_path(*found, domain, right));
+    const std::string& expression = range_.expression().text();
     const auto moved = model::RangeExpression::parse(
         (found && !found->domain.empty() ? model::escape_range_name(found->domain) + "@" : "") +
-        range_.expression.substr(range_.expression.find('@') == std::string::npos ? 0
-                                                                                  : range_.expression.find('@') + 1));
+        expression.substr(expression.find('@') == std::string::npos ? 0 : expression.find('@') + 1));
     if (found && found->domain != domain && moved) {
       const std::vector<std::string_view> path(found->path.begin(), found->path.end());
       if (moved->matches_stack(found->domain, path)) return out;  // only the domain was wrong
     }
     Finding finding = finding_of("program.wrong_nesting", Grade::kFail,
-                                 "'" + base::printable(range_.written) + "' was not seen; seen was " + list(paths),
+                                 "'" + base::printable(range_.term.written) + "' was not seen; seen was " + list(paths),
                                  "Write " + base::shell_quote(right));
     try_with(finding, look_, right);
     out.push_back(std::move(finding));
@@ -186,8 +184,8 @@ class Missing {
 
   Finding wrong_domain_of_path(const SeenRange& seen, const std::string& domain, const std::string& right) {
     Finding finding = finding_of("program.wrong_domain", Grade::kFail,
-                                 "'" + base::printable(range_.written) + "' means " + domain_name(domain) + ", and " +
-                                     base::printable(seen.shown()) + " was seen",
+                                 "'" + base::printable(range_.term.written) + "' means " + domain_name(domain) +
+                                     ", and " + base::printable(seen.shown()) + " was seen",
                                  "Write " + base::shell_quote(right));
     try_with(finding, look_, right);
     return finding;
@@ -231,7 +229,7 @@ std::vector<Finding> check_names(const Probe& probe) {
     if (range.seen.empty()) {
       for (Finding& finding : Missing(look, range).explain()) out.push_back(std::move(finding));
     } else {
-      seen += (seen.empty() ? "" : ", ") + base::printable(range.written) + " (" + times(range.occurrences) + ")";
+      seen += (seen.empty() ? "" : ", ") + base::printable(range.term.written) + " (" + times(range.occurrences) + ")";
     }
   }
   if (out.empty() && !seen.empty()) out.push_back(well(seen));
@@ -255,7 +253,7 @@ std::vector<Finding> check_ends(const Probe& probe) {
     else
       out.push_back(finding_of("program.range_never_ends", none ? Grade::kFail : Grade::kWarn, found));
   };
-  for (const RangeFacts& range : look.facts.meant) check(range.written, range.unclosed, range.occurrences);
+  for (const RangeFacts& range : look.facts.meant) check(range.term.written, range.unclosed, range.occurrences);
   if (look.facts.meant.empty())
     for (const SeenRange& seen : look.facts.ranges) check(seen.shown(), seen.unclosed, seen.occurrences);
   return out;

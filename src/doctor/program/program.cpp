@@ -60,7 +60,7 @@ std::vector<Finding> check_registered(const Probe& probe) {
     if (range.seen.empty() || range.registered == range.occurrences) continue;
     Finding finding = finding_of(
         "program.unregistered", decides ? Grade::kFail : Grade::kOk,
-        base::printable(range.written) + ": " + std::to_string(range.occurrences - range.registered) + " of " +
+        base::printable(range.term.written) + ": " + std::to_string(range.occurrences - range.registered) + " of " +
             base::counted(range.occurrences, "occurrence") + " without a registered string for a name");
     // Most programs' names are not: a fact for who gates nsys by hand, and no complaint.
     if (!decides) finding.hint.clear();

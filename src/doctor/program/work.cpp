@@ -10,7 +10,7 @@ using model::Finding;
 using model::Grade;
 
 std::string of(const RangeFacts& range) {
-  return base::printable(range.written) + ": ";
+  return base::printable(range.term.written) + ": ";
 }
 
 bool gpu_known(const ProgramFacts& facts) {

@@ -226,49 +226,16 @@ void release_plan(Plan& plan) {
   plan.text = nullptr;
 }
 
-// The same as model::RangeExpression: sets of stack positions (bits), one name after the other. A literal name stands
-// for its topmost occurrence, as in ncu; a regular expression for any that fits.
 bool matches_stack(const Expression& x, Piece domain, const Piece* stack, std::size_t depth) {
-  constexpr std::size_t kDeepest = 64;
-  if (x.start_end || depth == 0 || depth > kDeepest || !same_domain(x, domain)) return false;
-  std::size_t last_name = x.count;
-  while (last_name > 0 && x.elements[last_name - 1].kind != Element::Kind::kName) --last_name;
-  const auto bit = [](std::size_t position) { return std::uint64_t{1} << position; };
-  std::uint64_t reached = 0;
-  const Element* previous = nullptr;
-  Element::Kind gap = Element::Kind::kName;  // kName: directly above
-  for (std::size_t i = 0; i < last_name; ++i) {
-    const Element& element = x.elements[i];
-    if (element.kind != Element::Kind::kName) {
-      gap = element.kind;
-      continue;
-    }
-    const bool regular = element.regex != nullptr, top = x.top && i + 1 == last_name;
-    std::uint64_t next = 0;
-    for (std::size_t p = depth; p-- > 0;) {
-      if (top && p + 1 != depth) break;
-      if (previous == nullptr && x.bottom && p != 0) continue;
-      if (!same(element, stack[p])) continue;
-      bool fits = previous == nullptr;
-      if (!fits && gap == Element::Kind::kName) fits = p >= 1 && (reached & bit(p - 1)) != 0;
-      if (!fits && gap == Element::Kind::kOne) fits = p >= 2 && (reached & bit(p - 2)) != 0;
-      if (!fits && gap == Element::Kind::kAny && reached != 0) {
-        const auto lowest = static_cast<std::size_t>(__builtin_ctzll(reached));
-        const bool itself = !regular && previous->bytes == element.bytes &&
-                            std::memcmp(previous->text, element.text, element.bytes) == 0;
-        fits = lowest < p || (lowest == p && itself);
-      }
-      if (fits) next |= bit(p);
-      if (!regular) break;
-    }
-    if (next == 0) return false;
-    reached = next;
-    previous = &element;
-    gap = Element::Kind::kName;
-  }
-  if (last_name < x.count && x.elements[x.count - 1].kind == Element::Kind::kOne)
-    return depth >= 2 && (reached & bit(depth - 2)) != 0;
-  return true;
+  if (x.start_end || depth == 0 || !same_domain(x, domain)) return false;
+  return wire::stack_matches(
+      {x.count, x.bottom, x.top, x.elements[0].regex != nullptr}, depth,
+      [&](std::size_t i) { return x.elements[i].kind; },
+      [&](std::size_t i, std::size_t j) {
+        const Element &a = x.elements[i], &b = x.elements[j];
+        return a.bytes == b.bytes && std::memcmp(a.text, b.text, a.bytes) == 0;
+      },
+      [&](std::size_t i, std::size_t position) { return same(x.elements[i], stack[position]); });
 }
 
 bool matches_start_end(const Expression& x, Piece domain, Piece name) {
@@ -282,8 +249,8 @@ bool matches_start_end(const Expression& x, Piece domain, Piece name) {
 bool is_target(const Plan& plan, Piece domain, const Piece* stack, std::size_t depth) {
   bool begins = false;
   for (std::size_t i = 0; i < plan.include_count && !begins; ++i) {
-    begins = matches_stack(plan.include[i], domain, stack, depth) &&
-             !matches_stack(plan.include[i], domain, stack, depth - 1);
+    begins =
+        wire::begins_to_match(depth, [&](std::size_t to) { return matches_stack(plan.include[i], domain, stack, to); });
   }
   for (std::size_t i = 0; i < plan.exclude_count && begins; ++i) {
     begins = !matches_stack(plan.exclude[i], domain, stack, depth);

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "wire/counter_plan.hpp"
+#include "wire/range_match.hpp"
 
 namespace rangescope::inject::counters {
 
@@ -14,7 +15,8 @@ using wire::counters::kMaxMetrics;
 
 /// One name of an expression, or a gap between names.
 struct Element {
-  enum class Kind : std::uint8_t { kName, kAny, kOne } kind = Kind::kName;
+  using Kind = wire::RangeElement;
+  Kind kind = Kind::kName;
   const char* text = nullptr;
   std::size_t bytes = 0;
   void* regex = nullptr;  ///< regex_t, when the expression is a regular one

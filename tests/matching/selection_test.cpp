@@ -1,0 +1,302 @@
+// One selection, five readers: what a person writes means the same ranges to the injected library, on ncu's command
+// line, at nsys's gate, in the report, and to the doctor. The same for kernels.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "analyze/analyze.hpp"
+#include "analyze/test_session.hpp"
+#include "base/fs.hpp"
+#include "base/text.hpp"
+#include "collect/native/counter_plan.hpp"
+#include "collect/ncu/ncu.hpp"
+#include "collect/nsys/nsys.hpp"
+#include "doctor/program/facts.hpp"
+#include "inject/counters/plan.hpp"
+#include "model/measure.hpp"
+#include "model/selection.hpp"
+
+namespace rangescope {
+namespace {
+
+using Paths = std::set<std::string>;
+
+struct Range {
+  std::string domain;
+  std::vector<std::string> path;
+  model::RangeKind kind = model::RangeKind::kPushPop;
+
+  [[nodiscard]] std::string shown() const {
+    return (kind == model::RangeKind::kStartEnd ? "~" : "") + model::path_text(domain, path);
+  }
+};
+
+/// Every range of the program that all five are asked about.
+const std::vector<Range>& program() {
+  static const std::vector<Range> ranges = {{"", {"decode"}},
+                                            {"", {"decode", "layer_0"}},
+                                            {"", {"decode", "layer_0", "attn/qkv [0]"}},
+                                            {"", {"decode", "layer_1"}},
+                                            {"", {"prefill"}},
+                                            {"", {"prefill", "layer_0"}},
+                                            {"", {"a > b"}},
+                                            {"", {"step"}},
+                                            {"", {"step", "step"}},
+                                            {"LLM", {"decode_all"}},
+                                            {"LLM", {"decode_all", "layer_0"}},
+                                            {"", {"request"}, model::RangeKind::kStartEnd},
+                                            {"LLM", {"batch"}, model::RangeKind::kStartEnd}};
+  return ranges;
+}
+
+/// The program as a recording: each path once, one after the other.
+model::Session recording() {
+  analyze::testing::SessionBuilder b;
+  const auto thread = b.thread(b.process(1), 1);
+  std::int64_t at = 0;
+  for (const Range& range : program()) {
+    std::int64_t start = at, end = at + 100;
+    for (std::size_t i = 0; i + 1 < range.path.size(); ++i)
+      b.range(thread, range.path[i], start++, end--, range.domain);
+    b.range(thread, range.path.back(), start, end, range.domain, range.kind);
+    at += 1000;
+  }
+  return std::move(b.session);
+}
+
+std::vector<std::string_view> views(const std::vector<std::string>& path) {
+  return {path.begin(), path.end()};
+}
+
+/// What the injected library measures, told by its plan.
+Paths library(const model::RangeSelection& ranges) {
+  collect::native::CounterRequest request;
+  request.metrics = {"m.sum"};
+  request.ranges = ranges;
+  const auto text = collect::native::counter_plan(request);
+  EXPECT_TRUE(text) << base::to_string(text.error());
+  const auto plan = std::make_unique<inject::counters::Plan>();
+  char why[256] = {};
+  EXPECT_TRUE(parse_plan(text->data(), text->size(), *plan, why, sizeof why)) << why;
+  Paths out;
+  for (const Range& range : program()) {
+    std::vector<inject::counters::Piece> stack;
+    for (const std::string& name : range.path) stack.push_back({name.data(), name.size()});
+    const inject::counters::Piece domain{range.domain.data(), range.domain.size()};
+    const bool target = range.kind == model::RangeKind::kStartEnd
+                            ? is_start_end_target(*plan, domain, stack[0])
+                            : is_target(*plan, domain, stack.data(), stack.size());
+    if (target) out.insert(range.shown());
+  }
+  release_plan(*plan);
+  return out;
+}
+
+collect::Abilities recorded_abilities(const std::string& name) {
+  const auto text = base::read_file(std::filesystem::path(RANGESCOPE_SOURCE_DIR) / "tests" / "golden" / "abilities" /
+                                    (name + ".json"));
+  EXPECT_TRUE(text.has_value());
+  return *collect::from_json(*text);
+}
+
+collect::Request request_of(const model::RangeSelection& ranges, const model::KernelSelection& kernels = {}) {
+  collect::Request request;
+  request.command = {"./app"};
+  request.cwd = "/";
+  request.run_dir = "/run";
+  request.ranges = ranges;
+  request.kernels = kernels;
+  return request;
+}
+
+std::vector<std::string> ncu_line(const collect::Request& request) {
+  collect::ncu::Options options;
+  options.values["set"] = {"basic"};
+  const auto plan = collect::ncu::Collector(recorded_abilities("ncu-2025.3.1"), options).plan(request);
+  EXPECT_TRUE(plan) << base::to_string(plan.error());
+  return plan->argv;
+}
+
+/// Every value of an option.
+std::vector<std::string> values(const std::vector<std::string>& argv, std::string_view option) {
+  std::vector<std::string> out;
+  for (std::size_t i = 0; i + 1 < argv.size(); ++i)
+    if (argv[i] == option) out.push_back(argv[i + 1]);
+  return out;
+}
+
+/// What ncu begins to measure at, as it reads its own command line (model::RangeExpression has its truth tables).
+Paths ncu(const model::RangeSelection& ranges) {
+  const std::vector<std::string> argv = ncu_line(request_of(ranges));
+  const auto any = [&](const char* option, auto test) {
+    const auto texts = values(argv, option);
+    return std::any_of(texts.begin(), texts.end(), [&](const std::string& text) {
+      const auto parsed = model::RangeExpression::parse(text);
+      EXPECT_TRUE(parsed) << text;
+      return parsed && test(*parsed);
+    });
+  };
+  Paths out;
+  for (const Range& range : program()) {
+    const auto path = views(range.path);
+    if (any("--nvtx-include", [&](const auto& each) { return each.names_itself(range.domain, path, range.kind); }) &&
+        !any("--nvtx-exclude", [&](const auto& each) { return each.names_region(range.domain, path, range.kind); }))
+      out.insert(range.shown());
+  }
+  return out;
+}
+
+/// nsys's --nvtx-capture, or "" where the one gate that nsys has cannot say it.
+std::string gate(const model::RangeSelection& ranges) {
+  collect::nsys::Options options;
+  options.values["trace"] = {"nvtx"};
+  options.gating = true;
+  const auto plan = collect::nsys::Collector(recorded_abilities("nsys-2025.3.1"), options).plan(request_of(ranges));
+  if (!plan) return {};
+  for (const std::string& word : plan->argv)
+    if (word.starts_with("--nvtx-capture=")) return word.substr(word.find('=') + 1);
+  return {};
+}
+
+/// The outermost regions of the report.
+Paths report(const model::Session& session, const model::RangeSelection& ranges) {
+  analyze::Options options;
+  options.ranges = ranges;
+  const auto report = analyze::analyze(session, options);
+  Paths out;
+  if (!report) {
+    EXPECT_EQ(report.error().code, base::Code::kNothingCaptured);
+    return out;
+  }
+  for (const model::Region& region : report->regions)
+    if (region.parent == model::kNone) out.insert(Range{region.domain, region.path, region.kind}.shown());
+  return out;
+}
+
+Paths doctor(const model::Session& session, const model::RangeSelection& ranges) {
+  const doctor::ProgramFacts facts = doctor::gather(session, ranges);
+  Paths out;
+  for (const doctor::RangeFacts& range : facts.meant)
+    for (const std::size_t seen : range.seen)
+      out.insert(Range{facts.ranges[seen].domain, facts.ranges[seen].path, facts.ranges[seen].kind}.shown());
+  return out;
+}
+
+struct Row {
+  std::vector<std::string> include, exclude;
+  Paths means;
+  std::string nsys = {};
+};
+
+TEST(Selection, MeansTheSameToEveryReader) {
+  const std::vector<Row> rows = {
+      {{"decode"}, {}, {"decode"}, "decode"},
+      {{"decode/"}, {}, {"decode"}, "decode"},
+      {{"[decode"}, {}, {"decode"}, "decode"},
+      {{"decode*"}, {}, {"decode"}},
+      {{"LLM@*"}, {}, {"LLM@decode_all", "~LLM@batch"}},
+      {{"LLM@decode_all"}, {}, {"LLM@decode_all"}, "decode_all@LLM"},
+      {{"*@layer_0"}, {}, {"decode > layer_0", "prefill > layer_0", "LLM@decode_all > layer_0"}, "layer_0@*"},
+      {{"layer_0"}, {}, {"decode > layer_0", "prefill > layer_0"}, "layer_0"},
+      {{"decode > layer_0"}, {}, {"decode > layer_0"}},
+      {{"decode > layer_0 > attn/qkv [0]"}, {}, {"decode > layer_0 > attn/qkv [0]"}},
+      {{"decode > layer_*"}, {}, {"decode > layer_0", "decode > layer_1"}},
+      {{"LLM@decode_all > layer_0"}, {}, {"LLM@decode_all > layer_0"}},
+      {{"step > step"}, {}, {"step > step"}},
+      {{"a > b/"}, {}, {"a > b"}, "a > b"},
+      {{"layer_0/attn\\/qkv \\[0\\]"}, {}, {"decode > layer_0 > attn/qkv [0]"}},
+      {{"layer_1]"}, {}, {"decode > layer_1"}, "layer_1"},
+      {{"decode/*/layer_1"}, {}, {"decode > layer_1"}},
+      {{"decode/+/attn\\/qkv \\[0\\]"}, {}, {"decode > layer_0 > attn/qkv [0]"}},
+      {{"regex:^layer_[01]$/"}, {}, {"decode > layer_0", "decode > layer_1", "prefill > layer_0"}},
+      {{"prefill;decode"}, {}, {"decode", "prefill"}},
+      {{"request"}, {}, {"~request"}, "request"},
+      {{"LLM@batch"}, {}, {"~LLM@batch"}, "batch@LLM"},
+      {{"request,request"}, {}, {"~request"}},
+      {{"nosuch"}, {}, {}, "nosuch"},
+      {{"layer_0"}, {"prefill"}, {"decode > layer_0"}, "layer_0"},
+      {{"layer_*"}, {"decode > layer_1", "prefill > layer_0"}, {"decode > layer_0"}},
+  };
+  const model::Session session = recording();
+  for (const Row& row : rows) {
+    SCOPED_TRACE(base::join(row.include, " ") + (row.exclude.empty() ? "" : " without ") +
+                 base::join(row.exclude, " "));
+    const auto ranges = model::RangeSelection::parse(row.include, row.exclude);
+    ASSERT_TRUE(ranges) << base::to_string(ranges.error());
+    EXPECT_EQ(library(*ranges), row.means) << "library";
+    EXPECT_EQ(ncu(*ranges), row.means) << "ncu";
+    EXPECT_EQ(gate(*ranges), row.nsys) << "nsys";
+    EXPECT_EQ(report(session, *ranges), row.means) << "report";
+    EXPECT_EQ(doctor(session, *ranges), row.means) << "doctor";
+  }
+}
+
+TEST(Selection, EveryPathThatTheReportPrintsIsAnExpressionForIt) {
+  const model::Session session = recording();
+  for (const Range& range : program()) {
+    if (range.path.size() == 1) continue;  // a name alone means every range of that name
+    const auto ranges = model::RangeSelection::parse({range.shown()});
+    ASSERT_TRUE(ranges) << range.shown();
+    EXPECT_EQ(report(session, *ranges), Paths{range.shown()});
+    EXPECT_EQ(library(*ranges), Paths{range.shown()});
+  }
+}
+
+struct Kernel {
+  std::string demangled, short_name, mangled;
+};
+
+TEST(Selection, KernelsMeanTheSameToTheReportAndToNcu) {
+  const std::vector<Kernel> kernels = {{"void gemm<float>(float *, int)", "gemm", "_Z4gemmIfEvPfi"},
+                                       {"void gemm<int>(int *, int)", "gemm", "_Z4gemmIiEvPii"},
+                                       {"softmax", "softmax", "softmax"},
+                                       {"void ns::gemm_v2(int)", "gemm_v2", "_ZN2ns7gemm_v2Ei"}};
+  struct Case {
+    std::vector<std::string> include;
+    std::vector<std::size_t> means;
+    std::string name, base;  // of ncu
+  };
+  const std::vector<Case> cases = {
+      {{"gemm"}, {0, 1}, "gemm", "function"},
+      {{"softmax"}, {2}, "softmax", "function"},
+      {{"void gemm<float>(float *, int)"}, {0}, "void gemm<float>(float *, int)", "demangled"},
+      {{"_Z4gemmIiEvPii"}, {1}, "_Z4gemmIiEvPii", "mangled"},
+      {{"regex:gemm"}, {0, 1, 3}, "regex:gemm", "demangled"},
+      {{"regex:^gemm$"}, {0, 1}, "regex:^gemm$", "function"},
+      {{"gemm", "softmax"}, {0, 1, 2}, "regex:^gemm$|^softmax$", "function"},
+      {{"regex:gemm<", "regex:^softmax$"}, {0, 1, 2}, "", ""},  // two of a kernel's names: not for one option
+  };
+  for (const Case& each : cases) {
+    SCOPED_TRACE(base::join(each.include, " "));
+    const auto selection = model::KernelSelection::parse(each.include);
+    ASSERT_TRUE(selection);
+    const auto argv = ncu_line(request_of({}, *selection));
+    EXPECT_EQ(values(argv, "--kernel-name"),
+              each.name.empty() ? std::vector<std::string>{} : std::vector<std::string>{each.name});
+    if (!each.name.empty()) EXPECT_EQ(values(argv, "--kernel-name-base"), std::vector<std::string>{each.base});
+    std::vector<std::size_t> chosen, by_ncu;
+    for (std::size_t i = 0; i < kernels.size(); ++i) {
+      const Kernel& kernel = kernels[i];
+      if (std::any_of(selection->include.begin(), selection->include.end(), [&](const auto& pattern) {
+            return pattern.matches(kernel.demangled, kernel.short_name, kernel.mangled);
+          }))
+        chosen.push_back(i);
+      const std::string& name = each.base == "function"    ? kernel.short_name
+                                : each.base == "demangled" ? kernel.demangled
+                                                           : kernel.mangled;
+      if (each.name.starts_with("regex:") ? model::NameRegex::parse(each.name.substr(6))->found_in(name)
+                                          : each.name.empty() || each.name == name)
+        by_ncu.push_back(i);
+    }
+    EXPECT_EQ(chosen, each.means);
+    if (!each.name.empty()) EXPECT_EQ(by_ncu, each.means);
+  }
+}
+
+}  // namespace
+}  // namespace rangescope
