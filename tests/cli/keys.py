@@ -22,11 +22,13 @@ class Keys(unittest.TestCase):
         self.folder = os.path.realpath(temporary.name)
 
     def tool(self, *words):
-        return cases.run([TOOL, *words], cwd=self.folder, env={k: v for k, v in os.environ.items() if not k.startswith("RANGESCOPE__")})
+        env = {k: v for k, v in os.environ.items() if not k.startswith("RANGESCOPE__")}
+        return cases.run([TOOL, *words], cwd=self.folder, env={**env, "XDG_STATE_HOME": os.path.join(self.folder, "state")})
 
     def project(self, text):
         with open(os.path.join(self.folder, "rangescope.yaml"), "w", encoding="utf-8") as f:
             f.write(text)
+        self.tool("config", "trust", "rangescope.yaml")
 
     def test_every_flag_is_a_key(self):
         page = self.tool("help", "--man", "profile").stdout.replace("\\-", "-")

@@ -63,7 +63,7 @@ class Compare(unittest.TestCase):
         self.assertEqual(self.tool("runs", "verify", run).returncode, 0)
         shown = self.tool("report", run)
         self.assertEqual(shown.returncode, 0, shown.stderr)
-        self.assertRegex(shown.stdout, r"(?m)^step +20 ")
+        self.assertRegex(shown.stdout, r"(?m)^step .*% +20 ")
         self.assertIn("of median duration", shown.stderr)
 
     def test_a_series_ends_at_the_first_failure(self):

@@ -85,7 +85,8 @@ class Sampling(unittest.TestCase):
         report, done, _ = self.profile(RANGESCOPE_CUPTI="/nowhere/libcupti.so")
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertNotIn("sampled", report)
-        _, done, _ = self.profile("--sample", "1ms", RANGESCOPE_CUPTI="/nowhere/libcupti.so")
+        done = cases.run([TOOL, "profile", "--sample", "1ms", "--", VICTIM], cwd=self.folder,
+                         env={**self.env, "RANGESCOPE_CUPTI": "/nowhere/libcupti.so"})
         self.assertNotEqual(done.returncode, 0)
         self.assertIn("CUPTI was not found", done.stderr)
 

@@ -23,11 +23,11 @@ class Watch(unittest.TestCase):
             self.assertEqual(done.returncode, 0, done.stderr)
             pictures = re.split(r"^after [\d.]+ s$", done.stderr, flags=re.M)[1:]
             self.assertGreaterEqual(len(pictures), 2, done.stderr)
-            counts = [int(re.search(r"^decode +(\d+)", p, re.M).group(1)) for p in pictures if re.search(r"^decode ", p, re.M)]
+            counts = [int(re.search(r"^decode .*% +(\d+)", p, re.M).group(1)) for p in pictures if re.search(r"^decode ", p, re.M)]
             self.assertEqual(counts, sorted(counts))
             run, = [entry.path for entry in os.scandir(folder)]
             report = cases.run([f"{BIN}/rangescope", "report", run, "--depth", "1"])
-            decode = lambda text: re.findall(r"^decode +(\d+)", text, re.M)[-1]
+            decode = lambda text: re.findall(r"^decode .*% +(\d+)", text, re.M)[-1]
             self.assertEqual(decode(done.stderr), decode(report.stdout))
 
     def test_exit_code_is_the_programs(self):
