@@ -278,7 +278,9 @@ TEST(Selection, KernelsMeanTheSameToTheReportAndToNcu) {
     const auto argv = ncu_line(request_of({}, *selection));
     EXPECT_EQ(values(argv, "--kernel-name"),
               each.name.empty() ? std::vector<std::string>{} : std::vector<std::string>{each.name});
-    if (!each.name.empty()) EXPECT_EQ(values(argv, "--kernel-name-base"), std::vector<std::string>{each.base});
+    if (!each.name.empty()) {
+      EXPECT_EQ(values(argv, "--kernel-name-base"), std::vector<std::string>{each.base});
+    }
     std::vector<std::size_t> chosen, by_ncu;
     for (std::size_t i = 0; i < kernels.size(); ++i) {
       const Kernel& kernel = kernels[i];
@@ -294,7 +296,9 @@ TEST(Selection, KernelsMeanTheSameToTheReportAndToNcu) {
         by_ncu.push_back(i);
     }
     EXPECT_EQ(chosen, each.means);
-    if (!each.name.empty()) EXPECT_EQ(by_ncu, each.means);
+    if (!each.name.empty()) {
+      EXPECT_EQ(by_ncu, each.means);
+    }
   }
 }
 
