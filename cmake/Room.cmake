@@ -77,7 +77,6 @@ function(rangescope_room name)
       target_compile_options(${name}_test PRIVATE -fno-sanitize=undefined)
     endif()
     rangescope_precompile(${name}_test base_test <gtest/gtest.h>)
-    rangescope_together(${name}_test)
     target_compile_definitions(${name}_test PRIVATE RANGESCOPE_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
     if(RANGESCOPE_SANITIZE STREQUAL "thread")
       set(chosen ENVIRONMENT "GTEST_FILTER=-*ErrorRate*")  # a minute of statistics, all in one thread

@@ -67,7 +67,7 @@ Pipeline::Conclusion Pipeline::conclusion(const std::optional<base::Error>& fail
             runner_->interrupted()       ? "interrupted"
             : program_failed_->timed_out ? "timed_out"
                                          : "program_failed",
-            explanations(true)};
+            explanations(true) + (reported || captured_.empty() ? "" : "; " + base::to_string(reported.error()))};
   }
   if (runner_->interrupted() && (!finished_ || !missing.empty()))
     return {128 + runner_->signal(), "interrupted", "interrupted by " + base::signal_name(runner_->signal())};
@@ -111,6 +111,7 @@ Done Pipeline::conclude(const std::optional<base::Error>& failure) {
   Analyzed& whole = made ? *made : nothing;
   if (!failure)
     if (auto written = write_reports(whole, made.has_value()); !written) reported = std::move(written);
+  if (reported) reported = runner_->recorded();
   if (reported && args_.strict && has_loss(whole.report))
     reported =
         base::fail(base::Code::kDataLoss, "data was lost", run_.string(), "Without --strict losses are reported only");

@@ -117,7 +117,7 @@ base::Result<void> Pipeline::native_stage(const std::string& folder) {
   runs::Stage stage = StageRunner::stage_of(folder, base::tool_version(), "", outcome, *ran);
   stage.results = seen.results;
   stage.report = look ? "look/native" : "native";
-  if (auto written = runner_->record(std::move(stage)); !written) return written;
+  runner_->record(std::move(stage));
   if (ran->ended.timed_out) base::warn("the program was ended after --timeout");
   if (ran->ended.signal) base::warn("the program was ended by " + base::describe(ran->ended));
   if (!ran->ended.ok()) {
@@ -187,7 +187,7 @@ base::Result<void> Pipeline::relaunches() {
     stage.message = base::describe(ran->ended);
     stage.wall_ns = ran->ended.wall_ns;
     stage.exit_code = ran->ended.exit_code;
-    if (auto written = runner_->record(std::move(stage)); !written) return written;
+    runner_->record(std::move(stage));
     if (!ran->ended.ok()) {
       base::warn("relaunching stopped: run " + std::to_string(number) + " ended by " + base::describe(ran->ended));
       break;
@@ -258,7 +258,8 @@ base::Result<void> Pipeline::repetitions() {
   stage.wall_ns = whole ? whole->wall_ns : 0;
   stage.results = native_session_->ranges.size() + native_session_->kernels.size();
   stage.report = fs::relative(median / "native", run_).string();
-  return runner_->record(std::move(stage));
+  runner_->record(std::move(stage));
+  return {};
 }
 
 }  // namespace rangescope::profile

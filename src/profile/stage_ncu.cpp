@@ -117,7 +117,7 @@ Outcome Pipeline::ncu_step(Step step, const std::string& report, const std::vect
     runs::Stage stage = StageRunner::stage_of("ncu", "ncu " + collect::to_string(ncu_can_->version),
                                               std::string(collect::step_name(step)), failed, {});
     stage.outcome = "refused";
-    if (auto written = runner_->record(std::move(stage)); !written) base::warn(written.error().what);
+    runner_->record(std::move(stage));
     return failed;
   }
   for (const std::string& text : plan->notes) note("ncu: " + text);
@@ -156,7 +156,7 @@ Outcome Pipeline::ncu_step(Step step, const std::string& report, const std::vect
                             std::string(collect::step_name(step)) + (trial ? " (one occurrence)" : ""), outcome, *ran);
   stage.results = seen.results;
   if (!file.empty()) stage.report = fs::relative(file, run_).string();
-  if (auto written = runner_->record(std::move(stage)); !written) base::warn(written.error().what);
+  runner_->record(std::move(stage));
   if (outcome.result == collect::Result::kOk && !trial) {
     cut_short("ncu", ran->ended);
     if (ncu_session_) {
@@ -245,7 +245,7 @@ base::Result<bool> Pipeline::native_rung(const std::string& reason) {
     captured_.emplace_back("ncu");
     ranges_.include = missing;
   }
-  if (auto written = runner_->record(std::move(stage)); !written) return base::fail(std::move(written));
+  runner_->record(std::move(stage));
   return missing.empty();
 }
 
@@ -273,7 +273,7 @@ base::Result<void> Pipeline::ncu_stage() {
       refused.step = name;
       refused.outcome = "refused";
       refused.message = rung.reason;
-      if (auto written = runner_->record(std::move(refused)); !written) return written;
+      runner_->record(std::move(refused));
       continue;
     }
     if (rung.step == Step::kNative) {

@@ -69,7 +69,7 @@ base::Result<void> Pipeline::nsys_stage() {
     stage.attempt = attempt;
     stage.results = seen.results;
     if (reports) stage.report = fs::relative(reports->front(), run_).string();
-    if (auto written = runner_->record(std::move(stage)); !written) return written;
+    runner_->record(std::move(stage));
     if (outcome.result == collect::Result::kOk) {
       captured_.emplace_back("nsys");
       cut_short("nsys", ran->ended);

@@ -96,9 +96,9 @@ base::Result<ToolRun> StageRunner::run(const collect::Plan& plan, const std::str
   return result;
 }
 
-base::Result<void> StageRunner::record(runs::Stage stage) {
+void StageRunner::record(runs::Stage stage) {
   stages_.push_back(std::move(stage));
-  return runs::write_stages(run_, stages_);
+  if (auto written = runs::write_stages(run_, stages_); !written && recorded_) recorded_ = std::move(written);
 }
 
 runs::Stage StageRunner::stage_of(const std::string& stage, const std::string& tool, const std::string& step,

@@ -45,7 +45,9 @@ class StageRunner {
   [[nodiscard]] int signal() const { return interrupted_; }
 
   /// A finished stage, into stages.json.
-  [[nodiscard]] base::Result<void> record(runs::Stage stage);
+  /// Into stages.json. A run goes on where that cannot be written; recorded() says what failed first.
+  void record(runs::Stage stage);
+  [[nodiscard]] const base::Result<void>& recorded() const { return recorded_; }
   [[nodiscard]] const std::vector<runs::Stage>& stages() const { return stages_; }
 
   /// A stage record from what became of it.
@@ -55,6 +57,7 @@ class StageRunner {
  private:
   std::filesystem::path run_;
   std::vector<runs::Stage> stages_;
+  base::Result<void> recorded_;
   int interrupted_ = 0;
   bool ran_ = false;  ///< something whose output a person may see
 };

@@ -31,6 +31,13 @@ base::Result<Hold> Hold::take(const std::filesystem::path& run) {
     ::close(fd);
     return base::fail(base::Code::kUsage, "another rangescope works on this run", run.string(), "Wait for its end.");
   }
+  const int spare = ::dup(fd);
+  if (spare < 0) {  // the last descriptor that this process may have is needed to write the run's files
+    ::unlink(path.c_str());
+    ::close(fd);
+    return Hold();
+  }
+  ::close(spare);
   return Hold(path, fd);
 }
 

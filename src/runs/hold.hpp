@@ -15,7 +15,8 @@ namespace rangescope::runs {
 class Hold {
  public:
   Hold() = default;
-  /// Takes the lock. A file system without locks is no failure: then status.json's process id decides.
+  /// Takes the lock. A file system without locks, or a process without
+  /// descriptors to spare (ulimit -n), is no failure: then status.json's process id decides.
   [[nodiscard]] static base::Result<Hold> take(const std::filesystem::path& run);
   Hold(Hold&& other) noexcept : path_(std::move(other.path_)), fd_(std::exchange(other.fd_, -1)) {}
   Hold& operator=(Hold&& other) noexcept;

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "base/fs.hpp"
+#include "base/temporary_folder.hpp"
 #include "config/compose.hpp"
 #include "config/record.hpp"
 #include "config/yaml.hpp"
@@ -15,34 +16,24 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Gone when the process ends.
-struct Folder {
-  Folder() {
-    std::string pattern = (fs::temp_directory_path() / "rangescope-fuzz-XXXXXX").string();
-    if (::mkdtemp(pattern.data()) == nullptr) __builtin_trap();
-    path = pattern;
-  }
-  ~Folder() { fs::remove_all(path); }
-  fs::path path;
-};
-
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace rangescope;
-  static const Folder folder;
+  static const base::TemporaryFolder folder("rangescope-fuzz");  // gone when the process ends
+  if (folder.path().empty()) __builtin_trap();
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   const auto parsed = config::parse_yaml(text, "fuzz");
   if (!parsed) {
     if (parsed.error().what.empty()) __builtin_trap();
     return 0;
   }
-  if (!base::write_file(folder.path / "rangescope.yaml", text)) __builtin_trap();
+  if (!base::write_file(folder.path() / "rangescope.yaml", text)) __builtin_trap();
   for (const bool trusted : {false, true}) {
     config::Inputs inputs;
     inputs.shipped = RANGESCOPE_CONF_FOLDER;
     inputs.environment = {{"HF_TOKEN", "a-secret-token"}};
-    inputs.project_file = folder.path / "rangescope.yaml";
+    inputs.project_file = folder.path() / "rangescope.yaml";
     inputs.project_trusted = trusted;
     const auto config = config::compose(inputs);
     if (!config) {

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "base/fs.hpp"
+#include "base/temporary_folder.hpp"
 #include "runs/hold.hpp"
 #include "runs/imports.hpp"
 #include "runs/json_text.hpp"
@@ -22,17 +23,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Gone when the process ends.
-struct Folder {
-  Folder() {
-    std::string pattern = (fs::temp_directory_path() / "rangescope-fuzz-XXXXXX").string();
-    if (::mkdtemp(pattern.data()) == nullptr) __builtin_trap();
-    path = pattern;
-  }
-  ~Folder() { fs::remove_all(path); }
-  fs::path path;
-};
-
 template <class T>
 bool right(const rangescope::base::Result<T>& result) {
   if (!result && result.error().what.empty()) __builtin_trap();
@@ -43,8 +33,9 @@ bool right(const rangescope::base::Result<T>& result) {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace rangescope;
-  static const Folder root;
-  const fs::path run = root.path / "run";
+  static const base::TemporaryFolder root("rangescope-fuzz");  // gone when the process ends
+  if (root.path().empty()) __builtin_trap();
+  const fs::path run = root.path() / "run";
   fs::create_directories(run);
   for (const char* name : {"manifest.json", "status.json", "import.json", "env.json", "stages.json"})
     if (!base::write_file(run / name, {reinterpret_cast<const char*>(data), size})) __builtin_trap();
@@ -65,6 +56,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   (void)right(runs::read_stages(run));
   for (const fs::path& capture : runs::captures_of(run))
     if (capture.lexically_relative(run).string().starts_with("..")) __builtin_trap();
-  (void)runs::prunable(root.path, {.keep = 0, .older_than = {}}, 1);
+  (void)runs::prunable(root.path(), {.keep = 0, .older_than = {}}, 1);
   return 0;
 }

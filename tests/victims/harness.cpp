@@ -51,7 +51,7 @@ Folder::~Folder() {
 }
 
 Outcome run(const std::vector<std::string>& argv, const Environment& more, const Folder& folder) {
-  std::vector<std::string> env{"ASAN_OPTIONS=handle_segv=0:handle_abort=0:detect_leaks=0",
+  std::vector<std::string> env{"ASAN_OPTIONS=handle_segv=0:handle_abort=0:detect_leaks=0:use_sigaltstack=0",
                                "TSAN_OPTIONS=handle_segv=0:handle_abort=0:die_after_fork=0"};
   for (char** e = environ; *e != nullptr; ++e) {
     const std::string_view one(*e);

@@ -81,6 +81,8 @@ TEST_F(Interrupted, HandlersThatRegister) {
 TEST_F(Interrupted, HandlersThatNeverComeBack) {
   for (const char* scenario : {"handler_jumps", "handler_jumps_from_own_stack", "handler_jumps_and_calls_go_deeper"}) {
     SCOPED_TRACE(scenario);
+    // A jump off an alternate stack is beyond the sanitizers (github.com/google/sanitizers/issues/189).
+    if (kSanitized && std::string_view(scenario) == "handler_jumps_from_own_stack") continue;
     const auto session = recorded(scenario);
     EXPECT_EQ(outcome_.ended, "exit 0");
     EXPECT_EQ(closed(session, "calm"), 5u);

@@ -273,8 +273,9 @@ TEST(Verdict, AtMostFiveAndWorstFirst) {
   EXPECT_LE(found.size(), kMostVerdicts);
   for (std::size_t i = 1; i < found.size(); ++i) {
     EXPECT_GE(found[i - 1].severity, found[i].severity);
-    if (found[i - 1].severity == found[i].severity)
+    if (found[i - 1].severity == found[i].severity) {
       EXPECT_GE(found[i - 1].saves_ns.value_or(-1), found[i].saves_ns.value_or(-1));
+    }
   }
 }
 
