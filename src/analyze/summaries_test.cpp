@@ -5,7 +5,7 @@
 #include "model/measure.hpp"
 
 namespace rangescope::analyze {
-namespace {
+namespace summaries_test {
 
 model::Session example() {
   model::Session s;
@@ -67,5 +67,5 @@ TEST(Summaries, ExpressionsChoose) {
   EXPECT_FALSE(analyze(example(), options));
 }
 
-}  // namespace
+}  // namespace summaries_test
 }  // namespace rangescope::analyze

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 namespace rangescope::profile {
-namespace {
+namespace targets_test {
 
 /// A session in which these stacks of the default domain and this start/end range were measured.
 model::Session measured(const std::vector<std::vector<std::string>>& stacks, const std::string& start_end) {
@@ -31,5 +31,5 @@ TEST(Look, NamesTheExpressionsThatNothingWasMeasuredOf) {
   EXPECT_EQ(unmeasured({}, asked), asked);
 }
 
-}  // namespace
+}  // namespace targets_test
 }  // namespace rangescope::profile

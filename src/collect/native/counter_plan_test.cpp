@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 namespace rangescope::collect::native {
-namespace {
+namespace counter_plan_test {
 
 TEST(CounterPlan, SaysEverythingInLines) {
   CounterRequest request;
@@ -68,5 +68,5 @@ TEST(CounterPlan, RefusesWhatTheLibraryCannotMatch) {
   EXPECT_FALSE(counter_plan(request));
 }
 
-}  // namespace
+}  // namespace counter_plan_test
 }  // namespace rangescope::collect::native
