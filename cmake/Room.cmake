@@ -20,7 +20,8 @@ endfunction()
 # rangescope_together(TARGET)
 #
 # With RANGESCOPE_UNITY eight files are compiled as one: most of the time goes into headers. Names of a room's files must
-# then differ also where they are local to a file; files that share some with others are named APART in their room.
+# then differ also where they are local to a file (a test's stand in a namespace called after it); files that share some
+# with others are named APART in their room.
 add_library(unity_flags INTERFACE)
 target_compile_options(unity_flags INTERFACE -Wno-shadow)  # of a name in another of the eight; linked last, it wins
 function(rangescope_together target)
@@ -77,6 +78,7 @@ function(rangescope_room name)
       target_compile_options(${name}_test PRIVATE -fno-sanitize=undefined)
     endif()
     rangescope_precompile(${name}_test base_test <gtest/gtest.h>)
+    rangescope_together(${name}_test)
     target_compile_definitions(${name}_test PRIVATE RANGESCOPE_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
     if(RANGESCOPE_SANITIZE STREQUAL "thread")
       set(chosen ENVIRONMENT "GTEST_FILTER=-*ErrorRate*")  # a minute of statistics, all in one thread

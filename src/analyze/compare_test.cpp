@@ -7,7 +7,7 @@
 #include "analyze/digest.hpp"
 
 namespace rangescope::analyze {
-namespace {
+namespace compare_test {
 
 using model::Digest;
 using model::DigestRegion;
@@ -212,5 +212,5 @@ TEST(FoldedKernel, LeavesWhatNamesTheFunction) {
   for (const auto& [name, folded] : cases) EXPECT_EQ(folded_kernel(name), folded) << name;
 }
 
-}  // namespace
+}  // namespace compare_test
 }  // namespace rangescope::analyze

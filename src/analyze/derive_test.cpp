@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 namespace rangescope::analyze {
-namespace {
+namespace derive_test {
 
 model::MetricGroup group(const char* formula, std::vector<model::GroupCounter> counters) {
   model::MetricGroup g;
@@ -54,5 +54,5 @@ TEST(Derive, UsesAConstantOnlyWhereThePlannerPutOne) {
   EXPECT_DOUBLE_EQ(s.measurements[0].values.back().value, 600);
 }
 
-}  // namespace
+}  // namespace derive_test
 }  // namespace rangescope::analyze

@@ -8,7 +8,7 @@
 #include "model/measure.hpp"
 
 namespace rangescope::analyze {
-namespace {
+namespace fold_test {
 
 using testing::SessionBuilder;
 
@@ -256,5 +256,5 @@ TEST(ManyNames, StayWhereThatIsAskedFor) {
   EXPECT_EQ(report->regions[0].path.back(), "iter 17");
 }
 
-}  // namespace
+}  // namespace fold_test
 }  // namespace rangescope::analyze

@@ -13,7 +13,7 @@
 #include "analyze/spread.hpp"
 
 namespace rangescope::analyze {
-namespace {
+namespace gate_test {
 
 using model::Digest;
 using model::DigestRegion;
@@ -172,5 +172,5 @@ TEST(Gate, SingleRunsWithoutOccurrencesAreUndecided) {
   EXPECT_EQ(done->verdict, GateVerdict::kUndecided);
 }
 
-}  // namespace
+}  // namespace gate_test
 }  // namespace rangescope::analyze

@@ -12,7 +12,7 @@
 #include "model/measure.hpp"
 
 namespace rangescope::analyze {
-namespace {
+namespace gpu_test {
 
 using model::CopyKind;
 using model::LaunchKind;
@@ -542,5 +542,5 @@ TEST(Gpu, MigrationOfUnifiedMemoryIsNoLoss) {
   EXPECT_EQ(report->losses[0].kind.id(), "gpu_work_without_launch");
 }
 
-}  // namespace
+}  // namespace gpu_test
 }  // namespace rangescope::analyze

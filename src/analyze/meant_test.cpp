@@ -5,7 +5,7 @@
 #include "analyze/test_session.hpp"
 
 namespace rangescope::analyze {
-namespace {
+namespace meant_test {
 
 using model::RangeSelection;
 using testing::SessionBuilder;
@@ -56,5 +56,5 @@ TEST(Meant, KindsAreSettledByWhatWasSeen) {
                                              "'decode' was seen as push/pop range: --nvtx-include decode/"}));
 }
 
-}  // namespace
+}  // namespace meant_test
 }  // namespace rangescope::analyze

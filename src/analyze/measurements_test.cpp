@@ -8,7 +8,7 @@
 #include "model/measure.hpp"
 
 namespace rangescope::analyze {
-namespace {
+namespace measurements_test {
 
 using model::MeasuredScope;
 using model::RangeKind;
@@ -176,5 +176,5 @@ TEST(Measurements, FunctionsOfOneDemangledNameAreOneRow) {
   EXPECT_EQ(report->kernels[0].total_ns, 12);
 }
 
-}  // namespace
+}  // namespace measurements_test
 }  // namespace rangescope::analyze

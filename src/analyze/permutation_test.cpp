@@ -5,7 +5,7 @@
 #include <random>
 
 namespace rangescope::analyze {
-namespace {
+namespace dealing_test {
 
 TEST(Permutation, CountsDeals) {
   EXPECT_EQ(deals(3, 3), 20);
@@ -101,5 +101,5 @@ TEST(Permutation, IntervalIsExact) {
   EXPECT_DOUBLE_EQ(many->low, 2);
 }
 
-}  // namespace
+}  // namespace dealing_test
 }  // namespace rangescope::analyze

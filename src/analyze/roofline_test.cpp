@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 namespace rangescope::analyze {
-namespace {
+namespace roofline_test {
 
 model::Metric value(double v) {
   model::Metric metric;
@@ -58,7 +58,7 @@ struct Case {
   const char* bound;
 };
 
-class Classify : public testing::TestWithParam<Case> {};
+class Classify : public ::testing::TestWithParam<Case> {};
 
 TEST_P(Classify, FollowsTheNumbers) {
   model::Region r = region(GetParam().busy_ns);
@@ -70,11 +70,11 @@ TEST_P(Classify, FollowsTheNumbers) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Cases, Classify,
-                         testing::Values(Case{"Idle", 1e5, 4e8, 9e10, "idle"},
-                                         Case{"Memory", 9e5, 3.8e9, 2e10, "memory"},
-                                         Case{"Compute", 9e5, 1e9, 7e11, "compute: tensor bf16"},
-                                         Case{"Balanced", 9e5, 3.5e9, 7e11, "balanced"},
-                                         Case{"Latency", 9e5, 4e8, 1e10, "latency"}),
+                         ::testing::Values(Case{"Idle", 1e5, 4e8, 9e10, "idle"},
+                                           Case{"Memory", 9e5, 3.8e9, 2e10, "memory"},
+                                           Case{"Compute", 9e5, 1e9, 7e11, "compute: tensor bf16"},
+                                           Case{"Balanced", 9e5, 3.5e9, 7e11, "balanced"},
+                                           Case{"Latency", 9e5, 4e8, 1e10, "latency"}),
                          [](const auto& tested) { return std::string(tested.param.name); });
 
 TEST(Classify, IsUnknownFromOneNumberAlone) {
@@ -137,5 +137,5 @@ TEST(Utilization, NamesExecutedAndUsefulApart) {
   EXPECT_FALSE(utilization(r, nullptr));
 }
 
-}  // namespace
+}  // namespace roofline_test
 }  // namespace rangescope::analyze

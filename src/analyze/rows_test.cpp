@@ -6,7 +6,7 @@
 #include "analyze/test_session.hpp"
 
 namespace rangescope::analyze {
-namespace {
+namespace rows_test {
 
 /// "  layer_# x4: 8 of 10 ns" a row.
 std::string text(const model::Report& report) {
@@ -79,5 +79,5 @@ TEST(Rows, SumsAreThoseOfTheMembers) {
   EXPECT_EQ(report->rows[2].members.size(), 5);
 }
 
-}  // namespace
+}  // namespace rows_test
 }  // namespace rangescope::analyze

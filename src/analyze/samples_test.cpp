@@ -10,7 +10,7 @@
 #include "analyze/test_session.hpp"
 
 namespace rangescope::analyze {
-namespace {
+namespace samples_test {
 
 TEST(NonNegative, KeepsAtZeroWhatWouldBeNegative) {
   // x = (1, -1) solves it freely; with x >= 0 the best is (0.5, 0) of [[2, 1], [1, 2]] x = (1, -1).
@@ -204,5 +204,5 @@ TEST(DeriveSamples, FormulasOfSampledCounters) {
   EXPECT_EQ(metrics[1].name, "gr__cycles_active.avg");
 }
 
-}  // namespace
+}  // namespace samples_test
 }  // namespace rangescope::analyze

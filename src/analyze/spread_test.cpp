@@ -9,7 +9,7 @@
 #include "analyze/order.hpp"
 
 namespace rangescope::analyze {
-namespace {
+namespace spread_test {
 
 /// By sorting, R-7.
 double quantile(std::vector<std::int64_t> sorted, double p) {
@@ -82,5 +82,5 @@ TEST(SortNearly, SortsWhateverTheDisorder) {
   }
 }
 
-}  // namespace
+}  // namespace spread_test
 }  // namespace rangescope::analyze

@@ -6,7 +6,7 @@
 #include "analyze/test_session.hpp"
 
 namespace rangescope::analyze {
-namespace {
+namespace steady_test {
 
 /// One range of a thread, occurrences of these lengths, one behind the other.
 struct Loop : testing::SessionBuilder {
@@ -121,5 +121,5 @@ TEST(Across, ThreadsAndProcesses) {
   EXPECT_EQ(processes->slowest, 0);
 }
 
-}  // namespace
+}  // namespace steady_test
 }  // namespace rangescope::analyze

@@ -5,7 +5,7 @@
 #include "model/measure.hpp"
 
 namespace rangescope::analyze {
-namespace {
+namespace summaries_test {
 
 model::Session example() {
   model::Session s;
@@ -64,5 +64,5 @@ TEST(Summaries, ExpressionsChoose) {
   EXPECT_TRUE(analyze(example(), options)->regions.empty());
 }
 
-}  // namespace
+}  // namespace summaries_test
 }  // namespace rangescope::analyze

@@ -10,7 +10,7 @@
 #include "model/measure.hpp"
 
 namespace rangescope::analyze {
-namespace {
+namespace tree_test {
 
 using model::RangeKind;
 using testing::SessionBuilder;
@@ -388,5 +388,5 @@ TEST(TreeProperty, AgreesWithBruteForceOnRandomTraces) {
   }
 }
 
-}  // namespace
+}  // namespace tree_test
 }  // namespace rangescope::analyze

@@ -8,7 +8,7 @@
 #include "model/measure.hpp"
 
 namespace rangescope::analyze {
-namespace {
+namespace useful_test {
 
 using testing::SessionBuilder;
 
@@ -116,5 +116,5 @@ TEST(ByPayload, OccurrencesOfDifferentSizesAreDifferentRegions) {
   EXPECT_DOUBLE_EQ(*find(*report, "step [16]").utilization->useful_flop, 48) << "--flops still says step";
 }
 
-}  // namespace
+}  // namespace useful_test
 }  // namespace rangescope::analyze

@@ -4,7 +4,7 @@
 #include <map>
 
 namespace rangescope::base {
-namespace {
+namespace formula_test {
 
 std::optional<double> value(std::string_view text, const std::map<std::string, double, std::less<>>& names = {}) {
   const auto formula = Formula::parse(text);
@@ -51,5 +51,5 @@ TEST(Formula, RefusesWithTheColumn) {
   EXPECT_FALSE(Formula::parse(std::string(10000, '(')));
 }
 
-}  // namespace
+}  // namespace formula_test
 }  // namespace rangescope::base

@@ -9,7 +9,7 @@
 #include "base/sha256_block.hpp"
 
 namespace rangescope::base {
-namespace {
+namespace hash_test {
 
 // FIPS 180-4's own examples, and what sha256sum says.
 TEST(Sha256, KnownAnswers) {
@@ -41,5 +41,5 @@ TEST(Sha256, AFileInPiecesIsTheSameAsAString) {
   EXPECT_EQ(sha256_file(path).error().code, Code::kNoInput);
 }
 
-}  // namespace
+}  // namespace hash_test
 }  // namespace rangescope::base

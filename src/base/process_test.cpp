@@ -10,7 +10,7 @@
 #include "base/text.hpp"
 
 namespace rangescope::base {
-namespace {
+namespace process_test {
 
 using namespace std::chrono_literals;
 
@@ -204,5 +204,5 @@ TEST(ProcessDeath, DiesBySignal) {
   EXPECT_EXIT(die_by(SIGTERM), testing::KilledBySignal(SIGTERM), "");
 }
 
-}  // namespace
+}  // namespace process_test
 }  // namespace rangescope::base

@@ -9,7 +9,7 @@
 #include "base/text.hpp"
 
 namespace rangescope::base {
-namespace {
+namespace redact_test {
 
 using Words = std::vector<std::string>;
 
@@ -106,5 +106,5 @@ TEST(Redact, TheValueOfASecretVariableIsOneEverywhere) {
   EXPECT_EQ(redactor.text("cmd " + shell_quote("it's-hush-hush")).find("hush-hush"), std::string::npos);
 }
 
-}  // namespace
+}  // namespace redact_test
 }  // namespace rangescope::base

@@ -5,7 +5,7 @@
 #include "base/text.hpp"
 
 namespace rangescope::base {
-namespace {
+namespace table_test {
 
 Table sample() {
   Table table({{"range", false, true, 0}, {"count", true, false, 2}, {"wall", true, false, 0}});
@@ -58,5 +58,5 @@ TEST(Table, ColourIsNotCounted) {
   EXPECT_EQ(table.render(0, true), "\x1b[1ma\x1b[0m   \x1b[1mb\x1b[0m\n\x1b[2m1\x1b[0m  22\n");
 }
 
-}  // namespace
+}  // namespace table_test
 }  // namespace rangescope::base

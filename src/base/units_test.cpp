@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 namespace rangescope::base {
-namespace {
+namespace units_test {
 
 TEST(Units, ACountAgreesWithItsNoun) {
   EXPECT_EQ(counted(1, "kernel"), "1 kernel");
@@ -18,5 +18,5 @@ TEST(Units, ACountAgreesWithItsNoun) {
   EXPECT_EQ(counted(3, "range has", "ranges have"), "3 ranges have");
 }
 
-}  // namespace
+}  // namespace units_test
 }  // namespace rangescope::base

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 namespace rangescope::collect {
-namespace {
+namespace abilities_test {
 
 using Words = std::vector<std::string>;
 
@@ -93,5 +93,5 @@ TEST(Abilities, CacheKeepsEverything) {
   EXPECT_FALSE(read->takes("--replay-mode", "range"));
 }
 
-}  // namespace
+}  // namespace abilities_test
 }  // namespace rangescope::collect

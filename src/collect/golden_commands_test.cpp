@@ -13,7 +13,7 @@
 #include "model/range_expression.hpp"
 
 namespace rangescope::collect {
-namespace {
+namespace golden_commands_test {
 
 namespace fs = std::filesystem;
 const fs::path kGolden = fs::path(RANGESCOPE_SOURCE_DIR) / "tests" / "golden";
@@ -339,5 +339,5 @@ TEST(NcuKernels, KernelIds) {
   EXPECT_EQ(ncu::kernel_id_mistake("::foo:x"), "the invocation 'x' is no number and no regex:");
 }
 
-}  // namespace
+}  // namespace golden_commands_test
 }  // namespace rangescope::collect

@@ -10,7 +10,7 @@
 #include "collect/nsys/nsys.hpp"
 
 namespace rangescope::collect {
-namespace {
+namespace golden_help_test {
 
 namespace fs = std::filesystem;
 const fs::path kGolden = fs::path(RANGESCOPE_SOURCE_DIR) / "tests" / "golden";
@@ -98,5 +98,5 @@ TEST(GoldenHelp, TheTablesNameTheFirstVersion) {
     for (const nsys::OptionRow& row : nsys::option_table()) check(asked("nsys", version), row, row.other);
 }
 
-}  // namespace
+}  // namespace golden_help_test
 }  // namespace rangescope::collect

@@ -8,7 +8,7 @@
 #include "collect/outcome.hpp"
 
 namespace rangescope::collect {
-namespace {
+namespace ladder_test {
 
 Observed recorded(const std::string& tool, const std::string& name, int exit_code) {
   auto text = base::read_file(std::filesystem::path(RANGESCOPE_SOURCE_DIR) / "tests" / "golden" / (tool + "-out") /
@@ -181,5 +181,5 @@ TEST(Ladder, FiltersNamesAndSingleModes) {
   EXPECT_EQ(range_replay_refuses("cudaGraphLaunch_v10000"), "CUDA graphs");
 }
 
-}  // namespace
+}  // namespace ladder_test
 }  // namespace rangescope::collect

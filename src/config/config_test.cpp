@@ -9,7 +9,7 @@
 #include "config/yaml.hpp"
 
 namespace rangescope::config {
-namespace {
+namespace config_test {
 
 namespace fs = std::filesystem;
 
@@ -538,5 +538,5 @@ TEST(Schema, FlagsAreUniqueAndEveryKeyIsExplained) {
   EXPECT_EQ(find_flag("--replay-mode")->path, "pipeline.ncu.ncu_cli.replay_mode");
 }
 
-}  // namespace
+}  // namespace config_test
 }  // namespace rangescope::config

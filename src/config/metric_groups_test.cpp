@@ -6,7 +6,7 @@
 #include "base/fs.hpp"
 
 namespace rangescope::config {
-namespace {
+namespace metric_groups_test {
 
 const std::filesystem::path kConf = std::filesystem::path(RANGESCOPE_SOURCE_DIR) / "conf";
 
@@ -59,5 +59,5 @@ TEST(Peaks, TheLongestNameThatFitsWins) {
   EXPECT_EQ(find_peaks(*peaks, "Some other card"), nullptr);
 }
 
-}  // namespace
+}  // namespace metric_groups_test
 }  // namespace rangescope::config

@@ -10,7 +10,7 @@
 #include "config/yaml.hpp"
 
 namespace rangescope::config {
-namespace {
+namespace trust_test {
 
 namespace fs = std::filesystem;
 
@@ -92,5 +92,5 @@ TEST_F(TrustTest, FilesOfOthersAreNotRead) {
   ::unsetenv("SUDO_UID");
 }
 
-}  // namespace
+}  // namespace trust_test
 }  // namespace rangescope::config

@@ -10,7 +10,7 @@
 #include "base/text.hpp"
 
 namespace rangescope::doctor {
-namespace {
+namespace causes_test {
 
 TEST(Causes, AreWellFormed) {
   std::set<std::string> seen;
@@ -53,5 +53,5 @@ TEST(Causes, ThePageIsTheCatalogue) {
   EXPECT_EQ(*page, causes_page()) << "run with RANGESCOPE_UPDATE_GOLDEN=1";
 }
 
-}  // namespace
+}  // namespace causes_test
 }  // namespace rangescope::doctor

@@ -7,7 +7,7 @@
 #include <vector>
 
 namespace rangescope::model {
-namespace {
+namespace kernel_name_test {
 
 TEST(KernelName, ShortIsTheFunctionItself) {
   // As the driver, ncu 2020 to 2025 (which rewrites names: --rename-kernels) and nsys spell them.
@@ -29,5 +29,5 @@ TEST(KernelName, ShortIsTheFunctionItself) {
   for (const auto& [given, expected] : names) EXPECT_EQ(short_kernel_name(given), expected) << given;
 }
 
-}  // namespace
+}  // namespace kernel_name_test
 }  // namespace rangescope::model

@@ -9,7 +9,7 @@
 #include "base/text.hpp"
 
 namespace rangescope::model {
-namespace {
+namespace range_expression_test {
 
 using Strings = std::vector<std::string>;
 
@@ -324,5 +324,5 @@ TEST(ExpressionOf, SelectsTheRegionThatItWasMadeFrom) {
   EXPECT_TRUE(RangeExpression::parse("request\\, 1")->names_start_end("", "request, 1"));
 }
 
-}  // namespace
+}  // namespace range_expression_test
 }  // namespace rangescope::model

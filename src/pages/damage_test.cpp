@@ -4,7 +4,7 @@
 #include "read/ncu_report/session.hpp"
 
 namespace rangescope::pages {
-namespace {
+namespace damage_test {
 
 /// Everything that can be done with a file; nothing may crash, and failures say where.
 void use(std::string_view bytes) {
@@ -49,5 +49,5 @@ TEST(NcuPagesDamage, FlippedBytesNeverCrash) {
   }
 }
 
-}  // namespace
+}  // namespace damage_test
 }  // namespace rangescope::pages

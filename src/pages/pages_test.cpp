@@ -7,7 +7,7 @@
 #include "read/ncu_report/golden_test.hpp"
 
 namespace rangescope::pages {
-namespace {
+namespace pages_test {
 
 PageOptions recorded(Page page, bool csv) {
   PageOptions options;
@@ -174,5 +174,5 @@ TEST(NcuPages, SummaryByRangeOfAReportWithoutRangesSaysSo) {
   EXPECT_EQ(done.error().what, "no kernel of the report has an NVTX range around it");
 }
 
-}  // namespace
+}  // namespace pages_test
 }  // namespace rangescope::pages

@@ -12,7 +12,7 @@
 #include "runs/status.hpp"
 
 namespace rangescope::profile {
-namespace {
+namespace engine_test {
 
 namespace fs = std::filesystem;
 
@@ -113,5 +113,5 @@ TEST_F(Engine, WhatCannotBeDoneIsRefusedBeforeThereIsADirectory) {
   EXPECT_FALSE(fs::exists(folder_.path() / "runs"));
 }
 
-}  // namespace
+}  // namespace engine_test
 }  // namespace rangescope::profile

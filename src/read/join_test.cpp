@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 namespace rangescope::read {
-namespace {
+namespace join_test {
 
 const std::string kGolden = std::string(RANGESCOPE_SOURCE_DIR) + "/tests/golden/";
 
@@ -120,5 +120,5 @@ TEST(Join, UnknownClocksAreToldAndTheSameFileTwiceCountsTwice) {
   EXPECT_EQ(two->sources.size(), 2u);
 }
 
-}  // namespace
+}  // namespace join_test
 }  // namespace rangescope::read

@@ -7,7 +7,7 @@
 #include "read/registry.hpp"
 
 namespace rangescope::read {
-namespace {
+namespace trace_tables_test {
 
 namespace fs = std::filesystem;
 
@@ -191,5 +191,5 @@ TEST(TraceTables, RecordingsAreKeptApartByNameAndByTable) {
   EXPECT_EQ(recordings(std::vector<fs::path>{a, old}), (Groups{{a}, {old}}));
 }
 
-}  // namespace
+}  // namespace trace_tables_test
 }  // namespace rangescope::read

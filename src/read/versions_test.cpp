@@ -20,7 +20,7 @@
 #include "read/nsys_sqlite/reader.hpp"
 
 namespace rangescope::read {
-namespace {
+namespace versions_test {
 
 namespace fs = std::filesystem;
 
@@ -245,5 +245,5 @@ TEST(OldNsys, EveryVersionTellsTheRangesThatRan) {
   }
 }
 
-}  // namespace
+}  // namespace versions_test
 }  // namespace rangescope::read

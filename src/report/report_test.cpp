@@ -16,7 +16,7 @@
 #include "report/view.hpp"
 
 namespace rangescope::report {
-namespace {
+namespace report_test {
 
 std::string written(const model::Report& report, std::string_view format, const Style& style = {}) {
   StringSink sink;
@@ -178,5 +178,5 @@ TEST(Sinks, AFileIsWrittenWholeOrNotAtAll) {
   EXPECT_FALSE(full.finish());
 }
 
-}  // namespace
+}  // namespace report_test
 }  // namespace rangescope::report

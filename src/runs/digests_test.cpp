@@ -7,7 +7,7 @@
 #include "base/fs.hpp"
 
 namespace rangescope::runs {
-namespace {
+namespace digests_test {
 
 namespace fs = std::filesystem;
 
@@ -111,5 +111,5 @@ TEST_F(Digests, MachineKinds) {
   EXPECT_EQ(machine_kind(run), "2x-nvidia-h200");
 }
 
-}  // namespace
+}  // namespace digests_test
 }  // namespace rangescope::runs

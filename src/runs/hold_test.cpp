@@ -19,7 +19,7 @@
 #include "runs/status.hpp"
 
 namespace rangescope::runs {
-namespace {
+namespace hold_test {
 
 namespace fs = std::filesystem;
 
@@ -152,5 +152,5 @@ TEST_F(HeldRuns, FilesThatStrangersPutThereDoNotHangUsNorFillTheMemory) {
   }
 }
 
-}  // namespace
+}  // namespace hold_test
 }  // namespace rangescope::runs

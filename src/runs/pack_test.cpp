@@ -12,7 +12,7 @@
 #include "runs/status.hpp"
 
 namespace rangescope::runs {
-namespace {
+namespace pack_test {
 
 namespace fs = std::filesystem;
 
@@ -118,5 +118,5 @@ TEST(Stages, CountsOverRuns) {
   EXPECT_EQ(read_stages(runs[0]).error().code, base::Code::kBadData);
 }
 
-}  // namespace
+}  // namespace pack_test
 }  // namespace rangescope::runs

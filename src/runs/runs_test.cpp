@@ -14,7 +14,7 @@
 #include "runs/status.hpp"
 
 namespace rangescope::runs {
-namespace {
+namespace runs_test {
 
 namespace fs = std::filesystem;
 
@@ -220,5 +220,5 @@ TEST_F(Runs, ProvenanceIsWrittenAndRead) {
   EXPECT_EQ(base::read_file(root_ / "env.json")->find("hush"), std::string::npos);
 }
 
-}  // namespace
+}  // namespace runs_test
 }  // namespace rangescope::runs

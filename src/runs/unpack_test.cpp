@@ -17,7 +17,7 @@
 #include "runs/ustar.hpp"
 
 namespace rangescope::runs {
-namespace {
+namespace unpack_test {
 
 namespace fs = std::filesystem;
 
@@ -164,5 +164,5 @@ TEST_F(Unpack, APipeIsNoArchive) {
   EXPECT_FALSE(unpack_run(folder_ / "pipe", folder_ / "root").has_value());
 }
 
-}  // namespace
+}  // namespace unpack_test
 }  // namespace rangescope::runs

@@ -9,7 +9,7 @@
 #include "analyze/test_session.hpp"
 
 namespace rangescope::analyze {
-namespace {
+namespace verdict_test {
 
 constexpr std::int64_t kUs = 1000, kMs = 1000000;
 
@@ -279,5 +279,5 @@ TEST(Verdict, AtMostFiveAndWorstFirst) {
   }
 }
 
-}  // namespace
+}  // namespace verdict_test
 }  // namespace rangescope::analyze

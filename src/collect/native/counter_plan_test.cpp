@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 namespace rangescope::collect::native {
-namespace {
+namespace counter_plan_test {
 
 TEST(CounterPlan, SaysEverythingInLines) {
   CounterRequest request;
@@ -66,5 +66,5 @@ TEST(CounterPlan, RefusesWhatTheLibraryCannotMatch) {
   EXPECT_NE(counter_plan(request).error().what.find("(?"), std::string::npos);
 }
 
-}  // namespace
+}  // namespace counter_plan_test
 }  // namespace rangescope::collect::native

@@ -5,7 +5,7 @@
 #include "collect/launch.hpp"
 
 namespace rangescope::collect::native {
-namespace {
+namespace native_test {
 
 using Environment = std::map<std::string, std::string>;
 
@@ -66,5 +66,5 @@ TEST(NativePlan, OurOwnLibraryIsNoOther) {
   EXPECT_EQ(plan->unset_env, std::vector<std::string>{"RANGESCOPE_CHAIN_NVTX"});
 }
 
-}  // namespace
+}  // namespace native_test
 }  // namespace rangescope::collect::native

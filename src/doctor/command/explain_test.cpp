@@ -16,7 +16,7 @@
 #include "doctor/command/shell.hpp"
 
 namespace rangescope::doctor {
-namespace {
+namespace explain_test {
 
 namespace fs = std::filesystem;
 
@@ -555,5 +555,5 @@ TEST(Explain, EveryCauseHasACase) {
   for (const Cause& cause : command_causes()) EXPECT_EQ(seen_causes().count(std::string(cause.id)), 1u) << cause.id;
 }
 
-}  // namespace
+}  // namespace explain_test
 }  // namespace rangescope::doctor

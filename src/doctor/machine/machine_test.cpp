@@ -17,7 +17,7 @@
 #include "doctor/probe.hpp"
 
 namespace rangescope::doctor {
-namespace {
+namespace machine_test {
 
 namespace fs = std::filesystem;
 using model::Grade;
@@ -346,5 +346,5 @@ TEST(Machine, ThisOneIsGatheredWithoutComplaintOfItsOwn) {
   (void)complaints(examine(facts));
 }
 
-}  // namespace
+}  // namespace machine_test
 }  // namespace rangescope::doctor

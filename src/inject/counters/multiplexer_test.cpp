@@ -9,7 +9,7 @@
 #include <vector>
 
 namespace rangescope::inject::counters {
-namespace {
+namespace multiplexer_test {
 
 Signature alike(std::uint64_t kernels = 1, std::uint64_t configurations = 1) {
   return {kernels, configurations, 3, 0};
@@ -320,5 +320,5 @@ TEST(Multiplexer, LetsACallerWaitAndGoesOnWithWhatAnEarlierRunBegan) {
   EXPECT_FALSE(second.should_wait(7));
 }
 
-}  // namespace
+}  // namespace multiplexer_test
 }  // namespace rangescope::inject::counters

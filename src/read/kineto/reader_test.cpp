@@ -11,7 +11,7 @@
 #include "read/kineto/event.hpp"
 
 namespace rangescope::read::kineto {
-namespace {
+namespace reader_test {
 
 /// A training step in small, as PyTorch 2.x writes it: an operator inside an operator, a kernel and a copy, the
 /// backward pass on a thread of its own, a wait.
@@ -228,5 +228,5 @@ TEST(Kineto, TimesAreExact) {
   EXPECT_EQ(microseconds("abc", fraction), std::nullopt);
 }
 
-}  // namespace
+}  // namespace reader_test
 }  // namespace rangescope::read::kineto

@@ -12,7 +12,7 @@
 #include "read/native/gpu.hpp"
 
 namespace rangescope::read::native {
-namespace {
+namespace counters_test {
 
 namespace gpu = wire::gpu;
 namespace wired = wire::counters;
@@ -204,5 +204,5 @@ TEST(CounterRecords, CutOrChangedAnywhere) {
   }
 }
 
-}  // namespace
+}  // namespace counters_test
 }  // namespace rangescope::read::native

@@ -13,7 +13,7 @@
 #include "read/native/reader.hpp"
 
 namespace rangescope::read::native {
-namespace {
+namespace golden_test {
 
 std::string summary(const model::Session& session) {
   struct Sum {
@@ -69,5 +69,5 @@ TEST(Golden, OldCapturesReadAsEver) {
   EXPECT_GE(read, 6);
 }
 
-}  // namespace
+}  // namespace golden_test
 }  // namespace rangescope::read::native

@@ -19,7 +19,7 @@
 #include "read/native/reader.hpp"
 
 namespace rangescope::read::native {
-namespace {
+namespace gpu_test {
 
 namespace fs = std::filesystem;
 const fs::path kGolden = fs::path(RANGESCOPE_SOURCE_DIR) / "tests/golden/native-gpu";
@@ -272,5 +272,5 @@ TEST(NativeGpu, CountersOfAnH200AreWhatTheKernelsDo) {
   EXPECT_EQ(value("fma", "sm__sass_thread_inst_executed_op_ffma_pred_on.sum"), kFma);
 }
 
-}  // namespace
+}  // namespace gpu_test
 }  // namespace rangescope::read::native

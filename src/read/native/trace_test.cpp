@@ -12,7 +12,7 @@
 #include "wire/native.hpp"
 
 namespace rangescope::read::native {
-namespace {
+namespace trace_test {
 
 using ::rangescope::wire::native::ChunkHeader;
 using ::rangescope::wire::native::Drop;
@@ -328,5 +328,5 @@ TEST(Trace, RandomlyDamaged) {
   }
 }
 
-}  // namespace
+}  // namespace trace_test
 }  // namespace rangescope::read::native

@@ -12,7 +12,7 @@
 #include "read/ncu_csv/nvtx_cell.hpp"
 
 namespace rangescope::read::ncu_csv {
-namespace {
+namespace reader_test {
 
 std::string golden(const std::string& name) {
   const auto packed = base::read_file(std::string(RANGESCOPE_SOURCE_DIR "/tests/golden/ncu/") + name);
@@ -265,5 +265,5 @@ TEST(NcuCsv, FileThatEndsInsideARowIsTorn) {
   EXPECT_EQ(losses_of(session_of(kRawHead + row + "\"CachePreferNone\"")), "");
 }
 
-}  // namespace
+}  // namespace reader_test
 }  // namespace rangescope::read::ncu_csv

@@ -8,7 +8,7 @@
 #include "read/ncu_report/session.hpp"
 
 namespace rangescope::read::ncu_report {
-namespace {
+namespace damage_test {
 
 using Writer = protozero::pbf_writer;
 
@@ -239,5 +239,5 @@ TEST(NcuReportLayouts, OfAMetricThatIsHeldTwiceTheLastCounts) {
   EXPECT_EQ(session.measurements[0].values[1].value, 7);
 }
 
-}  // namespace
+}  // namespace damage_test
 }  // namespace rangescope::read::ncu_report

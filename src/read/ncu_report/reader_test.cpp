@@ -12,7 +12,7 @@
 #include "read/ncu_report/session.hpp"
 
 namespace rangescope::read::ncu_report {
-namespace {
+namespace reader_test {
 
 model::Session golden_session(const std::string& name) {
   auto session = NcuReportReader().read(golden_path(name + ".ncu-repz"), {});
@@ -205,5 +205,5 @@ TEST(MetricUnit, ReadsEveryScaleThatNcuPrints) {
   EXPECT_EQ(parsed(""), " 1.000000");
 }
 
-}  // namespace
+}  // namespace reader_test
 }  // namespace rangescope::read::ncu_report

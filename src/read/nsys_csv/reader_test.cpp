@@ -6,7 +6,7 @@
 #include "read/csv.hpp"
 
 namespace rangescope::read::nsys_csv {
-namespace {
+namespace reader_test {
 
 base::Result<model::Session> read_text(std::string_view text, std::string_view name) {
   const Text one{text, name};
@@ -269,5 +269,5 @@ TEST(NsysCsv, FileThatEndsInsideARowIsTorn) {
   EXPECT_EQ(show(read_text(head + "2000,1,j", "x.csv")), "kernel k x3 3000 ns, max -\nkernel j x1 2000 ns, max -\n");
 }
 
-}  // namespace
+}  // namespace reader_test
 }  // namespace rangescope::read::nsys_csv

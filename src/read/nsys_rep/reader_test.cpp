@@ -11,7 +11,7 @@
 #include "read/nsys_rep/tools.hpp"
 
 namespace rangescope::read::nsys_rep {
-namespace {
+namespace reader_test {
 
 namespace fs = std::filesystem;
 const std::string kGolden = std::string(RANGESCOPE_SOURCE_DIR) + "/tests/golden/nsys/";
@@ -201,5 +201,5 @@ TEST_F(NsysRep, ExportBesideAReportThatCannotBeOpenedIsReadAndNamed) {
   EXPECT_NE(said->detail.find("r.sqlite beside it"), std::string::npos);
 }
 
-}  // namespace
+}  // namespace reader_test
 }  // namespace rangescope::read::nsys_rep

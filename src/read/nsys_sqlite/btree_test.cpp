@@ -12,7 +12,7 @@
 #include "read/nsys_sqlite/source.hpp"
 
 namespace rangescope::read::nsys_sqlite {
-namespace {
+namespace btree_test {
 
 /// A database file that goes away with the test.
 class Scratch {
@@ -239,5 +239,5 @@ TEST(Btree, RefusesWithAReason) {
   EXPECT_EQ(Btree(std::as_bytes(std::span(file))).unusual(), "page size 768");
 }
 
-}  // namespace
+}  // namespace btree_test
 }  // namespace rangescope::read::nsys_sqlite

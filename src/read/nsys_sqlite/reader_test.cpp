@@ -11,7 +11,7 @@
 #include "base/text.hpp"
 
 namespace rangescope::read::nsys_sqlite {
-namespace {
+namespace reader_test {
 
 const std::string kGolden = std::string(RANGESCOPE_SOURCE_DIR) + "/tests/golden/nsys/";
 
@@ -285,5 +285,5 @@ TEST(NsysSqlite, RangesWithoutAnyGpu) {
   EXPECT_EQ(handed_over, 5u);
 }
 
-}  // namespace
+}  // namespace reader_test
 }  // namespace rangescope::read::nsys_sqlite

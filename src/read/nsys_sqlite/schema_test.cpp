@@ -12,7 +12,7 @@
 #include "read/nsys_sqlite/session_text.hpp"
 
 namespace rangescope::read::nsys_sqlite {
-namespace {
+namespace schema_test {
 
 const std::string kGolden = std::string(RANGESCOPE_SOURCE_DIR) + "/tests/golden/nsys/";
 
@@ -378,5 +378,5 @@ TEST(NsysSqlite, OutOfOrderRangesAreSorted) {
   }
 }
 
-}  // namespace
+}  // namespace schema_test
 }  // namespace rangescope::read::nsys_sqlite

@@ -10,7 +10,7 @@
 #include "report/sink.hpp"
 
 namespace rangescope::report {
-namespace {
+namespace html_test {
 
 using nlohmann::json;
 
@@ -172,5 +172,5 @@ TEST(HtmlTimeline, LeavesOutWhatDoesNotFitAndSaysSo) {
   }
 }
 
-}  // namespace
+}  // namespace html_test
 }  // namespace rangescope::report
