@@ -24,6 +24,8 @@ void bind_terms(const Arguments& app, const std::string& name, std::vector<model
                 std::vector<std::string>& notes, const std::string& text, const std::string& group);
 /// --include, --exclude
 void bind_ranges(const Arguments& app, model::RangeSelection& ranges, const std::string& group);
+/// --kernel, --exclude-kernel
+void bind_kernels(const Arguments& app, model::KernelSelection& kernels, const std::string& group);
 /// --include, --exclude, --kernel, --no-aggregate, --per-thread, --push-pop-scope, --domains ...
 void bind_analyze(const Arguments& app, analyze::Options& options);
 /// --max-capture-size, --chain-injection

@@ -42,13 +42,8 @@ void bind_ranges(const Arguments& app, model::RangeSelection& ranges, const std:
   bind_terms(app, "--exclude", ranges.exclude, ranges.notes, "Not these ranges; wins over --include", group);
 }
 
-void bind_analyze(const Arguments& app, analyze::Options& options) {
-  const auto list = [&](const std::string& name, std::vector<std::string>& into, const std::string& type,
-                        const std::string& text) {
-    app.add_option(name, into, text).type_name(type).repeated().group("Regions");
-  };
-  bind_ranges(app, options.ranges, "Regions");
-  const auto kernels = [&](const char* name, std::vector<model::KernelPattern>& into, const std::string& text) {
+void bind_kernels(const Arguments& app, model::KernelSelection& kernels, const std::string& group) {
+  const auto bind = [&](const char* name, std::vector<model::KernelPattern>& into, const std::string& text) {
     app.add_option(
            name,
            [name, &into](const std::vector<std::string>& all) {
@@ -62,10 +57,19 @@ void bind_analyze(const Arguments& app, analyze::Options& options) {
            text)
         .type_name("NAME")
         .repeated()
-        .group("Regions");
+        .group(group);
   };
-  kernels("--kernel", options.kernels.include, "Only kernels of this name, or regex:PATTERN; may be repeated");
-  kernels("--exclude-kernel", options.kernels.exclude, "Not these kernels; wins over --kernel");
+  bind("--kernel", kernels.include, "Only kernels of this name, or regex:PATTERN; may be repeated");
+  bind("--exclude-kernel", kernels.exclude, "Not these kernels; wins over --kernel");
+}
+
+void bind_analyze(const Arguments& app, analyze::Options& options) {
+  const auto list = [&](const std::string& name, std::vector<std::string>& into, const std::string& type,
+                        const std::string& text) {
+    app.add_option(name, into, text).type_name(type).repeated().group("Regions");
+  };
+  bind_ranges(app, options.ranges, "Regions");
+  bind_kernels(app, options.kernels, "Regions");
   app.add_option(
          "--bucket-by",
          [&options](const std::string& said) {

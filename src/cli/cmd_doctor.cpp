@@ -93,6 +93,7 @@ class Doctor final : public Subcommand {
     app.add_flag("--causes", causes_, "Print every cause that the doctor knows, as Markdown, and look at nothing");
     app.add_option("--runs", runs_, "Folder of the runs (rangescope-runs)").type_name("DIR");
     bind_look(app, look_);
+    bind_kernels(app, look_.kernels, "Program");
   }
 
   [[nodiscard]] int run() override {
@@ -105,7 +106,7 @@ class Doctor final : public Subcommand {
     if (explain_) return explain(std::move(words));
     if (!words.empty()) return say(unknown_argument(app_.app(), name()));
     if (!program_.empty()) return look_at_it();
-    if (!look_.ranges.empty())
+    if (!look_.ranges.empty() || !look_.kernels.empty())
       return say({base::Code::kUsage,
                   "there is no program to look at",
                   {},

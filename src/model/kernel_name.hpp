@@ -1,12 +1,10 @@
-// The short name of a kernel, as ncu's name base `function` has it.
+// The short name of a kernel: what the library that counts goes by, too.
 #pragma once
 
-#include <string_view>
+#include "wire/kernel_name.hpp"
 
 namespace rangescope::model {
 
-/// The function's own name without return type, namespaces, template arguments and parameters: "scale" of
-/// "void at::<unnamed>::scale<float, (int)4>(float *, int)". Where there is no such thing the text itself.
-[[nodiscard]] std::string_view short_kernel_name(std::string_view demangled);
+using wire::short_kernel_name;
 
 }  // namespace rangescope::model

@@ -122,4 +122,10 @@ base::Result<KernelSelection> KernelSelection::parse(const std::vector<std::stri
   return KernelSelection{std::move(*chosen), std::move(*left_out)};
 }
 
+bool KernelSelection::chooses(std::string_view demangled, std::string_view short_name, std::string_view mangled) const {
+  const auto named = [&](const KernelPattern& pattern) { return pattern.matches(demangled, short_name, mangled); };
+  return (include.empty() || std::any_of(include.begin(), include.end(), named)) &&
+         std::none_of(exclude.begin(), exclude.end(), named);
+}
+
 }  // namespace rangescope::model

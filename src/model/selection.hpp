@@ -58,6 +58,7 @@ class KernelPattern {
  public:
   [[nodiscard]] static base::Result<KernelPattern> parse(std::string_view text);
   [[nodiscard]] const std::string& text() const { return text_; }
+  [[nodiscard]] bool is_regex() const { return regex_.has_value(); }
   [[nodiscard]] bool matches(std::string_view demangled, std::string_view short_name, std::string_view mangled) const;
 
  private:
@@ -72,6 +73,7 @@ struct KernelSelection {
   [[nodiscard]] static base::Result<KernelSelection> parse(const std::vector<std::string>& include,
                                                            const std::vector<std::string>& exclude = {});
   [[nodiscard]] bool empty() const { return include.empty() && exclude.empty(); }
+  [[nodiscard]] bool chooses(std::string_view demangled, std::string_view short_name, std::string_view mangled) const;
 };
 
 }  // namespace rangescope::model

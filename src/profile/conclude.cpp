@@ -38,7 +38,7 @@ void Pipeline::diagnose(const std::vector<std::string>& missing, bool reported) 
   const model::Session* seen = timeline();
   std::vector<model::Finding> program;
   if (seen || program_failed_ || native_)
-    program = diagnose_capture(seen, config_.list("workload.command"), meant,
+    program = diagnose_capture(seen, config_.list("workload.command"), meant, args_.analysis.kernels,
                                alone_.value_or(base::Ended{.exit_code = 0}), failed);
   std::vector<model::Finding> tools;
   for (const auto& [tool, outcome] : outcomes_)

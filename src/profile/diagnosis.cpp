@@ -22,15 +22,15 @@ bool says_nothing(const std::string& id) {
 }  // namespace
 
 std::vector<Finding> diagnose_capture(const model::Session* session, const std::vector<std::string>& command,
-                                      const model::RangeSelection& ranges, const base::Ended& ended,
-                                      const std::optional<doctor::FailedCapture>& failed) {
+                                      const model::RangeSelection& ranges, const model::KernelSelection& kernels,
+                                      const base::Ended& ended, const std::optional<doctor::FailedCapture>& failed) {
   doctor::ProgramLook look;
   look.command = command;
   look.ended = ended;
   look.cut_short = ended.timed_out || ended.forwarded.has_value();
   look.failed = failed;
   const model::Session none;
-  look.facts = doctor::gather(session ? *session : none, ranges);
+  look.facts = doctor::gather(session ? *session : none, ranges, kernels);
   auto findings = doctor::diagnose(look);
   std::erase_if(findings, [](const Finding& finding) {
     return finding.verdict == Grade::kOk || finding.verdict == Grade::kSkip;

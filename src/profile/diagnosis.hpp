@@ -18,6 +18,7 @@ namespace rangescope::profile {
 [[nodiscard]] std::vector<model::Finding> diagnose_capture(const model::Session* session,
                                                            const std::vector<std::string>& command,
                                                            const model::RangeSelection& ranges,
+                                                           const model::KernelSelection& kernels,
                                                            const base::Ended& ended,
                                                            const std::optional<doctor::FailedCapture>& failed);
 

@@ -143,6 +143,9 @@ base::Result<void> Pipeline::plan_counters() {
                       "Switch ncu or the native stage on: --ncu or --native.");
   }
   args_.counters.ranges = ranges_;
+  args_.counters.kernels = args_.analysis.kernels;
+  if (!args_.analysis.kernels.empty() && args_.counters.per != "kernel")
+    note("native counters of a range hold every kernel in it; --per kernel counts those of --kernel alone");
   auto plan = prepare_counters(names, args_.counters);
   if (plan) {
     counters_ = std::move(*plan);

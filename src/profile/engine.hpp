@@ -127,7 +127,6 @@ class Pipeline {
   // stage_ncu.cpp
   [[nodiscard]] base::Result<void> ncu_stage();
   [[nodiscard]] base::Result<void> ncu_kernels();
-  [[nodiscard]] std::string filter_hint() const;
   void other_threads(const collect::Evidence& evidence);
   [[nodiscard]] base::Result<bool> native_rung(const std::string& reason);
   [[nodiscard]] collect::Outcome ncu_step(collect::Step step, const std::string& report,

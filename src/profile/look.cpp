@@ -34,7 +34,8 @@ bool known(const doctor::ProgramFacts& facts) {
     const std::uint64_t whole = range.occurrences - range.unclosed;
     if (whole < kEnough + range.blind) return false;
     return !facts.cuda || !facts.gpu_unavailable.empty() ||
-           range.kernels + range.graph_launches + range.other_thread_kernels + range.child_kernels > 0;
+           range.kernels + range.graph_launches + range.other_thread_kernels + range.child_kernels > 0 ||
+           !range.left_out.empty();
   });
 }
 
@@ -89,7 +90,8 @@ base::Result<doctor::ProgramLook> look_at_program(const LookRequest& request) {
       const auto begin = std::chrono::steady_clock::now();
       if (begin < next) return false;
       bool all = false;
-      if (const auto session = captured(captures)) all = known(doctor::gather(*session, request.ranges));
+      if (const auto session = captured(captures))
+        all = known(doctor::gather(*session, request.ranges, request.kernels));
       const auto end = std::chrono::steady_clock::now();
       next = end + std::max<std::chrono::nanoseconds>(std::chrono::milliseconds(500), kPause * (end - begin));
       return all;
@@ -105,7 +107,7 @@ base::Result<doctor::ProgramLook> look_at_program(const LookRequest& request) {
   if (!look.cut_short && !look.ended.ok()) look.last_words = last_words(launch.err.file);
   const auto session = captured(captures);
   if (!session) return tl::make_unexpected(session.error());
-  look.facts = doctor::gather(*session, request.ranges);
+  look.facts = doctor::gather(*session, request.ranges, request.kernels);
   return look;
 }
 

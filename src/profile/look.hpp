@@ -21,6 +21,7 @@ namespace rangescope::profile {
 struct LookRequest {
   std::vector<std::string> command;
   model::RangeSelection ranges;
+  model::KernelSelection kernels;
   std::optional<std::filesystem::path> cwd;
   std::map<std::string, std::string> env;
   std::chrono::nanoseconds limit = std::chrono::seconds(30);

@@ -182,23 +182,6 @@ Outcome Pipeline::ncu_attempts(Step step, const std::string& report, const std::
   }
 }
 
-/// Where kernels were seen in the ranges and a kernel filter was given, the filter may be what matches nothing; ncu's
-/// own words speak of the ranges only.
-std::string Pipeline::filter_hint() const {
-  const model::KernelSelection& filter = args_.analysis.kernels;
-  const model::Session* seen = timeline();
-  if (filter.include.empty() || !seen) return {};
-  analyze::Options within = args_.analysis;
-  within.ranges = ranges_;
-  within.kernels = {};
-  const auto kernels = analyze::top_kernels(*seen, within, 6);
-  if (!kernels || kernels->empty()) return {};
-  std::string out = "--kernel is " + filter.include.front().text() + ", and the kernels seen in the ranges are ";
-  for (std::size_t i = 0; i < std::min<std::size_t>(kernels->size(), 5); ++i)
-    out += (i ? ", " : "") + base::printable((*kernels)[i].name);
-  return out + (kernels->size() > 5 ? ", ..." : "");
-}
-
 /// ncu counts a push/pop range for the thread that opened it. Kernels of another thread (PyTorch's backward pass) are
 /// in no range to it: where most of them are so, the scope is the process; where some are, it is said.
 void Pipeline::other_threads(const collect::Evidence& evidence) {
@@ -311,11 +294,6 @@ base::Result<void> Pipeline::ncu_stage() {
     }
     if (last.fatal || runner_->interrupted()) break;
   }
-  if (last.result == collect::Result::kEmpty)
-    if (const std::string hint = filter_hint(); !hint.empty()) {
-      last.message += "; " + hint;
-      if (!last.said.empty()) last.said.front().explanation += "; " + hint;
-    }
   worst_ = last.code == base::Code::kInternal ? base::Code::kNothingCaptured : last.code;
   explanations_.push_back({last.message, true});
   outcomes_.emplace_back("ncu", last);

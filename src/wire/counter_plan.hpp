@@ -15,6 +15,8 @@
 //   by payload                   ranges of one name with different payloads (whole numbers) are different ranges
 //   resume PATH                  encoded: the program is run several times; what one run leaves unfinished is there
 //   wait 0|1                     1: a later run: each occurrence waits until the hardware is programmed for it
+//   kernel x|r NAME             of kernels one by one, only those; exact or regex, any of the names that they have
+//   no-kernel x|r NAME          not those
 //   include p x [] =LLM ndecode * nlayer0      kind p|s, names x exact|r regex, anchors -|[|]|[], domain -|=name,
 //   elements exclude ...
 //
@@ -30,5 +32,6 @@ inline constexpr char kPlanHead[] = "rangescope-counters 1";
 inline constexpr std::size_t kMaxMetrics = 512;
 inline constexpr std::size_t kMaxExpressions = 64;
 inline constexpr std::size_t kMaxElements = 16;
+inline constexpr std::size_t kMaxKernels = 64;
 
 }  // namespace rangescope::wire::counters

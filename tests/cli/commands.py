@@ -140,6 +140,18 @@ class Profile(InAFolder):
             self.assertEqual(status["outcome"], "nothing_captured")
             self.assertIn("nothing was captured: ", status["message"])
 
+    def test_a_repeated_include_takes_every_range_that_was_named(self):
+        done = self.tool("profile", "--include", "iter 0", "--include", "iter 2", "--include", "ghost", "--", VICTIM, "numbered", "4")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(re.findall(r"(?m)^(step|iter \d) ", done.stderr), ["iter 0", "iter 2"])
+        self.assertIn("'ghost' matched no range", done.stderr)
+        done = self.tool("report", "latest", "--include", "step", "--include", "ghost", "--exclude", "layer", "--exclude", "none")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertRegex(done.stdout, r"(?m)^step ")
+        self.assertNotIn("layer ", done.stdout)
+        for name in ("ghost", "none"):
+            self.assertIn(f"'{name}' matched no range", done.stdout + done.stderr)
+
     def test_a_filter_that_matches_nothing_names_the_nearest(self):
         done = self.tool("profile", "--include", "stp", "--", VICTIM)
         self.assertEqual(done.returncode, 80, done.stderr)

@@ -250,16 +250,79 @@ TEST(Selection, EveryPathThatTheReportPrintsIsAnExpressionForIt) {
 struct Kernel {
   std::string demangled, short_name, mangled;
 };
+using Chosen = std::set<std::size_t>;
 
-TEST(Selection, KernelsMeanTheSameToTheReportAndToNcu) {
+/// One launch of each, in one range.
+model::Session launches(const std::vector<Kernel>& kernels) {
+  analyze::testing::SessionBuilder b;
+  const auto process = b.process(1), thread = b.thread(process, 1);
+  const auto stream = b.stream(process, b.device(process, 0), 7);
+  b.range(thread, "step", 0, 100000);
+  std::int64_t at = 0;
+  for (const Kernel& kernel : kernels) {
+    at += 100;
+    b.kernel(b.launch(thread, at, at + 10), kernel.demangled, at + 20, at + 60, stream);
+    b.session.kernel_names.back().short_name = b.session.strings.intern(kernel.short_name);
+    b.session.kernel_names.back().mangled = b.session.strings.intern(kernel.mangled);
+  }
+  return std::move(b.session);
+}
+
+/// Whose counters the injected library keeps.
+Chosen by_library(const std::vector<Kernel>& kernels, const model::KernelSelection& selection) {
+  collect::native::CounterRequest request;
+  request.metrics = {"m.sum"};
+  request.per = "kernel";
+  request.ranges = *model::RangeSelection::parse({"step"});
+  request.kernels = selection;
+  const auto text = collect::native::counter_plan(request);
+  EXPECT_TRUE(text) << base::to_string(text.error());
+  const auto plan = std::make_unique<inject::counters::Plan>();
+  char why[256] = {};
+  EXPECT_TRUE(parse_plan(text->data(), text->size(), *plan, why, sizeof why)) << why;
+  const auto piece = [](const std::string& name) { return inject::counters::Piece{name.data(), name.size()}; };
+  Chosen out;
+  for (std::size_t i = 0; i < kernels.size(); ++i)
+    if (chooses_kernel(*plan, piece(kernels[i].demangled), piece(kernels[i].short_name), piece(kernels[i].mangled)))
+      out.insert(i);
+  release_plan(*plan);
+  return out;
+}
+
+Chosen by_report(const model::Session& session, const std::vector<Kernel>& kernels,
+                 const model::KernelSelection& selection) {
+  analyze::Options options;
+  options.kernels = selection;
+  const auto report = analyze::analyze(session, options);
+  Chosen out;
+  for (std::size_t i = 0; report && i < kernels.size(); ++i)
+    for (const model::KernelRow& row : report->kernels)
+      if (row.name == kernels[i].demangled) out.insert(i);
+  return out;
+}
+
+/// Those that the doctor does not say are left out.
+Chosen by_doctor(const model::Session& session, const std::vector<Kernel>& kernels,
+                 const model::KernelSelection& selection) {
+  const doctor::RangeFacts range =
+      doctor::gather(session, *model::RangeSelection::parse({"step"}), selection).meant.front();
+  Chosen out;
+  for (std::size_t i = 0; i < kernels.size(); ++i)
+    if (!range.left_out.contains(kernels[i].demangled)) out.insert(i);
+  EXPECT_EQ(range.kernels, out.size());
+  return out;
+}
+
+TEST(Selection, KernelsMeanTheSameToEveryReader) {
   const std::vector<Kernel> kernels = {{"void gemm<float>(float *, int)", "gemm", "_Z4gemmIfEvPfi"},
                                        {"void gemm<int>(int *, int)", "gemm", "_Z4gemmIiEvPii"},
                                        {"softmax", "softmax", "softmax"},
                                        {"void ns::gemm_v2(int)", "gemm_v2", "_ZN2ns7gemm_v2Ei"}};
   struct Case {
     std::vector<std::string> include;
-    std::vector<std::size_t> means;
+    Chosen means;
     std::string name, base;  // of ncu
+    std::vector<std::string> exclude = {};
   };
   const std::vector<Case> cases = {
       {{"gemm"}, {0, 1}, "gemm", "function"},
@@ -269,33 +332,36 @@ TEST(Selection, KernelsMeanTheSameToTheReportAndToNcu) {
       {{"regex:gemm"}, {0, 1, 3}, "regex:gemm", "demangled"},
       {{"regex:^gemm$"}, {0, 1}, "regex:^gemm$", "function"},
       {{"gemm", "softmax"}, {0, 1, 2}, "regex:^gemm$|^softmax$", "function"},
-      {{"regex:gemm<", "regex:^softmax$"}, {0, 1, 2}, "", ""},  // two of a kernel's names: not for one option
+      {{"regex:gemm<", "regex:^softmax$"}, {0, 1, 2}, "", ""},      // two of a kernel's names: not for one option
+      {{}, {1, 2, 3}, "", "", {"void gemm<float>(float *, int)"}},  // ncu cannot leave kernels out
+      {{"regex:gemm"}, {3}, "", "", {"gemm"}},
+      {{"nosuch"}, {}, "nosuch", "function"},
   };
+  const model::Session session = launches(kernels);
   for (const Case& each : cases) {
-    SCOPED_TRACE(base::join(each.include, " "));
-    const auto selection = model::KernelSelection::parse(each.include);
+    SCOPED_TRACE(base::join(each.include, " ") + " without " + base::join(each.exclude, " "));
+    const auto selection = model::KernelSelection::parse(each.include, each.exclude);
     ASSERT_TRUE(selection);
+    EXPECT_EQ(by_library(kernels, *selection), each.means);
+    EXPECT_EQ(by_report(session, kernels, *selection), each.means);
+    EXPECT_EQ(by_doctor(session, kernels, *selection), each.means);
+    if (!each.exclude.empty()) continue;
     const auto argv = ncu_line(request_of({}, *selection));
     EXPECT_EQ(values(argv, "--kernel-name"),
               each.name.empty() ? std::vector<std::string>{} : std::vector<std::string>{each.name});
     if (!each.name.empty()) {
       EXPECT_EQ(values(argv, "--kernel-name-base"), std::vector<std::string>{each.base});
     }
-    std::vector<std::size_t> chosen, by_ncu;
+    Chosen by_ncu;
     for (std::size_t i = 0; i < kernels.size(); ++i) {
       const Kernel& kernel = kernels[i];
-      if (std::any_of(selection->include.begin(), selection->include.end(), [&](const auto& pattern) {
-            return pattern.matches(kernel.demangled, kernel.short_name, kernel.mangled);
-          }))
-        chosen.push_back(i);
       const std::string& name = each.base == "function"    ? kernel.short_name
                                 : each.base == "demangled" ? kernel.demangled
                                                            : kernel.mangled;
       if (each.name.starts_with("regex:") ? model::NameRegex::parse(each.name.substr(6))->found_in(name)
                                           : each.name.empty() || each.name == name)
-        by_ncu.push_back(i);
+        by_ncu.insert(i);
     }
-    EXPECT_EQ(chosen, each.means);
     if (!each.name.empty()) {
       EXPECT_EQ(by_ncu, each.means);
     }

@@ -92,7 +92,8 @@ class Ladder(PipelineCase):
     def test_a_kernel_filter_that_matches_nothing_is_named(self):
         done = self.profile("--nsys", "--no-native", *NCU, *INCLUDE, CLI + "replay_mode=kernel", CLI + "kernel_name=regex:.*matmul.*", plan={"kernel": "k_miss"})
         self.assertEqual(done.returncode, 80, done.stderr)
-        self.assertIn("--kernel is regex:.*matmul.*, and the kernels seen in the ranges are gemm_like, softmax_like", self.json("status.json")["message"])
+        finding = next(f for f in self.json("status.json")["findings"] if f["id"] == "program.no_such_kernel")
+        self.assertRegex(finding["found"], r"none of them chosen: gemm_like\b.*, softmax_like\b")
 
     def test_the_summary_is_for_people(self):
         done = self.profile("--nsys", "--no-native", *NCU, *INCLUDE, CLI + "replay_mode=kernel", plan={"kernel": "k_decode"})

@@ -248,7 +248,8 @@ Result<std::string> in_posix(const std::string& pattern) {
 Result<std::string> line(std::string_view key, const RangeExpression& expression) {
   const RangeExpression::Parts& parts = expression.parts();
   if (parts.elements.size() > plan::kMaxElements)
-    return base::fail(Code::kUsage, "an expression of more than 16 names", expression.text());
+    return base::fail(Code::kUsage, "an expression of more than " + std::to_string(plan::kMaxElements) + " names",
+                      expression.text());
   std::string out(key);
   out += parts.kind == model::RangeKind::kStartEnd ? " s" : " p";
   out += parts.regex ? " r" : " x";
@@ -312,12 +313,25 @@ Result<std::string> counter_plan(const CounterRequest& request) {
     for (const model::RangeTerm& term : *terms) {
       for (const RangeExpression& expression : term.forms) {
         if (++expressions > plan::kMaxExpressions)
-          return base::fail(Code::kUsage, "more than 64 range expressions", std::string("--") + key,
-                            "Use a regular expression: regex:^layer[0-9]+$/");
+          return base::fail(Code::kUsage, "more than " + std::to_string(plan::kMaxExpressions) + " range expressions",
+                            std::string("--") + key, "Use a regular expression: regex:^layer[0-9]+$/");
         auto written = line(key, expression);
         if (!written) return written;
         text += *written;
       }
+    }
+  }
+  for (const auto& [key, patterns] :
+       {std::pair{"kernel", &request.kernels.include}, std::pair{"no-kernel", &request.kernels.exclude}}) {
+    if (request.per == "range") break;
+    if (patterns->size() > plan::kMaxKernels)
+      return base::fail(Code::kUsage, "more than " + std::to_string(plan::kMaxKernels) + " kernels", "--kernel",
+                        "Use a regular expression: regex:^(gemm|softmax)");
+    for (const model::KernelPattern& pattern : *patterns) {
+      const auto name =
+          pattern.is_regex() ? in_posix(pattern.text().substr(model::kRegexPrefix.size())) : pattern.text();
+      if (!name) return name;
+      text += std::string(key) + (pattern.is_regex() ? " r " : " x ") + encoded(*name) + "\n";
     }
   }
   return text;

@@ -16,7 +16,8 @@ struct CounterRequest {
   std::vector<std::string> metrics;  ///< CUPTI metrics, resolved for the chip
   std::string chip;                  ///< "" for that of this machine's first GPU
   model::RangeSelection ranges;
-  std::string per = "range";  ///< range, kernel, both
+  model::KernelSelection kernels;  ///< per kernel: only these; the counters of a range hold all that ran in it
+  std::string per = "range";       ///< range, kernel, both
   std::uint32_t rounds = 5;
   std::int32_t skip_first = -1;       ///< -1: until the duration has settled
   std::uint32_t trace_first = 3;      ///< occurrences for the timeline before counters begin
@@ -33,8 +34,8 @@ struct CounterRequest {
 /// than \\d \\w \\s.
 [[nodiscard]] base::Result<std::string> posix_regex(const std::string& pattern);
 
-/// The text of the plan. kUsage for an expression that cannot be carried over (see posix_regex), for more than 512
-/// metrics or 64 expressions, and without include expressions.
+/// The text of the plan. kUsage for an expression that cannot be carried over (see posix_regex), for more than the
+/// library takes (wire/counter_plan.hpp), and without include expressions.
 [[nodiscard]] base::Result<std::string> counter_plan(const CounterRequest& request);
 
 }  // namespace rangescope::collect::native

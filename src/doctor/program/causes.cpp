@@ -157,6 +157,11 @@ std::span<const Cause> program_causes() {
           "were launched before and still run do not count: what counts is where the launch is.",
           "Put the range around the launches, or name a range that has some", "ncu 2022.3 to 2025.3: run",
           Code::kNothingCaptured},
+      Cause{"program.no_such_kernel", "No kernel inside the range is one of those chosen",
+            "The range launches kernels, and `--kernel` or `--exclude-kernel` leaves all of them out. A name is "
+            "compared letter by letter; `regex:` is searched for.",
+            "Write one of the names that were seen, or regex: and a part of it", "rangescope; ncu 2025.3.1: recorded",
+            Code::kNothingCaptured},
       Cause{"program.context_inside", "CUDA starts inside the range",
             "The first CUDA call of the process is made inside the range, so its first occurrence holds context "
             "creation and module loading, which no later one has.",

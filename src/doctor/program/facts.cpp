@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "analyze/contexts.hpp"
+#include "analyze/groups.hpp"
 #include "analyze/tree.hpp"
 #include "model/measure.hpp"
 
@@ -21,6 +22,7 @@ using model::RangeKind;
 /// What one launching call caused.
 struct Work {
   std::uint32_t kernels = 0, copies = 0, memsets = 0, graphs = 0;
+  std::vector<std::uint32_t> left_out;  ///< names of kernels that are not chosen
   std::int64_t last_end_ns = 0;
   std::uint64_t names = 0, shapes = 0;  ///< hashes of the sequence of kernels, of names alone and with configurations
   std::vector<std::uint32_t> contexts;
@@ -70,8 +72,13 @@ analyze::Contexts whole_contexts(const model::Session& session, const analyze::T
 
 class Gatherer {
  public:
-  explicit Gatherer(const model::Session& session)
-      : session_(session), tree_(linked_tree(session)), around_(whole_contexts(session, tree_)) {}
+  Gatherer(const model::Session& session, const model::KernelSelection& kernels)
+      : session_(session), tree_(linked_tree(session)), around_(whole_contexts(session, tree_)) {
+    for (const model::KernelName& name : session.kernel_names)
+      chosen_kernels_.push_back(kernels.chooses(session.strings.view(name.demangled),
+                                                session.strings.view(name.short_name),
+                                                session.strings.view(name.mangled)));
+  }
 
   ProgramFacts run(const model::RangeSelection& ranges) {
     whole_program();
@@ -154,7 +161,10 @@ class Gatherer {
         ++facts_.orphan_kernels;
         continue;
       }
-      ++work->kernels;
+      if (kernel.name >= chosen_kernels_.size() || chosen_kernels_[kernel.name])
+        ++work->kernels;
+      else
+        work->left_out.push_back(kernel.name);
       work->names = mix(work->names, kernel.name + 1);
       work->shapes = mix(mix(work->shapes, kernel.name + 1), kernel.shape + 1);
     }
@@ -179,7 +189,7 @@ class Gatherer {
     // A killed process takes its last GPU records with it: what ended after the last work that is known is not judged.
     if (not_closed_)
       for (std::uint32_t i = 0; i < session_.launches.size(); ++i)
-        if (work_[i].kernels + work_[i].graphs > 0) {
+        if (work_[i].kernels + work_[i].graphs + work_[i].left_out.size() > 0) {
           std::int64_t& horizon = horizon_.try_emplace(process_of(session_.launches[i].thread), 0).first->second;
           horizon = std::max(horizon, session_.launches[i].start_ns);
         }
@@ -341,7 +351,9 @@ class Gatherer {
         out.copies += work.copies;
         out.memsets += work.memsets;
         out.graph_launches += work.graphs;
-        if (work.kernels > 0 || work.graphs > 0) {
+        for (const std::uint32_t name : work.left_out)
+          ++out.left_out[text(analyze::shown_name(session_.kernel_names[name]))];
+        if (work.kernels > 0 || work.graphs > 0 || !work.left_out.empty()) {
           one.names = mix(one.names, work.names);
           one.shapes = mix(one.shapes, work.shapes);
           one.last_work_ns = std::max(one.last_work_ns, work.last_end_ns);
@@ -401,6 +413,7 @@ class Gatherer {
   const analyze::Tree tree_;
   const analyze::Contexts around_;
   ProgramFacts facts_;
+  std::vector<char> chosen_kernels_;  // by name
   std::vector<std::uint32_t> order_;  // node of each entry of facts_.ranges
   std::vector<std::uint32_t> parent_, by_start_;
   std::vector<Work> work_;
@@ -415,8 +428,9 @@ std::string SeenRange::shown() const {
   return model::path_text(domain, path);
 }
 
-ProgramFacts gather(const model::Session& session, const model::RangeSelection& ranges) {
-  return Gatherer(session).run(ranges);
+ProgramFacts gather(const model::Session& session, const model::RangeSelection& ranges,
+                    const model::KernelSelection& kernels) {
+  return Gatherer(session, kernels).run(ranges);
 }
 
 collect::Evidence evidence_of(const ProgramFacts& facts, const RangeFacts& range) {

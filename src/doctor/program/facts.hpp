@@ -53,7 +53,8 @@ struct RangeFacts {
   std::int64_t span_ns = 0;         ///< from the begin of the first to the end of the last closed occurrence
   std::int64_t first_ns = 0, median_ns = 0;  ///< wall time: of the first occurrence, median of all closed ones
 
-  std::uint64_t kernels = 0;  ///< launched inside; kernels of graphs included where they are known singly
+  std::uint64_t kernels = 0;  ///< chosen ones launched inside; kernels of graphs included where they are known singly
+  std::map<std::string, std::uint64_t> left_out;  ///< kernels inside that are not chosen, by name
   std::uint64_t copies = 0, memsets = 0, graph_launches = 0;
   std::uint64_t other_thread_kernels = 0;  ///< launched while it was open by other threads of its process
   std::uint64_t bare_kernels = 0;          ///< of these, by threads that had no range of their own open
@@ -88,8 +89,9 @@ struct ProgramFacts {
   double duration_ns = 0;
 };
 
-/// Facts about every included term; about the whole program where there are none.
-[[nodiscard]] ProgramFacts gather(const model::Session& session, const model::RangeSelection& ranges);
+/// Facts about every included term; about the whole program where there are none. Kernels of ranges are those chosen.
+[[nodiscard]] ProgramFacts gather(const model::Session& session, const model::RangeSelection& ranges,
+                                  const model::KernelSelection& kernels = {});
 
 /// The replay ladder's questions, answered for one meant range, or for all of them together.
 [[nodiscard]] collect::Evidence evidence_of(const ProgramFacts& facts, const RangeFacts& range);

@@ -60,6 +60,16 @@ std::vector<Finding> check_work(const Probe& probe) {
                                    " by child processes while it was open, " + std::to_string(own) + " by its own"));
     if (own == 0 && range.other_thread_kernels == 0 && range.child_kernels == 0 && range.blind == range.occurrences) {
       out.push_back(skipped(of(range) + "the program was ended before the GPU work of this range was written out"));
+    } else if (own == 0 && !range.left_out.empty()) {
+      std::vector<std::string> names;
+      std::uint64_t all = 0;
+      for (const auto& [name, count] : range.left_out) {
+        all += count;
+        if (names.size() < 5) names.push_back(base::printable(name));
+      }
+      out.push_back(finding_of("program.no_such_kernel", Grade::kFail,
+                               of(range) + base::counted(all, "kernel") + " inside, none of them chosen: " +
+                                   base::join(names, ", ") + (range.left_out.size() > names.size() ? ", ..." : "")));
     } else if (own == 0 && range.other_thread_kernels == 0 && range.child_kernels == 0) {
       std::string found = of(range) + "no kernel in " + base::counted(range.occurrences, "occurrence");
       if (range.copies + range.memsets > 0)

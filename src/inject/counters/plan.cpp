@@ -95,6 +95,14 @@ const char* parse_expression(char* rest, Expression& out) {
   return out.count == 0 ? "an expression names no range" : nullptr;
 }
 
+const char* parse_kernel(char* rest, Element* elements, std::size_t& count) {
+  if (count == kMaxKernels) return "too many kernels";
+  const bool regular = rest[0] == 'r';
+  if (rest[0] == '\0' || rest[1] != ' ' || !name_element(rest + 2, regular, elements[count++]))
+    return "a kernel's name cannot be understood";
+  return nullptr;
+}
+
 const char* parse_line(char* line, Plan& plan) {
   char* rest = std::strchr(line, ' ');
   if (rest == nullptr) return "an item needs a value";
@@ -113,6 +121,8 @@ const char* parse_line(char* line, Plan& plan) {
     if (plan.exclude_count == kMaxExpressions) return "too many expressions";
     return parse_expression(rest, plan.exclude[plan.exclude_count++]);
   }
+  if (is("kernel")) return parse_kernel(rest, plan.kernels, plan.kernel_count);
+  if (is("no-kernel")) return parse_kernel(rest, plan.no_kernels, plan.no_kernel_count);
   if (is("per")) {
     if (std::strcmp(rest, "range") == 0)
       plan.per = Per::kRange;
@@ -222,6 +232,8 @@ void release_plan(Plan& plan) {
   };
   release_all(plan.include, plan.include_count);
   release_all(plan.exclude, plan.exclude_count);
+  for (std::size_t i = 0; i < plan.kernel_count; ++i) release(plan.kernels[i]);
+  for (std::size_t i = 0; i < plan.no_kernel_count; ++i) release(plan.no_kernels[i]);
   std::free(plan.text);
   plan.text = nullptr;
 }
@@ -265,6 +277,19 @@ bool is_start_end_target(const Plan& plan, Piece domain, Piece name) {
   for (std::size_t i = 0; i < plan.exclude_count && named; ++i)
     named = !matches_start_end(plan.exclude[i], domain, name);
   return named;
+}
+
+bool chooses_kernel(const Plan& plan, Piece demangled, Piece short_name, Piece mangled) {
+  const auto named = [&](const Element* elements, std::size_t count) {
+    for (std::size_t i = 0; i < count; ++i) {
+      const bool regular = elements[i].regex != nullptr;  // searched for in what people read
+      if (same(elements[i], demangled) || same(elements[i], short_name) || (!regular && same(elements[i], mangled)))
+        return true;
+    }
+    return false;
+  };
+  return (plan.kernel_count == 0 || named(plan.kernels, plan.kernel_count)) &&
+         !named(plan.no_kernels, plan.no_kernel_count);
 }
 
 }  // namespace rangescope::inject::counters

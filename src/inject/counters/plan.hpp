@@ -11,6 +11,7 @@ namespace rangescope::inject::counters {
 
 using wire::counters::kMaxElements;
 using wire::counters::kMaxExpressions;
+using wire::counters::kMaxKernels;
 using wire::counters::kMaxMetrics;
 
 /// One name of an expression, or a gap between names.
@@ -55,6 +56,8 @@ struct Plan {
   std::size_t include_count = 0;
   Expression exclude[kMaxExpressions];
   std::size_t exclude_count = 0;
+  Element kernels[kMaxKernels], no_kernels[kMaxKernels];  ///< names; none of `kernels`: every one
+  std::size_t kernel_count = 0, no_kernel_count = 0;
   char* text = nullptr;  ///< what names and metrics point into
 };
 
@@ -74,5 +77,8 @@ void release_plan(Plan& plan);
 /// expression matches)? So below `decode/` only decode itself is a target, not the ranges inside.
 [[nodiscard]] bool is_target(const Plan& plan, Piece domain, const Piece* stack, std::size_t depth);
 [[nodiscard]] bool is_start_end_target(const Plan& plan, Piece domain, Piece name);
+
+/// Is a kernel of these names chosen? As model::KernelSelection has it.
+[[nodiscard]] bool chooses_kernel(const Plan& plan, Piece demangled, Piece short_name, Piece mangled);
 
 }  // namespace rangescope::inject::counters

@@ -1,11 +1,15 @@
 // What was measured, as records in the GPU stream (wire/counters.hpp).
+#include <cxxabi.h>
+
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <utility>
 
 #include "inject/cupti/collector.hpp"
 #include "inject/cupti/trace.hpp"
 #include "wire/counters.hpp"
+#include "wire/kernel_name.hpp"
 
 namespace rangescope::inject::cupti {
 
@@ -77,6 +81,17 @@ void write_round(Collector& c, const Context& context, std::uint32_t target, std
       &job);
 }
 
+bool chosen(const counters::Plan& plan, const char* mangled) {
+  if (plan.kernel_count + plan.no_kernel_count == 0) return true;
+  int status = 0;
+  char* demangled = abi::__cxa_demangle(mangled, nullptr, nullptr, &status);
+  const std::string_view whole = demangled != nullptr ? demangled : mangled, name = wire::short_kernel_name(whole);
+  const bool is =
+      chooses_kernel(plan, {whole.data(), whole.size()}, {name.data(), name.size()}, {mangled, std::strlen(mangled)});
+  std::free(demangled);
+  return is;
+}
+
 }  // namespace
 
 void evaluate(Collector& c, Context& context, const Image& image, std::uint32_t target, bool kernels) {
@@ -94,8 +109,9 @@ void evaluate(Collector& c, Context& context, const Image& image, std::uint32_t 
     return;
   }
   for (std::size_t i = 0; i < ranges; ++i) {
-    if (!context.profiler.evaluate(image, i * step + step - 1, values)) continue;
     const bool named = kernels && recorded != nullptr && i < context.recorder.count();
+    if (named && !chosen(c.plan, recorded[i].name)) continue;
+    if (!context.profiler.evaluate(image, i * step + step - 1, values)) continue;
     write_round(c, context, target, kernels ? static_cast<std::uint32_t>(i) : wired::kWholeRange,
                 named ? &recorded[i] : nullptr, values);
   }

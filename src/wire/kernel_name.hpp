@@ -1,8 +1,14 @@
-#include "model/kernel_name.hpp"
+// The short name of a kernel, as ncu's name base `function` has it. The library that counts and the readers of what it
+// left choose kernels by it.
+#pragma once
 
-namespace rangescope::model {
+#include <string_view>
 
-std::string_view short_kernel_name(std::string_view demangled) {
+namespace rangescope::wire {
+
+/// The function's own name without return type, namespaces, template arguments and parameters: "scale" of
+/// "void at::<unnamed>::scale<float, (int)4>(float *, int)". Where there is no such thing the text itself.
+[[nodiscard]] inline std::string_view short_kernel_name(std::string_view demangled) {
   // From the front: the name ends where its template arguments or parameters begin, and begins behind the last space or
   // "::" before that. In "(anonymous namespace)::f(int)" the first parenthesis opens no parameter list.
   constexpr std::string_view kAnonymous = "(anonymous namespace)";
@@ -33,4 +39,4 @@ std::string_view short_kernel_name(std::string_view demangled) {
   return demangled.substr(begin);
 }
 
-}  // namespace rangescope::model
+}  // namespace rangescope::wire
