@@ -27,6 +27,15 @@ struct Device {
   std::string uuid, name, chip;
 };
 
+/// So many samples are awaited between two polls.
+inline constexpr std::uint32_t kPollSamples = 128;
+
+/// What a sampler has cost of a core, in nanoseconds, and for how much.
+struct Spent {
+  std::int64_t decoding = 0, evaluating = 0, clearing = 0;
+  std::uint64_t polls = 0, samples = 0;
+};
+
 /// Samples one device. Nothing of any program is touched: no context is made.
 class Sampler {
  public:
@@ -35,6 +44,7 @@ class Sampler {
   [[nodiscard]] virtual base::Result<void> poll(Stream& to) = 0;
   /// Ends sampling and hands over the rest.
   [[nodiscard]] virtual base::Result<void> stop(Stream& to) = 0;
+  [[nodiscard]] virtual Spent spent() const = 0;
 };
 
 /// CUPTI, loaded at run time.

@@ -77,6 +77,13 @@ void begin(Cupti& cupti, const Device& device, const Options& options, std::vect
   }
 }
 
+/// For whoever measures (tests/gpu/sample.sh); rangescope no longer listens.
+void tell_cost(const Spent& spent) {
+  const auto ms = [](std::int64_t ns) { return std::to_string(ns / 1'000'000) + " ms"; };
+  say("cost " + std::to_string(spent.samples) + " samples in " + std::to_string(spent.polls) + " polls: decoding " +
+      ms(spent.decoding) + ", evaluating " + ms(spent.evaluating) + ", clearing " + ms(spent.clearing));
+}
+
 /// Waits; true when stdin has ended.
 bool ended_within(std::chrono::milliseconds time) {
   pollfd input{STDIN_FILENO, POLLIN, 0};
@@ -128,8 +135,7 @@ int run_helper(const std::vector<std::string>& arguments) {
   }
   say("ready");
 
-  // Twice as often as the image for decoded samples is full.
-  const std::int64_t wait = std::clamp<std::int64_t>(64 * options.interval_ns, 5'000'000, 100'000'000);
+  const std::int64_t wait = std::clamp<std::int64_t>(kPollSamples * options.interval_ns, 5'000'000, 100'000'000);
   std::int64_t flushed = now_ns();
   for (bool last = false; !last;) {
     last = ended_within(std::chrono::milliseconds(wait / 1'000'000));
@@ -146,6 +152,7 @@ int run_helper(const std::vector<std::string>& arguments) {
     }
   }
   for (Sampled& each : sampled) {
+    if (each.sampler) tell_cost(each.sampler->spent());
     each.sampler.reset();
     each.stream.flush(true);
   }

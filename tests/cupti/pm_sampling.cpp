@@ -4,10 +4,11 @@
 //   gr__cycles_active...     share of its time in which a kernel ran, in percent
 //   dram__bytes_read.sum     1000 bytes for each block of a grid, spread over the kernel's time
 //   any other                50 % of gr__cycles_active
-// STANDIN_FAULT: pm_busy and pm_denied (Enable), pm_old (SetConfig), pm_dies (the third Decode fails), pm_gaps (every
-// other decoding loses its first half).
+// What does not fit the image is lost, as on GH100. STANDIN_FAULT: pm_late (Start takes 0.4 s), pm_busy and pm_denied
+// (Enable), pm_old (SetConfig), pm_dies (the third Decode fails), pm_gaps (every other decoding loses its first half).
 #include <cupti_pmsampling.h>
 #include <cupti_profiler_host.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -119,6 +120,7 @@ CUptiResult cuptiPmSamplingCounterDataImageInitialize(CUpti_PmSampling_CounterDa
 }
 CUptiResult cuptiPmSamplingStart(CUpti_PmSampling_Start_Params*) {
   begun = done = timer();
+  if (fault("pm_late")) usleep(400'000);
   return CUPTI_SUCCESS;
 }
 CUptiResult cuptiPmSamplingStop(CUpti_PmSampling_Stop_Params*) {
@@ -138,6 +140,7 @@ CUptiResult cuptiPmSamplingDecodeData(CUpti_PmSampling_DecodeData_Params* params
   }
   params->decodeStopReason = done + interval <= until ? CUPTI_PM_SAMPLING_DECODE_STOP_REASON_COUNTER_DATA_FULL
                                                       : CUPTI_PM_SAMPLING_DECODE_STOP_REASON_END_OF_RECORDS;
+  if (done + interval <= until) done += (until - done) / interval * interval;
   params->overflow = 0;
   if (fault("pm_gaps") && decodings % 2 == 0)
     samples.erase(samples.begin(), samples.begin() + static_cast<std::ptrdiff_t>(samples.size() / 2));

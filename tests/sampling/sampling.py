@@ -81,6 +81,11 @@ class Sampling(unittest.TestCase):
         self.assertIn("sample_gaps", self.losses(report))
         self.assertGreater(report["sampled"][0]["gaps_ns"], 0)
 
+    def test_a_poll_that_comes_late_loses_nothing(self):
+        report, done, _ = self.profile("--sample", "500us", STANDIN_FAULT="pm_late")  # 800 samples at once
+        self.assertEqual(report["sampled"][0]["gaps_ns"], 0)
+        self.assertGreater(report["sampled"][0]["samples"], 800)
+
     def test_a_machine_without_cupti(self):
         report, done, _ = self.profile(RANGESCOPE_CUPTI="/nowhere/libcupti.so")
         self.assertEqual(done.returncode, 0, done.stderr)

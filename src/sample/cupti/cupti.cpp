@@ -1,7 +1,8 @@
 // Order of calls (CUPTI 13.0, seen on an H200): counter availability of the device, a host object for PM sampling, all
 // metrics in one call (each call of its own takes a pass of its own; a failed call spoils the object), the
 // configuration image; then enable, configure, size and clear the counter data image, start. Decoding fills the image,
-// which is cleared for the next round: its size is what decoding costs, so it is made for the samples of one poll.
+// which is cleared for the next round. Clearing costs by the image's size (35 KiB a sample on GH100), but what does not
+// fit is lost (80 of 250 samples a poll were kept at 50 kHz): so each poll takes the image that fits what is due.
 #include <dlfcn.h>
 #include <link.h>
 
@@ -15,6 +16,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <ctime>
 #include <limits>
 #include <map>
 #include <set>
@@ -254,6 +256,24 @@ Result<CounterSet> choose_from(const Api& api, const std::string& chip, const By
   return set;
 }
 
+/// Adds the CPU time of this thread, in nanoseconds, while it lives.
+class CpuTime {
+ public:
+  explicit CpuTime(std::int64_t& to) : to_(to), begun_(read()) {}
+  CpuTime(const CpuTime&) = delete;
+  CpuTime& operator=(const CpuTime&) = delete;
+  ~CpuTime() { to_ += read() - begun_; }
+
+ private:
+  static std::int64_t read() {
+    timespec time{};
+    ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+    return time.tv_sec * 1'000'000'000LL + time.tv_nsec;
+  }
+  std::int64_t& to_;
+  std::int64_t begun_;
+};
+
 class DeviceSampler final : public Sampler {
  public:
   DeviceSampler(const Api& api, std::int64_t interval_ns) : api_(api), host_(api), interval_ns_(interval_ns) {}
@@ -288,15 +308,18 @@ class DeviceSampler final : public Sampler {
     config.triggerMode = CUPTI_PM_SAMPLING_TRIGGER_MODE_GPU_TIME_INTERVAL;
     config.hwBufferAppendMode = CUPTI_PM_SAMPLING_HARDWARE_BUFFER_APPEND_MODE_KEEP_OLDEST;
     if (auto done = check(api_.cuptiPmSamplingSetConfig(&config), "cuptiPmSamplingSetConfig"); !done) return done;
-    RANGESCOPE_PARAMS(size, CUpti_PmSampling_GetCounterDataSize_Params);
-    size.pPmSamplingObject = object_;
-    size.pMetricNames = host_.names().data();
-    size.numMetrics = host_.names().size();
-    size.maxSamples = kImageSamples;
-    if (auto done = check(api_.cuptiPmSamplingGetCounterDataSize(&size), "cuptiPmSamplingGetCounterDataSize"); !done)
-      return done;
-    image_.assign(size.counterDataSize, 0);
-    if (auto done = check(clear(), "cuptiPmSamplingCounterDataImageInitialize"); !done) return done;
+    for (Image& image : images_) {
+      RANGESCOPE_PARAMS(size, CUpti_PmSampling_GetCounterDataSize_Params);
+      size.pPmSamplingObject = object_;
+      size.pMetricNames = host_.names().data();
+      size.numMetrics = host_.names().size();
+      size.maxSamples = image.samples;
+      if (auto done = check(api_.cuptiPmSamplingGetCounterDataSize(&size), "cuptiPmSamplingGetCounterDataSize"); !done)
+        return done;
+      image.size = size.counterDataSize;
+    }
+    if (auto done = check(clear(images_[0]), "cuptiPmSamplingCounterDataImageInitialize"); !done) return done;
+    decoded_ns_ = now_ns();
     RANGESCOPE_PARAMS(start, CUpti_PmSampling_Start_Params);
     start.pPmSamplingObject = object_;
     return check(api_.cuptiPmSamplingStart(&start), "cuptiPmSamplingStart");
@@ -325,69 +348,94 @@ class DeviceSampler final : public Sampler {
     return {};
   }
 
+  [[nodiscard]] Spent spent() const override { return spent_; }
+
  private:
-  // Clearing the image is most of what sampling costs (35 KiB a sample on GH100): what one poll finds just fits.
-  static constexpr std::uint32_t kImageSamples = 80;
+  /// Room for the samples of a poll, and for those of one that comes late, which is made when one does.
+  struct Image {
+    std::uint32_t samples;
+    std::size_t size = 0;
+    Bytes bytes;
+  };
   static constexpr std::size_t kHardwareBytes = 256u << 20;
 
-  [[nodiscard]] CUptiResult clear() {
+  [[nodiscard]] CUptiResult clear(Image& image) {
+    const CpuTime took(spent_.clearing);
+    if (image.bytes.empty()) image.bytes.resize(image.size);
     RANGESCOPE_PARAMS(params, CUpti_PmSampling_CounterDataImage_Initialize_Params);
     params.pPmSamplingObject = object_;
-    params.counterDataSize = image_.size();
-    params.pCounterData = image_.data();
+    params.counterDataSize = image.bytes.size();
+    params.pCounterData = image.bytes.data();
     return api_.cuptiPmSamplingCounterDataImageInitialize(&params);
   }
 
   [[nodiscard]] Result<CUpti_PmSampling_DecodeStopReason> decode(Stream& to) {
+    const std::int64_t now = now_ns(), due = (now - std::exchange(decoded_ns_, now)) / interval_ns_;
+    Image& image = images_[due + due / 8 + 8 < images_[0].samples ? 0 : 1];
+    if (image.bytes.empty()) {
+      if (const auto result = clear(image); result != CUPTI_SUCCESS)
+        return tl::make_unexpected(failure(api_, result, "cuptiPmSamplingCounterDataImageInitialize"));
+    }
     RANGESCOPE_PARAMS(params, CUpti_PmSampling_DecodeData_Params);
     params.pPmSamplingObject = object_;
-    params.pCounterDataImage = image_.data();
-    params.counterDataImageSize = image_.size();
-    if (const auto result = api_.cuptiPmSamplingDecodeData(&params); result != CUPTI_SUCCESS)
-      return tl::make_unexpected(failure(api_, result, "cuptiPmSamplingDecodeData"));
+    params.pCounterDataImage = image.bytes.data();
+    params.counterDataImageSize = image.bytes.size();
+    {
+      const CpuTime took(spent_.decoding);
+      if (const auto result = api_.cuptiPmSamplingDecodeData(&params); result != CUPTI_SUCCESS)
+        return tl::make_unexpected(failure(api_, result, "cuptiPmSamplingDecodeData"));
+    }
+    ++spent_.polls;
     if (params.overflow != 0 && !overflow_) {
       overflow_ = true;
       to.event(wire::samples::EventKind::kOverflow, "the hardware's buffer was full");
     }
     RANGESCOPE_PARAMS(info, CUpti_PmSampling_GetCounterDataInfo_Params);
-    info.pCounterDataImage = image_.data();
-    info.counterDataImageSize = image_.size();
+    info.pCounterDataImage = image.bytes.data();
+    info.counterDataImageSize = image.bytes.size();
     if (const auto result = api_.cuptiPmSamplingGetCounterDataInfo(&info); result != CUPTI_SUCCESS)
       return tl::make_unexpected(failure(api_, result, "cuptiPmSamplingGetCounterDataInfo"));
-    for (std::size_t i = 0; i < info.numCompletedSamples; ++i) {
+    evaluate(image.bytes, info.numCompletedSamples, to);
+    if (info.numCompletedSamples > 0) {
+      if (const auto result = clear(image); result != CUPTI_SUCCESS)
+        return tl::make_unexpected(failure(api_, result, "cuptiPmSamplingCounterDataImageInitialize"));
+    }
+    return params.decodeStopReason;
+  }
+
+  void evaluate(const Bytes& image, std::size_t samples, Stream& to) {
+    const CpuTime took(spent_.evaluating);
+    for (std::size_t i = 0; i < samples; ++i) {
       RANGESCOPE_PARAMS(sample, CUpti_PmSampling_CounterData_GetSampleInfo_Params);
       sample.pPmSamplingObject = object_;
-      sample.pCounterDataImage = image_.data();
-      sample.counterDataImageSize = image_.size();
+      sample.pCounterDataImage = image.data();
+      sample.counterDataImageSize = image.size();
       sample.sampleIndex = i;
       if (api_.cuptiPmSamplingCounterDataGetSampleInfo(&sample) != CUPTI_SUCCESS) continue;
+      // The first one begins when the device was last sampled, by whomever. Behind a full image come empty ones.
+      if (!std::exchange(begun_, true) || sample.endTimestamp <= sample.startTimestamp) continue;
       RANGESCOPE_PARAMS(values, CUpti_Profiler_Host_EvaluateToGpuValues_Params);
       values.pHostObject = host_.object();
-      values.pCounterDataImage = image_.data();
-      values.counterDataImageSize = image_.size();
+      values.pCounterDataImage = image.data();
+      values.counterDataImageSize = image.size();
       values.rangeIndex = i;
       values.ppMetricNames = host_.names().data();
       values.numMetrics = host_.names().size();
       values.pMetricValues = values_.data();
       if (api_.cuptiProfilerHostEvaluateToGpuValues(&values) != CUPTI_SUCCESS) continue;
-      // The first one begins when the device was last sampled, by whomever.
-      const bool first = !std::exchange(begun_, true);
-      if (!first)
-        to.add(static_cast<std::int64_t>(sample.startTimestamp), static_cast<std::int64_t>(sample.endTimestamp),
-               values_.data());
+      to.add(static_cast<std::int64_t>(sample.startTimestamp), static_cast<std::int64_t>(sample.endTimestamp),
+             values_.data());
+      ++spent_.samples;
     }
-    if (info.numCompletedSamples > 0) {
-      if (const auto result = clear(); result != CUPTI_SUCCESS)
-        return tl::make_unexpected(failure(api_, result, "cuptiPmSamplingCounterDataImageInitialize"));
-    }
-    return params.decodeStopReason;
   }
 
   const Api& api_;
   Host host_;
   std::int64_t interval_ns_;
   CUpti_PmSampling_Object* object_ = nullptr;
-  Bytes image_;
+  std::array<Image, 2> images_{{{kPollSamples + kPollSamples / 2, 0, {}}, {16 * kPollSamples, 0, {}}}};
+  std::int64_t decoded_ns_ = 0;
+  Spent spent_;
   std::vector<double> values_;
   bool begun_ = false, overflow_ = false;
 };
