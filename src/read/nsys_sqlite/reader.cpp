@@ -6,6 +6,7 @@
 
 #include "base/workers.hpp"
 #include "read/nsys_sqlite/assemble.hpp"
+#include "read/nsys_sqlite/gpu_metrics.hpp"
 
 namespace rangescope::read::nsys_sqlite {
 namespace {
@@ -35,6 +36,7 @@ base::Result<model::Session> read_source(const Source& source, const Options& op
   const int workers = base::worker_count(options.threads, 4);
   Parts parts;
   std::vector<NodeEvent> nodes;
+  GpuMetrics metrics;
   Scanned strings_scan, nodes_scan;
   std::vector<std::function<void()>> tasks;
   if (options.kernels) {
@@ -48,6 +50,7 @@ base::Result<model::Session> read_source(const Source& source, const Options& op
     tasks.emplace_back([&] { parts.synchronizations = read_synchronizations(source); });
     tasks.emplace_back([&] { parts.graphs = read_graphs(source); });
     tasks.emplace_back([&] { nodes = read_node_events(source, nodes_scan); });
+    tasks.emplace_back([&] { metrics = read_gpu_metrics(source); });
   }
   tasks.emplace_back([&] {
     parts.strings.read(source, strings_scan);
@@ -61,12 +64,15 @@ base::Result<model::Session> read_source(const Source& source, const Options& op
   }
   const std::string product = parts.target.product, schema = parts.target.schema;
   const std::vector<Scanned> small_scans = parts.target.scans;
+  const std::vector<Gpu> gpus = parts.target.gpus;
   model::Session session = assemble(std::move(parts), nodes, workers);
   session.sources.push_back({source.path().string(), "nsys-sqlite", product, schema, model::Maker::kNsys});
   const auto damaged = [&](const Scanned& scan, const char* what) {
     if (!scan.damage) return;
     session.losses.push_back({"damaged_table", 0, std::string(what) + ": " + scan.damage->what});
   };
+  add_gpu_metrics(std::move(metrics), gpus, session);
+  damaged(metrics.outcome.scanned, "GPU_METRICS: damaged, the rest of the samples is missing");
   damaged(strings_scan, "StringIds: damaged, names are missing");
   damaged(nodes_scan, "CUDA_GRAPH_NODE_EVENTS: damaged, some graph nodes have no captured path");
   for (const Scanned& scan : small_scans) damaged(scan, "a table that describes the machine is damaged");

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <random>
 
 #include "base/fs.hpp"
@@ -283,6 +284,43 @@ TEST(NsysSchema, MigrationsOfUnifiedMemoryNeedNoCall) {
   EXPECT_EQ(session->copies[0].kind, model::CopyKind::kHostToDevice);
   EXPECT_FALSE(session->copies[1].migration);
   EXPECT_TRUE(model::holds_anything(*session));
+}
+
+// Two metrics of GPU 1; the third sample lacks one, and before the fourth lies a gap.
+TEST(NsysSchema, GpuMetricsAreSamples) {
+  Scratch scratch;
+  {
+    ASSERT_TRUE(
+        base::Database::create(scratch.path())
+            ->execute(
+                "create table TARGET_INFO_GPU(id, name, uuid);"
+                "insert into TARGET_INFO_GPU values(1, 'NVIDIA H200', 'GPU-1');"
+                "create table TARGET_INFO_GPU_METRICS(typeId, sourceId, typeName, metricId, metricName);"
+                "insert into TARGET_INFO_GPU_METRICS values(257, 0, 'GPU Metrics', 0, 'GPC Clock Frequency [MHz]'),"
+                "(257, 0, 'GPU Metrics', 7, 'DRAM Read Bandwidth [Throughput %]');"
+                "create table GPU_METRICS(rawTimestamp, timestamp, typeId, metricId, value);"
+                "insert into GPU_METRICS values(0, 100, 257, 0, 1980), (0, 100, 257, 7, 50), (0, 200, 257, 7, 25),"
+                "(0, 200, 257, 0, 1980), (0, 300, 257, 7, 100), (0, 900, 257, 0, 1500), (0, 900, 257, 7, 0),"
+                "(0, 850, 257, 7, 1), (0, 1000, 257, 9, 1);"
+                "create table NVTX_EVENTS(start, end, eventType, text, globalTid, domainId);"
+                "insert into NVTX_EVENTS values(1, 9, 59, 'r', 111, 0);"));
+  }
+  const auto session = NsysSqliteReader{}.read(scratch.path(), {});
+  ASSERT_TRUE(session);
+  ASSERT_EQ(session->samples.size(), 1u);
+  const model::SampleStream& samples = session->samples[0];
+  EXPECT_EQ(samples.uuid, "GPU-1");
+  EXPECT_EQ(samples.interval_ns, 100);
+  EXPECT_EQ(samples.start_ns, (std::vector<std::int64_t>{0, 100, 200, 800, 900}));
+  EXPECT_EQ(samples.end_ns, (std::vector<std::int64_t>{100, 200, 300, 900, 1000}));
+  ASSERT_EQ(samples.metrics.size(), 2u);
+  EXPECT_EQ(samples.metrics[0].kind, model::SampleKind::kMean);
+  EXPECT_EQ(samples.metrics[0].values[0], 1980e6F);
+  EXPECT_TRUE(std::isnan(samples.metrics[0].values[2])) << "what was not read is unknown";
+  EXPECT_EQ(samples.metrics[1].name, "dram__read_throughput.avg.pct_of_peak_sustained_elapsed");
+  EXPECT_EQ(samples.metrics[1].values[1], 0.25F);
+  ASSERT_EQ(session->losses.size(), 1u);
+  EXPECT_EQ(session->losses[0].count, 2u) << "one out of order, one without a name";
 }
 
 TEST(NsysSchema, RowsThatMakeNoSenseAreLeftOutAndCounted) {
