@@ -8,6 +8,7 @@
 #include "cli/present.hpp"
 #include "cli/subcommands.hpp"
 #include "collect/tools.hpp"
+#include "config/compose.hpp"
 #include "doctor/causes.hpp"
 #include "doctor/command/explain.hpp"
 #include "doctor/machine/checks.hpp"
@@ -39,13 +40,19 @@ base::Result<pages::DoctorAnswer> explained(const std::string& command) {
     if (named->tool == "ncu" && command.find("--metrics") != std::string::npos) collect::probe_metrics(*tool, search);
     options.tool = &*tool;
   }
+  auto newest = base::Result<collect::Abilities>();
+  if (!tool)
+    if (const auto conf = config::shipped_folder())
+      if (newest = collect::newest_known(named->tool, *conf / "tools"); newest) options.tool = &*newest;
   auto line = doctor::explain(command, options);
   if (!line) return base::fail(std::move(line));
   model::Finding basis =
       tool ? doctor::well("held against " + named->tool + " " + to_string(tool->version) + " at " + tool->path.string())
-           : doctor::skipped("no " + named->tool +
-                             " was found here, so options, sets and values that depend on its version "
-                             "were not judged");
+      : options.tool
+          ? doctor::well("no " + named->tool + " was found here; held against " + named->tool + " " +
+                         to_string(newest->version) + ", the newest version that is known")
+          : doctor::skipped("no " + named->tool +
+                            " was found here, so options, sets and values that depend on its version were not judged");
   basis.id = "command.version";
   basis.question = "Which version was the line held against?";
   pages::DoctorAnswer answer{"command", {std::move(basis)}, std::move(line->corrected)};

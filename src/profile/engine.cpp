@@ -90,7 +90,7 @@ base::Result<void> Pipeline::prepare() {
   args_.analysis.ranges = ranges_ = std::move(*ranges);
   args_.analysis.kernels = std::move(*kernels);
   if (nsys_) {
-    auto can = collect::probe_tool("nsys", search_for(config_, "nsys"));
+    auto can = able("nsys");
     if (!can) return base::fail(std::move(can));
     nsys_can_ = std::move(*can);
     if (auto plan = nsys_plan(base_request(config_, "/run")); !plan) return base::fail(std::move(plan));
@@ -103,8 +103,20 @@ base::Result<void> Pipeline::prepare() {
   return ncu_ ? prepare_ncu() : plan_counters();
 }
 
+/// What the installed tool can do; without one a plan that nobody runs is made for the newest version that is known.
+base::Result<collect::Abilities> Pipeline::able(const std::string& tool) const {
+  auto can = collect::probe_tool(tool, search_for(config_, tool));
+  if (can || !args_.dry_run || can.error().code != base::Code::kToolMissing) return can;
+  const auto conf = config::shipped_folder();
+  auto known = conf ? collect::newest_known(tool, *conf / "tools") : can;
+  if (!known) return can;
+  base::warn("no " + tool + " was found here; its commands are those for " + tool + " " +
+             collect::to_string(known->version) + ", the newest version that is known");
+  return known;
+}
+
 base::Result<void> Pipeline::prepare_ncu() {
-  auto can = collect::probe_tool("ncu", search_for(config_, "ncu"));
+  auto can = able("ncu");
   if (!can) return base::fail(std::move(can));
   ncu_metrics_ = config_.list("pipeline.native.metrics");
   for (std::string& metric : config_.list("pipeline.ncu.ncu_cli.metrics")) ncu_metrics_.push_back(std::move(metric));

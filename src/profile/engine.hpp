@@ -80,6 +80,7 @@ class Pipeline {
 
   // engine.cpp
   [[nodiscard]] base::Result<void> prepare();
+  [[nodiscard]] base::Result<collect::Abilities> able(const std::string& tool) const;
   [[nodiscard]] base::Result<void> prepare_ncu();
   [[nodiscard]] base::Result<void> plan_counters();
   [[nodiscard]] int print_plans();
