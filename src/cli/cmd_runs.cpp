@@ -14,7 +14,6 @@
 #include "cli/app.hpp"
 #include "cli/bind.hpp"
 #include "cli/destination.hpp"
-#include "cli/present.hpp"
 #include "cli/subcommands.hpp"
 #include "report/view.hpp"
 #include "runs/imports.hpp"

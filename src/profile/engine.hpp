@@ -66,9 +66,9 @@ int say(const base::Error& error);
 [[nodiscard]] Done run(const config::Config& config, Settings settings);
 
 /// The state that the stages share. One object a run, and one a repetition.
-class Pipeline {
+class Engine {
  public:
-  Pipeline(const config::Config& config, Settings settings) : config_(config), args_(std::move(settings)) {}
+  Engine(const config::Config& config, Settings settings) : config_(config), args_(std::move(settings)) {}
   [[nodiscard]] Done run();
 
  private:

@@ -77,6 +77,7 @@ class Markdown final : public Exporter {
  public:
   [[nodiscard]] std::string_view name() const override { return "md"; }
   [[nodiscard]] std::string_view extension() const override { return "md"; }
+  [[nodiscard]] Kind kind() const override { return Kind::kText; }
 
   [[nodiscard]] base::Result<void> write(const model::Report& report, const model::Session*, const Style& style,
                                          Sink& sink) const override {

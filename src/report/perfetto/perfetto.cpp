@@ -234,6 +234,7 @@ class Perfetto final : public Exporter {
  public:
   [[nodiscard]] std::string_view name() const override { return "perfetto"; }
   [[nodiscard]] std::string_view extension() const override { return "pftrace"; }
+  [[nodiscard]] Kind kind() const override { return Kind::kFile; }
   [[nodiscard]] base::Result<void> write(const model::Report&, const model::Session* session, const Style&,
                                          Sink& sink) const override {
     if (session == nullptr || Timeline(*session).lanes().empty())
