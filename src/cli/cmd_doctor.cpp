@@ -60,7 +60,7 @@ base::Result<pages::DoctorAnswer> explained(const std::string& command) {
   return answer;
 }
 
-int print(const pages::DoctorAnswer& answer, bool json) {
+int print_answer(const pages::DoctorAnswer& answer, bool json) {
   report::DescriptorSink sink(STDOUT_FILENO, "standard output");
   pages::print_doctor(answer, json, style_on(STDOUT_FILENO, {}).color, sink);
   if (auto written = sink.finish(); !written) return say(written.error());
@@ -105,8 +105,7 @@ class Doctor final : public Subcommand {
 
   [[nodiscard]] int run() override {
     if (causes_) {
-      const std::string page = doctor::causes_page();
-      std::fwrite(page.data(), 1, page.size(), stdout);
+      print(doctor::causes_page());
       return 0;
     }
     std::vector<std::string> words = app_.remaining();
@@ -123,7 +122,7 @@ class Doctor final : public Subcommand {
     const doctor::MachineFacts facts = doctor::gather_machine(sources);
     doctor::Probe probe;
     probe.machine = &facts;
-    return print({"machine", doctor::run_checks(doctor::machine_checks(), probe)}, json_);
+    return print_answer({"machine", doctor::run_checks(doctor::machine_checks(), probe)}, json_);
   }
 
  private:
@@ -132,7 +131,7 @@ class Doctor final : public Subcommand {
     const auto look = profile::look_at_program(look_);
     if (!look) return say(look.error());
     const auto ways = doctor::ways(*look, profile::tools_here());
-    return print({"program", doctor::diagnose(*look), {}, &*look, ways}, json_);
+    return print_answer({"program", doctor::diagnose(*look), {}, &*look, ways}, json_);
   }
 
   // One argument with a whole line in it, or the words of one; `--` may stand before them or within.
@@ -148,7 +147,7 @@ class Doctor final : public Subcommand {
       return say({base::Code::kUsage, "unexpected argument '" + base::printable(words[1]) + "'", "--explain",
                   "Put options of the doctor before --explain"});
     const auto answer = explained(whole ? words.front() : base::shell_quote(words));
-    return answer ? print(*answer, json_) : say(answer.error());
+    return answer ? print_answer(*answer, json_) : say(answer.error());
   }
 
   Arguments app_;  // what it stands for lives as long as run() does

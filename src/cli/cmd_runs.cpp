@@ -28,10 +28,6 @@
 namespace rangescope::cli {
 namespace {
 
-void print(const std::string& text) {
-  std::fwrite(text.data(), 1, text.size(), stdout);
-}
-
 std::string local_text(std::int64_t unix_ns) {
   const std::time_t seconds = static_cast<std::time_t>(unix_ns / 1'000'000'000);
   std::tm parts{};

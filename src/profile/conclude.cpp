@@ -49,7 +49,7 @@ void Engine::diagnose(const std::vector<std::string>& missing, bool reported) {
 }
 
 Engine::Conclusion Engine::conclusion(const std::optional<base::Error>& failure, const base::Result<void>& reported,
-                                          const std::vector<std::string>& missing) {
+                                      const std::vector<std::string>& missing) {
   // What the findings have told, the last line does not tell again.
   const bool told = !findings_.empty() && !args_.talk.quiet;
   std::string rest = explanations(!told);

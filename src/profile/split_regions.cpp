@@ -129,8 +129,8 @@ class Splitter {
       for (const model::MetricValue& value : one.values) {
         if (value.metric >= session_.metrics.size()) continue;
         const model::MetricDef& metric = session_.metrics[value.metric];
-        rows += fmt::format("{},{},{},{},{},{}\n", index, what, occurrence, report::csv_field(metric.name), report::csv_field(metric.unit),
-                            value.value);
+        rows += fmt::format("{},{},{},{},{},{}\n", index, what, occurrence, report::csv_field(metric.name),
+                            report::csv_field(metric.unit), value.value);
       }
     }
     return rows;

@@ -51,7 +51,7 @@ collect::Request Engine::ncu_request() const {
 }
 
 collect::ncu::Options Engine::ncu_options_for(Step step, const std::string& report,
-                                                const std::vector<std::string>& kernels, bool trial) const {
+                                              const std::vector<std::string>& kernels, bool trial) const {
   collect::ncu::Options options = ncu_options(config_);
   options.replay_mode = collect::step_name(step);
   options.report = report;
@@ -173,7 +173,7 @@ Outcome Engine::ncu_step(Step step, const std::string& report, const std::vector
 }
 
 Outcome Engine::ncu_attempts(Step step, const std::string& report, const std::vector<std::string>& kernels,
-                               bool trial) {
+                             bool trial) {
   const int retries = static_cast<int>(config_.integer("run.retries").value_or(1));
   for (int attempt = 1;; ++attempt) {
     Outcome outcome = ncu_step(step, report, kernels, trial);

@@ -118,7 +118,7 @@ base::Result<std::vector<fs::path>> Engine::nsys_reports() {
 }
 
 base::Result<void> Engine::nsys_import(const fs::path& importer_path, const fs::path& stream, const fs::path& report,
-                                         const std::string& number) {
+                                       const std::string& number) {
   const fs::path* importer = &importer_path;
   std::error_code ignored;
   auto ran = runner_->run(collect::nsys::import_plan(*importer, stream, report, ""), "import" + number, {}, true);
