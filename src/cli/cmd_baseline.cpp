@@ -9,10 +9,10 @@
 #include "base/text.hpp"
 #include "base/units.hpp"
 #include "cli/app.hpp"
-#include "cli/present.hpp"
+#include "cli/destination.hpp"
 #include "cli/subcommands.hpp"
 #include "profile/sides.hpp"
-#include "runs/digests.hpp"
+#include "runs/baselines.hpp"
 #include "runs/layout.hpp"
 #include "runs/manifest.hpp"
 

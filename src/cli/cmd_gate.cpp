@@ -13,7 +13,7 @@
 #include "profile/sides.hpp"
 #include "report/comparison/gate.hpp"
 #include "report/sink.hpp"
-#include "runs/digests.hpp"
+#include "runs/baselines.hpp"
 #include "runs/layout.hpp"
 
 namespace rangescope::cli {

@@ -13,10 +13,6 @@
 namespace rangescope::cli {
 namespace {
 
-void print(const std::string& text) {
-  std::fwrite(text.data(), 1, text.size(), stdout);
-}
-
 std::string columns_text() {
   std::string out = "Values of a region, for --columns and --sort (the title will do as well as the name):\n\n";
   for (const model::Measure& measure : model::measures())

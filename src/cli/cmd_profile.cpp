@@ -9,7 +9,7 @@
 #include "cli/app.hpp"
 #include "cli/bind.hpp"
 #include "cli/bind_config.hpp"
-#include "cli/present.hpp"
+#include "cli/destination.hpp"
 #include "cli/progress.hpp"
 #include "cli/subcommands.hpp"
 #include "profile/engine.hpp"

@@ -6,7 +6,6 @@
 #include "cli/app.hpp"
 #include "cli/bind.hpp"
 #include "cli/destination.hpp"
-#include "cli/present.hpp"
 #include "cli/subcommands.hpp"
 #include "profile/analyzed.hpp"
 #include "report/csv_text.hpp"

@@ -10,7 +10,7 @@
 #include "base/units.hpp"
 #include "cli/app.hpp"
 #include "cli/bind.hpp"
-#include "cli/present.hpp"
+#include "cli/destination.hpp"
 #include "cli/subcommands.hpp"
 #include "profile/analyzed.hpp"
 #include "profile/split_regions.hpp"
@@ -53,7 +53,8 @@ class Report final : public Subcommand {
   }
 
   [[nodiscard]] int run() override {
-    if (auto exporter = report::find_exporter(choice_.format); !exporter) return say(exporter.error());
+    const auto exporter = report::find_exporter(choice_.format);
+    if (!exporter) return say(exporter.error());
     if (auto writable = check_destination(choice_, STDOUT_FILENO); !writable) return say(writable.error());
     if (auto checked = check_analysis(analysis_); !checked) return say(checked.error());
     if (inputs_.empty()) inputs_.emplace_back("latest");
@@ -64,7 +65,7 @@ class Report final : public Subcommand {
       input = read->string();
     }
     if (!separate_) return report_on(inputs_);
-    if (inputs_.size() > 1 && (choice_.format != "table" && choice_.format != "md")) {
+    if (inputs_.size() > 1 && (*exporter)->kind() != report::Exporter::Kind::kText) {
       return say({base::Code::kUsage,
                   std::to_string(inputs_.size()) + " separate inputs in one " + choice_.format + " document",
                   "--format", "Write one report for each input, or leave --separate out"});

@@ -14,7 +14,6 @@
 #include "cli/app.hpp"
 #include "cli/bind.hpp"
 #include "cli/destination.hpp"
-#include "cli/present.hpp"
 #include "cli/subcommands.hpp"
 #include "report/view.hpp"
 #include "runs/imports.hpp"
@@ -28,10 +27,6 @@
 
 namespace rangescope::cli {
 namespace {
-
-void print(const std::string& text) {
-  std::fwrite(text.data(), 1, text.size(), stdout);
-}
 
 std::string local_text(std::int64_t unix_ns) {
   const std::time_t seconds = static_cast<std::time_t>(unix_ns / 1'000'000'000);

@@ -12,7 +12,7 @@
 #include "base/process.hpp"
 #include "cli/app.hpp"
 #include "cli/bind.hpp"
-#include "cli/present.hpp"
+#include "cli/destination.hpp"
 #include "cli/subcommands.hpp"
 #include "profile/analyzed.hpp"
 #include "report/sink.hpp"
