@@ -69,26 +69,25 @@ int print_answer(const pages::DoctorAnswer& answer, bool json) {
 
 class Doctor final : public Subcommand {
  public:
-  [[nodiscard]] std::string_view name() const override { return "doctor"; }
-  [[nodiscard]] std::string_view summary() const override { return "Say what is wrong, and what to do about it"; }
-  [[nodiscard]] std::string_view details() const override {
-    return "Looks at this machine: driver, GPUs, permissions, tools and their versions, the environment, limits. Each\n"
-           "line is ok, warn, fail or skip, with what was found; below it what that means and what to do.\n\n"
-           "  rangescope doctor\n"
-           "  rangescope doctor --json\n\n"
-           "With --explain, reads a command line of ncu or nsys without running it, names every mistake in it, and "
-           "prints\n"
-           "the line that was meant as the last one.\n\n"
-           "  rangescope doctor --explain \"ncu --nvtx-include 'layer*/' --set brief ./app\"\n\n"
-           "With a program behind --, looks at the program: it is run once under rangescope's own library, and every "
-           "range\n"
-           "that was meant is held against what was seen. Then: which ways of measuring work, with their command "
-           "lines.\n\n"
-           "  rangescope doctor --include decode/ -- python serve.py\n"
-           "  rangescope doctor -- ./app\n\n"
-           "The exit code is 0 unless something failed. docs/manual/causes.md lists every cause.";
-  }
-
+  Doctor()
+      : Subcommand(
+            "doctor", "Say what is wrong, and what to do about it",
+            "Looks at this machine: driver, GPUs, permissions, tools and their versions, the environment, limits. "
+            "Each\n"
+            "line is ok, warn, fail or skip, with what was found; below it what that means and what to do.\n\n"
+            "  rangescope doctor\n"
+            "  rangescope doctor --json\n\n"
+            "With --explain, reads a command line of ncu or nsys without running it, names every mistake in it, and "
+            "prints\n"
+            "the line that was meant as the last one.\n\n"
+            "  rangescope doctor --explain \"ncu --nvtx-include 'layer*/' --set brief ./app\"\n\n"
+            "With a program behind --, looks at the program: it is run once under rangescope's own library, and every "
+            "range\n"
+            "that was meant is held against what was seen. Then: which ways of measuring work, with their command "
+            "lines.\n\n"
+            "  rangescope doctor --include decode/ -- python serve.py\n"
+            "  rangescope doctor -- ./app\n\n"
+            "The exit code is 0 unless something failed. docs/manual/causes.md lists every cause.") {}
   [[nodiscard]] bool takes_program() const override { return true; }
   void set_program(std::vector<std::string> argv) override { program_ = std::move(argv); }
 

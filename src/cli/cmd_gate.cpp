@@ -31,22 +31,19 @@ std::optional<double> share_of(std::string_view text) {
 
 class Gate final : public Subcommand {
  public:
-  [[nodiscard]] std::string_view name() const override { return "gate"; }
-  [[nodiscard]] std::string_view summary() const override {
-    return "Fail with 81 where a run is slower than a baseline by more than is allowed";
-  }
-  [[nodiscard]] std::string_view details() const override {
-    return "0: no regression. 81: a value is larger than in the baseline, that stands out of the noise, and it may be "
-           "as\n"
-           "large as --max-regression. 82: the two cannot be compared, or nothing could be judged. The baseline is a "
-           "name\n"
-           "(rangescope baseline save), of which the file for this kind of machine is taken, or a file, or a run.\n\n"
-           "  rangescope profile --repeat 5 --runs new -- ./app\n"
-           "  rangescope gate --baseline main --max-regression 5% new\n"
-           "  rangescope gate --baseline main --region decode --metric gpu.busy_ns --junit gate.xml --markdown gate.md "
-           "new";
-  }
-
+  Gate()
+      : Subcommand(
+            "gate", "Fail with 81 where a run is slower than a baseline by more than is allowed",
+            "0: no regression. 81: a value is larger than in the baseline, that stands out of the noise, and it may be "
+            "as\n"
+            "large as --max-regression. 82: the two cannot be compared, or nothing could be judged. The baseline is a "
+            "name\n"
+            "(rangescope baseline save), of which the file for this kind of machine is taken, or a file, or a run.\n\n"
+            "  rangescope profile --repeat 5 --runs new -- ./app\n"
+            "  rangescope gate --baseline main --max-regression 5% new\n"
+            "  rangescope gate --baseline main --region decode --metric gpu.busy_ns --junit gate.xml --markdown "
+            "gate.md "
+            "new") {}
   void options(const Arguments& app) override {
     app.add_option("run", run_, "Run, folder of runs, or file that is judged (latest)").type_name("RUN|DIR|FILE");
     app.add_option("-b,--baseline", baseline_, "Name of a baseline, a file, or a run").type_name("B").required();

@@ -23,17 +23,12 @@ std::string columns_text() {
 
 class Help final : public Subcommand {
  public:
-  [[nodiscard]] std::string_view name() const override { return "help"; }
-  [[nodiscard]] std::string_view summary() const override {
-    return "Explain a command; write man pages and completion";
-  }
-  [[nodiscard]] std::string_view details() const override {
-    return "  rangescope help profile\n"
-           "  rangescope help columns          the values that a table can show\n"
-           "  rangescope help losses           what can be missing from a report, and the cure\n"
-           "  rangescope help --man runs | man -l -";
-  }
-
+  Help()
+      : Subcommand("help", "Explain a command; write man pages and completion",
+                   "  rangescope help profile\n"
+                   "  rangescope help columns          the values that a table can show\n"
+                   "  rangescope help losses           what can be missing from a report, and the cure\n"
+                   "  rangescope help --man runs | man -l -") {}
   void options(const Arguments& app) override {
     app.add_option("command", topic_, "A command, columns, or losses").type_name("COMMAND");
     app.add_flag("--man", man_, "Print the manual page instead");

@@ -22,22 +22,19 @@ namespace {
 
 class Report final : public Subcommand {
  public:
-  [[nodiscard]] std::string_view name() const override { return "report"; }
-  [[nodiscard]] std::string_view summary() const override {
-    return "Report on a run, or on a file of nsys, ncu, PyTorch or rangescope";
-  }
-  [[nodiscard]] std::string_view details() const override {
-    return "An input is a run directory, the name of a run (or its beginning), `latest`, or a file that a reader\n"
-           "knows, whatever its name. Several inputs become one report: timelines side by side, results of ncu joined\n"
-           "to them by NVTX path, kernel name and launch order. The report goes to standard output, or to the file of "
-           "-o.\n\n"
-           "  rangescope report latest --depth 2 --sort wall\n"
-           "  rangescope report latest -f csv -o regions.csv\n"
-           "  rangescope report trace.sqlite --include 'decode*'\n"
-           "  rangescope report trace.nsys-rep counters.ncu-rep\n"
-           "  rangescope report counters.ncu-rep --split-regions regions/";
-  }
-
+  Report()
+      : Subcommand(
+            "report", "Report on a run, or on a file of nsys, ncu, PyTorch or rangescope",
+            "An input is a run directory, the name of a run (or its beginning), `latest`, or a file that a reader\n"
+            "knows, whatever its name. Several inputs become one report: timelines side by side, results of ncu "
+            "joined\n"
+            "to them by NVTX path, kernel name and launch order. The report goes to standard output, or to the file of "
+            "-o.\n\n"
+            "  rangescope report latest --depth 2 --sort wall\n"
+            "  rangescope report latest -f csv -o regions.csv\n"
+            "  rangescope report trace.sqlite --include 'decode*'\n"
+            "  rangescope report trace.nsys-rep counters.ncu-rep\n"
+            "  rangescope report counters.ncu-rep --split-regions regions/") {}
   void options(const Arguments& app) override {
     app.add_option("input", inputs_, "Runs or files; - is standard input (latest)")
         .type_name("RUN|FILE")

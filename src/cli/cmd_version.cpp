@@ -9,8 +9,7 @@ namespace {
 
 class Version final : public Subcommand {
  public:
-  [[nodiscard]] std::string_view name() const override { return "version"; }
-  [[nodiscard]] std::string_view summary() const override { return "Print the version"; }
+  Version() : Subcommand("version", "Print the version") {}
   void options(const Arguments&) override {}
   [[nodiscard]] int run() override {
     std::puts(base::tool_version().c_str());
