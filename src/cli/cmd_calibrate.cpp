@@ -10,13 +10,6 @@
 namespace rangescope::cli {
 namespace {
 
-// "nvidia-h200.yaml" of "NVIDIA H200".
-std::string file_name(const std::string& device) {
-  std::string name;
-  for (const char c : base::lower(device)) name += (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') ? c : '-';
-  return name + ".yaml";
-}
-
 class Calibrate final : public Subcommand {
  public:
   Calibrate()
@@ -49,7 +42,7 @@ class Calibrate final : public Subcommand {
     if (!folder) return say(folder.error());
     std::error_code error;
     std::filesystem::create_directories(*folder, error);
-    const auto file = *folder / file_name(measured->device);
+    const auto file = *folder / pages::calibration_file(measured->device);
     if (auto written = base::write_file(file, pages::calibration_yaml(*measured, sheet)); !written)
       return say(written.error());
     base::info("kept in " + file.string());

@@ -3,7 +3,7 @@
 #include "analyze/compare.hpp"
 #include "base/text.hpp"
 #include "cli/app.hpp"
-#include "cli/bind_comparison.hpp"
+#include "cli/bind.hpp"
 #include "cli/destination.hpp"
 #include "cli/subcommands.hpp"
 #include "profile/sides.hpp"

@@ -7,9 +7,10 @@
 #include "analyze/compare.hpp"
 #include "base/text.hpp"
 #include "cli/app.hpp"
-#include "cli/bind_comparison.hpp"
+#include "cli/bind.hpp"
 #include "cli/destination.hpp"
 #include "cli/subcommands.hpp"
+#include "config/schema.hpp"
 #include "profile/sides.hpp"
 #include "report/comparison/gate.hpp"
 #include "report/sink.hpp"
@@ -18,16 +19,6 @@
 
 namespace rangescope::cli {
 namespace {
-
-/// "5%", "2.5 %", "0.05".
-std::optional<double> share_of(std::string_view text) {
-  text = base::trim(text);
-  const bool percent = text.ends_with('%');
-  if (percent) text = base::trim(text.substr(0, text.size() - 1));
-  const auto number = base::to_double(text);
-  if (!number || !(*number > 0) || (!percent && *number >= 1) || *number > 1000) return std::nullopt;
-  return percent ? *number / 100 : *number;
-}
 
 class Gate final : public Subcommand {
  public:
@@ -64,7 +55,7 @@ class Gate final : public Subcommand {
   }
 
   [[nodiscard]] int run() override {
-    const auto limit = share_of(limit_);
+    const auto limit = config::parse_share(limit_);
     if (!limit)
       return say({base::Code::kUsage, "'" + base::printable(limit_) + "' is no share", "--max-regression",
                   "Write 5% or 0.05"});

@@ -4,6 +4,7 @@
 
 #include "base/fs.hpp"
 #include "base/text.hpp"
+#include "base/version.hpp"
 #include "cli/app.hpp"
 #include "cli/help_text.hpp"
 #include "cli/subcommands.hpp"
@@ -85,10 +86,24 @@ class Help final : public Subcommand {
   bool man_ = false;
 };
 
+class Version final : public Subcommand {
+ public:
+  Version() : Subcommand("version", "Print the version") {}
+  void options(const Arguments&) override {}
+  [[nodiscard]] int run() override {
+    std::puts(base::tool_version().c_str());
+    return 0;
+  }
+};
+
 }  // namespace
 
 std::unique_ptr<Subcommand> make_help() {
   return std::make_unique<Help>();
+}
+
+std::unique_ptr<Subcommand> make_version() {
+  return std::make_unique<Version>();
 }
 
 }  // namespace rangescope::cli

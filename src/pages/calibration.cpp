@@ -62,4 +62,10 @@ std::string calibration_yaml(const Calibration& c, const model::Peaks* sheet) {
          fmt::format("\nmemory_bytes_per_s: {:.4g}\nflop_per_s:\n", c.memory_bytes_per_s) + rates;
 }
 
+std::string calibration_file(const std::string& device) {
+  std::string name;
+  for (const char c : base::lower(device)) name += (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') ? c : '-';
+  return name + ".yaml";
+}
+
 }  // namespace rangescope::pages

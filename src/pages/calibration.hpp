@@ -13,4 +13,7 @@ namespace rangescope::pages {
 /// As conf/device has it; rates that were not measured are the data sheet's.
 [[nodiscard]] std::string calibration_yaml(const collect::native::Calibration& c, const model::Peaks* sheet);
 
+/// "nvidia-h200.yaml" of "NVIDIA H200".
+[[nodiscard]] std::string calibration_file(const std::string& device);
+
 }  // namespace rangescope::pages
