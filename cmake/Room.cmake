@@ -20,8 +20,7 @@ endfunction()
 # rangescope_together(TARGET)
 #
 # With RANGESCOPE_UNITY eight files are compiled as one: most of the time goes into headers. Names of a room's files must
-# then differ also where they are local to a file (a test's stand in a namespace called after it); files that share some
-# with others are named APART in their room.
+# then differ also where they are local to a file (a test's stand in a namespace called after it).
 add_library(unity_flags INTERFACE)
 target_compile_options(unity_flags INTERFACE -Wno-shadow)  # of a name in another of the eight; linked last, it wins
 function(rangescope_together target)
@@ -31,16 +30,14 @@ function(rangescope_together target)
   endif()
 endfunction()
 
-# rangescope_room(NAME [THREADS] [ROOMS room...] [LIBRARIES lib...] [APART file...])
+# rangescope_room(NAME [THREADS] [ROOMS room...] [LIBRARIES lib...])
 #
 # Makes the static library rangescope_NAME of every src/NAME/**/*.cpp that is neither a test nor a benchmark, allowed to
 # include (and linked to) only ROOMS, and, from every *_test.cpp beside the code, the test program NAME_test; of every
 # *_bench.cpp the benchmark program NAME_bench. THREADS: it starts threads; other rooms cannot race, and are left out of
-# ThreadSanitizer's build. APART: files of the room that are compiled alone (rangescope_together).
+# ThreadSanitizer's build.
 function(rangescope_room name)
-  cmake_parse_arguments(arg "THREADS" "" "ROOMS;LIBRARIES;APART" ${ARGN})
-  list(TRANSFORM arg_APART PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/${name}/)
-  set_source_files_properties(${arg_APART} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+  cmake_parse_arguments(arg "THREADS" "" "ROOMS;LIBRARIES" ${ARGN})
   if(RANGESCOPE_SANITIZE STREQUAL "thread" AND NOT arg_THREADS)
     set(RANGESCOPE_TESTS OFF)
   endif()

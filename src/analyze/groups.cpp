@@ -48,11 +48,6 @@ class GroupTable {
   std::vector<std::uint32_t> slots_;
 };
 
-bool is_nccl(std::string_view name) {
-  if (name.starts_with("void ")) name.remove_prefix(5);
-  return name.starts_with("ncclKernel") || name.starts_with("ncclDevKernel");
-}
-
 struct Part {
   GroupTable table;
   std::int64_t min_latency = 0, max_time = 0;
@@ -82,6 +77,11 @@ void scatter(const Session& session, const KernelGroups& out, KernelTimes<T>& ti
 }
 
 }  // namespace
+
+bool is_nccl(std::string_view name) {
+  if (name.starts_with("void ")) name.remove_prefix(5);
+  return name.starts_with("ncclKernel") || name.starts_with("ncclDevKernel");
+}
 
 model::StringId shown_name(const model::KernelName& name) {
   return name.demangled ? name.demangled : name.short_name ? name.short_name : name.mangled;

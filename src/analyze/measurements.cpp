@@ -82,6 +82,7 @@ struct Collected {
   double exclusive_ns = 0;
   std::map<std::uint32_t, std::vector<std::int64_t>> durations;  ///< by kernel name, nanoseconds
   std::map<std::uint32_t, std::map<std::uint32_t, std::int64_t>> shapes;
+  std::vector<std::uint32_t> results;
   std::set<std::string> notes;
 };
 
@@ -155,7 +156,9 @@ class Joiner {
       if (chains.empty()) take_outside(result);
     }
     if (kernel) count(total_, result, false, false);
+    const auto index = static_cast<std::uint32_t>(&result - session_.measurements.data());
     for (const std::uint32_t process : {kNone, result.process}) {
+      for (const std::uint32_t node : all) collected_[{node, process}].results.push_back(index);
       if (!kernel) {
         for (const std::uint32_t node : inner) {
           Collected& at = collected_[{node, process}];
@@ -187,8 +190,7 @@ class Joiner {
         if (!result.note.empty()) at.notes.insert(result.note);
       }
       for (const std::uint32_t node : inner) {
-        collected_[{node, process}].kernels[{result.kernel_name, result.ordinal}].push_back(
-            static_cast<std::uint32_t>(&result - session_.measurements.data()));
+        collected_[{node, process}].kernels[{result.kernel_name, result.ordinal}].push_back(index);
       }
     }
   }
@@ -196,9 +198,13 @@ class Joiner {
   void finish(const std::vector<RegionKey>& keys, bool timeline, bool gpu_timeline, std::size_t top,
               model::Report& report) {
     for (std::size_t r = 0; r < keys.size(); ++r) {
-      if (keys[r].thread != kNone) continue;  // results are not told apart by thread
       model::Region& region = report.regions[r];
       const auto found = collected_.find({keys[r].node, keys[r].process});
+      if (found != collected_.end())
+        for (const std::uint32_t index : found->second.results)
+          if (keys[r].thread == kNone || keys[r].thread == session_.measurements[index].thread)
+            region.results.push_back(index);
+      if (keys[r].thread != kNone) continue;  // sums are not told apart by thread
       if (!timeline) forget_wall(region);
       if (found == collected_.end()) continue;
       Collected& at = found->second;

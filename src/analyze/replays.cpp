@@ -11,15 +11,15 @@ using model::OpenRange;
 using model::RangeKind;
 using model::Session;
 
-using Path = std::vector<OpenRange>;
+using OpenPath = std::vector<OpenRange>;
 
 bool same(const OpenRange& a, const OpenRange& b) {
   return a.domain == b.domain && a.name == b.name;
 }
 
 /// Push/pop ranges of a captured path, one list a domain (or one list, when domains nest).
-std::map<std::uint32_t, Path> by_domain(const Session& session, const Path& path, bool nested) {
-  std::map<std::uint32_t, Path> lists;
+std::map<std::uint32_t, OpenPath> by_domain(const Session& session, const OpenPath& path, bool nested) {
+  std::map<std::uint32_t, OpenPath> lists;
   for (const OpenRange& range : path) {
     if (range.kind != RangeKind::kPushPop || range.domain >= session.domains.size()) continue;
     lists[nested ? 0 : range.domain].push_back(range);
@@ -29,8 +29,8 @@ std::map<std::uint32_t, Path> by_domain(const Session& session, const Path& path
 
 /// For every node, what of its path is below the capture: the part that all nodes of its graph share is dropped; where
 /// all paths are equal, the innermost range stays.
-std::vector<std::map<std::uint32_t, Path>> paths_below_capture(const Session& session, bool nested) {
-  std::vector<std::map<std::uint32_t, Path>> paths(session.graph_nodes.size());
+std::vector<std::map<std::uint32_t, OpenPath>> paths_below_capture(const Session& session, bool nested) {
+  std::vector<std::map<std::uint32_t, OpenPath>> paths(session.graph_nodes.size());
   std::map<std::pair<std::uint32_t, std::uint64_t>, std::vector<std::size_t>> graphs;
   for (std::size_t n = 0; n < session.graph_nodes.size(); ++n) {
     const model::GraphNode& node = session.graph_nodes[n];
@@ -44,7 +44,7 @@ std::vector<std::map<std::uint32_t, Path>> paths_below_capture(const Session& se
       std::size_t length = first.size();
       bool equal = true;
       for (const std::size_t n : nodes) {
-        const Path& path = paths[n][domain];
+        const OpenPath& path = paths[n][domain];
         std::size_t common = 0;
         while (common < std::min(length, path.size()) && same(path[common], first[common])) ++common;
         equal &= common == first.size() && path.size() == first.size();
@@ -135,7 +135,7 @@ class Replays {
   }
 
   /// Occurrences of the path below `parent`, those of this launch being shared by the paths that begin alike.
-  std::uint32_t descend(std::uint32_t launch, std::uint32_t parent, const Path& path) {
+  std::uint32_t descend(std::uint32_t launch, std::uint32_t parent, const OpenPath& path) {
     const std::uint32_t thread = session_.launches[launch].thread;
     for (const OpenRange& range : path) {
       const std::uint32_t parent_cell = parent == kNone ? kNone : tree_.cell[parent];
@@ -182,7 +182,7 @@ class Replays {
   Tree& tree_;
   Contexts& contexts_;
   std::vector<std::uint32_t> path_of_node_;
-  std::vector<std::map<std::uint32_t, Path>> paths_;
+  std::vector<std::map<std::uint32_t, OpenPath>> paths_;
   std::unordered_map<std::uint64_t, std::uint32_t> made_;
   std::map<std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>, std::uint32_t> occurrences_;
   std::map<std::tuple<std::uint32_t, std::uint32_t, std::uint32_t, model::StringId>, std::uint32_t> cells_;

@@ -92,13 +92,13 @@ class Touched {
 };
 
 /// What is known of one metric for one row of a table (a set, a kind, a region).
-struct Part {
+struct SamplePart {
   double amount = 0;    ///< kAmount: as it is; kShare: nanoseconds at full load
   double variance = 0;  ///< of the amount: what the rates do not explain
   double edges = 0;     ///< of the amount: what boundaries may have moved
   double weight = 0;    ///< kMean: nanoseconds behind `amount`
   double largest = 0;   ///< kMax
-  void add(const Part& other) {
+  void add(const SamplePart& other) {
     amount += other.amount;
     variance += other.variance;
     edges += other.edges;
@@ -120,8 +120,8 @@ class Division {
         offset_(offset),
         idle_(static_cast<std::uint32_t>(work.kinds.size())),
         activity_(activity_column(stream)),
-        of_set(stream.metrics.size(), std::vector<Part>(sets + 1)),
-        of_kind(stream.metrics.size(), std::vector<Part>(work.kinds.size() + 1)),
+        of_set(stream.metrics.size(), std::vector<SamplePart>(sets + 1)),
+        of_kind(stream.metrics.size(), std::vector<SamplePart>(work.kinds.size() + 1)),
         set_ns(sets + 1, 0),
         kind_ns(work.kinds.size() + 1, 0),
         set_total_ns(sets + 1, 0) {
@@ -144,10 +144,10 @@ class Division {
   std::vector<std::vector<double>> rates_, rate_errors_;  ///< by metric, then kind; a unit a nanosecond
 
  public:
-  std::vector<std::vector<Part>> of_set, of_kind;  ///< by metric; the last kind is the idle device
-  std::vector<double> set_ns, kind_ns;             ///< sampled time of the work (overlapping work counts twice)
-  std::vector<double> set_total_ns;                ///< all of its time
-  std::vector<double> totals;                      ///< by metric
+  std::vector<std::vector<SamplePart>> of_set, of_kind;  ///< by metric; the last kind is the idle device
+  std::vector<double> set_ns, kind_ns;                   ///< sampled time of the work (overlapping work counts twice)
+  std::vector<double> set_total_ns;                      ///< all of its time
+  std::vector<double> totals;                            ///< by metric
   double busy_ns = 0, other_ns = 0;
 
  private:
@@ -257,7 +257,7 @@ class Division {
         }
         if (!blind && idle > 0) of_kind[m][idle_].amount += a * rates[idle_] * idle / whole;
         const double residual = a - expected;
-        const auto give = [&](std::vector<Part>& to, const Touched& parts) {
+        const auto give = [&](std::vector<SamplePart>& to, const Touched& parts) {
           for (const std::uint32_t i : parts.list()) {
             to[i].amount += a * parts[i];
             to[i].variance += residual * residual * parts[i] * std::max(1 - parts[i], 0.0);
@@ -276,7 +276,7 @@ class Division {
   }
 
   void describe(std::size_t m, double value, std::span<const Overlap> overlaps, double idle) {
-    const auto give = [&](Part& to, double ns) {
+    const auto give = [&](SamplePart& to, double ns) {
       to.amount += value * ns;
       to.weight += ns;
       to.largest = std::max(to.largest, value);
@@ -326,7 +326,7 @@ class Division {
 
 /// What all streams together say of one metric of one row.
 struct Row {
-  Part part;
+  SamplePart part;
   SampleKind kind = SampleKind::kShare;
   std::string unit;
   double sampled_ns = 0, total_ns = 0;  ///< of the row's work
@@ -503,7 +503,7 @@ class Reporter {
     };
     model::SampledSum sum{metric.name, metric.unit, metric.kind == SampleKind::kShare, division.totals[m], 0, 0, 0};
     for (std::uint32_t s = 0; s < division.set_total_ns.size(); ++s) {
-      const Part& part = division.of_set[m][s];
+      const SamplePart& part = division.of_set[m][s];
       const bool outside = s == Sets::kUnattributed || s == Sets::kNoLaunch || s >= sets_.size();
       (outside ? sum.outside : sum.in_ranges) += part.amount;
       if (s >= sets_.size() || division.set_total_ns[s] <= 0) continue;

@@ -50,13 +50,14 @@ std::size_t warm_ups(const Session& session, const Tree& tree, const std::vector
 }
 
 /// What one region's occurrences come to.
-struct Sums {
+struct SteadySums {
   std::vector<std::int64_t> settled, untouched;
   std::int64_t left_out = 0, slowed = 0;
   double left_out_ns = 0, longest_ns = 0, settled_ns = 0, slowed_ns = 0, busy_ns = 0;
 };
 
-void take_out(model::Region& region, double added, Sums& sums, double duration_ns, std::vector<std::int64_t>& scratch) {
+void take_out(model::Region& region, double added, SteadySums& sums, double duration_ns,
+              std::vector<std::int64_t>& scratch) {
   region.wall.profiler_ns = added;
   region.wall.inclusive_ns -= added;
   if (region.wall.share > 0 && duration_ns > 0) region.wall.share = region.wall.inclusive_ns / duration_ns;
@@ -188,7 +189,7 @@ void add_steady(const Session& session, const Tree& tree, const std::vector<Regi
   std::vector<std::int64_t> scratch;
   for (std::size_t r = keys.size(); r-- > 0;) {  // children before their parents
     model::Region& region = report.regions[r];
-    Sums sums;
+    SteadySums sums;
     std::vector<std::uint32_t> cells(tree.node_cells.begin() + static_cast<std::ptrdiff_t>(keys[r].first),
                                      tree.node_cells.begin() + static_cast<std::ptrdiff_t>(keys[r].last));
     for (const std::uint32_t cell : cells) {

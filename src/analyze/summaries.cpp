@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <map>
+#include "analyze/groups.hpp"
 
 #include "model/range_expression.hpp"
 
@@ -21,10 +22,6 @@ model::Spread spread(const model::SummarySpread& known) {
   out.mean = known.mean.value_or(kUnknown);
   out.stddev = known.stddev.value_or(kUnknown);
   return out;
-}
-
-bool is_nccl(std::string_view name) {
-  return name.starts_with("ncclKernel") || name.starts_with("ncclDevKernel");
 }
 
 /// The kernels of one region (or of the run): rows of one name are put together, since a table has one a thread.

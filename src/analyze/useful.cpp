@@ -86,14 +86,14 @@ Result<UsefulFlop> parse_one(const std::string& written) {
 }
 
 // FLOPs of the closed occurrences of a region.
-struct Sum {
+struct WorkSum {
   double flop = 0, least = 0, most = 0;
   std::uint64_t occurrences = 0, without = 0;
 };
 
-Sum sum_of(const model::Session& session, const UsefulFlop& rule, const Tree& tree, const RegionKey& key,
-           const Buckets& by_cell) {
-  Sum sum;
+WorkSum sum_of(const model::Session& session, const UsefulFlop& rule, const Tree& tree, const RegionKey& key,
+               const Buckets& by_cell) {
+  WorkSum sum;
   for (std::size_t i = key.first; i < key.last; ++i) {
     for (const std::uint32_t o : by_cell.of(tree.node_cells[i])) {
       if (tree.range_of[o] == model::kNone) continue;
@@ -144,7 +144,7 @@ void add_useful_flop(const model::Session& session, const std::vector<UsefulFlop
       if (!matched[node] || (parent != model::kNone && matched[parent])) continue;  // below `decode`: not decode itself
       any = true;
       model::Region& region = report.regions[r];
-      const Sum sum = sum_of(session, rule, tree, keys[r], by_cell);
+      const WorkSum sum = sum_of(session, rule, tree, keys[r], by_cell);
       if (sum.without > 0) {
         region.notes.push_back(
             fmt::format("no useful FLOPs by '{}': {} of {} without a payload, or no value comes of it", rule.written,

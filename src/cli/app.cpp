@@ -178,6 +178,10 @@ base::Error unknown_argument(const CLI::App& app, std::string_view command) {
   return error;
 }
 
+void print(const std::string& text) {
+  std::fwrite(text.data(), 1, text.size(), stdout);
+}
+
 int say(const base::Error& error) {
   base::log(error);
   return base::exit_code(error.code);

@@ -32,6 +32,8 @@ struct Parsed {
 
 /// Prints the error with its hint; its exit code.
 [[nodiscard]] int say(const base::Error& error);
+/// To standard output, as it is.
+void print(const std::string& text);
 
 /// Text for standard output; 0, or the exit code of a failure to write.
 [[nodiscard]] int put(const std::string& text);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "analyze/analyze.hpp"
+#include "analyze/compare.hpp"
 #include "cli/arguments.hpp"
 #include "collect/native/counter_plan.hpp"
 #include "collect/native/native.hpp"
@@ -63,5 +64,11 @@ void bind_report(const Arguments& app, ReportChoice& choice);
 
 /// kUsage for --flops that cannot be parsed. Says on stderr under -v which ranges were taken for what.
 [[nodiscard]] base::Result<void> check_analysis(const analyze::Options& options);
+
+/// --metric, --region, --include, --exclude, --rename
+void bind_comparison(const Arguments& app, analyze::CompareOptions& options, std::vector<std::string>& renames);
+/// Expressions into ncu's grammar, and renames into the options. kUsage.
+[[nodiscard]] base::Result<void> finish_comparison(analyze::CompareOptions& options,
+                                                   const std::vector<std::string>& renames);
 
 }  // namespace rangescope::cli

@@ -1,5 +1,3 @@
-#include "cli/bind_comparison.hpp"
-
 #include "base/text.hpp"
 #include "cli/bind.hpp"
 

@@ -9,10 +9,10 @@
 #include "base/text.hpp"
 #include "base/units.hpp"
 #include "cli/app.hpp"
-#include "cli/present.hpp"
+#include "cli/destination.hpp"
 #include "cli/subcommands.hpp"
 #include "profile/sides.hpp"
-#include "runs/digests.hpp"
+#include "runs/baselines.hpp"
 #include "runs/layout.hpp"
 #include "runs/manifest.hpp"
 
@@ -21,16 +21,14 @@ namespace {
 
 class Baseline final : public Subcommand {
  public:
-  [[nodiscard]] std::string_view name() const override { return "baseline"; }
-  [[nodiscard]] std::string_view summary() const override { return "Keep the numbers of runs for compare and gate"; }
-  [[nodiscard]] std::string_view details() const override {
-    return "A baseline is one small JSON file, DIR/NAME.MACHINE.json, without traces: it can go into the repository.\n"
-           "One name has a file for each kind of machine; gate takes the one that fits.\n\n"
-           "  rangescope profile --repeat 10 -- ./app\n"
-           "  rangescope baseline save --name main latest\n"
-           "  rangescope baseline list";
-  }
-
+  Baseline()
+      : Subcommand(
+            "baseline", "Keep the numbers of runs for compare and gate",
+            "A baseline is one small JSON file, DIR/NAME.MACHINE.json, without traces: it can go into the repository.\n"
+            "One name has a file for each kind of machine; gate takes the one that fits.\n\n"
+            "  rangescope profile --repeat 10 -- ./app\n"
+            "  rangescope baseline save --name main latest\n"
+            "  rangescope baseline list") {}
   void options(const Arguments& app) override {
     save_ = app.add_subcommand("save", "Keep the numbers of a run, of repeated runs, or of a file");
     list_ = app.add_subcommand("list", "One line a baseline");

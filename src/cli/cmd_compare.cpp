@@ -3,7 +3,7 @@
 #include "analyze/compare.hpp"
 #include "base/text.hpp"
 #include "cli/app.hpp"
-#include "cli/bind_comparison.hpp"
+#include "cli/bind.hpp"
 #include "cli/destination.hpp"
 #include "cli/subcommands.hpp"
 #include "profile/sides.hpp"
@@ -16,23 +16,20 @@ namespace {
 
 class Compare final : public Subcommand {
  public:
-  [[nodiscard]] std::string_view name() const override { return "compare"; }
-  [[nodiscard]] std::string_view summary() const override {
-    return "Say what changed between runs, and whether it stands out of the noise";
-  }
-  [[nodiscard]] std::string_view details() const override {
-    return "Each side is a run (a directory, a name, latest), a folder of repeated runs, a report.json, a baseline, or "
-           "a\n"
-           "capture of any format; the others are compared with the first. Sums are per occurrence. What differs "
-           "around\n"
-           "the runs is said first. Noise is taken from repeated runs where there are enough on each side, else from\n"
-           "the occurrences inside the runs, which do not show what differs from run to run.\n\n"
-           "  rangescope profile --repeat 5 --runs before -- ./app\n"
-           "  rangescope profile --repeat 5 --runs after -- ./app --new\n"
-           "  rangescope compare before after\n"
-           "  rangescope compare before after --metric gpu.busy_ns --include decode -f html -o changes.html";
-  }
-
+  Compare()
+      : Subcommand(
+            "compare", "Say what changed between runs, and whether it stands out of the noise",
+            "Each side is a run (a directory, a name, latest), a folder of repeated runs, a report.json, a baseline, "
+            "or "
+            "a\n"
+            "capture of any format; the others are compared with the first. Sums are per occurrence. What differs "
+            "around\n"
+            "the runs is said first. Noise is taken from repeated runs where there are enough on each side, else from\n"
+            "the occurrences inside the runs, which do not show what differs from run to run.\n\n"
+            "  rangescope profile --repeat 5 --runs before -- ./app\n"
+            "  rangescope profile --repeat 5 --runs after -- ./app --new\n"
+            "  rangescope compare before after\n"
+            "  rangescope compare before after --metric gpu.busy_ns --include decode -f html -o changes.html") {}
   void options(const Arguments& app) override {
     app.add_option("sides", sides_, "Runs, folders of runs, or files; the first is what the others are compared with")
         .type_name("RUN|DIR|FILE")

@@ -5,9 +5,10 @@
 #include "base/text.hpp"
 #include "cli/app.hpp"
 #include "cli/bind.hpp"
-#include "cli/present.hpp"
+#include "cli/destination.hpp"
 #include "cli/subcommands.hpp"
 #include "collect/tools.hpp"
+#include "config/compose.hpp"
 #include "doctor/causes.hpp"
 #include "doctor/command/explain.hpp"
 #include "doctor/machine/checks.hpp"
@@ -39,13 +40,19 @@ base::Result<pages::DoctorAnswer> explained(const std::string& command) {
     if (named->tool == "ncu" && command.find("--metrics") != std::string::npos) collect::probe_metrics(*tool, search);
     options.tool = &*tool;
   }
+  auto newest = base::Result<collect::Abilities>();
+  if (!tool)
+    if (const auto conf = config::shipped_folder())
+      if (newest = collect::newest_known(named->tool, *conf / "tools"); newest) options.tool = &*newest;
   auto line = doctor::explain(command, options);
   if (!line) return base::fail(std::move(line));
   model::Finding basis =
       tool ? doctor::well("held against " + named->tool + " " + to_string(tool->version) + " at " + tool->path.string())
-           : doctor::skipped("no " + named->tool +
-                             " was found here, so options, sets and values that depend on its version "
-                             "were not judged");
+      : options.tool
+          ? doctor::well("no " + named->tool + " was found here; held against " + named->tool + " " +
+                         to_string(newest->version) + ", the newest version that is known")
+          : doctor::skipped("no " + named->tool +
+                            " was found here, so options, sets and values that depend on its version were not judged");
   basis.id = "command.version";
   basis.question = "Which version was the line held against?";
   pages::DoctorAnswer answer{"command", {std::move(basis)}, std::move(line->corrected)};
@@ -53,7 +60,7 @@ base::Result<pages::DoctorAnswer> explained(const std::string& command) {
   return answer;
 }
 
-int print(const pages::DoctorAnswer& answer, bool json) {
+int print_answer(const pages::DoctorAnswer& answer, bool json) {
   report::DescriptorSink sink(STDOUT_FILENO, "standard output");
   pages::print_doctor(answer, json, style_on(STDOUT_FILENO, {}).color, sink);
   if (auto written = sink.finish(); !written) return say(written.error());
@@ -62,26 +69,25 @@ int print(const pages::DoctorAnswer& answer, bool json) {
 
 class Doctor final : public Subcommand {
  public:
-  [[nodiscard]] std::string_view name() const override { return "doctor"; }
-  [[nodiscard]] std::string_view summary() const override { return "Say what is wrong, and what to do about it"; }
-  [[nodiscard]] std::string_view details() const override {
-    return "Looks at this machine: driver, GPUs, permissions, tools and their versions, the environment, limits. Each\n"
-           "line is ok, warn, fail or skip, with what was found; below it what that means and what to do.\n\n"
-           "  rangescope doctor\n"
-           "  rangescope doctor --json\n\n"
-           "With --explain, reads a command line of ncu or nsys without running it, names every mistake in it, and "
-           "prints\n"
-           "the line that was meant as the last one.\n\n"
-           "  rangescope doctor --explain \"ncu --nvtx-include 'layer*/' --set brief ./app\"\n\n"
-           "With a program behind --, looks at the program: it is run once under rangescope's own library, and every "
-           "range\n"
-           "that was meant is held against what was seen. Then: which ways of measuring work, with their command "
-           "lines.\n\n"
-           "  rangescope doctor --include decode/ -- python serve.py\n"
-           "  rangescope doctor -- ./app\n\n"
-           "The exit code is 0 unless something failed. docs/manual/causes.md lists every cause.";
-  }
-
+  Doctor()
+      : Subcommand(
+            "doctor", "Say what is wrong, and what to do about it",
+            "Looks at this machine: driver, GPUs, permissions, tools and their versions, the environment, limits. "
+            "Each\n"
+            "line is ok, warn, fail or skip, with what was found; below it what that means and what to do.\n\n"
+            "  rangescope doctor\n"
+            "  rangescope doctor --json\n\n"
+            "With --explain, reads a command line of ncu or nsys without running it, names every mistake in it, and "
+            "prints\n"
+            "the line that was meant as the last one.\n\n"
+            "  rangescope doctor --explain \"ncu --nvtx-include 'layer*/' --set brief ./app\"\n\n"
+            "With a program behind --, looks at the program: it is run once under rangescope's own library, and every "
+            "range\n"
+            "that was meant is held against what was seen. Then: which ways of measuring work, with their command "
+            "lines.\n\n"
+            "  rangescope doctor --include decode/ -- python serve.py\n"
+            "  rangescope doctor -- ./app\n\n"
+            "The exit code is 0 unless something failed. docs/manual/causes.md lists every cause.") {}
   [[nodiscard]] bool takes_program() const override { return true; }
   void set_program(std::vector<std::string> argv) override { program_ = std::move(argv); }
 
@@ -98,8 +104,7 @@ class Doctor final : public Subcommand {
 
   [[nodiscard]] int run() override {
     if (causes_) {
-      const std::string page = doctor::causes_page();
-      std::fwrite(page.data(), 1, page.size(), stdout);
+      print(doctor::causes_page());
       return 0;
     }
     std::vector<std::string> words = app_.remaining();
@@ -116,7 +121,7 @@ class Doctor final : public Subcommand {
     const doctor::MachineFacts facts = doctor::gather_machine(sources);
     doctor::Probe probe;
     probe.machine = &facts;
-    return print({"machine", doctor::run_checks(doctor::machine_checks(), probe)}, json_);
+    return print_answer({"machine", doctor::run_checks(doctor::machine_checks(), probe)}, json_);
   }
 
  private:
@@ -125,7 +130,7 @@ class Doctor final : public Subcommand {
     const auto look = profile::look_at_program(look_);
     if (!look) return say(look.error());
     const auto ways = doctor::ways(*look, profile::tools_here());
-    return print({"program", doctor::diagnose(*look), {}, &*look, ways}, json_);
+    return print_answer({"program", doctor::diagnose(*look), {}, &*look, ways}, json_);
   }
 
   // One argument with a whole line in it, or the words of one; `--` may stand before them or within.
@@ -141,7 +146,7 @@ class Doctor final : public Subcommand {
       return say({base::Code::kUsage, "unexpected argument '" + base::printable(words[1]) + "'", "--explain",
                   "Put options of the doctor before --explain"});
     const auto answer = explained(whole ? words.front() : base::shell_quote(words));
-    return answer ? print(*answer, json_) : say(answer.error());
+    return answer ? print_answer(*answer, json_) : say(answer.error());
   }
 
   Arguments app_;  // what it stands for lives as long as run() does

@@ -7,46 +7,34 @@
 #include "analyze/compare.hpp"
 #include "base/text.hpp"
 #include "cli/app.hpp"
-#include "cli/bind_comparison.hpp"
+#include "cli/bind.hpp"
 #include "cli/destination.hpp"
 #include "cli/subcommands.hpp"
+#include "config/schema.hpp"
 #include "profile/sides.hpp"
 #include "report/comparison/gate.hpp"
 #include "report/sink.hpp"
-#include "runs/digests.hpp"
+#include "runs/baselines.hpp"
 #include "runs/layout.hpp"
 
 namespace rangescope::cli {
 namespace {
 
-/// "5%", "2.5 %", "0.05".
-std::optional<double> share_of(std::string_view text) {
-  text = base::trim(text);
-  const bool percent = text.ends_with('%');
-  if (percent) text = base::trim(text.substr(0, text.size() - 1));
-  const auto number = base::to_double(text);
-  if (!number || !(*number > 0) || (!percent && *number >= 1) || *number > 1000) return std::nullopt;
-  return percent ? *number / 100 : *number;
-}
-
 class Gate final : public Subcommand {
  public:
-  [[nodiscard]] std::string_view name() const override { return "gate"; }
-  [[nodiscard]] std::string_view summary() const override {
-    return "Fail with 81 where a run is slower than a baseline by more than is allowed";
-  }
-  [[nodiscard]] std::string_view details() const override {
-    return "0: no regression. 81: a value is larger than in the baseline, that stands out of the noise, and it may be "
-           "as\n"
-           "large as --max-regression. 82: the two cannot be compared, or nothing could be judged. The baseline is a "
-           "name\n"
-           "(rangescope baseline save), of which the file for this kind of machine is taken, or a file, or a run.\n\n"
-           "  rangescope profile --repeat 5 --runs new -- ./app\n"
-           "  rangescope gate --baseline main --max-regression 5% new\n"
-           "  rangescope gate --baseline main --region decode --metric gpu.busy_ns --junit gate.xml --markdown gate.md "
-           "new";
-  }
-
+  Gate()
+      : Subcommand(
+            "gate", "Fail with 81 where a run is slower than a baseline by more than is allowed",
+            "0: no regression. 81: a value is larger than in the baseline, that stands out of the noise, and it may be "
+            "as\n"
+            "large as --max-regression. 82: the two cannot be compared, or nothing could be judged. The baseline is a "
+            "name\n"
+            "(rangescope baseline save), of which the file for this kind of machine is taken, or a file, or a run.\n\n"
+            "  rangescope profile --repeat 5 --runs new -- ./app\n"
+            "  rangescope gate --baseline main --max-regression 5% new\n"
+            "  rangescope gate --baseline main --region decode --metric gpu.busy_ns --junit gate.xml --markdown "
+            "gate.md "
+            "new") {}
   void options(const Arguments& app) override {
     app.add_option("run", run_, "Run, folder of runs, or file that is judged (latest)").type_name("RUN|DIR|FILE");
     app.add_option("-b,--baseline", baseline_, "Name of a baseline, a file, or a run").type_name("B").required();
@@ -67,7 +55,7 @@ class Gate final : public Subcommand {
   }
 
   [[nodiscard]] int run() override {
-    const auto limit = share_of(limit_);
+    const auto limit = config::parse_share(limit_);
     if (!limit)
       return say({base::Code::kUsage, "'" + base::printable(limit_) + "' is no share", "--max-regression",
                   "Write 5% or 0.05"});

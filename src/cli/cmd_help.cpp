@@ -4,6 +4,7 @@
 
 #include "base/fs.hpp"
 #include "base/text.hpp"
+#include "base/version.hpp"
 #include "cli/app.hpp"
 #include "cli/help_text.hpp"
 #include "cli/subcommands.hpp"
@@ -12,10 +13,6 @@
 
 namespace rangescope::cli {
 namespace {
-
-void print(const std::string& text) {
-  std::fwrite(text.data(), 1, text.size(), stdout);
-}
 
 std::string columns_text() {
   std::string out = "Values of a region, for --columns and --sort (the title will do as well as the name):\n\n";
@@ -27,17 +24,12 @@ std::string columns_text() {
 
 class Help final : public Subcommand {
  public:
-  [[nodiscard]] std::string_view name() const override { return "help"; }
-  [[nodiscard]] std::string_view summary() const override {
-    return "Explain a command; write man pages and completion";
-  }
-  [[nodiscard]] std::string_view details() const override {
-    return "  rangescope help profile\n"
-           "  rangescope help columns          the values that a table can show\n"
-           "  rangescope help losses           what can be missing from a report, and the cure\n"
-           "  rangescope help --man runs | man -l -";
-  }
-
+  Help()
+      : Subcommand("help", "Explain a command; write man pages and completion",
+                   "  rangescope help profile\n"
+                   "  rangescope help columns          the values that a table can show\n"
+                   "  rangescope help losses           what can be missing from a report, and the cure\n"
+                   "  rangescope help --man runs | man -l -") {}
   void options(const Arguments& app) override {
     app.add_option("command", topic_, "A command, columns, or losses").type_name("COMMAND");
     app.add_flag("--man", man_, "Print the manual page instead");
@@ -94,10 +86,24 @@ class Help final : public Subcommand {
   bool man_ = false;
 };
 
+class Version final : public Subcommand {
+ public:
+  Version() : Subcommand("version", "Print the version") {}
+  void options(const Arguments&) override {}
+  [[nodiscard]] int run() override {
+    std::puts(base::tool_version().c_str());
+    return 0;
+  }
+};
+
 }  // namespace
 
 std::unique_ptr<Subcommand> make_help() {
   return std::make_unique<Help>();
+}
+
+std::unique_ptr<Subcommand> make_version() {
+  return std::make_unique<Version>();
 }
 
 }  // namespace rangescope::cli

@@ -21,17 +21,13 @@ namespace fs = std::filesystem;
 
 class ImportCommand final : public Subcommand {
  public:
-  [[nodiscard]] std::string_view name() const override { return "import"; }
-  [[nodiscard]] std::string_view summary() const override {
-    return "Make a run of files that nsys, ncu or rangescope left";
-  }
-  [[nodiscard]] std::string_view details() const override {
-    return "The files are copied into a new run directory, with their hashes and origin in import.json, and reported\n"
-           "on together: timelines side by side, results of ncu joined to them.\n\n"
-           "  rangescope import rank0.nsys-rep rank1.nsys-rep counters.ncu-rep\n"
-           "  rangescope report latest";
-  }
-
+  ImportCommand()
+      : Subcommand(
+            "import", "Make a run of files that nsys, ncu or rangescope left",
+            "The files are copied into a new run directory, with their hashes and origin in import.json, and reported\n"
+            "on together: timelines side by side, results of ncu joined to them.\n\n"
+            "  rangescope import rank0.nsys-rep rank1.nsys-rep counters.ncu-rep\n"
+            "  rangescope report latest") {}
   void options(const Arguments& app) override {
     app.add_option("input", inputs_, "Files, or folders of native captures")
         .type_name("FILE")

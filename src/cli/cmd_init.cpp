@@ -22,20 +22,18 @@ namespace {
 namespace fs = std::filesystem;
 class Init final : public Subcommand {
  public:
-  [[nodiscard]] std::string_view name() const override { return "init"; }
-  [[nodiscard]] std::string_view summary() const override {
-    return "Write a starting rangescope.yaml for a program, from a look at it";
-  }
+  Init()
+      : Subcommand(
+            "init", "Write a starting rangescope.yaml for a program, from a look at it",
+            "The program is run once with the native collector, for as long as --for says. What was seen decides "
+            "which\n"
+            "ranges are included and which metric groups fit their occurrences. `rangescope profile` in this folder "
+            "then\n"
+            "does what the file says.\n\n"
+            "  rangescope init -- python train.py\n"
+            "  rangescope init --to other.yaml --for 2m -- ./app") {}
   [[nodiscard]] bool takes_program() const override { return true; }
   void set_program(std::vector<std::string> argv) override { program_ = std::move(argv); }
-  [[nodiscard]] std::string_view details() const override {
-    return "The program is run once with the native collector, for as long as --for says. What was seen decides which\n"
-           "ranges are included and which metric groups fit their occurrences. `rangescope profile` in this folder "
-           "then\n"
-           "does what the file says.\n\n"
-           "  rangescope init -- python train.py\n"
-           "  rangescope init --to other.yaml --for 2m -- ./app";
-  }
 
   void options(const Arguments& app) override {
     app.add_option("--to", to_, "File to write (rangescope.yaml)").type_name("FILE");

@@ -5,6 +5,7 @@
 #include "cli/app.hpp"
 #include "cli/subcommands.hpp"
 #include "config/metric_groups.hpp"
+#include "pages/counters.hpp"
 #include "profile/counters.hpp"
 
 namespace rangescope::cli {
@@ -17,18 +18,13 @@ constexpr std::array<std::pair<MetricKind, const char*>, 3> kKinds = {
 
 class Metrics final : public Subcommand {
  public:
-  [[nodiscard]] std::string_view name() const override { return "metrics"; }
-  [[nodiscard]] std::string_view summary() const override {
-    return "List, show and search metric groups and CUPTI metrics";
-  }
-  [[nodiscard]] std::string_view details() const override {
-    return "Works on a machine without a GPU: CUPTI knows every chip.\n\n"
-           "  rangescope metrics list                          the groups\n"
-           "  rangescope metrics show roofline                 one group: counters, formulas, meaning\n"
-           "  rangescope metrics show dram__bytes --chip GA100\n"
-           "  rangescope metrics search tensor --chip GH100    base names of CUPTI metrics";
-  }
-
+  Metrics()
+      : Subcommand("metrics", "List, show and search metric groups and CUPTI metrics",
+                   "Works on a machine without a GPU: CUPTI knows every chip.\n\n"
+                   "  rangescope metrics list                          the groups\n"
+                   "  rangescope metrics show roofline                 one group: counters, formulas, meaning\n"
+                   "  rangescope metrics show dram__bytes --chip GA100\n"
+                   "  rangescope metrics search tensor --chip GH100    base names of CUPTI metrics") {}
   void options(const Arguments& app) override {
     app.add_option("action", action_, "list, show or search").one_of({"list", "show", "search"}).required();
     app.add_option("what", what_, "A group, a metric, or a word").type_name("NAME");
@@ -51,20 +47,17 @@ class Metrics final : public Subcommand {
 
  private:
   [[nodiscard]] int list(const std::vector<model::MetricGroup>& groups) const {
-    if (json_) {
-      nlohmann::json out = nlohmann::json::array();
-      for (const auto& group : groups) out.push_back(to_json(group));
-      return put(out.dump(2) + "\n");
-    }
+    if (json_) return put(pages::groups_json(groups, true));
     std::string text;
-    for (const auto& group : groups) text += fmt_line(group.name, group.title);
+    for (const auto& group : groups) text += pages::name_line(group.name, group.title);
     return put(text +
                "\nOne of them: rangescope metrics show NAME. Cost: rangescope plan --metrics NAME --chip GH100\n");
   }
 
   [[nodiscard]] int show(const std::vector<model::MetricGroup>& groups) const {
     const auto group = std::find_if(groups.begin(), groups.end(), [&](const auto& g) { return g.name == what_; });
-    if (group != groups.end()) return json_ ? put(to_json(*group).dump(2) + "\n") : put(describe(*group));
+    if (group != groups.end())
+      return json_ ? put(pages::groups_json({&*group, 1}, false)) : put(pages::group_page(*group));
     auto planner = profile::open_planner();
     if (!planner) return say(planner.error());
     auto info = planner->describe(chip_, what_);
@@ -99,7 +92,7 @@ class Metrics final : public Subcommand {
       for (const std::string& metric : *names) {
         if (base::lower(metric).find(word) == std::string::npos) continue;
         out.push_back({{"name", metric}, {"kind", title}});
-        text += fmt_line(metric, title);
+        text += pages::name_line(metric, title);
       }
     }
     if (out.empty()) {
@@ -107,37 +100,6 @@ class Metrics final : public Subcommand {
                   "Search for a shorter word, for example: rangescope metrics search bytes --chip " + chip_});
     }
     return put(json_ ? out.dump(2) + "\n" : text);
-  }
-
-  static std::string fmt_line(const std::string& left, const std::string& right) {
-    return left + std::string(left.size() < 18 ? 18 - left.size() : 1, ' ') + right + "\n";
-  }
-
-  static std::string describe(const model::MetricGroup& group) {
-    std::string text = group.name + ": " + group.title + "\n" + group.explain + "\n\ncounters\n";
-    for (const auto& counter : group.counters) {
-      text +=
-          "  " + fmt_line(counter.alias, base::join(counter.any, " or ") + (counter.absent ? " (may be missing)" : ""));
-    }
-    text += "\nmetrics\n";
-    for (const auto& metric : group.metrics) {
-      text +=
-          "  " + metric.name + " [" + metric.unit + "] = " + metric.formula.text() + "\n      " + metric.explain + "\n";
-    }
-    return text;
-  }
-
-  static nlohmann::json to_json(const model::MetricGroup& group) {
-    nlohmann::json out = {{"name", group.name}, {"title", group.title}, {"explain", group.explain}};
-    for (const auto& counter : group.counters) out["counters"][counter.alias] = counter.any;
-    for (const auto& metric : group.metrics) {
-      out["metrics"].push_back({{"name", metric.name},
-                                {"title", metric.title},
-                                {"unit", metric.unit},
-                                {"formula", metric.formula.text()},
-                                {"explain", metric.explain}});
-    }
-    return out;
   }
 
   std::string action_, what_;

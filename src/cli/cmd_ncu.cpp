@@ -16,19 +16,14 @@ namespace ncu = pages;
 
 class Ncu final : public Subcommand {
  public:
-  [[nodiscard]] std::string_view name() const override { return "ncu"; }
-  [[nodiscard]] std::string_view summary() const override {
-    return "Print an Nsight Compute report as ncu --import does";
-  }
-  [[nodiscard]] std::string_view details() const override {
-    return "Options and output are those of `ncu --import FILE`; no Nsight tool is needed. Numbers have no\n"
-           "thousands separators, as under LC_ALL=C; --number-format en prints those of an English locale.\n\n"
-           "  rangescope ncu run.ncu-rep\n"
-           "  rangescope ncu run.ncu-rep --page raw --csv --print-units base > all.csv\n"
-           "  rangescope ncu run.ncu-rep --nvtx-include 'decode/' --section SpeedOfLight\n"
-           "  rangescope ncu run.ncu-rep --print-summary per-kernel";
-  }
-
+  Ncu()
+      : Subcommand("ncu", "Print an Nsight Compute report as ncu --import does",
+                   "Options and output are those of `ncu --import FILE`; no Nsight tool is needed. Numbers have no\n"
+                   "thousands separators, as under LC_ALL=C; --number-format en prints those of an English locale.\n\n"
+                   "  rangescope ncu run.ncu-rep\n"
+                   "  rangescope ncu run.ncu-rep --page raw --csv --print-units base > all.csv\n"
+                   "  rangescope ncu run.ncu-rep --nvtx-include 'decode/' --section SpeedOfLight\n"
+                   "  rangescope ncu run.ncu-rep --print-summary per-kernel") {}
   void options(const Arguments& app) override {
     app.add_option("file", file_, "A .ncu-rep, .ncu-repz or .nsight-cuprof-report").type_name("FILE").required();
     app.add_choice("--page", page_.page,

@@ -9,7 +9,7 @@
 #include "cli/app.hpp"
 #include "cli/bind.hpp"
 #include "cli/bind_config.hpp"
-#include "cli/present.hpp"
+#include "cli/destination.hpp"
 #include "cli/progress.hpp"
 #include "cli/subcommands.hpp"
 #include "profile/engine.hpp"
@@ -27,24 +27,21 @@ int end_like(const base::Ended& ended) {
 
 class Profile final : public Subcommand {
  public:
-  [[nodiscard]] std::string_view name() const override { return "profile"; }
-  [[nodiscard]] std::string_view summary() const override {
-    return "Run a program and say what each of its NVTX ranges costs";
-  }
+  Profile()
+      : Subcommand(
+            "profile", "Run a program and say what each of its NVTX ranges costs",
+            "The program runs as it is: same output, same exit code, same fatal signal. What it did is kept in a\n"
+            "new folder below ./rangescope-runs (--runs), with report.json in it.\n\n"
+            "The table is printed when the program has ended: to standard output where that is a terminal, else to\n"
+            "standard error, so that what the program prints can be piped. -o - prints it to standard output in\n"
+            "any case, -o FILE writes it there, -q leaves it out.\n\n"
+            "  rangescope profile ./app --size 10\n"
+            "  rangescope profile --include 'decode*' -f md -o decode.md -- python serve.py\n\n"
+            "Nsight Systems and Nsight Compute run around the program too when they are asked for; every option is a\n"
+            "key of the configuration (rangescope config show) and may be given as key=value:\n\n"
+            "  rangescope profile --nsys ncu=quick --nvtx-include decode -- python serve.py") {}
   [[nodiscard]] bool takes_program() const override { return true; }
   void set_program(std::vector<std::string> argv) override { program_ = std::move(argv); }
-  [[nodiscard]] std::string_view details() const override {
-    return "The program runs as it is: same output, same exit code, same fatal signal. What it did is kept in a\n"
-           "new folder below ./rangescope-runs (--runs), with report.json in it.\n\n"
-           "The table is printed when the program has ended: to standard output where that is a terminal, else to\n"
-           "standard error, so that what the program prints can be piped. -o - prints it to standard output in\n"
-           "any case, -o FILE writes it there, -q leaves it out.\n\n"
-           "  rangescope profile ./app --size 10\n"
-           "  rangescope profile --include 'decode*' -f md -o decode.md -- python serve.py\n\n"
-           "Nsight Systems and Nsight Compute run around the program too when they are asked for; every option is a\n"
-           "key of the configuration (rangescope config show) and may be given as key=value:\n\n"
-           "  rangescope profile --nsys ncu=quick --nvtx-include decode -- python serve.py";
-  }
 
   [[nodiscard]] std::vector<std::string_view> main_options() const override {
     return {"--include", "--exclude", "--metrics", "--per",     "--rounds", "--format", "--to",     "--sort",

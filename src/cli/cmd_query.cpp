@@ -6,7 +6,6 @@
 #include "cli/app.hpp"
 #include "cli/bind.hpp"
 #include "cli/destination.hpp"
-#include "cli/present.hpp"
 #include "cli/subcommands.hpp"
 #include "profile/analyzed.hpp"
 #include "report/csv_text.hpp"
@@ -20,14 +19,13 @@ namespace {
 
 class Query final : public Subcommand {
  public:
-  [[nodiscard]] std::string_view name() const override { return "query"; }
-  [[nodiscard]] std::string_view summary() const override { return "Ask a run or file with SQL"; }
-  [[nodiscard]] std::string_view details() const override {
-    return "Tables: run, regions, region_kernels, metrics, operators, ranges, launches, kernels, copies, losses\n"
-           "(docs/formats/sqlite-view.md). Nothing is written to the input.\n\n"
-           "  rangescope query latest 'select path, occurrences, gpu_kernel_ns from regions order by 3 desc'\n"
-           "  rangescope query trace.sqlite 'select name, count(*) from kernels group by name' -f csv";
-  }
+  Query()
+      : Subcommand(
+            "query", "Ask a run or file with SQL",
+            "Tables: run, regions, region_kernels, metrics, operators, ranges, launches, kernels, copies, losses\n"
+            "(docs/formats/sqlite-view.md). Nothing is written to the input.\n\n"
+            "  rangescope query latest 'select path, occurrences, gpu_kernel_ns from regions order by 3 desc'\n"
+            "  rangescope query trace.sqlite 'select name, count(*) from kernels group by name' -f csv") {}
   void options(const Arguments& app) override {
     app.add_option("input", input_, "Run or file").type_name("RUN|FILE").required();
     app.add_option("sql", sql_, "One SELECT").type_name("SQL").required();
@@ -73,14 +71,13 @@ class Query final : public Subcommand {
 
 class Export final : public Subcommand {
  public:
-  [[nodiscard]] std::string_view name() const override { return "export"; }
-  [[nodiscard]] std::string_view summary() const override { return "Write a run or file as SQLite, CSV or JSON lines"; }
-  [[nodiscard]] std::string_view details() const override {
-    return "sqlite holds all tables (docs/formats/sqlite-view.md); csv and jsonl hold one, --table regions if not "
-           "said.\n\n"
-           "  rangescope export latest --to sqlite -o run.sqlite\n"
-           "  rangescope export trace.nsys-rep --to csv --table kernels > kernels.csv";
-  }
+  Export()
+      : Subcommand(
+            "export", "Write a run or file as SQLite, CSV or JSON lines",
+            "sqlite holds all tables (docs/formats/sqlite-view.md); csv and jsonl hold one, --table regions if not "
+            "said.\n\n"
+            "  rangescope export latest --to sqlite -o run.sqlite\n"
+            "  rangescope export trace.nsys-rep --to csv --table kernels > kernels.csv") {}
   void options(const Arguments& app) override {
     app.add_option("input", inputs_, "Runs or files").type_name("RUN|FILE").required().expected(1, 1000);
     app.add_option("--to", to_, "sqlite, csv or jsonl").required().one_of({"sqlite", "csv", "jsonl"});

@@ -10,7 +10,7 @@
 #include "base/units.hpp"
 #include "cli/app.hpp"
 #include "cli/bind.hpp"
-#include "cli/present.hpp"
+#include "cli/destination.hpp"
 #include "cli/subcommands.hpp"
 #include "profile/analyzed.hpp"
 #include "profile/split_regions.hpp"
@@ -22,22 +22,19 @@ namespace {
 
 class Report final : public Subcommand {
  public:
-  [[nodiscard]] std::string_view name() const override { return "report"; }
-  [[nodiscard]] std::string_view summary() const override {
-    return "Report on a run, or on a file of nsys, ncu, PyTorch or rangescope";
-  }
-  [[nodiscard]] std::string_view details() const override {
-    return "An input is a run directory, the name of a run (or its beginning), `latest`, or a file that a reader\n"
-           "knows, whatever its name. Several inputs become one report: timelines side by side, results of ncu joined\n"
-           "to them by NVTX path, kernel name and launch order. The report goes to standard output, or to the file of "
-           "-o.\n\n"
-           "  rangescope report latest --depth 2 --sort wall\n"
-           "  rangescope report latest -f csv -o regions.csv\n"
-           "  rangescope report trace.sqlite --include 'decode*'\n"
-           "  rangescope report trace.nsys-rep counters.ncu-rep\n"
-           "  rangescope report counters.ncu-rep --split-regions regions/";
-  }
-
+  Report()
+      : Subcommand(
+            "report", "Report on a run, or on a file of nsys, ncu, PyTorch or rangescope",
+            "An input is a run directory, the name of a run (or its beginning), `latest`, or a file that a reader\n"
+            "knows, whatever its name. Several inputs become one report: timelines side by side, results of ncu "
+            "joined\n"
+            "to them by NVTX path, kernel name and launch order. The report goes to standard output, or to the file of "
+            "-o.\n\n"
+            "  rangescope report latest --depth 2 --sort wall\n"
+            "  rangescope report latest -f csv -o regions.csv\n"
+            "  rangescope report trace.sqlite --include 'decode*'\n"
+            "  rangescope report trace.nsys-rep counters.ncu-rep\n"
+            "  rangescope report counters.ncu-rep --split-regions regions/") {}
   void options(const Arguments& app) override {
     app.add_option("input", inputs_, "Runs or files; - is standard input (latest)")
         .type_name("RUN|FILE")
@@ -53,7 +50,8 @@ class Report final : public Subcommand {
   }
 
   [[nodiscard]] int run() override {
-    if (auto exporter = report::find_exporter(choice_.format); !exporter) return say(exporter.error());
+    const auto exporter = report::find_exporter(choice_.format);
+    if (!exporter) return say(exporter.error());
     if (auto writable = check_destination(choice_, STDOUT_FILENO); !writable) return say(writable.error());
     if (auto checked = check_analysis(analysis_); !checked) return say(checked.error());
     if (inputs_.empty()) inputs_.emplace_back("latest");
@@ -64,7 +62,7 @@ class Report final : public Subcommand {
       input = read->string();
     }
     if (!separate_) return report_on(inputs_);
-    if (inputs_.size() > 1 && (choice_.format != "table" && choice_.format != "md")) {
+    if (inputs_.size() > 1 && (*exporter)->kind() != report::Exporter::Kind::kText) {
       return say({base::Code::kUsage,
                   std::to_string(inputs_.size()) + " separate inputs in one " + choice_.format + " document",
                   "--format", "Write one report for each input, or leave --separate out"});

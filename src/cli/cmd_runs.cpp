@@ -3,70 +3,33 @@
 #include <fmt/format.h>
 #include <chrono>
 #include <cstdio>
-#include <ctime>
 
-#include "base/fs.hpp"
 #include "base/log.hpp"
-#include "base/process.hpp"
-#include "base/table.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
 #include "cli/app.hpp"
-#include "cli/bind.hpp"
 #include "cli/destination.hpp"
-#include "cli/present.hpp"
 #include "cli/subcommands.hpp"
-#include "report/view.hpp"
-#include "runs/imports.hpp"
+#include "pages/runs.hpp"
 #include "runs/layout.hpp"
 #include "runs/manifest.hpp"
 #include "runs/pack.hpp"
-#include "runs/provenance.hpp"
 #include "runs/retention.hpp"
 #include "runs/stages.hpp"
-#include "runs/status.hpp"
 
 namespace rangescope::cli {
 namespace {
 
-void print(const std::string& text) {
-  std::fwrite(text.data(), 1, text.size(), stdout);
-}
-
-std::string local_text(std::int64_t unix_ns) {
-  const std::time_t seconds = static_cast<std::time_t>(unix_ns / 1'000'000'000);
-  std::tm parts{};
-  ::localtime_r(&seconds, &parts);
-  char text[32];
-  return {text, std::strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S", &parts)};
-}
-
-// "done", "interrupted", "nothing_captured" ...: what a list has room for.
-std::string state_text(const std::filesystem::path& run) {
-  const auto status = runs::read_status(run);
-  if (!status) return "unknown";
-  return status->state == runs::State::kDone ? status->outcome : std::string(runs::state_name(status->state));
-}
-
-/// The program that was profiled, or how the files came in.
-std::string command_of(const runs::Manifest& manifest) {
-  if (!manifest.argv.empty()) return base::shell_quote(manifest.argv);
-  return "(" + base::shell_quote(manifest.arguments) + ")";
-}
-
 class Runs final : public Subcommand {
  public:
-  [[nodiscard]] std::string_view name() const override { return "runs"; }
-  [[nodiscard]] std::string_view summary() const override { return "List, show, prune, verify, pack and count runs"; }
-  [[nodiscard]] std::string_view details() const override {
-    return "Only folders whose manifest.json proves that rangescope made them are listed, and only those are "
-           "deleted.\n\n"
-           "  rangescope runs list\n"
-           "  rangescope runs prune --keep 20\n"
-           "  rangescope runs prune --older-than 30d --yes\n"
-           "  rangescope runs verify latest";
-  }
-
+  Runs()
+      : Subcommand("runs", "List, show, prune, verify, pack and count runs",
+                   "Only folders whose manifest.json proves that rangescope made them are listed, and only those are "
+                   "deleted.\n\n"
+                   "  rangescope runs list\n"
+                   "  rangescope runs prune --keep 20\n"
+                   "  rangescope runs prune --older-than 30d --yes\n"
+                   "  rangescope runs verify latest") {}
   void options(const Arguments& app) override {
     list_ = app.add_subcommand("list", "One line a run, oldest first; so does `rangescope runs` alone");
     show_ = app.add_subcommand("show", "What is known of a run");
@@ -109,66 +72,16 @@ class Runs final : public Subcommand {
       base::info("no runs in " + root_);
       return 0;
     }
-    base::Table table({{"run", false},
-                       {"began", false},
-                       {"took", true, false, 2},
-                       {"state", false},
-                       {"size", true, false, 1},
-                       {"command", false, true}});
-    for (const auto& run : runs) {
-      const auto manifest = runs::read_manifest(run);
-      if (!manifest) continue;
-      const bool finished = manifest->end_unix_ns > 0;
-      table.add(
-          {{run.filename().string()},
-           {local_text(manifest->start_unix_ns)},
-           {finished ? base::format_ns(static_cast<double>(manifest->end_unix_ns - manifest->start_unix_ns)) : "-"},
-           {state_text(run)},
-           {base::format_bytes(static_cast<double>(runs::size_of(run)))},
-           {base::printable(command_of(*manifest))}});
-    }
     const report::Style style = style_on(STDOUT_FILENO, {});
-    print(table.render(::isatty(STDOUT_FILENO) != 0 ? style.width : 0, style.color));
+    print(pages::runs_table(runs, ::isatty(STDOUT_FILENO) != 0 ? style.width : 0, style.color));
     return 0;
   }
 
   [[nodiscard]] int show() const {
     const auto run = runs::find_run(root_, said_);
     if (!run) return say(run.error());
-    const auto manifest = runs::read_manifest(*run);
-    if (!manifest) return say(manifest.error());
-    const auto field = [](std::string_view name, const std::string& value) {
-      if (!value.empty()) print(fmt::format("{:<12}{}\n", name, base::printable(value)));
-    };
-    field("run", run->string());
-    field("command", command_of(*manifest));
-    field("cwd", manifest->cwd);
-    field("tool", manifest->tool);
-    field("began", runs::utc_text(manifest->start_unix_ns));
-    if (manifest->end_unix_ns > 0) field("ended", runs::utc_text(manifest->end_unix_ns));
-    field("size", base::format_bytes(static_cast<double>(runs::size_of(*run))));
-    if (const auto status = runs::read_status(*run)) {
-      field("state", std::string(runs::state_name(status->state)));
-      field("program", status->program);
-      if (status->state == runs::State::kDone) field("exit code", std::to_string(status->exit_code));
-      field("outcome", status->outcome);
-      field("message", status->message);
-      for (const model::Loss& loss : status->losses)
-        field("loss", fmt::format("{} ({}): {}", loss.kind.id(), loss.count, loss.detail));
-      for (const model::Finding& finding : status->findings)
-        field(model::verdict_name(finding.verdict),
-              finding.id + ": " + finding.found + (finding.hint.empty() ? "" : ". " + finding.hint));
-    }
-    if (const auto provenance = runs::read_provenance(*run)) {
-      for (const auto& [name, value] : provenance->facts) field(name, value);
-      for (const auto& [name, value] : provenance->variables) field("env", name + "=" + value);
-    }
-    if (const auto imports = runs::read_imports(*run))
-      for (const runs::Import& import : *imports)
-        field("from", fmt::format("{}, {} {}: {}", import.file, import.tool, import.version, import.from));
-    for (const auto& [path, proof] : manifest->files)
-      field("file", fmt::format("{} ({})", path, base::format_bytes(static_cast<double>(proof.bytes))));
-    return 0;
+    const auto page = pages::run_page(*run);
+    return page ? put(*page) : say(page.error());
   }
 
   [[nodiscard]] int prune() const {
@@ -268,31 +181,8 @@ class Runs final : public Subcommand {
       base::info("no runs in " + root_);
       return 0;
     }
-    base::Table table({{"stage", false},
-                       {"tool", false},
-                       {"step", false},
-                       {"ok"},
-                       {"empty"},
-                       {"failed"},
-                       {"not tried"},
-                       {"median"},
-                       {"why", false, true}});
-    for (const runs::StageCount& one : counts) {
-      std::string why;
-      for (const auto& [cause, times] : one.causes)
-        why += (why.empty() ? "" : ", ") + fmt::format("{} {}", times, base::printable(cause));
-      table.add({{one.stage},
-                 {one.tool},
-                 {one.step},
-                 {std::to_string(one.ok)},
-                 {std::to_string(one.empty)},
-                 {std::to_string(one.failed)},
-                 {std::to_string(one.refused)},
-                 {one.median_wall_ns > 0 ? base::format_ns(static_cast<double>(one.median_wall_ns)) : "-"},
-                 {why}});
-    }
     const report::Style style = style_on(STDOUT_FILENO, {});
-    print(table.render(::isatty(STDOUT_FILENO) != 0 ? style.width : 0, style.color));
+    print(pages::stages_table(counts, ::isatty(STDOUT_FILENO) != 0 ? style.width : 0, style.color));
     return 0;
   }
 

@@ -12,7 +12,7 @@
 #include "base/process.hpp"
 #include "cli/app.hpp"
 #include "cli/bind.hpp"
-#include "cli/present.hpp"
+#include "cli/destination.hpp"
 #include "cli/subcommands.hpp"
 #include "profile/analyzed.hpp"
 #include "report/sink.hpp"
@@ -26,20 +26,17 @@ constexpr int kPause = 10;  // at least, in units of the time that a picture too
 
 class Watch final : public Subcommand {
  public:
-  [[nodiscard]] std::string_view name() const override { return "watch"; }
-  [[nodiscard]] std::string_view summary() const override {
-    return "Run a program and show the table of its ranges while it runs";
-  }
+  Watch()
+      : Subcommand(
+            "watch", "Run a program and show the table of its ranges while it runs",
+            "The table goes to standard error: on a terminal each picture replaces the one before, elsewhere they "
+            "follow\n"
+            "each other. Ranges that are still open are not in it. The run is kept as by profile, the last table goes\n"
+            "where profile puts it, and the exit code is the program's.\n\n"
+            "  rangescope watch -- ./app > app.log\n"
+            "  rangescope watch --every 5 --sort wall --top 10 -- python train.py") {}
   [[nodiscard]] bool takes_program() const override { return true; }
   void set_program(std::vector<std::string> argv) override { program_ = std::move(argv); }
-  [[nodiscard]] std::string_view details() const override {
-    return "The table goes to standard error: on a terminal each picture replaces the one before, elsewhere they "
-           "follow\n"
-           "each other. Ranges that are still open are not in it. The run is kept as by profile, the last table goes\n"
-           "where profile puts it, and the exit code is the program's.\n\n"
-           "  rangescope watch -- ./app > app.log\n"
-           "  rangescope watch --every 5 --sort wall --top 10 -- python train.py";
-  }
 
   void options(const Arguments& app) override {
     app.add_option("--every", every_s_, "Seconds between two pictures (1)")

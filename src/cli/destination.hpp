@@ -7,6 +7,7 @@
 #include "base/result.hpp"
 #include "cli/arguments.hpp"
 #include "cli/bind.hpp"
+#include "profile/analyzed.hpp"
 #include "report/exporter.hpp"
 
 namespace rangescope::cli {
@@ -24,5 +25,13 @@ void bind_destination(const Arguments& app, ReportChoice& choice);
 [[nodiscard]] base::Result<void> write_to(
     const ReportChoice& choice, int default_fd,
     const std::function<base::Result<void>(report::Sink&, const report::Style&)>& write);
+
+[[nodiscard]] base::Result<void> write_report(const profile::Analyzed& analyzed, const ReportChoice& choice,
+                                              int default_fd);
+
+/// Where a report goes whose program had standard output: there too on a terminal, else to standard error.
+[[nodiscard]] int beside_a_program();
+/// Style of a table on this descriptor: its terminal's width, colour only there, NO_COLOR and TERM=dumb respected.
+[[nodiscard]] report::Style style_on(int fd, const ReportChoice& choice);
 
 }  // namespace rangescope::cli

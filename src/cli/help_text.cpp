@@ -147,10 +147,6 @@ constexpr std::string_view kManTail =
     "configuration, "
     "80 nothing captured, 81 regression, 82 not comparable, 83 data loss under \\-\\-strict.\n";
 
-void print_text(const std::string& text) {
-  std::fwrite(text.data(), 1, text.size(), stdout);
-}
-
 }  // namespace
 
 std::string overview() {
@@ -255,10 +251,10 @@ std::string bash_completion() {
 }
 
 void print_overview() {
-  print_text(overview());
+  print(overview());
 }
 void print_help(Subcommand& command, const CLI::App& app, bool all) {
-  print_text(help_text(command, app, all));
+  print(help_text(command, app, all));
 }
 
 }  // namespace rangescope::cli

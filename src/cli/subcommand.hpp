@@ -15,11 +15,13 @@ namespace rangescope::cli {
 
 class Subcommand {
  public:
+  /// `summary`: one line, for the list of commands. `details`: paragraphs and examples, plain text, below the options.
+  Subcommand(std::string_view name, std::string_view summary, std::string_view details = {})
+      : name_(name), summary_(summary), details_(details) {}
   virtual ~Subcommand() = default;
-  [[nodiscard]] virtual std::string_view name() const = 0;
-  [[nodiscard]] virtual std::string_view summary() const = 0;  ///< one line, for the list of commands
-  /// What help says below the options: paragraphs and examples, plain text.
-  [[nodiscard]] virtual std::string_view details() const { return {}; }
+  [[nodiscard]] std::string_view name() const { return name_; }
+  [[nodiscard]] std::string_view summary() const { return summary_; }
+  [[nodiscard]] std::string_view details() const { return details_; }
   /// The options that --help shows, by their long names, where there are too many for one screen; --help-all shows all.
   [[nodiscard]] virtual std::vector<std::string_view> main_options() const { return {}; }
   /// Declares its options; values go into members of the subcommand.
@@ -29,6 +31,9 @@ class Subcommand {
   virtual void set_program(std::vector<std::string> /*argv*/) {}
   /// Does it. The exit code; everything said was said.
   [[nodiscard]] virtual int run() = 0;
+
+ private:
+  std::string_view name_, summary_, details_;
 };
 
 /// Every subcommand, in the order in which help lists them.

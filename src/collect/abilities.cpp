@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "base/fs.hpp"
 #include "base/text.hpp"
 
 namespace rangescope::collect {
@@ -261,6 +262,20 @@ base::Result<Abilities> from_json(std::string_view text) {
   } catch (const std::exception& error) {
     return base::fail(base::Code::kBadData, std::string("damaged tool abilities: ") + error.what());
   }
+}
+
+base::Result<Abilities> newest_known(std::string_view tool, const std::filesystem::path& folder) {
+  base::Result<Abilities> newest = base::fail(base::Code::kNoInput, "no version of " + std::string(tool) + " is known",
+                                              folder.string(), "Install rangescope anew.");
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, ignored)) {
+    if (!entry.path().filename().string().starts_with(std::string(tool) + "-")) continue;
+    const auto text = base::read_file(entry.path());
+    auto read = text ? from_json(*text) : base::Result<Abilities>(tl::make_unexpected(text.error()));
+    if (read && (!newest || newest->version < read->version)) newest = std::move(read);
+  }
+  if (newest) newest->path = tool;
+  return newest;
 }
 
 }  // namespace rangescope::collect

@@ -60,4 +60,8 @@ void parse_ncu_sets(std::string_view text, Abilities& into);
 [[nodiscard]] std::string to_json(const Abilities& abilities);
 [[nodiscard]] base::Result<Abilities> from_json(std::string_view text);
 
+/// The newest version of a tool whose abilities are in this folder (conf/tools), for where none is installed: its path
+/// is the tool's bare name. kNoInput where there is none.
+[[nodiscard]] base::Result<Abilities> newest_known(std::string_view tool, const std::filesystem::path& folder);
+
 }  // namespace rangescope::collect

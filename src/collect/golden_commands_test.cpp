@@ -19,7 +19,7 @@ namespace fs = std::filesystem;
 const fs::path kGolden = fs::path(RANGESCOPE_SOURCE_DIR) / "tests" / "golden";
 
 Abilities abilities(const std::string& name) {
-  auto text = base::read_file(kGolden / "abilities" / (name + ".json"));
+  auto text = base::read_file(fs::path(RANGESCOPE_SOURCE_DIR) / "conf" / "tools" / (name + ".json"));
   EXPECT_TRUE(text.has_value()) << name;
   auto parsed = from_json(text ? *text : "");
   EXPECT_TRUE(parsed.has_value()) << name << (parsed ? "" : parsed.error().what);

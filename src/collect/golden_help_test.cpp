@@ -46,7 +46,8 @@ Abilities asked(const std::string& tool, const std::string& version) {
 }
 
 Abilities table(const std::string& tool, const std::string& version) {
-  const auto text = base::read_file(kGolden / "abilities" / (tool + "-" + version + ".json"));
+  const auto text =
+      base::read_file(fs::path(RANGESCOPE_SOURCE_DIR) / "conf" / "tools" / (tool + "-" + version + ".json"));
   auto parsed = from_json(text ? *text : "");
   EXPECT_TRUE(parsed.has_value()) << tool << version;
   return parsed ? *parsed : Abilities{};

@@ -18,15 +18,14 @@ namespace fs = std::filesystem;
 
 /// Folders of conf/ that hold data of other rooms and no configuration groups.
 bool is_data_folder(const std::string& name) {
-  return name == "metrics" || name == "device" || name == "sample";
+  return name == "metrics" || name == "device" || name == "sample" || name == "doctor" || name == "tools";
 }
 
 /// One item of a defaults list.
 struct Default {
   enum class Kind : std::uint8_t { kSelf, kConfig, kGroup } kind = Kind::kGroup;
-  std::string group;                   ///< absolute: "ncu"
-  std::optional<std::string> package;  ///< after '@'
-  std::vector<std::string> options;    ///< one, several, or none (null)
+  std::string group;                 ///< absolute: "ncu"
+  std::vector<std::string> options;  ///< one, several, or none (null)
   bool optional = false, is_override = false, deleted = false;
   std::string where;
 };
@@ -60,10 +59,6 @@ base::Result<std::vector<Default>> read_defaults(const Value& list, const std::s
       } else {  // a file of the same group, or /of/an/absolute/path
         entry.kind = Default::Kind::kConfig;
         std::string name = item.text;
-        if (const auto at = name.find('@'); at != std::string::npos) {
-          entry.package = name.substr(at + 1);
-          name.resize(at);
-        }
         entry.group = group;
         if (name.starts_with('/')) entry.group.clear(), name.erase(0, 1);
         if (const auto slash = name.rfind('/'); slash != std::string::npos) {
@@ -86,10 +81,6 @@ base::Result<std::vector<Default>> read_defaults(const Value& list, const std::s
         entry.is_override = true, name.remove_prefix(9);
       else
         break;
-    }
-    if (const auto at = name.find('@'); at != std::string_view::npos) {
-      entry.package = std::string(name.substr(at + 1));
-      name = name.substr(0, at);
     }
     entry.group = name;
     if (entry.group.starts_with('/'))
@@ -116,7 +107,6 @@ base::Result<std::vector<Default>> read_defaults(const Value& list, const std::s
 struct Chosen {
   std::vector<std::string> options;
   bool deleted = false;
-  std::optional<std::string> rename;
   std::string where;
 };
 
@@ -220,7 +210,7 @@ class Composer {
           ++item;
           continue;
         }
-        const std::string key = key_of(*item);
+        const std::string key = item->group;
         if (seen.insert(key).second && !item->is_override) {
           ++item;
           continue;
@@ -231,19 +221,15 @@ class Composer {
             return std::find(known.begin(), known.end(), option) != known.end();
           };
           if (!item->optional || std::all_of(item->options.begin(), item->options.end(), there))
-            chosen_[key] = {item->options, false, std::nullopt, item->where};
+            chosen_[key] = {item->options, false, item->where};
           item = defaults.erase(item);
           continue;
         }
         return base::fail(base::Code::kConfig, "group '" + item->group + "' stands twice in the defaults list",
-                          item->where, "Remove one, or give one of them a package: group@package: option.");
+                          item->where, "Remove one of them.");
       }
     }
     return {};
-  }
-
-  static std::string key_of(const Default& item) {
-    return item.package ? item.group + "@" + *item.package : item.group;
   }
 
   std::vector<std::string> options_of(const std::string& group) const {
@@ -306,28 +292,26 @@ class Composer {
         continue;
       }
       if (item.is_override) {
-        chosen_.try_emplace(key_of(item), Chosen{item.options, false, std::nullopt, item.where});
+        chosen_.try_emplace(item.group, Chosen{item.options, false, item.where});
         continue;
       }
       std::vector<std::string> options = item.options;
       std::string where = item.where;
-      std::optional<std::string> package = item.package;
       if (item.kind == Default::Kind::kGroup) {
-        const std::string key = key_of(item);
+        const std::string key = item.group;
         met_.insert(key);
         if (const auto choice = chosen_.find(key); choice != chosen_.end()) {
           options = choice->second.options;
           where = choice->second.where;
           if (choice->second.deleted) options.clear();
-          if (choice->second.rename) package = choice->second.rename;
         }
-        if (options.empty()) config_.choices.push_back({item.group, package.value_or(""), "", where});
+        if (options.empty()) config_.choices.push_back({item.group, "", "", where});
       }
       for (const std::string& option : options) {
         auto child = option_file(item.group, option, item.optional, where);
         if (!child) return base::fail(std::move(child));
         if (!*child) continue;
-        (*child)->package = package_for(**child, file, package, item);
+        (*child)->package = package_for(**child, file, item);
         if (item.kind == Default::Kind::kGroup)
           config_.choices.push_back({item.group, (*child)->package, option, where});
         if (auto ok = expand(**child, depth + 1); !ok) return ok;
@@ -336,36 +320,22 @@ class Composer {
     return {};
   }
 
-  static std::string package_for(const File& child, const File& parent, const std::optional<std::string>& given,
-                                 const Default& item) {
-    if (given) {
-      if (*given == "_global_") return {};
-      if (given->starts_with("_global_.")) return given->substr(9);
-      if (*given == "_here_") return parent.package;
-      return join(parent.package, *given);
-    }
-    const std::string group = base::replace_all(child.group, "/", ".");
+  static std::string package_for(const File& child, const File& parent, const Default& item) {
     if (child.package == "_global_") return {};
-    if (child.package == "_group_") return group;
-    if (child.package.starts_with("_global_.")) return child.package.substr(9);
     if (!child.package.empty()) return child.package;
     if (item.kind == Default::Kind::kConfig) return parent.package;  // a sibling file speaks of the same package
-    return group;
+    return base::replace_all(child.group, "/", ".");
   }
 
   base::Result<void> command_line_choices(std::vector<Override>& rest) {
     for (const Override& given : in_.overrides) {
       if (!is_group(given.key)) {
-        if (given.package)
-          return base::fail(base::Code::kConfig, "'" + given.key + "' is no configuration group", given.where,
-                            base::did_you_mean(given.key, group_names()));
         rest.push_back(given);
         continue;
       }
-      const std::string key = given.package ? given.key + "@" + *given.package : given.key;
+      const std::string& key = given.key;
       Chosen choice;
       choice.where = given.where;
-      choice.rename = given.rename;
       choice.deleted = given.kind == Override::Kind::kDelete;
       if (given.value) {
         if (given.value->is_map())
@@ -383,15 +353,14 @@ class Composer {
       }
       const bool known = std::any_of(roots_.begin(), roots_.end(), [&](const File& root) {
         return std::any_of(root.defaults.begin(), root.defaults.end(),
-                           [&](const Default& d) { return d.kind == Default::Kind::kGroup && key_of(d) == key; });
+                           [&](const Default& d) { return d.kind == Default::Kind::kGroup && d.group == key; });
       });
       if (known && given.kind == Override::Kind::kAdd)
         return base::fail(base::Code::kConfig, "group '" + key + "' is in the defaults list already", given.where,
                           "Leave the + out to choose another option.");
-      if (!known && !choice.deleted) {  // a group of the user's folders, or a second package: it joins the list
+      if (!known && !choice.deleted) {  // a group of the user's folders: it joins the list
         Default item;
         item.group = given.key;
-        item.package = given.package;
         item.options = choice.options;
         item.where = given.where;
         auto& defaults = roots_.front().defaults;
@@ -409,7 +378,7 @@ class Composer {
     if (const auto choice = chosen_.find(key); choice != chosen_.end()) return choice->second.options;
     for (const File& root : roots_)
       for (const Default& item : root.defaults)
-        if (item.kind == Default::Kind::kGroup && key_of(item) == key) return item.options;
+        if (item.kind == Default::Kind::kGroup && item.group == key) return item.options;
     return {};
   }
 

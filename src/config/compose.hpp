@@ -73,6 +73,8 @@ struct Config {
 /// with the places that were looked at.
 [[nodiscard]] base::Result<std::filesystem::path> find_conf(const std::filesystem::path& self,
                                                             const std::map<std::string, std::string>& environment);
+/// conf/ of this very program and environment.
+[[nodiscard]] base::Result<std::filesystem::path> shipped_folder();
 /// rangescope.yaml in `from` or the nearest parent that has one, not above a folder with .git nor above `home`.
 [[nodiscard]] std::optional<std::filesystem::path> find_project_file(const std::filesystem::path& from,
                                                                      const std::filesystem::path& home);

@@ -1,6 +1,8 @@
 // Reading a composed configuration: typed getters, explain, and where conf/ and the project file are.
 #include <algorithm>
+#include <cstdlib>
 
+#include "base/fs.hpp"
 #include "base/text.hpp"
 #include "config/compose.hpp"
 
@@ -87,6 +89,12 @@ base::Result<fs::path> find_conf(const fs::path& self, const std::map<std::strin
   }
   return base::fail(base::Code::kNoInput, "conf/config.yaml was not found (looked in " + looked + ")", {},
                     "Set RANGESCOPE_CONF to rangescope's conf folder.");
+}
+
+base::Result<fs::path> shipped_folder() {
+  std::map<std::string, std::string> environment;
+  if (const char* folder = std::getenv("RANGESCOPE_CONF"); folder != nullptr) environment["RANGESCOPE_CONF"] = folder;
+  return find_conf(base::self_path(), environment);
 }
 
 std::optional<fs::path> find_project_file(const fs::path& from, const fs::path& home) {

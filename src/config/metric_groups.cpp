@@ -224,12 +224,6 @@ Result<std::vector<T>> load_folder(const fs::path& folder, Read read) {
   return out;
 }
 
-Result<fs::path> conf_folder() {
-  std::map<std::string, std::string> environment;
-  if (const char* folder = std::getenv("RANGESCOPE_CONF"); folder != nullptr) environment["RANGESCOPE_CONF"] = folder;
-  return find_conf(base::self_path(), environment);
-}
-
 }  // namespace
 
 Result<std::vector<model::MetricGroup>> load_metric_groups(const fs::path& folder) {
@@ -241,13 +235,13 @@ Result<std::vector<model::Peaks>> load_peaks(const fs::path& folder) {
 }
 
 Result<std::vector<model::MetricGroup>> shipped_groups() {
-  auto conf = conf_folder();
+  auto conf = shipped_folder();
   if (!conf) return base::fail(std::move(conf));
   return load_metric_groups(*conf / "metrics");
 }
 
 Result<std::vector<model::MetricGroup>> sampled_groups() {
-  auto conf = conf_folder();
+  auto conf = shipped_folder();
   if (!conf) return base::fail(std::move(conf));
   return load_metric_groups(*conf / "sample");
 }
@@ -261,7 +255,7 @@ Result<fs::path> user_devices() {
 }
 
 Result<std::vector<model::Peaks>> known_peaks() {
-  auto conf = conf_folder();
+  auto conf = shipped_folder();
   if (!conf) return base::fail(std::move(conf));
   std::vector<model::Peaks> all;
   std::error_code error;

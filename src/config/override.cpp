@@ -1,7 +1,5 @@
 #include "config/override.hpp"
 
-#include <array>
-
 #include "base/text.hpp"
 
 namespace rangescope::config {
@@ -53,7 +51,7 @@ class Parser {
     if (c == '[') return list(depth);
     if (c == '{') return map(depth);
     if (c == '\'' || c == '"') return quoted();
-    if (auto called = call(depth)) return *called;
+    if (auto refused = refused_call()) return *refused;
     return plain(depth);
   }
 
@@ -159,61 +157,18 @@ class Parser {
     return refuse("the quote is not closed", "Close it, or escape it with a backslash.");
   }
 
-  /// A call of a known function; nothing when the text here is no call.
-  std::optional<base::Result<Value>> call(int depth) {
+  /// Hydra's functions make sweeps and types, and a key has its type here. Other text with a parenthesis is text.
+  std::optional<base::Result<Value>> refused_call() {
     std::size_t end = at_;
     while (end < text_.size() && is_word(text_[end])) ++end;
     if (end == at_ || end == text_.size() || text_[end] != '(') return std::nullopt;
     const std::string name(text_.substr(at_, end - at_));
-    for (const char* sweep : {"choice", "range", "interval", "glob", "sort", "shuffle", "tag", "extend_list"})
-      if (name == sweep)
-        return base::Result<Value>(refuse(name + "() is a sweep or list function of Hydra that has no meaning here",
+    for (const char* function : {"choice", "range", "interval", "glob", "sort", "shuffle", "tag", "extend_list", "int",
+                                 "float", "str", "bool", "json_str"})
+      if (name == function)
+        return base::Result<Value>(refuse(name + "() is a function of Hydra that has no meaning here",
                                           "Write the value itself, or [a,b] for a list."));
-    constexpr std::array kCasts{"int", "float", "str", "bool", "json_str"};
-    bool known = false;
-    for (const std::string_view cast : kCasts) known = known || name == cast;
-    if (!known) return std::nullopt;  // text such as regex(...)
-    at_ = end + 1;
-    auto inner = element(depth + 1);
-    if (!inner) return inner;
-    skip();
-    if (at_ == text_.size() || text_[at_] != ')')
-      return base::Result<Value>(refuse("expected ')' after " + name + "("));
-    ++at_;
-    return cast_to(name, *inner);
-  }
-
-  base::Result<Value> cast_to(const std::string& name, const Value& inner) {
-    if (name == "json_str" || name == "str") {
-      if (!inner.is_scalar() && name == "str") return refuse("str() of a list or a map");
-      return text_value(inner.is_scalar() ? inner.text : to_flow(inner), where_);
-    }
-    if (!inner.is_scalar()) return refuse(name + "() of a list or a map");
-    const Value plain = plain_scalar(inner.text, where_);
-    Value out = plain;
-    if (name == "bool") {
-      const std::string low = base::lower(inner.text);
-      if (plain.kind != Kind::kBool && plain.kind != Kind::kInt) return refuse("'" + inner.text + "' is no boolean");
-      out.boolean = plain.kind == Kind::kBool ? plain.boolean : plain.integer != 0;
-      out.kind = Kind::kBool;
-      out.text = out.boolean ? "true" : "false";
-      return out;
-    }
-    if (plain.kind == Kind::kBool) {
-      out.number = plain.boolean ? 1 : 0;
-    } else if (plain.kind != Kind::kInt && plain.kind != Kind::kDouble) {
-      return refuse("'" + inner.text + "' is no number");
-    }
-    if (name == "int") {
-      out.kind = Kind::kInt;
-      out.integer = static_cast<std::int64_t>(out.number);
-      out.number = static_cast<double>(out.integer);
-      out.text = std::to_string(out.integer);
-    } else {
-      out.kind = Kind::kDouble;
-      if (plain.kind == Kind::kBool) out.text = plain.boolean ? "1.0" : "0.0";
-    }
-    return out;
+    return std::nullopt;
   }
 
   base::Result<Value> plain(int depth) {
@@ -309,16 +264,7 @@ base::Result<Override> parse_override(std::string_view text, const std::string& 
   if (equal == std::string_view::npos && result.kind != Override::Kind::kDelete)
     return base::fail(base::Code::kConfig, "'" + std::string(text) + "' is no override: there is no '='", where,
                       "Write key=value, ++key=value or ~key.");
-  std::string_view key = text.substr(at, equal == std::string_view::npos ? std::string_view::npos : equal - at);
-  if (const auto sign = key.find('@'); sign != std::string_view::npos) {
-    std::string_view package = key.substr(sign + 1);
-    key = key.substr(0, sign);
-    if (const auto colon = package.find(':'); colon != std::string_view::npos) {
-      result.rename = package.substr(colon + 1);
-      package = package.substr(0, colon);
-    }
-    result.package = package;
-  }
+  const std::string_view key = text.substr(at, equal == std::string_view::npos ? std::string_view::npos : equal - at);
   result.key = base::trim(key);
   if (result.key.empty()) return base::fail(base::Code::kConfig, "'" + std::string(text) + "' names no key", where);
   for (const char c : result.key)

@@ -2,12 +2,12 @@
 //
 //   key=value      set a key that exists            group=option           choose a configuration group's option
 //   +key=value     add a key                        +group=option          add a group to the defaults list
-//   ++key=value    add or set                       group@package=option   choose it for one package
-//   ~key           delete                           group@from:to=option   choose it and move it to another package
-//   ~key=value     delete, if it has that value     ~group                 take a group out of the defaults list
+//   ++key=value    add or set                       ~group                 take a group out of the defaults list
+//   ~key           delete
+//   ~key=value     delete, if it has that value
 //
 // value: null, true, false, numbers; plain text; 'quoted' or "quoted"; [lists, of, values]; {maps: of, values};
-// ${interpolations}; casts int(), float(), str(), bool(), json_str(). In plain text \ escapes \ ( ) [ ] { } : = , and
+// ${interpolations}. A key has a type, so there are no casts. In plain text \ escapes \ ( ) [ ] { } : = , and
 // white space; in quoted text only the quote (and backslashes before it). Beyond Hydra, plain text may hold any other
 // character (`;`, parentheses inside a word, brackets inside a word), since nothing else could be meant by it.
 #pragma once
@@ -25,11 +25,9 @@ namespace rangescope::config {
 struct Override {
   enum class Kind : std::uint8_t { kSet, kAdd, kForce, kDelete };
   Kind kind = Kind::kSet;
-  std::string key;                     ///< "run.keep", "ncu", "group/sub"
-  std::optional<std::string> package;  ///< after '@'
-  std::optional<std::string> rename;   ///< after ':' in the package
-  std::optional<Value> value;          ///< absent for `~key`
-  std::string where;                   ///< "argument 3: run.keep=5"
+  std::string key;             ///< "run.keep", "ncu", "group/sub"
+  std::optional<Value> value;  ///< absent for `~key`
+  std::string where;           ///< "argument 3: run.keep=5"
 };
 
 /// One override. kConfig with the column for what cannot be read; sweeps (`a,b` at the top, choice(), range()) are
@@ -43,7 +41,7 @@ struct Override {
 [[nodiscard]] Override set_text(std::string key, std::string_view text, std::string where);
 [[nodiscard]] Override set_list(std::string key, const std::vector<std::string>& items, const std::string& where);
 
-/// True when `word` has the form of an override (and not of a flag or a file): `[+|++|~]name[.name...][@package]=...`.
+/// True when `word` has the form of an override (and not of a flag or a file): `[+|++|~]name[.name...]=...`.
 [[nodiscard]] bool looks_like_override(std::string_view word);
 
 }  // namespace rangescope::config

@@ -275,4 +275,13 @@ std::optional<std::uint64_t> parse_size(std::string_view text) {
   return static_cast<std::uint64_t>(*bytes);
 }
 
+std::optional<double> parse_share(std::string_view text) {
+  text = base::trim(text);
+  const bool percent = text.ends_with('%');
+  if (percent) text = base::trim(text.substr(0, text.size() - 1));
+  const auto number = base::to_double(text);
+  if (!number || !(*number > 0) || (!percent && *number >= 1) || *number > 1000) return std::nullopt;
+  return percent ? *number / 100 : *number;
+}
+
 }  // namespace rangescope::config

@@ -62,6 +62,8 @@ struct Key {
 /// Checks a whole tree: every leaf has a key and fits it.
 [[nodiscard]] base::Result<void> check_tree(Value& root);
 
+/// "5%", "2.5 %", "0.05": more than 0, as a share.
+[[nodiscard]] std::optional<double> parse_share(std::string_view text);
 /// Nanoseconds of "30s", "1.5m", "250ms", "2h", "90"; nothing for anything else or more than 10 years.
 [[nodiscard]] std::optional<std::int64_t> parse_duration(std::string_view text);
 /// Bytes of "4096", "64M", "1.5G", "4 GiB".

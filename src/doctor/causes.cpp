@@ -1,24 +1,81 @@
 #include "doctor/causes.hpp"
 
-#include <array>
+#include <map>
 
-#include "doctor/command/causes.hpp"
-#include "doctor/machine/causes.hpp"
-#include "doctor/program/causes.hpp"
+#include "base/log.hpp"
+#include "base/text.hpp"
+#include "collect/outcome.hpp"
+#include "config/compose.hpp"
+#include "config/yaml.hpp"
 
 namespace rangescope::doctor {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string text_of(const config::Value& value, std::string_view key) {
+  const config::Value* found = value.find(key);
+  return found && found->is_scalar() ? std::string(base::trim(found->text)) : std::string();
+}
+
+base::Result<Chapter> chapter(const fs::path& folder, const std::string& name) {
+  const auto document = config::read_yaml(folder / (name + ".yaml"));
+  if (!document) return tl::make_unexpected(document.error());
+  Chapter out{name, text_of(document->root, "title"), text_of(document->root, "about"), {}};
+  if (const config::Value* causes = document->root.find("causes"))
+    for (const auto& [key, value] : causes->entries)
+      out.causes.push_back({name + "." + key, text_of(value, "title"), text_of(value, "means"), text_of(value, "cure"),
+                            text_of(value, "known_from"),
+                            static_cast<int>(base::to_int(text_of(value, "exit")).value_or(0))});
+  return out;
+}
+
+/// One cause for each id of the tool's messages, with all the words by which it is known.
+std::vector<Cause> said_by(const std::string& tool) {
+  std::vector<Cause> out;
+  std::map<std::string_view, std::size_t> at;
+  for (const collect::Message& message : collect::messages(tool)) {
+    const std::string words = "`" + std::string(message.words) + "`";
+    if (const auto [known, fresh] = at.try_emplace(message.id, out.size()); !fresh) {
+      std::string& text = out[known->second].explanation;
+      text.insert(text.size() - 1, ", " + words);
+      continue;
+    }
+    std::string_view cure = message.cure;
+    while (cure.ends_with('.')) cure.remove_suffix(1);
+    out.push_back({std::string(message.id), std::string(message.explanation), "Known by its words: " + words + ".",
+                   std::string(cure),
+                   tool == "ncu"
+                       ? "ncu 2020.3 to 2024.1: run without a GPU; 2025.3.1: recorded; later ones: documentation"
+                       : "nsys 2022.4 and 2025.3.1: run; later ones: documentation",
+                   base::exit_code(message.code)});
+  }
+  return out;
+}
+
+std::vector<Chapter> read_chapters() {
+  std::vector<Chapter> out;
+  const auto conf = config::shipped_folder();
+  if (!conf) return base::log(conf.error()), out;
+  for (const char* name : {"machine", "command", "program", "ncu", "nsys"}) {
+    auto read = chapter(*conf / "doctor", name);
+    if (!read) {
+      base::log(read.error());
+      continue;
+    }
+    if (read->name == "ncu" || read->name == "nsys") {
+      std::vector<Cause> said = said_by(name);
+      read->causes.insert(read->causes.begin(), said.begin(), said.end());
+    }
+    out.push_back(std::move(*read));
+  }
+  return out;
+}
+
+}  // namespace
 
 std::span<const Chapter> chapters() {
-  static const std::array all{
-      Chapter{"machine", "The machine", "`rangescope doctor` looks for these.", machine_causes()},
-      Chapter{"command", "A command line of ncu or nsys", "`rangescope doctor --explain` looks for these.",
-              command_causes()},
-      Chapter{"program", "A program", "`rangescope doctor -- program` looks for these.", program_causes()},
-      Chapter{"ncu", "What ncu says", "After a stage of `rangescope profile` that captured nothing.",
-              tool_causes("ncu")},
-      Chapter{"nsys", "What nsys says", "After a stage of `rangescope profile` that captured nothing.",
-              tool_causes("nsys")},
-  };
+  static const std::vector<Chapter> all = read_chapters();
   return all;
 }
 
@@ -59,7 +116,7 @@ int exit_code_of(std::span<const model::Finding> findings) {
   for (const model::Finding& finding : findings) {
     if (finding.verdict != model::Grade::kFail) continue;
     const Cause* cause = find_cause(finding.id);
-    return base::exit_code(cause ? cause->code : base::Code::kInternal);
+    return cause ? cause->exit_code : base::exit_code(base::Code::kInternal);
   }
   return 0;
 }
@@ -70,12 +127,12 @@ std::string causes_page() {
       "What the doctor can find wrong, what it means, and what to do. Each has a stable id, under which it stands in "
       "the doctor's\noutput, in `status.json` and in reports. This page is written by `rangescope doctor --causes`.\n";
   for (const Chapter& chapter : chapters()) {
-    text += "\n## " + std::string(chapter.title) + "\n\n" + std::string(chapter.about) + "\n";
+    text += "\n## " + chapter.title + "\n\n" + chapter.about + "\n";
     for (const Cause& cause : chapter.causes) {
-      text += "\n### `" + std::string(cause.id) + "`: " + std::string(cause.title) + "\n\n";
-      text += std::string(cause.explanation) + "\n\n";
-      text += "**Cure:** " + std::string(cause.cure) + ".\n\n";
-      text += "*Known from:* " + std::string(cause.seen) + ".\n";
+      text += "\n### `" + cause.id + "`: " + cause.title + "\n\n";
+      text += cause.explanation + "\n\n";
+      text += "**Cure:** " + cause.cure + ".\n\n";
+      text += "*Known from:* " + cause.seen + ".\n";
     }
   }
   return text;

@@ -1,14 +1,15 @@
 // What can be wrong, as data: every cause that the doctor can name, with what it means, what to do, and where it was
 // seen.
 //
-// The tables stand in machine/causes.cpp, command/causes.cpp and program/causes.cpp; causes.cpp lists the tables. The
-// page docs/manual/causes.md is this catalogue as Markdown (`rangescope doctor --causes`), and a test holds one against
-// the other. Nothing enters that was not measured, or read in a tool's own documentation or words.
+// conf/doctor holds them, a file a chapter; what ncu and nsys say of themselves is the table of collect/outcome.cpp.
+// The page docs/manual/causes.md is this catalogue as Markdown (`rangescope doctor --causes`), and a test holds one
+// against the other. Nothing enters that was not measured, or read in a tool's own documentation or words.
 #pragma once
 
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/result.hpp"
 #include "model/finding.hpp"
@@ -16,19 +17,20 @@
 namespace rangescope::doctor {
 
 struct Cause {
-  std::string_view id;           ///< "machine.counters_locked"; the part before the dot is its chapter
-  std::string_view title;        ///< a few words
-  std::string_view explanation;  ///< what it means for a measurement: one to three sentences
-  std::string_view cure;         ///< imperative, no full stop
-  std::string_view seen;         ///< tool versions and how: "ncu 2022.3 and 2024.1: run; 2026.1: documentation"
-  base::Code code = base::Code::kConfig;  ///< what the doctor exits with when this is the first failure
+  std::string id;           ///< "machine.counters_locked"; the part before the dot is its chapter
+  std::string title;        ///< a few words
+  std::string explanation;  ///< what it means for a measurement: one to three sentences
+  std::string cure;         ///< imperative, no full stop
+  std::string seen;         ///< tool versions and how: "ncu 2022.3 and 2024.1: run; 2026.1: documentation"
+  int exit_code = 0;        ///< of the doctor when this is the first failure
 };
 
-/// All of one chapter: "machine", "command", "program".
+/// All of one chapter: "machine", "command", "program", "ncu", "nsys".
 struct Chapter {
-  std::string_view name, title, about;
-  std::span<const Cause> causes;
+  std::string name, title, about;
+  std::vector<Cause> causes;
 };
+/// Read from conf/ when first asked for. Empty, with a line in the log, where conf/ cannot be read.
 [[nodiscard]] std::span<const Chapter> chapters();
 
 /// Null for an id that is in no table.

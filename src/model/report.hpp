@@ -192,6 +192,7 @@ struct Region {
   std::optional<Bound> bound;
   std::optional<Utilization> utilization;
   std::vector<OccurrenceSample> samples;
+  std::vector<std::uint32_t> results;  ///< measurements of the session that were taken while it was open
   std::vector<std::string> notes;
 };
 

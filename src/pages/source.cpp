@@ -23,19 +23,19 @@ struct SourceText {
 base::Result<SourceText> decode_source(const File& file, const SourceEntry& entry) {
   SourceText source;
   std::uint64_t unknown = 0;
-  const auto parsed = wire::parse_message(file.path + ": offset " + std::to_string(entry.offset), [&] {
-    wire::for_each_field(file.bytes(entry), unknown, [&](wire::Field& field) {
+  const auto parsed = proto::parse_message(file.path + ": offset " + std::to_string(entry.offset), [&] {
+    proto::for_each_field(file.bytes(entry), unknown, [&](proto::Field& field) {
       switch (field.key()) {
-        case wire::varint(1): source.key = field.number(); return true;
-        case wire::bytes(2): source.ptx = field.text(); return true;
-        case wire::bytes(8):
-          wire::for_each_field(field.text(), unknown, [&](wire::Field& one) {
-            if (one.key() != wire::bytes(1)) return false;
+        case proto::varint(1): source.key = field.number(); return true;
+        case proto::bytes(2): source.ptx = field.text(); return true;
+        case proto::bytes(8):
+          proto::for_each_field(field.text(), unknown, [&](proto::Field& one) {
+            if (one.key() != proto::bytes(1)) return false;
             std::pair<std::string_view, std::string_view> named;
-            wire::for_each_field(one.text(), unknown, [&](wire::Field& part) {
-              if (part.key() == wire::bytes(1))
+            proto::for_each_field(one.text(), unknown, [&](proto::Field& part) {
+              if (part.key() == proto::bytes(1))
                 named.first = part.text();
-              else if (part.key() == wire::bytes(2))
+              else if (part.key() == proto::bytes(2))
                 named.second = part.text();
               else
                 return false;

@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <map>
 
+#include "base/fs.hpp"
 #include "base/text.hpp"
 #include "read/join.hpp"
 #include "read/registry.hpp"
+#include "report/sqlite/database.hpp"
 #include "runs/imports.hpp"
 #include "runs/layout.hpp"
 
@@ -117,6 +119,19 @@ base::Result<Captured> read_captures(std::span<const fs::path> paths, const read
     captured.session.losses.push_back(
         {"unreadable_capture", 1, base::replace_all(base::to_string(error), "\nhint: ", ". ")});
   return captured;
+}
+
+std::string kept_file(const fs::path& file) {
+  const auto head = base::read_head(file, 256);
+  if (!head || report::sqlite::is_own_export(*head)) return {};
+  if (const auto reader = read::find_reader(file)) return "a recording (" + std::string((*reader)->name()) + ")";
+  if (head->starts_with("\x28\xb5\x2f\xfd")) return "an archive";
+  if (head->find("rangescope.baseline/") != std::string::npos) return "a baseline";
+  const fs::path run = runs::run_of(file);
+  std::error_code error;
+  const bool report =
+      file.filename().string().starts_with("report.") && fs::equivalent(run, fs::absolute(file).parent_path(), error);
+  return run.empty() || report ? std::string() : "a part of the run " + run.filename().string();
 }
 
 }  // namespace rangescope::profile

@@ -39,4 +39,8 @@ struct Captured {
 [[nodiscard]] base::Result<Captured> read_captures(std::span<const std::filesystem::path> inputs,
                                                    const read::Options& options, const analyze::NameFolder& names);
 
+/// What a file is that others read, so that an output does not replace it: "a baseline", "a recording (native)"; "" for
+/// any other.
+[[nodiscard]] std::string kept_file(const std::filesystem::path& file);
+
 }  // namespace rangescope::profile

@@ -11,14 +11,14 @@
 
 namespace rangescope::profile {
 
-std::string Pipeline::explanations(bool found) const {
+std::string Engine::explanations(bool found) const {
   std::vector<std::string> texts;
   for (const Explanation& one : explanations_)
     if (found || !one.found) texts.push_back(one.text);
   return base::join(texts, "; ");
 }
 
-void Pipeline::diagnose(const std::vector<std::string>& missing, bool reported) {
+void Engine::diagnose(const std::vector<std::string>& missing, bool reported) {
   const bool fatal = std::any_of(outcomes_.begin(), outcomes_.end(), [](const auto& one) { return one.second.fatal; });
   if (!native_ && !timeline() && !fatal && !program_failed_ && config_.flag("pipeline.probe", true)) {
     if (args_.native.library.empty())
@@ -48,8 +48,8 @@ void Pipeline::diagnose(const std::vector<std::string>& missing, bool reported) 
   for (const model::Finding& finding : findings_) args_.talk.finding(finding);
 }
 
-Pipeline::Conclusion Pipeline::conclusion(const std::optional<base::Error>& failure, const base::Result<void>& reported,
-                                          const std::vector<std::string>& missing) {
+Engine::Conclusion Engine::conclusion(const std::optional<base::Error>& failure, const base::Result<void>& reported,
+                                      const std::vector<std::string>& missing) {
   // What the findings have told, the last line does not tell again.
   const bool told = !findings_.empty() && !args_.talk.quiet;
   std::string rest = explanations(!told);
@@ -91,7 +91,7 @@ Pipeline::Conclusion Pipeline::conclusion(const std::optional<base::Error>& fail
           base::to_string(reported.error())};
 }
 
-Done Pipeline::conclude(const std::optional<base::Error>& failure) {
+Done Engine::conclude(const std::optional<base::Error>& failure) {
   std::vector<std::string> missing;
   for (const std::string& stage : wanted_)
     if (std::find(captured_.begin(), captured_.end(), stage) == captured_.end()) missing.push_back(stage);
@@ -133,7 +133,7 @@ Done Pipeline::conclude(const std::optional<base::Error>& failure) {
   return done;
 }
 
-void Pipeline::remove_old_runs() const {
+void Engine::remove_old_runs() const {
   const auto keep = config_.integer("run.keep");
   if (!keep) return;
   const auto now =

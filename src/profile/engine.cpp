@@ -21,27 +21,27 @@ int say(const base::Error& error) {
 }
 
 Done run(const config::Config& config, Settings settings) {
-  return Pipeline(config, std::move(settings)).run();
+  return Engine(config, std::move(settings)).run();
 }
 
-void Pipeline::note(const std::string& text) {
+void Engine::note(const std::string& text) {
   if (std::find(notes_.begin(), notes_.end(), text) != notes_.end()) return;
   notes_.push_back(text);
   base::info(text);
 }
 
 /// A stage with results that the time limit ended: what came after is missing, and every report says so.
-void Pipeline::cut_short(const std::string& stage, const base::Ended& ended) {
+void Engine::cut_short(const std::string& stage, const base::Ended& ended) {
   if (!ended.timed_out) return;
   cut_.push_back({"timed_out", 1, "the time limit ended stage " + stage + "; what the program did later is missing"});
   base::warn(cut_.back().detail);
 }
 
-const model::Session* Pipeline::timeline() const {
+const model::Session* Engine::timeline() const {
   return better_timeline(native_session_ ? &*native_session_ : nullptr, nsys_session_ ? &*nsys_session_ : nullptr);
 }
 
-Done Pipeline::run() {
+Done Engine::run() {
   if (auto ready = prepare(); !ready) return {say(ready.error())};
   if (args_.dry_run) return {print_plans()};
   const auto program = config_.list("workload.command");
@@ -58,7 +58,7 @@ Done Pipeline::run() {
   return run_in(std::move(*record));
 }
 
-Done Pipeline::run_in(RunRecord record) {
+Done Engine::run_in(RunRecord record) {
   record_.emplace(std::move(record));
   std::error_code ignored;
   run_ = std::filesystem::absolute(record_->path(), ignored);
@@ -68,7 +68,7 @@ Done Pipeline::run_in(RunRecord record) {
 }
 
 /// All that can be known to be wrong before the program starts.
-base::Result<void> Pipeline::prepare() {
+base::Result<void> Engine::prepare() {
   native_ = config_.flag("pipeline.native.enable");
   nsys_ = config_.flag("pipeline.nsys.enable");
   ncu_ = config_.flag("pipeline.ncu.enable");
@@ -90,7 +90,7 @@ base::Result<void> Pipeline::prepare() {
   args_.analysis.ranges = ranges_ = std::move(*ranges);
   args_.analysis.kernels = std::move(*kernels);
   if (nsys_) {
-    auto can = collect::probe_tool("nsys", search_for(config_, "nsys"));
+    auto can = able("nsys");
     if (!can) return base::fail(std::move(can));
     nsys_can_ = std::move(*can);
     if (auto plan = nsys_plan(base_request(config_, "/run")); !plan) return base::fail(std::move(plan));
@@ -103,8 +103,20 @@ base::Result<void> Pipeline::prepare() {
   return ncu_ ? prepare_ncu() : plan_counters();
 }
 
-base::Result<void> Pipeline::prepare_ncu() {
-  auto can = collect::probe_tool("ncu", search_for(config_, "ncu"));
+/// What the installed tool can do; without one a plan that nobody runs is made for the newest version that is known.
+base::Result<collect::Abilities> Engine::able(const std::string& tool) const {
+  auto can = collect::probe_tool(tool, search_for(config_, tool));
+  if (can || !args_.dry_run || can.error().code != base::Code::kToolMissing) return can;
+  const auto conf = config::shipped_folder();
+  auto known = conf ? collect::newest_known(tool, *conf / "tools") : can;
+  if (!known) return can;
+  base::warn("no " + tool + " was found here; its commands are those for " + tool + " " +
+             collect::to_string(known->version) + ", the newest version that is known");
+  return known;
+}
+
+base::Result<void> Engine::prepare_ncu() {
+  auto can = able("ncu");
   if (!can) return base::fail(std::move(can));
   ncu_metrics_ = config_.list("pipeline.native.metrics");
   for (std::string& metric : config_.list("pipeline.ncu.ncu_cli.metrics")) ncu_metrics_.push_back(std::move(metric));
@@ -129,7 +141,7 @@ base::Result<void> Pipeline::prepare_ncu() {
 }
 
 /// Metrics of ranges, and nothing that only ncu has: then the native stage counts while it looks. Without ncu it must.
-base::Result<void> Pipeline::plan_counters() {
+base::Result<void> Engine::plan_counters() {
   const auto names = ncu_ ? asked_metrics_ : config_.list("pipeline.native.metrics");
   if (names.empty()) return {};
   if (std::find(names.begin(), names.end(), "") != names.end())
@@ -156,7 +168,7 @@ base::Result<void> Pipeline::plan_counters() {
 }
 
 /// Shell commands that do by hand what the stages would do, up to the reading of what was captured.
-int Pipeline::print_plans() {
+int Engine::print_plans() {
   run_ = std::filesystem::absolute(config_.text("run.dir").value_or(
       runs::next_run_dir(config_.text("run.root").value_or(std::string(runs::kDefaultRoot))).string()));
   const auto print = [&](const std::string& what, const base::Result<collect::Plan>& plan) {
@@ -207,7 +219,7 @@ int Pipeline::print_plans() {
   return code;
 }
 
-base::Result<void> Pipeline::stages() {
+base::Result<void> Engine::stages() {
   if (auto written = write_config(run_, config_); !written) return written;
   if (auto written = runs::write_stages(run_, {}); !written) return written;
   if (auto warm = warm_up(); !warm) return warm;
@@ -245,7 +257,7 @@ base::Result<void> Pipeline::stages() {
 }
 
 /// Push/pop or start/end, from what was seen.
-void Pipeline::resolve() {
+void Engine::resolve() {
   std::vector<std::string> notes;
   if (const model::Session* seen = timeline()) analyze::settle_kinds(ranges_, *seen, notes);
   for (const std::string& text : notes) note("ranges: " + text);

@@ -66,9 +66,9 @@ int say(const base::Error& error);
 [[nodiscard]] Done run(const config::Config& config, Settings settings);
 
 /// The state that the stages share. One object a run, and one a repetition.
-class Pipeline {
+class Engine {
  public:
-  Pipeline(const config::Config& config, Settings settings) : config_(config), args_(std::move(settings)) {}
+  Engine(const config::Config& config, Settings settings) : config_(config), args_(std::move(settings)) {}
   [[nodiscard]] Done run();
 
  private:
@@ -80,6 +80,7 @@ class Pipeline {
 
   // engine.cpp
   [[nodiscard]] base::Result<void> prepare();
+  [[nodiscard]] base::Result<collect::Abilities> able(const std::string& tool) const;
   [[nodiscard]] base::Result<void> prepare_ncu();
   [[nodiscard]] base::Result<void> plan_counters();
   [[nodiscard]] int print_plans();

@@ -15,14 +15,14 @@
 
 namespace rangescope::profile {
 
-base::Result<Analyzed> Pipeline::analyzed() const {
+base::Result<Analyzed> Engine::analyzed() const {
   const auto captures = captures_to_read(run_);
   if (captures.empty()) return base::fail(base::Code::kNothingCaptured, "no stage had results", run_.string());
   const auto repeats = runs::repeats_of(run_);  // the report is of one, with that one's metrics
   return analyze_inputs(captures, repeats.empty() ? run_ : runs::median_repeat(repeats), args_.analysis);
 }
 
-base::Result<void> Pipeline::write_reports(Analyzed& analyzed, bool show) {
+base::Result<void> Engine::write_reports(Analyzed& analyzed, bool show) {
   model::Report* whole = &analyzed.report;
   if (!show) whole->run = runs::run_info(run_);
   for (const std::string& text : notes_) whole->notes.push_back(text);
@@ -68,7 +68,7 @@ base::Result<void> Pipeline::write_reports(Analyzed& analyzed, bool show) {
 }
 
 /// Every run leaves these, also one that captured nothing.
-base::Result<void> Pipeline::write_files(const Analyzed& analyzed) const {
+base::Result<void> Engine::write_files(const Analyzed& analyzed) const {
   for (const auto& [name, text] : {std::pair{"kernels.md", report::kernels_page(analyzed.report)},
                                    {"stakeholder_summary.md", report::stakeholder_page(analyzed.report)}})
     if (auto written = base::write_file(run_ / name, text); !written) return written;

@@ -7,7 +7,7 @@
 #include "base/log.hpp"
 #include "base/text.hpp"
 #include "profile/analyzed.hpp"
-#include "runs/digests.hpp"
+#include "runs/baselines.hpp"
 #include "runs/layout.hpp"
 
 namespace rangescope::profile {

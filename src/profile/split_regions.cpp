@@ -9,6 +9,7 @@
 #include "base/text.hpp"
 #include "model/measure.hpp"
 #include "pages/pages.hpp"
+#include "report/csv_text.hpp"
 #include "report/sink.hpp"
 
 namespace rangescope::profile {
@@ -18,10 +19,6 @@ namespace fs = std::filesystem;
 namespace ncu = pages;
 
 constexpr std::string_view kOutside = "(outside all ranges)";
-
-std::string csv(std::string_view text) {
-  return "\"" + base::replace_all(base::printable(text), "\"", "\"\"") + "\"";
-}
 
 std::string title_of(const model::Report& report, const model::Region& region) {
   std::string title = model::path_text(region);
@@ -40,26 +37,6 @@ std::string subject(const model::Session& session, const model::Measurement& one
     return std::string(session.strings.view(name.demangled ? name.demangled : name.short_name));
   }
   return "(command list)";
-}
-
-/// Was it measured while this region was open?
-bool lies_in(const model::Session& session, const model::Measurement& one, const model::Region& region) {
-  if (region.process && *region.process != one.process) return false;
-  if (region.thread && (one.thread >= session.threads.size() || session.threads[one.thread].tid != *region.thread))
-    return false;
-  std::size_t matched = 0;
-  for (const model::OpenRange& range : one.ranges) {
-    if (range.kind != region.kind || session.strings.view(session.domains[range.domain].name) != region.domain)
-      continue;
-    const std::string_view name = session.strings.view(range.name);
-    if (region.kind == model::RangeKind::kStartEnd) {
-      if (!region.path.empty() && name == region.path.back()) return true;
-      continue;
-    }
-    if (name != region.path[matched]) return false;
-    if (++matched == region.path.size()) return true;
-  }
-  return false;
 }
 
 /// The part of a report that is one region and what lies below it.
@@ -93,21 +70,14 @@ class Splitter {
   explicit Splitter(const Analyzed& analyzed) : analyzed_(analyzed), session_(analyzed.session) {}
 
   base::Result<std::size_t> run(const fs::path& out, bool measured_only) {
-    std::vector<bool> inside(session_.measurements.size());
     for (const model::Region& region : analyzed_.report.regions) {
-      std::vector<std::size_t> results;
-      for (std::size_t i = 0; i < session_.measurements.size(); ++i) {
-        if (!lies_in(session_, session_.measurements[i], region)) continue;
-        results.push_back(i);
-        inside[i] = true;
-      }
-      if (measured_only && results.empty()) continue;
-      if (auto written = write(out, title_of(analyzed_.report, region), &region, results); !written)
+      if (measured_only && region.results.empty()) continue;
+      if (auto written = write(out, title_of(analyzed_.report, region), &region, region.results); !written)
         return base::fail(std::move(written));
     }
-    std::vector<std::size_t> outside;
-    for (std::size_t i = 0; i < inside.size(); ++i)
-      if (!inside[i] && session_.measurements[i].ranges.empty()) outside.push_back(i);
+    std::vector<std::uint32_t> outside;
+    for (std::uint32_t i = 0; i < session_.measurements.size(); ++i)
+      if (session_.measurements[i].ranges.empty()) outside.push_back(i);
     if (!outside.empty())
       if (auto written = write(out, std::string(kOutside), nullptr, outside); !written)
         return base::fail(std::move(written));
@@ -116,7 +86,7 @@ class Splitter {
 
  private:
   base::Result<void> write(const fs::path& out, const std::string& title, const model::Region* region,
-                           const std::vector<std::size_t>& results) {
+                           const std::vector<std::uint32_t>& results) {
     const fs::path folder = out / base::sanitize_component(title);
     std::error_code error;
     fs::create_directories(folder, error);
@@ -141,37 +111,37 @@ class Splitter {
     return base::write_file(folder / "sections.txt", text.text());
   }
 
-  [[nodiscard]] std::string metrics(const model::Region* region, const std::vector<std::size_t>& results) const {
+  [[nodiscard]] std::string metrics(const model::Region* region, const std::vector<std::uint32_t>& results) const {
     std::string rows = "result,what,occurrence,metric,unit,value\n";
     if (region != nullptr) {
       const auto own = [&](std::string_view metric, std::string_view unit, double value) {
-        rows += fmt::format(",(region),,{},{},{}\n", csv(metric), csv(unit), value);
+        rows += fmt::format(",(region),,{},{},{}\n", report::csv_field(metric), report::csv_field(unit), value);
       };
       for (const model::Measure& measure : model::measures())
         if (const auto value = measure.get(*region)) own(measure.tag, model::unit_name(measure.unit), *value);
       for (const auto& [name, metric] : region->metrics)
         if (metric.absent.empty()) own(name, metric.unit, metric.value);
     }
-    for (const std::size_t index : results) {
+    for (const std::uint32_t index : results) {
       const model::Measurement& one = session_.measurements[index];
-      const std::string what = csv(subject(session_, one)),
+      const std::string what = report::csv_field(subject(session_, one)),
                         occurrence = one.occurrence == model::kNone ? "" : std::to_string(one.occurrence);
       for (const model::MetricValue& value : one.values) {
         if (value.metric >= session_.metrics.size()) continue;
         const model::MetricDef& metric = session_.metrics[value.metric];
-        rows += fmt::format("{},{},{},{},{},{}\n", index, what, occurrence, csv(metric.name), csv(metric.unit),
-                            value.value);
+        rows += fmt::format("{},{},{},{},{},{}\n", index, what, occurrence, report::csv_field(metric.name),
+                            report::csv_field(metric.unit), value.value);
       }
     }
     return rows;
   }
 
   /// ncu's own page of those results that came from its reports, and a plain list of the others.
-  base::Result<void> sections(const std::vector<std::size_t>& results, report::Sink& out) {
-    std::vector<std::size_t> others = results;
+  base::Result<void> sections(const std::vector<std::uint32_t>& results, report::Sink& out) {
+    std::vector<std::uint32_t> others = results;
     for (const NcuPart& part : analyzed_.parts) {
       ncu::PageOptions page;
-      std::erase_if(others, [&](std::size_t index) {
+      std::erase_if(others, [&](std::uint32_t index) {
         const bool here = index >= part.first && index < part.first + part.count;
         if (here) page.results.push_back(static_cast<std::uint32_t>(index - part.first));
         return here;
@@ -189,7 +159,7 @@ class Splitter {
           opened->second, page, [&](std::string_view text) { out.write(text); }, losses);
       if (!printed) return printed;
     }
-    for (const std::size_t index : others) {
+    for (const std::uint32_t index : others) {
       const model::Measurement& one = session_.measurements[index];
       out.write("\n" + base::printable(subject(session_, one)) + "\n");
       for (const model::MetricValue& value : one.values) {

@@ -20,7 +20,7 @@ namespace rangescope::profile {
 
 namespace fs = std::filesystem;
 
-collect::Plan Pipeline::warm_up_plan() const {
+collect::Plan Engine::warm_up_plan() const {
   const collect::Request request = base_request(config_, run_);
   collect::Plan plan;
   plan.collector = "warmup";
@@ -31,7 +31,7 @@ collect::Plan Pipeline::warm_up_plan() const {
   return plan;
 }
 
-base::Result<void> Pipeline::warm_up() {
+base::Result<void> Engine::warm_up() {
   const auto times = repetition_ ? 0 : config_.integer("workload.warmup").value_or(0);
   if (times > 0)
     if (auto written = record_->about_to_run(warm_up_plan()); !written) return written;
@@ -53,11 +53,11 @@ base::Result<void> Pipeline::warm_up() {
   return {};
 }
 
-base::Result<collect::Plan> Pipeline::native_plan(const fs::path& run) const {
+base::Result<collect::Plan> Engine::native_plan(const fs::path& run) const {
   return collect::native::make_collector(args_.native)->plan(base_request(config_, run));
 }
 
-base::Result<void> Pipeline::native_stages() {
+base::Result<void> Engine::native_stages() {
   if (auto ran = native_stage("native"); !ran) return ran;
   if (!counters_ || runner_->interrupted()) return {};
   if (program_failed_ && !program_failed_->timed_out) return native_again();
@@ -65,7 +65,7 @@ base::Result<void> Pipeline::native_stages() {
 }
 
 /// `folder` "native": a stage of its own; "look": only to see the ranges, and its failures stop nothing.
-base::Result<void> Pipeline::native_stage(const std::string& folder) {
+base::Result<void> Engine::native_stage(const std::string& folder) {
   const bool look = folder != "native";
   collect::Request request = base_request(config_, look ? run_ / folder : run_);
   if (counters_ && !look) {
@@ -131,7 +131,7 @@ base::Result<void> Pipeline::native_stage(const std::string& folder) {
 }
 
 /// The program failed while it was counted: without counters it shows whose fault that is.
-base::Result<void> Pipeline::native_again() {
+base::Result<void> Engine::native_again() {
   no_counters_ = "the program ended by " + base::describe(*program_failed_) + " while native counters were collected";
   note("native: " + no_counters_ + "; once more without them");
   std::error_code error;
@@ -150,7 +150,7 @@ base::Result<void> Pipeline::native_again() {
 }
 
 /// The program again, until every range has its rounds or a run brings nothing new. What it prints goes into a file.
-base::Result<void> Pipeline::relaunches() {
+base::Result<void> Engine::relaunches() {
   constexpr int kMost = 1000;
   auto plan = native_plan(run_);
   if (!plan) return base::fail(std::move(plan));
@@ -198,7 +198,7 @@ base::Result<void> Pipeline::relaunches() {
 }
 
 /// Runs below this one, each a whole run directory of its own (runs/layout.hpp). Stops at the first that fails.
-base::Result<void> Pipeline::repetitions() {
+base::Result<void> Engine::repetitions() {
   std::vector<fs::path> done;
   std::optional<base::Ended> whole;
   runner_->ran_before();
@@ -212,7 +212,7 @@ base::Result<void> Pipeline::repetitions() {
     auto record = RunRecord::begin_in(folder, config_.list("workload.command"), args_.arguments);
     if (!record) return base::fail(std::move(record));
     base::detail(fmt::format("repetition {} of {}", i, args_.repeat));
-    Pipeline one(config_, args_);
+    Engine one(config_, args_);
     one.args_.repeat = 1;
     one.args_.talk.report = {};
     one.native_ = one.repetition_ = true;

@@ -29,7 +29,7 @@ fs::path report_file(const fs::path& base) {
 
 }  // namespace
 
-collect::Wish Pipeline::wish() const {
+collect::Wish Engine::wish() const {
   collect::Wish wish;
   wish.mode = mode_;
   wish.ranges = !args_.analysis.ranges.include.empty();
@@ -43,15 +43,15 @@ collect::Wish Pipeline::wish() const {
   return wish;
 }
 
-collect::Request Pipeline::ncu_request() const {
+collect::Request Engine::ncu_request() const {
   collect::Request request = base_request(config_, run_.empty() ? "/run" : run_);
   request.ranges = ranges_;
   request.kernels = args_.analysis.kernels;
   return request;
 }
 
-collect::ncu::Options Pipeline::ncu_options_for(Step step, const std::string& report,
-                                                const std::vector<std::string>& kernels, bool trial) const {
+collect::ncu::Options Engine::ncu_options_for(Step step, const std::string& report,
+                                              const std::vector<std::string>& kernels, bool trial) const {
   collect::ncu::Options options = ncu_options(config_);
   options.replay_mode = collect::step_name(step);
   options.report = report;
@@ -70,7 +70,7 @@ collect::ncu::Options Pipeline::ncu_options_for(Step step, const std::string& re
 }
 
 /// Names of the kernels that matter, from the timeline; none where the user named kernels or ranges are measured whole.
-base::Result<void> Pipeline::ncu_kernels() {
+base::Result<void> Engine::ncu_kernels() {
   kernel_groups_ = {{}};
   const auto options = ncu_options(config_);
   const auto top = config_.integer("pipeline.ncu.top_n").value_or(0);
@@ -105,7 +105,7 @@ base::Result<void> Pipeline::ncu_kernels() {
 }
 
 /// One run of ncu, judged by its report.
-Outcome Pipeline::ncu_step(Step step, const std::string& report, const std::vector<std::string>& kernels, bool trial) {
+Outcome Engine::ncu_step(Step step, const std::string& report, const std::vector<std::string>& kernels, bool trial) {
   Outcome failed;
   const auto options = ncu_options_for(step, report, kernels, trial);
   const collect::Request request = ncu_request();
@@ -172,8 +172,8 @@ Outcome Pipeline::ncu_step(Step step, const std::string& report, const std::vect
   return outcome;
 }
 
-Outcome Pipeline::ncu_attempts(Step step, const std::string& report, const std::vector<std::string>& kernels,
-                               bool trial) {
+Outcome Engine::ncu_attempts(Step step, const std::string& report, const std::vector<std::string>& kernels,
+                             bool trial) {
   const int retries = static_cast<int>(config_.integer("run.retries").value_or(1));
   for (int attempt = 1;; ++attempt) {
     Outcome outcome = ncu_step(step, report, kernels, trial);
@@ -184,7 +184,7 @@ Outcome Pipeline::ncu_attempts(Step step, const std::string& report, const std::
 
 /// ncu counts a push/pop range for the thread that opened it. Kernels of another thread (PyTorch's backward pass) are
 /// in no range to it: where most of them are so, the scope is the process; where some are, it is said.
-void Pipeline::other_threads(const collect::Evidence& evidence) {
+void Engine::other_threads(const collect::Evidence& evidence) {
   const std::uint64_t others = evidence.other_thread_kernels, all = evidence.kernels.value_or(0);
   if (others == 0 || config_.get("pipeline.ncu.ncu_cli.push_pop_scope")) return;
   const std::string seen = std::to_string(others) + " of " + base::counted(all, "kernel") +
@@ -202,7 +202,7 @@ void Pipeline::other_threads(const collect::Evidence& evidence) {
 
 /// The native stage ran with its counters; what it has is in its own session. True when every range has some: then
 /// nothing is left to ncu. Ranges that have them are not measured again.
-base::Result<bool> Pipeline::native_rung(const std::string& reason) {
+base::Result<bool> Engine::native_rung(const std::string& reason) {
   const auto missing = native_session_ ? analyze::unmeasured(*native_session_, ranges_) : ranges_.include;
   runs::Stage stage;
   stage.stage = "ncu";
@@ -232,7 +232,7 @@ base::Result<bool> Pipeline::native_rung(const std::string& reason) {
   return missing.empty();
 }
 
-base::Result<void> Pipeline::ncu_stage() {
+base::Result<void> Engine::ncu_stage() {
   if (auto chosen = ncu_kernels(); !chosen) return chosen;
   collect::Evidence evidence;
   if (const model::Session* seen = timeline(); seen && !ranges_.include.empty())
@@ -301,7 +301,7 @@ base::Result<void> Pipeline::ncu_stage() {
 }
 
 /// ncu's own tables beside the report, for people and scripts that know them.
-void Pipeline::ncu_exports(const fs::path& report, const std::string& stem) {
+void Engine::ncu_exports(const fs::path& report, const std::string& stem) {
   if (!config_.flag("pipeline.ncu.ncu_cli.export.csv", true)) return;
   const std::string prefix = stem == "ncu" ? "" : stem + "-";
   struct Page {

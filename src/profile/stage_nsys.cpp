@@ -8,12 +8,13 @@
 #include "profile/redact.hpp"
 #include "read/join.hpp"
 #include "read/registry.hpp"
+#include "report/csv_text.hpp"
 
 namespace rangescope::profile {
 
 namespace fs = std::filesystem;
 
-base::Result<collect::Plan> Pipeline::nsys_plan(const collect::Request& plain) const {
+base::Result<collect::Plan> Engine::nsys_plan(const collect::Request& plain) const {
   collect::nsys::Options options = nsys_options(config_);
   collect::Request request = plain;
   request.ranges = ranges_;
@@ -24,7 +25,7 @@ base::Result<collect::Plan> Pipeline::nsys_plan(const collect::Request& plain) c
   return collect::nsys::Collector(*nsys_can_, options).plan(request);
 }
 
-base::Result<void> Pipeline::nsys_stage() {
+base::Result<void> Engine::nsys_stage() {
   const std::string tool = "nsys " + collect::to_string(nsys_can_->version);
   const collect::Request request = base_request(config_, run_);
   auto plan = nsys_plan(request);
@@ -90,7 +91,7 @@ base::Result<void> Pipeline::nsys_stage() {
 }
 
 /// The reports that nsys left, imported where it left only streams. A capture that repeats leaves one each time.
-base::Result<std::vector<fs::path>> Pipeline::nsys_reports() {
+base::Result<std::vector<fs::path>> Engine::nsys_reports() {
   std::vector<fs::path> reports, streams;
   std::error_code ignored;
   for (const auto& entry : fs::directory_iterator(run_ / "nsys", ignored)) {
@@ -116,8 +117,8 @@ base::Result<std::vector<fs::path>> Pipeline::nsys_reports() {
   return reports;
 }
 
-base::Result<void> Pipeline::nsys_import(const fs::path& importer_path, const fs::path& stream, const fs::path& report,
-                                         const std::string& number) {
+base::Result<void> Engine::nsys_import(const fs::path& importer_path, const fs::path& stream, const fs::path& report,
+                                       const std::string& number) {
   const fs::path* importer = &importer_path;
   std::error_code ignored;
   auto ran = runner_->run(collect::nsys::import_plan(*importer, stream, report, ""), "import" + number, {}, true);
@@ -151,7 +152,7 @@ base::Result<void> Pipeline::nsys_import(const fs::path& importer_path, const fs
                     importer->string(), "See nsys/import.stderr in the run directory.");
 }
 
-base::Result<void> Pipeline::nsys_export(const fs::path& report) {
+base::Result<void> Engine::nsys_export(const fs::path& report) {
   const fs::path sqlite = fs::path(report).replace_extension(".sqlite");
   auto ran = runner_->run(collect::nsys::export_plan(*nsys_can_, report, sqlite), "export", {}, true);
   if (!ran) return base::fail(std::move(ran));
@@ -185,7 +186,7 @@ base::Result<void> Pipeline::nsys_export(const fs::path& report) {
   return {};
 }
 
-base::Result<void> Pipeline::nsys_exports(const std::vector<fs::path>& reports) {
+base::Result<void> Engine::nsys_exports(const std::vector<fs::path>& reports) {
   for (const fs::path& report : reports)
     if (auto exported = nsys_export(report); !exported) return exported;
   if (reports.size() > 1)
@@ -197,7 +198,7 @@ base::Result<void> Pipeline::nsys_exports(const std::vector<fs::path>& reports) 
   everything.ranges = {};
   if (auto kernels = analyze::top_kernels(*nsys_session_, everything, std::numeric_limits<std::size_t>::max()))
     for (const analyze::ChosenKernel& kernel : *kernels)
-      csv += "\"" + base::replace_all(kernel.name, "\"", "\"\"") + "\"," + std::to_string(kernel.calls) + "," +
+      csv += report::csv_field(kernel.name) + "," + std::to_string(kernel.calls) + "," +
              std::to_string(static_cast<std::int64_t>(kernel.total_ns)) + "\n";
   return base::write_file(run_ / "nsys" / "kernels.csv", csv);
 }

@@ -200,9 +200,7 @@ base::Result<void> write_starter(const std::string& text, const fs::path& to) {
   if (auto written = base::write_file(draft, text); !written) return written;
   std::error_code ignored;
   config::Inputs inputs;
-  const std::map<std::string, std::string> environment;
-  auto conf = config::find_conf(base::self_path(), environment);
-  if (const char* named = std::getenv("RANGESCOPE_CONF"); named && *named) conf = fs::path(named);
+  auto conf = config::shipped_folder();
   if (!conf) return base::fail(std::move(conf));
   inputs.shipped = *conf;
   inputs.config_files = {draft};

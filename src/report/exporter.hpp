@@ -4,6 +4,7 @@
 // it.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
@@ -42,6 +43,13 @@ class Exporter {
   virtual ~Exporter() = default;
   [[nodiscard]] virtual std::string_view name() const = 0;       ///< "json": the -f argument
   [[nodiscard]] virtual std::string_view extension() const = 0;  ///< "json": report.<extension>
+  enum class Kind : std::uint8_t {
+    kData,   ///< one document for programs
+    kSheet,  ///< opened by spreadsheets
+    kText,   ///< for people; one may follow another
+    kFile,   ///< of use in a file only
+  };
+  [[nodiscard]] virtual Kind kind() const { return Kind::kData; }
   /// `session` is there for timelines (HTML, Perfetto) and may be null: then they show no timeline and say so.
   [[nodiscard]] virtual base::Result<void> write(const model::Report& report, const model::Session* session,
                                                  const Style& style, Sink& sink) const = 0;

@@ -11,7 +11,7 @@
 #include <utility>
 
 namespace rangescope::sample {
-namespace {
+namespace nvml {
 
 using Handle = void*;
 
@@ -66,7 +66,8 @@ constexpr unsigned long long kThrottling = 0x4 | 0x8 | 0x20 | 0x40 | 0x80;
 // A call takes 4 ms of a core on an H200: all of them ten times a second took a third of a core.
 constexpr std::int64_t kShortest_ns = 190'000'000, kLongest_ns = 1'000'000'000, kState_ns = 1'000'000'000;
 
-}  // namespace
+}  // namespace nvml
+using namespace nvml;
 
 struct NvmlSampler::Gpu {
   Gpu(Library library, Handle device, Stream to) : nvml(library), handle(device), stream(std::move(to)) {}

@@ -64,6 +64,10 @@ class Length(unittest.TestCase):
         self.assertEqual(length.too_long("a", "\n" * 700), [])
         self.assertEqual(len(length.too_long("a", "\n" * 701)), 1)
 
+    def test_lines_of_src_have_120_columns(self):
+        self.assertEqual(length.too_wide("src/a.cpp", "x" * 120 + "\n"), [])
+        self.assertEqual(length.too_wide("src/a.cpp", "\n" + "x" * 121), ["src/a.cpp:2: over 120 columns"])
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -140,6 +140,20 @@ class Profile(InAFolder):
             self.assertEqual(status["outcome"], "nothing_captured")
             self.assertIn("nothing was captured: ", status["message"])
 
+    def test_without_ncu_and_nsys_lines_are_judged_by_the_newest_known_version(self):
+        bare = {"PATH": "/nonexistent", "RANGESCOPE_NCU": "", "RANGESCOPE_NSYS": "", "CUDA_HOME": "", "CUDA_PATH": ""}
+        done = self.tool("doctor", "--json", "--explain", "ncu --set brief ./app", **bare)
+        findings = {f["id"]: f for f in json.loads(done.stdout)["findings"]}
+        if " was found here; " not in findings["command.version"]["found"]:
+            self.skipTest("ncu is installed where every search looks")
+        self.assertRegex(findings["command.version"]["found"], r"^no ncu was found here; held against ncu 20\d\d\.\d\.\d, the newest version that is known$")
+        self.assertIn("brief", findings["command.unknown_set"]["found"])
+        done = self.tool("profile", "--dry-run", "--no-native", "--ncu", "--set", "full", "--", VICTIM, **bare)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertRegex(done.stderr, r"no ncu was found here; its commands are those for ncu 20\d\d\.")
+        self.assertRegex(done.stdout, r"(?m)\bncu .*--set full\b")
+        self.assertEqual(self.tool("profile", "--no-native", "--ncu", "--", VICTIM, **bare).returncode, 69)
+
     def test_a_repeated_include_takes_every_range_that_was_named(self):
         done = self.tool("profile", "--include", "iter 0", "--include", "iter 2", "--include", "ghost", "--", VICTIM, "numbered", "4")
         self.assertEqual(done.returncode, 0, done.stderr)

@@ -98,8 +98,7 @@ Paths library(const model::RangeSelection& ranges) {
 }
 
 collect::Abilities recorded_abilities(const std::string& name) {
-  const auto text = base::read_file(std::filesystem::path(RANGESCOPE_SOURCE_DIR) / "tests" / "golden" / "abilities" /
-                                    (name + ".json"));
+  const auto text = base::read_file(std::filesystem::path(RANGESCOPE_SOURCE_DIR) / "conf" / "tools" / (name + ".json"));
   EXPECT_TRUE(text.has_value());
   return *collect::from_json(*text);
 }

@@ -312,7 +312,7 @@ TEST(Machine, ToolsThatDoNotRun) {
 TEST(Machine, NcuOlderThanTheDriverOrWithoutSections) {
   Machine machine;
   MachineFacts facts = machine.facts();
-  auto text = base::read_file(fs::path(RANGESCOPE_SOURCE_DIR) / "tests/golden/abilities/ncu-2022.3.0.json");
+  auto text = base::read_file(fs::path(RANGESCOPE_SOURCE_DIR) / "conf/tools/ncu-2022.3.0.json");
   ASSERT_TRUE(text.has_value());
   auto ncu = collect::from_json(*text);
   ASSERT_TRUE(ncu.has_value());

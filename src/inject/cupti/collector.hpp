@@ -10,9 +10,9 @@
 
 #include "inject/counters/plan.hpp"
 #include "inject/cupti/api.hpp"
+#include "inject/cupti/context.hpp"
 #include "inject/cupti/driver.hpp"
 #include "inject/cupti/graph_captures.hpp"
-#include "inject/cupti/measured.hpp"
 #include "inject/cupti/range_path.hpp"
 #include "inject/cupti/range_profiler.hpp"
 #include "inject/cupti/subscriber.hpp"

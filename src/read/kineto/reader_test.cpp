@@ -18,7 +18,8 @@ namespace reader_test {
 const std::string kStep = R"json({
   "schemaVersion": 1,
   "deviceProperties": [
-    {"id": 0, "name": "NVIDIA H200", "totalGlobalMem": 150000000000, "computeMajor": 9, "computeMinor": 0, "numSms": 132}
+    {"id": 0, "name": "NVIDIA H200", "totalGlobalMem": 150000000000,
+     "computeMajor": 9, "computeMinor": 0, "numSms": 132}
   ],
   "distributedInfo": {"backend": "nccl", "rank": 3, "world_size": 8},
   "traceEvents": [
@@ -179,7 +180,8 @@ std::string trace(const std::string& events) {
 TEST(Kineto, WorkWithoutACallBelongsToItsOperator) {
   const std::string text = trace(
       R"({"ph":"X","cat":"cpu_op","name":"aten::add","pid":1,"tid":1,"ts":10.5,"dur":5,"args":{"External id":3}},)"
-      R"({"ph":"X","cat":"kernel","name":"k","pid":0,"tid":7,"ts":30,"dur":4,"args":{"External id":3,"correlation":8}})");
+      R"({"ph":"X","cat":"kernel","name":"k","pid":0,"tid":7,"ts":30,"dur":4,)"
+      R"("args":{"External id":3,"correlation":8}})");
   EXPECT_EQ(show(read_text(text, "x")),
             "span 10500-34000\nprocess 1  rank -\n@aten::add 10500-15500 on 1/1\n"
             "kernel k 30000-34000 grid 0 stream 7 by @10500 on 1/1\nloss placed_by_operator 1\n");

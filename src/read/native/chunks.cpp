@@ -6,14 +6,14 @@
 namespace rangescope::read::native {
 namespace {
 
-namespace wire = wire::native;
+namespace record = wire::native;
 
-constexpr std::size_t kPage = wire::kPage;
+constexpr std::size_t kPage = record::kPage;
 
-bool chunk_at(std::span<const std::byte> file, std::size_t at, wire::ChunkHeader& header) {
+bool chunk_at(std::span<const std::byte> file, std::size_t at, record::ChunkHeader& header) {
   if (at + sizeof header > file.size()) return false;
   std::memcpy(&header, file.data() + at, sizeof header);
-  return header.magic == wire::kChunkMagic && header.bytes >= kPage && header.bytes % kPage == 0;
+  return header.magic == record::kChunkMagic && header.bytes >= kPage && header.bytes % kPage == 0;
 }
 
 // No chunk begins here: zeros, but for the rest of a header whose magic was to be stored when the process died.
@@ -22,7 +22,7 @@ bool is_hole(std::span<const std::byte> file, std::size_t at) {
   std::uint32_t magic = 0;
   std::memcpy(&magic, file.data() + at, std::min(sizeof magic, end - at));
   if (magic != 0) return false;
-  at = std::min(end, at + sizeof(wire::ChunkHeader));
+  at = std::min(end, at + sizeof(record::ChunkHeader));
   return std::all_of(file.begin() + static_cast<std::ptrdiff_t>(at), file.begin() + static_cast<std::ptrdiff_t>(end),
                      [](std::byte b) { return b == std::byte{0}; });
 }
@@ -30,8 +30,8 @@ bool is_hole(std::span<const std::byte> file, std::size_t at) {
 // Where the records of [begin, end) end: at the first zero word, or where a record does not fit.
 std::size_t data_end(std::span<const std::byte> file, std::size_t begin, std::size_t end) {
   std::size_t at = begin;
-  while (at + sizeof(wire::RecordHeader) <= end) {
-    wire::RecordHeader head;
+  while (at + sizeof(record::RecordHeader) <= end) {
+    record::RecordHeader head;
     std::memcpy(&head, file.data() + at, sizeof head);
     if (head.words == 0 || at + std::size_t{head.words} * 8 > end) break;
     at += std::size_t{head.words} * 8;
@@ -42,7 +42,7 @@ std::size_t data_end(std::span<const std::byte> file, std::size_t begin, std::si
 }  // namespace
 
 bool is_trace(std::span<const std::byte> file) {
-  return file.size() >= sizeof wire::kMagic && std::memcmp(file.data(), wire::kMagic, sizeof wire::kMagic) == 0;
+  return file.size() >= sizeof record::kMagic && std::memcmp(file.data(), record::kMagic, sizeof record::kMagic) == 0;
 }
 
 Chunks find_chunks(std::span<const std::byte> file) {
@@ -55,7 +55,7 @@ Chunks find_chunks(std::span<const std::byte> file) {
     at = found.header.header_bytes;
   }
   while (at < file.size()) {
-    wire::ChunkHeader header;
+    record::ChunkHeader header;
     if (!chunk_at(file, at, header)) {
       if (!is_hole(file, at)) ++found.damaged_pages;
       at += kPage;
@@ -70,7 +70,7 @@ Chunks find_chunks(std::span<const std::byte> file) {
     const std::size_t begin = at + sizeof header;
     // A chunk whose size is damaged would swallow its neighbours: look for them behind its last record.
     std::size_t next = (data_end(file, begin, end) + kPage - 1) / kPage * kPage;
-    wire::ChunkHeader other;
+    record::ChunkHeader other;
     while (next < end && !chunk_at(file, next, other)) next += kPage;
     if (next < end) {
       ++found.damaged_pages;

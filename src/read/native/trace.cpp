@@ -12,7 +12,7 @@
 namespace rangescope::read::native {
 namespace {
 
-namespace wire = wire::native;
+namespace record = wire::native;
 using model::kNone;
 using model::kOpen;
 using model::Severity;
@@ -26,7 +26,7 @@ struct DropText {
   model::LossKind kind;
   const char* what;
 };
-// By wire::Drop.
+// By record::Drop.
 constexpr DropText kDropTexts[] = {
     {"size_limit", "events beyond the capture size that was allowed; raise --max-capture-size"},
     {"disk_full", "events that the full file system did not take"},
@@ -118,8 +118,8 @@ class TraceReader {
 
   void read_chunk(const Chunk& chunk) {
     std::size_t at = chunk.begin;
-    while (at + sizeof(wire::RecordHeader) <= chunk.end) {
-      const auto head = load<wire::RecordHeader>(file_, at);
+    while (at + sizeof(record::RecordHeader) <= chunk.end) {
+      const auto head = load<record::RecordHeader>(file_, at);
       if (load<std::uint64_t>(file_, at) == 0) return;
       const std::size_t bytes = std::size_t{head.words} * 8;
       if (bytes == 0 || at + bytes > chunk.end) {
@@ -132,20 +132,20 @@ class TraceReader {
   }
 
   // False when the record contradicts itself.
-  bool record(const wire::RecordHeader& head, std::span<const std::byte> bytes) {
+  bool record(const record::RecordHeader& head, std::span<const std::byte> bytes) {
     switch (head.type) {
-      case wire::Type::kString: return string(head, bytes);
-      case wire::Type::kDomain: return domain(head, bytes);
-      case wire::Type::kThread: return begins(head, bytes);
-      case wire::Type::kPush:
-      case wire::Type::kMark: return event(head, bytes, 16);
-      case wire::Type::kStart: return event(head, bytes, 24);
-      case wire::Type::kPop: return pop(head, bytes);
-      case wire::Type::kEnd: return end(bytes);
-      case wire::Type::kCategory:
-      case wire::Type::kThreadName: return named(head, bytes);
-      case wire::Type::kResource: return resource(head, bytes);
-      case wire::Type::kGap: return gap(head, bytes);
+      case record::Type::kString: return string(head, bytes);
+      case record::Type::kDomain: return domain(head, bytes);
+      case record::Type::kThread: return begins(head, bytes);
+      case record::Type::kPush:
+      case record::Type::kMark: return event(head, bytes, 16);
+      case record::Type::kStart: return event(head, bytes, 24);
+      case record::Type::kPop: return pop(head, bytes);
+      case record::Type::kEnd: return end(bytes);
+      case record::Type::kCategory:
+      case record::Type::kThreadName: return named(head, bytes);
+      case record::Type::kResource: return resource(head, bytes);
+      case record::Type::kGap: return gap(head, bytes);
     }
     ++unknown_;
     return true;
@@ -160,14 +160,14 @@ class TraceReader {
   }
 
   static bool text_of(std::span<const std::byte> bytes, std::string_view& text) {
-    if (bytes.size() < sizeof(wire::Text)) return false;
+    if (bytes.size() < sizeof(record::Text)) return false;
     const auto length = load<std::uint64_t>(bytes, 8);
-    if (length > bytes.size() - sizeof(wire::Text)) return false;
-    text = {reinterpret_cast<const char*>(bytes.data()) + sizeof(wire::Text), static_cast<std::size_t>(length)};
+    if (length > bytes.size() - sizeof(record::Text)) return false;
+    text = {reinterpret_cast<const char*>(bytes.data()) + sizeof(record::Text), static_cast<std::size_t>(length)};
     return true;
   }
 
-  bool string(const wire::RecordHeader& head, std::span<const std::byte> bytes) {
+  bool string(const record::RecordHeader& head, std::span<const std::byte> bytes) {
     std::string_view text;
     if (!text_of(bytes, text) || head.value == 0 || head.value > strings_.size() + kMaxNewString) return false;
     if (head.value >= strings_.size()) strings_.resize(head.value + 1, 0);
@@ -177,7 +177,7 @@ class TraceReader {
 
   [[nodiscard]] model::StringId name(std::uint32_t id) const { return id < strings_.size() ? strings_[id] : 0; }
 
-  bool domain(const wire::RecordHeader& head, std::span<const std::byte> bytes) {
+  bool domain(const record::RecordHeader& head, std::span<const std::byte> bytes) {
     std::string_view text;
     if (!text_of(bytes, text) || head.value == 0) return false;
     const model::StringId id = session_.strings.intern(text);
@@ -206,14 +206,14 @@ class TraceReader {
     return stacks_[index];
   }
 
-  bool begins(const wire::RecordHeader& head, std::span<const std::byte> bytes) {
+  bool begins(const record::RecordHeader& head, std::span<const std::byte> bytes) {
     std::int64_t at = 0;
     if (!time(bytes, at)) return false;
     begin_thread(head.value);
     return true;
   }
 
-  bool event(const wire::RecordHeader& head, std::span<const std::byte> bytes, std::size_t fixed) {
+  bool event(const record::RecordHeader& head, std::span<const std::byte> bytes, std::size_t fixed) {
     std::int64_t at = 0;
     if (bytes.size() < fixed || !time(bytes, at)) return false;
     std::size_t next = fixed;
@@ -224,12 +224,13 @@ class TraceReader {
       return next <= bytes.size();
     };
     std::size_t scope = 0, color = 0, payload = 0;
-    if (!take(wire::kHasScope, 8, scope) || !take(wire::kHasColor, 8, color) || !take(wire::kHasPayload, 16, payload))
+    if (!take(record::kHasScope, 8, scope) || !take(record::kHasColor, 8, color) ||
+        !take(record::kHasPayload, 16, payload))
       return false;
     model::Attributes attributes;
     std::uint32_t domain = 0;
     if (scope != 0) {
-      const auto both = load<wire::Scope>(bytes, scope);
+      const auto both = load<record::Scope>(bytes, scope);
       if (!domain_of(both.domain, domain)) return false;
       attributes.category = both.category;
     }
@@ -243,7 +244,7 @@ class TraceReader {
       attributes.payload_type = static_cast<model::PayloadType>(type);
       attributes.payload_u64 = load<std::uint64_t>(bytes, payload + 8);
     }
-    if (head.type == wire::Type::kMark) {
+    if (head.type == record::Type::kMark) {
       session_.marks.push_back({at, name(head.value), thread_, domain, attributes_id(attributes)});
       return true;
     }
@@ -253,9 +254,9 @@ class TraceReader {
     range.thread = thread_;
     range.domain = domain;
     range.attributes = attributes_id(attributes);
-    range.registered = (head.flags & wire::kRegistered) != 0;
+    range.registered = (head.flags & record::kRegistered) != 0;
     const auto index = static_cast<std::uint32_t>(session_.ranges.size());
-    if (head.type == wire::Type::kStart) {
+    if (head.type == record::Type::kStart) {
       range.kind = model::RangeKind::kStartEnd;
       started_.push_back({load<std::uint64_t>(bytes, 16), index});
     } else {
@@ -279,7 +280,7 @@ class TraceReader {
     return last_attributes_;
   }
 
-  bool pop(const wire::RecordHeader& head, std::span<const std::byte> bytes) {
+  bool pop(const record::RecordHeader& head, std::span<const std::byte> bytes) {
     std::int64_t at = 0;
     std::uint32_t index = 0;
     if (!time(bytes, at) || !domain_of(head.value, index)) return false;
@@ -302,10 +303,10 @@ class TraceReader {
     return true;
   }
 
-  bool named(const wire::RecordHeader& head, std::span<const std::byte> bytes) {
-    if (bytes.size() < sizeof(wire::Named)) return false;
-    const auto record = load<wire::Named>(bytes, 0);
-    if (head.type == wire::Type::kThreadName) {
+  bool named(const record::RecordHeader& head, std::span<const std::byte> bytes) {
+    if (bytes.size() < sizeof(record::Named)) return false;
+    const auto record = load<record::Named>(bytes, 0);
+    if (head.type == record::Type::kThreadName) {
       const auto [known, fresh] = threads_.try_emplace(head.value, static_cast<std::uint32_t>(session_.threads.size()));
       if (fresh) session_.threads.push_back({process_, head.value, 0});
       session_.threads[known->second].name = name(record.string);
@@ -317,9 +318,9 @@ class TraceReader {
     return true;
   }
 
-  bool resource(const wire::RecordHeader& head, std::span<const std::byte> bytes) {
-    if (bytes.size() < sizeof(wire::Resource)) return false;
-    const auto record = load<wire::Resource>(bytes, 0);
+  bool resource(const record::RecordHeader& head, std::span<const std::byte> bytes) {
+    if (bytes.size() < sizeof(record::Resource)) return false;
+    const auto record = load<record::Resource>(bytes, 0);
     std::uint32_t index = 0;
     if (!domain_of(record.domain, index)) return false;
     session_.resources.push_back({process_, index, head.value, record.identifier, name(record.string)});
@@ -328,11 +329,11 @@ class TraceReader {
 
   // Events were dropped before this. Pops among them: their ranges cannot stay open, or all that follows would seem to
   // lie in them; they get the time at which recording resumed, and are counted.
-  bool gap(const wire::RecordHeader& head, std::span<const std::byte> bytes) {
+  bool gap(const record::RecordHeader& head, std::span<const std::byte> bytes) {
     std::int64_t at = 0;
     std::uint32_t index = 0;
-    if (bytes.size() < sizeof(wire::Gap) || !time(bytes, at) || !domain_of(head.value, index)) return false;
-    const auto open = load<wire::Gap>(bytes, 0).open;
+    if (bytes.size() < sizeof(record::Gap) || !time(bytes, at) || !domain_of(head.value, index)) return false;
+    const auto open = load<record::Gap>(bytes, 0).open;
     auto& stack = stack_of(index);
     while (stack.size() > open) {
       model::Range& range = session_.ranges[stack.back()];
@@ -374,7 +375,7 @@ class TraceReader {
                 "ranges that ended while events were dropped; they seem to end when recording resumed");
     losses_.add("unknown_end", unknown_ends_, "ends of start/end ranges that never started");
     losses_.add("inherited_end", inherited_ends_, "ends, in a forked child, of ranges that its parent had started");
-    for (std::uint32_t i = 0; i < wire::kDropReasons; ++i) {
+    for (std::uint32_t i = 0; i < record::kDropReasons; ++i) {
       const std::uint64_t count = chunks_.header.dropped[i];
       if (i < std::size(kDropTexts)) {
         losses_.add(kDropTexts[i].kind, count, kDropTexts[i].what);
@@ -419,12 +420,12 @@ base::Result<void> read_trace(std::span<const std::byte> file, const std::string
     return base::fail(base::Code::kBadData, "this is no native capture", where,
                       "Give a file that rangescope's injected library has written.");
   }
-  wire::FileHeader header{};
+  record::FileHeader header{};
   std::memcpy(&header, file.data(), std::min(file.size(), sizeof header));
-  if (header.major > wire::kMajor || (header.major == 0 && file.size() >= sizeof header)) {
+  if (header.major > record::kMajor || (header.major == 0 && file.size() >= sizeof header)) {
     return base::fail(base::Code::kBadData,
                       fmt::format("native-trace {}.{} is not readable here: this rangescope knows {}", header.major,
-                                  header.minor, wire::kMajor),
+                                  header.minor, record::kMajor),
                       where + ": offset 8", "Use the rangescope that recorded it, or a newer one.");
   }
   TraceReader(file, session, losses).read();

@@ -161,9 +161,10 @@ TEST(NcuCsv, AmbiguousNumbersAreRefusedUntilTheFormatIsNamed) {
 
 TEST(NcuCsv, NvtxCellsWithColonsAndQuotes) {
   std::uint64_t left = 0;
-  const auto stack = parse_push_pop(
-      R"(12  "<default domain>:compute:profile:none:none:none:none:none:none"  "my:dom:say "hi" now:Int64:42:RGB:0xff112233:ASCII:say "hi" now"  "LLM:a b:none:none:none:none:REGISTERED:a b" )",
-      left);
+  const auto stack = parse_push_pop(R"(12  "<default domain>:compute:profile:none:none:none:none:none:none"  )"
+                                    R"("my:dom:say "hi" now:Int64:42:RGB:0xff112233:ASCII:say "hi" now"  )"
+                                    R"("LLM:a b:none:none:none:none:REGISTERED:a b" )",
+                                    left);
   ASSERT_EQ(stack.size(), 3u);
   EXPECT_EQ(stack[0].thread, 12u);
   EXPECT_EQ(stack[0].domain, "");

@@ -8,8 +8,8 @@
 namespace rangescope::read::ncu_report {
 namespace {
 
-using wire::Field;
-using wire::for_each_field;
+using proto::Field;
+using proto::for_each_field;
 
 /// Reads the parts of one result. The four kinds hold the same parts under different field numbers (decode_kernel and
 /// so on); the parts themselves are the same.
@@ -36,40 +36,40 @@ class Decoder {
  private:
   bool kernel(Field& field) {
     switch (field.key()) {
-      case wire::varint(1): result_.thread = field.number(); return true;
-      case wire::varint(2): result_.api_call = field.number(); return true;
-      case wire::bytes(5): result_.mangled = field.text(); return true;
-      case wire::bytes(6): result_.function = field.text(); return true;
-      case wire::bytes(7): result_.demangled = field.text(); return true;
-      case wire::bytes(10): result_.grid = dimensions(field.text()); return true;
-      case wire::bytes(11): result_.block = dimensions(field.text()); return true;
-      case wire::bytes(13): return metric(field.text());
-      case wire::varint(14): result_.creation_time = field.number(); return true;
-      case wire::bytes(15): result_.source = reference(field.text()); return true;
-      case wire::bytes(17): return section(field.text());
-      case wire::bytes(19): return rule(field.text());
-      case wire::bytes(21): return nvtx(field.text());
-      case wire::varint(22): result_.context = field.number(); return true;
-      case wire::varint(23): result_.stream = field.number(); return true;
-      case wire::bytes(25): return clocks(field.text());
+      case proto::varint(1): result_.thread = field.number(); return true;
+      case proto::varint(2): result_.api_call = field.number(); return true;
+      case proto::bytes(5): result_.mangled = field.text(); return true;
+      case proto::bytes(6): result_.function = field.text(); return true;
+      case proto::bytes(7): result_.demangled = field.text(); return true;
+      case proto::bytes(10): result_.grid = dimensions(field.text()); return true;
+      case proto::bytes(11): result_.block = dimensions(field.text()); return true;
+      case proto::bytes(13): return metric(field.text());
+      case proto::varint(14): result_.creation_time = field.number(); return true;
+      case proto::bytes(15): result_.source = reference(field.text()); return true;
+      case proto::bytes(17): return section(field.text());
+      case proto::bytes(19): return rule(field.text());
+      case proto::bytes(21): return nvtx(field.text());
+      case proto::varint(22): result_.context = field.number(); return true;
+      case proto::varint(23): result_.stream = field.number(); return true;
+      case proto::bytes(25): return clocks(field.text());
       // program handle, kernel id, dimensionality, offsets, api, series, names of context and stream, CPU stack,
       // collection scope, green context: known, and of no use here
-      case wire::varint(3):
-      case wire::varint(4):
-      case wire::varint(8):
-      case wire::bytes(9):
-      case wire::bytes(12):
-      case wire::varint(16):
-      case wire::bytes(18):
-      case wire::varint(20):
-      case wire::bytes(24):
-      case wire::bytes(26):
-      case wire::bytes(27):
-      case wire::bytes(28):
-      case wire::varint(29):
-      case wire::varint(30):
-      case wire::bytes(31):
-      case wire::fixed32(35):  // 2025: empty wherever seen, and the driver's version
+      case proto::varint(3):
+      case proto::varint(4):
+      case proto::varint(8):
+      case proto::bytes(9):
+      case proto::bytes(12):
+      case proto::varint(16):
+      case proto::bytes(18):
+      case proto::varint(20):
+      case proto::bytes(24):
+      case proto::bytes(26):
+      case proto::bytes(27):
+      case proto::bytes(28):
+      case proto::varint(29):
+      case proto::varint(30):
+      case proto::bytes(31):
+      case proto::fixed32(35):  // 2025: empty wherever seen, and the driver's version
         field.reader.skip();
         return true;
       default: return false;
@@ -79,59 +79,59 @@ class Decoder {
   /// Fields 1 to 6 of ranges, command lists and graphs.
   bool common(Field& field) {
     switch (field.key()) {
-      case wire::varint(1): result_.thread = field.number(); return true;
-      case wire::varint(2): result_.api_call = field.number(); return true;
-      case wire::bytes(4): return metric(field.text());
-      case wire::varint(5): result_.creation_time = field.number(); return true;
-      case wire::bytes(7): return section(field.text());
-      case wire::bytes(10): return nvtx(field.text());
-      case wire::varint(11): result_.context = field.number(); return true;
-      case wire::bytes(3):
-      case wire::varint(6):
-      case wire::bytes(8):
-      case wire::varint(9):
-      case wire::bytes(14): field.reader.skip(); return true;
+      case proto::varint(1): result_.thread = field.number(); return true;
+      case proto::varint(2): result_.api_call = field.number(); return true;
+      case proto::bytes(4): return metric(field.text());
+      case proto::varint(5): result_.creation_time = field.number(); return true;
+      case proto::bytes(7): return section(field.text());
+      case proto::bytes(10): return nvtx(field.text());
+      case proto::varint(11): result_.context = field.number(); return true;
+      case proto::bytes(3):
+      case proto::varint(6):
+      case proto::bytes(8):
+      case proto::varint(9):
+      case proto::bytes(14): field.reader.skip(); return true;
       default: return false;
     }
   }
 
   bool range(Field& field) {
     switch (field.key()) {
-      case wire::bytes(12): return clocks(field.text());
-      case wire::varint(15): result_.source = field.number(); return true;
-      case wire::bytes(20): return rule(field.text());  // from 2025; 2024.1 and before have no rules on ranges
-      case wire::bytes(13):
-      case wire::varint(16):
-      case wire::fixed32(21): field.reader.skip(); return true;
+      case proto::bytes(12): return clocks(field.text());
+      case proto::varint(15): result_.source = field.number(); return true;
+      case proto::bytes(20): return rule(field.text());  // from 2025; 2024.1 and before have no rules on ranges
+      case proto::bytes(13):
+      case proto::varint(16):
+      case proto::fixed32(21): field.reader.skip(); return true;
       default: return common(field);
     }
   }
 
   bool command_list(Field& field) {
     switch (field.key()) {
-      case wire::varint(12): result_.stream = field.number(); return true;
-      case wire::varint(17): result_.source = field.number(); return true;
-      case wire::bytes(18): result_.demangled = field.text(); return true;
-      case wire::bytes(21): return rule(field.text());
-      case wire::bytes(13):
-      case wire::bytes(15):
-      case wire::bytes(16):
-      case wire::varint(16):
-      case wire::varint(19):
-      case wire::bytes(20):
-      case wire::varint(22): field.reader.skip(); return true;
+      case proto::varint(12): result_.stream = field.number(); return true;
+      case proto::varint(17): result_.source = field.number(); return true;
+      case proto::bytes(18): result_.demangled = field.text(); return true;
+      case proto::bytes(21): return rule(field.text());
+      case proto::bytes(13):
+      case proto::bytes(15):
+      case proto::bytes(16):
+      case proto::varint(16):
+      case proto::varint(19):
+      case proto::bytes(20):
+      case proto::varint(22): field.reader.skip(); return true;
       default: return common(field);
     }
   }
 
   bool graph(Field& field) {
     switch (field.key()) {
-      case wire::varint(12): result_.stream = field.number(); return true;
-      case wire::varint(17): result_.source = field.number(); return true;
-      case wire::bytes(13):
-      case wire::bytes(15):
-      case wire::bytes(16):
-      case wire::varint(18): field.reader.skip(); return true;
+      case proto::varint(12): result_.stream = field.number(); return true;
+      case proto::varint(17): result_.source = field.number(); return true;
+      case proto::bytes(13):
+      case proto::bytes(15):
+      case proto::bytes(16):
+      case proto::varint(18): field.reader.skip(); return true;
       default: return common(field);
     }
   }
@@ -140,9 +140,9 @@ class Decoder {
     std::array<std::uint32_t, 3> xyz{};
     for_each_field(message, unknown_, [&](Field& field) {
       switch (field.key()) {
-        case wire::varint(1): xyz[0] = field.number32(); return true;
-        case wire::varint(2): xyz[1] = field.number32(); return true;
-        case wire::varint(3): xyz[2] = field.number32(); return true;
+        case proto::varint(1): xyz[0] = field.number32(); return true;
+        case proto::varint(2): xyz[1] = field.number32(); return true;
+        case proto::varint(3): xyz[2] = field.number32(); return true;
         default: return false;
       }
     });
@@ -152,7 +152,7 @@ class Decoder {
   std::optional<std::uint64_t> reference(std::string_view message) {
     std::optional<std::uint64_t> key;
     for_each_field(message, unknown_, [&](Field& field) {
-      if (field.key() == wire::varint(1)) {
+      if (field.key() == proto::varint(1)) {
         key = field.number();
         return true;
       }
@@ -164,8 +164,8 @@ class Decoder {
   bool clocks(std::string_view message) {
     for_each_field(message, unknown_, [&](Field& field) {
       switch (field.key()) {
-        case wire::varint(1): result_.clock_requested = field.number32(); return true;
-        case wire::varint(2): result_.clock_executed = field.number32(); return true;
+        case proto::varint(1): result_.clock_requested = field.number32(); return true;
+        case proto::varint(2): result_.clock_executed = field.number32(); return true;
         default: return false;
       }
     });
@@ -178,13 +178,13 @@ class Decoder {
     metric.message = message;
     for_each_field(message, unknown_, [&](Field& field) {
       switch (field.key()) {
-        case wire::varint(1): metric.name = field.number32(); return true;
-        case wire::bytes(2): metric.value = wire::read_value(field.text(), unknown_); return true;
-        case wire::bytes(3):
+        case proto::varint(1): metric.name = field.number32(); return true;
+        case proto::bytes(2): metric.value = proto::read_value(field.text(), unknown_); return true;
+        case proto::bytes(3):
           ++metric.instances;
           field.reader.skip();
           return true;
-        case wire::varint(4): field.reader.skip(); return true;
+        case proto::varint(4): field.reader.skip(); return true;
         default: return false;
       }
     });
@@ -195,23 +195,23 @@ class Decoder {
     Filter filter;
     for_each_field(message, unknown_, [&](Field& field) {
       switch (field.key()) {
-        case wire::varint(1): filter.least_capability = field.number(); return true;
-        case wire::varint(2): filter.most_capability = field.number(); return true;
-        case wire::bytes(3): {
+        case proto::varint(1): filter.least_capability = field.number(); return true;
+        case proto::varint(2): filter.most_capability = field.number(); return true;
+        case proto::bytes(3): {
           std::pair<std::uint64_t, std::uint64_t> range;
           for_each_field(field.text(), unknown_, [&](Field& part) {
             switch (part.key()) {
-              case wire::varint(1): range.first = part.number(); return true;
-              case wire::varint(2): range.second = part.number(); return true;
+              case proto::varint(1): range.first = part.number(); return true;
+              case proto::varint(2): range.second = part.number(); return true;
               default: return false;
             }
           });
           filter.capabilities.push_back(range);
           return true;
         }
-        case wire::bytes(4):
+        case proto::bytes(4):
           for_each_field(field.text(), unknown_, [&](Field& part) {
-            if (part.key() != wire::varint(1)) return false;
+            if (part.key() != proto::varint(1)) return false;
             const std::uint64_t kind = part.number();
             if (kind < 32) filter.kinds |= 1u << kind;
             return true;
@@ -227,26 +227,26 @@ class Decoder {
     SectionMetric metric;
     for_each_field(message, unknown_, [&](Field& field) {
       switch (field.key()) {
-        case wire::bytes(1): metric.name = field.text(); return true;
-        case wire::bytes(2): metric.label = field.text(); return true;
-        case wire::bytes(6): metric.filter = filter(field.text()); return true;
-        case wire::bytes(7): {
+        case proto::bytes(1): metric.name = field.text(); return true;
+        case proto::bytes(2): metric.label = field.text(); return true;
+        case proto::bytes(6): metric.filter = filter(field.text()); return true;
+        case proto::bytes(7): {
           SectionMetric::Option& option = metric.options.emplace_back();
           for_each_field(field.text(), unknown_, [&](Field& part) {
             switch (part.key()) {
-              case wire::bytes(1): option.name = part.text(); return true;
-              case wire::bytes(2): part.reader.skip(); return true;
-              case wire::bytes(3): option.filter = filter(part.text()); return true;
+              case proto::bytes(1): option.name = part.text(); return true;
+              case proto::bytes(2): part.reader.skip(); return true;
+              case proto::bytes(3): option.filter = filter(part.text()); return true;
               default: return false;
             }
           });
           return true;
         }
-        case wire::bytes(3):
-        case wire::varint(3):
-        case wire::varint(4):
-        case wire::bytes(4):
-        case wire::bytes(5): field.reader.skip(); return true;
+        case proto::bytes(3):
+        case proto::varint(3):
+        case proto::varint(4):
+        case proto::bytes(4):
+        case proto::bytes(5): field.reader.skip(); return true;
         default: return false;
       }
     });
@@ -256,7 +256,7 @@ class Decoder {
   std::vector<SectionMetric> section_metrics(std::string_view message, std::uint32_t number) {
     std::vector<SectionMetric> metrics;
     for_each_field(message, unknown_, [&](Field& field) {
-      if (field.key() == wire::bytes(number)) {
+      if (field.key() == proto::bytes(number)) {
         metrics.push_back(section_metric(field.text()));
         return true;
       }
@@ -272,19 +272,19 @@ class Decoder {
     Section& section = result_.sections.emplace_back();
     for_each_field(message, unknown_, [&](Field& field) {
       switch (field.key()) {
-        case wire::bytes(1): section.identifier = field.text(); return true;
-        case wire::bytes(2): section.display_name = field.text(); return true;
-        case wire::varint(3): section.order = static_cast<std::int64_t>(field.number()); return true;
-        case wire::bytes(4): section.header = section_metrics(field.text(), 2); return true;
-        case wire::bytes(5): section.body.push_back(field.text()); return true;
-        case wire::bytes(6): section.metrics = section_metrics(field.text(), 1); return true;
-        case wire::bytes(11): section.filter = filter(field.text()); return true;
-        case wire::bytes(7):
-        case wire::bytes(8):
-        case wire::bytes(9):
-        case wire::bytes(10):
-        case wire::bytes(12):
-        case wire::bytes(13): field.reader.skip(); return true;
+        case proto::bytes(1): section.identifier = field.text(); return true;
+        case proto::bytes(2): section.display_name = field.text(); return true;
+        case proto::varint(3): section.order = static_cast<std::int64_t>(field.number()); return true;
+        case proto::bytes(4): section.header = section_metrics(field.text(), 2); return true;
+        case proto::bytes(5): section.body.push_back(field.text()); return true;
+        case proto::bytes(6): section.metrics = section_metrics(field.text(), 1); return true;
+        case proto::bytes(11): section.filter = filter(field.text()); return true;
+        case proto::bytes(7):
+        case proto::bytes(8):
+        case proto::bytes(9):
+        case proto::bytes(10):
+        case proto::bytes(12):
+        case proto::bytes(13): field.reader.skip(); return true;
         default: return false;
       }
     });
@@ -296,35 +296,35 @@ class Decoder {
     RuleMessage said;
     for_each_field(message, unknown_, [&](Field& field) {
       switch (field.key()) {
-        case wire::bytes(1):
+        case proto::bytes(1):
           is_message = true;
           for_each_field(field.text(), unknown_, [&](Field& part) {
             switch (part.key()) {
-              case wire::bytes(1): said.text = part.text(); return true;
-              case wire::varint(2): said.type = part.number32(); return true;
-              case wire::varint(3): part.reader.skip(); return true;
-              case wire::bytes(4): said.title = part.text(); return true;
+              case proto::bytes(1): said.text = part.text(); return true;
+              case proto::varint(2): said.type = part.number32(); return true;
+              case proto::varint(3): part.reader.skip(); return true;
+              case proto::bytes(4): said.title = part.text(); return true;
               default: return false;
             }
           });
           return true;
-        case wire::bytes(10):
+        case proto::bytes(10):
           for_each_field(field.text(), unknown_, [&](Field& part) {
             switch (part.key()) {
-              case wire::varint(1): said.speedup_is_global = part.number() == 2; return true;
-              case wire::fixed64(2): said.speedup = part.reader.get_double(); return true;
+              case proto::varint(1): said.speedup_is_global = part.number() == 2; return true;
+              case proto::fixed64(2): said.speedup = part.reader.get_double(); return true;
               default: return false;
             }
           });
           return true;
-        case wire::bytes(2):
-        case wire::bytes(3):
-        case wire::bytes(4):
-        case wire::bytes(5):
-        case wire::bytes(6):
-        case wire::bytes(7):
-        case wire::bytes(8):
-        case wire::bytes(9): field.reader.skip(); return true;
+        case proto::bytes(2):
+        case proto::bytes(3):
+        case proto::bytes(4):
+        case proto::bytes(5):
+        case proto::bytes(6):
+        case proto::bytes(7):
+        case proto::bytes(8):
+        case proto::bytes(9): field.reader.skip(); return true;
         default: return false;
       }
     });
@@ -336,17 +336,17 @@ class Decoder {
     Rule& rule = result_.rules.emplace_back();
     for_each_field(message, unknown_, [&](Field& field) {
       switch (field.key()) {
-        case wire::bytes(1): rule.identifier = field.text(); return true;
-        case wire::bytes(2): rule.display_name = field.text(); return true;
-        case wire::bytes(3):
+        case proto::bytes(1): rule.identifier = field.text(); return true;
+        case proto::bytes(2): rule.display_name = field.text(); return true;
+        case proto::bytes(3):
           for_each_field(field.text(), unknown_, [&](Field& body) {
-            if (body.key() != wire::bytes(1)) return false;
+            if (body.key() != proto::bytes(1)) return false;
             rule_item(rule, body.text());
             return true;
           });
           return true;
-        case wire::bytes(4): rule.section = field.text(); return true;
-        case wire::bytes(5): field.reader.skip(); return true;
+        case proto::bytes(4): rule.section = field.text(); return true;
+        case proto::bytes(5): field.reader.skip(); return true;
         default: return false;
       }
     });
@@ -359,8 +359,8 @@ class Decoder {
       std::pair<std::uint64_t, std::string_view> string;
       for_each_field(entry, unknown_, [&](Field& part) {
         switch (part.key()) {
-          case wire::varint(1): string.first = part.number(); return true;
-          case wire::bytes(2): string.second = part.text(); return true;
+          case proto::varint(1): string.first = part.number(); return true;
+          case proto::bytes(2): string.second = part.text(); return true;
           default: return false;
         }
       });
@@ -368,15 +368,15 @@ class Decoder {
     };
     for_each_field(message, unknown_, [&](Field& field) {
       switch (field.key()) {
-        case wire::varint(1): domain.id = field.number32(); return true;
-        case wire::bytes(2): domain.name = field.text(); return true;
-        case wire::bytes(3): domain.strings.push_back(pair(field.text())); return true;
-        case wire::bytes(4): {  // a table of names: {1 type (1 categories), 2 entries}
+        case proto::varint(1): domain.id = field.number32(); return true;
+        case proto::bytes(2): domain.name = field.text(); return true;
+        case proto::bytes(3): domain.strings.push_back(pair(field.text())); return true;
+        case proto::bytes(4): {  // a table of names: {1 type (1 categories), 2 entries}
           std::uint64_t type = 0;
           for_each_field(field.text(), unknown_, [&](Field& part) {
             switch (part.key()) {
-              case wire::varint(1): type = part.number(); return true;
-              case wire::bytes(2): {
+              case proto::varint(1): type = part.number(); return true;
+              case proto::bytes(2): {
                 const auto [id, name] = pair(part.text());
                 if (type == 1) domain.categories.emplace_back(static_cast<std::uint32_t>(id), name);
                 return true;
@@ -396,25 +396,25 @@ class Decoder {
     NvtxAttributes attributes;
     for_each_field(message, unknown_, [&](Field& field) {
       switch (field.key()) {
-        case wire::varint(1): field.reader.skip(); return true;  // version
-        case wire::varint(2): attributes.category = field.number32(); return true;
-        case wire::bytes(3):
+        case proto::varint(1): field.reader.skip(); return true;  // version
+        case proto::varint(2): attributes.category = field.number32(); return true;
+        case proto::bytes(3):
           for_each_field(field.text(), unknown_, [&](Field& part) {
             switch (part.key()) {
-              case wire::varint(1): attributes.color_type = part.number32(); return true;
-              case wire::varint(2): attributes.color = part.number32(); return true;
-              case wire::fixed32(2): attributes.color = part.reader.get_fixed32(); return true;
+              case proto::varint(1): attributes.color_type = part.number32(); return true;
+              case proto::varint(2): attributes.color = part.number32(); return true;
+              case proto::fixed32(2): attributes.color = part.reader.get_fixed32(); return true;
               default: return false;
             }
           });
           return true;
-        case wire::bytes(4): payload(attributes, field.text()); return true;
-        case wire::bytes(5):
+        case proto::bytes(4): payload(attributes, field.text()); return true;
+        case proto::bytes(5):
           for_each_field(field.text(), unknown_, [&](Field& part) {
             switch (part.key()) {
-              case wire::varint(1): attributes.message_type = part.number32(); return true;
-              case wire::bytes(2): attributes.message = part.text(); return true;
-              case wire::varint(3): attributes.message_handle = part.number(); return true;
+              case proto::varint(1): attributes.message_type = part.number32(); return true;
+              case proto::bytes(2): attributes.message = part.text(); return true;
+              case proto::varint(3): attributes.message_handle = part.number(); return true;
               default: return false;
             }
           });
@@ -427,23 +427,23 @@ class Decoder {
 
   void payload(NvtxAttributes& attributes, std::string_view message) {
     for_each_field(message, unknown_, [&](Field& part) {
-      if (part.key() == wire::varint(1)) {
+      if (part.key() == proto::varint(1)) {
         attributes.payload_type = part.number32();
         return true;
       }
       if (part.reader.tag() < 2 || part.reader.tag() > 9) return false;
       switch (part.reader.wire_type()) {
-        case wire::Type::varint: attributes.payload_integer = part.number(); return true;
-        case wire::Type::fixed64:
+        case proto::Type::varint: attributes.payload_integer = part.number(); return true;
+        case proto::Type::fixed64:
           attributes.payload_integer = part.reader.get_fixed64();
           attributes.payload_number = std::bit_cast<double>(attributes.payload_integer);
           return true;
-        case wire::Type::fixed32:
+        case proto::Type::fixed32:
           attributes.payload_integer = part.reader.get_fixed32();
           attributes.payload_number =
               static_cast<double>(std::bit_cast<float>(static_cast<std::uint32_t>(attributes.payload_integer)));
           return true;
-        case wire::Type::length_delimited: attributes.payload_text = part.text(); return true;
+        case proto::Type::length_delimited: attributes.payload_text = part.text(); return true;
         default: return false;
       }
     });
@@ -455,10 +455,10 @@ class Decoder {
     range.thread = thread;
     for_each_field(message, unknown_, [&](Field& field) {
       switch (field.key()) {
-        case wire::bytes(1): range.name = field.text(); return true;
-        case wire::bytes(2): range.attributes = nvtx_attributes(field.text()); return true;
-        case wire::varint(3): range.last_api_call = field.number(); return true;
-        case wire::varint(4): range.id = field.number(); return true;
+        case proto::bytes(1): range.name = field.text(); return true;
+        case proto::bytes(2): range.attributes = nvtx_attributes(field.text()); return true;
+        case proto::varint(3): range.last_api_call = field.number(); return true;
+        case proto::varint(4): range.id = field.number(); return true;
         default: return false;
       }
     });
@@ -470,11 +470,11 @@ class Decoder {
     range.domain = domain;
     for_each_field(message, unknown_, [&](Field& field) {
       switch (field.key()) {
-        case wire::varint(1): range.id = field.number(); return true;
-        case wire::bytes(2): range.name = field.text(); return true;
-        case wire::bytes(3): range.attributes = nvtx_attributes(field.text()); return true;
-        case wire::varint(4): range.last_api_call = field.number(); return true;
-        case wire::varint(5): range.thread = field.number(); return true;
+        case proto::varint(1): range.id = field.number(); return true;
+        case proto::bytes(2): range.name = field.text(); return true;
+        case proto::bytes(3): range.attributes = nvtx_attributes(field.text()); return true;
+        case proto::varint(4): range.last_api_call = field.number(); return true;
+        case proto::varint(5): range.thread = field.number(); return true;
         default: return false;
       }
     });
@@ -488,8 +488,8 @@ class Decoder {
     std::vector<std::string_view> ranges;
     for_each_field(message, unknown_, [&](Field& field) {
       switch (field.key()) {
-        case wire::varint(1): domain = field.number32(); return true;
-        case wire::bytes(3): ranges.push_back(field.text()); return true;
+        case proto::varint(1): domain = field.number32(); return true;
+        case proto::bytes(3): ranges.push_back(field.text()); return true;
         default: return false;
       }
     });
@@ -500,14 +500,14 @@ class Decoder {
     NvtxState state;
     for_each_field(message, unknown_, [&](Field& field) {
       switch (field.key()) {
-        case wire::bytes(1): state.domains.push_back(nvtx_domain(field.text())); return true;
-        case wire::bytes(2): {
+        case proto::bytes(1): state.domains.push_back(nvtx_domain(field.text())); return true;
+        case proto::bytes(2): {
           NvtxThread thread;
           std::vector<std::string_view> domains;
           for_each_field(field.text(), unknown_, [&](Field& part) {
             switch (part.key()) {
-              case wire::varint(1): thread.tid = part.number(); return true;
-              case wire::bytes(2): domains.push_back(part.text()); return true;
+              case proto::varint(1): thread.tid = part.number(); return true;
+              case proto::bytes(2): domains.push_back(part.text()); return true;
               default: return false;
             }
           });
@@ -519,13 +519,13 @@ class Decoder {
           state.threads.push_back(std::move(thread));
           return true;
         }
-        case wire::bytes(3):
+        case proto::bytes(3):
           per_domain(field.text(), [&](std::string_view range, std::uint32_t id) {
             state.start_end.push_back(nvtx_start(range, id));
           });
           return true;
-        case wire::varint(4): field.reader.skip(); return true;
-        case wire::varint(5): state.process_scope = field.number() == 1; return true;
+        case proto::varint(4): field.reader.skip(); return true;
+        case proto::varint(5): state.process_scope = field.number() == 1; return true;
         default: return false;
       }
     });
@@ -566,8 +566,8 @@ std::string_view NvtxState::effective_name(const NvtxRange& range) const {
 
 base::Result<Result> decode(const File& file, const Entry& entry, std::uint64_t& unknown, Wanted wanted) {
   Result result;
-  const auto parsed = wire::parse_message(file.path + ": offset " + std::to_string(entry.offset),
-                                          [&] { result = Decoder(file, unknown, wanted).decode(entry); });
+  const auto parsed = proto::parse_message(file.path + ": offset " + std::to_string(entry.offset),
+                                           [&] { result = Decoder(file, unknown, wanted).decode(entry); });
   if (!parsed) return base::fail(base::Result<void>(parsed));
   return result;
 }
@@ -575,14 +575,14 @@ base::Result<Result> decode(const File& file, const Entry& entry, std::uint64_t&
 std::vector<Instance> instances(const MetricEntry& metric) {
   std::vector<Instance> all;
   std::uint64_t unknown = 0;
-  (void)wire::parse_message("", [&] {
+  (void)proto::parse_message("", [&] {
     for_each_field(metric.message, unknown, [&](Field& field) {
-      if (field.key() != wire::bytes(3)) return false;
+      if (field.key() != proto::bytes(3)) return false;
       Instance instance;
       for_each_field(field.text(), unknown, [&](Field& part) {
         switch (part.key()) {
-          case wire::bytes(1): instance.correlation = wire::read_value(part.text(), unknown); return true;
-          case wire::bytes(2): instance.value = wire::read_value(part.text(), unknown); return true;
+          case proto::bytes(1): instance.correlation = proto::read_value(part.text(), unknown); return true;
+          case proto::bytes(2): instance.value = proto::read_value(part.text(), unknown); return true;
           default: return false;
         }
       });

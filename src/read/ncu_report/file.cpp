@@ -17,7 +17,7 @@ namespace {
 
 using base::Code;
 using base::fail;
-using wire::Field;
+using proto::Field;
 
 constexpr std::string_view kMagic{"NVR\0", 4};
 constexpr std::size_t kMostHeader = 1024;  // the file header is 2 bytes in real files
@@ -35,9 +35,9 @@ std::optional<std::uint32_t> header_version(std::string_view head) {
   const std::uint32_t size = little_endian(head.substr(4));
   if (size == 0 || size > kMostHeader || head.size() - 8 < size) return std::nullopt;
   std::uint64_t version = 0, unknown = 0;
-  const auto parsed = wire::parse_message("", [&] {
-    wire::for_each_field(head.substr(8, size), unknown, [&](Field& field) {
-      if (field.key() != wire::varint(1)) return false;
+  const auto parsed = proto::parse_message("", [&] {
+    proto::for_each_field(head.substr(8, size), unknown, [&](Field& field) {
+      if (field.key() != proto::varint(1)) return false;
       version = field.number();
       return true;
     });
@@ -52,16 +52,16 @@ std::string at(const std::string& path, std::uint64_t offset) {
 
 SystemInfo read_system(std::string_view message, std::uint64_t& unknown) {
   SystemInfo system;
-  wire::for_each_field(message, unknown, [&](Field& field) {
+  proto::for_each_field(message, unknown, [&](Field& field) {
     switch (field.key()) {
-      case wire::bytes(1): system.os = field.text(); return true;
-      case wire::bytes(2): system.os_version = field.text(); return true;
-      case wire::bytes(3): system.cpu = field.text(); return true;
-      case wire::bytes(4): system.architecture = field.text(); return true;
-      case wire::bytes(5): system.host = field.text(); return true;
-      case wire::bytes(7):
-        wire::for_each_field(field.text(), unknown, [&](Field& address) {
-          if (address.key() != wire::bytes(1)) return false;
+      case proto::bytes(1): system.os = field.text(); return true;
+      case proto::bytes(2): system.os_version = field.text(); return true;
+      case proto::bytes(3): system.cpu = field.text(); return true;
+      case proto::bytes(4): system.architecture = field.text(); return true;
+      case proto::bytes(5): system.host = field.text(); return true;
+      case proto::bytes(7):
+        proto::for_each_field(field.text(), unknown, [&](Field& address) {
+          if (address.key() != proto::bytes(1)) return false;
           system.addresses.append(system.addresses.empty() ? "" : ", ").append(address.text());
           return true;
         });
@@ -74,10 +74,10 @@ SystemInfo read_system(std::string_view message, std::uint64_t& unknown) {
 
 Attribute read_attribute(std::string_view message, std::uint64_t& unknown) {
   Attribute attribute;
-  wire::for_each_field(message, unknown, [&](Field& field) {
+  proto::for_each_field(message, unknown, [&](Field& field) {
     switch (field.key()) {
-      case wire::bytes(1): attribute.name = field.text(); return true;
-      case wire::bytes(2): attribute.value = wire::read_value(field.text(), unknown); return true;
+      case proto::bytes(1): attribute.name = field.text(); return true;
+      case proto::bytes(2): attribute.value = proto::read_value(field.text(), unknown); return true;
       default: return false;
     }
   });
@@ -86,11 +86,11 @@ Attribute read_attribute(std::string_view message, std::uint64_t& unknown) {
 
 DeviceInfo read_device(std::string_view message, std::uint64_t& unknown) {
   DeviceInfo device;
-  wire::for_each_field(message, unknown, [&](Field& field) {
+  proto::for_each_field(message, unknown, [&](Field& field) {
     switch (field.key()) {
-      case wire::varint(1): device.id = field.number32(); return true;
-      case wire::bytes(2): device.name = field.text(); return true;
-      case wire::bytes(3): device.attributes.push_back(read_attribute(field.text(), unknown)); return true;
+      case proto::varint(1): device.id = field.number32(); return true;
+      case proto::bytes(2): device.name = field.text(); return true;
+      case proto::bytes(3): device.attributes.push_back(read_attribute(field.text(), unknown)); return true;
       default: return false;
     }
   });
@@ -99,10 +99,10 @@ DeviceInfo read_device(std::string_view message, std::uint64_t& unknown) {
 
 VersionInfo read_version(std::string_view message, std::uint64_t& unknown) {
   VersionInfo version;
-  wire::for_each_field(message, unknown, [&](Field& field) {
+  proto::for_each_field(message, unknown, [&](Field& field) {
     switch (field.key()) {
-      case wire::bytes(1): version.provider = field.text(); return true;
-      case wire::bytes(2): version.version = field.text(); return true;
+      case proto::bytes(1): version.provider = field.text(); return true;
+      case proto::bytes(2): version.version = field.text(); return true;
       default: return false;
     }
   });
@@ -111,7 +111,7 @@ VersionInfo read_version(std::string_view message, std::uint64_t& unknown) {
 
 }  // namespace
 
-namespace wire {
+namespace proto {
 
 Value read_value(std::string_view message, std::uint64_t& unknown) {
   Value value;
@@ -128,7 +128,7 @@ Value read_value(std::string_view message, std::uint64_t& unknown) {
   return value;
 }
 
-}  // namespace wire
+}  // namespace proto
 
 /// Walks the log of blocks; everything is bounds-checked against the file, nothing is allocated by a length in it.
 class BlockWalker {
@@ -143,7 +143,7 @@ class BlockWalker {
       const std::uint32_t size = little_endian(all.substr(offset, 4));
       if (size > all.size() - offset - 4) return torn(offset, all.size() - offset);
       const auto header =
-          wire::parse_message(at(file_.path, offset), [&] { read_header(all.substr(offset + 4, size)); });
+          proto::parse_message(at(file_.path, offset), [&] { read_header(all.substr(offset + 4, size)); });
       if (!header) return damaged(offset, "block header cannot be read");
       offset += 4 + size;
       const std::uint64_t there = all.size() - offset;
@@ -162,17 +162,17 @@ class BlockWalker {
     sources_ = kernels_ = ranges_ = command_lists_ = graphs_ = payload_ = 0;
     std::string_view process, session;
     bool has_process = false, has_session = false;
-    wire::for_each_field(message, file_.unknown_fields, [&](Field& field) {
+    proto::for_each_field(message, file_.unknown_fields, [&](Field& field) {
       switch (field.key()) {
-        case wire::varint(1): sources_ = field.number(); return true;
-        case wire::varint(2): kernels_ = field.number(); return true;
-        case wire::bytes(3): session = field.text(); return has_session = true;
-        case wire::bytes(4): read_strings(field.text()); return true;
-        case wire::varint(5): payload_ = field.number(); return true;
-        case wire::bytes(6): process = field.text(); return has_process = true;
-        case wire::varint(7): ranges_ = field.number(); return true;
-        case wire::varint(8): command_lists_ = field.number(); return true;
-        case wire::varint(9): graphs_ = field.number(); return true;
+        case proto::varint(1): sources_ = field.number(); return true;
+        case proto::varint(2): kernels_ = field.number(); return true;
+        case proto::bytes(3): session = field.text(); return has_session = true;
+        case proto::bytes(4): read_strings(field.text()); return true;
+        case proto::varint(5): payload_ = field.number(); return true;
+        case proto::bytes(6): process = field.text(); return has_process = true;
+        case proto::varint(7): ranges_ = field.number(); return true;
+        case proto::varint(8): command_lists_ = field.number(); return true;
+        case proto::varint(9): graphs_ = field.number(); return true;
         default: return false;
       }
     });
@@ -185,11 +185,11 @@ class BlockWalker {
     const auto [known, is_new] = by_message_.try_emplace(message, 0);
     if (!is_new) return known->second;
     ProcessInfo info;
-    wire::for_each_field(message, file_.unknown_fields, [&](Field& field) {
+    proto::for_each_field(message, file_.unknown_fields, [&](Field& field) {
       switch (field.key()) {
-        case wire::varint(1): info.pid = field.number32(); return true;
-        case wire::bytes(2): info.host = field.text(); return true;
-        case wire::bytes(3): info.name = field.text(); return true;
+        case proto::varint(1): info.pid = field.number32(); return true;
+        case proto::bytes(2): info.host = field.text(); return true;
+        case proto::bytes(3): info.name = field.text(); return true;
         default: return false;
       }
     });
@@ -200,8 +200,8 @@ class BlockWalker {
   }
 
   void read_strings(std::string_view message) {
-    wire::for_each_field(message, file_.unknown_fields, [&](Field& field) {
-      if (field.key() != wire::bytes(1)) return false;
+    proto::for_each_field(message, file_.unknown_fields, [&](Field& field) {
+      if (field.key() != proto::bytes(1)) return false;
       file_.strings_.push_back(field.text());
       return true;
     });
@@ -211,28 +211,28 @@ class BlockWalker {
     SessionInfo& session = file_.session;
     std::uint64_t skipped =
         0;  // session details vary most and matter least: unknown fields in them are not worth a word
-    wire::for_each_field(message, skipped, [&](Field& field) {
+    proto::for_each_field(message, skipped, [&](Field& field) {
       switch (field.key()) {
-        case wire::varint(2): {
+        case proto::varint(2): {
           const std::uint64_t time = field.number();
           if (session.creation_time == 0) session.creation_time = time;
           return true;
         }
-        case wire::bytes(3): session.host = read_system(field.text(), skipped); return true;
-        case wire::bytes(4): session.target = read_system(field.text(), skipped); return true;
-        case wire::bytes(6): {
+        case proto::bytes(3): session.host = read_system(field.text(), skipped); return true;
+        case proto::bytes(4): session.target = read_system(field.text(), skipped); return true;
+        case proto::bytes(6): {
           DeviceInfo device = read_device(field.text(), skipped);
           device.process = process_;
           if (devices_.emplace(device.process, device.id).second) session.devices.push_back(std::move(device));
           return true;
         }
-        case wire::bytes(8): {
+        case proto::bytes(8): {
           const VersionInfo version = read_version(field.text(), skipped);
           if (versions_.emplace(version.provider, version.version).second) session.versions.push_back(version);
           return true;
         }
-        case wire::bytes(9): read_settings(field.text()); return true;
-        case wire::bytes(11): session.command_line = field.text(); return true;
+        case proto::bytes(9): read_settings(field.text()); return true;
+        case proto::bytes(11): session.command_line = field.text(); return true;
         default: return false;
       }
     });
@@ -240,11 +240,11 @@ class BlockWalker {
 
   void read_settings(std::string_view message) {
     std::uint64_t skipped = 0;
-    wire::for_each_field(message, skipped, [&](Field& field) {
+    proto::for_each_field(message, skipped, [&](Field& field) {
       switch (field.key()) {
-        case wire::bytes(1): file_.session.executable = field.text(); return true;
-        case wire::bytes(2): file_.session.working_directory = field.text(); return true;
-        case wire::bytes(3): file_.session.arguments = field.text(); return true;
+        case proto::bytes(1): file_.session.executable = field.text(); return true;
+        case proto::bytes(2): file_.session.working_directory = field.text(); return true;
+        case proto::bytes(3): file_.session.arguments = field.text(); return true;
         default: return false;  // 4 is the environment: never read
       }
     });

@@ -11,7 +11,7 @@
 #include "base/result.hpp"
 #include "read/ncu_report/file.hpp"
 
-namespace rangescope::read::ncu_report::wire {
+namespace rangescope::read::ncu_report::proto {
 
 using Type = protozero::pbf_wire_type;
 
@@ -68,4 +68,4 @@ base::Result<void> parse_message(const std::string& where, Body&& body) {
 /// A metric's value: one of 1 string, 2 float, 3 double, 4 uint32, 5 uint64.
 [[nodiscard]] Value read_value(std::string_view message, std::uint64_t& unknown);
 
-}  // namespace rangescope::read::ncu_report::wire
+}  // namespace rangescope::read::ncu_report::proto

@@ -11,7 +11,7 @@
 namespace rangescope::read::nsys_sqlite {
 namespace {
 
-constexpr char kMagic[] = "SQLite format 3";
+constexpr char kFileHead[] = "SQLite format 3";
 
 /// A table that only nsys writes. Exports of CPU programs may have nothing but META_DATA and NVTX_EVENTS.
 bool is_ours(std::string_view table) {
@@ -82,7 +82,7 @@ base::Result<model::Session> read_source(const Source& source, const Options& op
 }  // namespace
 
 bool NsysSqliteReader::sniff(std::span<const std::byte> head, const std::filesystem::path& path) const {
-  if (head.size() < sizeof kMagic || std::memcmp(head.data(), kMagic, sizeof kMagic) != 0) return false;
+  if (head.size() < sizeof kFileHead || std::memcmp(head.data(), kFileHead, sizeof kFileHead) != 0) return false;
   const auto source = Source::open(path);
   return !source || has_ours(*source);  // a damaged one is for read() to explain
 }

@@ -11,6 +11,7 @@ class Csv final : public Exporter {
  public:
   [[nodiscard]] std::string_view name() const override { return "csv"; }
   [[nodiscard]] std::string_view extension() const override { return "csv"; }
+  [[nodiscard]] Kind kind() const override { return Kind::kSheet; }
 
   [[nodiscard]] base::Result<void> write(const model::Report& report, const model::Session*, const Style& style,
                                          Sink& sink) const override {

@@ -35,7 +35,7 @@ void values(JsonWriter& json, std::string_view name, const Region& region) {
   json.close();
 }
 
-void kernel_rows(JsonWriter& json, std::string_view name, const std::vector<model::KernelRow>& rows) {
+void page_kernel_rows(JsonWriter& json, std::string_view name, const std::vector<model::KernelRow>& rows) {
   json.key(name);
   json.open_array(true);
   for (const model::KernelRow& row : rows) {
@@ -64,7 +64,7 @@ void kernel_rows(JsonWriter& json, std::string_view name, const std::vector<mode
   json.close();
 }
 
-void metrics(JsonWriter& json, const std::map<std::string, model::Metric>& map) {
+void page_metrics(JsonWriter& json, const std::map<std::string, model::Metric>& map) {
   if (map.empty()) return;
   json.key("metrics");
   json.open_array(true);
@@ -86,13 +86,13 @@ void metrics(JsonWriter& json, const std::map<std::string, model::Metric>& map) 
   json.close();
 }
 
-void bound(JsonWriter& json, const std::optional<model::Bound>& value) {
+void page_bound(JsonWriter& json, const std::optional<model::Bound>& value) {
   if (!value) return;
   json.key("bound");
   write_bound(json, *value);
 }
 
-void utilization(JsonWriter& json, const std::optional<model::Utilization>& value) {
+void page_utilization(JsonWriter& json, const std::optional<model::Utilization>& value) {
   if (!value) return;
   json.key("utilization");
   json.open_line_object();
@@ -102,7 +102,7 @@ void utilization(JsonWriter& json, const std::optional<model::Utilization>& valu
   json.close();
 }
 
-void roofline(JsonWriter& json, const std::vector<model::RooflinePoint>& points) {
+void page_roofline(JsonWriter& json, const std::vector<model::RooflinePoint>& points) {
   if (points.empty()) return;
   json.key("roofline");
   json.open_array(true);
@@ -110,7 +110,7 @@ void roofline(JsonWriter& json, const std::vector<model::RooflinePoint>& points)
   json.close();
 }
 
-void region_object(JsonWriter& json, const model::Report& report, const Region& region) {
+void page_region_object(JsonWriter& json, const model::Report& report, const Region& region) {
   json.open_line_object();
   json.field("id", region.id);
   region.parent == model::kNone ? json.null_field("parent") : json.field("parent", region.parent);
@@ -125,13 +125,13 @@ void region_object(JsonWriter& json, const model::Report& report, const Region& 
   if (region.thread) json.field("thread", *region.thread);
   values(json, "v", region);
   if (region.gpu) {
-    kernel_rows(json, "top", region.gpu->top_kernels);
+    page_kernel_rows(json, "top", region.gpu->top_kernels);
     json.key("copies");
     json.open_array(true);
     for (const model::CopyRow& row : region.gpu->copies_by_kind) write_copy_row(json, row);
     json.close();
   }
-  metrics(json, region.metrics);
+  page_metrics(json, region.metrics);
   if (!region.kernels.empty()) {
     json.key("counted");
     json.open_array(true);
@@ -139,15 +139,15 @@ void region_object(JsonWriter& json, const model::Report& report, const Region& 
       json.open_line_object();
       json.field("name", base::printable(kernel.name));
       json.field("ordinal", kernel.ordinal);
-      metrics(json, kernel.metrics);
-      bound(json, kernel.bound);
+      page_metrics(json, kernel.metrics);
+      page_bound(json, kernel.bound);
       json.close();
     }
     json.close();
   }
-  roofline(json, region.roofline);
-  bound(json, region.bound);
-  utilization(json, region.utilization);
+  page_roofline(json, region.roofline);
+  page_bound(json, region.bound);
+  page_utilization(json, region.utilization);
   if (!region.samples.empty()) {
     json.key("samples");
     json.open_array(true);
@@ -170,7 +170,7 @@ void work(JsonWriter& json, std::string_view name, const std::optional<model::Gp
   values(json, name, holder);
 }
 
-void verdicts(JsonWriter& json, const model::Report& report) {
+void page_verdicts(JsonWriter& json, const model::Report& report) {
   json.key("verdict");
   json.open_array(true);
   for (const model::Verdict& verdict : report.verdict) {
@@ -187,7 +187,7 @@ void verdicts(JsonWriter& json, const model::Report& report) {
   json.close();
 }
 
-void run_object(JsonWriter& json, const model::RunInfo& run) {
+void page_run_object(JsonWriter& json, const model::RunInfo& run) {
   json.key("run");
   json.open_line_object();
   json.field("id", base::printable(run.id));
@@ -212,7 +212,7 @@ void run_object(JsonWriter& json, const model::RunInfo& run) {
   json.close();
 }
 
-void dictionary(JsonWriter& json) {
+void page_dictionary(JsonWriter& json) {
   json.key("measures");
   json.open_array(true);
   for (const model::Measure& measure : model::measures()) {
@@ -228,7 +228,7 @@ void dictionary(JsonWriter& json) {
   json.close();
 }
 
-void processes(JsonWriter& json, const model::Report& report) {
+void page_processes(JsonWriter& json, const model::Report& report) {
   json.key("processes");
   json.open_array(true);
   for (const model::ReportProcess& process : report.processes) {
@@ -258,7 +258,7 @@ void processes(JsonWriter& json, const model::Report& report) {
   json.close();
 }
 
-void losses(JsonWriter& json, const model::Report& report) {
+void page_losses(JsonWriter& json, const model::Report& report) {
   json.key("losses");
   json.open_array(true);
   for (const model::Loss& loss : report.losses) {
@@ -290,19 +290,19 @@ void losses(JsonWriter& json, const model::Report& report) {
 void write_html_data(const model::Report& report, const model::Session* session, JsonWriter& json) {
   json.open_line_object();
   json.field("schema", "rangescope.html/1");
-  verdicts(json, report);
-  run_object(json, report.run);
-  dictionary(json);
-  processes(json, report);
+  page_verdicts(json, report);
+  page_run_object(json, report.run);
+  page_dictionary(json);
+  page_processes(json, report);
   json.key("regions");
   json.open_array(true);
-  for (const Region& region : report.regions) region_object(json, report, region);
+  for (const Region& region : report.regions) page_region_object(json, report, region);
   json.close();
-  kernel_rows(json, "kernels", report.kernels);
+  page_kernel_rows(json, "kernels", report.kernels);
   work(json, "total", report.total);
   work(json, "unattributed", report.unattributed);
   report.outside ? json.field("outside_ns", report.outside->wall_ns) : json.null_field("outside_ns");
-  losses(json, report);
+  page_losses(json, report);
   texts(json, "notes", report.notes);
   json.key("timeline");
   session != nullptr ? write_html_timeline(report, *session, json) : json.null();

@@ -45,6 +45,7 @@ class Html final : public Exporter {
  public:
   [[nodiscard]] std::string_view name() const override { return "html"; }
   [[nodiscard]] std::string_view extension() const override { return "html"; }
+  [[nodiscard]] Kind kind() const override { return Kind::kFile; }
 
   [[nodiscard]] base::Result<void> write(const model::Report& report, const model::Session* session, const Style&,
                                          Sink& sink) const override {

@@ -231,9 +231,9 @@ class Chunks {
   std::string bytes_;
 };
 
-class Writer {
+class TimelineWriter {
  public:
-  Writer(const model::Report& report, const model::Session& session, JsonWriter& json)
+  TimelineWriter(const model::Report& report, const model::Session& session, JsonWriter& json)
       : session_(session), json_(json), timeline_(session), paths_(report, session) {
     double r = static_cast<double>(session.end_ns - session.begin_ns) / kCoarse;
     for (double& level : resolutions_) {
@@ -373,7 +373,7 @@ class Writer {
 
 void write_html_timeline(const model::Report& report, const model::Session& session, JsonWriter& json,
                          std::uint64_t most_items) {
-  Writer(report, session, json).write(most_items);
+  TimelineWriter(report, session, json).write(most_items);
 }
 
 }  // namespace rangescope::report

@@ -42,7 +42,7 @@ void turned(const TurnedTable& metrics, Sink& sink) {
   }
 }
 
-void kernels(const model::Report& report, const Style& style, Sink& sink) {
+void kernel_table(const model::Report& report, const Style& style, Sink& sink) {
   if (report.kernels.empty() || style.top_kernels == 0) return;
   const KernelTable table = kernel_table(report, style);
   sink.write("\n## Kernels\n\n");
@@ -77,6 +77,7 @@ class Markdown final : public Exporter {
  public:
   [[nodiscard]] std::string_view name() const override { return "md"; }
   [[nodiscard]] std::string_view extension() const override { return "md"; }
+  [[nodiscard]] Kind kind() const override { return Kind::kText; }
 
   [[nodiscard]] base::Result<void> write(const model::Report& report, const model::Session*, const Style& style,
                                          Sink& sink) const override {
@@ -103,7 +104,7 @@ class Markdown final : public Exporter {
       turned(table.metrics, sink);
     }
     if (tables->empty()) sink.write("\nNo ranges.\n");
-    kernels(report, style, sink);
+    kernel_table(report, style, sink);
     footer(report, sink);
     return {};
   }

@@ -18,9 +18,9 @@ namespace {
 
 constexpr std::int64_t kInvented = 1'000'000'000;
 
-class Writer {
+class ChromeWriter {
  public:
-  Writer(const model::Session& session, Sink& sink) : session_(session), json_(sink), timeline_(session) {}
+  ChromeWriter(const model::Session& session, Sink& sink) : session_(session), json_(sink), timeline_(session) {}
 
   void write() {
     json_.open_object();
@@ -136,7 +136,7 @@ class Chrome final : public Exporter {
     if (session == nullptr || (session->ranges.empty() && session->kernels.empty() && session->copies.empty()))
       return base::fail(base::Code::kNothingCaptured, "the input holds no timeline", "--format chrome",
                         "Report on a run of rangescope or nsys; ncu and tables do not say when something ran");
-    Writer(*session, sink).write();
+    ChromeWriter(*session, sink).write();
     return {};
   }
 };

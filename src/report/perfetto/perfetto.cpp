@@ -27,15 +27,15 @@ namespace {
 
 using protozero::pbf_writer;
 
-constexpr std::size_t kBuffer = 256 * 1024;
+constexpr std::size_t kTraceBuffer = 256 * 1024;
 constexpr std::uint32_t kSequence = 1;
 constexpr std::uint32_t kBoottime = 6, kRealtime = 1;  // BuiltinClock; a trace's default clock is boottime
 constexpr std::uint64_t kProcessTracks = std::uint64_t{1} << 40, kLaneTracks = std::uint64_t{2} << 40;
 enum EventType : std::int32_t { kBegin = 1, kEnd = 2, kInstant = 3 };
 
-class Writer {
+class PerfettoWriter {
  public:
-  Writer(const model::Session& session, Sink& sink)
+  PerfettoWriter(const model::Session& session, Sink& sink)
       : session_(session),
         sink_(sink),
         timeline_(session),
@@ -60,7 +60,7 @@ class Writer {
       fill(one);
       one.add_uint32(10, kSequence);
     }
-    if (buffer_.size() >= kBuffer) flush();
+    if (buffer_.size() >= kTraceBuffer) flush();
   }
   void flush() {
     sink_.write(buffer_);
@@ -234,12 +234,13 @@ class Perfetto final : public Exporter {
  public:
   [[nodiscard]] std::string_view name() const override { return "perfetto"; }
   [[nodiscard]] std::string_view extension() const override { return "pftrace"; }
+  [[nodiscard]] Kind kind() const override { return Kind::kFile; }
   [[nodiscard]] base::Result<void> write(const model::Report&, const model::Session* session, const Style&,
                                          Sink& sink) const override {
     if (session == nullptr || Timeline(*session).lanes().empty())
       return base::fail(base::Code::kNothingCaptured, "the input holds no timeline", "--format perfetto",
                         "Report on a run of rangescope or nsys; ncu and tables do not say when something ran");
-    Writer(*session, sink).write();
+    PerfettoWriter(*session, sink).write();
     return {};
   }
 };

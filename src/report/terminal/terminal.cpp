@@ -143,6 +143,7 @@ class Terminal final : public Exporter {
  public:
   [[nodiscard]] std::string_view name() const override { return "table"; }
   [[nodiscard]] std::string_view extension() const override { return "txt"; }
+  [[nodiscard]] Kind kind() const override { return Kind::kText; }
 
   [[nodiscard]] base::Result<void> write(const model::Report& report, const model::Session*, const Style& style,
                                          Sink& sink) const override {

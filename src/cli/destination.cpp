@@ -1,5 +1,4 @@
-#include "cli/present.hpp"
-#include "profile/analyzed.hpp"
+#include "cli/destination.hpp"
 
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -10,7 +9,6 @@
 #include <cstring>
 
 #include "base/text.hpp"
-#include "cli/destination.hpp"
 #include "report/csv_text.hpp"
 #include "report/sink.hpp"
 
@@ -49,10 +47,11 @@ int beside_a_program() {
 }
 
 base::Result<void> check_destination(const ReportChoice& choice, int fd) {
-  const bool page = choice.format == "html";
-  if (choice.to.empty() && (page || choice.format == "perfetto") && (fd == STDERR_FILENO || ::isatty(fd) != 0))
+  const auto exporter = report::find_exporter(choice.format);
+  if (choice.to.empty() && exporter && (*exporter)->kind() == report::Exporter::Kind::kFile &&
+      (fd == STDERR_FILENO || ::isatty(fd) != 0))
     return base::fail(base::Code::kUsage, choice.format + " is nothing to read on a terminal", "--format",
-                      page ? "Name a file: -o report.html" : "Name a file: -o trace.pftrace");
+                      "Name a file: -o report." + std::string((*exporter)->extension()));
   if (choice.to.empty() || choice.to == "-") return {};
   std::error_code ignored;
   const std::filesystem::path folder = std::filesystem::absolute(choice.to, ignored).parent_path();
@@ -81,7 +80,8 @@ base::Result<void> write_to(const ReportChoice& choice, int default_fd,
   if (auto allowed = check_output(choice.to); !allowed) return allowed;
   report::FileSink sink(choice.to);
   report::FormulaGuard guarded(sink);
-  const bool guard = choice.format == "csv" && !choice.raw_cells;
+  const auto exporter = report::find_exporter(choice.format);
+  const bool guard = exporter && (*exporter)->kind() == report::Exporter::Kind::kSheet && !choice.raw_cells;
   return whole(guard ? static_cast<report::Sink&>(guarded) : sink, style_on(-1, choice));
 }
 

@@ -1,4 +1,4 @@
-#include "runs/digests.hpp"
+#include "runs/baselines.hpp"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 #include "base/fs.hpp"
 
 namespace rangescope::runs {
-namespace digests_test {
+namespace baselines_test {
 
 namespace fs = std::filesystem;
 
@@ -111,5 +111,5 @@ TEST_F(Digests, MachineKinds) {
   EXPECT_EQ(machine_kind(run), "2x-nvidia-h200");
 }
 
-}  // namespace digests_test
+}  // namespace baselines_test
 }  // namespace rangescope::runs

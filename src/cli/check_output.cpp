@@ -6,9 +6,7 @@
 #include "base/text.hpp"
 #include "cli/app.hpp"
 #include "cli/destination.hpp"
-#include "read/registry.hpp"
-#include "report/sqlite/database.hpp"
-#include "runs/layout.hpp"
+#include "profile/captures.hpp"
 
 namespace rangescope::cli {
 namespace {
@@ -35,21 +33,6 @@ bool is_input(const fs::path& to) {
   return false;
 }
 
-/// What the file is, where it is something that others read; "" for any other.
-std::string kept(const fs::path& to) {
-  const auto head = base::read_head(to, 256);
-  if (!head) return {};
-  if (report::sqlite::is_own_export(*head)) return {};
-  if (const auto reader = read::find_reader(to)) return "a recording (" + std::string((*reader)->name()) + ")";
-  if (head->starts_with("\x28\xb5\x2f\xfd")) return "an archive";
-  if (head->find("rangescope.baseline/") != std::string::npos) return "a baseline";
-  const fs::path run = runs::run_of(to);
-  std::error_code error;
-  const bool report =
-      to.filename().string().starts_with("report.") && fs::equivalent(run, fs::absolute(to).parent_path(), error);
-  return run.empty() || report ? std::string() : "a part of the run " + run.filename().string();
-}
-
 }  // namespace
 
 base::Result<void> check_output(const fs::path& to) {
@@ -61,7 +44,7 @@ base::Result<void> check_output(const fs::path& to) {
     return refused ? base::Result<void>() : base::fail(std::move(refused));
   }
   if (is_input(to)) return base::fail(base::Code::kUsage, "the output is an input", to.string(), "Name another file.");
-  if (const std::string what = kept(to); !what.empty())
+  if (const std::string what = profile::kept_file(to); !what.empty())
     return base::fail(base::Code::kUsage, "it is " + what + ", which is not overwritten", to.string(),
                       "Name another file, or remove this one first.");
   return {};

@@ -1,4 +1,4 @@
-#include "runs/digests.hpp"
+#include "runs/baselines.hpp"
 
 #include <fmt/format.h>
 #include <algorithm>

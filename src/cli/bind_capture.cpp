@@ -1,0 +1,144 @@
+// How a program is captured: the native library, sampling, counters, and the doctor's look.
+#include "base/text.hpp"
+#include "cli/app.hpp"
+#include "cli/bind.hpp"
+#include "config/schema.hpp"
+#include "wire/names.hpp"
+
+namespace rangescope::cli {
+namespace {
+
+void bind_time(const Arguments& app, const std::string& name, std::int64_t least_ns,
+               std::function<void(std::int64_t)> take, const std::string& text, const std::string& group) {
+  app.add_option(
+         name,
+         [=](const std::string& said) {
+           const auto ns = config::parse_duration(said);
+           if (!ns || *ns < least_ns)
+             refuse(name, "'" + base::printable(said) + "' is no time", "Write a number and a unit: 30s, 200ms");
+           take(*ns);
+         },
+         text)
+      .type_name("TIME")
+      .group(group);
+}
+
+void bind_chaining(const Arguments& app, bool& into, const std::string& group) {
+  app.add_flag("--chain-injection", into,
+               "Load the injection library that the environment names as well: ours hands every call on to it")
+      .group(group);
+}
+
+}  // namespace
+
+void bind_native(const Arguments& app, collect::native::Options& options) {
+  app.add_option(
+         "--max-capture-size",
+         [&options](const std::string& said) {
+           const auto bytes = config::parse_size(said);
+           if (!bytes || *bytes < (1u << 20))
+             refuse("--max-capture-size", "'" + base::printable(said) + "' is no size of at least 1 MiB",
+                    "Write a number and a unit: 512M, 4GiB");
+           options.max_capture_bytes = *bytes;
+         },
+         "Largest capture of one process; later events are dropped, counted and reported (4GiB)")
+      .type_name("SIZE")
+      .group("Capture");
+  app.add_option(
+         "--cuda-graphs",
+         [&options](const std::string& said) {
+           if (said != "node" && said != "graph")
+             refuse("--cuda-graphs", "'" + base::printable(said) + "' is no way to trace graphs",
+                    "Write node (each kernel of a graph) or graph (each launch as a whole, cheaper)");
+           options.extra_env[wire::kCudaGraphs] = said;
+         },
+         "CUDA graphs: each kernel with the ranges it was captured in (node), or each launch as a whole (graph)")
+      .type_name("node|graph")
+      .group("Capture");
+  bind_time(
+      app, "--flush-interval", 0,
+      [&options](std::int64_t ns) { options.extra_env[wire::kFlushInterval] = std::to_string(ns / 1000000) + "ms"; },
+      "How often GPU activity is written out: what a killed process may lose of it (1s)", "Capture");
+  bind_chaining(app, options.chain_injection, "Capture");
+}
+
+void bind_sampling(const Arguments& app, profile::SampleChoice& choice) {
+  app.add_option(
+         "--sample",
+         [&choice](const std::string& said) {
+           choice.off = said == "off";
+           choice.interval_ns.reset();
+           if (said == "off" || said == "auto") return;
+           const auto ns = config::parse_duration(said);
+           if (!ns || *ns < 10'000 || *ns > 1'000'000'000)
+             refuse("--sample", "'" + base::printable(said) + "' is no time between 10us and 1s",
+                    "Write auto, off, or a number and a unit: 1ms, 100us");
+           choice.interval_ns = *ns;
+         },
+         "Sample the GPU's counters and energy while the program runs: auto, off, or every so often (auto: 200us)")
+      .type_name("auto|off|TIME")
+      .group("Capture");
+  app.add_option("--sample-metrics", choice.metrics,
+                 "Counters to sample instead of the shipped ones; one pass holds few")
+      .type_name("NAME,...")
+      .group("Capture");
+}
+
+base::Result<std::vector<std::string>> metric_names(const std::vector<std::string>& options) {
+  std::vector<std::string> names;
+  for (const std::string& option : options) {
+    for (const std::string_view item : base::split(option, ',')) {
+      const std::string_view name = base::trim(item);
+      if (name.empty()) return base::fail(base::Code::kUsage, "an empty name in '" + option + "'", "--metrics");
+      names.emplace_back(name);
+    }
+  }
+  return names;
+}
+
+void bind_counters(const Arguments& app, collect::native::CounterRequest& request) {
+  app.add_option("--per", request.per, "Counters of each range, each kernel in it, or both (range)")
+      .one_of({"range", "kernel", "both"})
+      .group("Counters");
+  app.add_option("--rounds", request.rounds, "Complete sets for each range (5)")
+      .type_name("N")
+      .between(1, 1000)
+      .group("Counters");
+  app.add_option("--chip", request.chip, "Chip to plan the passes for (that of the first GPU)")
+      .type_name("CHIP")
+      .group("Counters");
+  app.add_option("--passes", request.passes,
+                 "Where passes come from: occurrences of one run; relaunch: the whole program again for ranges too "
+                 "seldom; auto: occurrences, and say what relaunch would add (occurrence)")
+      .one_of({"occurrence", "relaunch", "auto"})
+      .group("Counters");
+  app.add_flag(
+         "--flush-caches", [&request] { request.cache = "flush"; },
+         "Empty the caches before each measured occurrence or kernel, as ncu does")
+      .group("Counters");
+  app.add_option("--arm-wait", request.arm_wait_ms,
+                 "Milliseconds that a range which lacks its first complete set waits for the hardware (100; 0: never)")
+      .type_name("MS")
+      .between(0, 60000)
+      .group("Counters");
+  app.add_option("--skip-first", request.skip_first,
+                 "Occurrences left alone at the start (-1: until their duration has settled)")
+      .type_name("N")
+      .between(-1, 1000000)
+      .group("Counters");
+  app.add_option("--trace-first", request.trace_first,
+                 "Occurrences that the timeline sees before counters begin (3; 0: no timeline)")
+      .type_name("N")
+      .between(0, 1000000)
+      .group("Counters");
+}
+
+void bind_look(const Arguments& app, profile::LookRequest& request) {
+  bind_ranges(app, request.ranges, "Program");
+  bind_time(
+      app, "--for", 1, [&request](std::int64_t ns) { request.limit = std::chrono::nanoseconds(ns); },
+      "Longest time that the program is looked at; it ends earlier when all is known (30s)", "Program");
+  bind_chaining(app, request.chain_injection, "Program");
+}
+
+}  // namespace rangescope::cli

@@ -1,0 +1,95 @@
+#include "pages/counters.hpp"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "base/text.hpp"
+#include "base/units.hpp"
+
+namespace rangescope::pages {
+namespace {
+
+std::size_t occurrences(const collect::native::CounterPlan& plan, int rounds) {
+  return plan.passes * static_cast<std::size_t>(rounds);
+}
+
+nlohmann::json to_json(const model::MetricGroup& group) {
+  nlohmann::json out = {{"name", group.name}, {"title", group.title}, {"explain", group.explain}};
+  for (const auto& counter : group.counters) out["counters"][counter.alias] = counter.any;
+  for (const auto& metric : group.metrics) {
+    out["metrics"].push_back({{"name", metric.name},
+                              {"title", metric.title},
+                              {"unit", metric.unit},
+                              {"formula", metric.formula.text()},
+                              {"explain", metric.explain}});
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string name_line(const std::string& left, const std::string& right) {
+  return left + std::string(left.size() < 18 ? 18 - left.size() : 1, ' ') + right + "\n";
+}
+
+std::string group_page(const model::MetricGroup& group) {
+  std::string text = group.name + ": " + group.title + "\n" + group.explain + "\n\ncounters\n";
+  for (const auto& counter : group.counters) {
+    text +=
+        "  " + name_line(counter.alias, base::join(counter.any, " or ") + (counter.absent ? " (may be missing)" : ""));
+  }
+  text += "\nmetrics\n";
+  for (const auto& metric : group.metrics) {
+    text +=
+        "  " + metric.name + " [" + metric.unit + "] = " + metric.formula.text() + "\n      " + metric.explain + "\n";
+  }
+  return text;
+}
+
+std::string groups_json(std::span<const model::MetricGroup> groups, bool list) {
+  if (!list) return to_json(groups.front()).dump(2) + "\n";
+  nlohmann::json out = nlohmann::json::array();
+  for (const auto& group : groups) out.push_back(to_json(group));
+  return out.dump(2) + "\n";
+}
+
+std::string plan_json(const collect::native::CounterPlan& plan, int rounds, const std::string& cupti) {
+  nlohmann::json out = {{"schema", "rangescope.plan/1"},
+                        {"chip", plan.chip},
+                        {"source", cupti},
+                        {"metrics", plan.metrics},
+                        {"passes", plan.passes},
+                        {"rounds", rounds},
+                        {"occurrences", {{"one_round", plan.passes}, {"all_rounds", occurrences(plan, rounds)}}},
+                        {"share_a_pass", plan.together},
+                        {"notes", plan.notes}};
+  for (const auto& cost : plan.costs) {
+    nlohmann::json item = {{"metric", cost.metric}, {"passes_alone", cost.alone}, {"passes_saved_without", cost.saved}};
+    if (!cost.cheaper.empty()) item["cheaper"] = {{"metric", cost.cheaper}, {"passes_alone", cost.cheaper_passes}};
+    out["costs"].push_back(std::move(item));
+  }
+  return out.dump(2) + "\n";
+}
+
+std::string plan_page(const collect::native::CounterPlan& plan, int rounds, const std::string& cupti) {
+  std::string text = fmt::format("{}: {} in {} ({})\n", plan.chip, base::counted(plan.metrics.size(), "metric"),
+                                 base::counted(plan.passes, "pass"), cupti);
+  text += fmt::format("A range needs {} for one complete set, {} for {}, and a few before them to settle.\n\n",
+                      base::counted(plan.passes, "occurrence"), occurrences(plan, rounds),
+                      base::counted(static_cast<std::size_t>(rounds), "round"));
+  text += fmt::format("{:>5} {:>7}  metric\n", "alone", "saves");
+  for (const auto& cost : plan.costs) {
+    text += fmt::format("{:>5} {:>7}  {}\n", cost.alone, cost.saved, cost.metric);
+    if (!cost.cheaper.empty())
+      text += fmt::format("{:>13}  cheaper: {} ({} alone)\n", "", cost.cheaper, cost.cheaper_passes);
+  }
+  text += "\nalone: passes that the metric takes by itself; saves: passes saved by leaving it out of this set\n";
+  for (const auto& set : plan.together) {
+    if (set.size() > 1) text += "one pass collects: " + base::join(set, ", ") + "\n";
+  }
+  for (const std::string& note : plan.notes) text += "note: " + note + "\n";
+  return text;
+}
+
+}  // namespace rangescope::pages

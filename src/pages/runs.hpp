@@ -1,0 +1,20 @@
+// What `rangescope runs` prints: the list of runs, one run, and how often stages worked.
+#pragma once
+
+#include <filesystem>
+#include <span>
+#include <string>
+
+#include "base/result.hpp"
+#include "runs/stages.hpp"
+
+namespace rangescope::pages {
+
+/// One line a run. `width` 0: no limit.
+[[nodiscard]] std::string runs_table(std::span<const std::filesystem::path> folders, std::size_t width, bool color);
+/// All that is known of a run, a line a field.
+[[nodiscard]] base::Result<std::string> run_page(const std::filesystem::path& run);
+/// One line for each stage, tool and step.
+[[nodiscard]] std::string stages_table(std::span<const runs::StageCount> counts, std::size_t width, bool color);
+
+}  // namespace rangescope::pages
