@@ -29,8 +29,12 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using std::chrono::nanoseconds;
 
-// A grandchild may keep a pipe open for ever; this long without a byte after the child's end, and we stop listening.
+// A grandchild may keep a pipe open for ever; this long without a byte after the child's end, and we leave it to
+// hand_over().
 constexpr nanoseconds kLinger = std::chrono::milliseconds(500);
+
+// Nothing but having been stopped makes us so late.
+constexpr nanoseconds kStill = std::chrono::seconds(2);
 
 std::string reason(int error) {
   return std::strerror(error);
@@ -179,9 +183,11 @@ class Stream {
   [[nodiscard]] int fd() const { return read_; }
   [[nodiscard]] int child_end() const { return write_; }
   void spawned() { shut(write_); }
+  /// Whether somebody may still write what is to be shown.
+  [[nodiscard]] bool shows() const { return read_ >= 0 && how_.pass; }
   /// Takes what is there. False at the end of the stream.
   bool take(std::string& kept) {
-    std::array<char, 65536> buffer;
+    std::array<char, kBlock> buffer;
     const ssize_t n = ::read(read_, buffer.data(), buffer.size());
     if (n < 0 && (errno == EINTR || errno == EAGAIN)) return true;
     if (n <= 0) {
@@ -199,7 +205,16 @@ class Stream {
     return true;
   }
 
+  /// The next bytes of one descriptor to another; false at the end of either.
+  static bool pass_on(int from, int to) {
+    std::array<char, kBlock> buffer;
+    const ssize_t n = ::read(from, buffer.data(), buffer.size());
+    if (n < 0 && (errno == EINTR || errno == EAGAIN)) return true;
+    return n > 0 && put(to, {buffer.data(), static_cast<std::size_t>(n)});
+  }
+
  private:
+  static constexpr std::size_t kBlock = 65536;
   static void shut(int& fd) {
     if (fd >= 0) ::close(std::exchange(fd, -1));
   }
@@ -452,6 +467,34 @@ class LeftGroup {
   bool done_;
 };
 
+// What children of the program that outlive it still write is shown, as without us: by a process that ends with them.
+// It holds nothing of ours but its streams (the lock of a run, for one), and no signal ends it before.
+void hand_over(const Stream& out, const Stream& err) {
+  if (!out.shows() && !err.shows()) return;
+  const pid_t first = ::fork();
+  if (first > 0) ::waitpid(first, nullptr, 0);
+  if (first != 0) return;
+  if (::fork() != 0) ::_exit(0);  // not our child
+  sigset_t all;
+  sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, nullptr);
+  std::array<pollfd, 2> from = {{{out.shows() ? out.fd() : -1, POLLIN, 0}, {err.shows() ? err.fd() : -1, POLLIN, 0}}};
+  const int low = std::min(from[0].fd < 0 ? from[1].fd : from[0].fd, from[1].fd < 0 ? from[0].fd : from[1].fd);
+  const int high = std::max(from[0].fd, from[1].fd);
+  if (low > 3) ::syscall(SYS_close_range, 3u, static_cast<unsigned>(low - 1), 0u);
+  if (low + 1 < high) ::syscall(SYS_close_range, static_cast<unsigned>(low + 1), static_cast<unsigned>(high - 1), 0u);
+  ::syscall(SYS_close_range, static_cast<unsigned>(high + 1), ~0u, 0u);
+  while (from[0].fd >= 0 || from[1].fd >= 0) {
+    if (::poll(from.data(), from.size(), -1) < 0) continue;
+    for (int target : {STDOUT_FILENO, STDERR_FILENO}) {
+      pollfd& stream = from[static_cast<std::size_t>(target - STDOUT_FILENO)];
+      if (stream.fd >= 0 && stream.revents != 0 && !Stream::pass_on(stream.fd, target))
+        ::close(std::exchange(stream.fd, -1));
+    }
+  }
+  ::_exit(0);
+}
+
 void fill(Ended& ended, int status, const rusage& usage) {
   if (WIFSIGNALED(status)) {
     ended.signal = WTERMSIG(status);
@@ -545,11 +588,14 @@ Result<Ended> run(const Command& command) {
     auto until = now + (signals.mine() ? std::chrono::seconds(60) : nanoseconds(std::chrono::milliseconds(5)));
     if (deadline && running) until = std::min(until, *deadline);
     if ((command.tick || command.enough) && running) until = std::min(until, next_tick);
+    if (deadline && !command.own_group) until = std::min(until, now + kStill);
     if (!running) until = std::min(until, *linger_until);
     const auto wait_ns = std::max<std::int64_t>(std::chrono::ceil<nanoseconds>(until - now).count(), 0);
     const timespec wait{wait_ns / 1'000'000'000, wait_ns % 1'000'000'000};
     std::array<pollfd, 2> polled = {{{out.fd(), POLLIN, 0}, {err.fd(), POLLIN, 0}}};
     const int ready = ::ppoll(polled.data(), polled.size(), &wait, &signals.before());
+    // Ctrl-Z stopped both of us: that time is not the program's own.
+    if (const auto late = Clock::now() - until; deadline && !command.own_group && late > kStill) *deadline += late;
     bool moved = false;
     if (ready > 0 && polled[0].revents != 0) moved |= out.take(ended.out);
     if (ready > 0 && polled[1].revents != 0) moved |= err.take(ended.err);
@@ -560,6 +606,7 @@ Result<Ended> run(const Command& command) {
       ending.send(arrived.signal, arrived.from_kernel && by_terminal(arrived.signal) && shares_group);
     });
   }
+  hand_over(out, err);
   return ended;
 }
 

@@ -1,5 +1,6 @@
 #include "base/process.hpp"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <unistd.h>
@@ -177,6 +178,31 @@ TEST(Process, ABackgroundChildThatKeepsThePipeDoesNotHoldUs) {
   ASSERT_TRUE(ended);
   EXPECT_LT(std::chrono::steady_clock::now() - begin, 60s);
   ::kill(static_cast<pid_t>(to_int(trim(ended->out)).value_or(0)), SIGKILL);
+}
+
+// What it says later is shown all the same, when run() has long returned.
+TEST(Process, LateOutputOfABackgroundChildIsShown) {
+  const auto folder = std::filesystem::temp_directory_path() / ("rangescope-late-" + std::to_string(::getpid()));
+  std::filesystem::create_directory(folder);
+  const auto shown = folder / "shown", go = folder / "go";
+  Command command;
+  command.argv = {"sh", "-c",
+                  "(while [ ! -e " + go.string() + " ]; do sleep 0.05; done; echo late; echo later) & echo early"};
+  command.out = {.pass = true, .keep = true, .file = folder / "copy"};
+  command.forward_signals = true;
+  const int before = ::dup(STDOUT_FILENO), to = ::open(shown.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_APPEND, 0600);
+  ASSERT_GE(::dup2(to, STDOUT_FILENO), 0);
+  const auto ended = run(command);
+  ::dup2(before, STDOUT_FILENO);
+  ::close(before);
+  ::close(to);
+  ASSERT_TRUE(ended);
+  EXPECT_EQ(ended->out, "early\n");
+  ASSERT_TRUE(write_file(go, ""));
+  for (int i = 0; i < 1000 && read_file(shown).value_or("") != "early\nlate\nlater\n"; ++i)
+    std::this_thread::sleep_for(10ms);
+  EXPECT_EQ(read_file(shown).value_or(""), "early\nlate\nlater\n");
+  std::filesystem::remove_all(folder);
 }
 
 TEST(Process, TicksWhileItRuns) {

@@ -15,9 +15,9 @@ namespace {
 // - in the foreground of a terminal it stays in our group: it may read the terminal, and Ctrl-C and Ctrl-Z reach both;
 // - where we lead a group it leads one, and what is sent to our group reaches us and goes on to it;
 // - else, in a script, it stays in the script's group and we leave that while it runs: what is sent to the group
-// reaches
-//   it once.
-// A tool, or a program with a time limit, gets a group of its own, so that its children end with it.
+//   reaches it once.
+// A tool with a time limit gets a group of its own, so that its children end with it; without a tool they are found by
+// the mark in their environment.
 bool in_foreground() {
   const int terminal = ::isatty(STDIN_FILENO) != 0 ? STDIN_FILENO : STDERR_FILENO;
   return ::isatty(terminal) != 0 && ::tcgetpgrp(terminal) == ::getpgrp();
@@ -44,8 +44,8 @@ base::Result<base::Ended> launch(const Plan& plan, const LaunchOptions& options)
   const bool tool = captures == plan.set_env.end() || options.enough;
   if (!tool) command.mark = captures->first + "=" + captures->second;
   const bool leads = ::getpgrp() == ::getpid();
-  command.own_group = plan.timeout || options.enough || (!in_foreground() && (tool || leads));
-  command.signal_child_only = !tool && !plan.timeout;
+  command.own_group = (tool && plan.timeout) || options.enough || (!in_foreground() && (tool || leads));
+  command.signal_child_only = !tool;
   command.leave_group = !command.own_group && !in_foreground();
   command.forward_signals = true;
   command.tick_every = options.tick_every;

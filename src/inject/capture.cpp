@@ -6,13 +6,18 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
 #include <new>
+#include <utility>
 
 #include "inject/arena.hpp"
 #include "inject/process.hpp"
@@ -28,7 +33,8 @@ using native::Drop;
 
 constexpr std::uint64_t kDefaultLimit = 4ull << 30;
 constexpr std::size_t kPopulate = 64 * 1024;
-constexpr int kMadvPopulateWrite = 23;        // MADV_POPULATE_WRITE, newer than the headers that may be here
+constexpr int kMadvPopulateRead = 22;  // MADV_POPULATE_*, newer than the headers that may be here
+constexpr int kMadvPopulateWrite = 23;
 constexpr std::uint64_t kMostFiles = 100000;  // process images of one pid in one folder
 
 struct Settings {
@@ -37,11 +43,14 @@ struct Settings {
   char folder[PATH_MAX];
 };
 std::atomic<const Settings*> settings{nullptr};
+std::atomic<native::FileHeader*> ancestor{nullptr};  // of the last file that this process or one before a fork made
+std::atomic<int> first_filter{0};                    // PR_GET_SECCOMP when recording began
 
 }  // namespace
 
 struct CaptureFile {
   native::FileHeader* header;
+  std::uint64_t room = 0;  // a sparse file of so many bytes, mapped as it is used; 0: each chunk is reserved by its own
   std::atomic<std::uint64_t> next{native::kPage};  // where the next chunk begins
   std::atomic<std::uint64_t> refused_until{0};     // after a failure, try again when this many drops were counted
   std::atomic<Drop> refused_for{Drop::kNoSpace};
@@ -68,6 +77,7 @@ Drop reason_of(int error) {
     case EPERM:
     case ENOENT:
     case EROFS: return Drop::kNoFile;
+    case ESTALE: return Drop::kTruncated;
     default: return Drop::kIo;
   }
 }
@@ -93,6 +103,52 @@ int reserve(int file, std::uint64_t at, std::size_t bytes) {
   return 0;
 }
 
+// File systems of this machine on which a hole costs nothing, and a page is reserved when it is first written.
+bool is_sparse(int file) {
+  struct statfs system {};
+  if (fstatfs(file, &system) != 0) return false;
+  for (const std::uint32_t known : {0xEF53u, 0x58465342u, 0x9123683Eu, 0x01021994u, 0x794C7630u, 0xF2F52010u}) {
+    if (static_cast<std::uint32_t>(system.f_type) == known) return true;  // ext, XFS, Btrfs, tmpfs, overlay, F2FS
+  }
+  return false;
+}
+
+// How large the new, empty file can be made at once; it is so then. 0 where that is not possible.
+std::uint64_t make_room(int file) {
+  std::uint64_t most = settings.load(std::memory_order_acquire)->limit;
+  rlimit limit{};
+  if (getrlimit(RLIMIT_FSIZE, &limit) != 0) return 0;
+  if (most > limit.rlim_cur) most = limit.rlim_cur;
+  most = most / native::kPage * native::kPage;
+  return most > native::kPage && is_sparse(file) && ftruncate(file, static_cast<off_t>(most)) == 0 ? most : 0;
+}
+
+// [at, at + bytes) of a sparse file: another map of what its header is a map of, which takes neither a descriptor nor
+// a path (the program may have used up the one and lost the right to the other: chroot, setuid, a seccomp filter that
+// kills), then its blocks. MAP_FAILED and the error where they cannot be had.
+void* map_more(const CaptureFile& file, std::uint64_t at, std::size_t bytes, int& error) {
+  error = EFBIG;
+  if (at + bytes > file.room) return MAP_FAILED;
+  void* const whole = mremap(file.header, 0, at + bytes, MREMAP_MAYMOVE);
+  error = errno;
+  if (whole == MAP_FAILED) return MAP_FAILED;
+  char* const chunk = static_cast<char*>(whole) + at;
+  const bool reserved = madvise(chunk, bytes, kMadvPopulateWrite) == 0;
+  if (!reserved) {
+    error = errno != EFAULT                                                         ? errno
+            : madvise(chunk - native::kPage, native::kPage, kMadvPopulateRead) == 0 ? ENOSPC
+                                                                                    : ESTALE;
+  }
+  if (munmap(whole, at) == 0 && reserved) return chunk;
+  munmap(whole, at + bytes);
+  return MAP_FAILED;
+}
+
+// Whether the program has put itself under a seccomp filter meanwhile: what that kills for, nobody can ask.
+bool is_newly_filtered() {
+  return first_filter.load(std::memory_order_relaxed) == 0 && prctl(PR_GET_SECCOMP, 0, 0, 0, 0) != 0;
+}
+
 void fill(native::FileHeader& header) {
   memcpy(header.magic, native::kMagic, sizeof header.magic);
   header.major = native::kMajor;
@@ -105,6 +161,7 @@ void fill(native::FileHeader& header) {
   header.monotonic_ns = now_ns();
   header.realtime_ns = std::int64_t{wall.tv_sec} * 1000000000 + wall.tv_nsec;
   header.first_range_id = process.first_range_id.load(std::memory_order_relaxed);
+  header.used_bytes = native::kPage;
   header.rank_plus_1 = settings.load(std::memory_order_acquire)->rank_plus_1;
   header.tool_bytes = sizeof kTool - 1;
   memcpy(header.tool, kTool, sizeof kTool - 1);
@@ -121,6 +178,25 @@ int create_file(CaptureFile& made, const char* folder) {
     if (file >= 0 || errno != EEXIST) return file;
   }
   return -1;
+}
+
+// The same of a file that grows chunk by chunk.
+void* map_reserved(const CaptureFile& state, std::uint64_t at, std::size_t bytes, int& error) {
+  void* mapped = MAP_FAILED;
+  const int file = open(state.path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+  if (file < 0) {
+    error = errno;
+    return mapped;
+  }
+  error = reserve(file, at, bytes);
+  if (error == 0) {
+    mapped = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, static_cast<off_t>(at));
+    if (mapped == MAP_FAILED) error = errno;
+  }
+  close(file);
+  // One call instead of a fault every 128 ranges. Linux 5.14; refused before, and then the faults come one by one.
+  if (mapped != MAP_FAILED && bytes >= kPopulate) madvise(mapped, bytes, kMadvPopulateWrite);
+  return mapped;
 }
 
 // For whoever asks why there is no capture of this process.
@@ -144,11 +220,19 @@ CaptureFile* make_file(const char* folder, int& error) {
     error = errno;
     return nullptr;
   }
-  error = reserve(file, 0, native::kPage);
+  made->room = make_room(file);
+  error = made->room != 0 ? 0 : reserve(file, 0, native::kPage);
   void* at = MAP_FAILED;
   if (error == 0) {
     at = mmap(nullptr, native::kPage, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
     if (at == MAP_FAILED) error = errno;
+  }
+  if (at != MAP_FAILED && made->room != 0 && madvise(at, native::kPage, kMadvPopulateWrite) != 0) {
+    error = errno == EFAULT ? ENOSPC : 0;
+    made->room = 0;  // Linux before 5.14
+    if (error == 0 && ftruncate(file, 0) != 0) error = errno;
+    if (error == 0) error = reserve(file, 0, native::kPage);
+    if (error != 0) munmap(std::exchange(at, MAP_FAILED), native::kPage);
   }
   close(file);
   if (at == MAP_FAILED) {
@@ -213,6 +297,16 @@ bool capture_prepare() {
   const std::size_t length = strlen(folder);
   if (used + length >= sizeof made->folder) return refuse("RANGESCOPE_DIR is too long", folder);
   memcpy(made->folder + used, folder, length + 1);
+  if (getauxval(AT_SECURE) != 0) {  // set-user-id and the like: a file of another user, wherever the caller says
+    if (!process.no_file.exchange(true)) {
+      const auto user = syscall(SYS_setfsuid, getuid()), group = syscall(SYS_setfsgid, getgid());
+      leave_reason(made->folder, EPERM);
+      syscall(SYS_setfsuid, user);
+      syscall(SYS_setfsgid, group);
+    }
+    return refuse("it has the rights of another user (set-user-id)", made->folder);
+  }
+  first_filter.store(prctl(PR_GET_SECCOMP, 0, 0, 0, 0), std::memory_order_relaxed);
   mkdir(made->folder, 0755);
   if (access(made->folder, W_OK | X_OK) != 0) return refuse("RANGESCOPE_DIR cannot be written", made->folder);
   made->limit = kDefaultLimit;
@@ -231,6 +325,11 @@ CaptureFile* capture_file() {
   CaptureFile* known = process.file.load(std::memory_order_acquire);
   if (known != nullptr || process.no_file.load(std::memory_order_acquire)) return known;
   const Quiet quiet;
+  if (ancestor.load(std::memory_order_acquire) != nullptr && is_newly_filtered()) {  // the child of a fork
+    process.filtered.store(true, std::memory_order_release);
+    process.no_file.store(true, std::memory_order_release);
+    return nullptr;
+  }
   const char* folder = settings.load(std::memory_order_acquire)->folder;
   int error = 0;
   CaptureFile* made = make_file(folder, error);
@@ -238,7 +337,10 @@ CaptureFile* capture_file() {
     if (!process.no_file.exchange(true)) leave_reason(folder, error);
     return process.file.load(std::memory_order_acquire);
   }
-  if (process.file.compare_exchange_strong(known, made)) return made;
+  if (process.file.compare_exchange_strong(known, made)) {
+    ancestor.store(made->header, std::memory_order_release);
+    return made;
+  }
   unlink(made->path);  // another thread was first
   munmap(made->header, native::kPage);
   return known;
@@ -270,18 +372,7 @@ native::ChunkHeader* capture_chunk(std::size_t bytes, Drop& why) {
     }
   } while (!state.next.compare_exchange_weak(at, at + bytes, std::memory_order_relaxed));
   int error = 0;
-  void* mapped = MAP_FAILED;
-  const int file = open(state.path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
-  if (file < 0) {
-    error = errno;
-  } else {
-    error = reserve(file, at, bytes);
-    if (error == 0) {
-      mapped = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, static_cast<off_t>(at));
-      if (mapped == MAP_FAILED) error = errno;
-    }
-    close(file);
-  }
+  void* const mapped = state.room != 0 ? map_more(state, at, bytes, error) : map_reserved(state, at, bytes, error);
   if (mapped == MAP_FAILED) {
     std::uint64_t mine = at + bytes;
     state.next.compare_exchange_strong(mine, at, std::memory_order_relaxed);  // else it stays a hole
@@ -290,11 +381,10 @@ native::ChunkHeader* capture_chunk(std::size_t bytes, Drop& why) {
     state.refused_until.store(state.drops.load(std::memory_order_relaxed) + 1024, std::memory_order_relaxed);
     return nullptr;
   }
-  auto* chunk = static_cast<native::ChunkHeader*>(mapped);
-  // One call instead of a fault every 128 ranges. Linux 5.14; refused before, and then the faults come one by one.
-  if (bytes >= kPopulate) madvise(mapped, bytes, kMadvPopulateWrite);
-  chunk->bytes = bytes;
-  return chunk;
+  std::atomic_ref<std::uint64_t> used(state.header->used_bytes);
+  for (std::uint64_t known = used.load(); known < at + bytes && !used.compare_exchange_weak(known, at + bytes);) {
+  }
+  return static_cast<native::ChunkHeader*>(mapped);
 }
 
 void capture_release(native::ChunkHeader* chunk, std::size_t bytes) {
@@ -305,11 +395,22 @@ void capture_count(Drop why, std::uint64_t count) {
   const auto index = static_cast<std::uint32_t>(why);
   CaptureFile* file = process.file.load(std::memory_order_acquire);
   if (file == nullptr) {
-    process.early[index].fetch_add(count, std::memory_order_relaxed);
+    if (process.filtered.load(std::memory_order_relaxed))
+      bump(*ancestor.load(std::memory_order_acquire), static_cast<std::uint32_t>(Drop::kFiltered), count);
+    else
+      process.early[index].fetch_add(count, std::memory_order_relaxed);
     return;
   }
   bump(*file->header, index, count);
   file->drops.fetch_add(count, std::memory_order_relaxed);
+}
+
+bool capture_header_holds(const void* address) {
+  const auto holds = [&](const native::FileHeader* header) {
+    return header != nullptr && address >= header && address < header + 1;
+  };
+  const CaptureFile* file = process.file.load(std::memory_order_acquire);
+  return holds(file == nullptr ? nullptr : file->header) || holds(ancestor.load(std::memory_order_acquire));
 }
 
 void capture_end() {

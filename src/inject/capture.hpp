@@ -1,9 +1,10 @@
 // The capture file of this process: made at the first need, grown chunk by chunk, counting what could not be kept.
 //
-// No file descriptor stays open (a program that closes all descriptors, or counts them, sees nothing of us): each chunk
-// opens the file, reserves the blocks on disk before they are mapped (a full disk must never become SIGBUS) and closes
-// it. After a fork the child has no file until it records something; then it makes its own. Nothing here waits for
-// another thread.
+// No file descriptor stays open (a program that closes all descriptors, or counts them, sees nothing of us). The file
+// is made as large as it may become, and sparse; what is mapped of it has its blocks before it is written, so that a
+// full disk never becomes SIGBUS. Mapping more takes no descriptor and no path. Where that is not possible (Linux
+// before 5.14, file systems of other machines) each chunk opens the file, reserves blocks and closes it. After a fork
+// the child has no file until it records something; then it makes its own. Nothing here waits for another thread.
 #pragma once
 
 #include <atomic>
@@ -19,8 +20,8 @@ namespace rangescope::inject {
 /// refused.
 [[nodiscard]] bool capture_prepare();
 
-/// A mapped chunk of `bytes` (a multiple of 4096) whose header is filled in but for stream, sequence, tid and magic;
-/// null, with the reason in `why`, when it cannot be had. Opens the file when this process has none yet.
+/// A mapped chunk of `bytes` (a multiple of 4096), all zeros; null, with the reason in `why`, when it cannot be had.
+/// Opens the file when this process has none yet.
 [[nodiscard]] wire::native::ChunkHeader* capture_chunk(std::size_t bytes, wire::native::Drop& why);
 void capture_release(wire::native::ChunkHeader* chunk, std::size_t bytes);
 
@@ -29,6 +30,9 @@ void capture_count(wire::native::Drop why, std::uint64_t count = 1);
 
 /// Makes the file now, so that a process which never opens a range is known all the same. False when that fails.
 bool capture_open();
+
+/// Whether `address` is in a mapped header of a capture. Async-signal-safe.
+[[nodiscard]] bool capture_header_holds(const void* address);
 
 /// Notes the orderly end of the process in the header.
 void capture_end();

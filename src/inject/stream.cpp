@@ -52,12 +52,13 @@ bool Stream::new_chunk(std::size_t bytes) {
     return false;
   }
   if (chunk_ != nullptr) capture_release(chunk_, chunk_bytes_);
+  publish(chunk_, chunk);  // before the first store into it: holds()
+  publish(chunk_bytes_, want);
+  chunk->bytes = want;
   chunk->stream = ordinal_;
   chunk->sequence = sequence_++;
   chunk->tid = tid_;
   __atomic_store_n(&chunk->magic, native::kChunkMagic, __ATOMIC_RELEASE);
-  chunk_ = chunk;
-  chunk_bytes_ = want;
   at_ = reinterpret_cast<unsigned char*>(chunk) + sizeof(native::ChunkHeader);
   end_ = reinterpret_cast<unsigned char*>(chunk) + want;
   return true;

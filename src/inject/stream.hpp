@@ -93,6 +93,12 @@ class Stream {
   }
   [[nodiscard]] std::uint32_t generation() const { return generation_; }
 
+  /// Whether `address` is in its mapped chunk. Async-signal-safe.
+  [[nodiscard]] bool holds(const void* address) const {
+    const auto* begin = reinterpret_cast<const unsigned char*>(chunk_);
+    return begin != nullptr && address >= begin && address < begin + chunk_bytes_;
+  }
+
   std::atomic<std::uint32_t> owner{0};  ///< the thread that has it, or had it until it ended
   Stream* made_before = nullptr;        ///< in the list of Process::streams
 

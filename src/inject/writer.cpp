@@ -1,6 +1,7 @@
 #include "inject/writer.hpp"
 
 #include <errno.h>
+#include <link.h>
 #include <signal.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
@@ -10,6 +11,7 @@
 #include <new>
 
 #include "inject/arena.hpp"
+#include "inject/guard.hpp"
 #include "inject/process.hpp"
 #include "inject/quiet.hpp"
 #include "inject/stream.hpp"
@@ -238,6 +240,39 @@ void put_named(Type type, std::uint32_t value, const Name& text, Record record) 
   stream->commit(at, {type, 0, sizeof record / 8, value});
 }
 
+// Namespaces that dlmopen made and in which NVTX could not load us: each copy of the library needs some of the little
+// room that the linker keeps for thread-local data. Counted by the copy in the first namespace that has one.
+std::uint64_t namespaces_without_us() {
+#if __GLIBC_PREREQ(2, 35)
+  const auto under_lock = [](dl_phdr_info*, std::size_t, void* out) {
+    const auto find = [](const r_debug_extended* space, const char* name) {
+      const link_map* map = space->base.r_map;
+      while (map != nullptr && (name == nullptr ? map->l_ld != _DYNAMIC : std::strcmp(map->l_name, name) != 0))
+        map = map->l_next;
+      return map;
+    };
+    if (_r_debug.r_version < 2) return 1;  // no namespace but the program's
+    const auto* first = reinterpret_cast<const r_debug_extended*>(&_r_debug);
+    const link_map* us = nullptr;
+    for (const auto* space = first; space != nullptr && us == nullptr; space = space->r_next) us = find(space, nullptr);
+    if (us == nullptr) return 1;
+    const link_map* counts = nullptr;
+    for (const auto* space = first; space != nullptr; space = space->r_next) {
+      const link_map* copy = find(space, us->l_name);
+      if (counts == nullptr) counts = copy;
+      if (copy == nullptr && space != first && space->base.r_map != nullptr) ++*static_cast<std::uint64_t*>(out);
+    }
+    if (counts != us) *static_cast<std::uint64_t*>(out) = 0;
+    return 1;
+  };
+  std::uint64_t count = 0;
+  dl_iterate_phdr(under_lock, &count);
+  return count;
+#else
+  return 0;
+#endif
+}
+
 // Observers may wait and open files: no cancellation there either. Not inlined, for the sake of the way without one.
 __attribute__((noinline)) void tell_push(const RangeObserver& watch, const Event& event, int level) {
   const NoCancel no_cancel;
@@ -261,6 +296,10 @@ const OpenRange* open_ranges(std::size_t& count) {
   return count == 0 ? nullptr : stream->stack();
 }
 
+bool writer_holds(const void* address) {
+  return (my_stream != nullptr && my_stream->holds(address)) || capture_header_holds(address);
+}
+
 bool writer_start() {
   if (started.load(std::memory_order_acquire)) return true;
   const Quiet quiet;
@@ -268,6 +307,7 @@ bool writer_start() {
   process_watch_forks();
   [[maybe_unused]] const std::uint32_t generation = process_generation();
   if (!capture_open()) return false;
+  guard_maps();
   started.store(true, std::memory_order_release);
   return true;
 }
@@ -408,6 +448,9 @@ void record_resource(std::uint32_t domain, std::uint32_t type, std::uint64_t ide
 
 // The orderly end. Nothing is taken down: atexit handlers and other libraries' destructors may still use NVTX.
 __attribute__((destructor)) void process_ends() {
+  if (process.generation.load(std::memory_order_relaxed) == 1) {  // no child of a fork: the linker's lock is as it was
+    if (const std::uint64_t count = namespaces_without_us(); count > 0) capture_count(Drop::kNamespace, count);
+  }
   capture_end();
 }
 

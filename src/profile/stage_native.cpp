@@ -9,6 +9,7 @@
 #include "base/units.hpp"
 #include "base/version.hpp"
 #include "collect/launch.hpp"
+#include "collect/native/trim.hpp"
 #include "profile/engine.hpp"
 #include "profile/look.hpp"
 #include "profile/sampling.hpp"
@@ -91,6 +92,7 @@ base::Result<void> Engine::native_stage(const std::string& folder) {
   auto ran = runner_->run(shown, folder, {}, false, progress);
   if (*sampling) (*sampling)->stop();
   progress(std::nullopt);
+  collect::native::trim_captures(captures);
   if (!ran) return base::fail(std::move(ran));
   last_ = alone_ = ran->ended;
   if (!look) (void)record_->ended(ran->ended);  // the program's end is ours to pass on; finish() says what failed
@@ -177,6 +179,7 @@ base::Result<void> Engine::relaunches() {
     plan->set_env[wire::kDir] = folder.string();
     plan->folders = plan->makes = {folder};
     auto ran = runner_->run(*plan, "run" + std::to_string(number), {}, true);
+    collect::native::trim_captures(folder);
     if (!ran) return base::fail(std::move(ran));
     runs::Stage stage;
     stage.stage = "relaunch";

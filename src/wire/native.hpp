@@ -24,7 +24,7 @@ namespace rangescope::wire::native {
 
 inline constexpr char kMagic[8] = {'R', 'S', 'T', 'R', 'A', 'C', 'E', '\n'};
 inline constexpr std::uint16_t kMajor = 1;
-inline constexpr std::uint16_t kMinor = 0;
+inline constexpr std::uint16_t kMinor = 1;
 inline constexpr std::uint64_t kPage = 4096;
 inline constexpr std::uint32_t kChunkMagic = 0x4b434352;    // "RCCK"
 inline constexpr std::uint32_t kMaxNameBytes = 256 * 1024;  ///< longer names are cut, and counted
@@ -49,6 +49,9 @@ enum class Drop : std::uint32_t {
   kIo = 11,              ///< any other failure of the file
   kTooManyDomains = 12,  ///< calls in domains beyond those that can be told apart: counted in the default domain
   kAbandoned = 13,       ///< a signal handler left a hook of its thread for good (siglongjmp)
+  kTruncated = 14,       ///< somebody truncated the file while it was written
+  kFiltered = 15,        ///< in children of a fork, whose seccomp filter might kill for making a file
+  kNamespace = 16,       ///< namespaces of the linker (dlmopen) that have no room for the library: not events
 };
 inline constexpr std::uint32_t kDropReasons = 32;
 
@@ -62,7 +65,8 @@ struct FileHeader {
   std::int64_t end_ns;           ///< when the process ended in an orderly way; 0: it did not, or still runs
   std::uint64_t first_range_id;  ///< start/end ids below it were given out before fork, by the parent
   std::uint64_t rank_plus_1;     ///< rank in a parallel job, as the environment said, plus 1; 0: it said none
-  std::uint64_t reserved[7];
+  std::uint64_t used_bytes;   ///< chunks end before it; the rest of the file is a hole. 0: they end where the file does
+  std::uint64_t reserved[6];
   std::uint64_t dropped[kDropReasons];  ///< live counts by Drop
   std::uint32_t exe_bytes;
   std::uint32_t tool_bytes;

@@ -19,6 +19,7 @@ import cases  # noqa: E402
 
 BIN = os.path.abspath(sys.argv[1])
 RANGESCOPE = os.path.join(BIN, "rangescope")
+PROFILE = [[RANGESCOPE, "profile", "-q", "--no-project", *words, "--"] for words in ([], ["--timeout", "100s"])]
 VICTIM = os.path.join(BIN, "victim")
 
 
@@ -95,7 +96,7 @@ class Ends(unittest.TestCase):
         """In a script the program is in the script's group and may begin a session."""
         show = "import os; print(os.getpgrp() == int(os.environ['SCRIPT']), os.getpgrp() == os.getpid()); os.setsid(); print('session')"
         script = f'export SCRIPT=$$; "$@" {sys.executable} -c "{show}"'
-        for before in ([], [RANGESCOPE, "profile", "-q", "--no-project", "--"]):
+        for before in ([], *PROFILE):
             done = subprocess.run(["sh", "-c", script, "sh", *before], cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                                   stdin=subprocess.DEVNULL, start_new_session=True, timeout=60)
             self.assertEqual(done.stdout, "True False\nsession\n", done.stderr)
@@ -104,7 +105,7 @@ class Ends(unittest.TestCase):
         count = "import signal, time; n = []\nsignal.signal(signal.SIGTERM, lambda *a: n.append(1))\nopen('ready', 'w').close()\n" \
                 "end = time.time() + 1.5\nwhile time.time() < end: time.sleep(0.05)\nprint(len(n))"
         script = 'trap "" TERM; "$@"; exit 0'
-        for before in ([], [RANGESCOPE, "profile", "-q", "--no-project", "--"]):
+        for before in ([], *PROFILE):
             ready = os.path.join(self.folder, "ready")
             if os.path.exists(ready):
                 os.remove(ready)
@@ -135,6 +136,19 @@ class Ends(unittest.TestCase):
                 self.assertEqual(running.wait(30), -number)
                 self.assertFalse(os.path.exists(f"/proc/{pid}"))
                 self.assertEqual(self.status()["exit_code"], 128 + number)
+
+    def test_the_time_limit_ends_all(self):
+        """Without a group of their own: children in the background and in sessions of their own end with the program."""
+        script = "sleep 300 & echo $! >>pids; setsid sleep 300 & echo $! >>pids; (trap '' TERM; sleep 300) & echo $! >>pids; echo $$ >>pids; wait"
+        done = subprocess.run([*PROFILE[0][:-1], "--timeout", "1s", "--", "sh", "-c", script], cwd=self.folder, stdin=subprocess.DEVNULL,
+                              stderr=subprocess.PIPE, text=True, timeout=60)
+        self.assertIn("--timeout", done.stderr)
+        with open(os.path.join(self.folder, "pids")) as f:
+            pids = f.read().split()
+        self.assertEqual(len(pids), 4)
+        for pid in pids:
+            state = subprocess.run(["ps", "-o", "stat=", "-p", pid], stdout=subprocess.PIPE, text=True).stdout.strip()
+            self.assertIn(state[:1], ("", "Z"), pid)  # nobody may bury it where init does not
 
     def test_orphans_have_the_parent_they_would_have(self):
         script = "(sh -c 'sleep 0.3; cut -d\" \" -f4 /proc/self/stat >parent.new; cut -d\" \" -f4 /proc/$$/stat >parent' &) ; sleep 0.8; cat parent"

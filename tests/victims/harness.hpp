@@ -44,7 +44,7 @@ class Folder {
 
 using Environment = std::map<std::string, std::string>;
 
-/// Runs it to its end; killed, and `ended` says "hung", after a minute.
+/// Runs it to its end; killed, and `ended` says "hung", after four minutes.
 Outcome run(const std::vector<std::string>& argv, const Environment& more, const Folder& folder);
 
 /// Paths with their occurrences, "process: domain:A > B count[, n open]"; processes are numbered by their start.

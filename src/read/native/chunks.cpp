@@ -45,6 +45,13 @@ bool is_trace(std::span<const std::byte> file) {
   return file.size() >= sizeof record::kMagic && std::memcmp(file.data(), record::kMagic, sizeof record::kMagic) == 0;
 }
 
+std::span<const std::byte> used_part(std::span<const std::byte> file) {
+  wire::FileHeader header{};
+  if (file.size() < sizeof header) return file;
+  std::memcpy(&header, file.data(), sizeof header);
+  return header.used_bytes >= kPage && header.used_bytes < file.size() ? file.first(header.used_bytes) : file;
+}
+
 Chunks find_chunks(std::span<const std::byte> file) {
   Chunks found;
   std::memcpy(&found.header, file.data(), std::min(file.size(), sizeof found.header));

@@ -30,6 +30,9 @@ struct Chunks {
 /// True when the file begins as a native capture does.
 [[nodiscard]] bool is_trace(std::span<const std::byte> file);
 
+/// The part of a file that is in use: captures are made as large as they may become.
+[[nodiscard]] std::span<const std::byte> used_part(std::span<const std::byte> file);
+
 /// Walks the file once, looking at one word a page. Never fails: damage is counted.
 [[nodiscard]] Chunks find_chunks(std::span<const std::byte> file);
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 #include <map>
+#include <span>
 #include <utility>
 
 #include "base/fs.hpp"
@@ -63,6 +64,7 @@ std::vector<fs::path> relaunches_of(const fs::path& folder) {
 
 struct Opened {
   base::Mapping mapping;
+  std::span<const std::byte> bytes;
   std::string where;
   std::int64_t start_ns = 0;
 };
@@ -109,8 +111,9 @@ base::Result<model::Session> NativeReader::read(const fs::path& path, const Opti
       ++refused;
       continue;
     }
-    const auto start = mapping->bytes().empty() ? 0 : head_of(mapping->bytes()).monotonic_ns;
-    files.push_back({std::move(*mapping), file.string(), start});
+    const auto used = used_part(mapping->bytes());
+    const auto start = head_of(used).monotonic_ns;
+    files.push_back({std::move(*mapping), used, file.string(), start});
   }
   // Parents before children, and images of one process in their order.
   std::stable_sort(files.begin(), files.end(),
@@ -119,19 +122,19 @@ base::Result<model::Session> NativeReader::read(const fs::path& path, const Opti
   // A range takes 32 bytes of a capture or more. What is reserved and not used costs nothing; what is not reserved is
   // copied.
   std::size_t bytes = 0;
-  for (const Opened& file : files) bytes += file.mapping.bytes().size();
+  for (const Opened& file : files) bytes += file.bytes.size();
   session.ranges.reserve(std::min<std::size_t>(bytes / 32, std::size_t{1} << 25));
   base::Error last;
   std::string tool, schema;
   for (const Opened& file : files) {
-    const auto read = read_trace(file.mapping.bytes(), file.where, session, losses);
+    const auto read = read_trace(file.bytes, file.where, session, losses);
     if (!read) {
       if (!folder || read.error().what.starts_with("native-trace")) return base::fail(base::Result<void>(read));
       last = read.error();
       ++refused;
       continue;
     }
-    const auto header = head_of(file.mapping.bytes());
+    const auto header = head_of(file.bytes);
     if (!tool.empty()) continue;
     set_clock(session, header);
     tool.assign(header.tool, std::min<std::size_t>(header.tool_bytes, sizeof header.tool));

@@ -44,6 +44,11 @@ constexpr DropText kDropTexts[] = {
     {"too_many_domains", "NVTX domains beyond 4,096; their ranges stand in the default domain"},
     {"abandoned_call",
      "NVTX calls that a signal handler left for good (siglongjmp): a push among them is not recorded"},
+    {"truncated_capture", "writes and events of a process whose capture file was truncated while it ran"},
+    {"filtered_process",
+     "NVTX calls in forked children that are under a seccomp filter: it might kill for making a file"},
+    {"unseen_namespaces",
+     "namespaces of the linker (dlmopen) without rangescope's library: NVTX there is not recorded"},
 };
 
 struct End {

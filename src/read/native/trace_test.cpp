@@ -6,6 +6,7 @@
 #include <cstring>
 #include <limits>
 #include <random>
+#include <span>
 #include <string>
 
 #include "read/native/chunks.hpp"
@@ -245,8 +246,24 @@ TEST(Trace, AChunkThatClaimsTooMuchDoesNotSwallowItsNeighbour) {
 TEST(Trace, AnotherMajorVersionIsRefused) {
   Capture c;
   c.header().major = 2;
+  c.header().minor = 0;
   EXPECT_EQ(show(c.bytes()), "native-trace 2.0 is not readable here: this rangescope knows 1");
   EXPECT_EQ(show("something else"), "this is no native capture");
+}
+
+// A file is made as large as it may become.
+TEST(Trace, WhatIsInUseIsReadAndNoHole) {
+  Capture c;
+  c.chunk(0, 0, 7).string(1, "A").push(1, 10).pop(11);
+  const std::string used = c.bytes();
+  c.header().used_bytes = used.size();
+  const std::string whole = c.bytes() + std::string(1 << 20, '\0');
+  EXPECT_EQ(used_part(std::as_bytes(std::span(whole))).size(), used.size());
+  for (const std::uint64_t damaged : {std::uint64_t{0}, std::uint64_t{4095}, ~std::uint64_t{0}}) {
+    c.header().used_bytes = damaged;
+    const std::string all = c.bytes();
+    EXPECT_EQ(used_part(std::as_bytes(std::span(all))).size(), all.size());
+  }
 }
 
 TEST(Trace, ANewerMinorVersionIsRead) {

@@ -1,0 +1,41 @@
+#include "collect/native/trim.hpp"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "wire/native.hpp"
+
+namespace rangescope::collect::native {
+namespace {
+
+namespace fs = std::filesystem;
+
+void trim(const fs::path& path) {
+  const int file = ::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+  if (file < 0) return;
+  wire::native::FileHeader header{};
+  struct stat found {};
+  if (::fstat(file, &found) == 0 && S_ISREG(found.st_mode) &&
+      ::pread(file, &header, sizeof header, 0) == sizeof header &&
+      std::memcmp(header.magic, wire::native::kMagic, sizeof header.magic) == 0 &&
+      header.used_bytes >= wire::native::kPage && static_cast<off_t>(header.used_bytes) < found.st_size &&
+      ::kill(static_cast<pid_t>(header.pid), 0) != 0 && errno == ESRCH) {
+    (void)!::ftruncate(file, static_cast<off_t>(header.used_bytes));
+  }
+  ::close(file);
+}
+
+}  // namespace
+
+void trim_captures(const fs::path& folder) {
+  std::error_code error;
+  for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error))
+    if (entry->path().extension() == wire::native::kSuffix) trim(entry->path());
+}
+
+}  // namespace rangescope::collect::native
