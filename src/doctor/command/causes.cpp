@@ -137,12 +137,17 @@ constexpr std::array kCauses{
           "profiled, with "
           "exit code 0.",
           "Say which kind with --kernel-name-base demangled or mangled", "ncu 2022.3.0, --help"},
-    Cause{"command.kernel_id", "no kernel id",
-          "A kernel id is context:stream:[regex:]name:invocation, each part may be empty. It is no place for skip, "
-          "count or "
-          "stride.",
-          "Write ::NAME:2 for the second launch of NAME; to skip and count use --launch-skip and --launch-count",
-          "ncu 2022.3.0 and 2024.1.1, `Invalid kernel identifier`, `Invalid name operator '10'`"},
+    Cause{
+        "command.kernel_id", "no kernel id",
+        "A kernel id is context:stream:[regex:]name:invocation, each part may be empty. The invocation is a number, or "
+        "an expression of digits without letters that has to match it whole. It is no place for skip and count.",
+        "Write ::NAME:2 for the second launch of NAME, '::NAME:.*0' for every tenth; to skip and count use "
+        "--launch-skip and --launch-count",
+        "ncu 2022.3.0 and 2024.1.1, `Invalid kernel identifier`, `Invalid name operator '10'`, `Invalid invocation 5a "
+        "in kernel regex`"},
+    Cause{"command.bad_regex", "no regular expression", "ncu refuses the line.",
+          "Correct the expression behind regex:, or leave regex: out for one exact name",
+          "ncu 2022.3.0 and 2024.1.1, `Invalid regex provided to --kernel option`"},
     Cause{"command.children_not_profiled", "child processes are not profiled",
           "The program is a launcher that starts others. Until 2023.2 ncu profiles the application process alone "
           "unless told "
