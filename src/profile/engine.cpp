@@ -12,6 +12,7 @@
 #include "config/metric_groups.hpp"
 #include "profile/captures.hpp"
 #include "profile/counters.hpp"
+#include "runs/inputs.hpp"
 #include "runs/layout.hpp"
 
 namespace rangescope::profile {
@@ -60,6 +61,7 @@ Done Pipeline::run() {
 
 Done Pipeline::run_in(RunRecord record) {
   record_.emplace(std::move(record));
+  record_->saw(inputs_);
   std::error_code ignored;
   run_ = std::filesystem::absolute(record_->path(), ignored);
   runner_.emplace(run_);
@@ -78,6 +80,11 @@ base::Result<void> Pipeline::prepare() {
   if (config_.list("workload.command").empty())
     return base::fail(base::Code::kUsage, "there is no program to run", {},
                       "Put it behind --: rangescope profile -- python train.py");
+  std::vector<std::string> inputs = config_.list("workload.inputs");
+  if (auto subset = config_.text("workload.subset"); subset && !subset->empty()) inputs.push_back(*subset);
+  auto seen = runs::look_at_inputs(inputs, config_.text("workload.cwd").value_or(""));
+  if (!seen) return base::fail(std::move(seen));
+  inputs_ = std::move(*seen);
   if (args_.repeat > 1 && !native_)
     return base::fail(base::Code::kUsage, "the native stage is what is repeated, and it is off", "--repeat",
                       "Leave --no-native out, or run the command several times.");

@@ -140,6 +140,7 @@ Outcome Pipeline::ncu_step(Step step, const std::string& report, const std::vect
   collect::Observed seen = observed(*ran, runner_->interrupted());
   const fs::path file = report_file(base);
   std::optional<model::Session> session;
+  std::optional<base::Error> unread;
   if (!file.empty()) {
     auto read = read::read_any(file);
     seen.report = read.has_value();
@@ -147,10 +148,16 @@ Outcome Pipeline::ncu_step(Step step, const std::string& report, const std::vect
       seen.results = read->measurements.size();
       session = std::move(*read);
     } else {
-      base::warn("ncu's report cannot be read: " + read.error().what);
+      unread = std::move(read).error();
     }
   }
   Outcome outcome = collect::judge_ncu(seen);
+  if (unread && outcome.said.empty()) {
+    outcome.result = collect::Result::kFailed;
+    outcome.message = "ncu: its report cannot be read: " + unread->what;
+    outcome.code = unread->code;
+    outcome.said.push_back({"ncu.report", unread->where, outcome.message.substr(5), unread->hint, false, true});
+  }
   runs::Stage stage =
       StageRunner::stage_of("ncu", "ncu " + collect::to_string(ncu_can_->version),
                             std::string(collect::step_name(step)) + (trial ? " (one occurrence)" : ""), outcome, *ran);
@@ -302,7 +309,6 @@ base::Result<void> Pipeline::ncu_stage() {
 
 /// ncu's own tables beside the report, for people and scripts that know them.
 void Pipeline::ncu_exports(const fs::path& report, const std::string& stem) {
-  if (!config_.flag("pipeline.ncu.ncu_cli.export.csv", true)) return;
   const std::string prefix = stem == "ncu" ? "" : stem + "-";
   struct Page {
     const char *page, *file;
@@ -310,6 +316,8 @@ void Pipeline::ncu_exports(const fs::path& report, const std::string& stem) {
   };
   for (const Page& one : {Page{"raw", "raw.csv", true}, Page{"details", "details.csv", true},
                           Page{"details", "sections_report.txt", false}}) {
+    if (!config_.flag(one.csv ? "pipeline.ncu.ncu_cli.export.csv" : "pipeline.ncu.ncu_cli.export.sections", true))
+      continue;
     auto ran = runner_->run(collect::ncu::import_plan(*ncu_can_, report, one.page, one.csv),
                             "import-" + prefix + one.file, {}, true);
     const fs::path out = run_ / "ncu" / ("import-" + prefix + std::string(one.file) + ".stdout");
