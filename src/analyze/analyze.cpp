@@ -140,11 +140,15 @@ std::vector<model::MetricColumn> telling(const Reference& reference) {
   return columns;
 }
 
-/// Roofline, bound and utilization of each region, by the peaks of the first device that is known.
-void judge_regions(const Reference& reference, Report& report) {
+/// Roofline, bound and utilization of each region, by the peaks of `device`, else of the first GPU that is known.
+void judge_regions(const Reference& reference, const std::string& device, Report& report) {
   const model::Peaks* peaks = nullptr;
+  const bool chosen = !device.empty() && device != "auto";
+  if (chosen)
+    for (const model::Peaks& known : reference.peaks)
+      if (peaks == nullptr && known.id == device) peaks = &known;
   for (const std::string& name : report.device_names)
-    if (peaks == nullptr) peaks = model::find_peaks(reference.peaks, name);
+    if (peaks == nullptr && !chosen) peaks = model::find_peaks(reference.peaks, name);
   add_bounds(report, peaks);
   const auto any = [&](auto has) { return std::any_of(report.regions.begin(), report.regions.end(), has); };
   if (any([](const model::Region& r) { return !r.metrics.empty(); }) &&
@@ -155,7 +159,7 @@ void judge_regions(const Reference& reference, Report& report) {
                                ? "no utilization: no peaks are known for this GPU (conf/device, calibrate)"
                                : "no utilization: no executed FLOPs were measured; --metrics roofline does");
   }
-  if (peaks != nullptr) report.notes.push_back("peaks: " + peaks->name + " (" + peaks->source + ")");
+  if (peaks != nullptr) report.notes.push_back("peaks: " + peaks->name + " (" + peaks->source + ")" + (chosen ? ", as --device says" : ""));
 }
 
 }  // namespace
@@ -177,7 +181,7 @@ base::Result<Report> analyze(Session& session, const Options& options, const Ref
         report->metric_columns.push_back({metric.name, metric.title});
     }
   }
-  judge_regions(reference, *report);
+  judge_regions(reference, options.device, *report);
   return report;
 }
 

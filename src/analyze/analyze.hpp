@@ -45,6 +45,8 @@ struct Options {
   std::vector<std::string> flops;       ///< useful FLOPs by range (analyze/useful.hpp)
   bool by_payload = false;              ///< occurrences of one range with different NVTX payloads are different regions
   std::optional<FoldNames> fold_names;  ///< for NameFolder, before sessions are joined; absent: as the run was told
+  std::string device;                   ///< id of the peaks; auto: by the GPU's name; "": as the run was told
+  std::string nest;                     ///< what separates levels within a range's name ("::"); "": nothing does
   PushPopScope push_pop_scope = PushPopScope::kAuto;
   Domains domains = Domains::kSeparate;
   int threads = 0;               ///< workers, 0 for as many as help; results do not depend on it

@@ -3,6 +3,9 @@
 #include "base/text.hpp"
 #include "cli/app.hpp"
 #include "cli/bind.hpp"
+
+#include "config/decoder.hpp"
+#include "config/metric_groups.hpp"
 #include "model/range_expression.hpp"
 
 namespace rangescope::cli {
@@ -81,6 +84,13 @@ void bind_analyze(const Arguments& app, analyze::Options& options) {
          "payload: occurrences with different NVTX payloads (batch size, sequence length) are regions of their own")
       .type_name("payload")
       .group("Regions");
+  app.add_option("--device", options.device,
+                 "GPU whose peaks count (h200-sxm, a file of conf/device), whatever was recorded (auto)")
+      .type_name("ID")
+      .group("Regions");
+  app.add_option("--nest", options.nest, "What separates levels within a range's name: with '::', A::A1 is A > A1")
+      .type_name("SEPARATOR")
+      .group("Regions");
   app.add_choice(
          "--fold-names", options.fold_names, fold_choices(),
          "auto: what PyTorch's emit_nvtx writes behind names is no part of them; numbers: 'iter 17' is 'iter #'")
@@ -106,7 +116,12 @@ void bind_analyze(const Arguments& app, analyze::Options& options) {
       .group("Regions");
 }
 
-base::Result<void> check_analysis(const analyze::Options& options) {
+base::Result<void> check_analysis(analyze::Options& options) {
+  if (auto known = config::check_device(options.device); !known) return known;
+  auto useful_rules = config::expand_useful(options.flops);
+  if (!useful_rules) return base::fail(std::move(useful_rules));
+  options.flops = std::move(useful_rules->flops);
+  options.bytes = std::move(useful_rules->bytes);
   if (auto useful = analyze::parse_useful(options.flops); !useful) return base::fail(std::move(useful));
   for (const std::string& note : options.ranges.notes) base::detail(base::printable(note));
   return {};

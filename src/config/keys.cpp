@@ -17,6 +17,8 @@ constexpr std::array kKeys{
     Key{"workload.command", Type::kList, "the program and its arguments; usually given after --"},
     Key{"workload.cwd", Type::kText, "directory in which the program starts", "--cwd"},
     Key{"workload.env", Type::kMap, "environment variables added for the program, every stage"},
+    Key{"workload.inputs", Type::kList, "files and folders that the program reads: checked before the run, hashed and recorded", "--input"},
+    Key{"workload.subset", Type::kText, "a list of inputs, for ${workload.subset} in workload.command; checked and recorded likewise", "--subset"},
     Key{"workload.warmup", Type::kInt, "unprofiled runs of the program before the first profiled one (fills disk and JIT caches)", "--warmup", {}, 0, 100},
     Key{"device", Type::kText, "GPU whose peaks are used (a file of conf/device), or auto", "--device"},
 
@@ -51,6 +53,7 @@ constexpr std::array kKeys{
     Key{"report.explain", Type::kBool, "say what each column means and why a region is bound as it is", "--explain"},
     Key{"report.bucket_by", Type::kChoice, "occurrences with different NVTX payloads are regions of their own", "--bucket-by", "payload"},
     Key{"report.flops", Type::kList, "useful FLOPs of an occurrence: range=FLOP", "--flops"},
+    Key{"report.nest", Type::kText, "what separates levels within a range's name: with '::', A::A1 is A > A1", "--nest"},
     Key{"report.aggregate", Type::kBool, "regions over all processes", "--aggregate"},
     Key{"report.per_process", Type::kBool, "regions of each process", "--per-process"},
     Key{"report.per_thread", Type::kBool, "regions of each thread", "--per-thread"},
@@ -157,7 +160,8 @@ constexpr std::array kKeys{
     Key{NCU "warp_sampling_buffer_size", Type::kInt, "(--warp-sampling-buffer-size)", {}, {}, 1, kHuge},
     Key{NCU "rename_kernels", Type::kBool, "simplify demangled names (--rename-kernels); always passed where it exists"},
     Key{NCU "force_overwrite", Type::kBool, "overwrite an existing report (--force-overwrite)"},
-    Key{NCU "export.csv", Type::kBool, "write raw.csv, details.csv and sections_report.txt beside the report"},
+    Key{NCU "export.csv", Type::kBool, "write raw.csv and details.csv beside the report"},
+    Key{NCU "export.sections", Type::kBool, "write sections_report.txt, the text of its sections, beside the report", "--export-sections"},
     Key{NCU "extra_args", Type::kList, "further arguments of ncu, as they are; checked against its help", "--ncu-args"},
 
     Key{"vars", Type::kAny, "values of your own, for ${vars.name}"},

@@ -185,6 +185,7 @@ Result<model::Peaks> peaks(const fs::path& file) {
   if (!node) return base::fail(std::move(node));
   Fields fields(*node, file.string());
   model::Peaks out;
+  out.id = file.stem();
   out.name = fields.text("name");
   out.chip = fields.text("chip");
   out.source = fields.text("source");
@@ -275,6 +276,24 @@ Result<std::vector<model::Peaks>> known_peaks() {
   if (!shipped) return shipped;
   all.insert(all.end(), std::make_move_iterator(shipped->begin()), std::make_move_iterator(shipped->end()));
   return all;
+}
+
+Result<void> check_device(const std::string& id) {
+  if (id.empty() || id == "auto") return {};
+  const auto known = known_peaks();
+  if (!known) return tl::make_unexpected(known.error());
+  std::vector<std::string> ids;
+  for (const model::Peaks& peaks : *known) {
+    if (peaks.id == id) return {};
+    ids.push_back(peaks.id);
+  }
+  const std::string near = base::did_you_mean(id, ids);
+  const bool which = id.starts_with("cuda") || id.starts_with("cpu") || base::to_uint(id);
+  return base::fail(Code::kConfig, "no peaks are known for a device '" + base::printable(id) + "'", "device",
+                    which ? "It names the GPU whose peaks count; choose a GPU with CUDA_VISIBLE_DEVICES, or by the "
+                            "program's own option."
+                    : near.empty() ? "Write auto, or one of " + base::join(ids, ", ") + "."
+                                   : near);
 }
 
 }  // namespace rangescope::config

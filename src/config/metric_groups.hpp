@@ -28,5 +28,7 @@ namespace rangescope::config {
 [[nodiscard]] base::Result<std::filesystem::path> user_devices();
 /// What was measured on this machine, then conf/device of this program: among equals the first one counts.
 [[nodiscard]] base::Result<std::vector<model::Peaks>> known_peaks();
+/// kConfig, with the nearest, unless this is "", auto or the id of known peaks.
+[[nodiscard]] base::Result<void> check_device(const std::string& id);
 
 }  // namespace rangescope::config
