@@ -62,6 +62,6 @@ struct ReportChoice {
 void bind_report(const Arguments& app, ReportChoice& choice);
 
 /// kUsage for --flops that cannot be parsed. Says on stderr under -v which ranges were taken for what.
-[[nodiscard]] base::Result<void> check_analysis(const analyze::Options& options);
+[[nodiscard]] base::Result<void> check_analysis(analyze::Options& options);
 
 }  // namespace rangescope::cli

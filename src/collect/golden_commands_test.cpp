@@ -157,8 +157,8 @@ TEST(GoldenCommands, NcuEveryOption) {
   for (const ncu::OptionRow& row : ncu::option_table()) {
     const auto sample = samples.find(std::string(row.key));
     if (sample == samples.end()) {
-      const std::vector<std::string> elsewhere{"replay_mode", "nvtx.include", "nvtx.exclude", "extra_args",
-                                               "export.csv", "export.sections"};
+      const std::vector<std::string> elsewhere{"replay_mode", "nvtx.include", "nvtx.exclude",
+                                               "extra_args",  "export.csv",   "export.sections"};
       EXPECT_NE(std::find(elsewhere.begin(), elsewhere.end(), row.key), elsewhere.end()) << row.key << " has no sample";
       continue;
     }

@@ -18,7 +18,7 @@ namespace fs = std::filesystem;
 
 /// Folders of conf/ that hold data of other rooms and no configuration groups.
 bool is_data_folder(const std::string& name) {
-  return name == "metrics" || name == "device" || name == "sample";
+  return name == "metrics" || name == "device" || name == "sample" || name == "kernels";
 }
 
 /// One item of a defaults list.

@@ -245,6 +245,8 @@ Result<UsefulRules> expand_useful(const std::vector<std::string>& flops) {
     out.flops.push_back(given["decode"] + "=" + repeated(flop_formula(*decoder, decode)));
     out.bytes.push_back(given["prefill"] + "=" + bytes_formula(*decoder, {prompt, "0", given["batch"], "1"}));
     out.bytes.push_back(given["decode"] + "=" + repeated(bytes_formula(*decoder, decode)));
+    out.tokens.push_back(given["prefill"] + "=" + given["batch"] + "*" + prompt);
+    out.tokens.push_back(given["decode"] + "=" + given["batch"] + "*" + times);
   }
   return out;
 }

@@ -55,11 +55,11 @@ struct Pass {
 [[nodiscard]] std::string flop_formula(const Decoder& decoder, const Pass& pass);
 [[nodiscard]] std::string bytes_formula(const Decoder& decoder, const Pass& pass);
 
-/// `auto=CONFIG.json[,prefill=RANGE][,decode=RANGE][,prompt=N][,new=N][,batch=N][,tokens=N]` as rules of --flops and
-/// --bytes; other texts stay in `flops`. Without `prompt` the ranges' payloads are the prompt's length and the cache's.
-/// `tokens`: how many an occurrence of decode makes (1). kUsage with how to write it.
+/// `auto=CONFIG.json[,prefill=RANGE][,decode=RANGE][,prompt=N][,new=N][,batch=N][,tokens=N]` as rules of FLOPs,
+/// bytes and tokens; other texts stay in `flops`. Without `prompt` the ranges' payloads are the prompt's length and the
+/// cache's. `tokens`: how many an occurrence of decode makes (1). kUsage with how to write it.
 struct UsefulRules {
-  std::vector<std::string> flops, bytes;
+  std::vector<std::string> flops, bytes, tokens;
 };
 [[nodiscard]] base::Result<UsefulRules> expand_useful(const std::vector<std::string>& flops);
 

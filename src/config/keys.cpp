@@ -53,6 +53,7 @@ constexpr std::array kKeys{
     Key{"report.explain", Type::kBool, "say what each column means and why a region is bound as it is", "--explain"},
     Key{"report.bucket_by", Type::kChoice, "occurrences with different NVTX payloads are regions of their own", "--bucket-by", "payload"},
     Key{"report.flops", Type::kList, "useful FLOPs of an occurrence: range=FLOP", "--flops"},
+    Key{"report.tokens", Type::kList, "tokens of an occurrence: range=N", "--tokens"},
     Key{"report.nest", Type::kText, "what separates levels within a range's name: with '::', A::A1 is A > A1", "--nest"},
     Key{"report.aggregate", Type::kBool, "regions over all processes", "--aggregate"},
     Key{"report.per_process", Type::kBool, "regions of each process", "--per-process"},
@@ -116,7 +117,7 @@ constexpr std::array kKeys{
     Key{"pipeline.ncu.top_n", Type::kInt, "kernels chosen from the nsys or native stage by GPU time; null or 0 chooses none", "--ncu-top-kernels", {}, 0, 10000},
     Key{"pipeline.ncu.env", Type::kMap, "environment variables of the program under ncu only"},
 
-    Key{NCU "replay_mode", Type::kChoice, "how passes are collected (--replay-mode); auto tries native, range, app-range, kernel", "--replay-mode", "auto|kernel|application|range|app-range"},
+    Key{NCU "replay_mode", Type::kChoice, "how passes are collected (--replay-mode); auto tries native, range, app-range, kernel; range-or-kernel begins with range, app-range-or-kernel with app-range", "--replay-mode", "auto|kernel|application|range|app-range|range-or-kernel|app-range-or-kernel"},
     Key{NCU "nvtx.include", Type::kExpressions, "alias of ranges.include (--include): it narrows every stage", "--nvtx-include"},
     Key{NCU "nvtx.exclude", Type::kExpressions, "alias of ranges.exclude (--exclude)", "--nvtx-exclude"},
     Key{NCU "set", Type::kText, "section set (--set); checked against --list-sets", "--set"},

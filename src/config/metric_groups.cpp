@@ -9,6 +9,7 @@
 #include "base/fs.hpp"
 #include "base/text.hpp"
 #include "config/compose.hpp"
+#include "config/yaml.hpp"
 
 namespace rangescope::config {
 namespace {
@@ -251,6 +252,30 @@ Result<std::vector<model::MetricGroup>> sampled_groups() {
   auto conf = conf_folder();
   if (!conf) return base::fail(std::move(conf));
   return load_metric_groups(*conf / "sample");
+}
+
+Result<std::vector<std::pair<std::string, std::vector<model::NameRegex>>>> kernel_kinds() {
+  auto conf = conf_folder();
+  if (!conf) return base::fail(std::move(conf));
+  const fs::path file = *conf / "kernels" / "families.yaml";
+  auto read = read_yaml(file);
+  if (!read) return base::fail(std::move(read));
+  std::vector<std::pair<std::string, std::vector<model::NameRegex>>> out;
+  const Value* families = read->root.find("families");
+  if (!families || !families->is_list())
+    return base::fail(Code::kConfig, "expected a list under 'families'", file.string());
+  for (const Value& family : families->items) {
+    const Value *name = family.find("name"), *match = family.find("match");
+    if (!name || !match || !match->is_list())
+      return base::fail(Code::kConfig, "a family has a name and a list under 'match'", family.where);
+    auto& kind = out.emplace_back(name->text, std::vector<model::NameRegex>{});
+    for (const Value& one : match->items) {
+      auto regex = model::NameRegex::parse("(?i)" + one.text);
+      if (!regex) return base::fail(Code::kConfig, regex.error().what, one.where);
+      kind.second.push_back(std::move(*regex));
+    }
+  }
+  return out;
 }
 
 Result<fs::path> user_devices() {

@@ -94,6 +94,7 @@ base::Result<void> Pipeline::prepare() {
   auto kernels = kernels_of(config_);
   if (!kernels) return base::fail(std::move(kernels));
   for (const std::string& text : ranges->notes) base::detail(base::printable(text));
+  warn_of_bars(*ranges);
   args_.analysis.ranges = ranges_ = std::move(*ranges);
   args_.analysis.kernels = std::move(*kernels);
   if (nsys_) {
@@ -130,7 +131,8 @@ base::Result<void> Pipeline::prepare_ncu() {
   for (const collect::Rung& rung : collect::ladder(wish(), {}, *ncu_can_)) {
     if (!rung.take || rung.step == collect::Step::kNative) continue;
     auto plan = collect::ncu::Collector(*ncu_can_, ncu_options_for(rung.step, "ncu", {}, false)).plan(ncu_request());
-    if (!plan && (mode_ != "auto" || rung.step == collect::Step::kKernel)) return base::fail(std::move(plan));
+    if (!plan && (!collect::is_ladder(mode_) || rung.step == collect::Step::kKernel))
+      return base::fail(std::move(plan));
   }
   return {};
 }
@@ -231,7 +233,7 @@ base::Result<void> Pipeline::stages() {
   const auto kind_said = [](const model::RangeTerm& term) { return term.kind_said(); };
   const bool kinds_said =
       std::ranges::all_of(ranges_.include, kind_said) && std::ranges::all_of(ranges_.exclude, kind_said);
-  const bool uncertain = ncu_ && (!kinds_said || (mode_ == "auto" && !ranges_.include.empty()));
+  const bool uncertain = ncu_ && (!kinds_said || (collect::is_ladder(mode_) && !ranges_.include.empty()));
   if (!native_ && !nsys_ && uncertain && config_.flag("pipeline.probe", true) && !args_.native.library.empty()) {
     note("looking at the program once without a profiler, to see which ranges it has (--no-probe forbids it)");
     if (auto ran = native_stage("look"); !ran) return ran;

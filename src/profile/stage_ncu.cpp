@@ -35,7 +35,9 @@ collect::Wish Pipeline::wish() const {
   wish.ranges = !args_.analysis.ranges.include.empty();
   const auto options = ncu_options(config_);
   const auto given = [&](const char* key) { return options.values.count(key) > 0; };
-  wish.kernel_filter = !args_.analysis.kernels.include.empty() || given("kernel_id");
+  // A preset's own kernel_name narrows kernel replay, and keeps nobody from measuring ranges.
+  const bool named = config_.set_by_user("kernels.include") || config_.set_by_user("pipeline.ncu.ncu_cli.kernel_name");
+  wish.kernel_filter = (named && !args_.analysis.kernels.include.empty()) || given("kernel_id");
   wish.metrics = !asked_metrics_.empty();
   wish.sections = given("sections") || given("set") || !wish.metrics;
   wish.native_counters = counters_.has_value();
@@ -58,7 +60,7 @@ collect::ncu::Options Pipeline::ncu_options_for(Step step, const std::string& re
   options.kernels = kernels;
   if (!ncu_metrics_.empty()) options.values["metrics"] = ncu_metrics_;
   if (process_scope_) options.values["push_pop_scope"] = {"process"};
-  if (mode_ == "auto") {  // what only some rungs know must not stop the others
+  if (collect::is_ladder(mode_)) {  // what only some rungs know must not stop the others
     for (const auto& row : collect::ncu::option_table())
       if (row.modes != collect::ncu::kAll) options.asked.erase(std::string(row.key));
   }
@@ -155,7 +157,7 @@ Outcome Pipeline::ncu_step(Step step, const std::string& report, const std::vect
   if (unread && outcome.said.empty()) {
     outcome.result = collect::Result::kFailed;
     outcome.message = "ncu: its report cannot be read: " + unread->what;
-    outcome.code = unread->code;
+    outcome.code = base::Code::kNothingCaptured;
     outcome.said.push_back({"ncu.report", unread->where, outcome.message.substr(5), unread->hint, false, true});
   }
   runs::Stage stage =
@@ -256,7 +258,7 @@ base::Result<void> Pipeline::ncu_stage() {
   for (const collect::Rung& rung : rungs) {
     const std::string name(collect::step_name(rung.step));
     if (!rung.take) {
-      if (mode_ == "auto") note("replay mode " + name + " not tried: " + rung.reason);
+      if (collect::is_ladder(mode_)) note("replay mode " + name + " not tried: " + rung.reason);
       runs::Stage refused;
       refused.stage = "ncu";
       refused.tool = "ncu " + collect::to_string(ncu_can_->version);
@@ -272,9 +274,9 @@ base::Result<void> Pipeline::ncu_stage() {
       if (*enough) return {};
       continue;
     }
-    if (mode_ == "auto") note("replay mode " + name + ": " + rung.reason);
+    if (collect::is_ladder(mode_)) note("replay mode " + name + ": " + rung.reason);
     const bool ranges = rung.step == Step::kRange || rung.step == Step::kAppRange;
-    if (mode_ == "auto" && rung.step == Step::kRange &&
+    if (collect::is_ladder(mode_) && rung.step == Step::kRange &&
         config_.integer("pipeline.ncu.ncu_cli.launch_count").value_or(2) != 1) {
       last = ncu_attempts(rung.step, "trial-range", {}, true);
       if (last.result != collect::Result::kOk) {

@@ -180,6 +180,8 @@ TEST(Explain, RangeExpressions) {
   one("'LLM@*'", "glob_in_expression", "--nvtx-include 'regex:^LLM$@.*/' --nvtx-include 'regex:^LLM$@.*'");
   one("'decode@*'", "reversed_domain", "--nvtx-include 'regex:.*@^decode$/'");
   one("A@B@C/", "bad_expression", "");
+  one("'decode|prefill'", "list_in_expression?",
+      "--nvtx-include decode/ --nvtx-include decode --nvtx-include prefill/ --nvtx-include prefill");
   // Written without quotes, `;` never reaches ncu.
   check({{"ncu --nvtx --nvtx-include A/;B/ ./zoo", "shell_operator list_in_expression",
           line("--nvtx-include A/ --nvtx-include B/")},
