@@ -1,6 +1,8 @@
 #include "analyze/analyze.hpp"
 
 #include <algorithm>
+#include <cmath>
+#include <map>
 #include <set>
 
 #include "analyze/contexts.hpp"
@@ -140,11 +142,15 @@ std::vector<model::MetricColumn> telling(const Reference& reference) {
   return columns;
 }
 
-/// Roofline, bound and utilization of each region, by the peaks of the first device that is known.
-void judge_regions(const Reference& reference, Report& report) {
+/// Roofline, bound and utilization of each region, by the peaks of `device`, else of the first GPU that is known.
+void judge_regions(const Reference& reference, const std::string& device, Report& report) {
   const model::Peaks* peaks = nullptr;
+  const bool chosen = !device.empty() && device != "auto";
+  if (chosen)
+    for (const model::Peaks& known : reference.peaks)
+      if (peaks == nullptr && known.id == device) peaks = &known;
   for (const std::string& name : report.device_names)
-    if (peaks == nullptr) peaks = model::find_peaks(reference.peaks, name);
+    if (peaks == nullptr && !chosen) peaks = model::find_peaks(reference.peaks, name);
   add_bounds(report, peaks);
   const auto any = [&](auto has) { return std::any_of(report.regions.begin(), report.regions.end(), has); };
   if (any([](const model::Region& r) { return !r.metrics.empty(); }) &&
@@ -155,7 +161,32 @@ void judge_regions(const Reference& reference, Report& report) {
                                ? "no utilization: no peaks are known for this GPU (conf/device, calibrate)"
                                : "no utilization: no executed FLOPs were measured; --metrics roofline does");
   }
-  if (peaks != nullptr) report.notes.push_back("peaks: " + peaks->name + " (" + peaks->source + ")");
+  if (peaks != nullptr)
+    report.notes.push_back("peaks: " + peaks->name + " (" + peaks->source + ")" + (chosen ? ", as --device says" : ""));
+}
+
+void add_families(const std::vector<KernelKind>& kinds, Report& report) {
+  std::map<std::string, model::KernelFamily> families;
+  double whole = 0;
+  for (const model::KernelRow& row : report.kernels) {
+    if (kinds.empty() || !std::isfinite(row.total_ns)) return;
+    const std::string_view name = row.name.empty() ? row.short_name : row.name;
+    const auto kind = std::find_if(kinds.begin(), kinds.end(), [&](const KernelKind& one) {
+      return std::any_of(one.match.begin(), one.match.end(), [&](const auto& regex) { return regex.found_in(name); });
+    });
+    model::KernelFamily& family = families[kind == kinds.end() ? "other" : kind->name];
+    ++family.kernels;
+    family.calls += row.calls;
+    family.total_ns += row.total_ns;
+    whole += row.total_ns;
+  }
+  for (auto& [name, family] : families) {
+    family.name = name;
+    family.share = whole > 0 ? family.total_ns / whole : 0;
+    report.families.push_back(std::move(family));
+  }
+  std::stable_sort(report.families.begin(), report.families.end(),
+                   [](const auto& a, const auto& b) { return a.total_ns > b.total_ns; });
 }
 
 }  // namespace
@@ -177,7 +208,8 @@ base::Result<Report> analyze(Session& session, const Options& options, const Ref
         report->metric_columns.push_back({metric.name, metric.title});
     }
   }
-  judge_regions(reference, *report);
+  judge_regions(reference, options.device, *report);
+  add_families(reference.kinds, *report);
   return report;
 }
 
@@ -185,6 +217,9 @@ base::Result<Report> analyze(const Session& session, const Options& options) {
   Report report;
   auto useful = parse_useful(options.flops);
   if (!useful) return base::fail(std::move(useful));
+  const auto bytes = parse_useful(options.bytes), tokens = parse_useful(options.tokens);
+  if (!bytes) return tl::make_unexpected(bytes.error());
+  if (!tokens) return tl::make_unexpected(tokens.error());
   describe_run(session, report);
   report.losses = session.losses;
   if (!session.summary.empty()) {
@@ -222,7 +257,9 @@ base::Result<Report> analyze(const Session& session, const Options& options) {
   if (session.unrecorded.kernels || session.unrecorded.copies) busy.clear();
   const std::vector<Phase> phases = find_phases(session, tree, by_cell, busy);
   if (!session.ranges.empty()) add_steady(session, tree, keys, by_cell, busy, phases, report);
-  add_useful_flop(session, *useful, tree, keys, by_cell, report);
+  add_useful(session, *useful, &model::Utilization::useful_flop, tree, keys, by_cell, report);
+  add_useful(session, *bytes, &model::Utilization::useful_bytes, tree, keys, by_cell, report);
+  add_useful(session, *tokens, &model::Utilization::useful_tokens, tree, keys, by_cell, report);
   add_measurements(session, options, tree, keys, *kernels, report);
   add_kernel_counters(session, *kernels, report);
   const Occurrences occurrences{session, tree, keys, by_cell, phases};

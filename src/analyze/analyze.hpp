@@ -43,13 +43,23 @@ struct Options {
   model::RangeSelection ranges;         ///< regions of these ranges, and of what is below them
   model::KernelSelection kernels;       ///< only these count
   std::vector<std::string> flops;       ///< useful FLOPs by range (analyze/useful.hpp)
+  std::vector<std::string> bytes;       ///< bytes that it must read or write, likewise, for MBU
+  std::vector<std::string> tokens;      ///< tokens of an occurrence, likewise, for tokens a second
   bool by_payload = false;              ///< occurrences of one range with different NVTX payloads are different regions
   std::optional<FoldNames> fold_names;  ///< for NameFolder, before sessions are joined; absent: as the run was told
+  std::string device;                   ///< id of the peaks; auto: by the GPU's name; "": as the run was told
+  std::string nest;                     ///< what separates levels within a range's name ("::"); "": nothing does
   PushPopScope push_pop_scope = PushPopScope::kAuto;
   Domains domains = Domains::kSeparate;
   int threads = 0;               ///< workers, 0 for as many as help; results do not depend on it
   std::size_t top_kernels = 20;  ///< per region
   std::size_t samples = 400;     ///< occurrences kept per region for plots
+};
+
+/// A kind of kernels, by expressions for their demangled names.
+struct KernelKind {
+  std::string name;
+  std::vector<model::NameRegex> match;
 };
 
 /// What a report rests on beside its session.
@@ -59,6 +69,7 @@ struct Reference {
   bool asked = false;                       ///< the run was: a table shows the most telling of them
   std::vector<model::MetricGroup> sampled;  ///< by which metrics of samples are derived
   std::vector<model::Peaks> peaks;          ///< of every GPU that is known; among equals the first one counts
+  std::vector<KernelKind> kinds;            ///< of kernels; the first that fits counts
 };
 
 /// The whole analysis; only the run's own facts (its directory, how it ended) are not its. Names in the session are

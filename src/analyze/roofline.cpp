@@ -226,7 +226,21 @@ std::optional<model::Utilization> utilization(const model::Region& region, const
           before + fmt::format("useful: {:.3g} FLOP, and no peak is known for this device", *use.useful_flop);
     }
   }
-  if (!use.executed && !use.useful_flop) return std::nullopt;
+  if (region.utilization && region.utilization->useful_bytes) {
+    use.useful_bytes = region.utilization->useful_bytes;
+    use.useful_wall_ns = region.utilization->useful_wall_ns;
+    if (peaks != nullptr && peaks->memory_bytes_per_s > 0 && use.useful_wall_ns > 0) {
+      use.bandwidth = *use.useful_bytes / (peaks->memory_bytes_per_s * use.useful_wall_ns / 1e9);
+      use.formula += (use.formula.empty() ? "" : "; ") +
+                     fmt::format("bandwidth: {:.3g} B / ({:.3g} B/s * {:.3g} s wall)", *use.useful_bytes,
+                                 peaks->memory_bytes_per_s, use.useful_wall_ns / 1e9);
+    }
+  }
+  if (region.utilization && region.utilization->useful_tokens) {
+    use.useful_tokens = region.utilization->useful_tokens;
+    use.useful_wall_ns = region.utilization->useful_wall_ns;
+  }
+  if (!use.executed && !use.useful_flop && !use.useful_bytes && !use.useful_tokens) return std::nullopt;
   return use;
 }
 

@@ -130,8 +130,9 @@ Result<std::vector<UsefulFlop>> parse_useful(const std::vector<std::string>& wri
   return rules;
 }
 
-void add_useful_flop(const model::Session& session, const std::vector<UsefulFlop>& rules, const Tree& tree,
-                     const std::vector<RegionKey>& keys, const Buckets& by_cell, model::Report& report) {
+void add_useful(const model::Session& session, const std::vector<UsefulFlop>& rules,
+                std::optional<double> model::Utilization::*into, const Tree& tree, const std::vector<RegionKey>& keys,
+                const Buckets& by_cell, model::Report& report) {
   for (const UsefulFlop& rule : rules) {
     std::vector<char> matched(tree.nodes.size());
     for (std::uint32_t node = 0; node < tree.nodes.size(); ++node)
@@ -153,7 +154,7 @@ void add_useful_flop(const model::Session& session, const std::vector<UsefulFlop
       }
       if (sum.occurrences == 0) continue;
       if (!region.utilization) region.utilization.emplace();
-      region.utilization->useful_flop = sum.flop / static_cast<double>(sum.occurrences);
+      (*region.utilization).*into = sum.flop / static_cast<double>(sum.occurrences);
       // One slow occurrence does not count where all have the same to do; where they differ, only means belong
       // together.
       const auto& wall = region.wall.per_occurrence_ns;

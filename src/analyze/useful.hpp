@@ -34,10 +34,12 @@ struct UsefulFlop {
 /// name other than payload, an unknown argument of transformer().
 [[nodiscard]] base::Result<std::vector<UsefulFlop>> parse_useful(const std::vector<std::string>& written);
 
-/// Sets Region::utilization's useful_flop (mean over closed occurrences) and the wall time that goes with it. A region
+/// Sets what `into` points at, useful_flop or useful_bytes (mean over closed occurrences), of Region::utilization and
+/// the wall time that goes with it. A region
 /// whose occurrences lack the payload that the formula needs gets a note instead; a rule that matches no region a note
 /// of the report. O(rules * (regions + their occurrences)).
-void add_useful_flop(const model::Session& session, const std::vector<UsefulFlop>& rules, const Tree& tree,
-                     const std::vector<RegionKey>& keys, const Buckets& by_cell, model::Report& report);
+void add_useful(const model::Session& session, const std::vector<UsefulFlop>& rules,
+                std::optional<double> model::Utilization::*into, const Tree& tree, const std::vector<RegionKey>& keys,
+                const Buckets& by_cell, model::Report& report);
 
 }  // namespace rangescope::analyze

@@ -217,7 +217,7 @@ std::string sanitize_component(std::string_view name) {
         (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' || c == '_' || c == '-';
     out += plain ? c : '_';
   }
-  if (!out.empty() && out.front() == '.') out.front() = '_';
+  if (out.starts_with('.') || out.starts_with('-')) out.front() = '_';  // hidden, or an option to `rm *`
   if (out == name && !out.empty()) return out;
   constexpr char kDigits[] = "0123456789abcdef";
   out += '-';

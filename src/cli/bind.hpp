@@ -63,7 +63,7 @@ struct ReportChoice {
 void bind_report(const Arguments& app, ReportChoice& choice);
 
 /// kUsage for --flops that cannot be parsed. Says on stderr under -v which ranges were taken for what.
-[[nodiscard]] base::Result<void> check_analysis(const analyze::Options& options);
+[[nodiscard]] base::Result<void> check_analysis(analyze::Options& options);
 
 /// --metric, --region, --include, --exclude, --rename
 void bind_comparison(const Arguments& app, analyze::CompareOptions& options, std::vector<std::string>& renames);

@@ -3,7 +3,10 @@
 #include "base/text.hpp"
 #include "cli/app.hpp"
 #include "cli/bind.hpp"
+#include "config/decoder.hpp"
+#include "config/metric_groups.hpp"
 #include "model/range_expression.hpp"
+#include "profile/settings.hpp"
 
 namespace rangescope::cli {
 namespace {
@@ -81,12 +84,21 @@ void bind_analyze(const Arguments& app, analyze::Options& options) {
          "payload: occurrences with different NVTX payloads (batch size, sequence length) are regions of their own")
       .type_name("payload")
       .group("Regions");
+  app.add_option("--device", options.device,
+                 "GPU whose peaks count (h200-sxm, a file of conf/device), whatever was recorded (auto)")
+      .type_name("ID")
+      .group("Regions");
+  app.add_option("--nest", options.nest, "What separates levels within a range's name: with '::', A::A1 is A > A1")
+      .type_name("SEPARATOR")
+      .group("Regions");
   app.add_choice(
          "--fold-names", options.fold_names, fold_choices(),
          "auto: what PyTorch's emit_nvtx writes behind names is no part of them; numbers: 'iter 17' is 'iter #'")
       .group("Regions");
+  list("--tokens", options.tokens, "RANGE=N", "Tokens of an occurrence, for tokens a second: decode=8");
   list("--flops", options.flops, "RANGE=FLOP",
-       "Useful FLOPs of an occurrence, for MFU: decode=2.1e9, step=6e9*payload, decode=transformer(params=7e9,...)");
+       "Useful FLOPs of an occurrence, for MFU: decode=2.1e9, step=6e9*payload, decode=transformer(params=7e9,...); "
+       "auto=config.json,prompt=512,new=64: by a decoder's configuration, and MBU");
   app.add_flag("--aggregate,!--no-aggregate", options.aggregate, "Regions over all processes").group("Regions");
   app.add_flag("--per-process,!--no-per-process", options.per_process, "Regions of each process").group("Regions");
   app.add_flag("--per-thread", options.per_thread, "Regions of each thread too").group("Regions");
@@ -106,8 +118,16 @@ void bind_analyze(const Arguments& app, analyze::Options& options) {
       .group("Regions");
 }
 
-base::Result<void> check_analysis(const analyze::Options& options) {
+base::Result<void> check_analysis(analyze::Options& options) {
+  if (auto known = config::check_device(options.device); !known) return known;
+  auto useful_rules = config::expand_useful(options.flops);
+  if (!useful_rules) return base::fail(std::move(useful_rules));
+  options.flops = std::move(useful_rules->flops);
+  options.bytes = std::move(useful_rules->bytes);
+  std::move(useful_rules->tokens.begin(), useful_rules->tokens.end(), std::back_inserter(options.tokens));
+  if (auto tokens = analyze::parse_useful(options.tokens); !tokens) return base::fail(std::move(tokens));
   if (auto useful = analyze::parse_useful(options.flops); !useful) return base::fail(std::move(useful));
+  profile::warn_of_bars(options.ranges);
   for (const std::string& note : options.ranges.notes) base::detail(base::printable(note));
   return {};
 }

@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "base/log.hpp"
+#include "base/temporary_folder.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
 #include "cli/app.hpp"
@@ -46,6 +47,8 @@ class Runs final : public Subcommand {
     pack_.add_option("-o,--output", archive_, "The file to write (RUN.tar.zst in this folder)").type_name("FILE");
     pack_.add_flag("--with-reports", with_reports_,
                    "Nsight Systems' own reports too; they hold the environment of processes");
+    pack_.add_flag("--replace", replace_,
+                   "Remove the run when the file holds all of it, nsys's reports too, and comes out unchanged");
     unpack_.add_option("file", archive_, "File that runs pack wrote").type_name("FILE").required();
     unpack_.add_flag("--no-limit", no_limit_, "Also what unpacks to a hundred times its size, or to 100,000 files");
     verify_.add_option("run", said_, "Run directory, name, or latest (latest)").type_name("RUN");
@@ -93,7 +96,7 @@ class Runs final : public Subcommand {
       retention.older_than = *age;
     }
     if (!retention.keep && !retention.older_than)
-      return say({base::Code::kUsage, "which runs may go is not said", {}, "Say --keep N, --older-than AGE, or both"});
+      return say({base::Code::kUsage, "nothing says which runs to delete", {}, "Say --keep N, --older-than AGE, or both"});
     const auto now =
         std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::system_clock::now().time_since_epoch())
             .count();
@@ -157,8 +160,21 @@ class Runs final : public Subcommand {
     if (!run) return say(run.error());
     const std::string to = archive_.empty() ? run->filename().string() + ".tar.zst" : archive_;
     if (auto allowed = check_output(to); !allowed) return say(allowed.error());
-    const auto packed = runs::pack_run(*run, to, with_reports_);
+    const auto packed = runs::pack_run(*run, to, with_reports_ || replace_);
     if (!packed) return say(packed.error());
+    if (replace_) {
+      // The run goes only when what was packed comes out as it was.
+      const base::TemporaryFolder again("rangescope-pack");
+      const auto whole = runs::unpack_run(to, again.path(), runs::UnpackLimits{});
+      if (!whole) return say(whole.error());
+      const auto differences = runs::verify(whole->path);
+      if (!differences) return say(differences.error());
+      if (!differences->empty())
+        return say({base::Code::kBadData,
+                    differences->front().path + " is not as it was written (" + differences->front().what + ")",
+                    run->string(), "The run was packed and stays; see `rangescope runs verify`"});
+      if (auto removed = runs::remove_run(*run); !removed) return say(removed.error());
+    }
     base::info(fmt::format("{}, {} in {}", base::counted(packed->files, "file"),
                            base::format_bytes(static_cast<double>(packed->bytes)),
                            base::format_bytes(static_cast<double>(packed->packed_bytes))));
@@ -188,7 +204,7 @@ class Runs final : public Subcommand {
 
   Arguments pack_, unpack_, stats_;
   std::string archive_;
-  bool with_reports_ = false, no_limit_ = false;
+  bool with_reports_ = false, replace_ = false, no_limit_ = false;
   Arguments list_, show_, prune_, verify_;
   std::string root_{runs::kDefaultRoot};
   std::string said_ = "latest";

@@ -110,8 +110,12 @@ std::string calls_to_note() {
   return out;
 }
 
+bool is_ladder(std::string_view mode) {
+  return mode == "auto" || mode.ends_with("-or-kernel");
+}
+
 std::vector<Rung> ladder(const Wish& wish, const Evidence& evidence, const Abilities& ncu) {
-  if (wish.mode != "auto") {
+  if (!is_ladder(wish.mode)) {
     const auto only = find_step(wish.mode);
     return {{only.value_or(Step::kKernel), true, "asked for"}};
   }
@@ -165,6 +169,10 @@ std::vector<Rung> ladder(const Wish& wish, const Evidence& evidence, const Abili
 
   take(Step::kKernel, wish.ranges ? "each kernel inside the range is replayed; works where ranges cannot"
                                   : "no range was named, so kernels are measured");
+  if (wish.mode != "auto")
+    std::erase_if(rungs, [&](const Rung& rung) {
+      return rung.step == Step::kNative || (rung.step == Step::kRange && wish.mode == "app-range-or-kernel");
+    });
   return rungs;
 }
 

@@ -40,7 +40,7 @@ struct Evidence {
 
 /// What is to be measured.
 struct Wish {
-  std::string mode = "auto";       ///< or a step's name: then only that one
+  std::string mode = "auto";       ///< or where to begin: see is_ladder(); or a step's name: then only that one
   bool ranges = false;             ///< range expressions were given
   bool kernel_filter = false;      ///< kernel_name or kernel_id by the user
   bool sections = false;           ///< sections, a set, or nothing said (ncu's default set)
@@ -55,6 +55,10 @@ struct Rung {
   bool take = false;
   std::string reason;
 };
+
+/// May this replay mode be left for another? "auto" begins with native counters, "range-or-kernel" with range replay,
+/// "app-range-or-kernel" with app-range replay.
+[[nodiscard]] bool is_ladder(std::string_view mode);
 
 /// Every rung in order. At least one is taken unless a single mode was asked for that the tool lacks.
 [[nodiscard]] std::vector<Rung> ladder(const Wish& wish, const Evidence& evidence, const Abilities& ncu);

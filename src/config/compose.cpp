@@ -18,7 +18,8 @@ namespace fs = std::filesystem;
 
 /// Folders of conf/ that hold data of other rooms and no configuration groups.
 bool is_data_folder(const std::string& name) {
-  return name == "metrics" || name == "device" || name == "sample" || name == "doctor" || name == "tools";
+  return name == "metrics" || name == "device" || name == "sample" || name == "doctor" || name == "tools" ||
+         name == "kernels";
 }
 
 /// One item of a defaults list.
@@ -467,6 +468,8 @@ class Composer {
 
   std::string group_hint(const std::string& path) const {
     if (const std::string key = base::replace_all(path, "/", "."); find_key(key)) return "did you mean '" + key + "'?";
+    if (const auto instead = instead_of(base::replace_all(path.substr(0, path.find('@')), "/", ".")); !instead.empty())
+      return std::string(instead);
     std::string hint = base::did_you_mean(path, group_names());
     return hint.empty() ? "`rangescope config groups` lists them." : hint;
   }
@@ -482,7 +485,7 @@ class Composer {
     if (auto ok = known(path, value); !ok) {
       base::Error error = std::move(ok).error();
       error.where = given.where;
-      if (!error.hint.starts_with("did you mean") && path.find('.') == std::string::npos)
+      if (!error.hint.starts_with("did you mean") && path.find('.') == std::string::npos && instead_of(path).empty())
         if (std::string group = base::did_you_mean(path, group_names()); !group.empty()) error.hint = std::move(group);
       return tl::make_unexpected(std::move(error));
     }

@@ -9,6 +9,7 @@
 #include "base/fs.hpp"
 #include "base/text.hpp"
 #include "config/compose.hpp"
+#include "config/yaml.hpp"
 
 namespace rangescope::config {
 namespace {
@@ -185,6 +186,7 @@ Result<model::Peaks> peaks(const fs::path& file) {
   if (!node) return base::fail(std::move(node));
   Fields fields(*node, file.string());
   model::Peaks out;
+  out.id = file.stem();
   out.name = fields.text("name");
   out.chip = fields.text("chip");
   out.source = fields.text("source");
@@ -246,6 +248,30 @@ Result<std::vector<model::MetricGroup>> sampled_groups() {
   return load_metric_groups(*conf / "sample");
 }
 
+Result<std::vector<std::pair<std::string, std::vector<model::NameRegex>>>> kernel_kinds() {
+  auto conf = conf_folder();
+  if (!conf) return base::fail(std::move(conf));
+  const fs::path file = *conf / "kernels" / "families.yaml";
+  auto read = read_yaml(file);
+  if (!read) return base::fail(std::move(read));
+  std::vector<std::pair<std::string, std::vector<model::NameRegex>>> out;
+  const Value* families = read->root.find("families");
+  if (!families || !families->is_list())
+    return base::fail(Code::kConfig, "expected a list under 'families'", file.string());
+  for (const Value& family : families->items) {
+    const Value *name = family.find("name"), *match = family.find("match");
+    if (!name || !match || !match->is_list())
+      return base::fail(Code::kConfig, "a family has a name and a list under 'match'", family.where);
+    auto& kind = out.emplace_back(name->text, std::vector<model::NameRegex>{});
+    for (const Value& one : match->items) {
+      auto regex = model::NameRegex::parse("(?i)" + one.text);
+      if (!regex) return base::fail(Code::kConfig, regex.error().what, one.where);
+      kind.second.push_back(std::move(*regex));
+    }
+  }
+  return out;
+}
+
 Result<fs::path> user_devices() {
   if (const char* folder = std::getenv("XDG_CONFIG_HOME"); folder != nullptr && folder[0] == '/')
     return fs::path(folder) / "rangescope" / "device";
@@ -269,6 +295,24 @@ Result<std::vector<model::Peaks>> known_peaks() {
   if (!shipped) return shipped;
   all.insert(all.end(), std::make_move_iterator(shipped->begin()), std::make_move_iterator(shipped->end()));
   return all;
+}
+
+Result<void> check_device(const std::string& id) {
+  if (id.empty() || id == "auto") return {};
+  const auto known = known_peaks();
+  if (!known) return tl::make_unexpected(known.error());
+  std::vector<std::string> ids;
+  for (const model::Peaks& peaks : *known) {
+    if (peaks.id == id) return {};
+    ids.push_back(peaks.id);
+  }
+  const std::string near = base::did_you_mean(id, ids);
+  const bool which = id.starts_with("cuda") || id.starts_with("cpu") || base::to_uint(id);
+  return base::fail(Code::kConfig, "no peaks are known for a device '" + base::printable(id) + "'", "device",
+                    which ? "It names the GPU whose peaks count; choose a GPU with CUDA_VISIBLE_DEVICES, or by the "
+                            "program's own option."
+                    : near.empty() ? "Write auto, or one of " + base::join(ids, ", ") + "."
+                                   : near);
 }
 
 }  // namespace rangescope::config

@@ -11,6 +11,7 @@
 
 #include "base/result.hpp"
 #include "model/metric_group.hpp"
+#include "model/name_regex.hpp"
 #include "model/peaks.hpp"
 
 namespace rangescope::config {
@@ -23,10 +24,14 @@ namespace rangescope::config {
 [[nodiscard]] base::Result<std::vector<model::MetricGroup>> shipped_groups();
 /// conf/sample of this program: what is sampled while a program runs.
 [[nodiscard]] base::Result<std::vector<model::MetricGroup>> sampled_groups();
+/// conf/kernels of this program: the name of each kind, and its expressions.
+[[nodiscard]] base::Result<std::vector<std::pair<std::string, std::vector<model::NameRegex>>>> kernel_kinds();
 /// Where calibrate keeps what it measured: $XDG_CONFIG_HOME/rangescope/device, else ~/.config/... kConfig without a
 /// home.
 [[nodiscard]] base::Result<std::filesystem::path> user_devices();
 /// What was measured on this machine, then conf/device of this program: among equals the first one counts.
 [[nodiscard]] base::Result<std::vector<model::Peaks>> known_peaks();
+/// kConfig, with the nearest, unless this is "", auto or the id of known peaks.
+[[nodiscard]] base::Result<void> check_device(const std::string& id);
 
 }  // namespace rangescope::config

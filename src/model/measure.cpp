@@ -132,6 +132,9 @@ constexpr auto kMeasures = std::to_array<Measure>({
     {"utilization.useful", "MFU", Unit::kShare, "--flops",
      "useful FLOP of an occurrence / (peak FLOP/s of the precision used most * wall time)",
      [](const Region& r) { return utilization(r, &Utilization::useful); }},
+    {"utilization.bandwidth", "MBU", Unit::kShare, "--flops auto",
+     "bytes of weights and cache of an occurrence / (peak byte/s of the memory * wall time)",
+     [](const Region& r) { return utilization(r, &Utilization::bandwidth); }},
 });
 
 #undef RANGESCOPE_GPU

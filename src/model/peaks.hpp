@@ -10,6 +10,7 @@
 namespace rangescope::model {
 
 struct Peaks {
+  std::string id;                  ///< "h200-sxm": name of its file
   std::string name;                ///< "NVIDIA H200 SXM"
   std::vector<std::string> match;  ///< substrings of the device name; the longest that fits wins
   std::string chip;                ///< "GH100"

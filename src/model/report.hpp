@@ -80,6 +80,13 @@ struct KernelRow {
   std::map<std::string, Metric> metrics;  ///< sampled, per call; only in the kernels of the whole run
 };
 
+/// Kernels of one kind (conf/kernels): gemm, attention, ...
+struct KernelFamily {
+  std::string name;
+  std::int64_t kernels = 0, calls = 0;  ///< distinct names; executions
+  double total_ns = 0, share = 0;       ///< of all kernels of the run, 0..1
+};
+
 struct CopyRow {
   CopyKind kind = CopyKind::kUnknown;
   std::int64_t calls = 0;
@@ -130,12 +137,15 @@ struct Bound {
 /// How much of what the GPU can do was used. Executed FLOPs are measured (padding included); useful FLOPs are what the
 /// user says the work needs. For a batch-1 matrix-vector product the two differ eightfold.
 struct Utilization {
-  double busy_ns = 0;                 ///< GPU busy time of one occurrence that `executed` divides by; 0: unknown
-  std::optional<double> executed;     ///< sum over precisions of FLOP / peak, divided by busy time; 0..1
-  std::optional<double> useful;       ///< MFU: useful FLOP / (peak of the dominant precision * wall time); 0..1
-  std::optional<double> useful_flop;  ///< per occurrence, as the user gave it
-  double useful_wall_ns = 0;          ///< wall time of an occurrence that `useful` divides by
-  std::string formula;                ///< with the numbers put in
+  double busy_ns = 0;                   ///< GPU busy time of one occurrence that `executed` divides by; 0: unknown
+  std::optional<double> executed;       ///< sum over precisions of FLOP / peak, divided by busy time; 0..1
+  std::optional<double> useful;         ///< MFU: useful FLOP / (peak of the dominant precision * wall time); 0..1
+  std::optional<double> useful_flop;    ///< per occurrence, as the user gave it
+  std::optional<double> useful_bytes;   ///< per occurrence: weights and cache of a model, say
+  std::optional<double> bandwidth;      ///< MBU: useful bytes / (peak of the memory * wall time); 0..1
+  std::optional<double> useful_tokens;  ///< per occurrence, as the user gave it
+  double useful_wall_ns = 0;            ///< wall time of an occurrence that `useful` and `bandwidth` divide by
+  std::string formula;                  ///< with the numbers put in
 };
 
 /// A point in a roofline plot.
@@ -288,6 +298,7 @@ struct Report {
   std::optional<GpuWork> total;         ///< the whole run
   std::optional<GpuWork> unattributed;  ///< GPU work launched outside every range
   std::vector<KernelRow> kernels;       ///< over the whole run, by total time
+  std::vector<KernelFamily> families;   ///< the same by kind, by total time; empty where no time is known
   std::vector<KernelCounters> kernel_counters;  ///< of those that counters were collected for, in the same order
   /// Counters of kernels, graphs and ranges of the profiler that were measured outside every NVTX range, in launch
   /// order.

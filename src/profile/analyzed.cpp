@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "analyze/nest.hpp"
 #include "analyze/rows.hpp"
 #include "analyze/tree.hpp"
 #include "analyze/verdict/verdict.hpp"
@@ -91,13 +92,18 @@ bool is_empty_folder(const std::filesystem::path& path) {
   return std::filesystem::is_directory(path, error) && std::filesystem::is_empty(path, error);
 }
 
-analyze::FoldNames fold_names_of(const std::filesystem::path& run) {
-  if (run.empty()) return analyze::FoldNames::kAuto;
+std::string told_run(const std::filesystem::path& run, std::string_view key) {
+  if (run.empty()) return {};
   const auto config = config::read_yaml(run / "config.yaml");
-  const config::Value* said = config ? config::at_path(config->root, "report.fold_names") : nullptr;
-  if (said != nullptr && said->text == "numbers") return analyze::FoldNames::kNumbers;
-  if (said != nullptr && said->text == "off") return analyze::FoldNames::kOff;
-  return analyze::FoldNames::kAuto;
+  const config::Value* value = config ? config::at_path(config->root, key) : nullptr;
+  return value != nullptr && !value->is_null() ? value->text : "";
+}
+
+analyze::FoldNames fold_names_of(const std::filesystem::path& run) {
+  const std::string said = told_run(run, "report.fold_names");
+  return said == "numbers" ? analyze::FoldNames::kNumbers
+         : said == "off"   ? analyze::FoldNames::kOff
+                           : analyze::FoldNames::kAuto;
 }
 
 base::Result<std::vector<std::filesystem::path>> find_inputs(const std::filesystem::path& root, const std::string& said,
@@ -151,12 +157,15 @@ base::Result<Analyzed> analyze_inputs(std::span<const std::filesystem::path> inp
   reading.threads = wanted.threads;
   analyze::Options options = wanted;
   if (!options.fold_names) options.fold_names = fold_names_of(run);
+  if (options.nest.empty()) options.nest = told_run(run, "report.nest");
+  if (options.device.empty()) options.device = told_run(run, "device");
   options.by_payload = options.by_payload || counted_by_payload(run);
   const analyze::NameFolder names(*options.fold_names, options.ranges);
   auto captured = read_captures(inputs, reading, names);
   if (!captured) return base::fail(std::move(captured));
   model::Session& session = captured->session;
   if (!model::holds_anything(session)) return tl::make_unexpected(nothing(inputs.front(), session));
+  analyze::nest_names(session, options.nest);
   auto report = analyze::analyze(session, options, reference_of(run, !session.measurements.empty()));
   if (!report) return base::fail(std::move(report));
   report->notes.insert(report->notes.end(), captured->notes.begin(), captured->notes.end());

@@ -100,7 +100,7 @@ Done Engine::conclude(const std::optional<base::Error>& failure) {
   // What `rangescope report` makes of this run, and so the same numbers.
   auto made = failure ? base::Result<Analyzed>(tl::make_unexpected(*failure)) : analyzed();
   if (!failure && !repeated_ && (!runner_->interrupted() || finished_)) {
-    const bool uncounted = counters_ && native_session_ && native_session_->measurements.empty();
+    const bool uncounted = counters_ && native_session_ && native_session_->measurements.empty() && !ncu_session_;
     if (!missing.empty() || captured_.empty() || !made || uncounted ||
         !analyze::unmatched(made->report, args_.analysis.ranges).empty())
       diagnose(missing, made.has_value());

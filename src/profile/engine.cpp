@@ -12,6 +12,7 @@
 #include "config/metric_groups.hpp"
 #include "profile/captures.hpp"
 #include "profile/counters.hpp"
+#include "runs/inputs.hpp"
 #include "runs/layout.hpp"
 
 namespace rangescope::profile {
@@ -60,6 +61,7 @@ Done Engine::run() {
 
 Done Engine::run_in(RunRecord record) {
   record_.emplace(std::move(record));
+  record_->saw(inputs_);
   std::error_code ignored;
   run_ = std::filesystem::absolute(record_->path(), ignored);
   runner_.emplace(run_);
@@ -78,6 +80,11 @@ base::Result<void> Engine::prepare() {
   if (config_.list("workload.command").empty())
     return base::fail(base::Code::kUsage, "there is no program to run", {},
                       "Put it behind --: rangescope profile -- python train.py");
+  std::vector<std::string> inputs = config_.list("workload.inputs");
+  if (auto subset = config_.text("workload.subset"); subset && !subset->empty()) inputs.push_back(*subset);
+  auto seen = runs::look_at_inputs(inputs, config_.text("workload.cwd").value_or(""));
+  if (!seen) return base::fail(std::move(seen));
+  inputs_ = std::move(*seen);
   if (args_.repeat > 1 && !native_)
     return base::fail(base::Code::kUsage, "the native stage is what is repeated, and it is off", "--repeat",
                       "Leave --no-native out, or run the command several times.");
@@ -87,6 +94,7 @@ base::Result<void> Engine::prepare() {
   auto kernels = kernels_of(config_);
   if (!kernels) return base::fail(std::move(kernels));
   for (const std::string& text : ranges->notes) base::detail(base::printable(text));
+  warn_of_bars(*ranges);
   args_.analysis.ranges = ranges_ = std::move(*ranges);
   args_.analysis.kernels = std::move(*kernels);
   if (nsys_) {
@@ -135,7 +143,8 @@ base::Result<void> Engine::prepare_ncu() {
   for (const collect::Rung& rung : collect::ladder(wish(), {}, *ncu_can_)) {
     if (!rung.take || rung.step == collect::Step::kNative) continue;
     auto plan = collect::ncu::Collector(*ncu_can_, ncu_options_for(rung.step, "ncu", {}, false)).plan(ncu_request());
-    if (!plan && (mode_ != "auto" || rung.step == collect::Step::kKernel)) return base::fail(std::move(plan));
+    if (!plan && (!collect::is_ladder(mode_) || rung.step == collect::Step::kKernel))
+      return base::fail(std::move(plan));
   }
   return {};
 }
@@ -236,7 +245,7 @@ base::Result<void> Engine::stages() {
   const auto kind_said = [](const model::RangeTerm& term) { return term.kind_said(); };
   const bool kinds_said =
       std::ranges::all_of(ranges_.include, kind_said) && std::ranges::all_of(ranges_.exclude, kind_said);
-  const bool uncertain = ncu_ && (!kinds_said || (mode_ == "auto" && !ranges_.include.empty()));
+  const bool uncertain = ncu_ && (!kinds_said || (collect::is_ladder(mode_) && !ranges_.include.empty()));
   if (!native_ && !nsys_ && uncertain && config_.flag("pipeline.probe", true) && !args_.native.library.empty()) {
     note("looking at the program once without a profiler, to see which ranges it has (--no-probe forbids it)");
     if (auto ran = native_stage("look"); !ran) return ran;

@@ -150,6 +150,7 @@ class Engine {
   const config::Config& config_;
   Settings args_;
   bool native_ = false, nsys_ = false, ncu_ = false;
+  std::map<std::string, std::string> inputs_;  ///< of the program, as they were found
   std::string mode_;
   std::optional<collect::Abilities> nsys_can_, ncu_can_;
   model::RangeSelection ranges_;  ///< what is left to measure; kinds settled once they were seen

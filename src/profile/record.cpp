@@ -3,6 +3,7 @@
 #include <chrono>
 
 #include "base/fs.hpp"
+#include "base/text.hpp"
 #include "base/version.hpp"
 #include "collect/launch.hpp"
 #include "config/record.hpp"
@@ -61,7 +62,9 @@ base::Result<RunRecord> RunRecord::begin_at(std::filesystem::path dir, const std
 base::Result<void> RunRecord::about_to_run(const collect::Plan& plan) {
   if (auto written = base::write_file(path_ / "cmd.txt", collect::recorded_command(plan) + "\n"); !written)
     return written;
-  if (auto written = runs::write_provenance(path_, runs::look(plan.cwd)); !written) return written;
+  runs::Provenance seen = runs::look(plan.cwd);
+  seen.facts.insert(inputs_.begin(), inputs_.end());
+  if (auto written = runs::write_provenance(path_, seen); !written) return written;
   manifest_.start_unix_ns = now_unix_ns();
   return runs::write_manifest(path_, manifest_);
 }
@@ -98,7 +101,7 @@ base::Result<void> RunRecord::finish(int exit_code, const std::string& outcome, 
   runs::Status status{.state = runs::State::kDone,
                       .exit_code = exit_code,
                       .outcome = outcome,
-                      .message = message,
+                      .message = base::replace_all(message, "\nhint: ", ". "),
                       .program = program_,
                       .losses = losses,
                       .findings = findings};

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -31,6 +32,8 @@ class RunRecord {
 
   [[nodiscard]] const std::filesystem::path& path() const { return path_; }
 
+  /// What the program reads (runs::look_at_inputs), for env.json.
+  void saw(std::map<std::string, std::string> inputs) { inputs_ = std::move(inputs); }
   /// The command that is about to run, before it runs.
   [[nodiscard]] base::Result<void> about_to_run(const collect::Plan& plan);
   /// How the program ended.
@@ -49,6 +52,7 @@ class RunRecord {
   runs::Hold hold_;
   runs::Manifest manifest_;
   std::string program_;
+  std::map<std::string, std::string> inputs_;
 };
 
 /// config.yaml (the resolved configuration, secrets redacted) and inputs.yaml (what it was made of: files, groups,

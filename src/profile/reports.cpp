@@ -70,7 +70,9 @@ base::Result<void> Engine::write_reports(Analyzed& analyzed, bool show) {
 /// Every run leaves these, also one that captured nothing.
 base::Result<void> Engine::write_files(const Analyzed& analyzed) const {
   for (const auto& [name, text] : {std::pair{"kernels.md", report::kernels_page(analyzed.report)},
-                                   {"stakeholder_summary.md", report::stakeholder_page(analyzed.report)}})
+                                   {"summary.md", report::summary_page(analyzed.report)},
+                                   {"stakeholder_summary.md", report::summary_page(analyzed.report)},  // its old name
+                                   {"summary.svg", report::summary_figure(analyzed.report)}})
     if (auto written = base::write_file(run_ / name, text); !written) return written;
   if (!analyzed.parts.empty())
     if (auto split = split_regions(run_ / "ncu" / "regions", analyzed, true); !split)

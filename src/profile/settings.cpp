@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/log.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
 
@@ -94,6 +95,15 @@ base::Result<model::KernelSelection> kernels_of(const config::Config& config) {
     if (auto done = take_key(config, key, alias, take); !done) return base::fail(std::move(done));
   }
   return kernels;
+}
+
+void warn_of_bars(const model::RangeSelection& ranges) {
+  for (const auto* terms : {&ranges.include, &ranges.exclude})
+    for (const model::RangeTerm& term : *terms)
+      if (term.written.find('|') != std::string::npos && !term.written.starts_with("regex:"))
+        base::warn("'" + base::printable(term.written) + "' is one name, with a bar in it. For several ranges write '" +
+                   base::printable(base::replace_all(term.written, "|", ";")) + "', or 'regex:^(" +
+                   base::printable(term.written) + ")$/'");
 }
 
 collect::nsys::Options nsys_options(const config::Config& config) {

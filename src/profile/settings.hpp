@@ -19,6 +19,8 @@ namespace rangescope::profile {
 /// alias the one that was set last. kUsage where both stand on the command line, and for what cannot be parsed.
 [[nodiscard]] base::Result<model::RangeSelection> ranges_of(const config::Config& config);
 [[nodiscard]] base::Result<model::KernelSelection> kernels_of(const config::Config& config);
+/// `decode|prefill` is one name to every tool and to us: says how several are written.
+void warn_of_bars(const model::RangeSelection& ranges);
 [[nodiscard]] collect::nsys::Options nsys_options(const config::Config& config);
 [[nodiscard]] collect::ncu::Options ncu_options(const config::Config& config);
 /// Metrics as ncu knows them: a name that is a metric group of conf/metrics becomes the counters that the group is made

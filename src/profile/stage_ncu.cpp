@@ -35,7 +35,9 @@ collect::Wish Engine::wish() const {
   wish.ranges = !args_.analysis.ranges.include.empty();
   const auto options = ncu_options(config_);
   const auto given = [&](const char* key) { return options.values.count(key) > 0; };
-  wish.kernel_filter = !args_.analysis.kernels.include.empty() || given("kernel_id");
+  // A preset's own kernel_name narrows kernel replay, and keeps nobody from measuring ranges.
+  const bool named = config_.set_by_user("kernels.include") || config_.set_by_user("pipeline.ncu.ncu_cli.kernel_name");
+  wish.kernel_filter = (named && !args_.analysis.kernels.include.empty()) || given("kernel_id");
   wish.metrics = !asked_metrics_.empty();
   wish.sections = given("sections") || given("set") || !wish.metrics;
   wish.native_counters = counters_.has_value();
@@ -58,7 +60,7 @@ collect::ncu::Options Engine::ncu_options_for(Step step, const std::string& repo
   options.kernels = kernels;
   if (!ncu_metrics_.empty()) options.values["metrics"] = ncu_metrics_;
   if (process_scope_) options.values["push_pop_scope"] = {"process"};
-  if (mode_ == "auto") {  // what only some rungs know must not stop the others
+  if (collect::is_ladder(mode_)) {  // what only some rungs know must not stop the others
     for (const auto& row : collect::ncu::option_table())
       if (row.modes != collect::ncu::kAll) options.asked.erase(std::string(row.key));
   }
@@ -140,6 +142,7 @@ Outcome Engine::ncu_step(Step step, const std::string& report, const std::vector
   collect::Observed seen = observed(*ran, runner_->interrupted());
   const fs::path file = report_file(base);
   std::optional<model::Session> session;
+  std::optional<base::Error> unread;
   if (!file.empty()) {
     auto read = read::read_any(file);
     seen.report = read.has_value();
@@ -147,10 +150,16 @@ Outcome Engine::ncu_step(Step step, const std::string& report, const std::vector
       seen.results = read->measurements.size();
       session = std::move(*read);
     } else {
-      base::warn("ncu's report cannot be read: " + read.error().what);
+      unread = std::move(read).error();
     }
   }
   Outcome outcome = collect::judge_ncu(seen);
+  if (unread && outcome.said.empty()) {
+    outcome.result = collect::Result::kFailed;
+    outcome.message = "ncu: its report cannot be read: " + unread->what;
+    outcome.code = base::Code::kNothingCaptured;
+    outcome.said.push_back({"ncu.report", unread->where, outcome.message.substr(5), unread->hint, false, true});
+  }
   runs::Stage stage =
       StageRunner::stage_of("ncu", "ncu " + collect::to_string(ncu_can_->version),
                             std::string(collect::step_name(step)) + (trial ? " (one occurrence)" : ""), outcome, *ran);
@@ -249,7 +258,7 @@ base::Result<void> Engine::ncu_stage() {
   for (const collect::Rung& rung : rungs) {
     const std::string name(collect::step_name(rung.step));
     if (!rung.take) {
-      if (mode_ == "auto") note("replay mode " + name + " not tried: " + rung.reason);
+      if (collect::is_ladder(mode_)) note("replay mode " + name + " not tried: " + rung.reason);
       runs::Stage refused;
       refused.stage = "ncu";
       refused.tool = "ncu " + collect::to_string(ncu_can_->version);
@@ -265,9 +274,9 @@ base::Result<void> Engine::ncu_stage() {
       if (*enough) return {};
       continue;
     }
-    if (mode_ == "auto") note("replay mode " + name + ": " + rung.reason);
+    if (collect::is_ladder(mode_)) note("replay mode " + name + ": " + rung.reason);
     const bool ranges = rung.step == Step::kRange || rung.step == Step::kAppRange;
-    if (mode_ == "auto" && rung.step == Step::kRange &&
+    if (collect::is_ladder(mode_) && rung.step == Step::kRange &&
         config_.integer("pipeline.ncu.ncu_cli.launch_count").value_or(2) != 1) {
       last = ncu_attempts(rung.step, "trial-range", {}, true);
       if (last.result != collect::Result::kOk) {
@@ -302,7 +311,6 @@ base::Result<void> Engine::ncu_stage() {
 
 /// ncu's own tables beside the report, for people and scripts that know them.
 void Engine::ncu_exports(const fs::path& report, const std::string& stem) {
-  if (!config_.flag("pipeline.ncu.ncu_cli.export.csv", true)) return;
   const std::string prefix = stem == "ncu" ? "" : stem + "-";
   struct Page {
     const char *page, *file;
@@ -310,6 +318,8 @@ void Engine::ncu_exports(const fs::path& report, const std::string& stem) {
   };
   for (const Page& one : {Page{"raw", "raw.csv", true}, Page{"details", "details.csv", true},
                           Page{"details", "sections_report.txt", false}}) {
+    if (!config_.flag(one.csv ? "pipeline.ncu.ncu_cli.export.csv" : "pipeline.ncu.ncu_cli.export.sections", true))
+      continue;
     auto ran = runner_->run(collect::ncu::import_plan(*ncu_can_, report, one.page, one.csv),
                             "import-" + prefix + one.file, {}, true);
     const fs::path out = run_ / "ncu" / ("import-" + prefix + std::string(one.file) + ".stdout");

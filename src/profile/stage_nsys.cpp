@@ -53,10 +53,9 @@ base::Result<void> Engine::nsys_stage() {
     collect::Outcome outcome = collect::judge_nsys(seen);
     const bool gated = std::any_of(plan->argv.begin(), plan->argv.end(),
                                    [](const std::string& word) { return word.starts_with("--capture-range="); });
-    if (!reports && reports.error().code == base::Code::kNothingCaptured && outcome.why() == "nsys.importer_missing" &&
-        gated) {
-      // nsys 2022.4 of Debian complains of its importer and lists no file when the capture range never opened.
-      seen.text = "No reports were generated";
+    if (!reports && reports.error().code == base::Code::kNothingCaptured && outcome.why() == "nsys.importer_missing") {
+      // nsys 2022.4 of Debian complains of its importer and lists no file where it recorded nothing.
+      seen.text = gated ? "No reports were generated" : "";
       outcome = collect::judge_nsys(seen);
     }
     if (outcome.result != collect::Result::kOk && !why.what.empty() && why.code != base::Code::kNothingCaptured) {

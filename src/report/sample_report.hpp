@@ -105,7 +105,8 @@ inline model::Report gpu_sample() {
   report.metric_columns = {{"dram__bytes.sum", "DRAM bytes"}, {"sm__cycles.avg", "SM cycles"}, {"not.there", "none"}};
   report.regions[1].gpu->partial = true;
   report.regions[1].gpu->recorded_occurrences = 4;
-  report.regions[1].utilization = model::Utilization{3.9e9, 0.25, std::nullopt, std::nullopt, 0, "executed: 1 s / 4 s"};
+  report.regions[1].utilization =
+      model::Utilization{.busy_ns = 3.9e9, .executed = 0.25, .formula = "executed: 1 s / 4 s"};
   report.regions[1].bound = model::Bound{"memory", "DRAM at 82 % of its peak"};
   report.regions[1].samples = {{0, 1e6, 9e5}, {2e6, 1.5e6, 1e6}};
   for (std::uint32_t i = 0; i < 2; ++i) {  // the same again, of process 0

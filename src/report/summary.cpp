@@ -1,5 +1,7 @@
 #include "report/summary.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 #include <set>
@@ -155,7 +157,72 @@ std::string bounds(std::span<const model::Region* const> regions) {
   return out;
 }
 
+/// How much of what the GPU can do was used, and what that is measured against.
+std::string utilization(const model::Report& report, std::span<const model::Region* const> regions) {
+  std::string rows;
+  const auto share = [](const std::optional<double>& value) { return value ? base::format_share(*value) : "-"; };
+  for (const model::Region* region : regions)
+    if (const auto& use = region->utilization; use && (use->executed || use->useful || use->bandwidth))
+      rows += "| " + md_escaped(model::path_text(*region)) + " | " + share(use->useful) + " | " +
+              share(use->bandwidth) + " | " + share(use->executed) + " | " + md_escaped(use->formula) + " |\n";
+  if (rows.empty()) return {};
+  std::string peaks;
+  for (const std::string& note : report.notes)
+    if (note.starts_with("peaks: ")) peaks = "\nAgainst the " + base::printable(note) + ".\n";
+  return "\n# How well the GPU is used\n\n| range | MFU | MBU | executed | formula |\n|---|---:|---:|---:|---|\n" +
+         rows + peaks;
+}
+
+std::string family_table(const model::Report& report) {
+  std::string out = "| kind | kernels | calls | total | share |\n|---|---:|---:|---:|---:|\n";
+  for (const model::KernelFamily& family : report.families)
+    out += "| " + md_escaped(family.name) + " | " + base::format_count(family.kernels) + " | " +
+           base::format_count(family.calls) + " | " + base::format_ns(family.total_ns) + " | " +
+           base::format_share(family.share) + " |\n";
+  return out;
+}
+
+std::string top_kernels(const model::Report& report) {
+  std::string out = "\n| kernel | calls | share |\n|---|---:|---:|\n";
+  for (std::size_t i = 0; i < std::min<std::size_t>(5, report.kernels.size()); ++i) {
+    const model::KernelRow& row = report.kernels[i];
+    out += "| " + md_escaped(row.label.empty() ? row.short_name : row.label) + " | " + base::format_count(row.calls) +
+           " | " + base::format_share(row.share) + " |\n";
+  }
+  return out;
+}
+
+std::string xml_escaped(std::string_view text) {
+  return base::replace_all(base::replace_all(base::replace_all(base::printable(text), "&", "&amp;"), "<", "&lt;"), ">",
+                           "&gt;");
+}
+
 }  // namespace
+
+std::string summary_figure(const model::Report& report) {
+  const bool gpu = report.total && report.total->busy_ns > 0;
+  std::vector<const model::Region*> regions = comparable(report, gpu);
+  std::erase_if(regions, [&](const model::Region* region) { return !(weight(*region, gpu) > 0); });
+  const double most = regions.empty() ? 0 : weight(*regions.front(), gpu);
+  constexpr int kRow = 28, kLeft = 220, kBar = 380;
+  std::string out = fmt::format(
+      "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"720\" height=\"{}\" font-family=\"sans-serif\" "
+      "font-size=\"13\">\n<title>{}</title>\n<text x=\"8\" y=\"20\">{}</text>\n",
+      44 + kRow * static_cast<int>(regions.size()), "Time by range",
+      gpu ? "GPU time of each range, without ranges inside it" : "Time of each range, without ranges inside it");
+  for (std::size_t i = 0; i < regions.size(); ++i) {
+    const double part = weight(*regions[i], gpu);
+    const int y = 36 + kRow * static_cast<int>(i);
+    std::string name = model::path_text(*regions[i]);
+    if (name.size() > 30) name = "..." + name.substr(name.size() - 27);
+    out += fmt::format(
+        "<text x=\"{}\" y=\"{}\" text-anchor=\"end\">{}</text><rect x=\"{}\" y=\"{}\" width=\"{:.1f}\" height=\"18\" "
+        "fill=\"#3b6ea5\"/><text x=\"{:.1f}\" y=\"{}\">{}</text>\n",
+        kLeft - 8, y + 14, xml_escaped(name), kLeft, y, kBar * part / most, kLeft + kBar * part / most + 6, y + 14,
+        xml_escaped(base::format_ns(part)));
+  }
+  return out + "</svg>\n";
+}
 
 std::string kernels_page(const model::Report& report) {
   std::string out = "# Kernels by GPU time\n\n" + run_line(report) + "\n";
@@ -165,6 +232,7 @@ std::string kernels_page(const model::Report& report) {
     out += "| " + md_escaped(row.name.empty() ? row.short_name : row.name) + " | " + base::format_count(row.calls) +
            " | " + base::format_ns(row.total_ns) + " | " + base::format_ns(row.duration_ns.mean) + " | " +
            base::format_share(row.share) + " |\n";
+  if (!report.families.empty()) out += "\n# Kernels by kind\n\n" + family_table(report);
   out +=
       "\n# Kernels by region\n\n| region | kernel | calls | total | share of the region |\n|---|---|---:|---:|---:|\n";
   for (const model::Region& region : report.regions) {
@@ -177,7 +245,7 @@ std::string kernels_page(const model::Report& report) {
   return out;
 }
 
-std::string stakeholder_page(const model::Report& report) {
+std::string summary_page(const model::Report& report) {
   std::string out = "# Where the time goes\n\n" + run_line(report) + "\n";
   const bool gpu = report.total && report.total->busy_ns > 0 &&
                    std::any_of(report.regions.begin(), report.regions.end(), [](const model::Region& region) {
@@ -188,21 +256,34 @@ std::string stakeholder_page(const model::Report& report) {
   out += opening(report, regions, gpu);
   const double whole = gpu ? report.total->busy_ns : report.run.duration_ns;
   const std::string own = gpu ? "GPU time, own" : "time, own";
-  out += "| range | times | time | " + own + " | share |" + (gpu ? " kernels |\n" : "\n");
-  out += std::string("|---|---:|---:|---:|---:|") + (gpu ? "---:|\n" : "\n");
+  const auto any = [&](auto has) { return std::any_of(regions.begin(), regions.end(), has); };
+  const bool tokens = any([](const model::Region* r) { return r->utilization && r->utilization->useful_tokens; });
+  out += "![Time by range](summary.svg)\n\n";
+  out += "| range | times | time | each, mean ± deviation | " + own + " | share |" + (gpu ? " kernels |" : "") +
+         (tokens ? " tokens/s | a token |\n" : "\n");
+  out += std::string("|---|---:|---:|---:|---:|---:|") + (gpu ? "---:|" : "") + (tokens ? "---:|---:|\n" : "\n");
   for (const model::Region* region : regions) {
     const double part = weight(*region, gpu);
+    const model::Spread& each = region->wall.per_occurrence_ns;
     out += "| " + md_escaped(model::path_text(*region)) + " | " + base::format_count(region->occurrences) + " | " +
-           base::format_ns(region->wall.inclusive_ns) + " | " + base::format_ns(part) + " | " +
+           base::format_ns(region->wall.inclusive_ns) + " | " + base::format_ns(each.mean) + " ± " +
+           base::format_ns(each.stddev) + " | " + base::format_ns(part) + " | " +
            (whole > 0 ? base::format_share(part / whole) : "-") + " |";
     if (gpu) out += " " + (region->gpu ? base::format_count(region->gpu->kernels) : "0") + " |";
+    const double many = region->utilization ? region->utilization->useful_tokens.value_or(0) : 0;
+    if (tokens)
+      out += many > 0 && each.mean > 0
+                 ? " " + base::format_si(many / each.mean * 1e9, "") + " | " + base::format_ns(each.mean / many) + " |"
+                 : " - | - |";
     out += "\n";
   }
   out +=
       gpu ? "\n*Time* is the program's between begin and end of the range; *GPU time, own* is what the GPU worked for "
             "it and for no range inside it.\n"
           : "\n*Own* is the time in which no range inside it was open.\n";
+  out += utilization(report, regions);
   out += "\n# What bounds it\n\n" + bounds(regions);
+  if (!report.families.empty()) out += "\n# Kernels\n\n" + family_table(report) + top_kernels(report);
   out += "\n# What to try\n\n";
   std::vector<std::string> all;
   for (const model::Region* region : regions)

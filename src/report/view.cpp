@@ -211,7 +211,7 @@ base::Result<std::vector<ColumnView>> columns(const model::Report& report, const
     column->title = base::printable(report.metric_columns[i].title);
     chosen.push_back(std::move(*column));
   }
-  for (const std::string_view tag : {"utilization.executed", "utilization.useful"}) {
+  for (const std::string_view tag : {"utilization.executed", "utilization.useful", "utilization.bandwidth"}) {
     if (any([&](const Region& region) { return model::value_of(region, tag).has_value(); }))
       chosen.push_back(*column_of(report, tag, 6, "--columns"));
   }

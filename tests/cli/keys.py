@@ -69,6 +69,51 @@ class Keys(unittest.TestCase):
         self.assertEqual(done.returncode, 78, done.stderr)
         self.assertRegex(done.stderr, r"rangescope\.yaml:7:\d+: .*at least 1 MiB")
 
+    def test_old_keys_name_their_replacement(self):
+        for words, instead in (("hydra.run.dir=out", "run.dir=DIR"), ("infer.max_new_tokens=64", "behind --"), ("+infer.max_new_tokens=64", "behind --"),
+                               ("dataset.root=/data", "workload.inputs"), ("dataset.subset_filelist=dev.txt", "workload.subset"),
+                               ("pipeline.workload.module=serve", "python -m MODULE"), ("pipeline.torch_profiler.enable=true", "export_chrome_trace"),
+                               ("pipeline.static_analysis.enable=true", "--flops auto="), ("profiling/ncu@pipeline.ncu=ncu.high", "ncu=default"),
+                               ("experiment=stage1", "run.root"), ("device=cuda:0", "CUDA_VISIBLE_DEVICES")):
+            with self.subTest(words):
+                done = self.tool("profile", words, "--", VICTIM)
+                self.assertEqual(done.returncode, 78, done.stderr)
+                self.assertIn(instead, done.stderr)
+        self.project("infer: {max_new_tokens: 64}\n")
+        done = self.tool("profile", "--", VICTIM)
+        self.assertEqual(done.returncode, 78, done.stderr)
+        self.assertRegex(done.stderr, r"rangescope\.yaml:1:\d+: unknown key 'infer'(.|\n)*behind --")
+
+    def test_device_says_whose_peaks_count(self):
+        golden = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "golden", "ncu", "k_roof.ncu-repz")
+        self.assertIn("peaks: NVIDIA H200 SXM", self.tool("report", golden).stderr + self.tool("report", golden).stdout)
+        done = self.tool("report", golden, "--device", "a100-sxm-80")
+        self.assertRegex(done.stdout + done.stderr, r"peaks: NVIDIA A100\b.*as --device says")
+        for words in (("report", golden, "--device", "nonsense"), ("profile", "device=nonsense", "--", VICTIM), ("profile", "--device", "nonsense", "--", VICTIM)):
+            done = self.tool(*words)
+            self.assertEqual(done.returncode, 78, done.stderr)
+            self.assertIn("no peaks are known for a device 'nonsense'", done.stderr)
+        done = self.tool("report", golden, "--device", "h200-sxn")
+        self.assertIn("h200-sxm", done.stderr)
+
+    def test_inputs_are_checked_and_recorded(self):
+        done = self.tool("profile", "--input", "nosuch.bin", "--", VICTIM)
+        self.assertEqual(done.returncode, 66, done.stderr)
+        self.assertFalse(os.path.exists(os.path.join(self.folder, "rangescope-runs")))
+        os.mkdir(os.path.join(self.folder, "data"))
+        for name, text in (("data/a.txt", "abc"), ("data/b.txt", "defg"), ("subset.txt", "a.txt\n")):
+            with open(os.path.join(self.folder, name), "w", encoding="utf-8") as f:
+                f.write(text)
+        self.project(f"workload:\n  inputs: [data, data/a.txt]\n  subset: subset.txt\n  command: [{VICTIM}, '${{workload.subset}}']\n")
+        done = self.tool("profile")
+        with open(os.path.join(self.folder, "rangescope-runs", os.listdir(os.path.join(self.folder, "rangescope-runs"))[0], "env.json"),
+                  encoding="utf-8") as f:
+            text = f.read()
+        self.assertIn('"input.data/a.txt": "3 bytes, sha256 ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"', text)
+        self.assertIn('"input.data": "2 files, 7 bytes, sha256 of the list ', text)
+        self.assertIn('"input.subset.txt": "6 bytes', text)
+        self.assertIn("subset.txt", self.tool("runs", "show", "latest").stdout)
+
     def test_flags_without_metrics_are_idle(self):
         done = self.tool("profile", "--per", "kernel", "--", VICTIM)
         self.assertEqual(done.returncode, 0, done.stderr)

@@ -30,7 +30,7 @@ class Ladder(PipelineCase):
         self.assertNotIn("--app-replay-mode", whole)
         # decode was seen as a push/pop range, so only that form is passed
         self.assertEqual([whole[i + 1] for i, w in enumerate(whole) if w == "--nvtx-include"], ["decode/"])
-        for name in ("config.yaml", "inputs.yaml", "report.json", "report.md", "kernels.md", "stakeholder_summary.md", "ncu/cmd.txt",
+        for name in ("config.yaml", "inputs.yaml", "report.json", "report.md", "kernels.md", "summary.md", "stakeholder_summary.md", "ncu/cmd.txt",
                      "ncu/raw.csv", "ncu/details.csv", "ncu/sections_report.txt", "ncu/ncu.ncu-repz", "cmd.txt"):
             self.assertTrue(self.has(name), name)
         regions = os.listdir(os.path.join(self.run_dir, "ncu", "regions"))
@@ -100,7 +100,7 @@ class Ladder(PipelineCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         page = self.text("stakeholder_summary.md")
         self.assertRegex(page, r"The GPU worked for \S+ us of the \S+ ms that were recorded")
-        shares = [float(line.split("|")[5].strip(" %")) for line in page.splitlines() if line.startswith("| ") and "%" in line]
+        shares = [float(line.split("|")[6].strip(" %")) for line in page.splitlines() if "±" in line and "%" in line]
         self.assertTrue(shares and sum(shares) <= 100, page)  # nothing is counted twice
         self.assertIn("kernel gemm_like", page)  # what bounds it, from ncu's numbers
         self.assertNotIn("Not measured", page)
@@ -109,7 +109,11 @@ class Ladder(PipelineCase):
     def test_a_report_that_is_none(self):
         done = self.profile(*NCU, CLI + "replay_mode=kernel", plan={"kernel": "garbage"})
         self.assertEqual(done.returncode, 80, done.stderr)
-        self.assertIn("cannot be read", done.stderr)
+        self.assertIn("its report cannot be read", done.stderr)
+        status = self.json("status.json")
+        self.assertIn("its report cannot be read", status["message"])
+        self.assertNotIn("left no report", status["message"])
+        self.assertNotIn("\\nhint", status["message"])
 
     def test_busy_counters_are_tried_again(self):
         done = self.profile(*NCU, *INCLUDE, CLI + "replay_mode=kernel", plan={"kernel": ["busy", "k_nested"]})

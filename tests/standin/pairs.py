@@ -27,7 +27,7 @@ OPTIONS = {
     "timeout": ["--timeout", "100s"],
 }
 ALWAYS = {"cmd.txt", "config.yaml", "env.json", "inputs.yaml", "kernels.md", "manifest.json", "report.json", "report.md",
-          "stages.json", "stakeholder_summary.md", "status.json"}
+          "stages.json", "stakeholder_summary.md", "status.json", "summary.md", "summary.svg"}
 COUNTED = {"counters.plan", "counters.json"}
 OFF = "every stage is switched off"
 

@@ -54,6 +54,7 @@ class Recordings(PipelineCase):
                 # What was recorded lies in other ranges, too: where it counts, any of them is meant.
                 meant = ["--include", "*@*"] if code == 0 else [DECODE]
                 done = self.profile("--ncu", "--no-native", "--no-probe", *meant, CLI + "replay_mode=" + mode, CLI + "export.csv=false",
+                                    CLI + "export.sections=false",
                                     program=["true"], plan={mode: name})
                 self.assertEqual(done.returncode, code, done.stderr)
                 self.assertEqual(self.steps(), [(mode, outcome, why)])

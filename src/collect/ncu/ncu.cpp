@@ -8,6 +8,7 @@
 #include "base/text.hpp"
 #include "base/units.hpp"
 #include "collect/extra_args.hpp"
+#include "model/name_regex.hpp"
 #include "model/range_expression.hpp"
 
 namespace rangescope::collect::ncu {
@@ -64,6 +65,7 @@ constexpr std::array kTable{
     OptionRow{"force_overwrite", "--force-overwrite", Form::kSwitch},
     OptionRow{"extra_args", "", Form::kSpecial},
     OptionRow{"export.csv", "", Form::kSpecial},
+    OptionRow{"export.sections", "", Form::kSpecial},
 };
 // clang-format on
 
@@ -307,6 +309,8 @@ class Planner {
     if (const auto* sections = values("sections")) {
       const std::vector<std::string> known(can_.sections.begin(), can_.sections.end());
       for (const std::string& section : *sections) {
+        if (const std::string mistake = regex_mistake(section); !mistake.empty())
+          return refuse(mistake, "sections", "Correct it, or name one section.");
         if (!section.starts_with("regex:") && !known.empty() && !can_.sections.count(section)) {
           const std::string near = base::did_you_mean(section, known);
           return refuse(me() + " has no section '" + section + "'", "sections",
@@ -350,8 +354,11 @@ class Planner {
     if (!id.empty()) {
       if (const std::string mistake = kernel_id_mistake(id); !mistake.empty())
         return refuse("'" + id + "' is no kernel id: " + mistake, "kernel_id",
-                      "Write context:stream:[regex:]name:invocation, e.g. ::gemm:2; to skip 5 launches and measure 10 "
-                      "use launch_skip=5 launch_count=10.");
+                      "Write context:stream:[regex:]name:invocation, e.g. ::gemm:2 or '::gemm:.*0' for every tenth; to "
+                      "skip 5 launches and measure 10 use launch_skip=5 launch_count=10.");
+      if (base::to_uint(value("launch_skip")).value_or(0) > 0)
+        return refuse("ncu refuses --launch-skip with --kernel-id, which counts launches itself", "launch_skip",
+                      "Leave one of them out; the id's last part may be an expression such as [4-9]|..+.");
       add({"--kernel-id", id});
     }
     const bool old_names = !can_.has("--kernel-name");
@@ -367,11 +374,13 @@ class Planner {
       if (!filter.note.empty()) note(filter.note);
     }
     if (pattern.empty() && id.empty()) return {};
+    if (const std::string mistake = regex_mistake(pattern); !mistake.empty())
+      return refuse(mistake, "kernel_name", "Correct it, or leave regex: out for one exact name.");
     if (!pattern.empty() && !pattern.starts_with("regex:")) {
       // ncu takes a plain name exactly; patterns that were meant as such would match nothing, with exit code 0.
       if (pattern.find_first_of("*?|^$") != std::string::npos)
-        note("kernel_name '" + pattern + "' is matched exactly, letter by letter; write regex:" +
-             base::replace_all(base::replace_all(pattern, "*", ".*"), "?", ".") + " if it is a pattern");
+        note("kernel_name '" + pattern + "' is matched exactly, letter by letter; write " + meant_regex(pattern) +
+             " if it is a pattern");
       if (old_names) pattern = "regex:^" + model::escape_regex(pattern) + "$";
     }
     add({old_names ? "--kernel-regex-base" : "--kernel-name-base", base});
@@ -475,19 +484,48 @@ bool knows_metric(const Abilities& abilities, const std::string& metric) {
   return abilities.metrics.count(name) > 0;
 }
 
-std::string kernel_id_mistake(std::string_view id) {
-  std::vector<std::string> parts;
-  for (const std::string_view part : base::split(id, ':')) {
-    if (!parts.empty() && parts.back() == "regex")
-      parts.back() = "regex:" + std::string(part);  // regex:... is one part
-    else
-      parts.emplace_back(part);
-  }
-  if (parts.size() == 5) return "'" + parts[2] + "' is no name operator; only regex is";
-  if (parts.size() != 4) return "it has " + base::counted(parts.size(), "part") + ", not 4";
-  const std::string& invocation = parts[3];
-  if (invocation.empty() || invocation.starts_with("regex:") || base::to_uint(invocation)) return {};
-  return "the invocation '" + invocation + "' is no number and no regex:";
+// context:stream:[regex:]name:invocation, cut at every colon, without escapes. Taken apart with ncu 2022.3.0 and
+// 2024.1.1: "Invalid kernel identifier", "Invalid name operator ''", "Please use option --nvtx for matching either
+// context or stream name", "Invalid invocation 5a in kernel regex": an expression with a digit and no letter (.*5|3 is
+// the manual's).
+std::string kernel_id_mistake(std::string_view id, bool nvtx) {
+  const auto parts = base::split(id, ':');
+  if (parts.size() == 5 && parts[2] != "regex")
+    return "'" + std::string(parts[2]) + "' is no name operator; only regex is";
+  if (parts.size() != 4 && parts.size() != 5) return "it has " + base::counted(parts.size(), "part") + ", not 4";
+  const auto all = [](std::string_view text, std::string_view letters) {
+    return text.find_first_not_of(letters) == std::string_view::npos;
+  };
+  constexpr std::string_view kDigits = "0123456789";
+  if (!nvtx && !(all(parts[0], kDigits) && all(parts[1], kDigits)))
+    return "a context or stream is named, which needs --nvtx";
+  if (parts.size() == 5)
+    if (auto mistake = regex_mistake("regex:" + std::string(parts[3])); !mistake.empty()) return mistake;
+  const std::string_view invocation = parts.back();
+  const bool letter = std::any_of(invocation.begin(), invocation.end(),
+                                  [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); });
+  if (invocation.empty() || (!letter && invocation.find_first_of(kDigits) != std::string_view::npos)) return {};
+  return "the invocation '" + std::string(invocation) + "' is no number and no expression of digits without letters";
+}
+
+// ncu's expressions are Boost's (Perl), RE2's are fewer: what only RE2 lacks is no mistake.
+std::string regex_mistake(std::string_view value) {
+  if (!value.starts_with("regex:")) return {};
+  const auto parsed = model::NameRegex::parse(value.substr(6));
+  if (parsed) return {};
+  const std::string& what = parsed.error().what;
+  for (const char* lacking : {"invalid perl operator", "invalid escape sequence", "bad repetition operator",
+                              "invalid named capture", "pattern too large"})
+    if (what.find(lacking) != std::string::npos) return {};
+  return "'" + base::printable(value) + "' is no regular expression: " + what;
+}
+
+std::string meant_regex(std::string_view text) {
+  if (text.find(".*") != std::string_view::npos || text.find_first_of("|^$+\\") != std::string_view::npos)
+    return "regex:" + std::string(text);
+  std::string out = text.starts_with('*') ? "" : "^";
+  for (const char c : text) out += c == '*' ? ".*" : c == '?' ? "." : model::escape_regex(std::string(1, c));
+  return "regex:" + out + (text.ends_with('*') ? "" : "$");
 }
 
 }  // namespace rangescope::collect::ncu

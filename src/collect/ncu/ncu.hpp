@@ -101,7 +101,11 @@ struct KernelFilter {
 /// metrics.
 [[nodiscard]] bool knows_metric(const Abilities& abilities, const std::string& metric);
 
-/// What is wrong with a --kernel-id, or "".
-[[nodiscard]] std::string kernel_id_mistake(std::string_view id);
+/// What ncu refuses of a --kernel-id, or "". `nvtx`: --nvtx is passed, so that contexts and streams may have names.
+[[nodiscard]] std::string kernel_id_mistake(std::string_view id, bool nvtx = true);
+/// What is wrong with the expression behind a `regex:` of ncu, or "": also where there is no `regex:`.
+[[nodiscard]] std::string regex_mistake(std::string_view value);
+/// The expression that a pattern without `regex:` was meant to be: `*gemm*` of files, or `.*gemm.*` as it stands.
+[[nodiscard]] std::string meant_regex(std::string_view pattern);
 
 }  // namespace rangescope::collect::ncu

@@ -179,7 +179,10 @@ class Planner {
     if (kind == "nvtx") {
       auto translated = capture_of(range);
       if (!translated) return base::fail(std::move(translated));
-      if (*translated != range)
+      if (range.ends_with("@*"))
+        note("nvtx_capture '" + range + "' is nsys's own form: the range '" + range.substr(0, range.size() - 2) +
+             "' of any domain");
+      else if (*translated != range)
         note("nvtx_capture '" + range + "' is '" + *translated + "' to nsys: range first, domain second, no slash");
       add("--nvtx-capture", *translated);
       if (options_.registered != true) {
@@ -255,6 +258,12 @@ base::Result<Plan> Collector::plan(const Request& request) const {
 
 base::Result<std::string> capture_of(std::string_view written) {
   const std::string where = "pipeline.nsys.nvtx_capture";
+  // nsys's own form, and its only pattern: any domain. As ncu's order reads it (any range of a domain), nsys cannot do
+  // it.
+  if (written.ends_with("@*") && written.size() > 2 && written.find('@') == written.size() - 2) {
+    auto plain = capture_of(written.substr(0, written.size() - 2));
+    return plain ? base::Result<std::string>(*plain + "@*") : plain;
+  }
   const auto terms = model::parse_terms(written);
   if (!terms) {
     base::Error error = terms.error();

@@ -120,6 +120,8 @@ TEST(Explain, RightLinesGetNoComplaint) {
          {"ncu --kernel-name 'softmax_like(float *, int)' --kernel-name-base demangled ./zoo", "", ""},
          {"ncu --kernel-id ::foobar:2 ./zoo", "", ""},
          {"ncu --kernel-id :7:regex:^foo: ./zoo", "", ""},
+         {"ncu --kernel-id ':::.*5|3' ./zoo", "", ""},
+         {"ncu --kernel-id ':::5|10|15' ./zoo", "", ""},
          {"ncu --section SpeedOfLight --section 'regex:Mem.*' ./zoo", "", ""},
          {"ncu --nvtx-incl A/ --nvtx ./zoo", "", ""},
          {"CUDA_VISIBLE_DEVICES=1 sudo -E /opt/nvidia/nsight-compute/2025.3.1/ncu --set full python train.py --lr 0.1",
@@ -177,6 +179,8 @@ TEST(Explain, RangeExpressions) {
   one("'LLM@*'", "glob_in_expression", "--nvtx-include 'regex:^LLM$@.*/' --nvtx-include 'regex:^LLM$@.*'");
   one("'decode@*'", "reversed_domain", "--nvtx-include 'regex:.*@^decode$/'");
   one("A@B@C/", "bad_expression", "");
+  one("'decode|prefill'", "list_in_expression?",
+      "--nvtx-include decode/ --nvtx-include decode --nvtx-include prefill/ --nvtx-include prefill");
   // Written without quotes, `;` never reaches ncu.
   check({{"ncu --nvtx --nvtx-include A/;B/ ./zoo", "shell_operator list_in_expression",
           line("--nvtx-include A/ --nvtx-include B/")},
@@ -263,7 +267,12 @@ TEST(Explain, Kernels) {
          {"ncu --kernel-id 5::10::2 ./zoo", "kernel_id", "ncu --launch-skip 5 --launch-count 10 ./zoo"},
          {"ncu --kernel-id gemm ./zoo", "kernel_id", "ncu --kernel-id ::gemm: ./zoo"},
          {"ncu --kernel-id gemm:2 ./zoo", "kernel_id", "ncu --kernel-id ::gemm:2 ./zoo"},
-         {"ncu --kernel-id a:b:c:d:e:f ./zoo", "kernel_id", "ncu ./zoo"}},
+         {"ncu --kernel-id ':::regex:.*5' ./zoo", "kernel_id", "ncu --kernel-id ':::.*5' ./zoo"},
+         {"ncu --kernel-id ::gemm:2 --launch-skip 3 ./zoo", "mode_conflict", "ncu --kernel-id ::gemm:2 ./zoo"},
+         {"ncu --kernel-id ctx::gemm:2 ./zoo", "needs_option", "ncu --kernel-id ctx::gemm:2 --nvtx ./zoo"},
+         {"ncu --kernel-name 'regex:(' ./zoo", "bad_regex", "-"},
+         {"ncu --kernel-name '.*gemm.*' ./zoo", "kernel_name_pattern", "ncu --kernel-name 'regex:.*gemm.*' ./zoo"},
+         {"ncu --kernel-id a:b:c:d:e:f ./zoo", "kernel_id", "-"}},
         &ncu);
 }
 

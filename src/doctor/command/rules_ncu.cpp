@@ -78,14 +78,6 @@ void judge_metrics(Explaining& about) {
     about.line.set("--metrics", base::join(kept, ","));
 }
 
-/// A regular expression out of what looks like a pattern of files (`*gemm*`), or like one already (`gemm.*|softmax`).
-std::string as_regex(const std::string& text) {
-  if (text.find(".*") != std::string::npos || text.find_first_of("|^$+\\") != std::string::npos) return "regex:" + text;
-  std::string out = text.starts_with('*') ? "" : "^";
-  for (const char c : text) out += c == '*' ? ".*" : c == '?' ? "." : model::escape_regex(std::string(1, c));
-  return "regex:" + out + (text.ends_with('*') ? "" : "$");
-}
-
 void judge_kernel_name(Explaining& about) {
   CommandLine& line = about.line;
   const Argument* given = line.find("--kernel-name");
@@ -97,7 +89,7 @@ void judge_kernel_name(Explaining& about) {
   // "softmax(float *, int)" is a demangled name, and its * a pointer.
   const bool signature = name.find('(') != std::string::npos || name.find('<') != std::string::npos;
   if (!signature && name.find_first_of("*?|^$") != std::string::npos) {
-    const std::string right = as_regex(name);
+    const std::string right = collect::ncu::meant_regex(name);
     about.fail("command.kernel_name_pattern", shown + " is compared letter by letter: no kernel is called that",
                "Write --kernel-name " + base::shell_quote(right));
     line.set("--kernel-name", right);
@@ -124,37 +116,66 @@ void judge_kernel_name(Explaining& about) {
 void judge_kernel_id(Explaining& about) {
   CommandLine& line = about.line;
   const Argument* given = line.find("--kernel-id");
-  if (!given || !given->value || given->value->expands) return;
-  const std::string id = given->value->text;
-  const std::string mistake = collect::ncu::kernel_id_mistake(id);
-  if (mistake.empty()) return;
+  if (!given || !given->value || given->value->expands || given->value->text.empty()) return;
+  const std::string id = given->value->text, shown = "--kernel-id " + base::shell_quote(id);
+  const std::string mistake = collect::ncu::kernel_id_mistake(id, line.has("--nvtx"));
+  if (mistake.empty()) {
+    if (base::to_int(line.value("--launch-skip")).value_or(0) == 0) return;
+    about.fail("command.mode_conflict", "ncu refuses --launch-skip with " + shown + ", which counts launches itself",
+               "Leave --launch-skip out, or write the invocations as an expression: ::gemm:[4-9]");
+    line.remove("--launch-skip");
+    return;
+  }
+  if (collect::ncu::kernel_id_mistake(id, true).empty()) {
+    about.fail("command.needs_option", shown + ": " + mistake, "Add --nvtx");
+    line.add("--nvtx", std::nullopt);
+    judge_kernel_id(about);
+    return;
+  }
   std::vector<std::string> parts;
   for (const std::string_view part : base::split(id, ':'))
     if (!part.empty()) parts.emplace_back(part);
   const bool numbers =
       !parts.empty() && std::all_of(parts.begin(), parts.end(), [](const std::string& p) { return base::to_uint(p); });
-  const std::string found = "--kernel-id " + base::shell_quote(id) + ": " + mistake;
-  line.remove("--kernel-id");
+  const std::string found = shown + ": " + mistake;
   if (numbers) {
-    // Skip, count and stride, as other tools have it; ncu has no stride.
+    line.remove("--kernel-id");
+    // Skip, count and stride, as other tools have it; a stride is an expression of the invocation.
     std::string hint = "Write --launch-skip " + parts[0];
     if (!line.has("--launch-skip")) line.add("--launch-skip", parts[0]);
     if (parts.size() > 1 && parts[1] != "0") {
       hint += " --launch-count " + parts[1];
       if (!line.has("--launch-count")) line.add("--launch-count", parts[1]);
     }
-    about.fail("command.kernel_id", found, hint + (parts.size() > 2 ? "; a stride cannot be had" : ""));
+    about.fail(
+        "command.kernel_id", found,
+        hint + (parts.size() > 2 ? "; a stride is --kernel-id ':::.*0' (every tenth launch of each kernel)" : ""));
     return;
   }
   std::string right;
   if (parts.size() == 1) right = "::" + parts[0] + ":";
   if (parts.size() == 2 && base::to_uint(parts[1])) right = "::" + parts[0] + ":" + parts[1];
+  if (parts.size() == 2 && parts[0] == "regex" && id.starts_with(":::")) right = ":::" + parts[1];
   if (right.empty() || !collect::ncu::kernel_id_mistake(right).empty()) {
     about.fail("command.kernel_id", found);
+    about.lost = true;
     return;
   }
   about.fail("command.kernel_id", found, "Write --kernel-id " + base::shell_quote(right));
-  line.add("--kernel-id", right);
+  line.set("--kernel-id", right);
+  judge_kernel_id(about);
+}
+
+/// `regex:` and what is none.
+void judge_regexes(Explaining& about) {
+  for (const Argument& each : about.line.arguments) {
+    if (!each.value || each.value->expands) continue;
+    if (each.name != "--kernel-name" && each.name != "--section" && each.name != "--target-processes-filter") continue;
+    const std::string mistake = collect::ncu::regex_mistake(each.value->text);
+    if (mistake.empty()) continue;
+    about.fail("command.bad_regex", each.name + ": " + mistake);
+    about.lost = true;
+  }
 }
 
 /// An option that ncu refuses beside another, with its own words.
@@ -246,6 +267,7 @@ void judge_content(Explaining& about) {
 
 void judge_kernels(Explaining& about) {
   if (about.line.tool != "ncu") return;
+  judge_regexes(about);
   judge_kernel_name(about);
   judge_kernel_id(about);
 }

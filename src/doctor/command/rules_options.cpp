@@ -203,7 +203,7 @@ void repetition(Explaining& about) {
 
 // Options whose help lists all values that they take, each refused otherwise ("the argument for option ... is
 // invalid").
-constexpr std::array<std::string_view, 21> kListed{"--replay-mode",
+constexpr std::array<std::string_view, 23> kListed{"--replay-mode",
                                                    "--app-replay-match",
                                                    "--app-replay-buffer",
                                                    "--app-replay-mode",
@@ -214,6 +214,8 @@ constexpr std::array<std::string_view, 21> kListed{"--replay-mode",
                                                    "--filter-mode",
                                                    "--graph-profiling",
                                                    "--print-details",
+                                                   "--print-source",
+                                                   "--print-summary",
                                                    "--print-units",
                                                    "--print-metric-instances",
                                                    "--print-metric-name",

@@ -94,6 +94,17 @@ void judge(Explaining& about, const std::string& name, const std::string& writte
     replace(line, name, written, {right});
     return;
   }
+  if (!written.starts_with("regex:") && written.find('|') != std::string::npos) {
+    std::vector<std::string> right;
+    for (const std::string_view part : base::split(written, '|'))
+      if (const auto normalized = model::normalize(part))
+        for (std::string& one : meant(*normalized)) right.push_back(std::move(one));
+    about.warn("command.list_in_expression",
+               name + " " + base::shell_quote(written) + ": this is one name, with a bar in it",
+               right.empty() ? "Repeat the option, once for each range" : "Write " + quoted_list(name, right));
+    if (!right.empty()) replace(line, name, written, right);
+    return;
+  }
   auto parsed = model::RangeExpression::parse(written);
   if (!parsed) {
     auto normalized = model::normalize(written);

@@ -192,6 +192,9 @@ void utilization(JsonWriter& json, const std::optional<model::Utilization>& valu
   number("executed", value->executed);
   number("useful", value->useful);
   number("useful_flop", value->useful_flop);
+  if (value->useful_bytes) json.field("useful_bytes", *value->useful_bytes);
+  if (value->bandwidth) json.field("bandwidth", *value->bandwidth);
+  if (value->useful_tokens) json.field("useful_tokens", *value->useful_tokens);
   json.field("useful_wall_ns", value->useful_wall_ns);
   json.field("formula", value->formula);
   json.close();

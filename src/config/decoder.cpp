@@ -1,0 +1,254 @@
+#include "config/decoder.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+
+#include "base/text.hpp"
+#include "config/yaml.hpp"
+
+namespace rangescope::config {
+namespace {
+
+using base::Code;
+using base::Result;
+
+// MLPs of two matrices; all others have three (gate, up, down).
+constexpr std::array<std::string_view, 13> kUngated{"gpt2",      "gpt_neo", "gpt_neox",  "gptj",    "opt",
+                                                    "bloom",     "falcon",  "phi",       "codegen", "gpt_bigcode",
+                                                    "persimmon", "mpt",     "starcoder2"};
+// Layers that are no attention over a cache, or experts in an order of their own.
+constexpr std::array<std::string_view, 10> kOther{
+    "mamba",  "mamba2",          "rwkv",       "jamba",       "bamba",
+    "zamba2", "recurrent_gemma", "qwen3_next", "llama4_text", "falcon_mamba"};
+
+class Fields {
+ public:
+  explicit Fields(const Value& root) : root_(root) {}
+
+  [[nodiscard]] std::optional<double> number(std::initializer_list<std::string_view> names) const {
+    for (const std::string_view name : names)
+      if (const Value* value = root_.find(name); value && (value->kind == Kind::kInt || value->kind == Kind::kDouble))
+        return value->number;
+    return std::nullopt;
+  }
+  [[nodiscard]] std::string text(std::initializer_list<std::string_view> names) const {
+    for (const std::string_view name : names)
+      if (const Value* value = root_.find(name); value && !value->is_null() && value->is_scalar()) return value->text;
+    return {};
+  }
+  [[nodiscard]] const Value* find(std::string_view name) const { return root_.find(name); }
+
+ private:
+  const Value& root_;
+};
+
+double bytes_of_type(const std::string& type) {
+  return type == "float32" ? 4 : type.starts_with("float8") ? 1 : type == "float64" ? 8 : 2;
+}
+
+/// Bits of quantized weights, by what the common methods write.
+std::optional<double> quantized_bytes(const Fields& fields) {
+  const Value* quantization = fields.find("quantization_config");
+  if (!quantization || !quantization->is_map()) return std::nullopt;
+  const Fields how(*quantization);
+  if (const auto bits = how.number({"bits", "w_bit"})) return *bits / 8;
+  const auto yes = [&](std::string_view name) { return how.find(name) && how.find(name)->boolean; };
+  if (yes("load_in_4bit") || how.text({"quant_method"}) == "mxfp4") return 0.5;
+  if (yes("load_in_8bit") || how.text({"quant_method"}) == "fp8") return 1;
+  return std::nullopt;
+}
+
+void add_experts(const Fields& fields, Decoder& out, double inner, double matrices) {
+  out.experts = fields.number({"num_local_experts", "num_experts", "n_routed_experts"}).value_or(0);
+  if (out.experts <= 1) {
+    out.experts = 0;
+    out.dense = out.layers * matrices * out.hidden * inner;
+    return;
+  }
+  out.chosen = fields.number({"num_experts_per_tok", "num_experts_per_token", "moe_topk"}).value_or(1);
+  const double size = fields.number({"moe_intermediate_size"}).value_or(inner);
+  out.expert = matrices * out.hidden * size;
+  const double first = fields.number({"first_k_dense_replace"}).value_or(0);
+  const double step = std::max(1.0, fields.number({"decoder_sparse_step", "moe_layer_freq"}).value_or(1));
+  const Value* only = fields.find("mlp_only_layers");
+  for (double layer = 0; layer < out.layers; ++layer) {
+    const bool named = only && std::any_of(only->items.begin(), only->items.end(),
+                                           [&](const Value& item) { return item.number == layer; });
+    // Qwen counts layers from 1, DeepSeek from 0; with a step of 1 they agree.
+    const double counted = fields.find("decoder_sparse_step") ? layer + 1 : layer;
+    if (layer >= first && !named && std::fmod(counted, step) == 0) ++out.moe_layers;
+  }
+  const double shared = fields.number({"n_shared_experts"}).value_or(0) * size +
+                        fields.number({"shared_expert_intermediate_size"}).value_or(0);
+  const double gate = fields.number({"shared_expert_intermediate_size"}).value_or(0) > 0 ? out.hidden : 0;
+  out.dense = (out.layers - out.moe_layers) * matrices * out.hidden * inner +
+              out.moe_layers * (out.hidden * out.experts + matrices * out.hidden * shared + gate);
+}
+
+void add_window(const Fields& fields, const std::string& type, Decoder& out) {
+  out.window = fields.number({"sliding_window"}).value_or(0);
+  const Value* use = fields.find("use_sliding_window");
+  if (out.window <= 0 || (use && !use->boolean)) {
+    out.window = 0;
+    return;
+  }
+  const Value* types = fields.find("layer_types");
+  if (types && types->is_list())
+    out.windowed = static_cast<double>(std::count_if(types->items.begin(), types->items.end(),
+                                                     [](const Value& one) { return one.text == "sliding_attention"; }));
+  else if (const auto pattern = fields.number({"sliding_window_pattern"}); pattern && *pattern > 0)
+    out.windowed = out.layers - std::floor(out.layers / *pattern);
+  else
+    out.windowed = type == "gemma2" ? std::ceil(out.layers / 2) : out.layers;
+  if (out.windowed == 0) out.window = 0;
+}
+
+std::string number_text(double value) {
+  return value == std::floor(value) && std::fabs(value) < 1e15 ? fmt::format("{:.0f}", value)
+                                                               : fmt::format("{:.17g}", value);
+}
+
+/// Weights of the layers that T tokens meet once each, and per token.
+double linear_weights(const Decoder& decoder) {
+  return decoder.layers * decoder.attention + decoder.dense + decoder.moe_layers * decoder.chosen * decoder.expert;
+}
+
+}  // namespace
+
+Result<Decoder> read_decoder(const std::filesystem::path& file) {
+  auto document = read_yaml(file);  // JSON is YAML
+  if (!document) return base::fail(std::move(document));
+  const Value* root = &document->root;
+  if (const Value* text = root->find("text_config"); text && text->is_map()) root = text;
+  const Fields fields(*root);
+  const std::string type = fields.text({"model_type"});
+  const Value* encoder = fields.find("is_encoder_decoder");
+  if ((encoder && encoder->boolean) || std::find(kOther.begin(), kOther.end(), type) != kOther.end())
+    return base::fail(Code::kConfig, "no formula is known for a model of type '" + base::printable(type) + "'",
+                      file.string(), "Give its FLOPs yourself: --flops decode=2.1e9.");
+  Decoder out;
+  double heads = 0;
+  for (const auto& [into, names] : std::initializer_list<std::pair<double*, std::initializer_list<std::string_view>>>{
+           {&out.hidden, {"hidden_size", "n_embd", "d_model"}},
+           {&out.layers, {"num_hidden_layers", "n_layer", "n_layers"}},
+           {&heads, {"num_attention_heads", "n_head", "n_heads"}},
+           {&out.vocabulary, {"vocab_size"}}}) {
+    const auto value = fields.number(names);
+    if (!value || *value < 1 || *value > 1e9)
+      return base::fail(Code::kBadData, "the model's " + std::string(*names.begin()) + " is missing or makes no sense",
+                        file.string(), "Name the config.json of a decoder from Hugging Face.");
+    *into = *value;
+  }
+  if (out.layers > 10'000)
+    return base::fail(Code::kBadData, "more than 10,000 layers", file.string(), "Name the config.json of a decoder.");
+  const bool ungated = std::find(kUngated.begin(), kUngated.end(), type) != kUngated.end();
+  const double inner =
+      fields.number({"intermediate_size", "n_inner", "ffn_dim", "ffn_hidden_size"}).value_or(4 * out.hidden);
+  const double size = fields.number({"head_dim"}).value_or(out.hidden / heads);
+  const Value* multi_query = fields.find("multi_query");
+  const double pairs =
+      fields.number({"num_key_value_heads", "num_kv_heads"}).value_or(multi_query && multi_query->boolean ? 1 : heads);
+  if (const auto rank = fields.number({"kv_lora_rank"})) {
+    const double plain = fields.number({"qk_nope_head_dim"}).value_or(128),
+                 rotary = fields.number({"qk_rope_head_dim"}).value_or(64),
+                 value = fields.number({"v_head_dim"}).value_or(128), query = heads * (plain + rotary);
+    const auto q_rank = fields.number({"q_lora_rank"});
+    out.attention = (q_rank ? out.hidden * *q_rank + *q_rank * query : out.hidden * query) +
+                    out.hidden * (*rank + rotary) + *rank * heads * (plain + value) + heads * value * out.hidden;
+    out.scores = query;
+    out.values = heads * value;
+    out.cache = *rank + rotary;
+  } else {
+    out.attention = 2 * out.hidden * heads * size + 2 * out.hidden * pairs * size;
+    out.scores = out.values = heads * size;
+    out.cache = 2 * pairs * size;
+  }
+  add_experts(fields, out, inner, ungated ? 2 : 3);
+  add_window(fields, type, out);
+  out.cache_bytes = bytes_of_type(fields.text({"torch_dtype", "dtype"}));
+  out.weight_bytes = quantized_bytes(fields).value_or(out.cache_bytes);
+  return out;
+}
+
+std::string flop_formula(const Decoder& decoder, const Pass& pass) {
+  const double attended = 2 * (decoder.scores + decoder.values);
+  std::string context =
+      fmt::format("{}*({})", number_text(attended * (decoder.layers - decoder.windowed)), pass.context);
+  if (decoder.windowed > 0)
+    context += fmt::format(" + {}*min({},{})", number_text(attended * decoder.windowed), pass.context,
+                           number_text(decoder.window));
+  return fmt::format("({})*(({})*({} + {}) + ({})*{})", pass.batch, pass.tokens,
+                     number_text(2 * linear_weights(decoder)), context, pass.asked,
+                     number_text(2 * decoder.hidden * decoder.vocabulary));
+}
+
+std::string bytes_formula(const Decoder& decoder, const Pass& pass) {
+  const double always = decoder.layers * decoder.attention + decoder.dense + decoder.hidden * decoder.vocabulary;
+  std::string weights = number_text(always * decoder.weight_bytes);
+  if (decoder.experts > 0)
+    weights += fmt::format(" + {}*min({},({})*({})*{})",
+                           number_text(decoder.moe_layers * decoder.expert * decoder.weight_bytes),
+                           number_text(decoder.experts), pass.batch, pass.tokens, number_text(decoder.chosen));
+  const double token = decoder.cache * decoder.cache_bytes;
+  std::string cache = fmt::format("{}*({})", number_text(token * (decoder.layers - decoder.windowed)), pass.context);
+  if (decoder.windowed > 0)
+    cache += fmt::format(" + {}*min({},{})", number_text(token * decoder.windowed), pass.context,
+                         number_text(decoder.window));
+  return fmt::format("{} + ({})*({} + {}*({}))", weights, pass.batch, cache, number_text(token * decoder.layers),
+                     pass.tokens);
+}
+
+Result<UsefulRules> expand_useful(const std::vector<std::string>& flops) {
+  UsefulRules out;
+  for (const std::string& written : flops) {
+    if (written != "auto" && !written.starts_with("auto=")) {
+      out.flops.push_back(written);
+      continue;
+    }
+    std::map<std::string, std::string, std::less<>> given{
+        {"prefill", "prefill"}, {"decode", "decode"}, {"prompt", ""}, {"new", ""}, {"batch", "1"}, {"tokens", "1"}};
+    const auto parts = base::split(written.size() > 5 ? std::string_view(written).substr(5) : std::string_view{}, ',');
+    const auto refuse = [&](std::string what) {
+      return base::fail(
+          Code::kUsage, std::move(what), "--flops " + written,
+          "Write --flops auto=config.json,prompt=512,new=64 (and batch=, tokens=, prefill=RANGE, decode=RANGE), or "
+          "give the ranges their lengths as payloads.");
+    };
+    if (parts.empty() || parts.front().empty()) return refuse("the model's config.json is not named");
+    for (std::size_t i = 1; i < parts.size(); ++i) {
+      const auto equals = parts[i].find('=');
+      const auto found = given.find(parts[i].substr(0, equals));
+      if (equals == std::string_view::npos || found == given.end())
+        return refuse("auto has no argument '" + base::printable(parts[i]) + "'");
+      found->second = std::string(parts[i].substr(equals + 1));
+      const bool range = found->first == "prefill" || found->first == "decode";
+      if (!range && !base::to_double(found->second)) return refuse("'" + base::printable(parts[i]) + "' is no number");
+    }
+    auto decoder = read_decoder(std::string(parts.front()));
+    if (!decoder) return base::fail(std::move(decoder));
+    const std::string prompt = given["prompt"].empty() ? "payload" : given["prompt"];
+    // A causal prefill: token i attends to i positions.
+    const Pass prefill{prompt, "(" + prompt + " + 1)/2", given["batch"], "1"};
+    std::string context = prompt;
+    if (!given["prompt"].empty() && !given["new"].empty()) context += " + (" + given["new"] + " + 1)/2";
+    // An occurrence of several tokens is as many passes.
+    const Pass decode{"1", context, given["batch"], "1"};
+    const std::string& times = given["tokens"];
+    const auto repeated = [&](const std::string& formula) {
+      return times == "1" ? formula : times + "*(" + formula + ")";
+    };
+    out.flops.push_back(given["prefill"] + "=" + flop_formula(*decoder, prefill));
+    out.flops.push_back(given["decode"] + "=" + repeated(flop_formula(*decoder, decode)));
+    out.bytes.push_back(given["prefill"] + "=" + bytes_formula(*decoder, {prompt, "0", given["batch"], "1"}));
+    out.bytes.push_back(given["decode"] + "=" + repeated(bytes_formula(*decoder, decode)));
+    out.tokens.push_back(given["prefill"] + "=" + given["batch"] + "*" + prompt);
+    out.tokens.push_back(given["decode"] + "=" + given["batch"] + "*" + times);
+  }
+  return out;
+}
+
+}  // namespace rangescope::config
