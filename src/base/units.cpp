@@ -53,7 +53,10 @@ std::string counted(std::uint64_t count, std::string_view one, std::string_view 
 }
 
 std::string format_share(double share) {
-  return std::isfinite(share) ? fmt::format("{:.1f} %", share * 100) : "-";
+  if (!std::isfinite(share)) return "-";
+  const double percent = share * 100, size = std::fabs(percent);
+  if (size >= 0.05 || size == 0) return fmt::format("{:.1f} %", percent);
+  return size >= 0.001 ? fmt::format("{:.1g} %", percent) : percent < 0 ? ">-0.001 %" : "<0.001 %";
 }
 
 std::string format_si(double value, std::string_view unit) {

@@ -63,6 +63,12 @@ std::string text_of(const Region& region, const ColumnView& column, double large
   }
   if (column.tag == kBoundTag && region.bound && region.bound->kind == "unknown") return "-";
   const model::Measure* measure = model::find_measure(column.tag);
+  // Graphs recorded as a whole: which kernels they ran is not known.
+  if (region.gpu && region.gpu->graph_launches > 0 && region.gpu->graph_kernels == 0 && !region.gpu->partial) {
+    const std::string graphs = base::counted(static_cast<std::uint64_t>(region.gpu->graph_launches), "graph");
+    if (column.tag == "gpu.kernels") return region.gpu->kernels > 0 ? cell(region, column) + " + " + graphs : graphs;
+    if (column.tag == "gpu.kernel_ns" && region.gpu->kernels == 0) return "-";
+  }
   const bool sum = measure != nullptr && measure->tag.starts_with("gpu.") && model::adds_up(*measure);
   if (!sum || !region.gpu || !region.gpu->partial) return cell(region, column);
   const auto value = measure->get(region);
