@@ -31,17 +31,10 @@ void bind_native(const Arguments& app, collect::native::Options& options) {
          "CUDA graphs: each kernel with the ranges it was captured in (node), or each launch as a whole (graph)")
       .type_name("node|graph")
       .group("Capture");
-  app.add_option(
+  app.add_duration(
          "--flush-interval",
-         [&options](const std::string& said) {
-           const auto ns = config::parse_duration(said);
-           if (!ns || *ns < 0)
-             refuse("--flush-interval", "'" + base::printable(said) + "' is no time",
-                    "Write a number and a unit: 1s, 200ms");
-           options.extra_env[wire::kFlushInterval] = std::to_string(*ns / 1000000) + "ms";
-         },
-         "How often GPU activity is written out: what a killed process may lose of it (1s)")
-      .type_name("TIME")
+         [&options](std::int64_t ns) { options.extra_env[wire::kFlushInterval] = std::to_string(ns / 1000000) + "ms"; },
+         0, kLongest, "How often GPU activity is written out: what a killed process may lose of it (1s)")
       .group("Capture");
   app.add_flag("--chain-injection", options.chain_injection,
                "Load the injection library that the environment names as well: ours hands every call on to it")

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdio>
 #include <ctime>
+#include <nlohmann/json.hpp>
 
 #include "base/fs.hpp"
 #include "base/log.hpp"
@@ -78,6 +79,8 @@ class Runs final : public Subcommand {
     app.optional_subcommand();
     for (const Arguments& each : {list_, show_, prune_, verify_, pack_, unpack_, stats_})
       each.add_option("--runs", root_, "Folder of the runs (rangescope-runs)").type_name("DIR");
+    for (const Arguments& each : {list_, show_, stats_}) each.add_flag("--json", json_, "Print JSON");
+    app.add_flag("--json", json_, "Print JSON").hidden();
     show_.add_option("run", said_, "Run directory, name, or latest (latest)").type_name("RUN");
     pack_.add_option("run", said_, "Run directory, name, or latest (latest)").type_name("RUN");
     pack_.add_option("-o,--output", archive_, "The file to write (RUN.tar.zst in this folder)").type_name("FILE");
@@ -105,6 +108,13 @@ class Runs final : public Subcommand {
  private:
   [[nodiscard]] int list() const {
     const auto runs = runs::list_runs(root_);
+    if (json_) {
+      nlohmann::json out = nlohmann::json::array();
+      for (const auto& run : runs)
+        if (const auto manifest = runs::read_manifest(run)) out.push_back(as_json(run, *manifest));
+      print(out.dump(2) + "\n");
+      return 0;
+    }
     if (runs.empty()) {
       base::info("no runs in " + root_);
       return 0;
@@ -132,11 +142,34 @@ class Runs final : public Subcommand {
     return 0;
   }
 
+  /// What list and show say of a run; unknown is null.
+  [[nodiscard]] static nlohmann::json as_json(const std::filesystem::path& run, const runs::Manifest& manifest) {
+    nlohmann::json out = {{"run", run.filename().string()},
+                          {"path", run.string()},
+                          {"command", manifest.argv},
+                          {"began_unix_ns", manifest.start_unix_ns},
+                          {"ended_unix_ns", nullptr},
+                          {"state", state_text(run)},
+                          {"bytes", runs::size_of(run)},
+                          {"exit_code", nullptr},
+                          {"message", nullptr}};
+    if (manifest.end_unix_ns > 0) out["ended_unix_ns"] = manifest.end_unix_ns;
+    if (const auto status = runs::read_status(run); status && status->state == runs::State::kDone) {
+      out["exit_code"] = status->exit_code;
+      out["message"] = status->message;
+    }
+    return out;
+  }
+
   [[nodiscard]] int show() const {
     const auto run = runs::find_run(root_, said_);
     if (!run) return say(run.error());
     const auto manifest = runs::read_manifest(*run);
     if (!manifest) return say(manifest.error());
+    if (json_) {
+      print(as_json(*run, *manifest).dump(2) + "\n");
+      return 0;
+    }
     const auto field = [](std::string_view name, const std::string& value) {
       if (!value.empty()) print(fmt::format("{:<12}{}\n", name, base::printable(value)));
     };
@@ -180,13 +213,14 @@ class Runs final : public Subcommand {
       retention.older_than = *age;
     }
     if (!retention.keep && !retention.older_than)
-      return say({base::Code::kUsage, "which runs may go is not said", {}, "Say --keep N, --older-than AGE, or both"});
+      return say(
+          {base::Code::kUsage, "prune needs to know which runs may go", {}, "Add --keep N, --older-than AGE, or both"});
     const auto now =
         std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::system_clock::now().time_since_epoch())
             .count();
     const auto candidates = runs::prunable(root_, retention, now);
     if (candidates.empty()) {
-      base::info("no run has to go");
+      base::info("no run matches; nothing to delete");
       return 0;
     }
     std::uint64_t bytes = 0;
@@ -264,6 +298,20 @@ class Runs final : public Subcommand {
   // Local files only; nothing leaves the machine.
   [[nodiscard]] int stats() const {
     const auto counts = runs::count_stages(runs::list_runs(root_));
+    if (json_) {
+      nlohmann::json out = nlohmann::json::array();
+      for (const runs::StageCount& one : counts)
+        out.push_back({{"stage", one.stage},
+                       {"tool", one.tool},
+                       {"step", one.step},
+                       {"ok", one.ok},
+                       {"empty", one.empty},
+                       {"failed", one.failed},
+                       {"not_tried", one.refused},
+                       {"median_wall_ns", one.median_wall_ns}});
+      print(out.dump(2) + "\n");
+      return 0;
+    }
     if (counts.empty()) {
       base::info("no runs in " + root_);
       return 0;
@@ -304,7 +352,7 @@ class Runs final : public Subcommand {
   std::string said_ = "latest";
   std::optional<std::size_t> keep_;
   std::string older_than_;
-  bool yes_ = false, dry_run_ = false;
+  bool yes_ = false, dry_run_ = false, json_ = false;
 };
 
 }  // namespace

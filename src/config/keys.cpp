@@ -56,7 +56,7 @@ constexpr std::array kKeys{
     Key{"report.per_thread", Type::kBool, "regions of each thread", "--per-thread"},
     Key{"report.push_pop_scope", Type::kChoice, "which ranges a kernel belongs to whose thread has none open", "--push-pop-scope", "thread|process|auto"},
     Key{"report.domains", Type::kChoice, "each domain its own tree, or one stack over all", "--domains", "separate|nested"},
-    Key{"report.threads", Type::kInt, "workers that read and analyze; 0: as many as help", "--threads", {}, 0, 1024},
+    Key{"report.threads", Type::kInt, "workers that read and analyze; 0: one a core, up to what pays off", "--threads", {}, 0, 1024},
     Key{"report.all", Type::kBool, "every region and value in the table", "--all"},
     Key{"report.raw_cells", Type::kBool, "CSV cells as they are, also those that a spreadsheet takes for formulas", "--raw-cells"},
     Key{"report.fold_names", Type::kChoice, "which range names are one: auto cuts what PyTorch's emit_nvtx appends, numbers makes 'iter 17' 'iter #'", "--fold-names", "auto|numbers|off"},

@@ -67,6 +67,10 @@ constexpr std::array kCauses{
           "of the host.",
           "Have NVreg_RestrictProfilingToAdminUsers=0 set on the host, or use a container that is not rootless",
           "capabilities(7), user_namespaces(7)", Code::kPermission},
+    Cause{"machine.no_counters", "metrics that nothing here can measure",
+          "`profile --metrics` ran the program without hardware counters; times are there, metrics are not.",
+          "Run on a machine whose GPU and driver give counters; with --strict the run does not start without them",
+          "machines without a GPU"},
     Cause{"machine.dcgm_running", "DCGM runs",
           "Where DCGM samples profiling metrics it holds the GPU's counters: ncu then says that a driver resource was "
           "unavailable, and `--metrics` of rangescope fails. DCGM that samples none does no harm.",

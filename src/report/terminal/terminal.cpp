@@ -101,8 +101,8 @@ void details(const RegionTable& shown, const Style& style, Sink& sink) {
       sink.write(fmt::format("{}: {} began and never ended: not in the statistics\n", name,
                              base::format_count(region.unclosed)));
     if (region.bound && style.explain)
-      sink.write(fmt::format("{}: bound: {}: {}\n", name, base::printable(region.bound->kind),
-                             base::printable(region.bound->reason)));
+      sink.write(fmt::format("{}: {}{}: {}\n", name, region.bound->kind == "unknown" ? "bound " : "bound by ",
+                             base::printable(region.bound->kind), base::printable(region.bound->reason)));
     if (!style.explain) continue;
     for (const std::string& note : region.notes) sink.write(name + ": " + base::printable(note) + "\n");
   }
