@@ -105,7 +105,11 @@ std::vector<model::MetricColumn> telling(const Session& session, const Reference
     return std::any_of(session.metrics.begin(), session.metrics.end(),
                        [&](const model::MetricDef& metric) { return metric.name == name; });
   };
-  for (const char* wanted : {"speed_of_light", "flop_rates", "occupancy", "roofline"}) {
+  // A range that was measured as a whole has no wall time: that of the GPU comes first.
+  const bool ranges = std::any_of(session.measurements.begin(), session.measurements.end(),
+                                  [](const auto& one) { return one.scope == model::MeasuredScope::kRange; });
+  if (ranges && measured("gpu_time_ns")) columns.push_back({"gpu_time_ns", "GPU time"});
+  for (const char* wanted : {"speed_of_light", "flop_rates", "occupancy", "roofline", "instructions"}) {
     for (const model::MetricGroup& group : reference.groups) {
       for (const model::GroupMetric& metric : group.metrics) {
         const bool there = std::any_of(columns.begin(), columns.end(),
@@ -159,9 +163,12 @@ void judge_regions(const Reference& reference, const std::string& device, Report
                    [](const model::KernelCounters& kernel) { return !kernel.roofline.empty(); })) {
     report.notes.push_back(peaks == nullptr
                                ? "no utilization: no peaks are known for this GPU (conf/device, calibrate)"
-                               : "no utilization: no executed FLOPs were measured; --metrics roofline does");
+                               : "no utilization: executed FLOPs were not measured (profile --metrics roofline does)");
   }
-  if (peaks != nullptr)
+  const auto placed = [](const auto& each) { return each.bound && each.bound->memory; };
+  const bool compared = any(placed) || any([](const model::Region& r) { return r.utilization.has_value(); }) ||
+                        std::any_of(report.kernel_counters.begin(), report.kernel_counters.end(), placed);
+  if (peaks != nullptr && compared)
     report.notes.push_back("peaks: " + peaks->name + " (" + peaks->source + ")" + (chosen ? ", as --device says" : ""));
 }
 

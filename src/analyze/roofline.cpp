@@ -167,8 +167,8 @@ model::Bound classify(const model::Region& region, const model::Peaks* peaks, co
   const auto compute = compute_use(region, peaks, busy_ns);
   if (!memory || !compute) {
     std::string missing = memory ? "" : "device memory traffic";
-    if (!compute) missing += std::string(missing.empty() ? "" : " and ") + "executed FLOPs or SM throughput";
-    if (peaks == nullptr) missing += ", and no peaks are known for this device";
+    if (!compute) missing += std::string(missing.empty() ? "" : ", ") + "SM throughput or executed FLOPs";
+    if (peaks == nullptr) missing += "; no peaks are known for this device";
     return {"unknown", "not measured: " + missing + (seen.empty() ? "" : "; " + seen)};
   }
   const std::string numbers = fmt::format("memory {:.2f} ({}); compute {:.2f} ({})", memory->share, memory->numbers,

@@ -54,9 +54,9 @@ std::string counted(std::uint64_t count, std::string_view one, std::string_view 
 
 std::string format_share(double share) {
   if (!std::isfinite(share)) return "-";
-  // What is not nothing has a digit.
   const double percent = share * 100, size = std::fabs(percent);
-  return size > 0 && size < 0.05 ? fmt::format("{:.1g} %", percent) : fmt::format("{:.1f} %", percent);
+  if (size >= 0.05 || size == 0) return fmt::format("{:.1f} %", percent);
+  return size >= 0.001 ? fmt::format("{:.1g} %", percent) : percent < 0 ? ">-0.001 %" : "<0.001 %";
 }
 
 std::string format_si(double value, std::string_view unit) {

@@ -6,6 +6,8 @@
 #include <optional>
 
 #include "base/text.hpp"
+#include "base/units.hpp"
+#include "config/schema.hpp"
 
 namespace rangescope::cli {
 namespace {
@@ -55,6 +57,10 @@ Argument Argument::between(double low, double high) const {
   return Argument(option_->check(look));
 }
 
+Argument Argument::hidden() const {
+  return Argument(option_->group(""));
+}
+
 template <class Value>
 Argument Arguments::add_option(const std::string& names, Value& into, const std::string& text) const {
   return Argument(app_->add_option(names, into, text));
@@ -77,6 +83,19 @@ Argument Arguments::add_option(const std::string& names, std::function<void(cons
 }
 Argument Arguments::add_option(const std::string& names, const std::string& text) const {
   return Argument(app_->add_option(names, text));
+}
+Argument Arguments::add_duration(const std::string& names, std::function<void(std::int64_t)> take, std::int64_t low,
+                                 std::int64_t high, const std::string& text) const {
+  auto taken = [names, low, high, take = std::move(take)](const std::string& said) {
+    const auto ns = config::parse_duration(said);
+    if (!ns || *ns < low || *ns > high)
+      refuse(names,
+             "'" + base::printable(said) + "' is no time from " + base::format_ns(static_cast<double>(low)) + " to " +
+                 base::format_ns(static_cast<double>(high)),
+             "Write a number with a unit, 100ms or 30s or 5m; without one it is in seconds");
+    take(*ns);
+  };
+  return add_option(names, std::move(taken), text).type_name("TIME");
 }
 Argument Arguments::add_flag(const std::string& names, bool& into, const std::string& text) const {
   return Argument(app_->add_flag(names, into, text));

@@ -21,6 +21,7 @@ namespace rangescope::cli {
 
 /// Largest count that an option takes; between(0, kMost) refuses what is negative.
 inline constexpr int kMost = 1'000'000'000;
+inline constexpr std::int64_t kLongest = 366 * 86'400'000'000'000;  ///< nanoseconds of a duration
 
 /// One option or free word: a handle on what was just declared, for more to be said of it.
 class Argument {
@@ -34,6 +35,7 @@ class Argument {
   Argument repeated() const;  ///< one value each time that it stands, and all of them count
   Argument one_of(std::vector<std::string> values) const;  ///< help prints them as type_name
   Argument between(double low, double high) const;         ///< both are allowed
+  Argument hidden() const;                                 ///< taken, and not in help
 
  private:
   CLI::Option* option_;
@@ -55,6 +57,9 @@ class Arguments {
                       const std::string& text) const;
   /// Its values are asked for with results().
   Argument add_option(const std::string& names, const std::string& text) const;
+  /// `10`, `10s`, `100ms`; nanoseconds from `low` to `high`.
+  Argument add_duration(const std::string& names, std::function<void(std::int64_t)> take, std::int64_t low,
+                        std::int64_t high, const std::string& text) const;
   Argument add_flag(const std::string& names, bool& into, const std::string& text) const;
   Argument add_flag(const std::string& names, std::function<void()> take, const std::string& text) const;
   Argument add_flag(const std::string& names, const std::string& text) const;

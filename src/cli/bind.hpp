@@ -59,7 +59,9 @@ struct ReportChoice {
 /// kUsage for a format that is no text where nobody could use it: on a terminal, or among what a program says. `fd` is
 /// where it goes without -o.
 [[nodiscard]] base::Result<void> check_destination(const ReportChoice& choice, int fd);
-/// -f, -o, --depth, --sort, --top, --columns, --explain, --color, --width
+/// --json, which every command that prints numbers takes
+void bind_json(const Arguments& app, std::string& format);
+/// -f, --json, -o, --depth, --sort, --top, --columns, --explain, --color, --width
 void bind_report(const Arguments& app, ReportChoice& choice);
 
 /// kUsage for --flops that cannot be parsed. Says on stderr under -v which ranges were taken for what.

@@ -112,7 +112,7 @@ void bind_analyze(const Arguments& app, analyze::Options& options) {
                  {{"separate", analyze::Domains::kSeparate}, {"nested", analyze::Domains::kNested}},
                  "Each domain its own tree, or one stack over all domains")
       .group("Regions");
-  app.add_option("--threads", options.threads, "Workers that read and analyze; 0: as many as help")
+  app.add_option("--threads", options.threads, "Workers that read and analyze; 0: one a core, up to what pays off")
       .type_name("N")
       .between(0, 1024)
       .group("Regions");

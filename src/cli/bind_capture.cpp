@@ -8,21 +8,6 @@
 namespace rangescope::cli {
 namespace {
 
-void bind_time(const Arguments& app, const std::string& name, std::int64_t least_ns,
-               std::function<void(std::int64_t)> take, const std::string& text, const std::string& group) {
-  app.add_option(
-         name,
-         [=](const std::string& said) {
-           const auto ns = config::parse_duration(said);
-           if (!ns || *ns < least_ns)
-             refuse(name, "'" + base::printable(said) + "' is no time", "Write a number and a unit: 30s, 200ms");
-           take(*ns);
-         },
-         text)
-      .type_name("TIME")
-      .group(group);
-}
-
 void bind_chaining(const Arguments& app, bool& into, const std::string& group) {
   app.add_flag("--chain-injection", into,
                "Load the injection library that the environment names as well: ours hands every call on to it")
@@ -55,10 +40,11 @@ void bind_native(const Arguments& app, collect::native::Options& options) {
          "CUDA graphs: each kernel with the ranges it was captured in (node), or each launch as a whole (graph)")
       .type_name("node|graph")
       .group("Capture");
-  bind_time(
-      app, "--flush-interval", 0,
-      [&options](std::int64_t ns) { options.extra_env[wire::kFlushInterval] = std::to_string(ns / 1000000) + "ms"; },
-      "How often GPU activity is written out: what a killed process may lose of it (1s)", "Capture");
+  app.add_duration(
+         "--flush-interval",
+         [&options](std::int64_t ns) { options.extra_env[wire::kFlushInterval] = std::to_string(ns / 1000000) + "ms"; },
+         0, kLongest, "How often GPU activity is written out: what a killed process may lose of it (1s)")
+      .group("Capture");
   bind_chaining(app, options.chain_injection, "Capture");
 }
 
@@ -135,9 +121,10 @@ void bind_counters(const Arguments& app, collect::native::CounterRequest& reques
 
 void bind_look(const Arguments& app, profile::LookRequest& request) {
   bind_ranges(app, request.ranges, "Program");
-  bind_time(
-      app, "--for", 1, [&request](std::int64_t ns) { request.limit = std::chrono::nanoseconds(ns); },
-      "Longest time that the program is looked at; it ends earlier when all is known (30s)", "Program");
+  app.add_duration(
+         "--for", [&request](std::int64_t ns) { request.limit = std::chrono::nanoseconds(ns); }, 1, kLongest,
+         "Longest time that the program is looked at; it ends earlier when all is known (30s)")
+      .group("Program");
   bind_chaining(app, request.chain_injection, "Program");
 }
 

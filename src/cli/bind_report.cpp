@@ -23,15 +23,22 @@ void bind_destination(const Arguments& app, ReportChoice& choice) {
       .group(kGroup);
 }
 
+void bind_json(const Arguments& app, std::string& format) {
+  app.add_flag(
+         "--json", [&format] { format = "json"; }, "The same as -f json")
+      .group(kGroup);
+}
+
 void bind_report(const Arguments& app, ReportChoice& choice) {
   std::vector<std::string> formats;
   for (const auto& exporter : report::exporters()) formats.emplace_back(exporter->name());
   app.add_option("-f,--format", choice.format, "How it is written (table, or what the ending of -o says)")
       .type_name(base::join(formats, "|"))
       .group(kGroup);
+  bind_json(app, choice.format);
   bind_destination(app, choice);
   app.when_parsed([app, &choice] {
-    if (!app.results("--format").empty()) return;
+    if (!app.results("--format").empty() || !app.results("--json").empty()) return;
     std::size_t longest = 0;  // x.trace.json is chrome's
     for (const auto& exporter : report::exporters()) {
       const std::string_view ending = exporter->extension();
@@ -52,6 +59,8 @@ void bind_report(const Arguments& app, ReportChoice& choice) {
       .between(0, kMost)
       .group(kGroup);
   app.add_flag("--all", choice.style.all, "Every region of every process by itself: nothing left out or put together")
+      .group(kGroup);
+  app.add_flag("--flat", choice.style.flat, "A list instead of a tree, what takes most time of its own first")
       .group(kGroup);
   app.add_option("--columns", choice.style.columns, "Values to show, with commas between; see rangescope help columns")
       .type_name("VALUE,...")

@@ -49,6 +49,7 @@ class Compare final : public Subcommand {
     app.add_option("-f,--format", choice_.format, "How it is written (table)")
         .type_name(base::join(formats, "|"))
         .group("Report");
+    bind_json(app, choice_.format);
     bind_destination(app, choice_);
     app.add_option("--top", choice_.style.top, "So many regions, what changed most first; 0: all (30)")
         .type_name("N")

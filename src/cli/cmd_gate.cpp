@@ -49,7 +49,16 @@ class Gate final : public Subcommand {
     const auto file = [&](const char* option, std::string& into, const char* what) {
       app.add_option(option, into, what).type_name("FILE").group("Report");
     };
-    file("--json", json_, "Write the verdict and all numbers as JSON too");
+    app.add_option("--json", json_, "Print JSON in place of the table; --json=FILE writes it beside the table")
+        .type_name("[FILE]")
+        .expected(0, 1)
+        .group("Report");
+    app.when_parsed([app, this] {
+      const auto said = app.results("--json");
+      if (said.empty() || json_.ends_with(".json")) return;
+      if (!json_.empty() && json_ != "true" && json_ != "-") run_ = json_;  // the word behind it was the run
+      json_ = "-";
+    });
     file("--junit", junit_, "Write a JUnit XML file too, a test case a value");
     file("--markdown", markdown_, "Write a summary for a pull request too");
   }
@@ -104,7 +113,7 @@ class Gate final : public Subcommand {
   [[nodiscard]] base::Result<void> write(const model::Gate& gate) const {
     auto written =
         write_to(choice_, STDOUT_FILENO, [&](report::Sink& sink, const report::Style& style) -> base::Result<void> {
-          report::write_gate_table(gate, style, sink);
+          json_ == "-" ? report::write_gate_json(gate, sink) : report::write_gate_table(gate, style, sink);
           return {};
         });
     if (!written) return written;
@@ -114,7 +123,7 @@ class Gate final : public Subcommand {
     };
     for (const auto& [path, form] : {File{&json_, report::write_gate_json}, File{&junit_, report::write_gate_junit},
                                      File{&markdown_, report::write_gate_markdown}}) {
-      if (path->empty()) continue;
+      if (path->empty() || *path == "-") continue;
       if (auto allowed = check_output(*path); !allowed) return allowed;
       report::FileSink sink(*path);
       form(gate, sink);

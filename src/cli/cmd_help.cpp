@@ -19,6 +19,8 @@ std::string columns_text() {
   for (const model::Measure& measure : model::measures())
     out += fmt::format("  {:<30} {:<14} {:<6} {}\n", measure.tag, measure.title, model::unit_name(measure.unit),
                        measure.formula);
+  out +=
+      fmt::format("  {:<30} {:<14} {:<6} {}\n", "bound", "bound", "", "what limits the region while the GPU is busy");
   return out + "\nHardware metrics, where they were collected, are named metrics.<name>: metrics.dram__bytes.sum\n";
 }
 
@@ -34,16 +36,13 @@ class Help final : public Subcommand {
     app.add_option("command", topic_, "A command, columns, or losses").type_name("COMMAND");
     app.add_flag("--man", man_, "Print the manual page instead");
     app.add_option("--man-dir", man_dir_, "Write every manual page into this folder").type_name("DIR");
-    app.add_option("--completion", completion_, "Print the completion for this shell").type_name("bash");
+    app.add_option("--completion", completion_, "Print the completion for this shell").one_of({"bash", "zsh", "fish"});
   }
 
   [[nodiscard]] int run() override {
     if (!man_dir_.empty()) return write_man_pages();
     if (!completion_.empty()) {
-      if (completion_ != "bash")
-        return say({base::Code::kUsage, "there is no completion for '" + base::printable(completion_) + "'",
-                    "--completion", "Write bash"});
-      print(bash_completion());
+      print(completion(completion_));
       return 0;
     }
     if (topic_.empty()) {

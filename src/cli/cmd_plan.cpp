@@ -25,6 +25,7 @@ class PlanCommand final : public Subcommand {
     app.add_option("--chip", chip_, "Chip to plan for (GH100)").type_name("CHIP");
     app.add_option("--rounds", rounds_, "Complete sets wanted for each range (5)").type_name("N").between(1, 1000);
     app.add_option("-f,--format", format_, "table or json").one_of({"table", "json"});
+    bind_json(app, format_);
   }
 
   [[nodiscard]] int run() override {

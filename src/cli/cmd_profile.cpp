@@ -33,10 +33,12 @@ class Profile final : public Subcommand {
             "The program runs as it is: same output, same exit code, same fatal signal. What it did is kept in a\n"
             "new folder below ./rangescope-runs (--runs), with report.json in it.\n\n"
             "The table is printed when the program has ended: to standard output where that is a terminal, else to\n"
-            "standard error, so that what the program prints can be piped. -o - prints it to standard output in\n"
-            "any case, -o FILE writes it there, -q leaves it out.\n\n"
+            "standard error, so that what the program prints can be piped. -o FILE writes it there, -q leaves it out.\n"
+            "A format asked for (-f json, csv, md ...) has standard output for itself; what the program prints goes to\n"
+            "standard error then.\n\n"
             "  rangescope profile ./app --size 10\n"
-            "  rangescope profile --include 'decode*' -f md -o decode.md -- python serve.py\n\n"
+            "  rangescope profile -f json ./app | jq '.verdict[0].text'\n"
+            "  rangescope profile --include 'decode*' -o decode.md -- python serve.py\n\n"
             "Nsight Systems and Nsight Compute run around the program too when they are asked for; every option is a\n"
             "key of the configuration (rangescope config show) and may be given as key=value:\n\n"
             "  rangescope profile --nsys ncu=quick --nvtx-include decode -- python serve.py") {}
@@ -76,7 +78,8 @@ class Profile final : public Subcommand {
                   {},
                   "Put it behind --: rangescope profile -- python train.py"});
     if (auto exporter = report::find_exporter(choice_.format); !exporter) return say(exporter.error());
-    if (auto writable = check_destination(choice_, beside_a_program()); !writable) return say(writable.error());
+    to_ = dry_run_ ? beside_a_program() : descriptor_beside_a_program(choice_);
+    if (auto writable = check_destination(choice_, to_); !writable) return say(writable.error());
     analysis_.fold_names.reset();  // the run's configuration has it, and these
     analysis_.ranges = {};
     analysis_.kernels = {};
@@ -92,11 +95,8 @@ class Profile final : public Subcommand {
                                                      .repeat = repeat_,
                                                      .dry_run = dry_run_,
                                                      .strict = strict_});
-    if (!done.directory.empty()) {
-      const std::string shown = shown_path(done.directory), root = config.text("run.root").value_or("");
-      base::info("run kept in " + shown + "; see it again: rangescope report " +
-                 base::shell_quote(root == runs::kDefaultRoot && !config.get("run.dir") ? "latest" : shown));
-    }
+    if (!done.directory.empty())
+      say_kept(done.directory, config.text("run.root") == runs::kDefaultRoot && !config.get("run.dir"));
     return done.end ? end_like(*done.end) : done.code;
   }
 
@@ -104,10 +104,8 @@ class Profile final : public Subcommand {
   [[nodiscard]] profile::Talk talk() const {
     profile::Talk talk;
     talk.quiet = is_quiet();
-    if (!is_quiet() || !choice_.to.empty())
-      talk.report = [this](const profile::Analyzed& analyzed) {
-        return write_report(analyzed, choice_, beside_a_program());
-      };
+    if (!is_quiet() || !choice_.to.empty() || choice_.format != "table")
+      talk.report = [this](const profile::Analyzed& analyzed) { return write_report(analyzed, choice_, to_); };
     talk.report_tells = choice_.to.empty();
     if (Progress::wanted() && !is_quiet())
       talk.progress = [line = Progress()](auto elapsed, const auto& captures) mutable {
@@ -120,15 +118,10 @@ class Profile final : public Subcommand {
     return talk;
   }
 
-  [[nodiscard]] static std::string shown_path(const std::filesystem::path& run) {
-    std::error_code error;
-    const auto relative = std::filesystem::relative(run, error);
-    return error || relative.empty() || relative.string().starts_with("..") ? run.string() : relative.string();
-  }
   std::vector<std::string> program_;
   ConfigArguments configuration_;
   bool dry_run_ = false, strict_ = false;
-  int repeat_ = 1;
+  int repeat_ = 1, to_ = STDERR_FILENO;
   collect::native::Options native_;
   profile::SampleChoice sampling_;
   collect::native::CounterRequest counters_;

@@ -42,6 +42,8 @@ class Runs final : public Subcommand {
     app.optional_subcommand();
     for (const Arguments& each : {list_, show_, prune_, verify_, pack_, unpack_, stats_})
       each.add_option("--runs", root_, "Folder of the runs (rangescope-runs)").type_name("DIR");
+    for (const Arguments& each : {list_, show_, stats_}) each.add_flag("--json", json_, "Print JSON");
+    app.add_flag("--json", json_, "Print JSON").hidden();
     show_.add_option("run", said_, "Run directory, name, or latest (latest)").type_name("RUN");
     pack_.add_option("run", said_, "Run directory, name, or latest (latest)").type_name("RUN");
     pack_.add_option("-o,--output", archive_, "The file to write (RUN.tar.zst in this folder)").type_name("FILE");
@@ -71,6 +73,7 @@ class Runs final : public Subcommand {
  private:
   [[nodiscard]] int list() const {
     const auto runs = runs::list_runs(root_);
+    if (json_) return put(pages::runs_json(runs));
     if (runs.empty()) {
       base::info("no runs in " + root_);
       return 0;
@@ -83,7 +86,7 @@ class Runs final : public Subcommand {
   [[nodiscard]] int show() const {
     const auto run = runs::find_run(root_, said_);
     if (!run) return say(run.error());
-    const auto page = pages::run_page(*run);
+    const auto page = json_ ? pages::run_json(*run) : pages::run_page(*run);
     return page ? put(*page) : say(page.error());
   }
 
@@ -96,13 +99,14 @@ class Runs final : public Subcommand {
       retention.older_than = *age;
     }
     if (!retention.keep && !retention.older_than)
-      return say({base::Code::kUsage, "nothing says which runs to delete", {}, "Say --keep N, --older-than AGE, or both"});
+      return say(
+          {base::Code::kUsage, "prune needs to know which runs may go", {}, "Add --keep N, --older-than AGE, or both"});
     const auto now =
         std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::system_clock::now().time_since_epoch())
             .count();
     const auto candidates = runs::prunable(root_, retention, now);
     if (candidates.empty()) {
-      base::info("no run has to go");
+      base::info("no run matches; nothing to delete");
       return 0;
     }
     std::uint64_t bytes = 0;
@@ -193,6 +197,7 @@ class Runs final : public Subcommand {
   // Local files only; nothing leaves the machine.
   [[nodiscard]] int stats() const {
     const auto counts = runs::count_stages(runs::list_runs(root_));
+    if (json_) return put(pages::stages_json(counts));
     if (counts.empty()) {
       base::info("no runs in " + root_);
       return 0;
@@ -210,7 +215,7 @@ class Runs final : public Subcommand {
   std::string said_ = "latest";
   std::optional<std::size_t> keep_;
   std::string older_than_;
-  bool yes_ = false, dry_run_ = false;
+  bool yes_ = false, dry_run_ = false, json_ = false;
 };
 
 }  // namespace

@@ -3,11 +3,16 @@
 // The program's side is `rangescope profile -q`, run as a child: watching adds no work in the program. What is shown is
 // read from the growing capture, as one would read that of a program that died at this moment. Reading takes longer as
 // the capture grows, so the pause between two pictures is at least ten times what the last one took.
+//
+// A picture replaces the one before only where nothing else is written to the terminal: where the program has both its
+// output streams elsewhere. Otherwise pictures follow each other, and what the program printed stays.
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
+#include <optional>
 
 #include "base/process.hpp"
 #include "cli/app.hpp"
@@ -29,19 +34,19 @@ class Watch final : public Subcommand {
   Watch()
       : Subcommand(
             "watch", "Run a program and show the table of its ranges while it runs",
-            "The table goes to standard error: on a terminal each picture replaces the one before, elsewhere they "
-            "follow\n"
-            "each other. Ranges that are still open are not in it. The run is kept as by profile, the last table goes\n"
-            "where profile puts it, and the exit code is the program's.\n\n"
-            "  rangescope watch -- ./app > app.log\n"
-            "  rangescope watch --every 5 --sort wall --top 10 -- python train.py") {}
+            "The tables go to standard error, one below the other: nothing that the program prints is erased. Where\n"
+            "both its output streams are files, the terminal shows one table that is drawn anew. Ranges that are still\n"
+            "open are not in it. The run is kept as by profile, the last table goes where profile puts it, and the exit\n"
+            "code is the program's.\n\n"
+            "  rangescope watch --every 500ms ./app > app.log 2>&1\n"
+            "  rangescope watch --every 1m --sort wall --top 10 python train.py") {}
   [[nodiscard]] bool takes_program() const override { return true; }
   void set_program(std::vector<std::string> argv) override { program_ = std::move(argv); }
 
   void options(const Arguments& app) override {
-    app.add_option("--every", every_s_, "Seconds between two pictures (1)")
-        .type_name("S")
-        .between(0.1, 3600.0)
+    app.add_duration(
+           "--every", [this](std::int64_t ns) { every_ = std::chrono::nanoseconds(ns); }, 100'000'000, kLongest,
+           "Time between two tables (5s; 1s where one replaces the other)")
         .group("Run");
     app.add_option("--runs", root_, "Folder of the runs (rangescope-runs)").type_name("DIR").group("Run");
     bind_report(app, choice_);
@@ -52,7 +57,11 @@ class Watch final : public Subcommand {
     if (program_.empty())
       return say({base::Code::kUsage, "there is no program to run", {}, "Put it behind --: rangescope watch -- ./app"});
     if (auto exporter = report::find_exporter(choice_.format); !exporter) return say(exporter.error());
-    if (auto writable = check_destination(choice_, beside_a_program()); !writable) return say(writable.error());
+    const int to = descriptor_beside_a_program(choice_);
+    if (auto writable = check_destination(choice_, to); !writable) return say(writable.error());
+    if (::isatty(STDOUT_FILENO) == 0 && ::isatty(STDERR_FILENO) == 0)
+      terminal_ = ::open("/dev/tty", O_WRONLY | O_CLOEXEC | O_NOCTTY);
+    if (!every_) every_ = std::chrono::seconds(terminal_ >= 0 ? 1 : 5);
     if (auto checked = check_analysis(analysis_); !checked) return say(checked.error());
     tag_ =
         fmt::format("++vars.watched_by={}-{}", ::getpid(), std::chrono::steady_clock::now().time_since_epoch().count());
@@ -75,9 +84,10 @@ class Watch final : public Subcommand {
         const auto last = profile::analyze_input(captures.front(), run, analysis_);
         // profile has said it already where nothing was captured.
         if (last) {
-          if (auto written = write_report(*last, choice_, beside_a_program()); !written) return say(written.error());
+          if (auto written = write_report(*last, choice_, to); !written) return say(written.error());
         }
       }
+      say_kept(run, root_ == runs::kDefaultRoot);
     }
     if (ended->exit_code) return *ended->exit_code;
     base::die_by(*ended->signal);
@@ -101,8 +111,7 @@ class Watch final : public Subcommand {
     const auto begin = std::chrono::steady_clock::now();
     draw(elapsed);
     const std::chrono::nanoseconds took = std::chrono::steady_clock::now() - begin;
-    const auto every = std::chrono::nanoseconds(static_cast<std::int64_t>(every_s_ * 1e9));
-    next_ = elapsed + std::max<std::chrono::nanoseconds>(every, kPause * took);
+    next_ = elapsed + std::max<std::chrono::nanoseconds>(*every_, kPause * took);
   }
 
   // Nothing to draw yet is no error here: profile says at the end what was wrong.
@@ -118,21 +127,23 @@ class Watch final : public Subcommand {
     now->report.findings.clear();
     const auto table = report::find_exporter("table");
     report::StringSink text;
-    if (!table || !(*table)->write(now->report, nullptr, style_on(STDERR_FILENO, choice_), text)) return;
+    if (!table || !(*table)->write(now->report, nullptr, style_on(screen(), choice_), text)) return;
     clear();
     const std::string head = fmt::format("after {:.1f} s\n", std::chrono::duration<double>(elapsed).count());
-    put(head + text.text() + (::isatty(STDERR_FILENO) != 0 ? "" : "\n"));
+    put(head + text.text() + (terminal_ >= 0 ? "" : "\n"));
     lines_ = std::count(text.text().begin(), text.text().end(), '\n') + 1;
   }
 
-  // Takes the last picture off the terminal, as far as the program printed nothing since.
+  // Takes the last picture off the terminal that is ours alone.
   void clear() {
-    if (lines_ > 0 && ::isatty(STDERR_FILENO) != 0) put(fmt::format("\x1b[{}A\x1b[J", lines_));
+    if (lines_ > 0 && terminal_ >= 0) put(fmt::format("\x1b[{}A\x1b[J", lines_));
     lines_ = 0;
   }
 
-  static void put(const std::string& text) {
-    report::DescriptorSink sink(STDERR_FILENO, "standard error");
+  [[nodiscard]] int screen() const { return terminal_ >= 0 ? terminal_ : STDERR_FILENO; }
+
+  void put(const std::string& text) const {
+    report::DescriptorSink sink(screen(), "standard error");
     sink.write(text);
     (void)sink.finish();  // there is no other place to complain to
   }
@@ -140,7 +151,8 @@ class Watch final : public Subcommand {
   std::vector<std::string> program_;
   std::string root_{runs::kDefaultRoot};
   std::string tag_;  ///< a word of the command line that nobody else gives
-  double every_s_ = 1;
+  std::optional<std::chrono::nanoseconds> every_;
+  int terminal_ = -1;  ///< where pictures replace each other; -1: nowhere
   ReportChoice choice_;
   analyze::Options analysis_;
   std::filesystem::path run_;

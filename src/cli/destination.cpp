@@ -1,5 +1,6 @@
 #include "cli/destination.hpp"
 
+#include <fcntl.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -8,6 +9,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "base/log.hpp"
 #include "base/text.hpp"
 #include "report/csv_text.hpp"
 #include "report/sink.hpp"
@@ -46,6 +48,21 @@ int beside_a_program() {
   return ::isatty(STDOUT_FILENO) != 0 ? STDOUT_FILENO : STDERR_FILENO;
 }
 
+int descriptor_beside_a_program(const ReportChoice& choice) {
+  if (!choice.to.empty() || choice.format == "table") return beside_a_program();
+  const int own = ::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+  return own >= 0 && ::dup2(STDERR_FILENO, STDOUT_FILENO) >= 0 ? own : STDERR_FILENO;
+}
+
+void say_kept(const std::filesystem::path& run, bool in_default_root) {
+  std::error_code error;
+  const auto relative = std::filesystem::relative(run, error);
+  const bool below = !error && !relative.empty() && !relative.string().starts_with("..");
+  const std::string shown = below ? relative.string() : run.string();
+  base::info("run kept in " + shown + "; see it again: rangescope report " +
+             base::shell_quote(in_default_root ? "latest" : shown));
+}
+
 base::Result<void> check_destination(const ReportChoice& choice, int fd) {
   const auto exporter = report::find_exporter(choice.format);
   if (choice.to.empty() && exporter && (*exporter)->kind() == report::Exporter::Kind::kFile &&
@@ -74,7 +91,7 @@ base::Result<void> write_to(const ReportChoice& choice, int default_fd,
   };
   if (choice.to.empty() || choice.to == "-") {
     const int fd = choice.to == "-" ? STDOUT_FILENO : default_fd;
-    report::DescriptorSink sink(fd, fd == STDOUT_FILENO ? "standard output" : "standard error");
+    report::DescriptorSink sink(fd, fd == STDERR_FILENO ? "standard error" : "standard output");
     return whole(sink, style_on(fd, choice));
   }
   if (auto allowed = check_output(choice.to); !allowed) return allowed;

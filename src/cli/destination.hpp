@@ -31,6 +31,11 @@ void bind_destination(const Arguments& app, ReportChoice& choice);
 
 /// Where a report goes whose program had standard output: there too on a terminal, else to standard error.
 [[nodiscard]] int beside_a_program();
+/// The same, unless a document was asked for by its format (-f json): then it has standard output, and what the program
+/// prints there goes to standard error from now on.
+[[nodiscard]] int descriptor_beside_a_program(const ReportChoice& choice);
+/// Says where a run is kept, and how to see it again.
+void say_kept(const std::filesystem::path& run, bool in_default_root);
 /// Style of a table on this descriptor: its terminal's width, colour only there, NO_COLOR and TERM=dumb respected.
 [[nodiscard]] report::Style style_on(int fd, const ReportChoice& choice);
 

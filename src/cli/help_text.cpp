@@ -8,6 +8,7 @@
 
 #include "base/text.hpp"
 #include "cli/app.hpp"
+#include "config/metric_groups.hpp"
 
 namespace rangescope::cli {
 namespace {
@@ -209,45 +210,210 @@ std::string man_page(Subcommand& command, const CLI::App& app) {
   return out + ".SH SEE ALSO\nrangescope(1)\n";
 }
 
-std::string bash_completion() {
-  std::string names, cases;
+namespace {
+
+/// One option as a shell completes it.
+struct Completed {
+  std::vector<std::string> names;  ///< "-f", "--format"
+  bool takes_value = false;
+  std::string text;
+  std::string values;  ///< with spaces between; "" for files and whatever else
+};
+
+struct CompletedCommand {
+  std::string name, summary;
+  std::vector<Completed> options;
+  std::vector<std::string> words;  ///< runs: list, show ...
+  bool runs = false;               ///< a free word may be a run
+  bool program = false;
+};
+
+std::string values_of(const CLI::Option& option, const std::string& groups) {
+  const auto& names = option.get_lnames();
+  if (std::find(names.begin(), names.end(), "metrics") != names.end()) return groups;
+  const std::string type = option.get_type_name();
+  const bool words = type.find('|') != std::string::npos && std::all_of(type.begin(), type.end(), [](char c) {
+                       return c == '|' || c == '-' || c == '_' || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
+                     });
+  return words ? base::replace_all(type, "|", " ") : std::string();
+}
+
+std::vector<CompletedCommand> completed_commands() {
+  std::string groups;
+  if (const auto shipped = config::shipped_groups())
+    for (const auto& group : *shipped) groups += (groups.empty() ? "" : " ") + group.name;
+  std::vector<CompletedCommand> all;
   for (const auto& command : subcommands()) {
     const auto parsed = declare(*command);
-    names += (names.empty() ? "" : " ") + std::string(command->name());
-    std::string words;
+    CompletedCommand one{std::string(command->name()), std::string(command->summary()), {}, {}, false,
+                         command->takes_program()};
     const auto add = [&](const CLI::App& app) {
       for (const CLI::Option* option : app.get_options()) {
-        for (const std::string& name : option->get_lnames()) words += " --" + name;
+        if (option->get_group().empty()) continue;
+        Completed each;
+        for (const std::string& name : option->get_snames()) each.names.push_back("-" + name);
+        for (const std::string& name : option->get_lnames()) each.names.push_back("--" + name);
+        if (each.names.empty()) {
+          one.runs |= option->get_type_name().starts_with("RUN");
+          if (const std::string words = values_of(*option, groups); !words.empty())
+            for (const std::string_view word : base::split(words, ' ')) one.words.emplace_back(word);
+          continue;
+        }
+        const bool known = std::any_of(one.options.begin(), one.options.end(),
+                                       [&](const Completed& other) { return other.names == each.names; });
+        if (known) continue;  // another word of `runs` has it too
+        each.takes_value = option->get_items_expected_max() > 0;
+        each.text = option->get_description();
+        each.values = values_of(*option, groups);
+        one.options.push_back(std::move(each));
       }
     };
     add(*parsed->app);
     for (const CLI::App* child : children(*parsed->app)) {
-      words += " " + child->get_name();
+      one.words.push_back(child->get_name());
       add(*child);
     }
-    cases += fmt::format("    {}) words=\"{}\" ;;\n", command->name(), base::trim(words));
+    all.push_back(std::move(one));
   }
-  return fmt::format(
-      "# bash completion for rangescope; made by `rangescope help --completion bash`\n"
-      "_rangescope() {{\n"
-      "  local current=${{COMP_WORDS[COMP_CWORD]}} words='' i\n"
-      "  COMPREPLY=()\n"
-      "  for ((i = 1; i < COMP_CWORD; i++)); do\n"
-      "    if [[ ${{COMP_WORDS[i]}} == -- ]]; then\n"
-      "      compopt -o default 2>/dev/null\n"
-      "      return\n"
-      "    fi\n"
-      "  done\n"
-      "  if ((COMP_CWORD == 1)); then\n"
-      "    COMPREPLY=($(compgen -W \"{}\" -- \"$current\"))\n"
-      "    return\n"
-      "  fi\n"
-      "  case ${{COMP_WORDS[1]}} in\n{}  esac\n"
-      "  COMPREPLY=($(compgen -W \"$words\" -- \"$current\"))\n"
-      "  compopt -o default 2>/dev/null\n"
-      "}}\n"
-      "complete -F _rangescope rangescope\n",
-      names, cases);
+  return all;
+}
+
+std::string bash_completion(const std::vector<CompletedCommand>& commands) {
+  std::string names, cases, values;
+  for (const CompletedCommand& command : commands) {
+    names += (names.empty() ? "" : " ") + command.name;
+    std::string words = base::join(command.words, " ");
+    for (const Completed& option : command.options)
+      for (const std::string& name : option.names) {
+        if (name.starts_with("--")) words += (words.empty() ? "" : " ") + name;
+        if (!option.values.empty())
+          values += fmt::format("    '{} {}') values='{}' ;;\n", command.name, name, option.values);
+      }
+    cases += fmt::format("    {}) words=\"{}{}\" ;;\n", command.name, words, command.runs ? " $runs" : "");
+  }
+  return fmt::format(R"(# bash completion for rangescope; made by `rangescope help --completion bash`
+_rangescope() {{
+  local current=${{COMP_WORDS[COMP_CWORD]}} before=${{COMP_WORDS[COMP_CWORD-1]}} words='' values='' i run runs=latest
+  COMPREPLY=()
+  for ((i = 1; i < COMP_CWORD; i++)); do
+    if [[ ${{COMP_WORDS[i]}} == -- ]]; then
+      compopt -o default 2>/dev/null
+      return
+    fi
+  done
+  if ((COMP_CWORD == 1)); then
+    COMPREPLY=($(compgen -W "{}" -- "$current"))
+    return
+  fi
+  for run in rangescope-runs/*/manifest.json; do
+    [[ -e $run ]] && run=${{run#*/}} && runs+=" ${{run%%/*}}"
+  done
+  if [[ $current == = ]]; then current=''; elif [[ $before == = ]]; then before=${{COMP_WORDS[COMP_CWORD-2]}}; fi
+  case "${{COMP_WORDS[1]}} $before" in
+{}  esac
+  if [[ -n $values ]]; then
+    if [[ $before == --metrics && $current == *,* ]]; then
+      COMPREPLY=($(compgen -P "${{current%,*}}," -W "$values" -- "${{current##*,}}"))
+    else
+      COMPREPLY=($(compgen -W "$values" -- "$current"))
+    fi
+    return
+  fi
+  case ${{COMP_WORDS[1]}} in
+{}  esac
+  COMPREPLY=($(compgen -W "$words" -- "$current"))
+  compopt -o default 2>/dev/null
+}}
+complete -F _rangescope rangescope
+)",
+                     names, values, cases);
+}
+
+/// A text between single quotes, `marks` escaped for the shell's own grammar inside.
+std::string quoted(std::string_view text, std::string_view marks) {
+  std::string out = "'";
+  for (const char c : text) {
+    if (marks.find(c) != std::string_view::npos) out += '\\';
+    out += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  }
+  return out + "'";
+}
+
+std::string zsh_completion(const std::vector<CompletedCommand>& commands) {
+  std::string names, cases;
+  for (const CompletedCommand& command : commands) {
+    names += "      " + quoted(command.name + ":" + command.summary, "") + "\n";
+    std::string specs;
+    for (const Completed& option : command.options) {
+      for (const std::string& name : option.names) {
+        const std::string takes = !option.takes_value ? "" : name.starts_with("--") ? "=" : "+";
+        std::string spec = quoted(name + takes, "");
+        spec += quoted("[" + base::replace_all(base::replace_all(option.text, "[", "("), "]", ")") + "]", ":");
+        if (option.takes_value)
+          spec += option.values.empty() ? "':value:_files'"
+                  : name == "--metrics" ? "':group:_sequence compadd - " + option.values + "'"
+                                        : "':value:(" + option.values + ")'";
+        specs += " \\\n        " + spec;
+      }
+    }
+    if (!command.words.empty()) specs += " \\\n        '1:what:(" + base::join(command.words, " ") + ")'";
+    specs += command.program ? " \\\n        '*:: :_normal'"
+             : command.runs  ? " \\\n        \"*:input:_alternative 'runs:run:($runs)' 'files:file:_files'\""
+                             : " \\\n        '*:file:_files'";
+    cases += fmt::format("    {})\n      _arguments{} ;;\n", command.name, specs);
+  }
+  return fmt::format(R"(#compdef rangescope
+# zsh completion for rangescope; made by `rangescope help --completion zsh`
+_rangescope() {{
+  if (( CURRENT == 2 )); then
+    local -a commands=(
+{}    )
+    _describe command commands
+    return
+  fi
+  local runs="latest ${{(j: :)${{(@)${{(@f)$(print -l rangescope-runs/*(N/))}}:t}}}}"
+  shift words
+  (( CURRENT-- ))
+  case $words[1] in
+{}  esac
+}}
+compdef _rangescope rangescope
+)",
+                     names, cases);
+}
+
+std::string fish_completion(const std::vector<CompletedCommand>& commands) {
+  std::string out =
+      "# fish completion for rangescope; made by `rangescope help --completion fish`\n"
+      "function __rangescope_runs\n  echo latest\n  for run in rangescope-runs/*/\n    path basename $run\n  "
+      "end\nend\n";
+  for (const CompletedCommand& command : commands) {
+    out += fmt::format("complete -c rangescope -n __fish_use_subcommand -f -a {} -d {}\n", command.name,
+                       quoted(command.summary, "\\"));
+    const std::string here = fmt::format("complete -c rangescope -n '__fish_seen_subcommand_from {}'", command.name);
+    for (const std::string& word : command.words) out += here + " -f -a " + word + "\n";
+    if (command.runs) out += here + " -a '(__rangescope_runs)'\n";
+    for (const Completed& option : command.options) {
+      out += here;
+      for (const std::string& name : option.names)
+        out += name.starts_with("--") ? " -l " + name.substr(2) : " -s " + name.substr(1);
+      if (!option.values.empty())
+        out += " -x -a '" + option.values + "'";
+      else if (option.takes_value)
+        out += " -r";
+      out += " -d " + quoted(option.text, "\\") + "\n";
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string completion(std::string_view shell) {
+  const auto commands = completed_commands();
+  return shell == "zsh"    ? zsh_completion(commands)
+         : shell == "fish" ? fish_completion(commands)
+                           : bash_completion(commands);
 }
 
 void print_overview() {

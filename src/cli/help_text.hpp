@@ -17,7 +17,7 @@ void print_help(Subcommand& command, const CLI::App& app, bool all);
 [[nodiscard]] std::string man_overview();
 /// rangescope-<name>(1)
 [[nodiscard]] std::string man_page(Subcommand& command, const CLI::App& app);
-/// For bash: commands, options and files.
-[[nodiscard]] std::string bash_completion();
+/// The script that completes our commands, options, values, runs and metric groups: "bash", "zsh" or "fish".
+[[nodiscard]] std::string completion(std::string_view shell);
 
 }  // namespace rangescope::cli

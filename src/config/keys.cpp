@@ -79,7 +79,7 @@ constexpr std::array kKeys{
         "which ranges a kernel belongs to whose thread has none open", "--push-pop-scope", "thread|process|auto"},
     Key{"report.domains", Type::kChoice,
         "each domain its own tree, or one stack over all", "--domains", "separate|nested"},
-    Key{"report.threads", Type::kInt, "workers that read and analyze; 0: as many as help", "--threads", {}, 0, 1024},
+    Key{"report.threads", Type::kInt, "workers that read and analyze; 0: one a core, up to what pays off", "--threads", {}, 0, 1024},
     Key{"report.all", Type::kBool, "every region and value in the table", "--all"},
     Key{"report.raw_cells", Type::kBool,
         "CSV cells as they are, also those that a spreadsheet takes for formulas", "--raw-cells"},

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <ctime>
+#include <nlohmann/json.hpp>
 
 #include "base/process.hpp"
 #include "base/table.hpp"
@@ -39,7 +40,52 @@ std::string command_of(const runs::Manifest& manifest) {
   return "(" + base::shell_quote(manifest.arguments) + ")";
 }
 
+nlohmann::json as_json(const std::filesystem::path& run, const runs::Manifest& manifest) {
+  nlohmann::json out = {{"run", run.filename().string()},
+                        {"path", run.string()},
+                        {"command", manifest.argv},
+                        {"began_unix_ns", manifest.start_unix_ns},
+                        {"ended_unix_ns", nullptr},
+                        {"state", state_text(run)},
+                        {"bytes", runs::size_of(run)},
+                        {"exit_code", nullptr},
+                        {"message", nullptr}};
+  if (manifest.end_unix_ns > 0) out["ended_unix_ns"] = manifest.end_unix_ns;
+  if (const auto status = runs::read_status(run); status && status->state == runs::State::kDone) {
+    out["exit_code"] = status->exit_code;
+    out["message"] = status->message;
+  }
+  return out;
+}
+
 }  // namespace
+
+std::string runs_json(std::span<const std::filesystem::path> folders) {
+  nlohmann::json out = nlohmann::json::array();
+  for (const auto& run : folders)
+    if (const auto manifest = runs::read_manifest(run)) out.push_back(as_json(run, *manifest));
+  return out.dump(2) + "\n";
+}
+
+base::Result<std::string> run_json(const std::filesystem::path& run) {
+  const auto manifest = runs::read_manifest(run);
+  if (!manifest) return tl::make_unexpected(manifest.error());
+  return as_json(run, *manifest).dump(2) + "\n";
+}
+
+std::string stages_json(std::span<const runs::StageCount> counts) {
+  nlohmann::json out = nlohmann::json::array();
+  for (const runs::StageCount& one : counts)
+    out.push_back({{"stage", one.stage},
+                   {"tool", one.tool},
+                   {"step", one.step},
+                   {"ok", one.ok},
+                   {"empty", one.empty},
+                   {"failed", one.failed},
+                   {"not_tried", one.refused},
+                   {"median_wall_ns", one.median_wall_ns}});
+  return out.dump(2) + "\n";
+}
 
 std::string runs_table(std::span<const std::filesystem::path> folders, std::size_t width, bool color) {
   base::Table table({{"run", false},

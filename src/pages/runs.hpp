@@ -12,9 +12,13 @@ namespace rangescope::pages {
 
 /// One line a run. `width` 0: no limit.
 [[nodiscard]] std::string runs_table(std::span<const std::filesystem::path> folders, std::size_t width, bool color);
+/// What list and show say of each run, as JSON: an array of objects; unknown is null.
+[[nodiscard]] std::string runs_json(std::span<const std::filesystem::path> folders);
+[[nodiscard]] base::Result<std::string> run_json(const std::filesystem::path& run);
 /// All that is known of a run, a line a field.
 [[nodiscard]] base::Result<std::string> run_page(const std::filesystem::path& run);
-/// One line for each stage, tool and step.
+/// One line for each stage, tool and step; or as JSON.
+[[nodiscard]] std::string stages_json(std::span<const runs::StageCount> counts);
 [[nodiscard]] std::string stages_table(std::span<const runs::StageCount> counts, std::size_t width, bool color);
 
 }  // namespace rangescope::pages

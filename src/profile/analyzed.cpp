@@ -1,6 +1,9 @@
 #include "profile/analyzed.hpp"
 
 #include <algorithm>
+#include <cmath>
+#include <map>
+#include <tuple>
 
 #include "analyze/nest.hpp"
 #include "analyze/rows.hpp"
@@ -13,6 +16,7 @@
 #include "config/yaml.hpp"
 #include "profile/counters.hpp"
 #include "report/sink.hpp"
+#include "runs/digests.hpp"
 #include "runs/layout.hpp"
 #include "runs/manifest.hpp"
 
@@ -77,6 +81,47 @@ base::Error nothing(const std::filesystem::path& input, const model::Session& se
   return error;
 }
 
+/// A key of the configuration that the run was made with; "" where it has none.
+std::string setting_of(const std::filesystem::path& run, std::string_view key) {
+  if (run.empty()) return {};
+  const auto config = config::read_yaml(run / "config.yaml");
+  const config::Value* said = config ? config::at_path(config->root, key) : nullptr;
+  return said == nullptr ? std::string() : said->text;
+}
+
+/// Of a repetition: how each region's wall time differs over all of them, as two metrics.
+void add_repetitions(const std::filesystem::path& run, model::Report& report) {
+  std::error_code error;
+  if (run.parent_path().filename() != "repeats" || !std::filesystem::exists(run / "report.json", error)) return;
+  std::map<std::tuple<std::vector<std::string>, std::string, model::RangeKind>, std::vector<double>> walls;
+  std::size_t runs = 0;
+  for (const auto& repeat : runs::repeats_of(run.parent_path().parent_path())) {
+    const auto digest = runs::read_report(repeat / "report.json");
+    if (!digest) continue;
+    ++runs;
+    for (const model::DigestRegion& region : digest->regions)
+      if (const auto wall = region.values.find("wall_ns.inclusive"); wall != region.values.end())
+        walls[{region.path, region.domain, region.kind}].push_back(wall->second);
+  }
+  if (runs < 2) return;
+  for (model::Region& region : report.regions) {
+    const auto found = walls.find({region.path, region.domain, region.kind});
+    if (region.process || region.thread || found == walls.end() || found->second.size() < 2) continue;
+    const std::vector<double>& all = found->second;
+    const auto n = static_cast<double>(all.size());
+    double mean = 0, squares = 0;
+    for (const double wall : all) mean += wall / n;
+    for (const double wall : all) squares += (wall - mean) * (wall - mean);
+    const auto [least, most] = std::minmax_element(all.begin(), all.end());
+    const std::string of = base::counted(all.size(), "repetition");
+    region.metrics["repeat_wall_ns"] = {mean, "ns", *least, *most, std::ssize(all), "mean wall time of " + of, {}};
+    region.metrics["repeat_stddev_ns"] = {std::sqrt(squares / (n - 1)),           "ns", 0, 0, std::ssize(all),
+                                          "sample standard deviation over " + of, {}};
+  }
+  report.metric_columns.insert(report.metric_columns.begin(),
+                               {{"repeat_wall_ns", "mean run"}, {"repeat_stddev_ns", "+- runs"}});
+}
+
 }  // namespace
 
 std::string why_no_range(const model::Session& native) {
@@ -92,15 +137,8 @@ bool is_empty_folder(const std::filesystem::path& path) {
   return std::filesystem::is_directory(path, error) && std::filesystem::is_empty(path, error);
 }
 
-std::string told_run(const std::filesystem::path& run, std::string_view key) {
-  if (run.empty()) return {};
-  const auto config = config::read_yaml(run / "config.yaml");
-  const config::Value* value = config ? config::at_path(config->root, key) : nullptr;
-  return value != nullptr && !value->is_null() ? value->text : "";
-}
-
 analyze::FoldNames fold_names_of(const std::filesystem::path& run) {
-  const std::string said = told_run(run, "report.fold_names");
+  const std::string said = setting_of(run, "report.fold_names");
   return said == "numbers" ? analyze::FoldNames::kNumbers
          : said == "off"   ? analyze::FoldNames::kOff
                            : analyze::FoldNames::kAuto;
@@ -157,9 +195,10 @@ base::Result<Analyzed> analyze_inputs(std::span<const std::filesystem::path> inp
   reading.threads = wanted.threads;
   analyze::Options options = wanted;
   if (!options.fold_names) options.fold_names = fold_names_of(run);
-  if (options.nest.empty()) options.nest = told_run(run, "report.nest");
-  if (options.device.empty()) options.device = told_run(run, "device");
-  options.by_payload = options.by_payload || counted_by_payload(run);
+  if (options.nest.empty()) options.nest = setting_of(run, "report.nest");
+  if (options.device.empty()) options.device = setting_of(run, "device");
+  options.by_payload =
+      options.by_payload || counted_by_payload(run) || setting_of(run, "report.bucket_by") == "payload";
   const analyze::NameFolder names(*options.fold_names, options.ranges);
   auto captured = read_captures(inputs, reading, names);
   if (!captured) return base::fail(std::move(captured));
@@ -170,6 +209,7 @@ base::Result<Analyzed> analyze_inputs(std::span<const std::filesystem::path> inp
   if (!report) return base::fail(std::move(report));
   report->notes.insert(report->notes.end(), captured->notes.begin(), captured->notes.end());
   add_run_info(*report, session, inputs.front(), run);
+  add_repetitions(run, *report);
   analyze::finish_rows(*report);
   analyze::judge(*report, name_of(inputs.front(), run));
   return Analyzed{std::move(session), std::move(*report), std::move(captured->parts)};

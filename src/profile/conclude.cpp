@@ -105,6 +105,10 @@ Done Engine::conclude(const std::optional<base::Error>& failure) {
         !analyze::unmatched(made->report, args_.analysis.ranges).empty())
       diagnose(missing, made.has_value());
   }
+  if (uncounted_ && !failure && !repetition_) {
+    findings_.push_back(*uncounted_);
+    if (!(made && args_.talk.report && args_.talk.report_tells)) args_.talk.finding(*uncounted_);
+  }
   base::Result<void> reported = made ? base::Result<void>{} : tl::make_unexpected(made.error());
   Analyzed nothing;
   if (!made && native_session_) nothing.report.losses = native_session_->losses;

@@ -10,6 +10,7 @@
 #include "base/text.hpp"
 #include "collect/launch.hpp"
 #include "config/metric_groups.hpp"
+#include "doctor/causes.hpp"
 #include "profile/captures.hpp"
 #include "profile/counters.hpp"
 #include "runs/inputs.hpp"
@@ -172,8 +173,13 @@ base::Result<void> Engine::plan_counters() {
     counters_ = std::move(*plan);
     return {};
   }
-  no_counters_ = "native counters cannot be had: " + plan.error().what;
-  return ncu_ ? base::Result<void>{} : base::fail(std::move(plan));
+  no_counters_ = "no hardware counters: " + plan.error().what;
+  if (ncu_) return {};
+  // Wrong names are an error; a machine that has no counters to give still gives wall times.
+  const base::Code code = plan.error().code;
+  if (args_.strict || code == base::Code::kUsage || code == base::Code::kConfig) return base::fail(std::move(plan));
+  uncounted_ = doctor::finding_of("machine.no_counters", model::Grade::kWarn, no_counters_, plan.error().hint);
+  return {};
 }
 
 /// Shell commands that do by hand what the stages would do, up to the reading of what was captured.

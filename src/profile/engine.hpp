@@ -159,6 +159,7 @@ class Engine {
   std::vector<std::string> ncu_metrics_;      ///< groups replaced by what they are made of
   std::optional<PreparedCounters> counters_;  ///< what the native stage counts
   std::string no_counters_;                   ///< why it does not
+  std::optional<model::Finding> uncounted_;   ///< the same, where metrics were asked for all the same
   bool process_scope_ = false;                ///< push/pop ranges are to count for every thread of the process
   std::optional<RunRecord> record_;
   std::optional<StageRunner> runner_;

@@ -32,6 +32,7 @@ struct Style {
   int depth = 0;                     ///< deepest level shown, 0 for all
   std::string sort;                  ///< measure tag; "" keeps tree order (first start)
   std::size_t top = 0;               ///< at most this many regions; 0: a screen of them, all for machines
+  bool flat = false;                 ///< a list by each region's own time, not a tree
   bool all = false;                  ///< every region of every process, each by itself
   std::vector<std::string> columns;  ///< measure tags or metrics.<name>; empty for the default choice
   bool explain = false;              ///< print formulas and reasons

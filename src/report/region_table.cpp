@@ -63,6 +63,12 @@ std::string text_of(const Region& region, const ColumnView& column, double large
   }
   if (column.tag == kBoundTag && region.bound && region.bound->kind == "unknown") return "-";
   const model::Measure* measure = model::find_measure(column.tag);
+  // Graphs recorded as a whole: which kernels they ran is not known.
+  if (region.gpu && region.gpu->graph_launches > 0 && region.gpu->graph_kernels == 0 && !region.gpu->partial) {
+    const std::string graphs = base::counted(static_cast<std::uint64_t>(region.gpu->graph_launches), "graph");
+    if (column.tag == "gpu.kernels") return region.gpu->kernels > 0 ? cell(region, column) + " + " + graphs : graphs;
+    if (column.tag == "gpu.kernel_ns" && region.gpu->kernels == 0) return "-";
+  }
   const bool sum = measure != nullptr && measure->tag.starts_with("gpu.") && model::adds_up(*measure);
   if (!sum || !region.gpu || !region.gpu->partial) return cell(region, column);
   const auto value = measure->get(region);
@@ -154,6 +160,22 @@ std::vector<Candidate> candidates(const ScopeView& scope) {
   return out;
 }
 
+/// Regions without their tree: whole paths, what takes most time of its own first.
+std::vector<Candidate> flattened(std::vector<Candidate> all, std::string_view own) {
+  for (Candidate& one : all) {
+    const std::size_t count = one.label.rfind(" x");  // of rows that stand for several
+    const std::string siblings = one.stands_for > 1 && count != std::string::npos ? one.label.substr(count) : "";
+    one.label = base::printable(model::path_text(*one.region)) +
+                (one.region->kind == model::RangeKind::kStartEnd ? " [start/end]" : "") + siblings;
+    one.parent = model::kNone;
+    one.depth = 0;
+  }
+  std::stable_sort(all.begin(), all.end(), [&](const Candidate& a, const Candidate& b) {
+    return model::value_of(*a.region, own).value_or(-1) > model::value_of(*b.region, own).value_or(-1);
+  });
+  return all;
+}
+
 void drop_column(RegionTable& table, std::size_t column) {
   table.columns.erase(table.columns.begin() + static_cast<std::ptrdiff_t>(column));
   for (TableLine& line : table.lines) line.cells.erase(line.cells.begin() + static_cast<std::ptrdiff_t>(column));
@@ -206,7 +228,7 @@ void turn(const Report& report, RegionTable& table) {
 }
 
 base::Result<RegionTable> make_table(const Report& report, const Style& style, std::string title,
-                                     const std::vector<Candidate>& all, bool whole, std::string_view sort) {
+                                     std::vector<Candidate> all, bool whole, std::string_view sort) {
   RegionTable table;
   table.title = std::move(title);
   auto chosen = columns(report, style);
@@ -215,7 +237,9 @@ base::Result<RegionTable> make_table(const Report& report, const Style& style, s
   const bool timed = std::any_of(all.begin(), all.end(), [](const Candidate& one) {
     return model::value_of(*one.region, "wall_ns.inclusive").has_value();
   });
-  const std::string_view cost = !sort.empty() ? sort : timed ? "wall_ns.inclusive" : "gpu.kernel_ns";
+  const std::string_view own = timed ? "wall_ns.exclusive" : "gpu.exclusive_kernel_ns";
+  const std::string_view cost = !sort.empty() ? sort : style.flat ? own : timed ? "wall_ns.inclusive" : "gpu.kernel_ns";
+  if (style.flat) all = flattened(std::move(all), own);
   const Shown shown = choose(all, style, sort, cost);
   table.hidden = shown.hidden;
   const Region outside = outside_region(report);

@@ -37,13 +37,10 @@ base::Tone weight_tone(model::Weight weight) {
 
 std::string saving_text(const model::Report& report, const model::Verdict& verdict) {
   if (!verdict.saves_ns) return {};
-  std::string text = "at most " + base::format_ns(*verdict.saves_ns);
+  std::string text = "saves at most " + base::format_ns(*verdict.saves_ns);
   if (!verdict.saves_share) return text;
   const bool timeline = report.outside.has_value() && report.run.duration_ns > 0;
-  constexpr double kLeast = 0.0005;  // shown as 0.0 % otherwise
-  const std::string share =
-      *verdict.saves_share < kLeast ? "less than 0.1 %" : base::format_share(*verdict.saves_share);
-  return text + ", " + share + (timeline ? " of the run" : " of the GPU's time");
+  return text + ", " + base::format_share(*verdict.saves_share) + (timeline ? " of the run" : " of the GPU's time");
 }
 
 std::string verdict_text(const model::Report& report, const model::Verdict& verdict) {

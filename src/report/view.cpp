@@ -192,7 +192,11 @@ base::Result<std::vector<ColumnView>> columns(const model::Report& report, const
   if (!chosen.empty()) return chosen;
   chosen.push_back({std::string(kShareTag), "share", "ratio", 11});
   const auto defaults = has_gpu(report) ? std::span<const Choice>(kGpuColumns) : std::span<const Choice>(kNvtxColumns);
+  if (style.flat)  // what the list is in order of
+    for (const std::string_view tag : {"wall_ns.exclusive", "gpu.exclusive_kernel_ns"})
+      chosen.push_back(*column_of(report, tag, 11, ""));
   for (const Choice& choice : defaults) {
+    if (style.flat && choice.tag == "wall_ns.exclusive") continue;
     auto column = column_of(report, choice.tag, choice.importance, "--columns");
     if (!column) return base::fail(std::move(column));
     chosen.push_back(std::move(*column));

@@ -9,6 +9,7 @@ import re
 import select
 import shutil
 import signal
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -234,7 +235,7 @@ class Profile(InAFolder):
             done = self.tool("profile", "-o", where, "--", VICTIM)
             self.assertEqual(done.returncode, 74, done.stderr)
             self.assertEqual((done.stdout, self.runs()), ("", []))
-        self.assertEqual(self.tool("profile", "-f", "perfetto", "--", VICTIM).returncode, 64)
+        self.assertEqual(self.tool("profile", "-f", "nothing", "--", VICTIM).returncode, 64)
         self.assertEqual(self.runs(), [])
 
     def test_runs_of_one_second_do_not_collide(self):
@@ -249,6 +250,35 @@ class Profile(InAFolder):
         with open(os.path.join(self.folder, "out.csv"), newline="", encoding="utf-8") as f:
             rows = list(csv.DictReader(f))
         self.assertEqual([(r["path"], r["occurrences"]) for r in rows], [("step", "4"), ("step > layer", "4")])
+
+    def test_a_format_that_was_asked_for_has_standard_output(self):
+        for words in (["-f", "json"], ["--json"], ["--json", "-q"]):
+            done = self.tool("profile", *words, VICTIM, "exit", "3")
+            self.assertEqual(done.returncode, 3, done.stderr)
+            self.assertEqual(json.loads(done.stdout)["run"]["exit_code"], 3)
+            self.assertIn("to stdout\n", done.stderr)
+        self.assertTrue(self.tool("profile", "-f", "html", VICTIM).stdout.startswith("<!doctype html>"))
+
+    @unittest.skipIf(os.path.exists("/proc/driver/nvidia/gpus"), "there is a GPU")
+    def test_metrics_without_a_gpu_leave_the_times(self):
+        done = self.tool("profile", "--metrics", "roofline", VICTIM)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertRegex(done.stderr, r"(?m)^step .* %  +4 ")
+        self.assertIn("machine.no_counters", done.stderr)
+        self.assertEqual([f["id"] for f in self.file("report.json")["findings"]], ["machine.no_counters"])
+        self.assertNotEqual(self.tool("profile", "--strict", "--metrics", "roofline", VICTIM).returncode, 0)
+
+    def test_repetitions_have_a_mean_and_a_deviation(self):
+        self.assertEqual(self.tool("profile", "-q", "--repeat", "3", VICTIM).returncode, 0)
+        self.assertIn("+- runs", self.tool("report").stdout)
+        report, run = json.loads(self.tool("report", "--json").stdout), self.runs()[-1]
+        walls = []
+        for n in ("001", "002", "003"):
+            with open(os.path.join(run, "repeats", n, "report.json"), encoding="utf-8") as f:
+                walls.append(json.load(f)["regions"][0]["wall_ns"]["inclusive"])
+        metrics = report["regions"][0]["metrics"]
+        self.assertAlmostEqual(metrics["repeat_wall_ns"]["value"], statistics.mean(walls), delta=1)
+        self.assertAlmostEqual(metrics["repeat_stddev_ns"]["value"], statistics.stdev(walls), delta=1)
 
     def test_a_child_is_followed(self):
         done = self.tool("profile", "-f", "json", "-o", "-", "--", VICTIM, "children")
@@ -280,6 +310,13 @@ class Report(InAFolder):
         for text in (table.stdout, self.tool("report", "latest", "-f", "md").stdout):  # the verdict comes before the table
             self.assertLess(text.index(report["verdict"][0]["text"][:20]), text.index("median"))
         self.assertEqual(report, {**json.load(open(os.path.join(self.runs()[-1], "report.json"), encoding="utf-8"))})
+
+    def test_a_flat_list_has_what_takes_most_of_its_own_first(self):
+        self.tool("profile", "-q", "--", VICTIM)
+        report = json.loads(self.tool("report", "--json").stdout)
+        by_own = sorted(report["regions"], key=lambda region: -region["wall_ns"]["exclusive"])
+        shown = re.findall(r"(?m)^(\S.*?)  .*%", self.tool("report", "--flat").stdout.split("wall excl")[1])
+        self.assertEqual(shown[:2], [" > ".join(region["path"]) for region in by_own[:2]])
 
     def test_ranks_name_processes(self):
         self.assertEqual(self.tool("profile", "--", VICTIM, RANK="3").returncode, 0)
@@ -423,10 +460,40 @@ class Words(InAFolder):
         self.assertRegex(self.tool("--version").stdout, r"^rangescope \d+\.\d+\.\d+\n$")
         self.assertEqual(self.tool().returncode, 64)
 
-    def test_completion_is_bash(self):
+    def test_completion_in_bash(self):
+        self.tool("profile", "-q", VICTIM)
         script = self.tool("help", "--completion", "bash").stdout
-        done = cases.run(["bash", "-c", script + "COMP_WORDS=(rangescope pro); COMP_CWORD=1; _rangescope; echo ${COMPREPLY[@]}"])
-        self.assertEqual(done.stdout, "profile\n", done.stderr)
+        for line, wanted in (("pro", "profile"), ("report --form", "--format"), ("report --format js", "json jsonl"), ("runs sho", "show"),
+                             ("profile --metrics roofline,mem", "roofline,memory"), ("report lat", "latest"),
+                             ("runs show 2", os.path.basename(self.runs()[-1]))):
+            words = ["rangescope", *line.split()]
+            done = cases.run(["bash", "-c", f"{script}COMP_WORDS=({' '.join(words)}); COMP_CWORD={len(words) - 1}; _rangescope; echo ${{COMPREPLY[@]}}"],
+                             cwd=self.folder)
+            self.assertEqual(done.stdout, wanted + "\n", line + done.stderr)
+
+    def test_completion_of_other_shells_parses(self):
+        for shell, words in (("zsh", ["--metrics=", "roofline", "_arguments"]), ("fish", ["-l metrics", "roofline", "__rangescope_runs"])):
+            script = self.tool("help", "--completion", shell).stdout
+            for word in words:
+                self.assertIn(word, script)
+            if shutil.which(shell):
+                done = subprocess.run([shell, "-n"], input=script, capture_output=True, text=True)
+                self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertEqual(self.tool("help", "--completion", "tcsh").returncode, 64)
+
+    def test_durations_and_json_are_the_same_everywhere(self):
+        for words in (["watch", "--every", "1x"], ["watch", "--every", "1ms"], ["profile", "--timeout", "soon"]):
+            self.assertIn(self.tool(*words, "--", VICTIM).returncode, (64, 78), words)
+        for words in (["watch", "--every", "200ms"], ["profile", "--timeout", "10"], ["profile", "--timeout", "10s"]):
+            done = self.tool(*words, "--", VICTIM)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertIn("run kept in", done.stderr)
+        run = self.runs()[-1]
+        listed = json.loads(self.tool("runs", "list", "--json").stdout)
+        self.assertEqual(listed[-1], json.loads(self.tool("runs", "show", "--json").stdout))
+        self.assertEqual((listed[-1]["run"], listed[-1]["exit_code"]), (os.path.basename(run), 0))
+        self.assertEqual(json.loads(self.tool("runs", "--json").stdout), listed)
+        self.assertIn("schema", json.loads(self.tool("compare", run, run, "--json").stdout))
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ BIN, PROGRAM = sys.argv[1], sys.argv[2]
 
 
 def watch(folder, *argv):
-    return cases.run([f"{BIN}/rangescope", "watch", "--every", "0.1", "--output", folder, *argv])
+    return cases.run([f"{BIN}/rangescope", "watch", "--every", "100ms", "--output", folder, *argv])
 
 
 class Watch(unittest.TestCase):
@@ -25,7 +25,9 @@ class Watch(unittest.TestCase):
             self.assertGreaterEqual(len(pictures), 2, done.stderr)
             counts = [int(re.search(r"^decode .*% +(\d+)", p, re.M).group(1)) for p in pictures if re.search(r"^decode ", p, re.M)]
             self.assertEqual(counts, sorted(counts))
+            self.assertNotIn("\x1b", done.stderr)  # nothing is erased
             run, = [entry.path for entry in os.scandir(folder)]
+            self.assertIn(f"run kept in {run}", done.stderr)
             report = cases.run([f"{BIN}/rangescope", "report", run, "--depth", "1"])
             decode = lambda text: re.findall(r"^decode .*% +(\d+)", text, re.M)[-1]
             self.assertEqual(decode(done.stderr), decode(report.stdout))

@@ -2,7 +2,7 @@
 export interface Measure { tag: string; title: string; unit: string; source: string; formula: string }
 export interface KernelRow {
   name: string; short: string; calls: number; total_ns: number; median_ns: number; min_ns: number; max_ns: number;
-  share: number; grid: number[]; block: number[]; registers: number; shared: number; shapes: number;
+  share: number; grid: number[]; block: number[]; registers: number; shared: number; shapes: number; counters?: string[];
 }
 export interface Metric {
   name: string; unit: string; source: string; value?: number | null; min?: number; max?: number; rounds?: number; absent?: string;
@@ -36,7 +36,7 @@ export interface Data {
   processes: { pid: number; name: string; start_ns: number; end_ns: number; ranges: number; kernels: number; rank?: number }[];
   gpus: string[];  // "2x NVIDIA H200"
   devices: { name: string; ordinal: number; sm_count: number; memory_bytes: number }[];
-  regions: Region[]; kernels: KernelRow[]; total: (number | null)[] | null; unattributed: (number | null)[] | null;
+  regions: Region[]; counter_heads: string[]; kernels: KernelRow[]; total: (number | null)[] | null; unattributed: (number | null)[] | null;
   outside_ns: number | null;
   losses: { kind: string; severity: string; count: number; detail: string }[];
   findings: { id: string; verdict: string; question: string; found: string; hint: string; commands: string[] }[];

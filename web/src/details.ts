@@ -9,10 +9,17 @@ function plain(label: string, head: string[], rows: (string | HTMLElement)[][], 
     el('tbody', {}, ...rows.map((row) => el('tr', {}, ...cells('td', row, numericFrom))))));
 }
 
+const kKernelHeads = ['kernel', 'calls', 'total', 'share', 'median', 'max', 'grid', 'block', 'registers', 'shared'];
 function kernelTable(label: string, rows: KernelRow[]): HTMLElement {
-  return plain(label, ['kernel', 'calls', 'total', 'share', 'median', 'max', 'grid', 'block', 'registers', 'shared'], rows.map((k) => [
+  const heads = rows.some((k) => k.counters) ? data.counter_heads : [];
+  const table = plain(label, [...kKernelHeads.slice(0, 6), ...heads, ...kKernelHeads.slice(6)], rows.map((k) => [
     el('span', { class: 'long', title: k.name }, k.short || k.name), k.calls < 0 ? '–' : count(k.calls), show(k.total_ns, 'ns'), show(k.share, 'ratio'), show(k.median_ns, 'ns'), show(k.max_ns, 'ns'),
+    ...heads.map((_, i) => k.counters?.[i] ?? '–'),
     k.grid[0] ? k.grid.join('×') + (k.shapes > 1 ? ` +${k.shapes - 1}` : '') : '–', k.block[0] ? k.block.join('×') : '–', k.registers ? String(k.registers) : '–', k.shared ? bytes(k.shared) : '–']));
+  // What gives way on a narrow screen: first the shape, then median and max.
+  for (const row of table.querySelectorAll('tr')) for (const [i, cell] of [...row.children].entries())
+    cell.classList.toggle(i >= 6 + heads.length || (heads.length > 0 && (i === 4 || i === 5)) ? 'spare' : i >= 4 ? 'medium' : 'always', true);
+  return table;
 }
 
 function metricTable(label: string, list: Metric[]): HTMLElement {
@@ -44,7 +51,9 @@ export function details(): HTMLElement {
     if (r.top?.length) parts.push(el('h4', {}, 'Kernels of this region'), kernelTable('kernels of the region', r.top));
     if (r.copies?.length) parts.push(el('h4', {}, 'Copies'), plain('copies', ['kind', 'calls', 'bytes', 'time', 'rate'], r.copies.map((c) => [c.kind.replace(/_/g, ' '), count(c.calls), bytes(c.bytes), time(c.total_ns),
       c.total_ns > 0 && c.bytes > 0 ? si(c.bytes / c.total_ns * 1e9, 'B/s') : '–'])));
-    if (r.metrics?.length) parts.push(el('h4', {}, 'Metrics'), metricTable('metrics of the region', r.metrics));
+    const measured = (r.metrics ?? []).filter((m) => !m.absent), absent = (r.metrics ?? []).filter((m) => m.absent);
+    if (measured.length) parts.push(el('h4', {}, 'Metrics'), metricTable('metrics of the region', measured));
+    if (absent.length) parts.push(el('details', {}, el('summary', {}, counted(absent.length, 'metric') + ' without a value for the region as a whole'), metricTable('metrics without a value', absent)));
     for (const k of (r.counted ?? []).slice(0, 50)) parts.push(el('details', {}, el('summary', {}, `metrics of kernel ${k.ordinal}: ${k.name}` + (k.bound ? ` (${k.bound.kind})` : '')),
       ...(k.bound ? [el('p', {}, k.bound.reason)] : []), metricTable(`metrics of kernel ${k.ordinal}`, k.metrics ?? [])));
     box.replaceChildren(...parts.filter((p): p is HTMLElement => p !== null));
@@ -59,7 +68,8 @@ export function kernels(): HTMLElement {
   if (data.kernels.length === 0) return el('p', { class: 'dim' }, 'No kernels were recorded.');
   const kMost = 200;
   const heads: [string, ((k: KernelRow) => number | string) | null][] = [['kernel', (k) => (k.short || k.name).toLowerCase()], ['calls', (k) => k.calls], ['total', (k) => k.total_ns],
-    ['share', (k) => k.share], ['median', (k) => k.median_ns], ['max', (k) => k.max_ns], ['grid', null], ['block', null], ['registers', (k) => k.registers], ['shared', (k) => k.shared]];
+    ['share', (k) => k.share], ['median', (k) => k.median_ns], ['max', (k) => k.max_ns],
+    ...data.counter_heads.map((title, i): [string, ((k: KernelRow) => number | string) | null] => [title, (k) => k.counters?.[i] ?? '']), ['grid', null], ['block', null], ['registers', (k) => k.registers], ['shared', (k) => k.shared]];
   let sort = 2, down = true;
   const input = el('input', { type: 'search', id: 'kernel-search', placeholder: 'search kernels', 'aria-label': 'search kernels', autocomplete: 'off', spellcheck: 'false' });
   const status = el('span', { class: 'dim', role: 'status', id: 'kernel-rows' });
@@ -67,7 +77,7 @@ export function kernels(): HTMLElement {
   const draw = (): void => {
     const want = input.value.toLowerCase(), key = heads[sort]![1]!;
     const list = data.kernels.filter((k) => k.name.toLowerCase().includes(want) || k.short.toLowerCase().includes(want)).sort((a, b) => {
-      const x = key(a), y = key(b), less = typeof x === 'string' ? x.localeCompare(String(y)) : (x ?? -1) - ((y as number) ?? -1);
+      const x = key(a), y = key(b), less = typeof x === 'string' ? x.localeCompare(String(y), 'en', { numeric: true }) : (x ?? -1) - ((y as number) ?? -1);
       return down ? -less : less;
     });
     status.textContent = counted(list.length, 'kernel') + (list.length > kMost ? `, the first ${kMost} shown` : '');

@@ -53,6 +53,26 @@ void add_counters(const model::Region& region, model::Verdict& verdict) {
   }
 }
 
+/// What warps wait for, by the counter that says so; else which counters would.
+std::string waits_text(const model::Region& region) {
+  constexpr std::string_view kStall = "stall_";
+  const std::pair<const std::string, model::Metric>* most = nullptr;
+  for (const auto& each : region.metrics) {
+    const bool waits = each.first.starts_with(kStall) && each.first != "stall_selected" && each.second.absent.empty();
+    if (waits && (most == nullptr || each.second.value > most->second.value)) most = &each;
+  }
+  if (most != nullptr) {
+    std::string name = most->first.substr(kStall.size());
+    std::replace(name.begin(), name.end(), '_', ' ');
+    return fmt::format("warps wait most for: {} ({:.1f} warps an issue)", name, most->second.value);
+  }
+  const auto occupancy = region.metrics.find("occupancy");
+  if (occupancy != region.metrics.end() && occupancy->second.absent.empty() &&
+      occupancy->second.value < kOccupied.value)
+    return "occupancy " + format_share(occupancy->second.value);
+  return "counters of stalls and occupancy would say what it waits for";
+}
+
 void say_bound(const Case& known, std::size_t row, std::vector<model::Verdict>& out) {
   const model::Region& region = known.region(row);
   const model::Bound& bound = *region.bound;
@@ -73,7 +93,7 @@ void say_bound(const Case& known, std::size_t row, std::vector<model::Verdict>& 
     text = fmt::format("hardly uses the GPU: {}, gaps between kernels included", shares);
     metrics = "occupancy";
   } else {
-    text = fmt::format("bound by latency: {}", shares);
+    text = fmt::format("bound by latency: {}; {}", shares, waits_text(region));
     metrics = "stalls,occupancy";
   }
   model::Verdict verdict = known.about(kind, row, std::move(text), above_roof(known, row));
@@ -108,8 +128,8 @@ void find_bounds(const Case& known, std::vector<model::Verdict>& out) {
                     *region.steady->busy_share <= 1
                         ? fmt::format("keeps the GPU busy {} of its time: the kernels decide, and counters say why",
                                       format_share(*region.steady->busy_share))
-                        : fmt::format("gives the GPU {:.1f} times as much to do as it takes itself: the kernels "
-                                      "decide, and counters say why",
+                        : fmt::format("hands the GPU work of {:.1f} times its own wall time: the kernels decide, and "
+                                      "counters say why",
                                       *region.steady->busy_share),
                     full(row));
     verdict.severity = model::Weight::kWarning;
@@ -130,7 +150,7 @@ void find_bounds(const Case& known, std::vector<model::Verdict>& out) {
   for (const std::size_t row : known.worst(measured, 1)) {
     const model::Region& region = known.region(row);
     model::Verdict verdict =
-        known.about("bound_unknown", row, "what bounds it is not known: " + region.bound->reason, std::nullopt);
+        known.about("bound_unknown", row, "what bounds it is unknown: " + region.bound->reason, std::nullopt);
     if (const double busy = busy_total(known, row); busy > 0) verdict.evidence["gpu_busy_ns"] = busy;
     verdict.next = known.profile_again("--metrics roofline,speed_of_light", &region);
     out.push_back(std::move(verdict));

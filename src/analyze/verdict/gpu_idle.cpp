@@ -104,9 +104,9 @@ void find_synchronization(const Case& known, std::vector<model::Verdict>& out) {
     const double share = region.gpu->sync_ns / region.wall.inclusive_ns;
     model::Verdict verdict = known.about(
         "synchronization", row,
-        fmt::format("{} wait for the GPU {} of the wall time ({}), and it stands idle after each",
-                    base::counted(static_cast<std::uint64_t>(std::max<std::int64_t>(region.gpu->syncs, 0)), "call"),
-                    format_share(share), format_ns(region.gpu->sync_ns)),
+        fmt::format("{} of its time is {} for the GPU ({}), which then has nothing to do", format_share(share),
+                    base::counted(static_cast<std::uint64_t>(std::max<std::int64_t>(region.gpu->syncs, 0)), "wait"),
+                    format_ns(region.gpu->sync_ns)),
         most);
     verdict.severity = model::Weight::kWarning;
     verdict.evidence = {{"sync_ns", region.gpu->sync_ns},

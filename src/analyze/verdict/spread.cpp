@@ -37,11 +37,11 @@ void find_warm_up(const Case& known, std::vector<model::Verdict>& out) {
                           format_ns(steady.longest_ns))
             : fmt::format("the first {} of {} occurrences take up to {}", base::format_count(steady.left_out),
                           base::format_count(region.occurrences), format_ns(steady.longest_ns));
-    model::Verdict verdict = known.about(
-        "warm_up", row,
-        fmt::format("warm-up: {}, the others {} (p95 {}): {} of the region", which, format_ns(steady.wall_ns.median),
-                    format_ns(steady.wall_ns.p95), format_share(steady.left_out_ns / region.wall.inclusive_ns)),
-        saves(row));
+    model::Verdict verdict = known.about("warm_up", row,
+                                         fmt::format("warm-up is {} of its time: {}, the others {} (p95 {})",
+                                                     format_share(steady.left_out_ns / region.wall.inclusive_ns), which,
+                                                     format_ns(steady.wall_ns.median), format_ns(steady.wall_ns.p95)),
+                                         saves(row));
     verdict.severity = model::Weight::kWarning;
     verdict.evidence = {{"left_out", static_cast<double>(steady.left_out)},
                         {"occurrences", static_cast<double>(region.occurrences)},

@@ -63,7 +63,7 @@ Case::Case(const model::Report& report, std::string_view named)
     const std::uint32_t parent = report.rows[row].parent;
     (parent == model::kNone ? top_ : children_[parent]).push_back(row);
   }
-  for (const std::size_t row : top_) timeline_ |= region(row).wall.inclusive_ns > 0;
+  for (std::size_t row = 0; row < rows(); ++row) timeline_ |= region(row).wall.inclusive_ns > 0;
   timeline_ &= report.run.duration_ns > 0;
   if (report.outside && report.run.duration_ns > 0)
     inside_ns_ = report.run.duration_ns - report.outside->wall_ns - report.outside->profiler_ns;
@@ -118,6 +118,13 @@ std::vector<std::size_t> Case::worst(const std::function<double(std::size_t)>& s
   }
   std::sort(found.begin(), found.end(),
             [&](std::size_t a, std::size_t b) { return of[a] != of[b] ? of[a] > of[b] : a < b; });
+  // Start/end ranges lie around others: the one that a thread was in says more.
+  double nested = 0;
+  for (const std::size_t row : found)
+    if (region(row).kind == model::RangeKind::kPushPop) nested = std::max(nested, of[row]);
+  std::erase_if(found, [&](std::size_t row) {
+    return region(row).kind == model::RangeKind::kStartEnd && nested >= kOneChild.value * of[row];
+  });
   if (found.size() > most) found.resize(most);
   return found;
 }

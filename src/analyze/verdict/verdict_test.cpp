@@ -244,6 +244,31 @@ TEST(HotRegion, OfAProgramWithoutAGpu) {
   EXPECT_FALSE(has(Program().loop("solve", 9, 10 * kMs, 1, kMs).verdict(), "hot_region"));
 }
 
+TEST(HotRegion, ARangeAroundOthersIsNoPlaceToLook) {
+  Program b;
+  b.range(b.t, "request", 0, 100 * kMs, "", model::RangeKind::kStartEnd);
+  b.loop("parse", 1, 10 * kMs).loop("solve", 9, 10 * kMs);
+  EXPECT_EQ(of(b.verdict(), "hot_region").path, "solve");
+  Program alone;
+  alone.range(alone.t, "request", 0, 100 * kMs, "", model::RangeKind::kStartEnd);
+  alone.session.end_ns = 100 * kMs;
+  EXPECT_EQ(of(alone.verdict(), "hot_region").path, "request [start/end]");
+}
+
+TEST(Bounds, LatencyNamesTheStallOrWhatWouldTell) {
+  EXPECT_NE(of(measured(0.3, 0.2).verdict, "latency_bound").text.find("would say"), std::string::npos);
+  Program b;
+  b.loop("step", 4, 10 * kMs, 1, 9 * kMs);
+  model::Report report = b.report();
+  for (const auto& [name, value] : {std::pair("dram_throughput", 0.3), std::pair("sm_throughput", 0.2),
+                                    std::pair("stall_wait", 1.5), std::pair("stall_long_scoreboard", 4.5)})
+    report.regions[0].metrics[name] = {value, "", value, value, 1, "cupti", {}};
+  add_bounds(report, nullptr);
+  finish_rows(report);
+  judge(report);
+  EXPECT_NE(of(report.verdict, "latency_bound").text.find("wait most for: long scoreboard (4.5"), std::string::npos);
+}
+
 TEST(Profiler, WhatItAddedAndWhatIsTooShortForIt) {
   Program b;
   b.loop("step", 5, kMs).loop("step", 5, 50 * kMs);

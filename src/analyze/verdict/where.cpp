@@ -46,7 +46,7 @@ void find_outside(const Case& known, std::vector<model::Verdict>& out) {
                       {"after_ns", outside.after_ns}};
   if (report.unattributed) {
     const std::string work = work_text(*report.unattributed);
-    text += work.empty() ? "; no GPU work there" : "; GPU: " + work;
+    text += work.empty() ? "; no GPU work there" : "; on the GPU: " + work;
     if (report.unattributed->busy_ns >= 0) verdict.evidence["gpu_busy_ns"] = report.unattributed->busy_ns;
   }
   if (outside.profiler_ns > 0) {
@@ -73,7 +73,8 @@ void find_kernel(const Case& known, std::vector<model::Verdict>& out) {
   const model::KernelRow& row = report.kernels.front();
   const bool only = report.kernels.size() == 1 && known.has_timeline();  // says what the region's line says
   if (!(row.share >= kOneKernel.value) || only || !known.matters(row.total_ns)) return;
-  std::string text = fmt::format("{} of all kernels' time: {} of {}", format_share(row.share),
+  std::string text = fmt::format("{} of {} kernels' time: {} of {}", format_share(row.share),
+                                 known.has_timeline() ? "all" : "the measured",
                                  base::counted(static_cast<std::uint64_t>(row.calls), "call"),
                                  format_ns(row.total_ns / static_cast<double>(row.calls)));
   double saves = row.total_ns;
@@ -96,9 +97,9 @@ void find_kernel(const Case& known, std::vector<model::Verdict>& out) {
       if (verdict.saves_share) *verdict.saves_share *= std::max(0.0, 1 - most);
     }
     if (const auto waves = value("launch__waves_per_multiprocessor"); waves && *waves < kSmallGrid.value)
-      text += fmt::format("; its grid fills the GPU {:.2f} times", *waves);
+      text += fmt::format("; its grid fills {} of the GPU", format_share(*waves));
     if (const auto occupancy = value("occupancy"); occupancy && *occupancy < kOccupied.value)
-      text += fmt::format("; {} of the warps that fit are there", format_share(*occupancy));
+      text += fmt::format("; occupancy {}", format_share(*occupancy));
   }
   verdict.path = row.label.empty() ? row.name : row.label;
   verdict.text = std::move(text);
@@ -123,11 +124,17 @@ void find_hot_region(const Case& known, std::vector<model::Verdict>& out) {
   };
   double best = 0, all = known.inside_ns();
   std::size_t hot = 0;
-  for (std::size_t row = 0; row < known.rows(); ++row) {
-    const double own = own_ns(known.region(row)) / known.side_by_side(row);
-    if (own > best) best = own, hot = row;
-    if (!known.has_timeline() && own > 0) all += own;
-  }
+  const auto look = [&](model::RangeKind kind) {
+    for (std::size_t row = 0; row < known.rows(); ++row) {
+      if (known.region(row).kind != kind) continue;
+      const double own = own_ns(known.region(row)) / known.side_by_side(row);
+      if (own > best) best = own, hot = row;
+      if (!known.has_timeline() && own > 0) all += own;
+    }
+  };
+  look(model::RangeKind::kPushPop);
+  // What a start/end range spends in itself is not known: others lie in it that are no children of it.
+  if (best < kHot.value * all || !known.has_timeline()) look(model::RangeKind::kStartEnd);
   if (!(best > 0) || best < kHot.value * all) return;
   const double measured = known.has_timeline() ? 0 : known.whole_ns();
   if (!known.has_timeline() &&
@@ -141,7 +148,7 @@ void find_hot_region(const Case& known, std::vector<model::Verdict>& out) {
   std::optional<double> saves;
   if (known.has_timeline()) {
     saves = best;
-    text = fmt::format("{} of the run is in it itself: {}", format_share(best / known.whole_ns()), times);
+    text = fmt::format("{} of the run is its own time: {}", format_share(best / known.whole_ns()), times);
     if (region.occurrences > 1)
       text += fmt::format(", median {}, slowest {}", format_ns(region.wall.per_occurrence_ns.median),
                           format_ns(region.wall.per_occurrence_ns.max));
@@ -165,7 +172,7 @@ void find_profiler(const Case& known, std::vector<model::Verdict>& out) {
     if (region.wall.profiler_ns < kProfiler.value * raw) continue;
     model::Verdict verdict =
         known.about("profiler_effect", row,
-                    fmt::format("collecting counters added {}, {} of what it took; its times are without that",
+                    fmt::format("collecting counters added {}, {} of what it took; the times shown are without it",
                                 format_ns(region.wall.profiler_ns), format_share(region.wall.profiler_ns / raw)),
                     std::nullopt);
     verdict.evidence = {{"profiler_ns", region.wall.profiler_ns}, {"wall_ns", region.wall.inclusive_ns}};
@@ -186,12 +193,12 @@ void find_profiler(const Case& known, std::vector<model::Verdict>& out) {
   if (!known.has_timeline() || !known.matters(all)) return;
   const std::size_t row = known.worst(too_short, 1).front();
   const model::Region& region = known.region(row);
-  model::Verdict verdict = known.about(
-      "too_short", row,
-      fmt::format("{} of a median of {} are as short as recording them: {} occurrences like it, {} in all",
-                  base::counted(static_cast<std::uint64_t>(region.occurrences), "occurrence"),
-                  format_ns(region.wall.per_occurrence_ns.median), base::format_count(occurrences), format_ns(all)),
-      std::nullopt);
+  model::Verdict verdict =
+      known.about("too_short", row,
+                  fmt::format("as short as recording a range takes: median {}; {} like it, {} in all, say little",
+                              format_ns(region.wall.per_occurrence_ns.median),
+                              base::counted(static_cast<std::uint64_t>(occurrences), "occurrence"), format_ns(all)),
+                  std::nullopt);
   verdict.severity = all >= kHot.value * known.inside_ns() ? model::Weight::kError : model::Weight::kNote;
   verdict.evidence = {{"wall_ns.median", region.wall.per_occurrence_ns.median}, {"wall_ns", all}};
   out.push_back(std::move(verdict));

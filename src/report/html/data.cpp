@@ -4,6 +4,7 @@
 #include "model/measure.hpp"
 #include "report/json_parts.hpp"
 #include "report/json_writer.hpp"
+#include "report/region_table.hpp"
 #include "report/verdict_text.hpp"
 #include "report/view.hpp"
 
@@ -35,7 +36,11 @@ void values(JsonWriter& json, std::string_view name, const Region& region) {
   json.close();
 }
 
-void page_kernel_rows(JsonWriter& json, std::string_view name, const std::vector<model::KernelRow>& rows) {
+constexpr std::size_t kPlain = 6;  // columns of a kernel table before its counters
+
+/// `counted`: the table of the same rows with what counters say of each.
+void page_kernel_rows(JsonWriter& json, std::string_view name, const std::vector<model::KernelRow>& rows,
+                      const KernelTable* counted = nullptr) {
   json.key(name);
   json.open_array(true);
   for (const model::KernelRow& row : rows) {
@@ -59,6 +64,10 @@ void page_kernel_rows(JsonWriter& json, std::string_view name, const std::vector
     json.field("registers", row.shape.registers_per_thread);
     json.field("shared", std::int64_t{row.shape.static_shared_bytes} + row.shape.dynamic_shared_bytes);
     json.field("shapes", row.shapes);
+    if (counted != nullptr && counted->heads.size() > kPlain)
+      texts(json, "counters",
+            {counted->rows[static_cast<std::size_t>(&row - rows.data())].begin() + kPlain,
+             counted->rows[static_cast<std::size_t>(&row - rows.data())].end()});
     json.close();
   }
   json.close();
@@ -298,7 +307,11 @@ void write_html_data(const model::Report& report, const model::Session* session,
   json.open_array(true);
   for (const Region& region : report.regions) page_region_object(json, report, region);
   json.close();
-  page_kernel_rows(json, "kernels", report.kernels);
+  Style every;
+  every.top_kernels = report.kernels.size();
+  const KernelTable counted = kernel_table(report, every);
+  texts(json, "counter_heads", {counted.heads.begin() + kPlain, counted.heads.end()});
+  page_kernel_rows(json, "kernels", report.kernels, &counted);
   work(json, "total", report.total);
   work(json, "unattributed", report.unattributed);
   report.outside ? json.field("outside_ns", report.outside->wall_ns) : json.null_field("outside_ns");

@@ -2,7 +2,8 @@
 //
 //   { schema, run, measures: [{tag, title, unit, formula, source}], processes, devices,
 //     regions: [{id, parent, depth, path, domain, kind, process, thread, v: [number or null for each measure], ...}],
-//     kernels, total, unattributed, losses, findings, notes, timeline or null }
+//     counter_heads: [title of each of a kernel's `counters`], kernels, total, unattributed, losses, findings, notes,
+//     timeline or null }
 //
 // Timeline (times in ns since the begin of the recording):
 //   { duration, links, lanes: [{title, pid, kind, rows, items, full,

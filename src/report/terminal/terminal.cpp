@@ -101,8 +101,8 @@ void details(const RegionTable& shown, const Style& style, Sink& sink) {
       sink.write(fmt::format("{}: {} began and never ended: not in the statistics\n", name,
                              base::format_count(region.unclosed)));
     if (region.bound && style.explain)
-      sink.write(fmt::format("{}: bound by {}: {}\n", name, base::printable(region.bound->kind),
-                             base::printable(region.bound->reason)));
+      sink.write(fmt::format("{}: {}{}: {}\n", name, region.bound->kind == "unknown" ? "bound " : "bound by ",
+                             base::printable(region.bound->kind), base::printable(region.bound->reason)));
     if (!style.explain) continue;
     for (const std::string& note : region.notes) sink.write(name + ": " + base::printable(note) + "\n");
   }
@@ -114,7 +114,8 @@ void kernels(const model::Report& report, const Style& style, Sink& sink) {
   std::vector<base::Table::Column> heads;
   for (std::size_t i = 0; i < shown.heads.size(); ++i) {
     const bool spare = shown.heads[i] == "median" || shown.heads[i] == "max";
-    heads.push_back({shown.heads[i], i > 0, i == 0, spare ? 1 : i < 6 ? 0 : 2});
+    const bool answer = shown.heads[i] == "bound" || shown.heads[i] == "of roof";
+    heads.push_back({shown.heads[i], i > 0, i == 0, spare ? 1 : i < 6 ? 0 : answer ? 3 : 2});
   }
   base::Table table(std::move(heads));
   for (const auto& row : shown.rows) {
