@@ -78,6 +78,7 @@ constexpr std::array kKeys{
     Key{NATIVE "flush_interval", Type::kDuration, "how often GPU activity is written out", "--flush-interval"},
     Key{NATIVE "chain_injection", Type::kBool, "load the injection library that the environment names as well", "--chain-injection"},
     Key{NATIVE "sample", Type::kText, "sample the GPU's counters and energy while the program runs: auto, off, or every so often (100us)", "--sample"},
+    Key{NATIVE "cpu", Type::kText, "sample what the program's threads do on the CPU: auto, off, or how often a second (199Hz)", "--cpu"},
     Key{NATIVE "sample_metrics", Type::kList, "counters to sample instead of the shipped ones", "--sample-metrics"},
 #undef NATIVE
     Key{"pipeline.nsys.enable", Type::kBool, "record with Nsight Systems", "--nsys"},
