@@ -11,6 +11,8 @@ pkg_check_modules(re2 REQUIRED IMPORTED_TARGET re2)
 pkg_check_modules(zstd REQUIRED IMPORTED_TARGET libzstd)
 pkg_check_modules(zlib REQUIRED IMPORTED_TARGET zlib)
 pkg_check_modules(simdjson REQUIRED IMPORTED_TARGET simdjson)
+# Call chains of code without frame pointers, and names of functions; without it sample/cpu/none.cpp stands for both.
+pkg_check_modules(libdw IMPORTED_TARGET libdw libelf)
 find_path(PROTOZERO_INCLUDE_DIR protozero/pbf_reader.hpp REQUIRED)
 find_path(EXPECTED_INCLUDE_DIR tl/expected.hpp REQUIRED)
 # CUPTI is only ever loaded at run time; with its headers the parts that use it are built.

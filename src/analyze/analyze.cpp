@@ -6,6 +6,7 @@
 #include <set>
 
 #include "analyze/contexts.hpp"
+#include "analyze/cpu.hpp"
 #include "analyze/derive.hpp"
 #include "analyze/fold.hpp"
 #include "analyze/gpu.hpp"
@@ -260,6 +261,7 @@ base::Result<Report> analyze(const Session& session, const Options& options) {
   std::vector<std::uint64_t> busy;
   if (has_gpu_work(session))
     busy = add_gpu_work(session, options, tree, contexts, keys, by_cell, sampled, *kernels, report);
+  add_cpu(session, options, tree, contexts, keys, report);
   if (session.unrecorded.kernels) add_projections(session, tree, keys, by_cell, report);
   if (session.unrecorded.kernels || session.unrecorded.copies) busy.clear();
   const std::vector<Phase> phases = find_phases(session, tree, by_cell, busy);

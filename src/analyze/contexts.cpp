@@ -38,9 +38,10 @@ struct Roots {
 class ProcessSweep {
  public:
   /// `threads`: those of the process. `place`: threads of the session to their place among those of their process.
-  ProcessSweep(const Session& session, const Tree& tree, const Options& options, std::span<const std::uint32_t> threads,
-               const std::vector<std::uint32_t>& place)
+  ProcessSweep(const Session& session, std::span<const Launch> calls, const Tree& tree, const Options& options,
+               std::span<const std::uint32_t> threads, const std::vector<std::uint32_t>& place)
       : session_(session),
+        calls_(calls),
         tree_(tree),
         place_(place),
         nested_(options.domains == Domains::kNested),
@@ -69,7 +70,7 @@ class ProcessSweep {
   /// Launches in time order.
   void run(std::span<const std::uint32_t> launches, std::vector<std::uint32_t>& of_launch) {
     for (const std::uint32_t number : launches) {
-      const Launch& launch = session_.launches[number];
+      const Launch& launch = calls_[number];
       const std::int64_t start = launch.start_ns;
       const std::int64_t end = launch.end_ns == kOpen ? start : std::max(start, launch.end_ns);
       const std::uint32_t own = place_[launch.thread];
@@ -191,6 +192,7 @@ class ProcessSweep {
   }
 
   const Session& session_;
+  std::span<const Launch> calls_;
   const Tree& tree_;
   const std::vector<std::uint32_t>& place_;
   bool nested_;
@@ -205,16 +207,20 @@ class ProcessSweep {
 }  // namespace
 
 Contexts build_contexts(const Session& session, const Tree& tree, const Options& options) {
+  return build_contexts(session, tree, options, session.launches);
+}
+
+Contexts build_contexts(const Session& session, const Tree& tree, const Options& options,
+                        std::span<const Launch> calls) {
   Contexts contexts;
-  contexts.of_launch.assign(session.launches.size(), 0);
+  contexts.of_launch.assign(calls.size(), 0);
   const std::size_t processes = session.processes.size();
   const auto process_of = [&](std::uint32_t thread) -> std::size_t {
     return thread < session.threads.size() ? session.threads[thread].process : processes;
   };
-  Buckets launches = bucket_sort(session.launches.size(), processes, [&](std::size_t l) {
-    return std::min(processes, process_of(session.launches[l].thread));
-  });
-  contexts.foreign_launches = session.launches.size() - launches.items.size();
+  Buckets launches = bucket_sort(calls.size(), processes,
+                                 [&](std::size_t l) { return std::min(processes, process_of(calls[l].thread)); });
+  contexts.foreign_launches = calls.size() - launches.items.size();
   const Buckets threads = bucket_sort(session.threads.size(), processes, [&](std::size_t t) {
     return std::min<std::size_t>(processes, session.threads[t].process);
   });
@@ -229,15 +235,15 @@ Contexts build_contexts(const Session& session, const Tree& tree, const Options&
   std::stable_sort(largest_first.begin(), largest_first.end(),
                    [&](auto a, auto b) { return launches.of(a).size() > launches.of(b).size(); });
   std::vector<std::vector<std::uint32_t>> begins(processes), entries(processes);
-  base::parallel_for(processes, session.launches.size() < 20000 ? 1 : options.threads, [&](std::size_t i) {
+  base::parallel_for(processes, calls.size() < 20000 ? 1 : options.threads, [&](std::size_t i) {
     const std::size_t p = largest_first[i];
     const auto own = launches.of(p);
     if (own.empty()) return;
     sort_nearly(own, [&](std::uint32_t a, std::uint32_t b) {
-      const auto x = session.launches[a].start_ns, y = session.launches[b].start_ns;
+      const auto x = calls[a].start_ns, y = calls[b].start_ns;
       return x != y ? x < y : a < b;
     });
-    ProcessSweep sweep(session, tree, options, threads.of(p), place);
+    ProcessSweep sweep(session, calls, tree, options, threads.of(p), place);
     sweep.run(own, contexts.of_launch);
     begins[p] = std::move(sweep.begin_);
     entries[p] = std::move(sweep.entries_);

@@ -36,6 +36,9 @@ struct Contexts {
 };
 
 [[nodiscard]] Contexts build_contexts(const model::Session& session, const Tree& tree, const Options& options);
+/// The same of other moments or stretches of threads, as calls.
+[[nodiscard]] Contexts build_contexts(const model::Session& session, const Tree& tree, const Options& options,
+                                      std::span<const model::Launch> calls);
 
 /// Kernels, copies and sets of CUDA graph replays whose nodes were captured inside ranges: below the range open at
 /// launch they get an occurrence of the captured path, one for each replay. What was open around the whole capture is

@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 
+#include "analyze/cpu.hpp"
 #include "analyze/fold.hpp"
 #include "analyze/spread.hpp"
 
@@ -193,6 +194,10 @@ class Builder {
       out.wall.exclusive_ns += member.wall.exclusive_ns;
       out.wall.share += member.wall.share;
       out.wall.profiler_ns += member.wall.profiler_ns;
+      if (member.cpu && out.cpu)
+        add_cpu_work(*out.cpu, *member.cpu);
+      else if (member.cpu)
+        out.cpu = member.cpu;
       if (!member.gpu) continue;
       if (out.gpu) {
         add_work(*out.gpu, *member.gpu);

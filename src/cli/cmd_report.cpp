@@ -33,6 +33,7 @@ class Report final : public Subcommand {
             "  rangescope report latest --depth 2 --sort wall\n"
             "  rangescope report latest -f csv -o regions.csv\n"
             "  rangescope report trace.sqlite --include 'decode*'\n"
+            "  rangescope report latest --cpu decode\n"
             "  rangescope report trace.nsys-rep counters.ncu-rep\n"
             "  rangescope report counters.ncu-rep --split-regions regions/") {}
   void options(const Arguments& app) override {
@@ -43,6 +44,9 @@ class Report final : public Subcommand {
     app.add_flag("--separate", separate_, "Report on each input by itself, one after the other");
     app.add_option("--split-regions", split_, "Also write a folder of files for each region: tables, metrics, sections")
         .type_name("DIR");
+    app.add_option("--cpu", choice_.style.cpu,
+                   "Where the time of one range's threads went on the CPU, and its functions")
+        .type_name("RANGE");
     app.add_flag("--strict", strict_, "Exit with 83 where data was lost");
     bind_read(app, reading_);
     bind_report(app, choice_);

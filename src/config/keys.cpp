@@ -79,7 +79,8 @@ constexpr std::array kKeys{
         "which ranges a kernel belongs to whose thread has none open", "--push-pop-scope", "thread|process|auto"},
     Key{"report.domains", Type::kChoice,
         "each domain its own tree, or one stack over all", "--domains", "separate|nested"},
-    Key{"report.threads", Type::kInt, "workers that read and analyze; 0: one a core, up to what pays off", "--threads", {}, 0, 1024},
+    Key{"report.threads", Type::kInt,
+        "workers that read and analyze; 0: one a core, up to what pays off", "--threads", {}, 0, 1024},
     Key{"report.all", Type::kBool, "every region and value in the table", "--all"},
     Key{"report.raw_cells", Type::kBool,
         "CSV cells as they are, also those that a spreadsheet takes for formulas", "--raw-cells"},
@@ -116,6 +117,8 @@ constexpr std::array kKeys{
     Key{NATIVE "sample", Type::kText,
         "sample the GPU's counters and energy while the program runs: auto, off, or every so often (100us)",
         "--sample"},
+    Key{NATIVE "cpu", Type::kText,
+        "sample what the program's threads do on the CPU: auto, off, or how often a second (199Hz)", "--cpu"},
     Key{NATIVE "sample_metrics", Type::kList, "counters to sample instead of the shipped ones", "--sample-metrics"},
 #undef NATIVE
     Key{"pipeline.nsys.enable", Type::kBool, "record with Nsight Systems", "--nsys"},

@@ -19,7 +19,7 @@ enum class Severity : std::uint8_t { kInfo, kWarning, kError };
 }
 
 /// Where it was lost; the chapters of the page.
-enum class LossArea : std::uint8_t { kProgram, kCapture, kGpu, kCounters, kFile, kNsys, kNcu, kAnalysis, kStage };
+enum class LossArea : std::uint8_t { kProgram, kCapture, kGpu, kCpu, kCounters, kFile, kNsys, kNcu, kAnalysis, kStage };
 
 struct LossEntry {
   std::string_view id;  ///< stable, lower_snake_case
@@ -129,6 +129,15 @@ inline constexpr auto kTable = std::to_array<LossEntry>({
     {"torn_samples", kWarning, kGpu, "A file of samples ends within a block.", ""},
     {"damaged_samples", kWarning, kGpu, "Blocks of a file of samples are damaged and were skipped.", ""},
     {"unreadable_samples", kError, kGpu, "A file of samples could not be read.", ""},
+
+    {"cpu_not_sampled", kInfo, kCpu, "The CPU was not sampled.", "The detail says why and what to do."},
+    {"cpu_samples_lost", kWarning, kCpu, "CPU samples for which the kernel had no room.",
+     "Sample less often: --cpu 99Hz."},
+    {"cpu_throttled", kWarning, kCpu, "The kernel sampled less often for a while.", "Sample less often: --cpu 99Hz."},
+    {"cpu_samples_cut", kWarning, kCpu, "CPU samples beyond the size that is kept.", "Sample less often: --cpu 99Hz."},
+    {"cpu_not_joined", kInfo, kCpu, "CPU samples of inputs with different intervals are not added.", ""},
+    {"python_not_read", kInfo, kCpu, "The functions of a Python could not be read; its time is there without them.",
+     "Use CPython 3.9 to 3.13."},
 
     {"counters_graph", kWarning, kCounters, "CUPTI cannot measure the kernels of a CUDA graph one by one.",
      "Measure the range: --per range."},

@@ -180,6 +180,42 @@ struct OccurrenceSample {
   double at_ns = 0, wall_ns = 0, busy_ns = 0;
 };
 
+/// A function in the call chains of a region's threads. Nanoseconds of CPU time, estimated from samples.
+struct CpuFunction {
+  std::string name;    ///< "modeling_llama.py:forward" is name and file; "libx.so+0x1a20" without a symbol
+  std::string file;    ///< where it is declared; "" where unknown
+  std::string module;  ///< path of the file it lies in; "" of Python and of JIT code
+  std::uint32_t line = 0;
+  bool python = false;
+  double self_ns = 0, total_ns = 0;  ///< running itself; with what it called
+  std::uint32_t frame = kNone;       ///< index into CpuProfile::frames, the first of them
+};
+
+/// A part of where the wall time of a region's threads went. Nanoseconds.
+struct CpuPart {
+  std::string kind;  ///< "python", "native", "cuda", "waiting"
+  std::string name;  ///< library, kind of CUDA call, what was waited for; "" of Python
+  double ns = 0;
+  double gpu_idle_ns = 0;  ///< of `ns`, while the process had no work on a GPU; NaN where none was recorded
+};
+
+/// Samples of one call chain outside child regions.
+struct CpuStackCount {
+  std::uint32_t stack = kNone;  ///< index into CpuProfile::stacks
+  std::int64_t samples = 0;
+};
+
+/// What the threads of a region did in its wall time: the four parts add up to it.
+struct CpuWork {
+  std::int64_t samples = 0;
+  double interval_ns = 0;
+  CpuPart python, native, cuda, waiting;
+  std::vector<CpuPart> parts;          ///< of those, by library and kind, the largest first
+  std::vector<CpuFunction> functions;  ///< at most fifty, by their own time
+  std::vector<CpuFunction> callers;    ///< at most fifty, by time with what they called
+  std::vector<CpuStackCount> stacks;   ///< of the aggregate, outside child regions, once over all domains
+};
+
 struct Region {
   std::uint32_t id = 0;          ///< index in Report::regions
   std::uint32_t parent = kNone;  ///< index of the parent region, kNone at the top
@@ -196,6 +232,7 @@ struct Region {
   std::optional<Steady> steady;  ///< absent without closed occurrences
   std::optional<Across> across;  ///< of the aggregate, where several processes or threads opened the range
   std::optional<GpuWork> gpu;    ///< absent where no GPU work was recorded at all
+  std::optional<CpuWork> cpu;    ///< absent where the CPU was not sampled, and without closed occurrences
   std::map<std::string, Metric> metrics;
   std::vector<KernelMetrics> kernels;  ///< counters per kernel, when they were collected
   std::vector<RooflinePoint> roofline;
@@ -305,6 +342,7 @@ struct Report {
   std::vector<KernelMetrics> unattributed_results;
   std::vector<OperatorRow> operators;           ///< by name; the longest on the GPU, else on the CPU, first
   std::vector<OperatorRow> operators_by_shape;  ///< by name and shapes; empty where no shapes were recorded
+  std::vector<CpuStackCount> cpu_outside;       ///< CPU samples outside every range, and of threads without ranges
   std::vector<SampledDevice> sampled;           ///< devices that were sampled while the program ran
   std::vector<MetricColumn> metric_columns;     ///< the most telling of the metrics that were asked for, best first
   std::vector<Loss> losses;

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "model/cpu.hpp"
 #include "model/gpu.hpp"
 #include "model/loss.hpp"
 #include "model/metric.hpp"
@@ -120,6 +121,7 @@ struct Session {
   std::vector<MetricDef> metrics;
   std::vector<Measurement> measurements;
   std::vector<SampleStream> samples;
+  CpuProfile cpu;
 
   Summary summary;  ///< totals by name, from inputs without a timeline
 

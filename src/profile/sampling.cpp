@@ -1,8 +1,11 @@
 #include "profile/sampling.hpp"
 
+#include <cstdlib>
+
 #include "base/log.hpp"
 #include "base/text.hpp"
 #include "config/metric_groups.hpp"
+#include "wire/cpu.hpp"
 #include "wire/samples.hpp"
 
 namespace rangescope::profile {
@@ -39,6 +42,36 @@ base::Result<std::optional<sample::Beside>> begin_sampling(const SampleChoice& c
   if (choice.interval_ns) return base::fail(std::move(begun));
   base::detail("nothing is sampled: " + begun.error().what);
   return std::optional<sample::Beside>();
+}
+
+base::Result<std::optional<sample::cpu::Recorder>> begin_cpu(const SampleChoice& choice,
+                                                             const std::filesystem::path& captures) {
+  if (choice.cpu_off) return std::optional<sample::cpu::Recorder>();
+  sample::cpu::Options options;
+  options.folder = captures / wire::cpu::kFolder;
+  options.interval_ns = 1'000'000'000 / choice.cpu_hz.value_or(kAutoCpu_hz);
+  const char *cache = std::getenv("XDG_CACHE_HOME"), *home = std::getenv("HOME");
+  if (cache != nullptr && *cache != '\0')
+    options.cache = std::filesystem::path(cache) / "rangescope" / "symbols";
+  else if (home != nullptr && *home != '\0')
+    options.cache = std::filesystem::path(home) / ".cache" / "rangescope" / "symbols";
+  std::error_code error;
+  std::filesystem::create_directories(options.folder, error);
+  auto begun = sample::cpu::Recorder::start(options);
+  if (begun) return std::optional(std::move(*begun));
+  std::filesystem::remove_all(options.folder, error);
+  if (choice.cpu_hz) return base::fail(std::move(begun));
+  base::detail("the CPU is not sampled: " + begun.error().what);
+  return std::optional<sample::cpu::Recorder>();
+}
+
+void end_cpu(std::optional<sample::cpu::Recorder>& recorder, const std::filesystem::path& captures) {
+  if (!recorder) return;
+  recorder->stop();
+  std::error_code error;
+  for (std::filesystem::directory_iterator entry(captures, error), end; !error && entry != end; entry.increment(error))
+    if (entry->path().filename() != wire::cpu::kFolder) return;
+  std::filesystem::remove_all(captures / wire::cpu::kFolder, error);
 }
 
 }  // namespace rangescope::profile

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/result.hpp"
+#include "sample/cpu/recorder.hpp"
 #include "sample/helper.hpp"
 
 namespace rangescope::profile {
@@ -15,10 +16,15 @@ namespace rangescope::profile {
 /// How often is `auto`: kernels of a few microseconds are still told apart, and it costs a fifth of a core.
 inline constexpr std::int64_t kAutoSample_ns = 200'000;
 
+/// No divisor of what programs do in steps of milliseconds; it costs a program less than one percent.
+inline constexpr std::int64_t kAutoCpu_hz = 199;
+
 struct SampleChoice {
   bool off = false;
   std::optional<std::int64_t> interval_ns;  ///< absent: auto
   std::vector<std::string> metrics;         ///< counters instead of those of conf/sample
+  bool cpu_off = false;
+  std::optional<std::int64_t> cpu_hz;  ///< of a thread's CPU time; absent: auto
 };
 
 /// The counters that are wanted, each by its names on different chips.
@@ -29,5 +35,12 @@ struct SampleChoice {
 [[nodiscard]] base::Result<std::optional<sample::Beside>> begin_sampling(const SampleChoice& choice,
                                                                          const std::filesystem::path& captures,
                                                                          bool counters);
+
+/// Begins to sample the CPU of the program that this thread starts next; nothing where that is off, or cannot be and
+/// was not asked for.
+[[nodiscard]] base::Result<std::optional<sample::cpu::Recorder>> begin_cpu(const SampleChoice& choice,
+                                                                           const std::filesystem::path& captures);
+/// After the program's end. Nothing of it stays where the program left no capture.
+void end_cpu(std::optional<sample::cpu::Recorder>& recorder, const std::filesystem::path& captures);
 
 }  // namespace rangescope::profile

@@ -87,10 +87,14 @@ base::Result<void> Engine::native_stage(const std::string& folder) {
   const auto progress = [&](std::optional<std::chrono::nanoseconds> elapsed) {
     if (args_.talk.progress) args_.talk.progress(elapsed, captures);
   };
-  auto sampling = begin_sampling(look ? SampleChoice{.off = true} : args_.sampling, captures, counters_.has_value());
+  const SampleChoice choice = look ? SampleChoice{.off = true, .cpu_off = true} : args_.sampling;
+  auto sampling = begin_sampling(choice, captures, counters_.has_value());
   if (!sampling) return base::fail(std::move(sampling));
+  auto cpu = begin_cpu(choice, captures);  // the last thing before the program
+  if (!cpu) return base::fail(std::move(cpu));
   auto ran = runner_->run(shown, folder, {}, false, progress);
   if (*sampling) (*sampling)->stop();
+  end_cpu(*cpu, captures);
   progress(std::nullopt);
   collect::native::trim_captures(captures);
   if (!ran) return base::fail(std::move(ran));

@@ -229,6 +229,7 @@ class Appender {
       if (samples.other_clock) move_time(samples.offset_ns);
       to_.samples.push_back(std::move(samples));
     }
+    cpu();
     model::Summary& summary = from_.summary;
     for (model::RangeSummary row : summary.ranges) {
       row.domain = text(row.domain);
@@ -242,6 +243,49 @@ class Appender {
       to_.summary.kernels.push_back(row);
     }
     move(summary.copies, to_.summary.copies);
+  }
+
+  void cpu() {
+    model::CpuProfile &from = from_.cpu, &to = to_.cpu;
+    if (from.interval_ns == 0) return;
+    if (to.interval_ns == 0) {
+      to.interval_ns = from.interval_ns;
+      to.unwinding = from.unwinding;
+      to.switches = from.switches;
+      to.kernel = from.kernel;
+    } else if (to.interval_ns != from.interval_ns) {
+      to_.losses.push_back({"cpu_not_joined", from.samples.size(), "CPU samples of inputs with other intervals"});
+      return;
+    }
+    to.switches &= from.switches;
+    to.kernel &= from.kernel;
+    const std::uint32_t threads = count(to.threads), frames = count(to.frames), stacks = count(to.stacks);
+    for (model::CpuThread thread : from.threads) {
+      add(thread.thread, threads_);
+      thread.name = text(thread.name);
+      to.threads.push_back(thread);
+    }
+    for (model::CpuFrame frame : from.frames) {
+      for (model::StringId* id : {&frame.name, &frame.file, &frame.module}) *id = text(*id);
+      to.frames.push_back(frame);
+    }
+    for (model::CpuStack stack : from.stacks) {
+      add(stack.parent, stacks);
+      to.stacks.push_back({stack.parent, stack.frame + frames});
+    }
+    for (model::CpuSample sample : from.samples) {
+      move_time(sample.at_ns);
+      add(sample.stack, stacks);
+      sample.thread += threads;
+      to.samples.push_back(sample);
+    }
+    for (model::CpuWait wait : from.waits) {
+      move_time(wait.start_ns);
+      move_time(wait.end_ns);
+      add(wait.stack, stacks);
+      wait.thread += threads;
+      to.waits.push_back(wait);
+    }
   }
 
   Session& to_;

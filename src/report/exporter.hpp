@@ -37,6 +37,7 @@ struct Style {
   std::vector<std::string> columns;  ///< measure tags or metrics.<name>; empty for the default choice
   bool explain = false;              ///< print formulas and reasons
   std::size_t top_kernels = 5;
+  std::string cpu;  ///< a range: where its threads' time went, instead of the tables
 };
 
 class Exporter {

@@ -8,9 +8,16 @@ namespace rangescope::report {
 namespace {
 
 /// By model::LossArea.
-constexpr std::string_view kChapters[] = {
-    "The program's ranges",      "Captures", "GPU activity",   "Counters", "Files", "Files of Nsight Systems",
-    "Results of Nsight Compute", "Analysis", "Stages of a run"};
+constexpr std::string_view kChapters[] = {"The program's ranges",
+                                          "Captures",
+                                          "GPU activity",
+                                          "CPU samples",
+                                          "Counters",
+                                          "Files",
+                                          "Files of Nsight Systems",
+                                          "Results of Nsight Compute",
+                                          "Analysis",
+                                          "Stages of a run"};
 
 }  // namespace
 

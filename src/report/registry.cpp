@@ -8,14 +8,15 @@
 #include "report/markdown/markdown.hpp"
 #include "report/openmetrics/openmetrics.hpp"
 #include "report/perfetto/perfetto.hpp"
+#include "report/stacks/stacks.hpp"
 #include "report/terminal/terminal.hpp"
 
 namespace rangescope::report {
 
 std::span<const std::unique_ptr<Exporter>> exporters() {
   static const std::array kExporters = {
-      make_terminal(), make_json(),     make_jsonl(),  make_csv(),         make_markdown(),
-      make_html(),     make_perfetto(), make_chrome(), make_openmetrics(),
+      make_terminal(), make_json(),   make_jsonl(),       make_csv(),       make_markdown(),   make_html(),
+      make_perfetto(), make_chrome(), make_openmetrics(), make_collapsed(), make_speedscope(),
   };
   return kExporters;
 }

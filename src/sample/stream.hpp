@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/result.hpp"
-#include "wire/samples.hpp"
+#include "sample/blocks.hpp"
 
 namespace rangescope::sample {
 
@@ -30,11 +30,6 @@ class Stream {
   /// Makes the file. kIo where that cannot be.
   [[nodiscard]] static base::Result<Stream> create(const std::filesystem::path& file, Description description,
                                                    std::uint64_t most_bytes);
-  Stream(Stream&& other) noexcept;
-  Stream& operator=(Stream&&) = delete;
-  Stream(const Stream&) = delete;
-  Stream& operator=(const Stream&) = delete;
-  ~Stream();
 
   /// `values`: one a metric, NaN for none.
   void add(std::int64_t start_ns, std::int64_t end_ns, const double* values);
@@ -43,25 +38,20 @@ class Stream {
   void flush(bool last);
   [[nodiscard]] std::uint64_t samples() const { return samples_; }
   /// The disk refused: nothing more is written.
-  [[nodiscard]] bool failed() const { return failed_; }
+  [[nodiscard]] bool failed() const { return file_.failed(); }
 
  private:
-  Stream(int fd, Description description, std::uint64_t most_bytes);
-  void put(wire::samples::Type type, std::string_view raw, std::uint32_t items);
+  Stream(BlockFile file, Description description, std::uint64_t most_bytes);
   void take(std::int64_t start_ns, std::int64_t end_ns);
 
-  int fd_ = -1;
+  BlockFile file_;
   Description description_;
-  std::uint64_t most_bytes_ = 0, bytes_ = 0, samples_ = 0;
+  std::uint64_t most_bytes_ = 0, samples_ = 0;
   std::uint32_t merge_ = 1, merged_ = 0;
-  bool failed_ = false;
   std::int64_t merged_start_ns_ = 0, merged_end_ns_ = 0, covered_ns_ = 0;
   std::vector<double> sums_;
   std::vector<std::int64_t> starts_, ends_;
   std::vector<std::vector<float>> columns_;
 };
-
-/// Nanoseconds of CLOCK_MONOTONIC.
-[[nodiscard]] std::int64_t now_ns();
 
 }  // namespace rangescope::sample

@@ -4,9 +4,12 @@
 #include <algorithm>
 #include <cmath>
 
+#include "analyze/cpu.hpp"
 #include "analyze/verdict/rule.hpp"
 #include "analyze/verdict/thresholds.hpp"
+#include "base/text.hpp"
 #include "base/units.hpp"
+#include "model/measure.hpp"
 
 namespace rangescope::analyze {
 namespace {
@@ -71,6 +74,10 @@ void find_waits_for_cpu(const Case& known, std::vector<model::Verdict>& out) {
                                                format_ns(kernel), format_ns(each), busy),
                                    settled.idle_ns)
                      : known.about("waits_for_cpu", row, "the GPU waits for the CPU: " + busy, settled.idle_ns);
+    if (const std::string causes = cpu_causes(region); !causes.empty()) {
+      verdict.text += "; " + causes;
+      verdict.next = known.show("--cpu " + base::shell_quote(model::path_text(region)));
+    }
     verdict.severity = model::Weight::kWarning;
     verdict.evidence = {{"gpu_busy_share", settled.busy_share},
                         {"wall_ns.median", region.steady->wall_ns.median},
@@ -81,7 +88,11 @@ void find_waits_for_cpu(const Case& known, std::vector<model::Verdict>& out) {
       verdict.evidence["launch_call_ns"] = each;
       verdict.evidence["kernel_ns"] = kernel;
     }
-    verdict.next = known.show("-f perfetto -o trace.pftrace");
+    if (region.cpu)
+      for (const model::CpuPart* part :
+           {&region.cpu->python, &region.cpu->native, &region.cpu->cuda, &region.cpu->waiting})
+        verdict.evidence["cpu_" + part->kind + "_share"] = part->ns / region.wall.inclusive_ns;
+    if (verdict.next.empty()) verdict.next = known.show("-f perfetto -o trace.pftrace");
     out.push_back(std::move(verdict));
   }
 }

@@ -4,10 +4,12 @@
 #include <algorithm>
 #include <cmath>
 
+#include "analyze/cpu.hpp"
 #include "analyze/verdict/rule.hpp"
 #include "analyze/verdict/thresholds.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
+#include "model/measure.hpp"
 
 namespace rangescope::analyze {
 namespace {
@@ -156,11 +158,14 @@ void find_hot_region(const Case& known, std::vector<model::Verdict>& out) {
     text = fmt::format("the most {} of all ranges: {}", region.gpu ? "GPU time" : "wall time", format_ns(best));
     if (!times.empty()) text += " in " + times;
   }
+  const std::string causes = cpu_causes(region);
+  if (!causes.empty()) text += "; " + causes;
   model::Verdict verdict = known.about("hot_region", hot, std::move(text), saves);
   verdict.severity = known.has_timeline() ? model::Weight::kWarning : model::Weight::kNote;
   verdict.evidence = {{"own_ns", best}, {"share_of_ranges", best / all}};
   if (region.occurrences > 0) verdict.evidence["occurrences"] = static_cast<double>(region.occurrences);
-  verdict.next = known.show("-f html -o report.html");
+  verdict.next =
+      known.show(causes.empty() ? "-f html -o report.html" : "--cpu " + base::shell_quote(model::path_text(region)));
   out.push_back(std::move(verdict));
 }
 

@@ -13,6 +13,7 @@
 #include "base/units.hpp"
 #include "read/join.hpp"
 #include "read/native/chunks.hpp"
+#include "read/native/cpu.hpp"
 #include "read/native/gpu_files.hpp"
 #include "read/native/samples.hpp"
 #include "read/native/trace.hpp"
@@ -158,6 +159,7 @@ base::Result<model::Session> NativeReader::read(const fs::path& path, const Opti
   if (folder && options.kernels) read_gpu_files(path, session);
   if (folder && options.kernels) read_sample_files(path, session);
   set_span(session);
+  if (folder && options.kernels) read_cpu_files(path, session);
   losses.move_to(session.losses);
   for (const fs::path& again : folder ? relaunches_of(path) : std::vector<fs::path>{}) {
     auto results = read(again, options);

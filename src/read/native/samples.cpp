@@ -1,7 +1,6 @@
 #include "read/native/samples.hpp"
 
 #include <fmt/format.h>
-#include <zstd.h>
 
 #include <algorithm>
 #include <cmath>
@@ -12,6 +11,7 @@
 #include "base/text.hpp"
 #include "base/units.hpp"
 #include "model/metric_unit.hpp"
+#include "read/native/blocks.hpp"
 #include "wire/samples.hpp"
 
 namespace rangescope::read::native {
@@ -21,8 +21,6 @@ namespace fs = std::filesystem;
 namespace format = wire::samples;
 using model::SampleKind;
 using model::Severity;
-
-constexpr std::size_t kMostRatio = 4000;
 
 /// Column `index` of `items` values that were stored byte by byte.
 template <class T>
@@ -69,59 +67,28 @@ class Reader {
       : file_(file), where_(std::move(where)), session_(session) {}
 
   base::Result<void> run() {
-    format::FileHeader header{};
-    if (file_.size() < sizeof header) return bad("too short for a stream of samples");
-    std::memcpy(&header, file_.data(), sizeof header);
-    if (std::memcmp(header.magic, format::kMagic, sizeof header.magic) != 0) return bad("not a stream of samples");
-    if (header.version != format::kVersion)
-      return base::fail(base::Code::kBadData,
-                        fmt::format("samples of format {}, and {} is known", header.version, format::kVersion), where_,
-                        "Read it with the rangescope that wrote it.");
-    if (header.header_bytes < sizeof header || header.header_bytes > file_.size()) return bad("a damaged head");
+    auto blocks = BlockReader::open(file_, where_, format::kMagic, format::kVersion, "a stream of samples");
+    if (!blocks) return base::fail(std::move(blocks));
     // The GPU's timer is about the time since 1970.
-    stream_.offset_ns = static_cast<std::int64_t>(static_cast<std::uint64_t>(header.monotonic_ns) -
-                                                  static_cast<std::uint64_t>(header.realtime_ns));
-    at_ = header.header_bytes;
-    while (at_ < file_.size() && block()) {
+    stream_.offset_ns = static_cast<std::int64_t>(static_cast<std::uint64_t>(blocks->head().monotonic_ns) -
+                                                  static_cast<std::uint64_t>(blocks->head().realtime_ns));
+    Block block;
+    while (blocks->next(block)) {
+      switch (block.type) {
+        case format::Type::kDescription: describe(block.raw); break;
+        case format::Type::kSamples: samples(block.raw, block.items); break;
+        case format::Type::kEvent: event(block.raw); break;
+        case format::Type::kEnd: ended_ = true; break;
+      }
     }
+    torn_ = blocks->torn();
     finish();
     return {};
   }
 
  private:
-  [[nodiscard]] tl::unexpected<base::Error> bad(std::string what) const {
-    return base::fail(base::Code::kBadData, std::move(what), where_);
-  }
   void lose(model::LossKind kind, std::uint64_t count, std::string detail) {
     session_.losses.push_back({kind, count, std::move(detail)});
-  }
-
-  /// False at a torn tail, which is counted.
-  bool block() {
-    format::BlockHeader head{};
-    const std::size_t left = file_.size() - at_;
-    if (left >= sizeof head) std::memcpy(&head, file_.data() + at_, sizeof head);
-    if (left < sizeof head || head.magic != format::kBlockMagic || head.packed_bytes > left - sizeof head ||
-        head.raw_bytes > format::kMostRawBytes) {
-      torn_ = left;
-      return false;
-    }
-    const std::byte* packed = file_.data() + at_ + sizeof head;
-    raw_total_ += head.raw_bytes;
-    std::string raw(head.raw_bytes, '\0');
-    if (format::checksum(packed, head.packed_bytes) != head.checksum || raw_total_ > file_.size() * kMostRatio ||
-        ZSTD_decompress(raw.data(), raw.size(), packed, head.packed_bytes) != raw.size()) {
-      torn_ = left;
-      return false;
-    }
-    at_ += sizeof head + head.packed_bytes;
-    switch (head.type) {
-      case format::Type::kDescription: describe(raw); break;
-      case format::Type::kSamples: samples(raw, head.items); break;
-      case format::Type::kEvent: event(raw); break;
-      case format::Type::kEnd: ended_ = true; break;
-    }
-    return true;
   }
 
   void describe(const std::string& text) {
@@ -240,7 +207,7 @@ class Reader {
   std::string where_;
   model::Session& session_;
   model::SampleStream stream_;
-  std::size_t at_ = 0, torn_ = 0, raw_total_ = 0;
+  std::size_t torn_ = 0;
   std::uint64_t damaged_ = 0;
   std::int64_t last_ns_ = std::numeric_limits<std::int64_t>::min();
   bool described_ = false, ended_ = false;

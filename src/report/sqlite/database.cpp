@@ -337,6 +337,70 @@ class Writer {
                 });
   }
 
+  base::Result<void> cpu_samples(bool wanted) {
+    return fill("cpu_samples",
+                "id integer primary key, at_ns integer, pid integer, tid integer, thread text, frame integer", 6,
+                [&](auto& put) -> base::Result<void> {
+                  for (std::size_t i = 0; wanted && i < s_.cpu.samples.size(); ++i) {
+                    const model::CpuSample& sample = s_.cpu.samples[i];
+                    const model::CpuThread& thread = s_.cpu.threads[sample.thread];
+                    put.add(i);
+                    put.add(sample.at_ns);
+                    put.add(thread.pid);
+                    put.add(thread.tid);
+                    put.add(s_.strings.view(thread.name));
+                    put.index(sample.stack);
+                    if (auto ok = put.row(); !ok) return ok;
+                  }
+                  return {};
+                });
+  }
+
+  base::Result<void> cpu_waits(bool wanted) {
+    constexpr const char* kKinds[] = {"other", "lock", "io", "sleep", "preempted"};
+    return fill(
+        "cpu_waits",
+        "id integer primary key, kind text, start_ns integer, end_ns integer, pid integer, tid integer, frame integer",
+        7, [&](auto& put) -> base::Result<void> {
+          for (std::size_t i = 0; wanted && i < s_.cpu.waits.size(); ++i) {
+            const model::CpuWait& wait = s_.cpu.waits[i];
+            put.add(i);
+            put.add(kKinds[static_cast<std::size_t>(wait.kind)]);
+            put.add(wait.start_ns);
+            put.add(wait.end_ns);
+            put.add(s_.cpu.threads[wait.thread].pid);
+            put.add(s_.cpu.threads[wait.thread].tid);
+            put.index(wait.stack);
+            if (auto ok = put.row(); !ok) return ok;
+          }
+          return {};
+        });
+  }
+
+  base::Result<void> frames(bool wanted) {
+    constexpr const char* kKinds[] = {"native", "python", "cut"};
+    return fill("frames",
+                "id integer primary key, parent integer, kind text, name text, file text, line integer, module text", 7,
+                [&](auto& put) -> base::Result<void> {
+                  const auto text = [&](model::StringId id) { id == 0 ? put.null() : put.add(s_.strings.view(id)); };
+                  for (std::size_t i = 0; wanted && i < s_.cpu.stacks.size(); ++i) {
+                    const model::CpuFrame& frame = s_.cpu.frames[s_.cpu.stacks[i].frame];
+                    put.add(i);
+                    put.index(s_.cpu.stacks[i].parent);
+                    put.add(kKinds[static_cast<std::size_t>(frame.kind)]);
+                    text(frame.name);
+                    text(frame.file);
+                    if (frame.line == 0)
+                      put.null();
+                    else
+                      put.add(frame.line);
+                    text(frame.module);
+                    if (auto ok = put.row(); !ok) return ok;
+                  }
+                  return {};
+                });
+  }
+
  private:
   static const char* kind_of(model::RangeKind kind) {
     return kind == model::RangeKind::kPushPop ? "push/pop" : "start/end";
@@ -394,6 +458,9 @@ base::Result<void> write_database(const model::Report& report, const model::Sess
   if (auto ok = writer.launches(wanted("launches")); !ok) return ok;
   if (auto ok = writer.kernels(wanted("kernels")); !ok) return ok;
   if (auto ok = writer.copies(wanted("copies")); !ok) return ok;
+  if (auto ok = writer.cpu_samples(wanted("cpu_samples")); !ok) return ok;
+  if (auto ok = writer.cpu_waits(wanted("cpu_waits")); !ok) return ok;
+  if (auto ok = writer.frames(wanted("frames")); !ok) return ok;
   return database.execute("commit");
 }
 

@@ -8,6 +8,7 @@
 #include "base/table.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
+#include "report/cpu_page.hpp"
 #include "report/region_table.hpp"
 #include "report/verdict_text.hpp"
 #include "report/view.hpp"
@@ -148,6 +149,12 @@ class Terminal final : public Exporter {
 
   [[nodiscard]] base::Result<void> write(const model::Report& report, const model::Session*, const Style& style,
                                          Sink& sink) const override {
+    if (!style.cpu.empty()) {
+      const auto page = cpu_page(report, style);
+      if (!page) return tl::make_unexpected(page.error());
+      sink.write(*page);
+      return {};
+    }
     auto tables = region_tables(report, style);
     if (!tables) return base::fail(std::move(tables));
     header(report, style, sink);

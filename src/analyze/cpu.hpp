@@ -1,0 +1,33 @@
+// Where the wall time of a region's threads went: Python, native code by library, CUDA calls by kind, waiting; and the
+// functions that their call chains show.
+//
+// Calls and waits are recorded and so exact; waiting within a CUDA call is that call's. What remains of the wall time
+// is shared out by samples. Without samples of the kernel (CpuProfile::kernel) their number falls short of the CPU time
+// that was used: what is missing beyond chance is native, "[kernel]".
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "analyze/contexts.hpp"
+#include "analyze/regions.hpp"
+
+namespace rangescope::analyze {
+
+/// Fills Region::cpu. O(samples + waits + calls) after sorting, and for each region its different stacks by their
+/// depth.
+void add_cpu(const model::Session& session, const Options& options, const Tree& tree, const Contexts& contexts,
+             const std::vector<RegionKey>& keys, model::Report& report);
+
+/// "launch", "allocate", "copy", "set", "synchronize", "load", "other": kind of a function of CUDA's runtime or driver.
+[[nodiscard]] std::string_view cuda_kind(std::string_view function);
+
+/// Adds another region's work, for rows that stand for several.
+void add_cpu_work(model::CpuWork& into, const model::CpuWork& other);
+
+/// What most of a region's time is, at most three parts: "58 % of its time is Python in llama.py:forward, 21 % CUDA
+/// calls that launch (624 of 3.1 us)". "" where the CPU was not sampled or nothing stands out.
+[[nodiscard]] std::string cpu_causes(const model::Region& region);
+
+}  // namespace rangescope::analyze

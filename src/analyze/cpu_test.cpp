@@ -1,0 +1,144 @@
+#include "analyze/cpu.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "analyze/analyze.hpp"
+#include "analyze/test_session.hpp"
+
+namespace rangescope::analyze {
+namespace {
+
+/// One thread, sampled every 10 ns, in a program with functions of its own, of a library and of Python.
+struct Sampled : testing::SessionBuilder {
+  std::uint32_t p = process(1), t = thread(p, 2);
+  Sampled() {
+    session.cpu.interval_ns = 10;
+    session.cpu.threads.push_back({1, 2, 0, t});
+  }
+  std::uint32_t stack(std::uint32_t parent, std::string_view name, std::string_view module,
+                      model::FrameKind kind = model::FrameKind::kNative) {
+    model::CpuFrame frame;
+    frame.kind = kind;
+    frame.name = session.strings.intern(name);
+    frame.module = session.strings.intern(module);
+    std::uint32_t number = 0;
+    const auto same = [&](const model::CpuFrame& f) { return f.name == frame.name && f.module == frame.module; };
+    const auto at = std::find_if(session.cpu.frames.begin(), session.cpu.frames.end(), same);
+    number = static_cast<std::uint32_t>(at - session.cpu.frames.begin());
+    if (at == session.cpu.frames.end()) session.cpu.frames.push_back(frame);
+    session.cpu.stacks.push_back({parent, number});
+    return static_cast<std::uint32_t>(session.cpu.stacks.size() - 1);
+  }
+  void samples(std::int64_t from, std::int64_t to, std::uint32_t stack) {
+    for (std::int64_t at = from + 5; at < to; at += 10) session.cpu.samples.push_back({at, 0, stack});
+  }
+  void wait(std::int64_t from, std::int64_t to, model::WaitKind kind) {
+    session.cpu.waits.push_back({from, to, 0, kNone, kind});
+  }
+  std::uint32_t main = stack(kNone, "main", "/bin/app");
+};
+
+const model::Region& named(const model::Report& report, const std::string& name) {
+  return *std::find_if(report.regions.begin(), report.regions.end(),
+                       [&](const model::Region& region) { return region.path.back() == name; });
+}
+
+double part(const model::Region& region, const std::string& kind, const std::string& name) {
+  for (const model::CpuPart& each : region.cpu->parts)
+    if (each.kind == kind && each.name == name) return each.ns;
+  return 0;
+}
+
+TEST(Cpu, PartsAddUpToTheWallTimeAndAreRightInEachRange) {
+  Sampled program;
+  program.range(program.t, "outer", 0, 1000);
+  program.range(program.t, "inner", 200, 600);
+  const auto python = program.stack(program.main, "forward", "", model::FrameKind::kPython);
+  const auto gemm = program.stack(python, "gemm", "/lib/libblas.so.3");
+  program.samples(0, 200, python);
+  program.samples(200, 400, gemm);
+  program.wait(400, 600, model::WaitKind::kLock);
+  program.samples(600, 1000, program.main);
+  const auto report = analyze(program.session);
+  ASSERT_TRUE(report);
+  const model::Region &outer = named(*report, "outer"), &inner = named(*report, "inner");
+  ASSERT_TRUE(outer.cpu && inner.cpu);
+  EXPECT_EQ(outer.cpu->samples, 80);
+  EXPECT_NEAR(outer.cpu->python.ns, 200, 1e-9);
+  EXPECT_NEAR(outer.cpu->native.ns, 600, 1e-9);
+  EXPECT_NEAR(outer.cpu->waiting.ns, 200, 1e-9);
+  EXPECT_EQ(outer.cpu->cuda.ns, 0);
+  EXPECT_NEAR(part(outer, "native", "libblas.so.3"), 200, 1e-9);
+  EXPECT_NEAR(part(outer, "native", "app"), 400, 1e-9);
+  EXPECT_NEAR(part(inner, "native", "libblas.so.3"), 200, 1e-9);
+  EXPECT_NEAR(part(inner, "waiting", "lock"), 200, 1e-9);
+  EXPECT_TRUE(std::isnan(outer.cpu->python.gpu_idle_ns));  // no GPU was recorded
+  EXPECT_EQ(outer.cpu->callers.front().name, "main");
+  EXPECT_NEAR(outer.cpu->callers.front().total_ns, 800, 1e-9);
+  EXPECT_NEAR(outer.cpu->callers.front().self_ns, 400, 1e-9);
+  // What flame graphs draw counts each sample once.
+  std::int64_t drawn = 0;
+  for (const model::Region& region : report->regions)
+    if (region.cpu)
+      for (const auto& count : region.cpu->stacks) drawn += count.samples;
+  EXPECT_EQ(drawn, 80);
+}
+
+TEST(Cpu, CallsAreTheirOwnPartAndHoldTheirWaits) {
+  Sampled program;
+  program.range(program.t, "step", 0, 1000);
+  const auto stream = program.stream(program.p, program.device(program.p, 0), 7);
+  program.kernel(program.launch(program.t, 100, 150), "gemm", stream, 300, 700);
+  program.launch(program.t, 400, 700, model::LaunchKind::kSynchronize);
+  program.samples(0, 400, program.main);
+  program.wait(450, 700, model::WaitKind::kOther);
+  program.samples(700, 1000, program.main);
+  const auto report = analyze(program.session);
+  ASSERT_TRUE(report);
+  const model::Region& step = named(*report, "step");
+  ASSERT_TRUE(step.cpu);
+  EXPECT_NEAR(part(step, "cuda", "launch"), 50, 1e-9);
+  EXPECT_NEAR(part(step, "cuda", "synchronize"), 300, 1e-9);
+  EXPECT_NEAR(step.cpu->waiting.ns, 0, 1e-9);
+  EXPECT_NEAR(step.cpu->native.ns, 650, 1e-9);
+  // The GPU was busy from 300 to 700: in all of the synchronization, and in 100 of 650 of the program's own.
+  EXPECT_NEAR(step.cpu->cuda.gpu_idle_ns, 50, 1e-9);
+  EXPECT_NEAR(step.cpu->native.gpu_idle_ns, 550, 15);
+}
+
+TEST(Cpu, WithoutSamplesOfTheKernelTimeInItIsWhatIsMissing) {
+  Sampled program;
+  program.session.cpu.kernel = false;
+  program.range(program.t, "step", 0, 100'000);
+  program.samples(0, 60'000, program.main);
+  const auto report = analyze(program.session);
+  ASSERT_TRUE(report);
+  EXPECT_NEAR(part(named(*report, "step"), "native", "[kernel]"), 40'000, 1e-6);
+  EXPECT_NEAR(part(named(*report, "step"), "native", "app"), 60'000, 1e-6);
+}
+
+TEST(Cpu, KindsOfCudaFunctions) {
+  EXPECT_EQ(cuda_kind("cudaLaunchKernel"), "launch");
+  EXPECT_EQ(cuda_kind("cuMemcpyHtoDAsync_v2"), "copy");
+  EXPECT_EQ(cuda_kind("cudaMalloc"), "allocate");
+  EXPECT_EQ(cuda_kind("cudaStreamSynchronize"), "synchronize");
+  EXPECT_EQ(cuda_kind("cuModuleLoadDataEx"), "load");
+  EXPECT_EQ(cuda_kind("cudaGetDevice"), "other");
+}
+
+TEST(Cpu, CausesAreNamedInWords) {
+  Sampled program;
+  program.range(program.t, "decode", 0, 1000);
+  program.samples(0, 700, program.stack(program.main, "forward", "", model::FrameKind::kPython));
+  program.session.cpu.frames.back().file = program.session.strings.intern("/site-packages/llama.py");
+  program.wait(700, 1000, model::WaitKind::kIo);
+  const auto report = analyze(program.session);
+  ASSERT_TRUE(report);
+  EXPECT_EQ(cpu_causes(named(*report, "decode")), "70 % of its time is Python in llama.py:forward, 30 % waiting: I/O");
+}
+
+}  // namespace
+}  // namespace rangescope::analyze

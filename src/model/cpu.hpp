@@ -1,0 +1,66 @@
+// What threads did on the CPU: sampled call chains, and the stretches in which a thread did not run.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "model/range.hpp"
+#include "model/strings.hpp"
+
+namespace rangescope::model {
+
+enum class FrameKind : std::uint8_t { kNative, kPython, kCut };
+
+/// A function in a call chain. An inlined one is a frame of its own.
+struct CpuFrame {
+  FrameKind kind = FrameKind::kNative;
+  StringId name = 0;    ///< demangled; "libx.so+0x1a20" without a symbol, 0 where nothing is known
+  StringId file = 0;    ///< where it is declared, 0 where unknown
+  StringId module = 0;  ///< path of the file it lies in; 0 of Python and of JIT code
+  std::uint32_t line = 0;
+};
+
+/// A call chain: a frame, and what called it.
+struct CpuStack {
+  std::uint32_t parent = kNone;  ///< index into CpuProfile::stacks, before this one
+  std::uint32_t frame = 0;
+};
+
+/// A thread as it was sampled; those of programs without ranges are there too.
+struct CpuThread {
+  std::uint32_t pid = 0, tid = 0;
+  StringId name = 0;
+  std::uint32_t thread = kNone;  ///< index into Session::threads
+};
+
+/// The thread ran: it stands for `interval_ns` of CPU time.
+struct CpuSample {
+  std::int64_t at_ns = 0;
+  std::uint32_t thread = 0;     ///< index into CpuProfile::threads
+  std::uint32_t stack = kNone;  ///< the innermost frame
+};
+
+enum class WaitKind : std::uint8_t { kOther, kLock, kIo, kSleep, kPreempted };
+
+/// The thread did not run.
+struct CpuWait {
+  std::int64_t start_ns = 0, end_ns = 0;
+  std::uint32_t thread = 0;
+  std::uint32_t stack = kNone;  ///< what it waited in, of longer waits
+  WaitKind kind = WaitKind::kOther;
+};
+
+struct CpuProfile {
+  std::int64_t interval_ns = 0;  ///< 0: nothing was sampled
+  std::string unwinding;         ///< how call chains were followed
+  bool switches = true;          ///< waits were recorded
+  bool kernel = true;            ///< samples were taken in the kernel too
+  std::vector<CpuThread> threads;
+  std::vector<CpuFrame> frames;
+  std::vector<CpuStack> stacks;
+  std::vector<CpuSample> samples;  ///< by thread, within it by time
+  std::vector<CpuWait> waits;      ///< likewise
+};
+
+}  // namespace rangescope::model

@@ -1,0 +1,333 @@
+#include "read/native/cpu.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <unordered_map>
+
+#include "base/fs.hpp"
+#include "base/text.hpp"
+#include "base/units.hpp"
+#include "read/native/blocks.hpp"
+#include "wire/cpu.hpp"
+
+namespace rangescope::read::native {
+namespace {
+
+namespace fs = std::filesystem;
+namespace cpu_wire = wire::cpu;
+using model::kNone;
+
+// Nothing that comes from a file may lead further than this.
+constexpr std::int64_t kLatest_ns = std::int64_t{1} << 62;
+constexpr std::uint64_t kMostStacks = 64u << 20;
+
+struct RawFrame {
+  model::CpuFrame frame;
+  std::uint32_t named = kNone;  ///< first of its functions, and how many
+  std::uint32_t functions = 0;
+  std::uint64_t address = 0;
+};
+
+class CpuReader {
+ public:
+  CpuReader(std::span<const std::byte> file, std::string where, model::Session& session)
+      : file_(file), where_(std::move(where)), session_(session), cpu_(session.cpu) {}
+
+  base::Result<void> run() {
+    auto blocks = BlockReader::open(file_, where_, cpu_wire::kMagic, cpu_wire::kVersion, "a stream of CPU samples");
+    if (!blocks) return base::fail(std::move(blocks));
+    if (cpu_.interval_ns != 0) return base::fail(base::Code::kBadData, "a second stream of CPU samples", where_);
+    Block block;
+    while (blocks->next(block)) take(block);
+    if (blocks->torn() > 0)
+      lose("torn_samples", blocks->torn(),
+           fmt::format("{}: the last {} bytes are torn or damaged and were cut off.", where_, blocks->torn()));
+    finish(blocks->torn() > 0);
+    return {};
+  }
+
+ private:
+  void lose(model::LossKind kind, std::uint64_t count, std::string detail) {
+    session_.losses.push_back({kind, count, std::move(detail)});
+  }
+
+  void take(const Block& block) {
+    using wire::samples::Type;
+    cpu_wire::Unpacker in(block.raw);
+    std::int64_t before = 0;
+    const auto each = [&](auto&& item) {
+      for (std::uint32_t i = 0; i < block.items && !in.empty(); ++i) {
+        const bool good = item();
+        if (!in.good() || !good) {
+          damaged_ += block.items - i;
+          return;
+        }
+      }
+    };
+    switch (static_cast<std::uint32_t>(block.type)) {
+      case static_cast<std::uint32_t>(Type::kDescription): describe(block.raw); break;
+      case static_cast<std::uint32_t>(Type::kEvent): event(block.raw); break;
+      case static_cast<std::uint32_t>(Type::kEnd): end(block.raw); break;
+      case static_cast<std::uint32_t>(cpu_wire::kThreads): each([&] { return thread(in); }); break;
+      case static_cast<std::uint32_t>(cpu_wire::kModules):
+        each([&] {
+          modules_.push_back(session_.strings.intern(in.text()));
+          in.text();
+          return true;
+        });
+        break;
+      case static_cast<std::uint32_t>(cpu_wire::kFrames): each([&] { return frame(in); }); break;
+      case static_cast<std::uint32_t>(cpu_wire::kStacks): each([&] { return stack(in); }); break;
+      case static_cast<std::uint32_t>(cpu_wire::kSymbols): each([&] { return symbol(in); }); break;
+      case static_cast<std::uint32_t>(cpu_wire::kSamples): each([&] { return sample(in, before); }); break;
+      case static_cast<std::uint32_t>(cpu_wire::kWaits): each([&] { return wait(in, before); }); break;
+      default: break;
+    }
+  }
+
+  void describe(const std::string& text) {
+    for (const std::string_view line : base::split(text, '\n')) {
+      const auto space = line.find(' ');
+      if (space == std::string_view::npos) continue;
+      const std::string_view key = line.substr(0, space);
+      const std::string value(line.substr(space + 1));
+      if (key == "interval_ns")
+        cpu_.interval_ns = std::clamp<std::int64_t>(base::to_int(value).value_or(0), 0, kLatest_ns);
+      if (key == "unwinding") cpu_.unwinding = base::printable(value);
+      if (key == "refused") cpu_.switches &= value != "context switches";
+      if (key == "refused") cpu_.kernel &= value != "kernel";
+    }
+  }
+
+  void event(const std::string& raw) {
+    wire::samples::Event event{};
+    if (raw.size() < sizeof event) return;
+    std::memcpy(&event, raw.data(), sizeof event);
+    const std::string text = base::printable(raw.substr(sizeof event));
+    if (event.kind == cpu_wire::kUnavailable) lose("cpu_not_sampled", 1, "The CPU was not sampled: " + text + ".");
+    if (event.kind == cpu_wire::kThrottled)
+      lose("cpu_throttled", event.count, "The kernel sampled the CPU less often for a while.");
+    if (event.kind == cpu_wire::kBounded) lose("cpu_samples_cut", event.count, "CPU samples: " + text + ".");
+    if (event.kind == cpu_wire::kPythonUnread) lose("python_not_read", event.count, text + ".");
+  }
+
+  void end(const std::string& text) {
+    ended_ = true;
+    for (const std::string_view line : base::split(text, '\n'))
+      if (line.starts_with("lost "))
+        if (const auto lost = base::to_uint(line.substr(5)); lost && *lost > 0)
+          lose("cpu_samples_lost", *lost, "CPU records for which the kernel had no room.");
+  }
+
+  bool thread(cpu_wire::Unpacker& in) {
+    model::CpuThread out;
+    in.number();
+    in.number();
+    out.pid = static_cast<std::uint32_t>(in.number());
+    out.tid = static_cast<std::uint32_t>(in.number());
+    out.name = session_.strings.intern(in.text());
+    cpu_.threads.push_back(out);
+    return true;
+  }
+
+  bool frame(cpu_wire::Unpacker& in) {
+    RawFrame out;
+    const std::uint64_t kind = in.number();
+    if (kind == static_cast<std::uint64_t>(cpu_wire::FrameKind::kNative)) {
+      const std::uint64_t module = in.number();
+      out.address = in.number();
+      if (module > modules_.size()) module_unknown_ = true;
+      out.frame.module = module > 0 && module <= modules_.size() ? modules_[module - 1] : 0;
+    } else if (kind == static_cast<std::uint64_t>(cpu_wire::FrameKind::kPython)) {
+      out.frame.kind = model::FrameKind::kPython;
+      out.frame.name = session_.strings.intern(in.text());
+      out.frame.file = session_.strings.intern(in.text());
+      out.frame.line = static_cast<std::uint32_t>(in.number());
+    } else {
+      out.frame.kind = model::FrameKind::kCut;
+    }
+    frames_.push_back(out);
+    return kind <= static_cast<std::uint64_t>(cpu_wire::FrameKind::kCut);
+  }
+
+  bool stack(cpu_wire::Unpacker& in) {
+    const std::uint64_t parent = in.number(), frame = in.number();
+    if (parent > stacks_.size() || frame >= frames_.size() || stacks_.size() >= kMostStacks) {
+      stacks_.push_back({kNone, kNone});
+      return false;
+    }
+    stacks_.push_back(
+        {parent == 0 ? kNone : static_cast<std::uint32_t>(parent - 1), static_cast<std::uint32_t>(frame)});
+    return true;
+  }
+
+  bool symbol(cpu_wire::Unpacker& in) {
+    const std::uint64_t frame = in.number(), count = in.number();
+    const auto first = static_cast<std::uint32_t>(functions_.size());
+    for (std::uint64_t i = 0; i < count && in.good() && i < 1024; ++i) {
+      model::CpuFrame function;
+      function.name = session_.strings.intern(in.text());
+      function.file = session_.strings.intern(in.text());
+      function.line = static_cast<std::uint32_t>(in.number());
+      functions_.push_back(function);
+    }
+    if (frame >= frames_.size() || count > 1024) return false;
+    frames_[frame].named = first;
+    frames_[frame].functions = static_cast<std::uint32_t>(functions_.size()) - first;
+    return true;
+  }
+
+  // Sums of differences wrap where the input is nonsense, and are refused by their range.
+  static bool step(std::int64_t& before, std::int64_t difference) {
+    before = static_cast<std::int64_t>(static_cast<std::uint64_t>(before) + static_cast<std::uint64_t>(difference));
+    return before >= 0 && before < kLatest_ns;
+  }
+
+  bool sample(cpu_wire::Unpacker& in, std::int64_t& before) {
+    const bool good = step(before, in.difference());
+    const std::uint64_t thread = in.number(), stack = in.number();
+    if (!good || thread >= cpu_.threads.size() || stack > stacks_.size()) return false;
+    cpu_.samples.push_back({before, static_cast<std::uint32_t>(thread), static_cast<std::uint32_t>(stack) - 1});
+    return true;
+  }
+
+  bool wait(cpu_wire::Unpacker& in, std::int64_t& before) {
+    const bool good = step(before, in.difference());
+    const std::uint64_t length = in.number(), thread = in.number(), kind = in.number(), stack = in.number();
+    if (!good || thread >= cpu_.threads.size() || stack > stacks_.size() || kind > 4 ||
+        length >= static_cast<std::uint64_t>(kLatest_ns - before))
+      return false;
+    cpu_.waits.push_back({before, before + static_cast<std::int64_t>(length), static_cast<std::uint32_t>(thread),
+                          static_cast<std::uint32_t>(stack) - 1, static_cast<model::WaitKind>(kind)});
+    return true;
+  }
+
+  void finish(bool torn) {
+    if (damaged_ > 0 || module_unknown_)
+      lose("damaged_samples", std::max<std::uint64_t>(damaged_, 1),
+           fmt::format("{}: {} damaged.", where_, base::counted(damaged_, "CPU record")));
+    if (!ended_ && !torn && cpu_.interval_ns > 0)
+      lose("sampling_ended", 1, "Sampling of the CPU ended without a word: functions may lack their names.");
+    expand();
+    order(cpu_.samples, [](const model::CpuSample& s) { return s.at_ns; });
+    order(cpu_.waits, [](const model::CpuWait& w) { return w.start_ns; });
+    link_threads();
+    if (cpu_.interval_ns == 0 && !cpu_.samples.empty()) cpu_.interval_ns = 1;
+  }
+
+  template <class T, class Time>
+  static void order(std::vector<T>& items, const Time& time) {
+    std::stable_sort(items.begin(), items.end(), [&](const T& a, const T& b) {
+      return a.thread != b.thread ? a.thread < b.thread : time(a) < time(b);
+    });
+  }
+
+  /// Frames become functions: the same function at two addresses is one, an inlined one is one of its own.
+  void expand() {
+    std::unordered_map<std::uint64_t, std::uint32_t> known;
+    std::vector<std::vector<std::uint32_t>> of_frame(frames_.size());
+    const auto add = [&](const model::CpuFrame& frame) {
+      const std::uint64_t key = (std::uint64_t{frame.name} << 32 | frame.module) ^ (std::uint64_t{frame.file} << 20) ^
+                                (static_cast<std::uint64_t>(frame.kind) << 62) ^ (std::uint64_t{frame.line} << 44);
+      for (std::uint64_t probe = key;; ++probe) {  // keys may meet: the next one then
+        const auto [at, fresh] = known.try_emplace(probe, static_cast<std::uint32_t>(cpu_.frames.size()));
+        if (fresh) cpu_.frames.push_back(frame);
+        const model::CpuFrame& same = cpu_.frames[at->second];
+        if (same.name == frame.name && same.module == frame.module && same.file == frame.file &&
+            same.line == frame.line && same.kind == frame.kind)
+          return at->second;
+      }
+    };
+    for (std::size_t f = 0; f < frames_.size(); ++f) {
+      RawFrame& raw = frames_[f];
+      for (std::uint32_t i = 0; i < raw.functions; ++i) {
+        model::CpuFrame function = functions_[raw.named + i];
+        function.module = raw.frame.module;
+        of_frame[f].push_back(add(function));
+      }
+      if (raw.functions == 0) of_frame[f].push_back(add(raw.frame));
+    }
+    std::vector<std::uint32_t> last(stacks_.size(), kNone);
+    std::unordered_map<std::uint64_t, std::uint32_t> nodes;
+    for (std::size_t s = 0; s < stacks_.size(); ++s) {
+      std::uint32_t parent = stacks_[s].parent == kNone ? kNone : last[stacks_[s].parent];
+      if (stacks_[s].frame != kNone) {
+        for (const std::uint32_t frame : of_frame[stacks_[s].frame]) {
+          const auto [at, fresh] =
+              nodes.try_emplace(std::uint64_t{parent} << 32 | frame, static_cast<std::uint32_t>(cpu_.stacks.size()));
+          if (fresh) cpu_.stacks.push_back({parent, frame});
+          parent = at->second;
+        }
+      }
+      last[s] = parent;
+    }
+    for (model::CpuSample& each : cpu_.samples) each.stack = each.stack < last.size() ? last[each.stack] : kNone;
+    for (model::CpuWait& each : cpu_.waits) each.stack = each.stack < last.size() ? last[each.stack] : kNone;
+  }
+
+  /// A pid may have been several images of a program, and a tid several threads: the one that was there longest while
+  /// it was sampled.
+  void link_threads() {
+    std::vector<std::pair<std::int64_t, std::int64_t>> lives(
+        cpu_.threads.size(), {std::numeric_limits<std::int64_t>::max(), std::numeric_limits<std::int64_t>::min()});
+    const auto seen = [&](std::uint32_t thread, std::int64_t from, std::int64_t to) {
+      lives[thread] = {std::min(lives[thread].first, from), std::max(lives[thread].second, to)};
+    };
+    for (const model::CpuSample& each : cpu_.samples) seen(each.thread, each.at_ns, each.at_ns);
+    for (const model::CpuWait& each : cpu_.waits) seen(each.thread, each.start_ns, each.end_ns);
+    std::unordered_multimap<std::uint64_t, std::uint32_t> known;
+    for (std::uint32_t t = 0; t < session_.threads.size(); ++t) {
+      const model::Thread& thread = session_.threads[t];
+      if (thread.process < session_.processes.size())
+        known.emplace(std::uint64_t{session_.processes[thread.process].pid} << 32 | thread.tid, t);
+    }
+    for (std::uint32_t t = 0; t < cpu_.threads.size(); ++t) {
+      model::CpuThread& thread = cpu_.threads[t];
+      std::int64_t best = -1;
+      const auto [from, to] = known.equal_range(std::uint64_t{thread.pid} << 32 | thread.tid);
+      for (auto at = from; at != to; ++at) {
+        const model::Process& process = session_.processes[session_.threads[at->second].process];
+        const std::int64_t common =
+            std::min(lives[t].second, process.end_ns) / 2 - std::max(lives[t].first, process.start_ns) / 2;
+        if (common < 0 || common <= best) continue;
+        best = common;
+        thread.thread = at->second;
+      }
+    }
+  }
+
+  std::span<const std::byte> file_;
+  std::string where_;
+  model::Session& session_;
+  model::CpuProfile& cpu_;
+  std::vector<model::StringId> modules_;
+  std::vector<RawFrame> frames_;
+  std::vector<model::CpuFrame> functions_;
+  std::vector<model::CpuStack> stacks_;
+  std::uint64_t damaged_ = 0;
+  bool ended_ = false, module_unknown_ = false;
+};
+
+}  // namespace
+
+base::Result<void> read_cpu(std::span<const std::byte> file, const std::string& where, model::Session& session) {
+  return CpuReader(file, where, session).run();
+}
+
+void read_cpu_files(const fs::path& folder, model::Session& session) {
+  for (const fs::path& place : {folder / cpu_wire::kFolder, folder / "native" / cpu_wire::kFolder}) {
+    const fs::path path = place / (std::string("program") + cpu_wire::kSuffix);
+    std::error_code error;
+    if (!fs::exists(path, error)) continue;
+    const auto mapping = base::Mapping::open(path);
+    const auto read = mapping ? read_cpu(mapping->bytes(), path.filename().string(), session)
+                              : base::Result<void>(tl::make_unexpected(mapping.error()));
+    if (!read) session.losses.push_back({"unreadable_samples", 1, base::to_string(read.error())});
+    return;
+  }
+}
+
+}  // namespace rangescope::read::native

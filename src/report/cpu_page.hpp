@@ -1,0 +1,21 @@
+// Where the threads of one region were: the parts of its wall time, and its functions.
+#pragma once
+
+#include <string>
+
+#include "base/result.hpp"
+#include "report/exporter.hpp"
+
+namespace rangescope::report {
+
+/// The page of Style::cpu, a path ("decode > layer0") or the name of a range. kUsage with the nearest name where the
+/// report has no such region; kNothingCaptured where its CPU was not sampled.
+[[nodiscard]] base::Result<std::string> cpu_page(const model::Report& report, const Style& style);
+
+/// "forward (modeling_llama.py:312)", "gemm_kernel [libfoo.so]": one line, as it is shown everywhere.
+[[nodiscard]] std::string function_text(const model::CpuFunction& function);
+
+/// What a part of the wall time is: "Python", "native code of libtorch.so", "cudaLaunch ..." in words.
+[[nodiscard]] std::string part_text(const model::CpuPart& part);
+
+}  // namespace rangescope::report

@@ -1,0 +1,88 @@
+#include <gtest/gtest.h>
+
+#include <cerrno>
+#include <cstdint>
+#include <span>
+
+#include "sample/cpu/names.hpp"
+#include "sample/cpu/perf.hpp"
+#include "sample/cpu/space.hpp"
+#include "sample/cpu/unwind.hpp"
+#include "wire/cpu.hpp"
+
+namespace rangescope::sample::cpu {
+namespace {
+
+TEST(Refusal, SaysWhatForbidsItAndWhatToChange) {
+  const auto paranoid = refusal(EACCES, 4, false);
+  EXPECT_EQ(paranoid.code, base::Code::kPermission);
+  EXPECT_NE(paranoid.what.find("perf_event_paranoid is 4"), std::string::npos);
+  EXPECT_NE(paranoid.hint.find("sysctl"), std::string::npos);
+  EXPECT_NE(refusal(EPERM, 2, true).what.find("seccomp"), std::string::npos);
+  EXPECT_EQ(refusal(ENOSYS, 2, false).code, base::Code::kToolMissing);
+  EXPECT_NE(refusal(EMFILE, 2, false).hint.find("ulimit -n"), std::string::npos);
+}
+
+TEST(Space, ANewMappingTakesThePlaceOfWhatWasThere) {
+  Modules modules;
+  Module &a = modules.find("//a", 1), &b = modules.find("//b", 1);
+  Space space;
+  space.map({100, 200, 0, &a});
+  space.map({140, 160, 7, &b});
+  EXPECT_EQ(space.find(139)->module, &a);
+  EXPECT_EQ(space.find(140)->module, &b);
+  EXPECT_EQ(space.find(160)->module, &a);
+  EXPECT_EQ(space.find(160)->offset, 60u);
+  EXPECT_EQ(space.find(99), nullptr);
+  EXPECT_EQ(space.find(200), nullptr);
+  space.map({50, 300, 0, &b});
+  EXPECT_EQ(space.areas().size(), 1u);
+  EXPECT_EQ(&modules.find("//a", 1), &a);
+  EXPECT_NE(&modules.find("//a", 2), &a);  // memory without a file is a process's own
+}
+
+TEST(PerfMap, NamesOfJitCode) {
+  const std::uint64_t addresses[] = {0x1000, 0x10ff, 0x1100, 0x2004};
+  const auto named = names_in_perf_map(
+      "1000 100 py::forward:/app/model.py\nnonsense\n2000 10 old\n2000 8 LazyCompile:~f app.js:1\n", addresses);
+  ASSERT_EQ(named.size(), 3u);
+  EXPECT_EQ(named[0].functions[0].name, "forward");
+  EXPECT_EQ(named[0].functions[0].file, "/app/model.py");
+  EXPECT_EQ(named[1].address, 0x10ffu);
+  EXPECT_EQ(named[2].functions[0].name, "LazyCompile:~f app.js:1");
+}
+
+TEST(Packer, WhatGoesInComesOut) {
+  wire::cpu::Packer packer;
+  const std::int64_t numbers[] = {0, 1, -1, 63, -64, 64, INT64_MAX, INT64_MIN};
+  for (const std::int64_t number : numbers) packer.difference(number);
+  packer.number(UINT64_MAX);
+  packer.text("name");
+  wire::cpu::Unpacker unpacker(packer.bytes());
+  for (const std::int64_t number : numbers) EXPECT_EQ(unpacker.difference(), number);
+  EXPECT_EQ(unpacker.number(), UINT64_MAX);
+  EXPECT_EQ(unpacker.text(), "name");
+  EXPECT_TRUE(unpacker.good() && unpacker.empty());
+  EXPECT_EQ(unpacker.number(), 0u);
+  EXPECT_FALSE(unpacker.good());
+}
+
+TEST(Unwind, FramePointersWhereThereAreNoTables) {
+  Modules modules;
+  Space space;
+  space.map({0x1000, 0x2000, 0, &modules.find("//jit", 1)});
+  const std::uint64_t stack[] = {0, 0x8020, 0x1100, 7, 0x8038, 0x1200, 9, 0, 0};  // from 0x8000
+  Sample sample;
+  sample.registers = true;
+  sample.values[kRip] = 0x1010;
+  sample.values[kRsp] = 0x8000;
+  sample.values[kRbp] = 0x8008;
+  sample.stack = std::as_bytes(std::span(stack));
+  Unwound out;
+  unwind(space, sample, out);
+  EXPECT_EQ(out.addresses, (std::vector<std::uint64_t>{0x1010, 0x10ff, 0x11ff}));
+  EXPECT_TRUE(out.cut);  // nothing says that it ends there
+}
+
+}  // namespace
+}  // namespace rangescope::sample::cpu

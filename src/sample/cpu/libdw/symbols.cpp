@@ -1,0 +1,208 @@
+#include "sample/cpu/symbols.hpp"
+
+#include <cxxabi.h>
+#include <dwarf.h>
+#include <elfutils/libdw.h>
+#include <elfutils/libdwfl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+
+namespace rangescope::sample::cpu {
+namespace {
+
+std::string demangled(const char* name) {
+  int status = 0;
+  char* text = abi::__cxa_demangle(name, nullptr, nullptr, &status);
+  std::string out = status == 0 && text != nullptr ? text : name;
+  std::free(text);
+  return out;
+}
+
+/// Debug information is looked for on this machine only, never on a server.
+class NoServer {
+ public:
+  NoServer() {
+    const char* urls = std::getenv("DEBUGINFOD_URLS");
+    if (urls == nullptr) return;
+    urls_ = urls;
+    ::unsetenv("DEBUGINFOD_URLS");
+  }
+  NoServer(const NoServer&) = delete;
+  NoServer& operator=(const NoServer&) = delete;
+  ~NoServer() {
+    if (!urls_.empty()) ::setenv("DEBUGINFOD_URLS", urls_.c_str(), 1);
+  }
+
+ private:
+  std::string urls_;
+};
+
+struct Symbol {
+  std::uint64_t address, end;
+  int index;
+  bool global;
+};
+
+class File {
+ public:
+  explicit File(const std::string& path) : name_(std::filesystem::path(path).filename().string()) {
+    static constexpr Dwfl_Callbacks kCallbacks = {dwfl_build_id_find_elf, dwfl_standard_find_debuginfo,
+                                                  dwfl_offline_section_address, nullptr};
+    dwfl_.reset(dwfl_begin(&kCallbacks));
+    if (!dwfl_) return;
+    dwfl_report_begin(dwfl_.get());
+    module_ = dwfl_report_offline(dwfl_.get(), path.c_str(), path.c_str(), -1);
+    dwfl_report_end(dwfl_.get(), nullptr, nullptr);
+    if (module_ == nullptr) return;
+    GElf_Addr bias = 0;
+    Elf* elf = dwfl_module_getelf(module_, &bias);
+    if (elf == nullptr) {
+      module_ = nullptr;
+      return;
+    }
+    bias_ = bias;
+    read_symbols();
+    read_starts(elf);
+  }
+
+  [[nodiscard]] std::vector<Function> functions(std::uint64_t address) {
+    std::vector<Function> out;
+    if (module_ == nullptr) return out;
+    const GElf_Addr at = address + bias_;
+    const Symbol* symbol = symbol_at(at);
+    std::string outer;
+    if (symbol != nullptr) {
+      GElf_Sym sym;
+      GElf_Addr value = 0;
+      const char* name = dwfl_module_getsym_info(module_, symbol->index, &sym, &value, nullptr, nullptr, nullptr);
+      if (name != nullptr) outer = demangled(std::string(name, std::strcspn(name, "@")).c_str());  // no version
+    }
+    Dwarf_Addr bias = 0;
+    if (Dwarf_Die* unit = dwfl_module_addrdie(module_, at, &bias)) scopes(*unit, at - bias, out);
+    if (out.empty() && !outer.empty()) out.push_back({outer});
+    if (!out.empty() && !outer.empty()) out.front().name = outer;
+    if (!out.empty()) return out;
+    const auto start = std::upper_bound(starts_.begin(), starts_.end(), address);
+    if (start == starts_.begin()) return out;
+    char text[32];
+    std::snprintf(text, sizeof text, "+0x%llx", static_cast<unsigned long long>(*std::prev(start)));
+    out.push_back({name_ + text});
+    return out;
+  }
+
+ private:
+  void read_symbols() {
+    const int count = dwfl_module_getsymtab(module_);
+    for (int i = 1; i < count; ++i) {
+      GElf_Sym sym;
+      GElf_Addr value = 0;
+      const char* name = dwfl_module_getsym_info(module_, i, &sym, &value, nullptr, nullptr, nullptr);
+      const auto type = GELF_ST_TYPE(sym.st_info);
+      if (name == nullptr || *name == '\0' || sym.st_shndx == SHN_UNDEF || value == 0) continue;
+      if (type != STT_FUNC && type != STT_GNU_IFUNC && type != STT_NOTYPE) continue;
+      if (type == STT_NOTYPE && sym.st_size == 0 && name[0] == '.') continue;
+      symbols_.push_back({value, value + sym.st_size, i, GELF_ST_BIND(sym.st_info) == STB_GLOBAL});
+    }
+    // Of several names of one place the largest function, then a global one, stands last.
+    std::sort(symbols_.begin(), symbols_.end(), [](const Symbol& a, const Symbol& b) {
+      if (a.address != b.address) return a.address < b.address;
+      if (a.end != b.end) return a.end < b.end;
+      return a.global != b.global ? !a.global : a.index > b.index;
+    });
+  }
+
+  [[nodiscard]] const Symbol* symbol_at(std::uint64_t at) const {
+    auto found = std::upper_bound(symbols_.begin(), symbols_.end(), at,
+                                  [](std::uint64_t value, const Symbol& symbol) { return value < symbol.address; });
+    for (int back = 0; found != symbols_.begin() && back < 16; ++back) {
+      --found;
+      const bool inside = at < found->end || (found->end == found->address && back == 0 && at - found->address < 4096);
+      if (inside) return &*found;
+    }
+    return nullptr;
+  }
+
+  // Where functions begin, of a file without symbols: the sorted table of .eh_frame_hdr.
+  void read_starts(Elf* elf) {
+    std::size_t strings = 0;
+    Elf_Scn* section = nullptr;
+    if (elf_getshdrstrndx(elf, &strings) != 0) return;
+    while ((section = elf_nextscn(elf, section)) != nullptr) {
+      GElf_Shdr header;
+      if (gelf_getshdr(section, &header) == nullptr) continue;
+      const char* name = elf_strptr(elf, strings, header.sh_name);
+      if (name == nullptr || std::strcmp(name, ".eh_frame_hdr") != 0) continue;
+      const Elf_Data* data = elf_getdata(section, nullptr);
+      if (data == nullptr || data->d_buf == nullptr || data->d_size < 12) return;
+      const auto* bytes = static_cast<const unsigned char*>(data->d_buf);
+      if (bytes[0] != 1 || bytes[2] != DW_EH_PE_udata4 || bytes[3] != (DW_EH_PE_datarel | DW_EH_PE_sdata4)) return;
+      std::uint32_t count = 0;
+      std::memcpy(&count, bytes + 8, sizeof count);
+      for (std::uint32_t i = 0; i < count && 12 + std::size_t{8} * i + 8 <= data->d_size; ++i) {
+        std::int32_t offset = 0;
+        std::memcpy(&offset, bytes + 12 + std::size_t{8} * i, sizeof offset);
+        starts_.push_back(header.sh_addr + static_cast<std::uint64_t>(std::int64_t{offset}));
+      }
+      return;
+    }
+  }
+
+  static const char* text_of(Dwarf_Die& die, unsigned attribute) {
+    Dwarf_Attribute memory;
+    return dwarf_formstring(dwarf_attr_integrate(&die, attribute, &memory));
+  }
+
+  // Functions around an address, the outermost first.
+  static void scopes(Dwarf_Die& unit, Dwarf_Addr at, std::vector<Function>& out) {
+    // The scopes of an address go on with those of an inlined function's definition; those of the innermost one's entry
+    // go on with what it was inlined into.
+    Dwarf_Die *inner = nullptr, *found = nullptr;
+    if (dwarf_getscopes(&unit, at, &inner) <= 0) return;
+    const int count = dwarf_getscopes_die(&inner[0], &found);
+    std::free(inner);
+    for (int i = 0; i < count; ++i) {
+      const int tag = dwarf_tag(&found[i]);
+      if (tag != DW_TAG_inlined_subroutine && tag != DW_TAG_subprogram) continue;
+      Function function;
+      const char* name = text_of(found[i], DW_AT_linkage_name);
+      if (name == nullptr) name = text_of(found[i], DW_AT_name);
+      function.name = name == nullptr ? "(no name)" : demangled(name);
+      if (const char* file = dwarf_decl_file(&found[i])) function.file = file;
+      int line = 0;
+      if (dwarf_decl_line(&found[i], &line) == 0 && line > 0) function.line = static_cast<std::uint32_t>(line);
+      out.insert(out.begin(), std::move(function));
+      if (tag == DW_TAG_subprogram) break;
+    }
+    std::free(found);
+  }
+
+  struct End {
+    void operator()(Dwfl* dwfl) const { dwfl_end(dwfl); }
+  };
+  std::string name_;
+  std::unique_ptr<Dwfl, End> dwfl_;
+  Dwfl_Module* module_ = nullptr;
+  std::uint64_t bias_ = 0;
+  std::vector<Symbol> symbols_;
+  std::vector<std::uint64_t> starts_;
+};
+
+}  // namespace
+
+std::vector<Named> names_of(const std::string& path, std::span<const std::uint64_t> addresses) {
+  const NoServer no_server;
+  File file(path);
+  std::vector<Named> out;
+  for (const std::uint64_t address : addresses) {
+    auto functions = file.functions(address);
+    if (!functions.empty()) out.push_back({address, std::move(functions)});
+  }
+  return out;
+}
+
+}  // namespace rangescope::sample::cpu

@@ -1,0 +1,19 @@
+// Built where libdw is not there: call chains by frame pointers, addresses without names.
+#include "sample/cpu/symbols.hpp"
+#include "sample/cpu/unwind.hpp"
+
+namespace rangescope::sample::cpu {
+
+bool has_tables() {
+  return false;
+}
+
+std::unique_ptr<Tables> Tables::open(const std::string& /*path*/, std::uint32_t /*pid*/) {
+  return nullptr;
+}
+
+std::vector<Named> names_of(const std::string& /*path*/, std::span<const std::uint64_t> /*addresses*/) {
+  return {};
+}
+
+}  // namespace rangescope::sample::cpu

@@ -1,0 +1,330 @@
+#include "sample/cpu/perf.hpp"
+
+#include <linux/perf_event.h>
+#include <poll.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <ctime>
+#include <fstream>
+#include <utility>
+
+#include "base/fs.hpp"
+#include "sample/blocks.hpp"
+
+namespace rangescope::sample::cpu {
+namespace {
+
+#if defined(__x86_64__)
+// By number in DWARF: the kernel's number (PERF_REG_X86_*).
+constexpr std::uint8_t kKernelRegister[kRegisters] = {0, 3, 2, 1, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23, 8};
+constexpr std::uint64_t register_mask() {
+  std::uint64_t mask = 0;
+  for (const std::uint8_t number : kKernelRegister) mask |= std::uint64_t{1} << number;
+  return mask;
+}
+#else
+constexpr std::uint8_t kKernelRegister[kRegisters] = {};
+constexpr std::uint64_t register_mask() {
+  return 0;
+}
+#endif
+
+// PERF_SAMPLE_TID and PERF_SAMPLE_TIME behind every record that is no sample.
+constexpr std::size_t kTrailer = 16;
+
+int open_event(perf_event_attr& attributes, int cpu) {
+  return static_cast<int>(
+      ::syscall(SYS_perf_event_open, &attributes, 0, cpu, -1, static_cast<unsigned long>(PERF_FLAG_FD_CLOEXEC)));
+}
+
+template <class T>
+T take(const std::byte*& at, const std::byte* end) {
+  T value{};
+  if (static_cast<std::size_t>(end - at) < sizeof value) {
+    at = end;
+    return value;
+  }
+  std::memcpy(&value, at, sizeof value);
+  at += sizeof value;
+  return value;
+}
+
+std::string_view text_at(const std::byte* at, const std::byte* end) {
+  const auto* text = reinterpret_cast<const char*>(at);
+  return {text, ::strnlen(text, static_cast<std::size_t>(end - at))};
+}
+
+struct Record {
+  const perf_event_header* header;
+  std::int64_t at_ns;
+  std::uint32_t ring;
+  std::uint64_t behind;  ///< where the ring goes on
+};
+
+std::int64_t time_of(const perf_event_header& header) {
+  const auto* bytes = reinterpret_cast<const std::byte*>(&header);
+  std::int64_t at = 0;
+  // A sample: header, pid, tid, time. Others: ..., pid, tid, time.
+  const std::size_t place = header.type == PERF_RECORD_SAMPLE ? sizeof header + 8 : header.size - 8u;
+  if (header.size >= sizeof header + kTrailer) std::memcpy(&at, bytes + place, sizeof at);
+  return at;
+}
+
+int read_paranoid() {
+  std::ifstream file("/proc/sys/kernel/perf_event_paranoid");
+  int value = 2;
+  return file >> value ? value : 2;
+}
+
+bool has_seccomp() {
+  std::ifstream file("/proc/self/status");
+  for (std::string line; std::getline(file, line);)
+    if (line.starts_with("Seccomp:")) return line.find_first_of("12") != std::string::npos;
+  return false;
+}
+
+}  // namespace
+
+base::Error refusal(int error, int paranoid, bool seccomp) {
+  using base::Code;
+  if (error == ENOSYS || error == ENODEV || error == ENOENT || error == EOPNOTSUPP)
+    return {Code::kToolMissing,
+            "this kernel cannot sample the CPU (perf_event_open: " + std::string(std::strerror(error)) + ")",
+            {},
+            {}};
+  if ((error == EPERM || error == EACCES) && paranoid > 2)
+    return {Code::kPermission,
+            "kernel.perf_event_paranoid is " + std::to_string(paranoid) + ", which forbids perf_event_open",
+            {},
+            "Set it to 2: sysctl kernel.perf_event_paranoid=2"};
+  if ((error == EPERM || error == EACCES) && seccomp)
+    return {Code::kPermission,
+            "the container's seccomp filter forbids perf_event_open",
+            {},
+            "Start it with --cap-add PERFMON, or a seccomp profile that allows perf_event_open"};
+  if (error == EMFILE || error == ENFILE)
+    return {Code::kPermission, "no descriptors are left for one event a CPU", {}, "Raise ulimit -n"};
+  return {error == EPERM || error == EACCES ? Code::kPermission : Code::kToolMissing,
+          "perf_event_open failed: " + std::string(std::strerror(error)),
+          {},
+          {}};
+}
+
+base::Result<Events> Events::open(const EventOptions& options) {
+  perf_event_attr attributes{};
+  attributes.size = sizeof attributes;
+  attributes.type = PERF_TYPE_SOFTWARE;
+  attributes.config = PERF_COUNT_SW_CPU_CLOCK;
+  attributes.sample_period = static_cast<std::uint64_t>(options.interval_ns);
+  attributes.sample_type = PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_CALLCHAIN;
+  attributes.disabled = attributes.inherit = attributes.enable_on_exec = 1;
+  attributes.exclude_hv = attributes.exclude_callchain_kernel = 1;
+  attributes.mmap = attributes.mmap2 = attributes.comm = attributes.comm_exec = attributes.task = 1;
+  attributes.context_switch = attributes.sample_id_all = 1;
+  attributes.use_clockid = 1;
+  attributes.clockid = CLOCK_MONOTONIC;
+  attributes.wakeup_events = 1;
+  Events events;
+  if (options.stack_bytes > 0 && register_mask() != 0) {
+    attributes.sample_type |= PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER;
+    attributes.sample_regs_user = register_mask();
+    attributes.sample_stack_user = options.stack_bytes;
+    events.registers_ = true;
+  }
+  const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  const auto cpus = static_cast<int>(std::max(1L, ::sysconf(_SC_NPROCESSORS_CONF)));
+  std::size_t data = 512 * page;
+  for (int cpu = 0; cpu < cpus; ++cpu) {
+    int fd = open_event(attributes, cpu);
+    if (fd < 0 && errno == EINVAL && events.switches_ && cpu == 0) {  // before Linux 4.3
+      attributes.context_switch = 0;
+      events.switches_ = false;
+      fd = open_event(attributes, cpu);
+    }
+    if (fd < 0 && (errno == EACCES || errno == EPERM) && events.kernel_ && cpu == 0) {
+      attributes.exclude_kernel = 1;
+      events.kernel_ = false;
+      fd = open_event(attributes, cpu);
+    }
+    if (fd < 0 && errno == ENODEV && cpu + 1 < cpus) continue;  // a CPU that is switched off
+    if (fd < 0) return tl::make_unexpected(refusal(errno, read_paranoid(), has_seccomp()));
+    void* pages = MAP_FAILED;
+    // kernel.perf_event_mlock_kb holds 128 pages a CPU and one more by default.
+    for (; data >= 8 * page; data /= 2) {
+      pages = ::mmap(nullptr, data + page, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+      if (pages != MAP_FAILED || (errno != EPERM && errno != ENOMEM)) break;
+    }
+    if (pages == MAP_FAILED) {
+      const int error = errno;
+      ::close(fd);
+      base::Error refused = refusal(error, 0, false);
+      refused.what = std::string("no buffer for CPU samples: ") + std::strerror(error);
+      refused.hint = "Raise ulimit -l or kernel.perf_event_mlock_kb";
+      return tl::make_unexpected(std::move(refused));
+    }
+    events.rings_.push_back({fd, pages, data, 0});
+  }
+  if (events.rings_.empty()) return tl::make_unexpected(refusal(ENODEV, 0, false));
+  return events;
+}
+
+Events& Events::operator=(Events&& other) noexcept {
+  if (this == &other) return *this;
+  close();
+  rings_ = std::exchange(other.rings_, {});
+  registers_ = other.registers_;
+  switches_ = other.switches_;
+  kernel_ = other.kernel_;
+  return *this;
+}
+
+void Events::close() {
+  const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  for (const Ring& ring : rings_) {
+    ::munmap(ring.pages, ring.bytes + page);
+    ::close(ring.fd);
+  }
+  rings_.clear();
+}
+
+void Events::wait(int most_ms) const {
+  std::vector<pollfd> polled;
+  for (const Ring& ring : rings_) polled.push_back({ring.fd, POLLIN, 0});
+  const int ready = ::poll(polled.data(), polled.size(), most_ms);
+  // Where all that had the event ended, poll says so at once, again and again.
+  if (ready > 0 && std::all_of(polled.begin(), polled.end(), [](const pollfd& p) { return (p.revents & POLLIN) == 0; }))
+    ::poll(nullptr, 0, std::min(most_ms, 20));
+}
+
+void Events::drain(Sink& sink) {
+  const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  std::vector<Record> records;
+  // What another CPU writes while the rings are read waits for the next time, so that all is in order.
+  const std::int64_t until = now_ns();
+  // Records that go round the end are put together; their places must not move, so room is made for all first.
+  joined_.clear();
+  joined_.reserve(rings_.size() << 16);
+  for (std::uint32_t r = 0; r < rings_.size(); ++r) {
+    Ring& ring = rings_[r];
+    auto* control = static_cast<perf_event_mmap_page*>(ring.pages);
+    const auto* data = static_cast<const std::byte*>(ring.pages) + page;
+    const std::uint64_t head = std::atomic_ref<__u64>(control->data_head).load(std::memory_order_acquire);
+    for (std::uint64_t at = ring.taken; at < head;) {
+      const std::size_t place = at & (ring.bytes - 1);
+      const auto* header = reinterpret_cast<const perf_event_header*>(data + place);
+      const std::size_t size = header->size;  // records are aligned to eight bytes, so a header is whole
+      if (size < sizeof *header || size > head - at) {
+        ring.taken = head;
+        break;
+      }
+      if (place + size > ring.bytes) {
+        const std::size_t from = joined_.size(), first = ring.bytes - place;
+        joined_.insert(joined_.end(), data + place, data + ring.bytes);
+        joined_.insert(joined_.end(), data, data + (size - first));
+        joined_.resize((joined_.size() + 7) & ~std::size_t{7});
+        header = reinterpret_cast<const perf_event_header*>(joined_.data() + from);
+      }
+      const std::int64_t at_ns = time_of(*header);
+      if (at_ns > until) break;
+      at += size;
+      records.push_back({header, at_ns, r, at});
+    }
+  }
+  std::stable_sort(records.begin(), records.end(), [](const Record& a, const Record& b) { return a.at_ns < b.at_ns; });
+  for (const Record& record : records) {
+    const perf_event_header& header = *record.header;
+    const auto* at = reinterpret_cast<const std::byte*>(&header) + sizeof header;
+    const auto* end = reinterpret_cast<const std::byte*>(&header) + header.size;
+    switch (header.type) {
+      case PERF_RECORD_SAMPLE: {
+        Sample sample;
+        sample.kernel = (header.misc & PERF_RECORD_MISC_CPUMODE_MASK) == PERF_RECORD_MISC_KERNEL;
+        sample.pid = take<std::uint32_t>(at, end);
+        sample.tid = take<std::uint32_t>(at, end);
+        sample.at_ns = take<std::int64_t>(at, end);
+        const auto count =
+            std::min<std::uint64_t>(take<std::uint64_t>(at, end), static_cast<std::uint64_t>(end - at) / 8);
+        chain_.clear();
+        for (std::uint64_t i = 0; i < count; ++i)
+          if (const auto address = take<std::uint64_t>(at, end); address < static_cast<std::uint64_t>(PERF_CONTEXT_MAX))
+            chain_.push_back(address);
+        sample.chain = chain_;
+        if (registers_ && take<std::uint64_t>(at, end) == PERF_SAMPLE_REGS_ABI_64) {
+          sample.registers = true;
+          for (unsigned bit = 0; bit < 64; ++bit) {
+            if ((register_mask() >> bit & 1) == 0) continue;
+            const auto value = take<std::uint64_t>(at, end);
+            for (std::size_t r = 0; r < kRegisters; ++r)
+              if (kKernelRegister[r] == bit) sample.values[r] = value;
+          }
+          const auto size = std::min<std::uint64_t>(take<std::uint64_t>(at, end), static_cast<std::uint64_t>(end - at));
+          const std::byte* stack = at;
+          at += size;
+          if (size > 0) sample.stack = {stack, std::min<std::size_t>(size, take<std::uint64_t>(at, end))};
+        }
+        sink.sample(sample);
+        break;
+      }
+      case PERF_RECORD_MMAP2: {
+        Mapped mapped;
+        mapped.pid = take<std::uint32_t>(at, end);
+        take<std::uint32_t>(at, end);
+        mapped.start = take<std::uint64_t>(at, end);
+        mapped.length = take<std::uint64_t>(at, end);
+        mapped.offset = take<std::uint64_t>(at, end);
+        at += std::min<std::ptrdiff_t>(24, end - at);  // device, inode, generation (or a build id)
+        mapped.executable = (take<std::uint32_t>(at, end) & PROT_EXEC) != 0;
+        take<std::uint32_t>(at, end);
+        mapped.path = text_at(at, end);
+        sink.mapped(mapped);
+        break;
+      }
+      case PERF_RECORD_COMM: {
+        Task task;
+        task.pid = take<std::uint32_t>(at, end);
+        task.tid = take<std::uint32_t>(at, end);
+        sink.named(task, text_at(at, end), (header.misc & PERF_RECORD_MISC_COMM_EXEC) != 0);
+        break;
+      }
+      case PERF_RECORD_FORK:
+      case PERF_RECORD_EXIT: {
+        Task task;
+        task.pid = take<std::uint32_t>(at, end);
+        task.parent_pid = take<std::uint32_t>(at, end);
+        task.tid = take<std::uint32_t>(at, end);
+        if (header.type == PERF_RECORD_FORK)
+          sink.forked(task, record.at_ns);
+        else
+          sink.ended(task, record.at_ns);
+        break;
+      }
+      case PERF_RECORD_SWITCH: {
+        Task task;
+        task.pid = take<std::uint32_t>(at, end);
+        task.tid = take<std::uint32_t>(at, end);
+        sink.switched(task, record.at_ns, (header.misc & PERF_RECORD_MISC_SWITCH_OUT) != 0,
+                      (header.misc & PERF_RECORD_MISC_SWITCH_OUT_PREEMPT) != 0);
+        break;
+      }
+      case PERF_RECORD_LOST: {
+        take<std::uint64_t>(at, end);
+        sink.lost(take<std::uint64_t>(at, end));
+        break;
+      }
+      case PERF_RECORD_THROTTLE: sink.throttled(); break;
+      default: break;
+    }
+    rings_[record.ring].taken = std::max(rings_[record.ring].taken, record.behind);
+  }
+  for (Ring& ring : rings_)
+    std::atomic_ref<__u64>(static_cast<perf_event_mmap_page*>(ring.pages)->data_tail)
+        .store(ring.taken, std::memory_order_release);
+}
+
+}  // namespace rangescope::sample::cpu

@@ -1,0 +1,99 @@
+// perf_event_open: samples of a program that is about to be started, its children and threads too, without root.
+//
+// One event for every CPU is opened on the calling thread, disabled, inherited and enabled on exec: the next program
+// that this thread spawns has them from its first instruction, and this thread never does. (An inherited event needs a
+// buffer for each CPU: the kernel refuses one that follows a thread over CPUs.) The event is the software clock of the
+// CPU, in user mode only where /proc/sys/kernel/perf_event_paranoid is 2 (its default); with it come the records of
+// mappings, names, forks, ends and context switches. Time is CLOCK_MONOTONIC.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.hpp"
+
+namespace rangescope::sample::cpu {
+
+/// Registers of user mode that unwinding needs, by their number in DWARF.
+inline constexpr std::size_t kRegisters = 17;  ///< rax rdx rcx rbx rsi rdi rbp rsp r8 ... r15 rip
+inline constexpr std::size_t kRbp = 6, kRsp = 7, kRip = 16;
+
+struct Sample {
+  std::uint32_t pid = 0, tid = 0;
+  std::int64_t at_ns = 0;
+  std::span<const std::uint64_t> chain;  ///< by frame pointers, the innermost first; context markers left out
+  bool kernel = false;                   ///< the thread was in the kernel, called from the chain
+  bool registers = false;
+  std::uint64_t values[kRegisters] = {};
+  std::span<const std::byte> stack;  ///< from the stack pointer upwards
+};
+struct Mapped {
+  std::uint32_t pid = 0;
+  std::uint64_t start = 0, length = 0, offset = 0;
+  std::string_view path;
+  bool executable = false;
+};
+struct Task {
+  std::uint32_t pid = 0, tid = 0, parent_pid = 0;
+};
+
+/// What happened, in order of time as far as one drain() sees it. Spans live until the call returns.
+class Sink {
+ public:
+  virtual ~Sink() = default;
+  virtual void sample(const Sample& sample) = 0;
+  virtual void mapped(const Mapped& mapped) = 0;
+  virtual void named(const Task& task, std::string_view name, bool exec) = 0;
+  virtual void forked(const Task& task, std::int64_t at_ns) = 0;
+  virtual void ended(const Task& task, std::int64_t at_ns) = 0;
+  virtual void switched(const Task& task, std::int64_t at_ns, bool out, bool preempted) = 0;
+  virtual void lost(std::uint64_t records) = 0;
+  virtual void throttled() = 0;
+};
+
+struct EventOptions {
+  std::int64_t interval_ns = 5'025'126;  ///< of CPU time between two samples of a thread: 199 Hz
+  std::uint32_t stack_bytes = 0;         ///< copied of the stack, a multiple of 8 below 64 KiB; 0: none
+};
+
+class Events {
+ public:
+  /// kPermission where the kernel or a seccomp filter forbids it, kToolMissing where it is not built in; the hint says
+  /// what to change.
+  [[nodiscard]] static base::Result<Events> open(const EventOptions& options);
+  Events(Events&&) noexcept = default;
+  Events& operator=(Events&& other) noexcept;
+  Events(const Events&) = delete;
+  Events& operator=(const Events&) = delete;
+  ~Events() { close(); }
+
+  /// Waits until a sample is there, at most so long.
+  void wait(int most_ms) const;
+  /// Gives everything that has come.
+  void drain(Sink& sink);
+  void close();
+  [[nodiscard]] bool switches() const { return switches_; }
+  /// Samples are taken while a thread is in the kernel too; else only in user mode.
+  [[nodiscard]] bool kernel() const { return kernel_; }
+
+ private:
+  Events() = default;
+  struct Ring {
+    int fd = -1;
+    void* pages = nullptr;
+    std::size_t bytes = 0;  ///< of the data
+    std::uint64_t taken = 0;
+  };
+  std::vector<Ring> rings_;
+  bool registers_ = false, switches_ = true, kernel_ = true;
+  std::vector<std::byte> joined_;  ///< records that went round the end of a ring
+  std::vector<std::uint64_t> chain_;
+};
+
+/// What the answer of the kernel means, and what to change; for tests apart from the system call.
+[[nodiscard]] base::Error refusal(int error, int paranoid, bool seccomp);
+
+}  // namespace rangescope::sample::cpu

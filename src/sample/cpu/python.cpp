@@ -1,0 +1,264 @@
+#include "sample/cpu/python.hpp"
+
+#include <sys/uio.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+
+namespace rangescope::sample::cpu {
+namespace {
+
+constexpr std::size_t kMostFrames = 512, kMostThreads = 4096, kMostCodes = 200'000;
+constexpr std::uint8_t kOwnedByCStack = 3;
+constexpr std::uint64_t kGlibcThreadNumber = 0x2d0;  // struct pthread.tid, glibc 2.10 to 2.41 on x86-64
+
+// Of 3.9.18, 3.10.13, 3.11.7 and 3.12.1, by offsetof() with their headers.
+constexpr Python::Fields kFields[] = {
+    {32, 0, 8, 8, 16, 176, 0, 24, -1, 24, 32, 0, 0, 104, 112, 40, 48, 72},
+    {32, 0, 8, 8, 16, 176, 0, 24, -1, 24, 32, 0, 0, 104, 112, 40, 48, 72},
+    {40, 0, 16, 8, 16, 152, 160, 56, 8, 48, 32, 69, 68, 112, 128, 72, 48, 72},
+    {40, 0, 72, 8, 16, 136, 144, 56, 0, 8, 0, 70, 0, 112, 128, 68, 40, 56},
+};
+// Of _Py_DebugOffsets in 3.13: where each number stands.
+constexpr std::size_t kDebugOffsets = 320;
+
+std::uint32_t word_at(const char* bytes, std::size_t at) {
+  std::uint64_t value = 0;
+  std::memcpy(&value, bytes + at, sizeof value);
+  return static_cast<std::uint32_t>(std::min<std::uint64_t>(value, 1u << 20));
+}
+
+Python::Fields published(const char* at) {
+  return {word_at(at, 40),
+          word_at(at, 64),
+          word_at(at, 72),
+          word_at(at, 168),
+          word_at(at, 176),
+          word_at(at, 192),
+          word_at(at, 200),
+          word_at(at, 184),
+          -1,
+          word_at(at, 232),
+          word_at(at, 240),
+          word_at(at, 264),
+          0,
+          word_at(at, 280),
+          word_at(at, 296),
+          word_at(at, 312),
+          40,
+          56};
+}
+
+/// "python3.11", "libpython3.11.so.1.0": 11; 0 for others.
+int minor_of(std::string_view path) {
+  const std::string_view name = path.substr(path.rfind('/') + 1);
+  if (!name.starts_with("python") && !name.starts_with("libpython")) return 0;
+  const auto at = name.find("3.");
+  return at == std::string_view::npos ? 0 : std::atoi(std::string(name.substr(at + 2, 2)).c_str());
+}
+
+}  // namespace
+
+std::unique_ptr<Python> Python::find(const Space& space, std::uint32_t pid, std::string& why) {
+  for (const auto& [start, area] : space.areas()) {
+    const std::string_view path = area.module->path;
+    const std::string_view name = path.substr(path.rfind('/') + 1);
+    if (!name.starts_with("python") && !name.starts_with("libpython")) continue;
+    if (!area.module->tables) continue;
+    const Tables& tables = *area.module->tables;
+    const Tables::Symbol runtime = tables.symbol("_PyRuntime"), loop = tables.symbol("_PyEval_EvalFrameDefault");
+    if (runtime.address == 0 || loop.address == 0) continue;  // the program of a Python whose code is in its library
+    const std::uint64_t bias = start - tables.address_of(area.offset);
+    std::unique_ptr<Python> python(new Python);
+    python->pid_ = pid;
+    python->module_ = area.module;
+    python->runtime_ = bias + runtime.address;
+    python->loop_ = bias + loop.address;
+    python->loop_end_ = python->loop_ + std::max<std::uint64_t>(loop.size, 1);
+    if (const auto cold = tables.symbol("_PyEval_EvalFrameDefault.cold"); cold.address != 0) {
+      python->cold_ = bias + cold.address;
+      python->cold_end_ = python->cold_ + std::max<std::uint64_t>(cold.size, 1);
+    }
+    if (const auto type = tables.symbol("PyCode_Type"); type.address != 0) python->code_type_ = bias + type.address;
+    int minor = minor_of(path);
+    if (const auto number = tables.symbol("Py_Version"); number.address != 0) {  // 0x030d00f0
+      std::uint64_t value = 0;
+      if (!python->read(bias + number.address, &value, sizeof value)) {
+        why = "the memory of a Python cannot be read (process_vm_readv: " + std::string(std::strerror(errno)) + ")";
+        return nullptr;
+      }
+      minor = static_cast<int>(value >> 16 & 0xff);
+    }
+    python->minor_ = minor;
+    python->version_ = "3." + std::to_string(minor);
+    if (minor < 9 || minor > 13) {
+      why = "Python " + (minor == 0 ? std::string("of an unknown version") : python->version_) + " is not known";
+      return nullptr;
+    }
+    if (minor == 13) {
+      char offsets[kDebugOffsets];
+      if (!python->read(python->runtime_, offsets, sizeof offsets)) {
+        why = "the memory of a Python cannot be read (process_vm_readv: " + std::string(std::strerror(errno)) + ")";
+        return nullptr;
+      }
+      if (std::memcmp(offsets, "xdebugpy", 8) != 0) return nullptr;  // it has not begun
+      python->fields_ = published(offsets);
+    } else {
+      python->fields_ = kFields[minor - 9];
+    }
+    std::uint64_t first = 0;
+    if (!python->read(python->runtime_ + python->fields_.heads, &first, sizeof first)) {
+      why = "the memory of a Python cannot be read (process_vm_readv: " + std::string(std::strerror(errno)) + ")";
+      return nullptr;
+    }
+    return first == 0 ? nullptr : std::move(python);
+  }
+  return nullptr;
+}
+
+bool Python::read(std::uint64_t address, void* into, std::size_t bytes) const {
+  const iovec local{into, bytes}, remote{reinterpret_cast<void*>(address), bytes};
+  return ::process_vm_readv(static_cast<pid_t>(pid_), &local, 1, &remote, 1, 0) == static_cast<ssize_t>(bytes);
+}
+
+bool Python::word(std::uint64_t address, std::uint64_t& value) {
+  if ((address & 7) != 0) return false;
+  const std::uint64_t page = address & ~std::uint64_t{4095};
+  if (page != page_) {
+    page_ = 1;
+    if (!read(page, page_bytes_, sizeof page_bytes_)) return false;
+    page_ = page;
+  }
+  std::memcpy(&value, page_bytes_ + (address - page), sizeof value);
+  return true;
+}
+
+std::uint64_t Python::thread_state(std::uint32_t own_tid) {
+  const auto is = [&](std::uint64_t state) {
+    std::uint64_t number = 0;
+    if (fields_.native_id != 0) return word(state + fields_.native_id, number) && number == own_tid;
+    std::uint32_t tid = 0;
+    return word(state + fields_.thread_id, number) && number != 0 &&
+           read(number + kGlibcThreadNumber, &tid, sizeof tid) && tid == own_tid;
+  };
+  if (const auto known = threads_.find(own_tid); known != threads_.end()) {
+    if (known->second == 0 || is(known->second)) return known->second;
+    threads_.erase(known);
+  }
+  std::uint64_t interpreter = 0, found = 0;
+  std::size_t left = kMostThreads;
+  for (bool more = word(runtime_ + fields_.heads, interpreter); more && interpreter != 0 && left > 0 && found == 0;
+       more = word(interpreter + fields_.next_interpreter, interpreter)) {
+    std::uint64_t state = 0, back = 0;
+    for (bool any = word(interpreter + fields_.threads, state); any && state != 0 && left-- > 0;
+         any = word(state + fields_.next_thread, state)) {
+      if (!word(state + fields_.interpreter, back) || back != interpreter) break;
+      if (!is(state)) continue;
+      found = state;
+      break;
+    }
+  }
+  if (found != 0) threads_[own_tid] = found;
+  return found;
+}
+
+bool Python::text(std::uint64_t address, std::size_t most, std::string& out) const {
+  char head[40];
+  if (!read(address, head, sizeof head)) return false;
+  std::uint64_t length = 0;
+  std::uint32_t state = 0;
+  std::memcpy(&length, head + 16, sizeof length);
+  std::memcpy(&state, head + 32, sizeof state);
+  const std::uint32_t kind = state >> 2 & 7;
+  const bool compact = (state >> 5 & 1) != 0, ascii = (state >> 6 & 1) != 0;
+  if (length > most || !compact || (kind != 1 && kind != 2 && kind != 4)) return false;
+  std::string bytes(length * kind, '\0');
+  if (!bytes.empty() && !read(address + (ascii ? fields_.ascii : fields_.compact), bytes.data(), bytes.size()))
+    return false;
+  out.clear();
+  for (std::size_t i = 0; i < length; ++i) {
+    std::uint32_t point = 0;
+    std::memcpy(&point, bytes.data() + i * kind, kind);
+    if (point < 0x80) {
+      out += static_cast<char>(point);
+    } else if (point < 0x800) {
+      out += static_cast<char>(0xc0 | point >> 6);
+      out += static_cast<char>(0x80 | (point & 0x3f));
+    } else if (point < 0x10000) {
+      out += static_cast<char>(0xe0 | point >> 12);
+      out += static_cast<char>(0x80 | (point >> 6 & 0x3f));
+      out += static_cast<char>(0x80 | (point & 0x3f));
+    } else {
+      out += static_cast<char>(0xf0 | (point >> 18 & 7));
+      out += static_cast<char>(0x80 | (point >> 12 & 0x3f));
+      out += static_cast<char>(0x80 | (point >> 6 & 0x3f));
+      out += static_cast<char>(0x80 | (point & 0x3f));
+    }
+  }
+  return true;
+}
+
+const PythonCode* Python::code_at(std::uint64_t address) {
+  if (address == 0 || (address & 7) != 0) return nullptr;
+  char object[208];
+  const std::size_t bytes = std::max({fields_.file, fields_.name, fields_.line}) + 8;
+  if (bytes > sizeof object || !read(address, object, bytes)) return nullptr;
+  std::uint64_t type = 0, file = 0, name = 0;
+  std::uint32_t line = 0;
+  std::memcpy(&type, object + 8, sizeof type);
+  std::memcpy(&file, object + fields_.file, sizeof file);
+  std::memcpy(&name, object + fields_.name, sizeof name);
+  std::memcpy(&line, object + fields_.line, sizeof line);
+  if (code_type_ != 0 && type != code_type_) return nullptr;
+  // An address may be used again: by the texts it is known whether it is the same code.
+  auto& texts = code_texts_[address];
+  auto& known = codes_[address];
+  if (known && texts == std::pair(file, name) && known->line == line) return known.get();
+  if (codes_.size() > kMostCodes) return nullptr;
+  auto code = std::make_unique<PythonCode>();
+  code->line = line;
+  if (line > 10'000'000 || !text(name, 1024, code->name) || !text(file, 4096, code->file)) return nullptr;
+  if (known) old_codes_.push_back(std::move(known));
+  texts = {file, name};
+  known = std::move(code);
+  return known.get();
+}
+
+bool Python::frames(std::uint32_t own_tid, std::vector<PythonFrame>& out) {
+  out.clear();
+  page_ = 1;
+  const std::uint64_t state = thread_state(own_tid);
+  if (state == 0) return false;
+  std::uint64_t frame = 0;
+  if (!word(state + fields_.frame, frame)) return false;
+  if (fields_.through >= 0 && (frame == 0 || !word(frame + static_cast<std::uint64_t>(fields_.through), frame)))
+    return false;
+  for (std::size_t count = 0; frame != 0 && count < kMostFrames; ++count) {
+    std::uint64_t code = 0, previous = 0, flags = 0;
+    if (!word(frame + fields_.code, code) || !word(frame + fields_.previous, previous)) break;
+    bool entry = fields_.owner == 0, shim = false;  // before 3.11 each frame is a call of the loop
+    if (fields_.owner != 0) {
+      const std::uint64_t at = frame + fields_.owner;
+      if (!word(at & ~std::uint64_t{7}, flags)) break;
+      const auto byte = [&](std::uint64_t address) { return static_cast<std::uint8_t>(flags >> 8 * (address & 7)); };
+      if (fields_.entry != 0) entry = byte(frame + fields_.entry) != 0;
+      shim = fields_.entry == 0 && byte(at) == kOwnedByCStack;
+    }
+    if (shim) {
+      if (!out.empty()) out.back().entry = true;
+    } else if (const PythonCode* known = code_at(code)) {
+      out.push_back({known, entry});
+    } else if (fields_.entry == 0 && fields_.owner != 0 && out.empty()) {
+      // A frame that is being made has no code yet.
+    } else {
+      break;
+    }
+    if (previous == frame) break;
+    frame = previous;
+  }
+  if (!out.empty()) out.back().entry = true;
+  return !out.empty();
+}
+
+}  // namespace rangescope::sample::cpu

@@ -1,0 +1,77 @@
+// Python frames of CPython 3.9 to 3.13 from outside: the interpreter's structures are read in the process's memory
+// (process_vm_readv) while it runs on, right after a sample of the thread came. Nothing is stopped, so that a frame may
+// have changed under way: each is checked by the types of what it points to, and a chain that does not hold together
+// ends there.
+//
+// Places of fields: 3.13 publishes them (_Py_DebugOffsets, in front of _PyRuntime); of the others they are tabled by
+// minor version, which keeps them. Threads are told apart by their native number (3.11 and later), before by what glibc
+// notes in its own descriptor of the thread. Function, file and line of its definition are read, nothing else.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "sample/cpu/space.hpp"
+
+namespace rangescope::sample::cpu {
+
+struct PythonCode {
+  std::string name, file;
+  std::uint32_t line = 0;
+  mutable std::uint32_t frame = 0;  ///< for who numbers frames
+};
+struct PythonFrame {
+  const PythonCode* code = nullptr;  ///< lives as long as the Python
+  bool entry = false;                ///< C code called it: the frames below are of another call of the interpreter
+};
+
+class Python {
+ public:
+  /// The Python in a process; null where there is none, or not yet. `why`: there is one that cannot be read.
+  [[nodiscard]] static std::unique_ptr<Python> find(const Space& space, std::uint32_t pid, std::string& why);
+
+  /// Frames of a thread, the innermost first. `own_tid`: in the process's own namespace. False where it has none.
+  [[nodiscard]] bool frames(std::uint32_t own_tid, std::vector<PythonFrame>& out);
+  /// Is that code the interpreter's loop?
+  [[nodiscard]] bool is_loop(std::uint64_t address) const {
+    return (address >= loop_ && address < loop_end_) || (address >= cold_ && address < cold_end_);
+  }
+  [[nodiscard]] const Module* module() const { return module_; }
+  [[nodiscard]] const std::string& version() const { return version_; }
+
+  struct Fields {
+    std::uint32_t heads, next_interpreter, threads, next_thread, interpreter, thread_id, native_id;
+    std::uint32_t frame;   ///< of the thread: the frame, or what points to it
+    std::int32_t through;  ///< 3.11, 3.12: the frame's place in what the thread points to; -1: directly
+    std::uint32_t previous, code, owner, entry;  ///< of the frame; 0: there is none
+    std::uint32_t file, name, line, ascii, compact;
+  };
+
+ private:
+  Python() = default;
+  bool read(std::uint64_t address, void* into, std::size_t bytes) const;
+  /// A word, by way of the page that was read last.
+  bool word(std::uint64_t address, std::uint64_t& value);
+  std::uint64_t thread_state(std::uint32_t own_tid);
+  const PythonCode* code_at(std::uint64_t address);
+  bool text(std::uint64_t address, std::size_t most, std::string& out) const;
+
+  std::uint32_t pid_ = 0;
+  int minor_ = 0;
+  std::string version_;
+  Fields fields_{};
+  const Module* module_ = nullptr;
+  std::uint64_t runtime_ = 0, code_type_ = 0, loop_ = 0, loop_end_ = 0, cold_ = 0, cold_end_ = 0;
+  std::unordered_map<std::uint32_t, std::uint64_t> threads_;
+  std::unordered_map<std::uint64_t, std::unique_ptr<PythonCode>> codes_;
+  std::vector<std::unique_ptr<PythonCode>> old_codes_;
+  std::unordered_map<std::uint64_t, std::pair<std::uint64_t, std::uint64_t>> code_texts_;
+  std::uint64_t page_ = 1;
+  char page_bytes_[4096];
+  std::size_t page_from_ = 0;
+};
+
+}  // namespace rangescope::sample::cpu

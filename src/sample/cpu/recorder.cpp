@@ -1,0 +1,102 @@
+#include "sample/cpu/recorder.hpp"
+
+#include <poll.h>
+#include <signal.h>
+
+#include <atomic>
+#include <ctime>
+#include <thread>
+#include <utility>
+
+#include "sample/blocks.hpp"
+#include "sample/cpu/perf.hpp"
+#include "sample/cpu/sampler.hpp"
+
+namespace rangescope::sample::cpu {
+namespace {
+
+/// Copied of each stack: a Python program deep in PyTorch needs some twenty KiB.
+constexpr std::uint32_t kStackBytes = 32 << 10;
+
+std::int64_t thread_cpu_ns() {
+  timespec time{};
+  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
+}
+
+}  // namespace
+
+struct Recorder::State {
+  State(Events opened, BlockFile file, std::string description, const Options& wanted)
+      : events(std::move(opened)),
+        sampler(std::move(file), std::move(description), wanted.most_bytes),
+        options(wanted) {}
+  void run();
+
+  Events events;
+  Sampler sampler;
+  Options options;
+  std::atomic<bool> ended{false};
+  std::int64_t cpu_ns = 0;
+  std::thread thread;
+};
+
+void Recorder::State::run() {
+  // Signals are for the thread that runs the program.
+  sigset_t all;
+  sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, nullptr);
+  const std::int64_t begun = now_ns(), cpu_begun = thread_cpu_ns();
+  std::int64_t flushed = begun, looked = begun;
+  while (!ended) {
+    events.wait(20);
+    // At most a tenth of a core: programs with many threads are taken in larger portions.
+    cpu_ns = thread_cpu_ns() - cpu_begun;
+    if (cpu_ns * 12 > now_ns() - begun) ::poll(nullptr, 0, 10);
+    events.drain(sampler);
+    const std::int64_t now = now_ns();
+    if (now - looked > 20'000'000) {
+      sampler.look_at_waits(now);
+      looked = now;
+    }
+    if (now - flushed > 1'000'000'000) {
+      sampler.flush();
+      flushed = now;
+    }
+  }
+  events.drain(sampler);
+  cpu_ns = thread_cpu_ns() - cpu_begun;
+}
+
+base::Result<Recorder> Recorder::start(const Options& options) {
+  auto file = BlockFile::create(options.folder / (std::string("program") + wire::cpu::kSuffix), wire::cpu::kMagic,
+                                wire::cpu::kVersion);
+  if (!file) return base::fail(std::move(file));
+  auto events = Events::open({options.interval_ns, has_tables() ? kStackBytes : 0});
+  if (!events) return base::fail(std::move(events));
+  std::string description = "interval_ns " + std::to_string(options.interval_ns) + "\nunwinding " +
+                            (has_tables() ? "tables of the stack's copy" : "frame pointers") + "\n";
+  if (!events->kernel()) description += "refused kernel\n";
+  if (!events->switches()) description += "refused context switches\n";
+  auto state = std::make_unique<State>(std::move(*events), std::move(*file), std::move(description), options);
+  // This thread has the events, disabled: a thread made now inherits them and stays without samples too.
+  state->thread = std::thread([own = state.get()] { own->run(); });
+  return Recorder(std::move(state));
+}
+
+Recorder::Recorder(std::unique_ptr<State> state) : state_(std::move(state)) {}
+Recorder::Recorder(Recorder&&) noexcept = default;
+Recorder::~Recorder() {
+  stop();
+}
+
+void Recorder::stop() {
+  if (!state_) return;
+  state_->ended = true;
+  state_->thread.join();
+  state_->events.close();
+  state_->sampler.finish(now_ns(), state_->options.cache, state_->cpu_ns);
+  state_.reset();
+}
+
+}  // namespace rangescope::sample::cpu

@@ -1,0 +1,43 @@
+// Samples the CPU of a program that is started next by this thread, until stop(): call chains by thread, waits between
+// context switches, and after the end the names of all functions. Writes `<folder>/program.cpu` (format: wire/cpu.hpp).
+//
+// The program is not changed: no signal, no ptrace, nothing loaded into it. A thread of rangescope takes the kernel's
+// records as they come, follows each chain at once and keeps addresses only: no byte of the program's stack reaches a
+// disk. Memory is bounded by kMostStacks, the file by Options::most_bytes; what did not fit is counted.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+
+#include "base/result.hpp"
+
+namespace rangescope::sample::cpu {
+
+struct Options {
+  std::filesystem::path folder;          ///< exists
+  std::int64_t interval_ns = 5'025'126;  ///< of CPU time of a thread: 199 Hz
+  std::uint64_t most_bytes = 512ull << 20;
+  std::filesystem::path cache;  ///< of names by build id; "" for none
+};
+
+class Recorder {
+ public:
+  /// Must be called by the thread that starts the program, last before it; nothing else may be started until stop().
+  /// kPermission, kToolMissing as Events::open(); kIo.
+  [[nodiscard]] static base::Result<Recorder> start(const Options& options);
+  Recorder(Recorder&&) noexcept;
+  Recorder& operator=(Recorder&&) = delete;
+  Recorder(const Recorder&) = delete;
+  Recorder& operator=(const Recorder&) = delete;
+  ~Recorder();
+  /// After the program has ended: what is left, then names. Seconds for programs with large libraries.
+  void stop();
+
+ private:
+  struct State;
+  explicit Recorder(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace rangescope::sample::cpu

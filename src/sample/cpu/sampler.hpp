@@ -1,0 +1,107 @@
+// What the kernel's records of a program come to: numbered threads, modules, frames, stacks, samples and waits in a
+// stream.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "sample/blocks.hpp"
+#include "sample/cpu/perf.hpp"
+#include "sample/cpu/python.hpp"
+#include "sample/cpu/space.hpp"
+#include "wire/cpu.hpp"
+
+namespace rangescope::sample::cpu {
+
+class Sampler final : public Sink {
+ public:
+  Sampler(BlockFile file, std::string description, std::uint64_t most_bytes);
+  ~Sampler() override;
+
+  void sample(const Sample& sample) override;
+  void mapped(const Mapped& mapped) override;
+  void named(const Task& task, std::string_view name, bool exec) override;
+  void forked(const Task& task, std::int64_t at_ns) override;
+  void ended(const Task& task, std::int64_t at_ns) override;
+  void switched(const Task& task, std::int64_t at_ns, bool out, bool preempted) override;
+  void lost(std::uint64_t records) override { lost_ += records; }
+  void throttled() override { ++throttled_; }
+
+  /// Looks at threads that wait for a while: in which system call, called by whom.
+  void look_at_waits(std::int64_t now_ns);
+  /// Writes what is buffered.
+  void flush();
+  /// The program has ended: open waits end too, then names, then the end.
+  void finish(std::int64_t now_ns, const std::filesystem::path& cache, std::int64_t own_cpu_ns);
+  [[nodiscard]] bool failed() const { return file_.failed(); }
+
+ private:
+  static constexpr std::uint32_t kNone = 0;  ///< numbers below are one more than those in the file
+  static constexpr std::size_t kMostStacks = 2'000'000;
+  struct Process {
+    Space space;
+    std::string name;
+    std::uint32_t own_pid = 0;  ///< in its own namespace
+    std::unique_ptr<Python> python;
+    std::int64_t look_again_ns = 0;  ///< for a Python
+  };
+  struct Thread {
+    std::uint32_t number = kNone, pid = 0;
+    std::uint32_t own_tid = 0;  ///< in its own namespace
+    std::string name;
+    std::int64_t out_since_ns = -1;
+    bool preempted = false, looked = false;
+    wire::cpu::WaitKind kind = wire::cpu::WaitKind::kOther;
+    std::uint32_t stack = kNone;  ///< of the wait
+  };
+  struct FrameKey {
+    std::uint64_t module = 0, address = 0;
+    bool operator==(const FrameKey&) const = default;
+  };
+  struct Hash {
+    std::size_t operator()(const FrameKey& key) const {
+      return (key.module * 0x9e3779b97f4a7c15u) ^ (key.address * 0xc2b2ae3d27d4eb4fu);
+    }
+  };
+
+  Process& process(std::uint32_t pid);
+  Thread& thread(std::uint32_t pid, std::uint32_t tid);
+  std::uint32_t number_of(Thread& thread, std::uint32_t tid);
+  std::uint32_t native_frame(const Place& place);
+  std::uint32_t below(std::uint32_t parent, std::uint32_t frame);
+  std::uint32_t python_frame(const PythonCode& code);
+  /// Reads the Python frames of a thread into `python_`, where there are any.
+  void read_python(Process& process, std::uint32_t pid, Thread& thread, std::uint32_t tid, std::int64_t now_ns);
+  /// The stack's number, of the chains in `unwound_` and `python_`.
+  std::uint32_t stack_of(const Process& process);
+  void wait_ended(Thread& thread, std::uint32_t tid, std::int64_t at_ns);
+  void put(wire::samples::Type type, wire::cpu::Packer& packer);
+  void event(wire::samples::EventKind kind, std::string_view text, std::uint32_t count);
+  void name_frames(const std::filesystem::path& cache);
+
+  BlockFile file_;
+  std::uint64_t most_bytes_;
+  bool full_ = false;
+  Modules modules_;
+  std::unordered_map<std::uint32_t, Process> processes_;
+  std::unordered_map<std::uint32_t, Thread> threads_;
+  std::unordered_map<FrameKey, std::uint32_t, Hash> frames_;
+  std::unordered_map<std::string, std::uint32_t> python_frames_;  ///< by text; one Python or many
+  std::unordered_map<std::uint64_t, std::uint32_t> stacks_;
+  std::uint32_t thread_count_ = 0, frame_count_ = 0, stack_count_ = 0, modules_written_ = 0;
+  std::uint64_t lost_ = 0, throttled_ = 0, samples_ = 0, late_ = 0;
+  std::int64_t last_sample_ns_ = 0, last_wait_ns_ = 0, since_look_ = 0;
+  wire::cpu::Packer threads_out_, frames_out_, stacks_out_, samples_out_, waits_out_;
+  Unwound unwound_;
+  std::vector<PythonFrame> python_;
+  std::vector<std::uint32_t> merged_;
+  std::vector<std::string> python_unread_, python_versions_;
+  std::vector<std::byte> waiting_stack_;
+};
+
+}  // namespace rangescope::sample::cpu

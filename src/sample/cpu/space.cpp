@@ -1,0 +1,57 @@
+#include "sample/cpu/space.hpp"
+
+namespace rangescope::sample::cpu {
+
+Module& Modules::find(std::string_view path, std::uint32_t pid) {
+  const bool file = path.starts_with('/') && !path.starts_with("//");
+  const bool shared = file || path == "[vdso]";
+  std::string key = shared ? std::string(path) : std::string(path) + '\n' + std::to_string(pid);
+  if (const auto known = by_name_.find(key); known != by_name_.end()) return *known->second;
+  auto module = std::make_unique<Module>();
+  module->number = static_cast<std::uint32_t>(all_.size());
+  module->path = path;
+  module->pid = shared ? 0 : pid;
+  module->tables = Tables::open(module->path, pid);
+  by_name_.emplace(std::move(key), module.get());
+  all_.push_back(std::move(module));
+  return *all_.back();
+}
+
+void Space::map(const Area& area) {
+  if (area.end <= area.start) return;
+  auto at = areas_.lower_bound(area.start);
+  if (at != areas_.begin() && std::prev(at)->second.end > area.start) --at;
+  while (at != areas_.end() && at->second.start < area.end) {
+    Area old = at->second;
+    at = areas_.erase(at);
+    if (old.start < area.start) {
+      Area below = old;
+      below.end = area.start;
+      areas_[below.start] = below;
+    }
+    if (old.end > area.end) {
+      Area above = old;
+      above.offset += area.end - old.start;
+      above.start = area.end;
+      at = std::next(areas_.insert_or_assign(above.start, above).first);
+    }
+  }
+  areas_[area.start] = area;
+}
+
+const Area* Space::find(std::uint64_t address) const {
+  auto at = areas_.upper_bound(address);
+  if (at == areas_.begin()) return nullptr;
+  --at;
+  return address < at->second.end ? &at->second : nullptr;
+}
+
+Place place_of(const Space& space, std::uint64_t address) {
+  const Area* area = space.find(address);
+  if (area == nullptr) return {};
+  const std::uint64_t offset = address - area->start + area->offset;
+  if (!area->module->file() && area->module->path != "[vdso]") return {area->module, address};
+  return {area->module, area->module->tables ? area->module->tables->address_of(offset) : offset};
+}
+
+}  // namespace rangescope::sample::cpu

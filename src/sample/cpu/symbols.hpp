@@ -1,0 +1,25 @@
+// Names of addresses in a file, after the program has ended: by its symbol tables, and with the functions that were
+// inlined there where it has debug information (its own, or a package's below /usr/lib/debug).
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace rangescope::sample::cpu {
+
+struct Function {
+  std::string name;       ///< demangled; of a function without symbol "libx.so+0x1a20", where it begins
+  std::string file = {};  ///< where it is declared; "" where unknown
+  std::uint32_t line = 0;
+};
+struct Named {
+  std::uint64_t address = 0;
+  std::vector<Function> functions;  ///< the outermost first, inlined ones behind
+};
+
+/// Those of `addresses` (as program headers count, sorted) that have a name. Nothing where the file cannot be read.
+[[nodiscard]] std::vector<Named> names_of(const std::string& path, std::span<const std::uint64_t> addresses);
+
+}  // namespace rangescope::sample::cpu

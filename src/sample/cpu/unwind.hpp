@@ -1,0 +1,61 @@
+// From registers and a copy of the stack to a call chain, by the tables (.eh_frame, .debug_frame) that compilers write
+// for exceptions, for code that keeps no frame pointer. Algorithm: DWARF 5, section 6.4; rows are kept by address, so
+// that a frame costs one look-up after the first time.
+//
+// Where a place has no tables the frame pointer is tried; where that leads nowhere the chain is cut, and says so.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "sample/cpu/perf.hpp"
+
+namespace rangescope::sample::cpu {
+
+class Space;
+
+/// How the caller's registers follow from a frame's, at one address.
+struct Row {
+  enum class Kind : std::uint8_t { kNone, kOutermost, kNormal, kPlt } kind = Kind::kNone;
+  bool signal = false;       ///< the caller was interrupted: its address is of the instruction itself
+  bool deref = false;        ///< the frame's address lies in memory, at register + offset
+  std::uint8_t base = kRsp;  ///< register that the canonical frame address is counted from
+  std::int32_t offset = 0;
+  struct Saved {
+    enum class At : std::uint8_t { kSame, kFrame, kRegister, kUnknown } at = At::kSame;
+    std::uint8_t base = 0;    ///< kRegister: memory at this register + offset (frames of signals)
+    std::int32_t offset = 0;  ///< kFrame: from the canonical frame address
+  } saved[kRegisters] = {};
+};
+
+/// The unwinding tables of one file.
+class Tables {
+ public:
+  /// Null where it has none, or cannot be opened. `pid` is a process that maps it.
+  [[nodiscard]] static std::unique_ptr<Tables> open(const std::string& path, std::uint32_t pid);
+  virtual ~Tables() = default;
+  /// The row at an address as program headers count.
+  [[nodiscard]] virtual const Row& row(std::uint64_t address) = 0;
+  /// Of an offset in the file.
+  [[nodiscard]] virtual std::uint64_t address_of(std::uint64_t offset) const = 0;
+  /// Address of a symbol of the dynamic or static table, and its size; 0 where there is none.
+  struct Symbol {
+    std::uint64_t address = 0, size = 0;
+  };
+  [[nodiscard]] virtual Symbol symbol(std::string_view name) const = 0;
+  [[nodiscard]] virtual std::string build_id() const = 0;
+};
+
+/// Whether this build has tables at all (libdw); without them only frame pointers are followed.
+[[nodiscard]] bool has_tables();
+
+struct Unwound {
+  std::vector<std::uint64_t> addresses;  ///< the innermost first; of callers, the byte before the return address
+  bool cut = false;                      ///< it does not reach the thread's begin
+};
+
+void unwind(const Space& space, const Sample& sample, Unwound& out);
+
+}  // namespace rangescope::sample::cpu

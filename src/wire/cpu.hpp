@@ -1,0 +1,120 @@
+// CPU samples of a program: `<run>/native/cpu/*.cpu`, written by sample/cpu in rangescope's own process, read by
+// read/native. Little-endian. Head and blocks are those of wire/samples.hpp, with another magic and other types of
+// blocks. docs/formats/cpu.md has the whole.
+//
+// A block is `items` items, one after the other. Numbers are unsigned LEB128 of at most ten bytes (zigzag where they
+// may be negative), a text is its length and its bytes. Numbers of threads, modules, frames and stacks count up from 0
+// over the whole file; 0 stands for none where `+1` is written below.
+//
+// kDescription  text, one `key value` a line: interval_ns, unwinding, refused (what the kernel did not allow:
+//               `kernel`: samples in the kernel; `context switches`: then there are no waits)
+// kThreads      pid, tid, pid and tid in the program's own namespace, process start ns, thread name
+// kModules      path, build id as hex digits (may be empty)
+// kFrames       kind (FrameKind), then kNative: module+1, address in the module's file (as in its program headers; of
+//               a caller, the byte before the return address); kPython: function, file, line (0: none); kCut: nothing
+// kStacks       parent stack+1 (0 for the outermost frame), frame
+// kSamples      zigzag time difference to the item before (the first is whole), thread, stack+1
+// kWaits        zigzag start difference, length ns, thread, WaitKind, stack+1 (what it waited in, where known)
+// kSymbols      frame, count, then for each function from the outermost to the innermost inlined one: name, file, line
+// kEvent        as in wire/samples.hpp, with CpuEvent as kind
+// kEnd          text: `cpu_ns N`, what sampling took of a core; `lost N`, samples that the kernel had no room for
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "wire/samples.hpp"
+
+namespace rangescope::wire::cpu {
+
+inline constexpr char kMagic[8] = {'R', 'S', 'C', 'P', 'U', '\r', '\n', '\0'};
+inline constexpr std::uint32_t kVersion = 1;
+inline constexpr const char* kFolder = "cpu";
+inline constexpr const char* kSuffix = ".cpu";
+inline constexpr std::uint32_t kMostText = 64u << 10;
+inline constexpr std::uint32_t kMostDepth = 1024;  ///< of a stack, inlined functions aside
+
+using samples::Type;
+inline constexpr Type kThreads{16}, kModules{17}, kFrames{18}, kStacks{19}, kSamples{20}, kWaits{21}, kSymbols{22};
+
+enum class FrameKind : std::uint8_t { kNative = 0, kPython = 1, kCut = 2 };
+/// What a thread waited for, by the system call that it was in.
+enum class WaitKind : std::uint8_t { kOther = 0, kLock = 1, kIo = 2, kSleep = 3, kPreempted = 4 };
+
+/// EventKind of a kEvent block.
+inline constexpr samples::EventKind kUnavailable{32},  ///< no CPU samples; the text says why
+    kThrottled{33},                                    ///< the kernel sampled less often for a while
+    kBounded{34},       ///< the file or the memory came to its bound: nothing more is kept
+    kPythonUnread{35};  ///< a Python whose stacks cannot be read; the text says why
+
+/// Appends numbers and texts to a block.
+class Packer {
+ public:
+  void number(std::uint64_t value) {
+    for (; value >= 0x80; value >>= 7) bytes_ += static_cast<char>(value | 0x80);
+    bytes_ += static_cast<char>(value);
+  }
+  void difference(std::int64_t value) {
+    number(static_cast<std::uint64_t>(value) << 1 ^ static_cast<std::uint64_t>(value >> 63));
+  }
+  void text(std::string_view value) {
+    value = value.substr(0, kMostText);
+    number(value.size());
+    bytes_ += value;
+  }
+  void item() { ++items_; }
+  [[nodiscard]] const std::string& bytes() const { return bytes_; }
+  [[nodiscard]] std::uint32_t items() const { return items_; }
+  void clear() {
+    bytes_.clear();
+    items_ = 0;
+  }
+
+ private:
+  std::string bytes_;
+  std::uint32_t items_ = 0;
+};
+
+/// Takes them out again; past the end, or at nonsense, everything is 0 and good() is false.
+class Unpacker {
+ public:
+  explicit Unpacker(std::string_view bytes) : left_(bytes) {}
+  std::uint64_t number() {
+    std::uint64_t value = 0;
+    for (unsigned shift = 0; shift < 70; shift += 7) {
+      if (left_.empty()) break;
+      const auto byte = static_cast<unsigned char>(left_.front());
+      left_.remove_prefix(1);
+      if (shift < 64) value |= static_cast<std::uint64_t>(byte & 0x7f) << shift;
+      if (byte < 0x80) return value;
+    }
+    good_ = false;
+    left_ = {};
+    return 0;
+  }
+  std::int64_t difference() {
+    const std::uint64_t value = number();
+    return static_cast<std::int64_t>(value >> 1 ^ (~(value & 1) + 1));
+  }
+  std::string_view text() {
+    const std::uint64_t size = number();
+    if (size > left_.size() || size > kMostText) {
+      good_ = false;
+      left_ = {};
+      return {};
+    }
+    const std::string_view value = left_.substr(0, size);
+    left_.remove_prefix(size);
+    return value;
+  }
+  [[nodiscard]] bool good() const { return good_; }
+  [[nodiscard]] bool empty() const { return left_.empty(); }
+
+ private:
+  std::string_view left_;
+  bool good_ = true;
+};
+
+}  // namespace rangescope::wire::cpu

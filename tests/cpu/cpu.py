@@ -1,0 +1,256 @@
+#!/usr/bin/env python3
+"""CPU sampling by the command line, against what programs know of themselves. Usage: cpu.py BIN_DIR SHARES CLIENT SOURCE_DIR
+
+SHARES (shares.cpp) and python_shares.py spend CPU time in known functions under known ranges and print how much by their
+own CPU clocks. Shares must agree within three points: that is statistics of thousands of samples of CPU time, and does
+not depend on how busy the machine is. Skipped where the system allows no perf_event_open.
+"""
+import collections
+import glob
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
+import cases  # noqa: E402
+import json_schema  # noqa: E402
+
+BIN, SHARES, CLIENT, SOURCE = (os.path.abspath(path) for path in sys.argv[1:5])
+TOOL = f"{BIN}/rangescope"
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+def pythons():
+    """One interpreter a version, of those that are here: name to path."""
+    found = {}
+    for path in ["/usr/bin/python3", sys.executable, *sorted(glob.glob(os.path.expanduser("~/.pyenv/versions/3.*/bin/python3")))]:
+        try:
+            version = subprocess.run([path, "-c", "import sys; print(sys.implementation.name, *sys.version_info[:2], sep='.')"],
+                                     capture_output=True, text=True, check=True, timeout=20).stdout.strip()
+        except (OSError, subprocess.SubprocessError):
+            continue
+        if re.fullmatch(r"cpython\.3\.(9|10|11|12|13)", version):
+            found.setdefault(version, path)
+    return found
+
+
+class Profiled(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.mkdtemp(prefix="rangescope-cpu-")
+        self.env = {k: v for k, v in os.environ.items() if not k.endswith("_INJECTION64_PATH")}
+        self.env["XDG_CACHE_HOME"] = f"{self.folder}/cache"
+
+    def tearDown(self):
+        shutil.rmtree(self.folder)
+
+    def profile(self, *command, rate="999Hz", expect=0):
+        """Report and what the program printed of itself."""
+        done = cases.run([TOOL, "profile", "--no-project", "--sample", "off", "--cpu", rate, "-o", "/dev/null", "--", *command],
+                         cwd=self.folder, env=self.env)
+        if done.returncode == 77 and "perf_event" in done.stderr:
+            self.skipTest(done.stderr.strip())
+        self.assertEqual(done.returncode, expect, done.stderr)
+        with open(f"{self.run_folder()}/report.json", encoding="utf-8") as f:
+            report = json.load(f)
+        with open(f"{SOURCE}/docs/formats/report.schema.json", encoding="utf-8") as f:
+            self.assertEqual(json_schema.errors(report, json.load(f)), [])
+        self.assertEqual([loss for loss in report["losses"] if loss["severity"] == "error"], [])
+        truth = next((json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")), {})
+        return report, truth
+
+    def run_folder(self):
+        runs = f"{self.folder}/rangescope-runs"
+        return os.path.join(runs, sorted(name for name in os.listdir(runs) if name[0].isdigit())[-1])
+
+    def report_as(self, *words):
+        done = cases.run([TOOL, "report", "latest", *words], cwd=self.folder, env=self.env)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout
+
+    @staticmethod
+    def region(report, *path):
+        return next(r for r in report["regions"] if r["path"] == list(path) and r["process"] is None)
+
+    def assert_adds_up(self, report):
+        for region in report["regions"]:
+            if "cpu" not in region:
+                continue
+            wall = region["wall_ns"]["inclusive"]
+            self.assertAlmostEqual(sum(region["cpu"]["split"].values()), wall, delta=1e-6 * wall + 2, msg=region["path"])
+            self.assertAlmostEqual(sum(part["ns"] for part in region["cpu"]["parts"]), wall, delta=1e-6 * wall + 2)
+
+    @staticmethod
+    def totals(region):
+        """Share of the samples by function, with what it calls."""
+        all_ns = sum(f["self_ns"] for f in region["cpu"]["functions"])
+        return {f["name"]: f["total_ns"] / all_ns for f in region["cpu"]["callers"]}
+
+
+class Native(Profiled):
+    def check_shares(self, program):
+        report, truth = self.profile(program, "shares", "6000")
+        self.assert_adds_up(report)
+        work = self.region(report, "work")
+        self.assertGreater(work["cpu"]["samples"], 5000)
+        counts = {name: self.region(report, "work", name)["cpu"]["samples"] for name in "abc"}
+        for name in "abc":
+            self.assertAlmostEqual(counts[name] / sum(counts.values()), truth[name] / sum(truth.values()), delta=0.03)
+        return report, work
+
+    def test_functions_of_a_native_program(self):
+        report, work = self.check_shares(SHARES)
+        shares = self.totals(work)
+        for function, share in {"red(double)": 0.3, "green(double)": 0.5, "blue(double)": 0.2, "inner_blue(double)": 0.2}.items():
+            self.assertAlmostEqual(shares.get(function, 0), share, delta=0.03, msg=shares)
+        self.assertAlmostEqual(shares["main"], 1, delta=0.03)  # chains reach the begin without frame pointers
+        named = {f["name"]: f for f in work["cpu"]["callers"]}
+        self.assertTrue(named["inner_blue(double)"]["file"].endswith("shares.cpp"))
+        self.assertEqual(os.path.basename(work["cpu"]["parts"][0]["name"]), os.path.basename(SHARES))
+
+        # The same in every form.
+        text = self.report_as("--cpu", "work")
+        self.assertIn("green(double)", text)
+        self.assertIn("native code", text)
+        counts, total = collections.Counter(), 0
+        for line in self.report_as("-f", "collapsed").splitlines():
+            chain, count = line.rsplit(" ", 1)
+            total += int(count)
+            for function in set(chain.split(";")):
+                counts[function] += int(count)
+        self.assertAlmostEqual(counts["green(double)"] / total, 0.5, delta=0.03)
+        self.assertGreaterEqual(counts["work"], 5000)
+        scope = json.loads(self.report_as("-f", "speedscope"))
+        profile = scope["profiles"][0]
+        self.assertEqual(len(profile["samples"]), len(profile["weights"]))
+        self.assertEqual(sum(profile["weights"]), profile["endValue"])
+        self.assertLess(max(max(s) for s in profile["samples"] if s), len(scope["shared"]["frames"]))
+        rows = cases.run([TOOL, "query", "latest", "-f", "csv", "select f.name, count(*) n from cpu_samples s join frames f "
+                          "on f.id = s.frame group by 1 order by n desc limit 1"], cwd=self.folder, env=self.env)
+        self.assertIn("green(double)", rows.stdout + rows.stderr)
+        self.assertIn("of its time is", " ".join(v["text"] for v in report["verdict"]))
+
+    def test_functions_of_a_stripped_program(self):
+        stripped = f"{self.folder}/stripped"
+        subprocess.run(["strip", "-o", stripped, SHARES], check=True)
+        _, work = self.check_shares(stripped)
+        own = sorted((f["self_ns"] for f in work["cpu"]["functions"] if f["name"].startswith("stripped+0x")), reverse=True)
+        whole = sum(f["self_ns"] for f in work["cpu"]["functions"])
+        for got, share in zip(own, (0.5, 0.3, 0.2)):  # by where functions begin
+            self.assertAlmostEqual(got / whole, share, delta=0.03)
+
+    def test_as_perf_record(self):
+        perf = shutil.which("perf")
+        if perf is None:
+            self.skipTest("linux-perf is not installed")
+        data = f"{self.folder}/perf.data"
+        done = subprocess.run([perf, "record", "-q", "-e", "cpu-clock", "-F", "999", "-o", data, SHARES, "shares", "6000"],
+                              capture_output=True, text=True, timeout=300)
+        if done.returncode != 0:
+            self.skipTest(done.stderr.strip())
+        listed = subprocess.run([perf, "report", "-i", data, "--stdio", "-F", "overhead,symbol", "--percent-limit", "1"],
+                                capture_output=True, text=True, timeout=300).stdout
+        theirs = {name: float(share) / 100 for share, name in re.findall(r"([\d.]+)%\s+\[\.\]\s+(\w+)", listed)}
+        _, work = self.check_shares(SHARES)
+        all_ns = sum(f["self_ns"] for f in work["cpu"]["functions"])
+        for name in ("red", "green"):
+            ours = sum(f["self_ns"] for f in work["cpu"]["functions"] if f["name"] == f"{name}(double)") / all_ns
+            self.assertAlmostEqual(ours, theirs[name], delta=0.03, msg=listed)
+
+    def test_deep_stacks_are_whole(self):
+        report, _ = self.profile(SHARES, "deep", "1000")
+        deepest = max((line for line in self.report_as("-f", "collapsed").splitlines()), key=lambda line: int(line.rsplit(" ", 1)[1]))
+        self.assertEqual(deepest.count("deep(int, double)"), 61)
+        self.assertNotIn("(cut)", deepest)
+        self.assertAlmostEqual(self.totals(self.region(report, "work"))["deep(int, double)"], 1, delta=0.03)
+
+    def test_waits_are_named_by_their_system_call(self):
+        report, truth = self.profile(SHARES, "waits", "1000")
+        self.assert_adds_up(report)
+        for name, kind in {"sleeps": "sleep", "locks": "lock", "reads": "I/O"}.items():
+            region = self.region(report, "work", name)
+            split = region["cpu"]["split"]
+            self.assertGreater(split["waiting"], 0.9 * truth[name] * 1e6)
+            self.assertEqual(region["cpu"]["parts"][0]["name"], kind, region["cpu"]["parts"])
+        runs = self.region(report, "work", "runs")
+        self.assertAlmostEqual(runs["cpu"]["split"]["native"] / 1e6, truth["runs"], delta=0.1 * truth["runs"])
+
+    def test_a_thousand_threads(self):
+        report, truth = self.profile(SHARES, "threads", "3000")
+        self.assert_adds_up(report)
+        thread = self.region(report, "thread")
+        self.assertEqual((thread["occurrences"], thread["threads"]), (1000, 1000))
+        self.assertAlmostEqual(thread["cpu"]["samples"] * thread["cpu"]["interval_ns"] / 1e6, truth["thread"], delta=0.2 * truth["thread"])
+        shares = self.totals(thread)
+        self.assertAlmostEqual(shares["red(double)"], 0.5, delta=0.1)
+
+    def test_children_by_fork_and_exec(self):
+        report, _ = self.profile(SHARES, "fork", "2000")
+        self.assert_adds_up(report)
+        for path, function in {("parent",): "red(double)", ("child",): "green(double)", ("work", "b"): "green(double)"}.items():
+            region = self.region(report, *path)
+            self.assertGreater(region["cpu"]["samples"], 300, path)
+            self.assertAlmostEqual(self.totals(region)[function], 1, delta=0.03)
+
+    def test_a_killed_program(self):
+        report, _ = self.profile(SHARES, "killed", "1000", expect=-9)
+        samples = sum(int(line.rsplit(" ", 1)[1]) for line in self.report_as("-f", "collapsed").splitlines() if "red(double)" in line)
+        self.assertGreater(samples, 900)
+
+    def test_off_and_wrong_words(self):
+        cases.run([TOOL, "profile", "--no-project", "--cpu", "off", "-o", "/dev/null", "--", SHARES, "shares", "100"], cwd=self.folder, env=self.env)
+        self.assertFalse(os.path.exists(f"{self.run_folder()}/native/cpu"))
+        done = cases.run([TOOL, "report", "latest", "--cpu", "work"], cwd=self.folder, env=self.env)
+        self.assertEqual(done.returncode, 80)
+        self.assertIn("--cpu", done.stderr)
+        done = cases.run([TOOL, "profile", "--cpu", "fast", "--", SHARES], cwd=self.folder, env=self.env)
+        self.assertEqual(done.returncode, 64)
+
+    def test_nothing_of_the_stack_is_kept(self):
+        """A word that stands only in the program's memory is nowhere in the run."""
+        secret = "correct-horse-battery-staple"
+        self.profile("/bin/sh", "-c", f'exec env SECRET_WORD={secret} "$0" shares 300', SHARES)
+        for folder, _, files in os.walk(f"{self.run_folder()}/native/cpu"):
+            for name in files:
+                unpacked = subprocess.run(["zstd", "-dcf", os.path.join(folder, name)], capture_output=True).stdout
+                with open(os.path.join(folder, name), "rb") as f:
+                    self.assertNotIn(secret.encode(), f.read() + unpacked)
+
+
+class Python(Profiled):
+    """Every CPython that this machine has."""
+
+    def check_python(self, interpreter):
+        report, truth = self.profile(interpreter, f"{HERE}/python_shares.py", "4000", CLIENT)
+        self.assert_adds_up(report)
+        work = self.region(report, "work")
+        self.assertGreater(work["cpu"]["samples"], 3500)
+        counts = {name: self.region(report, "work", name)["cpu"]["samples"] for name in ("a", "b", "c")}
+        for name, count in counts.items():
+            self.assertAlmostEqual(count / sum(counts.values()), truth[name] / sum(truth.values()), delta=0.03)
+        shares = self.totals(work)
+        functions = {f["name"].rsplit(".", 1)[-1]: f for f in work["cpu"]["callers"] if f["python"]}
+        all_ns = sum(f["self_ns"] for f in work["cpu"]["functions"])
+        whole = sum(truth.values())
+        # Python's frames are read some microseconds after the sample, and on a busy machine some are too late to be.
+        seen = functions["spend"]["total_ns"] / all_ns
+        self.assertGreater(seen, 0.5, shares)
+        for name, function in {"a": "red", "b": "green", "c": "blue"}.items():
+            self.assertAlmostEqual(functions[function]["total_ns"] / all_ns / seen, truth[name] / whole, delta=0.05, msg=shares)
+            self.assertTrue(functions[function]["file"].endswith("python_shares.py"))
+            self.assertGreater(functions[function]["line"], 0)
+        self.assertGreater(work["cpu"]["split"]["python"], 0.5 * (work["cpu"]["split"]["python"] + work["cpu"]["split"]["native"]))
+        nap = self.region(report, "nap")
+        self.assertGreater(nap["cpu"]["split"]["waiting"], 0.9 * nap["wall_ns"]["inclusive"])
+        self.assertEqual(nap["cpu"]["parts"][0]["name"], "sleep", nap["cpu"]["parts"])
+
+
+for version, path in pythons().items():
+    setattr(Python, "test_" + version.replace(".", "_"), lambda self, path=path: self.check_python(path))
+
+if __name__ == "__main__":
+    cases.main()

@@ -1,0 +1,175 @@
+// Spends its CPU time in known functions under known ranges, and prints how much each had by the thread's own CPU
+// clock, as JSON: shares of three functions, one of which has its work inlined; sleeps, waits for a lock, and threads.
+//
+//   shares <mode> <milliseconds of CPU time>
+#include <nvtx3/nvToolsExt.h>
+#include <pthread.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <condition_variable>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+#include <map>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace {
+
+double clock_ms(clockid_t clock) {
+  timespec time{};
+  clock_gettime(clock, &time);
+  return static_cast<double>(time.tv_sec) * 1e3 + static_cast<double>(time.tv_nsec) * 1e-6;
+}
+double cpu_ms() {
+  return clock_ms(CLOCK_THREAD_CPUTIME_ID);
+}
+
+volatile double g_sum;
+
+}  // namespace
+
+// The clock is asked rarely, so that nearly all time is the function's own.
+#define SPEND(work)                                \
+  const double until = cpu_ms() + ms;              \
+  double sum = 0;                                  \
+  while (cpu_ms() < until)                         \
+    for (int i = 1; i < 20000; ++i) sum += (work); \
+  g_sum = sum
+
+__attribute__((noinline)) void red(double ms) {
+  SPEND(1.0 / i);
+}
+__attribute__((noinline)) void green(double ms) {
+  SPEND(static_cast<double>(i) * 1e-9);
+}
+__attribute__((always_inline)) inline void inner_blue(double ms) {
+  SPEND(static_cast<double>(i % 7));
+}
+__attribute__((noinline)) void blue(double ms) {
+  inner_blue(ms);
+  g_sum = g_sum + 1;
+}
+__attribute__((noinline)) void deep(int levels, double ms) {
+  if (levels > 0)
+    deep(levels - 1, ms);
+  else
+    red(ms);
+  g_sum = g_sum + 1;
+}
+
+namespace {
+
+std::map<std::string, double> g_truth;
+
+void timed(const char* name, void (*call)(double), double ms) {
+  const double before = cpu_ms();
+  nvtxRangePushA(name);
+  call(ms);
+  nvtxRangePop();
+  g_truth[name] += cpu_ms() - before;
+}
+
+void shares(double ms) {
+  nvtxRangePushA("work");
+  for (int i = 0; i < 10; ++i) {
+    timed("a", red, ms * 0.03);
+    timed("b", green, ms * 0.05);
+    timed("c", blue, ms * 0.02);
+  }
+  nvtxRangePop();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::string mode = argc > 1 ? argv[1] : "shares";
+  const double ms = argc > 2 ? std::atof(argv[2]) : 1000;
+  if (mode == "shares") {
+    shares(ms);
+  } else if (mode == "deep") {
+    nvtxRangePushA("work");
+    deep(60, ms);
+    nvtxRangePop();
+  } else if (mode == "waits") {
+    nvtxRangePushA("work");
+    nvtxRangePushA("sleeps");
+    double before = clock_ms(CLOCK_MONOTONIC);
+    for (int i = 0; i < 10; ++i) usleep(static_cast<useconds_t>(ms * 30));
+    g_truth["sleeps"] = clock_ms(CLOCK_MONOTONIC) - before;
+    nvtxRangePop();
+    std::mutex mutex;
+    mutex.lock();
+    std::thread holder([&] {
+      usleep(static_cast<useconds_t>(ms * 300));
+      mutex.unlock();
+    });
+    nvtxRangePushA("locks");
+    before = clock_ms(CLOCK_MONOTONIC);
+    mutex.lock();
+    g_truth["locks"] = clock_ms(CLOCK_MONOTONIC) - before;
+    nvtxRangePop();
+    holder.join();
+    int ends[2];
+    if (pipe(ends) != 0) return 1;
+    std::thread writer([&] {
+      usleep(static_cast<useconds_t>(ms * 300));
+      (void)!write(ends[1], "x", 1);
+    });
+    nvtxRangePushA("reads");
+    before = clock_ms(CLOCK_MONOTONIC);
+    char byte;
+    (void)!read(ends[0], &byte, 1);
+    g_truth["reads"] = clock_ms(CLOCK_MONOTONIC) - before;
+    nvtxRangePop();
+    writer.join();
+    timed("runs", red, ms * 0.2);
+    nvtxRangePop();
+  } else if (mode == "threads") {  // a thousand, a few at a time running
+    std::vector<std::thread> threads;
+    const double each = ms / 1000;
+    for (int i = 0; i < 1000; ++i)
+      threads.emplace_back([each, i] {
+        nvtxRangePushA("thread");
+        (i % 2 == 0 ? red : green)(each);
+        nvtxRangePop();
+      });
+    for (std::thread& thread : threads) thread.join();
+    g_truth["thread"] = ms;
+  } else if (mode == "fork") {  // half here, half in a child that was forked and one that was started anew
+    nvtxRangePushA("parent");
+    red(ms * 0.25);
+    nvtxRangePop();
+    const pid_t child = fork();
+    if (child == 0) {
+      nvtxRangePushA("child");
+      green(ms * 0.25);
+      nvtxRangePop();
+      _exit(0);
+    }
+    waitpid(child, nullptr, 0);
+    const pid_t other = fork();
+    if (other == 0) {
+      execl(argv[0], argv[0], "shares", std::to_string(ms * 0.5).c_str(), static_cast<char*>(nullptr));
+      _exit(1);
+    }
+    waitpid(other, nullptr, 0);
+  } else if (mode == "killed") {
+    nvtxRangePushA("work");
+    timed("a", red, ms);
+    kill(getpid(), SIGKILL);
+  }
+  std::printf("{");
+  const char* between = "";
+  for (const auto& [name, value] : g_truth) {
+    std::printf("%s\"%s\": %.3f", between, name.c_str(), value);
+    between = ", ";
+  }
+  std::printf("}\n");
+  return 0;
+}
