@@ -53,6 +53,7 @@ void bind_report(const Arguments& app, ReportChoice& choice) {
       .group(kGroup);
   app.add_flag("--all", choice.style.all, "Every region of every process by itself: nothing left out or put together")
       .group(kGroup);
+  app.add_flag("--per-rank", choice.style.per_rank, "Also a table of each rank of a parallel job").group(kGroup);
   app.add_option("--columns", choice.style.columns, "Values to show, with commas between; see rangescope help columns")
       .type_name("VALUE,...")
       .delimiter(',')

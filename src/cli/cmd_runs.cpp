@@ -16,6 +16,7 @@
 #include "cli/destination.hpp"
 #include "cli/present.hpp"
 #include "cli/subcommands.hpp"
+#include "job/folder.hpp"
 #include "report/view.hpp"
 #include "runs/imports.hpp"
 #include "runs/layout.hpp"
@@ -104,7 +105,9 @@ class Runs final : public Subcommand {
 
  private:
   [[nodiscard]] int list() const {
-    const auto runs = runs::list_runs(root_);
+    auto runs = runs::list_runs(root_);
+    for (const auto& job : job::list_jobs(root_))  // a job's ranks stand together, behind the runs of their own
+      for (const auto& run : runs::list_runs(job)) runs.push_back(run);
     if (runs.empty()) {
       base::info("no runs in " + root_);
       return 0;
@@ -120,7 +123,7 @@ class Runs final : public Subcommand {
       if (!manifest) continue;
       const bool finished = manifest->end_unix_ns > 0;
       table.add(
-          {{run.filename().string()},
+          {{(job::job_of(run).empty() ? "" : job::job_of(run).filename().string() + "/") + run.filename().string()},
            {local_text(manifest->start_unix_ns)},
            {finished ? base::format_ns(static_cast<double>(manifest->end_unix_ns - manifest->start_unix_ns)) : "-"},
            {state_text(run)},

@@ -30,6 +30,8 @@ constexpr std::array kKeys{
     Key{"run.repeat", Type::kInt, "runs of the native stage, each a run directory below the whole, for compare and gate", "--repeat", {}, 1, 1000},
     Key{"run.strict", Type::kBool, "exit code 83 where data was lost", "--strict"},
     Key{"run.record_args", Type::kBool, "write the program's arguments as they are: without it, what looks like a secret among them is redacted", "--record-args"},
+    Key{"run.job", Type::kText, "name of the parallel job that this process is a rank of; null takes its launcher's", "--job"},
+    Key{"run.ranks", Type::kList, "ranks that are profiled; the others run as without rangescope", "--ranks"},
     Key{"run.share", Type::kBool, "let group and others read the run directory, as the umask allows (0755 and 0644 instead of 0700 and 0600)", "--share"},
 
     // what counts, in every stage and in the report
@@ -46,6 +48,7 @@ constexpr std::array kKeys{
     Key{"report.depth", Type::kInt, "deepest level of ranges that is shown; 0: all", "--depth", {}, 0, 1e9},
     Key{"report.sort", Type::kText, "value by which regions are sorted within their parent", "--sort"},
     Key{"report.top", Type::kInt, "only the so many largest regions; 0: all", "--top", {}, 0, 1e9},
+    Key{"report.per_rank", Type::kBool, "also a table of each rank of a parallel job", "--per-rank"},
     Key{"report.columns", Type::kList, "values that the table shows", "--columns"},
     Key{"report.top_kernels", Type::kInt, "kernels listed below the table; 0: none", "--top-kernels", {}, 0, 1e9},
     Key{"report.explain", Type::kBool, "say what each column means and why a region is bound as it is", "--explain"},
@@ -76,6 +79,7 @@ constexpr std::array kKeys{
     Key{NATIVE "max_capture_size", Type::kSize, "largest capture of one process", "--max-capture-size"},
     Key{NATIVE "cuda_graphs", Type::kChoice, "CUDA graphs: each kernel, or each launch as a whole", "--cuda-graphs", "node|graph"},
     Key{NATIVE "flush_interval", Type::kDuration, "how often GPU activity is written out", "--flush-interval"},
+    Key{NATIVE "mpi", Type::kBool, "MPI calls as ranges, where the launcher is Open MPI's", "--mpi"},
     Key{NATIVE "chain_injection", Type::kBool, "load the injection library that the environment names as well", "--chain-injection"},
     Key{NATIVE "sample", Type::kText, "sample the GPU's counters and energy while the program runs: auto, off, or every so often (100us)", "--sample"},
     Key{NATIVE "sample_metrics", Type::kList, "counters to sample instead of the shipped ones", "--sample-metrics"},
