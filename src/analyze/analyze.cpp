@@ -5,6 +5,8 @@
 #include <map>
 #include <set>
 
+#include "analyze/clocks.hpp"
+#include "analyze/collectives.hpp"
 #include "analyze/contexts.hpp"
 #include "analyze/cpu.hpp"
 #include "analyze/derive.hpp"
@@ -15,6 +17,7 @@
 #include "analyze/measurements.hpp"
 #include "analyze/operators.hpp"
 #include "analyze/order.hpp"
+#include "analyze/ranks.hpp"
 #include "analyze/regions.hpp"
 #include "analyze/roofline.hpp"
 #include "analyze/rows.hpp"
@@ -71,6 +74,7 @@ void describe_run(const Session& session, Report& report) {
     report.device_names.emplace_back(session.strings.view(session.devices[i].name));
     report.device_uuids.emplace_back(session.strings.view(session.devices[i].uuid));
   }
+  list_ranks(session, report);
 }
 
 void tree_losses(const Tree& tree, const Session& session, Report& report) {
@@ -197,16 +201,54 @@ void add_families(const std::vector<KernelKind>& kinds, Report& report) {
                    [](const auto& a, const auto& b) { return a.total_ns > b.total_ns; });
 }
 
+/// Recordings of several hosts, on the clock of the first one.
+std::vector<HostClock> align_hosts(Session& session) {
+  std::set<model::StringId> hosts;
+  for (const model::Process& process : session.processes)
+    if (process.host != 0) hosts.insert(process.host);
+  if (hosts.size() < 2) return {};
+  std::vector<HostClock> clocks = find_clocks(session, find_collectives(session));
+  align(session, clocks);
+  return clocks;
+}
+
+void describe_clocks(const std::vector<HostClock>& clocks, const Session& session, Report& report) {
+  double residual = 0;
+  std::size_t aligned = 0;
+  std::vector<std::string> others;
+  for (std::size_t i = 1; i < clocks.size(); ++i) {
+    const HostClock& clock = clocks[i];
+    if (clock.knots.empty()) {
+      others.push_back(clock.host);
+      continue;
+    }
+    ++aligned;
+    residual = std::max(residual, clock.residual_ns);
+    for (const std::uint32_t process : clock.processes)
+      for (model::Rank& rank : report.ranks)
+        if (rank.rank == session.processes[process].rank)
+          rank.clock_offset_ns = clock.knots[clock.knots.size() / 2].add_ns;
+  }
+  if (aligned > 0)
+    report.notes.push_back("clocks of " + base::counted(aligned + 1, "host") +
+                           " brought together by the ends of collectives, to " + base::format_ns(residual) + " (p95)");
+  if (!others.empty())
+    report.losses.push_back({"clocks_not_aligned", others.size(),
+                             "by UTC only, since no collectives were joined: " + base::join(others, ", ")});
+}
+
 }  // namespace
 
 base::Result<Report> analyze(Session& session, const Options& options, const Reference& reference) {
   const FoldNames how = options.fold_names.value_or(FoldNames::kAuto);
   if (options.by_payload) name_by_payload(session);
   NameFolder(how, options.ranges).bound(session);
+  const std::vector<HostClock> clocks = align_hosts(session);
   if (!session.measurements.empty()) derive(session, reference.groups);
   if (!session.samples.empty()) derive_samples(session, reference.sampled);
   auto report = analyze(session, options);
   if (!report) return report;
+  describe_clocks(clocks, session, *report);
   if (!session.measurements.empty())
     report->metric_columns = reference.asked ? telling(reference) : telling(session, reference);
   for (const model::SampleStream& stream : session.samples) {
@@ -254,6 +296,7 @@ base::Result<Report> analyze(const Session& session, const Options& options) {
   auto kernels = select_kernels(session, options, report.notes);
   if (!kernels) return base::fail(std::move(kernels));
 
+  if (report.ranks.size() > 1) add_collectives(session, tree, find_collectives(session), report);
   const std::vector<RegionKey> keys = plan_regions(tree, session, options, *selected);
   const Buckets by_cell = bucket_sort(tree.cell.size(), tree.cells.size(), [&](std::size_t o) { return tree.cell[o]; });
   std::vector<std::vector<std::uint32_t>> sampled;
@@ -273,6 +316,7 @@ base::Result<Report> analyze(const Session& session, const Options& options) {
   add_kernel_counters(session, *kernels, report);
   const Occurrences occurrences{session, tree, keys, by_cell, phases};
   add_rows(&occurrences, report);
+  add_over_ranks(session, tree, keys, by_cell, report);
   tell_kernels_apart(report);
   add_operators(session, report);
   return report;

@@ -2,6 +2,7 @@
 #include "cli/app.hpp"
 #include "cli/bind.hpp"
 #include "cli/destination.hpp"
+#include "profile/jobs.hpp"
 
 namespace rangescope::cli {
 
@@ -62,6 +63,7 @@ void bind_report(const Arguments& app, ReportChoice& choice) {
       .group(kGroup);
   app.add_flag("--flat", choice.style.flat, "A list instead of a tree, what takes most time of its own first")
       .group(kGroup);
+  app.add_flag("--per-rank", choice.style.per_rank, "Also a table of each rank of a parallel job").group(kGroup);
   app.add_option("--columns", choice.style.columns, "Values to show, with commas between; see rangescope help columns")
       .type_name("VALUE,...")
       .delimiter(',')
@@ -76,6 +78,17 @@ void bind_report(const Arguments& app, ReportChoice& choice) {
 }
 
 void bind_read(const Arguments& app, read::Options& options) {
+  app.add_option(
+         "--rank",
+         [&options](const std::string& said) {
+           const auto ranks = profile::parse_ranks({said}, "--rank");
+           if (!ranks) refuse("--rank", ranks.error().what, ranks.error().hint);
+           options.ranks.insert(options.ranks.end(), ranks->begin(), ranks->end());
+         },
+         "Only these ranks of a parallel job: 7, or 0,8,16-23")
+      .type_name("N,...")
+      .repeated()
+      .group("Reading");
   app.add_option("--nsys", options.nsys_path, "nsys to export .nsys-rep, .qdrep and .qdstrm with")
       .type_name("PATH")
       .group("Reading");

@@ -7,7 +7,7 @@
 #include "cli/bind.hpp"
 #include "cli/destination.hpp"
 #include "cli/subcommands.hpp"
-#include "profile/analyzed.hpp"
+#include "profile/jobs.hpp"
 #include "report/csv_text.hpp"
 #include "report/sink.hpp"
 #include "report/sqlite/database.hpp"
@@ -38,10 +38,7 @@ class Query final : public Subcommand {
     if (auto checked = check_analysis(analysis_); !checked) return say(checked.error());
     auto database = base::Database::in_memory();
     if (!database) return say(database.error());
-    std::filesystem::path run;
-    auto inputs = profile::find_inputs(root_, input_, run);
-    if (!inputs) return say(inputs.error());
-    const auto analyzed = profile::analyze_inputs(*inputs, run, analysis_, reading_);
+    const auto analyzed = profile::analyze_named(root_, {input_}, analysis_, reading_);
     if (!analyzed) return say(analyzed.error());
     const std::string asked = base::lower(sql_);
     auto written =
@@ -95,16 +92,9 @@ class Export final : public Subcommand {
     if (to_ == "sqlite" && (output_.empty() || output_ == "-"))
       return say({base::Code::kUsage, "a database cannot go to standard output", "--to sqlite", "Name a file with -o"});
     if (auto checked = check_analysis(analysis_); !checked) return say(checked.error());
-    std::filesystem::path run;
-    std::vector<std::filesystem::path> inputs;
-    for (const std::string& each : inputs_) {
-      auto found = profile::find_inputs(root_, each, run);
-      if (!found) return say(found.error());
-      inputs.insert(inputs.end(), found->begin(), found->end());
-    }
     if (!output_.empty() && output_ != "-")
       if (auto allowed = check_output(output_); !allowed) return say(allowed.error());
-    const auto analyzed = profile::analyze_inputs(inputs, run, analysis_, reading_);
+    const auto analyzed = profile::analyze_named(root_, inputs_, analysis_, reading_);
     if (!analyzed) return say(analyzed.error());
     if (to_ == "sqlite") {
       const auto written = write_sqlite(*analyzed);

@@ -13,6 +13,7 @@
 #include "cli/destination.hpp"
 #include "cli/subcommands.hpp"
 #include "profile/analyzed.hpp"
+#include "profile/jobs.hpp"
 #include "profile/split_regions.hpp"
 #include "report/sink.hpp"
 #include "runs/layout.hpp"
@@ -25,13 +26,13 @@ class Report final : public Subcommand {
   Report()
       : Subcommand(
             "report", "Report on a run, or on a file of nsys, ncu, PyTorch or rangescope",
-            "An input is a run directory, the name of a run (or its beginning), `latest`, or a file that a reader\n"
-            "knows, whatever its name. Several inputs become one report: timelines side by side, results of ncu "
-            "joined\n"
-            "to them by NVTX path, kernel name and launch order. The report goes to standard output, or to the file of "
+            "An input is a run directory, the name of a run (or its beginning), `latest`, the folder of a parallel\n"
+            "job, or a file that a reader knows, whatever its name. Several inputs become one report: timelines side\n"
+            "by side, results of ncu joined to them by NVTX path, kernel name and launch order. The report goes to standard output, or to the file of "
             "-o.\n\n"
             "  rangescope report latest --depth 2 --sort wall\n"
             "  rangescope report latest -f csv -o regions.csv\n"
+            "  rangescope report slurm-1234.0 --per-rank\n"
             "  rangescope report trace.sqlite --include 'decode*'\n"
             "  rangescope report latest --cpu decode\n"
             "  rangescope report trace.nsys-rep counters.ncu-rep\n"
@@ -104,14 +105,7 @@ class Report final : public Subcommand {
     return file;
   }
   [[nodiscard]] int report_on(const std::vector<std::string>& said) const {
-    std::filesystem::path run;
-    std::vector<std::filesystem::path> inputs;
-    for (const std::string& each : said) {
-      auto found = profile::find_inputs(root_, each, run);
-      if (!found) return say(found.error());
-      inputs.insert(inputs.end(), found->begin(), found->end());
-    }
-    const auto analyzed = profile::analyze_inputs(inputs, run, analysis_, reading_);
+    const auto analyzed = profile::analyze_named(root_, said, analysis_, reading_);
     if (!analyzed) return say(analyzed.error());
     if (auto written = write_report(*analyzed, choice_, STDOUT_FILENO); !written) return say(written.error());
     if (!split_.empty()) {

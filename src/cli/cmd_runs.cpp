@@ -11,6 +11,7 @@
 #include "cli/app.hpp"
 #include "cli/destination.hpp"
 #include "cli/subcommands.hpp"
+#include "job/folder.hpp"
 #include "pages/runs.hpp"
 #include "runs/layout.hpp"
 #include "runs/manifest.hpp"
@@ -72,7 +73,9 @@ class Runs final : public Subcommand {
 
  private:
   [[nodiscard]] int list() const {
-    const auto runs = runs::list_runs(root_);
+    auto runs = runs::list_runs(root_);
+    for (const auto& job : job::list_jobs(root_))  // a job's ranks stand together, behind the runs of their own
+      for (const auto& run : runs::list_runs(job)) runs.push_back(run);
     if (json_) return put(pages::runs_json(runs));
     if (runs.empty()) {
       base::info("no runs in " + root_);

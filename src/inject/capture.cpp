@@ -23,6 +23,7 @@
 #include "inject/process.hpp"
 #include "inject/quiet.hpp"
 #include "inject/version.hpp"
+#include "wire/launchers.hpp"
 #include "wire/names.hpp"
 
 namespace rangescope::inject {
@@ -39,7 +40,7 @@ constexpr std::uint64_t kMostFiles = 100000;  // process images of one pid in on
 
 struct Settings {
   std::uint64_t limit;
-  std::uint64_t rank_plus_1;
+  std::uint64_t rank_plus_1, local_rank_plus_1, world_size;
   char folder[PATH_MAX];
 };
 std::atomic<const Settings*> settings{nullptr};
@@ -162,7 +163,10 @@ void fill(native::FileHeader& header) {
   header.realtime_ns = std::int64_t{wall.tv_sec} * 1000000000 + wall.tv_nsec;
   header.first_range_id = process.first_range_id.load(std::memory_order_relaxed);
   header.used_bytes = native::kPage;
-  header.rank_plus_1 = settings.load(std::memory_order_acquire)->rank_plus_1;
+  const Settings& said = *settings.load(std::memory_order_acquire);
+  header.rank_plus_1 = said.rank_plus_1;
+  header.local_rank_plus_1 = said.local_rank_plus_1;
+  header.world_size = said.world_size;
   header.tool_bytes = sizeof kTool - 1;
   memcpy(header.tool, kTool, sizeof kTool - 1);
   const ssize_t got = readlink("/proc/self/exe", header.exe, sizeof header.exe);
@@ -250,16 +254,12 @@ bool is_off(const char* value) {
   return value == nullptr || value[0] == '\0' || (value[0] == '0' && value[1] == '\0');
 }
 
-// The rank that a launcher gave this process, plus 1; 0 where none did.
-std::uint64_t rank_of_environment() {
-  for (const char* name : {"RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID", "LOCAL_RANK"}) {
-    const char* text = getenv(name);
-    if (text == nullptr || *text == '\0') continue;
-    std::uint64_t rank = 0;
-    for (; *text >= '0' && *text <= '9' && rank < 100000000; ++text)
-      rank = rank * 10 + static_cast<unsigned>(*text - '0');
-    if (*text == '\0') return rank + 1;
-  }
+// What a launcher told this process, plus 1; 0 where none did.
+template <std::size_t n>
+std::uint64_t told(const char* const (&variables)[n]) {
+  unsigned value = 0;
+  for (const char* name : variables)
+    if (wire::parse_rank(getenv(name), value)) return std::uint64_t{value} + 1;
   return 0;
 }
 
@@ -286,6 +286,10 @@ bool capture_prepare() {
   const Quiet quiet;
   const char* folder = getenv(wire::kDir);
   if (folder == nullptr || folder[0] == '\0') return refuse("RANGESCOPE_DIR is not set", "");
+  const std::uint64_t rank_plus_1 = told(wire::kRankVariables);
+  if (const char* ranks = getenv(wire::kRanks);
+      ranks != nullptr && rank_plus_1 > 0 && !wire::lists_rank(ranks, static_cast<unsigned>(rank_plus_1 - 1)))
+    return refuse("its rank is not to be profiled", "");
   auto* made = static_cast<Settings*>(arena_allocate(sizeof(Settings)));
   if (made == nullptr) return refuse("there is no memory", folder);
   std::size_t used = 0;
@@ -315,7 +319,10 @@ bool capture_prepare() {
     const unsigned long long bytes = strtoull(limit, &end, 10);
     if (end != limit && *end == '\0') made->limit = bytes;
   }
-  made->rank_plus_1 = rank_of_environment();
+  made->rank_plus_1 = rank_plus_1;
+  made->local_rank_plus_1 = told(wire::kLocalRankVariables);
+  const std::uint64_t world_plus_1 = told(wire::kWorldVariables);
+  made->world_size = world_plus_1 > 0 ? world_plus_1 - 1 : 0;
   const Settings* none = nullptr;
   settings.compare_exchange_strong(none, made);  // else another thread was first, with the same
   return true;

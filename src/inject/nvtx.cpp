@@ -7,6 +7,7 @@
 
 #include "inject/chain.hpp"
 #include "inject/handles.hpp"
+#include "inject/payloads.hpp"
 #include "inject/quiet.hpp"
 #include "inject/wide.hpp"
 #include "inject/writer.hpp"
@@ -17,6 +18,8 @@ namespace {
 // NVTX_RESOURCE_TYPE_CUDA_* and NVTX_RESOURCE_TYPE_CUDART_*, whose headers want CUDA's.
 constexpr std::uint32_t kCuda = 4u << 16;
 constexpr std::uint32_t kCudaRt = 5u << 16;
+// NVTX_PAYLOAD_TYPE_EXT of nvToolsExtPayload.h, which is a client's header
+constexpr auto kStructuredPayload = static_cast<std::int32_t>(0xDFBD0009);
 
 Name name_of(const char* text) {
   return text == nullptr ? Name{} : inject::name_of(text, strnlen(text, wire::native::kMaxNameBytes + 1));
@@ -70,6 +73,14 @@ auto with_event(std::uint32_t domain, const nvtxEventAttributes_t* attributes, c
   return use(event);
 }
 
+// What NCCL and others give with a push: an array of structured payloads.
+int push_with_payloads(std::uint32_t domain, const nvtxEventAttributes_t* a) {
+  const int level = with_event(domain, a, record_push);
+  if (a != nullptr && a->payloadType == kStructuredPayload && a->payload.ullValue != 0)
+    take_payloads(domain, reinterpret_cast<const void*>(a->payload.ullValue), static_cast<std::uint32_t>(a->reserved0));
+  return level;
+}
+
 void mark_ex(const nvtxEventAttributes_t* a) {
   with_event(0, a, [](const Event& e) { record_mark(e); });
 }
@@ -92,7 +103,7 @@ void end(nvtxRangeId_t id) {
   record_end(id);
 }
 int push_ex(const nvtxEventAttributes_t* a) {
-  return with_event(0, a, record_push);
+  return push_with_payloads(0, a);
 }
 int push_a(const char* text) {
   return record_push(event_of(name_of(text)));
@@ -126,7 +137,7 @@ void domain_end(nvtxDomainHandle_t, nvtxRangeId_t id) {
   record_end(id);
 }
 int domain_push_ex(nvtxDomainHandle_t d, const nvtxEventAttributes_t* a) {
-  return with_event(domain_of(d), a, record_push);
+  return push_with_payloads(domain_of(d), a);
 }
 int domain_pop(nvtxDomainHandle_t d) {
   return record_pop(domain_of(d));

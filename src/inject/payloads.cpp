@@ -2,17 +2,21 @@
 // does and pop it with nvtxRangePopPayload, or push and start with a structured payload too. Each client of the
 // extension calls the entry below once.
 //
-// Of a payload only the event's message is taken: an entry of its schema that is flagged as message and lies at a known
-// place. The rest is not recorded. Deferred events (nvtxEventSubmit, nvtxEventBatchSubmit) are not taken.
+// Of a payload of a push or pop its numbers are taken, and of any event the message: an entry of its schema that is
+// flagged as message and lies at a known place. Texts and arrays are not recorded. Deferred events (nvtxEventSubmit,
+// nvtxEventBatchSubmit) are not taken.
 
 #define NVTX_NO_IMPL
 #include <dlfcn.h>
 #include <nvtx3/nvToolsExtPayload.h>
 
+#include <algorithm>
 #include <atomic>
 
+#include "inject/arena.hpp"
 #include "inject/chain.hpp"
 #include "inject/handles.hpp"
+#include "inject/payloads.hpp"
 #include "inject/quiet.hpp"
 #include "inject/writer.hpp"
 
@@ -80,6 +84,94 @@ Name message_in(std::uint32_t domain, const nvtxPayloadData_t& data) {
   return {};
 }
 
+// ---- Schemas whose numbers are recorded ----------------------------------------------------------------------------
+
+struct KnownLayout {
+  std::uint64_t schema;
+  std::uint32_t domain;
+  PayloadLayout layout;
+  std::atomic<bool> known;  // the rest is written
+};
+KnownLayout layouts[kMostLayouts];  // filled once; the index is the layout's id in captures
+std::atomic<std::uint32_t> layout_count{0};
+
+// Size and kind of a number by its NVTX type; false for what is none.
+bool number_of(std::uint64_t type, PayloadLayout::Entry& entry) {
+  using wire::native::Number;
+  const auto is = [&entry](Number number, std::size_t bytes) {
+    entry.number = number;
+    entry.bytes = static_cast<std::uint8_t>(bytes);
+    return true;
+  };
+  switch (type) {
+    case NVTX_PAYLOAD_ENTRY_TYPE_SHORT: return is(Number::kSigned, sizeof(short));
+    case NVTX_PAYLOAD_ENTRY_TYPE_USHORT: return is(Number::kUnsigned, sizeof(short));
+    case NVTX_PAYLOAD_ENTRY_TYPE_INT: return is(Number::kSigned, sizeof(int));
+    case NVTX_PAYLOAD_ENTRY_TYPE_UINT: return is(Number::kUnsigned, sizeof(int));
+    case NVTX_PAYLOAD_ENTRY_TYPE_LONG: return is(Number::kSigned, sizeof(long));
+    case NVTX_PAYLOAD_ENTRY_TYPE_ULONG: return is(Number::kUnsigned, sizeof(long));
+    case NVTX_PAYLOAD_ENTRY_TYPE_INT8: return is(Number::kSigned, 1);
+    case NVTX_PAYLOAD_ENTRY_TYPE_UINT8: return is(Number::kUnsigned, 1);
+    case NVTX_PAYLOAD_ENTRY_TYPE_INT16: return is(Number::kSigned, 2);
+    case NVTX_PAYLOAD_ENTRY_TYPE_UINT16: return is(Number::kUnsigned, 2);
+    case NVTX_PAYLOAD_ENTRY_TYPE_INT32: return is(Number::kSigned, 4);
+    case NVTX_PAYLOAD_ENTRY_TYPE_UINT32: return is(Number::kUnsigned, 4);
+    case NVTX_PAYLOAD_ENTRY_TYPE_LONGLONG:
+    case NVTX_PAYLOAD_ENTRY_TYPE_INT64: return is(Number::kSigned, 8);
+    case NVTX_PAYLOAD_ENTRY_TYPE_ULONGLONG:
+    case NVTX_PAYLOAD_ENTRY_TYPE_SIZE:
+    case NVTX_PAYLOAD_ENTRY_TYPE_UINT64: return is(Number::kUnsigned, 8);
+    case NVTX_PAYLOAD_ENTRY_TYPE_FLOAT:
+    case NVTX_PAYLOAD_ENTRY_TYPE_FLOAT32: return is(Number::kFloat, 4);
+    case NVTX_PAYLOAD_ENTRY_TYPE_DOUBLE:
+    case NVTX_PAYLOAD_ENTRY_TYPE_FLOAT64: return is(Number::kFloat, 8);
+    default: return false;
+  }
+}
+
+void keep_layout(std::uint32_t domain, std::uint64_t schema, const nvtxPayloadSchemaAttr_t& attr) {
+  constexpr std::uint64_t kNeeded = NVTX_PAYLOAD_SCHEMA_ATTR_FIELD_ENTRIES | NVTX_PAYLOAD_SCHEMA_ATTR_FIELD_NUM_ENTRIES;
+  if ((attr.fieldMask & kNeeded) != kNeeded || attr.entries == nullptr) return;
+  PayloadLayout layout{};
+  constexpr std::uint64_t kElsewhere = NVTX_PAYLOAD_ENTRY_FLAG_POINTER | NVTX_PAYLOAD_ENTRY_FLAG_IS_ARRAY;
+  for (std::size_t i = 0; i < attr.numEntries && layout.count < PayloadLayout::kMostEntries; ++i) {
+    const nvtxPayloadSchemaEntry_t& entry = attr.entries[i];
+    PayloadLayout::Entry& made = layout.entries[layout.count];
+    if ((entry.flags & kElsewhere) != 0 || (entry.offset == 0 && i > 0) || entry.name == nullptr ||
+        entry.offset > PayloadLayout::kMostBytes || !number_of(entry.type, made) ||
+        entry.offset + made.bytes > PayloadLayout::kMostBytes)
+      continue;
+    made.name = name_of(entry.name, strnlen(entry.name, 256));
+    char* kept = arena_array<char>(made.name.bytes + 1);
+    if (kept == nullptr) return;
+    std::memcpy(kept, made.name.text, made.name.bytes);
+    made.name.text = kept;
+    made.offset = static_cast<std::uint16_t>(entry.offset);
+    layout.bytes = std::max<std::uint32_t>(layout.bytes, made.offset + made.bytes);
+    ++layout.count;
+  }
+  if (layout.count == 0) return;
+  const std::uint32_t slot = layout_count.fetch_add(1);
+  if (slot >= kMostLayouts) return;
+  layouts[slot].schema = schema;
+  layouts[slot].domain = domain;
+  layouts[slot].layout = layout;
+  layouts[slot].known.store(true, std::memory_order_release);
+}
+
+void take_payload(std::uint32_t domain, const nvtxPayloadData_t& data) {
+  if (data.payload == nullptr) return;
+  const std::uint32_t count = std::min(layout_count.load(std::memory_order_relaxed), kMostLayouts);
+  for (std::uint32_t i = 0; i < count; ++i) {
+    const KnownLayout& known = layouts[i];
+    if (!known.known.load(std::memory_order_acquire) || known.schema != data.schemaId ||
+        (known.domain != domain && known.schema < NVTX_PAYLOAD_SCHEMA_ID_DYNAMIC_START))
+      continue;
+    if (data.size == SIZE_MAX || data.size >= known.layout.bytes) record_payload(domain, known.layout, i, data.payload);
+    return;
+  }
+}
+
 Event event_of(nvtxDomainHandle_t domain, const nvtxPayloadData_t* data, std::size_t count) {
   Event event;
   event.domain = domain_of(domain);
@@ -103,10 +195,13 @@ R hand_on(A... arguments) {
 
 int push(nvtxDomainHandle_t d, const nvtxPayloadData_t* data, std::size_t count) {
   hand_on<NVTX3EXT_CBID_nvtxRangePushPayload, int>(d, data, count);
-  return record_push(event_of(d, data, count));
+  const int level = record_push(event_of(d, data, count));
+  take_payloads(domain_of(d), data, count);
+  return level;
 }
 int pop(nvtxDomainHandle_t d, const nvtxPayloadData_t* data, std::size_t count) {
   hand_on<NVTX3EXT_CBID_nvtxRangePopPayload, int>(d, data, count);
+  take_payloads(domain_of(d), data, count);
   return record_pop(domain_of(d));
 }
 nvtxRangeId_t start(nvtxDomainHandle_t d, const nvtxPayloadData_t* data, std::size_t count) {
@@ -131,7 +226,11 @@ std::uint64_t id_of(const Attributes* attr, std::uint64_t wanted_field, std::uin
 std::uint64_t register_schema(nvtxDomainHandle_t d, const nvtxPayloadSchemaAttr_t* attr) {
   const auto theirs = hand_on<NVTX3EXT_CBID_nvtxPayloadSchemaRegister, std::uint64_t>(d, attr);
   const std::uint64_t id = id_of(attr, NVTX_PAYLOAD_SCHEMA_ATTR_FIELD_SCHEMA_ID, theirs);
-  if (attr != nullptr) keep_message(domain_of(d), id, *attr);
+  if (attr != nullptr) {
+    const Quiet quiet;
+    keep_message(domain_of(d), id, *attr);
+    keep_layout(domain_of(d), id, *attr);
+  }
   return id;
 }
 std::uint64_t register_enum(nvtxDomainHandle_t d, const nvtxPayloadEnumAttr_t* attr) {
@@ -188,6 +287,13 @@ void attach(const nvtxExtModuleInfo_t& module) {
 }
 
 }  // namespace
+
+void take_payloads(std::uint32_t domain, const void* data, std::size_t count) {
+  constexpr std::size_t kMost = 16;
+  const auto* list = static_cast<const nvtxPayloadData_t*>(data);
+  for (std::size_t i = 0; list != nullptr && i < count && i < kMost; ++i) take_payload(domain, list[i]);
+}
+
 }  // namespace rangescope::inject
 
 // 0 tells the extension to go on as without a tool. Other modules (counters, memory) are not taken.

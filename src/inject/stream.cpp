@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "inject/arena.hpp"
+#include "inject/payloads.hpp"
 #include "inject/quiet.hpp"
 
 namespace rangescope::inject {
@@ -245,6 +246,31 @@ bool Stream::define_domain(std::uint32_t domain) {
   return true;
 }
 
+bool Stream::define_layout(const PayloadLayout& layout, std::uint32_t id) {
+  static_assert(kMostLayouts <= sizeof layouts_ * 8);
+  static_assert(sizeof(native::Schema) + PayloadLayout::kMostEntries * sizeof(native::SchemaEntry) <= kMostShort);
+  static_assert(sizeof(native::StructuredPayload) + PayloadLayout::kMostBytes <= kMostShort);
+  std::uint32_t names[PayloadLayout::kMostEntries];
+  const char* kept = nullptr;
+  for (std::uint32_t i = 0; i < layout.count; ++i) {
+    names[i] = intern(layout.entries[i].name, kept);
+    if (names[i] == 0 && layout.entries[i].name.bytes != 0) return false;
+  }
+  const std::size_t bytes = sizeof(native::Schema) + layout.count * sizeof(native::SchemaEntry);
+  unsigned char* at = room(bytes);
+  if (at == nullptr) return false;
+  const std::uint64_t count = layout.count;
+  std::memcpy(at + 8, &count, 8);
+  for (std::uint32_t i = 0; i < layout.count; ++i) {
+    const PayloadLayout::Entry& one = layout.entries[i];
+    const native::SchemaEntry entry{names[i], static_cast<std::uint8_t>(one.number), one.bytes, 0, one.offset};
+    std::memcpy(at + sizeof(native::Schema) + i * sizeof entry, &entry, sizeof entry);
+  }
+  commit(at, {native::Type::kSchema, 0, static_cast<std::uint16_t>(bytes / 8), id});
+  publish(layouts_[id / 64], layouts_[id / 64] | std::uint64_t{1} << id % 64);
+  return true;
+}
+
 void Stream::begin_thread(std::uint32_t tid) {
   stack_size_ = settled_ = 0;
   recover();  // the thread before may have ended in the midst of a hook
@@ -289,6 +315,7 @@ void Stream::after_fork(std::uint32_t tid, std::uint32_t ordinal, std::uint32_t 
   next_string_ = 1;
   gap_dropped_ = 0;
   paying_ = false;
+  for (std::uint64_t& defined : layouts_) defined = 0;
   if (names_ != nullptr) forget_names();
   for (std::size_t i = 0; i < stack_size_; ++i) {
     stack_[i].recorded = false;

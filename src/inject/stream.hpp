@@ -56,6 +56,13 @@ class Stream {
   /// Makes sure that the stream says what `domain` is; false for want of room.
   [[nodiscard]] bool define_domain(std::uint32_t domain);
 
+  /// Does the stream say already what lies where in payloads of that layout?
+  [[nodiscard]] bool knows_layout(std::uint32_t layout) const {
+    return (layouts_[layout / 64] >> layout % 64 & 1) != 0;
+  }
+  /// Makes it say so; false for want of room.
+  [[nodiscard]] bool define_layout(const PayloadLayout& layout, std::uint32_t id);
+
   struct DomainState {
     std::uint32_t depth;     ///< open ranges, as the program counts
     std::uint32_t recorded;  ///< of those, recorded in this stream
@@ -149,6 +156,7 @@ class Stream {
   std::size_t text_bytes_ = 0;
   DomainState* domains_ = nullptr;
   std::uint32_t domains_size_ = 0;
+  std::uint64_t layouts_[4] = {};  ///< payload layouts that were defined, a bit each
   OpenRange* stack_ = nullptr;
   std::size_t stack_size_ = 0;
   std::size_t stack_room_ = 0;

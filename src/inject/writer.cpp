@@ -12,6 +12,7 @@
 
 #include "inject/arena.hpp"
 #include "inject/guard.hpp"
+#include "inject/payloads.hpp"
 #include "inject/process.hpp"
 #include "inject/quiet.hpp"
 #include "inject/stream.hpp"
@@ -432,6 +433,23 @@ void record_mark(const Event& event) {
   const Hook hook(mark);
   const char* kept = nullptr;
   if (Stream* stream = hook.stream(); stream != nullptr) put_event(*stream, Type::kMark, event, 0, kept);
+}
+
+void record_payload(std::uint32_t domain, const PayloadLayout& layout, std::uint32_t layout_id, const void* bytes) {
+  Mark mark;
+  const Hook hook(mark);
+  Stream* stream = hook.stream();
+  if (stream == nullptr) return;
+  const Stream::DomainState* state = stream->domain_state(domain);
+  if (state == nullptr || state->top == 0 || !stream->stack()[state->top - 1].recorded) return;
+  if (!stream->knows_layout(layout_id) && !stream->define_layout(layout, layout_id)) return stream->dropped();
+  const std::size_t size = sizeof(native::StructuredPayload) + (layout.bytes + 7) / 8 * 8;
+  unsigned char* at = stream->room(size);
+  if (at == nullptr) return stream->dropped();
+  std::memcpy(at + 8, &domain, 4);
+  std::memcpy(at + 12, &layout.bytes, 4);
+  std::memcpy(at + sizeof(native::StructuredPayload), bytes, layout.bytes);
+  stream->commit(at, {Type::kPayload, 0, static_cast<std::uint16_t>(size / 8), layout_id});
 }
 
 void record_category(std::uint32_t domain, std::uint32_t category, const Name& name) {

@@ -117,6 +117,10 @@ void record_category(std::uint32_t domain, std::uint32_t category, const Name& n
 void record_thread_name(std::uint32_t tid, const Name& name);
 void record_resource(std::uint32_t domain, std::uint32_t type, std::uint64_t identifier, const Name& name);
 
+struct PayloadLayout;  // inject/payloads.hpp
+/// A payload of that layout (`layout_id` below kMostLayouts) for the innermost open range of the domain on this thread.
+void record_payload(std::uint32_t domain, const PayloadLayout& layout, std::uint32_t layout_id, const void* bytes);
+
 /// What NVTX itself answers where no tool is: an event that was not taken.
 inline constexpr int kNotTracked = -2;
 

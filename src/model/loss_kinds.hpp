@@ -235,6 +235,14 @@ inline constexpr auto kTable = std::to_array<LossEntry>({
     {"folded_names", kInfo, kAnalysis, "More names than a report shows stand together as one region.",
      "Put what differs into the payload, or use --fold-names numbers."},
 
+    {"ranks_missing", kError, kAnalysis,
+     "Ranks of the job left no run: they never started, or their folder is elsewhere.",
+     "Start every rank under rangescope with one --runs folder."},
+    {"ranks_ended", kWarning, kAnalysis, "Ranks of the job died; what they recorded until then is in the numbers.", ""},
+    {"ranks_running", kWarning, kAnalysis, "Ranks of the job have not ended.", "Report again when they have."},
+    {"ranks_unreadable", kError, kAnalysis, "Runs of ranks that could not be read.", "Report on each for the reason."},
+    {"collectives_unjoined", kWarning, kAnalysis, "Ranks do not agree on the calls of a communicator.", ""},
+
     {"timed_out", kWarning, kStage, "A stage was ended by its time limit.", "Raise --timeout."},
     {"stage_empty", kWarning, kStage, "A stage captured nothing.", "Ask rangescope doctor."},
     {"stage_failed", kWarning, kStage, "A stage failed.", "Ask rangescope doctor."},

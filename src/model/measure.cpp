@@ -45,11 +45,16 @@ Value across(const Region& region, double Across::*field) {
   return region.across ? Value((*region.across).*field) : Value{};
 }
 
+Value over_ranks(const Region& region, double OverRanks::*field) {
+  return region.ranks ? Value((*region.ranks).*field) : Value{};
+}
+
 Value utilization(const Region& region, std::optional<double> Utilization::*field) {
   return region.utilization ? (*region.utilization).*field : Value{};
 }
 
 constexpr std::string_view kEach = "NVTX, each process or thread";
+constexpr std::string_view kOverRanks = "NVTX, each rank of a job";
 constexpr std::string_view kCounters = "hardware counters";
 constexpr std::string_view kNvtx = "NVTX";
 constexpr std::string_view kActivity = "CUPTI activity";
@@ -83,6 +88,16 @@ constexpr auto kMeasures = std::to_array<Measure>({
      [](const Region& r) { return across(r, &Across::max_ns); }},
     {"across.imbalance", "imbalance", Unit::kShare, kEach, "longest / mean of them - 1",
      [](const Region& r) { return across(r, &Across::imbalance); }},
+    {"ranks.mean_ns", "rank mean", Unit::kNs, kOverRanks, "mean over ranks of their inclusive wall times",
+     [](const Region& r) { return over_ranks(r, &OverRanks::mean_ns); }},
+    {"ranks.min_ns", "rank min", Unit::kNs, kOverRanks, "the shortest of them",
+     [](const Region& r) { return over_ranks(r, &OverRanks::min_ns); }},
+    {"ranks.max_ns", "rank max", Unit::kNs, kOverRanks, "the longest of them",
+     [](const Region& r) { return over_ranks(r, &OverRanks::max_ns); }},
+    {"ranks.stddev_ns", "rank stddev", Unit::kNs, kOverRanks, "their sample standard deviation (n - 1)",
+     [](const Region& r) { return over_ranks(r, &OverRanks::stddev_ns); }},
+    {"ranks.imbalance", "rank imbalance", Unit::kShare, kOverRanks, "longest / mean of them - 1",
+     [](const Region& r) { return over_ranks(r, &OverRanks::imbalance); }},
     {"gpu.kernels", "kernels", Unit::kCount, kActivity,
      "kernel executions launched inside the range, children included", RANGESCOPE_GPU(kernels)},
     {"gpu.exclusive_kernels", "kernels excl", Unit::kCount, kActivity, "kernels not launched inside a child region",

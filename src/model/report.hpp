@@ -15,6 +15,7 @@
 #include "model/gpu.hpp"
 #include "model/loss.hpp"
 #include "model/range.hpp"
+#include "model/ranks.hpp"
 #include "model/verdict.hpp"
 
 namespace rangescope::model {
@@ -229,10 +230,11 @@ struct Region {
   std::int64_t unclosed = 0;                ///< seen beginning, never ending
   std::int64_t threads = 0, processes = 0;  ///< how many of each opened it
   WallTime wall;
-  std::optional<Steady> steady;  ///< absent without closed occurrences
-  std::optional<Across> across;  ///< of the aggregate, where several processes or threads opened the range
-  std::optional<GpuWork> gpu;    ///< absent where no GPU work was recorded at all
-  std::optional<CpuWork> cpu;    ///< absent where the CPU was not sampled, and without closed occurrences
+  std::optional<Steady> steady;    ///< absent without closed occurrences
+  std::optional<Across> across;    ///< of the aggregate, where several processes or threads opened the range
+  std::optional<OverRanks> ranks;  ///< of the aggregate, where several ranks of a job were recorded
+  std::optional<GpuWork> gpu;      ///< absent where no GPU work was recorded at all
+  std::optional<CpuWork> cpu;      ///< absent where the CPU was not sampled, and without closed occurrences
   std::map<std::string, Metric> metrics;
   std::vector<KernelMetrics> kernels;  ///< counters per kernel, when they were collected
   std::vector<RooflinePoint> roofline;
@@ -326,7 +328,9 @@ struct Outside {
 struct Report {
   RunInfo run;
   std::vector<ReportProcess> processes;
-  std::vector<Device> devices;  ///< that the program used; their strings are in the lists below, by index
+  std::vector<Rank> ranks;              ///< of a parallel job, ascending; empty where nothing says which is which
+  std::vector<Collective> collectives;  ///< by total waiting, most first
+  std::vector<Device> devices;          ///< that the program used; their strings are in the lists below, by index
   std::vector<std::string> device_names, device_uuids;
   std::vector<Region> regions;          ///< depth first, children after parents; the aggregate first, then scopes
   std::vector<TableRow> rows;           ///< the aggregate as a table shows it, depth first

@@ -27,8 +27,12 @@ struct Process {
   StringId name = 0;             ///< executable path or name
   std::int64_t start_ns = 0;     ///< first and last thing known of it, session clock
   std::int64_t end_ns = 0;
-  std::uint32_t rank = kNone;  ///< of a parallel job, where its environment says
-  bool operators = false;      ///< its ranges are operators of a framework and annotations around them (PyTorch traces)
+  std::uint32_t rank = kNone;        ///< of a parallel job, where its environment says
+  std::uint32_t local_rank = kNone;  ///< on its host
+  std::uint32_t world = 0;           ///< ranks of the job, 0 where unknown
+  StringId host = 0;                 ///< "" where unknown
+  StringId run = 0;                  ///< name of the run that recorded it, of several runs of one job
+  bool operators = false;  ///< its ranges are operators of a framework and annotations around them (PyTorch traces)
 };
 
 struct Thread {
@@ -85,6 +89,14 @@ struct Unrecorded {
   bool calls = false;   ///< that launched nothing listed: waits, graphs recorded as a whole
 };
 
+/// A number of a structured payload that a range was given (NVTX's payload extension; NCCL gives communicator, bytes).
+struct PayloadField {
+  std::uint32_t range = 0;  ///< index into Session::ranges
+  StringId name = 0;        ///< "Message size [bytes]"
+  PayloadType type = PayloadType::kUint64;
+  std::uint64_t bits = 0;  ///< as Attributes::payload_u64
+};
+
 struct Session {
   Strings strings;
   std::vector<Source> sources;
@@ -98,6 +110,7 @@ struct Session {
   std::vector<NamedResource> resources;
   std::vector<Attributes> attributes;
   std::vector<Range> ranges;
+  std::vector<PayloadField> payload_fields;  ///< in the order of their ranges
   std::map<StringId, StringId> plain_names;  ///< of names that analyze::name_by_payload made: what expressions mean
   std::vector<Mark> marks;
 

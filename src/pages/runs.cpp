@@ -9,6 +9,7 @@
 #include "base/table.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
+#include "job/folder.hpp"
 #include "runs/imports.hpp"
 #include "runs/layout.hpp"
 #include "runs/manifest.hpp"
@@ -98,7 +99,8 @@ std::string runs_table(std::span<const std::filesystem::path> folders, std::size
     const auto manifest = runs::read_manifest(run);
     if (!manifest) continue;
     const bool finished = manifest->end_unix_ns > 0;
-    table.add({{run.filename().string()},
+    const std::string job = job::job_of(run).filename().string();
+    table.add({{(job.empty() ? "" : job + "/") + run.filename().string()},
                {local_text(manifest->start_unix_ns)},
                {finished ? base::format_ns(static_cast<double>(manifest->end_unix_ns - manifest->start_unix_ns)) : "-"},
                {state_text(run)},

@@ -5,6 +5,7 @@
 
 #include "base/fs.hpp"
 #include "base/text.hpp"
+#include "profile/jobs.hpp"
 #include "read/join.hpp"
 #include "read/registry.hpp"
 #include "report/sqlite/database.hpp"
@@ -88,6 +89,7 @@ base::Result<Captured> read_captures(std::span<const fs::path> paths, const read
     }
     auto session = read::read_recording(parts, options);
     if (session) {
+      label_processes(path, *session);
       inputs.push_back({path, std::move(*session)});
       continue;
     }

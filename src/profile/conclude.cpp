@@ -4,6 +4,7 @@
 
 #include "base/log.hpp"
 #include "base/text.hpp"
+#include "job/folder.hpp"
 #include "profile/diagnosis.hpp"
 #include "profile/engine.hpp"
 #include "runs/layout.hpp"
@@ -133,7 +134,7 @@ Done Engine::conclude(const std::optional<base::Error>& failure) {
     const int why = say(finished.error());
     if (done.code == 0) done.code = why;
   }
-  if (done.code == 0 && !repetition_) remove_old_runs();
+  if (done.code == 0 && !repetition_ && job::job_of(run_).empty()) remove_old_runs();
   return done;
 }
 

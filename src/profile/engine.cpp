@@ -11,10 +11,13 @@
 #include "collect/launch.hpp"
 #include "config/metric_groups.hpp"
 #include "doctor/causes.hpp"
+#include "job/folder.hpp"
 #include "profile/captures.hpp"
 #include "profile/counters.hpp"
 #include "runs/inputs.hpp"
+#include "profile/jobs.hpp"
 #include "runs/layout.hpp"
+#include "wire/names.hpp"
 
 namespace rangescope::profile {
 int say(const base::Error& error) {
@@ -52,10 +55,22 @@ Done Engine::run() {
                  "there is no program '" + base::printable(program.front()) + "' on PATH",
                  {},
                  "Write ./" + program.front() + " for a file of this folder"})};
-  auto record = config_.text("run.dir")
-                    ? RunRecord::begin_in(*config_.text("run.dir"), program, args_.arguments)
-                    : RunRecord::begin(config_.text("run.root").value_or(std::string(runs::kDefaultRoot)), program,
-                                       args_.arguments);
+  const auto place = place_in_job(config_);
+  if (!place) return {say(place.error())};
+  if (const auto ranks = ranks_asked_for(config_); !ranks.empty()) {
+    if (place->rank && std::find(ranks.begin(), ranks.end(), *place->rank) == ranks.end())
+      return {say(run_bare(base_request(config_, ".")))};
+    if (!place->rank) args_.native.extra_env[wire::kRanks] = job::ranks_text(ranks);
+  }
+  const std::string root = config_.text("run.root").value_or(std::string(runs::kDefaultRoot));
+  const auto begin = [&]() -> base::Result<RunRecord> {
+    if (config_.text("run.dir")) return RunRecord::begin_in(*config_.text("run.dir"), program, args_.arguments);
+    if (place->name.empty()) return RunRecord::begin(root, program, args_.arguments);
+    auto dir = job::make_run_dir(root, *place, ranks_asked_for(config_), program);
+    if (!dir) return base::fail(std::move(dir));
+    return RunRecord::begin_rank(*dir, program, args_.arguments);
+  };
+  auto record = begin();
   if (!record) return {say(record.error())};
   return run_in(std::move(*record));
 }
@@ -108,6 +123,8 @@ base::Result<void> Engine::prepare() {
     auto library = collect::native::find_library();
     if (!library && native_) return base::fail(std::move(library));
     if (library) args_.native.library = *library;
+    if (library && config_.flag("pipeline.native.mpi", true))
+      args_.native.mpi_library = collect::native::mpi_library(*library, config_.list("workload.command"));
   }
   return ncu_ ? prepare_ncu() : plan_counters();
 }

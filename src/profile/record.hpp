@@ -25,6 +25,13 @@ class RunRecord {
                                                      const std::vector<std::string>& program,
                                                      const std::vector<std::string>& arguments);
 
+  /// The same in the directory of a rank (job/folder.hpp), which was just made.
+  [[nodiscard]] static base::Result<RunRecord> begin_rank(const std::filesystem::path& dir,
+                                                          const std::vector<std::string>& program,
+                                                          const std::vector<std::string>& arguments) {
+    return begin_at(dir, program, arguments);
+  }
+
   /// The same in a directory that the user named: made, or empty. kConfig when it holds something.
   [[nodiscard]] static base::Result<RunRecord> begin_in(const std::filesystem::path& dir,
                                                         const std::vector<std::string>& program,

@@ -95,7 +95,7 @@ class Appender {
     devices_ = count(to_.devices);
     streams_ = count(to_.streams);
     for (model::Process process : from_.processes) {
-      process.name = text(process.name);
+      for (model::StringId* id : {&process.name, &process.host, &process.run}) *id = text(*id);
       process.start_ns += shift_;
       process.end_ns += shift_;
       to_.processes.push_back(process);
@@ -134,6 +134,8 @@ class Appender {
     move(from_.attributes, to_.attributes);
     for (const model::Projection& projection : from_.projections)
       to_.projections.push_back({projection.range + count(to_.ranges), projection.span_ns});
+    for (const model::PayloadField& field : from_.payload_fields)
+      to_.payload_fields.push_back({field.range + count(to_.ranges), text(field.name), field.type, field.bits});
     for (model::Range range : from_.ranges) {
       move_time(range.start_ns);
       move_time(range.end_ns);

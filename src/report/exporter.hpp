@@ -34,6 +34,7 @@ struct Style {
   std::size_t top = 0;               ///< at most this many regions; 0: a screen of them, all for machines
   bool flat = false;                 ///< a list by each region's own time, not a tree
   bool all = false;                  ///< every region of every process, each by itself
+  bool per_rank = false;             ///< a table of each rank too
   std::vector<std::string> columns;  ///< measure tags or metrics.<name>; empty for the default choice
   bool explain = false;              ///< print formulas and reasons
   std::size_t top_kernels = 5;

@@ -297,7 +297,7 @@ base::Result<std::vector<RegionTable>> region_tables(const Report& report, const
   for (const ScopeView& scope : *views) {
     // Each process only with --all; threads were asked for by --per-thread.
     const Region& first = *scope.rows.front().region;
-    if (folded && !first.thread) continue;
+    if (folded && !first.thread && !(style.per_rank && first.process)) continue;
     auto table = make_table(report, style, scope.title, candidates(scope), !first.process && !first.thread, sort);
     if (!table) return base::fail(std::move(table));
     tables.push_back(std::move(*table));

@@ -32,6 +32,10 @@ constexpr std::array kGpuColumns = {
 constexpr std::array kProcessColumns = {Choice{"across.min_ns", 3}, Choice{"across.max_ns", 4},
                                         Choice{"across.imbalance", 5}};
 
+// Where the processes are ranks of a job.
+constexpr std::array kRankColumns = {Choice{"ranks.mean_ns", 5}, Choice{"ranks.min_ns", 4}, Choice{"ranks.max_ns", 6},
+                                     Choice{"ranks.stddev_ns", 2}, Choice{"ranks.imbalance", 7}};
+
 constexpr std::size_t kMostMetricColumns = 4;
 
 const model::Metric* find_metric(const model::Report& report, std::string_view name) {
@@ -45,6 +49,7 @@ const model::Metric* find_metric(const model::Report& report, std::string_view n
 base::Result<ColumnView> column_of(const model::Report& report, std::string_view name, int importance,
                                    std::string_view option) {
   if (name == kBoundTag) return ColumnView{std::string(kBoundTag), "bound", {}, importance};
+  if (name == kSlowestTag) return ColumnView{std::string(kSlowestTag), "slowest", {}, importance};
   if (const model::Measure* measure = model::find_measure(name))
     return ColumnView{std::string(measure->tag), std::string(measure->title),
                       std::string(model::unit_name(measure->unit)), importance};
@@ -202,7 +207,10 @@ base::Result<std::vector<ColumnView>> columns(const model::Report& report, const
     chosen.push_back(std::move(*column));
   }
   const auto any = [&](auto has) { return std::any_of(report.regions.begin(), report.regions.end(), has); };
-  if (any([](const Region& region) { return region.across && !region.across->of_threads; })) {
+  if (any([](const Region& region) { return region.ranks.has_value(); })) {
+    for (const Choice& choice : kRankColumns) chosen.push_back(*column_of(report, choice.tag, choice.importance, ""));
+    chosen.push_back({std::string(kSlowestTag), "slowest", {}, 8});
+  } else if (any([](const Region& region) { return region.across && !region.across->of_threads; })) {
     for (const Choice& choice : kProcessColumns)
       chosen.push_back(*column_of(report, choice.tag, choice.importance, ""));
   }
@@ -229,8 +237,8 @@ base::Result<std::vector<ScopeView>> scopes(const model::Report& report, const S
   if (!style.sort.empty()) {
     auto column = column_of(report, style.sort, 0, "--sort");
     if (!column) return base::fail(std::move(column));
-    if (column->tag == kBoundTag)
-      return base::fail(base::Code::kUsage, "what bounds a region is a word, not a value", "--sort",
+    if (column->tag == kBoundTag || column->tag == kSlowestTag)
+      return base::fail(base::Code::kUsage, "'" + column->tag + "' is a word, not a value", "--sort",
                         "Sort by wall or gpu.busy_ns");
     sort = column->tag;
   }
@@ -262,6 +270,11 @@ std::string format_value(double value, std::string_view unit) {
 }
 
 std::string cell(const Region& region, const ColumnView& column) {
+  if (column.tag == kSlowestTag)
+    return region.ranks
+               ? fmt::format("rank {}, {} of {}", region.ranks->slowest, base::format_count(region.ranks->slowest_in),
+                             base::format_count(region.ranks->compared))
+               : "-";
   if (column.tag == kBoundTag) return region.bound ? base::printable(region.bound->kind) : "-";
   const auto value = model::value_of(region, column.tag);
   return value ? format_value(*value, column.unit) : "-";

@@ -17,6 +17,7 @@ namespace rangescope::report {
 
 /// The only column that is a word: what bounds the region.
 inline constexpr std::string_view kBoundTag = "bound";
+inline constexpr std::string_view kSlowestTag = "ranks.slowest";
 /// A column of the default table: the share of the run, else of all kernels' time, with a bar.
 inline constexpr std::string_view kShareTag = "share_bar";
 

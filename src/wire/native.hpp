@@ -24,7 +24,7 @@ namespace rangescope::wire::native {
 
 inline constexpr char kMagic[8] = {'R', 'S', 'T', 'R', 'A', 'C', 'E', '\n'};
 inline constexpr std::uint16_t kMajor = 1;
-inline constexpr std::uint16_t kMinor = 1;
+inline constexpr std::uint16_t kMinor = 1;  ///< 1: local rank and size of the job; structured payloads; where chunks end
 inline constexpr std::uint64_t kPage = 4096;
 inline constexpr std::uint32_t kChunkMagic = 0x4b434352;    // "RCCK"
 inline constexpr std::uint32_t kMaxNameBytes = 256 * 1024;  ///< longer names are cut, and counted
@@ -60,13 +60,15 @@ struct FileHeader {
   std::uint16_t major, minor;
   std::uint32_t header_bytes;  ///< chunks begin here: 4096
   std::uint32_t pid, parent_pid;
-  std::int64_t monotonic_ns;     ///< when the file was made
-  std::int64_t realtime_ns;      ///< the same moment, UTC nanoseconds since 1970
-  std::int64_t end_ns;           ///< when the process ended in an orderly way; 0: it did not, or still runs
-  std::uint64_t first_range_id;  ///< start/end ids below it were given out before fork, by the parent
-  std::uint64_t rank_plus_1;     ///< rank in a parallel job, as the environment said, plus 1; 0: it said none
-  std::uint64_t used_bytes;   ///< chunks end before it; the rest of the file is a hole. 0: they end where the file does
-  std::uint64_t reserved[6];
+  std::int64_t monotonic_ns;        ///< when the file was made
+  std::int64_t realtime_ns;         ///< the same moment, UTC nanoseconds since 1970
+  std::int64_t end_ns;              ///< when the process ended in an orderly way; 0: it did not, or still runs
+  std::uint64_t first_range_id;     ///< start/end ids below it were given out before fork, by the parent
+  std::uint64_t rank_plus_1;        ///< rank in a parallel job, as the environment said, plus 1; 0: it said none
+  std::uint64_t used_bytes;         ///< chunks end before it, the rest is a hole; 0: they end where the file does
+  std::uint64_t local_rank_plus_1;  ///< on its host
+  std::uint64_t world_size;         ///< ranks of the job; 0: unknown
+  std::uint64_t reserved[4];
   std::uint64_t dropped[kDropReasons];  ///< live counts by Drop
   std::uint32_t exe_bytes;
   std::uint32_t tool_bytes;
@@ -99,6 +101,8 @@ enum class Type : std::uint8_t {
   kResource = 10,    ///< Resource; value: NVTX identifierType
   kThreadName = 11,  ///< Named; value: tid
   kGap = 12,         ///< Gap; value: domain. Events are missing before it
+  kSchema = 13,      ///< Schema; value: id of a layout of payloads, the same in all streams of the file
+  kPayload = 14,     ///< StructuredPayload; value: schema id. Of the thread's innermost open range of the domain
 };
 
 struct RecordHeader {
@@ -149,6 +153,26 @@ struct Gap {
   std::uint32_t open;
   std::uint32_t dropped;  ///< events of the stream lost since the last gap; told by the first record only
 };
+/// Layout of a structured payload: which numbers lie where. The entries follow.
+struct Schema {
+  RecordHeader head;
+  std::uint64_t entries;
+};
+struct SchemaEntry {
+  std::uint32_t string;  ///< name
+  std::uint8_t number;   ///< Number
+  std::uint8_t bytes;    ///< 1, 2, 4 or 8; floats 4 or 8
+  std::uint16_t zero;
+  std::uint64_t offset;  ///< of its first byte in the payload
+};
+enum class Number : std::uint8_t { kUnsigned = 1, kSigned = 2, kFloat = 3 };
+/// The bytes of the payload follow, padded with zeros.
+struct StructuredPayload {
+  RecordHeader head;
+  std::uint32_t domain;
+  std::uint32_t bytes;
+};
+static_assert(sizeof(Schema) == 16 && sizeof(SchemaEntry) == 16 && sizeof(StructuredPayload) == 16);
 static_assert(sizeof(Text) == 16 && sizeof(Timed) == 16 && sizeof(Named) == 16 && sizeof(Resource) == 24 &&
               sizeof(Gap) == 24);
 

@@ -75,6 +75,7 @@ void find_bounds(const Case& known, std::vector<model::Verdict>& out);
 void find_padding(const Case& known, std::vector<model::Verdict>& out);
 void find_warm_up(const Case& known, std::vector<model::Verdict>& out);
 void find_uneven(const Case& known, std::vector<model::Verdict>& out);
+void find_stragglers(const Case& known, std::vector<model::Verdict>& out);
 void find_imbalance(const Case& known, std::vector<model::Verdict>& out);
 void find_outside(const Case& known, std::vector<model::Verdict>& out);
 void find_kernel(const Case& known, std::vector<model::Verdict>& out);

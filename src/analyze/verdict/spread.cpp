@@ -85,8 +85,10 @@ void find_uneven(const Case& known, std::vector<model::Verdict>& out) {
 }
 
 void find_imbalance(const Case& known, std::vector<model::Verdict>& out) {
+  const bool straggler = std::any_of(out.begin(), out.end(), [](const auto& one) { return one.kind == "straggler"; });
   const auto saves = [&](std::size_t row) {
     const auto& across = known.region(row).across;
+    if (across && !across->of_threads && straggler) return 0.0;  // said already, with its cause
     return across && across->imbalance >= kImbalance.value ? across->max_ns - across->mean_ns : 0.0;
   };
   for (const std::size_t row : known.worst(saves, 1)) {

@@ -22,6 +22,7 @@ constexpr auto kRules = std::to_array<Rule>({
     {"padding", find_padding},
     {"warm_up", find_warm_up},
     {"uneven_occurrences", find_uneven},
+    {"straggler", find_stragglers},
     {"uneven_processes, uneven_threads", find_imbalance},
     {"outside_ranges", find_outside},
     {"dominant_kernel", find_kernel},

@@ -1,5 +1,6 @@
 #include "collect/native/native.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <utility>
@@ -47,6 +48,12 @@ class Native final : public Collector {
     const std::filesystem::path folder = request.run_dir / "native";
     plan.set_env[wire::kDir] = folder.string();
     plan.set_env[wire::kMaxCaptureSize] = std::to_string(options_.max_capture_bytes);
+    if (!options_.mpi_library.empty()) {
+      const auto asked = request.env.find("LD_PRELOAD");
+      const auto there =
+          asked != request.env.end() ? asked->second : options_.environment("LD_PRELOAD").value_or(std::string());
+      plan.set_env["LD_PRELOAD"] = options_.mpi_library.string() + (there.empty() ? "" : ":" + there);
+    }
     for (const auto& [name, value] : options_.extra_env) plan.set_env[name] = value;
     plan.folders.push_back(folder);
     plan.makes.push_back(folder);
@@ -87,6 +94,17 @@ class Native final : public Collector {
 
 std::unique_ptr<Collector> make_collector(Options options) {
   return std::make_unique<Native>(std::move(options));
+}
+
+std::filesystem::path mpi_library(const std::filesystem::path& library, const std::vector<std::string>& command) {
+  constexpr std::array kLaunchers = {"mpirun", "mpiexec", "orterun"};
+  const std::string program = command.empty() ? "" : std::filesystem::path(command.front()).filename().string();
+  if (!getenv_of("OMPI_COMM_WORLD_SIZE") &&
+      std::find(kLaunchers.begin(), kLaunchers.end(), program) == kLaunchers.end())
+    return {};
+  std::error_code error;
+  const std::filesystem::path beside = library.parent_path() / "librangescope_mpi.so";
+  return std::filesystem::is_regular_file(beside, error) ? beside : std::filesystem::path();
 }
 
 base::Result<std::filesystem::path> find_library() {

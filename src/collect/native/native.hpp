@@ -13,6 +13,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/result.hpp"
 #include "collect/collector.hpp"
@@ -26,12 +27,18 @@ struct Options {
   std::filesystem::path library;                           ///< from find_library()
   std::uint64_t max_capture_bytes = kDefaultCaptureBytes;  ///< a process
   bool chain_injection = false;
+  std::filesystem::path mpi_library;  ///< preloaded: MPI calls become ranges; "" for none
   std::map<std::string, std::string> extra_env;  ///< further settings of the library
   /// The environment that the program would inherit; std::getenv when it is empty.
   std::function<std::optional<std::string>(const std::string&)> environment;
 };
 
 [[nodiscard]] std::unique_ptr<Collector> make_collector(Options options);
+
+/// librangescope_mpi.so beside our library, where the program is one of MPI as far as its launcher tells: a process of
+/// Open MPI, or mpirun itself. "" else.
+[[nodiscard]] std::filesystem::path mpi_library(const std::filesystem::path& library,
+                                                const std::vector<std::string>& command);
 
 /// $RANGESCOPE_INJECT, else beside the binary, in ../lib* of it, or in the build tree. kToolMissing with the places.
 [[nodiscard]] base::Result<std::filesystem::path> find_library();

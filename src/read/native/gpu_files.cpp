@@ -48,7 +48,7 @@ void lose(model::Session& session, const fs::path& path, const std::string& why)
 
 }  // namespace
 
-void read_gpu_files(const fs::path& folder, model::Session& session) {
+void read_gpu_files(const fs::path& folder, const std::set<std::uint32_t>& left_out, model::Session& session) {
   const std::vector<fs::path> streams = streams_in(folder);
   std::uintmax_t bytes = 0;  // a kernel and its launch take 48 of them
   for (const fs::path& path : streams) {
@@ -70,6 +70,7 @@ void read_gpu_files(const fs::path& folder, model::Session& session) {
       lose(session, path, "not a GPU stream of rangescope");
       continue;
     }
+    if (left_out.count(head->pid) > 0) continue;
     const std::uint32_t process = process_of(*head, session);
     if (const auto read = read_gpu(mapping->bytes(), path.filename().string(), process, session); !read) {
       lose(session, path, read.error().what);

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <map>
 #include <span>
+#include <set>
 #include <utility>
 
 #include "base/fs.hpp"
@@ -105,6 +106,7 @@ base::Result<model::Session> NativeReader::read(const fs::path& path, const Opti
   std::vector<Opened> files;
   Losses losses;
   std::uint64_t refused = 0;
+  std::set<std::uint32_t> left_out;  // processes of other ranks
   for (const fs::path& file : folder ? captures_in(path) : std::vector<fs::path>{path}) {
     auto mapping = base::Mapping::open(file);
     if (!mapping) {
@@ -113,8 +115,13 @@ base::Result<model::Session> NativeReader::read(const fs::path& path, const Opti
       continue;
     }
     const auto used = used_part(mapping->bytes());
-    const auto start = head_of(used).monotonic_ns;
-    files.push_back({std::move(*mapping), used, file.string(), start});
+    const auto header = head_of(used);
+    if (header.rank_plus_1 > 0 && !options.ranks.empty() &&
+        std::find(options.ranks.begin(), options.ranks.end(), header.rank_plus_1 - 1) == options.ranks.end()) {
+      left_out.insert(header.pid);
+      continue;
+    }
+    files.push_back({std::move(*mapping), used, file.string(), header.monotonic_ns});
   }
   // Parents before children, and images of one process in their order.
   std::stable_sort(files.begin(), files.end(),
@@ -156,7 +163,7 @@ base::Result<model::Session> NativeReader::read(const fs::path& path, const Opti
   session.sources.push_back({path.string(), std::string(name()), tool, schema, model::Maker::kRangescope});
   losses.add("unreadable_captures", refused, "capture files that could not be opened or are none");
   order_ranges(session);
-  if (folder && options.kernels) read_gpu_files(path, session);
+  if (folder && options.kernels) read_gpu_files(path, left_out, session);
   if (folder && options.kernels) read_sample_files(path, session);
   set_span(session);
   if (folder && options.kernels) read_cpu_files(path, session);

@@ -84,6 +84,9 @@ class TraceReader {
     process.start_ns = std::max<std::int64_t>(0, header.monotonic_ns);
     if (header.rank_plus_1 > 0 && header.rank_plus_1 < kNone)
       process.rank = static_cast<std::uint32_t>(header.rank_plus_1 - 1);
+    if (header.local_rank_plus_1 > 0 && header.local_rank_plus_1 < kNone)
+      process.local_rank = static_cast<std::uint32_t>(header.local_rank_plus_1 - 1);
+    if (header.world_size < kNone) process.world = static_cast<std::uint32_t>(header.world_size);
     session_.processes.push_back(process);
     last_ns_ = process.start_ns;
     std::uint32_t stream = kNone;
@@ -151,6 +154,8 @@ class TraceReader {
       case record::Type::kThreadName: return named(head, bytes);
       case record::Type::kResource: return resource(head, bytes);
       case record::Type::kGap: return gap(head, bytes);
+      case record::Type::kSchema: return schema(head, bytes);
+      case record::Type::kPayload: return payload(head, bytes);
     }
     ++unknown_;
     return true;
@@ -332,6 +337,56 @@ class TraceReader {
     return true;
   }
 
+  bool schema(const record::RecordHeader& head, std::span<const std::byte> bytes) {
+    if (bytes.size() < sizeof(record::Schema)) return false;
+    const auto entries = load<record::Schema>(bytes, 0).entries;
+    if (entries > (bytes.size() - sizeof(record::Schema)) / sizeof(record::SchemaEntry)) return false;
+    auto& layout = layouts_[head.value];
+    layout.clear();
+    for (std::size_t i = 0; i < entries; ++i) {
+      const auto entry = load<record::SchemaEntry>(bytes, sizeof(record::Schema) + i * sizeof(record::SchemaEntry));
+      const auto number = static_cast<record::Number>(entry.number);
+      const bool whole = entry.bytes == 1 || entry.bytes == 2 || entry.bytes == 4 || entry.bytes == 8;
+      if (!whole || number < record::Number::kUnsigned || number > record::Number::kFloat ||
+          (number == record::Number::kFloat && entry.bytes < 4))
+        return false;
+      layout.push_back({name(entry.string), number, entry.bytes, entry.offset});
+    }
+    return true;
+  }
+
+  // Of a structured payload each number that lies within it.
+  bool payload(const record::RecordHeader& head, std::span<const std::byte> bytes) {
+    if (bytes.size() < sizeof(record::StructuredPayload)) return false;
+    const auto record = load<record::StructuredPayload>(bytes, 0);
+    std::uint32_t index = 0;
+    const auto layout = layouts_.find(head.value);
+    if (record.bytes > bytes.size() - sizeof record || !domain_of(record.domain, index) || layout == layouts_.end())
+      return false;
+    const auto& stack = stack_of(index);
+    if (stack.empty()) return false;
+    for (const Number& number : layout->second) {
+      if (number.offset > record.bytes || number.bytes > record.bytes - number.offset) return false;
+      model::PayloadField field{stack.back(), number.name};
+      std::memcpy(&field.bits, bytes.data() + sizeof record + number.offset, number.bytes);
+      if (number.kind == record::Number::kSigned) {
+        const int unused = 64 - 8 * number.bytes;
+        field.bits = static_cast<std::uint64_t>(static_cast<std::int64_t>(field.bits << unused) >> unused);
+        field.type = model::PayloadType::kInt64;
+      } else if (number.kind == record::Number::kFloat) {
+        field.type = model::PayloadType::kDouble;
+        if (number.bytes == 4) {
+          float narrow = 0;
+          std::memcpy(&narrow, &field.bits, sizeof narrow);
+          const double wide = narrow;
+          std::memcpy(&field.bits, &wide, sizeof wide);
+        }
+      }
+      session_.payload_fields.push_back(field);
+    }
+    return true;
+  }
+
   // Events were dropped before this. Pops among them: their ranges cannot stay open, or all that follows would seem to
   // lie in them; they get the time at which recording resumed, and are counted.
   bool gap(const record::RecordHeader& head, std::span<const std::byte> bytes) {
@@ -398,6 +453,13 @@ class TraceReader {
   std::int64_t last_ns_ = 0;
   std::unordered_map<std::uint32_t, std::uint32_t> threads_;  // tid -> index
   std::unordered_map<std::uint32_t, std::uint32_t> domains_;  // the file's id -> index
+  struct Number {
+    model::StringId name;
+    record::Number kind;
+    std::uint8_t bytes;
+    std::uint64_t offset;
+  };
+  std::unordered_map<std::uint32_t, std::vector<Number>> layouts_;  // of structured payloads, by id
   std::vector<Started> started_;
   std::vector<End> ends_;
   // of the stream that is being read
@@ -444,9 +506,25 @@ void order_ranges(model::Session& session) {
     ordered = ordered && range.start_ns >= last[range.thread];
     last[range.thread] = range.start_ns;
   }
-  if (ordered) return;
-  std::stable_sort(session.ranges.begin(), session.ranges.end(),
-                   [](const model::Range& a, const model::Range& b) { return a.start_ns < b.start_ns; });
+  const auto earlier = [](const model::Range& a, const model::Range& b) { return a.start_ns < b.start_ns; };
+  if (!ordered && session.payload_fields.empty()) {
+    std::stable_sort(session.ranges.begin(), session.ranges.end(), earlier);
+  } else if (!ordered) {
+    std::vector<std::uint32_t> order(session.ranges.size()), place(session.ranges.size());
+    for (std::uint32_t i = 0; i < order.size(); ++i) order[i] = i;
+    std::stable_sort(order.begin(), order.end(),
+                     [&](std::uint32_t a, std::uint32_t b) { return earlier(session.ranges[a], session.ranges[b]); });
+    std::vector<model::Range> ranges;
+    ranges.reserve(order.size());
+    for (std::uint32_t i = 0; i < order.size(); ++i) {
+      place[order[i]] = i;
+      ranges.push_back(session.ranges[order[i]]);
+    }
+    session.ranges = std::move(ranges);
+    for (model::PayloadField& field : session.payload_fields) field.range = place[field.range];
+  }
+  std::stable_sort(session.payload_fields.begin(), session.payload_fields.end(),
+                   [](const auto& a, const auto& b) { return a.range < b.range; });
 }
 
 }  // namespace rangescope::read::native

@@ -43,7 +43,7 @@ class Csv final : public Exporter {
                   csv_field(region.path.empty() ? "" : region.path.back()),
                   csv_field(model::path_text(region))};
         for (const ColumnView& value : values) {
-          const bool word = value.tag == kBoundTag;
+          const bool word = value.tag == kBoundTag || value.tag == kSlowestTag;
           fields.push_back(word ? csv_field(cell(region, value)) : csv_number(model::value_of(region, value.tag)));
         }
         csv_row(sink, fields);

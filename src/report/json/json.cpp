@@ -329,6 +329,74 @@ void cpu(JsonWriter& json, const std::optional<model::CpuWork>& work) {
   json.close();
 }
 
+void over_ranks(JsonWriter& json, const Region& region) {
+  if (!region.ranks) return;
+  json.key("ranks");
+  json.open_line_object();
+  json.field("count", region.ranks->count);
+  json.field("mean_ns", region.ranks->mean_ns);
+  json.field("min_ns", region.ranks->min_ns);
+  json.field("max_ns", region.ranks->max_ns);
+  json.field("stddev_ns", region.ranks->stddev_ns);
+  json.field("imbalance", region.ranks->imbalance);
+  json.field("slowest", region.ranks->slowest);
+  json.field("slowest_in", region.ranks->slowest_in);
+  json.field("compared", region.ranks->compared);
+  json.close();
+}
+
+// Ranks and collectives: nothing where no launcher said which process is which.
+void job(JsonWriter& json, const model::Report& report) {
+  if (report.ranks.empty()) return;
+  json.key("ranks");
+  json.open_array();
+  for (const model::Rank& rank : report.ranks) {
+    json.open_line_object();
+    json.field("rank", rank.rank);
+    rank.local_rank ? json.field("local_rank", *rank.local_rank) : json.null_field("local_rank");
+    rank.world > 0 ? json.field("world_size", rank.world) : json.null_field("world_size");
+    optional_text(json, "host", rank.host);
+    optional_text(json, "device", rank.device);
+    json.field("pid", rank.pid);
+    optional_text(json, "run", rank.run);
+    if (rank.clock_offset_ns != 0) json.field("clock_offset_ns", rank.clock_offset_ns);
+    json.close();
+  }
+  json.close();
+  json.key("collectives");
+  json.open_array();
+  for (const model::Collective& one : report.collectives) {
+    json.open_object();
+    optional_text(json, "communicator", one.communicator);
+    json.field("library", one.library);
+    json.field("operation", one.operation);
+    json.texts("path", one.path);
+    json.field("bytes", one.bytes);
+    json.field("ranks", one.ranks);
+    json.field("calls", one.calls);
+    json.field("transfer_ns", one.transfer_ns);
+    json.field("wait_ns", one.wait_ns);
+    one.algorithm_bytes_per_s ? json.field("algbw_bytes_per_s", *one.algorithm_bytes_per_s)
+                              : json.null_field("algbw_bytes_per_s");
+    one.bus_bytes_per_s ? json.field("busbw_bytes_per_s", *one.bus_bytes_per_s) : json.null_field("busbw_bytes_per_s");
+    json.key("by_rank");
+    json.open_array();
+    for (const model::CollectiveOfRank& rank : one.by_rank) {
+      json.open_line_object();
+      json.field("rank", rank.rank);
+      json.field("wait_ns", rank.wait_ns);
+      json.field("late_ns", rank.late_ns);
+      json.field("holds_up_ns", rank.holds_up_ns);
+      json.field("costs_ns", rank.costs_ns);
+      json.field("last", rank.last);
+      json.close();
+    }
+    json.close();
+    json.close();
+  }
+  json.close();
+}
+
 void region_object(JsonWriter& json, const model::Report& report, const Region& region) {
   json.open_object();
   (void)json.take_escaped();
@@ -354,6 +422,7 @@ void region_object(JsonWriter& json, const model::Report& report, const Region& 
   json.close();
   steady(json, region);
   across(json, report, region);
+  over_ranks(json, region);
   gpu(json, "gpu", region.gpu, region);
   cpu(json, region.cpu);
   metrics(json, region.metrics);
@@ -517,6 +586,7 @@ class Json final : public Exporter {
     verdicts(json, report, report.verdict);
     run_object(json, report.run);
     processes(json, report.processes);
+    job(json, report);
     devices(json, report);
     json.key("regions");
     json.open_array();

@@ -90,7 +90,8 @@ class PerfettoWriter {
       track.add_uint64(1, kProcessTracks + index);
       pbf_writer descriptor(track, 3);
       descriptor.add_int32(1, static_cast<std::int32_t>(process.pid));
-      descriptor.add_string(6, base::printable(session_.strings.view(process.name)));
+      const std::string rank = process.rank == model::kNone ? "" : "rank " + std::to_string(process.rank) + ": ";
+      descriptor.add_string(6, rank + base::printable(session_.strings.view(process.name)));
     });
   }
 

@@ -1,0 +1,210 @@
+#include "analyze/ranks.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <set>
+
+#include "analyze/collectives.hpp"
+#include "base/text.hpp"
+
+namespace rangescope::analyze {
+namespace {
+
+using model::Session;
+
+constexpr double kNotOpened = std::numeric_limits<double>::quiet_NaN();
+
+/// Times in which a thread is in calls of communication libraries, and how much of a stretch they cover.
+class Communication {
+ public:
+  Communication(const Session& session) : threads_(session.threads.size()) {
+    for (const model::Range& range : session.ranges) {
+      if (range.end_ns == kOpen || range.thread >= threads_.size() || range.end_ns < range.start_ns) continue;
+      if (!is_communication(session, range)) continue;
+      threads_[range.thread].push_back({range.start_ns, range.end_ns, 0});
+    }
+    for (auto& list : threads_) {
+      std::sort(list.begin(), list.end(), [](const Span& a, const Span& b) { return a.start < b.start; });
+      std::size_t kept = 0;
+      for (const Span& span : list) {  // calls within calls count once
+        if (kept > 0 && span.start < list[kept - 1].end)
+          list[kept - 1].end = std::max(list[kept - 1].end, span.end);
+        else
+          list[kept++] = span;
+      }
+      list.resize(kept);
+      std::int64_t before = 0;
+      for (Span& span : list) {
+        span.before = before;
+        before += span.end - span.start;
+      }
+    }
+  }
+  [[nodiscard]] std::int64_t within(std::uint32_t thread, std::int64_t start, std::int64_t end) const {
+    const auto& list = threads_[thread];
+    return list.empty() ? 0 : until(list, end) - until(list, start);
+  }
+
+ private:
+  struct Span {
+    std::int64_t start, end, before;
+  };
+  static std::int64_t until(const std::vector<Span>& list, std::int64_t at) {
+    const auto next = std::upper_bound(list.begin(), list.end(), at,
+                                       [](std::int64_t time, const Span& span) { return time < span.start; });
+    if (next == list.begin()) return 0;
+    const Span& last = *(next - 1);
+    return last.before + std::min(at, last.end) - last.start;
+  }
+  std::vector<std::vector<Span>> threads_;
+};
+
+class Ranks {
+ public:
+  Ranks(const Session& session, const Tree& tree, const Buckets& by_cell, const model::Report& report)
+      : session_(session), tree_(tree), by_cell_(by_cell), count_(report.ranks.size()) {
+    std::map<std::uint32_t, std::uint32_t> place;
+    for (std::uint32_t i = 0; i < report.ranks.size(); ++i) {
+      place[report.ranks[i].rank] = i;
+      numbers_.push_back(report.ranks[i].rank);
+    }
+    for (const model::Process& process : session.processes)
+      rank_of_.push_back(process.rank == kNone ? kNone : place[process.rank]);
+    const Communication communication(session);
+    own_.assign(tree.range_of.size(), 0);
+    for (std::uint32_t o = 0; o < tree.range_of.size(); ++o) {
+      const model::Range* range = range_at(o);
+      if (range == nullptr) continue;
+      const auto work = static_cast<double>(length_ns(range->start_ns, range->end_ns) -
+                                            communication.within(range->thread, range->start_ns, range->end_ns));
+      own_[o] += work;
+      if (tree.parent[o] != kNone) own_[tree.parent[o]] -= work;
+    }
+  }
+
+  [[nodiscard]] std::optional<model::OverRanks> over(const std::vector<std::uint32_t>& cells) {
+    std::vector<std::vector<std::uint32_t>> occurrences(count_);
+    for (const std::uint32_t cell : cells) {
+      const std::uint32_t process = tree_.cells[cell].process;
+      const std::uint32_t rank = process < rank_of_.size() ? rank_of_[process] : kNone;
+      if (rank == kNone) continue;
+      for (const std::uint32_t o : by_cell_.of(cell))
+        if (range_at(o) != nullptr) occurrences[rank].push_back(o);
+    }
+    model::OverRanks out;
+    out.by_rank.assign(count_, kNotOpened);
+    out.own_by_rank.assign(count_, kNotOpened);
+    std::size_t slowest = 0, fewest = SIZE_MAX;
+    for (std::size_t rank = 0; rank < count_; ++rank) {
+      auto& list = occurrences[rank];
+      if (list.empty()) continue;
+      std::sort(list.begin(), list.end(), [&](std::uint32_t a, std::uint32_t b) {
+        const std::int64_t x = range_at(a)->start_ns, y = range_at(b)->start_ns;
+        return x != y ? x < y : a < b;
+      });
+      double sum = 0, own = 0;
+      for (const std::uint32_t o : list) {
+        sum += length(o);
+        own += own_[o];
+      }
+      out.by_rank[rank] = sum;
+      out.own_by_rank[rank] = std::max(0.0, own);
+      out.mean_ns += sum;
+      out.min_ns = out.count == 0 ? sum : std::min(out.min_ns, sum);
+      if (out.count == 0 || sum > out.max_ns) out.max_ns = sum, slowest = rank;
+      fewest = std::min(fewest, list.size());
+      ++out.count;
+    }
+    if (out.count == 0) return std::nullopt;
+    const auto n = static_cast<double>(out.count);
+    out.mean_ns /= n;
+    double squares = 0;
+    for (const double ns : out.by_rank)
+      if (!std::isnan(ns)) squares += (ns - out.mean_ns) * (ns - out.mean_ns);
+    out.stddev_ns = out.count > 1 ? std::sqrt(squares / (n - 1)) : 0;
+    out.imbalance = out.mean_ns > 0 ? out.max_ns / out.mean_ns - 1 : 0;
+    out.slowest = numbers_[slowest];
+    out.compared = static_cast<std::int64_t>(fewest);
+    for (std::size_t i = 0; i < fewest; ++i) {
+      const double longest = length(occurrences[slowest][i]);
+      const bool all = std::all_of(occurrences.begin(), occurrences.end(),
+                                   [&](const auto& list) { return list.empty() || length(list[i]) <= longest; });
+      out.slowest_in += all ? 1 : 0;
+    }
+    return out;
+  }
+
+ private:
+  [[nodiscard]] const model::Range* range_at(std::uint32_t occurrence) const {
+    const std::uint32_t range = tree_.range_of[occurrence];
+    return range == kNone || session_.ranges[range].end_ns == kOpen ? nullptr : &session_.ranges[range];
+  }
+  [[nodiscard]] double length(std::uint32_t occurrence) const {
+    const model::Range* range = range_at(occurrence);
+    return static_cast<double>(length_ns(range->start_ns, range->end_ns));
+  }
+
+  const Session& session_;
+  const Tree& tree_;
+  const Buckets& by_cell_;
+  std::size_t count_;
+  std::vector<std::uint32_t> numbers_, rank_of_;
+  std::vector<double> own_;  ///< of each occurrence
+};
+
+}  // namespace
+
+void list_ranks(const Session& session, model::Report& report) {
+  std::map<std::uint32_t, model::Rank> ranks;
+  std::map<std::uint32_t, std::set<std::string>> devices;
+  std::map<std::uint32_t, bool> opened;
+  for (std::uint32_t p = 0; p < session.processes.size(); ++p) {
+    const model::Process& process = session.processes[p];
+    if (process.rank == kNone) continue;
+    model::Rank& rank = ranks[process.rank];
+    const bool opens = p < report.processes.size() && report.processes[p].ranges > 0;
+    if (rank.pid == 0 || (opens && !opened[process.rank])) rank.pid = process.pid;
+    opened[process.rank] = opened[process.rank] || opens;
+    rank.rank = process.rank;
+    if (process.local_rank != kNone) rank.local_rank = process.local_rank;
+    rank.world = std::max(rank.world, process.world);
+    if (process.host != 0) rank.host = std::string(session.strings.view(process.host));
+    if (process.run != 0) rank.run = std::string(session.strings.view(process.run));
+  }
+  for (std::size_t i = 0; i < report.devices.size() && i < report.device_names.size(); ++i) {
+    const std::uint32_t process = report.devices[i].process;
+    if (process < session.processes.size() && session.processes[process].rank != kNone)
+      devices[session.processes[process].rank].insert(report.device_names[i]);
+  }
+  for (auto& [number, rank] : ranks) {
+    const auto& names = devices[number];
+    rank.device = base::join(std::vector<std::string>(names.begin(), names.end()), ", ");
+    report.ranks.push_back(std::move(rank));
+  }
+}
+
+void add_over_ranks(const Session& session, const Tree& tree, const std::vector<RegionKey>& keys,
+                    const Buckets& by_cell, model::Report& report) {
+  if (report.ranks.size() < 2) return;
+  Ranks ranks(session, tree, by_cell, report);
+  const auto cells = [&](const RegionKey& key, std::vector<std::uint32_t>& into) {
+    into.insert(into.end(), tree.node_cells.begin() + static_cast<std::ptrdiff_t>(key.first),
+                tree.node_cells.begin() + static_cast<std::ptrdiff_t>(key.last));
+  };
+  for (std::size_t r = 0; r < keys.size() && r < report.regions.size(); ++r) {
+    if (keys[r].process != kNone || keys[r].thread != kNone) continue;
+    std::vector<std::uint32_t> list;
+    cells(keys[r], list);
+    report.regions[r].ranks = ranks.over(list);
+  }
+  for (model::TableRow& row : report.rows) {
+    if (!row.merged) continue;
+    std::vector<std::uint32_t> list;
+    for (const std::uint32_t id : row.members) cells(keys[id], list);
+    row.merged->ranks = ranks.over(list);
+  }
+}
+
+}  // namespace rangescope::analyze

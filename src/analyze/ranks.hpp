@@ -1,0 +1,18 @@
+// Regions over the ranks of a parallel job: Report::ranks and Region::ranks of the aggregate and of merged rows.
+//
+// The time of a rank in a region is the sum over its processes and threads. `own` is that less child regions and calls
+// of communication libraries, where a rank may just wait for others. O(occurrences log occurrences).
+#pragma once
+
+#include "analyze/regions.hpp"
+
+namespace rangescope::analyze {
+
+/// Report::ranks alone.
+void list_ranks(const model::Session& session, model::Report& report);
+
+/// After rows are there, where at least two ranks are known.
+void add_over_ranks(const model::Session& session, const Tree& tree, const std::vector<RegionKey>& keys,
+                    const Buckets& by_cell, model::Report& report);
+
+}  // namespace rangescope::analyze

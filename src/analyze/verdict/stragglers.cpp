@@ -1,0 +1,163 @@
+// The rank of a parallel job that the others wait for.
+//
+// Where collectives were recorded, they say who came last and what the others waited. Else the time of ranks in regions
+// of their own must tell: a rank that stands out by three times of what the others differ by.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "analyze/verdict/rule.hpp"
+#include "analyze/verdict/thresholds.hpp"
+#include "base/text.hpp"
+#include "base/units.hpp"
+
+namespace rangescope::analyze {
+namespace {
+
+using base::format_count;
+using base::format_ns;
+
+double median(std::vector<double> values) {
+  if (values.empty()) return 0;
+  std::sort(values.begin(), values.end());
+  const std::size_t half = values.size() / 2;
+  return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
+}
+
+/// How a rank's own time in a region compares with that of the others.
+struct Standing {
+  std::size_t rank = 0;  ///< index in Report::ranks
+  double own_ns = 0, next_ns = 0, least_ns = 0, median_ns = 0;
+};
+
+Standing standing(const model::OverRanks& ranks, std::optional<std::size_t> of = std::nullopt) {
+  std::vector<double> own;
+  for (const double ns : ranks.own_by_rank) own.push_back(std::isnan(ns) ? 0 : ns);
+  Standing out;
+  out.rank = of.value_or(static_cast<std::size_t>(std::max_element(own.begin(), own.end()) - own.begin()));
+  out.own_ns = own[out.rank];
+  own.erase(own.begin() + static_cast<std::ptrdiff_t>(out.rank));
+  out.next_ns = *std::max_element(own.begin(), own.end());
+  out.least_ns = *std::min_element(own.begin(), own.end());
+  out.median_ns = median(std::move(own));
+  return out;
+}
+
+bool is_library(const model::Region& region) {
+  return region.domain == "NCCL" || region.domain == "MPI";
+}
+
+/// The row in which this rank takes longest over what is usual; its excess in `excess`.
+std::optional<std::size_t> cause_of(const Case& known, std::size_t rank, double& excess) {
+  std::optional<std::size_t> worst;
+  for (std::size_t row = 0; row < known.rows(); ++row) {
+    const auto& ranks = known.region(row).ranks;
+    if (!ranks || is_library(known.region(row)) || rank >= ranks->own_by_rank.size()) continue;
+    const Standing one = standing(*ranks, rank);
+    if (one.own_ns - one.median_ns > excess) excess = one.own_ns - one.median_ns, worst = row;
+  }
+  return worst;
+}
+
+void name(const model::Report& report, std::uint32_t rank, model::Verdict& verdict) {
+  verdict.severity = model::Weight::kWarning;
+  verdict.evidence["rank"] = rank;
+  for (std::uint32_t p = 0; p < report.processes.size() && !verdict.process; ++p)
+    if (report.processes[p].rank == rank && report.processes[p].ranges > 0) verdict.process = p;
+}
+
+void by_collectives(const Case& known, std::vector<model::Verdict>& out) {
+  const model::Report& report = known.report();
+  struct Sums {
+    double holds_up = 0, costs = 0;
+    std::int64_t last = 0;
+    const model::Collective* worst = nullptr;
+    double of_worst = 0;
+  };
+  std::map<std::uint32_t, Sums> ranks;
+  std::int64_t calls = 0;
+  for (const model::Collective& collective : report.collectives) {
+    calls += collective.calls;
+    for (const model::CollectiveOfRank& one : collective.by_rank) {
+      Sums& sums = ranks[one.rank];
+      sums.holds_up += one.holds_up_ns;
+      sums.costs += one.costs_ns;
+      sums.last += one.last;
+      if (one.holds_up_ns > sums.of_worst) sums.of_worst = one.holds_up_ns, sums.worst = &collective;
+    }
+  }
+  const auto most = std::max_element(
+      ranks.begin(), ranks.end(), [](const auto& a, const auto& b) { return a.second.holds_up < b.second.holds_up; });
+  if (most == ranks.end() || most->second.worst == nullptr) return;
+  double next = 0;
+  for (const auto& [rank, sums] : ranks)
+    if (rank != most->first) next = std::max(next, sums.holds_up);
+  const Sums& worst = most->second;
+  if (worst.holds_up < kStandsOut.value * next || !known.matters(worst.holds_up)) return;
+
+  std::size_t place = 0;
+  while (place < report.ranks.size() && report.ranks[place].rank != most->first) ++place;
+  double excess = 0;
+  const auto cause = cause_of(known, place, excess);
+  const bool explains = cause && excess >= kCause.value * worst.holds_up;
+  std::string where = worst.worst->operation;
+  if (!worst.worst->path.empty()) where += " in '" + base::printable(base::join(worst.worst->path, " > ")) + "'";
+  std::string text = fmt::format("rank {} arrives {} late at {}, last in {} of {} collective calls", most->first,
+                                 format_ns(worst.holds_up / static_cast<double>(std::max<std::int64_t>(worst.last, 1))),
+                                 where, format_count(worst.last), format_count(calls));
+  if (explains) text += fmt::format(": it takes {} longer there than the others", format_ns(excess));
+  text += fmt::format("; the others wait {} in all", format_ns(worst.costs));
+  model::Verdict verdict = explains ? known.about("straggler", *cause, std::move(text), worst.holds_up)
+                                    : known.about_run("straggler", std::move(text), worst.holds_up);
+  name(report, most->first, verdict);
+  verdict.evidence["last"] = static_cast<double>(worst.last);
+  verdict.evidence["calls"] = static_cast<double>(calls);
+  verdict.evidence["holds_up_ns"] = worst.holds_up;
+  verdict.evidence["costs_ns"] = worst.costs;
+  if (explains) verdict.evidence["excess_ns"] = excess;
+  verdict.next = known.show("--per-rank");
+  out.push_back(std::move(verdict));
+}
+
+void by_regions(const Case& known, std::vector<model::Verdict>& out) {
+  const model::Report& report = known.report();
+  const auto saves = [&](std::size_t row) {
+    const auto& ranks = known.region(row).ranks;
+    if (!ranks || is_library(known.region(row)) || ranks->own_by_rank.size() < 2) return 0.0;
+    const Standing one = standing(*ranks);
+    const double more = one.own_ns - one.next_ns;
+    if (ranks->own_by_rank.size() > 2) return more > kStandsOut.value * (one.next_ns - one.least_ns) ? more : 0.0;
+    const bool often = static_cast<double>(ranks->slowest_in) >= kOften.value * static_cast<double>(ranks->compared);
+    return often && more >= kImbalance.value * (one.own_ns + one.next_ns) / 2 ? more : 0.0;
+  };
+  std::optional<std::size_t> worst;
+  double most = 0;
+  for (std::size_t row = 0; row < known.rows(); ++row)
+    if (const double ns = saves(row); ns > most) most = ns, worst = row;
+  if (!worst || !known.matters(most)) return;
+  const model::OverRanks& ranks = *known.region(*worst).ranks;
+  const Standing one = standing(ranks);
+  const std::uint32_t rank = report.ranks[one.rank].rank;
+  model::Verdict verdict = known.about("straggler", *worst,
+                                       fmt::format("rank {} takes {} here, the others {} (median): all others wait for "
+                                                   "it where they meet",
+                                                   rank, format_ns(one.own_ns), format_ns(one.median_ns)),
+                                       most);
+  name(report, rank, verdict);
+  verdict.evidence["own_ns"] = one.own_ns;
+  verdict.evidence["median_ns"] = one.median_ns;
+  verdict.evidence["next_ns"] = one.next_ns;
+  verdict.next = known.show("--per-rank");
+  out.push_back(std::move(verdict));
+}
+
+}  // namespace
+
+void find_stragglers(const Case& known, std::vector<model::Verdict>& out) {
+  if (known.report().ranks.size() < 2) return;
+  known.report().collectives.empty() ? by_regions(known, out) : by_collectives(known, out);
+}
+
+}  // namespace rangescope::analyze

@@ -1,0 +1,138 @@
+#include "profile/jobs.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+
+#include "base/text.hpp"
+#include "runs/layout.hpp"
+#include "runs/manifest.hpp"
+#include "wire/launchers.hpp"
+
+namespace rangescope::profile {
+
+namespace fs = std::filesystem;
+
+base::Result<std::vector<std::uint32_t>> parse_ranks(const std::vector<std::string>& texts, const std::string& where) {
+  constexpr unsigned kMostListed = 1 << 20;
+  std::vector<std::uint32_t> ranks;
+  for (const std::string& text : texts) {
+    for (const std::string_view part : base::split(text, ',')) {
+      const auto dash = part.find('-');
+      const std::string from(part.substr(0, dash)), to(dash == std::string_view::npos ? from : part.substr(dash + 1));
+      unsigned first = 0, last = 0;
+      if (!wire::parse_rank(from.c_str(), first) || !wire::parse_rank(to.c_str(), last) || last < first ||
+          last - first > kMostListed)
+        return base::fail(base::Code::kUsage, "'" + base::printable(part) + "' is no rank", where,
+                          "Write numbers from 0 with commas between: 0,8,16-23");
+      for (unsigned rank = first; rank <= last; ++rank) ranks.push_back(rank);
+    }
+  }
+  std::sort(ranks.begin(), ranks.end());
+  ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
+  return ranks;
+}
+
+std::vector<std::uint32_t> ranks_asked_for(const config::Config& config) {
+  return parse_ranks(config.list("run.ranks"), "--ranks").value_or(std::vector<std::uint32_t>{});
+}
+
+base::Result<job::Place> place_in_job(const config::Config& config) {
+  job::Place place = job::place_here();
+  const auto asked = parse_ranks(config.list("run.ranks"), "--ranks");
+  if (!asked) return tl::make_unexpected(asked.error());
+  if (const auto name = config.text("run.job"); name && !name->empty()) {
+    place.key = *name + " " + place.key;
+    place.name = *name;
+  } else if (!place.rank || place.world < 2) {
+    place.name.clear();  // the only process of its launcher
+  }
+  return place;
+}
+
+base::Error run_bare(const collect::Request& request) {
+  for (const auto& [name, value] : request.env) ::setenv(name.c_str(), value.c_str(), 1);
+  std::vector<char*> argv;
+  for (const std::string& word : request.command) argv.push_back(const_cast<char*>(word.c_str()));
+  argv.push_back(nullptr);
+  if (::chdir(request.cwd.c_str()) == 0) ::execvp(argv.front(), argv.data());
+  return {base::Code::kNoInput,
+          std::string("the program cannot be run: ") + std::strerror(errno),
+          request.command.front(),
+          {}};
+}
+
+void label_processes(const fs::path& capture, model::Session& session) {
+  const fs::path run = runs::run_of(capture);
+  if (run.empty()) return;
+  const auto member = job::member_of(run);
+  const std::string host = member ? member->host : runs::run_info(run).host;
+  for (model::Process& process : session.processes) {
+    process.host = session.strings.intern(host);
+    if (!member) continue;
+    process.run = session.strings.intern(run.filename().string());
+    if (process.rank == model::kNone && member->rank) process.rank = *member->rank;
+    if (process.local_rank == model::kNone && member->local_rank) process.local_rank = *member->local_rank;
+    if (process.world == 0) process.world = member->world;
+  }
+}
+
+base::Result<Analyzed> analyze_job(const job::Job& job, const analyze::Options& options, const read::Options& reading) {
+  std::vector<fs::path> inputs;
+  std::vector<std::uint32_t> empty;
+  fs::path first;
+  for (const job::Member& member : job.members) {
+    const auto& wanted = reading.ranks;
+    if (!wanted.empty() && (!member.rank || std::find(wanted.begin(), wanted.end(), *member.rank) == wanted.end()))
+      continue;
+    auto captures = captures_to_read(member.run);
+    std::erase_if(captures, is_empty_folder);
+    if (captures.empty()) empty.push_back(member.rank.value_or(0));
+    if (first.empty() && !captures.empty()) first = member.run;
+    inputs.insert(inputs.end(), captures.begin(), captures.end());
+  }
+  if (inputs.empty())
+    return base::fail(base::Code::kNothingCaptured,
+                      job.members.empty()     ? "no rank of the job has left a run"
+                      : reading.ranks.empty() ? "no rank of the job has captured anything"
+                                              : "the job has no capture of rank " + job::ranks_text(reading.ranks),
+                      job.folder.string(),
+                      "See what happened: rangescope runs show " +
+                          base::shell_quote((job.members.empty() ? job.folder : job.members.front().run).string()));
+  auto analyzed = analyze_inputs(inputs, first, options, reading);
+  if (!analyzed) return analyzed;
+  model::RunInfo& run = analyzed->report.run;
+  run.id = job.name;
+  if (!job.command.empty()) run.command = job.command;
+  run.exit_code.reset();
+  run.signal.reset();
+  if (reading.ranks.empty())
+    for (model::Loss& loss : job::losses_of(job)) analyzed->report.losses.push_back(std::move(loss));
+  if (!empty.empty())
+    analyzed->report.losses.push_back(
+        {"ranks_unreadable", empty.size(), "nothing was captured in rank " + job::ranks_text(empty)});
+  return analyzed;
+}
+
+base::Result<Analyzed> analyze_named(const fs::path& root, const std::vector<std::string>& named,
+                                     const analyze::Options& options, const read::Options& reading) {
+  if (named.size() == 1) {
+    auto job = job::find_job(root, named.front());
+    if (!job) return tl::make_unexpected(job.error());
+    if (*job) return analyze_job(**job, options, reading);
+  }
+  fs::path run;
+  std::vector<fs::path> inputs;
+  for (const std::string& each : named) {
+    auto found = find_inputs(root, each, run);
+    if (!found) return tl::make_unexpected(found.error());
+    inputs.insert(inputs.end(), found->begin(), found->end());
+  }
+  return analyze_inputs(inputs, run, options, reading);
+}
+
+}  // namespace rangescope::profile

@@ -1,0 +1,43 @@
+// Parallel jobs: where this process belongs, and one report of all ranks (job/folder.hpp).
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "base/result.hpp"
+#include "collect/collector.hpp"
+#include "config/compose.hpp"
+#include "job/folder.hpp"
+#include "profile/analyzed.hpp"
+
+namespace rangescope::profile {
+
+/// run.ranks, which prepare_ranks() has found to be numbers.
+[[nodiscard]] std::vector<std::uint32_t> ranks_asked_for(const config::Config& config);
+/// "0,8,16-23" as numbers; kUsage for what is none.
+[[nodiscard]] base::Result<std::vector<std::uint32_t>> parse_ranks(const std::vector<std::string>& texts,
+                                                                   const std::string& where);
+
+/// The place in its job of this process: without a name where it is no rank of one. kUsage for --ranks that are no
+/// numbers, or where no launcher says which rank this is.
+[[nodiscard]] base::Result<job::Place> place_in_job(const config::Config& config);
+
+/// Becomes the program, as without rangescope. Returns only where it cannot.
+[[nodiscard]] base::Error run_bare(const collect::Request& request);
+
+/// Writes into the processes of a capture what its run knows of them: host, run and rank.
+void label_processes(const std::filesystem::path& capture, model::Session& session);
+
+/// The report of a job, of all ranks or of `ranks`; what ranks are missing, died or cannot be read is a loss.
+/// kNothingCaptured where none left a capture.
+[[nodiscard]] base::Result<Analyzed> analyze_job(const job::Job& job, const analyze::Options& options,
+                                                 const read::Options& reading);
+
+/// What a person named: runs and files, joined into one report, or one job.
+[[nodiscard]] base::Result<Analyzed> analyze_named(const std::filesystem::path& root,
+                                                   const std::vector<std::string>& named,
+                                                   const analyze::Options& options, const read::Options& reading);
+
+}  // namespace rangescope::profile

@@ -1,0 +1,106 @@
+#!/usr/bin/env python3
+"""MPI programs under the real mpirun: one job, collectives joined, ranks that die. Usage: mpi.py BIN_DIR SOURCE_DIR"""
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
+import cases  # noqa: E402
+import json_schema  # noqa: E402
+
+BIN, SOURCE = os.path.abspath(sys.argv[1]), sys.argv[2]
+RANGESCOPE, PROGRAM = os.path.join(BIN, "rangescope"), os.path.join(BIN, "mpi_program")
+MPIRUN = shutil.which("mpirun")
+WHY = "there is no mpirun: apt-get install openmpi-bin" if not MPIRUN else "built without MPI: apt-get install libopenmpi-dev" if not os.path.exists(PROGRAM) else ""
+ENVIRONMENT = {**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_rmaps_base_oversubscribe": "1",
+               "OMPI_MCA_mpi_yield_when_idle": "1", "OMPI_MCA_btl_vader_single_copy_mechanism": "none"}
+
+
+@unittest.skipIf(WHY, WHY)
+class Mpi(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.mkdtemp(prefix="rangescope-mpi-")
+        self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
+
+    def run_here(self, *argv, code=0):
+        done = subprocess.run(argv, cwd=self.folder, env=ENVIRONMENT, capture_output=True, text=True, timeout=300)
+        if code is not None:
+            self.assertEqual(done.returncode, code, done.stdout + done.stderr)
+        return done
+
+    def mpirun(self, ranks, *argv, code=0):
+        return self.run_here(MPIRUN, "--oversubscribe", "-n", str(ranks), *argv, code=code)
+
+    def report(self, name="job"):
+        report = json.loads(self.run_here(RANGESCOPE, "report", name, "-f", "json").stdout)
+        with open(f"{SOURCE}/docs/formats/report.schema.json", encoding="utf-8") as f:
+            self.assertEqual(json_schema.errors(report, json.load(f)), [])
+        return report
+
+    def check_collectives(self, report, ranks):
+        self.assertEqual([r["rank"] for r in report["ranks"]], list(range(ranks)))
+        rows = {(c["operation"], c["bytes"], c["communicator"]): c for c in report["collectives"]}
+        by_kind = {}
+        for (operation, size, communicator), row in rows.items():
+            by_kind.setdefault((operation, size), []).append(row)
+            self.assertEqual(row["library"], "MPI")
+            self.assertGreater(row["transfer_ns"], 0)
+            self.assertAlmostEqual(row["wait_ns"], sum(r["wait_ns"] for r in row["by_rank"]), delta=1)
+            self.assertEqual(sum(r["last"] for r in row["by_rank"]), row["calls"])
+        everyone, halves = by_kind[("MPI_Allreduce", 8192)], by_kind[("MPI_Allreduce", 2048)]
+        self.assertEqual([(r["ranks"], r["calls"], r["path"], r["communicator"]) for r in everyone], [(ranks, 10, ["step", "reduce"], "0x1")])
+        self.assertEqual(sorted((r["calls"], tuple(x["rank"] for x in r["by_rank"])) for r in halves),
+                         [(10, tuple(range(0, ranks, 2))), (10, tuple(range(1, ranks, 2)))])
+        self.assertEqual(len({r["communicator"] for r in halves}), 2)
+        self.assertEqual(len(by_kind[("MPI_Allgather", 64)]), 2)  # on the halves themselves, not on their copies
+        self.assertFalse({r["communicator"] for r in by_kind[("MPI_Allgather", 64)]} & {r["communicator"] for r in halves})
+        mean = everyone[0]["transfer_ns"] / 10  # nccl-tests: 2 (n - 1) / n * bytes / time
+        self.assertAlmostEqual(everyone[0]["busbw_bytes_per_s"], 2 * (ranks - 1) / ranks * 8192 / mean * 1e9, delta=1)
+        self.assertEqual(by_kind[("MPI_Barrier", 0)][0]["busbw_bytes_per_s"], None)
+        straggle = next(r for r in report["regions"] if r["path"][-1:] == ["straggle"] and r["process"] is None)
+        self.assertEqual((straggle["ranks"]["count"], straggle["ranks"]["slowest"]), (1, ranks - 1))
+
+    def test_one_rangescope_a_rank(self):
+        plain = self.mpirun(4, PROGRAM)
+        done = self.mpirun(4, RANGESCOPE, "profile", "-q", "--runs", "job", "--", PROGRAM)
+        self.assertEqual(sorted(done.stdout.splitlines()), sorted(plain.stdout.splitlines()))
+        self.check_collectives(self.report(), 4)
+
+    def test_one_rangescope_over_mpirun(self):
+        self.run_here(RANGESCOPE, "profile", "-q", "--runs", "job", "--", MPIRUN, "--oversubscribe", "-n", "4", PROGRAM)
+        self.check_collectives(self.report("job/" + os.listdir(f"{self.folder}/job")[0]), 4)
+
+    def test_sixteen_ranks(self):
+        self.mpirun(16, RANGESCOPE, "profile", "-q", "--runs", "job", "--", PROGRAM)
+        report = self.report()
+        self.assertEqual(len(report["ranks"]), 16)
+        self.assertEqual(max(c["ranks"] for c in report["collectives"]), 16)
+
+    def test_one_rank_of_four_is_killed(self):
+        done = self.mpirun(4, RANGESCOPE, "profile", "-q", "--runs", "job", "--", PROGRAM, "die", code=None)
+        self.assertNotEqual(done.returncode, 0)
+        report = self.report()
+        losses = {l["kind"]: l["detail"] for l in report["losses"]}
+        self.assertIn("rank 2 (", losses["ranks_ended"])
+        self.assertNotIn("ranks_missing", losses)
+        self.assertIn(2, [r["rank"] for r in report["ranks"]])
+        step = next(r for r in report["regions"] if r["path"] == ["step"] and r["process"] is None)
+        self.assertGreaterEqual(step["occurrences"], 4 * 4)
+
+    def test_without_the_layer(self):
+        self.mpirun(2, RANGESCOPE, "profile", "-q", "--no-mpi", "--runs", "job", "--", PROGRAM)
+        self.assertEqual(self.report()["collectives"], [])
+
+    def test_the_layer_in_a_program_without_mpi(self):
+        library = os.path.join(os.path.dirname(BIN), "lib", "librangescope_mpi.so")
+        for more in ({}, {"LD_BIND_NOW": "1"}):
+            done = subprocess.run(["echo", "as it is"], env={**os.environ, "LD_PRELOAD": library, **more}, capture_output=True, text=True)
+            self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "as it is\n", ""))
+
+
+if __name__ == "__main__":
+    cases.main()
