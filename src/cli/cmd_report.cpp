@@ -28,7 +28,8 @@ class Report final : public Subcommand {
             "report", "Report on a run, or on a file of nsys, ncu, PyTorch or rangescope",
             "An input is a run directory, the name of a run (or its beginning), `latest`, the folder of a parallel\n"
             "job, or a file that a reader knows, whatever its name. Several inputs become one report: timelines side\n"
-            "by side, results of ncu joined to them by NVTX path, kernel name and launch order. The report goes to standard output, or to the file of "
+            "by side, results of ncu joined to them by NVTX path, kernel name and launch order. The report goes to "
+            "standard output, or to the file of "
             "-o.\n\n"
             "  rangescope report latest --depth 2 --sort wall\n"
             "  rangescope report latest -f csv -o regions.csv\n"

@@ -35,8 +35,10 @@ class Watch final : public Subcommand {
       : Subcommand(
             "watch", "Run a program and show the table of its ranges while it runs",
             "The tables go to standard error, one below the other: nothing that the program prints is erased. Where\n"
-            "both its output streams are files, the terminal shows one table that is drawn anew. Ranges that are still\n"
-            "open are not in it. The run is kept as by profile, the last table goes where profile puts it, and the exit\n"
+            "both its output streams are files, the terminal shows one table that is drawn anew. Ranges that are "
+            "still\n"
+            "open are not in it. The run is kept as by profile, the last table goes where profile puts it, and the "
+            "exit\n"
             "code is the program's.\n\n"
             "  rangescope watch --every 500ms ./app > app.log 2>&1\n"
             "  rangescope watch --every 1m --sort wall --top 10 python train.py") {}

@@ -14,8 +14,8 @@
 #include "job/folder.hpp"
 #include "profile/captures.hpp"
 #include "profile/counters.hpp"
-#include "runs/inputs.hpp"
 #include "profile/jobs.hpp"
+#include "runs/inputs.hpp"
 #include "runs/layout.hpp"
 #include "wire/names.hpp"
 

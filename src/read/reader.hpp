@@ -17,11 +17,11 @@
 namespace rangescope::read {
 
 struct Options {
-  int threads = 0;            ///< worker threads, 0 for as many as help
-  bool kernels = true;        ///< GPU activity wanted; false reads NVTX only
-  std::string nsys_path;      ///< nsys executable for formats that only it can export; "" looks for one
+  int threads = 0;                   ///< worker threads, 0 for as many as help
+  bool kernels = true;               ///< GPU activity wanted; false reads NVTX only
+  std::string nsys_path;             ///< nsys executable for formats that only it can export; "" looks for one
   std::vector<std::uint32_t> ranks;  ///< native: only processes of these ranks of a parallel job; empty: all
-  std::string number_format;  ///< CSV: "", "C", "de", "fr": how numbers are written when the file is ambiguous
+  std::string number_format;         ///< CSV: "", "C", "de", "fr": how numbers are written when the file is ambiguous
 };
 
 class Reader {

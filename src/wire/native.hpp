@@ -24,7 +24,8 @@ namespace rangescope::wire::native {
 
 inline constexpr char kMagic[8] = {'R', 'S', 'T', 'R', 'A', 'C', 'E', '\n'};
 inline constexpr std::uint16_t kMajor = 1;
-inline constexpr std::uint16_t kMinor = 1;  ///< 1: local rank and size of the job; structured payloads; where chunks end
+inline constexpr std::uint16_t kMinor =
+    1;  ///< 1: local rank and size of the job; structured payloads; where chunks end
 inline constexpr std::uint64_t kPage = 4096;
 inline constexpr std::uint32_t kChunkMagic = 0x4b434352;    // "RCCK"
 inline constexpr std::uint32_t kMaxNameBytes = 256 * 1024;  ///< longer names are cut, and counted

@@ -32,7 +32,8 @@ inline constexpr Threshold kUnevenCount{10, "occurrences: of fewer the 95th perc
 inline constexpr Threshold kUnevenShare{0.2, "of the region above the median of all: outliers that cost something"};
 inline constexpr Threshold kImbalance{0.2, "longest over mean: what a step that all wait for loses to the slowest"};
 
-inline constexpr Threshold kStandsOut{3, "times as much as what the other ranks differ by: noise alone does not reach it"};
+inline constexpr Threshold kStandsOut{3,
+                                      "times as much as what the other ranks differ by: noise alone does not reach it"};
 inline constexpr Threshold kOften{0.8, "of the occurrences, where there are two ranks and nobody says what is usual"};
 inline constexpr Threshold kCause{0.3, "of the delay in one region: less, and it has many causes"};
 

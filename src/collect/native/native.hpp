@@ -27,7 +27,7 @@ struct Options {
   std::filesystem::path library;                           ///< from find_library()
   std::uint64_t max_capture_bytes = kDefaultCaptureBytes;  ///< a process
   bool chain_injection = false;
-  std::filesystem::path mpi_library;  ///< preloaded: MPI calls become ranges; "" for none
+  std::filesystem::path mpi_library;             ///< preloaded: MPI calls become ranges; "" for none
   std::map<std::string, std::string> extra_env;  ///< further settings of the library
   /// The environment that the program would inherit; std::getenv when it is empty.
   std::function<std::optional<std::string>(const std::string&)> environment;

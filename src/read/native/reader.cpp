@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <cstring>
 #include <map>
-#include <span>
 #include <set>
+#include <span>
 #include <utility>
 
 #include "base/fs.hpp"
