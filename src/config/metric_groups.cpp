@@ -249,7 +249,7 @@ Result<std::vector<model::MetricGroup>> sampled_groups() {
 }
 
 Result<std::vector<std::pair<std::string, std::vector<model::NameRegex>>>> kernel_kinds() {
-  auto conf = conf_folder();
+  auto conf = shipped_folder();
   if (!conf) return base::fail(std::move(conf));
   const fs::path file = *conf / "kernels" / "families.yaml";
   auto read = read_yaml(file);

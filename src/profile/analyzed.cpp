@@ -16,7 +16,7 @@
 #include "config/yaml.hpp"
 #include "profile/counters.hpp"
 #include "report/sink.hpp"
-#include "runs/digests.hpp"
+#include "runs/baselines.hpp"
 #include "runs/layout.hpp"
 #include "runs/manifest.hpp"
 

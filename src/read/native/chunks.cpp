@@ -46,7 +46,7 @@ bool is_trace(std::span<const std::byte> file) {
 }
 
 std::span<const std::byte> used_part(std::span<const std::byte> file) {
-  wire::FileHeader header{};
+  record::FileHeader header{};
   if (file.size() < sizeof header) return file;
   std::memcpy(&header, file.data(), sizeof header);
   return header.used_bytes >= kPage && header.used_bytes < file.size() ? file.first(header.used_bytes) : file;
