@@ -18,13 +18,5 @@ TEST(Units, ACountAgreesWithItsNoun) {
   EXPECT_EQ(counted(3, "range has", "ranges have"), "3 ranges have");
 }
 
-TEST(Units, WhatIsNotNothingHasADigit) {
-  EXPECT_EQ(format_share(0), "0.0 %");
-  EXPECT_EQ(format_share(0.0005), "0.1 %");
-  EXPECT_EQ(format_share(0.00042), "0.04 %");
-  EXPECT_EQ(format_share(0.0000031), "0.0003 %");
-  EXPECT_EQ(format_share(0.5), "50.0 %");
-}
-
 }  // namespace units_test
 }  // namespace rangescope::base

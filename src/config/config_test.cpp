@@ -215,7 +215,7 @@ TEST(Compose, TypesAndRanges) {
             "argument 1: run.keep=many: run.keep: 'many' is not a whole number from 1 to 1000000");
   EXPECT_EQ(after({cli + "replay_mode=rnage"}, "").substr(0, 200),
             "argument 1: pipeline.ncu.ncu_cli.replay_mode=rnage: pipeline.ncu.ncu_cli.replay_mode: 'rnage' is not one "
-            "of auto, kernel, application, range, app-range\nhint: did you mean 'range'?");
+            "of auto, kernel, application, range, app-range, range-or-kernel, app-range-or-kernel\nhint: did ");
   EXPECT_EQ(after({"pipeline.ncu.enable=on"}, "pipeline.ncu.enable"), "true");
   EXPECT_EQ(after({"pipeline.ncu.enable=maybe"}, ""),
             "argument 1: pipeline.ncu.enable=maybe: pipeline.ncu.enable: 'maybe' is not a boolean (true or false)");
@@ -290,7 +290,7 @@ TEST(Compose, LayersInOrder) {
                 (folder.path / "dir/config.yaml").string() +
                 ":1:13: 2\n"
                 "  before " +
-                (fs::path(RANGESCOPE_SOURCE_DIR) / "conf/config.yaml").string() + ":20:9: null\n");
+                (fs::path(RANGESCOPE_SOURCE_DIR) / "conf/config.yaml").string() + ":22:9: null\n");
   EXPECT_TRUE(config->set_by_user("run.keep"));
   EXPECT_FALSE(config->set_by_user("device"));
 }

@@ -50,6 +50,8 @@ base::Result<void> Engine::nsys_stage() {
       seen.report = true;
       seen.results = nsys_session_ ? nsys_session_->ranges.size() + nsys_session_->kernels.size() : 0;
     }
+    // nsys 2022.4 of Debian complains of its importer where a .qdstrm is left, which is imported all the same.
+    if (reports) seen.text = base::replace_all(seen.text, "importer binary and its dependencies were not found", "");
     collect::Outcome outcome = collect::judge_nsys(seen);
     const bool gated = std::any_of(plan->argv.begin(), plan->argv.end(),
                                    [](const std::string& word) { return word.starts_with("--capture-range="); });

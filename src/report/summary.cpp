@@ -12,6 +12,7 @@
 #include "base/units.hpp"
 #include "model/measure.hpp"
 #include "report/markdown_text.hpp"
+#include "report/view.hpp"
 
 namespace rangescope::report {
 namespace {
@@ -160,7 +161,7 @@ std::string bounds(std::span<const model::Region* const> regions) {
 /// How much of what the GPU can do was used, and what that is measured against.
 std::string utilization(const model::Report& report, std::span<const model::Region* const> regions) {
   std::string rows;
-  const auto share = [](const std::optional<double>& value) { return value ? base::format_share(*value) : "-"; };
+  const auto share = [](const std::optional<double>& value) { return value ? format_utilization(*value) : "-"; };
   for (const model::Region* region : regions)
     if (const auto& use = region->utilization; use && (use->executed || use->useful || use->bandwidth))
       rows += "| " + md_escaped(model::path_text(*region)) + " | " + share(use->useful) + " | " +

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <map>
 #include <set>
 
@@ -269,6 +270,12 @@ std::string format_value(double value, std::string_view unit) {
   return base::format_si(value, unit);
 }
 
+std::string format_utilization(double share) {
+  const double size = std::fabs(share) * 100;
+  if (!(size > 0 && size < 0.05)) return base::format_share(share);
+  return fmt::format("{:.{}f} %", share * 100, std::min(12, static_cast<int>(std::ceil(-std::log10(size)))));
+}
+
 std::string cell(const Region& region, const ColumnView& column) {
   if (column.tag == kSlowestTag)
     return region.ranks
@@ -277,6 +284,7 @@ std::string cell(const Region& region, const ColumnView& column) {
                : "-";
   if (column.tag == kBoundTag) return region.bound ? base::printable(region.bound->kind) : "-";
   const auto value = model::value_of(region, column.tag);
+  if (value && column.tag.starts_with("utilization.")) return format_utilization(*value);
   return value ? format_value(*value, column.unit) : "-";
 }
 

@@ -58,6 +58,8 @@ struct ScopeView {
 [[nodiscard]] std::string cell(const model::Region& region, const ColumnView& column);
 /// A value of that base unit for people.
 [[nodiscard]] std::string format_value(double value, std::string_view unit);
+/// A share of what the GPU can do: one that is not 0 has a digit ("0.0004 %").
+[[nodiscard]] std::string format_utilization(double share);
 
 /// The GPUs as people name them: "NVIDIA H200", "8x NVIDIA H100", each kind once. As many as one process saw, since
 /// every process lists its own. Without a name "GPU (compute capability 9.0)"; nothing where not even that is known.

@@ -41,6 +41,12 @@ class RealTools(PipelineCase):
         self.assertEqual(done.returncode, 80, done.stderr)
         self.assertEqual(self.steps("nsys"), [("profile", "empty", "nsys.never_started")])
 
+    def test_nsys_without_anything_to_record(self):
+        done = self.profile("--nsys", "--no-native", "--no-probe", program=["true"], env={"TMPDIR": self.folder})
+        self.assertEqual(done.returncode, 80, done.stderr)
+        self.assertEqual([step[:2] for step in self.steps("nsys")], [("profile", "empty")])
+        self.assertNotIn("importer", self.json("status.json")["message"])
+
     def test_ncu_without_a_driver(self):
         if os.path.exists("/dev/nvidiactl"):
             self.skipTest("there is a GPU here")

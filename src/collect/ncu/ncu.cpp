@@ -191,10 +191,19 @@ class Planner {
       if (row.form == Form::kSpecial) continue;
       const auto* given = values(row.key);
       if (!given) continue;
+      if (row.form == Form::kYesNo && !(row.modes & mode_) && given->front() == "false" && row.key == "import_source")
+        continue;  // it refuses only a yes
       const auto can = usable(row);
       if (!can) return tl::make_unexpected(can.error());
       if (!*can) continue;
       const std::string option = option_name(row);
+      if (row.key == "target_processes_filter")
+        for (const std::string& item : *given)
+          if (const std::string mistake = regex_mistake(item); !mistake.empty())
+            return refuse(mistake, row.key, "Correct it, or leave regex: out for one exact name.");
+      if (row.key == "warp_sampling_interval" && given->front() != "auto" &&
+          base::to_uint(given->front()).value_or(32) > 31)
+        return refuse("'" + given->front() + "' is no sampling interval", row.key, "Write auto, or 0 to 31.");
       if (auto fits = value_fits(row, option, *given); !fits) return fits;
       switch (row.form) {
         case Form::kValue: add({option, given->front()}); break;

@@ -210,7 +210,8 @@ unsigned mode_of(const CommandLine& line) {
                                           : 0u;
 }
 
-bool is_yes(const std::string& value) {
+bool is_yes(const std::string& written) {
+  const std::string value = base::lower(written);  // ncu takes YES
   return value == "yes" || value == "on" || value == "1" || value == "true";
 }
 

@@ -275,6 +275,15 @@ void ncu_values(Explaining& about) {
                    "Leave it out to profile every launch");
         line.remove(name);
       }
+    } else if (name == "--sampling-interval" || name == "--warp-sampling-interval") {
+      if (value == "auto" || base::to_uint(value).value_or(32) <= 31) continue;
+      about.fail("command.invalid_value", name + " " + base::shell_quote(value) + " is neither auto nor 0 to 31",
+                 "Leave it out: its default is meant for most");
+      line.remove(name);
+    } else if (name.ends_with("sampling-max-passes") || name.ends_with("sampling-buffer-size")) {
+      if (base::to_int(value)) continue;
+      about.fail("command.invalid_value", name + " wants a number, not " + base::shell_quote(value), "Write a number");
+      line.remove(name);
     } else if (name == "--target-processes" && !about.can) {
       if (!contains(kProcesses, value)) invalid(about, name, value, kProcesses);
     } else if (about.can && std::find(kListed.begin(), kListed.end(), name) != kListed.end()) {
