@@ -22,7 +22,7 @@ class Query final : public Subcommand {
   Query()
       : Subcommand(
             "query", "Ask a run or file with SQL",
-            "Tables: run, regions, region_kernels, metrics, operators, ranges, launches, kernels, copies, losses\n"
+            "Tables: run, verdict, regions, region_kernels, metrics, operators, ranges, launches, kernels, copies, losses\n"
             "(docs/formats/sqlite-view.md). Nothing is written to the input.\n\n"
             "  rangescope query latest 'select path, occurrences, gpu_kernel_ns from regions order by 3 desc'\n"
             "  rangescope query trace.sqlite 'select name, count(*) from kernels group by name' -f csv") {}
@@ -83,7 +83,7 @@ class Export final : public Subcommand {
                  "csv to a file: no apostrophe before cells that a spreadsheet would compute");
     app.add_option("--table", table_, "Table of csv and jsonl")
         .one_of({"run", "regions", "region_kernels", "metrics", "ranges", "launches", "kernels", "copies", "operators",
-                 "losses"});
+                 "losses", "verdict"});
     app.add_option("--runs", root_, "Folder of the runs (rangescope-runs)").type_name("DIR");
     bind_read(app, reading_);
     bind_analyze(app, analysis_);

@@ -1,5 +1,6 @@
 #include "report/csv/csv.hpp"
 
+#include "base/text.hpp"
 #include "model/measure.hpp"
 #include "report/csv_text.hpp"
 #include "report/view.hpp"
@@ -28,6 +29,8 @@ class Csv final : public Exporter {
     std::vector<std::string> fields = {"id",     "parent", "process", "pid",  "thread",
                                        "domain", "kind",   "depth",   "name", "path"};
     for (const ColumnView& value : values) fields.push_back(csv_field(value.tag));
+    const bool verdict = style.columns.empty();  // the last column: what the verdict says of the region
+    if (verdict) fields.emplace_back("verdict");
     csv_row(sink, fields);
     for (const ScopeView& scope : *views) {
       for (const RowView& shown : scope.rows) {
@@ -46,16 +49,26 @@ class Csv final : public Exporter {
           const bool word = value.tag == kBoundTag || value.tag == kSlowestTag;
           fields.push_back(word ? csv_field(cell(region, value)) : csv_number(model::value_of(region, value.tag)));
         }
+        if (verdict) fields.push_back(csv_field(said_of(report, region.id)));
         csv_row(sink, fields);
       }
     }
-    for (const model::KernelMetrics& result : report.unattributed_results) results_row(sink, result, values);
+    for (const model::KernelMetrics& result : report.unattributed_results) results_row(sink, result, values, verdict);
+    for (const model::Verdict& one : report.verdict) {  // of the run, or of a kernel
+      if (!verdict || one.region) continue;
+      fields.assign(10 + values.size(), "");
+      fields[6] = "verdict";
+      fields[8] = csv_field(one.path);
+      fields.push_back(csv_field(one.text));
+      csv_row(sink, fields);
+    }
     return {};
   }
 
  private:
   /// What was measured outside every range: no region, so that only its name and its counters are known.
-  static void results_row(Sink& sink, const model::KernelMetrics& result, const std::vector<ColumnView>& values) {
+  static void results_row(Sink& sink, const model::KernelMetrics& result, const std::vector<ColumnView>& values,
+                          bool verdict) {
     std::vector<std::string> fields{"", "", "", "", "", "", "result", "", csv_field(result.name), ""};
     for (const ColumnView& value : values) {
       const std::string_view metric = value.tag;
@@ -65,7 +78,15 @@ class Csv final : public Exporter {
       const bool known = found != result.metrics.end() && found->second.absent.empty();
       fields.push_back(known ? csv_number(found->second.value) : std::string());
     }
+    if (verdict) fields.emplace_back();
     csv_row(sink, fields);
+  }
+
+  static std::string said_of(const model::Report& report, std::uint32_t region) {
+    std::vector<std::string> texts;
+    for (const model::Verdict& one : report.verdict)
+      if (one.region == region) texts.push_back(one.text);
+    return base::join(texts, "; ");
   }
 
   static std::string pid(const model::Report& report, const model::Region& region) {

@@ -12,6 +12,7 @@
 #include "report/perfetto/annotations.hpp"
 #include "report/perfetto/perfetto.hpp"
 #include "report/timeline.hpp"
+#include "report/verdict_text.hpp"
 
 namespace rangescope::report {
 namespace {
@@ -22,9 +23,16 @@ class ChromeWriter {
  public:
   ChromeWriter(const model::Session& session, Sink& sink) : session_(session), json_(sink), timeline_(session) {}
 
-  void write() {
+  void write(const model::Report& report) {
     json_.open_object();
     json_.field("displayTimeUnit", "ns");
+    json_.key("otherData");
+    json_.open_object();
+    json_.key("verdict");
+    json_.open_array();
+    for (const model::Verdict& line : report.verdict) json_.text(verdict_text(report, line));
+    json_.close();
+    json_.close();
     json_.key("traceEvents");
     json_.open_array();
     for (const model::Process& process : session_.processes)
@@ -131,12 +139,12 @@ class Chrome final : public Exporter {
  public:
   [[nodiscard]] std::string_view name() const override { return "chrome"; }
   [[nodiscard]] std::string_view extension() const override { return "trace.json"; }
-  [[nodiscard]] base::Result<void> write(const model::Report&, const model::Session* session, const Style&,
+  [[nodiscard]] base::Result<void> write(const model::Report& report, const model::Session* session, const Style&,
                                          Sink& sink) const override {
     if (session == nullptr || (session->ranges.empty() && session->kernels.empty() && session->copies.empty()))
       return base::fail(base::Code::kNothingCaptured, "the input holds no timeline", "--format chrome",
                         "Report on a run of rangescope or nsys; ncu and tables do not say when something ran");
-    ChromeWriter(*session, sink).write();
+    ChromeWriter(*session, sink).write(report);
     return {};
   }
 };

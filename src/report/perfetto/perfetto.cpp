@@ -21,6 +21,7 @@
 #include "base/text.hpp"
 #include "report/perfetto/annotations.hpp"
 #include "report/timeline.hpp"
+#include "report/verdict_text.hpp"
 
 namespace rangescope::report {
 namespace {
@@ -30,13 +31,15 @@ using protozero::pbf_writer;
 constexpr std::size_t kTraceBuffer = 256 * 1024;
 constexpr std::uint32_t kSequence = 1;
 constexpr std::uint32_t kBoottime = 6, kRealtime = 1;  // BuiltinClock; a trace's default clock is boottime
-constexpr std::uint64_t kProcessTracks = std::uint64_t{1} << 40, kLaneTracks = std::uint64_t{2} << 40;
+constexpr std::uint64_t kProcessTracks = std::uint64_t{1} << 40, kLaneTracks = std::uint64_t{2} << 40,
+                        kVerdictTrack = std::uint64_t{3} << 40;
 enum EventType : std::int32_t { kBegin = 1, kEnd = 2, kInstant = 3 };
 
 class PerfettoWriter {
  public:
-  PerfettoWriter(const model::Session& session, Sink& sink)
-      : session_(session),
+  PerfettoWriter(const model::Report& report, const model::Session& session, Sink& sink)
+      : report_(report),
+        session_(session),
         sink_(sink),
         timeline_(session),
         // The format has no negative times.
@@ -48,6 +51,7 @@ class PerfettoWriter {
     for (std::uint32_t i = 0; i < session_.processes.size(); ++i) process(i);
     for (std::uint32_t i = 0; i < timeline_.lanes().size(); ++i) lane(i);
     for (const model::Mark& mark : session_.marks) instant(mark);
+    verdict();
     flush();
   }
 
@@ -142,6 +146,22 @@ class PerfettoWriter {
     for (std::uint32_t i = 0; i < open.size(); ++i) close(i, std::numeric_limits<std::int64_t>::max());
   }
 
+  /// A track of its own, a line each, at the begin of the recording.
+  void verdict() {
+    if (report_.verdict.empty()) return;
+    packet([&](pbf_writer& one) {
+      pbf_writer track(one, 60);
+      track.add_uint64(1, kVerdictTrack);
+      track.add_string(2, "verdict");
+    });
+    for (const model::Verdict& line : report_.verdict) {
+      annotations_ = {{"kind", line.kind}, {"severity", std::string(model::weight_name(line.severity))}};
+      if (line.saves_ns) annotations_.push_back({"saves_ns", *line.saves_ns});
+      described(kInstant, session_.begin_ns, kVerdictTrack, small_id(2, verdict_text(report_, line)), "verdict",
+                [](pbf_writer&) {});
+    }
+  }
+
   template <class Fill>
   void event(EventType type, std::int64_t at_ns, std::uint64_t track, Fill fill) {
     packet([&](pbf_writer& one) {
@@ -221,6 +241,7 @@ class PerfettoWriter {
     one.add_string(6, std::get<std::string>(value));
   }
 
+  const model::Report& report_;
   const model::Session& session_;
   Sink& sink_;
   Timeline timeline_;
@@ -236,12 +257,12 @@ class Perfetto final : public Exporter {
   [[nodiscard]] std::string_view name() const override { return "perfetto"; }
   [[nodiscard]] std::string_view extension() const override { return "pftrace"; }
   [[nodiscard]] Kind kind() const override { return Kind::kFile; }
-  [[nodiscard]] base::Result<void> write(const model::Report&, const model::Session* session, const Style&,
+  [[nodiscard]] base::Result<void> write(const model::Report& report, const model::Session* session, const Style&,
                                          Sink& sink) const override {
     if (session == nullptr || Timeline(*session).lanes().empty())
       return base::fail(base::Code::kNothingCaptured, "the input holds no timeline", "--format perfetto",
                         "Report on a run of rangescope or nsys; ncu and tables do not say when something ran");
-    PerfettoWriter(*session, sink).write();
+    PerfettoWriter(report, *session, sink).write();
     return {};
   }
 };

@@ -218,6 +218,26 @@ class Writer {
                 });
   }
 
+  base::Result<void> verdict() {
+    return fill(
+        "verdict",
+        "kind text, severity text, path text, region integer, text text, saves_ns real, saves_share real, next text", 8,
+        [&](auto& put) -> base::Result<void> {
+          for (const model::Verdict& one : report_.verdict) {
+            put.add(one.kind);
+            put.add(model::weight_name(one.severity));
+            put.add(one.path);
+            put.add(one.region);
+            put.add(one.text);
+            put.add(one.saves_ns);
+            put.add(one.saves_share);
+            put.add(one.next);
+            if (auto ok = put.row(); !ok) return ok;
+          }
+          return {};
+        });
+  }
+
   base::Result<void> losses() {
     return fill("losses", "kind text, severity text, count integer, detail text", 4,
                 [&](auto& put) -> base::Result<void> {
@@ -453,6 +473,7 @@ base::Result<void> write_database(const model::Report& report, const model::Sess
   if (auto ok = writer.region_kernels(); !ok) return ok;
   if (auto ok = writer.metrics(); !ok) return ok;
   if (auto ok = writer.operators(); !ok) return ok;
+  if (auto ok = writer.verdict(); !ok) return ok;
   if (auto ok = writer.losses(); !ok) return ok;
   if (auto ok = writer.ranges(wanted("ranges")); !ok) return ok;
   if (auto ok = writer.launches(wanted("launches")); !ok) return ok;
