@@ -8,6 +8,7 @@ import sqlite3
 import stat
 import subprocess
 import unittest
+import xml.etree.ElementTree as xml
 
 import commands
 from commands import TOOL, VICTIM, cases
@@ -255,6 +256,33 @@ class Cells(commands.InAFolder):
             for path, own in (("raw.csv", None), (None, plain)):
                 text = own if path is None else open(os.path.join(self.folder, path), encoding="utf-8", newline="").read()
                 self.assertIn(evil, [cell for row in csv.reader(text.splitlines()) for cell in row], words)
+
+
+    def test_names_that_xml_has_no_characters_for(self):
+        """XML 1.0 has neither U+FFFE, U+FFFF nor control characters, in no way of writing them."""
+        database = os.path.join(self.folder, "f.sqlite")
+        shutil.copy(ZOO, database)
+        os.chmod(database, 0o600)
+        with sqlite3.connect(database) as db:
+            db.execute("update NVTX_EVENTS set text = ? where text = 'decode'", ("a\ufffeb\uffffc\x01d\x1be]]>&lt;\"'\u00e9",))
+        self.assertEqual(self.tool("baseline", "save", "--name", "main", database).returncode, 0)
+        done = self.tool("gate", "-b", "main", "--max-regression", "50%", "--junit", "gate.xml", "--markdown", "gate.md", database)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        names = [case.get("classname") for case in xml.parse(os.path.join(self.folder, "gate.xml")).getroot().iter("testcase")]
+        shown = "a\\xef\\xbf\\xbeb\\xef\\xbf\\xbfc\\x01d\\x1be]]>&lt;\"'\u00e9"
+        self.assertTrue(any(shown in name for name in names), names)
+
+
+class Init(commands.InAFolder):
+    def test_arguments_that_look_like_interpolation_stay_as_they_are(self):
+        words = ["${x}", "${env:HOME}", "\\${y}", "a$b", "$", "${", "${${z}}", "{}", "*&!|>%@`", "- x: y #"]
+        program = ["sh", "-c", f'printf "%s\\n" "$@" >arguments; exec {VICTIM} exit 0', "sh", *words]
+        self.assertEqual(self.tool("init", "--", *program).returncode, 0)
+        os.remove(os.path.join(self.folder, "arguments"))
+        done = self.tool("profile", "-q")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        with open(os.path.join(self.folder, "arguments"), encoding="utf-8") as file:
+            self.assertEqual(file.read().splitlines(), words)
 
 
 class Git(commands.InAFolder):
