@@ -205,7 +205,7 @@ void add_families(const std::vector<KernelKind>& kinds, Report& report) {
 std::vector<HostClock> align_hosts(Session& session) {
   std::set<model::StringId> hosts;
   for (const model::Process& process : session.processes)
-    if (process.host != 0) hosts.insert(process.host);
+    if (process.host != 0 && process.rank != kNone) hosts.insert(process.host);
   if (hosts.size() < 2) return {};
   std::vector<HostClock> clocks = find_clocks(session, find_collectives(session));
   align(session, clocks);

@@ -64,7 +64,7 @@ std::vector<HostClock> find_clocks(const Session& session, const CollectiveCalls
   });
   for (const std::uint32_t p : order) {
     const model::Process& process = session.processes[p];
-    if (process.host == 0) continue;
+    if (process.host == 0 || process.rank == kNone) continue;
     const auto [at, added] = hosts.try_emplace(process.host, static_cast<std::uint32_t>(clocks.size()));
     if (added) clocks.push_back({.host = std::string(session.strings.view(process.host))});
     clocks[at->second].processes.push_back(p);

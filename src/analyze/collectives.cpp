@@ -353,8 +353,12 @@ void add_collectives(const Session& session, const Tree& tree, const CollectiveC
     }
     model::CollectiveOfRank& late = sums.ranks[session.processes[found.calls[joined.calls[last]].process].rank];
     ++late.last;
-    late.holds_up_ns += next - least;
-    late.costs_ns += waited;
+    const bool first =
+        &joined == &found.joined.front() || found.calls[(&joined - 1)->calls.front()].communicator != one.communicator;
+    if (!first) {  // the first call sets up connections: who comes last there holds nobody up in what follows
+      late.holds_up_ns += next - least;
+      late.costs_ns += waited;
+    }
     sums.row.wait_ns += waited;
   }
   for (auto& [key, sums] : rows) {

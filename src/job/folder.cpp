@@ -41,8 +41,7 @@ tl::unexpected<base::Error> cannot(const char* what, const fs::path& path) {
 }
 
 /// job.json, unless another rank has written it. A link takes no name that is taken.
-base::Result<void> say_job(const fs::path& folder, const Place& place, const std::vector<std::uint32_t>& profiled,
-                           const std::vector<std::string>& command) {
+base::Result<void> say_job(const fs::path& folder, const Place& place, const std::vector<std::uint32_t>& profiled) {
   std::error_code error;
   if (fs::exists(folder / "job.json", error)) return {};
   runs::OrderedJson json{{"schema", kJobSchema},
@@ -51,8 +50,6 @@ base::Result<void> say_job(const fs::path& folder, const Place& place, const std
                          {"key", base::printable(place.key)},
                          {"world_size", place.world}};
   json["profiled"] = profiled.empty() ? runs::OrderedJson(nullptr) : runs::OrderedJson(profiled);
-  json["command"] = runs::OrderedJson::array();
-  for (const std::string& word : command) json["command"].push_back(base::printable(word));
   json["started_unix_ns"] =
       std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::system_clock::now().time_since_epoch()).count();
   const fs::path mine = folder / fmt::format(".job-{}-{}.json", base::sanitize_component(host_name()), ::getpid());
@@ -80,8 +77,7 @@ std::string text(const nlohmann::json& json, const char* name) {
 }  // namespace
 
 base::Result<fs::path> make_run_dir(const fs::path& root, const Place& place,
-                                    const std::vector<std::uint32_t>& profiled,
-                                    const std::vector<std::string>& command) {
+                                    const std::vector<std::uint32_t>& profiled) {
   std::error_code error;
   fs::create_directories(root, error);
   const std::string name = base::sanitize_component(place.name);
@@ -89,7 +85,7 @@ base::Result<fs::path> make_run_dir(const fs::path& root, const Place& place,
     const fs::path folder = fs::absolute(root, error) / (start == 1 ? name : fmt::format("{}.{}", name, start));
     if (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) return cannot("cannot make the job's folder", folder);
     if (fs::exists(folder / "manifest.json", error)) continue;  // a run of that name
-    if (auto said = say_job(folder, place, profiled, command); !said) return base::fail(std::move(said));
+    if (auto said = say_job(folder, place, profiled); !said) return base::fail(std::move(said));
     const auto json = runs::read_json(folder / "job.json", kJobSchema);
     if (!json) return tl::make_unexpected(json.error());
     if (text(*json, "key") != base::printable(place.key)) continue;  // another start
@@ -142,9 +138,6 @@ base::Result<Job> read_job(const fs::path& folder) {
   if (const auto list = json->find("profiled"); list != json->end() && list->is_array())
     for (const auto& rank : *list)
       if (rank.is_number_unsigned()) job.profiled.push_back(rank.get<std::uint32_t>());
-  if (const auto list = json->find("command"); list != json->end() && list->is_array())
-    for (const auto& word : *list)
-      if (word.is_string()) job.command.push_back(word.get<std::string>());
   for (fs::directory_iterator entry(job.folder, error), end; !error && entry != end; entry.increment(error)) {
     std::error_code ignored;
     if (entry->is_symlink(ignored) || !entry->is_directory(ignored)) continue;

@@ -1,11 +1,10 @@
 // A parallel job as one folder: <root>/<job>/, with
 //
 //   job.json      { "schema": "rangescope.job/1", "name": "slurm-1234.0", "launcher": "slurm", "key": "...",
-//                   "world_size": 8, "profiled": [0, 4], "command": [...], "started_unix_ns": N }; whoever comes first
-//                   writes it. `profiled` is null where every rank is
-//   rank-0/ ...   a run directory of each rank (runs/layout.hpp), with rank.json in it beside the rest:
-//                 { "schema": "rangescope.rank/1", "job": "...", "rank": 3, "local_rank": 1, "world_size": 8, "host":
-//                 "..." }
+//                   "world_size": 8, "profiled": [0, 4], "started_unix_ns": N }; whoever comes first writes it.
+//                   "profiled" is null where every rank is
+//   rank-0/ ...   a run directory of each rank (runs/layout.hpp), with rank.json in it: { "schema":
+//                 "rangescope.rank/1", "job": "...", "rank": 3, "local_rank": 1, "world_size": 8, "host": "..." }
 //
 // Nobody coordinates the ranks: making a folder is the arbiter, on shared file systems too. A second start of the job
 // (a launcher that numbers its jobs anew, an elastic restart, the same --job twice) gets <job>.2, and so on.
@@ -26,8 +25,7 @@ namespace rangescope::job {
 
 /// The run directory of this rank, made, with its rank.json. kIo or kPermission with the path.
 [[nodiscard]] base::Result<std::filesystem::path> make_run_dir(const std::filesystem::path& root, const Place& place,
-                                                               const std::vector<std::uint32_t>& profiled,
-                                                               const std::vector<std::string>& command);
+                                                               const std::vector<std::uint32_t>& profiled);
 
 /// The job folder that a run directory stands in; "" for a run of its own.
 [[nodiscard]] std::filesystem::path job_of(const std::filesystem::path& run);
@@ -46,7 +44,6 @@ struct Job {
   std::string name, launcher;
   std::uint32_t world = 0;
   std::vector<std::uint32_t> profiled;  ///< the only ranks that were to be; empty: all
-  std::vector<std::string> command;
   std::int64_t start_unix_ns = 0;
   std::vector<Member> members;  ///< by rank, those without one last
 };

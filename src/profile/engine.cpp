@@ -66,7 +66,7 @@ Done Engine::run() {
   const auto begin = [&]() -> base::Result<RunRecord> {
     if (config_.text("run.dir")) return RunRecord::begin_in(*config_.text("run.dir"), program, args_.arguments);
     if (place->name.empty()) return RunRecord::begin(root, program, args_.arguments);
-    auto dir = job::make_run_dir(root, *place, ranks_asked_for(config_), program);
+    auto dir = job::make_run_dir(root, *place, ranks_asked_for(config_));
     if (!dir) return base::fail(std::move(dir));
     return RunRecord::begin_rank(*dir, program, args_.arguments);
   };

@@ -107,7 +107,6 @@ base::Result<Analyzed> analyze_job(const job::Job& job, const analyze::Options& 
   if (!analyzed) return analyzed;
   model::RunInfo& run = analyzed->report.run;
   run.id = job.name;
-  if (!job.command.empty()) run.command = job.command;
   run.exit_code.reset();
   run.signal.reset();
   if (reading.ranks.empty())

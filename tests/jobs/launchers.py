@@ -167,7 +167,7 @@ class Launchers(unittest.TestCase):
         for rank in range(2):
             self.profile(openmpi(rank, 2))
         with open(os.path.join(self.root, "openmpi-77", "job.json"), "w", encoding="utf-8") as f:
-            f.write('{"schema": "rangescope.job/1", "world_size": "many", "command": 7, "profiled": [-1, "x"], "key": []}')
+            f.write('{"schema": "rangescope.job/1", "world_size": "many", "profiled": [-1, "x"], "key": []}')
         self.assertEqual(len(self.json(os.path.join(self.root, "openmpi-77"))["ranks"]), 2)
         for name in os.listdir(os.path.join(self.root, "openmpi-77", "rank-1", "native")):
             with open(os.path.join(self.root, "openmpi-77", "rank-1", "native", name), "w", encoding="utf-8") as f:
