@@ -91,7 +91,7 @@ TEST(Cpu, CallsAreTheirOwnPartAndHoldTheirWaits) {
   Sampled program;
   program.range(program.t, "step", 0, 1000);
   const auto stream = program.stream(program.p, program.device(program.p, 0), 7);
-  program.kernel(program.launch(program.t, 100, 150), "gemm", stream, 300, 700);
+  program.kernel(program.launch(program.t, 100, 150), "gemm", 300, 700, stream);
   program.launch(program.t, 400, 700, model::LaunchKind::kSynchronize);
   program.samples(0, 400, program.main);
   program.wait(450, 700, model::WaitKind::kOther);
@@ -137,7 +137,7 @@ TEST(Cpu, CausesAreNamedInWords) {
   program.wait(700, 1000, model::WaitKind::kIo);
   const auto report = analyze(program.session);
   ASSERT_TRUE(report);
-  EXPECT_EQ(cpu_causes(named(*report, "decode")), "70 % of its time is Python in llama.py:forward, 30 % waiting: I/O");
+  EXPECT_EQ(cpu_causes(named(*report, "decode")), "70.0 % of its time is Python in llama.py:forward, 30.0 % waiting: I/O");
 }
 
 }  // namespace

@@ -136,6 +136,9 @@ inline constexpr auto kTable = std::to_array<LossEntry>({
     {"cpu_throttled", kWarning, kCpu, "The kernel sampled less often for a while.", "Sample less often: --cpu 99Hz."},
     {"cpu_samples_cut", kWarning, kCpu, "CPU samples beyond the size that is kept.", "Sample less often: --cpu 99Hz."},
     {"cpu_not_joined", kInfo, kCpu, "CPU samples of inputs with different intervals are not added.", ""},
+    {"python_late", kInfo, kCpu,
+     "The machine was too busy to read Python's functions in time; these samples have native functions only.",
+     "Leave a core free."},
     {"python_not_read", kInfo, kCpu, "The functions of a Python could not be read; its time is there without them.",
      "Use CPython 3.9 to 3.13."},
 

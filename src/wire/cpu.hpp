@@ -47,6 +47,7 @@ enum class WaitKind : std::uint8_t { kOther = 0, kLock = 1, kIo = 2, kSleep = 3,
 inline constexpr samples::EventKind kUnavailable{32},  ///< no CPU samples; the text says why
     kThrottled{33},                                    ///< the kernel sampled less often for a while
     kBounded{34},       ///< the file or the memory came to its bound: nothing more is kept
+    kPythonLate{36},    ///< `count` samples came too late to read their Python frames
     kPythonUnread{35};  ///< a Python whose stacks cannot be read; the text says why
 
 /// Appends numbers and texts to a block.

@@ -20,7 +20,7 @@ LIBRARIES = [
     ("yaml-cpp/", {"config"}),
     ("CLI/", {"cli/app.cpp", "cli/arguments.cpp", "cli/help_text.cpp"}),
     ("cupti", {"inject/cupti", "sample/cupti"}), ("cuda", {"inject/cupti"}), ("generated_cuda", {"inject/cupti"}),
-    ("nvperf", {"inject/cupti"}),
+    ("nvperf", {"inject/cupti"}), ("elfutils/", {"sample/cpu"}),
     ("nvtx3/", {"inject"}),
     ("sqlite3.h", {"base", "read"}),
     ("re2/", {"analyze", "model", "pages", "read"}),

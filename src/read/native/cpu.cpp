@@ -111,6 +111,8 @@ class CpuReader {
     if (event.kind == cpu_wire::kThrottled)
       lose("cpu_throttled", event.count, "The kernel sampled the CPU less often for a while.");
     if (event.kind == cpu_wire::kBounded) lose("cpu_samples_cut", event.count, "CPU samples: " + text + ".");
+    if (event.kind == cpu_wire::kPythonLate)
+      lose("python_late", event.count, "Python functions of CPU samples that came too late, " + text + ".");
     if (event.kind == cpu_wire::kPythonUnread) lose("python_not_read", event.count, text + ".");
   }
 

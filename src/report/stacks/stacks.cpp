@@ -148,6 +148,7 @@ class Speedscope final : public Exporter {
     json.close();
     json.close();
     json.close();
+    json.finish();
     return {};
   }
 };

@@ -139,7 +139,9 @@ base::Result<Events> Events::open(const EventOptions& options) {
   }
   const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
   const auto cpus = static_cast<int>(std::max(1L, ::sysconf(_SC_NPROCESSORS_CONF)));
-  std::size_t data = 512 * page;
+  // 64 MiB in all where that is allowed, a power of two each.
+  std::size_t data = 2048 * page;
+  while (data > 128 * page && data * static_cast<std::size_t>(cpus) > std::size_t{64} << 20) data /= 2;
   for (int cpu = 0; cpu < cpus; ++cpu) {
     int fd = open_event(attributes, cpu);
     if (fd < 0 && errno == EINVAL && events.switches_ && cpu == 0) {  // before Linux 4.3

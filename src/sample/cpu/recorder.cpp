@@ -1,7 +1,11 @@
 #include "sample/cpu/recorder.hpp"
 
 #include <poll.h>
+#include <pthread.h>
+#include <sched.h>
 #include <signal.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <ctime>
@@ -22,6 +26,22 @@ std::int64_t thread_cpu_ns() {
   timespec time{};
   ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
   return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
+}
+
+/// A sample's Python frames must be read at once. With the right to it (root) this thread runs before all others, for
+/// its microseconds; else it asks the scheduler for short turns, which come sooner (Linux 6.12).
+void run_soon() {
+  sched_param parameters{};
+  parameters.sched_priority = 1;
+  if (::pthread_setschedparam(::pthread_self(), SCHED_FIFO, &parameters) == 0) return;
+  struct {
+    std::uint32_t size = 48, policy = SCHED_OTHER;
+    std::uint64_t flags = 0;
+    std::int32_t nice = 0;
+    std::uint32_t priority = 0;
+    std::uint64_t runtime_ns = 100'000, deadline = 0, period = 0;
+  } attributes;
+  (void)::syscall(SYS_sched_setattr, 0, &attributes, 0);
 }
 
 }  // namespace
@@ -46,13 +66,14 @@ void Recorder::State::run() {
   sigset_t all;
   sigfillset(&all);
   ::pthread_sigmask(SIG_SETMASK, &all, nullptr);
+  run_soon();
   const std::int64_t begun = now_ns(), cpu_begun = thread_cpu_ns();
   std::int64_t flushed = begun, looked = begun;
   while (!ended) {
     events.wait(20);
     // At most a tenth of a core: programs with many threads are taken in larger portions.
     cpu_ns = thread_cpu_ns() - cpu_begun;
-    if (cpu_ns * 12 > now_ns() - begun) ::poll(nullptr, 0, 10);
+    if (cpu_ns * 12 > now_ns() - begun + 1'000'000'000) ::poll(nullptr, 0, 10);
     events.drain(sampler);
     const std::int64_t now = now_ns();
     if (now - looked > 20'000'000) {

@@ -22,8 +22,9 @@ using wire::cpu::WaitKind;
 
 /// A wait shorter than this is not looked at: nobody asks what it was.
 constexpr std::int64_t kLongWait_ns = 2'000'000;
-/// A sample that waited longer for us is another moment than the one that we could read Python's frames at.
-constexpr std::int64_t kLate_ns = 2'000'000;
+/// A sample that waited longer for us is of another moment than the one that we could read Python's frames at: on a
+/// busy machine the thread stands in a system call then, more often than it did.
+constexpr std::int64_t kLate_ns = 100'000;
 constexpr std::size_t kWaitingStack = 32 << 10;
 constexpr std::size_t kFlushItems = 8192;
 
@@ -390,6 +391,8 @@ void Sampler::finish(std::int64_t now_ns, const std::filesystem::path& cache, st
   for (auto& [tid, waiting] : threads_) wait_ended(waiting, tid, now_ns);
   flush();
   if (stack_count_ >= kMostStacks) event(wire::cpu::kBounded, "more stacks than are kept apart", 1);
+  if (late_ > 0)
+    event(wire::cpu::kPythonLate, "of " + std::to_string(samples_) + " samples", static_cast<std::uint32_t>(late_));
   if (throttled_ > 0) event(wire::cpu::kThrottled, "", static_cast<std::uint32_t>(throttled_));
   for (const std::string& why : python_unread_) event(wire::cpu::kPythonUnread, why, 1);
   name_frames(cache);
