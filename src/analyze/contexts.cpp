@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <tuple>
 
 #include "analyze/order.hpp"
 #include "base/workers.hpp"
@@ -35,14 +36,58 @@ struct Roots {
   std::vector<std::uint32_t> open;
 };
 
+/// What a trace of PyTorch says of an occurrence: whether it lies in a function of the backward pass, and the operator
+/// of the forward pass that made the function. Both empty where no process has operators.
+struct Backward {
+  std::vector<char> inside;
+  std::vector<std::uint32_t> forward;  ///< empty unless asked for; kNone where there is none
+
+  [[nodiscard]] bool has(std::uint32_t occurrence) const { return !inside.empty() && inside[occurrence] != 0; }
+};
+
+/// The operator has the sequence number of the function, and is the latest of those that began before it. O(n log n).
+Backward find_backward(const Session& session, const Tree& tree, bool forward) {
+  Backward out;
+  if (std::none_of(session.processes.begin(), session.processes.end(), [](const auto& p) { return p.operators; }))
+    return out;
+  out.inside.resize(tree.parent.size());
+  if (forward) out.forward.assign(tree.parent.size(), kNone);
+  using Numbered = std::tuple<std::uint32_t, std::int64_t, std::int64_t, std::uint32_t>;  // process, number, start
+  std::vector<Numbered> operators, functions;
+  for (std::uint32_t o = 0; o < tree.parent.size(); ++o) {
+    if (tree.range_of[o] == kNone) continue;
+    const Range& range = session.ranges[tree.range_of[o]];
+    const bool function = session.strings.view(range.name).starts_with("autograd::engine::evaluate_function: ");
+    out.inside[o] = function || (tree.parent[o] != kNone && out.inside[tree.parent[o]] != 0);
+    if (!forward || range.domain != 0 || range.attributes >= session.attributes.size()) continue;
+    const model::Attributes& with = session.attributes[range.attributes];
+    if (with.payload_type != model::PayloadType::kInt64 || (out.inside[o] != 0 && !function)) continue;
+    (function ? functions : operators)
+        .emplace_back(session.threads[range.thread].process, with.payload_i64, range.start_ns, o);
+  }
+  std::sort(operators.begin(), operators.end());
+  for (const Numbered& function : functions) {
+    const auto next = std::lower_bound(operators.begin(), operators.end(), function);
+    if (next == operators.begin()) continue;
+    const auto& [process, number, start, occurrence] = *std::prev(next);
+    if (process == std::get<0>(function) && number == std::get<1>(function))
+      out.forward[std::get<3>(function)] = occurrence;
+  }
+  for (std::uint32_t o = 0; o < out.forward.size(); ++o)  // parents come first
+    if (out.forward[o] == kNone && tree.parent[o] != kNone) out.forward[o] = out.forward[tree.parent[o]];
+  return out;
+}
+
 class ProcessSweep {
  public:
   /// `threads`: those of the process. `place`: threads of the session to their place among those of their process.
   ProcessSweep(const Session& session, std::span<const Launch> calls, const Tree& tree, const Options& options,
-               std::span<const std::uint32_t> threads, const std::vector<std::uint32_t>& place)
+               std::span<const std::uint32_t> threads, const std::vector<std::uint32_t>& place,
+               const Backward& backward)
       : session_(session),
         calls_(calls),
         tree_(tree),
+        backward_(backward),
         place_(place),
         nested_(options.domains == Domains::kNested),
         scope_(options.push_pop_scope) {
@@ -53,7 +98,8 @@ class ProcessSweep {
         const Range& range = range_of(occurrence);
         if (range.kind == RangeKind::kStartEnd) {
           overlays_.push_back(occurrence);
-        } else if (scope_ != PushPopScope::kThread && tree.parent[o] == kNone) {
+        } else if (scope_ != PushPopScope::kThread && tree.parent[o] == kNone && !backward.has(occurrence) &&
+                   !of_the_profiler(thread, range.domain)) {
           roots_of(nested_ ? 0 : range.domain).occurrences.push_back(occurrence);
         }
       }
@@ -80,6 +126,9 @@ class ProcessSweep {
       for (const Slot& slot : cursor.slots) {
         if (const std::uint32_t inner = innermost(slot, end); inner != kNone) found_.push_back(inner);
       }
+      for (std::size_t i = found_.size(); !backward_.forward.empty() && i-- > 0;)
+        if (const std::uint32_t forward = backward_.forward[found_[i]]; forward != kNone)
+          found_.push_back(forward | kInherited);
       if (!overlays_.empty()) add_overlays(start, end);
       for (Roots& roots : roots_) inherit(roots, own, start, end);
       of_launch[number] = context_of(cursor);
@@ -90,6 +139,13 @@ class ProcessSweep {
 
  private:
   const Range& range_of(std::uint32_t occurrence) const { return session_.ranges[tree_.range_of[occurrence]]; }
+
+  /// Ranges of GPU streams and of the profiler in a trace of PyTorch hold no launch.
+  bool of_the_profiler(std::uint32_t thread, std::uint32_t domain) const {
+    if (!session_.processes[session_.threads[thread].process].operators) return false;
+    const std::string_view name = session_.strings.view(session_.domains[domain].name);
+    return name == "gpu_annotation" || name == "overhead";
+  }
 
   Roots& roots_of(std::uint32_t domain) {
     for (Roots& roots : roots_) {
@@ -146,7 +202,8 @@ class ProcessSweep {
   void inherit(Roots& roots, std::uint32_t own, std::int64_t start, std::int64_t end) {
     if (scope_ == PushPopScope::kAuto) {
       for (const Slot& slot : cursors_[own].slots) {
-        if (slot.domain == roots.domain && innermost(slot, end) != kNone) return;
+        if (slot.domain != roots.domain) continue;
+        if (const std::uint32_t inner = innermost(slot, end); inner != kNone && !backward_.has(inner)) return;
       }
     }
     for (; roots.next < roots.occurrences.size() && range_of(roots.occurrences[roots.next]).start_ns <= start;
@@ -194,6 +251,7 @@ class ProcessSweep {
   const Session& session_;
   std::span<const Launch> calls_;
   const Tree& tree_;
+  const Backward& backward_;
   const std::vector<std::uint32_t>& place_;
   bool nested_;
   PushPopScope scope_;
@@ -234,6 +292,7 @@ Contexts build_contexts(const Session& session, const Tree& tree, const Options&
   std::iota(largest_first.begin(), largest_first.end(), std::size_t{0});
   std::stable_sort(largest_first.begin(), largest_first.end(),
                    [&](auto a, auto b) { return launches.of(a).size() > launches.of(b).size(); });
+  const Backward backward = find_backward(session, tree, options.backward_with_forward);
   std::vector<std::vector<std::uint32_t>> begins(processes), entries(processes);
   base::parallel_for(processes, calls.size() < 20000 ? 1 : options.threads, [&](std::size_t i) {
     const std::size_t p = largest_first[i];
@@ -243,7 +302,7 @@ Contexts build_contexts(const Session& session, const Tree& tree, const Options&
       const auto x = calls[a].start_ns, y = calls[b].start_ns;
       return x != y ? x < y : a < b;
     });
-    ProcessSweep sweep(session, calls, tree, options, threads.of(p), place);
+    ProcessSweep sweep(session, calls, tree, options, threads.of(p), place, backward);
     sweep.run(own, contexts.of_launch);
     begins[p] = std::move(sweep.begin_);
     entries[p] = std::move(sweep.entries_);

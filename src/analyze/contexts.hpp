@@ -2,7 +2,8 @@
 //
 // A *context* is the list of innermost occurrences around a launch call: one a domain from the launching thread's
 // stack, every start/end range open in the process, and what the thread inherits. Launches that see the same share a
-// context.
+// context. In traces of PyTorch (Process::operators) threads of the autograd engine inherit as if they had no ranges:
+// the functions that it evaluates there belong to the range in which backward() was called.
 //
 // Algorithm: one sweep a process over its launches in time order; each thread keeps a cursor into its occurrences
 // (which stand in sweep order, tree.hpp). The innermost range that contains a call is the last one begun, or the

@@ -26,6 +26,13 @@ struct Sums {
   double cpu = 0, own_cpu = 0, gpu = 0, own_gpu = 0;
 };
 
+/// One call that has ended.
+struct Done {
+  std::uint64_t key = 0;  ///< name, shapes
+  Sums sums;
+  double covered = 0;  ///< CPU time of what lay directly inside
+};
+
 class Summer {
  public:
   explicit Summer(const Session& session) : s_(session) {
@@ -58,10 +65,15 @@ class Summer {
     });
     for (const Item& item : items) {
       while (!open_.empty() && (open_.back().item.thread != item.thread || !holds(open_.back().item, item))) leave();
-      open_.push_back({item, 0, 0, 0});
+      open_.push_back({item, 0, 0, 0, 0, {}});
       if (item.call) take_call(item);
     }
     while (!open_.empty()) leave();
+    for (const model::Range& range : s_.ranges) {  // the profiler's own time, whose thread traces do not say
+      if (s_.strings.view(s_.domains[range.domain].name) != "overhead" || !of_framework(range.thread)) continue;
+      const auto length = static_cast<double>(range.end_ns - range.start_ns);
+      add({std::uint64_t{range.name} << 32, {1, length, length, 0, 0}, 0});
+    }
   }
 
   std::vector<model::OperatorRow> rows(bool shapes) const {
@@ -105,7 +117,18 @@ class Summer {
   struct Open {
     Item item;
     double covered, gpu, own_gpu;  ///< CPU time of what lies directly inside; GPU time below and own
+    std::uint32_t children;
+    Done child;  ///< the first one, until it is known whether it is the only one
   };
+
+  void add(const Done& done) {
+    Sums& sums = sums_[done.key];
+    sums.calls += done.sums.calls;
+    sums.cpu += done.sums.cpu;
+    sums.own_cpu += done.sums.own_cpu;
+    sums.gpu += done.sums.gpu;
+    sums.own_gpu += done.sums.own_gpu;
+  }
 
   bool of_framework(std::uint32_t thread) const {
     return thread < s_.threads.size() && s_.threads[thread].process < s_.processes.size() &&
@@ -129,29 +152,42 @@ class Summer {
     }
   }
 
+  /// An operator whose only child has its name is one call with it, as in key_averages(): aten::mean of a tensor calls
+  /// aten::mean of dimensions.
   void leave() {
-    const Open done = open_.back();
+    Open open = open_.back();
     open_.pop_back();
-    const double length = done.item.end == kOpen ? 0 : static_cast<double>(done.item.end - done.item.start);
-    const bool nested = !open_.empty() && open_.back().item.thread == done.item.thread;
-    if (nested && !done.item.call) open_.back().gpu += done.gpu + done.own_gpu;
-    if (done.item.end == kOpen) return;  // never ended: no time, and no call of the trace
-    if (nested) open_.back().covered += length;
+    const double length = open.item.end == kOpen ? 0 : static_cast<double>(open.item.end - open.item.start);
+    Open* outer = open_.empty() || open_.back().item.thread != open.item.thread ? nullptr : &open_.back();
+    if (outer != nullptr && !open.item.call) outer->gpu += open.gpu + open.own_gpu;
     model::StringId name = 0, shapes = 0;
-    if (done.item.call) {
-      name = s_.launches[done.item.index].name;
+    if (open.item.call) {
+      name = s_.launches[open.item.index].name;
     } else {
-      const model::Range& range = s_.ranges[done.item.index];
+      const model::Range& range = s_.ranges[open.item.index];
       name = range.name;
       if (range.attributes < s_.attributes.size()) shapes = s_.attributes[range.attributes].text;
     }
+    if (open.children == 1 && open.child.key >> 32 == name) {
+      open.covered = open.child.covered;
+      open.own_gpu += open.child.sums.own_gpu;
+      open.gpu -= open.child.sums.own_gpu;
+    } else if (open.children == 1) {
+      add(open.child);
+    }
+    if (open.item.end == kOpen) return;  // never ended: no time, and no call of the trace
     shapes_ |= shapes != 0;
-    Sums& sums = sums_[static_cast<std::uint64_t>(name) << 32 | shapes];
-    ++sums.calls;
-    sums.cpu += length;
-    sums.own_cpu += std::max(0.0, length - done.covered);
-    sums.gpu += done.gpu + done.own_gpu;
-    sums.own_gpu += done.own_gpu;
+    const Done done{std::uint64_t{name} << 32 | shapes,
+                    {1, length, std::max(0.0, length - open.covered), open.gpu + open.own_gpu, open.own_gpu},
+                    open.covered};
+    if (outer == nullptr) return add(done);
+    outer->covered += length;
+    if (++outer->children == 1) {
+      outer->child = done;
+      return;
+    }
+    if (outer->children == 2) add(outer->child);
+    add(done);
   }
 
   const Session& s_;

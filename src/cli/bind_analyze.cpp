@@ -108,6 +108,9 @@ void bind_analyze(const Arguments& app, analyze::Options& options) {
                   {"auto", analyze::PushPopScope::kAuto}},
                  "Which ranges a kernel belongs to that a thread without a range of its own launched")
       .group("Regions");
+  app.add_flag("--backward-with-forward", options.backward_with_forward,
+               "In traces of PyTorch: GPU work of the backward pass also counts for the operators of the forward pass")
+      .group("Regions");
   app.add_choice("--domains", options.domains,
                  {{"separate", analyze::Domains::kSeparate}, {"nested", analyze::Domains::kNested}},
                  "Each domain its own tree, or one stack over all domains")

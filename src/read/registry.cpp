@@ -61,6 +61,8 @@ constexpr Lookalike kJson[] = {
     {"\"SessionStartTime\"", "this is what nsys export writes as info", kExport},
     {"\"op_schema\"", "this is an execution trace of PyTorch, which has no times",
      "Give the profiler's trace: torch.profiler.profile(...).export_chrome_trace(FILE)"},
+    {"\"rocprofiler-sdk-tool\"", "this is JSON of AMD's rocprofv3, which is not read",
+     "Of a PyTorch program, give the trace that torch.profiler exports: it is read, of AMD's GPUs too."},
     {"\"rangescope.", "this is JSON that rangescope wrote",
      "Give the run directory or the file that it was made from."},
     {"{\"data\":[", "this is JSON of nsys export", kExport},
@@ -122,7 +124,8 @@ base::Error not_understood(std::string_view head, const std::filesystem::path& p
     error.hint = known.hint;
     break;
   }
-  const std::string_view json = base::trim(head);
+  const std::string unpacked = kineto::unpacked_head(head);
+  const std::string_view json = base::trim(unpacked.empty() ? head : unpacked);
   if (json.starts_with('{') || json.starts_with('[')) {
     const auto told = std::find_if(std::begin(kJson), std::end(kJson), [&](const Lookalike& known) {
       return json.find(known.begin) != std::string_view::npos;

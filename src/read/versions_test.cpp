@@ -143,6 +143,19 @@ TEST(PyTorch, PagesWithEnglishNumbersAndRenamedKernelsSayWhatTheReportSays) {
   }
 }
 
+TEST(NcuText, ThePageForPeopleSaysWhatTheReportSays) {
+  std::size_t files = 0;
+  for (const auto& entry : fs::directory_iterator(kGolden + "ncu")) {
+    const std::string name = entry.path().filename().string();
+    constexpr std::string_view kEnd = "_details.txt.zst";
+    if (!name.ends_with(kEnd)) continue;
+    const std::string base = name.substr(0, name.size() - kEnd.size());
+    EXPECT_GT(compare(csv_session(entry.path()), report_session(base), name), 0u) << name;
+    ++files;
+  }
+  EXPECT_GE(files, 12u);
+}
+
 TEST(OldNcu, SummariesAreMeansOverTheLaunches) {
   const model::Session report = report_session("k_nested");
   std::map<std::string, std::pair<double, int>> sums;

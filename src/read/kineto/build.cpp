@@ -39,6 +39,18 @@ std::string cuda_name(std::string_view api) {
   return api.starts_with("hip") ? "cuda" + std::string(api.substr(3)) : std::string(api);
 }
 
+/// Of an element, by PyTorch's name of its type; 0 where that is not known.
+std::uint64_t bytes_of(std::string_view dtype) {
+  constexpr std::pair<std::string_view, std::uint64_t> kTypes[] = {
+      {"Float", 4},         {"Half", 2},        {"BFloat16", 2},        {"Double", 8},
+      {"Long", 8},          {"Int", 4},         {"Short", 2},           {"Char", 1},
+      {"Byte", 1},          {"Bool", 1},        {"ComplexFloat", 8},    {"ComplexDouble", 16},
+      {"Float8_e4m3fn", 1}, {"Float8_e5m2", 1}, {"Float8_e4m3fnuz", 1}, {"Float8_e5m2fnuz", 1}};
+  for (const auto& [name, bytes] : kTypes)
+    if (name == dtype) return bytes;
+  return 0;
+}
+
 template <class Id>
 std::uint32_t count(const std::vector<Id>& all) {
   return static_cast<std::uint32_t>(all.size());
@@ -60,6 +72,12 @@ std::uint32_t Builder::process(std::uint32_t pid) {
 std::uint32_t Builder::thread(std::uint32_t pid, std::uint32_t tid) {
   const auto [at, added] = thread_of_.emplace(thread_key(pid, tid), count(s_.threads));
   if (added) s_.threads.push_back({process(pid), tid, 0});
+  return at->second;
+}
+
+std::uint32_t Builder::no_thread(const std::string& name, std::uint32_t number) {
+  const auto [at, added] = no_threads_.emplace(name, count(s_.threads));
+  if (added) s_.threads.push_back({kNone, number, s_.strings.intern(name)});
   return at->second;
 }
 
@@ -90,6 +108,13 @@ std::uint32_t Builder::attributes(const Event& event) {
     text = s_.strings.intern(event.shapes);
   }
   if (text == 0 && !event.sequence) return kNone;
+  if (!event.collective.empty() && event.elements && bytes_of(event.dtype) > 0) {
+    model::Attributes& out = s_.attributes.emplace_back();
+    out.text = text;
+    out.payload_type = model::PayloadType::kUint64;
+    out.payload_u64 = static_cast<std::uint64_t>(std::max<std::int64_t>(0, *event.elements)) * bytes_of(event.dtype);
+    return count(s_.attributes) - 1;
+  }
   if (!event.sequence) {
     const auto [at, added] = texts_.emplace(text, count(s_.attributes));
     if (added) s_.attributes.emplace_back().text = text;
@@ -231,18 +256,12 @@ void Builder::add(const Event& event) {
     return range(module, domain("nn.Module"));
   }
   if (category == "gpu_user_annotation") {
-    const std::pair key{event.device.value_or(*event.pid), event.stream.value_or(*event.tid)};
-    std::uint32_t& on = stream_threads_.emplace(key, kNone).first->second;
-    if (on == kNone) {
-      on = count(s_.threads);
-      s_.threads.push_back(
-          {kNone, key.second,
-           s_.strings.intern("GPU " + std::to_string(key.first) + " stream " + std::to_string(key.second))});
-    }
-    range(event, domain("gpu_annotation"), on);
-    return;
+    const std::uint32_t device = event.device.value_or(*event.pid), stream = event.stream.value_or(*event.tid);
+    return range(event, domain("gpu_annotation"),
+                 no_thread("GPU " + std::to_string(device) + " stream " + std::to_string(stream), stream));
   }
-  if (category == "overhead" || category == "cuda_profiler_range") return;  // the profiler's own
+  if (category == "overhead") return range(event, domain("overhead"), no_thread("profiler", 0));
+  if (category == "cuda_profiler_range") return;
   --known_;
   ++unread_[std::string(category)];
 }
@@ -258,8 +277,25 @@ void Builder::member(std::string_view key, std::string_view json) {
   od::document document;
   if (parser.iterate(padded).get(document) != simdjson::SUCCESS) return;
   if (key == "distributedInfo") {
-    std::int64_t rank = -1;
-    if (document["rank"].get_int64().get(rank) == simdjson::SUCCESS && rank >= 0 && rank < (1 << 30)) rank_ = rank;
+    od::object object;
+    if (document.get_object().get(object) != simdjson::SUCCESS) return;
+    std::int64_t ranks = 0, groups = 0;
+    std::string backend;
+    for (auto field : object) {
+      std::string_view name, text;
+      od::value value;
+      if (field.unescaped_key().get(name) != simdjson::SUCCESS || field.value().get(value) != simdjson::SUCCESS) break;
+      std::int64_t number = -1;
+      if (name == "backend") {
+        if (value.get_string().get(text) == simdjson::SUCCESS) backend = text;
+      } else if (name == "rank" || name == "world_size" || name == "pg_count") {
+        if (value.get_int64().get(number) != simdjson::SUCCESS || number < 0 || number >= (1 << 30)) continue;
+        (name == "rank" ? rank_ : name == "pg_count" ? groups : ranks) = number;
+      }
+    }
+    if (rank_ >= 0 && ranks > 0) job_ = ", rank " + std::to_string(rank_) + " of " + std::to_string(ranks);
+    if (groups > 0) job_ += ", " + base::counted(static_cast<std::uint64_t>(groups), "process group");
+    if (!backend.empty()) job_ += ", " + backend;
     return;
   }
   od::array devices;

@@ -2,7 +2,8 @@
 //
 // Operators (cpu_op) and annotations (user_annotation, ProfilerStep#) become push/pop ranges of the default domain, as
 // they nest on their thread; modules (with_modules, with_stack) and Python functions those of the domains "nn.Module"
-// and "python"; annotations on GPU streams those of the domain "gpu_annotation", on a thread for each stream. GPU work
+// and "python"; annotations on GPU streams those of the domain "gpu_annotation", on a thread for each stream; what the
+// profiler itself did those of the domain "overhead", on one thread, since traces do not say on which it was. GPU work
 // belongs to the CUDA call of its correlation id, and where no call was recorded to the operator of its external id.
 #pragma once
 
@@ -29,6 +30,8 @@ class Builder {
   /// Events that say something of a program: without any it is no trace of PyTorch.
   [[nodiscard]] std::uint64_t known() const { return known_; }
   [[nodiscard]] std::uint64_t events() const { return events_; }
+  /// What the trace says of the job: ", rank 0 of 2, 1 process group, nccl"; "" where nothing.
+  [[nodiscard]] const std::string& job() const { return job_; }
   /// Links and sorts. Call it once.
   [[nodiscard]] model::Session finish();
 
@@ -40,6 +43,7 @@ class Builder {
 
   std::uint32_t process(std::uint32_t pid);
   std::uint32_t thread(std::uint32_t pid, std::uint32_t tid);
+  std::uint32_t no_thread(const std::string& name, std::uint32_t number);
   std::uint32_t domain(std::string_view name);
   std::uint32_t stream_key(const Event& event);
   void range(const Event& event, std::uint32_t domain, std::uint32_t on = model::kNone);
@@ -62,7 +66,7 @@ class Builder {
   model::Session s_;
   std::map<std::uint32_t, std::uint32_t> process_of_;
   std::unordered_map<std::uint64_t, std::uint32_t> thread_of_;
-  std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> stream_threads_;  ///< device, stream
+  std::map<std::string, std::uint32_t> no_threads_;  ///< what is on a timeline of its own: GPU streams, the profiler
   std::map<std::string, std::uint32_t, std::less<>> domains_{{"", 0}};
   std::map<StreamKey, std::uint32_t> stream_keys_;
   std::vector<StreamKey> keys_;
@@ -80,6 +84,7 @@ class Builder {
   std::map<std::uint32_t, std::uint32_t> standing_in_;              ///< range: launch that stands in for its call
   std::int64_t span_begin_ = 0, span_end_ = 0, base_ns_ = 0;
   std::int64_t rank_ = -1;
+  std::string job_;
   std::uint64_t events_ = 0, known_ = 0, bad_events_ = 0, placed_ = 0;
   bool fraction_ = false;
 };

@@ -31,6 +31,13 @@ void number(od::value& value, std::optional<T>& out) {
   out = negative ? static_cast<T>(-static_cast<std::int64_t>(*whole)) : static_cast<T>(*whole);
 }
 
+/// Of a process or thread. Threads of the GPU's driver have ids that PyTorch writes as negative numbers.
+void identifier(od::value& value, std::optional<std::uint32_t>& out) {
+  std::optional<std::int64_t> id;
+  number(value, id);
+  if (id) out = static_cast<std::uint32_t>(*id);
+}
+
 void text_of(od::value& value, std::string_view& out) {
   if (value.get_string().get(out) != simdjson::SUCCESS) out = {};
 }
@@ -66,6 +73,7 @@ void argument(std::string_view key, od::value& value, Event& event) {
   if (is("Collective name")) return text_of(value, event.collective);
   if (is("dtype")) return text_of(value, event.dtype);
   if (is("Process Group Description")) return text_of(value, event.group);
+  if (is("Process Group Name") && event.group.empty()) return text_of(value, event.group);
   if (is("In msg nelems")) return number(value, event.elements);
   if (is("Group size")) return number(value, event.group_size);
   if (is("Input Dims") || is("Input dims")) {
@@ -146,9 +154,9 @@ bool EventParser::parse(std::string_view text, Event& event) {
     } else if (key == "dur") {
       event.length_ns = microseconds(digits(value), event.fraction);
     } else if (key == "pid") {
-      number(value, event.pid);
+      identifier(value, event.pid);
     } else if (key == "tid") {
-      number(value, event.tid);
+      identifier(value, event.tid);
     } else if (key == "args") {
       od::object arguments;
       if (value.get_object().get(arguments) != simdjson::SUCCESS) continue;

@@ -17,4 +17,7 @@ class KinetoReader : public Reader {
 /// The same of bytes, for tests and fuzzing.
 [[nodiscard]] base::Result<model::Session> read_text(std::string_view text, const std::string& name);
 
+/// What the first bytes of a gzip file hold, as far as they go; "" where they are none.
+[[nodiscard]] std::string unpacked_head(std::string_view head);
+
 }  // namespace rangescope::read::kineto

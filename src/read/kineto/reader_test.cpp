@@ -203,6 +203,54 @@ TEST(Kineto, CollectivesSayTheirSize) {
       "x");
   EXPECT_NE(show(session).find("allreduce of 1024 Float over 8 ranks (default_pg)"), std::string::npos)
       << show(session);
+  EXPECT_EQ(session->attributes.at(0).payload_u64, 4096u);
+}
+
+TEST(Kineto, NegativeIdsAreIds) {
+  const auto session = read_text(
+      trace(R"({"ph":"X","cat":"cuda_runtime","name":"cudaLaunchKernel","pid":7,"tid":-1811237120,"ts":10.5,"dur":5,)"
+            R"("args":{"correlation":8}},{"name":"thread_name","ph":"M","ts":0,"pid":7,"tid":-1811237120,)"
+            R"("args":{"name":"driver"}})"),
+      "x");
+  ASSERT_TRUE(session);
+  EXPECT_EQ(session->threads.at(0).tid, 2483730176u);
+  EXPECT_EQ(session->strings.view(session->threads.at(0).name), "driver");
+  EXPECT_TRUE(session->losses.empty());
+}
+
+TEST(Kineto, TheProfilersOwnEventsStandOnATimelineOfTheirOwn) {
+  const std::string text =
+      trace(R"({"ph":"X","cat":"cpu_op","name":"aten::a","pid":1,"tid":1,"ts":10.5,"dur":5},)"
+            R"({"ph":"X","cat":"overhead","name":"Activity Buffer Request","pid":-1,"tid":0,"ts":11,"dur":2})");
+  EXPECT_EQ(show(read_text(text, "x")),
+            "span 10500-15500\nprocess 1  rank -\n@aten::a 10500-15500 on 1/1\n"
+            "overhead@Activity Buffer Request 11000-13000 on 1/0\n");
+}
+
+TEST(Kineto, TheJobIsNamed) {
+  const auto source = [](const std::string& info) {
+    return read_text("{\"distributedInfo\": " + info + ", " +
+                         trace(R"({"ph":"X","cat":"cpu_op","name":"a","pid":1,"tid":1,"ts":1,"dur":1})").substr(1),
+                     "x")
+        ->sources.at(0)
+        .tool;
+  };
+  EXPECT_EQ(source(R"({"backend": "nccl", "rank": 1, "world_size": 2, "pg_count": 3, "pg_config": [{"ranks": [0]}]})"),
+            "PyTorch profiler, rank 1 of 2, 3 process groups, nccl");
+  EXPECT_EQ(source(R"({"rank": 0})"), "PyTorch profiler");
+  EXPECT_EQ(source("[1]"), "PyTorch profiler");
+}
+
+TEST(Kineto, EventsMayStandBehindMuchElse) {
+  const std::string path = ::testing::TempDir() + "/kineto_late_" + std::to_string(::getpid()) + ".json";
+  const std::string text = "{\"metadata\": \"" + std::string(30000, 'x') + "\", " + kStep.substr(kStep.find('{') + 1);
+  ASSERT_TRUE(base::write_file(path, text));
+  const std::string head = text.substr(0, 4096);
+  EXPECT_TRUE(KinetoReader{}.sniff(std::as_bytes(std::span(head)), path));
+  EXPECT_EQ(show(KinetoReader{}.read(path, {})), kExpected);
+  ASSERT_TRUE(base::write_file(path, "{\"metadata\": \"" + std::string(30000, 'x') + "\"}"));
+  EXPECT_FALSE(KinetoReader{}.sniff(std::as_bytes(std::span(head)), path));
+  std::filesystem::remove(path);
 }
 
 TEST(Kineto, OtherJsonIsNamed) {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/text.hpp"
+#include "read/nsys_csv/nvprof.hpp"
 
 namespace rangescope::read::nsys_csv {
 namespace {
@@ -62,6 +63,7 @@ std::string printed_as_csv(std::string_view text) {
     }
     before = line;
   }
+  if (out.empty()) out = nvprof_as_csv(text);
   return out;
 }
 

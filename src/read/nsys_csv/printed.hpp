@@ -6,7 +6,8 @@
 //    --------  ---------------  ---------  ----
 //        60.0             3000          3  k
 //
-// The line of dashes says where each column stands; a table ends at a blank line.
+// What nvprof prints is taken too (nvprof.hpp). The line of dashes says where each column stands; a table ends at a
+// blank line.
 #pragma once
 
 #include <string>

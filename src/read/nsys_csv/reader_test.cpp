@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "base/fs.hpp"
+#include "base/text.hpp"
 #include "read/csv.hpp"
 
 namespace rangescope::read::nsys_csv {
@@ -104,6 +105,79 @@ TEST(NsysCsv, RecordedTables) {
     const std::string head = *base::read_head(kGolden + file, 4096);
     EXPECT_TRUE(NsysCsvReader{}.sniff(std::as_bytes(std::span(head)), file)) << file;
   }
+}
+
+TEST(NsysCsv, TablesForPeople) {
+  const std::string text =
+      "Generating '/tmp/nsys-report-1.qdstrm'\n[3/8] Executing 'cuda_gpu_kern_sum' stats report\n\n"
+      " ** CUDA GPU Kernel Summary (cuda_gpu_kern_sum):\n\n"
+      " Time (%)  Total Time (ns)  Instances  Avg (ns)  Med (ns)  Min (ns)  Max (ns)  StdDev (ns)            Name      "
+      "   "
+      "  \n"
+      " --------  ---------------  ---------  --------  --------  --------  --------  -----------  "
+      "------------------------\n"
+      "     60.0        3,000,000          3   1000000   1000000    900000   1100000        100.0  void k<int, "
+      "2>(float *)\n"
+      "     40.0        2,000,000          1   2000000   2000000   2000000   2000000          0.0  \"quoted\", and "
+      "long: "
+      "longer than its column is\n\n"
+      " ** NVTX Push/Pop Range Summary (nvtx_pushpop_sum):\n\n"
+      " Time (%)  Total Time (ns)  Instances  Avg (ns)  Med (ns)  Min (ns)  Max (ns)  StdDev (ns)  Range\n"
+      " --------  ---------------  ---------  --------  --------  --------  --------  -----------  -----\n"
+      "    100.0              500          2     250.0     250.0       200       300         70.7  :A b\n";
+  const std::string expected =
+      "push/pop @A b x2 500 ns, median 250 max 300 gpu -\n"
+      "kernel void k<int, 2>(float *) x3 3000000 ns, max 1100000\n"
+      "kernel \"quoted\", and long: longer than its column is x1 2000000 ns, max 2000000\n";
+  EXPECT_EQ(show(read_text(text, "out.txt")), expected);
+  EXPECT_EQ(show(read_text(base::replace_all(text, "\n", "\r\n"), "out.txt")), expected);
+  EXPECT_TRUE(NsysCsvReader{}.sniff(std::as_bytes(std::span(text)), "out.txt"));
+  // Text from any line on: what stands above a table's line of dashes is its header, so a table without one is not
+  // read.
+  EXPECT_EQ(show(read_text(text.substr(text.find(" ** NVTX")), "out.txt")),
+            expected.substr(0, expected.find("kernel")));
+  EXPECT_EQ(show(read_text(text.substr(text.find("     40.0")), "out.txt")),
+            expected.substr(0, expected.find("kernel")));
+}
+
+TEST(NsysCsv, SummariesOfNvprof) {
+  const std::string expected =
+      "kernel void matrixMulCUDA<int=32>(float*, float*, float*, int, int) x301 1115240000 ns, max 3717400\n"
+      "copy 1 x2 406300 ns 0 B\nmemset x1 1280 ns 0 B\n";
+  const std::string rows =
+      "99.94%  1.11524s       301  3.7051ms  3.6928ms  3.7174ms  void matrixMulCUDA<int=32>(float*, float*, float*, "
+      "int, "
+      "int)\n                    0.06%  406.30us         2  203.15us  136.13us  270.18us  [CUDA memcpy HtoD]\n"
+      "                    0.00%  1.2800us         1  1.2800us  1.2800us  1.2800us  [CUDA memset]\n";
+  const std::string text =
+      "[Matrix Multiply Using CUDA] - Starting...\n==27694== NVPROF is profiling process 27694, command: matrixMul\n"
+      "==27694== Profiling application: matrixMul\n==27694== Profiling result:\n"
+      "            Type  Time(%)      Time     Calls       Avg       Min       Max  Name\n GPU activities:   " +
+      rows + "      API calls:   49.19%  285.17ms         3  95.055ms  153.32us  284.86ms  cudaMalloc\n";
+  EXPECT_EQ(show(read_text(text, "out.txt")), expected);
+  EXPECT_TRUE(NsysCsvReader{}.sniff(std::as_bytes(std::span(text)), "out.txt"));
+  EXPECT_EQ(show(read_text(
+                "==1== Profiling result:\nTime(%)      Time     Calls       Avg       Min       Max  Name\n " + rows,
+                "of nvprof 6.txt")),
+            expected);
+  EXPECT_EQ(show(read_text(base::replace_all(base::replace_all(text, ".", ","), ",,,", "..."), "comma.txt")), expected);
+  EXPECT_EQ(show(read_text(
+                "==1== Profiling result:\n\"Type\",\"Time(%)\",\"Time\",\"Calls\",\"Avg\",\"Min\",\"Max\",\"Name\"\n"
+                ",%,ms,,us,us,us,\n\"GPU activities\",99.94,1115.24,301,3705.1,3692.8,3717.4,\"void "
+                "matrixMulCUDA<int=32>(float*, float*, float*, int, int)\"\n"
+                "\"GPU activities\",0.06,0.4063,2,203.15,136.13,270.18,\"[CUDA memcpy HtoD]\"\n"
+                "\"GPU activities\",0.0,0.00128,1,1.28,1.28,1.28,\"[CUDA memset]\"\n"
+                "\"API calls\",49.19,285.17,3,95055,153.32,284860,\"cudaMalloc\"\n",
+                "out.csv")),
+            expected);
+  EXPECT_EQ(
+      show(read_text(text + "\n==27694== NVTX result:\n==27694==   Thread \"<unnamed>\" (id = 2140)\n"
+                            "==27694==     Domain \"<unnamed>\"\n==27694==       Range \"step: one\"\n"
+                            "            Type  Time(%)      Time     Calls       Avg       Min       Max  Name\n"
+                            "          Range:  100.00%  2.5000ms         2  1.2500ms  1.0000ms  1.5000ms  step: one\n"
+                            " GPU activities:  100.00%  1.1000ms         1  1.1000ms  1.1000ms  1.1000ms  k\n",
+                     "out.txt")),
+      "push/pop @step: one x2 2500000 ns, median - max 1500000 gpu -\n" + expected);
 }
 
 TEST(NsysCsv, BadRowsAreCountedAndForeignFilesRefused) {
