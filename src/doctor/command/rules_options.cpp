@@ -288,7 +288,9 @@ void ncu_values(Explaining& about) {
       if (!contains(kProcesses, value)) invalid(about, name, value, kProcesses);
     } else if (about.can && std::find(kListed.begin(), kListed.end(), name) != kListed.end()) {
       const auto known = about.can->options.find(name);
-      if (known != about.can->options.end() && !known->second.empty() && !contains(known->second, value))
+      // The help of 2024.1.1 and newer leaves per-nvtx out, which they take.
+      if (known != about.can->options.end() && !known->second.empty() && !contains(known->second, value) &&
+          value != "per-nvtx")
         invalid(about, name, value, known->second);
     } else if (about.can && name == "--range-replay-options") {
       const auto known = about.can->options.find(name);
