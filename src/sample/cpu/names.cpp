@@ -105,8 +105,13 @@ std::vector<Named> names_of_module(const Module& module, std::span<const std::ui
     const auto map = base::read_regular("/tmp/perf-" + std::to_string(module.pid) + ".map", kMostMap);
     return map ? names_in_perf_map(*map, addresses) : std::vector<Named>{};
   }
-  const std::string id = module.tables ? module.tables->build_id() : "";
-  if (cache.empty() || id.empty()) return names_of(module.path, addresses);
+  if (module.opened() == nullptr) return {};
+  const std::string id = module.opened()->build_id();
+  std::error_code error;
+  // Where the program has files of its own, in a container, only the file that was opened is the right one.
+  const std::string path =
+      fs::equivalent(module.path, module.opened()->reopen(), error) ? module.path : module.opened()->reopen();
+  if (cache.empty() || id.empty()) return names_of(path, fs::path(module.path).filename().string(), addresses);
   const fs::path file = cache / id;
   auto known = read_cache(file);
   std::vector<std::uint64_t> unknown;
@@ -114,7 +119,8 @@ std::vector<Named> names_of_module(const Module& module, std::span<const std::ui
     if (!known.contains(address)) unknown.push_back(address);
   if (!unknown.empty()) {
     for (const std::uint64_t address : unknown) known[address];  // asked, whatever the answer
-    for (Named& named : names_of(module.path, unknown)) known[named.address] = std::move(named.functions);
+    for (Named& named : names_of(path, fs::path(module.path).filename().string(), unknown))
+      known[named.address] = std::move(named.functions);
     write_cache(file, known);
   }
   std::vector<Named> out;

@@ -12,7 +12,8 @@ std::unique_ptr<Tables> Tables::open(const std::string& /*path*/, std::uint32_t 
   return nullptr;
 }
 
-std::vector<Named> names_of(const std::string& /*path*/, std::span<const std::uint64_t> /*addresses*/) {
+std::vector<Named> names_of(const std::string& /*path*/, const std::string& /*name*/,
+                            std::span<const std::uint64_t> /*addresses*/) {
   return {};
 }
 

@@ -139,41 +139,52 @@ base::Result<Events> Events::open(const EventOptions& options) {
   }
   const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
   const auto cpus = static_cast<int>(std::max(1L, ::sysconf(_SC_NPROCESSORS_CONF)));
-  // 64 MiB in all where that is allowed, a power of two each.
+  // 64 MiB in all where that is allowed; kernel.perf_event_mlock_kb holds 128 pages a CPU and one more by default.
   std::size_t data = 2048 * page;
   while (data > 128 * page && data * static_cast<std::size_t>(cpus) > std::size_t{64} << 20) data /= 2;
+  for (;; data = data > 128 * page ? 128 * page : data / 2) {
+    const int error = events.open_rings(attributes, cpus, page, data);
+    if (error == 0) break;
+    const bool no_room = !events.rings_.empty();
+    events.close();
+    if (no_room && data > 8 * page && (error == EPERM || error == ENOMEM)) continue;
+    base::Error refused = refusal(error, read_paranoid(), has_seccomp());
+    if (no_room)
+      refused = {base::Code::kPermission,
+                 std::string("no buffer for CPU samples: ") + std::strerror(error),
+                 {},
+                 "Raise ulimit -l or kernel.perf_event_mlock_kb"};
+    return tl::make_unexpected(std::move(refused));
+  }
+  return events;
+}
+
+// 0, or errno; with a ring in the list without pages where only its buffer was refused.
+int Events::open_rings(perf_event_attr& attributes, int cpus, std::size_t page, std::size_t data) {
   for (int cpu = 0; cpu < cpus; ++cpu) {
     int fd = open_event(attributes, cpu);
-    if (fd < 0 && errno == EINVAL && events.switches_ && cpu == 0) {  // before Linux 4.3
+    if (fd < 0 && errno == EINVAL && switches_ && cpu == 0) {  // before Linux 4.3
       attributes.context_switch = 0;
-      events.switches_ = false;
+      switches_ = false;
       fd = open_event(attributes, cpu);
     }
-    if (fd < 0 && (errno == EACCES || errno == EPERM) && events.kernel_ && cpu == 0) {
+    if (fd < 0 && (errno == EACCES || errno == EPERM) && kernel_ && cpu == 0) {
       attributes.exclude_kernel = 1;
-      events.kernel_ = false;
+      kernel_ = false;
       fd = open_event(attributes, cpu);
     }
-    if (fd < 0 && errno == ENODEV && cpu + 1 < cpus) continue;  // a CPU that is switched off
-    if (fd < 0) return tl::make_unexpected(refusal(errno, read_paranoid(), has_seccomp()));
-    void* pages = MAP_FAILED;
-    // kernel.perf_event_mlock_kb holds 128 pages a CPU and one more by default.
-    for (; data >= 8 * page; data /= 2) {
-      pages = ::mmap(nullptr, data + page, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-      if (pages != MAP_FAILED || (errno != EPERM && errno != ENOMEM)) break;
-    }
-    if (pages == MAP_FAILED) {
+    if (fd < 0 && errno == ENODEV) continue;  // a CPU that is switched off
+    if (fd < 0) {
       const int error = errno;
-      ::close(fd);
-      base::Error refused = refusal(error, 0, false);
-      refused.what = std::string("no buffer for CPU samples: ") + std::strerror(error);
-      refused.hint = "Raise ulimit -l or kernel.perf_event_mlock_kb";
-      return tl::make_unexpected(std::move(refused));
+      close();
+      return error;
     }
-    events.rings_.push_back({fd, pages, data, 0});
+    void* pages = ::mmap(nullptr, data + page, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    const int error = errno;
+    rings_.push_back({fd, pages == MAP_FAILED ? nullptr : pages, data, 0});
+    if (pages == MAP_FAILED) return error;
   }
-  if (events.rings_.empty()) return tl::make_unexpected(refusal(ENODEV, 0, false));
-  return events;
+  return rings_.empty() ? ENODEV : 0;
 }
 
 Events& Events::operator=(Events&& other) noexcept {
@@ -189,7 +200,7 @@ Events& Events::operator=(Events&& other) noexcept {
 void Events::close() {
   const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
   for (const Ring& ring : rings_) {
-    ::munmap(ring.pages, ring.bytes + page);
+    if (ring.pages != nullptr) ::munmap(ring.pages, ring.bytes + page);
     ::close(ring.fd);
   }
   rings_.clear();

@@ -15,6 +15,8 @@
 
 #include "base/result.hpp"
 
+struct perf_event_attr;
+
 namespace rangescope::sample::cpu {
 
 /// Registers of user mode that unwinding needs, by their number in DWARF.
@@ -81,6 +83,7 @@ class Events {
 
  private:
   Events() = default;
+  int open_rings(perf_event_attr& attributes, int cpus, std::size_t page, std::size_t data);
   struct Ring {
     int fd = -1;
     void* pages = nullptr;

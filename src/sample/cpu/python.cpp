@@ -65,8 +65,8 @@ std::unique_ptr<Python> Python::find(const Space& space, std::uint32_t pid, std:
     const std::string_view path = area.module->path;
     const std::string_view name = path.substr(path.rfind('/') + 1);
     if (!name.starts_with("python") && !name.starts_with("libpython")) continue;
-    if (!area.module->tables) continue;
-    const Tables& tables = *area.module->tables;
+    if (area.module->tables() == nullptr) continue;
+    const Tables& tables = *area.module->tables();
     const Tables::Symbol runtime = tables.symbol("_PyRuntime"), loop = tables.symbol("_PyEval_EvalFrameDefault");
     if (runtime.address == 0 || loop.address == 0) continue;  // the program of a Python whose code is in its library
     const std::uint64_t bias = start - tables.address_of(area.offset);

@@ -244,7 +244,7 @@ void Sampler::read_python(Process& process, std::uint32_t pid, Thread& thread, s
   }
   if (!process.python) return;
   number_of(thread, tid);
-  process.python->frames(thread.own_tid, python_);
+  if (!process.python->frames(thread.own_tid, python_)) python_.clear();
 }
 
 // Python frames come in groups, each of one call of the interpreter's loop, and take its place in the native chain. The
@@ -370,7 +370,7 @@ void Sampler::flush() {
   for (; modules_written_ < modules_.all().size(); ++modules_written_) {
     const Module& module = *modules_.all()[modules_written_];
     modules.text(module.path);
-    modules.text(module.tables ? module.tables->build_id() : "");
+    modules.text(module.opened() != nullptr ? module.opened()->build_id() : "");
     modules.item();
   }
   put(wire::cpu::kThreads, threads_out_);

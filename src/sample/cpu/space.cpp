@@ -2,6 +2,12 @@
 
 namespace rangescope::sample::cpu {
 
+Tables* Module::tables() {
+  if (!tried_) tables_ = Tables::open(path, pid);
+  tried_ = true;
+  return tables_.get();
+}
+
 Module& Modules::find(std::string_view path, std::uint32_t pid) {
   const bool file = path.starts_with('/') && !path.starts_with("//");
   const bool shared = file || path == "[vdso]";
@@ -10,8 +16,7 @@ Module& Modules::find(std::string_view path, std::uint32_t pid) {
   auto module = std::make_unique<Module>();
   module->number = static_cast<std::uint32_t>(all_.size());
   module->path = path;
-  module->pid = shared ? 0 : pid;
-  module->tables = Tables::open(module->path, pid);
+  module->pid = pid;
   by_name_.emplace(std::move(key), module.get());
   all_.push_back(std::move(module));
   return *all_.back();
@@ -49,9 +54,10 @@ const Area* Space::find(std::uint64_t address) const {
 Place place_of(const Space& space, std::uint64_t address) {
   const Area* area = space.find(address);
   if (area == nullptr) return {};
-  const std::uint64_t offset = address - area->start + area->offset;
   if (!area->module->file() && area->module->path != "[vdso]") return {area->module, address};
-  return {area->module, area->module->tables ? area->module->tables->address_of(offset) : offset};
+  const std::uint64_t offset = address - area->start + area->offset;
+  const Tables* tables = area->module->tables();
+  return {area->module, tables != nullptr ? tables->address_of(offset) : offset};
 }
 
 }  // namespace rangescope::sample::cpu

@@ -17,9 +17,15 @@ namespace rangescope::sample::cpu {
 struct Module {
   std::uint32_t number = 0;
   std::string path;
-  std::uint32_t pid = 0;  ///< of memory without a file
-  std::unique_ptr<Tables> tables;
+  std::uint32_t pid = 0;  ///< one that maps it
+  /// Its tables, opened when they are first asked for: most files of a program never show in a chain. Null for none.
+  [[nodiscard]] Tables* tables();
+  [[nodiscard]] const Tables* opened() const { return tables_.get(); }
   [[nodiscard]] bool file() const { return path.starts_with('/') && !path.starts_with("//"); }
+
+ private:
+  std::unique_ptr<Tables> tables_;
+  bool tried_ = false;
 };
 
 /// A file is one module, however many processes map it.

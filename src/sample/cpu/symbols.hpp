@@ -19,7 +19,9 @@ struct Named {
   std::vector<Function> functions;  ///< the outermost first, inlined ones behind
 };
 
-/// Those of `addresses` (as program headers count, sorted) that have a name. Nothing where the file cannot be read.
-[[nodiscard]] std::vector<Named> names_of(const std::string& path, std::span<const std::uint64_t> addresses);
+/// `name`: how functions without a symbol are called after it. Those of `addresses` (as program headers count, sorted)
+/// that have a name. Nothing where the file cannot be read.
+[[nodiscard]] std::vector<Named> names_of(const std::string& path, const std::string& name,
+                                          std::span<const std::uint64_t> addresses);
 
 }  // namespace rangescope::sample::cpu

@@ -27,7 +27,8 @@ class Walk {
       }
       out.addresses.push_back(address);
       const Row none;
-      const Row& row = place.module->tables ? place.module->tables->row(place.address) : none;
+      Tables* tables = place.module->tables();
+      const Row& row = tables != nullptr ? tables->row(place.address) : none;
       if (row.kind == Row::Kind::kOutermost) return;
       const std::uint64_t before = values_[kRsp];
       const bool went = row.kind == Row::Kind::kNone ? by_frame_pointer() : by_row(row);
@@ -104,7 +105,8 @@ void unwind(const Space& space, const Sample& sample, Unwound& out) {
     const Place place = place_of(space, address);
     if (place.module == nullptr) return;
     out.addresses.push_back(address);
-    if (place.module->tables && place.module->tables->row(place.address).kind == Row::Kind::kOutermost) out.cut = false;
+    Tables* tables = place.module->tables();
+    if (tables != nullptr && tables->row(place.address).kind == Row::Kind::kOutermost) out.cut = false;
   }
 }
 

@@ -46,6 +46,8 @@ class Tables {
   };
   [[nodiscard]] virtual Symbol symbol(std::string_view name) const = 0;
   [[nodiscard]] virtual std::string build_id() const = 0;
+  /// A path that leads to the file as it was opened, also from outside the program's container.
+  [[nodiscard]] virtual std::string reopen() const = 0;
 };
 
 /// Whether this build has tables at all (libdw); without them only frame pointers are followed.

@@ -9,7 +9,6 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
-#include <filesystem>
 #include <memory>
 
 namespace rangescope::sample::cpu {
@@ -50,7 +49,7 @@ struct Symbol {
 
 class File {
  public:
-  explicit File(const std::string& path) : name_(std::filesystem::path(path).filename().string()) {
+  File(const std::string& path, const std::string& name) : name_(name) {
     static constexpr Dwfl_Callbacks kCallbacks = {dwfl_build_id_find_elf, dwfl_standard_find_debuginfo,
                                                   dwfl_offline_section_address, nullptr};
     dwfl_.reset(dwfl_begin(&kCallbacks));
@@ -194,9 +193,10 @@ class File {
 
 }  // namespace
 
-std::vector<Named> names_of(const std::string& path, std::span<const std::uint64_t> addresses) {
+std::vector<Named> names_of(const std::string& path, const std::string& name,
+                            std::span<const std::uint64_t> addresses) {
   const NoServer no_server;
-  File file(path);
+  File file(path, name);
   std::vector<Named> out;
   for (const std::uint64_t address : addresses) {
     auto functions = file.functions(address);

@@ -137,6 +137,8 @@ class DwTables final : public Tables {
     return {};
   }
 
+  [[nodiscard]] std::string reopen() const override { return "/proc/self/fd/" + std::to_string(fd_); }
+
   [[nodiscard]] std::string build_id() const override {
     std::size_t count = 0;
     elf_getphdrnum(elf_, &count);
