@@ -137,7 +137,8 @@ TEST(Cpu, CausesAreNamedInWords) {
   program.wait(700, 1000, model::WaitKind::kIo);
   const auto report = analyze(program.session);
   ASSERT_TRUE(report);
-  EXPECT_EQ(cpu_causes(named(*report, "decode")), "70.0 % of its time is Python in llama.py:forward, 30.0 % waiting: I/O");
+  EXPECT_EQ(cpu_causes(named(*report, "decode")),
+            "70.0 % of its time is Python in llama.py:forward, 30.0 % waiting: I/O");
 }
 
 }  // namespace

@@ -22,8 +22,8 @@ class Query final : public Subcommand {
   Query()
       : Subcommand(
             "query", "Ask a run or file with SQL",
-            "Tables: run, verdict, regions, region_kernels, metrics, operators, ranges, launches, kernels, copies, losses\n"
-            "(docs/formats/sqlite-view.md). Nothing is written to the input.\n\n"
+            "Tables: run, verdict, regions, region_kernels, metrics, operators, ranges, launches, kernels, copies,\n"
+            "cpu_samples, cpu_waits, frames, losses (docs/formats/sqlite-view.md). Nothing is written to the input.\n\n"
             "  rangescope query latest 'select path, occurrences, gpu_kernel_ns from regions order by 3 desc'\n"
             "  rangescope query trace.sqlite 'select name, count(*) from kernels group by name' -f csv") {}
   void options(const Arguments& app) override {
