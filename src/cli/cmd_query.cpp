@@ -20,12 +20,12 @@ namespace {
 class Query final : public Subcommand {
  public:
   Query()
-      : Subcommand(
-            "query", "Ask a run or file with SQL",
-            "Tables: run, verdict, regions, region_kernels, metrics, operators, ranges, launches, kernels, copies, losses\n"
-            "(docs/formats/sqlite-view.md). Nothing is written to the input.\n\n"
-            "  rangescope query latest 'select path, occurrences, gpu_kernel_ns from regions order by 3 desc'\n"
-            "  rangescope query trace.sqlite 'select name, count(*) from kernels group by name' -f csv") {}
+      : Subcommand("query", "Ask a run or file with SQL",
+                   "Tables: run, verdict, regions, region_kernels, metrics, operators, ranges, launches, kernels, "
+                   "copies, losses\n"
+                   "(docs/formats/sqlite-view.md). Nothing is written to the input.\n\n"
+                   "  rangescope query latest 'select path, occurrences, gpu_kernel_ns from regions order by 3 desc'\n"
+                   "  rangescope query trace.sqlite 'select name, count(*) from kernels group by name' -f csv") {}
   void options(const Arguments& app) override {
     app.add_option("input", input_, "Run or file").type_name("RUN|FILE").required();
     app.add_option("sql", sql_, "One SELECT").type_name("SQL").required();
