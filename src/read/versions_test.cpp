@@ -150,8 +150,14 @@ TEST(NcuText, ThePageForPeopleSaysWhatTheReportSays) {
     constexpr std::string_view kEnd = "_details.txt.zst";
     if (!name.ends_with(kEnd)) continue;
     const std::string base = name.substr(0, name.size() - kEnd.size());
-    EXPECT_GT(compare(csv_session(entry.path()), report_session(base), name), 0u) << name;
     ++files;
+    const model::Session printed = csv_session(entry.path());
+    if (base == "k_workerp") {  // ranges of several threads: which one launched is not printed
+      EXPECT_TRUE(has_loss(printed, "several_threads"));
+      EXPECT_EQ(printed.measurements.size(), report_session(base).measurements.size());
+      continue;
+    }
+    EXPECT_GT(compare(printed, report_session(base), name), 0u) << name;
   }
   EXPECT_GE(files, 12u);
 }

@@ -63,6 +63,8 @@ class Printed {
     } else if (text.starts_with(kStack)) {
       nvtx_ = Nvtx::kPushPop;
       thread_ = text.substr(kStack.size(), text.size() - kStack.size() - 1);
+    } else if (text.starts_with("NVTX Push/Pop Ranges")) {  // of the process: their threads are not printed
+      nvtx_ = Nvtx::kProcess;
     } else if (text.starts_with("NVTX Start/End Ranges")) {
       nvtx_ = Nvtx::kStartEnd;
     } else if (nvtx_ != Nvtx::kNone) {
@@ -83,11 +85,12 @@ class Printed {
   }
 
   /// "  gemm(int) (16, 8, 1)x(256, 1, 1), Context 1, Stream 13, Device 0, CC 9.0"; before 2023 there stands the time
-  /// instead of the shape, and no device.
+  /// instead of the shape, and no device. Ranges have no stream: "  range, Context 1, Device 0, CC 9.0".
   bool result(std::string_view line) {
     const std::size_t context = line.rfind(", Context ");
     if (!line.starts_with("  ") || line.starts_with("   ") || context == std::string_view::npos ||
-        line.find(", Stream ", context) == std::string_view::npos)
+        (line.find(", Stream ", context) == std::string_view::npos &&
+         line.find(", Device ", context) == std::string_view::npos))
       return false;
     const auto after = [&](std::string_view word) {
       const std::size_t at = line.find(word, context);
@@ -130,7 +133,9 @@ class Printed {
     }
     const std::string name(text.substr(comma + 1, text.size() - comma - 2));
     const std::string what = std::string(domain_) + ':' + name + ":none:none:none:none:none:none\"";
-    if (nvtx_ == Nvtx::kPushPop)
+    if (nvtx_ == Nvtx::kProcess)
+      push_pop_ += std::string(text.substr(1, comma - 1)) + "  \"" + what + ' ';
+    else if (nvtx_ == Nvtx::kPushPop)
       push_pop_ += (push_pop_.empty() ? std::string(thread_) + "  \"" : " \"") + what + ' ';
     else
       start_end_ += " \"" + std::string(text.substr(1, comma - 1)) + ':' + what + ' ';
@@ -157,7 +162,7 @@ class Printed {
     rows_ += '\n';
   }
 
-  enum class Nvtx : std::uint8_t { kNone, kPushPop, kStartEnd };
+  enum class Nvtx : std::uint8_t { kNone, kPushPop, kProcess, kStartEnd };
 
   std::string rows_, push_pop_, start_end_;
   std::string_view pid_ = "0", process_, host_, kernel_ = "<kernel above the first line>", context_, stream_, grid_,
