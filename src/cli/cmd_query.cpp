@@ -83,7 +83,7 @@ class Export final : public Subcommand {
                  "csv to a file: no apostrophe before cells that a spreadsheet would compute");
     app.add_option("--table", table_, "Table of csv and jsonl")
         .one_of({"run", "regions", "region_kernels", "metrics", "ranges", "launches", "kernels", "copies", "operators",
-                 "losses", "verdict"});
+                 "losses", "verdict", "cpu_samples", "cpu_waits", "frames"});
     app.add_option("--runs", root_, "Folder of the runs (rangescope-runs)").type_name("DIR");
     bind_read(app, reading_);
     bind_analyze(app, analysis_);

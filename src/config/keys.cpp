@@ -88,6 +88,7 @@ constexpr std::array kKeys{
         "--backward-with-forward"},
     Key{"report.threads", Type::kInt,
         "workers that read and analyze; 0: one a core, up to what pays off", "--threads", {}, 0, 1024},
+    Key{"report.flat", Type::kBool, "a list instead of a tree, by time of its own", "--flat"},
     Key{"report.all", Type::kBool, "every region and value in the table", "--all"},
     Key{"report.raw_cells", Type::kBool,
         "CSV cells as they are, also those that a spreadsheet takes for formulas", "--raw-cells"},

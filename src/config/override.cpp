@@ -271,7 +271,8 @@ base::Result<Override> parse_override(std::string_view text, const std::string& 
     if (!key_char(c))
       return base::fail(base::Code::kConfig,
                         "'" + result.key + "' is no key: '" + std::string(1, c) + "' cannot stand in one", where,
-                        "Write names joined by dots: run.keep=5.");
+                        c == '@' ? "Choose a preset by its group: ncu=default, nsys=default (`config show` lists them)."
+                                 : "Write names joined by dots: run.keep=5.");
   if (equal != std::string_view::npos) {
     auto value = Parser(text, equal + 1, where).whole();
     if (!value) return base::fail(std::move(value));

@@ -205,7 +205,7 @@ class Outputs(commands.InAFolder):
             for words in (["report", "latest", "-o", target], ["report", "latest", "-f", "csv", "--to=" + target],
                           ["compare", "latest", "latest", "-f", "json", "-o", target],
                           ["export", "latest", "--to", "csv", "-o", target], ["export", "latest", "--to", "sqlite", "-o", target],
-                          ["gate", "-b", "main", "--json", target], ["gate", "-b", "main", "--junit", target],
+                          ["gate", "-b", "main", "--json=" + target], ["gate", "-b", "main", "--junit", target],
                           ["runs", "pack", "latest", "-o", target], ["profile", "-q", "-o", target, "--", VICTIM],
                           ["init", "--force", "--to", target, "--", VICTIM]):
                 done = subprocess.run([TOOL, *words], cwd=self.folder, env=self.env, capture_output=True, text=True, timeout=60, check=False)

@@ -154,6 +154,7 @@ class Planner {
     std::string kind = value("capture_range");
     std::string range = value("nvtx_capture");
     if (options_.gating && (kind.empty() || kind == "none")) kind = "nvtx";
+    const bool named = !range.empty();
     if (kind == "nvtx" && range.empty()) {
       if (request_.ranges.include.size() == 1)
         range = request_.ranges.include.front().written;
@@ -177,9 +178,9 @@ class Planner {
                     "Add " + needs + " to pipeline.nsys.trace.");
     add("--capture-range", kind);
     if (kind == "nvtx") {
-      auto translated = capture_of(range);
+      auto translated = capture_of(range, named);
       if (!translated) return base::fail(std::move(translated));
-      if (range.ends_with("@*"))
+      if (named && range.ends_with("@*"))
         note("nvtx_capture '" + range + "' is nsys's own form: the range '" + range.substr(0, range.size() - 2) +
              "' of any domain");
       else if (*translated != range)
@@ -256,11 +257,11 @@ base::Result<Plan> Collector::plan(const Request& request) const {
   return Planner(abilities_, options_, request).run();
 }
 
-base::Result<std::string> capture_of(std::string_view written) {
+base::Result<std::string> capture_of(std::string_view written, bool own_form) {
   const std::string where = "pipeline.nsys.nvtx_capture";
   // nsys's own form, and its only pattern: any domain. As ncu's order reads it (any range of a domain), nsys cannot do
   // it.
-  if (written.ends_with("@*") && written.size() > 2 && written.find('@') == written.size() - 2) {
+  if (own_form && written.ends_with("@*") && written.size() > 2 && written.find('@') == written.size() - 2) {
     auto plain = capture_of(written.substr(0, written.size() - 2));
     return plain ? base::Result<std::string>(*plain + "@*") : plain;
   }

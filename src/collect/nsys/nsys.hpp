@@ -52,7 +52,7 @@ class Collector final : public collect::Collector {
 
 /// An ncu-style range (`decode/`, `LLM@decode`, `decode`) as nsys's --nvtx-capture: `decode`, `decode@LLM`. kConfig for
 /// patterns, nested ranges and lists, which nsys cannot gate on.
-[[nodiscard]] base::Result<std::string> capture_of(std::string_view range);
+[[nodiscard]] base::Result<std::string> capture_of(std::string_view range, bool own_form = true);
 /// A domain for --nvtx-domain-include: commas, and a domain that is itself called "default", are escaped.
 [[nodiscard]] std::string escape_domain(std::string_view domain);
 
