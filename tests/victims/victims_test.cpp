@@ -1,6 +1,7 @@
 // Runs each victim without and with the injected library: the program must behave the same (stdout, stderr, exit code
 // or signal), and the capture must hold what the program is known to have opened.
 #include <sys/mount.h>
+#include <sys/stat.h>
 
 #include "base/fs.hpp"
 #include "harness.hpp"
@@ -171,15 +172,17 @@ TEST_F(Scenario, TwoThousandThreadsAtOnce) {
 TEST_F(Scenario, TwoThousandThreadsInTurnShareChunks) {
   const auto session = recorded({"threads_in_turn"});
   EXPECT_EQ(closed(session, "short"), 2000u);
-  std::uintmax_t bytes = 0;
-  for (const auto& file : fs::directory_iterator(folder_ / "captures")) bytes += file.file_size();
+  std::uintmax_t bytes = 0;  // on disk: the file itself is as large as it may become
+  for (const auto& file : fs::directory_iterator(folder_ / "captures")) {
+    struct stat found {};
+    ASSERT_EQ(::stat(file.path().c_str(), &found), 0);
+    bytes += static_cast<std::uintmax_t>(found.st_blocks) * 512;
+  }
   EXPECT_LT(bytes, 1024u * 1024u);
 }
 
 TEST_F(Scenario, SignalStorm) {
-#if defined(__SANITIZE_THREAD__)
-  GTEST_SKIP() << "ThreadSanitizer runs handlers later, inside its interceptors";
-#endif
+  if (kHandlersAreCalls) GTEST_SKIP() << "ThreadSanitizer calls handlers as functions (harness.hpp)";
   const auto session = recorded({"signals"});
   EXPECT_EQ(closed(session, "calm"), 5u);
   EXPECT_EQ(closed(session, "drop"), closed(session, "storm"));
@@ -211,16 +214,13 @@ TEST_F(Scenario, CaptureSizeIsBounded) {
   for (const auto& file : fs::directory_iterator(folder_ / "captures")) EXPECT_LE(file.file_size(), 262144u);
 }
 
+// Limits that the program sets itself later cost nothing of the capture: it has its size, and takes no descriptor.
 TEST_F(Scenario, OwnLimitOnFileSize) {
-  const auto session = recorded({"file_limit"});
-  EXPECT_TRUE(has_loss(session, "file_size_limit")) << show(session);
-  EXPECT_GT(closed(session, "many"), 500u);
+  EXPECT_EQ(show(recorded({"file_limit"})), "p0: early 1\np0: many 100000\n");
 }
 
 TEST_F(Scenario, NoDescriptorsLeft) {
-  const auto session = recorded({"no_files"});
-  EXPECT_EQ(closed(session, "early"), 1u);
-  EXPECT_TRUE(has_loss(session, "capture_unreachable")) << show(session);
+  EXPECT_EQ(show(recorded({"no_files"})), "p0: early 1\np0: many 100000\n");
 }
 
 TEST_F(Scenario, NoMemoryLeft) {
