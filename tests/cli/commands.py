@@ -248,7 +248,7 @@ class Profile(InAFolder):
         done = self.tool("profile", "-f", "csv", "-o", "out.csv", "--", VICTIM)
         self.assertEqual(done.returncode, 0, done.stderr)
         with open(os.path.join(self.folder, "out.csv"), newline="", encoding="utf-8") as f:
-            rows = list(csv.DictReader(f))
+            rows = [row for row in csv.DictReader(f) if row["kind"] != "verdict"]
         self.assertEqual([(r["path"], r["occurrences"]) for r in rows], [("step", "4"), ("step > layer", "4")])
 
     def test_a_format_that_was_asked_for_has_standard_output(self):

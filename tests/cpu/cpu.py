@@ -238,11 +238,12 @@ class Python(Profiled):
         shares = self.totals(work)
         functions = {f["name"].rsplit(".", 1)[-1]: f for f in work["cpu"]["callers"] if f["python"]}
         all_ns = sum(f["self_ns"] for f in work["cpu"]["functions"])
-        # Python's frames are read some microseconds after the sample; on a busy machine many come too late and have none.
+        # Python's frames are read some microseconds after the sample; on a busy machine many come too late and have none,
+        # and some name the function that has begun since.
         seen = sum(functions[name]["total_ns"] for name in ("red", "green", "blue")) / all_ns
         self.assertGreater(seen, 0.1, shares)
         for name, function in {"a": "red", "b": "green", "c": "blue"}.items():
-            self.assertAlmostEqual(functions[function]["total_ns"] / all_ns / seen, truth[name] / sum(truth.values()), delta=0.05, msg=shares)
+            self.assertAlmostEqual(functions[function]["total_ns"] / all_ns / seen, truth[name] / sum(truth.values()), delta=0.1, msg=shares)
             self.assertTrue(functions[function]["file"].endswith("python_shares.py"))
             self.assertGreater(functions[function]["line"], 0)
         self.assertGreater(work["cpu"]["split"]["python"], 0.5 * (work["cpu"]["split"]["python"] + work["cpu"]["split"]["native"]))
