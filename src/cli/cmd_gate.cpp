@@ -55,12 +55,7 @@ class Gate final : public Subcommand {
         .group("Report");
     app.when_parsed([app, this] {
       const auto said = app.results("--json");
-      std::error_code ignored;
-      const auto kind = std::filesystem::symlink_status(json_, ignored).type();
-      const bool a_run = kind == std::filesystem::file_type::regular || std::filesystem::is_directory(json_, ignored);
-      const bool a_path =
-          json_.find_first_of("./") != std::string::npos || kind != std::filesystem::file_type::not_found;
-      if (said.empty() || json_.ends_with(".json") || (a_path && !a_run)) return;
+      if (said.empty() || json_.ends_with(".json")) return;
       if (!json_.empty() && json_ != "true" && json_ != "-") run_ = json_;  // the word behind it was the run
       json_ = "-";
     });

@@ -194,6 +194,8 @@ class Outputs(commands.InAFolder):
             file.write("kept")
         os.symlink("kept.txt", os.path.join(self.folder, "link"))
         os.symlink("nowhere", os.path.join(self.folder, "dangling"))
+        os.symlink("kept.txt", os.path.join(self.folder, "link.json"))
+        os.mkdir(os.path.join(self.folder, "folder.json"))
         shutil.copy(VICTIM, os.path.join(self.folder, "app"))
         os.remove(os.path.join(self.folder, "pipe"))
         before = self.snapshot()
@@ -205,11 +207,14 @@ class Outputs(commands.InAFolder):
             for words in (["report", "latest", "-o", target], ["report", "latest", "-f", "csv", "--to=" + target],
                           ["compare", "latest", "latest", "-f", "json", "-o", target],
                           ["export", "latest", "--to", "csv", "-o", target], ["export", "latest", "--to", "sqlite", "-o", target],
-                          ["gate", "-b", "main", "--json=" + target], ["gate", "-b", "main", "--junit", target],
+                          ["gate", "-b", "main", "--markdown", target], ["gate", "-b", "main", "--junit", target],
                           ["runs", "pack", "latest", "-o", target], ["profile", "-q", "-o", target, "--", VICTIM],
                           ["init", "--force", "--to", target, "--", VICTIM]):
                 done = subprocess.run([TOOL, *words], cwd=self.folder, env=self.env, capture_output=True, text=True, timeout=60, check=False)
                 self.assertIn(done.returncode, (64, 74), (words, done.stderr))
+        for target in ("folder.json", "link.json"):
+            done = self.tool("gate", "-b", "main", "--json=" + target)
+            self.assertIn(done.returncode, (64, 74), done.stderr)
         done = self.tool("profile", "-q", "-o", "app", "--", "./app")
         self.assertEqual(done.returncode, 64, done.stderr)
         os.remove(os.path.join(self.folder, "pipe"))
