@@ -79,9 +79,9 @@ Fields fields_of(const Session& session, std::span<const model::PayloadField> fi
 
 /// Gives calls of NCCL the time of their kernels: those that the same thread launched after them and before the next
 /// call. A group (ncclGroupStart ... End) launches for several calls at once.
-class KernelTimes {
+class CallKernels {
  public:
-  KernelTimes(const Session& session, std::vector<CollectiveCall>& calls) : session_(session), calls_(calls) {}
+  CallKernels(const Session& session, std::vector<CollectiveCall>& calls) : session_(session), calls_(calls) {}
 
   void run() {
     struct Event {
@@ -217,7 +217,7 @@ CollectiveCalls find_collectives(const Session& session) {
                          call->operation, said.bytes});
   }
   if (out.calls.empty()) return out;
-  KernelTimes(session, out.calls).run();
+  CallKernels(session, out.calls).run();
 
   // By communicator, rank and time; then the n-th beside the n-th.
   const auto rank_of = [&](const CollectiveCall& call) { return session.processes[call.process].rank; };

@@ -25,9 +25,9 @@ constexpr std::array<std::string_view, 10> kOther{
     "mamba",  "mamba2",          "rwkv",       "jamba",       "bamba",
     "zamba2", "recurrent_gemma", "qwen3_next", "llama4_text", "falcon_mamba"};
 
-class Fields {
+class DecoderFields {
  public:
-  explicit Fields(const Value& root) : root_(root) {}
+  explicit DecoderFields(const Value& root) : root_(root) {}
 
   [[nodiscard]] std::optional<double> number(std::initializer_list<std::string_view> names) const {
     for (const std::string_view name : names)
@@ -51,10 +51,10 @@ double bytes_of_type(const std::string& type) {
 }
 
 /// Bits of quantized weights, by what the common methods write.
-std::optional<double> quantized_bytes(const Fields& fields) {
+std::optional<double> quantized_bytes(const DecoderFields& fields) {
   const Value* quantization = fields.find("quantization_config");
   if (!quantization || !quantization->is_map()) return std::nullopt;
-  const Fields how(*quantization);
+  const DecoderFields how(*quantization);
   if (const auto bits = how.number({"bits", "w_bit"})) return *bits / 8;
   const auto yes = [&](std::string_view name) { return how.find(name) && how.find(name)->boolean; };
   if (yes("load_in_4bit") || how.text({"quant_method"}) == "mxfp4") return 0.5;
@@ -62,7 +62,7 @@ std::optional<double> quantized_bytes(const Fields& fields) {
   return std::nullopt;
 }
 
-void add_experts(const Fields& fields, Decoder& out, double inner, double matrices) {
+void add_experts(const DecoderFields& fields, Decoder& out, double inner, double matrices) {
   out.experts = fields.number({"num_local_experts", "num_experts", "n_routed_experts"}).value_or(0);
   if (out.experts <= 1) {
     out.experts = 0;
@@ -89,7 +89,7 @@ void add_experts(const Fields& fields, Decoder& out, double inner, double matric
               out.moe_layers * (out.hidden * out.experts + matrices * out.hidden * shared + gate);
 }
 
-void add_window(const Fields& fields, const std::string& type, Decoder& out) {
+void add_window(const DecoderFields& fields, const std::string& type, Decoder& out) {
   out.window = fields.number({"sliding_window"}).value_or(0);
   const Value* use = fields.find("use_sliding_window");
   if (out.window <= 0 || (use && !use->boolean)) {
@@ -124,7 +124,7 @@ Result<Decoder> read_decoder(const std::filesystem::path& file) {
   if (!document) return base::fail(std::move(document));
   const Value* root = &document->root;
   if (const Value* text = root->find("text_config"); text && text->is_map()) root = text;
-  const Fields fields(*root);
+  const DecoderFields fields(*root);
   const std::string type = fields.text({"model_type"});
   const Value* encoder = fields.find("is_encoder_decoder");
   if ((encoder && encoder->boolean) || std::find(kOther.begin(), kOther.end(), type) != kOther.end())

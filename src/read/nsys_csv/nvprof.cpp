@@ -87,7 +87,7 @@ class Summary {
 
   /// The rows below a header of --csv, with their row of units.
   void csv(std::string_view text, std::size_t& at, std::uint64_t& number) {
-    Row row;
+    read::Row row;
     std::vector<std::string> columns, units;
     std::size_t before = at;
     for (; next_row(text, at, number, row); before = at) {
