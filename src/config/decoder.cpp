@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 #include <map>
+#include <vector>
 
 #include "base/text.hpp"
 #include "config/yaml.hpp"
@@ -29,7 +30,7 @@ class DecoderFields {
  public:
   explicit DecoderFields(const Value& root) : root_(root) {}
 
-  [[nodiscard]] std::optional<double> number(std::initializer_list<std::string_view> names) const {
+  [[nodiscard]] std::optional<double> number(const std::vector<std::string_view>& names) const {
     for (const std::string_view name : names)
       if (const Value* value = root_.find(name); value && (value->kind == Kind::kInt || value->kind == Kind::kDouble))
         return value->number;
@@ -132,7 +133,7 @@ Result<Decoder> read_decoder(const std::filesystem::path& file) {
                       file.string(), "Give its FLOPs yourself: --flops decode=2.1e9.");
   Decoder out;
   double heads = 0;
-  for (const auto& [into, names] : std::initializer_list<std::pair<double*, std::initializer_list<std::string_view>>>{
+  for (const auto& [into, names] : std::vector<std::pair<double*, std::vector<std::string_view>>>{
            {&out.hidden, {"hidden_size", "n_embd", "d_model"}},
            {&out.layers, {"num_hidden_layers", "n_layer", "n_layers"}},
            {&heads, {"num_attention_heads", "n_head", "n_heads"}},
