@@ -17,7 +17,8 @@ struct Difference {
   double at_ns, ns;  ///< reference's end less this host's, at this host's time
 };
 
-double median_of(std::vector<double> values) {
+/// The larger of the two in the middle: a value that was seen.
+double upper_median(std::vector<double> values) {
   const auto half = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
   std::nth_element(values.begin(), half, values.end());
   return *half;
@@ -37,7 +38,7 @@ std::vector<HostClock::Knot> knots_of(std::vector<Difference> list) {
       at.push_back(list[i].at_ns);
       ns.push_back(list[i].ns);
     }
-    knots.push_back({median_of(at), median_of(ns)});
+    knots.push_back({upper_median(at), upper_median(ns)});
   }
   return knots;
 }
@@ -86,7 +87,7 @@ std::vector<HostClock> find_clocks(const Session& session, const CollectiveCalls
     }
     if (of_host.size() < 2) continue;
     ends.emplace_back();
-    for (auto& [host, list] : of_host) ends.back().push_back({host, median_of(std::move(list))});
+    for (auto& [host, list] : of_host) ends.back().push_back({host, upper_median(std::move(list))});
   }
   std::vector<char> known(clocks.size(), 0);
   known[0] = 1;

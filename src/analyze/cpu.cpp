@@ -10,6 +10,7 @@
 
 #include "analyze/groups.hpp"
 #include "analyze/sets.hpp"
+#include "analyze/stretches.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
 #include "base/workers.hpp"
@@ -27,49 +28,6 @@ constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 constexpr std::string_view kPartKinds[] = {"python", "native", "cuda", "waiting"};
 enum PartKind : std::uint8_t { kPython, kNative, kCuda, kWaiting };
 constexpr std::string_view kWaitNames[] = {"other", "lock", "I/O", "sleep", "preempted"};
-
-/// Disjoint stretches in order, and how much of them lies before each.
-class Stretches {
- public:
-  void add(std::int64_t start, std::int64_t end) {
-    if (end > start) list_.push_back({start, end, 0});
-  }
-  void finish() {
-    std::sort(list_.begin(), list_.end(), [](const Part& a, const Part& b) { return a.start < b.start; });
-    std::size_t kept = 0;
-    for (const Part& part : list_) {
-      if (kept > 0 && part.start <= list_[kept - 1].end)
-        list_[kept - 1].end = std::max(list_[kept - 1].end, part.end);
-      else
-        list_[kept++] = part;
-    }
-    list_.resize(kept);
-    std::int64_t sum = 0;
-    for (Part& part : list_) {
-      part.before = sum;
-      sum += part.end - part.start;
-    }
-  }
-  /// Of [start, end).
-  [[nodiscard]] std::int64_t within(std::int64_t start, std::int64_t end) const {
-    return end <= start ? 0 : until(end) - until(start);
-  }
-  [[nodiscard]] bool holds(std::int64_t at) const { return within(at, at + 1) > 0; }
-  [[nodiscard]] bool empty() const { return list_.empty(); }
-
- private:
-  struct Part {
-    std::int64_t start, end, before;
-  };
-  [[nodiscard]] std::int64_t until(std::int64_t at) const {
-    auto after = std::upper_bound(list_.begin(), list_.end(), at,
-                                  [](std::int64_t value, const Part& part) { return value < part.start; });
-    if (after == list_.begin()) return 0;
-    --after;
-    return after->before + std::min(at, after->end) - after->start;
-  }
-  std::vector<Part> list_;
-};
 
 std::string_view call_kind(const Session& session, const model::Launch& call) {
   switch (call.kind) {

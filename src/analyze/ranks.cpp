@@ -7,6 +7,7 @@
 #include <set>
 
 #include "analyze/collectives.hpp"
+#include "analyze/stretches.hpp"
 #include "base/text.hpp"
 
 namespace rangescope::analyze {
@@ -16,50 +17,15 @@ using model::Session;
 
 constexpr double kNotOpened = std::numeric_limits<double>::quiet_NaN();
 
-/// Times in which a thread is in calls of communication libraries, and how much of a stretch they cover.
-class Communication {
- public:
-  Communication(const Session& session) : threads_(session.threads.size()) {
-    for (const model::Range& range : session.ranges) {
-      if (range.end_ns == kOpen || range.thread >= threads_.size() || range.end_ns < range.start_ns) continue;
-      if (!is_communication(session, range)) continue;
-      threads_[range.thread].push_back({range.start_ns, range.end_ns, 0});
-    }
-    for (auto& list : threads_) {
-      std::sort(list.begin(), list.end(), [](const Span& a, const Span& b) { return a.start < b.start; });
-      std::size_t kept = 0;
-      for (const Span& span : list) {  // calls within calls count once
-        if (kept > 0 && span.start < list[kept - 1].end)
-          list[kept - 1].end = std::max(list[kept - 1].end, span.end);
-        else
-          list[kept++] = span;
-      }
-      list.resize(kept);
-      std::int64_t before = 0;
-      for (Span& span : list) {
-        span.before = before;
-        before += span.end - span.start;
-      }
-    }
-  }
-  [[nodiscard]] std::int64_t within(std::uint32_t thread, std::int64_t start, std::int64_t end) const {
-    const auto& list = threads_[thread];
-    return list.empty() ? 0 : until(list, end) - until(list, start);
-  }
-
- private:
-  struct Span {
-    std::int64_t start, end, before;
-  };
-  static std::int64_t until(const std::vector<Span>& list, std::int64_t at) {
-    const auto next = std::upper_bound(list.begin(), list.end(), at,
-                                       [](std::int64_t time, const Span& span) { return time < span.start; });
-    if (next == list.begin()) return 0;
-    const Span& last = *(next - 1);
-    return last.before + std::min(at, last.end) - last.start;
-  }
-  std::vector<std::vector<Span>> threads_;
-};
+/// Of each thread, when it was in calls of communication libraries.
+std::vector<Stretches> communication_of(const Session& session) {
+  std::vector<Stretches> threads(session.threads.size());
+  for (const model::Range& range : session.ranges)
+    if (range.end_ns != kOpen && range.thread < threads.size() && is_communication(session, range))
+      threads[range.thread].add(range.start_ns, range.end_ns);
+  for (Stretches& each : threads) each.finish();
+  return threads;
+}
 
 class Ranks {
  public:
@@ -72,13 +38,13 @@ class Ranks {
     }
     for (const model::Process& process : session.processes)
       rank_of_.push_back(process.rank == kNone ? kNone : place[process.rank]);
-    const Communication communication(session);
+    const std::vector<Stretches> communication = communication_of(session);
     own_.assign(tree.range_of.size(), 0);
     for (std::uint32_t o = 0; o < tree.range_of.size(); ++o) {
       const model::Range* range = range_at(o);
       if (range == nullptr) continue;
       const auto work = static_cast<double>(length_ns(range->start_ns, range->end_ns) -
-                                            communication.within(range->thread, range->start_ns, range->end_ns));
+                                            communication[range->thread].within(range->start_ns, range->end_ns));
       own_[o] += work;
       if (tree.parent[o] != kNone) own_[tree.parent[o]] -= work;
     }

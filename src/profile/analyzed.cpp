@@ -81,12 +81,22 @@ base::Error nothing(const std::filesystem::path& input, const model::Session& se
   return error;
 }
 
-/// A key of the configuration that the run was made with; "" where it has none.
-std::string setting_of(const std::filesystem::path& run, std::string_view key) {
-  if (run.empty()) return {};
-  const auto config = config::read_yaml(run / "config.yaml");
-  const config::Value* said = config ? config::at_path(config->root, key) : nullptr;
+/// The configuration that the run was made with; empty where there is none.
+config::Value settings_of(const std::filesystem::path& run) {
+  auto read = run.empty() ? base::Result<config::Document>() : config::read_yaml(run / "config.yaml");
+  return read ? std::move(read->root) : config::Value{};
+}
+
+std::string text_at(const config::Value& settings, std::string_view key) {
+  const config::Value* said = config::at_path(settings, key);
   return said == nullptr ? std::string() : said->text;
+}
+
+analyze::FoldNames fold_names_at(const config::Value& settings) {
+  const std::string name = text_at(settings, "report.fold_names");
+  return name == "numbers" ? analyze::FoldNames::kNumbers
+         : name == "off"   ? analyze::FoldNames::kOff
+                           : analyze::FoldNames::kAuto;
 }
 
 /// Of a repetition: how each region's wall time differs over all of them, as two metrics.
@@ -135,13 +145,6 @@ std::string why_no_range(const model::Session& native) {
 bool is_empty_folder(const std::filesystem::path& path) {
   std::error_code error;
   return std::filesystem::is_directory(path, error) && std::filesystem::is_empty(path, error);
-}
-
-analyze::FoldNames fold_names_of(const std::filesystem::path& run) {
-  const std::string said = setting_of(run, "report.fold_names");
-  return said == "numbers" ? analyze::FoldNames::kNumbers
-         : said == "off"   ? analyze::FoldNames::kOff
-                           : analyze::FoldNames::kAuto;
 }
 
 base::Result<std::vector<std::filesystem::path>> find_inputs(const std::filesystem::path& root, const std::string& said,
@@ -194,11 +197,12 @@ base::Result<Analyzed> analyze_inputs(std::span<const std::filesystem::path> inp
   }
   reading.threads = wanted.threads;
   analyze::Options options = wanted;
-  if (!options.fold_names) options.fold_names = fold_names_of(run);
-  if (options.nest.empty()) options.nest = setting_of(run, "report.nest");
-  if (options.device.empty()) options.device = setting_of(run, "device");
+  const config::Value settings = settings_of(run);
+  if (!options.fold_names) options.fold_names = fold_names_at(settings);
+  if (options.nest.empty()) options.nest = text_at(settings, "report.nest");
+  if (options.device.empty()) options.device = text_at(settings, "device");
   options.by_payload =
-      options.by_payload || counted_by_payload(run) || setting_of(run, "report.bucket_by") == "payload";
+      options.by_payload || counted_by_payload(run) || text_at(settings, "report.bucket_by") == "payload";
   const analyze::NameFolder names(*options.fold_names, options.ranges);
   auto captured = read_captures(inputs, reading, names);
   if (!captured) return base::fail(std::move(captured));

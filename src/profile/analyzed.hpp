@@ -44,11 +44,6 @@ struct Analyzed {
 [[nodiscard]] std::string why_no_range(const model::Session& native);
 [[nodiscard]] bool is_empty_folder(const std::filesystem::path& path);
 
-/// What a key of a run's configuration was; "" where it was not, and for no run.
-[[nodiscard]] std::string told_run(const std::filesystem::path& run, std::string_view key);
-/// report.fold_names of a run's configuration: what its reports do where nobody says --fold-names. kAuto for no run.
-[[nodiscard]] analyze::FoldNames fold_names_of(const std::filesystem::path& run);
-
 /// Writes it in one of report/'s formats, as wide as where there is no terminal.
 [[nodiscard]] base::Result<void> write_report(const Analyzed& analyzed, std::string_view format,
                                               const std::filesystem::path& to);

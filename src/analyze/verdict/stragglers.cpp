@@ -8,6 +8,7 @@
 #include <cmath>
 #include <map>
 
+#include "analyze/spread.hpp"
 #include "analyze/verdict/rule.hpp"
 #include "analyze/verdict/thresholds.hpp"
 #include "base/text.hpp"
@@ -18,13 +19,6 @@ namespace {
 
 using base::format_count;
 using base::format_ns;
-
-double median(std::vector<double> values) {
-  if (values.empty()) return 0;
-  std::sort(values.begin(), values.end());
-  const std::size_t half = values.size() / 2;
-  return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
-}
 
 /// How a rank's own time in a region compares with that of the others.
 struct Standing {
@@ -41,7 +35,7 @@ Standing standing(const model::OverRanks& ranks, std::optional<std::size_t> of =
   own.erase(own.begin() + static_cast<std::ptrdiff_t>(out.rank));
   out.next_ns = *std::max_element(own.begin(), own.end());
   out.least_ns = *std::min_element(own.begin(), own.end());
-  out.median_ns = median(std::move(own));
+  out.median_ns = median_of(own);
   return out;
 }
 
