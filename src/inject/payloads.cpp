@@ -266,6 +266,12 @@ bool initialize_other(nvtxExtModuleInfo_t* module) {
   return true;
 }
 
+// NCCL 2.17 to 2.30 carries release 0x0103 of the extension, whose structs, flags and types are those of our header.
+bool knows_layout(std::uint16_t release) {
+  static_assert(NVTX_EXT_PAYLOAD_COMPATID == 0x0104, "compare the structs of the new release with those before");
+  return release == 0x0103 || release == NVTX_EXT_PAYLOAD_COMPATID;
+}
+
 void attach(const nvtxExtModuleInfo_t& module) {
   const nvtxExtModuleSegment_t& segment = module.segments[0];
   const auto set = [&segment](std::size_t slot, auto* function) {
@@ -277,7 +283,7 @@ void attach(const nvtxExtModuleInfo_t& module) {
   set(NVTX3EXT_CBID_nvtxRangeEndPayload, end);
   set(NVTX3EXT_CBID_nvtxMarkPayload, mark);
   set(NVTX3EXT_CBID_nvtxTimestampGet, timestamp);
-  if (module.compatId == NVTX_EXT_PAYLOAD_COMPATID) {
+  if (knows_layout(module.compatId)) {
     set(NVTX3EXT_CBID_nvtxPayloadSchemaRegister, register_schema);
     set(NVTX3EXT_CBID_nvtxPayloadEnumRegister, register_enum);
   } else {

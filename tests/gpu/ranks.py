@@ -64,6 +64,9 @@ with tempfile.TemporaryDirectory(prefix="rangescope-ranks-") as folder:
         if size is None:
             continue
         truth = size / (profiled[size] / 1e9) * 2 * (2 - 1) / 2
+        if row["busbw_bytes_per_s"] is None:
+            check(f"busbw of {size} bytes", False, "the report has none")
+            continue
         ratio = row["busbw_bytes_per_s"] / truth
         check(f"busbw of {size} bytes", size < 4 << 20 or abs(ratio - 1) <= 0.02, f"report {row['busbw_bytes_per_s'] / 1e9:.2f} GB/s, events {truth / 1e9:.2f} GB/s, ratio {ratio:.3f}")
     for size in bare:  # one run each: noise is a percent or two

@@ -30,6 +30,8 @@
 
 extern char** environ;
 
+int nccl_calls();  // nccl_calls.cpp
+
 namespace {
 
 std::string self;
@@ -509,6 +511,7 @@ int main(int argc, char** argv) {
       {"values", values},
       {"payloads", payloads},
       {"payload_extension", payload_extension},
+      {"nccl_calls", nccl_calls},
       {"names", names},
       {"unique", unique},
       {"fork", forks},

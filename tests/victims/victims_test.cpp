@@ -3,6 +3,8 @@
 #include <sys/mount.h>
 #include <sys/stat.h>
 
+#include <fmt/format.h>
+
 #include "base/fs.hpp"
 #include "harness.hpp"
 
@@ -75,6 +77,24 @@ TEST_F(Scenario, PayloadExtension) {
             "p0: NCCL:allgather >  1\n"
             "p0: NCCL:<allgather> 1\n"
             "mark allgather\n");
+}
+
+TEST_F(Scenario, PayloadsOfTheExtensionThatNcclCarries) {
+  const auto session = recorded({"nccl_calls"});
+  EXPECT_EQ(show(session), "p0: NCCL:ncclCommInitRank 1\np0: NCCL:ncclAllReduce 2\n");
+  std::string text;
+  for (const auto& field : session.payload_fields)
+    text += fmt::format("{}: {} = {:x}\n", session.strings.view(session.ranges[field.range].name),
+                        session.strings.view(field.name), field.bits);
+  EXPECT_EQ(text,
+            "ncclCommInitRank: NCCL communicator ID = feedbeef12345678\n"
+            "ncclCommInitRank: No. of ranks = 2\n"
+            "ncclCommInitRank: Rank = 1\n"
+            "ncclCommInitRank: CUDA device = 1\n"
+            "ncclAllReduce: NCCL communicator ID = feedbeef12345678\n"
+            "ncclAllReduce: Message size [bytes] = 1000\n"
+            "ncclAllReduce: NCCL communicator ID = feedbeef12345678\n"
+            "ncclAllReduce: Message size [bytes] = 2000\n");
 }
 
 TEST_F(Scenario, Names) {
