@@ -29,7 +29,9 @@ base::Result<std::optional<sample::Beside>> begin_sampling(const SampleChoice& c
   sample::Options options;
   options.folder = captures / wire::samples::kFolder;
   options.interval_ns = choice.interval_ns.value_or(kAutoSample_ns);
-  if (!counters) {  // else the program's own counters hold the device: energy alone
+  // Beside the program's own counters the sampler steps aside whenever they hold the device: only where that was asked
+  // for, since each change of hands costs both some samples and occurrences. Else energy alone.
+  if (!counters || choice.interval_ns) {
     auto wanted = wanted_counters(choice);
     if (!wanted) return base::fail(std::move(wanted));
     options.wanted = std::move(*wanted);

@@ -31,7 +31,8 @@ struct SampleChoice {
 [[nodiscard]] base::Result<std::vector<sample::Wanted>> wanted_counters(const SampleChoice& choice);
 
 /// Begins to sample into the folder of captures; nothing where sampling is off. Where it cannot be, an error only if an
-/// interval was asked for. `counters`: the program counts itself, which needs the device for itself.
+/// interval was asked for. `counters`: the program counts itself; then counters are sampled too only if an interval was
+/// asked for, whenever the program does not hold the device.
 [[nodiscard]] base::Result<std::optional<sample::Beside>> begin_sampling(const SampleChoice& choice,
                                                                          const std::filesystem::path& captures,
                                                                          bool counters);

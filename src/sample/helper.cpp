@@ -31,6 +31,37 @@ using wire::samples::EventKind;
 struct Sampled {
   Stream stream;
   std::unique_ptr<Sampler> sampler;
+  const Device* device = nullptr;
+  CounterSet set;
+};
+
+/// A program of the same run that counts asks for the device (inject/cupti/aside.hpp).
+class Aside {
+ public:
+  explicit Aside(const std::filesystem::path& folder) : path_(folder / wire::samples::kAside) {
+    file_ = ::open(path_.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    say(false);
+  }
+  Aside(const Aside&) = delete;
+  Aside& operator=(const Aside&) = delete;
+  ~Aside() {
+    if (file_ < 0) return;
+    ::unlink(path_.c_str());
+    ::close(file_);
+  }
+  [[nodiscard]] bool asked() const {
+    struct flock lock = {};
+    lock.l_type = F_WRLCK;
+    lock.l_whence = SEEK_SET;
+    return file_ >= 0 && ::fcntl(file_, F_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
+  }
+  void say(bool stepped_aside) const {
+    if (file_ >= 0) (void)!::pwrite(file_, stepped_aside ? "1" : "0", 1, 0);
+  }
+
+ private:
+  std::filesystem::path path_;
+  int file_ = -1;
 };
 
 /// An amount adds up over samples; a share, a rate or a mean does not.
@@ -54,9 +85,10 @@ void begin(Cupti& cupti, const Device& device, const Options& options, std::vect
   auto stream = Stream::create(options.folder / ("gpu-" + std::to_string(device.ordinal) + wire::samples::kSuffix),
                                std::move(description), options.most_bytes);
   if (!stream) return;
-  out.push_back({std::move(*stream), nullptr});
+  out.push_back({std::move(*stream), nullptr, &device, set.value_or(CounterSet())});
   Sampled& sampled = out.back();
   const auto unavailable = [&](const base::Error& error) {
+    sampled.device = nullptr;
     const std::string why = error.what + (error.where.empty() ? "" : " (" + error.where + ")");
     say("unavailable " + why);
     sampled.stream.event(EventKind::kUnavailable, why);
@@ -64,7 +96,7 @@ void begin(Cupti& cupti, const Device& device, const Options& options, std::vect
   if (!set) {
     unavailable(set.error());
   } else if (set->metrics.empty()) {
-    sampled.stream.event(EventKind::kUnavailable, "old: " + device.chip + " has none of the counters");
+    unavailable({Code::kToolMissing, "old: " + device.chip + " has none of the counters", {}, {}});
   } else {
     auto sampler = cupti.start(device, *set, options.interval_ns);
     std::string told = "sampling " + device.uuid + " " + base::join(set->metrics, " ");
@@ -133,19 +165,41 @@ int run_helper(const std::vector<std::string>& arguments) {
     say("nothing");
     return base::exit_code(Code::kToolMissing);
   }
+  const Aside aside(options.folder);
   say("ready");
 
   const std::int64_t wait = std::clamp<std::int64_t>(kPollSamples * options.interval_ns, 5'000'000, 100'000'000);
+  const auto failed = [](Sampled& each, const base::Error& error) {
+    each.stream.event(EventKind::kFailed, error.what + " (" + error.where + ")");
+    each.sampler.reset();
+  };
   std::int64_t flushed = now_ns();
+  bool stepped_aside = false;
   for (bool last = false; !last;) {
     last = ended_within(std::chrono::milliseconds(wait / 1'000'000));
+    const bool asked = aside.asked(), steps = asked != stepped_aside && !last;
     for (Sampled& each : sampled) {
+      if (steps && !asked && each.device != nullptr) {
+        auto again = cupti->start(*each.device, each.set, options.interval_ns);
+        each.stream.event(EventKind::kAside, "", 0);
+        if (again)
+          each.sampler = std::move(*again);
+        else
+          failed(each, again.error());
+        continue;
+      }
       if (!each.sampler) continue;
-      const auto done = last ? each.sampler->stop(each.stream) : each.sampler->poll(each.stream);
-      if (done) continue;
-      each.stream.event(EventKind::kFailed, done.error().what + " (" + done.error().where + ")");
-      each.sampler.reset();
+      const bool ends = last || (steps && asked);
+      if (const auto done = ends ? each.sampler->stop(each.stream) : each.sampler->poll(each.stream); !done) {
+        failed(each, done.error());
+        each.device = nullptr;
+      } else if (!last && ends) {
+        each.stream.event(EventKind::kAside, "the program counts", 1);
+        tell_cost(each.sampler->spent());
+        each.sampler.reset();
+      }
     }
+    if (steps) aside.say(stepped_aside = asked);
     if (now_ns() - flushed > 1'000'000'000) {
       for (Sampled& each : sampled) each.stream.flush(false);
       flushed = now_ns();

@@ -28,6 +28,7 @@ inline constexpr std::uint32_t kVersion = 1;
 inline constexpr std::uint32_t kBlockMagic = 0x53535352;  // "RSSS"
 inline constexpr const char* kFolder = "samples";
 inline constexpr const char* kSuffix = ".samples";
+inline constexpr const char* kAside = "aside";  ///< beside the streams: whoever counts asks the sampler for the device
 /// A block holds at most this many bytes unpacked, and a stream this many metrics.
 inline constexpr std::uint32_t kMostRawBytes = 16u << 20;
 inline constexpr std::uint32_t kMostMetrics = 64;
@@ -56,10 +57,11 @@ struct BlockHeader {
 static_assert(sizeof(BlockHeader) == 24);
 
 enum class EventKind : std::uint32_t {
-  kOverflow = 1,    ///< the hardware's buffer was full: samples are missing
-  kFailed = 2,      ///< sampling ended before the program did; the text says why
-  kCoarser = 3,     ///< the file came near its bound: `count` samples are one from here on
-  kUnavailable = 4  ///< nothing was sampled; the text says why
+  kOverflow = 1,     ///< the hardware's buffer was full: samples are missing
+  kFailed = 2,       ///< sampling ended before the program did; the text says why
+  kCoarser = 3,      ///< the file came near its bound: `count` samples are one from here on
+  kUnavailable = 4,  ///< nothing was sampled; the text says why
+  kAside = 5         ///< not sampled from here on, for the program counts itself; `count` 0: sampled again
 };
 
 /// In front of the text of a kEvent block.

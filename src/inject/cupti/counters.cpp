@@ -9,6 +9,7 @@
 #include <cstring>
 #include <new>
 
+#include "inject/cupti/aside.hpp"
 #include "inject/cupti/collector.hpp"
 #include "inject/cupti/trace.hpp"
 #include "inject/process.hpp"
@@ -94,6 +95,7 @@ const char* start(Collector& c, const char* path, char* why, std::size_t why_byt
   pthread_condattr_destroy(&monotonic);
   if (c.plan.resume != nullptr && !load_progress(c, why, why_bytes)) return why;
   if (!make_observer()) return "no hardware counters: no key for thread memory is left";
+  find_sampler();
   load_profiler(*c.api);
   the_collector.store(&c, std::memory_order_release);
   write_metrics(c);

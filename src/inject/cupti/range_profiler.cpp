@@ -6,6 +6,8 @@
 #include <cstring>
 #include <utility>
 
+#include "inject/cupti/aside.hpp"
+
 namespace rangescope::inject::cupti {
 
 class RangeProfiler::Timed {
@@ -53,7 +55,10 @@ bool RangeProfiler::check(CUptiResult result, const char* call) {
         ". Run as root, or give the container CAP_SYS_ADMIN, or load the driver with "
         "NVreg_RestrictProfilingToAdminUsers=0";
   } else if (result == CUPTI_ERROR_HARDWARE_BUSY) {
-    advice = ". Another tool holds the counters: stop DCGM's profiling (dcgmi profile --pause), ncu or nsys";
+    advice =
+        ". Somebody else holds the counters: stop DCGM's profiling (dcgmi profile --pause), ncu, nsys, or let other "
+        "runs "
+        "of rangescope not sample (--sample off)";
   }
   std::snprintf(error_, sizeof error_, "%s: %s%s", call, api_->api->text(result), advice);
   return false;
@@ -103,6 +108,7 @@ void RangeProfiler::disable() {
   params.pRangeProfilerObject = std::exchange(object_, nullptr);
   (void)check(api_->cuptiRangeProfilerDisable(&params), "cuptiRangeProfilerDisable");
   host_.close();
+  release_device();
 }
 
 void RangeProfiler::close_down() {

@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <new>
 
+#include "inject/cupti/aside.hpp"
 #include "inject/cupti/collector.hpp"
 #include "inject/cupti/counters.hpp"
 #include "inject/cupti/trace.hpp"
@@ -44,11 +45,13 @@ void end_before_what_was_loaded() {
 
 bool set_up(Collector& c, Context& context) {
   char why[512] = {};
+  claim_device();
   if (!context.profiler.enable(c.range, context.context, static_cast<std::uint32_t>(context.device), c.plan.metrics,
                                c.plan.metric_count, why, sizeof why)) {
     char detail[600];
     std::snprintf(detail, sizeof detail, "no hardware counters on device %d: %s", context.device, why);
     tell_loss(detail);
+    release_device();
     return false;
   }
   if (c.plan.flush_cache && !context.flush.ready() && !context.flush.make(c.driver, context.device)) {

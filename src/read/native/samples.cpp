@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstring>
 #include <optional>
+#include <utility>
 
 #include "base/fs.hpp"
 #include "base/text.hpp"
@@ -165,6 +166,12 @@ class Reader {
              fmt::format("Samples of {} were merged, {} to one, to keep within the size of the file.", device,
                          event.count));
         break;
+      case format::EventKind::kAside:
+        if (event.count == 1 && std::exchange(aside_, true) == false)
+          lose("not_sampled", 1,
+               device + " was not sampled while the program's own counters (--metrics) held it: ranges that were " +
+                   "measured then have those.");
+        break;
       case format::EventKind::kUnavailable: lose("not_sampled", 1, unavailable(device, text)); break;
     }
   }
@@ -173,8 +180,8 @@ class Reader {
     std::string cure;
     if (why.starts_with("busy"))
       cure =
-          " Another profiler or monitor (DCGM, Nsight) holds its counters: stop it, or pause it (dcgmi profile "
-          "--pause).";
+          " Another profiler or monitor (DCGM, Nsight, another run of rangescope) holds its counters: stop it, or "
+          "pause it (dcgmi profile --pause).";
     if (why.starts_with("denied"))
       cure =
           " The driver lets only the administrator read counters: run as root, or set "
@@ -210,7 +217,7 @@ class Reader {
   std::size_t torn_ = 0;
   std::uint64_t damaged_ = 0;
   std::int64_t last_ns_ = std::numeric_limits<std::int64_t>::min();
-  bool described_ = false, ended_ = false;
+  bool described_ = false, ended_ = false, aside_ = false;
 };
 
 }  // namespace
