@@ -23,7 +23,8 @@ class Query final : public Subcommand {
       : Subcommand(
             "query", "Ask a run or file with SQL",
             "Tables: run, verdict, regions, region_kernels, metrics, operators, ranges, launches, kernels, copies,\n"
-            "cpu_samples, cpu_waits, frames, losses (docs/formats/sqlite-view.md). Nothing is written to the input.\n\n"
+            "samples, cpu_samples, cpu_waits, frames, losses (docs/formats/sqlite-view.md).\n"
+            "Nothing is written to the input.\n\n"
             "  rangescope query latest 'select path, occurrences, gpu_kernel_ns from regions order by 3 desc'\n"
             "  rangescope query trace.sqlite 'select name, count(*) from kernels group by name' -f csv") {}
   void options(const Arguments& app) override {
@@ -83,7 +84,7 @@ class Export final : public Subcommand {
                  "csv to a file: no apostrophe before cells that a spreadsheet would compute");
     app.add_option("--table", table_, "Table of csv and jsonl")
         .one_of({"run", "regions", "region_kernels", "metrics", "ranges", "launches", "kernels", "copies", "operators",
-                 "losses", "verdict", "cpu_samples", "cpu_waits", "frames"});
+                 "losses", "verdict", "samples", "cpu_samples", "cpu_waits", "frames"});
     app.add_option("--runs", root_, "Folder of the runs (rangescope-runs)").type_name("DIR");
     bind_read(app, reading_);
     bind_analyze(app, analysis_);

@@ -294,11 +294,13 @@ struct SampledDevice {
   std::string source, uuid, name;
   double interval_ns = 0;
   std::int64_t samples = 0;
-  double sampled_ns = 0;  ///< sum of the samples' lengths
-  double gaps_ns = 0;     ///< between them
-  double busy_ns = 0;     ///< of `sampled_ns`: work of ours ran
-  double other_ns = 0;    ///< of `sampled_ns`: the device was active while nothing of ours ran
-  std::string clock;      ///< how its clock was brought onto the session's
+  double sampled_ns = 0;         ///< sum of the samples' lengths
+  double gaps_ns = 0;            ///< between them
+  double busy_ns = 0;            ///< of `sampled_ns`: work of ours ran
+  double other_ns = 0;           ///< of `sampled_ns`: the device was active while nothing of ours ran
+  std::string clock;             ///< how its clock was brought onto the session's
+  std::uint32_t stream = kNone;  ///< index in Session::samples
+  std::int64_t offset_ns = 0;    ///< that brings its samples onto the session's clock
   std::vector<SampledSum> sums;
 };
 

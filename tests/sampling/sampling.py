@@ -56,6 +56,31 @@ class Sampling(unittest.TestCase):
         self.assertIn("by activity", device["clock"])  # the stand-in's timer is 5 s ahead
         self.assertTrue(os.path.exists(f"{run}/native/samples/gpu-0.samples"))
 
+    def test_samples_are_a_table_and_tracks(self):
+        report, _, run = self.profile("--sample", "500us")
+        steps = [r for r in report["regions"] if r["path"] == ["step"]]
+        done = cases.run([TOOL, "query", run, "select sum(value), min(end_ns - start_ns) from samples where metric = 'dram_read_bytes'",
+                          "-f", "csv"], cwd=self.folder, env=self.env)
+        total, shortest = (float(cell) for cell in done.stdout.splitlines()[1].split(","))
+        self.assertAlmostEqual(total, 40 * 1_010_000, delta=0.02 * 40 * 1_010_000)
+        self.assertGreater(shortest, 0)
+        self.assertEqual(steps[0]["occurrences"], 40)
+        # In the samples that a kernel of the timeline covers, bytes were read: clocks agree.
+        done = cases.run([TOOL, "query", run, "select count(*) from kernels k where k.end_ns - k.start_ns > 3000000 and not exists (select 1 "
+                          "from samples s where s.metric = 'dram_read_bytes' and s.value > 0 and s.start_ns >= k.start_ns and "
+                          "s.end_ns <= k.end_ns)", "-f", "csv"], cwd=self.folder, env=self.env)
+        self.assertEqual(done.stdout.splitlines()[1], "0", done.stderr)
+        done = cases.run([TOOL, "report", run, "-f", "chrome", "-o", "-"], cwd=self.folder, env=self.env)
+        tracks = [e for e in json.loads(done.stdout)["traceEvents"] if e["ph"] == "C"]
+        self.assertIn("GPU 0 dram_read_bytes", {e["name"] for e in tracks})
+        self.assertTrue(any(e["args"].get("byte/s", 0) > 100e6 for e in tracks), "1 MB in 4 ms")
+        done = cases.run([TOOL, "report", run, "-f", "perfetto", "-o", f"{self.folder}/t.pftrace"], cwd=self.folder, env=self.env)
+        with open(f"{self.folder}/t.pftrace", "rb") as f:
+            self.assertIn(b"GPU 0 dram_read_bytes", f.read())
+        done = cases.run([TOOL, "report", run, "-f", "html", "-o", f"{self.folder}/t.html"], cwd=self.folder, env=self.env)
+        with open(f"{self.folder}/t.html", encoding="utf-8") as f:
+            self.assertRegex(f.read(), r'"counters":\s*\[\s*\{"title":\s*"GPU 0 ')
+
     def test_off(self):
         report, done, run = self.profile("--sample", "off")
         self.assertNotIn("sampled", report)
@@ -85,6 +110,15 @@ class Sampling(unittest.TestCase):
         report, done, _ = self.profile("--sample", "500us", STANDIN_FAULT="pm_late")  # 800 samples at once
         self.assertEqual(report["sampled"][0]["gaps_ns"], 0)
         self.assertGreater(report["sampled"][0]["samples"], 800)
+
+    def test_it_steps_aside_for_the_programs_own_counters(self):
+        report, done, run = self.profile("--sample", "500us", "--metrics", "dram__bytes_read.sum", "--include", "step", "--skip-first", "0")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("the program's own counters", self.losses(report)["not_sampled"])
+        step = next(r for r in report["regions"] if r["path"] == ["step"])
+        self.assertEqual(step["metrics"]["dram__bytes_read.sum"]["source"], "cupti range")
+        self.assertEqual([d["source"] for d in report["sampled"]].count("CUPTI PM sampling"), 1)
+        self.assertFalse(os.path.exists(f"{run}/native/samples/aside"))
 
     def test_a_machine_without_cupti(self):
         report, done, _ = self.profile(RANGESCOPE_CUPTI="/nowhere/libcupti.so")

@@ -24,7 +24,8 @@ export interface Level { r: number; chunks: Chunk[] }
 export interface Lane {
   title: string; pid?: number; kind: 'thread' | 'stream'; rows: number; items: number; full: boolean; levels: Level[];
 }
-export interface Timeline { duration: number; items: number; lanes: Lane[]; names: [string, number][] }
+export interface Counter { title: string; unit: string; most: number; step: number; d: string }
+export interface Timeline { duration: number; items: number; lanes: Lane[]; names: [string, number][]; counters?: Counter[] }
 export interface Verdict { kind: string; severity: string; path: string; region: number | null; text: string; saves: string; next: string }
 export interface Data {
   verdict: Verdict[];

@@ -1,9 +1,9 @@
 // The timeline: a canvas that draws, of each lane, the coarsest level of detail that is finer than a pixel. Chunks are
 // decoded when they first come into view.
 import { Chunk, data, keep, keptValue, Lane, Level, onSelect, Region, select, selected, value } from './data';
-import { color, count, counted, el, onTheme, time, token } from './format';
+import { color, count, counted, el, onTheme, show, time, token } from './format';
 
-const kRow = 17, kGap = 10, kTitle = 16;
+const kRow = 17, kGap = 10, kTitle = 16, kCounter = 34;
 interface Items { start: Float64Array; end: Float64Array; row: Uint8Array; name: Uint32Array; a: Float64Array; b: Float64Array }
 const cache = new WeakMap<Chunk, Items>();
 
@@ -80,6 +80,8 @@ export function timeline(): HTMLElement {
   const tops: number[] = [];
   let height = 22;
   t.lanes.forEach((lane) => { tops.push(height); height += kTitle + lane.rows * kRow + kGap; });
+  // Sampled counters, a byte a step: 0 is unknown.
+  const counters = (t.counters ?? []).map((c) => ({ ...c, values: Uint8Array.from(atob(c.d), (byte) => byte.charCodeAt(0)), top: (height += kCounter + 4) - kCounter - 4 }));
   const levelFor = (lane: Lane): Level | undefined => {
     const pixel = (to - from) / width;
     return lane.levels.find((l) => l.r <= pixel) ?? lane.levels[lane.levels.length - 1];
@@ -158,6 +160,21 @@ export function timeline(): HTMLElement {
         }
       });
     });
+    for (const c of counters) {
+      if (c.top + kCounter < visibleTop || c.top > visibleEnd) continue;
+      g.fillStyle = color(c.title.replace(/^GPU \d+ /, ''));
+      for (let px = 0; px < width; ++px) {
+        const begin = Math.floor((from + px / width * (to - from)) / c.step), end = Math.max(begin + 1, Math.floor((from + (px + 1) / width * (to - from)) / c.step));
+        let most = 0;
+        for (let i = begin; i < end && i < c.values.length; ++i) most = Math.max(most, c.values[i]!);
+        const tall = (most - 1) / 254 * kCounter;
+        if (tall > 0) g.fillRect(px, c.top + kCounter - tall, 1, tall);
+      }
+      g.fillStyle = line;
+      g.fillRect(0, c.top + kCounter, width, 1);
+      g.fillStyle = text;
+      g.fillText(`${c.title}, up to ${show(c.most, c.unit)}`, 4, c.top + 7);
+    }
     // Titles stay while their lane is in view, above what lies there.
     t!.lanes.forEach((lane, k) => {
       const top = tops[k]!, end = top + kTitle + lane.rows * kRow;
@@ -274,10 +291,12 @@ export function timeline(): HTMLElement {
       if (drag.moved) set(drag.from + by, drag.to + by);
       return;
     }
-    const h = find(event.clientX - box.left, event.clientY - box.top);
-    tip.hidden = !h;
-    if (!h) return;
-    tip.textContent = describe(h);
+    const px = event.clientX - box.left, py = event.clientY - box.top, h = find(px, py);
+    const c = counters.find((one) => py >= one.top && py < one.top + kCounter);
+    tip.hidden = !h && !c;
+    if (tip.hidden) return;
+    const at = from + px / width * (to - from), byte = c?.values[Math.floor(at / c.step)] ?? 0;
+    tip.textContent = h ? describe(h) : `${c!.title} at ${time(at)}: ${byte ? show((byte - 1) / 254 * c!.most, c!.unit) : 'not sampled'}`;
     const frame = root.getBoundingClientRect();
     tip.style.left = `${Math.max(0, Math.min(event.clientX - frame.left + 12, frame.width - 260))}px`;
     tip.style.top = `${event.clientY - frame.top + 16}px`;

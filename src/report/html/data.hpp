@@ -7,7 +7,8 @@
 //
 // Timeline (times in ns since the begin of the recording):
 //   { duration, links, lanes: [{title, pid, kind, rows, items, full,
-//                               levels: [{r, chunks: [{s, e, n, d}]}]}], names: [[text, region id or -1]] }
+//                               levels: [{r, chunks: [{s, e, n, d}]}]}], names: [[text, region id or -1]],
+//     counters: [{title, unit, most, step, d}] }
 // Levels go from coarse to fine. In level r > 0, neighbours nearer than r and shorter than r are merged into blocks;
 // r = 0 is every item (`full` says whether the lane has it: it is left out where the file would grow past its budget).
 // A chunk holds n items between s and e; d is base64 of LEB128 numbers, for each item:
@@ -15,6 +16,8 @@
 //   name, then if r > 0: how many it stands for, and how much of it was busy, percent, else on streams: 0, or 1 + the
 //   lane of the launching thread followed by start - start of the call (zigzag); else on threads: 1 if it is an API
 //   call and 2 if it has no end, added up.
+// A counter's d is base64 of a byte for each `step` ns: 0 unknown, else 1 + 254 times the mean over it, divided by
+// `most`.
 #pragma once
 
 #include "report/exporter.hpp"

@@ -5,11 +5,13 @@
 // most 2 * duration / r blocks however many items there are: O(items * levels) time, no memory but the rows'.
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <unordered_map>
 
 #include "base/text.hpp"
 #include "report/html/data.hpp"
 #include "report/json_writer.hpp"
+#include "report/sample_tracks.hpp"
 #include "report/timeline.hpp"
 
 namespace rangescope::report {
@@ -23,6 +25,7 @@ constexpr double kStep = 8;              // of resolution from level to level
 constexpr std::size_t kChunk = 8192;     // items
 constexpr std::uint64_t kSparse = 8192;  // a lane with fewer items has no coarser level
 constexpr std::uint32_t kRows = 64;      // shown at most in a lane
+constexpr std::int64_t kBins = 16384;    // of a counter, over the whole recording
 
 // Which region an occurrence belongs to: the regions' paths as a trie, walked with a stack for each domain.
 class Paths {
@@ -234,7 +237,7 @@ class Chunks {
 class TimelineWriter {
  public:
   TimelineWriter(const model::Report& report, const model::Session& session, JsonWriter& json)
-      : session_(session), json_(json), timeline_(session), paths_(report, session) {
+      : report_(report), session_(session), json_(json), timeline_(session), paths_(report, session) {
     double r = static_cast<double>(session.end_ns - session.begin_ns) / kCoarse;
     for (double& level : resolutions_) {
       level = r;
@@ -267,10 +270,48 @@ class TimelineWriter {
       json_.close();
     }
     json_.close();
+    json_.key("counters");
+    json_.open_array(true);
+    for (const SampleTrack& track : sample_tracks(report_, session_)) write_counter(track);
+    json_.close();
     json_.close();
   }
 
  private:
+  void write_counter(const SampleTrack& track) {
+    const std::int64_t step =
+        std::max<std::int64_t>((session_.end_ns - session_.begin_ns) / kBins + 1, track.stream->interval_ns);
+    const auto bins = static_cast<std::size_t>((session_.end_ns - session_.begin_ns) / step + 1);
+    std::vector<double> sums(bins, 0), weights(bins, 0);
+    for (std::size_t i = 0; i < track.stream->start_ns.size(); ++i) {
+      const double value = track.value(i);
+      const std::int64_t from =
+          std::max<std::int64_t>(track.stream->start_ns[i] + track.offset_ns - session_.begin_ns, 0);
+      const std::int64_t to = std::min(track.stream->end_ns[i] + track.offset_ns, session_.end_ns) - session_.begin_ns;
+      if (std::isnan(value)) continue;
+      for (std::int64_t at = from; at < to;) {
+        const std::int64_t bin = at / step, until = std::min(to, (bin + 1) * step);
+        sums[static_cast<std::size_t>(bin)] += value * static_cast<double>(until - at);
+        weights[static_cast<std::size_t>(bin)] += static_cast<double>(until - at);
+        at = until;
+      }
+    }
+    double most = track.metric->kind == model::SampleKind::kShare ? 1 : 0;
+    for (std::size_t b = 0; b < bins; ++b)
+      if (weights[b] > 0) most = std::max(most, sums[b] / weights[b]);
+    if (most <= 0) return;  // an empty row says nothing
+    std::string bytes(bins, '\0');
+    for (std::size_t b = 0; b < bins; ++b)
+      if (weights[b] > 0) bytes[b] = static_cast<char>(1 + std::lround(254 * sums[b] / weights[b] / most));
+    json_.open_line_object();
+    json_.field("title", track.title);
+    json_.field("unit", track.unit);
+    json_.field("most", most);
+    json_.field("step", step);
+    json_.field("d", base64(bytes));
+    json_.close();
+  }
+
   // Items of the lane as blocks, with row and name.
   template <class Visit>
   void each(const TimelineLane& lane, Visit visit) {
@@ -361,6 +402,7 @@ class TimelineWriter {
     json_.close();
   }
 
+  const model::Report& report_;
   const model::Session& session_;
   JsonWriter& json_;
   Timeline timeline_;

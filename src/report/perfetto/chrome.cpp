@@ -3,14 +3,18 @@
 //   { "displayTimeUnit": "ns", "traceEvents": [
 //     {"ph": "M", "name": "process_name" | "thread_name", "pid", "tid", "args": {"name"}},
 //     {"ph": "X", "name", "cat", "pid", "tid", "ts", "dur", "args"},       complete events, microseconds
+//     {"ph": "C", "name", "pid", "ts", "args": {unit: value}}               sampled counters
 //     {"ph": "i", ...}  marks,   {"ph": "s" | "f", "id", ...}  a flow from a launch to its kernel ]}
 //
 // Times count from the begin of the recording. The format knows threads only: a stream is a thread with an invented id
 // from 1 000 000 000 up, and so is what overlaps within a lane.
+#include <cmath>
+
 #include "base/text.hpp"
 #include "report/json_writer.hpp"
 #include "report/perfetto/annotations.hpp"
 #include "report/perfetto/perfetto.hpp"
+#include "report/sample_tracks.hpp"
 #include "report/timeline.hpp"
 #include "report/verdict_text.hpp"
 
@@ -52,6 +56,7 @@ class ChromeWriter {
       arguments();
       json_.close();
     }
+    for (const SampleTrack& track : sample_tracks(report, session_)) counter(track);
     json_.close();
     json_.close();
     json_.finish();
@@ -67,6 +72,25 @@ class ChromeWriter {
     return kInvented + std::int64_t{index} * 1000 + track;
   }
   [[nodiscard]] double us(std::int64_t at_ns) const { return static_cast<double>(at_ns - session_.begin_ns) / 1e3; }
+
+  void counter(const SampleTrack& track) {
+    double last = std::numeric_limits<double>::quiet_NaN();
+    for (std::size_t i = 0; i < track.stream->start_ns.size(); ++i) {
+      const double value = track.value(i);
+      if (std::isnan(value) || value == last) continue;
+      last = value;
+      json_.open_line_object();
+      json_.field("ph", "C");
+      json_.field("name", track.title);
+      json_.field("pid", session_.processes.empty() ? 0 : std::int64_t{session_.processes[0].pid});
+      json_.field("ts", us(track.stream->start_ns[i] + track.offset_ns));
+      json_.key("args");
+      json_.open_line_object();
+      json_.field(track.unit.empty() ? "value" : track.unit, value);
+      json_.close();
+      json_.close();
+    }
+  }
 
   void named(const char* what, std::int64_t pid, std::int64_t tid, const std::string& name) {
     json_.open_line_object();

@@ -4,22 +4,26 @@
 //   TracePacket      clock_snapshot 6, timestamp 8, trusted_packet_sequence_id 10, track_event 11, interned_data 12,
 //                    sequence_flags 13 (1 incremental state cleared, 2 needs incremental state), track_descriptor 60
 //   ClockSnapshot    clocks 1 (Clock: clock_id 1, timestamp 2), primary_trace_clock 2
-//   TrackDescriptor  uuid 1, name 2, process 3, thread 4, parent_uuid 5
+//   TrackDescriptor  uuid 1, name 2, process 3, thread 4, parent_uuid 5, counter 8 (CounterDescriptor: unit_name 6)
 //   ProcessDescriptor pid 1, process_name 6        ThreadDescriptor pid 1, tid 2, thread_name 5
-//   TrackEvent       category_iids 3, debug_annotations 4, type 9 (1 begin, 2 end, 3 instant), name_iid 10,
-//                    track_uuid 11, flow_ids 47 (fixed64), terminating_flow_ids 48 (fixed64)
+//   TrackEvent       category_iids 3, debug_annotations 4, type 9 (1 begin, 2 end, 3 instant, 4 counter), name_iid 10,
+//                    track_uuid 11, double_counter_value 44, flow_ids 47 (fixed64), terminating_flow_ids 48 (fixed64)
 //   DebugAnnotation  name_iid 1, bool_value 2, uint_value 3, int_value 4, double_value 5, string_value 6
 //   InternedData     event_categories 1, event_names 2, debug_annotation_names 3 (each: iid 1, name 2)
 //
 // Names are interned: a kernel's name of 2 kB is written once. Times are the session's nanoseconds; a clock snapshot
-// ties them to UTC where the capture knows it. A launch and its kernel share a flow: the launch's index + 1.
+// ties them to UTC where the capture knows it. A launch and its kernel share a flow: the launch's index + 1. A
+// counter's value holds until the next one: equal ones are left out, and the format has no way to say that a stretch is
+// unknown.
 #include "report/perfetto/perfetto.hpp"
 
+#include <cmath>
 #include <map>
 #include <protozero/pbf_writer.hpp>
 
 #include "base/text.hpp"
 #include "report/perfetto/annotations.hpp"
+#include "report/sample_tracks.hpp"
 #include "report/timeline.hpp"
 #include "report/verdict_text.hpp"
 
@@ -32,8 +36,8 @@ constexpr std::size_t kTraceBuffer = 256 * 1024;
 constexpr std::uint32_t kSequence = 1;
 constexpr std::uint32_t kBoottime = 6, kRealtime = 1;  // BuiltinClock; a trace's default clock is boottime
 constexpr std::uint64_t kProcessTracks = std::uint64_t{1} << 40, kLaneTracks = std::uint64_t{2} << 40,
-                        kVerdictTrack = std::uint64_t{3} << 40;
-enum EventType : std::int32_t { kBegin = 1, kEnd = 2, kInstant = 3 };
+                        kVerdictTrack = std::uint64_t{3} << 40, kCounterTracks = std::uint64_t{4} << 40;
+enum EventType : std::int32_t { kBegin = 1, kEnd = 2, kInstant = 3, kCounter = 4 };
 
 class PerfettoWriter {
  public:
@@ -52,6 +56,8 @@ class PerfettoWriter {
     for (std::uint32_t i = 0; i < timeline_.lanes().size(); ++i) lane(i);
     for (const model::Mark& mark : session_.marks) instant(mark);
     verdict();
+    std::uint64_t id = kCounterTracks;
+    for (const SampleTrack& track : sample_tracks(report_, session_)) counter(track, id++);
     flush();
   }
 
@@ -159,6 +165,24 @@ class PerfettoWriter {
       if (line.saves_ns) annotations_.push_back({"saves_ns", *line.saves_ns});
       described(kInstant, session_.begin_ns, kVerdictTrack, small_id(2, verdict_text(report_, line)), "verdict",
                 [](pbf_writer&) {});
+    }
+  }
+
+  void counter(const SampleTrack& track, std::uint64_t id) {
+    packet([&](pbf_writer& one) {
+      pbf_writer descriptor(one, 60);
+      descriptor.add_uint64(1, id);
+      descriptor.add_string(2, track.title);
+      pbf_writer counter(descriptor, 8);
+      counter.add_string(6, track.unit);
+    });
+    double last = std::numeric_limits<double>::quiet_NaN();
+    for (std::size_t i = 0; i < track.stream->start_ns.size(); ++i) {
+      const double value = track.value(i);
+      if (std::isnan(value) || value == last) continue;
+      last = value;
+      event(kCounter, track.stream->start_ns[i] + track.offset_ns, id,
+            [&](pbf_writer& event) { event.add_double(44, value); });
     }
   }
 

@@ -4,6 +4,7 @@
 
 #include "base/text.hpp"
 #include "model/measure.hpp"
+#include "report/sample_tracks.hpp"
 
 namespace rangescope::report::sqlite {
 namespace {
@@ -336,6 +337,33 @@ class Writer {
                 });
   }
 
+  /// A row for each value: amounts of the sample, shares 0..1.
+  base::Result<void> samples(bool wanted) {
+    return fill("samples",
+                "device integer, uuid text, source text, metric text, unit text, start_ns integer, end_ns integer, "
+                "value real",
+                8, [&](auto& put) -> base::Result<void> {
+                  if (!wanted) return {};
+                  for (const SampleTrack& track : sample_tracks(report_, s_)) {
+                    for (std::size_t i = 0; i < track.stream->start_ns.size(); ++i) {
+                      if (track.stream->device < s_.devices.size())
+                        put.add(s_.devices[track.stream->device].ordinal);
+                      else
+                        put.null();
+                      put.add(track.stream->uuid);
+                      put.add(track.stream->source);
+                      put.add(track.metric->name);
+                      put.add(track.metric->unit);
+                      put.add(track.stream->start_ns[i] + track.offset_ns);
+                      put.add(track.stream->end_ns[i] + track.offset_ns);
+                      put.add(track.metric->values[i]);
+                      if (auto ok = put.row(); !ok) return ok;
+                    }
+                  }
+                  return {};
+                });
+  }
+
   base::Result<void> copies(bool wanted) {
     return fill("copies",
                 "id integer primary key, kind integer, bytes integer, start_ns integer, end_ns integer, pid integer, "
@@ -482,6 +510,7 @@ base::Result<void> write_database(const model::Report& report, const model::Sess
   if (auto ok = writer.cpu_samples(wanted("cpu_samples")); !ok) return ok;
   if (auto ok = writer.cpu_waits(wanted("cpu_waits")); !ok) return ok;
   if (auto ok = writer.frames(wanted("frames")); !ok) return ok;
+  if (auto ok = writer.samples(wanted("samples")); !ok) return ok;
   return database.execute("commit");
 }
 
