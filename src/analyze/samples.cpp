@@ -359,7 +359,7 @@ model::Metric metric_of(const Row& row, double per, double busy_ns) {
     out.absent = "its GPU time is not known";
     return out;
   }
-  out.value = row.part.amount / divisor;
+  out.value = std::max(row.part.amount, 0.0) / divisor;
   const double wide = (kWide * std::sqrt(row.part.variance) + row.part.edges) / divisor;
   out.min = std::max(out.value - wide, 0.0);
   out.max = out.value + wide;
@@ -433,6 +433,8 @@ class Reporter {
     if (stream.start_ns.empty() || stream.metrics.empty()) return;
     model::SampledDevice device;
     const Alignment clock = aligned(stream, work, device);
+    device.stream = static_cast<std::uint32_t>(&stream - session_.samples.data());
+    device.offset_ns = clock.offset_ns;
     Division division(stream, work, sets_.size(), clock.offset_ns);
     division.run();
     describe(stream, division, device);
@@ -494,8 +496,8 @@ class Reporter {
   void collect(const SampleStream& stream, const Division& division, const SampledWork& work, std::size_t m,
                model::SampledDevice& device) {
     const SampledMetric& metric = stream.metrics[m];
-    const auto row_in = [&](Rows& rows) -> Row& {
-      Row& row = rows[metric.name];
+    const auto row_in = [&](Rows& rows, const std::string& name) -> Row& {
+      Row& row = rows[name];
       row.kind = metric.kind;
       row.unit = metric.unit;
       row.interval_ns = static_cast<double>(std::max<std::int64_t>(stream.interval_ns, 1));
@@ -503,25 +505,38 @@ class Reporter {
     };
     model::SampledSum sum{metric.name, metric.unit, metric.kind == SampleKind::kShare, division.totals[m], 0, 0, 0};
     for (std::uint32_t s = 0; s < division.set_total_ns.size(); ++s) {
-      const SamplePart& part = division.of_set[m][s];
       const bool outside = s == Sets::kUnattributed || s == Sets::kNoLaunch || s >= sets_.size();
-      (outside ? sum.outside : sum.in_ranges) += part.amount;
-      if (s >= sets_.size() || division.set_total_ns[s] <= 0) continue;
-      for (const SetEntry& entry : sets_.of(s)) {
-        Row& row = row_in(regions_[entry.region]);
-        row.part.add(part);
-        row.sampled_ns += division.set_ns[s];
-        row.total_ns += division.set_total_ns[s];
-      }
+      (outside ? sum.outside : sum.in_ranges) += division.of_set[m][s].amount;
     }
     sum.idle = division.of_kind[m].back().amount;
     if (adds(metric.kind)) device.sums.push_back(std::move(sum));
-    for (std::uint32_t k = 0; k < work.kinds.size(); ++k) {
-      if (work.kinds[k].name == kNone) continue;
-      Row& row = row_in(kernels_[work.kinds[k].name]);
-      row.part.add(division.of_kind[m][k]);
-      row.sampled_ns += division.kind_ns[k];
-      row.total_ns += work.kinds[k].total_ns;
+    // The same without `rate` for each nanosecond of work.
+    const auto add_rows = [&](const std::string& name, double rate) {
+      const auto add = [&](Row& row, SamplePart part, double sampled_ns, double total_ns) {
+        part.amount -= rate * sampled_ns;
+        row.part.add(part);
+        row.sampled_ns += sampled_ns;
+        row.total_ns += total_ns;
+      };
+      for (std::uint32_t s = 0; s < division.set_total_ns.size() && s < sets_.size(); ++s) {
+        if (division.set_total_ns[s] <= 0) continue;
+        for (const SetEntry& entry : sets_.of(s))
+          add(row_in(regions_[entry.region], name), division.of_set[m][s], division.set_ns[s],
+              division.set_total_ns[s]);
+      }
+      for (std::uint32_t k = 0; k < work.kinds.size(); ++k)
+        if (work.kinds[k].name != kNone)
+          add(row_in(kernels_[work.kinds[k].name], name), division.of_kind[m][k], division.kind_ns[k],
+              work.kinds[k].total_ns);
+    };
+    add_rows(metric.name, 0);
+    // Energy beyond what the device draws while it has nothing to do; work side by side shares that.
+    if (const double idle_ns = division.kind_ns.back();
+        metric.unit == "J" && idle_ns >= kLeastSamples * static_cast<double>(stream.interval_ns)) {
+      double work_ns = 0;
+      for (std::uint32_t k = 0; k < work.kinds.size(); ++k) work_ns += division.kind_ns[k];
+      if (work_ns > 0)
+        add_rows(metric.name + "_above_idle", division.of_kind[m].back().amount / idle_ns * division.busy_ns / work_ns);
     }
   }
 

@@ -80,6 +80,7 @@ void find_imbalance(const Case& known, std::vector<model::Verdict>& out);
 void find_outside(const Case& known, std::vector<model::Verdict>& out);
 void find_kernel(const Case& known, std::vector<model::Verdict>& out);
 void find_hot_region(const Case& known, std::vector<model::Verdict>& out);
+void find_throttled(const Case& known, std::vector<model::Verdict>& out);
 void find_profiler(const Case& known, std::vector<model::Verdict>& out);
 
 }  // namespace rangescope::analyze

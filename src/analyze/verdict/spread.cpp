@@ -54,6 +54,33 @@ void find_warm_up(const Case& known, std::vector<model::Verdict>& out) {
   }
 }
 
+void find_throttled(const Case& known, std::vector<model::Verdict>& out) {
+  const auto metric = [&](std::size_t row, const char* name) -> std::optional<double> {
+    const auto& metrics = known.region(row).metrics;
+    const auto found = metrics.find(name);
+    return found == metrics.end() || !found->second.absent.empty() ? std::nullopt : std::optional(found->second.value);
+  };
+  const auto held_ns = [&](std::size_t row) {
+    const double share = metric(row, "clock_limited").value_or(0);
+    const auto& gpu = known.region(row).gpu;
+    return gpu && share >= kThrottled.value ? share * gpu->busy_ns / known.side_by_side(row) : 0.0;
+  };
+  for (const std::size_t row : known.worst(held_ns, 1)) {
+    if (!known.matters(held_ns(row))) continue;
+    const double share = *metric(row, "clock_limited");
+    std::string text =
+        fmt::format("power, heat or the board held the GPU's clocks down during {} of its work", format_share(share));
+    const auto clock = metric(row, "sm_clock");
+    if (clock) text += fmt::format(", {:.0f} MHz on average", *clock * 1e-6);
+    model::Verdict verdict = known.about("clock_limited", row, text + ": runs differ for it", std::nullopt);
+    verdict.severity = model::Weight::kWarning;
+    verdict.evidence = {{"metrics.clock_limited", share}};
+    if (clock) verdict.evidence["metrics.sm_clock"] = *clock;
+    verdict.next = "nvidia-smi -q -d PERFORMANCE,CLOCK,POWER";
+    out.push_back(std::move(verdict));
+  }
+}
+
 void find_uneven(const Case& known, std::vector<model::Verdict>& out) {
   const auto above_median = [](const model::Steady& steady) {
     return steady.wall_total_ns - steady.wall_ns.median * static_cast<double>(steady.occurrences);

@@ -36,6 +36,7 @@ inline constexpr Threshold kStandsOut{3,
                                       "times as much as what the other ranks differ by: noise alone does not reach it"};
 inline constexpr Threshold kOften{0.8, "of the occurrences, where there are two ranks and nobody says what is usual"};
 inline constexpr Threshold kCause{0.3, "of the delay in one region: less, and it has many causes"};
+inline constexpr Threshold kThrottled{0.05, "of the work with clocks held down: less moves no median"};
 
 inline constexpr Threshold kOutside{0.1, "of the run: less is the usual start and end of a program"};
 inline constexpr Threshold kCovered{0.02, "of the run in ranges: below it their costs cannot explain the run"};

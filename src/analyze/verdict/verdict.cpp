@@ -27,6 +27,7 @@ constexpr auto kRules = std::to_array<Rule>({
     {"outside_ranges", find_outside},
     {"dominant_kernel", find_kernel},
     {"hot_region", find_hot_region},
+    {"clock_limited", find_throttled},
     {"profiler_effect, too_short", find_profiler},
 });
 

@@ -220,6 +220,18 @@ TEST(Uneven, ProcessesAndThreads) {
   EXPECT_FALSE(has(side_by_side(false, 11 * kMs), "uneven_threads"));
 }
 
+TEST(ClockLimited, WhereClocksWereHeldDown) {
+  for (const double share : {0.4, 0.01}) {
+    model::Report made = Program().loop("step", 20, 10 * kMs, 2, 4 * kMs).report();
+    model::Metric metric;
+    metric.value = share;
+    for (model::Region& region : made.regions) region.metrics["clock_limited"] = metric;
+    judge(made);
+    EXPECT_EQ(has(made.verdict, "clock_limited"), share > 0.1);
+    if (share > 0.1) EXPECT_DOUBLE_EQ(of(made.verdict, "clock_limited").evidence.at("metrics.clock_limited"), share);
+  }
+}
+
 TEST(Outside, WhatLiesOutsideEveryRange) {
   const auto start = Program().pause(50 * kMs).loop("step", 5, 10 * kMs, 1, 9 * kMs).verdict();
   EXPECT_EQ(of(start, "outside_ranges").severity, model::Weight::kNote) << "a start is what it is";
