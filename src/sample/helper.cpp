@@ -38,7 +38,7 @@ struct Sampled {
 /// A program of the same run that counts asks for the device (inject/cupti/aside.hpp).
 class Aside {
  public:
-  explicit Aside(const std::filesystem::path& folder) : path_(folder / wire::samples::kAside) {
+  explicit Aside(const std::filesystem::path& folder) : path_(folder / wire::samples::kAsideFile) {
     file_ = ::open(path_.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
     say(false);
   }

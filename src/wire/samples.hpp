@@ -28,7 +28,8 @@ inline constexpr std::uint32_t kVersion = 1;
 inline constexpr std::uint32_t kBlockMagic = 0x53535352;  // "RSSS"
 inline constexpr const char* kFolder = "samples";
 inline constexpr const char* kSuffix = ".samples";
-inline constexpr const char* kAside = "aside";  ///< beside the streams: whoever counts asks the sampler for the device
+/// Beside the streams: whoever counts asks the sampler for the device.
+inline constexpr const char* kAsideFile = "aside";
 /// A block holds at most this many bytes unpacked, and a stream this many metrics.
 inline constexpr std::uint32_t kMostRawBytes = 16u << 20;
 inline constexpr std::uint32_t kMostMetrics = 64;

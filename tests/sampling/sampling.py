@@ -112,11 +112,12 @@ class Sampling(unittest.TestCase):
         self.assertGreater(report["sampled"][0]["samples"], 800)
 
     def test_it_steps_aside_for_the_programs_own_counters(self):
-        report, done, run = self.profile("--sample", "500us", "--metrics", "dram__bytes_read.sum", "--include", "step", "--skip-first", "0")
+        report, done, run = self.profile("--sample", "500us", "--chip", "GH100", "--metrics", "dram__bytes.sum",
+                                        "--include", "step", "--skip-first", "0")
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("the program's own counters", self.losses(report)["not_sampled"])
         step = next(r for r in report["regions"] if r["path"] == ["step"])
-        self.assertEqual(step["metrics"]["dram__bytes_read.sum"]["source"], "cupti range")
+        self.assertEqual(step["metrics"]["dram__bytes.sum"]["source"], "CUPTI range profiler range")
         self.assertEqual([d["source"] for d in report["sampled"]].count("CUPTI PM sampling"), 1)
         self.assertFalse(os.path.exists(f"{run}/native/samples/aside"))
 

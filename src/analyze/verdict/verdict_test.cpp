@@ -228,7 +228,9 @@ TEST(ClockLimited, WhereClocksWereHeldDown) {
     for (model::Region& region : made.regions) region.metrics["clock_limited"] = metric;
     judge(made);
     EXPECT_EQ(has(made.verdict, "clock_limited"), share > 0.1);
-    if (share > 0.1) EXPECT_DOUBLE_EQ(of(made.verdict, "clock_limited").evidence.at("metrics.clock_limited"), share);
+    if (share > 0.1) {
+      EXPECT_DOUBLE_EQ(of(made.verdict, "clock_limited").evidence.at("metrics.clock_limited"), share);
+    }
   }
 }
 

@@ -56,9 +56,8 @@ bool RangeProfiler::check(CUptiResult result, const char* call) {
         "NVreg_RestrictProfilingToAdminUsers=0";
   } else if (result == CUPTI_ERROR_HARDWARE_BUSY) {
     advice =
-        ". Somebody else holds the counters: stop DCGM's profiling (dcgmi profile --pause), ncu, nsys, or let other "
-        "runs "
-        "of rangescope not sample (--sample off)";
+        ". Somebody else holds the counters: stop DCGM's profiling (dcgmi profile --pause), ncu, nsys, or "
+        "let other runs of rangescope not sample (--sample off)";
   }
   std::snprintf(error_, sizeof error_, "%s: %s%s", call, api_->api->text(result), advice);
   return false;
