@@ -33,6 +33,7 @@ struct Head {
 };
 constexpr std::uint64_t kMagic = 0x504d494d41474531;
 
+std::size_t asked = 0;  // the size that was asked for last
 std::uint64_t interval = 0, begun = 0, done = 0, stopped = 0;
 int decodings = 0;
 
@@ -110,10 +111,11 @@ CUptiResult cuptiPmSamplingSetConfig(CUpti_PmSampling_SetConfig_Params* params) 
   return CUPTI_SUCCESS;
 }
 CUptiResult cuptiPmSamplingGetCounterDataSize(CUpti_PmSampling_GetCounterDataSize_Params* params) {
-  params->counterDataSize = sizeof(Head) + params->maxSamples * sizeof(Sample);
+  params->counterDataSize = asked = sizeof(Head) + params->maxSamples * sizeof(Sample);
   return CUPTI_SUCCESS;
 }
 CUptiResult cuptiPmSamplingCounterDataImageInitialize(CUpti_PmSampling_CounterDataImage_Initialize_Params* params) {
+  if (params->counterDataSize < asked) return CUPTI_ERROR_UNKNOWN;
   const Head head{kMagic, (params->counterDataSize - sizeof(Head)) / sizeof(Sample), 0};
   std::memcpy(params->pCounterData, &head, sizeof head);
   return CUPTI_SUCCESS;

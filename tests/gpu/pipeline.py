@@ -16,7 +16,7 @@ class Driven(unittest.TestCase):
         os.environ.update(RANGESCOPE_NCU=gpu.ncu(), RANGESCOPE_NSYS=gpu.nsys())
 
     def line(self, options, command, code=0, **env):
-        run = gpu.Run(f"pipeline-{self.id().rpartition('.')[2]}", ["run.timeout=60s", *options], command, limit=200, env=env)
+        run = gpu.Run(f"pipeline-{self.id().rpartition('.')[2]}", ["run.timeout=120s", *options], command, limit=300, env=env)
         self.assertEqual(run.code, code, f"{run.status.get('message')}: {run.err[-400:]}")
         return run
 
@@ -25,7 +25,7 @@ class Driven(unittest.TestCase):
         lines = [(by_range, [NCU, f"{CLI}.replay_mode=range", f"{CLI}.nvtx.include=LLM@*",
                              f"{CLI}.sections=[SpeedOfLight,MemoryWorkloadAnalysis,Occupancy,SchedulerStats]"]),
                  (app_range, [NCU, f"{CLI}.replay_mode=app-range", f"{CLI}.nvtx.include=prefill*"]),
-                 (kernel, [NCU, f"{CLI}.replay_mode=kernel", f"{CLI}.nvtx.include=decode*", f"{CLI}.kernel_name=regex:.*matmul.*",
+                 (kernel, [NCU, f"{CLI}.replay_mode=kernel", f"{CLI}.nvtx.include=decode*", f"{CLI}.kernel_name=regex:.*(matmul|gem[mv]).*",
                            f"{CLI}.kernel_name_base=demangled"]),
                  (gated, ["+pipeline.nsys.gating_nvtx=true", "+pipeline.nsys.nvtx_capture=decode"])]
         for code, options in lines:
@@ -35,7 +35,7 @@ class Driven(unittest.TestCase):
 
 class Zoo(Driven):
     def test_the_four_commands(self):
-        self.commands([gpu.program("zoo")], 0, 0, 80, 0)  # no kernel of the zoo is called matmul
+        self.commands([gpu.program("zoo")], 0, 0, 0, 0)
 
     def test_kernels_by_name(self):
         self.line([NCU, f"{CLI}.replay_mode=kernel", f"{CLI}.nvtx.include=decode*", f"{CLI}.kernel_name=regex:.*gemm.*",

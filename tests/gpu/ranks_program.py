@@ -27,7 +27,7 @@ if sys.argv[1] == "straggle":
                 torch.cuda.synchronize()
         model.zero_grad()
 else:
-    for size in (128 << 10, 1 << 20, 4 << 20, 64 << 20):
+    for size in (128 << 10, 1 << 20, 4 << 20, 64 << 20, 512 << 20):
         data = torch.ones(size // 4, device="cuda")
         for _ in range(10):
             dist.all_reduce(data)

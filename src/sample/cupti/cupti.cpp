@@ -308,16 +308,6 @@ class DeviceSampler final : public Sampler {
     config.triggerMode = CUPTI_PM_SAMPLING_TRIGGER_MODE_GPU_TIME_INTERVAL;
     config.hwBufferAppendMode = CUPTI_PM_SAMPLING_HARDWARE_BUFFER_APPEND_MODE_KEEP_OLDEST;
     if (auto done = check(api_.cuptiPmSamplingSetConfig(&config), "cuptiPmSamplingSetConfig"); !done) return done;
-    for (Image& image : images_) {
-      RANGESCOPE_PARAMS(size, CUpti_PmSampling_GetCounterDataSize_Params);
-      size.pPmSamplingObject = object_;
-      size.pMetricNames = host_.names().data();
-      size.numMetrics = host_.names().size();
-      size.maxSamples = image.samples;
-      if (auto done = check(api_.cuptiPmSamplingGetCounterDataSize(&size), "cuptiPmSamplingGetCounterDataSize"); !done)
-        return done;
-      image.size = size.counterDataSize;
-    }
     if (auto done = check(clear(images_[0]), "cuptiPmSamplingCounterDataImageInitialize"); !done) return done;
     decoded_ns_ = now_ns();
     RANGESCOPE_PARAMS(start, CUpti_PmSampling_Start_Params);
@@ -354,14 +344,21 @@ class DeviceSampler final : public Sampler {
   /// Room for the samples of a poll, and for those of one that comes late, which is made when one does.
   struct Image {
     std::uint32_t samples;
-    std::size_t size = 0;
     Bytes bytes;
   };
   static constexpr std::size_t kHardwareBytes = 256u << 20;
 
+  // CUPTI initializes an image for the number of samples that its size was last asked for, and answers
+  // CUPTI_ERROR_UNKNOWN to a smaller one (seen on an H200): so the size is asked for each time.
   [[nodiscard]] CUptiResult clear(Image& image) {
     const CpuTime took(spent_.clearing);
-    if (image.bytes.empty()) image.bytes.resize(image.size);
+    RANGESCOPE_PARAMS(size, CUpti_PmSampling_GetCounterDataSize_Params);
+    size.pPmSamplingObject = object_;
+    size.pMetricNames = host_.names().data();
+    size.numMetrics = host_.names().size();
+    size.maxSamples = image.samples;
+    if (const auto result = api_.cuptiPmSamplingGetCounterDataSize(&size); result != CUPTI_SUCCESS) return result;
+    image.bytes.resize(size.counterDataSize);
     RANGESCOPE_PARAMS(params, CUpti_PmSampling_CounterDataImage_Initialize_Params);
     params.pPmSamplingObject = object_;
     params.counterDataSize = image.bytes.size();
@@ -433,7 +430,7 @@ class DeviceSampler final : public Sampler {
   Host host_;
   std::int64_t interval_ns_;
   CUpti_PmSampling_Object* object_ = nullptr;
-  std::array<Image, 2> images_{{{kPollSamples + kPollSamples / 2, 0, {}}, {16 * kPollSamples, 0, {}}}};
+  std::array<Image, 2> images_{{{kPollSamples + kPollSamples / 2, {}}, {16 * kPollSamples, {}}}};
   std::int64_t decoded_ns_ = 0;
   Spent spent_;
   std::vector<double> values_;
