@@ -30,7 +30,7 @@ std::size_t runs_to_decide(double ratio, double upper, double most, std::size_t 
                                              std::max(kFewest, static_cast<double>(runs + 1)), kMost));
 }
 
-model::GateCheck judge(const model::ComparedValue& value, bool by_runs, double limit, std::size_t runs) {
+model::GateCheck checked(const model::ComparedValue& value, bool by_runs, double limit, std::size_t runs) {
   model::GateCheck check;
   const Change& change = value.changes[0];
   if (change.standing == Standing::kUntested) {
@@ -105,7 +105,7 @@ base::Result<model::Gate> gate(model::Comparison comparison, const GateOptions& 
   for (std::size_t r = 0; r < out.comparison.regions.size(); ++r) {
     const model::ComparedRegion& region = out.comparison.regions[r];
     for (std::size_t v = 0; v < region.values.size(); ++v) {
-      model::GateCheck check = judge(region.values[v], by_runs, options.max_regression, runs);
+      model::GateCheck check = checked(region.values[v], by_runs, options.max_regression, runs);
       check.region = r;
       check.value = v;
       if (check.verdict == GateVerdict::kRegressed) out.verdict = GateVerdict::kRegressed;

@@ -21,7 +21,7 @@ std::string_view domain_of(const Tree& tree, const model::Session& session, std:
 }
 
 /// What was open around a result, as ncu sees it.
-model::RangeState state_of(const model::Session& session, const model::Measurement& result) {
+model::RangeState state_in(const model::Session& session, const model::Measurement& result) {
   model::RangeState state;
   for (const model::OpenRange& range : result.ranges) {
     const std::string_view name = session.strings.view(range.name),
@@ -82,7 +82,7 @@ std::vector<model::RangeTerm> unmeasured(const model::Session& session, const mo
   for (const model::RangeTerm& term : ranges.include) {
     const bool found =
         std::any_of(session.measurements.begin(), session.measurements.end(), [&](const model::Measurement& result) {
-          const model::RangeState state = state_of(session, result);
+          const model::RangeState state = state_in(session, result);
           return std::any_of(term.forms.begin(), term.forms.end(),
                              [&](const model::RangeExpression& form) { return form.matches(state); });
         });

@@ -606,6 +606,10 @@ Result<Ended> run(const Command& command) {
       ending.send(arrived.signal, arrived.from_kernel && by_terminal(arrived.signal) && shares_group);
     });
   }
+  // What came with the child's end (Ctrl-C reaches both) is still held back, and would end us once the handlers go.
+  const timespec at_once{};
+  ::ppoll(nullptr, 0, &at_once, &signals.before());
+  signals.drain([&](const Arrived& arrived) { ended.forwarded = arrived.signal; });
   hand_over(out, err);
   return ended;
 }

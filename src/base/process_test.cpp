@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <thread>
@@ -170,6 +171,52 @@ TEST(Process, ForwardsSignalsAndWaitsOn) {
   EXPECT_EQ(ended->exit_code, 7);
   EXPECT_EQ(ended->out, "got it\n");
   EXPECT_EQ(ended->forwarded, SIGTERM);
+}
+
+// Ctrl-C reaches both; here the child is dead, and the signal still pending, before we wait for either.
+TEST(Process, ASignalThatComesWithTheChildsEndDoesNotEndUs) {
+  Command command;
+  command.argv = {"sh", "-c", "kill -INT $PPID; kill -INT $$"};
+  command.forward_signals = true;
+  command.tick_every = 0ms;
+  command.tick = [](std::chrono::nanoseconds) {
+    siginfo_t dead{};
+    ::waitid(P_ALL, 0, &dead, WEXITED | WNOWAIT);
+  };
+  const auto ended = run(command);
+  ASSERT_TRUE(ended);
+  EXPECT_EQ(ended->signal, SIGINT);
+  EXPECT_EQ(ended->forwarded, SIGINT);
+}
+
+// Ctrl-Z stops the whole group, for longer than the time limit.
+TEST(Process, TimeInWhichAllStoodStillIsNotTheProgramsOwn) {
+  int ready[2], go[2];
+  ASSERT_EQ(::pipe(ready), 0);
+  ASSERT_EQ(::pipe(go), 0);
+  const pid_t tool = ::fork();
+  if (tool == 0) {
+    ::setpgid(0, 0);
+    ::dup2(go[0], STDIN_FILENO);
+    ::dup2(ready[1], STDOUT_FILENO);
+    ::close(go[1]);
+    Command command;
+    command.argv = {"sh", "-c", "echo ready; read line; exit 3"};
+    command.forward_signals = true;
+    command.timeout = 6s;
+    const auto ended = run(command);
+    ::_exit(ended && !ended->timed_out ? ended->exit_code.value_or(1) : 2);
+  }
+  char byte = 0;
+  ASSERT_EQ(::read(ready[0], &byte, 1), 1);
+  ASSERT_EQ(::kill(-tool, SIGSTOP), 0);
+  std::this_thread::sleep_for(9s);
+  ASSERT_EQ(::write(go[1], "\n", 1), 1);
+  ASSERT_EQ(::kill(-tool, SIGCONT), 0);
+  int status = 0;
+  ASSERT_EQ(::waitpid(tool, &status, 0), tool);
+  EXPECT_EQ(WEXITSTATUS(status), 3);
+  for (const int end : {ready[0], ready[1], go[0], go[1]}) ::close(end);
 }
 
 TEST(Process, ABackgroundChildThatKeepsThePipeDoesNotHoldUs) {

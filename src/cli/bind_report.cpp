@@ -8,7 +8,7 @@ namespace rangescope::cli {
 
 namespace {
 constexpr const char* kGroup = "Report";
-}
+}  // namespace
 
 void bind_destination(const Arguments& app, ReportChoice& choice) {
   app.add_option("-o,--to", choice.to, "Where it is written; - is standard output").type_name("FILE").group(kGroup);

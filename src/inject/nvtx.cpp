@@ -21,8 +21,8 @@ constexpr std::uint32_t kCudaRt = 5u << 16;
 // NVTX_PAYLOAD_TYPE_EXT of nvToolsExtPayload.h, which is a client's header
 constexpr auto kStructuredPayload = static_cast<std::int32_t>(0xDFBD0009);
 
-Name name_of(const char* text) {
-  return text == nullptr ? Name{} : inject::name_of(text, strnlen(text, wire::native::kMaxNameBytes + 1));
+Name name_at(const char* text) {
+  return text == nullptr ? Name{} : name_of(text, strnlen(text, wire::native::kMaxNameBytes + 1));
 }
 
 Event event_of(const Name& name) {
@@ -61,7 +61,7 @@ auto with_event(std::uint32_t domain, const nvtxEventAttributes_t* attributes, c
   event.color = event.has_color ? attributes->color : 0;
   event.payload = payload_of(*attributes);
   switch (attributes->messageType) {
-    case NVTX_MESSAGE_TYPE_ASCII: event.name = name_of(attributes->message.ascii); break;
+    case NVTX_MESSAGE_TYPE_ASCII: event.name = name_at(attributes->message.ascii); break;
     case NVTX_MESSAGE_TYPE_REGISTERED: event.name = string_of(attributes->message.registered); break;
     case NVTX_MESSAGE_TYPE_UNICODE: {
       const WideName wide(attributes->message.unicode);
@@ -85,7 +85,7 @@ void mark_ex(const nvtxEventAttributes_t* a) {
   with_event(0, a, [](const Event& e) { record_mark(e); });
 }
 void mark_a(const char* text) {
-  record_mark(event_of(name_of(text)));
+  record_mark(event_of(name_at(text)));
 }
 void mark_w(const wchar_t* text) {
   record_mark(event_of(WideName(text).name()));
@@ -94,7 +94,7 @@ nvtxRangeId_t start_ex(const nvtxEventAttributes_t* a) {
   return with_event(0, a, [](const Event& e) { return record_start(e, chain::given_range_id); });
 }
 nvtxRangeId_t start_a(const char* text) {
-  return record_start(event_of(name_of(text)), chain::given_range_id);
+  return record_start(event_of(name_at(text)), chain::given_range_id);
 }
 nvtxRangeId_t start_w(const wchar_t* text) {
   return record_start(event_of(WideName(text).name()), chain::given_range_id);
@@ -106,7 +106,7 @@ int push_ex(const nvtxEventAttributes_t* a) {
   return push_with_payloads(0, a);
 }
 int push_a(const char* text) {
-  return record_push(event_of(name_of(text)));
+  return record_push(event_of(name_at(text)));
 }
 int push_w(const wchar_t* text) {
   return record_push(event_of(WideName(text).name()));
@@ -115,13 +115,13 @@ int pop() {
   return record_pop(0);
 }
 void category_a(std::uint32_t id, const char* text) {
-  record_category(0, id, name_of(text));
+  record_category(0, id, name_at(text));
 }
 void category_w(std::uint32_t id, const wchar_t* text) {
   record_category(0, id, WideName(text).name());
 }
 void thread_a(std::uint32_t tid, const char* text) {
-  record_thread_name(tid, name_of(text));
+  record_thread_name(tid, name_at(text));
 }
 void thread_w(std::uint32_t tid, const wchar_t* text) {
   record_thread_name(tid, WideName(text).name());
@@ -148,7 +148,7 @@ nvtxResourceHandle_t resource_create(nvtxDomainHandle_t d, nvtxResourceAttribute
     record_resource(domain_of(d), static_cast<std::uint32_t>(a->identifierType), a->identifier.ullValue, name);
   };
   switch (a->messageType) {
-    case NVTX_MESSAGE_TYPE_ASCII: put(name_of(a->message.ascii)); break;
+    case NVTX_MESSAGE_TYPE_ASCII: put(name_at(a->message.ascii)); break;
     case NVTX_MESSAGE_TYPE_UNICODE: put(WideName(a->message.unicode).name()); break;
     case NVTX_MESSAGE_TYPE_REGISTERED: put(string_of(a->message.registered)); break;
     default: put({}); break;
@@ -158,19 +158,19 @@ nvtxResourceHandle_t resource_create(nvtxDomainHandle_t d, nvtxResourceAttribute
 }
 void resource_destroy(nvtxResourceHandle_t) {}
 void domain_category_a(nvtxDomainHandle_t d, std::uint32_t id, const char* text) {
-  record_category(domain_of(d), id, name_of(text));
+  record_category(domain_of(d), id, name_at(text));
 }
 void domain_category_w(nvtxDomainHandle_t d, std::uint32_t id, const wchar_t* text) {
   record_category(domain_of(d), id, WideName(text).name());
 }
 nvtxStringHandle_t register_a(nvtxDomainHandle_t, const char* text) {
-  return static_cast<nvtxStringHandle_t>(make_string(name_of(text)));
+  return static_cast<nvtxStringHandle_t>(make_string(name_at(text)));
 }
 nvtxStringHandle_t register_w(nvtxDomainHandle_t, const wchar_t* text) {
   return static_cast<nvtxStringHandle_t>(make_string(WideName(text).name()));
 }
 nvtxDomainHandle_t domain_create_a(const char* text) {
-  return static_cast<nvtxDomainHandle_t>(domain_handle(make_domain(name_of(text))));
+  return static_cast<nvtxDomainHandle_t>(domain_handle(make_domain(name_at(text))));
 }
 nvtxDomainHandle_t domain_create_w(const wchar_t* text) {
   return static_cast<nvtxDomainHandle_t>(domain_handle(make_domain(WideName(text).name())));
@@ -180,7 +180,7 @@ void initialize(const void*) {}
 
 template <std::uint32_t type, typename Handle>
 void name_a(Handle handle, const char* text) {
-  record_resource(0, type, reinterpret_cast<std::uintptr_t>(handle), name_of(text));
+  record_resource(0, type, reinterpret_cast<std::uintptr_t>(handle), name_at(text));
 }
 template <std::uint32_t type, typename Handle>
 void name_w(Handle handle, const wchar_t* text) {
@@ -188,7 +188,7 @@ void name_w(Handle handle, const wchar_t* text) {
 }
 template <std::uint32_t type>
 void name_device_a(int device, const char* text) {
-  record_resource(0, type, static_cast<std::uint32_t>(device), name_of(text));
+  record_resource(0, type, static_cast<std::uint32_t>(device), name_at(text));
 }
 template <std::uint32_t type>
 void name_device_w(int device, const wchar_t* text) {

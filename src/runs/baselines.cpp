@@ -38,7 +38,7 @@ std::int64_t occurrences_of(const Json& region) {
   return value.get<std::int64_t>();
 }
 
-model::RunInfo run_of(const Json& json) {
+model::RunInfo run_in(const Json& json) {
   model::RunInfo run;
   run.id = text_of(json, "id");
   run.tool = text_of(json, "tool");
@@ -127,7 +127,7 @@ DigestRegion report_region(const Json& json) {
 
 Digest digest_of_report(const Json& json) {
   Digest out;
-  out.run = run_of(json.at("run"));
+  out.run = run_in(json.at("run"));
   out.losses = losses_of(json.value("losses", Json::array()));
   for (const Json& device : json.value("devices", Json::array())) {
     std::string text = text_of(device, "name");
@@ -156,7 +156,7 @@ Digest digest_of_report(const Json& json) {
 
 Digest digest_of_baseline(const Json& json) {
   Digest out;
-  out.run = run_of(json.at("run"));
+  out.run = run_in(json.at("run"));
   out.devices = json.at("devices").get<std::vector<std::string>>();
   out.partial_gpu = json.value("partial_gpu", false);
   out.losses = losses_of(json.value("losses", Json::array()));

@@ -83,7 +83,6 @@ std::vector<std::filesystem::path> list_runs(const std::filesystem::path& root) 
     std::error_code ignored;
     if (entry.is_symlink(ignored) || !entry.is_directory(ignored)) continue;
     if (entry.path().filename().string().starts_with('.')) continue;  // being unpacked
-    if (entry.path().filename().string().starts_with('.')) continue;  // being unpacked
     if (const auto manifest = read_manifest(entry.path())) found.emplace_back(manifest->start_unix_ns, entry.path());
   }
   std::sort(found.begin(), found.end());

@@ -4,6 +4,7 @@ import unittest
 
 import layers
 import length
+import names
 
 ALLOWED = layers.table("""<!-- layers -->
 ```
@@ -57,6 +58,20 @@ class Layers(unittest.TestCase):
         self.assertEqual(layers.check_cmake("rangescope_room(model ROOMS base LIBRARIES x)", ALLOWED), [])
         self.assertEqual(layers.check_cmake("rangescope_room(model ROOMS base read)", ALLOWED),
                          ["src/CMakeLists.txt: model may not link read"])
+
+
+class Names(unittest.TestCase):
+    HEADER = "namespace r::a {\n[[nodiscard]] double median_of(std::vector<double>& values);\n}  // namespace r::a\n"
+    LOCAL = "namespace r::a {\nnamespace {\n\ndouble median_of(std::vector<double> values) {\n}\n\n}  // namespace\n"
+
+    def test_hidden(self):
+        self.assertEqual(names.hidden({"src/a/spread.hpp": self.HEADER, "src/a/clocks.cpp": self.LOCAL}),
+                         ["src/a/clocks.cpp:4: median_of hides the one of src/a/spread.hpp from files that are compiled with this one"])
+
+    def test_definitions_other_rooms_and_other_namespaces(self):
+        definition = self.LOCAL.replace("namespace {\n", "namespace {\n}  // namespace\n", 1)
+        self.assertEqual(names.hidden({"src/a/spread.hpp": self.HEADER, "src/a/spread.cpp": definition,
+                                       "src/b/clocks.cpp": self.LOCAL, "src/a/b.cpp": self.LOCAL.replace("r::a", "r::a::b")}), [])
 
 
 class Length(unittest.TestCase):

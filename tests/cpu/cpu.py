@@ -138,11 +138,15 @@ class Native(Profiled):
     def test_functions_of_a_stripped_program(self):
         stripped = f"{self.folder}/stripped"
         subprocess.run(["strip", "-o", stripped, SHARES], check=True)
-        _, work = self.check_shares(stripped)
-        own = sorted((f["self_ns"] for f in work["cpu"]["functions"] if f["name"].startswith("stripped+0x")), reverse=True)
-        whole = sum(f["self_ns"] for f in work["cpu"]["functions"])
-        for got, share in zip(own, (0.5, 0.3, 0.2)):  # by where functions begin
-            self.assertAlmostEqual(got / whole, share, delta=0.03)
+        report, work = self.check_shares(stripped)
+        shares, found = self.totals(work), []
+        for name, share in {"a": 0.3, "b": 0.5, "c": 0.2}.items():  # each range spends its time in one function
+            functions = self.region(report, "work", name)["cpu"]["functions"]
+            most = max((f for f in functions if f["name"].startswith("stripped+0x")), key=lambda f: f["self_ns"])["name"]
+            found.append(most)
+            # With what it calls: it asks for the time, and on a busy machine the kernel takes one sample of fifteen.
+            self.assertAlmostEqual(shares[most], share, delta=0.03, msg=shares)
+        self.assertEqual(len(set(found)), 3, found)  # by where functions begin
 
     def test_as_perf_record(self):
         perf = shutil.which("perf")
@@ -157,10 +161,10 @@ class Native(Profiled):
                                 capture_output=True, text=True, timeout=300).stdout
         theirs = {name: float(share) / 100 for share, name in re.findall(r"([\d.]+)%\s+\[\.\]\s+(\w+)", listed)}
         _, work = self.check_shares(SHARES)
-        all_ns = sum(f["self_ns"] for f in work["cpu"]["functions"])
-        for name in ("red", "green"):
-            ours = sum(f["self_ns"] for f in work["cpu"]["functions"] if f["name"] == f"{name}(double)") / all_ns
-            self.assertAlmostEqual(ours, theirs[name], delta=0.03, msg=listed)
+        ours = {f["name"].split("(")[0]: f["self_ns"] for f in work["cpu"]["functions"]}
+        # Of the two together: how much the kernel takes differs from run to run.
+        self.assertAlmostEqual(ours["red"] / (ours["red"] + ours["green"]),
+                               theirs["red"] / (theirs["red"] + theirs["green"]), delta=0.03, msg=listed)
 
     def test_deep_stacks_are_whole(self):
         report, _ = self.profile(SHARES, "deep", "1000")

@@ -98,7 +98,7 @@ const Column* find_column(const Header& header, std::string_view name) {
   return nullptr;
 }
 
-Table table_of(Header& header) {
+Table table_by(Header& header) {
   for (const bool aliases : {false, true}) {
     for (const Shape& shape : shapes()) {
       const bool fits = std::all_of(shape.columns.begin(), shape.columns.end(), [&](std::string_view column) {
@@ -189,7 +189,7 @@ Header parse_header(const std::vector<std::string>& fields) {
     if (name == "avg" || name == "min" || name == "max" || name == "med" || name == "stddev")
       header.columns[name].scale = main_scale;
   }
-  header.table = table_of(header);
+  header.table = table_by(header);
   return header;
 }
 

@@ -23,7 +23,7 @@ Tone tone_of(const std::string& standing) {
   return standing == "noise" || standing == "same" || standing == "untested" ? Tone::kDim : Tone::kPlain;
 }
 
-std::vector<base::Table::Column> columns(const Comparison& comparison, const char* first) {
+std::vector<base::Table::Column> headings(const Comparison& comparison, const char* first) {
   std::vector<base::Table::Column> list = {{first, false, true, 0}, {"count", true, false, 2}};
   for (std::size_t side = 0; side < comparison.sides.size(); ++side)
     list.push_back({side_letter(side), true, false, side == 0 ? 4 : 5});
@@ -69,7 +69,7 @@ void write_comparison_table(const Comparison& comparison, const Style& style, Si
   for (std::size_t v = 0; v < values; ++v) {
     sink.write("\n" + base::toned(value_heading(comparison.regions.front().values[v]), Tone::kBold, style.color) +
                "\n");
-    base::Table table(columns(comparison, "range"));
+    base::Table table(headings(comparison, "range"));
     for (std::size_t i = 0; i < std::min(most, comparison.regions.size()); ++i) {
       const model::ComparedRegion& region = comparison.regions[i];
       add_row(table, region_label(region), counts_text(region.occurrences), region.values[v]);
@@ -89,7 +89,7 @@ void write_comparison_table(const Comparison& comparison, const Style& style, Si
 
   if (!comparison.kernels.empty() && style.top_kernels > 0) {
     sink.write("\n" + base::toned("kernels, time a call", Tone::kBold, style.color) + "\n");
-    base::Table table(columns(comparison, "kernel"));
+    base::Table table(headings(comparison, "kernel"));
     for (std::size_t i = 0; i < std::min(style.top_kernels, comparison.kernels.size()); ++i) {
       const model::ComparedKernel& kernel = comparison.kernels[i];
       add_row(table, base::printable(kernel.name) + (kernel.folded ? " (folded)" : ""), counts_text(kernel.calls),

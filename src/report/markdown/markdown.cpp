@@ -42,7 +42,7 @@ void turned(const TurnedTable& metrics, Sink& sink) {
   }
 }
 
-void kernel_table(const model::Report& report, const Style& style, Sink& sink) {
+void write_kernels(const model::Report& report, const Style& style, Sink& sink) {
   if (report.kernels.empty() || style.top_kernels == 0) return;
   const KernelTable table = kernel_table(report, style);
   sink.write("\n## Kernels\n\n");
@@ -104,7 +104,7 @@ class Markdown final : public Exporter {
       turned(table.metrics, sink);
     }
     if (tables->empty()) sink.write("\nNo ranges.\n");
-    kernel_table(report, style, sink);
+    write_kernels(report, style, sink);
     footer(report, sink);
     return {};
   }
