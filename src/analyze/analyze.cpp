@@ -18,6 +18,7 @@
 #include "analyze/operators.hpp"
 #include "analyze/order.hpp"
 #include "analyze/ranks.hpp"
+#include "analyze/recording.hpp"
 #include "analyze/regions.hpp"
 #include "analyze/roofline.hpp"
 #include "analyze/rows.hpp"
@@ -53,6 +54,8 @@ void describe_run(const Session& session, Report& report) {
     row.parent_pid = process.parent_pid;
     row.name = std::string(session.strings.view(process.name));
     if (process.rank != kNone) row.rank = process.rank;
+    row.range_own_ns = process.range_own_ns;
+    row.range_pair_ns = process.range_pair_ns;
     row.start_ns = since_ns(session.begin_ns, process.start_ns);
     row.end_ns = since_ns(session.begin_ns, process.end_ns);
     report.processes.push_back(std::move(row));
@@ -290,6 +293,7 @@ base::Result<Report> analyze(const Session& session, const Options& options) {
   }
   if (session.ranges.empty()) add_measured_cells(session, options.domains, tree);
   link_nodes(tree, session);
+  take_out_recording(session, tree);
   tree_losses(tree, session, report);
   auto selected = select_nodes(tree, session, options, report.notes);
   if (!selected) return base::fail(std::move(selected));

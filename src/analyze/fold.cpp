@@ -106,7 +106,7 @@ std::string without_numbers(std::string_view name) {
       continue;
     }
     if ((end == name.size() || !is_letter(name[end])) && begins_number(name, at))
-      out += '#';
+      out += out.ends_with('#') ? "" : "#";  // ProfilerStep#12
     else
       out += name.substr(at, end - at);
     at = end;

@@ -71,6 +71,7 @@ TEST(FoldedName, KeepsWhatEmitNvtxDoesNotWrite) {
 
 TEST(FoldedName, WritesNumbersOfTheirOwnAsOne) {
   EXPECT_EQ(counted("iter 17"), "iter #");
+  EXPECT_EQ(counted("ProfilerStep#17"), "ProfilerStep#");
   EXPECT_EQ(counted("step_3"), "step_#");
   EXPECT_EQ(counted("step_3_forward"), "step_#_forward");
   EXPECT_EQ(counted("iteration 1000"), "iteration #");

@@ -353,7 +353,10 @@ std::vector<std::uint64_t> add_gpu_work(const Session& session, const Options& o
         report.regions[r].samples[s].busy_ns = static_cast<double>(busy.occurrence_busy[sampled[r][s]]);
     }
     leave_out(session.unrecorded, work);
-    report.regions[r].gpu = std::move(work);
+    // PyTorch's annotations of a GPU's own timeline launch nothing: what ran in them is not known.
+    const bool annotation = !session.processes.empty() && session.processes.front().operators &&
+                            report.regions[r].domain == "gpu_annotation";
+    if (!annotation) report.regions[r].gpu = std::move(work);
   });
   report.unattributed = std::move(works[sets.unattributed_region]);
   report.kernels = works[sets.total_region].top_kernels;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "analyze/recording.hpp"
 #include "analyze/spread.hpp"
 #include "base/units.hpp"
 #include "base/workers.hpp"
@@ -129,7 +130,7 @@ std::vector<model::Region> wall_regions(const Tree& tree, const Session& session
           if (key.process != kNone) region.process = key.process;
           if (key.thread != kNone) region.thread = session.threads[key.thread].tid;
 
-          std::uint64_t inclusive = 0, exclusive = 0;
+          std::uint64_t inclusive = 0, exclusive = 0, recorded = 0;
           std::int64_t replayed = 0;
           std::uint32_t last_process = kNone;
           lengths.clear();
@@ -139,6 +140,7 @@ std::vector<model::Region> wall_regions(const Tree& tree, const Session& session
             const Cell& cell = tree.cells[number];
             inclusive += cell.inclusive_ns;
             exclusive += cell.exclusive_ns;
+            recorded += cell.recorded_ns;
             region.occurrences += cell.closed + cell.replayed;
             region.unclosed += cell.unclosed;
             replayed += cell.replayed;
@@ -150,12 +152,13 @@ std::vector<model::Region> wall_regions(const Tree& tree, const Session& session
               if (tree.range_of[occurrence] == kNone) continue;
               const model::Range& range = session.ranges[tree.range_of[occurrence]];
               if (range.end_ns == kOpen) continue;
-              lengths.push_back(length_ns(range.start_ns, range.end_ns));
+              lengths.push_back(wall_of(session, tree, occurrence));
               closed.push_back(occurrence);
             }
           }
           region.wall.inclusive_ns = static_cast<double>(inclusive);
           region.wall.exclusive_ns = static_cast<double>(exclusive);
+          region.wall.profiler_ns = region.wall.recording_ns = static_cast<double>(recorded);
           region.wall.per_occurrence_ns = spread_of<std::int64_t>(std::span<const std::int64_t>(lengths), scratch);
           region.wall.share = duration > 0 ? region.wall.inclusive_ns / duration : 0;
           if (replayed > 0) {

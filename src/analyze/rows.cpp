@@ -8,6 +8,7 @@
 
 #include "analyze/cpu.hpp"
 #include "analyze/fold.hpp"
+#include "analyze/recording.hpp"
 #include "analyze/spread.hpp"
 
 namespace rangescope::analyze {
@@ -72,9 +73,9 @@ void merge_occurrences(const Occurrences& all, const Report& report, const std::
       cells.push_back(all.tree.node_cells[i]);
       for (const std::uint32_t o : all.by_cell.of(cells.back())) {
         if (all.phases[o] == Phase::kWithout) continue;
-        const model::Range& range = all.session.ranges[all.tree.range_of[o]];
-        const std::int64_t length = length_ns(range.start_ns, range.end_ns);
-        if (all.phases[o] != Phase::kSlowed || region.wall.profiler_ns == 0) lengths.push_back(length);
+        const std::int64_t length = wall_of(all.session, all.tree, o);
+        if (all.phases[o] != Phase::kSlowed || region.wall.profiler_ns == region.wall.recording_ns)
+          lengths.push_back(length);
         if (all.phases[o] == Phase::kSettled) settled.push_back(length);
       }
     }
@@ -194,6 +195,7 @@ class Builder {
       out.wall.exclusive_ns += member.wall.exclusive_ns;
       out.wall.share += member.wall.share;
       out.wall.profiler_ns += member.wall.profiler_ns;
+      out.wall.recording_ns += member.wall.recording_ns;
       if (member.cpu && out.cpu)
         add_cpu_work(*out.cpu, *member.cpu);
       else if (member.cpu)

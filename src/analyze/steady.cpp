@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "analyze/recording.hpp"
 #include "analyze/spread.hpp"
 #include "base/text.hpp"
 
@@ -15,11 +16,6 @@ constexpr double kFar = 2;             // times the median: jitter of a settled 
 constexpr std::size_t kFewest = 3;     // of fewer nobody can say which one is unlike the others
 constexpr double kMoreWork = 0.5;      // of the longer time is explained by a busier GPU: then it is no warm-up
 constexpr double kWorthSaying = 0.05;  // less than that is noise of the estimate
-
-std::int64_t length_of(const Session& session, const Tree& tree, std::uint32_t occurrence) {
-  const model::Range& range = session.ranges[tree.range_of[occurrence]];
-  return length_ns(range.start_ns, range.end_ns);
-}
 
 std::int64_t middle(std::vector<std::int64_t> values) {
   if (values.empty()) return 0;
@@ -35,14 +31,14 @@ std::size_t warm_ups(const Session& session, const Tree& tree, const std::vector
   if (n < kFewest) return 0;
   std::vector<std::int64_t> later, later_busy;
   for (std::size_t i = most; i < n; ++i) {
-    later.push_back(length_of(session, tree, in_order[i]));
+    later.push_back(wall_of(session, tree, in_order[i]));
     if (!busy.empty()) later_busy.push_back(static_cast<std::int64_t>(busy[in_order[i]]));
   }
   const auto usual = static_cast<double>(middle(std::move(later)));
   const auto usual_busy = static_cast<double>(middle(std::move(later_busy)));
   std::size_t count = 0;
   for (; count < most; ++count) {
-    const auto took = static_cast<double>(length_of(session, tree, in_order[count]));
+    const auto took = static_cast<double>(wall_of(session, tree, in_order[count]));
     if (took <= kFar * usual) break;
     if (!busy.empty() && static_cast<double>(busy[in_order[count]]) - usual_busy > kMoreWork * (took - usual)) break;
   }
@@ -58,7 +54,7 @@ struct SteadySums {
 
 void take_out(model::Region& region, double added, SteadySums& sums, double duration_ns,
               std::vector<std::int64_t>& scratch) {
-  region.wall.profiler_ns = added;
+  region.wall.profiler_ns += added;
   region.wall.inclusive_ns -= added;
   if (region.wall.share > 0 && duration_ns > 0) region.wall.share = region.wall.inclusive_ns / duration_ns;
   if (sums.slowed > 0 && sums.untouched.size() >= kFewest)
@@ -195,7 +191,7 @@ void add_steady(const Session& session, const Tree& tree, const std::vector<Regi
     for (const std::uint32_t cell : cells) {
       for (const std::uint32_t o : by_cell.of(cell)) {
         if (phases[o] == Phase::kWithout) continue;
-        const std::int64_t length = length_of(session, tree, o);
+        const std::int64_t length = wall_of(session, tree, o);
         const auto ns = static_cast<double>(length);
         if (phases[o] == Phase::kSlowed) {
           ++sums.slowed;

@@ -62,7 +62,8 @@ struct Cell {
   std::uint64_t inclusive_ns = 0;  ///< of closed occurrences
   std::uint64_t exclusive_ns = 0;  ///< less the union of their children
   std::uint32_t closed = 0, unclosed = 0;
-  std::uint32_t replayed = 0;  ///< occurrences without CPU time: replays of a captured path
+  std::uint64_t recorded_ns = 0;  ///< what recording added to them (recording.hpp): in neither of these
+  std::uint32_t replayed = 0;     ///< occurrences without CPU time: replays of a captured path
 };
 
 struct Node {
@@ -91,7 +92,8 @@ struct Tree {
   std::vector<std::uint32_t> range_of;  ///< index into Session::ranges; kNone for a replay
   std::vector<std::uint32_t> parent;    ///< occurrence, kNone at the top and for start/end ranges
   std::vector<std::uint32_t> cell;
-  std::vector<std::size_t> thread_begin;  ///< occurrences of thread t: [thread_begin[t], thread_begin[t + 1])
+  std::vector<std::uint32_t> recorded_ns;  ///< what recording added to each; empty where that is unknown or too little
+  std::vector<std::size_t> thread_begin;   ///< occurrences of thread t: [thread_begin[t], thread_begin[t + 1])
   std::vector<Cell> cells;
   std::vector<Node> nodes;
   std::vector<std::uint32_t> depth_first;  ///< nodes, parents before children

@@ -134,7 +134,7 @@ int parse_and_run(Subcommand& command, std::vector<std::string> words, std::vect
           {base::Code::kUsage, text.substr(0, line), {}, line == std::string::npos ? see : text.substr(line + 1)});
   }
   if (parsed->help || parsed->help_all) {
-    print_help(command, *parsed->app, parsed->help_all);
+    print(pages::help_text(help_of(command, *parsed->app), parsed->help_all));
     return said(0);
   }
   base::set_log_level(parsed->quiet         ? base::Level::kWarning
@@ -225,7 +225,7 @@ int run_app(int argc, char** argv) {
   }
   try {
     if (words.empty()) {
-      print_overview();
+      print(pages::overview(help_of_all()));
       return base::exit_code(base::Code::kUsage);
     }
     std::string name = words.front();

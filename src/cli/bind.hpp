@@ -47,7 +47,7 @@ void bind_read(const Arguments& app, read::Options& options);
 
 /// Where a report goes, as it was asked for.
 struct ReportChoice {
-  std::string format = "table";
+  std::string format{report::kDefaultFormat};
   std::string to;              ///< "" by default, "-" standard output, else a file
   std::string color = "auto";  ///< auto, always, never
   std::optional<std::size_t> width;

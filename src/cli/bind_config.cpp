@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cstdlib>
 
 #include "base/fs.hpp"
@@ -15,6 +16,21 @@ extern char** environ;
 
 namespace rangescope::cli {
 namespace {
+
+/// What help prints for the value of a key's option.
+std::string value_name(const config::Key& key) {
+  switch (key.type) {
+    case config::Type::kInt:
+    case config::Type::kNumber: return "N";
+    case config::Type::kText: return key.path == "run.root" || key.path == "run.dir" ? "DIR" : "TEXT";
+    case config::Type::kDuration: return "TIME";
+    case config::Type::kSize: return "BYTES";
+    case config::Type::kList: return "NAME,...";
+    case config::Type::kExpressions: return "RANGE";
+    case config::Type::kChoice: return std::string(key.allowed);
+    default: return std::string(config::type_name(key.type));
+  }
+}
 
 std::string group_of(const config::Key& key) {
   if (key.flag == "--metrics") return "Counters";
@@ -77,7 +93,8 @@ void ConfigArguments::options(const Arguments& app, bool aliases) {
   for (const config::Key& key : config::keys()) {
     if (key.flag.empty()) continue;
     const std::string flag(key.flag);
-    const std::string about = std::string(key.about) + " [" + std::string(key.path) + "]";
+    std::string about = std::string(key.about) + " [" + std::string(key.path) + "]";
+    about[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(about[0])));
     if (app.declares(flag)) {  // somebody declared it with more to it, and has its value: apply()
       bound_.push_back(flag);
       continue;
@@ -85,7 +102,7 @@ void ConfigArguments::options(const Arguments& app, bool aliases) {
     if (key.type == config::Type::kBool)
       app.add_flag(flag + ",!--no-" + flag.substr(2), about).group(group_of(key));
     else
-      app.add_option(flag, about).type_name(std::string(config::type_name(key.type))).repeated().group(group_of(key));
+      app.add_option(flag, about).type_name(value_name(key)).repeated().group(group_of(key));
   }
 }
 

@@ -40,13 +40,14 @@ class Help final : public Subcommand {
   }
 
   [[nodiscard]] int run() override {
-    if (!man_dir_.empty()) return write_man_pages();
+    const auto commands = help_of_all();
+    if (!man_dir_.empty()) return write_man_pages(commands);
     if (!completion_.empty()) {
-      print(completion(completion_));
+      print(pages::completion(commands, completion_));
       return 0;
     }
     if (topic_.empty()) {
-      print(man_ ? man_overview() : overview());
+      print(man_ ? pages::man_overview(commands) : pages::overview(commands));
       return 0;
     }
     if (topic_ == "columns" || topic_ == "losses") {
@@ -54,11 +55,10 @@ class Help final : public Subcommand {
       return 0;
     }
     std::vector<std::string> known = {"columns", "losses"};
-    for (const auto& command : subcommands()) {
-      known.emplace_back(command->name());
-      if (command->name() != topic_) continue;
-      const auto parsed = declare(*command);
-      print(man_ ? man_page(*command, *parsed->app) : help_text(*command, *parsed->app, false));
+    for (const auto& command : commands) {
+      known.push_back(command.name);
+      if (command.name != topic_) continue;
+      print(man_ ? pages::man_page(command) : pages::help_text(command, false));
       return 0;
     }
     std::string hint = base::did_you_mean(topic_, known);
@@ -67,18 +67,14 @@ class Help final : public Subcommand {
   }
 
  private:
-  [[nodiscard]] int write_man_pages() const {
+  [[nodiscard]] int write_man_pages(pages::HelpCommands commands) const {
     std::error_code error;
     std::filesystem::create_directories(man_dir_, error);
     const std::filesystem::path folder(man_dir_);
-    if (auto written = base::write_file(folder / "rangescope.1", man_overview()); !written) return say(written.error());
-    for (const auto& command : subcommands()) {
-      const auto parsed = declare(*command);
-      const std::string file = "rangescope-" + std::string(command->name()) + ".1";
-      if (auto written = base::write_file(folder / file, man_page(*command, *parsed->app)); !written)
-        return say(written.error());
-    }
-    return 0;
+    auto written = base::write_file(folder / "rangescope.1", pages::man_overview(commands));
+    for (const auto& command : commands)
+      if (written) written = base::write_file(folder / ("rangescope-" + command.name + ".1"), pages::man_page(command));
+    return written ? 0 : say(written.error());
   }
 
   std::string topic_, man_dir_, completion_;

@@ -24,8 +24,8 @@ class PlanCommand final : public Subcommand {
         .required();
     app.add_option("--chip", chip_, "Chip to plan for (GH100)").type_name("CHIP");
     app.add_option("--rounds", rounds_, "Complete sets wanted for each range (5)").type_name("N").between(1, 1000);
-    app.add_option("-f,--format", format_, "table or json").one_of({"table", "json"});
-    bind_json(app, format_);
+    app.add_choice("-f,--format", json_, {{"table", false}, {"json", true}}, "A table, or JSON (table)");
+    app.add_flag("--json", json_, "The same as -f json");
   }
 
   [[nodiscard]] int run() override {
@@ -38,14 +38,14 @@ class PlanCommand final : public Subcommand {
     auto plan = planner->plan(chip_, *names, *groups);
     if (!plan) return say(plan.error());
     if (auto explained = planner->explain(*plan); !explained) return say(explained.error());
-    return put(format_ == "json" ? pages::plan_json(*plan, rounds_, planner->cupti())
-                                 : pages::plan_page(*plan, rounds_, planner->cupti()));
+    return put(json_ ? pages::plan_json(*plan, rounds_, planner->cupti())
+                     : pages::plan_page(*plan, rounds_, planner->cupti()));
   }
 
  private:
   std::vector<std::string> metrics_;
   std::string chip_ = "GH100";
-  std::string format_ = "table";
+  bool json_ = false;
   int rounds_ = 5;
 };
 

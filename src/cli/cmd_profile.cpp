@@ -105,7 +105,7 @@ class Profile final : public Subcommand {
   [[nodiscard]] profile::Talk talk() const {
     profile::Talk talk;
     talk.quiet = is_quiet();
-    if (!is_quiet() || !choice_.to.empty() || choice_.format != "table")
+    if (!is_quiet() || !choice_.to.empty() || choice_.format != report::kDefaultFormat)
       talk.report = [this](const profile::Analyzed& analyzed) { return write_report(analyzed, choice_, to_); };
     talk.report_tells = choice_.to.empty();
     if (Progress::wanted() && !is_quiet())

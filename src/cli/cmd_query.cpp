@@ -1,7 +1,8 @@
 // `rangescope query` and `rangescope export`: the session and its report as SQLite, whole or asked.
 #include <unistd.h>
 
-#include "base/fs.hpp"
+#include <optional>
+
 #include "base/text.hpp"
 #include "cli/app.hpp"
 #include "cli/bind.hpp"
@@ -17,6 +18,8 @@
 namespace rangescope::cli {
 namespace {
 
+using report::sqlite::RowFormat;
+
 class Query final : public Subcommand {
  public:
   Query()
@@ -30,7 +33,9 @@ class Query final : public Subcommand {
   void options(const Arguments& app) override {
     app.add_option("input", input_, "Run or file").type_name("RUN|FILE").required();
     app.add_option("sql", sql_, "One SELECT").type_name("SQL").required();
-    app.add_option("-f,--format", format_, "table, csv or jsonl").one_of({"table", "csv", "jsonl"});
+    std::vector<std::pair<std::string, RowFormat>> formats(std::begin(report::sqlite::kRowFormats),
+                                                           std::end(report::sqlite::kRowFormats));
+    app.add_choice("-f,--format", format_, formats, "How the rows are written (table)");
     app.add_option("--runs", root_, "Folder of the runs (rangescope-runs)").type_name("DIR");
     bind_read(app, reading_);
     bind_analyze(app, analysis_);
@@ -61,7 +66,8 @@ class Query final : public Subcommand {
   }
 
  private:
-  std::string input_, sql_, format_ = "table";
+  std::string input_, sql_;
+  RowFormat format_ = RowFormat::kTable;
   std::string root_{runs::kDefaultRoot};
   read::Options reading_;
   analyze::Options analysis_;
@@ -78,27 +84,28 @@ class Export final : public Subcommand {
             "  rangescope export trace.nsys-rep --to csv --table kernels > kernels.csv") {}
   void options(const Arguments& app) override {
     app.add_option("input", inputs_, "Runs or files").type_name("RUN|FILE").required().expected(1, 1000);
-    app.add_option("--to", to_, "sqlite, csv or jsonl").required().one_of({"sqlite", "csv", "jsonl"});
+    std::vector<std::pair<std::string, std::optional<RowFormat>>> formats = {{"sqlite", std::nullopt}};
+    for (const auto& [name, format] : report::sqlite::kRowFormats)
+      if (format != RowFormat::kTable) formats.emplace_back(name, format);
+    app.add_choice("--to", to_, formats, "All tables as a database, or one").required();
     app.add_option("-o,--output", output_, "File; standard output for csv and jsonl").type_name("FILE");
     app.add_flag("--raw-cells", raw_cells_,
                  "csv to a file: no apostrophe before cells that a spreadsheet would compute");
-    app.add_option("--table", table_, "Table of csv and jsonl")
-        .one_of({"run", "regions", "region_kernels", "metrics", "ranges", "launches", "kernels", "copies", "operators",
-                 "losses", "verdict", "samples", "cpu_samples", "cpu_waits", "frames"});
+    app.add_option("--table", table_, "Table of csv and jsonl").one_of(report::sqlite::table_names());
     app.add_option("--runs", root_, "Folder of the runs (rangescope-runs)").type_name("DIR");
     bind_read(app, reading_);
     bind_analyze(app, analysis_);
   }
   [[nodiscard]] int run() override {
-    if (to_ == "sqlite" && (output_.empty() || output_ == "-"))
+    if (!to_ && (output_.empty() || output_ == "-"))
       return say({base::Code::kUsage, "a database cannot go to standard output", "--to sqlite", "Name a file with -o"});
     if (auto checked = check_analysis(analysis_); !checked) return say(checked.error());
     if (!output_.empty() && output_ != "-")
       if (auto allowed = check_output(output_); !allowed) return say(allowed.error());
     const auto analyzed = profile::analyze_named(root_, inputs_, analysis_, reading_);
     if (!analyzed) return say(analyzed.error());
-    if (to_ == "sqlite") {
-      const auto written = write_sqlite(*analyzed);
+    if (!to_) {
+      const auto written = report::sqlite::write_file(analyzed->report, analyzed->session, output_);
       return written ? 0 : say(written.error());
     }
     auto database = base::Database::in_memory();
@@ -110,32 +117,20 @@ class Export final : public Subcommand {
     if (!statement) return say(statement.error());
     if (output_.empty() || output_ == "-") {
       report::DescriptorSink sink(STDOUT_FILENO, "standard output");
-      auto printed = report::sqlite::print_rows(*statement, to_, sink, 0);
+      auto printed = report::sqlite::print_rows(*statement, *to_, sink, 0);
       return printed ? 0 : say(printed.error());
     }
     report::FileSink sink(output_);
     report::FormulaGuard guarded(sink);
-    const bool guard = to_ == "csv" && !raw_cells_;
-    auto printed = report::sqlite::print_rows(*statement, to_, guard ? static_cast<report::Sink&>(guarded) : sink, 0);
+    const bool guard = to_ == RowFormat::kCsv && !raw_cells_;
+    auto printed = report::sqlite::print_rows(*statement, *to_, guard ? static_cast<report::Sink&>(guarded) : sink, 0);
     return printed ? 0 : say(printed.error());
   }
 
  private:
-  [[nodiscard]] base::Result<void> write_sqlite(const profile::Analyzed& analyzed) const {
-    auto file = base::Replacement::begin(output_);
-    if (!file) return base::fail(std::move(file));
-    {
-      auto database = base::Database::create(file->temporary());
-      if (!database) return base::fail(std::move(database));
-      auto written = report::sqlite::write_database(analyzed.report, analyzed.session, *database,
-                                                    [](std::string_view) { return true; });
-      if (!written) return written;
-    }
-    return file->commit();
-  }
-
   std::vector<std::string> inputs_;
-  std::string to_, output_, table_ = "regions";
+  std::optional<RowFormat> to_;  ///< nothing: a database
+  std::string output_, table_ = "regions";
   bool raw_cells_ = false;
   std::string root_{runs::kDefaultRoot};
   read::Options reading_;

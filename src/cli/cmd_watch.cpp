@@ -127,7 +127,7 @@ class Watch final : public Subcommand {
     // A capture that grows is torn and its ranges are open: no loss, while it runs.
     now->report.losses.clear();
     now->report.findings.clear();
-    const auto table = report::find_exporter("table");
+    const auto table = report::find_exporter(report::kDefaultFormat);
     report::StringSink text;
     if (!table || !(*table)->write(now->report, nullptr, style_on(screen(), choice_), text)) return;
     clear();

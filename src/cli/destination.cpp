@@ -49,7 +49,7 @@ int beside_a_program() {
 }
 
 int descriptor_beside_a_program(const ReportChoice& choice) {
-  if (!choice.to.empty() || choice.format == "table") return beside_a_program();
+  if (!choice.to.empty() || choice.format == report::kDefaultFormat) return beside_a_program();
   const int own = ::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
   return own >= 0 && ::dup2(STDERR_FILENO, STDOUT_FILENO) >= 0 ? own : STDERR_FILENO;
 }

@@ -1,23 +1,12 @@
-// Help, man pages and completion, all made from the options that the subcommands declare.
+// What the subcommands declare, as pages/help.hpp writes it.
 #pragma once
 
-#include <string>
-
 #include "cli/subcommand.hpp"
+#include "pages/help.hpp"
 
 namespace rangescope::cli {
 
-/// To standard output.
-void print_overview();
-void print_help(Subcommand& command, const CLI::App& app, bool all);
-
-[[nodiscard]] std::string overview();
-[[nodiscard]] std::string help_text(Subcommand& command, const CLI::App& app, bool all);
-/// rangescope(1)
-[[nodiscard]] std::string man_overview();
-/// rangescope-<name>(1)
-[[nodiscard]] std::string man_page(Subcommand& command, const CLI::App& app);
-/// The script that completes our commands, options, values, runs and metric groups: "bash", "zsh" or "fish".
-[[nodiscard]] std::string completion(std::string_view shell);
+[[nodiscard]] pages::HelpCommand help_of(const Subcommand& command, const CLI::App& app);
+[[nodiscard]] std::vector<pages::HelpCommand> help_of_all();
 
 }  // namespace rangescope::cli

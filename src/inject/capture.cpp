@@ -46,6 +46,7 @@ struct Settings {
 std::atomic<const Settings*> settings{nullptr};
 std::atomic<native::FileHeader*> ancestor{nullptr};  // of the last file that this process or one before a fork made
 std::atomic<int> first_filter{0};                    // PR_GET_SECCOMP when recording began
+std::atomic<std::uint64_t> range_own_ps{0}, range_pair_ps{0};
 
 }  // namespace
 
@@ -167,6 +168,8 @@ void fill(native::FileHeader& header) {
   header.rank_plus_1 = said.rank_plus_1;
   header.local_rank_plus_1 = said.local_rank_plus_1;
   header.world_size = said.world_size;
+  header.range_own_ps = range_own_ps.load(std::memory_order_relaxed);
+  header.range_pair_ps = range_pair_ps.load(std::memory_order_relaxed);
   header.tool_bytes = sizeof kTool - 1;
   memcpy(header.tool, kTool, sizeof kTool - 1);
   const ssize_t got = readlink("/proc/self/exe", header.exe, sizeof header.exe);
@@ -410,6 +413,11 @@ void capture_count(Drop why, std::uint64_t count) {
   }
   bump(*file->header, index, count);
   file->drops.fetch_add(count, std::memory_order_relaxed);
+}
+
+void capture_range_cost(std::uint64_t own_ps, std::uint64_t pair_ps) {
+  range_own_ps.store(own_ps, std::memory_order_relaxed);
+  range_pair_ps.store(pair_ps, std::memory_order_relaxed);
 }
 
 bool capture_header_holds(const void* address) {

@@ -34,6 +34,9 @@ bool capture_open();
 /// Whether `address` is in a mapped header of a capture. Async-signal-safe.
 [[nodiscard]] bool capture_header_holds(const void* address);
 
+/// What recording an empty range takes, for the headers that are made from now on (FileHeader).
+void capture_range_cost(std::uint64_t own_ps, std::uint64_t pair_ps);
+
 /// Notes the orderly end of the process in the header.
 void capture_end();
 

@@ -94,6 +94,11 @@ class Stream {
   void after_fork(std::uint32_t tid, std::uint32_t ordinal, std::uint32_t generation);
   /// A hook of this thread was left behind half done: a push has not happened, a pop has.
   void recover();
+  /// Writes where nobody reads, for a rehearsal.
+  void write_to(unsigned char* begin, std::size_t bytes) {
+    at_ = begin;
+    end_ = begin + bytes;
+  }
   void belongs_to(std::uint32_t generation, std::uint32_t ordinal) {
     generation_ = generation;
     ordinal_ = ordinal;

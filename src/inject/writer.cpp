@@ -301,12 +301,50 @@ bool writer_holds(const void* address) {
   return (my_stream != nullptr && my_stream->holds(address)) || capture_header_holds(address);
 }
 
+namespace {
+
+// The least that recording an empty range takes, inside it and in all: the best of some batches on a stream that
+// nobody reads. It takes some 25 us, once a process image; children of a fork have it from their parent.
+void rehearse() {
+  constexpr std::size_t kBatches = 24, kPairs = 16, kPairBytes = 32;
+  alignas(8) unsigned char scrap[kPairs * kPairBytes] = {};
+  Stream* const mine = my_stream;
+  Stream nobodys;
+  nobodys.belongs_to(process_generation(), 0);
+  if (nobodys.domain_state(0) == nullptr || nobodys.push_entry() == nullptr) return;  // no memory
+  my_stream = &nobodys;
+  std::int64_t own = INT64_MAX, pair = INT64_MAX;
+  for (std::size_t batch = 0; batch < kBatches; ++batch) {
+    nobodys.write_to(scrap, sizeof scrap);
+    for (std::size_t i = 0; i < kPairs; ++i) {
+      (void)record_push(Event{});
+      (void)record_pop(0);
+    }
+    const auto at = [&](std::size_t record) {
+      std::int64_t ns;
+      std::memcpy(&ns, scrap + record * sizeof(native::Timed) + 8, sizeof ns);
+      return ns;
+    };
+    std::int64_t inside_ns = 0;
+    for (std::size_t i = 0; i < kPairs; ++i) inside_ns += at(2 * i + 1) - at(2 * i);
+    if (inside_ns < own) own = inside_ns;
+    if (const std::int64_t all = at(2 * kPairs - 2) - at(0); all < pair) pair = all;
+  }
+  my_stream = mine;
+  const std::int64_t own_ps = own * 1000 / std::int64_t{kPairs}, pair_ps = pair * 1000 / std::int64_t{kPairs - 1};
+  if (own_ps > 0 && pair_ps > own_ps)
+    capture_range_cost(static_cast<std::uint64_t>(own_ps), static_cast<std::uint64_t>(pair_ps));
+}
+
+}  // namespace
+
 bool writer_start() {
   if (started.load(std::memory_order_acquire)) return true;
   const Quiet quiet;
   if (!capture_prepare()) return false;
   process_watch_forks();
   [[maybe_unused]] const std::uint32_t generation = process_generation();
+  if (observer.load(std::memory_order_acquire) == nullptr && inside == nullptr) rehearse();
   if (!capture_open()) return false;
   guard_maps();
   started.store(true, std::memory_order_release);

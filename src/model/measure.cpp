@@ -79,7 +79,7 @@ constexpr auto kMeasures = std::to_array<Measure>({
     {"wall_ns.stddev", "stddev", Unit::kNs, kNvtx, "sample standard deviation of occurrences (n - 1)",
      RANGESCOPE_WALL(per_occurrence_ns.stddev)},
     {"wall_ns.profiler", "profiler", Unit::kNs, kNvtx,
-     "time that collecting counters added, estimated from occurrences without it; in none of the others",
+     "time that measuring added: counters, and recording of short ranges; in none of the others",
      RANGESCOPE_WALL(profiler_ns)},
     {"wall_ns.share", "share", Unit::kShare, kNvtx, "inclusive / duration of the run", RANGESCOPE_WALL(share)},
     {"across.min_ns", "least", Unit::kNs, kEach, "shortest of the processes' (else threads') inclusive wall times",

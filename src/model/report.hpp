@@ -30,8 +30,9 @@ struct WallTime {
   double inclusive_ns = 0;  ///< sum over occurrences of end - start
   double exclusive_ns = 0;  ///< inclusive minus the inclusive time of the child regions (same tree)
   Spread per_occurrence_ns;
-  double share = 0;        ///< inclusive_ns / duration of the run, 0..1 per thread; more than 1 over several threads
-  double profiler_ns = 0;  ///< what measuring added (analyze/steady.hpp): not in any of the values above
+  double share = 0;         ///< inclusive_ns / duration of the run, 0..1 per thread; more than 1 over several threads
+  double profiler_ns = 0;   ///< what measuring added (analyze/steady.hpp, recording.hpp): in none of the values above
+  double recording_ns = 0;  ///< of it, what recording the ranges added
 };
 
 /// What remains of a region when the occurrences that warm it up are left out: the first of each thread that took far
@@ -250,7 +251,8 @@ struct ReportProcess {
   std::string name;
   double start_ns = 0, end_ns = 0;  ///< relative to the begin of the run
   std::int64_t ranges = 0, kernels = 0;
-  std::optional<std::uint32_t> rank;  ///< of a parallel job, as the process's environment says
+  std::optional<std::uint32_t> rank;           ///< of a parallel job, as the process's environment says
+  double range_own_ns = 0, range_pair_ns = 0;  ///< as in Process
 };
 
 /// The run itself: what was run, when, by what, and how it ended. Fields are empty where the input does not say.

@@ -32,6 +32,8 @@ struct Process {
   std::uint32_t world = 0;           ///< ranks of the job, 0 where unknown
   StringId host = 0;                 ///< "" where unknown
   StringId run = 0;                  ///< name of the run that recorded it, of several runs of one job
+  /// The least that recording an empty range takes, inside it and in all, as the process itself measured; 0: unknown.
+  double range_own_ns = 0, range_pair_ns = 0;
   bool operators = false;  ///< its ranges are operators of a framework and annotations around them (PyTorch traces)
 };
 

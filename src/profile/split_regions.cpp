@@ -92,7 +92,7 @@ class Splitter {
     fs::create_directories(folder, error);
     if (error) return base::fail(base::Code::kIo, "cannot make the folder: " + error.message(), folder.string());
     const model::Report part = part_of(analyzed_.report, region);
-    const auto json = report::find_exporter("json"), table = report::find_exporter("table");
+    const auto json = report::find_exporter("json"), table = report::find_exporter(report::kDefaultFormat);
     if (!json || !table) return base::fail(base::Code::kInternal, "no exporter");
     report::FileSink sink(folder / "report.json");
     if (auto written = (*json)->write(part, nullptr, {}, sink); !written) return written;

@@ -58,6 +58,8 @@ class Exporter {
                                                  const Style& style, Sink& sink) const = 0;
 };
 
+/// What is written where no format is asked for: for people, and no document.
+inline constexpr std::string_view kDefaultFormat = "table";
 /// Every exporter.
 [[nodiscard]] std::span<const std::unique_ptr<Exporter>> exporters();
 /// The exporter of that name, or kUsage with the nearest name.

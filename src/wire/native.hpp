@@ -25,7 +25,7 @@ namespace rangescope::wire::native {
 inline constexpr char kMagic[8] = {'R', 'S', 'T', 'R', 'A', 'C', 'E', '\n'};
 inline constexpr std::uint16_t kMajor = 1;
 inline constexpr std::uint16_t kMinor =
-    1;  ///< 1: local rank and size of the job; structured payloads; where chunks end
+    2;  ///< 2: cost of a range; 1: local rank and size of the job; structured payloads; where chunks end
 inline constexpr std::uint64_t kPage = 4096;
 inline constexpr std::uint32_t kChunkMagic = 0x4b434352;    // "RCCK"
 inline constexpr std::uint32_t kMaxNameBytes = 256 * 1024;  ///< longer names are cut, and counted
@@ -69,7 +69,9 @@ struct FileHeader {
   std::uint64_t used_bytes;         ///< chunks end before it, the rest is a hole; 0: they end where the file does
   std::uint64_t local_rank_plus_1;  ///< on its host
   std::uint64_t world_size;         ///< ranks of the job; 0: unknown
-  std::uint64_t reserved[4];
+  std::uint64_t range_own_ps;       ///< what an empty range takes to record, inside it, in picoseconds; 0: unknown
+  std::uint64_t range_pair_ps;      ///< and in all, from before its push to after its pop
+  std::uint64_t reserved[2];
   std::uint64_t dropped[kDropReasons];  ///< live counts by Drop
   std::uint32_t exe_bytes;
   std::uint32_t tool_bytes;

@@ -460,27 +460,6 @@ class Words(InAFolder):
         self.assertRegex(self.tool("--version").stdout, r"^rangescope \d+\.\d+\.\d+\n$")
         self.assertEqual(self.tool().returncode, 64)
 
-    def test_completion_in_bash(self):
-        self.tool("profile", "-q", VICTIM)
-        script = self.tool("help", "--completion", "bash").stdout
-        for line, wanted in (("pro", "profile"), ("report --form", "--format"), ("report --format js", "json jsonl"), ("runs sho", "show"),
-                             ("profile --metrics roofline,mem", "roofline,memory"), ("report lat", "latest"),
-                             ("runs show 2", os.path.basename(self.runs()[-1]))):
-            words = ["rangescope", *line.split()]
-            done = cases.run(["bash", "-c", f"{script}COMP_WORDS=({' '.join(words)}); COMP_CWORD={len(words) - 1}; _rangescope; echo ${{COMPREPLY[@]}}"],
-                             cwd=self.folder)
-            self.assertEqual(done.stdout, wanted + "\n", line + done.stderr)
-
-    def test_completion_of_other_shells_parses(self):
-        for shell, words in (("zsh", ["--metrics=", "roofline", "_arguments"]), ("fish", ["-l metrics", "roofline", "__rangescope_runs"])):
-            script = self.tool("help", "--completion", shell).stdout
-            for word in words:
-                self.assertIn(word, script)
-            if shutil.which(shell):
-                done = subprocess.run([shell, "-n"], input=script, capture_output=True, text=True)
-                self.assertEqual((done.returncode, done.stderr), (0, ""))
-        self.assertEqual(self.tool("help", "--completion", "tcsh").returncode, 64)
-
     def test_durations_and_json_are_the_same_everywhere(self):
         for words in (["watch", "--every", "1x"], ["watch", "--every", "1ms"], ["profile", "--timeout", "soon"]):
             self.assertIn(self.tool(*words, "--", VICTIM).returncode, (64, 78), words)

@@ -42,6 +42,28 @@ class Truth(unittest.TestCase):
     def test_shallow_resnet(self):
         self.check("shallow_resnet", "--batches", "5", "--blocks", "4", "--batch", "2")
 
+    def test_recording_of_short_ranges_is_no_time_of_theirs(self):
+        """What is taken out is what the program's own clock saw the hooks take, or less."""
+        with tempfile.TemporaryDirectory() as folder:
+            file = os.path.join(folder, "truth.json")
+            report, done = cases.profile(BIN, [f"{BIN}/short_ranges", file])
+            self.assertEqual(done.returncode, 0, done.stderr)
+            with open(file, encoding="utf-8") as f:
+                truth = json.load(f)
+        regions = {path: region["wall_ns"] for (_, _, path), region in cases.aggregate(report).items()}
+        hooks = truth["with_ns"] - truth["without_ns"]
+        outer, empty = regions[("outer",)], regions[("outer", "empty")]
+        self.assertEqual(regions[("without", "outer")]["profiler"], 0)
+        cost, = (process["profiler"] for process in report["processes"])
+        self.assertLess(0, cost["range_own_ns"])
+        self.assertLess(cost["range_own_ns"], cost["range_pair_ns"])
+        taken = outer["profiler"] / truth["occurrences"]
+        self.assertAlmostEqual(taken / truth["pairs"], cost["range_pair_ns"], delta=1)
+        self.assertLess(taken, 2 * hooks, "not more than there was, but for a busy machine")
+        self.assertGreater(taken, 0.2 * hooks, "most of what there was")
+        self.assertAlmostEqual(outer["inclusive"] - outer["exclusive"], empty["inclusive"], delta=1)
+        self.assertIn("profiler_effect", [one["kind"] for one in report["verdict"]])
+
     def test_output_is_the_program_s_own(self):
         options = ["--layers", "1", "--width", "32", "--tokens", "3"]
         plain = cases.run([f"{BIN}/llm", *options])

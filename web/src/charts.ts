@@ -30,6 +30,9 @@ const axis = (): object => ({
 });
 const tooltip = (): object => ({ backgroundColor: token('--panel'), borderColor: token('--line'), textStyle: { color: token('--text'), fontSize: 12 }, renderMode: 'richText', confine: true });
 
+/** A power of ten on an axis: 0.1, 100, 100 k. */
+const power = (v: number): string => (v >= 1000 ? `${Number((v / 1000 ** Math.floor(Math.log10(v) / 3 + 1e-9)).toPrecision(3))} ${['', 'k', 'M', 'G', 'T', 'P'][Math.floor(Math.log10(v) / 3 + 1e-9)] ?? ''}` : String(Number(v.toPrecision(3))));
+
 export function roofline(): HTMLElement | null {
   const all: { region: Region; point: Point }[] = [];
   for (const region of data.regions) if (scopeOf(region) === 'all') for (const point of region.roofline ?? [])
@@ -50,8 +53,8 @@ export function roofline(): HTMLElement | null {
     // Elsewhere a dash above each point, not a line through them: between two points the roof may bend.
     const dashes = list.filter(({ point }) => point.roof > 0 && !(point.peak_flop_per_s > 0 && point.peak_bytes_per_s > 0));
     return {
-      aria: { enabled: true }, animation: false, tooltip: { ...tooltip(), trigger: 'item' }, legend: { top: 0, textStyle: { color: token('--text') } }, grid: { left: 72, right: 24, top: 34, bottom: 44 },
-      xAxis: { type: 'log', name: 'FLOP / byte', nameLocation: 'middle', nameGap: 28, ...axis() },
+      aria: { enabled: true }, animation: false, tooltip: { ...tooltip(), trigger: 'item' }, legend: { top: 0, right: 0, type: 'scroll', left: 80, textStyle: { color: token('--text') } }, grid: { left: 72, right: 36, top: 44, bottom: 44 },
+      xAxis: { type: 'log', name: 'FLOP / byte', nameLocation: 'middle', nameGap: 28, ...axis(), axisLabel: { color: token('--dim'), hideOverlap: true, formatter: power } },
       yAxis: { type: 'log', name: 'FLOP/s', ...axis(), axisLabel: { color: token('--dim'), formatter: (v: number) => si(v) } },
       series: [
         ...roofs.map((p) => {
@@ -89,11 +92,11 @@ export function distribution(): HTMLElement {
     }
     const dots = (title: string, points: number[][], paint: string): object => ({ type: 'scatter', name: title, data: points, symbolSize: 5, itemStyle: { color: paint } });
     return {
-      aria: { enabled: true }, animation: false, grid: { left: 64, right: 24, top: 34, bottom: 34 },
+      aria: { enabled: true }, animation: false, grid: { left: 64, right: 24, top: 34, bottom: 40 },
       legend: { top: 0, textStyle: { color: token('--text') } },
       tooltip: { ...tooltip(), trigger: 'item', formatter: (p: { seriesName: string; value: number[] }) => `${p.seriesName} ${time(p.value[1]!)}\nat ${time(p.value[0]!)}` },
       dataZoom: [{ type: 'inside', zoomOnMouseWheel: 'ctrl' }],
-      xAxis: { type: 'value', ...axis(), scale: true, axisLabel: { color: token('--dim'), hideOverlap: true, formatter: time } },
+      xAxis: { type: 'value', ...axis(), scale: true, splitNumber: c.box.clientWidth < 600 ? 3 : 6, axisLabel: { color: token('--dim'), hideOverlap: true, margin: 14, formatter: time } },
       yAxis: { type: 'log', ...axis(), axisLabel: { color: token('--dim'), formatter: time } },
       series: [dots('wall', wall, token('--mark')), { ...dots('first', first, token('--warn')), symbol: 'diamond', symbolSize: 11 }, ...(busy.length ? [dots('GPU busy', busy, token('--accent'))] : [])],
     };

@@ -14,6 +14,7 @@ export interface Bound { kind: string; reason: string }
 export interface Region {
   id: number; parent: number | null; depth: number; path: string[]; domain: string; kind: string;
   process?: number; pid?: number; thread?: number; v: (number | null)[];
+  each?: boolean;  // GPU sums are those of one occurrence: the timeline was paused during others
   top?: KernelRow[]; copies?: { kind: string; calls: number; bytes: number; total_ns: number }[];
   metrics?: Metric[]; counted?: { name: string; ordinal: number; metrics?: Metric[]; bound?: Bound }[];
   roofline?: Point[]; bound?: Bound; utilization?: { executed: number | null; useful: number | null; formula: string };

@@ -1,5 +1,6 @@
 // What is known of the selected region beyond the table; kernels; what the run was.
 import { data, KernelRow, Metric, onSelect, pathText, selected, value } from './data';
+import { shown } from './table';
 import { bytes, count, counted, el, percent, show, si, time } from './format';
 
 const cells = (tag: 'th' | 'td', list: (string | HTMLElement)[], from = 1): HTMLElement[] =>
@@ -23,11 +24,15 @@ function kernelTable(label: string, rows: KernelRow[]): HTMLElement {
 }
 
 function metricTable(label: string, list: Metric[]): HTMLElement {
-  return plain(label, ['metric', 'value', 'spread over rounds', 'rounds', 'source'], list.map((m) => {
-    if (m.absent) return [m.name, '–', m.absent, '', m.source];
+  const table = plain(label, ['metric', 'value', 'spread over rounds', 'rounds', 'source'], list.map((m) => {
+    const name = el('span', { class: 'long', title: m.name }, m.name);
+    if (m.absent) return [name, '–', m.absent, '', m.source];
     const spread = m.rounds && m.rounds > 1 ? `${show(m.min, m.unit)} … ${show(m.max, m.unit)}` : '';
-    return [m.name, show(m.value, m.unit), spread, m.rounds ? String(m.rounds) : '–', m.source];
+    return [name, show(m.value, m.unit), spread, m.rounds ? String(m.rounds) : '–', m.source];
   }));
+  for (const row of table.querySelectorAll('tr')) for (const [i, cell] of [...row.children].entries())
+    cell.classList.toggle(i === 4 ? 'source' : i >= 2 ? 'medium' : 'always', true);
+  return table;
 }
 
 /** The selected region, in words and tables. */
@@ -41,7 +46,7 @@ export function details(): HTMLElement {
     for (const m of data.measures) {
       const v = value(r, m.tag);
       if (['occurrences', 'wall_ns.inclusive', 'wall_ns.exclusive', 'wall_ns.median', 'wall_ns.p95', 'wall_ns.max', 'wall_ns.profiler', 'gpu.busy_share', 'gpu.kernels', 'gpu.kernel_ns', 'gpu.busy_ns', 'gpu.idle_ns', 'gpu.copy_bytes', 'gpu.sync_ns', 'unclosed'].includes(m.tag) && v !== null
-          && (v > 0 || m.tag === 'occurrences')) facts.push(fact(m.title, show(v, m.unit), `${m.tag}: ${m.formula}`));
+          && (v > 0 || m.tag === 'occurrences')) facts.push(fact(m.title, shown(r, m.tag, m.unit), `${m.tag}: ${m.formula}`));
     }
     const parts: (HTMLElement | null)[] = [el('h3', {}, pathText(r)), el('div', { class: 'facts' }, ...facts)];
     if (r.bound) parts.push(el('p', {}, el('b', {}, `Bound: ${r.bound.kind}. `), r.bound.reason));

@@ -5,11 +5,15 @@ import { counted, el, percent, show } from './format';
 const kRows = 400;
 interface Column { id: string; title: string; help: string; get(r: Region): number | string | null; text(r: Region): string; hint?(r: Region): string; numeric: boolean }
 
+/** GPU sums of part of the occurrences are those of one. */
+const kSums = new Set(['gpu.kernels', 'gpu.kernel_ns', 'gpu.busy_ns', 'gpu.idle_ns', 'gpu.copies', 'gpu.copy_bytes', 'gpu.copy_ns', 'gpu.launch_ns']);
+export const shown = (r: Region, tag: string, unit: string): string =>
+  show(value(r, tag), unit) + (r.each && kSums.has(tag) && value(r, tag) !== null ? ' each' : '');
 const fromMeasure = (tag: string): Column | null => {
   const m = measure(tag);
   if (!m) return null;
   return { id: tag, title: m.title, help: `${m.tag}: ${m.formula} (${m.unit}; ${m.source})`, numeric: true,
-    get: (r) => value(r, tag), text: (r) => show(value(r, tag), m.unit) };
+    get: (r) => value(r, tag), text: (r) => shown(r, tag, m.unit) };
 };
 // As in the terminal; those at the end of kNarrow give way on a narrow screen.
 const kShown = ['wall_ns.share', 'occurrences', 'wall_ns.inclusive', 'wall_ns.median', 'wall_ns.max', 'gpu.busy_share', 'gpu.kernels', 'gpu.share', 'gpu.copy_bytes',

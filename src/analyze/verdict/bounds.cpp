@@ -123,18 +123,18 @@ void find_bounds(const Case& known, std::vector<model::Verdict>& out) {
   for (const std::size_t row : known.worst(full, 1)) {
     if (!known.matters(full(row))) continue;
     const model::Region& region = known.region(row);
-    model::Verdict verdict =
-        known.about("gpu_bound", row,
-                    *region.steady->busy_share <= 1
-                        ? fmt::format("keeps the GPU busy {} of its time: the kernels decide, and counters say why",
-                                      format_share(*region.steady->busy_share))
-                        : fmt::format("hands the GPU work of {:.1f} times its own wall time: the kernels decide, and "
-                                      "counters say why",
-                                      *region.steady->busy_share),
-                    full(row));
+    const double busy = *region.steady->busy_share;
+    // Kernels of NCCL wait for the other ranks: counters of this GPU do not say for whom.
+    const bool nccl = region.gpu && region.gpu->nccl_ns > region.gpu->kernel_ns / 2;
+    const std::string_view why =
+        nccl ? "NCCL's kernels, which transfer and wait for the last rank" : "the kernels decide, and counters say why";
+    const std::string text = busy <= 1
+                                 ? fmt::format("keeps the GPU busy {} of its time: {}", format_share(busy), why)
+                                 : fmt::format("hands the GPU work of {:.1f} times its own wall time: {}", busy, why);
+    model::Verdict verdict = known.about("gpu_bound", row, text, full(row));
     verdict.severity = model::Weight::kWarning;
     verdict.evidence = {{"gpu_busy_share", *region.steady->busy_share}, {"gpu_busy_ns", busy_total(known, row)}};
-    verdict.next = known.profile_again("--metrics roofline", &region);
+    if (!nccl) verdict.next = known.profile_again("--metrics roofline", &region);
     out.push_back(std::move(verdict));
     return;
   }

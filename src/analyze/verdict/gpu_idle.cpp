@@ -36,7 +36,8 @@ std::optional<Settled> settled_of(const Case& known, std::size_t row) {
   out.busy_share = *region.steady->busy_share;
   out.wall_ns = region.steady->wall_ns.mean *
                 static_cast<double>(std::max(region.occurrences - region.steady->left_out, region.steady->occurrences));
-  out.idle_ns = out.wall_ns * std::max(0.0, 1 - out.busy_share) / known.side_by_side(row);
+  out.idle_ns =
+      std::min(known.gpu_idle_ns(), out.wall_ns * std::max(0.0, 1 - out.busy_share) / known.side_by_side(row));
   const auto recorded = static_cast<double>(gpu.partial ? gpu.recorded_occurrences : region.occurrences);
   if (recorded > 0 && gpu.kernels > 0) out.kernels_each = static_cast<double>(gpu.kernels) / recorded;
   return out;

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <functional>
+#include <limits>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -32,6 +33,8 @@ class Case {
   [[nodiscard]] bool matters(double ns) const;
   /// Time in ranges of the program, threads and processes side by side counted once.
   [[nodiscard]] double inside_ns() const { return inside_ns_; }
+  /// Time within ranges in which the GPUs did nothing, the mean of them; infinite where that was not recorded.
+  [[nodiscard]] double gpu_idle_ns() const { return gpu_idle_ns_; }
   /// How many threads or processes spend a region's time side by side.
   [[nodiscard]] double side_by_side(std::size_t row) const;
 
@@ -58,6 +61,7 @@ class Case {
   std::string named_;
   bool timeline_ = false;
   double whole_ns_ = 0, inside_ns_ = 0, settled_ns_ = 0;
+  double gpu_idle_ns_ = std::numeric_limits<double>::infinity();
   std::vector<std::vector<std::size_t>> children_;
   std::vector<std::size_t> top_;
 };

@@ -69,6 +69,12 @@ Case::Case(const model::Report& report, std::string_view named)
   timeline_ &= report.run.duration_ns > 0;
   if (report.outside && report.run.duration_ns > 0)
     inside_ns_ = report.run.duration_ns - report.outside->wall_ns - report.outside->profiler_ns;
+  // GPUs work on after the range that launched has ended: what is idle in one range may be full of another's work.
+  if (report.outside && report.total && !report.total->partial && !report.devices.empty()) {
+    double busy = report.total->busy_ns;
+    if (report.unattributed) busy -= report.unattributed->busy_ns;
+    if (busy >= 0) gpu_idle_ns_ = std::max(0.0, inside_ns_ - busy / static_cast<double>(report.devices.size()));
+  }
   settled_ns_ = inside_ns_;
   for (const std::size_t row : top_) {
     if (const auto& steady = region(row).steady; steady && steady->left_out > 0)

@@ -72,6 +72,23 @@ TEST(WaitsForCpu, WhereTheGpuIsIdleMostOfASettledOccurrence) {
   EXPECT_FALSE(has(Program().loop("step", 5, 10 * kMs).verdict(), "waits_for_cpu")) << "no GPU was recorded";
 }
 
+TEST(WaitsForCpu, NotWhereTheGpuIsFullOfOthersWork) {
+  // One thread hands the GPU 9 ms of every 10; another opens ranges beside it whose own kernels are short.
+  const auto beside = [](std::int64_t kernel) {
+    Program b;
+    b.loop("step", 10, 10 * kMs, 1, kernel);
+    const auto other = b.thread(b.p, 3);
+    for (int i = 0; i < 10; ++i) {
+      const std::int64_t at = i * 10 * kMs;
+      b.range(other, "accumulate", at, at + 10 * kMs);
+      b.kernel(b.launch(other, at, at + 100), "add", at + 9 * kMs, at + 10 * kMs, b.gpu);
+    }
+    return b.verdict();
+  };
+  EXPECT_FALSE(has(beside(9 * kMs), "waits_for_cpu"));
+  EXPECT_TRUE(has(beside(kMs), "waits_for_cpu"));
+}
+
 TEST(WaitsForCpu, NamesTheChildThatHoldsMostOfIt) {
   Program b;
   b.range(b.t, "step", 0, 100 * kMs);
@@ -256,6 +273,15 @@ TEST(HotRegion, OfAProgramWithoutAGpu) {
   EXPECT_EQ(found.front().kind, "hot_region");
   EXPECT_EQ(found.front().path, "solve");
   EXPECT_FALSE(has(Program().loop("solve", 9, 10 * kMs, 1, kMs).verdict(), "hot_region"));
+}
+
+TEST(HotRegion, WhereTheGpuHasNextToNothingToDo) {
+  const auto compiling = Program().loop("compile", 1, 100 * kMs).loop("run", 1, kMs, 1, kMs / 2).verdict();
+  EXPECT_EQ(compiling.front().kind, "hot_region");
+  EXPECT_EQ(compiling.front().path, "compile");
+  EXPECT_NE(compiling.front().text.find("without work for the GPU"), std::string::npos);
+  EXPECT_FALSE(has(Program().loop("wait", 1, 100 * kMs).loop("run", 1, kMs, 1, 90 * kMs).verdict(), "hot_region"))
+      << "the GPU works on while the CPU does something else";
 }
 
 TEST(HotRegion, ARangeAroundOthersIsNoPlaceToLook) {

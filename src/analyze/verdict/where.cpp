@@ -114,9 +114,13 @@ void find_kernel(const Case& known, std::vector<model::Verdict>& out) {
 void find_hot_region(const Case& known, std::vector<model::Verdict>& out) {
   const model::Report& report = known.report();
   const bool gpu = report.total && (report.total->kernels > 0 || report.total->busy_ns > 0);
-  if (gpu && known.has_timeline()) return;
+  if (gpu && known.has_timeline() && (report.total->partial || std::isnan(report.total->busy_ns))) return;
+  const auto works = [](const model::Region& region) {  // what gives the GPU work is judged by how busy that is
+    return region.gpu && (region.gpu->kernels != 0 || region.gpu->copies != 0 || region.gpu->graph_launches != 0);
+  };
   const auto own_ns = [&](const model::Region& region) {
     if (known.has_timeline()) {  // a warm-up has a line of its own
+      if (gpu && works(region)) return 0.0;
       const double warm_up = region.steady ? region.steady->left_out_ns : 0;
       return std::max(0.0, region.wall.exclusive_ns - warm_up);
     }
@@ -138,6 +142,8 @@ void find_hot_region(const Case& known, std::vector<model::Verdict>& out) {
   // What a start/end range spends in itself is not known: others lie in it that are no children of it.
   if (best < kHot.value * all || !known.has_timeline()) look(model::RangeKind::kStartEnd);
   if (!(best > 0) || best < kHot.value * all) return;
+  // Work of others may run meanwhile: only what all of it cannot fill.
+  if (gpu && known.has_timeline() && report.total->busy_ns >= kHardlyUsed.value * best) return;
   const double measured = known.has_timeline() ? 0 : known.whole_ns();
   if (!known.has_timeline() &&
       (best >= kAlmostAll.value * all || (measured > 0 && best >= kAlmostAll.value * measured)))
@@ -150,7 +156,8 @@ void find_hot_region(const Case& known, std::vector<model::Verdict>& out) {
   std::optional<double> saves;
   if (known.has_timeline()) {
     saves = best;
-    text = fmt::format("{} of the run is its own time: {}", format_share(best / known.whole_ns()), times);
+    text = fmt::format("{} of the run is its own time{}: {}", format_share(best / known.whole_ns()),
+                       gpu ? ", without work for the GPU" : "", times);
     if (region.occurrences > 1)
       text += fmt::format(", median {}, slowest {}", format_ns(region.wall.per_occurrence_ns.median),
                           format_ns(region.wall.per_occurrence_ns.max));
@@ -175,24 +182,33 @@ void find_profiler(const Case& known, std::vector<model::Verdict>& out) {
     const model::Region& region = known.region(row);
     const double raw = region.wall.inclusive_ns + region.wall.profiler_ns;
     if (region.wall.profiler_ns < kProfiler.value * raw) continue;
+    const bool recording = region.wall.recording_ns > region.wall.profiler_ns / 2;
     model::Verdict verdict =
         known.about("profiler_effect", row,
-                    fmt::format("collecting counters added {}, {} of what it took; the times shown are without it",
+                    fmt::format("{} added {}, {} of what it took; the times shown are without it",
+                                recording ? "recording its short ranges" : "collecting counters",
                                 format_ns(region.wall.profiler_ns), format_share(region.wall.profiler_ns / raw)),
                     std::nullopt);
     verdict.evidence = {{"profiler_ns", region.wall.profiler_ns}, {"wall_ns", region.wall.inclusive_ns}};
+    if (recording) verdict.evidence["recording_ns"] = region.wall.recording_ns;
     out.push_back(std::move(verdict));
   }
+  // Recording included: that is what the range is as short as.
+  const auto recorded_median = [](const model::Region& region) {
+    const auto occurrences = static_cast<double>(std::max<std::int64_t>(1, region.occurrences));
+    return region.wall.per_occurrence_ns.median + region.wall.recording_ns / occurrences;
+  };
   const auto too_short = [&](std::size_t row) {
     const model::Region& region = known.region(row);
-    const double median = region.wall.per_occurrence_ns.median;
-    return median > 0 && median < kTooShortNs.value && region.occurrences >= 3 ? region.wall.inclusive_ns : 0.0;
+    const double median = recorded_median(region);
+    const double all = region.wall.inclusive_ns + region.wall.recording_ns;
+    return median > 0 && median < kTooShortNs.value && region.occurrences >= 3 ? all : 0.0;
   };
   double all = 0;
   std::int64_t occurrences = 0;
   for (std::size_t row = 0; row < known.rows(); ++row) {
     if (too_short(row) <= 0) continue;
-    all += known.region(row).wall.inclusive_ns;
+    all += too_short(row);
     occurrences += known.region(row).occurrences;
   }
   if (!known.has_timeline() || !known.matters(all)) return;
@@ -201,11 +217,11 @@ void find_profiler(const Case& known, std::vector<model::Verdict>& out) {
   model::Verdict verdict =
       known.about("too_short", row,
                   fmt::format("as short as recording a range takes: median {}; {} like it, {} in all, say little",
-                              format_ns(region.wall.per_occurrence_ns.median),
+                              format_ns(recorded_median(region)),
                               base::counted(static_cast<std::uint64_t>(occurrences), "occurrence"), format_ns(all)),
                   std::nullopt);
   verdict.severity = all >= kHot.value * known.inside_ns() ? model::Weight::kError : model::Weight::kNote;
-  verdict.evidence = {{"wall_ns.median", region.wall.per_occurrence_ns.median}, {"wall_ns", all}};
+  verdict.evidence = {{"wall_ns.median", recorded_median(region)}, {"wall_ns", all}};
   out.push_back(std::move(verdict));
 }
 

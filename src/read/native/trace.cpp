@@ -87,6 +87,11 @@ class TraceReader {
     if (header.local_rank_plus_1 > 0 && header.local_rank_plus_1 < kNone)
       process.local_rank = static_cast<std::uint32_t>(header.local_rank_plus_1 - 1);
     if (header.world_size < kNone) process.world = static_cast<std::uint32_t>(header.world_size);
+    constexpr std::uint64_t kMostPs = 100'000'000;  // a pair never takes 100 us: a damaged header
+    if (header.range_own_ps <= header.range_pair_ps && header.range_pair_ps <= kMostPs) {
+      process.range_own_ns = static_cast<double>(header.range_own_ps) / 1000;
+      process.range_pair_ns = static_cast<double>(header.range_pair_ps) / 1000;
+    }
     session_.processes.push_back(process);
     last_ns_ = process.start_ns;
     std::uint32_t stream = kNone;

@@ -25,12 +25,26 @@ bool has_its_own_place(const model::Measure& measure) {
   return measure.tag.starts_with("utilization.");
 }
 
+/// Of how many occurrences the sums of GPU work are, where the timeline was paused during others; 0 otherwise.
+std::int64_t counted_of(const Region& region) {
+  if (!region.gpu || !region.gpu->partial || region.occurrences <= 0) return 0;
+  return region.gpu->recorded_occurrences < region.occurrences ? region.gpu->recorded_occurrences : 0;
+}
+
 void values(JsonWriter& json, std::string_view name, const Region& region) {
+  const std::int64_t counted = counted_of(region);
   json.key(name);
   json.open_array(true);
   for (const model::Measure& measure : model::measures()) {
     if (has_its_own_place(measure)) continue;
-    const auto value = measure.get(region);
+    auto value = measure.get(region);
+    // As in the terminal: sums of part of the occurrences are those of one.
+    if (value && measure.tag.starts_with("gpu.") && model::adds_up(measure) && region.gpu && region.gpu->partial) {
+      if (counted > 0)
+        *value /= static_cast<double>(counted);
+      else if (*value == 0)
+        value.reset();
+    }
     value ? json.number(*value) : json.null();
   }
   json.close();
@@ -133,6 +147,7 @@ void page_region_object(JsonWriter& json, const model::Report& report, const Reg
   }
   if (region.thread) json.field("thread", *region.thread);
   values(json, "v", region);
+  if (counted_of(region) > 0) json.field("each", true);
   if (region.gpu) {
     page_kernel_rows(json, "top", region.gpu->top_kernels);
     json.key("copies");

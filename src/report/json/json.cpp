@@ -465,6 +465,14 @@ void processes(JsonWriter& json, const std::vector<model::ReportProcess>& list) 
     json.field("ranges", process.ranges);
     json.field("kernels", process.kernels);
     process.rank ? json.field("rank", *process.rank) : json.null_field("rank");
+    if (process.range_pair_ns > 0) {
+      json.key("profiler");
+      json.open_line_object();
+      json.field("range_own_ns", process.range_own_ns);
+      json.field("range_pair_ns", process.range_pair_ns);
+      json.field("source", "measured in the process as it began: the least that an empty range took");
+      json.close();
+    }
     json.close();
   }
   json.close();

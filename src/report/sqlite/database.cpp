@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "base/fs.hpp"
 #include "base/text.hpp"
 #include "model/measure.hpp"
 #include "report/sample_tracks.hpp"
@@ -491,27 +492,59 @@ bool is_own_export(std::string_view head) {
   return id == kApplicationId;
 }
 
+namespace {
+
+struct NamedTable {
+  std::string_view name;
+  base::Result<void> (*fill)(Writer& writer, bool wanted);
+};
+constexpr NamedTable kTables[] = {
+    {"run", [](Writer& w, bool) { return w.run(); }},
+    {"regions", [](Writer& w, bool) { return w.regions(); }},
+    {"region_kernels", [](Writer& w, bool) { return w.region_kernels(); }},
+    {"metrics", [](Writer& w, bool) { return w.metrics(); }},
+    {"operators", [](Writer& w, bool) { return w.operators(); }},
+    {"verdict", [](Writer& w, bool) { return w.verdict(); }},
+    {"losses", [](Writer& w, bool) { return w.losses(); }},
+    {"ranges", [](Writer& w, bool wanted) { return w.ranges(wanted); }},
+    {"launches", [](Writer& w, bool wanted) { return w.launches(wanted); }},
+    {"kernels", [](Writer& w, bool wanted) { return w.kernels(wanted); }},
+    {"copies", [](Writer& w, bool wanted) { return w.copies(wanted); }},
+    {"samples", [](Writer& w, bool wanted) { return w.samples(wanted); }},
+    {"cpu_samples", [](Writer& w, bool wanted) { return w.cpu_samples(wanted); }},
+    {"cpu_waits", [](Writer& w, bool wanted) { return w.cpu_waits(wanted); }},
+    {"frames", [](Writer& w, bool wanted) { return w.frames(wanted); }},
+};
+
+}  // namespace
+
+std::vector<std::string> table_names() {
+  std::vector<std::string> names;
+  for (const NamedTable& table : kTables) names.emplace_back(table.name);
+  return names;
+}
+
 base::Result<void> write_database(const model::Report& report, const model::Session& session, base::Database& database,
                                   const std::function<bool(std::string_view table)>& wanted) {
   if (auto marked = database.execute(fmt::format("pragma application_id={}", kApplicationId)); !marked) return marked;
   if (auto begun = database.execute("begin"); !begun) return begun;
   Writer writer(report, session, database);
-  if (auto ok = writer.run(); !ok) return ok;
-  if (auto ok = writer.regions(); !ok) return ok;
-  if (auto ok = writer.region_kernels(); !ok) return ok;
-  if (auto ok = writer.metrics(); !ok) return ok;
-  if (auto ok = writer.operators(); !ok) return ok;
-  if (auto ok = writer.verdict(); !ok) return ok;
-  if (auto ok = writer.losses(); !ok) return ok;
-  if (auto ok = writer.ranges(wanted("ranges")); !ok) return ok;
-  if (auto ok = writer.launches(wanted("launches")); !ok) return ok;
-  if (auto ok = writer.kernels(wanted("kernels")); !ok) return ok;
-  if (auto ok = writer.copies(wanted("copies")); !ok) return ok;
-  if (auto ok = writer.cpu_samples(wanted("cpu_samples")); !ok) return ok;
-  if (auto ok = writer.cpu_waits(wanted("cpu_waits")); !ok) return ok;
-  if (auto ok = writer.frames(wanted("frames")); !ok) return ok;
-  if (auto ok = writer.samples(wanted("samples")); !ok) return ok;
+  for (const NamedTable& table : kTables)
+    if (auto filled = table.fill(writer, wanted(table.name)); !filled) return filled;
   return database.execute("commit");
+}
+
+base::Result<void> write_file(const model::Report& report, const model::Session& session,
+                              const std::filesystem::path& to) {
+  auto file = base::Replacement::begin(to);
+  if (!file) return base::fail(std::move(file));
+  {
+    auto database = base::Database::create(file->temporary());
+    if (!database) return base::fail(std::move(database));
+    auto written = write_database(report, session, *database, [](std::string_view) { return true; });
+    if (!written) return written;
+  }
+  return file->commit();
 }
 
 }  // namespace rangescope::report::sqlite

@@ -17,8 +17,11 @@
 // Times are nanoseconds of the session. What is not known is NULL. Documented in docs/formats/sqlite-view.md.
 #pragma once
 
+#include <filesystem>
 #include <functional>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/result.hpp"
 #include "base/sqlite.hpp"
@@ -32,6 +35,11 @@ namespace rangescope::report::sqlite {
 [[nodiscard]] base::Result<void> write_database(const model::Report& report, const model::Session& session,
                                                 base::Database& database,
                                                 const std::function<bool(std::string_view table)>& wanted);
+
+/// All of them, in a new file that takes the name when it is whole.
+[[nodiscard]] base::Result<void> write_file(const model::Report& report, const model::Session& session,
+                                            const std::filesystem::path& to);
+[[nodiscard]] std::vector<std::string> table_names();
 
 /// Does a file that begins so (256 bytes) come from write_database? Its application_id says it.
 [[nodiscard]] bool is_own_export(std::string_view head);

@@ -8,7 +8,7 @@
 
 namespace rangescope::report::sqlite {
 
-base::Result<void> print_rows(base::Statement& statement, const std::string& format, Sink& sink, std::size_t width) {
+base::Result<void> print_rows(base::Statement& statement, RowFormat format, Sink& sink, std::size_t width) {
   std::vector<base::Table::Column> columns;
   std::vector<std::string> fields;
   for (int i = 0; i < statement.columns(); ++i) {
@@ -16,17 +16,17 @@ base::Result<void> print_rows(base::Statement& statement, const std::string& for
     fields.push_back(csv_field(statement.column_name(i)));
   }
   base::Table table(columns);
-  if (format == "csv") csv_row(sink, fields);
+  if (format == RowFormat::kCsv) csv_row(sink, fields);
   for (;;) {
     auto more = statement.step();
     if (!more) return base::fail(std::move(more));
     if (!*more) break;
-    if (format == "table") {
+    if (format == RowFormat::kTable) {
       std::vector<base::Table::Cell> cells;
       for (int i = 0; i < statement.columns(); ++i)
         cells.push_back({base::printable(statement.text(i)), base::Tone::kPlain});
       table.add(std::move(cells));
-    } else if (format == "csv") {
+    } else if (format == RowFormat::kCsv) {
       for (int i = 0; i < statement.columns(); ++i) fields[static_cast<std::size_t>(i)] = csv_field(statement.text(i));
       csv_row(sink, fields);
     } else {
@@ -44,7 +44,7 @@ base::Result<void> print_rows(base::Statement& statement, const std::string& for
       sink.write(object.dump() + '\n');
     }
   }
-  if (format == "table") sink.write(table.render(width, false));
+  if (format == RowFormat::kTable) sink.write(table.render(width, false));
   return sink.finish();
 }
 

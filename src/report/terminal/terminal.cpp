@@ -143,7 +143,7 @@ void explain(const std::vector<ColumnView>& columns, Sink& sink) {
 
 class Terminal final : public Exporter {
  public:
-  [[nodiscard]] std::string_view name() const override { return "table"; }
+  [[nodiscard]] std::string_view name() const override { return kDefaultFormat; }
   [[nodiscard]] std::string_view extension() const override { return "txt"; }
   [[nodiscard]] Kind kind() const override { return Kind::kText; }
 
