@@ -55,6 +55,10 @@ constexpr std::array kKeys{
         "only these ranges and what is in them: decode, decode*, LLM@*, 'decode > layer_0', or ncu's grammar",
         "--include"},
     Key{"ranges.exclude", Type::kExpressions, "not these ranges; wins over include", "--exclude"},
+    Key{"ranges.every", Type::kInt,
+        "counters of occurrences 1, N+1, 2N+1 ... of each range; where ncu has no range or no --range-filter, of each "
+        "kernel's launches",
+        "--every", {}, 1, 1e6},
     Key{"kernels.include", Type::kList, "only kernels of this name, or regex:PATTERN", "--kernel"},
     Key{"kernels.exclude", Type::kList, "not these kernels; wins over include", "--exclude-kernel"},
 

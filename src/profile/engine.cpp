@@ -183,6 +183,7 @@ base::Result<void> Engine::plan_counters() {
   }
   args_.counters.ranges = ranges_;
   args_.counters.kernels = args_.analysis.kernels;
+  args_.counters.every = static_cast<std::uint32_t>(config_.integer("ranges.every").value_or(1));
   if (!args_.analysis.kernels.empty() && args_.counters.per != "kernel")
     note("native counters of a range hold every kernel in it; --per kernel counts those of --kernel alone");
   auto plan = prepare_counters(names, args_.counters);

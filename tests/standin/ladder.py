@@ -43,6 +43,18 @@ class Ladder(PipelineCase):
         self.assertIn("gpu__time_duration.sum", decode["metrics"])
         self.assertEqual(self.json("status.json")["outcome"], "ok")
 
+    def test_every_nth_occurrence(self):
+        done = self.profile(*NCU, *INCLUDE, "--every", "50", plan={"range": "r_decode"})
+        self.assertEqual(done.returncode, 0, done.stderr)
+        for call in self.calls():
+            self.assertEqual(call[call.index("--range-filter") + 1], "::^(1|.*(01|51))$")
+        self.assertIn("ncu counts the occurrences of the ranges, and measures 1, 51, 101 ...", done.stderr)
+        for extra, part in ((["--range-filter", "::2"], "range_filter and ranges.every both choose"), (["--replay-mode", "kernel", "--kernel-id", ":::2"], "--every is :::^(1|.*(01|51))$")):
+            words = INCLUDE if "--range-filter" in extra else []
+            done = self.profile(*NCU, *words, "--every", "50", *extra)
+            self.assertEqual(done.returncode, 78, done.stderr)
+            self.assertIn(part, done.stderr)
+
     def test_unsupported_call_goes_on_to_app_range(self):
         done = self.profile(*NCU, *INCLUDE, plan={"range": "r_alloca", "app-range": "ar_decode"})
         self.assertEqual(done.returncode, 0, done.stderr)
