@@ -8,6 +8,7 @@
 #include "analyze/clocks.hpp"
 #include "analyze/collectives.hpp"
 #include "analyze/contexts.hpp"
+#include "analyze/counted_peaks.hpp"
 #include "analyze/cpu.hpp"
 #include "analyze/derive.hpp"
 #include "analyze/fold.hpp"
@@ -154,8 +155,9 @@ std::vector<model::MetricColumn> telling(const Reference& reference) {
   return columns;
 }
 
-/// Roofline, bound and utilization of each region, by the peaks of `device`, else of the first GPU that is known.
-void judge_regions(const Reference& reference, const std::string& device, Report& report) {
+/// Roofline, bound and utilization of each region, by the peaks of `device`, else of the first GPU that is known, else
+/// those that the results say.
+void judge_regions(const Session& session, const Reference& reference, const std::string& device, Report& report) {
   const model::Peaks* peaks = nullptr;
   const bool chosen = !device.empty() && device != "auto";
   if (chosen)
@@ -163,6 +165,8 @@ void judge_regions(const Reference& reference, const std::string& device, Report
       if (peaks == nullptr && known.id == device) peaks = &known;
   for (const std::string& name : report.device_names)
     if (peaks == nullptr && !chosen) peaks = model::find_peaks(reference.peaks, name);
+  const auto counted = peaks == nullptr && !chosen ? counted_peaks(session) : std::nullopt;
+  if (counted) peaks = &*counted;
   add_bounds(report, peaks);
   const auto any = [&](auto has) { return std::any_of(report.regions.begin(), report.regions.end(), has); };
   if (any([](const model::Region& r) { return !r.metrics.empty(); }) &&
@@ -261,7 +265,7 @@ base::Result<Report> analyze(Session& session, const Options& options, const Ref
         report->metric_columns.push_back({metric.name, metric.title});
     }
   }
-  judge_regions(reference, options.device, *report);
+  judge_regions(session, reference, options.device, *report);
   add_families(reference.kinds, *report);
   return report;
 }

@@ -246,7 +246,13 @@ class Joiner {
     outside_.kernels[{result.kernel_name, result.ordinal}].push_back(index);
   }
 
-  bool summable(std::uint32_t metric) const { return session_.metrics[metric].name.ends_with(".sum"); }
+  /// Amounts: counters that are sums, and what formulas make of them in these units (conf/metrics).
+  bool summable(std::uint32_t metric) const {
+    const model::MetricDef& def = session_.metrics[metric];
+    return def.name.ends_with(".sum") ||
+           (def.source.starts_with("derived:") &&
+            (def.unit == "byte" || def.unit == "FLOP" || def.unit == "count" || def.unit == "ns"));
+  }
 
   void add_sum(Collected& at, const model::MetricValue& value, std::uint32_t occurrence) {
     if (!summable(value.metric)) {

@@ -66,7 +66,8 @@ std::optional<Use> memory_use(const model::Region& region, const model::Peaks* p
   return std::nullopt;
 }
 
-std::optional<Use> compute_use(const model::Region& region, const model::Peaks* peaks, std::optional<double> busy_ns) {
+std::optional<Use> compute_use(const model::Region& region, const model::Peaks* peaks, std::optional<double> busy_ns,
+                               double enough) {
   std::optional<Use> most;
   for (const Precision& precision : kPrecisions) {
     const auto flop = metric(region, precision.metric);
@@ -83,6 +84,9 @@ std::optional<Use> compute_use(const model::Region& region, const model::Peaks* 
     most =
         Use{*share, "compute: SM pipes", fmt::format("sm_throughput {:.3g} of the peak, idle gaps included", *share)};
   }
+  // Of kernels taken together the pipes are not known, and few FLOPs do not say that they were empty.
+  if (most && most->share < enough && region.metrics.contains("sm_throughput") && !metric(region, "sm_throughput"))
+    return std::nullopt;
   return most;
 }
 
@@ -112,7 +116,8 @@ std::optional<double> busy_per_occurrence_ns(const model::Region& region, std::s
     return region.gpu->busy_ns_per_occurrence.median;
   }
   if (const auto time = metric(region, "gpu_time_ns")) {
-    if (how != nullptr) *how = "gpu_time_ns (counter, idle gaps included)";
+    if (how != nullptr)
+      *how = region.kernels.empty() ? "gpu_time_ns (counter, idle gaps included)" : "gpu_time_ns (sum of the kernels)";
     return time;
   }
   return std::nullopt;
@@ -164,7 +169,7 @@ model::Bound classify(const model::Region& region, const model::Peaks* peaks, co
     }
   }
   const auto memory = memory_use(region, peaks, busy_ns);
-  const auto compute = compute_use(region, peaks, busy_ns);
+  const auto compute = compute_use(region, peaks, busy_ns, limits.bound);
   if (!memory || !compute) {
     std::string missing = memory ? "" : "device memory traffic";
     if (!compute) missing += std::string(missing.empty() ? "" : ", ") + "SM throughput or executed FLOPs";
@@ -264,12 +269,32 @@ void add_busy_rates(model::Region& region) {
   }
 }
 
+/// Rates of kernels are no sum, but follow from their sums.
+void add_summed_rates(model::Region& region) {
+  const auto time = metric(region, "gpu_time_ns");
+  if (!time || *time <= 0) return;
+  for (const auto& [amount, rate] :
+       {std::pair("dram_bytes", "dram_bytes_per_s"), std::pair("flop_fp32", "fp32_flop_per_s")}) {
+    const auto found = region.metrics.find(rate);
+    const auto sum = metric(region, amount);
+    if (found == region.metrics.end() || found->second.absent.empty() || !sum) continue;
+    const double value = *sum / (*time / 1e9);
+    found->second = {.value = value,
+                     .unit = found->second.unit,
+                     .min = value,
+                     .max = value,
+                     .rounds = 1,
+                     .source = std::string("derived: ") + amount + " / gpu_time_ns, both summed over kernels"};
+  }
+}
+
 }  // namespace
 
 void add_bounds(model::Report& report, const model::Peaks* peaks, const Thresholds& thresholds) {
   for (model::Region& region : report.regions) {
     if (region.metrics.empty() && !(region.gpu && region.gpu->kernels > 0) && !region.utilization) continue;
     if (!region.metrics.empty() || region.gpu) {
+      add_summed_rates(region);
       region.roofline = roofline(region, peaks);
       add_busy_rates(region);
       region.bound = classify(region, peaks, thresholds);

@@ -1,5 +1,7 @@
 #include "analyze/roofline.hpp"
 
+#include "analyze/counted_peaks.hpp"
+
 #include <gtest/gtest.h>
 
 namespace rangescope::analyze {
@@ -135,6 +137,28 @@ TEST(Utilization, NamesExecutedAndUsefulApart) {
   EXPECT_NE(unknown->formula.find("no peak"), std::string::npos);
   r.utilization.reset();
   EXPECT_FALSE(utilization(r, nullptr));
+}
+
+TEST(CountedPeaks, PeaksOfACycleTimesTheClock) {
+  model::Session session;
+  const auto metric = [&](const char* name) {
+    session.metrics.push_back({name, "", "", ""});
+    return static_cast<std::uint32_t>(session.metrics.size() - 1);
+  };
+  const auto dram = metric("dram__bytes.sum.peak_sustained"), dram_hz = metric("dram__cycles_elapsed.avg.per_second"),
+             ffma = metric("sm__sass_thread_inst_executed_op_ffma_pred_on.sum.peak_sustained"),
+             sm_hz = metric("sm__cycles_elapsed.avg.per_second");
+  model::Measurement slow, fast;  // as an H200 had it
+  slow.values = {{dram, 1504}, {dram_hz, 3.161e9}, {ffma, 16896}, {sm_hz, 1.95e9}};
+  fast.values = {{dram, 1504}, {dram_hz, 3.196e9}, {ffma, 16896}, {sm_hz, 1.97e9}};
+  session.measurements = {fast, slow};
+  const auto peaks = counted_peaks(session);
+  ASSERT_TRUE(peaks);
+  EXPECT_DOUBLE_EQ(peaks->memory_bytes_per_s, 1504 * 3.196e9);
+  EXPECT_DOUBLE_EQ(peaks->flop_per_s.at("fp32"), 2 * 16896 * 1.97e9);
+  session.measurements.front().values.erase(session.measurements.front().values.begin() + 1);
+  session.measurements.pop_back();
+  EXPECT_FALSE(counted_peaks(session)) << "no clock of the memory";
 }
 
 }  // namespace roofline_test

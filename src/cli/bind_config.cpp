@@ -223,6 +223,10 @@ void warn_of_idle_keys(const config::Config& config) {
            {"per", "rounds", "passes", "flush_caches", "arm_wait", "skip_first", "trace_first"})
         if (on_command_line(done.where) && done.key == "pipeline.native." + std::string(key))
           base::warn("no metrics are asked for, so nothing comes of " + done.key + "; add --metrics");
+  if (config.integer("ranges.every").value_or(1) > 1 && config.list("pipeline.native.metrics").empty() &&
+      !config.flag("pipeline.ncu.enable"))
+    base::warn(
+        "no counters are asked for, so nothing comes of ranges.every: traces hold every occurrence; add --metrics");
   for (const auto& [stage, keys] : idle)
     base::warn(stage + " is off, so nothing comes of " + keys + "; add --" + stage);
 }

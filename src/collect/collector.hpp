@@ -26,6 +26,7 @@ struct Request {
   std::filesystem::path run_dir;           ///< exists; the collector's files go into its own sub-folder
   model::RangeSelection ranges;
   model::KernelSelection kernels;
+  std::uint32_t every = 1;  ///< counters of occurrences (ncu: launches) 1, 1 + every, 1 + 2 * every ... only
   std::optional<std::chrono::nanoseconds> timeout;
 };
 

@@ -134,9 +134,15 @@ std::vector<Rung> ladder(const Wish& wish, const Evidence& evidence, const Abili
                                                           : wish.no_native_counters);
   else if (evidence.occurrences && *evidence.occurrences < 2)
     refuse(Step::kNative, "the range occurs once, and native counters take one pass an occurrence");
+  else if (evidence.occurrences && *evidence.occurrences <= wish.every)
+    refuse(Step::kNative, "of " + base::counted(*evidence.occurrences, "occurrence") + " one is measured with every=" +
+                              std::to_string(wish.every) + ", and native counters take one pass an occurrence");
   else
     take(Step::kNative, "metrics of a range that occurs often enough: no replay needed");
 
+  const bool no_stride = wish.every > 1 && !ncu.has("--range-filter");
+  const std::string stride = "ncu " + to_string(ncu.version) + " cannot choose every " + std::to_string(wish.every) +
+                             ". occurrence (--range-filter came with 2023.1)";
   const std::string calls = refused_calls(evidence);
   if (!wish.ranges)
     refuse(Step::kRange, "no range was named");
@@ -144,6 +150,8 @@ std::vector<Rung> ladder(const Wish& wish, const Evidence& evidence, const Abili
     refuse(Step::kRange, "a kernel filter was given, and a range is measured as a whole");
   else if (!ncu.takes("--replay-mode", "range"))
     refuse(Step::kRange, "ncu " + to_string(ncu.version) + " has no range replay");
+  else if (no_stride)
+    refuse(Step::kRange, stride);
   else if (!calls.empty())
     refuse(Step::kRange, "range replay cannot replay what was seen inside: " + calls);
   else if (evidence.contexts > 1)
@@ -160,6 +168,8 @@ std::vector<Rung> ladder(const Wish& wish, const Evidence& evidence, const Abili
     refuse(Step::kAppRange, "a kernel filter was given, and a range is measured as a whole");
   else if (!ncu.takes("--replay-mode", "app-range"))
     refuse(Step::kAppRange, "ncu " + to_string(ncu.version) + " has no app-range replay");
+  else if (no_stride)
+    refuse(Step::kAppRange, stride);
   else if (evidence.kernels && *evidence.kernels == 0)
     refuse(Step::kAppRange, "no kernel was launched inside the range");
   else

@@ -42,6 +42,7 @@ struct Evidence {
 struct Wish {
   std::string mode = "auto";       ///< or where to begin: see is_ladder(); or a step's name: then only that one
   bool ranges = false;             ///< range expressions were given
+  std::uint32_t every = 1;         ///< as collect::Request has it
   bool kernel_filter = false;      ///< kernel_name or kernel_id by the user
   bool sections = false;           ///< sections, a set, or nothing said (ncu's default set)
   bool metrics = false;            ///< metrics by name

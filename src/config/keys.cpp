@@ -32,6 +32,9 @@ constexpr std::array kKeys{
     Key{"run.keep", Type::kInt,
         "run directories kept under run.root; older ones are removed after a successful run; null keeps all",
         "--keep", {}, 1, 1e6},
+    Key{"run.compress", Type::kText,
+        "older-than 7d: recordings of nsys and ncu in older runs under run.root are compressed after a successful run",
+        "--compress"},
     Key{"run.retries", Type::kInt, "further attempts of a stage after a transient failure", "--retries", {}, 0, 20},
     Key{"run.timeout", Type::kDuration,
         "longest time a stage may run; then its whole process group is ended", "--timeout"},
@@ -55,6 +58,10 @@ constexpr std::array kKeys{
         "only these ranges and what is in them: decode, decode*, LLM@*, 'decode > layer_0', or ncu's grammar",
         "--include"},
     Key{"ranges.exclude", Type::kExpressions, "not these ranges; wins over include", "--exclude"},
+    Key{"ranges.every", Type::kInt,
+        "counters of occurrences 1, N+1, 2N+1 ... of each range; where ncu has no range or no --range-filter, of each "
+        "kernel's launches",
+        "--every", {}, 1, 1e6},
     Key{"kernels.include", Type::kList, "only kernels of this name, or regex:PATTERN", "--kernel"},
     Key{"kernels.exclude", Type::kList, "not these kernels; wins over include", "--exclude-kernel"},
 

@@ -4,9 +4,11 @@
 
 #include "base/log.hpp"
 #include "base/text.hpp"
+#include "base/units.hpp"
 #include "job/folder.hpp"
 #include "profile/diagnosis.hpp"
 #include "profile/engine.hpp"
+#include "runs/compress.hpp"
 #include "runs/layout.hpp"
 #include "runs/retention.hpp"
 
@@ -134,7 +136,10 @@ Done Engine::conclude(const std::optional<base::Error>& failure) {
     const int why = say(finished.error());
     if (done.code == 0) done.code = why;
   }
-  if (done.code == 0 && !repetition_ && job::job_of(run_).empty()) remove_old_runs();
+  if (done.code == 0 && !repetition_ && job::job_of(run_).empty()) {
+    remove_old_runs();
+    compress_old_runs();
+  }
   return done;
 }
 
@@ -148,6 +153,24 @@ void Engine::remove_old_runs() const {
   for (const runs::Candidate& old : runs::prunable(run_.parent_path(), retention, now)) {
     if (old.path == run_) continue;
     if (auto removed = runs::remove_run(old.path); removed) base::detail("run.keep: removed " + old.path.string());
+  }
+}
+
+void Engine::compress_old_runs() const {
+  const auto rule = config_.text("run.compress");
+  const auto age = rule ? runs::parse_compress(*rule) : base::Result<std::chrono::seconds>(0);  // checked at the start
+  if (!rule || !age) return;
+  const auto now =
+      std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::system_clock::now().time_since_epoch()).count();
+  for (const runs::Candidate& old : runs::prunable(run_.parent_path(), {std::nullopt, *age}, now)) {
+    if (old.path == run_) continue;
+    const auto done = runs::compress_run(old.path);
+    if (!done)
+      base::warn("run.compress: " + base::printable(base::to_string(done.error())));
+    else if (done->files > 0)
+      base::info("run.compress: " + old.path.string() + ": " + base::counted(done->files, "file") + ", " +
+                 base::format_bytes(static_cast<double>(done->bytes)) + " in " +
+                 base::format_bytes(static_cast<double>(done->packed_bytes)));
   }
 }
 

@@ -15,6 +15,7 @@
 #include "profile/captures.hpp"
 #include "profile/counters.hpp"
 #include "profile/jobs.hpp"
+#include "runs/compress.hpp"
 #include "runs/inputs.hpp"
 #include "runs/layout.hpp"
 #include "wire/names.hpp"
@@ -101,6 +102,8 @@ base::Result<void> Engine::prepare() {
   auto seen = runs::look_at_inputs(inputs, config_.text("workload.cwd").value_or(""));
   if (!seen) return base::fail(std::move(seen));
   inputs_ = std::move(*seen);
+  if (const auto rule = config_.text("run.compress"))
+    if (auto age = runs::parse_compress(*rule); !age) return base::fail(std::move(age));
   if (args_.repeat > 1 && !native_)
     return base::fail(base::Code::kUsage, "the native stage is what is repeated, and it is off", "--repeat",
                       "Leave --no-native out, or run the command several times.");
@@ -183,6 +186,7 @@ base::Result<void> Engine::plan_counters() {
   }
   args_.counters.ranges = ranges_;
   args_.counters.kernels = args_.analysis.kernels;
+  args_.counters.every = static_cast<std::uint32_t>(config_.integer("ranges.every").value_or(1));
   if (!args_.analysis.kernels.empty() && args_.counters.per != "kernel")
     note("native counters of a range hold every kernel in it; --per kernel counts those of --kernel alone");
   auto plan = prepare_counters(names, args_.counters);

@@ -108,6 +108,7 @@ class Engine {
   /// Looks at the program once more where nothing is known of it, and says why stages captured nothing.
   void diagnose(const std::vector<std::string>& missing, bool reported);
   void remove_old_runs() const;
+  void compress_old_runs() const;
 
   // reports.cpp
   [[nodiscard]] base::Result<Analyzed> analyzed() const;

@@ -162,6 +162,7 @@ collect::Request base_request(const config::Config& config, const std::filesyste
   request.env = config.map("workload.env");
   request.run_dir = std::filesystem::absolute(run, ignored).lexically_normal();
   request.timeout = config.duration("run.timeout");
+  request.every = static_cast<std::uint32_t>(config.integer("ranges.every").value_or(1));
   return request;
 }
 

@@ -7,9 +7,12 @@
 
 #include "base/fs.hpp"
 #include "base/text.hpp"
+#include "base/units.hpp"
 #include "model/measure.hpp"
 #include "pages/pages.hpp"
 #include "report/csv_text.hpp"
+#include "report/json_writer.hpp"
+#include "report/markdown_text.hpp"
 #include "report/sink.hpp"
 
 namespace rangescope::profile {
@@ -81,10 +84,74 @@ class Splitter {
     if (!outside.empty())
       if (auto written = write(out, std::string(kOutside), nullptr, outside); !written)
         return base::fail(std::move(written));
-    return count_;
+    if (auto written = list(out); !written) return base::fail(std::move(written));
+    return written_.size();
   }
 
  private:
+  struct Written {
+    std::string title, folder;
+    const model::Region* region;  ///< null: what lies outside every range
+    std::size_t results;
+  };
+
+  /// llm-perf-opt's name of the folder: every character that is no letter, digit, `.`, `_` or `-` is a `_`.
+  static std::string alias_of(const Written& one) {
+    if (one.region == nullptr) return {};
+    std::string name = base::join(one.region->path, "::");
+    for (char& c : name)
+      if (!(std::isalnum(static_cast<unsigned char>(c)) || c == '.' || c == '_' || c == '-')) c = '_';
+    return name;
+  }
+
+  [[nodiscard]] base::Result<void> list(const fs::path& out) const {
+    if (written_.empty()) return {};
+    report::StringSink text;
+    report::JsonWriter json(text);
+    json.open_object();
+    json.field("schema", "rangescope.regions/1");
+    json.key("regions");
+    json.open_array();
+    std::string table =
+        "# Regions\n\n| region | folder | results | occurrences | kernels | GPU time | bound |\n"
+        "|---|---|---:|---:|---:|---:|---|\n";
+    for (const Written& one : written_) {
+      json.open_object();
+      json.field("region", one.title);
+      json.field("folder", one.folder);
+      json.field("alias", alias_of(one));
+      json.field("results", static_cast<std::int64_t>(one.results));
+      std::string bound = "-", time = "-", kernels = "-", occurrences = "-";
+      if (one.region != nullptr) {
+        json.texts("path", one.region->path);
+        json.field("domain", one.region->domain);
+        json.key("values");
+        json.open_object();
+        for (const model::Measure& measure : model::measures())
+          if (const auto value = measure.get(*one.region)) json.field(measure.tag, *value);
+        for (const auto& [name, metric] : one.region->metrics)
+          if (metric.absent.empty() && !model::find_measure(name)) json.field(name, metric.value);
+        json.close();
+        if (one.region->bound) bound = one.region->bound->kind;
+        const auto measured = one.region->metrics.find("gpu__time_duration.sum");
+        if (measured != one.region->metrics.end() && measured->second.absent.empty())
+          time = base::format_ns(measured->second.value);
+        if (one.region->gpu) kernels = base::format_count(one.region->gpu->kernels);
+        if (one.region->occurrences >= 0) occurrences = base::format_count(one.region->occurrences);
+      }
+      json.field("bound", bound);
+      json.close();
+      table += "| " + report::md_escaped(one.title) + " | [" + one.folder + "](" + one.folder + "/sections.txt) | " +
+               std::to_string(one.results) + " | " + occurrences + " | " + kernels + " | " + time + " | " +
+               report::md_escaped(bound) + " |\n";
+    }
+    json.close();
+    json.close();
+    json.finish();
+    if (auto written = base::write_file(out / "report.json", text.text()); !written) return written;
+    return base::write_file(out / "report.md", table);
+  }
+
   base::Result<void> write(const fs::path& out, const std::string& title, const model::Region* region,
                            const std::vector<std::uint32_t>& results) {
     const fs::path folder = out / base::sanitize_component(title);
@@ -107,7 +174,7 @@ class Splitter {
       if (auto written = (*table)->write(part, nullptr, style, text); !written) return written;
     }
     if (auto printed = sections(results, text); !printed) return printed;
-    ++count_;
+    written_.push_back({title, folder.filename().string(), region, results.size()});
     return base::write_file(folder / "sections.txt", text.text());
   }
 
@@ -175,7 +242,7 @@ class Splitter {
   const Analyzed& analyzed_;
   const model::Session& session_;
   std::map<fs::path, ncu::File> files_;
-  std::size_t count_ = 0;
+  std::vector<Written> written_;
 };
 
 }  // namespace

@@ -5,6 +5,10 @@
 //                             result of ncu or our counters inside it, in base units
 //   OUT/<name>/sections.txt   its table, then ncu's details page of its results
 //
+//   OUT/report.json           rangescope.regions/1: each folder with its region, numbers, and its alias: the name that
+//                             llm-perf-opt gives it (A__A1 for A::A1)
+//   OUT/report.md             the same as a table
+//
 // A folder is named after the region with whatever a file name should not hold replaced, and a hash behind it where
 // something was (base/fs.hpp), so that no two collide; the name itself stands in the files. Parents contain what lies
 // below them.

@@ -32,6 +32,7 @@ fs::path report_file(const fs::path& base) {
 collect::Wish Engine::wish() const {
   collect::Wish wish;
   wish.mode = mode_;
+  wish.every = base_request(config_, run_).every;
   wish.ranges = !args_.analysis.ranges.include.empty();
   const auto options = ncu_options(config_);
   const auto given = [&](const char* key) { return options.values.count(key) > 0; };

@@ -1,11 +1,8 @@
 #include "runs/pack.hpp"
 
-#include <zstd.h>
-
 #include <algorithm>
 #include <array>
 #include <fstream>
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -13,6 +10,7 @@
 #include "base/text.hpp"
 #include "runs/layout.hpp"
 #include "runs/ustar.hpp"
+#include "runs/zstd_writer.hpp"
 
 namespace rangescope::runs {
 namespace {
@@ -22,36 +20,8 @@ using base::Code;
 
 using ustar::kBlock;
 
-struct FreeC {
-  void operator()(ZSTD_CCtx* c) const { ZSTD_freeCCtx(c); }
-};
-
-class Writer {
- public:
-  explicit Writer(base::Replacement& file) : file_(file), context_(ZSTD_createCCtx()), buffer_(ZSTD_CStreamOutSize()) {
-    ZSTD_CCtx_setParameter(context_.get(), ZSTD_c_compressionLevel, 6);
-    ZSTD_CCtx_setParameter(context_.get(), ZSTD_c_checksumFlag, 1);
-  }
-  base::Result<void> write(const char* data, std::size_t size, bool end = false) {
-    ZSTD_inBuffer in{data, size, 0};
-    while (true) {
-      ZSTD_outBuffer out{buffer_.data(), buffer_.size(), 0};
-      const std::size_t left = ZSTD_compressStream2(context_.get(), &out, &in, end ? ZSTD_e_end : ZSTD_e_continue);
-      if (ZSTD_isError(left)) return base::fail(Code::kInternal, ZSTD_getErrorName(left), file_.temporary());
-      if (auto written = file_.write({buffer_.data(), out.pos}); !written) return written;
-      if (end ? left == 0 : in.pos == in.size) break;
-    }
-    return {};
-  }
-
- private:
-  base::Replacement& file_;
-  std::unique_ptr<ZSTD_CCtx, FreeC> context_;
-  std::vector<char> buffer_;
-};
-
 bool is_nsys_report(const fs::path& path) {
-  const std::string extension = path.extension().string();
+  const std::string extension = (path.extension() == ".zst" ? path.stem() : path).extension().string();
   return extension == ".nsys-rep" || extension == ".qdrep" || extension == ".qdstrm";
 }
 
@@ -76,7 +46,7 @@ base::Result<Packed> pack_run(const fs::path& run, const fs::path& archive, bool
   Packed packed;
   packed.path = archive;
   const auto write = [&]() -> base::Result<void> {
-    Writer writer(*file_out);
+    ZstdWriter writer(*file_out);
     std::vector<char> buffer(1 << 16);
     for (const fs::path& path : paths) {
       const bool folder = fs::is_directory(path, error);

@@ -8,6 +8,7 @@
 //   per range|kernel|both
 //   rounds 5
 //   skip-first -1
+//   every 50                     only occurrences 1, 51, 101 ... of each range are measured
 //   trace-first 3                occurrences of each target that the timeline sees before counters begin; 0: none
 //   patience 10000               ms that a range which lacks passes is waited for at least
 //   arm-wait 100                 ms that a range which lacks its first round waits for a pass; 0: never

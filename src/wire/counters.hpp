@@ -51,7 +51,8 @@ struct Tally {
   gpu::RecordHeader head;  ///< id: the target; small: 1 when kernels could not be told apart (CUDA graphs), 2 when it
                            ///< stopped coming while passes were lacking
   std::uint32_t occurrences, skipped_first, skipped_arming, measured, discarded, varied, rounds, passes, needed, device;
-  std::uint32_t waits, waited_ms;  ///< how often and how long the program waited for the hardware
+  std::uint32_t waits, waited_ms;     ///< how often and how long the program waited for the hardware
+  std::uint32_t passed_over, unused;  ///< occurrences that the plan's `every` leaves out
 };
 
 struct Activity {
@@ -59,7 +60,7 @@ struct Activity {
   std::int64_t at_ns;
 };
 
-static_assert(sizeof(Metric) == 16 && sizeof(Target) == 16 && sizeof(Round) == 56 && sizeof(Tally) == 56 &&
+static_assert(sizeof(Metric) == 16 && sizeof(Target) == 16 && sizeof(Round) == 56 && sizeof(Tally) == 64 &&
               sizeof(Activity) == 16);
 
 }  // namespace rangescope::wire::counters

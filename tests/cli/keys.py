@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """Every flag of `profile` is a key of the configuration, and a rangescope.yaml says what the flags say. Usage: keys.py BIN_DIR"""
+import json
 import os
 import re
 import sys
@@ -95,6 +96,19 @@ class Keys(unittest.TestCase):
             self.assertIn("no peaks are known for a device 'nonsense'", done.stderr)
         done = self.tool("report", golden, "--device", "h200-sxn")
         self.assertIn("h200-sxm", done.stderr)
+
+    def test_roofline_of_regions_whose_kernels_were_measured(self):
+        golden = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "golden", "ncu", "k_roof.ncu-repz")
+        # What ncu's details page of the same file says: 2 * 256^3 FLOP of gemm_like and 2^17 of softmax_like in 22.688 us.
+        report = json.loads(self.tool("report", golden, "-f", "json").stdout)
+        decode = report["regions"][0]
+        point = decode["roofline"][0]
+        self.assertEqual((point["level"], point["precision"], decode["metrics"]["gpu_time_ns"]["value"]), ("dram", "fp32", 22688))
+        self.assertAlmostEqual(point["flops"], 2 * 256**3 + 2**17, delta=1)
+        self.assertAlmostEqual(point["flop_per_s"], point["flops"] / 22688e-9, delta=1e6)
+        self.assertAlmostEqual(point["bytes"], 26202531645.57 * 20224e-9 + 107532467532.47 * 2464e-9, delta=1)
+        self.assertEqual(decode["bound"]["kind"], "unknown")  # of kernels together the pipes are not known
+        self.assertEqual({f["name"]: f["calls"] for f in report["families"]}, {"gemm": 1, "reduction": 1})
 
     def test_inputs_are_checked_and_recorded(self):
         done = self.tool("profile", "--input", "nosuch.bin", "--", VICTIM)

@@ -81,6 +81,17 @@ TEST(Counters, EveryRoundOfARange) {
   EXPECT_EQ(got.loss("gpu_partial"), nullptr) << got.loss("gpu_partial")->detail;
 }
 
+TEST(Counters, OnlyEveryNthOccurrence) {
+  const Counted counted("per range\nrounds 3\nskip-first 0\nevery 7\ntrace-first 0\ninclude p x - - ndecode\n");
+  const Recorded got = counted.run("decode", 120);
+  expect_whole(got, "/decode", 3, 2, 17);
+  for (const auto& m : got.session.measurements) EXPECT_EQ(m.occurrence % 7, 0u) << m.occurrence;
+  const Recorded few = counted.run("decode", 15);
+  const model::Loss* loss = few.loss("counters_incomplete");
+  ASSERT_NE(loss, nullptr);
+  EXPECT_NE(loss->detail.find("12 left out by --every"), std::string::npos) << loss->detail;
+}
+
 TEST(Counters, TheTimelineComesFirstAndGoesOnAfterwards) {
   const Counted counted("per range\nrounds 1\nskip-first 0\ntrace-first 3\ninclude p x - - ndecode\n");
   const Recorded got = counted.run("decode", 40);

@@ -1,4 +1,5 @@
 """The pipeline with the real nsys and ncu: the four commands of docs/manual/pipeline.md, presets, ladder, PyTorch."""
+import json
 import os
 import unittest
 
@@ -46,6 +47,23 @@ class Zoo(Driven):
             with self.subTest(preset):
                 self.line(["--no-native", "--nsys", f"ncu={preset}", f"{CLI}.nvtx.include=decode"], [gpu.program("zoo")])
 
+    def test_every_nth_occurrence(self):
+        # decode comes six times: of every fourth, the first and the fifth.
+        metric = f"{CLI}.metrics=[gpu__time_duration.sum]"
+        for mode, every, results in (("range", 4, 2), ("app-range", 4, 2), ("range", 5, 2), ("range", 50, 1), ("kernel", 4, 8)):
+            with self.subTest(f"{mode} {every}"):
+                run = self.line(["--no-native", "--no-probe", NCU, f"{CLI}.replay_mode={mode}", "--include", "decode/", "--every", str(every), metric],
+                                [gpu.program("zoo")])
+                with open(f"{run.folder}/stages.json", encoding="utf-8") as f:
+                    self.assertEqual([s["results"] for s in json.load(f)["stages"] if s["stage"] == "ncu"], [results])
+
+    def test_roofline_set(self):
+        for mode in ("kernel", "range"):
+            with self.subTest(mode):
+                run = self.line(["--no-native", "--no-probe", NCU, f"{CLI}.replay_mode={mode}", "--include", "decode/", "--set", "roofline"], [gpu.program("zoo")])
+                decode = gpu.regions(run.report)["decode"]
+                self.assertTrue(any(p["level"] == "dram" and p["precision"] == "fp32" and p["flop_per_s"] > 0 for p in decode["roofline"]), decode["roofline"])
+
     def test_ladder(self):
         zoo = [gpu.program("zoo")]
         for include, options, words in (("decode", [f"{CLI}.set=basic"], []), ("graph_replay", [f"{CLI}.set=basic"], []),
@@ -78,7 +96,7 @@ class PyTorch(Driven):
                  (0, "4", ["--no-native", "--no-probe", NCU, f"{CLI}.replay_mode=app-range", f"{CLI}.nvtx.include=prefill*", few]),
                  (0, "4", ["--no-native", "--no-probe", NCU, f"{CLI}.replay_mode=kernel", f"{CLI}.nvtx.include=decode*",
                            f"{CLI}.kernel_name=regex:.*(gemv|gemm|nvjet).*", f"{CLI}.kernel_name_base=demangled", f"{CLI}.launch_count=5"])]
-        lines += [(0, "4", ["--no-native", "--nsys", f"ncu={preset}", f"{CLI}.nvtx.include=decode*"]) for preset in ("quick", "standard")]
+        lines += [(0, "4", ["--no-native", "--nsys", f"ncu={preset}", f"{CLI}.nvtx.include=decode*"]) for preset in ("quick", "standard", "comprehensive")]
         for code, tokens, options in lines:
             with self.subTest(" ".join(options)):
                 gpu.time_left(40)

@@ -246,6 +246,38 @@ TEST(Selection, EveryPathThatTheReportPrintsIsAnExpressionForIt) {
   }
 }
 
+TEST(Selection, EveryNthMeansTheSameToTheLibraryAndToNcu) {
+  const auto ranges = *model::RangeSelection::parse({"decode"});
+  for (const std::uint32_t every : {2u, 3u, 4u, 5u, 7u, 8u, 10u, 16u, 25u, 50u, 200u, 1000u, 4096u}) {
+    SCOPED_TRACE(every);
+    collect::native::CounterRequest counters;
+    counters.metrics = {"m.sum"};
+    counters.ranges = ranges;
+    counters.every = every;
+    const auto plan = std::make_unique<inject::counters::Plan>();
+    char why[256] = {};
+    const std::string text = *collect::native::counter_plan(counters);
+    ASSERT_TRUE(parse_plan(text.data(), text.size(), *plan, why, sizeof why)) << why;
+    EXPECT_EQ(plan->every, every);
+    release_plan(*plan);
+
+    collect::Request request = request_of(ranges);
+    request.every = every;
+    const auto argv = ncu_line(request);
+    const auto filter = values(argv, "--range-filter");  // occurrences of the ranges, in kernel replay too
+    ASSERT_EQ(filter.size(), 1u);
+    ASSERT_TRUE(filter[0].starts_with("::"));
+    request.ranges = {};
+    const auto id = values(ncu_line(request), "--kernel-id");  // no range: launches of each kernel
+    ASSERT_EQ(id, std::vector<std::string>{":" + filter[0]});
+    EXPECT_EQ(collect::ncu::kernel_id_mistake(id[0]), "");
+    const auto regex = model::NameRegex::parse(filter[0].substr(2));
+    ASSERT_TRUE(regex);
+    for (std::uint64_t n = 1; n <= std::uint64_t{every} * 999; n += n < 3000 ? 1 : 97)
+      ASSERT_EQ(regex->found_in(std::to_string(n)), n % every == 1) << n;
+  }
+}
+
 struct Kernel {
   std::string demangled, short_name, mangled;
 };

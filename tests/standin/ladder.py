@@ -33,15 +33,33 @@ class Ladder(PipelineCase):
         for name in ("config.yaml", "inputs.yaml", "report.json", "report.md", "kernels.md", "summary.md", "stakeholder_summary.md", "ncu/cmd.txt",
                      "ncu/raw.csv", "ncu/details.csv", "ncu/sections_report.txt", "ncu/ncu.ncu-repz", "cmd.txt"):
             self.assertTrue(self.has(name), name)
-        regions = os.listdir(os.path.join(self.run_dir, "ncu", "regions"))
+        consolidated = self.json("ncu/regions/report.json")
+        regions = [r["folder"] for r in consolidated["regions"]]
+        self.assertEqual(sorted(regions), sorted(set(os.listdir(os.path.join(self.run_dir, "ncu", "regions"))) - {"report.json", "report.md"}))
         self.assertTrue(any(r.startswith("decode") for r in regions), regions)
         for region in regions:
             for name in ("sections.txt", "metrics.csv", "report.json"):
                 self.assertTrue(self.has(f"ncu/regions/{region}/{name}"), f"{region}/{name}")
         self.assertIn("gpu__time_duration.sum", self.text(f"ncu/regions/{regions[0]}/metrics.csv"))
+        listed = {r["region"]: r for r in consolidated["regions"]}
+        self.assertEqual((listed["decode"]["folder"], listed["decode"]["alias"]), ("decode", "decode"))
+        self.assertGreater(listed["decode"]["values"]["gpu__time_duration.sum"], 0)
+        self.assertIn("| decode | [decode](decode/sections.txt) |", self.text("ncu/regions/report.md"))
         decode = [r for r in self.json("report.json")["regions"] if r["path"] == ["decode"]][0]
         self.assertIn("gpu__time_duration.sum", decode["metrics"])
         self.assertEqual(self.json("status.json")["outcome"], "ok")
+
+    def test_every_nth_occurrence(self):
+        done = self.profile(*NCU, *INCLUDE, "--every", "50", plan={"range": "r_decode"})
+        self.assertEqual(done.returncode, 0, done.stderr)
+        for call in self.calls():
+            self.assertEqual(call[call.index("--range-filter") + 1], "::^(1|.*(01|51))$")
+        self.assertIn("ncu counts the occurrences of the ranges, and measures 1, 51, 101 ...", done.stderr)
+        for extra, part in ((["--range-filter", "::2"], "range_filter and ranges.every both choose"), (["--replay-mode", "kernel", "--kernel-id", ":::2"], "--every is :::^(1|.*(01|51))$")):
+            words = INCLUDE if "--range-filter" in extra else []
+            done = self.profile(*NCU, *words, "--every", "50", *extra)
+            self.assertEqual(done.returncode, 78, done.stderr)
+            self.assertIn(part, done.stderr)
 
     def test_unsupported_call_goes_on_to_app_range(self):
         done = self.profile(*NCU, *INCLUDE, plan={"range": "r_alloca", "app-range": "ar_decode"})

@@ -5,6 +5,7 @@ Usage: tools.py BIN_DIR. The tools are looked for in $RANGESCOPE_TOOLS/bin; with
 """
 import json
 import os
+import shlex
 import sqlite3
 import unittest
 
@@ -67,6 +68,38 @@ class RealTools(PipelineCase):
         done = self.profile("pipeline.ncu.enable=true", "--set", "basic", "--dry-run", CLI + "replay_mode=kernel")
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("--set default", done.stdout)
+
+    def test_the_commands_of_the_manual(self):
+        if os.path.exists("/dev/nvidiactl"):
+            self.skipTest("there is a GPU here: tests/gpu runs them")
+        with open(os.path.join(HERE, "..", "..", "docs", "manual", "pipeline.md"), encoding="utf-8") as f:
+            text = f.read().split("```sh\n")[1].split("```")[0].replace("\\\n", "")
+        lines = [shlex.split(line, comments=True) for line in text.splitlines()]
+        # Range replay, app-range (which this ncu lacks), kernel replay, a gate, both tools, both printed only.
+        for words, code in zip(lines, (80, 78, 80, 0, 80, 0), strict=True):
+            with self.subTest(" ".join(words)):
+                options = words[2:words.index("--")]
+                done = self.profile(*options, env={"TMPDIR": self.folder})
+                self.assertEqual(done.returncode, code, done.stderr)
+                if code == 80 and "--nsys" not in words:  # the real ncu took the line, and found no GPU
+                    self.assertTrue(all(step[2] in ("ncu.no_driver", "ncu.nothing_matched", "") for step in self.steps()), self.steps())
+
+    def test_lines_that_ncu_takes_and_refuses(self):
+        if os.path.exists("/dev/nvidiactl"):
+            self.skipTest("there is a GPU here")
+        kernel, ranges = ["--replay-mode", "kernel"], ["--replay-mode", "range", "--include", "decode"]
+        for code, words in ((80, [*kernel, "--include", "layer*"]), (80, [*kernel, "--include", "A;B"]), (80, [*kernel, "--include", "A::A1"]),
+                            (80, [*kernel, "--kernel-name", "*gemm*"]), (80, [*kernel, "--kernel-id", ":::.*5|3"]),
+                            (80, [*kernel, "--every", "50"]), (80, [*kernel, "--every", "7"]), (80, [*kernel, "--launch-count", "1", "pipeline.ncu.ncu_cli.kill=true"]),
+                            (80, ranges), (80, [*kernel, "ncu=quick"]), (80, [*kernel, "ncu=standard"]), (80, [*kernel, "ncu=comprehensive"]),
+                            (78, [*kernel, "--set", "brief"]), (78, [*kernel, "--section", "NoSuch"]), (78, [*kernel, "--ncu-metrics", "no_such_metric"]),
+                            (78, [*ranges, "--kernel-name", "gemm"]), (78, [*ranges, "--kernel-id", "::gemm:2"]), (78, [*ranges, "--exclude", "A"]),
+                            (78, [*ranges, "--every", "50"]), (78, [*kernel, "--range-filter", "::2"]), (78, [*kernel, "--every", "5", "--launch-skip", "3"]),
+                            (78, [*kernel, "pipeline.ncu.ncu_cli.kill=true"]), (78, [*kernel, "--include", "A/,B/"])):
+            with self.subTest(" ".join(words)):
+                done = self.profile("--ncu", "--no-native", "--no-probe", *words, program=["true"])
+                self.assertEqual(done.returncode, code, done.stderr)
+                self.assertEqual([step[1] for step in self.steps()], ["empty"] if code == 80 else [], done.stderr)
 
     def test_the_probe_is_kept(self):
         self.profile("--nsys", "--ncu", "--dry-run")

@@ -300,6 +300,7 @@ Result<std::string> counter_plan(const CounterRequest& request) {
   text += "per " + request.per + "\n";
   text += "rounds " + std::to_string(request.rounds) + "\n";
   text += "skip-first " + std::to_string(request.skip_first) + "\n";
+  if (request.every > 1) text += "every " + std::to_string(request.every) + "\n";
   text += "trace-first " + std::to_string(request.again ? 0 : request.trace_first) + "\n";
   if (request.arm_wait_ms != CounterRequest{}.arm_wait_ms)
     text += "arm-wait " + std::to_string(request.arm_wait_ms) + "\n";

@@ -20,6 +20,7 @@ struct CounterRequest {
   std::string per = "range";       ///< range, kernel, both
   std::uint32_t rounds = 5;
   std::int32_t skip_first = -1;       ///< -1: until the duration has settled
+  std::uint32_t every = 1;            ///< occurrences 1, 1 + every, 1 + 2 * every ... of each range
   std::uint32_t trace_first = 3;      ///< occurrences for the timeline before counters begin
   std::uint32_t arm_wait_ms = 100;    ///< that a range which lacks its first round waits for the hardware at most
   std::string cache = "keep";         ///< keep, flush: caches are emptied before each measured occurrence

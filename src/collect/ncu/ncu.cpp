@@ -143,6 +143,16 @@ class Planner {
     return given ? given->front() : std::string{};
   }
   bool asked(std::string_view key) const { return options_.asked.count(std::string(key)) > 0; }
+  /// --every counts what was named: occurrences of ranges, where this ncu can, else launches of kernels.
+  bool by_occurrences() const {
+    return (mode_ & kRanges) || (options_.gating && !request_.ranges.include.empty() &&
+                                 request_.ranges.exclude.empty() && can_.has("--range-filter"));
+  }
+  void tell_stride(const std::string& of) {
+    note("every=" + std::to_string(request_.every) + ": ncu counts the " + of + ", and measures " +
+         (1000 % request_.every == 0 ? "" : "the first 1,000 of ") + "1, " + std::to_string(1 + request_.every) + ", " +
+         std::to_string(1 + 2 * request_.every) + " ...");
+  }
   std::string me() const { return "ncu " + to_string(can_.version); }
   static std::string place(std::string_view key) { return "pipeline.ncu.ncu_cli." + std::string(key); }
   static tl::unexpected<base::Error> refuse(std::string what, std::string_view key, std::string hint) {
@@ -274,7 +284,17 @@ class Planner {
     if ((mode_ & kRanges) && request_.ranges.include.empty())
       note("no range was named: replay mode " + options_.replay_mode +
            " takes what lies between cudaProfilerStart and cudaProfilerStop");
-    const std::string filter = value("range_filter");
+    std::string filter = value("range_filter");
+    if (request_.every > 1 && by_occurrences()) {
+      if (!filter.empty())
+        return refuse("range_filter and ranges.every both choose instances of ranges", "range_filter",
+                      "Leave one of them out; --every is ::" + every_regex(request_.every) + " of range_filter.");
+      if (request_.ranges.include.empty())
+        return refuse("every " + std::to_string(request_.every) + ". occurrence of which range?", "nvtx.include",
+                      "Name a range with --include.");
+      filter = "::" + every_regex(request_.every);
+      tell_stride("occurrences of the ranges");
+    }
     if (filter.empty()) return {};
     if (!can_.has("--range-filter"))
       return refuse(me() + " has no --range-filter", "range_filter", "It came with ncu 2023.1; leave it out.");
@@ -345,7 +365,15 @@ class Planner {
   }
 
   Done kernels() {
-    const std::string id = value("kernel_id"), name = value("kernel_name");
+    std::string id = value("kernel_id");
+    const std::string name = value("kernel_name");
+    if (request_.every > 1 && !by_occurrences()) {
+      if (!id.empty())
+        return refuse("kernel_id and ranges.every both choose launches", "kernel_id",
+                      "Leave one of them out; --every is :::" + every_regex(request_.every) + " of kernel_id.");
+      id = ":::" + every_regex(request_.every);
+      tell_stride("launches of each kernel");
+    }
     if (mode_ & kRanges) {
       for (const auto& [key, text] : {std::pair{"kernel_name", &name}, {"kernel_id", &id}})
         if (!text->empty()) {
@@ -491,6 +519,23 @@ bool knows_metric(const Abilities& abilities, const std::string& metric) {
                              "nvl", "pmsampling", "inst_executed", "sass__", "thread_inst", "memory_"})
     if (name.starts_with(prefix)) return true;
   return abilities.metrics.count(name) > 0;
+}
+
+std::string every_regex(std::uint32_t every) {
+  std::string out = "^(";
+  if (every > 0 && 1000 % every == 0) {
+    const std::size_t digits = 10 % every == 0 ? 1 : 100 % every == 0 ? 2 : 3;
+    std::string ends;
+    for (std::uint32_t n = 1; n <= (digits == 1 ? 10u : digits == 2 ? 100u : 1000u); n += every) {
+      std::string number = std::to_string(n);
+      if (number.size() < digits) out += number + "|";
+      number.insert(0, digits - std::min(digits, number.size()), '0');
+      ends += (ends.empty() ? "" : "|") + number;
+    }
+    return out + ".*(" + ends + "))$";
+  }
+  for (std::uint64_t i = 0; i < 1000; ++i) out += (i ? "|" : "") + std::to_string(1 + i * every);
+  return out + ")$";
 }
 
 // context:stream:[regex:]name:invocation, cut at every colon, without escapes. Taken apart with ncu 2022.3.0 and

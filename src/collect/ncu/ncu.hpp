@@ -101,6 +101,10 @@ struct KernelFilter {
 /// metrics.
 [[nodiscard]] bool knows_metric(const Abilities& abilities, const std::string& metric);
 
+/// The numbers 1, N+1, 2N+1 ... as an expression for ncu's invocations and instances of ranges. Where N does not divide
+/// 1,000 it is a list of the first 1,000 of them.
+[[nodiscard]] std::string every_regex(std::uint32_t every);
+
 /// What ncu refuses of a --kernel-id, or "". `nvtx`: --nvtx is passed, so that contexts and streams may have names.
 [[nodiscard]] std::string kernel_id_mistake(std::string_view id, bool nvtx = true);
 /// What is wrong with the expression behind a `regex:` of ncu, or "": also where there is no `regex:`.

@@ -147,9 +147,11 @@ void judge_kernel_id(Explaining& about) {
       hint += " --launch-count " + parts[1];
       if (!line.has("--launch-count")) line.add("--launch-count", parts[1]);
     }
-    about.fail(
-        "command.kernel_id", found,
-        hint + (parts.size() > 2 ? "; a stride is --kernel-id ':::.*0' (every tenth launch of each kernel)" : ""));
+    if (const auto stride = parts.size() > 2 ? base::to_uint(parts[2]).value_or(0) : 0; stride > 1 && stride <= 1000)
+      hint += "; a stride of " + parts[2] + " is --kernel-id " +
+              base::shell_quote(":::" + collect::ncu::every_regex(static_cast<std::uint32_t>(stride))) +
+              ", without --launch-skip (`rangescope profile --ncu --every " + parts[2] + "` writes it)";
+    about.fail("command.kernel_id", found, std::move(hint));
     return;
   }
   std::string right;

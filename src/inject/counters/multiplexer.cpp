@@ -15,7 +15,7 @@ bool near(std::int64_t a, std::int64_t b) {  // within 25 % of each other
 
 }  // namespace
 
-bool Multiplexer::begin(std::uint32_t index) {
+bool Multiplexer::begin(std::uint32_t index, bool due) {
   if (index >= kMaxTargets) return false;
   Target& target = targets_[index];
   target.seen = true;
@@ -23,6 +23,10 @@ bool Multiplexer::begin(std::uint32_t index) {
   target.last_seen = ++clock_;
   ++target.tally.occurrences;
   if (limits_.skip_first == 0) target.settled = true;
+  if (!due) {
+    ++target.tally.passed_over;
+    return false;
+  }
   if (!target.settled || limits_.wait_for_trace || !wants_more(target)) return false;
   if (state_ == State::kDetached && !failed_) state_ = State::kIdle;  // a range that was not there before
   if (state_ != State::kArmed || current_ != index) {

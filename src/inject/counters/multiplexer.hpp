@@ -55,6 +55,7 @@ struct Tally {
   std::uint32_t occurrences = 0;
   std::uint32_t skipped_first = 0;   ///< warm-up
   std::uint32_t skipped_arming = 0;  ///< the hardware was being programmed, or measured something else
+  std::uint32_t passed_over = 0;     ///< not due
   std::uint32_t measured = 0;
   std::uint32_t discarded = 0;  ///< measured, but unlike the others of their round
   std::uint32_t varied = 0;     ///< same kernels, other launch configurations
@@ -79,7 +80,8 @@ class Multiplexer {
   explicit Multiplexer(const Limits& limits) : limits_(limits) {}
 
   /// A range of `target` (a small number, the caller's own) begins. True: measure it (push a profiler range now).
-  [[nodiscard]] bool begin(std::uint32_t target);
+  /// Without `due` it is counted and watched while it settles, and never measured.
+  [[nodiscard]] bool begin(std::uint32_t target, bool due = true);
   /// It ended; `measured` is what begin() said. Ask next_work() afterwards.
   void end(std::uint32_t target, bool measured, std::int64_t duration_ns, const Signature& signature);
   /// It will never end (thread or process is going away, or the profiler refused): forget that it was being measured.

@@ -20,9 +20,9 @@ class Bench {
  public:
   explicit Bench(const Limits& limits, int delay = 0) : mux(limits), passes(limits.passes), delay_(delay) {}
 
-  bool occurrence(std::uint32_t target, std::int64_t duration = 1000, Signature signature = alike()) {
+  bool occurrence(std::uint32_t target, std::int64_t duration = 1000, Signature signature = alike(), bool due = true) {
     work();
-    const bool measured = mux.begin(target);
+    const bool measured = mux.begin(target, due);
     if (measured) {
       EXPECT_EQ(target, armed_.target);
       session_.push_back(signature);
@@ -93,6 +93,18 @@ Limits limits(std::uint32_t passes, std::uint32_t rounds, std::int32_t skip = 0)
   out.rounds = rounds;
   out.skip_first = skip;
   return out;
+}
+
+TEST(Multiplexer, OccurrencesThatAreNotDueAreNeverMeasured) {
+  Bench bench(limits(3, 2));
+  for (std::uint32_t i = 0; i < 100; ++i) {
+    const bool due = i % 5 == 0, measured = bench.occurrence(7, 1000, alike(), due);
+    EXPECT_TRUE(due || !measured) << i;
+  }
+  EXPECT_EQ(bench.complete[7].size(), 2u);
+  EXPECT_EQ(bench.mux.tally(7).occurrences, 100u);
+  EXPECT_EQ(bench.mux.tally(7).passed_over, 80u);
+  EXPECT_EQ(bench.mux.tally(7).measured, 6u);
 }
 
 TEST(Multiplexer, TakesPassKOnOccurrenceK) {

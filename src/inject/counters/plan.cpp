@@ -156,6 +156,8 @@ const char* parse_line(char* line, Plan& plan) {
     return "a number is expected";
   else if (is("rounds"))
     plan.rounds = static_cast<std::uint32_t>(number);
+  else if (is("every") && number > 0)
+    plan.every = static_cast<std::uint32_t>(number);
   else if (is("wait"))
     plan.wait = number != 0;
   else if (is("arm-wait"))

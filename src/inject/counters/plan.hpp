@@ -45,6 +45,7 @@ struct Plan {
   Per per = Per::kRange;
   std::uint32_t rounds = 5;
   std::int32_t skip_first = -1;
+  std::uint32_t every = 1;
   std::uint32_t trace_first = 0;
   std::int64_t patience_ms = 10000;
   std::int64_t arm_wait_ms = 100;

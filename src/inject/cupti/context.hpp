@@ -15,6 +15,7 @@ struct Target {
   std::uint64_t path = 0;  // hash of domain and names
   bool start_end = false;
   bool has_graphs = false;          // kernels cannot be told apart in it
+  std::uint32_t begun = 0;          // occurrences, in all contexts
   std::uint32_t launches = 0;       // of the last recorded occurrence
   std::int64_t last_ns = 0;         // begin of the last occurrence
   std::int64_t longest_gap_ns = 0;  // between two of them

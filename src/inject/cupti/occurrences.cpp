@@ -174,11 +174,12 @@ void begin_occurrence(Collector& c, std::uint32_t target, std::uint32_t domain, 
   {
     const Locked locked(c);
     Context* context = context_of(c, current);
+    const bool due = c.targets[target].begun++ % c.plan.every == 0;
     if (context == nullptr) return;
     note_time(c.targets[target]);
-    if (c.plan.wait)
+    if (c.plan.wait && due)
       wait_until_armed(c, *context, target);
-    else if (!c.captures.any())
+    else if (due && !c.captures.any())
       wait_for_hardware(c, *context, target);
     if (context->state != Context::State::kReady || c.captures.any()) {
       ++context->before[target].early;
@@ -186,9 +187,10 @@ void begin_occurrence(Collector& c, std::uint32_t target, std::uint32_t domain, 
     }
     active.context = context;
     kernels = context->kernels;
-    looked_at = context->mux->wants(target);
-    if (context->mux->tally(target).passes == 0) context->first[target] = context->mux->tally(target).occurrences;
-    active.measured = context->mux->begin(target);
+    looked_at = due && context->mux->wants(target);
+    active.measured = context->mux->begin(target, due);
+    const counters::Tally& tally = context->mux->tally(target);
+    if (active.measured && tally.passes == 0) context->first[target] = tally.occurrences - 1;
     if (context->mux->next_work_is_due()) pthread_cond_signal(&c.wake);
   }
   if (active.measured && !kernels) active.context->flush.run(c.driver, nullptr);

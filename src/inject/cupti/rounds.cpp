@@ -140,6 +140,7 @@ void write_tallies(Collector& c) {
       record.passes = tally.passes;
       record.needed = static_cast<std::uint32_t>(context.profiler.passes());
       record.device = static_cast<std::uint32_t>(context.device);
+      record.passed_over = tally.passed_over;
       record.waits = before.waits;
       record.waited_ms = static_cast<std::uint32_t>(before.waited_ns / 1000000);
       with_stream([](Encoder&, GpuStream& stream, void* user) { stream.put(*static_cast<wired::Tally*>(user)); },

@@ -163,15 +163,17 @@ void CounterReader::tell(const wired::Tally& tally, const std::string& where) {
             "' launches CUDA graphs, whose kernels CUPTI cannot measure one by one; measure the range instead");
   } else if (tally.rounds == 0) {
     const std::uint32_t lacking = tally.needed > tally.passes ? tally.needed - tally.passes : 0;
-    const std::uint32_t a_run = std::max(tally.occurrences, 1u);
+    const std::uint32_t a_run = std::max(tally.occurrences - std::min(tally.passed_over, tally.occurrences), 1u);
     add("counters_incomplete", tally.occurrences,
         fmt::format("'{}'{} has no counters: {} needed, {} done, and {} of {} could be "
                     "measured ({} settling, {} while the hardware was being programmed or a graph captured, {} unlike "
-                    "the others){}; "
+                    "the others{}){}; "
                     "--passes relaunch would add the rest in {}",
                     path, on, base::counted(tally.needed, "pass is", "passes are"), tally.passes, tally.measured,
                     base::counted(tally.occurrences, "occurrence"), tally.skipped_first, tally.skipped_arming,
-                    tally.discarded, tally.head.small == 2 ? ", and it stopped coming" : "",
+                    tally.discarded,
+                    tally.passed_over > 0 ? fmt::format(", {} left out by --every", tally.passed_over) : "",
+                    tally.head.small == 2 ? ", and it stopped coming" : "",
                     base::counted((lacking + a_run - 1) / a_run, "more run")));
   } else if (tally.head.small == 2) {
     add("counters_gave_up", tally.rounds,

@@ -581,6 +581,21 @@ void kernel_counters(JsonWriter& json, const std::vector<model::KernelCounters>&
   json.close();
 }
 
+void families(JsonWriter& json, const std::vector<model::KernelFamily>& list) {
+  json.key("families");
+  json.open_array();
+  for (const model::KernelFamily& family : list) {
+    json.open_line_object();
+    json.field("name", family.name);
+    json.field("kernels", family.kernels);
+    json.field("calls", family.calls);
+    json.field("total_ns", family.total_ns);
+    json.field("share", family.share);
+    json.close();
+  }
+  json.close();
+}
+
 class Json final : public Exporter {
  public:
   [[nodiscard]] std::string_view name() const override { return "json"; }
@@ -604,6 +619,7 @@ class Json final : public Exporter {
     gpu(json, "total", report.total);
     gpu(json, "unattributed", report.unattributed);
     kernel_rows(json, "kernels", report.kernels);
+    if (!report.families.empty()) families(json, report.families);
     counted_kernels(json, "unattributed_results", report.unattributed_results);
     kernel_counters(json, report.kernel_counters);
     if (!report.operators.empty()) operators(json, "operators", report.operators, false);

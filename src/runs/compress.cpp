@@ -1,0 +1,97 @@
+#include "runs/compress.hpp"
+
+#include <vector>
+
+#include "base/fs.hpp"
+#include "base/hash.hpp"
+#include "base/text.hpp"
+#include "runs/imports.hpp"
+#include "runs/manifest.hpp"
+#include "runs/retention.hpp"
+#include "runs/zstd_writer.hpp"
+
+namespace rangescope::runs {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// What the file becomes; "" for others.
+std::string packed_name(const std::string& name) {
+  for (const std::string_view raw : {".nsys-rep", ".qdrep", ".qdstrm"})
+    if (name.ends_with(raw)) return name + ".zst";
+  return name.ends_with(".ncu-rep") ? name + "z" : std::string();
+}
+
+struct FreeD {
+  void operator()(ZSTD_DCtx* c) const { ZSTD_freeDCtx(c); }
+};
+
+/// Does the frame unpack to exactly these bytes?
+bool unpacks_to(std::string_view packed, std::string_view bytes) {
+  const std::unique_ptr<ZSTD_DCtx, FreeD> context(ZSTD_createDCtx());
+  std::vector<char> buffer(ZSTD_DStreamOutSize());
+  ZSTD_inBuffer in{packed.data(), packed.size(), 0};
+  std::size_t at = 0, left = 1;
+  while (left != 0) {
+    ZSTD_outBuffer out{buffer.data(), buffer.size(), 0};
+    const std::size_t before = in.pos;
+    left = ZSTD_decompressStream(context.get(), &out, &in);
+    if (ZSTD_isError(left) ||
+        bytes.substr(std::min(at, bytes.size()), out.pos) != std::string_view(buffer.data(), out.pos))
+      return false;
+    at += out.pos;
+    if (left != 0 && out.pos == 0 && in.pos == before) return false;
+  }
+  return at == bytes.size() && in.pos == packed.size();
+}
+
+}  // namespace
+
+base::Result<Compressed> compress_run(const fs::path& run) {
+  Compressed done;
+  auto manifest = read_manifest(run);
+  if (!manifest) return base::fail(std::move(manifest));
+  const auto proofs = manifest->files;
+  if (const auto imports = read_imports(run); imports && !imports->empty()) return done;  // they name their files
+  for (const auto& [name, proof] : proofs) {
+    const fs::path file = run / name, to = run / packed_name(name);
+    std::error_code error;
+    if (to == run / "" || fs::is_symlink(file, error) || !fs::is_regular_file(file, error) || fs::exists(to, error))
+      continue;
+    {
+      const auto raw = base::Mapping::open(file);
+      if (!raw) return tl::make_unexpected(raw.error());
+      if (base::sha256(raw->text()) != proof.sha256) continue;  // `runs verify` says so
+      auto out = base::Replacement::begin(to);
+      if (!out) return base::fail(std::move(out));
+      if (auto written = ZstdWriter(*out).write(raw->text().data(), raw->text().size(), true); !written)
+        return base::fail(std::move(written));
+      if (auto committed = out->commit(); !committed) return base::fail(std::move(committed));
+      const auto packed = base::Mapping::open(to);
+      if (!packed || !unpacks_to(packed->text(), raw->text())) {
+        fs::remove(to, error);
+        return base::fail(base::Code::kIo, "what was compressed does not unpack to what it was", to.string());
+      }
+      fs::permissions(to, fs::status(file, error).permissions(), error);
+      manifest->files.erase(name);
+      manifest->files[packed_name(name)] = {packed->text().size(), base::sha256(packed->text())};
+      done.bytes += proof.bytes;
+      done.packed_bytes += packed->text().size();
+      ++done.files;
+    }
+    if (auto written = write_manifest(run, *manifest); !written) return base::fail(std::move(written));
+    fs::remove(file, error);
+    if (error) return base::fail(base::Code::kIo, "cannot remove: " + error.message(), file.string());
+  }
+  return done;
+}
+
+base::Result<std::chrono::seconds> parse_compress(std::string_view text) {
+  constexpr std::string_view kForm = "older-than ";
+  if (text.starts_with(kForm))
+    if (auto age = parse_age(text.substr(kForm.size()))) return age;
+  return base::fail(base::Code::kUsage, "'" + base::printable(text) + "' does not say which runs are compressed",
+                    "run.compress", "Write 'older-than 7d', or 30s, 90m, 36h, 2w.");
+}
+
+}  // namespace rangescope::runs
