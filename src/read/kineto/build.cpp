@@ -3,12 +3,12 @@
 #include <simdjson.h>
 
 #include <algorithm>
-#include <limits>
 
 #include "base/text.hpp"
 #include "base/units.hpp"
 #include "model/kernel_name.hpp"
 #include "read/api_calls.hpp"
+#include "read/timeline.hpp"
 
 namespace rangescope::read::kineto {
 namespace {
@@ -407,72 +407,20 @@ void Builder::link_work() {
   link(s_.memsets, model::LaunchKind::kMemset);
 }
 
-/// Waits of the CPU: the trace's own record where there is one, the call itself otherwise; one inside another once.
-void Builder::waits_of_calls() {
-  std::vector<bool> recorded(s_.launches.size());
-  for (model::Synchronization& wait : s_.synchronizations) {
-    wait.launch = launch_of(wait.launch, kNone);
-    if (wait.launch == kNone) continue;
-    recorded[wait.launch] = true;
-    s_.launches[wait.launch].kind = model::LaunchKind::kSynchronize;
-  }
-  std::vector<std::uint32_t> order;
-  for (std::uint32_t i = 0; i < recorded.size(); ++i) {
-    const model::Launch& call = s_.launches[i];
-    if (call.kind == model::LaunchKind::kSynchronize && call.end_ns != model::kOpen) order.push_back(i);
-  }
-  std::sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
-    const model::Launch &x = s_.launches[a], &y = s_.launches[b];
-    if (x.thread != y.thread) return x.thread < y.thread;
-    return x.start_ns != y.start_ns ? x.start_ns < y.start_ns : x.end_ns > y.end_ns;
-  });
-  std::vector<std::int64_t> until(s_.threads.size(), std::numeric_limits<std::int64_t>::min());
-  for (const std::uint32_t i : order) {
-    const model::Launch& call = s_.launches[i];
-    const bool nested = call.end_ns <= until[call.thread];
-    until[call.thread] = std::max(until[call.thread], call.end_ns);
-    if (nested || recorded[i]) continue;
-    s_.synchronizations.push_back(
-        {call.start_ns, call.end_ns, i, kNone, sync_kind(cuda_name(s_.strings.view(call.name)))});
-  }
+void Builder::link_waits() {
+  for (model::Synchronization& wait : s_.synchronizations) wait.launch = launch_of(wait.launch, kNone);
+  add_waits_of_calls(s_);
 }
 
 void Builder::extents() {
-  constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
-  std::vector<std::pair<std::int64_t, std::int64_t>> of(s_.processes.size(), {kNever, -kNever});
-  const auto see = [&](std::uint32_t process, std::int64_t from, std::int64_t to) {
-    of[process].first = std::min(of[process].first, from);
-    of[process].second = std::max(of[process].second, to == model::kOpen ? from : to);
-  };
-  for (const model::Range& range : s_.ranges) see(s_.threads[range.thread].process, range.start_ns, range.end_ns);
-  for (const model::Launch& call : s_.launches) see(s_.threads[call.thread].process, call.start_ns, call.end_ns);
-  const auto works = [&](const auto& all) {
-    for (const auto& work : all) see(s_.streams[work.stream].process, work.start_ns, work.end_ns);
-  };
-  works(s_.kernels);
-  works(s_.copies);
-  works(s_.memsets);
-  std::int64_t begin = kNever, end = -kNever;
-  for (std::size_t i = 0; i < of.size(); ++i) {
-    if (of[i].first == kNever) continue;
-    s_.processes[i].start_ns = of[i].first;
-    s_.processes[i].end_ns = of[i].second;
-    begin = std::min(begin, of[i].first);
-    end = std::max(end, of[i].second);
-  }
   if (span_end_ > 0) {
-    begin = std::min(begin, span_begin_);
-    end = std::max(end, span_end_);
+    set_extents(s_, span_begin_, span_end_);
+  } else {
+    set_extents(s_);
   }
-  if (begin != kNever) {
-    s_.begin_ns = begin;
-    s_.end_ns = end;
-  }
-  s_.clock.kind = "trace time";
-  constexpr std::int64_t kThisCentury = 946'684'800'000'000'000;  // 2000-01-01: earlier ones count from the boot
-  if (base_ns_ > 0 || begin > kThisCentury) {
+  if (base_ns_ > 0 && s_.clock.anchor_unix_ns == 0) {
     s_.clock.anchor_ns = s_.begin_ns;
-    s_.clock.anchor_unix_ns = s_.begin_ns + (begin > kThisCentury ? 0 : base_ns_);
+    s_.clock.anchor_unix_ns = s_.begin_ns + base_ns_;
   }
 }
 
@@ -493,7 +441,7 @@ model::Session Builder::finish() {
     if (thread.process == kNone) thread.process = s_.processes.empty() ? process(0) : 0;
   order_ranges();
   link_work();
-  waits_of_calls();
+  link_waits();
   for (auto& [pid, index] : process_of_) {
     if (const auto name = process_names_.find(pid); name != process_names_.end())
       s_.processes[index].name = name->second;

@@ -56,7 +56,7 @@ class Builder {
 
   void order_ranges();
   void link_work();
-  void waits_of_calls();
+  void link_waits();
   void extents();
   void losses();
   template <class Work>

@@ -17,7 +17,7 @@
 #include "read/native/counters.hpp"
 #include "read/native/gpu_clock.hpp"
 #include "read/native/gpu_records.hpp"
-#include "read/native/kernel_names.hpp"
+#include "read/demangle.hpp"
 
 namespace rangescope::read::native {
 namespace gpu = wire::gpu;
