@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "analyze/gpu.hpp"
+#include "analyze/order.hpp"
 
 namespace rangescope::analyze {
 namespace {
@@ -17,7 +18,7 @@ using model::Session;
 /// A range or a CUDA function on a thread.
 struct Item {
   std::int64_t start, end;
-  std::uint32_t thread, index;
+  std::uint32_t index;
   bool call;
 };
 
@@ -48,27 +49,29 @@ class Summer {
   }
 
   void run() {
-    std::vector<Item> items;
-    for (std::uint32_t i = 0; i < s_.ranges.size(); ++i) {
-      const model::Range& range = s_.ranges[i];
-      if (range.domain == 0 && range.kind == model::RangeKind::kPushPop && of_framework(range.thread))
-        items.push_back({range.start_ns, range.end_ns, range.thread, i, false});
-    }
-    for (std::uint32_t i = 0; i < s_.launches.size(); ++i) {
-      const model::Launch& call = s_.launches[i];
-      if (of_framework(call.thread)) items.push_back({call.start_ns, call.end_ns, call.thread, i, true});
-    }
-    // Ranges of a thread stand in the order of their pushes; a function that begins with a range lies inside it.
-    std::stable_sort(items.begin(), items.end(), [](const Item& a, const Item& b) {
-      if (a.thread != b.thread) return a.thread < b.thread;
-      return a.start != b.start ? a.start < b.start : a.call < b.call;
+    // Numbers of ranges, and behind them those of calls: five times smaller than the items, of which there may be 100
+    // M.
+    const std::size_t ranges = s_.ranges.size(), threads = s_.threads.size();
+    Buckets all = bucket_sort(ranges + s_.launches.size(), threads, [&](std::size_t i) -> std::size_t {
+      const bool call = i >= ranges;
+      const std::uint32_t thread = call ? s_.launches[i - ranges].thread : s_.ranges[i].thread;
+      const bool counts = call || (s_.ranges[i].domain == 0 && s_.ranges[i].kind == model::RangeKind::kPushPop);
+      return counts && of_framework(thread) ? thread : threads;
     });
-    for (const Item& item : items) {
-      while (!open_.empty() && (open_.back().item.thread != item.thread || !holds(open_.back().item, item))) leave();
-      open_.push_back({item, 0, 0, 0, 0, {}});
-      if (item.call) take_call(item);
+    for (std::size_t thread = 0; thread < threads; ++thread) {
+      // Ranges of a thread stand in the order of their pushes; a function that begins with a range lies inside it.
+      sort_nearly(all.of(thread), [&](std::uint32_t a, std::uint32_t b) {
+        const std::int64_t x = start_of(a), y = start_of(b);
+        return x != y ? x < y : a < b;
+      });
+      for (const std::uint32_t i : all.of(thread)) {
+        const Item item = item_of(i);
+        while (!open_.empty() && !holds(open_.back().item, item)) leave();
+        open_.push_back({item, 0, 0, 0, 0, {}});
+        if (item.call) take_call(item);
+      }
+      while (!open_.empty()) leave();
     }
-    while (!open_.empty()) leave();
     for (const model::Range& range : s_.ranges) {  // the profiler's own time, whose thread traces do not say
       if (s_.strings.view(s_.domains[range.domain].name) != "overhead" || !of_framework(range.thread)) continue;
       const auto length = static_cast<double>(range.end_ns - range.start_ns);
@@ -130,6 +133,15 @@ class Summer {
     sums.own_gpu += done.sums.own_gpu;
   }
 
+  std::int64_t start_of(std::size_t i) const {
+    return i < s_.ranges.size() ? s_.ranges[i].start_ns : s_.launches[i - s_.ranges.size()].start_ns;
+  }
+  Item item_of(std::uint32_t i) const {
+    const auto ranges = static_cast<std::uint32_t>(s_.ranges.size());
+    return {start_of(i), i < ranges ? s_.ranges[i].end_ns : s_.launches[i - ranges].end_ns, i < ranges ? i : i - ranges,
+            i >= ranges};
+  }
+
   bool of_framework(std::uint32_t thread) const {
     return thread < s_.threads.size() && s_.threads[thread].process < s_.processes.size() &&
            s_.processes[s_.threads[thread].process].operators;
@@ -146,7 +158,7 @@ class Summer {
     const double gpu = gpu_of_call_[item.index];
     if (gpu == 0) return;
     for (std::size_t i = open_.size(); i-- > 0;) {
-      if (open_[i].item.call || open_[i].item.thread != item.thread) continue;
+      if (open_[i].item.call) continue;
       open_[i].own_gpu += gpu;
       return;
     }
@@ -158,7 +170,7 @@ class Summer {
     Open open = open_.back();
     open_.pop_back();
     const double length = open.item.end == kOpen ? 0 : static_cast<double>(open.item.end - open.item.start);
-    Open* outer = open_.empty() || open_.back().item.thread != open.item.thread ? nullptr : &open_.back();
+    Open* outer = open_.empty() ? nullptr : &open_.back();
     if (outer != nullptr && !open.item.call) outer->gpu += open.gpu + open.own_gpu;
     model::StringId name = 0, shapes = 0;
     if (open.item.call) {

@@ -12,6 +12,7 @@
 #include "read/nsys_csv/reader.hpp"
 #include "read/nsys_rep/reader.hpp"
 #include "read/nsys_sqlite/reader.hpp"
+#include "read/nvprof/reader.hpp"
 
 namespace rangescope::read {
 namespace {
@@ -50,6 +51,9 @@ constexpr Lookalike kLookalikes[] = {
     {"data: \""sv, "this may be what nsys export writes as text", kExport},
     {"Processing ["sv, "nsys stats printed no table with a header that is known",
      "Print it with: nsys stats --report nvtx_sum,nvtx_kern_sum --format csv FILE"},
+    {"<?xml version=\"1.0\"?>\n<session "sv,
+     "this is a session of NVIDIA's Visual Profiler, which names its recordings",
+     "Give a recording that it imported, or record one: nvprof -o FILE COMMAND"},
     {"<"sv, "this is HTML or XML", "Give the run directory or the file that it was made from."},
 };
 
@@ -72,8 +76,6 @@ constexpr Lookalike kJson[] = {
 
 /// SQLite databases of other tools, by the beginning of a table's name in the first pages.
 constexpr Lookalike kDatabases[] = {
-    {"StringTable", "this is a database of nvprof, which is not read",
-     "Print its kernels: nvprof --import-profile FILE --print-gpu-summary --csv"},
     {"rocpd_", "this is a database of AMD's rocprof (rocpd), which is not read",
      "Of a PyTorch program, give the trace that torch.profiler exports: it is read, of AMD's GPUs too."},
 };
@@ -162,6 +164,7 @@ std::span<const std::unique_ptr<Reader>> readers() {
     std::vector<std::unique_ptr<Reader>> list;
     list.push_back(std::make_unique<native::NativeReader>());
     list.push_back(std::make_unique<nsys_sqlite::NsysSqliteReader>());
+    list.push_back(std::make_unique<nvprof::NvprofReader>());
     list.push_back(std::make_unique<nsys_rep::NsysRepReader>());
     list.push_back(std::make_unique<nsys_csv::NsysCsvReader>());
     list.push_back(std::make_unique<ncu_report::NcuReportReader>());

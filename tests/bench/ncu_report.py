@@ -103,4 +103,5 @@ def main():
                 theirs, memory = measure([arguments.ncu, "--import", path, "--csv", "--page", "raw"])
                 print(f"  ncu --import --csv --page raw     {theirs * 1e3:9.1f} ms  {memory:7.1f} MiB  {theirs / ours:.1f}x" if theirs else "  ncu: failed")
 
-main()
+if __name__ == "__main__":
+    main()

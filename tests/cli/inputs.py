@@ -159,6 +159,30 @@ class Names(Files):
                        "input_op_ids = [(3,0), (0,-1)]' where text is not null and eventType = 59")
         return named
 
+    def test_traces_of_several_ranks_join_their_collectives(self):
+        def comms(rank, at, name, elements, kernel_us, correlation):
+            common = {"ph": "X", "pid": 100 + rank, "tid": 7}
+            return [dict(common, cat="cpu_op", name="record_param_comms", ts=at + .5, dur=40, args={
+                        "Collective name": name, "In msg nelems": elements, "Out msg nelems": elements, "dtype": "Float",
+                        "Group size": 2, "Process Group Name": "0", "Process Group Ranks": "[0, 1]"}),
+                    dict(common, cat="cuda_runtime", name="cudaLaunchKernelExC", ts=at + 10, dur=5, args={"correlation": correlation}),
+                    {"ph": "X", "cat": "kernel", "name": "ncclDevKernel_AllReduce_Sum_f32_RING_LL", "pid": 0, "tid": 40, "ts": at + 20,
+                     "dur": kernel_us, "args": {"device": 0, "context": 1, "stream": 40, "correlation": correlation}}]
+        for rank, kernel_us in ((0, 300), (1, 100)):
+            events = [{"ph": "X", "cat": "user_annotation", "name": "step", "pid": 100 + rank, "tid": 7, "ts": 900, "dur": 2000}]
+            self.write(f"rank{rank}.json", json.dumps({
+                "distributedInfo": {"backend": "nccl", "rank": rank, "world_size": 2}, "baseTimeNanoseconds": 1790857026000000000,
+                "traceEvents": events + comms(rank, 1000 + rank, "allreduce", 1024, kernel_us, 5)}).encode())
+        report = self.report("rank0.json", "rank1.json")
+        self.assertEqual([process["rank"] for process in report["processes"]], [0, 1])
+        [step] = [r for r in report["regions"] if r["path"] == ["step"] and r["process_index"] is None and r["thread"] is None]
+        self.assertEqual((step["occurrences"], step["gpu"]["kernel_ns"]), (2, 400_000))
+        [call] = report["collectives"]
+        self.assertEqual((call["operation"], call["bytes"], call["ranks"], call["calls"]), ("AllReduce", 4096, 2, 1))
+        # The last to come waits for nobody: its 100 us are the transfer, what rank 0 took longer is waiting.
+        self.assertEqual((call["transfer_ns"], call["wait_ns"]), (100_000, 200_000))
+        self.assertEqual(call["path"], ["step", "record_param_comms"])
+
     def test_operators_of_pytorch_are_regions_of_their_names(self):
         named = self.torch()
         plain, folded = self.report(ZOO, NESTED), self.report(named, NESTED)  # results of ncu are joined by folded paths

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "links.hpp"
 #include "read/nsys_csv/reader.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -14,19 +15,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     if (read.error().what.empty()) __builtin_trap();
     return 0;
   }
-  const model::Session& s = *read;
-  for (const model::Range& range : s.ranges)
-    if (range.thread >= s.threads.size() || range.domain >= s.domains.size() || range.end_ns < range.start_ns)
-      __builtin_trap();
-  for (const model::Launch& launch : s.launches)
-    if (launch.thread >= s.threads.size()) __builtin_trap();
-  for (const model::Kernel& kernel : s.kernels)
-    if (kernel.stream >= s.streams.size() || kernel.name >= s.kernel_names.size() ||
-        kernel.shape >= s.kernel_shapes.size() || (kernel.launch != model::kNone && kernel.launch >= s.launches.size()))
-      __builtin_trap();
-  for (const model::Stream& stream : s.streams)
-    if (stream.process >= s.processes.size() || stream.device >= s.devices.size()) __builtin_trap();
-  for (const model::Projection& projection : s.projections)
-    if (projection.range >= s.ranges.size()) __builtin_trap();
+  fuzz::check_links(*read);
   return 0;
 }

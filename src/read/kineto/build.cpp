@@ -9,6 +9,7 @@
 #include "base/units.hpp"
 #include "model/kernel_name.hpp"
 #include "read/api_calls.hpp"
+#include "read/timeline.hpp"
 
 namespace rangescope::read::kineto {
 namespace {
@@ -49,6 +50,24 @@ std::uint64_t bytes_of(std::string_view dtype) {
   for (const auto& [name, bytes] : kTypes)
     if (name == dtype) return bytes;
   return 0;
+}
+
+/// What NCCL calls an operation that PyTorch calls `name`; "" for waits, messages between two ranks and other things.
+std::string_view nccl_name(std::string_view name) {
+  constexpr std::pair<std::string_view, std::string_view> kOperations[] = {{"reduce_scatter", "ncclReduceScatter"},
+                                                                           {"allgather", "ncclAllGather"},
+                                                                           {"all_gather", "ncclAllGather"},
+                                                                           {"allreduce", "ncclAllReduce"},
+                                                                           {"all_reduce", "ncclAllReduce"},
+                                                                           {"broadcast", "ncclBroadcast"},
+                                                                           {"all_to_all", "ncclAlltoAll"},
+                                                                           {"alltoall", "ncclAlltoAll"},
+                                                                           {"reduce", "ncclReduce"},
+                                                                           {"gather", "ncclGather"},
+                                                                           {"scatter", "ncclScatter"}};
+  for (const auto& [part, call] : kOperations)
+    if (name.find(part) != std::string_view::npos) return call;
+  return {};
 }
 
 template <class Id>
@@ -102,7 +121,8 @@ std::uint32_t Builder::attributes(const Event& event) {
     std::string what(event.collective);
     if (event.elements) what += " of " + std::to_string(*event.elements) + ' ' + std::string(event.dtype);
     if (event.group_size) what += " over " + base::counted(static_cast<std::uint64_t>(*event.group_size), "rank");
-    if (!event.group.empty()) what += " (" + std::string(event.group) + ')';
+    const std::string_view group = event.group.empty() ? event.group_id : event.group;
+    if (!group.empty()) what += " (" + std::string(group) + ')';
     text = s_.strings.intern(what);
   } else if (!event.shapes.empty()) {
     text = s_.strings.intern(event.shapes);
@@ -137,6 +157,28 @@ void Builder::range(const Event& event, std::uint32_t in, std::uint32_t on) {
   out.attributes = attributes(event);
   out.end_thread = event.external_id.value_or(kNone);  // until order_ranges()
   s_.ranges.push_back(out);
+}
+
+/// record_param_comms, once more as what NCCL itself would have marked: a range of the domain NCCL with communicator,
+/// ranks and bytes, by which calls of several ranks are joined. The bytes are those of one rank's part, as NCCL counts.
+void Builder::collective(const Event& event) {
+  const std::string_view name = nccl_name(event.collective);
+  if (name.empty() || backend_.find("nccl") == std::string::npos || event.group_size.value_or(0) < 2) return;
+  const bool parts_out = name == "ncclReduceScatter" || name == "ncclScatter", all_to_all = name == "ncclAlltoAll";
+  const std::int64_t elements = (parts_out ? event.elements_out : event.elements).value_or(-1);
+  const auto each = static_cast<std::int64_t>(bytes_of(event.dtype));
+  std::int64_t bytes =
+      each > 0 && elements >= 0 && elements <= std::numeric_limits<std::int64_t>::max() / 16 ? elements * each : -1;
+  if (all_to_all && bytes > 0) bytes = event.collective.ends_with('v') ? -1 : bytes / *event.group_size;
+  Event call = event;
+  call.name = name;
+  range(call, domain("NCCL"));
+  s_.ranges.back().attributes = count(s_.attributes);
+  s_.attributes.emplace_back();
+  const std::string group = std::string(event.group_id) + '\n' + std::string(event.group_ranks);
+  std::uint64_t hash = 0xcbf29ce484222325;  // FNV-1a: the same on every rank
+  for (const char c : group) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+  collectives_[s_.ranges.back().attributes] = {hash | 1, *event.group_size, bytes};
 }
 
 void Builder::call(const Event& event) {
@@ -240,7 +282,11 @@ void Builder::add(const Event& event) {
   }
   if (!event.pid || !event.tid) return bad();
   ++known_;
-  if (category == "cpu_op" || category == "user_annotation" || category == "Operator") return range(event, 0);
+  if (category == "cpu_op" || category == "user_annotation" || category == "Operator") {
+    range(event, 0);
+    if (!event.collective.empty()) collective(event);
+    return;
+  }
   if (category == "cuda_runtime" || category == "cuda_driver" || category == "Runtime" || category == "xpu_runtime" ||
       category == "hip_runtime")
     return call(event);
@@ -280,14 +326,13 @@ void Builder::member(std::string_view key, std::string_view json) {
     od::object object;
     if (document.get_object().get(object) != simdjson::SUCCESS) return;
     std::int64_t ranks = 0, groups = 0;
-    std::string backend;
     for (auto field : object) {
       std::string_view name, text;
       od::value value;
       if (field.unescaped_key().get(name) != simdjson::SUCCESS || field.value().get(value) != simdjson::SUCCESS) break;
       std::int64_t number = -1;
       if (name == "backend") {
-        if (value.get_string().get(text) == simdjson::SUCCESS) backend = text;
+        if (value.get_string().get(text) == simdjson::SUCCESS) backend_ = text;
       } else if (name == "rank" || name == "world_size" || name == "pg_count") {
         if (value.get_int64().get(number) != simdjson::SUCCESS || number < 0 || number >= (1 << 30)) continue;
         (name == "rank" ? rank_ : name == "pg_count" ? groups : ranks) = number;
@@ -295,7 +340,7 @@ void Builder::member(std::string_view key, std::string_view json) {
     }
     if (rank_ >= 0 && ranks > 0) job_ = ", rank " + std::to_string(rank_) + " of " + std::to_string(ranks);
     if (groups > 0) job_ += ", " + base::counted(static_cast<std::uint64_t>(groups), "process group");
-    if (!backend.empty()) job_ += ", " + backend;
+    if (!backend_.empty()) job_ += ", " + backend_;
     return;
   }
   od::array devices;
@@ -346,6 +391,22 @@ void Builder::order_ranges() {
         range.end_ns = open.back()->end_ns;
       open.push_back(&range);
     }
+  }
+}
+
+void Builder::number_collectives() {
+  if (collectives_.empty()) return;
+  const model::StringId id = s_.strings.intern("NCCL communicator ID"), ranks = s_.strings.intern("No. of ranks"),
+                        size = s_.strings.intern("Message size [bytes]");
+  for (std::uint32_t i = 0; i < s_.ranges.size(); ++i) {
+    const auto found = collectives_.find(s_.ranges[i].attributes);
+    if (found == collectives_.end()) continue;
+    const auto add = [&](model::StringId name, std::uint64_t bits) {
+      s_.payload_fields.push_back({i, name, model::PayloadType::kUint64, bits});
+    };
+    add(id, found->second.communicator);
+    add(ranks, static_cast<std::uint64_t>(found->second.ranks));
+    if (found->second.bytes >= 0) add(size, static_cast<std::uint64_t>(found->second.bytes));
   }
 }
 
@@ -407,72 +468,20 @@ void Builder::link_work() {
   link(s_.memsets, model::LaunchKind::kMemset);
 }
 
-/// Waits of the CPU: the trace's own record where there is one, the call itself otherwise; one inside another once.
-void Builder::waits_of_calls() {
-  std::vector<bool> recorded(s_.launches.size());
-  for (model::Synchronization& wait : s_.synchronizations) {
-    wait.launch = launch_of(wait.launch, kNone);
-    if (wait.launch == kNone) continue;
-    recorded[wait.launch] = true;
-    s_.launches[wait.launch].kind = model::LaunchKind::kSynchronize;
-  }
-  std::vector<std::uint32_t> order;
-  for (std::uint32_t i = 0; i < recorded.size(); ++i) {
-    const model::Launch& call = s_.launches[i];
-    if (call.kind == model::LaunchKind::kSynchronize && call.end_ns != model::kOpen) order.push_back(i);
-  }
-  std::sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
-    const model::Launch &x = s_.launches[a], &y = s_.launches[b];
-    if (x.thread != y.thread) return x.thread < y.thread;
-    return x.start_ns != y.start_ns ? x.start_ns < y.start_ns : x.end_ns > y.end_ns;
-  });
-  std::vector<std::int64_t> until(s_.threads.size(), std::numeric_limits<std::int64_t>::min());
-  for (const std::uint32_t i : order) {
-    const model::Launch& call = s_.launches[i];
-    const bool nested = call.end_ns <= until[call.thread];
-    until[call.thread] = std::max(until[call.thread], call.end_ns);
-    if (nested || recorded[i]) continue;
-    s_.synchronizations.push_back(
-        {call.start_ns, call.end_ns, i, kNone, sync_kind(cuda_name(s_.strings.view(call.name)))});
-  }
+void Builder::link_waits() {
+  for (model::Synchronization& wait : s_.synchronizations) wait.launch = launch_of(wait.launch, kNone);
+  add_waits_of_calls(s_);
 }
 
 void Builder::extents() {
-  constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
-  std::vector<std::pair<std::int64_t, std::int64_t>> of(s_.processes.size(), {kNever, -kNever});
-  const auto see = [&](std::uint32_t process, std::int64_t from, std::int64_t to) {
-    of[process].first = std::min(of[process].first, from);
-    of[process].second = std::max(of[process].second, to == model::kOpen ? from : to);
-  };
-  for (const model::Range& range : s_.ranges) see(s_.threads[range.thread].process, range.start_ns, range.end_ns);
-  for (const model::Launch& call : s_.launches) see(s_.threads[call.thread].process, call.start_ns, call.end_ns);
-  const auto works = [&](const auto& all) {
-    for (const auto& work : all) see(s_.streams[work.stream].process, work.start_ns, work.end_ns);
-  };
-  works(s_.kernels);
-  works(s_.copies);
-  works(s_.memsets);
-  std::int64_t begin = kNever, end = -kNever;
-  for (std::size_t i = 0; i < of.size(); ++i) {
-    if (of[i].first == kNever) continue;
-    s_.processes[i].start_ns = of[i].first;
-    s_.processes[i].end_ns = of[i].second;
-    begin = std::min(begin, of[i].first);
-    end = std::max(end, of[i].second);
-  }
   if (span_end_ > 0) {
-    begin = std::min(begin, span_begin_);
-    end = std::max(end, span_end_);
+    set_extents(s_, span_begin_, span_end_);
+  } else {
+    set_extents(s_);
   }
-  if (begin != kNever) {
-    s_.begin_ns = begin;
-    s_.end_ns = end;
-  }
-  s_.clock.kind = "trace time";
-  constexpr std::int64_t kThisCentury = 946'684'800'000'000'000;  // 2000-01-01: earlier ones count from the boot
-  if (base_ns_ > 0 || begin > kThisCentury) {
+  if (base_ns_ > 0 && s_.clock.anchor_unix_ns == 0) {
     s_.clock.anchor_ns = s_.begin_ns;
-    s_.clock.anchor_unix_ns = s_.begin_ns + (begin > kThisCentury ? 0 : base_ns_);
+    s_.clock.anchor_unix_ns = s_.begin_ns + base_ns_;
   }
 }
 
@@ -492,8 +501,9 @@ model::Session Builder::finish() {
   for (auto& thread : s_.threads)
     if (thread.process == kNone) thread.process = s_.processes.empty() ? process(0) : 0;
   order_ranges();
+  number_collectives();
   link_work();
-  waits_of_calls();
+  link_waits();
   for (auto& [pid, index] : process_of_) {
     if (const auto name = process_names_.find(pid); name != process_names_.end())
       s_.processes[index].name = name->second;

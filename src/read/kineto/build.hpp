@@ -47,6 +47,7 @@ class Builder {
   std::uint32_t domain(std::string_view name);
   std::uint32_t stream_key(const Event& event);
   void range(const Event& event, std::uint32_t domain, std::uint32_t on = model::kNone);
+  void collective(const Event& event);
   void call(const Event& event);
   void kernel(const Event& event);
   void wait(const Event& event);
@@ -55,8 +56,9 @@ class Builder {
   std::uint32_t attributes(const Event& event);
 
   void order_ranges();
+  void number_collectives();
   void link_work();
-  void waits_of_calls();
+  void link_waits();
   void extents();
   void losses();
   template <class Work>
@@ -77,6 +79,12 @@ class Builder {
   std::map<std::uint64_t, std::uint32_t> nodes_;
   std::map<std::uint32_t, model::StringId> process_names_;
   std::unordered_map<std::uint64_t, model::StringId> thread_names_;
+  struct Collective {
+    std::uint64_t communicator;
+    std::int64_t ranks, bytes;  ///< bytes -1 where the trace does not say
+  };
+  std::unordered_map<std::uint32_t, Collective> collectives_;  ///< by attributes of their ranges
+  std::string backend_;
   std::vector<std::uint32_t> kernel_external_, copy_external_, memset_external_;
   std::vector<std::pair<std::uint32_t, std::uint32_t>> calls_;      ///< correlation id, launch
   std::vector<std::pair<std::uint32_t, std::uint32_t>> operators_;  ///< external id, range; made when asked for

@@ -73,7 +73,9 @@ void argument(std::string_view key, od::value& value, Event& event) {
   if (is("Collective name")) return text_of(value, event.collective);
   if (is("dtype")) return text_of(value, event.dtype);
   if (is("Process Group Description")) return text_of(value, event.group);
-  if (is("Process Group Name") && event.group.empty()) return text_of(value, event.group);
+  if (is("Process Group Name")) return text_of(value, event.group_id);
+  if (is("Process Group Ranks")) return text_of(value, event.group_ranks);
+  if (is("Out msg nelems")) return number(value, event.elements_out);
   if (is("In msg nelems")) return number(value, event.elements);
   if (is("Group size")) return number(value, event.group_size);
   if (is("Input Dims") || is("Input dims")) {

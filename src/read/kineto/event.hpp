@@ -25,10 +25,11 @@ struct Event {
   std::optional<std::int64_t> sequence, bytes;
   std::optional<std::uint64_t> graph_node, graph;
   std::array<std::uint32_t, 3> grid{}, block{};
-  std::string_view label;                            ///< "name" of metadata, "cuda_sync_kind"
-  std::string shapes;                                ///< of an operator's inputs: "[[2, 3], []]"
-  std::string_view collective, dtype, group;         ///< of a collective operation
-  std::optional<std::int64_t> elements, group_size;  ///< that go in, and ranks that take part
+  std::string_view label;                     ///< "name" of metadata, "cuda_sync_kind"
+  std::string shapes;                         ///< of an operator's inputs: "[[2, 3], []]"
+  std::string_view collective, dtype, group;  ///< of a collective operation
+  std::string_view group_id, group_ranks;     ///< of its process group: "0", "[0, 1]"
+  std::optional<std::int64_t> elements, elements_out, group_size;
 };
 
 class EventParser {

@@ -206,6 +206,52 @@ TEST(Kineto, CollectivesSayTheirSize) {
   EXPECT_EQ(session->attributes.at(0).payload_u64, 4096u);
 }
 
+/// Of one rank of two, whose clocks and ids are its own: an all-reduce of a gradient, a wait, and a reduce-scatter.
+std::string rank_of_two(int rank, int kernel_us) {
+  const auto comms = [&](int at, const std::string& name, int in, int out, int kernel, int correlation) {
+    const std::string pid = std::to_string(100 + rank), id = std::to_string(correlation);
+    return R"({"ph":"X","cat":"cpu_op","name":"record_param_comms","pid":)" + pid + R"(,"tid":7,"ts":)" +
+           std::to_string(at) + R"(.5,"dur":40,"args":{"Collective name":")" + name + R"(","In msg nelems":)" +
+           std::to_string(in) + R"(,"Out msg nelems":)" + std::to_string(out) +
+           R"(,"dtype":"Float","Group size":2,"Process Group Name":"0","Process Group Ranks":"[0, 1]",)"
+           R"("Process Group Description":"default_pg"}},{"ph":"X","cat":"cuda_runtime","name":"cudaLaunchKernelExC",)"
+           R"("pid":)" +
+           pid + R"(,"tid":7,"ts":)" + std::to_string(at + 10) + R"(,"dur":5,"args":{"correlation":)" + id +
+           R"(}},{"ph":"X","cat":"kernel","name":"ncclDevKernel_AllReduce_Sum_f32_RING_LL","pid":0,)"
+           R"("tid":40,"ts":)" +
+           std::to_string(at + 20) + R"(,"dur":)" + std::to_string(kernel) +
+           R"(,"args":{"device":0,"context":1,"stream":40,"correlation":)" + id + "}}";
+  };
+  return R"({"distributedInfo": {"backend": "nccl", "rank": )" + std::to_string(rank) +
+         R"(, "world_size": 2, "pg_count": 1}, "baseTimeNanoseconds": 1790857026000000000, "traceEvents": [)" +
+         comms(1000 + rank, "allreduce", 1024, 1024, kernel_us, 5 + rank) + "," +
+         R"({"ph":"X","cat":"cpu_op","name":"record_param_comms","pid":1,"tid":7,"ts":1500,"dur":5,"args":{)"
+         R"("Collective name":"wait","In msg nelems":0,"dtype":"Byte","Group size":1}},)" +
+         comms(2000 + rank, "_reduce_scatter_base", 2048, 1024, 30, 8) + "]}";
+}
+
+TEST(Kineto, CollectivesOfARankAreCallsOfNccl) {
+  const auto session = read_text(rank_of_two(1, 100), "rank1.json");
+  ASSERT_TRUE(session);
+  EXPECT_EQ(session->processes.at(0).rank, 1U);
+  std::string calls;
+  for (const model::PayloadField& field : session->payload_fields) {
+    const model::Range& range = session->ranges.at(field.range);
+    ASSERT_EQ(session->strings.view(session->domains[range.domain].name), "NCCL");
+    const std::string_view name = session->strings.view(field.name);
+    if (name == "Message size [bytes]" || name == "No. of ranks")
+      calls += std::string(session->strings.view(range.name)) + ' ' + std::string(name) + ' ' +
+               std::to_string(field.bits) + '\n';
+  }
+  EXPECT_EQ(calls,
+            "ncclAllReduce No. of ranks 2\nncclAllReduce Message size [bytes] 4096\n"
+            "ncclReduceScatter No. of ranks 2\nncclReduceScatter Message size [bytes] 4096\n");
+  const auto other = read_text(rank_of_two(0, 300), "rank0.json");
+  ASSERT_TRUE(other);
+  ASSERT_FALSE(other->payload_fields.empty());
+  EXPECT_EQ(other->payload_fields[0].bits, session->payload_fields[0].bits);  // one communicator
+}
+
 TEST(Kineto, NegativeIdsAreIds) {
   const auto session = read_text(
       trace(R"({"ph":"X","cat":"cuda_runtime","name":"cudaLaunchKernel","pid":7,"tid":-1811237120,"ts":10.5,"dur":5,)"

@@ -10,12 +10,13 @@ namespace {
 constexpr std::size_t kBlock = std::size_t{4} << 20;
 constexpr std::size_t kMostPiece = std::size_t{256} << 20;  ///< longer ones are no event
 
-constexpr std::array<bool, 256> kTelling = [] {
-  std::array<bool, 256> telling{};
-  for (const char c : {'"', '{', '}', '[', ']', ',', ' ', '\n', '\r', '\t'})
-    telling[static_cast<unsigned char>(c)] = true;
-  return telling;
-}();
+constexpr std::array<bool, 256> table_of(std::string_view characters) {
+  std::array<bool, 256> table{};
+  for (const char c : characters) table[static_cast<unsigned char>(c)] = true;
+  return table;
+}
+constexpr auto kInside = table_of("\"{}[]");           ///< what matters inside an object or array
+constexpr auto kOutside = table_of("\"{}[], \n\r\t");  ///< and where a scalar may end
 
 bool is_blank(char c) {
   return c == ' ' || c == '\n' || c == '\r' || c == '\t';
@@ -109,7 +110,8 @@ bool Splitter::string_end(std::size_t& begin, std::size_t& at) {
 bool Splitter::value(std::string_view& text) {
   std::size_t begin = at_, at = at_, depth = 0;
   for (;;) {
-    while (at < size_ && !kTelling[static_cast<unsigned char>(buffer_[at])]) ++at;
+    const auto& telling = depth > 0 ? kInside : kOutside;
+    for (const char* data = buffer_.data(); at < size_ && !telling[static_cast<unsigned char>(data[at])];) ++at;
     if (at >= size_) {
       if (size_ - begin > kMostPiece) return fail("a value has no end");
       const std::size_t length = at - begin;

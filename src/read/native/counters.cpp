@@ -11,7 +11,7 @@
 #include "base/units.hpp"
 #include "model/kernel_name.hpp"
 #include "model/metric_unit.hpp"
-#include "read/native/kernel_names.hpp"
+#include "read/demangle.hpp"
 
 namespace rangescope::read::native {
 namespace wired = wire::counters;

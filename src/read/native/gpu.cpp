@@ -13,11 +13,11 @@
 #include <fmt/format.h>
 
 #include "model/kernel_name.hpp"
+#include "read/demangle.hpp"
 #include "read/native/captured.hpp"
 #include "read/native/counters.hpp"
 #include "read/native/gpu_clock.hpp"
 #include "read/native/gpu_records.hpp"
-#include "read/native/kernel_names.hpp"
 
 namespace rangescope::read::native {
 namespace gpu = wire::gpu;

@@ -14,8 +14,8 @@
 
 #include "base/fs.hpp"
 #include "model/kernel_name.hpp"
+#include "read/demangle.hpp"
 #include "read/native/gpu_clock.hpp"
-#include "read/native/kernel_names.hpp"
 #include "read/native/reader.hpp"
 
 namespace rangescope::read::native {

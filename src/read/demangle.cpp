@@ -1,11 +1,11 @@
-#include "read/native/kernel_names.hpp"
+#include "read/demangle.hpp"
 
 #include <cxxabi.h>
 
 #include <cstdlib>
 #include <memory>
 
-namespace rangescope::read::native {
+namespace rangescope::read {
 
 std::string demangle(const std::string& mangled) {
   if (!mangled.starts_with("_Z")) return mangled;
@@ -15,4 +15,4 @@ std::string demangle(const std::string& mangled) {
   return status == 0 && plain ? std::string(plain.get()) : mangled;
 }
 
-}  // namespace rangescope::read::native
+}  // namespace rangescope::read

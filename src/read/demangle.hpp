@@ -3,9 +3,9 @@
 
 #include <string>
 
-namespace rangescope::read::native {
+namespace rangescope::read {
 
 /// "void scale<float>(float*, int)" for its mangled form; the text itself where it is not a mangled C++ name.
 [[nodiscard]] std::string demangle(const std::string& mangled);
 
-}  // namespace rangescope::read::native
+}  // namespace rangescope::read

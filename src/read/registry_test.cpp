@@ -1,0 +1,108 @@
+// Each kind of file that people give and no reader can read is named for what it is, with what to do.
+#include "read/registry.hpp"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include "base/fs.hpp"
+#include "base/sqlite.hpp"
+
+namespace rangescope::read {
+namespace registry_test {
+
+const std::filesystem::path kFile =
+    std::filesystem::path(::testing::TempDir()) / ("lookalike_" + std::to_string(::getpid()));
+
+std::string gzip(std::string_view text) {
+  std::string out(text.size() + 100, '\0');
+  ::z_stream stream{};
+  EXPECT_EQ(::deflateInit2(&stream, 9, Z_DEFLATED, 16 + MAX_WBITS, 8, Z_DEFAULT_STRATEGY), Z_OK);
+  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(text.data()));
+  stream.avail_in = static_cast<uInt>(text.size());
+  stream.next_out = reinterpret_cast<Bytef*>(out.data());
+  stream.avail_out = static_cast<uInt>(out.size());
+  EXPECT_EQ(::deflate(&stream, Z_FINISH), Z_STREAM_END);
+  out.resize(stream.total_out);
+  ::deflateEnd(&stream);
+  return out;
+}
+
+/// "what | hint", or the name of the reader that takes it.
+std::string answer() {
+  const auto reader = find_reader(kFile);
+  const std::string out = reader ? std::string((*reader)->name()) : reader.error().what + " | " + reader.error().hint;
+  std::filesystem::remove(kFile);
+  return out;
+}
+
+std::string answer_to(std::string_view bytes) {
+  EXPECT_TRUE(base::write_file(kFile, bytes));
+  return answer();
+}
+
+std::string answer_to_database(const std::string& sql) {
+  {
+    auto database = base::Database::create(kFile);
+    EXPECT_TRUE(database && database->execute(sql));
+  }
+  return answer();
+}
+
+using namespace std::string_literals;
+
+TEST(Lookalikes, AreNamed) {
+  const std::string other_json = R"({"results": [1, 2, 3]})";
+  const std::pair<std::string, std::string_view> kinds[] = {
+      {"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a2146\nsize 12345\n",
+       "this is a pointer of Git LFS: the file itself was not downloaded | Fetch it in its repository: git lfs pull"},
+      {gzip(other_json), "this is JSON | "},
+      {gzip("plain text"), "this is a gzip file | Unpack it first: gunzip FILE"},
+      {"\n\n" + other_json, "this is JSON | "},
+      {"\n[1, 2]", "this is JSON | Of nsys stats, print it with --format csv."},
+      {R"({"SessionStartTime": {"utc": 1}, "x": {}})",
+       "this is what nsys export writes as info | Export it as SQLite: nsys export --type sqlite FILE"},
+      {R"({"VmSystemInformation": []})", "this is what nsys export writes as info | "},
+      {R"({"ncu-proj": {"version": 1}, "reports": ["a.ncu-rep"]})",
+       "this is a project of Nsight Compute, which only names its reports | Give one of the reports"},
+      {R"({"rocprofiler-sdk-tool": []})", "this is JSON of AMD's rocprofv3, which is not read | "},
+      {R"({"schema": "1.1.1", "nodes": [{"attrs": [{"name": "op_schema"}]}]})",
+       "this is an execution trace of PyTorch, which has no times | "},
+      {"<?xml version=\"1.0\"?>\n<session version=\"2\" name=\"NewSession1.nvvp\">",
+       "this is a session of NVIDIA's Visual Profiler"},
+      {"<!doctype html>", "this is HTML or XML | "},
+      {"PK\x03\x04zip", "this is a zip archive | Unpack it first: unzip FILE"},
+      {"\xfd"s + "7zXZ", "this is an xz file | "},
+      {"BZh91AY", "this is a bzip2 file | "},
+      {"\xff\xfeI\0D\0"s, "this is text in UTF-16 | Convert it: iconv"},
+      {"PAR1....", "this is a Parquet file, which nsys export writes | "},
+      {"\x89HDF\r\n", "this is HDF5, which nsys export writes | "},
+      {"ARROW1", "this is an Arrow file, which nsys export writes | "},
+      {"", "no reader understands this: it is empty | Whatever should have written it failed"},
+      {"hello", "no reader understands this: it begins with \"hello\" | Give a file of one of these formats: "},
+  };
+  for (const auto& [bytes, expected] : kinds) EXPECT_TRUE(answer_to(bytes).starts_with(expected)) << answer_to(bytes);
+}
+
+TEST(Lookalikes, DatabasesAreNamedByTheirTables) {
+  EXPECT_TRUE(answer_to_database("create table rocpd_kernelapi(id integer); insert into rocpd_kernelapi values(1)")
+                  .starts_with("this is a database of AMD's rocprof (rocpd), which is not read | "));
+  EXPECT_TRUE(answer_to_database("create table places(id integer)")
+                  .starts_with("this is a SQLite database without the tables of nsys | "));
+  EXPECT_EQ(answer_to_database("create table StringTable(_id_ integer, value text);"
+                               "create table CUPTI_ACTIVITY_KIND_RUNTIME(start int)"),
+            "nvprof");
+  EXPECT_EQ(answer_to_database("create table StringIds(id integer, value text);"
+                               "create table CUPTI_ACTIVITY_KIND_RUNTIME(start int)"),
+            "nsys-sqlite");
+}
+
+TEST(Lookalikes, WhatIsReadIsNotOne) {
+  const std::string trace = R"({"traceEvents": [{"ph": "X", "cat": "cpu_op", "name": "a", "ts": 1}]})";
+  EXPECT_EQ(answer_to(trace), "kineto");
+  EXPECT_EQ(answer_to("\n\n" + trace), "kineto");
+  EXPECT_EQ(answer_to(gzip(trace)), "kineto");
+}
+
+}  // namespace registry_test
+}  // namespace rangescope::read

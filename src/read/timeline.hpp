@@ -1,0 +1,19 @@
+// What readers of recordings with a timeline do at their end, alike.
+#pragma once
+
+#include <limits>
+
+#include "model/session.hpp"
+
+namespace rangescope::read {
+
+/// Adds a wait for each call of kind kSynchronize that has none of its own yet; of calls inside each other the outer
+/// one. Calls that a recorded wait names become kSynchronize. O(n log n).
+void add_waits_of_calls(model::Session& session);
+
+inline constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
+/// Sets first and last moment of each process and of the session, by its ranges, calls and GPU work; `begin` and `end`
+/// lie in the session too. The clock has an anchor where times are those of UTC.
+void set_extents(model::Session& session, std::int64_t begin = kNever, std::int64_t end = -kNever);
+
+}  // namespace rangescope::read
