@@ -271,7 +271,9 @@ Result<pid_t> spawn(const Command& command, const Signals& signals, const Stream
   if (out.child_end() >= 0) posix_spawn_file_actions_adddup2(&actions, out.child_end(), STDOUT_FILENO);
   if (err.child_end() >= 0) posix_spawn_file_actions_adddup2(&actions, err.child_end(), STDERR_FILENO);
   short flags = POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK;
-  const sigset_t handled = signals.handled();
+  sigset_t handled = signals.handled();
+  // With them the C library's own two, 32 and 33, which sigaddset refuses: left out, posix_spawn makes them ignored.
+  handled.__val[0] |= 3ul << 31;
   posix_spawnattr_setsigdefault(&attributes, &handled);
   posix_spawnattr_setsigmask(&attributes, &signals.before());
   if (command.own_group) {

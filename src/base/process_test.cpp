@@ -71,6 +71,17 @@ TEST(Process, EnvironmentAndFolder) {
   EXPECT_EQ(ended->out, "x=y z unset\n/\n");
 }
 
+TEST(Process, SignalsAreBlockedAndIgnoredAsTheyAreHere) {
+  std::string here;
+  for (const std::string_view line : split(read_file("/proc/self/status").value_or(""), '\n'))
+    if (line.starts_with("SigBlk") || line.starts_with("SigIgn")) here += std::string(line) + "\n";
+  Command command = quiet({"grep", "-E", "SigBlk|SigIgn", "/proc/self/status"});
+  command.forward_signals = true;
+  const auto ended = run(command);
+  ASSERT_TRUE(ended);
+  EXPECT_EQ(ended->out, here);
+}
+
 TEST(Process, MoreOutputThanAPipeHolds) {
   const auto ended = run(quiet({"sh", "-c", "head -c 1000000 /dev/zero; head -c 1000000 /dev/zero >&2"}));
   ASSERT_TRUE(ended);

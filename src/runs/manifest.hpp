@@ -3,7 +3,7 @@
 //   { "schema": "rangescope.run/1", "id": "...", "tool": "rangescope 0.1.0", "argv": [...], "arguments": [...],
 //     "cwd": "/...", "start": "2026-01-02T03:04:05.678Z", "start_unix_ns": N, "end": ..., "end_unix_ns": N,
 //     "exit": { "code": 0 } | { "signal": 11, "signal_name": "SIGSEGV" } | null,
-//     "files": { "native/123.rsn": { "bytes": N, "sha256": "..." } } }
+//     "files": { "native/123.0.rstrace": { "bytes": N, "sha256": "..." } } }
 //
 // "exit" is null until the program ended, "files" is filled when the run is finished. Arguments that are not UTF-8 are
 // written with \xNN in place of each foreign byte. Secrets among the arguments are redacted (base/redact.hpp).

@@ -1,5 +1,5 @@
-// Programs whose surroundings turn against the recording: `cornered SCENARIO [WORD]`. None prints anything that depends
-// on whether a tool is there.
+// Programs whose surroundings turn against the recording: `cornered SCENARIO [WORD [COUNT]]`. None prints anything that
+// depends on whether a tool is there.
 #include <dirent.h>
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -25,6 +25,7 @@
 namespace {
 
 std::string word;
+int spaces = 8;
 
 void pairs(int count, const char* name = "pair") {
   for (int i = 0; i < count; ++i) {
@@ -130,7 +131,7 @@ int filtered_fork() {
 
 // ---- namespaces of the linker --------------------------------------------------------------------------------------
 int namespaces() {
-  for (int i = 0; i < 8; ++i) {
+  for (int i = 0; i < spaces; ++i) {
     void* client = dlmopen(LM_ID_NEWLM, word.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (client == nullptr) return 1;
     reinterpret_cast<void (*)(const char*)>(dlsym(client, "client_push"))("inside");
@@ -149,6 +150,7 @@ int leaf() {
 int main(int argc, char** argv) {
   if (argc < 2) return 64;
   if (argc > 2) word = argv[2];
+  if (argc > 3) spaces = std::atoi(argv[3]);
   const std::map<std::string, int (*)()> scenarios = {{"truncated", truncated},
                                                       {"own_bus_error", own_bus_error},
                                                       {"earlier_handler", earlier_handler},

@@ -24,7 +24,8 @@ inline constexpr bool kSanitized = false;
 #endif
 
 /// ThreadSanitizer calls a handler out of one of its interceptors, as a function: there is no signal frame by which the
-/// library tells a hook that is interrupted from one that was left. A run without any jump counted 18 `abandoned_call`.
+/// library tells a hook that is interrupted from one that was left. In a program without the library 3,000 handlers of
+/// 3,000 stood less than 1,024 bytes below what they interrupted; with AddressSanitizer, and bare, none did.
 #if defined(__SANITIZE_THREAD__)
 inline constexpr bool kHandlersAreCalls = true;
 #else
