@@ -1,5 +1,5 @@
 // The data that the exporter put into the page; its layout is described in src/report/html/data.hpp.
-export interface Measure { tag: string; title: string; unit: string; source: string; formula: string }
+export interface Measure { tag: string; title: string; unit: string; source: string; formula: string; sum?: boolean }
 export interface KernelRow {
   name: string; short: string; calls: number; total_ns: number; median_ns: number; min_ns: number; max_ns: number;
   share: number; grid: number[]; block: number[]; registers: number; shared: number; shapes: number; counters?: string[];

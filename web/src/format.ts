@@ -1,5 +1,5 @@
 // Numbers for people, and small things of the DOM. Text goes in as text, never as markup.
-const kTime: [number, string][] = [[1e9, 's'], [1e6, 'ms'], [1e3, 'µs'], [1, 'ns']];
+const kTime: [number, string][] = [[1e9, 's'], [1e6, 'ms'], [1e3, 'us'], [1, 'ns']];
 const digits = (x: number): string => {
   const a = Math.abs(x);
   return a >= 100 ? x.toFixed(0) : a >= 10 ? x.toFixed(1) : x.toFixed(2);

@@ -6,9 +6,8 @@ const kRows = 400;
 interface Column { id: string; title: string; help: string; get(r: Region): number | string | null; text(r: Region): string; hint?(r: Region): string; numeric: boolean }
 
 /** GPU sums of part of the occurrences are those of one. */
-const kSums = new Set(['gpu.kernels', 'gpu.kernel_ns', 'gpu.busy_ns', 'gpu.idle_ns', 'gpu.copies', 'gpu.copy_bytes', 'gpu.copy_ns', 'gpu.launch_ns']);
 export const shown = (r: Region, tag: string, unit: string): string =>
-  show(value(r, tag), unit) + (r.each && kSums.has(tag) && value(r, tag) !== null ? ' each' : '');
+  show(value(r, tag), unit) + (r.each && measure(tag)?.sum && value(r, tag) !== null ? ' each' : '');
 const fromMeasure = (tag: string): Column | null => {
   const m = measure(tag);
   if (!m) return null;

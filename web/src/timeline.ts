@@ -47,7 +47,7 @@ interface Hit { lane: number; start: number; end: number; row: number; name: num
 /** A moment with as many digits as its neighbours need. */
 function tick(at: number, step: number): string {
   if (at === 0) return '0';
-  const [scale, unit] = ([[1e9, 's'], [1e6, 'ms'], [1e3, 'µs']] as [number, string][]).find(([size]) => at >= size) ?? [1, 'ns'];
+  const [scale, unit] = ([[1e9, 's'], [1e6, 'ms'], [1e3, 'us']] as [number, string][]).find(([size]) => at >= size) ?? [1, 'ns'];
   return `${(at / scale).toFixed(Math.max(0, Math.ceil(-Math.log10(step / scale) - 1e-9)))} ${unit}`;
 }
 const brief = (text: string): string => text.length > 140 ? `${text.slice(0, 139)}…` : text;

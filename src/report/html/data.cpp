@@ -25,6 +25,10 @@ bool has_its_own_place(const model::Measure& measure) {
   return measure.tag.starts_with("utilization.");
 }
 
+bool is_sum(const model::Measure& measure) {
+  return measure.tag.starts_with("gpu.") && model::adds_up(measure);
+}
+
 /// Of how many occurrences the sums of GPU work are, where the timeline was paused during others; 0 otherwise.
 std::int64_t counted_of(const Region& region) {
   if (!region.gpu || !region.gpu->partial || region.occurrences <= 0) return 0;
@@ -38,12 +42,12 @@ void values(JsonWriter& json, std::string_view name, const Region& region) {
   for (const model::Measure& measure : model::measures()) {
     if (has_its_own_place(measure)) continue;
     auto value = measure.get(region);
-    // As in the terminal: sums of part of the occurrences are those of one.
-    if (value && measure.tag.starts_with("gpu.") && model::adds_up(measure) && region.gpu && region.gpu->partial) {
-      if (counted > 0)
-        *value /= static_cast<double>(counted);
-      else if (*value == 0)
+    // As in the terminal: sums of part of the occurrences are those of one; outside ranges part of it says nothing.
+    if (value && measure.tag.starts_with("gpu.") && region.gpu && region.gpu->partial) {
+      if (region.occurrences <= 0)
         value.reset();
+      else if (counted > 0 && is_sum(measure))
+        *value /= static_cast<double>(counted);
     }
     value ? json.number(*value) : json.null();
   }
@@ -247,6 +251,7 @@ void page_dictionary(JsonWriter& json) {
     json.field("unit", model::unit_name(measure.unit));
     json.field("source", measure.source);
     json.field("formula", measure.formula);
+    if (is_sum(measure)) json.field("sum", true);
     json.close();
   }
   json.close();
