@@ -95,10 +95,12 @@ class Splitter {
     std::size_t results;
   };
 
-  /// llm-perf-opt's name of the folder: every character that is no letter, digit, `.`, `_` or `-` is a `_`.
+  /// llm-perf-opt's name of the folder: the range's name, which holds its levels (A::A1), with a `_` for every
+  /// character that is no letter, digit, `.`, `_` or `-`.
   static std::string alias_of(const Written& one) {
     if (one.region == nullptr) return {};
-    std::string name = base::join(one.region->path, "::");
+    const std::string& own = one.region->path.back();
+    std::string name = own.find("::") != std::string::npos ? own : base::join(one.region->path, "::");
     for (char& c : name)
       if (!(std::isalnum(static_cast<unsigned char>(c)) || c == '.' || c == '_' || c == '-')) c = '_';
     return name;
@@ -154,7 +156,8 @@ class Splitter {
 
   base::Result<void> write(const fs::path& out, const std::string& title, const model::Region* region,
                            const std::vector<std::uint32_t>& results) {
-    const fs::path folder = out / base::sanitize_component(title);
+    // report.json and report.md stand beside the folders.
+    const fs::path folder = out / base::sanitize_component(title.starts_with("report.") ? title + " " : title);
     std::error_code error;
     fs::create_directories(folder, error);
     if (error) return base::fail(base::Code::kIo, "cannot make the folder: " + error.message(), folder.string());

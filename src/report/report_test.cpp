@@ -13,6 +13,7 @@
 #include "report/loss_page.hpp"
 #include "report/sample_report.hpp"
 #include "report/sink.hpp"
+#include "report/summary.hpp"
 #include "report/view.hpp"
 
 namespace rangescope::report {
@@ -35,6 +36,39 @@ void expect_golden(const std::string& name, const std::string& text) {
   ASSERT_TRUE(golden) << base::to_string(golden.error());
   EXPECT_EQ(*golden, text) << "if this is meant: RANGESCOPE_UPDATE_GOLDEN=1 report_test, and look at the diff of "
                            << path;
+}
+
+TEST(Summary, SaysHowWellTheGpuIsUsedAndAgainstWhat) {
+  model::Report report;
+  report.run.duration_ns = 4e9;
+  report.notes = {"peaks: NVIDIA H200 SXM (data sheet)"};
+  model::Region& decode = report.regions.emplace_back();
+  decode.path = {"decode"};
+  decode.occurrences = 2;
+  decode.wall.inclusive_ns = decode.wall.exclusive_ns = 1e9;
+  decode.wall.per_occurrence_ns.mean = 5e8;
+  decode.wall.per_occurrence_ns.stddev = 1e7;
+  decode.bound = model::Bound{"memory", "memory 0.60", 0.6, 0.1};
+  decode.utilization.emplace();
+  decode.utilization->useful = 0.00007;
+  decode.utilization->bandwidth = 0.5;
+  decode.utilization->useful_tokens = 4;
+  decode.utilization->formula = "useful: 2 FLOP / ...";
+  model::RooflinePoint point;
+  point.level = "dram";
+  point.precision = "fp32";
+  point.peak_flop_per_s = 66.9e12;
+  point.peak_bytes_per_s = 4.8e12;
+  decode.roofline = {point};
+  report.families = {{"gemm", 2, 30, 6e8, 0.6}};
+  const std::string page = summary_page(report);
+  for (const char* said :
+       {"| decode | 2 | 1.000 s | 500.0 ms ± 10.00 ms |", "| 8 | 125.0 ms |",
+        "| decode | 0.007 % | 50.0 % | - | useful: 2",
+        "Against the peaks: NVIDIA H200 SXM (data sheet); fp32 66.90 TFLOP/s, dram 4.800 TB/s.",
+        "- `decode`: memory - memory 0.60", "| gemm | 2 | 30 | 600.0 ms | 60.0 % |", "![Time by range](summary.svg)"})
+    EXPECT_NE(page.find(said), std::string::npos) << said << " in\n" << page;
+  EXPECT_NE(summary_figure(report).find(">decode</text><rect"), std::string::npos);
 }
 
 TEST(Losses, ThePageIsTheTable) {

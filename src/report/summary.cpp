@@ -158,6 +158,24 @@ std::string bounds(std::span<const model::Region* const> regions) {
   return out;
 }
 
+/// "; fp32 66.90 TFLOP/s, dram 4.800 TB/s": those that the work came under.
+std::string roofs(const model::Report& report) {
+  std::map<std::string, double> flops, bytes;
+  const auto add = [&](const std::vector<model::RooflinePoint>& points) {
+    for (const model::RooflinePoint& point : points) {
+      if (point.peak_flop_per_s > 0) flops[point.precision] = point.peak_flop_per_s;
+      if (point.peak_bytes_per_s > 0) bytes[point.level] = point.peak_bytes_per_s;
+    }
+  };
+  for (const model::Region& region : report.regions) add(region.roofline);
+  for (const model::KernelCounters& kernel : report.kernel_counters) add(kernel.roofline);
+  std::string out;
+  for (const auto& [list, unit] : {std::pair{&flops, "FLOP/s"}, {&bytes, "B/s"}})
+    for (const auto& [name, peak] : *list)
+      out += (out.empty() ? "; " : ", ") + name + " " + base::format_si(peak, unit);
+  return out;
+}
+
 /// How much of what the GPU can do was used, and what that is measured against.
 std::string utilization(const model::Report& report, std::span<const model::Region* const> regions) {
   std::string rows;
@@ -169,7 +187,7 @@ std::string utilization(const model::Report& report, std::span<const model::Regi
   if (rows.empty()) return {};
   std::string peaks;
   for (const std::string& note : report.notes)
-    if (note.starts_with("peaks: ")) peaks = "\nAgainst the " + base::printable(note) + ".\n";
+    if (note.starts_with("peaks: ")) peaks = "\nAgainst the " + base::printable(note) + roofs(report) + ".\n";
   return "\n# How well the GPU is used\n\n| range | MFU | MBU | executed | formula |\n|---|---:|---:|---:|---|\n" +
          rows + peaks;
 }

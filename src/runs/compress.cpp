@@ -22,13 +22,13 @@ std::string packed_name(const std::string& name) {
   return name.ends_with(".ncu-rep") ? name + "z" : std::string();
 }
 
-struct FreeD {
+struct FreeUnpacking {
   void operator()(ZSTD_DCtx* c) const { ZSTD_freeDCtx(c); }
 };
 
 /// Does the frame unpack to exactly these bytes?
 bool unpacks_to(std::string_view packed, std::string_view bytes) {
-  const std::unique_ptr<ZSTD_DCtx, FreeD> context(ZSTD_createDCtx());
+  const std::unique_ptr<ZSTD_DCtx, FreeUnpacking> context(ZSTD_createDCtx());
   std::vector<char> buffer(ZSTD_DStreamOutSize());
   ZSTD_inBuffer in{packed.data(), packed.size(), 0};
   std::size_t at = 0, left = 1;

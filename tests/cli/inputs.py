@@ -343,7 +343,7 @@ class SplitRegions(Files):
         self.assertEqual(done.returncode, 0, done.stderr)
         regions = cases.aggregate(json.loads(done.stdout))
         seen = {}
-        for name in os.listdir(self.path("out")):
+        for name in [e.name for e in os.scandir(self.path("out")) if e.is_dir()]:
             folder = os.path.join(self.folder, "out", name)
             self.assertEqual(sorted(os.listdir(folder)), ["metrics.csv", "report.json", "sections.txt"])
             with open(os.path.join(folder, "report.json"), encoding="utf-8") as file:
@@ -361,6 +361,9 @@ class SplitRegions(Files):
         self.assertEqual(len({r["result"] for r in rows if r["result"]}), 12)  # kernels of decode > layer0 in zoo_truth.json
         self.assertEqual(text.count("GPU Speed Of Light Throughput"), 12)  # ncu's own page
         times = [float(r["value"]) for r in rows if r["metric"] == "gpu__time_duration.sum" and r["result"]]
+        done = self.tool("ncu", DECODE, "--nvtx-include", "layer0")
+        self.assertEqual(done.returncode, 80, done.stderr)
+        self.assertIn("--nvtx-include 'layer0/'", done.stderr)
         page = self.tool("ncu", DECODE, "--page", "raw", "--csv", "--print-units", "base", "--nvtx-include", "decode/layer0").stdout
         head, _, *body = csv.reader(io.StringIO(page))
         self.assertEqual(times, [float(row[head.index("gpu__time_duration.sum")]) for row in body])
@@ -369,8 +372,12 @@ class SplitRegions(Files):
         done = self.tool("report", ZOO, "--split-regions", "out")
         self.assertEqual(done.returncode, 0, done.stderr)
         report = self.report(ZOO)
-        names = os.listdir(self.path("out"))
+        names = [e.name for e in os.scandir(self.path("out")) if e.is_dir()]
         self.assertEqual(len(names), len(report["regions"]))
+        with open(os.path.join(self.folder, "out", "report.json"), encoding="utf-8") as file:
+            listed = {tuple(r["path"]): r for r in json.load(file)["regions"] if r["path"]}
+        self.assertEqual(sorted(r["folder"] for r in listed.values()), sorted(set(names) & {r["folder"] for r in listed.values()}))
+        self.assertEqual(listed[("A", "A::A1")]["alias"], "A__A1")
         self.assertTrue(all(name.isascii() and "/" not in name for name in names), names)
         paths = []
         for name in names:

@@ -49,6 +49,24 @@ class Ladder(PipelineCase):
         self.assertIn("gpu__time_duration.sum", decode["metrics"])
         self.assertEqual(self.json("status.json")["outcome"], "ok")
 
+    def test_recordings_of_old_runs_are_compressed(self):
+        done = self.profile("--nsys", *NCU, *INCLUDE, CLI + "replay_mode=range", plan={"range": "r_decode"})
+        self.assertEqual(done.returncode, 0, done.stderr)
+        first = self.run_dir
+        done = self.profile("--compress", "older-than 0s")
+        self.assertIn("run.compress: " + first + ": 1 file", done.stderr)
+        self.assertFalse(os.path.exists(os.path.join(first, "nsys", "nsys.nsys-rep")))
+        self.assertTrue(os.path.exists(os.path.join(first, "nsys", "nsys.nsys-rep.zst")))
+        for words in (["runs", "verify"], ["report"]):
+            done = cases.run([os.path.join(BIN, "rangescope"), *words, first], cwd=self.folder, env=os.environ)
+            self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("decode", done.stdout)
+        done = cases.run([os.path.join(BIN, "rangescope"), "runs", "pack", "--replace", first], cwd=self.folder, env=os.environ)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertFalse(os.path.exists(first))
+        done = self.profile("--compress", "7d", program=["true"])
+        self.assertEqual(done.returncode, 64, done.stderr)
+
     def test_every_nth_occurrence(self):
         done = self.profile(*NCU, *INCLUDE, "--every", "50", plan={"range": "r_decode"})
         self.assertEqual(done.returncode, 0, done.stderr)

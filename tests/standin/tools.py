@@ -13,6 +13,8 @@ from pipeline_case import HERE, LLM, PipelineCase, cases
 
 TOOLS = os.path.join(os.environ.get("RANGESCOPE_TOOLS", os.path.join(HERE, "..", "..", ".cache", "tools")), "bin")
 CLI = "pipeline.ncu.ncu_cli."
+# A line that ncu takes ends here without a GPU: it finds no driver (69), or no kernel in a program without CUDA (80).
+NO_GPU, TAKEN = ("ncu.no_driver", "ncu.nothing_matched"), (69, 80)
 
 
 @unittest.skipUnless(os.path.exists(os.path.join(TOOLS, "nsys")), "the real tools are not here (tests/tools/fetch.sh)")
@@ -55,7 +57,7 @@ class RealTools(PipelineCase):
         self.assertNotEqual(done.returncode, 0)
         why = self.steps()[0][2]
         # The CPU program never calls CUDA; where a stub driver is there ncu says so, else that nothing was profiled.
-        self.assertIn(why, ("ncu.no_driver", "ncu.nothing_matched"), done.stderr)
+        self.assertIn(why, NO_GPU, done.stderr)
         self.assertEqual(self.json("status.json")["outcome"], "nothing_captured")
 
     def test_what_this_ncu_lacks_is_refused(self):
@@ -76,30 +78,30 @@ class RealTools(PipelineCase):
             text = f.read().split("```sh\n")[1].split("```")[0].replace("\\\n", "")
         lines = [shlex.split(line, comments=True) for line in text.splitlines()]
         # Range replay, app-range (which this ncu lacks), kernel replay, a gate, both tools, both printed only.
-        for words, code in zip(lines, (80, 78, 80, 0, 80, 0), strict=True):
+        for words, code in zip(lines, (TAKEN, 78, TAKEN, 0, TAKEN, 0), strict=True):
             with self.subTest(" ".join(words)):
                 options = words[2:words.index("--")]
                 done = self.profile(*options, env={"TMPDIR": self.folder})
-                self.assertEqual(done.returncode, code, done.stderr)
-                if code == 80 and "--nsys" not in words:  # the real ncu took the line, and found no GPU
-                    self.assertTrue(all(step[2] in ("ncu.no_driver", "ncu.nothing_matched", "") for step in self.steps()), self.steps())
+                self.assertIn(done.returncode, code if code == TAKEN else (code,), done.stderr)
+                if code == TAKEN:
+                    self.assertTrue(all(step[1] == "refused" or step[2] in NO_GPU for step in self.steps()), self.steps())
 
     def test_lines_that_ncu_takes_and_refuses(self):
         if os.path.exists("/dev/nvidiactl"):
             self.skipTest("there is a GPU here")
         kernel, ranges = ["--replay-mode", "kernel"], ["--replay-mode", "range", "--include", "decode"]
-        for code, words in ((80, [*kernel, "--include", "layer*"]), (80, [*kernel, "--include", "A;B"]), (80, [*kernel, "--include", "A::A1"]),
-                            (80, [*kernel, "--kernel-name", "*gemm*"]), (80, [*kernel, "--kernel-id", ":::.*5|3"]),
-                            (80, [*kernel, "--every", "50"]), (80, [*kernel, "--every", "7"]), (80, [*kernel, "--launch-count", "1", "pipeline.ncu.ncu_cli.kill=true"]),
-                            (80, ranges), (80, [*kernel, "ncu=quick"]), (80, [*kernel, "ncu=standard"]), (80, [*kernel, "ncu=comprehensive"]),
+        for code, words in ((TAKEN, [*kernel, "--include", "layer*"]), (TAKEN, [*kernel, "--include", "A;B"]), (TAKEN, [*kernel, "--include", "A::A1"]),
+                            (TAKEN, [*kernel, "--kernel-name", "*gemm*"]), (TAKEN, [*kernel, "--kernel-id", ":::.*5|3"]),
+                            (TAKEN, [*kernel, "--every", "50"]), (TAKEN, [*kernel, "--every", "7"]), (TAKEN, [*kernel, "--launch-count", "1", "pipeline.ncu.ncu_cli.kill=true"]),
+                            (TAKEN, ranges), (TAKEN, [*kernel, "ncu=quick"]), (TAKEN, [*kernel, "ncu=standard"]), (TAKEN, [*kernel, "ncu=comprehensive"]),
                             (78, [*kernel, "--set", "brief"]), (78, [*kernel, "--section", "NoSuch"]), (78, [*kernel, "--ncu-metrics", "no_such_metric"]),
                             (78, [*ranges, "--kernel-name", "gemm"]), (78, [*ranges, "--kernel-id", "::gemm:2"]), (78, [*ranges, "--exclude", "A"]),
                             (78, [*ranges, "--every", "50"]), (78, [*kernel, "--range-filter", "::2"]), (78, [*kernel, "--every", "5", "--launch-skip", "3"]),
-                            (78, [*kernel, "pipeline.ncu.ncu_cli.kill=true"]), (78, [*kernel, "--include", "A/,B/"])):
+                            (78, [*kernel, "pipeline.ncu.ncu_cli.kill=true"]), (TAKEN, [*kernel, "--include", "A/,B"])):
             with self.subTest(" ".join(words)):
                 done = self.profile("--ncu", "--no-native", "--no-probe", *words, program=["true"])
-                self.assertEqual(done.returncode, code, done.stderr)
-                self.assertEqual([step[1] for step in self.steps()], ["empty"] if code == 80 else [], done.stderr)
+                self.assertIn(done.returncode, code if code == TAKEN else (code,), done.stderr)
+                self.assertEqual([step[2] in NO_GPU for step in self.steps()], [True] if code == TAKEN else [], done.stderr)
 
     def test_the_probe_is_kept(self):
         self.profile("--nsys", "--ncu", "--dry-run")

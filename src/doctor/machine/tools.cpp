@@ -70,7 +70,7 @@ Findings check_importer(const Probe& probe) {
   if (!nsys.importer)
     return {finding_of("machine.no_importer", Grade::kWarn, "no QdstrmImporter beside " + nsys.paths.front().string())};
   if (!nsys.importer_error.empty())
-    return {finding_of("machine.importer_broken", Grade::kFail, nsys.importer->string() + ": " + nsys.importer_error)};
+    return {finding_of("machine.importer_broken", Grade::kWarn, nsys.importer->string() + ": " + nsys.importer_error)};
   return {well(nsys.importer->string() + " runs")};
 }
 

@@ -167,13 +167,14 @@ void CounterReader::tell(const wired::Tally& tally, const std::string& where) {
     add("counters_incomplete", tally.occurrences,
         fmt::format("'{}'{} has no counters: {} needed, {} done, and {} of {} could be "
                     "measured ({} settling, {} while the hardware was being programmed or a graph captured, {} unlike "
-                    "the others{}){}; "
+                    "the others{}){}; {}"
                     "--passes relaunch would add the rest in {}",
                     path, on, base::counted(tally.needed, "pass is", "passes are"), tally.passes, tally.measured,
                     base::counted(tally.occurrences, "occurrence"), tally.skipped_first, tally.skipped_arming,
                     tally.discarded,
                     tally.passed_over > 0 ? fmt::format(", {} left out by --every", tally.passed_over) : "",
                     tally.head.small == 2 ? ", and it stopped coming" : "",
+                    lacking <= tally.skipped_first ? "--skip-first 0 measures those that settled too; " : "",
                     base::counted((lacking + a_run - 1) / a_run, "more run")));
   } else if (tally.head.small == 2) {
     add("counters_gave_up", tally.rounds,

@@ -52,8 +52,9 @@ class Stream {
     record.count = claimed != 0 ? claimed : static_cast<std::uint32_t>(values.size());
     put(record, values.data(), values.size() * sizeof values[0]);
   }
-  void tally(std::uint32_t target, std::uint32_t rounds, std::uint8_t small = 0) {
+  void tally(std::uint32_t target, std::uint32_t rounds, std::uint8_t small = 0, std::uint32_t settled = 0) {
     wired::Tally record{};
+    record.skipped_first = settled;
     record.head = head(wired::Type::kTally, target);
     record.head.small = small;
     record.occurrences = 64;
@@ -158,6 +159,12 @@ TEST(CounterRecords, WhatIsMissingIsSaid) {
   ASSERT_NE(loss(session, "counters_incomplete"), nullptr);
   const std::string detail = loss(session, "counters_incomplete")->detail;
   EXPECT_NE(detail.find("'decode' has no counters: 10 passes are needed, 3 done"), std::string::npos) << detail;
+  EXPECT_EQ(detail.find("--skip-first"), std::string::npos) << detail;
+  Stream settling = sample();
+  settling.tally(0, 0, 0, 7);  // the seven that lack were there, and settled
+  const model::Session seldom = session_of(settling.bytes());
+  ASSERT_NE(loss(seldom, "counters_incomplete"), nullptr);
+  EXPECT_NE(loss(seldom, "counters_incomplete")->detail.find("; --skip-first 0 measures those"), std::string::npos);
   ASSERT_NE(loss(session, "counters_gave_up"), nullptr);
   EXPECT_NE(loss(session, "counters_gave_up")->detail.find("'step > decode'"), std::string::npos);
   ASSERT_EQ(session.gpu_pauses.size(), 2u);
