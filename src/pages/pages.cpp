@@ -164,20 +164,15 @@ base::Result<Selection> Selection::make(const File& file, const PageOptions& opt
     losses.push_back({"damaged_result", damaged, "results cannot be decoded and are left out, the first at " + first});
   }
   if (selection.ids_.empty()) {
-    std::string without_slash;
-    for (std::size_t i = 0; i < include->size() && without_slash.empty(); ++i)
-      if ((*include)[i].parts().kind == model::RangeKind::kStartEnd)
-        without_slash = base::printable(options.nvtx_include[i]);
+    const auto alone = std::ranges::find_if(
+        options.nvtx_include, [](const std::string& text) { return text.find_first_of("/@[]*") == std::string::npos; });
+    std::string hint = "Leave out --nvtx-include, --nvtx-exclude and --kernel-name to see what there is.";
+    if (alone != options.nvtx_include.end())
+      hint += " To ncu a name alone is a start/end range: write '" + *alone + "/' for one that is pushed and popped.";
     return fail(Code::kNothingCaptured,
                 file.results.empty() ? "the report holds no results"
                                      : "the filters match none of " + base::counted(file.results.size(), "result"),
-                file.path,
-                file.results.empty()
-                    ? ""
-                    : (without_slash.empty()
-                           ? ""
-                           : "Push/pop ranges are written with a slash: --nvtx-include '" + without_slash + "/'. ") +
-                          "Leave out --nvtx-include, --nvtx-exclude and --kernel-name to see what there is.");
+                file.path, file.results.empty() ? "" : hint);
   }
   return selection;
 }

@@ -174,5 +174,21 @@ TEST(NcuPages, SummaryByRangeOfAReportWithoutRangesSaysSo) {
   EXPECT_EQ(done.error().what, "no kernel of the report has an NVTX range around it");
 }
 
+TEST(NcuPages, ANameAloneIsAStartEndRangeAndTheHintSaysSo) {
+  const std::string bytes = report_of("dram__bytes.sum", "");
+  const auto file = File::parse(bytes, "built");
+  ASSERT_TRUE(file);
+  const auto hint = [&](const std::string& include) {
+    PageOptions options;
+    options.nvtx_include = {include};
+    std::vector<model::Loss> losses;
+    const auto done = print_pages(
+        *file, options, [](std::string_view) {}, losses);
+    return done ? std::string() : done.error().hint;
+  };
+  EXPECT_NE(hint("layer1").find("write 'layer1/' for one that is pushed and popped"), std::string::npos);
+  EXPECT_EQ(hint("layer1/").find("write"), std::string::npos);
+}
+
 }  // namespace pages_test
 }  // namespace rangescope::pages

@@ -172,6 +172,9 @@ void Builder::collective(const Event& event) {
   if (all_to_all && bytes > 0) bytes = event.collective.ends_with('v') ? -1 : bytes / *event.group_size;
   Event call = event;
   call.name = name;
+  call.collective = {};  // no text and no payload: the numbers stand in fields
+  call.shapes.clear();
+  call.sequence.reset();
   range(call, domain("NCCL"));
   s_.ranges.back().attributes = count(s_.attributes);
   s_.attributes.emplace_back();

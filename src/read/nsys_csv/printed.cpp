@@ -13,56 +13,121 @@ namespace {
 using Spans = std::vector<std::pair<std::size_t, std::size_t>>;
 
 /// Where the groups of a line of dashes stand; empty for any other line. One column alone is no table.
-Spans dashes(std::string_view line) {
+Spans dashes(std::string_view line, char between) {
   Spans spans;
   for (std::size_t at = 0; at < line.size();) {
-    if (line[at] == ' ') {
+    if (line[at] == between) {
       ++at;
       continue;
     }
     const std::size_t end = std::min(line.find_first_not_of('-', at), line.size());
-    if (end == at || (end < line.size() && line[end] != ' ')) return {};
+    if (end == at || (end < line.size() && line[end] != between)) return {};
     spans.emplace_back(at, end);
     at = end;
   }
   return spans.size() < 3 ? Spans{} : spans;
 }
 
-void add_row(std::string& out, std::string_view line, const Spans& spans) {
-  for (std::size_t i = 0; i < spans.size(); ++i) {
-    const std::size_t from = std::min(spans[i].first, line.size()),
-                      to = i + 1 == spans.size() ? line.size() : std::min(spans[i].second, line.size());
-    const std::string_view cell = base::trim(line.substr(from, to - from));
-    out += i == 0 ? "\"" : ",\"";
-    out += base::replace_all(cell, "\"", "\"\"");
-    out += '"';
+/// A table whose header and columns are known. Numbers are written as the locale has them: nsys 2022.4 under a German
+/// one prints "65,0" and "223.965" for 65.0 and 223965 (and as CSV always 223965).
+class Table {
+ public:
+  Table() = default;
+  Table(Spans spans, bool framed, std::string_view header) : spans_(std::move(spans)), framed_(framed) { row(header); }
+
+  [[nodiscard]] bool open() const { return !spans_.empty(); }
+
+  void row(std::string_view line) {
+    std::string plain;  // one byte a character up to the last column, so that the dashes tell where columns are
+    const std::size_t last = spans_.back().first;
+    while (!line.empty() && plain.size() < last) {
+      const std::string_view group = separator(line);
+      plain += group.empty() ? line.front() : '\'';
+      line.remove_prefix(std::max<std::size_t>(group.size(), 1));
+    }
+    plain += line;
+    if (const std::size_t frame = plain.rfind('|'); framed_ && frame != std::string::npos) plain.resize(frame);
+    std::vector<std::string>& cells = rows_.emplace_back();
+    for (std::size_t i = 0; i < spans_.size(); ++i) {
+      const std::size_t from = std::min(spans_[i].first, plain.size()),
+                        to = i + 1 == spans_.size() ? plain.size() : std::min(spans_[i].second, plain.size());
+      cells.emplace_back(base::trim(std::string_view(plain).substr(from, to - from)));
+    }
   }
-  out += '\n';
-}
+
+  void write(std::string& out) {
+    const char point = point_of();
+    for (std::size_t r = 0; r < rows_.size(); ++r) {
+      for (std::size_t i = 0; i < rows_[r].size(); ++i) {
+        std::string& cell = rows_[r][i];
+        if (r > 0 && i + 1 < rows_[r].size() && is_number(cell)) {
+          std::erase_if(cell, [&](char c) { return (c == '.' || c == ',' || c == '\'') && c != point; });
+          std::replace(cell.begin(), cell.end(), point, '.');
+        }
+        out += i == 0 ? "\"" : ",\"";
+        out += base::replace_all(cell, "\"", "\"\"");
+        out += '"';
+      }
+      out += '\n';
+    }
+    *this = {};
+  }
+
+ private:
+  /// What stands between thousands and is no byte of ASCII: a narrow or plain no-break space, an apostrophe.
+  static std::string_view separator(std::string_view text) {
+    for (const std::string_view group : {"\xe2\x80\xaf", "\xc2\xa0", "\xe2\x80\x99"})
+      if (text.starts_with(group)) return text.substr(0, group.size());
+    return {};
+  }
+  static bool is_number(std::string_view cell) {
+    return !cell.empty() && cell.find_first_not_of("0123456789.,'-") == std::string_view::npos;
+  }
+
+  /// Every table has shares or means with one or two digits behind the point: these decide.
+  [[nodiscard]] char point_of() const {
+    for (std::size_t r = 1; r < rows_.size(); ++r) {
+      for (std::size_t i = 0; i + 1 < rows_[r].size(); ++i) {
+        const std::string& cell = rows_[r][i];
+        const std::size_t at = cell.find_last_of(".,");
+        if (is_number(cell) && at != std::string::npos && cell.size() - at - 1 < 3) return cell[at];
+      }
+    }
+    return '.';
+  }
+
+  Spans spans_;
+  bool framed_ = false;
+  std::vector<std::vector<std::string>> rows_;
+};
 
 }  // namespace
 
 std::string printed_as_csv(std::string_view text) {
   std::string out, report;
   std::string_view before;
-  Spans spans;
+  Table table;
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t end = std::min(text.find('\n', at), text.size());
     std::string_view line = text.substr(at, end - at);
     at = end + 1;
     if (line.ends_with('\r')) line.remove_suffix(1);
-    if (base::trim(line).empty()) {
-      spans.clear();
-    } else if (!spans.empty()) {
-      add_row(out, line, spans);
-    } else if (spans = dashes(line); !spans.empty()) {
-      out += "\nProcessing [" + report + "]\n";
-      add_row(out, before, spans);
+    const bool framed = line.starts_with("+-");
+    if (base::trim(line).empty() || (framed && table.open())) {
+      if (table.open()) table.write(out);
+    } else if (table.open()) {
+      table.row(line);
+    } else if (Spans spans = dashes(line, framed ? '+' : ' '); !spans.empty()) {
+      if (!framed || before.starts_with('|')) {  // else it stands above the header
+        out += "\nProcessing [" + report + "]\n";
+        table = Table(std::move(spans), framed, before);
+      }
     } else if (const std::size_t open = line.rfind('('); line.ends_with("):") && open != std::string_view::npos) {
       report = line.substr(open + 1, line.size() - open - 3);
     }
     before = line;
   }
+  if (table.open()) table.write(out);
   if (out.empty()) out = nvprof_as_csv(text);
   return out;
 }

@@ -140,6 +140,42 @@ TEST(NsysCsv, TablesForPeople) {
             expected.substr(0, expected.find("kernel")));
 }
 
+/// The same four kernels as nsys stats 2022.4 printed them under several locales, in columns and in frames.
+TEST(NsysCsv, TablesForPeopleOfOtherLocalesAndInFrames) {
+  const auto right = [](const std::string& cell, std::size_t width) {
+    const auto characters = static_cast<std::size_t>(
+        std::count_if(cell.begin(), cell.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }));
+    return std::string(width - characters, ' ') + cell + "  ";
+  };
+  const auto printed = [&](const std::string& share, const std::string& total, const std::string& mean,
+                           const std::string& most) {
+    return " ** CUDA GPU Kernel Summary (gpukernsum):\n\n Time (%)  Total Time (ns)  Instances  Avg (ns)  Med (ns)  "
+           "Min "
+           "(ns)  Max (ns)     GridXYZ                   Name                 \n --------  ---------------  ---------  "
+           "--------  --------  --------  --------  --------------  ---------------------------------\n " +
+           right(share, 8) + right(total, 15) + right("22", 9) + right(mean, 8) + right(mean, 8) + right("10016", 8) +
+           right(most, 8) + right("16   16    1", 14) + "gemm_like(const float *, 1.5, 2)\n\n";
+  };
+  const std::string expected = "kernel gemm_like(const float *, 1.5, 2) x22 223965 ns, max 11680\n";
+  const std::string plain = show(read_text(printed("65.9", "223965", "10180.0", "11680"), "out.txt"));
+  EXPECT_EQ(plain, expected);
+  EXPECT_EQ(show(read_text(printed("65,0", "223.965", "10.180,0", "11.680"), "out.txt")), expected);
+  EXPECT_EQ(show(read_text(printed("65.0", "223,965", "10,180.0", "11,680"), "out.txt")), expected);
+  for (const std::string group : {"\xe2\x80\xaf", "\xc2\xa0", "\xe2\x80\x99", "'"})
+    EXPECT_EQ(show(read_text(printed("65,0", "223" + group + "965", "10" + group + "180,0", "11" + group + "680"),
+                             "out.txt")),
+              expected);
+  EXPECT_EQ(show(read_text(
+                " ** CUDA GPU Kernel Summary (gpukernsum):\n\n"
+                "+----------+-----------------+-----------+----------+----------+----------+----------+------+\n"
+                "| Time (%) | Total Time (ns) | Instances | Avg (ns) | Med (ns) | Min (ns) | Max (ns) | Name |\n"
+                "+----------+-----------------+-----------+----------+----------+----------+----------+------+\n"
+                "|     65,0 |         223.965 |        22 | 10.180,0 | 10.180,0 |   10.016 |   11.680 | a|b  |\n"
+                "+----------+-----------------+-----------+----------+----------+----------+----------+------+\n\n",
+                "out.txt")),
+            "kernel a|b x22 223965 ns, max 11680\n");
+}
+
 TEST(NsysCsv, SummariesOfNvprof) {
   const std::string expected =
       "kernel void matrixMulCUDA<int=32>(float*, float*, float*, int, int) x301 1115240000 ns, max 3717400\n"

@@ -126,7 +126,8 @@ base::Error no_nsys(const fs::path& file, const std::optional<Version>& need, co
   for (const Nsys& nsys : found) what += "; " + nsys.path.string() + " is " + nsys.version.text();
   return {base::Code::kToolMissing, what, file.string(),
           "Install " + wanted + std::string(kWhere) +
-              " and give it with RANGESCOPE_NSYS=/path/to/nsys, or give the SQLite export of this file."};
+              " and give it with RANGESCOPE_NSYS=/path/to/nsys, or give the SQLite export of this file" +
+              (stream ? "." : ", made where there is one: nsys export --type sqlite " + file.filename().string())};
 }
 
 /// Makes a file under a temporary name and moves it to `target` when the tool made it.

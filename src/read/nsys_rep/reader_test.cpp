@@ -84,7 +84,8 @@ TEST_F(NsysRep, TooOldNsysIsToldByTheVersionInTheFile) {
             report + ": only Nsight Systems can read this report, and it was written by 2024.6.2; " + tool +
                 " is 2022.4.2\nhint: Install Nsight Systems 2024.6.2 or newer "
                 "(https://developer.nvidia.com/nsight-systems) and give it with RANGESCOPE_NSYS=/path/to/nsys,"
-                " or give the SQLite export of this file.");
+                " or give the SQLite export of this file, made where there is one: nsys export --type sqlite "
+                "x.nsys-rep");
   EXPECT_EQ(exports(), 0u);
 }
 
