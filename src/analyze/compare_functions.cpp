@@ -48,7 +48,7 @@ FunctionSide put_together(const std::vector<const DigestRegion*>& runs) {
 }
 
 /// What so many nanoseconds of samples are known to, an occurrence.
-double deviation(double self_ns, const FunctionSide& side) {
+double sampling_error(double self_ns, const FunctionSide& side) {
   return std::sqrt(std::max(self_ns, side.interval_ns) * side.interval_ns) / side.occurrences;
 }
 
@@ -78,7 +78,7 @@ std::vector<ComparedFunction> compare_functions(const MatchedRegion& region, dou
       const double self = found == side.self_ns.end() ? 0 : found->second.first;
       one.share.push_back(known ? std::optional(self / side.wall_ns) : std::nullopt);
       one.self.values.push_back(known ? std::optional(self / side.occurrences) : std::nullopt);
-      deviations.push_back(deviation(self, side));
+      deviations.push_back(sampling_error(self, side));
     }
     for (std::size_t s = 1; s < sides.size(); ++s) {
       model::Change& change = one.self.changes.emplace_back();
