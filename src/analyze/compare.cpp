@@ -6,6 +6,7 @@
 #include <cmath>
 #include <set>
 
+#include "analyze/compare_functions.hpp"
 #include "analyze/digest.hpp"
 #include "analyze/matching.hpp"
 #include "analyze/spread.hpp"
@@ -220,6 +221,7 @@ class Comparer {
     const bool everywhere = on_all_sides(region);
     std::vector<ComparedRegion>& list = everywhere ? out_.regions : out_.missing;
     for (const std::string& tag : values_) one.values.push_back(compared(region, tag));
+    if (everywhere) one.functions = compare_functions(region, options_.alpha);
     list.push_back(std::move(one));
     if (!everywhere) return;
     for (std::size_t v = 0; v < values_.size(); ++v) {

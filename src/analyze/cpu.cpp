@@ -23,7 +23,7 @@ using model::CpuProfile;
 using model::CpuWork;
 using model::Session;
 
-constexpr std::size_t kMostFunctions = 50;
+using model::kMostFunctions;
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 constexpr std::string_view kPartKinds[] = {"python", "native", "cuda", "waiting"};
 enum PartKind : std::uint8_t { kPython, kNative, kCuda, kWaiting };

@@ -36,6 +36,11 @@ model::Digest digest(const model::Report& report) {
     for (const auto& [name, metric] : region.metrics) {
       if (metric.absent.empty()) one.values["metrics." + name] = metric.value;
     }
+    if (region.cpu) {
+      one.cpu_interval_ns = region.cpu->interval_ns;
+      for (const model::CpuFunction& function : region.cpu->functions)
+        one.functions.push_back({function.name, function.file, function.module, function.python, function.self_ns});
+    }
     for (const model::OccurrenceSample& sample : region.samples) {
       one.wall_ns.push_back(sample.wall_ns);
       if (region.gpu) one.busy_ns.push_back(sample.busy_ns);

@@ -6,8 +6,10 @@
 #include "cli/bind.hpp"
 #include "cli/destination.hpp"
 #include "cli/subcommands.hpp"
+#include "model/measure.hpp"
 #include "profile/sides.hpp"
 #include "report/comparison/formats.hpp"
+#include "report/comparison/view.hpp"
 #include "report/sink.hpp"
 #include "runs/layout.hpp"
 
@@ -55,6 +57,11 @@ class Compare final : public Subcommand {
         .type_name("N")
         .between(0, kMost)
         .group("Report");
+    app.add_option(
+           "--cpu", choice_.style.cpu,
+           "Every function of this range's threads on the CPU, where the runs sampled it (those that stand out)")
+        .type_name("RANGE")
+        .group("Report");
     app.add_option("--top-kernels", choice_.style.top_kernels, "So many kernels; 0: none (10)")
         .type_name("N")
         .between(0, kMost)
@@ -75,6 +82,15 @@ class Compare final : public Subcommand {
     }
     const auto comparison = analyze::compare(sides, options_);
     if (!comparison) return say(comparison.error());
+    if (!choice_.style.cpu.empty() && report::functions_shown(*comparison, choice_.style.cpu) == nullptr) {
+      std::vector<std::string> names;
+      for (const model::ComparedRegion& region : comparison->regions)
+        if (!region.functions.empty()) names.push_back(model::path_text("", region.path));
+      return say({base::Code::kNothingCaptured,
+                  "no range '" + base::printable(choice_.style.cpu) + "' was sampled on every side", "--cpu",
+                  names.empty() ? "Record all sides with rangescope profile --cpu"
+                                : base::did_you_mean(choice_.style.cpu, names)});
+    }
     const auto written =
         write_to(choice_, STDOUT_FILENO, [&](report::Sink& sink, const report::Style& style) -> base::Result<void> {
           (*format)->write(*comparison, style, sink);

@@ -18,6 +18,7 @@
 #include "profile/look.hpp"
 #include "report/sink.hpp"
 #include "runs/layout.hpp"
+#include "sample/cpu/recorder.hpp"
 
 namespace rangescope::cli {
 namespace {
@@ -118,7 +119,10 @@ class Doctor final : public Subcommand {
                   "Put it behind --: rangescope doctor --include decode/ -- ./app"});
     doctor::MachineSources sources = doctor::this_machine();
     sources.runs = runs_;
-    const doctor::MachineFacts facts = doctor::gather_machine(sources);
+    doctor::MachineFacts facts = doctor::gather_machine(sources);
+    const auto allowed = sample::cpu::allowed();
+    facts.cpu_sampling = allowed ? doctor::CpuSamplingSeen{{}, {}, allowed->kernel, allowed->switches}
+                                 : doctor::CpuSamplingSeen{allowed.error().what, allowed.error().hint};
     doctor::Probe probe;
     probe.machine = &facts;
     return print_answer({"machine", doctor::run_checks(doctor::machine_checks(), probe)}, json_);

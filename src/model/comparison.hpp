@@ -39,13 +39,22 @@ struct ComparedValue {
   std::vector<Change> changes;                ///< of each side but the first
 };
 
+/// A function of a region's threads, by its own time on the CPU. Only what sampling makes uncertain is tested.
+struct ComparedFunction {
+  std::string name;  ///< "forward (llama.py)", "memcpy [libc.so.6]"
+  bool python = false;
+  std::vector<std::optional<double>> share;  ///< of the region's wall time, of each side
+  ComparedValue self;                        ///< ns an occurrence
+};
+
 struct ComparedRegion {
   std::vector<std::string> path;  ///< as in the sides after the first, where --rename joined two names
   std::string domain;
   RangeKind kind = RangeKind::kPushPop;
   std::vector<std::optional<double>> occurrences;  ///< of each side, median over runs; absent where it has no such path
   std::vector<ComparedValue> values;
-  std::string renamed_from;  ///< its path in the first side, where --rename joined two; else ""
+  std::vector<ComparedFunction> functions;  ///< what changed most first; empty unless all sides sampled the CPU
+  std::string renamed_from;                 ///< its path in the first side, where --rename joined two; else ""
 };
 
 /// Kernels of one folded name over the whole run.

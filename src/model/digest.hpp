@@ -16,13 +16,22 @@
 
 namespace rangescope::model {
 
+/// A function of a region's threads on the CPU, by its own time: what samples say.
+struct DigestFunction {
+  std::string name, file, module;  ///< as CpuFunction's
+  bool python = false;
+  double self_ns = 0;
+};
+
 struct DigestRegion {
   std::vector<std::string> path;
   std::string domain;
   RangeKind kind = RangeKind::kPushPop;
   std::int64_t occurrences = 0;
-  std::map<std::string, double> values;  ///< by measure tag or metrics.<name>; what is absent in the report is absent
-  std::vector<double> wall_ns, busy_ns;  ///< sampled occurrences in time order; busy is empty without GPU data
+  std::map<std::string, double> values;   ///< by measure tag or metrics.<name>; what is absent in the report is absent
+  double cpu_interval_ns = 0;             ///< of CPU samples; 0: not sampled
+  std::vector<DigestFunction> functions;  ///< the largest kMostFunctions
+  std::vector<double> wall_ns, busy_ns;   ///< sampled occurrences in time order; busy is empty without GPU data
 };
 
 struct DigestKernel {

@@ -182,6 +182,9 @@ struct OccurrenceSample {
   double at_ns = 0, wall_ns = 0, busy_ns = 0;
 };
 
+/// Functions that a region lists.
+inline constexpr std::size_t kMostFunctions = 50;
+
 /// A function in the call chains of a region's threads. Nanoseconds of CPU time, estimated from samples.
 struct CpuFunction {
   std::string name;    ///< "modeling_llama.py:forward" is name and file; "libx.so+0x1a20" without a symbol

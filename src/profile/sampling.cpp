@@ -61,9 +61,12 @@ base::Result<std::optional<sample::cpu::Recorder>> begin_cpu(const SampleChoice&
   std::filesystem::create_directories(options.folder, error);
   auto begun = sample::cpu::Recorder::start(options);
   if (begun) return std::optional(std::move(*begun));
+  if (!choice.cpu_hz) {
+    base::detail("the CPU is not sampled: " + begun.error().what);
+    if (sample::cpu::leave_refusal(options.folder, begun.error())) return std::optional<sample::cpu::Recorder>();
+  }
   std::filesystem::remove_all(options.folder, error);
   if (choice.cpu_hz) return base::fail(std::move(begun));
-  base::detail("the CPU is not sampled: " + begun.error().what);
   return std::optional<sample::cpu::Recorder>();
 }
 

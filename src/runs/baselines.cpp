@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <algorithm>
 #include <cctype>
+#include <cmath>
 #include <stdexcept>
 #include <type_traits>
 
@@ -115,6 +116,12 @@ DigestRegion report_region(const Json& json) {
         region.values["metrics." + name] = metric["value"].get<double>();
     }
   }
+  if (const auto cpu = json.find("cpu"); cpu != json.end() && cpu->is_object()) {
+    region.cpu_interval_ns = number_of<double>(*cpu, "interval_ns");
+    for (const Json& function : cpu->value("functions", Json::array()))
+      region.functions.push_back({text_of(function, "name"), text_of(function, "file"), text_of(function, "module"),
+                                  function.value("python", false), number_of<double>(function, "self_ns")});
+  }
   const bool gpu = json.contains("gpu") && json["gpu"].is_object();
   if (const auto samples = json.find("samples"); samples != json.end()) {
     for (const Json& sample : *samples) {
@@ -163,6 +170,11 @@ Digest digest_of_baseline(const Json& json) {
   for (const Json& region : json.at("regions")) {
     DigestRegion one = head_of(region);
     one.values = region.at("values").get<std::map<std::string, double>>();
+    one.cpu_interval_ns = region.value("cpu_interval_ns", 0.0);
+    for (const Json& function : region.value("functions", Json::array()))
+      one.functions.push_back({function.at(0).get<std::string>(), function.at(1).get<std::string>(),
+                               function.at(2).get<std::string>(), function.at(3).get<bool>(),
+                               function.at(4).get<double>()});
     one.wall_ns = region.value("wall_ns", std::vector<double>{});
     one.busy_ns = region.value("busy_ns", std::vector<double>{});
     out.regions.push_back(std::move(one));
@@ -200,13 +212,19 @@ std::string digest_text(const Digest& run, std::size_t samples) {
   for (const DigestRegion& region : run.regions) {
     std::vector<std::string> path;
     for (const std::string& name : region.path) path.push_back(base::is_utf8(name) ? name : base::printable(name));
-    const Json json = {{"path", path},
-                       {"domain", base::is_utf8(region.domain) ? region.domain : base::printable(region.domain)},
-                       {"kind", region.kind == model::RangeKind::kStartEnd ? "start_end" : "push_pop"},
-                       {"occurrences", region.occurrences},
-                       {"values", region.values},
-                       {"wall_ns", thinned(region.wall_ns, samples)},
-                       {"busy_ns", thinned(region.busy_ns, samples)}};
+    Json json = {{"path", path},
+                 {"domain", base::is_utf8(region.domain) ? region.domain : base::printable(region.domain)},
+                 {"kind", region.kind == model::RangeKind::kStartEnd ? "start_end" : "push_pop"},
+                 {"occurrences", region.occurrences},
+                 {"values", region.values},
+                 {"wall_ns", thinned(region.wall_ns, samples)},
+                 {"busy_ns", thinned(region.busy_ns, samples)}};
+    if (region.cpu_interval_ns > 0) {
+      json["cpu_interval_ns"] = region.cpu_interval_ns;
+      for (const model::DigestFunction& function : region.functions)
+        json["functions"].push_back(
+            {function.name, function.file, function.module, function.python, std::round(function.self_ns)});
+    }
     text += before + line_of(json);
     before = ",\n      ";
   }

@@ -53,6 +53,8 @@ def main():
         for name in ("zoo", "work"):
             subprocess.run([os.path.join(BIN, "rangescope"), "report", os.path.join(ROOT, f"tests/golden/nsys/{name}.sqlite"),
                             "-f", "html", "-o", os.path.join(folder, name + ".html")], check=True)
+        subprocess.run([os.path.join(BIN, "rangescope"), "report", os.path.join(ROOT, "tests/golden/native-cpu/python"),
+                        "-f", "html", "-o", os.path.join(folder, "python.html")], check=True)
         comparison(folder)
         subprocess.run([os.path.join(BIN, "make_pages"), folder, "100000", "html"], check=True)
         argv = ["node", os.path.join(ROOT, "tests/browser/page.mjs"), os.path.join(ROOT, "web/node_modules/playwright-core"),

@@ -91,10 +91,16 @@ model::Report roofline_report() {
   return report;
 }
 
+const std::string kEvil =
+    "</script><script>window.hacked=1</script><img src=x onerror=window.hacked=2>\xE2\x80\xA8 &lt; \"'` \xff";
+
 model::Report hostile_report() {
   model::Report report = report::gpu_sample();
-  const std::string evil =
-      "</script><script>window.hacked=1</script><img src=x onerror=window.hacked=2>\xE2\x80\xA8 &lt; \"'` \xff";
+  const std::string& evil = kEvil;
+  report.regions[0].cpu.emplace();
+  report.regions[0].cpu->python.name = evil;
+  report.regions[0].cpu->python.ns = 1;
+  report.regions[0].cpu->stacks = {{0, 3}};
   report.run.id = evil;
   report.run.command = {"./app", evil};
   report.run.environment["cpu"] = evil;
@@ -123,6 +129,9 @@ int main(int argc, char** argv) {
   bool ok = write(folder + "/big." + std::string((*exporter)->extension()), **exporter, big_report(), &big);
   if (std::string(argv[3]) == "html") {
     model::Session hostile = big_session(64);
+    hostile.cpu.interval_ns = 1000;
+    hostile.cpu.frames.push_back({.name = hostile.strings.intern(kEvil), .module = hostile.strings.intern(kEvil)});
+    hostile.cpu.stacks.emplace_back();
     hostile.ranges[0].name = hostile.strings.intern("</script><img src=x onerror=window.hacked=3>");
     ok = write(folder + "/hostile.html", **exporter, hostile_report(), &hostile) && ok;
     ok = write(folder + "/roofline.html", **exporter, roofline_report(), nullptr) && ok;

@@ -1,6 +1,6 @@
 // Drives a Chromium over reports, as a reader would. Usage: node page.mjs PLAYWRIGHT CHROMIUM FOLDER [SHOTS]
 //
-// FOLDER holds pages made by browser.py: zoo.html, work.html, hostile.html, roofline.html, big.html, comparison.html. Prints a line
+// FOLDER holds pages made by browser.py: zoo.html, work.html, python.html, hostile.html, roofline.html, big.html, comparison.html. Prints a line
 // `pass|fail <case> [why]` for each case. Any error of a page and any request to the network fails the case.
 import { createRequire } from 'node:module';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -185,6 +185,33 @@ await check('roofline: points select', 'roofline.html', async (page) => {
   expect((await page.textContent('#details')).includes('no complete round'), 'absent metric says why');
   expect(await page.locator('#losses').count() === 1, 'losses on top');
 });
+await check('flame graph: functions of the selected region, Python and native apart', 'python.html', async (page) => {
+  const row = (name) => page.locator('#regions tbody tr', { has: page.locator(`th .text:text-is("${name}")`) }).first();
+  const counted = async () => Number(/[\d\u202f]+/.exec(await page.textContent('#flame-found'))[0].replace('\u202f', ''));
+  const colours = (kind) => page.locator(`.flame .slab.${kind}`).evaluateAll((all) => [...new Set(all.map((s) => Number(/\((\d+), (\d+), (\d+)/.exec(getComputedStyle(s).backgroundColor).slice(1).reduce((warm, c, i) => warm + [1, 0, -1][i] * c, 0))))]);
+  await row('work').click();
+  const whole = await counted();
+  expect((await page.textContent('#cpu h3')) === 'work' && /Python \d+.*waiting/.test(await page.textContent('#cpu-split')), 'split');
+  const texts = await page.locator('.flame .slab').allTextContents();
+  for (const name of ['red (app.py:15)', 'green (app.py:22)', 'Deep.blue (app.py:27)']) expect(texts.includes(name), name);
+  expect((await colours('python')).every((warm) => warm < 0) && (await colours('native')).every((warm) => warm > 0), 'Python is blue, native code is not');
+  await page.fill('#flame-search', 'deep.blue');
+  const share = parseFloat(await page.textContent('#flame-found'));
+  expect(share > 10 && share < 30, `blue has a fifth: ${share}`);
+  expect(await page.locator('.flame .hit').count() >= 8, 'hits are marked');
+  await page.fill('#flame-search', '');
+  await page.locator('.flame .slab', { hasText: 'red (app.py:15)' }).first().click();
+  expect(!(await page.locator('.flame .slab').allTextContents()).includes('green (app.py:22)'), 'zoomed in');
+  await page.click('#flame-out');
+  expect((await page.locator('.flame .slab').allTextContents()).includes('green (app.py:22)'), 'zoomed out');
+  await row('a').click();
+  const part = await counted();
+  expect(part > 0 && part < whole, `${part} of ${whole}`);
+  expect(!(await page.locator('.flame .slab').allTextContents()).includes('green (app.py:22)'), 'only what ran in it');
+  await page.locator('#cpu summary').click();
+  expect(await page.locator('#cpu tbody tr').count() > 3, 'the same as text');
+  if (shots) { await row('work').click(); await page.locator('section:has(#cpu)').screenshot({ path: join(shots, 'flame.png') }); }
+});
 await check('dark: by preference and by the button', 'zoo.html', async (page) => {
   const dark = await back(page);
   await page.click('#theme');
@@ -202,6 +229,7 @@ await check('hostile names are text', 'hostile.html', async (page) => {
   expect((await page.textContent('#regions')).includes('<script>'), 'shown as it is');
   await page.locator('#regions tbody tr').first().click();
   await settle(page);
+  expect((await page.locator('.flame .slab').first().textContent()).includes('<script>'), 'a function shown as it is');
   expect(await page.evaluate(() => window.hacked) === undefined, 'ran');
   equal(await page.evaluate(() => document.querySelectorAll('#app script, #app img').length), 0, 'elements of a name');
 });

@@ -217,6 +217,65 @@ class Native(Profiled):
         done = cases.run([TOOL, "profile", "--cpu", "fast", "--", SHARES], cwd=self.folder, env=self.env)
         self.assertEqual(done.returncode, 64)
 
+    def test_compare_names_the_function_that_takes_longer(self):
+        runs = []
+        for mode in ("shares", "slower"):
+            self.profile(SHARES, mode, "2000")
+            runs.append(self.run_folder())
+        done = cases.run([TOOL, "compare", *runs, "-f", "json"], cwd=self.folder, env=self.env)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        result = json.loads(done.stdout)
+        with open(f"{SOURCE}/docs/formats/compare.schema.json", encoding="utf-8") as f:
+            self.assertEqual(json_schema.errors(result, json.load(f)), [])
+        functions = next(r for r in result["regions"] if r["path"] == ["work"])["functions"]
+        stand = {f["name"].split("(")[0]: f["self_ns"] for f in functions if f["self_ns"]["changes"][0]["standing"] == "more"}
+        self.assertEqual({name for name in stand if not name.startswith("[")}, {"inner_blue"}, functions)  # the kernel's part follows the machine
+        change = stand["inner_blue"]["changes"][0]
+        self.assertTrue(change["low"] <= 2 <= change["high"], change)
+        for form, mark in {"table": "functions of work", "md": "## functions of work", "html": "<h2>functions of work"}.items():
+            shown = cases.run([TOOL, "compare", *runs, "--cpu", "work", "-f", form], cwd=self.folder, env=self.env)
+            self.assertIn(mark, shown.stdout, shown.stderr)
+            self.assertIn("inner_blue(double)", shown.stdout.replace("\\", ""))
+        done = cases.run([TOOL, "compare", *runs, "--cpu", "nothing"], cwd=self.folder, env=self.env)
+        self.assertEqual(done.returncode, 80)
+        self.assertIn("nothing", done.stderr)
+
+    def test_says_what_forbids_it(self):
+        """Under a seccomp filter that refuses perf_event_open: --cpu fails, without it the report and the doctor say why."""
+        if os.uname().machine not in ("x86_64", "aarch64"):
+            self.skipTest("the filter is written for x86_64 and aarch64")
+        forbid = [sys.executable, f"{HERE}/forbid.py", TOOL]
+        done = cases.run([*forbid, "profile", "--no-project", "--cpu", "199Hz", "--", SHARES, "shares", "100"], cwd=self.folder, env=self.env)
+        self.assertEqual(done.returncode, 77, done.stderr)
+        self.assertRegex(done.stderr, "seccomp filter forbids perf_event_open|perf_event_paranoid is")
+        done = cases.run([*forbid, "profile", "--no-project", "--sample", "off", "-o", "report.txt", "--", SHARES, "shares", "100"], cwd=self.folder, env=self.env)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        with open(f"{self.run_folder()}/report.json", encoding="utf-8") as f:
+            losses = {loss["kind"]: loss for loss in json.load(f)["losses"]}
+        self.assertIn("perf_event_open", losses["cpu_not_sampled"]["detail"])
+        self.assertEqual(losses["cpu_not_sampled"]["severity"], "info")
+        done = cases.run([*forbid, "doctor", "--json"], cwd=self.folder, env=self.env)
+        found = {f["id"]: f for f in json.loads(done.stdout)["findings"]}
+        self.assertEqual(found["machine.cpu_not_sampled"]["verdict"], "warn")
+        self.assertTrue(found["machine.cpu_not_sampled"]["hint"])
+
+    def test_a_pid_namespace(self):
+        """A container numbers its processes itself; seen from outside, and from within."""
+        if os.geteuid() != 0 or not shutil.which("unshare"):
+            self.skipTest("a PID namespace takes root and unshare")
+        inner = ["unshare", "--pid", "--fork", "--mount-proc"]
+        if subprocess.run([*inner, "true"], capture_output=True).returncode != 0:
+            self.skipTest("no PID namespace can be made here")
+        report, _ = self.profile(*inner, SHARES, "shares", "1000")
+        self.assert_adds_up(report)
+        self.assertAlmostEqual(self.totals(self.region(report, "work", "b"))["green(double)"], 1, delta=0.03)
+        done = cases.run([*inner, TOOL, "profile", "--no-project", "--sample", "off", "--cpu", "999Hz", "-o", "within.txt", "--", SHARES, "shares", "1000"],
+                         cwd=self.folder, env=self.env)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        with open(f"{self.run_folder()}/report.json", encoding="utf-8") as f:
+            report = json.load(f)
+        self.assertAlmostEqual(self.totals(self.region(report, "work", "a"))["red(double)"], 1, delta=0.03)
+
     def test_nothing_of_the_stack_is_kept(self):
         """A word that stands only in the program's memory is nowhere in the run."""
         secret = "correct-horse-battery-staple"
@@ -254,6 +313,49 @@ class Python(Profiled):
         nap = self.region(report, "nap")
         self.assertGreater(nap["cpu"]["split"]["waiting"], 0.9 * nap["wall_ns"]["inclusive"])
         self.assertIn(("waiting", "sleep"), [(part["kind"], part["name"]) for part in nap["cpu"]["parts"]])
+
+
+    def test_the_gil_and_sleep(self):
+        report, truth = self.profile(sys.executable, f"{HERE}/python_gil.py", "10400", CLIENT)
+        self.assert_adds_up(report)
+        for name, times in truth.items():
+            region = self.region(report, name)
+            waiting = region["cpu"]["split"]["waiting"] / region["wall_ns"]["inclusive"]
+            self.assertAlmostEqual(waiting, 1 - times["cpu"] / times["wall"], delta=0.03, msg=name)
+        for name in ("holds", "dozes"):
+            self.assertGreater(self.region(report, name)["cpu"]["samples"], 5000)
+        kinds = {name: [p["name"] for p in self.region(report, name)["cpu"]["parts"] if p["kind"] == "waiting"] for name in truth}
+        self.assertIn("lock", kinds["wants"])
+        self.assertIn("sleep", kinds["dozes"])
+        held = self.region(report, "holds")["cpu"]["split"]
+        self.assertGreater(held["python"], 0.9 * (held["python"] + held["native"]))
+
+    def test_an_ordinary_user(self):
+        """Neither root nor a capability: native chains and Python functions all the same."""
+        if os.geteuid() != 0 or not shutil.which("setpriv"):
+            self.skipTest("changing the user takes root and setpriv")
+        nobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--inh-caps=-all", "--bounding-set=-all"]
+        os.chmod(self.folder, 0o777)
+        place = f"{self.folder}/user"
+        os.mkdir(place)
+        os.chown(place, 65534, 65534)
+        if subprocess.run([*nobody, "test", "-r", TOOL, "-a", "-r", f"{HERE}/python_shares.py"]).returncode != 0:
+            self.skipTest("the build cannot be read by an ordinary user")
+        env = {**self.env, "HOME": place, "XDG_CACHE_HOME": f"{place}/cache"}
+        done = cases.run([*nobody, TOOL, "profile", "--no-project", "--sample", "off", "--cpu", "999Hz", "-o", "report.txt", "--",
+                          "/usr/bin/python3", f"{HERE}/python_shares.py", "2000", CLIENT], cwd=place, env=env)
+        if done.returncode == 77:
+            self.skipTest(done.stderr.strip())
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.folder = place
+        with open(f"{self.run_folder()}/report.json", encoding="utf-8") as f:
+            report = json.load(f)
+        self.assert_adds_up(report)
+        work = self.region(report, "work")
+        self.assertGreater(work["cpu"]["samples"], 1000)
+        named = {f["name"] for f in work["cpu"]["callers"] if f["python"] and f["file"].endswith("python_shares.py")}
+        # How many are read in time depends on how busy the machine is; that some are does not.
+        self.assertTrue(named & {"red", "green", "Deep.blue", "blue"}, work["cpu"]["callers"][:8])
 
 
 for version, path in pythons().items():

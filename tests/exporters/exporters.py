@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 """exporters: timelines and metrics for other programs, read back by readers of their own and compared with the JSON report
 and with nsys's own tables. Usage: exporters.py BIN_DIR ROOT"""
+import collections
+import csv
 import json
 import os
 import re
@@ -90,6 +92,35 @@ class Perfetto(unittest.TestCase):
         self.assertEqual(args["decode_all"]["domain"], "LLM")
         self.assertIn("done", [mark["name"] for mark in trace.instants])
         self.assertIn(1, trace.clocks)  # UTC is known
+
+    def test_cpu_samples_and_waits(self):
+        """Call chains against those of -f collapsed, waits against the table of `query`."""
+        path = golden("native-cpu/python")
+        trace = perfetto_reader.Trace(report(path, "perfetto"))
+        chains = collections.Counter()
+        for sample in trace.cpu_samples:
+            chains[";".join(name.replace(";", ":") for name, _ in sample["chain"]) or "(unknown)"] += 1
+        ranges = {"work", "a", "b", "c", "nap"}  # collapsed chains stand below their ranges
+        want = collections.Counter()
+        for line in report(path, "collapsed").decode().splitlines():
+            chain, count = line.rsplit(" ", 1)
+            frames = chain.split(";")
+            while frames and frames[0] in ranges:
+                frames.pop(0)
+            want[";".join(frames) or "(unknown)"] += int(count)
+        self.assertEqual(chains, want)
+        self.assertTrue(any(("red (app.py:15)", "python") in sample["chain"] for sample in trace.cpu_samples))
+        threads = {(track["pid"], track["tid"]) for track in trace.tracks.values() if "tid" in track}
+        self.assertEqual({(sample["pid"], sample["tid"]) for sample in trace.cpu_samples} - threads, set())
+        waits = [s for s in trace.slices if s["category"] == "cpu_wait"]
+        done = subprocess.run([os.path.join(BIN, "rangescope"), "query", path, "-f", "csv", "select * from cpu_waits"], capture_output=True, text=True, check=True)
+        rows = list(csv.DictReader(done.stdout.splitlines()))
+        names = {"sleep": "waiting: sleep", "lock": "waiting: lock", "I/O": "waiting: I/O", "other": "waiting", "preempted": "preempted"}
+        self.assertEqual(sorted((s["start"], s["end"], s["name"]) for s in waits),
+                         sorted((int(r["start_ns"]), int(r["end_ns"]), names[r["kind"]]) for r in rows))
+        nap = max(waits, key=lambda s: s["end"] - s["start"])
+        self.assertEqual((nap["name"], trace.tracks[nap["track"]]["name"]), ("waiting: sleep", "off the CPU"))
+        self.assertIn("tid", self.top(trace, nap["track"]))
 
     def test_nothing_to_show_is_said(self):
         self.assertIn("no timeline", report(golden("ncu/k_roof.ncu-repz"), "perfetto", expect=80))

@@ -41,10 +41,11 @@ def first(message, number, default=None):
 
 class Trace:
     """tracks: {uuid: {...}}; slices: finished slices with track, name, category, start, end, args, flows_out, flows_in;
-    instants alike. As trace_processor does, events are ordered by time, those of equal time as they stand."""
+    instants alike. cpu_samples: {at, pid, tid, mode, chain: [(function, mapping), the outermost first]}. As trace_processor does, events are ordered by time, those of equal time as they stand."""
 
     def __init__(self, data):
-        self.tracks, self.slices, self.instants, self.clocks = {}, [], [], {}
+        self.tracks, self.slices, self.instants, self.clocks, self.cpu_samples = {}, [], [], {}, []
+        functions, paths, mappings, frames, stacks_of = {}, {}, {}, {}, {}
         names, categories, keys = {}, {}, {}
         events = []
         for number, packet in fields(data):
@@ -55,7 +56,16 @@ class Trace:
                 if n == 12:
                     for kind, entry in fields(message):
                         entry = fields(entry)
-                        {1: categories, 2: names, 3: keys}[kind][first(entry, 1)] = first(entry, 2).decode()
+                        iid = first(entry, 1)
+                        if kind == 19:
+                            mappings[iid] = "/".join(paths[value] for n, value in entry if n == 7)
+                        elif kind == 6:
+                            assert first(entry, 4), "a frame of a mapping without an address"
+                            frames[iid] = (functions[first(entry, 2)], mappings[first(entry, 3)])
+                        elif kind == 7:
+                            stacks_of[iid] = [frames[value] for n, value in entry if n == 2]
+                        else:
+                            {1: categories, 2: names, 3: keys, 5: functions, 17: paths}[kind][iid] = first(entry, 2).decode()
                 elif n == 60:
                     self.add_track(fields(message))
                 elif n == 6:
@@ -63,6 +73,10 @@ class Trace:
                         if kind == 1:
                             clock = fields(clock)
                             self.clocks[first(clock, 1)] = first(clock, 2)
+                elif n == 66:
+                    sample = fields(message)
+                    self.cpu_samples.append({"at": first(packet, 8), "pid": first(sample, 2), "tid": first(sample, 3), "mode": first(sample, 5),
+                                             "chain": stacks_of.get(first(sample, 4), [])})
                 elif n == 11:
                     events.append((first(packet, 8), self.event(fields(message), names, categories, keys)))
         events.sort(key=lambda pair: pair[0])

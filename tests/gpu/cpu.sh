@@ -1,56 +1,99 @@
 #!/usr/bin/env bash
-# CPU sampling beside real GPU work: what it costs, and where a decode loop's time goes. Usage: cpu.sh BUILD OUT
+# CPU sampling beside real GPU work: what it costs, and where a decode loop's time goes. Usage: cpu.sh BUILD OUT [SECONDS]
 #
-#   BUILD   a build folder with bin/rangescope and lib/librangescope_inject.so
-#   OUT     a folder for what is handed back: reports, collapsed chains, costs.txt
+#   BUILD     a build folder with bin/rangescope and lib/librangescope_inject.so (optimized)
+#   OUT       a folder for what is handed back: reports, collapsed chains, costs.txt
+#   SECONDS   after so many no further step begins (150)
 #
-# Needs Python with PyTorch; transformers, py-spy and nsys are used where they are. About four minutes, short output.
+# Needs Python with PyTorch; transformers, py-spy and nsys are used where they are. A line PASS, FAIL or SKIP a check.
 set -uo pipefail
-build=$(realpath "$1") out=$2
+build=$(realpath "$1") out=$2 seconds=${3:-150}
 here=$(dirname "$(realpath "$0")")
-mkdir -p "$out"
-out=$(realpath "$out")
-cd "$out" || exit 1
-export XDG_CACHE_HOME=$out/cache
+mkdir -p "$out" && out=$(realpath "$out") && cd "$out" || exit 1
+export XDG_CACHE_HOME=$out/cache TORCHINDUCTOR_CACHE_DIR=$out/cache/inductor
 tool=$build/bin/rangescope
-sysctl kernel.perf_event_paranoid kernel.yama.ptrace_scope 2>/dev/null
+echo "perf_event_paranoid $(cat /proc/sys/kernel/perf_event_paranoid 2>/dev/null)," \
+  "ptrace_scope $(cat /proc/sys/kernel/yama/ptrace_scope 2>/dev/null || echo none), $(nproc) cores"
+python3 -c 'import torch; torch.cuda.init()' 2>torch.stderr || { echo "SKIP no PyTorch with a GPU: $(tail -n 1 torch.stderr)"; exit 0; }
+if ! "$tool" profile --no-project --sample off -q --cpu 199Hz -o allowed.json -f json -- true 2>allowed.stderr && grep -q perf_event allowed.stderr; then
+  echo "SKIP $(head -n 1 allowed.stderr)"
+  exit 0
+fi
 
-best() {  # NAME command...: the best of three, ms a token
-  local name=$1 line least=
+# NAME command...: ms a token of the fastest block of tokens, to costs.txt
+run() {
+  local name=$1 line
   shift
-  for _ in 1 2 3; do
-    line=$("$@" 2>>"$name.stderr" | sed -n 's/^ms_per_token //p' | tail -n 1)
-    [[ -n $line ]] && least=$(printf '%s\n%s\n' "$least" "$line" | grep . | sort -g | head -n 1)
-  done
-  echo "$name ${least:-failed}" | tee -a costs.txt
+  ((SECONDS < seconds)) || { echo "SKIP $name: no time left"; return 1; }
+  line=$("$@" 2>>"$name.stderr" | sed -n 's/^ms_per_token //p' | tail -n 1)
+  echo "$name ${line:-failed}" >>costs.txt
 }
-profile() { "$tool" profile --no-project --sample off -q -o "$1.json" -f json "${@:2}"; }
+profile() { timeout 60 "$tool" profile --no-project --sample off -q -o "$1.json" -f json "${@:2}"; }
 
-for mode in eager compiled; do
-  program=(python3 "$here/decode.py" "$mode")
-  best "$mode-none" "${program[@]}"
-  best "$mode-off" profile "$mode-off" --cpu off -- "${program[@]}"
-  best "$mode-199" profile "$mode-199" --cpu 199Hz -- "${program[@]}"
-  best "$mode-999" profile "$mode-999" --cpu 999Hz -- "${program[@]}"
-  "$tool" report latest --cpu decode | tee "$mode-cpu.txt" | head -n 40
-  "$tool" report latest -f collapsed -o "$mode.collapsed"
-  head -n 12 <("$tool" report latest --width 160) >"$mode-verdict.txt" && cat "$mode-verdict.txt"
-  command -v py-spy >/dev/null && best "$mode-py-spy" py-spy record -r 199 -f raw -o "$mode-py-spy.txt" -- "${program[@]}"
-  command -v nsys >/dev/null && best "$mode-nsys" nsys profile --sample=process-tree --python-sampling=true -o "$mode-nsys" -f true "${program[@]}"
+: >costs.txt
+eager=(timeout 60 python3 "$here/decode.py" eager) compiled=(timeout 60 python3 "$here/decode.py" compiled)
+for _ in 1 2; do
+  run eager-none "${eager[@]}"
+  run eager-off profile eager-off --cpu off -- "${eager[@]}"
+  run eager-199 profile eager-199 --cpu 199Hz -- "${eager[@]}"
 done
+run eager-999 profile eager-999 --cpu 999Hz -- "${eager[@]}" && {
+  "$tool" report latest --cpu decode >eager-cpu.txt 2>>eager-999.stderr
+  "$tool" report latest -f collapsed -o eager.collapsed 2>>eager-999.stderr
+}
+command -v py-spy >/dev/null && run eager-py-spy py-spy record -r 199 -f raw -o eager-py-spy.txt -- "${eager[@]}"
+command -v nsys >/dev/null && run eager-nsys nsys profile --sample=process-tree --python-sampling=true -o eager-nsys -f true "${eager[@]}"
+for _ in 1 2; do
+  run compiled-off profile compiled-off --cpu off -- "${compiled[@]}"
+  run compiled-199 profile compiled-199 --cpu 199Hz -- "${compiled[@]}"
+done
+[[ -s compiled-199.json ]] && "$tool" report latest --cpu decode >compiled-cpu.txt 2>>compiled-199.stderr
+
 python3 - <<'END'
 import json
-for mode in ("eager", "compiled"):
-    try:
-        report = json.load(open(f"{mode}-999.json"))
-    except (OSError, ValueError) as error:
-        print(mode, "FAIL", error)
+
+costs = {}
+for line in open("costs.txt"):
+    name, value = line.split()
+    if value != "failed":
+        costs.setdefault(name, []).append(float(value))
+print("ms a token:", ", ".join(f"{name} {min(list):.3f}" for name, list in costs.items()))
+
+
+def say(name, good, text):
+    print("PASS" if good else "FAIL", name, text)
+
+
+for mode, rate, most in (("eager", 199, 0.01), ("eager", 999, 0.03), ("compiled", 199, 0.01)):
+    off, on = costs.get(f"{mode}-off"), costs.get(f"{mode}-{rate}")
+    if not off or not on:
+        print("SKIP", f"cost-{mode}-{rate}", "not measured")
         continue
-    for region in report["regions"]:
-        cpu = region.get("cpu")
-        if not cpu or region["process"] is not None:
-            continue
-        wall, total = region["wall_ns"]["inclusive"], sum(cpu["split"].values())
-        good = "PASS" if abs(total - wall) <= 1e-6 * wall + 2 else "FAIL"
-        print(mode, region["path"], good, {k: round(v / wall, 3) for k, v in cpu["split"].items()}, "samples", cpu["samples"])
+    change, noise = min(on) / min(off) - 1, max(max(list) / min(list) - 1 for list in (off, on))
+    if change > most and min(len(off), len(on)) < 2:
+        print("SKIP", f"cost-{mode}-{rate}", f"{change:+.2%}, without a repeat to say how much is noise")
+        continue
+    say(f"cost-{mode}-{rate}", change <= max(most, noise), f"{change:+.2%} (repeats differ by {noise:.2%})")
+for name in ("eager-999", "compiled-199"):
+    try:
+        report = json.load(open(f"{name}.json"))
+        region = next(r for r in report["regions"] if r["path"][-1] == "decode" and r["process"] is None)
+        cpu, wall = region["cpu"], region["wall_ns"]["inclusive"]
+    except (OSError, ValueError, StopIteration, KeyError) as error:
+        print("SKIP", name, repr(error))
+        continue
+    total = sum(cpu["split"].values())
+    say(f"adds-up-{name}", abs(total - wall) <= 1e-6 * wall + 2, " ".join(f"{k} {v / wall:.1%}" for k, v in cpu["split"].items()) + f", {cpu['samples']} samples")
+    launch = sum(p["ns"] for p in cpu["parts"] if p["kind"] == "cuda" and p["name"] == "launch")
+    say(f"launch-{name}", launch > 0, f"{launch / wall:.1%} of wall time, {launch / max(1, (region.get('gpu') or {}).get('kernels', 0)):.0f} ns a kernel")
+    python = [f["name"] for f in cpu["callers"] if f["python"]]
+    say(f"python-{name}", bool(python), ", ".join(python[:3]))
+try:
+    lines = [line.rsplit(" ", 1) for line in open("eager.collapsed") if line.startswith("decode")]
+    cut, every = sum(int(n) for chain, n in lines if "(cut)" in chain), sum(int(n) for _, n in lines)
+    say("chains", cut < 0.05 * every, f"{cut} of {every} samples have a chain that was cut")
+except OSError:
+    print("SKIP chains")
 END
+head -n 14 eager-cpu.txt 2>/dev/null
+echo "took $SECONDS s"

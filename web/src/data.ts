@@ -27,6 +27,10 @@ export interface Lane {
 }
 export interface Counter { title: string; unit: string; most: number; step: number; d: string }
 export interface Timeline { duration: number; items: number; lanes: Lane[]; names: [string, number][]; counters?: Counter[] }
+/** A part of wall time: kind, name, ns, and of them while the GPU was idle. */
+export type CpuPart = [string, string, number, number | null];
+export interface CpuRegion { id: number; samples: number; split: CpuPart[]; parts: CpuPart[]; stacks: number[] }
+export interface Cpu { interval_ns: number; shortened: number; names: [string, number, string][]; nodes: number[]; regions: CpuRegion[]; outside: number[] }
 export interface Verdict { kind: string; severity: string; path: string; region: number | null; text: string; saves: string; next: string }
 export interface Data {
   verdict: Verdict[];
@@ -42,7 +46,7 @@ export interface Data {
   outside_ns: number | null;
   losses: { kind: string; severity: string; count: number; detail: string }[];
   findings: { id: string; verdict: string; question: string; found: string; hint: string; commands: string[] }[];
-  notes: string[]; timeline: Timeline | null;
+  notes: string[]; timeline: Timeline | null; cpu: Cpu | null;
 }
 
 export const data = JSON.parse(document.getElementById('data')!.textContent!) as Data;

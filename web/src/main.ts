@@ -3,6 +3,7 @@ import './style.css';
 import { data, keep, keptValue, onSelect, Region, scopeOf, select, value } from './data';
 import { distribution, roofline } from './charts';
 import { details, kernels, measureList, processes, provenance, troubles } from './details';
+import { flame } from './flame';
 import { counted, dark, el, themeChanged, time } from './format';
 import { icicle } from './icicle';
 import { regionTable } from './table';
@@ -46,13 +47,13 @@ function verdict(): HTMLElement {
 }
 
 const kKeys: [string, string][] = [['↑ ↓ Home End', 'move in the table of regions'], ['← →', 'fold and unfold a region'], ['Enter', 'select the region'],
-  ['+ −', 'zoom the timeline (when it has the focus)'], ['← → in the timeline', 'move'], ['0', 'the whole timeline'], ['/', 'search regions'], ['k', 'search kernels'], ['t', 'to the timeline'], ['?', 'this list']];
+  ['+ −', 'zoom the timeline (when it has the focus)'], ['← → in the timeline', 'move'], ['0', 'the whole timeline'], ['/', 'search regions'], ['k', 'search kernels'], ['f', 'search functions of the CPU'], ['t', 'to the timeline'], ['?', 'this list']];
 function keys(): HTMLElement {
   const list = el('details', { id: 'keys' }, el('summary', {}, 'Keyboard'), el('dl', { class: 'provenance' }, ...kKeys.flatMap(([key, what]) => [el('dt', {}, el('kbd', {}, key)), el('dd', {}, what)])));
   document.addEventListener('keydown', (event) => {
     const typing = (event.target as HTMLElement).matches('input, select, textarea');
     if (typing || event.ctrlKey || event.metaKey || event.altKey) return;
-    const to: Record<string, string> = { '/': 'search', k: 'kernel-search', t: 'timeline' };
+    const to: Record<string, string> = { '/': 'search', k: 'kernel-search', f: 'flame-search', t: 'timeline' };
     if (event.key === '?') list.open = true, list.scrollIntoView();
     else if (to[event.key]) document.getElementById(to[event.key]!)?.focus();
     else return;
@@ -68,7 +69,7 @@ function page(): void {
   document.title = `${data.run.id} – rangescope`;
   select(firstRegion());
   onSelect((r) => keep('region', r ? String(r.id) : null));
-  const roof = roofline();
+  const roof = roofline(), cpu = flame();
   const facts = [data.run.host, data.gpus.join(', '), data.run.duration_ns > 0 ? time(data.run.duration_ns) : '',
     counted(data.processes.length, 'process', 'processes')].filter(Boolean).join(' · ');
   document.getElementById('app')!.append(
@@ -76,6 +77,7 @@ function page(): void {
     el('main', {}, ...[section('Verdict', 'verdict', verdict()), troubles(),
       section('Regions', 'regions', regionTable()), section('Where time goes', 'icicle', icicle()),
       section('Selected region', 'selected', details(), distribution()),
+      cpu ? section('On the CPU', 'on-cpu', cpu) : null,
       section('Timeline', 'timeline', timeline()),
       roof ? section('Roofline', 'roofline', roof) : null,
       section('Kernels', 'kernels', kernels()),

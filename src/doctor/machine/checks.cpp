@@ -20,6 +20,7 @@ std::span<const Check> machine_checks() {
       Check{"machine.injection", "Does another tool's library get into programs started here?", check_injection},
       Check{"machine.stubs", "Does the library path lead to the real CUDA driver?", check_stubs},
       Check{"machine.perf_events", "May nsys sample the CPU?", check_perf_events},
+      Check{"machine.cpu_sampling", "Can rangescope sample what programs do on the CPU?", check_cpu_sampling},
       Check{"machine.disk", "Is there room for runs?", check_disk},
       Check{"machine.limits", "Do this shell's limits let a capture grow?", check_limits},
   };

@@ -26,6 +26,7 @@ using Findings = std::vector<model::Finding>;
 [[nodiscard]] Findings check_injection(const Probe& probe);        // environment.cpp
 [[nodiscard]] Findings check_stubs(const Probe& probe);            // environment.cpp
 [[nodiscard]] Findings check_perf_events(const Probe& probe);      // limits.cpp
+[[nodiscard]] Findings check_cpu_sampling(const Probe& probe);     // limits.cpp
 [[nodiscard]] Findings check_disk(const Probe& probe);             // limits.cpp
 [[nodiscard]] Findings check_limits(const Probe& probe);           // limits.cpp
 

@@ -88,6 +88,8 @@ void read_process(const fs::path& root, MachineFacts& facts) {
   }
   const std::string paranoid = text_of(root / "proc/sys/kernel/perf_event_paranoid");
   if (const auto level = base::to_int(base::trim(paranoid))) facts.perf_event_paranoid = static_cast<int>(*level);
+  if (const auto scope = base::to_int(base::trim(text_of(root / "proc/sys/kernel/yama/ptrace_scope"))))
+    facts.ptrace_scope = static_cast<int>(*scope);
 }
 
 std::string container_evidence(const fs::path& root, const std::map<std::string, std::string>& environment) {

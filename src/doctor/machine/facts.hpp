@@ -46,6 +46,13 @@ struct ProcessSeen {
   std::string name;  ///< of /proc/<pid>/comm
 };
 
+/// What perf_event_open answered to a program's CPU samples.
+struct CpuSamplingSeen {
+  std::string refused, cure;  ///< why there are none, and what to change
+  bool kernel = true;         ///< samples of the kernel too
+  bool switches = true;       ///< waits between context switches
+};
+
 struct MachineFacts {
   std::string kernel_module;             ///< "580.159.03"; "" where no NVIDIA kernel module is loaded
   std::vector<std::string> kernel_gpus;  ///< models, of /proc/driver/nvidia/gpus
@@ -64,7 +71,8 @@ struct MachineFacts {
   std::string inject_library, inject_error;
 
   std::vector<ProcessSeen> holders;
-  std::optional<int> perf_event_paranoid;
+  std::optional<int> perf_event_paranoid, ptrace_scope;
+  std::optional<CpuSamplingSeen> cpu_sampling;       ///< absent where nobody asked: gathering opens no event
   std::map<std::string, std::uint64_t> soft_limits;  ///< of /proc/self/limits; unlimited is absent
   bool limits_known = false;
   std::filesystem::path runs;

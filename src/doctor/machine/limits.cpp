@@ -31,6 +31,30 @@ Findings check_perf_events(const Probe& probe) {
   return {finding};
 }
 
+Findings check_cpu_sampling(const Probe& probe) {
+  if (!probe.machine) return {};
+  if (!probe.machine->cpu_sampling) return {skipped("perf_event_open was not asked")};
+  const MachineFacts& facts = *probe.machine;
+  const CpuSamplingSeen& seen = *facts.cpu_sampling;
+  if (!seen.refused.empty()) {
+    model::Finding finding = finding_of("machine.cpu_not_sampled", Grade::kWarn, seen.refused, seen.cure);
+    if (seen.refused.find("paranoid") != std::string::npos)
+      finding.commands = {"sudo sysctl -w kernel.perf_event_paranoid=2"};
+    return {finding};
+  }
+  Findings out;
+  std::string text = "call chains";
+  if (seen.switches) text += " and waits";
+  text += " of programs started here";
+  if (!seen.kernel) text += "; the operating system's part is computed, since its code may not be sampled";
+  constexpr unsigned kPtrace = 19;  // CAP_SYS_PTRACE
+  if (facts.ptrace_scope.value_or(0) >= 2 && (facts.capabilities.value_or(0) >> kPtrace & 1) == 0)
+    out.push_back(finding_of("machine.python_hidden", Grade::kWarn,
+                             "kernel.yama.ptrace_scope is " + std::to_string(*facts.ptrace_scope)));
+  out.push_back(well(text));
+  return out;
+}
+
 Findings check_disk(const Probe& probe) {
   if (!probe.machine) return {};
   const MachineFacts& facts = *probe.machine;

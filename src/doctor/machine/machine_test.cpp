@@ -257,6 +257,25 @@ TEST(Machine, Limits) {
   EXPECT_GT(gather_machine(machine.sources()).free_bytes.value_or(0), 0u);
 }
 
+TEST(Machine, SaysWhetherTheCpuCanBeSampled) {
+  Machine machine;
+  MachineFacts facts = machine.facts();
+  EXPECT_EQ(find(examine(facts), "machine.cpu_sampling")->verdict, Grade::kSkip);  // nobody asked
+  facts.cpu_sampling = CpuSamplingSeen{.kernel = false};
+  Findings findings = examine(facts);
+  ASSERT_NE(find(findings, "machine.cpu_sampling"), nullptr);
+  EXPECT_NE(find(findings, "machine.cpu_sampling")->found.find("computed"), std::string::npos);
+  EXPECT_EQ(complaints(findings), kNoTools);
+  facts.ptrace_scope = 2;
+  EXPECT_EQ(complaints(examine(facts)), kNoTools + "warn machine.python_hidden\n");
+  facts.capabilities = std::uint64_t{1} << 19;
+  EXPECT_EQ(complaints(examine(facts)), kNoTools);
+  facts.cpu_sampling = CpuSamplingSeen{"kernel.perf_event_paranoid is 3, which forbids perf_event_open", "Set it to 2"};
+  findings = examine(facts);
+  EXPECT_EQ(complaints(findings), kNoTools + "warn machine.cpu_not_sampled\n");
+  EXPECT_EQ(find(findings, "machine.cpu_not_sampled")->hint, "Set it to 2");
+}
+
 // nsys 2022.4.2 as it lies in its package: CUPTIs beside it, importer in another folder.
 void install_nsys(Machine& machine, const std::string& importer) {
   const std::string home = "opt/nvidia/nsight-systems/2022.4.2/";

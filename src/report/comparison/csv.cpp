@@ -36,6 +36,9 @@ void write_comparison_csv(const model::Comparison& comparison, const Style&, Sin
       for (const model::ComparedValue& value : region.values)
         rows(std::string(kind_name(region.kind)), model::path_text("", region.path), region.domain, region.occurrences,
              value, comparison, sink);
+      for (const model::ComparedFunction& function : region.functions)
+        rows("function", model::path_text("", region.path) + " > " + function.name, region.domain, region.occurrences,
+             function.self, comparison, sink);
     }
   }
   for (const model::ComparedKernel& kernel : comparison.kernels) {

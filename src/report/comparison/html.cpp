@@ -100,6 +100,7 @@ class Page {
     sink_.write("<p><label>Find <input id=\"find\" type=\"search\" placeholder=\"range or kernel\"></label></p>");
     regions();
     missing();
+    functions();
     kernels();
     sink_.write("<p class=\"dim\">");
     for (const std::string& text : untested_sentences(comparison_)) sink_.write(markup_escaped(text) + "<br>");
@@ -114,10 +115,10 @@ class Page {
     sink_.write(fmt::format("<li class=\"{}\">{}</li>", style, markup_escaped(text)));
   }
 
-  void head(const char* first) {
+  void head(const char* first, const char* second = "count") {
     sink_.write(fmt::format(
-        "<div class=\"scroll\"><table><thead><tr><th scope=\"col\">{}</th><th scope=\"col\" class=\"wide\">count</th>",
-        first));
+        "<div class=\"scroll\"><table><thead><tr><th scope=\"col\">{}</th><th scope=\"col\" class=\"wide\">{}</th>",
+        first, second));
     const auto column = [&](const std::string& title, std::string_view style = "") {
       sink_.write(fmt::format("<th scope=\"col\" class=\"{}\">{}</th>", style, title));
     };
@@ -133,14 +134,13 @@ class Page {
     sink_.write("</tr></thead><tbody>");
   }
 
-  void row(const std::string& label, const std::vector<std::optional<double>>& counts, const ComparedValue& value,
-           double most) {
+  void row(const std::string& label, const std::string& counts, const ComparedValue& value, double most) {
     const auto cell = [&](const std::string& text, std::string_view style = "") {
       sink_.write(fmt::format("<td class=\"{}\">{}</td>", style, text));
     };
     sink_.write("<tr>");
     cell(markup_escaped(label));
-    cell(markup_escaped(counts_text(counts)), "wide");
+    cell(markup_escaped(counts), "wide");
     for (std::size_t side = 0; side < value.values.size(); ++side) cell(markup_escaped(side_value(value, side)));
     for (std::size_t side = 1; side < value.values.size(); ++side) {
       const Change& change = value.changes[side - 1];
@@ -177,7 +177,8 @@ class Page {
       head("range");
       const double most = scale(
           all, count, [&](const auto& region) -> const auto& { return region.values[v]; });
-      for (std::size_t i = 0; i < count; ++i) row(region_label(all[i]), all[i].occurrences, all[i].values[v], most);
+      for (std::size_t i = 0; i < count; ++i)
+        row(region_label(all[i]), counts_text(all[i].occurrences), all[i].values[v], most);
       sink_.write("</tbody></table></div>");
       if (count < all.size())
         sink_.write("<p class=\"dim\">" + base::counted(all.size() - count, "more region") + " changed less.</p>");
@@ -192,6 +193,19 @@ class Page {
     sink_.write("</ul>");
   }
 
+  void functions() {
+    const model::ComparedRegion* region = functions_shown(comparison_, style_.cpu);
+    if (region == nullptr) return;
+    const auto& all = region->functions;
+    const std::size_t count = style_.cpu.empty() ? std::min(kFunctionsShown, all.size()) : all.size();
+    sink_.write("<h2>" + markup_escaped(functions_heading(*region)) + "</h2>");
+    head("function", "of wall time");
+    const double most = scale(
+        all, count, [](const auto& function) -> const auto& { return function.self; });
+    for (std::size_t i = 0; i < count; ++i) row(all[i].name, shares_text(all[i].share), all[i].self, most);
+    sink_.write("</tbody></table></div>");
+  }
+
   void kernels() {
     const std::size_t count = std::min(style_.top_kernels, comparison_.kernels.size());
     if (count == 0) return;
@@ -201,7 +215,7 @@ class Page {
         comparison_.kernels, count, [](const auto& kernel) -> const auto& { return kernel.per_call; });
     for (std::size_t i = 0; i < count; ++i) {
       const model::ComparedKernel& kernel = comparison_.kernels[i];
-      row(kernel.name + (kernel.folded ? " (folded)" : ""), kernel.calls, kernel.per_call, most);
+      row(kernel.name + (kernel.folded ? " (folded)" : ""), counts_text(kernel.calls), kernel.per_call, most);
     }
     sink_.write("</tbody></table></div>");
   }

@@ -58,6 +58,22 @@ void region(JsonWriter& json, const model::ComparedRegion& one) {
     json.close();
   }
   json.close();
+  if (!one.functions.empty()) {
+    json.key("functions");
+    json.open_array();
+    for (const model::ComparedFunction& function : one.functions) {
+      json.open_object();
+      json.field("name", function.name);
+      json.field("python", function.python);
+      numbers(json, "share", function.share);
+      json.key("self_ns");
+      json.open_object();
+      value_fields(json, function.self);
+      json.close();
+      json.close();
+    }
+    json.close();
+  }
   json.close();
 }
 

@@ -11,8 +11,8 @@
 namespace rangescope::report {
 namespace {
 
-std::vector<std::string> titles(const model::Comparison& comparison, const char* first) {
-  std::vector<std::string> list = {first, "count"};
+std::vector<std::string> titles(const model::Comparison& comparison, const char* first, const char* second = "count") {
+  std::vector<std::string> list = {first, second};
   for (std::size_t side = 0; side < comparison.sides.size(); ++side) list.push_back(side_letter(side));
   for (std::size_t side = 1; side < comparison.sides.size(); ++side) {
     const std::string letter = comparison.sides.size() > 2 ? " " + side_letter(side) : "";
@@ -21,9 +21,8 @@ std::vector<std::string> titles(const model::Comparison& comparison, const char*
   return list;
 }
 
-std::vector<std::string> cells(std::string label, const std::vector<std::optional<double>>& counts,
-                               const model::ComparedValue& value) {
-  std::vector<std::string> list = {std::move(label), md_escaped(counts_text(counts))};
+std::vector<std::string> cells(std::string label, const std::string& counts, const model::ComparedValue& value) {
+  std::vector<std::string> list = {std::move(label), md_escaped(counts)};
   for (std::size_t side = 0; side < value.values.size(); ++side) list.push_back(md_escaped(side_value(value, side)));
   for (std::size_t side = 1; side < value.values.size(); ++side) {
     const std::string standing = standing_text(value, side);
@@ -55,7 +54,7 @@ void write_comparison_markdown(const model::Comparison& comparison, const Style&
     md_rule(sink, head.size() - 1);
     for (std::size_t i = 0; i < std::min(most, comparison.regions.size()); ++i) {
       const model::ComparedRegion& region = comparison.regions[i];
-      md_row(sink, cells(md_escaped(region_label(region)), region.occurrences, region.values[v]));
+      md_row(sink, cells(md_escaped(region_label(region)), counts_text(region.occurrences), region.values[v]));
     }
     if (comparison.regions.size() > most)
       sink.write("\n" + base::counted(comparison.regions.size() - most, "more region") + " changed less.\n");
@@ -65,6 +64,17 @@ void write_comparison_markdown(const model::Comparison& comparison, const Style&
     sink.write("- " + md_escaped(missing_sentence(region)) + "\n");
   for (const model::RenameOffer& offer : comparison.renames)
     sink.write("- " + md_escaped(rename_sentence(offer)) + "\n");
+  if (const model::ComparedRegion* region = functions_shown(comparison, style.cpu)) {
+    sink.write("\n## " + md_escaped(functions_heading(*region)) + "\n\n");
+    const auto head = titles(comparison, "function", "of wall time");
+    md_row(sink, head);
+    md_rule(sink, head.size() - 1);
+    const std::size_t shown = style.cpu.empty() ? kFunctionsShown : region->functions.size();
+    for (std::size_t i = 0; i < std::min(shown, region->functions.size()); ++i) {
+      const model::ComparedFunction& function = region->functions[i];
+      md_row(sink, cells(md_escaped(function.name), shares_text(function.share), function.self));
+    }
+  }
   if (!comparison.kernels.empty() && style.top_kernels > 0) {
     sink.write("\n## Kernels, time a call\n\n");
     const auto head = titles(comparison, "kernel");
@@ -72,7 +82,8 @@ void write_comparison_markdown(const model::Comparison& comparison, const Style&
     md_rule(sink, head.size() - 1);
     for (std::size_t i = 0; i < std::min(style.top_kernels, comparison.kernels.size()); ++i) {
       const model::ComparedKernel& kernel = comparison.kernels[i];
-      md_row(sink, cells(md_escaped(kernel.name) + (kernel.folded ? " (folded)" : ""), kernel.calls, kernel.per_call));
+      md_row(sink, cells(md_escaped(kernel.name) + (kernel.folded ? " (folded)" : ""), counts_text(kernel.calls),
+                         kernel.per_call));
     }
   }
   sink.write("\n");

@@ -23,8 +23,9 @@ Tone tone_of(const std::string& standing) {
   return standing == "noise" || standing == "same" || standing == "untested" ? Tone::kDim : Tone::kPlain;
 }
 
-std::vector<base::Table::Column> headings(const Comparison& comparison, const char* first) {
-  std::vector<base::Table::Column> list = {{first, false, true, 0}, {"count", true, false, 2}};
+std::vector<base::Table::Column> headings(const Comparison& comparison, const char* first,
+                                          const char* second = "count") {
+  std::vector<base::Table::Column> list = {{first, false, true, 0}, {second, true, false, 2}};
   for (std::size_t side = 0; side < comparison.sides.size(); ++side)
     list.push_back({side_letter(side), true, false, side == 0 ? 4 : 5});
   for (std::size_t side = 1; side < comparison.sides.size(); ++side) {
@@ -86,6 +87,17 @@ void write_comparison_table(const Comparison& comparison, const Style& style, Si
   if (comparison.missing.size() > kMostMissing)
     aside("(" + base::counted(comparison.missing.size() - kMostMissing, "more region") + " not on all sides)");
   for (const model::RenameOffer& offer : comparison.renames) aside(rename_sentence(offer), Tone::kWarn);
+
+  if (const model::ComparedRegion* region = functions_shown(comparison, style.cpu)) {
+    sink.write("\n" + base::toned(functions_heading(*region), Tone::kBold, style.color) + "\n");
+    base::Table table(headings(comparison, "function", "of wall time"));
+    const std::size_t shown = style.cpu.empty() ? kFunctionsShown : region->functions.size();
+    for (std::size_t i = 0; i < std::min(shown, region->functions.size()); ++i) {
+      const model::ComparedFunction& function = region->functions[i];
+      add_row(table, base::printable(function.name), shares_text(function.share), function.self);
+    }
+    sink.write(table.render(style.width, style.color, nullptr, 40));
+  }
 
   if (!comparison.kernels.empty() && style.top_kernels > 0) {
     sink.write("\n" + base::toned("kernels, time a call", Tone::kBold, style.color) + "\n");

@@ -140,6 +140,31 @@ std::string value_heading(const ComparedValue& value) {
   return text;
 }
 
+const model::ComparedRegion* functions_shown(const model::Comparison& comparison, const std::string& cpu) {
+  const auto stands = [](const model::ComparedFunction& function) {
+    return std::any_of(function.self.changes.begin(), function.self.changes.end(), [](const Change& change) {
+      return change.standing == Standing::kMore || change.standing == Standing::kLess;
+    });
+  };
+  const model::ComparedRegion* by_name = nullptr;
+  for (const model::ComparedRegion& region : comparison.regions) {
+    if (region.functions.empty()) continue;
+    if (cpu.empty() ? stands(region.functions.front()) : model::path_text("", region.path) == cpu) return &region;
+    if (by_name == nullptr && !cpu.empty() && region.path.back() == cpu) by_name = &region;
+  }
+  return by_name;
+}
+
+std::string shares_text(const std::vector<std::optional<double>>& shares) {
+  std::vector<std::string> texts;
+  for (const auto& share : shares) texts.push_back(share ? base::format_share(*share) : "-");
+  return base::join(texts, ", ");
+}
+
+std::string functions_heading(const model::ComparedRegion& region) {
+  return "functions of " + region_label(region) + ", self time an occurrence";
+}
+
 std::string difference_sentence(const model::EnvironmentDifference& difference) {
   std::string text = difference.what + ": ";
   for (std::size_t side = 0; side < difference.values.size(); ++side) {

@@ -29,6 +29,15 @@ namespace rangescope::report {
 /// "wall_ns.median: median occurrence" or "gpu.busy_ns, per occurrence: ..."
 [[nodiscard]] std::string value_heading(const model::ComparedValue& value);
 
+/// The region whose functions are shown: the one that `cpu` names by path or last name, of several the one that changed
+/// most; without a name the first where a function stands out. Null where there is none.
+[[nodiscard]] const model::ComparedRegion* functions_shown(const model::Comparison& comparison, const std::string& cpu);
+/// "12 %, 45 %" of wall time, a side each.
+[[nodiscard]] std::string shares_text(const std::vector<std::optional<double>>& shares);
+/// "functions of decode, self time an occurrence"
+[[nodiscard]] std::string functions_heading(const model::ComparedRegion& region);
+inline constexpr std::size_t kFunctionsShown = 10;
+
 /// "GPU: A 'x', B 'y'"
 [[nodiscard]] std::string difference_sentence(const model::EnvironmentDifference& difference);
 [[nodiscard]] std::string rename_sentence(const model::RenameOffer& offer);

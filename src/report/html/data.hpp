@@ -3,7 +3,7 @@
 //   { schema, run, measures: [{tag, title, unit, formula, source}], processes, devices,
 //     regions: [{id, parent, depth, path, domain, kind, process, thread, v: [number or null for each measure], ...}],
 //     counter_heads: [title of each of a kernel's `counters`], kernels, total, unattributed, losses, findings, notes,
-//     timeline or null }
+//     timeline or null, cpu or null }
 //
 // Timeline (times in ns since the begin of the recording):
 //   { duration, links, lanes: [{title, pid, kind, rows, items, full,
@@ -18,6 +18,14 @@
 //   call and 2 if it has no end, added up.
 // A counter's d is base64 of a byte for each `step` ns: 0 unknown, else 1 + 254 times the mean over it, divided by
 // `most`.
+//
+// CPU samples: { interval_ns, shortened, names: [[text, 0 native 1 Python 2 kernel 3 cut, file]],
+//   nodes: [how far before it its caller stands or 0, index in names, ...],
+//   regions: [{id, samples, split: [[kind, name, ns, ns while the GPU was idle or null]] (the four parts), parts:
+//   [...],
+//              stacks: [node or -1, samples outside child regions, ...]}], outside: [node or -1, samples, ...] }
+// A chain is drawn in one region: that of the aggregate, and of one domain. The tree is bounded (report/flame.hpp);
+// `shortened` samples stand where their chain leaves it.
 #pragma once
 
 #include "report/exporter.hpp"
@@ -45,5 +53,6 @@ inline constexpr std::uint64_t kHtmlItems = 1'200'000;
 void write_html_data(const model::Report& report, const model::Session* session, JsonWriter& json);
 void write_html_timeline(const model::Report& report, const model::Session& session, JsonWriter& json,
                          std::uint64_t most_items = kHtmlItems);
+void write_html_cpu(const model::Report& report, const model::Session& session, JsonWriter& json);
 
 }  // namespace rangescope::report

@@ -2,19 +2,26 @@
 // protos/perfetto/trace/ at https://github.com/google/perfetto (they never change meaning):
 //
 //   TracePacket      clock_snapshot 6, timestamp 8, trusted_packet_sequence_id 10, track_event 11, interned_data 12,
-//                    sequence_flags 13 (1 incremental state cleared, 2 needs incremental state), track_descriptor 60
+//                    sequence_flags 13 (1 incremental state cleared, 2 needs incremental state), track_descriptor 60,
+//                    perf_sample 66
 //   ClockSnapshot    clocks 1 (Clock: clock_id 1, timestamp 2), primary_trace_clock 2
 //   TrackDescriptor  uuid 1, name 2, process 3, thread 4, parent_uuid 5, counter 8 (CounterDescriptor: unit_name 6)
 //   ProcessDescriptor pid 1, process_name 6        ThreadDescriptor pid 1, tid 2, thread_name 5
 //   TrackEvent       category_iids 3, debug_annotations 4, type 9 (1 begin, 2 end, 3 instant, 4 counter), name_iid 10,
 //                    track_uuid 11, double_counter_value 44, flow_ids 47 (fixed64), terminating_flow_ids 48 (fixed64)
 //   DebugAnnotation  name_iid 1, bool_value 2, uint_value 3, int_value 4, double_value 5, string_value 6
-//   InternedData     event_categories 1, event_names 2, debug_annotation_names 3 (each: iid 1, name 2)
+//   InternedData     event_categories 1, event_names 2, debug_annotation_names 3, function_names 5, mapping_paths 17
+//                    (each: iid 1, name 2), frames 6, callstacks 7, mappings 19
+//   Mapping          iid 1, path_string_ids 7         Callstack iid 1, frame_ids 2 (the outermost first)
+//   Frame            iid 1, function_name_id 2, mapping_id 3, rel_pc 4
+//   PerfSample       pid 2, tid 3, callstack_iid 4, cpu_mode 5 (1 kernel, 2 user)
 //
 // Names are interned: a kernel's name of 2 kB is written once. Times are the session's nanoseconds; a clock snapshot
 // ties them to UTC where the capture knows it. A launch and its kernel share a flow: the launch's index + 1. A
 // counter's value holds until the next one: equal ones are left out, and the format has no way to say that a stretch is
-// unknown.
+// unknown. A frame must lie in a mapping at an address; the session has functions and no addresses, so the number of
+// the frame stands in for one, and Python's frames lie in a mapping "python". A thread's waits are slices of a track
+// of their own below it.
 #include "report/perfetto/perfetto.hpp"
 
 #include <cmath>
@@ -22,6 +29,7 @@
 #include <protozero/pbf_writer.hpp>
 
 #include "base/text.hpp"
+#include "report/flame.hpp"
 #include "report/perfetto/annotations.hpp"
 #include "report/sample_tracks.hpp"
 #include "report/timeline.hpp"
@@ -36,7 +44,9 @@ constexpr std::size_t kTraceBuffer = 256 * 1024;
 constexpr std::uint32_t kSequence = 1;
 constexpr std::uint32_t kBoottime = 6, kRealtime = 1;  // BuiltinClock; a trace's default clock is boottime
 constexpr std::uint64_t kProcessTracks = std::uint64_t{1} << 40, kLaneTracks = std::uint64_t{2} << 40,
-                        kVerdictTrack = std::uint64_t{3} << 40, kCounterTracks = std::uint64_t{4} << 40;
+                        kVerdictTrack = std::uint64_t{3} << 40, kCounterTracks = std::uint64_t{4} << 40,
+                        kWaitTracks = std::uint64_t{5} << 40, kCpuThreadTracks = std::uint64_t{6} << 40;
+constexpr std::string_view kWaits[] = {"waiting", "waiting: lock", "waiting: I/O", "waiting: sleep", "preempted"};
 enum EventType : std::int32_t { kBegin = 1, kEnd = 2, kInstant = 3, kCounter = 4 };
 
 class PerfettoWriter {
@@ -58,6 +68,8 @@ class PerfettoWriter {
     verdict();
     std::uint64_t id = kCounterTracks;
     for (const SampleTrack& track : sample_tracks(report_, session_)) counter(track, id++);
+    cpu_samples();
+    cpu_waits();
     flush();
   }
 
@@ -186,6 +198,107 @@ class PerfettoWriter {
     }
   }
 
+  /// An entry of interned data: its id, and what `fill` adds.
+  template <class Fill>
+  void entry(std::uint32_t field, std::uint64_t id, Fill fill) {
+    packet([&](pbf_writer& one) {
+      one.add_uint32(13, 2);
+      pbf_writer data(one, 12);
+      pbf_writer entry(data, field);
+      entry.add_uint64(1, id);
+      fill(entry);
+    });
+  }
+
+  std::uint64_t mapping_id(const std::string& path) {
+    const auto [at, is_new] = mappings_.try_emplace(path, mappings_.size() + 1);
+    if (is_new) {
+      intern(17, at->second, path);
+      entry(19, at->second, [&](pbf_writer& mapping) { mapping.add_uint64(7, at->second); });
+    }
+    return at->second;
+  }
+
+  void frame(std::uint32_t index) {
+    const model::CpuFrame& frame = session_.cpu.frames[index];
+    const std::uint64_t id = std::uint64_t{index} + 1;
+    intern(5, id, base::printable(frame_text(session_, frame)));
+    const std::uint64_t mapping = mapping_id(
+        frame.kind == model::FrameKind::kPython ? "python" : base::printable(session_.strings.view(frame.module)));
+    entry(6, id, [&](pbf_writer& one) {
+      one.add_uint64(2, id);
+      one.add_uint64(3, mapping);
+      one.add_uint64(4, id);
+    });
+  }
+
+  // Call chains that samples have, each before its first use.
+  void cpu_samples() {
+    const model::CpuProfile& cpu = session_.cpu;
+    std::vector<bool> framed(cpu.frames.size()), stacked(cpu.stacks.size());
+    std::vector<std::uint64_t> chain;
+    for (const model::CpuSample& sample : cpu.samples) {
+      if (sample.stack < cpu.stacks.size() && !stacked[sample.stack]) {
+        stacked[sample.stack] = true;
+        chain.clear();
+        for (std::uint32_t s = sample.stack; s < cpu.stacks.size(); s = cpu.stacks[s].parent) {
+          const std::uint32_t index = cpu.stacks[s].frame;
+          if (!framed[index]) frame(index);
+          framed[index] = true;
+          chain.push_back(std::uint64_t{index} + 1);
+        }
+        entry(7, std::uint64_t{sample.stack} + 1, [&](pbf_writer& one) {
+          for (std::size_t i = chain.size(); i-- > 0;) one.add_uint64(2, chain[i]);
+        });
+      }
+      packet([&](pbf_writer& one) {
+        one.add_uint64(8, static_cast<std::uint64_t>(std::max<std::int64_t>(sample.at_ns + shift_ns_, 0)));
+        one.add_uint32(13, 2);
+        pbf_writer taken(one, 66);
+        taken.add_uint32(2, cpu.threads[sample.thread].pid);
+        taken.add_uint32(3, cpu.threads[sample.thread].tid);
+        if (sample.stack >= cpu.stacks.size()) return;
+        taken.add_uint64(4, std::uint64_t{sample.stack} + 1);
+        const model::CpuFrame& inner = cpu.frames[cpu.stacks[sample.stack].frame];
+        taken.add_int32(5, session_.strings.view(inner.module) == "[kernel]" ? 1 : 2);
+      });
+    }
+  }
+
+  void wait_track(std::uint32_t index) {
+    const model::CpuThread& thread = session_.cpu.threads[index];
+    const std::uint32_t lane = timeline_.lane_of_thread(thread.thread);
+    if (lane == model::kNone)
+      packet([&](pbf_writer& one) {
+        pbf_writer track(one, 60);
+        track.add_uint64(1, kCpuThreadTracks + index);
+        pbf_writer descriptor(track, 4);
+        descriptor.add_int32(1, static_cast<std::int32_t>(thread.pid));
+        descriptor.add_int32(2, static_cast<std::int32_t>(thread.tid));
+        if (thread.name != 0) descriptor.add_string(5, base::printable(session_.strings.view(thread.name)));
+      });
+    packet([&](pbf_writer& one) {
+      pbf_writer track(one, 60);
+      track.add_uint64(1, kWaitTracks + index);
+      track.add_string(2, "off the CPU");
+      track.add_uint64(5, lane == model::kNone ? kCpuThreadTracks + index : track_id(lane, 0));
+    });
+  }
+
+  void cpu_waits() {
+    const model::CpuProfile& cpu = session_.cpu;
+    std::uint32_t last = model::kNone;
+    for (const model::CpuWait& wait : cpu.waits) {  // by thread
+      if (wait.thread != last) wait_track(last = wait.thread);
+      annotations_.clear();
+      if (wait.stack < cpu.stacks.size())
+        annotations_.push_back({"in", base::printable(frame_text(session_, cpu.frames[cpu.stacks[wait.stack].frame]))});
+      described(kBegin, wait.start_ns, kWaitTracks + last, small_id(2, kWaits[static_cast<std::size_t>(wait.kind)]),
+                "cpu_wait", [](pbf_writer&) {});
+      event(kEnd, wait.end_ns, kWaitTracks + last, [](pbf_writer&) {});
+    }
+  }
+
   template <class Fill>
   void event(EventType type, std::int64_t at_ns, std::uint64_t track, Fill fill) {
     packet([&](pbf_writer& one) {
@@ -200,13 +313,7 @@ class PerfettoWriter {
 
   // Says what an id stands for, before its first use.
   void intern(std::uint32_t field, std::uint64_t id, std::string_view text) {
-    packet([&](pbf_writer& one) {
-      one.add_uint32(13, 2);
-      pbf_writer data(one, 12);
-      pbf_writer entry(data, field);
-      entry.add_uint64(1, id);
-      entry.add_string(2, text.data(), text.size());
-    });
+    entry(field, id, [&](pbf_writer& named) { named.add_string(2, text.data(), text.size()); });
   }
   std::uint64_t small_id(std::uint32_t field, std::string_view text) {
     const auto [at, is_new] = ids_.try_emplace({field, std::string(text)}, session_.strings.size() + ids_.size() + 1);
@@ -272,6 +379,7 @@ class PerfettoWriter {
   std::int64_t shift_ns_;
   std::vector<bool> seen_;  // names that were interned
   std::map<std::pair<std::uint32_t, std::string>, std::uint64_t> ids_;
+  std::map<std::string, std::uint64_t> mappings_;
   std::vector<Annotation> annotations_;
   std::string buffer_;
 };

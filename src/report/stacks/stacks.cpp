@@ -1,35 +1,16 @@
 #include "report/stacks/stacks.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <unordered_map>
 
 #include "base/text.hpp"
+#include "report/flame.hpp"
 #include "report/json_writer.hpp"
 
 namespace rangescope::report {
 namespace {
 
 using model::CpuProfile;
-
-std::string last_name(std::string_view path) {
-  return std::string(path.substr(path.rfind('/') + 1));
-}
-
-/// A frame as one word of a chain.
-std::string frame_text(const model::Session& session, const model::CpuFrame& frame) {
-  const std::string name(session.strings.view(frame.name));
-  const std::string module = last_name(session.strings.view(frame.module));
-  switch (frame.kind) {
-    case model::FrameKind::kCut: return "(cut)";
-    case model::FrameKind::kPython:
-      return fmt::format("{} ({}:{})", name, last_name(session.strings.view(frame.file)), frame.line);
-    case model::FrameKind::kNative: break;
-  }
-  if (!name.empty()) return name;
-  return module.empty() || module.starts_with("//") ? "(JIT)" : module == "[kernel]" ? module : "[" + module + "]";
-}
 
 struct Chain {
   std::vector<std::string> ranges;

@@ -89,6 +89,20 @@ void Recorder::State::run() {
   cpu_ns = thread_cpu_ns() - cpu_begun;
 }
 
+base::Result<Allowed> allowed() {
+  const auto events = Events::open({});
+  if (!events) return tl::make_unexpected(events.error());
+  return Allowed{events->kernel(), events->switches()};
+}
+
+base::Result<void> leave_refusal(const std::filesystem::path& folder, const base::Error& why) {
+  auto file =
+      BlockFile::create(folder / (std::string("program") + wire::cpu::kSuffix), wire::cpu::kMagic, wire::cpu::kVersion);
+  if (!file) return base::fail(std::move(file));
+  put_event(*file, wire::cpu::kUnavailable, why.hint.empty() ? why.what : why.what + ". " + why.hint, 1);
+  return {};
+}
+
 base::Result<Recorder> Recorder::start(const Options& options) {
   auto file = BlockFile::create(options.folder / (std::string("program") + wire::cpu::kSuffix), wire::cpu::kMagic,
                                 wire::cpu::kVersion);

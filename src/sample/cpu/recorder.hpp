@@ -21,6 +21,17 @@ struct Options {
   std::filesystem::path cache;  ///< of names by build id; "" for none
 };
 
+/// What the system gives of CPU samples.
+struct Allowed {
+  bool kernel = true;    ///< samples of the kernel too
+  bool switches = true;  ///< waits
+};
+/// Opens what start() would open, and closes it. Errors as Recorder::start().
+[[nodiscard]] base::Result<Allowed> allowed();
+
+/// Leaves a file of CPU samples that only says why there are none.
+[[nodiscard]] base::Result<void> leave_refusal(const std::filesystem::path& folder, const base::Error& why);
+
 class Recorder {
  public:
   /// Must be called by the thread that starts the program, last before it; nothing else may be started until stop().

@@ -357,12 +357,16 @@ void Sampler::put(wire::samples::Type type, Packer& packer) {
   packer.clear();
 }
 
-void Sampler::event(wire::samples::EventKind kind, std::string_view text, std::uint32_t count) {
+void put_event(BlockFile& file, wire::samples::EventKind kind, std::string_view text, std::uint32_t count) {
   const wire::samples::Event event{kind, count, now_ns()};
   std::string raw(sizeof event, '\0');
   std::memcpy(raw.data(), &event, sizeof event);
   raw += text;
-  file_.put(wire::samples::Type::kEvent, raw, 1);
+  file.put(wire::samples::Type::kEvent, raw, 1);
+}
+
+void Sampler::event(wire::samples::EventKind kind, std::string_view text, std::uint32_t count) {
+  put_event(file_, kind, text, count);
 }
 
 void Sampler::flush() {

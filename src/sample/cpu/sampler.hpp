@@ -18,6 +18,8 @@
 
 namespace rangescope::sample::cpu {
 
+void put_event(BlockFile& file, wire::samples::EventKind kind, std::string_view text, std::uint32_t count);
+
 class Sampler final : public Sink {
  public:
   Sampler(BlockFile file, std::string description, std::uint64_t most_bytes);

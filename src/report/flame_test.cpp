@@ -1,0 +1,73 @@
+#include "report/flame.hpp"
+
+#include <gtest/gtest.h>
+
+namespace rangescope::report {
+namespace flame_test {
+
+using model::kNone;
+
+/// main > python loop (llama.py:7) > memcpy; main > rare. 8 samples in `decode`, 1 in its child, 2 outside.
+struct Sampled {
+  model::Session session;
+  model::Report report;
+  Sampled() {
+    model::CpuProfile& cpu = session.cpu;
+    cpu.interval_ns = 1000;
+    const auto text = [&](const char* word) { return session.strings.intern(word); };
+    cpu.frames = {{.name = text("main"), .module = text("/opt/app")},
+                  {.kind = model::FrameKind::kPython, .name = text("loop"), .file = text("/x/llama.py"), .line = 7},
+                  {.name = text("memcpy"), .module = text("/lib/libc.so.6")},
+                  {.name = text("rare"), .module = text("/opt/app")},
+                  {.name = text("main"), .module = text("/opt/app")}};  // of another process
+    cpu.stacks = {{kNone, 0}, {0, 1}, {1, 2}, {0, 3}, {kNone, 4}, {4, 1}};
+    for (const char* name : {"decode", "layer"}) {
+      model::Region region;
+      region.path = {name};
+      region.cpu.emplace();
+      report.regions.push_back(region);
+    }
+    report.regions[0].cpu->stacks = {{2, 5}, {5, 2}, {3, 1}};
+    report.regions[1].cpu->stacks = {{2, 1}};
+    report.cpu_outside = {{0, 1}, {kNone, 1}};
+  }
+};
+
+TEST(Flame, ChainsOfOneTextAreOne) {
+  const Sampled made;
+  const Flame flame = flame_of(made.report, made.session);
+  ASSERT_EQ(flame.nodes.size(), 4u);
+  ASSERT_EQ(flame.names.size(), 4u);
+  EXPECT_EQ(flame.names[flame.nodes[1].name].text, "loop (llama.py:7)");
+  EXPECT_EQ(flame.names[flame.nodes[1].name].sort, FrameSort::kPython);
+  EXPECT_EQ(flame.names[flame.nodes[1].name].module, "/x/llama.py");
+  EXPECT_EQ(flame.nodes[1].parent, 0u);
+  ASSERT_EQ(flame.regions[0].size(), 3u);
+  EXPECT_EQ(flame.regions[0][0].node, 1u);  // the other process's loop
+  EXPECT_EQ(flame.regions[0][0].samples, 2);
+  ASSERT_EQ(flame.outside.size(), 2u);
+  EXPECT_EQ(flame.outside[1].node, kNone);
+  EXPECT_EQ(flame.shortened, 0);
+}
+
+TEST(Flame, IsBoundedByItsLightestFunctions) {
+  const Sampled made;
+  const Flame flame = flame_of(made.report, made.session, 3);
+  ASSERT_EQ(flame.nodes.size(), 3u);
+  EXPECT_EQ(flame.shortened, 1);            // rare stands at main
+  EXPECT_EQ(flame.regions[0][0].node, 0u);  // main
+  std::int64_t samples = 0;
+  for (const auto* list : {&flame.regions[0], &flame.regions[1], &flame.outside})
+    for (const FlameCount& count : *list) samples += count.samples;
+  EXPECT_EQ(samples, 11);  // none is lost
+  const Flame least = flame_of(made.report, made.session, kFlameNodes, 1);
+  EXPECT_TRUE(least.nodes.empty());
+  EXPECT_EQ(least.regions[0].size(), 1u);
+}
+
+TEST(Flame, IsEmptyWithoutSamples) {
+  EXPECT_TRUE(flame_of(model::Report(), model::Session()).nodes.empty());
+}
+
+}  // namespace flame_test
+}  // namespace rangescope::report
