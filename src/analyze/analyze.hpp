@@ -53,7 +53,7 @@ struct Options {
   Domains domains = Domains::kSeparate;
   bool backward_with_forward =
       false;                     ///< GPU work of PyTorch's backward functions also counts for their forward operator
-  int threads = 0;               ///< workers, 0 for as many as help; results do not depend on it
+  int threads = 0;               ///< workers, 0: one a core; results do not depend on it
   std::size_t top_kernels = 20;  ///< per region
   std::size_t samples = 400;     ///< occurrences kept per region for plots
 };

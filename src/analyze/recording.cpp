@@ -25,8 +25,8 @@ std::vector<Cost> costs_of(const model::Session& session) {
 
 /// Of each occurrence what recording added; 0 where `nodes` says that its node is left as it is. From the innermost
 /// outwards: an occurrence stands behind the one around it.
-void sweep(const model::Session& session, const Tree& tree, const std::vector<Cost>& costs,
-           const std::vector<char>* nodes, std::vector<std::uint32_t>& taken) {
+void sweep_recording(const model::Session& session, const Tree& tree, const std::vector<Cost>& costs,
+                     const std::vector<char>* nodes, std::vector<std::uint32_t>& taken) {
   taken.assign(tree.range_of.size(), 0);
   const auto add = [](std::uint32_t a, std::uint64_t b) {
     return static_cast<std::uint32_t>(std::min<std::uint64_t>(UINT32_MAX, a + b));
@@ -51,7 +51,7 @@ void take_out_recording(const model::Session& session, Tree& tree) {
   const std::vector<Cost> costs = costs_of(session);
   if (std::all_of(costs.begin(), costs.end(), [](const Cost& cost) { return cost.own + cost.around == 0; })) return;
   std::vector<std::uint32_t> taken;
-  sweep(session, tree, costs, nullptr, taken);
+  sweep_recording(session, tree, costs, nullptr, taken);
   std::vector<double> added(tree.nodes.size(), 0), wall(tree.nodes.size(), 0);
   for (std::uint32_t o = 0; o < taken.size(); ++o) added[tree.cells[tree.cell[o]].node] += taken[o];
   for (const Cell& cell : tree.cells) wall[cell.node] += static_cast<double>(cell.inclusive_ns);
@@ -62,7 +62,7 @@ void take_out_recording(const model::Session& session, Tree& tree) {
     if (nodes[node] != 0 && above != kNone) nodes[above] = 1;
   }
   if (std::find(nodes.begin(), nodes.end(), 1) == nodes.end()) return;
-  sweep(session, tree, costs, &nodes, taken);
+  sweep_recording(session, tree, costs, &nodes, taken);
   std::vector<std::int64_t> exclusive(tree.cells.size(), 0);
   for (std::uint32_t o = 0; o < taken.size(); ++o) {
     tree.cells[tree.cell[o]].recorded_ns += taken[o];

@@ -72,8 +72,12 @@ base::Result<std::vector<char>> select_nodes(const Tree& tree, const model::Sess
       return base::fail(base::Code::kNothingCaptured, what + ": the program recorded no NVTX range at all", {},
                         "Check that the program opens NVTX ranges and that the part with them ran.");
     }
-    return base::fail(base::Code::kNothingCaptured, what, {},
-                      "Use one of the ranges seen: " + nearest_ranges(tree, session, include) + ".");
+    std::string hint = "Use one of the ranges seen: " + nearest_ranges(tree, session, include) + ".";
+    for (const model::RangeTerm& term : include)  // a comma is part of a name
+      if (term.written.find(',') != std::string::npos)
+        hint += " For several ranges repeat the option: --include " +
+                base::replace_all(base::replace_all(term.written, ", ", ","), ",", " --include ") + ".";
+    return base::fail(base::Code::kNothingCaptured, what, {}, std::move(hint));
   }
   if (!tree.nodes.empty() && none(selected)) {
     return base::fail(base::Code::kNothingCaptured, "every range that was included is also excluded", {},

@@ -124,10 +124,11 @@ void bind_counters(const Arguments& app, collect::native::CounterRequest& reques
          "--flush-caches", [&request] { request.cache = "flush"; },
          "Empty the caches before each measured occurrence or kernel, as ncu does")
       .group("Counters");
-  app.add_option("--arm-wait", request.arm_wait_ms,
-                 "Milliseconds that a range which lacks its first complete set waits for the hardware (100; 0: never)")
-      .type_name("MS")
-      .between(0, 60000)
+  app.add_duration(
+         "--arm-wait",
+         [&request](std::int64_t ns) { request.arm_wait_ms = static_cast<std::uint32_t>(ns / 1'000'000); }, 0,
+         60'000'000'000,
+         "How long a range which lacks its first complete set waits for the hardware (100ms; 0: not at all)")
       .group("Counters");
   app.add_option("--skip-first", request.skip_first,
                  "Occurrences left alone at the start (-1: until their duration has settled)")

@@ -95,7 +95,7 @@ complete -F _rangescope rangescope
 }
 
 /// A text between single quotes, `marks` escaped for the shell's own grammar inside.
-std::string quoted(std::string_view text, std::string_view marks) {
+std::string shell_word(std::string_view text, std::string_view marks) {
   std::string out = "'";
   for (const char c : text) {
     if (marks.find(c) != std::string_view::npos) out += '\\';
@@ -107,14 +107,14 @@ std::string quoted(std::string_view text, std::string_view marks) {
 std::string zsh_completion(const std::vector<Completed>& commands) {
   std::string names, cases;
   for (const Completed& command : commands) {
-    names += "      " + quoted(command.name + ":" + command.summary, "") + "\n";
+    names += "      " + shell_word(command.name + ":" + command.summary, "") + "\n";
     std::string specs;
     for (const HelpOption& option : command.options) {
       for (const std::string& name : option.names) {
         const std::string values = base::join(option.values, " ");
         const std::string takes = option.value.empty() ? "" : name.starts_with("--") ? "=" : "+";
-        std::string spec = quoted(name + takes, "");
-        spec += quoted("[" + base::replace_all(base::replace_all(option.text, "[", "("), "]", ")") + "]", ":");
+        std::string spec = shell_word(name + takes, "");
+        spec += shell_word("[" + base::replace_all(base::replace_all(option.text, "[", "("), "]", ")") + "]", ":");
         if (!option.value.empty())
           spec += values.empty() ? "':value:_files'"
                   : option.list  ? "':group:_sequence compadd - " + values + "'"
@@ -155,7 +155,7 @@ std::string fish_completion(const std::vector<Completed>& commands) {
       "end\nend\n";
   for (const Completed& command : commands) {
     out += fmt::format("complete -c rangescope -n __fish_use_subcommand -f -a {} -d {}\n", command.name,
-                       quoted(command.summary, "\\"));
+                       shell_word(command.summary, "\\"));
     const std::string here = fmt::format("complete -c rangescope -n '__fish_seen_subcommand_from {}'", command.name);
     for (const std::string& word : command.words) out += here + " -f -a " + word + "\n";
     if (command.runs) out += here + " -a '(__rangescope_runs)'\n";
@@ -170,7 +170,7 @@ std::string fish_completion(const std::vector<Completed>& commands) {
         out += " -x -a '" + values + "'";
       else if (!option.value.empty())
         out += " -r";
-      out += " -d " + quoted(option.text, "\\") + "\n";
+      out += " -d " + shell_word(option.text, "\\") + "\n";
     }
   }
   return out;

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::string_view kWhat =
     "rangescope runs any program once and says what each of its NVTX ranges costs, and why.";
-constexpr std::size_t kLeft = 30, kWidth = 96;
+constexpr std::size_t kHelpLeft = 30, kHelpWidth = 96;
 constexpr std::string_view kManTail =
     ".SH EXIT STATUS\n"
     "The exit code of the program passes through, and its fatal signal likewise. Where rangescope has something to "
@@ -53,7 +53,7 @@ std::string wrapped(std::string_view text, std::size_t indent) {
   std::string out;
   std::size_t column = indent;
   for (const std::string_view word : base::split(text, ' ')) {
-    if (column > indent && column + 1 + word.size() > kWidth) {
+    if (column > indent && column + 1 + word.size() > kHelpWidth) {
       out += "\n" + std::string(indent, ' ');
       column = indent;
     } else if (column > indent) {
@@ -80,11 +80,11 @@ std::string options_text(const HelpCommand& command, bool all) {
       out += "\n" + group + ":\n";
     }
     std::string left = "  " + names_of(*line);
-    if (left.size() + 2 > kLeft)
-      left += "\n" + std::string(kLeft, ' ');
+    if (left.size() + 2 > kHelpLeft)
+      left += "\n" + std::string(kHelpLeft, ' ');
     else
-      left.append(kLeft - left.size(), ' ');
-    out += left + wrapped(line->text, kLeft) + "\n";
+      left.append(kHelpLeft - left.size(), ' ');
+    out += left + wrapped(line->text, kHelpLeft) + "\n";
   }
   return out;
 }

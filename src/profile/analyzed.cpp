@@ -31,14 +31,6 @@ std::string source_text(const model::Source& source) {
   return text;
 }
 
-/// How a command line names the input from here: a run below rangescope-runs by its name, all else by its path.
-std::string name_of(const std::filesystem::path& input, const std::filesystem::path& run) {
-  std::error_code error;
-  const std::filesystem::path named = std::filesystem::path("rangescope-runs") / run.filename();
-  if (!run.empty() && std::filesystem::equivalent(named, run, error)) return run.filename().string();
-  return (run.empty() ? input : run).string();
-}
-
 void add_run_info(model::Report& report, const model::Session& session, const std::filesystem::path& input,
                   const std::filesystem::path& run) {
   model::RunInfo info = run.empty() ? report.run : runs::run_info(run);
@@ -134,6 +126,13 @@ void add_repetitions(const std::filesystem::path& run, model::Report& report) {
 
 }  // namespace
 
+std::string named_input(const std::filesystem::path& input, const std::filesystem::path& run) {
+  std::error_code error;
+  const std::filesystem::path named = std::filesystem::path("rangescope-runs") / run.filename();
+  if (!run.empty() && std::filesystem::equivalent(named, run, error)) return run.filename().string();
+  return (run.empty() ? input : run).string();
+}
+
 std::string why_no_range(const model::Session& native) {
   if (!native.processes.empty()) return base::counted(native.processes.size(), "process") + ", and none opened a range";
   for (const model::Loss& loss : native.losses)
@@ -215,7 +214,7 @@ base::Result<Analyzed> analyze_inputs(std::span<const std::filesystem::path> inp
   add_run_info(*report, session, inputs.front(), run);
   add_repetitions(run, *report);
   analyze::finish_rows(*report);
-  analyze::judge(*report, name_of(inputs.front(), run));
+  analyze::judge(*report, named_input(inputs.front(), run));
   return Analyzed{std::move(session), std::move(*report), std::move(captured->parts)};
 }
 

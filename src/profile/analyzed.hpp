@@ -40,6 +40,9 @@ struct Analyzed {
                                                     const std::filesystem::path& run, const analyze::Options& options,
                                                     read::Options reading = {});
 
+/// How a command line names the input from here: a run or job below rangescope-runs by its name, all else by its path.
+[[nodiscard]] std::string named_input(const std::filesystem::path& input, const std::filesystem::path& run);
+
 /// Why a native capture holds no range: what follows "nothing was captured: ".
 [[nodiscard]] std::string why_no_range(const model::Session& native);
 [[nodiscard]] bool is_empty_folder(const std::filesystem::path& path);

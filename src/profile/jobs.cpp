@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "analyze/verdict/verdict.hpp"
 #include "base/text.hpp"
 #include "runs/layout.hpp"
 #include "runs/manifest.hpp"
@@ -109,6 +110,7 @@ base::Result<Analyzed> analyze_job(const job::Job& job, const analyze::Options& 
   run.id = job.name;
   run.exit_code.reset();
   run.signal.reset();
+  analyze::judge(analyzed->report, named_input({}, job.folder));  // its commands are about the job, not its first rank
   if (reading.ranks.empty())
     for (model::Loss& loss : job::losses_of(job)) analyzed->report.losses.push_back(std::move(loss));
   if (!empty.empty())

@@ -17,7 +17,7 @@
 namespace rangescope::read {
 
 struct Options {
-  int threads = 0;                   ///< worker threads, 0 for as many as help
+  int threads = 0;                   ///< worker threads; 0: one a core
   bool kernels = true;               ///< GPU activity wanted; false reads NVTX only
   std::string nsys_path;             ///< nsys executable for formats that only it can export; "" looks for one
   std::vector<std::uint32_t> ranks;  ///< native: only processes of these ranks of a parallel job; empty: all

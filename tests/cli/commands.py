@@ -168,6 +168,8 @@ class Profile(InAFolder):
             self.assertIn(f"'{name}' matched no range", done.stdout + done.stderr)
 
     def test_a_filter_that_matches_nothing_names_the_nearest(self):
+        self.tool("profile", "-q", "--", VICTIM)
+        self.assertIn("--include step --include layer.", self.tool("report", "--include", "step,layer").stderr)
         done = self.tool("profile", "--include", "stp", "--", VICTIM)
         self.assertEqual(done.returncode, 80, done.stderr)
         self.assertIn("step", done.stderr)
@@ -461,9 +463,9 @@ class Words(InAFolder):
         self.assertEqual(self.tool().returncode, 64)
 
     def test_durations_and_json_are_the_same_everywhere(self):
-        for words in (["watch", "--every", "1x"], ["watch", "--every", "1ms"], ["profile", "--timeout", "soon"]):
+        for words in (["profile", "--arm-wait", "soon"], ["profile", "--arm-wait", "61s"], ["watch", "--every", "1x"], ["watch", "--every", "1ms"], ["profile", "--timeout", "soon"]):
             self.assertIn(self.tool(*words, "--", VICTIM).returncode, (64, 78), words)
-        for words in (["watch", "--every", "200ms"], ["profile", "--timeout", "10"], ["profile", "--timeout", "10s"]):
+        for words in (["watch", "--every", "200ms"], ["profile", "--metrics", "roofline", "--arm-wait", "50ms"], ["profile", "--metrics", "roofline", "--arm-wait", "0"], ["profile", "--timeout", "10"], ["profile", "--timeout", "10s"]):
             done = self.tool(*words, "--", VICTIM)
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertIn("run kept in", done.stderr)

@@ -84,6 +84,8 @@ class Launchers(unittest.TestCase):
             self.profile(openmpi(rank, 2))
         for name in ("latest", "openmpi", os.path.join(self.root, "openmpi-77"), self.root):
             self.assertEqual(len(self.json(name)["ranks"]), 2, name)
+        commands = [one["next"] for one in self.json("latest")["verdict"] if one["next"].startswith("rangescope report")]
+        self.assertTrue(commands and all("openmpi-77 " in command for command in commands), commands)
         self.profile({})
         self.assertNotIn("ranks", self.json("latest"))
 
