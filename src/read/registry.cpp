@@ -128,7 +128,7 @@ base::Error not_understood(std::string_view head, const std::filesystem::path& p
   }
   const std::string unpacked = kineto::unpacked_head(head);
   const std::string_view json = base::trim(unpacked.empty() ? head : unpacked);
-  if (json.starts_with('{') || json.starts_with('[')) {
+  if ((json.starts_with('{') || json.starts_with('[')) && !is_ncu_text(json)) {
     const auto told = std::find_if(std::begin(kJson), std::end(kJson), [&](const Lookalike& known) {
       return json.find(known.begin) != std::string_view::npos;
     });

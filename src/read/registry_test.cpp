@@ -70,6 +70,10 @@ TEST(Lookalikes, AreNamed) {
        "this is an execution trace of PyTorch, which has no times | "},
       {"<?xml version=\"1.0\"?>\n<session version=\"2\" name=\"NewSession1.nvvp\">",
        "this is a session of NVIDIA's Visual Profiler"},
+      {"[libprotobuf ERROR message_lite.cc:122] Can't parse message\n==ERROR== Failed to load report file "
+       "'x.ncu-rep'.\n",
+       "this is what ncu prints for people, without a table: ==ERROR== Failed to load report file"},
+      {"[4700] zoo@127.0.0.1\n  gemm(int), Context 1\n", "this is what ncu prints for people, without a table"},
       {"<!doctype html>", "this is HTML or XML | "},
       {"PK\x03\x04zip", "this is a zip archive | Unpack it first: unzip FILE"},
       {"\xfd"s + "7zXZ", "this is an xz file | "},

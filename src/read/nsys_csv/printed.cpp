@@ -84,13 +84,17 @@ class Table {
     return !cell.empty() && cell.find_first_not_of("0123456789.,'-") == std::string_view::npos;
   }
 
-  /// Every table has shares or means with one or two digits behind the point: these decide.
+  /// The first number that can be read in one way only decides: of two kinds of separators the last is the point, one
+  /// that stands twice is none, and less than three digits stand behind a point alone.
   [[nodiscard]] char point_of() const {
     for (std::size_t r = 1; r < rows_.size(); ++r) {
       for (std::size_t i = 0; i + 1 < rows_[r].size(); ++i) {
         const std::string& cell = rows_[r][i];
         const std::size_t at = cell.find_last_of(".,");
-        if (is_number(cell) && at != std::string::npos && cell.size() - at - 1 < 3) return cell[at];
+        if (at == std::string::npos || !is_number(cell)) continue;
+        const char last = cell[at], other = last == '.' ? ',' : '.';
+        if (cell.find(other) < at || cell.size() - at - 1 < 3) return last;
+        if (cell.find(last) < at) return other;
       }
     }
     return '.';

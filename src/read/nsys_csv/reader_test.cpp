@@ -248,6 +248,35 @@ std::string timeline(std::string_view text, std::string_view name = "x.csv") {
   return out;
 }
 
+TEST(NsysCsvTrace, PrintedUnderAnotherLocale) {
+  const std::string title = " ** NVTX Push/Pop Range Trace (nvtxpptrace):\n\n";
+  const std::string english =
+      " Start (ns)  End (ns)   Duration (ns)  DurChild (ns)  DurNonChild (ns)   Name    PID  TID  Lvl  NumChild  "
+      "RangeId  "
+      "ParentId  RangeStack  NameTree\n"
+      " ----------  ---------  -------------  -------------  ----------------  -------  ---  ---  ---  --------  "
+      "-------  "
+      "--------  ----------  --------\n"
+      "  439559436  439613090          53654          29878             23776  prefill  463  463    0         2        "
+      "4  "
+      "    None  :4          prefill \n"
+      "  439567018  439586789          19771              0             19771  layer0   463  463    1         0        "
+      "5  "
+      "       4  :4:5        --layer0\n";
+  const std::string german =
+      " Start (ns)    End (ns)    Duration (ns)  DurChild (ns)  DurNonChild (ns)   Name    PID  TID  Lvl  NumChild  "
+      "RangeId  ParentId  RangeStack  NameTree\n"
+      " -----------  -----------  -------------  -------------  ----------------  -------  ---  ---  ---  --------  "
+      "-------  --------  ----------  --------\n"
+      " 439.559.436  439.613.090         53.654         29.878            23.776  prefill  463  463    0         2  "
+      "      4      None  :4          prefill \n"
+      " 439.567.018  439.586.789         19.771              0            19.771  layer0   463  463    1         0  "
+      "      5         4  :4:5        --layer0\n";
+  const std::string expected = "@prefill 439559436-439613090\n@layer0 439567018-439586789\n";
+  EXPECT_EQ(timeline(title + english, "out.txt"), expected);
+  EXPECT_EQ(timeline(title + german, "out.txt"), expected);
+}
+
 TEST(NsysCsvTrace, TheLongerOfTwoThatBeginAtOnceHoldsTheOther) {
   EXPECT_EQ(timeline("chatter, with, commas\n" + kPushPop +
                      "10,15,5,0,5,inner,1,1,1,0,2,1,:1:2,--inner\n10,30,20,5,15,outer,1,1,0,1,1,,:1,outer\n"),
