@@ -206,13 +206,14 @@ void Events::close() {
   rings_.clear();
 }
 
-void Events::wait(int most_ms) const {
+bool Events::wait(int most_ms) const {
   std::vector<pollfd> polled;
   for (const Ring& ring : rings_) polled.push_back({ring.fd, POLLIN, 0});
   const int ready = ::poll(polled.data(), polled.size(), most_ms);
   // Where all that had the event ended, poll says so at once, again and again.
-  if (ready > 0 && std::all_of(polled.begin(), polled.end(), [](const pollfd& p) { return (p.revents & POLLIN) == 0; }))
-    ::poll(nullptr, 0, std::min(most_ms, 20));
+  const bool any = std::any_of(polled.begin(), polled.end(), [](const pollfd& p) { return (p.revents & POLLIN) != 0; });
+  if (ready > 0 && !any) ::poll(nullptr, 0, std::min(most_ms, 20));
+  return any;
 }
 
 void Events::drain(Sink& sink) {

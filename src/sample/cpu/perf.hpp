@@ -72,8 +72,8 @@ class Events {
   Events& operator=(const Events&) = delete;
   ~Events() { close(); }
 
-  /// Waits until a sample is there, at most so long.
-  void wait(int most_ms) const;
+  /// Waits until a sample is there, at most so long. False where none came.
+  bool wait(int most_ms) const;
   /// Gives everything that has come.
   void drain(Sink& sink);
   void close();

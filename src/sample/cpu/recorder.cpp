@@ -7,6 +7,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <ctime>
 #include <thread>
@@ -27,6 +28,9 @@ std::int64_t thread_cpu_ns() {
   ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
   return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
 }
+
+/// Only samples wake us, so the threads that ran last are looked at a little later: what do they wait for? Then rarely.
+constexpr int kSoon_ms = 4, kRarely_ms = 20;
 
 /// A sample's Python frames must be read at once. With the right to it (root) this thread runs before all others, for
 /// its microseconds; else it asks the scheduler for short turns, which come sooner (Linux 6.12).
@@ -69,14 +73,14 @@ void Recorder::State::run() {
   run_soon();
   const std::int64_t begun = now_ns(), cpu_begun = thread_cpu_ns();
   std::int64_t flushed = begun, looked = begun;
-  while (!ended) {
-    events.wait(20);
+  for (int patience_ms = kSoon_ms; !ended;) {
+    patience_ms = events.wait(patience_ms) ? kSoon_ms : std::min(2 * patience_ms, kRarely_ms);
     // At most a tenth of a core: programs with many threads are taken in larger portions.
     cpu_ns = thread_cpu_ns() - cpu_begun;
     if (cpu_ns * 12 > now_ns() - begun + 1'000'000'000) ::poll(nullptr, 0, 10);
     events.drain(sampler);
     const std::int64_t now = now_ns();
-    if (now - looked > 20'000'000) {
+    if (now - looked > kSoon_ms * 900'000) {
       sampler.look_at_waits(now);
       looked = now;
     }

@@ -307,7 +307,7 @@ void Sampler::sample(const Sample& sample) {
 }
 
 void Sampler::look_at_waits(std::int64_t now_ns) {
-  int most = 64;  // each costs some microseconds
+  int most = 16;  // each costs some microseconds
   for (auto& [tid, waiting] : threads_) {
     if (waiting.out_since_ns < 0 || waiting.preempted || waiting.looked || now_ns - waiting.out_since_ns < kLongWait_ns)
       continue;
