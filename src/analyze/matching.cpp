@@ -63,7 +63,7 @@ const DigestRegion* any_of(const MatchedRegion& region, std::size_t side) {
   return nullptr;
 }
 
-double wall_of(const DigestRegion& region) {
+double median_wall(const DigestRegion& region) {
   const auto found = region.values.find("wall_ns.median");
   return found == region.values.end() ? 0 : found->second;
 }
@@ -175,7 +175,7 @@ std::vector<model::RenameOffer> offer_renames(std::span<const MatchedRegion> reg
         std::set_intersection(in_a.begin(), in_a.end(), in_b.begin(), in_b.end(), std::back_inserter(both));
         if (!both.empty() && 2 * both.size() >= std::max(in_a.size(), in_b.size()))
           reasons.push_back("the same " + base::counted(both.size(), "range") + " inside");
-        const double wall_a = wall_of(a), wall_b = wall_of(b);
+        const double wall_a = median_wall(a), wall_b = median_wall(b);
         const bool alike = wall_a > 0 && wall_b > 0 && std::abs(std::log(wall_b / wall_a)) < std::log(1.25);
         if (alike) reasons.emplace_back("times within a quarter");
         if (reasons.size() < 2) continue;

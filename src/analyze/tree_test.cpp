@@ -265,7 +265,9 @@ TEST(Filter, ThatMatchesNothingNamesTheNearestAndInventsNoRow) {
   EXPECT_EQ(report.error().what, "no range matches 'decod/'");
   EXPECT_EQ(report.error().hint, "Use one of the ranges seen: 'decode/', 'prefill/'.");
   options.ranges = *model::RangeSelection::parse({"decode,prefill"});  // ncu's grammar: start/end ranges
-  EXPECT_EQ(analyze(b.session, options).error().hint, "Use one of the ranges seen: 'decode/', 'prefill/'.");
+  EXPECT_EQ(analyze(b.session, options).error().hint,
+            "Use one of the ranges seen: 'decode/', 'prefill/'. For several ranges repeat the option: --include decode "
+            "--include prefill.");
   options.ranges = *model::RangeSelection::parse({"decode/"}, {"decode/"});
   EXPECT_EQ(analyze(b.session, options).error().code, base::Code::kNothingCaptured);
   options.ranges = *model::RangeSelection::parse({"decode", "nosuch"});

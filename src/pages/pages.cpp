@@ -168,7 +168,7 @@ base::Result<Selection> Selection::make(const File& file, const PageOptions& opt
         options.nvtx_include, [](const std::string& text) { return text.find_first_of("/@[]*") == std::string::npos; });
     std::string hint = "Leave out --nvtx-include, --nvtx-exclude and --kernel-name to see what there is.";
     if (alone != options.nvtx_include.end())
-      hint += " To ncu a name alone is a start/end range: write '" + *alone + "/' for one that is pushed and popped.";
+      hint += " To ncu a name alone is a start/end range: push/pop ranges are --nvtx-include '" + *alone + "/'.";
     return fail(Code::kNothingCaptured,
                 file.results.empty() ? "the report holds no results"
                                      : "the filters match none of " + base::counted(file.results.size(), "result"),

@@ -186,7 +186,7 @@ TEST(NcuPages, ANameAloneIsAStartEndRangeAndTheHintSaysSo) {
         *file, options, [](std::string_view) {}, losses);
     return done ? std::string() : done.error().hint;
   };
-  EXPECT_NE(hint("layer1").find("write 'layer1/' for one that is pushed and popped"), std::string::npos);
+  EXPECT_NE(hint("layer1").find("push/pop ranges are --nvtx-include 'layer1/'"), std::string::npos);
   EXPECT_EQ(hint("layer1/").find("write"), std::string::npos);
 }
 
