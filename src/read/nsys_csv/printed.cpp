@@ -30,10 +30,12 @@ Spans dashes(std::string_view line, char between) {
 
 /// A table whose header and columns are known. Numbers are written as the locale has them: nsys 2022.4 under a German
 /// one prints "65,0" and "223.965" for 65.0 and 223965 (and as CSV always 223965).
-class Table {
+class Printed {
  public:
-  Table() = default;
-  Table(Spans spans, bool framed, std::string_view header) : spans_(std::move(spans)), framed_(framed) { row(header); }
+  Printed() = default;
+  Printed(Spans spans, bool framed, std::string_view header) : spans_(std::move(spans)), framed_(framed) {
+    row(header);
+  }
 
   [[nodiscard]] bool open() const { return !spans_.empty(); }
 
@@ -110,7 +112,7 @@ class Table {
 std::string printed_as_csv(std::string_view text) {
   std::string out, report;
   std::string_view before;
-  Table table;
+  Printed table;
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t end = std::min(text.find('\n', at), text.size());
     std::string_view line = text.substr(at, end - at);
@@ -124,7 +126,7 @@ std::string printed_as_csv(std::string_view text) {
     } else if (Spans spans = dashes(line, framed ? '+' : ' '); !spans.empty()) {
       if (!framed || before.starts_with('|')) {  // else it stands above the header
         out += "\nProcessing [" + report + "]\n";
-        table = Table(std::move(spans), framed, before);
+        table = Printed(std::move(spans), framed, before);
       }
     } else if (const std::size_t open = line.rfind('('); line.ends_with("):") && open != std::string_view::npos) {
       report = line.substr(open + 1, line.size() - open - 3);
