@@ -58,7 +58,8 @@ class Truth(unittest.TestCase):
         self.assertLess(0, cost["range_own_ns"])
         self.assertLess(cost["range_own_ns"], cost["range_pair_ns"])
         taken = outer["profiler"] / truth["occurrences"]
-        self.assertAlmostEqual(taken / truth["pairs"], cost["range_pair_ns"], delta=1)
+        self.assertLess(taken / truth["pairs"], cost["range_pair_ns"] + 1)
+        self.assertGreater(taken / truth["pairs"], 0.5 * cost["range_pair_ns"], "less where a range was shorter than that")
         self.assertLess(taken, 2 * hooks, "not more than there was, but for a busy machine")
         self.assertGreater(taken, 0.2 * hooks, "most of what there was")
         self.assertAlmostEqual(outer["inclusive"] - outer["exclusive"], empty["inclusive"], delta=1)
