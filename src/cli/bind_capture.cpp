@@ -64,7 +64,7 @@ void bind_sampling(const Arguments& app, profile::SampleChoice& choice) {
                     "Write auto, off, or a number and a unit: 1ms, 100us");
            choice.interval_ns = *ns;
          },
-         "Sample the GPU's counters and energy while the program runs: auto, off, or every so often (auto: 200us)")
+         "Sample the GPU's counters and energy while the program runs: auto, off, or every so often (auto: 1ms)")
       .type_name("auto|off|TIME")
       .group("Capture");
   app.add_option(

@@ -13,8 +13,9 @@
 
 namespace rangescope::profile {
 
-/// How often is `auto`: kernels of a few microseconds are still told apart, and it costs a fifth of a core.
-inline constexpr std::int64_t kAutoSample_ns = 200'000;
+/// How often is `auto`: half a core of the sampling process on an H200 (docs/performance.md), most of it in CUPTI; ten
+/// times as often it falls behind.
+inline constexpr std::int64_t kAutoSample_ns = 1'000'000;
 
 /// No divisor of what programs do in steps of milliseconds; it costs a program less than one percent.
 inline constexpr std::int64_t kAutoCpu_hz = 199;
