@@ -72,8 +72,9 @@ TEST(Process, EnvironmentAndFolder) {
 }
 
 TEST(Process, SignalsAreBlockedAndIgnoredAsTheyAreHere) {
+  const std::string status = read_file("/proc/self/status").value_or("");
   std::string here;
-  for (const std::string_view line : split(read_file("/proc/self/status").value_or(""), '\n'))
+  for (const std::string_view line : split(status, '\n'))
     if (line.starts_with("SigBlk") || line.starts_with("SigIgn")) here += std::string(line) + "\n";
   Command command = quiet({"grep", "-E", "SigBlk|SigIgn", "/proc/self/status"});
   command.forward_signals = true;
