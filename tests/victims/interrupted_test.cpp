@@ -140,10 +140,11 @@ TEST_F(Interrupted, KilledAHundredTimes) {
 }
 
 TEST_F(Interrupted, Schedules) {
-  if (kSanitized) GTEST_SKIP() << "hung once under AddressSanitizer (seed 3), not explained; other builds run it";
+  if (kHandlersAreCalls) GTEST_SKIP() << "ThreadSanitizer calls handlers as functions (harness.hpp)";
   using Clock = std::chrono::steady_clock;
   const auto seconds = number_in("RANGESCOPE_SCHEDULE_SECONDS", 0);
-  const auto first = number_in("RANGESCOPE_SCHEDULE_SEED", 1), count = number_in("RANGESCOPE_SCHEDULES", 40);
+  const auto first = number_in("RANGESCOPE_SCHEDULE_SEED", 1),
+             count = number_in("RANGESCOPE_SCHEDULES", kSanitized ? 10 : 40);
   const auto until = Clock::now() + std::chrono::seconds(seconds);
   for (std::uint32_t seed = first; seconds > 0 ? Clock::now() < until : seed < first + count; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
