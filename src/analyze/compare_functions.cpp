@@ -5,6 +5,8 @@
 #include <map>
 #include <tuple>
 
+#include "base/text.hpp"
+
 namespace rangescope::analyze {
 namespace {
 
@@ -21,7 +23,7 @@ struct FunctionSide {
 
 std::string label(const DigestFunction& function) {
   const std::string& path = function.python ? function.file : function.module;
-  const std::string file = path.substr(path.rfind('/') + 1);
+  const std::string file(base::file_name(path));
   if (function.python) return function.name + " (" + file + ")";
   const bool own = function.name.starts_with('[') || function.name.starts_with('(') ||
                    function.name.find("+0x") != std::string::npos;

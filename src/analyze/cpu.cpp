@@ -56,10 +56,6 @@ class PartNames {
   std::vector<std::string> names_;
 };
 
-std::string base_name(std::string_view path) {
-  return std::string(path.substr(path.rfind('/') + 1));
-}
-
 bool is_interpreter(std::string_view file) {
   return file.starts_with("libpython") || file.starts_with("python");
 }
@@ -122,7 +118,7 @@ class CpuSums {
     for (std::size_t s = 0; s < cpu_.stacks.size(); ++s) {
       const model::CpuStack& stack = cpu_.stacks[s];
       const CpuFrame& frame = cpu_.frames[stack.frame];
-      const std::string module = base_name(session_.strings.view(frame.module));
+      const std::string_view module = base::file_name(session_.strings.view(frame.module));
       if (stack.parent != kNone) cuda[s] = cuda[stack.parent];
       if (cuda[s] == kNone && (module.starts_with("libcudart.so") || module.starts_with("libcuda.so")))
         cuda[s] = part(kCuda, cuda_kind(session_.strings.view(frame.name)));
@@ -376,7 +372,7 @@ class CpuSums {
         function.name = session_.strings.view(frame.name);
         function.module = session_.strings.view(frame.module);
         if (function.name.empty())
-          function.name = function.module.empty() ? "(JIT)" : "[" + base_name(function.module) + "]";
+          function.name = function.module.empty() ? "(JIT)" : fmt::format("[{}]", base::file_name(function.module));
         if (function.module == "[kernel]") function.name = "[kernel]";
         function.file = session_.strings.view(frame.file);
         function.line = frame.line;
@@ -468,11 +464,11 @@ std::string cpu_causes(const model::Region& region) {
       // The Python function whose own code, interpreter's work included, takes most.
       const auto python = std::find_if(cpu.functions.begin(), cpu.functions.end(),
                                        [](const model::CpuFunction& f) { return f.python; });
-      if (python != cpu.functions.end()) text += fmt::format(" in {}:{}", base_name(python->file), python->name);
+      if (python != cpu.functions.end()) text += fmt::format(" in {}:{}", base::file_name(python->file), python->name);
     } else if (part.kind == "native") {
       text += part.name == "[kernel]" ? "the operating system" : part.name;
       const auto function = std::find_if(cpu.functions.begin(), cpu.functions.end(), [&](const model::CpuFunction& f) {
-        return !f.python && base_name(f.module) == part.name;
+        return !f.python && base::file_name(f.module) == part.name;
       });
       if (part.name != "[kernel]" && function != cpu.functions.end() && !function->name.starts_with('['))
         text += " in " + function->name;

@@ -49,8 +49,8 @@ class Summer {
   }
 
   void run() {
-    // Numbers of ranges, and behind them those of calls: five times smaller than the items, of which there may be 100
-    // M.
+    // Numbers of ranges, and behind them those of calls: five times smaller than the items, of which there may be
+    // 100 M.
     const std::size_t ranges = s_.ranges.size(), threads = s_.threads.size();
     Buckets all = bucket_sort(ranges + s_.launches.size(), threads, [&](std::size_t i) -> std::size_t {
       const bool call = i >= ranges;

@@ -540,9 +540,12 @@ Result<Ended> run(const Command& command) {
   auto next_tick = start + command.tick_every;
   std::optional<Clock::time_point> deadline, linger_until;
   if (command.timeout) deadline = start + *command.timeout;
+  auto awaited = start;  // when this round was to come
   bool running = true;
   while (running || out.fd() >= 0 || err.fd() >= 0) {
     const auto now = Clock::now();
+    // Ctrl-Z stopped both of us, wherever we were: that time is not the program's own.
+    if (deadline && !command.own_group && now - awaited > kStill) *deadline += now - awaited;
     if (!running && now >= *linger_until) break;
     if (running && deadline && now >= *deadline) {
       if (ended.timed_out || ended.enough)
@@ -596,8 +599,7 @@ Result<Ended> run(const Command& command) {
     const timespec wait{wait_ns / 1'000'000'000, wait_ns % 1'000'000'000};
     std::array<pollfd, 2> polled = {{{out.fd(), POLLIN, 0}, {err.fd(), POLLIN, 0}}};
     const int ready = ::ppoll(polled.data(), polled.size(), &wait, &signals.before());
-    // Ctrl-Z stopped both of us: that time is not the program's own.
-    if (const auto late = Clock::now() - until; deadline && !command.own_group && late > kStill) *deadline += late;
+    awaited = until;
     bool moved = false;
     if (ready > 0 && polled[0].revents != 0) moved |= out.take(ended.out);
     if (ready > 0 && polled[1].revents != 0) moved |= err.take(ended.err);

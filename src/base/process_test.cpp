@@ -201,34 +201,41 @@ TEST(Process, ASignalThatComesWithTheChildsEndDoesNotEndUs) {
   EXPECT_EQ(ended->forwarded, SIGINT);
 }
 
-// Ctrl-Z stops the whole group, for longer than the time limit.
+// Ctrl-Z stops the whole group for longer than the time limit: while we wait, or as soon as the program has begun.
 TEST(Process, TimeInWhichAllStoodStillIsNotTheProgramsOwn) {
-  int ready[2], go[2];
-  ASSERT_EQ(::pipe(ready), 0);
-  ASSERT_EQ(::pipe(go), 0);
-  const pid_t tool = ::fork();
-  if (tool == 0) {
-    ::setpgid(0, 0);
-    ::dup2(go[0], STDIN_FILENO);
-    ::dup2(ready[1], STDOUT_FILENO);
-    ::close(go[1]);
-    Command command;
-    command.argv = {"sh", "-c", "echo ready; read line; exit 3"};
-    command.forward_signals = true;
-    command.timeout = 6s;
-    const auto ended = run(command);
-    ::_exit(ended && !ended->timed_out ? ended->exit_code.value_or(1) : 2);
+  for (const char* program : {"echo ready; read line; exit 3", "kill -STOP 0; echo ready; read line; exit 3"}) {
+    SCOPED_TRACE(program);
+    int ready[2], go[2];
+    ASSERT_EQ(::pipe(ready), 0);
+    ASSERT_EQ(::pipe(go), 0);
+    const pid_t tool = ::fork();
+    if (tool == 0) {
+      ::setpgid(0, 0);
+      ::dup2(go[0], STDIN_FILENO);
+      ::dup2(ready[1], STDOUT_FILENO);
+      ::close(go[1]);
+      Command command;
+      command.argv = {"sh", "-c", program};
+      command.forward_signals = true;
+      command.timeout = 6s;
+      const auto ended = run(command);
+      ::_exit(ended && !ended->timed_out ? ended->exit_code.value_or(1) : 2);
+    }
+    char byte = 0;
+    if (program[0] == 'e') {
+      ASSERT_EQ(::read(ready[0], &byte, 1), 1);
+      ASSERT_EQ(::kill(-tool, SIGSTOP), 0);
+    }
+    int status = 0;
+    ASSERT_EQ(::waitpid(tool, &status, WUNTRACED), tool);
+    ASSERT_TRUE(WIFSTOPPED(status));
+    std::this_thread::sleep_for(7s);
+    ASSERT_EQ(::write(go[1], "\n", 1), 1);
+    ASSERT_EQ(::kill(-tool, SIGCONT), 0);
+    ASSERT_EQ(::waitpid(tool, &status, 0), tool);
+    EXPECT_EQ(WEXITSTATUS(status), 3);
+    for (const int end : {ready[0], ready[1], go[0], go[1]}) ::close(end);
   }
-  char byte = 0;
-  ASSERT_EQ(::read(ready[0], &byte, 1), 1);
-  ASSERT_EQ(::kill(-tool, SIGSTOP), 0);
-  std::this_thread::sleep_for(9s);
-  ASSERT_EQ(::write(go[1], "\n", 1), 1);
-  ASSERT_EQ(::kill(-tool, SIGCONT), 0);
-  int status = 0;
-  ASSERT_EQ(::waitpid(tool, &status, 0), tool);
-  EXPECT_EQ(WEXITSTATUS(status), 3);
-  for (const int end : {ready[0], ready[1], go[0], go[1]}) ::close(end);
 }
 
 TEST(Process, ABackgroundChildThatKeepsThePipeDoesNotHoldUs) {

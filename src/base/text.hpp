@@ -14,6 +14,10 @@ namespace rangescope::base {
 [[nodiscard]] std::vector<std::string_view> split(std::string_view text, char separator);
 [[nodiscard]] std::string join(std::span<const std::string> parts, std::string_view separator);
 [[nodiscard]] std::string lower(std::string_view text);
+/// What stands behind the last slash; all of it where there is none.
+[[nodiscard]] constexpr std::string_view file_name(std::string_view path) noexcept {
+  return path.substr(path.rfind('/') + 1);
+}
 [[nodiscard]] std::string replace_all(std::string_view text, std::string_view from, std::string_view to);
 
 /// Whole-string numbers in the C locale; nothing when a single character is left over.

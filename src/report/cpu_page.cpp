@@ -36,10 +36,6 @@ const model::Region* cpu_region(const model::Report& report, const std::string& 
   return best;
 }
 
-std::string last_part(const std::string& path) {
-  return path.substr(path.rfind('/') + 1);
-}
-
 std::string function_table(const char* title, const std::vector<model::CpuFunction>& list, double wall,
                            std::size_t most, const Style& style) {
   base::Table table({{title, false, true, 0},
@@ -62,12 +58,12 @@ std::string function_table(const char* title, const std::vector<model::CpuFuncti
 
 std::string function_text(const model::CpuFunction& function) {
   if (function.python)
-    return function.line > 0 ? fmt::format("{} ({}:{})", function.name, last_part(function.file), function.line)
-                             : fmt::format("{} ({})", function.name, last_part(function.file));
+    return function.line > 0 ? fmt::format("{} ({}:{})", function.name, base::file_name(function.file), function.line)
+                             : fmt::format("{} ({})", function.name, base::file_name(function.file));
   if (function.name.find("+0x") != std::string::npos || function.name.starts_with('[') ||
       function.name.starts_with('('))
     return function.name;
-  if (!function.module.empty()) return fmt::format("{} [{}]", function.name, last_part(function.module));
+  if (!function.module.empty()) return fmt::format("{} [{}]", function.name, base::file_name(function.module));
   return function.name;
 }
 

@@ -13,10 +13,6 @@ namespace {
 
 using model::kNone;
 
-std::string file_name(std::string_view path) {
-  return std::string(path.substr(path.rfind('/') + 1));
-}
-
 FrameSort sort_of(const model::Session& session, const model::CpuFrame& frame) {
   if (frame.kind == model::FrameKind::kCut) return FrameSort::kCut;
   if (frame.kind == model::FrameKind::kPython) return FrameSort::kPython;
@@ -68,11 +64,11 @@ std::vector<FlameCount> moved(const std::vector<model::CpuStackCount>& list, con
 
 std::string frame_text(const model::Session& session, const model::CpuFrame& frame) {
   const std::string name(session.strings.view(frame.name));
-  const std::string module = file_name(session.strings.view(frame.module));
+  const std::string module(base::file_name(session.strings.view(frame.module)));
   switch (frame.kind) {
     case model::FrameKind::kCut: return "(cut)";
     case model::FrameKind::kPython:
-      return fmt::format("{} ({}:{})", name, file_name(session.strings.view(frame.file)), frame.line);
+      return fmt::format("{} ({}:{})", name, base::file_name(session.strings.view(frame.file)), frame.line);
     case model::FrameKind::kNative: break;
   }
   if (!name.empty()) return name;

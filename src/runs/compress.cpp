@@ -54,9 +54,10 @@ base::Result<Compressed> compress_run(const fs::path& run) {
   const auto proofs = manifest->files;
   if (const auto imports = read_imports(run); imports && !imports->empty()) return done;  // they name their files
   for (const auto& [name, proof] : proofs) {
-    const fs::path file = run / name, to = run / packed_name(name);
+    const std::string packed_as = packed_name(name);
+    const fs::path file = run / name, to = run / packed_as;
     std::error_code error;
-    if (to == run / "" || fs::is_symlink(file, error) || !fs::is_regular_file(file, error) || fs::exists(to, error))
+    if (packed_as.empty() || fs::is_symlink(file, error) || !fs::is_regular_file(file, error) || fs::exists(to, error))
       continue;
     {
       const auto raw = base::Mapping::open(file);
@@ -74,7 +75,7 @@ base::Result<Compressed> compress_run(const fs::path& run) {
       }
       fs::permissions(to, fs::status(file, error).permissions(), error);
       manifest->files.erase(name);
-      manifest->files[packed_name(name)] = {packed->text().size(), base::sha256(packed->text())};
+      manifest->files[packed_as] = {packed->text().size(), base::sha256(packed->text())};
       done.bytes += proof.bytes;
       done.packed_bytes += packed->text().size();
       ++done.files;

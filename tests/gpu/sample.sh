@@ -68,7 +68,7 @@ fi
 counters=("gr__cycles_active.avg.pct_of_peak_sustained_elapsed" "dram__bytes_read.sum|dram__bytes_op_read.sum"
   "dram__bytes_write.sum|dram__bytes_op_write.sum" "dram__read_throughput.avg.pct_of_peak_sustained_elapsed"
   "dram__write_throughput.avg.pct_of_peak_sustained_elapsed" "sm__cycles_active.avg.pct_of_peak_sustained_elapsed"
-  "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_elapsed" "sm__inst_executed_realtime.sum"
+  "sm__pipe_tensor_cycles_active_realtime.avg.pct_of_peak_sustained_elapsed" "sm__inst_executed_realtime.sum"
   "pcie__read_bytes.sum" "pcie__write_bytes.sum")
 sampled() {
   local name=$1 seconds=$2 interval=$3 folder="$work/$1"; mkdir -p "$folder"

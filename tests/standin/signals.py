@@ -76,7 +76,7 @@ class Signals(PipelineCase):
             time.sleep(0.5)
 
     def again(self):
-        for name in ("program.pid", "child.pid"):
+        for name in ("program.pid", "child.pid", "decoded"):
             if os.path.exists(os.path.join(self.folder, name)):
                 os.remove(os.path.join(self.folder, name))
 
@@ -137,20 +137,23 @@ class Signals(PipelineCase):
         for how in ("timeout", "sigterm"):
             with self.subTest(how):
                 self.again()
-                words = ["run.timeout=4s"] if how == "timeout" else []
-                running = subprocess.Popen(self.argv("nsys", self.program(self.long), "pipeline.nsys.trace=[nvtx]", *words), cwd=self.folder,
+                words = ["run.timeout=8s"] if how == "timeout" else []
+                # under nsys from the begin: when the first of the two has ended, there is something recorded
+                program = self.program(f"{LLM} --layers 1 --tokens 2 --requests 1 >/dev/null; echo >decoded; {self.long}")
+                running = subprocess.Popen(self.argv("nsys", program, "pipeline.nsys.trace=[nvtx]", *words), cwd=self.folder,
                                            env=self.environment(RANGESCOPE_NSYS=real), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-                self.pid("child")
-                time.sleep(1)
+                self.assertTrue(soon(lambda: os.path.exists(os.path.join(self.folder, "decoded")), 60), "the program did not begin")
                 if how == "sigterm":
                     running.terminate()
                 error = running.communicate(timeout=90)[1]
                 # what nsys had recorded until then is reported, and that the rest is missing
                 self.assertEqual(running.returncode, 0 if how == "timeout" else 128 + signal.SIGTERM, error)
                 self.whole("nsys", ("ok",) if how == "timeout" else ("interrupted",))
-                self.assertIn("decode", [r["path"][0] for r in self.json("report.json")["regions"]])
+                report = self.json("report.json")
+                with open(os.path.join(self.run_dir, "nsys", "profile.stdout"), errors="replace") as f:
+                    self.assertIn("decode", [r["path"][0] for r in report["regions"]], (report["losses"], f.read()))
                 if how == "timeout":
-                    self.assertIn("timed_out", [loss["kind"] for loss in self.json("report.json")["losses"]])
+                    self.assertIn("timed_out", [loss["kind"] for loss in report["losses"]])
 
 
 if __name__ == "__main__":

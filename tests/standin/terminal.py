@@ -93,7 +93,7 @@ def state(pid):
     return "" if letter in "ZX" else letter
 
 
-def soon(condition, seconds=15):
+def soon(condition, seconds=60):
     until = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > until:

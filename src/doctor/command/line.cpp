@@ -105,10 +105,6 @@ class Parser {
 
 }  // namespace
 
-std::string base_name(const std::string& path) {
-  return path.substr(path.rfind('/') + 1);
-}
-
 std::string Argument::shown() const {
   if (!value) return written;
   if (!joined) return written + " " + value->shown();
@@ -176,7 +172,7 @@ std::string CommandLine::text() const {
 
 std::string tool_of(const std::vector<Word>& words, std::size_t* at) {
   for (std::size_t i = 0; i < words.size(); ++i) {
-    const std::string name = base_name(words[i].text);
+    const std::string_view name = base::file_name(words[i].text);
     const bool ncu = name == "ncu" || name == "nv-nsight-cu-cli";
     if (!ncu && name != "nsys") continue;
     if (at) *at = i;

@@ -57,8 +57,6 @@ struct CommandLine {
 /// Takes it apart. `can` is what the installed tool says of itself, and may be null. kUsage where no ncu and no nsys is
 /// named in it.
 [[nodiscard]] base::Result<CommandLine> parse_line(const ShellLine& shell, const collect::Abilities* can);
-/// What stands behind the last slash.
-[[nodiscard]] std::string base_name(const std::string& path);
 /// "ncu" or "nsys", or "": which tool these words start, and where.
 [[nodiscard]] std::string tool_of(const std::vector<Word>& words, std::size_t* at = nullptr);
 

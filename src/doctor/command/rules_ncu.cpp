@@ -245,7 +245,7 @@ void judge_children(Explaining& about) {
   if (!only) return;
   static constexpr std::array<std::string_view, 10> kLaunchers{"torchrun",  "mpirun", "mpiexec", "srun", "accelerate",
                                                                "deepspeed", "bash",   "sh",      "make", "ctest"};
-  const std::string program = base_name(line.program.front().text);
+  const std::string program(base::file_name(line.program.front().text));
   const bool module = line.program.size() > 2 && program.starts_with("python") && line.program[1].text == "-m" &&
                       (line.program[2].text.starts_with("torch.distributed") || line.program[2].text == "accelerate");
   if (!module && std::find(kLaunchers.begin(), kLaunchers.end(), program) == kLaunchers.end() &&

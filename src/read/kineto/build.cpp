@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "base/hash.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
 #include "model/kernel_name.hpp"
@@ -179,9 +180,7 @@ void Builder::collective(const Event& event) {
   s_.ranges.back().attributes = count(s_.attributes);
   s_.attributes.emplace_back();
   const std::string group = std::string(event.group_id) + '\n' + std::string(event.group_ranks);
-  std::uint64_t hash = 0xcbf29ce484222325;  // FNV-1a: the same on every rank
-  for (const char c : group) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
-  collectives_[s_.ranges.back().attributes] = {hash | 1, *event.group_size, bytes};
+  collectives_[s_.ranges.back().attributes] = {base::fnv1a(group) | 1, *event.group_size, bytes};
 }
 
 void Builder::call(const Event& event) {

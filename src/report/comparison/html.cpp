@@ -196,13 +196,12 @@ class Page {
   void functions() {
     const model::ComparedRegion* region = functions_shown(comparison_, style_.cpu);
     if (region == nullptr) return;
-    const auto& all = region->functions;
-    const std::size_t count = style_.cpu.empty() ? std::min(kFunctionsShown, all.size()) : all.size();
+    const auto shown = functions_of(*region, style_.cpu);
     sink_.write("<h2>" + markup_escaped(functions_heading(*region)) + "</h2>");
     head("function", "of wall time");
     const double most = scale(
-        all, count, [](const auto& function) -> const auto& { return function.self; });
-    for (std::size_t i = 0; i < count; ++i) row(all[i].name, shares_text(all[i].share), all[i].self, most);
+        shown, shown.size(), [](const auto& function) -> const auto& { return function.self; });
+    for (const auto& function : shown) row(function.name, shares_text(function.share), function.self, most);
     sink_.write("</tbody></table></div>");
   }
 

@@ -69,11 +69,8 @@ void write_comparison_markdown(const model::Comparison& comparison, const Style&
     const auto head = titles(comparison, "function", "of wall time");
     md_row(sink, head);
     md_rule(sink, head.size() - 1);
-    const std::size_t shown = style.cpu.empty() ? kFunctionsShown : region->functions.size();
-    for (std::size_t i = 0; i < std::min(shown, region->functions.size()); ++i) {
-      const model::ComparedFunction& function = region->functions[i];
+    for (const model::ComparedFunction& function : functions_of(*region, style.cpu))
       md_row(sink, cells(md_escaped(function.name), shares_text(function.share), function.self));
-    }
   }
   if (!comparison.kernels.empty() && style.top_kernels > 0) {
     sink.write("\n## Kernels, time a call\n\n");

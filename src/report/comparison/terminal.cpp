@@ -91,11 +91,8 @@ void write_comparison_table(const Comparison& comparison, const Style& style, Si
   if (const model::ComparedRegion* region = functions_shown(comparison, style.cpu)) {
     sink.write("\n" + base::toned(functions_heading(*region), Tone::kBold, style.color) + "\n");
     base::Table table(headings(comparison, "function", "of wall time"));
-    const std::size_t shown = style.cpu.empty() ? kFunctionsShown : region->functions.size();
-    for (std::size_t i = 0; i < std::min(shown, region->functions.size()); ++i) {
-      const model::ComparedFunction& function = region->functions[i];
+    for (const model::ComparedFunction& function : functions_of(*region, style.cpu))
       add_row(table, base::printable(function.name), shares_text(function.share), function.self);
-    }
     sink.write(table.render(style.width, style.color, nullptr, 40));
   }
 

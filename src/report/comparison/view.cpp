@@ -140,6 +140,12 @@ std::string value_heading(const ComparedValue& value) {
   return text;
 }
 
+std::span<const model::ComparedFunction> functions_of(const model::ComparedRegion& region, const std::string& cpu) {
+  constexpr std::size_t kMost = 10;
+  return std::span(region.functions)
+      .first(cpu.empty() ? std::min(kMost, region.functions.size()) : region.functions.size());
+}
+
 const model::ComparedRegion* functions_shown(const model::Comparison& comparison, const std::string& cpu) {
   const auto stands = [](const model::ComparedFunction& function) {
     return std::any_of(function.self.changes.begin(), function.self.changes.end(), [](const Change& change) {

@@ -1,6 +1,7 @@
 // A comparison in words and figures, as tables, Markdown and HTML show it.
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
@@ -36,7 +37,9 @@ namespace rangescope::report {
 [[nodiscard]] std::string shares_text(const std::vector<std::optional<double>>& shares);
 /// "functions of decode, self time an occurrence"
 [[nodiscard]] std::string functions_heading(const model::ComparedRegion& region);
-inline constexpr std::size_t kFunctionsShown = 10;
+/// Its functions: all where `cpu` asked for them, else the ten that changed most.
+[[nodiscard]] std::span<const model::ComparedFunction> functions_of(const model::ComparedRegion& region,
+                                                                    const std::string& cpu);
 
 /// "GPU: A 'x', B 'y'"
 [[nodiscard]] std::string difference_sentence(const model::EnvironmentDifference& difference);

@@ -8,7 +8,6 @@
 //
 // Times count from the begin of the recording. The format knows threads only: a stream is a thread with an invented id
 // from 1 000 000 000 up, and so is what overlaps within a lane.
-#include <cmath>
 
 #include "base/text.hpp"
 #include "report/json_writer.hpp"
@@ -74,22 +73,18 @@ class ChromeWriter {
   [[nodiscard]] double us(std::int64_t at_ns) const { return static_cast<double>(at_ns - session_.begin_ns) / 1e3; }
 
   void counter(const SampleTrack& track) {
-    double last = std::numeric_limits<double>::quiet_NaN();
-    for (std::size_t i = 0; i < track.stream->start_ns.size(); ++i) {
-      const double value = track.value(i);
-      if (std::isnan(value) || value == last) continue;
-      last = value;
+    track.changes([&](std::int64_t at_ns, double value) {
       json_.open_line_object();
       json_.field("ph", "C");
       json_.field("name", track.title);
       json_.field("pid", session_.processes.empty() ? 0 : std::int64_t{session_.processes[0].pid});
-      json_.field("ts", us(track.stream->start_ns[i] + track.offset_ns));
+      json_.field("ts", us(at_ns));
       json_.key("args");
       json_.open_line_object();
       json_.field(track.unit.empty() ? "value" : track.unit, value);
       json_.close();
       json_.close();
-    }
+    });
   }
 
   void named(const char* what, std::int64_t pid, std::int64_t tid, const std::string& name) {

@@ -24,7 +24,6 @@
 // of their own below it.
 #include "report/perfetto/perfetto.hpp"
 
-#include <cmath>
 #include <map>
 #include <protozero/pbf_writer.hpp>
 
@@ -188,14 +187,9 @@ class PerfettoWriter {
       pbf_writer counter(descriptor, 8);
       counter.add_string(6, track.unit);
     });
-    double last = std::numeric_limits<double>::quiet_NaN();
-    for (std::size_t i = 0; i < track.stream->start_ns.size(); ++i) {
-      const double value = track.value(i);
-      if (std::isnan(value) || value == last) continue;
-      last = value;
-      event(kCounter, track.stream->start_ns[i] + track.offset_ns, id,
-            [&](pbf_writer& event) { event.add_double(44, value); });
-    }
+    track.changes([&](std::int64_t at_ns, double value) {
+      event(kCounter, at_ns, id, [&](pbf_writer& event) { event.add_double(44, value); });
+    });
   }
 
   /// An entry of interned data: its id, and what `fill` adds.

@@ -6,6 +6,8 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "base/text.hpp"
+
 namespace rangescope::sample::cpu {
 namespace {
 
@@ -52,7 +54,7 @@ Python::Fields published(const char* at) {
 
 /// "python3.11", "libpython3.11.so.1.0": 11; 0 for others.
 int minor_of(std::string_view path) {
-  const std::string_view name = path.substr(path.rfind('/') + 1);
+  const std::string_view name = base::file_name(path);
   if (!name.starts_with("python") && !name.starts_with("libpython")) return 0;
   const auto at = name.find("3.");
   return at == std::string_view::npos ? 0 : std::atoi(std::string(name.substr(at + 2, 2)).c_str());
@@ -63,7 +65,7 @@ int minor_of(std::string_view path) {
 std::unique_ptr<Python> Python::find(const Space& space, std::uint32_t pid, std::string& why) {
   for (const auto& [start, area] : space.areas()) {
     const std::string_view path = area.module->path;
-    const std::string_view name = path.substr(path.rfind('/') + 1);
+    const std::string_view name = base::file_name(path);
     if (!name.starts_with("python") && !name.starts_with("libpython")) continue;
     if (area.module->tables() == nullptr) continue;
     const Tables& tables = *area.module->tables();
