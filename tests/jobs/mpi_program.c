@@ -1,11 +1,15 @@
 /* A parallel program of ten steps: compute, reduce over all, reduce over half of them. The last rank sleeps in every
  * step. `die`: rank 2 kills itself in the fifth step. `hang`: rank 1 sleeps for ever in the third. `messages`: a ring
- * and a master with workers, of which rank 1 always comes 20 ms late. */
+ * and a master with workers, of which rank 1 always comes 20 ms late. `moments`: 500 barriers, after each a range whose
+ * payload is the kernel's monotonic clock, whatever the C library says. */
+#define _GNU_SOURCE
 #include <mpi.h>
 #include <nvtx3/nvToolsExt.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 static void late(int rank) {
@@ -54,6 +58,24 @@ static void messages(int rank, int size) {
   MPI_Comm_free(&turned);
 }
 
+static void moments(void) {
+  for (int step = 0; step < 500; ++step) {
+    usleep(2000);
+    MPI_Barrier(MPI_COMM_WORLD);
+    struct timespec now;
+    syscall(SYS_clock_gettime, CLOCK_MONOTONIC, &now);
+    nvtxEventAttributes_t event = {0};
+    event.version = NVTX_VERSION;
+    event.size = NVTX_EVENT_ATTRIB_STRUCT_SIZE;
+    event.payloadType = NVTX_PAYLOAD_TYPE_UNSIGNED_INT64;
+    event.payload.ullValue = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+    event.messageType = NVTX_MESSAGE_TYPE_ASCII;
+    event.message.ascii = "moment";
+    nvtxRangePushEx(&event);
+    nvtxRangePop();
+  }
+}
+
 int main(int argc, char** argv) {
   const char* how = argc > 1 ? argv[1] : "";
   static double in[1024], out[1024];
@@ -63,6 +85,11 @@ int main(int argc, char** argv) {
   MPI_Comm_size(MPI_COMM_WORLD, &size);
   if (strcmp(how, "messages") == 0) {
     messages(rank, size);
+    MPI_Finalize();
+    return 0;
+  }
+  if (strcmp(how, "moments") == 0) {
+    moments();
     MPI_Finalize();
     return 0;
   }

@@ -73,6 +73,16 @@ class Verdicts(unittest.TestCase):
             with self.subTest(seed=seed):
                 self.assertEqual(said, {})
 
+    def test_the_tables(self):
+        simulate.simulate(f"{self.folder}/job", 3)
+        table = lambda *more: subprocess.run([RANGESCOPE, "report", f"{self.folder}/job", *more], cwd=self.folder, capture_output=True, text=True, check=True).stdout
+        text = table("--width", "250")
+        # What makes communicators began first and stands below the steps; collectives and messages have tables of their own.
+        places = [text.index(word) for word in ("\nstep ", "\n  optimizer", "NCCL@ncclCommInitRank", "\ncollective ", "\nAllReduce ", "\nmessages ", "\nrank ", "\nkernel ")]
+        self.assertEqual(places, sorted(places), text)
+        self.assertIn("## Collectives", table("-f", "md"))
+        self.assertIn("| rank 0 to 1 | step |", table("-f", "md"))
+
     def test_the_parts_of_communication_by_brute_force(self):
         """Every nanosecond of every call: waiting first, then the transfer; hidden where a kernel of the rank runs too."""
         for seed in range(5):
