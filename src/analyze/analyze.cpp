@@ -7,6 +7,7 @@
 
 #include "analyze/clocks.hpp"
 #include "analyze/collectives.hpp"
+#include "analyze/communication.hpp"
 #include "analyze/contexts.hpp"
 #include "analyze/counted_peaks.hpp"
 #include "analyze/cpu.hpp"
@@ -18,6 +19,7 @@
 #include "analyze/measurements.hpp"
 #include "analyze/operators.hpp"
 #include "analyze/order.hpp"
+#include "analyze/rank_work.hpp"
 #include "analyze/ranks.hpp"
 #include "analyze/recording.hpp"
 #include "analyze/regions.hpp"
@@ -304,7 +306,6 @@ base::Result<Report> analyze(const Session& session, const Options& options) {
   auto kernels = select_kernels(session, options, report.notes);
   if (!kernels) return base::fail(std::move(kernels));
 
-  if (report.ranks.size() > 1) add_collectives(session, tree, find_collectives(session), report);
   const std::vector<RegionKey> keys = plan_regions(tree, session, options, *selected);
   const Buckets by_cell = bucket_sort(tree.cell.size(), tree.cells.size(), [&](std::size_t o) { return tree.cell[o]; });
   std::vector<std::vector<std::uint32_t>> sampled;
@@ -325,6 +326,10 @@ base::Result<Report> analyze(const Session& session, const Options& options) {
   const Occurrences occurrences{session, tree, keys, by_cell, phases};
   add_rows(&occurrences, report);
   add_over_ranks(session, tree, keys, by_cell, report);
+  if (report.ranks.size() > 1) {
+    add_communication(session, options, tree, find_collectives(session), keys, report);
+    add_rank_work(session, tree, keys, by_cell, report);
+  }
   tell_kernels_apart(report);
   add_operators(session, report);
   return report;

@@ -1,12 +1,11 @@
 #include "analyze/collectives.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <limits>
 #include <map>
+#include <set>
 #include <tuple>
 
 namespace rangescope::analyze {
@@ -20,7 +19,7 @@ struct KnownCall {
   std::string_view name;
   Operation operation;
 };
-// Point-to-point calls are no collectives. Those with sizes of their own for each rank have no bandwidth.
+// Collectives with sizes of their own for each rank have no bandwidth.
 constexpr auto kCalls = std::to_array<KnownCall>({
     {"ncclAllReduce", Operation::kAllReduce},
     {"ncclReduceScatter", Operation::kReduceScatter},
@@ -47,6 +46,14 @@ constexpr auto kCalls = std::to_array<KnownCall>({
     {"MPI_Reduce_scatter", Operation::kOther},
     {"MPI_Scan", Operation::kOther},
     {"MPI_Exscan", Operation::kOther},
+    {"ncclSend", Operation::kSend},
+    {"ncclRecv", Operation::kReceive},
+    {"MPI_Send", Operation::kSend},
+    {"MPI_Ssend", Operation::kSend},
+    {"MPI_Recv", Operation::kReceive},
+    {"MPI_Isend", Operation::kSendLater},
+    {"MPI_Irecv", Operation::kReceiveLater},
+    {"MPI_Sendrecv", Operation::kExchange},
 });
 
 const KnownCall* find_call(std::string_view name) {
@@ -65,6 +72,8 @@ struct Fields {
   std::uint64_t communicator = 0;
   double bytes = kUnknown;
   std::uint32_t ranks = 0;
+  std::int32_t self = CollectiveCall::kNobody;
+  CollectiveCall::End peer, source;
 };
 Fields fields_of(const Session& session, std::span<const model::PayloadField> fields) {
   Fields out;
@@ -73,8 +82,17 @@ Fields fields_of(const Session& session, std::span<const model::PayloadField> fi
     if (name == "NCCL communicator ID" || name == "MPI communicator ID") out.communicator = field.bits;
     if (name == "Message size [bytes]") out.bytes = static_cast<double>(field.bits);
     if (name == "No. of ranks") out.ranks = static_cast<std::uint32_t>(field.bits);
+    if (name == "Rank") out.self = static_cast<std::int32_t>(field.bits);
+    if (name == "Peer rank") out.peer.rank = static_cast<std::int32_t>(field.bits);
+    if (name == "Tag") out.peer.tag = static_cast<std::int32_t>(field.bits);
+    if (name == "Source rank") out.source.rank = static_cast<std::int32_t>(field.bits);
+    if (name == "Source tag") out.source.tag = static_cast<std::int32_t>(field.bits);
   }
   return out;
+}
+
+bool is_message(Operation operation) {
+  return operation >= Operation::kSend;
 }
 
 /// Gives calls of NCCL the time of their kernels: those that the same thread launched after them and before the next
@@ -125,6 +143,7 @@ class CallKernels {
   void settle(std::vector<std::uint32_t>& waiting, std::vector<std::uint32_t>& kernels) {
     if (!waiting.empty() && !kernels.empty()) {
       const auto take = [&](CollectiveCall& call, std::size_t first, std::size_t last) {
+        call.stream = session_.kernels[kernels[first]].stream;
         call.start_ns = session_.kernels[kernels[first]].start_ns;
         call.end_ns = session_.kernels[kernels[first]].end_ns;
         for (std::size_t k = first + 1; k < last; ++k) {
@@ -132,7 +151,11 @@ class CallKernels {
           call.end_ns = std::max(call.end_ns, session_.kernels[kernels[k]].end_ns);
         }
       };
-      if (kernels.size() == waiting.size()) {
+      const bool message = std::any_of(waiting.begin(), waiting.end(),
+                                       [&](std::uint32_t call) { return is_message(calls_[call].operation); });
+      if (message) {  // of a group: which kernel moved which nobody says
+        for (const std::uint32_t call : waiting) take(calls_[call], 0, kernels.size());
+      } else if (kernels.size() == waiting.size()) {
         for (std::size_t i = 0; i < waiting.size(); ++i) take(calls_[waiting[i]], i, i + 1);
       } else {  // one kernel for several calls: they are one call of all their bytes
         CollectiveCall& whole = calls_[waiting.front()];
@@ -156,8 +179,44 @@ class CallKernels {
   std::vector<CollectiveCall>& calls_;
 };
 
-double length_of(const CollectiveCall& call) {
-  return static_cast<double>(length_ns(call.start_ns, call.end_ns));
+/// Puts sends beside receives. `selves`: own ranks by communicator and process, where calls said them.
+void match_messages(const Session& session,
+                    const std::map<std::pair<std::uint32_t, std::uint32_t>, std::int32_t>& selves,
+                    CollectiveCalls& out) {
+  // Where nobody says, the ranks of a communicator are numbered as those of the job that it joins.
+  std::map<std::uint32_t, std::set<std::uint32_t>> members;
+  for (const auto* list : {&out.calls, &out.messaging})
+    for (const CollectiveCall& call : *list) members[call.communicator].insert(session.processes[call.process].rank);
+  const auto self_of = [&](const CollectiveCall& call) -> std::int32_t {
+    if (call.self >= 0) return call.self;
+    if (const auto known = selves.find({call.communicator, call.process}); known != selves.end()) return known->second;
+    const auto& all = members[call.communicator];
+    const std::uint32_t size = out.communicators[call.communicator].ranks;
+    if (size > 0 && all.size() != size) return CollectiveCall::kNobody;
+    return static_cast<std::int32_t>(std::distance(all.begin(), all.find(session.processes[call.process].rank)));
+  };
+  using Key = std::tuple<std::uint32_t, std::int32_t, std::int32_t, std::int32_t>;  // communicator, from, to, tag
+  struct Ends {
+    std::vector<std::uint32_t> sends, receives;
+  };
+  std::map<Key, Ends> keys;
+  std::sort(out.messaging.begin(), out.messaging.end(), [&](const CollectiveCall& a, const CollectiveCall& b) {
+    const std::int64_t x = session.ranges[a.range].start_ns, y = session.ranges[b.range].start_ns;
+    return x != y ? x < y : a.range < b.range;
+  });
+  for (std::uint32_t c = 0; c < out.messaging.size(); ++c) {
+    const CollectiveCall& call = out.messaging[c];
+    const std::int32_t self = self_of(call);
+    if (call.to.rank > CollectiveCall::kNobody)
+      keys[{call.communicator, self, call.to.rank, call.to.tag}].sends.push_back(c);
+    if (call.from.rank > CollectiveCall::kNobody)
+      keys[{call.communicator, call.from.rank, self, call.from.tag}].receives.push_back(c);
+  }
+  for (const auto& [key, ends] : keys) {
+    const std::size_t both = std::min(ends.sends.size(), ends.receives.size());
+    for (std::size_t i = 0; i < both; ++i) out.messages.push_back({ends.sends[i], ends.receives[i]});
+    out.unmatched += ends.sends.size() + ends.receives.size() - 2 * both;
+  }
 }
 
 }  // namespace
@@ -182,8 +241,7 @@ bool bandwidth_of(Operation operation, double bytes, double ranks, double ns, Ba
       break;
     case Operation::kBroadcast:
     case Operation::kReduce: break;
-    case Operation::kBarrier:
-    case Operation::kOther: return false;
+    default: return false;
   }
   out.algorithm = all / ns * 1e9;
   out.bus = out.algorithm * factor;
@@ -198,26 +256,45 @@ CollectiveCalls find_collectives(const Session& session) {
     if (added) out.communicators.push_back({nccl, id, 0});
     return at->second;
   };
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::int32_t> selves;
   std::size_t field = 0;
   const auto& fields = session.payload_fields;
   for (std::uint32_t r = 0; r < session.ranges.size(); ++r) {
     const std::size_t first = field;
     while (field < fields.size() && fields[field].range == r) ++field;
     const model::Range& range = session.ranges[r];
-    if (!is_communication(session, range) || range.end_ns == kOpen || range.thread >= session.threads.size()) continue;
+    if (!is_communication(session, range) || range.thread >= session.threads.size()) continue;
     const std::uint32_t process = session.threads[range.thread].process;
     if (process >= session.processes.size() || session.processes[process].rank == kNone) continue;
     const bool nccl = domain_of(session, range) == "NCCL";
     const Fields said = fields_of(session, std::span(fields).subspan(first, field - first));
-    if (said.ranks > 0 && said.communicator != 0)
-      out.communicators[communicator(nccl, said.communicator)].ranks = said.ranks;
+    if (said.ranks > 0 && said.communicator != 0) {
+      const std::uint32_t made = communicator(nccl, said.communicator);
+      out.communicators[made].ranks = said.ranks;
+      if (said.self >= 0) selves[{made, process}] = said.self;
+    }
     const KnownCall* call = find_call(session.strings.view(range.name));
     if (call == nullptr) continue;
-    out.calls.push_back({range.start_ns, range.end_ns, r, process, communicator(nccl, said.communicator), range.name,
-                         call->operation, said.bytes});
+    CollectiveCall made{range.start_ns, range.end_ns,    r,         process, communicator(nccl, said.communicator),
+                        range.name,     call->operation, said.bytes};
+    made.self = said.self;
+    const bool sends = call->operation == Operation::kSend || call->operation == Operation::kSendLater;
+    if (call->operation == Operation::kExchange)
+      made.to = said.peer, made.from = said.source;
+    else if (is_message(call->operation))
+      (sends ? made.to : made.from) = said.peer;
+    if (range.end_ns != kOpen)
+      out.calls.push_back(made);
+    else if (!is_message(call->operation))
+      out.standing.push_back(made);
   }
   if (out.calls.empty()) return out;
   CallKernels(session, out.calls).run();
+  const auto others = std::stable_partition(out.calls.begin(), out.calls.end(),
+                                            [](const CollectiveCall& call) { return !is_message(call.operation); });
+  out.messaging.assign(others, out.calls.end());
+  out.calls.erase(others, out.calls.end());
+  match_messages(session, selves, out);
 
   // By communicator, rank and time; then the n-th beside the n-th.
   const auto rank_of = [&](const CollectiveCall& call) { return session.processes[call.process].rank; };
@@ -261,126 +338,6 @@ CollectiveCalls find_collectives(const Session& session) {
     out.unjoined += most - n;
   }
   return out;
-}
-
-namespace {
-
-/// The node of the innermost range of the program around a call, kNone for none.
-class Around {
- public:
-  Around(const Session& session, const Tree& tree) : session_(session), tree_(tree) {}
-
-  [[nodiscard]] std::uint32_t node_of(const model::Range& call) const {
-    if (call.thread + 1 >= tree_.thread_begin.size()) return kNone;
-    std::size_t first = tree_.thread_begin[call.thread], last = tree_.thread_begin[call.thread + 1];
-    const auto begins_after = [&](std::int64_t at, std::uint32_t range) {
-      return range != kNone && at < session_.ranges[range].start_ns;
-    };
-    auto at = static_cast<std::size_t>(std::upper_bound(tree_.range_of.begin() + static_cast<std::ptrdiff_t>(first),
-                                                        tree_.range_of.begin() + static_cast<std::ptrdiff_t>(last),
-                                                        call.start_ns, begins_after) -
-                                       tree_.range_of.begin());
-    constexpr std::size_t kLooks = 64;  // a group of calls stands between the call and the program's range
-    for (std::size_t looks = 0; at-- > first && looks < kLooks; ++looks) {
-      const std::uint32_t range = tree_.range_of[at];
-      if (range == kNone || is_communication(session_, session_.ranges[range])) continue;
-      for (auto o = static_cast<std::uint32_t>(at); o != kNone; o = tree_.parent[o]) {
-        const std::uint32_t around = tree_.range_of[o];
-        if (around != kNone && session_.ranges[around].end_ns >= call.end_ns) return tree_.cells[tree_.cell[o]].node;
-      }
-      return kNone;
-    }
-    return kNone;
-  }
-
- private:
-  const Session& session_;
-  const Tree& tree_;
-};
-
-}  // namespace
-
-void add_collectives(const Session& session, const Tree& tree, const CollectiveCalls& found, model::Report& report) {
-  if (found.unjoined > 0)
-    report.losses.push_back({"collectives_unjoined", found.unjoined,
-                             "collective calls of communicators whose ranks do not make the same calls in one order"});
-  struct Sums {
-    model::Collective row;
-    std::map<std::uint32_t, model::CollectiveOfRank> ranks;
-    Operation operation = Operation::kOther;
-    std::uint32_t of_communicator = 0;
-  };
-  using Key = std::tuple<std::uint32_t, std::string_view, double, std::uint32_t>;
-  std::map<Key, Sums> rows;
-  const Around around(session, tree);
-  for (const JoinedCall& joined : found.joined) {
-    const CollectiveCall& one = found.calls[joined.calls.front()];
-    const Communicator& communicator = found.communicators[one.communicator];
-    double least = length_of(one), most = least, bytes = one.bytes;
-    std::size_t last = 0;
-    for (std::size_t i = 1; i < joined.calls.size(); ++i) {
-      const CollectiveCall& call = found.calls[joined.calls[i]];
-      const double length = length_of(call);
-      if (length < least) least = length, last = i;
-      most = std::max(most, length);
-      if (call.bytes != bytes) bytes = std::max(bytes, call.bytes);  // a rank may send less in a gather
-    }
-    const std::string_view name = session.strings.view(one.name);
-    const std::uint32_t node = around.node_of(session.ranges[one.range]);
-    Sums& sums = rows[Key(one.communicator, name, std::isnan(bytes) ? -1 : bytes, node)];
-    if (sums.row.calls == 0) {
-      sums.row.library = communicator.nccl ? "NCCL" : "MPI";
-      if (communicator.id != 0) sums.row.communicator = fmt::format("0x{:x}", communicator.id);
-      sums.row.operation = std::string(name.substr(communicator.nccl ? 4 : 0));
-      sums.row.bytes = bytes;
-      sums.row.ranks = std::max<std::int64_t>(communicator.ranks, static_cast<std::int64_t>(joined.calls.size()));
-      sums.operation = one.operation;
-      if (node != kNone)
-        for (const auto part : path_of(tree, session, node)) sums.row.path.emplace_back(part);
-    }
-    ++sums.row.calls;
-    sums.row.transfer_ns += least;
-    double waited = 0,
-           next = most;  // the shortest but one: without the last rank the call would have begun so much earlier
-    for (std::size_t i = 0; i < joined.calls.size(); ++i) {
-      const CollectiveCall& call = found.calls[joined.calls[i]];
-      const double length = length_of(call);
-      model::CollectiveOfRank& rank = sums.ranks[session.processes[call.process].rank];
-      rank.wait_ns += length - least;
-      rank.late_ns += most - length;
-      waited += length - least;
-      if (i != last) next = std::min(next, length);
-    }
-    model::CollectiveOfRank& late = sums.ranks[session.processes[found.calls[joined.calls[last]].process].rank];
-    ++late.last;
-    const bool first =
-        &joined == &found.joined.front() || found.calls[(&joined - 1)->calls.front()].communicator != one.communicator;
-    if (!first) {  // the first call sets up connections: who comes last there holds nobody up in what follows
-      late.holds_up_ns += next - least;
-      late.costs_ns += waited;
-    }
-    sums.row.wait_ns += waited;
-  }
-  for (auto& [key, sums] : rows) {
-    Bandwidth rate;
-    if (bandwidth_of(sums.operation, sums.row.bytes, static_cast<double>(sums.row.ranks),
-                     sums.row.transfer_ns / static_cast<double>(sums.row.calls), rate)) {
-      sums.row.algorithm_bytes_per_s = rate.algorithm;
-      sums.row.bus_bytes_per_s = rate.bus;
-    }
-    for (auto& [rank, of_rank] : sums.ranks) {
-      of_rank.rank = rank;
-      sums.row.by_rank.push_back(of_rank);
-    }
-    report.collectives.push_back(std::move(sums.row));
-  }
-  std::stable_sort(report.collectives.begin(), report.collectives.end(),
-                   [](const auto& a, const auto& b) { return a.wait_ns > b.wait_ns; });
-  if (report.collectives.size() > kMostCollectives) {
-    report.notes.push_back(fmt::format("{} more kinds of collective calls, which waited less, are not listed",
-                                       report.collectives.size() - kMostCollectives));
-    report.collectives.resize(kMostCollectives);
-  }
 }
 
 }  // namespace rangescope::analyze

@@ -6,6 +6,9 @@
 //
 // The last rank to arrive waits for nobody: the shortest time of a call is its transfer, what the others took longer
 // they waited. That needs no common clock. O(calls log calls).
+//
+// Messages are matched likewise: on a communicator the n-th send of a tag from one rank to another is the n-th receive
+// there. Calls of a group (ncclGroupStart ... End) share the kernel that does all of them.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +31,12 @@ enum class Operation : std::uint8_t {
   kGather,
   kScatter,
   kBarrier,
-  kOther
+  kOther,
+  kSend,
+  kReceive,
+  kSendLater,     ///< only begun: MPI_Isend
+  kReceiveLater,  ///< MPI_Irecv
+  kExchange,      ///< a send and a receive: MPI_Sendrecv
 };
 
 struct CollectiveCall {
@@ -38,7 +46,19 @@ struct CollectiveCall {
   std::uint32_t communicator = 0;  ///< index into CollectiveCalls::communicators
   std::uint32_t name = 0;          ///< string of its range
   Operation operation = Operation::kOther;
-  double bytes = 0;  ///< NaN where the call does not say
+  double bytes = 0;              ///< NaN where the call does not say
+  std::uint32_t stream = kNone;  ///< of its kernels; kNone: it is timed by its range
+  struct End {
+    std::int32_t rank = kNobody, tag = 0;
+  };
+  End to, from;                 ///< of messages, ranks of the communicator
+  std::int32_t self = kNobody;  ///< own rank in the communicator, where the call says it
+  static constexpr std::int32_t kNobody = -2;
+};
+
+/// A send and its receive.
+struct Message {
+  std::uint32_t send = 0, receive = 0;  ///< indexes into CollectiveCalls::messaging
 };
 
 struct Communicator {
@@ -55,8 +75,12 @@ struct JoinedCall {
 struct CollectiveCalls {
   std::vector<Communicator> communicators;
   std::vector<CollectiveCall> calls;
-  std::vector<JoinedCall> joined;  ///< communicator by communicator, in order
-  std::uint64_t unjoined = 0;      ///< calls of which the ranks do not agree
+  std::vector<JoinedCall> joined;         ///< communicator by communicator, in order
+  std::uint64_t unjoined = 0;             ///< calls of which the ranks do not agree
+  std::vector<CollectiveCall> standing;   ///< collectives that had not ended when recording did
+  std::vector<CollectiveCall> messaging;  ///< point to point
+  std::vector<Message> messages;
+  std::uint64_t unmatched = 0;  ///< ends of messages without the other one
 };
 
 /// Of processes whose rank is known; nothing where there are fewer than two ranks.
@@ -64,11 +88,6 @@ struct CollectiveCalls {
 
 /// Is this range one of a communication library, whose time may be waiting?
 [[nodiscard]] bool is_communication(const model::Session& session, const model::Range& range);
-
-/// Report::collectives, at most kMostCollectives of them.
-void add_collectives(const model::Session& session, const Tree& tree, const CollectiveCalls& found,
-                     model::Report& report);
-inline constexpr std::size_t kMostCollectives = 200;
 
 /// Bytes per second that nccl-tests calls algorithm bandwidth and what it multiplies it by for bus bandwidth
 /// (github.com/NVIDIA/nccl-tests, doc/PERFORMANCE.md): `bytes` of one rank's message, n ranks. False where there is no

@@ -111,6 +111,12 @@ class Builder {
       if (region.process || region.thread) continue;
       (region.parent == model::kNone ? top : children_[region.parent]).push_back(region.id);
     }
+    // What makes communicators says nothing of a step: below all that does.
+    std::stable_partition(top.begin(), top.end(), [&](std::uint32_t id) {
+      const Region& region = report_.regions[id];
+      return region.domain != "NCCL" ||
+             !(region.path.back().starts_with("ncclComm") || region.path.back().starts_with("ncclGetUniqueId"));
+    });
     // Depth first with a stack of our own: a path may be thousands of levels deep.
     std::vector<model::TableRow> pending = rows_of(top, nullptr, model::kNone);
     std::reverse(pending.begin(), pending.end());

@@ -12,6 +12,7 @@
 #include "cli/destination.hpp"
 #include "cli/subcommands.hpp"
 #include "job/folder.hpp"
+#include "job/retention.hpp"
 #include "pages/runs.hpp"
 #include "runs/layout.hpp"
 #include "runs/manifest.hpp"
@@ -35,7 +36,7 @@ class Runs final : public Subcommand {
   void options(const Arguments& app) override {
     list_ = app.add_subcommand("list", "One line a run, oldest first; so does `rangescope runs` alone");
     show_ = app.add_subcommand("show", "What is known of a run");
-    prune_ = app.add_subcommand("prune", "Delete old runs, after asking");
+    prune_ = app.add_subcommand("prune", "Delete old runs and jobs, after asking");
     verify_ = app.add_subcommand("verify", "Compare a run's files with the hashes in its manifest");
     pack_ = app.add_subcommand("pack", "One run as one file, RUN.tar.zst");
     unpack_ = app.add_subcommand("unpack", "A run out of such a file");
@@ -55,7 +56,7 @@ class Runs final : public Subcommand {
     unpack_.add_option("file", archive_, "File that runs pack wrote").type_name("FILE").required();
     unpack_.add_flag("--no-limit", no_limit_, "Also what unpacks to a hundred times its size, or to 100,000 files");
     verify_.add_option("run", said_, "Run directory, name, or latest (latest)").type_name("RUN");
-    prune_.add_option("--keep", keep_, "The newest so many stay").type_name("N").between(0, kMost);
+    prune_.add_option("--keep", keep_, "The newest so many stay; a job counts as one").type_name("N").between(0, kMost);
     prune_.add_option("--older-than", older_than_, "Only runs that began longer ago: 7d, 36h, 2w").type_name("AGE");
     prune_.add_flag("-y,--yes", yes_, "Do not ask");
     prune_.add_flag("-n,--dry-run", dry_run_, "Only say what would go");
@@ -107,19 +108,22 @@ class Runs final : public Subcommand {
     const auto now =
         std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::system_clock::now().time_since_epoch())
             .count();
-    const auto candidates = runs::prunable(root_, retention, now);
+    const auto candidates = job::prunable(root_, retention, now);
     if (candidates.empty()) {
       base::info("no run matches; nothing to delete");
       return 0;
     }
     std::uint64_t bytes = 0;
+    std::size_t jobs = 0;
     for (const auto& candidate : candidates) {
       bytes += candidate.bytes;
+      jobs += job::is_job(candidate.path) ? 1 : 0;
       print(candidate.path.string() + "\n");
     }
     std::fflush(stdout);
-    const std::string what =
-        base::counted(candidates.size(), "run") + ", " + base::format_bytes(static_cast<double>(bytes));
+    std::string what = jobs < candidates.size() ? base::counted(candidates.size() - jobs, "run") + ", " : "";
+    if (jobs > 0) what += base::counted(jobs, "job") + ", ";
+    what += base::format_bytes(static_cast<double>(bytes));
     if (dry_run_) {
       base::info("would delete " + what);
       return 0;
@@ -130,7 +134,8 @@ class Runs final : public Subcommand {
                   {},
                   ::isatty(STDIN_FILENO) != 0 ? "Answer y, or say --yes" : "Say --yes where nobody can be asked"});
     for (const auto& candidate : candidates) {
-      if (auto removed = runs::remove_run(candidate.path); !removed) return say(removed.error());
+      auto removed = job::is_job(candidate.path) ? job::remove_job(candidate.path) : runs::remove_run(candidate.path);
+      if (!removed) return say(removed.error());
     }
     base::info("deleted " + what);
     return 0;

@@ -245,6 +245,7 @@ inline constexpr auto kTable = std::to_array<LossEntry>({
     {"ranks_running", kWarning, kAnalysis, "Ranks of the job have not ended.", "Report again when they have."},
     {"ranks_unreadable", kError, kAnalysis, "Runs of ranks that could not be read.", "Report on each for the reason."},
     {"collectives_unjoined", kWarning, kAnalysis, "Ranks do not agree on the calls of a communicator.", ""},
+    {"messages_unmatched", kWarning, kAnalysis, "Sends without a receive, or receives without a send.", ""},
 
     {"timed_out", kWarning, kStage, "A stage was ended by its time limit.", "Raise --timeout."},
     {"stage_empty", kWarning, kStage, "A stage captured nothing.", "Ask rangescope doctor."},

@@ -49,12 +49,17 @@ Value over_ranks(const Region& region, double OverRanks::*field) {
   return region.ranks ? Value((*region.ranks).*field) : Value{};
 }
 
+Value communication(const Region& region, double Communication::*field) {
+  return region.communication ? Value((*region.communication).*field) : Value{};
+}
+
 Value utilization(const Region& region, std::optional<double> Utilization::*field) {
   return region.utilization ? (*region.utilization).*field : Value{};
 }
 
 constexpr std::string_view kEach = "NVTX, each process or thread";
 constexpr std::string_view kOverRanks = "NVTX, each rank of a job";
+constexpr std::string_view kCalls = "joined calls of NCCL and MPI";
 constexpr std::string_view kCounters = "hardware counters";
 constexpr std::string_view kNvtx = "NVTX";
 constexpr std::string_view kActivity = "CUPTI activity";
@@ -98,6 +103,16 @@ constexpr auto kMeasures = std::to_array<Measure>({
      [](const Region& r) { return over_ranks(r, &OverRanks::stddev_ns); }},
     {"ranks.imbalance", "rank imbalance", Unit::kShare, kOverRanks, "longest / mean of them - 1",
      [](const Region& r) { return over_ranks(r, &OverRanks::imbalance); }},
+    {"communication.time_ns", "comm", Unit::kNs, kCalls,
+     "time of NCCL's kernels and of MPI's functions, summed over ranks: transfer + wait + overlap",
+     [](const Region& r) { return communication(r, &Communication::time_ns); }},
+    {"communication.transfer_ns", "comm transfer", Unit::kNs, kCalls,
+     "of it, what the last rank to come takes, while no other kernel ran on the GPU",
+     [](const Region& r) { return communication(r, &Communication::transfer_ns); }},
+    {"communication.wait_ns", "comm wait", Unit::kNs, kCalls, "of it, waiting for ranks that came later, so too",
+     [](const Region& r) { return communication(r, &Communication::wait_ns); }},
+    {"communication.overlap_ns", "comm hidden", Unit::kNs, kCalls, "of it, beside other kernels on the same GPU",
+     [](const Region& r) { return communication(r, &Communication::overlap_ns); }},
     {"gpu.kernels", "kernels", Unit::kCount, kActivity,
      "kernel executions launched inside the range, children included", RANGESCOPE_GPU(kernels)},
     {"gpu.exclusive_kernels", "kernels excl", Unit::kCount, kActivity, "kernels not launched inside a child region",
@@ -204,6 +219,7 @@ std::string path_text(const Region& region) {
 
 bool adds_up(const Measure& measure) {
   if (measure.tag == "wall_ns.inclusive" || measure.tag == "wall_ns.exclusive") return true;
+  if (measure.tag.starts_with("communication.")) return true;
   return measure.tag.starts_with("gpu.") && measure.tag != "gpu.distinct_kernels" && measure.tag != "gpu.share" &&
          measure.tag != "gpu.busy_share" && !measure.tag.starts_with("gpu.launch_latency_ns.");
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
@@ -11,14 +12,35 @@
 
 namespace rangescope::model {
 
+inline constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+
+/// What a rank did, to be held against the others. A pace is its time for the same work over the median of the ranks':
+/// 1.2 takes a fifth longer; NaN where nothing is comparable. Calls of communication libraries are in none of these.
+struct RankWork {
+  std::int64_t kernels = 0;
+  double kernel_ns = 0;
+  double kernel_threads = 0;  ///< grid x block, summed over the kernels
+  double copied_bytes = 0;
+  double tokens = 0;           ///< by --tokens, in ranges that lie in no other; 0 where none are said
+  double kernel_pace = kNan;   ///< of kernels of one name, grid and block that most ranks ran
+  double paced_kernel_ns = 0;  ///< their time here
+  double cpu_pace = kNan;      ///< own time in ranges that all opened equally often, less waits for the GPU
+  double paced_cpu_ns = 0;
+  std::int64_t cpu_ranges = 0, slower_ranges = 0;  ///< that `cpu_pace` rests on; of them slower than the median
+  double sm_clock_hz = kNan;                       ///< sampled mean while its GPU worked
+  double clock_limited = kNan;                     ///< share of that time in which power or heat held clocks down
+};
+
 struct Rank {
   std::uint32_t rank = 0;
   std::optional<std::uint32_t> local_rank;
-  std::uint32_t world = 0;     ///< 0 where unknown
-  std::string host;            ///< "" where unknown, as the next two
-  std::string device;          ///< names of the GPUs that it used, with commas between
-  std::string run;             ///< its run, where each rank has one
-  std::uint32_t pid = 0;       ///< of its first process that opened a range, else of its first
+  std::uint32_t world = 0;  ///< 0 where unknown
+  std::string host;         ///< "" where unknown, as the next two
+  std::string device;       ///< names of the GPUs that it used, with commas between
+  std::string run;          ///< its run, where each rank has one
+  std::uint32_t pid = 0;    ///< of its first process that opened a range, else of its first
+  std::string card;         ///< UUID of its only GPU, "" where it has none or several
+  RankWork work;
   double clock_offset_ns = 0;  ///< what was added to its clock, where the ends of collectives tell (analyze/clocks.hpp)
 };
 
@@ -35,6 +57,21 @@ struct OverRanks {
   std::vector<double> own_by_rank;  ///< the same, less the time of child regions and of collectives inside
 };
 
+/// Where the time of a region's communication calls went, over the ranks: time = transfer + wait + overlap.
+struct Communication {
+  std::int64_t calls = 0;  ///< of all its ranks, joined with those of others
+  double time_ns = 0;      ///< of the calls: of NCCL's kernels, of MPI's functions
+  double transfer_ns = 0;  ///< moving data while no other kernel of the rank ran on that GPU
+  double wait_ns = 0;      ///< for a rank that came later, so too
+  double overlap_ns = 0;   ///< beside other kernels: hidden under compute
+  struct Cause {
+    std::uint32_t rank = 0;
+    std::int64_t calls = 0;
+    double ns = 0;
+  };
+  std::vector<Cause> held_up_by;  ///< whom the others waited for, the most first; their `ns` add up to wait_ns
+};
+
 struct CollectiveOfRank {
   std::uint32_t rank = 0;
   double late_ns = 0;      ///< arrival after the first rank's, summed over the calls
@@ -42,6 +79,8 @@ struct CollectiveOfRank {
   double holds_up_ns = 0;  ///< all would have gone on so much earlier, had it come with the last but one
   double costs_ns = 0;     ///< what the others waited in the calls at which it came last
   std::int64_t last = 0;   ///< calls at which it came last
+  double time_ns = 0;      ///< of its calls
+  double hidden_ns = 0;    ///< of that, beside other kernels on the same GPU
 };
 
 /// Calls of one collective operation with one size on one communicator, joined over the ranks by their order.
@@ -56,7 +95,28 @@ struct Collective {
   double transfer_ns = 0;                                        ///< sum over calls of the shortest rank's time
   double wait_ns = 0;                                            ///< sum over calls and ranks of time less the transfer
   std::optional<double> algorithm_bytes_per_s, bus_bytes_per_s;  ///< formulas of nccl-tests (docs/manual/jobs.md)
+  std::optional<double> hidden_share;  ///< of the ranks' time in it, beside other kernels; absent without GPU work
   std::vector<CollectiveOfRank> by_rank;
+};
+
+/// Messages from one rank to another, the n-th send of a tag beside the n-th receive.
+struct PointToPoint {
+  std::string communicator, library;  ///< as in Collective
+  std::vector<std::string> path;      ///< ranges of the sender in which they stand
+  std::uint32_t from = 0, to = 0;     ///< ranks of the job
+  std::int64_t calls = 0;
+  double bytes = 0;             ///< of all
+  double transfer_ns = 0;       ///< sum: from the later of the two calls until the data was there
+  double late_sender_ns = 0;    ///< the receiver stood in its call before the send began
+  double late_receiver_ns = 0;  ///< the sender stood in its call before the receive began
+  std::int64_t late_senders = 0, late_receivers = 0;
+  std::optional<double> bytes_per_s;  ///< bytes / transfer
+};
+
+/// What a rank did over the run: the share of each stretch of it, 0..1.
+struct RankActivity {
+  std::vector<float> compute;  ///< kernels; without a GPU, ranges outside communication
+  std::vector<float> transfer, wait;
 };
 
 }  // namespace rangescope::model

@@ -237,8 +237,9 @@ struct Region {
   std::optional<Steady> steady;    ///< absent without closed occurrences
   std::optional<Across> across;    ///< of the aggregate, where several processes or threads opened the range
   std::optional<OverRanks> ranks;  ///< of the aggregate, where several ranks of a job were recorded
-  std::optional<GpuWork> gpu;      ///< absent where no GPU work was recorded at all
-  std::optional<CpuWork> cpu;      ///< absent where the CPU was not sampled, and without closed occurrences
+  std::optional<Communication> communication;  ///< joined calls of NCCL and MPI inside, of a job of several ranks
+  std::optional<GpuWork> gpu;                  ///< absent where no GPU work was recorded at all
+  std::optional<CpuWork> cpu;                  ///< absent where the CPU was not sampled, and without closed occurrences
   std::map<std::string, Metric> metrics;
   std::vector<KernelMetrics> kernels;  ///< counters per kernel, when they were collected
   std::vector<RooflinePoint> roofline;
@@ -337,6 +338,8 @@ struct Report {
   std::vector<ReportProcess> processes;
   std::vector<Rank> ranks;              ///< of a parallel job, ascending; empty where nothing says which is which
   std::vector<Collective> collectives;  ///< by total waiting, most first
+  std::vector<PointToPoint> messages;   ///< so too
+  std::vector<RankActivity> activity;   ///< one a rank, over the run from its begin to its end
   std::vector<Device> devices;          ///< that the program used; their strings are in the lists below, by index
   std::vector<std::string> device_names, device_uuids;
   std::vector<Region> regions;          ///< depth first, children after parents; the aggregate first, then scopes

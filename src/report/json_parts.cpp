@@ -34,4 +34,8 @@ void write_roofline_point(JsonWriter& json, const model::RooflinePoint& point, s
   json.close();
 }
 
+void optional_text(JsonWriter& json, std::string_view name, const std::string& text) {
+  text.empty() ? json.null_field(name) : json.field(name, text);
+}
+
 }  // namespace rangescope::report

@@ -1,6 +1,7 @@
 // Objects that the JSON report and the data of the HTML page share.
 #pragma once
 
+#include <string>
 #include <string_view>
 
 #include "model/report.hpp"
@@ -8,6 +9,8 @@
 
 namespace rangescope::report {
 
+/// A text, null where it is "".
+void optional_text(JsonWriter& json, std::string_view name, const std::string& text);
 /// {"kind": "host_to_device", "calls": N, "bytes": N, "total_ns": N}
 void write_copy_row(JsonWriter& json, const model::CopyRow& row);
 /// {"kind": "memory", "reason": "..."}

@@ -36,6 +36,9 @@ constexpr std::array kProcessColumns = {Choice{"across.min_ns", 3}, Choice{"acro
 // Where the processes are ranks of a job.
 constexpr std::array kRankColumns = {Choice{"ranks.mean_ns", 5}, Choice{"ranks.min_ns", 4}, Choice{"ranks.max_ns", 6},
                                      Choice{"ranks.stddev_ns", 2}, Choice{"ranks.imbalance", 7}};
+// Where their calls of NCCL and MPI were joined.
+constexpr std::array kCommunicationColumns = {
+    Choice{"communication.wait_ns", 6}, Choice{"communication.transfer_ns", 2}, Choice{"communication.overlap_ns", 1}};
 
 constexpr std::size_t kMostMetricColumns = 4;
 
@@ -211,6 +214,9 @@ base::Result<std::vector<ColumnView>> columns(const model::Report& report, const
   if (any([](const Region& region) { return region.ranks.has_value(); })) {
     for (const Choice& choice : kRankColumns) chosen.push_back(*column_of(report, choice.tag, choice.importance, ""));
     chosen.push_back({std::string(kSlowestTag), "slowest", {}, 8});
+    if (any([](const Region& region) { return region.communication.has_value(); }))
+      for (const Choice& choice : kCommunicationColumns)
+        chosen.push_back(*column_of(report, choice.tag, choice.importance, ""));
   } else if (any([](const Region& region) { return region.across && !region.across->of_threads; })) {
     for (const Choice& choice : kProcessColumns)
       chosen.push_back(*column_of(report, choice.tag, choice.importance, ""));

@@ -10,6 +10,10 @@ import subprocess
 import sys
 import tempfile
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "jobs"))
+sys.dont_write_bytecode = True
+import simulate  # noqa: E402
+
 BIN, ROOT = sys.argv[1], os.path.abspath(sys.argv[2])
 CASES = os.environ.get("RANGESCOPE_CASES")
 
@@ -55,6 +59,8 @@ def main():
                             "-f", "html", "-o", os.path.join(folder, name + ".html")], check=True)
         subprocess.run([os.path.join(BIN, "rangescope"), "report", os.path.join(ROOT, "tests/golden/native-cpu/python"),
                         "-f", "html", "-o", os.path.join(folder, "python.html")], check=True)
+        simulate.simulate(os.path.join(folder, "job"), 4, "straggler", count=8, steps=20)
+        subprocess.run([os.path.join(BIN, "rangescope"), "report", os.path.join(folder, "job"), "-f", "html", "-o", os.path.join(folder, "job.html")], check=True)
         comparison(folder)
         subprocess.run([os.path.join(BIN, "make_pages"), folder, "100000", "html"], check=True)
         argv = ["node", os.path.join(ROOT, "tests/browser/page.mjs"), os.path.join(ROOT, "web/node_modules/playwright-core"),

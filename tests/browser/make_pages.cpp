@@ -1,5 +1,5 @@
 // Reports that no golden capture holds: hostile names, a roofline, and as many events as asked for.
-// Usage: make_pages FOLDER EVENTS FORMAT; FORMAT is html (all three pages) or another one (big.<extension> only).
+// Usage: make_pages FOLDER EVENTS FORMAT; FORMAT is html (all pages) or another one (big.<extension> only).
 #include <cstdio>
 #include <cstdlib>
 #include <string>
@@ -91,6 +91,44 @@ model::Report roofline_report() {
   return report;
 }
 
+// A thousand ranks and fifty regions, of which rank 137 is slow in one.
+model::Report many_ranks_report() {
+  constexpr std::uint32_t kRanks = 1000, kRegions = 50;
+  constexpr std::size_t kBins = 256;
+  model::Report report = report::nvtx_sample();
+  report.run.id = "many ranks";
+  report.regions.clear();
+  std::uint64_t random = 1;
+  const auto noise = [&random] {
+    random = random * 6364136223846793005ULL + 1442695040888963407ULL;
+    return static_cast<double>(random >> 40) / (1 << 24);
+  };
+  for (std::uint32_t rank = 0; rank < kRanks; ++rank) {
+    report.ranks.push_back({.rank = rank, .host = "node" + std::to_string(rank / 8), .device = "NVIDIA H200"});
+    model::RankActivity& of = report.activity.emplace_back();
+    for (std::size_t bin = 0; bin < kBins; ++bin) {
+      const auto busy = static_cast<float>(bin % 16 < 12 ? 0.8 + 0.2 * noise() : 0.1);
+      of.compute.push_back(busy);
+      of.transfer.push_back(static_cast<float>((1 - busy) * 0.3));
+      of.wait.push_back(static_cast<float>((1 - busy) * (rank == 137 ? 0 : 0.7)));
+    }
+  }
+  for (std::uint32_t r = 0; r < kRegions; ++r) {
+    model::Region region = report::sample_region(report, {"layer " + std::to_string(r)}, model::kNone, 100, 9e9, 9e9);
+    region.id = r;
+    model::OverRanks over;
+    over.count = kRanks;
+    over.mean_ns = 1e9;
+    for (std::uint32_t rank = 0; rank < kRanks; ++rank) {
+      over.by_rank.push_back(1e9 + 1e7 * noise());
+      over.own_by_rank.push_back(5e8 * (rank == 137 && r == 20 ? 1.6 : 1 + 0.02 * noise()));
+    }
+    region.ranks = std::move(over);
+    report.regions.push_back(std::move(region));
+  }
+  return report;
+}
+
 const std::string kEvil =
     "</script><script>window.hacked=1</script><img src=x onerror=window.hacked=2>\xE2\x80\xA8 &lt; \"'` \xff";
 
@@ -101,6 +139,12 @@ model::Report hostile_report() {
   report.regions[0].cpu->python.name = evil;
   report.regions[0].cpu->python.ns = 1;
   report.regions[0].cpu->stacks = {{0, 3}};
+  for (std::uint32_t rank = 0; rank < 2; ++rank) {
+    report.ranks.push_back({.rank = rank, .host = evil, .device = evil});
+    report.activity.push_back({{1}, {0}, {0}});
+  }
+  report.regions[0].ranks = model::OverRanks{.count = 2, .mean_ns = 1, .by_rank = {1, 2}, .own_by_rank = {1, 2}};
+  report.collectives.push_back({.library = "MPI", .operation = evil, .path = {evil}, .calls = 1});
   report.run.id = evil;
   report.run.command = {"./app", evil};
   report.run.environment["cpu"] = evil;
@@ -134,6 +178,7 @@ int main(int argc, char** argv) {
     hostile.cpu.stacks.emplace_back();
     hostile.ranges[0].name = hostile.strings.intern("</script><img src=x onerror=window.hacked=3>");
     ok = write(folder + "/hostile.html", **exporter, hostile_report(), &hostile) && ok;
+    ok = write(folder + "/ranks.html", **exporter, many_ranks_report(), nullptr) && ok;
     ok = write(folder + "/roofline.html", **exporter, roofline_report(), nullptr) && ok;
   }
   return ok ? 0 : 74;

@@ -1,6 +1,6 @@
 // Drives a Chromium over reports, as a reader would. Usage: node page.mjs PLAYWRIGHT CHROMIUM FOLDER [SHOTS]
 //
-// FOLDER holds pages made by browser.py: zoo.html, work.html, python.html, hostile.html, roofline.html, big.html, comparison.html. Prints a line
+// FOLDER holds pages made by browser.py: job.html, ranks.html, zoo.html, work.html, python.html, hostile.html, roofline.html, big.html, comparison.html. Prints a line
 // `pass|fail <case> [why]` for each case. Any error of a page and any request to the network fails the case.
 import { createRequire } from 'node:module';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -211,6 +211,46 @@ await check('flame graph: functions of the selected region, Python and native ap
   await page.locator('#cpu summary').click();
   expect(await page.locator('#cpu tbody tr').count() > 3, 'the same as text');
   if (shots) { await row('work').click(); await page.locator('section:has(#cpu)').screenshot({ path: join(shots, 'flame.png') }); }
+});
+const colours = (page, id) => page.locator(id).evaluate((c) => new Set(new Uint32Array(c.getContext('2d').getImageData(0, 0, c.width, c.height).data.buffer)).size);
+await check('ranks: the heat map tells its cells by keyboard and pointer', 'job.html', async (page) => {
+  await page.focus('#heat');
+  const said = () => page.textContent('#heat-said');
+  expect(/^step, rank 0 \(node0, H200\): .* of the median$/.test(await said()), await said());
+  for (let i = 0; i < 12 && !(await said()).includes('straggle'); ++i) await page.keyboard.press('ArrowDown');
+  const texts = [];
+  for (let i = 0; i < 8; ++i) { texts.push(await said()); await page.keyboard.press('ArrowRight'); }
+  equal(texts.filter((t) => t.includes('not opened')).length, 7, 'one rank has it');
+  await page.keyboard.press('Enter');
+  equal(await selectedName(page), ['straggle'], 'selected');
+  const box = await page.locator('#heat').boundingBox();
+  await page.locator('#heat').hover({ position: { x: box.width - 4, y: 27 } });
+  expect(/rank 7/.test(await said()), await said());
+  await page.selectOption('#heat-time', 'all');
+  expect(await colours(page, '#heat') > 6, 'drawn');
+  await page.focus('#activity');
+  for (let i = 0; i < 100; ++i) await page.keyboard.press('ArrowRight');
+  expect(/^rank 0 .*: .* % compute, .* transfer, .* waiting$/.test(await page.textContent('#activity-said')), await page.textContent('#activity-said'));
+  expect((await page.textContent('#ranks')).includes('AllReduce'), 'collectives');
+  expect((await page.textContent('#ranks')).includes('rank 0 to 1'), 'messages');
+});
+for (const width of [1400, 1024, 390]) {
+  await check(`ranks: nothing wider than ${width} px`, 'job.html', async (page) => {
+    const wide = await page.evaluate(() => document.documentElement.scrollWidth);
+    expect(wide <= width, `${wide} px`);
+    if (shots) await page.locator('section:has(#ranks)').screenshot({ path: join(shots, `ranks-${width}.png`) });
+  }, { size: { width, height: 900 } });
+}
+await check('ranks: a thousand with fifty regions', 'ranks.html', async (page) => {
+  await page.focus('#heat');
+  for (let i = 0; i < 20; ++i) await page.keyboard.press('ArrowDown');
+  for (let i = 0; i < 137; ++i) await page.keyboard.press('ArrowRight');
+  expect(/^layer 20, rank 137 \(node17, NVIDIA H200\): 800 ms, \+58\.\d % of the median$/.test(await page.textContent('#heat-said')), await page.textContent('#heat-said'));
+  // The one slow cell is to be seen among the others: orange, and nothing else is.
+  const orange = await page.locator('#heat').evaluate((c) => { const d = c.getContext('2d').getImageData(0, 0, c.width, c.height).data; let n = 0; for (let i = 0; i < d.length; i += 4) if (d[i] > 200 && d[i + 1] < 170 && d[i + 2] < 130) ++n; return n; });
+  expect(orange > 0 && orange < 400, `${orange} orange pixels`);
+  expect(await colours(page, '#activity') > 6, 'drawn');
+  if (shots) await page.locator('section:has(#ranks)').screenshot({ path: join(shots, 'ranks-1000.png') });
 });
 await check('dark: by preference and by the button', 'zoo.html', async (page) => {
   const dark = await back(page);

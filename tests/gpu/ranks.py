@@ -48,6 +48,13 @@ with tempfile.TemporaryDirectory(prefix="rangescope-ranks-") as folder:
     verdict = next((v for v in job["verdict"] if v["kind"] == "straggler"), None)
     check("rank 1 is the straggler", verdict is not None and verdict["evidence"]["rank"] == 1, verdict and verdict["text"])
     check("because of straggle", verdict is not None and "straggle" in verdict["path"], verdict and verdict["path"])
+    parts = [r["communication"] for r in job["regions"] if r.get("communication")]
+    check("time in collectives = transfer + wait + overlap", parts and all(abs(p["time_ns"] - p["transfer_ns"] - p["wait_ns"] - p["overlap_ns"]) < 2 for p in parts), len(parts))
+    backward = next((r["communication"] for r in job["regions"] if r["path"][-1:] == ["backward"] and r["process"] is None and r.get("communication")), None)
+    check("collectives of the autograd thread stand in backward, held up by rank 1", backward and backward["held_up_by"] and backward["held_up_by"][0]["rank"] == 1, backward)
+    check("share hidden under compute", any(c["hidden_share"] is not None and 0 < c["hidden_share"] < 1 for c in rows), [(c["bytes"], c["hidden_share"]) for c in rows[:4]])
+    check("paces of the GPUs", all(r["work"]["kernel_pace"] and 0.9 < r["work"]["kernel_pace"] < 1.1 for r in job["ranks"]), [r["work"]["kernel_pace"] for r in job["ranks"]])
+    check("no other reason is named", not {v["kind"] for v in job["verdict"]} & {"slow_gpu", "slow_host", "uneven_work", "slow_link"}, [v["text"] for v in job["verdict"]])
     print(subprocess.run([RANGESCOPE, "report", "straggle", "--width", "160"], cwd=folder, capture_output=True, text=True).stdout[:3000])
 
     # 2. One rangescope over torchrun gives the same ranks.
@@ -56,7 +63,19 @@ with tempfile.TemporaryDirectory(prefix="rangescope-ranks-") as folder:
     over = report(os.path.join("over", os.listdir(os.path.join(folder, "over"))[0]))
     check("one over torchrun", done.returncode == 0 and [r["rank"] for r in over["ranks"]] == [0, 1], done.returncode)
 
-    # 3. Bus bandwidth by the report and by the formula of nccl-tests on the program's own times.
+    # 3. Messages, grouped and alone, and a rank with more to do.
+    torchrun("--no-python", RANGESCOPE, "profile", "-q", "--runs", "messages", "--", PYTHON, PROGRAM, "messages")
+    job = report("messages")
+    pairs = {(m["path"][-1], m["from"], m["to"]): m for m in job["messages"] if m["path"]}
+    check("both directions of the exchange are matched", all(pairs.get(("exchange", a, 1 - a), {}).get("calls") == 20 for a in (0, 1)), {k: m["calls"] for k, m in pairs.items()})
+    check("with their bytes", all(m["bytes"] == m["calls"] * (16 << 20) for k, m in pairs.items() if k[0] in ("exchange", "pass")), {k: m["bytes"] for k, m in pairs.items()})
+    one = pairs.get(("pass", 1, 0), {})
+    check("rank 1 is a late sender", one.get("late_senders") == 20 and one.get("late_sender_ns", 0) > 20 * 3e6, one)
+    check("bandwidth of messages", all(m["bytes_per_s"] and 1e9 < m["bytes_per_s"] < 1e12 for k, m in pairs.items() if k[0] in ("exchange", "pass")), {k: m["bytes_per_s"] for k, m in pairs.items()})
+    verdict = next((v for v in job["verdict"] if v["kind"] == "uneven_work"), None)
+    check("rank 0 has more to do", verdict is not None and verdict["evidence"]["rank"] == 0, [v["text"] for v in job["verdict"]])
+
+    # 4. Bus bandwidth by the report and by the formula of nccl-tests on the program's own times.
     bare = times(torchrun(PROGRAM, "bandwidth"))
     profiled = times(torchrun("--no-python", RANGESCOPE, "profile", "-q", "--runs", "bandwidth", "--", PYTHON, PROGRAM, "bandwidth"))
     for row in report("bandwidth")["collectives"]:

@@ -1,5 +1,6 @@
 # Two ranks or more under torchrun. `straggle`: DDP of which rank 1 sleeps 10 ms in every backward step. `bandwidth`: all_reduce of several
-# sizes, timed with CUDA events as nccl-tests times them; prints bytes and nanoseconds a call.
+# sizes, timed with CUDA events as nccl-tests times them; prints bytes and nanoseconds a call. `messages`: 16 MiB there and back in a group, then
+# from rank 1, 5 ms late, to rank 0, which multiplies twice as often.
 import os
 import sys
 import time
@@ -26,6 +27,26 @@ if sys.argv[1] == "straggle":
             with nvtx.range("sync"):
                 torch.cuda.synchronize()
         model.zero_grad()
+elif sys.argv[1] == "messages":
+    out, got, x = (torch.ones(16 << 18, device="cuda") for _ in range(3))
+    x = x[: 2048 * 2048].reshape(2048, 2048)
+    dist.barrier()
+    for step in range(20):
+        with nvtx.range("step"):
+            with nvtx.range("compute"):
+                for _ in range(20 if rank == 0 else 10):
+                    x @ x
+                torch.cuda.synchronize()
+            with nvtx.range("exchange"):
+                for work in dist.batch_isend_irecv([dist.P2POp(dist.isend, out, 1 - rank), dist.P2POp(dist.irecv, got, 1 - rank)]):
+                    work.wait()
+                torch.cuda.synchronize()
+            dist.barrier()
+            if rank == 1:
+                time.sleep(0.005)
+            with nvtx.range("pass"):
+                dist.send(out, 0) if rank == 1 else dist.recv(got, 1)
+                torch.cuda.synchronize()
 else:
     for size in (128 << 10, 1 << 20, 4 << 20, 64 << 20, 512 << 20):
         data = torch.ones(size // 4, device="cuda")

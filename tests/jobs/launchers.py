@@ -165,6 +165,49 @@ class Launchers(unittest.TestCase):
         self.report("openmpi-77", "--rank", "9", code=80)
         self.report("openmpi-77", "--rank", "one", code=64)
 
+    def prune(self, *options, code=0):
+        done = subprocess.run([RANGESCOPE, "runs", "prune", "--runs", self.root, *options], env=BARE, cwd=self.root, capture_output=True, text=True, timeout=60)
+        self.assertEqual(done.returncode, code, done.stderr)
+        return done
+
+    def test_a_job_is_pruned_as_a_whole(self):
+        for uri in ("77.0;tcp://10.0.0.1:4000", "77.0;tcp://10.0.0.1:4001"):
+            for rank in range(2):
+                self.profile(openmpi(rank, 2, uri=uri))
+        self.profile({})
+        self.assertIn("1 job,", self.prune("--keep", "2", "--dry-run").stderr)
+        self.assertEqual(len(os.listdir(self.root)), 3)
+        self.prune("--keep", "2", "--yes")
+        self.assertEqual([n for n in os.listdir(self.root) if n.startswith("openmpi")], ["openmpi-77.2"])
+        self.prune("--older-than", "1d", "--yes")
+        self.assertEqual(len(os.listdir(self.root)), 2)
+        self.prune("--keep", "0", "--yes")
+        self.assertEqual(os.listdir(self.root), [])
+
+    def test_what_of_a_job_must_stay(self):
+        job = os.path.join(self.root, "openmpi-77")
+        for rank in range(2):
+            self.profile(openmpi(rank, 2))
+        notes = os.path.join(job, "notes.txt")
+        with open(notes, "w", encoding="utf-8") as f:
+            f.write("mine")
+        self.prune("--keep", "0", "--yes")
+        self.assertEqual(len(os.listdir(job)), 4)
+        os.remove(notes)
+        os.symlink("/etc", os.path.join(job, "rank-9"))
+        self.prune("--keep", "0", "--yes")
+        self.assertEqual(len(os.listdir(job)), 4)
+        os.remove(os.path.join(job, "rank-9"))
+        running = subprocess.Popen([RANGESCOPE, "profile", "--no-project", "-q", "--runs", self.root, "--", "cat"], env={**BARE, **openmpi(2, 3)}, cwd=self.root,
+                                   stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        while not os.path.exists(os.path.join(job, "rank-2", "status.json")):
+            self.assertIsNone(running.poll())
+        self.prune("--keep", "0", "--yes")
+        self.assertTrue(os.path.isdir(os.path.join(job, "rank-0")))
+        running.communicate(timeout=60)
+        self.prune("--keep", "0", "--yes")
+        self.assertFalse(os.path.exists(job))
+
     def test_damage_is_told(self):
         for rank in range(2):
             self.profile(openmpi(rank, 2))

@@ -91,6 +91,74 @@ class Mpi(unittest.TestCase):
         step = next(r for r in report["regions"] if r["path"] == ["step"] and r["process"] is None)
         self.assertGreaterEqual(step["occurrences"], 4 * 4)
 
+    def test_a_rank_that_hangs_is_named(self):
+        self.mpirun(3, RANGESCOPE, "profile", "-q", "--timeout", "6s", "--runs", "job", "--", PROGRAM, "hang", code=None)
+        losses = {l["kind"]: l["detail"] for l in self.report()["losses"]}
+        self.assertRegex(losses["collectives_unjoined"], r"^rank 1 never came to call 3 of its communicator, MPI_Allreduce, in which rank 0, 2 stood")
+        self.assertIn("(time limit)", losses["ranks_ended"])  # mpirun ends the others when one rank has
+
+    def test_ranks_that_run_bare_or_were_never_started_by_rangescope(self):
+        profile = [RANGESCOPE, "profile", "-q", "--runs", "job"]
+        self.mpirun(2, *profile, "--", PROGRAM, ":", "-n", "1", PROGRAM)
+        report = self.report()
+        self.assertEqual([r["rank"] for r in report["ranks"]], [0, 1])
+        self.assertIn("no run of rank 2 of 3", [l["detail"] for l in report["losses"]])
+        shutil.rmtree(f"{self.folder}/job")
+        self.mpirun(4, *profile, "--ranks", "0,2-3", "--", PROGRAM)
+        report = self.report()
+        self.assertEqual([r["rank"] for r in report["ranks"]], [0, 2, 3])
+        self.assertNotIn("ranks_missing", [l["kind"] for l in report["losses"]])
+
+    def test_messages_have_both_ends(self):
+        self.mpirun(4, RANGESCOPE, "profile", "-q", "--runs", "job", "--", PROGRAM, "messages")
+        report = self.report()
+        self.assertEqual([l for l in report["losses"] if l["kind"].startswith(("messages", "collectives"))], [])
+        pairs = {(m["path"][-1], m["from"], m["to"], m["communicator"] == "0x1"): m for m in report["messages"]}
+        expected = {("ring", r, (r + 1) % 4, True): 5 for r in range(4)}
+        expected.update({("ask", r, 0, True): 5 for r in range(1, 4)})
+        expected.update({("ask", 0, r, False): 5 for r in range(1, 4)})  # of the communicator that counts backwards
+        expected.update({("pass", 1, 0, True): 5, ("pass", 0, 1, True): 5})
+        self.assertEqual({k: m["calls"] for k, m in pairs.items()}, expected)
+        self.assertEqual({m["bytes"] for k, m in pairs.items() if k[0] == "ring"}, {5 * 262144})
+        self.assertEqual({m["bytes"] for k, m in pairs.items() if k[0] == "ask"}, {5 * 4})
+        # Rank 1 slept 20 ms before each of its five sends, and as long before the receives.
+        self.assertEqual(pairs[("pass", 1, 0, True)]["late_senders"], 5)
+        self.assertGreater(pairs[("pass", 1, 0, True)]["late_sender_ns"], 5 * 10e6)
+        self.assertEqual(pairs[("pass", 0, 1, True)]["late_receivers"], 5)  # 256 KiB do not go before there is a receive
+        self.assertGreater(pairs[("pass", 0, 1, True)]["late_receiver_ns"], 5 * 10e6)
+        for m in pairs.values():
+            self.assertAlmostEqual(m["bytes_per_s"], m["bytes"] / m["transfer_ns"] * 1e9, delta=1)
+        for region in report["regions"]:
+            if of := region.get("communication"):
+                self.assertAlmostEqual(of["time_ns"], of["transfer_ns"] + of["wait_ns"] + of["overlap_ns"], delta=1)
+                self.assertAlmostEqual(of["wait_ns"], sum(c["ns"] for c in of["held_up_by"]), delta=1)
+        whole = next(r for r in report["regions"] if r["path"] == ["pass"] and r["process"] is None)["communication"]
+        self.assertEqual(whole["held_up_by"][0]["rank"], 1)
+
+    def test_two_hosts_whose_clocks_differ(self):
+        """Two processes, one with UTC 450 us ahead and a monotonic clock 40 ppm too fast. Each marks moments with the kernel's own clock."""
+        shim = next(os.path.join(folder, name) for folder in (os.path.join(os.path.dirname(BIN), "lib"), BIN) for name in ("libwrong_clock.so",)
+                    if os.path.exists(os.path.join(folder, name)))
+        profile = [RANGESCOPE, "profile", "-q", "--cpu", "off", "--runs", "job", "--", PROGRAM, "moments"]
+        self.mpirun(1, *profile, ":", "-n", "1", "env", f"LD_PRELOAD={shim}", "WRONG_NS=450000", "WRONG_PPM=40", "WRONG_HOST=another", *profile)
+        report = self.report()
+        self.assertEqual(len({r["host"] for r in report["ranks"]}), 2)
+        self.assertTrue(any("brought together" in note for note in report["notes"]), report["notes"])
+        self.assertEqual([round(r.get("clock_offset_ns", 0) / 1e5) for r in report["ranks"]], [0, -4])
+        self.run_here(RANGESCOPE, "report", "job", "-f", "chrome", "-o", "trace.json")
+        with open(f"{self.folder}/trace.json", encoding="utf-8") as f:
+            wrong = {}
+            for event in json.load(f)["traceEvents"]:
+                if event.get("name") == "moment" and event.get("ph") == "X":
+                    wrong.setdefault(event["pid"], []).append(event["ts"] * 1000 - int(event["args"]["payload"]))
+        one, other = wrong.values()
+        zero = sorted(one)[len(one) // 2]  # begin of the trace
+        apart = sorted(abs(x - zero) for x in other)
+        print(f"p50 {apart[len(apart) // 2] / 1e3:.1f} us, p95 {apart[len(apart) * 95 // 100] / 1e3:.1f} us; {report['notes']}")
+        self.assertEqual(len(apart), 500)
+        # On an idle machine 20 us at p95; ends of barriers scatter more where other programs want the cores.
+        self.assertLess(apart[len(apart) // 2], 100_000)
+
     def test_without_the_layer(self):
         self.mpirun(2, RANGESCOPE, "profile", "-q", "--no-mpi", "--runs", "job", "--", PROGRAM)
         self.assertEqual(self.report()["collectives"], [])

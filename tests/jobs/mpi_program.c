@@ -1,11 +1,80 @@
 /* A parallel program of ten steps: compute, reduce over all, reduce over half of them. The last rank sleeps in every
- * step. `die`: rank 2 kills itself in the fifth step. `finalize`: only what MPI itself does. */
+ * step. `die`: rank 2 kills itself in the fifth step. `hang`: rank 1 sleeps for ever in the third. `messages`: a ring
+ * and a master with workers, of which rank 1 always comes 20 ms late. `moments`: 500 barriers, after each a range whose
+ * payload is the kernel's monotonic clock, whatever the C library says. */
+#define _GNU_SOURCE
 #include <mpi.h>
 #include <nvtx3/nvToolsExt.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
+
+static void late(int rank) {
+  if (rank != 1) return;
+  nvtxRangePushA("straggle");
+  usleep(20000);
+  nvtxRangePop();
+}
+
+/* Each rank passes 256 KiB on; then rank 0 takes a number from each other one as they come, and answers. The tag of an
+ * answer is the rank's in a communicator whose ranks are the other way round. */
+static void messages(int rank, int size) {
+  static char out[262144], in[262144];
+  const int next = (rank + 1) % size, before = (rank + size - 1) % size;
+  int number = rank;
+  MPI_Comm turned;
+  MPI_Comm_split(MPI_COMM_WORLD, 0, size - rank, &turned);
+  for (int step = 0; step < 5; ++step) {
+    MPI_Barrier(MPI_COMM_WORLD);
+    late(rank);
+    nvtxRangePushA("ring");
+    MPI_Sendrecv(out, sizeof out, MPI_CHAR, next, 3, in, sizeof in, MPI_CHAR, before, 3, MPI_COMM_WORLD,
+                 MPI_STATUS_IGNORE);
+    nvtxRangePop();
+    nvtxRangePushA("ask");
+    for (int i = 1; i < size && rank == 0; ++i) {
+      MPI_Status status;
+      MPI_Recv(&number, 1, MPI_INT, MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &status);
+      MPI_Send(&number, 1, MPI_INT, size - 1 - status.MPI_SOURCE, 9, turned);
+    }
+    if (rank > 0) {
+      MPI_Send(&number, 1, MPI_INT, 0, 100 + rank, MPI_COMM_WORLD);
+      MPI_Recv(&number, 1, MPI_INT, size - 1, 9, turned, MPI_STATUS_IGNORE);
+    }
+    nvtxRangePop();
+    MPI_Barrier(MPI_COMM_WORLD);
+    late(rank);
+    nvtxRangePushA("pass");
+    if (rank == 1) MPI_Send(out, sizeof out, MPI_CHAR, 0, 1, MPI_COMM_WORLD);
+    if (rank == 0) MPI_Recv(in, sizeof in, MPI_CHAR, 1, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    if (rank == 0) MPI_Send(out, sizeof out, MPI_CHAR, 1, 2, MPI_COMM_WORLD);
+    if (rank == 1) usleep(20000);
+    if (rank == 1) MPI_Recv(in, sizeof in, MPI_CHAR, 0, 2, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    nvtxRangePop();
+  }
+  MPI_Comm_free(&turned);
+}
+
+static void moments(void) {
+  for (int step = 0; step < 500; ++step) {
+    usleep(2000);
+    MPI_Barrier(MPI_COMM_WORLD);
+    struct timespec now;
+    syscall(SYS_clock_gettime, CLOCK_MONOTONIC, &now);
+    nvtxEventAttributes_t event = {0};
+    event.version = NVTX_VERSION;
+    event.size = NVTX_EVENT_ATTRIB_STRUCT_SIZE;
+    event.payloadType = NVTX_PAYLOAD_TYPE_UNSIGNED_INT64;
+    event.payload.ullValue = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+    event.messageType = NVTX_MESSAGE_TYPE_ASCII;
+    event.message.ascii = "moment";
+    nvtxRangePushEx(&event);
+    nvtxRangePop();
+  }
+}
 
 int main(int argc, char** argv) {
   const char* how = argc > 1 ? argv[1] : "";
@@ -14,6 +83,16 @@ int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &size);
+  if (strcmp(how, "messages") == 0) {
+    messages(rank, size);
+    MPI_Finalize();
+    return 0;
+  }
+  if (strcmp(how, "moments") == 0) {
+    moments();
+    MPI_Finalize();
+    return 0;
+  }
   MPI_Comm half, copy;
   MPI_Comm_split(MPI_COMM_WORLD, rank % 2, rank, &half);
   MPI_Comm_dup(half, &copy);
@@ -28,6 +107,7 @@ int main(int argc, char** argv) {
       nvtxRangePop();
     }
     if (strcmp(how, "die") == 0 && rank == 2 && step == 4) raise(SIGKILL);
+    if (strcmp(how, "hang") == 0 && rank == 1 && step == 2) sleep(600);
     nvtxRangePushA("reduce");
     MPI_Allreduce(in, out, 1024, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
     nvtxRangePop();

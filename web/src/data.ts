@@ -23,7 +23,7 @@ export interface Region {
 export interface Chunk { s: number; e: number; n: number; d: string }
 export interface Level { r: number; chunks: Chunk[] }
 export interface Lane {
-  title: string; pid?: number; kind: 'thread' | 'stream'; rows: number; items: number; full: boolean; levels: Level[];
+  title: string; pid?: number; rank?: number; kind: 'thread' | 'stream'; rows: number; items: number; full: boolean; levels: Level[];
 }
 export interface Counter { title: string; unit: string; most: number; step: number; d: string }
 export interface Timeline { duration: number; items: number; lanes: Lane[]; names: [string, number][]; counters?: Counter[] }
@@ -31,6 +31,11 @@ export interface Timeline { duration: number; items: number; lanes: Lane[]; name
 export type CpuPart = [string, string, number, number | null];
 export interface CpuRegion { id: number; samples: number; split: CpuPart[]; parts: CpuPart[]; stacks: number[] }
 export interface Cpu { interval_ns: number; shortened: number; names: [string, number, string][]; nodes: number[]; regions: CpuRegion[]; outside: number[] }
+/** Microseconds of each rank; three bytes a stretch of the run: compute, transfer, wait. */
+export interface Job {
+  ranks: { rank: number; host: string; device: string }[]; heat: { region: number; own: (number | null)[]; all: (number | null)[] }[];
+  activity: string[]; tables: { what: string; heads: string[]; rows: string[][]; hidden: number }[];
+}
 export interface Verdict { kind: string; severity: string; path: string; region: number | null; text: string; saves: string; next: string }
 export interface Data {
   verdict: Verdict[];
@@ -46,7 +51,7 @@ export interface Data {
   outside_ns: number | null;
   losses: { kind: string; severity: string; count: number; detail: string }[];
   findings: { id: string; verdict: string; question: string; found: string; hint: string; commands: string[] }[];
-  notes: string[]; timeline: Timeline | null; cpu: Cpu | null;
+  notes: string[]; timeline: Timeline | null; cpu: Cpu | null; job: Job | null;
 }
 
 export const data = JSON.parse(document.getElementById('data')!.textContent!) as Data;

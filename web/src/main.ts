@@ -6,6 +6,7 @@ import { details, kernels, measureList, processes, provenance, troubles } from '
 import { flame } from './flame';
 import { counted, dark, el, themeChanged, time } from './format';
 import { icicle } from './icicle';
+import { ranks } from './ranks';
 import { regionTable } from './table';
 import { timeline } from './timeline';
 
@@ -69,7 +70,7 @@ function page(): void {
   document.title = `${data.run.id} – rangescope`;
   select(firstRegion());
   onSelect((r) => keep('region', r ? String(r.id) : null));
-  const roof = roofline(), cpu = flame();
+  const roof = roofline(), cpu = flame(), ofRanks = ranks();
   const facts = [data.run.host, data.gpus.join(', '), data.run.duration_ns > 0 ? time(data.run.duration_ns) : '',
     counted(data.processes.length, 'process', 'processes')].filter(Boolean).join(' · ');
   document.getElementById('app')!.append(
@@ -78,6 +79,7 @@ function page(): void {
       section('Regions', 'regions', regionTable()), section('Where time goes', 'icicle', icicle()),
       section('Selected region', 'selected', details(), distribution()),
       cpu ? section('On the CPU', 'on-cpu', cpu) : null,
+      ofRanks ? section('Ranks', 'of-ranks', ofRanks) : null,
       section('Timeline', 'timeline', timeline()),
       roof ? section('Roofline', 'roofline', roof) : null,
       section('Kernels', 'kernels', kernels()),

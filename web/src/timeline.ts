@@ -180,7 +180,7 @@ export function timeline(): HTMLElement {
       const top = tops[k]!, end = top + kTitle + lane.rows * kRow;
       if (end < view.scrollTop || top > visibleEnd) return;
       const y = Math.min(Math.max(top, view.scrollTop), Math.max(top, end - kTitle));
-      const label = (lane.pid === undefined ? '' : `process ${lane.pid} `) + lane.title;
+      const label = (lane.rank !== undefined ? `rank ${lane.rank} ` : lane.pid === undefined ? '' : `process ${lane.pid} `) + lane.title;
       g.globalAlpha = 0.85;
       g.fillStyle = token('--panel');
       g.fillRect(0, y, g.measureText(label).width + 8, kTitle - 2);

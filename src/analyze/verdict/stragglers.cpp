@@ -151,7 +151,11 @@ void by_regions(const Case& known, std::vector<model::Verdict>& out) {
 
 void find_stragglers(const Case& known, std::vector<model::Verdict>& out) {
   if (known.report().ranks.size() < 2) return;
-  known.report().collectives.empty() ? by_regions(known, out) : by_collectives(known, out);
+  const std::size_t before = out.size();
+  if (!known.report().collectives.empty()) by_collectives(known, out);
+  // Between messages the lateness of one rank goes on from rank to rank: who began it only its own time says.
+  if (out.size() == before && (known.report().collectives.empty() || !known.report().messages.empty()))
+    by_regions(known, out);
 }
 
 }  // namespace rangescope::analyze

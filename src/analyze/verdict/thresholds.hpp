@@ -36,6 +36,13 @@ inline constexpr Threshold kStandsOut{3,
                                       "times as much as what the other ranks differ by: noise alone does not reach it"};
 inline constexpr Threshold kOften{0.8, "of the occurrences, where there are two ranks and nobody says what is usual"};
 inline constexpr Threshold kCause{0.3, "of the delay in one region: less, and it has many causes"};
+inline constexpr Threshold kSlowerGpu{0.05,
+                                      "longer for the same kernels: clocks of healthy GPUs of one kind are closer"};
+inline constexpr Threshold kSlowerHost{0.1, "longer for the same ranges: healthy hosts of one kind are closer"};
+inline constexpr Threshold kMoreWork{0.1, "more of it: less is the usual rest of a division"};
+inline constexpr Threshold kSlowerLink{0.75,
+                                       "of the others' bandwidth: what transfers of one size differ by stays above"};
+inline constexpr Threshold kLargeMessage{65536, "bytes: shorter ones measure latency"};
 inline constexpr Threshold kThrottled{0.05, "of the work with clocks held down: less moves no median"};
 
 inline constexpr Threshold kOutside{0.1, "of the run: less is the usual start and end of a program"};

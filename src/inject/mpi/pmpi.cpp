@@ -41,28 +41,40 @@ MPI_Comm no_comm() {
 
 struct Payload {
   std::uint64_t communicator, bytes;
-  std::int32_t peer, unused;
+  std::int32_t peer, tag, self, source, source_tag, unused;
 };
-constexpr std::uint64_t kSchema = NVTX_PAYLOAD_SCHEMA_ID_STATIC_START + 1;
+// Collectives give the first three, messages five, exchanges all.
+constexpr std::uint64_t kCollective = NVTX_PAYLOAD_SCHEMA_ID_STATIC_START + 1, kMessage = kCollective + 1,
+                        kExchange = kCollective + 2;
+constexpr std::size_t kFields[] = {3, 5, 7};
 
 nvtxDomainHandle_t domain() {
   static const nvtxDomainHandle_t handle = [] {
     const nvtxDomainHandle_t made = nvtxDomainCreateA("MPI");
+    static const auto number = [](const char* name, std::size_t offset) {
+      return nvtxPayloadSchemaEntry_t{0, NVTX_PAYLOAD_ENTRY_TYPE_INT32, name, nullptr, 0, offset, nullptr, nullptr};
+    };
     static const nvtxPayloadSchemaEntry_t entries[] = {
         {0, NVTX_PAYLOAD_ENTRY_TYPE_UINT64, "MPI communicator ID", nullptr, 0, 0, nullptr, nullptr},
         {0, NVTX_PAYLOAD_ENTRY_TYPE_UINT64, "Message size [bytes]", nullptr, 0, offsetof(Payload, bytes), nullptr,
          nullptr},
-        {0, NVTX_PAYLOAD_ENTRY_TYPE_INT32, "Peer rank", nullptr, 0, offsetof(Payload, peer), nullptr, nullptr}};
-    nvtxPayloadSchemaAttr_t schema{};
-    schema.fieldMask = NVTX_PAYLOAD_SCHEMA_ATTR_FIELD_TYPE | NVTX_PAYLOAD_SCHEMA_ATTR_FIELD_ENTRIES |
-                       NVTX_PAYLOAD_SCHEMA_ATTR_FIELD_NUM_ENTRIES | NVTX_PAYLOAD_SCHEMA_ATTR_FIELD_STATIC_SIZE |
-                       NVTX_PAYLOAD_SCHEMA_ATTR_FIELD_SCHEMA_ID;
-    schema.type = NVTX_PAYLOAD_SCHEMA_TYPE_STATIC;
-    schema.entries = entries;
-    schema.numEntries = 3;
-    schema.payloadStaticSize = sizeof(Payload);
-    schema.schemaId = kSchema;
-    nvtxPayloadSchemaRegister(made, &schema);
+        number("Peer rank", offsetof(Payload, peer)),
+        number("Tag", offsetof(Payload, tag)),
+        number("Rank", offsetof(Payload, self)),
+        number("Source rank", offsetof(Payload, source)),
+        number("Source tag", offsetof(Payload, source_tag))};
+    for (std::uint64_t kind = 0; kind < 3; ++kind) {
+      nvtxPayloadSchemaAttr_t schema{};
+      schema.fieldMask = NVTX_PAYLOAD_SCHEMA_ATTR_FIELD_TYPE | NVTX_PAYLOAD_SCHEMA_ATTR_FIELD_ENTRIES |
+                         NVTX_PAYLOAD_SCHEMA_ATTR_FIELD_NUM_ENTRIES | NVTX_PAYLOAD_SCHEMA_ATTR_FIELD_STATIC_SIZE |
+                         NVTX_PAYLOAD_SCHEMA_ATTR_FIELD_SCHEMA_ID;
+      schema.type = NVTX_PAYLOAD_SCHEMA_TYPE_STATIC;
+      schema.entries = entries;
+      schema.numEntries = kFields[kind];
+      schema.payloadStaticSize = sizeof(Payload);
+      schema.schemaId = kCollective + kind;
+      nvtxPayloadSchemaRegister(made, &schema);
+    }
     return made;
   }();
   return handle;
@@ -73,6 +85,7 @@ nvtxDomainHandle_t domain() {
 struct Known {
   std::uint64_t id;
   std::uint32_t children;  // made of it so far
+  std::int32_t self;       // own rank in it
 };
 int forget(MPI_Comm, int, void* value, void*) {
   std::free(value);
@@ -96,7 +109,9 @@ void keep(MPI_Comm comm, std::uint64_t id) {
   static const auto set = next<decltype(&PMPI_Comm_set_attr)>("PMPI_Comm_set_attr");
   auto* known = static_cast<Known*>(std::malloc(sizeof(Known)));
   if (known == nullptr) return;
-  *known = {id, 0};
+  static const auto rank_of = next<decltype(&PMPI_Comm_rank)>("PMPI_Comm_rank");
+  int self = -2;
+  *known = {id, 0, rank_of != nullptr && rank_of(comm, &self) == MPI_SUCCESS ? self : -2};
   if (set == nullptr || set(comm, key(), known) != MPI_SUCCESS) std::free(known);
 }
 Known* known(MPI_Comm comm) {
@@ -110,10 +125,6 @@ Known* known(MPI_Comm comm) {
     if (get(comm, key(), &value, &found) != MPI_SUCCESS) return nullptr;
   }
   return found != 0 ? static_cast<Known*>(value) : nullptr;
-}
-std::uint64_t id_of(MPI_Comm comm) {
-  const Known* found = known(comm);
-  return found == nullptr ? 0 : found->id;
 }
 std::uint64_t mix(std::uint64_t hash, std::uint64_t value) {
   hash ^= value + 0x9e3779b97f4a7c15ull + (hash << 6) + (hash >> 2);
@@ -155,36 +166,67 @@ std::uint64_t bytes_of(std::int64_t count, MPI_Datatype type) {
 
 class Range {
  public:
-  Range(nvtxStringHandle_t name, MPI_Comm comm, std::uint64_t bytes, int peer = -1) {
-    const Payload payload{world() == nullptr ? 0 : id_of(comm), bytes, peer, 0};
-    const nvtxPayloadData_t data{kSchema, sizeof payload, &payload};
+  Range(nvtxStringHandle_t name, MPI_Comm comm, std::uint64_t bytes, int peer = -1)
+      : Range(name, comm, kCollective, {0, bytes, peer, 0, 0, 0, 0, 0}) {}
+  /// A message, and one from `source` where that is given.
+  Range(nvtxStringHandle_t name, MPI_Comm comm, std::uint64_t bytes, int peer, int tag)
+      : Range(name, comm, kMessage, {0, bytes, peer, tag, 0, 0, 0, 0}) {}
+  Range(nvtxStringHandle_t name, MPI_Comm comm, std::uint64_t bytes, int peer, int tag, int source, int source_tag)
+      : Range(name, comm, kExchange, {0, bytes, peer, tag, 0, source, source_tag, 0}) {}
+  explicit Range(nvtxStringHandle_t name) { push(name, nullptr); }
+  ~Range() {
+    if (!more_) {
+      nvtxDomainRangePop(domain());
+      return;
+    }
+    const nvtxPayloadData_t data{schema_, sizeof payload_, &payload_};
+    nvtxRangePopPayload(domain(), &data, 1);
+  }
+  Range(const Range&) = delete;
+  Range& operator=(const Range&) = delete;
+
+  /// Where a message came from, which wildcards do not say before.
+  void came(const MPI_Status& status) {
+    std::int32_t& rank = schema_ == kExchange ? payload_.source : payload_.peer;
+    std::int32_t& tag = schema_ == kExchange ? payload_.source_tag : payload_.tag;
+    more_ = schema_ != 0 && (rank != status.MPI_SOURCE || tag != status.MPI_TAG);
+    rank = status.MPI_SOURCE;
+    tag = status.MPI_TAG;
+  }
+
+ private:
+  Range(nvtxStringHandle_t name, MPI_Comm comm, std::uint64_t schema, Payload payload) : payload_(payload) {
+    const Known* found = world() == nullptr ? nullptr : known(comm);
+    if (found == nullptr) {
+      push(name, nullptr);
+      return;
+    }
+    schema_ = schema;
+    payload_.communicator = found->id;
+    payload_.self = found->self;
+    const nvtxPayloadData_t data{schema_, sizeof payload_, &payload_};
+    push(name, &data);
+  }
+  static void push(nvtxStringHandle_t name, const nvtxPayloadData_t* data) {
     nvtxEventAttributes_t event{};
     event.version = NVTX_VERSION;
     event.size = NVTX_EVENT_ATTRIB_STRUCT_SIZE;
     event.messageType = NVTX_MESSAGE_TYPE_REGISTERED;
     event.message.registered = name;
-    if (payload.communicator != 0) {
+    if (data != nullptr) {
       event.payloadType = NVTX_PAYLOAD_TYPE_EXT;
-      event.payload.ullValue = reinterpret_cast<std::uintptr_t>(&data);
+      event.payload.ullValue = reinterpret_cast<std::uintptr_t>(data);
       event.reserved0 = 1;
     }
     nvtxDomainRangePushEx(domain(), &event);
   }
-  explicit Range(nvtxStringHandle_t name) {
-    nvtxEventAttributes_t event{};
-    event.version = NVTX_VERSION;
-    event.size = NVTX_EVENT_ATTRIB_STRUCT_SIZE;
-    event.messageType = NVTX_MESSAGE_TYPE_REGISTERED;
-    event.message.registered = name;
-    nvtxDomainRangePushEx(domain(), &event);
-  }
-  ~Range() { nvtxDomainRangePop(domain()); }
-  Range(const Range&) = delete;
-  Range& operator=(const Range&) = delete;
+  std::uint64_t schema_ = 0;
+  Payload payload_{};
+  bool more_ = false;  ///< the pop says more than the push did
 };
 #define RANGE(name, ...)                                                                    \
   static const nvtxStringHandle_t text = nvtxDomainRegisterStringA(domain(), "MPI_" #name); \
-  const Range range(text __VA_OPT__(, ) __VA_ARGS__)
+  Range range(text __VA_OPT__(, ) __VA_ARGS__)
 
 }  // namespace
 
@@ -277,31 +319,45 @@ SHOWN int MPI_Alltoallv(const void* in, const int* in_counts, const int* in_plac
 // Point to point.
 SHOWN int MPI_Send(const void* buffer, int count, MPI_Datatype type, int peer, int tag, MPI_Comm comm) {
   NEXT(Send);
-  RANGE(Send, comm, bytes_of(count, type), peer);
+  RANGE(Send, comm, bytes_of(count, type), peer, tag);
+  return real(buffer, count, type, peer, tag, comm);
+}
+SHOWN int MPI_Ssend(const void* buffer, int count, MPI_Datatype type, int peer, int tag, MPI_Comm comm) {
+  NEXT(Ssend);
+  RANGE(Ssend, comm, bytes_of(count, type), peer, tag);
   return real(buffer, count, type, peer, tag, comm);
 }
 SHOWN int MPI_Recv(void* buffer, int count, MPI_Datatype type, int peer, int tag, MPI_Comm comm, MPI_Status* status) {
   NEXT(Recv);
-  RANGE(Recv, comm, bytes_of(count, type), peer);
-  return real(buffer, count, type, peer, tag, comm, status);
+  RANGE(Recv, comm, bytes_of(count, type), peer, tag);
+  MPI_Status mine;
+  MPI_Status* const known_status = status == MPI_STATUS_IGNORE ? &mine : status;
+  const int result = real(buffer, count, type, peer, tag, comm, known_status);
+  if (result == MPI_SUCCESS) range.came(*known_status);
+  return result;
 }
 SHOWN int MPI_Isend(const void* buffer, int count, MPI_Datatype type, int peer, int tag, MPI_Comm comm,
                     MPI_Request* request) {
   NEXT(Isend);
-  RANGE(Isend, comm, bytes_of(count, type), peer);
+  RANGE(Isend, comm, bytes_of(count, type), peer, tag);
   return real(buffer, count, type, peer, tag, comm, request);
 }
 SHOWN int MPI_Irecv(void* buffer, int count, MPI_Datatype type, int peer, int tag, MPI_Comm comm,
                     MPI_Request* request) {
   NEXT(Irecv);
-  RANGE(Irecv, comm, bytes_of(count, type), peer);
+  RANGE(Irecv, comm, bytes_of(count, type), peer, tag);
   return real(buffer, count, type, peer, tag, comm, request);
 }
 SHOWN int MPI_Sendrecv(const void* in, int in_count, MPI_Datatype in_type, int to, int in_tag, void* out, int out_count,
                        MPI_Datatype out_type, int from, int out_tag, MPI_Comm comm, MPI_Status* status) {
   NEXT(Sendrecv);
-  RANGE(Sendrecv, comm, bytes_of(in_count, in_type), to);
-  return real(in, in_count, in_type, to, in_tag, out, out_count, out_type, from, out_tag, comm, status);
+  RANGE(Sendrecv, comm, bytes_of(in_count, in_type), to, in_tag, from, out_tag);
+  MPI_Status mine;
+  MPI_Status* const known_status = status == MPI_STATUS_IGNORE ? &mine : status;
+  const int result =
+      real(in, in_count, in_type, to, in_tag, out, out_count, out_type, from, out_tag, comm, known_status);
+  if (result == MPI_SUCCESS) range.came(*known_status);
+  return result;
 }
 SHOWN int MPI_Wait(MPI_Request* request, MPI_Status* status) {
   NEXT(Wait);

@@ -186,6 +186,57 @@ TEST(Trace, AGapClosesWhatEndedInIt) {
             "! guessed_end 1\n");
 }
 
+// Layouts of structured payloads and payloads themselves, whole and damaged.
+std::string entry(std::uint32_t name, std::uint8_t number, std::uint8_t bytes, std::uint64_t offset) {
+  return Capture::word(name | std::uint64_t{number} << 32 | std::uint64_t{bytes} << 40) + Capture::word(offset);
+}
+// The fields as "range.name=bits", and the losses.
+std::string fields(const std::string& layout, const std::string& payload, bool open = true) {
+  Capture c;
+  c.chunk(0, 0, 7).string(1, "A").string(2, "size").record(Type::kSchema, 5, layout);
+  if (open) c.push(1, 10);
+  c.record(Type::kPayload, 5, payload);
+  if (open) c.pop(20);
+  model::Session session;
+  Losses losses;
+  EXPECT_TRUE(read_trace(std::as_bytes(std::span(c.bytes())), "x", session, losses));
+  losses.move_to(session.losses);
+  std::string text;
+  for (const model::PayloadField& f : session.payload_fields)
+    text += std::string(session.strings.view(session.ranges.at(f.range).name)) + "." +
+            std::string(session.strings.view(f.name)) + "=" + std::to_string(static_cast<std::int64_t>(f.bits)) + " ";
+  for (const model::Loss& loss : session.losses) text += "! " + std::string(loss.kind.id()) + " ";
+  return text;
+}
+
+TEST(Trace, StructuredPayloads) {
+  const auto with = [](std::uint64_t bytes, const std::string& data) { return Capture::pair(0, bytes) + data; };
+  const std::string whole = with(8, Capture::word(0x1ffffffff));
+  EXPECT_EQ(fields(Capture::word(1) + entry(2, 1, 8, 0), whole), "A.size=8589934591 ");
+  EXPECT_EQ(fields(Capture::word(1) + entry(2, 2, 4, 0), whole), "A.size=-1 ");
+  EXPECT_EQ(fields(Capture::word(2) + entry(2, 1, 1, 0) + entry(2, 1, 2, 4), whole), "A.size=255 A.size=1 ");
+}
+
+TEST(Trace, DamagedStructuredPayloadsAreCountedAndNotRead) {
+  const std::string one = Capture::word(1) + entry(2, 1, 8, 0), data = Capture::pair(0, 8) + Capture::word(7);
+  const std::string damaged = "! damaged_records ";
+  EXPECT_EQ(fields(one, data), "A.size=7 ");
+  EXPECT_EQ(fields(one, data, false), damaged);                             // no range is open
+  EXPECT_EQ(fields(one, Capture::pair(0, 9) + Capture::word(7)), damaged);  // longer than its record
+  EXPECT_EQ(fields(one, Capture::pair(0, 0xffffffffu) + Capture::word(7)), damaged);
+  EXPECT_EQ(fields(one, Capture::pair(3, 8) + Capture::word(7)), damaged);  // of no domain
+  EXPECT_EQ(fields(one, ""), damaged);
+  EXPECT_EQ(fields(Capture::word(1) + entry(2, 1, 8, 1), data), damaged);  // beyond the payload
+  EXPECT_EQ(fields(Capture::word(1) + entry(2, 1, 8, ~std::uint64_t{0}), data), damaged);
+  for (const std::string& layout :
+       {Capture::word(2) + entry(2, 1, 8, 0), Capture::word(~std::uint64_t{0}) + entry(2, 1, 8, 0), std::string(),
+        Capture::word(1) + entry(2, 0, 8, 0), Capture::word(1) + entry(2, 9, 8, 0),
+        Capture::word(1) + entry(2, 1, 3, 0), Capture::word(1) + entry(2, 3, 2, 0),
+        Capture::word(1) + entry(2, 1, 0, 0)})
+    EXPECT_TRUE(fields(layout, data).starts_with(damaged)) << fields(layout, data);
+  EXPECT_EQ(fields(Capture::word(1) + entry(9, 1, 8, 0), data), "A.=7 ");  // a name that was never defined
+}
+
 TEST(Trace, AttributesAndPayloads) {
   Capture c;
   const double value = 2.5;
@@ -278,6 +329,8 @@ Capture large() {
     c.chunk(stream, 0, 7 + stream, 8192).string(1, "step").domain(1, "D").string(2, std::string(300, 'n'));
     for (int i = 0; i < 60; ++i)
       c.push(1, i * 100).push(2, i * 100 + 1, Capture::pair(1, 2), kHasScope).pop(i * 100 + 2, 1).pop(i * 100 + 3);
+    c.record(Type::kSchema, 5, Capture::word(2) + entry(1, 1, 8, 0) + entry(2, 3, 4, 8));
+    c.push(1, 6000).record(Type::kPayload, 5, Capture::pair(0, 16) + Capture::word(1) + Capture::word(2)).pop(6001);
     c.start(1, stream + 1, 5).end(stream + 1, 6000);
   }
   return c;
@@ -303,7 +356,7 @@ TEST(Trace, TruncatedAtTwoHundredPlaces) {
   model::Session all;
   Losses none;
   ASSERT_TRUE(read_trace(std::as_bytes(std::span(whole)), "x", all, none));
-  ASSERT_EQ(all.ranges.size(), 4u * 121u);
+  ASSERT_EQ(all.ranges.size(), 4u * 122u);
   for (int i = 0; i <= 200; ++i) {
     const std::size_t size = whole.size() * static_cast<std::size_t>(i) / 200;
     const std::string cut = whole.substr(0, size);
@@ -342,6 +395,7 @@ TEST(Trace, RandomlyDamaged) {
       ASSERT_TRUE(r.attributes == model::kNone || r.attributes < session.attributes.size());
       ASSERT_GE(r.end_ns, r.start_ns);
     }
+    for (const model::PayloadField& f : session.payload_fields) ASSERT_LT(f.range, session.ranges.size());
   }
 }
 

@@ -339,6 +339,8 @@ void write_html_data(const model::Report& report, const model::Session* session,
   texts(json, "notes", report.notes);
   json.key("timeline");
   session != nullptr ? write_html_timeline(report, *session, json) : json.null();
+  json.key("job");
+  report.ranks.size() > 1 ? write_html_job(report, json) : json.null();
   json.key("cpu");
   session != nullptr ? write_html_cpu(report, *session, json) : json.null();
   json.close();

@@ -3,10 +3,10 @@
 //   { schema, run, measures: [{tag, title, unit, formula, source}], processes, devices,
 //     regions: [{id, parent, depth, path, domain, kind, process, thread, v: [number or null for each measure], ...}],
 //     counter_heads: [title of each of a kernel's `counters`], kernels, total, unattributed, losses, findings, notes,
-//     timeline or null, cpu or null }
+//     timeline or null, cpu or null, job or null }
 //
 // Timeline (times in ns since the begin of the recording):
-//   { duration, links, lanes: [{title, pid, kind, rows, items, full,
+//   { duration, links, lanes: [{title, pid, rank, kind, rows, items, full,
 //                               levels: [{r, chunks: [{s, e, n, d}]}]}], names: [[text, region id or -1]],
 //     counters: [{title, unit, most, step, d}] }
 // Levels go from coarse to fine. In level r > 0, neighbours nearer than r and shorter than r are merged into blocks;
@@ -18,6 +18,10 @@
 //   call and 2 if it has no end, added up.
 // A counter's d is base64 of a byte for each `step` ns: 0 unknown, else 1 + 254 times the mean over it, divided by
 // `most`.
+//
+// Job: { ranks: [{rank, host, device}], heat: [{region, own: [...], all: [...]}] (microseconds a rank, null where it
+//   did not open the range; the largest regions), activity: [base64 a rank: a byte each for compute, transfer and wait
+//   of each stretch of the run, 255 is all of it], tables: [{what, heads, rows, hidden}] }
 //
 // CPU samples: { interval_ns, shortened, names: [[text, 0 native 1 Python 2 kernel 3 cut, file]],
 //   nodes: [how far before it its caller stands or 0, index in names, ...],
@@ -50,9 +54,11 @@ class ScriptSink final : public Sink {
 /// Most items that are written one by one; more are merged, finest level first.
 inline constexpr std::uint64_t kHtmlItems = 1'200'000;
 
+[[nodiscard]] std::string html_base64(std::string_view bytes);
 void write_html_data(const model::Report& report, const model::Session* session, JsonWriter& json);
 void write_html_timeline(const model::Report& report, const model::Session& session, JsonWriter& json,
                          std::uint64_t most_items = kHtmlItems);
+void write_html_job(const model::Report& report, JsonWriter& json);
 void write_html_cpu(const model::Report& report, const model::Session& session, JsonWriter& json);
 
 }  // namespace rangescope::report

@@ -171,19 +171,6 @@ class Merger {
   std::vector<Block> rows_;
 };
 
-std::string base64(std::string_view bytes) {
-  constexpr char kLetters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  std::string out;
-  out.reserve((bytes.size() + 2) / 3 * 4);
-  for (std::size_t i = 0; i < bytes.size(); i += 3) {
-    std::uint32_t three = 0;
-    for (std::size_t k = 0; k < 3; ++k)
-      three = three << 8 | (i + k < bytes.size() ? static_cast<unsigned char>(bytes[i + k]) : 0U);
-    for (std::size_t k = 0; k < 4; ++k) out += i + k > bytes.size() ? '=' : kLetters[three >> (18 - 6 * k) & 63];
-  }
-  return out;
-}
-
 // Chunks of one level.
 class Chunks {
  public:
@@ -212,7 +199,7 @@ class Chunks {
     json_.field("s", first_);
     json_.field("e", end_);
     json_.field("n", count_);
-    json_.field("d", base64(bytes_));
+    json_.field("d", html_base64(bytes_));
     json_.close();
     bytes_.clear();
     count_ = 0;
@@ -308,7 +295,7 @@ class TimelineWriter {
     json_.field("unit", track.unit);
     json_.field("most", most);
     json_.field("step", step);
-    json_.field("d", base64(bytes));
+    json_.field("d", html_base64(bytes));
     json_.close();
   }
 
@@ -337,7 +324,11 @@ class TimelineWriter {
     for (const std::uint32_t depth : lane.depths) rows += depth;
     json_.open_line_object();
     json_.field("title", timeline_.title(lane));
-    if (lane.process < session_.processes.size()) json_.field("pid", session_.processes[lane.process].pid);
+    if (lane.process < session_.processes.size()) {
+      const model::Process& process = session_.processes[lane.process];
+      json_.field("pid", process.pid);
+      if (process.rank != kNone) json_.field("rank", process.rank);
+    }
     json_.field("kind", lane.is_stream() ? "stream" : "thread");
     json_.field("rows", std::min(rows, kRows));
     json_.field("items", static_cast<std::int64_t>(lane.items));

@@ -5,6 +5,7 @@
 
 #include "model/measure.hpp"
 #include "report/findings.hpp"
+#include "report/json/job.hpp"
 #include "report/json_parts.hpp"
 #include "report/json_writer.hpp"
 #include "report/view.hpp"
@@ -22,10 +23,6 @@ void pairs(JsonWriter& json, std::string_view name, const std::map<std::string, 
   json.open_object();
   for (const auto& [key, value] : map) json.field(key, value);
   json.close();
-}
-
-void optional_text(JsonWriter& json, std::string_view name, const std::string& text) {
-  text.empty() ? json.null_field(name) : json.field(name, text);
 }
 
 void spread(JsonWriter& json, std::string_view name, const model::Spread& value) {
@@ -345,55 +342,26 @@ void over_ranks(JsonWriter& json, const Region& region) {
   json.close();
 }
 
-// Ranks and collectives: nothing where no launcher said which process is which.
-void job(JsonWriter& json, const model::Report& report) {
-  if (report.ranks.empty()) return;
-  json.key("ranks");
-  json.open_array();
-  for (const model::Rank& rank : report.ranks) {
+void communication(JsonWriter& json, const Region& region) {
+  if (!region.communication) return;
+  const model::Communication& of = *region.communication;
+  json.key("communication");
+  json.open_line_object();
+  json.field("calls", of.calls);
+  json.field("time_ns", of.time_ns);
+  json.field("transfer_ns", of.transfer_ns);
+  json.field("wait_ns", of.wait_ns);
+  json.field("overlap_ns", of.overlap_ns);
+  json.key("held_up_by");
+  json.open_array(true);
+  for (const auto& cause : of.held_up_by) {
     json.open_line_object();
-    json.field("rank", rank.rank);
-    rank.local_rank ? json.field("local_rank", *rank.local_rank) : json.null_field("local_rank");
-    rank.world > 0 ? json.field("world_size", rank.world) : json.null_field("world_size");
-    optional_text(json, "host", rank.host);
-    optional_text(json, "device", rank.device);
-    json.field("pid", rank.pid);
-    optional_text(json, "run", rank.run);
-    if (rank.clock_offset_ns != 0) json.field("clock_offset_ns", rank.clock_offset_ns);
+    json.field("rank", cause.rank);
+    json.field("calls", cause.calls);
+    json.field("ns", cause.ns);
     json.close();
   }
   json.close();
-  json.key("collectives");
-  json.open_array();
-  for (const model::Collective& one : report.collectives) {
-    json.open_object();
-    optional_text(json, "communicator", one.communicator);
-    json.field("library", one.library);
-    json.field("operation", one.operation);
-    json.texts("path", one.path);
-    json.field("bytes", one.bytes);
-    json.field("ranks", one.ranks);
-    json.field("calls", one.calls);
-    json.field("transfer_ns", one.transfer_ns);
-    json.field("wait_ns", one.wait_ns);
-    one.algorithm_bytes_per_s ? json.field("algbw_bytes_per_s", *one.algorithm_bytes_per_s)
-                              : json.null_field("algbw_bytes_per_s");
-    one.bus_bytes_per_s ? json.field("busbw_bytes_per_s", *one.bus_bytes_per_s) : json.null_field("busbw_bytes_per_s");
-    json.key("by_rank");
-    json.open_array();
-    for (const model::CollectiveOfRank& rank : one.by_rank) {
-      json.open_line_object();
-      json.field("rank", rank.rank);
-      json.field("wait_ns", rank.wait_ns);
-      json.field("late_ns", rank.late_ns);
-      json.field("holds_up_ns", rank.holds_up_ns);
-      json.field("costs_ns", rank.costs_ns);
-      json.field("last", rank.last);
-      json.close();
-    }
-    json.close();
-    json.close();
-  }
   json.close();
 }
 
@@ -423,6 +391,7 @@ void region_object(JsonWriter& json, const model::Report& report, const Region& 
   steady(json, region);
   across(json, report, region);
   over_ranks(json, region);
+  communication(json, region);
   gpu(json, "gpu", region.gpu, region);
   cpu(json, region.cpu);
   metrics(json, region.metrics);
@@ -609,7 +578,7 @@ class Json final : public Exporter {
     verdicts(json, report, report.verdict);
     run_object(json, report.run);
     processes(json, report.processes);
-    job(json, report);
+    write_json_job(report, json);
     devices(json, report);
     json.key("regions");
     json.open_array();

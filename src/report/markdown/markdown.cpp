@@ -5,6 +5,7 @@
 
 #include "base/text.hpp"
 #include "base/units.hpp"
+#include "report/communication_table.hpp"
 #include "report/markdown_text.hpp"
 #include "report/region_table.hpp"
 #include "report/verdict_text.hpp"
@@ -73,6 +74,21 @@ void answer(const model::Report& report, Sink& sink) {
   }
 }
 
+void communication(const model::Report& report, Sink& sink) {
+  constexpr std::size_t kMost = 20;
+  for (const CommunicationTable& table : communication_tables(report, kMost)) {
+    sink.write("\n## " + std::string(table.what == "pair" ? "Messages" : "Collectives") + "\n\n");
+    md_row(sink, table.heads);
+    md_rule(sink, table.heads.size() - 1);
+    for (const auto& row : table.rows) {
+      std::vector<std::string> cells;
+      for (const std::string& text : row) cells.push_back(md_escaped(text));
+      md_row(sink, cells);
+    }
+    if (table.hidden > 0) sink.write("\n" + base::counted(table.hidden, "more " + table.what) + " in JSON.\n");
+  }
+}
+
 class Markdown final : public Exporter {
  public:
   [[nodiscard]] std::string_view name() const override { return "md"; }
@@ -104,6 +120,7 @@ class Markdown final : public Exporter {
       turned(table.metrics, sink);
     }
     if (tables->empty()) sink.write("\nNo ranges.\n");
+    communication(report, sink);
     write_kernels(report, style, sink);
     footer(report, sink);
     return {};

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdio>
+#include <set>
 
 #include "base/text.hpp"
 #include "report/view.hpp"
@@ -107,6 +108,25 @@ void annotate(const model::Session& session, const TimelineItem& item, std::vect
       out.push_back({"kernel_nodes", std::uint64_t{session.graph_launches[item.index].kernel_nodes}});
       break;
   }
+}
+
+std::vector<std::int32_t> trace_pids(const model::Session& session) {
+  constexpr std::int32_t kInvented = 1 << 22;  // Linux gives out lower ones
+  std::set<std::int32_t> taken;
+  std::vector<std::int32_t> pids;
+  for (const model::Process& process : session.processes) {
+    auto pid = static_cast<std::int32_t>(process.pid);
+    if (!taken.insert(pid).second) taken.insert(pid = kInvented + static_cast<std::int32_t>(pids.size()));
+    pids.push_back(pid);
+  }
+  return pids;
+}
+
+std::string trace_process_name(const model::Session& session, const model::Process& process) {
+  std::string name = base::printable(session.strings.view(process.name));
+  if (process.rank == model::kNone) return name;
+  const std::string host = base::printable(session.strings.view(process.host));
+  return "rank " + std::to_string(process.rank) + (host.empty() ? "" : " on " + host) + ": " + name;
 }
 
 }  // namespace rangescope::report

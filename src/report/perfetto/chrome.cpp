@@ -24,7 +24,8 @@ constexpr std::int64_t kInvented = 1'000'000'000;
 
 class ChromeWriter {
  public:
-  ChromeWriter(const model::Session& session, Sink& sink) : session_(session), json_(sink), timeline_(session) {}
+  ChromeWriter(const model::Session& session, Sink& sink)
+      : session_(session), json_(sink), timeline_(session), pids_(trace_pids(session)) {}
 
   void write(const model::Report& report) {
     json_.open_object();
@@ -38,8 +39,8 @@ class ChromeWriter {
     json_.close();
     json_.key("traceEvents");
     json_.open_array();
-    for (const model::Process& process : session_.processes)
-      named("process_name", process.pid, 0, base::printable(session_.strings.view(process.name)));
+    for (std::size_t i = 0; i < pids_.size(); ++i)
+      named("process_name", pids_[i], 0, trace_process_name(session_, session_.processes[i]));
     for (std::uint32_t i = 0; i < timeline_.lanes().size(); ++i) {
       const TimelineLane& lane = timeline_.lanes()[i];
       for (std::uint32_t track = 0; track < lane.depths.size(); ++track)
@@ -63,7 +64,7 @@ class ChromeWriter {
 
  private:
   [[nodiscard]] std::int64_t pid(const TimelineLane& lane) const {
-    return lane.process < session_.processes.size() ? session_.processes[lane.process].pid : 0;
+    return lane.process < pids_.size() ? pids_[lane.process] : 0;
   }
   [[nodiscard]] std::int64_t tid(std::uint32_t index, std::uint32_t track) const {
     const TimelineLane& lane = timeline_.lanes()[index];
@@ -151,6 +152,7 @@ class ChromeWriter {
   const model::Session& session_;
   JsonWriter json_;
   Timeline timeline_;
+  std::vector<std::int32_t> pids_;
   std::vector<Annotation> annotations_;
 };
 

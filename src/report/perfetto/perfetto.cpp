@@ -55,6 +55,7 @@ class PerfettoWriter {
         session_(session),
         sink_(sink),
         timeline_(session),
+        pids_(trace_pids(session)),
         // The format has no negative times.
         shift_ns_(session.begin_ns < 0 ? -session.begin_ns : 0),
         seen_(session.strings.size(), false) {}
@@ -110,9 +111,8 @@ class PerfettoWriter {
       pbf_writer track(one, 60);
       track.add_uint64(1, kProcessTracks + index);
       pbf_writer descriptor(track, 3);
-      descriptor.add_int32(1, static_cast<std::int32_t>(process.pid));
-      const std::string rank = process.rank == model::kNone ? "" : "rank " + std::to_string(process.rank) + ": ";
-      descriptor.add_string(6, rank + base::printable(session_.strings.view(process.name)));
+      descriptor.add_int32(1, pids_[index]);
+      descriptor.add_string(6, trace_process_name(session_, process));
     });
   }
 
@@ -127,11 +127,10 @@ class PerfettoWriter {
       track.add_uint64(1, track_id(index, number));
       if (number == 0 && !lane.is_stream()) {
         const model::Thread& thread = session_.threads[lane.thread];
-        const std::uint32_t pid =
-            thread.process < session_.processes.size() ? session_.processes[thread.process].pid : 0;
+        const std::int32_t pid = thread.process < pids_.size() ? pids_[thread.process] : 0;
         track.add_uint64(5, kProcessTracks + thread.process);
         pbf_writer descriptor(track, 4);
-        descriptor.add_int32(1, static_cast<std::int32_t>(pid));
+        descriptor.add_int32(1, pid);
         descriptor.add_int32(2, static_cast<std::int32_t>(thread.tid));
         const auto name = session_.strings.view(thread.name);
         if (!name.empty()) descriptor.add_string(5, base::printable(name));
@@ -370,6 +369,7 @@ class PerfettoWriter {
   const model::Session& session_;
   Sink& sink_;
   Timeline timeline_;
+  std::vector<std::int32_t> pids_;
   std::int64_t shift_ns_;
   std::vector<bool> seen_;  // names that were interned
   std::map<std::pair<std::uint32_t, std::string>, std::uint64_t> ids_;

@@ -8,6 +8,7 @@
 #include "base/table.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
+#include "report/communication_table.hpp"
 #include "report/cpu_page.hpp"
 #include "report/region_table.hpp"
 #include "report/verdict_text.hpp"
@@ -165,6 +166,7 @@ class Terminal final : public Exporter {
     }
     if (tables->empty()) sink.write("no ranges\n");
     if (!tables->empty()) details(tables->front(), style, sink);
+    write_communication(report, style, sink);
     kernels(report, style, sink);
     write_operators(report, style, sink);
     if (style.explain && !tables->empty()) explain(tables->front().columns, sink);

@@ -1,0 +1,107 @@
+#include "report/json/job.hpp"
+
+#include "report/json_parts.hpp"
+
+namespace rangescope::report {
+namespace {
+
+void rank_work(JsonWriter& json, const model::RankWork& work) {
+  json.key("work");
+  json.open_line_object();
+  json.field("kernels", work.kernels);
+  json.field("kernel_ns", work.kernel_ns);
+  json.field("kernel_threads", work.kernel_threads);
+  json.field("copied_bytes", work.copied_bytes);
+  if (work.tokens > 0) json.field("tokens", work.tokens);
+  json.field("kernel_pace", work.kernel_pace);
+  json.field("cpu_pace", work.cpu_pace);
+  json.field("cpu_ranges", work.cpu_ranges);
+  json.field("slower_ranges", work.slower_ranges);
+  json.field("sm_clock_hz", work.sm_clock_hz);
+  json.field("clock_limited", work.clock_limited);
+  json.close();
+}
+
+void messages(JsonWriter& json, const model::Report& report) {
+  json.key("messages");
+  json.open_array();
+  for (const model::PointToPoint& row : report.messages) {
+    json.open_line_object();
+    optional_text(json, "communicator", row.communicator);
+    json.field("library", row.library);
+    json.field("from", row.from);
+    json.field("to", row.to);
+    json.texts("path", row.path);
+    json.field("calls", row.calls);
+    json.field("bytes", row.bytes);
+    json.field("transfer_ns", row.transfer_ns);
+    json.field("late_sender_ns", row.late_sender_ns);
+    json.field("late_receiver_ns", row.late_receiver_ns);
+    json.field("late_senders", row.late_senders);
+    json.field("late_receivers", row.late_receivers);
+    row.bytes_per_s ? json.field("bytes_per_s", *row.bytes_per_s) : json.null_field("bytes_per_s");
+    json.close();
+  }
+  json.close();
+}
+
+}  // namespace
+
+void write_json_job(const model::Report& report, JsonWriter& json) {
+  if (report.ranks.empty()) return;
+  json.key("ranks");
+  json.open_array();
+  for (const model::Rank& rank : report.ranks) {
+    json.open_line_object();
+    json.field("rank", rank.rank);
+    rank.local_rank ? json.field("local_rank", *rank.local_rank) : json.null_field("local_rank");
+    rank.world > 0 ? json.field("world_size", rank.world) : json.null_field("world_size");
+    optional_text(json, "host", rank.host);
+    optional_text(json, "device", rank.device);
+    json.field("pid", rank.pid);
+    optional_text(json, "run", rank.run);
+    if (rank.clock_offset_ns != 0) json.field("clock_offset_ns", rank.clock_offset_ns);
+    if (!rank.card.empty()) json.field("card", rank.card);
+    if (report.ranks.size() > 1) rank_work(json, rank.work);
+    json.close();
+  }
+  json.close();
+  json.key("collectives");
+  json.open_array();
+  for (const model::Collective& one : report.collectives) {
+    json.open_object();
+    optional_text(json, "communicator", one.communicator);
+    json.field("library", one.library);
+    json.field("operation", one.operation);
+    json.texts("path", one.path);
+    json.field("bytes", one.bytes);
+    json.field("ranks", one.ranks);
+    json.field("calls", one.calls);
+    json.field("transfer_ns", one.transfer_ns);
+    json.field("wait_ns", one.wait_ns);
+    one.algorithm_bytes_per_s ? json.field("algbw_bytes_per_s", *one.algorithm_bytes_per_s)
+                              : json.null_field("algbw_bytes_per_s");
+    one.bus_bytes_per_s ? json.field("busbw_bytes_per_s", *one.bus_bytes_per_s) : json.null_field("busbw_bytes_per_s");
+    one.hidden_share ? json.field("hidden_share", *one.hidden_share) : json.null_field("hidden_share");
+    json.key("by_rank");
+    json.open_array();
+    for (const model::CollectiveOfRank& rank : one.by_rank) {
+      json.open_line_object();
+      json.field("rank", rank.rank);
+      json.field("wait_ns", rank.wait_ns);
+      json.field("late_ns", rank.late_ns);
+      json.field("holds_up_ns", rank.holds_up_ns);
+      json.field("costs_ns", rank.costs_ns);
+      json.field("last", rank.last);
+      json.field("time_ns", rank.time_ns);
+      json.field("hidden_ns", rank.hidden_ns);
+      json.close();
+    }
+    json.close();
+    json.close();
+  }
+  json.close();
+  messages(json, report);
+}
+
+}  // namespace rangescope::report
