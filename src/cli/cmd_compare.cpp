@@ -22,9 +22,9 @@ class Compare final : public Subcommand {
       : Subcommand(
             "compare", "Say what changed between runs, and whether it stands out of the noise",
             "Each side is a run (a directory, a name, latest), a folder of repeated runs, a report.json, a baseline, "
-            "or "
             "a\n"
-            "capture of any format; the others are compared with the first. Sums are per occurrence. What differs "
+            "capture of any format, or a run that a team's PostgreSQL keeps (postgresql://host/database#RUN); the "
+            "others are compared with the first. Sums are per occurrence. What differs "
             "around\n"
             "the runs is said first. Noise is taken from repeated runs where there are enough on each side, else from\n"
             "the occurrences inside the runs, which do not show what differs from run to run.\n\n"
@@ -34,7 +34,7 @@ class Compare final : public Subcommand {
             "  rangescope compare before after --metric gpu.busy_ns --include decode -f html -o changes.html") {}
   void options(const Arguments& app) override {
     app.add_option("sides", sides_, "Runs, folders of runs, or files; the first is what the others are compared with")
-        .type_name("RUN|DIR|FILE")
+        .type_name("RUN|DIR|FILE|URL")
         .required()
         .expected(1, 100);
     app.add_option("--runs", from_.root, "Folder of the runs (rangescope-runs)").type_name("DIR");

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "analyze/compare.hpp"
+#include "base/postgres.hpp"
 #include "base/text.hpp"
 #include "cli/app.hpp"
 #include "cli/bind.hpp"
@@ -37,7 +38,10 @@ class Gate final : public Subcommand {
             "new") {}
   void options(const Arguments& app) override {
     app.add_option("run", run_, "Run, folder of runs, or file that is judged (latest)").type_name("RUN|DIR|FILE");
-    app.add_option("-b,--baseline", baseline_, "Name of a baseline, a file, or a run").type_name("B").required();
+    app.add_option("-b,--baseline", baseline_,
+                   "Name of a baseline, a file, a run, or postgresql://host/database[#RUN|COMMIT]")
+        .type_name("B")
+        .required();
     app.add_option("--dir", dir_, "Folder of the baselines (rangescope-baselines)").type_name("DIR");
     app.add_option("--max-regression", limit_, "The increase that is not allowed: 5%, 0.05 (5%)").type_name("SHARE");
     app.add_flag("--strict", strict_, "Exit with 82 where a value could not be judged, or its noise hides the limit");
@@ -101,6 +105,7 @@ class Gate final : public Subcommand {
 
   /// A name of a baseline; else whatever compare takes.
   [[nodiscard]] base::Result<model::Side> load_baseline(const model::Side& now) const {
+    if (base::Postgres::is_address(baseline_)) return profile::load_stored(baseline_, &now.runs);
     const std::string machine = runs::machine_kind(now.runs.front());
     const auto path = runs::find_baseline(dir_, baseline_, machine);
     if (path) return load_side(path->string(), from_);

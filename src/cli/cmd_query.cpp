@@ -1,9 +1,14 @@
-// `rangescope query` and `rangescope export`: the session and its report as SQLite, whole or asked.
+// `rangescope query` and `rangescope export`: the session and its report as tables, whole or asked.
 #include <unistd.h>
 
 #include <optional>
 
+#include "analyze/places.hpp"
+#include "base/duckdb.hpp"
+#include "base/log.hpp"
+#include "base/temporary_folder.hpp"
 #include "base/text.hpp"
+#include "base/units.hpp"
 #include "cli/app.hpp"
 #include "cli/bind.hpp"
 #include "cli/destination.hpp"
@@ -11,46 +16,103 @@
 #include "profile/jobs.hpp"
 #include "report/csv_text.hpp"
 #include "report/sink.hpp"
-#include "report/sqlite/database.hpp"
-#include "report/sqlite/rows.hpp"
+#include "report/tables/database.hpp"
+#include "report/tables/parquet.hpp"
+#include "report/tables/rows.hpp"
 #include "runs/layout.hpp"
 
 namespace rangescope::cli {
 namespace {
 
-using report::sqlite::RowFormat;
+using report::tables::RowFormat;
+
+/// A database of DuckDB with a folder for what does not fit into its memory.
+struct DuckHere {
+  base::TemporaryFolder spill{"rangescope-duckdb"};
+  base::Result<base::Duck> duck;
+  explicit DuckHere(int threads) : duck(base::Duck::open({threads, 0, spill.path()})) {}
+};
 
 class Query final : public Subcommand {
  public:
   Query()
       : Subcommand(
-            "query", "Ask a run or file with SQL",
-            "Tables: run, verdict, regions, region_kernels, metrics, operators, ranges, launches, kernels, copies,\n"
-            "samples, cpu_samples, cpu_waits, frames, losses (docs/formats/sqlite-view.md).\n"
+            "query", "Ask a run, a job or exported Parquet with SQL",
+            "Tables: run, verdict, regions, region_kernels, metrics, operators, ranges, launches, kernels, places,\n"
+            "copies, samples, cpu_samples, cpu_waits, frames, losses (docs/formats/sqlite-view.md). SQLite answers "
+            "for\n"
+            "a run or a file. DuckDB, where there is one (RANGESCOPE_DUCKDB), answers for all ranks of a job and for a "
+            "folder\n"
+            "of exported Parquet: there every table has the columns job and rank too.\n"
             "Nothing is written to the input.\n\n"
             "  rangescope query latest 'select path, occurrences, gpu_kernel_ns from regions order by 3 desc'\n"
-            "  rangescope query trace.sqlite 'select name, count(*) from kernels group by name' -f csv") {}
+            "  rangescope query trace.sqlite 'select name, count(*) from kernels group by name' -f csv\n"
+            "  rangescope query slurm-1234.0 'select rank, sum(duration_ns) from kernels group by rank'") {}
   void options(const Arguments& app) override {
-    app.add_option("input", input_, "Run or file").type_name("RUN|FILE").required();
+    app.add_option("input", input_, "Run, job, file, or folder of exported Parquet")
+        .type_name("RUN|FILE|DIR")
+        .required();
     app.add_option("sql", sql_, "One SELECT").type_name("SQL").required();
-    std::vector<std::pair<std::string, RowFormat>> formats(std::begin(report::sqlite::kRowFormats),
-                                                           std::end(report::sqlite::kRowFormats));
+    std::vector<std::pair<std::string, RowFormat>> formats(std::begin(report::tables::kRowFormats),
+                                                           std::end(report::tables::kRowFormats));
     app.add_choice("-f,--format", format_, formats, "How the rows are written (table)");
+    app.add_duration(
+        "--timeout", [this](std::int64_t ns) { most_ = std::chrono::nanoseconds(ns); }, 1'000'000, kLongest,
+        "End a query of DuckDB that takes longer (300s)");
     app.add_option("--runs", root_, "Folder of the runs (rangescope-runs)").type_name("DIR");
     bind_read(app, reading_);
     bind_analyze(app, analysis_);
   }
   [[nodiscard]] int run() override {
     if (auto checked = check_analysis(analysis_); !checked) return say(checked.error());
+    if (report::tables::is_parquet_folder(input_))
+      return ask_duck([&](const base::Duck& duck) { return report::tables::open_parquet(duck, input_); });
+    const auto job = job::find_job(root_, input_);
+    if (job && *job && !base::Duck::version().empty())
+      return ask_duck([&](const base::Duck& duck) -> base::Result<void> {
+        auto written = profile::each_rank(
+            root_, {input_}, analysis_, reading_,
+            [&](const profile::Analyzed& one, const std::string& name, std::optional<std::uint32_t> rank) {
+              return report::tables::write_duck({one.report, one.session, places(one)}, {name, rank}, duck,
+                                                [this](std::string_view table) { return names(table); });
+            });
+        return written ? duck.lock({}) : written;
+      });
+    return ask_sqlite();
+  }
+
+ private:
+  [[nodiscard]] bool names(std::string_view table) const { return base::lower(sql_).find(table) != std::string::npos; }
+
+  [[nodiscard]] model::Places places(const profile::Analyzed& one) const {
+    return names("place") ? analyze::find_places(one.session, analysis_) : model::Places{};
+  }
+
+  [[nodiscard]] int ask_duck(const std::function<base::Result<void>(const base::Duck&)>& fill) const {
+    const DuckHere here(analysis_.threads);
+    if (!here.duck) return say(here.duck.error());
+    if (auto filled = fill(*here.duck); !filled) return say(filled.error());
+    base::info("DuckDB " + base::Duck::version() + " answers");
+    auto rows = here.duck->select(sql_, most_);
+    if (!rows) {
+      base::Error error = rows.error();
+      if (error.code == base::Code::kUsage && error.hint.empty())
+        error.hint = "Tables and columns: rangescope query " + base::shell_quote(input_) +
+                     " 'select table_name, column_name from duckdb_columns()'";
+      return say(error);
+    }
+    return print_all(*rows);
+  }
+
+  [[nodiscard]] int ask_sqlite() const {
     auto database = base::Database::in_memory();
     if (!database) return say(database.error());
     const auto analyzed = profile::analyze_named(root_, {input_}, analysis_, reading_);
     if (!analyzed) return say(analyzed.error());
-    const std::string asked = base::lower(sql_);
-    auto written =
-        report::sqlite::write_database(analyzed->report, analyzed->session, *database,
-                                       [&](std::string_view table) { return asked.find(table) != std::string::npos; });
+    auto written = report::tables::write_database({analyzed->report, analyzed->session, places(*analyzed)}, *database,
+                                                  [this](std::string_view table) { return names(table); });
     if (!written) return say(written.error());
+    base::info("SQLite answers");
     auto statement = database->prepare(sql_);
     if (!statement) {
       return say({base::Code::kUsage, statement.error().what, "SQL",
@@ -59,15 +121,19 @@ class Query final : public Subcommand {
     }
     if (statement->columns() == 0)
       return say({base::Code::kUsage, "this is no SELECT", "SQL", "Write one SELECT; nothing can be changed here"});
+    return print_all(*statement);
+  }
+
+  template <class Rows>
+  [[nodiscard]] int print_all(Rows& rows) const {
     report::DescriptorSink sink(STDOUT_FILENO, "standard output");
-    ReportChoice choice;
-    auto printed = report::sqlite::print_rows(*statement, format_, sink, style_on(STDOUT_FILENO, choice).width);
+    auto printed = report::tables::print_rows(rows, format_, sink, style_on(STDOUT_FILENO, {}).width);
     return printed ? 0 : say(printed.error());
   }
 
- private:
   std::string input_, sql_;
   RowFormat format_ = RowFormat::kTable;
+  std::chrono::nanoseconds most_ = std::chrono::seconds(300);
   std::string root_{runs::kDefaultRoot};
   read::Options reading_;
   analyze::Options analysis_;
@@ -77,59 +143,96 @@ class Export final : public Subcommand {
  public:
   Export()
       : Subcommand(
-            "export", "Write a run or file as SQLite, CSV or JSON lines",
+            "export", "Write a run, job or file as SQLite, Parquet, CSV or JSON lines",
             "sqlite holds all tables (docs/formats/sqlite-view.md); csv and jsonl hold one, --table regions if not "
-            "said.\n\n"
+            "said. parquet writes a folder with all tables, hive-partitioned by job and rank, that many runs share\n"
+            "(docs/formats/parquet.md); it takes DuckDB (RANGESCOPE_DUCKDB).\n\n"
             "  rangescope export latest --to sqlite -o run.sqlite\n"
-            "  rangescope export trace.nsys-rep --to csv --table kernels > kernels.csv") {}
+            "  rangescope export trace.nsys-rep --to csv --table kernels > kernels.csv\n"
+            "  rangescope export slurm-1234.0 --to parquet fleet") {}
   void options(const Arguments& app) override {
     app.add_option("input", inputs_, "Runs or files").type_name("RUN|FILE").required().expected(1, 1000);
-    std::vector<std::pair<std::string, std::optional<RowFormat>>> formats = {{"sqlite", std::nullopt}};
-    for (const auto& [name, format] : report::sqlite::kRowFormats)
-      if (format != RowFormat::kTable) formats.emplace_back(name, format);
+    std::vector<std::pair<std::string, To>> formats = {{"sqlite", {}}, {"parquet", {std::nullopt, true}}};
+    for (const auto& [name, format] : report::tables::kRowFormats)
+      if (format != RowFormat::kTable) formats.emplace_back(name, To{format});
     app.add_choice("--to", to_, formats, "All tables as a database, or one").required();
-    app.add_option("-o,--output", output_, "File; standard output for csv and jsonl").type_name("FILE");
+    app.add_option("-o,--output", output_,
+                   "File; standard output for csv and jsonl; folder for parquet (the last word, if not said)")
+        .type_name("FILE|DIR");
     app.add_flag("--raw-cells", raw_cells_,
                  "csv to a file: no apostrophe before cells that a spreadsheet would compute");
-    app.add_option("--table", table_, "Table of csv and jsonl").one_of(report::sqlite::table_names());
+    app.add_option("--table", table_, "Table of csv and jsonl").one_of(report::tables::table_names());
     app.add_option("--runs", root_, "Folder of the runs (rangescope-runs)").type_name("DIR");
     bind_read(app, reading_);
     bind_analyze(app, analysis_);
   }
   [[nodiscard]] int run() override {
-    if (!to_ && (output_.empty() || output_ == "-"))
+    if (to_.parquet) return parquet();
+    if (!to_.rows && (output_.empty() || output_ == "-"))
       return say({base::Code::kUsage, "a database cannot go to standard output", "--to sqlite", "Name a file with -o"});
     if (auto checked = check_analysis(analysis_); !checked) return say(checked.error());
     if (!output_.empty() && output_ != "-")
       if (auto allowed = check_output(output_); !allowed) return say(allowed.error());
     const auto analyzed = profile::analyze_named(root_, inputs_, analysis_, reading_);
     if (!analyzed) return say(analyzed.error());
-    if (!to_) {
-      const auto written = report::sqlite::write_file(analyzed->report, analyzed->session, output_);
+    if (!to_.rows) {
+      const auto written = report::tables::write_file(
+          {analyzed->report, analyzed->session, analyze::find_places(analyzed->session, analysis_)}, output_);
       return written ? 0 : say(written.error());
     }
     auto database = base::Database::in_memory();
     if (!database) return say(database.error());
-    auto written = report::sqlite::write_database(analyzed->report, analyzed->session, *database,
-                                                  [&](std::string_view table) { return table == table_; });
+    auto written = report::tables::write_database(
+        {analyzed->report, analyzed->session, analyze::find_places(analyzed->session, analysis_)}, *database,
+        [&](std::string_view table) { return table == table_; });
     if (!written) return say(written.error());
     auto statement = database->prepare("select * from " + table_);
     if (!statement) return say(statement.error());
     if (output_.empty() || output_ == "-") {
       report::DescriptorSink sink(STDOUT_FILENO, "standard output");
-      auto printed = report::sqlite::print_rows(*statement, *to_, sink, 0);
+      auto printed = report::tables::print_rows(*statement, *to_.rows, sink, 0);
       return printed ? 0 : say(printed.error());
     }
     report::FileSink sink(output_);
     report::FormulaGuard guarded(sink);
-    const bool guard = to_ == RowFormat::kCsv && !raw_cells_;
-    auto printed = report::sqlite::print_rows(*statement, *to_, guard ? static_cast<report::Sink&>(guarded) : sink, 0);
+    const bool guard = to_.rows == RowFormat::kCsv && !raw_cells_;
+    auto printed =
+        report::tables::print_rows(*statement, *to_.rows, guard ? static_cast<report::Sink&>(guarded) : sink, 0);
     return printed ? 0 : say(printed.error());
   }
 
  private:
+  [[nodiscard]] int parquet() {
+    if (output_.empty() && inputs_.size() > 1) {
+      output_ = inputs_.back();
+      inputs_.pop_back();
+    }
+    if (output_.empty() || output_ == "-")
+      return say({base::Code::kUsage, "Parquet goes into a folder", "--to parquet", "Name one: --to parquet DIR"});
+    if (auto checked = check_analysis(analysis_); !checked) return say(checked.error());
+    if (auto allowed = report::tables::check_parquet_folder(output_); !allowed) return say(allowed.error());
+    const DuckHere here(analysis_.threads);
+    if (!here.duck) return say(here.duck.error());
+    std::size_t ranks = 0;
+    const auto written = profile::each_rank(
+        root_, inputs_, analysis_, reading_,
+        [&](const profile::Analyzed& one, const std::string& job, std::optional<std::uint32_t> rank) {
+          ++ranks;
+          return report::tables::write_parquet({one.report, one.session, analyze::find_places(one.session, analysis_)},
+                                               {job, rank}, *here.duck, output_);
+        });
+    if (!written) return say(written.error());
+    base::info(base::counted(ranks, "rank") + " in " + output_ + "; ask it: rangescope query " +
+               base::shell_quote(output_) + " SQL");
+    return 0;
+  }
+
   std::vector<std::string> inputs_;
-  std::optional<RowFormat> to_;  ///< nothing: a database
+  struct To {
+    std::optional<RowFormat> rows = {};  ///< nothing: all tables
+    bool parquet = false;
+  };
+  To to_;
   std::string output_, table_ = "regions";
   bool raw_cells_ = false;
   std::string root_{runs::kDefaultRoot};

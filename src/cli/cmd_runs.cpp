@@ -13,12 +13,16 @@
 #include "cli/subcommands.hpp"
 #include "job/folder.hpp"
 #include "job/retention.hpp"
+#include "model/measure.hpp"
 #include "pages/runs.hpp"
+#include "pages/store.hpp"
+#include "profile/sides.hpp"
 #include "runs/layout.hpp"
 #include "runs/manifest.hpp"
 #include "runs/pack.hpp"
 #include "runs/retention.hpp"
 #include "runs/stages.hpp"
+#include "runs/store.hpp"
 
 namespace rangescope::cli {
 namespace {
@@ -26,13 +30,15 @@ namespace {
 class Runs final : public Subcommand {
  public:
   Runs()
-      : Subcommand("runs", "List, show, prune, verify, pack and count runs",
+      : Subcommand("runs", "List, show, prune, verify, pack, count and share runs",
                    "Only folders whose manifest.json proves that rangescope made them are listed, and only those are "
                    "deleted.\n\n"
                    "  rangescope runs list\n"
                    "  rangescope runs prune --keep 20\n"
                    "  rangescope runs prune --older-than 30d --yes\n"
-                   "  rangescope runs verify latest") {}
+                   "  rangescope runs verify latest\n"
+                   "  rangescope runs push postgresql://db.example.org/perf latest\n"
+                   "  rangescope runs history decode --from postgresql://db.example.org/perf -f html -o decode.html") {}
   void options(const Arguments& app) override {
     list_ = app.add_subcommand("list", "One line a run, oldest first; so does `rangescope runs` alone");
     show_ = app.add_subcommand("show", "What is known of a run");
@@ -41,8 +47,10 @@ class Runs final : public Subcommand {
     pack_ = app.add_subcommand("pack", "One run as one file, RUN.tar.zst");
     unpack_ = app.add_subcommand("unpack", "A run out of such a file");
     stats_ = app.add_subcommand("stats", "How often each stage and tool version worked, and how long it took");
+    push_ = app.add_subcommand("push", "Keep the numbers of runs in a team's PostgreSQL");
+    history_ = app.add_subcommand("history", "A region over the runs that a team's PostgreSQL keeps");
     app.optional_subcommand();
-    for (const Arguments& each : {list_, show_, prune_, verify_, pack_, unpack_, stats_})
+    for (const Arguments& each : {list_, show_, prune_, verify_, pack_, unpack_, stats_, push_})
       each.add_option("--runs", root_, "Folder of the runs (rangescope-runs)").type_name("DIR");
     for (const Arguments& each : {list_, show_, stats_}) each.add_flag("--json", json_, "Print JSON");
     app.add_flag("--json", json_, "Print JSON").hidden();
@@ -56,6 +64,22 @@ class Runs final : public Subcommand {
     unpack_.add_option("file", archive_, "File that runs pack wrote").type_name("FILE").required();
     unpack_.add_flag("--no-limit", no_limit_, "Also what unpacks to a hundred times its size, or to 100,000 files");
     verify_.add_option("run", said_, "Run directory, name, or latest (latest)").type_name("RUN");
+    const std::string address =
+        "postgresql://[user@]host[:port]/database; a password stands in ~/.pgpass or PGPASSWORD";
+    list_.add_option("--from", store_, "The runs of " + address).type_name("URL");
+    push_.add_option("to", store_, address).type_name("URL").required();
+    push_.add_option("run", pushed_, "Runs, folders of runs, or files (latest)")
+        .type_name("RUN|DIR|FILE")
+        .expected(0, 1000);
+    push_.add_option("--name", name_, "What a run is called there (its own name)").type_name("NAME");
+    push_.add_option("--nsys", nsys_, "nsys to export .nsys-rep, .qdrep and .qdstrm with").type_name("PATH");
+    history_.add_option("region", said_, "Its path as reports write it, or a name that stands at one place")
+        .type_name("REGION")
+        .required();
+    history_.add_option("--from", store_, address).type_name("URL").required();
+    history_.add_option("--metric", metric_, "A measure or metrics.<name> (wall_ns.median)").type_name("TAG");
+    history_.add_option("-f,--format", choice_.format, "How it is written (table)").one_of({"table", "json", "html"});
+    bind_destination(history_, choice_);
     prune_.add_option("--keep", keep_, "The newest so many stay; a job counts as one").type_name("N").between(0, kMost);
     prune_.add_option("--older-than", older_than_, "Only runs that began longer ago: 7d, 36h, 2w").type_name("AGE");
     prune_.add_flag("-y,--yes", yes_, "Do not ask");
@@ -69,11 +93,14 @@ class Runs final : public Subcommand {
     if (pack_.parsed()) return pack();
     if (unpack_.parsed()) return unpack();
     if (stats_.parsed()) return stats();
+    if (push_.parsed()) return push();
+    if (history_.parsed()) return history();
     return verify_.parsed() ? verify() : list();
   }
 
  private:
   [[nodiscard]] int list() const {
+    if (!store_.empty()) return list_stored();
     auto runs = runs::list_runs(root_);
     for (const auto& job : job::list_jobs(root_))  // a job's ranks stand together, behind the runs of their own
       for (const auto& run : runs::list_runs(job)) runs.push_back(run);
@@ -85,6 +112,54 @@ class Runs final : public Subcommand {
     const report::Style style = style_on(STDOUT_FILENO, {});
     print(pages::runs_table(runs, ::isatty(STDOUT_FILENO) != 0 ? style.width : 0, style.color));
     return 0;
+  }
+
+  [[nodiscard]] int list_stored() const {
+    constexpr std::size_t kMostListed = 1000;
+    const auto store = runs::Store::open(store_);
+    if (!store) return say(store.error());
+    const auto pushes = store->list(kMostListed);
+    if (!pushes) return say(pushes.error());
+    if (pushes->size() == kMostListed) base::info("the newest " + std::to_string(kMostListed));
+    const report::Style style = style_on(STDOUT_FILENO, {});
+    return put(json_ ? pages::stored_json(*pushes)
+                     : pages::stored_table(*pushes, ::isatty(STDOUT_FILENO) != 0 ? style.width : 0, style.color));
+  }
+
+  [[nodiscard]] int push() const {
+    const auto store = runs::Store::open(store_);
+    if (!store) return say(store.error());
+    const auto inputs = pushed_.empty() ? std::vector<std::string>{"latest"} : pushed_;
+    if (inputs.size() > 1 && !name_.empty())
+      return say({base::Code::kUsage, "several runs and one name", "--name", "Push them one by one"});
+    for (const std::string& input : inputs) {
+      const auto side = profile::load_pushed(input, {root_, nsys_, 0});
+      if (!side) return say(side.error());
+      const std::string name = name_.empty() ? side->label : name_;
+      if (auto pushed = store->push(name, side->runs); !pushed) return say(pushed.error());
+      base::info(base::printable(name) + ": " + base::counted(side->runs.size(), "run") + ", " +
+                 base::counted(side->runs.front().regions.size(), "region") + " in " + store->name());
+    }
+    return 0;
+  }
+
+  [[nodiscard]] int history() const {
+    if (model::find_measure(metric_) == nullptr && !metric_.starts_with("metrics."))
+      return say({base::Code::kUsage, "there is no measure '" + base::printable(metric_) + "'", "--metric",
+                  base::did_you_mean(metric_, model::measure_tags())});
+    if (auto writable = check_destination(choice_, STDOUT_FILENO); !writable) return say(writable.error());
+    const auto store = runs::Store::open(store_);
+    if (!store) return say(store.error());
+    const auto history = store->history(said_, metric_);
+    if (!history) return say(history.error());
+    const auto written =
+        write_to(choice_, STDOUT_FILENO, [&](report::Sink& sink, const report::Style& style) -> base::Result<void> {
+          sink.write(choice_.format == "html"   ? pages::history_html(*history, metric_)
+                     : choice_.format == "json" ? pages::history_json(*history, metric_)
+                                                : pages::history_table(*history, metric_, style.width, style.color));
+          return {};
+        });
+    return written ? 0 : say(written.error());
   }
 
   [[nodiscard]] int show() const {
@@ -215,7 +290,10 @@ class Runs final : public Subcommand {
     return 0;
   }
 
-  Arguments pack_, unpack_, stats_;
+  Arguments pack_, unpack_, stats_, push_, history_;
+  std::string store_, name_, nsys_, metric_ = "wall_ns.median";
+  std::vector<std::string> pushed_;
+  ReportChoice choice_;
   std::string archive_;
   bool with_reports_ = false, replace_ = false, no_limit_ = false;
   Arguments list_, show_, prune_, verify_;

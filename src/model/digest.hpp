@@ -46,7 +46,8 @@ struct Digest {
   std::vector<DigestRegion> regions;
   std::vector<DigestKernel> kernels;
   std::vector<Loss> losses;
-  bool partial_gpu = false;  ///< GPU work was recorded for a part of the run only
+  std::vector<Verdict> verdict;  ///< as the report has it; a baseline keeps none
+  bool partial_gpu = false;      ///< GPU work was recorded for a part of the run only
 };
 
 /// What a person named on the command line: one run, or repeated runs of one program.

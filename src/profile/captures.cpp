@@ -8,7 +8,7 @@
 #include "profile/jobs.hpp"
 #include "read/join.hpp"
 #include "read/registry.hpp"
-#include "report/sqlite/database.hpp"
+#include "report/tables/database.hpp"
 #include "runs/imports.hpp"
 #include "runs/layout.hpp"
 
@@ -125,7 +125,7 @@ base::Result<Captured> read_captures(std::span<const fs::path> paths, const read
 
 std::string kept_file(const fs::path& file) {
   const auto head = base::read_head(file, 256);
-  if (!head || report::sqlite::is_own_export(*head)) return {};
+  if (!head || report::tables::is_own_export(*head)) return {};
   if (const auto reader = read::find_reader(file)) return "a recording (" + std::string((*reader)->name()) + ")";
   if (head->starts_with("\x28\xb5\x2f\xfd")) return "an archive";
   if (head->find("rangescope.baseline/") != std::string::npos) return "a baseline";

@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "analyze/verdict/verdict.hpp"
+#include "base/log.hpp"
 #include "base/text.hpp"
 #include "runs/layout.hpp"
 #include "runs/manifest.hpp"
@@ -134,6 +135,64 @@ base::Result<Analyzed> analyze_named(const fs::path& root, const std::vector<std
     inputs.insert(inputs.end(), found->begin(), found->end());
   }
   return analyze_inputs(inputs, run, options, reading);
+}
+
+base::Result<void> each_rank(
+    const fs::path& root, const std::vector<std::string>& named, const analyze::Options& options,
+    const read::Options& reading,
+    const std::function<base::Result<void>(const Analyzed&, const std::string&, std::optional<std::uint32_t>)>& use) {
+  using Read = std::function<base::Result<Analyzed>(const read::Options&)>;
+  const auto one_by_one = [&](const Read& read, std::string job, std::optional<std::uint32_t> rank) {
+    auto whole = read(reading);
+    if (!whole) return base::Result<void>(base::fail(std::move(whole)));
+    if (job.empty()) job = whole->report.run.id;
+    std::vector<std::uint32_t> ranks;
+    for (const model::Rank& each : whole->report.ranks) ranks.push_back(each.rank);
+    if (ranks.size() < 2) return use(*whole, job, rank || ranks.empty() ? rank : std::optional(ranks.front()));
+    whole->session = {};
+    read::Options only = reading;
+    for (const std::uint32_t each : ranks) {
+      only.ranks = {each};
+      const auto analyzed = read(only);
+      if (!analyzed) return base::Result<void>(tl::make_unexpected(analyzed.error()));
+      if (auto used = use(*analyzed, job, each); !used) return used;
+    }
+    return base::Result<void>();
+  };
+  auto job = named.size() == 1 ? job::find_job(root, named.front()) : base::Result<std::optional<job::Job>>();
+  if (!job) return tl::make_unexpected(job.error());
+  if (!*job)
+    return one_by_one([&](const read::Options& only) { return analyze_named(root, named, options, only); }, {}, {});
+  base::Error last{base::Code::kNothingCaptured, "the job has no capture of these ranks", (*job)->folder.string(), {}};
+  std::size_t used = 0;
+  for (const job::Member& member : (*job)->members) {
+    const auto& wanted = reading.ranks;
+    if (!wanted.empty() && (!member.rank || std::find(wanted.begin(), wanted.end(), *member.rank) == wanted.end()))
+      continue;
+    auto captures = captures_to_read(member.run);
+    std::erase_if(captures, is_empty_folder);
+    bool read = false;
+    const auto done = one_by_one(
+        [&](const read::Options& only) -> base::Result<Analyzed> {
+          if (captures.empty())
+            return base::fail(base::Code::kNothingCaptured, "nothing was captured", member.run.string());
+          auto analyzed = analyze_inputs(captures, member.run, options, only);
+          read = analyzed.has_value();
+          return analyzed;
+        },
+        (*job)->name, member.rank);
+    if (done) {
+      ++used;
+      continue;
+    }
+    if (read) return done;  // what was to be done with it failed
+    last = done.error();
+    base::warn(member.run.filename().string() + " is left out: " + last.what);
+  }
+  if (used == 0) return tl::make_unexpected(std::move(last));
+  if (reading.ranks.empty())
+    for (const model::Loss& loss : job::losses_of(**job)) base::warn(loss.detail);
+  return {};
 }
 
 }  // namespace rangescope::profile

@@ -3,6 +3,8 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -39,5 +41,13 @@ void label_processes(const std::filesystem::path& capture, model::Session& sessi
 [[nodiscard]] base::Result<Analyzed> analyze_named(const std::filesystem::path& root,
                                                    const std::vector<std::string>& named,
                                                    const analyze::Options& options, const read::Options& reading);
+
+/// What was named, rank by rank: each analyzed by itself, one in memory at a time. `job` names them all; the rank is
+/// absent where nobody says it. Ranks of a job that cannot be read are warned of; kNothingCaptured where none can.
+[[nodiscard]] base::Result<void> each_rank(
+    const std::filesystem::path& root, const std::vector<std::string>& named, const analyze::Options& options,
+    const read::Options& reading,
+    const std::function<base::Result<void>(const Analyzed& analyzed, const std::string& job,
+                                           std::optional<std::uint32_t> rank)>& use);
 
 }  // namespace rangescope::profile

@@ -1,5 +1,4 @@
 #include "profile/sides.hpp"
-#include "profile/analyzed.hpp"
 
 #include <algorithm>
 
@@ -7,8 +6,10 @@
 #include "base/log.hpp"
 #include "base/text.hpp"
 #include "profile/analyzed.hpp"
+#include "profile/jobs.hpp"
 #include "runs/baselines.hpp"
 #include "runs/layout.hpp"
+#include "runs/store.hpp"
 
 namespace rangescope::profile {
 namespace {
@@ -63,7 +64,15 @@ std::vector<fs::path> reports_in(const fs::path& folder) {
 
 }  // namespace
 
+base::Result<model::Side> load_stored(const std::string& said, const std::vector<model::Digest>* now) {
+  const runs::StoreAddress address = runs::split_address(said);
+  const auto store = runs::Store::open(address.url);
+  if (!store) return tl::make_unexpected(store.error());
+  return store->load(address.push, now);
+}
+
 base::Result<model::Side> load_side(const std::string& said, const SideOptions& options) {
+  if (base::Postgres::is_address(said)) return load_stored(said, nullptr);
   model::Side side{said, {}};
   const fs::path path(said);
   std::error_code error;
@@ -108,6 +117,26 @@ base::Result<model::Side> load_side(const std::string& said, const SideOptions& 
     loaded = add_runs(repeats.empty() ? std::vector{*run} : repeats);
   }
   if (!loaded) return base::fail(std::move(loaded));
+  return side;
+}
+
+base::Result<model::Side> load_pushed(const std::string& said, const SideOptions& options) {
+  if (base::Postgres::is_address(said))
+    return base::fail(base::Code::kUsage, "this is a store, and no run to push into one", "RUN", "Name a run");
+  const auto job = job::find_job(options.root, said);
+  if (!job) return tl::make_unexpected(job.error());
+  if (*job) {
+    analyze::Options analysis;
+    analysis.per_process = false;
+    const auto analyzed = analyze_job(**job, analysis, {});
+    if (!analyzed) return tl::make_unexpected(analyzed.error());
+    return model::Side{(*job)->name, {analyze::digest(analyzed->report)}};
+  }
+  auto side = load_side(said, options);
+  if (!side) return side;
+  const fs::path label = fs::path(side->label).lexically_normal();
+  side->label = (label.has_filename() ? label : label.parent_path()).filename().string();
+  if (const std::string& id = side->runs.front().run.id; side->runs.size() == 1 && !id.empty()) side->label = id;
   return side;
 }
 

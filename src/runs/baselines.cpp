@@ -155,6 +155,19 @@ Digest digest_of_report(const Json& json) {
     const auto gpu = region.find("gpu");
     if (gpu != region.end() && gpu->is_object()) out.partial_gpu = out.partial_gpu || gpu->value("partial", false);
   }
+  for (const Json& verdict : json.value("verdict", Json::array())) {
+    model::Verdict one;
+    one.kind = text_of(verdict, "kind");
+    for (const model::Weight weight : {model::Weight::kWarning, model::Weight::kError})
+      if (text_of(verdict, "severity") == model::weight_name(weight)) one.severity = weight;
+    one.path = text_of(verdict, "path");
+    one.text = text_of(verdict, "text");
+    one.next = text_of(verdict, "next");
+    for (const auto& [key, into] : {std::pair("saves_ns", &one.saves_ns), std::pair("saves_share", &one.saves_share)})
+      if (const auto value = verdict.find(key); value != verdict.end() && value->is_number())
+        *into = value->get<double>();
+    out.verdict.push_back(std::move(one));
+  }
   for (const Json& kernel : json.value("kernels", Json::array()))
     out.kernels.push_back(
         {text_of(kernel, "name"), number_of<std::int64_t>(kernel, "calls"), number_of<double>(kernel, "total_ns")});
@@ -197,6 +210,17 @@ std::string line_of(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
+template <class F>
+auto guarded(const std::filesystem::path& path, std::string_view what, F fill) -> base::Result<decltype(fill())> {
+  try {
+    return fill();
+  } catch (const std::exception& error) {
+    return base::fail(base::Code::kBadData, "is not a " + std::string(what) + ": " + error.what(), path.string());
+  }
+}
+
+}  // namespace
+
 /// One line a region and kernel, so that a repository shows what changed.
 std::string digest_text(const Digest& run, std::size_t samples) {
   Json losses = Json::array();
@@ -237,16 +261,9 @@ std::string digest_text(const Digest& run, std::size_t samples) {
   return text + " ] }";
 }
 
-template <class F>
-auto guarded(const std::filesystem::path& path, std::string_view what, F fill) -> base::Result<decltype(fill())> {
-  try {
-    return fill();
-  } catch (const std::exception& error) {
-    return base::fail(base::Code::kBadData, "is not a " + std::string(what) + ": " + error.what(), path.string());
-  }
+base::Result<Digest> read_digest(const std::string& text, const std::string& where) {
+  return guarded(where, "digest", [&] { return digest_of_baseline(Json::parse(text)); });
 }
-
-}  // namespace
 
 std::string machine_kind(const Digest& run) {
   std::string text;

@@ -42,6 +42,10 @@ struct Baseline {
 [[nodiscard]] base::Result<model::Digest> read_report(const std::filesystem::path& path);
 [[nodiscard]] base::Result<Baseline> read_baseline(const std::filesystem::path& path);
 
+/// One run of a baseline as JSON, and back; `samples`: occurrences kept a region, evenly spaced. kBadData.
+[[nodiscard]] std::string digest_text(const model::Digest& run, std::size_t samples);
+[[nodiscard]] base::Result<model::Digest> read_digest(const std::string& text, const std::string& where);
+
 /// <folder>/<name>.<machine>.json, replaced whole. kUsage for a name that is no file name; `samples`: occurrences kept
 /// a region and run, evenly spaced.
 [[nodiscard]] base::Result<std::filesystem::path> save_baseline(const std::filesystem::path& folder,

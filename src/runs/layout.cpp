@@ -115,7 +115,7 @@ base::Result<std::filesystem::path> find_run(const std::filesystem::path& root, 
   }
   std::string hint = base::did_you_mean(said, names_of(runs));
   if (hint.empty())
-    hint = runs.empty() ? "There are no runs in " + root.string() + "; name its folder with --root"
+    hint = runs.empty() ? "There are no runs in " + root.string() + "; name its folder with --runs"
                         : "List them: rangescope runs list";
   return base::fail(base::Code::kNoInput, "there is no run '" + std::string(said) + "'", root.string(),
                     std::move(hint));

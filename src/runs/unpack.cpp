@@ -151,7 +151,7 @@ class Unpacker {
     packed_.path = root_.path() / name;
     if (fs::exists(fs::symlink_status(packed_.path, error)))
       return base::fail(Code::kUsage, "the run is there already", packed_.path.string(),
-                        "Remove it, or unpack into another folder with --root.");
+                        "Remove it, or unpack into another folder with --runs.");
     auto made = root_.make_new("." + name + ".unpacking-");
     if (!made) return base::fail(std::move(made));
     hidden_ = made->path().filename().string();

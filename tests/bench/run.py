@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """`./dev bench`: the benchmark programs, then whole processes plain, under rangescope and under the real nsys 2022.4.2, then
-reports of a million events, then large files (size.py, nsys_scale.py: 8 GB of $TMPDIR).
+reports of a million events, then large files (size.py, nsys_scale.py: 8 GB of $TMPDIR), then queries
+over many ranks' Parquet (parquet_scale.py, where DuckDB is).
 
 Everything is measured in this one run on this machine. Each whole-process row is the best of three; wall time includes what
 the tool does before the program starts and after it ends, but not nsys's import and export. A report's time and memory are
@@ -94,7 +95,9 @@ def main(build, only=""):
         whole_processes(f"{build}/bin")
     if only in "reports":
         reports(f"{build}/bin")
-    for script in ("size", "nsys_scale"):
+    for script in ("size", "nsys_scale", "parquet_scale"):
+        if script == "parquet_scale" and not os.path.exists(f"{build}/lib/libduckdb.so"):
+            continue
         if only in script:
             subprocess.run([sys.executable, f"{HERE}/{script}.py", build], check=True)
 

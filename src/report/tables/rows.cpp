@@ -1,4 +1,4 @@
-#include "report/sqlite/rows.hpp"
+#include "report/tables/rows.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -6,9 +6,12 @@
 #include "base/text.hpp"
 #include "report/csv_text.hpp"
 
-namespace rangescope::report::sqlite {
+namespace rangescope::report::tables {
 
-base::Result<void> print_rows(base::Statement& statement, RowFormat format, Sink& sink, std::size_t width) {
+namespace {
+
+template <class Source>
+base::Result<void> print(Source& statement, RowFormat format, Sink& sink, std::size_t width) {
   std::vector<base::Table::Column> columns;
   std::vector<std::string> fields;
   for (int i = 0; i < statement.columns(); ++i) {
@@ -48,4 +51,14 @@ base::Result<void> print_rows(base::Statement& statement, RowFormat format, Sink
   return sink.finish();
 }
 
-}  // namespace rangescope::report::sqlite
+}  // namespace
+
+base::Result<void> print_rows(base::Statement& statement, RowFormat format, Sink& sink, std::size_t width) {
+  return print(statement, format, sink, width);
+}
+
+base::Result<void> print_rows(base::DuckRows& rows, RowFormat format, Sink& sink, std::size_t width) {
+  return print(rows, format, sink, width);
+}
+
+}  // namespace rangescope::report::tables

@@ -1,16 +1,13 @@
-#include "report/sqlite/database.hpp"
+#include "report/tables/tables.hpp"
 
 #include <fmt/format.h>
 
-#include "base/fs.hpp"
 #include "base/text.hpp"
 #include "model/measure.hpp"
 #include "report/sample_tracks.hpp"
 
-namespace rangescope::report::sqlite {
+namespace rangescope::report::tables {
 namespace {
-
-constexpr std::uint32_t kApplicationId = 0x52534350;  // "RSCP", in the file's header (file(1) can tell)
 
 using model::kNone;
 
@@ -18,24 +15,18 @@ std::string column_of(std::string_view tag) {
   return base::replace_all(tag, ".", "_");
 }
 
-/// An INSERT that is filled column by column.
-class Insert {
+/// One row, column by column.
+class Put {
  public:
-  [[nodiscard]] static base::Result<Insert> into(const base::Database& database, std::string_view table, int columns) {
-    std::string sql = "insert into " + std::string(table) + " values(";
-    for (int i = 0; i < columns; ++i) sql += i == 0 ? "?" : ",?";
-    auto statement = database.prepare(sql + ")");
-    if (!statement) return base::fail(std::move(statement));
-    return Insert(std::move(*statement));
-  }
+  explicit Put(Rows& rows) : rows_(rows) {}
   template <class T>
   void add(T value) {
     if constexpr (std::is_convertible_v<T, std::string_view>)
-      statement_.bind(++at_, std::string_view(value));
+      text(value);
     else if constexpr (std::is_floating_point_v<T>)
-      value == value ? statement_.bind(++at_, double{value}) : statement_.bind_null(++at_);
+      value == value ? rows_.real(value) : rows_.null();
     else
-      statement_.bind(++at_, static_cast<std::int64_t>(value));
+      rows_.integer(static_cast<std::int64_t>(value));
   }
   template <class T>
   void add(const std::optional<T>& value) {
@@ -58,28 +49,36 @@ class Insert {
     else
       add(value);
   }
-  void null() { statement_.bind_null(++at_); }
-  [[nodiscard]] base::Result<void> row() {
-    at_ = 0;
-    auto done = statement_.step();
-    if (!done) return base::fail(std::move(done));
-    statement_.reset();
-    return {};
-  }
+  void null() { rows_.null(); }
+  [[nodiscard]] base::Result<void> row() { return rows_.end(); }
 
  private:
-  explicit Insert(base::Statement statement) : statement_(std::move(statement)) {}
-  base::Statement statement_;
-  int at_ = 0;
+  /// A view of nothing is a name that nobody gave, as that of the default domain.
+  void text(std::string_view value) { value.data() == nullptr ? rows_.null() : rows_.text(value); }
+  Rows& rows_;
 };
+
+/// "id integer, name text, share real"
+std::vector<Column> columns_of(std::string_view text) {
+  std::vector<Column> columns;
+  for (const std::string_view part : base::split(text, ',')) {
+    const std::string_view one = base::trim(part);
+    const auto space = one.find(' ');
+    const std::string_view type = one.substr(space + 1);
+    columns.push_back({std::string(one.substr(0, space)), type == "integer" ? Column::kInteger
+                                                          : type == "real"  ? Column::kReal
+                                                                            : Column::kText});
+  }
+  return columns;
+}
 
 class Writer {
  public:
-  Writer(const model::Report& report, const model::Session& session, base::Database& database)
-      : report_(report), s_(session), database_(database) {}
+  Writer(const Input& input, Store& store)
+      : report_(input.report), s_(input.session), places_(input.places), store_(store) {}
 
   base::Result<void> run() {
-    return fill("run", "key text, value text", 2, [&](auto& put) -> base::Result<void> {
+    return fill("run", "key text, value text", [&](auto& put) -> base::Result<void> {
       const auto fact = [&](std::string_view key, const std::string& value) -> base::Result<void> {
         if (value.empty()) return {};
         put.add(key);
@@ -96,13 +95,12 @@ class Writer {
 
   base::Result<void> regions() {
     std::string columns =
-        "id integer primary key, parent integer, path text, name text, domain text, kind text, depth integer, pid "
+        "id integer, parent integer, path text, name text, domain text, kind text, depth integer, pid "
         "integer, tid integer";
     for (const model::Measure& measure : model::measures()) {
       columns += ", " + column_of(measure.tag) + (measure.unit == model::Unit::kCount ? " integer" : " real");
     }
-    const int width = 9 + static_cast<int>(model::measures().size());
-    return fill("regions", columns, width, [&](auto& put) -> base::Result<void> {
+    return fill("regions", columns, [&](auto& put) -> base::Result<void> {
       for (const model::Region& region : report_.regions) {
         put.add(region.id);
         put.index(region.parent);
@@ -130,7 +128,7 @@ class Writer {
   }
 
   base::Result<void> region_kernels() {
-    return fill("region_kernels", "region integer, name text, calls integer, total_ns real, share real", 5,
+    return fill("region_kernels", "region integer, name text, calls integer, total_ns real, share real",
                 [&](auto& put) -> base::Result<void> {
                   for (const model::Region& region : report_.regions) {
                     if (!region.gpu) continue;
@@ -152,7 +150,7 @@ class Writer {
                 "region integer, kernel text, ordinal integer, name text, value real, min real, max real, unit text, "
                 "rounds integer, "
                 "source text, absent text",
-                11, [&](auto& put) -> base::Result<void> {
+                [&](auto& put) -> base::Result<void> {
                   const auto add = [&](const model::Region* region, const model::KernelMetrics* kernel,
                                        const std::string& name, const model::Metric& metric) {
                     if (region != nullptr)
@@ -205,7 +203,7 @@ class Writer {
     return fill("operators",
                 "name text, shapes text, calls integer, cpu_ns real, exclusive_cpu_ns real, gpu_ns real, "
                 "exclusive_gpu_ns real",
-                7, [&](auto& put) -> base::Result<void> {
+                [&](auto& put) -> base::Result<void> {
                   const auto& rows =
                       report_.operators_by_shape.empty() ? report_.operators : report_.operators_by_shape;
                   for (const model::OperatorRow& row : rows) {
@@ -223,7 +221,7 @@ class Writer {
   base::Result<void> verdict() {
     return fill(
         "verdict",
-        "kind text, severity text, path text, region integer, text text, saves_ns real, saves_share real, next text", 8,
+        "kind text, severity text, path text, region integer, text text, saves_ns real, saves_share real, next text",
         [&](auto& put) -> base::Result<void> {
           for (const model::Verdict& one : report_.verdict) {
             put.add(one.kind);
@@ -241,26 +239,25 @@ class Writer {
   }
 
   base::Result<void> losses() {
-    return fill("losses", "kind text, severity text, count integer, detail text", 4,
-                [&](auto& put) -> base::Result<void> {
-                  for (const model::Loss& loss : report_.losses) {
-                    put.add(loss.kind.id());
-                    put.add(model::severity_name(loss.severity));
-                    put.add(loss.count);
-                    put.add(loss.detail);
-                    if (auto ok = put.row(); !ok) return ok;
-                  }
-                  return {};
-                });
+    return fill("losses", "kind text, severity text, count integer, detail text", [&](auto& put) -> base::Result<void> {
+      for (const model::Loss& loss : report_.losses) {
+        put.add(loss.kind.id());
+        put.add(model::severity_name(loss.severity));
+        put.add(loss.count);
+        put.add(loss.detail);
+        if (auto ok = put.row(); !ok) return ok;
+      }
+      return {};
+    });
   }
 
   base::Result<void> ranges(bool wanted) {
     return fill(
         "ranges",
-        "id integer primary key, name text, domain text, kind text, start_ns integer, end_ns integer, pid integer, tid "
+        "id integer, name text, domain text, kind text, start_ns integer, end_ns integer, pid integer, tid "
         "integer, "
         "end_tid integer, category integer, color integer, payload real",
-        12, [&](auto& put) -> base::Result<void> {
+        [&](auto& put) -> base::Result<void> {
           for (std::size_t i = 0; wanted && i < s_.ranges.size(); ++i) {
             const model::Range& range = s_.ranges[i];
             put.add(i);
@@ -291,9 +288,9 @@ class Writer {
   base::Result<void> launches(bool wanted) {
     constexpr const char* kKinds[] = {"kernel", "copy", "memset", "graph", "synchronize", "other"};
     return fill("launches",
-                "id integer primary key, name text, kind text, start_ns integer, end_ns integer, pid integer, tid "
+                "id integer, name text, kind text, start_ns integer, end_ns integer, pid integer, tid "
                 "integer, correlation integer",
-                8, [&](auto& put) -> base::Result<void> {
+                [&](auto& put) -> base::Result<void> {
                   for (std::size_t i = 0; wanted && i < s_.launches.size(); ++i) {
                     const model::Launch& launch = s_.launches[i];
                     put.add(i);
@@ -311,11 +308,11 @@ class Writer {
 
   base::Result<void> kernels(bool wanted) {
     return fill("kernels",
-                "id integer primary key, name text, short_name text, start_ns integer, end_ns integer, duration_ns "
+                "id integer, name text, short_name text, start_ns integer, end_ns integer, duration_ns "
                 "integer, pid integer, "
                 "device integer, context integer, stream integer, launch integer, grid text, block text, registers "
-                "integer, shared_bytes integer",
-                15, [&](auto& put) -> base::Result<void> {
+                "integer, shared_bytes integer, place integer",
+                [&](auto& put) -> base::Result<void> {
                   for (std::size_t i = 0; wanted && i < s_.kernels.size(); ++i) {
                     const model::Kernel& kernel = s_.kernels[i];
                     const model::KernelName& name = s_.kernel_names[kernel.name];
@@ -332,10 +329,23 @@ class Writer {
                     put.add(fmt::format("{}x{}x{}", shape.block[0], shape.block[1], shape.block[2]));
                     put.add(shape.registers_per_thread);
                     put.add(std::uint64_t{shape.static_shared_bytes} + shape.dynamic_shared_bytes);
+                    put.index(i < places_.of_kernel.size() ? places_.of_kernel[i] : kNone);
                     if (auto ok = put.row(); !ok) return ok;
                   }
                   return {};
                 });
+  }
+
+  base::Result<void> places() {
+    return fill("places", "place integer, region integer, innermost integer", [&](auto& put) -> base::Result<void> {
+      for (const model::Places::Holder& one : places_.holders) {
+        put.add(one.place);
+        put.add(one.region);
+        put.add(one.innermost);
+        if (auto ok = put.row(); !ok) return ok;
+      }
+      return {};
+    });
   }
 
   /// A row for each value: amounts of the sample, shares 0..1.
@@ -343,7 +353,7 @@ class Writer {
     return fill("samples",
                 "device integer, uuid text, source text, metric text, unit text, start_ns integer, end_ns integer, "
                 "value real",
-                8, [&](auto& put) -> base::Result<void> {
+                [&](auto& put) -> base::Result<void> {
                   if (!wanted) return {};
                   for (const SampleTrack& track : sample_tracks(report_, s_)) {
                     for (std::size_t i = 0; i < track.stream->start_ns.size(); ++i) {
@@ -367,10 +377,10 @@ class Writer {
 
   base::Result<void> copies(bool wanted) {
     return fill("copies",
-                "id integer primary key, kind integer, bytes integer, start_ns integer, end_ns integer, pid integer, "
+                "id integer, kind integer, bytes integer, start_ns integer, end_ns integer, pid integer, "
                 "device integer, stream integer, "
                 "launch integer",
-                9, [&](auto& put) -> base::Result<void> {
+                [&](auto& put) -> base::Result<void> {
                   for (std::size_t i = 0; wanted && i < s_.copies.size(); ++i) {
                     const model::Copy& copy = s_.copies[i];
                     put.add(i);
@@ -387,8 +397,7 @@ class Writer {
   }
 
   base::Result<void> cpu_samples(bool wanted) {
-    return fill("cpu_samples",
-                "id integer primary key, at_ns integer, pid integer, tid integer, thread text, frame integer", 6,
+    return fill("cpu_samples", "id integer, at_ns integer, pid integer, tid integer, thread text, frame integer",
                 [&](auto& put) -> base::Result<void> {
                   for (std::size_t i = 0; wanted && i < s_.cpu.samples.size(); ++i) {
                     const model::CpuSample& sample = s_.cpu.samples[i];
@@ -407,29 +416,27 @@ class Writer {
 
   base::Result<void> cpu_waits(bool wanted) {
     constexpr const char* kKinds[] = {"other", "lock", "io", "sleep", "preempted"};
-    return fill(
-        "cpu_waits",
-        "id integer primary key, kind text, start_ns integer, end_ns integer, pid integer, tid integer, frame integer",
-        7, [&](auto& put) -> base::Result<void> {
-          for (std::size_t i = 0; wanted && i < s_.cpu.waits.size(); ++i) {
-            const model::CpuWait& wait = s_.cpu.waits[i];
-            put.add(i);
-            put.add(kKinds[static_cast<std::size_t>(wait.kind)]);
-            put.add(wait.start_ns);
-            put.add(wait.end_ns);
-            put.add(s_.cpu.threads[wait.thread].pid);
-            put.add(s_.cpu.threads[wait.thread].tid);
-            put.index(wait.stack);
-            if (auto ok = put.row(); !ok) return ok;
-          }
-          return {};
-        });
+    return fill("cpu_waits",
+                "id integer, kind text, start_ns integer, end_ns integer, pid integer, tid integer, frame integer",
+                [&](auto& put) -> base::Result<void> {
+                  for (std::size_t i = 0; wanted && i < s_.cpu.waits.size(); ++i) {
+                    const model::CpuWait& wait = s_.cpu.waits[i];
+                    put.add(i);
+                    put.add(kKinds[static_cast<std::size_t>(wait.kind)]);
+                    put.add(wait.start_ns);
+                    put.add(wait.end_ns);
+                    put.add(s_.cpu.threads[wait.thread].pid);
+                    put.add(s_.cpu.threads[wait.thread].tid);
+                    put.index(wait.stack);
+                    if (auto ok = put.row(); !ok) return ok;
+                  }
+                  return {};
+                });
   }
 
   base::Result<void> frames(bool wanted) {
     constexpr const char* kKinds[] = {"native", "python", "cut"};
-    return fill("frames",
-                "id integer primary key, parent integer, kind text, name text, file text, line integer, module text", 7,
+    return fill("frames", "id integer, parent integer, kind text, name text, file text, line integer, module text",
                 [&](auto& put) -> base::Result<void> {
                   const auto text = [&](model::StringId id) { id == 0 ? put.null() : put.add(s_.strings.view(id)); };
                   for (std::size_t i = 0; wanted && i < s_.cpu.stacks.size(); ++i) {
@@ -455,11 +462,11 @@ class Writer {
     return kind == model::RangeKind::kPushPop ? "push/pop" : "start/end";
   }
 
-  void thread(Insert& put, std::uint32_t index) {
+  void thread(Put& put, std::uint32_t index) {
     put.add(s_.processes[s_.threads[index].process].pid);
     put.add(s_.threads[index].tid);
   }
-  void stream(Insert& put, std::uint32_t index, bool context) {
+  void stream(Put& put, std::uint32_t index, bool context) {
     const model::Stream& at = s_.streams[index];
     put.add(s_.processes[at.process].pid);
     if (at.device == kNone)
@@ -471,28 +478,19 @@ class Writer {
   }
 
   template <class Rows>
-  base::Result<void> fill(std::string_view table, const std::string& columns, int width, Rows&& rows) {
-    if (auto made = database_.execute("create table " + std::string(table) + '(' + columns + ')'); !made) return made;
-    auto put = Insert::into(database_, table, width);
-    if (!put) return base::fail(std::move(put));
-    return rows(*put);
+  base::Result<void> fill(std::string_view table, std::string_view columns, Rows&& rows) {
+    auto sink = store_.begin(table, columns_of(columns));
+    if (!sink) return base::fail(std::move(sink));
+    Put put(**sink);
+    if (auto filled = rows(put); !filled) return filled;
+    return (*sink)->finish();
   }
 
   const model::Report& report_;
   const model::Session& s_;
-  base::Database& database_;
+  const model::Places& places_;
+  Store& store_;
 };
-
-}  // namespace
-
-bool is_own_export(std::string_view head) {
-  if (head.size() < 72 || !head.starts_with("SQLite format 3")) return false;
-  std::uint32_t id = 0;  // big-endian, at 68
-  for (std::size_t i = 68; i < 72; ++i) id = id << 8 | static_cast<unsigned char>(head[i]);
-  return id == kApplicationId;
-}
-
-namespace {
 
 struct NamedTable {
   std::string_view name;
@@ -509,6 +507,7 @@ constexpr NamedTable kTables[] = {
     {"ranges", [](Writer& w, bool wanted) { return w.ranges(wanted); }},
     {"launches", [](Writer& w, bool wanted) { return w.launches(wanted); }},
     {"kernels", [](Writer& w, bool wanted) { return w.kernels(wanted); }},
+    {"places", [](Writer& w, bool) { return w.places(); }},
     {"copies", [](Writer& w, bool wanted) { return w.copies(wanted); }},
     {"samples", [](Writer& w, bool wanted) { return w.samples(wanted); }},
     {"cpu_samples", [](Writer& w, bool wanted) { return w.cpu_samples(wanted); }},
@@ -524,27 +523,12 @@ std::vector<std::string> table_names() {
   return names;
 }
 
-base::Result<void> write_database(const model::Report& report, const model::Session& session, base::Database& database,
-                                  const std::function<bool(std::string_view table)>& wanted) {
-  if (auto marked = database.execute(fmt::format("pragma application_id={}", kApplicationId)); !marked) return marked;
-  if (auto begun = database.execute("begin"); !begun) return begun;
-  Writer writer(report, session, database);
+base::Result<void> write_tables(const Input& input, Store& store,
+                                const std::function<bool(std::string_view table)>& wanted) {
+  Writer writer(input, store);
   for (const NamedTable& table : kTables)
     if (auto filled = table.fill(writer, wanted(table.name)); !filled) return filled;
-  return database.execute("commit");
+  return {};
 }
 
-base::Result<void> write_file(const model::Report& report, const model::Session& session,
-                              const std::filesystem::path& to) {
-  auto file = base::Replacement::begin(to);
-  if (!file) return base::fail(std::move(file));
-  {
-    auto database = base::Database::create(file->temporary());
-    if (!database) return base::fail(std::move(database));
-    auto written = write_database(report, session, *database, [](std::string_view) { return true; });
-    if (!written) return written;
-  }
-  return file->commit();
-}
-
-}  // namespace rangescope::report::sqlite
+}  // namespace rangescope::report::tables

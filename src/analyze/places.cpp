@@ -1,0 +1,41 @@
+#include "analyze/places.hpp"
+
+#include "analyze/contexts.hpp"
+#include "analyze/groups.hpp"
+#include "analyze/measurements.hpp"
+#include "analyze/regions.hpp"
+#include "analyze/select.hpp"
+#include "analyze/sets.hpp"
+#include "analyze/tree.hpp"
+
+namespace rangescope::analyze {
+
+model::Places find_places(const model::Session& session, const Options& options) {
+  model::Places places;
+  if (session.kernels.empty()) return places;
+  Tree tree = build_tree(session, options.domains, options.threads);
+  Contexts contexts = build_contexts(session, tree, options);
+  add_replays(session, options.domains, tree, contexts);
+  if (session.ranges.empty()) add_measured_cells(session, options.domains, tree);
+  link_nodes(tree, session);
+  std::vector<std::string> notes;
+  const auto selected = select_nodes(tree, session, options, notes);
+  const auto chosen = select_kernels(session, options, notes);
+  if (!selected || !chosen) return places;  // analyze() has refused it
+  const std::vector<RegionKey> keys = plan_regions(tree, session, options, *selected);
+  const Sets sets = build_sets(tree, contexts, keys);
+  for (std::size_t i = 0; i < session.kernels.size(); ++i) {
+    const model::Kernel& kernel = session.kernels[i];
+    const bool known = launched(session, kernel.launch, kernel.stream);
+    const std::uint32_t context = context_of(session, contexts, contexts.of_kernel, i, kernel.launch, kernel.stream);
+    places.of_kernel.push_back((*chosen)[kernel.name] == 0 ? kNone
+                               : known                     ? sets.of_context[context]
+                                                           : Sets::kNoLaunch);
+  }
+  for (std::uint32_t set = 0; set < sets.size(); ++set)
+    for (const SetEntry& entry : sets.of(set))
+      if (entry.region < keys.size()) places.holders.push_back({set, entry.region, entry.exclusive});
+  return places;
+}
+
+}  // namespace rangescope::analyze

@@ -1,0 +1,397 @@
+#include "base/duckdb.hpp"
+
+#include <dlfcn.h>
+#include <unistd.h>
+
+#include <condition_variable>
+#include <cstdlib>
+#include <mutex>
+#include <thread>
+
+#include "base/fs.hpp"
+#include "base/text.hpp"
+
+namespace rangescope::base {
+namespace {
+
+// duckdb.h of 1.x: what of it is used, with its layouts and numbers.
+struct RawResult {
+  std::uint64_t columns, rows, changed;
+  void* column_data;
+  char* error;
+  void* internal;
+};
+using Index = std::uint64_t;
+constexpr int kSuccess = 0;
+constexpr int kSelect = 1;  // DUCKDB_STATEMENT_TYPE_SELECT
+
+struct Api {
+  void* library = nullptr;
+  const char* (*library_version)() = nullptr;
+  int (*create_config)(void**) = nullptr;
+  int (*set_config)(void*, const char*, const char*) = nullptr;
+  void (*destroy_config)(void**) = nullptr;
+  int (*open_ext)(const char*, void**, void*, char**) = nullptr;
+  void (*close)(void**) = nullptr;
+  int (*connect)(void*, void**) = nullptr;
+  void (*disconnect)(void**) = nullptr;
+  void (*interrupt)(void*) = nullptr;
+  int (*query)(void*, const char*, RawResult*) = nullptr;
+  void (*destroy_result)(RawResult*) = nullptr;
+  const char* (*result_error)(RawResult*) = nullptr;
+  Index (*column_count)(RawResult*) = nullptr;
+  Index (*row_count)(RawResult*) = nullptr;
+  const char* (*column_name)(RawResult*, Index) = nullptr;
+  int (*column_type)(RawResult*, Index) = nullptr;
+  char* (*value_varchar)(RawResult*, Index, Index) = nullptr;
+  void (*free)(void*) = nullptr;
+  Index (*extract_statements)(void*, const char*, void**) = nullptr;
+  const char* (*extract_statements_error)(void*) = nullptr;
+  int (*prepare_extracted_statement)(void*, void*, Index, void**) = nullptr;
+  void (*destroy_extracted)(void**) = nullptr;
+  const char* (*prepare_error)(void*) = nullptr;
+  int (*prepared_statement_type)(void*) = nullptr;
+  int (*execute_prepared)(void*, RawResult*) = nullptr;
+  void (*destroy_prepare)(void**) = nullptr;
+  int (*appender_create)(void*, const char*, const char*, void**) = nullptr;
+  const char* (*appender_error)(void*) = nullptr;
+  int (*appender_end_row)(void*) = nullptr;
+  int (*appender_close)(void*) = nullptr;
+  int (*appender_destroy)(void**) = nullptr;
+  int (*append_int64)(void*, std::int64_t) = nullptr;
+  int (*append_double)(void*, double) = nullptr;
+  int (*append_varchar_length)(void*, const char*, Index) = nullptr;
+  int (*append_null)(void*) = nullptr;
+};
+
+const char* const kCure =
+    "Set RANGESCOPE_DUCKDB to a libduckdb.so (1.x: the C library of duckdb.org, or ./dev duckdb in a checkout)";
+
+Result<Api> load() {
+  Api api;
+  std::string tried;
+  const char* said = std::getenv("RANGESCOPE_DUCKDB");
+  const std::string beside = (self_path().parent_path().parent_path() / "lib" / "libduckdb.so").string();
+  const bool named = said != nullptr && *said != '\0';
+  std::vector<std::string> places =
+      named ? std::vector<std::string>{said} : std::vector<std::string>{beside, "libduckdb.so"};
+  for (const std::string& place : places) {
+    api.library = ::dlopen(place.c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (api.library != nullptr) break;
+    if (named) tried = ::dlerror();
+  }
+  if (api.library == nullptr)
+    return fail(Code::kToolMissing, named ? "DuckDB cannot be loaded: " + tried : "there is no DuckDB here",
+                named ? std::string("RANGESCOPE_DUCKDB") : std::string(), kCure);
+  std::string lacks;
+  const auto bind = [&](auto& function, const char* name) {
+    function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(
+        ::dlsym(api.library, (std::string("duckdb_") + name).c_str()));
+    if (function == nullptr) lacks = std::string("duckdb_") + name;
+  };
+#define RANGESCOPE_BIND(name) bind(api.name, #name)
+  RANGESCOPE_BIND(library_version);
+  RANGESCOPE_BIND(create_config);
+  RANGESCOPE_BIND(set_config);
+  RANGESCOPE_BIND(destroy_config);
+  RANGESCOPE_BIND(open_ext);
+  RANGESCOPE_BIND(close);
+  RANGESCOPE_BIND(connect);
+  RANGESCOPE_BIND(disconnect);
+  RANGESCOPE_BIND(interrupt);
+  RANGESCOPE_BIND(query);
+  RANGESCOPE_BIND(destroy_result);
+  RANGESCOPE_BIND(result_error);
+  RANGESCOPE_BIND(column_count);
+  RANGESCOPE_BIND(row_count);
+  RANGESCOPE_BIND(column_name);
+  RANGESCOPE_BIND(column_type);
+  RANGESCOPE_BIND(value_varchar);
+  RANGESCOPE_BIND(free);
+  RANGESCOPE_BIND(extract_statements);
+  RANGESCOPE_BIND(extract_statements_error);
+  RANGESCOPE_BIND(prepare_extracted_statement);
+  RANGESCOPE_BIND(destroy_extracted);
+  RANGESCOPE_BIND(prepare_error);
+  RANGESCOPE_BIND(prepared_statement_type);
+  RANGESCOPE_BIND(execute_prepared);
+  RANGESCOPE_BIND(destroy_prepare);
+  RANGESCOPE_BIND(appender_create);
+  RANGESCOPE_BIND(appender_error);
+  RANGESCOPE_BIND(appender_end_row);
+  RANGESCOPE_BIND(appender_close);
+  RANGESCOPE_BIND(appender_destroy);
+  RANGESCOPE_BIND(append_int64);
+  RANGESCOPE_BIND(append_double);
+  RANGESCOPE_BIND(append_varchar_length);
+  RANGESCOPE_BIND(append_null);
+#undef RANGESCOPE_BIND
+  if (!lacks.empty())
+    return fail(Code::kToolMissing, "this is no DuckDB that rangescope knows: it lacks " + lacks,
+                named ? std::string("RANGESCOPE_DUCKDB") : std::string(), kCure);
+  return api;
+}
+
+/// Loaded once, never unloaded: it starts threads.
+const Result<Api>& api() {
+  static const Result<Api> kApi = load();
+  return kApi;
+}
+
+/// DuckDB's messages name the kind of failure first, and may go over several lines with a copy of the SQL.
+Error duck_error(const char* message) {
+  const std::string all = message != nullptr ? message : "unknown failure";
+  const std::string first(split(all, '\n').front());
+  const bool data = all.starts_with("IO Error") || all.starts_with("Out of Memory") || all.starts_with("INTERRUPT") ||
+                    all.starts_with("Invalid") || all.starts_with("Serialization");
+  return {data ? Code::kBadData : Code::kUsage, printable(first), "SQL", {}};
+}
+
+// duckdb_type
+constexpr int kTinyint = 2, kDouble = 11, kHugeint = 16, kDecimal = 19, kTimestampNs = 22, kUhugeint = 32;
+
+/// The first column that has no text: value_varchar gives NULL for nested values. what is empty where all have one.
+Error cannot_print(RawResult* result) {
+  for (Index i = 0; i < api()->column_count(result); ++i) {
+    const int type = api()->column_type(result, i);
+    if (type > 0 && type <= kTimestampNs) continue;
+    if (type == kUhugeint) continue;
+    const std::string name = printable(api()->column_name(result, i));
+    return {Code::kUsage, "column " + name + " holds lists or the like, which are not written", "SQL",
+            "Write it as text: (" + name + ")::varchar"};
+  }
+  return {};
+}
+
+std::uint64_t half_of_memory() {
+  const long pages = ::sysconf(_SC_PHYS_PAGES), size = ::sysconf(_SC_PAGE_SIZE);
+  return pages > 0 && size > 0 ? static_cast<std::uint64_t>(pages) * static_cast<std::uint64_t>(size) / 2 : 1u << 30;
+}
+
+/// Interrupts a statement when its time is over.
+class Timer {
+ public:
+  Timer(void* connection, std::chrono::nanoseconds most)
+      : thread_([this, connection, most] {
+          std::unique_lock lock(mutex_);
+          // Again and again: the first may come before the statement runs.
+          for (auto wait = most; !ended_.wait_for(lock, wait, [&] { return done_; }); wait = std::chrono::seconds(1)) {
+            over_ = true;
+            api()->interrupt(connection);
+          }
+        }) {}
+  Timer(const Timer&) = delete;
+  Timer& operator=(const Timer&) = delete;
+  ~Timer() { (void)over(); }
+  /// Ends it. Was the time over?
+  bool over() {
+    {
+      const std::lock_guard lock(mutex_);
+      done_ = true;
+    }
+    ended_.notify_one();
+    if (thread_.joinable()) thread_.join();
+    return over_;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable ended_;
+  bool done_ = false, over_ = false;
+  std::thread thread_;  // last: it uses all the others
+};
+
+}  // namespace
+
+std::string sql_quote(std::string_view text) {
+  return "'" + replace_all(std::string(text), "'", "''") + "'";
+}
+
+std::string sql_glob_escape(std::string_view path) {
+  std::string out;
+  for (const char c : path) out += c == '*' || c == '?' || c == '[' ? std::string("[") + c + "]" : std::string(1, c);
+  return out;
+}
+
+struct Duck::Handle {
+  void* database = nullptr;
+  void* connection = nullptr;
+  Handle() = default;
+  Handle(const Handle&) = delete;
+  Handle& operator=(const Handle&) = delete;
+  ~Handle() {
+    if (connection != nullptr) api()->disconnect(&connection);
+    if (database != nullptr) api()->close(&database);
+  }
+};
+
+struct DuckRows::Held {
+  RawResult raw{};
+  std::shared_ptr<void> database;
+  Held() = default;
+  Held(const Held&) = delete;
+  Held& operator=(const Held&) = delete;
+  ~Held() { api()->destroy_result(&raw); }
+};
+
+std::string Duck::version() {
+  return api() ? api()->library_version() : "";
+}
+
+Result<Duck> Duck::open(const Options& options) {
+  if (!api()) return tl::make_unexpected(api().error());
+  void* config = nullptr;
+  if (api()->create_config(&config) != kSuccess) return fail(Code::kInternal, "DuckDB makes no configuration");
+  const std::uint64_t memory = options.memory_bytes > 0 ? options.memory_bytes : half_of_memory();
+  const int threads = options.threads > 0 ? options.threads : static_cast<int>(std::thread::hardware_concurrency());
+  const std::pair<const char*, std::string> settings[] = {{"autoinstall_known_extensions", "false"},
+                                                          {"autoload_known_extensions", "false"},
+                                                          {"allow_community_extensions", "false"},
+                                                          {"threads", std::to_string(std::max(threads, 1))},
+                                                          {"memory_limit", std::to_string(memory) + "B"},
+                                                          {"temp_directory", options.temporary.string()},
+                                                          {"max_temp_directory_size", "16GiB"}};
+  for (const auto& [name, value] : settings)
+    if (api()->set_config(config, name, value.c_str()) != kSuccess) {
+      api()->destroy_config(&config);
+      return fail(Code::kToolMissing, std::string("this DuckDB has no setting ") + name, {}, kCure);
+    }
+  Duck duck;
+  duck.handle_ = std::make_shared<Handle>();
+  char* said = nullptr;
+  const int opened = api()->open_ext(":memory:", &duck.handle_->database, config, &said);
+  api()->destroy_config(&config);
+  if (opened != kSuccess || api()->connect(duck.handle_->database, &duck.handle_->connection) != kSuccess) {
+    const std::string what = said != nullptr ? said : "no connection";
+    api()->free(said);
+    return fail(Code::kInternal, "DuckDB does not start: " + what);
+  }
+  return duck;
+}
+
+Result<void> Duck::execute(const std::string& sql) const {
+  RawResult raw{};
+  const int state = api()->query(handle_->connection, sql.c_str(), &raw);
+  Error error;
+  if (state != kSuccess) error = duck_error(api()->result_error(&raw));
+  api()->destroy_result(&raw);
+  if (state == kSuccess) return {};
+  error.where.clear();
+  return tl::make_unexpected(std::move(error));
+}
+
+Result<void> Duck::lock(const std::vector<std::filesystem::path>& readable) const {
+  std::string list;
+  for (const auto& path : readable) list += (list.empty() ? "" : ", ") + sql_quote(path.string());
+  return execute("set allowed_paths = [" + list +
+                 "]; set enable_external_access = false; set lock_configuration = true");
+}
+
+Result<DuckRows> Duck::select(const std::string& sql, std::chrono::nanoseconds most) const {
+  void* statements = nullptr;
+  const Index count = api()->extract_statements(handle_->connection, sql.c_str(), &statements);
+  Error error;
+  void* prepared = nullptr;
+  const char* broken = statements != nullptr ? api()->extract_statements_error(statements) : nullptr;
+  if (count == 0 && broken != nullptr)
+    error = duck_error(broken);
+  else if (count == 0)
+    error = {Code::kUsage, "there is no SQL statement in it", "SQL", {}};
+  else if (count > 1)
+    error = {Code::kUsage, "there is more than one SQL statement in it", "SQL", {}};
+  DuckRows rows;
+  if (error.what.empty()) {
+    Timer timer(handle_->connection, most);
+    const int state = api()->prepare_extracted_statement(handle_->connection, statements, 0, &prepared);
+    if (state != kSuccess) {
+      error = duck_error(prepared != nullptr ? api()->prepare_error(prepared) : nullptr);
+    } else if (api()->prepared_statement_type(prepared) != kSelect) {
+      error = {Code::kUsage, "this is no SELECT", "SQL", "Write one SELECT; nothing can be changed here"};
+    } else {
+      rows.result_ = std::make_shared<DuckRows::Held>();
+      rows.result_->database = handle_;
+      if (api()->execute_prepared(prepared, &rows.result_->raw) != kSuccess)
+        error = duck_error(api()->result_error(&rows.result_->raw));
+      else
+        error = cannot_print(&rows.result_->raw);
+    }
+    if (timer.over() && !error.what.empty())
+      error = {Code::kBadData, "the query took longer than it may", "SQL",
+               "Ask for less, or allow more with --timeout"};
+  }
+  if (prepared != nullptr) api()->destroy_prepare(&prepared);
+  if (statements != nullptr) api()->destroy_extracted(&statements);
+  if (!error.what.empty()) return tl::make_unexpected(std::move(error));
+  rows.rows_ = static_cast<std::int64_t>(api()->row_count(&rows.result_->raw));
+  rows.cells_.resize(static_cast<std::size_t>(rows.columns()));
+  return rows;
+}
+
+Result<DuckAppender> Duck::append(const std::string& table) const {
+  DuckAppender appender;
+  void* raw = nullptr;
+  const int state = api()->appender_create(handle_->connection, nullptr, table.c_str(), &raw);
+  appender.handle_.reset(raw);
+  if (auto made = appender.check(state); !made) return fail(std::move(made));
+  return appender;
+}
+
+void DuckAppender::Free::operator()(void* appender) const {
+  api()->appender_destroy(&appender);
+}
+Result<void> DuckAppender::check(int state) const {
+  if (state == kSuccess) return {};
+  const char* said = handle_ ? api()->appender_error(handle_.get()) : nullptr;
+  return fail(Code::kInternal, std::string("DuckDB takes no row: ") + (said != nullptr ? said : "unknown failure"));
+}
+// A failure of a value shows at the end of its row, which then lacks it.
+void DuckAppender::add(std::int64_t value) {
+  (void)api()->append_int64(handle_.get(), value);
+}
+void DuckAppender::add(double value) {
+  (void)api()->append_double(handle_.get(), value);
+}
+void DuckAppender::add(std::string_view value) {
+  (void)api()->append_varchar_length(handle_.get(), value.data(), value.size());
+}
+void DuckAppender::null() {
+  (void)api()->append_null(handle_.get());
+}
+Result<void> DuckAppender::row() {
+  return check(api()->appender_end_row(handle_.get()));
+}
+Result<void> DuckAppender::finish() {
+  return check(api()->appender_close(handle_.get()));
+}
+
+Result<bool> DuckRows::step() {
+  if (++row_ >= rows_) return false;
+  for (std::size_t i = 0; i < cells_.size(); ++i) {
+    char* value = api()->value_varchar(&result_->raw, i, static_cast<Index>(row_));
+    cells_[i] = value != nullptr ? std::optional<std::string>(value) : std::nullopt;
+    api()->free(value);
+  }
+  return true;
+}
+int DuckRows::columns() const {
+  return static_cast<int>(api()->column_count(&result_->raw));
+}
+std::string_view DuckRows::column_name(int column) const {
+  return api()->column_name(&result_->raw, static_cast<Index>(column));
+}
+bool DuckRows::is_null(int column) const {
+  return !cells_[static_cast<std::size_t>(column)];
+}
+bool DuckRows::is_number(int column) const {
+  const int type = api()->column_type(&result_->raw, static_cast<Index>(column));
+  return (type >= kTinyint && type <= kDouble) || type == kHugeint || type == kDecimal || type == kUhugeint;
+}
+double DuckRows::real(int column) const {
+  return is_null(column) ? 0 : std::strtod(cells_[static_cast<std::size_t>(column)]->c_str(), nullptr);
+}
+std::string_view DuckRows::text(int column) const {
+  const auto& cell = cells_[static_cast<std::size_t>(column)];
+  return cell ? std::string_view(*cell) : std::string_view();
+}
+
+}  // namespace rangescope::base

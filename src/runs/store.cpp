@@ -1,0 +1,360 @@
+#include "runs/store.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "base/hash.hpp"
+#include "base/redact.hpp"
+#include "base/text.hpp"
+#include "model/measure.hpp"
+#include "runs/baselines.hpp"
+#include "runs/json_text.hpp"
+
+namespace rangescope::runs {
+namespace {
+
+using Json = nlohmann::json;
+using Value = base::Postgres::Value;
+
+// Each runs once, in this order, and none is ever changed: the version of a schema is how many have run.
+constexpr std::array kMigrations = {
+    R"(create table rangescope.pushes (
+         id bigint generated always as identity primary key, key text not null unique, name text not null,
+         machine text not null, host text, commit text, dirty boolean, began timestamptz not null,
+         pushed timestamptz not null, tool text, command text, provenance jsonb not null))",
+    R"(create table rangescope.runs (
+         id bigint generated always as identity primary key,
+         push bigint not null references rangescope.pushes on delete cascade, ordinal integer not null,
+         run jsonb not null, devices jsonb not null, partial_gpu boolean not null, losses jsonb not null,
+         unique (push, ordinal)))",
+    R"(create table rangescope.regions (
+         run bigint not null references rangescope.runs on delete cascade, ordinal integer not null,
+         path text[] not null, domain text not null, kind text not null, occurrences bigint not null,
+         "values" jsonb not null, rest jsonb not null, primary key (run, ordinal)))",
+    R"(create table rangescope.kernels (
+         run bigint not null references rangescope.runs on delete cascade, ordinal integer not null,
+         name text not null, calls bigint not null, total_ns double precision, primary key (run, ordinal)))",
+    R"(create table rangescope.verdicts (
+         run bigint not null references rangescope.runs on delete cascade, ordinal integer not null,
+         kind text not null, severity text not null, path text not null, text text not null,
+         saves_ns double precision, saves_share double precision, next text, primary key (run, ordinal)))",
+    R"(create index regions_by_name on rangescope.regions ((path[array_length(path, 1)])))",
+    R"(create view rangescope.history as
+         select p.name, p.machine, p.commit, p.dirty, p.began, r.ordinal as run, g.domain, g.path, g.occurrences,
+                v.key as tag, (v.value #>> '{}')::double precision as value
+         from rangescope.pushes p join rangescope.runs r on r.push = p.id join rangescope.regions g on g.run = r.id,
+              jsonb_each(g."values") v)",
+};
+constexpr const char* kMigrationLock = "select pg_advisory_xact_lock(hashtextextended('rangescope.migrations', 0))";
+
+/// jsonb holds no NUL, which a name of a foreign file may.
+void without_nul(Json& json) {
+  if (json.is_string()) {
+    if (const auto& text = json.get_ref<const std::string&>(); text.find('\0') != std::string::npos)
+      json = base::replace_all(text, std::string_view("\0", 1), "\\x00");
+  } else if (json.is_structured()) {
+    for (Json& each : json) without_nul(each);
+  }
+}
+
+Json verdicts_json(const model::Digest& run) {
+  Json list = Json::array();
+  for (const model::Verdict& one : run.verdict) {
+    Json json = {{"kind", one.kind},
+                 {"severity", model::weight_name(one.severity)},
+                 {"path", base::printable(one.path)},
+                 {"text", base::printable(one.text)}};
+    if (one.saves_ns) json["saves_ns"] = *one.saves_ns;
+    if (one.saves_share) json["saves_share"] = *one.saves_share;
+    if (!one.next.empty()) json["next"] = base::printable(base::redact_text(one.next));
+    list.push_back(std::move(json));
+  }
+  return list;
+}
+
+std::string dumped(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+Value or_null(const std::string& text) {
+  return text.empty() ? Value() : Value(text);
+}
+Value fact(const model::RunInfo& run, const char* key) {
+  const auto found = run.environment.find(key);
+  return found == run.environment.end() ? Value() : or_null(found->second);
+}
+std::string or_empty(const Value& value) {
+  return value.value_or(std::string());
+}
+std::int64_t whole(const Value& value) {
+  return value ? base::to_int(*value).value_or(0) : 0;
+}
+
+/// Equal for the same run whenever and by whomever it is pushed.
+std::string key_of(const std::vector<model::Digest>& runs) {
+  const model::RunInfo& run = runs.front().run;
+  return base::sha256(
+      dumped(Json::array({run.id, run.host, run.start_unix_ns, run.cwd, run.command, run.duration_ns, runs.size()})));
+}
+
+/// One query that stands in this text gives the run as a baseline has it (runs/baselines.hpp).
+constexpr const char* kLoadPush = R"(
+select jsonb_build_object('run', r.run, 'devices', r.devices, 'partial_gpu', r.partial_gpu, 'losses', r.losses,
+  'regions', coalesce((select jsonb_agg(g.rest || jsonb_build_object('path', to_jsonb(g.path), 'domain', g.domain,
+    'kind', g.kind, 'occurrences', g.occurrences, 'values', g."values") order by g.ordinal)
+    from rangescope.regions g where g.run = r.id), '[]'),
+  'kernels', coalesce((select jsonb_agg(jsonb_build_array(k.name, k.calls, k.total_ns) order by k.ordinal)
+    from rangescope.kernels k where k.run = r.id), '[]'))
+from rangescope.runs r where r.push = $1 order by r.ordinal)";
+
+}  // namespace
+
+StoreAddress split_address(const std::string& said) {
+  // Behind an '@' that comes later the '#' is no separator but part of what should not stand there: it is refused
+  // whole.
+  const auto hash = said.find('@', said.find('#')) == std::string::npos ? said.find('#') : std::string::npos;
+  return {said.substr(0, hash), hash == std::string::npos ? std::string() : said.substr(hash + 1)};
+}
+
+base::Result<Store> Store::open(const std::string& url) {
+  auto database = base::Postgres::connect(url);
+  if (!database) return base::fail(std::move(database));
+  return Store(std::move(*database));
+}
+
+base::Result<int> Store::version() const {
+  const auto there = database_.query("select to_regclass('rangescope.migrations') is not null");
+  if (!there) return tl::make_unexpected(there.error());
+  if (there->front().front() != "t") return 0;
+  const auto version = database_.query("select coalesce(max(version), 0) from rangescope.migrations");
+  if (!version) return tl::make_unexpected(version.error());
+  const auto at = static_cast<int>(whole(version->front().front()));
+  if (at > static_cast<int>(kMigrations.size()))
+    return base::fail(base::Code::kBadData,
+                      "its schema has version " + std::to_string(at) + ", and this rangescope knows " +
+                          std::to_string(kMigrations.size()),
+                      name(), "Use a newer rangescope");
+  return at;
+}
+
+base::Result<void> Store::need_schema() const {
+  const auto at = version();
+  if (!at) return tl::make_unexpected(at.error());
+  if (*at == static_cast<int>(kMigrations.size())) return {};
+  return base::fail(base::Code::kNoInput,
+                    *at == 0 ? "the database holds no runs" : "its schema is of an older rangescope", name(),
+                    "Push a run: rangescope runs push " + base::shell_quote(name()) + " RUN");
+}
+
+base::Result<void> Store::migrate() const {
+  const auto at = version();
+  if (!at) return tl::make_unexpected(at.error());
+  if (*at == static_cast<int>(kMigrations.size())) return {};
+  const auto all = [&]() -> base::Result<void> {
+    for (const char* sql : {kMigrationLock, "create schema if not exists rangescope",
+                            "create table if not exists rangescope.migrations (version integer primary key, "
+                            "applied timestamptz not null default now())"})
+      if (auto done = database_.query(sql); !done) return base::fail(std::move(done));
+    const auto now = version();  // somebody else may have been first
+    if (!now) return tl::make_unexpected(now.error());
+    for (auto next = static_cast<std::size_t>(*now); next < kMigrations.size(); ++next) {
+      if (auto done = database_.query(kMigrations[next]); !done) return base::fail(std::move(done));
+      auto noted =
+          database_.query("insert into rangescope.migrations (version) values ($1)", {std::to_string(next + 1)});
+      if (!noted) return base::fail(std::move(noted));
+    }
+    return {};
+  };
+  if (auto begun = database_.query("begin"); !begun) return base::fail(std::move(begun));
+  auto done = all();
+  auto ended = database_.query(done ? "commit" : "rollback");
+  if (!done) return done;
+  return ended ? base::Result<void>() : base::fail(std::move(ended));
+}
+
+base::Result<void> Store::push(const std::string& name, const std::vector<model::Digest>& runs) const {
+  if (auto ready = migrate(); !ready) return ready;
+  if (auto begun = database_.query("begin"); !begun) return base::fail(std::move(begun));
+  auto done = insert(name, runs);
+  auto ended = database_.query(done ? "commit" : "rollback");
+  if (!done) return done;
+  return ended ? base::Result<void>() : base::fail(std::move(ended));
+}
+
+base::Result<void> Store::insert(const std::string& name, const std::vector<model::Digest>& runs) const {
+  const model::RunInfo& first = runs.front().run;
+  const std::string command = base::shell_quote(base::redact_arguments(first.command));
+  // The row of a push that is there already is locked until the end: two pushes of one run come one after the other.
+  auto pushed = database_.query(
+      R"(insert into rangescope.pushes
+           (key, name, machine, host, commit, dirty, began, pushed, tool, command, provenance)
+         values ($1, $2, $3, $4, $5, $6::boolean, coalesce(to_timestamp($7::double precision), now()), now(), $8, $9,
+                 $10::jsonb)
+         on conflict (key) do update set name = excluded.name, machine = excluded.machine, host = excluded.host,
+           commit = excluded.commit, dirty = excluded.dirty, pushed = excluded.pushed, tool = excluded.tool,
+           command = excluded.command, provenance = excluded.provenance
+         returning id)",
+      {key_of(runs), base::printable(name), machine_kind(runs.front()), or_null(base::printable(first.host)),
+       fact(first, "git.commit"), fact(first, "git.dirty"),
+       first.start_unix_ns > 0 ? Value(std::to_string(static_cast<double>(first.start_unix_ns) / 1e9)) : Value(),
+       or_null(first.tool), or_null(base::printable(command)), dumped(first.environment)});
+  if (!pushed) return base::fail(std::move(pushed));
+  const std::string push = or_empty(pushed->front().front());
+  if (auto gone = database_.query("delete from rangescope.runs where push = $1", {push}); !gone)
+    return base::fail(std::move(gone));
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    Json json = Json::parse(digest_text(runs[i], 64));
+    json["run"]["command"] = base::redact_arguments(json["run"].value("command", std::vector<std::string>{}));
+    json["verdict"] = verdicts_json(runs[i]);
+    without_nul(json);
+    auto run = database_.query(
+        R"(insert into rangescope.runs (push, ordinal, run, devices, partial_gpu, losses)
+           select $1, $2, d->'run', d->'devices', (d->>'partial_gpu')::boolean, d->'losses' from (select $3::jsonb d) t
+           returning id)",
+        {push, std::to_string(i),
+         dumped({{"run", json["run"]},
+                 {"devices", json["devices"]},
+                 {"partial_gpu", json["partial_gpu"]},
+                 {"losses", json["losses"]}})});
+    if (!run) return base::fail(std::move(run));
+    const std::string id = or_empty(run->front().front());
+    const std::pair<const char*, const char*> parts[] = {{"regions", R"(insert into rangescope.regions
+           select $1, n, array(select jsonb_array_elements_text(r->'path')), r->>'domain', r->>'kind',
+                  (r->>'occurrences')::bigint, r->'values', r - '{path,domain,kind,occurrences,values}'::text[]
+           from jsonb_array_elements($2::jsonb) with ordinality t(r, n))"},
+                                                         {"kernels", R"(insert into rangescope.kernels
+           select $1, n, k->>0, (k->>1)::bigint, (k->>2)::double precision
+           from jsonb_array_elements($2::jsonb) with ordinality t(k, n))"},
+                                                         {"verdict", R"(insert into rangescope.verdicts
+           select $1, n, v->>'kind', v->>'severity', v->>'path', v->>'text', (v->>'saves_ns')::double precision,
+                  (v->>'saves_share')::double precision, v->>'next'
+           from jsonb_array_elements($2::jsonb) with ordinality t(v, n))"}};
+    for (const auto& [part, sql] : parts)
+      if (auto done = database_.query(sql, {id, dumped(json[part])}); !done) return base::fail(std::move(done));
+  }
+  return {};
+}
+
+base::Result<std::vector<Stored>> Store::list(std::size_t most) const {
+  if (auto ready = need_schema(); !ready) return base::fail(std::move(ready));
+  const auto rows = database_.query(
+      R"(select p.name, p.machine, p.host, p.commit, p.command, p.dirty, (extract(epoch from p.began) * 1e9)::bigint,
+                (extract(epoch from p.pushed) * 1e9)::bigint,
+                (select count(*) from rangescope.runs r where r.push = p.id),
+                (select count(*) from rangescope.regions g join rangescope.runs r on r.id = g.run
+                 where r.push = p.id and r.ordinal = 0),
+                (select v.kind || case when v.path = '' then '' else ' ' || v.path end from rangescope.verdicts v
+                 join rangescope.runs r on r.id = v.run where r.push = p.id order by r.ordinal, v.ordinal limit 1)
+         from (select * from rangescope.pushes order by began desc, id desc limit $1) p order by p.began, p.id)",
+      {std::to_string(most)});
+  if (!rows) return tl::make_unexpected(rows.error());
+  std::vector<Stored> out;
+  for (const auto& row : *rows)
+    out.push_back({or_empty(row[0]), or_empty(row[1]), or_empty(row[2]), or_empty(row[3]), or_empty(row[4]),
+                   or_empty(row[10]), row[5] ? std::optional(*row[5] == "t") : std::nullopt, whole(row[6]),
+                   whole(row[7]), whole(row[8]), whole(row[9])});
+  return out;
+}
+
+base::Result<model::Side> Store::load(const std::string& push, const std::vector<model::Digest>* like) const {
+  if (auto ready = need_schema(); !ready) return base::fail(std::move(ready));
+  const Value machine = like != nullptr ? Value(machine_kind(like->front())) : Value();
+  const auto find = [&](const Value& on) {
+    return database_.query(
+        R"(select id, name from rangescope.pushes
+           where ($1 = '' or name = $1 or (length($1) >= 4 and starts_with(commit, $1)))
+             and ($2::text is null or machine = $2)
+             and ($3::text is null or key <> $3 and not exists (
+               select from rangescope.runs r where r.push = pushes.id
+                 and (r.run->'exit_code' not in ('null', '0') or r.run->'signal' <> 'null')))
+           order by began desc, id desc limit 1)",
+        {push, on, like != nullptr ? Value(key_of(*like)) : Value()});
+  };
+  const auto found = find(machine);
+  if (!found) return tl::make_unexpected(found.error());
+  if (found->empty()) {
+    const auto elsewhere = machine ? find(std::nullopt) : found;
+    if (elsewhere && !elsewhere->empty())
+      return base::fail(base::Code::kNotComparable,
+                        "it holds no such run of a machine like this one (" + *machine + ")", name(),
+                        "Push one that was made here: rangescope runs push " + base::shell_quote(name()) + " RUN");
+    return base::fail(
+        base::Code::kNoInput,
+        push.empty() ? "it holds no other run" : "it holds no run or commit '" + base::printable(push) + "'", name(),
+        "See what there is: rangescope runs list --from " + base::shell_quote(name()));
+  }
+  model::Side side{name() + "#" + or_empty(found->front()[1]), {}};
+  const auto rows = database_.query(kLoadPush, {found->front()[0]});
+  if (!rows) return tl::make_unexpected(rows.error());
+  for (const auto& row : *rows) {
+    auto run = read_digest(or_empty(row[0]), side.label);
+    if (!run) return base::fail(std::move(run));
+    side.runs.push_back(std::move(*run));
+  }
+  return side;
+}
+
+base::Result<History> Store::history(const std::string& region, const std::string& tag) const {
+  if (auto ready = need_schema(); !ready) return base::fail(std::move(ready));
+  const auto parts = base::split(region, '>');
+  std::string last(base::trim(parts.back()));
+  if (const auto at = last.rfind('@'); parts.size() == 1 && at != std::string::npos) last.erase(0, at + 1);
+  const auto paths = database_.query(
+      R"(select distinct domain, to_jsonb(path)::text from rangescope.regions
+         where path[array_length(path, 1)] = $1 order by 1, 2 limit 1000)",
+      {last});
+  if (!paths) return tl::make_unexpected(paths.error());
+  struct Place {
+    std::string text, domain, path;
+  };
+  std::vector<Place> exact, ending;
+  for (const auto& row : *paths) {
+    const auto path = Json::parse(or_empty(row[1])).get<std::vector<std::string>>();
+    Place place{model::path_text(or_empty(row[0]), path), or_empty(row[0]), or_empty(row[1])};
+    (place.text == region ? exact : ending).push_back(std::move(place));
+  }
+  if (exact.empty() && parts.size() > 1) ending.clear();
+  const auto& places = exact.empty() ? ending : exact;
+  if (places.empty()) {
+    std::vector<std::string> names;
+    if (const auto all = database_.query(
+            "select distinct path[array_length(path, 1)] from rangescope.regions order by 1 limit 10000"))
+      for (const auto& row : *all) names.push_back(or_empty(row[0]));
+    std::string hint = base::did_you_mean(last, names);
+    if (hint.empty()) hint = "See what there is: rangescope compare " + base::shell_quote(name()) + " RUN";
+    return base::fail(base::Code::kNoInput, "no run has a region '" + base::printable(region) + "'", name(),
+                      std::move(hint));
+  }
+  if (places.size() > 1) {
+    std::vector<std::string> texts;
+    for (const Place& place : places) texts.push_back(base::shell_quote(place.text));
+    return base::fail(base::Code::kUsage, "several regions are called so: " + base::join(texts, ", "), name(),
+                      "Name one with its path");
+  }
+  const model::Measure* measure = model::find_measure(tag);
+  const bool per_occurrence = measure != nullptr && model::adds_up(*measure);
+  const auto rows = database_.query(
+      R"(select p.id, p.name, p.machine, p.commit, p.dirty, (extract(epoch from p.began) * 1e9)::bigint,
+                (g."values"->>$3)::double precision / case when $4::boolean then nullif(g.occurrences, 0) else 1 end
+         from rangescope.pushes p join rangescope.runs r on r.push = p.id join rangescope.regions g on g.run = r.id
+         where g.domain = $1 and g.path = array(select jsonb_array_elements_text($2::jsonb)) and g."values" ? $3
+         order by p.began, p.id, 7)",
+      {places.front().domain, places.front().path, tag, per_occurrence ? "true" : "false"});
+  if (!rows) return tl::make_unexpected(rows.error());
+  History out{places.front().text, {}};
+  std::string before;
+  for (const auto& row : *rows) {
+    const auto value = row[6] ? base::to_double(*row[6]) : std::nullopt;
+    if (!value) continue;
+    if (out.points.empty() || row[0] != before)
+      out.points.push_back({or_empty(row[1]), or_empty(row[2]), or_empty(row[3]), row[4] == "t", whole(row[5]), {}});
+    before = or_empty(row[0]);
+    out.points.back().values.push_back(*value);
+  }
+  if (out.points.empty())
+    return base::fail(base::Code::kNothingCaptured, "no run has a value " + base::printable(tag) + " of it", out.region,
+                      "Name another one with --metric");
+  return out;
+}
+
+}  // namespace rangescope::runs

@@ -1,0 +1,228 @@
+#!/usr/bin/env python3
+"""store: runs in a real PostgreSQL: pushed, listed, compared, gated, and a region's history. Usage: store.py BIN_DIR ROOT"""
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+import xml.etree.ElementTree
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
+import cases
+import cluster
+
+BIN, ROOT = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
+WORK, ZOO = (os.path.join(ROOT, "tests", "golden", "nsys", f"{name}.sqlite") for name in ("work", "zoo"))
+
+
+@unittest.skipUnless(cluster.PROGRAMS, "no PostgreSQL (apt-get install postgresql)")
+class Store(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.server = cluster.Cluster()
+        cls.addClassCleanup(cls.server.stop)
+
+    def setUp(self):
+        self.folder = tempfile.mkdtemp(prefix="rangescope-store-")
+        self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
+        self.database = re.sub(r"\W", "_", self.id().rpartition(".")[2].lower())[:60]
+        self.server.sql("postgres", f"create database {self.database}")
+        self.url = self.server.url(self.database)
+
+    def command(self, words, env=None):
+        return dict(args=[f"{BIN}/rangescope", *words], env={**os.environ, **(env or {})}, cwd=self.folder, stdin=subprocess.DEVNULL)
+
+    def tool(self, *words, code=0, env=None):
+        done = subprocess.run(**self.command(words, env), capture_output=True, text=True, timeout=120)
+        self.assertEqual(done.returncode, code, done.stdout + done.stderr)
+        return done
+
+    def sql(self, text):
+        return self.server.sql(self.database, text)
+
+    def run_at(self, commit, began, faster=1.0):
+        """A report of a run at a commit, as report.json has it; its times are scaled."""
+        path = os.path.join(self.folder, f"{commit}.json")
+        self.tool("report", WORK, "-f", "json", "-o", path)
+        with open(path, encoding="utf-8") as f:
+            report = json.load(f)
+        report["run"].update(id=f"run-{commit}", start_unix_ns=began, environment={"git.commit": commit * 5, "git.dirty": "false"},
+                             command=["./app", "--api-key=hunter2hunter2", "--size", "4"])
+        for region in report["regions"]:
+            for key, value in region["wall_ns"].items():
+                if isinstance(value, (int, float)):
+                    region["wall_ns"][key] = value * faster
+            region["samples"] = [[s[0], s[1] * faster, *s[2:]] for s in region.get("samples", [])]
+        with open(path, "w", encoding="utf-8") as f:
+            json.dump(report, f)
+        return path, report
+
+    def test_what_was_pushed_comes_back(self):
+        """A comparison with the store says what a comparison with the file says, to the digit."""
+        for path in (WORK, ZOO):
+            self.tool("runs", "push", self.url, path)
+        self.assertEqual([row[0] for row in self.sql("select name from rangescope.pushes order by id")], ["work.sqlite", "zoo.sqlite"])
+        for path in (WORK, ZOO):
+            stored = json.loads(self.tool("compare", f"{self.url}#{os.path.basename(path)}", WORK, "--json").stdout)
+            file = json.loads(self.tool("compare", path, WORK, "--json").stdout)
+            stored, file = (json.loads(json.dumps(one["regions"]).replace(one["sides"][0]["label"], "LABEL")) for one in (stored, file))
+            self.assertEqual(stored, file)
+            self.assertTrue(stored)
+        digest, report = self.sql("select count(*), sum(occurrences) from rangescope.regions g join rangescope.runs r on r.id = g.run "
+                                  "join rangescope.pushes p on p.id = r.push where p.name = 'work.sqlite'")[0], json.loads(self.tool("report", WORK, "-f", "json").stdout)
+        regions = [r for r in report["regions"] if r["process"] is None]
+        self.assertEqual((int(digest[0]), int(digest[1])), (len(regions), sum(r["occurrences"] for r in regions)))
+        verdicts = self.sql("select v.kind, v.severity, v.path from rangescope.verdicts v join rangescope.runs r on r.id = v.run join rangescope.pushes p "
+                            "on p.id = r.push where p.name = 'work.sqlite' order by v.ordinal")
+        self.assertEqual(verdicts, [[v["kind"], v["severity"], v["path"]] for v in report["verdict"]])
+        median = self.sql("select distinct value from rangescope.history where tag = 'wall_ns.median' and name = 'work.sqlite' order by 1")
+        self.assertEqual([float(row[0]) for row in median], sorted({r["wall_ns"]["median"] for r in regions}))
+
+    def test_pushed_again_it_is_replaced(self):
+        for _ in range(2):
+            self.tool("runs", "push", self.url, WORK)
+        self.tool("runs", "push", self.url, WORK, "--name", "main")
+        self.assertEqual(self.sql("select name, (select count(*) from rangescope.runs) from rangescope.pushes"), [["main", "1"]])
+
+    def test_eight_at_once(self):
+        """Into an empty database, so that all make the schema; four of them push one and the same run."""
+        reports = [self.run_at(f"{n}{n}{n}{n}{n}{n}{n}{n}", 10**18 + n)[0] for n in range(1, 5)]
+        pushes = [subprocess.Popen(**self.command(["runs", "push", self.url, path]), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+                  for path in [*reports, WORK, WORK, WORK, WORK]]
+        for push in pushes:
+            said = push.communicate(timeout=120)[0]
+            self.assertEqual(push.returncode, 0, said)
+        counts = self.sql("select p.name, count(distinct r.id), count(*) from rangescope.pushes p join rangescope.runs r on r.push = p.id "
+                          "join rangescope.regions g on g.run = r.id group by p.id")
+        self.assertEqual(len(counts), 5)
+        self.assertEqual({(row[1], row[2]) for row in counts}, {("1", counts[0][2])})
+
+    def test_migrations(self):
+        """A schema of the first version is brought up to date with what is in it; one of the future is left alone."""
+        self.tool("runs", "push", self.url, WORK)
+        newest = int(self.sql("select max(version) from rangescope.migrations")[0][0])
+        before = self.sql("select count(*), sum(occurrences) from rangescope.regions")
+        self.sql(f"drop view rangescope.history; drop index rangescope.regions_by_name; delete from rangescope.migrations where version > {newest - 2}")
+        self.assertIn("older rangescope", self.tool("runs", "list", "--from", self.url, code=66).stderr)
+        self.tool("runs", "push", self.url, ZOO)
+        self.assertEqual(int(self.sql("select max(version) from rangescope.migrations")[0][0]), newest)
+        self.assertEqual(self.sql("select count(*), sum(occurrences) from rangescope.regions g join rangescope.runs r on r.id = g.run "
+                                  "join rangescope.pushes p on p.id = r.push where p.name = 'work.sqlite'"), before)
+        self.assertNotEqual(self.sql("select count(*) from rangescope.history"), [["0"]])
+        self.sql(f"insert into rangescope.migrations (version) values ({newest + 1})")
+        for words in (["push", self.url, WORK], ["list", "--from", self.url]):
+            self.assertIn("newer rangescope", self.tool("runs", *words, code=65).stderr)
+
+    def test_a_failed_push_leaves_nothing(self):
+        self.tool("runs", "push", self.url, WORK)
+        self.sql("create function rangescope.refuse() returns trigger language plpgsql as $$ begin raise 'no room'; end $$; "
+                 "create trigger refuse before insert on rangescope.kernels execute function rangescope.refuse()")
+        self.assertIn("no room", self.tool("runs", "push", self.url, ZOO, code=65).stderr)
+        self.assertEqual(self.sql("select name from rangescope.pushes"), [["work.sqlite"]])
+
+    def test_history_and_gate(self):
+        commits = [("aaaaaaaa", 1.0), ("bbbbbbbb", 1.0), ("cccccccc", 2.0)]
+        paths = {}
+        for n, (commit, faster) in enumerate(commits):
+            paths[commit], report = self.run_at(commit, 1700000000 * 10**9 + n * 86400 * 10**9, faster)
+            self.tool("runs", "push", self.url, paths[commit])
+        region = max((r for r in report["regions"] if r["process"] is None), key=lambda r: r["wall_ns"]["inclusive"])
+        path = " > ".join(region["path"])
+        said = json.loads(self.tool("runs", "history", path, "--from", self.url, "-f", "json").stdout)
+        self.assertEqual((said["region"], said["metric"], said["unit"]), (path, "wall_ns.median", "ns"))
+        self.assertEqual([p["commit"] for p in said["points"]], [c * 5 for c, _ in commits])
+        base = region["wall_ns"]["median"] / 2
+        for point, (_, faster) in zip(said["points"], commits):
+            self.assertAlmostEqual(point["values"][0], base * faster, delta=1e-6 * base)
+        sums = json.loads(self.tool("runs", "history", path, "--from", self.url, "--metric", "wall_ns.inclusive", "-f", "json").stdout)
+        self.assertAlmostEqual(sums["points"][2]["values"][0], region["wall_ns"]["inclusive"] / region["occurrences"], delta=1)
+        table = self.tool("runs", "history", path, "--from", self.url).stdout
+        self.assertRegex(table, r"run-cccccccc +cccccccccc .*\+100\.0 %")
+        self.tool("runs", "history", path, "--from", self.url, "-f", "html", "-o", "h.html")
+        with open(os.path.join(self.folder, "h.html"), encoding="utf-8") as f:
+            page = f.read()
+        svg = xml.etree.ElementTree.fromstring(page[page.index("<svg"):page.index("</svg>") + 6])
+        circles = [e for e in svg.iter() if e.tag == "circle"]
+        self.assertEqual(len(circles), 3)
+        heights = [float(c.get("cy")) for c in circles]
+        self.assertEqual(heights[0], heights[1])
+        self.assertLess(heights[2], heights[0])
+        self.assertIn("hint", self.tool("runs", "history", "nowhere", "--from", self.url, code=66).stderr)
+        self.assertIn("--metric", self.tool("runs", "history", path, "--from", self.url, "--metric", "wall_ns.medain", code=64).stderr)
+        # the newest other push of such a machine; a commit; a name
+        self.tool("gate", "--baseline", self.url, paths["bbbbbbbb"], code=0)
+        self.assertIn("#run-bbbbbbbb", self.tool("gate", "--baseline", self.url, paths["cccccccc"], code=81).stdout)
+        self.tool("gate", "--baseline", f"{self.url}#aaaaaaaaa", paths["cccccccc"], code=81)
+        self.tool("gate", "--baseline", f"{self.url}#run-aaaaaaaa", paths["bbbbbbbb"], code=0)
+        self.assertIn("no run or commit", self.tool("gate", "--baseline", f"{self.url}#dddd", paths["bbbbbbbb"], code=66).stderr)
+        listed = json.loads(self.tool("runs", "list", "--from", self.url, "--json").stdout)
+        self.assertEqual([one["name"] for one in listed], [f"run-{c}" for c, _ in commits])
+        self.assertRegex(self.tool("runs", "list", "--from", self.url).stdout, "run-aaaaaaaa +2023-11-14 22:13 +aaaaaaaaaa")
+
+    def test_secrets_stay_out(self):
+        """A password in an address is refused and not repeated; those of ~/.pgpass and PGPASSWORD work; what is pushed holds none."""
+        wrong = self.server.url(self.database).replace("owner@", "owner:xyzzyplugh@")
+        queried = self.server.url(self.database) + "&password=xyzzyplugh"
+        torn = [f"postgresql://owner:{secret}@localhost:1/x" for secret in ("xyzzy#plugh", "xyzzy/plugh", "12/plugh", "12#plugh", "xyzzy?plugh", "xyzzy@plugh")]
+        for url in (wrong, queried, *torn, "postgresql://owner:xyzzy", "postgresql://localhost:xyzzy/x"):
+            for words in (["runs", "push", url, WORK], ["runs", "list", "--from", url], ["compare", url, WORK], ["gate", "--baseline", url, WORK]):
+                done = self.tool(*words, code=64)
+                self.assertNotRegex(done.stdout + done.stderr, "xyzzy|plugh")
+        path, _ = self.run_at("eeeeeeee", 10**18)
+        self.tool("runs", "push", self.url, path)
+        dump = self.sql("select p::text || r::text from rangescope.pushes p join rangescope.runs r on r.push = p.id")[0][0]
+        self.assertIn("redacted", dump)
+        self.assertNotIn("hunter2", dump)
+        if not self.server.sql("postgres", "select 1 from pg_database where datname = 'secret'"):
+            self.server.sql("postgres", "create database secret")
+        secret = self.server.url("secret")
+        done = self.tool("runs", "push", secret, WORK, code=77, env={"PGPASSFILE": "/nowhere"})
+        self.assertIn(".pgpass", done.stderr)
+        self.tool("runs", "push", secret, WORK, code=77, env={"PGPASSWORD": "wrong"})
+        self.tool("runs", "push", secret, WORK, env={"PGPASSWORD": "correct horse"})
+        passfile = os.path.join(self.folder, "pgpass")
+        with open(passfile, "w", encoding="utf-8") as f:
+            f.write("*:*:secret:owner:correct horse\n")
+        os.chmod(passfile, 0o600)
+        self.tool("runs", "list", "--from", secret, env={"PGPASSFILE": passfile})
+        service = os.path.join(self.folder, "service")
+        with open(service, "w", encoding="utf-8") as f:
+            f.write(f"[team]\nhost={self.server.folder}\ndbname={self.database}\nuser=owner\n")
+        self.assertIn("run-eeeeeeee", self.tool("runs", "list", "--from", "postgresql:///?service=team", env={"PGSERVICEFILE": service}).stdout)
+
+    def test_tls_is_asked_for(self):
+        """Settings of TLS reach libpq: a server without it is refused."""
+        done = self.tool("runs", "list", "--from", "postgresql://owner@localhost:1/x?sslmode=verify-full&sslrootcert=/nowhere/ca.pem", code=66)
+        self.assertIn("no connection", done.stderr)
+        self.assertIn("sslmode", self.tool("runs", "list", "--from", "postgresql://owner@localhost:1/x?sslmode=perhaps", code=66).stderr)
+
+    def test_names_are_data(self):
+        """Quotes, SQL, NUL and bytes that are no text, in names of runs and ranges."""
+        path, report = self.run_at("ffffffff", 10**18)
+        odd = ["'; drop table rangescope.runs; --", "a\u0000b", "{\"x\":1}", "$1", "\\u0000", "tab\there"]
+        for region, name in zip([r for r in report["regions"] if r["parent"] is None and r["process"] is None], odd):
+            region["path"][-1] = name
+        first = next(r for r in report["regions"] if r["process"] is None)
+        rest = [dict(first, path=[name], id=1000 + n) for n, name in enumerate(odd)]
+        report["regions"] = [*report["regions"], *rest]
+        report["kernels"] = [{"name": name, "calls": 1, "total_ns": 1.5} for name in odd]
+        with open(path, "w", encoding="utf-8") as f:
+            json.dump(report, f)
+        self.tool("runs", "push", self.url, path, "--name", "it's; -- $1 \"x\"")
+        names = {json.loads(row[0]) for row in self.sql("select to_json(path[1])::text from rangescope.regions")}
+        self.assertTrue({odd[0], "a\\x00b", odd[2], odd[3], odd[4], odd[5]} <= names, names)
+        listed = json.loads(self.tool("runs", "list", "--from", self.url, "--json").stdout)
+        self.assertEqual(listed[0]["name"], "it's; -- $1 \"x\"")
+        self.tool("compare", f"{self.url}#it's; -- $1 \"x\"", path)
+
+    def test_nobody_there(self):
+        self.assertIn("no connection", self.tool("runs", "list", "--from", f"postgresql:///x?host={self.folder}", code=66).stderr)
+        self.assertIn("holds no runs", self.tool("runs", "list", "--from", self.url, code=66).stderr)
+        self.assertIn("libpq can read", self.tool("runs", "list", "--from", "postgresql://[", code=64).stderr)
+
+
+if __name__ == "__main__":
+    cases.main()
