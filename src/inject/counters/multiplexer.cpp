@@ -149,6 +149,7 @@ Work Multiplexer::next_work() {
     Target& target = targets_[current_];
     work.kind = Work::Kind::kStop;
     work.target = current_;
+    work.pass = target.pass;
     discarding_ = unlike_ || in_session_ < target.ranges;
     work.discard = discarding_;
     work.complete = !discarding_ && target.pass + 1 >= limits_.passes;
@@ -245,6 +246,16 @@ void Multiplexer::failed() {
   failed_ = true;
   state_ = State::kDetached;
   current_ = kNoTarget;
+}
+
+void Multiplexer::begin_anew(std::uint32_t passes) {
+  limits_.passes = passes;
+  for (Target& target : targets_) {
+    target.pass = target.discards = target.tally.passes = 0;
+    target.fresh = true;
+  }
+  current_ = kNoTarget;
+  state_ = State::kIdle;
 }
 
 bool Multiplexer::done() const {
