@@ -45,7 +45,7 @@ struct Limits {
   std::uint32_t passes = 1;                ///< of the metric set
   std::uint32_t rounds = 5;                ///< complete sets wanted for each target
   std::int32_t skip_first = -1;            ///< occurrences left alone at the start; -1: until the duration has settled
-  std::uint32_t settle_most = 8;           ///< with -1: at most so many
+  std::uint32_t settle_most = 8;           ///< with -1: at most so many, and a third of what a minute holds
   std::uint32_t most_ranges = kMaxRanges;  ///< of one session
   bool wait_for_trace = false;             ///< leave occurrences alone until trace_done()
 };
