@@ -6,6 +6,7 @@
 #include <cmath>
 #include <set>
 
+#include "analyze/compare_clocks.hpp"
 #include "analyze/compare_functions.hpp"
 #include "analyze/digest.hpp"
 #include "analyze/matching.hpp"
@@ -95,6 +96,10 @@ class Comparer {
     if (out_.regions.empty() && !common_kernel_) return nothing_in_common(*matched);
     for (std::size_t side = 1; side < sides_.size(); ++side) judge(hypotheses_[side]);
     judge_kernels();
+    std::vector<const MatchedRegion*> compared_regions;
+    for (const MatchedRegion& region : *matched)
+      if (on_all_sides(region)) compared_regions.push_back(&region);
+    for (std::string& note : clock_notes(compared_regions, out_)) out_.notes.push_back(std::move(note));
     out_.renames = offer_renames(*matched, sides_.size());
     sort();
     return std::move(out_);

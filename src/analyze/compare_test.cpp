@@ -69,6 +69,36 @@ TEST(Compare, FindsWhatChangedByRepeatedRuns) {
   EXPECT_TRUE(done->environment.empty());
 }
 
+TEST(Compare, ClocksThatExplainAChangeAreTold) {
+  const auto clocked = [](double mlp, double clock, double limited, unsigned seed) {
+    Side out = side(seed == 1 ? "a" : "b", 5, mlp, seed);
+    for (Digest& run : out.runs)
+      for (DigestRegion& one : run.regions) {
+        one.values["metrics.sm_clock"] = clock;
+        one.values["metrics.clock_limited"] = limited;
+      }
+    return out;
+  };
+  const auto notes = [](const Side& a, const Side& b) {
+    const auto done = compare(std::vector<Side>{a, b});
+    EXPECT_TRUE(done);
+    return done ? done->notes : std::vector<std::string>{};
+  };
+  const Side fast = clocked(100, 1.98e9, 0, 1);
+  const auto slow = notes(fast, clocked(140, 1.41e9, 0.6, 2));
+  ASSERT_EQ(slow.size(), 1u);
+  EXPECT_TRUE(slow[0].starts_with("b ran at other clocks than a: in 'step > mlp', which took +")) << slow[0];
+  EXPECT_NE(
+      slow[0].find("SM clock 1.410 GHz instead of 1.980 GHz, clocks held down by power or heat for 60.0 % of the time"),
+      std::string::npos)
+      << slow[0];
+  EXPECT_EQ(notes(fast, clocked(140, 1.97e9, 0.05, 2)).size(), 0u) << "alike";
+  EXPECT_EQ(notes(fast, clocked(140, 2.4e9, 0, 2)).size(), 0u) << "faster clocks do not make it slower";
+  EXPECT_EQ(notes(fast, clocked(300, 1.90e9, 0, 2)).size(), 0u) << "too little for what changed";
+  EXPECT_EQ(notes(fast, clocked(100, 1.41e9, 0, 2)).size(), 0u) << "nothing changed";
+  EXPECT_EQ(notes(fast, clocked(140, 1.98e9, 0.5, 2)).size(), 1u) << "throttling alone";
+}
+
 TEST(Compare, SingleRunsAreComparedByTheirOccurrencesAndSaySo) {
   const std::vector<Side> sides = {side("a", 1), side("b", 1, 140, 2)};
   const auto done = compare(sides);

@@ -14,7 +14,10 @@
 #include <chrono>
 #include <optional>
 
+#include "analyze/latest_samples.hpp"
 #include "base/process.hpp"
+#include "base/text.hpp"
+#include "base/units.hpp"
 #include "cli/app.hpp"
 #include "cli/bind.hpp"
 #include "cli/destination.hpp"
@@ -131,9 +134,23 @@ class Watch final : public Subcommand {
     report::StringSink text;
     if (!table || !(*table)->write(now->report, nullptr, style_on(screen(), choice_), text)) return;
     clear();
-    const std::string head = fmt::format("after {:.1f} s\n", std::chrono::duration<double>(elapsed).count());
-    put(head + text.text() + (terminal_ >= 0 ? "" : "\n"));
-    lines_ = std::count(text.text().begin(), text.text().end(), '\n') + 1;
+    std::string shown = fmt::format("after {:.1f} s\n", std::chrono::duration<double>(elapsed).count());
+    shown += last_second(now->session) + text.text();
+    put(shown + (terminal_ >= 0 ? "" : "\n"));
+    lines_ = std::count(shown.begin(), shown.end(), '\n');
+  }
+
+  // "last second: GPU 0 DRAM 62.0 %, SM 80.1 %, tensor 12.0 %, 512 W"; empty where nothing is sampled.
+  [[nodiscard]] static std::string last_second(const model::Session& session) {
+    std::string line;
+    for (const analyze::LatestSamples& gpu : analyze::latest_samples(session)) {
+      std::vector<std::string> values;
+      for (const auto& [name, share] : {std::pair{"DRAM", gpu.dram}, {"SM", gpu.sm}, {"tensor", gpu.tensor}})
+        if (share) values.push_back(fmt::format("{} {}", name, base::format_share(*share)));
+      if (gpu.watts) values.push_back(base::format_si(*gpu.watts, "W"));
+      line += (line.empty() ? "last second: " : "; ") + gpu.gpu + " " + base::join(values, ", ");
+    }
+    return line.empty() ? line : line + "\n";
   }
 
   // Takes the last picture off the terminal that is ours alone.

@@ -60,10 +60,13 @@ std::string plan_json(const collect::native::CounterPlan& plan, int rounds, cons
                         {"source", cupti},
                         {"metrics", plan.metrics},
                         {"passes", plan.passes},
+                        {"configurations", nlohmann::json::array()},
                         {"rounds", rounds},
                         {"occurrences", {{"one_round", plan.passes}, {"all_rounds", occurrences(plan, rounds)}}},
                         {"share_a_pass", plan.together},
                         {"notes", plan.notes}};
+  for (const auto& one : plan.configurations)
+    out["configurations"].push_back({{"passes", one.passes}, {"metrics", one.metrics}});
   for (const auto& cost : plan.costs) {
     nlohmann::json item = {{"metric", cost.metric}, {"passes_alone", cost.alone}, {"passes_saved_without", cost.saved}};
     if (!cost.cheaper.empty()) item["cheaper"] = {{"metric", cost.cheaper}, {"passes_alone", cost.cheaper_passes}};
@@ -78,6 +81,13 @@ std::string plan_page(const collect::native::CounterPlan& plan, int rounds, cons
   text += fmt::format("A range needs {} for one complete set, {} for {}, and a few before them to settle.\n\n",
                       base::counted(plan.passes, "occurrence"), occurrences(plan, rounds),
                       base::counted(static_cast<std::size_t>(rounds), "round"));
+  if (plan.configurations.size() > 1) {
+    text += fmt::format("CUPTI cannot count them together: {} configurations, each on occurrences of its own\n",
+                        plan.configurations.size());
+    for (const auto& one : plan.configurations)
+      text += fmt::format("  {}: {}\n", base::counted(one.passes, "pass"), base::join(one.metrics, ", "));
+    text += "\n";
+  }
   text += fmt::format("{:>5} {:>7}  metric\n", "alone", "saves");
   for (const auto& cost : plan.costs) {
     text += fmt::format("{:>5} {:>7}  {}\n", cost.alone, cost.saved, cost.metric);

@@ -46,11 +46,18 @@ void add_run_info(model::Report& report, const model::Session& session, const st
   report.run = std::move(info);
 }
 
-/// Why a tool recorded nothing, as its own diagnostics say it.
+/// Why a tool recorded nothing, as its own diagnostics say it, or what it is most often not told.
 std::string diagnosed(const model::Session& session) {
   for (const model::Loss& loss : session.losses)
     if (loss.kind == "nsys_diagnostic") return loss.detail;
-  return {};
+  static constexpr std::pair<std::string_view, const char*> kHints[] = {
+      {"nsys", "Check what nsys was told to record: --trace=cuda,nvtx"},
+      {"ncu", "Check what ncu was told to profile: its filters chose no kernel"},
+      {"nvprof", "Check that the program used the GPU under nvprof (--profile-child-processes follows its children)"},
+      {"kineto", "Check that the profiler was active: torch.profiler records CPU and CUDA between start() and stop()"}};
+  for (const auto& [format, hint] : kHints)
+    if (session.sources.front().format.starts_with(format)) return hint;
+  return "Check what the tool was told to record";
 }
 
 base::Error nothing(const std::filesystem::path& input, const model::Session& session) {
@@ -59,7 +66,6 @@ base::Error nothing(const std::filesystem::path& input, const model::Session& se
     error.what =
         "the file was read (" + source_text(session.sources.front()) + ") and holds no range, kernel or result";
     error.hint = diagnosed(session);
-    if (error.hint.empty()) error.hint = "Check what the tool was told to record: nsys needs --trace=cuda,nvtx";
   } else {
     error.what = "nothing was captured: " + why_no_range(session);
     error.hint =

@@ -52,7 +52,10 @@ std::string note_of(const collect::native::CounterPlan& plan, const collect::nat
                          {"include", model::expressions_of(request.ranges.include)},
                          {"exclude", model::expressions_of(request.ranges.exclude)},
                          {"groups", nlohmann::json::object()},
+                         {"configurations", nlohmann::json::array()},
                          {"by_payload", request.by_payload}};
+  for (const auto& one : plan.configurations)
+    note["configurations"].push_back({{"passes", one.passes}, {"metrics", one.metrics}});
   for (const model::MetricGroup& group : plan.groups) {
     for (const model::GroupCounter& counter : group.counters) {
       auto& place = note["groups"][group.name][counter.alias];
@@ -115,14 +118,19 @@ Result<PreparedCounters> prepare_counters(const std::vector<std::string>& names,
   auto plan = planner->plan(*chip, names, *groups);
   if (!plan) return base::fail(std::move(plan));
   request.metrics = plan->metrics;
+  request.wanted_by = plan->wanted_by;
+  request.splits.clear();
+  for (std::size_t i = 0, at = 0; i + 1 < plan->configurations.size(); ++i)
+    request.splits.push_back(at += plan->configurations[i].metrics.size());
   if (auto text = collect::native::counter_plan(request); !text) return base::fail(std::move(text));
   std::string note = note_of(*plan, request);
   return PreparedCounters{std::move(*plan), std::move(request), std::move(note)};
 }
 
 std::string cost_sentence(const collect::native::CounterPlan& plan) {
-  return base::counted(plan.metrics.size(), "metric") + " in " + base::counted(plan.passes, "pass") + " on " +
-         plan.chip + ": a range needs " + base::counted(plan.passes, "occurrence") + " for one complete set";
+  return base::counted(plan.metrics.size(), "metric") + " in " + base::counted(plan.passes, "pass") +
+         (plan.configurations.size() > 1 ? " of " + base::counted(plan.configurations.size(), "configuration") : "") +
+         " on " + plan.chip + ": a range needs " + base::counted(plan.passes, "occurrence") + " for one complete set";
 }
 
 Result<std::vector<std::pair<fs::path, std::string>>> counter_files(const PreparedCounters& prepared,

@@ -74,8 +74,10 @@ constexpr Lookalike kJson[] = {
     {"{", "this is JSON", "Give the run directory or the file that it was made from."},
 };
 
-/// SQLite databases of other tools, by the beginning of a table's name in the first pages.
+/// SQLite databases of other tools, by a word of the schema in the first pages.
 constexpr Lookalike kDatabases[] = {
+    {"StringTable", "this is a database of nvprof, and it holds no activity",
+     "Record the program again: nvprof -o FILE COMMAND (--profile-child-processes follows its children)"},
     {"rocpd_", "this is a database of AMD's rocprof (rocpd), which is not read",
      "Of a PyTorch program, give the trace that torch.profiler exports: it is read, of AMD's GPUs too."},
 };

@@ -91,6 +91,8 @@ TEST(Lookalikes, AreNamed) {
 TEST(Lookalikes, DatabasesAreNamedByTheirTables) {
   EXPECT_TRUE(answer_to_database("create table rocpd_kernelapi(id integer); insert into rocpd_kernelapi values(1)")
                   .starts_with("this is a database of AMD's rocprof (rocpd), which is not read | "));
+  EXPECT_TRUE(answer_to_database("create table StringTable(_id_ integer, value text)")
+                  .starts_with("this is a database of nvprof, and it holds no activity | Record the program again: "));
   EXPECT_TRUE(answer_to_database("create table places(id integer)")
                   .starts_with("this is a SQLite database without the tables of nsys | "));
   EXPECT_EQ(answer_to_database("create table StringTable(_id_ integer, value text);"

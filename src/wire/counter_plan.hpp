@@ -4,7 +4,8 @@
 // Text, one item a line, names percent-encoded (every byte but letters, digits and _.:- as %XX):
 //
 //   rangescope-counters 1
-//   metric dram__bytes.sum
+//   metric dram__bytes.sum memory,quick      name, and the groups that want it, if any
+//   configuration 2              the metrics that follow cannot be counted together with those above
 //   per range|kernel|both
 //   rounds 5
 //   skip-first -1
@@ -31,6 +32,7 @@ namespace rangescope::wire::counters {
 
 inline constexpr char kPlanHead[] = "rangescope-counters 1";
 inline constexpr std::size_t kMaxMetrics = 512;
+inline constexpr std::size_t kMaxConfigurations = 8;
 inline constexpr std::size_t kMaxExpressions = 64;
 inline constexpr std::size_t kMaxElements = 16;
 inline constexpr std::size_t kMaxKernels = 64;

@@ -11,7 +11,7 @@
 
 namespace rangescope::wire::planner {
 
-inline constexpr std::uint32_t kVersion = 1;
+inline constexpr std::uint32_t kVersion = 2;
 inline constexpr char kSymbol[] = "rangescope_planner";
 
 enum class MetricKind : std::uint32_t { kCounter = 0, kRatio = 1, kThroughput = 2 };
@@ -34,7 +34,8 @@ struct Table {
   /// What a metric is: description, hardware unit, dimension. 1 when the chip has no such metric.
   int (*describe)(const char* chip, const char* metric, EmitName description, EmitName hardware, EmitName dimension,
                   void* context, char* why, std::size_t why_bytes);
-  /// Passes that the whole set takes. 1 when a metric is refused; `refused` is its index then.
+  /// Passes that the whole set takes. 1 when a metric is refused by itself, `refused` is its index then; 2 when each
+  /// can be counted, but not in one configuration.
   int (*passes)(const char* chip, const char* const* metrics, std::size_t count, std::size_t* passes,
                 std::size_t* refused, char* why, std::size_t why_bytes);
 };

@@ -117,6 +117,22 @@ class Import(Files):
             self.assertEqual(self.runs(), [])
 
 
+class FilesWithoutAnything(Files):
+    def test_the_hint_is_of_the_tool_that_wrote_it(self):
+        for tables, words in ((("StringTable(_id_ integer, value text)", "CUPTI_ACTIVITY_KIND_RUNTIME(start int)"), "--profile-child-processes"),
+                              (("StringIds(id integer, value text)", "CUPTI_ACTIVITY_KIND_RUNTIME(start int, end int, globalTid int, correlationId int, nameId int)"),
+                               "--trace=cuda,nvtx")):
+            path = self.path("empty.sqlite")
+            with sqlite3.connect(path) as db:
+                for table in tables:
+                    db.execute(f"create table {table}")
+            done = self.tool("report", path)
+            self.assertEqual(done.returncode, 80, done.stderr)
+            self.assertIn("holds no range, kernel or result", done.stderr)
+            self.assertIn(words, done.stderr)
+            os.remove(path)
+
+
 class RunsOfSeveralTools(Files):
     """A run directory as the pipeline leaves it: all of its captures are one report."""
 

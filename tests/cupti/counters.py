@@ -55,6 +55,7 @@ class Counters(unittest.TestCase):
             (["--metrics", "dram__bytes.sum", "--chip", "GH10"], ["unknown chip 'GH10'", "GH100"]),
             (["--metrics", "rooflin"], ["rooflin", "roofline"]),
             (["--metrics", "dram__bytes.sum,,"], ["empty name"]),
+            (["--metrics", "gpu__time_duration.sum,dram__bytes.total,pcie__read_bytes.sum"], ["'dram__bytes.total' needs a right suffix"]),
             (["--metrics", "stalls"], ["group 'stalls' needs", "which GH100 does not have"]),
         ):
             done = self.tool("plan", *words)
@@ -65,6 +66,32 @@ class Counters(unittest.TestCase):
         self.assertEqual(done.returncode, 69, done.stderr)
         self.assertIn("RANGESCOPE_CUPTI", done.stderr)
 
+    def test_what_cannot_be_counted_together_takes_configurations(self):
+        done = self.tool("plan", "--metrics", "pcie,roofline,dram__bytes.sum", "-f", "json", STANDIN_PASSES="3")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        plan = json.loads(done.stdout)
+        first, second = plan["configurations"]
+        self.assertEqual(first["metrics"], ["gpu__time_duration.sum", "pcie__read_bytes.sum", "pcie__write_bytes.sum"])
+        self.assertEqual(plan["metrics"], first["metrics"] + second["metrics"])
+        self.assertEqual((first["passes"], second["passes"], plan["passes"], plan["occurrences"]["one_round"]), (3, 3, 6, 6))
+        text = self.tool("plan", "--metrics", "pcie,roofline", STANDIN_PASSES="3").stdout
+        self.assertIn("2 configurations, each on occurrences of its own", text)
+        self.assertIn("  3 passes: gpu__time_duration.sum, pcie__read_bytes.sum, pcie__write_bytes.sum\n", text)
+
+    def test_several_configurations_in_one_run(self):
+        words = ("--metrics", "pcie,dram__bytes.sum,sm__inst_executed.sum", "--rounds", "2", "--include", "decode/", "--", VICTIM, "decode", "60")
+        report, done = self.profile(*words)
+        self.assertIn("5 passes of 2 configurations on GH100", done.stderr + json.dumps(report))
+        metrics = self.region(report, "decode")["metrics"]
+        for name, value in (("pcie_read_bytes", 14), ("dram__bytes.sum", 17000), ("sm__inst_executed.sum", 200)):
+            self.assertEqual((metrics[name]["value"], metrics[name]["rounds"]), (value, 2), name)
+        report, done = self.profile(*words, STANDIN_WITHHELD="pcie__read_bytes.sum")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        metrics = self.region(report, "decode")["metrics"]
+        self.assertEqual((metrics["dram__bytes.sum"]["value"], metrics["dram__bytes.sum"]["rounds"]), (17000, 2))
+        self.assertNotIn("pcie_read_bytes", metrics)
+        self.assertTrue(any("pcie__write_bytes.sum (of pcie) on device 0" in loss["detail"] for loss in report["losses"]), report["losses"])
+
     def test_metrics(self):
         listed = self.tool("metrics", "list").stdout
         for name in ("roofline", "speed_of_light", "tensor"):
@@ -74,7 +101,7 @@ class Counters(unittest.TestCase):
         self.assertIn("dram__bytes.sum", self.tool("metrics", "show", "roofline").stdout)
         self.assertIn("what the stand-in counts", self.tool("metrics", "show", "dram__bytes").stdout)
         found = json.loads(self.tool("metrics", "search", "BYTES", "--json").stdout)
-        self.assertEqual([f["name"] for f in found], ["dram__bytes", "l1tex__t_bytes", "lts__t_bytes"])
+        self.assertEqual([f["name"] for f in found], ["dram__bytes", "l1tex__t_bytes", "lts__t_bytes", "pcie__read_bytes", "pcie__write_bytes"])
         for words, code, part in (
             (["search", "nothing_such"], 66, "no metric of GH100"),
             (["show", "rooflin"], 64, "roofline"),

@@ -81,6 +81,79 @@ TEST(Counters, EveryRoundOfARange) {
   EXPECT_EQ(got.loss("gpu_partial"), nullptr) << got.loss("gpu_partial")->detail;
 }
 
+// Three passes of the context's and one of the device's: each value from a pass of its own configuration.
+constexpr const char* kMore =
+    "configuration 2\nmetric pcie__read_bytes.sum pcie\nmetric pcie__write_bytes.sum pcie\nper range\n"
+    "skip-first 0\ntrace-first 0\ninclude p x - - ndecode\n";
+
+TEST(Counters, SeveralConfigurationsOnOccurrencesOfTheirOwn) {
+  const Counted counted(std::string(kMore) + "rounds 3\n");
+  const Recorded got = counted.run("decode", 60);
+  EXPECT_EQ(got.status, 0);
+  ASSERT_EQ(got.session.measurements.size(), 3u);
+  for (const model::Measurement& m : got.session.measurements) {
+    EXPECT_EQ(m.values.size(), std::size(kMetrics) + 2) << "never half a set";
+    EXPECT_EQ(m.passes, 6u) << "four and two";
+    EXPECT_EQ(value(got.session, m, "sm__inst_executed.sum"), 200);
+    EXPECT_EQ(value(got.session, m, "dram__bytes.sum"), 17000);
+    EXPECT_EQ(value(got.session, m, "pcie__read_bytes.sum"), 14);
+    EXPECT_GT(value(got.session, m, "pcie__write_bytes.sum"), value(got.session, m, "standin__occurrence.sum"));
+  }
+  EXPECT_EQ(got.loss("gpu_partial"), nullptr) << got.loss("gpu_partial")->detail;
+  const Counted kernels("per kernel\n" +
+                        std::string(kMore).replace(std::string(kMore).find("per range"), 9, "rounds 1"));
+  const Recorded each = kernels.run("decode", 60);
+  ASSERT_EQ(each.session.measurements.size(), 2u);
+  for (const model::Measurement& m : each.session.measurements) {
+    EXPECT_EQ(value(each.session, m, "pcie__read_bytes.sum"), 7);
+    EXPECT_EQ(value(each.session, m, "sm__inst_executed.sum"), 100);
+  }
+}
+
+TEST(Counters, AConfigurationThatTheDriverCannotCountIsNamedAndTheOthersGoOn) {
+  for (const std::string per : {"range", "kernel"}) {
+    std::string plan = std::string(kMore) + "rounds 2\n";
+    plan.replace(plan.find("per range"), 9, "per " + per);
+    const Counted counted(plan);
+    const Recorded got = counted.run("decode", 80, {{"STANDIN_WITHHELD", "pcie__write_bytes.sum"}});
+    EXPECT_EQ(got.status, 0);
+    ASSERT_NE(got.loss("gpu_partial"), nullptr) << per;
+    const std::string told = got.loss("gpu_partial")->detail;
+    EXPECT_NE(told.find("cannot count pcie__read_bytes.sum, pcie__write_bytes.sum (of pcie) on device 0"),
+              std::string::npos)
+        << told;
+    EXPECT_EQ(got.session.measurements.size(), per == "range" ? 2u : 4u);
+    for (const model::Measurement& m : got.session.measurements) {
+      EXPECT_EQ(m.values.size(), std::size(kMetrics));
+      EXPECT_EQ(m.passes, 4u);
+    }
+    EXPECT_EQ(got.loss("counters_incomplete"), nullptr);
+  }
+}
+
+TEST(Counters, SeveralConfigurationsOverSeveralRuns) {
+  Counted counted("");
+  const std::string resume = (counted.folder() / "progress").string();
+  std::string encoded;
+  for (const char c : resume) encoded += c == '/' ? std::string("%2F") : std::string(1, c);
+  const std::string plan = std::string(kMore) + "rounds 1\nresume " + encoded + "\n";
+  for (const char* withheld : {"", "pcie__read_bytes.sum"}) {
+    fs::remove(resume);
+    Recorded got;
+    int runs = 0;
+    for (int lacking = -1; lacking != 0 && runs < 20; ++runs) {
+      counted.write(plan + (runs == 0 ? "" : "wait 1\n"));
+      got = counted.run("decode", 1, {{"STANDIN_WITHHELD", withheld}});
+      std::ifstream in(resume);
+      std::string word;
+      in >> word >> lacking >> lacking;
+    }
+    ASSERT_EQ(got.session.measurements.size(), 1u) << withheld << " " << runs;
+    EXPECT_EQ(value(got.session, got.session.measurements[0], "pcie__read_bytes.sum"), withheld[0] == 0 ? 14 : -1);
+    EXPECT_EQ(value(got.session, got.session.measurements[0], "dram__bytes.sum"), 17000);
+  }
+}
+
 TEST(Counters, OnlyEveryNthOccurrence) {
   const Counted counted("per range\nrounds 3\nskip-first 0\nevery 7\ntrace-first 0\ninclude p x - - ndecode\n");
   const Recorded got = counted.run("decode", 120);
@@ -291,6 +364,10 @@ TEST(Counters, RefusalsAreTold) {
     EXPECT_TRUE(got.session.measurements.empty()) << fault;
     ASSERT_NE(got.loss("gpu_partial"), nullptr) << fault;
     EXPECT_NE(got.loss("gpu_partial")->detail.find(words), std::string::npos) << got.loss("gpu_partial")->detail;
+  }
+  for (const char* lines : {"configuration 3\nmetric a.sum\n", "configuration 2\n"}) {
+    const Counted numbered(std::string(lines) + "per range\ninclude p x - - ndecode\n");
+    EXPECT_NE(numbered.run("decode", 2).loss("gpu_partial"), nullptr) << lines;
   }
   const Counted wrong("per range\nrounds 1\nspeed 9\ninclude p x - - ndecode\n");
   const Recorded got = wrong.run("decode", 2);

@@ -201,6 +201,48 @@ TEST(Cupti, ABusyProgramIsNotFlushed) {
   EXPECT_LE(flushes, 4);
 }
 
+// What the capture says last of where kernel times come from.
+std::string times_of(const Recorded& recorded) {
+  const std::string key = std::string("kernel_times") + '\0';
+  const std::size_t at = recorded.gpu_bytes.rfind(key);
+  return at == std::string::npos ? "" : recorded.gpu_bytes.c_str() + at + key.size();
+}
+
+TEST(Cupti, KernelsAreTimedByTheHardwareThatCan) {
+  const Environment blackwell = {{"STANDIN_BLACKWELL", "1"}, {"STANDIN_VERSION", "130401"}};
+  const Recorded zoo = run("zoo", blackwell);
+  EXPECT_EQ(times_of(zoo), "hardware");
+  EXPECT_EQ(zoo.paths(), kZooPaths);
+  EXPECT_TRUE(zoo.session.losses.empty());
+  const auto with = [&](const std::string& name, const std::string& value) {
+    Environment changed = blackwell;
+    changed[name] = value;
+    return changed;
+  };
+  const std::vector<std::pair<Environment, std::string>> cases = {
+      {{{"STANDIN_VERSION", "130401"}}, "software: CUPTI_ERROR_SOMETHING"},  // another chip
+      {with("STANDIN_VERSION", "130001"), "software: the hardware trace of CUPTI before 13.4.1 can crash programs"},
+      {with("RANGESCOPE_CUPTI", CUPTI_OLD), "software: this CUPTI has no hardware trace"},
+      {with("RANGESCOPE_HARDWARE_TIMES", "off"), "software: RANGESCOPE_HARDWARE_TIMES=off"},
+      {with("RANGESCOPE_COUNTERS", "/nonexistent"), "software: counters are collected"}};
+  for (const auto& [environment, how] : cases) {
+    const Recorded one = run("zoo", environment);
+    EXPECT_EQ(times_of(one), how);
+    EXPECT_EQ(one.paths(), kZooPaths);
+  }
+  Environment asked = with("STANDIN_VERSION", "130001");
+  asked["RANGESCOPE_HARDWARE_TIMES"] = "on";
+  EXPECT_EQ(times_of(run("zoo", asked)), "hardware");
+  // What the hardware holds is asked for also while a program fills buffers: at all of its thirty turns but few.
+  const fs::path log = fs::temp_directory_path() / ("rangescope-flushes-" + std::to_string(getpid()));
+  Environment often = with("RANGESCOPE_FLUSH_INTERVAL", "50ms");
+  often["STANDIN_FLUSH_LOG"] = log.string();
+  EXPECT_GE(run("busy", often).session.kernels.size(), 10000u);
+  std::ifstream file(log);
+  EXPECT_GE(std::count(std::istreambuf_iterator<char>(file), {}, '\n'), 6);
+  fs::remove(log);
+}
+
 TEST(Cupti, EndsThatRunNoExitHandlers) {
   EXPECT_EQ(WEXITSTATUS(run("quick_exit").status), 3);
   EXPECT_EQ(run("reset").session.kernels.size(), 10u);  // context destruction flushes, even before _exit

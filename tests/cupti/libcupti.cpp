@@ -224,6 +224,8 @@ void on_graph(std::uint32_t graph, const standin::Work& work) {
 }
 
 void on_context() {
+  if (client && callbacks.contains({CUPTI_CB_DOMAIN_RESOURCE, CUPTI_CBID_RESOURCE_CU_INIT_FINISHED}))
+    client(client_data, CUPTI_CB_DOMAIN_RESOURCE, CUPTI_CBID_RESOURCE_CU_INIT_FINISHED, nullptr);
   CUpti_ActivityDevice5 device{};
   const char* name = std::getenv("STANDIN_DEVICE");
   device.name = name != nullptr ? name : "Stand-in GPU";
@@ -386,6 +388,10 @@ CUptiResult cuptiSubscribe(CUpti_SubscriberHandle* handle, CUpti_CallbackFunc fu
   return take_subscriber(handle, function, data);
 }
 #ifndef STANDIN_OLD
+// STANDIN_BLACKWELL=1: the GPU times kernels itself.
+CUptiResult cuptiActivityEnableHWTrace(uint8_t) {
+  return std::getenv("STANDIN_BLACKWELL") != nullptr ? CUPTI_SUCCESS : CUPTI_ERROR_NOT_SUPPORTED;
+}
 CUptiResult cuptiSubscribe_v2(CUpti_SubscriberHandle* handle, CUpti_CallbackFunc function, void* data,
                               CUpti_SubscriberParams* params) {
   const CUptiResult result = take_subscriber(handle, function, data);

@@ -4,9 +4,12 @@
 // made of what ran in *that* pass's occurrence alone, so that a test sees which occurrence each value came from:
 //   sm__inst_executed.sum    100 for each kernel       dram__bytes.sum      1000 for each block of the grids
 //   gpu__time_duration.sum   sum of kernel times       sm__ops_path_...     1e9 for each kernel
+//   pcie__read_bytes.sum     7 for each kernel
 //   standin__occurrence.sum  the number of the pass's occurrence, and so any other
 // Values of a set that lacks a pass are NaN, as CUPTI's. STANDIN_FAULT: counters_denied (Enable), counters_busy
 // (Start), counters_stop (the third Stop).
+// Names that begin with pcie are counted for the device: never beside others but gpu__time_duration, and refused where
+// a context's availability is given. STANDIN_WITHHELD=NAME: SetConfig refuses a set with this metric.
 // STANDIN_START_MS: how long Start takes (0). A context or a process that ends while the profiler is enabled crashes.
 #include "profiler.hpp"
 
@@ -15,6 +18,7 @@
 #include <cupti_target.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
@@ -40,6 +44,8 @@ constexpr const char* kCounters[] = {"dram__bytes",
                                      "gpu__time_duration",
                                      "l1tex__t_bytes",
                                      "lts__t_bytes",
+                                     "pcie__read_bytes",
+                                     "pcie__write_bytes",
                                      "sm__inst_executed",
                                      "sm__ops_path_tensor_src_bf16_dst_fp32",
                                      "sm__sass_thread_inst_executed_op_dadd_pred_on",
@@ -58,8 +64,8 @@ constexpr const char* kThroughputs[] = {"sm__throughput"};
 constexpr const char* kSampled[] = {"dram__bytes_read", "gr__cycles_active", "sm__cycles_active"};
 
 bool known(const std::string& metric) {
-  const std::string base = metric.substr(0, metric.find('.'));
-  if (metric.find('.') == std::string::npos) return false;
+  const std::string base = metric.substr(0, metric.find('.')), rest = metric.substr(base.size());
+  if (!rest.starts_with(".sum") && !rest.starts_with(".avg")) return false;
   for (const char* name : kCounters) {
     if (base == name) return true;
   }
@@ -67,8 +73,17 @@ bool known(const std::string& metric) {
 }
 
 struct Host {
-  bool sampling = false;
+  bool sampling = false, of_context = false, spoiled = false;
   std::vector<std::string> metrics;
+};
+
+bool of_device(const std::string& metric) {
+  return metric.starts_with("pcie");
+}
+
+// Passes of a set, and whether it is one that is withheld.
+struct Config {
+  std::uint64_t passes, withheld;
 };
 
 struct Sums {
@@ -89,7 +104,7 @@ struct Range {
 struct Profiler {
   bool configured = false, active = false, automatic = false, open = false, graph = false;
   std::uint8_t* image = nullptr;
-  std::size_t pass = 0, stops = 0, most = 0;
+  std::size_t pass = 0, passes = 0, stops = 0, most = 0;
   std::vector<Sums> ranges;
   bool undecoded = false;
 };
@@ -151,8 +166,11 @@ CUptiResult cuptiProfilerGetCounterAvailability(CUpti_Profiler_GetCounterAvailab
 CUptiResult cuptiProfilerHostInitialize(CUpti_Profiler_Host_Initialize_Params* params) {
   if (std::strcmp(params->pChipName, kChips[0]) != 0 && std::strcmp(params->pChipName, kChips[1]) != 0)
     return CUPTI_ERROR_INVALID_PARAMETER;
-  params->pHostObject = reinterpret_cast<CUpti_Profiler_Host_Object*>(
-      new Host{params->profilerType == CUPTI_PROFILER_TYPE_PM_SAMPLING, {}});
+  params->pHostObject =
+      reinterpret_cast<CUpti_Profiler_Host_Object*>(new Host{params->profilerType == CUPTI_PROFILER_TYPE_PM_SAMPLING,
+                                                             params->pCounterAvailabilityImage != nullptr,
+                                                             false,
+                                                             {}});
   return CUPTI_SUCCESS;
 }
 CUptiResult cuptiProfilerHostDeinitialize(CUpti_Profiler_Host_Deinitialize_Params* params) {
@@ -185,26 +203,35 @@ CUptiResult cuptiProfilerHostGetMetricProperties(CUpti_Profiler_Host_GetMetricPr
 }
 CUptiResult cuptiProfilerHostConfigAddMetrics(CUpti_Profiler_Host_ConfigAddMetrics_Params* params) {
   auto& host = *reinterpret_cast<Host*>(params->pHostObject);
-  for (std::size_t i = 0; i < params->numMetrics; ++i) {
-    if (!host.sampling && !known(params->ppMetricNames[i])) return CUPTI_ERROR_INVALID_METRIC_NAME;
+  bool device = false, context = false, strange = host.spoiled;
+  for (std::size_t i = 0; i < params->numMetrics && !host.sampling; ++i) {
+    const std::string name = params->ppMetricNames[i];
+    strange = strange || !known(name) || (of_device(name) && host.of_context);
+    device = device || of_device(name);
+    context = context || (!of_device(name) && name != "gpu__time_duration.sum");
   }
+  host.spoiled = strange || (device && context);
+  if (strange) return CUPTI_ERROR_INVALID_METRIC_NAME;
+  if (host.spoiled) return CUPTI_ERROR_NOT_SUPPORTED;
   for (std::size_t i = 0; i < params->numMetrics; ++i) host.metrics.emplace_back(params->ppMetricNames[i]);
   return CUPTI_SUCCESS;
 }
 CUptiResult cuptiProfilerHostGetConfigImageSize(CUpti_Profiler_Host_GetConfigImageSize_Params* params) {
-  params->configImageSize = sizeof(std::uint64_t);
+  params->configImageSize = sizeof(Config);
   return CUPTI_SUCCESS;
 }
 CUptiResult cuptiProfilerHostGetConfigImage(CUpti_Profiler_Host_GetConfigImage_Params* params) {
   const auto& host = *reinterpret_cast<Host*>(params->pHostObject);
-  const std::uint64_t passes = host.sampling ? 1 : std::min(host.metrics.size(), number_of_passes());
-  std::memcpy(params->pConfigImage, &passes, sizeof passes);
+  const char* withheld = std::getenv("STANDIN_WITHHELD");
+  const Config config{host.sampling ? 1 : std::min(host.metrics.size(), number_of_passes()),
+                      withheld != nullptr && std::count(host.metrics.begin(), host.metrics.end(), withheld) > 0};
+  std::memcpy(params->pConfigImage, &config, sizeof config);
   return CUPTI_SUCCESS;
 }
 CUptiResult cuptiProfilerHostGetNumOfPasses(CUpti_Profiler_Host_GetNumOfPasses_Params* params) {
-  std::uint64_t passes = 0;
-  std::memcpy(&passes, params->pConfigImage, sizeof passes);
-  params->numOfPasses = passes;
+  Config config{};
+  std::memcpy(&config, params->pConfigImage, sizeof config);
+  params->numOfPasses = config.passes;
   return CUPTI_SUCCESS;
 }
 CUptiResult cuptiProfilerHostEvaluateToGpuValues(CUpti_Profiler_Host_EvaluateToGpuValues_Params* params) {
@@ -228,6 +255,7 @@ CUptiResult cuptiProfilerHostEvaluateToGpuValues(CUpti_Profiler_Host_EvaluateToG
     if (name == "sm__inst_executed.sum") value = 100 * sums.kernels;
     if (name == "dram__bytes.sum") value = 1000 * sums.blocks;
     if (name == "gpu__time_duration.sum") value = sums.time;
+    if (name == "pcie__read_bytes.sum") value = 7 * sums.kernels;
     if (name == "sm__ops_path_tensor_src_bf16_dst_fp32.sum") value = 1e9 * sums.kernels;
     params->pMetricValues[i] = complete ? value : std::nan("");
   }
@@ -263,9 +291,11 @@ CUptiResult cuptiRangeProfilerSetConfig(CUpti_RangeProfiler_SetConfig_Params* pa
   std::memcpy(&head, params->pCounterDataImage, sizeof head);
   if (profiler.active || profiler.undecoded || head.magic != kMagic || params->targetNestingLevel != 1)
     return CUPTI_ERROR_INVALID_OPERATION;
-  std::uint64_t passes = 0;
-  std::memcpy(&passes, params->pConfig, sizeof passes);
-  if (params->passIndex >= passes || params->maxRangesPerPass > head.room) return CUPTI_ERROR_INVALID_PARAMETER;
+  Config config{};
+  std::memcpy(&config, params->pConfig, sizeof config);
+  if (config.withheld != 0) return CUPTI_ERROR_NOT_SUPPORTED;
+  if (params->passIndex >= config.passes || params->maxRangesPerPass > head.room) return CUPTI_ERROR_INVALID_PARAMETER;
+  profiler.passes = config.passes;
   profiler.configured = true;
   profiler.automatic = params->range == CUPTI_AutoRange;
   profiler.image = params->pCounterDataImage;
@@ -307,7 +337,7 @@ CUptiResult cuptiRangeProfilerStop(CUpti_RangeProfiler_Stop_Params* params) {
   profiler.undecoded = true;
   params->passIndex = profiler.pass + 1;
   params->targetNestingLevel = 1;
-  params->isAllPassSubmitted = profiler.pass + 1 >= number_of_passes() ? 1 : 0;
+  params->isAllPassSubmitted = profiler.pass + 1 >= profiler.passes ? 1 : 0;
   return CUPTI_SUCCESS;
 }
 CUptiResult cuptiRangeProfilerDecodeData(CUpti_RangeProfiler_DecodeData_Params* params) {

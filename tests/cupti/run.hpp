@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <map>
 #include <string>
 
@@ -24,6 +26,7 @@ struct Recorded {
   bool recorded = false;  // there is a capture
   std::size_t streams = 0;
   std::uintmax_t bytes = 0;
+  std::string gpu_bytes;  // of the GPU streams
 
   [[nodiscard]] std::size_t kernels(const std::string& short_name) const {
     std::size_t count = 0;
@@ -82,6 +85,8 @@ inline void run_into(Recorded& result, const std::string& scene, Environment env
     if (entry.path().extension() != ".gpu") continue;
     ++result.streams;
     result.bytes += fs::file_size(entry.path());
+    std::ifstream stream(entry.path(), std::ios::binary);
+    result.gpu_bytes.append(std::istreambuf_iterator<char>(stream), {});
   }
   auto session = read::native::NativeReader().read(folder, {});
   result.recorded = session.has_value();

@@ -194,8 +194,8 @@ int main(int argc, char** argv) {
   if (argc > 2 && scene == "captured") return captured(std::atoi(argv[2]));
   if (argc > 2 && scene == "graph") counted_graph(std::atoi(argv[2]));
   if (argc > 2) counted(scene, std::atoi(argv[2]));
-  if (scene == "sampled") {
-    for (int step = 0; step < 40; ++step) {
+  if (scene == "sampled" || scene == "watched") {
+    for (int step = 0; step < (scene == "sampled" ? 40 : 300); ++step) {
       nvtxRangePushA("step");
       launch(kGemm, 4000000, nullptr, 1000);
       launch(kReduce, 2000000, nullptr, 10);

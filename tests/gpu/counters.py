@@ -64,6 +64,31 @@ class Truth(unittest.TestCase):
         self.assertEqual(run.code, 0, run.err)
         self.assertEqual(gpu.value(gpu.regions(run.report)["seldom"], SASS[0]), 2**29)
 
+    def test_several_configurations(self):
+        # DRAM and FLOPs of the context, PCIe of the device: what CUPTI cannot count together.
+        metrics = ["pcie__read_bytes.sum", "pcie__write_bytes.sum", CLOSE[0], SASS[0]]
+        options = ["--metrics", ",".join(metrics), "--rounds", "2", "--include", "copy/", "--include", "fma/"]
+        run = gpu.Run("counted-configurations", options, [gpu.program("counted"), "60"])
+        self.assertEqual(run.code, 0, run.err)
+        found = gpu.regions(run.report)
+        told = [loss["detail"] for loss in run.report["losses"] if loss["kind"] in ("gpu_partial", "counters_incomplete")]
+        self.assertEqual(gpu.value(found["fma"], SASS[0]), 2**29, told)
+        self.assertAlmostEqual(gpu.value(found["copy"], CLOSE[0]) / 2**29, 1, delta=0.05, msg=told)
+        for metric in metrics[:2]:
+            self.assertIsNotNone(gpu.value(found["copy"], metric), told)
+            gpu.figure(f"copy: {metric}", gpu.value(found["copy"], metric), "byte")
+        self.assertEqual(found["copy"]["metrics"][CLOSE[0]]["rounds"], 2, told)
+
+    def test_nvlink_is_counted_or_named(self):
+        options = ["--metrics", f"nvlink,{CLOSE[0]}", "--rounds", "1", "--include", "copy/"]
+        run = gpu.Run("counted-nvlink", options, [gpu.program("counted"), "60"])
+        self.assertEqual(run.code, 0, run.err)
+        copy = gpu.regions(run.report)["copy"]
+        self.assertAlmostEqual(gpu.value(copy, CLOSE[0]) / 2**29, 1, delta=0.05)
+        told = [loss["detail"] for loss in run.report["losses"] if "(of nvlink)" in loss["detail"]]
+        print(f"    nvlink: {told or copy['metrics'].get('nvlink_rx_bytes')}", flush=True)
+        self.assertTrue(told or gpu.value(copy, "nvlink_rx_bytes") is not None)
+
     def test_by_payload(self):
         options = ["--metrics", CLOSE[0], "--bucket-by", "payload", "--rounds", "1", "--include", "sized/"]
         run = gpu.Run("counted-sized", options, [gpu.program("counted"), "120"])

@@ -6,6 +6,7 @@ block of a grid. The scene `sampled` runs 40 steps of a kernel of 1000 blocks fo
 """
 import json
 import os
+import re
 import shutil
 import sys
 import tempfile
@@ -80,6 +81,15 @@ class Sampling(unittest.TestCase):
         done = cases.run([TOOL, "report", run, "-f", "html", "-o", f"{self.folder}/t.html"], cwd=self.folder, env=self.env)
         with open(f"{self.folder}/t.html", encoding="utf-8") as f:
             self.assertRegex(f.read(), r'"counters":\s*\[\s*\{"title":\s*"GPU 0 ')
+
+    def test_watch_shows_the_last_second_of_the_samples(self):
+        done = cases.run([TOOL, "watch", "--every", "100ms", "--", VICTIM, "watched"], cwd=self.folder, env=self.env)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        lines = [line for line in done.stderr.splitlines() if line.startswith("last second: ")]
+        self.assertTrue(lines, done.stderr)
+        shares = re.fullmatch(r"last second: GPU 0 SM ([0-9.]+) %", lines[-1])
+        self.assertIsNotNone(shares, lines[-1])
+        self.assertGreater(float(shares.group(1)), 1)
 
     def test_off(self):
         report, done, run = self.profile("--sample", "off")

@@ -2,6 +2,7 @@
 
 #include <regex.h>
 
+#include <algorithm>
 #include <vector>
 
 #include "base/text.hpp"
@@ -296,7 +297,13 @@ Result<std::string> counter_plan(const CounterRequest& request) {
     return base::fail(Code::kUsage, "more than " + std::to_string(plan::kMaxMetrics) + " metrics", "--metrics",
                       "Ask for fewer at a time.");
   std::string text = std::string(plan::kPlanHead) + "\n";
-  for (const std::string& metric : request.metrics) text += "metric " + metric + "\n";
+  std::size_t configurations = 1;
+  for (std::size_t i = 0; i < request.metrics.size(); ++i) {
+    if (std::count(request.splits.begin(), request.splits.end(), i) > 0)
+      text += "configuration " + std::to_string(++configurations) + "\n";
+    const auto groups = request.wanted_by.find(request.metrics[i]);
+    text += "metric " + request.metrics[i] + (groups == request.wanted_by.end() ? "" : " " + groups->second) + "\n";
+  }
   text += "per " + request.per + "\n";
   text += "rounds " + std::to_string(request.rounds) + "\n";
   text += "skip-first " + std::to_string(request.skip_first) + "\n";

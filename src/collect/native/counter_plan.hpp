@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <span>
 #include <string>
 #include <vector>
@@ -13,8 +14,10 @@
 namespace rangescope::collect::native {
 
 struct CounterRequest {
-  std::vector<std::string> metrics;  ///< CUPTI metrics, resolved for the chip
-  std::string chip;                  ///< "" for that of this machine's first GPU
+  std::vector<std::string> metrics;              ///< CUPTI metrics, resolved for the chip
+  std::vector<std::size_t> splits;               ///< indexes of metrics at which a further configuration begins
+  std::map<std::string, std::string> wanted_by;  ///< metric: the groups that want it, "memory,quick"
+  std::string chip;                              ///< "" for that of this machine's first GPU
   model::RangeSelection ranges;
   model::KernelSelection kernels;  ///< per kernel: only these; the counters of a range hold all that ran in it
   std::string per = "range";       ///< range, kernel, both

@@ -28,6 +28,19 @@ TEST(CounterPlan, SaysEverythingInLines) {
             "exclude p x - - nwarm%2Fup\n");
 }
 
+TEST(CounterPlan, SaysWhereAnotherConfigurationBegins) {
+  CounterRequest request;
+  request.metrics = {"a.sum", "b.sum", "c.sum"};
+  request.splits = {2};
+  request.wanted_by = {{"a.sum", "memory,quick"}, {"c.sum", "nvlink"}};
+  request.ranges = *model::RangeSelection::parse({"decode/"});
+  const auto text = counter_plan(request);
+  ASSERT_TRUE(text);
+  EXPECT_NE(text->find("metric a.sum memory,quick\nmetric b.sum\nconfiguration 2\nmetric c.sum nvlink\nper"),
+            std::string::npos)
+      << *text;
+}
+
 TEST(CounterPlan, SaysWhatThisRunIs) {
   CounterRequest request;
   request.metrics = {"m.sum"};

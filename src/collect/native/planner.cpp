@@ -7,6 +7,8 @@
 #include <set>
 
 #include "base/text.hpp"
+#include "base/units.hpp"
+#include "wire/counter_plan.hpp"
 
 namespace rangescope::collect::native {
 namespace {
@@ -115,9 +117,9 @@ Result<std::size_t> Planner::passes(const std::string& chip, std::span<const std
   std::array<char, kWhy> why{};
   const int answer =
       table_->passes(chip.c_str(), pointers.data(), pointers.size(), &number, &refused, why.data(), why.size());
-  if (answer > 0) return tl::make_unexpected(unknown_metric(chip, names[refused], {}));
+  if (answer == 1) return tl::make_unexpected(unknown_metric(chip, names[refused], {}));
   if (answer < 0) return base::fail(Code::kToolMissing, why.data(), table_->library());
-  return number;
+  return answer == 0 ? number : 0;
 }
 
 base::Error Planner::unknown_metric(const std::string& chip, const std::string& metric,
@@ -162,8 +164,11 @@ Result<CounterPlan> Planner::plan(const std::string& chip, std::span<const std::
   CounterPlan plan;
   plan.chip = chip;
   std::set<std::string> seen;
-  const auto want = [&](const std::string& metric) {
+  const auto want = [&](const std::string& metric, const std::string& group = {}) {
     if (seen.insert(metric).second) plan.metrics.push_back(metric);
+    if (group.empty()) return;
+    std::string& wanted_by = plan.wanted_by[metric];
+    wanted_by += (wanted_by.empty() ? "" : ",") + group;
   };
   for (const std::string& name : names) {
     const auto group = std::find_if(groups.begin(), groups.end(), [&](const auto& g) { return g.name == name; });
@@ -178,7 +183,7 @@ Result<CounterPlan> Planner::plan(const std::string& chip, std::span<const std::
       const auto found = std::find_if(counter.any.begin(), counter.any.end(), on_chip);
       if (found != counter.any.end()) {
         counter.any = {*found};
-        want(counter.any.front());
+        want(counter.any.front(), name);
       } else if (counter.absent) {
         plan.notes.push_back("group " + name + ": " + chip + " has no counter for '" + counter.alias + "'");
         counter.any.clear();
@@ -194,10 +199,45 @@ Result<CounterPlan> Planner::plan(const std::string& chip, std::span<const std::
   if (plan.metrics.empty())
     return base::fail(Code::kUsage, "no metrics are asked for", "--metrics",
                       "Name groups or CUPTI metrics, separated by commas.");
-  auto number = passes(chip, plan.metrics);
-  if (!number) return base::fail(std::move(number));
-  plan.passes = *number;
+  if (auto done = configure(plan); !done) return base::fail(std::move(done));
   return plan;
+}
+
+// First fit, in the order asked for: CUPTI counts NVLink, C2C and PCIe for the device, all else for the context, and
+// never both in one configuration (documentation of CUPTI 13.1, seen with 13.0).
+Result<void> Planner::configure(CounterPlan& plan) const {
+  auto all = passes(plan.chip, plan.metrics);
+  if (!all) return base::fail(std::move(all));
+  plan.configurations = {{plan.metrics, *all}};
+  if (*all == 0) {
+    plan.configurations.clear();
+    for (const std::string& metric : plan.metrics) {
+      bool placed = false;
+      for (Configuration& configuration : plan.configurations) {
+        configuration.metrics.push_back(metric);
+        auto number = passes(plan.chip, configuration.metrics);
+        if (!number) return base::fail(std::move(number));
+        placed = *number > 0;
+        if (placed) {
+          configuration.passes = *number;
+          break;
+        }
+        configuration.metrics.pop_back();
+      }
+      if (placed) continue;
+      auto alone = passes(plan.chip, {&metric, 1});
+      if (!alone) return base::fail(std::move(alone));
+      plan.configurations.push_back({{metric}, *alone});
+    }
+    plan.metrics.clear();
+    for (const Configuration& one : plan.configurations)
+      plan.metrics.insert(plan.metrics.end(), one.metrics.begin(), one.metrics.end());
+  }
+  plan.passes = 0;
+  for (const Configuration& one : plan.configurations) plan.passes += one.passes;
+  if (plan.configurations.size() <= wire::counters::kMaxConfigurations) return {};
+  return base::fail(Code::kUsage, base::counted(plan.configurations.size(), "set") + " that cannot be counted together",
+                    "--metrics", "Ask for fewer at a time.");
 }
 
 Result<void> Planner::explain(CounterPlan& plan) const {
@@ -205,17 +245,20 @@ Result<void> Planner::explain(CounterPlan& plan) const {
   plan.costs.clear();
   plan.together.clear();
   for (const std::string& metric : plan.metrics) {
+    const auto own = std::find_if(plan.configurations.begin(), plan.configurations.end(), [&](const Configuration& c) {
+      return std::find(c.metrics.begin(), c.metrics.end(), metric) != c.metrics.end();
+    });
     MetricCost cost;
     cost.metric = metric;
     auto alone = passes(plan.chip, {&metric, 1});
     if (!alone) return base::fail(std::move(alone));
     cost.alone = *alone;
     std::vector<std::string> others;
-    std::copy_if(plan.metrics.begin(), plan.metrics.end(), std::back_inserter(others),
+    std::copy_if(own->metrics.begin(), own->metrics.end(), std::back_inserter(others),
                  [&](const auto& m) { return m != metric; });
     const auto without = others.empty() ? Result<std::size_t>(0) : passes(plan.chip, others);
     if (!without) return tl::make_unexpected(without.error());
-    cost.saved = plan.passes - std::min(plan.passes, *without);
+    cost.saved = own->passes - std::min(own->passes, *without);
     // The neighbours that answer much the same question for less.
     static constexpr std::array<std::pair<const char*, const char*>, 4> kCheaper = {{
         {"gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed",

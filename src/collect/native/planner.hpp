@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <filesystem>
+#include <map>
 #include <span>
 #include <string>
 #include <string_view>
@@ -28,12 +29,20 @@ struct MetricCost {
   std::size_t cheaper_passes = 0;
 };
 
+/// Metrics that CUPTI counts together.
+struct Configuration {
+  std::vector<std::string> metrics;
+  std::size_t passes = 0;
+};
+
 /// What collecting a set takes.
 struct CounterPlan {
   std::string chip;
-  std::vector<std::string> metrics;        ///< as given to CUPTI, without repetition
-  std::vector<model::MetricGroup> groups;  ///< resolved for the chip: each counter has one name or a constant
-  std::size_t passes = 0;
+  std::vector<std::string> metrics;           ///< as given to CUPTI, without repetition, configuration by configuration
+  std::vector<Configuration> configurations;  ///< each has occurrences of its own
+  std::map<std::string, std::string> wanted_by;    ///< metric: the groups that want it, "memory,quick"
+  std::vector<model::MetricGroup> groups;          ///< resolved for the chip: each counter has one name or a constant
+  std::size_t passes = 0;                          ///< of all configurations
   std::vector<MetricCost> costs;                   ///< filled by explain()
   std::vector<std::vector<std::string>> together;  ///< metrics that one pass can collect, filled by explain()
   std::vector<std::string> notes;
@@ -50,7 +59,8 @@ class Planner {
   [[nodiscard]] base::Result<std::vector<std::string>> metrics(const std::string& chip,
                                                                wire::planner::MetricKind kind) const;
   [[nodiscard]] base::Result<MetricInfo> describe(const std::string& chip, const std::string& metric) const;
-  /// Passes of a set; kUsage naming the metric that the chip does not have.
+  /// Passes of a set, 0: each metric can be counted, but not all in one configuration. kUsage naming the metric that
+  /// the chip does not have.
   [[nodiscard]] base::Result<std::size_t> passes(const std::string& chip, std::span<const std::string> metrics) const;
 
   /// Resolves names (groups and CUPTI metrics mixed) for a chip and counts passes. kUsage: unknown name, with the
@@ -63,6 +73,7 @@ class Planner {
  private:
   explicit Planner(const wire::planner::Table* table) : table_(table) {}
   [[nodiscard]] base::Result<std::vector<std::string>> all_metrics(const std::string& chip) const;
+  [[nodiscard]] base::Result<void> configure(CounterPlan& plan) const;
   [[nodiscard]] base::Error unknown_metric(const std::string& chip, const std::string& metric,
                                            std::span<const model::MetricGroup> groups) const;
   const wire::planner::Table* table_;

@@ -7,6 +7,9 @@ namespace {
 // that take turns in a loop must not take the profiler from each other at every step (seen on an H200).
 constexpr std::uint32_t kStrangersMost = 4;
 
+// The least that a run is expected to last.
+constexpr std::int64_t kExpectedRun_ns = 60'000'000'000;
+
 bool near(std::int64_t a, std::int64_t b) {  // within 25 % of each other
   const std::int64_t less = a < b ? a : b;
   const std::int64_t more = a < b ? b : a;
@@ -61,8 +64,11 @@ void Multiplexer::settle(Target& target, std::int64_t duration_ns) {
   if (limits_.skip_first >= 0) {
     target.settled = skipped >= static_cast<std::uint32_t>(limits_.skip_first);
   } else {
-    // The first occurrence is never compared with: it loads modules and fills caches.
-    target.settled = (skipped >= 3 && near(duration_ns, target.last_ns)) || skipped >= limits_.settle_most;
+    // The first occurrence is never compared with: it loads modules and fills caches. A range of long occurrences comes
+    // seldom: no more than a third of those that may come are left alone.
+    const std::int64_t third = kExpectedRun_ns / (3 * (duration_ns > 0 ? duration_ns : 1));
+    const auto most = third >= limits_.settle_most ? limits_.settle_most : static_cast<std::uint32_t>(third);
+    target.settled = (skipped >= 3 && near(duration_ns, target.last_ns)) || skipped >= most;
   }
   target.last_ns = duration_ns;
 }
@@ -149,6 +155,7 @@ Work Multiplexer::next_work() {
     Target& target = targets_[current_];
     work.kind = Work::Kind::kStop;
     work.target = current_;
+    work.pass = target.pass;
     discarding_ = unlike_ || in_session_ < target.ranges;
     work.discard = discarding_;
     work.complete = !discarding_ && target.pass + 1 >= limits_.passes;
@@ -245,6 +252,16 @@ void Multiplexer::failed() {
   failed_ = true;
   state_ = State::kDetached;
   current_ = kNoTarget;
+}
+
+void Multiplexer::begin_anew(std::uint32_t passes) {
+  limits_.passes = passes;
+  for (Target& target : targets_) {
+    target.pass = target.discards = target.tally.passes = 0;
+    target.fresh = true;
+  }
+  current_ = kNoTarget;
+  state_ = State::kIdle;
 }
 
 bool Multiplexer::done() const {

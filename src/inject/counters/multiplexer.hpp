@@ -45,7 +45,7 @@ struct Limits {
   std::uint32_t passes = 1;                ///< of the metric set
   std::uint32_t rounds = 5;                ///< complete sets wanted for each target
   std::int32_t skip_first = -1;            ///< occurrences left alone at the start; -1: until the duration has settled
-  std::uint32_t settle_most = 8;           ///< with -1: at most so many
+  std::uint32_t settle_most = 8;           ///< with -1: at most so many, and a third of what a minute holds
   std::uint32_t most_ranges = kMaxRanges;  ///< of one session
   bool wait_for_trace = false;             ///< leave occurrences alone until trace_done()
 };
@@ -68,7 +68,7 @@ struct Tally {
 struct Work {
   enum class Kind : std::uint8_t { kNothing, kStop, kArm, kDetach } kind = Kind::kNothing;
   std::uint32_t target = kNoTarget;
-  std::uint32_t pass = 0;    ///< kArm
+  std::uint32_t pass = 0;    ///< kArm, kStop: of the round
   std::uint32_t ranges = 1;  ///< kArm: most ranges of the session, and of its image
   bool fresh = false;        ///< kArm: begin with an empty image
   bool discard = false;      ///< kStop: put the image back as it was before this session
@@ -113,6 +113,10 @@ class Multiplexer {
   void stopped();
   /// The profiler does not work here (any more): nothing will be measured.
   void failed();
+  /// The session that was to begin cannot, and there are `passes` without those like it: every round begins anew.
+  void begin_anew(std::uint32_t passes);
+  /// Of the target that is armed or measured.
+  [[nodiscard]] std::uint32_t pass() const { return current_ == kNoTarget ? 0 : targets_[current_].pass; }
   /// Nothing is armed, being armed or measured.
   [[nodiscard]] bool resting() const { return state_ == State::kIdle || state_ == State::kDetached; }
   /// The timeline has seen enough; counters may begin.

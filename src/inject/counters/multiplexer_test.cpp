@@ -135,6 +135,18 @@ TEST(Multiplexer, NeverDelaysAnOccurrenceThatComesWhileArming) {
   EXPECT_GT(bench.mux.tally(0).skipped_arming, 3u);
 }
 
+TEST(Multiplexer, LeavesNoMoreThanAThirdOfALongRangeAlone) {
+  for (const auto& [seconds, alone] : std::map<std::int64_t, std::uint32_t>{{30, 1}, {8, 2}, {1, 8}}) {
+    Limits limits;
+    limits.rounds = 1;
+    Bench bench(limits);
+    std::int64_t factor = 1;
+    for (int i = 0; i < 9; ++i, factor = factor == 1 ? 2 : 1)  // never within 25 %
+      bench.occurrence(0, factor * seconds * 1'000'000'000);
+    EXPECT_EQ(bench.mux.tally(0).skipped_first, alone) << seconds;
+  }
+}
+
 TEST(Multiplexer, LeavesTheFirstOccurrencesAloneUntilTheDurationSettles) {
   Bench bench(limits(1, 1, -1));
   const std::vector<std::int64_t> durations = {90000, 40000, 20000, 12000, 11000, 11000, 11000, 11000};

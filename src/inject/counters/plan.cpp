@@ -110,7 +110,13 @@ const char* parse_line(char* line, Plan& plan) {
   const auto is = [line](const char* key) { return std::strcmp(line, key) == 0; };
   if (is("metric")) {
     if (plan.metric_count == kMaxMetrics) return "too many metrics";
+    if (char* groups = std::strchr(rest, ' '); groups != nullptr) {
+      *groups++ = '\0';
+      plan.groups[plan.metric_count] = groups;
+    }
+    if (plan.metric_count == 0) plan.configuration_count = 1;
     plan.metrics[plan.metric_count++] = rest;
+    plan.begins[plan.configuration_count] = plan.metric_count;
     return nullptr;
   }
   if (is("include")) {
@@ -154,7 +160,14 @@ const char* parse_line(char* line, Plan& plan) {
     plan.skip_first = static_cast<std::int32_t>(number);
   else if (number < 0)
     return "a number is expected";
-  else if (is("rounds"))
+  else if (is("configuration")) {
+    // One more, after one with metrics.
+    const std::size_t count = plan.configuration_count;
+    if (static_cast<std::size_t>(number) != count + 1 || count == kMaxConfigurations || count == 0 ||
+        plan.begins[count] == plan.begins[count - 1])
+      return "configurations are numbered, and each has metrics";
+    plan.begins[++plan.configuration_count] = plan.metric_count;
+  } else if (is("rounds"))
     plan.rounds = static_cast<std::uint32_t>(number);
   else if (is("every") && number > 0)
     plan.every = static_cast<std::uint32_t>(number);
@@ -212,7 +225,8 @@ bool parse_plan(const char* text, std::size_t bytes, Plan& plan, char* why, std:
       return false;
     }
   }
-  if (number == 0 || plan.metric_count == 0 || plan.include_count == 0) {
+  const std::size_t last = plan.configuration_count;
+  if (last == 0 || plan.begins[last] == plan.begins[last - 1] || plan.include_count == 0) {
     std::snprintf(why, why_bytes, "counters plan: needs metrics and include expressions");
     return false;
   }

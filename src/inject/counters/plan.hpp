@@ -9,6 +9,7 @@
 
 namespace rangescope::inject::counters {
 
+using wire::counters::kMaxConfigurations;
 using wire::counters::kMaxElements;
 using wire::counters::kMaxExpressions;
 using wire::counters::kMaxKernels;
@@ -40,8 +41,12 @@ struct Piece {
 enum class Per : std::uint8_t { kRange, kKernel, kBoth };
 
 struct Plan {
-  const char* metrics[kMaxMetrics];  ///< NUL-terminated, live for ever (CUPTI keeps the pointers)
+  const char* metrics[kMaxMetrics];      ///< NUL-terminated, live for ever (CUPTI keeps the pointers)
+  const char* groups[kMaxMetrics] = {};  ///< that want the metric, "memory,quick"; null: none was named
   std::size_t metric_count = 0;
+  std::size_t begins[kMaxConfigurations + 1] =
+      {};  ///< first metric of each configuration; behind the last: metric_count
+  std::size_t configuration_count = 0;
   Per per = Per::kRange;
   std::uint32_t rounds = 5;
   std::int32_t skip_first = -1;

@@ -75,8 +75,9 @@ void tell_loss(const char* detail);
 
 void write_metrics(const Collector& c);
 void write_target(std::uint32_t index, const RangePath& path, bool start_end);
-/// All ranges of a complete image. On the worker, without the lock: evaluation takes 0.3 to 3 ms a range.
-void evaluate(Collector& c, Context& context, const Image& image, std::uint32_t target, bool kernels);
+/// All ranges of a round's complete images, one a configuration. On the worker, without the lock: evaluation takes 0.3
+/// to 3 ms a range.
+void evaluate(Collector& c, Context& context, const Image* images, std::uint32_t target, bool kernels);
 /// What became of the occurrences of every target.
 void write_tallies(Collector& c);
 /// What CUPTI's calls took, for who looks into a capture.
@@ -90,6 +91,8 @@ void watch_launches(Collector& c, bool on);
 [[nodiscard]] bool start_worker(Collector& c);
 /// The profiler of this context refused: nothing more is measured there. With the lock.
 void fail(Context& context);
+/// It refused to begin a session of this pass of a round: other configurations go on. With the lock.
+void fail_to_begin(Context& context, std::size_t pass);
 
 // -- progress.cpp: rounds that several runs of a program complete together
 

@@ -37,13 +37,13 @@ struct Context {
   Recorder recorder;
   bool kernels = false;  // this phase measures kernels one by one
   counters::Multiplexer* mux = nullptr;
-  Image images[counters::kMaxTargets];
+  Image images[counters::kMaxTargets][counters::kMaxConfigurations];
   std::uint32_t in_session = 0;
   std::int64_t armed_at = 0;
   CacheFlush flush;  // ready where it is asked for
   Before before[counters::kMaxTargets];
   std::uint32_t first[counters::kMaxTargets] = {};  // occurrence that the round under way began with
-  Image finished;                                   // kernels: a complete image that waits for the worker
+  Image finished[counters::kMaxConfigurations];     // kernels: complete images that wait for the worker
   std::uint32_t finished_target = counters::kNoTarget;
 };
 

@@ -49,6 +49,8 @@ bool HostApi::load(const Api& cupti, char* why, std::size_t why_bytes) {
 bool Host::open(const HostApi& api, const char* chip, const Bytes* availability, char* why, std::size_t why_bytes) {
   close();
   api_ = &api;
+  availability_ = availability;
+  std::snprintf(chip_, sizeof chip_, "%s", chip);
   CUpti_Profiler_Host_Initialize_Params params = {CUpti_Profiler_Host_Initialize_Params_STRUCT_SIZE};
   params.profilerType = CUPTI_PROFILER_TYPE_RANGE_PROFILER;
   params.pChipName = chip;
@@ -67,22 +69,27 @@ void Host::close() {
   api_->cuptiProfilerHostDeinitialize(&params);
 }
 
-bool Host::add(const char* const* metrics, std::size_t count, std::size_t& refused, char* why, std::size_t why_bytes) {
-  const auto take = [&](const char* const* names, std::size_t number) {
+bool Host::add(const char* const* metrics, std::size_t count, bool* refused, char* why, std::size_t why_bytes) {
+  const auto take = [&](const Host& host, const char* const* names, std::size_t number) {
     CUpti_Profiler_Host_ConfigAddMetrics_Params params = {CUpti_Profiler_Host_ConfigAddMetrics_Params_STRUCT_SIZE};
-    params.pHostObject = object_;
+    params.pHostObject = host.object_;
     params.ppMetricNames = const_cast<const char**>(names);
     params.numMetrics = number;
     return api_->cuptiProfilerHostConfigAddMetrics(&params);
   };
   // All in one call: what is added call by call is scheduled call by call, and shares no pass (28 instead of 9,
   // CUDA 13.0).
-  const CUptiResult result = take(metrics, count);
+  const CUptiResult result = take(*this, metrics, count);
   if (result == CUPTI_SUCCESS) return true;
-  for (refused = 0; refused + 1 < count; ++refused) {
-    if (take(metrics + refused, 1) != CUPTI_SUCCESS) break;
+  std::snprintf(why, why_bytes, "they cannot be counted in one configuration: %s", api_->api->text(result));
+  // A failed call spoils the object (seen with CUDA 13.0): each metric is asked about in one of its own.
+  for (std::size_t i = count; i-- > 0;) {
+    Host alone;
+    if (!alone.open(*api_, chip_, availability_, why, why_bytes)) return false;
+    const CUptiResult answer = take(alone, metrics + i, 1);
+    refused[i] = answer != CUPTI_SUCCESS;
+    if (refused[i]) std::snprintf(why, why_bytes, "%s: %s", metrics[i], api_->api->text(answer));
   }
-  std::snprintf(why, why_bytes, "metric %s: %s", metrics[refused], api_->api->text(result));
   return false;
 }
 

@@ -65,13 +65,14 @@ class Host {
   Host& operator=(const Host&) = delete;
   ~Host() { close(); }
 
-  /// `availability` is the counter availability image of a context, or empty where there is none.
+  /// `availability` is the counter availability image of a context, used until add(), or null.
   [[nodiscard]] bool open(const HostApi& api, const char* chip, const Bytes* availability, char* why,
                           std::size_t why_bytes);
   void close();
 
-  /// Adds a set of metrics, once; on refusal false and the index of the first that the chip does not have.
-  [[nodiscard]] bool add(const char* const* metrics, std::size_t count, std::size_t& refused, char* why,
+  /// Adds a set of metrics, once. On failure false, and `refused` says of each whether it is refused by itself; if none
+  /// is, they cannot be counted in one configuration.
+  [[nodiscard]] bool add(const char* const* metrics, std::size_t count, bool* refused, char* why,
                          std::size_t why_bytes);
   [[nodiscard]] bool config(Bytes& image, std::size_t& passes, char* why, std::size_t why_bytes);
   /// Values of range `index` of a complete counter data image; 0 where CUPTI cannot compute one never happens: NaN
@@ -83,6 +84,8 @@ class Host {
  private:
   const HostApi* api_ = nullptr;
   CUpti_Profiler_Host_Object* object_ = nullptr;
+  char chip_[32] = {};
+  const Bytes* availability_ = nullptr;
 };
 
 }  // namespace rangescope::inject::cupti

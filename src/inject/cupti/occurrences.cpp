@@ -108,15 +108,18 @@ Context* context_of(Collector& c, CUcontext current) {
 void finish_kernel_session(Context& context) {
   const Work work = context.mux->next_work();
   if (work.kind != Work::Kind::kStop) return;
-  Image& image = context.images[work.target];
-  if (!context.profiler.stop(image, work.discard)) {
+  std::size_t pass = work.pass;
+  Image* const images = context.images[work.target];
+  if (!context.profiler.stop(images[context.profiler.configuration(pass)], work.discard)) {
     fail(context);
     return;
   }
   if (work.complete && context.finished_target == kNoTarget) {
-    context.finished = static_cast<Image&&>(image);
+    for (std::size_t i = 0; i < context.profiler.configurations(); ++i) {
+      context.finished[i] = static_cast<Image&&>(images[i]);
+      images[i] = Image{};
+    }
     context.finished_target = work.target;
-    image = Image{};
   }
   context.mux->stopped();
 }
@@ -204,7 +207,10 @@ void begin_occurrence(Collector& c, std::uint32_t target, std::uint32_t domain, 
     if (!good) {
       const Locked locked(c);
       active.context->mux->abandon();
-      fail(*active.context);
+      if (kernels)
+        fail_to_begin(*active.context, active.context->mux->pass());
+      else
+        fail(*active.context);
       active.measured = false;
     }
   }

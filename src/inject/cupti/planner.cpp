@@ -1,8 +1,10 @@
 // The table of wire/planner.hpp, answered by the CUPTI that load() finds.
 #include "wire/planner.hpp"
 
+#include <algorithm>
 #include <cstdio>
 
+#include "inject/counters/plan.hpp"
 #include "inject/cupti/host.hpp"
 
 namespace rangescope::inject::cupti {
@@ -86,7 +88,12 @@ int passes(const char* chip, const char* const* names, std::size_t count, std::s
   Host host;
   Bytes image;
   if (!host.open(g_host, chip, nullptr, why, why_bytes)) return -1;
-  if (!host.add(names, count, *refused, why, why_bytes)) return 1;
+  bool alone[counters::kMaxMetrics] = {};
+  if (count > counters::kMaxMetrics) return std::snprintf(why, why_bytes, "too many metrics"), -1;
+  if (!host.add(names, count, alone, why, why_bytes)) {
+    *refused = static_cast<std::size_t>(std::find(alone, alone + count, true) - alone);
+    return *refused < count ? 1 : 2;
+  }
   return host.config(image, *number, why, why_bytes) ? 0 : -1;
 }
 

@@ -3,8 +3,8 @@
 //
 // The file, of the same build of this library only: one line of text, `rangescope-progress 1 LACKING DONE`: ranges that
 // lack rounds, and passes taken in all runs together, by which the command line sees whether another run would help.
-// Then for each range a Saved and the bytes of its image. Only one process at a time has it: a program that measures in
-// several processes at once is refused.
+// Then for each range a SavedTarget and the bytes of its images. Only one process at a time has it: a program that
+// measures in several processes at once is refused.
 #include <fcntl.h>
 #include <sys/file.h>
 
@@ -27,8 +27,11 @@ struct SavedTarget {
   std::uint32_t launches;
   std::uint32_t first;
   std::uint32_t adopted;
+  std::uint32_t given_up, unused;  // configurations that could not be begun, a bit each
   Multiplexer::Progress progress;
-  std::uint64_t ranges, pass, level, bytes;
+  struct {
+    std::uint64_t ranges, pass, level, bytes;
+  } images[counters::kMaxConfigurations];
 };
 
 struct SavedProgress {
@@ -36,7 +39,7 @@ struct SavedProgress {
   std::uint32_t count = 0;
   struct Item {
     SavedTarget target;
-    Bytes image;
+    Bytes images[counters::kMaxConfigurations];
   } items[counters::kMaxTargets];
 };
 
@@ -51,9 +54,12 @@ bool read_items(std::FILE* file, SavedProgress& saved) {
   while (saved.count < counters::kMaxTargets) {
     auto& item = saved.items[saved.count];
     if (std::fread(&item.target, sizeof item.target, 1, file) != 1) return std::feof(file) != 0;
-    const std::uint64_t bytes = item.target.bytes;
-    if (bytes > kMostImage || item.target.progress.ranges > counters::kMaxRanges) return false;
-    if (!item.image.resize(bytes) || std::fread(item.image.data(), 1, bytes, file) != bytes) return false;
+    if (item.target.progress.ranges > counters::kMaxRanges) return false;
+    for (std::size_t k = 0; k < counters::kMaxConfigurations; ++k) {
+      const std::uint64_t bytes = item.target.images[k].bytes;
+      Bytes& image = item.images[k];
+      if (bytes > kMostImage || !image.resize(bytes) || std::fread(image.data(), 1, bytes, file) != bytes) return false;
+    }
     item.target.adopted = 0;
     ++saved.count;
   }
@@ -97,14 +103,19 @@ void adopt(Collector& c, Context& context, std::uint32_t target) {
     from.adopted = 1;
     c.targets[target].launches = from.launches;
     context.first[target] = from.first;
+    if (context.profiler.give_up_all(from.given_up))
+      context.mux->begin_anew(static_cast<std::uint32_t>(context.profiler.passes()));
+    if (context.profiler.given_up() != from.given_up) return;
     context.mux->go_on(target, from.progress);
     if (from.progress.pass == 0) return;
-    Image& image = context.images[target];
-    image.data = static_cast<Bytes&&>(item.image);
-    image.ranges = from.ranges;
-    image.pass = from.pass;
-    image.level = from.level;
-    image.complete = false;
+    for (std::size_t k = 0; k < counters::kMaxConfigurations; ++k) {
+      Image& image = context.images[target][k];
+      image.data = static_cast<Bytes&&>(item.images[k]);
+      image.ranges = from.images[k].ranges;
+      image.pass = from.images[k].pass;
+      image.level = from.images[k].level;
+      image.complete = false;
+    }
     return;
   }
 }
@@ -127,7 +138,6 @@ void save_progress(Collector& c) {
     if (context.mux == nullptr) continue;
     for (std::uint32_t i = 0; i < c.target_count; ++i) {
       if (context.mux->tally(i).occurrences == 0) continue;
-      const Image& image = context.images[i];
       SavedTarget to{};
       to.path = c.targets[i].path;
       to.context = static_cast<std::uint32_t>(k);
@@ -136,13 +146,16 @@ void save_progress(Collector& c) {
       to.launches = c.targets[i].launches;
       to.first = context.first[i];
       to.progress = context.mux->progress(i);
-      to.ranges = image.ranges;
-      to.pass = image.pass;
-      to.level = image.level;
-      to.bytes = to.progress.pass == 0 ? 0 : image.data.size();
+      to.given_up = context.profiler.given_up();
+      for (std::size_t j = 0; j < counters::kMaxConfigurations; ++j) {
+        const Image& image = context.images[i][j];
+        to.images[j] = {image.ranges, image.pass, image.level, to.progress.pass == 0 ? 0 : image.data.size()};
+      }
       count(to.progress, context.profiler.passes());
       std::fwrite(&to, sizeof to, 1, out);
-      if (to.bytes > 0) std::fwrite(image.data.data(), 1, to.bytes, out);
+      for (std::size_t j = 0; j < counters::kMaxConfigurations; ++j) {
+        if (to.images[j].bytes > 0) std::fwrite(context.images[i][j].data.data(), 1, to.images[j].bytes, out);
+      }
     }
   }
   // Ranges that came before the profiler was ready, and not again.
@@ -161,7 +174,9 @@ void save_progress(Collector& c) {
     if (item.target.adopted != 0) continue;
     count(item.target.progress, 0);
     std::fwrite(&item.target, sizeof item.target, 1, out);
-    if (item.target.bytes > 0) std::fwrite(item.image.data(), 1, item.target.bytes, out);
+    for (const Bytes& image : item.images) {
+      if (image.size() > 0) std::fwrite(image.data(), 1, image.size(), out);
+    }
   }
   std::rewind(out);
   std::fprintf(out, "%s%-10u %-20llu\n", wire::kProgressHead, lacking, static_cast<unsigned long long>(done));

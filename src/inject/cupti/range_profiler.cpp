@@ -2,6 +2,7 @@
 
 #include <time.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
 #include <utility>
@@ -9,6 +10,15 @@
 #include "inject/cupti/aside.hpp"
 
 namespace rangescope::inject::cupti {
+namespace {
+
+// NVLink, C2C and PCIe are counted for the device, all else for the context, and never both in one configuration.
+bool counted_for_device(const char* metric) {
+  return std::strncmp(metric, "nvl", 3) == 0 || std::strncmp(metric, "c2c", 3) == 0 ||
+         std::strncmp(metric, "pcie__", 6) == 0;
+}
+
+}  // namespace
 
 class RangeProfiler::Timed {
  public:
@@ -48,6 +58,7 @@ bool RangeApi::load(const Api& cupti, char* why, std::size_t why_bytes) {
 
 bool RangeProfiler::check(CUptiResult result, const char* call) {
   if (result == CUPTI_SUCCESS) return true;
+  last_ = result;
   const char* advice = "";
   if (result == CUPTI_ERROR_INSUFFICIENT_PRIVILEGES ||
       result == CUPTI_ERROR_VIRTUALIZED_DEVICE_INSUFFICIENT_PRIVILEGES) {
@@ -63,11 +74,106 @@ bool RangeProfiler::check(CUptiResult result, const char* call) {
   return false;
 }
 
-bool RangeProfiler::enable(const RangeApi& api, CUcontext context, std::uint32_t device, const char* const* metrics,
-                           std::size_t count, char* why, std::size_t why_bytes) {
+void RangeProfiler::name_metrics(const Set& set, const bool* which, char* text, std::size_t bytes) const {
+  std::size_t used = 0, named = 0;
+  const char* before = nullptr;
+  text[0] = '\0';
+  const auto add = [&](const char* lead, const char* word) {
+    const int more = std::snprintf(text + used, bytes - used, "%s%s", lead, word);
+    used = more < 0                                        ? used
+           : used + static_cast<std::size_t>(more) < bytes ? used + static_cast<std::size_t>(more)
+                                                           : bytes - 1;
+  };
+  for (std::size_t i = 0; i < set.count; ++i) {
+    if (which == nullptr || which[i]) add(named++ == 0 ? "" : ", ", set.metrics[i]);
+  }
+  for (std::size_t i = 0; i < set.count; ++i) {
+    const char* groups = plan_->groups[set.places[i]];
+    if (groups == nullptr || (which != nullptr && !which[i])) continue;
+    if (before == nullptr || std::strcmp(before, groups) != 0) add(before == nullptr ? " (of " : ", ", groups);
+    before = groups;
+  }
+  if (before != nullptr) add(")", "");
+}
+
+// False, with the reason of the last refusal, when nothing of the set can be counted.
+bool RangeProfiler::prepare(Set& set, const Bytes& availability, void (*tell)(const char*), char* why,
+                            std::size_t why_bytes) {
+  bool refused[counters::kMaxMetrics] = {};
+  // The image of a context lacks the counters of the device: CUPTI wants none for those.
+  const bool whole_device = std::any_of(set.metrics, set.metrics + set.count, counted_for_device);
+  const Bytes* image = whole_device ? nullptr : &availability;
+  if (!set.host.open(api_->host, chip_, image, why, why_bytes)) return false;
+  if (set.host.add(set.metrics, set.count, refused, why, why_bytes))
+    return set.host.config(set.config, set.passes, why, why_bytes);
+  char names[640], text[1000];
+  name_metrics(set, refused, names, sizeof names);
+  std::size_t left = 0;
+  for (std::size_t i = 0; i < set.count; ++i) {
+    if (refused[i]) continue;
+    set.metrics[left] = set.metrics[i];
+    set.places[left++] = set.places[i];
+  }
+  if (left < set.count) {
+    std::snprintf(text, sizeof text, "the driver does not offer %s on device %u: %s", names, device_, why);
+    tell(text);
+  }
+  const bool fewer = left > 0 && left < set.count;
+  set.count = left;
+  if (!fewer || !set.host.open(api_->host, chip_, image, why, why_bytes)) return false;
+  return set.host.add(set.metrics, set.count, refused, why, why_bytes) &&
+         set.host.config(set.config, set.passes, why, why_bytes);
+}
+
+std::size_t RangeProfiler::passes() const {
+  std::size_t all = 0;
+  for (std::size_t i = 0; i < set_count_; ++i) all += sets_[i].passes;
+  return all;
+}
+
+std::size_t RangeProfiler::configuration(std::size_t& pass) const {
+  std::size_t at = 0;
+  while (at + 1 < set_count_ && pass >= sets_[at].passes) pass -= sets_[at++].passes;
+  return at;
+}
+
+bool RangeProfiler::give_up(std::size_t configuration, void (*tell)(const char*)) {
+  Set& set = sets_[configuration];
+  if (set.worked || last_ == CUPTI_ERROR_HARDWARE_BUSY || last_ == CUPTI_ERROR_INSUFFICIENT_PRIVILEGES ||
+      last_ == CUPTI_ERROR_VIRTUALIZED_DEVICE_INSUFFICIENT_PRIVILEGES) {
+    return false;
+  }
+  char names[640], text[1000];
+  name_metrics(set, nullptr, names, sizeof names);
+  std::snprintf(text, sizeof text, "the driver cannot count %s on device %u%s: %s", names, device_,
+                std::any_of(set.metrics, set.metrics + set.count, counted_for_device)
+                    ? " (links are often kept from virtual machines)"
+                    : "",
+                error_);
+  tell(text);
+  set.passes = 0;
+  return passes() > 0;
+}
+
+std::uint32_t RangeProfiler::given_up() const {
+  std::uint32_t which = 0;
+  for (std::size_t i = 0; i < set_count_; ++i) which |= given_up(i) ? 1u << i : 0;
+  return which;
+}
+
+bool RangeProfiler::give_up_all(std::uint32_t which) {
+  const std::uint32_t before = given_up();
+  for (std::size_t i = 0; i < set_count_; ++i) {
+    if ((which >> i & 1) != 0) sets_[i].passes = 0;
+  }
+  return given_up() != before;
+}
+
+bool RangeProfiler::enable(const RangeApi& api, CUcontext context, std::uint32_t device, const counters::Plan& plan,
+                           void (*tell)(const char*), char* why, std::size_t why_bytes) {
   api_ = &api;
-  metrics_ = metrics;
-  metric_count_ = count;
+  plan_ = &plan;
+  device_ = device;
   const auto refuse = [&] {
     std::snprintf(why, why_bytes, "%s", error_);
     return false;
@@ -89,11 +195,24 @@ bool RangeProfiler::enable(const RangeApi& api, CUcontext context, std::uint32_t
   if (!check(api.cuptiProfilerGetCounterAvailability(&available), "cuptiProfilerGetCounterAvailability"))
     return refuse();
 
-  std::size_t refused = 0;
-  if (!host_.open(api.host, chip_, &availability, why, why_bytes) ||
-      !host_.add(metrics, count, refused, why, why_bytes) || !host_.config(config_, passes_, why, why_bytes)) {
-    return false;
+  const bool again = set_count_ > 0;  // what was found out stays
+  set_count_ = plan.configuration_count;
+  bool any = false;
+  for (std::size_t i = 0; i < set_count_; ++i) {
+    Set& set = sets_[i];
+    if (again && set.passes == 0) continue;
+    if (!again) {
+      for (std::size_t m = plan.begins[i]; m < plan.begins[i + 1]; ++m, ++set.count) {
+        set.metrics[set.count] = plan.metrics[m];
+        set.places[set.count] = static_cast<std::uint16_t>(m);
+      }
+    }
+    const bool good = prepare(set, availability, tell, why, why_bytes);
+    if (!good && again) return false;
+    if (!good) set.passes = 0;
+    any = any || good;
   }
+  if (!any) return false;
   CUpti_RangeProfiler_Enable_Params enable = {CUpti_RangeProfiler_Enable_Params_STRUCT_SIZE};
   enable.ctx = context;
   if (!check(api.cuptiRangeProfilerEnable(&enable), "cuptiRangeProfilerEnable")) return refuse();
@@ -106,7 +225,7 @@ void RangeProfiler::disable() {
   CUpti_RangeProfiler_Disable_Params params = {CUpti_RangeProfiler_Disable_Params_STRUCT_SIZE};
   params.pRangeProfilerObject = std::exchange(object_, nullptr);
   (void)check(api_->cuptiRangeProfilerDisable(&params), "cuptiRangeProfilerDisable");
-  host_.close();
+  for (Set& set : sets_) set.host.close();
   release_device();
 }
 
@@ -122,11 +241,12 @@ void RangeProfiler::close_down() {
   disable();
 }
 
-bool RangeProfiler::make(Image& image, std::size_t ranges) {
+bool RangeProfiler::make(std::size_t configuration, Image& image, std::size_t ranges) {
+  Set& set = sets_[configuration];
   CUpti_RangeProfiler_GetCounterDataSize_Params size = {CUpti_RangeProfiler_GetCounterDataSize_Params_STRUCT_SIZE};
   size.pRangeProfilerObject = object_;
-  size.pMetricNames = const_cast<const char**>(metrics_);
-  size.numMetrics = metric_count_;
+  size.pMetricNames = set.metrics;
+  size.numMetrics = set.count;
   size.maxNumOfRanges = ranges;
   size.maxNumRangeTreeNodes = static_cast<std::uint32_t>(ranges);
   if (!check(api_->cuptiRangeProfilerGetCounterDataSize(&size), "cuptiRangeProfilerGetCounterDataSize")) return false;
@@ -147,7 +267,9 @@ bool RangeProfiler::make(Image& image, std::size_t ranges) {
                "cuptiRangeProfilerCounterDataImageInitialize");
 }
 
-bool RangeProfiler::configure(Image& image, bool kernels) {
+bool RangeProfiler::configure(std::size_t configuration, Image& image, bool kernels) {
+  Set& set = sets_[configuration];
+  set_ = configuration;
   if (!image.before.copy(image.data)) {
     std::snprintf(error_, sizeof error_, "no memory for a copy of the counter data");
     return false;
@@ -156,8 +278,8 @@ bool RangeProfiler::configure(Image& image, bool kernels) {
   image.level_before = image.level;
   CUpti_RangeProfiler_SetConfig_Params params = {CUpti_RangeProfiler_SetConfig_Params_STRUCT_SIZE};
   params.pRangeProfilerObject = object_;
-  params.configSize = config_.size();
-  params.pConfig = config_.data();
+  params.configSize = set.config.size();
+  params.pConfig = set.config.data();
   params.counterDataImageSize = image.data.size();
   params.pCounterDataImage = image.data.data();
   params.range = kernels ? CUPTI_AutoRange : CUPTI_UserRange;
@@ -176,6 +298,7 @@ bool RangeProfiler::start() {
   CUpti_RangeProfiler_Start_Params params = {CUpti_RangeProfiler_Start_Params_STRUCT_SIZE};
   params.pRangeProfilerObject = object_;
   started_ = check(api_->cuptiRangeProfilerStart(&params), "cuptiRangeProfilerStart");
+  sets_[set_].worked = sets_[set_].worked || started_;
   return started_;
 }
 
@@ -227,9 +350,13 @@ std::size_t RangeProfiler::ranges(const Image& image) const {
   return api_->cuptiRangeProfilerGetCounterDataInfo(&params) == CUPTI_SUCCESS ? params.numTotalRanges : 0;
 }
 
-bool RangeProfiler::evaluate(const Image& image, std::size_t range, double* values) {
+bool RangeProfiler::evaluate(std::size_t configuration, const Image& image, std::size_t range, double* values) {
   const Timed timed(spent_[kEvaluate]);
-  return host_.evaluate(image.data, range, metrics_, metric_count_, values);
+  Set& set = sets_[configuration];
+  double found[counters::kMaxMetrics];
+  if (!set.host.evaluate(image.data, range, set.metrics, set.count, found)) return false;
+  for (std::size_t i = 0; i < set.count; ++i) values[set.places[i]] = found[i];
+  return true;
 }
 
 }  // namespace rangescope::inject::cupti

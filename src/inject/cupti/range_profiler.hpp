@@ -6,6 +6,9 @@
 //
 // Stop answers with the next pass and nesting level, which SetConfig wants back. A new round needs a fresh image;
 // values read before all passes are in are NaN.
+//
+// Metrics that CUPTI cannot count together (NVLink and PCIe beside SMs and DRAM) are in several configurations, each
+// with passes and an image of its own. What the driver cannot count on this machine is left out and told.
 #pragma once
 
 #include <cupti_range_profiler.h>
@@ -14,6 +17,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "inject/counters/plan.hpp"
 #include "inject/cupti/host.hpp"
 
 namespace rangescope::inject::cupti {
@@ -44,7 +48,7 @@ struct RangeApi {
   [[nodiscard]] bool load(const Api& cupti, char* why, std::size_t why_bytes);
 };
 
-/// Counter data of a target as far as it is collected.
+/// Counter data of a target and a configuration as far as it is collected.
 struct Image {
   Bytes data;
   Bytes before;            ///< as it was when the session under way was armed
@@ -60,22 +64,35 @@ class RangeProfiler {
   RangeProfiler(const RangeProfiler&) = delete;
   RangeProfiler& operator=(const RangeProfiler&) = delete;
 
-  /// Makes the profiler for the context that is current, with this metric set. On failure false and one sentence with
-  /// what to do (permission, another holder of the counters, a metric that this chip lacks).
-  [[nodiscard]] bool enable(const RangeApi& api, CUcontext context, std::uint32_t device, const char* const* metrics,
-                            std::size_t count, char* why, std::size_t why_bytes);
+  /// Makes the profiler for the context that is current, with the metrics of the plan that can be counted here; `tell`
+  /// hears of the others. On failure false and one sentence with what to do (permission, another holder of the
+  /// counters, metrics that this machine lacks).
+  [[nodiscard]] bool enable(const RangeApi& api, CUcontext context, std::uint32_t device, const counters::Plan& plan,
+                            void (*tell)(const char*), char* why, std::size_t why_bytes);
   void disable();
   /// Ends whatever is under way and disables, at the end of the program or of the context: CUPTI and the driver are not
   /// torn down under a session that runs.
   void close_down();
 
-  [[nodiscard]] std::size_t passes() const { return passes_; }
+  /// Of all configurations.
+  [[nodiscard]] std::size_t passes() const;
+  /// The configuration that pass `pass` of a round belongs to; `pass` becomes the pass of it.
+  [[nodiscard]] std::size_t configuration(std::size_t& pass) const;
+  [[nodiscard]] std::size_t configurations() const { return set_count_; }
+  /// The hardware could not be programmed for this configuration: goes on without it. False when nothing else is left,
+  /// when it has worked before, or when it is not the configuration's fault.
+  [[nodiscard]] bool give_up(std::size_t configuration, void (*tell)(const char*));
+  [[nodiscard]] bool given_up(std::size_t configuration) const { return sets_[configuration].passes == 0; }
+  /// Those that were given up, a bit each.
+  [[nodiscard]] std::uint32_t given_up() const;
+  /// As an earlier run found out; true when that changes something.
+  [[nodiscard]] bool give_up_all(std::uint32_t which);
   [[nodiscard]] const char* chip() const { return chip_; }
 
-  /// An empty image with room for `ranges`.
-  [[nodiscard]] bool make(Image& image, std::size_t ranges);
+  /// An empty image of a configuration with room for `ranges`.
+  [[nodiscard]] bool make(std::size_t configuration, Image& image, std::size_t ranges);
   /// Configures the session for the image's next pass; `kernels`: every kernel is a range by itself.
-  [[nodiscard]] bool configure(Image& image, bool kernels);
+  [[nodiscard]] bool configure(std::size_t configuration, Image& image, bool kernels);
   [[nodiscard]] bool start();
   [[nodiscard]] bool push(const char* name);
   [[nodiscard]] bool pop();
@@ -84,7 +101,8 @@ class RangeProfiler {
   [[nodiscard]] bool stop(Image& image, bool discard);
   /// Ranges that a complete image holds.
   [[nodiscard]] std::size_t ranges(const Image& image) const;
-  [[nodiscard]] bool evaluate(const Image& image, std::size_t range, double* values);
+  /// Puts the values of a configuration's metrics to the places that they have in the plan.
+  [[nodiscard]] bool evaluate(std::size_t configuration, const Image& image, std::size_t range, double* values);
   [[nodiscard]] bool enabled() const { return object_ != nullptr; }
   /// "Start 10 calls 170.1 ms, ...": where the time went that CUPTI's calls took.
   void describe_cost(char* text, std::size_t bytes) const;
@@ -103,11 +121,26 @@ class RangeProfiler {
 
   const RangeApi* api_ = nullptr;
   CUpti_RangeProfiler_Object* object_ = nullptr;
-  Host host_;
-  Bytes config_;
-  const char* const* metrics_ = nullptr;
-  std::size_t metric_count_ = 0;
-  std::size_t passes_ = 0;
+  struct Set {
+    Host host;
+    Bytes config;
+    const char* metrics[counters::kMaxMetrics];
+    std::uint16_t places[counters::kMaxMetrics];  // in the plan
+    std::size_t count = 0;
+    std::size_t passes = 0;  // 0: it cannot be counted here
+    bool worked = false;
+  };
+  [[nodiscard]] bool prepare(Set& set, const Bytes& availability, void (*tell)(const char*), char* why,
+                             std::size_t why_bytes);
+  // "a.sum and b.sum (groups c, d)"
+  void name_metrics(const Set& set, const bool* which, char* text, std::size_t bytes) const;
+
+  const counters::Plan* plan_ = nullptr;
+  std::uint32_t device_ = 0;
+  Set sets_[counters::kMaxConfigurations];
+  std::size_t set_count_ = 0;
+  std::size_t set_ = 0;               // that is configured
+  CUptiResult last_ = CUPTI_SUCCESS;  // that was no success
   bool started_ = false;
   bool pushed_ = false;
   Spent spent_[kCalls];

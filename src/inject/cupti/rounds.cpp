@@ -1,9 +1,11 @@
 // What was measured, as records in the GPU stream (wire/counters.hpp).
 #include <cxxabi.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <limits>
 #include <utility>
 
 #include "inject/cupti/collector.hpp"
@@ -94,14 +96,23 @@ bool chosen(const counters::Plan& plan, const char* mangled) {
 
 }  // namespace
 
-void evaluate(Collector& c, Context& context, const Image& image, std::uint32_t target, bool kernels) {
+void evaluate(Collector& c, Context& context, const Image* images, std::uint32_t target, bool kernels) {
   double values[counters::kMaxMetrics];
   // With caches flushed each kernel has one of ours before it.
   const std::size_t step = kernels && context.flush.ready() ? 2 : 1;
-  const std::size_t ranges = context.profiler.ranges(image) / step;
+  RangeProfiler& profiler = context.profiler;
+  std::size_t ranges = 0;
+  bool alike = true, first = true;
+  for (std::size_t i = 0; i < profiler.configurations(); ++i) {
+    if (profiler.given_up(i)) continue;
+    const std::size_t found = profiler.ranges(images[i]) / step;
+    alike = first || (alike && found == ranges);
+    if (first || found < ranges) ranges = found;
+    first = false;
+  }
   const RecordedKernel* recorded = context.recorder.kernels();
   // Results that cannot be laid along what was launched are no results.
-  if (kernels && ranges != context.recorder.count()) {
+  if (kernels && (!alike || ranges != context.recorder.count())) {
     char detail[160];
     std::snprintf(detail, sizeof detail, "results of a range left out: CUPTI gave %zu, kernels launched: %u", ranges,
                   context.recorder.count());
@@ -111,7 +122,11 @@ void evaluate(Collector& c, Context& context, const Image& image, std::uint32_t 
   for (std::size_t i = 0; i < ranges; ++i) {
     const bool named = kernels && recorded != nullptr && i < context.recorder.count();
     if (named && !chosen(c.plan, recorded[i].name)) continue;
-    if (!context.profiler.evaluate(image, i * step + step - 1, values)) continue;
+    std::fill(values, values + c.plan.metric_count, std::numeric_limits<double>::quiet_NaN());
+    bool whole = true;
+    for (std::size_t k = 0; k < profiler.configurations(); ++k)
+      whole = whole && (profiler.given_up(k) || profiler.evaluate(k, images[k], i * step + step - 1, values));
+    if (!whole) continue;
     write_round(c, context, target, kernels ? static_cast<std::uint32_t>(i) : wired::kWholeRange,
                 named ? &recorded[i] : nullptr, values);
   }

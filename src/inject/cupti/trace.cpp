@@ -16,6 +16,7 @@
 #include "inject/cupti/buffers.hpp"
 #include "inject/cupti/counters.hpp"
 #include "inject/cupti/encode.hpp"
+#include "inject/cupti/hardware_times.hpp"
 #include "inject/cupti/launches.hpp"
 #include "inject/process.hpp"
 #include "wire/counters.hpp"
@@ -53,6 +54,7 @@ struct Tracer {
   std::atomic<bool> tracing{false};
   bool own_clock = false;
   bool by_callback = false;
+  std::atomic<bool> hardware_times{false};
   std::uint32_t generation = 0;  // of the process that it belongs to
 
   std::mutex stream_lock;  // guards stream, encoder and the counts below
@@ -176,7 +178,18 @@ void note_graph(Tracer& t, CUgraph graph) {
 
 void flush_once(Tracer& t, bool forced);
 
+void note_times(Tracer& t, const char* how) {
+  const std::lock_guard<std::mutex> guard(t.stream_lock);
+  t.encoder.info("kernel_times", how);
+}
+
 void on_resource(Tracer& t, CUpti_CallbackId id, const void* data) {
+  if (id == CUPTI_CBID_RESOURCE_CU_INIT_FINISHED && no_hardware_times(t.api) == nullptr) {
+    char text[128];
+    const char* how = begin_hardware_times(t.api, text, sizeof text);
+    t.hardware_times = std::strcmp(how, "hardware") == 0;
+    note_times(t, how);
+  }
   if (data == nullptr) {
     return;  // the driver's initialisation comes without data (CUPTI 13.0)
   }
@@ -291,10 +304,11 @@ void flush_once(Tracer& t, bool forced) {
 }
 
 // CUPTI hands over the buffers that a busy program fills. Only what lies in one that does not fill is asked for: a
-// flush holds up launches (PyTorch 2.11 on an H200: 4 % of a decode step with one a second).
+// flush holds up launches (PyTorch 2.11 on an H200: 4 % of a decode step with one a second). What the hardware times
+// lies in a buffer of the GPU until it is asked for.
 void flush_where_idle(Tracer& t) {
   const std::uint64_t filled = t.buffers_filled.load();
-  if (t.buffers_seen.exchange(filled) == filled) {
+  if (t.buffers_seen.exchange(filled) == filled || t.hardware_times) {
     flush_once(t, false);
   } else {
     write_out(t);
@@ -453,6 +467,10 @@ bool enable(Tracer& t) {
     accept(t, api.cuptiActivityEnable(CUPTI_ACTIVITY_KIND_GRAPH_TRACE), "graph launches as a whole");
   }
   note_launch_calls(t);
+  const char* no_times = no_hardware_times(api);
+  note_times(t, no_times != nullptr ? no_times : "software: the driver was initialised before");
+  if (no_times == nullptr)
+    api.cuptiEnableCallback(1, t.subscription.handle, CUPTI_CB_DOMAIN_RESOURCE, CUPTI_CBID_RESOURCE_CU_INIT_FINISHED);
   for (const CUpti_CallbackId id :
        {CUPTI_CBID_RESOURCE_GRAPH_CREATED, CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED, CUPTI_CBID_RESOURCE_GRAPHNODE_CLONED,
         CUPTI_CBID_RESOURCE_CONTEXT_DESTROY_STARTING}) {

@@ -46,8 +46,8 @@ void end_before_what_was_loaded() {
 bool set_up(Collector& c, Context& context) {
   char why[512] = {};
   claim_device();
-  if (!context.profiler.enable(c.range, context.context, static_cast<std::uint32_t>(context.device), c.plan.metrics,
-                               c.plan.metric_count, why, sizeof why)) {
+  if (!context.profiler.enable(c.range, context.context, static_cast<std::uint32_t>(context.device), c.plan, tell_loss,
+                               why, sizeof why)) {
     char detail[600];
     std::snprintf(detail, sizeof detail, "no hardware counters on device %d: %s", context.device, why);
     tell_loss(detail);
@@ -76,10 +76,13 @@ std::size_t room_for_kernels(const Collector& c, std::uint32_t target) {
 
 bool arm(Collector& c, Context& context, const Work& work, std::size_t kernel_room) {
   if (!context.profiler.enabled() && !set_up(c, context)) return false;
-  Image& image = context.images[work.target];
-  if (work.fresh && !context.profiler.make(image, context.kernels ? kernel_room : work.ranges)) return false;
-  if (!context.profiler.configure(image, context.kernels)) return false;
-  return context.kernels || context.profiler.start();
+  RangeProfiler& profiler = context.profiler;
+  std::size_t pass = work.pass;
+  const std::size_t configuration = profiler.configuration(pass);
+  Image& image = context.images[work.target][configuration];
+  if (pass == 0 && !profiler.make(configuration, image, context.kernels ? kernel_room : work.ranges)) return false;
+  if (!profiler.configure(configuration, image, context.kernels)) return false;
+  return context.kernels || profiler.start();
 }
 
 // Runs without the lock, in the context; others see in c.busy that it must not go away.
@@ -202,15 +205,17 @@ bool work_on(Collector& c, Context& context) {
       if (good)
         context.mux->armed();
       else
-        fail(context);
+        fail_to_begin(context, work.pass);
       pthread_cond_broadcast(&c.idle);
       return true;
     }
     case Work::Kind::kStop: {
-      Image& image = context.images[work.target];
+      std::size_t pass = work.pass;
+      Image* const images = context.images[work.target];
+      Image& image = images[context.profiler.configuration(pass)];
       const bool good = without_lock(c, context, [&] {
         if (!context.profiler.stop(image, work.discard)) return false;
-        if (work.complete) evaluate(c, context, image, work.target, context.kernels);
+        if (work.complete) evaluate(c, context, images, work.target, context.kernels);
         if (work.complete && !c.evaluated) end_before_what_was_loaded();
         c.evaluated = c.evaluated || work.complete;
         return true;
@@ -304,6 +309,13 @@ void fail(Context& context) {
   std::snprintf(detail, sizeof detail, "hardware counters stopped on device %d: %s", context.device,
                 context.profiler.error());
   tell_loss(detail);
+}
+
+void fail_to_begin(Context& context, std::size_t pass) {
+  if (context.state != Context::State::kReady || !context.profiler.enabled() ||
+      !context.profiler.give_up(context.profiler.configuration(pass), tell_loss))
+    return fail(context);
+  context.mux->begin_anew(static_cast<std::uint32_t>(context.profiler.passes()));
 }
 
 bool start_worker(Collector& c) {

@@ -109,6 +109,7 @@ void CounterReader::add_round(const Round& round, const std::vector<std::uint32_
     out.ranges.push_back({domain, session_.strings.intern(name(id)), target->second.kind});
   }
   out.occurrence = round.head.first;
+  if (round.head.passes > 1) out.note = note_of(round.head.head.id, round.head.device);
   out.passes = round.head.passes;
   if (!whole) {
     out.ordinal = round.head.kernel;
@@ -147,6 +148,22 @@ void CounterReader::keep_wait(const wired::Tally& tally) {
   wait.domain = domain_index(name(target->second.domain));
   for (const std::uint32_t id : target->second.names) wait.path.push_back(session_.strings.intern(name(id)));
   session_.counter_waits.push_back(std::move(wait));
+}
+
+/// Why the metrics of a range may differ more than their counters do; "" where its occurrences were alike.
+std::string CounterReader::note_of(std::uint32_t target, std::uint32_t device) const {
+  std::uint32_t varied = 0, measured = 0;
+  for (const wired::Tally& tally : tallies_) {
+    if (tally.head.id != target || tally.device != device) continue;
+    varied += tally.varied;
+    measured += tally.measured;
+  }
+  if (varied == 0) return {};
+  return fmt::format(
+      "counters: {} of {} measured occurrences launched the same kernels in other sizes than the first of "
+      "their round, so that metrics from several passes are of several sizes; --bucket-by payload tells "
+      "sizes apart",
+      varied, measured);
 }
 
 void CounterReader::tell(const wired::Tally& tally, const std::string& where) {
@@ -191,11 +208,6 @@ void CounterReader::tell(const wired::Tally& tally, const std::string& where) {
     add("counters_discarded", tally.discarded,
         "occurrences of '" + path +
             "' were measured and discarded: they launched other kernels than the rest of their round");
-  }
-  if (tally.varied > 0) {
-    add("counters_varied", tally.varied,
-        "occurrences of '" + path +
-            "' launched the same kernels in other configurations; their passes are joined all the same");
   }
 }
 

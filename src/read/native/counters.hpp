@@ -44,6 +44,7 @@ class CounterReader {
   void take_round(const GpuRecord& record);
   void add_round(const Round& round, const std::vector<std::uint32_t>& metrics);
   void keep_wait(const wire::counters::Tally& tally);
+  [[nodiscard]] std::string note_of(std::uint32_t target, std::uint32_t device) const;
   void tell(const wire::counters::Tally& tally, const std::string& where);
 
   std::uint32_t process_;

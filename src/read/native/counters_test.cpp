@@ -52,8 +52,10 @@ class Stream {
     record.count = claimed != 0 ? claimed : static_cast<std::uint32_t>(values.size());
     put(record, values.data(), values.size() * sizeof values[0]);
   }
-  void tally(std::uint32_t target, std::uint32_t rounds, std::uint8_t small = 0, std::uint32_t settled = 0) {
+  void tally(std::uint32_t target, std::uint32_t rounds, std::uint8_t small = 0, std::uint32_t settled = 0,
+             std::uint32_t varied = 0) {
     wired::Tally record{};
+    record.varied = varied;
     record.skipped_first = settled;
     record.head = head(wired::Type::kTally, target);
     record.head.small = small;
@@ -170,6 +172,17 @@ TEST(CounterRecords, WhatIsMissingIsSaid) {
   ASSERT_EQ(session.gpu_pauses.size(), 2u);
   EXPECT_EQ(session.gpu_pauses[0].end_ns, 5000);
   EXPECT_EQ(session.gpu_pauses[1].end_ns, model::kOpen);
+}
+
+TEST(CounterRecords, OtherSizesAreANoteOnTheMetricsOfTheRange) {
+  Stream s = sample();
+  s.tally(0, 1, 0, 0, 2);
+  const model::Session session = session_of(s.bytes());
+  EXPECT_EQ(loss(session, "counters_varied"), nullptr) << "nothing is lost";
+  for (const model::Measurement& m : session.measurements)
+    EXPECT_TRUE(m.note.starts_with("counters: 2 of 3 measured occurrences launched the same kernels in other sizes"))
+        << m.note;
+  EXPECT_TRUE(session_of(sample().bytes()).measurements[0].note.empty());
 }
 
 TEST(CounterRecords, NoHalfSetsAndNothingOfStrangers) {
