@@ -29,6 +29,7 @@
 #include "analyze/summaries.hpp"
 #include "analyze/tree.hpp"
 #include "analyze/useful.hpp"
+#include "analyze/wall_samples.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
 
@@ -269,6 +270,7 @@ base::Result<Report> analyze(Session& session, const Options& options, const Ref
                            : reference.asked            ? telling(reference)
                                                         : telling(session, reference);
   report->metric_columns.insert(report->metric_columns.begin(), of_work.begin(), of_work.end());
+  if (is_light(session) && !session.samples.empty()) report->metric_columns.push_back({"gpu_active", "GPU active"});
   for (const model::SampleStream& stream : session.samples) {
     for (const model::SampledMetric& metric : stream.metrics) {
       const auto same = [&](const model::MetricColumn& column) { return column.name == metric.name; };
@@ -331,6 +333,7 @@ base::Result<Report> analyze(const Session& session, const Options& options) {
   add_useful(session, *useful, &model::Utilization::useful_flop, tree, keys, by_cell, report);
   add_useful(session, *bytes, &model::Utilization::useful_bytes, tree, keys, by_cell, report);
   add_measurements(session, options, tree, keys, *kernels, report);
+  if (is_light(session)) add_wall_samples(session, tree, keys, by_cell, report);
   add_given_work(session, *work, tree, keys, by_cell, report);
   add_kernel_counters(session, *kernels, report);
   const Occurrences occurrences{session, tree, keys, by_cell, phases};

@@ -48,6 +48,12 @@ void bind_native(const Arguments& app, collect::native::Options& options) {
          [&options](std::int64_t ns) { options.extra_env[wire::kFlushInterval] = std::to_string(ns / 1000000) + "ms"; },
          0, kLongest, "How often GPU activity is written out: what a killed process may lose of it (1s)")
       .group("Capture");
+  app.add_flag(
+         "--light", [&options] { options.extra_env[wire::kLight] = "1"; },
+         "Record ranges and samples alone, no CUPTI in the program: GPU values of a range are of its wall time, "
+         "kernels "
+         "are unknown")
+      .group("Capture");
   bind_chaining(app, options.chain_injection, "Capture");
 }
 

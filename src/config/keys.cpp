@@ -131,6 +131,8 @@ constexpr std::array kKeys{
     Key{NATIVE "mpi", Type::kBool, "MPI calls as ranges, where the launcher is Open MPI's", "--mpi"},
     Key{NATIVE "chain_injection", Type::kBool,
         "load the injection library that the environment names as well", "--chain-injection"},
+    Key{NATIVE "light", Type::kBool,
+        "record ranges and samples alone, without CUPTI in the program", "--light"},
     Key{NATIVE "sample", Type::kText,
         "sample the GPU's counters and energy while the program runs: auto, off, or every so often (100us)",
         "--sample"},

@@ -107,6 +107,9 @@ base::Result<void> Engine::prepare() {
   if (args_.repeat > 1 && !native_)
     return base::fail(base::Code::kUsage, "the native stage is what is repeated, and it is off", "--repeat",
                       "Leave --no-native out, or run the command several times.");
+  if (args_.native.extra_env.contains(wire::kLight) && !native_)
+    return base::fail(base::Code::kUsage, "a light run is one of the native stage, and it is off", "--light",
+                      "Leave --no-native out.");
   mode_ = config_.text("pipeline.ncu.ncu_cli.replay_mode").value_or("auto");
   auto ranges = ranges_of(config_);
   if (!ranges) return base::fail(std::move(ranges));
@@ -183,6 +186,12 @@ base::Result<void> Engine::plan_counters() {
     if (ncu_) return {};
     return base::fail(base::Code::kConfig, "metrics are asked for, and nsys measures none", "pipeline.native.metrics",
                       "Switch ncu or the native stage on: --ncu or --native.");
+  }
+  if (args_.native.extra_env.contains(wire::kLight)) {
+    no_counters_ = "--light keeps CUPTI out of the program, and counters of ranges need it";
+    if (ncu_) return {};
+    return base::fail(base::Code::kUsage, no_counters_, "--metrics",
+                      "Leave --light or --metrics out; what is sampled of the GPU is in the report without either.");
   }
   args_.counters.ranges = ranges_;
   args_.counters.kernels = args_.analysis.kernels;
