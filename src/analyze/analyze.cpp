@@ -30,6 +30,7 @@
 #include "analyze/tree.hpp"
 #include "analyze/useful.hpp"
 #include "analyze/wall_samples.hpp"
+#include "analyze/windows.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
 
@@ -325,6 +326,7 @@ base::Result<Report> analyze(const Session& session, const Options& options) {
   std::vector<std::uint64_t> busy;
   if (has_gpu_work(session))
     busy = add_gpu_work(session, options, tree, contexts, keys, by_cell, sampled, *kernels, report);
+  if (in_windows(session)) add_estimates(session, tree, keys, by_cell, busy, report);
   add_cpu(session, options, tree, contexts, keys, report);
   if (session.unrecorded.kernels) add_projections(session, tree, keys, by_cell, report);
   if (session.unrecorded.kernels || session.unrecorded.copies) busy.clear();

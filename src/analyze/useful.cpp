@@ -11,6 +11,7 @@
 #include "analyze/recording.hpp"
 #include "analyze/select.hpp"
 #include "analyze/spread.hpp"
+#include "analyze/windows.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
 
@@ -223,8 +224,9 @@ double wall_of_sum(const model::Region& region, const WorkSum& sum) {
 }  // namespace
 
 bool has_counters(const model::Region& region) {
-  return std::any_of(region.metrics.begin(), region.metrics.end(),
-                     [](const auto& one) { return !one.second.source.starts_with(kWorkSource); });
+  return std::any_of(region.metrics.begin(), region.metrics.end(), [](const auto& one) {
+    return !one.second.source.starts_with(kWorkSource) && !one.second.source.starts_with(kEstimated);
+  });
 }
 
 Result<std::vector<UsefulFlop>> parse_useful(const std::vector<std::string>& written) {

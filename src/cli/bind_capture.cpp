@@ -54,6 +54,22 @@ void bind_native(const Arguments& app, collect::native::Options& options) {
          "kernels "
          "are unknown")
       .group("Capture");
+  app.add_option(
+         "--overhead",
+         [&options](const std::string& said) {
+           const bool percent = said.ends_with("%");
+           const auto number =
+               base::to_double(base::trim(std::string_view(said).substr(0, said.size() - (percent ? 1 : 0))));
+           const double share = number.value_or(0) * (percent ? 0.01 : 1);
+           if (!(share >= 0.0001 && share <= 0.5))
+             refuse("--overhead", "'" + base::printable(said) + "' is no share between 0.01% and 50%",
+                    "Write --overhead 1%");
+           options.extra_env[wire::kOverhead] = std::to_string(share);
+         },
+         "Trace only so many occurrences of ranges, over the whole run, that tracing takes at most this share of the "
+         "program's time; totals are estimated")
+      .type_name("SHARE")
+      .group("Capture");
   bind_chaining(app, options.chain_injection, "Capture");
 }
 

@@ -249,7 +249,8 @@ base::Result<void> Engine::ncu_stage() {
   if (const model::Session* seen = timeline(); seen && !ranges_.include.empty())
     evidence = doctor::evidence_of(doctor::gather(*seen, ranges_));
   // A counted run's timeline sees the first occurrences only, and a light one no kernel: what is not seen may be there.
-  if (counters_ || (args_.native.extra_env.contains(wire::kLight) && !nsys_)) {
+  const auto set = [&](const char* name) { return args_.native.extra_env.contains(name) && !nsys_; };
+  if (counters_ || set(wire::kLight) || set(wire::kOverhead)) {
     evidence.alike.reset();
     if (evidence.kernels == 0) evidence.kernels.reset();
   }

@@ -19,6 +19,7 @@ inline constexpr char kCudaCalls[] = "RANGESCOPE_CUDA_CALLS";             ///< f
 inline constexpr char kLaunchRecords[] = "RANGESCOPE_LAUNCH_RECORDS";  ///< "callback": launches are noted by callbacks
 inline constexpr char kCupti[] = "RANGESCOPE_CUPTI";                   ///< path of the CUPTI to load
 inline constexpr char kLight[] = "RANGESCOPE_LIGHT";                   ///< "1": nothing of the GPU is recorded
+inline constexpr char kOverhead[] = "RANGESCOPE_OVERHEAD";             ///< "0.01": share of time that tracing may cost
 inline constexpr char kRanks[] = "RANGESCOPE_RANKS";                   ///< "0-7,16": the only ranks that record
 inline constexpr char kVerbose[] = "RANGESCOPE_VERBOSE";               ///< the library says what it does
 inline constexpr char kCounters[] = "RANGESCOPE_COUNTERS";             ///< path of the plan of counters
