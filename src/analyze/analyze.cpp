@@ -31,6 +31,8 @@
 #include "analyze/summaries.hpp"
 #include "analyze/tree.hpp"
 #include "analyze/useful.hpp"
+#include "analyze/wall_samples.hpp"
+#include "analyze/windows.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
 
@@ -171,14 +173,22 @@ void judge_regions(const Session& session, const Reference& reference, const std
   if (counted) peaks = &*counted;
   add_bounds(report, peaks);
   const auto any = [&](auto has) { return std::any_of(report.regions.begin(), report.regions.end(), has); };
-  if (any([](const model::Region& r) { return !r.metrics.empty(); }) &&
-      !any([](const model::Region& r) { return r.utilization.has_value(); }) &&
+  if (any(has_counters) && !any([](const model::Region& r) { return r.utilization.has_value(); }) &&
       std::none_of(report.kernel_counters.begin(), report.kernel_counters.end(),
                    [](const model::KernelCounters& kernel) { return !kernel.roofline.empty(); })) {
     report.notes.push_back(peaks == nullptr
                                ? "no utilization: no peaks are known for this GPU (conf/device, calibrate)"
                                : "no utilization: executed FLOPs were not measured (profile --metrics roofline does)");
   }
+  const bool asked = any([](const model::Region& r) {
+    return r.utilization && (r.utilization->useful_flop || r.utilization->useful_bytes);
+  });
+  if (peaks == nullptr && asked)
+    report.notes.push_back("no MFU: " +
+                           (report.device_names.empty()
+                                ? "no GPU was recorded; --device names one"
+                                : "no peaks are known for " + base::printable(report.device_names.front()) +
+                                      "; rangescope calibrate measures them, and --device takes those of another GPU"));
   const auto placed = [](const auto& each) { return each.bound && each.bound->memory; };
   const bool compared = any(placed) || any([](const model::Region& r) { return r.utilization.has_value(); }) ||
                         std::any_of(report.kernel_counters.begin(), report.kernel_counters.end(), placed);
@@ -258,8 +268,12 @@ base::Result<Report> analyze(Session& session, const Options& options, const Ref
   auto report = analyze(session, options);
   if (!report) return report;
   describe_clocks(clocks, session, *report);
-  if (!session.measurements.empty())
-    report->metric_columns = reference.asked ? telling(reference) : telling(session, reference);
+  std::vector<model::MetricColumn> of_work = std::move(report->metric_columns);
+  report->metric_columns = session.measurements.empty() ? std::vector<model::MetricColumn>{}
+                           : reference.asked            ? telling(reference)
+                                                        : telling(session, reference);
+  report->metric_columns.insert(report->metric_columns.begin(), of_work.begin(), of_work.end());
+  if (is_light(session) && !session.samples.empty()) report->metric_columns.push_back({"gpu_active", "GPU active"});
   for (const model::SampleStream& stream : session.samples) {
     for (const model::SampledMetric& metric : stream.metrics) {
       const auto same = [&](const model::MetricColumn& column) { return column.name == metric.name; };
@@ -276,9 +290,9 @@ base::Result<Report> analyze(const Session& session, const Options& options) {
   Report report;
   auto useful = parse_useful(options.flops);
   if (!useful) return base::fail(std::move(useful));
-  const auto bytes = parse_useful(options.bytes), tokens = parse_useful(options.tokens);
+  const auto bytes = parse_useful(options.bytes), work = parse_work(options.work, options.tokens);
   if (!bytes) return tl::make_unexpected(bytes.error());
-  if (!tokens) return tl::make_unexpected(tokens.error());
+  if (!work) return tl::make_unexpected(work.error());
   describe_run(session, report);
   report.losses = session.losses;
   if (!session.summary.empty()) {
@@ -313,6 +327,7 @@ base::Result<Report> analyze(const Session& session, const Options& options) {
   std::vector<std::uint64_t> busy;
   if (has_gpu_work(session))
     busy = add_gpu_work(session, options, tree, contexts, keys, by_cell, sampled, *kernels, report);
+  if (in_windows(session)) add_estimates(session, tree, keys, by_cell, busy, report);
   add_cpu(session, options, tree, contexts, keys, report);
   if (session.unrecorded.kernels) add_projections(session, tree, keys, by_cell, report);
   if (session.unrecorded.kernels || session.unrecorded.copies) busy.clear();
@@ -320,8 +335,9 @@ base::Result<Report> analyze(const Session& session, const Options& options) {
   if (!session.ranges.empty()) add_steady(session, tree, keys, by_cell, busy, phases, report);
   add_useful(session, *useful, &model::Utilization::useful_flop, tree, keys, by_cell, report);
   add_useful(session, *bytes, &model::Utilization::useful_bytes, tree, keys, by_cell, report);
-  add_useful(session, *tokens, &model::Utilization::useful_tokens, tree, keys, by_cell, report);
   add_measurements(session, options, tree, keys, *kernels, report);
+  if (is_light(session)) add_wall_samples(session, tree, keys, by_cell, report);
+  add_given_work(session, *work, tree, keys, by_cell, report);
   add_kernel_counters(session, *kernels, report);
   const Occurrences occurrences{session, tree, keys, by_cell, phases};
   add_rows(&occurrences, report);

@@ -44,7 +44,8 @@ struct Options {
   model::KernelSelection kernels;       ///< only these count
   std::vector<std::string> flops;       ///< useful FLOPs by range (analyze/useful.hpp)
   std::vector<std::string> bytes;       ///< bytes that it must read or write, likewise, for MBU
-  std::vector<std::string> tokens;      ///< tokens of an occurrence, likewise, for tokens a second
+  std::vector<std::string> work;        ///< "decode=1 token": units of work of an occurrence, for rates and J a unit
+  std::vector<std::string> tokens;      ///< the same, of tokens: "decode=8"
   bool by_payload = false;              ///< occurrences of one range with different NVTX payloads are different regions
   std::optional<FoldNames> fold_names;  ///< for NameFolder, before sessions are joined; absent: as the run was told
   std::string device;                   ///< id of the peaks; auto: by the GPU's name; "": as the run was told

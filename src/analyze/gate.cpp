@@ -86,6 +86,12 @@ base::Result<model::Gate> gate(model::Comparison comparison, const GateOptions& 
   if (comparison.sides[1].failed > 0)
     return base::fail(base::Code::kNotComparable, "the program failed, so what it did cannot be judged",
                       comparison.sides[1].label, "Make it end with 0 first");
+  for (const model::ComparedRegion& region : comparison.regions)
+    for (const model::ComparedValue& value : region.values)
+      if (value.tag.starts_with("metrics.") && value.tag.ends_with("/s"))
+        return base::fail(base::Code::kUsage,
+                          "more of '" + base::printable(value.tag.substr(8)) + "' is better, and a gate fails on more",
+                          "--metric", "Gate on the time that it takes: --metric wall_ns.median");
   if (regions_required) {
     for (const model::ComparedRegion& region : comparison.missing) {
       if (region.occurrences[1]) continue;

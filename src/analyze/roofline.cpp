@@ -6,6 +6,7 @@
 #include <cmath>
 #include <tuple>
 
+#include "analyze/useful.hpp"
 #include "base/units.hpp"
 
 namespace rangescope::analyze {
@@ -292,8 +293,9 @@ void add_summed_rates(model::Region& region) {
 
 void add_bounds(model::Report& report, const model::Peaks* peaks, const Thresholds& thresholds) {
   for (model::Region& region : report.regions) {
-    if (region.metrics.empty() && !(region.gpu && region.gpu->kernels > 0) && !region.utilization) continue;
-    if (!region.metrics.empty() || region.gpu) {
+    const bool counted = has_counters(region);
+    if (!counted && !(region.gpu && region.gpu->kernels > 0) && !region.utilization) continue;
+    if (counted || region.gpu) {
       add_summed_rates(region);
       region.roofline = roofline(region, peaks);
       add_busy_rates(region);

@@ -11,6 +11,7 @@
 #include "analyze/busy.hpp"
 #include "analyze/nonnegative.hpp"
 #include "analyze/sample_clock.hpp"
+#include "analyze/sample_row.hpp"
 #include "analyze/sample_work.hpp"
 #include "base/units.hpp"
 
@@ -26,10 +27,6 @@ constexpr std::size_t kMostKinds = 256;
 constexpr std::size_t kMostAtOnce = 1024;  // pieces of work that one moment may see
 constexpr double kBoundary_ns = 300;       // that belong to either of two kernels that follow each other,
 constexpr double kClockError = 0.002;      // and so much of a sample, by which its clock may be off
-constexpr double kLeastSamples = 5;        // of GPU time, that a value must rest on
-constexpr double kDarkShare = 0.5;         // an interval of more than +- 50 % tells nothing
-constexpr double kOtherActive = 0.05;      // a device that is less active than this is idle
-constexpr double kWide = 1.96;             // 95 % of a normal distribution
 
 /// What ran in one sample: a piece and for how long.
 struct Overlap {
@@ -90,26 +87,6 @@ class Touched {
   std::vector<double> sums_;
   std::vector<std::uint32_t> list_;
 };
-
-/// What is known of one metric for one row of a table (a set, a kind, a region).
-struct SamplePart {
-  double amount = 0;    ///< kAmount: as it is; kShare: nanoseconds at full load
-  double variance = 0;  ///< of the amount: what the rates do not explain
-  double edges = 0;     ///< of the amount: what boundaries may have moved
-  double weight = 0;    ///< kMean: nanoseconds behind `amount`
-  double largest = 0;   ///< kMax
-  void add(const SamplePart& other) {
-    amount += other.amount;
-    variance += other.variance;
-    edges += other.edges;
-    weight += other.weight;
-    largest = std::max(largest, other.largest);
-  }
-};
-
-bool adds(SampleKind kind) {
-  return kind == SampleKind::kAmount || kind == SampleKind::kShare;
-}
 
 /// One stream divided among the work of its card.
 class Division {
@@ -306,77 +283,13 @@ class Division {
       }
     }
   }
-
- public:
-  /// The column that says when the device was active; number of metrics where there is none.
-  static std::size_t activity_column(const SampleStream& stream) {
-    const auto find = [&](auto wanted) {
-      for (std::size_t m = 0; m < stream.metrics.size(); ++m)
-        if (stream.metrics[m].kind == SampleKind::kShare && wanted(stream.metrics[m])) return m;
-      return stream.metrics.size();
-    };
-    for (const std::string_view name :
-         {"gpu_active", "gr__cycles_active", "GR Active", "sm_active", "sm__cycles_active"})
-      if (const std::size_t m = find([&](const SampledMetric& metric) { return metric.name.starts_with(name); });
-          m < stream.metrics.size())
-        return m;
-    return stream.metrics.size();
-  }
 };
 
-/// What all streams together say of one metric of one row.
-struct Row {
-  SamplePart part;
-  SampleKind kind = SampleKind::kShare;
-  std::string unit;
-  double sampled_ns = 0, total_ns = 0;  ///< of the row's work
-  double interval_ns = 1;
-};
-
-/// The metric of a row. `per`: occurrences or calls; `busy_ns`: time that shares are of, where work overlaps.
-model::Metric metric_of(const Row& row, double per, double busy_ns) {
-  model::Metric out;
-  out.unit = row.unit;
-  out.source = "sampled";
-  out.rounds = std::llround(row.sampled_ns / row.interval_ns);
-  if (row.sampled_ns < kLeastSamples * row.interval_ns) {
-    out.absent = fmt::format("too short to sample: {} of GPU work in all, sampled every {}",
-                             base::format_ns(row.sampled_ns), base::format_ns(row.interval_ns));
-    return out;
-  }
-  const double covered = row.total_ns > 0 ? row.sampled_ns / row.total_ns : 0;
-  if (covered < 0.5) {
-    out.absent = fmt::format("only {:.0f} % of its GPU work was sampled", covered * 100);
-    return out;
-  }
-  if (row.kind == SampleKind::kMax || row.kind == SampleKind::kMean) {
-    out.value = row.kind == SampleKind::kMax ? row.part.largest : row.part.amount / std::max(row.part.weight, 1.0);
-    out.min = out.max = out.value;
-    return out;
-  }
-  const double divisor = row.kind == SampleKind::kAmount ? std::max(per, 1.0) * covered : busy_ns * covered;
-  if (divisor <= 0) {
-    out.absent = "its GPU time is not known";
-    return out;
-  }
-  out.value = std::max(row.part.amount, 0.0) / divisor;
-  const double wide = (kWide * std::sqrt(row.part.variance) + row.part.edges) / divisor;
-  out.min = std::max(out.value - wide, 0.0);
-  out.max = out.value + wide;
-  if (row.kind == SampleKind::kShare) out.max = std::max(std::min(out.max, 1.0), out.value);
-  const bool small = row.kind == SampleKind::kShare && wide < 0.02;  // two points of a share are no riddle
-  if (wide > kDarkShare * out.value && !small) {
-    out.absent = fmt::format("samples tell it no better than {:.3g} to {:.3g} {}", out.min, out.max, out.unit);
-    out.value = 0;
-  }
-  return out;
-}
-
-using Rows = std::map<std::string, Row>;
+using Rows = std::map<std::string, SampledRow>;
 
 void put(const Rows& rows, double per, double busy_ns, std::map<std::string, model::Metric>& to) {
   for (const auto& [name, row] : rows)
-    if (!to.contains(name)) to.emplace(name, metric_of(row, per, busy_ns));
+    if (!to.contains(name)) to.emplace(name, sampled_metric(row, per, busy_ns, "GPU work"));
 }
 
 class Reporter {
@@ -431,7 +344,7 @@ class Reporter {
 
   void add(const SampleStream& stream, const SampledWork& work) {
     if (stream.start_ns.empty() || stream.metrics.empty()) return;
-    model::SampledDevice device;
+    model::SampledDevice device = describe_stream(stream, report_);
     const Alignment clock = aligned(stream, work, device);
     device.stream = static_cast<std::uint32_t>(&stream - session_.samples.data());
     device.offset_ns = clock.offset_ns;
@@ -443,7 +356,7 @@ class Reporter {
   }
 
   Alignment aligned(const SampleStream& stream, const SampledWork& work, model::SampledDevice& device) {
-    const std::size_t activity = Division::activity_column(stream);
+    const std::size_t activity = activity_column(stream);
     Alignment clock{stream.offset_ns, 0, 0, false};
     if (!stream.other_clock) {
       device.clock = "the session's own";
@@ -466,25 +379,8 @@ class Reporter {
   }
 
   void describe(const SampleStream& stream, const Division& division, model::SampledDevice& device) {
-    device.source = stream.source;
-    device.uuid = stream.uuid;
-    device.name = stream.name;
-    device.interval_ns = static_cast<double>(stream.interval_ns);
-    device.samples = static_cast<std::int64_t>(stream.start_ns.size());
-    std::uint64_t gaps = 0;
-    for (std::size_t s = 0; s < stream.start_ns.size(); ++s) {
-      device.sampled_ns += static_cast<double>(stream.end_ns[s] - stream.start_ns[s]);
-      const std::int64_t gap = s == 0 ? 0 : stream.start_ns[s] - stream.end_ns[s - 1];
-      if (gap <= stream.interval_ns / 100) continue;
-      ++gaps;
-      device.gaps_ns += static_cast<double>(gap);
-    }
     device.busy_ns = division.busy_ns;
     device.other_ns = division.other_ns;
-    if (gaps > 0)
-      report_.losses.push_back({"sample_gaps", gaps,
-                                fmt::format("{} between samples of {}, {} in all: sampled values are of the rest.",
-                                            base::counted(gaps, "gap"), stream.name, base::format_ns(device.gaps_ns))});
     if (division.other_ns > 0.01 * device.sampled_ns && division.other_ns > 10 * device.interval_ns)
       report_.losses.push_back(
           {"other_gpu_activity", 0,
@@ -496,8 +392,8 @@ class Reporter {
   void collect(const SampleStream& stream, const Division& division, const SampledWork& work, std::size_t m,
                model::SampledDevice& device) {
     const SampledMetric& metric = stream.metrics[m];
-    const auto row_in = [&](Rows& rows, const std::string& name) -> Row& {
-      Row& row = rows[name];
+    const auto row_in = [&](Rows& rows, const std::string& name) -> SampledRow& {
+      SampledRow& row = rows[name];
       row.kind = metric.kind;
       row.unit = metric.unit;
       row.interval_ns = static_cast<double>(std::max<std::int64_t>(stream.interval_ns, 1));
@@ -512,7 +408,7 @@ class Reporter {
     if (adds(metric.kind)) device.sums.push_back(std::move(sum));
     // The same without `rate` for each nanosecond of work.
     const auto add_rows = [&](const std::string& name, double rate) {
-      const auto add = [&](Row& row, SamplePart part, double sampled_ns, double total_ns) {
+      const auto add = [&](SampledRow& row, SamplePart part, double sampled_ns, double total_ns) {
         part.amount -= rate * sampled_ns;
         row.part.add(part);
         row.sampled_ns += sampled_ns;

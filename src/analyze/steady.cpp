@@ -1,10 +1,12 @@
 #include "analyze/steady.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 
 #include "analyze/recording.hpp"
 #include "analyze/spread.hpp"
+#include "analyze/windows.hpp"
 #include "base/text.hpp"
 
 namespace rangescope::analyze {
@@ -50,6 +52,7 @@ struct SteadySums {
   std::vector<std::int64_t> settled, untouched;
   std::int64_t left_out = 0, slowed = 0;
   double left_out_ns = 0, longest_ns = 0, settled_ns = 0, slowed_ns = 0, busy_ns = 0;
+  double traced_ns = 0;  // of settled_ns: with GPU work
 };
 
 void take_out(model::Region& region, double added, SteadySums& sums, double duration_ns,
@@ -115,14 +118,19 @@ std::vector<char> touched_by_pause(const Session& session, const Tree& tree) {
   std::vector<char> touched;
   if (session.gpu_pauses.empty()) return touched;
   touched.resize(tree.range_of.size());
+  std::map<std::uint32_t, std::vector<std::pair<std::int64_t, std::int64_t>>> pauses;  // of a process they are disjoint
+  for (const model::GpuPause& pause : session.gpu_pauses)
+    pauses[pause.process].emplace_back(pause.start_ns, pause.end_ns);
+  for (auto& [process, spans] : pauses) std::sort(spans.begin(), spans.end());
   for (std::size_t o = 0; o < tree.range_of.size(); ++o) {
     if (tree.range_of[o] == kNone) continue;
     const model::Range& range = session.ranges[tree.range_of[o]];
     if (range.thread >= session.threads.size()) continue;
-    const std::uint32_t process = session.threads[range.thread].process;
-    touched[o] = std::any_of(session.gpu_pauses.begin(), session.gpu_pauses.end(), [&](const model::GpuPause& pause) {
-      return pause.process == process && pause.start_ns < range.end_ns && pause.end_ns > range.start_ns;
-    });
+    const auto spans = pauses.find(session.threads[range.thread].process);
+    if (spans == pauses.end()) continue;
+    const auto next = std::lower_bound(spans->second.begin(), spans->second.end(), range.end_ns,
+                                       [](const auto& span, std::int64_t end) { return span.first < end; });
+    touched[o] = next != spans->second.begin() && std::prev(next)->second > range.start_ns;
   }
   return touched;
 }
@@ -130,7 +138,10 @@ std::vector<char> touched_by_pause(const Session& session, const Tree& tree) {
 std::vector<Phase> find_phases(const Session& session, const Tree& tree, const Buckets& by_cell,
                                const std::vector<std::uint64_t>& busy) {
   std::vector<Phase> phases(tree.cell.size(), Phase::kWithout);
-  const std::vector<char> paused = touched_by_pause(session, tree);
+  // A timeline that is off slows nothing down; counters that are collected meanwhile do.
+  const bool windows = in_windows(session);
+  const std::vector<char> paused = windows ? std::vector<char>{} : touched_by_pause(session, tree);
+  const std::vector<std::uint64_t> unknown;
   std::vector<std::uint32_t> in_order;
   for (std::size_t cell = 0; cell < tree.cells.size(); ++cell) {
     in_order.clear();
@@ -145,7 +156,7 @@ std::vector<Phase> find_phases(const Session& session, const Tree& tree, const B
     };
     if (!std::is_sorted(in_order.begin(), in_order.end(), earlier))
       std::sort(in_order.begin(), in_order.end(), earlier);
-    const std::size_t warm = warm_ups(session, tree, in_order, busy);
+    const std::size_t warm = warm_ups(session, tree, in_order, windows ? unknown : busy);
     for (std::size_t i = 0; i < warm; ++i) phases[in_order[i]] = Phase::kWarmUp;
   }
   return phases;
@@ -182,6 +193,7 @@ void add_steady(const Session& session, const Tree& tree, const std::vector<Regi
   const std::vector<double> waits = waits_inside(session, tree, keys);
   const auto duration = static_cast<double>(length_ns(session.begin_ns, session.end_ns));
   std::vector<double> inside(keys.size(), 0);  // what measuring added to children
+  const std::vector<char> untraced = in_windows(session) ? touched_by_pause(session, tree) : std::vector<char>{};
   std::vector<std::int64_t> scratch;
   for (std::size_t r = keys.size(); r-- > 0;) {  // children before their parents
     model::Region& region = report.regions[r];
@@ -207,7 +219,9 @@ void add_steady(const Session& session, const Tree& tree, const std::vector<Regi
         }
         sums.settled.push_back(length);
         sums.settled_ns += ns;
-        if (!busy.empty()) sums.busy_ns += static_cast<double>(busy[o]);
+        if (busy.empty() || (!untraced.empty() && untraced[o] != 0)) continue;
+        sums.busy_ns += static_cast<double>(busy[o]);
+        sums.traced_ns += ns;
       }
     }
     double added = inside[r] + waits[r];
@@ -230,7 +244,7 @@ void add_steady(const Session& session, const Tree& tree, const std::vector<Regi
       steady.wall_total_ns = sums.settled_ns;
       steady.wall_ns = spread_of<std::int64_t>(std::span<const std::int64_t>(sums.settled), scratch);
       const bool known = region.gpu && region.gpu->busy_ns >= 0 && !busy.empty();
-      if (known && sums.settled_ns > 0) steady.busy_share = sums.busy_ns / sums.settled_ns;
+      if (known && sums.traced_ns > 0) steady.busy_share = sums.busy_ns / sums.traced_ns;
       region.steady = steady;
     }
     if (keys[r].process == kNone && keys[r].thread == kNone) region.across = across_of(tree, session, cells);

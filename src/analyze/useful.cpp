@@ -3,10 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
+#include <initializer_list>
+#include <iterator>
 #include <map>
 
+#include "analyze/recording.hpp"
 #include "analyze/select.hpp"
 #include "analyze/spread.hpp"
+#include "analyze/windows.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
 
@@ -19,6 +24,27 @@ using base::Result;
 constexpr const char* kExample =
     "Write it as 'decode=2.1e9', 'step=6e9*payload' or "
     "'decode=transformer(params=7e9,layers=32,hidden=4096,tokens=1,context=payload)'.";
+constexpr const char* kWorkExample = "Write it as 'decode=1 token' or 'step=8*payload images'.";
+
+bool ends_in_one_of(std::string_view text, std::initializer_list<std::string_view> endings) {
+  return std::any_of(endings.begin(), endings.end(), [&](std::string_view one) { return text.ends_with(one); });
+}
+
+// "images" -> "image", "queries" -> "query"; "GB" and "loss" stay.
+std::string singular(std::string unit) {
+  if (unit.size() > 3 && unit.ends_with("ies")) return unit.substr(0, unit.size() - 3) + "y";
+  if (unit.size() > 4 && ends_in_one_of(unit, {"ches", "shes", "sses", "xes"})) return unit.substr(0, unit.size() - 2);
+  if (unit.size() > 3 && unit.ends_with("s") && !ends_in_one_of(unit, {"ss", "us", "is"})) unit.pop_back();
+  return unit;
+}
+
+std::string plural(const std::string& unit) {
+  if (unit.back() < 'a' || unit.back() > 'z') return unit;  // GB, km2
+  if (ends_in_one_of(unit, {"s", "x", "ch", "sh"})) return unit + "es";
+  const bool vowel = unit.size() > 1 && std::string_view("aeiou").find(unit[unit.size() - 2]) != std::string_view::npos;
+  if (unit.back() == 'y' && unit.size() > 1 && !vowel) return unit.substr(0, unit.size() - 1) + "ies";
+  return unit + "s";
+}
 
 // "transformer(params=7e9,...)" as one formula.
 Result<std::string> transformer(std::string_view arguments, const std::string& written) {
@@ -54,40 +80,68 @@ Result<std::string> transformer(std::string_view arguments, const std::string& w
                      given["params"], given["layers"], given["hidden"], given["context"]);
 }
 
-Result<UsefulFlop> parse_one(const std::string& written) {
+/// Where the unit begins in "8 * payload image pairs": at the first word behind a blank that no operator precedes.
+std::size_t unit_at(std::string_view text) {
+  char before = '+';
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    const bool operand = std::isalnum(static_cast<unsigned char>(before)) != 0 || before == ')' || before == '.';
+    const bool word = static_cast<unsigned char>(c) >= 0x80 || std::isalpha(static_cast<unsigned char>(c)) != 0;
+    if (i > 0 && text[i - 1] == ' ' && operand && word) return i;
+    if (c != ' ') before = c;
+  }
+  return text.size();
+}
+
+Result<UsefulFlop> parse_one(const std::string& written, const std::string& option, bool of_work) {
+  const char* example = of_work ? kWorkExample : kExample;
+  const auto refuse = [&](std::string what, const std::string& where) {
+    return base::fail(Code::kUsage, std::move(what), where, example);
+  };
   const std::size_t equals = written.find('=');
   if (equals == std::string::npos || equals == 0)
-    return base::fail(Code::kUsage, "no range and FLOPs in '" + base::printable(written) + "'", "--flops", kExample);
+    return refuse(
+        std::string(of_work ? "no range and work" : "no range and FLOPs") + " in '" + base::printable(written) + "'",
+        option);
   UsefulFlop rule;
   rule.written = written;
   auto terms = model::parse_terms(base::trim(std::string_view(written).substr(0, equals)));
   if (!terms) return base::fail(std::move(terms));
   rule.terms = std::move(*terms);
   std::string formula(base::trim(std::string_view(written).substr(equals + 1)));
+  if (of_work && option == "--tokens") {
+    rule.unit = "token";
+  } else if (of_work) {
+    const std::size_t at = unit_at(formula);
+    rule.unit = singular(formula.substr(at));
+    formula = std::string(base::trim(std::string_view(formula).substr(0, at)));
+    if (rule.unit.empty() || formula.empty())
+      return refuse("no " + std::string(formula.empty() ? "count" : "unit") + " in '" + base::printable(written) + "'",
+                    option);
+  }
   constexpr std::string_view kTransformer = "transformer(";
-  if (formula.starts_with(kTransformer)) {
-    if (formula.back() != ')')
-      return base::fail(Code::kUsage, "transformer( is not closed", "--flops " + written, kExample);
+  if (!of_work && formula.starts_with(kTransformer)) {
+    if (formula.back() != ')') return refuse("transformer( is not closed", option + " " + written);
     auto text = transformer(
         std::string_view(formula).substr(kTransformer.size(), formula.size() - kTransformer.size() - 1), written);
     if (!text) return base::fail(std::move(text));
     formula = std::move(*text);
   }
   auto parsed = base::Formula::parse(formula);
-  if (!parsed)
-    return base::fail(Code::kUsage, parsed.error().what, "--flops " + written + ", " + parsed.error().where, kExample);
-  for (const std::string& name : parsed->names()) {
+  if (!parsed) return refuse(parsed.error().what, option + " " + written + ", " + parsed.error().where);
+  for (const std::string& name : parsed->names())
     if (name != "payload")
-      return base::fail(Code::kUsage, "a formula of FLOPs knows 'payload' only, not '" + name + "'",
-                        "--flops " + written, kExample);
-  }
+      return refuse(
+          "a formula of " + std::string(of_work ? "work" : "FLOPs") + " knows 'payload' only, not '" + name + "'",
+          option + " " + written);
   rule.flop = std::move(*parsed);
   return rule;
 }
 
-// FLOPs of the closed occurrences of a region.
+// FLOPs, or units of work, of the closed occurrences of a region.
 struct WorkSum {
   double flop = 0, least = 0, most = 0;
+  double slowest = 0, fastest = 0;  // a nanosecond
   std::uint64_t occurrences = 0, without = 0;
 };
 
@@ -112,33 +166,36 @@ WorkSum sum_of(const model::Session& session, const UsefulFlop& rule, const Tree
       sum.flop += *flop;
       sum.least = sum.occurrences == 0 ? *flop : std::min(sum.least, *flop);
       sum.most = sum.occurrences == 0 ? *flop : std::max(sum.most, *flop);
+      const double rate = *flop / std::max(static_cast<double>(wall_of(session, tree, o)), 1.0);
+      sum.slowest = sum.occurrences == 0 ? rate : std::min(sum.slowest, rate);
+      sum.fastest = sum.occurrences == 0 ? rate : std::max(sum.fastest, rate);
       ++sum.occurrences;
     }
   }
   return sum;
 }
 
-}  // namespace
-
-Result<std::vector<UsefulFlop>> parse_useful(const std::vector<std::string>& written) {
+Result<std::vector<UsefulFlop>> parse_all(const std::vector<std::string>& written, const char* option, bool of_work) {
   std::vector<UsefulFlop> rules;
   for (const std::string& text : written) {
-    auto rule = parse_one(text);
+    auto rule = parse_one(text, option, of_work);
     if (!rule) return base::fail(std::move(rule));
     rules.push_back(std::move(*rule));
   }
   return rules;
 }
 
-void add_useful(const model::Session& session, const std::vector<UsefulFlop>& rules,
-                std::optional<double> model::Utilization::*into, const Tree& tree, const std::vector<RegionKey>& keys,
-                const Buckets& by_cell, model::Report& report) {
+// Calls `each(rule, region, sum)` for every region that a rule means and that has occurrences.
+template <class Each>
+void for_each_meant(const model::Session& session, const std::vector<UsefulFlop>& rules, const Tree& tree,
+                    const std::vector<RegionKey>& keys, const Buckets& by_cell, model::Report& report, Each each) {
   for (const UsefulFlop& rule : rules) {
     std::vector<char> matched(tree.nodes.size());
     for (std::uint32_t node = 0; node < tree.nodes.size(); ++node)
       matched[node] = std::any_of(rule.terms.begin(), rule.terms.end(), [&](const model::RangeTerm& term) {
         return term.chooses(state_of(tree, session, node));
       });
+    const std::string what = rule.unit.empty() ? "useful FLOPs" : "work";
     bool any = false;
     for (std::size_t r = 0; r < keys.size(); ++r) {
       const std::uint32_t node = keys[r].node, parent = tree.nodes[node].parent;
@@ -146,22 +203,88 @@ void add_useful(const model::Session& session, const std::vector<UsefulFlop>& ru
       any = true;
       model::Region& region = report.regions[r];
       const WorkSum sum = sum_of(session, rule, tree, keys[r], by_cell);
-      if (sum.without > 0) {
-        region.notes.push_back(
-            fmt::format("no useful FLOPs by '{}': {} of {} without a payload, or no value comes of it", rule.written,
-                        sum.without, base::counted(sum.without + sum.occurrences, "occurrence")));
-        continue;
-      }
-      if (sum.occurrences == 0) continue;
-      if (!region.utilization) region.utilization.emplace();
-      (*region.utilization).*into = sum.flop / static_cast<double>(sum.occurrences);
-      // One slow occurrence does not count where all have the same to do; where they differ, only means belong
-      // together.
-      const auto& wall = region.wall.per_occurrence_ns;
-      region.utilization->useful_wall_ns = sum.least == sum.most ? wall.median : wall.mean;
+      if (sum.without > 0)
+        region.notes.push_back(fmt::format("no {} by '{}': {} of {} without a payload, or no value comes of it", what,
+                                           rule.written, sum.without,
+                                           base::counted(sum.without + sum.occurrences, "occurrence")));
+      else if (sum.occurrences > 0)
+        each(rule, region, sum);
     }
-    if (!any) report.notes.push_back("--flops '" + rule.written + "' matched no region.");
+    if (!any)
+      report.notes.push_back((rule.unit.empty() ? "--flops '" : "--work '") + rule.written + "' matched no region.");
   }
+}
+
+// One slow occurrence does not count where all have the same to do; where they differ, only means belong together.
+double wall_of_sum(const model::Region& region, const WorkSum& sum) {
+  const auto& wall = region.wall.per_occurrence_ns;
+  return sum.least == sum.most ? wall.median : wall.mean;
+}
+
+}  // namespace
+
+bool has_counters(const model::Region& region) {
+  return std::any_of(region.metrics.begin(), region.metrics.end(), [](const auto& one) {
+    return !one.second.source.starts_with(kWorkSource) && !one.second.source.starts_with(kEstimated);
+  });
+}
+
+Result<std::vector<UsefulFlop>> parse_useful(const std::vector<std::string>& written) {
+  return parse_all(written, "--flops", false);
+}
+
+Result<std::vector<UsefulFlop>> parse_work(const std::vector<std::string>& work,
+                                           const std::vector<std::string>& tokens) {
+  auto rules = parse_all(work, "--work", true);
+  auto more = parse_all(tokens, "--tokens", true);
+  if (!rules || !more) return rules ? std::move(more) : std::move(rules);
+  std::move(more->begin(), more->end(), std::back_inserter(*rules));
+  return rules;
+}
+
+void add_useful(const model::Session& session, const std::vector<UsefulFlop>& rules,
+                std::optional<double> model::Utilization::*into, const Tree& tree, const std::vector<RegionKey>& keys,
+                const Buckets& by_cell, model::Report& report) {
+  for_each_meant(session, rules, tree, keys, by_cell, report,
+                 [&](const UsefulFlop&, model::Region& region, const WorkSum& sum) {
+                   if (!region.utilization) region.utilization.emplace();
+                   (*region.utilization).*into = sum.flop / static_cast<double>(sum.occurrences);
+                   region.utilization->useful_wall_ns = wall_of_sum(region, sum);
+                 });
+}
+
+void add_given_work(const model::Session& session, const std::vector<UsefulFlop>& rules, const Tree& tree,
+                    const std::vector<RegionKey>& keys, const Buckets& by_cell, model::Report& report) {
+  const auto put = [&](model::Region& region, const std::string& name, model::Metric metric) {
+    metric.unit = name;
+    region.metrics[name] = std::move(metric);
+    const auto same = [&](const model::MetricColumn& column) { return column.name == name; };
+    if (std::none_of(report.metric_columns.begin(), report.metric_columns.end(), same))
+      report.metric_columns.push_back({name, name});
+  };
+  for_each_meant(session, rules, tree, keys, by_cell, report,
+                 [&](const UsefulFlop& rule, model::Region& region, const WorkSum& sum) {
+                   const double each = sum.flop / static_cast<double>(sum.occurrences), wall = wall_of_sum(region, sum);
+                   if (rule.unit == "token") {
+                     if (!region.utilization) region.utilization.emplace();
+                     region.utilization->useful_tokens = each;
+                     region.utilization->useful_wall_ns = wall;
+                   }
+                   if (each <= 0 || wall <= 0) return;
+                   put(region, plural(rule.unit) + "/s",
+                       {.value = each / wall * 1e9,
+                        .min = sum.slowest * 1e9,
+                        .max = sum.fastest * 1e9,
+                        .rounds = static_cast<std::int64_t>(sum.occurrences),
+                        .source = std::string(kWorkSource) + "'" + rule.written +
+                                  "' / wall time, of the slowest and fastest occurrence"});
+                   const auto energy = region.metrics.find("energy");
+                   if (energy == region.metrics.end()) return;
+                   model::Metric a_unit = energy->second;
+                   for (double* value : {&a_unit.value, &a_unit.min, &a_unit.max}) *value /= each;
+                   a_unit.source += " energy / " + std::string(kWorkSource) + "'" + rule.written + "'";
+                   put(region, "J/" + rule.unit, std::move(a_unit));
+                 });
 }
 
 }  // namespace rangescope::analyze

@@ -55,6 +55,47 @@ TEST(Useful, ANumberIsThatOfEachOccurrence) {
   EXPECT_FALSE(find(report, "step > layer").utilization) << "what is within step is not step";
 }
 
+TEST(Work, GivesRatesInItsUnit) {
+  Options options;
+  options.work = {"step=2 tokens", "layer = 1.5 * 2 big batches"};
+  Steps steps;
+  const auto report = analyze(steps.session, options);
+  ASSERT_TRUE(report) << base::to_string(report.error());
+  const model::Metric& rate = find(*report, "step").metrics.at("tokens/s");
+  EXPECT_DOUBLE_EQ(rate.value, 2 / 51.5e-9) << "the median of 50, 51, 52 and 53 ns";
+  EXPECT_DOUBLE_EQ(rate.min, 2 / 53e-9);
+  EXPECT_DOUBLE_EQ(rate.max, 2 / 50e-9);
+  EXPECT_EQ(rate.rounds, 4);
+  EXPECT_DOUBLE_EQ(*find(*report, "step").utilization->useful_tokens, 2);
+  EXPECT_DOUBLE_EQ(find(*report, "step > layer").metrics.at("big batches/s").value, 3 / 19e-9);
+  EXPECT_FALSE(find(*report, "step").metrics.contains("J/token")) << "no energy was sampled";
+  ASSERT_EQ(report->metric_columns.size(), 2u);
+  EXPECT_EQ(report->metric_columns[0].title, "tokens/s");
+}
+
+TEST(Work, OfPayloadsIsTheMean) {
+  Options options;
+  options.work = {"step=payload queries"};
+  Steps steps;
+  const auto report = analyze(steps.session, options);
+  ASSERT_TRUE(report) << base::to_string(report.error());
+  EXPECT_DOUBLE_EQ(find(*report, "step").metrics.at("queries/s").value, 12 / 51.5e-9);
+}
+
+TEST(Work, WrongOnesSayHowToWriteThem) {
+  for (const auto& [written, said] : {std::pair{"step=2", "no unit in"},
+                                      {"step=token", "no unit in"},
+                                      {"=2 token", "no range and work in"},
+                                      {"step=2 * tokens images", "not 'tokens'"},
+                                      {"step=(2 token", "--work step=(2 token"}}) {
+    const auto rules = parse_work({written}, {});
+    ASSERT_FALSE(rules) << written;
+    EXPECT_NE(base::to_string(rules.error()).find(said), std::string::npos) << base::to_string(rules.error());
+    EXPECT_NE(rules.error().hint.find("decode=1 token"), std::string::npos);
+  }
+  EXPECT_EQ(parse_work({}, {"step=8"})->front().unit, "token");
+}
+
 TEST(Useful, AFormulaIsAveragedOverPayloads) {
   const auto report = Steps().report({"step/=10*payload"});
   const auto& use = *find(report, "step").utilization;

@@ -95,7 +95,10 @@ void bind_analyze(const Arguments& app, analyze::Options& options) {
          "--fold-names", options.fold_names, fold_choices(),
          "auto: what PyTorch's emit_nvtx writes behind names is no part of them; numbers: 'iter 17' is 'iter #'")
       .group("Regions");
-  list("--tokens", options.tokens, "RANGE=N", "Tokens of an occurrence, for tokens a second: decode=8");
+  list("--work", options.work, "RANGE=N UNIT",
+       "What an occurrence does, in a unit of yours, for rates and joules a unit: 'decode=1 token', 'step=payload "
+       "images'");
+  list("--tokens", options.tokens, "RANGE=N", "--work of tokens: decode=8");
   list("--flops", options.flops, "RANGE=FLOP",
        "Useful FLOPs of an occurrence, for MFU: decode=2.1e9, step=6e9*payload, decode=transformer(params=7e9,...); "
        "auto=config.json,prompt=512,new=64: by a decoder's configuration, and MBU");
@@ -128,7 +131,7 @@ base::Result<void> check_analysis(analyze::Options& options) {
   options.flops = std::move(useful_rules->flops);
   options.bytes = std::move(useful_rules->bytes);
   std::move(useful_rules->tokens.begin(), useful_rules->tokens.end(), std::back_inserter(options.tokens));
-  if (auto tokens = analyze::parse_useful(options.tokens); !tokens) return base::fail(std::move(tokens));
+  if (auto work = analyze::parse_work(options.work, options.tokens); !work) return base::fail(std::move(work));
   if (auto useful = analyze::parse_useful(options.flops); !useful) return base::fail(std::move(useful));
   profile::warn_of_bars(options.ranges);
   for (const std::string& note : options.ranges.notes) base::detail(base::printable(note));

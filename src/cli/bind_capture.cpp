@@ -48,6 +48,28 @@ void bind_native(const Arguments& app, collect::native::Options& options) {
          [&options](std::int64_t ns) { options.extra_env[wire::kFlushInterval] = std::to_string(ns / 1000000) + "ms"; },
          0, kLongest, "How often GPU activity is written out: what a killed process may lose of it (1s)")
       .group("Capture");
+  app.add_flag(
+         "--light", [&options] { options.extra_env[wire::kLight] = "1"; },
+         "Record ranges and samples alone, no CUPTI in the program: GPU values of a range are of its wall time, "
+         "kernels "
+         "are unknown")
+      .group("Capture");
+  app.add_option(
+         "--overhead",
+         [&options](const std::string& said) {
+           const bool percent = said.ends_with("%");
+           const auto number =
+               base::to_double(base::trim(std::string_view(said).substr(0, said.size() - (percent ? 1 : 0))));
+           const double share = number.value_or(0) * (percent ? 0.01 : 1);
+           if (!(share >= 0.0001 && share <= 0.5))
+             refuse("--overhead", "'" + base::printable(said) + "' is no share between 0.01% and 50%",
+                    "Write --overhead 1%");
+           options.extra_env[wire::kOverhead] = std::to_string(share);
+         },
+         "Trace only so many occurrences of ranges, over the whole run, that tracing takes at most this share of the "
+         "program's time; totals are estimated")
+      .type_name("SHARE")
+      .group("Capture");
   bind_chaining(app, options.chain_injection, "Capture");
 }
 

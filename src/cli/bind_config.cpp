@@ -43,7 +43,7 @@ std::string group_of(const config::Key& key) {
 /// Lists of names take commas too; arguments and expressions may hold commas of their own.
 bool splits(const config::Key& key) {
   return key.type == config::Type::kList && !key.path.ends_with("extra_args") && key.path != "report.flops" &&
-         key.path != "report.tokens" && !key.path.starts_with("kernels.");
+         key.path != "report.tokens" && key.path != "report.work" && !key.path.starts_with("kernels.");
 }
 
 std::map<std::string, std::string> whole_environment() {

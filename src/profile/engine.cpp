@@ -107,6 +107,15 @@ base::Result<void> Engine::prepare() {
   if (args_.repeat > 1 && !native_)
     return base::fail(base::Code::kUsage, "the native stage is what is repeated, and it is off", "--repeat",
                       "Leave --no-native out, or run the command several times.");
+  if (args_.native.extra_env.contains(wire::kLight) && !native_)
+    return base::fail(base::Code::kUsage, "a light run is one of the native stage, and it is off", "--light",
+                      "Leave --no-native out.");
+  if (args_.native.extra_env.contains(wire::kOverhead) && args_.native.extra_env.contains(wire::kLight))
+    return base::fail(base::Code::kUsage, "a light run traces nothing that a budget could hold down", "--overhead",
+                      "Leave --light or --overhead out.");
+  if (args_.native.extra_env.contains(wire::kOverhead) && !native_)
+    return base::fail(base::Code::kUsage, "the budget is that of the native stage, and it is off", "--overhead",
+                      "Leave --no-native out.");
   mode_ = config_.text("pipeline.ncu.ncu_cli.replay_mode").value_or("auto");
   auto ranges = ranges_of(config_);
   if (!ranges) return base::fail(std::move(ranges));
@@ -183,6 +192,15 @@ base::Result<void> Engine::plan_counters() {
     if (ncu_) return {};
     return base::fail(base::Code::kConfig, "metrics are asked for, and nsys measures none", "pipeline.native.metrics",
                       "Switch ncu or the native stage on: --ncu or --native.");
+  }
+  for (const auto& [setting, why] :
+       {std::pair{wire::kLight, "--light keeps CUPTI out of the program, and counters of ranges need it"},
+        std::pair{wire::kOverhead, "--overhead chooses what is traced, and so do counters of ranges"}}) {
+    if (!args_.native.extra_env.contains(setting)) continue;
+    no_counters_ = why;
+    if (ncu_) return {};
+    return base::fail(base::Code::kUsage, no_counters_, "--metrics",
+                      "Leave one of them out; what is sampled of the GPU is in the report without either.");
   }
   args_.counters.ranges = ranges_;
   args_.counters.kernels = args_.analysis.kernels;

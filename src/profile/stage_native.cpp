@@ -114,8 +114,10 @@ base::Result<void> Engine::native_stage(const std::string& folder) {
   collect::Outcome outcome;
   outcome.result = seen.results > 0 ? collect::Result::kOk : collect::Result::kEmpty;
   outcome.message = seen.results > 0
-                        ? "native: " + base::counted(native_session_->ranges.size(), "range") + ", " +
-                              base::counted(native_session_->kernels.size(), "kernel")
+                        ? "native: " + base::counted(native_session_->ranges.size(), "range") +
+                              (native.extra_env.contains(wire::kLight)
+                                   ? ""
+                                   : ", " + base::counted(native_session_->kernels.size(), "kernel"))
                         : "native: " + (whole ? why_no_range(session ? *native_session_ : none) : session.error().what);
   if (!ran->ended.ok()) outcome.message += "; the program ended by " + base::describe(ran->ended);
   if (!look && seen.results > 0) captured_.emplace_back("native");

@@ -11,6 +11,7 @@
 #include "profile/engine.hpp"
 #include "read/join.hpp"
 #include "read/registry.hpp"
+#include "wire/names.hpp"
 
 namespace rangescope::profile {
 
@@ -247,7 +248,9 @@ base::Result<void> Engine::ncu_stage() {
   collect::Evidence evidence;
   if (const model::Session* seen = timeline(); seen && !ranges_.include.empty())
     evidence = doctor::evidence_of(doctor::gather(*seen, ranges_));
-  if (counters_) {  // its timeline sees the first occurrences only, so kernels cannot be dealt out over all of them
+  // A counted run's timeline sees the first occurrences only, and a light one no kernel: what is not seen may be there.
+  const auto set = [&](const char* name) { return args_.native.extra_env.contains(name) && !nsys_; };
+  if (counters_ || set(wire::kLight) || set(wire::kOverhead)) {
     evidence.alike.reset();
     if (evidence.kernels == 0) evidence.kernels.reset();
   }

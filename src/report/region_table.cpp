@@ -27,14 +27,14 @@ const Region& region_of(const Report& report, const model::TableRow& row) {
   return row.merged ? *row.merged : report.regions[row.members.front()];
 }
 
-/// "████▌ " of a share of the largest one.
+/// "████▌ " of a share of the largest one; "█████▶" of what is longer than the scale.
 std::string bar(double part) {
   static constexpr const char* kEighths[] = {"", "▏", "▎", "▍", "▌", "▋", "▊", "▉", "█"};
   const auto eighths = static_cast<std::size_t>(std::lround(std::clamp(part, 0.0, 1.0) * 8 * kBarWidth));
   std::string text;
   for (std::size_t i = 0; i < kBarWidth; ++i) {
     const std::size_t of_this = std::min<std::size_t>(8, eighths - std::min(eighths, 8 * i));
-    text += of_this == 0 ? " " : kEighths[of_this];
+    text += of_this == 0 ? " " : i + 1 == kBarWidth && part > 1 ? "▶" : kEighths[of_this];
   }
   return text;
 }

@@ -71,6 +71,16 @@ TEST(Summary, SaysHowWellTheGpuIsUsedAndAgainstWhat) {
   EXPECT_NE(summary_figure(report).find(">decode</text><rect"), std::string::npos);
 }
 
+TEST(Table, ABarLongerThanTheScaleSaysSo) {
+  model::Report report;
+  report.run.duration_ns = 10e9;
+  report.regions.push_back(sample_region(report, {"step"}, model::kNone, 4, 0.66e9, 0.66e9));
+  report.outside = model::Outside{.wall_ns = 9.34e9};
+  const std::string text = written(report, "table");
+  EXPECT_NE(text.find("██████   6.6 %"), std::string::npos) << text;
+  EXPECT_NE(text.find("█████▶  93.4 %"), std::string::npos) << text;
+}
+
 TEST(Losses, ThePageIsTheTable) {
   expect_golden("../../../docs/manual/losses.md", loss_page());
 }

@@ -71,6 +71,7 @@ void Stream::add(std::int64_t start_ns, std::int64_t end_ns, const double* value
   for (std::size_t m = 0; m < sums_.size(); ++m) sums_[m] += values[m] * (description_.adds_up[m] ? 1 : length);
   covered_ns_ += static_cast<std::int64_t>(length);
   merged_end_ns_ = end_ns;
+  least_lead_ns_ = std::min(least_lead_ns_, now_ns() - end_ns);
   if (++merged_ >= merge_) take(merged_start_ns_, merged_end_ns_);
 }
 
@@ -111,9 +112,10 @@ void Stream::flush(bool last) {
       event(format::EventKind::kCoarser, "the file of samples came near its bound", merge_);
     }
   }
-  if (last)
-    file_.put(format::Type::kEnd,
-              "cpu_ns " + std::to_string(std::int64_t{std::clock()} * (1'000'000'000 / CLOCKS_PER_SEC)), 0);
+  if (!last) return;
+  std::string text = "cpu_ns " + std::to_string(std::int64_t{std::clock()} * (1'000'000'000 / CLOCKS_PER_SEC));
+  if (samples_ > 0) text += "\nlead_ns " + std::to_string(least_lead_ns_);
+  file_.put(format::Type::kEnd, text, 0);
 }
 
 }  // namespace rangescope::sample

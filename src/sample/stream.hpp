@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <limits>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -49,6 +50,7 @@ class Stream {
   std::uint64_t most_bytes_ = 0, samples_ = 0;
   std::uint32_t merge_ = 1, merged_ = 0;
   std::int64_t merged_start_ns_ = 0, merged_end_ns_ = 0, covered_ns_ = 0;
+  std::int64_t least_lead_ns_ = std::numeric_limits<std::int64_t>::max();  ///< of our clock, when a sample was read
   std::vector<double> sums_;
   std::vector<std::int64_t> starts_, ends_;
   std::vector<std::vector<float>> columns_;

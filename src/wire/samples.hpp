@@ -14,7 +14,9 @@
 // (NaN where it was not read). The integers are differences to the item before, the first one is whole; every column is
 // stored byte by byte: first the lowest byte of all items, then the next. So similar values compress to little.
 // kEvent is an Event and a text. kEnd is the last block of a sampler that was stopped in
-// order; its text, `cpu_ns N`, says what sampling took of a core.
+// order; its text says what sampling took of a core, `cpu_ns N`, and, on a second line, by how much CLOCK_MONOTONIC was
+// ahead of a sample's end when it was read, at least: `lead_ns N`. That and the time until it was read is the offset of
+// the clocks.
 #pragma once
 
 #include <cstddef>

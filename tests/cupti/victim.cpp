@@ -90,6 +90,13 @@ void counted(const std::string& scene, int times) {
   for (int i = 0; i < times; ++i) {
     if (scene == "decode") decode();
     if (scene == "quick") decode(kGemm, 0);
+    if (scene == "steps") {  // of one, two and three kernels in turn
+      nvtxRangePushA("step");
+      for (int kernel = 0; kernel <= i % 3; ++kernel) launch(kGemm, 10000, stream(13));
+      cuCtxSynchronize();
+      nvtxRangePop();
+      usleep(200);
+    }
     if (scene == "changing") decode(i % 5 == 4 ? kReduce : kGemm);
     if (scene == "sized") {  // every other one has half the blocks
       nvtxEventAttributes_t attributes = {};
@@ -193,7 +200,9 @@ int main(int argc, char** argv) {
   }
   if (argc > 2 && scene == "captured") return captured(std::atoi(argv[2]));
   if (argc > 2 && scene == "graph") counted_graph(std::atoi(argv[2]));
+  if (scene == "steps") nvtxRangePushA("main");
   if (argc > 2) counted(scene, std::atoi(argv[2]));
+  if (scene == "steps") nvtxRangePop();
   if (scene == "sampled" || scene == "watched") {
     for (int step = 0; step < (scene == "sampled" ? 40 : 300); ++step) {
       nvtxRangePushA("step");

@@ -90,6 +90,33 @@ class Sampling(unittest.TestCase):
         shares = re.fullmatch(r"last second: GPU 0 SM ([0-9.]+) %", lines[-1])
         self.assertIsNotNone(shares, lines[-1])
         self.assertGreater(float(shares.group(1)), 1)
+    def test_light(self):
+        report, done, run = self.profile("--light", "--sample", "500us", "--work", "step=8 tokens")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        with open(f"{SOURCE}/docs/formats/report.schema.json", encoding="utf-8") as f:
+            self.assertEqual(json_schema.errors(report, json.load(f)), [])
+        self.assertEqual([name for name in os.listdir(f"{run}/native") if name.endswith(".gpu")], [], "CUPTI was in the program")
+        step = next(r for r in report["regions"] if r["path"] == ["step"])
+        self.assertIsNone(step["gpu"])  # unknown, not 0
+        active, read, rate = (step["metrics"][name] for name in ("gpu_active", "dram_read_bytes", "tokens/s"))
+        self.assertEqual(active["source"], "sampled over wall time")
+        self.assertTrue(0.5 < active["value"] <= 1 and active["rounds"] > 100, active)
+        self.assertTrue(read["min"] <= 1_010_000 <= read["max"], read)
+        self.assertAlmostEqual(read["value"], 1_010_000, delta=0.1 * 1_010_000)
+        self.assertEqual((rate["rounds"], rate["unit"]), (40, "tokens/s"))
+        self.assertTrue(any("kernels, copies and CUDA calls were not recorded" in note for note in report["notes"]))
+        self.assertNotIn("no GPU work", done.stderr)
+        self.assertNotIn("0 kernel", done.stderr)
+        self.assertRegex(done.stderr, r"GPU active")
+        again = cases.run([TOOL, "report", run, "-f", "json", "-o", "-"], cwd=self.folder, env=self.env)
+        self.assertEqual(next(r for r in json.loads(again.stdout)["regions"] if r["path"] == ["step"])["metrics"]["gpu_active"], active)
+
+    def test_light_refuses_what_needs_cupti(self):
+        for words, said in ((["--metrics", "dram__bytes.sum"], "--light keeps CUPTI out"), (["--no-native", "--nsys"], "it is off")):
+            done = cases.run([TOOL, "profile", "--no-project", "--light", *words, "--", VICTIM, "sampled"], cwd=self.folder, env=self.env)
+            self.assertEqual(done.returncode, 64, done.stderr)
+            self.assertIn(said, done.stderr)
+            self.assertFalse(os.path.exists(f"{self.folder}/ran"), "the program was started")
 
     def test_off(self):
         report, done, run = self.profile("--sample", "off")

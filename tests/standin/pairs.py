@@ -25,6 +25,8 @@ OPTIONS = {
     "metrics": ["--metrics", "dram__bytes.sum,sm__inst_executed.sum", "--chip", "GH100", "--skip-first", "0", "--rounds", "1", "--include", "decode"],
     "per": ["--per", "kernel"],
     "timeout": ["--timeout", "100s"],
+    "light": ["--light"],
+    "overhead": ["--overhead", "1%"],
 }
 ALWAYS = {"cmd.txt", "config.yaml", "env.json", "inputs.yaml", "kernels.md", "manifest.json", "report.json", "report.md",
           "stages.json", "stakeholder_summary.md", "status.json", "summary.md", "summary.svg"}
@@ -37,6 +39,16 @@ def expected(chosen):
     native = "no-native" not in chosen
     if not native and not chosen & {"nsys", "ncu"}:
         return OFF
+    if "light" in chosen and not native:
+        return "a light run is one of the native stage"
+    if chosen >= {"light", "overhead"}:
+        return "a light run traces nothing"
+    if "overhead" in chosen and not native:
+        return "the budget is that of the native stage"
+    if chosen >= {"overhead", "metrics"}:
+        return "--overhead chooses what is traced"
+    if chosen >= {"light", "metrics"}:
+        return "--light keeps CUPTI out"
     entries, stages, starts = set(ALWAYS), [], 0
     if "warmup" in chosen:
         entries, starts = entries | {"warmup"}, 1
@@ -105,7 +117,7 @@ for pair in itertools.combinations(OPTIONS, 2):
     setattr(Pairs, "test_" + "_and_".join(pair).replace("-", "_"), case(pair))
 for alone in OPTIONS:
     setattr(Pairs, "test_" + alone.replace("-", "_"), case((alone,)))
-setattr(Pairs, "test_all_that_go_together", case(tuple(name for name in OPTIONS if name not in ("no-native", "ncu"))))
+setattr(Pairs, "test_all_that_go_together", case(tuple(name for name in OPTIONS if name not in ("no-native", "ncu", "light", "overhead"))))
 
 if __name__ == "__main__":
     cases.main()

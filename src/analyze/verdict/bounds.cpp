@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "analyze/roofline.hpp"
+#include "analyze/useful.hpp"
 #include "analyze/verdict/rule.hpp"
 #include "analyze/verdict/thresholds.hpp"
 #include "base/units.hpp"
@@ -144,7 +145,7 @@ void find_bounds(const Case& known, std::vector<model::Verdict>& out) {
     return;  // the line of the kernel says more
   const auto measured = [&](std::size_t row) {
     const model::Region& region = known.region(row);
-    const bool unknown = !region.metrics.empty() && region.bound && region.bound->kind == "unknown";
+    const bool unknown = has_counters(region) && region.bound && region.bound->kind == "unknown";
     return unknown ? std::max(busy_total(known, row), 1.0) : 0.0;
   };
   for (const std::size_t row : known.worst(measured, 1)) {

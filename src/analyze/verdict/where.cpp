@@ -48,7 +48,8 @@ void find_outside(const Case& known, std::vector<model::Verdict>& out) {
                       {"after_ns", outside.after_ns}};
   if (report.unattributed) {
     const std::string work = work_text(*report.unattributed);
-    text += work.empty() ? "; no GPU work there" : "; on the GPU: " + work;
+    if (!work.empty() || !report.unattributed->partial)
+      text += work.empty() ? "; no GPU work there" : "; on the GPU: " + work;
     if (report.unattributed->busy_ns >= 0) verdict.evidence["gpu_busy_ns"] = report.unattributed->busy_ns;
   }
   if (outside.profiler_ns > 0) {

@@ -42,7 +42,14 @@ class Native final : public Collector {
     plan.cwd = request.cwd;
     plan.timeout = request.timeout;
     plan.set_env = request.env;
+    const bool light = options_.extra_env.contains(wire::kLight);
     for (const Hook& hook : kHooks) {
+      if (light && hook.variable == wire::kCudaInjection) {  // another profiler's library stays
+        const auto there = options_.environment(hook.variable);
+        if (there && std::filesystem::path(*there).filename() == kLibraryName)
+          plan.unset_env.emplace_back(hook.variable);
+        continue;
+      }
       if (auto hooked = hook_up(hook, request, plan); !hooked) return base::fail(std::move(hooked));
     }
     const std::filesystem::path folder = request.run_dir / "native";

@@ -9,6 +9,7 @@
 #include "analyze/contexts.hpp"
 #include "analyze/groups.hpp"
 #include "analyze/tree.hpp"
+#include "analyze/wall_samples.hpp"
 #include "model/measure.hpp"
 
 namespace rangescope::doctor {
@@ -109,6 +110,11 @@ class Gatherer {
     facts_.duration_ns = static_cast<double>(session_.end_ns - session_.begin_ns);
     facts_.cuda = !session_.clock.gpu.empty() || !session_.devices.empty() || !session_.launches.empty() ||
                   !session_.kernels.empty();
+    const bool light = analyze::is_light(session_);
+    if (light) {  // what it did with CUDA nobody looked at
+      facts_.gpu_unavailable = "the run was recorded with --light";
+      facts_.cuda = true;
+    }
     for (const model::Loss& loss : session_.losses) {
       if (loss.kind == "gpu_unavailable") {
         facts_.gpu_unavailable = loss.detail;
@@ -131,7 +137,7 @@ class Gatherer {
     // CUDA makes a process known too; without CUDA it was NVTX.
     facts_.nvtx = !session_.ranges.empty() || !session_.marks.empty() || session_.domains.size() > 1 ||
                   !session_.categories.empty() || !session_.resources.empty() ||
-                  (!session_.processes.empty() && !facts_.cuda);
+                  (!session_.processes.empty() && (light || !facts_.cuda));
     facts_.domains.assign(domains.begin(), domains.end());
     // A process is below another one when its chain of parents leads there.
     std::unordered_map<std::uint32_t, std::uint32_t> by_pid;

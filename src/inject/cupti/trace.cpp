@@ -18,6 +18,7 @@
 #include "inject/cupti/encode.hpp"
 #include "inject/cupti/hardware_times.hpp"
 #include "inject/cupti/launches.hpp"
+#include "inject/cupti/overhead.hpp"
 #include "inject/process.hpp"
 #include "wire/counters.hpp"
 #include "wire/names.hpp"
@@ -55,6 +56,9 @@ struct Tracer {
   bool own_clock = false;
   bool by_callback = false;
   std::atomic<bool> hardware_times{false};
+  bool calls_pause = false;  // launch calls too, with the rest
+  CUpti_CallbackId calls[256] = {};
+  std::size_t call_count = 0;
   std::uint32_t generation = 0;  // of the process that it belongs to
 
   std::mutex stream_lock;  // guards stream, encoder and the counts below
@@ -137,9 +141,12 @@ void CUPTIAPI buffer_completed(CUcontext, std::uint32_t, std::uint8_t* buffer, s
   {
     const std::lock_guard<std::mutex> guard(t.stream_lock);
     CUpti_Activity* record = nullptr;
+    std::uint64_t records = 0;
     while (valid > 0 && t.api.cuptiActivityGetNextRecord(buffer, valid, &record) == CUPTI_SUCCESS) {
       encode(t, *record);
+      ++records;
     }
+    overhead_records(records);
     std::size_t dropped = 0;
     if (t.api.cuptiActivityGetNumDroppedRecords(nullptr, 0, &dropped) == CUPTI_SUCCESS) {
       t.cupti_dropped += dropped;
@@ -333,6 +340,7 @@ void* flush_regularly(void*) {
     }
     pthread_mutex_unlock(&t.wake_lock);
     flush_where_idle(t);
+    overhead_check();
     pthread_mutex_lock(&t.wake_lock);
   }
   pthread_mutex_unlock(&t.wake_lock);
@@ -396,6 +404,11 @@ bool begins_with_one_of(const char* name, const char* list) {
   return false;
 }
 
+CUptiResult note_call(Tracer& t, CUpti_CallbackId cbid, bool on) {
+  return t.by_callback ? t.api.cuptiEnableCallback(on ? 1 : 0, t.subscription.handle, CUPTI_CB_DOMAIN_DRIVER_API, cbid)
+                       : t.api.cuptiActivityEnableDriverApi(cbid, on ? 1 : 0);
+}
+
 // Launch calls: activity records of chosen driver functions where the library can (from 12.3 on), else callbacks.
 void note_launch_calls(Tracer& t) {
   bool refused = false;
@@ -412,9 +425,10 @@ void note_launch_calls(Tracer& t) {
     if (!wanted) {
       continue;
     }
-    const CUptiResult result =
-        t.by_callback ? t.api.cuptiEnableCallback(1, t.subscription.handle, CUPTI_CB_DOMAIN_DRIVER_API, cbid)
-                      : t.api.cuptiActivityEnableDriverApi(cbid, 1);
+    const CUptiResult result = note_call(t, cbid, true);
+    if (t.call_count < sizeof t.calls / sizeof t.calls[0]) {
+      t.calls[t.call_count++] = cbid;
+    }
     refused = refused || (result != CUPTI_SUCCESS && std::strcmp(name, "cuLaunchKernel") == 0);
   }
   if (refused) {
@@ -517,6 +531,7 @@ bool start_trace(const TraceSettings& settings) {
   auto* t = new (tracer_memory) Tracer;
   the_tracer.compare_exchange_strong(none, t, std::memory_order_release);
   t->settings = settings;
+  t->calls_pause = std::getenv(wire::kOverhead) != nullptr;
   t->generation = process_generation();
   char why[512] = {};
   const bool loaded = load(t->api, why, sizeof why);
@@ -562,6 +577,7 @@ bool start_trace(const TraceSettings& settings) {
   t->state.store(State::kRunning);
   start_flusher(*t);
   start_counters(t->api, t->subscription);
+  start_overhead();
   return true;
 }
 
@@ -574,6 +590,7 @@ void finish_trace() {
   finish_counters();
   stop_flusher(*t);
   flush_once(*t, true);
+  finish_overhead();
   const std::lock_guard<std::mutex> guard(t->stream_lock);
   tell_dropped(*t);
   if (t->encoder.unfinished() > 0) {
@@ -628,6 +645,9 @@ bool switch_kinds(Tracer& t, bool on) {
   const auto turn = [&](CUpti_ActivityKind kind) {
     return on ? t.api.cuptiActivityEnable(kind) : t.api.cuptiActivityDisable(kind);
   };
+  for (std::size_t i = 0; t.calls_pause && i < t.call_count; ++i) {
+    (void)note_call(t, t.calls[i], on);  // those that were refused are again
+  }
   bool good = turn(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL) == CUPTI_SUCCESS;
   for (std::size_t i = 0; i < kPausedKinds; ++i) {
     good = turn(kKinds[i].kind) == CUPTI_SUCCESS && good;

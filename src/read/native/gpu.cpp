@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdio>
 #include <cstdlib>
 #include <map>
 #include <string_view>
@@ -12,6 +13,7 @@
 
 #include <fmt/format.h>
 
+#include "base/units.hpp"
 #include "model/kernel_name.hpp"
 #include "read/demangle.hpp"
 #include "read/native/captured.hpp"
@@ -384,6 +386,18 @@ void GpuReader::finish(const GpuDamage& damage) {
   correct_clock();
   link_launches();
   counters_.finish(where_);
+  if (double share = 0, run = 0, switching = 0, records = 0, windows = 0;
+      std::sscanf(info("overhead").c_str(), "%lf %lf %lf %lf %lf", &share, &run, &switching, &records, &windows) == 5 &&
+      run > 0)
+    session_.sources.push_back(
+        {where_,
+         "native",
+         {},
+         fmt::format("{:.0f} windows: tracing took {:.2g} % of the run of {:.2g} % allowed ({} in switches, {:.0f} "
+                     "records at {} each)",
+                     windows, 100 * (switching + records * gpu::kRecord_ns) / run, share * 1e-4,
+                     base::format_ns(switching), records, base::format_ns(gpu::kRecord_ns)),
+         model::Maker::kRangescope});
   add_synchronizations();
   nodes_.place(session_);
   model::Process& process = session_.processes.at(process_);

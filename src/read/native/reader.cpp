@@ -146,7 +146,10 @@ base::Result<model::Session> NativeReader::read(const fs::path& path, const Opti
     if (!tool.empty()) continue;
     set_clock(session, header);
     tool.assign(header.tool, std::min<std::size_t>(header.tool_bytes, sizeof header.tool));
-    schema = fmt::format("native-trace {}.{}", header.major, header.minor);
+    schema = fmt::format("native-trace {}.{}{}", header.major, header.minor,
+                         (header.flags & wire::native::kLight) != 0     ? ", light"
+                         : (header.flags & wire::native::kWindows) != 0 ? ", in windows"
+                                                                        : "");
   }
   for (const auto& [why, count] : folder ? refusals_in(path) : std::map<int, std::uint64_t>{})
     session.losses.push_back({"no_capture_file", count,

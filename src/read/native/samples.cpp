@@ -79,7 +79,7 @@ class Reader {
         case format::Type::kDescription: describe(block.raw); break;
         case format::Type::kSamples: samples(block.raw, block.items); break;
         case format::Type::kEvent: event(block.raw); break;
-        case format::Type::kEnd: ended_ = true; break;
+        case format::Type::kEnd: end(block.raw); break;
       }
     }
     torn_ = blocks->torn();
@@ -174,6 +174,16 @@ class Reader {
         break;
       case format::EventKind::kUnavailable: lose("not_sampled", 1, unavailable(device, text)); break;
     }
+  }
+
+  /// A sample is read after it ended, and within a second: clocks that say otherwise are not the GPU's.
+  void end(const std::string& text) {
+    ended_ = true;
+    const auto at = text.find("lead_ns ");
+    const auto lead = at == std::string::npos ? std::nullopt : base::to_int(std::string_view(text).substr(at + 8));
+    if (!lead || !stream_.other_clock) return;
+    constexpr std::int64_t kSecond_ns = 1'000'000'000;
+    if (stream_.offset_ns > *lead || *lead - kSecond_ns > stream_.offset_ns) stream_.offset_ns = *lead;
   }
 
   static std::string unavailable(const std::string& device, const std::string& why) {

@@ -1,0 +1,79 @@
+"""What tracing costs beside the least that it can, and the two ways to pay less: --light and --overhead. Two minutes."""
+import os
+import subprocess
+
+import cost
+import gpu
+
+ROUNDS = int(os.environ.get("ROUNDS", "3"))
+
+
+def floor():
+    """tests/gpu/floor.cpp as a library."""
+    path = f"{gpu.OUT}/libfloor.so"
+    include = next((f for f in ("/usr/local/cuda/include", "/usr/local/cuda/extras/CUPTI/include", os.environ.get("CUPTI_INCLUDE", ""))
+                    if os.path.exists(f"{f}/cupti.h")), None)
+    gpu.need("cupti.h", include)
+    subprocess.run(["g++", "-O2", "-std=c++17", "-shared", "-fPIC", f"-I{include}", "-I/usr/local/cuda/include", f"{gpu.HERE}/floor.cpp", "-o",
+                    path, "-ldl"], check=True)
+    return path
+
+
+class Light(cost.Cost):
+    # Not those of the base.
+    test_launches = test_warm_pytorch_decode = None
+
+    def costs(self, name, command, pattern, unit, env, rounds):
+        library = floor()
+        run = [f"{gpu.BUILD}/bin/rangescope", "profile", "--no-project", "-q", "--cpu", "off"]
+        ways = {"nothing": lambda: gpu.Done(command, env=env),
+                "floor": lambda: gpu.Done(command, env={"CUDA_INJECTION64_PATH": library, **env}),
+                "traced": lambda: gpu.Done(command, env=cost.traced("CUDA_INJECTION64_PATH", **env)),
+                "light": lambda: gpu.Done([*run, "--light", f"--runs={gpu.OUT}/runs", "--", *command], env=env),
+                "overhead 1%": lambda: gpu.Done([*run, "--sample", "off", "--overhead", "1%", f"--runs={gpu.OUT}/runs", "--", *command], env=env)}
+        self.assertRegex(ways["floor"]().err, r"floor: [1-9]\d* kernels")
+        best = {way: figure for way, (figure, _) in self.turns(ways, pattern, rounds).items()}
+        for way, figure in best.items():
+            gpu.figure(f"{name}, {way}", figure, unit, f"+{figure - best['nothing']:.3g}, {figure / best['nothing']:.4f}x")
+        gpu.figure(f"{name}, added by tracing over added by the floor", (best["traced"] - best["nothing"]) / max(best["floor"] - best["nothing"], 1e-9),
+                   "", "(goal 1.15)")
+
+    def test_what_launches_cost(self):
+        gpu.time_left(50)
+        self.costs("launches", [gpu.program("launch")], r"([0-9.]+) us/launch", "us", {}, ROUNDS)
+
+    def test_what_a_warm_decoder_costs(self):
+        gpu.time_left(60)
+        work = [gpu.need("PyTorch", gpu.python()), f"{gpu.HERE}/work.py"]
+        self.costs("decoder", work, r"decode ([0-9.]+)", "ms a token", {"TOK": "32", "REPEAT": "8"}, 1)
+
+    def test_light_says_what_the_timeline_says(self):
+        gpu.time_left(20)
+        launch = [gpu.program("launch"), "4000"]
+        whole, light = gpu.Run("whole", ["--sample", "1ms", "--cpu", "off"], launch), gpu.Run("light", ["--light", "--sample", "1ms", "--cpu", "off"], launch)
+        self.assertEqual((whole.code, light.code), (0, 0), light.err[-400:])
+        self.assertEqual([f for f in os.listdir(f"{light.folder}/native") if f.endswith(".gpu")], [])
+        step, same = gpu.regions(light.report)["step"], gpu.regions(whole.report)["step"]
+        self.assertIsNone(step["gpu"])
+        active, busy = step["metrics"]["gpu_active"], same["gpu"]["busy_ns"] / same["wall_ns"]["inclusive"]
+        gpu.figure("GPU active of steps, light", active.get("value", -1), "", f"{active.get('absent', '')} busy by the timeline {busy:.3f}")
+        for device in light.report["sampled"]:
+            print(f"    {device['source']}: {device['clock']}")
+        self.assertNotIn("absent", active)
+
+    def test_windows_hold_what_was_launched(self):
+        gpu.time_left(20)
+        run = gpu.Run("windows", ["--overhead", "1%", "--sample", "off", "--cpu", "off"], [gpu.program("launch"), "8000"])
+        whole = gpu.Run("whole-windows", ["--sample", "off", "--cpu", "off"], [gpu.program("launch"), "8000"])
+        self.assertEqual((run.code, whole.code), (0, 0), run.err[-400:])
+        report = run.report
+        step, truth = gpu.regions(report)["step"], gpu.regions(whole.report)["step"]["gpu"]
+        for note in report["notes"]:
+            if "--overhead" in note:
+                print(f"    {note}")
+        self.assertEqual(step["occurrences"], 8000)
+        work, estimate = step["gpu"], step["metrics"]["gpu_busy_estimate"]
+        self.assertGreater(work["recorded_occurrences"], 5)
+        gpu.figure("kernels a traced step", work["kernels"] / work["recorded_occurrences"], "", "(200: none is lost at the end of a window)")
+        print(f"    GPU busy: {estimate}, whole trace {truth['busy_ns']:.4g}")
+        self.assertEqual(work["kernels"], 200 * work["recorded_occurrences"])
