@@ -76,7 +76,7 @@ void find_waits_for_cpu(const Case& known, std::vector<model::Verdict>& out) {
                                    settled.idle_ns)
                      : known.about("waits_for_cpu", row, "the GPU waits for the CPU: " + busy, settled.idle_ns);
     if (const std::string causes = cpu_causes(region); !causes.empty()) {
-      verdict.text += "; " + causes;
+      verdict.text += (settles(region) ? "; with warm-up, " : "; ") + causes;  // samples know no occurrences
       verdict.next = known.show("--cpu " + base::shell_quote(model::path_text(region)));
     }
     verdict.severity = model::Weight::kWarning;
