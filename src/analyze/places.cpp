@@ -28,9 +28,8 @@ model::Places find_places(const model::Session& session, const Options& options)
     const model::Kernel& kernel = session.kernels[i];
     const bool known = launched(session, kernel.launch, kernel.stream);
     const std::uint32_t context = context_of(session, contexts, contexts.of_kernel, i, kernel.launch, kernel.stream);
-    places.of_kernel.push_back((*chosen)[kernel.name] == 0 ? kNone
-                               : known                     ? sets.of_context[context]
-                                                           : Sets::kNoLaunch);
+    const bool counts = kernel.name < chosen->size() && (*chosen)[kernel.name] != 0;
+    places.of_kernel.push_back(!counts ? kNone : known ? sets.of_context[context] : Sets::kNoLaunch);
   }
   for (std::uint32_t set = 0; set < sets.size(); ++set)
     for (const SetEntry& entry : sets.of(set))

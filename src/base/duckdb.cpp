@@ -12,15 +12,19 @@
 #include "base/text.hpp"
 
 namespace rangescope::base {
-namespace {
 
-// duckdb.h of 1.x: what of it is used, with its layouts and numbers.
-struct RawResult {
+/// duckdb_result, with its layout.
+struct DuckRawResult {
   std::uint64_t columns, rows, changed;
   void* column_data;
   char* error;
   void* internal;
 };
+
+namespace {
+
+// duckdb.h of 1.x: what of it is used, with its numbers.
+using RawResult = DuckRawResult;
 using Index = std::uint64_t;
 constexpr int kSuccess = 0;
 constexpr int kSelect = 1;  // DUCKDB_STATEMENT_TYPE_SELECT

@@ -146,6 +146,14 @@ base::Result<void> Store::need_schema() const {
                     "Push a run: rangescope runs push " + base::shell_quote(name()) + " RUN");
 }
 
+base::Result<void> Store::transaction(const std::function<base::Result<void>()>& work) const {
+  if (auto begun = database_.query("begin"); !begun) return base::fail(std::move(begun));
+  auto done = database_.query("set local lock_timeout = '60s'").and_then([&](const auto&) { return work(); });
+  auto ended = database_.query(done ? "commit" : "rollback");
+  if (!done) return done;
+  return ended ? base::Result<void>() : base::fail(std::move(ended));
+}
+
 base::Result<void> Store::migrate() const {
   const auto at = version();
   if (!at) return tl::make_unexpected(at.error());
@@ -165,20 +173,12 @@ base::Result<void> Store::migrate() const {
     }
     return {};
   };
-  if (auto begun = database_.query("begin"); !begun) return base::fail(std::move(begun));
-  auto done = all();
-  auto ended = database_.query(done ? "commit" : "rollback");
-  if (!done) return done;
-  return ended ? base::Result<void>() : base::fail(std::move(ended));
+  return transaction(all);
 }
 
 base::Result<void> Store::push(const std::string& name, const std::vector<model::Digest>& runs) const {
   if (auto ready = migrate(); !ready) return ready;
-  if (auto begun = database_.query("begin"); !begun) return base::fail(std::move(begun));
-  auto done = insert(name, runs);
-  auto ended = database_.query(done ? "commit" : "rollback");
-  if (!done) return done;
-  return ended ? base::Result<void>() : base::fail(std::move(ended));
+  return transaction([&] { return insert(name, runs); });
 }
 
 base::Result<void> Store::insert(const std::string& name, const std::vector<model::Digest>& runs) const {

@@ -14,6 +14,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -71,6 +72,8 @@ class Store {
   [[nodiscard]] base::Result<int> version() const;
   [[nodiscard]] base::Result<void> need_schema() const;
   [[nodiscard]] base::Result<void> migrate() const;
+  /// All of the work or nothing; nobody is waited for longer than a minute.
+  [[nodiscard]] base::Result<void> transaction(const std::function<base::Result<void>()>& work) const;
   [[nodiscard]] base::Result<void> insert(const std::string& name, const std::vector<model::Digest>& runs) const;
   base::Postgres database_;
 };

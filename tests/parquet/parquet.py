@@ -165,6 +165,17 @@ class Parquet(unittest.TestCase):
         shutil.rmtree(f"{self.folder}/rangescope-runs/openmpi-77/rank-1/native")
         self.assertIn("rank-1 is left out", self.tool("query", "openmpi-77", "select count(*) from regions").stderr)
 
+    def test_one_recording_of_several_ranks(self):
+        """As of torchrun under one rangescope: a partition for each rank, which together hold what the recording holds."""
+        ranks = " & ".join(f"RANK={r} WORLD_SIZE=2 LOCAL_RANK={r} TORCHELASTIC_RUN_ID=x {BIN}/cli_victim children" for r in range(2))
+        self.tool("profile", "--no-project", "-q", "--", "sh", "-c", f"{ranks} & wait")
+        self.tool("export", "latest", "--to", "parquet", self.out)
+        got = self.rows("select rank, sum(occurrences)::bigint as n from regions where pid is null group by rank order by rank")
+        self.assertEqual([row["rank"] for row in got], [0, 1])
+        whole = self.rows("select sum(occurrences) as n from regions where pid is null", "latest")[0]["n"]
+        self.assertEqual(sum(row["n"] for row in got), whole)
+        self.assertEqual(got[0]["n"], got[1]["n"])
+
     def test_hostile_sql(self):
         """Nothing but the tables is read, nothing is written, no setting changes, and an endless query ends."""
         self.export(golden("nsys/work.sqlite"))

@@ -262,15 +262,14 @@ class Writer {
             const model::Range& range = s_.ranges[i];
             put.add(i);
             put.add(s_.strings.view(range.name));
-            put.add(s_.strings.view(s_.domains[range.domain].name));
+            const model::Domain* domain = at(s_.domains, range.domain);
+            domain != nullptr ? put.add(s_.strings.view(domain->name)) : put.null();
             put.add(kind_of(range.kind));
             put.add(range.start_ns);
             put.time(range.end_ns);
             thread(put, range.thread);
-            if (range.end_thread == kNone)
-              put.null();
-            else
-              put.add(s_.threads[range.end_thread].tid);
+            const model::Thread* end = at(s_.threads, range.end_thread);
+            end != nullptr ? put.add(end->tid) : put.null();
             if (range.attributes == kNone) {
               for (int n = 0; n < 3; ++n) put.null();
             } else {
@@ -315,8 +314,9 @@ class Writer {
                 [&](auto& put) -> base::Result<void> {
                   for (std::size_t i = 0; wanted && i < s_.kernels.size(); ++i) {
                     const model::Kernel& kernel = s_.kernels[i];
-                    const model::KernelName& name = s_.kernel_names[kernel.name];
-                    const model::KernelShape& shape = s_.kernel_shapes[kernel.shape];
+                    const model::KernelName* known = at(s_.kernel_names, kernel.name);
+                    const model::KernelShape* launched = at(s_.kernel_shapes, kernel.shape);
+                    const model::KernelName& name = known != nullptr ? *known : model::KernelName{};
                     put.add(i);
                     put.add(s_.strings.view(name.demangled));
                     put.add(s_.strings.view(name.short_name));
@@ -325,10 +325,14 @@ class Writer {
                     put.add(kernel.end_ns - kernel.start_ns);
                     stream(put, kernel.stream, true);
                     put.index(kernel.launch);
-                    put.add(fmt::format("{}x{}x{}", shape.grid[0], shape.grid[1], shape.grid[2]));
-                    put.add(fmt::format("{}x{}x{}", shape.block[0], shape.block[1], shape.block[2]));
-                    put.add(shape.registers_per_thread);
-                    put.add(std::uint64_t{shape.static_shared_bytes} + shape.dynamic_shared_bytes);
+                    if (launched == nullptr) {
+                      for (int n = 0; n < 4; ++n) put.null();
+                    } else {
+                      put.add(fmt::format("{}x{}x{}", launched->grid[0], launched->grid[1], launched->grid[2]));
+                      put.add(fmt::format("{}x{}x{}", launched->block[0], launched->block[1], launched->block[2]));
+                      put.add(launched->registers_per_thread);
+                      put.add(std::uint64_t{launched->static_shared_bytes} + launched->dynamic_shared_bytes);
+                    }
                     put.index(i < places_.of_kernel.size() ? places_.of_kernel[i] : kNone);
                     if (auto ok = put.row(); !ok) return ok;
                   }
@@ -462,19 +466,27 @@ class Writer {
     return kind == model::RangeKind::kPushPop ? "push/pop" : "start/end";
   }
 
+  /// Nothing for an index that the recording does not have.
+  template <class T>
+  static const T* at(const std::vector<T>& all, std::uint32_t index) {
+    return index < all.size() ? &all[index] : nullptr;
+  }
+  void pid(Put& put, std::uint32_t index) {
+    const model::Process* process = at(s_.processes, index);
+    process != nullptr ? put.add(process->pid) : put.null();
+  }
   void thread(Put& put, std::uint32_t index) {
-    put.add(s_.processes[s_.threads[index].process].pid);
-    put.add(s_.threads[index].tid);
+    const model::Thread* thread = at(s_.threads, index);
+    pid(put, thread != nullptr ? thread->process : kNone);
+    thread != nullptr ? put.add(thread->tid) : put.null();
   }
   void stream(Put& put, std::uint32_t index, bool context) {
-    const model::Stream& at = s_.streams[index];
-    put.add(s_.processes[at.process].pid);
-    if (at.device == kNone)
-      put.null();
-    else
-      put.add(s_.devices[at.device].ordinal);
-    if (context) put.add(at.context);
-    put.add(at.id);
+    const model::Stream* stream = at(s_.streams, index);
+    pid(put, stream != nullptr ? stream->process : kNone);
+    const model::Device* device = at(s_.devices, stream != nullptr ? stream->device : kNone);
+    device != nullptr ? put.add(device->ordinal) : put.null();
+    if (context) stream != nullptr ? put.add(stream->context) : put.null();
+    stream != nullptr ? put.add(stream->id) : put.null();
   }
 
   template <class Rows>
