@@ -1,8 +1,15 @@
 #include "collect/native/native.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <fstream>
 
 #include "collect/launch.hpp"
+#include "collect/native/trim.hpp"
+#include "wire/native.hpp"
 
 namespace rangescope::collect::native {
 namespace native_test {
@@ -36,6 +43,38 @@ TEST(NativePlan, IsTheProgramItself) {
             "NVTX_INJECTION64_PATH=/opt/lib/librangescope_inject.so RANGESCOPE_DIR=/runs/1/native "
             "RANGESCOPE_MAX_CAPTURE_SIZE=4294967296 python 'train it.py'");
   EXPECT_EQ(plan->folders, std::vector<std::filesystem::path>{"/runs/1/native"});
+}
+
+TEST(Trim, CutsCapturesOfProcessesThatEndedAlsoWhereNobodyReapedThem) {
+  std::string folder = "/tmp/rangescope-trim.XXXXXX";
+  ASSERT_NE(::mkdtemp(folder.data()), nullptr);
+  int hold[2];
+  ASSERT_EQ(::pipe(hold), 0);
+  const auto child = [&](bool waits) {
+    const pid_t pid = ::fork();
+    if (pid == 0) {
+      char byte = 0;
+      if (waits) (void)!::read(hold[0], &byte, 1);
+      ::_exit(0);
+    }
+    wire::native::FileHeader header{};
+    std::memcpy(header.magic, wire::native::kMagic, sizeof header.magic);
+    header.pid = static_cast<std::uint32_t>(pid);
+    header.used_bytes = 2 * wire::native::kPage;
+    const std::string path = folder + (waits ? "/runs" : "/ended") + wire::native::kSuffix;
+    std::ofstream(path).write(reinterpret_cast<const char*>(&header), sizeof header);
+    std::filesystem::resize_file(path, 64 * wire::native::kPage);
+    return pid;
+  };
+  const pid_t ended = child(false), running = child(true);
+  siginfo_t info{};
+  ASSERT_EQ(::waitid(P_PID, static_cast<id_t>(ended), &info, WEXITED | WNOWAIT), 0);
+  trim_captures(folder);
+  EXPECT_EQ(std::filesystem::file_size(folder + "/ended" + wire::native::kSuffix), 2 * wire::native::kPage);
+  EXPECT_EQ(std::filesystem::file_size(folder + "/runs" + wire::native::kSuffix), 64 * wire::native::kPage);
+  ASSERT_EQ(::write(hold[1], "", 1), 1);
+  for (const pid_t pid : {ended, running}) ::waitpid(pid, nullptr, 0);
+  std::filesystem::remove_all(folder);
 }
 
 TEST(NativePlan, AnotherLibraryIsRefusedByName) {

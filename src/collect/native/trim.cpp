@@ -7,13 +7,23 @@
 
 #include <cerrno>
 #include <cstring>
+#include <string>
 
+#include "base/fs.hpp"
 #include "wire/native.hpp"
 
 namespace rangescope::collect::native {
 namespace {
 
 namespace fs = std::filesystem;
+
+/// Also where nobody has asked how it ended yet (state Z of proc(5)): an init that reaps no orphans, as of containers.
+bool has_ended(pid_t pid) {
+  if (::kill(pid, 0) != 0) return errno == ESRCH;
+  const auto state = base::read_file("/proc/" + std::to_string(pid) + "/stat");
+  const std::size_t name_end = state ? state->rfind(") ") : std::string::npos;
+  return name_end != std::string::npos && name_end + 2 < state->size() && (*state)[name_end + 2] == 'Z';
+}
 
 void trim(const fs::path& path) {
   const int file = ::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
@@ -24,7 +34,7 @@ void trim(const fs::path& path) {
       ::pread(file, &header, sizeof header, 0) == sizeof header &&
       std::memcmp(header.magic, wire::native::kMagic, sizeof header.magic) == 0 &&
       header.used_bytes >= wire::native::kPage && static_cast<off_t>(header.used_bytes) < found.st_size &&
-      ::kill(static_cast<pid_t>(header.pid), 0) != 0 && errno == ESRCH) {
+      has_ended(static_cast<pid_t>(header.pid))) {
     (void)!::ftruncate(file, static_cast<off_t>(header.used_bytes));
   }
   ::close(file);
