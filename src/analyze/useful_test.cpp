@@ -82,6 +82,25 @@ TEST(Work, OfPayloadsIsTheMean) {
   EXPECT_DOUBLE_EQ(find(*report, "step").metrics.at("queries/s").value, 12 / 51.5e-9);
 }
 
+TEST(Work, OfAFieldOfAStructuredPayload) {
+  Steps steps;
+  for (std::uint32_t range = 0; range < steps.session.ranges.size(); ++range) {
+    if (steps.session.strings.view(steps.session.ranges[range].name) != "step") continue;
+    steps.session.payload_fields.push_back(
+        {range, steps.session.strings.intern("batch"), model::PayloadType::kUint64, 7});
+    steps.session.payload_fields.push_back(
+        {range, steps.session.strings.intern("tokens"), model::PayloadType::kUint64, 3});
+  }
+  Options options;
+  options.work = {"step=2*payload.tokens tokens", "layer=payload.tokens images"};
+  const auto report = analyze(steps.session, options);
+  ASSERT_TRUE(report) << base::to_string(report.error());
+  EXPECT_DOUBLE_EQ(find(*report, "step").metrics.at("tokens/s").value, 6 / 51.5e-9);
+  const auto& layer = find(*report, "step > layer");
+  EXPECT_FALSE(layer.metrics.contains("images/s"));
+  EXPECT_NE(layer.notes.at(0).find("no work by"), std::string::npos) << layer.notes[0];
+}
+
 TEST(Work, WrongOnesSayHowToWriteThem) {
   for (const auto& [written, said] : {std::pair{"step=2", "no unit in"},
                                       {"step=token", "no unit in"},
