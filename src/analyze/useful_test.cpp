@@ -55,6 +55,22 @@ TEST(Useful, ANumberIsThatOfEachOccurrence) {
   EXPECT_FALSE(find(report, "step > layer").utilization) << "what is within step is not step";
 }
 
+TEST(Useful, WithoutPeaksANoteSaysWhyThereIsNoMfu) {
+  Steps steps;
+  Options options;
+  options.flops = {"step=2e9"};
+  const auto has = [&](const char* said) {
+    const auto report = analyze(steps.session, options, Reference{});
+    return report && std::any_of(report->notes.begin(), report->notes.end(),
+                                 [&](const std::string& note) { return note.find(said) != note.npos; });
+  };
+  EXPECT_TRUE(has("no MFU: no GPU was recorded; --device names one"));
+  steps.stream(0, steps.device(0, 0, "GPU-1"), 7);
+  EXPECT_TRUE(has("no MFU: no peaks are known for GPU;"));
+  options.flops.clear();
+  EXPECT_FALSE(has("no MFU"));
+}
+
 TEST(Work, GivesRatesInItsUnit) {
   Options options;
   options.work = {"step=2 tokens", "layer = 1.5 * 2 big batches"};
