@@ -100,7 +100,8 @@ TEST(GateErrorRate, ARealSlowdownOfFivePercentIsFoundInNinetyFivePercent) {
 }
 
 /// Two sides with one region of the given values in each run.
-base::Result<model::Gate> judged(const std::vector<double>& a, const std::vector<double>& b, double limit) {
+base::Result<model::Gate> judged(const std::vector<double>& a, const std::vector<double>& b, double limit,
+                                 const std::string& tag = "wall_ns.median") {
   std::vector<Side> sides = {{"a", {}}, {"b", {}}};
   for (std::size_t s = 0; s < 2; ++s) {
     for (const double value : s == 0 ? a : b) {
@@ -108,12 +109,14 @@ base::Result<model::Gate> judged(const std::vector<double>& a, const std::vector
       DigestRegion region;
       region.path = {"r"};
       region.occurrences = 1;
-      region.values["wall_ns.median"] = value;
+      region.values[tag] = value;
       run.regions.push_back(region);
       sides[s].runs.push_back(run);
     }
   }
-  auto comparison = compare(sides, gate_comparison());
+  CompareOptions options = gate_comparison();
+  options.values = {tag};
+  auto comparison = compare(sides, options);
   if (!comparison) return base::fail(std::move(comparison));
   return gate(std::move(*comparison), {.max_regression = limit}, false);
 }
@@ -137,6 +140,15 @@ TEST(Gate, LimitAndNoise) {
   const auto far = judged({100, 180, 120, 160, 90}, {150, 320, 95, 260, 110}, 0.05);
   EXPECT_EQ(far->checks.at(0).verdict, GateVerdict::kUndecided);
   EXPECT_GT(far->checks.at(0).runs_to_decide.value_or(0), 5u);
+}
+
+TEST(Gate, ARateOfWhichMoreIsBetterIsRefused) {
+  const std::vector<double> before = {100, 100.2, 99.8, 100.1, 99.9}, more = {200, 200.2, 199.8, 200.1, 199.9};
+  const auto rate = judged(before, more, 0.05, "metrics.tokens/s");
+  ASSERT_FALSE(rate);
+  EXPECT_NE(rate.error().what.find("more of 'tokens/s' is better"), std::string::npos);
+  EXPECT_NE(rate.error().hint.find("wall_ns.median"), std::string::npos);
+  EXPECT_EQ(judged(before, more, 0.05, "metrics.J/token")->verdict, GateVerdict::kRegressed);
 }
 
 TEST(Gate, AnotherMachineIsRefused) {

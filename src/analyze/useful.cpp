@@ -21,6 +21,7 @@ namespace {
 using base::Code;
 using base::Result;
 
+constexpr std::string_view kPayload = "payload";
 constexpr const char* kExample =
     "Write it as 'decode=2.1e9', 'step=6e9*payload' or "
     "'decode=transformer(params=7e9,layers=32,hidden=4096,tokens=1,context=payload)'.";
@@ -130,12 +131,26 @@ Result<UsefulFlop> parse_one(const std::string& written, const std::string& opti
   auto parsed = base::Formula::parse(formula);
   if (!parsed) return refuse(parsed.error().what, option + " " + written + ", " + parsed.error().where);
   for (const std::string& name : parsed->names())
-    if (name != "payload")
+    if (name != kPayload && !name.starts_with("payload."))
       return refuse(
           "a formula of " + std::string(of_work ? "work" : "FLOPs") + " knows 'payload' only, not '" + name + "'",
           option + " " + written);
   rule.flop = std::move(*parsed);
   return rule;
+}
+
+// A number of the structured payload of a range, by its name in the schema. O(log fields).
+std::optional<double> field_of(const model::Session& session, std::uint32_t range, std::string_view name) {
+  auto at = std::lower_bound(session.payload_fields.begin(), session.payload_fields.end(), range,
+                             [](const model::PayloadField& field, std::uint32_t of) { return field.range < of; });
+  for (; at != session.payload_fields.end() && at->range == range; ++at) {
+    if (session.strings.view(at->name) != name) continue;
+    model::Attributes number;
+    number.payload_type = at->type;
+    number.payload_u64 = at->bits;
+    return number.payload();
+  }
+  return std::nullopt;
 }
 
 // FLOPs, or units of work, of the closed occurrences of a region.
@@ -153,7 +168,8 @@ WorkSum sum_of(const model::Session& session, const UsefulFlop& rule, const Tree
       if (tree.range_of[o] == model::kNone) continue;
       const model::Range& range = session.ranges[tree.range_of[o]];
       if (range.end_ns == model::kOpen) continue;
-      const auto flop = rule.flop.evaluate([&](std::string_view) -> std::optional<double> {
+      const auto flop = rule.flop.evaluate([&](std::string_view name) -> std::optional<double> {
+        if (name != kPayload) return field_of(session, tree.range_of[o], name.substr(kPayload.size() + 1));
         if (range.attributes >= session.attributes.size()) return std::nullopt;
         const model::Attributes& attributes = session.attributes[range.attributes];
         if (attributes.payload_type == model::PayloadType::kAbsent) return std::nullopt;

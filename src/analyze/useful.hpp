@@ -3,6 +3,7 @@
 //
 //   decode=2.1e9                                         FLOP of each occurrence
 //   step=6e9*payload                                     a formula over the occurrence's NVTX payload
+//   step=6e9*payload.tokens                              over the number `tokens` of its structured payload
 //   decode=transformer(params=7e9,layers=32,hidden=4096,tokens=1,context=payload)
 //   step=transformer(params=7e9,layers=32,hidden=4096,tokens=8*2048,context=1024,train=1)
 //

@@ -55,6 +55,22 @@ TEST(Useful, ANumberIsThatOfEachOccurrence) {
   EXPECT_FALSE(find(report, "step > layer").utilization) << "what is within step is not step";
 }
 
+TEST(Useful, WithoutPeaksANoteSaysWhyThereIsNoMfu) {
+  Steps steps;
+  Options options;
+  options.flops = {"step=2e9"};
+  const auto has = [&](const char* said) {
+    const auto report = analyze(steps.session, options, Reference{});
+    return report && std::any_of(report->notes.begin(), report->notes.end(),
+                                 [&](const std::string& note) { return note.find(said) != note.npos; });
+  };
+  EXPECT_TRUE(has("no MFU: no GPU was recorded; --device names one"));
+  steps.stream(0, steps.device(0, 0, "GPU-1"), 7);
+  EXPECT_TRUE(has("no MFU: no peaks are known for GPU;"));
+  options.flops.clear();
+  EXPECT_FALSE(has("no MFU"));
+}
+
 TEST(Work, GivesRatesInItsUnit) {
   Options options;
   options.work = {"step=2 tokens", "layer = 1.5 * 2 big batches"};
@@ -80,6 +96,25 @@ TEST(Work, OfPayloadsIsTheMean) {
   const auto report = analyze(steps.session, options);
   ASSERT_TRUE(report) << base::to_string(report.error());
   EXPECT_DOUBLE_EQ(find(*report, "step").metrics.at("queries/s").value, 12 / 51.5e-9);
+}
+
+TEST(Work, OfAFieldOfAStructuredPayload) {
+  Steps steps;
+  for (std::uint32_t range = 0; range < steps.session.ranges.size(); ++range) {
+    if (steps.session.strings.view(steps.session.ranges[range].name) != "step") continue;
+    steps.session.payload_fields.push_back(
+        {range, steps.session.strings.intern("batch"), model::PayloadType::kUint64, 7});
+    steps.session.payload_fields.push_back(
+        {range, steps.session.strings.intern("tokens"), model::PayloadType::kUint64, 3});
+  }
+  Options options;
+  options.work = {"step=2*payload.tokens tokens", "layer=payload.tokens images"};
+  const auto report = analyze(steps.session, options);
+  ASSERT_TRUE(report) << base::to_string(report.error());
+  EXPECT_DOUBLE_EQ(find(*report, "step").metrics.at("tokens/s").value, 6 / 51.5e-9);
+  const auto& layer = find(*report, "step > layer");
+  EXPECT_FALSE(layer.metrics.contains("images/s"));
+  EXPECT_NE(layer.notes.at(0).find("no work by"), std::string::npos) << layer.notes[0];
 }
 
 TEST(Work, WrongOnesSayHowToWriteThem) {

@@ -271,7 +271,7 @@ std::string format_value(double value, std::string_view unit) {
   if (unit == "ns") return base::format_ns(value);
   if (unit == "byte") return base::format_bytes(value);
   if (unit == "ratio") return base::format_share(value);
-  if (unit == "count") return base::format_count(static_cast<std::int64_t>(value));
+  if (unit == "count") return base::format_count(std::llround(value));
   if (unit.starts_with("byte/")) return base::format_si(value, "B" + std::string(unit.substr(4)));
   return base::format_si(value, unit);
 }
@@ -291,7 +291,16 @@ std::string cell(const Region& region, const ColumnView& column) {
   if (column.tag == kBoundTag) return region.bound ? base::printable(region.bound->kind) : "-";
   const auto value = model::value_of(region, column.tag);
   if (value && column.tag.starts_with("utilization.")) return format_utilization(*value);
-  return value ? format_value(*value, column.unit) : "-";
+  if (!value) return "-";
+  const std::string text = format_value(*value, column.unit);
+  // What was worked out from some for all is no number without its interval.
+  constexpr std::string_view kPrefix = "metrics.";
+  const auto metric =
+      column.tag.starts_with(kPrefix) ? region.metrics.find(column.tag.substr(kPrefix.size())) : region.metrics.end();
+  if (metric == region.metrics.end() || *value <= 0) return text;
+  const model::Metric& one = metric->second;
+  if (!one.source.starts_with("estimated") && one.source.find(" energy / ") == std::string::npos) return text;
+  return fmt::format("{} ±{:.2g} %", text, 50 * (one.max - one.min) / *value);
 }
 
 std::optional<double> share_of(const Region& region) {
