@@ -144,7 +144,7 @@ class Mpi(unittest.TestCase):
         report = self.report()
         self.assertEqual(len({r["host"] for r in report["ranks"]}), 2)
         self.assertTrue(any("brought together" in note for note in report["notes"]), report["notes"])
-        self.assertEqual([round(r.get("clock_offset_ns", 0) / 1e5) for r in report["ranks"]], [0, -4])
+        self.assertTrue(-600_000 < report["ranks"][1]["clock_offset_ns"] < -300_000 and "clock_offset_ns" not in report["ranks"][0], report["ranks"])
         self.run_here(RANGESCOPE, "report", "job", "-f", "chrome", "-o", "trace.json")
         with open(f"{self.folder}/trace.json", encoding="utf-8") as f:
             wrong = {}

@@ -21,38 +21,60 @@ const tint = (x: number): string => {
 };
 const shade = (i: number): string => ['hsl(212 70% 58%)', 'hsl(165 55% 42%)', 'hsl(22 88% 55%)'][i]!;
 
-interface Grid {
-  box: HTMLElement; canvas: HTMLCanvasElement; said: HTMLElement; width: () => number; gutter: () => number; pen: (height: number) => CanvasRenderingContext2D;
-}
-/** A canvas with a line of text below it that tells the cell in focus. `move`: arrow keys; `at`: a point of the canvas. */
-function grid(id: string, label: string, at: (x: number, y: number) => string, move: (dx: number, dy: number) => string, pick: (x: number, y: number) => void): Grid {
-  const canvas = el('canvas', { id, tabindex: '0', role: 'img', 'aria-label': label });
+interface Grid { box: HTMLElement; canvas: HTMLCanvasElement; width: () => number; gutter: () => number; redraw: (all?: boolean) => void }
+interface Part { height: () => number; paint: (g: CanvasRenderingContext2D) => void; mark: (g: CanvasRenderingContext2D) => void }
+/** A canvas with a line of text below it that tells the cell in focus. `move`: arrow keys; `at`: a point of the canvas. What is painted is kept: a move draws only the mark. */
+function grid(id: string, label: string, part: Part, at: (x: number, y: number) => string, move: (dx: number, dy: number) => string, pick: (x: number, y: number) => void): Grid {
+  const canvas = el('canvas', { id, tabindex: '0', role: 'img', 'aria-label': label }), kept = el('canvas');
   const said = el('p', { class: 'picked', id: `${id}-said`, 'aria-live': 'polite' });
   const box = el('div', { class: 'grid' }, el('div', { class: 'lanes' }, canvas), said);
   const width = (): number => Math.max(160, (canvas.parentElement?.clientWidth ?? 800));
-  canvas.addEventListener('pointermove', (event) => { const b = canvas.getBoundingClientRect(); said.textContent = at(event.clientX - b.left, event.clientY - b.top); });
-  canvas.addEventListener('click', (event) => { const b = canvas.getBoundingClientRect(); pick(event.clientX - b.left, event.clientY - b.top); });
-  canvas.addEventListener('focus', () => { said.textContent = move(0, 0); });
-  canvas.addEventListener('keydown', (event) => {
-    const by: Record<string, [number, number]> = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
-    const step = by[event.key];
-    if (!step) { if (event.key === 'Enter') pick(-1, -1); return; }
-    said.textContent = move(...step);
-    event.preventDefault();
-  });
-  const pen = (height: number): CanvasRenderingContext2D => {
-    const ratio = devicePixelRatio || 1, w = width();
-    canvas.width = Math.round(w * ratio);
-    canvas.height = Math.round(height * ratio);
-    canvas.style.width = `${w}px`;
-    canvas.style.height = `${height}px`;
-    const g = canvas.getContext('2d')!;
+  let queued = false, whole = true;
+  const pen = (on: HTMLCanvasElement): CanvasRenderingContext2D => {
+    const g = on.getContext('2d')!, ratio = devicePixelRatio || 1;
     g.setTransform(ratio, 0, 0, ratio, 0, 0);
     g.font = '11px system-ui, sans-serif';
     g.textBaseline = 'middle';
     return g;
   };
-  return { box, canvas, said, width, gutter: () => width() < 500 ? kNarrow : kGutter, pen };
+  function draw(): void {
+    queued = false;
+    const ratio = devicePixelRatio || 1, w = width(), h = part.height();
+    if (whole) {
+      for (const one of [canvas, kept]) one.width = Math.round(w * ratio), one.height = Math.round(h * ratio);
+      canvas.style.width = `${w}px`;
+      canvas.style.height = `${h}px`;
+      part.paint(pen(kept));
+      whole = false;
+    }
+    const g = canvas.getContext('2d')!;
+    g.setTransform(1, 0, 0, 1, 0, 0);
+    g.clearRect(0, 0, canvas.width, canvas.height);
+    g.drawImage(kept, 0, 0);
+    if (document.activeElement === canvas) part.mark(pen(canvas));
+  }
+  const redraw = (all = true): void => {
+    whole ||= all;
+    if (queued) return;
+    queued = true;
+    requestAnimationFrame(draw);
+  };
+  const point = (event: MouseEvent): [number, number] => { const b = canvas.getBoundingClientRect(); return [event.clientX - b.left, event.clientY - b.top]; };
+  canvas.addEventListener('pointermove', (event) => { said.textContent = at(...point(event)); });
+  canvas.addEventListener('click', (event) => { pick(...point(event)); said.textContent = move(0, 0); redraw(false); });
+  canvas.addEventListener('focus', () => { said.textContent = move(0, 0); redraw(false); });
+  canvas.addEventListener('blur', () => redraw(false));
+  canvas.addEventListener('keydown', (event) => {
+    const by: Record<string, [number, number]> = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
+    const step = by[event.key];
+    if (!step) { if (event.key === 'Enter') pick(-1, -1); return; }
+    said.textContent = move(...step);
+    redraw(false);
+    event.preventDefault();
+  });
+  onTheme(redraw);
+  new ResizeObserver(() => redraw()).observe(box);
+  return { box, canvas, width, gutter: () => width() < 500 ? kNarrow : kGutter, redraw };
 }
 const clamp = (x: number, most: number): number => Math.max(0, Math.min(most, x));
 
@@ -78,11 +100,12 @@ function heat(job: Job): HTMLElement {
   const left = (): number => Math.min(220, Math.round(view.width() * 0.34));
   const cell = (x: number, y: number): [number, number] => [clamp(Math.floor((y - kLine) / kLine), regions.length - 1), clamp(Math.floor((x - left()) / (view.width() - left()) * ranks), ranks - 1)];
   const view = grid('heat', `heat map of ${regions.length} regions and ${ranks} ranks: time against the median of the ranks. Arrow keys move, Enter selects the region`,
+    { height: () => (regions.length + 1) * kLine, paint, mark },
     (x, y) => y < kLine ? '' : tell(...cell(x, y)),
-    (dx, dy) => { row = clamp(row + dy, regions.length - 1); rank = clamp(rank + dx, ranks - 1); draw(); return tell(row, rank); },
-    (x, y) => { if (x >= 0) [row, rank] = cell(x, y); select(data.regions[regions[row]!.region]!); draw(); });
-  function draw(): void {
-    const height = (regions.length + 1) * kLine, g = view.pen(height), l = left(), w = view.width() - l, text = token('--text'), dim = token('--dim'), line = token('--line');
+    (dx, dy) => { row = clamp(row + dy, regions.length - 1); rank = clamp(rank + dx, ranks - 1); return tell(row, rank); },
+    (x, y) => { if (x >= 0) [row, rank] = cell(x, y); select(data.regions[regions[row]!.region]!); });
+  function paint(g: CanvasRenderingContext2D): void {
+    const l = left(), w = view.width() - l, text = token('--text'), dim = token('--dim'), line = token('--line');
     const columns = Math.min(ranks, Math.max(1, Math.floor(w))), wide = w / columns;
     const every = Math.ceil(ranks / Math.max(1, w / 46));
     g.fillStyle = dim;
@@ -105,42 +128,42 @@ function heat(job: Job): HTMLElement {
       while (name.length > 3 && g.measureText(name).width > l - 10) name = `…${name.slice(2)}`;
       g.fillText(name, 4, y + kLine / 2);
     });
-    if (document.activeElement === view.canvas) {
-      g.strokeStyle = token('--mark');
-      g.lineWidth = 2;
-      g.strokeRect(l + rank / ranks * w, (row + 1) * kLine, Math.max(3, w / ranks - 1), kLine - 1);
-    }
+  }
+  function mark(g: CanvasRenderingContext2D): void {
+    const l = left(), w = view.width() - l;
+    g.strokeStyle = token('--mark');
+    g.lineWidth = 2;
+    g.strokeRect(l + rank / ranks * w, (row + 1) * kLine, Math.max(3, w / ranks - 1), kLine - 1);
   }
   const what = el('select', { 'aria-label': 'which time', id: 'heat-time' }, el('option', { value: 'own' }, 'own time, without child regions and communication'), el('option', { value: 'all' }, 'all time'));
-  what.onchange = () => { own = what.value === 'own'; draw(); };
+  what.onchange = () => { own = what.value === 'own'; view.redraw(); };
   const scale = el('span', { class: 'ramp', role: 'img', 'aria-label': 'colours: blue is half the median or less, orange one and a half times or more' });
   const paintScale = (): void => { scale.style.background = `linear-gradient(to right, ${tint(-1)}, ${tint(0)}, ${tint(1)})`; };
   const legend = el('span', { class: 'legend dim' }, '−50 %', scale, '+50 % of the median; a line: not opened');
-  for (const event of ['focus', 'blur']) view.canvas.addEventListener(event, draw);
-  onSelect(draw);
-  onTheme(() => { paintScale(); draw(); });
+  onSelect(() => view.redraw());
+  onTheme(paintScale);
   paintScale();
-  new ResizeObserver(draw).observe(view.box);
   return el('div', {}, el('h3', {}, 'Regions by rank'), el('div', { class: 'bar' }, what, legend), view.box);
 }
 
 function activity(job: Job): HTMLElement {
   const rows = job.activity.map((d) => Uint8Array.from(atob(d), (c) => c.charCodeAt(0))), ranks = rows.length;
   const tall = Math.max(2, Math.min(18, Math.floor(640 / ranks)));
+  const gap = tall > 5 ? 1 : 0;
   let rank = 0, bin = 0;
   const share = (k: number, b: number, kind: number): number => rows[k]![b * 3 + kind]! / 255;
   const span = data.run.duration_ns;
   const tell = (k: number, b: number): string => `${rankText(job, k)} at ${time(b / kBins * span)}: ${kKinds.map((kind, i) => `${percent(share(k, b, i))} ${kind}`).join(', ')}`;
   const cell = (x: number, y: number): [number, number] => [clamp(Math.floor((y - kLine) / tall), ranks - 1), clamp(Math.floor((x - view.gutter()) / (view.width() - view.gutter()) * kBins), kBins - 1)];
-  const view = grid('activity', `what ${ranks} ranks did over time: compute, transfer, waiting. Arrow keys move`, (x, y) => y < kLine ? '' : tell(...cell(x, y)),
-    (dx, dy) => { rank = clamp(rank + dy, ranks - 1); bin = clamp(bin + dx, kBins - 1); draw(); return tell(rank, bin); },
-    (x, y) => { if (x >= 0) [rank, bin] = cell(x, y); draw(); });
-  function draw(): void {
-    const g = view.pen(kLine + ranks * tall + 4), l = view.gutter(), w = view.width() - l, dim = token('--dim');
+  const view = grid('activity', `what ${ranks} ranks did over time: compute, transfer, waiting. Arrow keys move`, { height: () => kLine + ranks * tall + 4, paint, mark }, (x, y) => y < kLine ? '' : tell(...cell(x, y)),
+    (dx, dy) => { rank = clamp(rank + dy, ranks - 1); bin = clamp(bin + dx, kBins - 1); return tell(rank, bin); },
+    (x, y) => { if (x >= 0) [rank, bin] = cell(x, y); });
+  function paint(g: CanvasRenderingContext2D): void {
+    const l = view.gutter(), w = view.width() - l, dim = token('--dim');
     g.fillStyle = dim;
     const ticks = Math.max(2, Math.floor(w / 110));
     for (let i = 0; i < ticks; ++i) g.fillText(time(span * i / ticks), l + w * i / ticks + 2, kLine / 2);
-    const every = Math.ceil(14 / tall), gap = tall > 5 ? 1 : 0;
+    const every = Math.ceil(14 / tall);
     for (let k = 0; k < ranks; ++k) {
       const y = kLine + k * tall;
       if (k % every === 0) { g.fillStyle = dim; g.fillText(l < kGutter ? String(job.ranks[k]!.rank) : `rank ${job.ranks[k]!.rank}`, 4, y + Math.min(tall, 14) / 2); }
@@ -156,19 +179,17 @@ function activity(job: Job): HTMLElement {
         }
       }
     }
-    if (document.activeElement === view.canvas) {
-      g.strokeStyle = token('--mark');
-      g.strokeRect(l + bin / kBins * w, kLine + rank * tall, Math.max(3, w / kBins), Math.max(3, tall - gap));
-    }
+  }
+  function mark(g: CanvasRenderingContext2D): void {
+    const l = view.gutter(), w = view.width() - l;
+    g.strokeStyle = token('--text');
+    g.strokeRect(l + bin / kBins * w, kLine + rank * tall, Math.max(3, w / kBins), Math.max(3, tall - gap));
   }
   const legend = el('span', { class: 'legend dim' }, ...kKinds.flatMap((kind, i) => {
     const key = el('span', { class: 'swatch' });
     key.style.background = shade(i);
     return [key, kind];
   }));
-  for (const event of ['focus', 'blur']) view.canvas.addEventListener(event, draw);
-  onTheme(draw);
-  new ResizeObserver(draw).observe(view.box);
   return el('div', {}, el('h3', {}, 'Ranks over time'), el('div', { class: 'bar' }, legend), view.box);
 }
 

@@ -251,6 +251,46 @@ TEST(ClockLimited, WhereClocksWereHeldDown) {
   }
 }
 
+// Three ranks of equal kernels; those of rank 1 take `longer`, at 1.2 GHz where the others run at 1.7.
+TEST(SlowGpu, WithItsClockBesideTheOthers) {
+  for (const double longer : {1.3, 1.02}) {
+    testing::SessionBuilder b;
+    for (std::uint32_t rank = 0; rank < 3; ++rank) {
+      const std::uint32_t p = b.process(10 + rank), t = b.thread(p, 10 + rank);
+      b.session.processes.back().rank = rank;
+      const std::uint32_t device = b.device(p, 0, "GPU-" + std::to_string(rank)), stream = b.stream(p, device, 7);
+      const auto length = static_cast<std::int64_t>(2 * kMs * (rank == 1 ? longer : 1));
+      for (int step = 0; step < 10; ++step) {
+        const std::int64_t at = step * 3 * kMs;
+        b.range(t, "step", at, at + length + 10);
+        b.kernel(b.launch(t, at, at + kUs), "gemm", at + 10, at + 10 + length, stream, 64);
+      }
+      model::SampleStream samples{.device = device};
+      model::SampledMetric clock{.name = "sm_clock"};
+      for (int i = 0; i < 30; ++i) {
+        samples.start_ns.push_back(i * kMs);
+        samples.end_ns.push_back((i + 1) * kMs);
+        clock.values.push_back(rank == 1 ? 1.2e9F : 1.7e9F);
+      }
+      samples.metrics.push_back(std::move(clock));
+      b.session.samples.push_back(std::move(samples));
+    }
+    model::Report report = std::move(*analyze(b.session));
+    finish_rows(report);
+    judge(report);
+    ASSERT_EQ(has(report.verdict, "slow_gpu"), longer > 1.1) << longer;
+    EXPECT_NEAR(report.ranks[1].work.kernel_pace, longer, 1e-6);
+    EXPECT_EQ(report.ranks[1].card, "GPU-1");
+    if (longer < 1.1) continue;
+    const model::Verdict& one = of(report.verdict, "slow_gpu");
+    EXPECT_NEAR(one.evidence.at("sm_clock_hz"), 1.2e9, 1e3);
+    EXPECT_NEAR(one.evidence.at("sm_clock_hz_of_others"), 1.7e9, 1e3);
+    EXPECT_NE(one.text.find("the GPU of rank 1, GPU-1 takes 30.0 % longer"), std::string::npos) << one.text;
+    EXPECT_NE(one.text.find("at 1200 MHz, the others' 1700 MHz"), std::string::npos) << one.text;
+    EXPECT_NEAR(*one.saves_ns, 10 * 0.6 * kMs, 10);
+  }
+}
+
 TEST(Outside, WhatLiesOutsideEveryRange) {
   const auto start = Program().pause(50 * kMs).loop("step", 5, 10 * kMs, 1, 9 * kMs).verdict();
   EXPECT_EQ(of(start, "outside_ranges").severity, model::Weight::kNote) << "a start is what it is";
