@@ -26,7 +26,7 @@ class Query final : public Subcommand {
       : Subcommand(
             "query", "Ask a run or file with SQL",
             "Tables: run, verdict, regions, region_kernels, metrics, operators, ranges, launches, kernels, copies,\n"
-            "samples, cpu_samples, cpu_waits, frames, losses (docs/formats/sqlite-view.md).\n"
+            "samples, cpu_samples, cpu_waits, cpu_counts, frames, losses (docs/formats/sqlite-view.md).\n"
             "Nothing is written to the input.\n\n"
             "  rangescope query latest 'select path, occurrences, gpu_kernel_ns from regions order by 3 desc'\n"
             "  rangescope query trace.sqlite 'select name, count(*) from kernels group by name' -f csv") {}
