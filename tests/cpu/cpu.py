@@ -239,6 +239,26 @@ class Native(Profiled):
             shown = cases.run([TOOL, "compare", *runs, "--cpu", "work", "-f", form], cwd=self.folder, env=self.env)
             self.assertIn(mark, shown.stdout, shown.stderr)
             self.assertIn("inner_blue(double)", shown.stdout.replace("\\", ""))
+        # Chains of both sides, as difffolded.pl prints them.
+        done = cases.run([TOOL, "compare", *runs, "-f", "collapsed"], cwd=self.folder, env=self.env)
+        lines = [re.fullmatch(r"(\S.*) (\d+) (\d+)", line).groups() for line in done.stdout.splitlines()]
+        before, after = (sum(int(line[n]) for line in lines if ";inner_blue(double)" in line[0]) for n in (1, 2))
+        self.assertTrue(1.5 < after / before < 2.7, (before, after))
+        self.assertTrue(all(line[0].startswith("work;") for line in lines), lines[:3])
+        for line in self.report_as("-f", "collapsed").splitlines():  # the last run is side B
+            if line.startswith("work;c;") and "inner_blue" in line:
+                self.assertLessEqual(int(line.rsplit(" ", 1)[1]), after)
+        page = cases.run([TOOL, "compare", *runs, "--cpu", "work", "-f", "html"], cwd=self.folder, env=self.env).stdout
+        flame = json.loads(re.search(r'id="flame-data">(.*?)</script>', page, re.S).group(1))
+        nodes = [flame["nodes"][i:i + 4] for i in range(0, len(flame["nodes"]), 4)]
+        blue, sums = set(), [0, 0]
+        for number, (back, name, *samples) in enumerate(nodes):  # with what it calls
+            if flame["names"][name][0].startswith("inner_blue") or (back and number - back in blue):
+                blue.add(number)
+                sums = [total + own for total, own in zip(sums, samples)]
+        self.assertEqual(sums, [before, after])
+        done = cases.run([TOOL, "compare", *(f"{run}/report.json" for run in runs), "-f", "collapsed"], cwd=self.folder, env=self.env)
+        self.assertEqual(done.returncode, 80, done.stderr)
         done = cases.run([TOOL, "compare", *runs, "--cpu", "nothing"], cwd=self.folder, env=self.env)
         self.assertEqual(done.returncode, 80)
         self.assertIn("nothing", done.stderr)

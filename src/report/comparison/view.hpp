@@ -37,6 +37,11 @@ namespace rangescope::report {
 /// "functions of decode, self time an occurrence"
 [[nodiscard]] std::string functions_heading(const model::ComparedRegion& region);
 inline constexpr std::size_t kFunctionsShown = 10;
+/// The region whose chains are shown, by the same rules; without a name and a function that stands out, the
+/// outermost with the most samples of its own.
+[[nodiscard]] const model::ComparedRegion* chains_shown(const model::Comparison& comparison, const std::string& cpu);
+/// Is it the region, or below it?
+[[nodiscard]] bool is_within(const model::ComparedRegion& region, const model::ComparedRegion& whole);
 
 /// "GPU: A 'x', B 'y'"
 [[nodiscard]] std::string difference_sentence(const model::EnvironmentDifference& difference);
