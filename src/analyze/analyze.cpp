@@ -11,6 +11,7 @@
 #include "analyze/contexts.hpp"
 #include "analyze/counted_peaks.hpp"
 #include "analyze/cpu.hpp"
+#include "analyze/cpu_counters.hpp"
 #include "analyze/derive.hpp"
 #include "analyze/fold.hpp"
 #include "analyze/gpu.hpp"
@@ -281,6 +282,7 @@ base::Result<Report> analyze(Session& session, const Options& options, const Ref
         report->metric_columns.push_back({metric.name, metric.title});
     }
   }
+  add_cpu_metrics(reference.cpu, *report);
   judge_regions(session, reference, options.device, *report);
   add_families(reference.kinds, *report);
   return report;

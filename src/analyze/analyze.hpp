@@ -71,6 +71,7 @@ struct Reference {
   std::vector<std::string> metrics;         ///< asked for by name, beside those of the groups
   bool asked = false;                       ///< the run was: a table shows the most telling of them
   std::vector<model::MetricGroup> sampled;  ///< by which metrics of samples are derived
+  std::vector<model::MetricGroup> cpu;      ///< by which metrics of the CPU's events are derived
   std::vector<model::Peaks> peaks;          ///< of every GPU that is known; among equals the first one counts
   std::vector<KernelKind> kinds;            ///< of kernels; the first that fits counts
 };

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <set>
 
+#include "analyze/compare_chains.hpp"
 #include "analyze/compare_clocks.hpp"
 #include "analyze/compare_functions.hpp"
 #include "analyze/digest.hpp"
@@ -76,7 +77,8 @@ std::vector<double> stretches(const DigestRegion& region, const std::string& tag
 
 class Comparer {
  public:
-  Comparer(std::span<const Side> sides, const CompareOptions& options) : sides_(sides), options_(options) {}
+  Comparer(std::span<const Side> sides, const CompareOptions& options)
+      : sides_(sides), options_(options), chains_(sides, out_) {}
 
   base::Result<Comparison> run() {
     for (const Side& side : sides_) {
@@ -227,6 +229,7 @@ class Comparer {
     std::vector<ComparedRegion>& list = everywhere ? out_.regions : out_.missing;
     for (const std::string& tag : values_) one.values.push_back(compared(region, tag));
     if (everywhere) one.functions = compare_functions(region, options_.alpha);
+    chains_.add(region, one);
     list.push_back(std::move(one));
     if (!everywhere) return;
     for (std::size_t v = 0; v < values_.size(); ++v) {
@@ -475,6 +478,7 @@ class Comparer {
   std::span<const Side> sides_;
   const CompareOptions& options_;
   Comparison out_;
+  ChainSides chains_;
   std::vector<std::string> values_;
   std::vector<std::vector<Hypothesis>> hypotheses_, kernel_hypotheses_;
   bool by_runs_ = false, partial_ = false, common_kernel_ = false;

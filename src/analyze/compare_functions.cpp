@@ -21,15 +21,6 @@ struct FunctionSide {
   std::map<std::string, std::pair<double, bool>> self_ns;  ///< by label; is it Python's?
 };
 
-std::string label(const DigestFunction& function) {
-  const std::string& path = function.python ? function.file : function.module;
-  const std::string file(base::file_name(path));
-  if (function.python) return function.name + " (" + file + ")";
-  const bool own = function.name.starts_with('[') || function.name.starts_with('(') ||
-                   function.name.find("+0x") != std::string::npos;
-  return own || file.empty() ? function.name : function.name + " [" + file + "]";
-}
-
 FunctionSide put_together(const std::vector<const DigestRegion*>& runs) {
   FunctionSide side;
   for (const DigestRegion* run : runs) {
@@ -41,7 +32,8 @@ FunctionSide put_together(const std::vector<const DigestRegion*>& runs) {
     side.interval_ns = std::max(side.interval_ns, run->cpu_interval_ns);
     side.all_listed = side.all_listed && run->functions.size() < model::kMostFunctions;
     for (const DigestFunction& function : run->functions) {
-      auto& into = side.self_ns[label(function)];
+      auto& into = side.self_ns[function_label(function.name, function.python ? function.file : function.module,
+                                               function.python)];
       into.first += function.self_ns;
       into.second = function.python;
     }
@@ -55,6 +47,13 @@ double sampling_error(double self_ns, const FunctionSide& side) {
 }
 
 }  // namespace
+
+std::string function_label(const std::string& name, const std::string& path, bool python) {
+  const std::string file = path.substr(path.rfind('/') + 1);
+  if (python) return name + " (" + file + ")";
+  const bool own = name.starts_with('[') || name.starts_with('(') || name.find("+0x") != std::string::npos;
+  return own || file.empty() ? name : name + " [" + file + "]";
+}
 
 std::vector<ComparedFunction> compare_functions(const MatchedRegion& region, double alpha) {
   std::vector<FunctionSide> sides;

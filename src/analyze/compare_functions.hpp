@@ -13,6 +13,9 @@
 
 namespace rangescope::analyze {
 
+/// "forward (llama.py)", "memcpy [libc.so.6]": a function as it is compared.
+[[nodiscard]] std::string function_label(const std::string& name, const std::string& path, bool python);
+
 /// At most model::kMostFunctions, what changed most first. Empty where a side did not sample the CPU. A function that
 /// a side does not list is 0 there, and absent where that side lists no more than the largest.
 [[nodiscard]] std::vector<model::ComparedFunction> compare_functions(const MatchedRegion& region, double alpha);

@@ -60,11 +60,20 @@ bool is_interpreter(std::string_view file) {
   return file.starts_with("libpython") || file.starts_with("python");
 }
 
+void add_counter(std::vector<model::CpuCounterSum>& into, model::CpuCounterSum sum) {
+  const auto same = std::find_if(into.begin(), into.end(), [&](const auto& each) { return each.name == sum.name; });
+  if (same == into.end()) return into.push_back(std::move(sum));
+  same->records += sum.records;
+  same->count += sum.count;
+  same->deviation = std::hypot(same->deviation, sum.deviation);
+}
+
 /// Sums of one set of regions.
 struct CpuSetSums {
   std::map<std::uint32_t, std::pair<double, double>> parts;  ///< name and kind: ns, and while the GPU was idle
   std::unordered_map<std::uint64_t, std::int64_t> stacks;    ///< stack << 2 | in a call << 1 | GPU idle
   double waits_ns = 0;                                       ///< all, those within calls too
+  std::vector<std::int64_t> counts;                          ///< records of each counter; empty where there are none
 };
 
 class CpuSums {
@@ -169,6 +178,13 @@ class CpuSums {
         source.push_back(i);
       }
     }
+    const std::size_t not_counts = points.size();
+    for (const model::CpuCount& count : cpu_.counts) {
+      if (const std::uint32_t thread = thread_of(count.thread); thread != kNone) {
+        points.push_back({count.at_ns, count.at_ns, thread});
+        source.push_back(count.counter);
+      }
+    }
     const Contexts contexts = build_contexts(session_, tree, options, points);
     point_sets_ = build_sets(tree, contexts, keys_);
     point_sums_.resize(point_sets_.size());
@@ -181,6 +197,9 @@ class CpuSums {
         const bool idle = busy == nullptr || !busy->holds(point.start_ns);
         const std::uint64_t stack = cpu_.samples[source[p]].stack;
         ++sums.stacks[stack << 2 | (calls.holds(point.start_ns) ? 2u : 0u) | (idle ? 1u : 0u)];
+      } else if (p >= not_counts) {
+        sums.counts.resize(cpu_.counters.size());
+        ++sums.counts[source[p]];
       } else {
         const double length = static_cast<double>(point.end_ns - point.start_ns);
         const double inside = static_cast<double>(calls.within(point.start_ns, point.end_ns));
@@ -256,7 +275,9 @@ class CpuSums {
     std::unordered_map<std::uint64_t, std::int64_t> stacks;
     std::map<std::uint32_t, std::int64_t> own;
     double waits = 0, recorded = 0;
+    std::vector<std::int64_t> records(cpu_.counters.size());
     for (const Use& use : uses) {
+      for (std::size_t c = 0; c < use.sums->counts.size(); ++c) records[c] += use.sums->counts[c];
       for (const auto& [name, ns] : use.sums->parts) {
         parts[name].first += ns.first;
         parts[name].second += ns.second;
@@ -283,7 +304,8 @@ class CpuSums {
         outside_idle += count;
       }
     }
-    if (work.samples == 0 && recorded <= 0) return;
+    counters(records, work);
+    if (work.samples == 0 && recorded <= 0 && work.counters.empty()) return;
     const double wall = region.wall.inclusive_ns;
     double rest = std::max(0.0, wall - recorded);
     // Samples of the kernel are missing: what they would have been, where that is more than chance.
@@ -338,6 +360,17 @@ class CpuSums {
   }
 
  private:
+  /// What was sampled and never recorded is absent; what is recorded each time is 0.
+  void counters(const std::vector<std::int64_t>& records, CpuWork& work) const {
+    for (std::size_t c = 0; c < records.size(); ++c) {
+      const model::CpuCounter& counter = cpu_.counters[c];
+      if (records[c] == 0 && !counter.exact()) continue;
+      const auto count = static_cast<double>(records[c]);
+      add_counter(work.counters, {std::string(session_.strings.view(counter.name)), records[c], count * counter.weight,
+                                  counter.exact() ? 0 : std::sqrt(count) * counter.weight});
+    }
+  }
+
   void functions(const std::unordered_map<std::uint64_t, std::int64_t>& stacks, double each, CpuWork& work) const {
     std::unordered_map<std::uint32_t, std::pair<double, double>> of_frame;
     std::vector<std::uint32_t> seen;
@@ -365,21 +398,11 @@ class CpuSums {
                           return x != y ? x > y : a < b;
                         });
       for (std::size_t i = 0; i < count; ++i) {
-        const CpuFrame& frame = cpu_.frames[frames[i]];
         const auto& ns = of_frame.at(frames[i]);
         if (value(ns) <= 0) break;
-        model::CpuFunction function;
-        function.name = session_.strings.view(frame.name);
-        function.module = session_.strings.view(frame.module);
-        if (function.name.empty())
-          function.name = function.module.empty() ? "(JIT)" : fmt::format("[{}]", base::file_name(function.module));
-        if (function.module == "[kernel]") function.name = "[kernel]";
-        function.file = session_.strings.view(frame.file);
-        function.line = frame.line;
-        function.python = frame.kind == model::FrameKind::kPython;
+        model::CpuFunction function = function_of(session_, frames[i]);
         function.self_ns = ns.first;
         function.total_ns = ns.second;
-        function.frame = frames[i];
         out.push_back(std::move(function));
       }
     };
@@ -412,6 +435,22 @@ std::string_view cuda_kind(std::string_view function) {
     return "allocate";
   if (has("Module") || has("Library") || has("GetFunction") || has("FuncLoad")) return "load";
   return "other";
+}
+
+model::CpuFunction function_of(const Session& session, std::uint32_t number) {
+  const CpuFrame& frame = session.cpu.frames[number];
+  model::CpuFunction function;
+  function.name = session.strings.view(frame.name);
+  function.module = session.strings.view(frame.module);
+  if (function.name.empty())
+    function.name = function.module.empty() ? "(JIT)" : fmt::format("[{}]", base::file_name(function.module));
+  if (function.module == "[kernel]") function.name = "[kernel]";
+  if (frame.kind == model::FrameKind::kCut) function.name = "(cut)";
+  function.file = session.strings.view(frame.file);
+  function.line = frame.line;
+  function.python = frame.kind == model::FrameKind::kPython;
+  function.frame = number;
+  return function;
 }
 
 void add_cpu_work(CpuWork& into, const CpuWork& other) {
@@ -449,6 +488,7 @@ void add_cpu_work(CpuWork& into, const CpuWork& other) {
   functions(into.functions, other.functions, &model::CpuFunction::self_ns);
   functions(into.callers, other.callers, &model::CpuFunction::total_ns);
   into.stacks.insert(into.stacks.end(), other.stacks.begin(), other.stacks.end());
+  for (const model::CpuCounterSum& sum : other.counters) add_counter(into.counters, sum);
 }
 
 std::string cpu_causes(const model::Region& region) {
@@ -488,7 +528,9 @@ std::string cpu_causes(const model::Region& region) {
 
 void add_cpu(const Session& session, const Options& options, const Tree& tree, const Contexts& contexts,
              const std::vector<RegionKey>& keys, model::Report& report) {
-  if (session.cpu.interval_ns <= 0 || (session.cpu.samples.empty() && session.cpu.waits.empty())) return;
+  if (session.cpu.interval_ns <= 0 ||
+      (session.cpu.samples.empty() && session.cpu.waits.empty() && session.cpu.counts.empty()))
+    return;
   const CpuSums sums(session, options, tree, contexts, keys);
   std::vector<std::vector<CpuSums::Use>> uses;
   sums.uses(uses);

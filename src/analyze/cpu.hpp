@@ -23,6 +23,9 @@ void add_cpu(const model::Session& session, const Options& options, const Tree& 
 /// "launch", "allocate", "copy", "set", "synchronize", "load", "other": kind of a function of CUDA's runtime or driver.
 [[nodiscard]] std::string_view cuda_kind(std::string_view function);
 
+/// Name, file and module of a frame; times are 0.
+[[nodiscard]] model::CpuFunction function_of(const model::Session& session, std::uint32_t frame);
+
 /// Adds another region's work, for rows that stand for several.
 void add_cpu_work(model::CpuWork& into, const model::CpuWork& other);
 

@@ -120,6 +120,64 @@ TEST(Cpu, WithoutSamplesOfTheKernelTimeInItIsWhatIsMissing) {
   EXPECT_NEAR(part(named(*report, "step"), "native", "app"), 60'000, 1e-6);
 }
 
+/// Records of a counter, every 10 ns.
+std::uint32_t add_counter(Sampled& program, std::string_view name, double period, double weight) {
+  program.session.cpu.counters.push_back({program.session.strings.intern(name), period, weight, 1});
+  return static_cast<std::uint32_t>(program.session.cpu.counters.size() - 1);
+}
+
+TEST(CpuCounters, BelongToTheRangeOfTheirThreadAndMakeMetrics) {
+  Sampled program;
+  program.range(program.t, "outer", 0, 40'000);
+  program.range(program.t, "inner", 10'000, 20'000);
+  program.range(program.t, "inner", 30'000, 40'000);
+  program.samples(0, 20'000, program.main);
+  const auto cycles = add_counter(program, "cycles", 1000, 1100),
+             instructions = add_counter(program, "instructions", 1000, 1000),
+             faults = add_counter(program, "page-faults", 1, 1);
+  for (std::int64_t at = 0; at < 20'000; at += 20) program.session.cpu.counts.push_back({at, 0, cycles});
+  for (std::int64_t at = 0; at < 20'000; at += 10) program.session.cpu.counts.push_back({at, 0, instructions});
+  program.session.cpu.counts.push_back({15'000, 0, faults});
+  Reference reference;
+  model::MetricGroup group;
+  group.counters = {{"c", {"cycles"}, {}}, {"i", {"instructions"}, {}}, {"m", {"cache-misses"}, {}}};
+  group.metrics.push_back({"cpu_ipc", "IPC", "1/cycle", *base::Formula::parse("i / c"), "", true});
+  group.metrics.push_back({"cpu_llc_mpki", "MPKI", "count", *base::Formula::parse("1000 * m / i"), "", true});
+  reference.cpu.push_back(std::move(group));
+  const auto report = analyze(program.session, {}, reference);
+  ASSERT_TRUE(report);
+  const auto &outer = named(*report, "outer"), &inner = named(*report, "inner");
+  const model::Metric& ipc = inner.metrics.at("cpu_ipc");
+  EXPECT_NEAR(ipc.value, 1000.0 * 1000 / (500 * 1100), 1e-9);
+  EXPECT_TRUE(ipc.min < ipc.value && ipc.value < ipc.max);
+  EXPECT_NEAR(ipc.max / ipc.value - 1, 1.96 * std::sqrt(1 / 1000.0 + 1 / 500.0), 0.01);
+  EXPECT_EQ(ipc.source, "CPU events, sampled: i / c");
+  EXPECT_EQ(ipc.rounds, 500);
+  EXPECT_FALSE(inner.metrics.contains("cpu_llc_mpki"));  // not counted: absent, and never 0
+  ASSERT_EQ(report->metric_columns.size(), 1u);
+  EXPECT_EQ(report->metric_columns[0].title, "IPC");
+  // Of two occurrences: half of it each. What is recorded each time is exact, also where it is 0.
+  EXPECT_NEAR(inner.metrics.at("cpu_cycles").value, 500 * 1100 / 2.0, 1e-6);
+  EXPECT_EQ(outer.metrics.at("cpu_page_faults").value, 1);
+  EXPECT_EQ(outer.metrics.at("cpu_page_faults").source, "CPU events");
+  EXPECT_EQ(inner.metrics.at("cpu_page_faults").value, 0.5);
+}
+
+TEST(CpuCounters, AFewRecordsAreNoNumber) {
+  Sampled program;
+  program.range(program.t, "short", 0, 100);
+  program.range(program.t, "none", 200, 300);
+  program.samples(0, 300, program.main);
+  const auto cycles = add_counter(program, "cycles", 1000, 1000);
+  for (std::int64_t at = 0; at < 40; at += 10) program.session.cpu.counts.push_back({at, 0, cycles});
+  const auto report = analyze(program.session, {}, Reference());
+  ASSERT_TRUE(report);
+  const model::Metric& few = named(*report, "short").metrics.at("cpu_cycles");
+  EXPECT_FALSE(few.absent.empty());
+  EXPECT_EQ(few.rounds, 4);
+  EXPECT_FALSE(named(*report, "none").metrics.contains("cpu_cycles"));
+}
+
 TEST(Cpu, KindsOfCudaFunctions) {
   EXPECT_EQ(cuda_kind("cudaLaunchKernel"), "launch");
   EXPECT_EQ(cuda_kind("cuMemcpyHtoDAsync_v2"), "copy");

@@ -3,13 +3,15 @@
 #include <fmt/format.h>
 #include <algorithm>
 
+#include "analyze/compare_chains.hpp"
 #include "base/text.hpp"
 #include "model/measure.hpp"
 
 namespace rangescope::analyze {
 
-model::Digest digest(const model::Report& report) {
+model::Digest digest(const model::Report& report, const model::Session* session) {
   model::Digest out;
+  ChainFrames frames(out.frames);
   out.run = report.run;
   out.losses = report.losses;
   out.verdict = report.verdict;
@@ -41,6 +43,7 @@ model::Digest digest(const model::Report& report) {
       one.cpu_interval_ns = region.cpu->interval_ns;
       for (const model::CpuFunction& function : region.cpu->functions)
         one.functions.push_back({function.name, function.file, function.module, function.python, function.self_ns});
+      if (session != nullptr) one.chains = frames.chains(*session, region.cpu->stacks);
     }
     for (const model::OccurrenceSample& sample : region.samples) {
       one.wall_ns.push_back(sample.wall_ns);

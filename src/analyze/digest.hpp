@@ -3,11 +3,13 @@
 
 #include "model/digest.hpp"
 #include "model/report.hpp"
+#include "model/session.hpp"
 
 namespace rangescope::analyze {
 
-/// The regions of the aggregate (of the only process, where there is no aggregate) with every value that they have.
-[[nodiscard]] model::Digest digest(const model::Report& report);
+/// The regions of the aggregate (of the only process, where there is no aggregate) with every value that they have;
+/// with the session also their call chains.
+[[nodiscard]] model::Digest digest(const model::Report& report, const model::Session* session = nullptr);
 
 /// A kernel's name without what compilers and template arguments add: no return type, template arguments, parameters,
 /// anonymous namespaces and numbers of lambdas. "void ns::k<float, 4>(float*)" becomes "ns::k".

@@ -31,7 +31,7 @@ void bind_kernels(const Arguments& app, model::KernelSelection& kernels, const s
 void bind_analyze(const Arguments& app, analyze::Options& options);
 /// --max-capture-size, --chain-injection
 void bind_native(const Arguments& app, collect::native::Options& options);
-/// --sample, --sample-metrics
+/// --sample, --sample-metrics, --cpu, --cpu-counters
 void bind_sampling(const Arguments& app, profile::SampleChoice& choice);
 
 /// --per, --rounds, --chip, --passes, --flush-caches, --arm-wait, --skip-first, --trace-first; the metrics and ranges

@@ -108,6 +108,10 @@ void bind_sampling(const Arguments& app, profile::SampleChoice& choice) {
       .type_name("auto|off|RATE")
       .expected(0, 1)
       .group("Capture");
+  app.add_option("--cpu-counters", choice.cpu_counters,
+                 "Count events of the CPU in every range: clock, cache, branch, software, or perf's names of events")
+      .type_name("GROUP,...")
+      .group("Capture");
   app.add_option("--sample-metrics", choice.metrics,
                  "Counters to sample instead of the shipped ones; one pass holds few")
       .type_name("NAME,...")

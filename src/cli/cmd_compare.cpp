@@ -1,5 +1,7 @@
 #include <unistd.h>
 
+#include <algorithm>
+
 #include "analyze/compare.hpp"
 #include "base/text.hpp"
 #include "cli/app.hpp"
@@ -31,7 +33,8 @@ class Compare final : public Subcommand {
             "  rangescope profile --repeat 5 --runs before -- ./app\n"
             "  rangescope profile --repeat 5 --runs after -- ./app --new\n"
             "  rangescope compare before after\n"
-            "  rangescope compare before after --metric gpu.busy_ns --include decode -f html -o changes.html") {}
+            "  rangescope compare before after --metric gpu.busy_ns --include decode -f html -o changes.html\n"
+            "  rangescope compare before after -f collapsed | flamegraph.pl > differential.svg") {}
   void options(const Arguments& app) override {
     app.add_option("sides", sides_, "Runs, folders of runs, or files; the first is what the others are compared with")
         .type_name("RUN|DIR|FILE|URL")
@@ -91,6 +94,10 @@ class Compare final : public Subcommand {
                   names.empty() ? "Record all sides with rangescope profile --cpu"
                                 : base::did_you_mean(choice_.style.cpu, names)});
     }
+    const auto sampled = [](const model::ComparedRegion& region) { return !region.chains.empty(); };
+    if (choice_.format == "collapsed" && std::none_of(comparison->regions.begin(), comparison->regions.end(), sampled))
+      return say({base::Code::kNothingCaptured, "no range on all sides has call chains of the CPU", "--format",
+                  "Record with rangescope profile --cpu, and name runs: reports and baselines hold no chains"});
     const auto written =
         write_to(choice_, STDOUT_FILENO, [&](report::Sink& sink, const report::Style& style) -> base::Result<void> {
           (*format)->write(*comparison, style, sink);

@@ -87,6 +87,7 @@ class Profile final : public Subcommand {
     if (auto checked = check_analysis(analysis_); !checked) return say(checked.error());
     counters_.by_payload = analysis_.by_payload;
     warn_of_idle_keys(config);
+    if (auto events = profile::wanted_events(sampling_); !events) return say(events.error());
     const profile::Done done = profile::run(config, {.analysis = analysis_,
                                                      .native = native_,
                                                      .sampling = sampling_,

@@ -39,11 +39,9 @@ class Query final : public Subcommand {
       : Subcommand(
             "query", "Ask a run, a job or exported Parquet with SQL",
             "Tables: run, verdict, regions, region_kernels, metrics, operators, ranges, launches, kernels, places,\n"
-            "copies, samples, cpu_samples, cpu_waits, frames, losses (docs/formats/sqlite-view.md). SQLite answers "
-            "for\n"
-            "a run or a file. DuckDB, where there is one (RANGESCOPE_DUCKDB), answers for all ranks of a job and for a "
-            "folder\n"
-            "of exported Parquet: there every table has the columns job and rank too.\n"
+            "copies, samples, cpu_samples, cpu_waits, cpu_counts, frames, losses (docs/formats/sqlite-view.md).\n"
+            "SQLite answers for a run or a file. DuckDB, where there is one (RANGESCOPE_DUCKDB), answers for all\n"
+            "ranks of a job and for a folder of exported Parquet: there every table has the columns job and rank too.\n"
             "Nothing is written to the input.\n\n"
             "  rangescope query latest 'select path, occurrences, gpu_kernel_ns from regions order by 3 desc'\n"
             "  rangescope query trace.sqlite 'select name, count(*) from kernels group by name' -f csv\n"

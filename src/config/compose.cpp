@@ -18,8 +18,8 @@ namespace fs = std::filesystem;
 
 /// Folders of conf/ that hold data of other rooms and no configuration groups.
 bool is_data_folder(const std::string& name) {
-  return name == "metrics" || name == "device" || name == "sample" || name == "doctor" || name == "tools" ||
-         name == "kernels";
+  return name == "metrics" || name == "device" || name == "sample" || name == "cpu_counters" || name == "doctor" ||
+         name == "tools" || name == "kernels";
 }
 
 /// One item of a defaults list.

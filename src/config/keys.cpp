@@ -141,6 +141,9 @@ constexpr std::array kKeys{
         "--sample"},
     Key{NATIVE "cpu", Type::kText,
         "sample what the program's threads do on the CPU: auto, off, or how often a second (199Hz)", "--cpu"},
+    Key{NATIVE "cpu_counters", Type::kList,
+        "groups and events of the CPU that are counted in every range: clock, cache, branch, software",
+        "--cpu-counters"},
     Key{NATIVE "sample_metrics", Type::kList, "counters to sample instead of the shipped ones", "--sample-metrics"},
 #undef NATIVE
     Key{"pipeline.nsys.enable", Type::kBool, "record with Nsight Systems", "--nsys"},

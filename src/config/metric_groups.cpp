@@ -226,6 +226,12 @@ Result<std::vector<T>> load_folder(const fs::path& folder, Read read) {
   return out;
 }
 
+Result<std::vector<model::MetricGroup>> groups_in(const char* folder) {
+  auto conf = shipped_folder();
+  if (!conf) return base::fail(std::move(conf));
+  return load_metric_groups(*conf / folder);
+}
+
 }  // namespace
 
 Result<std::vector<model::MetricGroup>> load_metric_groups(const fs::path& folder) {
@@ -237,15 +243,15 @@ Result<std::vector<model::Peaks>> load_peaks(const fs::path& folder) {
 }
 
 Result<std::vector<model::MetricGroup>> shipped_groups() {
-  auto conf = shipped_folder();
-  if (!conf) return base::fail(std::move(conf));
-  return load_metric_groups(*conf / "metrics");
+  return groups_in("metrics");
 }
 
 Result<std::vector<model::MetricGroup>> sampled_groups() {
-  auto conf = shipped_folder();
-  if (!conf) return base::fail(std::move(conf));
-  return load_metric_groups(*conf / "sample");
+  return groups_in("sample");
+}
+
+Result<std::vector<model::MetricGroup>> cpu_counter_groups() {
+  return groups_in("cpu_counters");
 }
 
 Result<std::vector<std::pair<std::string, std::vector<model::NameRegex>>>> kernel_kinds() {

@@ -24,6 +24,8 @@ namespace rangescope::config {
 [[nodiscard]] base::Result<std::vector<model::MetricGroup>> shipped_groups();
 /// conf/sample of this program: what is sampled while a program runs.
 [[nodiscard]] base::Result<std::vector<model::MetricGroup>> sampled_groups();
+/// conf/cpu_counters of this program: events of the CPU by perf's names.
+[[nodiscard]] base::Result<std::vector<model::MetricGroup>> cpu_counter_groups();
 /// conf/kernels of this program: the name of each kind, and its expressions.
 [[nodiscard]] base::Result<std::vector<std::pair<std::string, std::vector<model::NameRegex>>>> kernel_kinds();
 /// Where calibrate keeps what it measured: $XDG_CONFIG_HOME/rangescope/device, else ~/.config/... kConfig without a

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "model/digest.hpp"
 #include "model/range.hpp"
 #include "model/report.hpp"
 
@@ -47,6 +48,12 @@ struct ComparedFunction {
   ComparedValue self;                        ///< ns an occurrence
 };
 
+/// CPU samples of one chain of a region, outside its children, summed over the runs of each side.
+struct ComparedChain {
+  std::vector<std::uint32_t> frames;  ///< indexes into Comparison::frames, the outermost first
+  std::vector<std::int64_t> samples;  ///< of each side
+};
+
 struct ComparedRegion {
   std::vector<std::string> path;  ///< as in the sides after the first, where --rename joined two names
   std::string domain;
@@ -54,7 +61,9 @@ struct ComparedRegion {
   std::vector<std::optional<double>> occurrences;  ///< of each side, median over runs; absent where it has no such path
   std::vector<ComparedValue> values;
   std::vector<ComparedFunction> functions;  ///< what changed most first; empty unless all sides sampled the CPU
-  std::string renamed_from;                 ///< its path in the first side, where --rename joined two; else ""
+  std::vector<ComparedChain> chains;        ///< by their frames; sides of which only a report is there have none
+  std::vector<double> sample_ns;  ///< what a sample of each side stands for, an occurrence; 0: none were taken
+  std::string renamed_from;       ///< its path in the first side, where --rename joined two; else ""
 };
 
 /// Kernels of one folded name over the whole run.
@@ -99,7 +108,8 @@ struct Comparison {
   std::vector<ComparedRegion> missing;  ///< not on all sides
   std::vector<RenameOffer> renames;     ///< offered, not applied
   std::vector<ComparedKernel> kernels;  ///< what changed most first
-  std::vector<std::string> notes;       ///< what a reader of the numbers should know
+  std::vector<ChainFrame> frames;
+  std::vector<std::string> notes;  ///< what a reader of the numbers should know
 };
 
 /// "untested", "noise", "more", "less"

@@ -51,6 +51,20 @@ struct CpuWait {
   WaitKind kind = WaitKind::kOther;
 };
 
+/// An event that the kernel counted of every thread, and recorded each time that a period of them was full.
+struct CpuCounter {
+  StringId name = 0;   ///< "cycles", as perf calls it
+  double period = 1;   ///< events of a record
+  double weight = 1;   ///< what a record stands for: all that was counted in the run by the records there are
+  double running = 1;  ///< share of the time that it was counted in; less where events took turns. 0: unknown
+  [[nodiscard]] bool exact() const { return period == 1 && weight == 1 && running == 1; }
+};
+
+struct CpuCount {
+  std::int64_t at_ns = 0;
+  std::uint32_t thread = 0, counter = 0;
+};
+
 struct CpuProfile {
   std::int64_t interval_ns = 0;  ///< 0: nothing was sampled
   std::string unwinding;         ///< how call chains were followed
@@ -61,6 +75,8 @@ struct CpuProfile {
   std::vector<CpuStack> stacks;
   std::vector<CpuSample> samples;  ///< by thread, within it by time
   std::vector<CpuWait> waits;      ///< likewise
+  std::vector<CpuCounter> counters;
+  std::vector<CpuCount> counts;  ///< likewise
 };
 
 }  // namespace rangescope::model

@@ -23,6 +23,19 @@ struct DigestFunction {
   double self_ns = 0;
 };
 
+/// A function in call chains, as runs are compared: its line may move.
+struct ChainFrame {
+  std::string name;  ///< "forward (llama.py)", "memcpy [libc.so.6]", "(cut)"
+  std::string file;  ///< path of its file
+  auto operator<=>(const ChainFrame&) const = default;
+};
+
+/// CPU samples of one chain of a region, outside its children.
+struct DigestChain {
+  std::vector<std::uint32_t> frames;  ///< indexes into Digest::frames, the outermost first
+  std::int64_t samples = 0;
+};
+
 struct DigestRegion {
   std::vector<std::string> path;
   std::string domain;
@@ -31,6 +44,7 @@ struct DigestRegion {
   std::map<std::string, double> values;   ///< by measure tag or metrics.<name>; what is absent in the report is absent
   double cpu_interval_ns = 0;             ///< of CPU samples; 0: not sampled
   std::vector<DigestFunction> functions;  ///< the largest kMostFunctions
+  std::vector<DigestChain> chains;        ///< only where the run's captures were read
   std::vector<double> wall_ns, busy_ns;   ///< sampled occurrences in time order; busy is empty without GPU data
 };
 
@@ -45,6 +59,7 @@ struct Digest {
   std::vector<std::string> devices;  ///< "NVIDIA H100 80GB HBM3, 132 SMs", one for each GPU used, sorted
   std::vector<DigestRegion> regions;
   std::vector<DigestKernel> kernels;
+  std::vector<ChainFrame> frames;
   std::vector<Loss> losses;
   std::vector<Verdict> verdict;  ///< as the report has it; a baseline keeps none
   bool partial_gpu = false;      ///< GPU work was recorded for a part of the run only

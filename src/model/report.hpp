@@ -210,6 +210,13 @@ struct CpuStackCount {
   std::int64_t samples = 0;
 };
 
+/// An event of the CPU in a region, over all occurrences.
+struct CpuCounterSum {
+  std::string name;
+  std::int64_t records = 0;
+  double count = 0, deviation = 0;  ///< deviation: standard, of sampling alone; 0 where each event was recorded
+};
+
 /// What the threads of a region did in its wall time: the four parts add up to it.
 struct CpuWork {
   std::int64_t samples = 0;
@@ -219,6 +226,7 @@ struct CpuWork {
   std::vector<CpuFunction> functions;  ///< at most fifty, by their own time
   std::vector<CpuFunction> callers;    ///< at most fifty, by time with what they called
   std::vector<CpuStackCount> stacks;   ///< of the aggregate, outside child regions, once over all domains
+  std::vector<CpuCounterSum> counters;
 };
 
 struct Region {

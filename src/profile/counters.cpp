@@ -185,6 +185,11 @@ analyze::Reference reference_of(const fs::path& run, bool measured) {
     reference.sampled = std::move(*sampled);
   else
     base::log(sampled.error());
+  auto cpu = config::cpu_counter_groups();
+  if (cpu)
+    reference.cpu = std::move(*cpu);
+  else
+    base::log(cpu.error());
   auto kinds = config::kernel_kinds();
   if (kinds)
     for (auto& [name, match] : *kinds) reference.kinds.push_back({std::move(name), std::move(match)});

@@ -1,5 +1,6 @@
 #include "profile/sampling.hpp"
 
+#include <algorithm>
 #include <cstdlib>
 
 #include "base/log.hpp"
@@ -46,12 +47,51 @@ base::Result<std::optional<sample::Beside>> begin_sampling(const SampleChoice& c
   return std::optional<sample::Beside>();
 }
 
+base::Result<std::vector<sample::cpu::CounterEvent>> wanted_events(const SampleChoice& choice) {
+  std::vector<sample::cpu::CounterEvent> events;
+  if (choice.cpu_counters.empty()) return events;
+  if (choice.cpu_off)
+    return base::fail(base::Code::kUsage, "the CPU's counters are read with its samples, and those are off",
+                      "--cpu-counters", "Leave out --cpu off");
+  auto groups = config::cpu_counter_groups();
+  if (!groups) return base::fail(std::move(groups));
+  const auto add = [&](const std::string& name) {
+    if (name == "cpu-clock") return true;  // call chains are sampled by it
+    const auto event = sample::cpu::counter_event(name);
+    const auto same = [&](const sample::cpu::CounterEvent& each) { return each.name == name; };
+    if (event && std::none_of(events.begin(), events.end(), same)) events.push_back(*event);
+    return event.has_value();
+  };
+  std::vector<std::string> known = sample::cpu::counter_names();
+  for (const model::MetricGroup& group : *groups) known.push_back(group.name);
+  for (const std::string& text : choice.cpu_counters) {
+    for (const std::string_view item : base::split(text, ',')) {
+      const std::string name(base::trim(item));
+      const auto group = std::find_if(groups->begin(), groups->end(), [&](const auto& g) { return g.name == name; });
+      if (group == groups->end() && add(name)) continue;
+      if (group == groups->end()) {
+        const std::string near = base::did_you_mean(name, known);
+        return base::fail(base::Code::kUsage, "there is no counter of the CPU '" + base::printable(name) + "'",
+                          "--cpu-counters", near.empty() ? "Write some of " + base::join(known, ", ") : near);
+      }
+      for (const model::GroupCounter& counter : group->counters)
+        if (!add(counter.any.front()))
+          return base::fail(base::Code::kConfig, "there is no counter of the CPU '" + counter.any.front() + "'",
+                            group->file, base::did_you_mean(counter.any.front(), known));
+    }
+  }
+  return events;
+}
+
 base::Result<std::optional<sample::cpu::Recorder>> begin_cpu(const SampleChoice& choice,
                                                              const std::filesystem::path& captures) {
   if (choice.cpu_off) return std::optional<sample::cpu::Recorder>();
   sample::cpu::Options options;
   options.folder = captures / wire::cpu::kFolder;
   options.interval_ns = 1'000'000'000 / choice.cpu_hz.value_or(kAutoCpu_hz);
+  auto counters = wanted_events(choice);
+  if (!counters) return base::fail(std::move(counters));
+  options.counters = std::move(*counters);
   const char *cache = std::getenv("XDG_CACHE_HOME"), *home = std::getenv("HOME");
   if (cache != nullptr && *cache != '\0')
     options.cache = std::filesystem::path(cache) / "rangescope" / "symbols";
@@ -61,12 +101,13 @@ base::Result<std::optional<sample::cpu::Recorder>> begin_cpu(const SampleChoice&
   std::filesystem::create_directories(options.folder, error);
   auto begun = sample::cpu::Recorder::start(options);
   if (begun) return std::optional(std::move(*begun));
-  if (!choice.cpu_hz) {
+  const bool asked = choice.cpu_hz || !choice.cpu_counters.empty();
+  if (!asked) {
     base::detail("the CPU is not sampled: " + begun.error().what);
     if (sample::cpu::leave_refusal(options.folder, begun.error())) return std::optional<sample::cpu::Recorder>();
   }
   std::filesystem::remove_all(options.folder, error);
-  if (choice.cpu_hz) return base::fail(std::move(begun));
+  if (asked) return base::fail(std::move(begun));
   return std::optional<sample::cpu::Recorder>();
 }
 

@@ -25,7 +25,8 @@ struct SampleChoice {
   std::optional<std::int64_t> interval_ns;  ///< absent: auto
   std::vector<std::string> metrics;         ///< counters instead of those of conf/sample
   bool cpu_off = false;
-  std::optional<std::int64_t> cpu_hz;  ///< of a thread's CPU time; absent: auto
+  std::optional<std::int64_t> cpu_hz;     ///< of a thread's CPU time; absent: auto
+  std::vector<std::string> cpu_counters;  ///< groups of conf/cpu_counters, and events by perf's names
 };
 
 /// The counters that are wanted, each by its names on different chips.
@@ -37,6 +38,9 @@ struct SampleChoice {
 [[nodiscard]] base::Result<std::optional<sample::Beside>> begin_sampling(const SampleChoice& choice,
                                                                          const std::filesystem::path& captures,
                                                                          bool counters);
+
+/// The events of the groups and names that are wanted. kUsage with the nearest of those that there are.
+[[nodiscard]] base::Result<std::vector<sample::cpu::CounterEvent>> wanted_events(const SampleChoice& choice);
 
 /// Begins to sample the CPU of the program that this thread starts next; nothing where that is off, or cannot be and
 /// was not asked for.

@@ -25,7 +25,7 @@ base::Result<model::Digest> analyzed(std::span<const fs::path> inputs, const fs:
   reading.nsys_path = options.nsys;
   const auto done = analyze_inputs(inputs, run, analysis, std::move(reading));
   if (!done) return tl::make_unexpected(done.error());
-  return analyze::digest(done->report);
+  return analyze::digest(done->report, &done->session);
 }
 
 /// The captures where they are, else the report that was made of them.

@@ -288,6 +288,15 @@ class Appender {
       wait.thread += threads;
       to.waits.push_back(wait);
     }
+    const std::uint32_t counters = count(to.counters);
+    for (model::CpuCounter counter : from.counters) {
+      counter.name = text(counter.name);
+      to.counters.push_back(counter);
+    }
+    for (model::CpuCount each : from.counts) {
+      move_time(each.at_ns);
+      to.counts.push_back({each.at_ns, each.thread + threads, each.counter + counters});
+    }
   }
 
   Session& to_;

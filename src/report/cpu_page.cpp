@@ -9,6 +9,7 @@
 #include "base/text.hpp"
 #include "base/units.hpp"
 #include "model/measure.hpp"
+#include "report/view.hpp"
 
 namespace rangescope::report {
 namespace {
@@ -52,6 +53,30 @@ std::string function_table(const char* title, const std::vector<model::CpuFuncti
                {wall > 0 ? format_share(each.total_ns / wall) : "-"}});
   }
   return table.render(style.width, style.color, nullptr, 40);
+}
+
+/// Metrics of counted events, and where they are sampled the interval that holds them.
+std::string counter_table(const model::Report& report, const model::Region& region, const Style& style) {
+  base::Table table({{"events of the CPU, an occurrence", false, true, 0},
+                     {"value", true, false, 0},
+                     {"from", true, false, 1},
+                     {"to", true, false, 1},
+                     {"records", true, false, 2}});
+  bool any = false;
+  for (const auto& [name, metric] : region.metrics) {
+    if (!metric.source.starts_with("CPU events")) continue;
+    const auto titled =
+        std::find_if(report.metric_columns.begin(), report.metric_columns.end(),
+                     [&, &metric_name = name](const auto& column) { return column.name == metric_name; });
+    const bool interval = metric.absent.empty() && metric.max > metric.min;
+    table.add({{base::printable(titled != report.metric_columns.end() ? titled->title : name)},
+               {metric.absent.empty() ? format_value(metric.value, metric.unit) : "-"},
+               {interval ? format_value(metric.min, metric.unit) : ""},
+               {interval ? format_value(metric.max, metric.unit) : ""},
+               {base::format_count(metric.rounds)}});
+    any = true;
+  }
+  return any ? "\n" + table.render(style.width, style.color, nullptr, 40) : "";
 }
 
 }  // namespace
@@ -118,6 +143,7 @@ base::Result<std::string> cpu_page(const model::Report& report, const Style& sty
         add("  " + base::printable(each.name == "[kernel]" ? "the operating system" : each.name), each);
   }
   page += table.render(style.width, style.color, nullptr);
+  page += counter_table(report, *region, style);
   const std::size_t most = style.top == 0 ? 15 : style.top;
   if (!cpu.functions.empty())
     page += "\n" + function_table("functions, by their own time", cpu.functions, wall, most, style);

@@ -16,6 +16,9 @@
 // kSamples      zigzag time difference to the item before (the first is whole), thread, stack+1
 // kWaits        zigzag start difference, length ns, thread, WaitKind, stack+1 (what it waited in, where known)
 // kSymbols      frame, count, then for each function from the outermost to the innermost inlined one: name, file, line
+// kCounters     name, period, 1 if it is counted and 0 if the system refused it
+// kCounts       zigzag time difference, thread, counter: the thread had counted another period
+// kTotals       for each of kCounters: its count over the whole run, scaled; ns that it ran, of ns that it could have
 // kEvent        as in wire/samples.hpp, with CpuEvent as kind
 // kEnd          text: `cpu_ns N`, what sampling took of a core; `lost N`, samples that the kernel had no room for
 #pragma once
@@ -37,7 +40,8 @@ inline constexpr std::uint32_t kMostText = 64u << 10;
 inline constexpr std::uint32_t kMostDepth = 1024;  ///< of a stack, inlined functions aside
 
 using samples::Type;
-inline constexpr Type kThreads{16}, kModules{17}, kFrames{18}, kStacks{19}, kSamples{20}, kWaits{21}, kSymbols{22};
+inline constexpr Type kThreads{16}, kModules{17}, kFrames{18}, kStacks{19}, kSamples{20}, kWaits{21}, kSymbols{22},
+    kCounters{23}, kCounts{24}, kTotals{25};
 
 enum class FrameKind : std::uint8_t { kNative = 0, kPython = 1, kCut = 2 };
 /// What a thread waited for, by the system call that it was in.
@@ -48,6 +52,7 @@ inline constexpr samples::EventKind kUnavailable{32},  ///< no CPU samples; the 
     kThrottled{33},                                    ///< the kernel sampled less often for a while
     kBounded{34},       ///< the file or the memory came to its bound: nothing more is kept
     kPythonLate{36},    ///< `count` samples came too late to read their Python frames
+    kNotCounted{37},    ///< `count` counters that the system refused; the text says why
     kPythonUnread{35};  ///< a Python whose stacks cannot be read; the text says why
 
 /// Appends numbers and texts to a block.

@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <string>
 
+#include "report/comparison/formats.hpp"
 #include "report/exporter.hpp"
 #include "report/sample_report.hpp"
 #include "report/sink.hpp"
@@ -162,6 +163,31 @@ model::Report hostile_report() {
   return report;
 }
 
+/// One region whose functions changed: samples of 1 ms, of the second side of 0.5 ms.
+model::Comparison flame_comparison() {
+  model::Comparison comparison;
+  comparison.sides = {{"before"}, {"after"}};
+  model::ComparedRegion& region = comparison.regions.emplace_back();
+  region.path = {"step"};
+  region.occurrences = {1, 1};
+  region.sample_ns = {1e6, 0.5e6};
+  region.functions.emplace_back();
+  region.functions.back().name = "grown";
+  region.functions.back().self.values = {0.1e9, 0.2e9};
+  region.functions.back().self.changes.push_back({.ratio = 2, .standing = model::Standing::kMore});
+  region.functions.back().share = {0.1, 0.2};
+  for (const char* name : {"main", "grown", "shrunk", "steady", "fresh", "gone", kEvil.c_str()})
+    comparison.frames.push_back({name, "/bin/app"});
+  region.chains = {{{0, 1}, {100, 400}}, {{0, 2}, {400, 200}}, {{0, 3}, {200, 410}},
+                   {{0, 4}, {0, 100}},   {{0, 5}, {100, 0}},   {{0, 3, 6}, {50, 100}}};
+  model::ComparedRegion inner = region;  // counts for the region that it is in
+  inner.path = {"step", "inner"};
+  inner.functions.clear();
+  inner.chains = {{{0, 1}, {10, 40}}};
+  comparison.regions.push_back(std::move(inner));
+  return comparison;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -179,6 +205,9 @@ int main(int argc, char** argv) {
     hostile.ranges[0].name = hostile.strings.intern("</script><img src=x onerror=window.hacked=3>");
     ok = write(folder + "/hostile.html", **exporter, hostile_report(), &hostile) && ok;
     ok = write(folder + "/ranks.html", **exporter, many_ranks_report(), nullptr) && ok;
+    report::FileSink flame(folder + "/flame.html");
+    report::write_comparison_html(flame_comparison(), {}, flame);
+    ok = flame.finish() && ok;
     ok = write(folder + "/roofline.html", **exporter, roofline_report(), nullptr) && ok;
   }
   return ok ? 0 : 74;

@@ -1,6 +1,6 @@
 // Drives a Chromium over reports, as a reader would. Usage: node page.mjs PLAYWRIGHT CHROMIUM FOLDER [SHOTS]
 //
-// FOLDER holds pages made by browser.py: job.html, ranks.html, zoo.html, work.html, python.html, hostile.html, roofline.html, big.html, comparison.html. Prints a line
+// FOLDER holds pages made by browser.py: job.html, ranks.html, zoo.html, work.html, python.html, hostile.html, roofline.html, big.html, comparison.html, flame.html. Prints a line
 // `pass|fail <case> [why]` for each case. Any error of a page and any request to the network fails the case.
 import { createRequire } from 'node:module';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -293,6 +293,36 @@ await check('comparison: what changed comes first, and is found', 'comparison.ht
   expect(await page.evaluate(() => window.hacked) === undefined, 'ran');
   expect(await page.evaluate(() => document.images.length) === 0, 'elements of a name');
 });
+await check('comparison: a flame graph coloured by growth', 'flame.html', async (page) => {
+  const slabs = () => page.locator('.flame .slab').evaluateAll((all) => Object.fromEntries(all.map((s) => [s.textContent, {
+    kind: s.classList[1], width: Math.round(parseFloat(s.style.width) * 10) / 10, rgb: /(\d+), (\d+), (\d+)/.exec(getComputedStyle(s).backgroundColor).slice(1).map(Number), title: s.title }])));
+  let all = await slabs();
+  // B's samples stand for half of A's: 440 of 0.5 ms are twice 110 of 1 ms.
+  equal(['main', 'grown', 'shrunk', 'steady', 'fresh'].map((name) => all[name].kind), ['shrank', 'grew', 'shrank', 'same', 'grew'], 'growth');
+  equal(['grown', 'shrunk', 'steady', 'fresh'].map((name) => all[name].width), [35.2, 16, 40.8, 8], 'widths');
+  expect(all.gone === undefined, 'what is gone has no width');
+  expect(all.grown.rgb[0] > all.grown.rgb[2] + 40 && all.shrunk.rgb[2] > all.shrunk.rgb[0] + 40, JSON.stringify(all));
+  expect(all.grown.title.includes('A 110 ms, B 220 ms an occurrence: +100 %'), all.grown.title);
+  expect(all.steady.title.includes('may be chance') && all.fresh.title.includes('new'), 'chance, new');
+  expect(Object.keys(all).some((name) => name.includes('</script><script>')), 'a hostile name is text');
+  expect(await page.evaluate(() => window.hacked) === undefined, 'ran');
+  await page.fill('#flame-search', 'grown');
+  equal(await page.locator('.flame .hit').count(), 1, 'hits');
+  expect((await page.textContent('#flame-found')).startsWith('35.2 %'), await page.textContent('#flame-found'));
+  await page.fill('#flame-search', '');
+  await page.locator('.flame .slab', { hasText: 'steady' }).first().click();
+  expect((await slabs()).grown === undefined && (await slabs()).steady.width === 100, 'zoomed in');
+  await page.click('#flame-out');
+  await page.selectOption('#flame-width', '0');
+  all = await slabs();
+  expect(all.gone.kind === 'shrank' && all.gone.title.includes('gone') && all.fresh === undefined, 'as wide as A');
+  if (shots) await page.screenshot({ path: join(shots, 'flame-1400.png') });
+}, { size: { width: 1400, height: 900 } });
+await check('comparison: the flame graph fits a narrow screen', 'flame.html', async (page) => {
+  const wide = await page.evaluate(() => document.documentElement.scrollWidth);
+  expect(wide <= 390, `${wide} px`);
+  if (shots) await page.screenshot({ path: join(shots, 'flame-390.png'), fullPage: true });
+}, { size: { width: 390, height: 844 } });
 await check('comparison: dark, and nothing wider than 360 px', 'comparison.html', async (page) => {
   const wide = await page.evaluate(() => document.documentElement.scrollWidth);
   expect(wide <= 360, `${wide} px`);

@@ -11,7 +11,7 @@ import sys
 
 def main(root):
     web = os.path.join(root, "web")
-    sources = ["finish.mjs", "index.html", "package-lock.json", "package.json", "tsconfig.json", "vite.config.js"]
+    sources = ["compare.html", "finish.mjs", "index.html", "package-lock.json", "package.json", "tsconfig.json", "vite.config.js"]
     sources += ["src/" + name for name in os.listdir(os.path.join(web, "src"))]
     digest = hashlib.sha256()
     for path in sorted(sources):

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""CPU sampling by the command line, against what programs know of themselves. Usage: cpu.py BIN_DIR SHARES CLIENT SOURCE_DIR
+"""CPU sampling by the command line, against what programs know of themselves. Usage: cpu.py BIN_DIR SHARES CLIENT SOURCE_DIR PMU
 
 SHARES (shares.cpp) and python_shares.py spend CPU time in known functions under known ranges and print how much by their
 own CPU clocks. Shares must agree within three points: that is statistics of thousands of samples of CPU time, and does
@@ -20,7 +20,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 import cases  # noqa: E402
 import json_schema  # noqa: E402
 
-BIN, SHARES, CLIENT, SOURCE = (os.path.abspath(path) for path in sys.argv[1:5])
+BIN, SHARES, CLIENT, SOURCE, PMU = (os.path.abspath(path) for path in sys.argv[1:6])
 TOOL = f"{BIN}/rangescope"
 HERE = os.path.dirname(os.path.abspath(__file__))
 
@@ -48,10 +48,10 @@ class Profiled(unittest.TestCase):
     def tearDown(self):
         shutil.rmtree(self.folder)
 
-    def profile(self, *command, rate="999Hz", expect=0):
+    def profile(self, *command, rate="999Hz", expect=0, options=(), env=None):
         """Report and what the program printed of itself."""
-        done = cases.run([TOOL, "profile", "--no-project", "--sample", "off", "--cpu", rate, "-o", "report.txt", "--", *command],
-                         cwd=self.folder, env=self.env)
+        done = cases.run([TOOL, "profile", "--no-project", "--sample", "off", "--cpu", rate, *options, "-o", "report.txt", "--", *command],
+                         cwd=self.folder, env={**self.env, **(env or {})})
         if done.returncode == 77 and "perf_event" in done.stderr:
             self.skipTest(done.stderr.strip())
         self.assertEqual(done.returncode, expect, done.stderr)
@@ -161,10 +161,13 @@ class Native(Profiled):
                                 capture_output=True, text=True, timeout=300).stdout
         theirs = {name: float(share) / 100 for share, name in re.findall(r"([\d.]+)%\s+\[\.\]\s+(\w+)", listed)}
         _, work = self.check_shares(SHARES)
-        ours = {f["name"].split("(")[0]: f["self_ns"] for f in work["cpu"]["functions"]}
-        # Of the two together: how much the kernel takes differs from run to run.
-        self.assertAlmostEqual(ours["red"] / (ours["red"] + ours["green"]),
-                               theirs["red"] / (theirs["red"] + theirs["green"]), delta=0.03, msg=listed)
+        ours = collections.Counter()
+        for f in work["cpu"]["functions"]:  # perf counts inlined functions for the one that they are in
+            ours[f["name"].split("(")[0].replace("inner_", "")] += f["self_ns"]
+        # Of the three together: how much the kernel takes differs from run to run.
+        three = ("red", "green", "blue")
+        for name in three:
+            self.assertAlmostEqual(ours[name] / sum(ours[n] for n in three), theirs[name] / sum(theirs[n] for n in three), delta=0.03, msg=listed)
 
     def test_deep_stacks_are_whole(self):
         report, _ = self.profile(SHARES, "deep", "1000")
@@ -236,6 +239,26 @@ class Native(Profiled):
             shown = cases.run([TOOL, "compare", *runs, "--cpu", "work", "-f", form], cwd=self.folder, env=self.env)
             self.assertIn(mark, shown.stdout, shown.stderr)
             self.assertIn("inner_blue(double)", shown.stdout.replace("\\", ""))
+        # Chains of both sides, as difffolded.pl prints them.
+        done = cases.run([TOOL, "compare", *runs, "-f", "collapsed"], cwd=self.folder, env=self.env)
+        lines = [re.fullmatch(r"(\S.*) (\d+) (\d+)", line).groups() for line in done.stdout.splitlines()]
+        before, after = (sum(int(line[n]) for line in lines if ";inner_blue(double)" in line[0]) for n in (1, 2))
+        self.assertTrue(1.5 < after / before < 2.7, (before, after))
+        self.assertTrue(all(line[0].startswith("work;") for line in lines), lines[:3])
+        for line in self.report_as("-f", "collapsed").splitlines():  # the last run is side B
+            if line.startswith("work;c;") and "inner_blue" in line:
+                self.assertLessEqual(int(line.rsplit(" ", 1)[1]), after)
+        page = cases.run([TOOL, "compare", *runs, "--cpu", "work", "-f", "html"], cwd=self.folder, env=self.env).stdout
+        flame = json.loads(re.search(r'id="flame-data">(.*?)</script>', page, re.S).group(1))
+        nodes = [flame["nodes"][i:i + 4] for i in range(0, len(flame["nodes"]), 4)]
+        blue, sums = set(), [0, 0]
+        for number, (back, name, *samples) in enumerate(nodes):  # with what it calls
+            if flame["names"][name][0].startswith("inner_blue") or (back and number - back in blue):
+                blue.add(number)
+                sums = [total + own for total, own in zip(sums, samples)]
+        self.assertEqual(sums, [before, after])
+        done = cases.run([TOOL, "compare", *(f"{run}/report.json" for run in runs), "-f", "collapsed"], cwd=self.folder, env=self.env)
+        self.assertEqual(done.returncode, 80, done.stderr)
         done = cases.run([TOOL, "compare", *runs, "--cpu", "nothing"], cwd=self.folder, env=self.env)
         self.assertEqual(done.returncode, 80)
         self.assertIn("nothing", done.stderr)
@@ -285,6 +308,84 @@ class Native(Profiled):
                 unpacked = subprocess.run(["zstd", "-dcf", os.path.join(folder, name)], capture_output=True).stdout
                 with open(os.path.join(folder, name), "rb") as f:
                     self.assertNotIn(secret.encode(), f.read() + unpacked)
+
+
+class Counters(Profiled):
+    """--cpu-counters: events of the kernel for real, those of a processor by a stand-in for the system call."""
+
+    @staticmethod
+    def losses(report):
+        return {loss["kind"]: loss for loss in report["losses"]}
+
+    def test_what_the_operating_system_counts(self):
+        report, truth = self.profile(SHARES, "faults", "20000", options=("--cpu-counters", "software"))
+        self.assertGreaterEqual(truth["touches faults"], 20000)
+        for name in ("touches", "sleeps", "runs"):
+            metrics = self.region(report, "work", name)["metrics"]
+            faults, switches = metrics["cpu_page_faults"], metrics["cpu_context_switches"]
+            self.assertEqual((faults["source"], faults["unit"]), ("CPU events", "count"))
+            self.assertEqual((faults["min"], faults["max"]), (faults["value"], faults["value"]))
+            # Opening and closing a range may touch a page, or wait, outside what the program counts.
+            self.assertAlmostEqual(faults["value"], truth[f"{name} faults"], delta=5, msg=name)
+            self.assertAlmostEqual(switches["value"], truth[f"{name} switches"], delta=5, msg=name)
+        whole = self.region(report, "work")
+        self.assertGreaterEqual(whole["metrics"]["cpu_page_faults"]["value"], truth["touches faults"])
+        counters = {c["name"]: c for c in whole["cpu"]["counters"]}
+        self.assertEqual(counters["page-faults"]["count"], counters["page-faults"]["records"])
+        self.assertEqual(counters["page-faults"]["deviation"], 0)
+        self.assertNotIn("cpu_not_counted", self.losses(report))
+
+        # The same in every form.
+        text = self.report_as("--cpu", "touches")
+        self.assertRegex(text, r"page faults +20,?0\d\d")
+        self.assertIn("page faults", self.report_as())
+        self.assertIn("page faults", self.report_as("-f", "md"))
+        self.assertIn("cpu_page_faults", self.report_as("-f", "html"))
+        rows = self.report_as("-f", "csv", "--columns", "metrics.cpu_page_faults")
+        self.assertIn("metrics.cpu_page_faults", rows)
+        self.assertRegex(rows, r"touches.*,20\d\d\d")
+        done = cases.run([TOOL, "query", "latest", "-f", "csv", "select counter, sum(events) n from cpu_counts group by 1 order by n desc limit 1"],
+                         cwd=self.folder, env=self.env)
+        self.assertRegex(done.stdout, r"page-faults,2\d{4}", done.stderr)
+
+    def test_a_processor_with_counters(self):
+        report, truth = self.profile(SHARES, "shares", "6000", options=("--cpu-counters", "clock,branch,cache"), env={"LD_PRELOAD": PMU})
+        work = self.region(report, "work")
+        for name, value in {"cpu_ipc": 2, "cpu_hz": 1e9, "cpu_branch_miss_rate": 1, "cpu_cycles": sum(truth.values()) * 1e6}.items():
+            metric = work["metrics"][name]
+            self.assertLessEqual(metric["min"], value * 1.02, (name, metric))
+            self.assertGreaterEqual(metric["max"], value * 0.98, (name, metric))
+            self.assertLess(metric["max"] - metric["min"], 0.4 * value, (name, metric))
+            self.assertTrue(metric["source"].startswith("CPU events, sampled"), metric)
+            self.assertGreater(metric["rounds"], 100)
+        cycles = {name: {c["name"]: c for c in self.region(report, "work", name)["cpu"]["counters"]}["instructions"]["count"] for name in "abc"}
+        for name in "abc":
+            self.assertAlmostEqual(cycles[name] / sum(cycles.values()), truth[name] / sum(truth.values()), delta=0.03)
+        self.assertNotIn("cpu_llc_mpki", work["metrics"])
+        losses = self.losses(report)
+        self.assertEqual(losses["cpu_not_counted"]["count"], 2)
+        self.assertIn("cache-references, cache-misses", losses["cpu_not_counted"]["detail"])
+        self.assertIn("branches 50", losses["cpu_counters_shared"]["detail"])
+
+    def test_a_machine_without_says_so_once(self):
+        report, _ = self.profile(SHARES, "shares", "1000", options=("--cpu-counters", "clock,branch"))
+        missing = [loss for loss in report["losses"] if loss["kind"] == "cpu_not_counted"]
+        work = self.region(report, "work")
+        if not missing:  # a machine with counters
+            self.assertTrue(0.02 < work["metrics"]["cpu_ipc"]["value"] < 20, work["metrics"])
+            return
+        self.assertEqual(len(missing), 1)
+        self.assertIn("cycles", missing[0]["detail"])
+        self.assertFalse([name for name in work["metrics"] if name.startswith("cpu_")])
+        self.assertEqual(work["cpu"].get("counters", []), [])
+        self.assertGreater(work["cpu"]["samples"], 0)
+
+    def test_wrong_words(self):
+        for words, code, text in ((("--cpu-counters", "clok"), 64, "clock"), (("--cpu", "off", "--cpu-counters", "clock"), 64, "--cpu off")):
+            done = cases.run([TOOL, "profile", "--no-project", *words, "--", SHARES, "shares", "10"], cwd=self.folder, env=self.env)
+            self.assertEqual(done.returncode, code, done.stderr)
+            self.assertIn(text, done.stderr)
+        self.assertFalse(os.path.exists(f"{self.folder}/rangescope-runs"))
 
 
 class Python(Profiled):

@@ -4,6 +4,8 @@
 //   shares <mode> <milliseconds of CPU time>
 #include <nvtx3/nvToolsExt.h>
 #include <pthread.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -161,6 +163,32 @@ int main(int argc, char** argv) {
       _exit(1);
     }
     waitpid(other, nullptr, 0);
+  } else if (mode == "faults") {  // what getrusage counts of this thread in each range
+    const std::size_t page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE)),
+                      bytes = page * static_cast<std::size_t>(ms);
+    auto* memory = static_cast<char*>(mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    if (memory == MAP_FAILED) return 1;
+    madvise(memory, bytes, MADV_NOHUGEPAGE);
+    const auto counted = [](const char* name, const auto& work) {
+      rusage before{}, after{};
+      nvtxRangePushA(name);
+      getrusage(RUSAGE_THREAD, &before);
+      work();
+      getrusage(RUSAGE_THREAD, &after);
+      nvtxRangePop();
+      g_truth[std::string(name) + " faults"] = static_cast<double>(after.ru_minflt - before.ru_minflt);
+      g_truth[std::string(name) + " switches"] =
+          static_cast<double>(after.ru_nvcsw + after.ru_nivcsw - before.ru_nvcsw - before.ru_nivcsw);
+    };
+    nvtxRangePushA("work");
+    counted("touches", [&] {
+      for (std::size_t i = 0; i < bytes; i += page) memory[i] = 1;
+    });
+    counted("sleeps", [] {
+      for (int i = 0; i < 100; ++i) usleep(1000);
+    });
+    counted("runs", [] { red(300); });
+    nvtxRangePop();
   } else if (mode == "killed") {
     nvtxRangePushA("work");
     timed("a", red, ms);

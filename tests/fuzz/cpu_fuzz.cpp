@@ -21,6 +21,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     if (sample.thread >= cpu.threads.size() || !stack(sample.stack) || sample.at_ns < 0) __builtin_trap();
   for (const model::CpuWait& wait : cpu.waits)
     if (wait.thread >= cpu.threads.size() || !stack(wait.stack) || wait.end_ns < wait.start_ns) __builtin_trap();
+  for (const model::CpuCount& count : cpu.counts)
+    if (count.thread >= cpu.threads.size() || count.counter >= cpu.counters.size() || count.at_ns < 0) __builtin_trap();
   for (const model::CpuThread& thread : cpu.threads)
     if (thread.thread != model::kNone && thread.thread >= session.threads.size()) __builtin_trap();
   for (const model::CpuFrame& frame : cpu.frames)

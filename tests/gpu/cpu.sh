@@ -28,7 +28,7 @@ run() {
   line=$("$@" 2>>"$name.stderr" | sed -n 's/^ms_per_token //p' | tail -n 1)
   echo "$name ${line:-failed}" >>costs.txt
 }
-profile() { timeout 60 "$tool" profile --no-project --sample off -q -o "$1.json" -f json "${@:2}"; }
+profile() { timeout 60 python3 "$here/../tools/sampler_cpu.py" "$tool" profile --no-project --sample off -q -o "$1.json" -f json "${@:2}"; }
 
 : >costs.txt
 eager=(timeout 60 python3 "$here/decode.py" eager) compiled=(timeout 60 python3 "$here/decode.py" compiled)
@@ -37,6 +37,7 @@ for _ in 1 2; do
   run eager-off profile eager-off --cpu off -- "${eager[@]}"
   run eager-199 profile eager-199 --cpu 199Hz -- "${eager[@]}"
 done
+run eager-counters profile eager-counters --cpu 199Hz --cpu-counters clock,software -- "${eager[@]}"
 run eager-999 profile eager-999 --cpu 999Hz -- "${eager[@]}" && {
   "$tool" report latest --cpu decode >eager-cpu.txt 2>>eager-999.stderr
   "$tool" report latest -f collapsed -o eager.collapsed 2>>eager-999.stderr
@@ -51,6 +52,7 @@ done
 
 python3 - <<'END'
 import json
+import re
 
 costs = {}
 for line in open("costs.txt"):
@@ -88,6 +90,21 @@ for name in ("eager-999", "compiled-199"):
     say(f"launch-{name}", launch > 0, f"{launch / wall:.1%} of wall time, {launch / max(1, (region.get('gpu') or {}).get('kernels', 0)):.0f} ns a kernel")
     python = [f["name"] for f in cpu["callers"] if f["python"]]
     say(f"python-{name}", bool(python), ", ".join(python[:3]))
+try:
+    core = re.findall(r"([\d.]+) core", open("eager-199.stderr").read())
+    say("core-199", max(map(float, core)) < 0.1, f"the sampler took {', '.join(core)} of a core")
+except (OSError, ValueError) as error:
+    print("SKIP core-199", repr(error))
+try:
+    report = json.load(open("eager-counters.json"))
+    region = next(r for r in report["regions"] if r["path"][-1] == "decode" and r["process"] is None)
+    counted = {name: m["value"] for name, m in region["metrics"].items() if name.startswith("cpu_") and m["value"] is not None}
+    say("counters", "cpu_page_faults" in counted, " ".join(f"{name} {value:.4g}" for name, value in counted.items()))
+    for loss in report["losses"]:
+        if loss["kind"] in ("cpu_not_counted", "cpu_counters_shared"):
+            print("SKIP", loss["detail"])
+except (OSError, ValueError, StopIteration, KeyError) as error:
+    print("SKIP counters", repr(error))
 try:
     lines = [line.rsplit(" ", 1) for line in open("eager.collapsed") if line.startswith("decode")]
     cut, every = sum(int(n) for chain, n in lines if "(cut)" in chain), sum(int(n) for _, n in lines)

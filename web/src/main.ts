@@ -1,4 +1,5 @@
 // The page from top to bottom.
+import './flame.css';
 import './style.css';
 import { data, keep, keptValue, onSelect, Region, scopeOf, select, value } from './data';
 import { distribution, roofline } from './charts';

@@ -84,6 +84,9 @@ class CpuReader {
       case static_cast<std::uint32_t>(cpu_wire::kSymbols): each([&] { return symbol(in); }); break;
       case static_cast<std::uint32_t>(cpu_wire::kSamples): each([&] { return sample(in, before); }); break;
       case static_cast<std::uint32_t>(cpu_wire::kWaits): each([&] { return wait(in, before); }); break;
+      case static_cast<std::uint32_t>(cpu_wire::kCounters): each([&] { return counter(in); }); break;
+      case static_cast<std::uint32_t>(cpu_wire::kCounts): each([&] { return counted(in, before); }); break;
+      case static_cast<std::uint32_t>(cpu_wire::kTotals): each([&] { return total(in); }); break;
       default: break;
     }
   }
@@ -113,6 +116,7 @@ class CpuReader {
     if (event.kind == cpu_wire::kBounded) lose("cpu_samples_cut", event.count, "CPU samples: " + text + ".");
     if (event.kind == cpu_wire::kPythonLate)
       lose("python_late", event.count, "Python functions of CPU samples that came too late, " + text + ".");
+    if (event.kind == cpu_wire::kNotCounted) lose("cpu_not_counted", event.count, text + ".");
     if (event.kind == cpu_wire::kPythonUnread) lose("python_not_read", event.count, text + ".");
   }
 
@@ -207,6 +211,61 @@ class CpuReader {
     return true;
   }
 
+  bool counter(cpu_wire::Unpacker& in) {
+    CounterSeen seen;
+    seen.counter.name = session_.strings.intern(in.text());
+    seen.counter.period = static_cast<double>(std::max<std::uint64_t>(1, in.number()));
+    seen.counted = in.number() != 0;
+    counters_.push_back(seen);
+    return counters_.size() <= 1024;
+  }
+
+  bool counted(cpu_wire::Unpacker& in, std::int64_t& before) {
+    const bool good = step(before, in.difference());
+    const std::uint64_t thread = in.number(), counter = in.number();
+    if (!good || thread >= cpu_.threads.size() || counter >= counters_.size()) return false;
+    ++counters_[counter].records;
+    cpu_.counts.push_back({before, static_cast<std::uint32_t>(thread), static_cast<std::uint32_t>(counter)});
+    return true;
+  }
+
+  bool total(cpu_wire::Unpacker& in) {
+    const std::uint64_t count = in.number(), running = in.number(), possible = in.number();
+    if (totals_ >= counters_.size()) return false;
+    CounterSeen& seen = counters_[totals_++];
+    if (running == 0) return true;
+    seen.total = static_cast<double>(count);
+    seen.counter.running =
+        std::min(1.0, static_cast<double>(running) / static_cast<double>(std::max(possible, running)));
+    return true;
+  }
+
+  /// A record stands for its part of what the kernel counted in all: so periods that were never full, turns with other
+  /// events and records that were lost are in the sum, shared out as the records are.
+  void weigh() {
+    std::vector<std::uint32_t> to(counters_.size(), kNone);
+    std::vector<std::string> shared;
+    for (std::size_t c = 0; c < counters_.size(); ++c) {
+      CounterSeen& seen = counters_[c];
+      if (!seen.counted) continue;
+      model::CpuCounter& counter = seen.counter;
+      if (totals_ == 0) counter.running = 0;  // nothing says what it came to
+      counter.weight =
+          seen.total > 0 && seen.records > 0 ? seen.total / static_cast<double>(seen.records) : counter.period;
+      if (counter.running > 0.99) counter.running = 1;
+      if (counter.running > 0 && counter.running < 1)
+        shared.push_back(
+            fmt::format("{} {}", session_.strings.view(counter.name), base::format_share(counter.running)));
+      to[c] = static_cast<std::uint32_t>(cpu_.counters.size());
+      cpu_.counters.push_back(counter);
+    }
+    for (model::CpuCount& each : cpu_.counts) each.counter = to[each.counter];
+    std::erase_if(cpu_.counts, [](const model::CpuCount& each) { return each.counter == kNone; });
+    if (!shared.empty())
+      lose("cpu_counters_shared", shared.size(),
+           "Counted in a part of the time, and scaled: " + base::join(shared, ", ") + ".");
+  }
+
   void finish(bool torn) {
     if (damaged_ > 0 || module_unknown_)
       lose("damaged_samples", std::max<std::uint64_t>(damaged_, 1),
@@ -214,8 +273,10 @@ class CpuReader {
     if (!ended_ && !torn && cpu_.interval_ns > 0)
       lose("sampling_ended", 1, "Sampling of the CPU ended without a word: functions may lack their names.");
     expand();
+    weigh();
     order(cpu_.samples, [](const model::CpuSample& s) { return s.at_ns; });
     order(cpu_.waits, [](const model::CpuWait& w) { return w.start_ns; });
+    order(cpu_.counts, [](const model::CpuCount& c) { return c.at_ns; });
     link_threads();
     if (cpu_.interval_ns == 0 && !cpu_.samples.empty()) cpu_.interval_ns = 1;
   }
@@ -279,6 +340,7 @@ class CpuReader {
       lives[thread] = {std::min(lives[thread].first, from), std::max(lives[thread].second, to)};
     };
     for (const model::CpuSample& each : cpu_.samples) seen(each.thread, each.at_ns, each.at_ns);
+    for (const model::CpuCount& each : cpu_.counts) seen(each.thread, each.at_ns, each.at_ns);
     for (const model::CpuWait& each : cpu_.waits) seen(each.thread, each.start_ns, each.end_ns);
     std::unordered_multimap<std::uint64_t, std::uint32_t> known;
     for (std::uint32_t t = 0; t < session_.threads.size(); ++t) {
@@ -309,6 +371,14 @@ class CpuReader {
   std::vector<RawFrame> frames_;
   std::vector<model::CpuFrame> functions_;
   std::vector<model::CpuStack> stacks_;
+  struct CounterSeen {
+    model::CpuCounter counter;
+    bool counted = true;
+    std::uint64_t records = 0;
+    double total = 0;
+  };
+  std::vector<CounterSeen> counters_;
+  std::size_t totals_ = 0;
   std::uint64_t damaged_ = 0;
   bool ended_ = false, module_unknown_ = false;
 };

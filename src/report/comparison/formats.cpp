@@ -10,7 +10,7 @@ std::span<const ComparisonFormat> comparison_formats() {
   static constexpr std::array kFormats = {
       ComparisonFormat{"table", write_comparison_table}, ComparisonFormat{"json", write_comparison_json},
       ComparisonFormat{"csv", write_comparison_csv},     ComparisonFormat{"md", write_comparison_markdown},
-      ComparisonFormat{"html", write_comparison_html},
+      ComparisonFormat{"html", write_comparison_html},   ComparisonFormat{"collapsed", write_comparison_collapsed},
   };
   return kFormats;
 }

@@ -1,4 +1,4 @@
-// Formats of a comparison: table, json, csv, md, html. They format; they never compute.
+// Formats of a comparison: table, json, csv, md, html, collapsed. They format; they never compute.
 #pragma once
 
 #include <span>
@@ -28,6 +28,8 @@ void write_comparison_json(const model::Comparison& comparison, const Style& sty
 void write_comparison_object(const model::Comparison& comparison, JsonWriter& json);
 void write_comparison_csv(const model::Comparison& comparison, const Style& style, Sink& sink);
 void write_comparison_markdown(const model::Comparison& comparison, const Style& style, Sink& sink);
+/// Call chains as difffolded.pl prints them: `range;function;function SAMPLES SAMPLES`, a number each side.
+void write_comparison_collapsed(const model::Comparison& comparison, const Style& style, Sink& sink);
 void write_comparison_html(const model::Comparison& comparison, const Style& style, Sink& sink);
 
 }  // namespace rangescope::report

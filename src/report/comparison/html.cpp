@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "base/units.hpp"
+#include "report/comparison/flame.hpp"
 #include "report/comparison/formats.hpp"
 #include "report/comparison/view.hpp"
 #include "report/markup_text.hpp"
@@ -22,7 +23,7 @@ constexpr std::string_view kHead = R"(<!DOCTYPE html>
 script-src 'unsafe-inline'">
 <title>rangescope comparison</title><style>
 :root{color-scheme:light dark;--fg:#1d2430;--bg:#fff;--dim:#5d6878;--line:#d9dee6;--worse:#b3261e;--better:#0b7a3e;
---noise:#8a94a3;--head:#f3f5f8}
+--noise:#8a94a3;--head:#f3f5f8;--panel:var(--bg);--text:var(--fg);--mark:#2563eb}
 @media(prefers-color-scheme:dark){:root{--fg:#e4e8ee;--bg:#14181f;--dim:#9aa5b5;--line:#303845;--worse:#ff8a80;
 --better:#6ad39a;--noise:#76818f;--head:#1c222b}}
 body{font:15px/1.45 system-ui,sans-serif;color:var(--fg);background:var(--bg);margin:0 auto;padding:1rem;
@@ -41,8 +42,8 @@ svg{display:block}svg line{stroke:var(--line)}svg .more{stroke:var(--worse)}svg 
 svg .noise{stroke:var(--noise)}
 svg circle{stroke:none}svg circle.more{fill:var(--worse)}svg circle.less{fill:var(--better)}
 svg circle.noise{fill:var(--noise)}
-input{font:inherit;color:inherit;background:var(--bg);border:1px solid var(--line);border-radius:6px;
-padding:.3rem .6rem;width:min(22rem,100%);box-sizing:border-box}
+input,button,select{font:inherit;color:inherit;background:var(--bg);border:1px solid var(--line);border-radius:6px;
+padding:.3rem .6rem;max-width:100%;box-sizing:border-box}input{width:22rem}
 @media(max-width:640px){.wide{display:none}th:first-child,td:first-child{min-width:7rem}th,td{padding:.28rem .35rem}}
 </style></head><body>
 )";
@@ -101,6 +102,8 @@ class Page {
     regions();
     missing();
     functions();
+    if (const model::ComparedRegion* region = chains_shown(comparison_, style_.cpu))
+      write_flame(comparison_, *region, sink_);
     kernels();
     sink_.write("<p class=\"dim\">");
     for (const std::string& text : untested_sentences(comparison_)) sink_.write(markup_escaped(text) + "<br>");

@@ -161,6 +161,26 @@ const model::ComparedRegion* functions_shown(const model::Comparison& comparison
   return by_name;
 }
 
+const model::ComparedRegion* chains_shown(const model::Comparison& comparison, const std::string& cpu) {
+  const model::ComparedRegion* region = functions_shown(comparison, cpu);
+  if (region != nullptr || !cpu.empty()) return region;
+  std::int64_t most = 0;
+  for (const model::ComparedRegion& each : comparison.regions) {
+    if (each.functions.empty() || (region != nullptr && each.path.size() > region->path.size())) continue;
+    std::int64_t samples = 0;
+    for (const model::ComparedChain& chain : each.chains) samples += chain.samples.front();
+    if (region != nullptr && each.path.size() == region->path.size() && samples <= most) continue;
+    region = &each;
+    most = samples;
+  }
+  return region;
+}
+
+bool is_within(const model::ComparedRegion& region, const model::ComparedRegion& whole) {
+  return region.domain == whole.domain && region.kind == whole.kind && region.path.size() >= whole.path.size() &&
+         std::equal(whole.path.begin(), whole.path.end(), region.path.begin());
+}
+
 std::string shares_text(const std::vector<std::optional<double>>& shares) {
   std::vector<std::string> texts;
   for (const auto& share : shares) texts.push_back(share ? base::format_share(*share) : "-");

@@ -40,6 +40,11 @@ namespace rangescope::report {
 /// Its functions: all where `cpu` asked for them, else the ten that changed most.
 [[nodiscard]] std::span<const model::ComparedFunction> functions_of(const model::ComparedRegion& region,
                                                                     const std::string& cpu);
+/// The region whose chains are shown, by the same rules; without a name and a function that stands out, the
+/// outermost with the most samples of its own.
+[[nodiscard]] const model::ComparedRegion* chains_shown(const model::Comparison& comparison, const std::string& cpu);
+/// Is it the region, or below it?
+[[nodiscard]] bool is_within(const model::ComparedRegion& region, const model::ComparedRegion& whole);
 
 /// "GPU: A 'x', B 'y'"
 [[nodiscard]] std::string difference_sentence(const model::EnvironmentDifference& difference);

@@ -38,19 +38,6 @@ namespace rangescope::report {
 
 class JsonWriter;
 
-/// Writes JSON that may stand within <script>: see html.hpp.
-class ScriptSink final : public Sink {
- public:
-  explicit ScriptSink(Sink& to) : to_(to) {}
-  void write(std::string_view bytes) override;
-  [[nodiscard]] base::Result<void> finish() override { return {}; }
-
- private:
-  Sink& to_;
-  std::string buffer_;
-  std::string kept_;  ///< beginning of a character that the next write completes
-};
-
 /// Most items that are written one by one; more are merged, finest level first.
 inline constexpr std::uint64_t kHtmlItems = 1'200'000;
 

@@ -8,6 +8,7 @@
 #include "report/json_writer.hpp"
 #include "report/sample_report.hpp"
 #include "report/sink.hpp"
+#include "report/web_pages.hpp"
 
 namespace rangescope::report {
 namespace html_test {

@@ -5,6 +5,7 @@
 
 #include "model/measure.hpp"
 #include "report/findings.hpp"
+#include "report/json/cpu.hpp"
 #include "report/json/job.hpp"
 #include "report/json_parts.hpp"
 #include "report/json_writer.hpp"
@@ -277,55 +278,6 @@ void across(JsonWriter& json, const model::Report& report, const Region& region)
   json.close();
 }
 
-void cpu_functions(JsonWriter& json, std::string_view name, const std::vector<model::CpuFunction>& list) {
-  json.key(name);
-  json.open_array();
-  for (const model::CpuFunction& function : list) {
-    json.open_line_object();
-    json.field("name", function.name);
-    optional_text(json, "file", function.file);
-    function.line > 0 ? json.field("line", function.line) : json.null_field("line");
-    optional_text(json, "module", function.module);
-    json.field("python", function.python);
-    json.field("self_ns", function.self_ns);
-    json.field("total_ns", function.total_ns);
-    json.close();
-  }
-  json.close();
-}
-
-// Nothing where the CPU was not sampled.
-void cpu(JsonWriter& json, const std::optional<model::CpuWork>& work) {
-  if (!work) return;
-  const auto split = [&](std::string_view name, double model::CpuPart::*value) {
-    json.key(name);
-    json.open_line_object();
-    for (const model::CpuPart* part : {&work->python, &work->native, &work->cuda, &work->waiting})
-      json.field(part->kind, part->*value);
-    json.close();
-  };
-  json.key("cpu");
-  json.open_object();
-  json.field("samples", work->samples);
-  json.field("interval_ns", work->interval_ns);
-  split("split", &model::CpuPart::ns);
-  split("split_gpu_idle", &model::CpuPart::gpu_idle_ns);
-  json.key("parts");
-  json.open_array();
-  for (const model::CpuPart& part : work->parts) {
-    json.open_line_object();
-    json.field("kind", part.kind);
-    json.field("name", part.name);
-    json.field("ns", part.ns);
-    json.field("gpu_idle_ns", part.gpu_idle_ns);
-    json.close();
-  }
-  json.close();
-  cpu_functions(json, "functions", work->functions);
-  cpu_functions(json, "callers", work->callers);
-  json.close();
-}
-
 void over_ranks(JsonWriter& json, const Region& region) {
   if (!region.ranks) return;
   json.key("ranks");
@@ -393,7 +345,7 @@ void region_object(JsonWriter& json, const model::Report& report, const Region& 
   over_ranks(json, region);
   communication(json, region);
   gpu(json, "gpu", region.gpu, region);
-  cpu(json, region.cpu);
+  write_json_cpu(json, region.cpu);
   metrics(json, region.metrics);
   counted_kernels(json, "kernels", region.kernels);
   roofline(json, region.roofline);

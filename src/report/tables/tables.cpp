@@ -438,6 +438,23 @@ class Writer {
                 });
   }
 
+  base::Result<void> cpu_counts(bool wanted) {
+    return fill("cpu_counts", "counter text, at_ns integer, pid integer, tid integer, events real", 5,
+                [&](auto& put) -> base::Result<void> {
+                  for (std::size_t i = 0; wanted && i < s_.cpu.counts.size(); ++i) {
+                    const model::CpuCount& count = s_.cpu.counts[i];
+                    const model::CpuCounter& counter = s_.cpu.counters[count.counter];
+                    put.add(s_.strings.view(counter.name));
+                    put.add(count.at_ns);
+                    put.add(s_.cpu.threads[count.thread].pid);
+                    put.add(s_.cpu.threads[count.thread].tid);
+                    put.add(counter.weight);
+                    if (auto ok = put.row(); !ok) return ok;
+                  }
+                  return {};
+                });
+  }
+
   base::Result<void> frames(bool wanted) {
     constexpr const char* kKinds[] = {"native", "python", "cut"};
     return fill("frames", "id integer, parent integer, kind text, name text, file text, line integer, module text",
@@ -524,6 +541,7 @@ constexpr NamedTable kTables[] = {
     {"samples", [](Writer& w, bool wanted) { return w.samples(wanted); }},
     {"cpu_samples", [](Writer& w, bool wanted) { return w.cpu_samples(wanted); }},
     {"cpu_waits", [](Writer& w, bool wanted) { return w.cpu_waits(wanted); }},
+    {"cpu_counts", [](Writer& w, bool wanted) { return w.cpu_counts(wanted); }},
     {"frames", [](Writer& w, bool wanted) { return w.frames(wanted); }},
 };
 

@@ -1,9 +1,18 @@
 #include <gtest/gtest.h>
 
+#include <dlfcn.h>
+#include <unistd.h>
+
+#include <array>
 #include <cerrno>
 #include <cstdint>
+#include <cstdlib>
+#include <filesystem>
 #include <span>
 
+#include "base/fs.hpp"
+#include "base/text.hpp"
+#include "sample/cpu/counters.hpp"
 #include "sample/cpu/names.hpp"
 #include "sample/cpu/perf.hpp"
 #include "sample/cpu/space.hpp"
@@ -23,6 +32,25 @@ TEST(Refusal, SaysWhatForbidsItAndWhatToChange) {
   EXPECT_NE(refusal(EMFILE, 2, false).hint.find("ulimit -n"), std::string::npos);
 }
 
+TEST(Counters, NamesAsPerfHasThem) {
+  EXPECT_EQ(counter_event("page-faults")->period, 1u);
+  EXPECT_TRUE(counter_event("context-switches")->in_kernel);
+  EXPECT_EQ(counter_event("r01c2")->config, 0x1c2u);
+  for (const char* name : {"", "r", "rxyz", "page faults", "Cycles"}) EXPECT_FALSE(counter_event(name)) << name;
+  for (const std::string& name : counter_names()) EXPECT_EQ(counter_event(name)->name, name);
+}
+
+TEST(Counters, TurnsAreScaledByTheTimeThatTheyHad) {
+  const std::array<CounterReading, 2> clock = {{{0, 0, 600}, {0, 0, 400}}};
+  const std::array<CounterReading, 2> half = {{{30, 0, 300}, {20, 0, 200}}};
+  EXPECT_EQ(counter_total(half, clock).count, 100u);
+  EXPECT_EQ(counter_total(half, clock).running_ns, 500u);
+  EXPECT_EQ(counter_total(half, clock).possible_ns, 1000u);
+  const std::array<CounterReading, 2> whole = {{{7, 0, 599}, {4, 0, 400}}};
+  EXPECT_EQ(counter_total(whole, clock).count, 11u);  // begun a moment later
+  EXPECT_EQ(counter_total(std::array<CounterReading, 2>{}, clock).running_ns, 0u);
+}
+
 TEST(Space, ANewMappingTakesThePlaceOfWhatWasThere) {
   Modules modules;
   Module &a = modules.find("//a", 1), &b = modules.find("//b", 1);
@@ -39,6 +67,28 @@ TEST(Space, ANewMappingTakesThePlaceOfWhatWasThere) {
   EXPECT_EQ(space.areas().size(), 1u);
   EXPECT_EQ(&modules.find("//a", 1), &a);
   EXPECT_NE(&modules.find("//a", 2), &a);  // memory without a file is a process's own
+}
+
+TEST(Names, AreAskedForOnceABuildId) {
+  Dl_info info{};
+  ASSERT_NE(::dladdr(reinterpret_cast<const void*>(&::qsort), &info), 0);
+  Modules modules;
+  Module& libc =
+      modules.find(std::filesystem::canonical(info.dli_fname).string(), static_cast<std::uint32_t>(::getpid()));
+  if (libc.tables() == nullptr || libc.opened()->build_id().empty()) GTEST_SKIP() << "built without libdw";
+  const std::uint64_t addresses[] = {reinterpret_cast<std::uintptr_t>(&::qsort) -
+                                     reinterpret_cast<std::uintptr_t>(info.dli_fbase)};
+  const auto cache = std::filesystem::temp_directory_path() / ("rangescope-names-" + std::to_string(::getpid()));
+  const auto named = names_of_module(libc, addresses, cache);
+  ASSERT_EQ(named.size(), 1u);
+  EXPECT_EQ(named[0].functions.back().name, "qsort");
+  const auto kept = cache / libc.opened()->build_id();
+  auto text = base::read_file(kept);
+  ASSERT_TRUE(text);
+  ASSERT_TRUE(base::write_file(kept, base::replace_all(*text, "qsort", "from the cache")));
+  EXPECT_EQ(names_of_module(libc, addresses, cache)[0].functions.back().name, "from the cache");
+  std::filesystem::remove_all(cache);
+  EXPECT_EQ(names_of_module(libc, addresses, "")[0].functions.back().name, "qsort");
 }
 
 TEST(PerfMap, NamesOfJitCode) {

@@ -2,7 +2,9 @@
 
 #include <linux/perf_event.h>
 #include <poll.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -35,12 +37,33 @@ constexpr std::uint64_t register_mask() {
 }
 #endif
 
-// PERF_SAMPLE_TID and PERF_SAMPLE_TIME behind every record that is no sample.
-constexpr std::size_t kTrailer = 16;
+// Behind every record that is no sample: pid, tid, time, and which event it is of.
+constexpr std::size_t kTrailer = 24;
 
 int open_event(perf_event_attr& attributes, int cpu) {
   return static_cast<int>(
       ::syscall(SYS_perf_event_open, &attributes, 0, cpu, -1, static_cast<unsigned long>(PERF_FLAG_FD_CLOEXEC)));
+}
+
+perf_event_attr inherited(std::uint32_t type, std::uint64_t config, std::uint64_t period) {
+  perf_event_attr attributes{};
+  attributes.size = sizeof attributes;
+  attributes.type = type;
+  attributes.config = config;
+  attributes.sample_period = period;
+  attributes.sample_type = PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_TID | PERF_SAMPLE_TIME;
+  attributes.read_format = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING;
+  attributes.disabled = attributes.inherit = attributes.enable_on_exec = 1;
+  attributes.exclude_hv = attributes.sample_id_all = attributes.use_clockid = 1;
+  attributes.clockid = CLOCK_MONOTONIC;
+  return attributes;
+}
+
+CounterReading reading_of(int fd) {
+  CounterReading reading;
+  static_assert(sizeof reading == 24);
+  if (::read(fd, &reading, sizeof reading) != sizeof reading) return {};
+  return reading;
 }
 
 template <class T>
@@ -70,8 +93,8 @@ struct Record {
 std::int64_t time_of(const perf_event_header& header) {
   const auto* bytes = reinterpret_cast<const std::byte*>(&header);
   std::int64_t at = 0;
-  // A sample: header, pid, tid, time. Others: ..., pid, tid, time.
-  const std::size_t place = header.type == PERF_RECORD_SAMPLE ? sizeof header + 8 : header.size - 8u;
+  // A sample: header, event, pid, tid, time. Others: ..., pid, tid, time, event.
+  const std::size_t place = header.type == PERF_RECORD_SAMPLE ? sizeof header + 16 : header.size - 16u;
   if (header.size >= sizeof header + kTrailer) std::memcpy(&at, bytes + place, sizeof at);
   return at;
 }
@@ -117,18 +140,12 @@ base::Error refusal(int error, int paranoid, bool seccomp) {
 }
 
 base::Result<Events> Events::open(const EventOptions& options) {
-  perf_event_attr attributes{};
-  attributes.size = sizeof attributes;
-  attributes.type = PERF_TYPE_SOFTWARE;
-  attributes.config = PERF_COUNT_SW_CPU_CLOCK;
-  attributes.sample_period = static_cast<std::uint64_t>(options.interval_ns);
-  attributes.sample_type = PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_CALLCHAIN;
-  attributes.disabled = attributes.inherit = attributes.enable_on_exec = 1;
-  attributes.exclude_hv = attributes.exclude_callchain_kernel = 1;
+  perf_event_attr attributes =
+      inherited(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_CLOCK, static_cast<std::uint64_t>(options.interval_ns));
+  attributes.sample_type |= PERF_SAMPLE_CALLCHAIN;
+  attributes.exclude_callchain_kernel = 1;
   attributes.mmap = attributes.mmap2 = attributes.comm = attributes.comm_exec = attributes.task = 1;
-  attributes.context_switch = attributes.sample_id_all = 1;
-  attributes.use_clockid = 1;
-  attributes.clockid = CLOCK_MONOTONIC;
+  attributes.context_switch = 1;
   attributes.wakeup_events = 1;
   Events events;
   if (options.stack_bytes > 0 && register_mask() != 0) {
@@ -156,7 +173,53 @@ base::Result<Events> Events::open(const EventOptions& options) {
                  "Raise ulimit -l or kernel.perf_event_mlock_kb"};
     return tl::make_unexpected(std::move(refused));
   }
+  events.open_counters(options.counters);
   return events;
+}
+
+void Events::open_counters(const std::vector<CounterEvent>& counters) {
+  // One descriptor a core and counter may be more than programs are given: ours may be more for as long as this takes.
+  rlimit before{};
+  ::getrlimit(RLIMIT_NOFILE, &before);
+  const rlimit most{before.rlim_max, before.rlim_max};
+  if (!counters.empty()) ::setrlimit(RLIMIT_NOFILE, &most);
+  for (const CounterEvent& event : counters) {
+    auto& opened = counters_.emplace_back();
+    const int error =
+        event.in_kernel && !kernel_ ? EACCES : open_counter(event, static_cast<std::uint32_t>(counters_.size() - 1));
+    refused_.push_back(error);
+    if (error == 0) continue;
+    for (const int fd : opened) ::close(fd);
+    opened.clear();
+  }
+  if (!counters.empty()) ::setrlimit(RLIMIT_NOFILE, &before);
+}
+
+// 0, or errno.
+int Events::open_counter(const CounterEvent& event, std::uint32_t number) {
+  perf_event_attr attributes = inherited(event.type, event.config, event.period);
+  attributes.exclude_kernel = kernel_ ? 0 : 1;
+  for (const Ring& ring : rings_) {
+    const int fd = open_event(attributes, ring.cpu);
+    if (fd < 0) return errno;
+    counters_.back().push_back(fd);
+    std::uint64_t id = 0;
+    if (::ioctl(fd, PERF_EVENT_IOC_SET_OUTPUT, ring.fd) != 0 || ::ioctl(fd, PERF_EVENT_IOC_ID, &id) != 0) return errno;
+    counter_of_[id] = number;
+  }
+  return 0;
+}
+
+std::vector<CounterTotal> Events::totals() const {
+  std::vector<CounterReading> clock;
+  for (const Ring& ring : rings_) clock.push_back(reading_of(ring.fd));
+  std::vector<CounterTotal> out;
+  for (const std::vector<int>& fds : counters_) {
+    std::vector<CounterReading> counter;
+    for (const int fd : fds) counter.push_back(reading_of(fd));
+    out.push_back(counter_total(counter, clock));
+  }
+  return out;
 }
 
 // 0, or errno; with a ring in the list without pages where only its buffer was refused.
@@ -181,7 +244,7 @@ int Events::open_rings(perf_event_attr& attributes, int cpus, std::size_t page, 
     }
     void* pages = ::mmap(nullptr, data + page, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     const int error = errno;
-    rings_.push_back({fd, pages == MAP_FAILED ? nullptr : pages, data, 0});
+    rings_.push_back({fd, cpu, pages == MAP_FAILED ? nullptr : pages, data, 0});
     if (pages == MAP_FAILED) return error;
   }
   return rings_.empty() ? ENODEV : 0;
@@ -191,6 +254,9 @@ Events& Events::operator=(Events&& other) noexcept {
   if (this == &other) return *this;
   close();
   rings_ = std::exchange(other.rings_, {});
+  counters_ = std::exchange(other.counters_, {});
+  refused_ = std::move(other.refused_);
+  counter_of_ = std::move(other.counter_of_);
   registers_ = other.registers_;
   switches_ = other.switches_;
   kernel_ = other.kernel_;
@@ -204,6 +270,9 @@ void Events::close() {
     ::close(ring.fd);
   }
   rings_.clear();
+  for (const std::vector<int>& fds : counters_)
+    for (const int fd : fds) ::close(fd);
+  counters_.clear();
 }
 
 bool Events::wait(int most_ms) const {
@@ -257,6 +326,14 @@ void Events::drain(Sink& sink) {
     const auto* end = reinterpret_cast<const std::byte*>(&header) + header.size;
     switch (header.type) {
       case PERF_RECORD_SAMPLE: {
+        const auto counter = counter_of_.find(take<std::uint64_t>(at, end));
+        if (counter != counter_of_.end()) {
+          Task task;
+          task.pid = take<std::uint32_t>(at, end);
+          task.tid = take<std::uint32_t>(at, end);
+          sink.counted(task, record.at_ns, counter->second);
+          break;
+        }
         Sample sample;
         sample.kernel = (header.misc & PERF_RECORD_MISC_CPUMODE_MASK) == PERF_RECORD_MISC_KERNEL;
         sample.pid = take<std::uint32_t>(at, end);

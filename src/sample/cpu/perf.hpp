@@ -5,15 +5,20 @@
 // buffer for each CPU: the kernel refuses one that follows a thread over CPUs.) The event is the software clock of the
 // CPU, in user mode only where /proc/sys/kernel/perf_event_paranoid is 2 (its default); with it come the records of
 // mappings, names, forks, ends and context switches. Time is CLOCK_MONOTONIC.
+//
+// Counters are further events of the same kind, which write into the buffer of the first: a record after each `period`
+// of them, without a chain and without waking anybody (docs/design/cpu-counters.md).
 #pragma once
 
 #include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "base/result.hpp"
+#include "sample/cpu/counters.hpp"
 
 struct perf_event_attr;
 
@@ -47,6 +52,8 @@ class Sink {
  public:
   virtual ~Sink() = default;
   virtual void sample(const Sample& sample) = 0;
+  /// Another period of a counter, by its index.
+  virtual void counted(const Task& task, std::int64_t at_ns, std::uint32_t counter) = 0;
   virtual void mapped(const Mapped& mapped) = 0;
   virtual void named(const Task& task, std::string_view name, bool exec) = 0;
   virtual void forked(const Task& task, std::int64_t at_ns) = 0;
@@ -59,6 +66,7 @@ class Sink {
 struct EventOptions {
   std::int64_t interval_ns = 5'025'126;  ///< of CPU time between two samples of a thread: 199 Hz
   std::uint32_t stack_bytes = 0;         ///< copied of the stack, a multiple of 8 below 64 KiB; 0: none
+  std::vector<CounterEvent> counters = {};
 };
 
 class Events {
@@ -80,17 +88,26 @@ class Events {
   [[nodiscard]] bool switches() const { return switches_; }
   /// Samples are taken while a thread is in the kernel too; else only in user mode.
   [[nodiscard]] bool kernel() const { return kernel_; }
+  /// errno of each counter that was asked for: why the system does not count it; 0: it does.
+  [[nodiscard]] const std::vector<int>& refused() const { return refused_; }
+  /// What each counter came to; before close().
+  [[nodiscard]] std::vector<CounterTotal> totals() const;
 
  private:
   Events() = default;
   int open_rings(perf_event_attr& attributes, int cpus, std::size_t page, std::size_t data);
+  void open_counters(const std::vector<CounterEvent>& counters);
+  int open_counter(const CounterEvent& event, std::uint32_t number);
   struct Ring {
-    int fd = -1;
+    int fd = -1, cpu = 0;
     void* pages = nullptr;
     std::size_t bytes = 0;  ///< of the data
     std::uint64_t taken = 0;
   };
   std::vector<Ring> rings_;
+  std::vector<std::vector<int>> counters_;  ///< descriptors, a ring each
+  std::vector<int> refused_;
+  std::unordered_map<std::uint64_t, std::uint32_t> counter_of_;  ///< by the kernel's number of the event
   bool registers_ = false, switches_ = true, kernel_ = true;
   std::vector<std::byte> joined_;  ///< records that went round the end of a ring
   std::vector<std::uint64_t> chain_;

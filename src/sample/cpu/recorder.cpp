@@ -111,13 +111,14 @@ base::Result<Recorder> Recorder::start(const Options& options) {
   auto file = BlockFile::create(options.folder / (std::string("program") + wire::cpu::kSuffix), wire::cpu::kMagic,
                                 wire::cpu::kVersion);
   if (!file) return base::fail(std::move(file));
-  auto events = Events::open({options.interval_ns, has_tables() ? kStackBytes : 0});
+  auto events = Events::open({options.interval_ns, has_tables() ? kStackBytes : 0, options.counters});
   if (!events) return base::fail(std::move(events));
   std::string description = "interval_ns " + std::to_string(options.interval_ns) + "\nunwinding " +
                             (has_tables() ? "tables of the stack's copy" : "frame pointers") + "\n";
   if (!events->kernel()) description += "refused kernel\n";
   if (!events->switches()) description += "refused context switches\n";
   auto state = std::make_unique<State>(std::move(*events), std::move(*file), std::move(description), options);
+  state->sampler.describe(options.counters, state->events.refused());
   // This thread has the events, disabled: a thread made now inherits them and stays without samples too.
   state->thread = std::thread([own = state.get()] { own->run(); });
   return Recorder(std::move(state));
@@ -133,8 +134,9 @@ void Recorder::stop() {
   if (!state_) return;
   state_->ended = true;
   state_->thread.join();
+  const std::vector<CounterTotal> totals = state_->events.totals();
   state_->events.close();
-  state_->sampler.finish(now_ns(), state_->options.cache, state_->cpu_ns);
+  state_->sampler.finish(now_ns(), state_->options.cache, state_->cpu_ns, totals);
   state_.reset();
 }
 

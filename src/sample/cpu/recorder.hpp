@@ -3,7 +3,7 @@
 //
 // The program is not changed: no signal, no ptrace, nothing loaded into it. A thread of rangescope takes the kernel's
 // records as they come, follows each chain at once and keeps addresses only: no byte of the program's stack reaches a
-// disk. Memory is bounded by kMostStacks, the file by Options::most_bytes; what did not fit is counted.
+// disk. Memory is bounded by Sampler::kMostStacks, the file by Options::most_bytes; what did not fit is counted.
 #pragma once
 
 #include <cstdint>
@@ -11,6 +11,7 @@
 #include <memory>
 
 #include "base/result.hpp"
+#include "sample/cpu/counters.hpp"
 
 namespace rangescope::sample::cpu {
 
@@ -19,6 +20,7 @@ struct Options {
   std::int64_t interval_ns = 5'025'126;  ///< of CPU time of a thread: 199 Hz
   std::uint64_t most_bytes = 512ull << 20;
   std::filesystem::path cache;  ///< of names by build id; "" for none
+  std::vector<CounterEvent> counters = {};
 };
 
 /// What the system gives of CPU samples.

@@ -4,6 +4,7 @@
 #include <sys/uio.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cinttypes>
 #include <cstdio>
 #include <cstring>
@@ -87,8 +88,8 @@ WaitKind kind_of_call(long number, std::uint64_t first, std::uint64_t second) {
 
 }  // namespace
 
-Sampler::Sampler(BlockFile file, std::string description, std::uint64_t most_bytes)
-    : file_(std::move(file)), most_bytes_(most_bytes) {
+Sampler::Sampler(BlockFile file, std::string description, std::uint64_t most_bytes, std::size_t most_stacks)
+    : file_(std::move(file)), most_bytes_(most_bytes), most_stacks_(most_stacks) {
   file_.put(wire::cpu::Type::kDescription, description, 0);
   // The one frame for what lies beyond a cut.
   frames_out_.number(static_cast<std::uint64_t>(FrameKind::kCut));
@@ -252,8 +253,8 @@ void Sampler::read_python(Process& process, std::uint32_t pid, Thread& thread, s
 // interpreter say nothing, but for those behind the innermost loop: what it is busy with.
 std::uint32_t Sampler::stack_of(const Process& process) {
   std::uint32_t stack = kNone;
-  if (stack_count_ >= kMostStacks) unwound_.addresses.resize(std::min<std::size_t>(unwound_.addresses.size(), 1));
-  if (unwound_.cut || stack_count_ >= kMostStacks) stack = below(kNone, 0);
+  if (unwound_.cut || crowded()) stack = below(kNone, 0);
+  if (crowded()) return stack;
   const Python* python = python_.empty() ? nullptr : process.python.get();
   std::size_t loops = 0, groups = 0, inner_native = 0;
   if (python != nullptr) {
@@ -304,6 +305,44 @@ void Sampler::sample(const Sample& sample) {
   samples_out_.item();
   ++samples_;
   if (samples_out_.items() >= kFlushItems) flush();
+}
+
+void Sampler::counted(const Task& task, std::int64_t at_ns, std::uint32_t counter) {
+  if (full_) return;
+  counts_out_.difference(at_ns - last_count_ns_);
+  last_count_ns_ = at_ns;
+  counts_out_.number(number_of(thread(task.pid, task.tid), task.tid) - 1);
+  counts_out_.number(counter);
+  counts_out_.item();
+  if (counts_out_.items() >= kFlushItems) flush();
+}
+
+void Sampler::describe(std::span<const CounterEvent> counters, std::span<const int> refused) {
+  Packer out;
+  std::map<int, std::vector<std::string>> missing;
+  for (std::size_t c = 0; c < counters.size(); ++c) {
+    out.text(counters[c].name);
+    out.number(counters[c].period);
+    out.number(refused[c] == 0 ? 1 : 0);
+    out.item();
+    if (refused[c] != 0) missing[refused[c]].push_back(counters[c].name);
+  }
+  put(wire::cpu::kCounters, out);
+  std::string why;
+  std::uint32_t count = 0;
+  for (const auto& [error, names] : missing) {
+    count += static_cast<std::uint32_t>(names.size());
+    why += (why.empty() ? "" : "; ") + base::join(names, ", ") + ": ";
+    if (error == ENOENT || error == ENODEV || error == EOPNOTSUPP)
+      why +=
+          "this machine gives no such counter to programs, as most virtual machines do; --cpu-counters software counts "
+          "anywhere";
+    else if (error == EACCES || error == EPERM)
+      why += "counted in the kernel, which kernel.perf_event_paranoid forbids (set it to 1)";
+    else
+      why += std::strerror(error);
+  }
+  if (count > 0) event(wire::cpu::kNotCounted, why, count);
 }
 
 void Sampler::look_at_waits(std::int64_t now_ns) {
@@ -384,17 +423,25 @@ void Sampler::flush() {
   // Each block can be read by itself, so that one that is torn takes no other with it.
   put(wire::cpu::kSamples, samples_out_);
   put(wire::cpu::kWaits, waits_out_);
-  last_sample_ns_ = last_wait_ns_ = 0;
+  put(wire::cpu::kCounts, counts_out_);
+  last_sample_ns_ = last_wait_ns_ = last_count_ns_ = 0;
   if (!full_ && file_.bytes() > most_bytes_) {
     full_ = true;
     event(wire::cpu::kBounded, "the file of CPU samples came to its bound", 1);
   }
 }
 
-void Sampler::finish(std::int64_t now_ns, const std::filesystem::path& cache, std::int64_t own_cpu_ns) {
+void Sampler::finish(std::int64_t now_ns, const std::filesystem::path& cache, std::int64_t own_cpu_ns,
+                     std::span<const CounterTotal> totals) {
   for (auto& [tid, waiting] : threads_) wait_ended(waiting, tid, now_ns);
   flush();
-  if (stack_count_ >= kMostStacks) event(wire::cpu::kBounded, "more stacks than are kept apart", 1);
+  Packer sums;
+  for (const CounterTotal& total : totals) {
+    for (const std::uint64_t number : {total.count, total.running_ns, total.possible_ns}) sums.number(number);
+    sums.item();
+  }
+  put(wire::cpu::kTotals, sums);
+  if (crowded()) event(wire::cpu::kBounded, "more stacks than are kept apart", 1);
   if (late_ > 0)
     event(wire::cpu::kPythonLate, "of " + std::to_string(samples_) + " samples", static_cast<std::uint32_t>(late_));
   if (throttled_ > 0) event(wire::cpu::kThrottled, "", static_cast<std::uint32_t>(throttled_));

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -22,10 +23,12 @@ void put_event(BlockFile& file, wire::samples::EventKind kind, std::string_view 
 
 class Sampler final : public Sink {
  public:
-  Sampler(BlockFile file, std::string description, std::uint64_t most_bytes);
+  static constexpr std::size_t kMostStacks = 2'000'000;  ///< and frames: they are kept until the end
+  Sampler(BlockFile file, std::string description, std::uint64_t most_bytes, std::size_t most_stacks = kMostStacks);
   ~Sampler() override;
 
   void sample(const Sample& sample) override;
+  void counted(const Task& task, std::int64_t at_ns, std::uint32_t counter) override;
   void mapped(const Mapped& mapped) override;
   void named(const Task& task, std::string_view name, bool exec) override;
   void forked(const Task& task, std::int64_t at_ns) override;
@@ -34,17 +37,19 @@ class Sampler final : public Sink {
   void lost(std::uint64_t records) override { lost_ += records; }
   void throttled() override { ++throttled_; }
 
+  /// Which counters there are, before anything else; those with an errno are not counted, and why.
+  void describe(std::span<const CounterEvent> counters, std::span<const int> refused);
   /// Looks at threads that wait for a while: in which system call, called by whom.
   void look_at_waits(std::int64_t now_ns);
   /// Writes what is buffered.
   void flush();
   /// The program has ended: open waits end too, then names, then the end.
-  void finish(std::int64_t now_ns, const std::filesystem::path& cache, std::int64_t own_cpu_ns);
+  void finish(std::int64_t now_ns, const std::filesystem::path& cache, std::int64_t own_cpu_ns,
+              std::span<const CounterTotal> totals);
   [[nodiscard]] bool failed() const { return file_.failed(); }
 
  private:
   static constexpr std::uint32_t kNone = 0;  ///< numbers below are one more than those in the file
-  static constexpr std::size_t kMostStacks = 2'000'000;
   struct Process {
     Space space;
     std::string name;
@@ -87,7 +92,9 @@ class Sampler final : public Sink {
   void name_frames(const std::filesystem::path& cache);
 
   BlockFile file_;
+  [[nodiscard]] bool crowded() const { return std::size_t{stack_count_} + frame_count_ >= most_stacks_; }
   std::uint64_t most_bytes_;
+  std::size_t most_stacks_;
   bool full_ = false;
   Modules modules_;
   std::unordered_map<std::uint32_t, Process> processes_;
@@ -97,8 +104,8 @@ class Sampler final : public Sink {
   std::unordered_map<std::uint64_t, std::uint32_t> stacks_;
   std::uint32_t thread_count_ = 0, frame_count_ = 0, stack_count_ = 0, modules_written_ = 0;
   std::uint64_t lost_ = 0, throttled_ = 0, samples_ = 0, late_ = 0;
-  std::int64_t last_sample_ns_ = 0, last_wait_ns_ = 0, since_look_ = 0;
-  wire::cpu::Packer threads_out_, frames_out_, stacks_out_, samples_out_, waits_out_;
+  std::int64_t last_sample_ns_ = 0, last_wait_ns_ = 0, last_count_ns_ = 0;
+  wire::cpu::Packer threads_out_, frames_out_, stacks_out_, samples_out_, waits_out_, counts_out_;
   Unwound unwound_;
   std::vector<PythonFrame> python_;
   std::vector<std::uint32_t> merged_;

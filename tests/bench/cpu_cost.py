@@ -1,0 +1,53 @@
+#!/usr/bin/env python3
+"""What CPU sampling costs: the same work under `rangescope profile` without and with it, in turns. Usage: cpu_cost.py BIN_DIR [ROUNDS]
+
+CPU time of the program alone (user and system, of a child of the profiled process, so that it counts on a busy machine too), the median of
+the rounds beside --cpu off, and what the sampling thread takes of a core while the program has one. BIN_DIR: an optimized build."""
+import os
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+BIN = os.path.abspath(sys.argv[1])
+ROUNDS = int(sys.argv[2]) if len(sys.argv) > 2 else 7
+MEASURE = """import resource, subprocess, sys
+subprocess.run(sys.argv[1:], check=True, stdout=subprocess.DEVNULL)
+used = resource.getrusage(resource.RUSAGE_CHILDREN)
+print("used", used.ru_utime + used.ru_stime)"""
+PYTHON = """import json
+def leaf(i): return {"number": i, "square": i * i, "text": str(i)}
+def work(n): return json.loads(json.dumps([leaf(i) for i in range(n)]))
+for _ in range(400): work(2000)"""
+PROGRAMS = {"Python": [sys.executable, "-c", PYTHON], "llm": [f"{BIN}/llm", "--requests", "2"]}
+WAYS = {"off": ["--cpu", "off"], "199 Hz": ["--cpu", "199Hz"], "999 Hz": ["--cpu", "999Hz"], "199 Hz, counters": ["--cpu", "199Hz", "--cpu-counters", "software"]}
+
+
+def run(folder, options, program):
+    """CPU seconds of the program, and of the sampler a second of the program's."""
+    done = subprocess.run([sys.executable, f"{HERE}/../tools/sampler_cpu.py", f"{BIN}/rangescope", "profile", "--no-project", "--sample", "off", "-q",
+                           *options, "-o", "report.txt", "--", sys.executable, "-c", MEASURE, *program],
+                          cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=600)
+    used, core = re.search(r"used ([\d.]+)", done.stdout), re.search(r"sampler ([\d.]+) s", done.stderr)
+    return (float(used[1]), (float(core[1]) if core else 0) / float(used[1])) if used else (None, 0)
+
+
+for name, program in PROGRAMS.items():
+    seconds, cores = {way: [] for way in WAYS}, {way: [] for way in WAYS}
+    with tempfile.TemporaryDirectory(prefix="rangescope-bench-") as folder:
+        for _ in range(ROUNDS):
+            for way, options in WAYS.items():
+                used, core = run(folder, options, program)
+                if used is not None:
+                    seconds[way].append(used)
+                    cores[way].append(core)
+    if not seconds["off"]:
+        raise SystemExit(f"{name} did not run: {' '.join(program[:2])}")
+    off = statistics.median(seconds["off"])
+    for way, list_of in seconds.items():
+        if list_of:
+            change = [on / before - 1 for on, before in zip(list_of, seconds["off"])]
+            print(f"{name:<8}{way:<18}{statistics.median(list_of):8.3f} s {statistics.median(list_of) / off - 1:+8.2%}  pairs {min(change):+.2%} ... {max(change):+.2%}"
+                  f"  sampler {statistics.median(cores[way]):.4f} core")
