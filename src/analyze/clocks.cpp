@@ -9,7 +9,7 @@ namespace {
 
 using model::Session;
 
-constexpr std::size_t kFewest = 3;     // calls that a median rests on
+constexpr std::size_t kFewestOfMedian = 3;  // calls that a median rests on
 constexpr std::size_t kStretch = 64;   // calls of a stretch: jitter falls to an eighth, drift of 50 ppm stays straight
 constexpr std::size_t kFewSpread = 2;  // stretches, where there are fewer calls: a line needs two
 
@@ -28,7 +28,7 @@ double upper_median(std::vector<double> values) {
 std::vector<HostClock::Knot> knots_of(std::vector<Difference> list) {
   std::sort(list.begin(), list.end(), [](const Difference& a, const Difference& b) { return a.at_ns < b.at_ns; });
   const std::size_t stretches = list.size() >= kStretch * kFewSpread ? list.size() / kStretch
-                                : list.size() >= 4 * kFewest         ? kFewSpread
+                                : list.size() >= 4 * kFewestOfMedian ? kFewSpread
                                                                      : 1;
   std::vector<HostClock::Knot> knots;
   for (std::size_t s = 0; s < stretches; ++s) {
@@ -103,7 +103,7 @@ std::vector<HostClock> find_clocks(const Session& session, const CollectiveCalls
         const double there = theirs->end_ns + clocks[theirs->host].add_at(theirs->end_ns);
         list.push_back({mine->end_ns, there - mine->end_ns});
       }
-      if (list.size() < kFewest) continue;
+      if (list.size() < kFewestOfMedian) continue;
       HostClock& clock = clocks[host];
       clock.knots = knots_of(list);
       clock.calls = list.size();

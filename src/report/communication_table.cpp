@@ -66,7 +66,8 @@ std::vector<CommunicationTable> communication_tables(const model::Report& report
 
 void write_communication(const model::Report& report, const Style& style, Sink& sink) {
   if (style.top_kernels == 0) return;
-  for (const CommunicationTable& shown : communication_tables(report, std::min(kCommunicationRows, style.top_kernels))) {
+  for (const CommunicationTable& shown :
+       communication_tables(report, std::min(kCommunicationRows, style.top_kernels))) {
     std::vector<base::Table::Column> heads;
     for (std::size_t i = 0; i < shown.heads.size(); ++i)
       heads.push_back({shown.heads[i], i > 1, i == 0, i == 0 ? 0 : static_cast<int>(i == 1 ? 1 : 2)});

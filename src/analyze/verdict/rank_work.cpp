@@ -120,7 +120,7 @@ MoreWork most_work(const Case& known) {
   for (const Amount& amount : kAmounts) {
     std::vector<double> values;
     for (const model::Rank& rank : report.ranks) values.push_back(amount.get(rank));
-    const auto few = standing_out(values, kMoreWork.value);
+    const auto few = standing_out(values, kMuchMoreWork.value);
     if (few.empty()) continue;
     const double rest = median_of_rest(report, few, amount.get);
     if (!(rest > 0) || values[few.front()] / rest <= out.ratio) continue;

@@ -39,7 +39,7 @@ inline constexpr Threshold kCause{0.3, "of the delay in one region: less, and it
 inline constexpr Threshold kSlowerGpu{0.05,
                                       "longer for the same kernels: clocks of healthy GPUs of one kind are closer"};
 inline constexpr Threshold kSlowerHost{0.1, "longer for the same ranges: healthy hosts of one kind are closer"};
-inline constexpr Threshold kMoreWork{0.1, "more of it: less is the usual rest of a division"};
+inline constexpr Threshold kMuchMoreWork{0.1, "more of it: less is the usual rest of a division"};
 inline constexpr Threshold kSlowerLink{0.75,
                                        "of the others' bandwidth: what transfers of one size differ by stays above"};
 inline constexpr Threshold kLargeMessage{65536, "bytes: shorter ones measure latency"};
