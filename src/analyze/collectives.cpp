@@ -190,6 +190,11 @@ bool bandwidth_of(Operation operation, double bytes, double ranks, double ns, Ba
   return true;
 }
 
+Operation operation_of(std::string_view name) {
+  const KnownCall* call = find_call(name);
+  return call == nullptr ? Operation::kOther : call->operation;
+}
+
 CollectiveCalls find_collectives(const Session& session) {
   CollectiveCalls out;
   std::map<std::pair<bool, std::uint64_t>, std::uint32_t> known;
@@ -265,7 +270,6 @@ CollectiveCalls find_collectives(const Session& session) {
 
 namespace {
 
-/// The node of the innermost range of the program around a call, kNone for none.
 class Around {
  public:
   Around(const Session& session, const Tree& tree) : session_(session), tree_(tree) {}
@@ -299,6 +303,10 @@ class Around {
 };
 
 }  // namespace
+
+std::uint32_t node_around(const Session& session, const Tree& tree, const model::Range& call) {
+  return Around(session, tree).node_of(call);
+}
 
 void add_collectives(const Session& session, const Tree& tree, const CollectiveCalls& found, model::Report& report) {
   if (found.unjoined > 0)

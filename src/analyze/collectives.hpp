@@ -59,11 +59,17 @@ struct CollectiveCalls {
   std::uint64_t unjoined = 0;      ///< calls of which the ranks do not agree
 };
 
+/// kOther for a name that is none of a collective.
+[[nodiscard]] Operation operation_of(std::string_view name);
+
 /// Of processes whose rank is known; nothing where there are fewer than two ranks.
 [[nodiscard]] CollectiveCalls find_collectives(const model::Session& session);
 
 /// Is this range one of a communication library, whose time may be waiting?
 [[nodiscard]] bool is_communication(const model::Session& session, const model::Range& range);
+
+/// The node of the innermost range of the program around a call, kNone for none.
+[[nodiscard]] std::uint32_t node_around(const model::Session& session, const Tree& tree, const model::Range& call);
 
 /// Report::collectives, at most kMostCollectives of them.
 void add_collectives(const model::Session& session, const Tree& tree, const CollectiveCalls& found,
