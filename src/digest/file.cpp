@@ -247,6 +247,7 @@ void visit_ordinals(Io& io, T& o, std::int64_t least) {
   io.field(o.compared);
   io.field(o.shift);
   io.check(o.shift < 32);
+  if constexpr (Io::kReads) o.shift = std::min(o.shift, 31u);
   io.list(o.longest, kMostList);
   bool one_rank = true;
   for (const auto& each : o.longest) one_rank &= each.rank == o.longest.front().rank;
