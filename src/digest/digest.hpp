@@ -135,7 +135,7 @@ struct Region {
   Ordinals ordinals;
   std::optional<Gpu> gpu;
 
-  void clear();
+  void clear();  ///< for a reader: it keeps its memory, and GPU work that is to be overwritten
 };
 
 struct Kernel {

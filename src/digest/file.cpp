@@ -8,6 +8,7 @@
 #include <zstd.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstring>
 
@@ -79,6 +80,7 @@ class Reader {
   [[nodiscard]] bool at_end() const { return at_ == end_; }
 
   std::uint64_t number() {
+    if (at_ != end_ && static_cast<std::uint8_t>(*at_) < 128) return static_cast<std::uint8_t>(*at_++);
     std::uint64_t value = 0;
     for (int shift = 0; shift < 64 && at_ != end_; shift += 7) {
       const auto byte = static_cast<std::uint8_t>(*at_++);
@@ -217,16 +219,21 @@ void visit(Reader& io, Distribution& d) {
   if (d.moments.n == 0) return;
   const std::uint64_t used = io.number();
   std::uint64_t bin = 0, total = 0, first = 0;
+  std::array<std::uint64_t, Sketch::kBins> counts;  // set from `first` to `bin`
   for (std::uint64_t i = 0; i < used && !io.bad(); ++i) {
     const std::uint64_t gap = io.number(), count = io.number();
     io.check((i == 0 || gap > 0) && gap < Sketch::kBins && bin + gap < Sketch::kBins);
-    bin += gap;
-    if (i == 0) first = bin;
     if (!io.bins(i == 0 ? 1 : gap)) break;
-    d.sketch.at(bin) = count;
+    if (i == 0)
+      first = gap;
+    else
+      std::fill_n(counts.begin() + static_cast<std::ptrdiff_t>(bin) + 1, gap - 1, 0);
+    bin += gap;
+    counts[bin] = count;
     total += count;
     io.check(count > 0 && count <= d.moments.n && total <= d.moments.n);
   }
+  if (used > 0 && !io.bad()) d.sketch.set(first, std::span(counts).subspan(first, bin - first + 1));
   io.check(total == d.moments.n && first < Sketch::kBins);
   if (io.bad()) d.clear();
 }
@@ -297,8 +304,8 @@ void visit_optional(Io& io, T& gpu, std::size_t kernels) {
   bool there = gpu.has_value();
   io.flag(there);
   if constexpr (Io::kReads) {
-    gpu.reset();
-    if (there) gpu.emplace();
+    if (!there) gpu.reset();
+    if (there && !gpu) gpu.emplace();  // else every field of it is read anew
   }
   if (there) visit_gpu(io, *gpu, kernels);
 }

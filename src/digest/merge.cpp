@@ -104,9 +104,11 @@ void Region::clear() {
   Distribution w = std::move(wall), u = std::move(unsettled);
   std::vector<OfRank> r = std::move(ranks);
   Ordinals o = std::move(ordinals);
+  std::optional<Gpu> g = std::move(gpu);
   *this = {};
   w.clear(), u.clear(), r.clear(), o.longest.clear(), o.ties.clear();  // they keep their memory
   wall = std::move(w), unsettled = std::move(u), ranks = std::move(r);
+  gpu = std::move(g);  // read() overwrites it
   ordinals.longest = std::move(o.longest), ordinals.ties = std::move(o.ties);
 }
 
@@ -148,24 +150,6 @@ void Gpu::add(const Gpu& other, const std::vector<std::uint32_t>& kernel_of) {
 
 namespace {
 
-struct RegionKey {
-  std::uint32_t parent, domain, name;
-  model::RangeKind kind;
-  bool operator==(const RegionKey&) const = default;
-};
-struct HashRegion {
-  std::size_t operator()(const RegionKey& key) const {
-    std::uint64_t x = (static_cast<std::uint64_t>(key.parent) << 32 | key.name) ^
-                      (static_cast<std::uint64_t>(key.domain) << 17 | static_cast<std::uint64_t>(key.kind) << 63);
-    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ull;
-    return static_cast<std::size_t>(x ^ (x >> 29));
-  }
-};
-struct HashName {
-  using is_transparent = void;
-  std::size_t operator()(std::string_view name) const { return std::hash<std::string_view>{}(name); }
-};
-
 void add(Region& into, const Region& from, const std::vector<std::uint32_t>& kernel_of) {
   const bool first = into.ranks.empty() && into.ordinals.compared == 0;
   for (const auto field : {&Region::occurrences, &Region::unclosed, &Region::threads, &Region::processes,
@@ -193,6 +177,24 @@ void add(Region& into, const Region& from, const std::vector<std::uint32_t>& ker
 }  // namespace
 
 struct Merger::State {
+  struct RegionKey {
+    std::uint32_t parent, domain, name;
+    model::RangeKind kind;
+    bool operator==(const RegionKey&) const = default;
+  };
+  struct HashRegion {
+    std::size_t operator()(const RegionKey& key) const {
+      std::uint64_t x = (static_cast<std::uint64_t>(key.parent) << 32 | key.name) ^
+                        (static_cast<std::uint64_t>(key.domain) << 17 | static_cast<std::uint64_t>(key.kind) << 63);
+      x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ull;
+      return static_cast<std::size_t>(x ^ (x >> 29));
+    }
+  };
+  struct HashName {
+    using is_transparent = void;
+    std::size_t operator()(std::string_view name) const { return std::hash<std::string_view>{}(name); }
+  };
+
   Digest all;
   bool empty = true;
   std::unordered_map<std::string, std::uint32_t, HashName, std::equal_to<>> names;
@@ -317,7 +319,7 @@ Merger::Merger(Digest first) : state_(std::make_unique<State>()) {
   for (std::uint32_t i = 0; i < state.all.names.size(); ++i) state.names.emplace(state.all.names[i], i);
   for (std::uint32_t i = 0; i < state.all.regions.size(); ++i) {
     const Region& region = state.all.regions[i];
-    state.regions.emplace(RegionKey{region.parent, region.domain, region.name, region.kind}, i);
+    state.regions.emplace(State::RegionKey{region.parent, region.domain, region.name, region.kind}, i);
   }
   for (std::uint32_t i = 0; i < state.all.kernels.size(); ++i) state.kernels.emplace(state.all.kernels[i].name, i);
 }

@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "model/report.hpp"
@@ -45,6 +46,10 @@ class Sketch {
   void add(const Sketch& other);
   void take(const Sketch& part);
   void clear() { counts_.clear(); }
+  void set(std::size_t first, std::span<const std::uint64_t> counts) {
+    first_ = first;
+    counts_.assign(counts.begin(), counts.end());
+  }
 
   /// Bins [first, first + counts.size()); the outer ones may be empty.
   [[nodiscard]] std::size_t first() const { return first_; }
