@@ -13,6 +13,7 @@
 #include "analyze/cpu.hpp"
 #include "analyze/cpu_counters.hpp"
 #include "analyze/derive.hpp"
+#include "analyze/details.hpp"
 #include "analyze/fold.hpp"
 #include "analyze/gpu.hpp"
 #include "analyze/kernel_counters.hpp"
@@ -162,7 +163,7 @@ std::vector<model::MetricColumn> telling(const Reference& reference) {
 
 /// Roofline, bound and utilization of each region, by the peaks of `device`, else of the first GPU that is known, else
 /// those that the results say.
-void judge_regions(const Session& session, const Reference& reference, const std::string& device, Report& report) {
+void judge_by_peaks(const Session& session, const Reference& reference, const std::string& device, Report& report) {
   const model::Peaks* peaks = nullptr;
   const bool chosen = !device.empty() && device != "auto";
   if (chosen)
@@ -232,31 +233,6 @@ std::vector<HostClock> align_hosts(Session& session) {
   return clocks;
 }
 
-void describe_clocks(const std::vector<HostClock>& clocks, const Session& session, Report& report) {
-  double residual = 0;
-  std::size_t aligned = 0;
-  std::vector<std::string> others;
-  for (std::size_t i = 1; i < clocks.size(); ++i) {
-    const HostClock& clock = clocks[i];
-    if (clock.knots.empty()) {
-      others.push_back(clock.host);
-      continue;
-    }
-    ++aligned;
-    residual = std::max(residual, clock.residual_ns);
-    for (const std::uint32_t process : clock.processes)
-      for (model::Rank& rank : report.ranks)
-        if (rank.rank == session.processes[process].rank)
-          rank.clock_offset_ns = clock.knots[clock.knots.size() / 2].add_ns;
-  }
-  if (aligned > 0)
-    report.notes.push_back("clocks of " + base::counted(aligned + 1, "host") +
-                           " brought together by the ends of collectives, to " + base::format_ns(residual) + " (p95)");
-  if (!others.empty())
-    report.losses.push_back({"clocks_not_aligned", others.size(),
-                             "by UTC only, since no collectives were joined: " + base::join(others, ", ")});
-}
-
 }  // namespace
 
 base::Result<Report> analyze(Session& session, const Options& options, const Reference& reference) {
@@ -283,12 +259,19 @@ base::Result<Report> analyze(Session& session, const Options& options, const Ref
     }
   }
   add_cpu_metrics(reference.cpu, *report);
-  judge_regions(session, reference, options.device, *report);
+  judge_by_peaks(session, reference, options.device, *report);
   add_families(reference.kinds, *report);
   return report;
 }
 
-base::Result<Report> analyze(const Session& session, const Options& options) {
+void judge_regions(const Reference& reference, const std::string& device, Report& report) {
+  judge_by_peaks(Session{}, reference, device, report);
+  add_families(reference.kinds, report);
+}
+
+namespace {
+
+base::Result<Report> summed_up(const Session& session, const Options& options, Details& details, bool kept) {
   Report report;
   auto useful = parse_useful(options.flops);
   if (!useful) return base::fail(std::move(useful));
@@ -307,7 +290,7 @@ base::Result<Report> analyze(const Session& session, const Options& options) {
     report.notes.emplace_back("Totals by name (nsys stats tables) were left aside: the other inputs say more.");
   }
 
-  Tree tree = build_tree(session, options.domains, options.threads);
+  Tree& tree = details.tree = build_tree(session, options.domains, options.threads);
   Contexts contexts;
   if (has_gpu_work(session)) {
     contexts = build_contexts(session, tree, options);
@@ -322,18 +305,20 @@ base::Result<Report> analyze(const Session& session, const Options& options) {
   auto kernels = select_kernels(session, options, report.notes);
   if (!kernels) return base::fail(std::move(kernels));
 
-  const std::vector<RegionKey> keys = plan_regions(tree, session, options, *selected);
-  const Buckets by_cell = bucket_sort(tree.cell.size(), tree.cells.size(), [&](std::size_t o) { return tree.cell[o]; });
+  const std::vector<RegionKey>& keys = details.keys = plan_regions(tree, session, options, *selected);
+  const Buckets& by_cell = details.by_cell =
+      bucket_sort(tree.cell.size(), tree.cells.size(), [&](std::size_t o) { return tree.cell[o]; });
   std::vector<std::vector<std::uint32_t>> sampled;
   report.regions = wall_regions(tree, session, options, keys, by_cell, sampled);
   std::vector<std::uint64_t> busy;
   if (has_gpu_work(session))
-    busy = add_gpu_work(session, options, tree, contexts, keys, by_cell, sampled, *kernels, report);
+    busy = add_gpu_work(session, options, tree, contexts, keys, by_cell, sampled, *kernels, report,
+                        kept ? &details.gpu : nullptr);
   if (in_windows(session)) add_estimates(session, tree, keys, by_cell, busy, report);
   add_cpu(session, options, tree, contexts, keys, report);
   if (session.unrecorded.kernels) add_projections(session, tree, keys, by_cell, report);
   if (session.unrecorded.kernels || session.unrecorded.copies) busy.clear();
-  const std::vector<Phase> phases = find_phases(session, tree, by_cell, busy);
+  const std::vector<Phase>& phases = details.phases = find_phases(session, tree, by_cell, busy);
   if (!session.ranges.empty()) add_steady(session, tree, keys, by_cell, busy, phases, report);
   add_useful(session, *useful, &model::Utilization::useful_flop, tree, keys, by_cell, report);
   add_useful(session, *bytes, &model::Utilization::useful_bytes, tree, keys, by_cell, report);
@@ -351,6 +336,17 @@ base::Result<Report> analyze(const Session& session, const Options& options) {
   tell_kernels_apart(report);
   add_operators(session, report);
   return report;
+}
+
+}  // namespace
+
+base::Result<Report> analyze(const Session& session, const Options& options) {
+  Details details;
+  return summed_up(session, options, details, false);
+}
+
+base::Result<Report> analyze(const Session& session, const Options& options, Details& details) {
+  return summed_up(session, options, details, true);
 }
 
 }  // namespace rangescope::analyze

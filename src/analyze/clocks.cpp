@@ -4,6 +4,9 @@
 #include <cmath>
 #include <map>
 
+#include "base/text.hpp"
+#include "base/units.hpp"
+
 namespace rangescope::analyze {
 namespace {
 
@@ -171,6 +174,31 @@ void align(Session& session, const std::vector<HostClock>& clocks) {
     session.begin_ns = std::min(session.begin_ns, process.start_ns);
     session.end_ns = std::max(session.end_ns, process.end_ns);
   }
+}
+
+void describe_clocks(const std::vector<HostClock>& clocks, const Session& session, model::Report& report) {
+  double residual = 0;
+  std::size_t aligned = 0;
+  std::vector<std::string> others;
+  for (std::size_t i = 1; i < clocks.size(); ++i) {
+    const HostClock& clock = clocks[i];
+    if (clock.knots.empty()) {
+      others.push_back(clock.host);
+      continue;
+    }
+    ++aligned;
+    residual = std::max(residual, clock.residual_ns);
+    for (const std::uint32_t process : clock.processes)
+      for (model::Rank& rank : report.ranks)
+        if (rank.rank == session.processes[process].rank)
+          rank.clock_offset_ns = clock.knots[clock.knots.size() / 2].add_ns;
+  }
+  if (aligned > 0)
+    report.notes.push_back("clocks of " + base::counted(aligned + 1, "host") +
+                           " brought together by the ends of collectives, to " + base::format_ns(residual) + " (p95)");
+  if (!others.empty())
+    report.losses.push_back({"clocks_not_aligned", others.size(),
+                             "by UTC only, since no collectives were joined: " + base::join(others, ", ")});
 }
 
 }  // namespace rangescope::analyze

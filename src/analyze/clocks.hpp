@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "analyze/collectives.hpp"
+#include "model/report.hpp"
 #include "model/session.hpp"
 
 namespace rangescope::analyze {
@@ -39,5 +40,8 @@ struct HostClock {
 
 /// Moves everything that was recorded on each host's clock onto that of the reference.
 void align(model::Session& session, const std::vector<HostClock>& clocks);
+
+/// What was done, in Report::ranks, notes and losses.
+void describe_clocks(const std::vector<HostClock>& clocks, const model::Session& session, model::Report& report);
 
 }  // namespace rangescope::analyze

@@ -248,6 +248,11 @@ bool bandwidth_of(Operation operation, double bytes, double ranks, double ns, Ba
   return true;
 }
 
+Operation operation_of(std::string_view name) {
+  const KnownCall* call = find_call(name);
+  return call == nullptr ? Operation::kOther : call->operation;
+}
+
 CollectiveCalls find_collectives(const Session& session) {
   CollectiveCalls out;
   std::map<std::pair<bool, std::uint64_t>, std::uint32_t> known;

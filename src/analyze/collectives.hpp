@@ -83,6 +83,9 @@ struct CollectiveCalls {
   std::uint64_t unmatched = 0;  ///< ends of messages without the other one
 };
 
+/// kOther for a name that is none of a collective.
+[[nodiscard]] Operation operation_of(std::string_view name);
+
 /// Of processes whose rank is known; nothing where there are fewer than two ranks.
 [[nodiscard]] CollectiveCalls find_collectives(const model::Session& session);
 

@@ -89,6 +89,16 @@ class Adding {
     regions();
     activity();
   }
+  void run_collectives() {
+    find_contexts();
+    collectives();
+  }
+  [[nodiscard]] std::vector<std::uint32_t> nodes() {
+    find_contexts();
+    std::vector<std::uint32_t> out;
+    for (const CollectiveCall& call : found_.calls) out.push_back(node_of(call));
+    return out;
+  }
 
  private:
   [[nodiscard]] std::uint32_t rank_of(const CollectiveCall& call) const {
@@ -500,6 +510,17 @@ class Adding {
 void add_communication(const Session& session, const Options& options, const Tree& tree, const CollectiveCalls& found,
                        const std::vector<RegionKey>& keys, model::Report& report) {
   Adding(session, options, tree, found, keys, report).run();
+}
+
+void add_collectives(const Session& session, const Options& options, const Tree& tree, const CollectiveCalls& found,
+                     model::Report& report) {
+  Adding(session, options, tree, found, {}, report).run_collectives();
+}
+
+std::vector<std::uint32_t> nodes_around(const Session& session, const Options& options, const Tree& tree,
+                                        const CollectiveCalls& found) {
+  model::Report none;
+  return Adding(session, options, tree, found, {}, none).nodes();
 }
 
 }  // namespace rangescope::analyze

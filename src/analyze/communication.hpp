@@ -20,4 +20,12 @@ inline constexpr std::size_t kActivityBins = 256;
 void add_communication(const model::Session& session, const Options& options, const Tree& tree,
                        const CollectiveCalls& found, const std::vector<RegionKey>& keys, model::Report& report);
 
+/// Only Report::collectives, of calls whose ranges are all that `session` has: without what lies beside other kernels.
+void add_collectives(const model::Session& session, const Options& options, const Tree& tree,
+                     const CollectiveCalls& found, model::Report& report);
+
+/// The node of the innermost range of the program around each of `found.calls`, kNone for none.
+[[nodiscard]] std::vector<std::uint32_t> nodes_around(const model::Session& session, const Options& options,
+                                                      const Tree& tree, const CollectiveCalls& found);
+
 }  // namespace rangescope::analyze

@@ -272,11 +272,12 @@ bool has_gpu_work(const Session& session) {
 std::vector<std::uint64_t> add_gpu_work(const Session& session, const Options& options, const Tree& tree,
                                         const Contexts& contexts, const std::vector<RegionKey>& keys,
                                         const Buckets& by_cell, const std::vector<std::vector<std::uint32_t>>& sampled,
-                                        const std::vector<char>& chosen_kernels, model::Report& report) {
+                                        const std::vector<char>& chosen_kernels, model::Report& report,
+                                        GpuDetails* details) {
   const bool small = session.kernels.size() < 20000;
   const int threads = small ? 1 : options.threads;
-  const Sets sets = build_sets(tree, contexts, keys);
-  const KernelGroups groups = group_kernels(session, contexts, sets, chosen_kernels, options.threads);
+  Sets sets = build_sets(tree, contexts, keys);
+  KernelGroups groups = group_kernels(session, contexts, sets, chosen_kernels, options.threads);
   const OtherWork other = sum_other_work(session, contexts, sets);
   Busy busy = measure_busy(session, tree, contexts, sets, groups, options.threads);
   report_losses(groups, other, contexts, report);
@@ -364,7 +365,9 @@ std::vector<std::uint64_t> add_gpu_work(const Session& session, const Options& o
   if (total.top_kernels.size() > options.top_kernels) total.top_kernels.resize(options.top_kernels);
   report.total = std::move(total);
   add_samples(session, contexts, sets, groups, report);
-  return std::move(busy.occurrence_busy);
+  if (details == nullptr) return std::move(busy.occurrence_busy);
+  *details = {std::move(sets), std::move(groups), std::move(busy), paused};
+  return details->busy.occurrence_busy;
 }
 
 void add_projections(const Session& session, const Tree& tree, const std::vector<RegionKey>& keys,

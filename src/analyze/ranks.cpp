@@ -27,6 +27,11 @@ std::vector<Stretches> communication_of(const Session& session) {
   return threads;
 }
 
+const model::Range* closed_range(const Session& session, const Tree& tree, std::uint32_t occurrence) {
+  const std::uint32_t range = tree.range_of[occurrence];
+  return range == kNone || session.ranges[range].end_ns == kOpen ? nullptr : &session.ranges[range];
+}
+
 class Ranks {
  public:
   Ranks(const Session& session, const Tree& tree, const Buckets& by_cell, const model::Report& report)
@@ -38,16 +43,7 @@ class Ranks {
     }
     for (const model::Process& process : session.processes)
       rank_of_.push_back(process.rank == kNone ? kNone : place[process.rank]);
-    const std::vector<Stretches> communication = communication_of(session);
-    own_.assign(tree.range_of.size(), 0);
-    for (std::uint32_t o = 0; o < tree.range_of.size(); ++o) {
-      const model::Range* range = range_at(o);
-      if (range == nullptr) continue;
-      const auto work = static_cast<double>(length_ns(range->start_ns, range->end_ns) -
-                                            communication[range->thread].within(range->start_ns, range->end_ns));
-      own_[o] += work;
-      if (tree.parent[o] != kNone) own_[tree.parent[o]] -= work;
-    }
+    own_ = own_times(session, tree);
   }
 
   [[nodiscard]] std::optional<model::OverRanks> over(const std::vector<std::uint32_t>& cells) {
@@ -62,7 +58,7 @@ class Ranks {
     model::OverRanks out;
     out.by_rank.assign(count_, kNotOpened);
     out.own_by_rank.assign(count_, kNotOpened);
-    std::size_t slowest = 0, fewest = SIZE_MAX;
+    std::size_t fewest = SIZE_MAX;
     for (std::size_t rank = 0; rank < count_; ++rank) {
       auto& list = occurrences[rank];
       if (list.empty()) continue;
@@ -77,20 +73,10 @@ class Ranks {
       }
       out.by_rank[rank] = sum;
       out.own_by_rank[rank] = std::max(0.0, own);
-      out.mean_ns += sum;
-      out.min_ns = out.count == 0 ? sum : std::min(out.min_ns, sum);
-      if (out.count == 0 || sum > out.max_ns) out.max_ns = sum, slowest = rank;
       fewest = std::min(fewest, list.size());
-      ++out.count;
     }
+    const std::size_t slowest = sum_up(out);
     if (out.count == 0) return std::nullopt;
-    const auto n = static_cast<double>(out.count);
-    out.mean_ns /= n;
-    double squares = 0;
-    for (const double ns : out.by_rank)
-      if (!std::isnan(ns)) squares += (ns - out.mean_ns) * (ns - out.mean_ns);
-    out.stddev_ns = out.count > 1 ? std::sqrt(squares / (n - 1)) : 0;
-    out.imbalance = out.mean_ns > 0 ? out.max_ns / out.mean_ns - 1 : 0;
     out.slowest = numbers_[slowest];
     out.compared = static_cast<std::int64_t>(fewest);
     for (std::size_t i = 0; i < fewest; ++i) {
@@ -104,8 +90,7 @@ class Ranks {
 
  private:
   [[nodiscard]] const model::Range* range_at(std::uint32_t occurrence) const {
-    const std::uint32_t range = tree_.range_of[occurrence];
-    return range == kNone || session_.ranges[range].end_ns == kOpen ? nullptr : &session_.ranges[range];
+    return closed_range(session_, tree_, occurrence);
   }
   [[nodiscard]] double length(std::uint32_t occurrence) const {
     const model::Range* range = range_at(occurrence);
@@ -121,6 +106,43 @@ class Ranks {
 };
 
 }  // namespace
+
+std::vector<double> own_times(const Session& session, const Tree& tree) {
+  const std::vector<Stretches> communication = communication_of(session);
+  std::vector<double> own(tree.range_of.size(), 0);
+  for (std::uint32_t o = 0; o < tree.range_of.size(); ++o) {
+    const model::Range* range = closed_range(session, tree, o);
+    if (range == nullptr) continue;
+    const auto work = static_cast<double>(length_ns(range->start_ns, range->end_ns) -
+                                          communication[range->thread].within(range->start_ns, range->end_ns));
+    own[o] += work;
+    if (tree.parent[o] != kNone) own[tree.parent[o]] -= work;
+  }
+  return own;
+}
+
+std::size_t sum_up(model::OverRanks& ranks) {
+  std::size_t slowest = 0;
+  ranks.count = 0;
+  ranks.mean_ns = 0;
+  for (std::size_t rank = 0; rank < ranks.by_rank.size(); ++rank) {
+    const double sum = ranks.by_rank[rank];
+    if (std::isnan(sum)) continue;
+    ranks.mean_ns += sum;
+    ranks.min_ns = ranks.count == 0 ? sum : std::min(ranks.min_ns, sum);
+    if (ranks.count == 0 || sum > ranks.max_ns) ranks.max_ns = sum, slowest = rank;
+    ++ranks.count;
+  }
+  if (ranks.count == 0) return slowest;
+  const auto n = static_cast<double>(ranks.count);
+  ranks.mean_ns /= n;
+  double squares = 0;
+  for (const double ns : ranks.by_rank)
+    if (!std::isnan(ns)) squares += (ns - ranks.mean_ns) * (ns - ranks.mean_ns);
+  ranks.stddev_ns = ranks.count > 1 ? std::sqrt(squares / (n - 1)) : 0;
+  ranks.imbalance = ranks.mean_ns > 0 ? ranks.max_ns / ranks.mean_ns - 1 : 0;
+  return slowest;
+}
 
 void list_ranks(const Session& session, model::Report& report) {
   std::map<std::uint32_t, model::Rank> ranks;

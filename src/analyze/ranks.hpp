@@ -8,6 +8,12 @@
 
 namespace rangescope::analyze {
 
+/// Of each closed occurrence, its time less that of child regions and of calls of communication libraries inside.
+[[nodiscard]] std::vector<double> own_times(const model::Session& session, const Tree& tree);
+
+/// Fills count, mean, least, most, deviation and imbalance by OverRanks::by_rank; the index of the slowest.
+std::size_t sum_up(model::OverRanks& ranks);
+
 /// Report::ranks alone.
 void list_ranks(const model::Session& session, model::Report& report);
 

@@ -39,21 +39,6 @@ Moments<T> moments_of(std::span<const std::span<const T>> pieces) {
   return m;
 }
 
-/// Sample standard deviation: n * sum of squares - square of the sum, exact while it fits 127 bits.
-template <class T>
-double deviation(const Moments<T>& m) {
-  if (m.n < 2) return 0;
-  const auto n = static_cast<long double>(m.n);
-  Wide scaled = 0;
-  if (!__builtin_mul_overflow(static_cast<Wide>(m.n), m.squares, &scaled)) {
-    scaled -= static_cast<Wide>(m.sum) * m.sum;
-    return static_cast<double>(std::sqrt(static_cast<long double>(scaled) / n / (n - 1)));
-  }
-  const auto sum = static_cast<long double>(m.sum);
-  return static_cast<double>(
-      std::sqrt(std::max(0.0L, (static_cast<long double>(m.squares) - sum / n * sum) / (n - 1))));
-}
-
 /// The values at ascending `ranks` of the sorted sample.
 template <class T, std::size_t K>
 std::array<T, K> select(std::span<const std::span<const T>> pieces, const Moments<T>& m,
@@ -112,18 +97,6 @@ std::array<T, K> select(std::span<const std::span<const T>> pieces, const Moment
   return found;
 }
 
-struct Position {
-  std::size_t low, high;
-  double part;
-};
-
-/// the quantile stands at (n - 1) p between two order statistics.
-Position position(std::size_t n, std::size_t numerator, std::size_t denominator) {
-  const std::size_t scaled = (n - 1) * numerator;
-  const std::size_t low = scaled / denominator;
-  return {low, std::min(low + 1, n - 1), static_cast<double>(scaled % denominator) / static_cast<double>(denominator)};
-}
-
 template <class T>
 double between(T low, T high, double part) {
   return static_cast<double>(low) + part * (static_cast<double>(high) - static_cast<double>(low));
@@ -131,12 +104,30 @@ double between(T low, T high, double part) {
 
 }  // namespace
 
+// n * sum of squares - square of the sum, exact while it fits 127 bits.
+double deviation_of(std::size_t count, Wide sum, Wide squares) {
+  if (count < 2) return 0;
+  const auto n = static_cast<long double>(count);
+  Wide scaled = 0, square = 0;
+  if (!__builtin_mul_overflow(static_cast<Wide>(count), squares, &scaled) && !__builtin_mul_overflow(sum, sum, &square))
+    return static_cast<double>(std::sqrt(std::max(0.0L, static_cast<long double>(scaled - square)) / n / (n - 1)));
+  const auto total = static_cast<long double>(sum);
+  return static_cast<double>(
+      std::sqrt(std::max(0.0L, (static_cast<long double>(squares) - total / n * total) / (n - 1))));
+}
+
+Position position_of(std::size_t n, std::size_t numerator, std::size_t denominator) {
+  const std::size_t scaled = (n - 1) * numerator;
+  const std::size_t low = scaled / denominator;
+  return {low, std::min(low + 1, n - 1), static_cast<double>(scaled % denominator) / static_cast<double>(denominator)};
+}
+
 template <class T>
 model::Spread spread_of(std::span<const std::span<const T>> pieces, std::vector<T>& scratch) {
   const Moments<T> m = moments_of(pieces);
   model::Spread spread;
   if (m.n == 0) return spread;
-  const Position median = position(m.n, 1, 2), p95 = position(m.n, 19, 20);
+  const Position median = position_of(m.n, 1, 2), p95 = position_of(m.n, 19, 20);
   const auto values =
       select<T, 4>(pieces, m, {median.low, median.high, std::max(p95.low, median.high), p95.high}, scratch);
   spread.min = static_cast<double>(m.min);
@@ -145,7 +136,7 @@ model::Spread spread_of(std::span<const std::span<const T>> pieces, std::vector<
   // With two values p95.low lies below median.high; it is median.low then.
   spread.p95 = between(p95.low < median.high ? values[0] : values[2], values[3], p95.part);
   spread.mean = static_cast<double>(static_cast<long double>(m.sum) / static_cast<long double>(m.n));
-  spread.stddev = deviation(m);
+  spread.stddev = deviation_of(m.n, m.sum, m.squares);
   return spread;
 }
 
@@ -157,7 +148,7 @@ template model::Spread spread_of<std::int64_t>(std::span<const std::span<const s
 double median_of(std::vector<double>& values) {
   if (values.empty()) return 0;
   std::sort(values.begin(), values.end());
-  const Position at = position(values.size(), 1, 2);
+  const Position at = position_of(values.size(), 1, 2);
   return values[at.low] + at.part * (values[at.high] - values[at.low]);
 }
 

@@ -24,6 +24,16 @@ template <class T>
   return spread_of<T>(std::span<const std::span<const T>>(one), scratch);
 }
 
+/// Sample standard deviation of n integers by their sum and sum of squares; 0 of fewer than two.
+[[nodiscard]] double deviation_of(std::size_t n, __int128 sum, __int128 squares);
+
+/// a quantile stands between two order statistics, at (n - 1) * numerator / denominator.
+struct Position {
+  std::size_t low, high;
+  double part;
+};
+[[nodiscard]] Position position_of(std::size_t n, std::size_t numerator, std::size_t denominator);
+
 /// Median of a few values; the vector is reordered. 0 when there are none.
 [[nodiscard]] double median_of(std::vector<double>& values);
 

@@ -83,36 +83,48 @@ std::vector<double> waits_inside(const Session& session, const Tree& tree, const
   return inside;
 }
 
-/// The time in which no range of any thread was open.
-std::optional<model::Outside> outside_of(const Session& session, const Tree& tree) {
-  std::vector<std::pair<std::int64_t, std::int64_t>> spans;
+/// Time that the program stood still outside all ranges.
+double waits_outside(const Session& session) {
+  double ns = 0;
+  for (const model::CounterWait& wait : session.counter_waits)
+    if (wait.path.size() == 1) ns += static_cast<double>(wait.ns);
+  return ns;
+}
+
+}  // namespace
+
+Spans top_spans(const Session& session, const Tree& tree) {
+  Spans spans;
   for (std::size_t o = 0; o < tree.range_of.size(); ++o) {
     if (tree.range_of[o] == kNone || tree.parent[o] != kNone) continue;
     const model::Range& range = session.ranges[tree.range_of[o]];
-    spans.emplace_back(std::max(range.start_ns, session.begin_ns),
-                       range.end_ns == kOpen ? session.end_ns : std::min(range.end_ns, session.end_ns));
+    spans.emplace_back(range.start_ns, range.end_ns);
   }
-  if (spans.empty() || session.end_ns <= session.begin_ns) return std::nullopt;
+  return spans;
+}
+
+std::optional<model::Outside> outside_of(Spans spans, std::int64_t begin_ns, std::int64_t end_ns, double waits_ns) {
+  if (spans.empty() || end_ns <= begin_ns) return std::nullopt;
+  for (auto& [start, end] : spans) {
+    start = std::max(start, begin_ns);
+    end = std::min(end, end_ns);
+  }
   std::sort(spans.begin(), spans.end());
   model::Outside out;
   std::int64_t until = spans.front().first;
-  out.before_ns = static_cast<double>(length_ns(session.begin_ns, until));
+  out.before_ns = static_cast<double>(length_ns(begin_ns, until));
   for (const auto& [start, end] : spans) {
     out.between_ns += static_cast<double>(length_ns(until, start));
     until = std::max(until, end);
   }
-  out.after_ns = static_cast<double>(length_ns(until, session.end_ns));
-  for (const model::CounterWait& wait : session.counter_waits)
-    if (wait.path.size() == 1) out.profiler_ns += static_cast<double>(wait.ns);
-  out.profiler_ns = std::min(out.profiler_ns, out.between_ns + out.before_ns);
+  out.after_ns = static_cast<double>(length_ns(until, end_ns));
+  out.profiler_ns = std::min(waits_ns, out.between_ns + out.before_ns);
   const double before = std::max(0.0, out.profiler_ns - out.between_ns);
   out.between_ns -= out.profiler_ns - before;
   out.before_ns -= before;
   out.wall_ns = out.before_ns + out.between_ns + out.after_ns;
   return out;
 }
-
-}  // namespace
 
 std::vector<char> touched_by_pause(const Session& session, const Tree& tree) {
   std::vector<char> touched;
@@ -179,17 +191,18 @@ std::optional<model::Across> across_of(const Tree& tree, const Session& session,
   across.parts = static_cast<std::int64_t>(parts.size());
   across.min_ns = parts.begin()->second;
   for (const auto& [part, ns] : parts) {
-    across.mean_ns += ns / static_cast<double>(parts.size());
+    across.mean_ns += ns;
     across.min_ns = std::min(across.min_ns, ns);
     if (ns > across.max_ns || across.slowest == kNone) across.max_ns = ns, across.slowest = part;
   }
+  across.mean_ns /= static_cast<double>(parts.size());
   across.imbalance = across.mean_ns > 0 ? across.max_ns / across.mean_ns - 1 : 0;
   return across;
 }
 
 void add_steady(const Session& session, const Tree& tree, const std::vector<RegionKey>& keys, const Buckets& by_cell,
                 const std::vector<std::uint64_t>& busy, const std::vector<Phase>& phases, model::Report& report) {
-  report.outside = outside_of(session, tree);
+  report.outside = outside_of(top_spans(session, tree), session.begin_ns, session.end_ns, waits_outside(session));
   const std::vector<double> waits = waits_inside(session, tree, keys);
   const auto duration = static_cast<double>(length_ns(session.begin_ns, session.end_ns));
   std::vector<double> inside(keys.size(), 0);  // what measuring added to children

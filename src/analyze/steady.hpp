@@ -11,6 +11,7 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "analyze/regions.hpp"
@@ -37,6 +38,13 @@ void add_steady(const model::Session& session, const Tree& tree, const std::vect
 /// What cells [first, last) of a node, or of several, have of each process or thread; nothing where one has all.
 [[nodiscard]] std::optional<model::Across> across_of(const Tree& tree, const model::Session& session,
                                                      const std::vector<std::uint32_t>& cells);
+
+using Spans = std::vector<std::pair<std::int64_t, std::int64_t>>;  ///< start and end
+/// Of ranges that lie in no other of their thread; the end of one that never ended is kOpen.
+[[nodiscard]] Spans top_spans(const model::Session& session, const Tree& tree);
+/// The time of [begin, end) in which none of them was open; `waits_ns` of it waited for counters. Nothing without any.
+[[nodiscard]] std::optional<model::Outside> outside_of(Spans spans, std::int64_t begin_ns, std::int64_t end_ns,
+                                                       double waits_ns);
 
 /// For each occurrence: was the GPU timeline of its process paused during any of it? Empty where it never was.
 [[nodiscard]] std::vector<char> touched_by_pause(const model::Session& session, const Tree& tree);

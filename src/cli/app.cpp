@@ -215,6 +215,10 @@ std::unique_ptr<Parsed> declare(Subcommand& command) {
 }
 
 int run_app(int argc, char** argv) {
+  return run_app(argc, argv, subcommands());
+}
+
+int run_app(int argc, char** argv, const std::vector<std::unique_ptr<Subcommand>>& commands) {
   std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
   std::vector<std::string> program;
   const auto separator = std::find(words.begin(), words.end(), "--");
@@ -232,7 +236,7 @@ int run_app(int argc, char** argv) {
     if (name == "--version" || name == "-V") name = "version";
     if (name == "--help" || name == "-h") name = "help";
     words.erase(words.begin());
-    for (const auto& command : subcommands()) {
+    for (const auto& command : commands) {
       if (command->name() == name) return parse_and_run(*command, std::move(words), std::move(program), separated);
     }
     if (name.starts_with("-"))

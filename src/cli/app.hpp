@@ -15,6 +15,8 @@
 namespace rangescope::cli {
 
 [[nodiscard]] int run_app(int argc, char** argv);
+/// With these commands only.
+[[nodiscard]] int run_app(int argc, char** argv, const std::vector<std::unique_ptr<Subcommand>>& commands);
 
 /// The CLI11 application of a subcommand with its own options and those that all have (-v, -q, -h).
 struct Parsed {

@@ -23,7 +23,7 @@ namespace {
 
 class Report final : public Subcommand {
  public:
-  Report()
+  explicit Report(profile::MergeRuns merge)
       : Subcommand(
             "report", "Report on a run, or on a file of nsys, ncu, PyTorch or rangescope",
             "An input is a run directory, the name of a run (or its beginning), `latest`, the folder of a parallel\n"
@@ -37,7 +37,8 @@ class Report final : public Subcommand {
             "  rangescope report trace.sqlite --include 'decode*'\n"
             "  rangescope report latest --cpu decode\n"
             "  rangescope report trace.nsys-rep counters.ncu-rep\n"
-            "  rangescope report counters.ncu-rep --split-regions regions/") {}
+            "  rangescope report counters.ncu-rep --split-regions regions/"),
+        merge_(std::move(merge)) {}
   void options(const Arguments& app) override {
     app.add_option("input", inputs_, "Runs or files; - is standard input (latest)")
         .type_name("RUN|FILE")
@@ -49,6 +50,12 @@ class Report final : public Subcommand {
     app.add_option("--cpu", choice_.style.cpu,
                    "Where the time of one range's threads went on the CPU, and its functions")
         .type_name("RANGE");
+    app.add_flag(
+        "--captures", [this] { from_ = profile::JobFrom::kCaptures; },
+        "Of a parallel job: open what every rank recorded (up to 16 ranks that is done anyway)");
+    app.add_flag(
+        "--digests", [this] { from_ = profile::JobFrom::kDigests; },
+        "Of a parallel job: merge the digests that its ranks left; medians are then to 1.6 %");
     app.add_flag("--strict", strict_, "Exit with 83 where data was lost");
     bind_read(app, reading_);
     bind_report(app, choice_);
@@ -61,6 +68,7 @@ class Report final : public Subcommand {
     if (auto writable = check_destination(choice_, STDOUT_FILENO); !writable) return say(writable.error());
     if (auto checked = check_analysis(analysis_); !checked) return say(checked.error());
     if (inputs_.empty()) inputs_.emplace_back("latest");
+    if (auto chosen = choose_source(); !chosen) return say(chosen.error());
     for (std::string& input : inputs_) {
       if (input != "-") continue;
       auto read = standard_input();
@@ -88,6 +96,19 @@ class Report final : public Subcommand {
   }
 
  private:
+  /// Digests have no timeline, and nothing by rank but sums.
+  [[nodiscard]] base::Result<void> choose_source() {
+    const bool table = choice_.format == "table" || choice_.format == "md" || choice_.format == "csv" ||
+                       choice_.format == "json" || choice_.format == "jsonl";
+    const bool suffice = table && reading_.ranks.empty() && !choice_.style.per_rank && !choice_.style.all &&
+                         choice_.style.cpu.empty() && split_.empty() && profile::digests_suffice(analysis_);
+    if (from_ == profile::JobFrom::kDigests && !suffice)
+      return base::fail(base::Code::kUsage, "digests do not tell what is asked for", "--digests",
+                        "Leave it out: then the captures of all ranks are opened");
+    if (!suffice) from_ = profile::JobFrom::kCaptures;
+    return {};
+  }
+
   /// Readers go back and forth in a file, so standard input becomes one for as long as this lives.
   [[nodiscard]] base::Result<std::filesystem::path> standard_input() {
     if (::isatty(STDIN_FILENO) != 0)
@@ -106,7 +127,7 @@ class Report final : public Subcommand {
     return file;
   }
   [[nodiscard]] int report_on(const std::vector<std::string>& said) const {
-    const auto analyzed = profile::analyze_named(root_, said, analysis_, reading_);
+    const auto analyzed = profile::analyze_named(root_, said, analysis_, reading_, from_, merge_);
     if (!analyzed) return say(analyzed.error());
     if (auto written = write_report(*analyzed, choice_, STDOUT_FILENO); !written) return say(written.error());
     if (!split_.empty()) {
@@ -126,6 +147,8 @@ class Report final : public Subcommand {
   std::string root_{runs::kDefaultRoot};
   std::string split_;
   read::Options reading_;
+  profile::MergeRuns merge_;
+  profile::JobFrom from_ = profile::JobFrom::kAuto;
   bool strict_ = false, separate_ = false;
   ReportChoice choice_;
   analyze::Options analysis_;
@@ -134,7 +157,11 @@ class Report final : public Subcommand {
 }  // namespace
 
 std::unique_ptr<Subcommand> make_report() {
-  return std::make_unique<Report>();
+  return make_report(profile::merge_runs);
+}
+
+std::unique_ptr<Subcommand> make_report(profile::MergeRuns merge) {
+  return std::make_unique<Report>(std::move(merge));
 }
 
 }  // namespace rangescope::cli

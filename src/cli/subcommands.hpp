@@ -4,12 +4,15 @@
 #include <memory>
 
 #include "cli/subcommand.hpp"
+#include "profile/digests.hpp"
 
 namespace rangescope::cli {
 
 [[nodiscard]] std::unique_ptr<Subcommand> make_profile();
 [[nodiscard]] std::unique_ptr<Subcommand> make_watch();
 [[nodiscard]] std::unique_ptr<Subcommand> make_report();
+/// One whose digests are merged so (rangescope-mpi).
+[[nodiscard]] std::unique_ptr<Subcommand> make_report(profile::MergeRuns merge);
 [[nodiscard]] std::unique_ptr<Subcommand> make_compare();
 [[nodiscard]] std::unique_ptr<Subcommand> make_gate();
 [[nodiscard]] std::unique_ptr<Subcommand> make_baseline();

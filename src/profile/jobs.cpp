@@ -83,6 +83,25 @@ void label_processes(const fs::path& capture, model::Session& session) {
   }
 }
 
+tl::unexpected<base::Error> nothing_of(const job::Job& job, const std::vector<std::uint32_t>& ranks) {
+  return base::fail(base::Code::kNothingCaptured,
+                    job.members.empty() ? "no rank of the job has left a run"
+                    : ranks.empty()     ? "no rank of the job has captured anything"
+                                        : "the job has no capture of rank " + job::ranks_text(ranks),
+                    job.folder.string(),
+                    "See what happened: rangescope runs show " +
+                        base::shell_quote((job.members.empty() ? job.folder : job.members.front().run).string()));
+}
+
+void finish_job(const job::Job& job, bool all_ranks, model::Report& report) {
+  report.run.id = job.name;
+  report.run.exit_code.reset();
+  report.run.signal.reset();
+  analyze::judge(report, named_input({}, job.folder));  // its commands are about the job, not its first rank
+  if (!all_ranks) return;
+  for (model::Loss& loss : job::losses_of(job)) report.losses.push_back(std::move(loss));
+}
+
 base::Result<Analyzed> analyze_job(const job::Job& job, const analyze::Options& options, const read::Options& reading) {
   std::vector<fs::path> inputs;
   std::vector<std::uint32_t> empty;
@@ -97,23 +116,10 @@ base::Result<Analyzed> analyze_job(const job::Job& job, const analyze::Options& 
     if (first.empty() && !captures.empty()) first = member.run;
     inputs.insert(inputs.end(), captures.begin(), captures.end());
   }
-  if (inputs.empty())
-    return base::fail(base::Code::kNothingCaptured,
-                      job.members.empty()     ? "no rank of the job has left a run"
-                      : reading.ranks.empty() ? "no rank of the job has captured anything"
-                                              : "the job has no capture of rank " + job::ranks_text(reading.ranks),
-                      job.folder.string(),
-                      "See what happened: rangescope runs show " +
-                          base::shell_quote((job.members.empty() ? job.folder : job.members.front().run).string()));
+  if (inputs.empty()) return nothing_of(job, reading.ranks);
   auto analyzed = analyze_inputs(inputs, first, options, reading);
   if (!analyzed) return analyzed;
-  model::RunInfo& run = analyzed->report.run;
-  run.id = job.name;
-  run.exit_code.reset();
-  run.signal.reset();
-  analyze::judge(analyzed->report, named_input({}, job.folder));  // its commands are about the job, not its first rank
-  if (reading.ranks.empty())
-    for (model::Loss& loss : job::losses_of(job)) analyzed->report.losses.push_back(std::move(loss));
+  finish_job(job, reading.ranks.empty(), analyzed->report);
   if (!empty.empty())
     analyzed->report.losses.push_back(
         {"ranks_unreadable", empty.size(), "nothing was captured in rank " + job::ranks_text(empty)});
@@ -121,10 +127,14 @@ base::Result<Analyzed> analyze_job(const job::Job& job, const analyze::Options& 
 }
 
 base::Result<Analyzed> analyze_named(const fs::path& root, const std::vector<std::string>& named,
-                                     const analyze::Options& options, const read::Options& reading) {
+                                     const analyze::Options& options, const read::Options& reading, JobFrom from,
+                                     const MergeRuns& merge) {
   if (named.size() == 1) {
     auto job = job::find_job(root, named.front());
     if (!job) return tl::make_unexpected(job.error());
+    if (*job && from == JobFrom::kAuto)
+      from = (*job)->members.size() > kFewRanks && digests_suffice(options) ? JobFrom::kDigests : JobFrom::kCaptures;
+    if (*job && from == JobFrom::kDigests) return analyze_digests(**job, options, merge);
     if (*job) return analyze_job(**job, options, reading);
   }
   fs::path run;

@@ -13,6 +13,7 @@
 #include "config/compose.hpp"
 #include "job/folder.hpp"
 #include "profile/analyzed.hpp"
+#include "profile/digests.hpp"
 
 namespace rangescope::profile {
 
@@ -37,10 +38,17 @@ void label_processes(const std::filesystem::path& capture, model::Session& sessi
 [[nodiscard]] base::Result<Analyzed> analyze_job(const job::Job& job, const analyze::Options& options,
                                                  const read::Options& reading);
 
+/// The error where no rank, or none of `ranks`, left anything.
+[[nodiscard]] tl::unexpected<base::Error> nothing_of(const job::Job& job, const std::vector<std::uint32_t>& ranks);
+/// What a report of a job says of the job itself: its name, verdict and, of all ranks, which are lost.
+void finish_job(const job::Job& job, bool all_ranks, model::Report& report);
+
 /// What a person named: runs and files, joined into one report, or one job.
 [[nodiscard]] base::Result<Analyzed> analyze_named(const std::filesystem::path& root,
                                                    const std::vector<std::string>& named,
-                                                   const analyze::Options& options, const read::Options& reading);
+                                                   const analyze::Options& options, const read::Options& reading,
+                                                   JobFrom from = JobFrom::kCaptures,
+                                                   const MergeRuns& merge = merge_runs);
 
 /// What was named, rank by rank: each analyzed by itself, one in memory at a time. `job` names them all; the rank is
 /// absent where nobody says it. Ranks of a job that cannot be read are warned of; kNothingCaptured where none can.

@@ -129,7 +129,6 @@ class Appender {
     const std::uint32_t attributes = count(to_.attributes), launches = count(to_.launches),
                         nodes = count(to_.graph_nodes), paths = count(to_.captured_paths);
     names_ = count(to_.kernel_names);
-    shapes_ = count(to_.kernel_shapes);
     for (model::Attributes& attributes_of : from_.attributes) attributes_of.text = text(attributes_of.text);
     move(from_.attributes, to_.attributes);
     for (const model::Projection& projection : from_.projections)
@@ -160,7 +159,7 @@ class Appender {
     for (const model::KernelName& name : from_.kernel_names) {
       to_.kernel_names.push_back({text(name.demangled), text(name.short_name), text(name.mangled)});
     }
-    move(from_.kernel_shapes, to_.kernel_shapes);
+    shapes();
     for (auto& path : from_.captured_paths) {
       for (model::OpenRange& range : path) range = open(range);
       to_.captured_paths.push_back(std::move(path));
@@ -178,7 +177,7 @@ class Appender {
         add(event.stream, streams_);
         if constexpr (requires { event.graph_node; }) add(event.graph_node, nodes);
         if constexpr (requires { event.shape; }) {
-          event.shape += shapes_;
+          event.shape = event.shape < shapes_.size() ? shapes_[event.shape] : kNone;
           event.name += names_;
         }
         to.push_back(event);
@@ -206,6 +205,17 @@ class Appender {
     }
   }
 
+  /// Equal launch configurations are one, so that a report can count those that differ.
+  void shapes() {
+    std::map<model::KernelShape, std::uint32_t> known;
+    for (std::uint32_t i = 0; i < to_.kernel_shapes.size(); ++i) known.emplace(to_.kernel_shapes[i], i);
+    for (const model::KernelShape& shape : from_.kernel_shapes) {
+      const auto [at, added] = known.emplace(shape, count(to_.kernel_shapes));
+      if (added) to_.kernel_shapes.push_back(shape);
+      shapes_.push_back(at->second);
+    }
+  }
+
   model::OpenRange open(model::OpenRange range) {
     range.domain = domains_[range.domain];
     range.name = text(range.name);
@@ -219,7 +229,7 @@ class Appender {
       add(result.device, devices_);
       add(result.stream, streams_);
       add(result.kernel_name, names_);
-      add(result.shape, shapes_);
+      if (result.shape != kNone) result.shape = result.shape < shapes_.size() ? shapes_[result.shape] : kNone;
       for (model::OpenRange& range : result.ranges) range = open(range);
       for (model::MetricValue& value : result.values) value.metric = metrics_[value.metric];
       to_.measurements.push_back(std::move(result));
@@ -304,7 +314,8 @@ class Appender {
   std::int64_t shift_ = 0;
   std::vector<model::StringId> texts_;
   std::vector<std::uint32_t> domains_, metrics_;
-  std::uint32_t processes_ = 0, threads_ = 0, devices_ = 0, streams_ = 0, names_ = 0, shapes_ = 0;
+  std::uint32_t processes_ = 0, threads_ = 0, devices_ = 0, streams_ = 0, names_ = 0;
+  std::vector<std::uint32_t> shapes_;
 };
 
 /// A kernel of the timeline that results of one path may meet.

@@ -74,6 +74,54 @@ class Mpi(unittest.TestCase):
         self.run_here(RANGESCOPE, "profile", "-q", "--runs", "job", "--", MPIRUN, "--oversubscribe", "-n", "4", PROGRAM)
         self.check_collectives(self.report("job/" + os.listdir(f"{self.folder}/job")[0]), 4)
 
+    def test_digests(self):
+        """The report of merged digests, by one process and by eight, and of the captures."""
+        self.mpirun(4, RANGESCOPE, "profile", "-q", "--runs", "job", "--", PROGRAM)
+        job = "job/" + os.listdir(f"{self.folder}/job")[0]
+        for rank in range(4):
+            run = f"{self.folder}/{job}/rank-{rank}"
+            self.assertLess(os.path.getsize(f"{run}/digest.rsd"), 20_000)
+            with open(f"{run}/manifest.json", encoding="utf-8") as f:
+                self.assertIn("digest.rsd", json.load(f)["files"])
+        captures = self.report(job)
+        digests = json.loads(self.run_here(RANGESCOPE, "report", job, "--digests", "-f", "json").stdout)
+        self.check_collectives(digests, 4)
+        self.assertEqual(digests["collectives"], captures["collectives"])
+        self.assertEqual(digests["ranks"], captures["ranks"])
+        regions = {(r["domain"], *r["path"]): r for r in captures["regions"] if r["process"] is None}
+        self.assertEqual([(r["domain"], *r["path"]) for r in digests["regions"]], list(regions))
+        for found in digests["regions"]:
+            exact = regions[(found["domain"], *found["path"])]
+            self.assertEqual(found.get("ranks"), exact.get("ranks"))
+            for key in ("occurrences", "unclosed", "threads", "processes"):
+                self.assertEqual(found[key], exact[key])
+            for key, value in exact["wall_ns"].items():
+                if key in ("median", "p95"):
+                    self.assertLessEqual(abs(found["wall_ns"][key] - value), value / 64)
+                else:
+                    self.assertAlmostEqual(found["wall_ns"][key], value, delta=1e-6 * abs(value))
+        for form in ("table", "json", "csv"):
+            one = self.run_here(RANGESCOPE, "report", job, "--digests", "-f", form, "--color", "never", "--width", "120").stdout
+            for processes in (1, 3, 8):
+                many = self.mpirun(processes, RANGESCOPE + "-mpi", "report", job, "-f", form, "--color", "never", "--width", "120").stdout
+                self.assertEqual(many, one)
+        self.assertIn("captures of all ranks", self.mpirun(3, RANGESCOPE + "-mpi", "report", job, "--per-rank", code=None).stderr)
+        self.assertIn("there is no run", self.mpirun(3, RANGESCOPE + "-mpi", "report", "nothing", code=None).stderr)
+
+        # A digest that is damaged or missing: the capture is read. Neither: the rank is lost.
+        with open(f"{self.folder}/{job}/rank-1/digest.rsd", "r+b") as f:
+            f.seek(100)
+            f.write(b"damage")
+        os.remove(f"{self.folder}/{job}/rank-2/digest.rsd")
+        again = json.loads(self.run_here(RANGESCOPE, "report", job, "--digests", "-f", "json").stdout)
+        self.assertEqual(again["regions"], digests["regions"])
+        self.assertEqual(again["collectives"], digests["collectives"])
+        self.assertTrue(any("rank 1: its capture was read: the digest is damaged" in note for note in again["notes"]))
+        shutil.rmtree(f"{self.folder}/{job}/rank-2/native")
+        lost = json.loads(self.run_here(RANGESCOPE, "report", job, "--digests", "-f", "json").stdout)
+        self.assertEqual([r["rank"] for r in lost["ranks"]], [0, 1, 3])
+        self.assertIn("ranks_unreadable", [l["kind"] for l in lost["losses"]])
+
     def test_sixteen_ranks(self):
         self.mpirun(16, RANGESCOPE, "profile", "-q", "--runs", "job", "--", PROGRAM)
         report = self.report()

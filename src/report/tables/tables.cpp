@@ -439,7 +439,7 @@ class Writer {
   }
 
   base::Result<void> cpu_counts(bool wanted) {
-    return fill("cpu_counts", "counter text, at_ns integer, pid integer, tid integer, events real", 5,
+    return fill("cpu_counts", "counter text, at_ns integer, pid integer, tid integer, events real",
                 [&](auto& put) -> base::Result<void> {
                   for (std::size_t i = 0; wanted && i < s_.cpu.counts.size(); ++i) {
                     const model::CpuCount& count = s_.cpu.counts[i];

@@ -1,0 +1,28 @@
+// What a report was summed up from, for those who need more of it than a report holds (room `digest`).
+#pragma once
+
+#include <vector>
+
+#include "analyze/analyze.hpp"
+#include "analyze/gpu.hpp"
+#include "analyze/steady.hpp"
+
+namespace rangescope::analyze {
+
+struct Details {
+  Tree tree;
+  std::vector<RegionKey> keys;  ///< of Report::regions
+  Buckets by_cell;
+  std::vector<Phase> phases;
+  GpuDetails gpu;  ///< empty where there is no GPU work
+};
+
+/// As analyze() of a session as it is, and what it was made of.
+[[nodiscard]] base::Result<model::Report> analyze(const model::Session& session, const Options& options,
+                                                  Details& details);
+
+/// The judgements that need no session: roofline, bound and utilization of regions by the peaks of `device`, else of
+/// the report's GPUs, and the families of kernels.
+void judge_regions(const Reference& reference, const std::string& device, model::Report& report);
+
+}  // namespace rangescope::analyze

@@ -1,0 +1,213 @@
+// Collectives of a merged digest: what find_collectives() would have found in all captures, so that the rest of analyze
+// goes on from there.
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+
+#include "analyze/clocks.hpp"
+#include "analyze/communication.hpp"
+#include "analyze/steady.hpp"
+#include "base/units.hpp"
+#include "digest/report.hpp"
+
+namespace rangescope::digest {
+namespace {
+
+constexpr std::int64_t kSpan = 4096;  // of a made-up range, of which only the nesting counts
+
+class Joiner {
+ public:
+  Joiner(const Digest& digest, model::Session& session) : digest_(digest), session_(session) {
+    library_ = domain("MPI");
+  }
+
+  /// In `session` are then the ranges around calls, each path once.
+  analyze::CollectiveCalls run() {
+    std::map<std::pair<bool, std::uint64_t>, std::vector<Calls>> communicators;
+    for (const Calls& calls : digest_.collectives)
+      if (digest_.processes[calls.process].rank != kNone)
+        communicators[{calls.nccl, calls.communicator}].push_back(calls);
+    std::uint32_t more = 0;
+    std::size_t all = 0;
+    for (const Calls& calls : digest_.collectives) all += calls.calls.size();
+    while ((all >> more) > kMostJoined) ++more;
+    for (auto& [key, ranks] : communicators) join(key.first, key.second, ranks, more);
+    return std::move(found_);
+  }
+
+  [[nodiscard]] std::uint32_t widest() const { return widest_; }
+
+ private:
+  void join(bool nccl, std::uint64_t id, std::vector<Calls>& ranks, std::uint32_t more) {
+    const auto number = static_cast<std::uint32_t>(found_.communicators.size());
+    found_.communicators.push_back({nccl, id, 0});
+    std::uint32_t shift = 0;
+    std::uint64_t fewest = UINT64_MAX, most = 0;
+    for (const Calls& calls : ranks) {
+      found_.communicators.back().ranks = std::max(found_.communicators.back().ranks, calls.ranks);
+      shift = std::max(shift, calls.shift);
+      fewest = std::min(fewest, calls.made);
+      most = std::max(most, calls.made);
+    }
+    if (ranks.size() < 2) return;
+    shift += more;
+    widest_ = std::max(widest_, shift);
+    std::size_t kept = SIZE_MAX;
+    for (Calls& calls : ranks) {
+      calls.thin(shift);
+      kept = std::min(kept, calls.calls.size());
+    }
+    const auto same = [&](std::size_t n) {
+      return std::all_of(ranks.begin(), ranks.end(),
+                         [&](const Calls& calls) { return calls.calls[n].name == ranks.front().calls[n].name; });
+    };
+    std::size_t n = 0;
+    for (; n < kept && same(n); ++n) {
+      analyze::JoinedCall joined;
+      for (const Calls& calls : ranks) {
+        joined.calls.push_back(static_cast<std::uint32_t>(found_.calls.size()));
+        found_.calls.push_back(call(calls.calls[n], calls.process, number, &calls == &ranks.front()));
+      }
+      found_.joined.push_back(std::move(joined));
+    }
+    found_.unjoined += most - (n == kept ? fewest : std::min<std::uint64_t>(fewest, std::uint64_t{n} << shift));
+  }
+
+  analyze::CollectiveCall call(const Calls::Call& from, std::uint32_t process, std::uint32_t communicator, bool first) {
+    analyze::CollectiveCall out{since(from.start_ns, digest_), since(from.end_ns, digest_), 0, process, communicator};
+    const std::string& name = digest_.names[from.name];
+    if (names_.size() <= from.name) names_.resize(digest_.names.size(), kNone);
+    if (names_[from.name] == kNone) names_[from.name] = session_.strings.intern(name);
+    out.name = names_[from.name];
+    out.operation = analyze::operation_of(name);
+    out.bytes = from.bytes == kUnknown ? std::nan("") : static_cast<double>(from.bytes);
+    if (first) out.range = around(from.region);
+    return out;
+  }
+
+  /// A range that stands where the region's path is open.
+  std::uint32_t around(std::uint32_t region) {
+    const auto [at, added] = around_.try_emplace(region, 0);
+    if (!added) return at->second;
+    const std::int64_t base = static_cast<std::int64_t>(around_.size()) * kSpan;
+    std::vector<std::uint32_t> path;
+    for (std::uint32_t r = region; r != kNone; r = digest_.regions[r].parent) path.push_back(r);
+    for (std::size_t i = path.size(); i-- > 0;) {
+      const Region& from = digest_.regions[path[i]];
+      const auto depth = static_cast<std::int64_t>(path.size() - 1 - i);
+      range(base + depth, base + kSpan - 1 - depth, digest_.names[from.name], domain(digest_.names[from.domain]),
+            from.kind);
+    }
+    at->second = static_cast<std::uint32_t>(session_.ranges.size());
+    range(base + kSpan / 2, base + kSpan / 2 + 1, "call", library_, model::RangeKind::kPushPop);
+    return at->second;
+  }
+
+  void range(std::int64_t start, std::int64_t end, std::string_view name, std::uint32_t domain, model::RangeKind kind) {
+    model::Range range;
+    range.start_ns = start;
+    range.end_ns = end;
+    range.name = session_.strings.intern(name);
+    range.domain = domain;
+    range.kind = kind;
+    session_.ranges.push_back(range);
+  }
+
+  std::uint32_t domain(std::string_view name) {
+    const model::StringId id = session_.strings.intern(name);
+    const auto at = std::find_if(session_.domains.begin(), session_.domains.end(),
+                                 [&](const model::Domain& domain) { return domain.name == id; });
+    if (at != session_.domains.end()) return static_cast<std::uint32_t>(at - session_.domains.begin());
+    session_.domains.push_back({id});
+    return static_cast<std::uint32_t>(session_.domains.size() - 1);
+  }
+
+  const Digest& digest_;
+  model::Session& session_;
+  analyze::CollectiveCalls found_;
+  std::vector<std::uint32_t> names_;  ///< strings of the session
+  std::map<std::uint32_t, std::uint32_t> around_;
+  std::uint32_t library_ = 0, widest_ = 0;
+};
+
+/// As analyze::align(): the first host's clock for all.
+void align(const std::vector<analyze::HostClock>& clocks, analyze::CollectiveCalls& found, Reported& into) {
+  model::Session& session = into.session;
+  std::vector<const analyze::HostClock*> of_process(session.processes.size(), nullptr);
+  for (const analyze::HostClock& clock : clocks)
+    if (!clock.knots.empty())
+      for (const std::uint32_t process : clock.processes) of_process[process] = &clock;
+  const auto both = [&](std::uint32_t process, auto& event) {
+    if (of_process[process] == nullptr) return;
+    for (std::int64_t* at : {&event.start_ns, &event.end_ns})
+      *at += std::llround(of_process[process]->add_at(static_cast<double>(*at)));
+  };
+  for (analyze::CollectiveCall& call : found.calls) both(call.process, call);
+  session.begin_ns = INT64_MAX;
+  session.end_ns = 0;
+  for (std::uint32_t p = 0; p < session.processes.size(); ++p) {
+    model::Process& process = session.processes[p];
+    both(p, process);
+    session.begin_ns = std::min(session.begin_ns, process.start_ns);
+    session.end_ns = std::max(session.end_ns, process.end_ns);
+  }
+  for (std::size_t p = 0; p < session.processes.size(); ++p) {
+    into.report.processes[p].start_ns = analyze::since_ns(session.begin_ns, session.processes[p].start_ns);
+    into.report.processes[p].end_ns = analyze::since_ns(session.begin_ns, session.processes[p].end_ns);
+  }
+  into.report.run.duration_ns = static_cast<double>(analyze::length_ns(session.begin_ns, session.end_ns));
+}
+
+void add_outside(const Digest& digest, const std::vector<analyze::HostClock>& clocks, Reported& into) {
+  analyze::Spans all;
+  std::int64_t closed = 0, waits = 0;
+  for (const Open& open : digest.open) {
+    const auto clock = std::find_if(clocks.begin(), clocks.end(), [&](const analyze::HostClock& each) {
+      return each.host == digest.names[open.host];
+    });
+    const auto moved = [&](std::int64_t at) -> std::int64_t {
+      if (at == INT64_MAX) return at;
+      at = since(at, digest);
+      return clock == clocks.end() ? at : at + std::llround(clock->add_at(static_cast<double>(at)));
+    };
+    for (const auto& [start, end] : open.spans) all.emplace_back(moved(start), moved(end));
+    closed = plus(closed, open.closed_ns);
+    waits = plus(waits, open.waits_ns);
+  }
+  into.report.outside =
+      analyze::outside_of(std::move(all), into.session.begin_ns, into.session.end_ns, static_cast<double>(waits));
+  if (closed > 0)
+    into.report.notes.push_back("time outside ranges leaves out short gaps, of " +
+                                base::format_ns(static_cast<double>(closed)) + " over all ranks at most");
+}
+
+}  // namespace
+
+void add_collectives(const Digest& digest, Reported& into) {
+  model::Session& session = into.session;
+  if (into.report.ranks.size() < 2) return add_outside(digest, {}, into);
+  Joiner joiner(digest, session);
+  analyze::CollectiveCalls found = joiner.run();
+  std::set<model::StringId> hosts;
+  for (const model::Process& process : session.processes)
+    if (process.host != 0 && process.rank != kNone) hosts.insert(process.host);
+  std::vector<analyze::HostClock> clocks;
+  if (hosts.size() > 1) {
+    clocks = analyze::find_clocks(session, found);
+    align(clocks, found, into);
+    analyze::describe_clocks(clocks, session, into.report);
+  }
+  add_outside(digest, clocks, into);
+  analyze::Tree tree = analyze::build_tree(session, analyze::Domains::kSeparate, 1);
+  analyze::link_nodes(tree, session);
+  analyze::add_collectives(session, {}, tree, found, into.report);
+  session.ranges.clear();
+  if (joiner.widest() > 0)
+    into.report.notes.push_back("collectives rest on every " + std::to_string(1u << joiner.widest()) +
+                                (joiner.widest() == 1 ? "nd" : "th") +
+                                " call of the largest communicator: digests keep " +
+                                base::format_count(std::int64_t{kMostKeptCalls}) + " of a rank (--captures has all)");
+}
+
+}  // namespace rangescope::digest

@@ -1,0 +1,344 @@
+// Merging. Each list of the second digest is gone through once; what it names is found by hash, after a guess: ranks of
+// one program mostly have the same names and regions in the same order, so that the guess nearly always holds.
+#include <algorithm>
+#include <unordered_map>
+
+#include "base/hash.hpp"
+#include "digest/digest.hpp"
+
+namespace rangescope::digest {
+
+std::int64_t plus(std::int64_t a, std::int64_t b) {
+  std::int64_t sum = 0;
+  if (a == kUnknown || b == kUnknown) return kUnknown;
+  if (__builtin_add_overflow(a, b, &sum)) return a < 0 ? -INT64_MAX : INT64_MAX;
+  return sum;
+}
+
+void Parts::add(const Parts& other) {
+  if (other.count == 0) return;
+  const bool first = count == 0;
+  if (first || other.max > max || (other.max == max && other.largest < largest)) largest = other.largest;
+  min = first ? other.min : std::min(min, other.min);
+  max = first ? other.max : std::max(max, other.max);
+  sum = plus(sum, other.sum);
+  count += other.count;
+}
+
+void Ordinals::thin(std::uint32_t to_shift) {
+  if (to_shift <= shift) return;
+  const std::uint32_t by = to_shift - shift;
+  std::vector<Longest> fewer;
+  for (std::size_t i = 0; i < longest.size(); i += std::size_t{1} << by) fewer.push_back(longest[i]);
+  longest = std::move(fewer);
+  std::erase_if(ties, [&](const auto& tie) { return (tie.first & ((1u << by) - 1)) != 0; });
+  for (auto& tie : ties) tie.first >>= by;
+  shift = to_shift;
+}
+
+void Ordinals::add(const Ordinals& other, bool first) {
+  if (first) {
+    *this = other;
+    return;
+  }
+  thin(other.shift);
+  if (other.shift < shift) {
+    Ordinals thinner = other;
+    thinner.thin(shift);
+    return add(thinner, false);
+  }
+  compared = std::min(compared, other.compared);
+  longest.resize(std::min({kept(), longest.size(), other.longest.size()}));
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> all;
+  auto mine = ties.cbegin();
+  auto theirs = other.ties.cbegin();
+  const auto keep = [&all](std::uint32_t at, auto& tie, auto end, bool kept) {
+    for (; tie != end && tie->first == at; ++tie)
+      if (kept) all.push_back(*tie);
+  };
+  for (std::uint32_t i = 0; i < longest.size(); ++i) {
+    Longest& one = longest[i];
+    const Longest& two = other.longest[i];
+    const bool equal = one.ns == two.ns, longer = one.ns > two.ns;
+    const std::size_t from = all.size();
+    keep(i, mine, ties.cend(), longer || equal);
+    keep(i, theirs, other.ties.cend(), !longer);
+    if (equal) all.emplace_back(i, std::max(one.rank, two.rank));
+    if (all.size() > from) std::sort(all.begin() + static_cast<std::ptrdiff_t>(from), all.end());
+    if (equal) one.rank = std::min(one.rank, two.rank);
+    if (!equal && !longer) one = two;
+  }
+  ties = std::move(all);
+}
+
+std::uint64_t Ordinals::times(std::uint32_t rank) const {
+  std::uint64_t count = 0;
+  for (const Longest& one : longest) count += one.rank == rank ? 1 : 0;
+  for (const auto& tie : ties) count += tie.second == rank ? 1 : 0;
+  return count;
+}
+
+void Calls::thin(std::uint32_t to_shift) {
+  if (to_shift <= shift) return;
+  const std::size_t step = std::size_t{1} << (to_shift - shift);
+  std::size_t kept = 0;
+  for (std::size_t i = 0; i < calls.size(); i += step) calls[kept++] = calls[i];
+  calls.resize(kept);
+  shift = to_shift;
+}
+
+void Open::add(const Open& other) {
+  std::vector<std::pair<std::int64_t, std::int64_t>> all, joined;
+  std::merge(spans.begin(), spans.end(), other.spans.begin(), other.spans.end(), std::back_inserter(all));
+  for (const auto& span : all)
+    if (joined.empty() || span.first > joined.back().second)
+      joined.push_back(span);
+    else
+      joined.back().second = std::max(joined.back().second, span.second);
+  spans = std::move(joined);
+  closed_ns = plus(closed_ns, other.closed_ns);
+  waits_ns = plus(waits_ns, other.waits_ns);
+}
+
+void Region::clear() {
+  Distribution w = std::move(wall), u = std::move(unsettled);
+  std::vector<OfRank> r = std::move(ranks);
+  Ordinals o = std::move(ordinals);
+  std::optional<Gpu> g = std::move(gpu);
+  *this = {};
+  w.clear(), u.clear(), r.clear(), o.longest.clear(), o.ties.clear();  // they keep their memory
+  wall = std::move(w), unsettled = std::move(u), ranks = std::move(r);
+  gpu = std::move(g);  // read() overwrites it
+  ordinals.longest = std::move(o.longest), ordinals.ties = std::move(o.ties);
+}
+
+void Gpu::add(const Gpu& other, const std::vector<std::uint32_t>& kernel_of) {
+  for (std::size_t i = 0; i < counts.size(); ++i) counts[i] = plus(counts[i], other.counts[i]);
+  for (std::size_t i = 0; i < times.size(); ++i) times[i] = plus(times[i], other.times[i]);
+  partial |= other.partial;
+  for (const Copies& copy : other.copies) {
+    const auto at = std::lower_bound(copies.begin(), copies.end(), copy,
+                                     [](const Copies& a, const Copies& b) { return a.kind < b.kind; });
+    if (at == copies.end() || at->kind != copy.kind) {
+      copies.insert(at, copy);
+      continue;
+    }
+    at->calls = plus(at->calls, copy.calls);
+    at->bytes = plus(at->bytes, copy.bytes);
+    at->ns = plus(at->ns, copy.ns);
+  }
+  std::size_t guess = 0;
+  std::unordered_map<std::uint32_t, std::size_t> places;
+  const std::size_t before = kernels.size();
+  for (const KernelSum& sum : other.kernels) {
+    const std::uint32_t name = kernel_of[sum.name];
+    if (guess >= kernels.size() || kernels[guess].name != name) {
+      if (places.empty())
+        for (std::size_t i = 0; i < before; ++i) places.emplace(kernels[i].name, i);
+      guess = places.try_emplace(name, kernels.size()).first->second;
+    }
+    if (guess == kernels.size())
+      kernels.push_back({name, sum.duration});
+    else
+      kernels[guess].duration.add(sum.duration);
+    ++guess;
+  }
+  latency.add(other.latency);
+  kernel_ns.add(other.kernel_ns);
+  busy_ns.add(other.busy_ns);
+}
+
+namespace {
+
+void add(Region& into, const Region& from, const std::vector<std::uint32_t>& kernel_of) {
+  const bool first = into.ranks.empty() && into.ordinals.compared == 0;
+  for (const auto field : {&Region::occurrences, &Region::unclosed, &Region::threads, &Region::processes,
+                           &Region::replayed, &Region::inclusive_ns, &Region::exclusive_ns, &Region::profiler_ns,
+                           &Region::recording_ns, &Region::warm_ups, &Region::warm_up_ns, &Region::settled_busy_ns})
+    into.*field = plus(into.*field, from.*field);
+  into.first_start_ns = std::min(into.first_start_ns, from.first_start_ns);
+  into.longest_ns = std::max(into.longest_ns, from.longest_ns);
+  if (from.wall.moments.n > from.unsettled.moments.n) {  // else it has nothing settled
+    const bool none = into.wall.moments.n == into.unsettled.moments.n;
+    into.settled_min = none ? from.settled_min : std::min(into.settled_min, from.settled_min);
+    into.settled_max = none ? from.settled_max : std::max(into.settled_max, from.settled_max);
+  }
+  into.wall.add(from.wall);
+  into.unsettled.add(from.unsettled);
+  into.of_processes.add(from.of_processes);
+  into.of_threads.add(from.of_threads);
+  if (!from.ranks.empty()) into.ordinals.add(from.ordinals, first);
+  into.ranks.insert(into.ranks.end(), from.ranks.begin(), from.ranks.end());
+  if (!from.gpu) return;
+  if (!into.gpu) into.gpu.emplace();
+  into.gpu->add(*from.gpu, kernel_of);
+}
+
+}  // namespace
+
+struct Merger::State {
+  struct RegionKey {
+    std::uint32_t parent, domain, name;
+    model::RangeKind kind;
+    bool operator==(const RegionKey&) const = default;
+  };
+  struct HashRegion {
+    std::size_t operator()(const RegionKey& key) const {
+      std::uint64_t x = (static_cast<std::uint64_t>(key.parent) << 32 | key.name) ^
+                        (static_cast<std::uint64_t>(key.domain) << 17 | static_cast<std::uint64_t>(key.kind) << 63);
+      x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ull;
+      return static_cast<std::size_t>(x ^ (x >> 29));
+    }
+  };
+  struct HashName {
+    using is_transparent = void;
+    std::size_t operator()(std::string_view name) const { return std::hash<std::string_view>{}(name); }
+  };
+
+  Digest all;
+  bool empty = true;
+  std::unordered_map<std::string, std::uint32_t, HashName, std::equal_to<>> names;
+  std::unordered_map<RegionKey, std::uint32_t, HashRegion> regions;
+  std::unordered_map<std::uint32_t, std::uint32_t> kernels;  ///< by name
+  std::vector<std::uint32_t> name_of, region_of, kernel_of;  ///< of the one that is added
+
+  std::uint32_t name(const std::string& text) {
+    if (const auto found = names.find(std::string_view(text)); found != names.end()) return found->second;
+    const auto number = static_cast<std::uint32_t>(all.names.size());
+    all.names.push_back(text);
+    names.emplace(text, number);
+    return number;
+  }
+
+  std::uint32_t region(const Region& from) {
+    const RegionKey key{from.parent == kNone ? kNone : region_of[from.parent], name_of[from.domain], name_of[from.name],
+                        from.kind};
+    const auto same = [&](const Region& r) {
+      return r.parent == key.parent && r.name == key.name && r.domain == key.domain && r.kind == key.kind;
+    };
+    if (const std::size_t guess = region_of.size(); guess < all.regions.size() && same(all.regions[guess]))
+      return static_cast<std::uint32_t>(guess);
+    const auto [at, added] = regions.try_emplace(key, static_cast<std::uint32_t>(all.regions.size()));
+    if (added) {
+      Region& made = all.regions.emplace_back();
+      made.parent = key.parent;
+      made.domain = key.domain;
+      made.name = key.name;
+      made.kind = key.kind;
+      made.first_start_ns = from.first_start_ns;
+      made.settled_busy_ns = 0;
+    }
+    return at->second;
+  }
+
+  void whole(std::optional<Gpu>& into, const std::optional<Gpu>& from) const {
+    if (!from) return;
+    if (!into) into.emplace();
+    into->add(*from, kernel_of);
+  }
+
+  void add(const Digest& from) {
+    if (!from.processes.empty()) {  // else a rank that left nothing, or a share without ranks
+      all.begin_ns = empty ? from.begin_ns : std::min(all.begin_ns, from.begin_ns);
+      all.end_ns = empty ? from.end_ns : std::max(all.end_ns, from.end_ns);
+      all.tool = empty ? from.tool : std::min(all.tool, from.tool);
+      all.utc &= from.utc;
+      all.sampled |= from.sampled;
+      all.counted |= from.counted;
+      empty = false;
+    }
+    std::vector<std::string> sources;
+    std::set_union(all.sources.begin(), all.sources.end(), from.sources.begin(), from.sources.end(),
+                   std::back_inserter(sources));
+    all.sources = std::move(sources);
+
+    name_of.clear();
+    for (std::size_t i = 0; i < from.names.size(); ++i)
+      name_of.push_back(i < all.names.size() && all.names[i] == from.names[i] ? static_cast<std::uint32_t>(i)
+                                                                              : name(from.names[i]));
+    kernel_of.clear();
+    for (const Kernel& kernel : from.kernels) kernel_of.push_back(merge(kernel));
+    region_of.clear();
+    for (const Region& one : from.regions) {
+      region_of.push_back(region(one));
+      digest::add(all.regions[region_of.back()], one, kernel_of);
+    }
+    whole(all.total, from.total);
+    whole(all.unattributed, from.unattributed);
+
+    const auto first = static_cast<std::uint32_t>(all.processes.size());
+    for (Process process : from.processes) {
+      for (std::uint32_t* text : {&process.name, &process.host, &process.run}) *text = name_of[*text];
+      all.processes.push_back(process);
+    }
+    for (Device device : from.devices) {
+      if (device.process != kNone) device.process += first;
+      for (std::uint32_t* text : {&device.name, &device.uuid}) *text = name_of[*text];
+      all.devices.push_back(device);
+    }
+    for (const Calls& calls : from.collectives) {
+      Calls& made = all.collectives.emplace_back(calls);
+      made.process += first;
+      for (Calls::Call& call : made.calls) {
+        call.name = name_of[call.name];
+        if (call.region != kNone) call.region = region_of[call.region];
+      }
+    }
+    for (const Open& one : from.open) {
+      const auto at = std::find_if(all.open.begin(), all.open.end(),
+                                   [&](const Open& open) { return open.host == name_of[one.host]; });
+      Open& into = at == all.open.end() ? all.open.emplace_back() : *at;
+      into.host = name_of[one.host];
+      into.add(one);
+    }
+    all.losses.insert(all.losses.end(), from.losses.begin(), from.losses.end());
+  }
+
+  std::uint32_t merge(const Kernel& from) {
+    const auto [at, added] = kernels.try_emplace(name_of[from.name], static_cast<std::uint32_t>(all.kernels.size()));
+    if (added) all.kernels.push_back({name_of[from.name], name_of[from.short_name], from.nccl, {}, {}});
+    Kernel& into = all.kernels[at->second];
+    into.duration.add(from.duration);
+    for (const Kernel::Shape& shape : from.shapes) {
+      const auto place = std::lower_bound(into.shapes.begin(), into.shapes.end(), shape,
+                                          [](const auto& a, const auto& b) { return a.shape < b.shape; });
+      if (place != into.shapes.end() && place->shape == shape.shape)
+        place->calls += shape.calls;
+      else
+        into.shapes.insert(place, shape);
+    }
+    return at->second;
+  }
+};
+
+Merger::Merger() : Merger(Digest{}) {}
+Merger::Merger(Digest first) : state_(std::make_unique<State>()) {
+  State& state = *state_;
+  state.all = std::move(first);
+  state.empty = state.all.processes.empty();
+  for (std::uint32_t i = 0; i < state.all.names.size(); ++i) state.names.emplace(state.all.names[i], i);
+  for (std::uint32_t i = 0; i < state.all.regions.size(); ++i) {
+    const Region& region = state.all.regions[i];
+    state.regions.emplace(State::RegionKey{region.parent, region.domain, region.name, region.kind}, i);
+  }
+  for (std::uint32_t i = 0; i < state.all.kernels.size(); ++i) state.kernels.emplace(state.all.kernels[i].name, i);
+}
+Merger::Merger(Merger&&) noexcept = default;
+Merger& Merger::operator=(Merger&&) noexcept = default;
+Merger::~Merger() = default;
+
+void Merger::add(const Digest& from) {
+  state_->add(from);
+}
+
+Digest Merger::take() {
+  return std::move(state_->all);
+}
+
+Digest merge(Digest into, const Digest& from) {
+  Merger merger(std::move(into));
+  merger.add(from);
+  return merger.take();
+}
+
+}  // namespace rangescope::digest

@@ -1,0 +1,33 @@
+// The report of a job from its merged digest.
+#pragma once
+
+#include "analyze/analyze.hpp"
+#include "base/result.hpp"
+#include "digest/digest.hpp"
+#include "model/report.hpp"
+#include "model/session.hpp"
+
+namespace rangescope::digest {
+
+struct Reported {
+  model::Session session;  ///< processes and threads only: what happened when is in the captures
+  model::Report report;
+};
+
+/// What analyze() of all ranks' captures says, but for what digests lack: the report's notes say what that is. Counts,
+/// sums, means, extremes, deviations, statistics over ranks and collectives are the same; medians and percentiles
+/// within kRelativeError. O(regions * ranks + calls log calls). `options`: only top_kernels and device are looked at.
+[[nodiscard]] Reported report_of(Digest digest, const analyze::Options& options, const analyze::Reference& reference);
+
+/// A moment of a digest from its begin on.
+[[nodiscard]] inline std::int64_t since(std::int64_t at, const Digest& digest) {
+  return static_cast<std::int64_t>(static_cast<std::uint64_t>(at) - static_cast<std::uint64_t>(digest.begin_ns));
+}
+
+/// Report::collectives and outside, clocks of hosts and the duration by them, and what is lost. Before regions, after
+/// processes.
+void add_collectives(const Digest& digest, Reported& into);
+/// Calls of a job that are joined; of more every second, fourth ... of each communicator.
+inline constexpr std::size_t kMostJoined = 1 << 20;
+
+}  // namespace rangescope::digest

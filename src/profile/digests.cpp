@@ -1,0 +1,106 @@
+#include "profile/digests.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <mutex>
+
+#include "analyze/rows.hpp"
+#include "base/log.hpp"
+#include "base/text.hpp"
+#include "base/workers.hpp"
+#include "digest/file.hpp"
+#include "digest/make.hpp"
+#include "digest/report.hpp"
+#include "profile/counters.hpp"
+#include "profile/jobs.hpp"
+#include "runs/layout.hpp"
+#include "runs/manifest.hpp"
+
+namespace rangescope::profile {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Of a run that left no digest, or a damaged one.
+base::Result<digest::Digest> digest_of_captures(const fs::path& run) {
+  auto captures = captures_to_read(run);
+  std::erase_if(captures, is_empty_folder);
+  if (captures.empty()) return base::fail(base::Code::kNothingCaptured, "nothing was captured", run.string());
+  auto analyzed = analyze_inputs(captures, run, {});
+  if (!analyzed) return tl::make_unexpected(analyzed.error());
+  return digest::digest_of(analyzed->session, {});
+}
+
+/// The digest of one run, whatever it takes; of one that has nothing, a loss alone.
+void read_digest(const fs::path& run, std::mutex& one_capture, digest::Digest& into) {
+  std::error_code error;
+  const auto read = digest::read(run / digest::kFileName, into);
+  if (read) return;
+  const auto member = job::member_of(run);
+  const std::uint32_t rank = member ? member->rank.value_or(model::kNone) : model::kNone;
+  const std::lock_guard lock(one_capture);  // each needs all memory
+  auto made = digest_of_captures(run);
+  if (made) {
+    into = std::move(*made);
+    if (fs::exists(run / digest::kFileName, error))
+      into.losses.push_back({rank, "", "its capture was read: " + base::printable(read.error().what), 1});
+    return;
+  }
+  into = {};
+  into.losses.push_back({rank, "ranks_unreadable", base::printable(made.error().what), 1});
+}
+
+}  // namespace
+
+base::Result<digest::Digest> merge_runs(std::span<const fs::path> runs) {
+  constexpr std::size_t kShare = 4;  // runs that a worker takes at least
+  const auto workers = static_cast<std::size_t>(base::worker_count(0, (runs.size() + kShare - 1) / kShare));
+  std::vector<digest::Merger> mergers(std::max<std::size_t>(workers, 1));
+  std::mutex one_capture;
+  base::parallel_for(mergers.size(), static_cast<int>(mergers.size()), [&](std::size_t w) {
+    digest::Digest one;  // its memory is used again
+    for (std::size_t i = w; i < runs.size(); i += mergers.size()) {
+      read_digest(runs[i], one_capture, one);
+      mergers[w].add(one);
+    }
+  });
+  for (std::size_t w = 1; w < mergers.size(); ++w) mergers.front().add(mergers[w].take());
+  return mergers.front().take();
+}
+
+base::Result<void> write_digest(const fs::path& run, const Analyzed& analyzed, const analyze::Options& options) {
+  auto made = digest::digest_of(analyzed.session, options);
+  if (!made) return base::fail(std::move(made));
+  return digest::write(run / digest::kFileName, std::move(*made));
+}
+
+bool digests_suffice(const analyze::Options& options) {
+  return options.aggregate && !options.per_thread && options.ranges.include.empty() && options.ranges.exclude.empty() &&
+         options.kernels.include.empty() && options.kernels.exclude.empty() && options.flops.empty() &&
+         options.bytes.empty() && options.tokens.empty() && !options.by_payload && !options.fold_names &&
+         options.nest.empty() && options.push_pop_scope == analyze::PushPopScope::kAuto &&
+         options.domains == analyze::Domains::kSeparate && !options.backward_with_forward;
+}
+
+base::Result<Analyzed> analyze_digests(const job::Job& job, const analyze::Options& options, const MergeRuns& merge) {
+  std::vector<fs::path> runs;
+  for (const job::Member& member : job.members) runs.push_back(member.run);
+  auto merged = runs.empty() ? base::Result<digest::Digest>() : merge(runs);
+  if (!merged) return base::fail(std::move(merged));
+  if (merged->processes.empty()) return nothing_of(job, {});
+  digest::Reported reported = digest::report_of(std::move(*merged), options, reference_of(runs.front(), false));
+  Analyzed analyzed{std::move(reported.session), std::move(reported.report)};
+  model::RunInfo info = runs::run_info(runs.front());
+  model::RunInfo& run = analyzed.report.run;
+  info.duration_ns = run.duration_ns;
+  info.sources = run.sources;
+  if (info.tool.empty()) info.tool = run.tool;
+  if (info.start_unix_ns == 0) info.start_unix_ns = run.start_unix_ns;
+  run = std::move(info);
+  analyze::finish_rows(analyzed.report);
+  finish_job(job, true, analyzed.report);
+  return analyzed;
+}
+
+}  // namespace rangescope::profile

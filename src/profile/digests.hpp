@@ -1,0 +1,43 @@
+// Rank digests of a job (room `digest`): written where a rank ran, merged into the job's report.
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "analyze/analyze.hpp"
+#include "base/result.hpp"
+#include "digest/digest.hpp"
+#include "job/folder.hpp"
+#include "profile/analyzed.hpp"
+
+namespace rangescope::profile {
+
+/// Where the report of a job comes from.
+enum class JobFrom : std::uint8_t {
+  kAuto,      ///< digests, where there are more ranks than kFewRanks and nothing is asked for that they lack
+  kCaptures,  ///< everything that was recorded
+  kDigests,
+};
+/// Captures of so many ranks are opened without being asked for: seconds, and medians are exact.
+inline constexpr std::size_t kFewRanks = 16;
+
+/// Merges the digests of these runs. A rank without one has its capture read, and a loss says so; one that has neither
+/// is a loss too.
+using MergeRuns = std::function<base::Result<digest::Digest>(const std::vector<std::filesystem::path>& runs)>;
+/// On this machine, on its cores.
+[[nodiscard]] base::Result<digest::Digest> merge_runs(std::span<const std::filesystem::path> runs);
+
+/// Leaves the digest of an analyzed run in its directory.
+[[nodiscard]] base::Result<void> write_digest(const std::filesystem::path& run, const Analyzed& analyzed,
+                                              const analyze::Options& options);
+
+/// Do digests tell all that these options ask for?
+[[nodiscard]] bool digests_suffice(const analyze::Options& options);
+
+/// The report of a job by its ranks' digests. kNothingCaptured where no rank left anything.
+[[nodiscard]] base::Result<Analyzed> analyze_digests(const job::Job& job, const analyze::Options& options,
+                                                     const MergeRuns& merge);
+
+}  // namespace rangescope::profile

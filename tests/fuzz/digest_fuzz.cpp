@@ -1,0 +1,55 @@
+// Rank digests: what is read merges with another and with itself, makes a report, and is written and read again as the
+// same. The payload is fuzzed as it is (`decode` checks zstd's sum first): the input is compressed here.
+#include <zstd.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "digest/file.hpp"
+#include "digest/report.hpp"
+
+namespace {
+
+using namespace rangescope;
+
+std::string packed(std::string_view payload) {
+  std::string out("RSDIGEST\1\0\0\0\0\0\0\0", 16);
+  for (int i = 0; i < 64; i += 8) out.push_back(static_cast<char>(payload.size() >> i));
+  const std::size_t header = out.size();
+  out.resize(header + ZSTD_compressBound(payload.size()));
+  out.resize(header + ZSTD_compress(out.data() + header, out.size() - header, payload.data(), payload.size(), 1));
+  return out;
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const std::string_view bytes(reinterpret_cast<const char*>(data), size);
+  digest::Digest as_it_is, one;
+  (void)digest::decode(bytes, "fuzz", as_it_is);
+  // A corpus file is a whole digest: its payload, changed or not, is what matters.
+  std::string payload(bytes);
+  if (bytes.starts_with("RSDIGEST") && size > 24) {
+    payload.resize(1 << 20);
+    const std::size_t got = ZSTD_decompress(payload.data(), payload.size(), bytes.data() + 24, size - 24);
+    payload = ZSTD_isError(got) != 0 ? std::string(bytes.substr(24)) : payload.substr(0, got);
+  }
+  for (std::size_t turn = 0; turn < 8; ++turn) {
+    if (turn > 0 && !payload.empty())
+      payload[(turn * 2654435761u + size) % payload.size()] ^= static_cast<char>(1u << (turn % 8));
+    const auto read = digest::decode(packed(payload), "fuzz", one);
+    if (!read) {
+      if (read.error().what.empty()) __builtin_trap();
+      continue;
+    }
+    const auto written = digest::encode(one);
+    digest::Digest again;
+    if (!written || !digest::decode(*written, "again", again) || *digest::encode(again) != *written) __builtin_trap();
+    digest::Digest both = digest::merge(one, again);
+    if (both.regions.size() > one.regions.size() || both.processes.size() != 2 * one.processes.size()) __builtin_trap();
+    const auto reported = digest::report_of(std::move(both), {}, {});
+    if (reported.report.regions.size() > one.regions.size()) __builtin_trap();
+  }
+  return 0;
+}

@@ -1,0 +1,405 @@
+// A simulated job's report from the digests of its ranks, against the one from all its recordings: equal in everything
+// but medians, 95th percentiles, and what digests do not hold.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <random>
+
+#include "analyze/analyze.hpp"
+#include "analyze/rows.hpp"
+#include "analyze/test_session.hpp"
+#include "analyze/verdict/verdict.hpp"
+#include "base/temporary_folder.hpp"
+#include "digest/file.hpp"
+#include "digest/make.hpp"
+#include "digest/report.hpp"
+#include "read/join.hpp"
+
+namespace rangescope::digest {
+namespace {
+
+using analyze::testing::SessionBuilder;
+
+struct Plan {
+  std::uint32_t ranks = 5, steps = 24, layers = 6;
+  std::uint32_t straggler = 3;
+  bool gpu = true, hosts = true, unlike = true;
+};
+
+void give(model::Session& session, std::uint32_t range, std::string_view name, std::uint64_t bits) {
+  session.payload_fields.push_back({range, session.strings.intern(name), model::PayloadType::kUint64, bits});
+}
+
+/// Steps of layers with kernels and a copy, a collective at the end of each step; on every second rank a thread of its
+/// own, ranges of other domains and kinds, work outside ranges, and losses.
+model::Session recording(const Plan& plan, std::uint32_t rank) {
+  SessionBuilder b;
+  std::mt19937 random(17);  // the collectives of all ranks end at the same times
+  std::mt19937 mine(100 + rank);
+  const auto jitter = [&mine](int most) { return static_cast<std::int64_t>(mine() % static_cast<unsigned>(most)); };
+  const std::uint32_t process = b.process(1000 + rank), thread = b.thread(process, 1000 + rank);
+  model::Process& facts = b.session.processes.back();
+  facts.rank = rank;
+  facts.local_rank = rank % 2;
+  facts.world = plan.ranks;
+  facts.name = b.session.strings.intern("train");
+  facts.host = b.session.strings.intern(plan.hosts && rank >= plan.ranks / 2 ? "node1" : "node0");
+  facts.run = b.session.strings.intern("rank-" + std::to_string(rank));
+  // Clocks of their own, two hosts 300 us apart.
+  const std::int64_t skew = plan.hosts && rank >= plan.ranks / 2 ? 300'000 : 0;
+  b.session.clock = {"CLOCK_MONOTONIC", 1'000'000 * (rank + 1), 1'700'000'000'000'000'000 + skew, {}};
+  const std::int64_t zero = 1'000'000 * (rank + 1);
+  std::uint32_t stream = 0;
+  if (plan.gpu) stream = b.stream(process, b.device(process, rank % 2, "GPU-" + std::to_string(rank)), 7);
+  std::int64_t at = zero + 5000, meet = zero;
+  for (std::uint32_t step = 0; step < plan.steps; ++step) {
+    const std::int64_t begin = at;
+    const std::uint32_t outer = b.range(thread, "step", begin, model::kOpen);
+    for (std::uint32_t layer = 0; layer < plan.layers; ++layer) {
+      const std::int64_t length = 20'000 + jitter(9000) + (step == 0 ? 200'000 : 0);
+      b.range(thread, "layer_" + std::to_string(layer), at, at + length);
+      if (plan.gpu) {
+        for (int k = 0; k < 3; ++k) {
+          const std::int64_t launched = at + 1000 * (k + 1);
+          const std::uint32_t call = b.launch(thread, launched, launched + 400 + jitter(100));
+          b.kernel(call, k == 2 ? "gemm<" + std::to_string(layer % 2) + ">" : "relu", launched + 2000 + jitter(300),
+                   launched + 2600 + jitter(400), stream, 1 + static_cast<std::uint32_t>(k));
+        }
+      }
+      at += length;
+    }
+    if (plan.gpu) {
+      const std::uint32_t call = b.launch(thread, at, at + 300, model::LaunchKind::kCopy);
+      b.copy(call, at + 500, at + 1500, 4096 + rank, model::CopyKind::kHostToDevice, stream);
+    }
+    if (rank == plan.straggler) {
+      b.range(thread, "straggle", at, at + 90'000);
+      at += 90'000;
+    }
+    meet += 600'000 + static_cast<std::int64_t>(random() % 5000);
+    const std::uint32_t call = b.range(thread, "MPI_Allreduce", at, meet, "MPI");
+    give(b.session, call, "MPI communicator ID", 1);
+    give(b.session, call, "Message size [bytes]", 1 << 20);
+    give(b.session, call, "No. of ranks", plan.ranks);
+    at = meet + 200;
+    b.session.ranges[outer].end_ns = at;
+    at += 100;
+  }
+  if (plan.unlike && rank % 2 == 1) {
+    const std::uint32_t other = b.thread(process, 5000 + rank);
+    for (int i = 0; i < 9; ++i) {
+      b.range(other, "load", zero + i * 50'000, zero + i * 50'000 + 30'000 + jitter(5000), "data");
+      b.range(other, "decode", zero + i * 50'000 + 100, zero + i * 50'000 + 9000, "data");
+      b.range(other, "prefetch", zero + i * 50'000, zero + i * 50'000 + 200'000, "", model::RangeKind::kStartEnd);
+    }
+    b.range(other, "never ends", zero + 900'000, model::kOpen);
+    if (plan.gpu) b.kernel(b.launch(other, zero + 100, zero + 200), "outside", zero + 3000, zero + 4000, stream);
+    b.session.losses.push_back({"cut_name", 2, "two names"});
+  }
+  b.session.begin_ns = zero;
+  b.session.end_ns = std::max(b.session.end_ns, at);
+  b.session.processes.back().start_ns = zero;
+  b.session.processes.back().end_ns = b.session.end_ns;
+  return std::move(b.session);
+}
+
+model::Report from_recordings(const Plan& plan) {
+  std::vector<model::Session> sessions;
+  for (std::uint32_t rank = 0; rank < plan.ranks; ++rank) sessions.push_back(recording(plan, rank));
+  model::Session session = read::join(std::move(sessions));
+  auto report = analyze::analyze(session, {}, {});
+  EXPECT_TRUE(report);
+  analyze::finish_rows(*report);
+  analyze::judge(*report);
+  return std::move(*report);
+}
+
+Digest made(const Plan& plan, std::uint32_t rank) {
+  auto digest = digest_of(recording(plan, rank), {});
+  EXPECT_TRUE(digest);
+  return std::move(*digest);
+}
+
+model::Report from_digest(Digest digest) {
+  model::Report report = report_of(std::move(digest), {}, {}).report;
+  analyze::finish_rows(report);
+  analyze::judge(report);
+  return report;
+}
+
+Digest merged(const Plan& plan, std::vector<std::uint32_t> order, bool by_two = false) {
+  std::vector<Digest> digests;
+  for (const std::uint32_t rank : order) digests.push_back(made(plan, rank));
+  while (by_two && digests.size() > 1) {
+    std::vector<Digest> fewer;
+    for (std::size_t i = 0; i < digests.size(); i += 2)
+      fewer.push_back(i + 1 < digests.size() ? merge(std::move(digests[i]), digests[i + 1]) : std::move(digests[i]));
+    digests = std::move(fewer);
+  }
+  Digest all;
+  for (const Digest& digest : digests) all = merge(std::move(all), digest);
+  return all;
+}
+
+void expect_near(double found, double exact, const std::string& what) {
+  EXPECT_EQ(std::isnan(found), std::isnan(exact)) << what;
+  if (!std::isnan(exact)) {
+    EXPECT_NEAR(found, exact, kRelativeError * std::abs(exact) + 1e-9) << what;
+  }
+}
+
+void expect_spread(const model::Spread& found, const model::Spread& exact, const std::string& what) {
+  EXPECT_EQ(found.min, exact.min) << what;
+  EXPECT_EQ(found.max, exact.max) << what;
+  EXPECT_EQ(found.mean, exact.mean) << what;
+  EXPECT_DOUBLE_EQ(found.stddev, exact.stddev) << what;
+  expect_near(found.median, exact.median, what);
+  expect_near(found.p95, exact.p95, what);
+}
+
+void expect_gpu(const model::GpuWork& found, const model::GpuWork& exact, const std::string& what) {
+  for (const auto count : kGpuCounts) EXPECT_EQ(found.*count, exact.*count) << what;
+  for (const auto ns : kGpuTimes) EXPECT_EQ(found.*ns, exact.*ns) << what;
+  EXPECT_EQ(found.share, exact.share) << what;
+  EXPECT_EQ(found.distinct_kernels, exact.distinct_kernels) << what;
+  ASSERT_EQ(found.launch_latency_ns.has_value(), exact.launch_latency_ns.has_value()) << what;
+  if (exact.launch_latency_ns) expect_spread(*found.launch_latency_ns, *exact.launch_latency_ns, what + " latency");
+  expect_spread(found.kernel_ns_per_occurrence, exact.kernel_ns_per_occurrence, what + " kernels");
+  expect_spread(found.busy_ns_per_occurrence, exact.busy_ns_per_occurrence, what + " busy");
+  ASSERT_EQ(found.copies_by_kind.size(), exact.copies_by_kind.size()) << what;
+  for (std::size_t i = 0; i < exact.copies_by_kind.size(); ++i)
+    EXPECT_EQ(found.copies_by_kind[i].bytes, exact.copies_by_kind[i].bytes) << what;
+  ASSERT_EQ(found.top_kernels.size(), exact.top_kernels.size()) << what;
+  for (std::size_t i = 0; i < exact.top_kernels.size(); ++i) {
+    const model::KernelRow &a = found.top_kernels[i], &b = exact.top_kernels[i];
+    EXPECT_EQ(a.name, b.name) << what;
+    EXPECT_EQ(a.calls, b.calls) << what;
+    EXPECT_EQ(a.total_ns, b.total_ns) << what;
+    EXPECT_EQ(a.share, b.share) << what;
+    EXPECT_EQ(a.duration_ns.min, b.duration_ns.min) << what;
+    EXPECT_EQ(a.duration_ns.max, b.duration_ns.max) << what;
+    EXPECT_EQ(a.duration_ns.mean, b.duration_ns.mean) << what;
+    EXPECT_DOUBLE_EQ(a.duration_ns.stddev, b.duration_ns.stddev) << what;
+  }
+}
+
+void expect_region(const model::Region& found, const model::Region& exact, bool merged_row) {
+  const std::string what = (found.path.empty() ? "" : found.path.back()) + "@" + found.domain;
+  EXPECT_EQ(found.path, exact.path);
+  EXPECT_EQ(found.domain, exact.domain) << what;
+  EXPECT_EQ(found.kind, exact.kind) << what;
+  EXPECT_EQ(found.parent, exact.parent) << what;
+  EXPECT_EQ(found.depth, exact.depth) << what;
+  for (const auto count :
+       {&model::Region::occurrences, &model::Region::unclosed, &model::Region::threads, &model::Region::processes})
+    EXPECT_EQ(found.*count, exact.*count) << what;
+  for (const auto ns : {&model::WallTime::inclusive_ns, &model::WallTime::exclusive_ns, &model::WallTime::profiler_ns,
+                        &model::WallTime::share})
+    EXPECT_DOUBLE_EQ(found.wall.*ns, exact.wall.*ns) << what;
+  expect_spread(found.wall.per_occurrence_ns, exact.wall.per_occurrence_ns, what + " wall");
+  ASSERT_EQ(found.steady.has_value(), exact.steady.has_value()) << what;
+  if (exact.steady) {
+    EXPECT_EQ(found.steady->occurrences, exact.steady->occurrences) << what;
+    EXPECT_EQ(found.steady->left_out, exact.steady->left_out) << what;
+    EXPECT_EQ(found.steady->left_out_ns, exact.steady->left_out_ns) << what;
+    EXPECT_EQ(found.steady->longest_ns, exact.steady->longest_ns) << what;
+    EXPECT_EQ(found.steady->wall_total_ns, exact.steady->wall_total_ns) << what;
+    EXPECT_EQ(found.steady->busy_share.has_value(), exact.steady->busy_share.has_value()) << what;
+    if (exact.steady->busy_share && !merged_row) {
+      EXPECT_DOUBLE_EQ(*found.steady->busy_share, *exact.steady->busy_share) << what;
+    }
+    expect_spread(found.steady->wall_ns, exact.steady->wall_ns, what + " steady");
+  }
+  if (!merged_row) {
+    ASSERT_EQ(found.across.has_value(), exact.across.has_value()) << what;
+    if (exact.across) {
+      EXPECT_EQ(found.across->of_threads, exact.across->of_threads) << what;
+      EXPECT_EQ(found.across->parts, exact.across->parts) << what;
+      EXPECT_EQ(found.across->min_ns, exact.across->min_ns) << what;
+      EXPECT_EQ(found.across->max_ns, exact.across->max_ns) << what;
+      EXPECT_EQ(found.across->mean_ns, exact.across->mean_ns) << what;
+      EXPECT_EQ(found.across->slowest, exact.across->slowest) << what;
+    }
+    EXPECT_EQ(found.gpu.has_value(), exact.gpu.has_value()) << what;
+    if (exact.gpu && found.gpu) expect_gpu(*found.gpu, *exact.gpu, what);
+  }
+  ASSERT_EQ(found.ranks.has_value(), exact.ranks.has_value()) << what;
+  if (!exact.ranks) return;
+  EXPECT_EQ(found.ranks->count, exact.ranks->count) << what;
+  EXPECT_EQ(found.ranks->mean_ns, exact.ranks->mean_ns) << what;
+  EXPECT_EQ(found.ranks->min_ns, exact.ranks->min_ns) << what;
+  EXPECT_EQ(found.ranks->max_ns, exact.ranks->max_ns) << what;
+  EXPECT_EQ(found.ranks->stddev_ns, exact.ranks->stddev_ns) << what;
+  EXPECT_EQ(found.ranks->imbalance, exact.ranks->imbalance) << what;
+  EXPECT_EQ(found.ranks->slowest, exact.ranks->slowest) << what;
+  if (merged_row) return;
+  EXPECT_EQ(found.ranks->compared, exact.ranks->compared) << what;
+  EXPECT_EQ(found.ranks->slowest_in, exact.ranks->slowest_in) << what;
+  for (std::size_t i = 0; i < exact.ranks->by_rank.size(); ++i) {
+    EXPECT_EQ(std::isnan(found.ranks->own_by_rank[i]), std::isnan(exact.ranks->own_by_rank[i])) << what;
+    if (!std::isnan(exact.ranks->own_by_rank[i])) {
+      EXPECT_EQ(found.ranks->own_by_rank[i], exact.ranks->own_by_rank[i]) << what;
+    }
+  }
+}
+
+void expect_same(const model::Report& found, const model::Report& exact) {
+  EXPECT_EQ(found.run.duration_ns, exact.run.duration_ns);
+  ASSERT_EQ(found.outside.has_value(), exact.outside.has_value());
+  EXPECT_EQ(found.outside->before_ns, exact.outside->before_ns);
+  EXPECT_EQ(found.outside->between_ns, exact.outside->between_ns);
+  EXPECT_EQ(found.outside->after_ns, exact.outside->after_ns);
+  ASSERT_EQ(found.ranks.size(), exact.ranks.size());
+  for (std::size_t i = 0; i < exact.ranks.size(); ++i) {
+    EXPECT_EQ(found.ranks[i].rank, exact.ranks[i].rank);
+    EXPECT_EQ(found.ranks[i].host, exact.ranks[i].host);
+    EXPECT_EQ(found.ranks[i].device, exact.ranks[i].device);
+    EXPECT_EQ(found.ranks[i].run, exact.ranks[i].run);
+    EXPECT_EQ(found.ranks[i].pid, exact.ranks[i].pid);
+    EXPECT_NEAR(found.ranks[i].clock_offset_ns, exact.ranks[i].clock_offset_ns, 1);
+  }
+  std::vector<const model::Region*> regions;
+  for (const model::Region& region : exact.regions)
+    if (!region.process && !region.thread) regions.push_back(&region);
+  ASSERT_EQ(found.regions.size(), regions.size());
+  for (std::size_t i = 0; i < regions.size(); ++i) expect_region(found.regions[i], *regions[i], false);
+  ASSERT_EQ(found.rows.size(), exact.rows.size());
+  for (std::size_t i = 0; i < exact.rows.size(); ++i) {
+    EXPECT_EQ(found.rows[i].members, exact.rows[i].members);
+    ASSERT_EQ(found.rows[i].merged.has_value(), exact.rows[i].merged.has_value());
+    if (exact.rows[i].merged) expect_region(*found.rows[i].merged, *exact.rows[i].merged, true);
+  }
+  ASSERT_EQ(found.collectives.size(), exact.collectives.size());
+  for (std::size_t i = 0; i < exact.collectives.size(); ++i) {
+    const model::Collective &a = found.collectives[i], &b = exact.collectives[i];
+    EXPECT_EQ(std::tie(a.communicator, a.library, a.operation, a.path, a.bytes, a.ranks, a.calls, a.transfer_ns,
+                       a.wait_ns, a.algorithm_bytes_per_s, a.bus_bytes_per_s),
+              std::tie(b.communicator, b.library, b.operation, b.path, b.bytes, b.ranks, b.calls, b.transfer_ns,
+                       b.wait_ns, b.algorithm_bytes_per_s, b.bus_bytes_per_s));
+    ASSERT_EQ(a.by_rank.size(), b.by_rank.size());
+    for (std::size_t r = 0; r < b.by_rank.size(); ++r) {
+      const model::CollectiveOfRank &x = a.by_rank[r], &y = b.by_rank[r];
+      EXPECT_EQ(std::tie(x.rank, x.late_ns, x.wait_ns, x.holds_up_ns, x.costs_ns, x.last),
+                std::tie(y.rank, y.late_ns, y.wait_ns, y.holds_up_ns, y.costs_ns, y.last));
+    }
+  }
+  ASSERT_EQ(found.kernels.size(), exact.kernels.size());
+  for (std::size_t i = 0; i < exact.kernels.size(); ++i) {
+    EXPECT_EQ(found.kernels[i].label, exact.kernels[i].label);
+    EXPECT_EQ(found.kernels[i].calls, exact.kernels[i].calls);
+    EXPECT_EQ(found.kernels[i].shapes, exact.kernels[i].shapes);
+    EXPECT_EQ(found.kernels[i].shape, exact.kernels[i].shape);
+    expect_spread(found.kernels[i].duration_ns, exact.kernels[i].duration_ns, exact.kernels[i].name);
+  }
+  ASSERT_EQ(found.total.has_value(), exact.total.has_value());
+  if (exact.total) {
+    EXPECT_EQ(found.total->busy_ns, exact.total->busy_ns);
+  }
+  ASSERT_EQ(found.unattributed.has_value(), exact.unattributed.has_value());
+  if (exact.unattributed) {
+    EXPECT_EQ(found.unattributed->kernel_ns, exact.unattributed->kernel_ns);
+  }
+  const auto counts = [](const model::Report& report) {
+    std::map<std::string_view, std::uint64_t> sums;
+    for (const model::Loss& loss : report.losses) sums[loss.kind.id()] += loss.count;
+    return sums;
+  };
+  EXPECT_EQ(counts(found), counts(exact));
+  const auto straggler = [](const model::Report& report) {
+    for (const model::Verdict& verdict : report.verdict)
+      if (verdict.kind == "straggler") return verdict.text;
+    return std::string();
+  };
+  EXPECT_EQ(straggler(found), straggler(exact));
+}
+
+TEST(Digests, SayWhatTheRecordingsSay) {
+  for (const Plan& plan : {Plan{}, Plan{.ranks = 2, .gpu = false, .hosts = false, .unlike = false},
+                           Plan{.ranks = 9, .steps = 150, .layers = 3, .straggler = 0, .hosts = false}}) {
+    std::vector<std::uint32_t> order(plan.ranks);
+    for (std::uint32_t i = 0; i < plan.ranks; ++i) order[i] = i;
+    expect_same(from_digest(merged(plan, order)), from_recordings(plan));
+  }
+}
+
+TEST(Digests, MergeInAnyOrderAndGroupingToTheSameBytes) {
+  const Plan plan{.ranks = 7};
+  std::vector<std::uint32_t> order{0, 1, 2, 3, 4, 5, 6};
+  const auto first = encode(merged(plan, order));
+  ASSERT_TRUE(first);
+  for (int i = 0; i < 6; ++i) {
+    std::next_permutation(order.begin(), order.end());
+    std::rotate(order.begin(), order.begin() + 3, order.end());
+    const auto again = encode(merged(plan, order, i % 2 == 0));
+    ASSERT_TRUE(again);
+    EXPECT_EQ(*again, *first);
+  }
+}
+
+TEST(Digests, OfNothingChangeNothing) {
+  const Plan plan{.ranks = 3};
+  Digest nothing;
+  nothing.losses.push_back({7, "ranks_unreadable", "nothing was captured", 1});
+  const auto front = encode(merge(merge(merge(Digest{}, nothing), made(plan, 0)), made(plan, 1)));
+  const auto back = encode(merge(made(plan, 1), merge(made(plan, 0), merge(nothing, Digest{}))));
+  EXPECT_EQ(*front, *back);
+  Digest read;
+  ASSERT_TRUE(decode(*front, "merged", read));
+  EXPECT_EQ(read.begin_ns, merged(plan, {0, 1}).begin_ns);
+  EXPECT_TRUE(std::any_of(read.losses.begin(), read.losses.end(), [](const Loss& loss) { return loss.rank == 7; }));
+}
+
+TEST(Digests, AreReadAsTheyWereWritten) {
+  const Plan plan{.ranks = 4};
+  base::TemporaryFolder folder("digest");
+  Digest reused = made(plan, 3);  // memory that held something else
+  for (std::uint32_t rank = 0; rank < plan.ranks; ++rank) {
+    const auto file = folder.path() / kFileName;
+    ASSERT_TRUE(write(file, made(plan, rank)));
+    ASSERT_TRUE(read(file, reused));
+    EXPECT_EQ(encode(reused).value(), encode(made(plan, rank)).value());
+    EXPECT_LT(std::filesystem::file_size(file), 20'000u);
+  }
+}
+
+TEST(Digests, RefuseWhatIsDamaged) {
+  const std::string good = encode(made({}, 1)).value();
+  Digest out;
+  for (const std::size_t size : {std::size_t{0}, std::size_t{7}, std::size_t{23}, std::size_t{24}, good.size() - 1}) {
+    const auto read = decode(std::string_view(good).substr(0, size), "cut", out);
+    ASSERT_FALSE(read) << size;
+    EXPECT_EQ(read.error().code, base::Code::kBadData);
+  }
+  std::string other = good;
+  other[8] = 2;
+  EXPECT_NE(decode(other, "other", out).error().what.find("version 2"), std::string::npos);
+  for (std::size_t at = 24; at < good.size(); at += 37) {
+    std::string wrong = good;
+    wrong[at] = static_cast<char>(wrong[at] ^ 0x10);
+    (void)decode(wrong, "wrong", out);  // checked by zstd's own sum, nearly always
+  }
+}
+
+TEST(Digests, ThinWhatIsTooMuchAndSayWhatRemains) {
+  const Plan plan{.ranks = 3, .steps = 6000, .layers = 1, .gpu = false, .hosts = false, .unlike = false};
+  const Digest digest = made(plan, 0);
+  ASSERT_EQ(digest.collectives.size(), 1u);
+  EXPECT_EQ(digest.collectives[0].made, 6000u);
+  EXPECT_EQ(digest.collectives[0].shift, 1u);
+  EXPECT_EQ(digest.collectives[0].calls.size(), 3000u);
+  const model::Report found = from_digest(merged(plan, {0, 1, 2})), exact = from_recordings(plan);
+  ASSERT_EQ(found.collectives.size(), 1u);
+  EXPECT_EQ(found.collectives[0].calls, 3000);
+  EXPECT_NEAR(found.collectives[0].wait_ns * 2, exact.collectives[0].wait_ns, 0.02 * exact.collectives[0].wait_ns);
+  const auto step = std::find_if(found.regions.begin(), found.regions.end(),
+                                 [](const model::Region& r) { return r.path.back() == "step"; });
+  ASSERT_NE(step, found.regions.end());
+  EXPECT_EQ(step->ranks->compared, 750);
+  EXPECT_EQ(step->occurrences, 18000);
+  EXPECT_TRUE(std::any_of(found.notes.begin(), found.notes.end(),
+                          [](const std::string& note) { return note.find("every 2nd call") != std::string::npos; }));
+}
+
+}  // namespace
+}  // namespace rangescope::digest
