@@ -245,6 +245,7 @@ class Works {
 
 void add_rank_work(const Session& session, const Tree& tree, const std::vector<RegionKey>& keys, const Buckets& by_cell,
                    model::Report& report) {
+  for (model::Rank& rank : report.ranks) rank.work.known = true;
   Works works(session, report);
   works.kernels();
   works.ranges(tree, keys, by_cell);

@@ -62,7 +62,7 @@ void write_json_job(const model::Report& report, JsonWriter& json) {
     optional_text(json, "run", rank.run);
     if (rank.clock_offset_ns != 0) json.field("clock_offset_ns", rank.clock_offset_ns);
     if (!rank.card.empty()) json.field("card", rank.card);
-    if (report.ranks.size() > 1) rank_work(json, rank.work);
+    if (rank.work.known) rank_work(json, rank.work);
     json.close();
   }
   json.close();
