@@ -284,8 +284,11 @@ class PerfettoWriter {
     for (const model::CpuWait& wait : cpu.waits) {  // by thread
       if (wait.thread != last) wait_track(last = wait.thread);
       annotations_.clear();
-      if (wait.stack < cpu.stacks.size())
-        annotations_.push_back({"in", base::printable(frame_text(session_, cpu.frames[cpu.stacks[wait.stack].frame]))});
+      if (wait.stack < cpu.stacks.size()) {
+        Annotation& in = annotations_.emplace_back();  // made as a whole, GCC 12 takes its value for uninitialized
+        in.key = "in";
+        in.value = base::printable(frame_text(session_, cpu.frames[cpu.stacks[wait.stack].frame]));
+      }
       described(kBegin, wait.start_ns, kWaitTracks + last, small_id(2, kWaits[static_cast<std::size_t>(wait.kind)]),
                 "cpu_wait", [](pbf_writer&) {});
       event(kEnd, wait.end_ns, kWaitTracks + last, [](pbf_writer&) {});
