@@ -8,6 +8,7 @@
 #include <cstring>
 #include <limits>
 
+#include "base/text.hpp"
 #include "base/units.hpp"
 #include "model/kernel_name.hpp"
 #include "model/metric_unit.hpp"
@@ -129,13 +130,20 @@ void CounterReader::add_round(const Round& round, const std::vector<std::uint32_
     out.shape = static_cast<std::uint32_t>(session_.kernel_shapes.size());
     session_.kernel_shapes.push_back(shape);
   }
+  std::vector<std::string> without;
   for (std::size_t i = 0; i < round.values.size() && i < metrics.size(); ++i) {
-    if (!std::isfinite(round.values[i]) || metrics[i] == model::kNone) continue;
+    if (metrics[i] == model::kNone) continue;
+    if (!std::isfinite(round.values[i])) {
+      without.push_back(session_.metrics[metrics[i]].name);
+      continue;
+    }
     const bool percent =
         session_.metrics[metrics[i]].unit == "ratio" &&
         model::is_percent(model::metric_unit(session_.metrics[metrics[i]].name, model::UnitSpelling::kNcu2025));
     out.values.push_back({metrics[i], percent ? round.values[i] / 100 : round.values[i]});
   }
+  if (!without.empty())
+    out.note += (out.note.empty() ? "" : "; ") + ("counters: CUPTI gave no value of " + base::join(without, ", "));
   session_.measurements.push_back(std::move(out));
 }
 

@@ -66,6 +66,21 @@ class Stream {
     record.rounds = rounds;
     put(record, nullptr, 0);
   }
+  void info(const std::string& key, const std::string& value) {
+    gpu::Info record{};
+    record.head.type = gpu::Type::kInfo;
+    const std::string text = key + '\0' + value;
+    record.bytes = static_cast<std::uint32_t>(text.size());
+    put(record, text.data(), text.size());
+  }
+  void copy(std::int64_t start_ns) {
+    gpu::Copy record{};
+    record.head.type = gpu::Type::kCopy;
+    record.head.id = 5;
+    record.start_ns = start_ns;
+    record.end_ns = start_ns + 100;
+    put(record, nullptr, 0);
+  }
   void activity(bool resumed, std::int64_t at) {
     wired::Activity record{};
     record.head = head(wired::Type::kActivity, 0);
@@ -141,6 +156,8 @@ TEST(CounterRecords, RoundsBecomeMeasurements) {
   EXPECT_EQ(s.metrics[range.values[0].metric].unit, "byte");
   EXPECT_DOUBLE_EQ(range.values[1].value, 0.5) << "percent is 0..1";
   EXPECT_EQ(s.measurements[1].values.size(), 1u) << "NaN is absent";
+  EXPECT_EQ(s.measurements[1].note,
+            "counters: CUPTI gave no value of sm__throughput.avg.pct_of_peak_sustained_elapsed");
   const model::Measurement& kernel = s.measurements[2];
   EXPECT_EQ(kernel.scope, model::MeasuredScope::kKernel);
   EXPECT_EQ(kernel.ordinal, 4u);
@@ -172,6 +189,17 @@ TEST(CounterRecords, WhatIsMissingIsSaid) {
   ASSERT_EQ(session.gpu_pauses.size(), 2u);
   EXPECT_EQ(session.gpu_pauses[0].end_ns, 5000);
   EXPECT_EQ(session.gpu_pauses[1].end_ns, model::kOpen);
+}
+
+TEST(GpuRecords, WindowsWithoutTheCallsOfTheirWorkSayNothingOfIt) {
+  Stream s;
+  s.copy(1000);
+  EXPECT_EQ(session_of(s.bytes()).copies.size(), 1u);
+  s.info("overhead", "10000 1000000000 5000 1 1");
+  const model::Session session = session_of(s.bytes());
+  EXPECT_EQ(session.copies.size(), 0u);
+  ASSERT_NE(loss(session, "gpu_partial"), nullptr);
+  EXPECT_EQ(loss(session, "gpu_partial")->count, 1u);
 }
 
 TEST(CounterRecords, OtherSizesAreANoteOnTheMetricsOfTheRange) {

@@ -281,6 +281,7 @@ class GpuReader {
   }
   void correct_clock();
   void link_launches();
+  void drop_what_has_no_launch();
   void add_synchronizations();
 
   static constexpr std::uint32_t kMostStreams = 1u << 22, kMostKinds = 1u << 28;
@@ -382,7 +383,21 @@ void GpuReader::add_synchronizations() {
   }
 }
 
+// CUPTI 13.0 records no launch call once those have been turned off and on again (seen on an H100): of kernels alone no
+// range can be told what it launched.
+void GpuReader::drop_what_has_no_launch() {
+  const std::size_t work = session_.kernels.size() - first_.kernels + session_.copies.size() - first_.copies +
+                           session_.memsets.size() - first_.memsets;
+  if (work == 0 || session_.launches.size() > first_.launches) return;
+  session_.kernels.resize(first_.kernels);
+  session_.copies.resize(first_.copies);
+  session_.memsets.resize(first_.memsets);
+  lose("gpu_partial", work,
+       "kernels, copies and sets of --overhead's windows: this CUPTI recorded none of the calls that launched them");
+}
+
 void GpuReader::finish(const GpuDamage& damage) {
+  if (!info("overhead").empty()) drop_what_has_no_launch();
   correct_clock();
   link_launches();
   counters_.finish(where_);
