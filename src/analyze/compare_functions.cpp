@@ -49,7 +49,7 @@ double sampling_error(double self_ns, const FunctionSide& side) {
 }  // namespace
 
 std::string function_label(const std::string& name, const std::string& path, bool python) {
-  const std::string file = path.substr(path.rfind('/') + 1);
+  const std::string file(base::file_name(path));
   if (python) return name + " (" + file + ")";
   const bool own = name.starts_with('[') || name.starts_with('(') || name.find("+0x") != std::string::npos;
   return own || file.empty() ? name : name + " [" + file + "]";
