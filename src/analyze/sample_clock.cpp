@@ -8,7 +8,8 @@ namespace {
 
 using Interval = std::pair<std::int64_t, std::int64_t>;
 
-constexpr std::size_t kWindow = 100'000;
+// Samples that are compared, and of those, evenly spaced, the ones that a search of many shifts looks at.
+constexpr std::size_t kWindow = 100'000, kSearched = 16'384;
 // How far the clocks of a machine are trusted: fully, and hardly.
 constexpr std::int64_t kNear_ns = 1'000'000, kFar_ns = 20'000'000;
 constexpr double kGood = 0.5;    // a correlation that nothing but the right shift reaches
@@ -18,20 +19,32 @@ struct Window {
   std::span<const std::int64_t> start, end;
   std::span<const float> activity;
   std::span<const Interval> busy;
+  std::size_t stride = 1;
 };
+
+Window thin(Window w) {
+  w.stride = (w.start.size() + kSearched - 1) / kSearched;
+  return w;
+}
+
+/// The first interval from `b` on that ends after `at`: a step where that is near, O(log distance) where it is far.
+std::size_t next_busy(std::span<const Interval> busy, std::size_t b, std::int64_t at) {
+  const auto before = [&](const Interval& i) { return i.second <= at; };
+  std::size_t step = 1;
+  for (; b + step < busy.size() && before(busy[b + step]); step *= 2) b += step;
+  const std::size_t end = std::min(b + step, busy.size());
+  return static_cast<std::size_t>(std::partition_point(busy.begin() + static_cast<std::ptrdiff_t>(b),
+                                                       busy.begin() + static_cast<std::ptrdiff_t>(end), before) -
+                                  busy.begin());
+}
 
 /// Correlation of activity and of the time in which work ran, with samples moved by `offset`.
 double correlation(const Window& w, std::int64_t offset) {
   double n = 0, sx = 0, sy = 0, sxx = 0, syy = 0, sxy = 0;
   std::size_t b = 0;
-  if (!w.start.empty())
-    b = static_cast<std::size_t>(
-        std::partition_point(w.busy.begin(), w.busy.end(),
-                             [&](const Interval& i) { return i.second <= w.start[0] + offset; }) -
-        w.busy.begin());
-  for (std::size_t i = 0; i < w.start.size(); ++i) {
+  for (std::size_t i = 0; i < w.start.size(); i += w.stride) {
     const std::int64_t from = w.start[i] + offset, to = w.end[i] + offset;
-    while (b < w.busy.size() && w.busy[b].second <= from) ++b;
+    b = next_busy(w.busy, b, from);
     std::int64_t covered = 0;
     for (std::size_t k = b; k < w.busy.size() && w.busy[k].first < to; ++k)
       covered += std::min(to, w.busy[k].second) - std::max(from, w.busy[k].first);
@@ -91,7 +104,8 @@ Alignment align_samples(std::span<const std::int64_t> start_ns, std::span<const 
   for (const std::int64_t reach : {std::max(kNear_ns, 2 * length), kFar_ns}) {
     if (best.value >= kGood) break;
     window = window_around(busy.front().first - guess_ns - 3 * reach, busy.back().second - guess_ns + 3 * reach);
-    best = refine(window, search(window, guess_ns, step, static_cast<int>(std::min<std::int64_t>(reach / step, 1000))),
+    best = refine(window,
+                  search(thin(window), guess_ns, step, static_cast<int>(std::min<std::int64_t>(reach / step, 1000))),
                   step, least);
   }
   if (best.value < kGood) {
@@ -99,8 +113,9 @@ Alignment align_samples(std::span<const std::int64_t> start_ns, std::span<const 
     const std::int64_t low = busy.front().first - end_ns.back(), high = busy.back().second - start_ns.front();
     const std::int64_t coarse = std::max((high - low) / 2000, step);
     window = window_around(start_ns.front(), end_ns.back());
-    Best far = search(window, low + (high - low) / 2, coarse, static_cast<int>((high - low) / 2 / coarse));
-    for (std::int64_t finer = coarse / 8; finer > step; finer /= 8) far = search(window, far.offset, finer, 16);
+    const Window sparse = thin(window);
+    Best far = search(sparse, low + (high - low) / 2, coarse, static_cast<int>((high - low) / 2 / coarse));
+    for (std::int64_t finer = coarse / 8; finer > step; finer /= 8) far = search(sparse, far.offset, finer, 16);
     far = refine(window, search(window, far.offset, step, 16), step, least);
     if (far.value > best.value + 0.1) best = far;
   }

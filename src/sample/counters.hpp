@@ -34,6 +34,7 @@ inline constexpr std::uint32_t kPollSamples = 128;
 struct Spent {
   std::int64_t decoding = 0, evaluating = 0, clearing = 0;
   std::uint64_t polls = 0, samples = 0;
+  std::int64_t first_ns = 0, last_ns = 0;  ///< where the first sample begins and the last one ends
 };
 
 /// Samples one device. Nothing of any program is touched: no context is made.

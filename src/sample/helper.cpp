@@ -112,8 +112,9 @@ void begin(Cupti& cupti, const Device& device, const Options& options, std::vect
 /// For whoever measures (tests/gpu/sample.sh); rangescope no longer listens.
 void tell_cost(const Spent& spent) {
   const auto ms = [](std::int64_t ns) { return std::to_string(ns / 1'000'000) + " ms"; };
-  say("cost " + std::to_string(spent.samples) + " samples in " + std::to_string(spent.polls) + " polls: decoding " +
-      ms(spent.decoding) + ", evaluating " + ms(spent.evaluating) + ", clearing " + ms(spent.clearing));
+  say("cost " + std::to_string(spent.samples) + " samples of " + ms(spent.last_ns - spent.first_ns) + " in " +
+      std::to_string(spent.polls) + " polls: decoding " + ms(spent.decoding) + ", evaluating " + ms(spent.evaluating) +
+      ", clearing " + ms(spent.clearing));
 }
 
 /// Waits; true when stdin has ended.

@@ -101,7 +101,8 @@ class Counters(unittest.TestCase):
         self.assertIn("dram__bytes.sum", self.tool("metrics", "show", "roofline").stdout)
         self.assertIn("what the stand-in counts", self.tool("metrics", "show", "dram__bytes").stdout)
         found = json.loads(self.tool("metrics", "search", "BYTES", "--json").stdout)
-        self.assertEqual([f["name"] for f in found], ["dram__bytes", "l1tex__t_bytes", "lts__t_bytes", "pcie__read_bytes", "pcie__write_bytes"])
+        self.assertEqual([f["name"] for f in found], ["dram__bytes", "l1tex__t_bytes", "lts__t_bytes", "nvlrx__bytes", "pcie__read_bytes",
+                                                     "pcie__write_bytes"])
         for words, code, part in (
             (["search", "nothing_such"], 66, "no metric of GH100"),
             (["show", "rooflin"], 64, "roofline"),

@@ -131,6 +131,22 @@ TEST(Counters, AConfigurationThatTheDriverCannotCountIsNamedAndTheOthersGoOn) {
   }
 }
 
+TEST(Counters, LinksWithoutAValueAreNamedAndTheOthersAreThere) {
+  std::string plan = std::string(kMore) + "rounds 2\n";
+  plan.replace(plan.find("per range"), 0, "metric nvlrx__bytes.sum nvlink\n");
+  const Recorded got = Counted(plan).run("decode", 80);
+  ASSERT_EQ(got.session.measurements.size(), 2u);
+  for (const model::Measurement& m : got.session.measurements) {
+    EXPECT_EQ(value(got.session, m, "pcie__read_bytes.sum"), 14);
+    EXPECT_EQ(m.values.size(), std::size(kMetrics) + 2);
+  }
+  ASSERT_NE(got.loss("gpu_partial"), nullptr);
+  EXPECT_EQ(got.loss("gpu_partial")->count, 1u) << "once";
+  EXPECT_NE(got.loss("gpu_partial")->detail.find("gives no value of nvlrx__bytes.sum (of nvlink) on device 0 (links"),
+            std::string::npos)
+      << got.loss("gpu_partial")->detail;
+}
+
 TEST(Counters, SeveralConfigurationsOverSeveralRuns) {
   Counted counted("");
   const std::string resume = (counted.folder() / "progress").string();

@@ -8,9 +8,11 @@
 //   standin__occurrence.sum  the number of the pass's occurrence, and so any other
 // Values of a set that lacks a pass are NaN, as CUPTI's. STANDIN_FAULT: counters_denied (Enable), counters_busy
 // (Start), counters_stop (the third Stop).
-// Names that begin with pcie are counted for the device: never beside others but gpu__time_duration, and refused where
-// a context's availability is given. STANDIN_WITHHELD=NAME: SetConfig refuses a set with this metric.
-// STANDIN_START_MS: how long Start takes (0). A context or a process that ends while the profiler is enabled crashes.
+// Names that begin with pcie or nvl are counted for the device: never beside others but gpu__time_duration, and refused
+// where a context's availability is given. There are no links: values of nvlrx are NaN. STANDIN_WITHHELD=NAME:
+// SetConfig refuses a set with this metric. An object counts for its first configuration alone; with another one, calls
+// succeed and values are NaN (as CUDA 13.0's on an H100). STANDIN_START_MS: how long Start takes (0). A context or a
+// process that ends while the profiler is enabled crashes.
 #include "profiler.hpp"
 
 #include <cupti_profiler_host.h>
@@ -24,6 +26,7 @@
 #include <cstring>
 #include <map>
 #include <mutex>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -44,6 +47,7 @@ constexpr const char* kCounters[] = {"dram__bytes",
                                      "gpu__time_duration",
                                      "l1tex__t_bytes",
                                      "lts__t_bytes",
+                                     "nvlrx__bytes",
                                      "pcie__read_bytes",
                                      "pcie__write_bytes",
                                      "sm__inst_executed",
@@ -77,13 +81,17 @@ struct Host {
   std::vector<std::string> metrics;
 };
 
-bool of_device(const std::string& metric) {
-  return metric.starts_with("pcie");
+std::uint64_t hash_on(std::uint64_t hash, const std::string& name) {
+  return hash * 31 + std::hash<std::string>()(name);
 }
 
-// Passes of a set, and whether it is one that is withheld.
+bool of_device(const std::string& metric) {
+  return metric.starts_with("pcie") || metric.starts_with("nvl");
+}
+
+// Passes of a set, whether it is one that is withheld, and which one it is.
 struct Config {
-  std::uint64_t passes, withheld;
+  std::uint64_t passes, withheld, names;
 };
 
 struct Sums {
@@ -105,6 +113,7 @@ struct Profiler {
   bool configured = false, active = false, automatic = false, open = false, graph = false;
   std::uint8_t* image = nullptr;
   std::size_t pass = 0, passes = 0, stops = 0, most = 0;
+  std::uint64_t first = 0, names = 0;  // configurations: the first since Enable, and the latest
   std::vector<Sums> ranges;
   bool undecoded = false;
 };
@@ -224,7 +233,8 @@ CUptiResult cuptiProfilerHostGetConfigImage(CUpti_Profiler_Host_GetConfigImage_P
   const auto& host = *reinterpret_cast<Host*>(params->pHostObject);
   const char* withheld = std::getenv("STANDIN_WITHHELD");
   const Config config{host.sampling ? 1 : std::min(host.metrics.size(), number_of_passes()),
-                      withheld != nullptr && std::count(host.metrics.begin(), host.metrics.end(), withheld) > 0};
+                      withheld != nullptr && std::count(host.metrics.begin(), host.metrics.end(), withheld) > 0,
+                      std::accumulate(host.metrics.begin(), host.metrics.end(), std::uint64_t{1}, hash_on)};
   std::memcpy(params->pConfigImage, &config, sizeof config);
   return CUPTI_SUCCESS;
 }
@@ -257,7 +267,7 @@ CUptiResult cuptiProfilerHostEvaluateToGpuValues(CUpti_Profiler_Host_EvaluateToG
     if (name == "gpu__time_duration.sum") value = sums.time;
     if (name == "pcie__read_bytes.sum") value = 7 * sums.kernels;
     if (name == "sm__ops_path_tensor_src_bf16_dst_fp32.sum") value = 1e9 * sums.kernels;
-    params->pMetricValues[i] = complete ? value : std::nan("");
+    params->pMetricValues[i] = complete && !name.starts_with("nvl") ? value : std::nan("");
   }
   return CUPTI_SUCCESS;
 }
@@ -272,6 +282,7 @@ CUptiResult cuptiRangeProfilerDisable(CUpti_RangeProfiler_Disable_Params*) {
   const std::lock_guard<std::mutex> guard(lock);
   if (profiler.active) return CUPTI_ERROR_INVALID_OPERATION;
   profiler.configured = enabled = false;
+  profiler.first = 0;
   return CUPTI_SUCCESS;
 }
 CUptiResult cuptiRangeProfilerGetCounterDataSize(CUpti_RangeProfiler_GetCounterDataSize_Params* params) {
@@ -296,6 +307,8 @@ CUptiResult cuptiRangeProfilerSetConfig(CUpti_RangeProfiler_SetConfig_Params* pa
   if (config.withheld != 0) return CUPTI_ERROR_NOT_SUPPORTED;
   if (params->passIndex >= config.passes || params->maxRangesPerPass > head.room) return CUPTI_ERROR_INVALID_PARAMETER;
   profiler.passes = config.passes;
+  profiler.names = config.names;
+  if (profiler.first == 0) profiler.first = config.names;
   profiler.configured = true;
   profiler.automatic = params->range == CUPTI_AutoRange;
   profiler.image = params->pCounterDataImage;
@@ -350,7 +363,7 @@ CUptiResult cuptiRangeProfilerDecodeData(CUpti_RangeProfiler_DecodeData_Params* 
     Range range{};
     std::uint8_t* at = profiler.image + sizeof head + i * sizeof range;
     std::memcpy(&range, at, sizeof range);
-    range.mask |= 1u << profiler.pass;
+    if (profiler.names == profiler.first) range.mask |= 1u << profiler.pass;
     range.sums[profiler.pass] = profiler.ranges[i];
     std::memcpy(at, &range, sizeof range);
     head.used = std::max<std::uint64_t>(head.used, i + 1);

@@ -75,8 +75,9 @@ sampled() {
   local TIMEFORMAT="%U %S %R"
   { time { sleep "$seconds" | "$rangescope" __sample-devices "$folder" "$interval" 536870912 "${counters[@]}" >"$folder/said"; }; } 2>"$folder/time"
   awk -v n="$name" '{ printf "%s: %.2f core (%s + %s s of CPU in %s s)\n", n, ($1 + $2) / $3, $1, $2, $3 }' "$folder/time"
-  awk -v n="$name" -v due=$((seconds * 1000000000 / interval)) \
-    '/^cost/ { print n ": " $0; printf "%s: %.1f %% of the samples that %d are in so long\n", n, 100 * $2 / due, due } /^unavailable/ { print n ": " $0 }' "$folder/said"
+  awk -v n="$name" -v of="$seconds" -v interval="$interval" \
+    '/^cost/ { print n ": " $0; printf "%s: %.1f %% of the samples due from the first to the last; %.2f s of %d before and after them\n", n,
+               100 * $2 * interval / ($5 * 1e6), of - $5 / 1e3, of } /^unavailable/ { print n ": " $0 }' "$folder/said"
   ls -l "$folder" | awk -v n="$name" '/gpu-/ { print n ": " $NF " " $5 " bytes" }'
   tar czf "$out/$name.tgz" -C "$work" "$name"
 }

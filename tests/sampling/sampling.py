@@ -144,9 +144,10 @@ class Sampling(unittest.TestCase):
         self.assertGreater(report["sampled"][0]["gaps_ns"], 0)
 
     def test_a_poll_that_comes_late_loses_nothing(self):
-        report, done, _ = self.profile("--sample", "500us", STANDIN_FAULT="pm_late")  # 800 samples at once
-        self.assertEqual(report["sampled"][0]["gaps_ns"], 0)
-        self.assertGreater(report["sampled"][0]["samples"], 800)
+        for interval, at_once in (("500us", 800), ("1ms", 400), ("2ms", 200)):  # an image of another size each
+            report, done, _ = self.profile("--sample", interval, STANDIN_FAULT="pm_late")
+            self.assertEqual(report["sampled"][0]["gaps_ns"], 0, interval)
+            self.assertGreater(report["sampled"][0]["samples"], at_once)
 
     def test_it_steps_aside_for_the_programs_own_counters(self):
         report, done, run = self.profile("--sample", "500us", "--chip", "GH100", "--metrics", "dram__bytes.sum",

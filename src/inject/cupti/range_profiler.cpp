@@ -3,6 +3,7 @@
 #include <time.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <cstring>
 #include <utility>
@@ -14,9 +15,12 @@ namespace {
 
 // NVLink, C2C and PCIe are counted for the device, all else for the context, and never both in one configuration.
 bool counted_for_device(const char* metric) {
-  return std::strncmp(metric, "nvl", 3) == 0 || std::strncmp(metric, "c2c", 3) == 0 ||
-         std::strncmp(metric, "pcie__", 6) == 0;
+  for (const char* beginning : {"nvl", "c2c", "ctc__", "pcie__"})
+    if (std::strncmp(metric, beginning, std::strlen(beginning)) == 0) return true;
+  return false;
 }
+
+constexpr const char* kLinks = " (links are often kept from virtual machines)";
 
 }  // namespace
 
@@ -100,7 +104,8 @@ void RangeProfiler::name_metrics(const Set& set, const bool* which, char* text, 
 bool RangeProfiler::prepare(Set& set, const Bytes& availability, void (*tell)(const char*), char* why,
                             std::size_t why_bytes) {
   bool refused[counters::kMaxMetrics] = {};
-  // The image of a context lacks the counters of the device: CUPTI wants none for those.
+  // CUPTI's documentation wants none for those of the device. With one, NVLink is refused where there is none
+  // (CUPTI_ERROR_UNKNOWN); without, it has no value.
   const bool whole_device = std::any_of(set.metrics, set.metrics + set.count, counted_for_device);
   const Bytes* image = whole_device ? nullptr : &availability;
   if (!set.host.open(api_->host, chip_, image, why, why_bytes)) return false;
@@ -146,10 +151,7 @@ bool RangeProfiler::give_up(std::size_t configuration, void (*tell)(const char*)
   char names[640], text[1000];
   name_metrics(set, nullptr, names, sizeof names);
   std::snprintf(text, sizeof text, "the driver cannot count %s on device %u%s: %s", names, device_,
-                std::any_of(set.metrics, set.metrics + set.count, counted_for_device)
-                    ? " (links are often kept from virtual machines)"
-                    : "",
-                error_);
+                std::any_of(set.metrics, set.metrics + set.count, counted_for_device) ? kLinks : "", error_);
   tell(text);
   set.passes = 0;
   return passes() > 0;
@@ -173,6 +175,7 @@ bool RangeProfiler::enable(const RangeApi& api, CUcontext context, std::uint32_t
                            void (*tell)(const char*), char* why, std::size_t why_bytes) {
   api_ = &api;
   plan_ = &plan;
+  context_ = context;
   device_ = device;
   const auto refuse = [&] {
     std::snprintf(why, why_bytes, "%s", error_);
@@ -213,18 +216,33 @@ bool RangeProfiler::enable(const RangeApi& api, CUcontext context, std::uint32_t
     any = any || good;
   }
   if (!any) return false;
-  CUpti_RangeProfiler_Enable_Params enable = {CUpti_RangeProfiler_Enable_Params_STRUCT_SIZE};
-  enable.ctx = context;
-  if (!check(api.cuptiRangeProfilerEnable(&enable), "cuptiRangeProfilerEnable")) return refuse();
-  object_ = enable.pRangeProfilerObject;
+  return make_object() || refuse();
+}
+
+bool RangeProfiler::make_object() {
+  CUpti_RangeProfiler_Enable_Params params = {CUpti_RangeProfiler_Enable_Params_STRUCT_SIZE};
+  params.ctx = context_;
+  if (!check(api_->cuptiRangeProfilerEnable(&params), "cuptiRangeProfilerEnable")) return false;
+  object_ = params.pRangeProfilerObject;
+  fresh_ = true;
+  return true;
+}
+
+bool RangeProfiler::end_object() {
+  CUpti_RangeProfiler_Disable_Params params = {CUpti_RangeProfiler_Disable_Params_STRUCT_SIZE};
+  params.pRangeProfilerObject = std::exchange(object_, nullptr);
+  return check(api_->cuptiRangeProfilerDisable(&params), "cuptiRangeProfilerDisable");
+}
+
+bool RangeProfiler::turn_to(std::size_t configuration) {
+  if (!fresh_ && set_ != configuration && !(end_object() && make_object())) return false;
+  set_ = configuration;
   return true;
 }
 
 void RangeProfiler::disable() {
   if (object_ == nullptr) return;
-  CUpti_RangeProfiler_Disable_Params params = {CUpti_RangeProfiler_Disable_Params_STRUCT_SIZE};
-  params.pRangeProfilerObject = std::exchange(object_, nullptr);
-  (void)check(api_->cuptiRangeProfilerDisable(&params), "cuptiRangeProfilerDisable");
+  (void)end_object();
   for (Set& set : sets_) set.host.close();
   release_device();
 }
@@ -269,7 +287,7 @@ bool RangeProfiler::make(std::size_t configuration, Image& image, std::size_t ra
 
 bool RangeProfiler::configure(std::size_t configuration, Image& image, bool kernels) {
   Set& set = sets_[configuration];
-  set_ = configuration;
+  fresh_ = false;
   if (!image.before.copy(image.data)) {
     std::snprintf(error_, sizeof error_, "no memory for a copy of the counter data");
     return false;
@@ -350,12 +368,24 @@ std::size_t RangeProfiler::ranges(const Image& image) const {
   return api_->cuptiRangeProfilerGetCounterDataInfo(&params) == CUPTI_SUCCESS ? params.numTotalRanges : 0;
 }
 
-bool RangeProfiler::evaluate(std::size_t configuration, const Image& image, std::size_t range, double* values) {
+bool RangeProfiler::evaluate(std::size_t configuration, const Image& image, std::size_t range, double* values,
+                             void (*tell)(const char*)) {
   const Timed timed(spent_[kEvaluate]);
   Set& set = sets_[configuration];
   double found[counters::kMaxMetrics];
   if (!set.host.evaluate(image.data, range, set.metrics, set.count, found)) return false;
-  for (std::size_t i = 0; i < set.count; ++i) values[set.places[i]] = found[i];
+  bool without[counters::kMaxMetrics], any = false;
+  for (std::size_t i = 0; i < set.count; ++i) {
+    values[set.places[i]] = found[i];
+    without[i] = std::isnan(found[i]) && counted_for_device(set.metrics[i]);
+    any = any || without[i];
+  }
+  if (any && !std::exchange(set.told, true)) {
+    char names[640], text[1000];
+    name_metrics(set, without, names, sizeof names);
+    std::snprintf(text, sizeof text, "the driver gives no value of %s on device %u%s", names, device_, kLinks);
+    tell(text);
+  }
   return true;
 }
 

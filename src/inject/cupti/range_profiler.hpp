@@ -8,7 +8,9 @@
 // values read before all passes are in are NaN.
 //
 // Metrics that CUPTI cannot count together (NVLink and PCIe beside SMs and DRAM) are in several configurations, each
-// with passes and an image of its own. What the driver cannot count on this machine is left out and told.
+// with passes and an image of its own. CUPTI's object counts for the first configuration that it was given alone; after
+// another one every call succeeds, and values are NaN (seen on an H100, CUDA 13.0). So each gets an object of its own.
+// What the driver cannot count on this machine is left out and told.
 #pragma once
 
 #include <cupti_range_profiler.h>
@@ -89,6 +91,8 @@ class RangeProfiler {
   [[nodiscard]] bool give_up_all(std::uint32_t which);
   [[nodiscard]] const char* chip() const { return chip_; }
 
+  /// Makes the profiler ready for a configuration, before make() and configure(): anew where it served another one.
+  [[nodiscard]] bool turn_to(std::size_t configuration);
   /// An empty image of a configuration with room for `ranges`.
   [[nodiscard]] bool make(std::size_t configuration, Image& image, std::size_t ranges);
   /// Configures the session for the image's next pass; `kernels`: every kernel is a range by itself.
@@ -101,8 +105,10 @@ class RangeProfiler {
   [[nodiscard]] bool stop(Image& image, bool discard);
   /// Ranges that a complete image holds.
   [[nodiscard]] std::size_t ranges(const Image& image) const;
-  /// Puts the values of a configuration's metrics to the places that they have in the plan.
-  [[nodiscard]] bool evaluate(std::size_t configuration, const Image& image, std::size_t range, double* values);
+  /// Puts the values of a configuration's metrics to the places that they have in the plan; `tell` hears once of links
+  /// that have no value.
+  [[nodiscard]] bool evaluate(std::size_t configuration, const Image& image, std::size_t range, double* values,
+                              void (*tell)(const char*));
   [[nodiscard]] bool enabled() const { return object_ != nullptr; }
   /// "Start 10 calls 170.1 ms, ...": where the time went that CUPTI's calls took.
   void describe_cost(char* text, std::size_t bytes) const;
@@ -111,6 +117,8 @@ class RangeProfiler {
 
  private:
   [[nodiscard]] bool check(CUptiResult result, const char* call);
+  [[nodiscard]] bool make_object();
+  [[nodiscard]] bool end_object();
   enum Call : std::uint8_t { kStart, kStop, kPush, kPop, kEvaluate, kCalls };
   // Adds the time until it goes out of scope.
   class Timed;
@@ -129,6 +137,7 @@ class RangeProfiler {
     std::size_t count = 0;
     std::size_t passes = 0;  // 0: it cannot be counted here
     bool worked = false;
+    bool told = false;  // that metrics have no value
   };
   [[nodiscard]] bool prepare(Set& set, const Bytes& availability, void (*tell)(const char*), char* why,
                              std::size_t why_bytes);
@@ -136,10 +145,12 @@ class RangeProfiler {
   void name_metrics(const Set& set, const bool* which, char* text, std::size_t bytes) const;
 
   const counters::Plan* plan_ = nullptr;
+  CUcontext context_ = nullptr;
   std::uint32_t device_ = 0;
   Set sets_[counters::kMaxConfigurations];
   std::size_t set_count_ = 0;
-  std::size_t set_ = 0;               // that is configured
+  std::size_t set_ = 0;               // that the object is for
+  bool fresh_ = false;                // it has not been configured yet
   CUptiResult last_ = CUPTI_SUCCESS;  // that was no success
   bool started_ = false;
   bool pushed_ = false;

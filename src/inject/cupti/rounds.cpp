@@ -125,7 +125,8 @@ void evaluate(Collector& c, Context& context, const Image* images, std::uint32_t
     std::fill(values, values + c.plan.metric_count, std::numeric_limits<double>::quiet_NaN());
     bool whole = true;
     for (std::size_t k = 0; k < profiler.configurations(); ++k)
-      whole = whole && (profiler.given_up(k) || profiler.evaluate(k, images[k], i * step + step - 1, values));
+      whole =
+          whole && (profiler.given_up(k) || profiler.evaluate(k, images[k], i * step + step - 1, values, tell_loss));
     if (!whole) continue;
     write_round(c, context, target, kernels ? static_cast<std::uint32_t>(i) : wired::kWholeRange,
                 named ? &recorded[i] : nullptr, values);

@@ -80,6 +80,7 @@ bool arm(Collector& c, Context& context, const Work& work, std::size_t kernel_ro
   std::size_t pass = work.pass;
   const std::size_t configuration = profiler.configuration(pass);
   Image& image = context.images[work.target][configuration];
+  if (!profiler.turn_to(configuration)) return false;
   if (pass == 0 && !profiler.make(configuration, image, context.kernels ? kernel_room : work.ranges)) return false;
   if (!profiler.configure(configuration, image, context.kernels)) return false;
   return context.kernels || profiler.start();
