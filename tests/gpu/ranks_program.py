@@ -1,9 +1,8 @@
 # Two ranks or more under torchrun. `straggle`: DDP of which rank 1 sleeps 10 ms in every backward step. `bandwidth`: all_reduce of several
-# sizes in rounds, timed with CUDA events as nccl-tests times them; prints medians of nanoseconds a call, `called` as a program calls them and
+# sizes in rounds (`added`: three sizes, more rounds), timed with CUDA events as nccl-tests times them; prints nanoseconds a call of each round, `called` as a program calls them and
 # `queued` behind a kernel that holds the GPU until all calls of a round are queued. `messages`: 16 MiB there and back in a group, then from
 # rank 1, 5 ms late, to rank 0, which multiplies twice as often. `fsdp`: a transformer under fully_shard; prints what it gathered and scattered.
 import os
-import statistics
 import sys
 import time
 
@@ -36,7 +35,7 @@ elif sys.argv[1] == "messages":
     for step in range(20):
         with nvtx.range("step"):
             with nvtx.range("compute"):
-                for _ in range(20 if rank == 0 else 10):
+                for _ in range(100 if rank == 0 else 50):
                     x @ x
                 torch.cuda.synchronize()
             with nvtx.range("exchange"):
@@ -96,14 +95,15 @@ elif sys.argv[1] == "fsdp":
             print(f"FSDP {where} {function} {calls} {size}", flush=True)
         print(f"FSDP weights all 20 {weights}", flush=True)
 else:
-    sizes = (128 << 10, 1 << 20, 4 << 20, 64 << 20, 512 << 20)
+    few = sys.argv[1] == "added"  # the small ones, more often
+    sizes = (128 << 10, 1 << 20, 4 << 20) if few else (128 << 10, 1 << 20, 4 << 20, 64 << 20, 512 << 20)
     data = {size: torch.zeros(size // 4, device="cuda") for size in sizes}
     begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
     for size in sizes:
         for _ in range(20):
             dist.all_reduce(data[size])
     taken = {}
-    for turn in range(7):
+    for turn in range(20 if few else 7):
         for size in sizes:
             calls = 200 if size <= 4 << 20 else 20
             for how in ("called", "queued"):
@@ -122,6 +122,6 @@ else:
                 taken.setdefault((how, size), []).append(begin.elapsed_time(end) * 1e6 / calls)
     if rank == 0:
         for (how, size), times in taken.items():
-            print(f"RESULT {how} {size} {statistics.median(times):.0f} {statistics.mean(times):.0f}", flush=True)
+            print("RESULT", how, size, *(f"{time:.0f}" for time in times), flush=True)
 dist.barrier()
 dist.destroy_process_group()
