@@ -50,10 +50,23 @@ constexpr auto kCalls = std::to_array<KnownCall>({
     {"ncclRecv", Operation::kReceive},
     {"MPI_Send", Operation::kSend},
     {"MPI_Ssend", Operation::kSend},
+    {"MPI_Rsend", Operation::kSend},
+    {"MPI_Bsend", Operation::kSendLater},
     {"MPI_Recv", Operation::kReceive},
     {"MPI_Isend", Operation::kSendLater},
+    {"MPI_Issend", Operation::kSendLater},
+    {"MPI_Irsend", Operation::kSendLater},
+    {"MPI_Ibsend", Operation::kSendLater},
     {"MPI_Irecv", Operation::kReceiveLater},
     {"MPI_Sendrecv", Operation::kExchange},
+    {"MPI_Wait", Operation::kWait},
+    {"MPI_Waitall", Operation::kWait},
+    {"MPI_Waitany", Operation::kWait},
+    {"MPI_Waitsome", Operation::kWait},
+    {"MPI_Test", Operation::kWait},
+    {"MPI_Testall", Operation::kWait},
+    {"MPI_Testany", Operation::kWait},
+    {"MPI_Testsome", Operation::kWait},
 });
 
 const KnownCall* find_call(std::string_view name) {
@@ -74,6 +87,7 @@ struct Fields {
   std::uint32_t ranks = 0;
   std::int32_t self = CollectiveCall::kNobody;
   CollectiveCall::End peer, source;
+  std::uint64_t request = 0;  ///< 0: none
 };
 Fields fields_of(const Session& session, std::span<const model::PayloadField> fields) {
   Fields out;
@@ -87,9 +101,60 @@ Fields fields_of(const Session& session, std::span<const model::PayloadField> fi
     if (name == "Tag") out.peer.tag = static_cast<std::int32_t>(field.bits);
     if (name == "Source rank") out.source.rank = static_cast<std::int32_t>(field.bits);
     if (name == "Source tag") out.source.tag = static_cast<std::int32_t>(field.bits);
+    if (name == "Request") out.request = field.bits;
   }
   return out;
 }
+
+/// What calls that wait said of the requests that they completed.
+class Requests {
+ public:
+  void begun(const CollectiveCall& call, std::uint64_t request) {
+    if (request != 0) begun_[{call.process, request}] = call.range;
+  }
+  /// False where a call completed nothing.
+  bool completed(const Session& session, std::span<const model::PayloadField> fields, std::uint32_t process) {
+    const std::size_t before = completed_.size();
+    for (std::size_t i = 0; i < fields.size(); ++i) {
+      if (session.strings.view(fields[i].name) != "Completed request") continue;
+      std::size_t last = i + 1;
+      while (last < fields.size() && session.strings.view(fields[last].name) != "Completed request") ++last;
+      completed_.push_back(
+          {fields[i].range, {process, fields[i].bits}, fields_of(session, fields.subspan(i, last - i))});
+    }
+    return completed_.size() > before;
+  }
+  /// Sorts the calls by their begin, and says in each what became of it.
+  void settle(const Session& session, std::vector<CollectiveCall>& calls) const {
+    std::sort(calls.begin(), calls.end(), [&](const CollectiveCall& a, const CollectiveCall& b) {
+      const std::int64_t x = session.ranges[a.range].start_ns, y = session.ranges[b.range].start_ns;
+      return x != y ? x < y : a.range < b.range;
+    });
+    std::map<std::uint32_t, std::uint32_t> place;
+    for (std::uint32_t c = 0; c < calls.size(); ++c) place[calls[c].range] = c;
+    for (const Completed& one : completed_) {
+      const auto from = begun_.find(one.request);
+      const auto wait = place.find(one.range);
+      if (from == begun_.end() || wait == place.end() || !place.contains(from->second)) continue;
+      CollectiveCall& call = calls[place[from->second]];
+      call.done = wait->second;
+      if (call.operation != Operation::kReceiveLater) continue;
+      call.from = one.said.source;
+      call.bytes = one.said.bytes;
+      ++calls[wait->second].received;
+    }
+  }
+
+ private:
+  using Key = std::pair<std::uint32_t, std::uint64_t>;  // process, number
+  struct Completed {
+    std::uint32_t range;
+    Key request;
+    Fields said;
+  };
+  std::map<Key, std::uint32_t> begun_;
+  std::vector<Completed> completed_;
+};
 
 bool is_message(Operation operation) {
   return operation >= Operation::kSend;
@@ -179,7 +244,8 @@ class CallKernels {
   std::vector<CollectiveCall>& calls_;
 };
 
-/// Puts sends beside receives. `selves`: own ranks by communicator and process, where calls said them.
+/// Puts sends beside receives, which are in the order of their begins. `selves`: own ranks by communicator and process,
+/// where calls said them.
 void match_messages(const Session& session,
                     const std::map<std::pair<std::uint32_t, std::uint32_t>, std::int32_t>& selves,
                     CollectiveCalls& out) {
@@ -200,13 +266,10 @@ void match_messages(const Session& session,
     std::vector<std::uint32_t> sends, receives;
   };
   std::map<Key, Ends> keys;
-  std::sort(out.messaging.begin(), out.messaging.end(), [&](const CollectiveCall& a, const CollectiveCall& b) {
-    const std::int64_t x = session.ranges[a.range].start_ns, y = session.ranges[b.range].start_ns;
-    return x != y ? x < y : a.range < b.range;
-  });
   for (std::uint32_t c = 0; c < out.messaging.size(); ++c) {
     const CollectiveCall& call = out.messaging[c];
     const std::int32_t self = self_of(call);
+    if (call.operation == Operation::kWait) continue;
     if (call.to.rank > CollectiveCall::kNobody)
       keys[{call.communicator, self, call.to.rank, call.to.tag}].sends.push_back(c);
     if (call.from.rank > CollectiveCall::kNobody)
@@ -262,6 +325,7 @@ CollectiveCalls find_collectives(const Session& session) {
     return at->second;
   };
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::int32_t> selves;
+  Requests requests;
   std::size_t field = 0;
   const auto& fields = session.payload_fields;
   for (std::uint32_t r = 0; r < session.ranges.size(); ++r) {
@@ -283,6 +347,10 @@ CollectiveCalls find_collectives(const Session& session) {
     CollectiveCall made{range.start_ns, range.end_ns,    r,         process, communicator(nccl, said.communicator),
                         range.name,     call->operation, said.bytes};
     made.self = said.self;
+    if (call->operation != Operation::kWait)
+      requests.begun(made, said.request);
+    else if (!requests.completed(session, std::span(fields).subspan(first, field - first), process))
+      continue;
     const bool sends = call->operation == Operation::kSend || call->operation == Operation::kSendLater;
     if (call->operation == Operation::kExchange)
       made.to = said.peer, made.from = said.source;
@@ -299,6 +367,7 @@ CollectiveCalls find_collectives(const Session& session) {
                                             [](const CollectiveCall& call) { return !is_message(call.operation); });
   out.messaging.assign(others, out.calls.end());
   out.calls.erase(others, out.calls.end());
+  requests.settle(session, out.messaging);
   match_messages(session, selves, out);
 
   // By communicator, rank and time; then the n-th beside the n-th.

@@ -8,7 +8,8 @@
 // they waited. That needs no common clock. O(calls log calls).
 //
 // Messages are matched likewise: on a communicator the n-th send of a tag from one rank to another is the n-th receive
-// there. Calls of a group (ncclGroupStart ... End) share the kernel that does all of them.
+// there. Calls of a group (ncclGroupStart ... End) share the kernel that does all of them. What began with a request
+// (MPI_Irecv) ends in the call that completed it, which says its number.
 #pragma once
 
 #include <cstdint>
@@ -37,6 +38,7 @@ enum class Operation : std::uint8_t {
   kSendLater,     ///< only begun: MPI_Isend
   kReceiveLater,  ///< MPI_Irecv
   kExchange,      ///< a send and a receive: MPI_Sendrecv
+  kWait,          ///< completes what was begun: MPI_Waitall
 };
 
 struct CollectiveCall {
@@ -53,6 +55,8 @@ struct CollectiveCall {
   };
   End to, from;                 ///< of messages, ranks of the communicator
   std::int32_t self = kNobody;  ///< own rank in the communicator, where the call says it
+  std::uint32_t done = kNone;   ///< index into `messaging` of the call that completed it
+  std::uint32_t received = 0;   ///< kWait: receives that it completed
   static constexpr std::int32_t kNobody = -2;
 };
 

@@ -270,6 +270,14 @@ class Adding {
     return of;
   }
 
+  /// Is the end of a call that completed a receive that of the message? Not where it completed several, or where the
+  /// message may have been there before the program asked: it asked first, or stood there for most of `began` to its
+  /// end.
+  static bool ends_with(const CollectiveCall& got, const CollectiveCall& receive, std::int64_t began) {
+    if (&got == &receive) return receive.operation != Operation::kReceiveLater;
+    return got.received == 1 && 2 * length_ns(got.start_ns, got.end_ns) >= length_ns(began, got.end_ns);
+  }
+
   void messages() {
     if (found_.messages.empty() && found_.unmatched == 0) return;
     const bool all = report_.ranks.size() >= report_.ranks.front().world;
@@ -301,19 +309,27 @@ class Adding {
       ++row.calls;
       row.bytes += std::isnan(send.bytes) ? receive.bytes : send.bytes;
       double late_sender = 0, late_receiver = 0, transfer = 0;
-      const bool begun = send.operation == Operation::kSendLater,
-                 awaited = receive.operation != Operation::kReceiveLater;
+      const auto where = [&](std::uint32_t call) {
+        return found_.messaging[call].done != kNone ? found_.messaging[call].done : call;
+      };
+      // Where each end stood until the message was through; one that only began it and never asked stood nowhere.
+      const CollectiveCall &gave = found_.messaging[where(message.send)],
+                           &got = found_.messaging[where(message.receive)];
+      const bool held = &gave != &send || send.operation != Operation::kSendLater,
+                 awaited = &got != &receive || receive.operation != Operation::kReceiveLater;
       if (send.stream != kNone && receive.stream != kNone) {
         transfer = std::min(length_of(send), length_of(receive));
         late_receiver = length_of(send) - transfer;
         late_sender = length_of(receive) - transfer;
       } else if (clock_of[send.process] == clock_of[receive.process]) {
         const auto since = [](std::int64_t from, std::int64_t to) { return static_cast<double>(length_ns(from, to)); };
-        if (awaited) late_sender = std::min(length_of(receive), since(receive.start_ns, send.start_ns));
-        if (!begun && receive.start_ns < send.end_ns)  // it was blocked so long, and not only copied its data away
-          late_receiver = since(send.start_ns, receive.start_ns);
-        if (awaited) transfer = since(std::max(send.start_ns, receive.start_ns), receive.end_ns);
-        sums.whole &= awaited;
+        if (awaited) late_sender = std::min(length_of(got), since(got.start_ns, send.start_ns));
+        if (held && receive.start_ns < gave.end_ns)  // it was blocked so long, and not only copied its data away
+          late_receiver = since(gave.start_ns, receive.start_ns);
+        if (ends_with(got, receive, std::max(send.start_ns, receive.start_ns)))
+          transfer = since(std::max(send.start_ns, receive.start_ns), got.end_ns);
+        else
+          sums.whole = false;
       } else {
         sums.whole = false;
       }
@@ -326,8 +342,9 @@ class Adding {
         joined[call] = 1;
         if (ns > of_call[call].wait_ns) of_call[call].wait_ns = ns, of_call[call].cause = cause;
       };
-      wait(message.send, late_receiver, row.to);
-      wait(message.receive, late_sender, row.from);
+      for (const std::uint32_t begun : {message.send, message.receive}) joined[begun] = 1;
+      wait(where(message.send), late_receiver, row.to);
+      wait(where(message.receive), late_sender, row.from);
     }
     add_waits(of_call, joined);
     for (auto& [key, sums] : rows) {

@@ -102,12 +102,46 @@ class Comparer {
     for (const MatchedRegion& region : *matched)
       if (on_all_sides(region)) compared_regions.push_back(&region);
     for (std::string& note : clock_notes(compared_regions, out_)) out_.notes.push_back(std::move(note));
+    for (std::size_t side = 1; side < sides_.size(); ++side) compare_verdicts(side);
     out_.renames = offer_renames(*matched, sides_.size());
     sort();
     return std::move(out_);
   }
 
  private:
+  /// Notes what most runs of one side are said to suffer from, and none of the other's.
+  void compare_verdicts(std::size_t side) {
+    constexpr std::size_t kMostNamed = 3;
+    const auto judged = [](const Side& one) {
+      return std::all_of(one.runs.begin(), one.runs.end(), [](const model::Digest& run) { return run.judged; });
+    };
+    const auto note = [&](const Side& of, const Side& other, const std::string& said) {
+      const auto runs_with = [](const Side& in, const model::Verdict& wanted) {
+        return std::count_if(in.runs.begin(), in.runs.end(), [&](const model::Digest& run) {
+          return std::any_of(run.verdict.begin(), run.verdict.end(), [&](const model::Verdict& one) {
+            return one.kind == wanted.kind && one.path == wanted.path;
+          });
+        });
+      };
+      std::set<std::pair<std::string, std::string>> seen;
+      std::size_t more = 0;
+      for (const model::Digest& run : of.runs) {
+        for (const model::Verdict& one : run.verdict) {
+          if (!seen.emplace(one.kind, one.path).second || runs_with(other, one) > 0 ||
+              2 * runs_with(of, one) < static_cast<std::ptrdiff_t>(of.runs.size()))
+            continue;
+          if (++more <= kMostNamed)
+            out_.notes.push_back(fmt::format("{}: {}{}: {}", said, one.kind,
+                                             one.path.empty() ? "" : " of '" + one.path + "'", one.text));
+        }
+      }
+      if (more > kMostNamed) out_.notes.push_back(fmt::format("{}: {} more", said, more - kMostNamed));
+    };
+    if (!judged(sides_[0]) || !judged(sides_[side])) return;
+    note(sides_[side], sides_[0], "new in the verdict of " + sides_[side].label);
+    note(sides_[0], sides_[side], "no longer in the verdict of " + sides_[side].label);
+  }
+
   void describe() {
     for (const Side& side : sides_) {
       model::ComparedSide one{side.label, side.runs.size(), {}, {}, 0, 0};

@@ -15,6 +15,7 @@ model::Digest digest(const model::Report& report, const model::Session* session)
   out.run = report.run;
   out.losses = report.losses;
   out.verdict = report.verdict;
+  out.judged = true;
   for (std::size_t i = 0; i < report.devices.size() && i < report.device_names.size(); ++i) {
     const model::Device& device = report.devices[i];
     std::string text = report.device_names[i];

@@ -63,6 +63,12 @@ class Works {
     };
     std::vector<std::unordered_map<std::uint64_t, Sum>> sums(report_.ranks.size());
     spans_.assign(session_.processes.size(), {model::kOpen, 0});
+    // Kernels share the GPU with those of NCCL, which take part of it while they wait: they say nothing of its pace.
+    std::vector<Stretches> shared(session_.processes.size());
+    for (const model::Kernel& kernel : session_.kernels)
+      if (rank_of_stream(kernel.stream) != kNone && kernel.name < nccl.size() && nccl[kernel.name] != 0)
+        shared[session_.streams[kernel.stream].process].add(kernel.start_ns, kernel.end_ns);
+    for (Stretches& each : shared) each.finish();
     for (const model::Kernel& kernel : session_.kernels) {
       const std::uint32_t rank = rank_of_stream(kernel.stream);
       if (rank == kNone || kernel.name >= nccl.size()) continue;
@@ -76,6 +82,7 @@ class Works {
       work.kernel_ns += ns;
       if (kernel.shape >= shape_of.size()) continue;
       work.kernel_threads += threads[kernel.shape];
+      if (shared[session_.streams[kernel.stream].process].within(kernel.start_ns, kernel.end_ns) > 0) continue;
       const model::KernelName& name = session_.kernel_names[kernel.name];
       Sum& sum = sums[rank][std::uint64_t{name.demangled != 0 ? name.demangled : name.short_name} << 32 |
                             shape_of[kernel.shape]];
@@ -169,26 +176,31 @@ class Works {
       if (usual[rank] > 0) report_.ranks[rank].work.cpu_pace = report_.ranks[rank].work.paced_cpu_ns / usual[rank];
   }
 
-  /// Clocks while kernels of the rank's process ran, as far as they were sampled.
+  /// Clocks of the GPU while kernels of the rank's process ran, as far as they were sampled, by whichever rank.
   void clocks() {
     struct Mean {
       double sum = 0, weight = 0;
     };
     std::vector<std::array<Mean, 2>> means(report_.ranks.size());
+    std::set<std::pair<std::uint32_t, std::string_view>> uses;  // process, GPU
+    for (const model::Stream& stream : session_.streams)
+      if (stream.process < rank_of_.size() && rank_of_[stream.process] != kNone && stream.process < spans_.size() &&
+          stream.device < session_.devices.size())
+        uses.emplace(stream.process, session_.strings.view(session_.devices[stream.device].uuid));
     for (const model::SampleStream& stream : session_.samples) {
-      if (stream.device >= session_.devices.size()) continue;
-      const std::uint32_t process = session_.devices[stream.device].process;
-      if (process >= rank_of_.size() || rank_of_[process] == kNone || process >= spans_.size()) continue;
-      const auto [first, last] = spans_[process];
-      for (const model::SampledMetric& metric : stream.metrics) {
-        const bool clock = metric.name == "sm_clock";
-        if (!clock && metric.name != "clock_limited") continue;
-        Mean& mean = means[rank_of_[process]][clock ? 0 : 1];
-        for (std::size_t i = 0; i < metric.values.size() && i < stream.start_ns.size(); ++i) {
-          const std::int64_t at = stream.start_ns[i] + stream.offset_ns, until = stream.end_ns[i] + stream.offset_ns;
-          if (std::isnan(metric.values[i]) || until <= first || at >= last) continue;
-          mean.sum += static_cast<double>(metric.values[i]) * static_cast<double>(until - at);
-          mean.weight += static_cast<double>(until - at);
+      for (const auto& [process, uuid] : uses) {
+        if (uuid != stream.uuid) continue;
+        const auto [first, last] = spans_[process];
+        for (const model::SampledMetric& metric : stream.metrics) {
+          const bool clock = metric.name == "sm_clock";
+          if (!clock && metric.name != "clock_limited") continue;
+          Mean& mean = means[rank_of_[process]][clock ? 0 : 1];
+          for (std::size_t i = 0; i < metric.values.size() && i < stream.start_ns.size(); ++i) {
+            const std::int64_t at = stream.start_ns[i] + stream.offset_ns, until = stream.end_ns[i] + stream.offset_ns;
+            if (std::isnan(metric.values[i]) || until <= first || at >= last) continue;
+            mean.sum += static_cast<double>(metric.values[i]) * static_cast<double>(until - at);
+            mean.weight += static_cast<double>(until - at);
+          }
         }
       }
     }

@@ -134,9 +134,11 @@ Result<Postgres> Postgres::connect(const std::string& url) {
     const bool refused = what.find("authentication failed") != std::string::npos ||
                          what.find("no password supplied") != std::string::npos ||
                          what.find("permission denied") != std::string::npos;
-    return fail(
-        refused ? Code::kPermission : Code::kNoInput, "no connection: " + what, made.name_,
-        refused ? "Put the password into ~/.pgpass or PGPASSWORD" : "Check that the server runs and is reached");
+    const bool tls = what.find("SSL") != std::string::npos || what.find("certificate") != std::string::npos;
+    return fail(refused ? Code::kPermission : Code::kNoInput, "no connection: " + what, made.name_,
+                refused ? "Put the password into ~/.pgpass or PGPASSWORD"
+                : tls ? "Check sslmode and sslrootcert of the address: the server's certificate must come from that CA"
+                      : "Check that the server runs and is reached");
   }
   libpq()->setNoticeProcessor(
       made.handle_.get(), [](void*, const char*) {}, nullptr);

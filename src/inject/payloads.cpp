@@ -295,7 +295,7 @@ void attach(const nvtxExtModuleInfo_t& module) {
 }  // namespace
 
 void take_payloads(std::uint32_t domain, const void* data, std::size_t count) {
-  constexpr std::size_t kMost = 16;
+  constexpr std::size_t kMost = 1024;  // MPI_Waitall gives one for each request
   const auto* list = static_cast<const nvtxPayloadData_t*>(data);
   for (std::size_t i = 0; list != nullptr && i < count && i < kMost; ++i) take_payload(domain, list[i]);
 }

@@ -61,7 +61,8 @@ struct Digest {
   std::vector<DigestKernel> kernels;
   std::vector<ChainFrame> frames;
   std::vector<Loss> losses;
-  std::vector<Verdict> verdict;  ///< as the report has it; a baseline keeps none
+  std::vector<Verdict> verdict;  ///< as the report has it
+  bool judged = false;           ///< `verdict` is known: older baselines keep none
   bool partial_gpu = false;      ///< GPU work was recorded for a part of the run only
 };
 

@@ -119,6 +119,14 @@ base::Result<Analyzed> analyze_job(const job::Job& job, const analyze::Options& 
   if (inputs.empty()) return nothing_of(job, reading.ranks);
   auto analyzed = analyze_inputs(inputs, first, options, reading);
   if (!analyzed) return analyzed;
+  // One sampler at a time can hold a device: what another rank sampled is not lost.
+  std::erase_if(analyzed->report.losses, [&](const model::Loss& loss) {
+    const auto& samples = analyzed->session.samples;
+    return loss.kind == model::LossKind("not_sampled") &&
+           std::any_of(samples.begin(), samples.end(), [&](const model::SampleStream& stream) {
+             return stream.other_clock && !stream.uuid.empty() && loss.detail.find(stream.uuid) != std::string::npos;
+           });
+  });
   finish_job(job, reading.ranks.empty(), analyzed->report);
   if (!empty.empty())
     analyzed->report.losses.push_back(

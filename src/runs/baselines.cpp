@@ -8,6 +8,7 @@
 #include <type_traits>
 
 #include "base/fs.hpp"
+#include "base/redact.hpp"
 #include "base/text.hpp"
 #include "model/measure.hpp"
 #include "runs/json_text.hpp"
@@ -79,6 +80,23 @@ std::vector<model::Loss> losses_of(const Json& list) {
                                     number_of<std::uint64_t>(one, "count"), text_of(one, "detail")));
   }
   return out;
+}
+
+void read_verdict(const Json& json, Digest& out) {
+  out.judged = json.contains("verdict");
+  for (const Json& verdict : json.value("verdict", Json::array())) {
+    model::Verdict one;
+    one.kind = text_of(verdict, "kind");
+    for (const model::Weight weight : {model::Weight::kWarning, model::Weight::kError})
+      if (text_of(verdict, "severity") == model::weight_name(weight)) one.severity = weight;
+    one.path = text_of(verdict, "path");
+    one.text = text_of(verdict, "text");
+    one.next = text_of(verdict, "next");
+    for (const auto& [key, into] : {std::pair("saves_ns", &one.saves_ns), std::pair("saves_share", &one.saves_share)})
+      if (const auto value = verdict.find(key); value != verdict.end() && value->is_number())
+        *into = value->get<double>();
+    out.verdict.push_back(std::move(one));
+  }
 }
 
 DigestRegion head_of(const Json& json) {
@@ -155,19 +173,7 @@ Digest digest_of_report(const Json& json) {
     const auto gpu = region.find("gpu");
     if (gpu != region.end() && gpu->is_object()) out.partial_gpu = out.partial_gpu || gpu->value("partial", false);
   }
-  for (const Json& verdict : json.value("verdict", Json::array())) {
-    model::Verdict one;
-    one.kind = text_of(verdict, "kind");
-    for (const model::Weight weight : {model::Weight::kWarning, model::Weight::kError})
-      if (text_of(verdict, "severity") == model::weight_name(weight)) one.severity = weight;
-    one.path = text_of(verdict, "path");
-    one.text = text_of(verdict, "text");
-    one.next = text_of(verdict, "next");
-    for (const auto& [key, into] : {std::pair("saves_ns", &one.saves_ns), std::pair("saves_share", &one.saves_share)})
-      if (const auto value = verdict.find(key); value != verdict.end() && value->is_number())
-        *into = value->get<double>();
-    out.verdict.push_back(std::move(one));
-  }
+  read_verdict(json, out);
   for (const Json& kernel : json.value("kernels", Json::array()))
     out.kernels.push_back(
         {text_of(kernel, "name"), number_of<std::int64_t>(kernel, "calls"), number_of<double>(kernel, "total_ns")});
@@ -192,10 +198,22 @@ Digest digest_of_baseline(const Json& json) {
     one.busy_ns = region.value("busy_ns", std::vector<double>{});
     out.regions.push_back(std::move(one));
   }
+  read_verdict(json, out);
   for (const Json& kernel : json.value("kernels", Json::array()))
     out.kernels.push_back(
         {kernel.at(0).get<std::string>(), kernel.at(1).get<std::int64_t>(), kernel.at(2).get<double>()});
   return out;
+}
+
+Json verdict_json(const model::Verdict& one) {
+  Json json = {{"kind", one.kind},
+               {"severity", model::weight_name(one.severity)},
+               {"path", base::printable(one.path)},
+               {"text", base::printable(one.text)}};
+  if (one.saves_ns) json["saves_ns"] = *one.saves_ns;
+  if (one.saves_share) json["saves_share"] = *one.saves_share;
+  if (!one.next.empty()) json["next"] = base::printable(base::redact_text(one.next));
+  return json;
 }
 
 /// Evenly spaced, whole numbers: a nanosecond is nothing here.
@@ -251,6 +269,14 @@ std::string digest_text(const Digest& run, std::size_t samples) {
     }
     text += before + line_of(json);
     before = ",\n      ";
+  }
+  if (run.judged) {
+    text += " ],\n    \"verdict\": [";
+    before = "\n      ";
+    for (const model::Verdict& verdict : run.verdict) {
+      text += before + line_of(verdict_json(verdict));
+      before = ",\n      ";
+    }
   }
   text += " ],\n    \"kernels\": [";
   before = "\n      ";

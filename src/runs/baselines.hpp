@@ -6,7 +6,7 @@
 //   { "schema": "rangescope.baseline/1", "name": "main", "machine": "nvidia-h100-80gb-hbm3", "saved_unix_ns": N,
 //     "runs": [ { "run": {...}, "devices": [...], "partial_gpu": false, "losses": [...], "regions": [
 //       { "path": [...], "domain": "", "kind": "push_pop", "occurrences": N, "values": { "wall_ns.median": N, ... },
-//         "wall_ns": [...], "busy_ns": [...] } ], "kernels": [ [name, calls, total_ns] ] } ] }
+//         "wall_ns": [...], "busy_ns": [...] } ], "verdict": [ {...} ], "kernels": [ [name, calls, total_ns] ] } ] }
 #pragma once
 
 #include <cstdint>

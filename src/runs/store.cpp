@@ -44,6 +44,7 @@ constexpr std::array kMigrations = {
                 v.key as tag, (v.value #>> '{}')::double precision as value
          from rangescope.pushes p join rangescope.runs r on r.push = p.id join rangescope.regions g on g.run = r.id,
               jsonb_each(g."values") v)",
+    R"(alter table rangescope.runs add column judged boolean not null default true)",
 };
 constexpr const char* kMigrationLock = "select pg_advisory_xact_lock(hashtextextended('rangescope.migrations', 0))";
 
@@ -55,21 +56,6 @@ void without_nul(Json& json) {
   } else if (json.is_structured()) {
     for (Json& each : json) without_nul(each);
   }
-}
-
-Json verdicts_json(const model::Digest& run) {
-  Json list = Json::array();
-  for (const model::Verdict& one : run.verdict) {
-    Json json = {{"kind", one.kind},
-                 {"severity", model::weight_name(one.severity)},
-                 {"path", base::printable(one.path)},
-                 {"text", base::printable(one.text)}};
-    if (one.saves_ns) json["saves_ns"] = *one.saves_ns;
-    if (one.saves_share) json["saves_share"] = *one.saves_share;
-    if (!one.next.empty()) json["next"] = base::printable(base::redact_text(one.next));
-    list.push_back(std::move(json));
-  }
-  return list;
 }
 
 std::string dumped(const Json& json) {
@@ -105,6 +91,10 @@ select jsonb_build_object('run', r.run, 'devices', r.devices, 'partial_gpu', r.p
     from rangescope.regions g where g.run = r.id), '[]'),
   'kernels', coalesce((select jsonb_agg(jsonb_build_array(k.name, k.calls, k.total_ns) order by k.ordinal)
     from rangescope.kernels k where k.run = r.id), '[]'))
+  || case when r.judged then jsonb_build_object('verdict', coalesce((select jsonb_agg(jsonb_strip_nulls(
+    jsonb_build_object('kind', v.kind, 'severity', v.severity, 'path', v.path, 'text', v.text, 'saves_ns', v.saves_ns,
+      'saves_share', v.saves_share, 'next', v.next)) order by v.ordinal)
+    from rangescope.verdicts v where v.run = r.id), '[]')) else '{}' end
 from rangescope.runs r where r.push = $1 order by r.ordinal)";
 
 }  // namespace
@@ -205,17 +195,18 @@ base::Result<void> Store::insert(const std::string& name, const std::vector<mode
   for (std::size_t i = 0; i < runs.size(); ++i) {
     Json json = Json::parse(digest_text(runs[i], 64));
     json["run"]["command"] = base::redact_arguments(json["run"].value("command", std::vector<std::string>{}));
-    json["verdict"] = verdicts_json(runs[i]);
+    if (!runs[i].judged) json["verdict"] = Json::array();
     without_nul(json);
     auto run = database_.query(
-        R"(insert into rangescope.runs (push, ordinal, run, devices, partial_gpu, losses)
-           select $1, $2, d->'run', d->'devices', (d->>'partial_gpu')::boolean, d->'losses' from (select $3::jsonb d) t
+        R"(insert into rangescope.runs (push, ordinal, run, devices, partial_gpu, losses, judged)
+           select $1, $2, d->'run', d->'devices', (d->>'partial_gpu')::boolean, d->'losses', $4::boolean from (select $3::jsonb d) t
            returning id)",
         {push, std::to_string(i),
          dumped({{"run", json["run"]},
                  {"devices", json["devices"]},
                  {"partial_gpu", json["partial_gpu"]},
-                 {"losses", json["losses"]}})});
+                 {"losses", json["losses"]}}),
+         runs[i].judged ? "true" : "false"});
     if (!run) return base::fail(std::move(run));
     const std::string id = or_empty(run->front().front());
     const std::pair<const char*, const char*> parts[] = {{"regions", R"(insert into rangescope.regions

@@ -3,7 +3,7 @@
 //   rangescope.migrations(version, applied)
 //   rangescope.pushes(id, key, name, machine, host, commit, dirty, began, pushed, tool, command, provenance)
 //                        what was pushed at once: a run, or the repetitions of one; pushed again, it is replaced
-//   rangescope.runs(id, push, ordinal, run, devices, partial_gpu, losses)
+//   rangescope.runs(id, push, ordinal, run, devices, partial_gpu, losses, judged)
 //   rangescope.regions(run, ordinal, path, domain, kind, occurrences, values, rest)    values by measure tag
 //   rangescope.kernels(run, ordinal, name, calls, total_ns)
 //   rangescope.verdicts(run, ordinal, kind, severity, path, text, saves_ns, saves_share, next)

@@ -19,6 +19,7 @@
 #include "base/text.hpp"
 #include "sample/nvml.hpp"
 #include "sample/stream.hpp"
+#include "wire/launchers.hpp"
 
 extern char** environ;
 
@@ -128,6 +129,18 @@ bool ended_within(std::chrono::milliseconds time) {
 
 }  // namespace
 
+std::pair<std::size_t, std::size_t> own_share(std::size_t devices) {
+  const auto number = [](const auto& names, unsigned& value) {
+    return std::any_of(std::begin(names), std::end(names),
+                       [&](const char* name) { return wire::parse_rank(std::getenv(name), value); });
+  };
+  unsigned rank = 0, ranks = 0;
+  if (std::getenv("CUDA_VISIBLE_DEVICES") != nullptr || !number(wire::kLocalRankVariables, rank) ||
+      !number(wire::kLocalWorldVariables, ranks) || rank >= ranks || devices < ranks)
+    return {0, devices};
+  return {devices * rank / ranks, devices * (rank + 1) / ranks};
+}
+
 std::vector<std::string> helper_arguments(const Options& options) {
   std::vector<std::string> out = {options.folder.string(), std::to_string(options.interval_ns),
                                   std::to_string(options.most_bytes)};
@@ -156,7 +169,11 @@ int run_helper(const std::vector<std::string>& arguments) {
     auto opened = open_cupti();
     if (opened) cupti = std::move(*opened);
     auto found = cupti ? cupti->devices() : base::Result<std::vector<Device>>{};
-    if (found) devices = std::move(*found);
+    if (found) {
+      const auto [first, last] = own_share(found->size());
+      devices.assign(found->begin() + static_cast<std::ptrdiff_t>(first),
+                     found->begin() + static_cast<std::ptrdiff_t>(last));
+    }
     if (!opened) say("unavailable missing: " + opened.error().what);
     if (opened && !found) say("unavailable missing: " + found.error().what);
     for (const Device& device : devices) begin(*cupti, device, options, sampled);

@@ -1,12 +1,13 @@
 // The sampling process: rangescope starts itself once more, so that the driver, CUPTI and NVML are loaded where nothing
-// of rangescope or of the program depends on them. It samples every GPU that the program can see into files of a
-// folder, says `ready` on stdout when it has begun, and ends when its stdin does: also when rangescope was killed.
+// of rangescope or of the program depends on them. It samples the GPUs that the program can see into files of a folder,
+// says `ready` on stdout when it has begun, and ends when its stdin does: also when rangescope was killed.
 #pragma once
 
 #include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/result.hpp"
@@ -23,6 +24,11 @@ struct Options {
   std::uint64_t most_bytes = 512ull << 20;  ///< of each device's file
   std::vector<Wanted> wanted;               ///< none: NVML alone
 };
+
+/// Of the devices that this process sees [first, last) are its own: two samplers cannot hold one device, so that each
+/// local rank of a job takes its share. All of them where a launcher does not say how many ranks there are, or where
+/// the program was given devices of its own (CUDA_VISIBLE_DEVICES).
+[[nodiscard]] std::pair<std::size_t, std::size_t> own_share(std::size_t devices);
 
 /// What follows kHelperWord.
 [[nodiscard]] std::vector<std::string> helper_arguments(const Options& options);

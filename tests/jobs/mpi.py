@@ -184,6 +184,30 @@ class Mpi(unittest.TestCase):
         whole = next(r for r in report["regions"] if r["path"] == ["pass"] and r["process"] is None)["communication"]
         self.assertEqual(whole["held_up_by"][0]["rank"], 1)
 
+    def test_messages_that_are_begun_and_completed_later(self):
+        self.mpirun(4, RANGESCOPE, "profile", "-q", "--runs", "job", "--", PROGRAM, "requests")
+        report = self.report()
+        self.assertEqual([l for l in report["losses"] if l["kind"].startswith(("messages", "collectives"))], [])
+        pairs = {(m["path"][-1], m["from"], m["to"]): m for m in report["messages"]}
+        expected = {("halo", r, (r + 1) % 4): (5, 5 * 262144) for r in range(4)}
+        expected.update({("any", r, 0): (5, 5 * r) for r in range(1, 4)})
+        expected[("poll", 1, 0)] = (5, 5 * 512)
+        expected.update({("many", r, (r + 1) % 4): (60, 5 * 64 * 78) for r in range(4)})
+        self.assertEqual({k: (m["calls"], m["bytes"]) for k, m in pairs.items()}, expected)
+        # Rank 2 stands in MPI_Waitall until rank 1 sends; rank 0, whose 256 KiB go when there is a receive, until it receives.
+        self.assertEqual(pairs[("halo", 1, 2)]["late_senders"], 5)
+        self.assertGreater(pairs[("halo", 1, 2)]["late_sender_ns"], 5 * 10e6)
+        self.assertEqual(pairs[("halo", 0, 1)]["late_receivers"], 5)
+        self.assertGreater(pairs[("halo", 0, 1)]["late_receiver_ns"], 5 * 10e6)
+        self.assertGreater(pairs[("halo", 1, 2)]["bytes_per_s"], 0)
+        self.assertIsNone(pairs[("poll", 1, 0)]["bytes_per_s"])  # a test does not say when the message came
+        self.assertTrue(all(pairs[("many", r, (r + 1) % 4)]["bytes_per_s"] is None for r in range(4)))
+        waits = next(r for r in report["regions"] if r["path"] == ["halo"] and r["process"] is None)["communication"]
+        self.assertEqual(waits["held_up_by"][0]["rank"], 1)
+        self.assertGreater(waits["wait_ns"], 2 * 5 * 10e6)
+        tests = [r for r in report["regions"] if r["path"][-1] == "MPI_Test" and r["process"] is None]
+        self.assertEqual([r["occurrences"] for r in tests], [5])  # those that completed something
+
     def test_two_hosts_whose_clocks_differ(self):
         """Two processes, one with UTC 450 us ahead and a monotonic clock 40 ppm too fast. Each marks moments with the kernel's own clock."""
         shim = next(os.path.join(folder, name) for folder in (os.path.join(os.path.dirname(BIN), "lib"), BIN) for name in ("libwrong_clock.so",)

@@ -1,7 +1,7 @@
 /* A parallel program of ten steps: compute, reduce over all, reduce over half of them. The last rank sleeps in every
  * step. `die`: rank 2 kills itself in the fifth step. `hang`: rank 1 sleeps for ever in the third. `messages`: a ring
- * and a master with workers, of which rank 1 always comes 20 ms late. `moments`: 500 barriers, after each a range whose
- * payload is the kernel's monotonic clock, whatever the C library says. */
+ * and a master with workers, of which rank 1 always comes 20 ms late. `requests`: messages that are begun. `moments`:
+ * 500 barriers, after each a range whose payload is the kernel's monotonic clock, whatever the C library says. */
 #define _GNU_SOURCE
 #include <mpi.h>
 #include <nvtx3/nvToolsExt.h>
@@ -58,6 +58,53 @@ static void messages(int rank, int size) {
   MPI_Comm_free(&turned);
 }
 
+/* What is begun and completed later. Rank 1 comes 20 ms late to `halo` and `poll`. */
+static void requests(int rank, int size) {
+  static char out[262144], in[262144], room[16][1024];
+  const int next = (rank + 1) % size, before = (rank + size - 1) % size;
+  MPI_Request all[64];
+  for (int step = 0; step < 5; ++step) {
+    MPI_Barrier(MPI_COMM_WORLD);
+    late(rank);
+    nvtxRangePushA("halo");
+    MPI_Irecv(in, sizeof in, MPI_CHAR, before, 3, MPI_COMM_WORLD, &all[0]);
+    MPI_Isend(out, sizeof out, MPI_CHAR, next, 3, MPI_COMM_WORLD, &all[1]);
+    MPI_Waitall(2, all, MPI_STATUSES_IGNORE);
+    nvtxRangePop();
+    nvtxRangePushA("any"); /* as many bytes as the sender's rank, into 1 KiB; and one that never comes */
+    if (rank == 0) {
+      int index;
+      for (int i = 0; i < size - 1; ++i)
+        MPI_Irecv(room[i], 1024, MPI_CHAR, MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &all[i]);
+      for (int i = 0; i < size - 1; ++i) MPI_Waitany(size - 1, all, &index, MPI_STATUS_IGNORE);
+      MPI_Irecv(room[0], 1024, MPI_CHAR, 1, 77, MPI_COMM_WORLD, &all[0]);
+      MPI_Cancel(&all[0]);
+      MPI_Wait(&all[0], MPI_STATUS_IGNORE);
+    } else {
+      MPI_Isend(out, rank, MPI_CHAR, 0, 100 + rank, MPI_COMM_WORLD, &all[0]);
+      MPI_Wait(&all[0], MPI_STATUS_IGNORE);
+    }
+    nvtxRangePop();
+    MPI_Barrier(MPI_COMM_WORLD);
+    late(rank);
+    nvtxRangePushA("poll");
+    if (rank == 0) {
+      MPI_Irecv(in, sizeof in, MPI_CHAR, 1, 5, MPI_COMM_WORLD, &all[0]);
+      for (int flag = 0; !flag; usleep(100)) MPI_Test(&all[0], &flag, MPI_STATUS_IGNORE);
+    }
+    if (rank == 1) {
+      MPI_Issend(out, 512, MPI_CHAR, 0, 5, MPI_COMM_WORLD, &all[0]);
+      for (int known = 0, index; known == 0;) MPI_Testsome(1, all, &known, &index, MPI_STATUSES_IGNORE);
+    }
+    nvtxRangePop();
+    nvtxRangePushA("many");
+    for (int i = 0; i < 12; ++i) MPI_Irecv(room[i], 1024, MPI_CHAR, before, i, MPI_COMM_WORLD, &all[i]);
+    for (int i = 0; i < 12; ++i) MPI_Isend(out, 64 * (i + 1), MPI_CHAR, next, i, MPI_COMM_WORLD, &all[12 + i]);
+    MPI_Waitall(24, all, MPI_STATUSES_IGNORE);
+    nvtxRangePop();
+  }
+}
+
 static void moments(void) {
   for (int step = 0; step < 500; ++step) {
     usleep(2000);
@@ -85,6 +132,11 @@ int main(int argc, char** argv) {
   MPI_Comm_size(MPI_COMM_WORLD, &size);
   if (strcmp(how, "messages") == 0) {
     messages(rank, size);
+    MPI_Finalize();
+    return 0;
+  }
+  if (strcmp(how, "requests") == 0) {
+    requests(rank, size);
     MPI_Finalize();
     return 0;
   }

@@ -105,7 +105,8 @@ class Store(unittest.TestCase):
         self.tool("runs", "push", self.url, WORK)
         newest = int(self.sql("select max(version) from rangescope.migrations")[0][0])
         before = self.sql("select count(*), sum(occurrences) from rangescope.regions")
-        self.sql(f"drop view rangescope.history; drop index rangescope.regions_by_name; delete from rangescope.migrations where version > {newest - 2}")
+        self.sql(f"alter table rangescope.runs drop column judged; drop view rangescope.history; drop index rangescope.regions_by_name; "
+                 f"delete from rangescope.migrations where version > {newest - 3}")
         self.assertIn("older rangescope", self.tool("runs", "list", "--from", self.url, code=66).stderr)
         self.tool("runs", "push", self.url, ZOO)
         self.assertEqual(int(self.sql("select max(version) from rangescope.migrations")[0][0]), newest)
@@ -198,6 +199,51 @@ class Store(unittest.TestCase):
         done = self.tool("runs", "list", "--from", "postgresql://owner@localhost:1/x?sslmode=verify-full&sslrootcert=/nowhere/ca.pem", code=66)
         self.assertIn("no connection", done.stderr)
         self.assertIn("sslmode", self.tool("runs", "list", "--from", "postgresql://owner@localhost:1/x?sslmode=perhaps", code=66).stderr)
+
+    def test_tls(self):
+        """A server that signed its certificate itself: taken unverified, or by its CA; no other CA will do."""
+        server = cluster.Cluster(tls=True)
+        self.addCleanup(server.stop)
+        url = f"postgresql://owner@127.0.0.1:{server.port}/postgres?sslmode="
+        trusted, foreign = os.path.join(server.folder, "server.crt"), server.certificate("foreign")
+        self.tool("runs", "push", url + "require", WORK)
+        with open(os.path.join(server.folder, "log"), encoding="utf-8", errors="replace") as f:
+            self.assertRegex(f.read(), "connection authorized.*application_name=rangescope SSL enabled")
+        for mode in ("verify-ca", "verify-full"):
+            self.assertIn("work.sqlite", self.tool("runs", "list", "--from", f"{url}{mode}&sslrootcert={trusted}").stdout)
+            said = self.tool("runs", "list", "--from", f"{url}{mode}&sslrootcert={foreign}", code=66).stderr
+            self.assertIn("certificate verify failed", said)
+            self.assertRegex(said, r"hint: .*sslrootcert")
+            self.assertIn(f"127.0.0.1:{server.port}", said)
+        self.assertIn("work.sqlite", self.tool("runs", "list", "--from", f"{url}verify-full", env={"PGSSLROOTCERT": trusted}).stdout)
+        self.assertIn("no encryption", self.tool("runs", "list", "--from", url + "disable", code=66).stderr)
+
+    def test_verdicts_are_kept_and_compared(self):
+        paths = {}
+        for n, (commit, kinds) in enumerate((("aaaaaaaa", ("waits_for_cpu", "warm_up")), ("bbbbbbbb", ("warm_up", "slow_gpu")))):
+            paths[commit], report = self.run_at(commit, 1700000000 * 10**9 + n * 10**9)
+            report["verdict"] = [{"kind": kind, "severity": "warning", "path": "step", "text": f"it is {kind}", "saves_ns": 5, "next": "look --password=hunter2hunter2"} for kind in kinds]
+            with open(paths[commit], "w", encoding="utf-8") as f:
+                json.dump(report, f)
+        self.tool("runs", "push", self.url, paths["aaaaaaaa"])
+        self.assertNotIn("hunter2", self.sql("select string_agg(v::text, ' ') from rangescope.verdicts v")[0][0])
+        self.tool("baseline", "save", "--name", "main", paths["aaaaaaaa"])
+        saved = os.path.join(self.folder, "rangescope-baselines", os.listdir(os.path.join(self.folder, "rangescope-baselines"))[0])
+        expected = ["new in the verdict of {}: slow_gpu of 'step': it is slow_gpu", "no longer in the verdict of {}: waits_for_cpu of 'step': it is waits_for_cpu"]
+        for before in (self.url, saved, paths["aaaaaaaa"]):
+            comparison = json.loads(self.tool("compare", before, paths["bbbbbbbb"], "-f", "json").stdout)
+            label = comparison["sides"][1]["label"]
+            self.assertEqual([note for note in comparison["notes"] if "verdict" in note], [text.format(label) for text in expected])
+        self.assertIn("new in the verdict of", self.tool("gate", "--baseline", saved, paths["bbbbbbbb"]).stdout)
+        # A baseline of before keeps none: nothing is said of what it had.
+        with open(saved, encoding="utf-8") as f:
+            old = json.load(f)
+        del old["runs"][0]["verdict"]
+        with open(saved, "w", encoding="utf-8") as f:
+            json.dump(old, f)
+        self.assertNotIn("the verdict", self.tool("compare", saved, paths["bbbbbbbb"]).stdout)
+        self.tool("runs", "push", self.url, saved, "--name", "old")
+        self.assertNotIn("the verdict", self.tool("compare", f"{self.url}#old", paths["bbbbbbbb"]).stdout)
 
     def test_names_are_data(self):
         """Quotes, SQL, NUL and bytes that are no text, in names of runs and ranges."""

@@ -8,11 +8,16 @@
 // A communicator's id is the same on all of its ranks without a message: that of MPI_COMM_WORLD is 1, that of another
 // one a hash of its parent's, of how many were made from the parent before it, and of the parent's rank of its first
 // member. All members know these three.
+//
+// A call that begins a message gives its request a number; the call that completes it (MPI_Wait, MPI_Testsome, ...)
+// says the number again when it ends, and of a receive the sender, the tag and the bytes. A test that completes nothing
+// leaves no range. Persistent requests are not followed.
 #include <dlfcn.h>
 #include <mpi.h>
 #include <nvtx3/nvToolsExt.h>
 #include <nvtx3/nvToolsExtPayload.h>
 
+#include <atomic>
 #include <cstdint>
 #include <cstdlib>
 
@@ -42,39 +47,52 @@ MPI_Comm no_comm() {
 struct Payload {
   std::uint64_t communicator, bytes;
   std::int32_t peer, tag, self, source, source_tag, unused;
+  std::uint64_t request;
 };
-// Collectives give the first three, messages five, exchanges all.
+struct Completion {
+  std::uint64_t request, bytes;
+  std::int32_t source, tag;
+};
 constexpr std::uint64_t kCollective = NVTX_PAYLOAD_SCHEMA_ID_STATIC_START + 1, kMessage = kCollective + 1,
-                        kExchange = kCollective + 2;
-constexpr std::size_t kFields[] = {3, 5, 7};
+                        kExchange = kCollective + 2, kRequest = kCollective + 3, kCompletion = kCollective + 4;
 
 nvtxDomainHandle_t domain() {
   static const nvtxDomainHandle_t handle = [] {
     const nvtxDomainHandle_t made = nvtxDomainCreateA("MPI");
-    static const auto number = [](const char* name, std::size_t offset) {
-      return nvtxPayloadSchemaEntry_t{0, NVTX_PAYLOAD_ENTRY_TYPE_INT32, name, nullptr, 0, offset, nullptr, nullptr};
+    static const auto entry = [](const char* name, std::uint64_t type, std::size_t offset) {
+      return nvtxPayloadSchemaEntry_t{0, type, name, nullptr, 0, offset, nullptr, nullptr};
     };
-    static const nvtxPayloadSchemaEntry_t entries[] = {
-        {0, NVTX_PAYLOAD_ENTRY_TYPE_UINT64, "MPI communicator ID", nullptr, 0, 0, nullptr, nullptr},
-        {0, NVTX_PAYLOAD_ENTRY_TYPE_UINT64, "Message size [bytes]", nullptr, 0, offsetof(Payload, bytes), nullptr,
-         nullptr},
-        number("Peer rank", offsetof(Payload, peer)),
-        number("Tag", offsetof(Payload, tag)),
-        number("Rank", offsetof(Payload, self)),
-        number("Source rank", offsetof(Payload, source)),
-        number("Source tag", offsetof(Payload, source_tag))};
-    for (std::uint64_t kind = 0; kind < 3; ++kind) {
+    constexpr std::uint64_t kSize = NVTX_PAYLOAD_ENTRY_TYPE_UINT64, kNumber = NVTX_PAYLOAD_ENTRY_TYPE_INT32;
+    static const nvtxPayloadSchemaEntry_t entries[] = {entry("Request", kSize, offsetof(Payload, request)),
+                                                       entry("MPI communicator ID", kSize, 0),
+                                                       entry("Message size [bytes]", kSize, offsetof(Payload, bytes)),
+                                                       entry("Peer rank", kNumber, offsetof(Payload, peer)),
+                                                       entry("Tag", kNumber, offsetof(Payload, tag)),
+                                                       entry("Rank", kNumber, offsetof(Payload, self)),
+                                                       entry("Source rank", kNumber, offsetof(Payload, source)),
+                                                       entry("Source tag", kNumber, offsetof(Payload, source_tag))};
+    static const nvtxPayloadSchemaEntry_t completed[] = {
+        entry("Completed request", kSize, 0), entry("Message size [bytes]", kSize, offsetof(Completion, bytes)),
+        entry("Source rank", kNumber, offsetof(Completion, source)),
+        entry("Source tag", kNumber, offsetof(Completion, tag))};
+    const auto add = [made](std::uint64_t id, const nvtxPayloadSchemaEntry_t* first, std::size_t count,
+                            std::size_t size) {
       nvtxPayloadSchemaAttr_t schema{};
       schema.fieldMask = NVTX_PAYLOAD_SCHEMA_ATTR_FIELD_TYPE | NVTX_PAYLOAD_SCHEMA_ATTR_FIELD_ENTRIES |
                          NVTX_PAYLOAD_SCHEMA_ATTR_FIELD_NUM_ENTRIES | NVTX_PAYLOAD_SCHEMA_ATTR_FIELD_STATIC_SIZE |
                          NVTX_PAYLOAD_SCHEMA_ATTR_FIELD_SCHEMA_ID;
       schema.type = NVTX_PAYLOAD_SCHEMA_TYPE_STATIC;
-      schema.entries = entries;
-      schema.numEntries = kFields[kind];
-      schema.payloadStaticSize = sizeof(Payload);
-      schema.schemaId = kCollective + kind;
+      schema.entries = first;
+      schema.numEntries = count;
+      schema.payloadStaticSize = size;
+      schema.schemaId = id;
       nvtxPayloadSchemaRegister(made, &schema);
-    }
+    };
+    add(kCollective, entries + 1, 3, sizeof(Payload));
+    add(kMessage, entries + 1, 5, sizeof(Payload));
+    add(kExchange, entries + 1, 7, sizeof(Payload));
+    add(kRequest, entries, 6, sizeof(Payload));
+    add(kCompletion, completed, 4, sizeof(Completion));
     return made;
   }();
   return handle;
@@ -164,17 +182,33 @@ std::uint64_t bytes_of(std::int64_t count, MPI_Datatype type) {
   return static_cast<std::uint64_t>(count) * static_cast<std::uint64_t>(bytes);
 }
 
+/// Of a message that was received; what `otherwise` says where the library does not.
+std::uint64_t received_bytes(const MPI_Status& status, std::uint64_t otherwise) {
+  static const auto elements = next<decltype(&PMPI_Get_elements_x)>("PMPI_Get_elements_x");
+  static const auto byte = reinterpret_cast<MPI_Datatype>(dlsym(RTLD_DEFAULT, "ompi_mpi_byte"));
+  MPI_Count bytes = 0;
+  if (elements == nullptr || byte == nullptr || elements(&status, byte, &bytes) != MPI_SUCCESS || bytes < 0)
+    return otherwise;
+  return static_cast<std::uint64_t>(bytes);
+}
+
 class Range {
  public:
   Range(nvtxStringHandle_t name, MPI_Comm comm, std::uint64_t bytes, int peer = -1)
-      : Range(name, comm, kCollective, {0, bytes, peer, 0, 0, 0, 0, 0}) {}
-  /// A message, and one from `source` where that is given.
+      : Range(name, comm, kCollective, {0, bytes, peer, 0, 0, 0, 0, 0, 0}) {}
+  /// A message, one that is only begun under its request's number, and one from `source` where that is given.
   Range(nvtxStringHandle_t name, MPI_Comm comm, std::uint64_t bytes, int peer, int tag)
-      : Range(name, comm, kMessage, {0, bytes, peer, tag, 0, 0, 0, 0}) {}
+      : Range(name, comm, kMessage, {0, bytes, peer, tag, 0, 0, 0, 0, 0}) {}
+  Range(nvtxStringHandle_t name, MPI_Comm comm, std::uint64_t bytes, int peer, int tag, std::uint64_t request)
+      : Range(name, comm, kRequest, {0, bytes, peer, tag, 0, 0, 0, 0, request}) {}
   Range(nvtxStringHandle_t name, MPI_Comm comm, std::uint64_t bytes, int peer, int tag, int source, int source_tag)
-      : Range(name, comm, kExchange, {0, bytes, peer, tag, 0, source, source_tag, 0}) {}
+      : Range(name, comm, kExchange, {0, bytes, peer, tag, 0, source, source_tag, 0, 0}) {}
   explicit Range(nvtxStringHandle_t name) { push(name, nullptr); }
   ~Range() {
+    if (completed_count_ > 0) {
+      nvtxRangePopPayload(domain(), completed_, completed_count_);
+      return;
+    }
     if (!more_) {
       nvtxDomainRangePop(domain());
       return;
@@ -185,14 +219,23 @@ class Range {
   Range(const Range&) = delete;
   Range& operator=(const Range&) = delete;
 
-  /// Where a message came from, which wildcards do not say before.
+  /// Where a message came from, which wildcards do not say before, and what came of what there was room for.
   void came(const MPI_Status& status) {
+    if (schema_ == 0) return;
     std::int32_t& rank = schema_ == kExchange ? payload_.source : payload_.peer;
     std::int32_t& tag = schema_ == kExchange ? payload_.source_tag : payload_.tag;
-    more_ = schema_ != 0 && (rank != status.MPI_SOURCE || tag != status.MPI_TAG);
+    const std::uint64_t bytes = schema_ == kMessage ? received_bytes(status, payload_.bytes) : payload_.bytes;
+    more_ = rank != status.MPI_SOURCE || tag != status.MPI_TAG || bytes != payload_.bytes;
     rank = status.MPI_SOURCE;
     tag = status.MPI_TAG;
+    payload_.bytes = bytes;
   }
+  /// `data` must outlive the range.
+  void completed(const nvtxPayloadData_t* data, std::size_t count) {
+    completed_ = data;
+    completed_count_ = count;
+  }
+  [[nodiscard]] bool is_followed() const { return schema_ != 0; }
 
  private:
   Range(nvtxStringHandle_t name, MPI_Comm comm, std::uint64_t schema, Payload payload) : payload_(payload) {
@@ -223,10 +266,146 @@ class Range {
   std::uint64_t schema_ = 0;
   Payload payload_{};
   bool more_ = false;  ///< the pop says more than the push did
+  const nvtxPayloadData_t* completed_ = nullptr;
+  std::size_t completed_count_ = 0;
 };
 #define RANGE(name, ...)                                                                    \
   static const nvtxStringHandle_t text = nvtxDomainRegisterStringA(domain(), "MPI_" #name); \
   Range range(text __VA_OPT__(, ) __VA_ARGS__)
+
+// ---- Requests ------------------------------------------------------------------------------------------------------
+
+struct Posted {
+  std::uint64_t number;  // 0: not followed
+  std::uint64_t bytes;
+  std::int32_t peer, tag;
+  bool receives;
+};
+std::atomic<std::uint64_t> posted_count{0};
+
+/// Requests under way by their handles, without a lock: a request belongs to one call at a time. One that finds its few
+/// places taken is not followed.
+class Requests {
+ public:
+  void put(MPI_Request request, const Posted& posted) {
+    static const auto done = reinterpret_cast<MPI_Request>(dlsym(RTLD_DEFAULT, "ompi_request_empty")),
+                      none = reinterpret_cast<MPI_Request>(dlsym(RTLD_DEFAULT, "ompi_request_null"));
+    if (posted.number == 0 || request == done || request == none) return;  // shared by all that are complete at once
+    take(request);                                                         // of one that was completed unseen
+    for (Place *place = first(request), *end = place + kTried; place != end; ++place) {
+      std::uintptr_t empty = 0;
+      if (!place->request.compare_exchange_strong(empty, kBusy, std::memory_order_acquire)) continue;
+      place->posted = posted;
+      place->request.store(reinterpret_cast<std::uintptr_t>(request), std::memory_order_release);
+      return;
+    }
+  }
+  Posted take(MPI_Request request) {
+    for (Place *place = first(request), *end = place + kTried; place != end && request != nullptr; ++place) {
+      if (place->request.load(std::memory_order_acquire) != reinterpret_cast<std::uintptr_t>(request)) continue;
+      const Posted posted = place->posted;
+      place->request.store(0, std::memory_order_release);
+      return posted;
+    }
+    return {};
+  }
+
+ private:
+  struct Place {
+    std::atomic<std::uintptr_t> request{0};
+    Posted posted{};
+  };
+  static constexpr std::size_t kPlaces = 4096, kTried = 16;
+  static constexpr std::uintptr_t kBusy = 1;
+  Place* first(MPI_Request request) { return &places_[mix(1, reinterpret_cast<std::uintptr_t>(request)) % kPlaces]; }
+  Place places_[kPlaces + kTried];
+};
+Requests requests_under_way;
+
+/// The requests of a call that completes some. What began them is taken before the call, since a handle may be used
+/// again as soon as its request is complete, and put back where it is not.
+class Completing {
+ public:
+  Completing(int count, MPI_Request* requests, MPI_Status* statuses) : requests_(requests), statuses_(statuses) {
+    if (world() == nullptr) return;
+    const std::size_t all = count < 0 || requests == nullptr ? 0 : static_cast<std::size_t>(count);
+    count_ = all < kMost ? all : kMost;
+    if (count_ > kFew) {
+      more_ = static_cast<Room*>(std::malloc(sizeof(Room) * count_));
+      data_ = static_cast<nvtxPayloadData_t*>(std::malloc(sizeof *data_ * count_));
+      if (more_ == nullptr || data_ == nullptr) count_ = 0;
+    }
+    for (std::size_t i = 0; i < count_; ++i) {
+      room(i).handle = requests[i];
+      room(i).posted = requests_under_way.take(requests[i]);
+    }
+    if (statuses != nullptr || all != count_) return;
+    own_ = count_ > kFew ? static_cast<MPI_Status*>(std::malloc(sizeof *own_ * count_)) : few_statuses_;
+    statuses_ = own_;
+  }
+  ~Completing() {
+    if (own_ != few_statuses_) std::free(own_);
+    if (data_ != few_data_) std::free(data_);
+    std::free(more_);
+  }
+  Completing(const Completing&) = delete;
+  Completing& operator=(const Completing&) = delete;
+
+  /// What the call gets: the caller's, or room of its own where that is nowhere.
+  [[nodiscard]] MPI_Status* statuses() const { return statuses_; }
+
+  /// The n-th of `known` statuses is that of the request order[n], without `order` of the n-th. A request is complete
+  /// when its handle is gone.
+  void done(int result, const int* order, int known) {
+    for (std::size_t i = 0; i < count_; ++i) {
+      if (requests_[i] != room(i).handle) continue;
+      requests_under_way.put(room(i).handle, room(i).posted);
+      room(i).posted.number = 0;
+    }
+    for (int n = 0; n < known && statuses_ != nullptr && result == MPI_SUCCESS; ++n) {
+      const std::size_t at = static_cast<std::size_t>(order == nullptr ? n : order[n]);
+      if (at < count_) add(room(at), &statuses_[n]);
+    }
+    for (std::size_t i = 0; i < count_ && result == MPI_SUCCESS; ++i) add(room(i), nullptr);
+  }
+  [[nodiscard]] bool any() const { return complete_ > 0; }
+  void tell(Range& range) const { range.completed(data_, complete_); }
+
+ private:
+  static constexpr std::size_t kFew = 8, kMost = 1024;
+  struct Room {
+    MPI_Request handle;
+    Posted posted;
+    Completion completion;
+  };
+
+  void add(Room& one, const MPI_Status* status) {
+    static const auto cancelled = next<decltype(&PMPI_Test_cancelled)>("PMPI_Test_cancelled");
+    if (one.posted.number == 0) return;
+    one.completion = {one.posted.number, one.posted.bytes, one.posted.peer, one.posted.tag};
+    if (one.posted.receives && status != nullptr) {
+      int gone = 0;
+      if (cancelled != nullptr && cancelled(status, &gone) == MPI_SUCCESS && gone != 0)
+        one.completion = {one.posted.number, 0, MPI_PROC_NULL, 0};
+      else
+        one.completion = {one.posted.number, received_bytes(*status, one.posted.bytes), status->MPI_SOURCE,
+                          status->MPI_TAG};
+    }
+    one.posted.number = 0;
+    data_[complete_++] = {kCompletion, sizeof(Completion), &one.completion};
+  }
+  Room& room(std::size_t i) { return more_ == nullptr ? few_[i] : more_[i]; }
+
+  MPI_Request* requests_;
+  MPI_Status* statuses_;
+  std::size_t count_ = 0, complete_ = 0;
+  Room few_[kFew];
+  MPI_Status few_statuses_[kFew];
+  nvtxPayloadData_t few_data_[kFew];
+  Room* more_ = nullptr;
+  nvtxPayloadData_t* data_ = few_data_;
+  MPI_Status* own_ = few_statuses_;
+};
 
 }  // namespace
 
@@ -317,16 +496,31 @@ SHOWN int MPI_Alltoallv(const void* in, const int* in_counts, const int* in_plac
 }
 
 // Point to point.
-SHOWN int MPI_Send(const void* buffer, int count, MPI_Datatype type, int peer, int tag, MPI_Comm comm) {
-  NEXT(Send);
-  RANGE(Send, comm, bytes_of(count, type), peer, tag);
-  return real(buffer, count, type, peer, tag, comm);
-}
-SHOWN int MPI_Ssend(const void* buffer, int count, MPI_Datatype type, int peer, int tag, MPI_Comm comm) {
-  NEXT(Ssend);
-  RANGE(Ssend, comm, bytes_of(count, type), peer, tag);
-  return real(buffer, count, type, peer, tag, comm);
-}
+#define SEND(name)                                                                                           \
+  SHOWN int MPI_##name(const void* buffer, int count, MPI_Datatype type, int peer, int tag, MPI_Comm comm) { \
+    NEXT(name);                                                                                              \
+    RANGE(name, comm, bytes_of(count, type), peer, tag);                                                     \
+    return real(buffer, count, type, peer, tag, comm);                                                       \
+  }
+SEND(Send)
+SEND(Ssend)
+SEND(Rsend)
+SEND(Bsend)
+#define BEGIN(name, buffer_type, receives)                                                                 \
+  SHOWN int MPI_##name(buffer_type buffer, int count, MPI_Datatype type, int peer, int tag, MPI_Comm comm, \
+                       MPI_Request* request) {                                                             \
+    NEXT(name);                                                                                            \
+    const Posted posted{++posted_count, bytes_of(count, type), peer, tag, receives};                       \
+    RANGE(name, comm, posted.bytes, peer, tag, posted.number);                                             \
+    const int result = real(buffer, count, type, peer, tag, comm, request);                                \
+    if (result == MPI_SUCCESS && range.is_followed()) requests_under_way.put(*request, posted);            \
+    return result;                                                                                         \
+  }
+BEGIN(Isend, const void*, false)
+BEGIN(Issend, const void*, false)
+BEGIN(Irsend, const void*, false)
+BEGIN(Ibsend, const void*, false)
+BEGIN(Irecv, void*, true)
 SHOWN int MPI_Recv(void* buffer, int count, MPI_Datatype type, int peer, int tag, MPI_Comm comm, MPI_Status* status) {
   NEXT(Recv);
   RANGE(Recv, comm, bytes_of(count, type), peer, tag);
@@ -335,18 +529,6 @@ SHOWN int MPI_Recv(void* buffer, int count, MPI_Datatype type, int peer, int tag
   const int result = real(buffer, count, type, peer, tag, comm, known_status);
   if (result == MPI_SUCCESS) range.came(*known_status);
   return result;
-}
-SHOWN int MPI_Isend(const void* buffer, int count, MPI_Datatype type, int peer, int tag, MPI_Comm comm,
-                    MPI_Request* request) {
-  NEXT(Isend);
-  RANGE(Isend, comm, bytes_of(count, type), peer, tag);
-  return real(buffer, count, type, peer, tag, comm, request);
-}
-SHOWN int MPI_Irecv(void* buffer, int count, MPI_Datatype type, int peer, int tag, MPI_Comm comm,
-                    MPI_Request* request) {
-  NEXT(Irecv);
-  RANGE(Irecv, comm, bytes_of(count, type), peer, tag);
-  return real(buffer, count, type, peer, tag, comm, request);
 }
 SHOWN int MPI_Sendrecv(const void* in, int in_count, MPI_Datatype in_type, int to, int in_tag, void* out, int out_count,
                        MPI_Datatype out_type, int from, int out_tag, MPI_Comm comm, MPI_Status* status) {
@@ -359,20 +541,83 @@ SHOWN int MPI_Sendrecv(const void* in, int in_count, MPI_Datatype in_type, int t
   if (result == MPI_SUCCESS) range.came(*known_status);
   return result;
 }
+
+// Requests. Those that wait:
 SHOWN int MPI_Wait(MPI_Request* request, MPI_Status* status) {
   NEXT(Wait);
+  Completing completing(1, request, status);
   RANGE(Wait);
-  return real(request, status);
+  const int result = real(request, completing.statuses());
+  completing.done(result, nullptr, 1);
+  completing.tell(range);
+  return result;
 }
 SHOWN int MPI_Waitall(int count, MPI_Request* requests, MPI_Status* statuses) {
   NEXT(Waitall);
+  Completing completing(count, requests, statuses);
   RANGE(Waitall);
-  return real(count, requests, statuses);
+  const int result = real(count, requests, completing.statuses());
+  completing.done(result, nullptr, count);
+  completing.tell(range);
+  return result;
 }
 SHOWN int MPI_Waitany(int count, MPI_Request* requests, int* index, MPI_Status* status) {
   NEXT(Waitany);
+  Completing completing(count, requests, status);
   RANGE(Waitany);
-  return real(count, requests, index, status);
+  const int result = real(count, requests, index, completing.statuses());
+  completing.done(result, index, 1);
+  completing.tell(range);
+  return result;
+}
+SHOWN int MPI_Waitsome(int count, MPI_Request* requests, int* known, int* indexes, MPI_Status* statuses) {
+  NEXT(Waitsome);
+  Completing completing(count, requests, statuses);
+  RANGE(Waitsome);
+  const int result = real(count, requests, known, indexes, completing.statuses());
+  completing.done(result, indexes, *known);
+  completing.tell(range);
+  return result;
+}
+// Those that look: a range where they found something.
+#define FOUND(name)         \
+  if (completing.any()) {   \
+    RANGE(name);            \
+    completing.tell(range); \
+  }                         \
+  return result
+SHOWN int MPI_Test(MPI_Request* request, int* flag, MPI_Status* status) {
+  NEXT(Test);
+  Completing completing(1, request, status);
+  const int result = real(request, flag, completing.statuses());
+  completing.done(result, nullptr, *flag);
+  FOUND(Test);
+}
+SHOWN int MPI_Testall(int count, MPI_Request* requests, int* flag, MPI_Status* statuses) {
+  NEXT(Testall);
+  Completing completing(count, requests, statuses);
+  const int result = real(count, requests, flag, completing.statuses());
+  completing.done(result, nullptr, *flag == 0 ? 0 : count);
+  FOUND(Testall);
+}
+SHOWN int MPI_Testany(int count, MPI_Request* requests, int* index, int* flag, MPI_Status* status) {
+  NEXT(Testany);
+  Completing completing(count, requests, status);
+  const int result = real(count, requests, index, flag, completing.statuses());
+  completing.done(result, index, *flag);
+  FOUND(Testany);
+}
+SHOWN int MPI_Testsome(int count, MPI_Request* requests, int* known, int* indexes, MPI_Status* statuses) {
+  NEXT(Testsome);
+  Completing completing(count, requests, statuses);
+  const int result = real(count, requests, known, indexes, completing.statuses());
+  completing.done(result, indexes, *known);
+  FOUND(Testsome);
+}
+SHOWN int MPI_Request_free(MPI_Request* request) {
+  NEXT(Request_free);
+  if (request != nullptr) requests_under_way.take(*request);
+  return real(request);
 }
 
 // Communicators that come of others.

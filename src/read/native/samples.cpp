@@ -152,7 +152,7 @@ class Reader {
     if (raw.size() < sizeof event) return;
     std::memcpy(&event, raw.data(), sizeof event);
     const std::string text = base::printable(raw.substr(sizeof event));
-    const std::string device = base::printable(stream_.name);
+    const std::string device = base::printable(stream_.name + (stream_.uuid.empty() ? "" : " (" + stream_.uuid + ")"));
     switch (event.kind) {
       case format::EventKind::kOverflow:
         lose("samples_overflow", 0,

@@ -1,0 +1,78 @@
+#!/usr/bin/env python3
+"""cli.messages: every option that a message of ours names exists, where it names it. Usage: messages.py BIN_DIR ROOT
+
+Looks at the string literals of src/: what follows `rangescope COMMAND` must be in that command's help, another `--word` in the help of
+some command, or in that of nsys or ncu (tests/golden/help). Code about other tools' command lines is left out."""
+import glob
+import os
+import re
+import subprocess
+import sys
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
+import cases
+
+BIN, ROOT = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
+OTHERS = ("/collect/", "/doctor/command/", "/config/keys.cpp", "/runs/provenance.cpp")
+FOREIGN = {"--cap-add", "--pause", "--profile-child-processes", "--type", "--report", "--timeunit"}  # of docker, dcgmi, nvprof, nsys export and stats
+OPTION = re.compile(r"(?<![\w-])--[a-z][a-z0-9]*(?:-[a-z0-9]+)*")
+
+
+def help_of(*words):
+    done = [subprocess.run([f"{BIN}/rangescope", *words, option], capture_output=True, text=True, timeout=60) for option in ("--help", "--help-all")]
+    return "".join(one.stdout for one in done if one.returncode == 0)
+
+
+def literals():
+    """(file, text) of each string, neighbours joined."""
+    for path in sorted(glob.glob(f"{ROOT}/src/**/*.[ch]pp", recursive=True)):
+        if path.endswith("_test.cpp") or any(other in path for other in OTHERS):
+            continue
+        with open(path, encoding="utf-8") as f:
+            source = re.sub(r"^\s*//.*$", "", f.read(), flags=re.M)
+        for text in re.findall(r'"((?:[^"\\\n]|\\.)*)"', re.sub(r'"\s*\n\s*"', "", source)):
+            yield os.path.relpath(path, ROOT), text
+
+
+class Messages(unittest.TestCase):
+    maxDiff = None
+    @classmethod
+    def setUpClass(cls):
+        cls.options = {}
+        for command in re.findall(r"^  ([a-z]+) ", subprocess.run([f"{BIN}/rangescope", "help"], check=True, capture_output=True, text=True).stdout, re.M):
+            text = help_of(command)
+            for word in re.findall(r"^  ([a-z]+) ", text, re.M):
+                text += help_of(command, word)
+            cls.options[command] = set(OPTION.findall(text)) | {"--help"}
+        cls.tools = set()
+        for path in glob.glob(f"{ROOT}/tests/golden/help/*.txt"):
+            with open(path, encoding="utf-8") as f:
+                cls.tools |= set(OPTION.findall(f.read()))
+
+    def test_the_commands_are_found(self):
+        self.assertGreater(len(self.options), 15)
+        self.assertIn("--from", self.options["runs"])
+        self.assertGreater(len(self.tools), 100)
+
+    def test_options_exist(self):
+        ours = {"--root", "--version", "--no"}  # an older spelling, of rangescope itself, the first word of --no-...
+        known = set().union(*self.options.values(), self.tools, FOREIGN, ours)
+        self.assertEqual([(path, option, text) for path, text in literals() for option in OPTION.findall(text) if option not in known], [])
+
+    def test_commands_have_the_options_they_are_named_with(self):
+        wrong, seen = [], 0
+        for path, text in literals():
+            for command, words in re.findall(r"rangescope ([a-z]+)((?:(?! rangescope )[^;])*)", text):
+                if command not in self.options:
+                    continue
+                for option in OPTION.findall(words.split(" -- ")[0]):
+                    seen += 1
+                    if option not in self.options[command]:
+                        wrong.append((path, command, option, text))
+        self.assertEqual(wrong, [])
+        self.assertGreater(seen, 20)
+
+
+if __name__ == "__main__":
+    cases.main()
