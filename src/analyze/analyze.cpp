@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <optional>
 #include <set>
 
 #include "analyze/clocks.hpp"
@@ -222,16 +223,21 @@ void add_families(const std::vector<KernelKind>& kinds, Report& report) {
                    [](const auto& a, const auto& b) { return a.total_ns > b.total_ns; });
 }
 
-/// Recordings of several hosts, on the clock of the first one.
-std::vector<HostClock> align_hosts(Session& session) {
+/// Recordings of several hosts, on the clock of the first one, and the calls by which that was done.
+std::vector<HostClock> align_hosts(Session& session, std::optional<CollectiveCalls>& found) {
   std::set<model::StringId> hosts;
   for (const model::Process& process : session.processes)
     if (process.host != 0 && process.rank != kNone) hosts.insert(process.host);
   if (hosts.size() < 2) return {};
-  std::vector<HostClock> clocks = find_clocks(session, find_collectives(session));
+  found = find_collectives(session);
+  std::vector<HostClock> clocks = find_clocks(session, *found);
   align(session, clocks);
+  Moves(clocks).move(*found);
   return clocks;
 }
+
+base::Result<Report> summed_up(const Session& session, const Options& options, Details& details, bool kept,
+                               const std::optional<CollectiveCalls>& found = {});
 
 }  // namespace
 
@@ -239,10 +245,12 @@ base::Result<Report> analyze(Session& session, const Options& options, const Ref
   const FoldNames how = options.fold_names.value_or(FoldNames::kAuto);
   if (options.by_payload) name_by_payload(session);
   NameFolder(how, options.ranges).bound(session);
-  const std::vector<HostClock> clocks = align_hosts(session);
+  std::optional<CollectiveCalls> found;
+  const std::vector<HostClock> clocks = align_hosts(session, found);
   if (!session.measurements.empty()) derive(session, reference.groups);
   if (!session.samples.empty()) derive_samples(session, reference.sampled);
-  auto report = analyze(session, options);
+  Details details;
+  auto report = summed_up(session, options, details, false, found);
   if (!report) return report;
   describe_clocks(clocks, session, *report);
   std::vector<model::MetricColumn> of_work = std::move(report->metric_columns);
@@ -271,7 +279,8 @@ void judge_regions(const Reference& reference, const std::string& device, Report
 
 namespace {
 
-base::Result<Report> summed_up(const Session& session, const Options& options, Details& details, bool kept) {
+base::Result<Report> summed_up(const Session& session, const Options& options, Details& details, bool kept,
+                               const std::optional<CollectiveCalls>& found) {
   Report report;
   auto useful = parse_useful(options.flops);
   if (!useful) return base::fail(std::move(useful));
@@ -330,7 +339,8 @@ base::Result<Report> summed_up(const Session& session, const Options& options, D
   add_rows(&occurrences, report);
   add_over_ranks(session, tree, keys, by_cell, report);
   if (report.ranks.size() > 1) {
-    add_communication(session, options, tree, find_collectives(session), keys, report);
+    CollectiveCalls here;
+    add_communication(session, options, tree, found ? *found : (here = find_collectives(session)), keys, report);
     add_rank_work(session, tree, keys, by_cell, report);
   }
   tell_kernels_apart(report);

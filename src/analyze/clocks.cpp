@@ -123,24 +123,35 @@ std::vector<HostClock> find_clocks(const Session& session, const CollectiveCalls
   return clocks;
 }
 
+Moves::Moves(const std::vector<HostClock>& clocks) {
+  for (const HostClock& clock : clocks) {
+    if (clock.knots.empty()) continue;
+    for (const std::uint32_t process : clock.processes) {
+      if (process >= of_process_.size()) of_process_.resize(process + 1, nullptr);
+      of_process_[process] = &clock;
+    }
+  }
+}
+
+void Moves::move(std::uint32_t process, std::int64_t& at) const {
+  if (process >= of_process_.size() || of_process_[process] == nullptr || at == kOpen) return;
+  at += static_cast<std::int64_t>(std::llround(of_process_[process]->add_at(static_cast<double>(at))));
+}
+
+void Moves::move(CollectiveCalls& found) const {
+  for (auto* list : {&found.calls, &found.standing, &found.messaging})
+    for (CollectiveCall& call : *list) both(call.process, call);
+}
+
 void align(Session& session, const std::vector<HostClock>& clocks) {
-  std::vector<const HostClock*> of_process(session.processes.size(), nullptr);
-  for (const HostClock& clock : clocks)
-    if (!clock.knots.empty())
-      for (const std::uint32_t process : clock.processes) of_process[process] = &clock;
-  const auto move = [&](std::uint32_t process, std::int64_t& at) {
-    if (process >= of_process.size() || of_process[process] == nullptr || at == kOpen) return;
-    at += static_cast<std::int64_t>(std::llround(of_process[process]->add_at(static_cast<double>(at))));
-  };
+  const Moves moves(clocks);
+  const auto move = [&](std::uint32_t process, std::int64_t& at) { moves.move(process, at); };
+  const auto both = [&](std::uint32_t process, auto& event) { moves.both(process, event); };
   const auto of_thread = [&](std::uint32_t thread) {
     return thread < session.threads.size() ? session.threads[thread].process : kNone;
   };
   const auto of_stream = [&](std::uint32_t stream) {
     return stream < session.streams.size() ? session.streams[stream].process : kNone;
-  };
-  const auto both = [&](std::uint32_t process, auto& event) {
-    move(process, event.start_ns);
-    move(process, event.end_ns);
   };
   for (std::uint32_t p = 0; p < session.processes.size(); ++p) both(p, session.processes[p]);
   for (model::Range& range : session.ranges) {

@@ -134,21 +134,13 @@ class Joiner {
 /// As analyze::align(): the first host's clock for all.
 void align(const std::vector<analyze::HostClock>& clocks, analyze::CollectiveCalls& found, Reported& into) {
   model::Session& session = into.session;
-  std::vector<const analyze::HostClock*> of_process(session.processes.size(), nullptr);
-  for (const analyze::HostClock& clock : clocks)
-    if (!clock.knots.empty())
-      for (const std::uint32_t process : clock.processes) of_process[process] = &clock;
-  const auto both = [&](std::uint32_t process, auto& event) {
-    if (of_process[process] == nullptr) return;
-    for (std::int64_t* at : {&event.start_ns, &event.end_ns})
-      *at += std::llround(of_process[process]->add_at(static_cast<double>(*at)));
-  };
-  for (analyze::CollectiveCall& call : found.calls) both(call.process, call);
+  const analyze::Moves moves(clocks);
+  moves.move(found);
   session.begin_ns = INT64_MAX;
   session.end_ns = 0;
   for (std::uint32_t p = 0; p < session.processes.size(); ++p) {
     model::Process& process = session.processes[p];
-    both(p, process);
+    moves.both(p, process);
     session.begin_ns = std::min(session.begin_ns, process.start_ns);
     session.end_ns = std::max(session.end_ns, process.end_ns);
   }
@@ -203,6 +195,9 @@ void add_collectives(const Digest& digest, Reported& into) {
   analyze::link_nodes(tree, session);
   analyze::add_collectives(session, {}, tree, found, into.report);
   session.ranges.clear();
+  if (digest.total)  // what ran beside a call is in the captures
+    for (model::Collective& row : into.report.collectives)
+      for (model::CollectiveOfRank& rank : row.by_rank) rank.hidden_ns = std::nan("");
   if (joiner.widest() > 0)
     into.report.notes.push_back("collectives rest on every " + std::to_string(1u << joiner.widest()) +
                                 (joiner.widest() == 1 ? "nd" : "th") +

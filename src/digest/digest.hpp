@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -31,7 +32,12 @@ inline constexpr std::size_t kMostRegions = 50000, kMostKernels = 50000;
 inline constexpr std::int64_t kUnknown = INT64_MIN;  ///< of a sum: one of its parts is not known
 
 /// A sum, unless one of both is unknown. Stays at the ends of its type.
-[[nodiscard]] std::int64_t plus(std::int64_t a, std::int64_t b);
+[[nodiscard]] inline std::int64_t plus(std::int64_t a, std::int64_t b) {
+  std::int64_t sum = 0;
+  if (a == kUnknown || b == kUnknown) return kUnknown;
+  if (__builtin_add_overflow(a, b, &sum)) return a < 0 ? -INT64_MAX : INT64_MAX;
+  return sum;
+}
 
 struct Process {
   std::uint32_t pid = 0, parent_pid = 0, rank = kNone, local_rank = kNone, world = 0;
@@ -104,6 +110,8 @@ struct Gpu {
   Distribution kernel_ns, busy_ns;  ///< per occurrence, children included
 
   void add(const Gpu& other, const std::vector<std::uint32_t>& kernel_of);
+  /// Of ranks that have no GPU work: so many occurrences without any, or of which nobody knows.
+  void add_none(std::int64_t occurrences, bool known);
 };
 inline constexpr std::array kGpuCounts = {&model::GpuWork::kernels,           &model::GpuWork::exclusive_kernels,
                                           &model::GpuWork::inherited_kernels, &model::GpuWork::graph_kernels,
@@ -135,7 +143,7 @@ struct Region {
   Ordinals ordinals;
   std::optional<Gpu> gpu;
 
-  void clear();  ///< for a reader: it keeps its memory, and GPU work that is to be overwritten
+  void add_no_gpu(const Region& of);  ///< to `gpu`: what ranks without GPU work have
 };
 
 struct Kernel {
@@ -209,6 +217,8 @@ struct Digest {
 /// for each call: merge_all() spares that.
 [[nodiscard]] Digest merge(Digest into, const Digest& from);
 
+class Reading;  // digest/file.hpp
+
 /// Merges one by one, and keeps the tables by which names and regions are found.
 class Merger {
  public:
@@ -218,6 +228,9 @@ class Merger {
   Merger& operator=(Merger&&) noexcept;
   ~Merger();
   void add(const Digest& from);
+  /// Those that were opened, side by side: what a region has over all ranks is touched once for all of them. False: one
+  /// is damaged, and nothing can be done with this Merger any more.
+  [[nodiscard]] bool add(std::span<Reading> several);
   [[nodiscard]] Digest take();
 
  private:

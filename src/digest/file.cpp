@@ -21,6 +21,7 @@ namespace {
 constexpr std::string_view kMagic = "RSDIGEST";
 constexpr std::uint32_t kVersion = 1;
 constexpr std::size_t kHeader = 24;
+constexpr std::string_view kUnfitting = "the digest is damaged: what it says does not fit together";
 constexpr std::size_t kMostBins = 1 << 25;  // of all sketches of a file
 constexpr std::uint32_t kDeepest = 1024;    // a recording's tree is never so deep
 constexpr std::size_t kMostNames = 1 << 22;
@@ -79,8 +80,29 @@ class Reader {
   [[nodiscard]] std::size_t offset() const { return static_cast<std::size_t>(at_ - begin_); }
   [[nodiscard]] bool at_end() const { return at_ == end_; }
 
-  std::uint64_t number() {
-    if (at_ != end_ && static_cast<std::uint8_t>(*at_) < 128) return static_cast<std::uint8_t>(*at_++);
+  [[gnu::always_inline]] std::uint64_t number() {
+    if (end_ - at_ < 2) return longer_number();
+    const std::uint64_t one = byte(0), two = byte(1);
+    if (one < 128) {
+      ++at_;
+      return one;
+    }
+    if (two >= 128) return longer_number();
+    at_ += 2;
+    return (one & 127) | two << 7;
+  }
+  [[gnu::noinline]] std::uint64_t longer_number() {
+    if constexpr (std::endian::native == std::endian::little) {
+      std::uint64_t word = 0;
+      if (end_ - at_ >= 8) std::memcpy(&word, at_, 8);
+      if (const std::uint64_t stops = ~word & 0x8080808080808080; end_ - at_ >= 8 && stops != 0) {
+        at_ += (std::countr_zero(stops) >> 3) + 1;
+        word &= stops ^ (stops - 1);  // its bytes, and of each the lower seven bits moved together
+        word = (word & 0x007f007f007f007f) | (word & 0x7f007f007f007f00) >> 1;
+        word = (word & 0x00003fff00003fff) | (word & 0x3fff00003fff0000) >> 2;
+        return (word & 0x0fffffff) | (word & 0x0fffffff00000000) >> 4;
+      }
+    }
     std::uint64_t value = 0;
     for (int shift = 0; shift < 64 && at_ != end_; shift += 7) {
       const auto byte = static_cast<std::uint8_t>(*at_++);
@@ -107,8 +129,11 @@ class Reader {
     value = static_cast<std::int64_t>((read >> 1 ^ (~(read & 1) + 1)) + static_cast<std::uint64_t>(base));
   }
   void sum(std::int64_t& value, std::int64_t base, bool negative = false) {
-    bool known = false;
-    flag(known);
+    bool known = end_ - at_ >= 2 && byte(0) == 1;
+    if (known)
+      ++at_;
+    else
+      flag(known);
     value = kUnknown;
     if (!known) return;
     near(value, base == kUnknown ? 0 : base);
@@ -131,12 +156,15 @@ class Reader {
     value = std::bit_cast<double>(bits);
     check(value >= 0 && value < 1e30);
   }
-  /// Room for the items that follow, each of at least `bytes`.
-  template <class T>
-  void list(std::vector<T>& items, std::size_t most, std::size_t bytes = 1) {
+  /// How many items follow, each of at least `bytes`.
+  std::size_t count(std::size_t most, std::size_t bytes) {
     const std::uint64_t count = number();
     check(count <= most && count <= static_cast<std::uint64_t>(end_ - at_) / bytes);
-    items.resize(bad_ ? 0 : count);
+    return bad_ ? 0 : count;
+  }
+  template <class T>
+  void list(std::vector<T>& items, std::size_t most, std::size_t bytes = 1) {
+    items.resize(count(most, bytes));
   }
   void index(std::uint32_t& value, std::size_t below) {
     field(value);
@@ -150,10 +178,9 @@ class Reader {
   void check(bool holds) {
     if (!holds) fail();
   }
-  bool bins(std::size_t count) {
+  void bins(std::size_t count) {
     bins_ += count;
     check(bins_ <= kMostBins);
-    return !bad_;
   }
 
  private:
@@ -161,6 +188,8 @@ class Reader {
     bad_ = true;
     at_ = end_;  // every loop ends
   }
+  [[nodiscard]] std::uint64_t byte(int ahead) const { return static_cast<std::uint8_t>(at_[ahead]); }
+
   const char *begin_, *at_, *end_;
   std::size_t bins_ = 0;
   bool bad_ = false;
@@ -220,19 +249,19 @@ void visit(Reader& io, Distribution& d) {
   const std::uint64_t used = io.number();
   std::uint64_t bin = 0, total = 0, first = 0;
   std::array<std::uint64_t, Sketch::kBins> counts;  // set from `first` to `bin`
-  for (std::uint64_t i = 0; i < used && !io.bad(); ++i) {
+  for (std::uint64_t i = 0; i < used; ++i) {
     const std::uint64_t gap = io.number(), count = io.number();
-    io.check((i == 0 || gap > 0) && gap < Sketch::kBins && bin + gap < Sketch::kBins);
-    if (!io.bins(i == 0 ? 1 : gap)) break;
-    if (i == 0)
-      first = gap;
-    else
-      std::fill_n(counts.begin() + static_cast<std::ptrdiff_t>(bin) + 1, gap - 1, 0);
+    if ((gap == 0 && i > 0) || gap >= Sketch::kBins - bin || count - 1 >= d.moments.n - total) {  // 0 is none too
+      io.check(false);
+      break;
+    }
+    if (i == 0) first = gap;
+    for (std::uint64_t empty = 1; empty < gap && i > 0; ++empty) counts[bin + empty] = 0;
     bin += gap;
     counts[bin] = count;
     total += count;
-    io.check(count > 0 && count <= d.moments.n && total <= d.moments.n);
   }
+  io.bins(bin - first + 1);
   if (used > 0 && !io.bad()) d.sketch.set(first, std::span(counts).subspan(first, bin - first + 1));
   io.check(total == d.moments.n && first < Sketch::kBins);
   if (io.bad()) d.clear();
@@ -240,6 +269,7 @@ void visit(Reader& io, Distribution& d) {
 
 template <class Io, class T>
 void visit_parts(Io& io, T& parts, std::int64_t usual) {
+  if constexpr (Io::kReads) parts = {};
   io.field(parts.count);
   if (parts.count == 0) return;
   io.near(parts.sum, usual);
@@ -257,7 +287,8 @@ void visit_ordinals(Io& io, T& o, std::int64_t least) {
   if constexpr (Io::kReads) o.shift = std::min(o.shift, 31u);
   io.list(o.longest, kMostList);
   bool one_rank = true;
-  for (const auto& each : o.longest) one_rank &= each.rank == o.longest.front().rank;
+  if constexpr (!Io::kReads)
+    for (const auto& each : o.longest) one_rank &= each.rank == o.longest.front().rank;
   io.flag(one_rank);
   for (std::size_t i = 0; i < o.longest.size(); ++i) {
     auto ns = static_cast<std::int64_t>(o.longest[i].ns);
@@ -369,7 +400,7 @@ void visit_kernel(Io& io, T& k, std::size_t names) {
 }
 
 template <class Io, class T, class D>
-void visit_calls(Io& io, T& c, const D& digest) {
+void visit_calls(Io& io, T& c, const D& digest, std::size_t regions) {
   io.index(c.process, digest.processes.size());
   io.flag(c.nccl);
   io.field(c.communicator);
@@ -381,7 +412,7 @@ void visit_calls(Io& io, T& c, const D& digest) {
   std::int64_t at = digest.begin_ns, bytes = 0;
   for (auto& call : c.calls) {
     io.index(call.name, digest.names.size());
-    io.index_or_none(call.region, digest.regions.size());
+    io.index_or_none(call.region, regions);
     io.near(call.start_ns, at);
     io.near(call.end_ns, call.start_ns);
     at = call.end_ns;
@@ -390,8 +421,9 @@ void visit_calls(Io& io, T& c, const D& digest) {
   }
 }
 
+/// What stands before the regions.
 template <class Io, class D>
-void visit_digest(Io& io, D& d) {
+void visit_head(Io& io, D& d) {
   io.list(d.names, kMostNames);
   for (auto& name : d.names) io.text(name);
   io.check(!d.names.empty() && d.names.front().empty());
@@ -427,18 +459,15 @@ void visit_digest(Io& io, D& d) {
   }
   io.list(d.kernels, kMostKernels * 4, 4);
   for (auto& kernel : d.kernels) visit_kernel(io, kernel, d.names.size());
-  io.list(d.regions, kMostRegions * 4, 24);
-  for (std::uint32_t r = 0; r < d.regions.size(); ++r) {
-    if constexpr (Io::kReads) {
-      d.regions[r].clear();
-      if (io.bad()) continue;
-    }
-    visit_region(io, d.regions[r], d, r);
-  }
+}
+
+/// What stands behind them.
+template <class Io, class D>
+void visit_tail(Io& io, D& d, std::size_t regions) {
   visit_optional(io, d.total, d.kernels.size());
   visit_optional(io, d.unattributed, d.kernels.size());
   io.list(d.collectives, kMostList, 7);
-  for (auto& calls : d.collectives) visit_calls(io, calls, d);
+  for (auto& calls : d.collectives) visit_calls(io, calls, d, regions);
   io.list(d.open, kMostList, 4);
   for (auto& one : d.open) {
     io.index(one.host, d.names.size());
@@ -464,16 +493,6 @@ void visit_digest(Io& io, D& d) {
   }
 }
 
-bool too_deep(const Digest& digest) {
-  std::vector<std::uint32_t> depth(digest.regions.size(), 0);
-  for (std::size_t r = 0; r < depth.size(); ++r) {
-    const std::uint32_t parent = digest.regions[r].parent;
-    if (parent != kNone) depth[r] = depth[parent] + 1;
-    if (depth[r] > kDeepest) return true;
-  }
-  return false;
-}
-
 std::uint64_t little(std::string_view bytes) {
   std::uint64_t value = 0;
   for (std::size_t i = bytes.size(); i-- > 0;) value = value << 8 | static_cast<std::uint8_t>(bytes[i]);
@@ -492,7 +511,10 @@ struct FreeC {
 base::Result<std::string> encode(Digest digest, int level) {
   const Digest ordered = in_order(std::move(digest));
   Writer writer;
-  visit_digest(writer, ordered);
+  visit_head(writer, ordered);
+  writer.number(ordered.regions.size());
+  for (std::uint32_t r = 0; r < ordered.regions.size(); ++r) visit_region(writer, ordered.regions[r], ordered, r);
+  visit_tail(writer, ordered, ordered.regions.size());
   const std::unique_ptr<ZSTD_CCtx, FreeC> context(ZSTD_createCCtx());
   ZSTD_CCtx_setParameter(context.get(), ZSTD_c_compressionLevel, level);
   ZSTD_CCtx_setParameter(context.get(), ZSTD_c_checksumFlag, 1);
@@ -511,7 +533,25 @@ base::Result<std::string> encode(Digest digest, int level) {
   return out;
 }
 
-base::Result<void> decode(std::string_view bytes, const std::string& where, Digest& out) {
+struct Reading::State {
+  std::unique_ptr<ZSTD_DCtx, FreeD> context{ZSTD_createDCtx()};
+  std::string payload;  // a thousand of a megabyte, one after the other
+  std::size_t size = 0;
+  Reader reader{std::string_view()};
+  std::vector<std::uint32_t> depth;  // of the regions that were read
+};
+
+Reading::Reading() : state_(std::make_unique<State>()) {}
+Reading::Reading(Reading&&) noexcept = default;
+Reading& Reading::operator=(Reading&&) noexcept = default;
+Reading::~Reading() = default;
+
+std::size_t Reading::bytes() const {
+  return state_->size;
+}
+
+base::Result<void> Reading::open(std::string_view bytes, const std::string& where) {
+  State& state = *state_;
   const auto bad = [&](const std::string& what, const std::string& hint = "Report on the run itself") {
     return base::fail(base::Code::kBadData, what, where, hint);
   };
@@ -522,21 +562,49 @@ base::Result<void> decode(std::string_view bytes, const std::string& where, Dige
   const std::uint64_t size = little(bytes.substr(16, 8));
   if (size > 4 * kMostFile || size > (bytes.size() - kHeader + 1) * 2048)  // more than zstd can have made of it
     return bad("the digest says that it holds " + std::to_string(size) + " bytes");
-  static thread_local std::unique_ptr<ZSTD_DCtx, FreeD> context(ZSTD_createDCtx());
-  static thread_local std::string payload;  // a thousand of a megabyte, one after the other
-  payload.resize(size);
-  const std::size_t done = ZSTD_decompressDCtx(context.get(), payload.data(), payload.size(), bytes.data() + kHeader,
+  if (state.payload.size() < size) state.payload.resize(size);
+  state.size = size;
+  const std::size_t done = ZSTD_decompressDCtx(state.context.get(), state.payload.data(), size, bytes.data() + kHeader,
                                                bytes.size() - kHeader);
   if (ZSTD_isError(done) != 0 || done != size)
     return bad("the digest is damaged: " +
                std::string(ZSTD_isError(done) != 0 ? ZSTD_getErrorName(done) : "it is shorter than it says"));
-  Reader reader(payload);
-  visit_digest(reader, out);
-  if (reader.bad() || !reader.at_end() || too_deep(out)) {
-    out = {};
-    return bad("the digest is damaged: what it says does not fit together");
-  }
+  state.reader = Reader(std::string_view(state.payload).substr(0, size));
+  visit_head(state.reader, head);
+  regions_ = state.reader.count(kMostRegions * 4, 24);
+  state.depth.clear();
+  if (state.reader.bad()) return bad(std::string(kUnfitting));
   return {};
+}
+
+bool Reading::next(Region& into) {
+  State& state = *state_;
+  visit_region(state.reader, into, head, static_cast<std::uint32_t>(state.depth.size()));
+  if (state.reader.bad()) return false;
+  state.depth.push_back(into.parent == kNone ? 0 : state.depth[into.parent] + 1);
+  return state.depth.back() <= kDeepest;
+}
+
+bool Reading::finish() {
+  visit_tail(state_->reader, head, regions_);
+  return !state_->reader.bad() && state_->reader.at_end();
+}
+
+base::Result<void> decode(std::string_view bytes, const std::string& where, Digest& out) {
+  static thread_local Reading reading;
+  std::vector<Region> regions = std::move(out.regions);
+  reading.head = std::move(out);
+  auto read = reading.open(bytes, where);
+  if (read) {
+    regions.resize(reading.regions());
+    const bool whole = std::all_of(regions.begin(), regions.end(), [](Region& one) { return reading.next(one); });
+    if (!whole || !reading.finish())
+      read = base::fail(base::Code::kBadData, std::string(kUnfitting), where, "Report on the run itself");
+  }
+  out = std::move(reading.head);
+  out.regions = std::move(regions);
+  if (!read) out = {};
+  return read;
 }
 
 base::Result<void> write(const std::filesystem::path& file, Digest digest) {

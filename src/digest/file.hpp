@@ -18,6 +18,31 @@ inline constexpr std::size_t kMostFile = 64 << 20;
 /// Into `out`, whose memory is used again. kBadData with the offset; another version is that too.
 [[nodiscard]] base::Result<void> decode(std::string_view bytes, const std::string& where, Digest& out);
 
+/// A digest that is read region by region, so that many are merged without ever being whole in memory.
+class Reading {
+ public:
+  Reading();
+  Reading(Reading&&) noexcept;
+  Reading& operator=(Reading&&) noexcept;
+  ~Reading();
+
+  /// Unpacks it and reads what stands before the regions. Errors as decode(). Memory of the last one is used again.
+  [[nodiscard]] base::Result<void> open(std::string_view bytes, const std::string& where);
+  [[nodiscard]] std::size_t regions() const { return regions_; }
+  [[nodiscard]] std::size_t bytes() const;  ///< unpacked
+  /// The next one, all of it read anew. False: the digest is damaged.
+  [[nodiscard]] bool next(Region& into);
+  /// After the last one: the rest.
+  [[nodiscard]] bool finish();
+
+  Digest head;  ///< without regions
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+  std::size_t regions_ = 0;
+};
+
 /// Atomically.
 [[nodiscard]] base::Result<void> write(const std::filesystem::path& file, Digest digest);
 /// kNoInput, kBadData.

@@ -5,15 +5,9 @@
 
 #include "base/hash.hpp"
 #include "digest/digest.hpp"
+#include "digest/file.hpp"
 
 namespace rangescope::digest {
-
-std::int64_t plus(std::int64_t a, std::int64_t b) {
-  std::int64_t sum = 0;
-  if (a == kUnknown || b == kUnknown) return kUnknown;
-  if (__builtin_add_overflow(a, b, &sum)) return a < 0 ? -INT64_MAX : INT64_MAX;
-  return sum;
-}
 
 void Parts::add(const Parts& other) {
   if (other.count == 0) return;
@@ -56,10 +50,15 @@ void Ordinals::add(const Ordinals& other, bool first) {
     for (; tie != end && tie->first == at; ++tie)
       if (kept) all.push_back(*tie);
   };
+  const bool tied = !ties.empty() || !other.ties.empty();
   for (std::uint32_t i = 0; i < longest.size(); ++i) {
     Longest& one = longest[i];
     const Longest& two = other.longest[i];
     const bool equal = one.ns == two.ns, longer = one.ns > two.ns;
+    if (!tied && !equal) {
+      if (!longer) one = two;
+      continue;
+    }
     const std::size_t from = all.size();
     keep(i, mine, ties.cend(), longer || equal);
     keep(i, theirs, other.ties.cend(), !longer);
@@ -100,18 +99,6 @@ void Open::add(const Open& other) {
   waits_ns = plus(waits_ns, other.waits_ns);
 }
 
-void Region::clear() {
-  Distribution w = std::move(wall), u = std::move(unsettled);
-  std::vector<OfRank> r = std::move(ranks);
-  Ordinals o = std::move(ordinals);
-  std::optional<Gpu> g = std::move(gpu);
-  *this = {};
-  w.clear(), u.clear(), r.clear(), o.longest.clear(), o.ties.clear();  // they keep their memory
-  wall = std::move(w), unsettled = std::move(u), ranks = std::move(r);
-  gpu = std::move(g);  // read() overwrites it
-  ordinals.longest = std::move(o.longest), ordinals.ties = std::move(o.ties);
-}
-
 void Gpu::add(const Gpu& other, const std::vector<std::uint32_t>& kernel_of) {
   for (std::size_t i = 0; i < counts.size(); ++i) counts[i] = plus(counts[i], other.counts[i]);
   for (std::size_t i = 0; i < times.size(); ++i) times[i] = plus(times[i], other.times[i]);
@@ -148,10 +135,29 @@ void Gpu::add(const Gpu& other, const std::vector<std::uint32_t>& kernel_of) {
   busy_ns.add(other.busy_ns);
 }
 
+void Gpu::add_none(std::int64_t occurrences, bool known) {
+  if (!known) {
+    counts.fill(kUnknown);
+    times.fill(kUnknown);
+    return;
+  }
+  counts.back() = plus(counts.back(), occurrences);
+  kernel_ns.add(0, static_cast<std::uint64_t>(occurrences));
+  busy_ns.add(0, static_cast<std::uint64_t>(occurrences));
+}
+
+void Region::add_no_gpu(const Region& of) {
+  if (!gpu) gpu.emplace();
+  const std::int64_t closed = std::max<std::int64_t>(of.occurrences, 0);
+  gpu->add_none(closed, of.settled_busy_ns != kUnknown);
+}
+
 namespace {
 
 void add(Region& into, const Region& from, const std::vector<std::uint32_t>& kernel_of) {
   const bool first = into.ranks.empty() && into.ordinals.compared == 0;
+  if (from.gpu && !into.gpu && into.occurrences > 0) into.add_no_gpu(into);
+  if (into.gpu && !from.gpu) into.add_no_gpu(from);
   for (const auto field : {&Region::occurrences, &Region::unclosed, &Region::threads, &Region::processes,
                            &Region::replayed, &Region::inclusive_ns, &Region::exclusive_ns, &Region::profiler_ns,
                            &Region::recording_ns, &Region::warm_ups, &Region::warm_up_ns, &Region::settled_busy_ns})
@@ -200,7 +206,12 @@ struct Merger::State {
   std::unordered_map<std::string, std::uint32_t, HashName, std::equal_to<>> names;
   std::unordered_map<RegionKey, std::uint32_t, HashRegion> regions;
   std::unordered_map<std::uint32_t, std::uint32_t> kernels;  ///< by name
-  std::vector<std::uint32_t> name_of, region_of, kernel_of;  ///< of the one that is added
+
+  /// What numbers of a digest that is added are here.
+  struct Numbers {
+    std::vector<std::uint32_t> name_of, region_of, kernel_of;
+  };
+  std::vector<Numbers> numbers;  ///< of those that are added at once
 
   std::uint32_t name(const std::string& text) {
     if (const auto found = names.find(std::string_view(text)); found != names.end()) return found->second;
@@ -210,13 +221,13 @@ struct Merger::State {
     return number;
   }
 
-  std::uint32_t region(const Region& from) {
-    const RegionKey key{from.parent == kNone ? kNone : region_of[from.parent], name_of[from.domain], name_of[from.name],
-                        from.kind};
+  std::uint32_t region(const Region& from, const Numbers& of) {
+    const RegionKey key{from.parent == kNone ? kNone : of.region_of[from.parent], of.name_of[from.domain],
+                        of.name_of[from.name], from.kind};
     const auto same = [&](const Region& r) {
       return r.parent == key.parent && r.name == key.name && r.domain == key.domain && r.kind == key.kind;
     };
-    if (const std::size_t guess = region_of.size(); guess < all.regions.size() && same(all.regions[guess]))
+    if (const std::size_t guess = of.region_of.size(); guess < all.regions.size() && same(all.regions[guess]))
       return static_cast<std::uint32_t>(guess);
     const auto [at, added] = regions.try_emplace(key, static_cast<std::uint32_t>(all.regions.size()));
     if (added) {
@@ -231,13 +242,19 @@ struct Merger::State {
     return at->second;
   }
 
-  void whole(std::optional<Gpu>& into, const std::optional<Gpu>& from) const {
-    if (!from) return;
-    if (!into) into.emplace();
-    into->add(*from, kernel_of);
+  void merge(const Region& from, Numbers& of) {
+    of.region_of.push_back(region(from, of));
+    digest::add(all.regions[of.region_of.back()], from, of.kernel_of);
   }
 
-  void add(const Digest& from) {
+  static void merge(std::optional<Gpu>& into, const std::optional<Gpu>& from, const Numbers& of) {
+    if (!from) return;
+    if (!into) into.emplace();
+    into->add(*from, of.kernel_of);
+  }
+
+  /// What stands before the regions.
+  void begin(const Digest& from, Numbers& of) {
     if (!from.processes.empty()) {  // else a rank that left nothing, or a share without ranks
       all.begin_ns = empty ? from.begin_ns : std::min(all.begin_ns, from.begin_ns);
       all.end_ns = empty ? from.end_ns : std::max(all.end_ns, from.end_ns);
@@ -252,51 +269,50 @@ struct Merger::State {
                    std::back_inserter(sources));
     all.sources = std::move(sources);
 
-    name_of.clear();
+    of.name_of.clear();
     for (std::size_t i = 0; i < from.names.size(); ++i)
-      name_of.push_back(i < all.names.size() && all.names[i] == from.names[i] ? static_cast<std::uint32_t>(i)
-                                                                              : name(from.names[i]));
-    kernel_of.clear();
-    for (const Kernel& kernel : from.kernels) kernel_of.push_back(merge(kernel));
-    region_of.clear();
-    for (const Region& one : from.regions) {
-      region_of.push_back(region(one));
-      digest::add(all.regions[region_of.back()], one, kernel_of);
-    }
-    whole(all.total, from.total);
-    whole(all.unattributed, from.unattributed);
+      of.name_of.push_back(i < all.names.size() && all.names[i] == from.names[i] ? static_cast<std::uint32_t>(i)
+                                                                                 : name(from.names[i]));
+    of.kernel_of.clear();
+    for (const Kernel& kernel : from.kernels) of.kernel_of.push_back(merge(kernel, of));
+    of.region_of.clear();
+  }
 
+  /// What stands behind them.
+  void end(const Digest& from, const Numbers& of) {
+    merge(all.total, from.total, of);
+    merge(all.unattributed, from.unattributed, of);
     const auto first = static_cast<std::uint32_t>(all.processes.size());
     for (Process process : from.processes) {
-      for (std::uint32_t* text : {&process.name, &process.host, &process.run}) *text = name_of[*text];
+      for (std::uint32_t* text : {&process.name, &process.host, &process.run}) *text = of.name_of[*text];
       all.processes.push_back(process);
     }
     for (Device device : from.devices) {
       if (device.process != kNone) device.process += first;
-      for (std::uint32_t* text : {&device.name, &device.uuid}) *text = name_of[*text];
+      for (std::uint32_t* text : {&device.name, &device.uuid}) *text = of.name_of[*text];
       all.devices.push_back(device);
     }
     for (const Calls& calls : from.collectives) {
       Calls& made = all.collectives.emplace_back(calls);
       made.process += first;
       for (Calls::Call& call : made.calls) {
-        call.name = name_of[call.name];
-        if (call.region != kNone) call.region = region_of[call.region];
+        call.name = of.name_of[call.name];
+        if (call.region != kNone) call.region = of.region_of[call.region];
       }
     }
     for (const Open& one : from.open) {
       const auto at = std::find_if(all.open.begin(), all.open.end(),
-                                   [&](const Open& open) { return open.host == name_of[one.host]; });
+                                   [&](const Open& open) { return open.host == of.name_of[one.host]; });
       Open& into = at == all.open.end() ? all.open.emplace_back() : *at;
-      into.host = name_of[one.host];
+      into.host = of.name_of[one.host];
       into.add(one);
     }
     all.losses.insert(all.losses.end(), from.losses.begin(), from.losses.end());
   }
 
-  std::uint32_t merge(const Kernel& from) {
-    const auto [at, added] = kernels.try_emplace(name_of[from.name], static_cast<std::uint32_t>(all.kernels.size()));
-    if (added) all.kernels.push_back({name_of[from.name], name_of[from.short_name], from.nccl, {}, {}});
+  std::uint32_t merge(const Kernel& from, const Numbers& of) {
+    const auto [at, added] = kernels.try_emplace(of.name_of[from.name], static_cast<std::uint32_t>(all.kernels.size()));
+    if (added) all.kernels.push_back({of.name_of[from.name], of.name_of[from.short_name], from.nccl, {}, {}});
     Kernel& into = all.kernels[at->second];
     into.duration.add(from.duration);
     for (const Kernel::Shape& shape : from.shapes) {
@@ -328,7 +344,35 @@ Merger& Merger::operator=(Merger&&) noexcept = default;
 Merger::~Merger() = default;
 
 void Merger::add(const Digest& from) {
-  state_->add(from);
+  State& state = *state_;
+  state.numbers.resize(std::max<std::size_t>(1, state.numbers.size()));
+  State::Numbers& of = state.numbers.front();
+  state.begin(from, of);
+  for (const Region& one : from.regions) state.merge(one, of);
+  state.end(from, of);
+}
+
+bool Merger::add(std::span<Reading> several) {
+  State& state = *state_;
+  state.numbers.resize(std::max(several.size(), state.numbers.size()));
+  std::size_t most = 0;
+  for (std::size_t i = 0; i < several.size(); ++i) {
+    state.begin(several[i].head, state.numbers[i]);
+    most = std::max(most, several[i].regions());
+  }
+  Region one;
+  for (std::size_t r = 0; r < most; ++r) {
+    for (std::size_t i = 0; i < several.size(); ++i) {
+      if (r >= several[i].regions()) continue;
+      if (!several[i].next(one)) return false;
+      state.merge(one, state.numbers[i]);
+    }
+  }
+  for (std::size_t i = 0; i < several.size(); ++i) {
+    if (!several[i].finish()) return false;
+    state.end(several[i].head, state.numbers[i]);
+  }
+  return true;
 }
 
 Digest Merger::take() {

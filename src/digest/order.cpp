@@ -88,8 +88,9 @@ void order_regions(Digest& digest) {
   permute(digest.regions, order);
   for (Region& region : digest.regions) {
     if (region.parent != kNone) region.parent = place[region.parent];
-    std::stable_sort(region.ranks.begin(), region.ranks.end(),
-                     [](const OfRank& a, const OfRank& b) { return a.rank < b.rank; });
+    const auto before = [](const OfRank& a, const OfRank& b) { return a.rank < b.rank; };
+    if (!std::is_sorted(region.ranks.begin(), region.ranks.end(), before))
+      std::stable_sort(region.ranks.begin(), region.ranks.end(), before);
   }
   for (Calls& calls : digest.collectives)
     for (Calls::Call& call : calls.calls)

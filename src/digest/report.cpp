@@ -126,7 +126,6 @@ class Reporter {
                    cards[text(from.uuid)].size() > 1;
     }
     analyze::list_ranks(session, report_);
-    for (std::uint32_t i = 0; i < report_.ranks.size(); ++i) place_[report_.ranks[i].rank] = i;
   }
 
   /// Regions as analyze::link_nodes() puts them, by the first start over all ranks.
@@ -184,12 +183,15 @@ class Reporter {
           std::to_string(from.replayed) +
           " of its occurrences by CUDA graph replay of ranges that were open at capture: with GPU work, "
           "and no CPU time of their own.");
-    const bool busy = from.gpu && from.settled_busy_ns != kUnknown && !shared_ && from.gpu->times[2] != kUnknown;
+    Region none;  // opened only by ranks without GPU work
+    if (!from.gpu && digest_.total) none.add_no_gpu(from);
+    const std::optional<Gpu>& work = from.gpu ? from.gpu : none.gpu;
+    const bool busy = work && from.settled_busy_ns != kUnknown && !shared_ && work->times[2] != kUnknown;
     region.steady = steady_of(settled(from), from.warm_ups, from.warm_up_ns, from.longest_ns,
                               busy ? std::optional(number(from.settled_busy_ns)) : std::nullopt);
     region.across = across(from);
     region.ranks = over_ranks({order_[r]}, from.ordinals);
-    if (from.gpu) region.gpu = gpu(*from.gpu, true);
+    if (work) region.gpu = gpu(*work, true);
   }
 
   [[nodiscard]] std::optional<model::Across> across(const Region& from) const {
@@ -218,12 +220,14 @@ class Reporter {
     out.by_rank.assign(report_.ranks.size(), kNotKnown);
     out.own_by_rank.assign(report_.ranks.size(), kNotKnown);
     for (const std::uint32_t r : regions) {
+      std::size_t at = 0;  // both ascend
       for (const OfRank& one : digest_.regions[r].ranks) {
-        const auto at = place_.find(one.rank);
-        if (at == place_.end()) continue;
+        while (at < report_.ranks.size() && report_.ranks[at].rank < one.rank) ++at;
+        if (at == report_.ranks.size()) break;
+        if (report_.ranks[at].rank != one.rank) continue;
         const auto add = [&](double& sum, std::int64_t ns) { sum = (std::isnan(sum) ? 0 : sum) + number(ns); };
-        add(out.by_rank[at->second], one.sum_ns);
-        add(out.own_by_rank[at->second], one.own_ns);
+        add(out.by_rank[at], one.sum_ns);
+        add(out.own_by_rank[at], one.own_ns);
       }
     }
     for (double& own : out.own_by_rank) own = std::isnan(own) ? own : std::max(0.0, own);
@@ -344,7 +348,7 @@ class Reporter {
 
   void latencies(std::size_t r) {
     if (latency_.empty()) latency_.resize(order_.size());
-    latency_[r].add(digest_.regions[order_[r]].gpu->latency);
+    if (const auto& work = digest_.regions[order_[r]].gpu) latency_[r].add(work->latency);
     model::Region& region = report_.regions[r];
     if (latency_[r].moments.n > 0) region.gpu->launch_latency_ns = latency_[r].spread();
     if (region.parent != kNone) latency_[region.parent].add(latency_[r]);
@@ -366,7 +370,7 @@ class Reporter {
       warm_ups = plus(warm_ups, from.warm_ups);
       warm_up_ns = plus(warm_up_ns, from.warm_up_ns);
       longest = std::max(longest, from.longest_ns);
-      busy = from.gpu && !shared_ ? plus(busy, from.settled_busy_ns) : kUnknown;
+      busy = digest_.total && !shared_ ? plus(busy, from.settled_busy_ns) : kUnknown;
       first = false;
     }
     if (first) return;
@@ -405,10 +409,11 @@ class Reporter {
 
   void notes() {
     std::string text = fmt::format(
-        "from the digests of {}: medians and 95th percentiles to {:.1f} %; timelines and single processes{} are in "
-        "the captures (--captures, --rank N)",
+        "from the digests of {}: medians and 95th percentiles to {:.1f} %; timelines, single processes, messages, "
+        "communication and work of ranks{} are in the captures (--captures, --rank N)",
         base::counted(report_.ranks.size(), "rank"), kRelativeError * 100,
-        std::string(digest_.sampled ? ", CPU samples" : "") + (digest_.counted ? ", counters" : ""));
+        std::string(digest_.total ? ", time hidden under compute, medians of a range's kernels" : "") +
+            (digest_.sampled ? ", CPU samples" : "") + (digest_.counted ? ", counters" : ""));
     report_.notes.push_back(std::move(text));
     if (shared_) report_.notes.emplace_back("no GPU busy time: ranks share a GPU, whose time digests cannot join");
   }
@@ -421,7 +426,6 @@ class Reporter {
   bool shared_ = false;                           ///< ranks on one GPU
   std::vector<std::uint32_t> order_, region_of_;  ///< digest's region of each of the report's, and back
   std::map<std::uint64_t, std::uint32_t> process_at_;
-  std::map<std::uint32_t, std::uint32_t> place_;  ///< of a rank in Report::ranks
   std::vector<Distribution> latency_;
 };
 

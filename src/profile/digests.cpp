@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <mutex>
+#include <utility>
 
 #include "analyze/rows.hpp"
+#include "base/fs.hpp"
 #include "base/log.hpp"
 #include "base/text.hpp"
 #include "base/workers.hpp"
@@ -51,6 +53,31 @@ void read_digest(const fs::path& run, std::mutex& one_capture, digest::Digest& i
   into.losses.push_back({rank, "ranks_unreadable", base::printable(made.error().what), 1});
 }
 
+/// Merges runs, some side by side; `whole`: each by itself, after it was read to its end. False: a digest was found
+/// damaged when part of it was merged.
+bool merge_share(std::span<const fs::path> runs, bool whole, std::mutex& one_capture, digest::Merger& merger) {
+  constexpr std::size_t kAtOnce = 8, kBytesAtOnce = 64 << 20;
+  std::vector<digest::Reading> batch(kAtOnce);  // its memory is used again
+  digest::Digest one;
+  std::size_t ready = 0, bytes = 0;
+  const auto merge = [&] {
+    const std::size_t count = std::exchange(ready, bytes = 0);
+    return merger.add(std::span(batch).first(count));
+  };
+  for (const fs::path& run : runs) {
+    const auto file =
+        whole ? base::Result<std::string>() : base::read_regular(run / digest::kFileName, digest::kMostFile);
+    if (whole || !file || !batch[ready].open(*file, run.string())) {
+      read_digest(run, one_capture, one);
+      merger.add(one);
+      continue;
+    }
+    bytes += batch[ready++].bytes();
+    if ((ready == kAtOnce || bytes > kBytesAtOnce) && !merge()) return false;
+  }
+  return merge();
+}
+
 }  // namespace
 
 base::Result<digest::Digest> merge_runs(std::span<const fs::path> runs) {
@@ -59,11 +86,11 @@ base::Result<digest::Digest> merge_runs(std::span<const fs::path> runs) {
   std::vector<digest::Merger> mergers(std::max<std::size_t>(workers, 1));
   std::mutex one_capture;
   base::parallel_for(mergers.size(), static_cast<int>(mergers.size()), [&](std::size_t w) {
-    digest::Digest one;  // its memory is used again
-    for (std::size_t i = w; i < runs.size(); i += mergers.size()) {
-      read_digest(runs[i], one_capture, one);
-      mergers[w].add(one);
-    }
+    const std::size_t first = w * runs.size() / mergers.size(), last = (w + 1) * runs.size() / mergers.size();
+    const auto share = runs.subspan(first, last - first);  // neighbours: their ranks then stand in order
+    if (merge_share(share, false, one_capture, mergers[w])) return;
+    mergers[w] = digest::Merger();
+    (void)merge_share(share, true, one_capture, mergers[w]);
   });
   for (std::size_t w = 1; w < mergers.size(); ++w) mergers.front().add(mergers[w].take());
   return mergers.front().take();

@@ -7,10 +7,13 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <map>
+#include <set>
 
 #include "analyze/verdict/verdict.hpp"
 #include "base/log.hpp"
 #include "base/text.hpp"
+#include "digest/file.hpp"
 #include "runs/layout.hpp"
 #include "runs/manifest.hpp"
 #include "wire/launchers.hpp"
@@ -155,6 +158,25 @@ base::Result<Analyzed> analyze_named(const fs::path& root, const std::vector<std
   return analyze_inputs(inputs, run, options, reading);
 }
 
+namespace {
+
+/// What is added to the clocks of a job's ranks for that of its first host: from digests alone, which is quick.
+std::map<std::uint32_t, double> clock_offsets(const job::Job& job) {
+  std::error_code error;
+  std::set<std::string> hosts;
+  std::map<std::uint32_t, double> out;
+  for (const job::Member& member : job.members) {
+    hosts.insert(member.host);
+    if (!fs::exists(member.run / digest::kFileName, error)) return out;
+  }
+  if (hosts.size() < 2) return out;
+  if (const auto analyzed = analyze_digests(job, {}, merge_runs))
+    for (const model::Rank& rank : analyzed->report.ranks) out[rank.rank] = rank.clock_offset_ns;
+  return out;
+}
+
+}  // namespace
+
 base::Result<void> each_rank(
     const fs::path& root, const std::vector<std::string>& named, const analyze::Options& options,
     const read::Options& reading,
@@ -183,6 +205,7 @@ base::Result<void> each_rank(
     return one_by_one([&](const read::Options& only) { return analyze_named(root, named, options, only); }, {}, {});
   base::Error last{base::Code::kNothingCaptured, "the job has no capture of these ranks", (*job)->folder.string(), {}};
   std::size_t used = 0;
+  const std::map<std::uint32_t, double> offsets = clock_offsets(**job);
   for (const job::Member& member : (*job)->members) {
     const auto& wanted = reading.ranks;
     if (!wanted.empty() && (!member.rank || std::find(wanted.begin(), wanted.end(), *member.rank) == wanted.end()))
@@ -195,7 +218,9 @@ base::Result<void> each_rank(
           if (captures.empty())
             return base::fail(base::Code::kNothingCaptured, "nothing was captured", member.run.string());
           auto analyzed = analyze_inputs(captures, member.run, options, only);
-          read = analyzed.has_value();
+          if ((read = analyzed.has_value()))
+            for (model::Rank& rank : analyzed->report.ranks)
+              if (const auto at = offsets.find(rank.rank); at != offsets.end()) rank.clock_offset_ns = at->second;
           return analyzed;
         },
         (*job)->name, member.rank);

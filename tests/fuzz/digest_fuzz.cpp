@@ -2,6 +2,7 @@
 // same. The payload is fuzzed as it is (`decode` checks zstd's sum first): the input is compressed here.
 #include <zstd.h>
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -38,7 +39,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   for (std::size_t turn = 0; turn < 8; ++turn) {
     if (turn > 0 && !payload.empty())
       payload[(turn * 2654435761u + size) % payload.size()] ^= static_cast<char>(1u << (turn % 8));
-    const auto read = digest::decode(packed(payload), "fuzz", one);
+    const std::string file = packed(payload);
+    const auto read = digest::decode(file, "fuzz", one);
+    std::array<digest::Reading, 2> pair;
+    digest::Merger merger;
+    const bool side_by_side = pair[0].open(file, "one") && pair[1].open(file, "two") && merger.add(pair);
+    if (side_by_side != read.has_value()) __builtin_trap();
     if (!read) {
       if (read.error().what.empty()) __builtin_trap();
       continue;
@@ -47,6 +53,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     digest::Digest again;
     if (!written || !digest::decode(*written, "again", again) || *digest::encode(again) != *written) __builtin_trap();
     digest::Digest both = digest::merge(one, again);
+    if (*digest::encode(both) != *digest::encode(merger.take())) __builtin_trap();
     if (both.regions.size() > one.regions.size() || both.processes.size() != 2 * one.processes.size()) __builtin_trap();
     const auto reported = digest::report_of(std::move(both), {}, {});
     if (reported.report.regions.size() > one.regions.size()) __builtin_trap();

@@ -25,6 +25,7 @@ struct Plan {
   std::uint32_t ranks = 5, steps = 24, layers = 6;
   std::uint32_t straggler = 3;
   bool gpu = true, hosts = true, unlike = true;
+  bool without = false;  ///< every third rank has no GPU
 };
 
 void give(model::Session& session, std::uint32_t range, std::string_view name, std::uint64_t bits) {
@@ -33,7 +34,8 @@ void give(model::Session& session, std::uint32_t range, std::string_view name, s
 
 /// Steps of layers with kernels and a copy, a collective at the end of each step; on every second rank a thread of its
 /// own, ranges of other domains and kinds, work outside ranges, and losses.
-model::Session recording(const Plan& plan, std::uint32_t rank) {
+model::Session recording(Plan plan, std::uint32_t rank) {
+  plan.gpu &= !plan.without || rank % 3 != 1;
   SessionBuilder b;
   std::mt19937 random(17);  // the collectives of all ranks end at the same times
   std::mt19937 mine(100 + rank);
@@ -86,6 +88,7 @@ model::Session recording(const Plan& plan, std::uint32_t rank) {
     b.session.ranges[outer].end_ns = at;
     at += 100;
   }
+  if (!plan.gpu) b.range(thread, "on a CPU", at, at + 3000), at += 4000;
   if (plan.unlike && rank % 2 == 1) {
     const std::uint32_t other = b.thread(process, 5000 + rank);
     for (int i = 0; i < 9; ++i) {
@@ -315,7 +318,8 @@ void expect_same(const model::Report& found, const model::Report& exact) {
 }
 
 TEST(Digests, SayWhatTheRecordingsSay) {
-  for (const Plan& plan : {Plan{}, Plan{.ranks = 2, .gpu = false, .hosts = false, .unlike = false},
+  for (const Plan& plan : {Plan{}, Plan{.without = true}, Plan{.ranks = 7, .hosts = false, .without = true},
+                           Plan{.ranks = 2, .gpu = false, .hosts = false, .unlike = false},
                            Plan{.ranks = 9, .steps = 150, .layers = 3, .straggler = 0, .hosts = false}}) {
     std::vector<std::uint32_t> order(plan.ranks);
     for (std::uint32_t i = 0; i < plan.ranks; ++i) order[i] = i;
@@ -335,6 +339,57 @@ TEST(Digests, MergeInAnyOrderAndGroupingToTheSameBytes) {
     ASSERT_TRUE(again);
     EXPECT_EQ(*again, *first);
   }
+}
+
+/// As many digests are merged: read side by side.
+std::optional<Digest> side_by_side(const std::vector<std::string>& files) {
+  std::vector<Reading> open(files.size());
+  for (std::size_t i = 0; i < files.size(); ++i)
+    if (!open[i].open(files[i], "file")) return std::nullopt;
+  Merger merger;
+  if (!merger.add(open)) return std::nullopt;
+  return merger.take();
+}
+
+TEST(Digests, MergeSideBySideToTheSameBytes) {
+  const Plan plan{.ranks = 5, .without = true};
+  std::vector<std::string> files;
+  for (std::uint32_t rank = 0; rank < plan.ranks; ++rank) files.push_back(encode(made(plan, rank)).value());
+  const auto all = side_by_side(files);
+  ASSERT_TRUE(all);
+  EXPECT_EQ(encode(*all).value(), encode(merged(plan, {0, 1, 2, 3, 4})).value());
+}
+
+TEST(Digests, RefuseWhatDoesNotFitTogetherWhereverItStands) {
+  const Plan plan{.ranks = 3};
+  const std::string good = encode(made(plan, 0)).value();
+  Digest region = made(plan, 1), tail = made(plan, 2), out;
+  region.regions.back().of_processes.sum = -5;
+  tail.open.front().spans = {{10, 5}};
+  for (Digest& wrong : {std::ref(region), std::ref(tail)}) {
+    const std::string file = encode(wrong).value();
+    EXPECT_FALSE(decode(file, "wrong", out));
+    EXPECT_TRUE(out.regions.empty());
+    EXPECT_FALSE(side_by_side({good, file}));
+  }
+}
+
+TEST(Digests, SayNothingOfWhatTheyLack) {
+  const model::Report report = from_digest(merged({}, {0, 1, 2, 3, 4}));
+  EXPECT_TRUE(report.messages.empty());
+  for (const model::Rank& rank : report.ranks) EXPECT_FALSE(rank.work.known);
+  for (const model::Region& region : report.regions) EXPECT_FALSE(region.communication);
+  ASSERT_FALSE(report.collectives.empty());
+  for (const model::Collective& row : report.collectives) {
+    EXPECT_FALSE(row.hidden_share);
+    for (const model::CollectiveOfRank& rank : row.by_rank) EXPECT_TRUE(std::isnan(rank.hidden_ns));
+  }
+  const auto told = [&](std::string_view what) {
+    return std::any_of(report.notes.begin(), report.notes.end(),
+                       [&](const std::string& note) { return note.find(what) != std::string::npos; });
+  };
+  for (const char* what : {"messages", "communication", "work of ranks", "hidden under compute", "medians of a range"})
+    EXPECT_TRUE(told(what)) << what;
 }
 
 TEST(Digests, OfNothingChangeNothing) {

@@ -1,5 +1,7 @@
 #include "report/json/job.hpp"
 
+#include <cmath>
+
 #include "report/json_parts.hpp"
 
 namespace rangescope::report {
@@ -94,7 +96,7 @@ void write_json_job(const model::Report& report, JsonWriter& json) {
       json.field("costs_ns", rank.costs_ns);
       json.field("last", rank.last);
       json.field("time_ns", rank.time_ns);
-      json.field("hidden_ns", rank.hidden_ns);
+      if (!std::isnan(rank.hidden_ns)) json.field("hidden_ns", rank.hidden_ns);
       json.close();
     }
     json.close();

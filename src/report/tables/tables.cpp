@@ -89,6 +89,11 @@ class Writer {
       if (auto ok = fact("tool", report_.run.tool); !ok) return ok;
       if (auto ok = fact("duration_ns", fmt::format("{:.0f}", report_.run.duration_ns)); !ok) return ok;
       if (auto ok = fact("start_unix_ns", std::to_string(report_.run.start_unix_ns)); !ok) return ok;
+      const model::Clock& clock = s_.clock;
+      const bool utc = clock.anchor_unix_ns != 0;
+      if (auto ok = fact("utc_ns", utc ? std::to_string(clock.anchor_unix_ns - clock.anchor_ns) : ""); !ok) return ok;
+      const double offset = report_.ranks.size() == 1 ? report_.ranks.front().clock_offset_ns : 0;
+      if (auto ok = fact("clock_offset_ns", offset != 0 ? fmt::format("{:.0f}", offset) : ""); !ok) return ok;
       return fact("sources", base::join(report_.run.sources, "; "));
     });
   }
