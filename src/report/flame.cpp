@@ -75,6 +75,15 @@ std::string frame_text(const model::Session& session, const model::CpuFrame& fra
   return module.empty() || module.starts_with("//") ? "(JIT)" : module == "[kernel]" ? module : "[" + module + "]";
 }
 
+// flamegraph.pl takes "iter 17 5" for a chain "iter" with counts of two files.
+std::string folded_word(std::string_view text) {
+  std::string word = base::printable(text);
+  std::replace(word.begin(), word.end(), ';', ':');
+  const std::size_t digits = word.find_last_not_of("0123456789.");
+  if (digits != std::string::npos && digits + 1 < word.size() && word[digits] == ' ') word[digits] = '_';
+  return word;
+}
+
 Flame flame_of(const model::Report& report, const model::Session& session, std::size_t most_nodes,
                std::size_t most_counts) {
   if (session.cpu.interval_ns <= 0) return {};

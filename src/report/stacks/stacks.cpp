@@ -47,16 +47,12 @@ class Collapsed final : public Exporter {
                                          Sink& sink) const override {
     auto list = chains(report, session);
     if (!list) return base::fail(std::move(list));
-    const auto word = [](std::string text) {
-      std::replace(text.begin(), text.end(), ';', ':');
-      return base::printable(text);
-    };
     std::vector<std::string> texts;
-    for (const model::CpuFrame& frame : session->cpu.frames) texts.push_back(word(frame_text(*session, frame)));
+    for (const model::CpuFrame& frame : session->cpu.frames) texts.push_back(folded_word(frame_text(*session, frame)));
     for (const Chain& chain : *list) {
       std::string line;
       const auto add = [&](const std::string& text) { line += (line.empty() ? "" : ";") + text; };
-      for (const std::string& range : chain.ranges) add(word(range));
+      for (const std::string& range : chain.ranges) add(folded_word(range));
       for (const std::uint32_t frame : frames_of(session->cpu, chain.stack)) add(texts[frame]);
       if (line.empty()) line = "(unknown)";
       sink.write(line + " " + std::to_string(chain.samples) + "\n");
