@@ -94,7 +94,7 @@ Flame flame_of(const model::Report& report, const model::Session& session, std::
   const auto each = [&](auto visit) {
     for (const model::Region& region : report.regions)
       if (region.cpu) visit(region.cpu->stacks);
-    visit(report.cpu_outside);
+    if (report.cpu_outside) visit(report.cpu_outside->stacks);
   };
   each([&](const std::vector<model::CpuStackCount>& list) {
     for (const model::CpuStackCount& count : list)
@@ -136,7 +136,7 @@ Flame flame_of(const model::Report& report, const model::Session& session, std::
     out.regions.resize(report.regions.size());
     for (std::size_t r = 0; r < report.regions.size(); ++r)
       if (report.regions[r].cpu) counts += (out.regions[r] = moved(report.regions[r].cpu->stacks, stack_to)).size();
-    counts += (out.outside = moved(report.cpu_outside, stack_to)).size();
+    if (report.cpu_outside) counts += (out.outside = moved(report.cpu_outside->stacks, stack_to)).size();
     each([&](const std::vector<model::CpuStackCount>& list) {
       for (const model::CpuStackCount& count : list)
         if (count.stack < shortened.size() && shortened[count.stack]) out.shortened += count.samples;

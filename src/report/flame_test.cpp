@@ -35,7 +35,7 @@ struct Sampled {
     }
     report.regions[0].cpu->stacks = {{2, 5}, {5, 2}, {3, 1}};
     report.regions[1].cpu->stacks = {{2, 1}};
-    report.cpu_outside = {{0, 1}, {kNone, 1}};
+    report.cpu_outside.emplace().stacks = {{0, 1}, {kNone, 1}};
   }
 };
 

@@ -24,7 +24,9 @@ base::Result<std::vector<Chain>> chains(const model::Report& report, const model
     if (region.cpu)
       for (const model::CpuStackCount& count : region.cpu->stacks)
         out.push_back({region.path, count.stack, count.samples});
-  for (const model::CpuStackCount& count : report.cpu_outside) out.push_back({{}, count.stack, count.samples});
+  if (report.cpu_outside)
+    for (const model::CpuStackCount& count : report.cpu_outside->stacks)
+      out.push_back({{}, count.stack, count.samples});
   if (session == nullptr || out.empty())
     return base::fail(base::Code::kNothingCaptured, "the input holds no samples of the CPU", {},
                       "Record with rangescope profile --cpu; its losses say what forbids it");
