@@ -81,6 +81,8 @@ class CpuSums {
   CpuSums(const Session& session, const Options& options, const Tree& tree, const Contexts& contexts,
           const std::vector<RegionKey>& keys)
       : session_(session), cpu_(session.cpu), keys_(keys) {
+    aggregate_ = std::any_of(keys.begin(), keys.end(),
+                             [](const RegionKey& key) { return key.process == kNone && key.thread == kNone; });
     gpu_recorded_ = !session.kernels.empty() || !session.copies.empty() || !session.graph_launches.empty();
     gpu_busy();
     calls_by_thread();
@@ -227,10 +229,10 @@ class CpuSums {
     }
   }
 
-  /// The region of the aggregate in which it is drawn, or that of another domain.
+  /// The region of the aggregate (of a process where there is none) in which it is drawn, or that of another domain.
   [[nodiscard]] bool is_primary(const SetEntry& entry) const {
-    return entry.exclusive && !entry.inherited && entry.region < keys_.size() && keys_[entry.region].process == kNone &&
-           keys_[entry.region].thread == kNone;
+    return entry.exclusive && !entry.inherited && entry.region < keys_.size() && keys_[entry.region].thread == kNone &&
+           (!aggregate_ || keys_[entry.region].process == kNone);
   }
 
  public:
@@ -251,23 +253,33 @@ class CpuSums {
     add(call_sets_, call_sums_);
   }
 
-  /// Samples that no region of the aggregate draws.
-  void outside(std::vector<model::CpuStackCount>& out) const {
-    std::map<std::uint32_t, std::int64_t> counts;
-    for (const model::CpuSample& sample : cpu_.samples)
-      if (cpu_.threads[sample.thread].thread == kNone) ++counts[sample.stack];
-    for (std::size_t s = 0; s < point_sums_.size(); ++s) {
-      const auto entries = point_sets_.of(static_cast<std::uint32_t>(s));
-      const bool drawn = std::any_of(entries.begin(), entries.end(), [&](const SetEntry& e) { return is_primary(e); });
-      if (!drawn)
-        for (const auto& [stack, count] : point_sums_[s].stacks)
-          counts[static_cast<std::uint32_t>(stack >> 2)] += count;
+  /// What no region draws. Of threads that neither opened a range nor called CUDA their samples, and no waits.
+  [[nodiscard]] base::Held<CpuWork> outside() const {
+    std::vector<Use> uses;
+    const auto add = [&](const Sets& sets, const std::vector<CpuSetSums>& sums) {
+      for (std::size_t s = 0; s < sums.size(); ++s) {
+        const auto entries = sets.of(static_cast<std::uint32_t>(s));
+        if (std::none_of(entries.begin(), entries.end(), [&](const SetEntry& e) { return is_primary(e); }))
+          uses.push_back({&sums[s], true, true});
+      }
+    };
+    add(point_sets_, point_sums_);
+    add(call_sets_, call_sums_);
+    std::map<std::uint32_t, std::uint32_t> processes;
+    for (std::uint32_t p = 0; p < session_.processes.size(); ++p) processes.try_emplace(session_.processes[p].pid, p);
+    CpuSetSums others;
+    for (const model::CpuSample& sample : cpu_.samples) {
+      if (cpu_.threads[sample.thread].thread != kNone) continue;
+      const auto process = processes.find(cpu_.threads[sample.thread].pid);
+      const bool busy = process != processes.end() && busy_[process->second].holds(sample.at_ns);
+      ++others.stacks[std::uint64_t{sample.stack} << 2 | (busy ? 0u : 1u)];
     }
-    for (const auto& [stack, count] : counts) out.push_back({stack, count});
+    uses.push_back({&others, true, true});
+    return work_of(uses, {});
   }
 
-  void fill(const std::vector<Use>& uses, model::Region& region) const {
-    if (region.occurrences <= 0) return;
+  /// Without a wall time: of what samples, calls and waits come to.
+  [[nodiscard]] base::Held<CpuWork> work_of(const std::vector<Use>& uses, std::optional<double> wall_ns) const {
     CpuWork work;
     work.interval_ns = static_cast<double>(cpu_.interval_ns);
     const double interval = work.interval_ns;
@@ -305,8 +317,8 @@ class CpuSums {
       }
     }
     counters(records, work);
-    if (work.samples == 0 && recorded <= 0 && work.counters.empty()) return;
-    const double wall = region.wall.inclusive_ns;
+    if (work.samples == 0 && recorded <= 0 && work.counters.empty()) return {};
+    const double wall = wall_ns.value_or(recorded + static_cast<double>(outside) * interval);
     double rest = std::max(0.0, wall - recorded);
     // Samples of the kernel are missing: what they would have been, where that is more than chance.
     double missing = 0;
@@ -356,7 +368,7 @@ class CpuSums {
     for (const auto& [stack, count] : own) work.stacks.push_back({stack, count});
     const double ran = std::max(0.0, wall - waits - missing);
     if (work.samples > 0) functions(stacks, ran / static_cast<double>(work.samples), work);
-    region.cpu = std::move(work);
+    return work;
   }
 
  private:
@@ -413,7 +425,7 @@ class CpuSums {
   const Session& session_;
   const CpuProfile& cpu_;
   const std::vector<RegionKey>& keys_;
-  bool gpu_recorded_ = false;
+  bool gpu_recorded_ = false, aggregate_ = false;
   std::vector<Stretches> busy_, in_calls_;
   PartNames names_;
   std::vector<std::uint32_t> meaning_;
@@ -534,9 +546,12 @@ void add_cpu(const Session& session, const Options& options, const Tree& tree, c
   const CpuSums sums(session, options, tree, contexts, keys);
   std::vector<std::vector<CpuSums::Use>> uses;
   sums.uses(uses);
-  sums.outside(report.cpu_outside);
+  report.cpu_outside = sums.outside();
   base::parallel_for(report.regions.size(), session.cpu.samples.size() < 20000 ? 1 : options.threads,
-                     [&](std::size_t r) { sums.fill(uses[r], report.regions[r]); });
+                     [&](std::size_t r) {
+                       model::Region& region = report.regions[r];
+                       if (region.occurrences > 0) region.cpu = sums.work_of(uses[r], region.wall.inclusive_ns);
+                     });
 }
 
 }  // namespace rangescope::analyze

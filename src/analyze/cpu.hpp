@@ -15,8 +15,8 @@
 
 namespace rangescope::analyze {
 
-/// Fills Region::cpu. O(samples + waits + calls) after sorting, and for each region its different stacks by their
-/// depth.
+/// Fills Region::cpu and Report::cpu_outside. O(samples + waits + calls) after sorting, and for each region its
+/// different stacks by their depth.
 void add_cpu(const model::Session& session, const Options& options, const Tree& tree, const Contexts& contexts,
              const std::vector<RegionKey>& keys, model::Report& report);
 

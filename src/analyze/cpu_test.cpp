@@ -87,6 +87,36 @@ TEST(Cpu, PartsAddUpToTheWallTimeAndAreRightInEachRange) {
   EXPECT_EQ(drawn, 80);
 }
 
+TEST(Cpu, WhatNoRangeHoldsHasASplitAndFunctionsToo) {
+  Sampled program;
+  program.range(program.t, "step", 200, 400);
+  const auto setup = program.stack(program.main, "setup", "/lib/libsetup.so");
+  program.samples(0, 200, setup);
+  program.samples(200, 400, program.main);
+  program.wait(400, 700, model::WaitKind::kIo);
+  const auto stream = program.stream(program.p, program.device(program.p, 0), 7);
+  program.kernel(program.launch(program.t, 700, 750), "late", 760, 800, stream);
+  program.session.cpu.threads.push_back({1, 3, 0, kNone});  // neither ranges nor calls
+  for (const std::int64_t at : {100, 780}) program.session.cpu.samples.push_back({at, 1, setup});
+  for (const bool aggregate : {true, false}) {
+    Options options;
+    options.aggregate = aggregate;
+    const auto report = analyze(program.session, options);
+    ASSERT_TRUE(report && report->cpu_outside);
+    const model::CpuWork& outside = *report->cpu_outside;
+    EXPECT_EQ(outside.samples, 22);
+    EXPECT_NEAR(outside.native.ns, 220, 1e-9);
+    EXPECT_NEAR(outside.native.gpu_idle_ns, 210, 1e-9);
+    EXPECT_NEAR(outside.waiting.ns, 300, 1e-9);
+    EXPECT_NEAR(outside.cuda.ns, 50, 1e-9);
+    ASSERT_EQ(outside.functions.size(), 1u);  // main called it, and ran itself in the range alone
+    EXPECT_EQ(outside.functions[0].name, "setup");
+    EXPECT_NEAR(outside.functions[0].self_ns, 270, 1e-9);  // also the call, in which no sample was taken
+    ASSERT_EQ(outside.stacks.size(), 1u);
+    EXPECT_EQ(outside.stacks[0].samples, 22);
+  }
+}
+
 TEST(Cpu, CallsAreTheirOwnPartAndHoldTheirWaits) {
   Sampled program;
   program.range(program.t, "step", 0, 1000);

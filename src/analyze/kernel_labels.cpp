@@ -103,7 +103,7 @@ void tell_kernels_apart(model::Report& report) {
   }
   std::unordered_map<std::string_view, const std::string*> labels;
   for (const model::KernelRow& row : report.kernels) labels.emplace(row.name, &row.label);
-  const auto apply = [&](std::optional<model::GpuWork>& work) {
+  const auto apply = [&](base::Held<model::GpuWork>& work) {
     if (!work) return;
     for (model::KernelRow& row : work->top_kernels)
       if (const auto found = labels.find(row.name); found != labels.end()) row.label = *found->second;

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "base/held.hpp"
 #include "model/finding.hpp"
 #include "model/gpu.hpp"
 #include "model/loss.hpp"
@@ -166,7 +167,7 @@ struct KernelMetrics {
   std::string name;
   std::uint32_t ordinal = 0;  ///< position within an occurrence
   std::map<std::string, Metric> metrics;
-  std::optional<Bound> bound;
+  base::Held<Bound> bound;
 };
 
 /// Counters of all results of one kernel in the run, for the table of kernels.
@@ -174,7 +175,7 @@ struct KernelCounters {
   std::string name;                       ///< as KernelRow::name
   std::map<std::string, Metric> metrics;  ///< means over results, weighted by their time; sums are of one result
   std::vector<RooflinePoint> roofline;
-  std::optional<Bound> bound;
+  base::Held<Bound> bound;
 };
 
 /// Sampled occurrences of a region over time, for plots: at most a few hundred points.
@@ -242,17 +243,17 @@ struct Region {
   std::int64_t unclosed = 0;                ///< seen beginning, never ending
   std::int64_t threads = 0, processes = 0;  ///< how many of each opened it
   WallTime wall;
-  std::optional<Steady> steady;    ///< absent without closed occurrences
-  std::optional<Across> across;    ///< of the aggregate, where several processes or threads opened the range
-  std::optional<OverRanks> ranks;  ///< of the aggregate, where several ranks of a job were recorded
-  std::optional<Communication> communication;  ///< joined calls of NCCL and MPI inside, of a job of several ranks
-  std::optional<GpuWork> gpu;                  ///< absent where no GPU work was recorded at all
-  std::optional<CpuWork> cpu;                  ///< absent where the CPU was not sampled, and without closed occurrences
+  std::optional<Steady> steady;             ///< absent without closed occurrences
+  base::Held<Across> across;                ///< of the aggregate, where several processes or threads opened the range
+  base::Held<OverRanks> ranks;              ///< of the aggregate, where several ranks of a job were recorded
+  base::Held<Communication> communication;  ///< joined calls of NCCL and MPI inside, of a job of several ranks
+  base::Held<GpuWork> gpu;                  ///< absent where no GPU work was recorded at all
+  base::Held<CpuWork> cpu;                  ///< absent where the CPU was not sampled, and without closed occurrences
   std::map<std::string, Metric> metrics;
   std::vector<KernelMetrics> kernels;  ///< counters per kernel, when they were collected
   std::vector<RooflinePoint> roofline;
-  std::optional<Bound> bound;
-  std::optional<Utilization> utilization;
+  base::Held<Bound> bound;
+  base::Held<Utilization> utilization;
   std::vector<OccurrenceSample> samples;
   std::vector<std::uint32_t> results;  ///< measurements of the session that were taken while it was open
   std::vector<std::string> notes;
@@ -329,7 +330,7 @@ struct TableRow {
   std::uint32_t depth = 0;
   std::vector<std::uint32_t> members;  ///< indexes in Report::regions: one, or all that were put together
   std::int64_t siblings = 1;           ///< names that were put together, under one parent
-  std::optional<Region> merged;        ///< sums over the members and spreads of their occurrences, where several
+  base::Held<Region> merged;           ///< sums over the members and spreads of their occurrences, where several
 };
 
 /// The time of the run in which no range was open, in any thread.
@@ -350,23 +351,23 @@ struct Report {
   std::vector<RankActivity> activity;   ///< one a rank, over the run from its begin to its end
   std::vector<Device> devices;          ///< that the program used; their strings are in the lists below, by index
   std::vector<std::string> device_names, device_uuids;
-  std::vector<Region> regions;          ///< depth first, children after parents; the aggregate first, then scopes
-  std::vector<TableRow> rows;           ///< the aggregate as a table shows it, depth first
-  std::optional<Outside> outside;       ///< absent without a timeline of ranges
-  std::vector<Verdict> verdict;         ///< at most five, worst first
-  std::optional<GpuWork> total;         ///< the whole run
-  std::optional<GpuWork> unattributed;  ///< GPU work launched outside every range
-  std::vector<KernelRow> kernels;       ///< over the whole run, by total time
-  std::vector<KernelFamily> families;   ///< the same by kind, by total time; empty where no time is known
+  std::vector<Region> regions;         ///< depth first, children after parents; the aggregate first, then scopes
+  std::vector<TableRow> rows;          ///< the aggregate as a table shows it, depth first
+  std::optional<Outside> outside;      ///< absent without a timeline of ranges
+  std::vector<Verdict> verdict;        ///< at most five, worst first
+  base::Held<GpuWork> total;           ///< the whole run
+  base::Held<GpuWork> unattributed;    ///< GPU work launched outside every range
+  std::vector<KernelRow> kernels;      ///< over the whole run, by total time
+  std::vector<KernelFamily> families;  ///< the same by kind, by total time; empty where no time is known
   std::vector<KernelCounters> kernel_counters;  ///< of those that counters were collected for, in the same order
   /// Counters of kernels, graphs and ranges of the profiler that were measured outside every NVTX range, in launch
   /// order.
   std::vector<KernelMetrics> unattributed_results;
   std::vector<OperatorRow> operators;           ///< by name; the longest on the GPU, else on the CPU, first
   std::vector<OperatorRow> operators_by_shape;  ///< by name and shapes; empty where no shapes were recorded
-  std::vector<CpuStackCount> cpu_outside;       ///< CPU samples outside every range, and of threads without ranges
-  std::vector<SampledDevice> sampled;           ///< devices that were sampled while the program ran
-  std::vector<MetricColumn> metric_columns;     ///< the most telling of the metrics that were asked for, best first
+  base::Held<CpuWork> cpu_outside;     ///< of threads outside every range, and of those without ranges their samples
+  std::vector<SampledDevice> sampled;  ///< devices that were sampled while the program ran
+  std::vector<MetricColumn> metric_columns;  ///< the most telling of the metrics that were asked for, best first
   std::vector<Loss> losses;
   std::vector<Finding> findings;  ///< the doctor's, when a capture was empty or partial
   std::vector<std::string> notes;

@@ -48,8 +48,16 @@ void add_run_info(model::Report& report, const model::Session& session, const st
 
 /// Why a tool recorded nothing, as its own diagnostics say it, or what it is most often not told.
 std::string diagnosed(const model::Session& session) {
-  for (const model::Loss& loss : session.losses)
-    if (loss.kind == "nsys_diagnostic") return loss.detail;
+  // nsys says "Not all NVTX events might have been collected." beside everything: what else it says is the reason.
+  const model::Loss* said = nullptr;
+  for (const model::Loss& loss : session.losses) {
+    if (loss.kind != "nsys_diagnostic") continue;
+    const bool reason = !loss.detail.ends_with("events might have been collected.") &&
+                        loss.detail.find("No NVTX events collected") == std::string::npos;
+    if (said == nullptr || reason) said = &loss;
+    if (reason) break;
+  }
+  if (said != nullptr) return said->detail;
   static constexpr std::pair<std::string_view, const char*> kHints[] = {
       {"nsys", "Check what nsys was told to record: --trace=cuda,nvtx"},
       {"ncu", "Check what ncu was told to profile: its filters chose no kernel"},

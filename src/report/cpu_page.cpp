@@ -100,21 +100,25 @@ std::string part_text(const model::CpuPart& part) {
 }
 
 base::Result<std::string> cpu_page(const model::Report& report, const Style& style) {
-  std::vector<std::string> names;
+  std::vector<std::string> names = {kOutsideRanges};
   const model::Region* region = cpu_region(report, style.cpu, names);
-  if (region == nullptr)
+  const bool outside = region == nullptr && style.cpu == kOutsideRanges;
+  if (region == nullptr && !outside)
     return base::fail(base::Code::kUsage, "there is no range '" + base::printable(style.cpu) + "' in this report",
                       "--cpu", base::did_you_mean(style.cpu, names));
-  if (!region->cpu)
-    return base::fail(base::Code::kNothingCaptured,
-                      "the CPU was not sampled in '" + base::printable(model::path_text(*region)) + "'", {},
+  const std::string name = outside ? kOutsideRanges : base::printable(model::path_text(*region));
+  const base::Held<model::CpuWork>& work = outside ? report.cpu_outside : region->cpu;
+  if (!work)
+    return base::fail(base::Code::kNothingCaptured, "the CPU was not sampled in '" + name + "'", {},
                       "Record with rangescope profile --cpu; its losses say what forbids it");
-  const model::CpuWork& cpu = *region->cpu;
-  const double wall = region->wall.inclusive_ns;
+  const model::CpuWork& cpu = *work;
+  const double wall =
+      outside ? cpu.python.ns + cpu.native.ns + cpu.cuda.ns + cpu.waiting.ns : region->wall.inclusive_ns;
+  const std::string many =
+      outside ? "all threads" : base::counted(static_cast<std::uint64_t>(region->occurrences), "occurrence");
   std::string page =
-      fmt::format("{}: {} in {}, {} of its threads' CPU\n\n", base::printable(model::path_text(*region)),
-                  format_ns(wall), base::counted(static_cast<std::uint64_t>(region->occurrences), "occurrence"),
-                  base::counted(static_cast<std::uint64_t>(cpu.samples), "sample"));
+      fmt::format("{}: {} in {}, {} of {} CPU\n\n", name, format_ns(wall), many,
+                  base::counted(static_cast<std::uint64_t>(cpu.samples), "sample"), outside ? "their" : "its threads'");
   const bool gpu = !std::isnan(cpu.python.gpu_idle_ns);
   std::vector<base::Table::Column> heads = {
       {"wall time", false, true, 0}, {"time", true, false, 0}, {"share", true, false, 0}};
@@ -143,7 +147,7 @@ base::Result<std::string> cpu_page(const model::Report& report, const Style& sty
         add("  " + base::printable(each.name == "[kernel]" ? "the operating system" : each.name), each);
   }
   page += table.render(style.width, style.color, nullptr);
-  page += counter_table(report, *region, style);
+  if (!outside) page += counter_table(report, *region, style);
   const std::size_t most = style.top == 0 ? 15 : style.top;
   if (!cpu.functions.empty())
     page += "\n" + function_table("functions, by their own time", cpu.functions, wall, most, style);

@@ -8,8 +8,8 @@
 
 namespace rangescope::report {
 
-/// The page of Style::cpu, a path ("decode > layer0") or the name of a range. kUsage with the nearest name where the
-/// report has no such region; kNothingCaptured where its CPU was not sampled.
+/// The page of Style::cpu, a path ("decode > layer0"), the name of a range, or "outside ranges". kUsage with the
+/// nearest name where the report has no such region; kNothingCaptured where its CPU was not sampled.
 [[nodiscard]] base::Result<std::string> cpu_page(const model::Report& report, const Style& style);
 
 /// "forward (modeling_llama.py:312)", "gemm_kernel [libfoo.so]": one line, as it is shown everywhere.

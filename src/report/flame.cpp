@@ -75,6 +75,15 @@ std::string frame_text(const model::Session& session, const model::CpuFrame& fra
   return module.empty() || module.starts_with("//") ? "(JIT)" : module == "[kernel]" ? module : "[" + module + "]";
 }
 
+// flamegraph.pl takes "iter 17 5" for a chain "iter" with counts of two files.
+std::string folded_word(std::string_view text) {
+  std::string word = base::printable(text);
+  std::replace(word.begin(), word.end(), ';', ':');
+  const std::size_t digits = word.find_last_not_of("0123456789.");
+  if (digits != std::string::npos && digits + 1 < word.size() && word[digits] == ' ') word[digits] = '_';
+  return word;
+}
+
 Flame flame_of(const model::Report& report, const model::Session& session, std::size_t most_nodes,
                std::size_t most_counts) {
   if (session.cpu.interval_ns <= 0) return {};
@@ -85,7 +94,7 @@ Flame flame_of(const model::Report& report, const model::Session& session, std::
   const auto each = [&](auto visit) {
     for (const model::Region& region : report.regions)
       if (region.cpu) visit(region.cpu->stacks);
-    visit(report.cpu_outside);
+    if (report.cpu_outside) visit(report.cpu_outside->stacks);
   };
   each([&](const std::vector<model::CpuStackCount>& list) {
     for (const model::CpuStackCount& count : list)
@@ -127,7 +136,7 @@ Flame flame_of(const model::Report& report, const model::Session& session, std::
     out.regions.resize(report.regions.size());
     for (std::size_t r = 0; r < report.regions.size(); ++r)
       if (report.regions[r].cpu) counts += (out.regions[r] = moved(report.regions[r].cpu->stacks, stack_to)).size();
-    counts += (out.outside = moved(report.cpu_outside, stack_to)).size();
+    if (report.cpu_outside) counts += (out.outside = moved(report.cpu_outside->stacks, stack_to)).size();
     each([&](const std::vector<model::CpuStackCount>& list) {
       for (const model::CpuStackCount& count : list)
         if (count.stack < shortened.size() && shortened[count.stack]) out.shortened += count.samples;

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "model/report.hpp"
@@ -17,6 +18,9 @@ inline constexpr std::size_t kFlameNodes = 30'000, kFlameCounts = 200'000;
 
 /// A frame as one word of a chain: "forward (llama.py:120)", "red(double)", "[libc.so.6]", "(JIT)", "(cut)".
 [[nodiscard]] std::string frame_text(const model::Session& session, const model::CpuFrame& frame);
+
+/// A range or frame as a word of a line for flamegraph.pl: no ';', and no count of its own at the end.
+[[nodiscard]] std::string folded_word(std::string_view text);
 
 enum class FrameSort : std::uint8_t { kNative, kPython, kKernel, kCut };
 

@@ -2,6 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <sstream>
+
+#include "report/comparison/formats.hpp"
+#include "report/sink.hpp"
+#include "report/stacks/stacks.hpp"
+
 namespace rangescope::report {
 namespace flame_test {
 
@@ -29,7 +35,7 @@ struct Sampled {
     }
     report.regions[0].cpu->stacks = {{2, 5}, {5, 2}, {3, 1}};
     report.regions[1].cpu->stacks = {{2, 1}};
-    report.cpu_outside = {{0, 1}, {kNone, 1}};
+    report.cpu_outside.emplace().stacks = {{0, 1}, {kNone, 1}};
   }
 };
 
@@ -63,6 +69,60 @@ TEST(Flame, IsBoundedByItsLightestFunctions) {
   const Flame least = flame_of(made.report, made.session, kFlameNodes, 1);
   EXPECT_TRUE(least.nodes.empty());
   EXPECT_EQ(least.regions[0].size(), 1u);
+}
+
+/// Lines as flamegraph.pl reads them: a number at the end is a count; a second one before it makes two files of it.
+std::vector<std::pair<std::string, std::vector<int>>> read_folded(const std::string& text) {
+  std::vector<std::pair<std::string, std::vector<int>>> lines;
+  std::istringstream in(text);
+  for (std::string line; std::getline(in, line);) {
+    std::vector<int> counts;
+    while (counts.size() < 2) {
+      const std::size_t last = line.find_last_not_of("0123456789.");
+      if (last == std::string::npos || last + 1 == line.size() || line[last] != ' ') break;
+      counts.insert(counts.begin(), std::stoi(line.substr(last + 1)));
+      line.resize(last);
+    }
+    lines.emplace_back(line, counts);
+  }
+  return lines;
+}
+
+TEST(Flame, CollapsedChainsReadAsOneCountEach) {
+  Sampled made;
+  made.report.regions[0].path = {"a; b", "iter 17"};
+  made.report.regions[0].cpu->stacks = {{kNone, 5}, {2, 7}};
+  made.report.regions[1].path = {"v 1.5"};
+  made.report.regions[1].cpu->stacks = {{kNone, 1}};
+  StringSink sink;
+  ASSERT_TRUE(make_collapsed()->write(made.report, &made.session, {}, sink));
+  using Lines = decltype(read_folded({}));
+  EXPECT_EQ(read_folded(sink.text()), (Lines{{"a: b;iter_17", {5}},
+                                             {"a: b;iter_17;main;loop (llama.py:7);memcpy", {7}},
+                                             {"v_1.5", {1}},
+                                             {"main", {1}},
+                                             {"(unknown)", {1}}}));
+}
+
+// As difffolded.pl prints it: each chain once, the first side's count before the last one's.
+TEST(Flame, ComparedChainsAreThoseOfTwoFiles) {
+  model::Comparison made;
+  made.frames = {{"main [app]", "/opt/app"}, {"f(int; 3)", "/opt/app"}};
+  for (const char* domain : {"", "other"}) {  // one path in two domains
+    model::ComparedRegion region;
+    region.path = {"work 2"};
+    region.domain = domain;
+    region.chains = {{{}, {1, 9, 0}}, {{0, 1}, {3, 9, 4}}};
+    made.regions.push_back(region);
+  }
+  made.missing.push_back(made.regions[0]);
+  made.missing[0].path = {"new"};
+  made.missing[0].chains = {{{0}, {0, 0, 6}}};
+  StringSink sink;
+  write_comparison_collapsed(made, {}, sink);
+  using Lines = decltype(read_folded({}));
+  EXPECT_EQ(read_folded(sink.text()),
+            (Lines{{"new;main [app]", {0, 6}}, {"work_2", {2, 0}}, {"work_2;main [app];f(int: 3)", {6, 8}}}));
 }
 
 TEST(Flame, IsEmptyWithoutSamples) {

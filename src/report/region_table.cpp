@@ -42,7 +42,7 @@ std::string bar(double part) {
 /// What the GPU did outside all ranges, as a region.
 Region outside_region(const Report& report) {
   Region out;
-  out.path = {"outside ranges"};
+  out.path = {kOutsideRanges};
   out.occurrences = -1;
   const double wall = report.outside ? report.outside->wall_ns : kNotKnown;
   out.wall = {
@@ -253,7 +253,7 @@ base::Result<RegionTable> make_table(const Report& report, const Style& style, s
     table.lines.push_back(std::move(line));
   };
   for (const std::size_t i : shown.order) add(all[i].label, all[i].depth, *all[i].region, true);
-  if (with_outside) add("outside ranges", 0, outside, false);
+  if (with_outside) add(kOutsideRanges, 0, outside, false);
   if (style.columns.empty()) {
     turn(report, table);
     drop_empty(table);

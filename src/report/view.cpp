@@ -170,7 +170,7 @@ std::vector<std::string> device_texts(const model::Report& report) {
 }
 
 bool has_gpu(const model::Report& report) {
-  const auto busy = [](const std::optional<model::GpuWork>& work) {
+  const auto busy = [](const base::Held<model::GpuWork>& work) {
     return work && (work->kernels > 0 || work->busy_ns > 0);
   };
   if (busy(report.total) || busy(report.unattributed)) return true;

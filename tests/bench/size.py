@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """`rangescope report` of large files: processor time and memory against what has to be kept.
 
-    size.py BUILD_DIR          5 GB of a PyTorch trace, an ncu report of 1 GB, 2,000,000 ranges of different names
+    size.py BUILD_DIR          5 GB of a PyTorch trace, an ncu report of 1 GB, 2,000,000 ranges of different names,
+                               folded and each a region
     size.py BUILD_DIR --tenth  a tenth or less of each; exits with 1 where memory is not bounded. Asserts no times
 
 *Kept* are 40 bytes for each range, call and kernel, which a session has whatever the file says of them; of ncu reports the
@@ -18,6 +19,7 @@ import tempfile
 HERE = os.path.dirname(os.path.abspath(__file__))
 REPORT = os.path.join(HERE, "../golden/ncu/k_decode.ncu-repz")
 PROGRAM = 30e6  # of memory: the program itself, its buffers and tables
+REGION = 1_100  # bytes of memory: a region of a report, and what making it takes
 
 
 def ncu_maker():
@@ -51,16 +53,22 @@ def names(_, path, tenth):
         db.executemany("insert into StringIds values(?, ?)", ((i + 1, name(i)) for i in range(count)))
         db.executemany("insert into NVTX_EVENTS values(?, ?, 59, 281476987093103, ?)", ((i * 1000, i * 1000 + 500 + i % 97, i + 1) for i in range(count)))
     # The range, its name and a place in the table of names; and the 20,000 regions that a report has at most.
-    return count * (40 + 11 + 64) + 20_000 * 9_000
+    return count * (40 + 11 + 64) + 20_000 * REGION
 
 
-def report(build, path):
+def regions(build, path, tenth):
+    """The same, and a region for each (--fold-names off)."""
+    names(build, path, tenth)
+    return (200_000 if tenth else 2_000_000) * (40 + 11 + 64 + REGION)
+
+
+def report(build, path, *arguments):
     """(seconds, bytes) of `rangescope report`; raises where it fails or needs more than 16 GB."""
     def limit():
         import resource
         resource.setrlimit(resource.RLIMIT_AS, (16 << 30, 16 << 30))
 
-    child = subprocess.Popen([f"{build}/bin/rangescope", "report", path], stdout=subprocess.DEVNULL, preexec_fn=limit)
+    child = subprocess.Popen([f"{build}/bin/rangescope", "report", path, *arguments], stdout=subprocess.DEVNULL, preexec_fn=limit)
     _, status, usage = os.wait4(child.pid, 0)
     child.returncode = os.waitstatus_to_exitcode(status)
     if child.returncode:
@@ -77,12 +85,12 @@ def main():
     failed = 0
     print(f"{'file':<8}{'size':>12}{'time':>10}{'speed':>12}{'kept':>10}{'memory':>10}{'ratio':>8}")
     # What a tenth may take, as a multiple of what is kept.
-    for make, most in ((kineto, 2.2), (ncu, 2), (names, 1.5)):
+    for make, most in ((kineto, 2.2), (ncu, 2), (names, 2.5), (regions, 1.3)):
         with tempfile.TemporaryDirectory(prefix="rangescope-size-") as folder:
-            path = os.path.join(folder, {"kineto": "trace.json", "ncu": "big.ncu-rep", "names": "names.sqlite"}[make.__name__])
+            path = os.path.join(folder, {"kineto": "trace.json", "ncu": "big.ncu-rep", "names": "names.sqlite", "regions": "names.sqlite"}[make.__name__])
             kept = make(arguments.build, path, arguments.tenth)
             size = os.path.getsize(path)
-            seconds, memory = report(arguments.build, path)
+            seconds, memory = report(arguments.build, path, *(["--fold-names", "off"] if make is regions else []))
         print(f"{make.__name__:<8}{size / 1e6:>9.0f} MB{seconds:>8.2f} s{size / 1e6 / seconds:>7.0f} MB/s{kept / 1e6:>7.0f} MB{memory / 1e6:>7.0f} MB"
               f"{memory / kept:>8.2f}", flush=True)
         bounded = memory < most * kept + PROGRAM

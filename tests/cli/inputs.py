@@ -132,6 +132,19 @@ class FilesWithoutAnything(Files):
             self.assertIn(words, done.stderr)
             os.remove(path)
 
+    def test_nsys_own_reason_comes_before_what_it_always_says(self):
+        path = self.path("empty.sqlite")
+        with sqlite3.connect(path) as db:
+            db.execute("create table StringIds(id integer, value text)")
+            db.execute("create table CUPTI_ACTIVITY_KIND_RUNTIME(start int, end int, globalTid int, correlationId int, nameId int)")
+            db.execute("create table DIAGNOSTIC_EVENT(severity int, text text)")
+            db.executemany("insert into DIAGNOSTIC_EVENT values(2, ?)", [
+                ("Not all NVTX events might have been collected.",), ("No NVTX events collected. Does the process use NVTX?",),
+                ("Not all CUDA events might have been collected.",), ("No CUDA events collected. Does the process use CUDA?",)])
+        done = self.tool("report", path)
+        self.assertEqual(done.returncode, 80, done.stderr)
+        self.assertIn("hint: Nsight Systems said: No CUDA events collected. Does the process use CUDA?", done.stderr)
+
 
 class RunsOfSeveralTools(Files):
     """A run directory as the pipeline leaves it: all of its captures are one report."""

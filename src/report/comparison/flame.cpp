@@ -1,11 +1,13 @@
 #include "report/comparison/flame.hpp"
 
 #include <algorithm>
+#include <map>
 #include <unordered_map>
 
 #include "base/text.hpp"
 #include "report/comparison/formats.hpp"
 #include "report/comparison/view.hpp"
+#include "report/flame.hpp"
 #include "report/json_writer.hpp"
 #include "report/markup_text.hpp"
 #include "report/web_pages.hpp"
@@ -129,25 +131,25 @@ void write_flame(const model::Comparison& comparison, const model::ComparedRegio
 
 void write_comparison_collapsed(const model::Comparison& comparison, const Style& style, Sink& sink) {
   const model::ComparedRegion* only = style.cpu.empty() ? nullptr : chains_shown(comparison, style.cpu);
-  const auto word = [](std::string text) {
-    std::replace(text.begin(), text.end(), ';', ':');
-    return base::printable(text);
-  };
   std::vector<std::string> texts;
-  for (const model::ChainFrame& frame : comparison.frames) texts.push_back(word(frame.name));
+  for (const model::ChainFrame& frame : comparison.frames) texts.push_back(folded_word(frame.name));
+  // flamegraph.pl loses the difference of a chain that comes twice: ranges of two domains may have one path.
+  std::map<std::string, std::pair<std::int64_t, std::int64_t>> sums;
   for (const auto* list : {&comparison.regions, &comparison.missing}) {
     for (const model::ComparedRegion& region : *list) {
       if (only != nullptr && !is_within(region, *only)) continue;
       for (const model::ComparedChain& chain : region.chains) {
         std::vector<std::string> words;
-        for (const std::string& range : region.path) words.push_back(word(range));
+        for (const std::string& range : region.path) words.push_back(folded_word(range));
         for (const std::uint32_t frame : chain.frames) words.push_back(texts[frame]);
-        std::string line = base::join(words, ";");
-        for (const std::int64_t samples : chain.samples) line += " " + std::to_string(samples);
-        sink.write(line + "\n");
+        auto& sum = sums[base::join(words, ";")];
+        sum.first += chain.samples.front();
+        sum.second += chain.samples.back();
       }
     }
   }
+  for (const auto& [chain, samples] : sums)
+    sink.write(chain + " " + std::to_string(samples.first) + " " + std::to_string(samples.second) + "\n");
 }
 
 }  // namespace rangescope::report

@@ -113,13 +113,13 @@ void page_metrics(JsonWriter& json, const std::map<std::string, model::Metric>& 
   json.close();
 }
 
-void page_bound(JsonWriter& json, const std::optional<model::Bound>& value) {
+void page_bound(JsonWriter& json, const base::Held<model::Bound>& value) {
   if (!value) return;
   json.key("bound");
   write_bound(json, *value);
 }
 
-void page_utilization(JsonWriter& json, const std::optional<model::Utilization>& value) {
+void page_utilization(JsonWriter& json, const base::Held<model::Utilization>& value) {
   if (!value) return;
   json.key("utilization");
   json.open_line_object();
@@ -191,7 +191,7 @@ void page_region_object(JsonWriter& json, const model::Report& report, const Reg
 }
 
 // Work that is no region's goes through the same measures.
-void work(JsonWriter& json, std::string_view name, const std::optional<model::GpuWork>& gpu) {
+void work(JsonWriter& json, std::string_view name, const base::Held<model::GpuWork>& gpu) {
   if (!gpu) return json.null_field(name);
   Region holder;
   holder.gpu = gpu;

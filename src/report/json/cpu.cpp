@@ -22,16 +22,16 @@ void cpu_functions(JsonWriter& json, std::string_view name, const std::vector<mo
 
 }  // namespace
 
-void write_json_cpu(JsonWriter& json, const std::optional<model::CpuWork>& work) {
+void write_json_cpu(JsonWriter& json, std::string_view name, const base::Held<model::CpuWork>& work) {
   if (!work) return;
-  const auto split = [&](std::string_view name, double model::CpuPart::*value) {
-    json.key(name);
+  const auto split = [&](std::string_view which, double model::CpuPart::*value) {
+    json.key(which);
     json.open_line_object();
     for (const model::CpuPart* part : {&work->python, &work->native, &work->cuda, &work->waiting})
       json.field(part->kind, part->*value);
     json.close();
   };
-  json.key("cpu");
+  json.key(name);
   json.open_object();
   json.field("samples", work->samples);
   json.field("interval_ns", work->interval_ns);

@@ -1,7 +1,7 @@
-// What a region's threads did on the CPU, as an object "cpu".
+// What a region's threads did on the CPU, as an object.
 #pragma once
 
-#include <optional>
+#include <string_view>
 
 #include "model/report.hpp"
 #include "report/json_writer.hpp"
@@ -9,6 +9,6 @@
 namespace rangescope::report {
 
 /// Nothing where the CPU was not sampled.
-void write_json_cpu(JsonWriter& json, const std::optional<model::CpuWork>& work);
+void write_json_cpu(JsonWriter& json, std::string_view name, const base::Held<model::CpuWork>& work);
 
 }  // namespace rangescope::report

@@ -114,7 +114,7 @@ void kernel_rows(JsonWriter& json, std::string_view name, const std::vector<mode
   json.close();
 }
 
-void gpu(JsonWriter& json, std::string_view name, const std::optional<GpuWork>& work, const Region& region) {
+void gpu(JsonWriter& json, std::string_view name, const base::Held<GpuWork>& work, const Region& region) {
   if (!work) return json.null_field(name);
   json.key(name);
   json.open_object();
@@ -132,7 +132,7 @@ void gpu(JsonWriter& json, std::string_view name, const std::optional<GpuWork>& 
 }
 
 // Work that is no region's: it goes through the same measures.
-void gpu(JsonWriter& json, std::string_view name, const std::optional<GpuWork>& work) {
+void gpu(JsonWriter& json, std::string_view name, const base::Held<GpuWork>& work) {
   Region holder;
   holder.gpu = work;
   gpu(json, name, work, holder);
@@ -173,13 +173,13 @@ void sampled(JsonWriter& json, const std::vector<model::SampledDevice>& list) {
   json.close();
 }
 
-void bound(JsonWriter& json, const std::optional<model::Bound>& value) {
+void bound(JsonWriter& json, const base::Held<model::Bound>& value) {
   if (!value) return json.null_field("bound");
   json.key("bound");
   write_bound(json, *value);
 }
 
-void utilization(JsonWriter& json, const std::optional<model::Utilization>& value) {
+void utilization(JsonWriter& json, const base::Held<model::Utilization>& value) {
   if (!value) return json.null_field("utilization");
   const auto number = [&json](std::string_view name, const std::optional<double>& of) {
     of ? json.field(name, *of) : json.null_field(name);
@@ -345,7 +345,7 @@ void region_object(JsonWriter& json, const model::Report& report, const Region& 
   over_ranks(json, region);
   communication(json, region);
   gpu(json, "gpu", region.gpu, region);
-  write_json_cpu(json, region.cpu);
+  write_json_cpu(json, "cpu", region.cpu);
   metrics(json, region.metrics);
   counted_kernels(json, "kernels", region.kernels);
   roofline(json, region.roofline);
@@ -539,6 +539,7 @@ class Json final : public Exporter {
     outside(json, report.outside);
     gpu(json, "total", report.total);
     gpu(json, "unattributed", report.unattributed);
+    write_json_cpu(json, "cpu_outside", report.cpu_outside);
     kernel_rows(json, "kernels", report.kernels);
     if (!report.families.empty()) families(json, report.families);
     counted_kernels(json, "unattributed_results", report.unattributed_results);

@@ -24,7 +24,9 @@ base::Result<std::vector<Chain>> chains(const model::Report& report, const model
     if (region.cpu)
       for (const model::CpuStackCount& count : region.cpu->stacks)
         out.push_back({region.path, count.stack, count.samples});
-  for (const model::CpuStackCount& count : report.cpu_outside) out.push_back({{}, count.stack, count.samples});
+  if (report.cpu_outside)
+    for (const model::CpuStackCount& count : report.cpu_outside->stacks)
+      out.push_back({{}, count.stack, count.samples});
   if (session == nullptr || out.empty())
     return base::fail(base::Code::kNothingCaptured, "the input holds no samples of the CPU", {},
                       "Record with rangescope profile --cpu; its losses say what forbids it");
@@ -47,16 +49,12 @@ class Collapsed final : public Exporter {
                                          Sink& sink) const override {
     auto list = chains(report, session);
     if (!list) return base::fail(std::move(list));
-    const auto word = [](std::string text) {
-      std::replace(text.begin(), text.end(), ';', ':');
-      return base::printable(text);
-    };
     std::vector<std::string> texts;
-    for (const model::CpuFrame& frame : session->cpu.frames) texts.push_back(word(frame_text(*session, frame)));
+    for (const model::CpuFrame& frame : session->cpu.frames) texts.push_back(folded_word(frame_text(*session, frame)));
     for (const Chain& chain : *list) {
       std::string line;
       const auto add = [&](const std::string& text) { line += (line.empty() ? "" : ";") + text; };
-      for (const std::string& range : chain.ranges) add(word(range));
+      for (const std::string& range : chain.ranges) add(folded_word(range));
       for (const std::uint32_t frame : frames_of(session->cpu, chain.stack)) add(texts[frame]);
       if (line.empty()) line = "(unknown)";
       sink.write(line + " " + std::to_string(chain.samples) + "\n");
