@@ -16,7 +16,7 @@
 #include "base/text.hpp"
 
 namespace rangescope::digest {
-namespace {
+namespace coding {  // named, since Reading::State holds a Reader
 
 constexpr std::string_view kMagic = "RSDIGEST";
 constexpr std::uint32_t kVersion = 1;
@@ -506,7 +506,9 @@ struct FreeC {
   void operator()(ZSTD_CCtx* context) const { ZSTD_freeCCtx(context); }
 };
 
-}  // namespace
+}  // namespace coding
+
+using namespace coding;
 
 base::Result<std::string> encode(Digest digest, int level) {
   const Digest ordered = in_order(std::move(digest));
