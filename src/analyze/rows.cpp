@@ -1,7 +1,6 @@
 #include "analyze/rows.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 #include <map>
 #include <set>
