@@ -14,6 +14,11 @@ if(RANGESCOPE_SANITIZE)
   target_compile_options(rangescope_flags INTERFACE $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)
   target_compile_options(rangescope_flags INTERFACE -fsanitize=${RANGESCOPE_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
   target_link_options(rangescope_flags INTERFACE -fsanitize=${RANGESCOPE_SANITIZE})
+  if(RANGESCOPE_SANITIZE MATCHES address)
+    # AddressSanitizer's checks as calls: a fifth less to compile, and tests take a fifth longer.
+    target_compile_options(rangescope_flags INTERFACE
+                           $<$<CXX_COMPILER_ID:GNU>:--param=asan-instrumentation-with-call-threshold=0>)
+  endif()
   if(RANGESCOPE_SANITIZE MATCHES undefined)
     # These checks look at every member access: they double what a file takes to compile. AddressSanitizer sees what matters
     # of them at run time.

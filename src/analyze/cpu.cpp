@@ -8,7 +8,6 @@
 #include <map>
 #include <unordered_map>
 
-#include "analyze/groups.hpp"
 #include "analyze/sets.hpp"
 #include "analyze/stretches.hpp"
 #include "base/text.hpp"

@@ -16,11 +16,8 @@
 
 #include <string>
 #include <string_view>
-#include <utility>
-#include <vector>
 
 #include "analyze/analyze.hpp"
-#include "model/range_expression.hpp"
 #include "model/session.hpp"
 
 namespace rangescope::analyze {

@@ -5,7 +5,6 @@
 #include <cmath>
 
 #include "analyze/test_session.hpp"
-#include "model/measure.hpp"
 
 namespace rangescope::analyze {
 namespace fold_test {

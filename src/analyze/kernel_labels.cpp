@@ -1,7 +1,5 @@
 #include "analyze/kernel_labels.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <map>
 #include <set>

@@ -1,7 +1,6 @@
 #include "analyze/matching.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <set>
 #include <tuple>

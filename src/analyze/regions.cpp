@@ -4,7 +4,6 @@
 
 #include "analyze/recording.hpp"
 #include "analyze/spread.hpp"
-#include "base/units.hpp"
 #include "base/workers.hpp"
 
 namespace rangescope::analyze {

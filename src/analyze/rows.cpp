@@ -1,7 +1,6 @@
 #include "analyze/rows.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <deque>
 #include <limits>
 #include <map>

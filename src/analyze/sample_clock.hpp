@@ -9,7 +9,6 @@
 #include <cstdint>
 #include <span>
 #include <utility>
-#include <vector>
 
 namespace rangescope::analyze {
 

@@ -6,7 +6,6 @@
 #include <cmath>
 #include <map>
 #include <optional>
-#include <unordered_map>
 
 #include "analyze/busy.hpp"
 #include "analyze/nonnegative.hpp"

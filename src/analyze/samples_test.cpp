@@ -1,12 +1,12 @@
 #include "analyze/samples.hpp"
 
 #include <gtest/gtest.h>
-
-#include <algorithm>
 #include <cmath>
 
+#include <algorithm>
+#include <random>
+
 #include "analyze/nonnegative.hpp"
-#include "analyze/sample_clock.hpp"
 #include "analyze/test_session.hpp"
 
 namespace rangescope::analyze {

@@ -2,7 +2,6 @@
 // kernels need only a few thousand of them; sums are made per set and then handed to its regions.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <span>
 #include <vector>

@@ -6,7 +6,6 @@
 // CACM 18, 1975), or with std::nth_element where there are few values.
 #pragma once
 
-#include <cstdint>
 #include <span>
 #include <vector>
 

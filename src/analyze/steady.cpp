@@ -7,7 +7,6 @@
 #include "analyze/recording.hpp"
 #include "analyze/spread.hpp"
 #include "analyze/windows.hpp"
-#include "base/text.hpp"
 
 namespace rangescope::analyze {
 namespace {

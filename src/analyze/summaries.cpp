@@ -5,8 +5,6 @@
 #include <map>
 #include "analyze/groups.hpp"
 
-#include "model/range_expression.hpp"
-
 namespace rangescope::analyze {
 namespace {
 

@@ -2,10 +2,7 @@
 #pragma once
 
 #include <cstdint>
-#include <random>
-#include <string>
 #include <string_view>
-#include <vector>
 
 #include "model/session.hpp"
 

@@ -9,8 +9,6 @@
 #include <map>
 
 #include "analyze/recording.hpp"
-#include "analyze/select.hpp"
-#include "analyze/spread.hpp"
 #include "analyze/windows.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"

@@ -1,6 +1,7 @@
 #include "analyze/wall_samples.hpp"
 
 #include <gtest/gtest.h>
+#include <cmath>
 
 #include "analyze/analyze.hpp"
 #include "analyze/test_session.hpp"

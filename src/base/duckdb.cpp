@@ -29,43 +29,49 @@ using Index = std::uint64_t;
 constexpr int kSuccess = 0;
 constexpr int kSelect = 1;  // DUCKDB_STATEMENT_TYPE_SELECT
 
+// Result, name behind duckdb_, arguments.
+#define RANGESCOPE_DUCKDB(FUNCTION)                                       \
+  FUNCTION(const char*, library_version)                                  \
+  FUNCTION(int, create_config, void**)                                    \
+  FUNCTION(int, set_config, void*, const char*, const char*)              \
+  FUNCTION(void, destroy_config, void**)                                  \
+  FUNCTION(int, open_ext, const char*, void**, void*, char**)             \
+  FUNCTION(void, close, void**)                                           \
+  FUNCTION(int, connect, void*, void**)                                   \
+  FUNCTION(void, disconnect, void**)                                      \
+  FUNCTION(void, interrupt, void*)                                        \
+  FUNCTION(int, query, void*, const char*, RawResult*)                    \
+  FUNCTION(void, destroy_result, RawResult*)                              \
+  FUNCTION(const char*, result_error, RawResult*)                         \
+  FUNCTION(Index, column_count, RawResult*)                               \
+  FUNCTION(Index, row_count, RawResult*)                                  \
+  FUNCTION(const char*, column_name, RawResult*, Index)                   \
+  FUNCTION(int, column_type, RawResult*, Index)                           \
+  FUNCTION(char*, value_varchar, RawResult*, Index, Index)                \
+  FUNCTION(void, free, void*)                                             \
+  FUNCTION(Index, extract_statements, void*, const char*, void**)         \
+  FUNCTION(const char*, extract_statements_error, void*)                  \
+  FUNCTION(int, prepare_extracted_statement, void*, void*, Index, void**) \
+  FUNCTION(void, destroy_extracted, void**)                               \
+  FUNCTION(const char*, prepare_error, void*)                             \
+  FUNCTION(int, prepared_statement_type, void*)                           \
+  FUNCTION(int, execute_prepared, void*, RawResult*)                      \
+  FUNCTION(void, destroy_prepare, void**)                                 \
+  FUNCTION(int, appender_create, void*, const char*, const char*, void**) \
+  FUNCTION(const char*, appender_error, void*)                            \
+  FUNCTION(int, appender_end_row, void*)                                  \
+  FUNCTION(int, appender_close, void*)                                    \
+  FUNCTION(int, appender_destroy, void**)                                 \
+  FUNCTION(int, append_int64, void*, std::int64_t)                        \
+  FUNCTION(int, append_double, void*, double)                             \
+  FUNCTION(int, append_varchar_length, void*, const char*, Index)         \
+  FUNCTION(int, append_null, void*)
+
 struct Api {
   void* library = nullptr;
-  const char* (*library_version)() = nullptr;
-  int (*create_config)(void**) = nullptr;
-  int (*set_config)(void*, const char*, const char*) = nullptr;
-  void (*destroy_config)(void**) = nullptr;
-  int (*open_ext)(const char*, void**, void*, char**) = nullptr;
-  void (*close)(void**) = nullptr;
-  int (*connect)(void*, void**) = nullptr;
-  void (*disconnect)(void**) = nullptr;
-  void (*interrupt)(void*) = nullptr;
-  int (*query)(void*, const char*, RawResult*) = nullptr;
-  void (*destroy_result)(RawResult*) = nullptr;
-  const char* (*result_error)(RawResult*) = nullptr;
-  Index (*column_count)(RawResult*) = nullptr;
-  Index (*row_count)(RawResult*) = nullptr;
-  const char* (*column_name)(RawResult*, Index) = nullptr;
-  int (*column_type)(RawResult*, Index) = nullptr;
-  char* (*value_varchar)(RawResult*, Index, Index) = nullptr;
-  void (*free)(void*) = nullptr;
-  Index (*extract_statements)(void*, const char*, void**) = nullptr;
-  const char* (*extract_statements_error)(void*) = nullptr;
-  int (*prepare_extracted_statement)(void*, void*, Index, void**) = nullptr;
-  void (*destroy_extracted)(void**) = nullptr;
-  const char* (*prepare_error)(void*) = nullptr;
-  int (*prepared_statement_type)(void*) = nullptr;
-  int (*execute_prepared)(void*, RawResult*) = nullptr;
-  void (*destroy_prepare)(void**) = nullptr;
-  int (*appender_create)(void*, const char*, const char*, void**) = nullptr;
-  const char* (*appender_error)(void*) = nullptr;
-  int (*appender_end_row)(void*) = nullptr;
-  int (*appender_close)(void*) = nullptr;
-  int (*appender_destroy)(void**) = nullptr;
-  int (*append_int64)(void*, std::int64_t) = nullptr;
-  int (*append_double)(void*, double) = nullptr;
-  int (*append_varchar_length)(void*, const char*, Index) = nullptr;
-  int (*append_null)(void*) = nullptr;
+#define RANGESCOPE_DECLARE(result, name, ...) result (*name)(__VA_ARGS__) = nullptr;
+  RANGESCOPE_DUCKDB(RANGESCOPE_DECLARE)
+#undef RANGESCOPE_DECLARE
 };
 
 const char* const kCure =
@@ -93,42 +99,8 @@ Result<Api> load() {
         ::dlsym(api.library, (std::string("duckdb_") + name).c_str()));
     if (function == nullptr) lacks = std::string("duckdb_") + name;
   };
-#define RANGESCOPE_BIND(name) bind(api.name, #name)
-  RANGESCOPE_BIND(library_version);
-  RANGESCOPE_BIND(create_config);
-  RANGESCOPE_BIND(set_config);
-  RANGESCOPE_BIND(destroy_config);
-  RANGESCOPE_BIND(open_ext);
-  RANGESCOPE_BIND(close);
-  RANGESCOPE_BIND(connect);
-  RANGESCOPE_BIND(disconnect);
-  RANGESCOPE_BIND(interrupt);
-  RANGESCOPE_BIND(query);
-  RANGESCOPE_BIND(destroy_result);
-  RANGESCOPE_BIND(result_error);
-  RANGESCOPE_BIND(column_count);
-  RANGESCOPE_BIND(row_count);
-  RANGESCOPE_BIND(column_name);
-  RANGESCOPE_BIND(column_type);
-  RANGESCOPE_BIND(value_varchar);
-  RANGESCOPE_BIND(free);
-  RANGESCOPE_BIND(extract_statements);
-  RANGESCOPE_BIND(extract_statements_error);
-  RANGESCOPE_BIND(prepare_extracted_statement);
-  RANGESCOPE_BIND(destroy_extracted);
-  RANGESCOPE_BIND(prepare_error);
-  RANGESCOPE_BIND(prepared_statement_type);
-  RANGESCOPE_BIND(execute_prepared);
-  RANGESCOPE_BIND(destroy_prepare);
-  RANGESCOPE_BIND(appender_create);
-  RANGESCOPE_BIND(appender_error);
-  RANGESCOPE_BIND(appender_end_row);
-  RANGESCOPE_BIND(appender_close);
-  RANGESCOPE_BIND(appender_destroy);
-  RANGESCOPE_BIND(append_int64);
-  RANGESCOPE_BIND(append_double);
-  RANGESCOPE_BIND(append_varchar_length);
-  RANGESCOPE_BIND(append_null);
+#define RANGESCOPE_BIND(result, name, ...) bind(api.name, #name);
+  RANGESCOPE_DUCKDB(RANGESCOPE_BIND)
 #undef RANGESCOPE_BIND
   if (!lacks.empty())
     return fail(Code::kToolMissing, "this is no DuckDB that rangescope knows: it lacks " + lacks,

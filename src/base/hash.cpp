@@ -3,7 +3,6 @@
 #include <array>
 #include <cstring>
 #include <fstream>
-#include <span>
 
 #include "base/sha256_block.hpp"
 

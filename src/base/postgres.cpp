@@ -15,28 +15,34 @@ struct ConnectOption {
 };
 constexpr int kConnectionOk = 0, kCommandOk = 1, kTuplesOk = 2, kSqlState = 'C', kPrimary = 'M';
 
+// Result, name behind PQ, arguments.
+#define RANGESCOPE_LIBPQ(FUNCTION)                                                                                  \
+  FUNCTION(ConnectOption*, conninfoParse, const char*, char**)                                                      \
+  FUNCTION(void, conninfoFree, ConnectOption*)                                                                      \
+  FUNCTION(void*, connectdbParams, const char* const*, const char* const*, int)                                     \
+  FUNCTION(int, status, const void*)                                                                                \
+  FUNCTION(char*, errorMessage, const void*)                                                                        \
+  FUNCTION(void, finish, void*)                                                                                     \
+  FUNCTION(char*, host, const void*)                                                                                \
+  FUNCTION(char*, port, const void*)                                                                                \
+  FUNCTION(char*, db, const void*)                                                                                  \
+  FUNCTION(void*, setNoticeProcessor, void*, void (*)(void*, const char*), void*)                                   \
+  FUNCTION(void*, execParams, void*, const char*, int, const unsigned*, const char* const*, const int*, const int*, \
+           int)                                                                                                     \
+  FUNCTION(int, resultStatus, const void*)                                                                          \
+  FUNCTION(char*, resultErrorField, const void*, int)                                                               \
+  FUNCTION(int, ntuples, const void*)                                                                               \
+  FUNCTION(int, nfields, const void*)                                                                               \
+  FUNCTION(int, getisnull, const void*, int, int)                                                                   \
+  FUNCTION(char*, getvalue, const void*, int, int)                                                                  \
+  FUNCTION(int, getlength, const void*, int, int)                                                                   \
+  FUNCTION(void, clear, void*)
+
 struct Libpq {
   void* library = nullptr;
-  ConnectOption* (*conninfoParse)(const char*, char**) = nullptr;
-  void (*conninfoFree)(ConnectOption*) = nullptr;
-  void* (*connectdbParams)(const char* const*, const char* const*, int) = nullptr;
-  int (*status)(const void*) = nullptr;
-  char* (*errorMessage)(const void*) = nullptr;
-  void (*finish)(void*) = nullptr;
-  char* (*host)(const void*) = nullptr;
-  char* (*port)(const void*) = nullptr;
-  char* (*db)(const void*) = nullptr;
-  void* (*setNoticeProcessor)(void*, void (*)(void*, const char*), void*) = nullptr;
-  void* (*execParams)(void*, const char*, int, const unsigned*, const char* const*, const int*, const int*,
-                      int) = nullptr;
-  int (*resultStatus)(const void*) = nullptr;
-  char* (*resultErrorField)(const void*, int) = nullptr;
-  int (*ntuples)(const void*) = nullptr;
-  int (*nfields)(const void*) = nullptr;
-  int (*getisnull)(const void*, int, int) = nullptr;
-  char* (*getvalue)(const void*, int, int) = nullptr;
-  int (*getlength)(const void*, int, int) = nullptr;
-  void (*clear)(void*) = nullptr;
+#define RANGESCOPE_DECLARE(result, name, ...) result (*name)(__VA_ARGS__) = nullptr;
+  RANGESCOPE_LIBPQ(RANGESCOPE_DECLARE)
+#undef RANGESCOPE_DECLARE
 };
 
 Result<Libpq> load_libpq() {
@@ -47,25 +53,9 @@ Result<Libpq> load_libpq() {
     function = all ? reinterpret_cast<std::remove_reference_t<decltype(function)>>(::dlsym(pq.library, name)) : nullptr;
     all = all && function != nullptr;
   };
-  bind(pq.conninfoParse, "PQconninfoParse");
-  bind(pq.conninfoFree, "PQconninfoFree");
-  bind(pq.connectdbParams, "PQconnectdbParams");
-  bind(pq.status, "PQstatus");
-  bind(pq.errorMessage, "PQerrorMessage");
-  bind(pq.finish, "PQfinish");
-  bind(pq.host, "PQhost");
-  bind(pq.port, "PQport");
-  bind(pq.db, "PQdb");
-  bind(pq.setNoticeProcessor, "PQsetNoticeProcessor");
-  bind(pq.execParams, "PQexecParams");
-  bind(pq.resultStatus, "PQresultStatus");
-  bind(pq.resultErrorField, "PQresultErrorField");
-  bind(pq.ntuples, "PQntuples");
-  bind(pq.nfields, "PQnfields");
-  bind(pq.getisnull, "PQgetisnull");
-  bind(pq.getvalue, "PQgetvalue");
-  bind(pq.getlength, "PQgetlength");
-  bind(pq.clear, "PQclear");
+#define RANGESCOPE_BIND(result, name, ...) bind(pq.name, "PQ" #name);
+  RANGESCOPE_LIBPQ(RANGESCOPE_BIND)
+#undef RANGESCOPE_BIND
   if (all) return pq;
   return fail(Code::kToolMissing, "there is no libpq here, which talks to PostgreSQL", "libpq.so.5",
               "Install it: apt-get install libpq5");

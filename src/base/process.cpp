@@ -309,10 +309,6 @@ Result<pid_t> spawn(const Command& command, const Signals& signals, const Stream
               program.find(' ') == std::string::npos ? "" : "Give the program and each argument as a word of its own");
 }
 
-std::int64_t ns(const timeval& time) {
-  return time.tv_sec * 1'000'000'000LL + time.tv_usec * 1'000LL;
-}
-
 // While the child is the foreground job of our terminal (own_group), and back to us when it is over.
 class Foreground {
  public:
@@ -497,16 +493,13 @@ void hand_over(const Stream& out, const Stream& err) {
   ::_exit(0);
 }
 
-void fill(Ended& ended, int status, const rusage& usage) {
+void fill(Ended& ended, int status) {
   if (WIFSIGNALED(status)) {
     ended.signal = WTERMSIG(status);
     ended.core_dumped = WCOREDUMP(status);
   } else {
     ended.exit_code = WEXITSTATUS(status);
   }
-  ended.user_ns = ns(usage.ru_utime);
-  ended.system_ns = ns(usage.ru_stime);
-  ended.peak_rss_bytes = usage.ru_maxrss * 1024LL;
 }
 
 }  // namespace
@@ -566,13 +559,12 @@ Result<Ended> run(const Command& command) {
     }
     if (running) {
       int status = 0;
-      rusage usage{};
       siginfo_t dead{};
       rlimit files{};  // of one that ended and is not yet reaped
       if (::waitid(P_PID, static_cast<id_t>(pid), &dead, WEXITED | WNOHANG | WNOWAIT) == 0 && dead.si_pid == pid &&
           ::prlimit(pid, RLIMIT_NOFILE, nullptr, &files) == 0)
         ended.open_files = files.rlim_cur;
-      const pid_t got = ::wait4(pid, &status, WNOHANG | (command.own_group ? WUNTRACED : 0), &usage);
+      const pid_t got = ::waitpid(pid, &status, WNOHANG | (command.own_group ? WUNTRACED : 0));
       if (got == pid && WIFSTOPPED(status)) {
         foreground.stopped();
         if (deadline) *deadline += Clock::now() - now;  // time in which it stood still is not its own
@@ -580,7 +572,7 @@ Result<Ended> run(const Command& command) {
       }
       if (got == pid) {
         ended.wall_ns = (Clock::now() - start).count();
-        fill(ended, status, usage);
+        fill(ended, status);
         running = false;
         if (ended_by_request(ended)) ending.finish(command.grace);
         linger_until = Clock::now() + kLinger;

@@ -60,13 +60,11 @@ struct Ended {
   std::optional<int> exit_code;
   std::optional<int> signal;
   bool core_dumped = false;
-  bool timed_out = false;          ///< our time limit ended it
-  bool enough = false;             ///< Command::enough ended it
-  std::optional<int> forwarded;    ///< the last signal that reached us and went on to it
-  std::int64_t start_unix_ns = 0;  ///< UTC
-  std::int64_t wall_ns = 0;        ///< from before the spawn until it was reaped
-  std::int64_t user_ns = 0, system_ns = 0;
-  std::int64_t peak_rss_bytes = 0;
+  bool timed_out = false;                   ///< our time limit ended it
+  bool enough = false;                      ///< Command::enough ended it
+  std::optional<int> forwarded;             ///< the last signal that reached us and went on to it
+  std::int64_t start_unix_ns = 0;           ///< UTC
+  std::int64_t wall_ns = 0;                 ///< from before the spawn until it was reaped
   std::optional<std::uint64_t> open_files;  ///< most descriptors that it allowed itself in the end (RLIMIT_NOFILE)
   std::string out, err;
 

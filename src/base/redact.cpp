@@ -257,10 +257,6 @@ std::string redact_text(std::string_view text) {
   return out;
 }
 
-std::string redact_variable(std::string_view name, std::string_view value) {
-  return secret_variable(name) ? redacted(value) : redact_text(value);
-}
-
 void set_record_arguments(bool as_they_are) noexcept {
   g_record_arguments = as_they_are;
 }

@@ -30,8 +30,6 @@ namespace rangescope::base {
 
 /// Every secret that names and shapes give away, in a text of any kind: a shell line, a header, an address.
 [[nodiscard]] std::string redact_text(std::string_view text);
-/// The value of a variable: all of it by its name, else as a text.
-[[nodiscard]] std::string redact_variable(std::string_view name, std::string_view value);
 /// The same words, the word behind `--password` and its like among them.
 [[nodiscard]] std::vector<std::string> redact_arguments(std::span<const std::string> words);
 

@@ -92,9 +92,9 @@ TEST(Redact, EqualSecretsAreSeenToBeEqual) {
 
 TEST(Redact, VariablesGoByTheirNamesInAnyCase) {
   for (const char* name : {"HF_TOKEN", "hf_token", "Aws_Secret_Access_Key", "DB_PASS", "SESSION_ID", "NGC_API_KEY"})
-    EXPECT_TRUE(redact_variable(name, "hush").starts_with("<redacted:")) << name;
-  EXPECT_EQ(redact_variable("OMP_NUM_THREADS", "8"), "8");
-  EXPECT_EQ(redact_variable("CUDA_PROXY", "http://u:p@h").find("u:p"), std::string::npos);
+    EXPECT_TRUE(secret_variable(name)) << name;
+  EXPECT_FALSE(secret_variable("OMP_NUM_THREADS"));
+  EXPECT_EQ(redact_text("http://u:p@h").find("u:p"), std::string::npos);
 }
 
 TEST(Redact, TheValueOfASecretVariableIsOneEverywhere) {

@@ -1,7 +1,6 @@
 #include "base/table.hpp"
 
 #include <algorithm>
-#include <numeric>
 #include <optional>
 
 #include "base/text.hpp"

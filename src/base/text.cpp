@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <clocale>
-#include <cwchar>
 
 namespace rangescope::base {
 

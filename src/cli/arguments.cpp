@@ -61,9 +61,18 @@ Argument Argument::hidden() const {
   return Argument(option_->group(""));
 }
 
+Arguments Arguments::under(const std::string& title) const {
+  Arguments same = *this;
+  same.title_ = title;
+  return same;
+}
+Argument Arguments::declared(CLI::Option* option) const {
+  return Argument(title_.empty() ? option : option->group(title_));
+}
+
 template <class Value>
 Argument Arguments::add_option(const std::string& names, Value& into, const std::string& text) const {
-  return Argument(app_->add_option(names, into, text));
+  return declared(app_->add_option(names, into, text));
 }
 template Argument Arguments::add_option(const std::string&, std::string&, const std::string&) const;
 template Argument Arguments::add_option(const std::string&, std::vector<std::string>&, const std::string&) const;
@@ -75,14 +84,14 @@ template Argument Arguments::add_option(const std::string&, double&, const std::
 
 Argument Arguments::add_option(const std::string& names, std::function<void(const std::string&)> take,
                                const std::string& text) const {
-  return Argument(app_->add_option_function<std::string>(names, take, text));
+  return declared(app_->add_option_function<std::string>(names, take, text));
 }
 Argument Arguments::add_option(const std::string& names, std::function<void(const std::vector<std::string>&)> take,
                                const std::string& text) const {
-  return Argument(app_->add_option_function<std::vector<std::string>>(names, take, text));
+  return declared(app_->add_option_function<std::vector<std::string>>(names, take, text));
 }
 Argument Arguments::add_option(const std::string& names, const std::string& text) const {
-  return Argument(app_->add_option(names, text));
+  return declared(app_->add_option(names, text));
 }
 Argument Arguments::add_duration(const std::string& names, std::function<void(std::int64_t)> take, std::int64_t low,
                                  std::int64_t high, const std::string& text) const {
@@ -98,14 +107,14 @@ Argument Arguments::add_duration(const std::string& names, std::function<void(st
   return add_option(names, std::move(taken), text).type_name("TIME");
 }
 Argument Arguments::add_flag(const std::string& names, bool& into, const std::string& text) const {
-  return Argument(app_->add_flag(names, into, text));
+  return declared(app_->add_flag(names, into, text));
 }
 Argument Arguments::add_flag(const std::string& names, std::function<void()> take, const std::string& text) const {
-  return Argument(app_->add_flag_function(
+  return declared(app_->add_flag_function(
       names, [take = std::move(take)](std::int64_t) { take(); }, text));
 }
 Argument Arguments::add_flag(const std::string& names, const std::string& text) const {
-  return Argument(app_->add_flag(names, text));
+  return declared(app_->add_flag(names, text));
 }
 
 Argument Arguments::add_choice(const std::string& name, const std::vector<std::string>& words,

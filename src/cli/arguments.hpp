@@ -46,12 +46,19 @@ class Arguments {
  public:
   Arguments() = default;
   explicit Arguments(CLI::App* app) : app_(app) {}
+  /// The same; what it declares stands under this title of help.
+  [[nodiscard]] Arguments under(const std::string& title) const;
 
   /// `names`: "-o,--to", or without dashes a free word. arguments.cpp lists the types of values that there are.
   template <class Value>
   Argument add_option(const std::string& names, Value& into, const std::string& text) const;
   Argument add_option(const std::string& names, std::function<void(const std::string&)> take,
                       const std::string& text) const;
+  /// A number from 0 on.
+  template <class Value>
+  Argument add_count(const std::string& names, Value& into, const std::string& text) const {
+    return add_option(names, into, text).type_name("N").between(0, kMost);
+  }
   /// Takes all values of a repeated option at once.
   Argument add_option(const std::string& names, std::function<void(const std::vector<std::string>&)> take,
                       const std::string& text) const;
@@ -68,8 +75,8 @@ class Arguments {
   template <class Value>
   Argument add_choice(const std::string& name, Value& into, const std::vector<std::pair<std::string, Value>>& choices,
                       const std::string& text) const {
-    std::vector<std::string> words;
-    for (const auto& [word, value] : choices) words.push_back(word);
+    std::vector<std::string> words(choices.size());
+    for (std::size_t i = 0; i < choices.size(); ++i) words[i] = choices[i].first;
     return add_choice(
         name, words, [&into, choices](std::size_t i) { into = choices[i].second; }, text);
   }
@@ -96,7 +103,10 @@ class Arguments {
   [[nodiscard]] const CLI::App& app() const { return *app_; }
 
  private:
+  /// What was just declared, under the title.
+  [[nodiscard]] Argument declared(CLI::Option* option) const;
   CLI::App* app_ = nullptr;
+  std::string title_;
 };
 
 /// A value that an option does not take: thrown from CLI11's callbacks only, and answered with 64.

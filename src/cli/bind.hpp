@@ -3,7 +3,6 @@
 // Values are checked here, so that nothing runs on a command line that is wrong.
 #pragma once
 
-#include <filesystem>
 #include <optional>
 #include <string>
 #include <vector>
@@ -15,6 +14,7 @@
 #include "collect/native/native.hpp"
 #include "profile/look.hpp"
 #include "profile/sampling.hpp"
+#include "profile/sides.hpp"
 #include "read/reader.hpp"
 #include "report/exporter.hpp"
 
@@ -22,11 +22,11 @@ namespace rangescope::cli {
 
 /// An option that takes range expressions, each parsed where it stands.
 void bind_terms(const Arguments& app, const std::string& name, std::vector<model::RangeTerm>& into,
-                std::vector<std::string>& notes, const std::string& text, const std::string& group);
+                std::vector<std::string>& notes, const std::string& text);
 /// --include, --exclude
-void bind_ranges(const Arguments& app, model::RangeSelection& ranges, const std::string& group);
+void bind_ranges(const Arguments& app, model::RangeSelection& ranges);
 /// --kernel, --exclude-kernel
-void bind_kernels(const Arguments& app, model::KernelSelection& kernels, const std::string& group);
+void bind_kernels(const Arguments& app, model::KernelSelection& kernels);
 /// --include, --exclude, --kernel, --no-aggregate, --per-thread, --push-pop-scope, --domains ...
 void bind_analyze(const Arguments& app, analyze::Options& options);
 /// --max-capture-size, --chain-injection
@@ -67,6 +67,8 @@ void bind_report(const Arguments& app, ReportChoice& choice);
 /// kUsage for --flops that cannot be parsed. Says on stderr under -v which ranges were taken for what.
 [[nodiscard]] base::Result<void> check_analysis(analyze::Options& options);
 
+/// --runs, --nsys
+void bind_sides(const Arguments& app, profile::SideOptions& from);
 /// --metric, --region, --include, --exclude, --rename
 void bind_comparison(const Arguments& app, analyze::CompareOptions& options, std::vector<std::string>& renames);
 /// Expressions into ncu's grammar, and renames into the options. kUsage.

@@ -3,7 +3,6 @@
 #include <string_view>
 
 #include "base/text.hpp"
-#include "cli/app.hpp"
 #include "cli/bind.hpp"
 #include "config/schema.hpp"
 #include "wire/names.hpp"
@@ -11,15 +10,15 @@
 namespace rangescope::cli {
 namespace {
 
-void bind_chaining(const Arguments& app, bool& into, const std::string& group) {
+void bind_chaining(const Arguments& app, bool& into) {
   app.add_flag("--chain-injection", into,
-               "Load the injection library that the environment names as well: ours hands every call on to it")
-      .group(group);
+               "Load the injection library that the environment names as well: ours hands every call on to it");
 }
 
 }  // namespace
 
-void bind_native(const Arguments& app, collect::native::Options& options) {
+void bind_native(const Arguments& command, collect::native::Options& options) {
+  const Arguments app = command.under("Capture");
   app.add_option(
          "--max-capture-size",
          [&options](const std::string& said) {
@@ -30,8 +29,7 @@ void bind_native(const Arguments& app, collect::native::Options& options) {
            options.max_capture_bytes = *bytes;
          },
          "Largest capture of one process; later events are dropped, counted and reported (4GiB)")
-      .type_name("SIZE")
-      .group("Capture");
+      .type_name("SIZE");
   app.add_option(
          "--cuda-graphs",
          [&options](const std::string& said) {
@@ -41,19 +39,16 @@ void bind_native(const Arguments& app, collect::native::Options& options) {
            options.extra_env[wire::kCudaGraphs] = said;
          },
          "CUDA graphs: each kernel with the ranges it was captured in (node), or each launch as a whole (graph)")
-      .type_name("node|graph")
-      .group("Capture");
+      .type_name("node|graph");
   app.add_duration(
-         "--flush-interval",
-         [&options](std::int64_t ns) { options.extra_env[wire::kFlushInterval] = std::to_string(ns / 1000000) + "ms"; },
-         0, kLongest, "How often GPU activity is written out: what a killed process may lose of it (1s)")
-      .group("Capture");
+      "--flush-interval",
+      [&options](std::int64_t ns) { options.extra_env[wire::kFlushInterval] = std::to_string(ns / 1000000) + "ms"; }, 0,
+      kLongest, "How often GPU activity is written out: what a killed process may lose of it (1s)");
   app.add_flag(
-         "--light", [&options] { options.extra_env[wire::kLight] = "1"; },
-         "Record ranges and samples alone, no CUPTI in the program: GPU values of a range are of its wall time, "
-         "kernels "
-         "are unknown")
-      .group("Capture");
+      "--light", [&options] { options.extra_env[wire::kLight] = "1"; },
+      "Record ranges and samples alone, no CUPTI in the program: GPU values of a range are of its wall time, "
+      "kernels "
+      "are unknown");
   app.add_option(
          "--overhead",
          [&options](const std::string& said) {
@@ -68,12 +63,12 @@ void bind_native(const Arguments& app, collect::native::Options& options) {
          },
          "Trace only so many occurrences of ranges, over the whole run, that tracing takes at most this share of the "
          "program's time; totals are estimated")
-      .type_name("SHARE")
-      .group("Capture");
-  bind_chaining(app, options.chain_injection, "Capture");
+      .type_name("SHARE");
+  bind_chaining(app, options.chain_injection);
 }
 
-void bind_sampling(const Arguments& app, profile::SampleChoice& choice) {
+void bind_sampling(const Arguments& command, profile::SampleChoice& choice) {
+  const Arguments app = command.under("Capture");
   app.add_option(
          "--sample",
          [&choice](const std::string& said) {
@@ -87,8 +82,7 @@ void bind_sampling(const Arguments& app, profile::SampleChoice& choice) {
            choice.interval_ns = *ns;
          },
          "Sample the GPU's counters and energy while the program runs: auto, off, or every so often (auto: 1ms)")
-      .type_name("auto|off|TIME")
-      .group("Capture");
+      .type_name("auto|off|TIME");
   app.add_option(
          "--cpu",
          [&choice](const std::string& said) {
@@ -106,16 +100,13 @@ void bind_sampling(const Arguments& app, profile::SampleChoice& choice) {
          "Sample what the program's threads do on the CPU: auto, off, or how often a second (auto: 199Hz where the "
          "system allows it)")
       .type_name("auto|off|RATE")
-      .expected(0, 1)
-      .group("Capture");
+      .expected(0, 1);
   app.add_option("--cpu-counters", choice.cpu_counters,
                  "Count events of the CPU in every range: clock, cache, branch, software, or perf's names of events")
-      .type_name("GROUP,...")
-      .group("Capture");
+      .type_name("GROUP,...");
   app.add_option("--sample-metrics", choice.metrics,
                  "Counters to sample instead of the shipped ones; one pass holds few")
-      .type_name("NAME,...")
-      .group("Capture");
+      .type_name("NAME,...");
 }
 
 base::Result<std::vector<std::string>> metric_names(const std::vector<std::string>& options) {
@@ -130,51 +121,40 @@ base::Result<std::vector<std::string>> metric_names(const std::vector<std::strin
   return names;
 }
 
-void bind_counters(const Arguments& app, collect::native::CounterRequest& request) {
+void bind_counters(const Arguments& command, collect::native::CounterRequest& request) {
+  const Arguments app = command.under("Counters");
   app.add_option("--per", request.per, "Counters of each range, each kernel in it, or both (range)")
-      .one_of({"range", "kernel", "both"})
-      .group("Counters");
-  app.add_option("--rounds", request.rounds, "Complete sets for each range (5)")
-      .type_name("N")
-      .between(1, 1000)
-      .group("Counters");
-  app.add_option("--chip", request.chip, "Chip to plan the passes for (that of the first GPU)")
-      .type_name("CHIP")
-      .group("Counters");
+      .one_of({"range", "kernel", "both"});
+  app.add_option("--rounds", request.rounds, "Complete sets for each range (5)").type_name("N").between(1, 1000);
+  app.add_option("--chip", request.chip, "Chip to plan the passes for (that of the first GPU)").type_name("CHIP");
   app.add_option("--passes", request.passes,
                  "Where passes come from: occurrences of one run; relaunch: the whole program again for ranges too "
                  "seldom; auto: occurrences, and say what relaunch would add (occurrence)")
-      .one_of({"occurrence", "relaunch", "auto"})
-      .group("Counters");
+      .one_of({"occurrence", "relaunch", "auto"});
   app.add_flag(
-         "--flush-caches", [&request] { request.cache = "flush"; },
-         "Empty the caches before each measured occurrence or kernel, as ncu does")
-      .group("Counters");
+      "--flush-caches", [&request] { request.cache = "flush"; },
+      "Empty the caches before each measured occurrence or kernel, as ncu does");
   app.add_duration(
-         "--arm-wait",
-         [&request](std::int64_t ns) { request.arm_wait_ms = static_cast<std::uint32_t>(ns / 1'000'000); }, 0,
-         60'000'000'000,
-         "How long a range which lacks its first complete set waits for the hardware (100ms; 0: not at all)")
-      .group("Counters");
+      "--arm-wait", [&request](std::int64_t ns) { request.arm_wait_ms = static_cast<std::uint32_t>(ns / 1'000'000); },
+      0, 60'000'000'000,
+      "How long a range which lacks its first complete set waits for the hardware (100ms; 0: not at all)");
   app.add_option("--skip-first", request.skip_first,
                  "Occurrences left alone at the start (-1: until their duration has settled)")
       .type_name("N")
-      .between(-1, 1000000)
-      .group("Counters");
+      .between(-1, 1000000);
   app.add_option("--trace-first", request.trace_first,
                  "Occurrences that the timeline sees before counters begin (3; 0: no timeline)")
       .type_name("N")
-      .between(0, 1000000)
-      .group("Counters");
+      .between(0, 1000000);
 }
 
-void bind_look(const Arguments& app, profile::LookRequest& request) {
-  bind_ranges(app, request.ranges, "Program");
+void bind_look(const Arguments& command, profile::LookRequest& request) {
+  const Arguments app = command.under("Program");
+  bind_ranges(app, request.ranges);
   app.add_duration(
-         "--for", [&request](std::int64_t ns) { request.limit = std::chrono::nanoseconds(ns); }, 1, kLongest,
-         "Longest time that the program is looked at; it ends earlier when all is known (30s)")
-      .group("Program");
-  bind_chaining(app, request.chain_injection, "Program");
+      "--for", [&request](std::int64_t ns) { request.limit = std::chrono::nanoseconds(ns); }, 1, kLongest,
+      "Longest time that the program is looked at; it ends earlier when all is known (30s)");
+  bind_chaining(app, request.chain_injection);
 }
 
 }  // namespace rangescope::cli

@@ -1,18 +1,15 @@
 #include "cli/bind_config.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cctype>
-#include <cstdlib>
 
 #include "base/fs.hpp"
 #include "base/log.hpp"
 #include "base/text.hpp"
 #include "cli/app.hpp"
+#include "collect/tools.hpp"
 #include "config/trust.hpp"
-
-extern char** environ;
+#include "profile/settings.hpp"
 
 namespace rangescope::cli {
 namespace {
@@ -46,31 +43,6 @@ bool splits(const config::Key& key) {
          key.path != "report.tokens" && key.path != "report.work" && !key.path.starts_with("kernels.");
 }
 
-std::map<std::string, std::string> whole_environment() {
-  std::map<std::string, std::string> out;
-  for (char** entry = environ; entry && *entry; ++entry) {
-    const std::string_view text = *entry;
-    if (const auto equal = text.find('='); equal != std::string_view::npos)
-      out.emplace(text.substr(0, equal), text.substr(equal + 1));
-  }
-  return out;
-}
-
-bool on_command_line(const std::string& where) {
-  return where.starts_with("argument");
-}
-
-/// The key that asks for a gated recording, which only nsys makes; "" when none does, when nsys is on, or when somebody
-/// decided about nsys (by its key or by a choice of collector).
-std::string_view gating_key(const config::Config& config) {
-  if (config.flag("pipeline.nsys.enable") || config.set_by_user("pipeline.nsys.enable")) return {};
-  for (const config::Choice& choice : config.choices)
-    if (choice.group == "collector" && on_command_line(choice.where)) return {};
-  if (config.flag("pipeline.nsys.gating_nvtx")) return "pipeline.nsys.gating_nvtx";
-  return config.text("pipeline.nsys.capture_range").value_or("none") != "none" ? "pipeline.nsys.capture_range"
-                                                                               : std::string_view{};
-}
-
 }  // namespace
 
 void ConfigArguments::options(const Arguments& app, bool aliases) {
@@ -79,16 +51,16 @@ void ConfigArguments::options(const Arguments& app, bool aliases) {
   app.add_option("overrides", words_,
                  "Configuration: key=value, +key=value, ++key=value, ~key, group=option (see: rangescope config)")
       .type_name("KEY=VALUE");
-  app.add_option("--config", config_files_, "Configuration file laid over the others; may be repeated")
+  app.under("Configuration")
+      .add_option("--config", config_files_, "Configuration file laid over the others; may be repeated")
       .type_name("FILE")
-      .repeated()
-      .group("Configuration");
-  app.add_option("--config-dir", config_dirs_, "Folder with configuration groups of your own; may be repeated")
+      .repeated();
+  app.under("Configuration")
+      .add_option("--config-dir", config_dirs_, "Folder with configuration groups of your own; may be repeated")
       .type_name("DIR")
-      .repeated()
-      .group("Configuration");
-  app.add_flag("--no-project", no_project_, "Do not read rangescope.yaml of this folder or those above it")
-      .group("Configuration");
+      .repeated();
+  app.under("Configuration")
+      .add_flag("--no-project", no_project_, "Do not read rangescope.yaml of this folder or those above it");
   if (!aliases) return;
   for (const config::Key& key : config::keys()) {
     if (key.flag.empty()) continue;
@@ -108,7 +80,7 @@ void ConfigArguments::options(const Arguments& app, bool aliases) {
 
 base::Result<config::Inputs> ConfigArguments::inputs(const std::vector<std::string>& program) const {
   config::Inputs in;
-  in.environment = whole_environment();
+  in.environment = collect::tool_search().environment;
   in.now = std::chrono::system_clock::now();
   auto conf = config::find_conf(base::self_path(), in.environment);
   if (!conf) return base::fail(std::move(conf));
@@ -180,7 +152,7 @@ base::Result<config::Config> ConfigArguments::compose(const std::vector<std::str
   if (!in) return base::fail(std::move(in));
   auto config = config::compose(*in);
   if (!config) return config;
-  if (const std::string_view key = gating_key(*config); !key.empty()) {
+  if (const std::string_view key = profile::gating_key(*config); !key.empty()) {
     base::info(std::string(key) + " asks for a recording by Nsight Systems: pipeline.nsys.enable=true");
     in->overrides.push_back(config::set_text("pipeline.nsys.enable", "true", "implied by " + std::string(key)));
     config = config::compose(*in);
@@ -194,41 +166,13 @@ base::Result<void> ConfigArguments::apply(const config::Config& config) const {
     if (flag.empty() || std::find(bound_.begin(), bound_.end(), flag) == bound_.end() || !config.get(key.path))
       continue;
     const bool given = !app_.results(flag).empty();  // -o and -f are given, but are no keys of the configuration
-    if (given && !on_command_line(config.where(key.path))) continue;
+    if (given && !profile::on_command_line(config.where(key.path))) continue;
     const auto values = key.type == config::Type::kBool
                             ? std::vector<std::string>{config.flag(key.path) ? "true" : "false"}
                             : config.list(key.path);
     if (auto set = app_.set(flag, values, config.where(key.path)); !set) return set;
   }
   return {};
-}
-
-void warn_of_idle_keys(const config::Config& config) {
-  std::map<std::string, std::string> idle;  // stage -> its keys
-  for (const config::Assignment& done : config.history) {
-    if (!on_command_line(done.where)) continue;
-    for (const std::string stage : {"nsys", "ncu"}) {
-      const std::string section = "pipeline." + stage + ".";
-      // Aliases mean every stage.
-      const bool common =
-          done.key.find(".nvtx.") != std::string::npos || done.key == "pipeline.ncu.ncu_cli.kernel_name";
-      if (common || !done.key.starts_with(section) || done.key == section + "enable" || config.flag(section + "enable"))
-        continue;
-      idle[stage] += (idle[stage].empty() ? "" : ", ") + done.key;
-    }
-  }
-  if (config.list("pipeline.native.metrics").empty())
-    for (const config::Assignment& done : config.history)
-      for (const std::string_view key :
-           {"per", "rounds", "passes", "flush_caches", "arm_wait", "skip_first", "trace_first"})
-        if (on_command_line(done.where) && done.key == "pipeline.native." + std::string(key))
-          base::warn("no metrics are asked for, so nothing comes of " + done.key + "; add --metrics");
-  if (config.integer("ranges.every").value_or(1) > 1 && config.list("pipeline.native.metrics").empty() &&
-      !config.flag("pipeline.ncu.enable"))
-    base::warn(
-        "no counters are asked for, so nothing comes of ranges.every: traces hold every occurrence; add --metrics");
-  for (const auto& [stage, keys] : idle)
-    base::warn(stage + " is off, so nothing comes of " + keys + "; add --" + stage);
 }
 
 }  // namespace rangescope::cli

@@ -5,7 +5,6 @@
 // value remembers its argument.
 #pragma once
 
-#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -37,8 +36,5 @@ class ConfigArguments {
   std::vector<std::string> bound_;  ///< flags of keys that others declared
   bool no_project_ = false;
 };
-
-/// Says which keys of the command line belong to a tool that is switched off.
-void warn_of_idle_keys(const config::Config& config);
 
 }  // namespace rangescope::cli

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "base/fs.hpp"
-#include "base/text.hpp"
 #include "cli/app.hpp"
 #include "cli/destination.hpp"
 #include "profile/captures.hpp"

@@ -1,6 +1,5 @@
 #include "base/fs.hpp"
 #include "base/log.hpp"
-#include "base/text.hpp"
 #include "cli/app.hpp"
 #include "cli/subcommands.hpp"
 #include "collect/native/calibrate.hpp"
@@ -13,16 +12,14 @@ namespace {
 class Calibrate final : public Subcommand {
  public:
   Calibrate()
-      : Subcommand(
-            "calibrate", "Measure what this machine's GPU reaches, for roofline and utilization",
-            "Device memory bandwidth, FP32 and FP64 rates and, where cuBLAS is installed, the tensor cores. The "
-            "results\n"
-            "are kept below the user's configuration ($XDG_CONFIG_HOME/rangescope/device, else ~/.config/...) and "
-            "then\n"
-            "win over the data sheets of conf/device for GPUs of that name; what was not measured stays the data\n"
-            "sheet's. Run it on an idle GPU.\n\n"
-            "  rangescope calibrate\n"
-            "  rangescope calibrate --device 1 --dry-run") {}
+      : Subcommand("calibrate", "Measure what this machine's GPU reaches, for roofline and utilization",
+                   R"(Device memory bandwidth, FP32 and FP64 rates and, where cuBLAS is installed, the tensor cores. The
+results are kept below the user's configuration ($XDG_CONFIG_HOME/rangescope/device, else ~/.config/...) and
+then win over the data sheets of conf/device for GPUs of that name; what was not measured stays the data
+sheet's. Run it on an idle GPU.
+
+  rangescope calibrate
+  rangescope calibrate --device 1 --dry-run)") {}
   void options(const Arguments& app) override {
     app.add_option("--device", device_, "Which GPU, as CUDA counts them (0)").type_name("N").between(0, 1023);
     app.add_flag("--dry-run", dry_run_, "Measure and print, keep nothing");

@@ -13,14 +13,16 @@ class ConfigCommand final : public Subcommand {
  public:
   ConfigCommand()
       : Subcommand("config", "Show, explain and check the configuration",
-                   "show [SECTION]   the configuration as `rangescope profile` would use it, as YAML\n"
-                   "explain KEY      what a key means, its type and flag, its value, and who set it\n"
-                   "groups           configuration groups and their options\n"
-                   "validate         check files and overrides; says what is wrong and where\n"
-                   "trust FILE       let this rangescope.yaml, as it is now, say what is run\n\n"
-                   "Overrides and --config work as with profile:\n\n"
-                   "  rangescope config show pipeline.ncu ncu=quick\n"
-                   "  rangescope config explain run.keep --config mine.yaml") {}
+                   R"(show [SECTION]   the configuration as `rangescope profile` would use it, as YAML
+explain KEY      what a key means, its type and flag, its value, and who set it
+groups           configuration groups and their options
+validate         check files and overrides; says what is wrong and where
+trust FILE       let this rangescope.yaml, as it is now, say what is run
+
+Overrides and --config work as with profile:
+
+  rangescope config show pipeline.ncu ncu=quick
+  rangescope config explain run.keep --config mine.yaml)") {}
   void options(const Arguments& app) override {
     app.add_flag("--origin", origin_, "show: say behind each value who set it");
     arguments_.options(app, true);

@@ -12,7 +12,6 @@
 #include "cli/destination.hpp"
 #include "cli/subcommands.hpp"
 #include "config/schema.hpp"
-#include "profile/sides.hpp"
 #include "report/comparison/gate.hpp"
 #include "report/sink.hpp"
 #include "runs/baselines.hpp"
@@ -24,18 +23,14 @@ namespace {
 class Gate final : public Subcommand {
  public:
   Gate()
-      : Subcommand(
-            "gate", "Fail with 81 where a run is slower than a baseline by more than is allowed",
-            "0: no regression. 81: a value is larger than in the baseline, that stands out of the noise, and it may be "
-            "as\n"
-            "large as --max-regression. 82: the two cannot be compared, or nothing could be judged. The baseline is a "
-            "name\n"
-            "(rangescope baseline save), of which the file for this kind of machine is taken, or a file, or a run.\n\n"
-            "  rangescope profile --repeat 5 --runs new -- ./app\n"
-            "  rangescope gate --baseline main --max-regression 5% new\n"
-            "  rangescope gate --baseline main --region decode --metric gpu.busy_ns --junit gate.xml --markdown "
-            "gate.md "
-            "new") {}
+      : Subcommand("gate", "Fail with 81 where a run is slower than a baseline by more than is allowed",
+                   R"(0: no regression. 81: a value is larger than in the baseline, that stands out of the noise, and it
+may be as large as --max-regression. 82: the two cannot be compared, or nothing could be judged. The baseline is
+a name (rangescope baseline save), of which the file for this kind of machine is taken, or a file, or a run.
+
+  rangescope profile --repeat 5 --runs new -- ./app
+  rangescope gate --baseline main --max-regression 5% new
+  rangescope gate --baseline main --region decode --metric gpu.busy_ns --junit gate.xml --markdown gate.md new)") {}
   void options(const Arguments& app) override {
     app.add_option("run", run_, "Run, folder of runs, or file that is judged (latest)").type_name("RUN|DIR|FILE");
     app.add_option("-b,--baseline", baseline_,
@@ -46,17 +41,16 @@ class Gate final : public Subcommand {
     app.add_option("--max-regression", limit_, "The increase that is not allowed: 5%, 0.05 (5%)").type_name("SHARE");
     app.add_flag("--strict", strict_, "Exit with 82 where a value could not be judged, or its noise hides the limit");
     app.add_flag("--any-machine", gate_.any_machine, "Judge although the GPU or CPU is another one");
-    app.add_option("--runs", from_.root, "Folder of the runs (rangescope-runs)").type_name("DIR");
-    app.add_option("--nsys", from_.nsys, "nsys to export .nsys-rep, .qdrep and .qdstrm with").type_name("PATH");
+    bind_sides(app, from_);
     bind_comparison(app, options_, renames_);
     bind_destination(app, choice_);
     const auto file = [&](const char* option, std::string& into, const char* what) {
-      app.add_option(option, into, what).type_name("FILE").group("Report");
+      app.under("Report").add_option(option, into, what).type_name("FILE");
     };
-    app.add_option("--json", json_, "Print JSON in place of the table; --json=FILE writes it beside the table")
+    app.under("Report")
+        .add_option("--json", json_, "Print JSON in place of the table; --json=FILE writes it beside the table")
         .type_name("[FILE]")
-        .expected(0, 1)
-        .group("Report");
+        .expected(0, 1);
     app.when_parsed([app, this] {
       const auto said = app.results("--json");
       if (said.empty() || json_.ends_with(".json")) return;
@@ -140,7 +134,7 @@ class Gate final : public Subcommand {
   std::string run_ = "latest", baseline_, dir_{std::string(runs::kBaselineFolder)}, limit_ = "5%";
   std::string json_, junit_, markdown_;
   std::vector<std::string> renames_;
-  profile::SideOptions from_{std::string(runs::kDefaultRoot), {}, 0};
+  profile::SideOptions from_;
   analyze::CompareOptions options_ = analyze::gate_comparison();
   analyze::GateOptions gate_;
   bool strict_ = false;

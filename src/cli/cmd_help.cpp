@@ -1,4 +1,3 @@
-#include <fmt/format.h>
 #include <cstdio>
 #include <filesystem>
 
@@ -8,30 +7,18 @@
 #include "cli/app.hpp"
 #include "cli/help_text.hpp"
 #include "cli/subcommands.hpp"
-#include "model/measure.hpp"
 #include "report/loss_page.hpp"
 
 namespace rangescope::cli {
 namespace {
 
-std::string columns_text() {
-  std::string out = "Values of a region, for --columns and --sort (the title will do as well as the name):\n\n";
-  for (const model::Measure& measure : model::measures())
-    out += fmt::format("  {:<30} {:<14} {:<6} {}\n", measure.tag, measure.title, model::unit_name(measure.unit),
-                       measure.formula);
-  out +=
-      fmt::format("  {:<30} {:<14} {:<6} {}\n", "bound", "bound", "", "what limits the region while the GPU is busy");
-  return out + "\nHardware metrics, where they were collected, are named metrics.<name>: metrics.dram__bytes.sum\n";
-}
-
 class Help final : public Subcommand {
  public:
   Help()
-      : Subcommand("help", "Explain a command; write man pages and completion",
-                   "  rangescope help profile\n"
-                   "  rangescope help columns          the values that a table can show\n"
-                   "  rangescope help losses           what can be missing from a report, and the cure\n"
-                   "  rangescope help --man runs | man -l -") {}
+      : Subcommand("help", "Explain a command; write man pages and completion", R"(  rangescope help profile
+  rangescope help columns          the values that a table can show
+  rangescope help losses           what can be missing from a report, and the cure
+  rangescope help --man runs | man -l -)") {}
   void options(const Arguments& app) override {
     app.add_option("command", topic_, "A command, columns, or losses").type_name("COMMAND");
     app.add_flag("--man", man_, "Print the manual page instead");
@@ -51,7 +38,7 @@ class Help final : public Subcommand {
       return 0;
     }
     if (topic_ == "columns" || topic_ == "losses") {
-      print(topic_ == "columns" ? columns_text() : report::loss_page());
+      print(topic_ == "columns" ? pages::columns_page() : report::loss_page());
       return 0;
     }
     std::vector<std::string> known = {"columns", "losses"};

@@ -1,5 +1,4 @@
 // `rangescope init`: a starting rangescope.yaml for a program, from a look at it.
-#include <unistd.h>
 
 #include <cstdio>
 #include <filesystem>
@@ -25,13 +24,12 @@ class Init final : public Subcommand {
   Init()
       : Subcommand(
             "init", "Write a starting rangescope.yaml for a program, from a look at it",
-            "The program is run once with the native collector, for as long as --for says. What was seen decides "
-            "which\n"
-            "ranges are included and which metric groups fit their occurrences. `rangescope profile` in this folder "
-            "then\n"
-            "does what the file says.\n\n"
-            "  rangescope init -- python train.py\n"
-            "  rangescope init --to other.yaml --for 2m -- ./app") {}
+            R"(The program is run once with the native collector, for as long as --for says. What was seen decides
+which ranges are included and which metric groups fit their occurrences. `rangescope profile` in this folder
+then does what the file says.
+
+  rangescope init -- python train.py
+  rangescope init --to other.yaml --for 2m -- ./app)") {}
   [[nodiscard]] bool takes_program() const override { return true; }
   void set_program(std::vector<std::string> argv) override { program_ = std::move(argv); }
 

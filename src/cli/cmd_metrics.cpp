@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "base/text.hpp"
 #include "cli/app.hpp"
@@ -20,11 +19,12 @@ class Metrics final : public Subcommand {
  public:
   Metrics()
       : Subcommand("metrics", "List, show and search metric groups and CUPTI metrics",
-                   "Works on a machine without a GPU: CUPTI knows every chip.\n\n"
-                   "  rangescope metrics list                          the groups\n"
-                   "  rangescope metrics show roofline                 one group: counters, formulas, meaning\n"
-                   "  rangescope metrics show dram__bytes --chip GA100\n"
-                   "  rangescope metrics search tensor --chip GH100    base names of CUPTI metrics") {}
+                   R"(Works on a machine without a GPU: CUPTI knows every chip.
+
+  rangescope metrics list                          the groups
+  rangescope metrics show roofline                 one group: counters, formulas, meaning
+  rangescope metrics show dram__bytes --chip GA100
+  rangescope metrics search tensor --chip GH100    base names of CUPTI metrics)") {}
   void options(const Arguments& app) override {
     app.add_option("action", action_, "list, show or search").one_of({"list", "show", "search"}).required();
     app.add_option("what", what_, "A group, a metric, or a word").type_name("NAME");
@@ -48,10 +48,7 @@ class Metrics final : public Subcommand {
  private:
   [[nodiscard]] int list(const std::vector<model::MetricGroup>& groups) const {
     if (json_) return put(pages::groups_json(groups, true));
-    std::string text;
-    for (const auto& group : groups) text += pages::name_line(group.name, group.title);
-    return put(text +
-               "\nOne of them: rangescope metrics show NAME. Cost: rangescope plan --metrics NAME --chip GH100\n");
+    return put(pages::groups_page(groups));
   }
 
   [[nodiscard]] int show(const std::vector<model::MetricGroup>& groups) const {
@@ -68,38 +65,24 @@ class Metrics final : public Subcommand {
       if (const std::string near = base::did_you_mean(what_, names); !near.empty()) error.hint = near;
       return say(error);
     }
-    if (json_) {
-      const nlohmann::json out = {{"name", info->name},
-                                  {"chip", chip_},
-                                  {"description", info->description},
-                                  {"hardware", info->hardware},
-                                  {"dimension", info->dimension}};
-      return put(out.dump(2) + "\n");
-    }
-    return put(info->name + " (" + chip_ + ")\n  " + info->description + "\n  unit of hardware: " + info->hardware +
-               "\n  dimension: " + info->dimension + "\n  source: " + planner->cupti() + "\n");
+    return put(json_ ? pages::metric_json(*info, chip_) : pages::metric_page(*info, chip_, planner->cupti()));
   }
 
   [[nodiscard]] int search() const {
     auto planner = profile::open_planner();
     if (!planner) return say(planner.error());
     const std::string word = base::lower(what_);
-    nlohmann::json out = nlohmann::json::array();
-    std::string text;
+    pages::FoundMetrics found;
     for (const auto& [kind, title] : kKinds) {
       auto names = planner->metrics(chip_, kind);
       if (!names) return say(names.error());
-      for (const std::string& metric : *names) {
-        if (base::lower(metric).find(word) == std::string::npos) continue;
-        out.push_back({{"name", metric}, {"kind", title}});
-        text += pages::name_line(metric, title);
-      }
+      for (const std::string& metric : *names)
+        if (base::lower(metric).find(word) != std::string::npos) found.emplace_back(metric, title);
     }
-    if (out.empty()) {
+    if (found.empty())
       return say({base::Code::kNoInput, "no metric of " + chip_ + " has '" + what_ + "' in its name", "argument 2",
                   "Search for a shorter word, for example: rangescope metrics search bytes --chip " + chip_});
-    }
-    return put(json_ ? out.dump(2) + "\n" : text);
+    return put(pages::found_metrics(found, json_));
   }
 
   std::string action_, what_;

@@ -5,7 +5,6 @@
 
 #include "base/log.hpp"
 #include "cli/app.hpp"
-#include "cli/bind.hpp"
 #include "cli/subcommands.hpp"
 #include "pages/pages.hpp"
 
@@ -18,12 +17,13 @@ class Ncu final : public Subcommand {
  public:
   Ncu()
       : Subcommand("ncu", "Print an Nsight Compute report as ncu --import does",
-                   "Options and output are those of `ncu --import FILE`; no Nsight tool is needed. Numbers have no\n"
-                   "thousands separators, as under LC_ALL=C; --number-format en prints those of an English locale.\n\n"
-                   "  rangescope ncu run.ncu-rep\n"
-                   "  rangescope ncu run.ncu-rep --page raw --csv --print-units base > all.csv\n"
-                   "  rangescope ncu run.ncu-rep --nvtx-include 'decode/' --section SpeedOfLight\n"
-                   "  rangescope ncu run.ncu-rep --print-summary per-kernel") {}
+                   R"(Options and output are those of `ncu --import FILE`; no Nsight tool is needed. Numbers have no
+thousands separators, as under LC_ALL=C; --number-format en prints those of an English locale.
+
+  rangescope ncu run.ncu-rep
+  rangescope ncu run.ncu-rep --page raw --csv --print-units base > all.csv
+  rangescope ncu run.ncu-rep --nvtx-include 'decode/' --section SpeedOfLight
+  rangescope ncu run.ncu-rep --print-summary per-kernel)") {}
   void options(const Arguments& app) override {
     app.add_option("file", file_, "A .ncu-rep, .ncu-repz or .nsight-cuprof-report").type_name("FILE").required();
     app.add_choice("--page", page_.page,
@@ -77,10 +77,8 @@ class Ncu final : public Subcommand {
         .repeated();
     app.add_option("--kernel-name-base", page_.kernel_name_base, "What --kernel-name is compared with (function)")
         .one_of({"function", "demangled", "mangled"});
-    app.add_option("-s,--launch-skip", page_.launch_skip, "Leave out the first N matching results")
-        .type_name("N")
-        .between(0, kMost);
-    app.add_option("-c,--launch-count", page_.launch_count, "At most N results").type_name("N").between(0, kMost);
+    app.add_count("-s,--launch-skip", page_.launch_skip, "Leave out the first N matching results");
+    app.add_count("-c,--launch-count", page_.launch_count, "At most N results");
     app.add_option("--number-format", page_.number_format, "Separators of numbers: C, en, de, fr (C)")
         .one_of({"C", "en", "de", "fr"});
     app.add_choice("--units-of", page_.spelling,

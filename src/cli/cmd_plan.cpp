@@ -13,11 +13,11 @@ class PlanCommand final : public Subcommand {
   PlanCommand()
       : Subcommand(
             "plan", "Say what collecting metrics costs: passes, occurrences, rounds",
-            "Pass k of a set is collected on the k-th occurrence of a range: nothing is replayed or relaunched. A "
-            "range\n"
-            "must occur at least as often as the set has passes. No GPU is needed to plan.\n\n"
-            "  rangescope plan --metrics speed_of_light,tensor --chip GH100\n"
-            "  rangescope plan --metrics dram__bytes.sum --chip GA100 -f json") {}
+            R"(Pass k of a set is collected on the k-th occurrence of a range: nothing is replayed or relaunched. A
+range must occur at least as often as the set has passes. No GPU is needed to plan.
+
+  rangescope plan --metrics speed_of_light,tensor --chip GH100
+  rangescope plan --metrics dram__bytes.sum --chip GA100 -f json)") {}
   void options(const Arguments& app) override {
     app.add_option("--metrics", metrics_, "Groups and CUPTI metrics, separated by commas")
         .type_name("NAME,...")

@@ -2,10 +2,8 @@
 
 #include <cstdio>
 
-#include "base/log.hpp"
 #include "base/process.hpp"
 #include "base/redact.hpp"
-#include "base/text.hpp"
 #include "cli/app.hpp"
 #include "cli/bind.hpp"
 #include "cli/bind_config.hpp"
@@ -13,6 +11,7 @@
 #include "cli/progress.hpp"
 #include "cli/subcommands.hpp"
 #include "profile/engine.hpp"
+#include "profile/settings.hpp"
 #include "report/findings.hpp"
 #include "runs/layout.hpp"
 
@@ -30,19 +29,22 @@ class Profile final : public Subcommand {
   Profile()
       : Subcommand(
             "profile", "Run a program and say what each of its NVTX ranges costs",
-            "The program runs as it is: same output, same exit code, same fatal signal. What it did is kept in a\n"
-            "new folder below ./rangescope-runs (--runs), with report.json in it.\n\n"
-            "The table is printed when the program has ended: to standard output where that is a terminal, else to\n"
-            "standard error, so that what the program prints can be piped. -o FILE writes it there, -q leaves it out.\n"
-            "A format asked for (-f json, csv, md ...) has standard output for itself; what the program prints goes "
-            "to\n"
-            "standard error then.\n\n"
-            "  rangescope profile ./app --size 10\n"
-            "  rangescope profile -f json ./app | jq '.verdict[0].text'\n"
-            "  rangescope profile --include 'decode*' -o decode.md -- python serve.py\n\n"
-            "Nsight Systems and Nsight Compute run around the program too when they are asked for; every option is a\n"
-            "key of the configuration (rangescope config show) and may be given as key=value:\n\n"
-            "  rangescope profile --nsys ncu=quick --nvtx-include decode -- python serve.py") {}
+            R"(The program runs as it is: same output, same exit code, same fatal signal. What it did is kept in a
+new folder below ./rangescope-runs (--runs), with report.json in it.
+
+The table is printed when the program has ended: to standard output where that is a terminal, else to
+standard error, so that what the program prints can be piped. -o FILE writes it there, -q leaves it out.
+A format asked for (-f json, csv, md ...) has standard output for itself; what the program prints goes to
+standard error then.
+
+  rangescope profile ./app --size 10
+  rangescope profile -f json ./app | jq '.verdict[0].text'
+  rangescope profile --include 'decode*' -o decode.md -- python serve.py
+
+Nsight Systems and Nsight Compute run around the program too when they are asked for; every option is a
+key of the configuration (rangescope config show) and may be given as key=value:
+
+  rangescope profile --nsys ncu=quick --nvtx-include decode -- python serve.py)") {}
   [[nodiscard]] bool takes_program() const override { return true; }
   void set_program(std::vector<std::string> argv) override { program_ = std::move(argv); }
 
@@ -52,12 +54,12 @@ class Profile final : public Subcommand {
   }
 
   void options(const Arguments& app) override {
-    app.add_flag("--dry-run", dry_run_, "Print what would run, and run nothing").group("Run");
-    app.add_option("--repeat", repeat_, "Run the program so many times, for compare and gate (1)")
+    app.under("Run").add_flag("--dry-run", dry_run_, "Print what would run, and run nothing");
+    app.under("Run")
+        .add_option("--repeat", repeat_, "Run the program so many times, for compare and gate (1)")
         .type_name("N")
-        .between(1, 1000)
-        .group("Run");
-    app.add_flag("--strict", strict_, "Exit with 83 where data was lost").group("Run");
+        .between(1, 1000);
+    app.under("Run").add_flag("--strict", strict_, "Exit with 83 where data was lost");
     bind_native(app, native_);
     bind_sampling(app, sampling_);
     bind_report(app, choice_);
@@ -86,7 +88,7 @@ class Profile final : public Subcommand {
     analysis_.kernels = {};
     if (auto checked = check_analysis(analysis_); !checked) return say(checked.error());
     counters_.by_payload = analysis_.by_payload;
-    warn_of_idle_keys(config);
+    profile::warn_of_idle_keys(config);
     if (auto events = profile::wanted_events(sampling_); !events) return say(events.error());
     const profile::Done done = profile::run(config, {.analysis = analysis_,
                                                      .native = native_,

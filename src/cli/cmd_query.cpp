@@ -26,6 +26,20 @@ namespace {
 
 using report::tables::RowFormat;
 
+/// What was named as a database of SQLite with the wanted tables. `places` takes long, and fills columns of others too.
+base::Result<base::Database> sqlite_of(const std::string& root, const std::vector<std::string>& named,
+                                       const analyze::Options& analysis, const read::Options& reading, bool places,
+                                       const std::function<bool(std::string_view table)>& wanted) {
+  const auto one = profile::analyze_named(root, named, analysis, reading);
+  if (!one) return tl::make_unexpected(one.error());
+  auto database = base::Database::in_memory();
+  if (!database) return database;
+  const auto found = places ? analyze::find_places(one->session, analysis) : model::Places{};
+  if (auto written = report::tables::write_database({one->report, one->session, found}, *database, wanted); !written)
+    return base::fail(std::move(written));
+  return database;
+}
+
 /// A database of DuckDB with a folder for what does not fit into its memory.
 struct DuckHere {
   base::TemporaryFolder spill{"rangescope-duckdb"};
@@ -36,16 +50,16 @@ struct DuckHere {
 class Query final : public Subcommand {
  public:
   Query()
-      : Subcommand(
-            "query", "Ask a run, a job or exported Parquet with SQL",
-            "Tables: run, verdict, regions, region_kernels, metrics, operators, ranges, launches, kernels, places,\n"
-            "copies, samples, cpu_samples, cpu_waits, cpu_counts, frames, losses (docs/formats/sqlite-view.md).\n"
-            "SQLite answers for a run or a file. DuckDB, where there is one (RANGESCOPE_DUCKDB), answers for all\n"
-            "ranks of a job and for a folder of exported Parquet: there every table has the columns job and rank too.\n"
-            "Nothing is written to the input.\n\n"
-            "  rangescope query latest 'select path, occurrences, gpu_kernel_ns from regions order by 3 desc'\n"
-            "  rangescope query trace.sqlite 'select name, count(*) from kernels group by name' -f csv\n"
-            "  rangescope query slurm-1234.0 'select rank, sum(duration_ns) from kernels group by rank'") {}
+      : Subcommand("query", "Ask a run, a job or exported Parquet with SQL",
+                   R"(Tables: run, verdict, regions, region_kernels, metrics, operators, ranges, launches, kernels,
+places, copies, samples, cpu_samples, cpu_waits, cpu_counts, frames, losses (docs/formats/sqlite-view.md).
+SQLite answers for a run or a file. DuckDB, where there is one (RANGESCOPE_DUCKDB), answers for all ranks of a
+job and for a folder of exported Parquet: there every table has the columns job and rank too. Nothing is written
+to the input.
+
+  rangescope query latest 'select path, occurrences, gpu_kernel_ns from regions order by 3 desc'
+  rangescope query trace.sqlite 'select name, count(*) from kernels group by name' -f csv
+  rangescope query slurm-1234.0 'select rank, sum(duration_ns) from kernels group by rank')") {}
   void options(const Arguments& app) override {
     app.add_option("input", input_, "Run, job, file, or folder of exported Parquet")
         .type_name("RUN|FILE|DIR")
@@ -103,13 +117,9 @@ class Query final : public Subcommand {
   }
 
   [[nodiscard]] int ask_sqlite() const {
-    auto database = base::Database::in_memory();
+    auto database = sqlite_of(root_, {input_}, analysis_, reading_, names("place"),
+                              [&](std::string_view table) { return names(table); });
     if (!database) return say(database.error());
-    const auto analyzed = profile::analyze_named(root_, {input_}, analysis_, reading_);
-    if (!analyzed) return say(analyzed.error());
-    auto written = report::tables::write_database({analyzed->report, analyzed->session, places(*analyzed)}, *database,
-                                                  [this](std::string_view table) { return names(table); });
-    if (!written) return say(written.error());
     base::info("SQLite answers");
     auto statement = database->prepare(sql_);
     if (!statement) {
@@ -140,14 +150,14 @@ class Query final : public Subcommand {
 class Export final : public Subcommand {
  public:
   Export()
-      : Subcommand(
-            "export", "Write a run, job or file as SQLite, Parquet, CSV or JSON lines",
-            "sqlite holds all tables (docs/formats/sqlite-view.md); csv and jsonl hold one, --table regions if not "
-            "said. parquet writes a folder with all tables, hive-partitioned by job and rank, that many runs share\n"
-            "(docs/formats/parquet.md); it takes DuckDB (RANGESCOPE_DUCKDB).\n\n"
-            "  rangescope export latest --to sqlite -o run.sqlite\n"
-            "  rangescope export trace.nsys-rep --to csv --table kernels > kernels.csv\n"
-            "  rangescope export slurm-1234.0 --to parquet fleet") {}
+      : Subcommand("export", "Write a run, job or file as SQLite, Parquet, CSV or JSON lines",
+                   R"(sqlite holds all tables (docs/formats/sqlite-view.md); csv and jsonl hold one, --table regions if
+not said. parquet writes a folder with all tables, hive-partitioned by job and rank, that many runs share
+(docs/formats/parquet.md); it takes DuckDB (RANGESCOPE_DUCKDB).
+
+  rangescope export latest --to sqlite -o run.sqlite
+  rangescope export trace.nsys-rep --to csv --table kernels > kernels.csv
+  rangescope export slurm-1234.0 --to parquet fleet)") {}
   void options(const Arguments& app) override {
     app.add_option("input", inputs_, "Runs or files").type_name("RUN|FILE").required().expected(1, 1000);
     std::vector<std::pair<std::string, To>> formats = {{"sqlite", {}}, {"parquet", {std::nullopt, true}}};
@@ -171,19 +181,16 @@ class Export final : public Subcommand {
     if (auto checked = check_analysis(analysis_); !checked) return say(checked.error());
     if (!output_.empty() && output_ != "-")
       if (auto allowed = check_output(output_); !allowed) return say(allowed.error());
-    const auto analyzed = profile::analyze_named(root_, inputs_, analysis_, reading_);
-    if (!analyzed) return say(analyzed.error());
     if (!to_.rows) {
-      const auto written = report::tables::write_file(
-          {analyzed->report, analyzed->session, analyze::find_places(analyzed->session, analysis_)}, output_);
+      const auto one = profile::analyze_named(root_, inputs_, analysis_, reading_);
+      if (!one) return say(one.error());
+      const auto places = analyze::find_places(one->session, analysis_);
+      const auto written = report::tables::write_file({one->report, one->session, places}, output_);
       return written ? 0 : say(written.error());
     }
-    auto database = base::Database::in_memory();
+    auto database =
+        sqlite_of(root_, inputs_, analysis_, reading_, true, [&](std::string_view table) { return table == table_; });
     if (!database) return say(database.error());
-    auto written = report::tables::write_database(
-        {analyzed->report, analyzed->session, analyze::find_places(analyzed->session, analysis_)}, *database,
-        [&](std::string_view table) { return table == table_; });
-    if (!written) return say(written.error());
     auto statement = database->prepare("select * from " + table_);
     if (!statement) return say(statement.error());
     if (output_.empty() || output_ == "-") {

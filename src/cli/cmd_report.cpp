@@ -24,20 +24,19 @@ namespace {
 class Report final : public Subcommand {
  public:
   explicit Report(profile::MergeRuns merge)
-      : Subcommand(
-            "report", "Report on a run, or on a file of nsys, ncu, PyTorch or rangescope",
-            "An input is a run directory, the name of a run (or its beginning), `latest`, the folder of a parallel\n"
-            "job, or a file that a reader knows, whatever its name. Several inputs become one report: timelines side\n"
-            "by side, results of ncu joined to them by NVTX path, kernel name and launch order. The report goes to "
-            "standard output, or to the file of "
-            "-o.\n\n"
-            "  rangescope report latest --depth 2 --sort wall\n"
-            "  rangescope report latest -f csv -o regions.csv\n"
-            "  rangescope report slurm-1234.0 --per-rank\n"
-            "  rangescope report trace.sqlite --include 'decode*'\n"
-            "  rangescope report latest --cpu decode\n"
-            "  rangescope report trace.nsys-rep counters.ncu-rep\n"
-            "  rangescope report counters.ncu-rep --split-regions regions/"),
+      : Subcommand("report", "Report on a run, or on a file of nsys, ncu, PyTorch or rangescope",
+                   R"(An input is a run directory, the name of a run (or its beginning), `latest`, the folder of a
+parallel job, or a file that a reader knows, whatever its name. Several inputs become one report: timelines side
+by side, results of ncu joined to them by NVTX path, kernel name and launch order. The report goes to standard
+output, or to the file of -o.
+
+  rangescope report latest --depth 2 --sort wall
+  rangescope report latest -f csv -o regions.csv
+  rangescope report slurm-1234.0 --per-rank
+  rangescope report trace.sqlite --include 'decode*'
+  rangescope report latest --cpu decode
+  rangescope report trace.nsys-rep counters.ncu-rep
+  rangescope report counters.ncu-rep --split-regions regions/)"),
         merge_(std::move(merge)) {}
   void options(const Arguments& app) override {
     app.add_option("input", inputs_, "Runs or files; - is standard input (latest)")

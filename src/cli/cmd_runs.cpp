@@ -5,7 +5,6 @@
 #include <cstdio>
 
 #include "base/log.hpp"
-#include "base/temporary_folder.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
 #include "cli/app.hpp"
@@ -31,14 +30,15 @@ class Runs final : public Subcommand {
  public:
   Runs()
       : Subcommand("runs", "List, show, prune, verify, pack, count and share runs",
-                   "Only folders whose manifest.json proves that rangescope made them are listed, and only those are "
-                   "deleted.\n\n"
-                   "  rangescope runs list\n"
-                   "  rangescope runs prune --keep 20\n"
-                   "  rangescope runs prune --older-than 30d --yes\n"
-                   "  rangescope runs verify latest\n"
-                   "  rangescope runs push postgresql://db.example.org/perf latest\n"
-                   "  rangescope runs history decode --from postgresql://db.example.org/perf -f html -o decode.html") {}
+                   R"(Only folders whose manifest.json proves that rangescope made them are listed, and only those are
+deleted.
+
+  rangescope runs list
+  rangescope runs prune --keep 20
+  rangescope runs prune --older-than 30d --yes
+  rangescope runs verify latest
+  rangescope runs push postgresql://db.example.org/perf latest
+  rangescope runs history decode --from postgresql://db.example.org/perf -f html -o decode.html)") {}
   void options(const Arguments& app) override {
     list_ = app.add_subcommand("list", "One line a run, oldest first; so does `rangescope runs` alone");
     show_ = app.add_subcommand("show", "What is known of a run");
@@ -80,7 +80,7 @@ class Runs final : public Subcommand {
     history_.add_option("--metric", metric_, "A measure or metrics.<name> (wall_ns.median)").type_name("TAG");
     history_.add_option("-f,--format", choice_.format, "How it is written (table)").one_of({"table", "json", "html"});
     bind_destination(history_, choice_);
-    prune_.add_option("--keep", keep_, "The newest so many stay; a job counts as one").type_name("N").between(0, kMost);
+    prune_.add_count("--keep", keep_, "The newest so many stay; a job counts as one");
     prune_.add_option("--older-than", older_than_, "Only runs that began longer ago: 7d, 36h, 2w").type_name("AGE");
     prune_.add_flag("-y,--yes", yes_, "Do not ask");
     prune_.add_flag("-n,--dry-run", dry_run_, "Only say what would go");
@@ -109,8 +109,8 @@ class Runs final : public Subcommand {
       base::info("no runs in " + root_);
       return 0;
     }
-    const report::Style style = style_on(STDOUT_FILENO, {});
-    print(pages::runs_table(runs, ::isatty(STDOUT_FILENO) != 0 ? style.width : 0, style.color));
+    const report::Style style = table_style();
+    print(pages::runs_table(runs, style.width, style.color));
     return 0;
   }
 
@@ -121,9 +121,8 @@ class Runs final : public Subcommand {
     const auto pushes = store->list(kMostListed);
     if (!pushes) return say(pushes.error());
     if (pushes->size() == kMostListed) base::info("the newest " + std::to_string(kMostListed));
-    const report::Style style = style_on(STDOUT_FILENO, {});
-    return put(json_ ? pages::stored_json(*pushes)
-                     : pages::stored_table(*pushes, ::isatty(STDOUT_FILENO) != 0 ? style.width : 0, style.color));
+    const report::Style style = table_style();
+    return put(json_ ? pages::stored_json(*pushes) : pages::stored_table(*pushes, style.width, style.color));
   }
 
   [[nodiscard]] int push() const {
@@ -249,19 +248,8 @@ class Runs final : public Subcommand {
     if (auto allowed = check_output(to); !allowed) return say(allowed.error());
     const auto packed = runs::pack_run(*run, to, with_reports_ || replace_);
     if (!packed) return say(packed.error());
-    if (replace_) {
-      // The run goes only when what was packed comes out as it was.
-      const base::TemporaryFolder again("rangescope-pack");
-      const auto whole = runs::unpack_run(to, again.path(), runs::UnpackLimits{});
-      if (!whole) return say(whole.error());
-      const auto differences = runs::verify(whole->path);
-      if (!differences) return say(differences.error());
-      if (!differences->empty())
-        return say({base::Code::kBadData,
-                    differences->front().path + " is not as it was written (" + differences->front().what + ")",
-                    run->string(), "The run was packed and stays; see `rangescope runs verify`"});
-      if (auto removed = runs::remove_run(*run); !removed) return say(removed.error());
-    }
+    if (replace_)
+      if (auto replaced = runs::replace_run(*run, to); !replaced) return say(replaced.error());
     base::info(fmt::format("{}, {} in {}", base::counted(packed->files, "file"),
                            base::format_bytes(static_cast<double>(packed->bytes)),
                            base::format_bytes(static_cast<double>(packed->packed_bytes))));
@@ -285,8 +273,8 @@ class Runs final : public Subcommand {
       base::info("no runs in " + root_);
       return 0;
     }
-    const report::Style style = style_on(STDOUT_FILENO, {});
-    print(pages::stages_table(counts, ::isatty(STDOUT_FILENO) != 0 ? style.width : 0, style.color));
+    const report::Style style = table_style();
+    print(pages::stages_table(counts, style.width, style.color));
     return 0;
   }
 

@@ -35,25 +35,22 @@ constexpr int kPause = 10;  // at least, in units of the time that a picture too
 class Watch final : public Subcommand {
  public:
   Watch()
-      : Subcommand(
-            "watch", "Run a program and show the table of its ranges while it runs",
-            "The tables go to standard error, one below the other: nothing that the program prints is erased. Where\n"
-            "both its output streams are files, the terminal shows one table that is drawn anew. Ranges that are "
-            "still\n"
-            "open are not in it. The run is kept as by profile, the last table goes where profile puts it, and the "
-            "exit\n"
-            "code is the program's.\n\n"
-            "  rangescope watch --every 500ms ./app > app.log 2>&1\n"
-            "  rangescope watch --every 1m --sort wall --top 10 python train.py") {}
+      : Subcommand("watch", "Run a program and show the table of its ranges while it runs",
+                   R"(The tables go to standard error, one below the other: nothing that the program prints is erased.
+Where both its output streams are files, the terminal shows one table that is drawn anew. Ranges that are still
+open are not in it. The run is kept as by profile, the last table goes where profile puts it, and the exit code
+is the program's.
+
+  rangescope watch --every 500ms ./app > app.log 2>&1
+  rangescope watch --every 1m --sort wall --top 10 python train.py)") {}
   [[nodiscard]] bool takes_program() const override { return true; }
   void set_program(std::vector<std::string> argv) override { program_ = std::move(argv); }
 
   void options(const Arguments& app) override {
-    app.add_duration(
-           "--every", [this](std::int64_t ns) { every_ = std::chrono::nanoseconds(ns); }, 100'000'000, kLongest,
-           "Time between two tables (5s; 1s where one replaces the other)")
-        .group("Run");
-    app.add_option("--runs", root_, "Folder of the runs (rangescope-runs)").type_name("DIR").group("Run");
+    app.under("Run").add_duration(
+        "--every", [this](std::int64_t ns) { every_ = std::chrono::nanoseconds(ns); }, 100'000'000, kLongest,
+        "Time between two tables (5s; 1s where one replaces the other)");
+    app.under("Run").add_option("--runs", root_, "Folder of the runs (rangescope-runs)").type_name("DIR");
     bind_report(app, choice_);
     bind_analyze(app, analysis_);
   }

@@ -44,6 +44,12 @@ report::Style style_on(int fd, const ReportChoice& choice) {
   return style;
 }
 
+report::Style table_style() {
+  report::Style style = style_on(STDOUT_FILENO, {});
+  if (::isatty(STDOUT_FILENO) == 0) style.width = 0;
+  return style;
+}
+
 int beside_a_program() {
   return ::isatty(STDOUT_FILENO) != 0 ? STDOUT_FILENO : STDERR_FILENO;
 }

@@ -38,5 +38,7 @@ void bind_destination(const Arguments& app, ReportChoice& choice);
 void say_kept(const std::filesystem::path& run, bool in_default_root);
 /// Style of a table on this descriptor: its terminal's width, colour only there, NO_COLOR and TERM=dumb respected.
 [[nodiscard]] report::Style style_on(int fd, const ReportChoice& choice);
+/// That of a list on standard output, which is as wide as it is where that is no terminal (width 0).
+[[nodiscard]] report::Style table_style();
 
 }  // namespace rangescope::cli

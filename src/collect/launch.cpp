@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <string>
-#include <vector>
 
 #include "base/redact.hpp"
 #include "base/text.hpp"

@@ -5,7 +5,6 @@
 
 #include "base/text.hpp"
 #include "config/compose.hpp"
-#include "config/interpolate.hpp"
 #include "config/yaml.hpp"
 
 namespace rangescope::config {

@@ -3,10 +3,8 @@
 #include <yaml-cpp/yaml.h>
 #include <algorithm>
 #include <cstdlib>
-#include <map>
 #include <set>
 
-#include "base/fs.hpp"
 #include "base/text.hpp"
 #include "config/compose.hpp"
 #include "config/yaml.hpp"

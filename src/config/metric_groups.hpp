@@ -5,8 +5,6 @@
 #pragma once
 
 #include <filesystem>
-#include <span>
-#include <string_view>
 #include <vector>
 
 #include "base/result.hpp"

@@ -10,7 +10,6 @@
 #pragma once
 
 #include <filesystem>
-#include <string>
 
 #include "base/result.hpp"
 #include "config/value.hpp"

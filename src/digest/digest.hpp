@@ -17,7 +17,6 @@
 #include <string>
 #include <vector>
 
-#include "base/result.hpp"
 #include "digest/sketch.hpp"
 #include "model/gpu.hpp"
 #include "model/loss.hpp"

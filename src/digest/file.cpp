@@ -13,7 +13,6 @@
 #include <cstring>
 
 #include "base/fs.hpp"
-#include "base/text.hpp"
 
 namespace rangescope::digest {
 namespace coding {  // named, since Reading::State holds a Reader

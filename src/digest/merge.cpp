@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <unordered_map>
 
-#include "base/hash.hpp"
 #include "digest/digest.hpp"
 #include "digest/file.hpp"
 

@@ -13,7 +13,6 @@
 #include "analyze/kernel_labels.hpp"
 #include "analyze/ranks.hpp"
 #include "analyze/rows.hpp"
-#include "base/text.hpp"
 #include "base/units.hpp"
 
 namespace rangescope::digest {

@@ -2,7 +2,6 @@
 #pragma once
 
 #include "analyze/analyze.hpp"
-#include "base/result.hpp"
 #include "digest/digest.hpp"
 #include "model/report.hpp"
 #include "model/session.hpp"

@@ -7,7 +7,6 @@
 // the child has no file until it records something; then it makes its own. Nothing here waits for another thread.
 #pragma once
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 

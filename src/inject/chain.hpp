@@ -6,6 +6,7 @@
 
 #define NVTX_NO_IMPL
 #include <nvtx3/nvToolsExt.h>
+#include <type_traits>
 
 #include "inject/handles.hpp"
 

@@ -9,7 +9,6 @@
 #include "job/folder.hpp"
 #include "runs/folder.hpp"
 #include "runs/hold.hpp"
-#include "runs/json_text.hpp"
 #include "runs/layout.hpp"
 #include "runs/manifest.hpp"
 #include "runs/status.hpp"

@@ -14,6 +14,11 @@ std::size_t occurrences(const collect::native::CounterPlan& plan, int rounds) {
   return plan.passes * static_cast<std::size_t>(rounds);
 }
 
+/// A name and, from column 18 on, what there is to say of it.
+std::string name_line(const std::string& left, const std::string& right) {
+  return left + std::string(left.size() < 18 ? 18 - left.size() : 1, ' ') + right + "\n";
+}
+
 nlohmann::json to_json(const model::MetricGroup& group) {
   nlohmann::json out = {{"name", group.name}, {"title", group.title}, {"explain", group.explain}};
   for (const auto& counter : group.counters) out["counters"][counter.alias] = counter.any;
@@ -29,8 +34,32 @@ nlohmann::json to_json(const model::MetricGroup& group) {
 
 }  // namespace
 
-std::string name_line(const std::string& left, const std::string& right) {
-  return left + std::string(left.size() < 18 ? 18 - left.size() : 1, ' ') + right + "\n";
+std::string found_metrics(const FoundMetrics& metrics, bool json) {
+  std::string text;
+  nlohmann::json out = nlohmann::json::array();
+  for (const auto& [name, kind] : metrics)
+    json ? out.push_back({{"name", name}, {"kind", kind}}) : (void)(text += name_line(name, kind));
+  return json ? out.dump(2) + "\n" : text;
+}
+
+std::string metric_page(const collect::native::MetricInfo& metric, const std::string& chip, const std::string& cupti) {
+  return metric.name + " (" + chip + ")\n  " + metric.description + "\n  unit of hardware: " + metric.hardware +
+         "\n  dimension: " + metric.dimension + "\n  source: " + cupti + "\n";
+}
+
+std::string metric_json(const collect::native::MetricInfo& metric, const std::string& chip) {
+  const nlohmann::json out = {{"name", metric.name},
+                              {"chip", chip},
+                              {"description", metric.description},
+                              {"hardware", metric.hardware},
+                              {"dimension", metric.dimension}};
+  return out.dump(2) + "\n";
+}
+
+std::string groups_page(std::span<const model::MetricGroup> groups) {
+  std::string text;
+  for (const auto& group : groups) text += name_line(group.name, group.title);
+  return text + "\nOne of them: rangescope metrics show NAME. Cost: rangescope plan --metrics NAME --chip GH100\n";
 }
 
 std::string group_page(const model::MetricGroup& group) {

@@ -3,14 +3,22 @@
 
 #include <span>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "collect/native/planner.hpp"
 #include "model/metric_group.hpp"
 
 namespace rangescope::pages {
 
-/// A name and, from column 18 on, what there is to say of it.
-[[nodiscard]] std::string name_line(const std::string& left, const std::string& right);
+/// CUPTI metrics, each with its kind.
+using FoundMetrics = std::vector<std::pair<std::string, std::string>>;
+[[nodiscard]] std::string found_metrics(const FoundMetrics& metrics, bool json);
+[[nodiscard]] std::string metric_page(const collect::native::MetricInfo& metric, const std::string& chip,
+                                      const std::string& cupti);
+[[nodiscard]] std::string metric_json(const collect::native::MetricInfo& metric, const std::string& chip);
+/// A line a group.
+[[nodiscard]] std::string groups_page(std::span<const model::MetricGroup> groups);
 [[nodiscard]] std::string group_page(const model::MetricGroup& group);
 /// `list`: as an array; else the one group.
 [[nodiscard]] std::string groups_json(std::span<const model::MetricGroup> groups, bool list);

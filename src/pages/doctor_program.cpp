@@ -94,8 +94,7 @@ void write_program(report::JsonWriter& json, const doctor::ProgramLook& look, st
     json.field(name, static_cast<std::int64_t>(value));
   };
   const doctor::ProgramFacts& facts = look.facts;
-  json.key("program");
-  json.open_object();
+  json.open_object("program");
   json.texts("command", look.command);
   json.field("ended", look.not_started ? std::string("not started") : base::describe(look.ended));
   json.field("cut_short", look.cut_short);
@@ -108,15 +107,11 @@ void write_program(report::JsonWriter& json, const doctor::ProgramLook& look, st
   number("kernels", facts.kernels);
   number("graph_launches", facts.graph_launches);
   json.close();
-  json.key("ranges");
-  json.open_array();
-  for (const auto& range : facts.meant) {
-    json.open_object();
+  json.objects("ranges", facts.meant, [&](const auto& range) {
     json.field("written", range.term.written);
     json.field("expression", range.expression().text());
     json.field("seen", !range.seen.empty());
-    json.key("paths");
-    json.open_array();
+    json.open_array("paths");
     for (const std::size_t index : range.seen) {
       const doctor::SeenRange& seen = facts.ranges[index];
       json.open_line_object();
@@ -140,8 +135,7 @@ void write_program(report::JsonWriter& json, const doctor::ProgramLook& look, st
     number("first_ns", static_cast<std::uint64_t>(range.first_ns));
     number("median_ns", static_cast<std::uint64_t>(range.median_ns));
     if (facts.cuda && facts.gpu_unavailable.empty()) {
-      json.key("gpu");
-      json.open_object();
+      json.open_object("gpu");
       number("kernels", range.kernels);
       number("copies", range.copies);
       number("memsets", range.memsets);
@@ -156,32 +150,23 @@ void write_program(report::JsonWriter& json, const doctor::ProgramLook& look, st
       number("kernel_sequences", range.sequences.size());
       json.field("only_first_differs", range.only_first_differs);
       json.field("shapes_differ", range.shapes_differ);
-      json.key("calls");
-      json.open_object();
+      json.open_object("calls");
       for (const auto& [api, count] : range.calls) number(api.c_str(), count);
       json.close();
       json.close();
     } else {
       json.null_field("gpu");
     }
-    json.close();
-  }
-  json.close();
-  json.key("ways");
-  json.open_array();
-  for (const doctor::Way& way : ways) {
-    json.open_object();
+  });
+  json.objects("ways", ways, [&](const doctor::Way& way) {
     json.field("name", way.name);
     json.field("works", way.works);
     json.field("reason", way.reason);
     json.field("command", way.command);
-    json.key("notes");
-    json.open_array();
+    json.open_array("notes");
     for (const std::string& note : way.notes) json.text(note);
     json.close();
-    json.close();
-  }
-  json.close();
+  });
 }
 
 }  // namespace rangescope::pages

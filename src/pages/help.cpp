@@ -6,6 +6,7 @@
 
 #include "base/text.hpp"
 #include "base/version.hpp"
+#include "model/measure.hpp"
 
 namespace rangescope::pages {
 namespace {
@@ -173,6 +174,16 @@ std::string man_page(const HelpCommand& command) {
     out += ".SS " + roff(command.name + " " + word.name) + "\n" + roff(word.summary) + "\n" + man_options(word);
   out += kManTail;
   return out + ".SH SEE ALSO\nrangescope(1)\n";
+}
+
+std::string columns_page() {
+  std::string out = "Values of a region, for --columns and --sort (the title will do as well as the name):\n\n";
+  for (const model::Measure& measure : model::measures())
+    out += fmt::format("  {:<30} {:<14} {:<6} {}\n", measure.tag, measure.title, model::unit_name(measure.unit),
+                       measure.formula);
+  out +=
+      fmt::format("  {:<30} {:<14} {:<6} {}\n", "bound", "bound", "", "what limits the region while the GPU is busy");
+  return out + "\nHardware metrics, where they were collected, are named metrics.<name>: metrics.dram__bytes.sum\n";
 }
 
 }  // namespace rangescope::pages

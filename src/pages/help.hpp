@@ -40,4 +40,7 @@ using HelpCommands = std::span<const HelpCommand>;
 /// The script that completes commands, options, values, runs and metric groups for "bash", "zsh" or "fish".
 [[nodiscard]] std::string completion(HelpCommands commands, std::string_view shell);
 
+/// The values that a table of regions can show.
+[[nodiscard]] std::string columns_page();
+
 }  // namespace rangescope::pages

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "base/text.hpp"
 #include "base/units.hpp"
 #include "model/range_expression.hpp"
 

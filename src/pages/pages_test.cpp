@@ -1,6 +1,5 @@
 #include "pages/pages.hpp"
 
-#include <fstream>
 #include <protozero/pbf_writer.hpp>
 
 #include "base/text.hpp"

@@ -11,7 +11,6 @@
 #include "base/units.hpp"
 #include "job/folder.hpp"
 #include "runs/imports.hpp"
-#include "runs/layout.hpp"
 #include "runs/manifest.hpp"
 #include "runs/provenance.hpp"
 #include "runs/retention.hpp"
@@ -171,6 +170,26 @@ std::string stages_table(std::span<const runs::StageCount> counts, std::size_t w
                {std::to_string(count.refused)},
                {count.median_wall_ns > 0 ? base::format_ns(static_cast<double>(count.median_wall_ns)) : "-"},
                {why}});
+  }
+  return table.render(width, color);
+}
+
+std::string baselines_table(std::span<const std::pair<std::filesystem::path, runs::Baseline>> baselines,
+                            std::size_t width, bool color) {
+  base::Table table({{"name", false},
+                     {"machine", false, false, 3},
+                     {"runs"},
+                     {"ranges", true, false, 2},
+                     {"saved", false, false, 1},
+                     {"command", false, true}});
+  for (const auto& [path, baseline] : baselines) {
+    const model::Digest& run = baseline.runs.front();
+    table.add({{base::printable(baseline.name)},
+               {base::printable(baseline.machine)},
+               {std::to_string(baseline.runs.size())},
+               {std::to_string(run.regions.size())},
+               {runs::utc_text(baseline.saved_unix_ns)},
+               {base::printable(base::shell_quote(run.run.command))}});
   }
   return table.render(width, color);
 }

@@ -4,8 +4,10 @@
 #include <filesystem>
 #include <span>
 #include <string>
+#include <utility>
 
 #include "base/result.hpp"
+#include "runs/baselines.hpp"
 #include "runs/stages.hpp"
 
 namespace rangescope::pages {
@@ -17,6 +19,9 @@ namespace rangescope::pages {
 [[nodiscard]] base::Result<std::string> run_json(const std::filesystem::path& run);
 /// All that is known of a run, a line a field.
 [[nodiscard]] base::Result<std::string> run_page(const std::filesystem::path& run);
+/// One line a baseline (runs::list_baselines).
+[[nodiscard]] std::string baselines_table(std::span<const std::pair<std::filesystem::path, runs::Baseline>> baselines,
+                                          std::size_t width, bool color);
 /// One line for each stage, tool and step; or as JSON.
 [[nodiscard]] std::string stages_json(std::span<const runs::StageCount> counts);
 [[nodiscard]] std::string stages_table(std::span<const runs::StageCount> counts, std::size_t width, bool color);

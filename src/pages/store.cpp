@@ -8,7 +8,6 @@
 
 #include "base/table.hpp"
 #include "base/text.hpp"
-#include "base/units.hpp"
 #include "model/measure.hpp"
 #include "report/markup_text.hpp"
 #include "report/view.hpp"

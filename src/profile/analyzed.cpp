@@ -7,7 +7,6 @@
 
 #include "analyze/nest.hpp"
 #include "analyze/rows.hpp"
-#include "analyze/tree.hpp"
 #include "analyze/verdict/verdict.hpp"
 #include "base/log.hpp"
 #include "base/text.hpp"

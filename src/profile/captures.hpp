@@ -5,7 +5,6 @@
 // to it. Files that were given by themselves, or imported, lie side by side.
 #pragma once
 
-#include <cstdint>
 #include <filesystem>
 #include <span>
 #include <string>

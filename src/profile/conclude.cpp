@@ -10,7 +10,6 @@
 #include "profile/digests.hpp"
 #include "profile/engine.hpp"
 #include "runs/compress.hpp"
-#include "runs/layout.hpp"
 #include "runs/retention.hpp"
 
 namespace rangescope::profile {

@@ -12,10 +12,6 @@
 #include "collect/native/counter_plan.hpp"
 #include "collect/native/native.hpp"
 #include "collect/native/planner.hpp"
-#include "model/metric_group.hpp"
-#include "model/peaks.hpp"
-#include "model/report.hpp"
-#include "model/session.hpp"
 
 namespace rangescope::profile {
 

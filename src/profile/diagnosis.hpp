@@ -9,7 +9,6 @@
 #include "base/process.hpp"
 #include "collect/outcome.hpp"
 #include "doctor/program/program.hpp"
-#include "model/report.hpp"
 #include "model/session.hpp"
 
 namespace rangescope::profile {

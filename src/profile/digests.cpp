@@ -1,7 +1,5 @@
 #include "profile/digests.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <mutex>
 #include <utility>
@@ -16,7 +14,6 @@
 #include "digest/report.hpp"
 #include "profile/counters.hpp"
 #include "profile/jobs.hpp"
-#include "runs/layout.hpp"
 #include "runs/manifest.hpp"
 
 namespace rangescope::profile {

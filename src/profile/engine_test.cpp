@@ -7,7 +7,6 @@
 #include "base/fs.hpp"
 #include "base/temporary_folder.hpp"
 #include "config/compose.hpp"
-#include "runs/layout.hpp"
 #include "runs/stages.hpp"
 #include "runs/status.hpp"
 

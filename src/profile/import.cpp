@@ -2,15 +2,27 @@
 
 #include <sys/stat.h>
 
+#include <algorithm>
+
 #include "base/hash.hpp"
+#include "profile/analyzed.hpp"
+#include "profile/record.hpp"
 #include "profile/redact.hpp"
 #include "read/registry.hpp"
+#include "runs/imports.hpp"
 #include "runs/layout.hpp"
 
 namespace rangescope::profile {
 namespace {
 
 namespace fs = std::filesystem;
+
+struct Given {
+  std::filesystem::path path;
+  std::filesystem::path database;  ///< nsys' SQLite: the file itself or its export, "" for other files
+  const read::Reader* reader = nullptr;
+  model::Source source;
+};
 
 base::Result<void> copy_to(const fs::path& from, const fs::path& to) {
   std::error_code error;
@@ -30,8 +42,7 @@ fs::path unused(const fs::path& wanted) {
   return path;
 }
 
-}  // namespace
-
+/// Reads it once, to know that it can be read and what it is. kUsage for a run; the readers' errors.
 base::Result<Given> examine(const fs::path& path, const read::Options& options) {
   if (runs::is_run_dir(path))
     return base::fail(base::Code::kUsage, "this is a run already", path.string(),
@@ -48,6 +59,7 @@ base::Result<Given> examine(const fs::path& path, const read::Options& options) 
   return given;
 }
 
+/// Copies it into the run.
 base::Result<runs::Import> take_in(const Given& one, const fs::path& run) {
   std::error_code error;
   runs::Import import;
@@ -99,6 +111,48 @@ base::Result<runs::Import> take_in(const Given& one, const fs::path& run) {
     import.redacted = true;
   }
   return import;
+}
+
+base::Result<void> fill_run(const fs::path& run, const std::vector<Given>& given, const read::Options& reading,
+                            model::Report& report) {
+  std::vector<runs::Import> imports;
+  for (const Given& one : given) {
+    auto import = take_in(one, run);
+    if (!import) return base::fail(std::move(import));
+    imports.push_back(std::move(*import));
+  }
+  if (auto written = runs::write_imports(run, imports); !written) return written;
+  auto analyzed = analyze_inputs(captures_to_read(run), run, {}, reading);
+  if (!analyzed) return base::fail(std::move(analyzed));
+  report = analyzed->report;
+  return write_report(*analyzed, "json", run / "report.json");
+}
+
+}  // namespace
+
+base::Result<fs::path> import_files(const std::vector<std::string>& inputs, const fs::path& root,
+                                    const std::vector<std::string>& arguments, const read::Options& reading) {
+  std::vector<Given> given;
+  for (const std::string& input : inputs) {
+    auto one = examine(input, reading);
+    if (!one) return base::fail(std::move(one));
+    const auto same = [&](const Given& other) {
+      std::error_code error;
+      return fs::equivalent(other.path, one->path, error);
+    };
+    if (std::any_of(given.begin(), given.end(), same))
+      return base::fail(base::Code::kUsage, "the same file twice", input, "Give each file once");
+    given.push_back(std::move(*one));
+  }
+  auto record = RunRecord::begin(root, {}, arguments);
+  if (!record) return base::fail(std::move(record));
+  model::Report report;
+  auto done = fill_run(record->path(), given, reading, report);
+  auto finished = record->finish(done ? 0 : base::exit_code(done.error().code), done ? "ok" : "error",
+                                 done ? "" : base::to_string(done.error()), report.losses);
+  if (!done) return base::fail(std::move(done));
+  if (!finished) return base::fail(std::move(finished));
+  return record->path();
 }
 
 }  // namespace rangescope::profile

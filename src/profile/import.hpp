@@ -5,25 +5,19 @@
 #pragma once
 
 #include <filesystem>
+#include <string>
+#include <vector>
 
 #include "base/result.hpp"
-#include "model/session.hpp"
 #include "read/reader.hpp"
-#include "runs/imports.hpp"
 
 namespace rangescope::profile {
 
-struct Given {
-  std::filesystem::path path;
-  std::filesystem::path database;  ///< nsys' SQLite: the file itself or its export, "" for other files
-  const read::Reader* reader = nullptr;
-  model::Source source;
-};
-
-/// Reads it once, to know that it can be read and what it is. kUsage for a run; the readers' errors.
-[[nodiscard]] base::Result<Given> examine(const std::filesystem::path& path, const read::Options& options);
-
-/// Copies it into the run.
-[[nodiscard]] base::Result<runs::Import> take_in(const Given& one, const std::filesystem::path& run);
+/// Makes a run of them: its folder. Everything is read before anything is made, so that a file that cannot be read
+/// leaves no run. kUsage for a run and for a file twice; the readers' errors.
+[[nodiscard]] base::Result<std::filesystem::path> import_files(const std::vector<std::string>& inputs,
+                                                               const std::filesystem::path& root,
+                                                               const std::vector<std::string>& arguments,
+                                                               const read::Options& reading);
 
 }  // namespace rangescope::profile

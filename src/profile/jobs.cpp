@@ -1,6 +1,5 @@
 #include "profile/jobs.hpp"
 
-#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>

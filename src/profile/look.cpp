@@ -85,7 +85,7 @@ base::Result<doctor::ProgramLook> look_at_program(const LookRequest& request) {
   launch.out = {.pass = false, .keep = false, .file = folder.path() / "stdout"};
   launch.err = {.pass = false, .keep = false, .file = folder.path() / "stderr"};
   auto next = std::chrono::steady_clock::now() + std::chrono::milliseconds(500);
-  if (request.stop_when_known && !request.ranges.include.empty())
+  if (!request.ranges.include.empty())
     launch.enough = [&] {
       const auto begin = std::chrono::steady_clock::now();
       if (begin < next) return false;

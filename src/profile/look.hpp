@@ -12,7 +12,6 @@
 #include <vector>
 
 #include "base/result.hpp"
-#include "collect/native/native.hpp"
 #include "doctor/program/advice.hpp"
 #include "doctor/program/program.hpp"
 
@@ -25,7 +24,6 @@ struct LookRequest {
   std::optional<std::filesystem::path> cwd;
   std::map<std::string, std::string> env;
   std::chrono::nanoseconds limit = std::chrono::seconds(30);
-  bool stop_when_known = true;  ///< end it when every range that was meant was seen often enough
   bool chain_injection = false;
 };
 

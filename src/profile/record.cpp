@@ -9,6 +9,7 @@
 #include "config/record.hpp"
 #include "runs/layout.hpp"
 #include "runs/provenance.hpp"
+#include "runs/status.hpp"
 
 namespace rangescope::profile {
 namespace {

@@ -3,7 +3,6 @@
 
 #include <filesystem>
 #include <map>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,10 +10,8 @@
 #include "base/result.hpp"
 #include "collect/collector.hpp"
 #include "config/compose.hpp"
-#include "model/report.hpp"
 #include "runs/hold.hpp"
 #include "runs/manifest.hpp"
-#include "runs/status.hpp"
 
 namespace rangescope::profile {
 

@@ -35,7 +35,7 @@ base::Result<std::pair<std::vector<std::string>, std::string>> latest(const conf
   bool given[2] = {};
   for (const config::Assignment& done : config.history) {
     if (done.key != key && done.key != alias) continue;
-    const bool argument = done.where.starts_with("argument");
+    const bool argument = on_command_line(done.where);
     if (argument) given[done.key == alias] = true;
     if (argument || !config.list(done.key).empty()) chosen = done.key == key ? key : alias;
   }
@@ -95,6 +95,47 @@ base::Result<model::KernelSelection> kernels_of(const config::Config& config) {
     if (auto done = take_key(config, key, alias, take); !done) return base::fail(std::move(done));
   }
   return kernels;
+}
+
+bool on_command_line(const std::string& where) {
+  return where.starts_with("argument");
+}
+
+std::string_view gating_key(const config::Config& config) {
+  if (config.flag("pipeline.nsys.enable") || config.set_by_user("pipeline.nsys.enable")) return {};
+  for (const config::Choice& choice : config.choices)
+    if (choice.group == "collector" && on_command_line(choice.where)) return {};
+  if (config.flag("pipeline.nsys.gating_nvtx")) return "pipeline.nsys.gating_nvtx";
+  return config.text("pipeline.nsys.capture_range").value_or("none") != "none" ? "pipeline.nsys.capture_range"
+                                                                               : std::string_view{};
+}
+
+void warn_of_idle_keys(const config::Config& config) {
+  std::map<std::string, std::string> idle;  // stage -> its keys
+  for (const config::Assignment& done : config.history) {
+    if (!on_command_line(done.where)) continue;
+    for (const std::string stage : {"nsys", "ncu"}) {
+      const std::string section = "pipeline." + stage + ".";
+      // Aliases mean every stage.
+      const bool common =
+          done.key.find(".nvtx.") != std::string::npos || done.key == "pipeline.ncu.ncu_cli.kernel_name";
+      if (common || !done.key.starts_with(section) || done.key == section + "enable" || config.flag(section + "enable"))
+        continue;
+      idle[stage] += (idle[stage].empty() ? "" : ", ") + done.key;
+    }
+  }
+  if (config.list("pipeline.native.metrics").empty())
+    for (const config::Assignment& done : config.history)
+      for (const std::string_view key :
+           {"per", "rounds", "passes", "flush_caches", "arm_wait", "skip_first", "trace_first"})
+        if (on_command_line(done.where) && done.key == "pipeline.native." + std::string(key))
+          base::warn("no metrics are asked for, so nothing comes of " + done.key + "; add --metrics");
+  if (config.integer("ranges.every").value_or(1) > 1 && config.list("pipeline.native.metrics").empty() &&
+      !config.flag("pipeline.ncu.enable"))
+    base::warn(
+        "no counters are asked for, so nothing comes of ranges.every: traces hold every occurrence; add --metrics");
+  for (const auto& [stage, keys] : idle)
+    base::warn(stage + " is off, so nothing comes of " + keys + "; add --" + stage);
 }
 
 void warn_of_bars(const model::RangeSelection& ranges) {

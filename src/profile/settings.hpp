@@ -19,6 +19,13 @@ namespace rangescope::profile {
 /// alias the one that was set last. kUsage where both stand on the command line, and for what cannot be parsed.
 [[nodiscard]] base::Result<model::RangeSelection> ranges_of(const config::Config& config);
 [[nodiscard]] base::Result<model::KernelSelection> kernels_of(const config::Config& config);
+/// Was this the place of a value (Config::where) that stands on the command line?
+[[nodiscard]] bool on_command_line(const std::string& where);
+/// The key that asks for a gated recording, which only nsys makes; "" when none does, when nsys is on, or when somebody
+/// decided about nsys (by its key or by a choice of collector).
+[[nodiscard]] std::string_view gating_key(const config::Config& config);
+/// Says which keys of the command line belong to a tool that is switched off.
+void warn_of_idle_keys(const config::Config& config);
 /// `decode|prefill` is one name to every tool and to us: says how several are written.
 void warn_of_bars(const model::RangeSelection& ranges);
 [[nodiscard]] collect::nsys::Options nsys_options(const config::Config& config);

@@ -1,8 +1,10 @@
 #include "profile/sides.hpp"
 
 #include <algorithm>
+#include <chrono>
 
 #include "analyze/digest.hpp"
+#include "analyze/surroundings.hpp"
 #include "base/log.hpp"
 #include "base/text.hpp"
 #include "profile/analyzed.hpp"
@@ -138,6 +140,17 @@ base::Result<model::Side> load_pushed(const std::string& said, const SideOptions
   side->label = (label.has_filename() ? label : label.parent_path()).filename().string();
   if (const std::string& id = side->runs.front().run.id; side->runs.size() == 1 && !id.empty()) side->label = id;
   return side;
+}
+
+base::Result<fs::path> save_baseline(const fs::path& folder, const std::string& name, model::Side side) {
+  if (auto same = analyze::check_repetitions(side); !same) return base::fail(std::move(same));
+  for (const model::Digest& run : side.runs)
+    if (run.run.exit_code.value_or(0) != 0 || run.run.signal)
+      return base::fail(base::Code::kNotComparable, "the program failed, so its numbers are no baseline", run.run.id,
+                        "Make it end with 0 first");
+  const auto now =
+      std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::system_clock::now().time_since_epoch());
+  return runs::save_baseline(folder, {name, runs::machine_kind(side.runs.front()), now.count(), std::move(side.runs)});
 }
 
 }  // namespace rangescope::profile

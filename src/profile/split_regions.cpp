@@ -112,8 +112,7 @@ class Splitter {
     report::JsonWriter json(text);
     json.open_object();
     json.field("schema", "rangescope.regions/1");
-    json.key("regions");
-    json.open_array();
+    json.open_array("regions");
     std::string table =
         "# Regions\n\n| region | folder | results | occurrences | kernels | GPU time | bound |\n"
         "|---|---|---:|---:|---:|---:|---|\n";
@@ -127,8 +126,7 @@ class Splitter {
       if (one.region != nullptr) {
         json.texts("path", one.region->path);
         json.field("domain", one.region->domain);
-        json.key("values");
-        json.open_object();
+        json.open_object("values");
         for (const model::Measure& measure : model::measures())
           if (const auto value = measure.get(*one.region)) json.field(measure.tag, *value);
         for (const auto& [name, metric] : one.region->metrics)

@@ -5,10 +5,8 @@
 #include <algorithm>
 
 #include "base/log.hpp"
-#include "base/text.hpp"
 #include "base/units.hpp"
 #include "base/version.hpp"
-#include "collect/launch.hpp"
 #include "collect/native/trim.hpp"
 #include "profile/engine.hpp"
 #include "profile/look.hpp"

@@ -1,7 +1,6 @@
 #include "read/registry.hpp"
 
 #include <algorithm>
-#include <array>
 
 #include "base/fs.hpp"
 #include "base/text.hpp"

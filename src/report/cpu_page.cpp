@@ -92,13 +92,6 @@ std::string function_text(const model::CpuFunction& function) {
   return function.name;
 }
 
-std::string part_text(const model::CpuPart& part) {
-  if (part.kind == "python") return "Python";
-  if (part.kind == "native") return part.name == "[kernel]" ? "the operating system" : part.name;
-  if (part.kind == "cuda") return "CUDA calls: " + part.name;
-  return "waiting: " + part.name;
-}
-
 base::Result<std::string> cpu_page(const model::Report& report, const Style& style) {
   std::vector<std::string> names = {kOutsideRanges};
   const model::Region* region = cpu_region(report, style.cpu, names);

@@ -15,7 +15,4 @@ namespace rangescope::report {
 /// "forward (modeling_llama.py:312)", "gemm_kernel [libfoo.so]": one line, as it is shown everywhere.
 [[nodiscard]] std::string function_text(const model::CpuFunction& function);
 
-/// What a part of the wall time is: "Python", "native code of libtorch.so", "cudaLaunch ..." in words.
-[[nodiscard]] std::string part_text(const model::CpuPart& part);
-
 }  // namespace rangescope::report

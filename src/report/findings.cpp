@@ -2,7 +2,6 @@
 
 #include "base/table.hpp"
 #include "base/text.hpp"
-#include "report/view.hpp"
 
 namespace rangescope::report {
 namespace {
@@ -31,10 +30,7 @@ std::string finding_text(const model::Finding& finding, bool color) {
 }
 
 void write_findings(JsonWriter& json, std::span<const model::Finding> findings) {
-  json.key("findings");
-  json.open_array();
-  for (const model::Finding& finding : findings) {
-    json.open_object();
+  json.objects("findings", findings, [&](const model::Finding& finding) {
     json.field("id", finding.id);
     json.field("question", finding.question);
     json.field("verdict", model::verdict_name(finding.verdict));
@@ -42,9 +38,7 @@ void write_findings(JsonWriter& json, std::span<const model::Finding> findings) 
     json.field("why", finding.why);
     json.field("hint", finding.hint);
     json.texts("commands", finding.commands);
-    json.close();
-  }
-  json.close();
+  });
 }
 
 }  // namespace rangescope::report

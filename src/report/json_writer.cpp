@@ -113,8 +113,7 @@ void JsonWriter::null() {
 }
 
 void JsonWriter::texts(std::string_view name, std::span<const std::string> list) {
-  key(name);
-  open_array(true);
+  open_line_array(name);
   for (const std::string& each : list) text(each);
   close();
 }

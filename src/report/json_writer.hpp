@@ -18,8 +18,13 @@ class JsonWriter {
  public:
   explicit JsonWriter(Sink& sink) : sink_(sink) {}
   void open_object() { open('{', false); }
-  void open_array(bool one_line = false) { open('[', one_line); }
+  void open_array() { open('[', false); }
   void open_line_object() { open('{', true); }
+  void open_line_array() { open('[', true); }
+  void open_object(std::string_view name) { key(name), open_object(); }
+  void open_array(std::string_view name) { key(name), open_array(); }
+  void open_line_object(std::string_view name) { key(name), open_line_object(); }
+  void open_line_array(std::string_view name) { key(name), open_line_array(); }
   void close();
   void key(std::string_view name);
   void text(std::string_view value);
@@ -39,6 +44,17 @@ class JsonWriter {
   void texts(std::string_view name, std::span<const std::string> list);
   void null_field(std::string_view name) { key(name), null(); }
 
+  /// "name": [{...}, ...]: write() fills the object of each.
+  template <class List, class Write>
+  void objects(std::string_view name, const List& list, Write write) {
+    each(name, false, list, write);
+  }
+  /// The same, an object a line.
+  template <class List, class Write>
+  void line_objects(std::string_view name, const List& list, Write write) {
+    each(name, true, list, write);
+  }
+
   /// Did a text since the last call need \xNN?
   [[nodiscard]] bool take_escaped();
   /// Ends the last line.
@@ -50,6 +66,16 @@ class JsonWriter {
     char closing;
   };
   void open(char bracket, bool one_line);
+  template <class List, class Write>
+  void each(std::string_view name, bool one_line, const List& list, Write write) {
+    open_array(name);
+    for (const auto& one : list) {
+      open('{', one_line);
+      write(one);
+      close();
+    }
+    close();
+  }
   void separate();
   void newline();
   void quoted(std::string_view value);

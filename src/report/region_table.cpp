@@ -6,10 +6,10 @@
 #include <cmath>
 #include <limits>
 #include <map>
-#include <set>
 
 #include "base/text.hpp"
 #include "base/units.hpp"
+#include "model/measure.hpp"
 
 namespace rangescope::report {
 namespace {

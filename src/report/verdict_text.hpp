@@ -2,7 +2,6 @@
 #pragma once
 
 #include <string>
-#include <vector>
 
 #include "model/report.hpp"
 #include "report/exporter.hpp"

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "base/result.hpp"
-#include "model/measure.hpp"
 #include "model/report.hpp"
 #include "report/exporter.hpp"
 

@@ -8,10 +8,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <chrono>
 #include <fstream>
 
-#include "base/fs.hpp"
 #include "runs/imports.hpp"
 #include "runs/layout.hpp"
 #include "runs/manifest.hpp"

@@ -7,8 +7,11 @@
 #include <vector>
 
 #include "base/fs.hpp"
+#include "base/temporary_folder.hpp"
 #include "base/text.hpp"
 #include "runs/layout.hpp"
+#include "runs/manifest.hpp"
+#include "runs/retention.hpp"
 #include "runs/ustar.hpp"
 #include "runs/zstd_writer.hpp"
 
@@ -83,6 +86,18 @@ base::Result<Packed> pack_run(const fs::path& run, const fs::path& archive, bool
   if (auto ok = file_out->commit(); !ok) return base::fail(std::move(ok));
   packed.packed_bytes = fs::file_size(archive, error);
   return packed;
+}
+
+base::Result<void> replace_run(const std::filesystem::path& run, const std::filesystem::path& archive) {
+  const base::TemporaryFolder again("rangescope-pack");
+  const auto whole = unpack_run(archive, again.path(), UnpackLimits{});
+  if (!whole) return tl::make_unexpected(whole.error());
+  const auto differences = verify(whole->path);
+  if (!differences) return tl::make_unexpected(differences.error());
+  if (differences->empty()) return remove_run(run);
+  return base::fail(base::Code::kBadData,
+                    differences->front().path + " is not as it was written (" + differences->front().what + ")",
+                    run.string(), "The run was packed and stays; see `rangescope runs verify`");
 }
 
 }  // namespace rangescope::runs

@@ -38,4 +38,7 @@ struct UnpackLimits {
 [[nodiscard]] base::Result<Packed> unpack_run(const std::filesystem::path& archive, const std::filesystem::path& root,
                                               std::optional<UnpackLimits> limits = {});
 
+/// Removes a run that `archive` holds, once all of it came out of there as it was written; kBadData else.
+[[nodiscard]] base::Result<void> replace_run(const std::filesystem::path& run, const std::filesystem::path& archive);
+
 }  // namespace rangescope::runs

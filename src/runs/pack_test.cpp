@@ -9,7 +9,6 @@
 #include "runs/layout.hpp"
 #include "runs/manifest.hpp"
 #include "runs/stages.hpp"
-#include "runs/status.hpp"
 
 namespace rangescope::runs {
 namespace pack_test {

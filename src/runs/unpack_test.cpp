@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "base/fs.hpp"
-#include "runs/layout.hpp"
 #include "runs/manifest.hpp"
 #include "runs/pack.hpp"
 #include "runs/ustar.hpp"

@@ -4,7 +4,6 @@
 
 #include <array>
 #include <chrono>
-#include <cmath>
 #include <limits>
 #include <optional>
 #include <type_traits>

@@ -9,12 +9,10 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
-#include <string>
 #include <thread>
 #include <vector>
 
 #include "sample/counters.hpp"
-#include "sample/stream.hpp"
 
 namespace rangescope::sample {
 

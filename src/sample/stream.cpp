@@ -1,10 +1,8 @@
 #include "sample/stream.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
 #include <ctime>
-#include <limits>
 #include <utility>
 
 namespace rangescope::sample {

@@ -1,7 +1,6 @@
 // Where CUPTI may lie. The injected library and rangescope's own sampler look in the same places, in the same order.
 #pragma once
 
-#include <cstddef>
 #include <cstdio>
 #include <cstdlib>
 #include <initializer_list>

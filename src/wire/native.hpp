@@ -17,7 +17,6 @@
 // Versions: `major` changes when an old reader would misread; `minor` when there is more that it may skip.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 
 namespace rangescope::wire::native {

@@ -3,14 +3,11 @@
 //
 //   shares <mode> <milliseconds of CPU time>
 #include <nvtx3/nvToolsExt.h>
-#include <pthread.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmath>
-#include <condition_variable>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>

@@ -3,7 +3,6 @@
 #include <cstdint>
 #include <cstdlib>
 #include <filesystem>
-#include <string>
 #include <string_view>
 
 #include "base/fs.hpp"

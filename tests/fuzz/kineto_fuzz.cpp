@@ -1,7 +1,6 @@
 // Traces of PyTorch's profiler: a session whose links lie within it, or an error.
 #include <cstddef>
 #include <cstdint>
-#include <string_view>
 
 #include "links.hpp"
 #include "read/kineto/reader.hpp"

@@ -1,7 +1,6 @@
 // Reports of Nsight Compute, plain or zstd: the session, and every page that `rangescope ncu` prints.
 #include <cstddef>
 #include <cstdint>
-#include <string>
 #include <string_view>
 #include <vector>
 

@@ -2,7 +2,6 @@
 // error.
 #include <cstddef>
 #include <cstdint>
-#include <string_view>
 
 #include "links.hpp"
 #include "read/nsys_csv/reader.hpp"

@@ -5,11 +5,9 @@
 #include <cstdlib>
 #include <filesystem>
 #include <string>
-#include <string_view>
 
 #include "base/fs.hpp"
 #include "base/temporary_folder.hpp"
-#include "runs/hold.hpp"
 #include "runs/imports.hpp"
 #include "runs/json_text.hpp"
 #include "runs/layout.hpp"

@@ -2,7 +2,6 @@
 // depends on whether a tool is there.
 #include <dirent.h>
 #include <dlfcn.h>
-#include <fcntl.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>

@@ -2,7 +2,6 @@
 #include <cinttypes>
 #include <cstdio>
 #include <string>
-#include <vector>
 
 #include "common/options.hpp"
 #include "common/random.hpp"

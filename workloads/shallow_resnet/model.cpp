@@ -1,7 +1,6 @@
 #include "shallow_resnet/model.hpp"
 
 #include <cmath>
-#include <utility>
 
 #include "common/random.hpp"
 #include "common/ranges.hpp"

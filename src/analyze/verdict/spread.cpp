@@ -5,7 +5,6 @@
 
 #include "analyze/verdict/rule.hpp"
 #include "analyze/verdict/thresholds.hpp"
-#include "base/text.hpp"
 #include "base/units.hpp"
 
 namespace rangescope::analyze {

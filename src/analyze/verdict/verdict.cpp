@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 
 #include "analyze/verdict/thresholds.hpp"
 #include "base/text.hpp"

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <vector>
 
-#include "base/text.hpp"
 #include "wire/counter_plan.hpp"
 
 namespace rangescope::collect::native {

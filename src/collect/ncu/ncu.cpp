@@ -403,7 +403,7 @@ class Planner {
     std::string pattern = name;
     if (pattern.empty() && !options_.kernels.empty()) {
       pattern = kernel_regex(options_.kernels);
-      base = options_.kernels_base;
+      base = "function";
     }
     if (const KernelFilter filter = kernel_filter(request_.kernels); pattern.empty()) {
       pattern = filter.name;

@@ -57,7 +57,6 @@ struct Options {
   std::map<std::string, std::vector<std::string>> values;  ///< key of option_table() -> its value(s), as texts
   std::set<std::string> asked;                             ///< keys that the user set: they may not be dropped silently
   std::vector<std::string> kernels;                        ///< names chosen by rangescope; one regex of them all
-  std::string kernels_base = "function";                   ///< what those names are
   bool gating = true;                                      ///< pass the range expressions
   std::string report = "ncu";                              ///< base name of the report below <run_dir>/ncu
   std::map<std::string, std::string> env;

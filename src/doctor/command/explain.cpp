@@ -1,6 +1,5 @@
 #include "doctor/command/explain.hpp"
 
-#include "base/text.hpp"
 #include "doctor/command/rules.hpp"
 
 namespace rangescope::doctor {

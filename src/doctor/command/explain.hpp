@@ -13,7 +13,6 @@
 
 #include "base/result.hpp"
 #include "collect/abilities.hpp"
-#include "doctor/command/line.hpp"
 #include "model/finding.hpp"
 
 namespace rangescope::doctor {

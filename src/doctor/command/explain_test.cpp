@@ -12,6 +12,7 @@
 #include "base/fs.hpp"
 #include "base/text.hpp"
 #include "doctor/causes.hpp"
+#include "doctor/command/line.hpp"
 #include "doctor/command/shell.hpp"
 
 namespace rangescope::doctor {

@@ -5,7 +5,6 @@
 // options take a value stands in options.cpp.
 #pragma once
 
-#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>

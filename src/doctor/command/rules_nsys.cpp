@@ -1,7 +1,6 @@
 #include <utility>
 
 #include "base/text.hpp"
-#include "collect/nsys/nsys.hpp"
 #include "doctor/command/rules.hpp"
 #include "model/range_expression.hpp"
 

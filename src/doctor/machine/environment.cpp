@@ -1,5 +1,4 @@
 // Checks of the environment that a profiled program would inherit: injected libraries, stub drivers.
-#include "base/fs.hpp"
 #include "base/text.hpp"
 #include "doctor/causes.hpp"
 #include "doctor/machine/checks.hpp"

@@ -2,11 +2,9 @@
 // sound machine gets none.
 #include <gtest/gtest.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
-#include <map>
 #include <string>
 
 #include "base/fs.hpp"

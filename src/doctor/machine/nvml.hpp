@@ -29,7 +29,7 @@ struct Nvml {
   std::vector<NvmlGpu> gpus;
 };
 
-inline constexpr int kNvmlNoPermission = 4, kNvmlDriverNotLoaded = 9, kNvmlVersionMismatch = 18;
+inline constexpr int kNvmlDriverNotLoaded = 9, kNvmlVersionMismatch = 18;
 
 /// Never fails: what cannot be had is absent.
 [[nodiscard]] Nvml ask_nvml(const std::filesystem::path& library);

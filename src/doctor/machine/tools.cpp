@@ -2,7 +2,6 @@
 // driver.
 #include <fmt/format.h>
 
-#include "base/text.hpp"
 #include "doctor/causes.hpp"
 #include "doctor/machine/checks.hpp"
 #include "doctor/machine/facts.hpp"

@@ -3,9 +3,8 @@
 
 #include <vector>
 
-#include "doctor/causes.hpp"
 #include "doctor/probe.hpp"
-#include "doctor/program/program.hpp"
+#include "model/finding.hpp"
 
 namespace rangescope::doctor {
 

@@ -9,11 +9,9 @@
 
 #include <cstdint>
 #include <map>
-#include <optional>
 #include <string>
 #include <vector>
 
-#include "base/result.hpp"
 #include "collect/ladder.hpp"
 #include "model/selection.hpp"
 #include "model/session.hpp"

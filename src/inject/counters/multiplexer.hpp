@@ -137,7 +137,6 @@ class Multiplexer {
   [[nodiscard]] const Tally& tally(std::uint32_t target) const { return targets_[target].tally; }
   /// Every target that was seen has all its rounds: the collector detaches, and comes back if a new one turns up.
   [[nodiscard]] bool done() const;
-  [[nodiscard]] bool measuring() const { return state_ == State::kMeasuring; }
 
  private:
   enum class State : std::uint8_t { kIdle, kArming, kArmed, kMeasuring, kFull, kStopping, kDetached };

@@ -20,14 +20,12 @@ class BufferPool {
   /// A zeroed buffer of kBytes, or null when all are out or memory is short.
   [[nodiscard]] std::uint8_t* take();
   void give_back(std::uint8_t* buffer);
-  [[nodiscard]] std::uint64_t declined() const { return declined_; }
 
  private:
   std::mutex lock_;
   std::uint8_t* free_[kMost] = {};
   std::size_t free_count_ = 0;
   std::size_t made_ = 0;
-  std::uint64_t declined_ = 0;
 };
 
 }  // namespace rangescope::inject::cupti

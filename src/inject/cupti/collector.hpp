@@ -4,7 +4,6 @@
 #pragma once
 
 #include <pthread.h>
-#include <unistd.h>
 
 #include <atomic>
 

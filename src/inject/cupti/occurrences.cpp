@@ -1,5 +1,4 @@
 // What happens on the program's threads: which ranges are targets, and what their begin and end do.
-#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>

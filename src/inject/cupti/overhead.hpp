@@ -12,7 +12,6 @@
 // switches, others find the word taken and go on. A child of a fork has no budget and switches nothing.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 
 namespace rangescope::inject::cupti {

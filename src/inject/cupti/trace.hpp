@@ -14,7 +14,6 @@
 
 #include "inject/cupti/api.hpp"
 #include "inject/cupti/encode.hpp"
-#include "inject/cupti/subscriber.hpp"
 
 namespace rangescope::inject::cupti {
 

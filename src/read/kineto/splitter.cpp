@@ -52,14 +52,15 @@ bool Splitter::fill(std::size_t keep) {
     at_ -= keep;
     dropped_ += keep;
   }
-  if (buffer_.size() < size_ + kBlock + kPadding) buffer_.resize(size_ + kBlock + kPadding);
+  const std::size_t most = file_ != nullptr ? kBlock : std::min(memory_.size(), kBlock);
+  if (buffer_.size() < size_ + most + kPadding) buffer_.resize(size_ + most + kPadding);
   std::size_t got = 0;
   if (file_ != nullptr) {
-    const int read = ::gzread(file_.get(), buffer_.data() + size_, kBlock);
+    const int read = ::gzread(file_.get(), buffer_.data() + size_, static_cast<unsigned>(most));
     damaged_ |= read < 0;
     if (read > 0) got = static_cast<std::size_t>(read);
   } else {
-    got = std::min(memory_.size(), kBlock);
+    got = most;
     if (got > 0) std::memcpy(buffer_.data() + size_, memory_.data(), got);
     memory_.remove_prefix(got);
   }

@@ -6,7 +6,6 @@
 
 #include <cstdint>
 #include <unordered_map>
-#include <vector>
 
 #include "model/session.hpp"
 

@@ -7,8 +7,6 @@
 #include <map>
 
 #include "base/fs.hpp"
-#include "base/text.hpp"
-#include "read/ncu_csv/number.hpp"
 #include "read/ncu_csv/nvtx_cell.hpp"
 
 namespace rangescope::read::ncu_csv {

@@ -8,7 +8,6 @@
 #include <tuple>
 #include <unordered_map>
 
-#include "base/text.hpp"
 #include "read/ncu_report/unpack.hpp"
 #include "read/ncu_report/wire.hpp"
 
@@ -341,7 +340,6 @@ base::Result<void> File::walk() {
   if (is_zstd(bytes_)) {
     auto unpacked = unpack(bytes_, path);
     if (!unpacked) return fail(std::move(unpacked));
-    compressed = true;
     if (unpacked->torn) {
       losses.push_back({"torn_tail", 0, "the compressed report ends in the middle: " + path});
     }

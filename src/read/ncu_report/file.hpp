@@ -128,8 +128,7 @@ class File {
   static constexpr std::uint64_t kKeep = std::uint64_t{8} << 20;
 
   std::string path;
-  std::uint32_t version = 0;  ///< of the file header
-  bool compressed = false;
+  std::uint32_t version = 0;           ///< of the file header
   std::vector<ProcessInfo> processes;  ///< at least one when there are results; pid 0 where the file has none (2019)
   std::vector<Entry> results;          ///< in file order: the index is the ID that ncu prints
   std::vector<SourceEntry> sources;

@@ -9,7 +9,6 @@
 #include "model/metric_unit.hpp"
 #include "read/ncu_report/decode.hpp"
 #include "read/ncu_report/golden_test.hpp"
-#include "read/ncu_report/session.hpp"
 
 namespace rangescope::read::ncu_report {
 namespace reader_test {

@@ -6,7 +6,6 @@
 #include <map>
 #include <unordered_map>
 
-#include "base/hash.hpp"
 #include "model/metric_unit.hpp"
 #include "read/ncu_report/capture.hpp"
 #include "read/ncu_report/decode.hpp"

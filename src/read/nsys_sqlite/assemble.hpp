@@ -7,7 +7,6 @@
 
 #include <vector>
 
-#include "base/result.hpp"
 #include "model/session.hpp"
 #include "read/nsys_sqlite/graph_nodes.hpp"
 #include "read/nsys_sqlite/parts.hpp"

@@ -4,7 +4,6 @@
 
 #include <unistd.h>
 
-#include <fstream>
 #include <random>
 
 #include "base/fs.hpp"

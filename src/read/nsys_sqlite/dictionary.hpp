@@ -4,7 +4,6 @@
 // no padding. One lookup of a hot key is a hash and one compare. Not for several threads.
 #pragma once
 
-#include <bit>
 #include <cstdint>
 #include <cstring>
 #include <type_traits>

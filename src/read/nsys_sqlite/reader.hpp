@@ -1,8 +1,6 @@
 // Reader of Nsight Systems' SQLite exports, every schema from before 2022 to 3.25 (docs/formats/nsys-sqlite.md).
 #pragma once
 
-#include <memory>
-
 #include "read/reader.hpp"
 
 namespace rangescope::read::nsys_sqlite {

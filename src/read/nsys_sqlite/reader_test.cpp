@@ -4,11 +4,7 @@
 
 #include <fstream>
 #include <map>
-#include <sstream>
 #include <tuple>
-
-#include "base/fs.hpp"
-#include "base/text.hpp"
 
 namespace rangescope::read::nsys_sqlite {
 namespace reader_test {

@@ -4,7 +4,6 @@
 #include <cstring>
 #include <initializer_list>
 #include <map>
-#include <optional>
 #include <string>
 #include <tuple>
 #include <unordered_map>

@@ -1,8 +1,5 @@
 // One row a region, value and side: RFC 4180, base units, empty where absent.
-#include <fmt/format.h>
-#include <cmath>
 
-#include "base/text.hpp"
 #include "model/measure.hpp"
 #include "report/comparison/formats.hpp"
 #include "report/csv_text.hpp"

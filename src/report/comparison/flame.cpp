@@ -99,23 +99,20 @@ void write_flame(const model::Comparison& comparison, const model::ComparedRegio
   json.field("region", region_label(region));
   const std::string sides[] = {side_letter(0), side_letter(last)};
   json.texts("sides", sides);
-  json.key("sample_ns");
-  json.open_array(true);
+  json.open_line_array("sample_ns");
   json.number(region.sample_ns.front());
   json.number(region.sample_ns[last]);
   json.close();
   json.field("shortened", shortened);
-  json.key("names");
-  json.open_array();
+  json.open_array("names");
   for (const std::uint32_t name : names) {
-    json.open_array(true);
+    json.open_line_array();
     json.text(base::printable(comparison.frames[name].name));
     json.text(base::printable(comparison.frames[name].file));
     json.close();
   }
   json.close();
-  json.key("nodes");
-  json.open_array(true);
+  json.open_line_array("nodes");
   for (std::size_t n = 0; n < nodes.size(); ++n) {
     json.number(nodes[n].parent == kNone ? std::int64_t{0} : static_cast<std::int64_t>(n - nodes[n].parent));
     json.number(std::int64_t{nodes[n].name});

@@ -1,8 +1,10 @@
 #include "report/comparison/formats.hpp"
 
+#include <algorithm>
 #include <array>
 
 #include "base/text.hpp"
+#include "report/comparison/view.hpp"
 
 namespace rangescope::report {
 
@@ -25,6 +27,23 @@ base::Result<const ComparisonFormat*> find_comparison_format(std::string_view na
   if (hint.empty()) hint = "Write one of " + base::join(known, ", ");
   return base::fail(base::Code::kUsage, "there is no comparison format '" + base::printable(name) + "'", "--format",
                     std::move(hint));
+}
+
+base::Result<void> check_sampled(const model::Comparison& comparison, std::string_view format, const Style& style) {
+  if (!style.cpu.empty() && functions_shown(comparison, style.cpu) == nullptr) {
+    std::vector<std::string> names;
+    for (const model::ComparedRegion& region : comparison.regions)
+      if (!region.functions.empty()) names.push_back(model::path_text("", region.path));
+    return base::fail(
+        base::Code::kNothingCaptured, "no range '" + base::printable(style.cpu) + "' was sampled on every side",
+        "--cpu",
+        names.empty() ? "Record all sides with rangescope profile --cpu" : base::did_you_mean(style.cpu, names));
+  }
+  const auto sampled = [](const model::ComparedRegion& region) { return !region.chains.empty(); };
+  if (format == "collapsed" && std::none_of(comparison.regions.begin(), comparison.regions.end(), sampled))
+    return base::fail(base::Code::kNothingCaptured, "no range on all sides has call chains of the CPU", "--format",
+                      "Record with rangescope profile --cpu, and name runs: reports and baselines hold no chains");
+  return {};
 }
 
 }  // namespace rangescope::report

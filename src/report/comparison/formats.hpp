@@ -2,7 +2,6 @@
 #pragma once
 
 #include <span>
-#include <string>
 #include <string_view>
 
 #include "base/result.hpp"
@@ -21,6 +20,10 @@ struct ComparisonFormat {
 [[nodiscard]] std::span<const ComparisonFormat> comparison_formats();
 /// kUsage with the nearest name.
 [[nodiscard]] base::Result<const ComparisonFormat*> find_comparison_format(std::string_view name);
+
+/// kNothingCaptured where the format or the style asks for samples of the CPU that the sides lack.
+[[nodiscard]] base::Result<void> check_sampled(const model::Comparison& comparison, std::string_view format,
+                                               const Style& style);
 
 void write_comparison_table(const model::Comparison& comparison, const Style& style, Sink& sink);
 void write_comparison_json(const model::Comparison& comparison, const Style& style, Sink& sink);

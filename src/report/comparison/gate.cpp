@@ -115,8 +115,7 @@ void write_gate_json(const model::Gate& gate, Sink& sink) {
   json.field("verdict", model::gate_verdict_name(gate.verdict));
   json.field("text", headline(gate));
   json.field("max_regression", gate.max_regression);
-  json.key("checks");
-  json.open_array();
+  json.open_array("checks");
   for (const GateCheck& check : gate.checks) {
     const model::ComparedRegion& region = region_of(gate, check);
     json.open_line_object();

@@ -1,5 +1,4 @@
 // rangescope.compare/1: docs/formats/compare-json.md.
-#include "model/measure.hpp"
 #include "report/comparison/formats.hpp"
 #include "report/json_writer.hpp"
 #include "report/view.hpp"
@@ -11,8 +10,7 @@ using model::Change;
 using model::ComparedValue;
 
 void numbers(JsonWriter& json, std::string_view name, const std::vector<std::optional<double>>& list) {
-  json.key(name);
-  json.open_array(true);
+  json.open_line_array(name);
   for (const auto& value : list) value ? json.number(*value) : json.null();
   json.close();
 }
@@ -25,10 +23,7 @@ void value_fields(JsonWriter& json, const ComparedValue& value) {
   json.field("unit", value.unit);
   json.field("per_occurrence", value.per_occurrence);
   numbers(json, "values", value.values);
-  json.key("changes");
-  json.open_array();
-  for (const Change& change : value.changes) {
-    json.open_line_object();
+  json.line_objects("changes", value.changes, [&](const Change& change) {
     json.field("standing", model::standing_name(change.standing));
     json.field("difference", change.difference);
     optional(json, "ratio", change.ratio);
@@ -37,9 +32,7 @@ void value_fields(JsonWriter& json, const ComparedValue& value) {
     change.low ? json.field("confidence", change.confidence) : json.null_field("confidence");
     optional(json, "p", change.p);
     json.field("why", change.why);
-    json.close();
-  }
-  json.close();
+  });
 }
 
 void region(JsonWriter& json, const model::ComparedRegion& one) {
@@ -49,30 +42,22 @@ void region(JsonWriter& json, const model::ComparedRegion& one) {
   json.field("kind", kind_name(one.kind));
   one.renamed_from.empty() ? json.null_field("renamed_from") : json.field("renamed_from", one.renamed_from);
   numbers(json, "occurrences", one.occurrences);
-  json.key("values");
-  json.open_object();
+  json.open_object("values");
   for (const ComparedValue& value : one.values) {
-    json.key(value.tag);
-    json.open_object();
+    json.open_object(value.tag);
     value_fields(json, value);
     json.close();
   }
   json.close();
   if (!one.functions.empty()) {
-    json.key("functions");
-    json.open_array();
-    for (const model::ComparedFunction& function : one.functions) {
-      json.open_object();
+    json.objects("functions", one.functions, [&](const model::ComparedFunction& function) {
       json.field("name", function.name);
       json.field("python", function.python);
       numbers(json, "share", function.share);
-      json.key("self_ns");
-      json.open_object();
+      json.open_object("self_ns");
       value_fields(json, function.self);
       json.close();
-      json.close();
-    }
-    json.close();
+    });
   }
   json.close();
 }
@@ -82,66 +67,44 @@ void region(JsonWriter& json, const model::ComparedRegion& one) {
 void write_comparison_object(const model::Comparison& comparison, JsonWriter& json) {
   json.open_object();
   json.field("schema", "rangescope.compare/1");
-  json.key("sides");
-  json.open_array();
-  for (const model::ComparedSide& side : comparison.sides) {
-    json.open_object();
+  json.objects("sides", comparison.sides, [&](const model::ComparedSide& side) {
     json.field("label", side.label);
     json.field("runs", static_cast<std::int64_t>(side.runs));
     json.texts("command", side.command);
     json.texts("devices", side.devices);
     json.field("duration_ns", side.duration_ns);
     json.field("failed", static_cast<std::int64_t>(side.failed));
-    json.close();
-  }
-  json.close();
+  });
   json.field("noise", comparison.noise);
   json.field("method", comparison.method);
   json.field("alpha", comparison.alpha);
   json.field("tests", static_cast<std::int64_t>(comparison.tests));
-  json.key("environment");
-  json.open_array();
-  for (const model::EnvironmentDifference& difference : comparison.environment) {
-    json.open_line_object();
+  json.line_objects("environment", comparison.environment, [&](const model::EnvironmentDifference& difference) {
     json.field("what", difference.what);
     json.texts("values", difference.values);
     json.field("heavy", difference.heavy);
-    json.close();
-  }
-  json.close();
+  });
   for (const auto& [name, list] : {std::pair{"regions", &comparison.regions}, {"missing", &comparison.missing}}) {
-    json.key(name);
-    json.open_array();
+    json.open_array(name);
     for (const model::ComparedRegion& one : *list) region(json, one);
     json.close();
   }
-  json.key("renames");
-  json.open_array();
-  for (const model::RenameOffer& offer : comparison.renames) {
-    json.open_line_object();
+  json.line_objects("renames", comparison.renames, [&](const model::RenameOffer& offer) {
     json.field("side", static_cast<std::int64_t>(offer.side));
     json.field("from", offer.from);
     json.field("to", offer.to);
     json.field("reason", offer.reason);
-    json.close();
-  }
-  json.close();
-  json.key("kernels");
-  json.open_array();
-  for (const model::ComparedKernel& kernel : comparison.kernels) {
-    json.open_object();
+  });
+  json.objects("kernels", comparison.kernels, [&](const model::ComparedKernel& kernel) {
     json.field("name", kernel.name);
     json.field("folded", kernel.folded);
     numbers(json, "calls", kernel.calls);
     for (const ComparedValue* value : {&kernel.total, &kernel.per_call}) {
-      json.key(value->tag);
-      json.open_object();
+      json.open_object(value->tag);
       value_fields(json, *value);
       json.close();
     }
-    json.close();
-  }
-  json.close();
+  });
   json.texts("notes", comparison.notes);
   json.close();
 }

@@ -1,8 +1,6 @@
 // The comparison as Markdown, for issues and notes.
-#include <fmt/format.h>
 #include <algorithm>
 
-#include "base/text.hpp"
 #include "base/units.hpp"
 #include "report/comparison/formats.hpp"
 #include "report/comparison/view.hpp"

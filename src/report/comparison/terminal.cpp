@@ -1,5 +1,4 @@
 // The comparison for a terminal: what differs around the runs first, then what changed, most first.
-#include <fmt/format.h>
 #include <algorithm>
 
 #include "base/table.hpp"

@@ -14,8 +14,7 @@ namespace {
 using model::Region;
 
 void texts(JsonWriter& json, std::string_view name, const std::vector<std::string>& list) {
-  json.key(name);
-  json.open_array(true);
+  json.open_line_array(name);
   for (const std::string& text : list) json.text(base::printable(text));
   json.close();
 }
@@ -37,8 +36,7 @@ std::int64_t counted_of(const Region& region) {
 
 void values(JsonWriter& json, std::string_view name, const Region& region) {
   const std::int64_t counted = counted_of(region);
-  json.key(name);
-  json.open_array(true);
+  json.open_line_array(name);
   for (const model::Measure& measure : model::measures()) {
     if (has_its_own_place(measure)) continue;
     auto value = measure.get(region);
@@ -59,8 +57,7 @@ constexpr std::size_t kPlain = 6;  // columns of a kernel table before its count
 /// `counted`: the table of the same rows with what counters say of each.
 void page_kernel_rows(JsonWriter& json, std::string_view name, const std::vector<model::KernelRow>& rows,
                       const KernelTable* counted = nullptr) {
-  json.key(name);
-  json.open_array(true);
+  json.open_line_array(name);
   for (const model::KernelRow& row : rows) {
     json.open_line_object();
     json.field("name", base::printable(row.name));
@@ -71,12 +68,10 @@ void page_kernel_rows(JsonWriter& json, std::string_view name, const std::vector
     json.field("min_ns", row.duration_ns.min);
     json.field("max_ns", row.duration_ns.max);
     json.field("share", row.share);
-    json.key("grid");
-    json.open_array(true);
+    json.open_line_array("grid");
     for (const std::uint32_t n : row.shape.grid) json.number(std::int64_t{n});
     json.close();
-    json.key("block");
-    json.open_array(true);
+    json.open_line_array("block");
     for (const std::uint32_t n : row.shape.block) json.number(std::int64_t{n});
     json.close();
     json.field("registers", row.shape.registers_per_thread);
@@ -93,8 +88,7 @@ void page_kernel_rows(JsonWriter& json, std::string_view name, const std::vector
 
 void page_metrics(JsonWriter& json, const std::map<std::string, model::Metric>& map) {
   if (map.empty()) return;
-  json.key("metrics");
-  json.open_array(true);
+  json.open_line_array("metrics");
   for (const auto& [name, metric] : map) {
     json.open_line_object();
     json.field("name", base::printable(name));
@@ -121,8 +115,7 @@ void page_bound(JsonWriter& json, const base::Held<model::Bound>& value) {
 
 void page_utilization(JsonWriter& json, const base::Held<model::Utilization>& value) {
   if (!value) return;
-  json.key("utilization");
-  json.open_line_object();
+  json.open_line_object("utilization");
   value->executed ? json.field("executed", *value->executed) : json.null_field("executed");
   value->useful ? json.field("useful", *value->useful) : json.null_field("useful");
   json.field("formula", value->formula);
@@ -131,8 +124,7 @@ void page_utilization(JsonWriter& json, const base::Held<model::Utilization>& va
 
 void page_roofline(JsonWriter& json, const std::vector<model::RooflinePoint>& points) {
   if (points.empty()) return;
-  json.key("roofline");
-  json.open_array(true);
+  json.open_line_array("roofline");
   for (const model::RooflinePoint& point : points) write_roofline_point(json, point, "roof");
   json.close();
 }
@@ -154,15 +146,13 @@ void page_region_object(JsonWriter& json, const model::Report& report, const Reg
   if (counted_of(region) > 0) json.field("each", true);
   if (region.gpu) {
     page_kernel_rows(json, "top", region.gpu->top_kernels);
-    json.key("copies");
-    json.open_array(true);
+    json.open_line_array("copies");
     for (const model::CopyRow& row : region.gpu->copies_by_kind) write_copy_row(json, row);
     json.close();
   }
   page_metrics(json, region.metrics);
   if (!region.kernels.empty()) {
-    json.key("counted");
-    json.open_array(true);
+    json.open_line_array("counted");
     for (const model::KernelMetrics& kernel : region.kernels) {
       json.open_line_object();
       json.field("name", base::printable(kernel.name));
@@ -177,8 +167,7 @@ void page_region_object(JsonWriter& json, const model::Report& report, const Reg
   page_bound(json, region.bound);
   page_utilization(json, region.utilization);
   if (!region.samples.empty()) {
-    json.key("samples");
-    json.open_array(true);
+    json.open_line_array("samples");
     for (const model::OccurrenceSample& sample : region.samples) {
       json.number(sample.at_ns);
       json.number(sample.wall_ns);
@@ -199,8 +188,7 @@ void work(JsonWriter& json, std::string_view name, const base::Held<model::GpuWo
 }
 
 void page_verdicts(JsonWriter& json, const model::Report& report) {
-  json.key("verdict");
-  json.open_array(true);
+  json.open_line_array("verdict");
   for (const model::Verdict& verdict : report.verdict) {
     json.open_line_object();
     json.field("kind", verdict.kind);
@@ -216,8 +204,7 @@ void page_verdicts(JsonWriter& json, const model::Report& report) {
 }
 
 void page_run_object(JsonWriter& json, const model::RunInfo& run) {
-  json.key("run");
-  json.open_line_object();
+  json.open_line_object("run");
   json.field("id", base::printable(run.id));
   json.field("tool", run.tool);
   json.field("command", base::printable(base::shell_quote(run.command)));
@@ -228,10 +215,9 @@ void page_run_object(JsonWriter& json, const model::RunInfo& run) {
   run.signal ? json.field("signal", std::int64_t{*run.signal}) : json.null_field("signal");
   json.field("host", base::printable(run.host));
   texts(json, "sources", run.sources);
-  json.key("environment");
-  json.open_array(true);
+  json.open_line_array("environment");
   for (const auto& [key, value] : run.environment) {
-    json.open_array(true);
+    json.open_line_array();
     json.text(base::printable(key));
     json.text(base::printable(value));
     json.close();
@@ -241,8 +227,7 @@ void page_run_object(JsonWriter& json, const model::RunInfo& run) {
 }
 
 void page_dictionary(JsonWriter& json) {
-  json.key("measures");
-  json.open_array(true);
+  json.open_line_array("measures");
   for (const model::Measure& measure : model::measures()) {
     if (has_its_own_place(measure)) continue;
     json.open_line_object();
@@ -258,8 +243,7 @@ void page_dictionary(JsonWriter& json) {
 }
 
 void page_processes(JsonWriter& json, const model::Report& report) {
-  json.key("processes");
-  json.open_array(true);
+  json.open_line_array("processes");
   for (const model::ReportProcess& process : report.processes) {
     json.open_line_object();
     json.field("pid", process.pid);
@@ -273,8 +257,7 @@ void page_processes(JsonWriter& json, const model::Report& report) {
   }
   json.close();
   texts(json, "gpus", device_texts(report));
-  json.key("devices");
-  json.open_array(true);
+  json.open_line_array("devices");
   for (std::size_t i = 0; i < report.devices.size(); ++i) {
     const model::Device& device = report.devices[i];
     json.open_line_object();
@@ -288,8 +271,7 @@ void page_processes(JsonWriter& json, const model::Report& report) {
 }
 
 void page_losses(JsonWriter& json, const model::Report& report) {
-  json.key("losses");
-  json.open_array(true);
+  json.open_line_array("losses");
   for (const model::Loss& loss : report.losses) {
     json.open_line_object();
     json.field("kind", loss.kind.id());
@@ -299,8 +281,7 @@ void page_losses(JsonWriter& json, const model::Report& report) {
     json.close();
   }
   json.close();
-  json.key("findings");
-  json.open_array(true);
+  json.open_line_array("findings");
   for (const model::Finding& finding : report.findings) {
     json.open_line_object();
     json.field("id", finding.id);
@@ -323,8 +304,7 @@ void write_html_data(const model::Report& report, const model::Session* session,
   page_run_object(json, report.run);
   page_dictionary(json);
   page_processes(json, report);
-  json.key("regions");
-  json.open_array(true);
+  json.open_line_array("regions");
   for (const Region& region : report.regions) page_region_object(json, report, region);
   json.close();
   Style every;

@@ -14,8 +14,7 @@ constexpr std::size_t kMostRegions = 50, kMostRows = 100;
 
 /// Microseconds to four digits: more is not seen, and a thousand ranks have many.
 void short_list(JsonWriter& json, std::string_view name, const std::vector<double>& ns) {
-  json.key(name);
-  json.open_array(true);
+  json.open_line_array(name);
   for (const double value : ns) {
     if (std::isnan(value)) {
       json.null();
@@ -37,8 +36,7 @@ void heat(JsonWriter& json, const model::Report& report) {
   std::stable_sort(largest.begin(), largest.end(), [&](const auto* a, const auto* b) { return size(a) > size(b); });
   if (largest.size() > kMostRegions) largest.resize(kMostRegions);
   std::sort(largest.begin(), largest.end(), [](const auto* a, const auto* b) { return a->id < b->id; });
-  json.key("heat");
-  json.open_array(true);
+  json.open_line_array("heat");
   for (const model::Region* region : largest) {
     json.open_line_object();
     json.field("region", region->id);
@@ -66,8 +64,7 @@ std::string html_base64(std::string_view bytes) {
 
 void write_html_job(const model::Report& report, JsonWriter& json) {
   json.open_line_object();
-  json.key("ranks");
-  json.open_array(true);
+  json.open_line_array("ranks");
   for (const model::Rank& rank : report.ranks) {
     json.open_line_object();
     json.field("rank", rank.rank);
@@ -77,8 +74,7 @@ void write_html_job(const model::Report& report, JsonWriter& json) {
   }
   json.close();
   heat(json, report);
-  json.key("activity");
-  json.open_array(true);
+  json.open_line_array("activity");
   for (const model::RankActivity& of : report.activity) {
     std::string bytes;
     for (std::size_t i = 0; i < of.compute.size(); ++i)
@@ -87,16 +83,14 @@ void write_html_job(const model::Report& report, JsonWriter& json) {
     json.text(html_base64(bytes));
   }
   json.close();
-  json.key("tables");
-  json.open_array(true);
+  json.open_line_array("tables");
   for (const CommunicationTable& table : communication_tables(report, kMostRows)) {
     json.open_line_object();
     json.field("what", table.what);
     json.texts("heads", table.heads);
-    json.key("rows");
-    json.open_array(true);
+    json.open_line_array("rows");
     for (const auto& row : table.rows) {
-      json.open_array(true);
+      json.open_line_array();
       for (const std::string& cell : row) json.text(cell);
       json.close();
     }

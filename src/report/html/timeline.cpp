@@ -8,7 +8,6 @@
 #include <cmath>
 #include <unordered_map>
 
-#include "base/text.hpp"
 #include "report/html/data.hpp"
 #include "report/json_writer.hpp"
 #include "report/sample_tracks.hpp"
@@ -238,8 +237,7 @@ class TimelineWriter {
     json_.open_line_object();
     json_.field("duration", session_.end_ns - session_.begin_ns);
     json_.field("items", static_cast<std::int64_t>(all));
-    json_.key("lanes");
-    json_.open_array(true);
+    json_.open_line_array("lanes");
     for (const TimelineLane& lane : timeline_.lanes()) {
       // The share of the budget that is the lane's by its items.
       const double share = all <= most_items ? static_cast<double>(lane.items)
@@ -248,17 +246,15 @@ class TimelineWriter {
       write_lane(lane, std::max<std::uint64_t>(static_cast<std::uint64_t>(share), kSparse));
     }
     json_.close();
-    json_.key("names");
-    json_.open_array(true);
+    json_.open_line_array("names");
     for (const auto& [text, region] : names_.list()) {
-      json_.open_array(true);
+      json_.open_line_array();
       json_.text(text);
       json_.number(region);
       json_.close();
     }
     json_.close();
-    json_.key("counters");
-    json_.open_array(true);
+    json_.open_line_array("counters");
     for (const SampleTrack& track : sample_tracks(report_, session_)) write_counter(track);
     json_.close();
     json_.close();
@@ -333,8 +329,7 @@ class TimelineWriter {
     json_.field("rows", std::min(rows, kRows));
     json_.field("items", static_cast<std::int64_t>(lane.items));
     json_.field("full", lane.items <= budget);
-    json_.key("levels");
-    json_.open_array(true);
+    json_.open_line_array("levels");
     if (lane.items > kSparse) write_merged(lane, budget);
     if (lane.items <= budget) write_items(lane);
     json_.close();
@@ -356,8 +351,7 @@ class TimelineWriter {
       if (i > 0 && !fits) break;
       json_.open_line_object();
       json_.field("r", resolutions_[i]);
-      json_.key("chunks");
-      json_.open_array(true);
+      json_.open_line_array("chunks");
       Chunks chunks(json_, session_.begin_ns);
       Merger merger(resolutions_[i]);
       const auto emit = [&](const Block& block) {
@@ -375,8 +369,7 @@ class TimelineWriter {
   void write_items(const TimelineLane& lane) {
     json_.open_line_object();
     json_.field("r", 0.0);
-    json_.key("chunks");
-    json_.open_array(true);
+    json_.open_line_array("chunks");
     Chunks chunks(json_, session_.begin_ns);
     each(lane, [&](const TimelineItem& item, const Block& block) {
       if (!lane.is_stream()) {

@@ -4,10 +4,7 @@ namespace rangescope::report {
 namespace {
 
 void cpu_functions(JsonWriter& json, std::string_view name, const std::vector<model::CpuFunction>& list) {
-  json.key(name);
-  json.open_array();
-  for (const model::CpuFunction& function : list) {
-    json.open_line_object();
+  json.line_objects(name, list, [&](const model::CpuFunction& function) {
     json.field("name", function.name);
     function.file.empty() ? json.null_field("file") : json.field("file", function.file);
     function.line > 0 ? json.field("line", function.line) : json.null_field("line");
@@ -15,9 +12,7 @@ void cpu_functions(JsonWriter& json, std::string_view name, const std::vector<mo
     json.field("python", function.python);
     json.field("self_ns", function.self_ns);
     json.field("total_ns", function.total_ns);
-    json.close();
-  }
-  json.close();
+  });
 }
 
 }  // namespace
@@ -25,43 +20,31 @@ void cpu_functions(JsonWriter& json, std::string_view name, const std::vector<mo
 void write_json_cpu(JsonWriter& json, std::string_view name, const base::Held<model::CpuWork>& work) {
   if (!work) return;
   const auto split = [&](std::string_view which, double model::CpuPart::*value) {
-    json.key(which);
-    json.open_line_object();
+    json.open_line_object(which);
     for (const model::CpuPart* part : {&work->python, &work->native, &work->cuda, &work->waiting})
       json.field(part->kind, part->*value);
     json.close();
   };
-  json.key(name);
-  json.open_object();
+  json.open_object(name);
   json.field("samples", work->samples);
   json.field("interval_ns", work->interval_ns);
   split("split", &model::CpuPart::ns);
   split("split_gpu_idle", &model::CpuPart::gpu_idle_ns);
-  json.key("parts");
-  json.open_array();
-  for (const model::CpuPart& part : work->parts) {
-    json.open_line_object();
+  json.line_objects("parts", work->parts, [&](const model::CpuPart& part) {
     json.field("kind", part.kind);
     json.field("name", part.name);
     json.field("ns", part.ns);
     json.field("gpu_idle_ns", part.gpu_idle_ns);
-    json.close();
-  }
-  json.close();
+  });
   cpu_functions(json, "functions", work->functions);
   cpu_functions(json, "callers", work->callers);
   if (!work->counters.empty()) {
-    json.key("counters");
-    json.open_array();
-    for (const model::CpuCounterSum& sum : work->counters) {
-      json.open_line_object();
+    json.line_objects("counters", work->counters, [&](const model::CpuCounterSum& sum) {
       json.field("name", sum.name);
       json.field("count", sum.count);
       json.field("deviation", sum.deviation);
       json.field("records", sum.records);
-      json.close();
-    }
-    json.close();
+    });
   }
   json.close();
 }

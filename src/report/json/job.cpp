@@ -8,8 +8,7 @@ namespace rangescope::report {
 namespace {
 
 void rank_work(JsonWriter& json, const model::RankWork& work) {
-  json.key("work");
-  json.open_line_object();
+  json.open_line_object("work");
   json.field("kernels", work.kernels);
   json.field("kernel_ns", work.kernel_ns);
   json.field("kernel_threads", work.kernel_threads);
@@ -25,10 +24,7 @@ void rank_work(JsonWriter& json, const model::RankWork& work) {
 }
 
 void messages(JsonWriter& json, const model::Report& report) {
-  json.key("messages");
-  json.open_array();
-  for (const model::PointToPoint& row : report.messages) {
-    json.open_line_object();
+  json.line_objects("messages", report.messages, [&](const model::PointToPoint& row) {
     optional_text(json, "communicator", row.communicator);
     json.field("library", row.library);
     json.field("from", row.from);
@@ -42,19 +38,14 @@ void messages(JsonWriter& json, const model::Report& report) {
     json.field("late_senders", row.late_senders);
     json.field("late_receivers", row.late_receivers);
     row.bytes_per_s ? json.field("bytes_per_s", *row.bytes_per_s) : json.null_field("bytes_per_s");
-    json.close();
-  }
-  json.close();
+  });
 }
 
 }  // namespace
 
 void write_json_job(const model::Report& report, JsonWriter& json) {
   if (report.ranks.empty()) return;
-  json.key("ranks");
-  json.open_array();
-  for (const model::Rank& rank : report.ranks) {
-    json.open_line_object();
+  json.line_objects("ranks", report.ranks, [&](const model::Rank& rank) {
     json.field("rank", rank.rank);
     rank.local_rank ? json.field("local_rank", *rank.local_rank) : json.null_field("local_rank");
     rank.world > 0 ? json.field("world_size", rank.world) : json.null_field("world_size");
@@ -65,13 +56,8 @@ void write_json_job(const model::Report& report, JsonWriter& json) {
     if (rank.clock_offset_ns != 0) json.field("clock_offset_ns", rank.clock_offset_ns);
     if (!rank.card.empty()) json.field("card", rank.card);
     if (rank.work.known) rank_work(json, rank.work);
-    json.close();
-  }
-  json.close();
-  json.key("collectives");
-  json.open_array();
-  for (const model::Collective& one : report.collectives) {
-    json.open_object();
+  });
+  json.objects("collectives", report.collectives, [&](const model::Collective& one) {
     optional_text(json, "communicator", one.communicator);
     json.field("library", one.library);
     json.field("operation", one.operation);
@@ -85,10 +71,7 @@ void write_json_job(const model::Report& report, JsonWriter& json) {
                               : json.null_field("algbw_bytes_per_s");
     one.bus_bytes_per_s ? json.field("busbw_bytes_per_s", *one.bus_bytes_per_s) : json.null_field("busbw_bytes_per_s");
     one.hidden_share ? json.field("hidden_share", *one.hidden_share) : json.null_field("hidden_share");
-    json.key("by_rank");
-    json.open_array();
-    for (const model::CollectiveOfRank& rank : one.by_rank) {
-      json.open_line_object();
+    json.line_objects("by_rank", one.by_rank, [&](const model::CollectiveOfRank& rank) {
       json.field("rank", rank.rank);
       json.field("wait_ns", rank.wait_ns);
       json.field("late_ns", rank.late_ns);
@@ -97,12 +80,8 @@ void write_json_job(const model::Report& report, JsonWriter& json) {
       json.field("last", rank.last);
       json.field("time_ns", rank.time_ns);
       if (!std::isnan(rank.hidden_ns)) json.field("hidden_ns", rank.hidden_ns);
-      json.close();
-    }
-    json.close();
-    json.close();
-  }
-  json.close();
+    });
+  });
   messages(json, report);
 }
 

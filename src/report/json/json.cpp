@@ -20,15 +20,13 @@ using model::Region;
 constexpr std::string_view kSchema = "rangescope.report/1";
 
 void pairs(JsonWriter& json, std::string_view name, const std::map<std::string, std::string>& map) {
-  json.key(name);
-  json.open_object();
+  json.open_object(name);
   for (const auto& [key, value] : map) json.field(key, value);
   json.close();
 }
 
 void spread(JsonWriter& json, std::string_view name, const model::Spread& value) {
-  json.key(name);
-  json.open_line_object();
+  json.open_line_object(name);
   json.field("min", value.min);
   json.field("median", value.median);
   json.field("p95", value.p95);
@@ -52,8 +50,7 @@ void measures(JsonWriter& json, const Region& region, std::string_view prefix) {
       if (!group.empty()) json.close();
       group = wanted;
       if (!group.empty()) {
-        json.key(group);
-        json.open_line_object();
+        json.open_line_object(group);
       }
     }
     if (dot != std::string_view::npos) name.remove_prefix(dot + 1);
@@ -63,18 +60,15 @@ void measures(JsonWriter& json, const Region& region, std::string_view prefix) {
 }
 
 void dimensions(JsonWriter& json, std::string_view name, const std::array<std::uint32_t, 3>& value) {
-  json.key(name);
-  json.open_array(true);
+  json.open_line_array(name);
   for (const std::uint32_t n : value) json.number(std::int64_t{n});
   json.close();
 }
 
 void metrics(JsonWriter& json, const std::map<std::string, model::Metric>& map) {
-  json.key("metrics");
-  json.open_object();
+  json.open_object("metrics");
   for (const auto& [name, metric] : map) {
-    json.key(name);
-    json.open_line_object();
+    json.open_line_object(name);
     const bool there = metric.absent.empty();
     there ? json.field("value", metric.value) : json.null_field("value");
     json.field("unit", metric.unit);
@@ -89,10 +83,7 @@ void metrics(JsonWriter& json, const std::map<std::string, model::Metric>& map) 
 }
 
 void kernel_rows(JsonWriter& json, std::string_view name, const std::vector<model::KernelRow>& rows) {
-  json.key(name);
-  json.open_array();
-  for (const model::KernelRow& row : rows) {
-    json.open_line_object();
+  json.line_objects(name, rows, [&](const model::KernelRow& row) {
     json.field("name", row.name);
     json.field("short_name", row.short_name);
     json.field("label", row.label);
@@ -109,22 +100,18 @@ void kernel_rows(JsonWriter& json, std::string_view name, const std::vector<mode
     json.field("shapes", row.shapes);
     json.field("nccl", row.nccl);
     if (!row.metrics.empty()) metrics(json, row.metrics);
-    json.close();
-  }
-  json.close();
+  });
 }
 
 void gpu(JsonWriter& json, std::string_view name, const base::Held<GpuWork>& work, const Region& region) {
   if (!work) return json.null_field(name);
-  json.key(name);
-  json.open_object();
+  json.open_object(name);
   json.field("partial", work->partial);
   json.field("recorded_occurrences", work->recorded_occurrences);
   measures(json, region, "gpu.");
   spread(json, "kernel_ns_per_occurrence", work->kernel_ns_per_occurrence);
   spread(json, "busy_ns_per_occurrence", work->busy_ns_per_occurrence);
-  json.key("copies_by_kind");
-  json.open_array();
+  json.open_array("copies_by_kind");
   for (const model::CopyRow& row : work->copies_by_kind) write_copy_row(json, row);
   json.close();
   kernel_rows(json, "top_kernels", work->top_kernels);
@@ -141,10 +128,7 @@ void gpu(JsonWriter& json, std::string_view name, const base::Held<GpuWork>& wor
 // Nothing where nothing was sampled.
 void sampled(JsonWriter& json, const std::vector<model::SampledDevice>& list) {
   if (list.empty()) return;
-  json.key("sampled");
-  json.open_array();
-  for (const model::SampledDevice& device : list) {
-    json.open_object();
+  json.objects("sampled", list, [&](const model::SampledDevice& device) {
     json.field("source", device.source);
     json.field("uuid", device.uuid);
     json.field("name", device.name);
@@ -155,22 +139,15 @@ void sampled(JsonWriter& json, const std::vector<model::SampledDevice>& list) {
     json.field("busy_ns", device.busy_ns);
     json.field("other_ns", device.other_ns);
     json.field("clock", device.clock);
-    json.key("sums");
-    json.open_array();
-    for (const model::SampledSum& sum : device.sums) {
-      json.open_line_object();
+    json.line_objects("sums", device.sums, [&](const model::SampledSum& sum) {
       json.field("metric", sum.metric);
       json.field("unit", sum.share ? std::string("ns at full load") : sum.unit);
       json.field("total", sum.total);
       json.field("in_ranges", sum.in_ranges);
       json.field("outside", sum.outside);
       json.field("idle", sum.idle);
-      json.close();
-    }
-    json.close();
-    json.close();
-  }
-  json.close();
+    });
+  });
 }
 
 void bound(JsonWriter& json, const base::Held<model::Bound>& value) {
@@ -184,8 +161,7 @@ void utilization(JsonWriter& json, const base::Held<model::Utilization>& value) 
   const auto number = [&json](std::string_view name, const std::optional<double>& of) {
     of ? json.field(name, *of) : json.null_field(name);
   };
-  json.key("utilization");
-  json.open_line_object();
+  json.open_line_object("utilization");
   json.field("busy_ns", value->busy_ns);
   number("executed", value->executed);
   number("useful", value->useful);
@@ -199,31 +175,22 @@ void utilization(JsonWriter& json, const base::Held<model::Utilization>& value) 
 }
 
 void roofline(JsonWriter& json, const std::vector<model::RooflinePoint>& points) {
-  json.key("roofline");
-  json.open_array();
+  json.open_array("roofline");
   for (const model::RooflinePoint& point : points) write_roofline_point(json, point, "roof_flop_per_s");
   json.close();
 }
 
 void counted_kernels(JsonWriter& json, std::string_view name, const std::vector<model::KernelMetrics>& kernels) {
-  json.key(name);
-  json.open_array();
-  for (const model::KernelMetrics& kernel : kernels) {
-    json.open_object();
+  json.objects(name, kernels, [&](const model::KernelMetrics& kernel) {
     json.field("name", kernel.name);
     json.field("ordinal", kernel.ordinal);
     metrics(json, kernel.metrics);
     bound(json, kernel.bound);
-    json.close();
-  }
-  json.close();
+  });
 }
 
 void operators(JsonWriter& json, std::string_view name, const std::vector<model::OperatorRow>& rows, bool shapes) {
-  json.key(name);
-  json.open_array();
-  for (const model::OperatorRow& row : rows) {
-    json.open_line_object();
+  json.line_objects(name, rows, [&](const model::OperatorRow& row) {
     json.field("name", row.name);
     if (shapes) json.field("shapes", row.shapes);
     json.field("calls", row.calls);
@@ -231,16 +198,13 @@ void operators(JsonWriter& json, std::string_view name, const std::vector<model:
     json.field("exclusive_cpu_ns", row.exclusive_cpu_ns);
     json.field("gpu_ns", row.gpu_ns);
     json.field("exclusive_gpu_ns", row.exclusive_gpu_ns);
-    json.close();
-  }
-  json.close();
+  });
 }
 
 void samples(JsonWriter& json, const std::vector<model::OccurrenceSample>& list) {
-  json.key("samples");
-  json.open_array(true);
+  json.open_line_array("samples");
   for (const model::OccurrenceSample& sample : list) {
-    json.open_array(true);
+    json.open_line_array();
     json.number(sample.at_ns);
     json.number(sample.wall_ns);
     json.number(sample.busy_ns);
@@ -251,8 +215,7 @@ void samples(JsonWriter& json, const std::vector<model::OccurrenceSample>& list)
 
 void steady(JsonWriter& json, const Region& region) {
   if (!region.steady) return json.null_field("steady");
-  json.key("steady");
-  json.open_object();
+  json.open_object("steady");
   json.field("occurrences", region.steady->occurrences);
   json.field("left_out", region.steady->left_out);
   json.field("left_out_ns", region.steady->left_out_ns);
@@ -265,8 +228,7 @@ void steady(JsonWriter& json, const Region& region) {
 void across(JsonWriter& json, const model::Report& report, const Region& region) {
   if (!region.across) return json.null_field("across");
   const model::Across& value = *region.across;
-  json.key("across");
-  json.open_line_object();
+  json.open_line_object("across");
   json.field("of", value.of_threads ? "threads" : "processes");
   json.field("parts", value.parts);
   json.field("min_ns", value.min_ns);
@@ -280,8 +242,7 @@ void across(JsonWriter& json, const model::Report& report, const Region& region)
 
 void over_ranks(JsonWriter& json, const Region& region) {
   if (!region.ranks) return;
-  json.key("ranks");
-  json.open_line_object();
+  json.open_line_object("ranks");
   json.field("count", region.ranks->count);
   json.field("mean_ns", region.ranks->mean_ns);
   json.field("min_ns", region.ranks->min_ns);
@@ -297,15 +258,13 @@ void over_ranks(JsonWriter& json, const Region& region) {
 void communication(JsonWriter& json, const Region& region) {
   if (!region.communication) return;
   const model::Communication& of = *region.communication;
-  json.key("communication");
-  json.open_line_object();
+  json.open_line_object("communication");
   json.field("calls", of.calls);
   json.field("time_ns", of.time_ns);
   json.field("transfer_ns", of.transfer_ns);
   json.field("wait_ns", of.wait_ns);
   json.field("overlap_ns", of.overlap_ns);
-  json.key("held_up_by");
-  json.open_array(true);
+  json.open_line_array("held_up_by");
   for (const auto& cause : of.held_up_by) {
     json.open_line_object();
     json.field("rank", cause.rank);
@@ -336,8 +295,7 @@ void region_object(JsonWriter& json, const model::Report& report, const Region& 
     const auto value = measure.get(region);
     value ? json.field(measure.tag, *value) : json.null_field(measure.tag);
   }
-  json.key("wall_ns");
-  json.open_line_object();
+  json.open_line_object("wall_ns");
   measures(json, region, "wall_ns.");
   json.close();
   steady(json, region);
@@ -357,8 +315,7 @@ void region_object(JsonWriter& json, const model::Report& report, const Region& 
 }
 
 void run_object(JsonWriter& json, const model::RunInfo& run) {
-  json.key("run");
-  json.open_object();
+  json.open_object("run");
   json.field("id", run.id);
   optional_text(json, "tool", run.tool);
   json.texts("command", run.command);
@@ -374,10 +331,7 @@ void run_object(JsonWriter& json, const model::RunInfo& run) {
 }
 
 void processes(JsonWriter& json, const std::vector<model::ReportProcess>& list) {
-  json.key("processes");
-  json.open_array();
-  for (const model::ReportProcess& process : list) {
-    json.open_line_object();
+  json.line_objects("processes", list, [&](const model::ReportProcess& process) {
     json.field("pid", process.pid);
     json.field("parent_pid", process.parent_pid);
     json.field("name", process.name);
@@ -387,21 +341,17 @@ void processes(JsonWriter& json, const std::vector<model::ReportProcess>& list) 
     json.field("kernels", process.kernels);
     process.rank ? json.field("rank", *process.rank) : json.null_field("rank");
     if (process.range_pair_ns > 0) {
-      json.key("profiler");
-      json.open_line_object();
+      json.open_line_object("profiler");
       json.field("range_own_ns", process.range_own_ns);
       json.field("range_pair_ns", process.range_pair_ns);
       json.field("source", "measured in the process as it began: the least that an empty range took");
       json.close();
     }
-    json.close();
-  }
-  json.close();
+  });
 }
 
 void devices(JsonWriter& json, const model::Report& report) {
-  json.key("devices");
-  json.open_array();
+  json.open_array("devices");
   for (std::size_t i = 0; i < report.devices.size(); ++i) {
     const model::Device& device = report.devices[i];
     json.open_line_object();
@@ -424,26 +374,19 @@ void devices(JsonWriter& json, const model::Report& report) {
 }
 
 void losses(JsonWriter& json, const std::vector<model::Loss>& list) {
-  json.key("losses");
-  json.open_array();
-  for (const model::Loss& loss : list) {
-    json.open_line_object();
+  json.line_objects("losses", list, [&](const model::Loss& loss) {
     json.field("kind", loss.kind.id());
     json.field("severity", model::severity_name(loss.severity));
     json.field("count", static_cast<std::int64_t>(loss.count));
     json.field("detail", loss.detail);
-    json.close();
-  }
-  json.close();
+  });
 }
 
 // Tag, unit, source and formula of every number, so that the file explains itself.
 void dictionary(JsonWriter& json) {
-  json.key("measures");
-  json.open_object();
+  json.open_object("measures");
   for (const model::Measure& measure : model::measures()) {
-    json.key(measure.tag);
-    json.open_line_object();
+    json.open_line_object(measure.tag);
     json.field("unit", model::unit_name(measure.unit));
     json.field("source", measure.source);
     json.field("formula", measure.formula);
@@ -453,10 +396,7 @@ void dictionary(JsonWriter& json) {
 }
 
 void verdicts(JsonWriter& json, const model::Report& report, std::span<const model::Verdict> list) {
-  json.key("verdict");
-  json.open_array();
-  for (const model::Verdict& verdict : list) {
-    json.open_line_object();
+  json.line_objects("verdict", list, [&](const model::Verdict& verdict) {
     json.field("kind", verdict.kind);
     json.field("severity", model::weight_name(verdict.severity));
     json.field("path", verdict.path);
@@ -466,20 +406,16 @@ void verdicts(JsonWriter& json, const model::Report& report, std::span<const mod
     json.field("text", verdict.text);
     verdict.saves_ns ? json.field("saves_ns", *verdict.saves_ns) : json.null_field("saves_ns");
     verdict.saves_share ? json.field("saves_share", *verdict.saves_share) : json.null_field("saves_share");
-    json.key("evidence");
-    json.open_line_object();
+    json.open_line_object("evidence");
     for (const auto& [name, value] : verdict.evidence) json.field(name, value);
     json.close();
     optional_text(json, "next", verdict.next);
-    json.close();
-  }
-  json.close();
+  });
 }
 
 void outside(JsonWriter& json, const std::optional<model::Outside>& value) {
   if (!value) return json.null_field("outside");
-  json.key("outside");
-  json.open_line_object();
+  json.open_line_object("outside");
   json.field("wall_ns", value->wall_ns);
   json.field("before_ns", value->before_ns);
   json.field("between_ns", value->between_ns);
@@ -489,32 +425,22 @@ void outside(JsonWriter& json, const std::optional<model::Outside>& value) {
 }
 
 void kernel_counters(JsonWriter& json, const std::vector<model::KernelCounters>& list) {
-  json.key("kernel_counters");
-  json.open_array();
-  for (const model::KernelCounters& kernel : list) {
-    json.open_object();
+  json.objects("kernel_counters", list, [&](const model::KernelCounters& kernel) {
     json.field("name", kernel.name);
     metrics(json, kernel.metrics);
     bound(json, kernel.bound);
     roofline(json, kernel.roofline);
-    json.close();
-  }
-  json.close();
+  });
 }
 
 void families(JsonWriter& json, const std::vector<model::KernelFamily>& list) {
-  json.key("families");
-  json.open_array();
-  for (const model::KernelFamily& family : list) {
-    json.open_line_object();
+  json.line_objects("families", list, [&](const model::KernelFamily& family) {
     json.field("name", family.name);
     json.field("kernels", family.kernels);
     json.field("calls", family.calls);
     json.field("total_ns", family.total_ns);
     json.field("share", family.share);
-    json.close();
-  }
-  json.close();
+  });
 }
 
 class Json final : public Exporter {
@@ -532,8 +458,7 @@ class Json final : public Exporter {
     processes(json, report.processes);
     write_json_job(report, json);
     devices(json, report);
-    json.key("regions");
-    json.open_array();
+    json.open_array("regions");
     for (const Region& region : report.regions) region_object(json, report, region);
     json.close();
     outside(json, report.outside);

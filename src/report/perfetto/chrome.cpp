@@ -30,15 +30,12 @@ class ChromeWriter {
   void write(const model::Report& report) {
     json_.open_object();
     json_.field("displayTimeUnit", "ns");
-    json_.key("otherData");
-    json_.open_object();
-    json_.key("verdict");
-    json_.open_array();
+    json_.open_object("otherData");
+    json_.open_array("verdict");
     for (const model::Verdict& line : report.verdict) json_.text(verdict_text(report, line));
     json_.close();
     json_.close();
-    json_.key("traceEvents");
-    json_.open_array();
+    json_.open_array("traceEvents");
     for (std::size_t i = 0; i < pids_.size(); ++i)
       named("process_name", pids_[i], 0, trace_process_name(session_, session_.processes[i]));
     for (std::uint32_t i = 0; i < timeline_.lanes().size(); ++i) {
@@ -80,8 +77,7 @@ class ChromeWriter {
       json_.field("name", track.title);
       json_.field("pid", session_.processes.empty() ? 0 : std::int64_t{session_.processes[0].pid});
       json_.field("ts", us(at_ns));
-      json_.key("args");
-      json_.open_line_object();
+      json_.open_line_object("args");
       json_.field(track.unit.empty() ? "value" : track.unit, value);
       json_.close();
       json_.close();
@@ -94,8 +90,7 @@ class ChromeWriter {
     json_.field("name", what);
     json_.field("pid", pid);
     json_.field("tid", tid);
-    json_.key("args");
-    json_.open_line_object();
+    json_.open_line_object("args");
     json_.field("name", name);
     json_.close();
     json_.close();
@@ -128,8 +123,7 @@ class ChromeWriter {
 
   void arguments() {
     if (annotations_.empty()) return;
-    json_.key("args");
-    json_.open_line_object();
+    json_.open_line_object("args");
     for (const Annotation& one : annotations_) {
       json_.key(one.key);
       if (const auto* flag = std::get_if<bool>(&one.value)) {

@@ -82,10 +82,8 @@ class Speedscope final : public Exporter {
     json.field("$schema", std::string_view("https://www.speedscope.app/file-format-schema.json"));
     json.field("exporter", std::string_view("rangescope"));
     json.field("name", report.run.id);
-    json.key("shared");
-    json.open_object();
-    json.key("frames");
-    json.open_array();
+    json.open_object("shared");
+    json.open_array("frames");
     for (const model::CpuFrame& frame : cpu.frames) {
       json.open_line_object();
       json.field("name", frame_text(*session, frame));
@@ -101,8 +99,7 @@ class Speedscope final : public Exporter {
     }
     json.close();
     json.close();
-    json.key("profiles");
-    json.open_array();
+    json.open_array("profiles");
     json.open_object();
     json.field("type", std::string_view("sampled"));
     json.field("name", std::string_view("CPU time"));
@@ -111,17 +108,15 @@ class Speedscope final : public Exporter {
     std::int64_t end = 0;
     for (const Chain& chain : *list) end += chain.samples * cpu.interval_ns;
     json.field("endValue", end);
-    json.key("samples");
-    json.open_array();
+    json.open_array("samples");
     for (const Chain& chain : *list) {
-      json.open_array(true);
+      json.open_line_array();
       for (const std::string& range : chain.ranges) json.number(static_cast<std::int64_t>(ranges.at(range)));
       for (const std::uint32_t frame : frames_of(cpu, chain.stack)) json.number(std::int64_t{frame});
       json.close();
     }
     json.close();
-    json.key("weights");
-    json.open_array(true);
+    json.open_line_array("weights");
     for (const Chain& chain : *list) json.number(chain.samples * cpu.interval_ns);
     json.close();
     json.close();

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cctype>
-#include <map>
 
 #include "base/fs.hpp"
 #include "base/text.hpp"

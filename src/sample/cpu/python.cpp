@@ -92,7 +92,6 @@ std::unique_ptr<Python> Python::find(const Space& space, std::uint32_t pid, std:
       }
       minor = static_cast<int>(value >> 16 & 0xff);
     }
-    python->minor_ = minor;
     python->version_ = "3." + std::to_string(minor);
     if (minor < 9 || minor > 13) {
       why = "Python " + (minor == 0 ? std::string("of an unknown version") : python->version_) + " is not known";

@@ -60,7 +60,6 @@ class Python {
   bool text(std::uint64_t address, std::size_t most, std::string& out) const;
 
   std::uint32_t pid_ = 0;
-  int minor_ = 0;
   std::string version_;
   Fields fields_{};
   const Module* module_ = nullptr;
@@ -71,7 +70,6 @@ class Python {
   std::unordered_map<std::uint64_t, std::pair<std::uint64_t, std::uint64_t>> code_texts_;
   std::uint64_t page_ = 1;
   char page_bytes_[4096];
-  std::size_t page_from_ = 0;
 };
 
 }  // namespace rangescope::sample::cpu

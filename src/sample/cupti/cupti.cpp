@@ -18,7 +18,6 @@
 #include <array>
 #include <cstdlib>
 #include <ctime>
-#include <limits>
 #include <map>
 #include <set>
 #include <type_traits>

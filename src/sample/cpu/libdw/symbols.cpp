@@ -4,7 +4,6 @@
 #include <dwarf.h>
 #include <elfutils/libdw.h>
 #include <elfutils/libdwfl.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
