@@ -405,11 +405,13 @@ CUptiResult cuptiActivityRegisterTimestampCallback(CUpti_TimestampCallbackFunc f
   return CUPTI_SUCCESS;
 }
 CUptiResult cuptiActivityEnableDriverApi(CUpti_CallbackId cbid, uint8_t enable) {
-  if (enable) {
+  static Enabled<std::uint32_t> spent;  // what was turned off is never recorded again (CUDA 13.0 on an H100)
+  if (enable && !spent.contains(cbid)) {
     recorded_calls.insert(cbid);
     kinds.insert(CUPTI_ACTIVITY_KIND_DRIVER);
-  } else {
+  } else if (!enable) {
     recorded_calls.erase(cbid);
+    spent.insert(cbid);
   }
   return CUPTI_SUCCESS;
 }
