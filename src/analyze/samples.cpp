@@ -201,7 +201,8 @@ class Division {
       busy_ns += busy;
       for (const Overlap& o : overlaps) set_ns[o.set] += o.ns, kind_ns[o.kind] += o.ns;
       kind_ns[idle_] += idle;
-      if (overlaps.empty() && others(s)) other_ns += length(s);
+      if (overlaps.empty() && others(s))
+        other_ns += std::min<double>(stream_.metrics[activity_].values[s], 1) * length(s);
       for (std::size_t m = 0; m < metrics; ++m) {
         const double a = amount(m, s);
         if (std::isnan(a)) continue;

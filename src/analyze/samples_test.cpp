@@ -136,10 +136,11 @@ TEST(AddSamples, AnotherProcessIsToldAndGivenToNobody) {
   program.sample();
   auto& stream = program.built.session.samples[0];
   for (std::size_t s = 0; s < 400; ++s) {  // long before the program's first kernel
-    stream.metrics[0].values[s] = 1;
+    stream.metrics[0].values[s] = 0.5F;
     stream.metrics[1].values[s] = 100e6F;
   }
   const model::Report report = program.report();
+  EXPECT_NEAR(report.sampled[0].other_ns, 200 * kSample, kSample);
   EXPECT_TRUE(lost(report, "other_gpu_activity"));
   EXPECT_NEAR(bytes_of(report, "gemm").value, 60e6, 1.5e6);
   EXPECT_NEAR(report.sampled[0].sums.back().idle, 400 * 100e6, 0.01 * 400 * 100e6);

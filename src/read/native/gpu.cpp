@@ -409,7 +409,7 @@ void GpuReader::finish(const GpuDamage& damage) {
          "native",
          {},
          fmt::format("{:.0f} windows: tracing took {:.2g} % of the run of {:.2g} % allowed ({} in switches, {:.0f} "
-                     "records at {} each)",
+                     "records at {} each; what CUPTI costs between windows is not counted)",
                      windows, 100 * (switching + records * gpu::kRecord_ns) / run, share * 1e-4,
                      base::format_ns(switching), records, base::format_ns(gpu::kRecord_ns)),
          model::Maker::kRangescope});
