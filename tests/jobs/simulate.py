@@ -114,7 +114,8 @@ SIZE = 8 << 20
 
 
 def simulate(folder, seed, fault=None, count=None, steps=12, hosts=2):
-    """`fault`: slow_gpu, slow_host, uneven_work, slow_link, straggler or None. Returns the rank (of slow_host the host) at fault."""
+    """`fault`: slow_gpu, slow_host, uneven_work, slow_link, slow_pair, straggler or None. Returns the rank (of slow_host the host, of slow_pair both
+    ranks) at fault."""
     rnd = random.Random(seed)
     count = count or 4 + 2 * (seed % 3)
     per_host = count // hosts
@@ -158,7 +159,7 @@ def simulate(folder, seed, fault=None, count=None, steps=12, hosts=2):
         for phase in (0, 1):
             for a in range(phase, count, 2):
                 b = (a + 1) % count
-                rate = LINK * (0.5 if fault == "slow_link" and bad in (a, b) else 1)
+                rate = LINK * (0.5 if fault == "slow_link" and bad in (a, b) or fault == "slow_pair" and bad == a else 1)
                 both = max(ready[a], ready[b]) + 10 * US
                 end = both + spread(SIZE / rate * 1e9)
                 exchange[a].append(("ncclSend", b, ready[a], end))
@@ -184,4 +185,4 @@ def simulate(folder, seed, fault=None, count=None, steps=12, hosts=2):
             r.synchronize(ready[i] + 5 * US, end)
             at[i] = end + 20 * US
     job(folder, ranks)
-    return ranks[bad].host if fault == "slow_host" else bad
+    return ranks[bad].host if fault == "slow_host" else {bad, (bad + 1) % count} if fault == "slow_pair" else bad

@@ -37,18 +37,22 @@ class Verdicts(unittest.TestCase):
         return report
 
     def check_named(self, fault, also=()):
+        kind = {"slow_pair": "slow_link"}.get(fault, fault)
         for seed in SEEDS:
             truth = simulate.simulate(f"{self.folder}/{seed}", seed, fault)
             report = self.report(seed, seed == 0)
             said = {v["kind"]: v for v in report["verdict"] if v["kind"] in REASONS}
             with self.subTest(seed=seed, truth=truth, said={k: v["text"] for k, v in said.items()}):
-                self.assertIn(fault, said)
+                self.assertIn(kind, said)
                 if fault == "slow_host":
                     self.assertIn(f"host {truth} takes", said[fault]["text"])
+                elif fault == "slow_pair":
+                    self.assertEqual({said["slow_link"]["evidence"][k] for k in ("rank", "peer")}, truth)
+                    self.assertRegex(said["slow_link"]["text"], r"^transfers between rank \d+ \(node\d\) and rank \d+ \(node\d\) move ")
                 else:
                     self.assertEqual((said[fault]["evidence"]["rank"], said[fault]["evidence"].get("ranks", 1)), (truth, 1))
-                self.assertGreater(said[fault]["saves_ns"], 0)
-                self.assertLessEqual(set(said), {fault, *also})
+                self.assertGreater(said[kind]["saves_ns"], 0)
+                self.assertLessEqual(set(said), {kind, *also})
 
     # Whoever is slow, or has more to do, comes late as well.
     def test_a_slow_gpu(self):
@@ -62,6 +66,27 @@ class Verdicts(unittest.TestCase):
 
     def test_a_slow_link(self):
         self.check_named("slow_link", {"straggler"})
+
+    def test_a_slow_link_between_two_ranks(self):
+        self.check_named("slow_pair", {"straggler"})
+
+    def test_kernels_beside_those_of_nccl_say_nothing_of_the_gpu(self):
+        """Of rank 0 NCCL's kernels wait for rank 1, and take part of the GPU: what runs beside them is slower."""
+        ranks = [simulate.Rank(r) for r in range(2)]
+        for n in range(20):
+            at = n * 20 * simulate.MS
+            for r in ranks:
+                waits = r.rank == 0
+                r.range("step", at, at + 19 * simulate.MS)
+                for k in range(4):  # the last two beside NCCL on rank 0
+                    start, length = at + (1 + 3 * k) * simulate.MS, 2 * simulate.MS
+                    r.kernel("_Z4gemmPf", 528, start - simulate.MS, start, start + round(length * (1.4 if waits and k > 1 else 1)))
+                r.range("ncclAllReduce", at + 6 * simulate.MS, at + 6 * simulate.MS + 1000, simulate.NCCL, simulate.COLLECTIVE, (7, 1 << 26))
+                r.kernel("ncclDevKernel_AllReduce", 16, at + 6 * simulate.MS + 500, at + (7 if waits else 16) * simulate.MS, at + 18 * simulate.MS, 1)
+        simulate.job(f"{self.folder}/job", ranks)
+        report = self.report("job")
+        self.assertEqual([r["work"]["kernel_pace"] for r in report["ranks"]], [1, 1])
+        self.assertNotIn("slow_gpu", [v["kind"] for v in report["verdict"]])
 
     def test_a_straggler(self):
         self.check_named("straggler")

@@ -117,8 +117,11 @@ void find_bounds(const Case& known, std::vector<model::Verdict>& out) {
   // The GPU is well used, or counters were read and do not tell: say what would.
   const auto full = [&](std::size_t row) {
     const model::Region& region = known.region(row);
-    const bool steady = region.steady && region.steady->busy_share.value_or(0) >= kGpuFull.value;
-    return steady ? busy_total(known, row) / known.side_by_side(row) : 0.0;
+    const double busy = busy_total(known, row);
+    // Kernels of NCCL that wait for another rank keep the GPU, but not at work: that is the straggler's.
+    const double waits = region.communication ? std::min(region.communication->wait_ns, busy) : 0;
+    const double share = region.steady && busy > 0 ? region.steady->busy_share.value_or(0) * (1 - waits / busy) : 0;
+    return share >= kGpuFull.value ? (busy - waits) / known.side_by_side(row) : 0.0;
   };
   for (const std::size_t row : known.worst(full, 1)) {
     if (!known.matters(full(row))) continue;

@@ -292,6 +292,7 @@ std::vector<Transfers> transfers_of(const model::Report& report) {
 
 struct SlowLink {
   std::vector<std::size_t> places;
+  bool pair = false;  ///< the link between two ranks, and not all of theirs
   double rate = 0, others = 0, costs_ns = 0;
   std::int64_t calls = 0;
 };
@@ -342,10 +343,18 @@ SlowLink slow_link(const model::Report& report, const std::vector<Transfers>& al
     if (one.ranks.size() == 2) pairs.insert(one.ranks);
   for (const auto& pair : pairs)
     if (out.places.empty())
-      slower(
+      out.pair = slower(
           all, [&](const Transfers& one) { return one.ranks == pair; },
           {place_of[*pair.begin()], place_of[*pair.rbegin()]}, out);
   return out;
+}
+
+std::string between_named(const model::Report& report, const std::vector<std::size_t>& places) {
+  const auto one = [&](std::size_t place) {
+    const model::Rank& rank = report.ranks[place];
+    return fmt::format("rank {}{}", rank.rank, rank.host.empty() ? "" : " (" + base::printable(rank.host) + ")");
+  };
+  return one(places.front()) + " and " + one(places.back());
 }
 
 }  // namespace
@@ -363,16 +372,19 @@ void find_slow_links(const Case& known, std::vector<model::Verdict>& out) {
     const bool whole_host = some == &between && !host.empty() &&
                             std::all_of(slow.places.begin(), slow.places.end(),
                                         [&](std::size_t place) { return report.ranks[place].host == host; });
-    model::Verdict verdict =
-        made(known, "slow_link", slow.places,
-             fmt::format("transfers of {}{} move {}/s, those of the others {}/s (median){}",
-                         whole_host ? "host " + base::printable(host) : ranks_named(report, slow.places),
-                         whole_host ? " (" + ranks_named(report, slow.places) + ")" : "", base::format_bytes(slow.rate),
-                         base::format_bytes(slow.others), some == &between ? ", between hosts" : ""),
-             slow.costs_ns);
+    model::Verdict verdict = made(
+        known, "slow_link", slow.places,
+        fmt::format("transfers {} {}{} move {}/s, those of the others {}/s (median){}", slow.pair ? "between" : "of",
+                    whole_host  ? "host " + base::printable(host)
+                    : slow.pair ? between_named(report, slow.places)
+                                : ranks_named(report, slow.places),
+                    whole_host ? " (" + ranks_named(report, slow.places) + ")" : "", base::format_bytes(slow.rate),
+                    base::format_bytes(slow.others), some == &between ? ", between hosts" : ""),
+        slow.costs_ns);
     verdict.evidence["bytes_per_s"] = slow.rate;
     verdict.evidence["bytes_per_s_of_others"] = slow.others;
     verdict.evidence["calls"] = static_cast<double>(slow.calls);
+    if (slow.pair) verdict.evidence["peer"] = report.ranks[slow.places.back()].rank;
     out.push_back(std::move(verdict));
     return;
   }
