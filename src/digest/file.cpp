@@ -74,6 +74,7 @@ class Writer {
 class Reader {
  public:
   static constexpr bool kReads = true;
+  // Five million regions of a hundred numbers: what reads one is inlined, but for the rare cases.
   explicit Reader(std::string_view bytes) : begin_(bytes.data()), at_(begin_), end_(begin_ + bytes.size()) {}
   [[nodiscard]] bool bad() const { return bad_; }
   [[nodiscard]] std::size_t offset() const { return static_cast<std::size_t>(at_ - begin_); }
@@ -112,22 +113,22 @@ class Reader {
     return 0;
   }
   template <class T>
-  void field(T& value) {
+  [[gnu::always_inline]] void field(T& value) {
     const std::uint64_t read = number();
     value = static_cast<T>(read);
     if (static_cast<std::uint64_t>(value) != read) fail();
     if constexpr (std::is_signed_v<T>) check(value >= 0);
   }
-  void flag(bool& value) {
+  [[gnu::always_inline]] void flag(bool& value) {
     const std::uint64_t read = number();
     check(read < 2);
     value = read == 1;
   }
-  void near(std::int64_t& value, std::int64_t base) {
+  [[gnu::always_inline]] void near(std::int64_t& value, std::int64_t base) {
     const std::uint64_t read = number();
     value = static_cast<std::int64_t>((read >> 1 ^ (~(read & 1) + 1)) + static_cast<std::uint64_t>(base));
   }
-  void sum(std::int64_t& value, std::int64_t base, bool negative = false) {
+  [[gnu::always_inline]] void sum(std::int64_t& value, std::int64_t base, bool negative = false) {
     bool known = end_ - at_ >= 2 && byte(0) == 1;
     if (known)
       ++at_;
@@ -156,7 +157,7 @@ class Reader {
     check(value >= 0 && value < 1e30);
   }
   /// How many items follow, each of at least `bytes`.
-  std::size_t count(std::size_t most, std::size_t bytes) {
+  [[gnu::always_inline]] std::size_t count(std::size_t most, std::size_t bytes) {
     const std::uint64_t count = number();
     check(count <= most && count <= static_cast<std::uint64_t>(end_ - at_) / bytes);
     return bad_ ? 0 : count;
@@ -174,7 +175,7 @@ class Reader {
     check(read <= below);
     value = read == 0 ? kNone : static_cast<std::uint32_t>(read - 1);
   }
-  void check(bool holds) {
+  [[gnu::always_inline]] void check(bool holds) {
     if (!holds) fail();
   }
   void bins(std::size_t count) {
@@ -183,7 +184,7 @@ class Reader {
   }
 
  private:
-  void fail() {
+  [[gnu::noinline]] void fail() {
     bad_ = true;
     at_ = end_;  // every loop ends
   }

@@ -86,8 +86,11 @@ std::uint64_t& Sketch::at(std::size_t bin) {
 
 void Sketch::add(const Sketch& other) {
   if (other.counts_.empty()) return;
-  at(other.first_);
-  at(other.first_ + other.counts_.size() - 1);
+  const std::size_t end = other.first_ + other.counts_.size();
+  if (counts_.empty() || other.first_ < first_ || end > first_ + counts_.size()) {
+    at(other.first_);
+    at(end - 1);
+  }
   std::uint64_t* to = counts_.data() + (other.first_ - first_);
   for (std::size_t i = 0; i < other.counts_.size(); ++i) to[i] += other.counts_[i];
 }

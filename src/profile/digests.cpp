@@ -78,7 +78,7 @@ bool merge_share(std::span<const fs::path> runs, bool whole, std::mutex& one_cap
 }  // namespace
 
 base::Result<digest::Digest> merge_runs(std::span<const fs::path> runs) {
-  constexpr std::size_t kShare = 4;  // runs that a worker takes at least
+  constexpr std::size_t kShare = 32;  // runs that a worker takes at least: each holds a merged digest
   const auto workers = static_cast<std::size_t>(base::worker_count(0, (runs.size() + kShare - 1) / kShare));
   std::vector<digest::Merger> mergers(std::max<std::size_t>(workers, 1));
   std::mutex one_capture;

@@ -12,7 +12,6 @@
 #include "analyze/verdict/verdict.hpp"
 #include "base/log.hpp"
 #include "base/text.hpp"
-#include "digest/file.hpp"
 #include "runs/layout.hpp"
 #include "runs/manifest.hpp"
 #include "wire/launchers.hpp"
@@ -159,15 +158,11 @@ base::Result<Analyzed> analyze_named(const fs::path& root, const std::vector<std
 
 namespace {
 
-/// What is added to the clocks of a job's ranks for that of its first host: from digests alone, which is quick.
+/// What is added to the clocks of a job's ranks for that of its first host: by digests, which is quick.
 std::map<std::uint32_t, double> clock_offsets(const job::Job& job) {
-  std::error_code error;
   std::set<std::string> hosts;
+  for (const job::Member& member : job.members) hosts.insert(member.host);
   std::map<std::uint32_t, double> out;
-  for (const job::Member& member : job.members) {
-    hosts.insert(member.host);
-    if (!fs::exists(member.run / digest::kFileName, error)) return out;
-  }
   if (hosts.size() < 2) return out;
   if (const auto analyzed = analyze_digests(job, {}, merge_runs))
     for (const model::Rank& rank : analyzed->report.ranks) out[rank.rank] = rank.clock_offset_ns;

@@ -2,19 +2,23 @@
 """`rangescope report` of large files: processor time and memory against what has to be kept.
 
     size.py BUILD_DIR          5 GB of a PyTorch trace, an ncu report of 1 GB, 2,000,000 ranges of different names,
-                               folded and each a region
+                               folded and each a region, digests of 1,000 ranks, captures of 8 ranks with
+                               1,000,000 kernels each
     size.py BUILD_DIR --tenth  a tenth or less of each; exits with 1 where memory is not bounded. Asserts no times
 
 *Kept* are 40 bytes for each range, call and kernel, which a session has whatever the file says of them; of ncu reports the
-results' metrics, 32 bytes each. Files are made in $TMPDIR, used and removed. Times are user and system time of the process,
-which a busy machine distorts least.
+results' metrics, 32 bytes each; of digests (5,000 regions each) what every rank has of every region, 40 bytes, and 12,000 for
+each region. Files are made in $TMPDIR, used and removed. Times are user and system time of the process, which a busy machine
+distorts least, and wall time beside them.
 """
 import argparse
 import importlib.util
 import os
+import pathlib
 import sqlite3
 import subprocess
 import tempfile
+import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 REPORT = os.path.join(HERE, "../golden/ncu/k_decode.ncu-repz")
@@ -62,17 +66,30 @@ def regions(build, path, tenth):
     return (200_000 if tenth else 2_000_000) * (40 + 11 + 64 + REGION)
 
 
-def report(build, path, *arguments):
-    """(seconds, bytes) of `rangescope report`; raises where it fails or needs more than 16 GB."""
+def digests(build, path, tenth):
+    ranks, regions = (100, 5_000) if tenth else (1_000, 5_000)
+    subprocess.run([f"{build}/bin/job_digests", path, str(ranks), str(regions)], check=True, stdout=subprocess.DEVNULL)
+    # What each rank has of each region, and a region with its sketches.
+    return ranks * regions * (24 + 16) + regions * 12_000
+
+
+def captures(build, path, tenth):
+    kernels = 100_000 if tenth else 1_000_000
+    subprocess.run([f"{build}/bin/job_captures", path, "8", str(kernels)], check=True, stdout=subprocess.DEVNULL)
+    return 40 * 8 * kernels * 2  # each kernel and its call; ranges are a twentieth of them
+
+
+def report(command):
+    """(seconds, bytes) of a program; raises where it fails or needs more than 16 GB."""
     def limit():
         import resource
         resource.setrlimit(resource.RLIMIT_AS, (16 << 30, 16 << 30))
 
-    child = subprocess.Popen([f"{build}/bin/rangescope", "report", path, *arguments], stdout=subprocess.DEVNULL, preexec_fn=limit)
+    child = subprocess.Popen(command, stdout=subprocess.DEVNULL, preexec_fn=limit)
     _, status, usage = os.wait4(child.pid, 0)
     child.returncode = os.waitstatus_to_exitcode(status)
     if child.returncode:
-        raise SystemExit(f"rangescope report {path}: exit code {child.returncode}")
+        raise SystemExit(f"{command}: exit code {child.returncode}")
     return usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024
 
 
@@ -83,16 +100,23 @@ def main():
     arguments = parser.parse_args()
     cases = open(os.environ.get("RANGESCOPE_CASES", os.devnull), "w", encoding="utf-8")
     failed = 0
-    print(f"{'file':<8}{'size':>12}{'time':>10}{'speed':>12}{'kept':>10}{'memory':>10}{'ratio':>8}")
+    print(f"{'file':<8}{'size':>12}{'time':>10}{'wall':>10}{'speed':>12}{'kept':>10}{'memory':>10}{'ratio':>8}")
     # What a tenth may take, as a multiple of what is kept.
-    for make, most in ((kineto, 2.2), (ncu, 2), (names, 2.5), (regions, 1.3)):
+    for make, most in ((kineto, 2.2), (ncu, 2), (names, 2.5), (regions, 1.3), (digests, 2), (captures, 2.2)):
         with tempfile.TemporaryDirectory(prefix="rangescope-size-") as folder:
-            path = os.path.join(folder, {"kineto": "trace.json", "ncu": "big.ncu-rep", "names": "names.sqlite", "regions": "names.sqlite"}[make.__name__])
+            path = os.path.join(folder, {"kineto": "trace.json", "ncu": "big.ncu-rep", "names": "names.sqlite",
+                                         "regions": "names.sqlite"}.get(make.__name__, "job"))
             kept = make(arguments.build, path, arguments.tenth)
-            size = os.path.getsize(path)
-            seconds, memory = report(arguments.build, path, *(["--fold-names", "off"] if make is regions else []))
-        print(f"{make.__name__:<8}{size / 1e6:>9.0f} MB{seconds:>8.2f} s{size / 1e6 / seconds:>7.0f} MB/s{kept / 1e6:>7.0f} MB{memory / 1e6:>7.0f} MB"
-              f"{memory / kept:>8.2f}", flush=True)
+            files = [path] if os.path.isfile(path) else [f for f in pathlib.Path(path).rglob("*") if f.is_file() and f.suffix != ".json"]
+            size = sum(map(os.path.getsize, files))
+            start = time.monotonic()
+            seconds, memory = report([f"{arguments.build}/bin/rangescope", "report", path, *(["--fold-names", "off"] if make is regions else [])])
+            wall = time.monotonic() - start
+            floor = report([f"{arguments.build}/bin/job_digests", path])[0] if make is digests else 0
+        print(f"{make.__name__:<8}{size / 1e6:>9.0f} MB{seconds:>8.2f} s{wall:>8.2f} s{size / 1e6 / seconds:>7.0f} MB/s"
+              f"{kept / 1e6:>7.0f} MB{memory / 1e6:>7.0f} MB{memory / kept:>8.2f}", flush=True)
+        if floor:
+            print(f"  {seconds / floor:.2f} times as long as reading and unpacking the same bytes, {floor:.2f} s", flush=True)
         bounded = memory < most * kept + PROGRAM
         cases.write(f"{'pass' if bounded else 'fail'} {make.__name__}\n")
         if arguments.tenth and not bounded:

@@ -10,9 +10,11 @@ import sys
 import tempfile
 import unittest
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
+for folder in ("tools", "jobs"):
+    sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", folder))
 import cases
 import duckdb
+import simulate
 
 BIN, ROOT = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
 LIBRARY = next((p for p in (os.environ.get("RANGESCOPE_DUCKDB", ""), f"{BIN}/../lib/libduckdb.so", f"{ROOT}/.cache/duckdb/libduckdb.so")
@@ -146,6 +148,28 @@ class Parquet(unittest.TestCase):
             env = {"OMPI_COMM_WORLD_RANK": str(rank), "OMPI_COMM_WORLD_SIZE": str(ranks), "OMPI_COMM_WORLD_LOCAL_RANK": str(rank),
                    "OMPI_MCA_ess_base_jobid": "77", "OMPI_MCA_orte_hnp_uri": "77.0;tcp://10.0.0.1:4000"}
             self.tool("profile", "--no-project", "-q", "--", f"{BIN}/cli_victim", "children", env=env)
+
+    def test_ranks_of_two_hosts_on_one_clock(self):
+        """Two hosts 300 us apart: moments that were one are one after `run` is added, as exported and as asked of the job."""
+        ranks = [simulate.Rank(0, "a"), simulate.Rank(1, "b", lambda ns: ns + 300_000)]
+        for n in range(50):
+            end = n * 1_000_000 + 400_000
+            for r in ranks:
+                r.range("ncclAllReduce", end - 100_000 * (1 + r.rank), end, simulate.NCCL, simulate.COLLECTIVE, (7, 4096))
+                r.range("moment", end + 1000, end + 1010)
+        job = os.path.join(self.folder, "two")
+        simulate.job(job, ranks)
+        sql = """with clock as (select job, rank, sum(value::bigint) as add_ns from run where key in ('utc_ns', 'clock_offset_ns') group by all)
+            select r.rank, r.start_ns as own_ns, (r.start_ns + c.add_ns)::bigint as at_ns from ranges r
+            join clock c on c.job = r.job and c.rank is not distinct from r.rank where r.name = 'moment' order by all"""
+        self.tool("export", job, "--to", "parquet", self.out)
+        for where in (self.out, job):
+            rows = self.rows(sql, where)
+            one, other = ([row for row in rows if row["rank"] == rank] for rank in (0, 1))
+            self.assertEqual((len(one), len(other)), (50, 50))
+            self.assertEqual({b["own_ns"] - a["own_ns"] for a, b in zip(one, other)}, {300_000})
+            self.assertLessEqual(max(abs(b["at_ns"] - a["at_ns"]) for a, b in zip(one, other)), 1)
+            self.assertEqual(one[0]["at_ns"], 1_700_000_000 * 10**9 + 401_000)
 
     def test_a_job_by_rank(self):
         self.job()
