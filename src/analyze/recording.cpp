@@ -63,9 +63,14 @@ void take_out_recording(const model::Session& session, Tree& tree) {
   }
   if (std::find(nodes.begin(), nodes.end(), 1) == nodes.end()) return;
   sweep_recording(session, tree, costs, &nodes, taken);
-  std::vector<std::int64_t> exclusive(tree.cells.size(), 0);
+  std::vector<std::int64_t> exclusive(tree.cells.size(), 0), until(tree.cells.size(), INT64_MIN);
   for (std::uint32_t o = 0; o < taken.size(); ++o) {
-    tree.cells[tree.cell[o]].recorded_ns += taken[o];
+    if (taken[o] == 0) continue;
+    const model::Range& range = session.ranges[tree.range_of[o]];
+    if (range.start_ns >= until[tree.cell[o]]) {  // else one around it, of the same region (kDeepest), has this time
+      tree.cells[tree.cell[o]].recorded_ns += taken[o];
+      until[tree.cell[o]] = range.end_ns;
+    }
     exclusive[tree.cell[o]] += taken[o];
     if (tree.parent[o] != kNone) exclusive[tree.cell[tree.parent[o]]] -= taken[o];
   }

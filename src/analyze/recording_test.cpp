@@ -4,6 +4,7 @@
 
 #include "analyze/analyze.hpp"
 #include "analyze/test_session.hpp"
+#include "analyze/tree.hpp"
 
 namespace rangescope::analyze {
 namespace recording_test {
@@ -62,6 +63,20 @@ TEST(Recording, IsNeverMoreThanTheRangeTook) {
   const auto regions = Nested(10, 5).regions();
   EXPECT_EQ(regions.at(1).wall.inclusive_ns, 0);
   EXPECT_EQ(regions.at(1).wall.profiler_ns, 10 * 5);
+}
+
+TEST(Recording, OfRangesInOneAnotherOfOneRegionCountsOnce) {
+  testing::SessionBuilder b;
+  const auto p = b.process(1), t = b.thread(p, 2);
+  b.session.processes[p].range_own_ns = 2;
+  b.session.processes[p].range_pair_ns = 4;
+  for (int i = 0; i < 1000; ++i) b.range(t, "f", 10 * i, 20'000 - 10 * i);
+  const auto regions = analyze(b.session)->regions;
+  ASSERT_EQ(regions.size(), kDeepest);
+  for (const model::Region& region : regions) {
+    EXPECT_GT(region.wall.profiler_ns, 0);
+    EXPECT_NEAR(region.wall.inclusive_ns + region.wall.profiler_ns, 20'000 - 20 * region.depth, 1);
+  }
 }
 
 TEST(Recording, IsLeftWhereNobodyMeasuredIt) {

@@ -62,6 +62,7 @@ int descriptor_beside_a_program(const ReportChoice& choice) {
 
 void say_kept(const std::filesystem::path& run, bool in_default_root) {
   std::error_code error;
+  if (!std::filesystem::exists(run, error)) return;  // the program may have removed it; that it is gone was said
   const auto relative = std::filesystem::relative(run, error);
   const bool below = !error && !relative.empty() && !relative.string().starts_with("..");
   const std::string shown = below ? relative.string() : run.string();

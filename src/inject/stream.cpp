@@ -38,6 +38,11 @@ void Stream::dropped(std::uint64_t count) {
 
 bool Stream::new_chunk(std::size_t bytes) {
   const Quiet quiet;
+  if (pause_ > 0) {
+    --pause_;
+    capture_count(refused_);
+    return false;
+  }
   std::size_t want = chunk_bytes_ == 0 ? kFirstChunk : chunk_bytes_ * 2;
   if (want > kLastChunk) want = kLastChunk;
   const std::size_t least = round_up(bytes + sizeof(native::ChunkHeader), native::kPage);
@@ -49,9 +54,11 @@ bool Stream::new_chunk(std::size_t bytes) {
     chunk = capture_chunk(want, why);
   }
   if (chunk == nullptr) {
-    capture_count(why);
+    capture_count(refused_ = why);
+    pause_ = refusals_ < 6 ? (1u << refusals_++) - 1 : 63;
     return false;
   }
+  refusals_ = 0;
   if (chunk_ != nullptr) capture_release(chunk_, chunk_bytes_);
   publish(chunk_, chunk);  // before the first store into it: holds()
   publish(chunk_bytes_, want);

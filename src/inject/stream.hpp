@@ -169,6 +169,9 @@ class Stream {
   unsigned char* long_until_ = nullptr;  ///< end of the last record that is longer than kMostShort
   wire::native::ChunkHeader* chunk_ = nullptr;
   std::size_t chunk_bytes_ = 0;
+  wire::native::Drop refused_{};  ///< why there was no chunk, and
+  std::uint32_t refusals_ = 0;    ///< how often in turn:
+  std::uint32_t pause_ = 0;       ///< so many events are dropped before the next try, which takes 20 us
   std::uint32_t sequence_ = 0;
   std::uint32_t ordinal_ = 0;
   std::uint32_t tid_ = 0;

@@ -253,6 +253,8 @@ inline constexpr auto kTable = std::to_array<LossEntry>({
     {"messages_unmatched", kWarning, kAnalysis, "Sends without a receive, or receives without a send.", ""},
 
     {"timed_out", kWarning, kStage, "A stage was ended by its time limit.", "Raise --timeout."},
+    {"process_running", kWarning, kStage, "A process of the program went on after the program had ended.",
+     "Report again when it has ended: rangescope report RUN."},
     {"stage_empty", kWarning, kStage, "A stage captured nothing.", "Ask rangescope doctor."},
     {"stage_failed", kWarning, kStage, "A stage failed.", "Ask rangescope doctor."},
     {"unknown_loss", kWarning, kStage, "A kind that this version does not know, from a file of another one.", ""},

@@ -102,7 +102,8 @@ Done Engine::conclude(const std::optional<base::Error>& failure) {
   done.directory = run_;
   // What `rangescope report` makes of this run, and so the same numbers.
   auto made = failure ? base::Result<Analyzed>(tl::make_unexpected(*failure)) : analyzed();
-  if (!failure && !repeated_ && (!runner_->interrupted() || finished_)) {
+  std::error_code gone;  // whoever removed the run took the evidence along
+  if (!failure && !repeated_ && (!runner_->interrupted() || finished_) && std::filesystem::exists(run_, gone)) {
     const bool uncounted = counters_ && native_session_ && native_session_->measurements.empty() && !ncu_session_;
     if (!missing.empty() || captured_.empty() || !made || uncounted ||
         !analyze::unmatched(made->report, args_.analysis.ranges).empty())

@@ -94,7 +94,10 @@ base::Result<void> Engine::native_stage(const std::string& folder) {
   if (*sampling) (*sampling)->stop();
   end_cpu(*cpu, captures);
   progress(std::nullopt);
-  collect::native::trim_captures(captures);
+  if (const std::size_t running = collect::native::trim_captures(captures); running > 0 && !look)
+    cut_.push_back({"process_running", running,
+                    base::counted(running, "process of it still runs", "processes of it still run") +
+                        ": what they do from now on is missing here"});
   if (!ran) return base::fail(std::move(ran));
   last_ = alone_ = ran->ended;
   if (!look) (void)record_->ended(ran->ended);  // the program's end is ours to pass on; finish() says what failed

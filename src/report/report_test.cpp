@@ -14,6 +14,7 @@
 #include "report/sample_report.hpp"
 #include "report/sink.hpp"
 #include "report/summary.hpp"
+#include "report/verdict_text.hpp"
 #include "report/view.hpp"
 
 namespace rangescope::report {
@@ -95,6 +96,16 @@ TEST(Table, WhatWasEstimatedHasItsInterval) {
   EXPECT_NE(text.find(" 3 each"), std::string::npos) << "8 of 3 occurrences, " << text;
   EXPECT_NE(text.find("2 J/token ±5 %"), std::string::npos) << text;
   EXPECT_NE(text.find("2.000 s ±25 %"), std::string::npos) << text;
+}
+
+TEST(Verdict, LongNamesAreCutAndNoNameIsQuoted) {
+  model::Report report;
+  report.verdict.resize(2);
+  report.verdict[0].path = std::string(2000, 'a') + "z";
+  report.verdict[0].text = "text";
+  report.verdict[1].region = 0;
+  report.verdict[1].text = "text";
+  EXPECT_EQ(verdict_lines(report, {.width = 40}), "1. aaaaaaaaaaaaaaaaa…aaaaaaaaaaaaaaaz:\n   text\n2. \"\": text\n");
 }
 
 TEST(Losses, ThePageIsTheTable) {

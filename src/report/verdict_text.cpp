@@ -43,8 +43,9 @@ std::string saving_text(const model::Report& report, const model::Verdict& verdi
   return text + ", " + base::format_share(*verdict.saves_share) + (timeline ? " of the run" : " of the GPU's time");
 }
 
-std::string verdict_text(const model::Report& report, const model::Verdict& verdict) {
-  std::string text = base::printable(verdict.path);
+std::string verdict_text(const model::Report& report, const model::Verdict& verdict, std::size_t name_width) {
+  std::string text = base::elide(base::printable(verdict.path), name_width);
+  if (text.empty() && verdict.region) text = "\"\"";  // a range without a name, as tables show it
   text += (text.empty() ? "" : ": ") + base::printable(verdict.text);
   if (const std::string saving = saving_text(report, verdict); !saving.empty()) text += " (" + saving + ")";
   return text;
@@ -52,11 +53,13 @@ std::string verdict_text(const model::Report& report, const model::Verdict& verd
 
 std::string verdict_lines(const model::Report& report, const Style& style) {
   constexpr std::size_t kIndent = 3;
+  const std::size_t name_width =
+      style.width == 0 ? kNameWidth : std::clamp(style.width - 2 * kIndent, 16ul, kNameWidth);
   std::string out;
   for (std::size_t i = 0; i < report.verdict.size(); ++i) {
     const model::Verdict& verdict = report.verdict[i];
     const std::string number = std::to_string(i + 1) + ". ";
-    for (std::string& line : wrapped(number + verdict_text(report, verdict), style.width, kIndent))
+    for (std::string& line : wrapped(number + verdict_text(report, verdict, name_width), style.width, kIndent))
       out += base::toned(std::move(line), weight_tone(verdict.severity), style.color) + "\n";
     if (!verdict.next.empty() && (i == 0 || style.explain))
       out += base::toned(std::string(kIndent, ' ') + "next: " + base::printable(verdict.next), base::Tone::kDim,

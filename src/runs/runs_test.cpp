@@ -98,6 +98,16 @@ TEST_F(Runs, VerifyNamesEveryDifference) {
   EXPECT_EQ(verify(run)->front().what, "missing");
 }
 
+TEST_F(Runs, ACaptureThatIsStillWrittenIsNotHashed) {
+  const fs::path run = make_run("a", 1);
+  put(run / "native" / "8.rstrace", "begun");
+  fs::resize_file(run / "native" / "8.rstrace", 1 << 30);
+  const auto files = prove_files(run).value();
+  EXPECT_TRUE(files.contains("native/7.rstrace"));
+  EXPECT_FALSE(files.contains("native/8.rstrace"));
+  EXPECT_EQ(verify(run)->front().what, "still being written");
+}
+
 TEST_F(Runs, AnUnfinishedRunHasNothingToVerify) {
   fs::create_directories(root_ / "a");
   ASSERT_TRUE(write_manifest(root_ / "a", {.id = "a", .start_unix_ns = 1}));

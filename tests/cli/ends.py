@@ -70,6 +70,19 @@ class Ends(unittest.TestCase):
         _, done = self.profile(f"{VICTIM} leaf; rm -rf rangescope-runs; exit 5")
         self.assertEqual(done.returncode, 5, done.stderr)
         self.assertIn("no such file or directory", done.stderr.lower())
+        for untrue in ("run kept", "no_nvtx"):  # of a folder that is gone, and of a program that did use NVTX
+            self.assertNotIn(untrue, done.stderr)
+
+    def test_a_process_that_stays(self):
+        """A daemon keeps its capture, of 4 GiB of zeros for the most part: nobody waits until they are hashed."""
+        _, done = self.profile(f"{os.path.join(BIN, 'cli_victim')} sleep 100000 >/dev/null 2>&1 & echo $! >pid; sleep 1; exit 5",
+                               stdin=subprocess.DEVNULL)
+        with open(os.path.join(self.folder, "pid")) as f:
+            os.kill(int(f.read()), signal.SIGKILL)
+        self.assertEqual(done.returncode, 5, done.stderr)
+        self.assertIn("process_running (1)", done.stderr)
+        with open(os.path.join(self.folder, "rangescope-runs", os.listdir(os.path.join(self.folder, "rangescope-runs"))[0], "manifest.json")) as f:
+            self.assertFalse([name for name in json.load(f)["files"] if name.endswith(".rstrace")])
 
     @unittest.skipUnless(os.geteuid() == 0, "only root may mount a small file system")
     def test_full_disk(self):

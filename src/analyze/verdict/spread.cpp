@@ -13,10 +13,15 @@ namespace {
 using base::format_ns;
 using base::format_share;
 
+/// Whether occurrences lie in one another, as below kDeepest ranges: their times say nothing side by side.
+bool nested(const model::Region& region) {
+  return region.steady->left_out_ns + region.steady->wall_total_ns > 1.5 * region.wall.inclusive_ns;
+}
+
 /// What the first occurrences took longer than the rest.
 double warm_up_ns(const Case& known, std::size_t row) {
   const model::Region& region = known.region(row);
-  if (!region.steady || region.steady->left_out <= 0) return 0;
+  if (!region.steady || region.steady->left_out <= 0 || nested(region)) return 0;
   const double usual = region.steady->wall_ns.mean * static_cast<double>(region.steady->left_out);
   const double more = region.steady->left_out_ns - usual;
   return more >= kWarmUp.value * region.wall.inclusive_ns ? more / known.side_by_side(row) : 0;
@@ -86,7 +91,8 @@ void find_uneven(const Case& known, std::vector<model::Verdict>& out) {
   };
   const auto saves = [&](std::size_t row) {
     const auto& steady = known.region(row).steady;
-    if (!steady || static_cast<double>(steady->occurrences) < kUnevenCount.value) return 0.0;
+    if (!steady || static_cast<double>(steady->occurrences) < kUnevenCount.value || nested(known.region(row)))
+      return 0.0;
     const bool wide = steady->wall_ns.p95 > kUnevenTimes.value * steady->wall_ns.median;
     const double more = above_median(*steady);
     return wide && more >= kUnevenShare.value * steady->wall_total_ns ? more / known.side_by_side(row) : 0.0;

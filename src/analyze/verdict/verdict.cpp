@@ -144,8 +144,8 @@ model::Verdict Case::about_run(std::string_view kind, std::string text, std::opt
   model::Verdict verdict;
   verdict.kind = kind;
   verdict.text = std::move(text);
-  verdict.saves_ns = saves_ns;
-  if (saves_ns && whole_ns_ > 0) verdict.saves_share = std::min(1.0, *saves_ns / whole_ns_);
+  verdict.saves_ns = saves_ns && whole_ns_ > 0 ? std::min(*saves_ns, whole_ns_) : saves_ns;
+  if (saves_ns && whole_ns_ > 0) verdict.saves_share = *verdict.saves_ns / whole_ns_;
   return verdict;
 }
 

@@ -222,6 +222,25 @@ TEST(Uneven, Occurrences) {
   EXPECT_FALSE(has(Program().loop("step", 20, kMs).verdict(), "uneven_occurrences"));
 }
 
+TEST(Verdict, OccurrencesInOneAnotherAreNoWarmUpAndNotUneven) {  // recursion below kDeepest
+  Program b;
+  for (int i = 0; i < 1000; ++i) b.range(b.t, "f", i * kMs, (2000 - i) * kMs);
+  b.session.end_ns = 2000 * kMs;
+  for (const model::Verdict& one : b.verdict()) {
+    EXPECT_NE(one.kind, "warm_up");
+    EXPECT_NE(one.kind, "uneven_occurrences");
+    EXPECT_LE(one.saves_ns.value_or(0), 2000 * kMs) << one.text;
+  }
+}
+
+TEST(HotRegion, IsNothingThatAProfilerDid) {  // Kineto's "overhead" and pictures of GPU streams
+  Program b;
+  b.range(b.t, "Activity Buffer Request", 0, 90 * kMs, "overhead");
+  b.range(b.t, "step", 90 * kMs, 100 * kMs);
+  b.session.end_ns = 100 * kMs;
+  for (const model::Verdict& one : b.verdict()) EXPECT_EQ(one.path.find("overhead"), std::string::npos) << one.text;
+}
+
 TEST(Uneven, ProcessesAndThreads) {
   const auto side_by_side = [](bool processes, std::int64_t second) {
     Program b;

@@ -134,6 +134,8 @@ void find_hot_region(const Case& known, std::vector<model::Verdict>& out) {
   const auto look = [&](model::RangeKind kind) {
     for (std::size_t row = 0; row < known.rows(); ++row) {
       if (known.region(row).kind != kind) continue;
+      // Kineto's own work, and pictures of GPU streams (docs/formats/kineto.md): no time that the program could save.
+      if (known.region(row).domain == "overhead" || known.region(row).domain == "gpu_annotation") continue;
       const double own = own_ns(known.region(row)) / known.side_by_side(row);
       if (own > best) best = own, hot = row;
       if (!known.has_timeline() && own > 0) all += own;

@@ -69,7 +69,7 @@ TEST(Trim, CutsCapturesOfProcessesThatEndedAlsoWhereNobodyReapedThem) {
   const pid_t ended = child(false), running = child(true);
   siginfo_t info{};
   ASSERT_EQ(::waitid(P_PID, static_cast<id_t>(ended), &info, WEXITED | WNOWAIT), 0);
-  trim_captures(folder);
+  EXPECT_EQ(trim_captures(folder), 1u);
   EXPECT_EQ(std::filesystem::file_size(folder + "/ended" + wire::native::kSuffix), 2 * wire::native::kPage);
   EXPECT_EQ(std::filesystem::file_size(folder + "/runs" + wire::native::kSuffix), 64 * wire::native::kPage);
   ASSERT_EQ(::write(hold[1], "", 1), 1);

@@ -25,27 +25,32 @@ bool has_ended(pid_t pid) {
   return name_end != std::string::npos && name_end + 2 < state->size() && (*state)[name_end + 2] == 'Z';
 }
 
-void trim(const fs::path& path) {
+/// Whether its process still runs.
+bool trim(const fs::path& path) {
   const int file = ::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-  if (file < 0) return;
+  if (file < 0) return false;
+  bool running = false;
   wire::native::FileHeader header{};
   struct stat found {};
   if (::fstat(file, &found) == 0 && S_ISREG(found.st_mode) &&
       ::pread(file, &header, sizeof header, 0) == sizeof header &&
       std::memcmp(header.magic, wire::native::kMagic, sizeof header.magic) == 0 &&
-      header.used_bytes >= wire::native::kPage && static_cast<off_t>(header.used_bytes) < found.st_size &&
-      has_ended(static_cast<pid_t>(header.pid))) {
-    (void)!::ftruncate(file, static_cast<off_t>(header.used_bytes));
+      header.used_bytes >= wire::native::kPage && static_cast<off_t>(header.used_bytes) < found.st_size) {
+    running = !has_ended(static_cast<pid_t>(header.pid));
+    if (!running) (void)!::ftruncate(file, static_cast<off_t>(header.used_bytes));
   }
   ::close(file);
+  return running;
 }
 
 }  // namespace
 
-void trim_captures(const fs::path& folder) {
+std::size_t trim_captures(const fs::path& folder) {
+  std::size_t running = 0;
   std::error_code error;
   for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error))
-    if (entry->path().extension() == wire::native::kSuffix) trim(entry->path());
+    if (entry->path().extension() == wire::native::kSuffix) running += trim(entry->path()) ? 1 : 0;
+  return running;
 }
 
 }  // namespace rangescope::collect::native

@@ -2,12 +2,13 @@
 // what they hold is given back.
 #pragma once
 
+#include <cstddef>
 #include <filesystem>
 
 namespace rangescope::collect::native {
 
 /// Cuts the captures of a folder at FileHeader::used_bytes. Leaves alone those of processes that still run, and what is
-/// no capture or cannot be written.
-void trim_captures(const std::filesystem::path& folder);
+/// no capture or cannot be written. How many processes still run.
+std::size_t trim_captures(const std::filesystem::path& folder);
 
 }  // namespace rangescope::collect::native
