@@ -9,6 +9,7 @@
 
 #include "base/text.hpp"
 #include "base/units.hpp"
+#include "model/measure.hpp"
 
 namespace rangescope::report {
 namespace {

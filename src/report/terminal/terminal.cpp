@@ -1,4 +1,5 @@
 #include "report/terminal/terminal.hpp"
+#include "model/measure.hpp"
 #include "report/findings.hpp"
 #include "report/operators_table.hpp"
 
