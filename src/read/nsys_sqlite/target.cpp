@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/text.hpp"
+#include "read/nsys_sqlite/ids.hpp"
 
 namespace rangescope::read::nsys_sqlite {
 namespace {
