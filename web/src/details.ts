@@ -107,7 +107,7 @@ export function troubles(): HTMLElement | null {
   const items: [number, HTMLElement][] = [];
   for (const f of data.findings) if (f.verdict !== 'ok' && f.verdict !== 'skip') items.push([rank(f.verdict), el('li', { class: rank(f.verdict) ? 'warn' : 'bad' }, el('b', {}, f.found), f.hint ? ` ${f.hint}.` : '',
     ...f.commands.map((c) => el('code', { class: 'block' }, c)), el('span', { class: 'tag' }, f.id))]);
-  for (const l of data.losses) items.push([rank(l.severity), el('li', { class: ['bad', 'warn', ''][rank(l.severity)]! }, l.detail, el('span', { class: 'tag' }, l.kind))]);
+  for (const l of data.losses) items.push([rank(l.severity), el('li', { class: ['bad', 'warn', ''][rank(l.severity)]! }, l.detail, el('span', { class: 'tag' }, l.count > 1 ? `${l.kind} ${count(l.count)}` : l.kind))]);
   if (items.length === 0) return null;
   const worst = Math.min(...items.map(([r]) => r));
   return el('section', { class: `troubles ${['bad', 'warn', ''][worst]}`, 'aria-label': 'losses and findings', id: 'losses' },

@@ -52,7 +52,8 @@ std::optional<model::Verdict> overview(const Case& known) {
   if (!report.kernels.empty() && report.kernels.front().share > 0) {
     const model::KernelRow& row = report.kernels.front();
     parts.push_back(fmt::format("the largest kernel, {}, has {} of all kernels' time",
-                                row.label.empty() ? row.name : row.label, base::format_share(row.share)));
+                                base::elide(row.label.empty() ? row.name : row.label, 80),
+                                base::format_share(row.share)));
     verdict.evidence["kernel_share"] = row.share;
   }
   if (parts.empty()) return std::nullopt;

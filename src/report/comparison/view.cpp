@@ -68,7 +68,7 @@ std::string comparison_sentence(const model::Comparison& comparison) {
   }
   const std::string sides = base::counted(comparison.regions.size(), "region");
   if (most == nullptr) {
-    if (noise == 0) return "Nothing could be tested in " + sides + ": single values have no noise to compare with.";
+    if (noise == 0) return "Nothing could be tested in " + sides + ": too few runs or occurrences to know their noise.";
     return fmt::format("Nothing stands out of the noise: {} in {}.", base::counted(noise, "value"), sides) +
            (untested > 0 ? fmt::format(" {} could not be tested.", untested) : "");
   }

@@ -1,5 +1,8 @@
 #include "report/html/data.hpp"
 
+#include <set>
+#include <string_view>
+
 #include "base/text.hpp"
 #include "model/measure.hpp"
 #include "report/json_parts.hpp"
@@ -189,7 +192,10 @@ void work(JsonWriter& json, std::string_view name, const base::Held<model::GpuWo
 
 void page_verdicts(JsonWriter& json, const model::Report& report) {
   json.open_line_array("verdict");
+  std::set<std::string_view> told;
   for (const model::Verdict& verdict : report.verdict) {
+    // Each command once, and none that makes the page that is being read.
+    const bool again = verdict.next.ends_with("-f html -o report.html") || !told.insert(verdict.next).second;
     json.open_line_object();
     json.field("kind", verdict.kind);
     json.field("severity", model::weight_name(verdict.severity));
@@ -197,7 +203,7 @@ void page_verdicts(JsonWriter& json, const model::Report& report) {
     verdict.region ? json.field("region", *verdict.region) : json.null_field("region");
     json.field("text", base::printable(verdict.text));
     json.field("saves", saving_text(report, verdict));
-    json.field("next", base::printable(verdict.next));
+    json.field("next", again ? std::string() : base::printable(verdict.next));
     json.close();
   }
   json.close();

@@ -116,6 +116,20 @@ TEST(Html, IsOneFileWithAllNumbers) {
   EXPECT_FALSE(region["metrics"][1].contains("value"));
 }
 
+TEST(Html, SaysEachCommandOnceAndNotTheOneThatMadeIt) {
+  model::Report report;
+  report.verdict.resize(4);
+  const char* const next[] = {"rangescope plan", "rangescope plan", "rangescope report x -f html -o report.html",
+                              "look"};
+  for (std::size_t i = 0; i < 4; ++i) report.verdict[i].next = next[i];
+  StringSink sink;
+  EXPECT_TRUE(make_html()->write(report, nullptr, {}, sink));
+  std::vector<std::string> shown;
+  const json data = json::parse(embedded(sink.text()));
+  for (const json& one : data.at("verdict")) shown.push_back(one.at("next"));
+  EXPECT_EQ(shown, (std::vector<std::string>{"rangescope plan", "", "", "look"}));
+}
+
 TEST(Html, SplitCharactersAreEscapedToo) {
   StringSink text;
   ScriptSink sink(text);
