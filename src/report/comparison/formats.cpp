@@ -4,6 +4,7 @@
 #include <array>
 
 #include "base/text.hpp"
+#include "model/measure.hpp"
 #include "report/comparison/view.hpp"
 
 namespace rangescope::report {
