@@ -9,7 +9,6 @@
 
 #include "base/text.hpp"
 #include "base/units.hpp"
-#include "model/measure.hpp"
 
 namespace rangescope::report {
 namespace {

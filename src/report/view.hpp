@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/result.hpp"
+#include "model/measure.hpp"
 #include "model/report.hpp"
 #include "report/exporter.hpp"
 

@@ -3,8 +3,9 @@
 
 #include <vector>
 
+#include "doctor/causes.hpp"
 #include "doctor/probe.hpp"
-#include "model/finding.hpp"
+#include "doctor/program/program.hpp"
 
 namespace rangescope::doctor {
 

@@ -7,6 +7,7 @@
 // measures in several processes at once is refused.
 #include <fcntl.h>
 #include <sys/file.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <cstdlib>

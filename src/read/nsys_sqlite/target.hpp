@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "model/session.hpp"
+#include "read/nsys_sqlite/ids.hpp"
 #include "read/nsys_sqlite/source.hpp"
 #include "read/nsys_sqlite/string_ids.hpp"
 
