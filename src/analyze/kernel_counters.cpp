@@ -44,7 +44,7 @@ void add_kernel_counters(const Session& session, const std::vector<char>& chosen
     auto& sums = by_name[shown_name(session.kernel_names[result.kernel_name])];
     for (const model::MetricValue& value : result.values) {
       if (value.metric >= session.metrics.size() || !is_kept(session, session.metrics[value.metric])) continue;
-      const double own = is_amount(session.metrics[value.metric]) ? 1 : weight;
+      const double own = (is_amount(session.metrics[value.metric]) ? 1 : weight) * result.launches;
       Sum& sum = sums[value.metric];
       sum.weighted += value.value * own;
       sum.weight += own;

@@ -80,7 +80,8 @@ struct Collected {
   std::int64_t range_results = 0;  ///< each of them is an occurrence
   std::int64_t count = 0, exclusive = 0, inherited = 0, graphs = 0;
   double exclusive_ns = 0;
-  std::map<std::uint32_t, std::vector<std::int64_t>> durations;  ///< by kernel name, nanoseconds
+  /// By kernel name: nanoseconds, and how many launches they are the mean of.
+  std::map<std::uint32_t, std::vector<std::pair<std::int64_t, std::int64_t>>> durations;
   std::map<std::uint32_t, std::map<std::uint32_t, std::int64_t>> shapes;
   std::vector<std::uint32_t> results;
   std::set<std::string> notes;
@@ -269,14 +270,15 @@ class Joiner {
   }
 
   void count(Collected& at, const Measurement& result, bool exclusive, bool inherited) {
-    ++at.count;
-    at.exclusive += exclusive ? 1 : 0;
-    at.inherited += inherited ? 1 : 0;
-    ++at.shapes[result.kernel_name][result.shape];
+    const std::int64_t launches = result.launches;
+    at.count += launches;
+    at.exclusive += exclusive ? launches : 0;
+    at.inherited += inherited ? launches : 0;
+    at.shapes[result.kernel_name][result.shape] += launches;
     for (const model::MetricValue& value : result.values) {
       if (value.metric != time_) continue;
-      at.durations[result.kernel_name].push_back(std::llround(value.value));
-      if (exclusive) at.exclusive_ns += value.value;
+      at.durations[result.kernel_name].emplace_back(std::llround(value.value), launches);
+      if (exclusive) at.exclusive_ns += value.value * static_cast<double>(launches);
     }
   }
 
@@ -382,6 +384,8 @@ class Joiner {
       std::uint32_t kernel = kNone;
       std::map<std::uint32_t, std::int64_t> shapes;
       std::vector<std::int64_t> times;
+      std::int64_t timed = 0;  // launches that they are of
+      double total_ns = 0;
     };
     std::map<model::StringId, Row> by_name;  // several functions may have one demangled name
     for (const auto& [kernel, shapes] : at.shapes) {
@@ -389,8 +393,13 @@ class Joiner {
       Row& row = by_name[named ? shown_name(session_.kernel_names[kernel]) : 0];
       if (row.kernel == kNone) row.kernel = kernel;
       for (const auto& [shape, calls] : shapes) row.shapes[shape] += calls;
-      if (const auto times = at.durations.find(kernel); times != at.durations.end())
-        row.times.insert(row.times.end(), times->second.begin(), times->second.end());
+      const auto times = at.durations.find(kernel);
+      if (times == at.durations.end()) continue;
+      for (const auto& [ns, launches] : times->second) {
+        row.times.push_back(ns);
+        row.timed += launches;
+        row.total_ns += static_cast<double>(ns) * static_cast<double>(launches);
+      }
     }
     work.distinct_kernels = static_cast<std::int64_t>(by_name.size());
     double total = 0;
@@ -408,13 +417,12 @@ class Joiner {
           most = calls, row.shape = session_.kernel_shapes[shape];
       }
       // The time of a kernel is known when every result of it has one: a part of it is no total.
-      if (static_cast<std::int64_t>(of_name.times.size()) == row.calls) {
-        for (const std::int64_t ns : of_name.times) row.total_ns += static_cast<double>(ns);
+      row.total_ns = of_name.timed == row.calls ? of_name.total_ns : kUnknown;
+      row.duration_ns = {kUnknown, kUnknown, kUnknown, kUnknown, kUnknown, kUnknown};
+      if (of_name.timed == row.calls && of_name.times.size() == static_cast<std::size_t>(row.calls))
         row.duration_ns = spread_of<std::int64_t>(std::span<const std::int64_t>(of_name.times), scratch);
-      } else {
-        row.total_ns = kUnknown;
-        row.duration_ns = {kUnknown, kUnknown, kUnknown, kUnknown, kUnknown, kUnknown};
-      }
+      else if (row.calls > 0)  // of summaries the mean alone is known
+        row.duration_ns.mean = row.total_ns / static_cast<double>(row.calls);
       total += row.total_ns;
       work.top_kernels.push_back(std::move(row));
     }

@@ -163,6 +163,26 @@ TEST(Measurements, KernelWithoutATimeHasNone) {
   EXPECT_TRUE(std::isnan(report->kernels[1].duration_ns.median));
 }
 
+// ncu --print-summary: one result stands for all launches, and of their times the mean alone is known.
+TEST(Measurements, SummariesCountTheirLaunches) {
+  Results b;
+  b.result(MeasuredScope::kKernel, {}, "often", 0, {{b.time, 30}});
+  b.session.measurements.back().launches = 100;
+  b.result(MeasuredScope::kKernel, {}, "once", 0, {{b.time, 1000}});
+  const auto report = analyze(b.session);
+  ASSERT_TRUE(report && report->kernels.size() == 2);
+  const model::KernelRow &often = report->kernels[0], &once = report->kernels[1];
+  EXPECT_EQ(often.name, "often");
+  EXPECT_EQ(often.calls, 100);
+  EXPECT_EQ(often.total_ns, 3000);
+  EXPECT_EQ(often.share, 0.75);
+  EXPECT_EQ(often.duration_ns.mean, 30);
+  EXPECT_TRUE(std::isnan(often.duration_ns.median) && std::isnan(often.duration_ns.max));
+  EXPECT_EQ(once.duration_ns.median, 1000);
+  EXPECT_EQ(report->total->kernels, 101);
+  EXPECT_EQ(report->total->kernel_ns, 4000);
+}
+
 TEST(Measurements, FunctionsOfOneDemangledNameAreOneRow) {
   Results b;
   b.result(MeasuredScope::kKernel, {}, "k", 0, {{b.time, 5}});

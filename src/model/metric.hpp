@@ -49,6 +49,7 @@ struct Measurement {
   std::uint32_t ordinal = 0;         ///< position among the kernels of its range occurrence, from 0
   std::uint32_t occurrence = kNone;  ///< first occurrence of the range that took part
   std::uint32_t passes = 1;
+  std::uint32_t launches = 1;  ///< that the values are means over: summaries of ncu have more than one
   /// Per domain bottom to top. The last one is what kRange measured; empty when it is not an NVTX range.
   std::vector<OpenRange> ranges;
   std::vector<MetricValue> values;

@@ -495,7 +495,9 @@ class CsvSession {
       key += std::string(row.cells[i]) + '\n';
     if (key != last_key_) {
       last_key_ = key;
-      begin(row).note = "mean over " + base::counted(*invocations, "launch") + " (ncu summary)";
+      model::Measurement& measurement = begin(row);
+      measurement.launches = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(*invocations, 1, kNone - 1));
+      measurement.note = "mean over " + base::counted(*invocations, "launch") + " (ncu summary)";
     }
     add_value(session_.measurements.back(),
               metric(metric_of_label(cell(row, columns_.section), cell(row, columns_.metric))),
