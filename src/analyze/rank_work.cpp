@@ -188,8 +188,11 @@ class Works {
           stream.device < session_.devices.size())
         uses.emplace(stream.process, session_.strings.view(session_.devices[stream.device].uuid));
     for (const model::SampleStream& stream : session_.samples) {
+      const model::Device* device =
+          stream.device < session_.devices.size() ? &session_.devices[stream.device] : nullptr;
+      const std::string_view sampled = device != nullptr ? session_.strings.view(device->uuid) : stream.uuid;
       for (const auto& [process, uuid] : uses) {
-        if (uuid != stream.uuid) continue;
+        if (uuid != sampled || (uuid.empty() && device != nullptr && device->process != process)) continue;
         const auto [first, last] = spans_[process];
         for (const model::SampledMetric& metric : stream.metrics) {
           const bool clock = metric.name == "sm_clock";

@@ -199,8 +199,8 @@ base::Result<void> Store::insert(const std::string& name, const std::vector<mode
     without_nul(json);
     auto run = database_.query(
         R"(insert into rangescope.runs (push, ordinal, run, devices, partial_gpu, losses, judged)
-           select $1, $2, d->'run', d->'devices', (d->>'partial_gpu')::boolean, d->'losses', $4::boolean from (select $3::jsonb d) t
-           returning id)",
+           select $1, $2, d->'run', d->'devices', (d->>'partial_gpu')::boolean, d->'losses', $4::boolean
+           from (select $3::jsonb d) t returning id)",
         {push, std::to_string(i),
          dumped({{"run", json["run"]},
                  {"devices", json["devices"]},
