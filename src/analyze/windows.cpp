@@ -61,7 +61,7 @@ void add_estimates(const model::Session& session, const Tree& tree, const std::v
     }
     const auto all = static_cast<double>(region.occurrences), windows = static_cast<double>(clusters.size());
     model::Metric metric{.unit = "ns", .rounds = static_cast<std::int64_t>(traced)};
-    metric.source = fmt::format("{} from {} of {} in {}", kEstimated, traced,
+    metric.source = fmt::format("{} from {} of {} in {}", kEstimated, base::format_count(std::llround(traced)),
                                 base::counted(static_cast<std::uint64_t>(region.occurrences), "occurrence"),
                                 base::counted(clusters.size(), "window"));
     if (clusters.size() < kFewestWindows) {

@@ -108,6 +108,26 @@ TEST(Overhead, WindowsHoldWholeOccurrencesAndKeepToTheBudget) {
   EXPECT_EQ(steps.loss("gpu_timeline_paused"), nullptr) << "it was asked for";
 }
 
+TEST(Overhead, NoWindowBeginsInsideAnOccurrenceOfWhatComesOften) {
+  Recorded inner;
+  run_into(inner, "inner", {{"RANGESCOPE_OVERHEAD", "0.5"}}, "100");
+  const model::Session& s = inner.session;
+  ASSERT_GT(s.kernels.size(), 0u);
+  std::vector<model::Range> in_part;
+  for (const model::Range& range : s.ranges) {
+    if (s.strings.view(range.name) == "step" &&
+        std::any_of(s.gpu_pauses.begin(), s.gpu_pauses.end(), [&](const model::GpuPause& pause) {
+          return pause.start_ns < range.end_ns && pause.end_ns > range.start_ns;
+        }))
+      in_part.push_back(range);
+  }
+  for (const model::Kernel& kernel : s.kernels) {
+    ASSERT_NE(kernel.launch, model::kNone);
+    const std::int64_t at = s.launches[kernel.launch].start_ns;
+    for (const model::Range& range : in_part) EXPECT_FALSE(at >= range.start_ns && at <= range.end_ns);
+  }
+}
+
 TEST(Overhead, HoweverTheProgramEndsItEndsSo) {
   for (const char* scene : {"fork", "threads", "killed", "quick_exit", "exit_code", "reset", "closes_descriptors"})
     EXPECT_EQ(run(scene, {{"RANGESCOPE_OVERHEAD", "0.5"}}).status, run(scene).status) << scene;

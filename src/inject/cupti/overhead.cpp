@@ -18,7 +18,9 @@ namespace {
 
 constexpr int kLevels = 8;              // deeper ranges begin no window
 constexpr std::uint32_t kSettled = 16;  // ranges at a level before windows begin there
-constexpr std::uint64_t kFirst = 4;     // windows whose records are fetched at once, to know what one costs
+// A range that has been open for so long is taken for one that stays open, as main does, and windows begin inside it.
+constexpr std::int64_t kStays_ns = 500'000'000;
+constexpr std::uint64_t kFirst = 4;  // windows whose records are fetched at once, to know what one costs
 
 enum class Switch : std::uint32_t { kOff, kTaken, kOn };
 
@@ -29,7 +31,8 @@ struct Budget {
   std::atomic<Switch> state{Switch::kOff};
   std::atomic<std::uint32_t> owner{0};  // whose window it is
   std::atomic<int> level{0};
-  std::atomic<std::uint32_t> pushed[kLevels] = {};  // ranges at each level, up to kSettled
+  std::atomic<std::uint32_t> pushed[kLevels] = {};    // ranges at each level, up to kSettled
+  std::atomic<std::int64_t> pushed_ns[kLevels] = {};  // the latest of those
   std::atomic<std::uint64_t> seed{0};
   std::atomic<std::int64_t> switching_ns{0};
   std::atomic<std::uint64_t> records{0}, windows{0}, delivered{0};  // delivered: windows whose records are counted
@@ -100,6 +103,10 @@ bool many(int level) {
   return budget.pushed[level].load(std::memory_order_relaxed) >= kSettled;
 }
 
+bool stays(int level) {
+  return clock_now_ns() - budget.pushed_ns[level].load(std::memory_order_relaxed) >= kStays_ns;
+}
+
 void saw_push(const Event&, int) {
   if (!watching()) return;
   std::size_t open = 0;
@@ -112,11 +119,15 @@ void saw_push(const Event&, int) {
     end_window();
   if (!many(level)) {
     budget.pushed[level].fetch_add(1, std::memory_order_relaxed);
+    budget.pushed_ns[level].store(clock_now_ns(), std::memory_order_relaxed);
     return;
   }
   for (int outer = 0; outer < level; ++outer)
     if (many(outer)) return;
-  if (budget.state.load(std::memory_order_relaxed) == Switch::kOff && affordable() && tails()) begin_window(level);
+  if (budget.state.load(std::memory_order_relaxed) != Switch::kOff) return;
+  for (int outer = 0; outer < level; ++outer)
+    if (!stays(outer)) return;
+  if (affordable() && tails()) begin_window(level);
 }
 
 constexpr RangeObserver kObserver{saw_push, nullptr, nullptr, nullptr};

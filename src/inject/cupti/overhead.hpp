@@ -3,8 +3,9 @@
 //
 // A window begins where a thread pushes a range and ends where the same thread next pushes one at that level or above,
 // so that it holds one occurrence and what follows it, whole. The level is the outermost at which kSettled ranges were
-// pushed: of main > epoch > step it is step, until epochs are many. A window may begin when what
-// was spent, and what one more will cost, is within the budget; a toss of a coin then decides, so that no period of the
+// pushed: of main > epoch > step it is step, until epochs are many. Inside a range that was opened less than half a
+// second ago none begins: it may be one of many itself, and would be traced in part. A window may begin when what was
+// spent, and what one more will cost, is within the budget; a toss of a coin then decides, so that no period of the
 // program can line up with the windows. Spent are the time that the switches took, measured, and wire::gpu::kRecord_ns
 // for each record that CUPTI delivered.
 //
