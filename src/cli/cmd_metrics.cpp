@@ -60,8 +60,8 @@ class Metrics final : public Subcommand {
     auto info = planner->describe(chip_, what_);
     if (!info) {
       base::Error error = info.error();
-      std::vector<std::string> names;
-      for (const auto& g : groups) names.push_back(g.name);
+      std::vector<std::string> names(groups.size());
+      std::transform(groups.begin(), groups.end(), names.begin(), [](const auto& g) { return g.name; });
       if (const std::string near = base::did_you_mean(what_, names); !near.empty()) error.hint = near;
       return say(error);
     }
