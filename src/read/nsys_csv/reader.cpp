@@ -235,18 +235,27 @@ base::Result<model::Session> read_files(std::span<const std::filesystem::path> p
   return session;
 }
 
-bool NsysCsvReader::sniff(std::span<const std::byte> head, const std::filesystem::path&) const {
-  std::string_view text(reinterpret_cast<const char*>(head.data()), head.size());
-  skip_mark(text);
-  const std::string printed = printed_as_csv(text);
-  if (!printed.empty()) text = printed;
-  std::size_t offset = 0;
-  std::uint64_t line = 1;
-  for (read::Row record; next_row(text, offset, line, record);) {
-    const std::vector<std::string> fields(record.cells.begin(), record.cells.end());
-    if (fields.size() >= 3 && (parse_header(fields).table != Table::kNone || looks_like_header(fields))) return true;
-  }
-  return false;
+bool NsysCsvReader::sniff(std::span<const std::byte> head, const std::filesystem::path& path) const {
+  const auto has_table = [](std::string_view text, bool whole) {
+    skip_mark(text);
+    const std::string printed = printed_as_csv(text);
+    if (!printed.empty()) text = printed;
+    std::size_t offset = 0;
+    std::uint64_t line = 1;
+    for (read::Row record; next_row(text, offset, line, record);) {
+      const std::vector<std::string> fields(record.cells.begin(), record.cells.end());
+      if (fields.size() < 3) continue;
+      if (parse_header(fields).table != Table::kNone || (whole && looks_like_header(fields))) return true;
+    }
+    return false;
+  };
+  const std::string_view text(reinterpret_cast<const char*>(head.data()), head.size());
+  if (has_table(text, true)) return true;
+  // What a program printed may stand in front of the tables.
+  constexpr std::size_t kShort = 4096, kSniffed = std::size_t{1} << 20;
+  if (text.size() < kShort || text.find('\0') != std::string_view::npos || text.starts_with('{')) return false;
+  const auto more = base::read_head(path, kSniffed);
+  return more && has_table(*more, false);
 }
 
 base::Result<model::Session> NsysCsvReader::read(const std::filesystem::path& path, const Options&) const {

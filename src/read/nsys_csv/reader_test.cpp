@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "base/fs.hpp"
+#include "base/temporary_folder.hpp"
 #include "base/text.hpp"
 #include "read/csv.hpp"
 
@@ -224,6 +225,23 @@ TEST(NsysCsv, BadRowsAreCountedAndForeignFilesRefused) {
             "hint: Make one with: nsys stats --report nvtx_sum --report nvtx_kern_sum --format csv FILE");
   const std::string_view ncu = "\"ID\",\"Process ID\",\"Kernel Name\",\"Metric Name\"\n";
   EXPECT_FALSE(NsysCsvReader{}.sniff(std::as_bytes(std::span(ncu)), "x.csv"));
+}
+
+TEST(NsysCsv, TablesAreFoundBehindWhatTheProgramPrinted) {
+  const base::TemporaryFolder folder("rangescope-sniff");
+  std::string output;
+  for (int i = 0; i < 500; ++i) output += "step " + std::to_string(i) + ", loss 0.5, time 3\n";
+  const auto sniffs = [&](const std::string& text) {
+    const auto path = folder.path() / "log.txt";
+    EXPECT_TRUE(base::write_file(path, text));
+    return NsysCsvReader{}.sniff(std::as_bytes(std::span(text).first(4096)), path);
+  };
+  EXPECT_TRUE(sniffs(
+      output +
+      "==7== Profiling result:\n            Type  Time(%)      Time     Calls       Avg       Min       Max  Name\n"
+      " GPU activities:  100.00%  1.1000ms         1  1.1000ms  1.1000ms  1.1000ms  k\n"));
+  EXPECT_TRUE(sniffs(output + "Time (%),Total Time (ns),Instances,Avg (ns),Name\n100,7,1,7,k\n"));
+  EXPECT_FALSE(sniffs(output + "time,name,count\n1,a,2\n"));
 }
 
 const std::string kPushPop =
