@@ -39,10 +39,6 @@ Standing standing(const model::OverRanks& ranks, std::optional<std::size_t> of =
   return out;
 }
 
-bool is_library(const model::Region& region) {
-  return region.domain == "NCCL" || region.domain == "MPI";
-}
-
 /// The row in which this rank takes longest over what is usual; its excess in `excess`.
 std::optional<std::size_t> cause_of(const Case& known, std::size_t rank, double& excess) {
   std::optional<std::size_t> worst;
