@@ -7,6 +7,7 @@
 #include <map>
 
 #include "base/fs.hpp"
+#include "base/text.hpp"
 #include "read/ncu_csv/nvtx_cell.hpp"
 
 namespace rangescope::read::ncu_csv {
