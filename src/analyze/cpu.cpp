@@ -499,7 +499,7 @@ void add_cpu_work(CpuWork& into, const CpuWork& other) {
   functions(into.functions, other.functions, &model::CpuFunction::self_ns);
   functions(into.callers, other.callers, &model::CpuFunction::total_ns);
   into.stacks.insert(into.stacks.end(), other.stacks.begin(), other.stacks.end());
-  for (const model::CpuCounterSum& sum : other.counters) add_counter(into.counters, sum);
+  for (const model::CpuCounterSum& counter : other.counters) add_counter(into.counters, counter);
 }
 
 std::string cpu_causes(const model::Region& region) {
