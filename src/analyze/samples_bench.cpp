@@ -6,6 +6,7 @@
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
+#include <random>
 
 #include "analyze/analyze.hpp"
 #include "analyze/test_session.hpp"
