@@ -93,6 +93,13 @@ await check('icicle: a range that never ended holds its children', 'hostile.html
   const titles = await page.locator('.slab').evaluateAll((all) => all.map((s) => s.title));
   expect(titles.length >= 2 && titles.some((title) => title.endsWith('never ended')), titles.join(' | '));
 });
+for (const file of ['zoo.html', 'job.html']) {
+  await check(`icicle: all rows are seen without scrolling (${file})`, file, async (page) => {
+    const scroll = await page.locator('.icicle:not(.flame)').evaluateAll((all) => all.map((box) =>
+      /auto|scroll/.test(getComputedStyle(box).overflow) && (box.scrollWidth > box.clientWidth || box.scrollHeight > box.clientHeight)));
+    equal(scroll, [false], 'scroll bars');
+  });
+}
 await check('the verdict comes first and links to its region', 'work.html', async (page) => {
   const text = await page.textContent('.verdict li');
   expect(/^prefill|^decode/.test(text) && /at most .* of the run/.test(text), text);
