@@ -8,7 +8,7 @@ import unittest
 
 
 class Counted(unittest.TextTestResult):
-    """Writes a line `pass|fail|skip name` for each case to $RANGESCOPE_CASES."""
+    """Writes a line `pass|fail|skip name` for each case to $RANGESCOPE_CASES; behind what was skipped stands `: why`."""
 
     def __init__(self, *args, **kwargs):
         super().__init__(*args, **kwargs)
@@ -17,9 +17,9 @@ class Counted(unittest.TextTestResult):
             os.makedirs(os.path.dirname(path), exist_ok=True)
         self.out = open(path, "w", encoding="utf-8") if path else None
 
-    def note(self, state, test):
+    def note(self, state, test, why=""):
         if self.out:
-            self.out.write(f"{state} {test.id().replace('__main__.', '')}\n")
+            self.out.write(f"{state} {test.id().replace('__main__.', '')}{why}\n")
             self.out.flush()
 
     def addSuccess(self, test):
@@ -36,7 +36,7 @@ class Counted(unittest.TextTestResult):
 
     def addSkip(self, test, reason):
         super().addSkip(test, reason)
-        self.note("skip", test)
+        self.note("skip", test, ": " + " ".join(reason.split()))
 
 
 def main():
