@@ -320,20 +320,28 @@ class Counters(Profiled):
     def test_what_the_operating_system_counts(self):
         report, truth = self.profile(SHARES, "faults", "20000", options=("--cpu-counters", "software"))
         self.assertGreaterEqual(truth["touches faults"], 20000)
+        with open("/proc/sys/kernel/perf_event_paranoid", encoding="utf-8") as f:
+            everything = os.geteuid() == 0 or int(f.read()) < 2  # an ordinary user's events end where the kernel begins
         for name in ("touches", "sleeps", "runs"):
             metrics = self.region(report, "work", name)["metrics"]
-            faults, switches = metrics["cpu_page_faults"], metrics["cpu_context_switches"]
+            faults = metrics["cpu_page_faults"]
             self.assertEqual((faults["source"], faults["unit"]), ("CPU events", "count"))
             self.assertEqual((faults["min"], faults["max"]), (faults["value"], faults["value"]))
             # Opening and closing a range may touch a page, or wait, outside what the program counts.
             self.assertAlmostEqual(faults["value"], truth[f"{name} faults"], delta=5, msg=name)
-            self.assertAlmostEqual(switches["value"], truth[f"{name} switches"], delta=5, msg=name)
+            if everything:
+                self.assertAlmostEqual(metrics["cpu_context_switches"]["value"], truth[f"{name} switches"], delta=5, msg=name)
+            else:
+                self.assertNotIn("cpu_context_switches", metrics)
         whole = self.region(report, "work")
         self.assertGreaterEqual(whole["metrics"]["cpu_page_faults"]["value"], truth["touches faults"])
         counters = {c["name"]: c for c in whole["cpu"]["counters"]}
         self.assertEqual(counters["page-faults"]["count"], counters["page-faults"]["records"])
         self.assertEqual(counters["page-faults"]["deviation"], 0)
-        self.assertNotIn("cpu_not_counted", self.losses(report))
+        if everything:
+            self.assertNotIn("cpu_not_counted", self.losses(report))
+        else:
+            self.assertRegex(self.losses(report)["cpu_not_counted"]["detail"], "context-switches, cpu-migrations: .*paranoid")
 
         # The same in every form.
         text = self.report_as("--cpu", "touches")
@@ -417,7 +425,7 @@ class Python(Profiled):
 
 
     def test_the_gil_and_sleep(self):
-        report, truth = self.profile(sys.executable, f"{HERE}/python_gil.py", "10400", CLIENT)
+        report, truth = self.profile(sys.executable, f"{HERE}/python_gil.py", "13000", CLIENT)
         self.assert_adds_up(report)
         for name, times in truth.items():
             region = self.region(report, name)
