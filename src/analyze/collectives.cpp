@@ -284,7 +284,10 @@ void match_messages(const Session& session,
 }  // namespace
 
 bool is_communication(const Session& session, const model::Range& range) {
-  const std::string_view domain = domain_of(session, range);
+  return is_communication(domain_of(session, range));
+}
+
+bool is_communication(std::string_view domain) {
   return domain == "NCCL" || domain == "MPI";
 }
 

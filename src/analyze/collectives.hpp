@@ -95,6 +95,8 @@ struct CollectiveCalls {
 
 /// Is this range one of a communication library, whose time may be waiting?
 [[nodiscard]] bool is_communication(const model::Session& session, const model::Range& range);
+/// Is this the domain of one?
+[[nodiscard]] bool is_communication(std::string_view domain);
 
 /// Bytes per second that nccl-tests calls algorithm bandwidth and what it multiplies it by for bus bandwidth
 /// (github.com/NVIDIA/nccl-tests, doc/PERFORMANCE.md): `bytes` of one rank's message, n ranks. False where there is no

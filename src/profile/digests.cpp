@@ -58,7 +58,8 @@ bool merge_share(std::span<const fs::path> runs, bool whole, std::mutex& one_cap
   digest::Digest one;
   std::size_t ready = 0, bytes = 0;
   const auto merge = [&] {
-    const std::size_t count = std::exchange(ready, bytes = 0);
+    const std::size_t count = std::exchange(ready, 0);
+    bytes = 0;
     return merger.add(std::span(batch).first(count));
   };
   for (const fs::path& run : runs) {

@@ -15,11 +15,6 @@
 
 namespace rangescope::analyze {
 
-/// A range of a communication library, whose time is mostly set-up and waiting.
-[[nodiscard]] inline bool is_library(const model::Region& region) {
-  return region.domain == "NCCL" || region.domain == "MPI";
-}
-
 /// What rules see: the report, and what several of them ask of it.
 class Case {
  public:

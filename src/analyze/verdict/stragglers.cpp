@@ -8,6 +8,7 @@
 #include <cmath>
 #include <map>
 
+#include "analyze/collectives.hpp"
 #include "analyze/spread.hpp"
 #include "analyze/verdict/rule.hpp"
 #include "analyze/verdict/thresholds.hpp"
@@ -44,7 +45,7 @@ std::optional<std::size_t> cause_of(const Case& known, std::size_t rank, double&
   std::optional<std::size_t> worst;
   for (std::size_t row = 0; row < known.rows(); ++row) {
     const auto& ranks = known.region(row).ranks;
-    if (!ranks || is_library(known.region(row)) || rank >= ranks->own_by_rank.size()) continue;
+    if (!ranks || is_communication(known.region(row).domain) || rank >= ranks->own_by_rank.size()) continue;
     const Standing one = standing(*ranks, rank);
     if (one.own_ns - one.median_ns > excess) excess = one.own_ns - one.median_ns, worst = row;
   }
@@ -115,7 +116,7 @@ void by_regions(const Case& known, std::vector<model::Verdict>& out) {
   const model::Report& report = known.report();
   const auto saves = [&](std::size_t row) {
     const auto& ranks = known.region(row).ranks;
-    if (!ranks || is_library(known.region(row)) || ranks->own_by_rank.size() < 2) return 0.0;
+    if (!ranks || is_communication(known.region(row).domain) || ranks->own_by_rank.size() < 2) return 0.0;
     const Standing one = standing(*ranks);
     const double more = one.own_ns - one.next_ns;
     if (ranks->own_by_rank.size() > 2) return more > kStandsOut.value * (one.next_ns - one.least_ns) ? more : 0.0;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 
+#include "analyze/collectives.hpp"
 #include "analyze/verdict/thresholds.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
@@ -118,7 +119,7 @@ std::vector<std::size_t> Case::worst(const std::function<double(std::size_t)>& s
   // A row stands for its branch, unless one child holds most of it; one that finds nothing hands on to its children.
   // Ranges of a library lie beside the program's, which say more: they count where there are no others.
   std::vector<std::size_t> found, pending = top_;
-  const auto of_library = [&](std::size_t row) { return is_library(region(row)); };
+  const auto of_library = [&](std::size_t row) { return is_communication(region(row).domain); };
   if (!std::all_of(top_.begin(), top_.end(), of_library)) std::erase_if(pending, of_library);
   while (!pending.empty()) {
     const std::size_t row = pending.back();
