@@ -71,6 +71,8 @@ inline void run_into(Recorded& result, const std::string& scene, Environment env
   std::string folder = (fs::temp_directory_path() / "rangescope-cupti-XXXXXX").string();
   EXPECT_NE(mkdtemp(folder.data()), nullptr);
   environment.try_emplace("RANGESCOPE_CUPTI", CUPTI_NEW);
+  // LeakSanitizer of GCC 12 does not unlock its allocator in the child of a fork: at exit the child waits for ever.
+  if (scene == "fork") environment.try_emplace("ASAN_OPTIONS", "detect_leaks=0");
   environment["RANGESCOPE_DIR"] = folder;
   environment["CUDA_INJECTION64_PATH"] = INJECTED;
   environment["NVTX_INJECTION64_PATH"] = INJECTED;

@@ -3,6 +3,7 @@
 #include <cuda.h>
 #include <nvtx3/nvToolsExt.h>
 #include <signal.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -18,6 +19,7 @@ extern "C" CUresult cuCtxCreate_v2(CUcontext*, unsigned, CUdevice);
 namespace {
 
 constexpr char kGemm[] = "_Z4gemmPKfS0_Pfi";
+constexpr int kChildHangs = 71;  // an exit code
 constexpr char kReduce[] = "_ZN2my6reduceILi4EEEvPf";
 
 CUstream stream(std::uintptr_t id) {
@@ -28,6 +30,17 @@ void launch(const char* name, std::uint64_t duration_ns, CUstream on = nullptr, 
   void* parameters[] = {&duration_ns};
   cuLaunchKernel(reinterpret_cast<CUfunction>(const_cast<char*>(name)), grid, 1, 1, 128, 1, 1, 0, on, parameters,
                  nullptr);
+}
+
+// Waits for a child for at most 20 s, and kills it then.
+bool ends(pid_t child) {
+  for (int turn = 0; turn < 200; ++turn) {
+    if (waitpid(child, nullptr, WNOHANG) == child) return true;
+    usleep(100000);
+  }
+  kill(child, SIGKILL);
+  waitpid(child, nullptr, 0);
+  return false;
 }
 
 void start() {
@@ -235,9 +248,11 @@ int main(int argc, char** argv) {
   }
   if (scene == "fork") {
     many(10);
-    if (fork() == 0) std::exit(0);  // its atexit handlers must leave the parent's stream alone
+    const pid_t child = fork();
+    if (child == 0) std::exit(0);  // its atexit handlers must leave the parent's stream alone
     usleep(100000);
     many(10);
+    if (!ends(child)) return kChildHangs;
   }
   if (scene == "reset") {
     many(10);
