@@ -1,5 +1,7 @@
 # What the sanitizer presets build and run: the unit tests and the victims (rangescope_gtest and rangescope_fuzz add to it).
 add_custom_target(sanitized)
+# What `./dev fuzz` builds.
+add_custom_target(fuzzers)
 
 # rangescope_gtest(NAME COMMAND target [LABELS label...] [TIMEOUT seconds] [ENVIRONMENT var=value...])
 #
@@ -52,6 +54,7 @@ function(rangescope_fuzz name)
              $<TARGET_FILE:${name}_fuzz> ${arg_CORPUS})
     file(MAKE_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR}/new-${name})
     set_tests_properties(fuzz.${name} PROPERTIES LABELS fuzz)
+    add_dependencies(fuzzers ${name}_fuzz)
   else()
     if(NOT TARGET fuzz_replay)
       add_library(fuzz_replay OBJECT ${PROJECT_SOURCE_DIR}/tests/fuzz/replay.cpp)
