@@ -37,7 +37,7 @@ class Summed {
 
   /// Adds what metric `m` says of the time in `span`.
   void add(std::size_t m, Span span, SampledRow& row) const {
-    const auto [from, to] = span;
+    const std::int64_t from = span.first, to = span.second;
     row.total_ns += static_cast<double>(length_ns(from, to));
     const auto first = static_cast<std::size_t>(std::upper_bound(end_.begin(), end_.end(), from) - end_.begin());
     const auto last = static_cast<std::size_t>(std::lower_bound(start_.begin(), start_.end(), to) - start_.begin());

@@ -205,11 +205,12 @@ class PerfettoWriter {
 
   std::uint64_t mapping_id(const std::string& path) {
     const auto [at, is_new] = mappings_.try_emplace(path, mappings_.size() + 1);
+    const std::uint64_t id = at->second;
     if (is_new) {
-      intern(17, at->second, path);
-      entry(19, at->second, [&](pbf_writer& mapping) { mapping.add_uint64(7, at->second); });
+      intern(17, id, path);
+      entry(19, id, [&](pbf_writer& mapping) { mapping.add_uint64(7, id); });
     }
-    return at->second;
+    return id;
   }
 
   void frame(std::uint32_t index) {
