@@ -67,10 +67,10 @@ base::Result<void> take_key(const config::Config& config, std::string_view key, 
 base::Result<model::RangeSelection> ranges_of(const config::Config& config) {
   model::RangeSelection ranges;
   for (const auto& [name, into] : {std::pair{"include", &ranges.include}, {"exclude", &ranges.exclude}}) {
-    const auto take = [&](const std::string& text) -> base::Result<void> {
+    const auto take = [&, to = into](const std::string& text) -> base::Result<void> {
       auto terms = model::parse_terms(text, &ranges.notes);
       if (!terms) return base::fail(std::move(terms));
-      std::move(terms->begin(), terms->end(), std::back_inserter(*into));
+      std::move(terms->begin(), terms->end(), std::back_inserter(*to));
       return {};
     };
     if (auto done =
@@ -86,10 +86,10 @@ base::Result<model::KernelSelection> kernels_of(const config::Config& config) {
   for (const auto& [key, alias, into] :
        {std::tuple{"kernels.include", "pipeline.ncu.ncu_cli.kernel_name", &kernels.include},
         {"kernels.exclude", "kernels.exclude", &kernels.exclude}}) {
-    const auto take = [&](const std::string& text) -> base::Result<void> {
+    const auto take = [&, to = into](const std::string& text) -> base::Result<void> {
       auto pattern = model::KernelPattern::parse(text);
       if (!pattern) return base::fail(std::move(pattern));
-      into->push_back(std::move(*pattern));
+      to->push_back(std::move(*pattern));
       return {};
     };
     if (auto done = take_key(config, key, alias, take); !done) return base::fail(std::move(done));

@@ -301,7 +301,7 @@ CUresult cuStreamEndCapture(CUstream stream, CUgraph* graph) {
   });
 }
 
-CUresult cuGraphInstantiateWithFlags(CUgraphExec* made, CUgraph graph, unsigned long long) {
+CUresult cuGraphInstantiateWithFlags(CUgraphExec* instance, CUgraph graph, unsigned long long) {
   const std::lock_guard<std::mutex> guard(lock);
   const Graph& from = *reinterpret_cast<Graph*>(graph);
   Graph* to = keep({next_graph++, from.nodes});
@@ -314,7 +314,7 @@ CUresult cuGraphInstantiateWithFlags(CUgraphExec* made, CUgraph graph, unsigned 
       hooks.node_made(node.id, original);
     }
   }
-  *made = reinterpret_cast<CUgraphExec>(to);
+  *instance = reinterpret_cast<CUgraphExec>(to);
   return CUDA_SUCCESS;
 }
 
