@@ -35,9 +35,9 @@ void Progress::clear() {
 }
 
 std::string progress_text(std::chrono::nanoseconds elapsed, std::uint64_t bytes) {
-  return base::format_ns(static_cast<double>(elapsed.count() / 1'000'000 * 1'000'000)) + ", " +
-         base::format_bytes(static_cast<double>(bytes)) + " captured, about " +
-         base::counted(bytes / kBytesPerEvent, "event");
+  const std::chrono::nanoseconds shown = std::chrono::floor<std::chrono::milliseconds>(elapsed);
+  return base::format_ns(static_cast<double>(shown.count())) + ", " + base::format_bytes(static_cast<double>(bytes)) +
+         " captured, about " + base::counted(bytes / kBytesPerEvent, "event");
 }
 
 std::uint64_t stored_bytes(const std::filesystem::path& folder) {

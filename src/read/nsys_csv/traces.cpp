@@ -1,6 +1,7 @@
 #include "read/nsys_csv/traces.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/text.hpp"
 #include "model/kernel_name.hpp"
@@ -147,7 +148,7 @@ bool Traces::add_work(const Row& row, bool range_in_name) {
     out.what = lower.find("memset") != std::string::npos ? What::kMemset : What::kCopy;
     out.name = s_.strings.intern(name);
     const double bytes = row.number("bytes").value_or(0);
-    out.bytes = bytes > 0 && bytes < 9e18 ? static_cast<std::uint64_t>(bytes + 0.5) : 0;
+    out.bytes = bytes > 0 && bytes < 9e18 ? static_cast<std::uint64_t>(std::llround(bytes)) : 0;
     if (row.rounded("bytes")) ++rounded_bytes_;
   } else {
     ++unknown_work_;
