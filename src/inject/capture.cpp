@@ -135,6 +135,9 @@ void* map_more(const CaptureFile& file, std::uint64_t at, std::size_t bytes, int
   error = errno;
   if (whole == MAP_FAILED) return MAP_FAILED;
   char* const chunk = static_cast<char*>(whole) + at;
+  // No read-ahead: it puts large folios where the file is empty, and ext4 then goes through a whole one for each page
+  // of it that is first written (Linux 6.18: 12 us a page, 5 without).
+  madvise(chunk, bytes, MADV_RANDOM);
   const bool reserved = madvise(chunk, bytes, kMadvPopulateWrite) == 0;
   if (!reserved) {
     error = errno != EFAULT                                                         ? errno

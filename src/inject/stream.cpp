@@ -69,6 +69,7 @@ bool Stream::new_chunk(std::size_t bytes) {
   __atomic_store_n(&chunk->magic, native::kChunkMagic, __ATOMIC_RELEASE);
   at_ = reinterpret_cast<unsigned char*>(chunk) + sizeof(native::ChunkHeader);
   end_ = reinterpret_cast<unsigned char*>(chunk) + want;
+  latest_ns_ = kNever;
   return true;
 }
 
@@ -295,6 +296,7 @@ void Stream::recover() {
     if (long_until_ > until && long_until_ <= end_) until = long_until_;
     std::memset(at_, 0, static_cast<std::size_t>(until - at_));  // not published: what comes next expects zeros
   }
+  latest_ns_ = kNever;  // a record may be there whose time was not yet kept
   if (stack_size_ > settled_) stack_size_ = settled_;
   trim_stack();
   settled_ = stack_size_;

@@ -40,6 +40,13 @@ class Stream {
     publish(*reinterpret_cast<std::uint64_t*>(at), word);
     publish(at_, at + std::size_t{head.words} * 8);
   }
+  /// Nanoseconds from the latest push or pop in this chunk, and more than any record holds where there is none. After
+  /// room(), which may begin a chunk.
+  [[nodiscard]] std::uint64_t since(std::int64_t now) const {
+    return static_cast<std::uint64_t>(now) - static_cast<std::uint64_t>(latest_ns_);
+  }
+  /// A push or pop of that time was committed.
+  void timed(std::int64_t now) { latest_ns_ = now; }
   /// An event that found no room.
   void dropped(std::uint64_t count = 1);
 
@@ -98,6 +105,7 @@ class Stream {
   void write_to(unsigned char* begin, std::size_t bytes) {
     at_ = begin;
     end_ = begin + bytes;
+    latest_ns_ = kNever;
   }
   void belongs_to(std::uint32_t generation, std::uint32_t ordinal) {
     generation_ = generation;
@@ -115,6 +123,7 @@ class Stream {
   Stream* made_before = nullptr;        ///< in the list of Process::streams
 
  private:
+  static constexpr std::int64_t kNever = INT64_MIN / 2;
   struct Interned {
     std::uint32_t hash;
     std::uint32_t id;
@@ -144,8 +153,9 @@ class Stream {
 
   unsigned char* at_ = nullptr;
   unsigned char* end_ = nullptr;
-  std::uint32_t generation_ = 0;  ///< of the process that it belongs to
-  bool owes_ = false;             ///< a thread or gap record must come first
+  std::int64_t latest_ns_ = kNever;  ///< of the latest push or pop in this chunk
+  std::uint32_t generation_ = 0;     ///< of the process that it belongs to
+  bool owes_ = false;                ///< a thread or gap record must come first
   bool owes_thread_ = false;
   bool paying_ = false;
   std::uint32_t gap_dropped_ = 0;

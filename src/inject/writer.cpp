@@ -218,8 +218,16 @@ bool put_event(Stream& stream, Type type, const Event& event, std::uint64_t id, 
   if (type == Type::kStart) std::memcpy(at + 16, &id, 8);
   if (layout.bytes != fixed) put_attributes(at + fixed, event, layout.flags);
   const std::int64_t now = now_ns();
-  std::memcpy(at + 8, &now, 8);
-  stream.commit(at, {type, layout.flags, static_cast<std::uint16_t>(layout.bytes / 8), name});
+  const bool push = type == Type::kPush;
+  if (const std::uint64_t since = stream.since(now);
+      push && layout.bytes == fixed && native::ShortPush::fits(since, name)) {
+    const native::ShortPush value{static_cast<std::uint32_t>(since), name};
+    stream.commit(at, {Type::kShortPush, layout.flags, 1, value.value()});
+  } else {
+    std::memcpy(at + 8, &now, 8);
+    stream.commit(at, {type, layout.flags, static_cast<std::uint16_t>(layout.bytes / 8), name});
+  }
+  if (push) stream.timed(now);
   return true;
 }
 
@@ -320,15 +328,24 @@ void rehearse() {
       (void)record_push(Event{});
       (void)record_pop(0);
     }
-    const auto at = [&](std::size_t record) {
-      std::int64_t ns;
-      std::memcpy(&ns, scrap + record * sizeof(native::Timed) + 8, sizeof ns);
-      return ns;
-    };
-    std::int64_t inside_ns = 0;
-    for (std::size_t i = 0; i < kPairs; ++i) inside_ns += at(2 * i + 1) - at(2 * i);
+    std::int64_t inside_ns = 0, first = 0, last = 0, now = 0;
+    const unsigned char* at = scrap;
+    for (std::size_t i = 0; i < 2 * kPairs; ++i) {
+      native::RecordHeader head;
+      std::memcpy(&head, at, sizeof head);
+      const std::int64_t before = now;
+      switch (head.type) {
+        case Type::kShortPush: now += native::ShortPush::of(head.value).since_ns; break;
+        case Type::kShortPop: now += head.value; break;
+        default: std::memcpy(&now, at + 8, sizeof now);
+      }
+      at += std::size_t{head.words} * 8;
+      if (i == 0) first = now;
+      if (i % 2 == 0) last = now;
+      if (i % 2 == 1) inside_ns += now - before;
+    }
     if (inside_ns < own) own = inside_ns;
-    if (const std::int64_t all = at(2 * kPairs - 2) - at(0); all < pair) pair = all;
+    if (last - first < pair) pair = last - first;
   }
   my_stream = mine;
   const std::int64_t own_ps = own * 1000 / std::int64_t{kPairs}, pair_ps = pair * 1000 / std::int64_t{kPairs - 1};
@@ -410,8 +427,13 @@ int record_pop(std::uint32_t domain) {
     unsigned char* at = stream->room(sizeof(native::Timed));  // a gap written here still counts this range as open
     --state->recorded;
     if (at != nullptr) {
-      std::memcpy(at + 8, &now, 8);
-      stream->commit(at, {Type::kPop, 0, 2, domain});
+      if (const std::uint64_t since = stream->since(now); since >> 32 == 0 && domain <= UINT8_MAX) {
+        stream->commit(at, {Type::kShortPop, static_cast<std::uint8_t>(domain), 1, static_cast<std::uint32_t>(since)});
+      } else {
+        std::memcpy(at + 8, &now, 8);
+        stream->commit(at, {Type::kPop, 0, 2, domain});
+      }
+      stream->timed(now);
     } else {
       stream->dropped();
     }

@@ -1,7 +1,7 @@
 // The writer of the native capture, as the rest of the injected library uses it: a thread's stream, its open ranges,
 // and the observers of ranges. No lock, no malloc and no system call on the way of a range (a chunk's end aside).
 //
-// Cost: a push+pop pair is two clock reads, one hash of the name, one table look-up and 32 bytes of capture.
+// Cost: a push+pop pair is two clock reads, one hash of the name, one table look-up and 16 bytes of capture.
 #pragma once
 
 #include <cstddef>

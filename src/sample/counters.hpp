@@ -33,8 +33,8 @@ inline constexpr std::uint32_t kPollSamples = 128;
 /// What a sampler has cost of a core, in nanoseconds, and for how much.
 struct Spent {
   std::int64_t decoding = 0, evaluating = 0, clearing = 0;
-  std::uint64_t polls = 0, samples = 0;
-  std::int64_t first_ns = 0, last_ns = 0;  ///< where the first sample begins and the last one ends
+  std::uint64_t polls = 0, samples = 0, cleared = 0;  ///< cleared: room for so many
+  std::int64_t first_ns = 0, last_ns = 0;             ///< where the first sample begins and the last one ends
 };
 
 /// Samples one device. Nothing of any program is touched: no context is made.

@@ -115,7 +115,7 @@ void tell_cost(const Spent& spent) {
   const auto ms = [](std::int64_t ns) { return std::to_string(ns / 1'000'000) + " ms"; };
   say("cost " + std::to_string(spent.samples) + " samples of " + ms(spent.last_ns - spent.first_ns) + " in " +
       std::to_string(spent.polls) + " polls: decoding " + ms(spent.decoding) + ", evaluating " + ms(spent.evaluating) +
-      ", clearing " + ms(spent.clearing));
+      ", clearing " + ms(spent.clearing) + " for " + std::to_string(spent.cleared));
 }
 
 /// Waits; true when stdin has ended.

@@ -12,6 +12,9 @@
 // zeros where a chunk should begin is a hole (its owner died, or its blocks could not be had). `words` lets a reader
 // skip types it does not know. Time is CLOCK_MONOTONIC in nanoseconds.
 //
+// A range takes 16 bytes where it can: a push or pop that says only how long after the one before it, in the same
+// chunk, it came. First writes to a page of the file are half of what a range costs its thread, so bytes are time.
+//
 // GPU work is in a file of its own (wire/gpu.hpp). Here threads of the program write through maps, without a lock and
 // without a call; there one thread of CUPTI's appends whole blocks, checksummed, long after what they tell of.
 // Versions: `major` changes when an old reader would misread; `minor` when there is more that it may skip.
@@ -22,9 +25,9 @@
 namespace rangescope::wire::native {
 
 inline constexpr char kMagic[8] = {'R', 'S', 'T', 'R', 'A', 'C', 'E', '\n'};
-inline constexpr std::uint16_t kMajor = 1;
-inline constexpr std::uint16_t kMinor =
-    2;  ///< 2: cost of a range; 1: local rank and size of the job; structured payloads; where chunks end
+inline constexpr std::uint16_t kMajor = 2;  ///< 2: short pushes and pops
+/// 1.2: cost of a range; 1.1: local rank and size of the job; structured payloads; where chunks end
+inline constexpr std::uint16_t kMinor = 0;
 inline constexpr std::uint64_t kPage = 4096;
 inline constexpr std::uint32_t kChunkMagic = 0x4b434352;    // "RCCK"
 inline constexpr std::uint32_t kMaxNameBytes = 256 * 1024;  ///< longer names are cut, and counted
@@ -111,6 +114,8 @@ enum class Type : std::uint8_t {
   kGap = 12,         ///< Gap; value: domain. Events are missing before it
   kSchema = 13,      ///< Schema; value: id of a layout of payloads, the same in all streams of the file
   kPayload = 14,     ///< StructuredPayload; value: schema id. Of the thread's innermost open range of the domain
+  kShortPush = 15,   ///< the header alone; value: ShortPush. In the default domain, of attributes only kRegistered
+  kShortPop = 16,    ///< the header alone; flags: domain; value: nanoseconds since the push or pop before it
 };
 
 struct RecordHeader {
@@ -128,6 +133,19 @@ inline constexpr std::uint8_t kHasPayload = 4;  ///< std::uint32_t NVTX payload 
 inline constexpr std::uint8_t kRegistered = 8;  ///< the name was a registered string
 /// RecordHeader::flags of kString: the name was longer.
 inline constexpr std::uint8_t kCut = 1;
+
+/// What a kShortPush says: nanoseconds since the push or pop before it in the chunk, and the name's string id.
+struct ShortPush {
+  static constexpr std::uint32_t kNameBits = 12, kSinceBits = 32 - kNameBits;
+  std::uint32_t since_ns, name;
+  [[nodiscard]] static constexpr bool fits(std::uint64_t since, std::uint32_t name_id) {
+    return since >> kSinceBits == 0 && name_id >> kNameBits == 0;
+  }
+  [[nodiscard]] constexpr std::uint32_t value() const { return since_ns | name << kSinceBits; }
+  [[nodiscard]] static constexpr ShortPush of(std::uint32_t value) {
+    return {value & ((1u << kSinceBits) - 1), value >> kSinceBits};
+  }
+};
 
 struct Text {
   RecordHeader head;

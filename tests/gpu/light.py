@@ -47,6 +47,20 @@ class Light(cost.Cost):
         work = [gpu.need("PyTorch", gpu.python()), f"{gpu.HERE}/work.py"]
         self.costs("decoder", work, r"decode ([0-9.]+)", "ms a token", {"TOK": "32", "REPEAT": "8"}, 1)
 
+    def test_where_the_rest_goes(self):
+        """What of rangescope's requests costs launches how much, each beside the floor; and ranges alone. No case has a limit."""
+        gpu.time_left(60)
+        library, launch = floor(), [gpu.program("launch")]
+        ways = {"nothing": lambda: gpu.Done(launch), "ranges": lambda: gpu.Done(launch, env=cost.traced())}
+        for more in ("", "kinds", "calls", "calls tid", "clock", "resource", "zeroed", "kinds calls tid clock resource zeroed"):
+            ways[f"floor {more}".strip()] = lambda more=more: gpu.Done(launch, env={"CUDA_INJECTION64_PATH": library, "FLOOR": more})
+        ways["floor and ranges"] = lambda: gpu.Done(launch, env={**cost.traced(), "CUDA_INJECTION64_PATH": library})
+        ways["traced"] = lambda: gpu.Done(launch, env=cost.traced("CUDA_INJECTION64_PATH"))
+        ways["traced, no flushing thread"] = lambda: gpu.Done(launch, env=cost.traced("CUDA_INJECTION64_PATH", RANGESCOPE_FLUSH_INTERVAL="0"))
+        best = {way: figure for way, (figure, _) in self.turns(ways, r"([0-9.]+) us/launch", ROUNDS).items()}
+        for way, figure in best.items():
+            gpu.figure(f"launches, {way}", figure, "us", f"+{figure - best['nothing']:.3g}, {figure - best['floor']:+.3g} to the floor")
+
     def test_light_says_what_the_timeline_says(self):
         gpu.time_left(20)
         launch = [gpu.program("launch"), "4000"]

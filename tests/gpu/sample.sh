@@ -4,11 +4,11 @@
 #
 #   tests/gpu/sample.sh BUILD OUT       BUILD: a build folder with bin/rangescope; OUT: an empty folder
 #   PYTHON=/path/to/python3             one with PyTorch and CUDA (python3); without PyTorch those parts are left out
-#   PARTS="long aside busy record ncu cost"   all of them where not given; ncu needs record of the same folder
+#   PARTS="long metrics aside busy record ncu cost"   all of them where not given; ncu needs record of the same folder
 set -uo pipefail
 [ $# -eq 2 ] || { sed -n '2,9p' "$0"; exit 64; }
 here=$(cd "$(dirname "$0")" && pwd); build=$(cd "$1" && pwd); mkdir -p "$2"; out=$(cd "$2" && pwd)
-rangescope=$build/bin/rangescope; python=${PYTHON:-python3}; parts=" ${PARTS:-long aside busy record ncu cost} "
+rangescope=$build/bin/rangescope; python=${PYTHON:-python3}; parts=" ${PARTS:-long metrics aside busy record ncu cost} "
 nvcc=${NVCC:-$(command -v nvcc || echo /usr/local/cuda/bin/nvcc)}
 ldd "$rangescope" | grep -q 'not found' && export LD_LIBRARY_PATH="$build/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
 work=$(mktemp -d); trap 'rm -rf "$work"' EXIT; cd "$work"
@@ -87,6 +87,17 @@ if wanted long; then
   sampled one-khz 20 1000000
   sampled ten-khz "${LONG:-60}" 100000
   sampled fifty-khz 3 20000
+  kill $busy; wait $busy 2>"$work/killed"
+fi
+if wanted metrics; then
+  echo "== what each group of counters costs the sampling process at 10 kHz, the device busy"
+  ./load 200000 >"$work/busy.out" & busy=$!
+  all=("${counters[@]}")
+  for left_out in none 'throughput' 'dram__bytes' 'sm__' 'pcie__' 'gr__'; do
+    counters=(); for counter in "${all[@]}"; do [[ $counter == *"$left_out"* ]] || counters+=("$counter"); done
+    sampled "without-${left_out//_/}" 6 100000
+  done
+  counters=("${all[@]}")
   kill $busy; wait $busy 2>"$work/killed"
 fi
 if wanted busy; then

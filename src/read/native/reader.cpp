@@ -127,11 +127,11 @@ base::Result<model::Session> NativeReader::read(const fs::path& path, const Opti
   std::stable_sort(files.begin(), files.end(),
                    [](const Opened& a, const Opened& b) { return a.start_ns < b.start_ns; });
   model::Session session;
-  // A range takes 32 bytes of a capture or more. What is reserved and not used costs nothing; what is not reserved is
+  // A range takes 16 bytes of a capture or more. What is reserved and not used costs nothing; what is not reserved is
   // copied.
   std::size_t bytes = 0;
   for (const Opened& file : files) bytes += file.bytes.size();
-  session.ranges.reserve(std::min<std::size_t>(bytes / 32, std::size_t{1} << 25));
+  session.ranges.reserve(std::min<std::size_t>(bytes / 16, std::size_t{1} << 25));
   base::Error last;
   std::string tool, schema;
   for (const Opened& file : files) {

@@ -20,6 +20,7 @@ using model::Severity;
 constexpr std::int64_t kSecond = 1'000'000'000;
 constexpr std::int64_t kBefore = 60 * kSecond;  // a time may precede its file by so much
 constexpr std::int64_t kAfter = 20 * 365 * 86400 * kSecond;
+constexpr std::int64_t kNoTime = -1;
 constexpr std::uint32_t kMaxNewString = 1 << 20;  // string ids come in order; a leap is damage
 
 struct DropText {
@@ -130,6 +131,7 @@ class TraceReader {
   }
 
   void read_chunk(const Chunk& chunk) {
+    latest_ns_ = kNoTime;
     std::size_t at = chunk.begin;
     while (at + sizeof(record::RecordHeader) <= chunk.end) {
       const auto head = load<record::RecordHeader>(file_, at);
@@ -153,7 +155,9 @@ class TraceReader {
       case record::Type::kPush:
       case record::Type::kMark: return event(head, bytes, 16);
       case record::Type::kStart: return event(head, bytes, 24);
-      case record::Type::kPop: return pop(head, bytes);
+      case record::Type::kShortPush: return short_push(head);
+      case record::Type::kPop:
+      case record::Type::kShortPop: return pop(head, bytes);
       case record::Type::kEnd: return end(bytes);
       case record::Type::kCategory:
       case record::Type::kThreadName: return named(head, bytes);
@@ -169,6 +173,22 @@ class TraceReader {
   bool time(std::span<const std::byte> bytes, std::int64_t& at) {
     if (bytes.size() < 16) return false;
     at = load<std::int64_t>(bytes, 8);
+    if (!plausible(at)) return false;
+    last_ns_ = std::max(last_ns_, at);
+    return true;
+  }
+
+  // The time of a push or pop, from which short ones count on.
+  bool edge(std::span<const std::byte> bytes, std::int64_t& at) {
+    latest_ns_ = kNoTime;
+    if (!time(bytes, at)) return false;
+    latest_ns_ = at;
+    return true;
+  }
+
+  bool short_edge(std::uint32_t since, std::int64_t& at) {
+    if (latest_ns_ == kNoTime) return false;
+    at = latest_ns_ += since;
     if (!plausible(at)) return false;
     last_ns_ = std::max(last_ns_, at);
     return true;
@@ -230,7 +250,8 @@ class TraceReader {
 
   bool event(const record::RecordHeader& head, std::span<const std::byte> bytes, std::size_t fixed) {
     std::int64_t at = 0;
-    if (bytes.size() < fixed || !time(bytes, at)) return false;
+    const bool timed = head.type == record::Type::kPush ? edge(bytes, at) : time(bytes, at);
+    if (bytes.size() < fixed || !timed) return false;
     std::size_t next = fixed;
     const auto take = [&](std::uint8_t flag, std::size_t size, std::size_t& where) {
       if ((head.flags & flag) == 0) return true;
@@ -263,22 +284,35 @@ class TraceReader {
       session_.marks.push_back({at, name(head.value), thread_, domain, attributes_id(attributes)});
       return true;
     }
-    model::Range range;
-    range.start_ns = at;
-    range.name = name(head.value);
-    range.thread = thread_;
-    range.domain = domain;
-    range.attributes = attributes_id(attributes);
-    range.registered = (head.flags & record::kRegistered) != 0;
-    const auto index = static_cast<std::uint32_t>(session_.ranges.size());
+    const std::uint32_t index = begin(at, head.value, head.flags, domain);
+    session_.ranges[index].attributes = attributes_id(attributes);
     if (head.type == record::Type::kStart) {
-      range.kind = model::RangeKind::kStartEnd;
+      session_.ranges[index].kind = model::RangeKind::kStartEnd;
       started_.push_back({load<std::uint64_t>(bytes, 16), index});
     } else {
       stack_of(domain).push_back(index);
     }
-    session_.ranges.push_back(range);
     return true;
+  }
+
+  bool short_push(const record::RecordHeader& head) {
+    const auto push = record::ShortPush::of(head.value);
+    std::int64_t at = 0;
+    if (!short_edge(push.since_ns, at)) return false;
+    stack_of(0).push_back(begin(at, push.name, head.flags, 0));
+    return true;
+  }
+
+  // A new range; its index.
+  std::uint32_t begin(std::int64_t at, std::uint32_t string, std::uint8_t flags, std::uint32_t domain) {
+    model::Range range;
+    range.start_ns = at;
+    range.name = name(string);
+    range.thread = thread_;
+    range.domain = domain;
+    range.registered = (flags & record::kRegistered) != 0;
+    session_.ranges.push_back(range);
+    return static_cast<std::uint32_t>(session_.ranges.size() - 1);
   }
 
   std::uint32_t attributes_id(const model::Attributes& a) {
@@ -298,7 +332,9 @@ class TraceReader {
   bool pop(const record::RecordHeader& head, std::span<const std::byte> bytes) {
     std::int64_t at = 0;
     std::uint32_t index = 0;
-    if (!time(bytes, at) || !domain_of(head.value, index)) return false;
+    const bool brief = head.type == record::Type::kShortPop;
+    if (!(brief ? short_edge(head.value, at) : edge(bytes, at))) return false;
+    if (!domain_of(brief ? head.flags : head.value, index)) return false;
     auto& stack = stack_of(index);
     if (stack.empty()) return false;  // its push stood in a damaged place: pops without push are not written
     model::Range& range = session_.ranges[stack.back()];
@@ -456,6 +492,7 @@ class TraceReader {
   Losses& losses_;
   std::uint32_t process_ = 0;
   std::int64_t last_ns_ = 0;
+  std::int64_t latest_ns_ = kNoTime;                          // of the latest push or pop in the chunk
   std::unordered_map<std::uint32_t, std::uint32_t> threads_;  // tid -> index
   std::unordered_map<std::uint32_t, std::uint32_t> domains_;  // the file's id -> index
   struct Number {

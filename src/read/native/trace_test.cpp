@@ -69,6 +69,12 @@ class Capture {
     return record(Type::kPush, name, time(at) + more, flags);
   }
   Capture& pop(std::int64_t at, std::uint32_t domain = 0) { return record(Type::kPop, domain, time(at)); }
+  Capture& short_push(std::uint32_t name, std::uint32_t since) {
+    return record(Type::kShortPush, wire::native::ShortPush{since, name}.value(), {});
+  }
+  Capture& short_pop(std::uint32_t since, std::uint8_t domain = 0) {
+    return record(Type::kShortPop, since, {}, domain);
+  }
   Capture& start(std::uint32_t name, std::uint64_t id, std::int64_t at) {
     return record(Type::kStart, name, time(at) + word(id));
   }
@@ -135,6 +141,38 @@ TEST(Trace, NestedRangesOfAThread) {
       show(Capture().chunk(0, 0, 7).string(1, "A").string(2, "B").push(1, 10).push(2, 20).pop(30).pop(40).bytes()),
       "A [10, 40] 7\n"
       "B [20, 30] 7\n");
+}
+
+TEST(Trace, ShortRecordsCountOnFromThePushOrPopBefore) {
+  EXPECT_EQ(show(Capture()
+                     .chunk(0, 0, 7)
+                     .string(1, "A")
+                     .string(4095, "B")
+                     .domain(3, "LLM")
+                     .push(1, 10)
+                     .start(1, 5, 12)  // counts for nothing
+                     .short_push(4095, (1 << 20) - 1)
+                     .push(1, 1048600, Capture::pair(3, 9), kHasScope)
+                     .short_pop(5)
+                     .short_pop(4000000000, 3)
+                     .pop(5000000000)
+                     .short_push(1, 0)
+                     .short_pop(7)
+                     .bytes()),
+            "A [10, 5000000000] 7\n"
+            "A [12, open] 7 start/end\n"
+            "B [1048585, 1048605] 7\n"
+            "A [1048600, 4001048605] 7 @LLM\n"
+            "A [5000000000, 5000000007] 7\n");
+}
+
+TEST(Trace, AShortRecordWithoutAnythingBeforeItIsDamage) {
+  for (const auto& begin : {Capture().chunk(0, 0, 7).string(1, "A"),  // of its own chunk
+                            Capture().chunk(0, 0, 7).string(1, "A").push(1, 10).pop(20).chunk(0, 1, 7),
+                            Capture().chunk(0, 0, 7).string(1, "A").record(Type::kPush, 1, Capture::word(1))}) {
+    const std::string text = show(Capture(begin).short_push(1, 3).short_pop(4).push(1, 30).short_pop(5).bytes());
+    EXPECT_NE(text.find("A [30, 35] 7\n! damaged_records"), std::string::npos) << text;
+  }
 }
 
 TEST(Trace, DomainsHaveStacksOfTheirOwn) {
@@ -296,9 +334,9 @@ TEST(Trace, AChunkThatClaimsTooMuchDoesNotSwallowItsNeighbour) {
 
 TEST(Trace, AnotherMajorVersionIsRefused) {
   Capture c;
-  c.header().major = 2;
+  c.header().major = 3;
   c.header().minor = 0;
-  EXPECT_EQ(show(c.bytes()), "native-trace 2.0 is not readable here: this rangescope knows 1");
+  EXPECT_EQ(show(c.bytes()), "native-trace 3.0 is not readable here: this rangescope knows 2");
   EXPECT_EQ(show("something else"), "this is no native capture");
 }
 

@@ -2,8 +2,9 @@
 // metrics in one call (each call of its own takes a pass of its own; a failed call spoils the object), the
 // configuration image; then enable, configure, size and clear the counter data image, start. Decoding fills the image,
 // which is cleared for the next round. Clearing costs by the image's size (35 KiB a sample on GH100), but what does not
-// fit is lost (80 of 250 samples a poll were kept at 50 kHz): so each poll takes an image that fits what is due, and
-// none much larger (one for 2,048 samples took 12 ms of each poll at 10 kHz, with 553 samples in it; H100).
+// fit is lost (80 of 250 samples a poll were kept at 50 kHz): so the image fits what is due and half as much again, for
+// more comes while that is decoded, and not more (one for 2,048 samples took 12 ms of each poll at 10 kHz, with 553
+// samples in it; H100).
 #include <dlfcn.h>
 #include <link.h>
 
@@ -308,7 +309,7 @@ class DeviceSampler final : public Sampler {
     config.triggerMode = CUPTI_PM_SAMPLING_TRIGGER_MODE_GPU_TIME_INTERVAL;
     config.hwBufferAppendMode = CUPTI_PM_SAMPLING_HARDWARE_BUFFER_APPEND_MODE_KEEP_OLDEST;
     if (auto done = check(api_.cuptiPmSamplingSetConfig(&config), "cuptiPmSamplingSetConfig"); !done) return done;
-    if (auto done = check(clear(images_[0]), "cuptiPmSamplingCounterDataImageInitialize"); !done) return done;
+    if (auto done = check(clear(), "cuptiPmSamplingCounterDataImageInitialize"); !done) return done;
     decoded_ns_ = now_ns();
     RANGESCOPE_PARAMS(start, CUpti_PmSampling_Start_Params);
     start.pPmSamplingObject = object_;
@@ -341,54 +342,59 @@ class DeviceSampler final : public Sampler {
   [[nodiscard]] Spent spent() const override { return spent_; }
 
  private:
-  /// Room for the samples of a poll, and for those of one that comes late; made when it is needed.
-  struct Image {
-    std::uint32_t samples;
-    Bytes bytes;
-  };
   static constexpr std::size_t kHardwareBytes = 256u << 20;
+  static constexpr std::uint32_t kMostRoom = kPollSamples * 16;
+  static constexpr int kShrinksAfter = 8;  // polls that would have done with less
 
-  // The latest one where that will do: another one has to be sized anew.
-  [[nodiscard]] Image& image_for(std::int64_t samples) {
-    if (Image& latest = images_[image_]; samples < latest.samples && (image_ == 0 || 4 * samples > latest.samples))
-      return latest;
-    for (image_ = 0; image_ + 1 < images_.size() && samples >= images_[image_].samples;) ++image_;
-    return images_[image_];
+  /// Room for the samples that are due: more at once, less when it was too much for a while, for another size costs.
+  void fit(std::int64_t due) {
+    const std::uint32_t samples = static_cast<std::uint32_t>(std::min<std::int64_t>(due, kMostRoom));
+    const std::uint32_t wanted = samples + samples / 2 + 8;
+    lately_ = std::max(lately_, wanted);
+    too_large_ = room_ > wanted + wanted / 8 ? too_large_ + 1 : 0;
+    if (samples + samples * 3 / 8 + 8 > room_) {
+      room_ = std::min(wanted, kMostRoom);
+    } else if (too_large_ == kShrinksAfter) {
+      room_ = std::min(lately_, kMostRoom);
+      too_large_ = 0;
+    }
+    if (too_large_ == 0) lately_ = 0;
   }
 
   // CUPTI initializes an image for the number of samples that its size was last asked for, and answers
-  // CUPTI_ERROR_UNKNOWN to a smaller one (seen on an H200): so the size is asked for whenever the other image comes.
-  // Not each time: that alone takes 3 ms (H100).
-  [[nodiscard]] CUptiResult clear(Image& image) {
+  // CUPTI_ERROR_UNKNOWN to a smaller one (seen on an H200): so the size is asked for whenever it changes. Not each
+  // time: that alone takes 3 ms (H100).
+  [[nodiscard]] CUptiResult clear() {
     const CpuTime took(spent_.clearing);
-    if (image.samples != sized_for_) {
+    if (room_ != sized_for_) {
       RANGESCOPE_PARAMS(size, CUpti_PmSampling_GetCounterDataSize_Params);
       size.pPmSamplingObject = object_;
       size.pMetricNames = host_.names().data();
       size.numMetrics = host_.names().size();
-      size.maxSamples = image.samples;
+      size.maxSamples = room_;
       if (const auto result = api_.cuptiPmSamplingGetCounterDataSize(&size); result != CUPTI_SUCCESS) return result;
-      image.bytes.resize(size.counterDataSize);
-      sized_for_ = image.samples;
+      image_.resize(size.counterDataSize);
+      sized_for_ = room_;
     }
+    spent_.cleared += room_;
     RANGESCOPE_PARAMS(params, CUpti_PmSampling_CounterDataImage_Initialize_Params);
     params.pPmSamplingObject = object_;
-    params.counterDataSize = image.bytes.size();
-    params.pCounterData = image.bytes.data();
+    params.counterDataSize = image_.size();
+    params.pCounterData = image_.data();
     return api_.cuptiPmSamplingCounterDataImageInitialize(&params);
   }
 
   [[nodiscard]] Result<CUpti_PmSampling_DecodeStopReason> decode(Stream& to) {
     const std::int64_t now = now_ns(), due = (now - std::exchange(decoded_ns_, now)) / interval_ns_;
-    Image& image = image_for(due + due / 8 + 8);
-    if (image.bytes.empty()) {
-      if (const auto result = clear(image); result != CUPTI_SUCCESS)
+    fit(due);
+    if (room_ != sized_for_) {
+      if (const auto result = clear(); result != CUPTI_SUCCESS)
         return tl::make_unexpected(failure(api_, result, "cuptiPmSamplingCounterDataImageInitialize"));
     }
     RANGESCOPE_PARAMS(params, CUpti_PmSampling_DecodeData_Params);
     params.pPmSamplingObject = object_;
-    params.pCounterDataImage = image.bytes.data();
-    params.counterDataImageSize = image.bytes.size();
+    params.pCounterDataImage = image_.data();
+    params.counterDataImageSize = image_.size();
     {
       const CpuTime took(spent_.decoding);
       if (const auto result = api_.cuptiPmSamplingDecodeData(&params); result != CUPTI_SUCCESS)
@@ -400,33 +406,33 @@ class DeviceSampler final : public Sampler {
       to.event(wire::samples::EventKind::kOverflow, "the hardware's buffer was full");
     }
     RANGESCOPE_PARAMS(info, CUpti_PmSampling_GetCounterDataInfo_Params);
-    info.pCounterDataImage = image.bytes.data();
-    info.counterDataImageSize = image.bytes.size();
+    info.pCounterDataImage = image_.data();
+    info.counterDataImageSize = image_.size();
     if (const auto result = api_.cuptiPmSamplingGetCounterDataInfo(&info); result != CUPTI_SUCCESS)
       return tl::make_unexpected(failure(api_, result, "cuptiPmSamplingGetCounterDataInfo"));
-    evaluate(image.bytes, info.numCompletedSamples, to);
+    evaluate(info.numCompletedSamples, to);
     if (info.numCompletedSamples > 0) {
-      if (const auto result = clear(image); result != CUPTI_SUCCESS)
+      if (const auto result = clear(); result != CUPTI_SUCCESS)
         return tl::make_unexpected(failure(api_, result, "cuptiPmSamplingCounterDataImageInitialize"));
     }
     return params.decodeStopReason;
   }
 
-  void evaluate(const Bytes& image, std::size_t samples, Stream& to) {
+  void evaluate(std::size_t samples, Stream& to) {
     const CpuTime took(spent_.evaluating);
     for (std::size_t i = 0; i < samples; ++i) {
       RANGESCOPE_PARAMS(sample, CUpti_PmSampling_CounterData_GetSampleInfo_Params);
       sample.pPmSamplingObject = object_;
-      sample.pCounterDataImage = image.data();
-      sample.counterDataImageSize = image.size();
+      sample.pCounterDataImage = image_.data();
+      sample.counterDataImageSize = image_.size();
       sample.sampleIndex = i;
       if (api_.cuptiPmSamplingCounterDataGetSampleInfo(&sample) != CUPTI_SUCCESS) continue;
       // The first one begins when the device was last sampled, by whomever. Behind a full image come empty ones.
       if (!std::exchange(begun_, true) || sample.endTimestamp <= sample.startTimestamp) continue;
       RANGESCOPE_PARAMS(values, CUpti_Profiler_Host_EvaluateToGpuValues_Params);
       values.pHostObject = host_.object();
-      values.pCounterDataImage = image.data();
-      values.counterDataImageSize = image.size();
+      values.pCounterDataImage = image_.data();
+      values.counterDataImageSize = image_.size();
       values.rangeIndex = i;
       values.ppMetricNames = host_.names().data();
       values.numMetrics = host_.names().size();
@@ -443,10 +449,11 @@ class DeviceSampler final : public Sampler {
   Host host_;
   std::int64_t interval_ns_;
   CUpti_PmSampling_Object* object_ = nullptr;
-  std::array<Image, 4> images_{
-      {{kPollSamples * 3 / 2, {}}, {kPollSamples * 3, {}}, {kPollSamples * 6, {}}, {kPollSamples * 16, {}}}};
-  std::size_t image_ = 0;        ///< the latest
-  std::uint32_t sized_for_ = 0;  ///< samples that CUPTI was last asked a size for
+  Bytes image_;
+  std::uint32_t room_ = kPollSamples * 3 / 2;  ///< samples that the image is to hold
+  std::uint32_t sized_for_ = 0;                ///< samples that CUPTI was last asked a size for
+  std::uint32_t lately_ = 0;                   ///< the most that was wanted since the image was last not too large
+  int too_large_ = 0;                          ///< polls since then
   std::int64_t decoded_ns_ = 0;
   Spent spent_;
   std::vector<double> values_;
