@@ -13,6 +13,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -53,10 +54,11 @@ struct CollectiveCall {
   struct End {
     std::int32_t rank = kNobody, tag = 0;
   };
-  End to, from;                 ///< of messages, ranks of the communicator
-  std::int32_t self = kNobody;  ///< own rank in the communicator, where the call says it
-  std::uint32_t done = kNone;   ///< index into `messaging` of the call that completed it
-  std::uint32_t received = 0;   ///< kWait: receives that it completed
+  End to, from;                          ///< of messages, ranks of the communicator
+  std::int32_t self = kNobody;           ///< own rank in the communicator, where the call says it
+  std::uint32_t done = kNone;            ///< index into `messaging` of the call that completed it
+  std::uint32_t received = 0;            ///< kWait: receives that it completed
+  std::optional<double> hidden_ns = {};  ///< beside other kernels, of a call from elsewhere; NaN: nobody knows
   static constexpr std::int32_t kNobody = -2;
 };
 

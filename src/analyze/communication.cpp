@@ -93,10 +93,11 @@ class Adding {
     find_contexts();
     collectives();
   }
-  [[nodiscard]] std::vector<std::uint32_t> nodes() {
+  [[nodiscard]] std::vector<Around> around() {
     find_contexts();
-    std::vector<std::uint32_t> out;
-    for (const CollectiveCall& call : found_.calls) out.push_back(node_of(call));
+    std::vector<Around> out;
+    for (const CollectiveCall& call : found_.calls)
+      out.push_back({node_of(call), hidden(call, call.start_ns, call.end_ns)});
     return out;
   }
 
@@ -220,7 +221,7 @@ class Adding {
         rank.wait_ns += length - least;
         rank.late_ns += most - length;
         rank.time_ns += length;
-        rank.hidden_ns += hidden(call, call.start_ns, call.end_ns);
+        rank.hidden_ns += call.hidden_ns ? *call.hidden_ns : hidden(call, call.start_ns, call.end_ns);
         waited += length - least;
         if (i != last) next = std::min(next, length);
         timed_.push_back({&call, length - least, i == last ? kNone : last_rank});
@@ -534,10 +535,10 @@ void add_collectives(const Session& session, const Options& options, const Tree&
   Adding(session, options, tree, found, {}, report).run_collectives();
 }
 
-std::vector<std::uint32_t> nodes_around(const Session& session, const Options& options, const Tree& tree,
-                                        const CollectiveCalls& found) {
+std::vector<Around> around_calls(const Session& session, const Options& options, const Tree& tree,
+                                 const CollectiveCalls& found) {
   model::Report none;
-  return Adding(session, options, tree, found, {}, none).nodes();
+  return Adding(session, options, tree, found, {}, none).around();
 }
 
 }  // namespace rangescope::analyze

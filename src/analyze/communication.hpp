@@ -24,8 +24,12 @@ void add_communication(const model::Session& session, const Options& options, co
 void add_collectives(const model::Session& session, const Options& options, const Tree& tree,
                      const CollectiveCalls& found, model::Report& report);
 
-/// The node of the innermost range of the program around each of `found.calls`, kNone for none.
-[[nodiscard]] std::vector<std::uint32_t> nodes_around(const model::Session& session, const Options& options,
-                                                      const Tree& tree, const CollectiveCalls& found);
+/// Where each of `found.calls` stands.
+struct Around {
+  std::uint32_t node = kNone;  ///< of the innermost range of the program, kNone for none
+  double hidden_ns = 0;        ///< of its time, beside other kernels
+};
+[[nodiscard]] std::vector<Around> around_calls(const model::Session& session, const Options& options, const Tree& tree,
+                                               const CollectiveCalls& found);
 
 }  // namespace rangescope::analyze

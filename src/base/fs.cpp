@@ -41,9 +41,11 @@ Result<int> open_for_reading(const std::filesystem::path& path, int more_flags =
   return fail(code, "cannot open the file: " + reason(), path.string());
 }
 
-Result<std::string> read_from(int fd, const std::filesystem::path& path, std::size_t most) {
+/// `expected`: bytes that it probably has.
+Result<std::string> read_from(int fd, const std::filesystem::path& path, std::size_t most, std::size_t expected = 0) {
   const Descriptor file(fd);
   std::string bytes;
+  bytes.reserve(expected);
   std::string buffer(64 * 1024, '\0');
   while (bytes.size() < most) {
     const ssize_t n = ::read(file.get(), buffer.data(), std::min(buffer.size(), most - bytes.size()));
@@ -86,7 +88,7 @@ Result<std::string> read_regular(const std::filesystem::path& path, std::size_t 
       return fail(Code::kBadData, "has more than " + std::to_string(most) + " bytes", path.string());
     return fail(Code::kNoInput, "is not a regular file", path.string());
   }
-  return read_from(*fd, path, most);
+  return read_from(*fd, path, most, static_cast<std::size_t>(status.st_size));
 }
 
 Result<Replacement> Replacement::begin(const std::filesystem::path& path) {

@@ -82,6 +82,7 @@ class Joiner {
     out.name = names_[from.name];
     out.operation = analyze::operation_of(name);
     out.bytes = from.bytes == kUnknown ? std::nan("") : static_cast<double>(from.bytes);
+    out.hidden_ns = from.hidden_ns != kUnknown ? static_cast<double>(from.hidden_ns) : digest_.total ? std::nan("") : 0;
     if (first) out.range = around(from.region);
     return out;
   }
@@ -195,9 +196,11 @@ void add_collectives(const Digest& digest, Reported& into) {
   analyze::link_nodes(tree, session);
   analyze::add_collectives(session, {}, tree, found, into.report);
   session.ranges.clear();
-  if (digest.total)  // what ran beside a call is in the captures
-    for (model::Collective& row : into.report.collectives)
-      for (model::CollectiveOfRank& rank : row.by_rank) rank.hidden_ns = std::nan("");
+  for (model::Collective& row : into.report.collectives) {
+    double hidden = 0, time = 0;
+    for (const model::CollectiveOfRank& rank : row.by_rank) hidden += rank.hidden_ns, time += rank.time_ns;
+    if (digest.total && time > 0 && !std::isnan(hidden)) row.hidden_share = hidden / time;
+  }
   if (joiner.widest() > 0)
     into.report.notes.push_back("collectives rest on every " + std::to_string(1u << joiner.widest()) +
                                 (joiner.widest() == 1 ? "nd" : "th") +

@@ -94,7 +94,7 @@ struct Copies {
 
 struct KernelSum {
   std::uint32_t name = 0;  ///< index into Digest::kernels
-  Moments duration;
+  Distribution duration;   ///< of digests of version 1 without the sketch
 };
 
 /// GPU work of a region, of the whole job, or of what lies outside all ranges.
@@ -103,11 +103,13 @@ struct Gpu {
   std::array<std::int64_t, 10> counts{};
   std::array<std::int64_t, 12> times{};
   bool partial = false;
-  std::vector<Copies> copies;       ///< by kind
-  std::vector<KernelSum> kernels;   ///< launched in this region and not in one below; by name
-  Distribution latency;             ///< the same kernels'; empty where calls were not recorded
-  Distribution kernel_ns, busy_ns;  ///< per occurrence, children included
+  std::vector<Copies> copies;           ///< by kind
+  std::vector<KernelSum> kernels;       ///< launched in this region and not in one below; by name
+  Distribution latency;                 ///< the same kernels'; empty where calls were not recorded
+  Distribution kernel_ns;               ///< per occurrence, children included
+  std::optional<Distribution> busy_ns;  ///< so too; nothing: the same
 
+  [[nodiscard]] const Distribution& busy() const { return busy_ns ? *busy_ns : kernel_ns; }
   void add(const Gpu& other, const std::vector<std::uint32_t>& kernel_of);
   /// Of ranks that have no GPU work: so many occurrences without any, or of which nobody knows.
   void add_none(std::int64_t occurrences, bool known);
@@ -171,6 +173,7 @@ struct Calls {
     std::uint32_t name = 0, region = kNone;  ///< region: the innermost one of the program around it
     std::int64_t start_ns = 0, end_ns = 0;
     std::int64_t bytes = kUnknown;
+    std::int64_t hidden_ns = kUnknown;  ///< beside other kernels on the same GPU
   };
   std::vector<Call> calls;
 

@@ -1,203 +1,40 @@
 // "RSDIGEST", version (u32), 0 (u32), bytes of the payload (u64), a zstd frame with a checksum; numbers little-endian.
 //
 // The payload is numbers of variable length (LEB128), signed ones with the sign in the lowest bit. What is usually
-// equal to something before it is written as the difference, so that zstd finds zeros. One list of fields, visited by
-// the writer and by the reader, is both: docs/formats/digest.md has it as a table.
+// equal to something before it is written as the difference; a group of fields has a mask of those that differ. One
+// list of fields, visited by the writer and by the reader, is both: docs/formats/digest.md has it as a table. Version
+// 1, which is only read, has no groups, a flag before each sum, and no bins of kernels in regions.
 #include "digest/file.hpp"
 
 #include <zstd.h>
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cstring>
 
 #include "base/fs.hpp"
+#include "digest/coding.hpp"
 
 namespace rangescope::digest {
-namespace coding {  // named, since Reading::State holds a Reader
+namespace coding {
 
 constexpr std::string_view kMagic = "RSDIGEST";
-constexpr std::uint32_t kVersion = 1;
 constexpr std::size_t kHeader = 24;
 constexpr std::string_view kUnfitting = "the digest is damaged: what it says does not fit together";
-constexpr std::size_t kMostBins = 1 << 25;  // of all sketches of a file
-constexpr std::uint32_t kDeepest = 1024;    // a recording's tree is never so deep
+constexpr std::uint32_t kDeepest = 1024;  // a recording's tree is never so deep
 constexpr std::size_t kMostNames = 1 << 22;
 constexpr std::size_t kMostList = 1 << 20;  // processes, devices, ranks of a region ...
-
-class Writer {
- public:
-  static constexpr bool kReads = false;
-  std::string bytes;
-
-  void number(std::uint64_t value) {
-    for (; value > 127; value >>= 7) bytes.push_back(static_cast<char>(value | 128));
-    bytes.push_back(static_cast<char>(value));
-  }
-  template <class T>
-  void field(const T& value) {
-    number(static_cast<std::uint64_t>(value));
-  }
-  void flag(bool value) { number(value ? 1 : 0); }
-  /// `value` as the difference to `base`.
-  void near(std::int64_t value, std::int64_t base) {
-    const auto off = static_cast<std::int64_t>(static_cast<std::uint64_t>(value) - static_cast<std::uint64_t>(base));
-    number(static_cast<std::uint64_t>(off) << 1 ^ static_cast<std::uint64_t>(off >> 63));
-  }
-  /// The same of what may be unknown; never negative, but for `own` times.
-  void sum(std::int64_t value, std::int64_t base, bool = false) {
-    flag(value != kUnknown);
-    if (value != kUnknown) near(value, base == kUnknown ? 0 : base);
-  }
-  void wide(UnsignedWide value) {
-    number(static_cast<std::uint64_t>(value));
-    number(static_cast<std::uint64_t>(value >> 64));
-  }
-  void text(const std::string& value) {
-    number(value.size());
-    bytes += value;
-  }
-  void real(double value) {
-    const auto bits = std::bit_cast<std::uint64_t>(value);
-    for (int i = 0; i < 64; i += 8) bytes.push_back(static_cast<char>(bits >> i));
-  }
-  template <class T>
-  void list(const std::vector<T>& items, std::size_t, std::size_t = 1) {
-    number(items.size());
-  }
-  void index(std::uint32_t value, std::size_t) { number(value); }
-  void index_or_none(std::uint32_t value, std::size_t) { number((value + std::uint64_t{1}) & 0xffffffffu); }
-  void check(bool) {}
-};
-
-class Reader {
- public:
-  static constexpr bool kReads = true;
-  // Five million regions of a hundred numbers: what reads one is inlined, but for the rare cases.
-  explicit Reader(std::string_view bytes) : begin_(bytes.data()), at_(begin_), end_(begin_ + bytes.size()) {}
-  [[nodiscard]] bool bad() const { return bad_; }
-  [[nodiscard]] std::size_t offset() const { return static_cast<std::size_t>(at_ - begin_); }
-  [[nodiscard]] bool at_end() const { return at_ == end_; }
-
-  [[gnu::always_inline]] std::uint64_t number() {
-    if (end_ - at_ < 2) return longer_number();
-    const std::uint64_t one = byte(0), two = byte(1);
-    if (one < 128) {
-      ++at_;
-      return one;
-    }
-    if (two >= 128) return longer_number();
-    at_ += 2;
-    return (one & 127) | two << 7;
-  }
-  [[gnu::noinline]] std::uint64_t longer_number() {
-    if constexpr (std::endian::native == std::endian::little) {
-      std::uint64_t word = 0;
-      if (end_ - at_ >= 8) std::memcpy(&word, at_, 8);
-      if (const std::uint64_t stops = ~word & 0x8080808080808080; end_ - at_ >= 8 && stops != 0) {
-        at_ += (std::countr_zero(stops) >> 3) + 1;
-        word &= stops ^ (stops - 1);  // its bytes, and of each the lower seven bits moved together
-        word = (word & 0x007f007f007f007f) | (word & 0x7f007f007f007f00) >> 1;
-        word = (word & 0x00003fff00003fff) | (word & 0x3fff00003fff0000) >> 2;
-        return (word & 0x0fffffff) | (word & 0x0fffffff00000000) >> 4;
-      }
-    }
-    std::uint64_t value = 0;
-    for (int shift = 0; shift < 64 && at_ != end_; shift += 7) {
-      const auto byte = static_cast<std::uint8_t>(*at_++);
-      value |= static_cast<std::uint64_t>(byte & 127) << shift;
-      if (byte < 128) return value;
-    }
-    fail();
-    return 0;
-  }
-  template <class T>
-  [[gnu::always_inline]] void field(T& value) {
-    const std::uint64_t read = number();
-    value = static_cast<T>(read);
-    if (static_cast<std::uint64_t>(value) != read) fail();
-    if constexpr (std::is_signed_v<T>) check(value >= 0);
-  }
-  [[gnu::always_inline]] void flag(bool& value) {
-    const std::uint64_t read = number();
-    check(read < 2);
-    value = read == 1;
-  }
-  [[gnu::always_inline]] void near(std::int64_t& value, std::int64_t base) {
-    const std::uint64_t read = number();
-    value = static_cast<std::int64_t>((read >> 1 ^ (~(read & 1) + 1)) + static_cast<std::uint64_t>(base));
-  }
-  [[gnu::always_inline]] void sum(std::int64_t& value, std::int64_t base, bool negative = false) {
-    bool known = end_ - at_ >= 2 && byte(0) == 1;
-    if (known)
-      ++at_;
-    else
-      flag(known);
-    value = kUnknown;
-    if (!known) return;
-    near(value, base == kUnknown ? 0 : base);
-    check(value >= 0 || (negative && value != kUnknown));
-  }
-  void wide(UnsignedWide& value) {
-    const std::uint64_t low = number();
-    value = static_cast<UnsignedWide>(number()) << 64 | low;
-  }
-  void text(std::string& value) {
-    const std::uint64_t size = number();
-    if (size > static_cast<std::uint64_t>(end_ - at_)) return fail();
-    value.assign(at_, size);
-    at_ += size;
-  }
-  void real(double& value) {
-    if (end_ - at_ < 8) return fail();
-    std::uint64_t bits = 0;
-    for (int i = 0; i < 64; i += 8) bits |= static_cast<std::uint64_t>(static_cast<std::uint8_t>(*at_++)) << i;
-    value = std::bit_cast<double>(bits);
-    check(value >= 0 && value < 1e30);
-  }
-  /// How many items follow, each of at least `bytes`.
-  [[gnu::always_inline]] std::size_t count(std::size_t most, std::size_t bytes) {
-    const std::uint64_t count = number();
-    check(count <= most && count <= static_cast<std::uint64_t>(end_ - at_) / bytes);
-    return bad_ ? 0 : count;
-  }
-  template <class T>
-  void list(std::vector<T>& items, std::size_t most, std::size_t bytes = 1) {
-    items.resize(count(most, bytes));
-  }
-  void index(std::uint32_t& value, std::size_t below) {
-    field(value);
-    check(value < below);
-  }
-  void index_or_none(std::uint32_t& value, std::size_t below) {
-    const std::uint64_t read = number();
-    check(read <= below);
-    value = read == 0 ? kNone : static_cast<std::uint32_t>(read - 1);
-  }
-  [[gnu::always_inline]] void check(bool holds) {
-    if (!holds) fail();
-  }
-  void bins(std::size_t count) {
-    bins_ += count;
-    check(bins_ <= kMostBins);
-  }
-
- private:
-  [[gnu::noinline]] void fail() {
-    bad_ = true;
-    at_ = end_;  // every loop ends
-  }
-  [[nodiscard]] std::uint64_t byte(int ahead) const { return static_cast<std::uint8_t>(at_[ahead]); }
-
-  const char *begin_, *at_, *end_;
-  std::size_t bins_ = 0;
-  bool bad_ = false;
-};
+constexpr std::uint64_t kMore = 15;         // of four bits: a number follows with what is above
 
 /// What squares are at least, by Cauchy and Schwarz.
 UnsignedWide least_squares(const Moments& m) {
   return static_cast<UnsignedWide>(m.sum) * static_cast<UnsignedWide>(m.sum) / m.n;
+}
+
+/// Squares of the values less those of what they are above the least one, whose sum is `above`.
+UnsignedWide squares_of_least(const Moments& m, UnsignedWide above) {
+  const auto least = static_cast<UnsignedWide>(static_cast<Wide>(m.min));
+  return least * (2 * above + least * m.n);
 }
 
 void visit(Writer& io, const Moments& m) {
@@ -205,8 +42,9 @@ void visit(Writer& io, const Moments& m) {
   if (m.n == 0) return;
   io.near(m.min, 0);
   io.near(m.max, m.min);
-  io.wide(static_cast<UnsignedWide>(m.sum - static_cast<Wide>(m.min) * m.n));
-  io.wide(m.squares - least_squares(m));
+  const auto above = static_cast<UnsignedWide>(m.sum - static_cast<Wide>(m.min) * m.n);
+  io.wide(above);
+  io.wide(m.squares - squares_of_least(m, above));
 }
 
 void visit(Reader& io, Moments& m) {
@@ -215,15 +53,15 @@ void visit(Reader& io, Moments& m) {
   if (m.n == 0) return;
   io.near(m.min, 0);
   io.near(m.max, m.min);
-  UnsignedWide sum = 0, squares = 0;
-  io.wide(sum);
+  UnsignedWide above = 0, squares = 0;
+  io.wide(above);
   io.wide(squares);
   constexpr std::int64_t kLongest = std::int64_t{1} << 56;  // two years in nanoseconds
   io.check(m.n < std::uint64_t{1} << 48 && -kLongest < m.min && m.min <= m.max && m.max < kLongest);
   if (io.bad()) return;
-  io.check(sum <= static_cast<UnsignedWide>(m.max - m.min) * m.n);
-  m.sum = static_cast<Wide>(sum) + static_cast<Wide>(m.min) * m.n;
-  m.squares = squares + least_squares(m);
+  io.check(above <= static_cast<UnsignedWide>(m.max - m.min) * m.n);
+  m.sum = static_cast<Wide>(above) + static_cast<Wide>(m.min) * m.n;
+  m.squares = squares + (io.version() == 1 ? least_squares(m) : squares_of_least(m, above));
   if (io.bad()) m = {};
 }
 
@@ -234,28 +72,50 @@ void visit(Writer& io, const Distribution& d) {
   std::size_t used = 0, last = 0;
   for (const std::uint64_t count : counts) used += count > 0 ? 1 : 0;
   io.number(used);
+  std::string pairs;
+  std::vector<std::uint64_t> more;
   for (std::size_t i = 0; i < counts.size(); ++i) {
     if (counts[i] == 0) continue;
-    io.number(d.sketch.first() + i - last);
-    io.number(counts[i]);
-    last = d.sketch.first() + i;
+    const std::uint64_t gap = pairs.empty() ? 0 : i - last - 1, above = counts[i] - 1;
+    if (pairs.empty()) io.number(d.sketch.first() + i);
+    pairs.push_back(static_cast<char>(std::min(gap, kMore) | std::min(above, kMore) << 4));
+    for (const std::uint64_t each : {gap, above})
+      if (each >= kMore) more.push_back(each - kMore);
+    last = i;
   }
+  io.bytes += pairs;
+  for (const std::uint64_t each : more) io.number(each);
 }
 
-void visit(Reader& io, Distribution& d) {
-  d.clear();
-  visit(io, d.moments);
-  if (d.moments.n == 0) return;
+/// Bins as pairs of gap and count: of version 1 in numbers, else in half a byte each, what is above them behind all.
+/// Returns how many values stand in them.
+template <bool kPairs>
+std::uint64_t visit_bins(Reader& io, Distribution& d) {
   const std::uint64_t used = io.number();
   std::uint64_t bin = 0, total = 0, first = 0;
+  const std::uint8_t* pairs = nullptr;
+  if constexpr (kPairs) {
+    if (used > 0) bin = io.number();
+    pairs = io.raw(used);
+    if (pairs == nullptr || bin >= Sketch::kBins || used > Sketch::kBins) return io.check(false), 0;
+  }
   std::array<std::uint64_t, Sketch::kBins> counts;  // set from `first` to `bin`
   for (std::uint64_t i = 0; i < used; ++i) {
-    const std::uint64_t gap = io.number(), count = io.number();
-    if ((gap == 0 && i > 0) || gap >= Sketch::kBins - bin || count - 1 >= d.moments.n - total) {  // 0 is none too
-      io.check(false);
-      break;
+    std::uint64_t gap = 0, count = 0;
+    if constexpr (kPairs) {
+      gap = pairs[i] & 15;
+      count = pairs[i] >> 4;
+      if (gap == kMore) gap += io.number();
+      if (count == kMore) count += io.number();
+      gap += i > 0 ? 1 : 0;
+      ++count;
+    } else {
+      gap = io.number();
+      count = io.number();
     }
-    if (i == 0) first = gap;
+    if ((gap == 0 && i > 0) || gap >= Sketch::kBins - bin || count - 1 >= d.moments.n - total)  // 0 is none too
+      return io.check(false), 0;
+    if (i == 0) first = bin + gap;
     for (std::uint64_t empty = 1; empty < gap && i > 0; ++empty) counts[bin + empty] = 0;
     bin += gap;
     counts[bin] = count;
@@ -263,24 +123,42 @@ void visit(Reader& io, Distribution& d) {
   }
   io.bins(bin - first + 1);
   if (used > 0 && !io.bad()) d.sketch.set(first, std::span(counts).subspan(first, bin - first + 1));
-  io.check(total == d.moments.n && first < Sketch::kBins);
+  io.check(first < Sketch::kBins);
+  return total;
+}
+
+void visit(Reader& io, Distribution& d, bool all = true) {
+  d.clear();
+  visit(io, d.moments);
+  if (d.moments.n == 0) return;
+  const std::uint64_t total = io.version() == 1 ? visit_bins<false>(io, d) : visit_bins<true>(io, d);
+  io.check(total == d.moments.n || !all);
   if (io.bad()) d.clear();
 }
 
+/// Of a region's kernel, whose bins version 1 does not have, nor what was merged with it.
+void visit_kernel_sum(Writer& io, const Distribution& d) {
+  visit(io, d);
+}
+void visit_kernel_sum(Reader& io, Distribution& d) {
+  d.sketch.clear();
+  io.version() == 1 ? visit(io, d.moments) : visit(io, d, false);
+}
+
 template <class Io, class T>
-void visit_parts(Io& io, T& parts, std::int64_t usual) {
+void visit_parts(Io& io, T& parts, std::int64_t usual, std::uint64_t usually_largest) {
   if constexpr (Io::kReads) parts = {};
-  io.field(parts.count);
+  io.field(parts.count, 1);
   if (parts.count == 0) return;
   io.near(parts.sum, usual);
   io.near(parts.min, parts.sum);
   io.near(parts.max, parts.min);
-  io.field(parts.largest);
+  io.field(parts.largest, usually_largest);
   io.check(parts.sum >= 0 && parts.min >= 0 && parts.min <= parts.max);
 }
 
 template <class Io, class T>
-void visit_ordinals(Io& io, T& o, std::int64_t least) {
+void visit_ordinals(Io& io, T& o, std::int64_t least, std::uint64_t rank) {
   io.field(o.compared);
   io.field(o.shift);
   io.check(o.shift < 32);
@@ -296,23 +174,30 @@ void visit_ordinals(Io& io, T& o, std::int64_t least) {
     io.check(ns >= 0);
     if constexpr (Io::kReads) o.longest[i].ns = static_cast<std::uint64_t>(ns);
     if (i == 0 || !one_rank)
-      io.field(o.longest[i].rank);
+      io.field(o.longest[i].rank, rank);
     else if constexpr (Io::kReads)
       o.longest[i].rank = o.longest.front().rank;
   }
   io.list(o.ties, 1 << 24, 2);
-  for (auto& [place, rank] : o.ties) {
+  for (auto& [place, other] : o.ties) {
     io.index(place, o.longest.size());
-    io.field(rank);
+    io.field(other);
   }
   if constexpr (Io::kReads) io.check(std::is_sorted(o.ties.begin(), o.ties.end()) && o.longest.size() <= o.kept());
 }
 
 template <class Io, class T>
 void visit_gpu(Io& io, T& gpu, std::size_t kernels) {
-  for (auto& count : gpu.counts) io.sum(count, 0);
-  for (auto& ns : gpu.times) io.sum(ns, 0);
+  // What usually is the same: kernels that are launched here and in no range below, and are all that the GPU does.
+  static_assert(kGpuCounts[1] == &model::GpuWork::exclusive_kernels && kGpuTimes[4] == &model::GpuWork::span_ns);
+  const bool first = io.version() == 1;
+  io.begin_group();
+  for (std::size_t i = 0; i < gpu.counts.size(); ++i)
+    io.sum(gpu.counts[i], !first && (i == 1 || i == gpu.counts.size() - 1) ? gpu.counts[0] : 0);
+  for (std::size_t i = 0; i < gpu.times.size(); ++i)
+    io.sum(gpu.times[i], !first && i >= 1 && i <= 4 ? gpu.times[i - 1] : 0);
   io.flag(gpu.partial);
+  io.end_group();
   io.list(gpu.copies, 16, 4);
   for (auto& copy : gpu.copies) {
     io.field(copy.kind);
@@ -323,11 +208,27 @@ void visit_gpu(Io& io, T& gpu, std::size_t kernels) {
   io.list(gpu.kernels, kernels, 2);
   for (auto& sum : gpu.kernels) {
     io.index(sum.name, kernels);
-    visit(io, sum.duration);
+    visit_kernel_sum(io, sum.duration);
   }
   visit(io, gpu.latency);
-  visit(io, gpu.kernel_ns);
-  visit(io, gpu.busy_ns);
+  const Distribution* kernel = gpu.kernels.empty() ? nullptr : &gpu.kernels.front().duration;
+  bool one_each = false, kernels_alone = false;  // one kernel an occurrence; and the GPU did nothing else
+  if constexpr (!Io::kReads) {
+    one_each = kernel != nullptr && gpu.kernel_ns == *kernel;
+    kernels_alone = gpu.busy() == gpu.kernel_ns;
+  }
+  if (io.version() > 1) {
+    io.flag(one_each);
+    io.flag(kernels_alone);
+    io.check(!one_each || kernel != nullptr);
+  }
+  if (!one_each) visit(io, gpu.kernel_ns);
+  if constexpr (Io::kReads) {
+    if (one_each && kernel != nullptr) gpu.kernel_ns = *kernel;
+    if (kernels_alone) gpu.busy_ns.reset();
+    if (!kernels_alone && !gpu.busy_ns) gpu.busy_ns.emplace();
+  }
+  if (!kernels_alone) visit(io, *gpu.busy_ns);
 }
 
 template <class Io, class T>
@@ -355,12 +256,16 @@ void visit_region(Io& io, T& r, const D& digest, std::uint32_t number) {
   visit(io, r.wall);
   visit(io, r.unsettled);
   const Moments& wall = r.wall.moments;
+  const bool one = !digest.processes.empty();
+  const std::uint64_t rank = one ? digest.processes.front().rank : 0, pid = one ? digest.processes.front().pid : 0;
+  io.begin_group();
   io.check(r.unsettled.moments.n <= wall.n);
   io.near(r.settled_min, wall.min);
   io.near(r.settled_max, wall.max);
   io.sum(r.occurrences, static_cast<std::int64_t>(wall.n));
-  for (const auto field : {&Region::unclosed, &Region::threads, &Region::processes, &Region::replayed})
-    io.sum(r.*field, 0);
+  io.sum(r.unclosed, 0);
+  for (const auto field : {&Region::threads, &Region::processes}) io.sum(r.*field, io.version() > 1 ? 1 : 0);
+  io.sum(r.replayed, 0);
   io.sum(r.inclusive_ns, static_cast<std::int64_t>(wall.sum));
   io.sum(r.exclusive_ns, r.inclusive_ns);
   io.sum(r.profiler_ns, 0);
@@ -369,15 +274,18 @@ void visit_region(Io& io, T& r, const D& digest, std::uint32_t number) {
   io.sum(r.warm_up_ns, static_cast<std::int64_t>(r.unsettled.moments.sum));
   io.sum(r.longest_ns, r.unsettled.moments.max);
   io.sum(r.settled_busy_ns, 0);
-  visit_parts(io, r.of_processes, r.inclusive_ns);
-  visit_parts(io, r.of_threads, r.inclusive_ns);
+  visit_parts(io, r.of_processes, r.inclusive_ns, rank << 32);
+  visit_parts(io, r.of_threads, r.inclusive_ns, pid);
+  io.end_group();
   io.list(r.ranks, kMostList, 3);
-  for (auto& one : r.ranks) {
-    io.field(one.rank);
-    io.sum(one.sum_ns, r.inclusive_ns);
-    io.sum(one.own_ns, r.exclusive_ns, true);
+  std::uint64_t next = rank;
+  for (auto& of_rank : r.ranks) {
+    io.field(of_rank.rank, next);
+    next = of_rank.rank + std::uint64_t{1};
+    io.sum(of_rank.sum_ns, r.inclusive_ns);
+    io.sum(of_rank.own_ns, r.exclusive_ns, true);
   }
-  visit_ordinals(io, r.ordinals, wall.min);
+  visit_ordinals(io, r.ordinals, wall.min, rank);
   visit_optional(io, r.gpu, digest.kernels.size());
 }
 
@@ -418,6 +326,10 @@ void visit_calls(Io& io, T& c, const D& digest, std::size_t regions) {
     at = call.end_ns;
     io.sum(call.bytes, bytes);
     if (call.bytes != kUnknown) bytes = call.bytes;
+    if (io.version() > 1)
+      io.sum(call.hidden_ns, 0);
+    else if constexpr (Io::kReads)
+      call.hidden_ns = kUnknown;
   }
 }
 
@@ -539,7 +451,7 @@ struct Reading::State {
   std::unique_ptr<ZSTD_DCtx, FreeD> context{ZSTD_createDCtx()};
   std::string payload;  // a thousand of a megabyte, one after the other
   std::size_t size = 0;
-  Reader reader{std::string_view()};
+  Reader reader{{}, kVersion};
   std::vector<std::uint32_t> depth;  // of the regions that were read
 };
 
@@ -558,8 +470,9 @@ base::Result<void> Reading::open(std::string_view bytes, const std::string& wher
     return base::fail(base::Code::kBadData, what, where, hint);
   };
   if (bytes.size() < kHeader || !bytes.starts_with(kMagic)) return bad("this is no digest");
-  if (const auto version = little(bytes.substr(8, 4)); version != kVersion)
-    return bad("a digest of version " + std::to_string(version) + ", and this rangescope reads version 1",
+  const std::uint64_t version = little(bytes.substr(8, 4));
+  if (version < 1 || version > kVersion)
+    return bad("a digest of version " + std::to_string(version) + ", and this rangescope reads 1 and 2",
                "Use the rangescope that recorded the job");
   const std::uint64_t size = little(bytes.substr(16, 8));
   if (size > 4 * kMostFile || size > (bytes.size() - kHeader + 1) * 2048)  // more than zstd can have made of it
@@ -571,9 +484,9 @@ base::Result<void> Reading::open(std::string_view bytes, const std::string& wher
   if (ZSTD_isError(done) != 0 || done != size)
     return bad("the digest is damaged: " +
                std::string(ZSTD_isError(done) != 0 ? ZSTD_getErrorName(done) : "it is shorter than it says"));
-  state.reader = Reader(std::string_view(state.payload).substr(0, size));
+  state.reader = Reader(std::string_view(state.payload).substr(0, size), static_cast<std::uint32_t>(version));
   visit_head(state.reader, head);
-  regions_ = state.reader.count(kMostRegions * 4, 24);
+  regions_ = state.reader.count(kMostRegions * 4, 12);
   state.depth.clear();
   if (state.reader.bad()) return bad(std::string(kUnfitting));
   return {};

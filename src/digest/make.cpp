@@ -224,13 +224,14 @@ class Maker {
 
   void gpu_occurrences(const analyze::RegionKey& key, Gpu& gpu) const {
     const analyze::GpuDetails& details = details_.gpu;
+    gpu.busy_ns.emplace();
     if (session_.unrecorded.kernels) return;
     for (std::size_t i = key.first; i < key.last; ++i) {
       for (const std::uint32_t o : details_.by_cell.of(tree_.node_cells[i])) {
         if (o >= details.busy.occurrence_busy.size() || (!details.paused.empty() && details.paused[o] != 0)) continue;
         if (tree_.range_of[o] != kNone && session_.ranges[tree_.range_of[o]].end_ns == model::kOpen) continue;
         gpu.kernel_ns.add(static_cast<std::int64_t>(details.busy.occurrence_kernel[o]));
-        if (!session_.unrecorded.copies) gpu.busy_ns.add(static_cast<std::int64_t>(details.busy.occurrence_busy[o]));
+        if (!session_.unrecorded.copies) gpu.busy_ns->add(static_cast<std::int64_t>(details.busy.occurrence_busy[o]));
       }
     }
   }
@@ -280,9 +281,9 @@ class Maker {
         const auto at = std::find_if(gpu->kernels.begin(), gpu->kernels.end(),
                                      [&](const KernelSum& sum) { return sum.name == group.name; });
         if (at == gpu->kernels.end())
-          gpu->kernels.push_back({group.name, duration.moments});
+          gpu->kernels.push_back({group.name, duration});
         else
-          at->duration.add(duration.moments);
+          at->duration.add(duration);
       }
     }
     for (std::size_t k = 0; k < shapes.size(); ++k)
@@ -291,7 +292,7 @@ class Maker {
 
   void collectives() {
     const analyze::CollectiveCalls found = analyze::find_collectives(session_);
-    const std::vector<std::uint32_t> nodes = analyze::nodes_around(session_, options_, tree_, found);
+    const std::vector<analyze::Around> around = analyze::around_calls(session_, options_, tree_, found);
     const auto rank_of = [&](const analyze::CollectiveCall& call) { return session_.processes[call.process].rank; };
     for (std::size_t i = 0; i < found.calls.size();) {
       const analyze::CollectiveCall& one = found.calls[i];
@@ -301,9 +302,9 @@ class Maker {
              rank_of(found.calls[i]) == rank_of(one);
            ++i) {
         const analyze::CollectiveCall& call = found.calls[i];
-        const std::uint32_t node = nodes[i];
+        const std::uint32_t node = around[i].node;
         calls.calls.push_back({name(call.name), node == kNone ? kNone : region_of_[node], utc(call.start_ns),
-                               utc(call.end_ns), whole(call.bytes)});
+                               utc(call.end_ns), whole(call.bytes), whole(around[i].hidden_ns)});
       }
       calls.made = calls.calls.size();
       out_.collectives.push_back(std::move(calls));

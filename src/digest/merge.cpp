@@ -130,8 +130,9 @@ void Gpu::add(const Gpu& other, const std::vector<std::uint32_t>& kernel_of) {
     ++guess;
   }
   latency.add(other.latency);
+  if (!busy_ns && other.busy_ns) busy_ns = kernel_ns;
   kernel_ns.add(other.kernel_ns);
-  busy_ns.add(other.busy_ns);
+  if (busy_ns) busy_ns->add(other.busy());
 }
 
 void Gpu::add_none(std::int64_t occurrences, bool known) {
@@ -142,7 +143,7 @@ void Gpu::add_none(std::int64_t occurrences, bool known) {
   }
   counts.back() = plus(counts.back(), occurrences);
   kernel_ns.add(0, static_cast<std::uint64_t>(occurrences));
-  busy_ns.add(0, static_cast<std::uint64_t>(occurrences));
+  if (busy_ns) busy_ns->add(0, static_cast<std::uint64_t>(occurrences));
 }
 
 void Region::add_no_gpu(const Region& of) {

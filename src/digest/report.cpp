@@ -250,7 +250,7 @@ class Reporter {
     if (from.latency.moments.n > 0) out.launch_latency_ns = from.latency.spread();
     if (occurrences) {
       out.kernel_ns_per_occurrence = std::isnan(out.kernel_ns) ? kNoSpread : from.kernel_ns.spread();
-      out.busy_ns_per_occurrence = std::isnan(out.busy_ns) ? kNoSpread : from.busy_ns.spread();
+      out.busy_ns_per_occurrence = std::isnan(out.busy_ns) ? kNoSpread : from.busy().spread();
     }
     if (!shared_) return out;
     // Ranks on one GPU: what it did for both at once would count twice.
@@ -276,7 +276,7 @@ class Reporter {
     std::sort(report_.kernels.begin(), report_.kernels.end(), larger);
     if (digest_.unattributed) {
       report_.unattributed = gpu(*digest_.unattributed, false);
-      std::map<std::uint32_t, Moments> sums;
+      std::map<std::uint32_t, Distribution> sums;
       for (const KernelSum& sum : digest_.unattributed->kernels) sums[sum.name] = sum.duration;
       list(sums, *report_.unattributed);
     }
@@ -303,9 +303,9 @@ class Reporter {
     return row;
   }
 
-  void list(const std::map<std::uint32_t, Moments>& sums, model::GpuWork& work) const {
+  void list(const std::map<std::uint32_t, Distribution>& sums, model::GpuWork& work) const {
     std::uint64_t calls = 0;
-    for (const auto& [name, sum] : sums) calls += sum.n;
+    for (const auto& [name, sum] : sums) calls += sum.moments.n;
     // A launch may stand in several ranges of one tree (scope `process`): then sums of those below say too much.
     if (work.kernels < 0 || calls != static_cast<std::uint64_t>(work.kernels)) {
       work.distinct_kernels = work.kernels == 0 ? 0 : -1;
@@ -313,10 +313,9 @@ class Reporter {
     }
     for (const auto& [name, sum] : sums) {
       const Kernel& kernel = digest_.kernels[name];
-      model::KernelRow row = kernel_row(kernel, sum, work.kernel_ns);
-      Distribution only{sum, {}};
-      row.duration_ns = only.spread();
-      row.duration_ns.median = row.duration_ns.p95 = kNotKnown;
+      model::KernelRow row = kernel_row(kernel, sum.moments, work.kernel_ns);
+      row.duration_ns = sum.spread();
+      if (sum.sketch.total() != sum.moments.n) row.duration_ns.median = row.duration_ns.p95 = kNotKnown;
       row.shapes = kernel.shapes.size() == 1 ? 1 : -1;
       if (row.shapes == 1) row.shape = kernel.shapes.front().shape;
       work.top_kernels.push_back(std::move(row));
@@ -328,7 +327,7 @@ class Reporter {
 
   /// Kernels of each region: its own and those of the regions below it.
   void region_kernels() {
-    std::vector<std::map<std::uint32_t, Moments>> sums(order_.size());
+    std::vector<std::map<std::uint32_t, Distribution>> sums(order_.size());
     for (std::size_t r = order_.size(); r-- > 0;) {
       const Region& from = digest_.regions[order_[r]];
       if (from.gpu)
@@ -411,10 +410,27 @@ class Reporter {
         "from the digests of {}: medians and 95th percentiles to {:.1f} %; timelines, single processes, messages, "
         "communication and work of ranks{} are in the captures (--captures, --rank N)",
         base::counted(report_.ranks.size(), "rank"), kRelativeError * 100,
-        std::string(digest_.total ? ", time hidden under compute, medians of a range's kernels" : "") +
-            (digest_.sampled ? ", CPU samples" : "") + (digest_.counted ? ", counters" : ""));
+        std::string(digest_.sampled ? ", CPU samples" : "") + (digest_.counted ? ", counters" : ""));
     report_.notes.push_back(std::move(text));
+    if (first_version())
+      report_.notes.emplace_back(
+          "digests of an earlier rangescope: time hidden under compute and medians of a range's kernels are in the "
+          "captures too");
     if (shared_) report_.notes.emplace_back("no GPU busy time: ranks share a GPU, whose time digests cannot join");
+  }
+
+  /// Of version 1, which has neither.
+  [[nodiscard]] bool first_version() const {
+    const auto without = [](const std::optional<Gpu>& gpu) {
+      return gpu && std::any_of(gpu->kernels.begin(), gpu->kernels.end(), [](const KernelSum& sum) {
+               return sum.duration.sketch.total() != sum.duration.moments.n;
+             });
+    };
+    return std::any_of(digest_.collectives.begin(), digest_.collectives.end(),
+                       [&](const Calls& all) { return !all.calls.empty() && all.calls[0].hidden_ns == kUnknown; }) ||
+           std::any_of(digest_.regions.begin(), digest_.regions.end(),
+                       [&](const Region& region) { return without(region.gpu); }) ||
+           without(digest_.unattributed);
   }
 
   Digest digest_;

@@ -42,7 +42,9 @@ class Sketch {
   [[nodiscard]] static std::size_t bin_of(std::int64_t value);
   [[nodiscard]] static std::int64_t middle_of(std::size_t bin);
 
-  void add(std::int64_t value, std::uint64_t times = 1) { at(bin_of(value)) += times; }
+  void add(std::int64_t value, std::uint64_t times = 1) {
+    if (times > 0) at(bin_of(value)) += times;
+  }
   void add(const Sketch& other);
   void take(const Sketch& part);
   void clear() { counts_.clear(); }
@@ -57,6 +59,9 @@ class Sketch {
   /// The counter of a bin below kBins.
   std::uint64_t& at(std::size_t bin);
   [[nodiscard]] std::uint64_t total() const;
+  bool operator==(const Sketch& other) const {
+    return counts_ == other.counts_ && (counts_.empty() || first_ == other.first_);
+  }
 
  private:
   std::size_t first_ = 0;
@@ -81,6 +86,7 @@ struct Distribution {
   }
   /// Median and 95th percentile are those of the sketch, within the least and the largest value.
   [[nodiscard]] model::Spread spread() const;
+  bool operator==(const Distribution&) const = default;
 };
 
 }  // namespace rangescope::digest

@@ -82,6 +82,18 @@ TEST(Table, ABarLongerThanTheScaleSaysSo) {
   EXPECT_NE(text.find("█████▶  93.4 %"), std::string::npos) << text;
 }
 
+TEST(Table, GpuWorkThatOutlastsItsRangeIsAMultipleOfIt) {
+  model::Report report = gpu_sample();
+  model::Region& region = report.regions[0];
+  for (const auto& [busy, said] :
+       {std::pair{0.5, " 50.0 %"}, {1.0, " 100.0 %"}, {1.25, " 1.25x"}, {60.47, " 60.5x"}, {6047.0, " 6,047x"}}) {
+    region.gpu->busy_ns = busy * region.wall.inclusive_ns;
+    const std::string text = written(report, "table", {.width = 140});
+    EXPECT_NE(text.find(said), std::string::npos) << text;
+    EXPECT_EQ(text.find("6047.0 %"), std::string::npos);
+  }
+}
+
 TEST(Table, WhatWasEstimatedHasItsInterval) {
   model::Report report = nvtx_sample();
   report.metric_columns = {{"J/token", "J/token"}, {"gpu_busy_estimate", "GPU busy, est."}};

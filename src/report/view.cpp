@@ -283,6 +283,14 @@ std::string format_utilization(double share) {
   return fmt::format("{:.{}f} %", share * 100, std::min(12, static_cast<int>(std::ceil(-std::log10(size)))));
 }
 
+/// GPU work belongs to the range that launched it and may outlast it, or run on several GPUs: above 1 it is no share of
+/// the range's time.
+std::string format_busy(double share) {
+  if (share < 1.0005) return base::format_share(share);
+  return share < 99.95 ? fmt::format("{:.{}f}x", share, share < 9.995 ? 2 : 1)
+                       : base::format_count(std::llround(std::min(share, 1e15))) + "x";
+}
+
 std::string cell(const Region& region, const ColumnView& column) {
   if (column.tag == kSlowestTag)
     return region.ranks
@@ -293,6 +301,7 @@ std::string cell(const Region& region, const ColumnView& column) {
   const auto value = model::value_of(region, column.tag);
   if (value && column.tag.starts_with("utilization.")) return format_utilization(*value);
   if (!value) return "-";
+  if (column.tag == "gpu.busy_share") return format_busy(*value);
   const std::string text = format_value(*value, column.unit);
   // What was worked out from some for all is no number without its interval.
   constexpr std::string_view kPrefix = "metrics.";

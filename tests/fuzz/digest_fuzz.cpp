@@ -14,8 +14,9 @@ namespace {
 
 using namespace rangescope;
 
-std::string packed(std::string_view payload) {
-  std::string out("RSDIGEST\1\0\0\0\0\0\0\0", 16);
+std::string packed(std::string_view payload, char version) {
+  std::string out("RSDIGEST\2\0\0\0\0\0\0\0", 16);
+  out[8] = version;
   for (int i = 0; i < 64; i += 8) out.push_back(static_cast<char>(payload.size() >> i));
   const std::size_t header = out.size();
   out.resize(header + ZSTD_compressBound(payload.size()));
@@ -31,6 +32,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   (void)digest::decode(bytes, "fuzz", as_it_is);
   // A corpus file is a whole digest: its payload, changed or not, is what matters.
   std::string payload(bytes);
+  const char version = size > 8 && bytes[8] == 1 ? 1 : 2;
   if (bytes.starts_with("RSDIGEST") && size > 24) {
     payload.resize(1 << 20);
     const std::size_t got = ZSTD_decompress(payload.data(), payload.size(), bytes.data() + 24, size - 24);
@@ -39,7 +41,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   for (std::size_t turn = 0; turn < 8; ++turn) {
     if (turn > 0 && !payload.empty())
       payload[(turn * 2654435761u + size) % payload.size()] ^= static_cast<char>(1u << (turn % 8));
-    const std::string file = packed(payload);
+    const std::string file = packed(payload, version);
     const auto read = digest::decode(file, "fuzz", one);
     std::array<digest::Reading, 2> pair;
     digest::Merger merger;

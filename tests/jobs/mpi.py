@@ -208,6 +208,19 @@ class Mpi(unittest.TestCase):
         tests = [r for r in report["regions"] if r["path"][-1] == "MPI_Test" and r["process"] is None]
         self.assertEqual([r["occurrences"] for r in tests], [5])  # those that completed something
 
+    def test_messages_that_are_started_again_and_again(self):
+        self.mpirun(3, RANGESCOPE, "profile", "-q", "--runs", "job", "--", PROGRAM, "persistent")
+        report = self.report()
+        self.assertEqual([l for l in report["losses"] if l["kind"].startswith(("messages", "collectives"))], [])
+        pairs = {(m["path"][-1], m["from"], m["to"]): m for m in report["messages"]}
+        self.assertEqual({k: (m["calls"], m["bytes"]) for k, m in pairs.items()}, {("started", r, (r + 1) % 3): (6, 6000) for r in range(3)})
+        self.assertEqual(pairs[("started", 1, 2)]["late_senders"], 6)  # rank 2 stands in MPI_Waitall or MPI_Wait, or asks
+        self.assertGreater(pairs[("started", 1, 2)]["late_sender_ns"], 3 * 10e6)
+        begun = [r for r in report["regions"] if r["path"][-1].startswith("MPI_Start (") and r["process"] is None]
+        self.assertEqual(sum(r["occurrences"] for r in begun), 3 * 6 * 2)
+        once = [r for r in report["regions"] if r["path"][-1] == "MPI_Wait" and r["process"] is None]
+        self.assertEqual([r["occurrences"] for r in once], [3 * 3 * 2])
+
     def test_two_hosts_whose_clocks_differ(self):
         """Two processes, one with UTC 450 us ahead and a monotonic clock 40 ppm too fast. Each marks moments with the kernel's own clock."""
         shim = next(os.path.join(folder, name) for folder in (os.path.join(os.path.dirname(BIN), "lib"), BIN) for name in ("libwrong_clock.so",)

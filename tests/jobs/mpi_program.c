@@ -105,6 +105,34 @@ static void requests(int rank, int size) {
   }
 }
 
+/* The same messages over and over: requests that are made once and started in each step; one ends in MPI_Wait, one in a
+   test. Rank 1 comes 20 ms late. */
+static void persistent(int rank, int size) {
+  static char out[4096], in[4096];
+  const int next = (rank + 1) % size, before = (rank + size - 1) % size;
+  MPI_Request all[2];
+  MPI_Recv_init(in, sizeof in, MPI_CHAR, before, 9, MPI_COMM_WORLD, &all[0]);
+  MPI_Send_init(out, 1000, MPI_CHAR, next, 9, MPI_COMM_WORLD, &all[1]);
+  for (int step = 0; step < 6; ++step) {
+    MPI_Barrier(MPI_COMM_WORLD);
+    late(rank);
+    nvtxRangePushA("started");
+    if (step % 2 == 0) {
+      MPI_Startall(2, all);
+      MPI_Waitall(2, all, MPI_STATUSES_IGNORE);
+    } else {
+      MPI_Start(&all[0]);
+      MPI_Start(&all[1]);
+      for (int flag = 0; !flag; usleep(100)) MPI_Test(&all[1], &flag, MPI_STATUS_IGNORE);
+      MPI_Wait(&all[0], MPI_STATUS_IGNORE);
+      MPI_Wait(&all[0], MPI_STATUS_IGNORE); /* of one that is not under way: nothing */
+    }
+    nvtxRangePop();
+  }
+  MPI_Request_free(&all[0]);
+  MPI_Request_free(&all[1]);
+}
+
 static void moments(void) {
   for (int step = 0; step < 500; ++step) {
     usleep(2000);
@@ -137,6 +165,11 @@ int main(int argc, char** argv) {
   }
   if (strcmp(how, "requests") == 0) {
     requests(rank, size);
+    MPI_Finalize();
+    return 0;
+  }
+  if (strcmp(how, "persistent") == 0) {
+    persistent(rank, size);
     MPI_Finalize();
     return 0;
   }

@@ -11,7 +11,8 @@
 //
 // A call that begins a message gives its request a number; the call that completes it (MPI_Wait, MPI_Testsome, ...)
 // says the number again when it ends, and of a receive the sender, the tag and the bytes. A test that completes nothing
-// leaves no range. Persistent requests are not followed.
+// leaves no range. A persistent request begins a message each time it is started: a range `MPI_Start (MPI_Send_init)`
+// and its like, inside that of MPI_Start or MPI_Startall.
 #include <dlfcn.h>
 #include <mpi.h>
 #include <nvtx3/nvToolsExt.h>
@@ -280,6 +281,8 @@ struct Posted {
   std::uint64_t bytes;
   std::int32_t peer, tag;
   bool receives;
+  nvtxStringHandle_t start;  // of a persistent one: the name of its ranges. Its number is 0 until it is started
+  MPI_Comm comm;
 };
 std::atomic<std::uint64_t> posted_count{0};
 
@@ -290,8 +293,9 @@ class Requests {
   void put(MPI_Request request, const Posted& posted) {
     static const auto done = reinterpret_cast<MPI_Request>(dlsym(RTLD_DEFAULT, "ompi_request_empty")),
                       none = reinterpret_cast<MPI_Request>(dlsym(RTLD_DEFAULT, "ompi_request_null"));
-    if (posted.number == 0 || request == done || request == none) return;  // shared by all that are complete at once
-    take(request);                                                         // of one that was completed unseen
+    if ((posted.number == 0 && posted.start == nullptr) || request == done || request == none)
+      return;       // shared by all that are complete at once
+    take(request);  // of one that was completed unseen
     for (Place *place = first(request), *end = place + kTried; place != end; ++place) {
       std::uintptr_t empty = 0;
       if (!place->request.compare_exchange_strong(empty, kBusy, std::memory_order_acquire)) continue;
@@ -321,6 +325,16 @@ class Requests {
   Place places_[kPlaces + kTried];
 };
 Requests requests_under_way;
+
+/// A persistent request is about to be started.
+void begin(MPI_Request request) {
+  Posted posted = world() == nullptr ? Posted{} : requests_under_way.take(request);
+  if (posted.start == nullptr) return requests_under_way.put(request, posted);
+  const std::uint64_t number = ++posted_count;
+  const Range range(posted.start, posted.comm, posted.bytes, posted.peer, posted.tag, number);
+  posted.number = range.is_followed() ? number : 0;
+  requests_under_way.put(request, posted);
+}
 
 /// The requests of a call that completes some. What began them is taken before the call, since a handle may be used
 /// again as soon as its request is complete, and put back where it is not.
@@ -355,18 +369,23 @@ class Completing {
   [[nodiscard]] MPI_Status* statuses() const { return statuses_; }
 
   /// The n-th of `known` statuses is that of the request order[n], without `order` of the n-th. A request is complete
-  /// when its handle is gone.
+  /// when its handle is gone, a persistent one when it is among the known.
   void done(int result, const int* order, int known) {
     for (std::size_t i = 0; i < count_; ++i) {
-      if (requests_[i] != room(i).handle) continue;
+      if (requests_[i] != room(i).handle || room(i).posted.start != nullptr) continue;
       requests_under_way.put(room(i).handle, room(i).posted);
       room(i).posted.number = 0;
     }
-    for (int n = 0; n < known && statuses_ != nullptr && result == MPI_SUCCESS; ++n) {
+    for (int n = 0; n < known && result == MPI_SUCCESS; ++n) {
       const std::size_t at = static_cast<std::size_t>(order == nullptr ? n : order[n]);
-      if (at < count_) add(room(at), &statuses_[n]);
+      if (at < count_) add(room(at), statuses_ == nullptr ? nullptr : &statuses_[n]);
     }
-    for (std::size_t i = 0; i < count_ && result == MPI_SUCCESS; ++i) add(room(i), nullptr);
+    for (std::size_t i = 0; i < count_; ++i) {
+      if (room(i).posted.start != nullptr)
+        requests_under_way.put(room(i).handle, room(i).posted);
+      else if (result == MPI_SUCCESS)
+        add(room(i), nullptr);
+    }
   }
   [[nodiscard]] bool any() const { return complete_ > 0; }
   void tell(Range& range) const { range.completed(data_, complete_); }
@@ -510,7 +529,7 @@ SEND(Bsend)
   SHOWN int MPI_##name(buffer_type buffer, int count, MPI_Datatype type, int peer, int tag, MPI_Comm comm, \
                        MPI_Request* request) {                                                             \
     NEXT(name);                                                                                            \
-    const Posted posted{++posted_count, bytes_of(count, type), peer, tag, receives};                       \
+    const Posted posted{++posted_count, bytes_of(count, type), peer, tag, receives, nullptr, nullptr};     \
     RANGE(name, comm, posted.bytes, peer, tag, posted.number);                                             \
     const int result = real(buffer, count, type, peer, tag, comm, request);                                \
     if (result == MPI_SUCCESS && range.is_followed()) requests_under_way.put(*request, posted);            \
@@ -521,6 +540,33 @@ BEGIN(Issend, const void*, false)
 BEGIN(Irsend, const void*, false)
 BEGIN(Ibsend, const void*, false)
 BEGIN(Irecv, void*, true)
+#define PREPARE(name, buffer_type, receives)                                                                 \
+  SHOWN int MPI_##name(buffer_type buffer, int count, MPI_Datatype type, int peer, int tag, MPI_Comm comm,   \
+                       MPI_Request* request) {                                                               \
+    NEXT(name);                                                                                              \
+    static const nvtxStringHandle_t text = nvtxDomainRegisterStringA(domain(), "MPI_Start (MPI_" #name ")"); \
+    const int result = real(buffer, count, type, peer, tag, comm, request);                                  \
+    if (result == MPI_SUCCESS)                                                                               \
+      requests_under_way.put(*request, {0, bytes_of(count, type), peer, tag, receives, text, comm});         \
+    return result;                                                                                           \
+  }
+PREPARE(Send_init, const void*, false)
+PREPARE(Ssend_init, const void*, false)
+PREPARE(Rsend_init, const void*, false)
+PREPARE(Bsend_init, const void*, false)
+PREPARE(Recv_init, void*, true)
+SHOWN int MPI_Start(MPI_Request* request) {
+  NEXT(Start);
+  RANGE(Start);
+  if (request != nullptr) begin(*request);
+  return real(request);
+}
+SHOWN int MPI_Startall(int count, MPI_Request* requests) {
+  NEXT(Startall);
+  RANGE(Startall);
+  for (int i = 0; i < count && requests != nullptr; ++i) begin(requests[i]);
+  return real(count, requests);
+}
 SHOWN int MPI_Recv(void* buffer, int count, MPI_Datatype type, int peer, int tag, MPI_Comm comm, MPI_Status* status) {
   NEXT(Recv);
   RANGE(Recv, comm, bytes_of(count, type), peer, tag);
