@@ -185,7 +185,8 @@ class Joiner {
             at.occurrences.emplace(told ? occurrence[node] : 0, static_cast<std::uint32_t>(at.occurrences.size()))
                 .first->second;
         for (const model::MetricValue& value : result.values) {
-          if (value.metric < session_.metrics.size()) add_sum(at, value, number);
+          if (value.metric < session_.metrics.size())  // a summary's line is the mean of its launches
+            add_sum(at, value.metric, value.value * result.launches, number);
         }
         count(at, result, !with_child.contains(node), inherited.contains(node));
         if (!result.note.empty()) at.notes.insert(result.note);
@@ -255,17 +256,17 @@ class Joiner {
             (def.unit == "byte" || def.unit == "FLOP" || def.unit == "count" || def.unit == "ns"));
   }
 
-  void add_sum(Collected& at, const model::MetricValue& value, std::uint32_t occurrence) {
-    if (!summable(value.metric)) {
-      at.not_summable.insert(value.metric);
+  void add_sum(Collected& at, std::uint32_t metric, double value, std::uint32_t occurrence) {
+    if (!summable(metric)) {
+      at.not_summable.insert(metric);
       return;
     }
-    Summed& sum = at.sums[value.metric];
+    Summed& sum = at.sums[metric];
     if (sum.by_occurrence.size() <= occurrence) {
       sum.by_occurrence.resize(occurrence + 1, 0);
       sum.present.resize(occurrence + 1, false);
     }
-    sum.by_occurrence[occurrence] += value.value;
+    sum.by_occurrence[occurrence] += value;
     sum.present[occurrence] = true;
   }
 
@@ -310,6 +311,7 @@ class Joiner {
           metric_of(def, std::move(values),
                     at.occurrence_unknown ? " sum over all kernels measured (occurrences are not told apart)"
                                           : " sum over the kernels measured");
+      region.metrics[def.name].of_all = at.occurrence_unknown;
     }
     for (const std::uint32_t metric : at.not_summable) {
       const model::MetricDef& def = session_.metrics[metric];

@@ -183,6 +183,20 @@ TEST(Measurements, SummariesCountTheirLaunches) {
   EXPECT_EQ(report->total->kernel_ns, 4000);
 }
 
+// The line is a mean, and a region's amounts are of all launches (--print-summary per-nvtx).
+TEST(Measurements, AmountsOfSummariesAreMeansTimesLaunches) {
+  Results b;
+  b.result(MeasuredScope::kKernel, {b.open("decode", 0)}, "often", 0, {{b.time, 30}, {b.bytes, 8}, {b.hit, 0.5}});
+  b.session.measurements.back().launches = 100;
+  b.result(MeasuredScope::kKernel, {b.open("decode", 0)}, "once", 0, {{b.time, 1000}, {b.bytes, 200}});
+  const auto report = analyze(b.session);
+  ASSERT_TRUE(report);
+  const auto& metrics = region(*report, "decode").metrics;
+  EXPECT_EQ(metrics.at("dram__bytes.sum").value, 1000);
+  EXPECT_EQ(metrics.at("gpu__time_duration.sum").value, 4000);
+  EXPECT_FALSE(metrics.at("lts__t_sector_hit_rate.pct").absent.empty());
+}
+
 TEST(Measurements, FunctionsOfOneDemangledNameAreOneRow) {
   Results b;
   b.result(MeasuredScope::kKernel, {}, "k", 0, {{b.time, 5}});

@@ -60,7 +60,7 @@ void add_estimates(const model::Session& session, const Tree& tree, const std::v
       }
     }
     const auto all = static_cast<double>(region.occurrences), windows = static_cast<double>(clusters.size());
-    model::Metric metric{.unit = "ns", .rounds = static_cast<std::int64_t>(traced)};
+    model::Metric metric{.unit = "ns", .rounds = static_cast<std::int64_t>(traced), .of_all = true};
     metric.source = fmt::format("{} from {} of {} in {}", kEstimated, base::format_count(std::llround(traced)),
                                 base::counted(static_cast<std::uint64_t>(region.occurrences), "occurrence"),
                                 base::counted(clusters.size(), "window"));

@@ -4,9 +4,11 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
 #include <utility>
 
 #include "base/hash.hpp"
@@ -33,34 +35,47 @@ std::string reason() {
   return std::strerror(errno);
 }
 
-// O_NONBLOCK lets the open of a pipe without a writer return; reading regular files does not know it.
 Result<int> open_for_reading(const std::filesystem::path& path, int more_flags = 0) {
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | more_flags);
   if (fd >= 0) return fd;
-  const Code code = errno == EACCES ? Code::kPermission : Code::kNoInput;
+  const Code code = errno == EACCES || errno == EPERM ? Code::kPermission : Code::kNoInput;
   return fail(code, "cannot open the file: " + reason(), path.string());
+}
+
+/// A regular file, open; kNoInput for a pipe, a terminal, a device. O_NONBLOCK lets the open of a pipe without a writer
+/// return, and the read of what only looks like a file (/proc/kmsg, tracefs's trace_pipe): others do not know it.
+Result<int> open_regular(const std::filesystem::path& path, struct stat& status) {
+  const auto fd = open_for_reading(path, O_NONBLOCK | O_NOCTTY);
+  if (!fd || (::fstat(*fd, &status) == 0 && S_ISREG(status.st_mode))) return fd;
+  ::close(*fd);
+  return fail(Code::kNoInput, "is not a regular file", path.string());
+}
+
+/// Pieces of a file until it ends or `piece` says false.
+Result<void> read_open(int fd, const std::filesystem::path& path, std::string& buffer,
+                       const std::function<bool(std::string_view)>& piece) {
+  for (;;) {
+    const ssize_t n = ::read(fd, buffer.data(), buffer.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0 && errno == EAGAIN)
+      return fail(Code::kNoInput, "gives nothing now, and reading it would wait", path.string());
+    if (n < 0) return fail(Code::kIo, "reading failed: " + reason(), path.string());
+    if (n == 0 || !piece({buffer.data(), static_cast<std::size_t>(n)})) return {};
+  }
 }
 
 /// `expected`: bytes that it probably has.
 Result<std::string> read_from(int fd, const std::filesystem::path& path, std::size_t most, std::size_t expected = 0) {
   const Descriptor file(fd);
-  std::string bytes;
-  bytes.reserve(expected);
-  std::string buffer(64 * 1024, '\0');
-  while (bytes.size() < most) {
-    const ssize_t n = ::read(file.get(), buffer.data(), std::min(buffer.size(), most - bytes.size()));
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return fail(Code::kIo, "reading failed: " + reason(), path.string());
-    if (n == 0) break;
-    bytes.append(buffer.data(), static_cast<std::size_t>(n));
-  }
+  std::string bytes, buffer(std::min(std::size_t{64 * 1024}, most), '\0');
+  bytes.reserve(std::min(expected, std::size_t{64} << 20));
+  const auto read = read_open(fd, path, buffer, [&](std::string_view piece) {
+    bytes.append(piece);
+    buffer.resize(std::min(buffer.size(), most - bytes.size()));
+    return !buffer.empty();
+  });
+  if (!read) return fail(Result<void>(read));
   return bytes;
-}
-
-Result<std::string> read_from(const std::filesystem::path& path, std::size_t most) {
-  const auto fd = open_for_reading(path);
-  if (!fd) return fail(Result<int>(fd));
-  return read_from(*fd, path, most);
 }
 
 tl::unexpected<Error> cannot_write(const std::filesystem::path& path) {
@@ -71,24 +86,37 @@ tl::unexpected<Error> cannot_write(const std::filesystem::path& path) {
 }  // namespace
 
 Result<std::string> read_file(const std::filesystem::path& path) {
-  return read_from(path, SIZE_MAX);
+  std::error_code error;
+  const bool regular = std::filesystem::is_regular_file(path, error);
+  const auto fd = open_for_reading(path, O_NOCTTY | (regular ? O_NONBLOCK : 0));
+  if (!fd) return fail(Result<int>(fd));
+  return read_from(*fd, path, SIZE_MAX);
 }
+
 Result<std::string> read_head(const std::filesystem::path& path, std::size_t size) {
-  return read_from(path, size);
+  struct stat status {};
+  const auto fd = open_regular(path, status);
+  if (!fd) return fail(Result<int>(fd));
+  return read_from(*fd, path, size);
 }
 
 Result<std::string> read_regular(const std::filesystem::path& path, std::size_t most) {
-  const auto fd = open_for_reading(path, O_NONBLOCK);
-  if (!fd) return fail(Result<int>(fd));
   struct stat status {};
-  const bool known = ::fstat(*fd, &status) == 0;
-  if (!known || !S_ISREG(status.st_mode) || static_cast<std::uint64_t>(status.st_size) > most) {
-    ::close(*fd);
-    if (known && S_ISREG(status.st_mode))
-      return fail(Code::kBadData, "has more than " + std::to_string(most) + " bytes", path.string());
-    return fail(Code::kNoInput, "is not a regular file", path.string());
-  }
-  return read_from(*fd, path, most, static_cast<std::size_t>(status.st_size));
+  const auto fd = open_regular(path, status);
+  if (!fd) return fail(Result<int>(fd));
+  if (static_cast<std::uint64_t>(status.st_size) <= most)
+    return read_from(*fd, path, most, static_cast<std::size_t>(status.st_size));
+  ::close(*fd);
+  return fail(Code::kBadData, "has more than " + std::to_string(most) + " bytes", path.string());
+}
+
+Result<void> read_pieces(const std::filesystem::path& path, const std::function<void(std::string_view)>& piece) {
+  struct stat status {};
+  const auto fd = open_regular(path, status);
+  if (!fd) return fail(Result<int>(fd));
+  const Descriptor file(*fd);
+  std::string buffer(1 << 20, '\0');
+  return read_open(*fd, path, buffer, [&](std::string_view read) { return piece(read), true; });
 }
 
 Result<Replacement> Replacement::begin(const std::filesystem::path& path) {
@@ -157,12 +185,10 @@ Result<void> write_file(const std::filesystem::path& path, std::string_view byte
 }
 
 Result<Mapping> Mapping::open(const std::filesystem::path& path) {
-  const auto fd = open_for_reading(path, O_NONBLOCK);
+  struct stat status {};
+  const auto fd = open_regular(path, status);
   if (!fd) return fail(Result<int>(fd));
   const Descriptor file(*fd);
-  struct stat status {};
-  if (::fstat(file.get(), &status) != 0) return fail(Code::kIo, "cannot stat the file: " + reason(), path.string());
-  if (!S_ISREG(status.st_mode)) return fail(Code::kNoInput, "is not a regular file", path.string());
   Mapping mapping;
   mapping.size_ = static_cast<std::size_t>(status.st_size);
   if (mapping.size_ == 0) return mapping;

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -12,13 +13,17 @@
 
 namespace rangescope::base {
 
-/// The whole file. kNoInput when it is not there, kIo when reading fails.
+/// The whole file, or what a pipe gives until it ends. kNoInput when it is not there, kIo when reading fails.
 [[nodiscard]] Result<std::string> read_file(const std::filesystem::path& path);
-/// The same of a regular file of at most `most` bytes, for files that somebody else may have put there: a pipe does not
-/// hang, a sparse giant does not fill the memory. kNoInput, kBadData.
+// The others read regular files only, which somebody else may have put there: neither a pipe nor /proc/kmsg, which
+// looks like a file, makes them wait. kNoInput, kPermission, kIo.
+/// At most `most` bytes; a larger one is kBadData.
 [[nodiscard]] Result<std::string> read_regular(const std::filesystem::path& path, std::size_t most);
-/// The first bytes of a file, at most `size`.
+/// The first bytes, at most `size`.
 [[nodiscard]] Result<std::string> read_head(const std::filesystem::path& path, std::size_t size);
+/// One piece after another of at most 1 MiB.
+[[nodiscard]] Result<void> read_pieces(const std::filesystem::path& path,
+                                       const std::function<void(std::string_view)>& piece);
 
 /// A file that takes another's place: written beside it under a name of its own and renamed over it by commit(), so
 /// that a reader sees the old file or the new one; without commit() nothing stays. Only a plain file is replaced: a

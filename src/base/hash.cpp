@@ -2,8 +2,9 @@
 
 #include <array>
 #include <cstring>
-#include <fstream>
+#include <utility>
 
+#include "base/fs.hpp"
 #include "base/sha256_block.hpp"
 
 namespace rangescope::base {
@@ -61,14 +62,9 @@ std::string sha256(std::string_view bytes) {
 }
 
 Result<std::string> sha256_file(const std::filesystem::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return fail(Code::kNoInput, "cannot open the file", path.string());
   Sha256 hash;
-  std::string buffer(1 << 20, '\0');
-  while (file.read(buffer.data(), static_cast<std::streamsize>(buffer.size())) || file.gcount() > 0) {
-    hash.update({buffer.data(), static_cast<std::size_t>(file.gcount())});
-  }
-  if (file.bad()) return fail(Code::kIo, "reading failed", path.string());
+  if (auto read = read_pieces(path, [&](std::string_view piece) { hash.update(piece); }); !read)
+    return fail(std::move(read));
   return hash.finish();
 }
 

@@ -51,8 +51,10 @@ Argument Argument::one_of(std::vector<std::string> values) const {
 Argument Argument::between(double low, double high) const {
   const auto look = [low, high](const std::string& said) -> std::string {
     double value = 0;
-    if (CLI::detail::lexical_cast(said, value) && value >= low && value <= high) return {};
-    return refusal("is out of range", said, fmt::format("Write a number from {} to {}", low, high));
+    const bool number = CLI::detail::lexical_cast(said, value);
+    if (number && value >= low && value <= high) return {};
+    return refusal(number ? "is out of range" : "is no number", said,
+                   fmt::format("Write a number from {} to {}", low, high));
   };
   return Argument(option_->check(look));
 }

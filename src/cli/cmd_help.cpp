@@ -49,7 +49,7 @@ class Help final : public Subcommand {
       return 0;
     }
     std::string hint = base::did_you_mean(topic_, known);
-    if (hint.empty()) hint = "All commands: rangescope help";
+    if (hint.empty()) hint = "Name a command, columns or losses; all commands: rangescope help";
     return say({base::Code::kUsage, "there is no help for '" + base::printable(topic_) + "'", {}, std::move(hint)});
   }
 

@@ -26,6 +26,7 @@
 #include "report/sink.hpp"
 #include "runs/layout.hpp"
 #include "runs/manifest.hpp"
+#include "runs/status.hpp"
 
 namespace rangescope::cli {
 namespace {
@@ -89,7 +90,9 @@ is the program's.
           if (auto written = write_report(*last, choice_, to); !written) return say(written.error());
         }
       }
-      say_kept(run, root_ == runs::kDefaultRoot);
+      // Nothing is there to be seen again where the program never ran.
+      if (const auto status = runs::read_status(run); !status || status->outcome != "error")
+        say_kept(run, root_ == runs::kDefaultRoot);
     }
     if (ended->exit_code) return *ended->exit_code;
     base::die_by(*ended->signal);

@@ -23,6 +23,7 @@
 #include "inject/process.hpp"
 #include "inject/quiet.hpp"
 #include "inject/version.hpp"
+#include "wire/clock.hpp"
 #include "wire/launchers.hpp"
 #include "wire/names.hpp"
 
@@ -47,6 +48,7 @@ std::atomic<const Settings*> settings{nullptr};
 std::atomic<native::FileHeader*> ancestor{nullptr};  // of the last file that this process or one before a fork made
 std::atomic<int> first_filter{0};                    // PR_GET_SECCOMP when recording began
 std::atomic<std::uint64_t> range_own_ps{0}, range_pair_ps{0};
+std::atomic<std::int64_t> ahead_ns{0};  // of the machine's clock
 
 }  // namespace
 
@@ -286,7 +288,11 @@ bool refuse(const char* why, const char* folder) {
 std::int64_t now_ns() {
   timespec time{};
   clock_gettime(CLOCK_MONOTONIC, &time);
-  return std::int64_t{time.tv_sec} * 1000000000 + time.tv_nsec;
+  return std::int64_t{time.tv_sec} * 1000000000 + time.tv_nsec - ahead_ns.load(std::memory_order_relaxed);
+}
+
+void clock_prepare() {
+  ahead_ns.store(wire::clock_ahead_ns(), std::memory_order_relaxed);
 }
 
 bool capture_prepare() {
@@ -319,6 +325,7 @@ bool capture_prepare() {
     return refuse("it has the rights of another user (set-user-id)", made->folder);
   }
   first_filter.store(prctl(PR_GET_SECCOMP, 0, 0, 0, 0), std::memory_order_relaxed);
+  clock_prepare();
   mkdir(made->folder, 0755);
   if (access(made->folder, W_OK | X_OK) != 0) return refuse("RANGESCOPE_DIR cannot be written", made->folder);
   made->limit = kDefaultLimit;
@@ -345,6 +352,7 @@ CaptureFile* capture_file() {
     process.no_file.store(true, std::memory_order_release);
     return nullptr;
   }
+  if (ancestor.load(std::memory_order_acquire) != nullptr) clock_prepare();
   const char* folder = settings.load(std::memory_order_acquire)->folder;
   int error = 0;
   CaptureFile* made = make_file(folder, error);

@@ -39,6 +39,8 @@ void capture_range_cost(std::uint64_t own_ps, std::uint64_t pair_ps);
 /// Notes the orderly end of the process in the header.
 void capture_end();
 
+/// CLOCK_MONOTONIC of the machine (wire/clock.hpp), once clock_prepare() was called; capture_prepare() does.
 [[nodiscard]] std::int64_t now_ns();
+void clock_prepare();
 
 }  // namespace rangescope::inject

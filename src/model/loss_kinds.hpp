@@ -87,6 +87,9 @@ inline constexpr auto kTable = std::to_array<LossEntry>({
     {"guessed_end", kWarning, kCapture,
      "Ranges that ended while events were dropped seem to end when recording resumed.",
      "Cure what dropped the events."},
+    {"clocks_apart", kWarning, kCapture,
+     "The clock of a process stood apart from that of another: where it lies on the timeline is not right.",
+     "Let all of them read the machine's clock (no faketime)."},
     {"unreadable_captures", kError, kCapture, "Capture files that could not be opened, or are none.",
      "Check the permissions of the run directory."},
 
@@ -214,6 +217,8 @@ inline constexpr auto kTable = std::to_array<LossEntry>({
     {"ranges_without_work", kWarning, kNsys, "Ranges without GPU work are missing from the table.",
      "Add nvtx_pushpop_trace."},
     {"no_start_end_ranges", kInfo, kNsys, "The table has no start/end ranges.", "Add nvtx_gpu_proj_trace."},
+    {"results_added", kInfo, kNsys, "A log of nvprof holds several results; numbers are of all of them together.",
+     "Give one log for each run."},
     {"ignored_table", kInfo, kNsys, "A table that is not read.", ""},
     {"export_beside", kInfo, kNsys, "The SQLite export beside a report was read, since no nsys could open the report.",
      "Install an nsys of the report's version, and delete the export."},

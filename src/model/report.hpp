@@ -66,6 +66,7 @@ struct Metric {
   std::int64_t rounds = 0;  ///< complete rounds (all passes) that the value rests on
   std::string source;       ///< "cupti range", "cupti auto range", "ncu kernel replay", "derived: ...", "sampled"
   std::string absent;       ///< not empty: no value, and why
+  bool of_all = false;      ///< an amount is that of all occurrences; else of one
 };
 
 /// One kernel (by demangled name) within a region or the whole run.

@@ -35,7 +35,8 @@ struct Verdict {
   std::optional<double> saves_ns;
   std::optional<double> saves_share;  ///< of the run; of the kernels' time where there is no timeline
   std::map<std::string, double> evidence;
-  std::string next;  ///< a command that looks further; "" where there is none
+  std::string next;           ///< a command that looks further; "" where there is none
+  bool next_is_page = false;  ///< that command writes the HTML page, which has no use for it
 };
 
 }  // namespace rangescope::model

@@ -53,6 +53,31 @@ std::string about(const doctor::ProgramFacts& facts, const doctor::RangeFacts& r
   return text;
 }
 
+/// A shell command in lines of at most 100 columns where its words allow it: it can still be pasted whole.
+std::string in_lines(std::string_view command, std::string_view indent) {
+  constexpr std::size_t kMost = 100;
+  std::string out;
+  std::size_t line = indent.size(), begin = 0;
+  bool quoted = false;
+  for (std::size_t i = 0; i <= command.size(); ++i) {
+    if (i < command.size() && command[i] == '\'') quoted = !quoted;
+    if (i < command.size() && command[i] == '\\' && !quoted) ++i;
+    if (i < command.size() && (command[i] != ' ' || quoted)) continue;
+    const std::string_view word = command.substr(begin, i - begin);
+    if (begin > 0 && line + 1 + word.size() > kMost - 2) {
+      out += " \\\n" + std::string(indent);
+      line = indent.size();
+    } else if (begin > 0) {
+      out += ' ';
+      ++line;
+    }
+    out += word;
+    line += word.size();
+    begin = i + 1;
+  }
+  return out;
+}
+
 }  // namespace
 
 std::string program_text(const doctor::ProgramLook& look, std::span<const doctor::Way> ways) {
@@ -84,7 +109,7 @@ std::string program_text(const doctor::ProgramLook& look, std::span<const doctor
   for (const doctor::Way& way : ways) {
     text += std::string(way.works ? "  yes  " : "  no   ") + way.name + ": " + base::printable(way.reason) + "\n";
     for (const std::string& note : way.notes) text += "       " + base::printable(note) + "\n";
-    if (!way.command.empty()) text += "       $ " + base::printable(way.command) + "\n";
+    if (!way.command.empty()) text += "       $ " + in_lines(base::printable(way.command), "         ") + "\n";
   }
   return text + "\n";
 }

@@ -95,15 +95,18 @@ Engine::Conclusion Engine::conclusion(const std::optional<base::Error>& failure,
 }
 
 Done Engine::conclude(const std::optional<base::Error>& failure) {
+  if (std::error_code error; !std::filesystem::exists(run_, error) && !error)
+    return {.code = say({base::Code::kIo, "the run directory was removed while the program ran: nothing is left",
+                         run_.string(), "Keep it out of the program's reach: --run-dir DIR"}),
+            .end = program_failed_};
   std::vector<std::string> missing;
   for (const std::string& stage : wanted_)
     if (std::find(captured_.begin(), captured_.end(), stage) == captured_.end()) missing.push_back(stage);
   Done done;
-  done.directory = run_;
+  if (!failure || !captured_.empty()) done.directory = run_;
   // What `rangescope report` makes of this run, and so the same numbers.
   auto made = failure ? base::Result<Analyzed>(tl::make_unexpected(*failure)) : analyzed();
-  std::error_code gone;  // whoever removed the run took the evidence along
-  if (!failure && !repeated_ && (!runner_->interrupted() || finished_) && std::filesystem::exists(run_, gone)) {
+  if (!failure && !repeated_ && (!runner_->interrupted() || finished_)) {
     const bool uncounted = counters_ && native_session_ && native_session_->measurements.empty() && !ncu_session_;
     if (!missing.empty() || captured_.empty() || !made || uncounted ||
         !analyze::unmatched(made->report, args_.analysis.ranges).empty())

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/fs.hpp"
 #include "base/hash.hpp"
 #include "profile/analyzed.hpp"
 #include "profile/record.hpp"
@@ -27,6 +28,8 @@ struct Given {
 base::Result<void> copy_to(const fs::path& from, const fs::path& to) {
   std::error_code error;
   fs::create_directories(to.parent_path(), error);
+  // What has no size may have no end either (a link to /proc/kmsg).
+  if (!error && fs::file_size(from, error) == 0 && !error) return base::write_file(to, {});
   if (!error) fs::copy_file(from, to, error);
   if (error)
     return base::fail(base::Code::kIo, "cannot copy to " + to.string() + ": " + error.message(), from.string());
@@ -72,7 +75,8 @@ base::Result<runs::Import> take_in(const Given& one, const fs::path& run) {
   import.modified_unix_ns = std::int64_t{info.st_mtim.tv_sec} * 1'000'000'000 + info.st_mtim.tv_nsec;
   const fs::path kind = one.source.maker == model::Maker::kRangescope ? "native"
                         : one.source.maker == model::Maker::kNcu      ? "ncu"
-                                                                      : "nsys";
+                        : one.source.maker == model::Maker::kNsys     ? "nsys"
+                                                                      : "other";
 
   if (fs::is_directory(one.path, error)) {
     const fs::path to = unused(run / kind);

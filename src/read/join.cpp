@@ -26,13 +26,25 @@ class Appender {
     work();
     results();
     move(from_.sources, to_.sources);
-    move(from_.losses, to_.losses);
+    losses();
   }
 
  private:
   template <class T>
   static void move(std::vector<T>& from, std::vector<T>& to) {
     to.insert(to.end(), std::make_move_iterator(from.begin()), std::make_move_iterator(from.end()));
+  }
+  /// What several inputs say in the same words stands once.
+  void losses() {
+    for (model::Loss& loss : from_.losses) {
+      const auto same = std::ranges::find_if(to_.losses, [&](const model::Loss& known) {
+        return known.kind == loss.kind && known.severity == loss.severity && known.detail == loss.detail;
+      });
+      if (same == to_.losses.end())
+        to_.losses.push_back(std::move(loss));
+      else
+        same->count += loss.count;
+    }
   }
   template <class T>
   static std::uint32_t count(const std::vector<T>& v) {

@@ -107,6 +107,19 @@ TEST(Join, TimelinesAreLaidSideBySideOnOneClock) {
   EXPECT_TRUE(s.losses.empty());
 }
 
+TEST(Join, WhatRanksLoseInTheSameWordsStandsOnce) {
+  std::vector<model::Session> inputs;
+  for (const char* file : {"a.rstrace", "b.rstrace"}) {
+    inputs.push_back(timeline());
+    inputs.back().clock.anchor_unix_ns = 1'000'000;
+    inputs.back().losses = {{"torn_tail", 1, file}, {"python_late", 3, "too late"}};
+  }
+  const model::Session s = join(std::move(inputs));
+  ASSERT_EQ(s.losses.size(), 3u);
+  EXPECT_EQ(s.losses[1].count, 6u);
+  EXPECT_EQ(s.losses[2].detail, "b.rstrace");
+}
+
 TEST(Join, UnknownClocksAreToldAndTheSameFileTwiceCountsTwice) {
   std::vector<model::Session> inputs;
   inputs.push_back(timeline());

@@ -17,7 +17,6 @@ using model::Region;
 using model::Report;
 
 constexpr std::size_t kBarWidth = 6;
-constexpr std::size_t kLongTitle = 16;  // columns of the terminal: longer ones push others out of the table
 constexpr std::size_t kMostTurned = 8;  // regions or kernels beside each other in a turned table
 constexpr std::size_t kMostLabel = 24;  // columns of a head there
 constexpr double kNotKnown = std::numeric_limits<double>::quiet_NaN();

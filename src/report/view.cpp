@@ -42,6 +42,7 @@ constexpr std::array kCommunicationColumns = {
     Choice{"communication.wait_ns", 6}, Choice{"communication.transfer_ns", 2}, Choice{"communication.overlap_ns", 1}};
 
 constexpr std::size_t kMostMetricColumns = 4;
+constexpr std::string_view kEach = " each";  // of one occurrence, as in cells
 
 const model::Metric* find_metric(const model::Report& report, std::string_view name) {
   for (const Region& region : report.regions) {
@@ -223,12 +224,20 @@ base::Result<std::vector<ColumnView>> columns(const model::Report& report, const
       chosen.push_back(*column_of(report, choice.tag, choice.importance, ""));
   }
   if (any([](const Region& region) { return region.wall.profiler_ns > 0; }))
-    chosen.push_back(*column_of(report, "wall_ns.profiler", 8, ""));
+    chosen.push_back(*column_of(report, "wall_ns.profiler", 7, ""));
   // Who asked for metrics wants to see them: before kernels and the slowest, after what the rest means nothing without.
   for (std::size_t i = 0; i < report.metric_columns.size() && i < kMostMetricColumns; ++i) {
     auto column = column_of(report, "metrics." + report.metric_columns[i].name, i < 2 ? 7 : 5, "--columns");
     if (!column) continue;  // no region has it
     column->title = base::printable(report.metric_columns[i].title);
+    // Beside totals of the region.
+    constexpr std::string_view kAmounts[] = {"ns", "byte", "FLOP", "count", "J"};
+    const bool amount = std::ranges::find(kAmounts, column->unit) != std::end(kAmounts);
+    const auto of_all = [&](const Region& region) {
+      const auto metric = region.metrics.find(report.metric_columns[i].name);
+      return metric != region.metrics.end() && metric->second.of_all;
+    };
+    if (amount && !any(of_all) && column->title.size() + kEach.size() <= kLongTitle) column->title += kEach;
     chosen.push_back(std::move(*column));
   }
   for (const std::string_view tag : {"utilization.executed", "utilization.useful", "utilization.bandwidth"}) {
@@ -236,7 +245,7 @@ base::Result<std::vector<ColumnView>> columns(const model::Report& report, const
       chosen.push_back(*column_of(report, tag, 6, "--columns"));
   }
   if (any([](const Region& region) { return region.bound && region.bound->kind != "unknown"; }))
-    chosen.push_back(*column_of(report, kBoundTag, 8, "--columns"));
+    chosen.push_back(*column_of(report, kBoundTag, 9, "--columns"));
   return chosen;
 }
 

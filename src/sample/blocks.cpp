@@ -10,6 +10,8 @@
 #include <string>
 #include <utility>
 
+#include "wire/clock.hpp"
+
 namespace rangescope::sample {
 namespace {
 
@@ -35,7 +37,8 @@ bool write_all(int fd, const char* data, std::size_t bytes) {
 }  // namespace
 
 std::int64_t now_ns() {
-  return read_clock(CLOCK_MONOTONIC);
+  static const std::int64_t ahead = wire::clock_ahead_ns();
+  return read_clock(CLOCK_MONOTONIC) - ahead;
 }
 
 base::Result<BlockFile> BlockFile::create(const std::filesystem::path& file,
@@ -49,7 +52,7 @@ base::Result<BlockFile> BlockFile::create(const std::filesystem::path& file,
   header.version = version;
   header.header_bytes = sizeof header;
   header.pid = static_cast<std::uint32_t>(::getpid());
-  header.monotonic_ns = read_clock(CLOCK_MONOTONIC);
+  header.monotonic_ns = now_ns();
   header.realtime_ns = read_clock(CLOCK_REALTIME);
   char bytes[sizeof header];
   std::memcpy(bytes, &header, sizeof header);

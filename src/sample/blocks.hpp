@@ -34,7 +34,7 @@ class BlockFile {
   bool failed_ = false;
 };
 
-/// Nanoseconds of CLOCK_MONOTONIC.
+/// Nanoseconds of CLOCK_MONOTONIC of the machine (wire/clock.hpp).
 [[nodiscard]] std::int64_t now_ns();
 
 }  // namespace rangescope::sample

@@ -77,6 +77,12 @@ class Import(Files):
         decode = cases.aggregate(self.report("latest"))[("", "push_pop", ("decode",))]
         self.assertEqual(decode["occurrences"], 2 * TRUTH["decode"]["occurrences"])
 
+    def test_a_trace_of_another_tool(self):
+        done = self.tool("import", os.path.join(GOLDEN, "kineto", "step.json.gz"))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual([f["file"] for f in self.file("import.json")["files"]], ["other/step.json.gz"])
+        self.assertTrue(self.report("latest")["regions"])
+
     def test_a_native_capture(self):
         self.assertEqual(self.tool("profile", "-q", "--", commands.VICTIM).returncode, 0)
         native = os.path.join(self.runs()[-1], "native")
@@ -465,6 +471,32 @@ class Hostile(Files):
         self.refused(self.path("loop"), 66)
         self.refused(self.path("nowhere.sqlite"), 66)
         self.refused("/dev/zero", 66)
+
+    def test_nothing_waits_for_what_never_ends(self):
+        """Whatever reads a file or walks a folder refuses a link to a pipe, or to what looks like a file and is none."""
+        os.mkfifo(self.path("pipe"))
+        self.assertEqual(self.tool("profile", "-q", "run.dir=" + self.path("run"), "--", commands.VICTIM).returncode, 0)
+        for target in [self.path("pipe")] + ["/proc/kmsg"] * (os.geteuid() == 0):
+            for name in ("one", "one.nsys-rep", "one.csv"):
+                os.symlink(target, self.path(name))
+                for words in (["report"], ["import"], ["query"], ["export", "--to", "csv"], ["compare", ZOO], ["gate", ZOO, "--baseline"],
+                              ["report", ZOO, "--flops"]):
+                    file = "auto=" * (words[-1] == "--flops") + self.path(name)
+                    done = self.tool(*words, file, *(["select 1"] if words[0] == "query" else []))
+                    self.assertIn(done.returncode, (65, 66, 77), (words, target, done.stderr))
+                    self.assertIn(self.path(name), done.stderr, (words, target))
+                os.remove(self.path(name))
+            for name in ("config.yaml", "manifest.json", "import.json", "native/9.0.rstrace", "native/9.gpu", "nsys/x.sqlite"):
+                copy = self.path("copy")
+                shutil.copytree(self.path("run"), copy)
+                file = os.path.join(copy, name)
+                os.makedirs(os.path.dirname(file), exist_ok=True)
+                if os.path.exists(file):
+                    os.remove(file)
+                os.symlink(target, file)
+                for words in (["report", copy], ["compare", self.path("run"), copy], ["import", os.path.join(copy, "native")]):
+                    self.assertNotEqual(self.tool(*words).returncode, 70, (words, name, target))
+                shutil.rmtree(copy)
 
     def test_databases_that_are_not_of_nsys(self):
         sqlite_of(["create table songs(name)", "insert into songs values('x')"], self.path("songs.db"))

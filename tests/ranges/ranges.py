@@ -2,6 +2,7 @@
 """ranges: the helpers for those who write ranges, as rangescope sees their programs. Usage: ranges.py BIN_DIR ROOT CLIENT"""
 import json
 import os
+import shutil
 import sys
 import tempfile
 import unittest
@@ -25,6 +26,17 @@ class Ranges(unittest.TestCase):
         self.assertEqual(found[("", "push_pop", ("step",))], 2)
         self.assertEqual(found[("LLM", "push_pop", ("layer",))], 2)
         self.assertEqual(found[("", "push_pop", ("early",))], 1)
+
+    def test_a_time_namespace_has_the_machines_clock(self):
+        """A process whose clock stands elsewhere lies beside the others: the run takes seconds, not a day."""
+        within = ["unshare", "--time", "--monotonic", "100000", "--fork"]
+        if os.geteuid() != 0 or not shutil.which("unshare") or cases.run([*within, "true"]).returncode != 0:
+            self.skipTest("a time namespace takes root and unshare")
+        program = f"{BIN}/ranges_program"
+        report, _ = cases.profile(BIN, ["sh", "-c", f"{program}; {' '.join(within)} {program}"])
+        self.assertEqual(counts(report)[("", "push_pop", ("step",))], 4)
+        self.assertLess(report["run"]["duration_ns"], 50_000e9)
+        self.assertEqual(report["losses"], [])
 
     def test_cpp_payloads(self):
         with tempfile.TemporaryDirectory() as folder:

@@ -53,6 +53,8 @@ class Case {
   [[nodiscard]] std::string profile_again(std::string_view options, const model::Region* region = nullptr) const;
   /// "rangescope report NAME -f html -o report.html"
   [[nodiscard]] std::string show(std::string_view options) const;
+  /// The page of the run is what to look at.
+  void show_page(model::Verdict& verdict) const;
   /// "rangescope ncu FILE -k KERNEL" where the input is a report of ncu, else "".
   [[nodiscard]] std::string details_of(std::string_view kernel) const;
 

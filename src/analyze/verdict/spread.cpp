@@ -53,7 +53,7 @@ void find_warm_up(const Case& known, std::vector<model::Verdict>& out) {
                         {"wall_ns.median", steady.wall_ns.median},
                         {"wall_ns.p95", steady.wall_ns.p95},
                         {"share_of_region", steady.left_out_ns / region.wall.inclusive_ns}};
-    verdict.next = known.show("-f html -o report.html");
+    known.show_page(verdict);
     out.push_back(std::move(verdict));
   }
 }
@@ -111,7 +111,7 @@ void find_uneven(const Case& known, std::vector<model::Verdict>& out) {
                         {"wall_ns.p95", steady.wall_ns.p95},
                         {"wall_ns.max", steady.wall_ns.max},
                         {"occurrences", static_cast<double>(steady.occurrences)}};
-    verdict.next = known.show("-f html -o report.html");
+    known.show_page(verdict);
     out.push_back(std::move(verdict));
   }
 }

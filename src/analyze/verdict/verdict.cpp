@@ -179,6 +179,11 @@ std::string Case::show(std::string_view options) const {
   return "rangescope report " + base::shell_quote(named_) + " " + std::string(options);
 }
 
+void Case::show_page(model::Verdict& verdict) const {
+  verdict.next = show("-f html -o report.html");
+  verdict.next_is_page = true;
+}
+
 std::string Case::details_of(std::string_view kernel) const {
   if (named_.find(".ncu-rep") == std::string::npos || kernel.empty()) return {};
   return "rangescope ncu " + base::shell_quote(named_) + " -k " + base::shell_quote(kernel);

@@ -174,8 +174,10 @@ void find_hot_region(const Case& known, std::vector<model::Verdict>& out) {
   verdict.severity = known.has_timeline() ? model::Weight::kWarning : model::Weight::kNote;
   verdict.evidence = {{"own_ns", best}, {"share_of_ranges", best / all}};
   if (region.occurrences > 0) verdict.evidence["occurrences"] = static_cast<double>(region.occurrences);
-  verdict.next =
-      known.show(causes.empty() ? "-f html -o report.html" : "--cpu " + base::shell_quote(model::path_text(region)));
+  if (causes.empty())
+    known.show_page(verdict);
+  else
+    verdict.next = known.show("--cpu " + base::shell_quote(model::path_text(region)));
   out.push_back(std::move(verdict));
 }
 

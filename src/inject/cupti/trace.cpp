@@ -14,6 +14,7 @@
 #include <new>
 #include <utility>
 
+#include "inject/capture.hpp"
 #include "inject/cupti/buffers.hpp"
 #include "inject/cupti/counters.hpp"
 #include "inject/cupti/encode.hpp"
@@ -36,14 +37,14 @@ constexpr const char* kWorkFunctions[] = {
     "cuCtxSynchronize", "cuStreamSynchronize", "cuEventSynchronize", "cuMemPrefetch", "cuMemBatch"};
 constexpr std::uint32_t kMostCbids = 1200;
 
-std::int64_t clock_ns(clockid_t clock) {
+std::int64_t utc_ns() {
   timespec time{};
-  clock_gettime(clock, &time);
+  clock_gettime(CLOCK_REALTIME, &time);
   return std::int64_t{time.tv_sec} * 1000000000 + time.tv_nsec;
 }
 
 std::uint64_t CUPTIAPI timestamp() {
-  return static_cast<std::uint64_t>(clock_ns(CLOCK_MONOTONIC));
+  return static_cast<std::uint64_t>(now_ns());
 }
 
 struct Tracer {
@@ -287,11 +288,11 @@ void sample_clock(Tracer& t) {
   gpu::ClockSample best{};
   for (int i = 0; i < kReads; ++i) {
     std::uint64_t cupti = 0;
-    const std::int64_t before = clock_ns(CLOCK_MONOTONIC);
+    const std::int64_t before = now_ns();
     if (t.api.cuptiGetTimestamp(&cupti) != CUPTI_SUCCESS) {
       return;
     }
-    const std::int64_t after = clock_ns(CLOCK_MONOTONIC);
+    const std::int64_t after = now_ns();
     if (i == 0 || after - before < best.after_ns - best.before_ns) {
       best = {{}, before, static_cast<std::int64_t>(cupti), after};
     }
@@ -546,8 +547,9 @@ bool start_trace(const TraceSettings& settings) {
   header.header_bytes = sizeof header;
   header.pid = static_cast<std::uint32_t>(getpid());
   header.cupti_version = t->api.version;
-  header.start_ns = clock_ns(CLOCK_MONOTONIC);
-  header.start_unix_ns = clock_ns(CLOCK_REALTIME);
+  clock_prepare();
+  header.start_ns = now_ns();
+  header.start_unix_ns = utc_ns();
   if (!t->stream.open(settings.path, header, settings.size_limit)) {
     return false;
   }
@@ -640,7 +642,7 @@ void note_activity(Tracer& t, bool resumed) {
   wire::counters::Activity record{};
   record.head.type = static_cast<gpu::Type>(wire::counters::Type::kActivity);
   record.head.small = resumed ? 1 : 0;
-  record.at_ns = clock_ns(CLOCK_MONOTONIC);
+  record.at_ns = now_ns();
   const std::lock_guard<std::mutex> guard(t.stream_lock);
   t.stream.put(record);
   t.stream.flush();

@@ -115,7 +115,7 @@ class CpuReader {
       lose("cpu_throttled", event.count, "The kernel sampled the CPU less often for a while.");
     if (event.kind == cpu_wire::kBounded) lose("cpu_samples_cut", event.count, "CPU samples: " + text + ".");
     if (event.kind == cpu_wire::kPythonLate)
-      lose("python_late", event.count, "Python functions of CPU samples that came too late, " + text + ".");
+      lose("python_late", event.count, "Python functions of CPU samples came too late.");
     if (event.kind == cpu_wire::kNotCounted) lose("cpu_not_counted", event.count, text + ".");
     if (event.kind == cpu_wire::kPythonUnread) lose("python_not_read", event.count, text + ".");
   }

@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <map>
+#include <optional>
 #include <set>
 #include <span>
 #include <utility>
@@ -56,6 +58,7 @@ std::map<int, std::uint64_t> refusals_in(const fs::path& folder) {
 // captures.
 std::vector<fs::path> relaunches_of(const fs::path& folder) {
   std::vector<fs::path> found;
+  if (folder.filename().string().starts_with("relaunch-")) return found;  // a link would lead back for ever
   for (const fs::path& place : {folder, folder / "native"}) {
     std::error_code error;
     for (int run = 2; fs::is_directory(place / fmt::format("relaunch-{}", run), error); ++run)
@@ -90,6 +93,27 @@ void set_span(model::Session& session) {
     session.begin_ns = std::min(session.begin_ns, process.start_ns);
     session.end_ns = std::max(session.end_ns, process.end_ns);
   }
+}
+
+/// The machine has one clock: UTC less CLOCK_MONOTONIC is the same for all its processes, but for small corrections.
+void compare_clocks(const std::vector<Opened>& files, model::Session& session) {
+  constexpr double kApart_ns = 60e9;
+  std::optional<double> first;
+  std::uint64_t apart = 0;
+  double most = 0;
+  for (const Opened& file : files) {
+    if (file.bytes.size() < sizeof(wire::native::FileHeader)) continue;
+    const auto header = head_of(file.bytes);
+    const double boot_ns = static_cast<double>(header.realtime_ns) - static_cast<double>(header.monotonic_ns);
+    const double by = std::abs(boot_ns - first.value_or(boot_ns));
+    if (!first) first = boot_ns;
+    apart += by > kApart_ns ? 1 : 0;
+    most = std::max(most, by);
+  }
+  if (apart > 0)
+    session.losses.push_back({"clocks_apart", apart,
+                              base::counted(apart, "process") + " with a clock up to " + base::format_ns(most) +
+                                  " from that of the first, which may be the wrong one."});
 }
 
 }  // namespace
@@ -127,6 +151,7 @@ base::Result<model::Session> NativeReader::read(const fs::path& path, const Opti
   std::stable_sort(files.begin(), files.end(),
                    [](const Opened& a, const Opened& b) { return a.start_ns < b.start_ns; });
   model::Session session;
+  if (folder) compare_clocks(files, session);
   // A range takes 16 bytes of a capture or more. What is reserved and not used costs nothing; what is not reserved is
   // copied.
   std::size_t bytes = 0;

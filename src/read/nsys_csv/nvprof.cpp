@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <optional>
 #include <vector>
 
@@ -136,6 +137,13 @@ class Summary {
 
 std::string nvprof_as_csv(std::string_view text) {
   return text.find("Time(%)") == std::string_view::npos ? std::string() : Summary().read(text);
+}
+
+std::size_t nvprof_results(std::string_view text) {
+  std::size_t results = 0;
+  for (const std::string_view line : base::split(text, '\n'))
+    results += line.starts_with("==") && line.find("Profiling result:") != std::string_view::npos;
+  return results;
 }
 
 }  // namespace rangescope::read::nsys_csv

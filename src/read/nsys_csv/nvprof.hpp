@@ -10,6 +10,7 @@
 // whose GPU work is in the totals above them; times of API calls are left out, as everywhere in this reader.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 
@@ -17,5 +18,7 @@ namespace rangescope::read::nsys_csv {
 
 /// "" where the text has no such table.
 [[nodiscard]] std::string nvprof_as_csv(std::string_view text);
+/// Results that the text holds: of several processes, or of runs that wrote into one log.
+[[nodiscard]] std::size_t nvprof_results(std::string_view text);
 
 }  // namespace rangescope::read::nsys_csv

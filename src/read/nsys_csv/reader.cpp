@@ -9,6 +9,7 @@
 #include "base/units.hpp"
 #include "read/csv.hpp"
 #include "read/nsys_csv/header.hpp"
+#include "read/nsys_csv/nvprof.hpp"
 #include "read/nsys_csv/printed.hpp"
 #include "read/nsys_csv/sums.hpp"
 #include "read/nsys_csv/traces.hpp"
@@ -212,6 +213,10 @@ base::Result<model::Session> read_texts(std::span<const Text> texts) {
     const std::string printed = printed_as_csv(text.text);
     if (auto added = reader.add(printed.empty() ? text : Text{printed, text.name}); !added)
       return base::fail(std::move(added));
+    if (const std::size_t results = nvprof_results(text.text); results > 1 && !printed.empty())
+      session.losses.push_back({"results_added", results,
+                                std::string(text.name) + ": " + base::counted(results, "result") +
+                                    " of nvprof (of several processes, or runs) are added up"});
   }
   if (auto finished = reader.finish(texts.empty() ? std::string_view{} : texts.front().name); !finished)
     return base::fail(std::move(finished));

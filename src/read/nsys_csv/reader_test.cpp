@@ -217,9 +217,24 @@ TEST(NsysCsv, SummariesOfNvprof) {
       "push/pop @step: one x2 2500000 ns, median - max 1500000 gpu -\n" + expected);
 }
 
+TEST(NsysCsv, SeveralResultsOfNvprofInOneLogAreTold) {
+  const std::string result =
+      "==1== Profiling result:\n Time(%)      Time     Calls       Avg       Min       Max  Name\n"
+      " 100.00%  1.1000ms         1  1.1000ms  1.1000ms  1.1000ms  k\n";
+  EXPECT_EQ(show(read_text(result, "one.txt")), "kernel k x1 1100000 ns, max 1100000\n");
+  EXPECT_EQ(show(read_text(result + base::replace_all(result, "==1==", "==2=="), "two.txt")),
+            "kernel k x2 2200000 ns, max 1100000\n"
+            "loss results_added 2 two.txt: 2 results of nvprof (of several processes, or runs) are added up\n");
+}
+
 TEST(NsysCsv, BadRowsAreCountedAndForeignFilesRefused) {
   EXPECT_EQ(show(read_text("Time (%),Total Time (ns),Instances,Name\n1,x,1,a\n1,2,3\n1,7,1,lost\n", "x")),
             "loss bad_rows 2 rows that do not fit their header were left out, the first in line 2\n");
+  EXPECT_EQ(
+      show(read_text("Time (%),Total Time (ns),Instances,Max (ns),Name\n50,9000000000000000000,4,10,a\n50,30,4,10,b\n",
+                     "absurd")),
+      "kernel b x4 30 ns, max 10\n"
+      "loss bad_rows 1 rows that do not fit their header were left out, the first in line 2\n");
   EXPECT_EQ(show(read_text("a,b,c\n1,2,3\n", "x.csv")),
             "x.csv: no header of an nsys stats table in 2 lines\n"
             "hint: Make one with: nsys stats --report nvtx_sum --report nvtx_kern_sum --format csv FILE");

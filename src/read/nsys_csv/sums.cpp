@@ -19,6 +19,13 @@ model::RangeKind kind_of(const Row& row, model::RangeKind otherwise) {
   return style.starts_with("push") ? model::RangeKind::kPushPop : otherwise;
 }
 
+/// A row with a total that so many of at most so long can come to; half as much again, and more, is rounding.
+bool has_total(const Row& row, const char* count) {
+  const auto total = row.number("total time"), longest = row.number("max");
+  if (!total || !longest || *longest <= 0) return total.has_value();
+  return *total <= 2 * *longest * static_cast<double>(row.count(count));
+}
+
 /// Two rows of one kernel: extremes and mean can be put together, the middle cannot.
 void merge(model::KernelSummary& into, const model::KernelSummary& row) {
   into.calls += row.calls;
@@ -67,7 +74,7 @@ model::RangeSummary& Sums::range(const Row& row, std::string_view column, model:
 }
 
 bool Sums::add_range(const Row& row, model::RangeKind kind) {
-  if (!row.number("total time")) return false;
+  if (!has_total(row, "instances")) return false;
   model::RangeSummary& out =
       range(row, "range", kind);  // nvtx_sum and nvtx_pushpop_sum say the same: the last one stays
   out.occurrences = row.count("instances");
@@ -89,7 +96,7 @@ bool Sums::add_projection(const Row& row, model::RangeKind kind) {
 }
 
 bool Sums::add_kernel(const Row& row) {
-  if (!row.number("total time")) return false;
+  if (!has_total(row, "instances")) return false;
   model::KernelSummary out;
   out.name = s_.strings.intern(row.text("name"));
   out.calls = row.count("instances");
@@ -106,7 +113,7 @@ bool Sums::add_kernel(const Row& row) {
 }
 
 bool Sums::add_range_kernel(const Row& row, model::RangeKind kind) {
-  if (!row.number("total time")) return false;
+  if (!has_total(row, "kern inst")) return false;
   model::KernelSummary out;
   out.in_range = true;
   const std::string_view name = row.text("nvtx range");
@@ -126,7 +133,7 @@ bool Sums::add_range_kernel(const Row& row, model::RangeKind kind) {
 
 bool Sums::add_copy(const Row& row, bool sizes) {
   const auto value = row.number(sizes ? "total" : "total time");
-  if (!value) return false;
+  if (!value || (!sizes && !has_total(row, "count"))) return false;
   const std::string what = base::lower(row.text("operation"));
   const model::CopyKind kind = copy_kind(what);
   const bool memset = what.find("memset") != std::string::npos;

@@ -195,7 +195,7 @@ void page_verdicts(JsonWriter& json, const model::Report& report) {
   std::set<std::string_view> told;
   for (const model::Verdict& verdict : report.verdict) {
     // Each command once, and none that makes the page that is being read.
-    const bool again = verdict.next.ends_with("-f html -o report.html") || !told.insert(verdict.next).second;
+    const bool again = verdict.next_is_page || !told.insert(verdict.next).second;
     json.open_line_object();
     json.field("kind", verdict.kind);
     json.field("severity", model::weight_name(verdict.severity));

@@ -119,9 +119,9 @@ TEST(Html, IsOneFileWithAllNumbers) {
 TEST(Html, SaysEachCommandOnceAndNotTheOneThatMadeIt) {
   model::Report report;
   report.verdict.resize(4);
-  const char* const next[] = {"rangescope plan", "rangescope plan", "rangescope report x -f html -o report.html",
-                              "look"};
+  const char* const next[] = {"rangescope plan", "rangescope plan", "make the page", "look"};
   for (std::size_t i = 0; i < 4; ++i) report.verdict[i].next = next[i];
+  report.verdict[2].next_is_page = true;
   StringSink sink;
   EXPECT_TRUE(make_html()->write(report, nullptr, {}, sink));
   std::vector<std::string> shown;
