@@ -71,8 +71,8 @@ base::Result<model::Session> read_source(const Source& source, const Options& op
     if (!scan.damage) return;
     session.losses.push_back({"damaged_table", 0, std::string(what) + ": " + scan.damage->what});
   };
-  add_gpu_metrics(std::move(metrics), gpus, session);
   damaged(metrics.outcome.scanned, "GPU_METRICS: damaged, the rest of the samples is missing");
+  add_gpu_metrics(std::move(metrics), gpus, session);
   damaged(strings_scan, "StringIds: damaged, names are missing");
   damaged(nodes_scan, "CUDA_GRAPH_NODE_EVENTS: damaged, some graph nodes have no captured path");
   for (const Scanned& scan : small_scans) damaged(scan, "a table that describes the machine is damaged");
