@@ -206,7 +206,8 @@ unsigned char* prepare(Stream& stream, const Event& event, std::size_t bytes, st
   return stream.room(bytes);
 }
 
-bool put_event(Stream& stream, Type type, const Event& event, std::uint64_t id, const char*& kept) {
+template <Type type>
+bool put_event(Stream& stream, const Event& event, std::uint64_t id, const char*& kept) {
   const std::size_t fixed = type == Type::kStart ? 24 : 16;
   const Layout layout = layout_of(event, fixed);
   std::uint32_t name = 0;
@@ -393,7 +394,7 @@ int record_push(const Event& event) {
     state = stream->domain_state(event.domain);
   }
   const char* kept = nullptr;
-  if (put_event(*stream, Type::kPush, event, 0, kept)) {
+  if (put_event<Type::kPush>(*stream, event, 0, kept)) {
     entry->recorded = true;
     ++state->recorded;
   }
@@ -461,7 +462,7 @@ std::uint64_t record_start(const Event& event, std::uint64_t wanted_id) {
   const Hook hook(mark);
   if (Stream* stream = hook.stream(); stream != nullptr) {
     const char* kept = nullptr;
-    put_event(*stream, Type::kStart, event, id, kept);
+    put_event<Type::kStart>(*stream, event, id, kept);
   }
   return id;
 }
@@ -492,7 +493,7 @@ void record_mark(const Event& event) {
   Mark mark;
   const Hook hook(mark);
   const char* kept = nullptr;
-  if (Stream* stream = hook.stream(); stream != nullptr) put_event(*stream, Type::kMark, event, 0, kept);
+  if (Stream* stream = hook.stream(); stream != nullptr) put_event<Type::kMark>(*stream, event, 0, kept);
 }
 
 void record_payload(std::uint32_t domain, const PayloadLayout& layout, std::uint32_t layout_id, const void* bytes) {
