@@ -164,17 +164,17 @@ class Reader {
   [[gnu::always_inline]] void sum(std::int64_t& value, std::int64_t base, bool negative = false) {
     if (base == kUnknown) base = 0;
     value = base;
-    if (version_ == 1) {
-      bool known = false;
-      flag(known);
-      value = kUnknown;
-      if (!known) return;
-      near(value, base);
-    } else if (differs()) {
-      const std::uint64_t read = number();
-      value = kUnknown;
-      if (read == 0) return;
-      value = static_cast<std::int64_t>(from_zigzag(read - 1) + static_cast<std::uint64_t>(base));
+    if (differs()) {
+      if (version_ == 1 && number_is_0()) {
+        value = kUnknown;
+        return;
+      }
+      std::uint64_t read = number();
+      if (version_ > 1 && read-- == 0) {
+        value = kUnknown;
+        return;
+      }
+      value = static_cast<std::int64_t>(from_zigzag(read) + static_cast<std::uint64_t>(base));
     }
     check(value >= 0 || (negative && value != kUnknown));
   }
@@ -235,6 +235,11 @@ class Reader {
   [[gnu::noinline]] void fail() {
     bad_ = true;
     at_ = end_;  // every loop ends
+  }
+  [[nodiscard]] bool number_is_0() {
+    const std::uint64_t read = number();
+    check(read < 2);
+    return read == 0;
   }
   [[nodiscard]] std::uint64_t byte(int ahead) const { return static_cast<std::uint8_t>(at_[ahead]); }
   [[nodiscard]] static std::uint64_t from_zigzag(std::uint64_t read) { return read >> 1 ^ (~(read & 1) + 1); }

@@ -87,43 +87,66 @@ void visit(Writer& io, const Distribution& d) {
   for (const std::uint64_t each : more) io.number(each);
 }
 
-/// Bins as pairs of gap and count: of version 1 in numbers, else in half a byte each, what is above them behind all.
-/// Returns how many values stand in them.
-template <bool kPairs>
-std::uint64_t visit_bins(Reader& io, Distribution& d) {
+/// Bins of version 1: the distance to the one before, and the count. Returns how many values stand in them.
+std::uint64_t visit_first_bins(Reader& io, Distribution& d) {
   const std::uint64_t used = io.number();
   std::uint64_t bin = 0, total = 0, first = 0;
-  const std::uint8_t* pairs = nullptr;
-  if constexpr (kPairs) {
-    if (used > 0) bin = io.number();
-    pairs = io.raw(used);
-    if (pairs == nullptr || bin >= Sketch::kBins || used > Sketch::kBins) return io.check(false), 0;
-  }
   std::array<std::uint64_t, Sketch::kBins> counts;  // set from `first` to `bin`
   for (std::uint64_t i = 0; i < used; ++i) {
-    std::uint64_t gap = 0, count = 0;
-    if constexpr (kPairs) {
-      gap = pairs[i] & 15;
-      count = pairs[i] >> 4;
-      if (gap == kMore) gap += io.number();
-      if (count == kMore) count += io.number();
-      gap += i > 0 ? 1 : 0;
-      ++count;
-    } else {
-      gap = io.number();
-      count = io.number();
-    }
+    const std::uint64_t gap = io.number(), count = io.number();
     if ((gap == 0 && i > 0) || gap >= Sketch::kBins - bin || count - 1 >= d.moments.n - total)  // 0 is none too
       return io.check(false), 0;
-    if (i == 0) first = bin + gap;
+    if (i == 0) first = gap;
     for (std::uint64_t empty = 1; empty < gap && i > 0; ++empty) counts[bin + empty] = 0;
     bin += gap;
     counts[bin] = count;
     total += count;
   }
   io.bins(bin - first + 1);
-  if (used > 0 && !io.bad()) d.sketch.set(first, std::span(counts).subspan(first, bin - first + 1));
-  io.check(first < Sketch::kBins);
+  if (used > 0 && !io.bad()) std::copy_n(&counts[first], bin - first + 1, d.sketch.reset(first, bin - first + 1));
+  return total;
+}
+
+/// Gap and count of each in half a byte, what is above them behind all: once to know how many there are, once to take
+/// them.
+std::uint64_t visit_bins(Reader& io, Distribution& d) {
+  const std::uint64_t used = io.number();
+  if (used == 0) return 0;
+  const std::uint64_t first = io.number();
+  const std::uint8_t* pairs = io.raw(used);
+  if (pairs == nullptr || first >= Sketch::kBins || used > Sketch::kBins || (pairs[0] & 15) != 0)
+    return io.check(false), 0;
+  std::uint64_t last = first + used - 1, total = used, more = 0;
+  for (std::uint64_t i = 0; i < used; i += 8) {
+    std::uint64_t eight = 0;  // of which halves of bytes are added up at once
+    if (used - i >= 8)
+      std::memcpy(&eight, pairs + i, 8);
+    else
+      std::memcpy(&eight, pairs + i, used - i);
+    constexpr std::uint64_t kLower = 0x0f0f0f0f0f0f0f0f, kOnes = 0x0101010101010101;
+    last += ((eight & kLower) * kOnes) >> 56;
+    total += ((eight >> 4 & kLower) * kOnes) >> 56;
+    more |= eight & eight >> 1 & eight >> 2 & eight >> 3 & 0x1111111111111111;
+  }
+  Reader again = io;
+  for (std::uint64_t i = 0; more != 0 && i < used; ++i) {
+    const std::uint64_t gap = (pairs[i] & 15) == kMore ? io.number() : 0,
+                        above = pairs[i] >> 4 == kMore ? io.number() : 0;
+    if (gap >= Sketch::kBins || above > d.moments.n) return io.check(false), 0;
+    last += gap;
+    total += above;
+  }
+  io.check(last < Sketch::kBins && total <= d.moments.n);
+  if (io.bad()) return 0;
+  io.bins(last - first + 1);
+  std::uint64_t* counts = d.sketch.reset(first, last - first + 1);
+  for (std::uint64_t i = 0; i < used; ++i) {
+    std::uint64_t gap = pairs[i] & 15, above = pairs[i] >> 4;
+    if (more != 0 && gap == kMore) gap += again.number();
+    if (more != 0 && above == kMore) above += again.number();
+    counts += gap;
+    *counts++ = above + 1;
+  }
   return total;
 }
 
@@ -131,7 +154,7 @@ void visit(Reader& io, Distribution& d, bool all = true) {
   d.clear();
   visit(io, d.moments);
   if (d.moments.n == 0) return;
-  const std::uint64_t total = io.version() == 1 ? visit_bins<false>(io, d) : visit_bins<true>(io, d);
+  const std::uint64_t total = io.version() == 1 ? visit_first_bins(io, d) : visit_bins(io, d);
   io.check(total == d.moments.n || !all);
   if (io.bad()) d.clear();
 }

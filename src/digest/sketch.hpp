@@ -8,7 +8,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <span>
 #include <vector>
 
 #include "model/report.hpp"
@@ -48,9 +47,11 @@ class Sketch {
   void add(const Sketch& other);
   void take(const Sketch& part);
   void clear() { counts_.clear(); }
-  void set(std::size_t first, std::span<const std::uint64_t> counts) {
+  /// Bins [first, first + count), all empty, to be filled: the outer ones must be.
+  [[nodiscard]] std::uint64_t* reset(std::size_t first, std::size_t count) {
     first_ = first;
-    counts_.assign(counts.begin(), counts.end());
+    counts_.assign(count, 0);
+    return counts_.data();
   }
 
   /// Bins [first, first + counts.size()); the outer ones may be empty.
