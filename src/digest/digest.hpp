@@ -215,9 +215,8 @@ struct Digest {
   std::vector<Loss> losses;
 };
 
-/// The digest of all ranks of both, which are different ones. O(the second one) on average, and of the first one once
-/// for each call: merge_all() spares that.
-[[nodiscard]] Digest merge(Digest into, const Digest& from);
+/// The digest of all ranks of both, which are different ones. O(both) on average: a Merger spares that where many come.
+[[nodiscard]] Digest merge(const Digest& one, const Digest& two);
 
 class Reading;  // digest/file.hpp
 
@@ -225,7 +224,6 @@ class Reading;  // digest/file.hpp
 class Merger {
  public:
   Merger();
-  explicit Merger(Digest first);
   Merger(Merger&&) noexcept;
   Merger& operator=(Merger&&) noexcept;
   ~Merger();

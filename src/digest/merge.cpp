@@ -327,18 +327,7 @@ struct Merger::State {
   }
 };
 
-Merger::Merger() : Merger(Digest{}) {}
-Merger::Merger(Digest first) : state_(std::make_unique<State>()) {
-  State& state = *state_;
-  state.all = std::move(first);
-  state.empty = state.all.processes.empty();
-  for (std::uint32_t i = 0; i < state.all.names.size(); ++i) state.names.emplace(state.all.names[i], i);
-  for (std::uint32_t i = 0; i < state.all.regions.size(); ++i) {
-    const Region& region = state.all.regions[i];
-    state.regions.emplace(State::RegionKey{region.parent, region.domain, region.name, region.kind}, i);
-  }
-  for (std::uint32_t i = 0; i < state.all.kernels.size(); ++i) state.kernels.emplace(state.all.kernels[i].name, i);
-}
+Merger::Merger() : state_(std::make_unique<State>()) {}
 Merger::Merger(Merger&&) noexcept = default;
 Merger& Merger::operator=(Merger&&) noexcept = default;
 Merger::~Merger() = default;
@@ -379,9 +368,10 @@ Digest Merger::take() {
   return std::move(state_->all);
 }
 
-Digest merge(Digest into, const Digest& from) {
-  Merger merger(std::move(into));
-  merger.add(from);
+Digest merge(const Digest& one, const Digest& two) {
+  Merger merger;
+  merger.add(one);
+  merger.add(two);
   return merger.take();
 }
 

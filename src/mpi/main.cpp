@@ -68,7 +68,7 @@ base::Result<digest::Digest> reduce(const std::vector<fs::path>& runs, int rank,
     digest::Digest other;
     const auto read = digest::decode(receive(rank + step), "process " + std::to_string(rank + step), other);
     if (!read) merged = tl::make_unexpected(read.error());
-    if (merged) merged = digest::merge(std::move(*merged), other);
+    if (merged) merged = digest::merge(*merged, other);
   }
   return merged;
 }

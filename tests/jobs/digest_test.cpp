@@ -140,11 +140,11 @@ Digest merged(const Plan& plan, std::vector<std::uint32_t> order, bool by_two = 
   while (by_two && digests.size() > 1) {
     std::vector<Digest> fewer;
     for (std::size_t i = 0; i < digests.size(); i += 2)
-      fewer.push_back(i + 1 < digests.size() ? merge(std::move(digests[i]), digests[i + 1]) : std::move(digests[i]));
+      fewer.push_back(i + 1 < digests.size() ? merge(digests[i], digests[i + 1]) : std::move(digests[i]));
     digests = std::move(fewer);
   }
   Digest all;
-  for (const Digest& digest : digests) all = merge(std::move(all), digest);
+  for (const Digest& digest : digests) all = merge(all, digest);
   return all;
 }
 
@@ -450,7 +450,7 @@ TEST(Digests, OfVersion1AreReadAndSayWhatTheyLack) {
     for (Calls& calls : now.collectives)
       for (Calls::Call& call : calls.calls) call.hidden_ns = kUnknown;
     EXPECT_EQ(encode(first).value(), encode(now).value());
-    all = merge(std::move(all), rank == 0 ? first : made(plan, rank));
+    all = merge(all, rank == 0 ? first : made(plan, rank));
   }
   Digest again;
   ASSERT_TRUE(decode(encode(all).value(), "merged", again));
