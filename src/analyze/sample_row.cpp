@@ -16,6 +16,7 @@ using model::SampleStream;
 
 constexpr double kDarkShare = 0.5;  // an interval of more than +- 50 % tells nothing
 constexpr double kWide = 1.96;      // 95 % of a normal distribution
+constexpr double kWhole = 1.05;     // a share above it is no error of sampling
 
 }  // namespace
 
@@ -61,6 +62,15 @@ model::Metric sampled_metric(const SampledRow& row, double per, double busy_ns, 
   out.min = std::max(out.value - wide, 0.0);
   out.max = out.value + wide;
   if (row.kind == SampleKind::kShare) out.max = std::max(std::min(out.max, 1.0), out.value);
+  if (row.kind == SampleKind::kShare && out.value > kWhole) {
+    out.absent = fmt::format("counted for {:.0f} % of its time: also where none of its work ran", out.value * 100);
+    out.value = 0;
+    return out;
+  }
+  if (row.kind == SampleKind::kShare && out.value > 1) {
+    out.value = out.max = 1;
+    out.min = std::min(out.min, 1.0);
+  }
   const bool small = row.kind == SampleKind::kShare && wide < 0.02;  // two points of a share are no riddle
   if (wide > kDarkShare * out.value && !small) {
     out.absent = fmt::format("samples tell it no better than {:.3g} to {:.3g} {}", out.min, out.max, out.unit);

@@ -7,6 +7,7 @@
 #include <random>
 
 #include "analyze/nonnegative.hpp"
+#include "analyze/sample_row.hpp"
 #include "analyze/test_session.hpp"
 
 namespace rangescope::analyze {
@@ -175,6 +176,21 @@ TEST(AddSamples, TooShortIsAbsent) {
   program.built.kernel(program.built.launch(0, 11 * kUs, 12 * kUs), "once", 12 * kUs, 13 * kUs);
   program.sample();
   EXPECT_NE(bytes_of(program.report(), "blink").absent.find("too short"), std::string::npos);
+}
+
+TEST(SampledMetric, AShareIsNeverAboveTheWhole) {
+  SampledRow row;
+  row.unit = "ratio";
+  row.sampled_ns = row.total_ns = 1e6;
+  row.interval_ns = 1e4;
+  row.part.amount = 1.28e6;  // the device was active before and after the kernels, too
+  EXPECT_EQ(sampled_metric(row, 1, 1e6, "GPU work").absent,
+            "counted for 128 % of its time: also where none of its work ran");
+  row.part.amount = 1.01e6;
+  const model::Metric whole = sampled_metric(row, 1, 1e6, "GPU work");
+  EXPECT_EQ(whole.absent, "");
+  EXPECT_EQ(whole.value, 1);
+  EXPECT_EQ(whole.max, 1);
 }
 
 TEST(AlignSamples, FindsAShiftOfHoursWhereTheClocksAreOfNoUse) {
