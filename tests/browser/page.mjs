@@ -55,6 +55,11 @@ await check('table: sorting by a column', 'zoo.html', async (page) => {
   equal(await head.getAttribute('aria-sort'), 'ascending', 'aria-sort');
   equal(await page.locator('#regions tbody tr[aria-level="1"] th .text').allTextContents(), [...top].reverse(), 'order');
 });
+await check('table: GPU work beyond its range is a multiple', 'zoo.html', async (page) => {
+  const texts = (await page.locator('#regions tbody td').allTextContents()).filter((text) => /x$/.test(text));
+  expect(texts.includes('2.50x') && texts.includes('1.42x'), `multiples: ${texts}`);
+  expect(!(await page.locator('#regions').textContent()).includes('250 %'), 'no share above the whole');
+});
 await check('table: search keeps what is above a hit', 'zoo.html', async (page) => {
   const before = (await names(page)).length;
   await page.fill('#search', 'layer0');

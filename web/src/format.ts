@@ -28,6 +28,8 @@ export const count = (x: number): string => Math.round(x).toLocaleString('en-US'
 /** `1 lane`, `2 lanes`: a count with its noun. */
 export const counted = (n: number, one: string, many = `${one}s`): string => `${count(n)} ${n === 1 ? one : many}`;
 export const percent = (x: number): string => `${digits(x * 100)} %`;
+/** What may outlast what it is held against: above 1 it is no share. */
+export const multiple = (x: number): string => x < 1.0005 ? percent(x) : `${x < 100 ? digits(x) : count(x)}x`;
 
 /** A value of a base unit. Absent is a dash, never a number. */
 export function show(x: number | null | undefined, unit: string): string {

@@ -1,13 +1,16 @@
 // The region tree as a table: sortable, searchable, with the keyboard (up, down, left, right, Home, End, Enter).
 import { data, measure, name, onSelect, pathText, processText, Region, scopeOf, select, selected, value } from './data';
-import { counted, el, percent, show } from './format';
+import { counted, el, multiple, percent, show } from './format';
 
 const kRows = 400;
 interface Column { id: string; title: string; help: string; get(r: Region): number | string | null; text(r: Region): string; hint?(r: Region): string; numeric: boolean }
 
 /** GPU sums of part of the occurrences are those of one. */
-export const shown = (r: Region, tag: string, unit: string): string =>
-  show(value(r, tag), unit) + (r.each && measure(tag)?.sum && value(r, tag) !== null ? ' each' : '');
+export const shown = (r: Region, tag: string, unit: string): string => {
+  const x = value(r, tag);
+  if (tag === 'gpu.busy_share' && x !== null) return multiple(x);
+  return show(x, unit) + (r.each && measure(tag)?.sum && x !== null ? ' each' : '');
+};
 const fromMeasure = (tag: string): Column | null => {
   const m = measure(tag);
   if (!m) return null;
