@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 #include <unordered_map>
 
 #include "read/native/chunks.hpp"
@@ -95,7 +96,7 @@ class TraceReader {
     }
     session_.processes.push_back(process);
     last_ns_ = process.start_ns;
-    std::uint32_t stream = kNone;
+    std::optional<std::uint32_t> stream;
     for (const Chunk& chunk : chunks_.list) {
       if (stream != chunk.stream) {
         stream = chunk.stream;

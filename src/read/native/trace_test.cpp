@@ -175,6 +175,10 @@ TEST(Trace, AShortRecordWithoutAnythingBeforeItIsDamage) {
   }
 }
 
+TEST(Trace, AStreamMayHaveAnyNumber) {
+  EXPECT_EQ(show(Capture().chunk(UINT32_MAX, 0, 7).string(1, "A").push(1, 10).pop(20).bytes()), "A [10, 20] 7\n");
+}
+
 TEST(Trace, DomainsHaveStacksOfTheirOwn) {
   EXPECT_EQ(show(Capture()
                      .chunk(0, 0, 7)
