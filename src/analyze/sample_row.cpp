@@ -61,15 +61,13 @@ model::Metric sampled_metric(const SampledRow& row, double per, double busy_ns, 
   const double wide = (kWide * std::sqrt(row.part.variance) + row.part.edges) / divisor;
   out.min = std::max(out.value - wide, 0.0);
   out.max = out.value + wide;
-  if (row.kind == SampleKind::kShare) out.max = std::max(std::min(out.max, 1.0), out.value);
-  if (row.kind == SampleKind::kShare && out.value > kWhole) {
-    out.absent = fmt::format("counted for {:.0f} % of its time: also where none of its work ran", out.value * 100);
-    out.value = 0;
-    return out;
-  }
-  if (row.kind == SampleKind::kShare && out.value > 1) {
-    out.value = out.max = 1;
-    out.min = std::min(out.min, 1.0);
+  if (row.kind == SampleKind::kShare) {
+    if (out.value > kWhole) {
+      out.absent = fmt::format("counted for {:.0f} % of its time: also where none of its work ran", out.value * 100);
+      out.value = 0;
+      return out;
+    }
+    for (double* bounded : {&out.value, &out.min, &out.max}) *bounded = std::min(*bounded, 1.0);
   }
   const bool small = row.kind == SampleKind::kShare && wide < 0.02;  // two points of a share are no riddle
   if (wide > kDarkShare * out.value && !small) {

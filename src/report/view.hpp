@@ -51,9 +51,9 @@ struct ScopeView {
 
 /// The share of the run's duration; without a timeline that of all kernels' time.
 [[nodiscard]] std::optional<double> share_of(const model::Region& region);
-/// What lies outside every range, in tables and as a range for --cpu.
 /// Columns of the terminal: longer titles push others out of a table.
 inline constexpr std::size_t kLongTitle = 16;
+/// What lies outside every range, in tables and as a range for --cpu.
 inline constexpr const char* kOutsideRanges = "outside ranges";
 /// The range's own name, printable; with its domain where that changes, the whole path where a filter hid its parent.
 [[nodiscard]] std::string label_of(const model::Region& region, const model::Region* parent);

@@ -213,7 +213,7 @@ base::Result<model::Session> read_texts(std::span<const Text> texts) {
     const std::string printed = printed_as_csv(text.text);
     if (auto added = reader.add(printed.empty() ? text : Text{printed, text.name}); !added)
       return base::fail(std::move(added));
-    if (const std::size_t results = nvprof_results(text.text); results > 1 && !printed.empty())
+    if (const std::size_t results = printed.empty() ? 0 : nvprof_results(text.text); results > 1)
       session.losses.push_back({"results_added", results,
                                 std::string(text.name) + ": " + base::counted(results, "result") +
                                     " of nvprof (of several processes, or runs) are added up"});
