@@ -118,9 +118,9 @@ base::Result<std::string> cpu_page(const model::Report& report, const Style& sty
   if (gpu) heads.push_back({"GPU busy", true, false, 0});
   if (gpu) heads.push_back({"GPU idle", true, false, 0});
   base::Table table(std::move(heads));
-  const auto add = [&](std::string name, const model::CpuPart& part) {
+  const auto add = [&](std::string title, const model::CpuPart& part) {
     std::vector<base::Table::Cell> cells = {
-        {std::move(name)}, {format_ns(part.ns)}, {wall > 0 ? format_share(part.ns / wall) : "-"}};
+        {std::move(title)}, {format_ns(part.ns)}, {wall > 0 ? format_share(part.ns / wall) : "-"}};
     if (gpu) cells.push_back({format_ns(std::max(0.0, part.ns - part.gpu_idle_ns))});
     if (gpu) cells.push_back({format_ns(part.gpu_idle_ns)});
     table.add(std::move(cells));

@@ -3,7 +3,8 @@
 //
 // FLOOR adds what rangescope asks for beside, one by one: kinds (copies, sets, devices, contexts), calls (records of
 // launch functions), tid (the kernel's thread ids in them), clock (our clock for all times), resource (a subscriber
-// that is told of graph nodes and contexts), zeroed (buffers of 1 MiB that CUPTI need not zero).
+// that is told of graph nodes and contexts), zeroed (buffers of 1 MiB that CUPTI need not zero), shared (one buffer for
+// all threads).
 #include <cupti.h>
 #include <dlfcn.h>
 #include <sys/mman.h>
@@ -110,6 +111,11 @@ extern "C" __attribute__((visibility("default"))) int InitializeInjection() {
     std::size_t bytes = 1;
     std::uint8_t yes = 1;
     FIND(cuptiActivitySetAttribute)(CUPTI_ACTIVITY_ATTR_ZEROED_OUT_ACTIVITY_BUFFER, &bytes, &yes);
+  }
+  if (asked("shared")) {
+    std::size_t bytes = 1;
+    std::uint8_t no = 0;
+    FIND(cuptiActivitySetAttribute)(CUPTI_ACTIVITY_ATTR_PER_THREAD_ACTIVITY_BUFFER, &bytes, &no);
   }
   add_what_was_asked();
   const bool good =
