@@ -176,6 +176,17 @@ class Native(Profiled):
         self.assertNotIn("(cut)", deepest)
         self.assertAlmostEqual(self.totals(self.region(report, "work"))["deep(int, double)"], 1, delta=0.03)
 
+    def test_a_large_frame_is_inside_the_copy(self):
+        report, _ = self.profile(SHARES, "wide", "500")
+        cut = [loss["detail"] for loss in report["losses"] if loss["kind"] == "cpu_chains_cut" and "32768 bytes" in loss["detail"]]
+        if cut:
+            self.skipTest(f"the kernel gives programs of this user too little room for copies of 64 KiB: {cut[0]}")
+        lines = [line for line in self.report_as("-f", "collapsed").splitlines() if ";red(double)" in line]
+        self.assertGreater(len(lines), 0)
+        for line in lines:
+            self.assertIn(";main;", line)
+            self.assertNotIn("(cut)", line)
+
     def test_waits_are_named_by_their_system_call(self):
         report, truth = self.profile(SHARES, "waits", "1000")
         self.assert_adds_up(report)

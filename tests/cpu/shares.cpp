@@ -61,6 +61,12 @@ __attribute__((noinline)) void deep(int levels, double ms) {
     red(ms);
   g_sum = g_sum + 1;
 }
+__attribute__((noinline)) void wide(double ms) {
+  volatile char local[40 << 10];  // touched: pages that are not there end the kernel's copy of a stack
+  for (std::size_t i = 0; i < sizeof local; i += 1024) local[i] = 0;
+  red(ms);
+  g_sum = g_sum + local[0];
+}
 
 namespace {
 
@@ -97,6 +103,8 @@ int main(int argc, char** argv) {
     nvtxRangePushA("work");
     deep(60, ms);
     nvtxRangePop();
+  } else if (mode == "wide") {
+    timed("work", wide, ms);
   } else if (mode == "waits") {
     nvtxRangePushA("work");
     nvtxRangePushA("sleeps");

@@ -273,6 +273,7 @@ class CpuReader {
     if (!ended_ && !torn && cpu_.interval_ns > 0)
       lose("sampling_ended", 1, "Sampling of the CPU ended without a word: functions may lack their names.");
     expand();
+    count_cut();
     weigh();
     order(cpu_.samples, [](const model::CpuSample& s) { return s.at_ns; });
     order(cpu_.waits, [](const model::CpuWait& w) { return w.start_ns; });
@@ -329,6 +330,25 @@ class CpuReader {
     }
     for (model::CpuSample& each : cpu_.samples) each.stack = each.stack < last.size() ? last[each.stack] : kNone;
     for (model::CpuWait& each : cpu_.waits) each.stack = each.stack < last.size() ? last[each.stack] : kNone;
+  }
+
+  /// Chains that do not reach the thread's begin; those of which nothing is known but that are samples beyond the
+  /// bound.
+  void count_cut() {
+    std::vector<bool> cut(cpu_.stacks.size());  // a stack's parent comes before it
+    for (std::size_t s = 0; s < cpu_.stacks.size(); ++s)
+      cut[s] = cpu_.stacks[s].parent != kNone && (cut[cpu_.stacks[s].parent] || is_cut(cpu_.stacks[s].parent));
+    const auto count = static_cast<std::uint64_t>(
+        std::count_if(cpu_.samples.begin(), cpu_.samples.end(),
+                      [&](const model::CpuSample& each) { return each.stack != kNone && cut[each.stack]; }));
+    if (count == 0) return;
+    lose("cpu_chains_cut", count,
+         fmt::format("{} of {} do not reach the thread's begin (followed by {}).", count,
+                     base::counted(cpu_.samples.size(), "call chain"),
+                     cpu_.unwinding.empty() ? "unknown means" : cpu_.unwinding));
+  }
+  [[nodiscard]] bool is_cut(std::uint32_t stack) const {
+    return cpu_.frames[cpu_.stacks[stack].frame].kind == model::FrameKind::kCut;
   }
 
   /// A pid may have been several images of a program, and a tid several threads: the one that was there longest while

@@ -148,18 +148,21 @@ base::Result<Events> Events::open(const EventOptions& options) {
   attributes.context_switch = 1;
   attributes.wakeup_events = 1;
   Events events;
-  if (options.stack_bytes > 0 && register_mask() != 0) {
+  const bool stacks = options.stacks && register_mask() != 0;
+  if (stacks) {
     attributes.sample_type |= PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER;
     attributes.sample_regs_user = register_mask();
-    attributes.sample_stack_user = options.stack_bytes;
-    events.registers_ = true;
   }
   const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
   const auto cpus = static_cast<int>(std::max(1L, ::sysconf(_SC_NPROCESSORS_CONF)));
-  // 64 MiB in all where that is allowed; kernel.perf_event_mlock_kb holds 128 pages a CPU and one more by default.
+  // 64 MiB in all where that is allowed, at least 1 MiB a CPU; kernel.perf_event_mlock_kb holds 128 pages a CPU and one
+  // more by default.
   std::size_t data = 2048 * page;
-  while (data > 128 * page && data * static_cast<std::size_t>(cpus) > std::size_t{64} << 20) data /= 2;
+  while (data > 256 * page && data * static_cast<std::size_t>(cpus) > std::size_t{64} << 20) data /= 2;
   for (;; data = data > 128 * page ? 128 * page : data / 2) {
+    // The kernel's most where a ring holds sixteen of them: calls of cuBLASLt under PyTorch take more than half of it.
+    events.stack_bytes_ = !stacks ? 0 : data >= 256 * page ? 65'528 : 32 << 10;
+    attributes.sample_stack_user = events.stack_bytes_;
     const int error = events.open_rings(attributes, cpus, page, data);
     if (error == 0) break;
     const bool no_room = !events.rings_.empty();
@@ -257,7 +260,7 @@ Events& Events::operator=(Events&& other) noexcept {
   counters_ = std::exchange(other.counters_, {});
   refused_ = std::move(other.refused_);
   counter_of_ = std::move(other.counter_of_);
-  registers_ = other.registers_;
+  stack_bytes_ = other.stack_bytes_;
   switches_ = other.switches_;
   kernel_ = other.kernel_;
   return *this;
@@ -346,7 +349,7 @@ void Events::drain(Sink& sink) {
           if (const auto address = take<std::uint64_t>(at, end); address < static_cast<std::uint64_t>(PERF_CONTEXT_MAX))
             chain_.push_back(address);
         sample.chain = chain_;
-        if (registers_ && take<std::uint64_t>(at, end) == PERF_SAMPLE_REGS_ABI_64) {
+        if (stack_bytes_ > 0 && take<std::uint64_t>(at, end) == PERF_SAMPLE_REGS_ABI_64) {
           sample.registers = true;
           for (unsigned bit = 0; bit < 64; ++bit) {
             if ((register_mask() >> bit & 1) == 0) continue;

@@ -64,7 +64,7 @@ class Sink {
 
 struct EventOptions {
   std::int64_t interval_ns = 5'025'126;  ///< of CPU time between two samples of a thread: 199 Hz
-  std::uint32_t stack_bytes = 0;         ///< copied of the stack, a multiple of 8 below 64 KiB; 0: none
+  bool stacks = false;                   ///< copies of the stacks, with the registers, are wanted
   std::vector<CounterEvent> counters = {};
 };
 
@@ -87,6 +87,8 @@ class Events {
   [[nodiscard]] bool switches() const { return switches_; }
   /// Samples are taken while a thread is in the kernel too; else only in user mode.
   [[nodiscard]] bool kernel() const { return kernel_; }
+  /// Copied of each stack; 0: the registers and the stack are not to be had, or were not wanted.
+  [[nodiscard]] std::uint32_t stack_bytes() const { return stack_bytes_; }
   /// errno of each counter that was asked for: why the system does not count it; 0: it does.
   [[nodiscard]] const std::vector<int>& refused() const { return refused_; }
   /// What each counter came to; before close().
@@ -107,7 +109,8 @@ class Events {
   std::vector<std::vector<int>> counters_;  ///< descriptors, a ring each
   std::vector<int> refused_;
   std::unordered_map<std::uint64_t, std::uint32_t> counter_of_;  ///< by the kernel's number of the event
-  bool registers_ = false, switches_ = true, kernel_ = true;
+  std::uint32_t stack_bytes_ = 0;
+  bool switches_ = true, kernel_ = true;
   std::vector<std::byte> joined_;  ///< records that went round the end of a ring
   std::vector<std::uint64_t> chain_;
 };

@@ -20,9 +20,6 @@
 namespace rangescope::sample::cpu {
 namespace {
 
-/// Copied of each stack: a Python program deep in PyTorch needs some twenty KiB.
-constexpr std::uint32_t kStackBytes = 32 << 10;
-
 std::int64_t thread_cpu_ns() {
   timespec time{};
   ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
@@ -111,10 +108,13 @@ base::Result<Recorder> Recorder::start(const Options& options) {
   auto file = BlockFile::create(options.folder / (std::string("program") + wire::cpu::kSuffix), wire::cpu::kMagic,
                                 wire::cpu::kVersion);
   if (!file) return base::fail(std::move(file));
-  auto events = Events::open({options.interval_ns, has_tables() ? kStackBytes : 0, options.counters});
+  auto events = Events::open({options.interval_ns, has_tables(), options.counters});
   if (!events) return base::fail(std::move(events));
-  std::string description = "interval_ns " + std::to_string(options.interval_ns) + "\nunwinding " +
-                            (has_tables() ? "tables of the stack's copy" : "frame pointers") + "\n";
+  std::string description =
+      "interval_ns " + std::to_string(options.interval_ns) + "\nunwinding " +
+      (events->stack_bytes() > 0 ? "tables of the stack's copy of " + std::to_string(events->stack_bytes()) + " bytes"
+                                 : "frame pointers") +
+      "\n";
   if (!events->kernel()) description += "refused kernel\n";
   if (!events->switches()) description += "refused context switches\n";
   auto state = std::make_unique<State>(std::move(*events), std::move(*file), std::move(description), options);
