@@ -131,4 +131,20 @@ std::string plan_page(const collect::native::CounterPlan& plan, int rounds, cons
   return text;
 }
 
+std::string sample_plan_page(const SamplePlan& plan) {
+  std::string text = fmt::format("{}: one pass of PM sampling collects {} ({})\n", plan.chip,
+                                 base::counted(plan.metrics.size(), "counter"), plan.cupti);
+  for (const std::string& metric : plan.metrics) text += "  " + metric + "\n";
+  if (!plan.left_out.empty()) text += "left out, unknown to this chip or of another pass:\n";
+  for (const std::string& metric : plan.left_out) text += "  " + metric + "\n";
+  return text;
+}
+
+std::string sample_plan_json(const SamplePlan& plan) {
+  const nlohmann::json out = {
+      {"schema", "rangescope.sample_plan/1"},   {"chip", plan.chip},       {"cupti", plan.cupti},
+      {"passes", plan.metrics.empty() ? 0 : 1}, {"metrics", plan.metrics}, {"left_out", plan.left_out}};
+  return out.dump(2) + "\n";
+}
+
 }  // namespace rangescope::pages

@@ -25,4 +25,13 @@ using FoundMetrics = std::vector<std::pair<std::string, std::string>>;
 [[nodiscard]] std::string plan_page(const collect::native::CounterPlan& plan, int rounds, const std::string& cupti);
 [[nodiscard]] std::string plan_json(const collect::native::CounterPlan& plan, int rounds, const std::string& cupti);
 
+/// What one pass of PM sampling collects on a chip.
+struct SamplePlan {
+  std::string chip, cupti;
+  std::vector<std::string> metrics;
+  std::vector<std::string> left_out;  ///< not of this chip, or they would take another pass
+};
+[[nodiscard]] std::string sample_plan_page(const SamplePlan& plan);
+[[nodiscard]] std::string sample_plan_json(const SamplePlan& plan);
+
 }  // namespace rangescope::pages

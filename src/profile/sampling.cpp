@@ -24,6 +24,23 @@ base::Result<std::vector<sample::Wanted>> wanted_counters(const SampleChoice& ch
   return wanted;
 }
 
+base::Result<pages::SamplePlan> plan_sampling(const SampleChoice& choice, const std::string& chip) {
+  auto wanted = wanted_counters(choice);
+  if (!wanted) return base::fail(std::move(wanted));
+  const auto cupti = sample::open_cupti();
+  if (!cupti) return tl::make_unexpected(cupti.error());
+  const auto chips = (*cupti)->chips();
+  if (!chips) return tl::make_unexpected(chips.error());
+  if (std::find(chips->begin(), chips->end(), chip) == chips->end()) {
+    const std::string near = base::did_you_mean(chip, *chips);
+    return base::fail(base::Code::kUsage, "unknown chip '" + base::printable(chip) + "'", "--chip",
+                      near.empty() ? "CUPTI samples on " + base::join(*chips, ", ") : near);
+  }
+  auto set = (*cupti)->choose(chip, *wanted);
+  if (!set) return base::fail(std::move(set));
+  return pages::SamplePlan{chip, (*cupti)->name(), std::move(set->metrics), std::move(set->left_out)};
+}
+
 base::Result<std::optional<sample::Beside>> begin_sampling(const SampleChoice& choice,
                                                            const std::filesystem::path& captures, bool counters) {
   if (choice.off) return std::optional<sample::Beside>();

@@ -8,13 +8,14 @@
 #include <vector>
 
 #include "base/result.hpp"
+#include "pages/counters.hpp"
 #include "sample/cpu/recorder.hpp"
 #include "sample/helper.hpp"
 
 namespace rangescope::profile {
 
-/// How often is `auto`: half a core of the sampling process on an H200 (docs/performance.md), most of it in CUPTI; ten
-/// times as often it falls behind.
+/// How often is `auto`: an eighth of a core of the sampling process on an H200 (docs/performance.md), most of it in
+/// CUPTI; ten times as often it takes two thirds.
 inline constexpr std::int64_t kAutoSample_ns = 1'000'000;
 
 /// No divisor of what programs do in steps of milliseconds; it costs a program less than one percent.
@@ -31,6 +32,10 @@ struct SampleChoice {
 
 /// The counters that are wanted, each by its names on different chips.
 [[nodiscard]] base::Result<std::vector<sample::Wanted>> wanted_counters(const SampleChoice& choice);
+
+/// What one pass holds of the counters that are wanted on a chip, by its name or its product's. No GPU is needed.
+/// kUsage where CUPTI knows no such chip; kToolMissing as sample::open_cupti().
+[[nodiscard]] base::Result<pages::SamplePlan> plan_sampling(const SampleChoice& choice, const std::string& chip);
 
 /// Begins to sample into the folder of captures; nothing where sampling is off. Where it cannot be, an error only if an
 /// interval was asked for. `counters`: the program counts itself; then counters are sampled too only if an interval was

@@ -65,7 +65,7 @@ constexpr const char* kCounters[] = {"dram__bytes",
 constexpr const char* kThroughputs[] = {"sm__throughput"};
 
 // What PM sampling counts, all in one pass.
-constexpr const char* kSampled[] = {"dram__bytes_read", "gr__cycles_active", "sm__cycles_active"};
+constexpr const char* kSampled[] = {"dram__bytes_read", "gr__cycles_active", "sm__cycles_active", "sm__inst_executed"};
 
 bool known(const std::string& metric) {
   const std::string base = metric.substr(0, metric.find('.')), rest = metric.substr(base.size());

@@ -170,6 +170,25 @@ class Sampling(unittest.TestCase):
         self.assertNotEqual(done.returncode, 0)
         self.assertIn("CUPTI was not found", done.stderr)
 
+    def test_plan_says_what_one_pass_holds(self):
+        plan = lambda *words, **env: cases.run([TOOL, "plan", *words], cwd=self.folder, env={**self.env, **env})
+        done = plan("--sample", "--chip", "GH100", "--json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        shipped = json.loads(done.stdout)
+        self.assertEqual((shipped["schema"], shipped["chip"], shipped["passes"]), ("rangescope.sample_plan/1", "GH100", 1))
+        self.assertIn("dram__bytes_read.sum", shipped["metrics"])
+        self.assertIn("pcie__read_bytes.sum", shipped["left_out"])  # the stand-in does not know it
+        text = plan("--sample", "--metrics", "dram__bytes_read.sum,no__such.sum").stdout
+        self.assertIn("GH100: one pass of PM sampling collects 1 counter (CUPTI ", text)
+        self.assertIn("another pass:\n  no__such.sum\n", text)
+        # Where one pass holds what was asked for by occurrence, sampling is offered.
+        self.assertIn("--sample-metrics sm__inst_executed.sum\n", plan("--metrics", "sm__inst_executed.sum").stdout)
+        self.assertNotIn("--sample-metrics", plan("--metrics", "sm__inst_executed.sum,pcie__read_bytes.sum").stdout)
+        for words, part in ((["--sample", "--chip", "GH10"], "did you mean 'GH100'"), ([], "--sample")):
+            done = plan(*words)
+            self.assertEqual(done.returncode, 64, done.stderr)
+            self.assertIn(part, done.stderr.lower().replace("gh100", "GH100"))
+
     def test_words_of_the_option(self):
         done = cases.run([TOOL, "profile", "--sample", "often", "--", VICTIM], cwd=self.folder, env=self.env)
         self.assertEqual(done.returncode, 64)

@@ -217,8 +217,11 @@ class Host {
   std::size_t passes_ = 0;
 };
 
-std::string base_name(const std::string& metric) {
-  return metric.substr(0, metric.find('.'));
+/// A metric's name before its rollup, and a triage's before that: `TPC.TriageCompute.sm__cycles_active.avg`.
+bool is_known(const std::set<std::string, std::less<>>& names, std::string_view metric) {
+  for (std::size_t dot = metric.find('.'); dot != std::string_view::npos; dot = metric.find('.', dot + 1))
+    if (names.contains(metric.substr(0, dot))) return true;
+  return names.contains(metric);
 }
 
 Result<CounterSet> choose_from(const Api& api, const std::string& chip, const Bytes& availability,
@@ -230,8 +233,7 @@ Result<CounterSet> choose_from(const Api& api, const std::string& chip, const By
       return tl::make_unexpected(failure(api, result, "cuptiProfilerHostInitialize"));
     const auto known = host.base_metrics();
     for (const Wanted& any : wanted) {
-      const auto found =
-          std::find_if(any.begin(), any.end(), [&](const auto& name) { return known.contains(base_name(name)); });
+      const auto found = std::find_if(any.begin(), any.end(), [&](const auto& name) { return is_known(known, name); });
       if (found != any.end())
         set.metrics.push_back(*found);
       else if (!any.empty())
