@@ -63,7 +63,10 @@ model::Metric sampled_metric(const SampledRow& row, double per, double busy_ns, 
   out.max = out.value + wide;
   if (row.kind == SampleKind::kShare) {
     if (out.value > kWhole) {
-      out.absent = fmt::format("counted for {:.0f} % of its time: also where none of its work ran", out.value * 100);
+      out.absent =
+          out.min > 1
+              ? fmt::format("counted for {:.0f} % of its time: also where none of its work ran", out.value * 100)
+              : fmt::format("samples tell it no better than {:.3g} to {:.3g} {}", out.min, out.max, out.unit);
       out.value = 0;
       return out;
     }

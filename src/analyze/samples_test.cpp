@@ -186,6 +186,10 @@ TEST(SampledMetric, AShareIsNeverAboveTheWhole) {
   row.part.amount = 1.28e6;  // the device was active before and after the kernels, too
   EXPECT_EQ(sampled_metric(row, 1, 1e6, "GPU work").absent,
             "counted for 128 % of its time: also where none of its work ran");
+  row.part.edges = 4e5;
+  EXPECT_EQ(sampled_metric(row, 1, 1e6, "GPU work").absent, "samples tell it no better than 0.88 to 1.68 ratio")
+      << "what is within the error may be the whole";
+  row.part.edges = 0;
   row.part.amount = 1.01e6;
   const model::Metric whole = sampled_metric(row, 1, 1e6, "GPU work");
   EXPECT_EQ(whole.absent, "");

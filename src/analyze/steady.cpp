@@ -90,6 +90,57 @@ double waits_outside(const Session& session) {
   return ns;
 }
 
+/// Adjoining and overlapping ones become one.
+void unite(Spans& spans) {
+  std::sort(spans.begin(), spans.end());
+  std::size_t last = 0;
+  for (std::size_t i = 1; i < spans.size(); ++i) {
+    if (spans[i].first <= spans[last].second)
+      spans[last].second = std::max(spans[last].second, spans[i].second);
+    else
+      spans[++last] = spans[i];
+  }
+  if (!spans.empty()) spans.resize(last + 1);
+}
+
+/// Time within `begin_ns` and `end_ns`, outside all of `ranges`, in which some GPU worked on what was launched during
+/// them. O(n) for work in order of its start, and a sort of what is not covered.
+double late_work_ns(const Session& session, Spans ranges) {
+  unite(ranges);
+  const auto within = [&](std::int64_t start, std::int64_t end, std::size_t& near) {
+    const auto ends_after = [&](std::size_t i) { return i == ranges.size() || ranges[i].second >= end; };
+    if (!ends_after(near) || (near > 0 && ends_after(near - 1))) {
+      near = static_cast<std::size_t>(std::ranges::lower_bound(ranges, end, {}, &Spans::value_type::second) -
+                                      ranges.begin());
+    }
+    return near < ranges.size() && ranges[near].first <= start;
+  };
+  Spans late;
+  const auto look = [&](const auto& items) {
+    std::size_t near = 0, launched_near = 0;
+    for (const auto& each : items) {
+      const std::int64_t start = std::max(each.start_ns, session.begin_ns), end = std::min(each.end_ns, session.end_ns);
+      if (start >= end || each.launch >= session.launches.size() || within(start, end, near)) continue;
+      const std::int64_t launched = session.launches[each.launch].start_ns;
+      if (within(launched, launched, launched_near)) late.emplace_back(start, end);
+    }
+  };
+  look(session.kernels);
+  look(session.copies);
+  look(session.memsets);
+  look(session.graph_launches);
+  unite(late);
+  double ns = 0;
+  std::size_t i = 0;
+  for (const auto& [start, end] : late) {
+    ns += static_cast<double>(end - start);
+    while (i < ranges.size() && ranges[i].second <= start) ++i;
+    for (std::size_t k = i; k < ranges.size() && ranges[k].first < end; ++k)
+      ns -= static_cast<double>(length_ns(std::max(start, ranges[k].first), std::min(end, ranges[k].second)));
+  }
+  return ns;
+}
+
 }  // namespace
 
 Spans top_spans(const Session& session, const Tree& tree) {
@@ -201,7 +252,10 @@ std::optional<model::Across> across_of(const Tree& tree, const Session& session,
 
 void add_steady(const Session& session, const Tree& tree, const std::vector<RegionKey>& keys, const Buckets& by_cell,
                 const std::vector<std::uint64_t>& busy, const std::vector<Phase>& phases, model::Report& report) {
-  report.outside = outside_of(top_spans(session, tree), session.begin_ns, session.end_ns, waits_outside(session));
+  const Spans ranges = top_spans(session, tree);
+  report.outside = outside_of(ranges, session.begin_ns, session.end_ns, waits_outside(session));
+  if (report.outside && report.outside->wall_ns > 0)
+    report.outside->late_ns = std::min(late_work_ns(session, ranges), report.outside->wall_ns);
   const std::vector<double> waits = waits_inside(session, tree, keys);
   const auto duration = static_cast<double>(length_ns(session.begin_ns, session.end_ns));
   std::vector<double> inside(keys.size(), 0);  // what measuring added to children

@@ -93,6 +93,19 @@ TEST(Outside, BeforeBetweenAndAfter) {
   EXPECT_EQ(outside->wall_ns, 210);
 }
 
+/// What ranges launched may run after them: that time is not idle, and counts once however many kernels run.
+TEST(Outside, GpuWorkThatRangesLaunchedMayRunThere) {
+  Loop b({100, 100});  // 100 to 200, 210 to 310; the run ends at 400
+  const auto stream = b.stream(b.p, b.device(b.p, 0), 1);
+  EXPECT_EQ(analyze(b.session)->outside->late_ns, 0);
+  b.kernel(b.launch(b.t, 120, 125), "k", 130, 190, stream);
+  b.kernel(b.launch(b.t, 150, 155), "k", 180, 250, stream);
+  b.kernel(b.launch(b.t, 160, 165), "k", 240, 380, stream);
+  b.kernel(b.launch(b.t, 300, 305), "k", 305, 390, stream);
+  b.kernel(b.launch(b.t, 320, 325), "k", 320, 400, stream);  // launched outside
+  EXPECT_EQ(analyze(b.session)->outside->late_ns, 10 + 80);
+}
+
 TEST(Outside, WaitsForCountersAreNotThePrograms) {
   Loop b({100, 100});
   b.session.counter_waits.push_back({b.p, 0, {b.session.strings.intern("step")}, 6});

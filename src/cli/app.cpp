@@ -123,7 +123,11 @@ int parse_and_run(Subcommand& command, std::vector<std::string> words, std::vect
   } catch (const CLI::ExtrasError&) {
     if (!parsed->help && !parsed->help_all) return say(unknown_argument(*parsed->app, command.name()));
   } catch (const CLI::ParseError& error) {
-    const std::string see = "See rangescope help " + std::string(command.name());
+    std::string see = "See rangescope help " + std::string(command.name());
+    if (dynamic_cast<const CLI::RequiredError*>(&error) != nullptr && children(parsed->app.get()).empty()) {
+      const pages::HelpCommand help = help_of(command, *parsed->app);
+      see = "Write: " + pages::usage(help, help.name);
+    }
     // Words of validators carry their own hint behind a newline (refuse()).
     const std::string text = error.what();
     const auto line = text.find('\n');

@@ -341,6 +341,7 @@ struct Outside {
   double between_ns = 0;   ///< after it, until the last one ended
   double after_ns = 0;     ///< after that
   double profiler_ns = 0;  ///< what waited for counters to be programmed: in none of the others
+  double late_ns = 0;      ///< of wall_ns: GPUs worked on what was launched while a range was open
 };
 
 struct Report {

@@ -139,7 +139,7 @@ Formatter::Shown Formatter::details(const Value& value, std::string_view unit) c
 bool by_address(const std::vector<Instance>& all) {
   return !all.empty() && std::ranges::all_of(all, [](const Instance& instance) {
     return instance.correlation.is_integer() && instance.correlation.integer % 16 == 0 &&
-           instance.correlation.integer >= 4096;
+           instance.correlation.integer >= 4096 && instance.correlation.integer < std::uint64_t{1} << 57;
   });
 }
 

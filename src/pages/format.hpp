@@ -49,7 +49,8 @@ class Formatter {
 
 /// Appends " (8; 8)" or, in detail, " (IMAD: 5; 0x7fe1: 8)": correlation ids that are code addresses in hexadecimal.
 void append_instances(std::string& out, const MetricEntry& metric, const Formatter& format, Instances mode);
-/// Correlation ids that are code addresses: of instructions, hence multiples of 16 far from zero.
+/// Correlation ids that are code addresses: of instructions, hence multiples of 16 far from zero and below 2^57. Those
+/// of PM samples (ncu 2025) are times, in nanoseconds since 1970, often multiples of 16 too.
 [[nodiscard]] bool by_address(const std::vector<Instance>& all);
 
 /// "text" with quotes doubled.

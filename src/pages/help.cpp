@@ -43,13 +43,6 @@ std::vector<const HelpOption*> lines_of(const HelpCommand& command) {
   return lines;
 }
 
-std::string usage(const HelpCommand& command, const std::string& name) {
-  std::string text = "rangescope " + name + " [options]";
-  for (const HelpOption* line : lines_of(command))
-    if (line->names.empty()) text += line->required ? " " + line->value : " [" + line->value + "]";
-  return text + (command.program ? " [--] program [arguments]" : "");
-}
-
 std::string wrapped(std::string_view text, std::size_t indent) {
   std::string out;
   std::size_t column = indent;
@@ -123,6 +116,13 @@ std::string man_options(const HelpCommand& command) {
 }
 
 }  // namespace
+
+std::string usage(const HelpCommand& command, const std::string& name) {
+  std::string text = "rangescope " + name + " [options]";
+  for (const HelpOption* line : lines_of(command))
+    if (line->names.empty()) text += line->required ? " " + line->value : " [" + line->value + "]";
+  return text + (command.program ? " [--] program [arguments]" : "");
+}
 
 std::string overview(HelpCommands commands) {
   std::string out = std::string(kWhat) + "\n\nUsage: rangescope <command> [options]\n\nCommands:\n";

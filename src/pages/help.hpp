@@ -31,6 +31,8 @@ struct HelpCommand {
 using HelpCommands = std::span<const HelpCommand>;
 
 [[nodiscard]] std::string overview(HelpCommands commands);
+/// "rangescope gate [options] run", of a command or of one of its words (`name`: "runs prune").
+[[nodiscard]] std::string usage(const HelpCommand& command, const std::string& name);
 /// `all`: also the options that few people need.
 [[nodiscard]] std::string help_text(const HelpCommand& command, bool all);
 /// rangescope(1)

@@ -112,8 +112,9 @@ std::string u32(std::size_t value) {
   return bytes;
 }
 
-/// A report of one kernel without NVTX, whose one section shows the metrics that `shown` stands for.
-std::string report_of(const std::string& shown, const std::string& names) {
+/// A report of one kernel without NVTX, whose one section shows the metrics that `shown` stands for. The metric
+/// dram__bytes.sum has a value, and an instance for each of `ids`.
+std::string report_of(const std::string& shown, const std::string& names, const std::vector<std::uint64_t>& ids = {}) {
   using Writer = protozero::pbf_writer;
   const auto metric = [](std::uint32_t name, auto&& value) {
     return message([&](Writer& w) {
@@ -124,7 +125,16 @@ std::string report_of(const std::string& shown, const std::string& names) {
   const std::string kernel = message([&](Writer& w) {
     w.add_string(6, "k");
     w.add_message(13, metric(0, [&](Writer& v) { v.add_string(1, names); }));
-    w.add_message(13, metric(1, [](Writer& v) { v.add_double(3, 128); }));
+    w.add_message(13, message([&](Writer& m) {
+                    m.add_uint32(1, 1);
+                    m.add_message(2, message([](Writer& v) { v.add_double(3, 128); }));
+                    for (const std::uint64_t id : ids) {
+                      m.add_message(3, message([&](Writer& instance) {
+                                      instance.add_message(1, message([&](Writer& v) { v.add_uint64(5, id); }));
+                                      instance.add_message(2, message([](Writer& v) { v.add_double(3, 64); }));
+                                    }));
+                    }
+                  }));
     w.add_message(17, message([&](Writer& section) {
                     section.add_string(1, "section0");
                     section.add_string(2, "Command line profiler metrics");
@@ -159,6 +169,23 @@ TEST(NcuPages, MetricsUnderANameThatStandsForSeveralAreListed) {
   EXPECT_NE(text.find("dram__bytes.sum"), std::string::npos) << text;
   EXPECT_NE(text.find("128"), std::string::npos) << text;
   EXPECT_EQ(text.find("regex:"), std::string::npos) << text;
+}
+
+/// Reports of 2025 hold PM samples, whose ids are times: no instruction stands there.
+TEST(NcuPages, TimesOfSamplesAreNoAddresses) {
+  for (const auto& [id, shown] : {std::pair{0x7f0000000010ull, true}, std::pair{1745040086049157056ull, false}}) {
+    const std::string bytes = report_of("dram__bytes.sum", "", {id, id + 16});
+    const auto file = File::parse(bytes, "built");
+    ASSERT_TRUE(file);
+    PageOptions options;
+    options.page = Page::kSource;
+    options.csv = true;
+    std::string text;
+    std::vector<model::Loss> losses;
+    ASSERT_TRUE(print_pages(
+        *file, options, [&](std::string_view piece) { text += piece; }, losses));
+    EXPECT_EQ(text.find("dram__bytes.sum") != std::string::npos, shown) << text;
+  }
 }
 
 TEST(NcuPages, SummaryByRangeOfAReportWithoutRangesSaysSo) {

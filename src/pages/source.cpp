@@ -93,7 +93,8 @@ void addresses(std::string& text, const PageOptions& options, const File& file, 
     const std::string_view name = file.string(metric.name);
     if (metric.instances == 0 || !filter.matches(name)) continue;
     const std::vector<Instance> all = instances(metric);
-    if (!by_address(all)) continue;
+    // Masks of links (H100, ncu 2025.1) have PCI addresses as ids: 0xdd00 is bus dd.
+    if (!by_address(all) || name.starts_with("nvlink__") || name.starts_with("c2clink__")) continue;
     names.insert(name);
     for (const Instance& instance : all) rows[instance.correlation.integer][name] = instance.value;
   }

@@ -40,6 +40,16 @@ std::string within(const fs::path& path, const fs::path& run) {
   return fs::absolute(path, error).lexically_normal().lexically_relative(run).string();
 }
 
+/// True where the processes' ranks are known, and none is wanted. Only the native reader picks processes of a file.
+bool is_of_others(const model::Session& session, const std::vector<std::uint32_t>& wanted) {
+  bool known = false;
+  for (const model::Process& process : session.processes) {
+    if (std::find(wanted.begin(), wanted.end(), process.rank) != wanted.end()) return false;
+    known = known || process.rank != model::kNone;
+  }
+  return known && !wanted.empty();
+}
+
 /// Leaves one timeline of each profiled run.
 void choose_timelines(std::vector<Input>& inputs, std::vector<std::string>& notes) {
   std::map<fs::path, std::vector<std::size_t>> seen;
@@ -90,6 +100,7 @@ base::Result<Captured> read_captures(std::span<const fs::path> paths, const read
     auto session = read::read_recording(parts, options);
     if (session) {
       label_processes(path, *session);
+      if (is_of_others(*session, options.ranks)) continue;
       inputs.push_back({path, std::move(*session)});
       continue;
     }
@@ -97,6 +108,9 @@ base::Result<Captured> read_captures(std::span<const fs::path> paths, const read
     if (paths.size() == 1 || profiled_run_of(path).empty()) return base::fail(std::move(session));
     unread.push_back(session.error());
   }
+  if (inputs.empty() && unread.empty())
+    return base::fail(base::Code::kNothingCaptured, "no process here is of these ranks", paths.front().string(),
+                      "Leave out --rank.");
   if (inputs.empty()) return tl::make_unexpected(unread.front());
   choose_timelines(inputs, captured.notes);
   for (Input& input : inputs)

@@ -134,10 +134,15 @@ Done Engine::conclude(const std::optional<base::Error>& failure) {
   done.code = concluded_.code;
   if (program_failed_ && !failure) done.end = program_failed_;
   std::vector<model::Loss> losses = whole.report.losses;
-  for (const std::string& stage : missing)
+  for (const std::string& stage : missing) {
+    const bool told = std::any_of(losses.begin(), losses.end(), [&](const model::Loss& loss) {
+      return loss.kind == "stage_empty" && loss.detail.starts_with(stage);
+    });
+    if (told) continue;
     losses.push_back(
         {"stage_empty", 1,
          "stage " + stage + " captured nothing" + (explanations_.empty() ? "" : ": " + explanations(true))});
+  }
   if (auto finished = record_->finish(concluded_.code, concluded_.outcome, concluded_.message, losses, findings_);
       !finished) {
     const int why = say(finished.error());

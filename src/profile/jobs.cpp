@@ -153,7 +153,12 @@ base::Result<Analyzed> analyze_named(const fs::path& root, const std::vector<std
     if (!found) return tl::make_unexpected(found.error());
     inputs.insert(inputs.end(), found->begin(), found->end());
   }
-  return analyze_inputs(inputs, run, options, reading);
+  auto analyzed = analyze_inputs(inputs, run, options, reading);
+  const auto no_rank = [](const model::ReportProcess& process) { return !process.rank; };
+  if (analyzed && !reading.ranks.empty() && std::ranges::all_of(analyzed->report.processes, no_rank))
+    return base::fail(base::Code::kUsage, "these files do not say of which rank their processes are", "--rank",
+                      "Leave out --rank.");
+  return analyzed;
 }
 
 namespace {
@@ -189,6 +194,7 @@ base::Result<void> each_rank(
       only.ranks = {each};
       const auto analyzed = read(only);
       if (!analyzed) return base::Result<void>(tl::make_unexpected(analyzed.error()));
+      if (analyzed->report.ranks.size() > 1) return use(*analyzed, job, {});  // one file holds several
       if (auto used = use(*analyzed, job, each); !used) return used;
     }
     return base::Result<void>();

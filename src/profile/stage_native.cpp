@@ -120,9 +120,9 @@ base::Result<void> Engine::native_stage(const std::string& folder) {
                                    ? ""
                                    : ", " + base::counted(native_session_->kernels.size(), "kernel"))
                         : "native: " + (whole ? why_no_range(session ? *native_session_ : none) : session.error().what);
-  if (!ran->ended.ok()) outcome.message += "; the program ended by " + base::describe(ran->ended);
   if (!look && seen.results > 0) captured_.emplace_back("native");
   if (!look && seen.results == 0) explanations_.push_back({outcome.message, whole});
+  if (!ran->ended.ok()) outcome.message += "; the program ended by " + base::describe(ran->ended);
   runs::Stage stage = StageRunner::stage_of(folder, base::tool_version(), "", outcome, *ran);
   stage.results = seen.results;
   stage.report = look ? "look/native" : "native";

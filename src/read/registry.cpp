@@ -149,6 +149,11 @@ base::Error not_understood(std::string_view head, const std::filesystem::path& p
     error.what = "this may be a table of nsys stats, but its columns are not separated by commas";
     error.hint = "Print it with: nsys stats --format csv";
   }
+  if (head.find("== NVPROF is profiling ") != std::string_view::npos ||
+      head.find("======== CPU profiling result") != std::string_view::npos) {
+    error.what = "this is what nvprof prints, without its summary of GPU activities";
+    error.hint = "Give its recording (nvprof -o FILE COMMAND), or print without --print-gpu-trace and its like.";
+  }
   if (is_ncu_text(head)) {
     error.what = "this is what ncu prints for people, without a table";
     error.hint = "Give the report itself (.ncu-rep), or print it with `ncu --import FILE --csv`.";

@@ -82,6 +82,8 @@ TEST(Lookalikes, AreNamed) {
       {"PAR1....", "this is a Parquet file, which nsys export writes | "},
       {"\x89HDF\r\n", "this is HDF5, which nsys export writes | "},
       {"ARROW1", "this is an Arrow file, which nsys export writes | "},
+      {"==9587== NVPROF is profiling process 9587, command: ./app\n==9587== Profiling result:\n   Start  Duration\n",
+       "this is what nvprof prints, without its summary of GPU activities | Give its recording (nvprof -o"},
       {"", "no reader understands this: it is empty | Whatever should have written it failed"},
       {"hello", "no reader understands this: it begins with \"hello\" | Give a file of one of these formats: "},
   };

@@ -51,7 +51,7 @@ base::Result<std::filesystem::path> make_run_dir(const std::filesystem::path& ro
     const bool refused = error == std::errc::permission_denied || error == std::errc::read_only_file_system;
     return base::fail(refused ? base::Code::kPermission : base::Code::kIo,
                       "cannot make the folder for runs: " + error.message(), root.string(),
-                      "Name a folder that can be written with --output");
+                      "Name a folder that can be written with --runs");
   }
   const std::string name = base_name();
   for (int attempt = 1; attempt <= 10000; ++attempt) {
@@ -61,7 +61,7 @@ base::Result<std::filesystem::path> make_run_dir(const std::filesystem::path& ro
     if (errno == EEXIST) continue;  // somebody with our pid (another machine or container) was faster
     const base::Code code = errno == EACCES || errno == EROFS ? base::Code::kPermission : base::Code::kIo;
     return base::fail(code, std::string("cannot make the run directory: ") + std::strerror(errno), path.string(),
-                      "Name a folder that can be written with --output");
+                      "Name a folder that can be written with --runs");
   }
   return base::fail(base::Code::kIo, "no name is free for a run directory", (root / name).string());
 }

@@ -140,6 +140,11 @@ class Profile(InAFolder):
             status = self.file("status.json")
             self.assertEqual(status["outcome"], "nothing_captured")
             self.assertIn("nothing was captured: ", status["message"])
+        done = self.tool("profile", "--", "sh", "-c", "exit 3")
+        self.assertEqual(done.returncode, 3, done.stderr)
+        status = self.file("status.json")
+        self.assertEqual(status["message"].count("exit code 3"), 1, status["message"])
+        self.assertEqual([loss["kind"] for loss in status["losses"]].count("stage_empty"), 1, status["losses"])
 
     def test_without_ncu_and_nsys_lines_are_judged_by_the_newest_known_version(self):
         bare = {"PATH": "/nonexistent", "RANGESCOPE_NCU": "", "RANGESCOPE_NSYS": "", "CUDA_HOME": "", "CUDA_PATH": ""}
@@ -397,6 +402,12 @@ class Words(InAFolder):
         for words in (["version", "please"], ["report", "latest", "--", "true"], ["runs", "show", "a", "b"],
                       ["config", "validate", "mine.yaml"], ["config", "groups", "ncu"], ["metrics", "list", "roofline"]):
             self.assertEqual(self.tool(*words).returncode, 64, words)
+
+    def test_what_is_required_is_shown_as_it_is_written(self):
+        for command, line in (("compare", "rangescope compare [options] sides"), ("query", "rangescope query [options] input sql")):
+            done = self.tool(command)
+            self.assertEqual(done.returncode, 64)
+            self.assertIn(f"hint: Write: {line}", done.stderr)
 
     def test_what_other_tools_call_our_commands(self):
         for word, ours in (("record", "profile"), ("run", "profile"), ("diff", "compare"), ("stats", "report"), ("show", "report")):

@@ -37,6 +37,11 @@ class Ends(unittest.TestCase):
         self.folder = tempfile.mkdtemp(prefix="rangescope-ends-")
         self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
 
+    def end_pids(self):
+        with open(os.path.join(self.folder, "pids")) as f:
+            for pid in f.read().split():
+                os.kill(int(pid), signal.SIGKILL)
+
     def profile(self, script, prefix="", output="rangescope-runs", **more):
         """A script, without rangescope and with it: what both printed, and how rangescope ended."""
         plain = subprocess.run(["sh", "-c", script], cwd=self.folder, stdout=subprocess.PIPE, text=True, timeout=120, **more)
@@ -77,10 +82,9 @@ class Ends(unittest.TestCase):
 
     def test_a_process_that_stays(self):
         """A daemon keeps its capture, of 4 GiB of zeros for the most part: nobody waits until they are hashed."""
-        _, done = self.profile(f"{os.path.join(BIN, 'cli_victim')} sleep 100000 >/dev/null 2>&1 & echo $! >pid; sleep 1; exit 5",
+        self.addCleanup(self.end_pids)  # two: the script runs without rangescope, too
+        _, done = self.profile(f"{os.path.join(BIN, 'cli_victim')} sleep 100000 >/dev/null 2>&1 & echo $! >>pids; sleep 1; exit 5",
                                stdin=subprocess.DEVNULL)
-        with open(os.path.join(self.folder, "pid")) as f:
-            os.kill(int(f.read()), signal.SIGKILL)
         self.assertEqual(done.returncode, 5, done.stderr)
         self.assertIn("process_running (1)", done.stderr)
         with open(os.path.join(self.folder, "rangescope-runs", os.listdir(os.path.join(self.folder, "rangescope-runs"))[0], "manifest.json")) as f:

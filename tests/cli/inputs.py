@@ -217,6 +217,10 @@ class Names(Files):
         # The last to come waits for nobody: its 100 us are the transfer, what rank 0 took longer is waiting.
         self.assertEqual((call["transfer_ns"], call["wait_ns"]), (100_000, 200_000))
         self.assertEqual(call["path"], ["step", "record_param_comms"])
+        files = ("rank0.json", "rank1.json")
+        self.assertEqual([process["rank"] for process in self.report(*files, "--rank", "1")["processes"]], [1])
+        self.assertEqual(self.tool("report", *files, "--rank", "7").returncode, 80)
+        self.assertEqual(self.tool("report", ZOO, "--rank", "0").returncode, 64)  # which does not say
 
     def test_operators_of_pytorch_are_regions_of_their_names(self):
         named = self.torch()

@@ -15,7 +15,7 @@ import cases
 
 BIN, ROOT = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
 OTHERS = ("/collect/", "/doctor/command/", "/config/keys.cpp", "/runs/provenance.cpp")
-FOREIGN = {"--cap-add", "--pause", "--profile-child-processes", "--type", "--report", "--timeunit"}  # of docker, dcgmi, nvprof, nsys export and stats
+FOREIGN = {"--cap-add", "--pause", "--print-gpu-trace", "--profile-child-processes", "--type", "--report", "--timeunit"}  # of docker, dcgmi, nvprof, nsys export and stats
 OPTION = re.compile(r"(?<![\w-])--[a-z][a-z0-9]*(?:-[a-z0-9]+)*")
 
 

@@ -369,6 +369,16 @@ TEST(Counters, TheProfilerIsLetGoBeforeTheContextOrTheProgramEnds) {
   }
 }
 
+/// The second configuration takes an object of its own. Where that is refused, the sampler gets the device back.
+TEST(Counters, AProfilerThatIsNotMadeAgainLetsTheDeviceGo) {
+  const Counted counted(std::string(kMore) + "rounds 9\n");
+  const Recorded got = counted.run("aside", 30, {{"STANDIN_FAULT", "counters_again"}});
+  ASSERT_NE(got.loss("gpu_partial"), nullptr);
+  EXPECT_NE(got.loss("gpu_partial")->detail.find("cuptiRangeProfilerEnable"), std::string::npos)
+      << got.loss("gpu_partial")->detail;
+  EXPECT_EQ(got.status, 0);
+}
+
 TEST(Counters, RefusalsAreTold) {
   const Counted counted("per range\nrounds 1\nskip-first 0\ntrace-first 0\ninclude p x - - ndecode\n");
   for (const auto& [fault, words] :

@@ -6,8 +6,8 @@
 //   gpu__time_duration.sum   sum of kernel times       sm__ops_path_...     1e9 for each kernel
 //   pcie__read_bytes.sum     7 for each kernel
 //   standin__occurrence.sum  the number of the pass's occurrence, and so any other
-// Values of a set that lacks a pass are NaN, as CUPTI's. STANDIN_FAULT: counters_denied (Enable), counters_busy
-// (Start), counters_stop (the third Stop).
+// Values of a set that lacks a pass are NaN, as CUPTI's. STANDIN_FAULT: counters_denied (Enable), counters_again
+// (the second Enable), counters_busy (Start), counters_stop (the third Stop).
 // Names that begin with pcie or nvl are counted for the device: never beside others but gpu__time_duration, and refused
 // where a context's availability is given. There are no links: values of nvlrx are NaN. STANDIN_WITHHELD=NAME:
 // SetConfig refuses a set with this metric. An object counts for its first configuration alone; with another one, calls
@@ -274,6 +274,8 @@ CUptiResult cuptiProfilerHostEvaluateToGpuValues(CUpti_Profiler_Host_EvaluateToG
 
 CUptiResult cuptiRangeProfilerEnable(CUpti_RangeProfiler_Enable_Params* params) {
   if (fault("counters_denied")) return CUPTI_ERROR_INSUFFICIENT_PRIVILEGES;
+  static int calls = 0;
+  if (fault("counters_again") && ++calls > 1) return CUPTI_ERROR_HARDWARE_BUSY;
   params->pRangeProfilerObject = reinterpret_cast<CUpti_RangeProfiler_Object*>(&profiler);
   enabled = true;
   return CUPTI_SUCCESS;

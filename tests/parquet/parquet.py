@@ -200,6 +200,21 @@ class Parquet(unittest.TestCase):
         self.assertEqual(sum(row["n"] for row in got), whole)
         self.assertEqual(got[0]["n"], got[1]["n"])
 
+    def test_files_of_ranks_stay_apart(self):
+        """Traces of PyTorch, a file a rank: each rank has its own rows, once."""
+        files = []
+        for rank, dur in ((0, 300), (1, 100)):
+            events = [{"ph": "X", "cat": "user_annotation", "name": "step", "pid": 100 + rank, "tid": 7, "ts": 900, "dur": 2000},
+                      {"ph": "X", "cat": "kernel", "name": "k", "pid": 0, "tid": 40, "ts": 1020, "dur": dur,
+                       "args": {"device": 0, "context": 1, "stream": 40, "correlation": 5}}]
+            files.append(os.path.join(self.folder, f"rank{rank}.json"))
+            with open(files[-1], "w", encoding="utf-8") as f:
+                json.dump({"distributedInfo": {"backend": "nccl", "rank": rank, "world_size": 2},
+                           "baseTimeNanoseconds": 1790857026000000000, "traceEvents": events}, f)
+        self.tool("export", *files, "--to", "parquet", self.out)
+        self.assertEqual(self.rows("select rank, duration_ns from kernels order by rank"),
+                         [{"rank": 0, "duration_ns": 300_000}, {"rank": 1, "duration_ns": 100_000}])
+
     def test_hostile_sql(self):
         """Nothing but the tables is read, nothing is written, no setting changes, and an endless query ends."""
         self.export(golden("nsys/work.sqlite"))

@@ -36,7 +36,7 @@ export function show(x: number | null | undefined, unit: string): string {
   if (x === null || x === undefined || !Number.isFinite(x)) return '–';
   switch (unit) {
     case 'ns': return time(x);
-    case 'count': return x < 0 ? '–' : Number.isInteger(x) ? count(x) : digits(x);
+    case 'count': return x < 0 ? '–' : Number.isInteger(x) || x >= 1000 ? count(x) : digits(x);
     case 'ratio': return percent(x);
     case 'byte': return bytes(x);
     case 'byte/s': return si(x, 'B/s');

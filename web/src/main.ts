@@ -41,7 +41,8 @@ function verdict(): HTMLElement {
   if (data.verdict.length === 0) return el('p', { class: 'dim' }, 'No region took measurable time.');
   return el('ol', { class: 'verdict', 'aria-label': 'verdict, worst first' }, ...data.verdict.map((v) => {
     const region = v.region === null ? undefined : data.regions[v.region];
-    const link = region ? el('button', { type: 'button', class: 'link' }, v.path) : el('b', {}, v.path);
+    const name = v.path.length > 120 ? `${v.path.slice(0, 59)} … ${v.path.slice(-58)}` : v.path;  // stacks of Python
+    const link = region ? el('button', { type: 'button', class: 'link', title: v.path }, name) : el('b', { title: v.path }, name);
     if (region) link.onclick = () => { select(region); document.getElementById('h-selected')?.scrollIntoView({ block: 'center' }); };
     return el('li', { class: v.severity, 'data-kind': v.kind }, v.path ? link : null, v.path ? ': ' : '', v.text,
       v.saves ? el('span', { class: 'saves' }, v.saves) : null, v.next ? el('code', { class: 'next' }, v.next) : null);

@@ -317,6 +317,10 @@ TEST(Outside, WhatLiesOutsideEveryRange) {
   const auto gaps = Program().loop("step", 1, 10 * kMs).pause(50 * kMs).loop("step", 1, 10 * kMs).verdict();
   EXPECT_EQ(of(gaps, "outside_ranges").severity, model::Weight::kWarning);
   EXPECT_FALSE(has(Program().pause(kMs).loop("step", 5, 10 * kMs).verdict(), "outside_ranges"));
+  // Ranges around launches alone: the GPU works between them, and nothing there could be saved.
+  Program busy;
+  for (int i = 0; i < 5; ++i) busy.loop("launch", 1, kMs, 1, 20 * kMs).pause(19 * kMs);
+  EXPECT_FALSE(has(busy.verdict(), "outside_ranges"));
 }
 
 TEST(DominantKernel, OfAllKernelsTime) {
@@ -343,6 +347,17 @@ TEST(HotRegion, WhereTheGpuHasNextToNothingToDo) {
       << "the GPU works on while the CPU does something else";
 }
 
+TEST(HotRegion, AThreadThatWaitsBesideThoseThatWorkCostsNothing) {
+  Program b;
+  b.loop("step", 10, 10 * kMs, 1, kMs);
+  EXPECT_FALSE(has(b.verdict(), "hot_region"));
+  const auto monitor = b.thread(b.p, 7);
+  b.range(monitor, "wait", 0, 100 * kMs);
+  EXPECT_FALSE(has(b.verdict(), "hot_region"));
+  b.range(b.t, "compile", 100 * kMs, 900 * kMs);  // in the thread of the steps
+  EXPECT_EQ(of(b.verdict(), "hot_region").path, "compile");
+}
+
 TEST(HotRegion, ARangeAroundOthersIsNoPlaceToLook) {
   Program b;
   b.range(b.t, "request", 0, 100 * kMs, "", model::RangeKind::kStartEnd);
@@ -352,6 +367,8 @@ TEST(HotRegion, ARangeAroundOthersIsNoPlaceToLook) {
   alone.range(alone.t, "request", 0, 100 * kMs, "", model::RangeKind::kStartEnd);
   alone.session.end_ns = 100 * kMs;
   EXPECT_EQ(of(alone.verdict(), "hot_region").path, "request [start/end]");
+  alone.range(alone.t, "request", 0, 100 * kMs, "", model::RangeKind::kStartEnd);
+  EXPECT_TRUE(of(alone.verdict(), "hot_region").text.starts_with("100.0 % of the run")) << "two at once";
 }
 
 TEST(Bounds, LatencyNamesTheStallOrWhatWouldTell) {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 #include "analyze/cpu.hpp"
 #include "analyze/verdict/rule.hpp"
@@ -36,11 +37,12 @@ void find_outside(const Case& known, std::vector<model::Verdict>& out) {
   if (!report.outside || !known.has_timeline()) return;
   const model::Outside& outside = *report.outside;
   const double run = report.run.duration_ns, share = outside.wall_ns / run;
-  if (share < kOutside.value) return;
+  const double idle = outside.wall_ns - outside.late_ns;  // the rest is the work of ranges, which their lines judge
+  if (idle / run < kOutside.value) return;
   std::string text =
       fmt::format("{} of the run: {} before the first range, {} between ranges, {} after the last", format_share(share),
                   format_ns(outside.before_ns), format_ns(outside.between_ns), format_ns(outside.after_ns));
-  model::Verdict verdict = known.about_run("outside_ranges", "", outside.wall_ns);
+  model::Verdict verdict = known.about_run("outside_ranges", "", idle);
   verdict.path = "outside ranges";
   verdict.evidence = {{"wall_ns", outside.wall_ns},
                       {"before_ns", outside.before_ns},
@@ -49,21 +51,24 @@ void find_outside(const Case& known, std::vector<model::Verdict>& out) {
   if (report.unattributed) {
     const std::string work = work_text(*report.unattributed);
     if (!work.empty() || !report.unattributed->partial)
-      text += work.empty() ? "; no GPU work there" : "; on the GPU: " + work;
+      text += work.empty() ? "; no GPU work was launched there" : "; on the GPU: " + work;
     if (report.unattributed->busy_ns >= 0) verdict.evidence["gpu_busy_ns"] = report.unattributed->busy_ns;
   }
+  if (outside.late_ns > 0) verdict.evidence["late_ns"] = outside.late_ns;
+  if (outside.late_ns >= kMattersOfRun.value * run)
+    text += "; the GPU works " + format_ns(outside.late_ns) + " of it on what ranges launched";
   if (outside.profiler_ns > 0) {
     text += "; " + format_ns(outside.profiler_ns) + " more waited for counters to be programmed";
     verdict.evidence["profiler_ns"] = outside.profiler_ns;
   }
   const double loop = run - outside.before_ns - outside.after_ns;
-  const bool gaps = outside.between_ns >= kBetween.value * loop && known.matters(outside.between_ns) &&
-                    outside.between_ns >= kMattersOfRun.value * run;
+  const double between = std::min(outside.between_ns, idle);
+  const bool gaps = between >= kBetween.value * loop && known.matters(between) && between >= kMattersOfRun.value * run;
   const bool bare = 1 - share < kCovered.value;
   if (gaps || bare) verdict.severity = model::Weight::kWarning;
   if (gaps && !bare) {  // start and end are what they are; the gaps are in the loop
-    verdict.saves_ns = outside.between_ns;
-    verdict.saves_share = outside.between_ns / run;
+    verdict.saves_ns = between;
+    verdict.saves_share = between / run;
   }
   verdict.text = std::move(text);
   verdict.next = known.show("-f perfetto -o trace.pftrace");
@@ -131,12 +136,29 @@ void find_hot_region(const Case& known, std::vector<model::Verdict>& out) {
   };
   double best = 0, all = known.inside_ns();
   std::size_t hot = 0;
+  const auto top_of = [&](std::size_t row) {
+    while (report.rows[row].parent != model::kNone) row = report.rows[row].parent;
+    return row;
+  };
+  // A thread that gives the GPU nothing runs beside those that do: tqdm's monitor waits all the time. Ranges of one
+  // domain and thread are never side by side, so only what those that work leave can be the cost of one that does not.
+  std::map<std::string_view, double> working;
+  for (std::size_t row = 0; gpu && known.has_timeline() && row < known.rows(); ++row) {
+    const model::Region& region = known.region(row);
+    if (report.rows[row].parent != model::kNone || region.kind != model::RangeKind::kPushPop || !works(region))
+      continue;
+    double& most = working[region.domain];
+    most = std::max(most, region.wall.inclusive_ns / known.side_by_side(row));
+  }
   const auto look = [&](model::RangeKind kind) {
     for (std::size_t row = 0; row < known.rows(); ++row) {
       if (known.region(row).kind != kind) continue;
       // Kineto's own work, and pictures of GPU streams (docs/formats/kineto.md): no time that the program could save.
       if (known.region(row).domain == "overhead" || known.region(row).domain == "gpu_annotation") continue;
-      const double own = own_ns(known.region(row)) / known.side_by_side(row);
+      double own = own_ns(known.region(row)) / known.side_by_side(row);
+      const auto others = working.find(known.region(row).domain);
+      if (others != working.end() && kind == model::RangeKind::kPushPop && !works(known.region(top_of(row))))
+        own = std::min(own, known.inside_ns() - others->second);
       if (own > best) best = own, hot = row;
       if (!known.has_timeline() && own > 0) all += own;
     }
@@ -158,6 +180,7 @@ void find_hot_region(const Case& known, std::vector<model::Verdict>& out) {
   std::string text;
   std::optional<double> saves;
   if (known.has_timeline()) {
+    best = std::min(best, known.inside_ns());  // start/end ranges of one name may be open side by side
     saves = best;
     text = fmt::format("{} of the run is its own time{}: {}", format_share(best / known.whole_ns()),
                        gpu ? ", without work for the GPU" : "", times);

@@ -235,7 +235,10 @@ bool RangeProfiler::end_object() {
 }
 
 bool RangeProfiler::turn_to(std::size_t configuration) {
-  if (!fresh_ && set_ != configuration && !(end_object() && make_object())) return false;
+  if (!fresh_ && set_ != configuration && !(end_object() && make_object())) {
+    let_go();
+    return false;
+  }
   set_ = configuration;
   return true;
 }
@@ -243,6 +246,10 @@ bool RangeProfiler::turn_to(std::size_t configuration) {
 void RangeProfiler::disable() {
   if (object_ == nullptr) return;
   (void)end_object();
+  let_go();
+}
+
+void RangeProfiler::let_go() {
   for (Set& set : sets_) set.host.close();
   release_device();
 }

@@ -119,6 +119,7 @@ class RangeProfiler {
   [[nodiscard]] bool check(CUptiResult result, const char* call);
   [[nodiscard]] bool make_object();
   [[nodiscard]] bool end_object();
+  void let_go();  ///< of the device, where there is no object any more
   enum Call : std::uint8_t { kStart, kStop, kPush, kPop, kEvaluate, kCalls };
   // Adds the time until it goes out of scope.
   class Timed;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "base/text.hpp"
 
@@ -53,13 +54,15 @@ class Printed {
     std::array<std::size_t, 5> columns{};
     if (const std::size_t count = dash_columns(line, columns); count == (invocations_.empty() ? 3 : 5)) {
       in_table_ = !in_table_ || rows_of_table_ == 0;  // the one below the header is still inside
+      before_ = {};
       if (in_table_) columns_ = columns;
       return;
     }
     if (in_table_ && !text.empty() && line.size() > columns_[1]) return row(line);
     in_table_ = false;
     if (text.empty()) return;
-    if (process(line) || result(line) || state(line)) return;
+    const std::string_view before = std::exchange(before_, text);
+    if (process(line) || result(line, before) || state(line)) return;
     constexpr std::string_view kSection = "Section: ", kStack = "NVTX Push/Pop Stack for Thread ";
     if (text.starts_with(kSection)) {
       section_ = text.substr(kSection.size());
@@ -92,8 +95,9 @@ class Printed {
   /// "  gemm(int) (16, 8, 1)x(256, 1, 1), Context 1, Stream 13, Device 0, CC 9.0"; before 2023 there stands the time
   /// instead of the shape, and no device. Ranges have no stream: "  range, Context 1, Device 0, CC 9.0". Summaries have
   /// no context: "  gemm(int) (16, 8, 1)x(256, 1, 1), Device 0, CC 9.0, Invocations 4"; before 2024, above each
-  /// section, "  gemm, Block Size 256, Grid Size 128, Device 0, 4 invocations ".
-  bool result(std::string_view line) {
+  /// section, "  gemm, Block Size 256, Grid Size 128, Device 0, 4 invocations ". Where an editor or a terminal broke
+  /// the line behind the name, that is the line `before`.
+  bool result(std::string_view line, std::string_view before) {
     constexpr std::string_view kNow = ", Invocations ", kOnce = " invocations", kBlock = ", Block Size ",
                                kGrid = ", Grid Size ";
     std::size_t invocations = line.rfind(kNow);
@@ -122,7 +126,11 @@ class Printed {
     }
     const std::size_t shape = name.rfind(")x(");
     const std::size_t open = shape == std::string_view::npos ? shape : name.rfind(" (", shape);
-    if (open != std::string_view::npos && name.ends_with(')')) {
+    if (shape != std::string_view::npos && name.starts_with('(') && name.ends_with(')')) {
+      grid_ = name.substr(0, shape + 1);
+      block_ = name.substr(shape + 2);
+      name = before.empty() ? "(no name)" : before;
+    } else if (open != std::string_view::npos && name.ends_with(')')) {
       grid_ = name.substr(open + 1, shape - open);
       block_ = name.substr(shape + 2);
       name = name.substr(0, open);
@@ -221,8 +229,8 @@ class Printed {
   enum class Nvtx : std::uint8_t { kNone, kPushPop, kProcess, kStartEnd, kState };
 
   std::string rows_, push_pop_, start_end_;
-  std::string_view pid_ = "0", process_, host_, kernel_ = "<kernel above the first line>", context_, stream_, grid_,
-                   block_, device_, capability_, invocations_, section_, domain_, thread_;
+  std::string_view before_, pid_ = "0", process_, host_, kernel_ = "<kernel above the first line>", context_, stream_,
+                            grid_, block_, device_, capability_, invocations_, section_, domain_, thread_;
   std::array<std::size_t, 5> columns_{};
   std::size_t rows_of_table_ = 0;
   int id_ = 0;

@@ -263,6 +263,22 @@ TEST(NcuCsv, SummariesThatArePrintedForPeople) {
   EXPECT_EQ(states.strings.view(states.domains[states.measurements[1].ranges[0].domain].name), "mine");
 }
 
+TEST(NcuCsv, ALineThatWasBrokenBehindTheNameOfTheKernel) {
+  const std::string table =
+      "    Section: GPU Speed Of Light Throughput\n    ----------- ----------- ------------\n"
+      "    Metric Name Metric Unit Metric Value\n    ----------- ----------- ------------\n"
+      "    Duration             us        99.68\n    ----------- ----------- ------------\n\n";
+  const model::Session session =
+      session_of("  heat(float *, int) \n  (63, 62, 1)x(16, 16, 1), Context 1, Stream 7, Device 0, CC 8.6\n" + table +
+                 "  (1, 1, 1)x(8, 1, 1), Context 1, Stream 7, Device 0, CC 8.6\n" + table);
+  ASSERT_EQ(session.measurements.size(), 2u);
+  const model::Measurement& heat = session.measurements[0];
+  EXPECT_EQ(session.strings.view(session.kernel_names[heat.kernel_name].demangled), "heat(float *, int)");
+  EXPECT_EQ(session.kernel_shapes[heat.shape].grid[1], 62u);
+  const model::Measurement& second = session.measurements[1];
+  EXPECT_EQ(session.strings.view(session.kernel_names[second.kernel_name].demangled), "(no name)");
+}
+
 TEST(NcuCsv, CutAndFlippedFilesNeverCrash) {
   const std::string text = golden("ar_decode_raw.csv.zst") + golden("k_nested_details.csv.zst");
   for (int i = 0; i < 20; ++i) {

@@ -137,7 +137,7 @@ class TableReader {
                                " ns: short kernels and ranges, and what begins in which range, may be wrong"});
     if (traces_.empty())
       lose("no_timeline", 0,
-           "nsys stats tables of sums hold totals by name: nesting, exclusive times and overlap cannot be known");
+           "tables of sums hold totals by name: nesting, exclusive times and overlap cannot be known");
     else
       traces_.finish();
     return {};

@@ -421,6 +421,7 @@ void outside(JsonWriter& json, const std::optional<model::Outside>& value) {
   json.field("between_ns", value->between_ns);
   json.field("after_ns", value->after_ns);
   json.field("profiler_ns", value->profiler_ns);
+  if (value->late_ns > 0) json.field("late_ns", value->late_ns);
   json.close();
 }
 
