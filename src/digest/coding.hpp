@@ -164,18 +164,17 @@ class Reader {
   [[gnu::always_inline]] void sum(std::int64_t& value, std::int64_t base, bool negative = false) {
     if (base == kUnknown) base = 0;
     value = base;
-    if (differs()) {
-      if (version_ == 1 && number_is_0()) {
-        value = kUnknown;
-        return;
-      }
-      std::uint64_t read = number();
-      if (version_ > 1 && read-- == 0) {
-        value = kUnknown;
-        return;
-      }
-      value = static_cast<std::int64_t>(from_zigzag(read) + static_cast<std::uint64_t>(base));
+    if (!differs()) return;
+    if (version_ == 1 && number_is_0()) {
+      value = kUnknown;
+      return;
     }
+    std::uint64_t read = number();
+    if (version_ > 1 && read-- == 0) {
+      value = kUnknown;
+      return;
+    }
+    value = static_cast<std::int64_t>(from_zigzag(read) + static_cast<std::uint64_t>(base));
     check(value >= 0 || (negative && value != kUnknown));
   }
   [[gnu::always_inline]] void wide(UnsignedWide& value) {
@@ -191,6 +190,7 @@ class Reader {
     at_ += count;
     return reinterpret_cast<const std::uint8_t*>(at_ - count);
   }
+  [[nodiscard]] std::string_view rest() const { return {at_, static_cast<std::size_t>(end_ - at_)}; }
   void text(std::string& value) {
     const std::uint64_t size = number();
     if (size > static_cast<std::uint64_t>(end_ - at_)) return fail();
@@ -214,9 +214,10 @@ class Reader {
   void list(std::vector<T>& items, std::size_t most, std::size_t bytes = 1) {
     items.resize(count(most, bytes));
   }
-  void index(std::uint32_t& value, std::size_t below) {
-    field(value);
-    check(value < below);
+  [[gnu::always_inline]] void index(std::uint32_t& value, std::size_t below) {
+    const std::uint64_t read = differs() ? number() : 0;
+    check(read < below);
+    value = static_cast<std::uint32_t>(read);
   }
   void index_or_none(std::uint32_t& value, std::size_t below) {
     const std::uint64_t read = number();

@@ -82,6 +82,7 @@ struct Ordinals {
 
   /// `first`: nothing was added yet.
   void add(const Ordinals& other, bool first);
+  void add_tied(const Ordinals& other, std::uint32_t first);  ///< from `first` on
   void thin(std::uint32_t to_shift);
   [[nodiscard]] std::uint64_t times(std::uint32_t rank) const;
   [[nodiscard]] std::size_t kept() const { return static_cast<std::size_t>((compared + (1ull << shift) - 1) >> shift); }
@@ -92,28 +93,39 @@ struct Copies {
   std::int64_t calls = 0, bytes = 0, ns = 0;
 };
 
-struct KernelSum {
+template <class D>
+struct KernelSumOf {
   std::uint32_t name = 0;  ///< index into Digest::kernels
-  Distribution duration;   ///< of digests of version 1 without the sketch
+  D duration;              ///< of digests of version 1 without the sketch
 };
 
 /// GPU work of a region, of the whole job, or of what lies outside all ranges.
-struct Gpu {
+struct GpuFacts {
   /// The counts and sums of model::GpuWork, in the order of kGpuCounts and kGpuTimes.
   std::array<std::int64_t, 10> counts{};
   std::array<std::int64_t, 12> times{};
   bool partial = false;
-  std::vector<Copies> copies;           ///< by kind
-  std::vector<KernelSum> kernels;       ///< launched in this region and not in one below; by name
-  Distribution latency;                 ///< the same kernels'; empty where calls were not recorded
-  Distribution kernel_ns;               ///< per occurrence, children included
-  std::optional<Distribution> busy_ns;  ///< so too; nothing: the same
-
-  [[nodiscard]] const Distribution& busy() const { return busy_ns ? *busy_ns : kernel_ns; }
-  void add(const Gpu& other, const std::vector<std::uint32_t>& kernel_of);
-  /// Of ranks that have no GPU work: so many occurrences without any, or of which nobody knows.
-  void add_none(std::int64_t occurrences, bool known);
+  std::vector<Copies> copies;  ///< by kind
 };
+
+template <class D>
+struct GpuOf : GpuFacts {
+  std::vector<KernelSumOf<D>> kernels;  ///< launched in this region and not in one below; by name
+  D latency;                            ///< the same kernels'; empty where calls were not recorded
+  /// Per occurrence, children included; nothing: that of the one kernel, or, without kernels, of no occurrences.
+  std::optional<D> kernel_ns;
+  std::optional<D> busy_ns;  ///< so too; nothing: the same
+
+  [[nodiscard]] const D& kernel() const {
+    static const D none;
+    return kernel_ns ? *kernel_ns : kernels.empty() ? none : kernels.front().duration;
+  }
+  [[nodiscard]] const D& busy() const { return busy_ns ? *busy_ns : kernel(); }
+};
+
+using KernelSum = KernelSumOf<Distribution>;
+using Gpu = GpuOf<Distribution>;
+
 inline constexpr std::array kGpuCounts = {&model::GpuWork::kernels,           &model::GpuWork::exclusive_kernels,
                                           &model::GpuWork::inherited_kernels, &model::GpuWork::graph_kernels,
                                           &model::GpuWork::graph_launches,    &model::GpuWork::copies,
@@ -126,15 +138,13 @@ inline constexpr std::array kGpuTimes = {&model::GpuWork::kernel_ns,  &model::Gp
                                          &model::GpuWork::overlap_ns, &model::GpuWork::sync_ns,
                                          &model::GpuWork::launch_ns,  &model::GpuWork::nccl_ns};
 
-struct Region {
+/// What does not depend on where distributions stand.
+struct RegionFacts {
   std::uint32_t parent = kNone, domain = 0, name = 0;  ///< a region before this one; names
   model::RangeKind kind = model::RangeKind::kPushPop;
   std::int64_t first_start_ns = 0;
   std::int64_t occurrences = 0, unclosed = 0, threads = 0, processes = 0, replayed = 0;
   std::int64_t inclusive_ns = 0, exclusive_ns = 0, profiler_ns = 0, recording_ns = 0;
-  Distribution wall;
-  /// What of `wall` is not settled, by which the settled rest is known but for its ends.
-  Distribution unsettled;
   std::int64_t settled_min = 0, settled_max = 0;
   std::int64_t warm_ups = 0, warm_up_ns = 0, longest_ns = 0;
   std::int64_t settled_busy_ns = kUnknown;  ///< unknown where GPU work was not recorded
@@ -142,10 +152,23 @@ struct Region {
   Parts of_threads;                         ///< of the one process; numbered by tid
   std::vector<OfRank> ranks;
   Ordinals ordinals;
-  std::optional<Gpu> gpu;
-
-  void add_no_gpu(const Region& of);  ///< to `gpu`: what ranks without GPU work have
 };
+
+template <class D>
+struct RegionOf : RegionFacts {
+  D wall;
+  /// What of `wall` is not settled, by which the settled rest is known but for its ends.
+  D unsettled;
+  std::optional<GpuOf<D>> gpu;
+};
+
+/// As a file has it.
+using PackedRegion = RegionOf<Packed>;
+
+using Region = RegionOf<Distribution>;
+
+/// To `into`: what ranks without GPU work have of a region.
+void add_no_gpu(std::optional<Gpu>& into, const RegionFacts& of);
 
 struct Kernel {
   std::uint32_t name = 0, short_name = 0;  ///< names

@@ -88,35 +88,32 @@ void visit(Writer& io, const Distribution& d) {
 }
 
 /// Bins of version 1: the distance to the one before, and the count. Returns how many values stand in them.
-std::uint64_t visit_first_bins(Reader& io, Distribution& d) {
+std::uint64_t visit_first_bins(Reader& io, std::uint64_t values, PackedBins& bins) {
   const std::uint64_t used = io.number();
-  std::uint64_t bin = 0, total = 0, first = 0;
-  std::array<std::uint64_t, Sketch::kBins> counts;  // set from `first` to `bin`
+  bins.more = io.rest();
+  std::uint64_t total = 0;
   for (std::uint64_t i = 0; i < used; ++i) {
     const std::uint64_t gap = io.number(), count = io.number();
-    if ((gap == 0 && i > 0) || gap >= Sketch::kBins - bin || count - 1 >= d.moments.n - total)  // 0 is none too
+    if ((gap == 0 && i > 0) || gap >= Sketch::kBins - bins.end || count - 1 >= values - total)  // 0 is none too
       return io.check(false), 0;
-    if (i == 0) first = gap;
-    for (std::uint64_t empty = 1; empty < gap && i > 0; ++empty) counts[bin + empty] = 0;
-    bin += gap;
-    counts[bin] = count;
+    bins.end += static_cast<std::uint32_t>(gap);
+    if (i == 0) bins.first = bins.end;
     total += count;
   }
-  io.bins(bin - first + 1);
-  if (used > 0 && !io.bad()) std::copy_n(&counts[first], bin - first + 1, d.sketch.reset(first, bin - first + 1));
+  bins.used = static_cast<std::uint32_t>(used);
+  if (used > 0) io.bins(++bins.end - bins.first);
   return total;
 }
 
-/// Gap and count of each in half a byte, what is above them behind all: once to know how many there are, once to take
-/// them.
-std::uint64_t visit_bins(Reader& io, Distribution& d) {
+/// Gap and count of each in half a byte, what is above them behind all.
+[[gnu::always_inline]] inline std::uint64_t visit_bins(Reader& io, std::uint64_t values, PackedBins& bins) {
   const std::uint64_t used = io.number();
   if (used == 0) return 0;
   const std::uint64_t first = io.number();
   const std::uint8_t* pairs = io.raw(used);
   if (pairs == nullptr || first >= Sketch::kBins || used > Sketch::kBins || (pairs[0] & 15) != 0)
     return io.check(false), 0;
-  std::uint64_t last = first + used - 1, total = used, more = 0;
+  std::uint64_t end = first + used, total = used, more = 0;
   for (std::uint64_t i = 0; i < used; i += 8) {
     std::uint64_t eight = 0;  // of which halves of bytes are added up at once
     if (used - i >= 8)
@@ -124,38 +121,38 @@ std::uint64_t visit_bins(Reader& io, Distribution& d) {
     else
       std::memcpy(&eight, pairs + i, used - i);
     constexpr std::uint64_t kLower = 0x0f0f0f0f0f0f0f0f, kOnes = 0x0101010101010101;
-    last += ((eight & kLower) * kOnes) >> 56;
+    end += ((eight & kLower) * kOnes) >> 56;
     total += ((eight >> 4 & kLower) * kOnes) >> 56;
     more |= eight & eight >> 1 & eight >> 2 & eight >> 3 & 0x1111111111111111;
   }
-  Reader again = io;
-  for (std::uint64_t i = 0; more != 0 && i < used; ++i) {
-    const std::uint64_t gap = (pairs[i] & 15) == kMore ? io.number() : 0,
-                        above = pairs[i] >> 4 == kMore ? io.number() : 0;
-    if (gap >= Sketch::kBins || above > d.moments.n) return io.check(false), 0;
-    last += gap;
-    total += above;
+  if (more != 0) {
+    bins.more = io.rest();
+    for (std::uint64_t i = 0; i < used; ++i) {
+      const std::uint64_t gap = (pairs[i] & 15) == kMore ? io.number() : 0,
+                          above = pairs[i] >> 4 == kMore ? io.number() : 0;
+      if (gap >= Sketch::kBins || above > values) return io.check(false), 0;
+      end += gap;
+      total += above;
+    }
   }
-  io.check(last < Sketch::kBins && total <= d.moments.n);
+  io.check(end <= Sketch::kBins && total <= values);
   if (io.bad()) return 0;
-  io.bins(last - first + 1);
-  std::uint64_t* counts = d.sketch.reset(first, last - first + 1);
-  for (std::uint64_t i = 0; i < used; ++i) {
-    std::uint64_t gap = pairs[i] & 15, above = pairs[i] >> 4;
-    if (more != 0 && gap == kMore) gap += again.number();
-    if (more != 0 && above == kMore) above += again.number();
-    counts += gap;
-    *counts++ = above + 1;
-  }
+  io.bins(end - first);
+  bins.pairs = pairs;
+  bins.used = static_cast<std::uint32_t>(used);
+  bins.first = static_cast<std::uint32_t>(first);
+  bins.end = static_cast<std::uint32_t>(end);
   return total;
 }
 
-void visit(Reader& io, Distribution& d, bool all = true) {
-  d.clear();
+void visit(Reader& io, Packed& d, bool all = true) {
+  d.bins = {};
+  d.bins.version = io.version();
   visit(io, d.moments);
-  if (d.moments.n == 0) return;
-  const std::uint64_t total = io.version() == 1 ? visit_first_bins(io, d) : visit_bins(io, d);
-  io.check(total == d.moments.n || !all);
+  const std::uint64_t values = d.moments.n;
+  if (values == 0) return;
+  const std::uint64_t total = io.version() == 1 ? visit_first_bins(io, values, d.bins) : visit_bins(io, values, d.bins);
+  io.check(total == values || !all);
   if (io.bad()) d.clear();
 }
 
@@ -163,9 +160,23 @@ void visit(Reader& io, Distribution& d, bool all = true) {
 void visit_kernel_sum(Writer& io, const Distribution& d) {
   visit(io, d);
 }
-void visit_kernel_sum(Reader& io, Distribution& d) {
-  d.sketch.clear();
+void visit_kernel_sum(Reader& io, Packed& d) {
+  d.bins = {};
   io.version() == 1 ? visit(io, d.moments) : visit(io, d, false);
+}
+
+/// Those that a Digest keeps have memory of their own.
+void visit(Reader& io, Distribution& d) {
+  Packed packed;
+  visit(io, packed);
+  d.clear();
+  d.add(packed);
+}
+void visit_kernel_sum(Reader& io, Distribution& d) {
+  Packed packed;
+  visit_kernel_sum(io, packed);
+  d.clear();
+  d.add(packed);
 }
 
 template <class Io, class T>
@@ -191,16 +202,19 @@ void visit_ordinals(Io& io, T& o, std::int64_t least, std::uint64_t rank) {
   if constexpr (!Io::kReads)
     for (const auto& each : o.longest) one_rank &= each.rank == o.longest.front().rank;
   io.flag(one_rank);
-  for (std::size_t i = 0; i < o.longest.size(); ++i) {
-    auto ns = static_cast<std::int64_t>(o.longest[i].ns);
+  bool first = true, negative = false;
+  for (auto& each : o.longest) {
+    auto ns = static_cast<std::int64_t>(each.ns);
     io.near(ns, least);
-    io.check(ns >= 0);
-    if constexpr (Io::kReads) o.longest[i].ns = static_cast<std::uint64_t>(ns);
-    if (i == 0 || !one_rank)
-      io.field(o.longest[i].rank, rank);
+    negative |= ns < 0;
+    if constexpr (Io::kReads) each.ns = static_cast<std::uint64_t>(ns);
+    if (first || !one_rank)
+      io.field(each.rank, rank);
     else if constexpr (Io::kReads)
-      o.longest[i].rank = o.longest.front().rank;
+      each.rank = o.longest.front().rank;
+    first = false;
   }
+  io.check(!negative);
   io.list(o.ties, 1 << 24, 2);
   for (auto& [place, other] : o.ties) {
     io.index(place, o.longest.size());
@@ -234,22 +248,28 @@ void visit_gpu(Io& io, T& gpu, std::size_t kernels) {
     visit_kernel_sum(io, sum.duration);
   }
   visit(io, gpu.latency);
-  const Distribution* kernel = gpu.kernels.empty() ? nullptr : &gpu.kernels.front().duration;
+  const auto* kernel = gpu.kernels.empty() ? nullptr : &gpu.kernels.front().duration;
   bool one_each = false, kernels_alone = false;  // one kernel an occurrence; and the GPU did nothing else
   if constexpr (!Io::kReads) {
-    one_each = kernel != nullptr && gpu.kernel_ns == *kernel;
-    kernels_alone = gpu.busy() == gpu.kernel_ns;
+    one_each = kernel != nullptr && gpu.kernel() == *kernel;
+    kernels_alone = gpu.busy() == gpu.kernel();
   }
   if (io.version() > 1) {
     io.flag(one_each);
     io.flag(kernels_alone);
     io.check(!one_each || kernel != nullptr);
   }
-  if (!one_each) visit(io, gpu.kernel_ns);
   if constexpr (Io::kReads) {
-    if (one_each && kernel != nullptr) gpu.kernel_ns = *kernel;
-    if (kernels_alone) gpu.busy_ns.reset();
-    if (!kernels_alone && !gpu.busy_ns) gpu.busy_ns.emplace();
+    gpu.kernel_ns.reset();
+    gpu.busy_ns.reset();
+    if (!one_each) gpu.kernel_ns.emplace();
+    if (one_each && gpu.kernels.size() > 1) gpu.kernel_ns = *kernel;
+    if (!kernels_alone) gpu.busy_ns.emplace();
+  }
+  if constexpr (Io::kReads) {
+    if (!one_each) visit(io, *gpu.kernel_ns);
+  } else if (!one_each) {
+    visit(io, gpu.kernel());
   }
   if (!kernels_alone) visit(io, *gpu.busy_ns);
 }
@@ -287,7 +307,7 @@ void visit_region(Io& io, T& r, const D& digest, std::uint32_t number) {
   io.near(r.settled_max, wall.max);
   io.sum(r.occurrences, static_cast<std::int64_t>(wall.n));
   io.sum(r.unclosed, 0);
-  for (const auto field : {&Region::threads, &Region::processes}) io.sum(r.*field, io.version() > 1 ? 1 : 0);
+  for (const auto field : {&RegionFacts::threads, &RegionFacts::processes}) io.sum(r.*field, io.version() > 1 ? 1 : 0);
   io.sum(r.replayed, 0);
   io.sum(r.inclusive_ns, static_cast<std::int64_t>(wall.sum));
   io.sum(r.exclusive_ns, r.inclusive_ns);
@@ -300,6 +320,8 @@ void visit_region(Io& io, T& r, const D& digest, std::uint32_t number) {
   visit_parts(io, r.of_processes, r.inclusive_ns, rank << 32);
   visit_parts(io, r.of_threads, r.inclusive_ns, pid);
   io.end_group();
+  for (const std::int64_t sum : {r.inclusive_ns, r.exclusive_ns, r.warm_up_ns, r.longest_ns})
+    io.check(sum >= 0 || sum == kUnknown);  // also where it is what was expected
   io.list(r.ranks, kMostList, 3);
   std::uint64_t next = rank;
   for (auto& of_rank : r.ranks) {
@@ -515,13 +537,16 @@ base::Result<void> Reading::open(std::string_view bytes, const std::string& wher
   return {};
 }
 
-bool Reading::next(Region& into) {
+template <class R>
+bool Reading::next(R& into) {
   State& state = *state_;
   visit_region(state.reader, into, head, static_cast<std::uint32_t>(state.depth.size()));
   if (state.reader.bad()) return false;
   state.depth.push_back(into.parent == kNone ? 0 : state.depth[into.parent] + 1);
   return state.depth.back() <= kDeepest;
 }
+template bool Reading::next(Region& into);
+template bool Reading::next(PackedRegion& into);
 
 bool Reading::finish() {
   visit_tail(state_->reader, head, regions_);

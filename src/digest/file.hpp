@@ -14,7 +14,7 @@ inline constexpr std::string_view kFileName = "digest.rsd";  ///< in a run direc
 inline constexpr std::size_t kMostFile = 64 << 20;
 
 /// The file's bytes, the same for equal digests whatever merges they came from.
-[[nodiscard]] base::Result<std::string> encode(Digest digest, int level = 6);
+[[nodiscard]] base::Result<std::string> encode(Digest digest, int level = -1);
 /// Into `out`, whose memory is used again. kBadData with the offset; another version is that too.
 [[nodiscard]] base::Result<void> decode(std::string_view bytes, const std::string& where, Digest& out);
 
@@ -30,8 +30,9 @@ class Reading {
   [[nodiscard]] base::Result<void> open(std::string_view bytes, const std::string& where);
   [[nodiscard]] std::size_t regions() const { return regions_; }
   [[nodiscard]] std::size_t bytes() const;  ///< unpacked
-  /// The next one, all of it read anew. False: the digest is damaged.
-  [[nodiscard]] bool next(Region& into);
+  /// The next one, a Region or a PackedRegion, all of it read anew. False: the digest is damaged.
+  template <class R>
+  [[nodiscard]] bool next(R& into);
   /// After the last one: the rest.
   [[nodiscard]] bool finish();
 

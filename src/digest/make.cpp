@@ -213,6 +213,7 @@ class Maker {
 
   static Gpu gpu(const model::GpuWork& from) {
     Gpu out;
+    out.kernel_ns.emplace();
     for (std::size_t i = 0; i < kGpuCounts.size(); ++i)
       out.counts[i] = from.*kGpuCounts[i] < 0 ? kUnknown : from.*kGpuCounts[i];
     for (std::size_t i = 0; i < kGpuTimes.size(); ++i) out.times[i] = whole(from.*kGpuTimes[i]);
@@ -230,7 +231,7 @@ class Maker {
       for (const std::uint32_t o : details_.by_cell.of(tree_.node_cells[i])) {
         if (o >= details.busy.occurrence_busy.size() || (!details.paused.empty() && details.paused[o] != 0)) continue;
         if (tree_.range_of[o] != kNone && session_.ranges[tree_.range_of[o]].end_ns == model::kOpen) continue;
-        gpu.kernel_ns.add(static_cast<std::int64_t>(details.busy.occurrence_kernel[o]));
+        gpu.kernel_ns->add(static_cast<std::int64_t>(details.busy.occurrence_kernel[o]));
         if (!session_.unrecorded.copies) gpu.busy_ns->add(static_cast<std::int64_t>(details.busy.occurrence_busy[o]));
       }
     }

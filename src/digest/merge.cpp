@@ -41,7 +41,17 @@ void Ordinals::add(const Ordinals& other, bool first) {
     return add(thinner, false);
   }
   compared = std::min(compared, other.compared);
-  longest.resize(std::min({kept(), longest.size(), other.longest.size()}));
+  if (const std::size_t size = std::min({kept(), longest.size(), other.longest.size()}); size < longest.size())
+    longest.resize(size);
+  std::uint32_t from = 0;
+  if (ties.empty() && other.ties.empty())
+    for (; from < longest.size() && longest[from].ns != other.longest[from].ns; ++from)
+      if (longest[from].ns < other.longest[from].ns) longest[from] = other.longest[from];
+  if (from < longest.size()) add_tied(other, from);
+  if (longest.empty()) ties.clear();
+}
+
+void Ordinals::add_tied(const Ordinals& other, std::uint32_t first) {
   std::vector<std::pair<std::uint32_t, std::uint32_t>> all;
   auto mine = ties.cbegin();
   auto theirs = other.ties.cbegin();
@@ -49,15 +59,10 @@ void Ordinals::add(const Ordinals& other, bool first) {
     for (; tie != end && tie->first == at; ++tie)
       if (kept) all.push_back(*tie);
   };
-  const bool tied = !ties.empty() || !other.ties.empty();
-  for (std::uint32_t i = 0; i < longest.size(); ++i) {
+  for (std::uint32_t i = first; i < longest.size(); ++i) {
     Longest& one = longest[i];
     const Longest& two = other.longest[i];
     const bool equal = one.ns == two.ns, longer = one.ns > two.ns;
-    if (!tied && !equal) {
-      if (!longer) one = two;
-      continue;
-    }
     const std::size_t from = all.size();
     keep(i, mine, ties.cend(), longer || equal);
     keep(i, theirs, other.ties.cend(), !longer);
@@ -98,69 +103,87 @@ void Open::add(const Open& other) {
   waits_ns = plus(waits_ns, other.waits_ns);
 }
 
-void Gpu::add(const Gpu& other, const std::vector<std::uint32_t>& kernel_of) {
-  for (std::size_t i = 0; i < counts.size(); ++i) counts[i] = plus(counts[i], other.counts[i]);
-  for (std::size_t i = 0; i < times.size(); ++i) times[i] = plus(times[i], other.times[i]);
-  partial |= other.partial;
-  for (const Copies& copy : other.copies) {
-    const auto at = std::lower_bound(copies.begin(), copies.end(), copy,
+void add_no_gpu(std::optional<Gpu>& into, const RegionFacts& of) {
+  if (!into) into.emplace();
+  if (of.settled_busy_ns == kUnknown) {
+    into->counts.fill(kUnknown);
+    into->times.fill(kUnknown);
+    return;
+  }
+  const std::int64_t closed = std::max<std::int64_t>(of.occurrences, 0);
+  into->counts.back() = plus(into->counts.back(), closed);
+  if (!into->kernel_ns) into->kernel_ns = into->kernel();
+  into->kernel_ns->add(0, static_cast<std::uint64_t>(closed));
+  if (into->busy_ns) into->busy_ns->add(0, static_cast<std::uint64_t>(closed));
+}
+
+namespace {
+
+/// plus() of each, none of which is negative but kUnknown: many at once.
+template <std::size_t n>
+void add_sums(std::array<std::int64_t, n>& into, const std::array<std::int64_t, n>& from) {
+  std::array<std::uint64_t, n> sums;
+  std::uint64_t signs = 0;
+  for (std::size_t i = 0; i < n; ++i) {
+    const auto a = static_cast<std::uint64_t>(into[i]), b = static_cast<std::uint64_t>(from[i]);
+    sums[i] = a + b;
+    signs |= a | b | sums[i];
+  }
+  const bool plain = signs >> 63 == 0;  // nothing unknown, nothing too large
+  if (plain) std::copy(sums.begin(), sums.end(), into.begin());
+  for (std::size_t i = 0; i < n && !plain; ++i) into[i] = plus(into[i], from[i]);
+}
+
+template <class D>
+void add(Gpu& into, const GpuOf<D>& from, const std::vector<std::uint32_t>& kernel_of) {
+  add_sums(into.counts, from.counts);
+  add_sums(into.times, from.times);
+  into.partial |= from.partial;
+  for (const Copies& copy : from.copies) {
+    const auto at = std::lower_bound(into.copies.begin(), into.copies.end(), copy,
                                      [](const Copies& a, const Copies& b) { return a.kind < b.kind; });
-    if (at == copies.end() || at->kind != copy.kind) {
-      copies.insert(at, copy);
+    if (at == into.copies.end() || at->kind != copy.kind) {
+      into.copies.insert(at, copy);
       continue;
     }
     at->calls = plus(at->calls, copy.calls);
     at->bytes = plus(at->bytes, copy.bytes);
     at->ns = plus(at->ns, copy.ns);
   }
+  // Where all have one kernel an occurrence, that kernel's sums are those of occurrences.
+  const bool empty = into.kernels.empty() && !into.kernel_ns && !into.busy_ns,
+             one_each =
+                 !into.kernel_ns && !from.kernel_ns && from.kernels.size() == 1 &&
+                 (empty || (into.kernels.size() == 1 && into.kernels[0].name == kernel_of[from.kernels[0].name]));
+  if (!into.busy_ns && from.busy_ns) into.busy_ns = into.kernel();
+  if (into.busy_ns) into.busy_ns->add(from.busy());
+  if (!one_each && !into.kernel_ns) into.kernel_ns = into.kernel();
+  if (!one_each) into.kernel_ns->add(from.kernel());
   std::size_t guess = 0;
   std::unordered_map<std::uint32_t, std::size_t> places;
-  const std::size_t before = kernels.size();
-  for (const KernelSum& sum : other.kernels) {
+  const std::size_t before = into.kernels.size();
+  for (const auto& sum : from.kernels) {
     const std::uint32_t name = kernel_of[sum.name];
-    if (guess >= kernels.size() || kernels[guess].name != name) {
+    if (guess >= into.kernels.size() || into.kernels[guess].name != name) {
       if (places.empty())
-        for (std::size_t i = 0; i < before; ++i) places.emplace(kernels[i].name, i);
-      guess = places.try_emplace(name, kernels.size()).first->second;
+        for (std::size_t i = 0; i < before; ++i) places.emplace(into.kernels[i].name, i);
+      guess = places.try_emplace(name, into.kernels.size()).first->second;
     }
-    if (guess == kernels.size())
-      kernels.push_back({name, sum.duration});
-    else
-      kernels[guess].duration.add(sum.duration);
-    ++guess;
+    if (guess == into.kernels.size()) into.kernels.push_back({name, {}});
+    into.kernels[guess++].duration.add(sum.duration);
   }
-  latency.add(other.latency);
-  if (!busy_ns && other.busy_ns) busy_ns = kernel_ns;
-  kernel_ns.add(other.kernel_ns);
-  if (busy_ns) busy_ns->add(other.busy());
+  into.latency.add(from.latency);
 }
 
-void Gpu::add_none(std::int64_t occurrences, bool known) {
-  if (!known) {
-    counts.fill(kUnknown);
-    times.fill(kUnknown);
-    return;
-  }
-  counts.back() = plus(counts.back(), occurrences);
-  kernel_ns.add(0, static_cast<std::uint64_t>(occurrences));
-  if (busy_ns) busy_ns->add(0, static_cast<std::uint64_t>(occurrences));
-}
-
-void Region::add_no_gpu(const Region& of) {
-  if (!gpu) gpu.emplace();
-  const std::int64_t closed = std::max<std::int64_t>(of.occurrences, 0);
-  gpu->add_none(closed, of.settled_busy_ns != kUnknown);
-}
-
-namespace {
-
-void add(Region& into, const Region& from, const std::vector<std::uint32_t>& kernel_of) {
+template <class D>
+void add(Region& into, const RegionOf<D>& from, const std::vector<std::uint32_t>& kernel_of) {
   const bool first = into.ranks.empty() && into.ordinals.compared == 0;
-  if (from.gpu && !into.gpu && into.occurrences > 0) into.add_no_gpu(into);
-  if (into.gpu && !from.gpu) into.add_no_gpu(from);
-  for (const auto field : {&Region::occurrences, &Region::unclosed, &Region::threads, &Region::processes,
-                           &Region::replayed, &Region::inclusive_ns, &Region::exclusive_ns, &Region::profiler_ns,
-                           &Region::recording_ns, &Region::warm_ups, &Region::warm_up_ns, &Region::settled_busy_ns})
+  if (from.gpu && !into.gpu && into.occurrences > 0) add_no_gpu(into.gpu, into);
+  if (into.gpu && !from.gpu) add_no_gpu(into.gpu, from);
+  for (const auto field :
+       {&RegionFacts::occurrences, &RegionFacts::unclosed, &RegionFacts::threads, &RegionFacts::processes,
+        &RegionFacts::replayed, &RegionFacts::inclusive_ns, &RegionFacts::exclusive_ns, &RegionFacts::profiler_ns,
+        &RegionFacts::recording_ns, &RegionFacts::warm_ups, &RegionFacts::warm_up_ns, &RegionFacts::settled_busy_ns})
     into.*field = plus(into.*field, from.*field);
   into.first_start_ns = std::min(into.first_start_ns, from.first_start_ns);
   into.longest_ns = std::max(into.longest_ns, from.longest_ns);
@@ -174,10 +197,10 @@ void add(Region& into, const Region& from, const std::vector<std::uint32_t>& ker
   into.of_processes.add(from.of_processes);
   into.of_threads.add(from.of_threads);
   if (!from.ranks.empty()) into.ordinals.add(from.ordinals, first);
-  into.ranks.insert(into.ranks.end(), from.ranks.begin(), from.ranks.end());
+  for (const OfRank& rank : from.ranks) into.ranks.push_back(rank);
   if (!from.gpu) return;
   if (!into.gpu) into.gpu.emplace();
-  into.gpu->add(*from.gpu, kernel_of);
+  add(*into.gpu, *from.gpu, kernel_of);
 }
 
 }  // namespace
@@ -221,7 +244,7 @@ struct Merger::State {
     return number;
   }
 
-  std::uint32_t region(const Region& from, const Numbers& of) {
+  std::uint32_t region(const RegionFacts& from, const Numbers& of) {
     const RegionKey key{from.parent == kNone ? kNone : of.region_of[from.parent], of.name_of[from.domain],
                         of.name_of[from.name], from.kind};
     const auto same = [&](const Region& r) {
@@ -242,7 +265,8 @@ struct Merger::State {
     return at->second;
   }
 
-  void merge(const Region& from, Numbers& of) {
+  template <class D>
+  void merge(const RegionOf<D>& from, Numbers& of) {
     of.region_of.push_back(region(from, of));
     digest::add(all.regions[of.region_of.back()], from, of.kernel_of);
   }
@@ -250,7 +274,7 @@ struct Merger::State {
   static void merge(std::optional<Gpu>& into, const std::optional<Gpu>& from, const Numbers& of) {
     if (!from) return;
     if (!into) into.emplace();
-    into->add(*from, of.kernel_of);
+    digest::add(*into, *from, of.kernel_of);
   }
 
   /// What stands before the regions.
@@ -349,7 +373,7 @@ bool Merger::add(std::span<Reading> several) {
     state.begin(several[i].head, state.numbers[i]);
     most = std::max(most, several[i].regions());
   }
-  Region one;
+  PackedRegion one;
   for (std::size_t r = 0; r < most; ++r) {
     for (std::size_t i = 0; i < several.size(); ++i) {
       if (r >= several[i].regions()) continue;

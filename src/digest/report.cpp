@@ -182,9 +182,9 @@ class Reporter {
           std::to_string(from.replayed) +
           " of its occurrences by CUDA graph replay of ranges that were open at capture: with GPU work, "
           "and no CPU time of their own.");
-    Region none;  // opened only by ranks without GPU work
-    if (!from.gpu && digest_.total) none.add_no_gpu(from);
-    const std::optional<Gpu>& work = from.gpu ? from.gpu : none.gpu;
+    std::optional<Gpu> none;  // opened only by ranks without GPU work
+    if (!from.gpu && digest_.total) add_no_gpu(none, from);
+    const std::optional<Gpu>& work = from.gpu ? from.gpu : none;
     const bool busy = work && from.settled_busy_ns != kUnknown && !shared_ && work->times[2] != kUnknown;
     region.steady = steady_of(settled(from), from.warm_ups, from.warm_up_ns, from.longest_ns,
                               busy ? std::optional(number(from.settled_busy_ns)) : std::nullopt);
@@ -249,7 +249,7 @@ class Reporter {
       out.copies_by_kind.push_back({copy.kind, copy.calls, number(copy.bytes), number(copy.ns)});
     if (from.latency.moments.n > 0) out.launch_latency_ns = from.latency.spread();
     if (occurrences) {
-      out.kernel_ns_per_occurrence = std::isnan(out.kernel_ns) ? kNoSpread : from.kernel_ns.spread();
+      out.kernel_ns_per_occurrence = std::isnan(out.kernel_ns) ? kNoSpread : from.kernel().spread();
       out.busy_ns_per_occurrence = std::isnan(out.busy_ns) ? kNoSpread : from.busy().spread();
     }
     if (!shared_) return out;

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "analyze/spread.hpp"
+#include "digest/coding.hpp"
 
 namespace rangescope::digest {
 namespace {
@@ -41,15 +42,6 @@ void Moments::add(std::int64_t value, std::uint64_t times) {
   squares += wide * wide * times;
 }
 
-void Moments::add(const Moments& other) {
-  if (other.n == 0) return;
-  min = n == 0 ? other.min : std::min(min, other.min);
-  max = n == 0 ? other.max : std::max(max, other.max);
-  n += other.n;
-  sum = static_cast<Wide>(static_cast<UnsignedWide>(sum) + static_cast<UnsignedWide>(other.sum));
-  squares += other.squares;
-}
-
 void Moments::take(const Moments& part) {
   n -= std::min(n, part.n);
   sum = static_cast<Wide>(static_cast<UnsignedWide>(sum) - static_cast<UnsignedWide>(part.sum));
@@ -84,15 +76,47 @@ std::uint64_t& Sketch::at(std::size_t bin) {
   return counts_[bin - first_];
 }
 
-void Sketch::add(const Sketch& other) {
-  if (other.counts_.empty()) return;
-  const std::size_t end = other.first_ + other.counts_.size();
-  if (counts_.empty() || other.first_ < first_ || end > first_ + counts_.size()) {
-    at(other.first_);
+std::uint64_t* Sketch::reach(std::size_t first, std::size_t end) {
+  if (counts_.empty() || first < first_ || end > first_ + counts_.size()) {
+    at(first);
     at(end - 1);
   }
-  std::uint64_t* to = counts_.data() + (other.first_ - first_);
+  return counts_.data() + (first - first_);
+}
+
+void Sketch::add(const Sketch& other) {
+  if (other.counts_.empty()) return;
+  std::uint64_t* to = reach(other.first_, other.first_ + other.counts_.size());
   for (std::size_t i = 0; i < other.counts_.size(); ++i) to[i] += other.counts_[i];
+}
+
+void Sketch::add(const PackedBins& other) {
+  if (other.used == 0) return;
+  std::uint64_t* to = reach(other.first, other.end);
+  if (other.more.empty()) {
+    for (const std::uint8_t *pair = other.pairs, *end = pair + other.used; pair != end; ++pair) {
+      to += *pair & 15;
+      *to++ += std::uint64_t{1} + (*pair >> 4);
+    }
+    return;
+  }
+  coding::Reader more(other.more, other.version);
+  if (other.version == 1) {
+    for (std::uint32_t i = 0; i < other.used; ++i) {
+      const std::uint64_t gap = more.number();
+      to += i == 0 ? 0 : gap;
+      *to += more.number();
+    }
+    return;
+  }
+  constexpr std::uint64_t kMore = 15;
+  for (const std::uint8_t *pair = other.pairs, *end = pair + other.used; pair != end; ++pair) {
+    std::uint64_t gap = *pair & kMore, above = *pair >> 4;
+    if (gap == kMore) gap += more.number();
+    if (above == kMore) above += more.number();
+    to += gap;
+    *to++ += above + 1;
+  }
 }
 
 void Sketch::take(const Sketch& part) {

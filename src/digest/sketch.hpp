@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string_view>
 #include <vector>
 
 #include "model/report.hpp"
@@ -27,11 +28,26 @@ struct Moments {
   UnsignedWide squares = 0;
 
   void add(std::int64_t value, std::uint64_t times = 1);
-  void add(const Moments& other);
+  void add(const Moments& other) {
+    if (other.n == 0) return;
+    min = n == 0 || other.min < min ? other.min : min;
+    max = n == 0 || other.max > max ? other.max : max;
+    n += other.n;
+    sum = static_cast<Wide>(static_cast<UnsignedWide>(sum) + static_cast<UnsignedWide>(other.sum));
+    squares += other.squares;
+  }
   /// Less those of a part of it; min and max stay.
   void take(const Moments& part);
   [[nodiscard]] double mean() const;
   bool operator==(const Moments&) const = default;
+};
+
+/// Bins as a file has them, checked: they are only taken apart where they are added. Valid as long as the file's bytes.
+struct PackedBins {
+  const std::uint8_t* pairs = nullptr;  ///< a byte each: empty ones before it, and above them its count less 1
+  std::string_view more;                ///< begins with what is above 15 of halves; empty: nothing is
+  std::uint32_t used = 0, first = 0, end = 0;
+  std::uint32_t version = 0;  ///< of the file; in the first one two numbers stand for a pair, all in `more`
 };
 
 class Sketch {
@@ -45,14 +61,9 @@ class Sketch {
     if (times > 0) at(bin_of(value)) += times;
   }
   void add(const Sketch& other);
+  void add(const PackedBins& other);
   void take(const Sketch& part);
   void clear() { counts_.clear(); }
-  /// Bins [first, first + count), all empty, to be filled: the outer ones must be.
-  [[nodiscard]] std::uint64_t* reset(std::size_t first, std::size_t count) {
-    first_ = first;
-    counts_.assign(count, 0);
-    return counts_.data();
-  }
 
   /// Bins [first, first + counts.size()); the outer ones may be empty.
   [[nodiscard]] std::size_t first() const { return first_; }
@@ -65,8 +76,19 @@ class Sketch {
   }
 
  private:
+  /// The counter of `first`, where those up to `end` are counted too.
+  std::uint64_t* reach(std::size_t first, std::size_t end);
+
   std::size_t first_ = 0;
   std::vector<std::uint64_t> counts_;
+};
+
+/// A distribution as it stands in a file.
+struct Packed {
+  Moments moments;
+  PackedBins bins;
+
+  void clear() { *this = {}; }
 };
 
 struct Distribution {
@@ -80,6 +102,10 @@ struct Distribution {
   void add(const Distribution& other) {
     moments.add(other.moments);
     sketch.add(other.sketch);
+  }
+  void add(const Packed& other) {
+    moments.add(other.moments);
+    sketch.add(other.bins);
   }
   void clear() {
     moments = {};

@@ -103,8 +103,8 @@ base::Result<void> write_digest(const fs::path& run, const Analyzed& analyzed, c
 bool digests_suffice(const analyze::Options& options) {
   return options.aggregate && !options.per_thread && options.ranges.include.empty() && options.ranges.exclude.empty() &&
          options.kernels.include.empty() && options.kernels.exclude.empty() && options.flops.empty() &&
-         options.bytes.empty() && options.tokens.empty() && !options.by_payload && !options.fold_names &&
-         options.nest.empty() && options.push_pop_scope == analyze::PushPopScope::kAuto &&
+         options.bytes.empty() && options.work.empty() && options.tokens.empty() && !options.by_payload &&
+         !options.fold_names && options.nest.empty() && options.push_pop_scope == analyze::PushPopScope::kAuto &&
          options.domains == analyze::Domains::kSeparate && !options.backward_with_forward;
 }
 

@@ -127,6 +127,31 @@ bool ended_within(std::chrono::milliseconds time) {
   return got == 0 || (got < 0 && errno != EINTR && errno != EAGAIN);
 }
 
+/// Tasks of a Slurm step on this host: "2(x3),1" are two on each of the first three, one on the fourth.
+bool slurm_tasks_here(unsigned& tasks) {
+  unsigned node = 0;
+  const char* list = std::getenv("SLURM_STEP_TASKS_PER_NODE");
+  if (list == nullptr || !wire::parse_rank(std::getenv("SLURM_NODEID"), node)) return false;
+  for (const std::string_view part : base::split(list, ',')) {
+    const std::size_t bracket = std::min(part.find("(x"), part.size());
+    const std::string count(part.substr(0, bracket));
+    std::string hosts = "1";
+    if (bracket < part.size() && part.ends_with(')')) hosts = part.substr(bracket + 2, part.size() - bracket - 3);
+    unsigned so_many = 0;
+    if (!wire::parse_rank(count.c_str(), tasks) || !wire::parse_rank(hosts.c_str(), so_many)) return false;
+    if (node < so_many) return true;
+    node -= so_many;
+  }
+  return false;
+}
+
+/// CUDA_VISIBLE_DEVICES shows the rank's GPUs alone. Slurm also sets it where all tasks see all GPUs of the step.
+bool sees_its_own() {
+  const char *visible = std::getenv("CUDA_VISIBLE_DEVICES"), *of_step = std::getenv("SLURM_STEP_GPUS");
+  return visible != nullptr &&
+         (of_step == nullptr || base::split(visible, ',').size() != base::split(of_step, ',').size());
+}
+
 }  // namespace
 
 std::pair<std::size_t, std::size_t> own_share(std::size_t devices) {
@@ -135,8 +160,8 @@ std::pair<std::size_t, std::size_t> own_share(std::size_t devices) {
                        [&](const char* name) { return wire::parse_rank(std::getenv(name), value); });
   };
   unsigned rank = 0, ranks = 0;
-  if (std::getenv("CUDA_VISIBLE_DEVICES") != nullptr || !number(wire::kLocalRankVariables, rank) ||
-      !number(wire::kLocalWorldVariables, ranks) || rank >= ranks || devices < ranks)
+  if (sees_its_own() || !number(wire::kLocalRankVariables, rank) ||
+      (!number(wire::kLocalWorldVariables, ranks) && !slurm_tasks_here(ranks)) || rank >= ranks || devices < ranks)
     return {0, devices};
   return {devices * rank / ranks, devices * (rank + 1) / ranks};
 }

@@ -121,7 +121,7 @@ int main(int argc, char** argv) {
     if (rank > 0) become(one, rank);
     const std::filesystem::path run = folder / ("rank-" + std::to_string(rank));
     std::filesystem::create_directories(run);
-    const auto packed = digest::encode(std::move(one), 3);
+    const auto packed = digest::encode(std::move(one));
     if (!packed || !put(run / digest::kFileName, *packed)) return 74;
     bytes += packed->size();
     const std::string number = std::to_string(rank);

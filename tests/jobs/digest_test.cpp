@@ -10,6 +10,7 @@
 #include "analyze/rows.hpp"
 #include "analyze/test_session.hpp"
 #include "analyze/verdict/verdict.hpp"
+#include "base/fs.hpp"
 #include "base/temporary_folder.hpp"
 #include "digest/file.hpp"
 #include "digest/make.hpp"
@@ -462,6 +463,31 @@ TEST(Digests, OfVersion1AreReadAndSayWhatTheyLack) {
   EXPECT_TRUE(std::any_of(report.notes.begin(), report.notes.end(), [](const std::string& note) {
     return note.find("earlier rangescope") != std::string::npos;
   }));
+}
+
+TEST(Digests, OfVersion2AreReadAsTheyWereWritten) {
+  const Plan plan{.ranks = 2, .steps = 4, .layers = 2};  // as the files were recorded
+  for (std::uint32_t rank = 0; rank < plan.ranks; ++rank) {
+    const auto file = std::filesystem::path(GOLDEN) / ("v2-" + std::to_string(rank) + ".rsd");
+    Digest before;
+    ASSERT_TRUE(read(file, before));
+    Digest now = made(plan, rank);
+    now.tool = before.tool;
+    EXPECT_EQ(encode(before).value(), encode(now).value());
+    const auto together = side_by_side({base::read_file(file).value(), encode(made(plan, 1 - rank)).value()});
+    ASSERT_TRUE(together);
+    EXPECT_EQ(encode(*together).value(), encode(merge(before, made(plan, 1 - rank))).value());
+  }
+}
+
+TEST(Digests, HoldNumbersOfEveryLength) {
+  Digest digest = made({.ranks = 1, .steps = 3, .layers = 1}, 0), read;
+  std::uint64_t value = 0;
+  for (int bits = 0; bits <= 64; ++bits, value = value << 1 | 1)
+    for (const std::uint64_t count : {value, value + 1}) digest.losses.push_back({0, "", "", count});
+  ASSERT_TRUE(decode(encode(digest).value(), "numbers", read));
+  std::sort(digest.losses.begin(), digest.losses.end());
+  EXPECT_EQ(read.losses, digest.losses);
 }
 
 TEST(Digests, ThinWhatIsTooMuchAndSayWhatRemains) {

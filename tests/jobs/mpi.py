@@ -106,6 +106,9 @@ class Mpi(unittest.TestCase):
             for processes in (1, 3, 8):
                 many = self.mpirun(processes, RANGESCOPE + "-mpi", "report", job, "-f", form, "--color", "never", "--width", "120").stdout
                 self.assertEqual(many, one)
+        for rule in ("--work", "--tokens", "--flops"):  # of single occurrences, which digests do not hold
+            told = self.run_here(RANGESCOPE, "report", job, "--digests", rule, "step=1 batch" if rule == "--work" else "step=1", code=64)
+            self.assertIn("digests do not tell what is asked for", told.stderr)
         self.assertIn("captures of all ranks", self.mpirun(3, RANGESCOPE + "-mpi", "report", job, "--per-rank", code=None).stderr)
         self.assertIn("there is no run", self.mpirun(3, RANGESCOPE + "-mpi", "report", "nothing", code=None).stderr)
 
