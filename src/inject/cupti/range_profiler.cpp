@@ -280,7 +280,6 @@ bool RangeProfiler::make(std::size_t configuration, Image& image, std::size_t ra
   image.ranges = ranges;
   image.pass = 0;
   image.level = 1;
-  image.complete = false;
   return check(api_->cuptiRangeProfilerCounterDataImageInitialize(&init),
                "cuptiRangeProfilerCounterDataImageInitialize");
 }
@@ -357,7 +356,6 @@ bool RangeProfiler::stop(Image& image, bool discard) {
   }
   image.pass = params.passIndex;
   image.level = params.targetNestingLevel;
-  image.complete = params.isAllPassSubmitted != 0;
   return true;
 }
 
