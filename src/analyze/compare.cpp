@@ -115,7 +115,7 @@ class Comparer {
     const auto judged = [](const Side& one) {
       return std::all_of(one.runs.begin(), one.runs.end(), [](const model::Digest& run) { return run.judged; });
     };
-    const auto note = [&](const Side& of, const Side& other, const std::string& said) {
+    const auto note = [&](const Side& of, const Side& other, const std::string& heading) {
       const auto runs_with = [](const Side& in, const model::Verdict& wanted) {
         return std::count_if(in.runs.begin(), in.runs.end(), [&](const model::Digest& run) {
           return std::any_of(run.verdict.begin(), run.verdict.end(), [&](const model::Verdict& one) {
@@ -131,11 +131,11 @@ class Comparer {
               2 * runs_with(of, one) < static_cast<std::ptrdiff_t>(of.runs.size()))
             continue;
           if (++more <= kMostNamed)
-            out_.notes.push_back(fmt::format("{}: {}{}: {}", said, one.kind,
+            out_.notes.push_back(fmt::format("{}: {}{}: {}", heading, one.kind,
                                              one.path.empty() ? "" : " of '" + one.path + "'", one.text));
         }
       }
-      if (more > kMostNamed) out_.notes.push_back(fmt::format("{}: {} more", said, more - kMostNamed));
+      if (more > kMostNamed) out_.notes.push_back(fmt::format("{}: {} more", heading, more - kMostNamed));
     };
     if (!judged(sides_[0]) || !judged(sides_[side])) return;
     note(sides_[side], sides_[0], "new in the verdict of " + sides_[side].label);
@@ -223,9 +223,9 @@ class Comparer {
       return base::fail(base::Code::kNotComparable, "the sides have no value in common that says what a region costs",
                         {}, "Compare captures of one kind, or name a value: --metric " + *common.begin());
     }
-    for (const std::string& said : options_.values) {
-      const model::Measure* measure = model::find_measure(said);
-      const std::string tag = measure ? std::string(measure->tag) : said;
+    for (const std::string& name : options_.values) {
+      const model::Measure* measure = model::find_measure(name);
+      const std::string tag = measure ? std::string(measure->tag) : name;
       if (common.contains(tag)) {
         values_.push_back(tag);
         continue;
@@ -238,8 +238,8 @@ class Comparer {
                                     base::join(std::vector<std::string>(common.begin(), common.end()), ", "));
       std::vector<std::string> tags = model::measure_tags();
       tags.insert(tags.end(), known.begin(), known.end());
-      return base::fail(base::Code::kUsage, "there is no value '" + base::printable(said) + "'", "--metric",
-                        base::did_you_mean(said, tags));
+      return base::fail(base::Code::kUsage, "there is no value '" + base::printable(name) + "'", "--metric",
+                        base::did_you_mean(name, tags));
     }
     return {};
   }

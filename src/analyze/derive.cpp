@@ -54,7 +54,7 @@ void derive(model::Session& session, std::span<const model::MetricGroup> groups)
       if (!possible || known.contains(metric.name)) continue;  // two groups may share a metric: once is enough
       derived.metric = static_cast<std::uint32_t>(session.metrics.size());
       known.emplace(metric.name, derived.metric);
-      session.metrics.push_back({metric.name, metric.unit, metric.explain, "derived: " + metric.formula.text()});
+      session.metrics.push_back({metric.name, metric.unit, "derived: " + metric.formula.text()});
       formulas.push_back(std::move(derived));
     }
   }

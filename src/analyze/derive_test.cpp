@@ -19,7 +19,7 @@ model::MetricGroup group(const char* formula, std::vector<model::GroupCounter> c
 
 model::Session session() {
   model::Session s;
-  s.metrics = {{"dram__bytes.sum", "byte", "", "cupti"}, {"gpu__time_duration.sum", "ns", "", "cupti"}};
+  s.metrics = {{"dram__bytes.sum", "byte", "cupti"}, {"gpu__time_duration.sum", "ns", "cupti"}};
   s.measurements.resize(2);
   s.measurements[0].values = {{0, 600}, {1, 3}};
   s.measurements[1].values = {{0, 800}};

@@ -144,7 +144,7 @@ TEST(Fold, ANameThatAnExpressionSaysAsRecordedStays) {
 
 TEST(Fold, PathsOfResultsAndOfGraphNodes) {
   Torch b;
-  b.session.metrics.push_back({"dram__bytes.sum", "byte", "", "ncu"});
+  b.session.metrics.push_back({"dram__bytes.sum", "byte", "ncu"});
   for (std::uint64_t i = 1; i <= 3; ++i) {
     model::Measurement result;
     result.kernel_name = b.kernel_name("gemm");

@@ -17,7 +17,7 @@ model::SampleStream stream(const char* name, SampleKind kind, std::vector<float>
     out.start_ns.push_back(static_cast<std::int64_t>(i) * 250'000'000);
     out.end_ns.push_back(out.start_ns.back() + 250'000'000);
   }
-  out.metrics.push_back({name, {}, {}, {}, kind, std::move(values)});
+  out.metrics.push_back({name, {}, {}, kind, std::move(values)});
   return out;
 }
 

@@ -21,7 +21,7 @@ struct Results : SessionBuilder {
                 hit = metric("lts__t_sector_hit_rate.pct", "ratio");
 
   std::uint32_t metric(const char* name, const char* unit) {
-    session.metrics.push_back({name, unit, "", "ncu"});
+    session.metrics.push_back({name, unit, "ncu"});
     return static_cast<std::uint32_t>(session.metrics.size() - 1);
   }
   model::OpenRange open(std::string_view name, std::uint64_t instance, std::string_view in = "",

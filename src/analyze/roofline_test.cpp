@@ -142,7 +142,7 @@ TEST(Utilization, NamesExecutedAndUsefulApart) {
 TEST(CountedPeaks, PeaksOfACycleTimesTheClock) {
   model::Session session;
   const auto metric = [&](const char* name) {
-    session.metrics.push_back({name, "", "", ""});
+    session.metrics.push_back({name, "", ""});
     return static_cast<std::uint32_t>(session.metrics.size() - 1);
   };
   const auto dram = metric("dram__bytes.sum.peak_sustained"), dram_hz = metric("dram__cycles_elapsed.avg.per_second"),

@@ -465,7 +465,6 @@ void derive_samples(model::Session& session, std::span<const model::MetricGroup>
         out.name = metric.name;
         out.unit = metric.unit;
         out.title = metric.column ? metric.title : std::string();
-        out.description = metric.explain;
         out.kind = stream.metrics[column_of.begin()->second].kind;
         out.values.resize(stream.start_ns.size());
         for (std::size_t s = 0; s < out.values.size(); ++s) {

@@ -49,7 +49,6 @@ model::Session session_of(std::size_t count, How how) {
     samples.metrics.push_back({share ? "gr__cycles_active.avg" : "counter" + std::to_string(m),
                                share ? "ratio" : "byte",
                                {},
-                               {},
                                share ? model::SampleKind::kShare : model::SampleKind::kAmount,
                                {}});
   }

@@ -1,7 +1,6 @@
 #include "analyze/samples.hpp"
 
 #include <gtest/gtest.h>
-#include <cmath>
 
 #include <algorithm>
 #include <random>
@@ -64,8 +63,8 @@ class Program {
     stream.interval_ns = kSample;
     stream.other_clock = true;
     stream.offset_ns = -kShift + 40 * kUs;  // the machine's clocks are a little off
-    model::SampledMetric active{"gr__cycles_active.avg", "ratio", {}, {}, model::SampleKind::kShare, {}};
-    model::SampledMetric bytes{"dram__bytes_read.sum", "byte", {}, {}, model::SampleKind::kAmount, {}};
+    model::SampledMetric active{"gr__cycles_active.avg", "ratio", {}, model::SampleKind::kShare, {}};
+    model::SampledMetric bytes{"dram__bytes_read.sum", "byte", {}, model::SampleKind::kAmount, {}};
     for (std::int64_t from = 0; from < end_; from += kSample) {
       double busy = 0, moved = 0;
       for (const Executed& each : executed_) {

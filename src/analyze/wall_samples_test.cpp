@@ -29,9 +29,9 @@ struct Light : SessionBuilder {
     stream.name = "GPU";
     stream.uuid = uuid;
     stream.interval_ns = kMs;
-    model::SampledMetric active{"gpu_active", "ratio", "", {}, model::SampleKind::kShare, {}};
-    model::SampledMetric energy{"energy", "J", "energy", {}, model::SampleKind::kAmount, {}};
-    model::SampledMetric memory{"memory_used", "byte", "", {}, model::SampleKind::kMax, {}};
+    model::SampledMetric active{"gpu_active", "ratio", "", model::SampleKind::kShare, {}};
+    model::SampledMetric energy{"energy", "J", "energy", model::SampleKind::kAmount, {}};
+    model::SampledMetric memory{"memory_used", "byte", "", model::SampleKind::kMax, {}};
     for (int ms = 0; ms < 100; ++ms) {
       const bool on = works && ms >= 20 && ms < 60;
       stream.start_ns.push_back(ms * kMs);

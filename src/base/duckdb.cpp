@@ -80,11 +80,11 @@ const char* const kCure =
 Result<Api> load() {
   Api api;
   std::string tried;
-  const char* said = std::getenv("RANGESCOPE_DUCKDB");
+  const char* path = std::getenv("RANGESCOPE_DUCKDB");
   const std::string beside = (self_path().parent_path().parent_path() / "lib" / "libduckdb.so").string();
-  const bool named = said != nullptr && *said != '\0';
+  const bool named = path != nullptr && *path != '\0';
   std::vector<std::string> places =
-      named ? std::vector<std::string>{said} : std::vector<std::string>{beside, "libduckdb.so"};
+      named ? std::vector<std::string>{path} : std::vector<std::string>{beside, "libduckdb.so"};
   for (const std::string& place : places) {
     api.library = ::dlopen(place.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (api.library != nullptr) break;
@@ -234,12 +234,12 @@ Result<Duck> Duck::open(const Options& options) {
     }
   Duck duck;
   duck.handle_ = std::make_shared<Handle>();
-  char* said = nullptr;
-  const int opened = api()->open_ext(":memory:", &duck.handle_->database, config, &said);
+  char* error = nullptr;
+  const int opened = api()->open_ext(":memory:", &duck.handle_->database, config, &error);
   api()->destroy_config(&config);
   if (opened != kSuccess || api()->connect(duck.handle_->database, &duck.handle_->connection) != kSuccess) {
-    const std::string what = said != nullptr ? said : "no connection";
-    api()->free(said);
+    const std::string what = error != nullptr ? error : "no connection";
+    api()->free(error);
     return fail(Code::kInternal, "DuckDB does not start: " + what);
   }
   return duck;
@@ -317,8 +317,8 @@ void DuckAppender::Free::operator()(void* appender) const {
 }
 Result<void> DuckAppender::check(int state) const {
   if (state == kSuccess) return {};
-  const char* said = handle_ ? api()->appender_error(handle_.get()) : nullptr;
-  return fail(Code::kInternal, std::string("DuckDB takes no row: ") + (said != nullptr ? said : "unknown failure"));
+  const char* error = handle_ ? api()->appender_error(handle_.get()) : nullptr;
+  return fail(Code::kInternal, std::string("DuckDB takes no row: ") + (error != nullptr ? error : "unknown failure"));
 }
 // A failure of a value shows at the end of its row, which then lacks it.
 void DuckAppender::add(std::int64_t value) {

@@ -36,7 +36,6 @@ class Replacement {
   Replacement(const Replacement&) = delete;
   Replacement& operator=(const Replacement&) = delete;
   ~Replacement();
-  [[nodiscard]] int descriptor() const { return fd_; }
   /// Where it is written: for libraries that open it themselves.
   [[nodiscard]] const std::string& temporary() const { return temporary_; }
   [[nodiscard]] Result<void> write(std::string_view bytes);

@@ -56,4 +56,9 @@ void log(const Error& error) {
   log(Level::kError, text);
 }
 
+int say(const Error& error) {
+  log(error);
+  return exit_code(error.code);
+}
+
 }  // namespace rangescope::base

@@ -31,5 +31,7 @@ inline void detail(std::string_view text) {
 
 /// Prints an error with its place, and its hint on a line of its own.
 void log(const Error& error);
+/// The same for the error that ends a command; its exit code.
+int say(const Error& error);
 
 }  // namespace rangescope::base

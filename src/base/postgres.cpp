@@ -100,8 +100,8 @@ void Postgres::Finish::operator()(void* connection) const {
   libpq()->finish(connection);
 }
 
-bool Postgres::is_address(std::string_view said) {
-  return said.starts_with("postgresql://") || said.starts_with("postgres://");
+bool Postgres::is_address(std::string_view text) {
+  return text.starts_with("postgresql://") || text.starts_with("postgres://");
 }
 
 Result<Postgres> Postgres::connect(const std::string& url) {

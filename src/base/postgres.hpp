@@ -22,7 +22,7 @@ class Postgres {
   using Rows = std::vector<std::vector<Value>>;
 
   /// postgresql://... or postgres://...
-  [[nodiscard]] static bool is_address(std::string_view said);
+  [[nodiscard]] static bool is_address(std::string_view text);
   /// kUsage for what is no such URL or holds a password, kToolMissing without libpq, kNoInput where nobody answers,
   /// kPermission where access is refused.
   [[nodiscard]] static Result<Postgres> connect(const std::string& url);

@@ -6,20 +6,20 @@
 #include <spawn.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <string_view>
 #include <utility>
 
+#include "base/child_output.hpp"
 #include "base/fs.hpp"
 #include "base/process_tree.hpp"
+#include "base/signals.hpp"
 
 extern char** environ;
 
@@ -39,199 +39,6 @@ constexpr nanoseconds kStill = std::chrono::seconds(2);
 std::string reason(int error) {
   return std::strerror(error);
 }
-
-// ---- Signals: handlers count, and the waiting loop is woken out of ppoll. No descriptor: `ulimit -n 4` is enough
-// -------
-constexpr int kSignals = 65;
-struct Counts {
-  std::atomic<unsigned> by_user[kSignals], by_kernel[kSignals];
-};
-Counts g_arrived;
-std::atomic<pid_t> g_waiting{0};  // the thread that runs a program, 0: none
-bool g_ignores_file_limit = false;
-
-pid_t this_thread() {
-  return static_cast<pid_t>(::syscall(SYS_gettid));
-}
-
-bool is_fault(int signal) {
-  constexpr std::array kFaults = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT};
-  return std::find(kFaults.begin(), kFaults.end(), signal) != kFaults.end();
-}
-
-// What ends a process by default, and what it is sent for. Not what stops it: the program's own stop is ours, too.
-bool is_forwarded(int signal) {
-  constexpr std::array kNot = {SIGKILL, SIGSTOP, SIGCHLD, SIGCONT, SIGTSTP, SIGTTIN, SIGTTOU, SIGURG, SIGWINCH};
-  if (signal >= __SIGRTMIN && signal < SIGRTMIN) return false;  // the C library's own
-  return std::find(kNot.begin(), kNot.end(), signal) == kNot.end();
-}
-
-void on_signal(int signal, siginfo_t* info, void*) {
-  const int saved = errno;
-  const bool from_kernel = info->si_code > 0;
-  const bool own = info->si_code <= 0 && info->si_pid == ::getpid();
-  if (is_fault(signal) && (from_kernel || own)) {  // ours
-    ::signal(signal, SIG_DFL);
-    ::raise(signal);
-  } else if (!own || signal == SIGCHLD) {  // else what we do ourselves: writing to a closed pipe, beyond the file limit
-    (from_kernel ? g_arrived.by_kernel : g_arrived.by_user)[signal].fetch_add(1);
-    const pid_t waiting = g_waiting.load();
-    if (waiting != 0 && waiting != this_thread()) ::syscall(SYS_tgkill, ::getpid(), waiting, SIGCHLD);
-  }
-  errno = saved;
-}
-
-struct Arrived {
-  int signal;
-  bool from_kernel;
-};
-
-// Owns the handlers while a child runs, and holds signals back in this thread but while it waits. Signals that we
-// ignore stay ignored (nohup).
-class Signals {
- public:
-  explicit Signals(bool forward) {
-    pid_t nobody = 0;
-    ::pthread_sigmask(SIG_SETMASK, nullptr, &before_);
-    mine_ = g_waiting.compare_exchange_strong(nobody, this_thread());
-    if (!mine_) return;
-    install(SIGCHLD);
-    install(SIGPIPE);  // whoever reads our copy may go away; the program must not notice
-    for (int signal = 1; forward && signal < kSignals; ++signal) {
-      if (signal != SIGPIPE && is_forwarded(signal)) install(signal);
-    }
-    sigset_t held = handled();
-    for (int signal = 1; signal < kSignals; ++signal) {
-      if (is_fault(signal)) sigdelset(&held, signal);
-    }
-    ::pthread_sigmask(SIG_BLOCK, &held, nullptr);
-  }
-  Signals(const Signals&) = delete;
-  Signals& operator=(const Signals&) = delete;
-  ~Signals() {
-    if (!mine_) return;
-    for (const auto& [signal, action] : old_) ::sigaction(signal, &action, nullptr);
-    ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
-    for (int signal = 1; signal < kSignals; ++signal) g_arrived.by_user[signal] = g_arrived.by_kernel[signal] = 0;
-    g_waiting = 0;
-  }
-  [[nodiscard]] bool mine() const { return mine_; }
-  /// Handled or ignored here: the child must start with their default actions.
-  [[nodiscard]] sigset_t handled() const {
-    sigset_t set;
-    sigemptyset(&set);
-    for (const auto& [signal, action] : old_) sigaddset(&set, signal);
-    if (g_ignores_file_limit) sigaddset(&set, SIGXFSZ);
-    return set;
-  }
-  /// The mask that we came with, and the child must start with.
-  [[nodiscard]] const sigset_t& before() const { return before_; }
-  template <class F>
-  void drain(F on_arrival) const {
-    for (int signal = 1; mine_ && signal < kSignals; ++signal) {
-      for (const bool from_kernel : {false, true}) {
-        unsigned count = (from_kernel ? g_arrived.by_kernel : g_arrived.by_user)[signal].exchange(0);
-        for (; signal != SIGCHLD && count > 0; --count) on_arrival(Arrived{signal, from_kernel});
-      }
-    }
-  }
-
- private:
-  void install(int signal) {
-    struct sigaction old {};
-    ::sigaction(signal, nullptr, &old);
-    const bool ours = signal == SIGXFSZ && g_ignores_file_limit;
-    const bool ignored = (old.sa_flags & SA_SIGINFO) == 0 && old.sa_handler == SIG_IGN;
-    if (signal != SIGCHLD && ignored && !ours) return;
-    struct sigaction action {};
-    action.sa_sigaction = on_signal;
-    action.sa_flags = SA_SIGINFO | SA_RESTART;
-    sigemptyset(&action.sa_mask);
-    if (::sigaction(signal, &action, nullptr) == 0) old_.emplace_back(signal, old);
-  }
-  bool mine_ = false;
-  sigset_t before_{};
-  std::vector<std::pair<int, struct sigaction>> old_;
-};
-
-// ---- One output stream of the child --------------------------------------------------------------------------------
-class Stream {
- public:
-  Stream(const Output& how, int target) : how_(how), target_(target) {}
-  Stream(const Stream&) = delete;
-  Stream& operator=(const Stream&) = delete;
-  ~Stream() {
-    shut(read_);
-    shut(write_);
-    shut(file_);
-  }
-  [[nodiscard]] Result<void> open() {
-    if (how_.pass && !how_.keep && how_.file.empty()) return {};
-    if (!how_.file.empty()) {
-      const int file = ::open(how_.file.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0666);
-      if (file < 0) return fail(Code::kIo, "cannot create the file: " + reason(errno), how_.file.string());
-      const bool alone = !how_.pass && !how_.keep;  // the child writes there itself, as long as it or its children live
-      (alone ? write_ : file_) = file;
-      if (alone) return {};
-    }
-    int ends[2];
-    if (::pipe2(ends, O_CLOEXEC) != 0) return fail(Code::kIo, "cannot make a pipe: " + reason(errno));
-    read_ = ends[0];
-    write_ = ends[1];
-    return {};
-  }
-  [[nodiscard]] int fd() const { return read_; }
-  [[nodiscard]] int child_end() const { return write_; }
-  void spawned() { shut(write_); }
-  /// Whether somebody may still write what is to be shown.
-  [[nodiscard]] bool shows() const { return read_ >= 0 && how_.pass; }
-  /// Takes what is there. False at the end of the stream.
-  bool take(std::string& kept) {
-    std::array<char, kBlock> buffer;
-    const ssize_t n = ::read(read_, buffer.data(), buffer.size());
-    if (n < 0 && (errno == EINTR || errno == EAGAIN)) return true;
-    if (n <= 0) {
-      shut(read_);
-      return false;
-    }
-    const std::string_view bytes(buffer.data(), static_cast<std::size_t>(n));
-    if (file_ >= 0) put(file_, bytes);
-    if (how_.keep) kept += bytes;
-    // Whoever read our output went away: then the program's next write says so to it, as without us.
-    if (how_.pass && !put(target_, bytes)) {
-      shut(read_);
-      return false;
-    }
-    return true;
-  }
-
-  /// The next bytes of one descriptor to another; false at the end of either.
-  static bool pass_on(int from, int to) {
-    std::array<char, kBlock> buffer;
-    const ssize_t n = ::read(from, buffer.data(), buffer.size());
-    if (n < 0 && (errno == EINTR || errno == EAGAIN)) return true;
-    return n > 0 && put(to, {buffer.data(), static_cast<std::size_t>(n)});
-  }
-
- private:
-  static constexpr std::size_t kBlock = 65536;
-  static void shut(int& fd) {
-    if (fd >= 0) ::close(std::exchange(fd, -1));
-  }
-  // False where nobody reads any more. A full disk must not stop the program: we go on taking its bytes.
-  static bool put(int fd, std::string_view bytes) {
-    while (!bytes.empty()) {
-      const ssize_t n = ::write(fd, bytes.data(), bytes.size());
-      if (n < 0 && errno == EINTR) continue;
-      if (n <= 0) return errno != EPIPE;
-      bytes.remove_prefix(static_cast<std::size_t>(n));
-    }
-    return true;
-  }
-  Output how_;
-  int target_;
-  int read_ = -1, write_ = -1, file_ = -1;
-};
 
 std::vector<std::string> environment(const Command& command) {
   std::vector<std::string> list;
@@ -258,7 +65,7 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
   return list;
 }
 
-Result<pid_t> spawn(const Command& command, const Signals& signals, const Stream& out, const Stream& err,
+Result<pid_t> spawn(const Command& command, const Signals& signals, const ChildOutput& out, const ChildOutput& err,
                     bool foreground) {
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
@@ -465,34 +272,6 @@ class LeftGroup {
   bool done_;
 };
 
-// What children of the program that outlive it still write is shown, as without us: by a process that ends with them.
-// It holds nothing of ours but its streams (the lock of a run, for one), and no signal ends it before.
-void hand_over(const Stream& out, const Stream& err) {
-  if (!out.shows() && !err.shows()) return;
-  const pid_t first = ::fork();
-  if (first > 0) ::waitpid(first, nullptr, 0);
-  if (first != 0) return;
-  if (::fork() != 0) ::_exit(0);  // not our child
-  sigset_t all;
-  sigfillset(&all);
-  ::pthread_sigmask(SIG_SETMASK, &all, nullptr);
-  std::array<pollfd, 2> from = {{{out.shows() ? out.fd() : -1, POLLIN, 0}, {err.shows() ? err.fd() : -1, POLLIN, 0}}};
-  const int low = std::min(from[0].fd < 0 ? from[1].fd : from[0].fd, from[1].fd < 0 ? from[0].fd : from[1].fd);
-  const int high = std::max(from[0].fd, from[1].fd);
-  if (low > 3) ::syscall(SYS_close_range, 3u, static_cast<unsigned>(low - 1), 0u);
-  if (low + 1 < high) ::syscall(SYS_close_range, static_cast<unsigned>(low + 1), static_cast<unsigned>(high - 1), 0u);
-  ::syscall(SYS_close_range, static_cast<unsigned>(high + 1), ~0u, 0u);
-  while (from[0].fd >= 0 || from[1].fd >= 0) {
-    if (::poll(from.data(), from.size(), -1) < 0) continue;
-    for (int target : {STDOUT_FILENO, STDERR_FILENO}) {
-      pollfd& stream = from[static_cast<std::size_t>(target - STDOUT_FILENO)];
-      if (stream.fd >= 0 && stream.revents != 0 && !Stream::pass_on(stream.fd, target))
-        ::close(std::exchange(stream.fd, -1));
-    }
-  }
-  ::_exit(0);
-}
-
 void fill(Ended& ended, int status) {
   if (WIFSIGNALED(status)) {
     ended.signal = WTERMSIG(status);
@@ -506,8 +285,8 @@ void fill(Ended& ended, int status) {
 
 Result<Ended> run(const Command& command) {
   if (command.argv.empty() || command.argv.front().empty()) return fail(Code::kUsage, "there is no program to run");
-  Stream out(command.out, STDOUT_FILENO), err(command.err, STDERR_FILENO);
-  for (Stream* stream : {&out, &err}) {
+  ChildOutput out(command.out, STDOUT_FILENO), err(command.err, STDERR_FILENO);
+  for (ChildOutput* stream : {&out, &err}) {
     if (auto opened = stream->open(); !opened) return fail(std::move(opened));
   }
   const Signals signals(command.forward_signals);
@@ -610,36 +389,11 @@ Result<Ended> run(const Command& command) {
   return ended;
 }
 
-void outlive_file_limit() {
-  struct sigaction old {};
-  ::sigaction(SIGXFSZ, nullptr, &old);
-  if ((old.sa_flags & SA_SIGINFO) != 0 || old.sa_handler != SIG_DFL) return;
-  ::signal(SIGXFSZ, SIG_IGN);
-  g_ignores_file_limit = true;
-}
-
-std::string signal_name(int signal) {
-  const char* name = ::sigabbrev_np(signal);
-  return name == nullptr ? "SIG" + std::to_string(signal) : std::string("SIG") + name;
-}
-
 std::string describe(const Ended& ended) {
   if (ended.exit_code) return "exit code " + std::to_string(*ended.exit_code);
   std::string text = signal_name(ended.signal.value_or(0)) + " (" + std::to_string(ended.signal.value_or(0)) + ")";
   if (ended.core_dumped) text += ", core dumped";
   return text;
-}
-
-void die_by(int signal) {
-  const rlimit no_core{0, 0};
-  ::setrlimit(RLIMIT_CORE, &no_core);
-  ::signal(signal, SIG_DFL);
-  sigset_t set;
-  sigemptyset(&set);
-  sigaddset(&set, signal);
-  ::sigprocmask(SIG_UNBLOCK, &set, nullptr);
-  ::raise(signal);
-  ::_exit(128 + signal);
 }
 
 }  // namespace rangescope::base

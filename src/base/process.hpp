@@ -76,14 +76,4 @@ struct Ended {
 
 /// "exit code 3", "SIGSEGV (11), core dumped"
 [[nodiscard]] std::string describe(const Ended& ended);
-/// "SIGSEGV"; "SIG42" where there is no name.
-[[nodiscard]] std::string signal_name(int signal);
-
-/// From now on a file that grows beyond RLIMIT_FSIZE is an error (EFBIG) and does not end us. What is run starts with
-/// the signal's default action.
-void outlive_file_limit();
-
-/// Ends this process by `signal`, without a core file of our own; never returns (128 + signal where it was survived).
-[[noreturn]] void die_by(int signal);
-
 }  // namespace rangescope::base

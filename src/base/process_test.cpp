@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "base/fs.hpp"
+#include "base/signals.hpp"
 #include "base/text.hpp"
 
 namespace rangescope::base {

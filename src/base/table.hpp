@@ -30,7 +30,6 @@ class Table {
 
   explicit Table(std::vector<Column> columns);
   void add(std::vector<Cell> row);
-  [[nodiscard]] bool empty() const { return rows_.empty(); }
 
   /// Lines with newlines, at most `width` columns wide as long as the shrinking column keeps `least` (and 0: no limit).
   /// `dropped` gets the titles of columns that gave way.

@@ -98,7 +98,7 @@ base::Error unknown_command(const std::string& name) {
 }
 
 /// `code`, unless what was printed did not reach standard output (a full disk).
-int said(int code) {
+int after_printing(int code) {
   if ((std::fflush(stdout) == 0 && std::ferror(stdout) == 0) || code != 0) return code;
   return say({base::Code::kIo, std::string("writing failed: ") + std::strerror(errno), "standard output", {}});
 }
@@ -139,7 +139,7 @@ int parse_and_run(Subcommand& command, std::vector<std::string> words, std::vect
   }
   if (parsed->help || parsed->help_all) {
     print(pages::help_text(help_of(command, *parsed->app), parsed->help_all));
-    return said(0);
+    return after_printing(0);
   }
   base::set_log_level(parsed->quiet         ? base::Level::kWarning
                       : parsed->verbose > 1 ? base::Level::kDebug
@@ -149,7 +149,7 @@ int parse_and_run(Subcommand& command, std::vector<std::string> words, std::vect
     return say({base::Code::kUsage, "rangescope " + std::string(command.name()) + " runs no program", "--",
                 "Leave out -- and what follows"});
   if (command.takes_program()) command.set_program(std::move(program));
-  return said(command.run());
+  return after_printing(command.run());
 }
 
 }  // namespace
@@ -184,11 +184,6 @@ base::Error unknown_argument(const CLI::App& app, std::string_view command) {
 
 void print(const std::string& text) {
   std::fwrite(text.data(), 1, text.size(), stdout);
-}
-
-int say(const base::Error& error) {
-  base::log(error);
-  return base::exit_code(error.code);
 }
 
 int put(const std::string& text) {

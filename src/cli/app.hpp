@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "base/log.hpp"
 #include "base/result.hpp"
 #include "cli/subcommand.hpp"
 
@@ -32,8 +33,7 @@ struct Parsed {
 /// over.
 [[nodiscard]] base::Error unknown_argument(const CLI::App& app, std::string_view command);
 
-/// Prints the error with its hint; its exit code.
-[[nodiscard]] int say(const base::Error& error);
+using base::say;
 /// To standard output, as it is.
 void print(const std::string& text);
 

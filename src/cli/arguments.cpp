@@ -13,8 +13,8 @@ namespace rangescope::cli {
 namespace {
 
 /// What a validator of CLI11 answers; app.cpp takes the hint from behind the line break.
-std::string refusal(const std::string& why, const std::string& said, const std::string& hint) {
-  return "'" + base::printable(said) + "' " + why + "\n" + hint;
+std::string refusal(const std::string& why, const std::string& text, const std::string& hint) {
+  return "'" + base::printable(text) + "' " + why + "\n" + hint;
 }
 
 }  // namespace
@@ -40,20 +40,20 @@ Argument Argument::repeated() const {
 
 Argument Argument::one_of(std::vector<std::string> values) const {
   option_->type_name(base::join(values, "|"));
-  const auto look = [values = std::move(values)](const std::string& said) -> std::string {
-    if (std::find(values.begin(), values.end(), said) != values.end()) return {};
-    const std::string hint = base::did_you_mean(said, values);
-    return refusal("is not one of its values", said, hint.empty() ? "Write one of " + base::join(values, ", ") : hint);
+  const auto look = [values = std::move(values)](const std::string& text) -> std::string {
+    if (std::find(values.begin(), values.end(), text) != values.end()) return {};
+    const std::string hint = base::did_you_mean(text, values);
+    return refusal("is not one of its values", text, hint.empty() ? "Write one of " + base::join(values, ", ") : hint);
   };
   return Argument(option_->check(look));
 }
 
 Argument Argument::between(double low, double high) const {
-  const auto look = [low, high](const std::string& said) -> std::string {
+  const auto look = [low, high](const std::string& text) -> std::string {
     double value = 0;
-    const bool number = CLI::detail::lexical_cast(said, value);
+    const bool number = CLI::detail::lexical_cast(text, value);
     if (number && value >= low && value <= high) return {};
-    return refusal(number ? "is out of range" : "is no number", said,
+    return refusal(number ? "is out of range" : "is no number", text,
                    fmt::format("Write a number from {} to {}", low, high));
   };
   return Argument(option_->check(look));
@@ -97,11 +97,11 @@ Argument Arguments::add_option(const std::string& names, const std::string& text
 }
 Argument Arguments::add_duration(const std::string& names, std::function<void(std::int64_t)> take, std::int64_t low,
                                  std::int64_t high, const std::string& text) const {
-  auto taken = [names, low, high, take = std::move(take)](const std::string& said) {
-    const auto ns = config::parse_duration(said);
+  auto taken = [names, low, high, take = std::move(take)](const std::string& text) {
+    const auto ns = config::parse_duration(text);
     if (!ns || *ns < low || *ns > high)
       refuse(names,
-             "'" + base::printable(said) + "' is no time from " + base::format_ns(static_cast<double>(low)) + " to " +
+             "'" + base::printable(text) + "' is no time from " + base::format_ns(static_cast<double>(low)) + " to " +
                  base::format_ns(static_cast<double>(high)),
              "Write a number with a unit, 100ms or 30s or 5m; without one it is in seconds");
     take(*ns);
@@ -121,8 +121,8 @@ Argument Arguments::add_flag(const std::string& names, const std::string& text) 
 
 Argument Arguments::add_choice(const std::string& name, const std::vector<std::string>& words,
                                std::function<void(std::size_t)> take, const std::string& text) const {
-  auto chosen = [words, take = std::move(take)](const std::string& said) {
-    const auto found = std::find(words.begin(), words.end(), said);
+  auto chosen = [words, take = std::move(take)](const std::string& text) {
+    const auto found = std::find(words.begin(), words.end(), text);
     if (found != words.end()) take(static_cast<std::size_t>(found - words.begin()));
   };
   return add_option(name, std::move(chosen), text).one_of(words);

@@ -70,9 +70,9 @@ void bind_analyze(const Arguments& command, analyze::Options& options) {
   bind_kernels(app, options.kernels);
   app.add_option(
          "--bucket-by",
-         [&options](const std::string& said) {
-           if (said != "payload")
-             refuse("--bucket-by", "'" + base::printable(said) + "' is nothing to tell occurrences apart by",
+         [&options](const std::string& text) {
+           if (text != "payload")
+             refuse("--bucket-by", "'" + base::printable(text) + "' is nothing to tell occurrences apart by",
                     "Write --bucket-by payload");
            options.by_payload = true;
          },

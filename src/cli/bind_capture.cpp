@@ -21,10 +21,10 @@ void bind_native(const Arguments& command, collect::native::Options& options) {
   const Arguments app = command.under("Capture");
   app.add_option(
          "--max-capture-size",
-         [&options](const std::string& said) {
-           const auto bytes = config::parse_size(said);
+         [&options](const std::string& text) {
+           const auto bytes = config::parse_size(text);
            if (!bytes || *bytes < (1u << 20))
-             refuse("--max-capture-size", "'" + base::printable(said) + "' is no size of at least 1 MiB",
+             refuse("--max-capture-size", "'" + base::printable(text) + "' is no size of at least 1 MiB",
                     "Write a number and a unit: 512M, 4GiB");
            options.max_capture_bytes = *bytes;
          },
@@ -32,11 +32,11 @@ void bind_native(const Arguments& command, collect::native::Options& options) {
       .type_name("SIZE");
   app.add_option(
          "--cuda-graphs",
-         [&options](const std::string& said) {
-           if (said != "node" && said != "graph")
-             refuse("--cuda-graphs", "'" + base::printable(said) + "' is no way to trace graphs",
+         [&options](const std::string& text) {
+           if (text != "node" && text != "graph")
+             refuse("--cuda-graphs", "'" + base::printable(text) + "' is no way to trace graphs",
                     "Write node (each kernel of a graph) or graph (each launch as a whole, cheaper)");
-           options.extra_env[wire::kCudaGraphs] = said;
+           options.extra_env[wire::kCudaGraphs] = text;
          },
          "CUDA graphs: each kernel with the ranges it was captured in (node), or each launch as a whole (graph)")
       .type_name("node|graph");
@@ -51,13 +51,13 @@ void bind_native(const Arguments& command, collect::native::Options& options) {
       "are unknown");
   app.add_option(
          "--overhead",
-         [&options](const std::string& said) {
-           const bool percent = said.ends_with("%");
+         [&options](const std::string& text) {
+           const bool percent = text.ends_with("%");
            const auto number =
-               base::to_double(base::trim(std::string_view(said).substr(0, said.size() - (percent ? 1 : 0))));
+               base::to_double(base::trim(std::string_view(text).substr(0, text.size() - (percent ? 1 : 0))));
            const double share = number.value_or(0) * (percent ? 0.01 : 1);
            if (!(share >= 0.0001 && share <= 0.5))
-             refuse("--overhead", "'" + base::printable(said) + "' is no share between 0.01% and 50%",
+             refuse("--overhead", "'" + base::printable(text) + "' is no share between 0.01% and 50%",
                     "Write --overhead 1%");
            options.extra_env[wire::kOverhead] = std::to_string(share);
          },
@@ -71,13 +71,13 @@ void bind_sampling(const Arguments& command, profile::SampleChoice& choice) {
   const Arguments app = command.under("Capture");
   app.add_option(
          "--sample",
-         [&choice](const std::string& said) {
-           choice.off = said == "off";
+         [&choice](const std::string& text) {
+           choice.off = text == "off";
            choice.interval_ns.reset();
-           if (said == "off" || said == "auto") return;
-           const auto ns = config::parse_duration(said);
+           if (text == "off" || text == "auto") return;
+           const auto ns = config::parse_duration(text);
            if (!ns || *ns < 10'000 || *ns > 1'000'000'000)
-             refuse("--sample", "'" + base::printable(said) + "' is no time between 10us and 1s",
+             refuse("--sample", "'" + base::printable(text) + "' is no time between 10us and 1s",
                     "Write auto, off, or a number and a unit: 1ms, 100us");
            choice.interval_ns = *ns;
          },
@@ -85,15 +85,15 @@ void bind_sampling(const Arguments& command, profile::SampleChoice& choice) {
       .type_name("auto|off|TIME");
   app.add_option(
          "--cpu",
-         [&choice](const std::string& said) {
-           choice.cpu_off = said == "off";
-           choice.cpu_hz = said.empty() ? std::optional(profile::kAutoCpu_hz) : std::nullopt;
-           if (said.empty() || said == "off" || said == "auto") return;
-           std::string_view number = said;
+         [&choice](const std::string& text) {
+           choice.cpu_off = text == "off";
+           choice.cpu_hz = text.empty() ? std::optional(profile::kAutoCpu_hz) : std::nullopt;
+           if (text.empty() || text == "off" || text == "auto") return;
+           std::string_view number = text;
            if (number.ends_with("Hz")) number.remove_suffix(2);
            const auto hz = base::to_int(number);
            if (!hz || *hz < 1 || *hz > 10'000)
-             refuse("--cpu", "'" + base::printable(said) + "' is no rate between 1Hz and 10000Hz",
+             refuse("--cpu", "'" + base::printable(text) + "' is no rate between 1Hz and 10000Hz",
                     "Write auto, off, or samples a second: 199Hz");
            choice.cpu_hz = *hz;
          },

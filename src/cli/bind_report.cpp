@@ -57,8 +57,8 @@ void bind_read(const Arguments& command, read::Options& options) {
   const Arguments app = command.under("Reading");
   app.add_option(
          "--rank",
-         [&options](const std::string& said) {
-           const auto ranks = profile::parse_ranks({said}, "--rank");
+         [&options](const std::string& text) {
+           const auto ranks = profile::parse_ranks({text}, "--rank");
            if (!ranks) refuse("--rank", ranks.error().what, ranks.error().hint);
            options.ranks.insert(options.ranks.end(), ranks->begin(), ranks->end());
          },

@@ -1,7 +1,6 @@
 #include <cstdio>
 
 #include "base/log.hpp"
-#include "base/text.hpp"
 #include "base/units.hpp"
 #include "cli/app.hpp"
 #include "cli/destination.hpp"
@@ -9,7 +8,6 @@
 #include "pages/runs.hpp"
 #include "profile/sides.hpp"
 #include "runs/baselines.hpp"
-#include "runs/layout.hpp"
 
 namespace rangescope::cli {
 namespace {

@@ -7,7 +7,6 @@
 #include "cli/destination.hpp"
 #include "cli/subcommands.hpp"
 #include "report/comparison/formats.hpp"
-#include "runs/layout.hpp"
 
 namespace rangescope::cli {
 namespace {
@@ -62,8 +61,8 @@ which do not show what differs from run to run.
     if (sides_.size() < 2)
       return say({base::Code::kUsage, "a comparison takes two sides", {}, "Name two runs: rangescope compare A B"});
     std::vector<model::Side> sides;
-    for (const std::string& said : sides_) {
-      auto side = load_side(said, from_);
+    for (const std::string& written : sides_) {
+      auto side = load_side(written, from_);
       if (!side) return say(side.error());
       sides.push_back(std::move(*side));
     }

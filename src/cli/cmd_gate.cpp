@@ -15,7 +15,6 @@
 #include "report/comparison/gate.hpp"
 #include "report/sink.hpp"
 #include "runs/baselines.hpp"
-#include "runs/layout.hpp"
 
 namespace rangescope::cli {
 namespace {
@@ -52,8 +51,8 @@ a name (rangescope baseline save), of which the file for this kind of machine is
         .type_name("[FILE]")
         .expected(0, 1);
     app.when_parsed([app, this] {
-      const auto said = app.results("--json");
-      if (said.empty() || json_.ends_with(".json")) return;
+      const auto values = app.results("--json");
+      if (values.empty() || json_.ends_with(".json")) return;
       if (!json_.empty() && json_ != "true" && json_ != "-") run_ = json_;  // the word behind it was the run
       json_ = "-";
     });

@@ -4,6 +4,7 @@
 
 #include "base/process.hpp"
 #include "base/redact.hpp"
+#include "base/signals.hpp"
 #include "cli/app.hpp"
 #include "cli/bind.hpp"
 #include "cli/bind_config.hpp"

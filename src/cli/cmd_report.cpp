@@ -125,8 +125,8 @@ output, or to the file of -o.
     if (auto written = sink.finish(); !written) return base::fail(std::move(written));
     return file;
   }
-  [[nodiscard]] int report_on(const std::vector<std::string>& said) const {
-    const auto analyzed = profile::analyze_named(root_, said, analysis_, reading_, from_, merge_);
+  [[nodiscard]] int report_on(const std::vector<std::string>& inputs) const {
+    const auto analyzed = profile::analyze_named(root_, inputs, analysis_, reading_, from_, merge_);
     if (!analyzed) return say(analyzed.error());
     if (auto written = write_report(*analyzed, choice_, STDOUT_FILENO); !written) return say(written.error());
     if (!split_.empty()) {
@@ -135,7 +135,7 @@ output, or to the file of -o.
       base::info(base::counted(*folders, "region") + " in " + split_);
     }
     if (strict_ && profile::has_loss(analyzed->report)) {
-      return say({base::Code::kDataLoss, "data was lost", base::join(said, ", "),
+      return say({base::Code::kDataLoss, "data was lost", base::join(inputs, ", "),
                   "See the losses below the table; without --strict they are no failure"});
     }
     return 0;

@@ -16,6 +16,7 @@
 
 #include "analyze/latest_samples.hpp"
 #include "base/process.hpp"
+#include "base/signals.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
 #include "cli/app.hpp"

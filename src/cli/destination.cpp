@@ -4,7 +4,6 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -22,8 +21,8 @@ constexpr std::size_t kWidthElsewhere = 120;
 std::size_t terminal_width(int fd) {
   winsize size{};
   if (::ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) return size.ws_col;
-  if (const char* said = std::getenv("COLUMNS"))
-    if (const auto columns = base::to_int(said); columns && *columns > 0) return static_cast<std::size_t>(*columns);
+  if (const char* value = std::getenv("COLUMNS"))
+    if (const auto columns = base::to_int(value); columns && *columns > 0) return static_cast<std::size_t>(*columns);
   return kWidthElsewhere;
 }
 

@@ -7,7 +7,7 @@
 //
 // app.cpp finds the subcommand and gives it its options; every other command is one line in subcommands.cpp.
 #include <string_view>
-#include "base/process.hpp"
+#include "base/signals.hpp"
 
 #include "cli/app.hpp"
 #include "sample/helper.hpp"

@@ -64,7 +64,7 @@ TEST(Outcome, TheProgramMayPrintTheSameWords) {
   seen.text = "my log: No kernels were profiled. Failed to find metric x\n";
   seen.exit_code = 0;
   EXPECT_EQ(judge_ncu(seen).why(), "empty");
-  EXPECT_TRUE(judge_ncu(seen).said.empty());
+  EXPECT_TRUE(judge_ncu(seen).complaints.empty());
 }
 
 TEST(Outcome, AProgramThatFailsUnderNcuIsNoEmptyFilter) {
@@ -72,7 +72,7 @@ TEST(Outcome, AProgramThatFailsUnderNcuIsNoEmptyFilter) {
   seen.text = "==ERROR== The application returned an error code (11).\n==WARNING== No kernels were profiled.\n";
   seen.exit_code = 11;
   EXPECT_EQ(judge_ncu(seen).why(), "ncu.program_failed");
-  EXPECT_EQ(judge_ncu(seen).said.size(), 1u);
+  EXPECT_EQ(judge_ncu(seen).complaints.size(), 1u);
 }
 
 TEST(Outcome, PermissionAndBusyCounters) {

@@ -149,9 +149,9 @@ std::string line_at(std::string_view text, std::size_t at) {
 }
 
 template <std::size_t N>
-std::vector<Said> understood(const std::array<Row, N>& rows, std::string_view text, std::string_view only_lines,
-                             Code& code) {
-  std::vector<Said> out;
+std::vector<Complaint> understood(const std::array<Row, N>& rows, std::string_view text, std::string_view only_lines,
+                                  Code& code) {
+  std::vector<Complaint> out;
   for (const Row& row : rows) {
     // What ncu says after every failure explains nothing where a reason was found.
     if (!out.empty() && (row.id == "ncu.nothing_matched" || row.id == "ncu.program_failed")) continue;
@@ -161,7 +161,7 @@ std::vector<Said> understood(const std::array<Row, N>& rows, std::string_view te
       // bare).
       if (!only_lines.empty() && line.find(only_lines) == std::string::npos && row.id != "ncu.usage") continue;
       // The same trouble has the same cure: ncu tells some in several lines.
-      if (std::any_of(out.begin(), out.end(), [&](const Said& s) { return s.id == row.id || s.cure == row.cure; }))
+      if (std::any_of(out.begin(), out.end(), [&](const Complaint& s) { return s.id == row.id || s.cure == row.cure; }))
         break;
       if (out.empty()) code = row.code;
       out.push_back({std::string(row.id), std::move(line), std::string(row.explanation), std::string(row.cure),
@@ -180,33 +180,33 @@ std::string ending(const Observed& seen) {
   return "exit code 0";
 }
 
-Outcome conclude(const Observed& seen, std::vector<Said> said, Code code, const std::string& tool, std::string_view one,
-                 std::string_view many = {}) {
+Outcome conclude(const Observed& seen, std::vector<Complaint> complaints, Code code, const std::string& tool,
+                 std::string_view one, std::string_view many = {}) {
   Outcome out;
-  out.said = std::move(said);
+  out.complaints = std::move(complaints);
   out.code = code;
   if (seen.report && seen.results > 0) {
     out.result = Result::kOk;
     out.message = tool + ": " + base::counted(seen.results, one, many);
     if (seen.timed_out || seen.interrupted) out.message += "; " + ending(seen) + ", so the end is missing";
-    if (!out.said.empty() && seen.exit_code != 0) out.message += "; " + out.said.front().explanation;
+    if (!out.complaints.empty() && seen.exit_code != 0) out.message += "; " + out.complaints.front().explanation;
     return out;
   }
   if (seen.interrupted || seen.timed_out) {
     out.result = Result::kFailed;
-    out.said.insert(
-        out.said.begin(),
+    out.complaints.insert(
+        out.complaints.begin(),
         {tool + (seen.timed_out ? ".timeout" : ".interrupted"), ending(seen),
          seen.timed_out ? "the time limit ended it before it had results" : "it was interrupted before it had results",
          seen.timed_out ? "Raise run.timeout, or measure less (fewer launches, fewer metrics)." : "Run it again.",
          false, true});
     out.fatal = true;
     out.code = Code::kNothingCaptured;
-    out.message = tool + ": " + out.said.front().explanation;
+    out.message = tool + ": " + out.complaints.front().explanation;
     return out;
   }
-  if (!out.said.empty()) {
-    const Said& first = out.said.front();
+  if (!out.complaints.empty()) {
+    const Complaint& first = out.complaints.front();
     const bool empty = first.id == tool + ".nothing_matched" || first.id == "ncu.only_start_end" ||
                        first.id == "ncu.only_push_pop" || first.id == "nsys.never_started";
     out.result = empty ? Result::kEmpty : Result::kFailed;
@@ -229,8 +229,8 @@ std::string_view result_name(Result result) {
 }
 
 std::string Outcome::why() const {
-  if (result == Result::kOk || said.empty()) return std::string(result_name(result));
-  return said.front().id;
+  if (result == Result::kOk || complaints.empty()) return std::string(result_name(result));
+  return complaints.front().id;
 }
 
 std::vector<Message> messages(std::string_view tool) {
@@ -245,8 +245,8 @@ std::vector<Message> messages(std::string_view tool) {
 
 Outcome judge_ncu(const Observed& seen) {
   Code code = Code::kNothingCaptured;
-  auto said = understood(kNcu, seen.text, "==", code);
-  Outcome out = conclude(seen, std::move(said), code, "ncu", "result");
+  auto complaints = understood(kNcu, seen.text, "==", code);
+  Outcome out = conclude(seen, std::move(complaints), code, "ncu", "result");
   for (auto at = seen.text.find("Unsupported API during capture ("); at != std::string::npos;
        at = seen.text.find("Unsupported API during capture (", at + 1)) {
     const auto begin = at + 32, end = seen.text.find(')', begin);
@@ -262,8 +262,8 @@ Outcome judge_ncu(const Observed& seen) {
 
 Outcome judge_nsys(const Observed& seen) {
   Code code = Code::kNothingCaptured;
-  auto said = understood(kNsys, seen.text, "", code);
-  return conclude(seen, std::move(said), code, "nsys", "range or kernel", "ranges and kernels");
+  auto complaints = understood(kNsys, seen.text, "", code);
+  return conclude(seen, std::move(complaints), code, "nsys", "range or kernel", "ranges and kernels");
 }
 
 }  // namespace rangescope::collect

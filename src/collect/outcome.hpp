@@ -18,8 +18,8 @@ namespace rangescope::collect {
 enum class Result : std::uint8_t { kOk, kEmpty, kFailed };
 [[nodiscard]] std::string_view result_name(Result result);
 
-/// One thing that the tool said, understood.
-struct Said {
+/// One thing that the tool complained of, understood.
+struct Complaint {
   std::string id;           ///< stable: "ncu.unsupported_api"
   std::string evidence;     ///< the tool's line
   std::string explanation;  ///< what it means
@@ -41,7 +41,7 @@ struct Observed {
 
 struct Outcome {
   Result result = Result::kFailed;
-  std::vector<Said> said;                      ///< the decisive one first
+  std::vector<Complaint> complaints;           ///< the decisive one first
   std::string message;                         ///< one sentence
   std::vector<std::string> unsupported_calls;  ///< API names that range replay met
   bool transient = false;

@@ -157,12 +157,12 @@ base::Result<Abilities> ask_tool(std::string_view tool, const fs::path& path) {
     if (parse_version(line).year) abilities.version_text = base::trim(line);
   abilities.version = parse_version(abilities.version_text);
   if (abilities.version.year == 0) {
-    const std::string said = std::string(base::trim(version->err.empty() ? version->out : version->err));
+    const std::string output = std::string(base::trim(version->err.empty() ? version->out : version->err));
     return base::fail(base::Code::kToolMissing,
                       std::string(tool) + " does not say its version (" + base::describe(*version) + ")" +
-                          (said.empty() ? "" : ": " + base::printable(said.substr(0, 300))),
+                          (output.empty() ? "" : ": " + base::printable(output.substr(0, 300))),
                       path.string(),
-                      said.find("shared libraries") != std::string::npos
+                      output.find("shared libraries") != std::string::npos
                           ? "Install the library that it names."
                           : "Name another one with RANGESCOPE_" + std::string(tool == "nsys" ? "NSYS" : "NCU") + ".");
   }

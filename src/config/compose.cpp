@@ -27,7 +27,7 @@ struct Default {
   enum class Kind : std::uint8_t { kSelf, kConfig, kGroup } kind = Kind::kGroup;
   std::string group;                 ///< absolute: "ncu"
   std::vector<std::string> options;  ///< one, several, or none (null)
-  bool optional = false, is_override = false, deleted = false;
+  bool optional = false, is_override = false;
   std::string where;
 };
 

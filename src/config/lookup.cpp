@@ -1,9 +1,7 @@
 // Reading a composed configuration: typed getters, explain, and where conf/ and the project file are.
-#include <algorithm>
 #include <cstdlib>
 
 #include "base/fs.hpp"
-#include "base/text.hpp"
 #include "config/compose.hpp"
 
 namespace rangescope::config {

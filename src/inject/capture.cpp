@@ -266,7 +266,7 @@ bool is_off(const char* value) {
 
 // What a launcher told this process, plus 1; 0 where none did.
 template <std::size_t n>
-std::uint64_t told(const char* const (&variables)[n]) {
+std::uint64_t number_of(const char* const (&variables)[n]) {
   unsigned value = 0;
   for (const char* name : variables)
     if (wire::parse_rank(getenv(name), value)) return std::uint64_t{value} + 1;
@@ -300,7 +300,7 @@ bool capture_prepare() {
   const Quiet quiet;
   const char* folder = getenv(wire::kDir);
   if (folder == nullptr || folder[0] == '\0') return refuse("RANGESCOPE_DIR is not set", "");
-  const std::uint64_t rank_plus_1 = told(wire::kRankVariables);
+  const std::uint64_t rank_plus_1 = number_of(wire::kRankVariables);
   if (const char* ranks = getenv(wire::kRanks);
       ranks != nullptr && rank_plus_1 > 0 && !wire::lists_rank(ranks, static_cast<unsigned>(rank_plus_1 - 1)))
     return refuse("its rank is not to be profiled", "");
@@ -335,8 +335,8 @@ bool capture_prepare() {
     if (end != limit && *end == '\0') made->limit = bytes;
   }
   made->rank_plus_1 = rank_plus_1;
-  made->local_rank_plus_1 = told(wire::kLocalRankVariables);
-  const std::uint64_t world_plus_1 = told(wire::kWorldVariables);
+  made->local_rank_plus_1 = number_of(wire::kLocalRankVariables);
+  const std::uint64_t world_plus_1 = number_of(wire::kWorldVariables);
   made->world_size = world_plus_1 > 0 ? world_plus_1 - 1 : 0;
   const Settings* none = nullptr;
   settings.compare_exchange_strong(none, made);  // else another thread was first, with the same

@@ -13,14 +13,14 @@
 
 namespace rangescope::inject {
 
-class Stream;
+class ThreadStream;
 struct CaptureFile;
 
 struct alignas(4096) Process {
   std::atomic<std::uint32_t> generation;      ///< 0: nothing was recorded here yet; unlike that of every ancestor
   std::atomic<std::uint32_t> next_stream;     ///< ordinal of the next new stream
-  std::atomic<Stream*> streams;               ///< all of this process, linked by Stream::made_before
-  std::atomic<Stream*> candidate;             ///< where to look next for a stream whose thread has ended
+  std::atomic<ThreadStream*> streams;         ///< all of this process, linked by ThreadStream::made_before
+  std::atomic<ThreadStream*> candidate;       ///< where to look next for a stream whose thread has ended
   std::atomic<CaptureFile*> file;             ///< null: none yet
   std::atomic<bool> no_file;                  ///< none can be made: do not try for ever
   std::atomic<bool> filtered;                 ///< none was tried, for a seccomp filter might kill for that

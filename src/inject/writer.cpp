@@ -15,7 +15,7 @@
 #include "inject/payloads.hpp"
 #include "inject/process.hpp"
 #include "inject/quiet.hpp"
-#include "inject/stream.hpp"
+#include "inject/thread_stream.hpp"
 
 namespace rangescope::inject {
 namespace {
@@ -31,7 +31,7 @@ struct Mark {
 constexpr std::uint32_t kMark = 0x72616e67;
 
 // What a thread holds: its stream, and the hook that it is in.
-__attribute__((tls_model("initial-exec"))) thread_local Stream* my_stream = nullptr;
+__attribute__((tls_model("initial-exec"))) thread_local ThreadStream* my_stream = nullptr;
 __attribute__((tls_model("initial-exec"))) thread_local Mark* volatile inside = nullptr;
 
 std::atomic<bool> started{false};
@@ -48,12 +48,12 @@ bool has_ended(std::uint32_t thread) {
 // A stream whose thread has ended, or null. Looks at a few only: with many threads that live on, one of four streams is
 // free in the long run. Asking for the thread spares a hook on its end (destructors of thread-local data run in an
 // order of their own, and registering one may allocate).
-Stream* take_over(std::uint32_t tid) {
-  Stream* at = process.candidate.load(std::memory_order_acquire);
+ThreadStream* take_over(std::uint32_t tid) {
+  ThreadStream* at = process.candidate.load(std::memory_order_acquire);
   for (int looked = 0; looked < 4; ++looked) {
     if (at == nullptr) at = process.streams.load(std::memory_order_acquire);
     if (at == nullptr) return nullptr;
-    Stream* const next = at->made_before;
+    ThreadStream* const next = at->made_before;
     process.candidate.store(next, std::memory_order_release);
     std::uint32_t owner = at->owner.load(std::memory_order_acquire);
     if (has_ended(owner) && at->owner.compare_exchange_strong(owner, tid)) return at;
@@ -62,18 +62,18 @@ Stream* take_over(std::uint32_t tid) {
   return nullptr;
 }
 
-void enlist(Stream& stream, std::uint32_t tid) {
+void enlist(ThreadStream& stream, std::uint32_t tid) {
   stream.owner.store(tid, std::memory_order_relaxed);
   stream.made_before = process.streams.load(std::memory_order_relaxed);
   while (!process.streams.compare_exchange_weak(stream.made_before, &stream, std::memory_order_release)) {
   }
 }
 
-Stream* new_stream(std::uint32_t tid, std::uint32_t generation) {
-  if (Stream* reused = take_over(tid); reused != nullptr) return reused;
-  void* memory = arena_allocate(sizeof(Stream));
+ThreadStream* new_stream(std::uint32_t tid, std::uint32_t generation) {
+  if (ThreadStream* reused = take_over(tid); reused != nullptr) return reused;
+  void* memory = arena_allocate(sizeof(ThreadStream));
   if (memory == nullptr) return nullptr;
-  auto* made = new (memory) Stream;
+  auto* made = new (memory) ThreadStream;
   made->belongs_to(generation, process.next_stream.fetch_add(1, std::memory_order_relaxed));
   enlist(*made, tid);
   return made;
@@ -81,7 +81,7 @@ Stream* new_stream(std::uint32_t tid, std::uint32_t generation) {
 
 // The stream of this thread in this process: a new one for a new thread, the same one, begun anew, for the thread that
 // called fork. What the other threads of the parent held is abandoned.
-Stream* attach() {
+ThreadStream* attach() {
   const Quiet quiet;
   const std::uint32_t generation = process_generation();
   const std::uint32_t tid = thread_id();
@@ -147,7 +147,7 @@ class Hook {
   ~Hook() { leave(); }
   Hook(const Hook&) = delete;
   Hook& operator=(const Hook&) = delete;
-  [[nodiscard]] Stream* stream() const { return stream_; }
+  [[nodiscard]] ThreadStream* stream() const { return stream_; }
   void leave() {
     if (entered_) inside = nullptr;
     entered_ = false;
@@ -159,7 +159,7 @@ class Hook {
 
  private:
   Mark* mark_;
-  Stream* stream_ = nullptr;
+  ThreadStream* stream_ = nullptr;
   bool entered_ = false;
 };
 
@@ -195,19 +195,20 @@ void put_attributes(unsigned char* at, const Event& event, std::uint8_t flags) {
 }
 
 // Defines what an event refers to and finds room for it; null when it must be dropped (done). `name` is its string id.
-unsigned char* prepare(Stream& stream, const Event& event, std::size_t bytes, std::uint32_t& name, const char*& kept) {
+unsigned char* prepare(ThreadStream& stream, const Event& event, std::size_t bytes, std::uint32_t& name,
+                       const char*& kept) {
   if (event.name.cut) capture_count(Drop::kNameCut);
   name = stream.intern(event.name, kept);
   if (name == 0 && event.name.bytes != 0) return nullptr;
   if (event.domain != 0) {
-    const Stream::DomainState* state = stream.domain_state(event.domain);
+    const ThreadStream::DomainState* state = stream.domain_state(event.domain);
     if (state == nullptr || (!state->defined && !stream.define_domain(event.domain))) return nullptr;
   }
   return stream.room(bytes);
 }
 
 template <Type type>
-bool put_event(Stream& stream, const Event& event, std::uint64_t id, const char*& kept) {
+bool put_event(ThreadStream& stream, const Event& event, std::uint64_t id, const char*& kept) {
   const std::size_t fixed = type == Type::kStart ? 24 : 16;
   const Layout layout = layout_of(event, fixed);
   std::uint32_t name = 0;
@@ -237,7 +238,7 @@ template <typename Record>
 void put_named(Type type, std::uint32_t value, const Name& text, Record record) {
   Mark mark;
   const Hook hook(mark);
-  Stream* stream = hook.stream();
+  ThreadStream* stream = hook.stream();
   if (stream == nullptr) return;
   Event event;
   event.name = text;
@@ -300,7 +301,7 @@ void set_range_observer(const RangeObserver* wanted) {
 }
 
 const OpenRange* open_ranges(std::size_t& count) {
-  Stream* stream = my_stream;
+  ThreadStream* stream = my_stream;
   const bool ours = stream != nullptr && stream->generation() == process.generation.load(std::memory_order_relaxed);
   count = ours ? stream->stack_size() : 0;
   return count == 0 ? nullptr : stream->stack();
@@ -317,8 +318,8 @@ namespace {
 void rehearse() {
   constexpr std::size_t kBatches = 24, kPairs = 16, kPairBytes = 32;
   alignas(8) unsigned char scrap[kPairs * kPairBytes] = {};
-  Stream* const mine = my_stream;
-  Stream nobodys;
+  ThreadStream* const mine = my_stream;
+  ThreadStream nobodys;
   nobodys.belongs_to(process_generation(), 0);
   if (nobodys.domain_state(0) == nullptr || nobodys.push_entry() == nullptr) return;  // no memory
   my_stream = &nobodys;
@@ -373,9 +374,9 @@ int record_push(const Event& event) {
   const RangeObserver* watch = observer.load(std::memory_order_acquire);
   Mark mark;
   Hook hook(mark);
-  Stream* stream = hook.stream();
+  ThreadStream* stream = hook.stream();
   if (stream == nullptr) return kNotTracked;
-  Stream::DomainState* state = stream->domain_state(event.domain);
+  ThreadStream::DomainState* state = stream->domain_state(event.domain);
   OpenRange* entry = state == nullptr ? nullptr : stream->push_entry();
   if (entry == nullptr) {
     capture_count(Drop::kTooDeep);
@@ -410,9 +411,9 @@ int record_pop(std::uint32_t domain) {
   const std::int64_t now = now_ns();
   Mark mark;
   Hook hook(mark);
-  Stream* stream = hook.stream();
+  ThreadStream* stream = hook.stream();
   if (stream == nullptr) return kNotTracked;
-  Stream::DomainState* state = stream->domain_state(domain);
+  ThreadStream::DomainState* state = stream->domain_state(domain);
   if (state == nullptr || state->depth == 0) {
     capture_count(Drop::kEmptyPop);
     return kNotTracked;
@@ -460,7 +461,7 @@ std::uint64_t record_start(const Event& event, std::uint64_t wanted_id) {
   }
   Mark mark;
   const Hook hook(mark);
-  if (Stream* stream = hook.stream(); stream != nullptr) {
+  if (ThreadStream* stream = hook.stream(); stream != nullptr) {
     const char* kept = nullptr;
     put_event<Type::kStart>(*stream, event, id, kept);
   }
@@ -471,7 +472,7 @@ void record_end(std::uint64_t id) {
   const std::int64_t now = now_ns();
   Mark mark;
   Hook hook(mark);
-  Stream* stream = hook.stream();
+  ThreadStream* stream = hook.stream();
   if (stream == nullptr) return;
   unsigned char* at = stream->room(24);
   if (at != nullptr) {
@@ -493,15 +494,15 @@ void record_mark(const Event& event) {
   Mark mark;
   const Hook hook(mark);
   const char* kept = nullptr;
-  if (Stream* stream = hook.stream(); stream != nullptr) put_event<Type::kMark>(*stream, event, 0, kept);
+  if (ThreadStream* stream = hook.stream(); stream != nullptr) put_event<Type::kMark>(*stream, event, 0, kept);
 }
 
 void record_payload(std::uint32_t domain, const PayloadLayout& layout, std::uint32_t layout_id, const void* bytes) {
   Mark mark;
   const Hook hook(mark);
-  Stream* stream = hook.stream();
+  ThreadStream* stream = hook.stream();
   if (stream == nullptr) return;
-  const Stream::DomainState* state = stream->domain_state(domain);
+  const ThreadStream::DomainState* state = stream->domain_state(domain);
   if (state == nullptr || state->top == 0 || !stream->stack()[state->top - 1].recorded) return;
   if (!stream->knows_layout(layout_id) && !stream->define_layout(layout, layout_id)) return stream->dropped();
   const std::size_t size = sizeof(native::StructuredPayload) + (layout.bytes + 7) / 8 * 8;

@@ -1,6 +1,5 @@
 #include "model/measure.hpp"
 
-#include <algorithm>
 #include <array>
 
 #include "base/text.hpp"

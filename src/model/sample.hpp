@@ -23,7 +23,6 @@ struct SampledMetric {
   std::string name;
   std::string unit;   ///< as MetricDef::unit
   std::string title;  ///< column head, where it is one of the most telling
-  std::string description;
   SampleKind kind = SampleKind::kShare;
   std::vector<float> values;  ///< one a sample; NaN where it was not read
 };

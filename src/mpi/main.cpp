@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/log.hpp"
-#include "base/process.hpp"
+#include "base/signals.hpp"
 #include "base/text.hpp"
 #include "cli/app.hpp"
 #include "cli/subcommands.hpp"

@@ -50,7 +50,6 @@ class TextTable {
   void add(std::vector<std::string> cells);
   /// Columns are at least so wide.
   void widen(const std::vector<std::size_t>& least);
-  [[nodiscard]] bool empty() const { return rows_.empty(); }
   /// Rule, heads, rule, rows, rule.
   void print(std::string& out) const;
   /// Heads, rule, rows: the raw page.

@@ -65,7 +65,6 @@ class Selection {
                                                     std::vector<model::Loss>& losses);
   /// Calls `take(id, result)` for each chosen result in file order.
   void for_each(Wanted wanted, const std::function<void(std::uint32_t, const Result&)>& take) const;
-  [[nodiscard]] std::size_t size() const { return ids_.size(); }
   [[nodiscard]] const File& file() const { return *file_; }
 
  private:

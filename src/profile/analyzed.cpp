@@ -48,15 +48,15 @@ void add_run_info(model::Report& report, const model::Session& session, const st
 /// Why a tool recorded nothing, as its own diagnostics say it, or what it is most often not told.
 std::string diagnosed(const model::Session& session) {
   // nsys says "Not all NVTX events might have been collected." beside everything: what else it says is the reason.
-  const model::Loss* said = nullptr;
+  const model::Loss* cause = nullptr;
   for (const model::Loss& loss : session.losses) {
     if (loss.kind != "nsys_diagnostic") continue;
     const bool reason = !loss.detail.ends_with("events might have been collected.") &&
                         loss.detail.find("No NVTX events collected") == std::string::npos;
-    if (said == nullptr || reason) said = &loss;
+    if (cause == nullptr || reason) cause = &loss;
     if (reason) break;
   }
-  if (said != nullptr) return said->detail;
+  if (cause != nullptr) return cause->detail;
   static constexpr std::pair<std::string_view, const char*> kHints[] = {
       {"nsys", "Check what nsys was told to record: --trace=cuda,nvtx"},
       {"ncu", "Check what ncu was told to profile: its filters chose no kernel"},
@@ -93,8 +93,8 @@ config::Value settings_of(const std::filesystem::path& run) {
 }
 
 std::string text_at(const config::Value& settings, std::string_view key) {
-  const config::Value* said = config::at_path(settings, key);
-  return said == nullptr ? std::string() : said->text;
+  const config::Value* value = config::at_path(settings, key);
+  return value == nullptr ? std::string() : value->text;
 }
 
 analyze::FoldNames fold_names_at(const config::Value& settings) {
@@ -159,21 +159,21 @@ bool is_empty_folder(const std::filesystem::path& path) {
   return std::filesystem::is_directory(path, error) && std::filesystem::is_empty(path, error);
 }
 
-base::Result<std::vector<std::filesystem::path>> find_inputs(const std::filesystem::path& root, const std::string& said,
-                                                             std::filesystem::path& run) {
-  std::filesystem::path input(said);
+base::Result<std::vector<std::filesystem::path>> find_inputs(const std::filesystem::path& root,
+                                                             const std::string& written, std::filesystem::path& run) {
+  std::filesystem::path input(written);
   std::error_code error;
   if (std::filesystem::exists(input, error) && !runs::is_run_dir(input)) {
     if (const auto inside = runs::list_runs(input); !inside.empty())
-      return base::fail(base::Code::kUsage, "this is a folder of runs", said,
+      return base::fail(base::Code::kUsage, "this is a folder of runs", written,
                         "Name one of them: " + base::shell_quote(inside.back().string()));
     return std::vector{input};
   }
-  auto found = runs::find_run(root, said);
+  auto found = runs::find_run(root, written);
   if (!found) {
     base::Error failure = found.error();
-    if (said.find('/') != std::string::npos || said.find('.') != std::string::npos)
-      failure.what = "there is no such file or run: " + base::printable(said);
+    if (written.find('/') != std::string::npos || written.find('.') != std::string::npos)
+      failure.what = "there is no such file or run: " + base::printable(written);
     return tl::make_unexpected(std::move(failure));
   }
   auto captures = captures_to_read(*found);
@@ -186,7 +186,7 @@ base::Result<std::vector<std::filesystem::path>> find_inputs(const std::filesyst
   if (run.empty()) run = *found;
   if (captures.empty()) {
     return base::fail(base::Code::kNothingCaptured, "the run holds no capture", found->string(),
-                      "See what happened: rangescope runs show " + base::shell_quote(said));
+                      "See what happened: rangescope runs show " + base::shell_quote(written));
   }
   return captures;
 }

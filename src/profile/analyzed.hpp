@@ -23,7 +23,7 @@ struct Analyzed {
 /// What a person named: a file as it is, or all captures of a run (then `run` is set, unless it was). kNoInput, kUsage,
 /// kNothingCaptured as of runs::find_run.
 [[nodiscard]] base::Result<std::vector<std::filesystem::path>> find_inputs(const std::filesystem::path& root,
-                                                                           const std::string& said,
+                                                                           const std::string& written,
                                                                            std::filesystem::path& run);
 
 /// The captures of a run without those that are empty because the program gave that tool nothing; of a series those of

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/log.hpp"
+#include "base/signals.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
 #include "job/folder.hpp"

@@ -40,16 +40,16 @@ std::vector<Finding> diagnose_capture(const model::Session* session, const std::
 std::vector<Finding> findings_of(const collect::Outcome& outcome, const std::string& tool) {
   std::vector<Finding> out;
   if (outcome.result == collect::Result::kOk) return out;
-  for (const collect::Said& said : outcome.said) {
+  for (const collect::Complaint& complaint : outcome.complaints) {
     Finding finding;
-    finding.id = said.id;
+    finding.id = complaint.id;
     finding.question = "Why did " + tool + " capture nothing?";
     finding.verdict = out.empty() ? Grade::kFail : Grade::kWarn;
-    finding.found = said.explanation;
-    if (said.id == "ncu.unsupported_api" && !outcome.unsupported_calls.empty())
+    finding.found = complaint.explanation;
+    if (complaint.id == "ncu.unsupported_api" && !outcome.unsupported_calls.empty())
       finding.found += ": " + base::join(outcome.unsupported_calls, ", ");
-    finding.why = said.evidence;  // the tool's own words
-    finding.hint = said.cure;
+    finding.why = complaint.evidence;  // the tool's own words
+    finding.hint = complaint.cure;
     out.push_back(std::move(finding));
   }
   if (out.empty()) {

@@ -21,10 +21,6 @@
 #include "wire/names.hpp"
 
 namespace rangescope::profile {
-int say(const base::Error& error) {
-  base::log(error);
-  return base::exit_code(error.code);
-}
 
 Done run(const config::Config& config, Settings settings) {
   return Engine(config, std::move(settings)).run();
@@ -163,9 +159,9 @@ base::Result<void> Engine::prepare_ncu() {
     collect::probe_metrics(*can, search_for(config_, "ncu"));
     auto groups = config::shipped_groups();
     if (!groups) return base::fail(std::move(groups));
-    std::vector<std::string> said;
-    ncu_metrics_ = ncu_metrics(ncu_metrics_, *groups, *can, said);
-    for (const std::string& text : said) note("ncu: " + text);
+    std::vector<std::string> notes;
+    ncu_metrics_ = ncu_metrics(ncu_metrics_, *groups, *can, notes);
+    for (const std::string& text : notes) note("ncu: " + text);
   }
   ncu_can_ = std::move(*can);
   if (auto counted = plan_counters(); !counted) return counted;

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "analyze/meant.hpp"
+#include "base/log.hpp"
 #include "base/result.hpp"
 #include "collect/ladder.hpp"
 #include "collect/native/counter_plan.hpp"
@@ -59,10 +60,9 @@ struct Done {
   std::filesystem::path directory{};  ///< "" where none was made
 };
 
-/// Says the error; its exit code.
-int say(const base::Error& error);
+using base::say;
 
-/// The whole of it. Everything said was said.
+/// All stages of a run. Its messages are printed when it returns.
 [[nodiscard]] Done run(const config::Config& config, Settings settings);
 
 /// The state that the stages share. One object a run, and one a repetition.

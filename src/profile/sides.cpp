@@ -5,7 +5,6 @@
 
 #include "analyze/digest.hpp"
 #include "analyze/surroundings.hpp"
-#include "base/log.hpp"
 #include "base/text.hpp"
 #include "profile/analyzed.hpp"
 #include "profile/jobs.hpp"
@@ -66,17 +65,17 @@ std::vector<fs::path> reports_in(const fs::path& folder) {
 
 }  // namespace
 
-base::Result<model::Side> load_stored(const std::string& said, const std::vector<model::Digest>* now) {
-  const runs::StoreAddress address = runs::split_address(said);
+base::Result<model::Side> load_stored(const std::string& written, const std::vector<model::Digest>* now) {
+  const runs::StoreAddress address = runs::split_address(written);
   const auto store = runs::Store::open(address.url);
   if (!store) return tl::make_unexpected(store.error());
   return store->load(address.push, now);
 }
 
-base::Result<model::Side> load_side(const std::string& said, const SideOptions& options) {
-  if (base::Postgres::is_address(said)) return load_stored(said, nullptr);
-  model::Side side{said, {}};
-  const fs::path path(said);
+base::Result<model::Side> load_side(const std::string& written, const SideOptions& options) {
+  if (base::Postgres::is_address(written)) return load_stored(written, nullptr);
+  model::Side side{written, {}};
+  const fs::path path(written);
   std::error_code error;
   const auto add_runs = [&](const std::vector<fs::path>& runs) -> base::Result<void> {
     for (const fs::path& run : runs) {
@@ -107,14 +106,14 @@ base::Result<model::Side> load_side(const std::string& said, const SideOptions& 
       loaded = add_file(path, options, side.runs);
     }
   } else {
-    auto run = runs::find_run(options.root, said);
+    auto run = runs::find_run(options.root, written);
     if (!run) {
       base::Error failure = run.error();
-      if (said.find('/') != std::string::npos || said.find('.') != std::string::npos)
-        failure.what = "there is no such file or run: " + base::printable(said);
+      if (written.find('/') != std::string::npos || written.find('.') != std::string::npos)
+        failure.what = "there is no such file or run: " + base::printable(written);
       return tl::make_unexpected(std::move(failure));
     }
-    if (said == "latest") side.label = run->filename().string();
+    if (written == "latest") side.label = run->filename().string();
     const auto repeats = runs::repeats_of(*run);
     loaded = add_runs(repeats.empty() ? std::vector{*run} : repeats);
   }
@@ -122,10 +121,10 @@ base::Result<model::Side> load_side(const std::string& said, const SideOptions& 
   return side;
 }
 
-base::Result<model::Side> load_pushed(const std::string& said, const SideOptions& options) {
-  if (base::Postgres::is_address(said))
+base::Result<model::Side> load_pushed(const std::string& written, const SideOptions& options) {
+  if (base::Postgres::is_address(written))
     return base::fail(base::Code::kUsage, "this is a store, and no run to push into one", "RUN", "Name a run");
-  const auto job = job::find_job(options.root, said);
+  const auto job = job::find_job(options.root, written);
   if (!job) return tl::make_unexpected(job.error());
   if (*job) {
     analyze::Options analysis;
@@ -134,7 +133,7 @@ base::Result<model::Side> load_pushed(const std::string& said, const SideOptions
     if (!analyzed) return tl::make_unexpected(analyzed.error());
     return model::Side{(*job)->name, {analyze::digest(analyzed->report)}};
   }
-  auto side = load_side(said, options);
+  auto side = load_side(written, options);
   if (!side) return side;
   const fs::path label = fs::path(side->label).lexically_normal();
   side->label = (label.has_filename() ? label : label.parent_path()).filename().string();

@@ -2,9 +2,8 @@
 // native counters were asked for, relaunches until every range has its rounds; in place of it, repetitions.
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "base/log.hpp"
+#include "base/signals.hpp"
 #include "base/units.hpp"
 #include "base/version.hpp"
 #include "collect/native/trim.hpp"

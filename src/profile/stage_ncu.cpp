@@ -1,6 +1,5 @@
 // The ncu stage: which kernels, which replay mode, tried in the ladder's order, each success proved by reading the
 // report.
-#include <algorithm>
 
 #include "base/fs.hpp"
 #include "base/log.hpp"
@@ -117,7 +116,7 @@ Outcome Engine::ncu_step(Step step, const std::string& report, const std::vector
   if (!plan) {
     failed.message = "ncu: " + plan.error().what;
     failed.code = plan.error().code;
-    failed.said.push_back({"ncu.plan", plan.error().where, plan.error().what, plan.error().hint, false, false});
+    failed.complaints.push_back({"ncu.plan", plan.error().where, plan.error().what, plan.error().hint, false, false});
     runs::Stage stage = StageRunner::stage_of("ncu", "ncu " + collect::to_string(ncu_can_->version),
                                               std::string(collect::step_name(step)), failed, {});
     stage.outcome = "refused";
@@ -156,11 +155,11 @@ Outcome Engine::ncu_step(Step step, const std::string& report, const std::vector
     }
   }
   Outcome outcome = collect::judge_ncu(seen);
-  if (unread && outcome.said.empty()) {
+  if (unread && outcome.complaints.empty()) {
     outcome.result = collect::Result::kFailed;
     outcome.message = "ncu: its report cannot be read: " + unread->what;
     outcome.code = base::Code::kNothingCaptured;
-    outcome.said.push_back({"ncu.report", unread->where, outcome.message.substr(5), unread->hint, false, true});
+    outcome.complaints.push_back({"ncu.report", unread->where, outcome.message.substr(5), unread->hint, false, true});
   }
   runs::Stage stage =
       StageRunner::stage_of("ncu", "ncu " + collect::to_string(ncu_can_->version),
@@ -170,14 +169,7 @@ Outcome Engine::ncu_step(Step step, const std::string& report, const std::vector
   runner_->record(std::move(stage));
   if (outcome.result == collect::Result::kOk && !trial) {
     cut_short("ncu", ran->ended);
-    if (ncu_session_) {
-      std::vector<model::Session> both;
-      both.push_back(std::move(*ncu_session_));
-      both.push_back(std::move(*session));
-      ncu_session_ = read::join(std::move(both));
-    } else {
-      ncu_session_ = std::move(*session);
-    }
+    read::join_to(ncu_session_, std::move(*session));
     ncu_exports(file, report);
   }
   return outcome;

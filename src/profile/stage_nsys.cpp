@@ -64,8 +64,10 @@ base::Result<void> Engine::nsys_stage() {
       outcome.result = collect::Result::kFailed;
       outcome.message = "nsys: " + why.what;
       outcome.code = why.code;
-      std::erase_if(outcome.said, [](const collect::Said& one) { return one.id == "nsys.importer_missing"; });
-      outcome.said.insert(outcome.said.begin(), {"nsys.report", why.where, why.what, why.hint, false, true});
+      std::erase_if(outcome.complaints,
+                    [](const collect::Complaint& one) { return one.id == "nsys.importer_missing"; });
+      outcome.complaints.insert(outcome.complaints.begin(),
+                                {"nsys.report", why.where, why.what, why.hint, false, true});
     }
     runs::Stage stage = StageRunner::stage_of("nsys", tool, "profile", outcome, *ran);
     stage.attempt = attempt;
@@ -159,10 +161,10 @@ base::Result<void> Engine::nsys_export(const fs::path& report) {
   if (!ran) return base::fail(std::move(ran));
   std::error_code ignored;
   if (!fs::exists(sqlite, ignored)) {
-    const std::string said(base::trim(ran->text));
+    const std::string output(base::trim(ran->text));
     return base::fail(base::Code::kBadData,
                       "nsys export left no SQLite file (" + base::describe(ran->ended) + ")" +
-                          (said.empty() ? "" : ": " + base::printable(said.substr(0, 300))),
+                          (output.empty() ? "" : ": " + base::printable(output.substr(0, 300))),
                       report.string(), "See nsys/export.stderr in the run directory.");
   }
   if (auto done = redact_nsys_export(sqlite); !done) {
@@ -176,14 +178,7 @@ base::Result<void> Engine::nsys_export(const fs::path& report) {
   fs::remove(fs::path(report).replace_extension(".qdstrm"), ignored);
   auto session = read::read_any(sqlite);
   if (!session) return base::fail(std::move(session));
-  if (nsys_session_) {
-    std::vector<model::Session> both;
-    both.push_back(std::move(*nsys_session_));
-    both.push_back(std::move(*session));
-    nsys_session_ = read::join(std::move(both));
-  } else {
-    nsys_session_ = std::move(*session);
-  }
+  read::join_to(nsys_session_, std::move(*session));
   return {};
 }
 

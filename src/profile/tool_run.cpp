@@ -111,9 +111,9 @@ runs::Stage StageRunner::stage_of(const std::string& stage, const std::string& t
   out.message = outcome.message;
   if (outcome.result != collect::Result::kOk) {
     out.why = outcome.why();
-    if (!outcome.said.empty()) {
-      out.evidence = outcome.said.front().evidence;
-      out.cure = outcome.said.front().cure;
+    if (!outcome.complaints.empty()) {
+      out.evidence = outcome.complaints.front().evidence;
+      out.cure = outcome.complaints.front().cure;
     }
   }
   out.wall_ns = run.ended.wall_ns;

@@ -5,7 +5,6 @@
 #include <unordered_map>
 
 #include "base/text.hpp"
-#include "read/registry.hpp"
 
 namespace rangescope::read {
 namespace {
@@ -486,6 +485,13 @@ Session join(std::vector<Session> sessions) {
   return all;
 }
 
+void join_to(std::optional<Session>& session, Session more) {
+  std::vector<Session> all;
+  if (session) all.push_back(std::move(*session));
+  all.push_back(std::move(more));
+  session = all.size() == 1 ? std::move(all.front()) : join(std::move(all));
+}
+
 void add_results(Session& to, Session from) {
   const auto of_counters = [](const model::Loss& loss) { return loss.kind.area() == model::LossArea::kCounters; };
   std::erase_if(to.losses, of_counters);
@@ -510,17 +516,6 @@ void add_results(Session& to, Session from) {
     const auto found = result.ranges.empty() ? home.end() : home.find(result.ranges.back().name);
     result.process = found == home.end() ? 0 : found->second;
   }
-}
-
-base::Result<Session> read_all(std::span<const std::filesystem::path> paths, const Options& options) {
-  if (paths.empty()) return base::fail(base::Code::kUsage, "no input was given", {}, "Name a run directory or a file.");
-  std::vector<Session> sessions;
-  for (const auto& parts : recordings(paths)) {
-    auto session = read_recording(parts, options);
-    if (!session) return session;
-    sessions.push_back(std::move(*session));
-  }
-  return join(std::move(sessions));
 }
 
 }  // namespace rangescope::read

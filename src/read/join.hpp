@@ -8,13 +8,10 @@
 // keeps its own path and becomes a loss that names it. O(kernels + ranges + results).
 #pragma once
 
-#include <filesystem>
-#include <span>
+#include <optional>
 #include <vector>
 
-#include "base/result.hpp"
 #include "model/session.hpp"
-#include "read/reader.hpp"
 
 namespace rangescope::read {
 
@@ -25,13 +22,12 @@ namespace rangescope::read {
 /// with a timeline first.
 [[nodiscard]] model::Session join(std::vector<model::Session> sessions);
 
+/// `session` joined with `more`, or `more` alone where there is none.
+void join_to(std::optional<model::Session>& session, model::Session more);
+
 /// Adds what `from` measured, and nothing else of it, to the session of another run of the same program: each result
 /// goes to the first process of `to` that opened its range. Losses of counters in `to` are replaced by those of `from`,
 /// which is the later run.
 void add_results(model::Session& to, model::Session from);
-
-/// Every path read (read_any) and joined. The first failure, with its place; kUsage for no path.
-[[nodiscard]] base::Result<model::Session> read_all(std::span<const std::filesystem::path> paths,
-                                                    const Options& options = {});
 
 }  // namespace rangescope::read

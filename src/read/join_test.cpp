@@ -2,15 +2,21 @@
 
 #include <gtest/gtest.h>
 
+#include "read/registry.hpp"
+
 namespace rangescope::read {
 namespace join_test {
 
 const std::string kGolden = std::string(RANGESCOPE_SOURCE_DIR) + "/tests/golden/";
 
-model::Session of(const std::string& name) {
-  auto session = read_all(std::vector<std::filesystem::path>{kGolden + name});
-  EXPECT_TRUE(session) << base::to_string(session.error());
-  return std::move(*session);
+model::Session of(const std::vector<std::string>& names) {
+  std::vector<model::Session> sessions;
+  for (const std::string& name : names) {
+    auto session = read_any(kGolden + name);
+    EXPECT_TRUE(session) << base::to_string(session.error());
+    sessions.push_back(std::move(*session));
+  }
+  return join(std::move(sessions));
 }
 
 /// decode twice, each with kernels a, b, a; one kernel outside.
@@ -54,7 +60,7 @@ model::Session results() {
   s.strings.intern("something else first");
   const auto id = [&](std::string_view text) { return s.strings.intern(text); };
   s.kernel_names = {{id("b(int)"), id("b")}, {id("a()"), id("a")}, {id("c()"), id("c")}};
-  s.metrics.push_back({"dram__bytes.sum", "byte", "", "ncu"});
+  s.metrics.push_back({"dram__bytes.sum", "byte", "ncu"});
   // ncu was told to take b of each occurrence, then every a of one.
   for (std::uint32_t kernel : {0u, 0u, 0u, 1u}) s.measurements.push_back(result(s, "decode", kernel));
   s.measurements.push_back(result(s, "", 1));
@@ -125,12 +131,10 @@ TEST(Join, UnknownClocksAreToldAndTheSameFileTwiceCountsTwice) {
   inputs.push_back(timeline());
   inputs.push_back(timeline());
   EXPECT_EQ(join(std::move(inputs)).losses.at(0).kind.id(), "clocks_not_aligned");
-  const model::Session one = of("nsys/zoo.sqlite");
-  const auto two =
-      read_all(std::vector<std::filesystem::path>{kGolden + "nsys/zoo.sqlite", kGolden + "nsys/work.sqlite"});
-  ASSERT_TRUE(two);
-  EXPECT_EQ(two->kernels.size(), one.kernels.size() + 3962);
-  EXPECT_EQ(two->sources.size(), 2u);
+  const model::Session one = of({"nsys/zoo.sqlite"});
+  const model::Session two = of({"nsys/zoo.sqlite", "nsys/work.sqlite"});
+  EXPECT_EQ(two.kernels.size(), one.kernels.size() + 3962);
+  EXPECT_EQ(two.sources.size(), 2u);
 }
 
 }  // namespace join_test

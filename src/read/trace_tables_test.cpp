@@ -14,9 +14,13 @@ namespace fs = std::filesystem;
 const fs::path kGolden = fs::path(RANGESCOPE_SOURCE_DIR) / "tests/golden/nsys";
 
 model::Session of(const std::vector<fs::path>& paths) {
-  auto session = read_all(paths);
-  EXPECT_TRUE(session) << base::to_string(session.error());
-  return session ? std::move(*session) : model::Session{};
+  std::vector<model::Session> sessions;
+  for (const auto& parts : recordings(paths)) {
+    auto session = read_recording(parts, {});
+    EXPECT_TRUE(session) << base::to_string(session.error());
+    if (session) sessions.push_back(std::move(*session));
+  }
+  return join(std::move(sessions));
 }
 
 std::vector<fs::path> tables(const std::string& version, const std::string& recording,
@@ -148,7 +152,7 @@ TEST(TraceTables, EachAloneSaysWhatItKnows) {
 TEST(TraceTables, SumsTellWhichColonsAreDomains) {
   auto paths = tables("2022.4.2", "zoo", {"nvtxpptrace"});
   paths.push_back(kGolden / "zoo_nvtx_sum.csv");
-  EXPECT_EQ(read_all(paths)->sources.size(), 2u);
+  EXPECT_EQ(of(paths).sources.size(), 2u);
   // The name says that this one is of the same recording only when it stands in the same folder.
   EXPECT_EQ(recordings(paths).size(), 2u);
   const fs::path folder = fs::path(testing::TempDir()) / "rangescope_trace_tables";

@@ -19,25 +19,19 @@ class Layout {
  public:
   void place(TimelineItem& item) {
     for (std::size_t track = 0;; ++track) {
-      if (track == open_.size()) {
-        open_.emplace_back();
-        depths_.push_back(1);
-      }
+      if (track == open_.size()) open_.emplace_back();
       auto& ends = open_[track];
       while (!ends.empty() && ends.back() <= item.start_ns) ends.pop_back();
       if (!ends.empty() && ends.back() < item.end_ns && track + 1 < kTracks) continue;
       item.track = static_cast<std::uint32_t>(track);
       item.depth = static_cast<std::uint32_t>(ends.size());
       ends.push_back(item.end_ns);
-      depths_[track] = std::max(depths_[track], item.depth + 1);
       return;
     }
   }
-  [[nodiscard]] std::vector<std::uint32_t> take_depths() { return std::move(depths_); }
 
  private:
   std::vector<std::vector<std::int64_t>> open_;
-  std::vector<std::uint32_t> depths_;
 };
 
 }  // namespace

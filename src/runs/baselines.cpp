@@ -379,25 +379,25 @@ std::vector<std::pair<std::filesystem::path, Baseline>> list_baselines(const std
   return out;
 }
 
-base::Result<std::filesystem::path> find_baseline(const std::filesystem::path& folder, const std::string& said,
+base::Result<std::filesystem::path> find_baseline(const std::filesystem::path& folder, const std::string& written,
                                                   const std::string& machine) {
   std::error_code error;
-  if (std::filesystem::exists(said, error)) return std::filesystem::path(said);
+  if (std::filesystem::exists(written, error)) return std::filesystem::path(written);
   std::vector<std::string> names, machines;
   for (const auto& [path, baseline] : list_baselines(folder)) {
     names.push_back(baseline.name);
-    if (baseline.name != said) continue;
+    if (baseline.name != written) continue;
     if (baseline.machine == machine) return path;
     machines.push_back(baseline.machine);
   }
   if (!machines.empty())
     return base::fail(base::Code::kNotComparable,
-                      "there is no baseline '" + said + "' of a machine like this one (" + machine + "), only of " +
+                      "there is no baseline '" + written + "' of a machine like this one (" + machine + "), only of " +
                           base::join(machines, ", "),
-                      folder.string(), "Save one here: rangescope baseline save --name " + said + " RUN");
-  std::string hint = base::did_you_mean(said, names);
+                      folder.string(), "Save one here: rangescope baseline save --name " + written + " RUN");
+  std::string hint = base::did_you_mean(written, names);
   if (hint.empty()) hint = "Save one: rangescope baseline save --name NAME RUN, or name the folder with --dir";
-  return base::fail(base::Code::kNoInput, "there is no baseline '" + base::printable(said) + "'", folder.string(),
+  return base::fail(base::Code::kNoInput, "there is no baseline '" + base::printable(written) + "'", folder.string(),
                     std::move(hint));
 }
 

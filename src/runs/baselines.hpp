@@ -58,6 +58,6 @@ struct Baseline {
 /// The file of that name for that machine: a path as it is, else in `folder`. kNoInput with the nearest names;
 /// kNotComparable where the name exists, but for other machines only.
 [[nodiscard]] base::Result<std::filesystem::path> find_baseline(const std::filesystem::path& folder,
-                                                                const std::string& said, const std::string& machine);
+                                                                const std::string& written, const std::string& machine);
 
 }  // namespace rangescope::runs

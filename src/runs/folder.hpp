@@ -19,7 +19,6 @@ class Folder {
   Folder& operator=(const Folder&) = delete;
   ~Folder();
 
-  [[nodiscard]] int descriptor() const { return fd_; }
   [[nodiscard]] const std::filesystem::path& path() const { return path_; }
 
   /// The folder `name` in it; kIo where that is a link, a mount or no folder.

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "base/hash.hpp"
-#include "base/process.hpp"
 #include "base/redact.hpp"
+#include "base/signals.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
 #include "base/workers.hpp"

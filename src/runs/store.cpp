@@ -1,6 +1,5 @@
 #include "runs/store.hpp"
 
-#include <algorithm>
 #include <array>
 
 #include "base/hash.hpp"
@@ -8,7 +7,6 @@
 #include "base/text.hpp"
 #include "model/measure.hpp"
 #include "runs/baselines.hpp"
-#include "runs/json_text.hpp"
 
 namespace rangescope::runs {
 namespace {
@@ -99,11 +97,11 @@ from rangescope.runs r where r.push = $1 order by r.ordinal)";
 
 }  // namespace
 
-StoreAddress split_address(const std::string& said) {
+StoreAddress split_address(const std::string& written) {
   // Behind an '@' that comes later the '#' is no separator but part of what should not stand there: it is refused
   // whole.
-  const auto hash = said.find('@', said.find('#')) == std::string::npos ? said.find('#') : std::string::npos;
-  return {said.substr(0, hash), hash == std::string::npos ? std::string() : said.substr(hash + 1)};
+  const auto hash = written.find('@', written.find('#')) == std::string::npos ? written.find('#') : std::string::npos;
+  return {written.substr(0, hash), hash == std::string::npos ? std::string() : written.substr(hash + 1)};
 }
 
 base::Result<Store> Store::open(const std::string& url) {

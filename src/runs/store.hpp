@@ -29,7 +29,7 @@ namespace rangescope::runs {
 struct StoreAddress {
   std::string url, push;
 };
-[[nodiscard]] StoreAddress split_address(const std::string& said);
+[[nodiscard]] StoreAddress split_address(const std::string& written);
 
 /// One push, as lists show it.
 struct Stored {

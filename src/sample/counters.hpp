@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/result.hpp"
-#include "sample/stream.hpp"
+#include "sample/sample_writer.hpp"
 
 namespace rangescope::sample {
 
@@ -19,7 +19,6 @@ using Wanted = std::vector<std::string>;
 struct CounterSet {
   std::vector<std::string> metrics;
   std::vector<std::string> left_out;  ///< wanted ones that the chip does not have, or that would take another pass
-  std::size_t passes = 0;
 };
 
 struct Device {
@@ -42,9 +41,9 @@ class Sampler {
  public:
   virtual ~Sampler() = default;
   /// Hands every sample that is ready to `to`; kIo where sampling broke down.
-  [[nodiscard]] virtual base::Result<void> poll(Stream& to) = 0;
+  [[nodiscard]] virtual base::Result<void> poll(SampleWriter& to) = 0;
   /// Ends sampling and hands over the rest.
-  [[nodiscard]] virtual base::Result<void> stop(Stream& to) = 0;
+  [[nodiscard]] virtual base::Result<void> stop(SampleWriter& to) = 0;
   [[nodiscard]] virtual Spent spent() const = 0;
 };
 

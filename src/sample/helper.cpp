@@ -18,7 +18,7 @@
 #include "base/fs.hpp"
 #include "base/text.hpp"
 #include "sample/nvml.hpp"
-#include "sample/stream.hpp"
+#include "sample/sample_writer.hpp"
 #include "wire/launchers.hpp"
 
 extern char** environ;
@@ -30,7 +30,7 @@ using base::Code;
 using wire::samples::EventKind;
 
 struct Sampled {
-  Stream stream;
+  SampleWriter stream;
   std::unique_ptr<Sampler> sampler;
   const Device* device = nullptr;
   CounterSet set;
@@ -83,8 +83,9 @@ void begin(Cupti& cupti, const Device& device, const Options& options, std::vect
     description.metrics = set->metrics;
     for (const std::string& metric : set->metrics) description.adds_up.push_back(is_amount(metric) ? 1 : 0);
   }
-  auto stream = Stream::create(options.folder / ("gpu-" + std::to_string(device.ordinal) + wire::samples::kSuffix),
-                               std::move(description), options.most_bytes);
+  auto stream =
+      SampleWriter::create(options.folder / ("gpu-" + std::to_string(device.ordinal) + wire::samples::kSuffix),
+                           std::move(description), options.most_bytes);
   if (!stream) return;
   out.push_back({std::move(*stream), nullptr, &device, set.value_or(CounterSet())});
   Sampled& sampled = out.back();
@@ -300,7 +301,7 @@ base::Result<Beside> Beside::start(const Options& options) {
   }
 
   // The driver of eight GPUs takes seconds to start where its persistence daemon does not run.
-  std::string said;
+  std::string answer;
   const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
   for (;;) {
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - std::chrono::steady_clock::now());
@@ -310,16 +311,16 @@ base::Result<Beside> Beside::start(const Options& options) {
     const ssize_t got = ::read(output[0], text, sizeof text);
     if (got < 0 && errno == EINTR) continue;
     if (got <= 0) break;
-    said.append(text, static_cast<std::size_t>(got));
-    if (said.find("ready\n") != std::string::npos || said.find("nothing\n") != std::string::npos) break;
+    answer.append(text, static_cast<std::size_t>(got));
+    if (answer.find("ready\n") != std::string::npos || answer.find("nothing\n") != std::string::npos) break;
   }
   ::close(output[0]);
-  if (said.find("ready\n") != std::string::npos) return beside;
+  if (answer.find("ready\n") != std::string::npos) return beside;
   beside.stop();
-  const auto line = said.find("unavailable ");
+  const auto line = answer.find("unavailable ");
   return base::fail(Code::kToolMissing, line == std::string::npos
                                             ? "nothing of the device can be sampled"
-                                            : said.substr(line + 12, said.find('\n', line) - line - 12));
+                                            : answer.substr(line + 12, answer.find('\n', line) - line - 12));
 }
 
 bool Beside::stop() {

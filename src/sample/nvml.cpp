@@ -69,7 +69,7 @@ constexpr std::int64_t kShortest_ns = 190'000'000, kLongest_ns = 1'000'000'000, 
 using namespace nvml;
 
 struct NvmlSampler::Gpu {
-  Gpu(Library library, Handle device, Stream to) : nvml(library), handle(device), stream(std::move(to)) {}
+  Gpu(Library library, Handle device, SampleWriter to) : nvml(library), handle(device), stream(std::move(to)) {}
 
   std::optional<double> joules() {
     unsigned long long millijoules = 0;
@@ -120,7 +120,7 @@ struct NvmlSampler::Gpu {
 
   Library nvml;
   Handle handle;
-  Stream stream;
+  SampleWriter stream;
   std::int64_t begun_ns = 0, state_ns = 0;
   std::array<double, kMetrics.size()> state{};
   std::optional<double> last;
@@ -162,8 +162,8 @@ std::unique_ptr<NvmlSampler> NvmlSampler::start(const std::vector<Device>& devic
                             {kMetrics.begin(), kMetrics.end()},
                             std::vector<char>(kMetrics.size(), 0)};
     description.adds_up[0] = 1;
-    auto stream = Stream::create(folder / ("nvml-" + std::to_string(device.ordinal) + wire::samples::kSuffix),
-                                 std::move(description), most_bytes);
+    auto stream = SampleWriter::create(folder / ("nvml-" + std::to_string(device.ordinal) + wire::samples::kSuffix),
+                                       std::move(description), most_bytes);
     if (stream) sampler->gpus_.push_back(std::make_unique<Gpu>(nvml, handle, std::move(*stream)));
   }
   if (sampler->gpus_.empty()) return nullptr;

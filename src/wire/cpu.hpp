@@ -23,7 +23,6 @@
 // kEnd          text: `cpu_ns N`, what sampling took of a core; `lost N`, samples that the kernel had no room for
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>

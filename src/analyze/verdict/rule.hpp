@@ -1,6 +1,6 @@
 // One kind of verdict: a rule looks at a finished report and says what it finds, with numbers.
 //
-// Rules are data in one list (verdict.cpp): a name and a function. A rule reads the report only; thresholds stand in
+// Rules are functions in one list (verdict.cpp). A rule reads the report only; thresholds stand in
 // thresholds.hpp with their reasons. To add one: a function in a file of this folder, a line in the list, a line in
 // docs/manual/verdicts.md, and a test where it must fire and one where it must not.
 #pragma once
@@ -26,8 +26,6 @@ class Case {
   [[nodiscard]] const model::Region& region(std::size_t row) const;
   /// What `saves_share` divides by: the run, else the time of all kernels; 0 where both are unknown.
   [[nodiscard]] double whole_ns() const { return whole_ns_; }
-  /// "of the run", "of the kernels' time"
-  [[nodiscard]] std::string_view whole_name() const { return timeline_ ? "of the run" : "of the kernels' time"; }
   [[nodiscard]] bool has_timeline() const { return timeline_; }
   /// Is that much of the run, or of the time in ranges that have settled, worth a line?
   [[nodiscard]] bool matters(double ns) const;
@@ -68,10 +66,8 @@ class Case {
   std::vector<std::size_t> top_;
 };
 
-struct Rule {
-  std::string_view name;
-  void (*find)(const Case&, std::vector<model::Verdict>&);
-};
+/// Looks for one thing, by the case's numbers.
+using Rule = void (*)(const Case& known, std::vector<model::Verdict>& out);
 
 // Each adds what it finds; nothing where the data cannot carry it.
 void find_waits_for_cpu(const Case& known, std::vector<model::Verdict>& out);

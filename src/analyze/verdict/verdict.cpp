@@ -15,24 +15,24 @@ namespace rangescope::analyze {
 namespace {
 
 constexpr auto kRules = std::to_array<Rule>({
-    {"waits_for_cpu, launch_bound", find_waits_for_cpu},
-    {"synchronization", find_synchronization},
-    {"copies", find_copies},
-    {"memory_bound, compute_bound, balanced, latency_bound, hardly_used, gpu_bound, bound_unknown", find_bounds},
-    {"padding", find_padding},
-    {"warm_up", find_warm_up},
-    {"uneven_occurrences", find_uneven},
-    {"straggler", find_stragglers},
-    {"slow_gpu", find_slow_gpus},
-    {"slow_host", find_slow_hosts},
-    {"uneven_work", find_uneven_work},
-    {"slow_link", find_slow_links},
-    {"uneven_processes, uneven_threads", find_imbalance},
-    {"outside_ranges", find_outside},
-    {"dominant_kernel", find_kernel},
-    {"hot_region", find_hot_region},
-    {"clock_limited", find_throttled},
-    {"profiler_effect, too_short", find_profiler},
+    find_waits_for_cpu,
+    find_synchronization,
+    find_copies,
+    find_bounds,
+    find_padding,
+    find_warm_up,
+    find_uneven,
+    find_stragglers,
+    find_slow_gpus,
+    find_slow_hosts,
+    find_uneven_work,
+    find_slow_links,
+    find_imbalance,
+    find_outside,
+    find_kernel,
+    find_hot_region,
+    find_throttled,
+    find_profiler,
 });
 
 /// Where nothing stands out that is the answer, and how the time was spent goes with it.
@@ -189,15 +189,11 @@ std::string Case::details_of(std::string_view kernel) const {
   return "rangescope ncu " + base::shell_quote(named_) + " -k " + base::shell_quote(kernel);
 }
 
-std::span<const Rule> verdict_rules() {
-  return kRules;
-}
-
 void judge(model::Report& report, std::string_view named) {
   report.verdict.clear();
   const Case known(report, named);
   std::vector<model::Verdict> found;
-  for (const Rule& rule : kRules) rule.find(known, found);
+  for (const Rule find : kRules) find(known, found);
   if (found.empty())
     if (auto plain = overview(known)) found.push_back(std::move(*plain));
   std::stable_sort(found.begin(), found.end(), [](const model::Verdict& a, const model::Verdict& b) {

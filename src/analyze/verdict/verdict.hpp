@@ -1,16 +1,13 @@
 // The answer in at most five lines: what costs the run its time, and how much it could save.
 #pragma once
 
-#include <span>
+#include <string_view>
 
 #include "analyze/verdict/rule.hpp"
 
 namespace rangescope::analyze {
 
 inline constexpr std::size_t kMostVerdicts = 5;
-
-/// Every rule.
-[[nodiscard]] std::span<const Rule> verdict_rules();
 
 /// Fills Report::verdict from a report whose bounds are known: errors first, then warnings by what they save, then
 /// notes. Where no rule speaks, a line that says how the run's time was spent. `named`: how a command line names the

@@ -233,18 +233,6 @@ class Posix {
   bool ends_with_anchor_ = false;
 };
 
-Result<std::string> in_posix(const std::string& pattern) {
-  auto translated = Posix(pattern).run();
-  if (!translated) return translated;
-  regex_t compiled{};
-  if (regcomp(&compiled, translated->c_str(), REG_EXTENDED | REG_NOSUB) != 0) {
-    return base::fail(Code::kUsage, "counters take POSIX extended regular expressions, and this is none: " + pattern,
-                      pattern, "Use . [] () * + ? {} | ^ $ only.");
-  }
-  regfree(&compiled);
-  return translated;
-}
-
 Result<std::string> line(std::string_view key, const RangeExpression& expression) {
   const RangeExpression::Parts& parts = expression.parts();
   if (parts.elements.size() > plan::kMaxElements)
@@ -259,7 +247,7 @@ Result<std::string> line(std::string_view key, const RangeExpression& expression
   } else if (!parts.regex) {
     out += " =" + encoded(*parts.domain);
   } else {
-    auto domain = in_posix(*parts.domain);
+    auto domain = posix_regex(*parts.domain);
     if (!domain) return domain;
     out += " =" + encoded(*domain);
   }
@@ -269,7 +257,7 @@ Result<std::string> line(std::string_view key, const RangeExpression& expression
       case RangeExpression::Element::Kind::kOne: out += " +"; break;
       case RangeExpression::Element::Kind::kName:
         if (parts.regex) {
-          auto name = in_posix(element.text);
+          auto name = posix_regex(element.text);
           if (!name) return name;
           out += " n" + encoded(*name);
         } else {
@@ -284,7 +272,15 @@ Result<std::string> line(std::string_view key, const RangeExpression& expression
 }  // namespace
 
 Result<std::string> posix_regex(const std::string& pattern) {
-  return in_posix(pattern);
+  auto translated = Posix(pattern).run();
+  if (!translated) return translated;
+  regex_t compiled{};
+  if (regcomp(&compiled, translated->c_str(), REG_EXTENDED | REG_NOSUB) != 0) {
+    return base::fail(Code::kUsage, "counters take POSIX extended regular expressions, and this is none: " + pattern,
+                      pattern, "Use . [] () * + ? {} | ^ $ only.");
+  }
+  regfree(&compiled);
+  return translated;
 }
 
 Result<std::string> counter_plan(const CounterRequest& request) {
@@ -336,7 +332,7 @@ Result<std::string> counter_plan(const CounterRequest& request) {
                         "Use a regular expression: regex:^(gemm|softmax)");
     for (const model::KernelPattern& pattern : *patterns) {
       const auto name =
-          pattern.is_regex() ? in_posix(pattern.text().substr(model::kRegexPrefix.size())) : pattern.text();
+          pattern.is_regex() ? posix_regex(pattern.text().substr(model::kRegexPrefix.size())) : pattern.text();
       if (!name) return name;
       text += std::string(key) + (pattern.is_regex() ? " r " : " x ") + encoded(*name) + "\n";
     }

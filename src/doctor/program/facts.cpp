@@ -106,8 +106,6 @@ class Gatherer {
     facts_.occurrences = session_.ranges.size();
     facts_.kernels = session_.kernels.size();
     facts_.graph_launches = session_.graph_launches.size();
-    facts_.copies = session_.copies.size();
-    facts_.duration_ns = static_cast<double>(session_.end_ns - session_.begin_ns);
     facts_.cuda = !session_.clock.gpu.empty() || !session_.devices.empty() || !session_.launches.empty() ||
                   !session_.kernels.empty();
     const bool light = analyze::is_light(session_);
@@ -127,13 +125,8 @@ class Gatherer {
       if (loss.kind == "gpu_stream_not_closed") not_closed_ = true;
       if (loss.kind == "pop_without_push") facts_.unbalanced_pops = loss.count;
     }
-    std::set<std::uint32_t> with_ranges;
     std::set<std::string> domains;
-    for (const model::Range& range : session_.ranges) {
-      with_ranges.insert(process_of(range.thread));
-      domains.insert(text(session_.domains[range.domain].name));
-    }
-    facts_.processes_with_ranges = with_ranges.size();
+    for (const model::Range& range : session_.ranges) domains.insert(text(session_.domains[range.domain].name));
     // CUDA makes a process known too; without CUDA it was NVTX.
     facts_.nvtx = !session_.ranges.empty() || !session_.marks.empty() || session_.domains.size() > 1 ||
                   !session_.categories.empty() || !session_.resources.empty() ||
@@ -207,8 +200,7 @@ class Gatherer {
   /// Every path, with the work that was launched while it was open: push/pop ranges by the launching thread, start/end
   /// ranges by their process.
   void seen_ranges() {
-    std::vector<std::uint64_t> kernels(tree_.nodes.size()), graphs(kernels.size()), registered(kernels.size());
-    for (std::uint32_t o = 0; o < tree_.range_of.size(); ++o) registered[node_of(o)] += range_of(o).registered ? 1 : 0;
+    std::vector<std::uint64_t> kernels(tree_.nodes.size()), graphs(kernels.size());
     std::set<std::uint32_t> counted;
     for (std::uint32_t launch = 0; launch < work_.size(); ++launch) {
       counted.clear();
@@ -234,7 +226,6 @@ class Gatherer {
       }
       seen.kernels = kernels[node];
       seen.graph_launches = graphs[node];
-      seen.registered = registered[node] == seen.occurrences;
       facts_.ranges.push_back(std::move(seen));
       order_.push_back(node);
     }

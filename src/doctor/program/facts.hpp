@@ -28,7 +28,6 @@ struct SeenRange {
   std::uint64_t kernels = 0;  ///< launched while it was open, by its thread (start/end: its process)
   std::uint64_t graph_launches = 0;
   std::int64_t total_ns = 0;  ///< of closed occurrences
-  bool registered = false;    ///< every occurrence had a registered string
 
   /// "LLM@prefill > layer0"
   [[nodiscard]] std::string shown() const;
@@ -74,17 +73,15 @@ struct ProgramFacts {
   std::vector<std::string> domains;  ///< names of domains with ranges; "" is the default one
   std::size_t processes = 0;         ///< that loaded the library
   std::string unrecorded;            ///< of processes that did and could make no file: why
-  std::size_t processes_with_ranges = 0;
-  std::uint64_t occurrences = 0;  ///< of all ranges
-  bool nvtx = false;              ///< some NVTX call was made
-  std::uint64_t kernels = 0, graph_launches = 0, copies = 0;
+  std::uint64_t occurrences = 0;     ///< of all ranges
+  bool nvtx = false;                 ///< some NVTX call was made
+  std::uint64_t kernels = 0, graph_launches = 0;
   bool cuda = false;                  ///< CUDA was initialised in some process
   std::string gpu_unavailable;        ///< why GPU activity was not recorded; "" when it was, or there was none
   std::string gpu_lost;               ///< what is missing of it
   std::uint64_t orphan_kernels = 0;   ///< launched by calls that were not recorded
   std::uint64_t unbalanced_pops = 0;  ///< pops without push
   std::vector<RangeFacts> meant;
-  double duration_ns = 0;
 };
 
 /// Facts about every included term; about the whole program where there are none. Kernels of ranges are those chosen.

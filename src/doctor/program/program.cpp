@@ -5,6 +5,7 @@
 
 #include "base/text.hpp"
 #include "base/units.hpp"
+#include "doctor/check.hpp"
 #include "doctor/program/checks.hpp"
 
 namespace rangescope::doctor {
@@ -94,10 +95,6 @@ int rank(Grade verdict) {
 }
 
 }  // namespace
-
-std::span<const Check> program_checks() {
-  return kChecks;
-}
 
 std::vector<Finding> diagnose(const ProgramLook& look) {
   Probe probe;

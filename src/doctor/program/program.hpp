@@ -2,13 +2,12 @@
 #pragma once
 
 #include <optional>
-#include <span>
 #include <string>
 #include <vector>
 
 #include "base/process.hpp"
-#include "doctor/check.hpp"
 #include "doctor/program/facts.hpp"
+#include "model/finding.hpp"
 
 namespace rangescope::doctor {
 
@@ -28,8 +27,6 @@ struct ProgramLook {
   ProgramFacts facts;
   std::optional<FailedCapture> failed;
 };
-
-[[nodiscard]] std::span<const Check> program_checks();
 
 /// Every check over the look: failures first, then warnings, then what is well.
 [[nodiscard]] std::vector<model::Finding> diagnose(const ProgramLook& look);

@@ -15,6 +15,7 @@
 #include "inject/cupti/range_path.hpp"
 #include "inject/cupti/range_profiler.hpp"
 #include "inject/cupti/subscriber.hpp"
+#include "inject/cupti/threads.hpp"
 #include "inject/writer.hpp"
 
 namespace rangescope::inject::cupti {
@@ -60,11 +61,6 @@ class Locked {
  private:
   Collector& c_;
 };
-
-/// CLOCK_MONOTONIC, as the conditions' clock.
-[[nodiscard]] std::int64_t monotonic_ns();
-/// Waits for the condition for at most `ns`.
-void wait_for(pthread_cond_t& condition, pthread_mutex_t& lock, std::int64_t ns);
 
 /// The collector while counters run, else null; null in the child of a fork.
 [[nodiscard]] Collector* running_collector();

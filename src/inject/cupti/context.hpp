@@ -12,8 +12,7 @@ namespace rangescope::inject::cupti {
 
 // A range path that is to be measured. Its names are in the stream before its first round.
 struct Target {
-  std::uint64_t path = 0;  // hash of domain and names
-  bool start_end = false;
+  std::uint64_t path = 0;           // hash of domain and names
   bool has_graphs = false;          // kernels cannot be told apart in it
   std::uint32_t begun = 0;          // occurrences, in all contexts
   std::uint32_t launches = 0;       // of the last recorded occurrence

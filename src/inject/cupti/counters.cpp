@@ -1,7 +1,6 @@
 #include "inject/cupti/counters.hpp"
 
 #include <dlfcn.h>
-#include <time.h>
 
 #include <atomic>
 #include <cstdio>
@@ -55,18 +54,6 @@ bool read_plan(Collector& c, const char* path, char* why, std::size_t why_bytes)
 
 }  // namespace
 
-std::int64_t monotonic_ns() {
-  timespec time{};
-  clock_gettime(CLOCK_MONOTONIC, &time);
-  return std::int64_t{time.tv_sec} * 1000000000 + time.tv_nsec;
-}
-
-void wait_for(pthread_cond_t& condition, pthread_mutex_t& lock, std::int64_t ns) {
-  const std::int64_t until = monotonic_ns() + ns;
-  const timespec time{until / 1000000000, until % 1000000000};
-  pthread_cond_timedwait(&condition, &lock, &time);
-}
-
 Collector* running_collector() {
   if (!live.load(std::memory_order_acquire)) return nullptr;
   Collector* c = the_collector.load(std::memory_order_acquire);
@@ -87,12 +74,8 @@ namespace {
 const char* start(Collector& c, const char* path, char* why, std::size_t why_bytes) {
   if (!read_plan(c, path, why, why_bytes) || !c.range.load(*c.api, why, why_bytes)) return why;
   if (!c.driver.load()) return "no hardware counters: libcuda.so.1 lacks functions that are needed";
-  pthread_condattr_t monotonic;
-  pthread_condattr_init(&monotonic);
-  pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-  pthread_cond_init(&c.wake, &monotonic);
-  pthread_cond_init(&c.idle, &monotonic);
-  pthread_condattr_destroy(&monotonic);
+  make_condition(c.wake);
+  make_condition(c.idle);
   if (c.plan.resume != nullptr && !load_progress(c, why, why_bytes)) return why;
   if (!make_observer()) return "no hardware counters: no key for thread memory is left";
   find_sampler();

@@ -7,9 +7,9 @@
 
 #include <cstdint>
 
+#include "inject/cupti/gpu_stream.hpp"
 #include "inject/cupti/intern.hpp"
 #include "inject/cupti/records.hpp"
-#include "inject/cupti/stream.hpp"
 
 namespace rangescope::inject::cupti {
 

@@ -1,8 +1,5 @@
 #include "inject/cupti/launches.hpp"
 
-#include <sys/syscall.h>
-#include <unistd.h>
-
 #include <cstdlib>
 #include <new>
 
@@ -11,16 +8,8 @@ namespace {
 
 // A thread's chunk outlives it: a few may come and go, and the next thread of the same slot is not worth a list.
 thread_local void* this_chunk = nullptr;
-thread_local std::uint32_t this_tid = 0;
 
 }  // namespace
-
-std::uint32_t thread_id() {
-  if (this_tid == 0) {
-    this_tid = static_cast<std::uint32_t>(syscall(SYS_gettid));
-  }
-  return this_tid;
-}
 
 void LaunchLog::hand_over(Chunk& chunk) {
   const std::uint32_t written = chunk.written.load(std::memory_order_acquire);

@@ -50,7 +50,4 @@ class LaunchLog {
   void* context_ = nullptr;
 };
 
-/// This thread's kernel id, asked of the kernel once.
-[[nodiscard]] std::uint32_t thread_id();
-
 }  // namespace rangescope::inject::cupti

@@ -7,7 +7,7 @@
 #include <cstring>
 #include <ctime>
 
-#include "inject/cupti/stream.hpp"
+#include "inject/cupti/gpu_stream.hpp"
 #include "wire/names.hpp"
 
 namespace gpu = rangescope::wire::gpu;

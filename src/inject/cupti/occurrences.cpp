@@ -1,7 +1,6 @@
 // What happens on the program's threads: which ranges are targets, and what their begin and end do.
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 
 #include "inject/arena.hpp"
 #include "inject/cupti/collector.hpp"
@@ -75,7 +74,6 @@ std::uint32_t target_of(Collector& c, const RangePath& path, bool start_end) {
     if (target == kNoTarget && c.target_count < kMaxTargets) {
       target = c.target_count++;
       c.targets[target].path = path.hash;
-      c.targets[target].start_end = start_end;
       write_target(target, path, start_end);
     } else if (target == kNoTarget) {
       ++c.beyond;

@@ -1,12 +1,10 @@
 #include "inject/cupti/overhead.hpp"
 
-#include <time.h>
-
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
 
-#include "inject/cupti/launches.hpp"
+#include "inject/cupti/threads.hpp"
 #include "inject/cupti/trace.hpp"
 #include "inject/process.hpp"
 #include "inject/writer.hpp"
@@ -39,12 +37,6 @@ struct Budget {
 };
 Budget budget;
 
-std::int64_t clock_now_ns() {
-  timespec time{};
-  clock_gettime(CLOCK_MONOTONIC, &time);
-  return std::int64_t{time.tv_sec} * 1000000000 + time.tv_nsec;
-}
-
 bool watching() {
   return budget.generation != 0 && budget.generation == process.generation.load(std::memory_order_relaxed);
 }
@@ -66,7 +58,7 @@ bool affordable() {
   const double spent = static_cast<double>(spent_ns());
   const double one = delivered == 0 ? 0 : spent / static_cast<double>(delivered);
   const double on_the_way = one * static_cast<double>(windows - delivered);
-  return spent + on_the_way + one <= allowed_ns(clock_now_ns());
+  return spent + on_the_way + one <= allowed_ns(monotonic_ns());
 }
 
 /// A toss of a coin: splitmix64 (G. L. Steele, D. Lea, C. H. Flood, 2014).
@@ -80,22 +72,22 @@ bool tails() {
 void begin_window(int level) {
   Switch off = Switch::kOff;
   if (!budget.state.compare_exchange_strong(off, Switch::kTaken, std::memory_order_acquire)) return;
-  const std::int64_t before = clock_now_ns();
+  const std::int64_t before = monotonic_ns();
   budget.owner.store(thread_id(), std::memory_order_relaxed);
   budget.level.store(level, std::memory_order_relaxed);
   const bool on = resume_activity();
-  budget.switching_ns.fetch_add(clock_now_ns() - before, std::memory_order_relaxed);
+  budget.switching_ns.fetch_add(monotonic_ns() - before, std::memory_order_relaxed);
   budget.state.store(on ? Switch::kOn : Switch::kOff, std::memory_order_release);
 }
 
 void end_window() {
   Switch on = Switch::kOn;
   if (!budget.state.compare_exchange_strong(on, Switch::kTaken, std::memory_order_acquire)) return;
-  const std::int64_t before = clock_now_ns();
+  const std::int64_t before = monotonic_ns();
   pause_activity();
   const std::uint64_t window = budget.windows.fetch_add(1, std::memory_order_relaxed);
   if (window < kFirst) flush_activity();
-  budget.switching_ns.fetch_add(clock_now_ns() - before, std::memory_order_relaxed);
+  budget.switching_ns.fetch_add(monotonic_ns() - before, std::memory_order_relaxed);
   budget.state.store(Switch::kOff, std::memory_order_release);
 }
 
@@ -104,7 +96,7 @@ bool many(int level) {
 }
 
 bool stays(int level) {
-  return clock_now_ns() - budget.pushed_ns[level].load(std::memory_order_relaxed) >= kStays_ns;
+  return monotonic_ns() - budget.pushed_ns[level].load(std::memory_order_relaxed) >= kStays_ns;
 }
 
 void saw_push(const Event&, int) {
@@ -119,7 +111,7 @@ void saw_push(const Event&, int) {
     end_window();
   if (!many(level)) {
     budget.pushed[level].fetch_add(1, std::memory_order_relaxed);
-    budget.pushed_ns[level].store(clock_now_ns(), std::memory_order_relaxed);
+    budget.pushed_ns[level].store(monotonic_ns(), std::memory_order_relaxed);
     return;
   }
   for (int outer = 0; outer < level; ++outer)
@@ -135,13 +127,13 @@ constexpr RangeObserver kObserver{saw_push, nullptr, nullptr, nullptr};
 }  // namespace
 
 void start_overhead() {
-  const char* said = std::getenv(wire::kOverhead);
-  const double share = said != nullptr ? std::strtod(said, nullptr) : 0;
+  const char* value = std::getenv(wire::kOverhead);
+  const double share = value != nullptr ? std::strtod(value, nullptr) : 0;
   if (!(share > 0 && share < 1)) return;
   budget.share = share;
-  budget.begun_ns = clock_now_ns();
+  budget.begun_ns = monotonic_ns();
   pause_activity();
-  budget.switching_ns.store(clock_now_ns() - budget.begun_ns, std::memory_order_relaxed);
+  budget.switching_ns.store(monotonic_ns() - budget.begun_ns, std::memory_order_relaxed);
   budget.seed.store(static_cast<std::uint64_t>(budget.begun_ns), std::memory_order_relaxed);
   budget.generation = process_generation();
   set_range_observer(&kObserver);
@@ -157,7 +149,7 @@ void overhead_records(std::uint64_t records) {
 void overhead_check() {
   if (!watching()) return;
   if (budget.state.load(std::memory_order_relaxed) == Switch::kOn) {
-    if (static_cast<double>(spent_ns()) > allowed_ns(clock_now_ns())) end_window();
+    if (static_cast<double>(spent_ns()) > allowed_ns(monotonic_ns())) end_window();
   } else {  // a flush has just fetched what there was
     budget.delivered.store(budget.windows.load(std::memory_order_relaxed), std::memory_order_relaxed);
   }
@@ -170,7 +162,7 @@ void finish_overhead() {
   char text[160];
   std::snprintf(
       text, sizeof text, "%lld %lld %lld %llu %llu", static_cast<long long>(budget.share * 1e6),
-      static_cast<long long>(clock_now_ns() - budget.begun_ns), static_cast<long long>(budget.switching_ns.load()),
+      static_cast<long long>(monotonic_ns() - budget.begun_ns), static_cast<long long>(budget.switching_ns.load()),
       static_cast<unsigned long long>(budget.records.load()), static_cast<unsigned long long>(budget.windows.load()));
   with_stream([](Encoder& encoder, GpuStream&, void* user) { encoder.info("overhead", static_cast<char*>(user)); },
               text);

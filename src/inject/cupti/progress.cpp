@@ -115,7 +115,6 @@ void adopt(Collector& c, Context& context, std::uint32_t target) {
       image.ranges = from.images[k].ranges;
       image.pass = from.images[k].pass;
       image.level = from.images[k].level;
-      image.complete = false;
     }
     return;
   }

@@ -287,7 +287,6 @@ bool RangeProfiler::make(std::size_t configuration, Image& image, std::size_t ra
   image.ranges = ranges;
   image.pass = 0;
   image.level = 1;
-  image.complete = false;
   return check(api_->cuptiRangeProfilerCounterDataImageInitialize(&init),
                "cuptiRangeProfilerCounterDataImageInitialize");
 }
@@ -364,7 +363,6 @@ bool RangeProfiler::stop(Image& image, bool discard) {
   }
   image.pass = params.passIndex;
   image.level = params.targetNestingLevel;
-  image.complete = params.isAllPassSubmitted != 0;
   return true;
 }
 

@@ -57,7 +57,6 @@ struct Image {
   std::size_t ranges = 0;  ///< room
   std::size_t pass = 0, level = 1;
   std::size_t pass_before = 0, level_before = 1;
-  bool complete = false;  ///< all passes were submitted
 };
 
 class RangeProfiler {
@@ -89,7 +88,6 @@ class RangeProfiler {
   [[nodiscard]] std::uint32_t given_up() const;
   /// As an earlier run found out; true when that changes something.
   [[nodiscard]] bool give_up_all(std::uint32_t which);
-  [[nodiscard]] const char* chip() const { return chip_; }
 
   /// Makes the profiler ready for a configuration, before make() and configure(): anew where it served another one.
   [[nodiscard]] bool turn_to(std::size_t configuration);

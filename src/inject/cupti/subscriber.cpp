@@ -75,10 +75,7 @@ bool subscribe(const Api& api, CUpti_CallbackFunc callback, void* user, Subscrip
   } else {
     result = api.cuptiSubscribe(&subscription.handle, callback, user);
   }
-  if (result == CUPTI_SUCCESS) {
-    subscription.held = true;
-    return true;
-  }
+  if (result == CUPTI_SUCCESS) return true;
   holder[sizeof holder - 1] = '\0';
   const char* who = holder[0] != '\0' ? holder : other_tool();
   if (result == CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED) {

@@ -9,7 +9,6 @@ namespace rangescope::inject::cupti {
 
 struct Subscription {
   CUpti_SubscriberHandle handle = nullptr;
-  bool held = false;
 };
 
 /// Subscribes `callback`. On failure writes one sentence that says who holds CUPTI, as far as can be told, and what to

@@ -1,7 +1,5 @@
 #include "inject/cupti/trace.hpp"
 
-#include <pthread.h>
-#include <signal.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -18,9 +16,11 @@
 #include "inject/cupti/buffers.hpp"
 #include "inject/cupti/counters.hpp"
 #include "inject/cupti/encode.hpp"
+#include "inject/cupti/flusher.hpp"
 #include "inject/cupti/hardware_times.hpp"
 #include "inject/cupti/launches.hpp"
 #include "inject/cupti/overhead.hpp"
+#include "inject/cupti/threads.hpp"
 #include "inject/process.hpp"
 #include "wire/counters.hpp"
 #include "wire/names.hpp"
@@ -31,10 +31,6 @@ namespace {
 
 enum class State : int { kIdle, kRunning, kFinished };
 
-// Driver functions that put work on a GPU or wait for it, by the beginning of their names.
-constexpr const char* kWorkFunctions[] = {
-    "cuLaunch",         "cuGraphLaunch",       "cuMemcpy",           "cuMemset",      "cu64Mem",
-    "cuCtxSynchronize", "cuStreamSynchronize", "cuEventSynchronize", "cuMemPrefetch", "cuMemBatch"};
 constexpr std::uint32_t kMostCbids = 1200;
 
 std::int64_t utc_ns() {
@@ -74,11 +70,7 @@ struct Tracer {
   std::atomic<std::uint64_t> buffers_seen{0};  // of those, at the flusher's last turn
   LaunchLog launches;
 
-  pthread_t flusher{};
-  bool has_flusher = false;
-  pthread_cond_t wake = PTHREAD_COND_INITIALIZER;
-  pthread_mutex_t wake_lock = PTHREAD_MUTEX_INITIALIZER;
-  bool stop = false;
+  Flusher flusher;
 };
 
 // Made in place and never destroyed: CUPTI's threads may call back after static destructors ran.
@@ -326,58 +318,9 @@ void flush_where_idle(Tracer& t) {
   }
 }
 
-void* flush_regularly(void*) {
-  Tracer& t = tracer();
-  pthread_mutex_lock(&t.wake_lock);
-  while (!t.stop) {
-    timespec until{};
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_sec += t.settings.flush_interval_ms / 1000;
-    until.tv_nsec += std::int64_t{t.settings.flush_interval_ms % 1000} * 1000000;
-    if (until.tv_nsec >= 1000000000) {
-      until.tv_nsec -= 1000000000;
-      ++until.tv_sec;
-    }
-    pthread_cond_timedwait(&t.wake, &t.wake_lock, &until);
-    if (t.stop) {
-      break;
-    }
-    pthread_mutex_unlock(&t.wake_lock);
-    flush_where_idle(t);
-    overhead_check();
-    pthread_mutex_lock(&t.wake_lock);
-  }
-  pthread_mutex_unlock(&t.wake_lock);
-  return nullptr;
-}
-
-void start_flusher(Tracer& t) {
-  if (t.settings.flush_interval_ms == 0) {
-    return;
-  }
-  pthread_condattr_t attributes;
-  pthread_condattr_init(&attributes);
-  pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-  pthread_cond_init(&t.wake, &attributes);
-  pthread_condattr_destroy(&attributes);
-  // The program's signals are for its own threads.
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  t.has_flusher = pthread_create(&t.flusher, nullptr, flush_regularly, nullptr) == 0;
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
-}
-
-void stop_flusher(Tracer& t) {
-  if (!t.has_flusher) {
-    return;
-  }
-  pthread_mutex_lock(&t.wake_lock);
-  t.stop = true;
-  pthread_cond_signal(&t.wake);
-  pthread_mutex_unlock(&t.wake_lock);
-  pthread_join(t.flusher, nullptr);
-  t.has_flusher = false;
+void flush_turn() {
+  flush_where_idle(tracer());
+  overhead_check();
 }
 
 // Counts a part that CUPTI refuses; true when it was accepted.
@@ -397,17 +340,6 @@ void set_byte(Tracer& t, CUpti_ActivityAttribute attribute, std::uint8_t value) 
   t.api.cuptiActivitySetAttribute(attribute, &bytes, &value);  // a preference: older releases lack some
 }
 
-bool begins_with_one_of(const char* name, const char* list) {
-  while (list != nullptr && *list != '\0') {
-    const std::size_t length = std::strcspn(list, ",");
-    if (length > 0 && std::strncmp(name, list, length) == 0) {
-      return true;
-    }
-    list += length + (list[length] == ',' ? 1 : 0);
-  }
-  return false;
-}
-
 CUptiResult note_call(Tracer& t, CUpti_CallbackId cbid, bool on) {
   return t.by_callback ? t.api.cuptiEnableCallback(on ? 1 : 0, t.subscription.handle, CUPTI_CB_DOMAIN_DRIVER_API, cbid)
                        : t.api.cuptiActivityEnableDriverApi(cbid, on ? 1 : 0);
@@ -424,11 +356,7 @@ void note_launch_calls(Tracer& t) {
     if (t.api.cuptiGetCallbackName(CUPTI_CB_DOMAIN_DRIVER_API, cbid, &name) != CUPTI_SUCCESS || name == nullptr) {
       continue;
     }
-    bool wanted = begins_with_one_of(name, t.settings.more_calls);
-    for (const char* beginning : kWorkFunctions) {
-      wanted = wanted || std::strncmp(name, beginning, std::strlen(beginning)) == 0;
-    }
-    if (!wanted) {
+    if (!is_noted(name, t.settings)) {
       continue;
     }
     const CUptiResult result = note_call(t, cbid, true);
@@ -500,33 +428,7 @@ bool enable(Tracer& t) {
   return true;
 }
 
-std::uint32_t milliseconds_of(const char* text, std::uint32_t otherwise) {
-  if (text == nullptr || text[0] == '\0') {
-    return otherwise;
-  }
-  char* rest = nullptr;
-  double value = std::strtod(text, &rest);
-  if (rest == text || !(value >= 0) || value > 86400) {
-    return otherwise;
-  }
-  if (std::strcmp(rest, "ms") == 0) {
-    value /= 1000;
-  }
-  return static_cast<std::uint32_t>(value * 1000 + 0.5);
-}
-
 }  // namespace
-
-TraceSettings settings_from_environment() {
-  TraceSettings settings;
-  const char* graphs = std::getenv(wire::kCudaGraphs);
-  settings.graph_nodes = graphs == nullptr || std::strcmp(graphs, "graph") != 0;
-  const char* launches = std::getenv(wire::kLaunchRecords);
-  settings.launch_callbacks = launches != nullptr && std::strcmp(launches, "callback") == 0;
-  settings.more_calls = std::getenv(wire::kCudaCalls);
-  settings.flush_interval_ms = milliseconds_of(std::getenv(wire::kFlushInterval), settings.flush_interval_ms);
-  return settings;
-}
 
 bool start_trace(const TraceSettings& settings) {
   Tracer* none = nullptr;
@@ -582,7 +484,7 @@ bool start_trace(const TraceSettings& settings) {
     t->stream.flush();
   }
   t->state.store(State::kRunning);
-  start_flusher(*t);
+  t->flusher.start(settings.flush_interval_ms, flush_turn);
   start_counters(t->api, t->subscription);
   start_overhead();
   return true;
@@ -595,7 +497,7 @@ void finish_trace() {
     return;
   }
   finish_counters();
-  stop_flusher(*t);
+  t->flusher.stop();
   flush_once(*t, true);
   finish_overhead();
   const std::lock_guard<std::mutex> guard(t->stream_lock);
@@ -613,11 +515,6 @@ void finish_trace() {
   t->encoder.info("end", "clean");
   t->stream.close();
   t->tracing.store(false);
-}
-
-const Api* tracing_api() {
-  Tracer* t = running_tracer();
-  return t != nullptr ? &t->api : nullptr;
 }
 
 bool launches_by_callback() {

@@ -4,8 +4,6 @@
 // The timeline is paused only while a session is armed or under way. It goes on after kRestsAfter without work, and a
 // range that stopped coming while it lacks passes is given up after its patience: ten seconds, or four times the
 // longest time that lay between two of its occurrences.
-#include <signal.h>
-
 #include <cstdio>
 #include <cstdlib>
 #include <new>
@@ -320,12 +318,7 @@ void fail_to_begin(Context& context, std::size_t pass) {
 }
 
 bool start_worker(Collector& c) {
-  // The program's signals are for its own threads.
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  c.has_worker = pthread_create(&c.worker, nullptr, work_loop, &c) == 0;
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  c.has_worker = start_thread(c.worker, work_loop, &c);
   return c.has_worker;
 }
 

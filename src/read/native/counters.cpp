@@ -227,7 +227,7 @@ void CounterReader::finish(const std::string& where) {
                                     [&name = metric](const model::MetricDef& m) { return m.name == name; });
     metrics[id] = static_cast<std::uint32_t>(known - session_.metrics.begin());
     if (known == session_.metrics.end())
-      session_.metrics.push_back({metric, model::metric_unit(metric), {}, "CUPTI range profiler"});
+      session_.metrics.push_back({metric, model::metric_unit(metric), "CUPTI range profiler"});
   }
   for (const Round& round : rounds_) add_round(round, metrics);
   for (const auto& tally : tallies_) tell(tally, where);

@@ -28,7 +28,6 @@ struct RawFrame {
   model::CpuFrame frame;
   std::uint32_t named = kNone;  ///< first of its functions, and how many
   std::uint32_t functions = 0;
-  std::uint64_t address = 0;
 };
 
 class CpuReader {
@@ -144,7 +143,7 @@ class CpuReader {
     const std::uint64_t kind = in.number();
     if (kind == static_cast<std::uint64_t>(cpu_wire::FrameKind::kNative)) {
       const std::uint64_t module = in.number();
-      out.address = in.number();
+      (void)in.number();  // its address
       if (module > modules_.size()) module_unknown_ = true;
       out.frame.module = module > 0 && module <= modules_.size() ? modules_[module - 1] : 0;
     } else if (kind == static_cast<std::uint64_t>(cpu_wire::FrameKind::kPython)) {

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdio>
-#include <cstdlib>
 #include <map>
 #include <string_view>
 #include <tuple>
@@ -448,7 +446,7 @@ std::optional<GpuStreamHead> gpu_stream_head(std::span<const std::byte> file) {
   if (file.size() < sizeof header) return std::nullopt;
   std::memcpy(&header, file.data(), sizeof header);
   if (!std::equal(std::begin(header.magic), std::end(header.magic), std::begin(gpu::kMagic))) return std::nullopt;
-  return GpuStreamHead{header.pid, header.start_ns, header.start_unix_ns};
+  return GpuStreamHead{header.pid, header.start_ns};
 }
 
 base::Result<void> read_gpu(std::span<const std::byte> file, const std::string& where, std::uint32_t process,

@@ -18,7 +18,6 @@ namespace rangescope::read::native {
 struct GpuStreamHead {
   std::uint32_t pid = 0;
   std::int64_t start_ns = 0;  ///< CLOCK_MONOTONIC
-  std::int64_t start_unix_ns = 0;
 };
 
 /// The header of a GPU stream, when `file` begins with one.

@@ -280,7 +280,7 @@ class CsvSession {
 
   std::uint32_t metric(const std::string& name) {
     const auto [at, added] = metrics_.try_emplace(name, static_cast<std::uint32_t>(session_.metrics.size()));
-    if (added) session_.metrics.push_back({name, {}, {}, "ncu"});
+    if (added) session_.metrics.push_back({name, {}, "ncu"});
     return at->second;
   }
 

@@ -276,9 +276,7 @@ class BlockWalker {
       };
     };
     missing_ = 0;
-    take(sources_, [&](std::uint64_t entry, std::uint32_t length) {
-      file_.sources.push_back({process_, entry, length});
-    });
+    take(sources_, [&](std::uint64_t entry, std::uint32_t length) { file_.sources.push_back({entry, length}); });
     take(kernels_, results(ResultKind::kKernel));
     take(ranges_, results(ResultKind::kRange));
     take(command_lists_, results(ResultKind::kCommandList));

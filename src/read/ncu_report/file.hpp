@@ -43,7 +43,6 @@ struct Entry {
 
 /// One source (cubin, PTX, files), not decoded either.
 struct SourceEntry {
-  std::uint32_t process = 0;
   std::uint64_t offset = 0;
   std::uint32_t size = 0;
 };

@@ -1,6 +1,5 @@
 #include "read/ncu_report/reader.hpp"
 
-#include <algorithm>
 #include <cmath>
 #include <map>
 #include <set>

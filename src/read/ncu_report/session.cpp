@@ -202,7 +202,7 @@ class Builder {
     const auto [at, added] = by_name_.try_emplace(name, static_cast<std::uint32_t>(session_.metrics.size()));
     const auto scaled = model::parse_ncu_unit(model::metric_unit(name, model::UnitSpelling::kNcu2024));
     if (added) {
-      session_.metrics.push_back({std::string(name), model::metric_unit(name), {}, "ncu"});
+      session_.metrics.push_back({std::string(name), model::metric_unit(name), "ncu"});
       given_.push_back({std::numeric_limits<std::size_t>::max(), 0});
     }
     metric.index = at->second;

@@ -99,7 +99,7 @@ base::Result<base::Ended> run_tool(std::vector<std::string> argv) {
 }
 
 /// The last lines that a tool printed.
-std::string said(const base::Ended& ended) {
+std::string ending(const base::Ended& ended) {
   const std::string all(base::trim(ended.err + '\n' + ended.out));
   const std::size_t from = all.size() > 400 ? all.size() - 400 : 0;
   return base::describe(ended) + ", it said: " + base::printable(std::string_view(all).substr(from));
@@ -184,7 +184,7 @@ base::Result<void> import_stream(const fs::path& stream, const fs::path& report,
                         "QdstrmImporter needs " + base::join(missing, ", ") + ", which this system lacks",
                         importer->string(), "Install " + base::join(packages, " ") + " and try again.");
     }
-    return base::fail(base::Code::kBadData, "QdstrmImporter failed: " + said(*ended), stream.string(), {});
+    return base::fail(base::Code::kBadData, "QdstrmImporter failed: " + ending(*ended), stream.string(), {});
   });
 }
 
@@ -220,7 +220,7 @@ base::Result<void> export_report(const fs::path& report, const fs::path& sqlite,
                             (known ? newer->text() + " or newer" : std::string("of a newer version")) +
                             std::string(kWhere) + " and give it with RANGESCOPE_NSYS=/path/to/nsys.");
     }
-    return base::fail(base::Code::kBadData, "nsys export failed: " + said(*ended), asked_for.string(), {});
+    return base::fail(base::Code::kBadData, "nsys export failed: " + ending(*ended), asked_for.string(), {});
   });
 }
 

@@ -54,6 +54,25 @@ void begin(Activity& part, std::vector<Event>& events, std::size_t rows) {
   part.outcome.bad_rows = 0;
 }
 
+/// Reads one table of events. `columns`: the common ones, then its own; `fill(part, row, process, event)` takes those.
+template <class Event, class Fill>
+Activity read_events(const Source& source, std::string_view name, std::vector<Event> Activity::*events,
+                     std::initializer_list<std::string_view> columns, Fill fill) {
+  Activity part;
+  const Table* table = usable_table(source, name, {"start", "end"}, part.outcome);
+  if (table == nullptr) return part;
+  part.outcome.scanned = source.scan(
+      *table, columns, [&](std::size_t rows) { begin(part, part.*events, rows); },
+      [&](const Value* row) {
+        Event event;
+        std::uint64_t process = 0;
+        if (!common(part, row, event, process)) return;
+        fill(part, row, process, event);
+        (part.*events).push_back(event);
+      });
+  return part;
+}
+
 }  // namespace
 
 const Table* usable_table(const Source& source, std::string_view name, std::initializer_list<std::string_view> columns,
@@ -72,9 +91,6 @@ const Table* usable_table(const Source& source, std::string_view name, std::init
 }
 
 Activity read_kernels(const Source& source) {
-  Activity part;
-  const Table* table = usable_table(source, "CUPTI_ACTIVITY_KIND_KERNEL", {"start", "end"}, part.outcome);
-  if (table == nullptr) return part;
   enum {
     kDemangled = kCommon,
     kShort,
@@ -87,8 +103,8 @@ Activity read_kernels(const Source& source) {
     kNode,
     kCluster
   };
-  part.outcome.scanned = source.scan(
-      *table,
+  return read_events(
+      source, "CUPTI_ACTIVITY_KIND_KERNEL", &Activity::kernels,
       {"start",
        "end",
        "deviceId",
@@ -112,11 +128,7 @@ Activity read_kernels(const Source& source) {
        "clusterX",
        "clusterY",
        "clusterZ"},
-      [&](std::size_t rows) { begin(part, part.kernels, rows); },
-      [&](const Value* row) {
-        model::Kernel kernel;
-        std::uint64_t process = 0;
-        if (!common(part, row, kernel, process)) return;
+      [](Activity& part, const Value* row, std::uint64_t process, model::Kernel& kernel) {
         const std::int64_t short_name = row[kShort].as_int(-1);
         kernel.name = part.names.number({row[kDemangled].as_int(short_name), short_name, row[kMangled].as_int(-1)});
         model::KernelShape shape;
@@ -130,93 +142,56 @@ Activity read_kernels(const Source& source) {
         shape.dynamic_shared_bytes = small(row[kDynamic]);
         kernel.shape = part.shapes.number(shape);
         kernel.graph_node = node_of(part, process, row[kNode]);
-        part.kernels.push_back(kernel);
       });
-  return part;
 }
 
 Activity read_copies(const Source& source) {
-  Activity part;
-  const Table* table = usable_table(source, "CUPTI_ACTIVITY_KIND_MEMCPY", {"start", "end"}, part.outcome);
-  if (table == nullptr) return part;
   enum { kBytes = kCommon, kKind, kNode };
-  part.outcome.scanned = source.scan(
-      *table,
-      {"start", "end", "deviceId", "contextId", "streamId", "correlationId", "globalPid", "bytes", "copyKind",
-       "graphNodeId"},
-      [&](std::size_t rows) { begin(part, part.copies, rows); },
-      [&](const Value* row) {
-        model::Copy copy;
-        std::uint64_t process = 0;
-        if (!common(part, row, copy, process)) return;
-        copy.bytes = bytes_of(row[kBytes]);
-        copy.kind = copy_kind(row[kKind]);
-        copy.migration = row[kKind].integer() && row[kKind].bits > 10 && row[kKind].bits <= 13;
-        copy.graph_node = node_of(part, process, row[kNode]);
-        part.copies.push_back(copy);
-      });
-  return part;
+  return read_events(source, "CUPTI_ACTIVITY_KIND_MEMCPY", &Activity::copies,
+                     {"start", "end", "deviceId", "contextId", "streamId", "correlationId", "globalPid", "bytes",
+                      "copyKind", "graphNodeId"},
+                     [](Activity& part, const Value* row, std::uint64_t process, model::Copy& copy) {
+                       copy.bytes = bytes_of(row[kBytes]);
+                       copy.kind = copy_kind(row[kKind]);
+                       copy.migration = row[kKind].integer() && row[kKind].bits > 10 && row[kKind].bits <= 13;
+                       copy.graph_node = node_of(part, process, row[kNode]);
+                     });
 }
 
 Activity read_memsets(const Source& source) {
-  Activity part;
-  const Table* table = usable_table(source, "CUPTI_ACTIVITY_KIND_MEMSET", {"start", "end"}, part.outcome);
-  if (table == nullptr) return part;
   enum { kBytes = kCommon, kNode };
-  part.outcome.scanned = source.scan(
-      *table,
+  return read_events(
+      source, "CUPTI_ACTIVITY_KIND_MEMSET", &Activity::memsets,
       {"start", "end", "deviceId", "contextId", "streamId", "correlationId", "globalPid", "bytes", "graphNodeId"},
-      [&](std::size_t rows) { begin(part, part.memsets, rows); },
-      [&](const Value* row) {
-        model::Memset memset;
-        std::uint64_t process = 0;
-        if (!common(part, row, memset, process)) return;
+      [](Activity& part, const Value* row, std::uint64_t process, model::Memset& memset) {
         memset.bytes = bytes_of(row[kBytes]);
         memset.graph_node = node_of(part, process, row[kNode]);
-        part.memsets.push_back(memset);
       });
-  return part;
 }
 
 Activity read_graphs(const Source& source) {
-  Activity part;
-  const Table* table = usable_table(source, "CUPTI_ACTIVITY_KIND_GRAPH_TRACE", {"start", "end"}, part.outcome);
-  if (table == nullptr) return part;
   enum { kGraph = kCommon, kExec };
-  part.outcome.scanned = source.scan(
-      *table,
+  return read_events(
+      source, "CUPTI_ACTIVITY_KIND_GRAPH_TRACE", &Activity::graphs,
       {"start", "end", "deviceId", "contextId", "streamId", "correlationId", "globalPid", "graphId", "graphExecId"},
-      [&](std::size_t rows) { begin(part, part.graphs, rows); },
-      [&](const Value* row) {
-        model::GraphLaunch graph;
-        std::uint64_t process = 0;
-        if (!common(part, row, graph, process)) return;
+      [](Activity&, const Value* row, std::uint64_t, model::GraphLaunch& graph) {
         graph.graph_id = static_cast<std::uint64_t>(row[kGraph].as_int());
         graph.exec_id = static_cast<std::uint64_t>(row[kExec].as_int());
-        part.graphs.push_back(graph);
       });
-  return part;
 }
 
 Activity read_synchronizations(const Source& source) {
-  Activity part;
-  const Table* table = usable_table(source, "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION", {"start", "end"}, part.outcome);
-  if (table == nullptr) return part;
   enum { kType = kCommon };
   // nsys 2025.3 (schema 3.20) brought deprecatedSyncType and writes 2 where CUPTI's number for a stream wait is 3.
-  const bool from_zero = table->has("deprecatedSyncType");
-  part.outcome.scanned = source.scan(
-      *table, {"start", "end", "deviceId", "contextId", "streamId", "correlationId", "globalPid", "syncType"},
-      [&](std::size_t rows) { begin(part, part.synchronizations, rows); },
-      [&](const Value* row) {
-        model::Synchronization wait;
-        std::uint64_t process = 0;
-        if (!common(part, row, wait, process)) return;
-        const std::int64_t type = row[kType].as_int(-1) + (from_zero ? 1 : 0);
-        wait.kind = type >= 1 && type <= 4 ? static_cast<model::SyncKind>(type) : model::SyncKind::kUnknown;
-        part.synchronizations.push_back(wait);
-      });
-  return part;
+  const Table* table = source.find("CUPTI_ACTIVITY_KIND_SYNCHRONIZATION");
+  const bool from_zero = table != nullptr && table->has("deprecatedSyncType");
+  return read_events(source, "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION", &Activity::synchronizations,
+                     {"start", "end", "deviceId", "contextId", "streamId", "correlationId", "globalPid", "syncType"},
+                     [from_zero](Activity&, const Value* row, std::uint64_t, model::Synchronization& wait) {
+                       const std::int64_t type = row[kType].as_int(-1) + (from_zero ? 1 : 0);
+                       wait.kind =
+                           type >= 1 && type <= 4 ? static_cast<model::SyncKind>(type) : model::SyncKind::kUnknown;
+                     });
 }
 
 Calls read_calls(const Source& source) {

@@ -2,8 +2,6 @@
 
 #include <sqlite3.h>
 
-#include <algorithm>
-
 #include "base/text.hpp"
 
 namespace rangescope::read::nsys_sqlite {

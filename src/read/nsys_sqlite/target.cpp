@@ -94,11 +94,11 @@ void read_diagnostics(const Source& source, Target& target) {
     if (std::none_of(std::begin(kOurs), std::end(kOurs),
                      [&](auto word) { return text.find(word) != std::string::npos; }))
       return;
-    std::string said = base::printable(base::trim(row[1].text()));
+    std::string shown = base::printable(base::trim(row[1].text()));
     for (model::Loss& known : target.diagnostics) {
-      if (known.detail == "Nsight Systems said: " + said) return void(++known.count);
+      if (known.detail == "Nsight Systems said: " + shown) return void(++known.count);
     }
-    target.diagnostics.push_back({"nsys_diagnostic", 1, "Nsight Systems said: " + said});
+    target.diagnostics.push_back({"nsys_diagnostic", 1, "Nsight Systems said: " + shown});
     if (severity == 3) target.diagnostics.back().severity = model::Severity::kError;
   });
 }

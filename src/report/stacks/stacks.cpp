@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <unordered_map>
 
-#include "base/text.hpp"
 #include "report/flame.hpp"
 #include "report/json_writer.hpp"
 

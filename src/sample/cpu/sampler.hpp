@@ -46,7 +46,6 @@ class Sampler final : public Sink {
   /// The program has ended: open waits end too, then names, then the end.
   void finish(std::int64_t now_ns, const std::filesystem::path& cache, std::int64_t own_cpu_ns,
               std::span<const CounterTotal> totals);
-  [[nodiscard]] bool failed() const { return file_.failed(); }
 
  private:
   static constexpr std::uint32_t kNone = 0;  ///< numbers below are one more than those in the file
@@ -108,7 +107,6 @@ class Sampler final : public Sink {
   wire::cpu::Packer threads_out_, frames_out_, stacks_out_, samples_out_, waits_out_, counts_out_;
   Unwound unwound_;
   std::vector<PythonFrame> python_;
-  std::vector<std::uint32_t> merged_;
   std::vector<std::string> python_unread_, python_versions_;
   std::vector<std::byte> waiting_stack_;
 };

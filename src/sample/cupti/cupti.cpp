@@ -240,7 +240,6 @@ Result<CounterSet> choose_from(const Api& api, const std::string& chip, const By
         set.left_out.push_back(any.front());
     }
     if (host.configure(set.metrics) == CUPTI_SUCCESS && host.passes() == 1) {
-      set.passes = 1;
       return set;
     }
   }
@@ -255,7 +254,6 @@ Result<CounterSet> choose_from(const Api& api, const std::string& chip, const By
     else
       set.left_out.push_back(metric);
   }
-  set.passes = set.metrics.empty() ? 0 : 1;
   return set;
 }
 
@@ -318,7 +316,7 @@ class DeviceSampler final : public Sampler {
     return check(api_.cuptiPmSamplingStart(&start), "cuptiPmSamplingStart");
   }
 
-  [[nodiscard]] Result<void> poll(Stream& to) override {
+  [[nodiscard]] Result<void> poll(SampleWriter& to) override {
     // A bound, so that a device that fills the image faster than it is read cannot hold the others up for ever.
     for (int round = 0; round < 64; ++round) {
       auto more = decode(to);
@@ -328,7 +326,7 @@ class DeviceSampler final : public Sampler {
     return {};
   }
 
-  [[nodiscard]] Result<void> stop(Stream& to) override {
+  [[nodiscard]] Result<void> stop(SampleWriter& to) override {
     RANGESCOPE_PARAMS(params, CUpti_PmSampling_Stop_Params);
     params.pPmSamplingObject = object_;
     if (const auto result = api_.cuptiPmSamplingStop(&params); result != CUPTI_SUCCESS)
@@ -386,7 +384,7 @@ class DeviceSampler final : public Sampler {
     return api_.cuptiPmSamplingCounterDataImageInitialize(&params);
   }
 
-  [[nodiscard]] Result<CUpti_PmSampling_DecodeStopReason> decode(Stream& to) {
+  [[nodiscard]] Result<CUpti_PmSampling_DecodeStopReason> decode(SampleWriter& to) {
     const std::int64_t now = now_ns(), due = (now - std::exchange(decoded_ns_, now)) / interval_ns_;
     fit(due);
     if (room_ != sized_for_) {
@@ -420,7 +418,7 @@ class DeviceSampler final : public Sampler {
     return params.decodeStopReason;
   }
 
-  void evaluate(std::size_t samples, Stream& to) {
+  void evaluate(std::size_t samples, SampleWriter& to) {
     const CpuTime took(spent_.evaluating);
     for (std::size_t i = 0; i < samples; ++i) {
       RANGESCOPE_PARAMS(sample, CUpti_PmSampling_CounterData_GetSampleInfo_Params);

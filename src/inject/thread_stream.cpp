@@ -1,4 +1,4 @@
-#include "inject/stream.hpp"
+#include "inject/thread_stream.hpp"
 
 #include <algorithm>
 
@@ -31,12 +31,12 @@ void store_text(unsigned char* at, const char* text, std::size_t bytes) {
 
 }  // namespace
 
-void Stream::dropped(std::uint64_t count) {
+void ThreadStream::dropped(std::uint64_t count) {
   gap_dropped_ += static_cast<std::uint32_t>(count);
   owes_ = true;
 }
 
-bool Stream::new_chunk(std::size_t bytes) {
+bool ThreadStream::new_chunk(std::size_t bytes) {
   const Quiet quiet;
   if (pause_ > 0) {
     --pause_;
@@ -74,7 +74,7 @@ bool Stream::new_chunk(std::size_t bytes) {
 }
 
 // The slow way of room(): debts first, then a new chunk.
-unsigned char* Stream::make_room(std::size_t bytes) {
+unsigned char* ThreadStream::make_room(std::size_t bytes) {
   if (static_cast<std::size_t>(end_ - at_) < bytes && !new_chunk(bytes)) return nullptr;
   if (owes_ && !paying_) {
     paying_ = true;
@@ -86,7 +86,7 @@ unsigned char* Stream::make_room(std::size_t bytes) {
   return at_;
 }
 
-bool Stream::pay_debts() {
+bool ThreadStream::pay_debts() {
   if (owes_thread_) {
     unsigned char* at = make_room(sizeof(native::Timed));
     if (at == nullptr) return false;
@@ -112,7 +112,7 @@ bool Stream::pay_debts() {
   return true;
 }
 
-Stream::DomainState* Stream::grow_domains(std::uint32_t domain) {
+ThreadStream::DomainState* ThreadStream::grow_domains(std::uint32_t domain) {
   std::uint32_t size = domains_size_ == 0 ? 8 : domains_size_;
   while (size <= domain) size *= 2;
   const Quiet quiet;
@@ -124,7 +124,7 @@ Stream::DomainState* Stream::grow_domains(std::uint32_t domain) {
   return domains_ + domain;
 }
 
-bool Stream::grow_stack() {
+bool ThreadStream::grow_stack() {
   const std::size_t room = stack_room_ == 0 ? 32 : stack_room_ * 2;
   if (room > kMostDepth) return false;
   const Quiet quiet;
@@ -136,7 +136,7 @@ bool Stream::grow_stack() {
   return true;
 }
 
-bool Stream::grow_names() {
+bool ThreadStream::grow_names() {
   const std::uint32_t size = names_size_ == 0 ? kFirstNames : names_size_ * 2;
   const Quiet quiet;
   auto* fresh = static_cast<Interned*>(pages_allocate(size * sizeof(Interned)));
@@ -155,7 +155,7 @@ bool Stream::grow_names() {
 
 // A program with ever new names (one a step) must not eat memory: the table starts anew and names are defined again.
 // Names of open ranges stay readable: the blocks are reused only for later names, and the stack's texts are cleared.
-void Stream::forget_names() {
+void ThreadStream::forget_names() {
   const Quiet quiet;
   std::memset(names_, 0, names_size_ * sizeof(Interned));
   names_used_ = 0;
@@ -178,7 +178,7 @@ void Stream::forget_names() {
   }
 }
 
-char* Stream::keep_text(const Name& name) {
+char* ThreadStream::keep_text(const Name& name) {
   const std::size_t bytes = round_up(std::size_t{name.bytes} + 4, 4);
   if (text_ == nullptr || text_->size - text_->used < bytes) {
     const std::size_t size =
@@ -199,7 +199,7 @@ char* Stream::keep_text(const Name& name) {
   return at + 4;
 }
 
-std::uint32_t Stream::define_string(const Name& name, Interned* slot, const char*& kept) {
+std::uint32_t ThreadStream::define_string(const Name& name, Interned* slot, const char*& kept) {
   const std::size_t bytes = round_up(sizeof(native::Text) + name.bytes, 8);
   unsigned char* at = room(bytes);
   if (at == nullptr) return 0;
@@ -225,7 +225,7 @@ std::uint32_t Stream::define_string(const Name& name, Interned* slot, const char
 }
 
 // A name that is not in the table: room for it there, then its definition in the stream.
-std::uint32_t Stream::intern_new(const Name& name, const char*& kept) {
+std::uint32_t ThreadStream::intern_new(const Name& name, const char*& kept) {
   kept = nullptr;
   if (name.bytes == 0) return 0;
   if (names_used_ * 4 >= names_size_ * 3 && (names_size_ >= kMostNames || !grow_names())) {
@@ -239,7 +239,7 @@ std::uint32_t Stream::intern_new(const Name& name, const char*& kept) {
   return define_string(name, find(name), kept);
 }
 
-bool Stream::define_domain(std::uint32_t domain) {
+bool ThreadStream::define_domain(std::uint32_t domain) {
   const char* name = domain_name(domain);
   const std::size_t length = std::strlen(name);
   const std::size_t bytes = round_up(sizeof(native::Text) + length, 8);
@@ -254,7 +254,7 @@ bool Stream::define_domain(std::uint32_t domain) {
   return true;
 }
 
-bool Stream::define_layout(const PayloadLayout& layout, std::uint32_t id) {
+bool ThreadStream::define_layout(const PayloadLayout& layout, std::uint32_t id) {
   static_assert(kMostLayouts <= sizeof layouts_ * 8);
   static_assert(sizeof(native::Schema) + PayloadLayout::kMostEntries * sizeof(native::SchemaEntry) <= kMostShort);
   static_assert(sizeof(native::StructuredPayload) + PayloadLayout::kMostBytes <= kMostShort);
@@ -279,7 +279,7 @@ bool Stream::define_layout(const PayloadLayout& layout, std::uint32_t id) {
   return true;
 }
 
-void Stream::begin_thread(std::uint32_t tid) {
+void ThreadStream::begin_thread(std::uint32_t tid) {
   stack_size_ = settled_ = 0;
   recover();  // the thread before may have ended in the midst of a hook
   gap_dropped_ = 0;
@@ -287,7 +287,7 @@ void Stream::begin_thread(std::uint32_t tid) {
   owes_ = owes_thread_ = true;
 }
 
-void Stream::recover() {
+void ThreadStream::recover() {
   if (at_ != nullptr && static_cast<std::size_t>(end_ - at_) >= sizeof(native::RecordHeader)) {
     native::RecordHeader head;
     std::memcpy(&head, at_, sizeof head);  // published, and not yet counted
@@ -314,7 +314,7 @@ void Stream::recover() {
   dropped();
 }
 
-void Stream::after_fork(std::uint32_t tid, std::uint32_t ordinal, std::uint32_t generation) {
+void ThreadStream::after_fork(std::uint32_t tid, std::uint32_t ordinal, std::uint32_t generation) {
   if (chunk_ != nullptr) capture_release(chunk_, chunk_bytes_);  // the child's map of it; the parent's stays
   chunk_ = nullptr;
   at_ = end_ = nullptr;

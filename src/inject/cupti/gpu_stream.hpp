@@ -47,7 +47,6 @@ class GpuStream {
 
   [[nodiscard]] std::uint64_t beyond_limit() const { return beyond_limit_; }  ///< records not written: size limit
   [[nodiscard]] std::uint64_t failed_bytes() const { return failed_bytes_; }  ///< bytes the file system refused
-  [[nodiscard]] std::uint64_t bytes() const { return written_; }
 
  private:
   static constexpr std::size_t kCapacity = 64 * 1024;

@@ -1,4 +1,4 @@
-#include "inject/cupti/stream.hpp"
+#include "inject/cupti/gpu_stream.hpp"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-#include "sample/stream.hpp"
+#include "sample/sample_writer.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -41,23 +41,23 @@ std::string text_of(const Description& description) {
 
 }  // namespace
 
-base::Result<Stream> Stream::create(const std::filesystem::path& file, Description description,
-                                    std::uint64_t most_bytes) {
+base::Result<SampleWriter> SampleWriter::create(const std::filesystem::path& file, Description description,
+                                                std::uint64_t most_bytes) {
   auto blocks = BlockFile::create(file, format::kMagic, format::kVersion);
   if (!blocks) return base::fail(std::move(blocks));
-  Stream stream(std::move(*blocks), std::move(description), most_bytes);
+  SampleWriter stream(std::move(*blocks), std::move(description), most_bytes);
   stream.file_.put(format::Type::kDescription, text_of(stream.description_), 0);
   return stream;
 }
 
-Stream::Stream(BlockFile file, Description description, std::uint64_t most_bytes)
+SampleWriter::SampleWriter(BlockFile file, Description description, std::uint64_t most_bytes)
     : file_(std::move(file)),
       description_(std::move(description)),
       most_bytes_(most_bytes),
       sums_(description_.metrics.size()),
       columns_(description_.metrics.size()) {}
 
-void Stream::add(std::int64_t start_ns, std::int64_t end_ns, const double* values) {
+void SampleWriter::add(std::int64_t start_ns, std::int64_t end_ns, const double* values) {
   // What lies before a gap is no part of the sample behind it.
   if (merged_ > 0 && start_ns - merged_end_ns_ > 1000) take(merged_start_ns_, merged_end_ns_);
   const auto length = static_cast<double>(std::max<std::int64_t>(end_ns - start_ns, 1));
@@ -73,7 +73,7 @@ void Stream::add(std::int64_t start_ns, std::int64_t end_ns, const double* value
   if (++merged_ >= merge_) take(merged_start_ns_, merged_end_ns_);
 }
 
-void Stream::take(std::int64_t start_ns, std::int64_t end_ns) {
+void SampleWriter::take(std::int64_t start_ns, std::int64_t end_ns) {
   merged_ = 0;
   ++samples_;
   starts_.push_back(start_ns);
@@ -84,7 +84,7 @@ void Stream::take(std::int64_t start_ns, std::int64_t end_ns) {
   if (starts_.size() >= kMostItems) flush(false);
 }
 
-void Stream::event(format::EventKind kind, std::string_view text, std::uint32_t count) {
+void SampleWriter::event(format::EventKind kind, std::string_view text, std::uint32_t count) {
   const format::Event event{kind, count, now_ns()};
   std::string raw(sizeof event, '\0');
   std::memcpy(raw.data(), &event, sizeof event);
@@ -92,7 +92,7 @@ void Stream::event(format::EventKind kind, std::string_view text, std::uint32_t 
   file_.put(format::Type::kEvent, raw, 1);
 }
 
-void Stream::flush(bool last) {
+void SampleWriter::flush(bool last) {
   if (last && merged_ > 0) take(merged_start_ns_, merged_end_ns_);
   if (!starts_.empty()) {
     std::string raw;

@@ -23,7 +23,7 @@ void publish(T& place, T value) {
   __atomic_store_n(&place, value, __ATOMIC_RELEASE);
 }
 
-class Stream {
+class ThreadStream {
  public:
   /// Bytes for a whole record, or null (counted by the caller through dropped()). Writes what is owed first: thread and
   /// gaps.
@@ -120,7 +120,7 @@ class Stream {
   }
 
   std::atomic<std::uint32_t> owner{0};  ///< the thread that has it, or had it until it ended
-  Stream* made_before = nullptr;        ///< in the list of Process::streams
+  ThreadStream* made_before = nullptr;  ///< in the list of Process::streams
 
  private:
   static constexpr std::int64_t kNever = INT64_MIN / 2;

@@ -26,23 +26,20 @@ struct Description {
   std::vector<char> adds_up;
 };
 
-class Stream {
+class SampleWriter {
  public:
   /// Makes the file. kIo where that cannot be.
-  [[nodiscard]] static base::Result<Stream> create(const std::filesystem::path& file, Description description,
-                                                   std::uint64_t most_bytes);
+  [[nodiscard]] static base::Result<SampleWriter> create(const std::filesystem::path& file, Description description,
+                                                         std::uint64_t most_bytes);
 
   /// `values`: one a metric, NaN for none.
   void add(std::int64_t start_ns, std::int64_t end_ns, const double* values);
   void event(wire::samples::EventKind kind, std::string_view text, std::uint32_t count = 0);
   /// Writes what is buffered; `last`: and that this is the end.
   void flush(bool last);
-  [[nodiscard]] std::uint64_t samples() const { return samples_; }
-  /// The disk refused: nothing more is written.
-  [[nodiscard]] bool failed() const { return file_.failed(); }
 
  private:
-  Stream(BlockFile file, Description description, std::uint64_t most_bytes);
+  SampleWriter(BlockFile file, Description description, std::uint64_t most_bytes);
   void take(std::int64_t start_ns, std::int64_t end_ns);
 
   BlockFile file_;

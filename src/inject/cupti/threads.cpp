@@ -1,0 +1,45 @@
+#include "inject/cupti/threads.hpp"
+
+#include <signal.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+namespace rangescope::inject::cupti {
+
+bool start_thread(pthread_t& thread, void* (*body)(void*), void* argument) {
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  const bool started = pthread_create(&thread, nullptr, body, argument) == 0;
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  return started;
+}
+
+std::int64_t monotonic_ns() {
+  timespec time{};
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  return std::int64_t{time.tv_sec} * 1000000000 + time.tv_nsec;
+}
+
+void make_condition(pthread_cond_t& condition) {
+  pthread_condattr_t monotonic;
+  pthread_condattr_init(&monotonic);
+  pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+  pthread_cond_init(&condition, &monotonic);
+  pthread_condattr_destroy(&monotonic);
+}
+
+void wait_for(pthread_cond_t& condition, pthread_mutex_t& lock, std::int64_t ns) {
+  const std::int64_t until = monotonic_ns() + ns;
+  const timespec time{until / 1000000000, until % 1000000000};
+  pthread_cond_timedwait(&condition, &lock, &time);
+}
+
+std::uint32_t thread_id() {
+  static thread_local std::uint32_t id = 0;
+  if (id == 0) id = static_cast<std::uint32_t>(syscall(SYS_gettid));
+  return id;
+}
+
+}  // namespace rangescope::inject::cupti

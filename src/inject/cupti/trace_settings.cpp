@@ -1,0 +1,62 @@
+#include "inject/cupti/trace_settings.hpp"
+
+#include <cstdlib>
+#include <cstring>
+
+#include "wire/names.hpp"
+
+namespace rangescope::inject::cupti {
+namespace {
+
+// Driver functions that put work on a GPU or wait for it, by the beginning of their names.
+constexpr const char* kWorkFunctions[] = {
+    "cuLaunch",         "cuGraphLaunch",       "cuMemcpy",           "cuMemset",      "cu64Mem",
+    "cuCtxSynchronize", "cuStreamSynchronize", "cuEventSynchronize", "cuMemPrefetch", "cuMemBatch"};
+
+bool begins_with_one_of(const char* name, const char* list) {
+  while (list != nullptr && *list != '\0') {
+    const std::size_t length = std::strcspn(list, ",");
+    if (length > 0 && std::strncmp(name, list, length) == 0) {
+      return true;
+    }
+    list += length + (list[length] == ',' ? 1 : 0);
+  }
+  return false;
+}
+
+std::uint32_t milliseconds_of(const char* text, std::uint32_t otherwise) {
+  if (text == nullptr || text[0] == '\0') {
+    return otherwise;
+  }
+  char* rest = nullptr;
+  double value = std::strtod(text, &rest);
+  if (rest == text || !(value >= 0) || value > 86400) {
+    return otherwise;
+  }
+  if (std::strcmp(rest, "ms") == 0) {
+    value /= 1000;
+  }
+  return static_cast<std::uint32_t>(value * 1000 + 0.5);
+}
+
+}  // namespace
+
+TraceSettings settings_from_environment() {
+  TraceSettings settings;
+  const char* graphs = std::getenv(wire::kCudaGraphs);
+  settings.graph_nodes = graphs == nullptr || std::strcmp(graphs, "graph") != 0;
+  const char* launches = std::getenv(wire::kLaunchRecords);
+  settings.launch_callbacks = launches != nullptr && std::strcmp(launches, "callback") == 0;
+  settings.more_calls = std::getenv(wire::kCudaCalls);
+  settings.flush_interval_ms = milliseconds_of(std::getenv(wire::kFlushInterval), settings.flush_interval_ms);
+  return settings;
+}
+
+bool is_noted(const char* function, const TraceSettings& settings) {
+  for (const char* beginning : kWorkFunctions) {
+    if (std::strncmp(function, beginning, std::strlen(beginning)) == 0) return true;
+  }
+  return begins_with_one_of(function, settings.more_calls);
+}
+
+}  // namespace rangescope::inject::cupti
