@@ -7,6 +7,7 @@
 #include "base/text.hpp"
 #include "model/measure.hpp"
 #include "runs/baselines.hpp"
+#include "runs/json_text.hpp"
 
 namespace rangescope::runs {
 namespace {
