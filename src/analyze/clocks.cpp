@@ -206,7 +206,8 @@ void describe_clocks(const std::vector<HostClock>& clocks, const Session& sessio
   }
   if (aligned > 0)
     report.notes.push_back("clocks of " + base::counted(aligned + 1, "host") +
-                           " brought together by the ends of collectives, to " + base::format_ns(residual) + " (p95)");
+                           " brought together by the ends of collectives; 95 of 100 single ends then agree within " +
+                           base::format_ns(residual));
   if (!others.empty())
     report.losses.push_back({"clocks_not_aligned", others.size(),
                              "by UTC only, since no collectives were joined: " + base::join(others, ", ")});
