@@ -8,6 +8,7 @@
 #include <map>
 #include <unordered_map>
 
+#include "analyze/digest.hpp"
 #include "analyze/sets.hpp"
 #include "analyze/stretches.hpp"
 #include "base/text.hpp"
@@ -502,6 +503,9 @@ void add_cpu_work(CpuWork& into, const CpuWork& other) {
   for (const model::CpuCounterSum& counter : other.counters) add_counter(into.counters, counter);
 }
 
+/// What is longer stands in a sentence without its template arguments, as kernels do where they are compared.
+constexpr std::size_t kLongName = 80;
+
 std::string cpu_causes(const model::Region& region) {
   if (!region.cpu || region.cpu->samples < 20 || !(region.wall.inclusive_ns > 0)) return {};
   const CpuWork& cpu = *region.cpu;
@@ -522,7 +526,7 @@ std::string cpu_causes(const model::Region& region) {
         return !f.python && base::file_name(f.module) == part.name;
       });
       if (part.name != "[kernel]" && function != cpu.functions.end() && !function->name.starts_with('['))
-        text += " in " + function->name;
+        text += " in " + (function->name.size() > kLongName ? folded_kernel(function->name) : function->name);
     } else if (part.kind == "cuda") {
       text += part.name == "launch" ? "launching" : "CUDA calls: " + part.name;
       const double kernels = region.gpu ? static_cast<double>(region.gpu->kernels) : 0;

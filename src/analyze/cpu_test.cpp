@@ -229,5 +229,19 @@ TEST(Cpu, CausesAreNamedInWords) {
             "70.0 % of its time is Python in llama.py:forward, 30.0 % waiting: I/O");
 }
 
+TEST(Cpu, LongNamesStandInCausesWithoutArguments) {
+  Sampled program;
+  program.range(program.t, "decode", 0, 1000);
+  const std::string mapper = "Eigen::internal::const_blas_data_mapper<float, long, 1>";
+  program.samples(
+      0, 1000,
+      program.stack(program.main,
+                    "Eigen::internal::product<long, " + mapper + ", " + mapper + ">::run(long, " + mapper + " const&)",
+                    "app"));
+  const auto report = analyze(program.session);
+  ASSERT_TRUE(report);
+  EXPECT_EQ(cpu_causes(named(*report, "decode")), "100.0 % of its time is app in Eigen::internal::product::run");
+}
+
 }  // namespace
 }  // namespace rangescope::analyze

@@ -340,7 +340,7 @@ class CpuReader {
     const auto count = static_cast<std::uint64_t>(
         std::count_if(cpu_.samples.begin(), cpu_.samples.end(),
                       [&](const model::CpuSample& each) { return each.stack != kNone && cut[each.stack]; }));
-    if (count == 0) return;
+    if (count < 20 || count * 100 <= cpu_.samples.size()) return;  // a few, or one in a hundred, move nothing
     lose("cpu_chains_cut", count,
          fmt::format("{} of {} do not reach the thread's begin (followed by {}).", count,
                      base::counted(cpu_.samples.size(), "call chain"),
