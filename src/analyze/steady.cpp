@@ -6,6 +6,7 @@
 
 #include "analyze/recording.hpp"
 #include "analyze/spread.hpp"
+#include "analyze/stretches.hpp"
 #include "analyze/windows.hpp"
 
 namespace rangescope::analyze {
@@ -115,30 +116,26 @@ double late_work_ns(const Session& session, Spans ranges) {
     }
     return near < ranges.size() && ranges[near].first <= start;
   };
-  Spans late;
+  Stretches covered, worked;  // by ranges; and by ranges or late work
+  for (const auto& [start, end] : ranges)
+    for (Stretches* each : {&covered, &worked}) each->add(start, end);
   const auto look = [&](const auto& items) {
     std::size_t near = 0, launched_near = 0;
     for (const auto& each : items) {
       const std::int64_t start = std::max(each.start_ns, session.begin_ns), end = std::min(each.end_ns, session.end_ns);
       if (start >= end || each.launch >= session.launches.size() || within(start, end, near)) continue;
       const std::int64_t launched = session.launches[each.launch].start_ns;
-      if (within(launched, launched, launched_near)) late.emplace_back(start, end);
+      if (within(launched, launched, launched_near)) worked.add(start, end);
     }
   };
   look(session.kernels);
   look(session.copies);
   look(session.memsets);
   look(session.graph_launches);
-  unite(late);
-  double ns = 0;
-  std::size_t i = 0;
-  for (const auto& [start, end] : late) {
-    ns += static_cast<double>(end - start);
-    while (i < ranges.size() && ranges[i].second <= start) ++i;
-    for (std::size_t k = i; k < ranges.size() && ranges[k].first < end; ++k)
-      ns -= static_cast<double>(length_ns(std::max(start, ranges[k].first), std::min(end, ranges[k].second)));
-  }
-  return ns;
+  covered.finish();
+  worked.finish();
+  return static_cast<double>(worked.within(session.begin_ns, session.end_ns) -
+                             covered.within(session.begin_ns, session.end_ns));
 }
 
 }  // namespace

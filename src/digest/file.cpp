@@ -262,12 +262,11 @@ void visit_gpu(Io& io, T& gpu, std::size_t kernels) {
   if constexpr (Io::kReads) {
     gpu.kernel_ns.reset();
     gpu.busy_ns.reset();
-    if (!one_each) gpu.kernel_ns.emplace();
-    if (one_each && gpu.kernels.size() > 1) gpu.kernel_ns = *kernel;
+    if (!one_each)
+      visit(io, gpu.kernel_ns.emplace());
+    else if (gpu.kernels.size() > 1)
+      gpu.kernel_ns = *kernel;
     if (!kernels_alone) gpu.busy_ns.emplace();
-  }
-  if constexpr (Io::kReads) {
-    if (!one_each) visit(io, *gpu.kernel_ns);
   } else if (!one_each) {
     visit(io, gpu.kernel());
   }

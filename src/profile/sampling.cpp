@@ -31,11 +31,7 @@ base::Result<pages::SamplePlan> plan_sampling(const SampleChoice& choice, const 
   if (!cupti) return tl::make_unexpected(cupti.error());
   const auto chips = (*cupti)->chips();
   if (!chips) return tl::make_unexpected(chips.error());
-  if (std::find(chips->begin(), chips->end(), chip) == chips->end()) {
-    const std::string near = base::did_you_mean(chip, *chips);
-    return base::fail(base::Code::kUsage, "unknown chip '" + base::printable(chip) + "'", "--chip",
-                      near.empty() ? "CUPTI samples on " + base::join(*chips, ", ") : near);
-  }
+  if (auto known = collect::native::check_chip(chip, *chips); !known) return base::fail(std::move(known));
   auto set = (*cupti)->choose(chip, *wanted);
   if (!set) return base::fail(std::move(set));
   return pages::SamplePlan{chip, (*cupti)->name(), std::move(set->metrics), std::move(set->left_out)};

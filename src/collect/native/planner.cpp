@@ -56,6 +56,13 @@ std::string Planner::cupti() const {
   return std::string("CUPTI ") + table_->library_version() + ", " + table_->library();
 }
 
+Result<void> check_chip(const std::string& chip, const std::vector<std::string>& known) {
+  if (std::find(known.begin(), known.end(), chip) != known.end()) return {};
+  std::string hint = base::did_you_mean(chip, known);
+  if (hint.empty()) hint = "Chips: " + base::join(known, ", ") + ".";
+  return base::fail(Code::kUsage, "unknown chip '" + base::printable(chip) + "'", "--chip", std::move(hint));
+}
+
 Result<std::vector<std::string>> Planner::chips() const {
   std::vector<std::string> names;
   std::array<char, kWhy> why{};
@@ -69,11 +76,8 @@ Result<std::vector<std::string>> Planner::metrics(const std::string& chip, Metri
   std::array<char, kWhy> why{};
   if (table_->metrics(chip.c_str(), kind, append, &names, why.data(), why.size()) != 0) {
     auto known = chips();
-    if (known && std::find(known->begin(), known->end(), chip) == known->end()) {
-      std::string hint = base::did_you_mean(chip, *known);
-      if (hint.empty()) hint = "Chips: " + base::join(*known, ", ") + ".";
-      return base::fail(Code::kUsage, "unknown chip '" + chip + "'", "--chip", std::move(hint));
-    }
+    if (known)
+      if (auto found = check_chip(chip, *known); !found) return base::fail(std::move(found));
     return base::fail(Code::kToolMissing, why.data(), table_->library());
   }
   std::sort(names.begin(), names.end());

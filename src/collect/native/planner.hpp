@@ -47,6 +47,9 @@ struct CounterPlan {
   std::vector<std::string> notes;
 };
 
+/// kUsage with the nearest, where `chip` is not among those that are `known`.
+[[nodiscard]] base::Result<void> check_chip(const std::string& chip, const std::vector<std::string>& known);
+
 class Planner {
  public:
   /// Loads the library and through it CUPTI. kToolMissing with what to install, when either is not there.
