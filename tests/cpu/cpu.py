@@ -187,6 +187,17 @@ class Native(Profiled):
             self.assertIn(";main;", line)
             self.assertNotIn("(cut)", line)
 
+    def test_frames_whose_registers_lie_elsewhere(self):
+        for mode, between in {"aligned": ["moving(double)", "aligned(double)"], "signal": ["raising(double)", "handler(int)"]}.items():
+            with self.subTest(mode):
+                report, _ = self.profile(SHARES, mode, "500")
+                lines = [line for line in self.report_as("-f", "collapsed").splitlines() if ";red(double)" in line]
+                self.assertGreater(len(lines), 0)
+                for line in lines:
+                    self.assertNotIn("(cut)", line)
+                    for function in ["main", *between]:
+                        self.assertIn(f"{function};", line)
+
     def test_waits_are_named_by_their_system_call(self):
         report, truth = self.profile(SHARES, "waits", "1000")
         self.assert_adds_up(report)

@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -67,10 +68,37 @@ __attribute__((noinline)) void wide(double ms) {
   red(ms);
   g_sum = g_sum + local[0];
 }
+// A frame as compilers align it: the caller's registers lie where the frame pointer says, not the frame's address.
+__attribute__((noinline)) void aligned(double ms) {
+  alignas(64) volatile char local[256];
+  auto* more = static_cast<volatile char*>(__builtin_alloca(static_cast<std::size_t>(g_sum) % 64 + 64));
+  local[0] = 1;
+  more[0] = 1;
+  red(ms);
+  g_sum = g_sum + local[0] + more[0];
+}
+// Its frame is found by the frame pointer that the one above saved.
+__attribute__((noinline)) void moving(double ms) {
+  auto* local = static_cast<volatile char*>(__builtin_alloca(static_cast<std::size_t>(g_sum) % 64 + 64));
+  local[0] = 1;
+  aligned(ms);
+  g_sum = g_sum + local[0];
+}
 
 namespace {
 
 std::map<std::string, double> g_truth;
+double g_handled_ms;
+
+__attribute__((noinline)) void handler(int) {
+  red(g_handled_ms);
+  g_sum = g_sum + 1;
+}
+__attribute__((noinline)) void raising(double ms) {
+  g_handled_ms = ms;
+  raise(SIGUSR1);
+  g_sum = g_sum + 1;
+}
 
 void timed(const char* name, void (*call)(double), double ms) {
   const double before = cpu_ms();
@@ -105,6 +133,11 @@ int main(int argc, char** argv) {
     nvtxRangePop();
   } else if (mode == "wide") {
     timed("work", wide, ms);
+  } else if (mode == "aligned") {
+    timed("work", moving, ms);
+  } else if (mode == "signal") {
+    std::signal(SIGUSR1, handler);
+    timed("work", raising, ms);
   } else if (mode == "waits") {
     nvtxRangePushA("work");
     nvtxRangePushA("sleeps");

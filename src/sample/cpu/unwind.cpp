@@ -76,7 +76,9 @@ class Walk {
       if (saved.at == Row::Saved::At::kSame) continue;
       const bool read = (saved.at == Row::Saved::At::kFrame && load(frame + offset, next[r])) ||
                         (saved.at == Row::Saved::At::kRegister && load(values_[saved.base] + offset, next[r]));
-      if (!read && r == kRip) return false;
+      if (read) continue;
+      if (r == kRip) return false;
+      next[r] = 0;  // no frame is found by what is unknown
     }
     if (row.saved[kRsp].at == Row::Saved::At::kSame) next[kRsp] = frame;
     std::memcpy(values_, next, sizeof next);

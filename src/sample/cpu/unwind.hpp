@@ -25,7 +25,7 @@ struct Row {
   std::int32_t offset = 0;
   struct Saved {
     enum class At : std::uint8_t { kSame, kFrame, kRegister, kUnknown } at = At::kSame;
-    std::uint8_t base = 0;    ///< kRegister: memory at this register + offset (frames of signals)
+    std::uint8_t base = 0;    ///< kRegister: memory at this register + offset
     std::int32_t offset = 0;  ///< kFrame: from the canonical frame address
   } saved[kRegisters] = {};
 };

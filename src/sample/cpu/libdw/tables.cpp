@@ -35,11 +35,11 @@ bool is_register(const Dwarf_Op& op, std::uint8_t& base, std::int32_t& offset) {
 Row::Saved saved_of(const Dwarf_Op* ops, std::size_t count) {
   Row::Saved saved;
   saved.at = Row::Saved::At::kUnknown;
-  if (count >= 1 && count <= 2 && ops[0].atom == DW_OP_call_frame_cfa) {
-    if (count == 2 && ops[1].atom != DW_OP_plus_uconst) return saved;
+  if (count < 1 || count > 2 || ops[0].atom != DW_OP_call_frame_cfa) return saved;
+  if (count == 1 || ops[1].atom == DW_OP_plus_uconst) {
     saved.at = Row::Saved::At::kFrame;
     saved.offset = count == 2 ? static_cast<std::int32_t>(ops[1].number) : 0;
-  } else if (count == 1 && is_register(ops[0], saved.base, saved.offset)) {
+  } else if (is_register(ops[1], saved.base, saved.offset)) {  // frames of signals, and those that realign the stack
     saved.at = Row::Saved::At::kRegister;
   }
   return saved;
