@@ -97,11 +97,11 @@ Argument Arguments::add_option(const std::string& names, const std::string& text
 }
 Argument Arguments::add_duration(const std::string& names, std::function<void(std::int64_t)> take, std::int64_t low,
                                  std::int64_t high, const std::string& text) const {
-  auto taken = [names, low, high, take = std::move(take)](const std::string& text) {
-    const auto ns = config::parse_duration(text);
+  auto taken = [names, low, high, take = std::move(take)](const std::string& given) {
+    const auto ns = config::parse_duration(given);
     if (!ns || *ns < low || *ns > high)
       refuse(names,
-             "'" + base::printable(text) + "' is no time from " + base::format_ns(static_cast<double>(low)) + " to " +
+             "'" + base::printable(given) + "' is no time from " + base::format_ns(static_cast<double>(low)) + " to " +
                  base::format_ns(static_cast<double>(high)),
              "Write a number with a unit, 100ms or 30s or 5m; without one it is in seconds");
     take(*ns);
@@ -121,8 +121,8 @@ Argument Arguments::add_flag(const std::string& names, const std::string& text) 
 
 Argument Arguments::add_choice(const std::string& name, const std::vector<std::string>& words,
                                std::function<void(std::size_t)> take, const std::string& text) const {
-  auto chosen = [words, take = std::move(take)](const std::string& text) {
-    const auto found = std::find(words.begin(), words.end(), text);
+  auto chosen = [words, take = std::move(take)](const std::string& given) {
+    const auto found = std::find(words.begin(), words.end(), given);
     if (found != words.end()) take(static_cast<std::size_t>(found - words.begin()));
   };
   return add_option(name, std::move(chosen), text).one_of(words);
