@@ -151,7 +151,7 @@ inline constexpr auto kTable = std::to_array<LossEntry>({
      "The machine was too busy to read Python's functions in time; these samples have native functions only.",
      "Leave a core free."},
     {"python_not_read", kInfo, kCpu, "The functions of a Python could not be read; its time is there without them.",
-     "Use CPython 3.9 to 3.13."},
+     "Use CPython 3.9 to 3.15."},
 
     {"counters_graph", kWarning, kCounters, "CUPTI cannot measure the kernels of a CUDA graph one by one.",
      "Measure the range: --per range."},

@@ -90,6 +90,19 @@ TEST(Names, AreAskedForOnceABuildId) {
   EXPECT_EQ(names_of_module(libc, addresses, "")[0].functions.back().name, "l64a");
 }
 
+TEST(Tables, PartsBeginWhereFunctionsDo) {
+  Modules modules;
+  const Tables* tables = modules.find("/proc/self/exe", static_cast<std::uint32_t>(::getpid())).tables();
+  if (tables == nullptr) GTEST_SKIP() << "built without libdw";
+  const Tables::Symbol main = tables->symbol("main");
+  ASSERT_NE(main.address, 0u);
+  EXPECT_EQ(tables->part(main.address).first, main.address);
+  EXPECT_EQ(tables->part(main.address + main.size - 1).first, main.address);
+  EXPECT_GE(tables->part(main.address).second, main.address + main.size);
+  EXPECT_EQ(tables->part(0).first, 0u);
+  EXPECT_EQ(tables->part(UINT64_MAX).first, 0u);
+}
+
 TEST(PerfMap, NamesOfJitCode) {
   const std::uint64_t addresses[] = {0x1000, 0x10ff, 0x1100, 0x2004};
   const auto named = names_in_perf_map(

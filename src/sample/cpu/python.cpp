@@ -3,8 +3,11 @@
 #include <sys/uio.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdlib>
 #include <cstring>
+#include <map>
+#include <utility>
 
 #include "base/text.hpp"
 
@@ -12,44 +15,45 @@ namespace rangescope::sample::cpu {
 namespace {
 
 constexpr std::size_t kMostFrames = 512, kMostThreads = 4096, kMostCodes = 200'000;
-constexpr std::uint8_t kOwnedByCStack = 3;
+constexpr std::uint8_t kOwnedByInterpreter = 3;      // or more: the loop's own frame, of no function
 constexpr std::uint64_t kGlibcThreadNumber = 0x2d0;  // struct pthread.tid, glibc 2.10 to 2.41 on x86-64
+constexpr int kFirst = 9, kFirstThatPublishes = 13;
 
 // Of 3.9.18, 3.10.13, 3.11.7 and 3.12.1, by offsetof() with their headers.
 constexpr Python::Fields kFields[] = {
-    {32, 0, 8, 8, 16, 176, 0, 24, -1, 24, 32, 0, 0, 104, 112, 40, 48, 72},
-    {32, 0, 8, 8, 16, 176, 0, 24, -1, 24, 32, 0, 0, 104, 112, 40, 48, 72},
-    {40, 0, 16, 8, 16, 152, 160, 56, 8, 48, 32, 69, 68, 112, 128, 72, 48, 72},
-    {40, 0, 72, 8, 16, 136, 144, 56, 0, 8, 0, 70, 0, 112, 128, 68, 40, 56},
+    {32, 0, 8, 8, 16, 176, 0, 24, -1, 24, 32, 0, 0, 104, 112, 40, 8, 16, 32, 48, 2, 72},
+    {32, 0, 8, 8, 16, 176, 0, 24, -1, 24, 32, 0, 0, 104, 112, 40, 8, 16, 32, 48, 2, 72},
+    {40, 0, 16, 8, 16, 152, 160, 56, 8, 48, 32, 69, 68, 112, 128, 72, 8, 16, 32, 48, 2, 72},
+    {40, 0, 72, 8, 16, 136, 144, 56, 0, 8, 0, 70, 0, 112, 128, 68, 8, 16, 32, 40, 2, 56},
 };
-// Of _Py_DebugOffsets in 3.13: where each number stands.
-constexpr std::size_t kDebugOffsets = 320;
+// Where the same numbers, from heads to ascii, stand in _Py_DebugOffsets of 3.13, 3.14 and 3.15, by offsetof() with
+// their headers; 0: not there.
+constexpr std::size_t kNumbers = 20;
+constexpr std::uint16_t kPublished[][kNumbers] = {
+    {40, 64, 72, 168, 176, 192, 200, 184, 0, 232, 240, 264, 0, 280, 296, 312, 360, 552, 544, 560},
+    {40, 64, 72, 192, 200, 216, 224, 208, 0, 256, 264, 288, 0, 320, 336, 352, 408, 632, 624, 640},
+    {40, 64, 72, 192, 200, 240, 248, 208, 0, 320, 328, 352, 0, 384, 400, 416, 472, 728, 720, 736},
+};
+constexpr int kLast = kFirstThatPublishes + static_cast<int>(std::size(kPublished)) - 1;
+constexpr std::size_t kDebugOffsets = 760, kFreeThreaded = 16;
 
-std::uint32_t word_at(const char* bytes, std::size_t at) {
-  std::uint64_t value = 0;
-  std::memcpy(&value, bytes + at, sizeof value);
-  return static_cast<std::uint32_t>(std::min<std::uint64_t>(value, 1u << 20));
-}
-
-Python::Fields published(const char* at) {
-  return {word_at(at, 40),
-          word_at(at, 64),
-          word_at(at, 72),
-          word_at(at, 168),
-          word_at(at, 176),
-          word_at(at, 192),
-          word_at(at, 200),
-          word_at(at, 184),
-          -1,
-          word_at(at, 232),
-          word_at(at, 240),
-          word_at(at, 264),
-          0,
-          word_at(at, 280),
-          word_at(at, 296),
-          word_at(at, 312),
-          40,
-          56};
+Python::Fields published(const char* bytes, int minor) {
+  const auto& places = kPublished[minor - kFirstThatPublishes];
+  const auto number = [&](std::size_t at) {
+    std::uint64_t value = 0;
+    if (at != 0) std::memcpy(&value, bytes + at, sizeof value);
+    return static_cast<std::uint32_t>(std::min<std::uint64_t>(value, 1u << 20));
+  };
+  std::uint32_t numbers[kNumbers];
+  std::transform(std::begin(places), std::end(places), numbers, number);
+  Python::Fields fields;
+  static_assert(offsetof(Python::Fields, kind) == sizeof numbers);
+  std::memcpy(&fields, numbers, sizeof numbers);
+  fields.through = -1;
+  // Without a lock of all threads, `interned` is a byte of its own since 3.14.
+  fields.kind = minor >= 14 && number(kFreeThreaded) != 0 ? 8 : 2;
+  fields.compact = fields.ascii + 16;
+  return fields;
 }
 
 /// "python3.11", "libpython3.11.so.1.0": 11; 0 for others.
@@ -81,6 +85,8 @@ std::unique_ptr<Python> Python::find(const Space& space, std::uint32_t pid, std:
     if (const auto cold = tables.symbol("_PyEval_EvalFrameDefault.cold"); cold.address != 0) {
       python->cold_ = bias + cold.address;
       python->cold_end_ = python->cold_ + std::max<std::uint64_t>(cold.size, 1);
+    } else {
+      python->find_cold(tables, bias);
     }
     if (const auto type = tables.symbol("PyCode_Type"); type.address != 0) python->code_type_ = bias + type.address;
     int minor = minor_of(path);
@@ -93,20 +99,20 @@ std::unique_ptr<Python> Python::find(const Space& space, std::uint32_t pid, std:
       minor = static_cast<int>(value >> 16 & 0xff);
     }
     python->version_ = "3." + std::to_string(minor);
-    if (minor < 9 || minor > 13) {
+    if (minor < kFirst || minor > kLast) {
       why = "Python " + (minor == 0 ? std::string("of an unknown version") : python->version_) + " is not known";
       return nullptr;
     }
-    if (minor == 13) {
+    if (minor >= kFirstThatPublishes) {
       char offsets[kDebugOffsets];
       if (!python->read(python->runtime_, offsets, sizeof offsets)) {
         why = "the memory of a Python cannot be read (process_vm_readv: " + std::string(std::strerror(errno)) + ")";
         return nullptr;
       }
       if (std::memcmp(offsets, "xdebugpy", 8) != 0) return nullptr;  // it has not begun
-      python->fields_ = published(offsets);
+      python->fields_ = published(offsets, minor);
     } else {
-      python->fields_ = kFields[minor - 9];
+      python->fields_ = kFields[minor - kFirst];
     }
     std::uint64_t first = 0;
     if (!python->read(python->runtime_ + python->fields_.heads, &first, sizeof first)) {
@@ -116,6 +122,35 @@ std::unique_ptr<Python> Python::find(const Space& space, std::uint32_t pid, std:
     return first == 0 ? nullptr : std::move(python);
   }
   return nullptr;
+}
+
+// What a compiler takes for seldom (gcc 16: nearly all of the loop) lies apart. Debian's Pythons have no symbol for it:
+// it is where the loop's jumps lead to, if not to the begin of a function.
+void Python::find_cold(const Tables& tables, std::uint64_t bias) {
+#if defined(__x86_64__)
+  std::string code(std::min<std::uint64_t>(loop_end_ - loop_, 1 << 20), '\0');
+  if (!read(loop_, code.data(), code.size())) return;
+  std::map<std::pair<std::uint64_t, std::uint64_t>, int> jumps;
+  for (std::size_t i = 0; i + 6 <= code.size(); ++i) {
+    const auto byte = [&](std::size_t at) { return static_cast<unsigned char>(code[at]); };
+    const bool always = byte(i) == 0xe9, sometimes = byte(i) == 0x0f && (byte(i + 1) & 0xf0) == 0x80;
+    if (!always && !sometimes) continue;
+    const std::size_t next = i + (always ? 5 : 6);
+    std::int32_t distance = 0;
+    std::memcpy(&distance, code.data() + next - sizeof distance, sizeof distance);
+    const std::uint64_t to = loop_ + next + static_cast<std::uint64_t>(std::int64_t{distance});
+    if (to >= loop_ && to < loop_end_) continue;
+    const auto part = tables.part(to - bias);
+    if (part.first != 0 && part.first != to - bias) ++jumps[part];
+  }
+  const auto most =
+      std::max_element(jumps.begin(), jumps.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+  if (most == jumps.end() || most->second < 4) return;
+  cold_ = bias + most->first.first;
+  cold_end_ = bias + most->first.second;
+#else
+  static_cast<void>(tables), static_cast<void>(bias);
+#endif
 }
 
 bool Python::read(std::uint64_t address, void* into, std::size_t bytes) const {
@@ -165,14 +200,16 @@ std::uint64_t Python::thread_state(std::uint32_t own_tid) {
 }
 
 bool Python::text(std::uint64_t address, std::size_t most, std::string& out) const {
-  char head[40];
-  if (!read(address, head, sizeof head)) return false;
+  char head[64];
+  const std::size_t size = std::max(fields_.length, fields_.state) + 8;
+  if (size > sizeof head || !read(address, head, size)) return false;
   std::uint64_t length = 0;
   std::uint32_t state = 0;
-  std::memcpy(&length, head + 16, sizeof length);
-  std::memcpy(&state, head + 32, sizeof state);
-  const std::uint32_t kind = state >> 2 & 7;
-  const bool compact = (state >> 5 & 1) != 0, ascii = (state >> 6 & 1) != 0;
+  std::memcpy(&length, head + fields_.length, sizeof length);
+  std::memcpy(&state, head + fields_.state, sizeof state);
+  state >>= fields_.kind;
+  const std::uint32_t kind = state & 7;
+  const bool compact = (state >> 3 & 1) != 0, ascii = (state >> 4 & 1) != 0;
   if (length > most || !compact || (kind != 1 && kind != 2 && kind != 4)) return false;
   std::string bytes(length * kind, '\0');
   if (!bytes.empty() && !read(address + (ascii ? fields_.ascii : fields_.compact), bytes.data(), bytes.size()))
@@ -203,11 +240,11 @@ bool Python::text(std::uint64_t address, std::size_t most, std::string& out) con
 const PythonCode* Python::code_at(std::uint64_t address) {
   if (address == 0 || (address & 7) != 0) return nullptr;
   char object[208];
-  const std::size_t bytes = std::max({fields_.file, fields_.name, fields_.line}) + 8;
+  const std::size_t bytes = std::max({fields_.type, fields_.file, fields_.name, fields_.line}) + 8;
   if (bytes > sizeof object || !read(address, object, bytes)) return nullptr;
   std::uint64_t type = 0, file = 0, name = 0;
   std::uint32_t line = 0;
-  std::memcpy(&type, object + 8, sizeof type);
+  std::memcpy(&type, object + fields_.type, sizeof type);
   std::memcpy(&file, object + fields_.file, sizeof file);
   std::memcpy(&name, object + fields_.name, sizeof name);
   std::memcpy(&line, object + fields_.line, sizeof line);
@@ -244,11 +281,11 @@ bool Python::frames(std::uint32_t own_tid, std::vector<PythonFrame>& out) {
       if (!word(at & ~std::uint64_t{7}, flags)) break;
       const auto byte = [&](std::uint64_t address) { return static_cast<std::uint8_t>(flags >> 8 * (address & 7)); };
       if (fields_.entry != 0) entry = byte(frame + fields_.entry) != 0;
-      shim = fields_.entry == 0 && byte(at) == kOwnedByCStack;
+      shim = fields_.entry == 0 && byte(at) >= kOwnedByInterpreter;
     }
     if (shim) {
       if (!out.empty()) out.back().entry = true;
-    } else if (const PythonCode* known = code_at(code)) {
+    } else if (const PythonCode* known = code_at(code & ~std::uint64_t{3})) {  // tagged since 3.14
       out.push_back({known, entry});
     } else if (fields_.entry == 0 && fields_.owner != 0 && out.empty()) {
       // A frame that is being made has no code yet.

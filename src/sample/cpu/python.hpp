@@ -1,11 +1,12 @@
-// Python frames of CPython 3.9 to 3.13 from outside: the interpreter's structures are read in the process's memory
+// Python frames of CPython 3.9 to 3.15 from outside: the interpreter's structures are read in the process's memory
 // (process_vm_readv) while it runs on, right after a sample of the thread came. Nothing is stopped, so that a frame may
 // have changed under way: each is checked by the types of what it points to, and a chain that does not hold together
 // ends there.
 //
-// Places of fields: 3.13 publishes them (_Py_DebugOffsets, in front of _PyRuntime); of the others they are tabled by
-// minor version, which keeps them. Threads are told apart by their native number (3.11 and later), before by what glibc
-// notes in its own descriptor of the thread. Function, file and line of its definition are read, nothing else.
+// Places of fields: 3.13 and later publish them (_Py_DebugOffsets, in front of _PyRuntime); of the others they are
+// tabled by minor version, which keeps them. Threads are told apart by their native number (3.11 and later), before by
+// what glibc notes in its own descriptor of the thread. Function, file and line of its definition are read, nothing
+// else.
 #pragma once
 
 #include <cstdint>
@@ -39,6 +40,10 @@ class Python {
   [[nodiscard]] bool is_loop(std::uint64_t address) const {
     return (address >= loop_ && address < loop_end_) || (address >= cold_ && address < cold_end_);
   }
+  /// An address of the part of the loop that lies apart becomes the loop's begin, by which it has a name.
+  [[nodiscard]] std::uint64_t named(std::uint64_t address) const {
+    return address >= cold_ && address < cold_end_ ? loop_ : address;
+  }
   [[nodiscard]] const Module* module() const { return module_; }
   [[nodiscard]] const std::string& version() const { return version_; }
 
@@ -47,11 +52,16 @@ class Python {
     std::uint32_t frame;   ///< of the thread: the frame, or what points to it
     std::int32_t through;  ///< 3.11, 3.12: the frame's place in what the thread points to; -1: directly
     std::uint32_t previous, code, owner, entry;  ///< of the frame; 0: there is none
-    std::uint32_t file, name, line, ascii, compact;
+    std::uint32_t file, name, line;              ///< of code
+    std::uint32_t type;                          ///< of any object
+    std::uint32_t length, state, ascii;          ///< of a text; `ascii`: where its characters are, if all are ASCII
+    std::uint32_t kind;                          ///< the bit of `state` that its width, compact and ascii begin at
+    std::uint32_t compact;                       ///< where the characters of other texts are
   };
 
  private:
   Python() = default;
+  void find_cold(const Tables& tables, std::uint64_t bias);
   bool read(std::uint64_t address, void* into, std::size_t bytes) const;
   /// A word, by way of the page that was read last.
   bool word(std::uint64_t address, std::uint64_t& value);

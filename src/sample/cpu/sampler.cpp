@@ -274,7 +274,7 @@ std::uint32_t Sampler::stack_of(const Process& process) {
       group();
       continue;
     }
-    const Place place = place_of(process.space, address);
+    const Place place = place_of(process.space, process.python ? process.python->named(address) : address);
     if (place.module == nullptr) continue;
     const bool outer = python != nullptr && loops > 0 && i > inner_native;
     if (outer && (place.module == python->module() || !place.module->file())) continue;
