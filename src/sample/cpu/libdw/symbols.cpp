@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <utility>
 
 namespace rangescope::sample::cpu {
 namespace {
@@ -65,7 +66,7 @@ class File {
     }
     bias_ = bias;
     read_symbols();
-    read_starts(elf);
+    read_sections(elf);
   }
 
   [[nodiscard]] std::vector<Function> functions(std::uint64_t address) {
@@ -119,26 +120,36 @@ class File {
                                   [](std::uint64_t value, const Symbol& symbol) { return value < symbol.address; });
     for (int back = 0; found != symbols_.begin() && back < 16; ++back) {
       --found;
-      const bool inside = at < found->end || (found->end == found->address && back == 0 && at - found->address < 4096);
+      const bool inside =
+          at < found->end || (found->end == found->address && back == 0 && at < behind_sizeless(found->address));
       if (inside) return &*found;
     }
     return nullptr;
   }
 
-  // Where functions begin, of a file without symbols: the sorted table of .eh_frame_hdr.
-  void read_starts(Elf* elf) {
+  // A symbol of hand-written assembler may have no size; it does not go on in another section (_init is before .plt).
+  [[nodiscard]] GElf_Addr behind_sizeless(GElf_Addr start) const {
+    for (const auto& [from, to] : code_)
+      if (start >= from && start < to) return std::min(start + 4096, to);
+    return start;
+  }
+
+  // Sections of code, and where functions begin, of a file without symbols: the sorted table of .eh_frame_hdr.
+  void read_sections(Elf* elf) {
     std::size_t strings = 0;
     Elf_Scn* section = nullptr;
     if (elf_getshdrstrndx(elf, &strings) != 0) return;
     while ((section = elf_nextscn(elf, section)) != nullptr) {
       GElf_Shdr header;
       if (gelf_getshdr(section, &header) == nullptr) continue;
+      if ((header.sh_flags & SHF_EXECINSTR) != 0)
+        code_.emplace_back(header.sh_addr + bias_, header.sh_addr + bias_ + header.sh_size);
       const char* name = elf_strptr(elf, strings, header.sh_name);
-      if (name == nullptr || std::strcmp(name, ".eh_frame_hdr") != 0) continue;
+      if (!starts_.empty() || name == nullptr || std::strcmp(name, ".eh_frame_hdr") != 0) continue;
       const Elf_Data* data = elf_getdata(section, nullptr);
-      if (data == nullptr || data->d_buf == nullptr || data->d_size < 12) return;
+      if (data == nullptr || data->d_buf == nullptr || data->d_size < 12) continue;
       const auto* bytes = static_cast<const unsigned char*>(data->d_buf);
-      if (bytes[0] != 1 || bytes[2] != DW_EH_PE_udata4 || bytes[3] != (DW_EH_PE_datarel | DW_EH_PE_sdata4)) return;
+      if (bytes[0] != 1 || bytes[2] != DW_EH_PE_udata4 || bytes[3] != (DW_EH_PE_datarel | DW_EH_PE_sdata4)) continue;
       std::uint32_t count = 0;
       std::memcpy(&count, bytes + 8, sizeof count);
       for (std::uint32_t i = 0; i < count && 12 + std::size_t{8} * i + 8 <= data->d_size; ++i) {
@@ -146,7 +157,6 @@ class File {
         std::memcpy(&offset, bytes + 12 + std::size_t{8} * i, sizeof offset);
         starts_.push_back(header.sh_addr + static_cast<std::uint64_t>(std::int64_t{offset}));
       }
-      return;
     }
   }
 
@@ -187,6 +197,7 @@ class File {
   Dwfl_Module* module_ = nullptr;
   std::uint64_t bias_ = 0;
   std::vector<Symbol> symbols_;
+  std::vector<std::pair<GElf_Addr, GElf_Addr>> code_;
   std::vector<std::uint64_t> starts_;
 };
 
