@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstring>
 #include <fstream>
+#include <iterator>
 #include <map>
 
 #include "base/text.hpp"
@@ -379,6 +380,9 @@ void Sampler::look_at_waits(std::int64_t now_ns) {
     sample.pid = waiting.pid;
     sample.tid = tid;
     sample.registers = has_tables();
+    std::fill(std::begin(sample.values), std::end(sample.values), kUnknownRegister);
+    sample.values[kRdi] = first;
+    sample.values[kRsi] = second;
     sample.values[kRsp] = stack;
     sample.values[kRip] = at;
     sample.stack = {waiting_stack_.data(), bytes};

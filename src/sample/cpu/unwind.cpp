@@ -43,8 +43,9 @@ class Walk {
       pointed_ = row->kind == Row::Kind::kNone || (row->frame_steps == 0 && row->base == kRbp);
       const std::uint64_t before = values_[kRsp];
       const bool went = row->kind == Row::Kind::kNone ? by_frame_pointer() : by_row(*row);
-      // The stack of a caller lies above, that of who was interrupted may be another one.
-      if (!went || (values_[kRsp] <= before && !row->signal)) {
+      // The stack of a caller lies above (vfork() takes its return address off first), that of who was interrupted may
+      // be another one.
+      if (!went || (!row->signal && (values_[kRsp] < before || (values_[kRsp] == before && depth > 0)))) {
         out.cut = true;
         return;
       }
@@ -127,7 +128,7 @@ class Walk {
       else if (!known || !load(from, next[r])) {
         if (r == kRip) return false;
         // Below the stack pointer: an epilogue has taken it back. Else no frame is found by what is unknown.
-        if (!known || from >= values_[kRsp]) next[r] = 0;
+        if (!known || from >= values_[kRsp]) next[r] = kUnknownRegister;
       }
     }
     if (row.saved[kRsp].at == At::kSame) next[kRsp] = frame;

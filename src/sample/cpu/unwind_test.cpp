@@ -53,6 +53,7 @@ by_index:                 # rsp + 0, r9 + 0, lit8, mul, plus, deref, plus 8: Ope
 back_in_register:
   .cfi_startproc
   .cfi_register rip, rcx
+  .cfi_def_cfa_offset 0
   nop
   .cfi_endproc
 
