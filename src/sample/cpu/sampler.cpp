@@ -184,7 +184,12 @@ void Sampler::ended(const Task& task, std::int64_t at_ns) {
     wait_ended(at->second, task.tid, at_ns);
     threads_.erase(at);
   }
-  if (task.tid == task.pid) processes_.erase(task.pid);
+  const auto owner = processes_.find(task.pid);
+  if (owner == processes_.end()) return;
+  owner->second.main_ended |= task.tid == task.pid;  // others may run on
+  if (owner->second.main_ended &&
+      std::none_of(threads_.begin(), threads_.end(), [&](const auto& each) { return each.second.pid == task.pid; }))
+    processes_.erase(owner);
 }
 
 void Sampler::switched(const Task& task, std::int64_t at_ns, bool out, bool preempted) {
