@@ -10,6 +10,8 @@
 namespace rangescope::sample::cpu {
 namespace {
 
+constexpr std::uint64_t kMostSought = 8 << 10;
+
 class Walk {
  public:
   Walk(const Space& space, const Sample& sample) : space_(space), stack_(sample.stack), low_(sample.values[kRsp]) {
@@ -19,9 +21,9 @@ class Walk {
   /// Of the last frame: its caller is found by the frame pointer.
   [[nodiscard]] bool pointed() const { return pointed_; }
 
-  void run(Unwound& out) {
-    bool call = false;  // the address is a return address
-    for (std::uint32_t depth = 0; depth < wire::cpu::kMostDepth; ++depth) {
+  /// `call`: the address is a return address.
+  void run(Unwound& out, bool call = false, std::uint32_t depth = 0) {
+    for (; depth < wire::cpu::kMostDepth; ++depth) {
       std::uint64_t address = values_[kRip] - (call ? 1 : 0);
       if (values_[kRip] == 0) return;
       const Row* row = row_at(address);
@@ -41,6 +43,8 @@ class Walk {
       // Code without tables marks the begin of a thread by a frame pointer of 0 (System V ABI, AMD64, 3.4.1).
       if (row->kind == Row::Kind::kNone && depth > 0 && values_[kRbp] == 0) return;
       pointed_ = row->kind == Row::Kind::kNone || (row->frame_steps == 0 && row->base == kRbp);
+      if (row->frame_steps == 0 && row->base == kRbp && values_[kRbp] == kUnknownRegister)
+        return seek(*row, out, depth);
       const std::uint64_t before = values_[kRsp];
       const bool went = row->kind == Row::Kind::kNone ? by_frame_pointer() : by_row(*row);
       // The stack of a caller lies above (vfork() takes its return address off first), that of who was interrupted may
@@ -68,6 +72,30 @@ class Walk {
       return false;
     std::memcpy(&value, stack_.data() + (address - low_), sizeof value);
     return true;
+  }
+
+  /// A waiting thread's frame pointer is not known: the first place of the frame that holds what a call and a prologue
+  /// leave, and from where the chain reaches its begin.
+  void seek(const Row& row, Unwound& out, std::uint32_t depth) const {
+    Unwound rest;
+    std::uint64_t caller = 0, back = 0;
+    int trials = 16;
+    for (std::uint64_t at = values_[kRsp]; !sought_ && trials > 0 && at - values_[kRsp] < kMostSought; at += 8) {
+      if (!load(at, caller) || !load(at + 8, back)) break;
+      const Row* above = row_at(back - 1);
+      if (above == nullptr || above->kind == Row::Kind::kNone || (above->base == kRbp && caller <= at)) continue;
+      --trials;
+      Walk trial(*this);
+      trial.sought_ = true;
+      trial.values_[kRbp] = at;
+      rest = {};
+      if (!trial.by_row(row)) continue;
+      trial.run(rest, true, depth + 1);
+      if (rest.cut) continue;
+      out.addresses.insert(out.addresses.end(), rest.addresses.begin(), rest.addresses.end());
+      return;
+    }
+    out.cut = true;
   }
 
   bool by_frame_pointer() {
@@ -139,7 +167,7 @@ class Walk {
   const Space& space_;
   std::span<const std::byte> stack_;
   std::uint64_t low_;
-  bool pointed_ = false;
+  bool pointed_ = false, sought_ = false;
   std::uint64_t values_[kRegisters];
 };
 

@@ -170,6 +170,16 @@ TEST_F(Unwinding, ARegisterThatAnEpilogueHasTakenBack) {
   EXPECT_EQ(found.addresses, (std::vector<std::uint64_t>{address(in_register_popped), framed - 1, begin_ - 1}));
 }
 
+TEST_F(Unwinding, AFramePointerThatIsNotKnownIsSought) {
+  const std::uint64_t framed = address(after_call_with_frame_pointer);
+  // Of the caller 24 bytes, a pointer to code and what an older call left; then its own.
+  const Unwound found =
+      from(in_early_return, {framed, begin_, kStack + 64, framed, 7, kStack + 56, begin_}, {{kRbp, kUnknownRegister}});
+  EXPECT_FALSE(found.cut);
+  EXPECT_EQ(found.addresses, (std::vector<std::uint64_t>{address(in_early_return), framed - 1, begin_ - 1}));
+  EXPECT_TRUE(from(in_early_return, {framed, 7, 7, 7}, {{kRbp, kUnknownRegister}}).cut);
+}
+
 TEST_F(Unwinding, WhatBeginsAContextIsNamedByItsFirstByte) {
   const Unwound found = from(in_early_return, {address(planted), 7});
   EXPECT_TRUE(found.cut);

@@ -15,6 +15,7 @@ namespace rangescope::sample::cpu {
 namespace {
 
 std::string demangled(const char* name) {
+  if (std::strncmp(name, "_Z", 2) != 0) return name;  // "rd" is a type too
   int status = 0;
   char* text = abi::__cxa_demangle(name, nullptr, nullptr, &status);
   std::string out = status == 0 && text != nullptr ? text : name;
