@@ -278,8 +278,10 @@ class CpuSums {
     return work_of(uses, {});
   }
 
-  /// Without a wall time: of what samples, calls and waits come to.
-  [[nodiscard]] base::Held<CpuWork> work_of(const std::vector<Use>& uses, std::optional<double> wall_ns) const {
+  /// Without a wall time: of what samples, calls and waits come to. `at_least`: of more than that where they come to
+  /// more than chance adds, as those of all threads do while a start/end range is open.
+  [[nodiscard]] base::Held<CpuWork> work_of(const std::vector<Use>& uses, std::optional<double> wall_ns,
+                                            bool at_least = false) const {
     CpuWork work;
     work.interval_ns = static_cast<double>(cpu_.interval_ns);
     const double interval = work.interval_ns;
@@ -318,13 +320,15 @@ class CpuSums {
     }
     counters(records, work);
     if (work.samples == 0 && recorded <= 0 && work.counters.empty()) return {};
-    const double wall = wall_ns.value_or(recorded + static_cast<double>(outside) * interval);
+    const double chance = 3 * interval * std::sqrt(static_cast<double>(outside) + 1);
+    double wall = recorded + static_cast<double>(outside) * interval;
+    if (wall_ns && (!at_least || wall <= *wall_ns + chance)) wall = std::max(*wall_ns, at_least ? recorded : 0);
     double rest = std::max(0.0, wall - recorded);
     // Samples of the kernel are missing: what they would have been, where that is more than chance.
     double missing = 0;
     if (!cpu_.kernel && cpu_.switches) {
       const double gap = rest - static_cast<double>(outside) * interval;
-      if (gap > 3 * interval * std::sqrt(static_cast<double>(outside) + 1)) missing = gap;
+      if (gap > chance) missing = gap;
     }
     double idle_rest = outside > 0 ? static_cast<double>(outside_idle) / static_cast<double>(outside) : 1;
     if (missing > 0) {
@@ -465,6 +469,10 @@ model::CpuFunction function_of(const Session& session, std::uint32_t number) {
   return function;
 }
 
+double cpu_whole_ns(const CpuWork& work) {
+  return work.python.ns + work.native.ns + work.cuda.ns + work.waiting.ns;
+}
+
 void add_cpu_work(CpuWork& into, const CpuWork& other) {
   const auto sum = [](model::CpuPart& to, const model::CpuPart& from) {
     to.ns += from.ns;
@@ -507,12 +515,13 @@ void add_cpu_work(CpuWork& into, const CpuWork& other) {
 constexpr std::size_t kLongName = 80;
 
 std::string cpu_causes(const model::Region& region) {
-  if (!region.cpu || region.cpu->samples < 20 || !(region.wall.inclusive_ns > 0)) return {};
+  if (!region.cpu) return {};
   const CpuWork& cpu = *region.cpu;
-  const double wall = region.wall.inclusive_ns;
+  const double wall = cpu_whole_ns(cpu);
   std::vector<std::string> texts;
   for (const model::CpuPart& part : cpu.parts) {
     if (part.ns < 0.1 * wall || texts.size() == 3) break;
+    if (cpu.samples < 20 && (part.kind == "python" || part.kind == "native")) continue;  // others are recorded
     std::string text = base::format_share(part.ns / wall) + (texts.empty() ? " of its time is " : " ");
     if (part.kind == "python") {
       text += "Python";
@@ -553,7 +562,10 @@ void add_cpu(const Session& session, const Options& options, const Tree& tree, c
   base::parallel_for(report.regions.size(), session.cpu.samples.size() < 20000 ? 1 : options.threads,
                      [&](std::size_t r) {
                        model::Region& region = report.regions[r];
-                       if (region.occurrences > 0) region.cpu = sums.work_of(uses[r], region.wall.inclusive_ns);
+                       const bool exact = region.kind == model::RangeKind::kPushPop && region.unclosed == 0;
+                       std::optional<double> wall;
+                       if (region.occurrences > 0) wall = region.wall.inclusive_ns;
+                       region.cpu = sums.work_of(uses[r], wall, !exact);
                      });
 }
 

@@ -229,6 +229,54 @@ TEST(Cpu, CausesAreNamedInWords) {
             "70.0 % of its time is Python in llama.py:forward, 30.0 % waiting: I/O");
 }
 
+TEST(Cpu, RecordedWaitsAreNamedWithoutSamples) {
+  Sampled program;
+  program.range(program.t, "join", 0, 1000);
+  program.samples(0, 100, program.main);
+  program.wait(100, 700, model::WaitKind::kLock);
+  const auto report = analyze(program.session);
+  ASSERT_TRUE(report);
+  EXPECT_EQ(cpu_causes(named(*report, "join")), "60.0 % of its time is waiting: lock");  // ten samples name nothing
+}
+
+TEST(Cpu, OfAStartEndRangeAllThreadsAddUp) {
+  Sampled program;
+  const auto other = program.thread(program.p, 3);
+  program.session.cpu.threads.push_back({1, 3, 0, other});
+  program.range(program.t, "span", 0, 10'000, "", model::RangeKind::kStartEnd);
+  program.range(other, "part", 0, 10'000);
+  program.wait(0, 10'000, model::WaitKind::kLock);
+  program.session.cpu.waits.push_back({4000, 10'000, 1, kNone, model::WaitKind::kSleep});
+  for (std::int64_t at = 5; at < 4000; at += 10) program.session.cpu.samples.push_back({at, 1, program.main});
+  const auto report = analyze(program.session);
+  ASSERT_TRUE(report);
+  const model::Region &span = named(*report, "span"), &in = named(*report, "part");
+  ASSERT_TRUE(span.cpu && in.cpu);
+  EXPECT_NEAR(cpu_whole_ns(*in.cpu), 10'000, 1e-6);
+  EXPECT_NEAR(span.cpu->waiting.ns, 16'000, 1e-6);
+  EXPECT_NEAR(span.cpu->native.ns, 4000, 1e-6);
+}
+
+TEST(Cpu, ARangeThatNeverEndedHasWhatWasRecorded) {
+  Sampled program;
+  program.range(program.t, "all", 0, model::kOpen);
+  program.range(program.t, "step", 0, 1000);
+  program.range(program.t, "step", 1000, model::kOpen);
+  program.samples(0, 2000, program.main);
+  program.wait(2000, 9000, model::WaitKind::kSleep);
+  program.session.end_ns = 9000;
+  const auto report = analyze(program.session);
+  ASSERT_TRUE(report);
+  for (const char* name : {"all", "step"}) {
+    const model::Region& region = named(*report, name);
+    ASSERT_TRUE(region.cpu) << name;
+    EXPECT_EQ(region.cpu->samples, 200);
+    EXPECT_NEAR(region.cpu->native.ns, 2000, 1e-6);
+    EXPECT_NEAR(region.cpu->waiting.ns, 7000, 1e-6);
+    EXPECT_EQ(cpu_causes(region), "77.8 % of its time is waiting: sleep, 22.2 % app in main");
+  }
+}
+
 TEST(Cpu, LongNamesStandInCausesWithoutArguments) {
   Sampled program;
   program.range(program.t, "decode", 0, 1000);

@@ -249,7 +249,7 @@ struct Region {
   base::Held<OverRanks> ranks;              ///< of the aggregate, where several ranks of a job were recorded
   base::Held<Communication> communication;  ///< joined calls of NCCL and MPI inside, of a job of several ranks
   base::Held<GpuWork> gpu;                  ///< absent where no GPU work was recorded at all
-  base::Held<CpuWork> cpu;                  ///< absent where the CPU was not sampled, and without closed occurrences
+  base::Held<CpuWork> cpu;                  ///< absent where the CPU was not sampled; open occurrences are in it
   std::map<std::string, Metric> metrics;
   std::vector<KernelMetrics> kernels;  ///< counters per kernel, when they were collected
   std::vector<RooflinePoint> roofline;

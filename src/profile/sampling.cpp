@@ -107,9 +107,9 @@ base::Result<std::optional<sample::cpu::Recorder>> begin_cpu(const SampleChoice&
   options.counters = std::move(*counters);
   const char *cache = std::getenv("XDG_CACHE_HOME"), *home = std::getenv("HOME");
   if (cache != nullptr && *cache != '\0')
-    options.cache = std::filesystem::path(cache) / "rangescope" / "symbols";
+    options.cache = std::filesystem::path(cache) / "rangescope" / "names";
   else if (home != nullptr && *home != '\0')
-    options.cache = std::filesystem::path(home) / ".cache" / "rangescope" / "symbols";
+    options.cache = std::filesystem::path(home) / ".cache" / "rangescope" / "names";
   std::error_code error;
   std::filesystem::create_directories(options.folder, error);
   auto begun = sample::cpu::Recorder::start(options);

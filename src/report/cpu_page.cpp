@@ -105,10 +105,12 @@ base::Result<std::string> cpu_page(const model::Report& report, const Style& sty
     return base::fail(base::Code::kNothingCaptured, "the CPU was not sampled in '" + name + "'", {},
                       "Record with rangescope profile --cpu; its losses say what forbids it");
   const model::CpuWork& cpu = *work;
-  const double wall =
-      outside ? cpu.python.ns + cpu.native.ns + cpu.cuda.ns + cpu.waiting.ns : region->wall.inclusive_ns;
-  const std::string many =
+  const double wall = cpu.python.ns + cpu.native.ns + cpu.cuda.ns + cpu.waiting.ns;
+  std::string many =
       outside ? "all threads" : base::counted(static_cast<std::uint64_t>(region->occurrences), "occurrence");
+  if (!outside && region->unclosed > 0) many += fmt::format(" and {} that never ended", region->unclosed);
+  if (!outside && region->kind == model::RangeKind::kStartEnd && wall > 1.01 * region->wall.inclusive_ns)
+    many = "all threads during " + many;
   std::string page =
       fmt::format("{}: {} in {}, {} of {} CPU\n\n", name, format_ns(wall), many,
                   base::counted(static_cast<std::uint64_t>(cpu.samples), "sample"), outside ? "their" : "its threads'");

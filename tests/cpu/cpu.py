@@ -232,6 +232,10 @@ class Native(Profiled):
         report, _ = self.profile(SHARES, "killed", "1000", expect=-9)
         samples = sum(int(line.rsplit(" ", 1)[1]) for line in self.report_as("-f", "collapsed").splitlines() if "red(double)" in line)
         self.assertGreater(samples, 900)
+        work = self.region(report, "work")  # never ended
+        self.assertEqual((work["occurrences"], work["unclosed"]), (0, 1))
+        self.assertGreater(work["cpu"]["samples"], 900)
+        self.assertIn("1 that never ended", self.report_as("--cpu", "work"))
 
     def test_off_and_wrong_words(self):
         cases.run([TOOL, "profile", "--no-project", "--cpu", "off", "-o", "report.txt", "--", SHARES, "shares", "100"], cwd=self.folder, env=self.env)

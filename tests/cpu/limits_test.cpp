@@ -15,8 +15,8 @@ namespace {
 
 namespace cpu = sample::cpu;
 
-/// A process with code without a file, of which every sample is at another place.
-model::Session sampled(std::uint64_t most_bytes, std::size_t most_stacks, std::uint64_t samples) {
+template <class Records>
+model::Session recorded(std::uint64_t most_bytes, std::size_t most_stacks, const Records& records) {
   const auto path =
       std::filesystem::temp_directory_path() / ("rangescope-limits-" + std::to_string(::getpid()) + ".cpu");
   auto file = sample::BlockFile::create(path, wire::cpu::kMagic, wire::cpu::kVersion);
@@ -26,15 +26,7 @@ model::Session sampled(std::uint64_t most_bytes, std::size_t most_stacks, std::u
   const int refused = 0;
   sampler.describe({&event, 1}, {&refused, 1});
   sampler.mapped({1, 0x1000, 0x1000'0000, 0, "//anon", true});
-  for (std::uint64_t i = 0; i < samples; ++i) {
-    const std::uint64_t chain[] = {0x1000 + 8 * i};
-    cpu::Sample sample;
-    sample.pid = sample.tid = 1;
-    sample.at_ns = static_cast<std::int64_t>(i);
-    sample.chain = chain;
-    sampler.sample(sample);
-    sampler.counted({1, 1}, sample.at_ns, 0);
-  }
+  records(sampler);
   sampler.finish(1'000'000, "", 0, {});
   model::Session session;
   const auto mapping = base::Mapping::open(path);
@@ -42,6 +34,25 @@ model::Session sampled(std::uint64_t most_bytes, std::size_t most_stacks, std::u
   EXPECT_TRUE(read::native::read_cpu(mapping->bytes(), "test", session));
   std::filesystem::remove(path);
   return session;
+}
+
+void sample_at(cpu::Sampler& sampler, std::uint32_t tid, std::int64_t at_ns, std::uint64_t address) {
+  cpu::Sample sample;
+  sample.pid = 1;
+  sample.tid = tid;
+  sample.at_ns = at_ns;
+  sample.chain = {&address, 1};
+  sampler.sample(sample);
+}
+
+/// A process with code without a file, of which every sample is at another place.
+model::Session sampled(std::uint64_t most_bytes, std::size_t most_stacks, std::uint64_t samples) {
+  return recorded(most_bytes, most_stacks, [&](cpu::Sampler& sampler) {
+    for (std::uint64_t i = 0; i < samples; ++i) {
+      sample_at(sampler, 1, static_cast<std::int64_t>(i), 0x1000 + 8 * i);
+      sampler.counted({1, 1}, static_cast<std::int64_t>(i), 0);
+    }
+  });
 }
 
 std::uint64_t cut(const model::Session& session) {
@@ -69,6 +80,19 @@ TEST(Limits, StacksAreBoundedAndSamplesStay) {
   EXPECT_EQ(bounded.cpu.samples.size(), 3000u);
   EXPECT_GT(nameless(bounded), 2000);
   EXPECT_LT(nameless(bounded), 3000);
+}
+
+TEST(Recorder, ThreadsRunOnWhenTheMainOneHasEnded) {
+  const auto session = recorded(1 << 20, 1 << 20, [](cpu::Sampler& sampler) {
+    sampler.forked({1, 2, 1}, 10);
+    sample_at(sampler, 1, 20, 0x1000);
+    sampler.ended({1, 1, 0}, 30);
+    sample_at(sampler, 2, 40, 0x1008);
+    sampler.ended({1, 2, 0}, 50);
+    sample_at(sampler, 2, 60, 0x1010);  // of another process, whose code is not known
+  });
+  EXPECT_EQ(session.cpu.samples.size(), 3u);
+  EXPECT_EQ(nameless(session), 1);
 }
 
 TEST(Limits, TheFileIsBounded) {

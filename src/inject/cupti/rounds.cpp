@@ -86,7 +86,8 @@ void write_round(Collector& c, const Context& context, std::uint32_t target, std
 bool chosen(const counters::Plan& plan, const char* mangled) {
   if (plan.kernel_count + plan.no_kernel_count == 0) return true;
   int status = 0;
-  char* demangled = abi::__cxa_demangle(mangled, nullptr, nullptr, &status);
+  const bool coded = std::strncmp(mangled, "_Z", 2) == 0;  // a kernel of C may be called "f", which is a type too
+  char* demangled = coded ? abi::__cxa_demangle(mangled, nullptr, nullptr, &status) : nullptr;
   const std::string_view whole = demangled != nullptr ? demangled : mangled, name = wire::short_kernel_name(whole);
   const bool is =
       chooses_kernel(plan, {whole.data(), whole.size()}, {name.data(), name.size()}, {mangled, std::strlen(mangled)});

@@ -380,6 +380,14 @@ class CpuReader {
         thread.thread = at->second;
       }
     }
+    // A process that was killed ran on behind its last record.
+    for (const model::CpuSample& each : cpu_.samples) {
+      const std::uint32_t thread = cpu_.threads[each.thread].thread;
+      if (thread == kNone) continue;
+      model::Process& process = session_.processes[session_.threads[thread].process];
+      process.end_ns = std::max(process.end_ns, each.at_ns);
+      session_.end_ns = std::max(session_.end_ns, each.at_ns);
+    }
   }
 
   std::span<const std::byte> file_;

@@ -17,6 +17,8 @@
 #include "sample/cpu/unwind.hpp"
 #include "wire/cpu.hpp"
 
+extern "C" __attribute__((noinline)) void rd() {}
+
 namespace rangescope::sample::cpu {
 namespace {
 
@@ -101,6 +103,20 @@ TEST(Tables, PartsBeginWhereFunctionsDo) {
   EXPECT_GE(tables->part(main.address).second, main.address + main.size);
   EXPECT_EQ(tables->part(0).first, 0u);
   EXPECT_EQ(tables->part(UINT64_MAX).first, 0u);
+}
+
+TEST(Names, OfCAreNotThoseOfTypes) {
+  Dl_info info{};
+  ASSERT_NE(::dladdr(reinterpret_cast<const void*>(&::rd), &info), 0);
+  Modules modules;
+  Module& self =
+      modules.find(std::filesystem::canonical(info.dli_fname).string(), static_cast<std::uint32_t>(::getpid()));
+  if (self.tables() == nullptr) GTEST_SKIP() << "built without libdw";
+  const std::uint64_t addresses[] = {reinterpret_cast<std::uintptr_t>(&::rd) -
+                                     reinterpret_cast<std::uintptr_t>(info.dli_fbase)};
+  const auto named = names_of_module(self, addresses, "");
+  ASSERT_EQ(named.size(), 1u);
+  EXPECT_EQ(named[0].functions.back().name, "rd");  // not "double restrict"
 }
 
 TEST(PerfMap, NamesOfJitCode) {

@@ -25,7 +25,9 @@ namespace rangescope::sample::cpu {
 
 /// Registers of user mode that unwinding needs, by their number in DWARF.
 inline constexpr std::size_t kRegisters = 17;  ///< rax rdx rcx rbx rsi rdi rbp rsp r8 ... r15 rip
-inline constexpr std::size_t kRbp = 6, kRsp = 7, kRip = 16;
+inline constexpr std::size_t kRsi = 4, kRdi = 5, kRbp = 6, kRsp = 7, kRip = 16;
+/// No memory is there.
+inline constexpr std::uint64_t kUnknownRegister = ~std::uint64_t{0};
 
 struct Sample {
   std::uint32_t pid = 0, tid = 0;

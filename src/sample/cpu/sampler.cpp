@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstring>
 #include <fstream>
+#include <iterator>
 #include <map>
 
 #include "base/text.hpp"
@@ -52,30 +53,49 @@ WaitKind kind_of_call(long number, std::uint64_t first, std::uint64_t second) {
     case SYS_poll:
 #endif
       return second == 0 ? WaitKind::kSleep : WaitKind::kIo;
-    case SYS_futex: return WaitKind::kLock;
+    case SYS_futex:
+#if defined(SYS_futex_waitv)
+    case SYS_futex_waitv:
+#endif
+    case SYS_flock:
+    case SYS_semop:
+    case SYS_semtimedop: return WaitKind::kLock;
     case SYS_nanosleep:
     case SYS_clock_nanosleep:
 #if defined(SYS_pause)
     case SYS_pause:
 #endif
-      return WaitKind::kSleep;
+    case SYS_rt_sigsuspend:
+    case SYS_rt_sigtimedwait: return WaitKind::kSleep;
     case SYS_read:
     case SYS_write:
     case SYS_readv:
     case SYS_writev:
     case SYS_pread64:
     case SYS_pwrite64:
+    case SYS_preadv:
+    case SYS_pwritev:
+    case SYS_preadv2:
+    case SYS_pwritev2:
+    case SYS_sendfile:
+    case SYS_splice:
+    case SYS_copy_file_range:
+    case SYS_msync:
     case SYS_fsync:
     case SYS_fdatasync:
     case SYS_sendto:
     case SYS_recvfrom:
     case SYS_sendmsg:
     case SYS_recvmsg:
+    case SYS_sendmmsg:
+    case SYS_recvmmsg:
+    case SYS_accept:
     case SYS_accept4:
     case SYS_connect:
     case SYS_openat:
     case SYS_ioctl:
     case SYS_io_getevents:
+    case SYS_io_uring_enter:
     case SYS_epoll_pwait:
 #if defined(SYS_epoll_wait)
     case SYS_epoll_wait:
@@ -164,7 +184,12 @@ void Sampler::ended(const Task& task, std::int64_t at_ns) {
     wait_ended(at->second, task.tid, at_ns);
     threads_.erase(at);
   }
-  if (task.tid == task.pid) processes_.erase(task.pid);
+  const auto owner = processes_.find(task.pid);
+  if (owner == processes_.end()) return;
+  owner->second.main_ended |= task.tid == task.pid;  // others may run on
+  if (owner->second.main_ended &&
+      std::none_of(threads_.begin(), threads_.end(), [&](const auto& each) { return each.second.pid == task.pid; }))
+    processes_.erase(owner);
 }
 
 void Sampler::switched(const Task& task, std::int64_t at_ns, bool out, bool preempted) {
@@ -379,6 +404,9 @@ void Sampler::look_at_waits(std::int64_t now_ns) {
     sample.pid = waiting.pid;
     sample.tid = tid;
     sample.registers = has_tables();
+    std::fill(std::begin(sample.values), std::end(sample.values), kUnknownRegister);
+    sample.values[kRdi] = first;
+    sample.values[kRsi] = second;
     sample.values[kRsp] = stack;
     sample.values[kRip] = at;
     sample.stack = {waiting_stack_.data(), bytes};

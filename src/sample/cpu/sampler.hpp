@@ -55,6 +55,7 @@ class Sampler final : public Sink {
     std::uint32_t own_pid = 0;  ///< in its own namespace
     std::unique_ptr<Python> python;
     std::int64_t look_again_ns = 0;  ///< for a Python
+    bool main_ended = false;
   };
   struct Thread {
     std::uint32_t number = kNone, pid = 0;

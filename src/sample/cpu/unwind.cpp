@@ -1,6 +1,8 @@
 #include "sample/cpu/unwind.hpp"
 
 #include <cstring>
+#include <iterator>
+#include <span>
 
 #include "sample/cpu/space.hpp"
 #include "wire/cpu.hpp"
@@ -8,46 +10,92 @@
 namespace rangescope::sample::cpu {
 namespace {
 
+constexpr std::uint64_t kMostSought = 8 << 10;
+
 class Walk {
  public:
   Walk(const Space& space, const Sample& sample) : space_(space), stack_(sample.stack), low_(sample.values[kRsp]) {
     std::memcpy(values_, sample.values, sizeof values_);
   }
 
-  void run(Unwound& out) {
-    bool call = false;  // the address is a return address
-    for (std::uint32_t depth = 0; depth < wire::cpu::kMostDepth; ++depth) {
-      const std::uint64_t address = values_[kRip] - (call ? 1 : 0);
+  /// Of the last frame: its caller is found by the frame pointer.
+  [[nodiscard]] bool pointed() const { return pointed_; }
+
+  /// `call`: the address is a return address.
+  void run(Unwound& out, bool call = false, std::uint32_t depth = 0) {
+    for (; depth < wire::cpu::kMostDepth; ++depth) {
+      std::uint64_t address = values_[kRip] - (call ? 1 : 0);
       if (values_[kRip] == 0) return;
-      const Place place = place_of(space_, address);
-      if (place.module == nullptr) {
+      const Row* row = row_at(address);
+      // What only looks like a call, of a signal handler or a new context, returns to the begin of a function.
+      if (call && (row == nullptr || row->signal || row->kind == Row::Kind::kNone))
+        if (const Row* begin = row_at(values_[kRip]); begin != nullptr && begin->kind != Row::Kind::kNone) {
+          address = values_[kRip];
+          row = begin;
+        }
+      if (row == nullptr) {
         // A thread's begin may return to nowhere; the first frame may be a jump through a wild pointer.
         out.cut = true;
         return;
       }
       out.addresses.push_back(address);
-      const Row none;
-      Tables* tables = place.module->tables();
-      const Row& row = tables != nullptr ? tables->row(place.address) : none;
-      if (row.kind == Row::Kind::kOutermost) return;
+      if (row->kind == Row::Kind::kOutermost) return;
+      // Code without tables marks the begin of a thread by a frame pointer of 0 (System V ABI, AMD64, 3.4.1).
+      if (row->kind == Row::Kind::kNone && depth > 0 && values_[kRbp] == 0) return;
+      pointed_ = row->kind == Row::Kind::kNone || (row->frame_steps == 0 && row->base == kRbp);
+      if (row->frame_steps == 0 && row->base == kRbp && values_[kRbp] == kUnknownRegister)
+        return seek(*row, out, depth);
       const std::uint64_t before = values_[kRsp];
-      const bool went = row.kind == Row::Kind::kNone ? by_frame_pointer() : by_row(row);
-      // The stack of a caller lies above, that of who was interrupted may be another one.
-      if (!went || (values_[kRsp] <= before && !row.signal)) {
+      const bool went = row->kind == Row::Kind::kNone ? by_frame_pointer() : by_row(*row);
+      // The stack of a caller lies above (vfork() takes its return address off first), that of who was interrupted may
+      // be another one.
+      if (!went || (!row->signal && (values_[kRsp] < before || (values_[kRsp] == before && depth > 0)))) {
         out.cut = true;
         return;
       }
-      call = !row.signal;
+      call = !row->signal;
     }
     out.cut = true;
   }
 
  private:
+  /// Null where nothing is mapped.
+  const Row* row_at(std::uint64_t address) const {
+    static const Row kNothing;
+    const Place place = place_of(space_, address);
+    if (place.module == nullptr) return nullptr;
+    Tables* tables = place.module->tables();
+    return tables != nullptr ? &tables->row(place.address) : &kNothing;
+  }
   bool load(std::uint64_t address, std::uint64_t& value) const {
     if (address < low_ || address - low_ > stack_.size() || stack_.size() - (address - low_) < sizeof value)
       return false;
     std::memcpy(&value, stack_.data() + (address - low_), sizeof value);
     return true;
+  }
+
+  /// A waiting thread's frame pointer is not known: the first place of the frame that holds what a call and a prologue
+  /// leave, and from where the chain reaches its begin.
+  void seek(const Row& row, Unwound& out, std::uint32_t depth) const {
+    Unwound rest;
+    std::uint64_t caller = 0, back = 0;
+    int trials = 16;
+    for (std::uint64_t at = values_[kRsp]; !sought_ && trials > 0 && at - values_[kRsp] < kMostSought; at += 8) {
+      if (!load(at, caller) || !load(at + 8, back)) break;
+      const Row* above = row_at(back - 1);
+      if (above == nullptr || above->kind == Row::Kind::kNone || (above->base == kRbp && caller <= at)) continue;
+      --trials;
+      Walk trial(*this);
+      trial.sought_ = true;
+      trial.values_[kRbp] = at;
+      rest = {};
+      if (!trial.by_row(row)) continue;
+      trial.run(rest, true, depth + 1);
+      if (rest.cut) continue;
+      out.addresses.insert(out.addresses.end(), rest.addresses.begin(), rest.addresses.end());
+      return;
+    }
+    out.cut = true;
   }
 
   bool by_frame_pointer() {
@@ -60,27 +108,58 @@ class Walk {
     return true;
   }
 
-  bool by_row(const Row& row) {
-    std::uint64_t frame = 0;
-    if (row.kind == Row::Kind::kPlt) {
-      frame = values_[kRsp] + 8 + ((values_[kRip] & 15) >= 11 ? 8u : 0u);
-    } else {
-      frame = values_[row.base] + static_cast<std::uint64_t>(std::int64_t{row.offset});
-      if (row.deref && !load(frame, frame)) return false;
+  bool steps(std::span<const Step> steps, std::uint64_t frame, std::uint64_t& result) const {
+    std::uint64_t stack[16];
+    std::size_t depth = 0;
+    for (const Step& step : steps) {
+      const std::size_t taken = step.op <= Step::Op::kFrame ? 0 : step.op <= Step::Op::kDrop ? 1 : 2;
+      if (depth < taken || depth == std::size(stack)) return false;
+      if (taken == 2) --depth;
+      const std::uint64_t right = stack[depth];
+      std::uint64_t& top = stack[depth > 0 ? depth - 1 : 0];
+      switch (step.op) {
+        case Step::Op::kNumber: stack[depth++] = static_cast<std::uint64_t>(step.number); break;
+        case Step::Op::kRegister: stack[depth++] = values_[step.base] + static_cast<std::uint64_t>(step.number); break;
+        case Step::Op::kFrame: stack[depth++] = frame; break;
+        case Step::Op::kLoad:
+          if (!load(top, top)) return false;
+          break;
+        case Step::Op::kDrop: --depth; break;
+        case Step::Op::kAdd: top += right; break;
+        case Step::Op::kSubtract: top -= right; break;
+        case Step::Op::kMultiply: top *= right; break;
+        case Step::Op::kAnd: top &= right; break;
+        case Step::Op::kShift: top = right < 64 ? top << right : 0; break;
+        case Step::Op::kNotLess: top = static_cast<std::int64_t>(top) >= static_cast<std::int64_t>(right); break;
+      }
     }
+    if (depth > 0) result = stack[depth - 1];
+    return depth > 0;
+  }
+
+  bool by_row(const Row& row) {
+    using At = Row::Saved::At;
+    const std::span<const Step> all = row.steps;
+    std::uint64_t frame = values_[row.base] + static_cast<std::uint64_t>(std::int64_t{row.offset});
+    if (row.frame_steps > 0 && !steps(all.first(row.frame_steps), 0, frame)) return false;
     std::uint64_t next[kRegisters];
     std::memcpy(next, values_, sizeof next);
     for (std::size_t r = 0; r < kRegisters; ++r) {
       const Row::Saved& saved = row.saved[r];
-      const auto offset = static_cast<std::uint64_t>(std::int64_t{saved.offset});
-      if (saved.at == Row::Saved::At::kSame) continue;
-      const bool read = (saved.at == Row::Saved::At::kFrame && load(frame + offset, next[r])) ||
-                        (saved.at == Row::Saved::At::kRegister && load(values_[saved.base] + offset, next[r]));
-      if (read) continue;
-      if (r == kRip) return false;
-      next[r] = 0;  // no frame is found by what is unknown
+      if (saved.at == At::kSame) continue;
+      std::uint64_t from = frame + static_cast<std::uint64_t>(std::int64_t{saved.offset});
+      bool known = saved.at == At::kFrame;
+      if (saved.at == At::kAddress || saved.at == At::kValue)
+        known = steps(all.subspan(static_cast<std::size_t>(saved.offset), saved.count), frame, from);
+      if (known && saved.at == At::kValue)
+        next[r] = from;
+      else if (!known || !load(from, next[r])) {
+        if (r == kRip) return false;
+        // Below the stack pointer: an epilogue has taken it back. Else no frame is found by what is unknown.
+        if (!known || from >= values_[kRsp]) next[r] = kUnknownRegister;
+      }
     }
-    if (row.saved[kRsp].at == Row::Saved::At::kSame) next[kRsp] = frame;
+    if (row.saved[kRsp].at == At::kSame) next[kRsp] = frame;
     std::memcpy(values_, next, sizeof next);
     return true;
   }
@@ -88,6 +167,7 @@ class Walk {
   const Space& space_;
   std::span<const std::byte> stack_;
   std::uint64_t low_;
+  bool pointed_ = false, sought_ = false;
   std::uint64_t values_[kRegisters];
 };
 
@@ -96,14 +176,21 @@ class Walk {
 void unwind(const Space& space, const Sample& sample, Unwound& out) {
   out.addresses.clear();
   out.cut = false;
+  std::size_t next = 0;  // of the kernel's chain by frame pointers
   if (sample.registers) {
-    Walk(space, sample).run(out);
-    if (!out.cut || out.addresses.size() >= sample.chain.size()) return;
-    out.addresses.clear();  // frame pointers lead further
+    Walk walk(space, sample);
+    walk.run(out);
+    if (!out.cut) return;
+    // Frame pointers lead further than the copy of the stack: from the frame where it ended, if it has one.
+    if (!out.addresses.empty() && !walk.pointed()) return;
+    while (next < sample.chain.size() && !out.addresses.empty() &&
+           sample.chain[next] - (next > 0 ? 1 : 0) != out.addresses.back())
+      ++next;
+    if (!out.addresses.empty()) ++next;
   }
   out.cut = true;
-  for (std::size_t i = 0; i < sample.chain.size() && i < wire::cpu::kMostDepth; ++i) {
-    const std::uint64_t address = sample.chain[i] - (i > 0 ? 1 : 0);
+  for (; next < sample.chain.size() && out.addresses.size() < wire::cpu::kMostDepth; ++next) {
+    const std::uint64_t address = sample.chain[next] - (next > 0 ? 1 : 0);
     const Place place = place_of(space, address);
     if (place.module == nullptr) return;
     out.addresses.push_back(address);

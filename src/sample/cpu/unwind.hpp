@@ -17,18 +17,44 @@ namespace rangescope::sample::cpu {
 
 class Space;
 
+/// One step of a DWARF expression, on a stack of numbers.
+struct Step {
+  enum class Op : std::uint8_t {
+    kNumber,    ///< pushes `number`
+    kRegister,  ///< pushes a register + `number`
+    kFrame,     ///< pushes the canonical frame address
+    kLoad,
+    kDrop,
+    kAdd,
+    kSubtract,
+    kMultiply,
+    kAnd,
+    kShift,    ///< to the left
+    kNotLess,  ///< as numbers with a sign
+  } op = Op::kNumber;
+  std::uint8_t base = 0;
+  std::int64_t number = 0;
+};
+
 /// How the caller's registers follow from a frame's, at one address.
 struct Row {
-  enum class Kind : std::uint8_t { kNone, kOutermost, kNormal, kPlt } kind = Kind::kNone;
+  enum class Kind : std::uint8_t { kNone, kOutermost, kNormal } kind = Kind::kNone;
   bool signal = false;       ///< the caller was interrupted: its address is of the instruction itself
-  bool deref = false;        ///< the frame's address lies in memory, at register + offset
   std::uint8_t base = kRsp;  ///< register that the canonical frame address is counted from
   std::int32_t offset = 0;
+  std::uint32_t frame_steps = 0;  ///< where not 0, so many of `steps` give the canonical frame address
   struct Saved {
-    enum class At : std::uint8_t { kSame, kFrame, kRegister, kUnknown } at = At::kSame;
-    std::uint8_t base = 0;    ///< kRegister: memory at this register + offset
-    std::int32_t offset = 0;  ///< kFrame: from the canonical frame address
+    enum class At : std::uint8_t {
+      kSame,     ///< of the stack pointer: it is the canonical frame address
+      kFrame,    ///< in memory, at the canonical frame address + offset
+      kAddress,  ///< in memory, where `count` steps from `offset` on say
+      kValue,    ///< what these steps say
+      kUnknown
+    } at = At::kSame;
+    std::uint8_t count = 0;
+    std::int32_t offset = 0;
   } saved[kRegisters] = {};
+  std::vector<Step> steps = {};
 };
 
 /// The unwinding tables of one file.

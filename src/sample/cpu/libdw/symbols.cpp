@@ -9,11 +9,13 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <utility>
 
 namespace rangescope::sample::cpu {
 namespace {
 
 std::string demangled(const char* name) {
+  if (std::strncmp(name, "_Z", 2) != 0) return name;  // "rd" is a type too
   int status = 0;
   char* text = abi::__cxa_demangle(name, nullptr, nullptr, &status);
   std::string out = status == 0 && text != nullptr ? text : name;
@@ -46,6 +48,10 @@ struct Symbol {
   bool global;
 };
 
+struct Code {
+  GElf_Addr start, end;
+};
+
 class File {
  public:
   File(const std::string& path, const std::string& name) : name_(name) {
@@ -65,7 +71,8 @@ class File {
     }
     bias_ = bias;
     read_symbols();
-    read_starts(elf);
+    elf_ = elf;
+    read_sections(elf);
   }
 
   [[nodiscard]] std::vector<Function> functions(std::uint64_t address) {
@@ -85,10 +92,12 @@ class File {
     if (out.empty() && !outer.empty()) out.push_back({outer});
     if (!out.empty() && !outer.empty()) out.front().name = outer;
     if (!out.empty()) return out;
-    const auto start = std::upper_bound(starts_.begin(), starts_.end(), address);
-    if (start == starts_.begin()) return out;
+    read_covered();
+    const auto covered = std::upper_bound(covered_.begin(), covered_.end(), address,
+                                          [](std::uint64_t value, const Code& code) { return value < code.start; });
+    if (covered == covered_.begin() || address >= std::prev(covered)->end) return out;
     char text[32];
-    std::snprintf(text, sizeof text, "+0x%llx", static_cast<unsigned long long>(*std::prev(start)));
+    std::snprintf(text, sizeof text, "+0x%llx", static_cast<unsigned long long>(std::prev(covered)->start));
     out.push_back({name_ + text});
     return out;
   }
@@ -119,35 +128,59 @@ class File {
                                   [](std::uint64_t value, const Symbol& symbol) { return value < symbol.address; });
     for (int back = 0; found != symbols_.begin() && back < 16; ++back) {
       --found;
-      const bool inside = at < found->end || (found->end == found->address && back == 0 && at - found->address < 4096);
+      // Hand-written assembler may give no size; it does not go on in another section (_init lies before .plt).
+      const bool inside = at < found->end || (found->end == found->address && back == 0 && at - found->address < 4096 &&
+                                              at < section_end(found->address));
       if (inside) return &*found;
     }
     return nullptr;
   }
 
-  // Where functions begin, of a file without symbols: the sorted table of .eh_frame_hdr.
-  void read_starts(Elf* elf) {
+  /// Of the section of code that holds an address; 0 where none does.
+  [[nodiscard]] GElf_Addr section_end(GElf_Addr at) const {
+    for (const Code& section : code_)
+      if (at >= section.start && at < section.end) return section.end;
+    return 0;
+  }
+
+  void read_sections(Elf* elf) {
     std::size_t strings = 0;
     Elf_Scn* section = nullptr;
     if (elf_getshdrstrndx(elf, &strings) != 0) return;
     while ((section = elf_nextscn(elf, section)) != nullptr) {
       GElf_Shdr header;
       if (gelf_getshdr(section, &header) == nullptr) continue;
+      if ((header.sh_flags & SHF_EXECINSTR) != 0)
+        code_.push_back({header.sh_addr + bias_, header.sh_addr + bias_ + header.sh_size});
       const char* name = elf_strptr(elf, strings, header.sh_name);
-      if (name == nullptr || std::strcmp(name, ".eh_frame_hdr") != 0) continue;
-      const Elf_Data* data = elf_getdata(section, nullptr);
-      if (data == nullptr || data->d_buf == nullptr || data->d_size < 12) return;
-      const auto* bytes = static_cast<const unsigned char*>(data->d_buf);
-      if (bytes[0] != 1 || bytes[2] != DW_EH_PE_udata4 || bytes[3] != (DW_EH_PE_datarel | DW_EH_PE_sdata4)) return;
-      std::uint32_t count = 0;
-      std::memcpy(&count, bytes + 8, sizeof count);
-      for (std::uint32_t i = 0; i < count && 12 + std::size_t{8} * i + 8 <= data->d_size; ++i) {
-        std::int32_t offset = 0;
-        std::memcpy(&offset, bytes + 12 + std::size_t{8} * i, sizeof offset);
-        starts_.push_back(header.sh_addr + static_cast<std::uint64_t>(std::int64_t{offset}));
+      if (name != nullptr && std::strcmp(name, ".eh_frame") == 0 && header.sh_type != SHT_NOBITS) {
+        tables_ = section;
+        tables_at_ = header.sh_addr;
       }
-      return;
     }
+  }
+
+  // Where functions begin and end, of a file without symbols, by its unwinding tables. Compilers write both as four
+  // bytes, the begin counted from its place; what is written otherwise is no place of code.
+  void read_covered() {
+    Elf_Data* data = tables_ != nullptr ? elf_getdata(std::exchange(tables_, nullptr), nullptr) : nullptr;
+    if (data == nullptr || data->d_buf == nullptr) return;
+    unsigned char identity[EI_NIDENT];
+    std::memcpy(identity, elf_getident(elf_, nullptr), sizeof identity);
+    Dwarf_Off next = 0;
+    Dwarf_CFI_Entry entry;
+    for (Dwarf_Off at = 0; dwarf_next_cfi(identity, data, true, at, &next, &entry) == 0; at = next) {
+      const auto* end = static_cast<const std::uint8_t*>(data->d_buf) + data->d_size;
+      if (dwarf_cfi_cie_p(&entry) || end - entry.fde.start < 8) continue;
+      std::int32_t from = 0;
+      std::uint32_t bytes = 0;
+      std::memcpy(&from, entry.fde.start, sizeof from);
+      std::memcpy(&bytes, entry.fde.start + sizeof from, sizeof bytes);
+      const GElf_Addr start = tables_at_ + static_cast<std::uint64_t>(std::int64_t{from}) +
+                              static_cast<GElf_Addr>(entry.fde.start - static_cast<const std::uint8_t*>(data->d_buf));
+      if (section_end(start + bias_) >= start + bias_ + bytes) covered_.push_back({start, start + bytes});
+    }
+    std::sort(covered_.begin(), covered_.end(), [](const Code& a, const Code& b) { return a.start < b.start; });
   }
 
   static const char* text_of(Dwarf_Die& die, unsigned attribute) {
@@ -187,7 +220,10 @@ class File {
   Dwfl_Module* module_ = nullptr;
   std::uint64_t bias_ = 0;
   std::vector<Symbol> symbols_;
-  std::vector<std::uint64_t> starts_;
+  Elf* elf_ = nullptr;
+  Elf_Scn* tables_ = nullptr;
+  GElf_Addr tables_at_ = 0;
+  std::vector<Code> code_, covered_;
 };
 
 }  // namespace

@@ -10,6 +10,8 @@
 #include <cstdlib>
 #include <cstring>
 #include <map>
+#include <span>
+#include <utility>
 
 #include "sample/cpu/unwind.hpp"
 
@@ -19,30 +21,77 @@ namespace {
 // Registers that a frame's caller needs; of a signal's frame all.
 constexpr std::size_t kKept[] = {3, kRbp, kRsp, 12, 13, 14, 15, kRip};
 
-/// One step of a DWARF expression that is a register and an offset, perhaps read through: what compilers write.
-bool is_register(const Dwarf_Op& op, std::uint8_t& base, std::int32_t& offset) {
-  if (op.atom >= DW_OP_breg0 && op.atom <= DW_OP_breg16) {
-    base = static_cast<std::uint8_t>(op.atom - DW_OP_breg0);
-    offset = static_cast<std::int32_t>(op.number);
-    return true;
+/// Appends the steps of an expression; false, and nothing is appended, where one is not known here. These are all that
+/// compilers, linkers and hand-written assembler (OpenSSL's, GnuTLS's, libmvec's) are seen to use.
+bool add_steps(const Dwarf_Op* ops, std::size_t count, std::vector<Step>& steps) {
+  using Op = Step::Op;
+  const std::size_t before = steps.size();
+  for (const Dwarf_Op& op : std::span(ops, count)) {
+    const auto number = static_cast<std::int64_t>(op.number);
+    const auto add = [&](Op what, std::int64_t value = 0, std::size_t base = 0) {
+      steps.push_back({what, static_cast<std::uint8_t>(base), value});
+    };
+    if (op.atom >= DW_OP_lit0 && op.atom <= DW_OP_lit31) {
+      add(Op::kNumber, op.atom - DW_OP_lit0);
+      continue;
+    }
+    if (op.atom >= DW_OP_breg0 && op.atom <= DW_OP_breg16) {
+      add(Op::kRegister, number, op.atom - DW_OP_breg0);
+      continue;
+    }
+    switch (op.atom) {
+      case DW_OP_const1u:
+      case DW_OP_const1s:
+      case DW_OP_const2u:
+      case DW_OP_const2s:
+      case DW_OP_const4u:
+      case DW_OP_const4s:
+      case DW_OP_const8u:
+      case DW_OP_const8s:
+      case DW_OP_constu:
+      case DW_OP_consts: add(Op::kNumber, number); continue;
+      case DW_OP_bregx:
+        if (op.number >= kRegisters) break;
+        add(Op::kRegister, static_cast<std::int64_t>(op.number2), op.number);
+        continue;
+      case DW_OP_call_frame_cfa: add(Op::kFrame); continue;
+      case DW_OP_plus_uconst:
+        add(Op::kNumber, number);
+        add(Op::kAdd);
+        continue;
+      case DW_OP_deref: add(Op::kLoad); continue;
+      case DW_OP_drop: add(Op::kDrop); continue;
+      case DW_OP_plus: add(Op::kAdd); continue;
+      case DW_OP_minus: add(Op::kSubtract); continue;
+      case DW_OP_mul: add(Op::kMultiply); continue;
+      case DW_OP_and: add(Op::kAnd); continue;
+      case DW_OP_shl: add(Op::kShift); continue;
+      case DW_OP_ge: add(Op::kNotLess); continue;
+      case DW_OP_nop: continue;
+      default: break;
+    }
+    steps.resize(before);
+    return false;
   }
-  if (op.atom != DW_OP_bregx || op.number >= kRegisters) return false;
-  base = static_cast<std::uint8_t>(op.number);
-  offset = static_cast<std::int32_t>(op.number2);
   return true;
 }
 
-Row::Saved saved_of(const Dwarf_Op* ops, std::size_t count) {
-  Row::Saved saved;
-  saved.at = Row::Saved::At::kUnknown;
-  if (count < 1 || count > 2 || ops[0].atom != DW_OP_call_frame_cfa) return saved;
-  if (count == 1 || ops[1].atom == DW_OP_plus_uconst) {
-    saved.at = Row::Saved::At::kFrame;
-    saved.offset = count == 2 ? static_cast<std::int32_t>(ops[1].number) : 0;
-  } else if (is_register(ops[1], saved.base, saved.offset)) {  // frames of signals, and those that realign the stack
-    saved.at = Row::Saved::At::kRegister;
+/// Where libdw says a register was saved: the frame's address, then an expression that starts from it.
+Row::Saved saved_of(const Dwarf_Op* ops, std::size_t count, std::vector<Step>& steps) {
+  using At = Row::Saved::At;
+  if (ops[0].atom == DW_OP_call_frame_cfa && (count == 1 || (count == 2 && ops[1].atom == DW_OP_plus_uconst)))
+    return {At::kFrame, 0, count == 2 ? static_cast<std::int32_t>(ops[1].number) : 0};
+  const std::size_t first = steps.size();
+  bool value = ops[count - 1].atom == DW_OP_stack_value;
+  if (count == 1 && ops[0].atom == DW_OP_regx && ops[0].number < kRegisters) {  // the register itself, no memory
+    steps.push_back({Step::Op::kRegister, static_cast<std::uint8_t>(ops[0].number), 0});
+    value = true;
+  } else if (!add_steps(ops, value ? count - 1 : count, steps)) {
+    return {At::kUnknown};
   }
-  return saved;
+  if (steps.size() - first > 255) return {At::kUnknown};
+  return {value ? At::kValue : At::kAddress, static_cast<std::uint8_t>(steps.size() - first),
+          static_cast<std::int32_t>(first)};
 }
 
 Row row_of(Dwarf_Frame* frame, bool signal) {
@@ -50,14 +99,14 @@ Row row_of(Dwarf_Frame* frame, bool signal) {
   row.signal = signal;
   Dwarf_Op* ops = nullptr;
   std::size_t count = 0;
-  if (dwarf_frame_cfa(frame, &ops, &count) != 0 || count == 0) return row;
-  if (count <= 2 && is_register(ops[0], row.base, row.offset) && (count == 1 || ops[1].atom == DW_OP_deref)) {
-    row.deref = count == 2;
-    row.kind = Row::Kind::kNormal;
-  } else if (count > 4 && ops[0].atom == DW_OP_breg7) {
-    row.kind = Row::Kind::kPlt;  // the one expression that linkers write
-  } else {
-    return row;
+  if (dwarf_frame_cfa(frame, &ops, &count) != 0 || count == 0 || !add_steps(ops, count, row.steps)) return row;
+  row.kind = Row::Kind::kNormal;
+  row.frame_steps = static_cast<std::uint32_t>(row.steps.size());
+  if (const Step first = row.steps.front(); row.frame_steps == 1 && first.op == Step::Op::kRegister) {
+    row.base = first.base;
+    row.offset = static_cast<std::int32_t>(first.number);
+    row.frame_steps = 0;
+    row.steps.clear();
   }
   for (std::size_t r = 0; r < kRegisters; ++r) {
     if (!signal && std::find(std::begin(kKept), std::end(kKept), r) == std::end(kKept)) continue;
@@ -67,8 +116,8 @@ Row row_of(Dwarf_Frame* frame, bool signal) {
       if (r == kRip && ops == memory) row.kind = Row::Kind::kOutermost;
       continue;
     }
-    if (r == kRsp && !signal) continue;  // the canonical frame address itself
-    row.saved[r] = saved_of(ops, count);
+    if (r == kRsp && count == 2 && ops[0].atom == DW_OP_call_frame_cfa && ops[1].atom == DW_OP_stack_value) continue;
+    row.saved[r] = saved_of(ops, count, row.steps);
   }
   if (row.saved[kRip].at == Row::Saved::At::kSame && row.kind != Row::Kind::kOutermost) row.kind = Row::Kind::kNone;
   return row;
@@ -90,29 +139,26 @@ class DwTables final : public Tables {
   DwTables& operator=(const DwTables&) = delete;
   ~DwTables() override {
     if (cfi_ != nullptr) dwarf_cfi_end(cfi_);
+    dwarf_end(debug_);
     elf_end(elf_);
     if (fd_ >= 0) ::close(fd_);
   }
 
   const Row& row(std::uint64_t address) override {
-    static const Row kNothing;
-    if (cfi_ == nullptr) return kNothing;
     auto known = rows_.upper_bound(address);
     if (known != rows_.begin() && address < std::prev(known)->second.end) return std::prev(known)->second.row;
     Dwarf_Frame* frame = nullptr;
-    Dwarf_Addr start = address, end = address + 1;
+    Dwarf_Addr start = 0, end = 0;
     bool signal = false;
     Row row;
-    if (dwarf_cfi_addrframe(cfi_, address, &frame) == 0) {
+    if ((cfi_ != nullptr && dwarf_cfi_addrframe(cfi_, address, &frame) == 0) ||
+        (debug_cfi() != nullptr && dwarf_cfi_addrframe(debug_cfi(), address, &frame) == 0)) {
       dwarf_frame_info(frame, &start, &end, &signal);
       row = row_of(frame, signal);
       std::free(frame);
     }
-    if (start > address || end <= address) {
-      start = address;
-      end = address + 1;
-    }
-    return rows_.insert_or_assign(start, Known{end, row}).first->second.row;
+    // Kept from this address on: behind an epilogue (DW_CFA_restore_state) libdw lets a row begin before it.
+    return rows_.insert_or_assign(address, Known{std::max(end, address + 1), std::move(row)}).first->second.row;
   }
 
   [[nodiscard]] std::uint64_t address_of(std::uint64_t offset) const override {
@@ -198,6 +244,23 @@ class DwTables final : public Tables {
   }
 
  private:
+  /// .debug_frame, for code built without .eh_frame.
+  Dwarf_CFI* debug_cfi() {
+    if (!std::exchange(debug_tried_, true) && has_section(".debug_frame"))
+      debug_ = dwarf_begin_elf(elf_, DWARF_C_READ, nullptr);
+    return debug_ != nullptr ? dwarf_getcfi(debug_) : nullptr;
+  }
+  [[nodiscard]] bool has_section(std::string_view wanted) const {
+    std::size_t names = 0;
+    if (elf_getshdrstrndx(elf_, &names) != 0) return false;
+    for (Elf_Scn* section = nullptr; (section = elf_nextscn(elf_, section)) != nullptr;) {
+      GElf_Shdr header;
+      const char* name = gelf_getshdr(section, &header) != nullptr ? elf_strptr(elf_, names, header.sh_name) : nullptr;
+      if (name != nullptr && wanted == name) return true;
+    }
+    return false;
+  }
+
   struct Load {
     std::uint64_t offset, bytes, address;
   };
@@ -208,6 +271,8 @@ class DwTables final : public Tables {
   int fd_;
   Elf* elf_;
   Dwarf_CFI* cfi_;
+  Dwarf* debug_ = nullptr;
+  bool debug_tried_ = false;
   std::vector<Load> loads_;
   Load index_{};                         ///< .eh_frame_hdr
   std::map<std::uint64_t, Known> rows_;  ///< by start
