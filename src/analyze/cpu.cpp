@@ -514,9 +514,33 @@ void add_cpu_work(CpuWork& into, const CpuWork& other) {
 /// What is longer stands in a sentence without its template arguments, as kernels do where they are compared.
 constexpr std::size_t kLongName = 80;
 
+CpuWork own_cpu_work(const model::Report& report, const model::Region& region) {
+  CpuWork own = *region.cpu;
+  for (const model::Region& inside : report.regions) {
+    if (inside.parent != region.id || !inside.cpu) continue;
+    const auto less = [](model::CpuPart& part, const model::CpuPart& other) {
+      if (part.kind == other.kind && part.name == other.name) part.ns = std::max(0.0, part.ns - other.ns);
+    };
+    for (model::CpuPart CpuWork::*part : {&CpuWork::python, &CpuWork::native, &CpuWork::cuda, &CpuWork::waiting})
+      less(own.*part, (*inside.cpu).*part);
+    for (model::CpuPart& part : own.parts)
+      for (const model::CpuPart& other : inside.cpu->parts) less(part, other);
+    for (model::CpuFunction& function : own.functions)
+      for (const model::CpuFunction& other : inside.cpu->functions)
+        if (function.frame == other.frame) function.self_ns = std::max(0.0, function.self_ns - other.self_ns);
+    own.samples = std::max<std::int64_t>(0, own.samples - inside.cpu->samples);
+  }
+  std::stable_sort(own.parts.begin(), own.parts.end(), [](const auto& a, const auto& b) { return a.ns > b.ns; });
+  std::stable_sort(own.functions.begin(), own.functions.end(),
+                   [](const auto& a, const auto& b) { return a.self_ns > b.self_ns; });
+  return own;
+}
+
 std::string cpu_causes(const model::Region& region) {
-  if (!region.cpu) return {};
-  const CpuWork& cpu = *region.cpu;
+  return region.cpu ? cpu_causes(*region.cpu, region.gpu ? static_cast<double>(region.gpu->kernels) : 0) : "";
+}
+
+std::string cpu_causes(const CpuWork& cpu, double kernels) {
   const double wall = cpu_whole_ns(cpu);
   std::vector<std::string> texts;
   for (const model::CpuPart& part : cpu.parts) {
@@ -538,7 +562,6 @@ std::string cpu_causes(const model::Region& region) {
         text += " in " + (function->name.size() > kLongName ? folded_kernel(function->name) : function->name);
     } else if (part.kind == "cuda") {
       text += part.name == "launch" ? "launching" : "CUDA calls: " + part.name;
-      const double kernels = region.gpu ? static_cast<double>(region.gpu->kernels) : 0;
       if (part.name == "launch" && kernels > 0)
         text += fmt::format(" ({} of {})", base::counted(static_cast<std::uint64_t>(kernels), "kernel"),
                             base::format_ns(part.ns / kernels));

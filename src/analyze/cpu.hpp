@@ -36,5 +36,9 @@ void add_cpu_work(model::CpuWork& into, const model::CpuWork& other);
 /// What most of a region's time is, at most three parts: "58 % of its time is Python in llama.py:forward, 21 % CUDA
 /// calls that launch (624 of 3.1 us)". "" where the CPU was not sampled or nothing stands out.
 [[nodiscard]] std::string cpu_causes(const model::Region& region);
+[[nodiscard]] std::string cpu_causes(const model::CpuWork& cpu, double kernels);
+
+/// Parts and functions of a region whose CPU was sampled, without those of the regions inside it.
+[[nodiscard]] model::CpuWork own_cpu_work(const model::Report& report, const model::Region& region);
 
 }  // namespace rangescope::analyze

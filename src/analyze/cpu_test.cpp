@@ -229,6 +229,18 @@ TEST(Cpu, CausesAreNamedInWords) {
             "70.0 % of its time is Python in llama.py:forward, 30.0 % waiting: I/O");
 }
 
+TEST(Cpu, WhatARegionDoesItselfIsWithoutThoseInside) {
+  Sampled program;
+  program.range(program.t, "outer", 0, 1000);
+  program.range(program.t, "inner", 600, 1000);
+  program.samples(0, 600, program.stack(program.main, "prepare", "/bin/app"));
+  program.samples(600, 700, program.stack(program.main, "load", "/bin/app"));
+  program.wait(700, 1000, model::WaitKind::kSleep);
+  const auto report = analyze(program.session);
+  ASSERT_TRUE(report);
+  EXPECT_EQ(cpu_causes(own_cpu_work(*report, named(*report, "outer")), 0), "100.0 % of its time is app in prepare");
+}
+
 TEST(Cpu, RecordedWaitsAreNamedWithoutSamples) {
   Sampled program;
   program.range(program.t, "join", 0, 1000);

@@ -134,7 +134,7 @@ TEST(Work, WrongOnesSayHowToWriteThem) {
 TEST(Useful, AFormulaIsAveragedOverPayloads) {
   const auto report = Steps().report({"step/=10*payload"});
   const auto& use = *find(report, "step").utilization;
-  EXPECT_DOUBLE_EQ(*use.useful_flop, 10 * (8 + 16) / 2);
+  EXPECT_DOUBLE_EQ(*use.useful_flop, 10 * (8 + 16) / 2.0);
   EXPECT_DOUBLE_EQ(use.useful_wall_ns, (50 + 51 + 52 + 53) / 4.0) << "the mean, as that of the FLOPs";
 }
 

@@ -191,7 +191,9 @@ void find_hot_region(const Case& known, std::vector<model::Verdict>& out) {
     text = fmt::format("the most {} of all ranges: {}", region.gpu ? "GPU time" : "wall time", format_ns(best));
     if (!times.empty()) text += " in " + times;
   }
-  const std::string causes = cpu_causes(region);
+  const bool one = region.id < report.regions.size() && &region == &report.regions[region.id];
+  const std::string causes =
+      known.has_timeline() && one && region.cpu ? cpu_causes(own_cpu_work(report, region), 0) : cpu_causes(region);
   if (!causes.empty()) text += "; " + causes;
   model::Verdict verdict = known.about("hot_region", hot, std::move(text), saves);
   verdict.severity = known.has_timeline() ? model::Weight::kWarning : model::Weight::kNote;

@@ -1,5 +1,6 @@
 #include "inject/cupti/trace_settings.hpp"
 
+#include <cmath>
 #include <cstdlib>
 #include <cstring>
 
@@ -36,7 +37,7 @@ std::uint32_t milliseconds_of(const char* text, std::uint32_t otherwise) {
   if (std::strcmp(rest, "ms") == 0) {
     value /= 1000;
   }
-  return static_cast<std::uint32_t>(value * 1000 + 0.5);
+  return static_cast<std::uint32_t>(std::lround(value * 1000));
 }
 
 }  // namespace

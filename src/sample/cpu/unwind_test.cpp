@@ -87,6 +87,12 @@ in_register_popped:
   .skip 16, 0x90
 without_tables:
   .skip 16, 0x90
+  .section .plt.of_lld, "ax", @progbits
+in_plt_without_tables:
+  .skip 16, 0x90
+  .text
+  .balign 16
+  .skip 16, 0x90
 planted:                  # returned to, never called: what begins a context
   .cfi_startproc
   nop
@@ -94,7 +100,7 @@ planted:                  # returned to, never called: what begins a context
 )");
 extern "C" const char after_call_in_begin[], in_early_return[], behind_early_return[], by_memory[], by_index[],
     back_in_register[], in_plt[], in_plt_behind_push[], after_call_with_frame_pointer[], in_register_popped[],
-    without_tables[], planted[];
+    without_tables[], planted[], in_plt_without_tables[];
 
 namespace rangescope::sample::cpu {
 namespace {
@@ -156,6 +162,7 @@ TEST_F(Unwinding, TheFramesAddressByAnExpression) {
   expect_begin(from(by_index, {7, 7, kStack + 32, 7, begin_}, {{9, 2}}), by_index);
   expect_begin(from(in_plt, {begin_}), in_plt);
   expect_begin(from(in_plt_behind_push, {7, begin_}), in_plt_behind_push);
+  expect_begin(from(in_plt_without_tables, {begin_}, {{kRbp, 7}}), in_plt_without_tables);
   EXPECT_TRUE(from(by_memory, {7, 0x1000}).cut);
 }
 

@@ -151,8 +151,7 @@ class DwTables final : public Tables {
     Dwarf_Addr start = 0, end = 0;
     bool signal = false;
     Row row;
-    if ((cfi_ != nullptr && dwarf_cfi_addrframe(cfi_, address, &frame) == 0) ||
-        (debug_cfi() != nullptr && dwarf_cfi_addrframe(debug_cfi(), address, &frame) == 0)) {
+    if ((cfi_ != nullptr && dwarf_cfi_addrframe(cfi_, address, &frame) == 0) || find_elsewhere(address, frame, row)) {
       dwarf_frame_info(frame, &start, &end, &signal);
       row = row_of(frame, signal);
       std::free(frame);
@@ -244,19 +243,28 @@ class DwTables final : public Tables {
   }
 
  private:
-  /// .debug_frame, for code built without .eh_frame.
-  Dwarf_CFI* debug_cfi() {
-    if (!std::exchange(debug_tried_, true) && has_section(".debug_frame"))
-      debug_ = dwarf_begin_elf(elf_, DWARF_C_READ, nullptr);
-    return debug_ != nullptr ? dwarf_getcfi(debug_) : nullptr;
-  }
-  [[nodiscard]] bool has_section(std::string_view wanted) const {
+  void read_sections() {
     std::size_t names = 0;
-    if (elf_getshdrstrndx(elf_, &names) != 0) return false;
+    if (elf_getshdrstrndx(elf_, &names) != 0) return;
     for (Elf_Scn* section = nullptr; (section = elf_nextscn(elf_, section)) != nullptr;) {
       GElf_Shdr header;
-      const char* name = gelf_getshdr(section, &header) != nullptr ? elf_strptr(elf_, names, header.sh_name) : nullptr;
-      if (name != nullptr && wanted == name) return true;
+      const char* text = gelf_getshdr(section, &header) != nullptr ? elf_strptr(elf_, names, header.sh_name) : nullptr;
+      const std::string_view name = text != nullptr ? text : "";
+      if (name == ".debug_frame") debug_ = dwarf_begin_elf(elf_, DWARF_C_READ, nullptr);
+      if (name.starts_with(".plt")) jumps_.push_back({header.sh_offset, header.sh_size, header.sh_addr});
+    }
+  }
+  /// What no .eh_frame has: code built without it, by .debug_frame; jumps of lld and mold to other files, which leave
+  /// the return address on top of the stack.
+  [[nodiscard]] bool find_elsewhere(std::uint64_t address, Dwarf_Frame*& frame, Row& row) {
+    if (!std::exchange(sections_read_, true)) read_sections();
+    Dwarf_CFI* cfi = debug_ != nullptr ? dwarf_getcfi(debug_) : nullptr;
+    if (cfi != nullptr && dwarf_cfi_addrframe(cfi, address, &frame) == 0) return true;
+    for (const Load& jumps : jumps_) {
+      if (address < jumps.address || address - jumps.address >= jumps.bytes) continue;
+      row.kind = Row::Kind::kNormal;
+      row.offset = 8;
+      row.saved[kRip] = {Row::Saved::At::kFrame, 0, -8};
     }
     return false;
   }
@@ -272,8 +280,8 @@ class DwTables final : public Tables {
   Elf* elf_;
   Dwarf_CFI* cfi_;
   Dwarf* debug_ = nullptr;
-  bool debug_tried_ = false;
-  std::vector<Load> loads_;
+  bool sections_read_ = false;
+  std::vector<Load> loads_, jumps_;
   Load index_{};                         ///< .eh_frame_hdr
   std::map<std::uint64_t, Known> rows_;  ///< by start
 };
