@@ -66,6 +66,7 @@ struct Parts {
 struct OfRank {
   std::uint32_t rank = 0;
   std::int64_t sum_ns = 0, own_ns = 0;  ///< as model::OverRanks::by_rank, own_by_rank
+  std::int64_t paced_ns = kUnknown;     ///< own_ns less waits for the GPU; unknown in earlier versions
 };
 
 /// Lengths of a region's occurrences, every 2^shift-th of a rank, in time order: the longest of those that stand beside
@@ -151,6 +152,7 @@ struct RegionFacts {
   Parts of_processes;                       ///< inclusive time; numbered by rank << 32 | process of that rank
   Parts of_threads;                         ///< of the one process; numbered by tid
   std::vector<OfRank> ranks;
+  std::uint64_t closed = 0;  ///< occurrences of ranks
   Ordinals ordinals;
 };
 
@@ -214,6 +216,40 @@ struct Open {
 };
 inline constexpr std::size_t kMostSpans = 512;
 
+/// Kernels of a rank whose pace is held against that of the others: those that take longest.
+inline constexpr std::size_t kMostPaced = 1024;
+/// Samples that are kept of a GPU's clock; of more, neighbours are averaged.
+inline constexpr std::size_t kMostClockSamples = 256;
+
+/// What of a rank is held against the others (analyze/rank_work.hpp).
+struct Work {
+  std::uint32_t rank = kNone;
+  std::int64_t kernels = 0, kernel_ns = 0, copied_bytes = 0;
+  double kernel_threads = 0;
+  struct Gpu {
+    std::uint32_t process = 0, uuid = 0;  ///< uuid: a name
+    std::int64_t first_ns = 0, last_ns = 0;
+  };
+  std::vector<Gpu> gpus;
+  struct Paced {
+    std::uint32_t name = 0;  ///< index into Digest::kernels
+    std::array<std::uint32_t, 6> size{};
+    std::int64_t calls = 0, ns = 0;
+  };
+  std::vector<Paced> paced;
+  std::uint64_t not_kept = 0;  ///< more kernels
+};
+
+struct Clock {
+  std::uint32_t process = kNone, uuid = 0;
+  bool limited = false;
+  struct Sample {
+    std::int64_t start_ns = 0, end_ns = 0, covered_ns = 0;
+    double value = 0;
+  };
+  std::vector<Sample> samples;
+};
+
 struct Loss {
   std::uint32_t rank = kNone;
   std::string kind, detail;  ///< kind: of model/loss_kinds.hpp; "": a note
@@ -235,6 +271,8 @@ struct Digest {
   std::optional<Gpu> total, unattributed;
   std::vector<Calls> collectives;
   std::vector<Open> open;  ///< by host
+  std::vector<Work> works;
+  std::vector<Clock> clocks;
   std::vector<Loss> losses;
 };
 

@@ -318,6 +318,10 @@ void visit_region(Io& io, T& r, const D& digest, std::uint32_t number) {
   io.sum(r.settled_busy_ns, 0);
   visit_parts(io, r.of_processes, r.inclusive_ns, rank << 32);
   visit_parts(io, r.of_threads, r.inclusive_ns, pid);
+  if (io.version() > 2)
+    io.field(r.closed, wall.n);
+  else if constexpr (Io::kReads)
+    r.closed = 0;
   io.end_group();
   for (const std::int64_t sum : {r.inclusive_ns, r.exclusive_ns, r.warm_up_ns, r.longest_ns})
     io.check(sum >= 0 || sum == kUnknown);  // also where it is what was expected
@@ -328,6 +332,10 @@ void visit_region(Io& io, T& r, const D& digest, std::uint32_t number) {
     next = of_rank.rank + std::uint64_t{1};
     io.sum(of_rank.sum_ns, r.inclusive_ns);
     io.sum(of_rank.own_ns, r.exclusive_ns, true);
+    if (io.version() > 2)
+      io.sum(of_rank.paced_ns, of_rank.own_ns, true);
+    else if constexpr (Io::kReads)
+      of_rank.paced_ns = kUnknown;
   }
   visit_ordinals(io, r.ordinals, wall.min, rank);
   visit_optional(io, r.gpu, digest.kernels.size());
@@ -374,6 +382,55 @@ void visit_calls(Io& io, T& c, const D& digest, std::size_t regions) {
       io.sum(call.hidden_ns, 0);
     else if constexpr (Io::kReads)
       call.hidden_ns = kUnknown;
+  }
+}
+
+template <class Io, class D>
+void visit_works(Io& io, D& d) {
+  if constexpr (Io::kReads) {
+    if (io.version() < 3) {
+      d.works.clear();
+      d.clocks.clear();
+      return;
+    }
+  }
+  io.list(d.works, kMostList, 16);
+  for (auto& work : d.works) {
+    io.field(work.rank);
+    for (auto* number : {&work.kernels, &work.kernel_ns, &work.copied_bytes}) io.sum(*number, 0);
+    io.real(work.kernel_threads);
+    io.list(work.gpus, kMostList, 4);
+    for (auto& gpu : work.gpus) {
+      io.index(gpu.process, d.processes.size());
+      io.index(gpu.uuid, d.names.size());
+      io.near(gpu.first_ns, d.begin_ns);
+      io.near(gpu.last_ns, gpu.first_ns);
+    }
+    io.list(work.paced, kMostPaced, 9);
+    for (auto& paced : work.paced) {
+      io.index(paced.name, d.kernels.size());
+      for (auto& size : paced.size) io.field(size);
+      io.field(paced.calls);
+      io.sum(paced.ns, 0);
+      io.check(paced.calls > 0);
+    }
+    io.field(work.not_kept);
+  }
+  io.list(d.clocks, kMostList, 4);
+  for (auto& clock : d.clocks) {
+    io.index_or_none(clock.process, d.processes.size());
+    io.index(clock.uuid, d.names.size());
+    io.flag(clock.limited);
+    io.list(clock.samples, kMostClockSamples, 11);
+    io.check(!clock.samples.empty());
+    std::int64_t at = d.begin_ns;
+    for (auto& sample : clock.samples) {
+      io.near(sample.start_ns, at);
+      io.near(sample.end_ns, sample.start_ns);
+      io.sum(sample.covered_ns, 0);
+      io.real(sample.value);
+      at = sample.end_ns;
+    }
   }
 }
 
@@ -440,6 +497,7 @@ void visit_tail(Io& io, D& d, std::size_t regions) {
     }
     io.check(ascending);
   }
+  visit_works(io, d);
   io.list(d.losses, kMostList, 4);
   for (auto& loss : d.losses) {
     io.field(loss.rank);
@@ -516,7 +574,7 @@ base::Result<void> Reading::open(std::string_view bytes, const std::string& wher
   if (bytes.size() < kHeader || !bytes.starts_with(kMagic)) return bad("this is no digest");
   const std::uint64_t version = little(bytes.substr(8, 4));
   if (version < 1 || version > kVersion)
-    return bad("a digest of version " + std::to_string(version) + ", and this rangescope reads 1 and 2",
+    return bad("a digest of version " + std::to_string(version) + ", and this rangescope reads 1 to 3",
                "Use the rangescope that recorded the job");
   const std::uint64_t size = little(bytes.substr(16, 8));
   if (size > 4 * kMostFile || size > (bytes.size() - kHeader + 1) * 2048)  // more than zstd can have made of it

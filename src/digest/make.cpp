@@ -5,9 +5,11 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <tuple>
 
 #include "analyze/communication.hpp"
 #include "analyze/details.hpp"
+#include "analyze/rank_work.hpp"
 #include "analyze/ranks.hpp"
 #include "analyze/recording.hpp"
 #include "base/version.hpp"
@@ -38,11 +40,15 @@ class Maker {
   Digest run() {
     head();
     processes();
-    if (!session_.ranges.empty()) own_ = analyze::own_times(session_, tree_);
+    if (!session_.ranges.empty()) {
+      own_ = analyze::own_times(session_, tree_);
+      paced_ = analyze::own_times(session_, tree_, analyze::OwnTime::kWithoutGpuWaits);
+    }
     regions();
     kernels();
     collectives();
     open();
+    works();
     for (const model::Loss& loss : report_.losses)
       out_.losses.push_back({rank_, std::string(loss.kind.id()), loss.detail, loss.count});
     return std::move(out_);
@@ -199,15 +205,17 @@ class Maker {
     std::sort(list.begin(), list.end(), [&](std::uint32_t a, std::uint32_t b) {
       return range(a).start_ns != range(b).start_ns ? range(a).start_ns < range(b).start_ns : a < b;
     });
-    double sum = 0, own = 0;
+    double sum = 0, own = 0, paced = 0;
     Ordinals ordinals{list.size(), shift_for(list.size(), most_lengths_), {}, {}};
     for (std::size_t i = 0; i < list.size(); ++i) {
       sum += static_cast<double>(length(list[i]));
       own += own_[list[i]];
+      paced += paced_[list[i]];
       if ((i & ((std::size_t{1} << ordinals.shift) - 1)) == 0)
         ordinals.longest.push_back({static_cast<std::uint64_t>(length(list[i])), rank});
     }
-    region.ranks.push_back({rank, whole(sum), whole(own)});
+    region.ranks.push_back({rank, whole(sum), whole(own), whole(paced)});
+    region.closed += list.size();
     region.ordinals.add(ordinals, first);
   }
 
@@ -351,6 +359,49 @@ class Maker {
     open.spans = std::move(fewer);
   }
 
+  void works() {
+    const analyze::Works works = analyze::works_of(session_, report_);
+    std::map<std::uint32_t, std::uint32_t> kernel_of;  // by the string of its name
+    for (std::uint32_t k = 0; k < out_.kernels.size(); ++k)
+      kernel_of[analyze::shown_name(session_.kernel_names[details_.gpu.groups.names[k].kernel_name])] = k;
+    for (std::size_t i = 0; i < works.ranks.size(); ++i) {
+      const analyze::WorkOfRank& from = works.ranks[i];
+      Work work{report_.ranks[i].rank, from.work.kernels, whole(from.work.kernel_ns), whole(from.work.copied_bytes),
+                std::min(from.work.kernel_threads, 1e29)};
+      for (const auto& gpu : from.gpus)
+        work.gpus.push_back({gpu.process, name(gpu.uuid), utc(gpu.first_ns), utc(gpu.last_ns)});
+      for (const auto& kernel : from.kernels)
+        if (const auto known = kernel_of.find(static_cast<std::uint32_t>(kernel.same >> 32)); known != kernel_of.end())
+          work.paced.push_back(
+              {known->second, works.sizes[static_cast<std::uint32_t>(kernel.same)], kernel.calls, whole(kernel.ns)});
+      const auto longer = [&](const Work::Paced& a, const Work::Paced& b) {
+        if (a.ns != b.ns) return a.ns > b.ns;
+        return std::tie(out_.names[out_.kernels[a.name].name], a.size) <
+               std::tie(out_.names[out_.kernels[b.name].name], b.size);
+      };
+      std::sort(work.paced.begin(), work.paced.end(), longer);
+      work.not_kept = work.paced.size() - std::min(work.paced.size(), kMostPaced);
+      work.paced.resize(std::min(work.paced.size(), kMostPaced));
+      out_.works.push_back(std::move(work));
+    }
+    for (const analyze::SampledClock& from : works.clocks) {
+      Clock clock{from.process < out_.processes.size() ? from.process : kNone, name(from.uuid), from.limited, {}};
+      const std::size_t step = (from.samples.size() + kMostClockSamples - 1) / kMostClockSamples;
+      for (std::size_t i = 0; i < from.samples.size(); i += step) {
+        double sum = 0, covered = 0;
+        const std::size_t last = std::min(i + step, from.samples.size());
+        for (std::size_t k = i; k < last; ++k) {
+          sum += from.samples[k].value * from.samples[k].covered_ns;
+          covered += from.samples[k].covered_ns;
+        }
+        if (covered > 0)
+          clock.samples.push_back({utc(from.samples[i].start_ns), utc(from.samples[last - 1].end_ns), whole(covered),
+                                   step == 1 ? from.samples[i].value : sum / covered});
+      }
+      if (!clock.samples.empty()) out_.clocks.push_back(std::move(clock));
+    }
+  }
+
   const Session& session_;
   const analyze::Options& options_;
   const analyze::Details& details_;
@@ -361,7 +412,7 @@ class Maker {
   std::size_t most_lengths_ = 0;
   std::uint32_t rank_ = kNone;
   std::map<std::string, std::uint32_t> names_;
-  std::vector<double> own_;
+  std::vector<double> own_, paced_;
   std::vector<std::uint64_t> number_;  ///< of each process
   std::vector<std::uint32_t> region_of_;
 };

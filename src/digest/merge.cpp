@@ -198,6 +198,7 @@ void add(Region& into, const RegionOf<D>& from, const std::vector<std::uint32_t>
   into.of_threads.add(from.of_threads);
   if (!from.ranks.empty()) into.ordinals.add(from.ordinals, first);
   for (const OfRank& rank : from.ranks) into.ranks.push_back(rank);
+  into.closed += from.closed;
   if (!from.gpu) return;
   if (!into.gpu) into.gpu.emplace();
   add(*into.gpu, *from.gpu, kernel_of);
@@ -330,6 +331,16 @@ struct Merger::State {
       Open& into = at == all.open.end() ? all.open.emplace_back() : *at;
       into.host = of.name_of[one.host];
       into.add(one);
+    }
+    for (Work work : from.works) {
+      for (Work::Gpu& gpu : work.gpus) gpu.process += first, gpu.uuid = of.name_of[gpu.uuid];
+      for (Work::Paced& paced : work.paced) paced.name = of.kernel_of[paced.name];
+      all.works.push_back(std::move(work));
+    }
+    for (Clock clock : from.clocks) {
+      if (clock.process != kNone) clock.process += first;
+      clock.uuid = of.name_of[clock.uuid];
+      all.clocks.push_back(std::move(clock));
     }
     all.losses.insert(all.losses.end(), from.losses.begin(), from.losses.end());
   }

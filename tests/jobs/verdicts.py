@@ -27,8 +27,8 @@ class Verdicts(unittest.TestCase):
         self.folder = tempfile.mkdtemp(prefix="rangescope-simulated-")
         self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
 
-    def report(self, name, schema=False):
-        done = subprocess.run([RANGESCOPE, "report", f"{self.folder}/{name}", "-f", "json"], cwd=self.folder, capture_output=True, text=True, timeout=120)
+    def report(self, name, schema=False, *more):
+        done = subprocess.run([RANGESCOPE, "report", f"{self.folder}/{name}", "-f", "json", *more], cwd=self.folder, capture_output=True, text=True, timeout=120)
         self.assertEqual(done.returncode, 0, done.stderr)
         report = json.loads(done.stdout)
         if schema:
@@ -90,6 +90,19 @@ class Verdicts(unittest.TestCase):
 
     def test_a_straggler(self):
         self.check_named("straggler")
+
+    def test_digests_say_the_same(self):
+        """On one clock: captures of several hosts are brought to that of one, lengths too."""
+        said = set()
+        for fault in ("slow_gpu", "slow_host", "uneven_work", "straggler", None):
+            for seed in range(4):
+                simulate.simulate(f"{self.folder}/{fault}{seed}", seed, fault, hosts=1 + (fault == "slow_host"))
+                of = lambda *more: {v["kind"]: v["text"] for v in self.report(f"{fault}{seed}", False, *more)["verdict"] if v["kind"] in REASONS - {"slow_link", "straggler"}}
+                captures = of("--captures")
+                with self.subTest(fault=fault, seed=seed):
+                    self.assertEqual(of("--digests"), captures)
+                said |= set(captures)
+        self.assertEqual(said, REASONS - {"slow_link", "straggler"})
 
     def test_nothing_is_said_of_even_jobs(self):
         for seed in SEEDS:
