@@ -4,6 +4,7 @@
 #include <cmath>
 #include <map>
 #include <set>
+#include <utility>
 
 #include "analyze/clocks.hpp"
 #include "analyze/communication.hpp"
@@ -24,10 +25,10 @@ class Joiner {
 
   /// In `session` are then the ranges around calls, each path once.
   analyze::CollectiveCalls run() {
-    std::map<std::pair<bool, std::uint64_t>, std::vector<Calls>> communicators;
+    std::map<std::pair<bool, std::uint64_t>, std::vector<const Calls*>> communicators;
     for (const Calls& calls : digest_.collectives)
       if (digest_.processes[calls.process].rank != kNone)
-        communicators[{calls.nccl, calls.communicator}].push_back(calls);
+        communicators[{calls.nccl, calls.communicator}].push_back(&calls);
     std::uint32_t more = 0;
     std::size_t all = 0;
     for (const Calls& calls : digest_.collectives) all += calls.calls.size();
@@ -38,36 +39,67 @@ class Joiner {
 
   [[nodiscard]] std::uint32_t widest() const { return widest_; }
 
+  /// Of each region, by calls that run() found, moved since or not; nothing where one does not say where it stands.
+  [[nodiscard]] std::vector<analyze::CommunicationSum> sum_up(const std::vector<analyze::Timed>& timed,
+                                                              const analyze::CollectiveCalls& found) const {
+    std::vector<analyze::CommunicationSum> of_context(digest_.contexts.size()), out(digest_.regions.size());
+    for (const analyze::Timed& one : timed) {
+      const From& from = from_[static_cast<std::size_t>(one.call - found.calls.data())];
+      if (from.call->context == kNone || from.call->hidden_ns == kUnknown) return {};
+      const auto time = static_cast<double>(analyze::length_ns(one.call->start_ns, one.call->end_ns)),
+                 waited = std::min(one.wait_ns, time), hidden = static_cast<double>(from.call->hidden_ns);
+      const std::int64_t begins = std::llround(waited);
+      std::int64_t beside = 0;
+      for (std::uint32_t i = from.call->beside; i < from.call->beside + from.call->parts; ++i)
+        beside += std::max<std::int64_t>(0, std::min(begins, from.of->beside[i].second) - from.of->beside[i].first);
+      const double beside_wait = std::min(static_cast<double>(beside), hidden);
+      of_context[from.call->context].add(time, waited, beside_wait, hidden - beside_wait, one.cause, from.stands_for);
+    }
+    std::vector<std::uint32_t> seen(out.size(), kNone);
+    for (std::uint32_t c = 0; c < of_context.size(); ++c)
+      for (std::uint32_t region : digest_.contexts[c])
+        for (; region != kNone && std::exchange(seen[region], c) != c; region = digest_.regions[region].parent)
+          out[region].add(of_context[c]);
+    return out;
+  }
+
  private:
-  void join(bool nccl, std::uint64_t id, std::vector<Calls>& ranks, std::uint32_t more) {
+  void join(bool nccl, std::uint64_t id, const std::vector<const Calls*>& ranks, std::uint32_t more) {
     const auto number = static_cast<std::uint32_t>(found_.communicators.size());
     found_.communicators.push_back({nccl, id, 0});
     std::uint32_t shift = 0;
     std::uint64_t fewest = UINT64_MAX, most = 0;
-    for (const Calls& calls : ranks) {
-      found_.communicators.back().ranks = std::max(found_.communicators.back().ranks, calls.ranks);
-      shift = std::max(shift, calls.shift);
-      fewest = std::min(fewest, calls.made);
-      most = std::max(most, calls.made);
+    for (const Calls* calls : ranks) {
+      found_.communicators.back().ranks = std::max(found_.communicators.back().ranks, calls->ranks);
+      shift = std::max(shift, calls->shift);
+      fewest = std::min(fewest, calls->made);
+      most = std::max(most, calls->made);
     }
     if (ranks.size() < 2) return;
     shift += more;
     widest_ = std::max(widest_, shift);
     std::size_t kept = SIZE_MAX;
-    for (Calls& calls : ranks) {
-      calls.thin(shift);
-      kept = std::min(kept, calls.calls.size());
+    const auto at = [&](const Calls& calls, std::size_t n) -> const Calls::Call& {
+      return calls.calls[n << (shift - calls.shift)];
+    };
+    for (const Calls* calls : ranks) {
+      const std::uint32_t by = shift - calls->shift;
+      kept = std::min(kept, (calls->calls.size() + (std::size_t{1} << by) - 1) >> by);
     }
     const auto same = [&](std::size_t n) {
       return std::all_of(ranks.begin(), ranks.end(),
-                         [&](const Calls& calls) { return calls.calls[n].name == ranks.front().calls[n].name; });
+                         [&](const Calls* calls) { return at(*calls, n).name == at(*ranks.front(), n).name; });
     };
     std::size_t n = 0;
     for (; n < kept && same(n); ++n) {
       analyze::JoinedCall joined;
-      for (const Calls& calls : ranks) {
+      const std::uint64_t stands_for =
+          std::min(std::uint64_t{1} << shift,
+                   std::max<std::uint64_t>(fewest, (std::uint64_t{n} << shift) + 1) - (std::uint64_t{n} << shift));
+      for (const Calls* calls : ranks) {
         joined.calls.push_back(static_cast<std::uint32_t>(found_.calls.size()));
-        found_.calls.push_back(call(calls.calls[n], calls.process, number, &calls == &ranks.front()));
+        found_.calls.push_back(call(at(*calls, n), calls->process, number, calls == ranks.front()));
+        from_.push_back({calls, &at(*calls, n), static_cast<std::int64_t>(stands_for)});
       }
       found_.joined.push_back(std::move(joined));
     }
@@ -124,9 +156,16 @@ class Joiner {
     return static_cast<std::uint32_t>(session_.domains.size() - 1);
   }
 
+  struct From {
+    const Calls* of;
+    const Calls::Call* call;
+    std::int64_t stands_for;  ///< calls
+  };
+
   const Digest& digest_;
   model::Session& session_;
   analyze::CollectiveCalls found_;
+  std::vector<From> from_;            ///< of each of found_.calls
   std::vector<std::uint32_t> names_;  ///< strings of the session
   std::map<std::uint32_t, std::uint32_t> around_;
   std::uint32_t library_ = 0, widest_ = 0;
@@ -177,9 +216,12 @@ void add_outside(const Digest& digest, const std::vector<analyze::HostClock>& cl
 
 }  // namespace
 
-void add_collectives(const Digest& digest, Reported& into) {
+std::vector<analyze::CommunicationSum> add_collectives(const Digest& digest, Reported& into) {
   model::Session& session = into.session;
-  if (into.report.ranks.size() < 2) return add_outside(digest, {}, into);
+  if (into.report.ranks.size() < 2) {
+    add_outside(digest, {}, into);
+    return {};
+  }
   Joiner joiner(digest, session);
   analyze::CollectiveCalls found = joiner.run();
   std::set<model::StringId> hosts;
@@ -194,7 +236,7 @@ void add_collectives(const Digest& digest, Reported& into) {
   add_outside(digest, clocks, into);
   analyze::Tree tree = analyze::build_tree(session, analyze::Domains::kSeparate, 1);
   analyze::link_nodes(tree, session);
-  analyze::add_collectives(session, {}, tree, found, into.report);
+  const std::vector<analyze::Timed> timed = analyze::add_collectives(session, {}, tree, found, into.report);
   session.ranges.clear();
   for (model::Collective& row : into.report.collectives) {
     double hidden = 0, time = 0;
@@ -206,6 +248,7 @@ void add_collectives(const Digest& digest, Reported& into) {
                                 (joiner.widest() == 1 ? "nd" : "th") +
                                 " call of the largest communicator: digests keep " +
                                 base::format_count(std::int64_t{kMostKeptCalls}) + " of a rank (--captures has all)");
+  return digest.messages ? std::vector<analyze::CommunicationSum>() : joiner.sum_up(timed, found);
 }
 
 }  // namespace rangescope::digest

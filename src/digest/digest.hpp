@@ -198,9 +198,12 @@ struct Calls {
     std::uint32_t name = 0, region = kNone;  ///< region: the innermost one of the program around it
     std::int64_t start_ns = 0, end_ns = 0;
     std::int64_t bytes = kUnknown;
-    std::int64_t hidden_ns = kUnknown;  ///< beside other kernels on the same GPU
+    std::int64_t hidden_ns = kUnknown;    ///< beside other kernels on the same GPU
+    std::uint32_t context = kNone;        ///< index into Digest::contexts; kNone in earlier versions
+    std::uint32_t beside = 0, parts = 0;  ///< when those ran: [beside, beside + parts) of Calls::beside
   };
   std::vector<Call> calls;
+  std::vector<std::pair<std::int64_t, std::int64_t>> beside;  ///< from the begin of the call on, ascending
 
   void thin(std::uint32_t to_shift);
 };
@@ -269,7 +272,10 @@ struct Digest {
   std::vector<Region> regions;
   std::vector<Kernel> kernels;
   std::optional<Gpu> total, unattributed;
+  /// Innermost regions around calls, each list ascending: a call counts in them and in all above.
+  std::vector<std::vector<std::uint32_t>> contexts;
   std::vector<Calls> collectives;
+  bool messages = false;   ///< captures hold some
   std::vector<Open> open;  ///< by host
   std::vector<Work> works;
   std::vector<Clock> clocks;

@@ -11,7 +11,9 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <functional>
 
+#include "analyze/communication.hpp"
 #include "base/fs.hpp"
 #include "digest/coding.hpp"
 
@@ -359,6 +361,33 @@ void visit_kernel(Io& io, T& k, std::size_t names) {
   }
 }
 
+/// Where a call stands, and when other kernels ran beside it.
+template <class Io, class T, class L>
+void visit_beside(Io& io, T& call, L& beside, std::size_t contexts) {
+  if constexpr (Io::kReads) {
+    call.context = kNone;
+    call.beside = call.parts = 0;
+    if (io.version() < 3) return;
+    io.index_or_none(call.context, contexts);
+    call.beside = static_cast<std::uint32_t>(beside.size());
+    call.parts = static_cast<std::uint32_t>(io.count(analyze::kMostBeside, 2));
+    beside.resize(beside.size() + call.parts);
+  } else {
+    io.index_or_none(call.context, contexts);
+    io.number(call.parts);
+  }
+  std::int64_t at = 0;
+  bool ascending = true;
+  for (std::uint32_t i = call.beside; i < call.beside + call.parts; ++i) {
+    auto& [start, end] = beside[i];
+    io.near(start, at);
+    io.near(end, start);
+    ascending &= at <= start && start <= end;
+    at = end;
+  }
+  io.check(ascending);
+}
+
 template <class Io, class T, class D>
 void visit_calls(Io& io, T& c, const D& digest, std::size_t regions) {
   io.index(c.process, digest.processes.size());
@@ -369,6 +398,7 @@ void visit_calls(Io& io, T& c, const D& digest, std::size_t regions) {
   io.field(c.shift);
   io.check(c.shift < 32);
   io.list(c.calls, kMostList, 5);
+  if constexpr (Io::kReads) c.beside.clear();
   std::int64_t at = digest.begin_ns, bytes = 0;
   for (auto& call : c.calls) {
     io.index(call.name, digest.names.size());
@@ -382,6 +412,7 @@ void visit_calls(Io& io, T& c, const D& digest, std::size_t regions) {
       io.sum(call.hidden_ns, 0);
     else if constexpr (Io::kReads)
       call.hidden_ns = kUnknown;
+    visit_beside(io, call, c.beside, digest.contexts.size());
   }
 }
 
@@ -391,9 +422,11 @@ void visit_works(Io& io, D& d) {
     if (io.version() < 3) {
       d.works.clear();
       d.clocks.clear();
+      d.messages = false;
       return;
     }
   }
+  io.flag(d.messages);
   io.list(d.works, kMostList, 16);
   for (auto& work : d.works) {
     io.field(work.rank);
@@ -479,6 +512,15 @@ template <class Io, class D>
 void visit_tail(Io& io, D& d, std::size_t regions) {
   visit_optional(io, d.total, d.kernels.size());
   visit_optional(io, d.unattributed, d.kernels.size());
+  if (io.version() > 2)
+    io.list(d.contexts, kMostNames);
+  else if constexpr (Io::kReads)
+    d.contexts.clear();
+  for (auto& context : d.contexts) {
+    io.list(context, regions);
+    for (auto& region : context) io.index(region, regions);
+    io.check(std::is_sorted(context.begin(), context.end(), std::less_equal<>()));
+  }
   io.list(d.collectives, kMostList, 7);
   for (auto& calls : d.collectives) visit_calls(io, calls, d, regions);
   io.list(d.open, kMostList, 4);

@@ -302,24 +302,44 @@ class Maker {
   void collectives() {
     const analyze::CollectiveCalls found = analyze::find_collectives(session_);
     const std::vector<analyze::Around> around = analyze::around_calls(session_, options_, tree_, found);
+    out_.messages = !found.messaging.empty();
     const auto rank_of = [&](const analyze::CollectiveCall& call) { return session_.processes[call.process].rank; };
     for (std::size_t i = 0; i < found.calls.size();) {
       const analyze::CollectiveCall& one = found.calls[i];
       const analyze::Communicator& communicator = found.communicators[one.communicator];
-      Calls calls{one.process, communicator.nccl, communicator.id, communicator.ranks, 0, 0, {}};
+      Calls calls{one.process, communicator.nccl, communicator.id, communicator.ranks, 0, 0, {}, {}};
       for (; i < found.calls.size() && found.calls[i].communicator == one.communicator &&
              rank_of(found.calls[i]) == rank_of(one);
            ++i) {
         const analyze::CollectiveCall& call = found.calls[i];
         const std::uint32_t node = around[i].node;
         calls.calls.push_back({name(call.name), node == kNone ? kNone : region_of_[node], utc(call.start_ns),
-                               utc(call.end_ns), whole(call.bytes), whole(around[i].hidden_ns)});
+                               utc(call.end_ns), whole(call.bytes), whole(around[i].hidden_ns), context(around[i]),
+                               static_cast<std::uint32_t>(i)});
       }
       calls.made = calls.calls.size();
       out_.collectives.push_back(std::move(calls));
     }
     const std::size_t most = kMostKeptCalls / std::max<std::size_t>(1, out_.collectives.size());
-    for (Calls& calls : out_.collectives) calls.thin(shift_for(calls.calls.size(), std::max<std::size_t>(1, most)));
+    for (Calls& calls : out_.collectives) {
+      calls.thin(shift_for(calls.calls.size(), std::max<std::size_t>(1, most)));
+      for (Calls::Call& call : calls.calls) {
+        const auto& beside = around[call.beside].beside;
+        call.beside = static_cast<std::uint32_t>(calls.beside.size());
+        call.parts = static_cast<std::uint32_t>(beside.size());
+        calls.beside.insert(calls.beside.end(), beside.begin(), beside.end());
+      }
+    }
+  }
+
+  std::uint32_t context(const analyze::Around& around) {
+    std::vector<std::uint32_t> regions;
+    for (const std::uint32_t node : around.nodes)
+      if (region_of_[node] != kNone) regions.push_back(region_of_[node]);
+    std::sort(regions.begin(), regions.end());
+    const auto [at, added] = contexts_.try_emplace(regions, static_cast<std::uint32_t>(out_.contexts.size()));
+    if (added) out_.contexts.push_back(std::move(regions));
+    return at->second;
   }
 
   void open() {
@@ -412,6 +432,7 @@ class Maker {
   std::size_t most_lengths_ = 0;
   std::uint32_t rank_ = kNone;
   std::map<std::string, std::uint32_t> names_;
+  std::map<std::vector<std::uint32_t>, std::uint32_t> contexts_;
   std::vector<double> own_, paced_;
   std::vector<std::uint64_t> number_;  ///< of each process
   std::vector<std::uint32_t> region_of_;

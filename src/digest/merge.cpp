@@ -1,7 +1,9 @@
 // Merging. Each list of the second digest is gone through once; what it names is found by hash, after a guess: ranks of
 // one program mostly have the same names and regions in the same order, so that the guess nearly always holds.
 #include <algorithm>
+#include <map>
 #include <unordered_map>
+#include <vector>
 
 #include "digest/digest.hpp"
 #include "digest/file.hpp"
@@ -230,6 +232,7 @@ struct Merger::State {
   std::unordered_map<std::string, std::uint32_t, HashName, std::equal_to<>> names;
   std::unordered_map<RegionKey, std::uint32_t, HashRegion> regions;
   std::unordered_map<std::uint32_t, std::uint32_t> kernels;  ///< by name
+  std::map<std::vector<std::uint32_t>, std::uint32_t> contexts;
 
   /// What numbers of a digest that is added are here.
   struct Numbers {
@@ -317,12 +320,21 @@ struct Merger::State {
       for (std::uint32_t* text : {&device.name, &device.uuid}) *text = of.name_of[*text];
       all.devices.push_back(device);
     }
+    std::vector<std::uint32_t> context_of;
+    for (std::vector<std::uint32_t> context : from.contexts) {
+      for (std::uint32_t& region : context) region = of.region_of[region];
+      std::sort(context.begin(), context.end());
+      const auto [at, added] = contexts.try_emplace(context, static_cast<std::uint32_t>(all.contexts.size()));
+      if (added) all.contexts.push_back(std::move(context));
+      context_of.push_back(at->second);
+    }
     for (const Calls& calls : from.collectives) {
       Calls& made = all.collectives.emplace_back(calls);
       made.process += first;
       for (Calls::Call& call : made.calls) {
         call.name = of.name_of[call.name];
         if (call.region != kNone) call.region = of.region_of[call.region];
+        if (call.context != kNone) call.context = context_of[call.context];
       }
     }
     for (const Open& one : from.open) {
@@ -342,6 +354,7 @@ struct Merger::State {
       clock.uuid = of.name_of[clock.uuid];
       all.clocks.push_back(std::move(clock));
     }
+    all.messages |= from.messages;
     all.losses.insert(all.losses.end(), from.losses.begin(), from.losses.end());
   }
 

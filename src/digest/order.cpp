@@ -101,9 +101,19 @@ void order_regions(Digest& digest) {
     if (!std::is_sorted(region.ranks.begin(), region.ranks.end(), before))
       std::stable_sort(region.ranks.begin(), region.ranks.end(), before);
   }
-  for (Calls& calls : digest.collectives)
-    for (Calls::Call& call : calls.calls)
+  for (auto& context : digest.contexts) {
+    for (std::uint32_t& region : context) region = place[region];
+    std::sort(context.begin(), context.end());
+  }
+  const auto of_contexts = sorted(digest.contexts, std::less<>());
+  const auto place_of_context = places(of_contexts);
+  permute(digest.contexts, of_contexts);
+  for (Calls& calls : digest.collectives) {
+    for (Calls::Call& call : calls.calls) {
       if (call.region != kNone) call.region = place[call.region];
+      if (call.context != kNone) call.context = place_of_context[call.context];
+    }
+  }
 }
 
 void order_processes(Digest& digest) {

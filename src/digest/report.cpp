@@ -58,7 +58,7 @@ class Reporter {
 
   Reported run() {
     machines();
-    add_collectives(digest_, out_);
+    communication_ = add_collectives(digest_, out_);
     order();
     kernels();
     for (std::uint32_t r = 0; r < order_.size(); ++r) region(r);
@@ -193,6 +193,7 @@ class Reporter {
                               busy ? std::optional(number(from.settled_busy_ns)) : std::nullopt);
     region.across = across(from);
     region.ranks = over_ranks({order_[r]}, from.ordinals);
+    if (!communication_.empty()) region.communication = communication_[order_[r]].row();
     if (work) region.gpu = gpu(*work, true);
   }
 
@@ -379,6 +380,10 @@ class Reporter {
     region.steady =
         steady_of(rest, warm_ups, warm_up_ns, longest, busy == kUnknown ? std::nullopt : std::optional(number(busy)));
     region.ranks = over_ranks(members, {});
+    analyze::CommunicationSum communication;
+    for (const std::uint32_t member : members)
+      if (!communication_.empty()) communication.add(communication_[member]);
+    region.communication = communication.row();
   }
 
   /// Of all ranks, or of none: nobody can be held against one that is not known.
@@ -459,9 +464,10 @@ class Reporter {
 
   void notes() {
     std::string text = fmt::format(
-        "from the digests of {}: medians and 95th percentiles to {:.1f} %; timelines, single processes, messages, "
-        "communication{}{} are in the captures (--captures, --rank N)",
-        base::counted(report_.ranks.size(), "rank"), kRelativeError * 100, works_known_ ? "" : ", work of ranks",
+        "from the digests of {}: medians and 95th percentiles to {:.1f} %; timelines, single processes, messages"
+        "{}{}{} are in the captures (--captures, --rank N)",
+        base::counted(report_.ranks.size(), "rank"), kRelativeError * 100,
+        communication_.empty() ? ", communication" : "", works_known_ ? "" : ", work of ranks",
         std::string(digest_.sampled ? ", CPU samples" : "") + (digest_.counted ? ", counters" : ""));
     report_.notes.push_back(std::move(text));
     if (first_version())
@@ -493,7 +499,8 @@ class Reporter {
   const analyze::Reference& reference_;
   Reported out_;
   model::Report& report_;
-  bool shared_ = false;  ///< ranks on one GPU
+  bool shared_ = false;                                   ///< ranks on one GPU
+  std::vector<analyze::CommunicationSum> communication_;  ///< of each of the digest's regions; none: not known
   bool works_known_ = false, kernels_cut_ = false;
   std::vector<std::uint32_t> order_, region_of_;  ///< digest's region of each of the report's, and back
   std::map<std::uint64_t, std::uint32_t> process_at_;

@@ -94,6 +94,7 @@ class Mpi(unittest.TestCase):
         for found in digests["regions"]:
             exact = regions[(found["domain"], *found["path"])]
             self.assertEqual(found.get("ranks"), exact.get("ranks"))
+            self.assertEqual(found.get("communication"), exact.get("communication"))
             for key in ("occurrences", "unclosed", "threads", "processes"):
                 self.assertEqual(found[key], exact[key])
             for key, value in exact["wall_ns"].items():
