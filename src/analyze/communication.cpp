@@ -97,27 +97,30 @@ class Adding {
   std::vector<Timed> run_collectives() {
     find_contexts();
     collectives();
+    messages();
     return std::move(timed_);
   }
   [[nodiscard]] std::vector<Around> around() {
     find_contexts();
     std::vector<Around> out;
-    for (const CollectiveCall& call : found_.calls) {
-      Around& one = out.emplace_back();
-      one.node = node_of(call);
-      one.hidden_ns = hidden(call, call.start_ns, call.end_ns);
-      for (const std::uint32_t entry : contexts_.of(contexts_.of_launch[number_of(call)]))
-        one.nodes.push_back(tree_.cells[tree_.cell[entry & ~kInherited]].node);
-      std::sort(one.nodes.begin(), one.nodes.end());
-      one.nodes.erase(std::unique(one.nodes.begin(), one.nodes.end()), one.nodes.end());
-      if (const Stretches* beside = compute_.beside(call.process, call.stream); beside != nullptr)
-        one.beside = beside->parts(call.start_ns, call.end_ns);
-      close_gaps(one.beside);
-    }
+    for (const auto* list : {&found_.calls, &found_.messaging})
+      for (const CollectiveCall& call : *list) out.push_back(around(call));
     return out;
   }
 
  private:
+  [[nodiscard]] Around around(const CollectiveCall& call) const {
+    Around out{node_of(call), hidden(call, call.start_ns, call.end_ns), {}, {}};
+    for (const std::uint32_t entry : contexts_.of(contexts_.of_launch[number_of(call)]))
+      out.nodes.push_back(tree_.cells[tree_.cell[entry & ~kInherited]].node);
+    std::sort(out.nodes.begin(), out.nodes.end());
+    out.nodes.erase(std::unique(out.nodes.begin(), out.nodes.end()), out.nodes.end());
+    if (const Stretches* beside = compute_.beside(call.process, call.stream); beside != nullptr)
+      out.beside = beside->parts(call.start_ns, call.end_ns);
+    close_gaps(out.beside);
+    return out;
+  }
+
   [[nodiscard]] std::uint32_t rank_of(const CollectiveCall& call) const {
     return session_.processes[call.process].rank;
   }
@@ -370,7 +373,10 @@ class Adding {
       report_.messages.push_back(std::move(sums.row));
     }
     std::stable_sort(report_.messages.begin(), report_.messages.end(), [](const auto& a, const auto& b) {
-      return a.late_sender_ns + a.late_receiver_ns > b.late_sender_ns + b.late_receiver_ns;
+      const double x = a.late_sender_ns + a.late_receiver_ns, y = b.late_sender_ns + b.late_receiver_ns;
+      return x != y ? x > y
+                    : std::tie(a.library, a.communicator, a.from, a.to, a.path) <
+                          std::tie(b.library, b.communicator, b.from, b.to, b.path);
     });
     if (report_.messages.size() > kMostMessages) {
       report_.notes.push_back(fmt::format("{} more pairs of ranks, which waited less, are not listed",
@@ -508,37 +514,33 @@ class Adding {
 }  // namespace
 
 void CommunicationSum::add(double time_ns, double wait_ns, double wait_beside_ns, double beside_ns, std::uint32_t cause,
-                           std::int64_t calls) {
-  const auto times = static_cast<double>(calls);
-  sums_.calls += calls;
-  sums_.time_ns += times * time_ns;
-  sums_.wait_ns += times * (wait_ns - wait_beside_ns);
-  sums_.transfer_ns += times * (time_ns - wait_ns - beside_ns);
-  sums_.overlap_ns += times * (wait_beside_ns + beside_ns);
+                           double calls) {
+  calls_ += calls;
+  sums_.time_ns += calls * time_ns;
+  sums_.wait_ns += calls * (wait_ns - wait_beside_ns);
+  sums_.transfer_ns += calls * (time_ns - wait_ns - beside_ns);
+  sums_.overlap_ns += calls * (wait_beside_ns + beside_ns);
   if (cause == kNone || wait_ns <= 0) return;
-  auto& one = causes_[cause];
-  one.rank = cause;
-  one.calls += calls;
-  one.ns += times * (wait_ns - wait_beside_ns);
+  causes_[cause].calls += calls;
+  causes_[cause].ns += calls * (wait_ns - wait_beside_ns);
 }
 
 void CommunicationSum::add(const CommunicationSum& other) {
-  sums_.calls += other.sums_.calls;
+  calls_ += other.calls_;
   for (const auto field : {&model::Communication::time_ns, &model::Communication::transfer_ns,
                            &model::Communication::wait_ns, &model::Communication::overlap_ns})
     sums_.*field += other.sums_.*field;
   for (const auto& [rank, cause] : other.causes_) {
-    auto& one = causes_[rank];
-    one.rank = rank;
-    one.calls += cause.calls;
-    one.ns += cause.ns;
+    causes_[rank].calls += cause.calls;
+    causes_[rank].ns += cause.ns;
   }
 }
 
 std::optional<model::Communication> CommunicationSum::row() const {
-  if (sums_.calls == 0) return std::nullopt;
+  if (calls_ == 0) return std::nullopt;
   model::Communication out = sums_;
-  for (const auto& [rank, cause] : causes_) out.held_up_by.push_back(cause);
+  out.calls = std::llround(calls_);
+  for (const auto& [rank, cause] : causes_) out.held_up_by.push_back({rank, std::llround(cause.calls), cause.ns});
   std::stable_sort(out.held_up_by.begin(), out.held_up_by.end(),
                    [](const auto& a, const auto& b) { return a.ns > b.ns; });
   return out;

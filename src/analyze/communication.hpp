@@ -28,13 +28,17 @@ class CommunicationSum {
   /// Of `calls` calls as long as this one, a rank's, which waited for rank `cause` (kNone: for none) first. Beside:
   /// what of the wait and of the rest lies beside other kernels.
   void add(double time_ns, double wait_ns, double wait_beside_ns, double beside_ns, std::uint32_t cause,
-           std::int64_t calls = 1);
+           double calls = 1);
   void add(const CommunicationSum& other);
   [[nodiscard]] std::optional<model::Communication> row() const;  ///< nothing of no calls
 
  private:
+  struct Cause {
+    double calls = 0, ns = 0;
+  };
   model::Communication sums_;
-  std::map<std::uint32_t, model::Communication::Cause> causes_;
+  double calls_ = 0;
+  std::map<std::uint32_t, Cause> causes_;
 };
 
 /// Of a job of two ranks or more, after the rows are there.
@@ -47,12 +51,12 @@ struct Timed {
   double wait_ns = 0;
   std::uint32_t cause = kNone;  ///< the rank that it waited for
 };
-/// Only Report::collectives, of calls whose ranges are all that `session` has: without what lies beside other kernels.
-/// Returns their calls, joined ones only.
+/// Only Report::collectives and messages, of calls whose ranges are all that `session` has: without what lies beside
+/// other kernels. Returns their calls, joined ones only.
 std::vector<Timed> add_collectives(const model::Session& session, const Options& options, const Tree& tree,
                                    const CollectiveCalls& found, model::Report& report);
 
-/// Where each of `found.calls` stands.
+/// Where each of `found.calls` stands, and behind them each of `found.messaging`.
 struct Around {
   std::uint32_t node = kNone;        ///< of the innermost range of the program, kNone for none
   double hidden_ns = 0;              ///< of its time, beside other kernels

@@ -17,6 +17,7 @@
 #include <string>
 #include <vector>
 
+#include "analyze/collectives.hpp"
 #include "digest/sketch.hpp"
 #include "model/gpu.hpp"
 #include "model/loss.hpp"
@@ -204,8 +205,43 @@ struct Calls {
   };
   std::vector<Call> calls;
   std::vector<std::pair<std::int64_t, std::int64_t>> beside;  ///< from the begin of the call on, ascending
+};
 
-  void thin(std::uint32_t to_shift);
+/// Sends and receives that a digest keeps of a rank; of more those by whose tag and number both ends agree.
+inline constexpr std::size_t kMostKeptEnds = 2048;
+
+/// Calls of messages of one process, in the order of their begins.
+struct Messaging {
+  std::uint32_t process = 0;
+  std::uint32_t shift = 0;  ///< those ends are kept whose hash ends with so many zeros
+  struct Communicator {
+    bool nccl = false;
+    std::uint64_t id = 0;
+    std::uint32_t ranks = 0;
+    std::int32_t self = analyze::CollectiveCall::kNobody;  ///< own rank in it
+    auto operator<=>(const Communicator&) const = default;
+  };
+  std::vector<Communicator> communicators;  ///< of all calls
+  struct Call : Calls::Call {
+    std::uint32_t stream = kNone;  ///< of its kernels, calls of which are one where their times are; kNone: of a range
+    std::uint32_t received = 0;    ///< receives that it completed
+    std::uint32_t hashes = 0;      ///< different ones of the ends that it began or completed
+  };
+  std::vector<Call> calls;
+  std::vector<std::pair<std::int64_t, std::int64_t>> beside;  ///< as Calls::beside
+  struct End {
+    std::uint32_t call = 0, done = kNone, communicator = 0;  ///< began it; completed it; index into `communicators`
+    bool sends = false;
+    std::int32_t peer = 0, tag = 0;
+    std::uint64_t ordinal = 0;  ///< of those of the rank, communicator, direction, peer and tag
+  };
+  std::vector<End> ends;
+
+  /// The same at both ends.
+  [[nodiscard]] static std::uint64_t hash(std::uint64_t communicator, std::int32_t tag, std::uint64_t ordinal);
+  [[nodiscard]] std::uint64_t hash(const End& end) const {
+    return hash(communicators[end.communicator].id, end.tag, end.ordinal);
+  }
 };
 
 /// When ranges were open on a host: disjoint, ascending. Of more than kMostSpans the shortest gaps are closed.
@@ -275,12 +311,20 @@ struct Digest {
   /// Innermost regions around calls, each list ascending: a call counts in them and in all above.
   std::vector<std::vector<std::uint32_t>> contexts;
   std::vector<Calls> collectives;
-  bool messages = false;   ///< captures hold some
+  std::vector<Messaging> messaging;
   std::vector<Open> open;  ///< by host
   std::vector<Work> works;
   std::vector<Clock> clocks;
   std::vector<Loss> losses;
 };
+
+/// Every call in it, whose names, regions and contexts are numbers of the digest.
+void for_each_call(Digest& digest, auto&& visit) {
+  for (Calls& calls : digest.collectives)
+    for (Calls::Call& call : calls.calls) visit(call);
+  for (Messaging& messaging : digest.messaging)
+    for (Calls::Call& call : messaging.calls) visit(call);
+}
 
 /// The digest of all ranks of both, which are different ones. O(both) on average: a Merger spares that where many come.
 [[nodiscard]] Digest merge(const Digest& one, const Digest& two);

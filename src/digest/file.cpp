@@ -13,9 +13,9 @@
 #include <cstring>
 #include <functional>
 
-#include "analyze/communication.hpp"
 #include "base/fs.hpp"
 #include "digest/coding.hpp"
+#include "digest/fields_of_calls.hpp"
 
 namespace rangescope::digest {
 namespace coding {
@@ -24,9 +24,7 @@ constexpr std::string_view kMagic = "RSDIGEST";
 constexpr std::size_t kHeader = 24;
 constexpr std::string_view kUnfitting = "the digest is damaged: what it says does not fit together";
 constexpr std::uint32_t kDeepest = 1024;  // a recording's tree is never so deep
-constexpr std::size_t kMostNames = 1 << 22;
-constexpr std::size_t kMostList = 1 << 20;  // processes, devices, ranks of a region ...
-constexpr std::uint64_t kMore = 15;         // of four bits: a number follows with what is above
+constexpr std::uint64_t kMore = 15;       // of four bits: a number follows with what is above
 
 /// What squares are at least, by Cauchy and Schwarz.
 UnsignedWide least_squares(const Moments& m) {
@@ -361,112 +359,6 @@ void visit_kernel(Io& io, T& k, std::size_t names) {
   }
 }
 
-/// Where a call stands, and when other kernels ran beside it.
-template <class Io, class T, class L>
-void visit_beside(Io& io, T& call, L& beside, std::size_t contexts) {
-  if constexpr (Io::kReads) {
-    call.context = kNone;
-    call.beside = call.parts = 0;
-    if (io.version() < 3) return;
-    io.index_or_none(call.context, contexts);
-    call.beside = static_cast<std::uint32_t>(beside.size());
-    call.parts = static_cast<std::uint32_t>(io.count(analyze::kMostBeside, 2));
-    beside.resize(beside.size() + call.parts);
-  } else {
-    io.index_or_none(call.context, contexts);
-    io.number(call.parts);
-  }
-  std::int64_t at = 0;
-  bool ascending = true;
-  for (std::uint32_t i = call.beside; i < call.beside + call.parts; ++i) {
-    auto& [start, end] = beside[i];
-    io.near(start, at);
-    io.near(end, start);
-    ascending &= at <= start && start <= end;
-    at = end;
-  }
-  io.check(ascending);
-}
-
-template <class Io, class T, class D>
-void visit_calls(Io& io, T& c, const D& digest, std::size_t regions) {
-  io.index(c.process, digest.processes.size());
-  io.flag(c.nccl);
-  io.field(c.communicator);
-  io.field(c.ranks);
-  io.field(c.made);
-  io.field(c.shift);
-  io.check(c.shift < 32);
-  io.list(c.calls, kMostList, 5);
-  if constexpr (Io::kReads) c.beside.clear();
-  std::int64_t at = digest.begin_ns, bytes = 0;
-  for (auto& call : c.calls) {
-    io.index(call.name, digest.names.size());
-    io.index_or_none(call.region, regions);
-    io.near(call.start_ns, at);
-    io.near(call.end_ns, call.start_ns);
-    at = call.end_ns;
-    io.sum(call.bytes, bytes);
-    if (call.bytes != kUnknown) bytes = call.bytes;
-    if (io.version() > 1)
-      io.sum(call.hidden_ns, 0);
-    else if constexpr (Io::kReads)
-      call.hidden_ns = kUnknown;
-    visit_beside(io, call, c.beside, digest.contexts.size());
-  }
-}
-
-template <class Io, class D>
-void visit_works(Io& io, D& d) {
-  if constexpr (Io::kReads) {
-    if (io.version() < 3) {
-      d.works.clear();
-      d.clocks.clear();
-      d.messages = false;
-      return;
-    }
-  }
-  io.flag(d.messages);
-  io.list(d.works, kMostList, 16);
-  for (auto& work : d.works) {
-    io.field(work.rank);
-    for (auto* number : {&work.kernels, &work.kernel_ns, &work.copied_bytes}) io.sum(*number, 0);
-    io.real(work.kernel_threads);
-    io.list(work.gpus, kMostList, 4);
-    for (auto& gpu : work.gpus) {
-      io.index(gpu.process, d.processes.size());
-      io.index(gpu.uuid, d.names.size());
-      io.near(gpu.first_ns, d.begin_ns);
-      io.near(gpu.last_ns, gpu.first_ns);
-    }
-    io.list(work.paced, kMostPaced, 9);
-    for (auto& paced : work.paced) {
-      io.index(paced.name, d.kernels.size());
-      for (auto& size : paced.size) io.field(size);
-      io.field(paced.calls);
-      io.sum(paced.ns, 0);
-      io.check(paced.calls > 0);
-    }
-    io.field(work.not_kept);
-  }
-  io.list(d.clocks, kMostList, 4);
-  for (auto& clock : d.clocks) {
-    io.index_or_none(clock.process, d.processes.size());
-    io.index(clock.uuid, d.names.size());
-    io.flag(clock.limited);
-    io.list(clock.samples, kMostClockSamples, 11);
-    io.check(!clock.samples.empty());
-    std::int64_t at = d.begin_ns;
-    for (auto& sample : clock.samples) {
-      io.near(sample.start_ns, at);
-      io.near(sample.end_ns, sample.start_ns);
-      io.sum(sample.covered_ns, 0);
-      io.real(sample.value);
-      at = sample.end_ns;
-    }
-  }
-}
-
 /// What stands before the regions.
 template <class Io, class D>
 void visit_head(Io& io, D& d) {
@@ -523,6 +415,11 @@ void visit_tail(Io& io, D& d, std::size_t regions) {
   }
   io.list(d.collectives, kMostList, 7);
   for (auto& calls : d.collectives) visit_calls(io, calls, d, regions);
+  if (io.version() > 2)
+    io.list(d.messaging, kMostList, 5);
+  else if constexpr (Io::kReads)
+    d.messaging.clear();
+  for (auto& messaging : d.messaging) visit_messaging(io, messaging, d, regions);
   io.list(d.open, kMostList, 4);
   for (auto& one : d.open) {
     io.index(one.host, d.names.size());

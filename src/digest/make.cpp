@@ -5,7 +5,10 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
+#include <span>
 #include <tuple>
+#include <utility>
 
 #include "analyze/communication.hpp"
 #include "analyze/details.hpp"
@@ -302,34 +305,113 @@ class Maker {
   void collectives() {
     const analyze::CollectiveCalls found = analyze::find_collectives(session_);
     const std::vector<analyze::Around> around = analyze::around_calls(session_, options_, tree_, found);
-    out_.messages = !found.messaging.empty();
     const auto rank_of = [&](const analyze::CollectiveCall& call) { return session_.processes[call.process].rank; };
-    for (std::size_t i = 0; i < found.calls.size();) {
-      const analyze::CollectiveCall& one = found.calls[i];
-      const analyze::Communicator& communicator = found.communicators[one.communicator];
-      Calls calls{one.process, communicator.nccl, communicator.id, communicator.ranks, 0, 0, {}, {}};
-      for (; i < found.calls.size() && found.calls[i].communicator == one.communicator &&
-             rank_of(found.calls[i]) == rank_of(one);
-           ++i) {
-        const analyze::CollectiveCall& call = found.calls[i];
-        const std::uint32_t node = around[i].node;
-        calls.calls.push_back({name(call.name), node == kNone ? kNone : region_of_[node], utc(call.start_ns),
-                               utc(call.end_ns), whole(call.bytes), whole(around[i].hidden_ns), context(around[i]),
-                               static_cast<std::uint32_t>(i)});
-      }
-      calls.made = calls.calls.size();
+    std::vector<std::pair<std::size_t, std::size_t>> runs;  // of one communicator and rank
+    for (std::size_t i = 0; i < found.calls.size(); ++i) {
+      const analyze::CollectiveCall &one = found.calls[i], &before = found.calls[i == 0 ? 0 : i - 1];
+      if (i == 0 || one.communicator != before.communicator || rank_of(one) != rank_of(before)) runs.emplace_back(i, i);
+      runs.back().second = i + 1;
+    }
+    const std::size_t most = std::max<std::size_t>(1, kMostKeptCalls / std::max<std::size_t>(1, runs.size()));
+    for (const auto& [first, last] : runs) {
+      const analyze::Communicator& communicator = found.communicators[found.calls[first].communicator];
+      Calls calls{found.calls[first].process, communicator.nccl, communicator.id, communicator.ranks, last - first};
+      calls.shift = shift_for(last - first, most);
+      for (std::size_t i = first; i < last; i += std::size_t{1} << calls.shift)
+        fill(calls.calls.emplace_back(), found.calls[i], around[i], calls.beside);
       out_.collectives.push_back(std::move(calls));
     }
-    const std::size_t most = kMostKeptCalls / std::max<std::size_t>(1, out_.collectives.size());
-    for (Calls& calls : out_.collectives) {
-      calls.thin(shift_for(calls.calls.size(), std::max<std::size_t>(1, most)));
-      for (Calls::Call& call : calls.calls) {
-        const auto& beside = around[call.beside].beside;
-        call.beside = static_cast<std::uint32_t>(calls.beside.size());
-        call.parts = static_cast<std::uint32_t>(beside.size());
-        calls.beside.insert(calls.beside.end(), beside.begin(), beside.end());
+    messages(found, std::span(around).subspan(found.calls.size()));
+  }
+
+  void messages(const analyze::CollectiveCalls& found, std::span<const analyze::Around> around) {
+    using CollectiveCall = analyze::CollectiveCall;
+    struct All {
+      Messaging made;
+      std::map<std::uint32_t, std::uint32_t> communicators;
+      std::vector<std::uint64_t> hashes;  ///< of made.ends, whose calls are still those of found.messaging
+    };
+    std::map<std::uint32_t, All> of_process;
+    std::map<std::tuple<std::uint32_t, std::uint32_t, bool, std::int32_t, std::int32_t>, std::uint64_t> ordinals;
+    // Calls that share a kernel are one.
+    std::map<std::tuple<std::uint32_t, std::uint32_t, std::int64_t, std::int64_t>, std::uint32_t> groups;
+    std::vector<std::uint32_t> one_of(found.messaging.size());
+    std::vector<std::set<std::uint64_t>> hashes(found.messaging.size());
+    for (std::uint32_t c = 0; c < found.messaging.size(); ++c) {
+      const CollectiveCall& call = found.messaging[c];
+      one_of[c] = call.stream == kNone
+                      ? c
+                      : groups.try_emplace({call.process, call.stream, call.start_ns, call.end_ns}, c).first->second;
+    }
+    for (std::uint32_t c = 0; c < found.messaging.size(); ++c) {
+      const CollectiveCall& call = found.messaging[c];
+      All& all = of_process[call.process];
+      const auto [at, added] =
+          all.communicators.try_emplace(call.communicator, static_cast<std::uint32_t>(all.made.communicators.size()));
+      const analyze::Communicator& known = found.communicators[call.communicator];
+      if (added) all.made.communicators.push_back({known.nccl, known.id, known.ranks});
+      if (call.self >= 0) all.made.communicators[at->second].self = call.self;
+      if (call.operation == analyze::Operation::kWait) continue;
+      for (const bool sends : {true, false}) {
+        const CollectiveCall::End& end = sends ? call.to : call.from;
+        if (end.rank <= CollectiveCall::kNobody) continue;
+        const std::uint64_t ordinal =
+            ordinals[{call.communicator, session_.processes[call.process].rank, sends, end.rank, end.tag}]++;
+        all.made.ends.push_back({c, call.done, at->second, sends, end.rank, end.tag, ordinal});
+        all.hashes.push_back(Messaging::hash(known.id, end.tag, ordinal));
+        hashes[one_of[c]].insert(all.hashes.back());
+        if (call.done != kNone) hashes[one_of[call.done]].insert(all.hashes.back());
       }
     }
+    for (auto& [process, all] : of_process) {
+      Messaging& made = all.made;
+      made.process = process;
+      const auto kept = [&list = all.hashes](std::uint32_t shift) {
+        return static_cast<std::size_t>(std::count_if(
+            list.begin(), list.end(), [&](std::uint64_t hash) { return (hash & ((1ull << shift) - 1)) == 0; }));
+      };
+      // Ends of one hash go together: rather some more than none.
+      const std::size_t most = std::max<std::size_t>(1, kMostKeptEnds / of_process.size());
+      while (made.shift < 31 && kept(made.shift) > most && (kept(made.shift + 1) > 0 || kept(made.shift) > 8 * most))
+        ++made.shift;
+      std::map<std::uint32_t, std::uint32_t> place;
+      std::size_t ends = 0;
+      for (std::size_t i = 0; i < made.ends.size(); ++i) {
+        if ((all.hashes[i] & ((1ull << made.shift) - 1)) != 0) continue;
+        place[made.ends[i].call] = 0;
+        if (made.ends[i].done != kNone) place[made.ends[i].done] = 0;
+        made.ends[ends++] = made.ends[i];
+      }
+      made.ends.resize(ends);
+      for (auto& [c, number] : place) {
+        number = static_cast<std::uint32_t>(made.calls.size());
+        const CollectiveCall& call = found.messaging[c];
+        Messaging::Call& one = made.calls.emplace_back();
+        fill(one, call, around[c], made.beside);
+        one.stream = call.stream;
+        one.received = call.received;
+        one.hashes = static_cast<std::uint32_t>(hashes[one_of[c]].size());
+      }
+      for (Messaging::End& end : made.ends) {
+        end.call = place[end.call];
+        if (end.done != kNone) end.done = place[end.done];
+      }
+      out_.messaging.push_back(std::move(made));
+    }
+  }
+
+  void fill(Calls::Call& into, const analyze::CollectiveCall& call, const analyze::Around& around,
+            std::vector<std::pair<std::int64_t, std::int64_t>>& beside) {
+    into.name = name(call.name);
+    into.region = around.node == kNone ? kNone : region_of_[around.node];
+    into.start_ns = utc(call.start_ns);
+    into.end_ns = utc(call.end_ns);
+    into.bytes = whole(call.bytes);
+    into.hidden_ns = whole(around.hidden_ns);
+    into.context = context(around);
+    into.beside = static_cast<std::uint32_t>(beside.size());
+    into.parts = static_cast<std::uint32_t>(around.beside.size());
+    beside.insert(beside.end(), around.beside.begin(), around.beside.end());
   }
 
   std::uint32_t context(const analyze::Around& around) {

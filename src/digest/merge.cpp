@@ -83,13 +83,15 @@ std::uint64_t Ordinals::times(std::uint32_t rank) const {
   return count;
 }
 
-void Calls::thin(std::uint32_t to_shift) {
-  if (to_shift <= shift) return;
-  const std::size_t step = std::size_t{1} << (to_shift - shift);
-  std::size_t kept = 0;
-  for (std::size_t i = 0; i < calls.size(); i += step) calls[kept++] = calls[i];
-  calls.resize(kept);
-  shift = to_shift;
+std::uint64_t Messaging::hash(std::uint64_t communicator, std::int32_t tag, std::uint64_t ordinal) {
+  std::uint64_t x = communicator;
+  for (const std::uint64_t part : {static_cast<std::uint64_t>(static_cast<std::int64_t>(tag)), ordinal}) {
+    x = (x ^ part) + 0x9e3779b97f4a7c15ull;  // splitmix64 (S. Vigna)
+    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ull;
+    x = (x ^ (x >> 27)) * 0x94d049bb133111ebull;
+    x ^= x >> 31;
+  }
+  return x;
 }
 
 void Open::add(const Open& other) {
@@ -328,14 +330,20 @@ struct Merger::State {
       if (added) all.contexts.push_back(std::move(context));
       context_of.push_back(at->second);
     }
+    const auto renumber = [&](Calls::Call& call) {
+      call.name = of.name_of[call.name];
+      if (call.region != kNone) call.region = of.region_of[call.region];
+      if (call.context != kNone) call.context = context_of[call.context];
+    };
     for (const Calls& calls : from.collectives) {
       Calls& made = all.collectives.emplace_back(calls);
       made.process += first;
-      for (Calls::Call& call : made.calls) {
-        call.name = of.name_of[call.name];
-        if (call.region != kNone) call.region = of.region_of[call.region];
-        if (call.context != kNone) call.context = context_of[call.context];
-      }
+      for (Calls::Call& call : made.calls) renumber(call);
+    }
+    for (const Messaging& messaging : from.messaging) {
+      Messaging& made = all.messaging.emplace_back(messaging);
+      made.process += first;
+      for (Messaging::Call& call : made.calls) renumber(call);
     }
     for (const Open& one : from.open) {
       const auto at = std::find_if(all.open.begin(), all.open.end(),
@@ -354,7 +362,6 @@ struct Merger::State {
       clock.uuid = of.name_of[clock.uuid];
       all.clocks.push_back(std::move(clock));
     }
-    all.messages |= from.messages;
     all.losses.insert(all.losses.end(), from.losses.begin(), from.losses.end());
   }
 

@@ -48,8 +48,7 @@ void order_names(Digest& digest) {
   std::stable_sort(digest.open.begin(), digest.open.end(),
                    [](const Open& a, const Open& b) { return a.host < b.host; });
   for (Kernel& kernel : digest.kernels) move(kernel.name), move(kernel.short_name);
-  for (Calls& calls : digest.collectives)
-    for (Calls::Call& call : calls.calls) move(call.name);
+  for_each_call(digest, [&](Calls::Call& call) { move(call.name); });
 }
 
 void order_kernels(Digest& digest) {
@@ -108,12 +107,10 @@ void order_regions(Digest& digest) {
   const auto of_contexts = sorted(digest.contexts, std::less<>());
   const auto place_of_context = places(of_contexts);
   permute(digest.contexts, of_contexts);
-  for (Calls& calls : digest.collectives) {
-    for (Calls::Call& call : calls.calls) {
-      if (call.region != kNone) call.region = place[call.region];
-      if (call.context != kNone) call.context = place_of_context[call.context];
-    }
-  }
+  for_each_call(digest, [&](Calls::Call& call) {
+    if (call.region != kNone) call.region = place[call.region];
+    if (call.context != kNone) call.context = place_of_context[call.context];
+  });
 }
 
 void order_processes(Digest& digest) {
@@ -141,6 +138,9 @@ void order_processes(Digest& digest) {
     return std::tuple(a.process, a.uuid, a.limited, a.samples.front().start_ns) <
            std::tuple(b.process, b.uuid, b.limited, b.samples.front().start_ns);
   });
+  for (Messaging& messaging : digest.messaging) messaging.process = place[messaging.process];
+  std::stable_sort(digest.messaging.begin(), digest.messaging.end(),
+                   [](const Messaging& a, const Messaging& b) { return a.process < b.process; });
   for (Calls& calls : digest.collectives) calls.process = place[calls.process];
   std::stable_sort(digest.collectives.begin(), digest.collectives.end(), [](const Calls& a, const Calls& b) {
     return std::tie(a.process, a.nccl, a.communicator) < std::tie(b.process, b.nccl, b.communicator);

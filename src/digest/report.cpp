@@ -58,7 +58,9 @@ class Reporter {
 
   Reported run() {
     machines();
-    communication_ = add_collectives(digest_, out_);
+    const auto same = [](const Work& work, const model::Rank& rank) { return work.rank == rank.rank; };
+    whole_ = std::equal(digest_.works.begin(), digest_.works.end(), report_.ranks.begin(), report_.ranks.end(), same);
+    communication_ = add_collectives(digest_, whole_, out_);
     order();
     kernels();
     for (std::uint32_t r = 0; r < order_.size(); ++r) region(r);
@@ -389,10 +391,7 @@ class Reporter {
   /// Of all ranks, or of none: nobody can be held against one that is not known.
   void work() {
     const std::size_t ranks = report_.ranks.size();
-    works_known_ = ranks > 1 && digest_.works.size() == ranks;
-    for (std::size_t i = 0; i < ranks && works_known_; ++i)
-      works_known_ = digest_.works[i].rank == report_.ranks[i].rank;
-    if (!works_known_) return;
+    if (!whole_ || ranks < 2) return;
     analyze::Works works;
     std::map<analyze::KernelSize, std::uint32_t> sizes;
     for (const Work& from : digest_.works) {
@@ -464,11 +463,12 @@ class Reporter {
 
   void notes() {
     std::string text = fmt::format(
-        "from the digests of {}: medians and 95th percentiles to {:.1f} %; timelines, single processes, messages"
-        "{}{}{} are in the captures (--captures, --rank N)",
+        "from the digests of {}: medians and 95th percentiles to {:.1f} %; timelines, single processes{}{}{} are in "
+        "the "
+        "captures (--captures, --rank N)",
         base::counted(report_.ranks.size(), "rank"), kRelativeError * 100,
-        communication_.empty() ? ", communication" : "", works_known_ ? "" : ", work of ranks",
-        std::string(digest_.sampled ? ", CPU samples" : "") + (digest_.counted ? ", counters" : ""));
+        whole_ ? "" : ", messages, communication, work of ranks", digest_.sampled ? ", CPU samples" : "",
+        digest_.counted ? ", counters" : "");
     report_.notes.push_back(std::move(text));
     if (first_version())
       report_.notes.emplace_back(
@@ -501,7 +501,8 @@ class Reporter {
   model::Report& report_;
   bool shared_ = false;                                   ///< ranks on one GPU
   std::vector<analyze::CommunicationSum> communication_;  ///< of each of the digest's regions; none: not known
-  bool works_known_ = false, kernels_cut_ = false;
+  bool whole_ = false;                                    ///< no rank has an earlier version
+  bool kernels_cut_ = false;
   std::vector<std::uint32_t> order_, region_of_;  ///< digest's region of each of the report's, and back
   std::map<std::uint64_t, std::uint32_t> process_at_;
   std::vector<Distribution> latency_;

@@ -27,8 +27,9 @@ struct Reported {
 }
 
 /// Report::collectives and outside, clocks of hosts and the duration by them, and what is lost. Before regions, after
-/// processes. Returns the communication of each region; nothing where a digest of an earlier version does not say it.
-std::vector<analyze::CommunicationSum> add_collectives(const Digest& digest, Reported& into);
+/// processes. `whole`: also Report::messages, and returns the communication of each region; digests of earlier versions
+/// do not have them.
+std::vector<analyze::CommunicationSum> add_collectives(const Digest& digest, bool whole, Reported& into);
 /// Calls of a job that are joined; of more every second, fourth ... of each communicator.
 inline constexpr std::size_t kMostJoined = 1 << 20;
 

@@ -127,6 +127,17 @@ class Mpi(unittest.TestCase):
         self.assertEqual([r["rank"] for r in lost["ranks"]], [0, 1, 3])
         self.assertIn("ranks_unreadable", [l["kind"] for l in lost["losses"]])
 
+    def test_digests_of_messages(self):
+        for kind in ("messages", "requests", "persistent"):
+            self.mpirun(4, RANGESCOPE, "profile", "-q", "--runs", kind, "--", PROGRAM, kind)
+            job = f"{kind}/" + os.listdir(f"{self.folder}/{kind}")[0]
+            captures, digests = (json.loads(self.run_here(RANGESCOPE, "report", job, form, "-f", "json").stdout) for form in ("--captures", "--digests"))
+            with self.subTest(kind=kind):
+                self.assertGreater(len(captures["messages"]), 0)
+                self.assertEqual(digests["messages"], captures["messages"])
+                communication = lambda report: [(r["path"], r.get("communication")) for r in report["regions"] if r["process"] is None]
+                self.assertEqual(communication(digests), communication(captures))
+
     def test_sixteen_ranks(self):
         self.mpirun(16, RANGESCOPE, "profile", "-q", "--runs", "job", "--", PROGRAM)
         report = self.report()

@@ -94,15 +94,19 @@ class Verdicts(unittest.TestCase):
     def test_digests_say_the_same(self):
         """On one clock: captures of several hosts are brought to that of one, lengths too."""
         said = set()
-        for fault in ("slow_gpu", "slow_host", "uneven_work", "straggler", None):
+        for fault in ("slow_gpu", "slow_host", "uneven_work", "slow_link", "slow_pair", "straggler", None):
             for seed in range(4):
                 simulate.simulate(f"{self.folder}/{fault}{seed}", seed, fault, hosts=1 + (fault == "slow_host"))
-                of = lambda *more: {v["kind"]: v["text"] for v in self.report(f"{fault}{seed}", False, *more)["verdict"] if v["kind"] in REASONS - {"slow_link", "straggler"}}
-                captures = of("--captures")
+                captures, digests = (self.report(f"{fault}{seed}", seed == 0, form) for form in ("--captures", "--digests"))
+                of = lambda report: {v["kind"]: v["text"] for v in report["verdict"] if v["kind"] in REASONS}
+                whole = lambda report: [r.get("communication") for r in report["regions"] if r["process"] is None]
                 with self.subTest(fault=fault, seed=seed):
-                    self.assertEqual(of("--digests"), captures)
-                said |= set(captures)
-        self.assertEqual(said, REASONS - {"slow_link", "straggler"})
+                    self.assertEqual(of(digests), of(captures))
+                    if fault != "slow_host":
+                        self.assertEqual(digests["messages"], captures["messages"])
+                        self.assertEqual(whole(digests), whole(captures))
+                said |= set(of(captures))
+        self.assertEqual(said, REASONS)
 
     def test_nothing_is_said_of_even_jobs(self):
         for seed in SEEDS:
