@@ -248,44 +248,6 @@ class CallKernels {
   std::vector<CollectiveCall>& calls_;
 };
 
-/// Puts sends beside receives, which are in the order of their begins. `selves`: own ranks by communicator and process,
-/// where calls said them.
-void match_messages(const Session& session,
-                    const std::map<std::pair<std::uint32_t, std::uint32_t>, std::int32_t>& selves,
-                    CollectiveCalls& out) {
-  // Where nobody says, the ranks of a communicator are numbered as those of the job that it joins.
-  std::map<std::uint32_t, std::set<std::uint32_t>> members;
-  for (const auto* list : {&out.calls, &out.messaging})
-    for (const CollectiveCall& call : *list) members[call.communicator].insert(session.processes[call.process].rank);
-  const auto self_of = [&](const CollectiveCall& call) -> std::int32_t {
-    if (call.self >= 0) return call.self;
-    if (const auto known = selves.find({call.communicator, call.process}); known != selves.end()) return known->second;
-    const auto& all = members[call.communicator];
-    const std::uint32_t size = out.communicators[call.communicator].ranks;
-    if (size > 0 && all.size() != size) return CollectiveCall::kNobody;
-    return static_cast<std::int32_t>(std::distance(all.begin(), all.find(session.processes[call.process].rank)));
-  };
-  using Key = std::tuple<std::uint32_t, std::int32_t, std::int32_t, std::int32_t>;  // communicator, from, to, tag
-  struct Ends {
-    std::vector<std::uint32_t> sends, receives;
-  };
-  std::map<Key, Ends> keys;
-  for (std::uint32_t c = 0; c < out.messaging.size(); ++c) {
-    const CollectiveCall& call = out.messaging[c];
-    const std::int32_t self = self_of(call);
-    if (call.operation == Operation::kWait) continue;
-    if (call.to.rank > CollectiveCall::kNobody)
-      keys[{call.communicator, self, call.to.rank, call.to.tag}].sends.push_back(c);
-    if (call.from.rank > CollectiveCall::kNobody)
-      keys[{call.communicator, call.from.rank, self, call.from.tag}].receives.push_back(c);
-  }
-  for (const auto& [key, ends] : keys) {
-    const std::size_t both = std::min(ends.sends.size(), ends.receives.size());
-    for (std::size_t i = 0; i < both; ++i) out.messages.push_back({ends.sends[i], ends.receives[i]});
-    out.unmatched += ends.sends.size() + ends.receives.size() - 2 * both;
-  }
-}
-
 }  // namespace
 
 bool is_communication(const Session& session, const model::Range& range) {
@@ -321,6 +283,38 @@ bool bandwidth_of(Operation operation, double bytes, double ranks, double ns, Ba
 Operation operation_of(std::string_view name) {
   const KnownCall* call = find_call(name);
   return call == nullptr ? Operation::kOther : call->operation;
+}
+
+void match_messages(const Session& session, const Members& members, CollectiveCalls& out) {
+  // Where nobody says, the ranks of a communicator are numbered as those of the job that it joins.
+  const auto self_of = [&](const CollectiveCall& call) -> std::int32_t {
+    if (call.self >= 0) return call.self;
+    const auto known = members.find(call.communicator);
+    if (known == members.end()) return CollectiveCall::kNobody;
+    const auto& all = known->second;
+    const std::uint32_t size = out.communicators[call.communicator].ranks;
+    if (size > 0 && all.size() != size) return CollectiveCall::kNobody;
+    return static_cast<std::int32_t>(std::distance(all.begin(), all.find(session.processes[call.process].rank)));
+  };
+  using Key = std::tuple<std::uint32_t, std::int32_t, std::int32_t, std::int32_t>;  // communicator, from, to, tag
+  struct Ends {
+    std::vector<std::uint32_t> sends, receives;
+  };
+  std::map<Key, Ends> keys;
+  for (std::uint32_t c = 0; c < out.messaging.size(); ++c) {
+    const CollectiveCall& call = out.messaging[c];
+    const std::int32_t self = self_of(call);
+    if (call.operation == Operation::kWait) continue;
+    if (call.to.rank > CollectiveCall::kNobody)
+      keys[{call.communicator, self, call.to.rank, call.to.tag}].sends.push_back(c);
+    if (call.from.rank > CollectiveCall::kNobody)
+      keys[{call.communicator, call.from.rank, self, call.from.tag}].receives.push_back(c);
+  }
+  for (const auto& [key, ends] : keys) {
+    const std::size_t both = std::min(ends.sends.size(), ends.receives.size());
+    for (std::size_t i = 0; i < both; ++i) out.messages.push_back({ends.sends[i], ends.receives[i]});
+    out.unmatched += ends.sends.size() + ends.receives.size() - 2 * both;
+  }
 }
 
 CollectiveCalls find_collectives(const Session& session) {
@@ -375,7 +369,16 @@ CollectiveCalls find_collectives(const Session& session) {
   out.messaging.assign(others, out.calls.end());
   out.calls.erase(others, out.calls.end());
   requests.settle(session, out.messaging);
-  match_messages(session, selves, out);
+  Members members;
+  for (auto* list : {&out.calls, &out.messaging}) {
+    for (CollectiveCall& call : *list) {
+      members[call.communicator].insert(session.processes[call.process].rank);
+      if (call.self >= 0) continue;
+      if (const auto said = selves.find({call.communicator, call.process}); said != selves.end())
+        call.self = said->second;
+    }
+  }
+  match_messages(session, members, out);
 
   // By communicator, rank and time; then the n-th beside the n-th.
   const auto rank_of = [&](const CollectiveCall& call) { return session.processes[call.process].rank; };

@@ -13,7 +13,9 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
+#include <set>
 #include <string_view>
 #include <vector>
 
@@ -55,7 +57,7 @@ struct CollectiveCall {
     std::int32_t rank = kNobody, tag = 0;
   };
   End to, from;                          ///< of messages, ranks of the communicator
-  std::int32_t self = kNobody;           ///< own rank in the communicator, where the call says it
+  std::int32_t self = kNobody;           ///< own rank in the communicator, where it or another call says it
   std::uint32_t done = kNone;            ///< index into `messaging` of the call that completed it
   std::uint32_t received = 0;            ///< kWait: receives that it completed
   std::optional<double> hidden_ns = {};  ///< beside other kernels, of a call from elsewhere; NaN: nobody knows
@@ -94,6 +96,11 @@ struct CollectiveCalls {
 
 /// Of processes whose rank is known; nothing where there are fewer than two ranks.
 [[nodiscard]] CollectiveCalls find_collectives(const model::Session& session);
+
+/// Ranks of the job that made calls of each communicator.
+using Members = std::map<std::uint32_t, std::set<std::uint32_t>>;
+/// Puts sends beside receives of `found.messaging`, in which those of a rank stand in the order of their begins.
+void match_messages(const model::Session& session, const Members& members, CollectiveCalls& found);
 
 /// Is this range one of a communication library, whose time may be waiting?
 [[nodiscard]] bool is_communication(const model::Session& session, const model::Range& range);

@@ -7,6 +7,7 @@
 #include <map>
 #include <set>
 #include <tuple>
+#include <utility>
 
 #include "analyze/busy.hpp"
 #include "analyze/clocks.hpp"
@@ -63,12 +64,16 @@ class Compute {
   std::vector<Stretches> stretches_;
 };
 
-/// A call of one rank with what it did in it.
-struct Timed {
-  const CollectiveCall* call;
-  double wait_ns = 0;
-  std::uint32_t cause = kNone;  ///< the rank that it waited for
-};
+/// Closes the shortest gaps.
+void close_gaps(std::vector<std::pair<std::int64_t, std::int64_t>>& parts) {
+  while (parts.size() > kMostBeside) {
+    std::size_t least = 1;
+    for (std::size_t i = 1; i < parts.size(); ++i)
+      if (parts[i].first - parts[i - 1].second < parts[least].first - parts[least - 1].second) least = i;
+    parts[least - 1].second = parts[least].second;
+    parts.erase(parts.begin() + static_cast<std::ptrdiff_t>(least));
+  }
+}
 
 class Adding {
  public:
@@ -89,19 +94,33 @@ class Adding {
     regions();
     activity();
   }
-  void run_collectives() {
+  std::vector<Timed> run_collectives() {
     find_contexts();
     collectives();
+    messages();
+    return std::move(timed_);
   }
   [[nodiscard]] std::vector<Around> around() {
     find_contexts();
     std::vector<Around> out;
-    for (const CollectiveCall& call : found_.calls)
-      out.push_back({node_of(call), hidden(call, call.start_ns, call.end_ns)});
+    for (const auto* list : {&found_.calls, &found_.messaging})
+      for (const CollectiveCall& call : *list) out.push_back(around(call));
     return out;
   }
 
  private:
+  [[nodiscard]] Around around(const CollectiveCall& call) const {
+    Around out{node_of(call), hidden(call, call.start_ns, call.end_ns), {}, {}};
+    for (const std::uint32_t entry : contexts_.of(contexts_.of_launch[number_of(call)]))
+      out.nodes.push_back(tree_.cells[tree_.cell[entry & ~kInherited]].node);
+    std::sort(out.nodes.begin(), out.nodes.end());
+    out.nodes.erase(std::unique(out.nodes.begin(), out.nodes.end()), out.nodes.end());
+    if (const Stretches* beside = compute_.beside(call.process, call.stream); beside != nullptr)
+      out.beside = beside->parts(call.start_ns, call.end_ns);
+    close_gaps(out.beside);
+    return out;
+  }
+
   [[nodiscard]] std::uint32_t rank_of(const CollectiveCall& call) const {
     return session_.processes[call.process].rank;
   }
@@ -354,7 +373,10 @@ class Adding {
       report_.messages.push_back(std::move(sums.row));
     }
     std::stable_sort(report_.messages.begin(), report_.messages.end(), [](const auto& a, const auto& b) {
-      return a.late_sender_ns + a.late_receiver_ns > b.late_sender_ns + b.late_receiver_ns;
+      const double x = a.late_sender_ns + a.late_receiver_ns, y = b.late_sender_ns + b.late_receiver_ns;
+      return x != y ? x > y
+                    : std::tie(a.library, a.communicator, a.from, a.to, a.path) <
+                          std::tie(b.library, b.communicator, b.from, b.to, b.path);
     });
     if (report_.messages.size() > kMostMessages) {
       report_.notes.push_back(fmt::format("{} more pairs of ranks, which waited less, are not listed",
@@ -384,11 +406,7 @@ class Adding {
   }
 
   void regions() {
-    struct Sums {
-      model::Communication row;
-      std::map<std::uint32_t, model::Communication::Cause> causes;
-    };
-    std::map<std::uint32_t, Sums> of_cell;
+    std::map<std::uint32_t, CommunicationSum> of_cell;
     std::vector<std::uint32_t> seen(tree_.nodes.size(), kNone);
     for (std::uint32_t t = 0; t < timed_.size(); ++t) {
       const Timed& one = timed_[t];
@@ -399,55 +417,25 @@ class Adding {
       for (const std::uint32_t entry : contexts_.of(contexts_.of_launch[number_of(*one.call)])) {
         for (std::uint32_t o = entry & ~kInherited; o != kNone; o = tree_.parent[o]) {
           const std::uint32_t cell = tree_.cell[o], node = tree_.cells[cell].node;
-          if (seen[node] == t) continue;
-          seen[node] = t;
-          Sums& sums = of_cell[cell];
-          ++sums.row.calls;
-          sums.row.time_ns += time;
-          sums.row.wait_ns += waited - beside_wait;
-          sums.row.transfer_ns += time - waited - beside_transfer;
-          sums.row.overlap_ns += beside_wait + beside_transfer;
-          if (one.cause == kNone || waited <= 0) continue;
-          auto& cause = sums.causes[one.cause];
-          cause.rank = one.cause;
-          ++cause.calls;
-          cause.ns += waited - beside_wait;
+          if (std::exchange(seen[node], t) != t)
+            of_cell[cell].add(time, waited, beside_wait, beside_transfer, one.cause);
         }
       }
     }
-    const auto gather = [&](const RegionKey& key, Sums& into) {
-      for (std::size_t i = key.first; i < key.last; ++i) {
-        const auto found = of_cell.find(tree_.node_cells[i]);
-        if (found == of_cell.end()) continue;
-        into.row.calls += found->second.row.calls;
-        for (const auto field : {&model::Communication::time_ns, &model::Communication::transfer_ns,
-                                 &model::Communication::wait_ns, &model::Communication::overlap_ns})
-          into.row.*field += found->second.row.*field;
-        for (const auto& [rank, cause] : found->second.causes) {
-          auto& sum = into.causes[rank];
-          sum.rank = rank;
-          sum.calls += cause.calls;
-          sum.ns += cause.ns;
-        }
-      }
-    };
-    const auto finish = [](Sums sums) -> std::optional<model::Communication> {
-      if (sums.row.calls == 0) return std::nullopt;
-      for (const auto& [rank, cause] : sums.causes) sums.row.held_up_by.push_back(cause);
-      std::stable_sort(sums.row.held_up_by.begin(), sums.row.held_up_by.end(),
-                       [](const auto& a, const auto& b) { return a.ns > b.ns; });
-      return std::move(sums.row);
+    const auto gather = [&](const RegionKey& key, CommunicationSum& into) {
+      for (std::size_t i = key.first; i < key.last; ++i)
+        if (const auto found = of_cell.find(tree_.node_cells[i]); found != of_cell.end()) into.add(found->second);
     };
     for (std::size_t r = 0; r < keys_.size() && r < report_.regions.size(); ++r) {
-      Sums sums;
-      gather(keys_[r], sums);
-      report_.regions[r].communication = finish(std::move(sums));
+      CommunicationSum sum;
+      gather(keys_[r], sum);
+      report_.regions[r].communication = sum.row();
     }
     for (model::TableRow& row : report_.rows) {
       if (!row.merged) continue;
-      Sums sums;
-      for (const std::uint32_t id : row.members) gather(keys_[id], sums);
-      row.merged->communication = finish(std::move(sums));
+      CommunicationSum sum;
+      for (const std::uint32_t id : row.members) gather(keys_[id], sum);
+      row.merged->communication = sum.row();
     }
   }
 
@@ -525,14 +513,47 @@ class Adding {
 
 }  // namespace
 
+void CommunicationSum::add(double time_ns, double wait_ns, double wait_beside_ns, double beside_ns, std::uint32_t cause,
+                           double calls) {
+  calls_ += calls;
+  sums_.time_ns += calls * time_ns;
+  sums_.wait_ns += calls * (wait_ns - wait_beside_ns);
+  sums_.transfer_ns += calls * (time_ns - wait_ns - beside_ns);
+  sums_.overlap_ns += calls * (wait_beside_ns + beside_ns);
+  if (cause == kNone || wait_ns <= 0) return;
+  causes_[cause].calls += calls;
+  causes_[cause].ns += calls * (wait_ns - wait_beside_ns);
+}
+
+void CommunicationSum::add(const CommunicationSum& other) {
+  calls_ += other.calls_;
+  for (const auto field : {&model::Communication::time_ns, &model::Communication::transfer_ns,
+                           &model::Communication::wait_ns, &model::Communication::overlap_ns})
+    sums_.*field += other.sums_.*field;
+  for (const auto& [rank, cause] : other.causes_) {
+    causes_[rank].calls += cause.calls;
+    causes_[rank].ns += cause.ns;
+  }
+}
+
+std::optional<model::Communication> CommunicationSum::row() const {
+  if (calls_ == 0) return std::nullopt;
+  model::Communication out = sums_;
+  out.calls = std::llround(calls_);
+  for (const auto& [rank, cause] : causes_) out.held_up_by.push_back({rank, std::llround(cause.calls), cause.ns});
+  std::stable_sort(out.held_up_by.begin(), out.held_up_by.end(),
+                   [](const auto& a, const auto& b) { return a.ns > b.ns; });
+  return out;
+}
+
 void add_communication(const Session& session, const Options& options, const Tree& tree, const CollectiveCalls& found,
                        const std::vector<RegionKey>& keys, model::Report& report) {
   Adding(session, options, tree, found, keys, report).run();
 }
 
-void add_collectives(const Session& session, const Options& options, const Tree& tree, const CollectiveCalls& found,
-                     model::Report& report) {
-  Adding(session, options, tree, found, {}, report).run_collectives();
+std::vector<Timed> add_collectives(const Session& session, const Options& options, const Tree& tree,
+                                   const CollectiveCalls& found, model::Report& report) {
+  return Adding(session, options, tree, found, {}, report).run_collectives();
 }
 
 std::vector<Around> around_calls(const Session& session, const Options& options, const Tree& tree,

@@ -1,13 +1,14 @@
 #include "analyze/rank_work.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <map>
 #include <set>
 #include <unordered_map>
 
 #include "analyze/collectives.hpp"
+#include "analyze/groups.hpp"
+#include "analyze/ranks.hpp"
 #include "analyze/stretches.hpp"
 
 namespace rangescope::analyze {
@@ -19,254 +20,246 @@ constexpr std::int64_t kFewestCalls = 3;  // of a kernel on a rank: one says not
 constexpr double kCountsAsRange = 0.02;   // of the compared time: shorter ranges have no vote
 constexpr double kSlowerRange = 1.05;
 
-struct OfRank {
-  std::uint32_t rank = 0;  ///< index in Report::ranks
-  double value = 0;
-};
-
-/// The median of all values but the i-th of them; `sorted` by value. Of two the other one.
-double median_of_others(const std::vector<OfRank>& sorted, std::size_t i) {
-  const std::size_t n = sorted.size() - 1;
-  const auto at = [&](std::size_t k) { return sorted[k < i ? k : k + 1].value; };
-  return n % 2 == 1 ? at(n / 2) : (at(n / 2 - 1) + at(n / 2)) / 2;
-}
-
-class Works {
+/// The median of all values but one of them, in O(1): it lies in the middle of all.
+class MediansOfOthers {
  public:
-  Works(const Session& session, model::Report& report) : session_(session), report_(report) {
-    std::map<std::uint32_t, std::uint32_t> place;
-    for (std::uint32_t i = 0; i < report.ranks.size(); ++i) place[report.ranks[i].rank] = i;
-    for (const model::Process& process : session.processes)
-      rank_of_.push_back(process.rank == kNone ? kNone : place[process.rank]);
+  explicit MediansOfOthers(std::vector<double> values) : odd_(values.size() % 2 == 1) {
+    const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+    std::nth_element(values.begin(), middle, values.end());
+    middle_ = *middle;
+    below_ = *std::max_element(values.begin(), middle);
+    if (odd_) above_ = *std::min_element(middle + 1, values.end());
   }
-
-  void kernels() {
-    // Sessions that were joined hold equal names and shapes several times.
-    std::vector<char> nccl;
-    for (const model::KernelName& name : session_.kernel_names)
-      nccl.push_back(session_.strings.view(name.short_name).starts_with("nccl") ? 1 : 0);
-    using Content = std::array<std::uint32_t, 6>;
-    std::map<Content, std::uint32_t> shapes;
-    std::vector<std::uint32_t> shape_of;
-    std::vector<double> threads;
-    for (const model::KernelShape& shape : session_.kernel_shapes) {
-      const Content content{shape.grid[0],  shape.grid[1],  shape.grid[2],
-                            shape.block[0], shape.block[1], shape.block[2]};
-      shape_of.push_back(shapes.try_emplace(content, static_cast<std::uint32_t>(shapes.size())).first->second);
-      double product = 1;
-      for (const std::uint32_t n : content) product *= std::max(1u, n);
-      threads.push_back(product);
-    }
-    struct Sum {
-      std::int64_t calls = 0;
-      double ns = 0;
-    };
-    std::vector<std::unordered_map<std::uint64_t, Sum>> sums(report_.ranks.size());
-    spans_.assign(session_.processes.size(), {model::kOpen, 0});
-    // Kernels share the GPU with those of NCCL, which take part of it while they wait: they say nothing of its pace.
-    std::vector<Stretches> shared(session_.processes.size());
-    for (const model::Kernel& kernel : session_.kernels)
-      if (rank_of_stream(kernel.stream) != kNone && kernel.name < nccl.size() && nccl[kernel.name] != 0)
-        shared[session_.streams[kernel.stream].process].add(kernel.start_ns, kernel.end_ns);
-    for (Stretches& each : shared) each.finish();
-    for (const model::Kernel& kernel : session_.kernels) {
-      const std::uint32_t rank = rank_of_stream(kernel.stream);
-      if (rank == kNone || kernel.name >= nccl.size()) continue;
-      auto& [first, last] = spans_[session_.streams[kernel.stream].process];
-      first = std::min(first, kernel.start_ns);
-      last = std::max(last, kernel.end_ns);
-      if (nccl[kernel.name] != 0) continue;
-      const auto ns = static_cast<double>(length_ns(kernel.start_ns, kernel.end_ns));
-      model::RankWork& work = report_.ranks[rank].work;
-      ++work.kernels;
-      work.kernel_ns += ns;
-      if (kernel.shape >= shape_of.size()) continue;
-      work.kernel_threads += threads[kernel.shape];
-      if (shared[session_.streams[kernel.stream].process].within(kernel.start_ns, kernel.end_ns) > 0) continue;
-      const model::KernelName& name = session_.kernel_names[kernel.name];
-      Sum& sum = sums[rank][std::uint64_t{name.demangled != 0 ? name.demangled : name.short_name} << 32 |
-                            shape_of[kernel.shape]];
-      ++sum.calls;
-      sum.ns += ns;
-    }
-    for (const model::Copy& copy : session_.copies)
-      if (const std::uint32_t rank = rank_of_stream(copy.stream); rank != kNone)
-        report_.ranks[rank].work.copied_bytes += static_cast<double>(copy.bytes);
-
-    std::map<std::uint64_t, std::vector<OfRank>> means;
-    for (std::uint32_t rank = 0; rank < sums.size(); ++rank)
-      for (const auto& [key, sum] : sums[rank])
-        if (sum.calls >= kFewestCalls) means[key].push_back({rank, sum.ns / static_cast<double>(sum.calls)});
-    std::vector<double> usual(report_.ranks.size());
-    for (auto& [key, list] : means) {
-      if (list.size() < 2 || list.size() * 2 <= report_.ranks.size()) continue;
-      sort(list);
-      for (std::size_t i = 0; i < list.size(); ++i) {
-        const Sum& sum = sums[list[i].rank][key];
-        usual[list[i].rank] += static_cast<double>(sum.calls) * median_of_others(list, i);
-        report_.ranks[list[i].rank].work.paced_kernel_ns += sum.ns;
-      }
-    }
-    for (std::size_t rank = 0; rank < usual.size(); ++rank)
-      if (usual[rank] > 0)
-        report_.ranks[rank].work.kernel_pace = report_.ranks[rank].work.paced_kernel_ns / usual[rank];
-  }
-
-  void ranges(const Tree& tree, const std::vector<RegionKey>& keys, const Buckets& by_cell) {
-    std::vector<Stretches> waits(session_.threads.size());
-    for (const model::Range& range : session_.ranges)
-      if (range.end_ns != kOpen && range.thread < waits.size() && is_communication(session_, range))
-        waits[range.thread].add(range.start_ns, range.end_ns);
-    for (const model::Launch& call : session_.launches)
-      if (call.kind == model::LaunchKind::kSynchronize && call.thread < waits.size() && call.end_ns != kOpen)
-        waits[call.thread].add(call.start_ns, call.end_ns);
-    for (Stretches& each : waits) each.finish();
-    std::vector<double> own(tree.range_of.size());
-    for (std::uint32_t o = 0; o < tree.range_of.size(); ++o) {
-      const std::uint32_t at = tree.range_of[o];
-      if (at == kNone || session_.ranges[at].end_ns == kOpen) continue;
-      const model::Range& range = session_.ranges[at];
-      const auto ns = static_cast<double>(length_ns(range.start_ns, range.end_ns) -
-                                          waits[range.thread].within(range.start_ns, range.end_ns));
-      own[o] += ns;
-      if (tree.parent[o] != kNone) own[tree.parent[o]] -= ns;
-    }
-    std::vector<std::vector<OfRank>> compared;
-    for (const RegionKey& key : keys) {
-      if (key.process != kNone || key.thread != kNone) continue;
-      if (const Node& node = tree.nodes[key.node]; node.kind != model::RangeKind::kPushPop) continue;
-      std::map<std::uint32_t, std::pair<std::size_t, double>> of;
-      bool library = false;
-      for (std::size_t i = key.first; i < key.last; ++i) {
-        const std::uint32_t cell = tree.node_cells[i];
-        const std::uint32_t rank = rank_of_[tree.cells[cell].process];
-        if (rank == kNone) continue;
-        for (const std::uint32_t o : by_cell.of(cell)) {
-          if (tree.range_of[o] == kNone) continue;
-          library |= is_communication(session_, session_.ranges[tree.range_of[o]]);
-          auto& [count, ns] = of[rank];
-          ++count;
-          ns += own[o];
-        }
-      }
-      if (library || of.size() != report_.ranks.size()) continue;
-      std::vector<OfRank> list;
-      for (const auto& [rank, sum] : of)
-        if (sum.first == of.begin()->second.first) list.push_back({rank, std::max(0.0, sum.second)});
-      if (list.size() == of.size()) compared.push_back(std::move(list));
-    }
-    double whole = 0;
-    std::vector<double> usual(report_.ranks.size());
-    for (auto& list : compared) {
-      sort(list);
-      whole += list[list.size() / 2].value;
-    }
-    for (const auto& list : compared) {
-      const bool votes = list[list.size() / 2].value >= kCountsAsRange * whole;
-      for (std::size_t i = 0; i < list.size(); ++i) {
-        const double others = median_of_others(list, i);
-        model::RankWork& work = report_.ranks[list[i].rank].work;
-        usual[list[i].rank] += others;
-        work.paced_cpu_ns += list[i].value;
-        work.cpu_ranges += votes ? 1 : 0;
-        work.slower_ranges += votes && list[i].value > kSlowerRange * others ? 1 : 0;
-      }
-    }
-    for (std::size_t rank = 0; rank < usual.size(); ++rank)
-      if (usual[rank] > 0) report_.ranks[rank].work.cpu_pace = report_.ranks[rank].work.paced_cpu_ns / usual[rank];
-  }
-
-  /// Clocks of the GPU while kernels of the rank's process ran, as far as they were sampled, by whichever rank.
-  void clocks() {
-    struct Mean {
-      double sum = 0, weight = 0;
-    };
-    std::vector<std::array<Mean, 2>> means(report_.ranks.size());
-    std::set<std::pair<std::uint32_t, std::string_view>> uses;  // process, GPU
-    for (const model::Stream& stream : session_.streams)
-      if (stream.process < rank_of_.size() && rank_of_[stream.process] != kNone && stream.process < spans_.size() &&
-          stream.device < session_.devices.size())
-        uses.emplace(stream.process, session_.strings.view(session_.devices[stream.device].uuid));
-    for (const model::SampleStream& stream : session_.samples) {
-      const model::Device* device =
-          stream.device < session_.devices.size() ? &session_.devices[stream.device] : nullptr;
-      const std::string_view sampled = device != nullptr ? session_.strings.view(device->uuid) : stream.uuid;
-      for (const auto& [process, uuid] : uses) {
-        if (uuid != sampled || (uuid.empty() && device != nullptr && device->process != process)) continue;
-        const auto [first, last] = spans_[process];
-        for (const model::SampledMetric& metric : stream.metrics) {
-          const bool clock = metric.name == "sm_clock";
-          if (!clock && metric.name != "clock_limited") continue;
-          Mean& mean = means[rank_of_[process]][clock ? 0 : 1];
-          for (std::size_t i = 0; i < metric.values.size() && i < stream.start_ns.size(); ++i) {
-            const std::int64_t at = stream.start_ns[i] + stream.offset_ns, until = stream.end_ns[i] + stream.offset_ns;
-            if (std::isnan(metric.values[i]) || until <= first || at >= last) continue;
-            mean.sum += static_cast<double>(metric.values[i]) * static_cast<double>(until - at);
-            mean.weight += static_cast<double>(until - at);
-          }
-        }
-      }
-    }
-    for (std::size_t rank = 0; rank < means.size(); ++rank) {
-      if (means[rank][0].weight > 0) report_.ranks[rank].work.sm_clock_hz = means[rank][0].sum / means[rank][0].weight;
-      if (means[rank][1].weight > 0)
-        report_.ranks[rank].work.clock_limited = means[rank][1].sum / means[rank][1].weight;
-    }
-  }
-
-  void tokens() {
-    const auto has = [](const model::Region& region) {
-      return region.utilization && region.utilization->useful_tokens;
-    };
-    for (const model::Region& region : report_.regions) {
-      if (!region.process || region.thread || *region.process >= rank_of_.size() || !has(region)) continue;
-      bool counted = false;
-      for (std::uint32_t at = region.parent; at != kNone && !counted; at = report_.regions[at].parent)
-        counted = has(report_.regions[at]);
-      if (counted) continue;
-      if (const std::uint32_t rank = rank_of_[*region.process]; rank != kNone)
-        report_.ranks[rank].work.tokens += *region.utilization->useful_tokens * static_cast<double>(region.occurrences);
-    }
-  }
-
-  void cards() {
-    std::vector<std::set<model::StringId>> uuids(report_.ranks.size());
-    for (const model::Stream& stream : session_.streams)
-      if (const std::uint32_t rank = stream.process < rank_of_.size() ? rank_of_[stream.process] : kNone;
-          rank != kNone && stream.device < session_.devices.size())
-        uuids[rank].insert(session_.devices[stream.device].uuid);
-    for (std::size_t rank = 0; rank < uuids.size(); ++rank)
-      if (uuids[rank].size() == 1) report_.ranks[rank].card = std::string(session_.strings.view(*uuids[rank].begin()));
+  [[nodiscard]] double median() const { return middle_; }  ///< of all, the larger one of two
+  /// `value`: one of them. Of two the mean.
+  [[nodiscard]] double without(double value) const {
+    if (!odd_) return value < middle_ ? middle_ : below_;
+    return ((value < middle_ ? middle_ : below_) + (value > middle_ ? middle_ : above_)) / 2;
   }
 
  private:
-  [[nodiscard]] std::uint32_t rank_of_stream(std::uint32_t stream) const {
-    if (stream >= session_.streams.size() || session_.streams[stream].process >= rank_of_.size()) return kNone;
-    return rank_of_[session_.streams[stream].process];
-  }
-  static void sort(std::vector<OfRank>& list) {
-    std::sort(list.begin(), list.end(), [](const OfRank& a, const OfRank& b) {
-      return a.value != b.value ? a.value < b.value : a.rank < b.rank;
-    });
-  }
-
-  const Session& session_;
-  model::Report& report_;
-  std::vector<std::uint32_t> rank_of_;                        ///< index in Report::ranks, by process
-  std::vector<std::pair<std::int64_t, std::int64_t>> spans_;  ///< of a process's kernels
+  bool odd_;
+  double below_ = 0, middle_ = 0, above_ = 0;
 };
+
+/// Index in Report::ranks of each process, kNone for none.
+std::vector<std::uint32_t> places_of(const Session& session, const model::Report& report) {
+  std::map<std::uint32_t, std::uint32_t> place;
+  for (std::uint32_t i = 0; i < report.ranks.size(); ++i) place[report.ranks[i].rank] = i;
+  std::vector<std::uint32_t> out;
+  for (const model::Process& process : session.processes)
+    out.push_back(process.rank == kNone ? kNone : place[process.rank]);
+  return out;
+}
+
+void add_ranges(const Session& session, const Tree& tree, const std::vector<RegionKey>& keys, const Buckets& by_cell,
+                model::Report& report) {
+  const std::vector<std::uint32_t> rank_of = places_of(session, report);
+  const std::vector<double> own = own_times(session, tree, OwnTime::kWithoutGpuWaits);
+  CpuPaces paces(report.ranks.size());
+  for (const RegionKey& key : keys) {
+    if (key.process != kNone || key.thread != kNone) continue;
+    const Node& node = tree.nodes[key.node];
+    if (node.kind != model::RangeKind::kPushPop ||
+        is_communication(session.strings.view(session.domains[node.domain].name)))
+      continue;
+    std::vector<std::size_t> count(report.ranks.size());
+    std::vector<double> of_rank(report.ranks.size());
+    for (std::size_t i = key.first; i < key.last; ++i) {
+      const std::uint32_t cell = tree.node_cells[i];
+      const std::uint32_t rank = rank_of[tree.cells[cell].process];
+      if (rank == kNone) continue;
+      for (const std::uint32_t o : by_cell.of(cell)) {
+        if (tree.range_of[o] == kNone || session.ranges[tree.range_of[o]].end_ns == kOpen) continue;
+        ++count[rank];
+        of_rank[rank] += own[o];
+      }
+    }
+    if (count[0] > 0 && std::all_of(count.begin(), count.end(), [&](std::size_t n) { return n == count[0]; }))
+      paces.add(of_rank);
+  }
+  paces.finish(report);
+}
+
+void add_tokens(const Session& session, model::Report& report) {
+  const std::vector<std::uint32_t> rank_of = places_of(session, report);
+  const auto has = [](const model::Region& region) { return region.utilization && region.utilization->useful_tokens; };
+  for (const model::Region& region : report.regions) {
+    if (!region.process || region.thread || *region.process >= rank_of.size() || !has(region)) continue;
+    bool counted = false;
+    for (std::uint32_t at = region.parent; at != kNone && !counted; at = report.regions[at].parent)
+      counted = has(report.regions[at]);
+    if (counted) continue;
+    if (const std::uint32_t rank = rank_of[*region.process]; rank != kNone)
+      report.ranks[rank].work.tokens += *region.utilization->useful_tokens * static_cast<double>(region.occurrences);
+  }
+}
 
 }  // namespace
 
+Works works_of(const Session& session, const model::Report& report) {
+  Works out;
+  out.ranks.resize(report.ranks.size());
+  const std::vector<std::uint32_t> rank_of = places_of(session, report);
+  const auto rank_of_stream = [&](std::uint32_t stream) {
+    const std::uint32_t process = stream < session.streams.size() ? session.streams[stream].process : kNone;
+    return process < rank_of.size() ? rank_of[process] : kNone;
+  };
+  // Sessions that were joined hold equal names and shapes several times.
+  std::vector<char> nccl;
+  for (const model::KernelName& name : session.kernel_names)
+    nccl.push_back(session.strings.view(name.short_name).starts_with("nccl") ? 1 : 0);
+  std::map<KernelSize, std::uint32_t> sizes;
+  std::vector<std::uint32_t> size_of;
+  std::vector<double> threads;
+  for (const model::KernelShape& shape : session.kernel_shapes) {
+    const KernelSize size{shape.grid[0], shape.grid[1], shape.grid[2], shape.block[0], shape.block[1], shape.block[2]};
+    const auto [at, added] = sizes.try_emplace(size, static_cast<std::uint32_t>(sizes.size()));
+    if (added) out.sizes.push_back(size);
+    size_of.push_back(at->second);
+    double product = 1;
+    for (const std::uint32_t n : size) product *= std::max(1u, n);
+    threads.push_back(product);
+  }
+  struct Sum {
+    std::int64_t calls = 0;
+    double ns = 0;
+  };
+  std::vector<std::unordered_map<std::uint64_t, Sum>> sums(out.ranks.size());
+  std::vector<std::pair<std::int64_t, std::int64_t>> spans(session.processes.size(), {model::kOpen, 0});
+  // Kernels share the GPU with those of NCCL, which take part of it while they wait: they say nothing of its pace.
+  std::vector<Stretches> shared(session.processes.size());
+  for (const model::Kernel& kernel : session.kernels)
+    if (rank_of_stream(kernel.stream) != kNone && kernel.name < nccl.size() && nccl[kernel.name] != 0)
+      shared[session.streams[kernel.stream].process].add(kernel.start_ns, kernel.end_ns);
+  for (Stretches& each : shared) each.finish();
+  for (const model::Kernel& kernel : session.kernels) {
+    const std::uint32_t rank = rank_of_stream(kernel.stream);
+    if (rank == kNone || kernel.name >= nccl.size()) continue;
+    auto& [first, last] = spans[session.streams[kernel.stream].process];
+    first = std::min(first, kernel.start_ns);
+    last = std::max(last, kernel.end_ns);
+    if (nccl[kernel.name] != 0) continue;
+    const auto ns = static_cast<double>(length_ns(kernel.start_ns, kernel.end_ns));
+    model::RankWork& work = out.ranks[rank].work;
+    ++work.kernels;
+    work.kernel_ns += ns;
+    if (kernel.shape >= size_of.size()) continue;
+    work.kernel_threads += threads[kernel.shape];
+    if (shared[session.streams[kernel.stream].process].within(kernel.start_ns, kernel.end_ns) > 0) continue;
+    Sum& sum = sums[rank][std::uint64_t{shown_name(session.kernel_names[kernel.name])} << 32 | size_of[kernel.shape]];
+    ++sum.calls;
+    sum.ns += ns;
+  }
+  for (std::size_t rank = 0; rank < sums.size(); ++rank)
+    for (const auto& [same, sum] : sums[rank])
+      if (sum.calls >= kFewestCalls) out.ranks[rank].kernels.push_back({same, sum.calls, sum.ns});
+  for (const model::Copy& copy : session.copies)
+    if (const std::uint32_t rank = rank_of_stream(copy.stream); rank != kNone)
+      out.ranks[rank].work.copied_bytes += static_cast<double>(copy.bytes);
+
+  std::set<std::pair<std::uint32_t, std::string_view>> uses;  // process, GPU
+  for (std::uint32_t s = 0; s < session.streams.size(); ++s)
+    if (rank_of_stream(s) != kNone && session.streams[s].device < session.devices.size())
+      uses.emplace(session.streams[s].process, session.strings.view(session.devices[session.streams[s].device].uuid));
+  for (const auto& [process, uuid] : uses)
+    out.ranks[rank_of[process]].gpus.push_back(
+        {process, std::string(uuid), spans[process].first, spans[process].second});
+  for (const model::SampleStream& stream : session.samples) {
+    const model::Device* device = stream.device < session.devices.size() ? &session.devices[stream.device] : nullptr;
+    for (const model::SampledMetric& metric : stream.metrics) {
+      if (metric.name != "sm_clock" && metric.name != "clock_limited") continue;
+      SampledClock clock;
+      clock.uuid = device != nullptr ? session.strings.view(device->uuid) : stream.uuid;
+      if (device != nullptr) clock.process = device->process;
+      clock.limited = metric.name == "clock_limited";
+      for (std::size_t i = 0; i < metric.values.size() && i < stream.start_ns.size(); ++i) {
+        const std::int64_t at = stream.start_ns[i] + stream.offset_ns, until = stream.end_ns[i] + stream.offset_ns;
+        if (!std::isnan(metric.values[i]))
+          clock.samples.push_back({at, until, static_cast<double>(until - at), static_cast<double>(metric.values[i])});
+      }
+      if (!clock.samples.empty()) out.clocks.push_back(std::move(clock));
+    }
+  }
+  return out;
+}
+
+void judge_works(const Works& works, model::Report& report) {
+  std::map<std::uint64_t, std::vector<std::pair<std::uint32_t, const WorkOfRank::OfKernel*>>> kernels;
+  for (std::uint32_t rank = 0; rank < works.ranks.size(); ++rank) {
+    const WorkOfRank& of = works.ranks[rank];
+    report.ranks[rank].work = of.work;
+    report.ranks[rank].work.known = true;
+    std::set<std::string_view> cards;
+    for (const WorkOfRank::Gpu& gpu : of.gpus) cards.insert(gpu.uuid);
+    if (cards.size() == 1) report.ranks[rank].card = *cards.begin();
+    for (const WorkOfRank::OfKernel& kernel : of.kernels) kernels[kernel.same].emplace_back(rank, &kernel);
+  }
+  std::vector<double> usual(report.ranks.size());
+  for (const auto& [same, list] : kernels) {
+    if (list.size() < 2 || list.size() * 2 <= report.ranks.size()) continue;
+    const auto mean = [](const WorkOfRank::OfKernel& of) { return of.ns / static_cast<double>(of.calls); };
+    std::vector<double> means;
+    for (const auto& [rank, of] : list) means.push_back(mean(*of));
+    const MediansOfOthers medians(std::move(means));
+    for (const auto& [rank, of] : list) {
+      usual[rank] += static_cast<double>(of->calls) * medians.without(mean(*of));
+      report.ranks[rank].work.paced_kernel_ns += of->ns;
+    }
+  }
+  for (std::size_t rank = 0; rank < usual.size(); ++rank) {
+    model::RankWork& work = report.ranks[rank].work;
+    if (usual[rank] > 0) work.kernel_pace = work.paced_kernel_ns / usual[rank];
+    double sums[2] = {0, 0}, weights[2] = {0, 0};
+    for (const SampledClock& clock : works.clocks) {
+      for (const WorkOfRank::Gpu& gpu : works.ranks[rank].gpus) {
+        if (gpu.uuid != clock.uuid || (gpu.uuid.empty() && clock.process != kNone && clock.process != gpu.process))
+          continue;
+        for (const SampledClock::Sample& sample : clock.samples) {
+          if (sample.end_ns <= gpu.first_ns || sample.start_ns >= gpu.last_ns) continue;
+          sums[clock.limited ? 1 : 0] += sample.value * sample.covered_ns;
+          weights[clock.limited ? 1 : 0] += sample.covered_ns;
+        }
+      }
+    }
+    if (weights[0] > 0) work.sm_clock_hz = sums[0] / weights[0];
+    if (weights[1] > 0) work.clock_limited = sums[1] / weights[1];
+  }
+}
+
+void CpuPaces::add(const std::vector<double>& own) {
+  std::vector<double> values;
+  for (const double ns : own) values.push_back(std::max(0.0, ns));
+  const MediansOfOthers medians(values);
+  whole_ += medians.median();
+  std::vector<std::uint32_t> slower;
+  const bool votes = medians.median() >= kCountsAsRange * whole_;  // of what is known so far: the rest is seen later
+  for (std::uint32_t rank = 0; rank < values.size(); ++rank) {
+    const double others = medians.without(values[rank]);
+    usual_[rank] += others;
+    here_[rank] += values[rank];
+    if (votes && values[rank] > kSlowerRange * others) slower.push_back(rank);
+  }
+  if (votes) voting_.push_back({medians.median(), std::move(slower)});
+}
+
+void CpuPaces::finish(model::Report& report) const {
+  for (std::size_t rank = 0; rank < usual_.size(); ++rank) {
+    report.ranks[rank].work.paced_cpu_ns = here_[rank];
+    if (usual_[rank] > 0) report.ranks[rank].work.cpu_pace = here_[rank] / usual_[rank];
+  }
+  for (const auto& [median, slower] : voting_) {
+    if (median < kCountsAsRange * whole_) continue;
+    for (model::Rank& rank : report.ranks) ++rank.work.cpu_ranges;
+    for (const std::uint32_t rank : slower) ++report.ranks[rank].work.slower_ranges;
+  }
+}
+
 void add_rank_work(const Session& session, const Tree& tree, const std::vector<RegionKey>& keys, const Buckets& by_cell,
                    model::Report& report) {
-  for (model::Rank& rank : report.ranks) rank.work.known = true;
-  Works works(session, report);
-  works.kernels();
-  works.ranges(tree, keys, by_cell);
-  works.clocks();
-  works.tokens();
-  works.cards();
+  judge_works(works_of(session, report), report);
+  add_ranges(session, tree, keys, by_cell, report);
+  add_tokens(session, report);
 }
 
 }  // namespace rangescope::analyze

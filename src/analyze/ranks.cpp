@@ -17,12 +17,16 @@ using model::Session;
 
 constexpr double kNotOpened = std::numeric_limits<double>::quiet_NaN();
 
-/// Of each thread, when it was in calls of communication libraries.
-std::vector<Stretches> communication_of(const Session& session) {
+/// Of each thread, when it was in calls of communication libraries, and in those that wait for the GPU.
+std::vector<Stretches> waits_of(const Session& session, OwnTime which) {
   std::vector<Stretches> threads(session.threads.size());
   for (const model::Range& range : session.ranges)
     if (range.end_ns != kOpen && range.thread < threads.size() && is_communication(session, range))
       threads[range.thread].add(range.start_ns, range.end_ns);
+  for (const model::Launch& call : session.launches)
+    if (which == OwnTime::kWithoutGpuWaits && call.kind == model::LaunchKind::kSynchronize && call.end_ns != kOpen &&
+        call.thread < threads.size())
+      threads[call.thread].add(call.start_ns, call.end_ns);
   for (Stretches& each : threads) each.finish();
   return threads;
 }
@@ -107,14 +111,14 @@ class Ranks {
 
 }  // namespace
 
-std::vector<double> own_times(const Session& session, const Tree& tree) {
-  const std::vector<Stretches> communication = communication_of(session);
+std::vector<double> own_times(const Session& session, const Tree& tree, OwnTime which) {
+  const std::vector<Stretches> waits = waits_of(session, which);
   std::vector<double> own(tree.range_of.size(), 0);
   for (std::uint32_t o = 0; o < tree.range_of.size(); ++o) {
     const model::Range* range = closed_range(session, tree, o);
     if (range == nullptr) continue;
     const auto work = static_cast<double>(length_ns(range->start_ns, range->end_ns) -
-                                          communication[range->thread].within(range->start_ns, range->end_ns));
+                                          waits[range->thread].within(range->start_ns, range->end_ns));
     own[o] += work;
     if (tree.parent[o] != kNone) own[tree.parent[o]] -= work;
   }

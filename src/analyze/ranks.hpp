@@ -4,12 +4,18 @@
 // of communication libraries, where a rank may just wait for others. O(occurrences log occurrences).
 #pragma once
 
+#include <cstdint>
+#include <vector>
+
 #include "analyze/regions.hpp"
 
 namespace rangescope::analyze {
 
-/// Of each closed occurrence, its time less that of child regions and of calls of communication libraries inside.
-[[nodiscard]] std::vector<double> own_times(const model::Session& session, const Tree& tree);
+enum class OwnTime : std::uint8_t { kAll, kWithoutGpuWaits };
+/// Of each closed occurrence, its time less that of child regions and of calls of communication libraries inside; if
+/// wanted, less calls that wait for the GPU too.
+[[nodiscard]] std::vector<double> own_times(const model::Session& session, const Tree& tree,
+                                            OwnTime which = OwnTime::kAll);
 
 /// Fills count, mean, least, most, deviation and imbalance by OverRanks::by_rank; the index of the slowest.
 std::size_t sum_up(model::OverRanks& ranks);

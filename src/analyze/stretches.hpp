@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 namespace rangescope::analyze {
@@ -18,6 +19,8 @@ class Stretches {
   [[nodiscard]] std::int64_t within(std::int64_t start, std::int64_t end) const {
     return end <= start ? 0 : until(end) - until(start);
   }
+  /// What of [start, end) they cover, as offsets from `start`. O(log n + parts).
+  [[nodiscard]] std::vector<std::pair<std::int64_t, std::int64_t>> parts(std::int64_t start, std::int64_t end) const;
   [[nodiscard]] bool holds(std::int64_t at) const { return within(at, at + 1) > 0; }
   [[nodiscard]] bool empty() const { return list_.empty(); }
 

@@ -2,8 +2,10 @@
 // goes on from there.
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <map>
 #include <set>
+#include <utility>
 
 #include "analyze/clocks.hpp"
 #include "analyze/communication.hpp"
@@ -23,55 +25,139 @@ class Joiner {
   }
 
   /// In `session` are then the ranges around calls, each path once.
-  analyze::CollectiveCalls run() {
-    std::map<std::pair<bool, std::uint64_t>, std::vector<Calls>> communicators;
+  analyze::CollectiveCalls run(bool with_messages) {
+    std::map<std::pair<bool, std::uint64_t>, std::vector<const Calls*>> communicators;
     for (const Calls& calls : digest_.collectives)
       if (digest_.processes[calls.process].rank != kNone)
-        communicators[{calls.nccl, calls.communicator}].push_back(calls);
+        communicators[{calls.nccl, calls.communicator}].push_back(&calls);
     std::uint32_t more = 0;
     std::size_t all = 0;
     for (const Calls& calls : digest_.collectives) all += calls.calls.size();
     while ((all >> more) > kMostJoined) ++more;
     for (auto& [key, ranks] : communicators) join(key.first, key.second, ranks, more);
+    if (with_messages) messages();
     return std::move(found_);
   }
 
   [[nodiscard]] std::uint32_t widest() const { return widest_; }
+  [[nodiscard]] std::uint32_t messages_shift() const { return messages_shift_; }
+
+  /// Of each region, by calls that run() found, moved since or not; nothing where one does not say where it stands.
+  [[nodiscard]] std::vector<analyze::CommunicationSum> sum_up(const std::vector<analyze::Timed>& timed,
+                                                              const analyze::CollectiveCalls& found) const {
+    std::vector<analyze::CommunicationSum> of_context(digest_.contexts.size()), out(digest_.regions.size());
+    for (const analyze::Timed& one : timed) {
+      const bool message = std::less_equal<>()(found.messaging.data(), one.call) &&
+                           std::less<>()(one.call, found.messaging.data() + found.messaging.size());
+      const From& from = message ? from_messaging_[static_cast<std::size_t>(one.call - found.messaging.data())]
+                                 : from_[static_cast<std::size_t>(one.call - found.calls.data())];
+      if (from.call->context == kNone || from.call->hidden_ns == kUnknown) return {};  // damaged
+      const auto time = static_cast<double>(analyze::length_ns(one.call->start_ns, one.call->end_ns)),
+                 waited = std::min(one.wait_ns, time), hidden = static_cast<double>(from.call->hidden_ns);
+      const std::int64_t begins = std::llround(waited);
+      std::int64_t beside = 0;
+      for (std::uint32_t i = from.call->beside; i < from.call->beside + from.call->parts; ++i)
+        beside += std::max<std::int64_t>(0, std::min(begins, (*from.beside)[i].second) - (*from.beside)[i].first);
+      const double beside_wait = std::min(static_cast<double>(beside), hidden);
+      of_context[from.call->context].add(time, waited, beside_wait, hidden - beside_wait, one.cause, from.stands_for);
+    }
+    std::vector<std::uint32_t> seen(out.size(), kNone);
+    for (std::uint32_t c = 0; c < of_context.size(); ++c)
+      for (std::uint32_t region : digest_.contexts[c])
+        for (; region != kNone && std::exchange(seen[region], c) != c; region = digest_.regions[region].parent)
+          out[region].add(of_context[c]);
+    return out;
+  }
 
  private:
-  void join(bool nccl, std::uint64_t id, std::vector<Calls>& ranks, std::uint32_t more) {
-    const auto number = static_cast<std::uint32_t>(found_.communicators.size());
-    found_.communicators.push_back({nccl, id, 0});
+  void join(bool nccl, std::uint64_t id, const std::vector<const Calls*>& ranks, std::uint32_t more) {
+    const std::uint32_t number = communicator(nccl, id);
     std::uint32_t shift = 0;
     std::uint64_t fewest = UINT64_MAX, most = 0;
-    for (const Calls& calls : ranks) {
-      found_.communicators.back().ranks = std::max(found_.communicators.back().ranks, calls.ranks);
-      shift = std::max(shift, calls.shift);
-      fewest = std::min(fewest, calls.made);
-      most = std::max(most, calls.made);
+    for (const Calls* calls : ranks) {
+      found_.communicators[number].ranks = std::max(found_.communicators[number].ranks, calls->ranks);
+      members_[number].insert(digest_.processes[calls->process].rank);
+      shift = std::max(shift, calls->shift);
+      fewest = std::min(fewest, calls->made);
+      most = std::max(most, calls->made);
     }
     if (ranks.size() < 2) return;
     shift += more;
     widest_ = std::max(widest_, shift);
     std::size_t kept = SIZE_MAX;
-    for (Calls& calls : ranks) {
-      calls.thin(shift);
-      kept = std::min(kept, calls.calls.size());
+    const auto at = [&](const Calls& calls, std::size_t n) -> const Calls::Call& {
+      return calls.calls[n << (shift - calls.shift)];
+    };
+    for (const Calls* calls : ranks) {
+      const std::uint32_t by = shift - calls->shift;
+      kept = std::min(kept, (calls->calls.size() + (std::size_t{1} << by) - 1) >> by);
     }
     const auto same = [&](std::size_t n) {
       return std::all_of(ranks.begin(), ranks.end(),
-                         [&](const Calls& calls) { return calls.calls[n].name == ranks.front().calls[n].name; });
+                         [&](const Calls* calls) { return at(*calls, n).name == at(*ranks.front(), n).name; });
     };
     std::size_t n = 0;
     for (; n < kept && same(n); ++n) {
       analyze::JoinedCall joined;
-      for (const Calls& calls : ranks) {
+      const std::uint64_t stands_for =
+          std::min(std::uint64_t{1} << shift,
+                   std::max<std::uint64_t>(fewest, (std::uint64_t{n} << shift) + 1) - (std::uint64_t{n} << shift));
+      for (const Calls* calls : ranks) {
         joined.calls.push_back(static_cast<std::uint32_t>(found_.calls.size()));
-        found_.calls.push_back(call(calls.calls[n], calls.process, number, &calls == &ranks.front()));
+        found_.calls.push_back(call(at(*calls, n), calls->process, number, calls == ranks.front()));
+        from_.push_back({&at(*calls, n), &calls->beside, static_cast<double>(stands_for)});
       }
       found_.joined.push_back(std::move(joined));
     }
     found_.unjoined += most - (n == kept ? fewest : std::min<std::uint64_t>(fewest, std::uint64_t{n} << shift));
+  }
+
+  std::uint32_t communicator(bool nccl, std::uint64_t id) {
+    const auto [at, added] =
+        communicators_.try_emplace({nccl, id}, static_cast<std::uint32_t>(found_.communicators.size()));
+    if (added) found_.communicators.push_back({nccl, id, 0});
+    return at->second;
+  }
+
+  /// Both ends of messages, of all ranks by the coarsest one's choice.
+  void messages() {
+    for (const Messaging& of : digest_.messaging) messages_shift_ = std::max(messages_shift_, of.shift);
+    const std::uint64_t mask = (std::uint64_t{1} << messages_shift_) - 1;
+    for (const Messaging& of : digest_.messaging) {
+      const std::uint32_t rank = digest_.processes[of.process].rank;
+      if (rank == kNone) continue;
+      std::vector<std::uint32_t> numbers;
+      for (const Messaging::Communicator& one : of.communicators) {
+        numbers.push_back(communicator(one.nccl, one.id));
+        analyze::Communicator& known = found_.communicators[numbers.back()];
+        known.ranks = std::max(known.ranks, one.ranks);
+        members_[numbers.back()].insert(rank);
+      }
+      std::vector<char> kept(of.calls.size());
+      for (const Messaging::End& end : of.ends)
+        if ((of.hash(end) & mask) == 0) kept[end.call] = kept[end.done == kNone ? end.call : end.done] = 1;
+      std::vector<std::uint32_t> place(of.calls.size(), kNone);
+      for (std::size_t c = 0; c < kept.size(); ++c) {
+        if (kept[c] == 0) continue;
+        place[c] = static_cast<std::uint32_t>(found_.messaging.size());
+        const Messaging::Call& from = of.calls[c];
+        analyze::CollectiveCall& made = found_.messaging.emplace_back(call(from, of.process, 0, true));
+        made.stream = from.stream;
+        made.received = from.received;
+        const double chance = 1.0 / static_cast<double>(mask + 1), all = std::max<std::uint32_t>(1, from.hashes);
+        from_messaging_.push_back({&from, &of.beside, 1 / (1 - std::pow(1 - chance, all))});
+      }
+      for (const Messaging::End& end : of.ends) {
+        if (place[end.call] == kNone || (of.hash(end) & mask) != 0) continue;
+        analyze::CollectiveCall& made = found_.messaging[place[end.call]];
+        made.communicator = numbers[end.communicator];
+        made.self = of.communicators[end.communicator].self;
+        made.done = end.done == kNone ? kNone : place[end.done];
+        (end.sends ? made.to : made.from) = {end.peer, end.tag};
+      }
+    }
+    analyze::match_messages(session_, members_, found_);
+    found_.unmatched <<= messages_shift_;
   }
 
   analyze::CollectiveCall call(const Calls::Call& from, std::uint32_t process, std::uint32_t communicator, bool first) {
@@ -124,12 +210,21 @@ class Joiner {
     return static_cast<std::uint32_t>(session_.domains.size() - 1);
   }
 
+  struct From {
+    const Calls::Call* call;
+    const std::vector<std::pair<std::int64_t, std::int64_t>>* beside;
+    double stands_for;  ///< calls
+  };
+
   const Digest& digest_;
   model::Session& session_;
   analyze::CollectiveCalls found_;
+  std::vector<From> from_, from_messaging_;  ///< of each of found_.calls and found_.messaging
+  std::map<std::pair<bool, std::uint64_t>, std::uint32_t> communicators_;
+  analyze::Members members_;
   std::vector<std::uint32_t> names_;  ///< strings of the session
   std::map<std::uint32_t, std::uint32_t> around_;
-  std::uint32_t library_ = 0, widest_ = 0;
+  std::uint32_t library_ = 0, widest_ = 0, messages_shift_ = 0;
 };
 
 /// As analyze::align(): the first host's clock for all.
@@ -177,11 +272,14 @@ void add_outside(const Digest& digest, const std::vector<analyze::HostClock>& cl
 
 }  // namespace
 
-void add_collectives(const Digest& digest, Reported& into) {
+std::vector<analyze::CommunicationSum> add_collectives(const Digest& digest, bool whole, Reported& into) {
   model::Session& session = into.session;
-  if (into.report.ranks.size() < 2) return add_outside(digest, {}, into);
+  if (into.report.ranks.size() < 2) {
+    add_outside(digest, {}, into);
+    return {};
+  }
   Joiner joiner(digest, session);
-  analyze::CollectiveCalls found = joiner.run();
+  analyze::CollectiveCalls found = joiner.run(whole);
   std::set<model::StringId> hosts;
   for (const model::Process& process : session.processes)
     if (process.host != 0 && process.rank != kNone) hosts.insert(process.host);
@@ -194,7 +292,7 @@ void add_collectives(const Digest& digest, Reported& into) {
   add_outside(digest, clocks, into);
   analyze::Tree tree = analyze::build_tree(session, analyze::Domains::kSeparate, 1);
   analyze::link_nodes(tree, session);
-  analyze::add_collectives(session, {}, tree, found, into.report);
+  const std::vector<analyze::Timed> timed = analyze::add_collectives(session, {}, tree, found, into.report);
   session.ranges.clear();
   for (model::Collective& row : into.report.collectives) {
     double hidden = 0, time = 0;
@@ -206,6 +304,18 @@ void add_collectives(const Digest& digest, Reported& into) {
                                 (joiner.widest() == 1 ? "nd" : "th") +
                                 " call of the largest communicator: digests keep " +
                                 base::format_count(std::int64_t{kMostKeptCalls}) + " of a rank (--captures has all)");
+  if (const std::uint32_t shift = joiner.messages_shift(); shift > 0) {
+    const auto times = static_cast<std::int64_t>(std::uint64_t{1} << shift);
+    for (model::PointToPoint& row : into.report.messages) {
+      for (auto* count : {&row.calls, &row.late_senders, &row.late_receivers}) *count *= times;
+      for (auto* sum : {&row.bytes, &row.transfer_ns, &row.late_sender_ns, &row.late_receiver_ns})
+        *sum *= static_cast<double>(times);
+    }
+    into.report.notes.push_back(
+        "messages rest on one in " + std::to_string(times) + ", for which all others are taken: digests keep " +
+        base::format_count(std::int64_t{kMostKeptEnds}) + " ends of a rank (--captures has all)");
+  }
+  return whole ? joiner.sum_up(timed, found) : std::vector<analyze::CommunicationSum>();
 }
 
 }  // namespace rangescope::digest

@@ -17,7 +17,7 @@
 
 namespace rangescope::digest::coding {
 
-inline constexpr std::uint32_t kVersion = 2;
+inline constexpr std::uint32_t kVersion = 3;
 inline constexpr std::size_t kMostBins = 1 << 25;  // of all sketches of a file
 
 [[nodiscard]] inline std::uint64_t to_zigzag(std::int64_t value) {

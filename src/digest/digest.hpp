@@ -17,6 +17,7 @@
 #include <string>
 #include <vector>
 
+#include "analyze/collectives.hpp"
 #include "digest/sketch.hpp"
 #include "model/gpu.hpp"
 #include "model/loss.hpp"
@@ -66,6 +67,7 @@ struct Parts {
 struct OfRank {
   std::uint32_t rank = 0;
   std::int64_t sum_ns = 0, own_ns = 0;  ///< as model::OverRanks::by_rank, own_by_rank
+  std::int64_t paced_ns = kUnknown;     ///< own_ns less waits for the GPU; unknown in earlier versions
 };
 
 /// Lengths of a region's occurrences, every 2^shift-th of a rank, in time order: the longest of those that stand beside
@@ -151,6 +153,7 @@ struct RegionFacts {
   Parts of_processes;                       ///< inclusive time; numbered by rank << 32 | process of that rank
   Parts of_threads;                         ///< of the one process; numbered by tid
   std::vector<OfRank> ranks;
+  std::uint64_t closed = 0;  ///< occurrences of ranks
   Ordinals ordinals;
 };
 
@@ -196,11 +199,49 @@ struct Calls {
     std::uint32_t name = 0, region = kNone;  ///< region: the innermost one of the program around it
     std::int64_t start_ns = 0, end_ns = 0;
     std::int64_t bytes = kUnknown;
-    std::int64_t hidden_ns = kUnknown;  ///< beside other kernels on the same GPU
+    std::int64_t hidden_ns = kUnknown;    ///< beside other kernels on the same GPU
+    std::uint32_t context = kNone;        ///< index into Digest::contexts; kNone in earlier versions
+    std::uint32_t beside = 0, parts = 0;  ///< when those ran: [beside, beside + parts) of Calls::beside
   };
   std::vector<Call> calls;
+  std::vector<std::pair<std::int64_t, std::int64_t>> beside;  ///< from the begin of the call on, ascending
+};
 
-  void thin(std::uint32_t to_shift);
+/// Sends and receives that a digest keeps of a rank; of more those by whose tag and number both ends agree.
+inline constexpr std::size_t kMostKeptEnds = 2048;
+
+/// Calls of messages of one process, in the order of their begins.
+struct Messaging {
+  std::uint32_t process = 0;
+  std::uint32_t shift = 0;  ///< those ends are kept whose hash ends with so many zeros
+  struct Communicator {
+    bool nccl = false;
+    std::uint64_t id = 0;
+    std::uint32_t ranks = 0;
+    std::int32_t self = analyze::CollectiveCall::kNobody;  ///< own rank in it
+    auto operator<=>(const Communicator&) const = default;
+  };
+  std::vector<Communicator> communicators;  ///< of all calls
+  struct Call : Calls::Call {
+    std::uint32_t stream = kNone;  ///< of its kernels, calls of which are one where their times are; kNone: of a range
+    std::uint32_t received = 0;    ///< receives that it completed
+    std::uint32_t hashes = 0;      ///< different ones of the ends that it began or completed
+  };
+  std::vector<Call> calls;
+  std::vector<std::pair<std::int64_t, std::int64_t>> beside;  ///< as Calls::beside
+  struct End {
+    std::uint32_t call = 0, done = kNone, communicator = 0;  ///< began it; completed it; index into `communicators`
+    bool sends = false;
+    std::int32_t peer = 0, tag = 0;
+    std::uint64_t ordinal = 0;  ///< of those of the rank, communicator, direction, peer and tag
+  };
+  std::vector<End> ends;
+
+  /// The same at both ends.
+  [[nodiscard]] static std::uint64_t hash(std::uint64_t communicator, std::int32_t tag, std::uint64_t ordinal);
+  [[nodiscard]] std::uint64_t hash(const End& end) const {
+    return hash(communicators[end.communicator].id, end.tag, end.ordinal);
+  }
 };
 
 /// When ranges were open on a host: disjoint, ascending. Of more than kMostSpans the shortest gaps are closed.
@@ -213,6 +254,40 @@ struct Open {
   void add(const Open& other);
 };
 inline constexpr std::size_t kMostSpans = 512;
+
+/// Kernels of a rank whose pace is held against that of the others: those that take longest.
+inline constexpr std::size_t kMostPaced = 1024;
+/// Samples that are kept of a GPU's clock; of more, neighbours are averaged.
+inline constexpr std::size_t kMostClockSamples = 256;
+
+/// What of a rank is held against the others (analyze/rank_work.hpp).
+struct Work {
+  std::uint32_t rank = kNone;
+  std::int64_t kernels = 0, kernel_ns = 0, copied_bytes = 0;
+  double kernel_threads = 0;
+  struct Gpu {
+    std::uint32_t process = 0, uuid = 0;  ///< uuid: a name
+    std::int64_t first_ns = 0, last_ns = 0;
+  };
+  std::vector<Gpu> gpus;
+  struct Paced {
+    std::uint32_t name = 0;  ///< index into Digest::kernels
+    std::array<std::uint32_t, 6> size{};
+    std::int64_t calls = 0, ns = 0;
+  };
+  std::vector<Paced> paced;
+  std::uint64_t not_kept = 0;  ///< more kernels
+};
+
+struct Clock {
+  std::uint32_t process = kNone, uuid = 0;
+  bool limited = false;
+  struct Sample {
+    std::int64_t start_ns = 0, end_ns = 0, covered_ns = 0;
+    double value = 0;
+  };
+  std::vector<Sample> samples;
+};
 
 struct Loss {
   std::uint32_t rank = kNone;
@@ -233,10 +308,23 @@ struct Digest {
   std::vector<Region> regions;
   std::vector<Kernel> kernels;
   std::optional<Gpu> total, unattributed;
+  /// Innermost regions around calls, each list ascending: a call counts in them and in all above.
+  std::vector<std::vector<std::uint32_t>> contexts;
   std::vector<Calls> collectives;
+  std::vector<Messaging> messaging;
   std::vector<Open> open;  ///< by host
+  std::vector<Work> works;
+  std::vector<Clock> clocks;
   std::vector<Loss> losses;
 };
+
+/// Every call in it, whose names, regions and contexts are numbers of the digest.
+void for_each_call(Digest& digest, auto&& visit) {
+  for (Calls& calls : digest.collectives)
+    for (Calls::Call& call : calls.calls) visit(call);
+  for (Messaging& messaging : digest.messaging)
+    for (Calls::Call& call : messaging.calls) visit(call);
+}
 
 /// The digest of all ranks of both, which are different ones. O(both) on average: a Merger spares that where many come.
 [[nodiscard]] Digest merge(const Digest& one, const Digest& two);

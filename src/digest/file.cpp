@@ -11,9 +11,11 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <functional>
 
 #include "base/fs.hpp"
 #include "digest/coding.hpp"
+#include "digest/fields_of_calls.hpp"
 
 namespace rangescope::digest {
 namespace coding {
@@ -22,9 +24,7 @@ constexpr std::string_view kMagic = "RSDIGEST";
 constexpr std::size_t kHeader = 24;
 constexpr std::string_view kUnfitting = "the digest is damaged: what it says does not fit together";
 constexpr std::uint32_t kDeepest = 1024;  // a recording's tree is never so deep
-constexpr std::size_t kMostNames = 1 << 22;
-constexpr std::size_t kMostList = 1 << 20;  // processes, devices, ranks of a region ...
-constexpr std::uint64_t kMore = 15;         // of four bits: a number follows with what is above
+constexpr std::uint64_t kMore = 15;       // of four bits: a number follows with what is above
 
 /// What squares are at least, by Cauchy and Schwarz.
 UnsignedWide least_squares(const Moments& m) {
@@ -318,6 +318,10 @@ void visit_region(Io& io, T& r, const D& digest, std::uint32_t number) {
   io.sum(r.settled_busy_ns, 0);
   visit_parts(io, r.of_processes, r.inclusive_ns, rank << 32);
   visit_parts(io, r.of_threads, r.inclusive_ns, pid);
+  if (io.version() > 2)
+    io.field(r.closed, wall.n);
+  else if constexpr (Io::kReads)
+    r.closed = 0;
   io.end_group();
   for (const std::int64_t sum : {r.inclusive_ns, r.exclusive_ns, r.warm_up_ns, r.longest_ns})
     io.check(sum >= 0 || sum == kUnknown);  // also where it is what was expected
@@ -328,6 +332,10 @@ void visit_region(Io& io, T& r, const D& digest, std::uint32_t number) {
     next = of_rank.rank + std::uint64_t{1};
     io.sum(of_rank.sum_ns, r.inclusive_ns);
     io.sum(of_rank.own_ns, r.exclusive_ns, true);
+    if (io.version() > 2)
+      io.sum(of_rank.paced_ns, of_rank.own_ns, true);
+    else if constexpr (Io::kReads)
+      of_rank.paced_ns = kUnknown;
   }
   visit_ordinals(io, r.ordinals, wall.min, rank);
   visit_optional(io, r.gpu, digest.kernels.size());
@@ -348,32 +356,6 @@ void visit_kernel(Io& io, T& k, std::size_t names) {
     io.field(shape.static_shared_bytes);
     io.field(shape.dynamic_shared_bytes);
     io.field(one.calls);
-  }
-}
-
-template <class Io, class T, class D>
-void visit_calls(Io& io, T& c, const D& digest, std::size_t regions) {
-  io.index(c.process, digest.processes.size());
-  io.flag(c.nccl);
-  io.field(c.communicator);
-  io.field(c.ranks);
-  io.field(c.made);
-  io.field(c.shift);
-  io.check(c.shift < 32);
-  io.list(c.calls, kMostList, 5);
-  std::int64_t at = digest.begin_ns, bytes = 0;
-  for (auto& call : c.calls) {
-    io.index(call.name, digest.names.size());
-    io.index_or_none(call.region, regions);
-    io.near(call.start_ns, at);
-    io.near(call.end_ns, call.start_ns);
-    at = call.end_ns;
-    io.sum(call.bytes, bytes);
-    if (call.bytes != kUnknown) bytes = call.bytes;
-    if (io.version() > 1)
-      io.sum(call.hidden_ns, 0);
-    else if constexpr (Io::kReads)
-      call.hidden_ns = kUnknown;
   }
 }
 
@@ -422,8 +404,22 @@ template <class Io, class D>
 void visit_tail(Io& io, D& d, std::size_t regions) {
   visit_optional(io, d.total, d.kernels.size());
   visit_optional(io, d.unattributed, d.kernels.size());
+  if (io.version() > 2)
+    io.list(d.contexts, kMostNames);
+  else if constexpr (Io::kReads)
+    d.contexts.clear();
+  for (auto& context : d.contexts) {
+    io.list(context, regions);
+    for (auto& region : context) io.index(region, regions);
+    io.check(std::is_sorted(context.begin(), context.end(), std::less_equal<>()));
+  }
   io.list(d.collectives, kMostList, 7);
   for (auto& calls : d.collectives) visit_calls(io, calls, d, regions);
+  if (io.version() > 2)
+    io.list(d.messaging, kMostList, 5);
+  else if constexpr (Io::kReads)
+    d.messaging.clear();
+  for (auto& messaging : d.messaging) visit_messaging(io, messaging, d, regions);
   io.list(d.open, kMostList, 4);
   for (auto& one : d.open) {
     io.index(one.host, d.names.size());
@@ -440,6 +436,7 @@ void visit_tail(Io& io, D& d, std::size_t regions) {
     }
     io.check(ascending);
   }
+  visit_works(io, d);
   io.list(d.losses, kMostList, 4);
   for (auto& loss : d.losses) {
     io.field(loss.rank);
@@ -516,7 +513,7 @@ base::Result<void> Reading::open(std::string_view bytes, const std::string& wher
   if (bytes.size() < kHeader || !bytes.starts_with(kMagic)) return bad("this is no digest");
   const std::uint64_t version = little(bytes.substr(8, 4));
   if (version < 1 || version > kVersion)
-    return bad("a digest of version " + std::to_string(version) + ", and this rangescope reads 1 and 2",
+    return bad("a digest of version " + std::to_string(version) + ", and this rangescope reads 1 to 3",
                "Use the rangescope that recorded the job");
   const std::uint64_t size = little(bytes.substr(16, 8));
   if (size > 4 * kMostFile || size > (bytes.size() - kHeader + 1) * 2048)  // more than zstd can have made of it

@@ -5,9 +5,14 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
+#include <span>
+#include <tuple>
+#include <utility>
 
 #include "analyze/communication.hpp"
 #include "analyze/details.hpp"
+#include "analyze/rank_work.hpp"
 #include "analyze/ranks.hpp"
 #include "analyze/recording.hpp"
 #include "base/version.hpp"
@@ -38,11 +43,15 @@ class Maker {
   Digest run() {
     head();
     processes();
-    if (!session_.ranges.empty()) own_ = analyze::own_times(session_, tree_);
+    if (!session_.ranges.empty()) {
+      own_ = analyze::own_times(session_, tree_);
+      paced_ = analyze::own_times(session_, tree_, analyze::OwnTime::kWithoutGpuWaits);
+    }
     regions();
     kernels();
     collectives();
     open();
+    works();
     for (const model::Loss& loss : report_.losses)
       out_.losses.push_back({rank_, std::string(loss.kind.id()), loss.detail, loss.count});
     return std::move(out_);
@@ -199,15 +208,17 @@ class Maker {
     std::sort(list.begin(), list.end(), [&](std::uint32_t a, std::uint32_t b) {
       return range(a).start_ns != range(b).start_ns ? range(a).start_ns < range(b).start_ns : a < b;
     });
-    double sum = 0, own = 0;
+    double sum = 0, own = 0, paced = 0;
     Ordinals ordinals{list.size(), shift_for(list.size(), most_lengths_), {}, {}};
     for (std::size_t i = 0; i < list.size(); ++i) {
       sum += static_cast<double>(length(list[i]));
       own += own_[list[i]];
+      paced += paced_[list[i]];
       if ((i & ((std::size_t{1} << ordinals.shift) - 1)) == 0)
         ordinals.longest.push_back({static_cast<std::uint64_t>(length(list[i])), rank});
     }
-    region.ranks.push_back({rank, whole(sum), whole(own)});
+    region.ranks.push_back({rank, whole(sum), whole(own), whole(paced)});
+    region.closed += list.size();
     region.ordinals.add(ordinals, first);
   }
 
@@ -295,23 +306,122 @@ class Maker {
     const analyze::CollectiveCalls found = analyze::find_collectives(session_);
     const std::vector<analyze::Around> around = analyze::around_calls(session_, options_, tree_, found);
     const auto rank_of = [&](const analyze::CollectiveCall& call) { return session_.processes[call.process].rank; };
-    for (std::size_t i = 0; i < found.calls.size();) {
-      const analyze::CollectiveCall& one = found.calls[i];
-      const analyze::Communicator& communicator = found.communicators[one.communicator];
-      Calls calls{one.process, communicator.nccl, communicator.id, communicator.ranks, 0, 0, {}};
-      for (; i < found.calls.size() && found.calls[i].communicator == one.communicator &&
-             rank_of(found.calls[i]) == rank_of(one);
-           ++i) {
-        const analyze::CollectiveCall& call = found.calls[i];
-        const std::uint32_t node = around[i].node;
-        calls.calls.push_back({name(call.name), node == kNone ? kNone : region_of_[node], utc(call.start_ns),
-                               utc(call.end_ns), whole(call.bytes), whole(around[i].hidden_ns)});
-      }
-      calls.made = calls.calls.size();
+    std::vector<std::pair<std::size_t, std::size_t>> runs;  // of one communicator and rank
+    for (std::size_t i = 0; i < found.calls.size(); ++i) {
+      const analyze::CollectiveCall &one = found.calls[i], &before = found.calls[i == 0 ? 0 : i - 1];
+      if (i == 0 || one.communicator != before.communicator || rank_of(one) != rank_of(before)) runs.emplace_back(i, i);
+      runs.back().second = i + 1;
+    }
+    const std::size_t most = std::max<std::size_t>(1, kMostKeptCalls / std::max<std::size_t>(1, runs.size()));
+    for (const auto& [first, last] : runs) {
+      const analyze::Communicator& communicator = found.communicators[found.calls[first].communicator];
+      Calls calls{found.calls[first].process, communicator.nccl, communicator.id, communicator.ranks, last - first};
+      calls.shift = shift_for(last - first, most);
+      for (std::size_t i = first; i < last; i += std::size_t{1} << calls.shift)
+        fill(calls.calls.emplace_back(), found.calls[i], around[i], calls.beside);
       out_.collectives.push_back(std::move(calls));
     }
-    const std::size_t most = kMostKeptCalls / std::max<std::size_t>(1, out_.collectives.size());
-    for (Calls& calls : out_.collectives) calls.thin(shift_for(calls.calls.size(), std::max<std::size_t>(1, most)));
+    messages(found, std::span(around).subspan(found.calls.size()));
+  }
+
+  void messages(const analyze::CollectiveCalls& found, std::span<const analyze::Around> around) {
+    using CollectiveCall = analyze::CollectiveCall;
+    struct All {
+      Messaging made;
+      std::map<std::uint32_t, std::uint32_t> communicators;
+      std::vector<std::uint64_t> hashes;  ///< of made.ends, whose calls are still those of found.messaging
+    };
+    std::map<std::uint32_t, All> of_process;
+    std::map<std::tuple<std::uint32_t, std::uint32_t, bool, std::int32_t, std::int32_t>, std::uint64_t> ordinals;
+    // Calls that share a kernel are one.
+    std::map<std::tuple<std::uint32_t, std::uint32_t, std::int64_t, std::int64_t>, std::uint32_t> groups;
+    std::vector<std::uint32_t> one_of(found.messaging.size());
+    std::vector<std::set<std::uint64_t>> hashes(found.messaging.size());
+    for (std::uint32_t c = 0; c < found.messaging.size(); ++c) {
+      const CollectiveCall& call = found.messaging[c];
+      one_of[c] = call.stream == kNone
+                      ? c
+                      : groups.try_emplace({call.process, call.stream, call.start_ns, call.end_ns}, c).first->second;
+    }
+    for (std::uint32_t c = 0; c < found.messaging.size(); ++c) {
+      const CollectiveCall& call = found.messaging[c];
+      All& all = of_process[call.process];
+      const auto [at, added] =
+          all.communicators.try_emplace(call.communicator, static_cast<std::uint32_t>(all.made.communicators.size()));
+      const analyze::Communicator& known = found.communicators[call.communicator];
+      if (added) all.made.communicators.push_back({known.nccl, known.id, known.ranks});
+      if (call.self >= 0) all.made.communicators[at->second].self = call.self;
+      if (call.operation == analyze::Operation::kWait) continue;
+      for (const bool sends : {true, false}) {
+        const CollectiveCall::End& end = sends ? call.to : call.from;
+        if (end.rank <= CollectiveCall::kNobody) continue;
+        const std::uint64_t ordinal =
+            ordinals[{call.communicator, session_.processes[call.process].rank, sends, end.rank, end.tag}]++;
+        all.made.ends.push_back({c, call.done, at->second, sends, end.rank, end.tag, ordinal});
+        all.hashes.push_back(Messaging::hash(known.id, end.tag, ordinal));
+        hashes[one_of[c]].insert(all.hashes.back());
+        if (call.done != kNone) hashes[one_of[call.done]].insert(all.hashes.back());
+      }
+    }
+    for (auto& [process, all] : of_process) {
+      Messaging& made = all.made;
+      made.process = process;
+      const auto kept = [&list = all.hashes](std::uint32_t shift) {
+        return static_cast<std::size_t>(std::count_if(
+            list.begin(), list.end(), [&](std::uint64_t hash) { return (hash & ((1ull << shift) - 1)) == 0; }));
+      };
+      // Ends of one hash go together: rather some more than none.
+      const std::size_t most = std::max<std::size_t>(1, kMostKeptEnds / of_process.size());
+      while (made.shift < 31 && kept(made.shift) > most && (kept(made.shift + 1) > 0 || kept(made.shift) > 8 * most))
+        ++made.shift;
+      std::map<std::uint32_t, std::uint32_t> place;
+      std::size_t ends = 0;
+      for (std::size_t i = 0; i < made.ends.size(); ++i) {
+        if ((all.hashes[i] & ((1ull << made.shift) - 1)) != 0) continue;
+        place[made.ends[i].call] = 0;
+        if (made.ends[i].done != kNone) place[made.ends[i].done] = 0;
+        made.ends[ends++] = made.ends[i];
+      }
+      made.ends.resize(ends);
+      for (auto& [c, number] : place) {
+        number = static_cast<std::uint32_t>(made.calls.size());
+        const CollectiveCall& call = found.messaging[c];
+        Messaging::Call& one = made.calls.emplace_back();
+        fill(one, call, around[c], made.beside);
+        one.stream = call.stream;
+        one.received = call.received;
+        one.hashes = static_cast<std::uint32_t>(hashes[one_of[c]].size());
+      }
+      for (Messaging::End& end : made.ends) {
+        end.call = place[end.call];
+        if (end.done != kNone) end.done = place[end.done];
+      }
+      out_.messaging.push_back(std::move(made));
+    }
+  }
+
+  void fill(Calls::Call& into, const analyze::CollectiveCall& call, const analyze::Around& around,
+            std::vector<std::pair<std::int64_t, std::int64_t>>& beside) {
+    into.name = name(call.name);
+    into.region = around.node == kNone ? kNone : region_of_[around.node];
+    into.start_ns = utc(call.start_ns);
+    into.end_ns = utc(call.end_ns);
+    into.bytes = whole(call.bytes);
+    into.hidden_ns = whole(around.hidden_ns);
+    into.context = context(around);
+    into.beside = static_cast<std::uint32_t>(beside.size());
+    into.parts = static_cast<std::uint32_t>(around.beside.size());
+    beside.insert(beside.end(), around.beside.begin(), around.beside.end());
+  }
+
+  std::uint32_t context(const analyze::Around& around) {
+    std::vector<std::uint32_t> regions;
+    for (const std::uint32_t node : around.nodes)
+      if (region_of_[node] != kNone) regions.push_back(region_of_[node]);
+    std::sort(regions.begin(), regions.end());
+    const auto [at, added] = contexts_.try_emplace(regions, static_cast<std::uint32_t>(out_.contexts.size()));
+    if (added) out_.contexts.push_back(std::move(regions));
+    return at->second;
   }
 
   void open() {
@@ -351,6 +461,49 @@ class Maker {
     open.spans = std::move(fewer);
   }
 
+  void works() {
+    const analyze::Works works = analyze::works_of(session_, report_);
+    std::map<std::uint32_t, std::uint32_t> kernel_of;  // by the string of its name
+    for (std::uint32_t k = 0; k < out_.kernels.size(); ++k)
+      kernel_of[analyze::shown_name(session_.kernel_names[details_.gpu.groups.names[k].kernel_name])] = k;
+    for (std::size_t i = 0; i < works.ranks.size(); ++i) {
+      const analyze::WorkOfRank& from = works.ranks[i];
+      Work work{report_.ranks[i].rank, from.work.kernels, whole(from.work.kernel_ns), whole(from.work.copied_bytes),
+                std::min(from.work.kernel_threads, 1e29)};
+      for (const auto& gpu : from.gpus)
+        work.gpus.push_back({gpu.process, name(gpu.uuid), utc(gpu.first_ns), utc(gpu.last_ns)});
+      for (const auto& kernel : from.kernels)
+        if (const auto known = kernel_of.find(static_cast<std::uint32_t>(kernel.same >> 32)); known != kernel_of.end())
+          work.paced.push_back(
+              {known->second, works.sizes[static_cast<std::uint32_t>(kernel.same)], kernel.calls, whole(kernel.ns)});
+      const auto longer = [&](const Work::Paced& a, const Work::Paced& b) {
+        if (a.ns != b.ns) return a.ns > b.ns;
+        return std::tie(out_.names[out_.kernels[a.name].name], a.size) <
+               std::tie(out_.names[out_.kernels[b.name].name], b.size);
+      };
+      std::sort(work.paced.begin(), work.paced.end(), longer);
+      work.not_kept = work.paced.size() - std::min(work.paced.size(), kMostPaced);
+      work.paced.resize(std::min(work.paced.size(), kMostPaced));
+      out_.works.push_back(std::move(work));
+    }
+    for (const analyze::SampledClock& from : works.clocks) {
+      Clock clock{from.process < out_.processes.size() ? from.process : kNone, name(from.uuid), from.limited, {}};
+      const std::size_t step = (from.samples.size() + kMostClockSamples - 1) / kMostClockSamples;
+      for (std::size_t i = 0; i < from.samples.size(); i += step) {
+        double sum = 0, covered = 0;
+        const std::size_t last = std::min(i + step, from.samples.size());
+        for (std::size_t k = i; k < last; ++k) {
+          sum += from.samples[k].value * from.samples[k].covered_ns;
+          covered += from.samples[k].covered_ns;
+        }
+        if (covered > 0)
+          clock.samples.push_back({utc(from.samples[i].start_ns), utc(from.samples[last - 1].end_ns), whole(covered),
+                                   step == 1 ? from.samples[i].value : sum / covered});
+      }
+      if (!clock.samples.empty()) out_.clocks.push_back(std::move(clock));
+    }
+  }
+
   const Session& session_;
   const analyze::Options& options_;
   const analyze::Details& details_;
@@ -361,7 +514,8 @@ class Maker {
   std::size_t most_lengths_ = 0;
   std::uint32_t rank_ = kNone;
   std::map<std::string, std::uint32_t> names_;
-  std::vector<double> own_;
+  std::map<std::vector<std::uint32_t>, std::uint32_t> contexts_;
+  std::vector<double> own_, paced_;
   std::vector<std::uint64_t> number_;  ///< of each process
   std::vector<std::uint32_t> region_of_;
 };

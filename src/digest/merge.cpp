@@ -1,7 +1,9 @@
 // Merging. Each list of the second digest is gone through once; what it names is found by hash, after a guess: ranks of
 // one program mostly have the same names and regions in the same order, so that the guess nearly always holds.
 #include <algorithm>
+#include <map>
 #include <unordered_map>
+#include <vector>
 
 #include "digest/digest.hpp"
 #include "digest/file.hpp"
@@ -81,13 +83,15 @@ std::uint64_t Ordinals::times(std::uint32_t rank) const {
   return count;
 }
 
-void Calls::thin(std::uint32_t to_shift) {
-  if (to_shift <= shift) return;
-  const std::size_t step = std::size_t{1} << (to_shift - shift);
-  std::size_t kept = 0;
-  for (std::size_t i = 0; i < calls.size(); i += step) calls[kept++] = calls[i];
-  calls.resize(kept);
-  shift = to_shift;
+std::uint64_t Messaging::hash(std::uint64_t communicator, std::int32_t tag, std::uint64_t ordinal) {
+  std::uint64_t x = communicator;
+  for (const std::uint64_t part : {static_cast<std::uint64_t>(static_cast<std::int64_t>(tag)), ordinal}) {
+    x = (x ^ part) + 0x9e3779b97f4a7c15ull;  // splitmix64 (S. Vigna)
+    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ull;
+    x = (x ^ (x >> 27)) * 0x94d049bb133111ebull;
+    x ^= x >> 31;
+  }
+  return x;
 }
 
 void Open::add(const Open& other) {
@@ -198,6 +202,7 @@ void add(Region& into, const RegionOf<D>& from, const std::vector<std::uint32_t>
   into.of_threads.add(from.of_threads);
   if (!from.ranks.empty()) into.ordinals.add(from.ordinals, first);
   for (const OfRank& rank : from.ranks) into.ranks.push_back(rank);
+  into.closed += from.closed;
   if (!from.gpu) return;
   if (!into.gpu) into.gpu.emplace();
   add(*into.gpu, *from.gpu, kernel_of);
@@ -229,6 +234,7 @@ struct Merger::State {
   std::unordered_map<std::string, std::uint32_t, HashName, std::equal_to<>> names;
   std::unordered_map<RegionKey, std::uint32_t, HashRegion> regions;
   std::unordered_map<std::uint32_t, std::uint32_t> kernels;  ///< by name
+  std::map<std::vector<std::uint32_t>, std::uint32_t> contexts;
 
   /// What numbers of a digest that is added are here.
   struct Numbers {
@@ -316,13 +322,28 @@ struct Merger::State {
       for (std::uint32_t* text : {&device.name, &device.uuid}) *text = of.name_of[*text];
       all.devices.push_back(device);
     }
+    std::vector<std::uint32_t> context_of;
+    for (std::vector<std::uint32_t> context : from.contexts) {
+      for (std::uint32_t& region : context) region = of.region_of[region];
+      std::sort(context.begin(), context.end());
+      const auto [at, added] = contexts.try_emplace(context, static_cast<std::uint32_t>(all.contexts.size()));
+      if (added) all.contexts.push_back(std::move(context));
+      context_of.push_back(at->second);
+    }
+    const auto renumber = [&](Calls::Call& call) {
+      call.name = of.name_of[call.name];
+      if (call.region != kNone) call.region = of.region_of[call.region];
+      if (call.context != kNone) call.context = context_of[call.context];
+    };
     for (const Calls& calls : from.collectives) {
       Calls& made = all.collectives.emplace_back(calls);
       made.process += first;
-      for (Calls::Call& call : made.calls) {
-        call.name = of.name_of[call.name];
-        if (call.region != kNone) call.region = of.region_of[call.region];
-      }
+      for (Calls::Call& call : made.calls) renumber(call);
+    }
+    for (const Messaging& messaging : from.messaging) {
+      Messaging& made = all.messaging.emplace_back(messaging);
+      made.process += first;
+      for (Messaging::Call& call : made.calls) renumber(call);
     }
     for (const Open& one : from.open) {
       const auto at = std::find_if(all.open.begin(), all.open.end(),
@@ -330,6 +351,16 @@ struct Merger::State {
       Open& into = at == all.open.end() ? all.open.emplace_back() : *at;
       into.host = of.name_of[one.host];
       into.add(one);
+    }
+    for (Work work : from.works) {
+      for (Work::Gpu& gpu : work.gpus) gpu.process += first, gpu.uuid = of.name_of[gpu.uuid];
+      for (Work::Paced& paced : work.paced) paced.name = of.kernel_of[paced.name];
+      all.works.push_back(std::move(work));
+    }
+    for (Clock clock : from.clocks) {
+      if (clock.process != kNone) clock.process += first;
+      clock.uuid = of.name_of[clock.uuid];
+      all.clocks.push_back(std::move(clock));
     }
     all.losses.insert(all.losses.end(), from.losses.begin(), from.losses.end());
   }

@@ -42,11 +42,13 @@ void order_names(Digest& digest) {
   for (Device& device : digest.devices) move(device.name), move(device.uuid);
   for (Region& region : digest.regions) move(region.domain), move(region.name);
   for (Open& open : digest.open) move(open.host);
+  for (Work& work : digest.works)
+    for (Work::Gpu& gpu : work.gpus) move(gpu.uuid);
+  for (Clock& clock : digest.clocks) move(clock.uuid);
   std::stable_sort(digest.open.begin(), digest.open.end(),
                    [](const Open& a, const Open& b) { return a.host < b.host; });
   for (Kernel& kernel : digest.kernels) move(kernel.name), move(kernel.short_name);
-  for (Calls& calls : digest.collectives)
-    for (Calls::Call& call : calls.calls) move(call.name);
+  for_each_call(digest, [&](Calls::Call& call) { move(call.name); });
 }
 
 void order_kernels(Digest& digest) {
@@ -62,6 +64,12 @@ void order_kernels(Digest& digest) {
   for (Region& region : digest.regions) move(region.gpu);
   move(digest.total);
   move(digest.unattributed);
+  for (Work& work : digest.works) {
+    for (Work::Paced& paced : work.paced) paced.name = place[paced.name];
+    std::stable_sort(work.paced.begin(), work.paced.end(), [](const Work::Paced& a, const Work::Paced& b) {
+      return std::tie(a.name, a.size) < std::tie(b.name, b.size);
+    });
+  }
 }
 
 void order_regions(Digest& digest) {
@@ -92,9 +100,17 @@ void order_regions(Digest& digest) {
     if (!std::is_sorted(region.ranks.begin(), region.ranks.end(), before))
       std::stable_sort(region.ranks.begin(), region.ranks.end(), before);
   }
-  for (Calls& calls : digest.collectives)
-    for (Calls::Call& call : calls.calls)
-      if (call.region != kNone) call.region = place[call.region];
+  for (auto& context : digest.contexts) {
+    for (std::uint32_t& region : context) region = place[region];
+    std::sort(context.begin(), context.end());
+  }
+  const auto of_contexts = sorted(digest.contexts, std::less<>());
+  const auto place_of_context = places(of_contexts);
+  permute(digest.contexts, of_contexts);
+  for_each_call(digest, [&](Calls::Call& call) {
+    if (call.region != kNone) call.region = place[call.region];
+    if (call.context != kNone) call.context = place_of_context[call.context];
+  });
 }
 
 void order_processes(Digest& digest) {
@@ -112,6 +128,19 @@ void order_processes(Digest& digest) {
   std::stable_sort(digest.devices.begin(), digest.devices.end(), [](const Device& a, const Device& b) {
     return std::pair(a.process, a.facts.ordinal) < std::pair(b.process, b.facts.ordinal);
   });
+  for (Work& work : digest.works)
+    for (Work::Gpu& gpu : work.gpus) gpu.process = place[gpu.process];
+  std::stable_sort(digest.works.begin(), digest.works.end(),
+                   [](const Work& a, const Work& b) { return a.rank < b.rank; });
+  for (Clock& clock : digest.clocks)
+    if (clock.process != kNone) clock.process = place[clock.process];
+  std::stable_sort(digest.clocks.begin(), digest.clocks.end(), [](const Clock& a, const Clock& b) {
+    return std::tuple(a.process, a.uuid, a.limited, a.samples.front().start_ns) <
+           std::tuple(b.process, b.uuid, b.limited, b.samples.front().start_ns);
+  });
+  for (Messaging& messaging : digest.messaging) messaging.process = place[messaging.process];
+  std::stable_sort(digest.messaging.begin(), digest.messaging.end(),
+                   [](const Messaging& a, const Messaging& b) { return a.process < b.process; });
   for (Calls& calls : digest.collectives) calls.process = place[calls.process];
   std::stable_sort(digest.collectives.begin(), digest.collectives.end(), [](const Calls& a, const Calls& b) {
     return std::tie(a.process, a.nccl, a.communicator) < std::tie(b.process, b.nccl, b.communicator);

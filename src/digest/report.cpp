@@ -9,8 +9,10 @@
 #include <set>
 #include <tuple>
 
+#include "analyze/collectives.hpp"
 #include "analyze/details.hpp"
 #include "analyze/kernel_labels.hpp"
+#include "analyze/rank_work.hpp"
 #include "analyze/ranks.hpp"
 #include "analyze/rows.hpp"
 #include "base/units.hpp"
@@ -56,7 +58,9 @@ class Reporter {
 
   Reported run() {
     machines();
-    add_collectives(digest_, out_);
+    const auto same = [](const Work& work, const model::Rank& rank) { return work.rank == rank.rank; };
+    whole_ = std::equal(digest_.works.begin(), digest_.works.end(), report_.ranks.begin(), report_.ranks.end(), same);
+    communication_ = add_collectives(digest_, whole_, out_);
     order();
     kernels();
     for (std::uint32_t r = 0; r < order_.size(); ++r) region(r);
@@ -64,6 +68,7 @@ class Reporter {
     analyze::add_rows(nullptr, report_);
     for (model::TableRow& row : report_.rows)
       if (row.merged) merged(row);
+    work();
     losses();
     analyze::tell_kernels_apart(report_);
     analyze::judge_regions(reference_, options_.device, report_);
@@ -190,6 +195,7 @@ class Reporter {
                               busy ? std::optional(number(from.settled_busy_ns)) : std::nullopt);
     region.across = across(from);
     region.ranks = over_ranks({order_[r]}, from.ordinals);
+    if (!communication_.empty()) region.communication = communication_[order_[r]].row();
     if (work) region.gpu = gpu(*work, true);
   }
 
@@ -376,6 +382,56 @@ class Reporter {
     region.steady =
         steady_of(rest, warm_ups, warm_up_ns, longest, busy == kUnknown ? std::nullopt : std::optional(number(busy)));
     region.ranks = over_ranks(members, {});
+    analyze::CommunicationSum communication;
+    for (const std::uint32_t member : members)
+      if (!communication_.empty()) communication.add(communication_[member]);
+    region.communication = communication.row();
+  }
+
+  /// Of all ranks, or of none: nobody can be held against one that is not known.
+  void work() {
+    const std::size_t ranks = report_.ranks.size();
+    if (!whole_ || ranks < 2) return;
+    analyze::Works works;
+    std::map<analyze::KernelSize, std::uint32_t> sizes;
+    for (const Work& from : digest_.works) {
+      analyze::WorkOfRank& of = works.ranks.emplace_back();
+      of.work.kernels = from.kernels;
+      of.work.kernel_ns = number(from.kernel_ns);
+      of.work.kernel_threads = from.kernel_threads;
+      of.work.copied_bytes = number(from.copied_bytes);
+      for (const Work::Gpu& gpu : from.gpus)
+        of.gpus.push_back({gpu.process, text(gpu.uuid), since(gpu.first_ns, digest_), since(gpu.last_ns, digest_)});
+      for (const Work::Paced& paced : from.paced) {
+        if (paced.ns == kUnknown) continue;
+        const auto size = sizes.try_emplace(paced.size, static_cast<std::uint32_t>(sizes.size())).first->second;
+        of.kernels.push_back({std::uint64_t{paced.name} << 32 | size, paced.calls, number(paced.ns)});
+      }
+      kernels_cut_ |= from.not_kept > 0;
+    }
+    for (const Clock& from : digest_.clocks) {
+      analyze::SampledClock& clock = works.clocks.emplace_back();
+      clock.uuid = text(from.uuid);
+      clock.process = from.process;
+      clock.limited = from.limited;
+      for (const Clock::Sample& sample : from.samples)
+        if (sample.covered_ns != kUnknown)
+          clock.samples.push_back({since(sample.start_ns, digest_), since(sample.end_ns, digest_),
+                                   number(sample.covered_ns), sample.value});
+    }
+    analyze::judge_works(works, report_);
+    analyze::CpuPaces paces(ranks);
+    std::vector<double> own;
+    for (const std::uint32_t r : order_) {
+      const Region& from = digest_.regions[r];
+      if (from.ranks.size() != ranks || from.closed != from.ordinals.compared * ranks ||
+          from.kind != model::RangeKind::kPushPop || analyze::is_communication(text(from.domain)))
+        continue;
+      own.clear();
+      for (const OfRank& one : from.ranks) own.push_back(number(one.paced_ns));
+      if (std::none_of(own.begin(), own.end(), [](double ns) { return std::isnan(ns); })) paces.add(own);
+    }
+    paces.finish(report_);
   }
 
   void losses() {
@@ -407,15 +463,20 @@ class Reporter {
 
   void notes() {
     std::string text = fmt::format(
-        "from the digests of {}: medians and 95th percentiles to {:.1f} %; timelines, single processes, messages, "
-        "communication and work of ranks{} are in the captures (--captures, --rank N)",
+        "from the digests of {}: medians and 95th percentiles to {:.1f} %; timelines, single processes{}{}{} are in "
+        "the "
+        "captures (--captures, --rank N)",
         base::counted(report_.ranks.size(), "rank"), kRelativeError * 100,
-        std::string(digest_.sampled ? ", CPU samples" : "") + (digest_.counted ? ", counters" : ""));
+        whole_ ? "" : ", messages, communication, work of ranks", digest_.sampled ? ", CPU samples" : "",
+        digest_.counted ? ", counters" : "");
     report_.notes.push_back(std::move(text));
     if (first_version())
       report_.notes.emplace_back(
           "digests of an earlier rangescope: time hidden under compute and medians of a range's kernels are in the "
           "captures too");
+    if (kernels_cut_)
+      report_.notes.push_back(fmt::format("paces of GPUs rest on the {} kernels of a rank that take longest",
+                                          base::format_count(std::int64_t{kMostPaced})));
     if (shared_) report_.notes.emplace_back("no GPU busy time: ranks share a GPU, whose time digests cannot join");
   }
 
@@ -438,7 +499,10 @@ class Reporter {
   const analyze::Reference& reference_;
   Reported out_;
   model::Report& report_;
-  bool shared_ = false;                           ///< ranks on one GPU
+  bool shared_ = false;                                   ///< ranks on one GPU
+  std::vector<analyze::CommunicationSum> communication_;  ///< of each of the digest's regions; none: not known
+  bool whole_ = false;                                    ///< no rank has an earlier version
+  bool kernels_cut_ = false;
   std::vector<std::uint32_t> order_, region_of_;  ///< digest's region of each of the report's, and back
   std::map<std::uint64_t, std::uint32_t> process_at_;
   std::vector<Distribution> latency_;

@@ -1,7 +1,10 @@
 // The report of a job from its merged digest.
 #pragma once
 
+#include <vector>
+
 #include "analyze/analyze.hpp"
+#include "analyze/communication.hpp"
 #include "digest/digest.hpp"
 #include "model/report.hpp"
 #include "model/session.hpp"
@@ -24,8 +27,9 @@ struct Reported {
 }
 
 /// Report::collectives and outside, clocks of hosts and the duration by them, and what is lost. Before regions, after
-/// processes.
-void add_collectives(const Digest& digest, Reported& into);
+/// processes. `whole`: also Report::messages, and returns the communication of each region; digests of earlier versions
+/// do not have them.
+std::vector<analyze::CommunicationSum> add_collectives(const Digest& digest, bool whole, Reported& into);
 /// Calls of a job that are joined; of more every second, fourth ... of each communicator.
 inline constexpr std::size_t kMostJoined = 1 << 20;
 

@@ -17,7 +17,7 @@ inline constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 /// What a rank did, to be held against the others. A pace is its time for the same work over the median of the ranks':
 /// 1.2 takes a fifth longer; NaN where nothing is comparable. Calls of communication libraries are in none of these.
 struct RankWork {
-  bool known = false;  ///< false: of a merged digest, which does not hold it
+  bool known = false;  ///< false: of a merged digest of an earlier version, which does not hold it
   std::int64_t kernels = 0;
   double kernel_ns = 0;
   double kernel_threads = 0;  ///< grid x block, summed over the kernels

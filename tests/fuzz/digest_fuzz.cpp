@@ -32,7 +32,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   (void)digest::decode(bytes, "fuzz", as_it_is);
   // A corpus file is a whole digest: its payload, changed or not, is what matters.
   std::string payload(bytes);
-  const char version = size > 8 && bytes[8] == 1 ? 1 : 2;
+  const char version = size > 8 && (bytes[8] == 1 || bytes[8] == 2) ? bytes[8] : 3;
   if (bytes.starts_with("RSDIGEST") && size > 24) {
     payload.resize(1 << 20);
     const std::size_t got = ZSTD_decompress(payload.data(), payload.size(), bytes.data() + 24, size - 24);

@@ -4,11 +4,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <random>
+#include <map>
+#include <string>
+#include <tuple>
+#include <vector>
 
 #include "analyze/analyze.hpp"
 #include "analyze/rows.hpp"
-#include "analyze/test_session.hpp"
 #include "analyze/verdict/verdict.hpp"
 #include "base/fs.hpp"
 #include "base/temporary_folder.hpp"
@@ -16,100 +18,10 @@
 #include "digest/make.hpp"
 #include "digest/report.hpp"
 #include "read/join.hpp"
+#include "simulated_rank.hpp"
 
 namespace rangescope::digest {
 namespace {
-
-using analyze::testing::SessionBuilder;
-
-struct Plan {
-  std::uint32_t ranks = 5, steps = 24, layers = 6;
-  std::uint32_t straggler = 3;
-  bool gpu = true, hosts = true, unlike = true;
-  bool without = false;  ///< every third rank has no GPU
-  bool beside = true;    ///< kernels run beside collectives
-};
-
-void give(model::Session& session, std::uint32_t range, std::string_view name, std::uint64_t bits) {
-  session.payload_fields.push_back({range, session.strings.intern(name), model::PayloadType::kUint64, bits});
-}
-
-/// Steps of layers with kernels and a copy, a collective at the end of each step; on every second rank a thread of its
-/// own, ranges of other domains and kinds, work outside ranges, and losses.
-model::Session recording(Plan plan, std::uint32_t rank) {
-  plan.gpu &= !plan.without || rank % 3 != 1;
-  SessionBuilder b;
-  std::mt19937 random(17);  // the collectives of all ranks end at the same times
-  std::mt19937 mine(100 + rank);
-  const auto jitter = [&mine](int most) { return static_cast<std::int64_t>(mine() % static_cast<unsigned>(most)); };
-  const std::uint32_t process = b.process(1000 + rank), thread = b.thread(process, 1000 + rank);
-  model::Process& facts = b.session.processes.back();
-  facts.rank = rank;
-  facts.local_rank = rank % 2;
-  facts.world = plan.ranks;
-  facts.name = b.session.strings.intern("train");
-  facts.host = b.session.strings.intern(plan.hosts && rank >= plan.ranks / 2 ? "node1" : "node0");
-  facts.run = b.session.strings.intern("rank-" + std::to_string(rank));
-  // Clocks of their own, two hosts 300 us apart.
-  const std::int64_t skew = plan.hosts && rank >= plan.ranks / 2 ? 300'000 : 0;
-  b.session.clock = {"CLOCK_MONOTONIC", 1'000'000 * (rank + 1), 1'700'000'000'000'000'000 + skew, {}};
-  const std::int64_t zero = 1'000'000 * (rank + 1);
-  std::uint32_t stream = 0;
-  if (plan.gpu) stream = b.stream(process, b.device(process, rank % 2, "GPU-" + std::to_string(rank)), 7);
-  std::int64_t at = zero + 5000, meet = zero;
-  for (std::uint32_t step = 0; step < plan.steps; ++step) {
-    const std::int64_t begin = at;
-    const std::uint32_t outer = b.range(thread, "step", begin, model::kOpen);
-    for (std::uint32_t layer = 0; layer < plan.layers; ++layer) {
-      const std::int64_t length = 20'000 + jitter(9000) + (step == 0 ? 200'000 : 0);
-      b.range(thread, "layer_" + std::to_string(layer), at, at + length);
-      if (plan.gpu) {
-        for (int k = 0; k < 3; ++k) {
-          const std::int64_t launched = at + 1000 * (k + 1);
-          const std::uint32_t call = b.launch(thread, launched, launched + 400 + jitter(100));
-          b.kernel(call, k == 2 ? "gemm<" + std::to_string(layer % 2) + ">" : "relu", launched + 2000 + jitter(300),
-                   launched + 2600 + jitter(400), stream, 1 + static_cast<std::uint32_t>(k));
-        }
-      }
-      at += length;
-    }
-    if (plan.gpu) {
-      const std::uint32_t call = b.launch(thread, at, at + 300, model::LaunchKind::kCopy);
-      b.copy(call, at + 500, at + 1500, 4096 + rank, model::CopyKind::kHostToDevice, stream);
-    }
-    if (rank == plan.straggler) {
-      b.range(thread, "straggle", at, at + 90'000);
-      at += 90'000;
-    }
-    if (plan.gpu && plan.beside)
-      b.kernel(b.launch(thread, at - 300, at - 100), "late", at, at + 10'000 + jitter(9000), stream);
-    meet += 600'000 + static_cast<std::int64_t>(random() % 5000);
-    const std::uint32_t call = b.range(thread, "MPI_Allreduce", at, meet, "MPI");
-    give(b.session, call, "MPI communicator ID", 1);
-    give(b.session, call, "Message size [bytes]", 1 << 20);
-    give(b.session, call, "No. of ranks", plan.ranks);
-    at = meet + 200;
-    b.session.ranges[outer].end_ns = at;
-    at += 100;
-  }
-  if (!plan.gpu) b.range(thread, "on a CPU", at, at + 3000), at += 4000;
-  if (plan.unlike && rank % 2 == 1) {
-    const std::uint32_t other = b.thread(process, 5000 + rank);
-    for (int i = 0; i < 9; ++i) {
-      b.range(other, "load", zero + i * 50'000, zero + i * 50'000 + 30'000 + jitter(5000), "data");
-      b.range(other, "decode", zero + i * 50'000 + 100, zero + i * 50'000 + 9000, "data");
-      b.range(other, "prefetch", zero + i * 50'000, zero + i * 50'000 + 200'000, "", model::RangeKind::kStartEnd);
-    }
-    b.range(other, "never ends", zero + 900'000, model::kOpen);
-    if (plan.gpu) b.kernel(b.launch(other, zero + 100, zero + 200), "outside", zero + 3000, zero + 4000, stream);
-    b.session.losses.push_back({"cut_name", 2, "two names"});
-  }
-  b.session.begin_ns = zero;
-  b.session.end_ns = std::max(b.session.end_ns, at);
-  b.session.processes.back().start_ns = zero;
-  b.session.processes.back().end_ns = b.session.end_ns;
-  return std::move(b.session);
-}
 
 model::Report from_recordings(const Plan& plan) {
   std::vector<model::Session> sessions;
@@ -228,6 +140,19 @@ void expect_region(const model::Region& found, const model::Region& exact, bool 
     EXPECT_EQ(found.gpu.has_value(), exact.gpu.has_value()) << what;
     if (exact.gpu && found.gpu) expect_gpu(*found.gpu, *exact.gpu, what);
   }
+  ASSERT_EQ(found.communication.has_value(), exact.communication.has_value()) << what;
+  if (exact.communication) {
+    const model::Communication &a = *found.communication, &b = *exact.communication;
+    EXPECT_EQ(std::tie(a.calls, a.time_ns, a.transfer_ns, a.wait_ns, a.overlap_ns),
+              std::tie(b.calls, b.time_ns, b.transfer_ns, b.wait_ns, b.overlap_ns))
+        << what;
+    const auto causes = [](const model::Communication& of) {
+      std::vector<std::tuple<std::uint32_t, std::int64_t, double>> all;
+      for (const auto& cause : of.held_up_by) all.emplace_back(cause.rank, cause.calls, cause.ns);
+      return all;
+    };
+    EXPECT_EQ(causes(a), causes(b)) << what;
+  }
   ASSERT_EQ(found.ranks.has_value(), exact.ranks.has_value()) << what;
   if (!exact.ranks) return;
   EXPECT_EQ(found.ranks->count, exact.ranks->count) << what;
@@ -304,24 +229,54 @@ void expect_same(const model::Report& found, const model::Report& exact) {
   if (exact.unattributed) {
     EXPECT_EQ(found.unattributed->kernel_ns, exact.unattributed->kernel_ns);
   }
+  ASSERT_EQ(found.messages.size(), exact.messages.size());
+  for (std::size_t i = 0; i < exact.messages.size(); ++i) {
+    const model::PointToPoint &a = found.messages[i], &b = exact.messages[i];
+    EXPECT_EQ(std::tie(a.communicator, a.library, a.path, a.from, a.to, a.calls, a.bytes, a.transfer_ns,
+                       a.late_sender_ns, a.late_receiver_ns, a.late_senders, a.late_receivers, a.bytes_per_s),
+              std::tie(b.communicator, b.library, b.path, b.from, b.to, b.calls, b.bytes, b.transfer_ns,
+                       b.late_sender_ns, b.late_receiver_ns, b.late_senders, b.late_receivers, b.bytes_per_s));
+  }
+  for (std::size_t i = 0; i < exact.ranks.size(); ++i) {
+    const model::RankWork &a = found.ranks[i].work, &b = exact.ranks[i].work;
+    EXPECT_TRUE(a.known);
+    EXPECT_EQ(found.ranks[i].card, exact.ranks[i].card);
+    EXPECT_EQ(std::tie(a.kernels, a.kernel_ns, a.kernel_threads, a.copied_bytes, a.tokens, a.paced_kernel_ns,
+                       a.paced_cpu_ns, a.cpu_ranges, a.slower_ranges),
+              std::tie(b.kernels, b.kernel_ns, b.kernel_threads, b.copied_bytes, b.tokens, b.paced_kernel_ns,
+                       b.paced_cpu_ns, b.cpu_ranges, b.slower_ranges));
+    for (const auto value : {&model::RankWork::kernel_pace, &model::RankWork::cpu_pace, &model::RankWork::sm_clock_hz,
+                             &model::RankWork::clock_limited}) {
+      EXPECT_EQ(std::isnan(a.*value), std::isnan(b.*value));
+      if (!std::isnan(b.*value)) {
+        EXPECT_NEAR(a.*value, b.*value, 1e-12 * b.*value);
+      }
+    }
+  }
   const auto counts = [](const model::Report& report) {
     std::map<std::string_view, std::uint64_t> sums;
     for (const model::Loss& loss : report.losses) sums[loss.kind.id()] += loss.count;
     return sums;
   };
   EXPECT_EQ(counts(found), counts(exact));
-  const auto straggler = [](const model::Report& report) {
+  const auto of_ranks = [](const model::Report& report) {
+    std::map<std::string_view, std::string> texts;
     for (const model::Verdict& verdict : report.verdict)
-      if (verdict.kind == "straggler") return verdict.text;
-    return std::string();
+      for (const char* kind : {"straggler", "uneven_work", "slow_gpu", "slow_host", "slow_link"})
+        if (verdict.kind == kind) texts[kind] = verdict.text;
+    return texts;
   };
-  EXPECT_EQ(straggler(found), straggler(exact));
+  EXPECT_EQ(of_ranks(found), of_ranks(exact));
 }
 
 TEST(Digests, SayWhatTheRecordingsSay) {
-  for (const Plan& plan : {Plan{}, Plan{.without = true}, Plan{.ranks = 7, .hosts = false, .without = true},
-                           Plan{.ranks = 2, .gpu = false, .hosts = false, .unlike = false},
-                           Plan{.ranks = 9, .steps = 150, .layers = 3, .straggler = 0, .hosts = false}}) {
+  for (const Plan& plan :
+       {Plan{}, Plan{.without = true}, Plan{.ranks = 7, .hosts = false, .without = true},
+        Plan{.ranks = 2, .gpu = false, .hosts = false, .unlike = false},
+        Plan{.hosts = false, .beside = 5, .paces = true},
+        Plan{.steps = 40, .straggler = 9, .hosts = false, .messages = true, .paces = true},
+        Plan{.ranks = 4, .gpu = false, .hosts = false, .messages = true}, Plan{.hosts = false, .messages = true},
+        Plan{.ranks = 9, .steps = 150, .layers = 3, .straggler = 0, .hosts = false}}) {
     std::vector<std::uint32_t> order(plan.ranks);
     for (std::uint32_t i = 0; i < plan.ranks; ++i) order[i] = i;
     const model::Report report = from_digest(merged(plan, order));
@@ -329,11 +284,49 @@ TEST(Digests, SayWhatTheRecordingsSay) {
     if (plan.gpu) {
       EXPECT_GT(report.collectives.at(0).hidden_share.value_or(0), 0);
     }
+    EXPECT_EQ(report.messages.empty(), !plan.messages);
+    if (plan.paces) {
+      EXPECT_GT(report.ranks.at(1).work.kernel_pace, 1.1);
+      EXPECT_EQ(report.ranks.at(2).work.sm_clock_hz, 1.3e9F);
+      EXPECT_GT(report.ranks.at(0).work.cpu_ranges, 0);
+    }
   }
 }
 
+TEST(Digests, BringMessagesOfSeveralHostsToOneClock) {
+  const Plan plan{.messages = true};
+  const model::Report found = from_digest(merged(plan, {0, 1, 2, 3, 4})), exact = from_recordings(plan);
+  ASSERT_EQ(found.messages.size(), exact.messages.size());
+  using Key = std::tuple<std::string, std::vector<std::string>, std::uint32_t, std::uint32_t>;
+  std::map<Key, const model::PointToPoint*> rows;
+  for (const model::PointToPoint& row : exact.messages) rows[{row.library, row.path, row.from, row.to}] = &row;
+  for (const model::PointToPoint& row : found.messages) {
+    const model::PointToPoint& other = *rows.at({row.library, row.path, row.from, row.to});
+    EXPECT_EQ(row.calls, other.calls);
+    for (const auto ns : {&model::PointToPoint::transfer_ns, &model::PointToPoint::late_sender_ns,
+                          &model::PointToPoint::late_receiver_ns})
+      EXPECT_NEAR(row.*ns, other.*ns, 2.0 * static_cast<double>(row.calls));  // to the nanosecond, each
+  }
+}
+
+const model::Communication& of_steps(const model::Report& report) {
+  const auto step = std::find_if(report.regions.begin(), report.regions.end(),
+                                 [](const model::Region& r) { return !r.process && r.path.back() == "step"; });
+  return *step->communication;
+}
+
+TEST(Digests, CloseShortGapsBetweenManyKernelsBesideACall) {
+  const Plan plan{.steps = 40, .hosts = false, .beside = 20};
+  const model::Report found = from_digest(merged(plan, {0, 1, 2, 3, 4})), exact = from_recordings(plan);
+  const model::Communication &a = of_steps(found), &b = of_steps(exact);
+  EXPECT_EQ(std::tie(a.calls, a.time_ns, a.overlap_ns), std::tie(b.calls, b.time_ns, b.overlap_ns));
+  EXPECT_GT(b.wait_ns, 0);
+  EXPECT_NEAR(a.wait_ns, b.wait_ns, 0.1 * b.time_ns);
+  EXPECT_NEAR(a.wait_ns + a.transfer_ns, b.wait_ns + b.transfer_ns, 1e-6);
+}
+
 TEST(Digests, MergeInAnyOrderAndGroupingToTheSameBytes) {
-  const Plan plan{.ranks = 7};
+  const Plan plan{.ranks = 7, .messages = true, .paces = true};
   std::vector<std::uint32_t> order{0, 1, 2, 3, 4, 5, 6};
   const auto first = encode(merged(plan, order));
   ASSERT_TRUE(first);
@@ -357,7 +350,7 @@ std::optional<Digest> side_by_side(const std::vector<std::string>& files) {
 }
 
 TEST(Digests, MergeSideBySideToTheSameBytes) {
-  const Plan plan{.ranks = 5, .without = true};
+  const Plan plan{.ranks = 5, .without = true, .messages = true};
   std::vector<std::string> files;
   for (std::uint32_t rank = 0; rank < plan.ranks; ++rank) files.push_back(encode(made(plan, rank)).value());
   const auto all = side_by_side(files);
@@ -368,10 +361,11 @@ TEST(Digests, MergeSideBySideToTheSameBytes) {
 TEST(Digests, RefuseWhatDoesNotFitTogetherWhereverItStands) {
   const Plan plan{.ranks = 3};
   const std::string good = encode(made(plan, 0)).value();
-  Digest region = made(plan, 1), tail = made(plan, 2), out;
+  Digest region = made(plan, 1), tail = made(plan, 2), message = made({.ranks = 3, .messages = true}, 1), out;
   region.regions.back().of_processes.sum = -5;
   tail.open.front().spans = {{10, 5}};
-  for (Digest& wrong : {std::ref(region), std::ref(tail)}) {
+  message.messaging.front().ends.front().call = 99'999;
+  for (Digest& wrong : {std::ref(region), std::ref(tail), std::ref(message)}) {
     const std::string file = encode(wrong).value();
     EXPECT_FALSE(decode(file, "wrong", out));
     EXPECT_TRUE(out.regions.empty());
@@ -381,14 +375,12 @@ TEST(Digests, RefuseWhatDoesNotFitTogetherWhereverItStands) {
 
 TEST(Digests, SayNothingOfWhatTheyLack) {
   const model::Report report = from_digest(merged({}, {0, 1, 2, 3, 4}));
-  EXPECT_TRUE(report.messages.empty());
-  for (const model::Rank& rank : report.ranks) EXPECT_FALSE(rank.work.known);
-  for (const model::Region& region : report.regions) EXPECT_FALSE(region.communication);
+  EXPECT_TRUE(report.activity.empty());
   const auto told = [&](std::string_view what) {
     return std::any_of(report.notes.begin(), report.notes.end(),
                        [&](const std::string& note) { return note.find(what) != std::string::npos; });
   };
-  for (const char* what : {"messages", "communication", "work of ranks"}) EXPECT_TRUE(told(what)) << what;
+  for (const char* what : {"timelines", "single processes"}) EXPECT_TRUE(told(what)) << what;
 }
 
 TEST(Digests, OfNothingChangeNothing) {
@@ -405,7 +397,7 @@ TEST(Digests, OfNothingChangeNothing) {
 }
 
 TEST(Digests, AreReadAsTheyWereWritten) {
-  const Plan plan{.ranks = 4};
+  const Plan plan{.ranks = 4, .messages = true, .paces = true};
   base::TemporaryFolder folder("digest");
   Digest reused = made(plan, 3);  // memory that held something else
   for (std::uint32_t rank = 0; rank < plan.ranks; ++rank) {
@@ -426,8 +418,8 @@ TEST(Digests, RefuseWhatIsDamaged) {
     EXPECT_EQ(read.error().code, base::Code::kBadData);
   }
   std::string other = good;
-  other[8] = 3;
-  EXPECT_NE(decode(other, "other", out).error().what.find("version 3"), std::string::npos);
+  other[8] = 4;
+  EXPECT_NE(decode(other, "other", out).error().what.find("version 4"), std::string::npos);
   for (std::size_t at = 24; at < good.size(); at += 37) {
     std::string wrong = good;
     wrong[at] = static_cast<char>(wrong[at] ^ 0x10);
@@ -435,14 +427,29 @@ TEST(Digests, RefuseWhatIsDamaged) {
   }
 }
 
+void take_what_version_3_added(Digest& digest) {
+  digest.contexts.clear();
+  for (Calls& calls : digest.collectives) {
+    calls.beside.clear();
+    for (Calls::Call& call : calls.calls) call.context = kNone, call.beside = call.parts = 0;
+  }
+  digest.works.clear();
+  digest.clocks.clear();
+  for (Region& region : digest.regions) {
+    region.closed = 0;
+    for (OfRank& rank : region.ranks) rank.paced_ns = kUnknown;
+  }
+}
+
 TEST(Digests, OfVersion1AreReadAndSayWhatTheyLack) {
-  const Plan plan{.ranks = 2, .steps = 4, .layers = 2, .beside = false};  // as the files were recorded
+  const Plan plan{.ranks = 2, .steps = 4, .layers = 2, .beside = 0};  // as the files were recorded
   Digest all;
   for (std::uint32_t rank = 0; rank < plan.ranks; ++rank) {
     Digest first;
     ASSERT_TRUE(read(std::filesystem::path(GOLDEN) / ("v1-" + std::to_string(rank) + ".rsd"), first));
     Digest now = made(plan, rank);
     now.tool = first.tool;
+    take_what_version_3_added(now);
     for (Region& region : now.regions)
       if (region.gpu)
         for (KernelSum& sum : region.gpu->kernels) sum.duration.sketch.clear();
@@ -460,6 +467,11 @@ TEST(Digests, OfVersion1AreReadAndSayWhatTheyLack) {
   EXPECT_FALSE(report.collectives.front().hidden_share);
   EXPECT_TRUE(std::isnan(report.collectives.front().by_rank.front().hidden_ns));
   EXPECT_EQ(report.collectives.front().by_rank.back().hidden_ns, 0);
+  for (const model::Region& region : report.regions) EXPECT_FALSE(region.communication);
+  for (const model::Rank& rank : report.ranks) EXPECT_FALSE(rank.work.known);
+  EXPECT_TRUE(std::any_of(report.notes.begin(), report.notes.end(), [](const std::string& note) {
+    return note.find(", messages, communication, work of ranks") != std::string::npos;
+  }));
   EXPECT_TRUE(std::any_of(report.notes.begin(), report.notes.end(), [](const std::string& note) {
     return note.find("earlier rangescope") != std::string::npos;
   }));
@@ -473,10 +485,24 @@ TEST(Digests, OfVersion2AreReadAsTheyWereWritten) {
     ASSERT_TRUE(read(file, before));
     Digest now = made(plan, rank);
     now.tool = before.tool;
+    take_what_version_3_added(now);
     EXPECT_EQ(encode(before).value(), encode(now).value());
     const auto together = side_by_side({base::read_file(file).value(), encode(made(plan, 1 - rank)).value()});
     ASSERT_TRUE(together);
     EXPECT_EQ(encode(*together).value(), encode(merge(before, made(plan, 1 - rank))).value());
+  }
+}
+
+TEST(Digests, OfVersion3AreReadAsTheyWereWritten) {
+  const Plan plan{.ranks = 2, .steps = 4, .layers = 2, .messages = true, .paces = true};  // as the files were recorded
+  for (std::uint32_t rank = 0; rank < plan.ranks; ++rank) {
+    Digest before, now = made(plan, rank);
+    ASSERT_TRUE(read(std::filesystem::path(GOLDEN) / ("v3-" + std::to_string(rank) + ".rsd"), before));
+    now.tool = before.tool;
+    EXPECT_EQ(encode(before).value(), encode(now).value());
+    EXPECT_FALSE(before.messaging.empty());
+    EXPECT_FALSE(before.works.empty());
+    EXPECT_EQ(before.clocks.empty(), rank != 0);
   }
 }
 
@@ -505,9 +531,50 @@ TEST(Digests, ThinWhatIsTooMuchAndSayWhatRemains) {
                                  [](const model::Region& r) { return r.path.back() == "step"; });
   ASSERT_NE(step, found.regions.end());
   EXPECT_EQ(step->ranks->compared, 750);
+  EXPECT_EQ(step->communication->calls, 18000);  // those that are kept stand for all
+  EXPECT_NEAR(step->communication->wait_ns, of_steps(exact).wait_ns, 0.02 * of_steps(exact).wait_ns);
   EXPECT_EQ(step->occurrences, 18000);
   EXPECT_TRUE(std::any_of(found.notes.begin(), found.notes.end(),
                           [](const std::string& note) { return note.find("every 2nd call") != std::string::npos; }));
+}
+
+TEST(Digests, KeepTheSameMessagesAtBothEnds) {
+  const Plan plan{
+      .ranks = 4, .steps = 3000, .layers = 1, .gpu = false, .hosts = false, .unlike = false, .messages = true};
+  const Digest digest = made(plan, 0);
+  ASSERT_EQ(digest.messaging.size(), 1u);
+  EXPECT_EQ(digest.messaging[0].shift, 2u);
+  EXPECT_LE(digest.messaging[0].ends.size(), kMostKeptEnds);
+  EXPECT_LT(encode(digest).value().size(), 150'000u);
+  const model::Report found = from_digest(merged(plan, {0, 1, 2, 3})), exact = from_recordings(plan);
+  ASSERT_EQ(found.messages.size(), exact.messages.size());
+  for (const model::PointToPoint& row : exact.messages) {
+    const auto same = std::find_if(found.messages.begin(), found.messages.end(), [&](const auto& one) {
+      return std::tie(one.path, one.from, one.to) == std::tie(row.path, row.from, row.to);
+    });
+    ASSERT_NE(same, found.messages.end());
+    const double calls = static_cast<double>(row.calls), scatter = 3 * std::sqrt(3 / calls);  // one in four
+    EXPECT_NEAR(static_cast<double>(same->calls), calls, scatter * calls);
+    EXPECT_NEAR(same->bytes, row.bytes, scatter * row.bytes);
+    EXPECT_NEAR(same->late_sender_ns, row.late_sender_ns, scatter * row.late_sender_ns);
+    EXPECT_NEAR(same->late_receiver_ns, row.late_receiver_ns, scatter * row.late_receiver_ns);
+    if (row.bytes_per_s) {
+      EXPECT_NEAR(*same->bytes_per_s, *row.bytes_per_s, 0.1 * *row.bytes_per_s);
+    }
+  }
+  const model::Communication &a = of_steps(found), &b = of_steps(exact);
+  EXPECT_NEAR(a.time_ns, b.time_ns, 0.02 * b.time_ns);
+  EXPECT_NEAR(a.wait_ns, b.wait_ns, 0.02 * b.wait_ns);
+  EXPECT_NEAR(static_cast<double>(a.calls), static_cast<double>(b.calls), 0.05 * static_cast<double>(b.calls));
+  const auto unmatched = [](const model::Report& report) {
+    for (const model::Loss& loss : report.losses)
+      if (loss.kind.id() == "messages_unmatched") return static_cast<double>(loss.count);
+    return 0.0;
+  };
+  EXPECT_EQ(unmatched(exact), 375);
+  EXPECT_NEAR(unmatched(found), 375, 0.3 * 375);
+  EXPECT_TRUE(std::any_of(found.notes.begin(), found.notes.end(),
+                          [](const std::string& note) { return note.starts_with("messages rest on one in 4"); }));
 }
 
 }  // namespace

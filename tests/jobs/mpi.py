@@ -87,13 +87,14 @@ class Mpi(unittest.TestCase):
         digests = json.loads(self.run_here(RANGESCOPE, "report", job, "--digests", "-f", "json").stdout)
         self.check_collectives(digests, 4)
         self.assertEqual(digests["collectives"], captures["collectives"])
-        self.assertFalse(any("work" in rank for rank in digests["ranks"]))  # unknown there
-        self.assertEqual(digests["ranks"], [{k: v for k, v in rank.items() if k != "work"} for rank in captures["ranks"]])
+        self.assertGreater(captures["ranks"][0]["work"]["cpu_ranges"], 0)
+        self.assertEqual(digests["ranks"], captures["ranks"])
         regions = {(r["domain"], *r["path"]): r for r in captures["regions"] if r["process"] is None}
         self.assertEqual([(r["domain"], *r["path"]) for r in digests["regions"]], list(regions))
         for found in digests["regions"]:
             exact = regions[(found["domain"], *found["path"])]
             self.assertEqual(found.get("ranks"), exact.get("ranks"))
+            self.assertEqual(found.get("communication"), exact.get("communication"))
             for key in ("occurrences", "unclosed", "threads", "processes"):
                 self.assertEqual(found[key], exact[key])
             for key, value in exact["wall_ns"].items():
@@ -125,6 +126,17 @@ class Mpi(unittest.TestCase):
         lost = json.loads(self.run_here(RANGESCOPE, "report", job, "--digests", "-f", "json").stdout)
         self.assertEqual([r["rank"] for r in lost["ranks"]], [0, 1, 3])
         self.assertIn("ranks_unreadable", [l["kind"] for l in lost["losses"]])
+
+    def test_digests_of_messages(self):
+        for kind in ("messages", "requests", "persistent"):
+            self.mpirun(4, RANGESCOPE, "profile", "-q", "--runs", kind, "--", PROGRAM, kind)
+            job = f"{kind}/" + os.listdir(f"{self.folder}/{kind}")[0]
+            captures, digests = (json.loads(self.run_here(RANGESCOPE, "report", job, form, "-f", "json").stdout) for form in ("--captures", "--digests"))
+            with self.subTest(kind=kind):
+                self.assertGreater(len(captures["messages"]), 0)
+                self.assertEqual(digests["messages"], captures["messages"])
+                communication = lambda report: [(r["path"], r.get("communication")) for r in report["regions"] if r["process"] is None]
+                self.assertEqual(communication(digests), communication(captures))
 
     def test_sixteen_ranks(self):
         self.mpirun(16, RANGESCOPE, "profile", "-q", "--runs", "job", "--", PROGRAM)

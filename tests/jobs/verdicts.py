@@ -27,8 +27,8 @@ class Verdicts(unittest.TestCase):
         self.folder = tempfile.mkdtemp(prefix="rangescope-simulated-")
         self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
 
-    def report(self, name, schema=False):
-        done = subprocess.run([RANGESCOPE, "report", f"{self.folder}/{name}", "-f", "json"], cwd=self.folder, capture_output=True, text=True, timeout=120)
+    def report(self, name, schema=False, *more):
+        done = subprocess.run([RANGESCOPE, "report", f"{self.folder}/{name}", "-f", "json", *more], cwd=self.folder, capture_output=True, text=True, timeout=120)
         self.assertEqual(done.returncode, 0, done.stderr)
         report = json.loads(done.stdout)
         if schema:
@@ -90,6 +90,23 @@ class Verdicts(unittest.TestCase):
 
     def test_a_straggler(self):
         self.check_named("straggler")
+
+    def test_digests_say_the_same(self):
+        """On one clock: captures of several hosts are brought to that of one, lengths too."""
+        said = set()
+        for fault in ("slow_gpu", "slow_host", "uneven_work", "slow_link", "slow_pair", "straggler", None):
+            for seed in range(4):
+                simulate.simulate(f"{self.folder}/{fault}{seed}", seed, fault, hosts=1 + (fault == "slow_host"))
+                captures, digests = (self.report(f"{fault}{seed}", seed == 0, form) for form in ("--captures", "--digests"))
+                of = lambda report: {v["kind"]: v["text"] for v in report["verdict"] if v["kind"] in REASONS}
+                whole = lambda report: [r.get("communication") for r in report["regions"] if r["process"] is None]
+                with self.subTest(fault=fault, seed=seed):
+                    self.assertEqual(of(digests), of(captures))
+                    if fault != "slow_host":
+                        self.assertEqual(digests["messages"], captures["messages"])
+                        self.assertEqual(whole(digests), whole(captures))
+                said |= set(of(captures))
+        self.assertEqual(said, REASONS)
 
     def test_nothing_is_said_of_even_jobs(self):
         for seed in SEEDS:
