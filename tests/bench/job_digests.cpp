@@ -71,10 +71,12 @@ void become(digest::Digest& one, std::uint32_t rank) {
   for (digest::Region& region : one.regions) {
     const std::int64_t more = random() % 1000;
     for (auto& longest : region.ordinals.longest) longest = {longest.ns + random() % 1000, rank};
-    for (auto& of_rank : region.ranks) of_rank = {rank, of_rank.sum_ns + more, of_rank.own_ns + more};
+    for (auto& of_rank : region.ranks)
+      of_rank = {rank, of_rank.sum_ns + more, of_rank.own_ns + more, of_rank.paced_ns + more};
     region.inclusive_ns += more;
     region.of_processes = {1, region.inclusive_ns, region.inclusive_ns, region.inclusive_ns, std::uint64_t{rank} << 32};
   }
+  for (digest::Work& work : one.works) work.rank = rank;
   for (digest::Calls& calls : one.collectives)
     for (digest::Calls::Call& call : calls.calls) call.start_ns += random() % 50'000;
 }

@@ -538,6 +538,13 @@ TEST(Digests, ThinWhatIsTooMuchAndSayWhatRemains) {
                           [](const std::string& note) { return note.find("every 2nd call") != std::string::npos; }));
 }
 
+TEST(Digests, StaySmallWhereCallsAndMessagesAreMany) {
+  const Plan plan{.ranks = 2, .steps = 4000, .layers = 1, .unlike = false, .beside = 10, .messages = true};
+  const Digest digest = made(plan, 0);
+  EXPECT_GT(digest.collectives.at(0).calls.size() + digest.messaging.at(0).calls.size(), 4000u);
+  EXPECT_LT(encode(digest).value().size(), 400u << 10);
+}
+
 TEST(Digests, KeepTheSameMessagesAtBothEnds) {
   const Plan plan{
       .ranks = 4, .steps = 3000, .layers = 1, .gpu = false, .hosts = false, .unlike = false, .messages = true};
