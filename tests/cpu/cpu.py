@@ -187,6 +187,16 @@ class Native(Profiled):
             self.assertIn(";main;", line)
             self.assertNotIn("(cut)", line)
 
+    def test_a_larger_frame_is_read_in_the_program(self):
+        self.profile(SHARES, "wider", "500")
+        whole = all_chains = 0
+        for line in self.report_as("-f", "collapsed").splitlines():
+            if ";red(double)" in line:
+                chain, count = line.rsplit(" ", 1)
+                all_chains += int(count)
+                whole += int(count) if ";main;" in chain and "(cut)" not in chain else 0
+        self.assertGreater(whole, 0.1 * all_chains)  # on a busy machine many are read too late
+
     def test_frames_whose_registers_lie_elsewhere(self):
         for mode, between in {"aligned": ["moving(double)", "aligned(double)"], "signal": ["raising(double)", "handler(int)"]}.items():
             with self.subTest(mode):

@@ -62,8 +62,9 @@ __attribute__((noinline)) void deep(int levels, double ms) {
     red(ms);
   g_sum = g_sum + 1;
 }
+template <std::size_t kKiB>
 __attribute__((noinline)) void wide(double ms) {
-  volatile char local[40 << 10];  // touched: pages that are not there end the kernel's copy of a stack
+  volatile char local[kKiB << 10];  // touched: pages that are not there end the kernel's copy of a stack
   for (std::size_t i = 0; i < sizeof local; i += 1024) local[i] = 0;
   red(ms);
   g_sum = g_sum + local[0];
@@ -132,7 +133,9 @@ int main(int argc, char** argv) {
     deep(60, ms);
     nvtxRangePop();
   } else if (mode == "wide") {
-    timed("work", wide, ms);
+    timed("work", wide<40>, ms);
+  } else if (mode == "wider") {
+    timed("work", wide<100>, ms);
   } else if (mode == "aligned") {
     timed("work", moving, ms);
   } else if (mode == "signal") {

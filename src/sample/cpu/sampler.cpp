@@ -27,6 +27,8 @@ constexpr std::int64_t kLongWait_ns = 2'000'000;
 /// busy machine the thread stands in a system call then, more often than it did.
 constexpr std::int64_t kLate_ns = 100'000;
 constexpr std::size_t kWaitingStack = 32 << 10;
+/// A copy of a stack from this size on may be one that the kernel cut; what is read behind it at most.
+constexpr std::size_t kWholeCopy = 30 << 10, kBeyond = 192 << 10;
 constexpr std::size_t kFlushItems = 8192;
 
 /// The innermost number of a line "NSpid: 4711 12"; `pid` itself where there is none.
@@ -315,11 +317,13 @@ void Sampler::sample(const Sample& sample) {
   Thread& of = thread(sample.pid, sample.tid);
   const std::int64_t now = now_ns();
   python_.clear();
-  if (now - sample.at_ns < kLate_ns)
+  const bool in_time = now - sample.at_ns < kLate_ns;
+  if (in_time)
     read_python(owner, sample.pid, of, sample.tid, now);
   else if (owner.python)
     ++late_;
   unwind(owner.space, sample, unwound_);
+  if (unwound_.cut && in_time && sample.stack.size() >= kWholeCopy) unwind_further(owner.space, sample);
   std::uint32_t stack = stack_of(owner);
   if (sample.kernel) stack = below(stack, native_frame({&modules_.find("[kernel]", 0), 0}));
   samples_out_.difference(sample.at_ns - last_sample_ns_);
@@ -369,6 +373,31 @@ void Sampler::describe(std::span<const CounterEvent> counters, std::span<const i
   if (count > 0) event(wire::cpu::kNotCounted, why, count);
 }
 
+// Appends what lies at an address to the copied stack, as far as there is memory.
+void Sampler::read_stack(std::uint32_t pid, std::uint64_t from, std::size_t most) {
+  constexpr std::size_t kPage = 4096;
+  std::vector<iovec> pages;  // a page that is not there ends the reading
+  for (std::size_t bytes = 0; bytes < most; bytes += pages.back().iov_len)
+    pages.push_back(
+        {reinterpret_cast<void*>(from + bytes), std::min(kPage - ((from + bytes) & (kPage - 1)), most - bytes)});
+  const std::size_t before = stack_.size();
+  stack_.resize(before + most);
+  const iovec local{stack_.data() + before, most};
+  const ssize_t read = ::process_vm_readv(static_cast<pid_t>(pid), &local, 1, pages.data(), pages.size(), 0);
+  stack_.resize(before + static_cast<std::size_t>(std::max<ssize_t>(read, 0)));
+}
+
+// Frames that the kernel's copy of the stack does not reach (64 KiB at most; a call of cuBLASLt takes more) are far
+// from what runs, and are read as Python's are.
+void Sampler::unwind_further(const Space& space, const Sample& sample) {
+  stack_.assign(sample.stack.begin(), sample.stack.end());
+  read_stack(sample.pid, sample.values[kRsp] + stack_.size(), kBeyond);
+  Sample longer = sample;
+  longer.stack = stack_;
+  unwind(space, longer, longer_);
+  if (!longer_.cut) std::swap(longer_, unwound_);
+}
+
 void Sampler::look_at_waits(std::int64_t now_ns) {
   int most = 16;  // each costs some microseconds
   for (auto& [tid, waiting] : threads_) {
@@ -389,17 +418,8 @@ void Sampler::look_at_waits(std::int64_t now_ns) {
                              &second, &stack, &at) != 5)
       continue;
     waiting.kind = kind_of_call(number, first, second);
-    waiting_stack_.resize(kWaitingStack);
-    std::size_t bytes = 0;
-    // Page by page: the stack may end within.
-    for (std::uint64_t from = stack; bytes < kWaitingStack;) {
-      const std::size_t part = std::min<std::size_t>(4096 - (from & 4095), kWaitingStack - bytes);
-      const iovec local{waiting_stack_.data() + bytes, part}, remote{reinterpret_cast<void*>(from), part};
-      if (::process_vm_readv(static_cast<pid_t>(waiting.pid), &local, 1, &remote, 1, 0) != static_cast<ssize_t>(part))
-        break;
-      from += part;
-      bytes += part;
-    }
+    stack_.clear();
+    read_stack(waiting.pid, stack, kWaitingStack);
     Sample sample;
     sample.pid = waiting.pid;
     sample.tid = tid;
@@ -409,7 +429,7 @@ void Sampler::look_at_waits(std::int64_t now_ns) {
     sample.values[kRsi] = second;
     sample.values[kRsp] = stack;
     sample.values[kRip] = at;
-    sample.stack = {waiting_stack_.data(), bytes};
+    sample.stack = stack_;
     sample.chain = {&at, 1};
     Process& owner = process(waiting.pid);
     read_python(owner, waiting.pid, waiting, tid, now_ns);

@@ -40,6 +40,8 @@ class Sampler final : public Sink {
   /// Which counters there are, before anything else; those with an errno are not counted, and why.
   void describe(std::span<const CounterEvent> counters, std::span<const int> refused);
   /// Looks at threads that wait for a while: in which system call, called by whom.
+  void read_stack(std::uint32_t pid, std::uint64_t from, std::size_t most);
+  void unwind_further(const Space& space, const Sample& sample);
   void look_at_waits(std::int64_t now_ns);
   /// Writes what is buffered.
   void flush();
@@ -106,10 +108,10 @@ class Sampler final : public Sink {
   std::uint64_t lost_ = 0, throttled_ = 0, samples_ = 0, late_ = 0;
   std::int64_t last_sample_ns_ = 0, last_wait_ns_ = 0, last_count_ns_ = 0;
   wire::cpu::Packer threads_out_, frames_out_, stacks_out_, samples_out_, waits_out_, counts_out_;
-  Unwound unwound_;
+  Unwound unwound_, longer_;
   std::vector<PythonFrame> python_;
   std::vector<std::string> python_unread_, python_versions_;
-  std::vector<std::byte> waiting_stack_;
+  std::vector<std::byte> stack_;  ///< read in the program's memory
 };
 
 }  // namespace rangescope::sample::cpu
