@@ -469,10 +469,6 @@ model::CpuFunction function_of(const Session& session, std::uint32_t number) {
   return function;
 }
 
-double cpu_whole_ns(const CpuWork& work) {
-  return work.python.ns + work.native.ns + work.cuda.ns + work.waiting.ns;
-}
-
 void add_cpu_work(CpuWork& into, const CpuWork& other) {
   const auto sum = [](model::CpuPart& to, const model::CpuPart& from) {
     to.ns += from.ns;
@@ -511,9 +507,6 @@ void add_cpu_work(CpuWork& into, const CpuWork& other) {
   for (const model::CpuCounterSum& counter : other.counters) add_counter(into.counters, counter);
 }
 
-/// What is longer stands in a sentence without its template arguments, as kernels do where they are compared.
-constexpr std::size_t kLongName = 80;
-
 CpuWork own_cpu_work(const model::Report& report, const model::Region& region) {
   CpuWork own = *region.cpu;
   for (const model::Region& inside : report.regions) {
@@ -536,12 +529,15 @@ CpuWork own_cpu_work(const model::Report& report, const model::Region& region) {
   return own;
 }
 
+/// What is longer stands in a sentence without its template arguments, as kernels do where they are compared.
+constexpr std::size_t kLongName = 80;
+
 std::string cpu_causes(const model::Region& region) {
   return region.cpu ? cpu_causes(*region.cpu, region.gpu ? static_cast<double>(region.gpu->kernels) : 0) : "";
 }
 
 std::string cpu_causes(const CpuWork& cpu, double kernels) {
-  const double wall = cpu_whole_ns(cpu);
+  const double wall = cpu.whole_ns();
   std::vector<std::string> texts;
   for (const model::CpuPart& part : cpu.parts) {
     if (part.ns < 0.1 * wall || texts.size() == 3) break;

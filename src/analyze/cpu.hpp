@@ -26,10 +26,6 @@ void add_cpu(const model::Session& session, const Options& options, const Tree& 
 /// Name, file and module of a frame; times are 0.
 [[nodiscard]] model::CpuFunction function_of(const model::Session& session, std::uint32_t frame);
 
-/// What the parts add up to: the wall time; while a start/end range is open, and where an occurrence never ended, what
-/// was recorded where that is more.
-[[nodiscard]] double cpu_whole_ns(const model::CpuWork& work);
-
 /// Adds another region's work, for rows that stand for several.
 void add_cpu_work(model::CpuWork& into, const model::CpuWork& other);
 

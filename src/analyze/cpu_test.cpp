@@ -264,7 +264,7 @@ TEST(Cpu, OfAStartEndRangeAllThreadsAddUp) {
   ASSERT_TRUE(report);
   const model::Region &span = named(*report, "span"), &in = named(*report, "part");
   ASSERT_TRUE(span.cpu && in.cpu);
-  EXPECT_NEAR(cpu_whole_ns(*in.cpu), 10'000, 1e-6);
+  EXPECT_NEAR(in.cpu->whole_ns(), 10'000, 1e-6);
   EXPECT_NEAR(span.cpu->waiting.ns, 16'000, 1e-6);
   EXPECT_NEAR(span.cpu->native.ns, 4000, 1e-6);
 }

@@ -463,9 +463,8 @@ class Reporter {
 
   void notes() {
     std::string text = fmt::format(
-        "from the digests of {}: medians and 95th percentiles to {:.1f} %; timelines, single processes{}{}{} are in "
-        "the "
-        "captures (--captures, --rank N)",
+        "from the digests of {}: medians and 95th percentiles to {:.1f} %; timelines, "
+        "single processes{}{}{} are in the captures (--captures, --rank N)",
         base::counted(report_.ranks.size(), "rank"), kRelativeError * 100,
         whole_ ? "" : ", messages, communication, work of ranks", digest_.sampled ? ", CPU samples" : "",
         digest_.counted ? ", counters" : "");

@@ -224,6 +224,9 @@ struct CpuWork {
   std::int64_t samples = 0;
   double interval_ns = 0;
   CpuPart python, native, cuda, waiting;
+  /// What the four add up to: the wall time; while a start/end range is open, and where an occurrence never ended, what
+  /// was recorded where that is more.
+  [[nodiscard]] double whole_ns() const { return python.ns + native.ns + cuda.ns + waiting.ns; }
   std::vector<CpuPart> parts;          ///< of those, by library and kind, the largest first
   std::vector<CpuFunction> functions;  ///< at most fifty, by their own time
   std::vector<CpuFunction> callers;    ///< at most fifty, by time with what they called

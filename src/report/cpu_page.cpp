@@ -105,7 +105,7 @@ base::Result<std::string> cpu_page(const model::Report& report, const Style& sty
     return base::fail(base::Code::kNothingCaptured, "the CPU was not sampled in '" + name + "'", {},
                       "Record with rangescope profile --cpu; its losses say what forbids it");
   const model::CpuWork& cpu = *work;
-  const double wall = cpu.python.ns + cpu.native.ns + cpu.cuda.ns + cpu.waiting.ns;
+  const double wall = cpu.whole_ns();
   std::string many =
       outside ? "all threads" : base::counted(static_cast<std::uint64_t>(region->occurrences), "occurrence");
   if (!outside && region->unclosed > 0) many += fmt::format(" and {} that never ended", region->unclosed);

@@ -92,7 +92,7 @@ void find_waits_for_cpu(const Case& known, std::vector<model::Verdict>& out) {
     if (region.cpu)
       for (const model::CpuPart* part :
            {&region.cpu->python, &region.cpu->native, &region.cpu->cuda, &region.cpu->waiting})
-        verdict.evidence["cpu_" + part->kind + "_share"] = part->ns / cpu_whole_ns(*region.cpu);
+        verdict.evidence["cpu_" + part->kind + "_share"] = part->ns / region.cpu->whole_ns();
     if (verdict.next.empty()) verdict.next = known.show("-f perfetto -o trace.pftrace");
     out.push_back(std::move(verdict));
   }

@@ -69,16 +69,25 @@ TEST(Space, ANewMappingTakesThePlaceOfWhatWasThere) {
   EXPECT_NE(&modules.find("//a", 2), &a);  // memory without a file is a process's own
 }
 
-TEST(Names, AreAskedForOnceABuildId) {
-  // A function that no sanitizer intercepts.
-  Dl_info info{};
-  ASSERT_NE(::dladdr(reinterpret_cast<const void*>(&::l64a), &info), 0);
+/// The file that holds a function of this process, and where in it.
+struct Here {
+  explicit Here(const void* function) {
+    Dl_info info{};
+    if (::dladdr(function, &info) == 0) return;
+    module = &modules.find(std::filesystem::canonical(info.dli_fname).string(), static_cast<std::uint32_t>(::getpid()));
+    address = reinterpret_cast<std::uintptr_t>(function) - reinterpret_cast<std::uintptr_t>(info.dli_fbase);
+  }
   Modules modules;
-  Module& libc =
-      modules.find(std::filesystem::canonical(info.dli_fname).string(), static_cast<std::uint32_t>(::getpid()));
+  Module* module = nullptr;
+  std::uint64_t address = 0;
+};
+
+TEST(Names, AreAskedForOnceABuildId) {
+  Here here(reinterpret_cast<const void*>(&::l64a));  // a function that no sanitizer intercepts
+  ASSERT_NE(here.module, nullptr);
+  Module& libc = *here.module;
   if (libc.tables() == nullptr || libc.opened()->build_id().empty()) GTEST_SKIP() << "built without libdw";
-  const std::uint64_t addresses[] = {reinterpret_cast<std::uintptr_t>(&::l64a) -
-                                     reinterpret_cast<std::uintptr_t>(info.dli_fbase)};
+  const std::uint64_t addresses[] = {here.address};
   const auto cache = std::filesystem::temp_directory_path() / ("rangescope-names-" + std::to_string(::getpid()));
   const auto named = names_of_module(libc, addresses, cache);
   ASSERT_EQ(named.size(), 1u);
@@ -94,7 +103,7 @@ TEST(Names, AreAskedForOnceABuildId) {
 
 TEST(Tables, PartsBeginWhereFunctionsDo) {
   Modules modules;
-  const Tables* tables = modules.find("/proc/self/exe", static_cast<std::uint32_t>(::getpid())).tables();
+  Tables* tables = modules.find("/proc/self/exe", static_cast<std::uint32_t>(::getpid())).tables();
   if (tables == nullptr) GTEST_SKIP() << "built without libdw";
   const Tables::Symbol main = tables->symbol("main");
   ASSERT_NE(main.address, 0u);
@@ -106,15 +115,11 @@ TEST(Tables, PartsBeginWhereFunctionsDo) {
 }
 
 TEST(Names, OfCAreNotThoseOfTypes) {
-  Dl_info info{};
-  ASSERT_NE(::dladdr(reinterpret_cast<const void*>(&::rd), &info), 0);
-  Modules modules;
-  Module& self =
-      modules.find(std::filesystem::canonical(info.dli_fname).string(), static_cast<std::uint32_t>(::getpid()));
-  if (self.tables() == nullptr) GTEST_SKIP() << "built without libdw";
-  const std::uint64_t addresses[] = {reinterpret_cast<std::uintptr_t>(&::rd) -
-                                     reinterpret_cast<std::uintptr_t>(info.dli_fbase)};
-  const auto named = names_of_module(self, addresses, "");
+  Here here(reinterpret_cast<const void*>(&::rd));
+  ASSERT_NE(here.module, nullptr);
+  if (here.module->tables() == nullptr) GTEST_SKIP() << "built without libdw";
+  const std::uint64_t addresses[] = {here.address};
+  const auto named = names_of_module(*here.module, addresses, "");
   ASSERT_EQ(named.size(), 1u);
   EXPECT_EQ(named[0].functions.back().name, "rd");  // not "double restrict"
 }

@@ -72,7 +72,7 @@ std::unique_ptr<Python> Python::find(const Space& space, std::uint32_t pid, std:
     const std::string_view name = base::file_name(path);
     if (!name.starts_with("python") && !name.starts_with("libpython")) continue;
     if (area.module->tables() == nullptr) continue;
-    const Tables& tables = *area.module->tables();
+    Tables& tables = *area.module->tables();
     const Tables::Symbol runtime = tables.symbol("_PyRuntime"), loop = tables.symbol("_PyEval_EvalFrameDefault");
     if (runtime.address == 0 || loop.address == 0) continue;  // the program of a Python whose code is in its library
     const std::uint64_t bias = start - tables.address_of(area.offset);
@@ -85,8 +85,6 @@ std::unique_ptr<Python> Python::find(const Space& space, std::uint32_t pid, std:
     if (const auto cold = tables.symbol("_PyEval_EvalFrameDefault.cold"); cold.address != 0) {
       python->cold_ = bias + cold.address;
       python->cold_end_ = python->cold_ + std::max<std::uint64_t>(cold.size, 1);
-    } else {
-      python->find_cold(tables, bias);
     }
     if (const auto type = tables.symbol("PyCode_Type"); type.address != 0) python->code_type_ = bias + type.address;
     int minor = minor_of(path);
@@ -119,14 +117,16 @@ std::unique_ptr<Python> Python::find(const Space& space, std::uint32_t pid, std:
       why = "the memory of a Python cannot be read (process_vm_readv: " + std::string(std::strerror(errno)) + ")";
       return nullptr;
     }
-    return first == 0 ? nullptr : std::move(python);
+    if (first == 0) return nullptr;
+    if (python->cold_ == 0) python->find_cold(tables, bias);
+    return python;
   }
   return nullptr;
 }
 
 // What a compiler takes for seldom (gcc 16: nearly all of the loop) lies apart. Debian's Pythons have no symbol for it:
 // it is where the loop's jumps lead to, if not to the begin of a function.
-void Python::find_cold(const Tables& tables, std::uint64_t bias) {
+void Python::find_cold(Tables& tables, std::uint64_t bias) {
 #if defined(__x86_64__)
   std::string code(std::min<std::uint64_t>(loop_end_ - loop_, 1 << 20), '\0');
   if (!read(loop_, code.data(), code.size())) return;

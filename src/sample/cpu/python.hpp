@@ -61,7 +61,7 @@ class Python {
 
  private:
   Python() = default;
-  void find_cold(const Tables& tables, std::uint64_t bias);
+  void find_cold(Tables& tables, std::uint64_t bias);
   bool read(std::uint64_t address, void* into, std::size_t bytes) const;
   /// A word, by way of the page that was read last.
   bool word(std::uint64_t address, std::uint64_t& value);

@@ -40,8 +40,6 @@ class Sampler final : public Sink {
   /// Which counters there are, before anything else; those with an errno are not counted, and why.
   void describe(std::span<const CounterEvent> counters, std::span<const int> refused);
   /// Looks at threads that wait for a while: in which system call, called by whom.
-  void read_stack(std::uint32_t pid, std::uint64_t from, std::size_t most);
-  void unwind_further(const Space& space, const Sample& sample);
   void look_at_waits(std::int64_t now_ns);
   /// Writes what is buffered.
   void flush();
@@ -87,6 +85,8 @@ class Sampler final : public Sink {
   /// Reads the Python frames of a thread into `python_`, where there are any.
   void read_python(Process& process, std::uint32_t pid, Thread& thread, std::uint32_t tid, std::int64_t now_ns);
   /// The stack's number, of the chains in `unwound_` and `python_`.
+  void read_stack(std::uint32_t pid, std::uint64_t from, std::size_t most);
+  void unwind_further(const Space& space, const Sample& sample);
   std::uint32_t stack_of(const Process& process);
   void wait_ended(Thread& thread, std::uint32_t tid, std::int64_t at_ns);
   void put(wire::samples::Type type, wire::cpu::Packer& packer);

@@ -72,9 +72,9 @@ class Tables {
     std::uint64_t address = 0, size = 0;
   };
   [[nodiscard]] virtual Symbol symbol(std::string_view name) const = 0;
-  /// What begins where unwinding entries do and holds an address: a function, or a part of one that its compiler put
-  /// elsewhere. Its end is the next one's begin; {0, 0} where the file has no such table (.eh_frame_hdr).
-  [[nodiscard]] virtual std::pair<std::uint64_t, std::uint64_t> part(std::uint64_t address) const = 0;
+  /// Begin and end of what an unwinding entry covers and holds an address: a function, or a part of one that its
+  /// compiler put elsewhere; {0, 0} where none does.
+  [[nodiscard]] virtual std::pair<std::uint64_t, std::uint64_t> part(std::uint64_t address) = 0;
   [[nodiscard]] virtual std::string build_id() const = 0;
   /// A path that leads to the file as it was opened, also from outside the program's container.
   [[nodiscard]] virtual std::string reopen() const = 0;

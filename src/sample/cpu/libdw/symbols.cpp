@@ -9,7 +9,9 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
-#include <utility>
+#include <optional>
+
+#include "sample/cpu/libdw/covered.hpp"
 
 namespace rangescope::sample::cpu {
 namespace {
@@ -48,10 +50,6 @@ struct Symbol {
   bool global;
 };
 
-struct Code {
-  GElf_Addr start, end;
-};
-
 class File {
  public:
   File(const std::string& path, const std::string& name) : name_(name) {
@@ -64,15 +62,14 @@ class File {
     dwfl_report_end(dwfl_.get(), nullptr, nullptr);
     if (module_ == nullptr) return;
     GElf_Addr bias = 0;
-    Elf* elf = dwfl_module_getelf(module_, &bias);
-    if (elf == nullptr) {
+    elf_ = dwfl_module_getelf(module_, &bias);
+    if (elf_ == nullptr) {
       module_ = nullptr;
       return;
     }
     bias_ = bias;
     read_symbols();
-    elf_ = elf;
-    read_sections(elf);
+    code_ = code_of(elf_);
   }
 
   [[nodiscard]] std::vector<Function> functions(std::uint64_t address) {
@@ -92,12 +89,11 @@ class File {
     if (out.empty() && !outer.empty()) out.push_back({outer});
     if (!out.empty() && !outer.empty()) out.front().name = outer;
     if (!out.empty()) return out;
-    read_covered();
-    const auto covered = std::upper_bound(covered_.begin(), covered_.end(), address,
-                                          [](std::uint64_t value, const Code& code) { return value < code.start; });
-    if (covered == covered_.begin() || address >= std::prev(covered)->end) return out;
+    if (!covered_) covered_ = covered_of(elf_);
+    const Code* covered = find_code(*covered_, address);
+    if (covered == nullptr) return out;
     char text[32];
-    std::snprintf(text, sizeof text, "+0x%llx", static_cast<unsigned long long>(std::prev(covered)->start));
+    std::snprintf(text, sizeof text, "+0x%llx", static_cast<unsigned long long>(covered->start));
     out.push_back({name_ + text});
     return out;
   }
@@ -138,49 +134,8 @@ class File {
 
   /// Of the section of code that holds an address; 0 where none does.
   [[nodiscard]] GElf_Addr section_end(GElf_Addr at) const {
-    for (const Code& section : code_)
-      if (at >= section.start && at < section.end) return section.end;
-    return 0;
-  }
-
-  void read_sections(Elf* elf) {
-    std::size_t strings = 0;
-    Elf_Scn* section = nullptr;
-    if (elf_getshdrstrndx(elf, &strings) != 0) return;
-    while ((section = elf_nextscn(elf, section)) != nullptr) {
-      GElf_Shdr header;
-      if (gelf_getshdr(section, &header) == nullptr) continue;
-      if ((header.sh_flags & SHF_EXECINSTR) != 0)
-        code_.push_back({header.sh_addr + bias_, header.sh_addr + bias_ + header.sh_size});
-      const char* name = elf_strptr(elf, strings, header.sh_name);
-      if (name != nullptr && std::strcmp(name, ".eh_frame") == 0 && header.sh_type != SHT_NOBITS) {
-        tables_ = section;
-        tables_at_ = header.sh_addr;
-      }
-    }
-  }
-
-  // Where functions begin and end, of a file without symbols, by its unwinding tables. Compilers write both as four
-  // bytes, the begin counted from its place; what is written otherwise is no place of code.
-  void read_covered() {
-    Elf_Data* data = tables_ != nullptr ? elf_getdata(std::exchange(tables_, nullptr), nullptr) : nullptr;
-    if (data == nullptr || data->d_buf == nullptr) return;
-    unsigned char identity[EI_NIDENT];
-    std::memcpy(identity, elf_getident(elf_, nullptr), sizeof identity);
-    Dwarf_Off next = 0;
-    Dwarf_CFI_Entry entry;
-    for (Dwarf_Off at = 0; dwarf_next_cfi(identity, data, true, at, &next, &entry) == 0; at = next) {
-      const auto* end = static_cast<const std::uint8_t*>(data->d_buf) + data->d_size;
-      if (dwarf_cfi_cie_p(&entry) || end - entry.fde.start < 8) continue;
-      std::int32_t from = 0;
-      std::uint32_t bytes = 0;
-      std::memcpy(&from, entry.fde.start, sizeof from);
-      std::memcpy(&bytes, entry.fde.start + sizeof from, sizeof bytes);
-      const GElf_Addr start = tables_at_ + static_cast<std::uint64_t>(std::int64_t{from}) +
-                              static_cast<GElf_Addr>(entry.fde.start - static_cast<const std::uint8_t*>(data->d_buf));
-      if (section_end(start + bias_) >= start + bias_ + bytes) covered_.push_back({start, start + bytes});
-    }
-    std::sort(covered_.begin(), covered_.end(), [](const Code& a, const Code& b) { return a.start < b.start; });
+    const Code* section = find_code(code_, at - bias_);
+    return section == nullptr ? 0 : section->end + bias_;
   }
 
   static const char* text_of(Dwarf_Die& die, unsigned attribute) {
@@ -221,9 +176,8 @@ class File {
   std::uint64_t bias_ = 0;
   std::vector<Symbol> symbols_;
   Elf* elf_ = nullptr;
-  Elf_Scn* tables_ = nullptr;
-  GElf_Addr tables_at_ = 0;
-  std::vector<Code> code_, covered_;
+  std::vector<Code> code_;
+  std::optional<std::vector<Code>> covered_;  ///< read when first asked for
 };
 
 }  // namespace

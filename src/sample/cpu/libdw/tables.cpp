@@ -10,9 +10,11 @@
 #include <cstdlib>
 #include <cstring>
 #include <map>
+#include <optional>
 #include <span>
 #include <utility>
 
+#include "sample/cpu/libdw/covered.hpp"
 #include "sample/cpu/unwind.hpp"
 
 namespace rangescope::sample::cpu {
@@ -130,9 +132,8 @@ class DwTables final : public Tables {
     elf_getphdrnum(elf_, &count);
     for (std::size_t i = 0; i < count && i < 64; ++i) {
       GElf_Phdr header;
-      if (gelf_getphdr(elf_, static_cast<int>(i), &header) == nullptr) continue;
-      if (header.p_type == PT_LOAD) loads_.push_back({header.p_offset, header.p_filesz, header.p_vaddr});
-      if (header.p_type == PT_GNU_EH_FRAME) index_ = {header.p_offset, header.p_filesz, header.p_vaddr};
+      if (gelf_getphdr(elf_, static_cast<int>(i), &header) != nullptr && header.p_type == PT_LOAD)
+        loads_.push_back({header.p_offset, header.p_filesz, header.p_vaddr});
     }
   }
   DwTables(const DwTables&) = delete;
@@ -183,33 +184,10 @@ class DwTables final : public Tables {
     return {};
   }
 
-  [[nodiscard]] std::pair<std::uint64_t, std::uint64_t> part(std::uint64_t address) const override {
-    // Of the Linux Standard Base, "Exception Frame Header": version and encodings, .eh_frame, count, sorted pairs of a
-    // begin and its entry, counted from the header. Of the encodings the one that linkers write.
-    constexpr unsigned char kHead[] = {1, DW_EH_PE_pcrel | DW_EH_PE_sdata4, DW_EH_PE_udata4,
-                                       DW_EH_PE_datarel | DW_EH_PE_sdata4};
-    constexpr std::size_t kPairs = 12, kPair = 8;
-    Elf_Data* data = elf_getdata_rawchunk(elf_, static_cast<std::int64_t>(index_.offset), index_.bytes, ELF_T_BYTE);
-    if (data == nullptr || data->d_size < kPairs || std::memcmp(data->d_buf, kHead, sizeof kHead) != 0) return {0, 0};
-    const auto* bytes = static_cast<const char*>(data->d_buf);
-    std::uint32_t count = 0;
-    std::memcpy(&count, bytes + kPairs - sizeof count, sizeof count);
-    count = static_cast<std::uint32_t>(std::min<std::size_t>(count, (data->d_size - kPairs) / kPair));
-    const auto begin = [&](std::uint32_t i) {
-      std::int32_t from = 0;
-      std::memcpy(&from, bytes + kPairs + i * kPair, sizeof from);
-      return index_.address + static_cast<std::uint64_t>(std::int64_t{from});
-    };
-    std::uint32_t low = 0, high = count;  // the first that begins above the address
-    while (low < high) {
-      const std::uint32_t middle = low + (high - low) / 2;
-      if (begin(middle) > address)
-        high = middle;
-      else
-        low = middle + 1;
-    }
-    if (low == 0 || low == count) return {0, 0};
-    return {begin(low - 1), begin(low)};
+  [[nodiscard]] std::pair<std::uint64_t, std::uint64_t> part(std::uint64_t address) override {
+    if (!covered_) covered_ = covered_of(elf_);
+    const Code* found = find_code(*covered_, address);
+    return found == nullptr ? std::pair<std::uint64_t, std::uint64_t>() : std::pair(found->start, found->end);
   }
 
   [[nodiscard]] std::string reopen() const override { return "/proc/self/fd/" + std::to_string(fd_); }
@@ -282,8 +260,8 @@ class DwTables final : public Tables {
   Dwarf* debug_ = nullptr;
   bool sections_read_ = false;
   std::vector<Load> loads_, jumps_;
-  Load index_{};                         ///< .eh_frame_hdr
-  std::map<std::uint64_t, Known> rows_;  ///< by start
+  std::optional<std::vector<Code>> covered_;  ///< read when first asked for
+  std::map<std::uint64_t, Known> rows_;       ///< by start
 };
 
 }  // namespace
