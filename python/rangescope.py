@@ -5,40 +5,111 @@
     with rangescope.range("decode", payload=tokens):      # a context manager
         ...
 
-    @rangescope.range("forward")                          # or a decorator
+    @rangescope.range("forward", domain="model")          # or a decorator
     def forward(x): ...
 
-Any profiler that reads NVTX sees these ranges. They are made by the package `nvtx` where it is installed (with domains and
-payloads), else by PyTorch (names alone), else they do nothing; `rangescope.backend` says which: "nvtx", "torch" or "none".
+No package is needed: under `rangescope profile`, and under any profiler that sets NVTX_INJECTION64_PATH as NVTX defines it,
+ranges go straight to the profiler's library. `rangescope.backend` says where they go: "rangescope", "nvtx" (another
+profiler's library), or "none": no profiler, and then a range does nothing; or its library could not be used, and then
+`rangescope.failure` says why.
 
 Is a synchronization needed at the end? No: GPU work belongs to the range that launched it, whenever it runs. Ask for one
 with `sync_after=True` (PyTorch's or CuPy's current device) only where the *wall time* of a range is to hold its GPU work:
 it keeps the CPU from running ahead, so the program becomes slower by what it had overlapped.
 """
-import contextlib
+import functools
+import os
 import sys
 
-__all__ = ["range", "backend"]
+__all__ = ["range", "backend", "failure"]
+
+# NVTX's tables (nvtxDetail/nvtxTypes.h): modules, functions in them, and types of what an event carries.
+_CALLBACKS, _CORE, _CORE2 = 1, 1, 5
+_PUSH_A, _POP = 9, 11
+_DOMAIN_PUSH_EX, _DOMAIN_POP, _DOMAIN_CREATE_A = 4, 5, 12
+_UINT64, _INT64, _DOUBLE, _ASCII = 1, 2, 3, 1
+
+
+class _Nvtx:
+    """A client of NVTX as its headers are one: offers its tables to the profiler's library and calls what that put there."""
+
+    def __init__(self, path):
+        import ctypes as c
+        import struct
+
+        class Callbacks(c.Structure):
+            _fields_ = [("size", c.c_size_t), ("get_table", c.c_void_p)]
+
+        self._slots = {module: (c.c_void_p * 17)() for module in (_CORE, _CORE2)}
+        self._tables = {module: (c.c_void_p * 17)(*(c.addressof(slots) + 8 * i if 0 < i < 16 else None for i in _counted(17)))
+                        for module, slots in self._slots.items()}
+
+        def get_table(module, table, size):
+            if module not in self._tables:
+                return 0
+            if table:
+                table[0] = c.addressof(self._tables[module])
+            if size:
+                size[0] = 16
+            return 1
+
+        table_type = c.CFUNCTYPE(c.c_int, c.c_int, c.POINTER(c.c_void_p), c.POINTER(c.c_uint))
+        export_type = c.CFUNCTYPE(c.c_void_p, c.c_uint32)
+        self._get_table = table_type(get_table)
+        self._callbacks = Callbacks(c.sizeof(Callbacks), c.cast(self._get_table, c.c_void_p).value)
+        self._export = export_type(lambda which: c.addressof(self._callbacks) if which == _CALLBACKS else None)
+        library = c.CDLL(path)
+        initialize = library.InitializeInjectionNvtx2
+        initialize.argtypes, initialize.restype = [export_type], c.c_int
+        if initialize(self._export) == 0:
+            raise OSError("it records nothing in this process")
+
+        def function(module, number, result, *arguments):
+            at = self._slots[module][number]
+            if not at:
+                raise OSError("it lacks a function of NVTX")
+            return c.PYFUNCTYPE(result, *arguments)(at)
+
+        self.push = function(_CORE, _PUSH_A, c.c_int, c.c_char_p)
+        self.pop = function(_CORE, _POP, c.c_int)
+        self.domain_push = function(_CORE2, _DOMAIN_PUSH_EX, c.c_int, c.c_void_p, c.c_char_p)
+        self.domain_pop = function(_CORE2, _DOMAIN_POP, c.c_int, c.c_void_p)
+        self._create = function(_CORE2, _DOMAIN_CREATE_A, c.c_void_p, c.c_char_p)
+        self._address = lambda text: c.cast(c.c_char_p(text), c.c_void_p).value
+        self._pack = struct.Struct("=HHIiIiiQii8s").pack
+        self._pointer = struct.Struct("=Q").pack
+
+    @functools.lru_cache(maxsize=None)
+    def domain(self, name):
+        return self._create(name.encode())
+
+    def attributes(self, name, payload):
+        """nvtxEventAttributes_t. `name` must outlive the call that takes it."""
+        kind, bits = 0, 0
+        if isinstance(payload, float):
+            import struct
+            kind, bits = _DOUBLE, struct.unpack("=Q", struct.pack("=d", payload))[0]
+        elif payload is not None:
+            number = int(payload)
+            kind, bits = (_INT64 if number < 0 else _UINT64), number & 0xFFFFFFFFFFFFFFFF
+        return self._pack(3, 48, 0, 0, 0, kind, 0, bits, _ASCII, 0, self._pointer(self._address(name)))
+
+
+_counted = range  # the built-in, which `range` below hides
 
 
 def _find():
+    path = os.environ.get("NVTX_INJECTION64_PATH")
+    if not path:
+        return "none", None, None
     try:
-        import nvtx
-        return "nvtx", nvtx
-    except ImportError:
-        pass
-    try:
-        import torch.cuda.nvtx as torch_nvtx
-        torch_nvtx.range_push  # a build of PyTorch without CUDA has stubs, which raise when called
-        import torch
-        if torch.version.cuda:
-            return "torch", torch_nvtx
-    except (ImportError, AttributeError):
-        pass
-    return "none", None
+        nvtx = _Nvtx(path)
+    except Exception as error:  # a program is never ended by being measured
+        return "none", None, f"{path}: {error}"
+    return ("rangescope" if os.path.basename(path) == "librangescope_inject.so" else "nvtx"), nvtx, None
 
 
-backend, _module = _find()
+backend, _nvtx, failure = _find()
 
 
 def _synchronize():
@@ -50,21 +121,20 @@ def _synchronize():
         cupy.cuda.runtime.deviceSynchronize()
 
 
-class range(contextlib.ContextDecorator):
-    """A push/pop range of the calling thread; a context manager and a decorator.
+class _Range:
+    """A push/pop range of the calling thread."""
 
-    name: str. payload: an int or float of this occurrence (`--bucket-by payload` tells occurrences apart); `nvtx` only.
-    domain: str, `nvtx` only. sync_after: synchronize the device before the range ends, also when an exception ends it.
-    """
+    __slots__ = ("name", "payload", "domain", "sync_after")
 
-    def __init__(self, name, *, payload=None, domain=None, sync_after=False):
-        self.name, self.payload, self.domain, self.sync_after = name, payload, domain, sync_after
+    def __init__(self, name, payload, domain, sync_after):
+        self.name, self.payload, self.sync_after = str(name).encode("utf-8", "replace"), payload, sync_after
+        self.domain = None if domain is None else _nvtx.domain(domain)
 
     def __enter__(self):
-        if backend == "nvtx":
-            _module.push_range(self.name, domain=self.domain, payload=self.payload)
-        elif backend == "torch":
-            _module.range_push(self.name)
+        if self.domain is None and self.payload is None:
+            _nvtx.push(self.name)
+        else:
+            _nvtx.domain_push(self.domain, _nvtx.attributes(self.name, self.payload))
         return self
 
     def __exit__(self, *raised):
@@ -72,8 +142,50 @@ class range(contextlib.ContextDecorator):
             if self.sync_after:
                 _synchronize()
         finally:
-            if backend == "nvtx":
-                _module.pop_range(domain=self.domain)
-            elif backend == "torch":
-                _module.range_pop()
+            if self.domain is None:
+                _nvtx.pop()
+            else:
+                _nvtx.domain_pop(self.domain)
         return False
+
+    def __call__(self, function):
+        @functools.wraps(function)
+        def measured(*arguments, **named):
+            with self:
+                return function(*arguments, **named)
+        return measured
+
+
+class _Nothing:
+    """A range where nobody records: one object for all."""
+
+    __slots__ = ()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *raised):
+        return False
+
+    def __call__(self, function):
+        return function
+
+
+_nothing = _Nothing()
+
+
+def range(name, *, payload=None, domain=None, sync_after=False):
+    """A push/pop range of the calling thread; a context manager and a decorator.
+
+    name: str. payload: an int or float of this occurrence (`--bucket-by payload` tells occurrences apart). domain: str.
+    sync_after: synchronize the device before the range ends, also when an exception ends it; nothing without a profiler.
+    """
+    return _Range(name, payload, domain, sync_after)
+
+
+if _nvtx is None:
+    _measured = range
+
+    @functools.wraps(_measured)
+    def range(name, *, payload=None, domain=None, sync_after=False):
+        return _nothing

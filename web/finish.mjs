@@ -12,10 +12,10 @@ for (const place of ['__RANGESCOPE_SOURCES__', '__RANGESCOPE_DATA__']) {
   if (page.split(place).length !== 2) throw new Error(`${place} must stand once in the page`);
 }
 if (/(?:src|href)="(?!data:)/.test(page.replace(/<script type="module"[^]*?<\/script>/, ''))) throw new Error('the page refers to other files');
-writeFileSync('../src/report/html/template.html', page.replace('__RANGESCOPE_SOURCES__', () => hash.digest('hex')));
+writeFileSync('../src/report/formats/html/template.html', page.replace('__RANGESCOPE_SOURCES__', () => hash.digest('hex')));
 
-// Of the comparison's page only style and script: src/report/comparison/html.cpp writes the rest.
+// Of the comparison's page only style and script: src/report/compare/html.cpp writes the rest.
 const compare = readFileSync('dist/compare.html', 'utf8');
 const [style, script] = [/<style[^>]*>([^]*?)<\/style>/, /<script type="module"[^>]*>([^]*?)<\/script>/].map((part) => part.exec(compare)?.[1]);
 if (!style || !script) throw new Error('dist/compare.html lacks its style or script');
-writeFileSync('../src/report/comparison/flame.html', `<style>${style.trim()}</style>\n<script type="module">${script.trim()}</script>\n`);
+writeFileSync('../src/report/compare/flame.html', `<style>${style.trim()}</style>\n<script type="module">${script.trim()}</script>\n`);

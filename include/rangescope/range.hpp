@@ -1,7 +1,8 @@
 // Ranges for programs that want to be measured: `rangescope::Range range("decode");` lasts until the end of its block.
 //
-// Header-only C++17 over NVTX 3 (<nvtx3/nvToolsExt.h>, of the CUDA toolkit or of this project's third_party/nvtx3): any
-// profiler that reads NVTX sees these ranges, and without one a range costs a few nanoseconds. Nothing is linked.
+// Header-only C++17 over NVTX 3: <nvtx3/nvToolsExt.h> where it is there, else nvtx_client.hpp beside this file, which
+// needs nothing but the C library (-ldl before glibc 2.34). Any profiler that reads NVTX sees these ranges, and without
+// one a range costs a few nanoseconds.
 //
 //   rangescope::Range step("step");                          in NVTX's default domain
 //   rangescope::Range decode("decode", {.payload = tokens}); a number that belongs to this occurrence (C++20 spelling)
@@ -13,7 +14,11 @@
 // work: it keeps the CPU from running ahead, so the program becomes slower by what it had overlapped.
 #pragma once
 
+#if __has_include(<nvtx3/nvToolsExt.h>) && !defined(RANGESCOPE_WITHOUT_NVTX_HEADERS)
 #include <nvtx3/nvToolsExt.h>
+#else
+#include "nvtx_client.hpp"
+#endif
 
 #include <cstdint>
 #include <optional>

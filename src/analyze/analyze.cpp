@@ -1,43 +1,49 @@
 #include "analyze/analyze.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <map>
 #include <optional>
 #include <set>
+#include <tuple>
 
-#include "analyze/clocks.hpp"
-#include "analyze/collectives.hpp"
-#include "analyze/communication.hpp"
-#include "analyze/contexts.hpp"
-#include "analyze/counted_peaks.hpp"
-#include "analyze/cpu.hpp"
-#include "analyze/cpu_counters.hpp"
-#include "analyze/derive.hpp"
+#include "analyze/counters/counted_peaks.hpp"
+#include "analyze/counters/derive.hpp"
+#include "analyze/counters/kernel_counters.hpp"
+#include "analyze/counters/measurements.hpp"
+#include "analyze/counters/roofline.hpp"
+#include "analyze/counters/useful.hpp"
+#include "analyze/cpu/cpu.hpp"
+#include "analyze/cpu/cpu_counters.hpp"
+#include "analyze/cpu/program.hpp"
 #include "analyze/details.hpp"
-#include "analyze/fold.hpp"
-#include "analyze/gpu.hpp"
-#include "analyze/kernel_counters.hpp"
-#include "analyze/kernel_labels.hpp"
-#include "analyze/measurements.hpp"
-#include "analyze/operators.hpp"
-#include "analyze/order.hpp"
-#include "analyze/rank_work.hpp"
-#include "analyze/ranks.hpp"
-#include "analyze/recording.hpp"
-#include "analyze/regions.hpp"
-#include "analyze/roofline.hpp"
+#include "analyze/gpu/gpu.hpp"
+#include "analyze/gpu/operators.hpp"
+#include "analyze/gpu/summaries.hpp"
+#include "analyze/names/fold.hpp"
+#include "analyze/names/kernel_labels.hpp"
+#include "analyze/ranks/clocks.hpp"
+#include "analyze/ranks/collectives.hpp"
+#include "analyze/ranks/communication.hpp"
+#include "analyze/ranks/rank_work.hpp"
+#include "analyze/ranks/ranks.hpp"
 #include "analyze/rows.hpp"
-#include "analyze/samples.hpp"
-#include "analyze/select.hpp"
-#include "analyze/steady.hpp"
-#include "analyze/summaries.hpp"
-#include "analyze/tree.hpp"
-#include "analyze/useful.hpp"
-#include "analyze/wall_samples.hpp"
-#include "analyze/windows.hpp"
+#include "analyze/samples/samples.hpp"
+#include "analyze/samples/wall_samples.hpp"
+#include "analyze/statistics/order.hpp"
+#include "analyze/time/steady.hpp"
+#include "analyze/time/windows.hpp"
+#include "analyze/tree/contexts.hpp"
+#include "analyze/tree/recording.hpp"
+#include "analyze/tree/regions.hpp"
+#include "analyze/tree/select.hpp"
+#include "analyze/tree/tree.hpp"
+#include "analyze/verdict/verdict.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
+#include "base/version.hpp"
 
 namespace rangescope::analyze {
 namespace {
@@ -48,10 +54,9 @@ using model::Session;
 void describe_run(const Session& session, Report& report) {
   report.run.duration_ns = static_cast<double>(length_ns(session.begin_ns, session.end_ns));
   for (const model::Source& source : session.sources) {
-    std::string text = source.format;
-    if (!source.tool.empty()) text += ": " + source.tool;
-    if (!source.schema.empty()) text += ", " + source.schema;
-    report.run.sources.push_back(std::move(text));
+    std::string text = describe(source);
+    auto& known = report.run.sources;
+    if (std::find(known.begin(), known.end(), text) == known.end()) known.push_back(std::move(text));
   }
   if (session.clock.anchor_unix_ns != 0) {
     report.run.start_unix_ns = session.clock.anchor_unix_ns - (session.clock.anchor_ns - session.begin_ns);
@@ -73,6 +78,16 @@ void describe_run(const Session& session, Report& report) {
     const std::uint32_t process = session.threads[range.thread].process;
     if (process < report.processes.size()) ++report.processes[process].ranges;
   }
+  for (const model::Unlisted& unlisted : session.unlisted) {
+    const model::Thread& thread = session.threads[session.ranges[unlisted.range].thread];
+    report.processes[thread.process].ranges += static_cast<std::int64_t>(unlisted.wall.moments.n);
+  }
+  if (const std::uint64_t all = model::count_ranges(session); all > session.ranges.size())
+    report.notes.push_back(fmt::format(
+        "timelines show {} of {} ranges ({:.2g} %): of each the first, the last, the longest and some between. All "
+        "numbers are of all of them; medians and 95th percentiles to {:.1f} %",
+        base::format_count(std::ssize(session.ranges)), base::format_count(static_cast<std::int64_t>(all)),
+        100 * static_cast<double>(session.ranges.size()) / static_cast<double>(all), 100 * model::kRelativeError));
   // A recording names every GPU of the machine; one that the program used has a stream.
   std::vector<char> used(session.devices.size());
   for (const model::Stream& stream : session.streams) {
@@ -187,11 +202,12 @@ void judge_by_peaks(const Session& session, const Reference& reference, const st
     return r.utilization && (r.utilization->useful_flop || r.utilization->useful_bytes);
   });
   if (peaks == nullptr && asked)
-    report.notes.push_back("no MFU: " +
-                           (report.device_names.empty()
-                                ? "no GPU was recorded; --device names one"
-                                : "no peaks are known for " + base::printable(report.device_names.front()) +
-                                      "; rangescope calibrate measures them, and --device takes those of another GPU"));
+    report.notes.push_back(
+        "no MFU: " +
+        (report.device_names.empty()
+             ? "no GPU was recorded; --device names one"
+             : "no peaks are known for " + base::printable(report.device_names.front()) +
+                   "; rangescope metrics calibrate measures them, and --device takes those of another GPU"));
   const auto placed = [](const auto& each) { return each.bound && each.bound->memory; };
   const bool compared = any(placed) || any([](const model::Region& r) { return r.utilization.has_value(); }) ||
                         std::any_of(report.kernel_counters.begin(), report.kernel_counters.end(), placed);
@@ -236,12 +252,45 @@ std::vector<HostClock> align_hosts(Session& session, std::optional<CollectiveCal
   return clocks;
 }
 
+/// Of a repetition: how each region's wall time differs over all of them, as two metrics.
+void add_repetitions(const std::vector<model::Digest>& runs, Report& report) {
+  if (runs.size() < 2) return;
+  std::map<std::tuple<std::vector<std::string>, std::string, model::RangeKind>, std::vector<double>> walls;
+  for (const model::Digest& run : runs)
+    for (const model::DigestRegion& region : run.regions)
+      if (const auto wall = region.values.find("wall_ns.inclusive"); wall != region.values.end())
+        walls[{region.path, region.domain, region.kind}].push_back(wall->second);
+  for (model::Region& region : report.regions) {
+    const auto found = walls.find({region.path, region.domain, region.kind});
+    if (region.process || region.thread || found == walls.end() || found->second.size() < 2) continue;
+    const std::vector<double>& all = found->second;
+    const auto n = static_cast<double>(all.size());
+    double mean = 0, squares = 0;
+    for (const double wall : all) mean += wall / n;
+    for (const double wall : all) squares += (wall - mean) * (wall - mean);
+    const auto [least, most] = std::minmax_element(all.begin(), all.end());
+    const std::string of = base::counted(all.size(), "repetition");
+    region.metrics["repeat_wall_ns"] = {mean, "ns", *least, *most, std::ssize(all), "mean wall time of " + of, {}};
+    region.metrics["repeat_stddev_ns"] = {std::sqrt(squares / (n - 1)),           "ns", 0, 0, std::ssize(all),
+                                          "sample standard deviation over " + of, {}};
+  }
+  report.metric_columns.insert(report.metric_columns.begin(),
+                               {{"repeat_wall_ns", "mean run"}, {"repeat_stddev_ns", "+- runs"}});
+}
+
 base::Result<Report> summed_up(const Session& session, const Options& options, Details& details, bool kept,
                                const std::optional<CollectiveCalls>& found = {});
 
 }  // namespace
 
-base::Result<Report> analyze(Session& session, const Options& options, const Reference& reference) {
+std::string describe(const model::Source& source) {
+  std::string text = source.format;
+  if (!source.tool.empty()) text += ": " + source.tool;
+  if (!source.schema.empty()) text += ", " + source.schema;
+  return text;
+}
+
+base::Result<Report> answer(Session& session, const Options& options, const Reference& reference, RunFacts facts) {
   const FoldNames how = options.fold_names.value_or(FoldNames::kAuto);
   if (options.by_payload) name_by_payload(session);
   NameFolder(how, options.ranges).bound(session);
@@ -269,7 +318,21 @@ base::Result<Report> analyze(Session& session, const Options& options, const Ref
   add_cpu_metrics(reference.cpu, *report);
   judge_by_peaks(session, reference, options.device, *report);
   add_families(reference.kinds, *report);
+  finish(std::move(facts), *report);
   return report;
+}
+
+void finish(RunFacts facts, Report& report) {
+  model::RunInfo& info = facts.info;
+  if (info.tool.empty()) info.tool = report.run.tool.empty() ? base::tool_version() : report.run.tool;
+  info.duration_ns = report.run.duration_ns;
+  if (info.start_unix_ns == 0) info.start_unix_ns = report.run.start_unix_ns;
+  info.sources = std::move(report.run.sources);
+  report.run = std::move(info);
+  report.notes.insert(report.notes.end(), facts.notes.begin(), facts.notes.end());
+  add_repetitions(facts.repetitions, report);
+  finish_rows(report);
+  judge(report, facts.named);
 }
 
 void judge_regions(const Reference& reference, const std::string& device, Report& report) {
@@ -324,7 +387,8 @@ base::Result<Report> summed_up(const Session& session, const Options& options, D
     busy = add_gpu_work(session, options, tree, contexts, keys, by_cell, sampled, *kernels, report,
                         kept ? &details.gpu : nullptr);
   if (in_windows(session)) add_estimates(session, tree, keys, by_cell, busy, report);
-  add_cpu(session, options, tree, contexts, keys, report);
+  base::Held<model::CpuWork> whole;  // of all threads, where there is no range
+  add_cpu(session, options, tree, contexts, keys, report, whole);
   if (session.unrecorded.kernels) add_projections(session, tree, keys, by_cell, report);
   if (session.unrecorded.kernels || session.unrecorded.copies) busy.clear();
   const std::vector<Phase>& phases = details.phases = find_phases(session, tree, by_cell, busy);
@@ -336,6 +400,7 @@ base::Result<Report> summed_up(const Session& session, const Options& options, D
   add_given_work(session, *work, tree, keys, by_cell, report);
   add_kernel_counters(session, *kernels, report);
   const Occurrences occurrences{session, tree, keys, by_cell, phases};
+  if (!kept) make_program_region(session, std::move(whole), report);
   add_rows(&occurrences, report);
   add_over_ranks(session, tree, keys, by_cell, report);
   if (report.ranks.size() > 1) {

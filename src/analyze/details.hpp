@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "analyze/analyze.hpp"
-#include "analyze/gpu.hpp"
-#include "analyze/steady.hpp"
+#include "analyze/gpu/gpu.hpp"
+#include "analyze/time/steady.hpp"
 
 namespace rangescope::analyze {
 
@@ -20,6 +20,10 @@ struct Details {
 /// As analyze() of a session as it is, and what it was made of.
 [[nodiscard]] base::Result<model::Report> analyze(const model::Session& session, const Options& options,
                                                   Details& details);
+
+/// Fills in what `facts` know and what the recording says of the run (duration, start, tool, sources stand in
+/// Report::run), then its repetitions, rows and verdict: the last step of every report.
+void finish(RunFacts facts, model::Report& report);
 
 /// The judgements that need no session: roofline, bound and utilization of regions by the peaks of `device`, else of
 /// the report's GPUs, and the families of kernels.

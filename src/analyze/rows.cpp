@@ -6,10 +6,10 @@
 #include <map>
 #include <tuple>
 
-#include "analyze/cpu.hpp"
-#include "analyze/fold.hpp"
-#include "analyze/recording.hpp"
-#include "analyze/spread.hpp"
+#include "analyze/cpu/cpu.hpp"
+#include "analyze/names/fold.hpp"
+#include "analyze/statistics/spread.hpp"
+#include "analyze/tree/recording.hpp"
 
 namespace rangescope::analyze {
 namespace {
@@ -64,39 +64,63 @@ void merge_occurrences(const Occurrences& all, const Report& report, const std::
                        Region& region) {
   std::vector<std::int64_t> lengths, settled, scratch;
   std::vector<std::uint32_t> cells;
+  std::map<std::uint32_t, std::vector<std::uint32_t>> of_thread;  // those that are compared
+  model::Distribution unlisted;
   model::Steady steady;
-  double busy = 0;
+  double busy = 0, traced = 0;
   bool busy_known = true;
   for (const std::uint32_t id : members) {
     const RegionKey& key = all.keys[id];
     for (std::size_t i = key.first; i < key.last; ++i) {
       cells.push_back(all.tree.node_cells[i]);
+      if (const UnlistedOfCell* more = all.tree.unlisted(cells.back())) unlisted.add(more->wall);
       for (const std::uint32_t o : all.by_cell.of(cells.back())) {
         if (all.phases[o] == Phase::kWithout) continue;
         const std::int64_t length = wall_of(all.session, all.tree, o);
         if (all.phases[o] != Phase::kSlowed || region.wall.profiler_ns == region.wall.recording_ns)
           lengths.push_back(length);
-        if (all.phases[o] == Phase::kSettled) settled.push_back(length);
+        if (all.phases[o] != Phase::kSlowed) of_thread[all.tree.cells[cells.back()].thread].push_back(o);
       }
     }
   }
-  region.wall.per_occurrence_ns = spread_of<std::int64_t>(std::span<const std::int64_t>(lengths), scratch);
+  region.wall.per_occurrence_ns = spread_of(lengths, unlisted, scratch);
   region.across = across_of(all.tree, all.session, cells);
   region.threads = region.across && region.across->of_threads ? region.across->parts : region.threads;
+  // What comes first in each member, and again in the next one, is no warm-up of them together.
+  for (auto& [thread, in_order] : of_thread) {
+    std::sort(in_order.begin(), in_order.end(), [&](std::uint32_t a, std::uint32_t b) {
+      const auto x = all.session.ranges[all.tree.range_of[a]].start_ns;
+      const auto y = all.session.ranges[all.tree.range_of[b]].start_ns;
+      return x != y ? x < y : a < b;
+    });
+    const std::size_t most = warm_ups(all.session, all.tree, in_order, nullptr, {});
+    bool warm = true;
+    for (std::size_t i = 0; i < in_order.size(); ++i) {
+      const std::int64_t length = wall_of(all.session, all.tree, in_order[i]);
+      const auto ns = static_cast<double>(length);
+      warm = warm && i < most && all.phases[in_order[i]] == Phase::kWarmUp;
+      if (!warm) {
+        settled.push_back(length);
+        steady.wall_total_ns += ns;
+        continue;
+      }
+      ++steady.left_out;
+      steady.left_out_ns += ns;
+      steady.longest_ns = std::max(steady.longest_ns, ns);
+    }
+  }
   if (settled.empty()) return;
   for (const std::uint32_t id : members) {
     const auto& one = report.regions[id].steady;
     if (!one) continue;
-    steady.left_out += one->left_out;
-    steady.left_out_ns += one->left_out_ns;
-    steady.longest_ns = std::max(steady.longest_ns, one->longest_ns);
-    steady.wall_total_ns += one->wall_total_ns;
+    traced += one->wall_total_ns;
     busy_known &= one->busy_share.has_value();
     busy += one->busy_share.value_or(0) * one->wall_total_ns;
   }
-  steady.occurrences = static_cast<std::int64_t>(settled.size());
-  steady.wall_ns = spread_of<std::int64_t>(std::span<const std::int64_t>(settled), scratch);
-  if (busy_known && steady.wall_total_ns > 0) steady.busy_share = busy / steady.wall_total_ns;
+  steady.occurrences = std::ssize(settled) + static_cast<std::int64_t>(unlisted.moments.n);
+  steady.wall_total_ns += static_cast<double>(unlisted.moments.sum);
+  steady.wall_ns = spread_of(settled, std::move(unlisted), scratch);
+  if (busy_known && traced > 0) steady.busy_share = busy / traced;
   region.steady = steady;
 }
 
@@ -108,7 +132,7 @@ class Builder {
     children_.resize(report_.regions.size());
     std::vector<std::uint32_t> top;
     for (const Region& region : report_.regions) {
-      if (region.process || region.thread) continue;
+      if (region.process || region.thread || of_the_profiler(region)) continue;
       (region.parent == model::kNone ? top : children_[region.parent]).push_back(region.id);
     }
     // What makes communicators says nothing of a step: below all that does.
@@ -134,6 +158,13 @@ class Builder {
   }
 
  private:
+  /// Of a trace of PyTorch: what ran on a GPU's stream, and what the profiler did, in ranges that no thread opened.
+  [[nodiscard]] bool of_the_profiler(const Region& region) const {
+    if (occurrences_ == nullptr || (region.domain != "overhead" && region.domain != "gpu_annotation")) return false;
+    const auto& processes = occurrences_->session.processes;
+    return !processes.empty() && processes.front().operators;
+  }
+
   /// Children of one row, in order of the first of each. O(n log n), 80 bytes a child while it runs.
   std::vector<model::TableRow> rows_of(const std::vector<std::uint32_t>& ids, const model::TableRow* above,
                                        std::uint32_t parent) {
@@ -215,6 +246,8 @@ class Builder {
       out.wall.share += member.wall.share;
       out.wall.profiler_ns += member.wall.profiler_ns;
       out.wall.recording_ns += member.wall.recording_ns;
+      out.wall.unlisted += member.wall.unlisted;
+      out.wall.quantile_error = std::max(out.wall.quantile_error, member.wall.quantile_error);
       if (member.cpu && out.cpu)
         add_cpu_work(*out.cpu, *member.cpu);
       else if (member.cpu)

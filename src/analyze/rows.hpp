@@ -1,12 +1,12 @@
 // The rows of the table over all processes: siblings whose names differ by a number only are one row.
 //
 // `layer_0` ... `layer_31` become `layer_#` where four or more stand beside each other; what lies in them is put
-// together by name. Numbers are what `--fold-names numbers` takes for numbers (analyze/fold.hpp). Sums are sums over
-// the members; medians are of all their occurrences. O(regions + occurrences of merged regions).
+// together by name. Numbers are what `--fold-names numbers` takes for numbers (analyze/names/fold.hpp). Sums are sums
+// over the members; medians are of all their occurrences. O(regions + occurrences of merged regions).
 #pragma once
 
-#include "analyze/regions.hpp"
-#include "analyze/steady.hpp"
+#include "analyze/time/steady.hpp"
+#include "analyze/tree/regions.hpp"
 
 namespace rangescope::analyze {
 

@@ -13,6 +13,8 @@
 #include <cstring>
 #include <utility>
 
+#include "base/held_folder.hpp"
+
 namespace rangescope::base {
 namespace {
 
@@ -33,7 +35,8 @@ void ChildOutput::shut(int& fd) {
 Result<void> ChildOutput::open() {
   if (how_.pass && !how_.keep && how_.file.empty()) return {};
   if (!how_.file.empty()) {
-    const int file = ::open(how_.file.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0666);
+    constexpr int kFlags = O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC;
+    const int file = ::open(in_place(how_.file).c_str(), kFlags, 0666);
     if (file < 0)
       return fail(Code::kIo, std::string("cannot create the file: ") + std::strerror(errno), how_.file.string());
     const bool alone = !how_.pass && !how_.keep;  // the child writes there itself, as long as it or its children live

@@ -3,11 +3,10 @@
 #include <dlfcn.h>
 #include <unistd.h>
 
-#include <condition_variable>
 #include <cstdlib>
-#include <mutex>
 #include <thread>
 
+#include "base/deadline.hpp"
 #include "base/fs.hpp"
 #include "base/text.hpp"
 
@@ -144,43 +143,14 @@ std::uint64_t half_of_memory() {
   return pages > 0 && size > 0 ? static_cast<std::uint64_t>(pages) * static_cast<std::uint64_t>(size) / 2 : 1u << 30;
 }
 
-/// Interrupts a statement when its time is over.
-class Timer {
- public:
-  Timer(void* connection, std::chrono::nanoseconds most)
-      : thread_([this, connection, most] {
-          std::unique_lock lock(mutex_);
-          // Again and again: the first may come before the statement runs.
-          for (auto wait = most; !ended_.wait_for(lock, wait, [&] { return done_; }); wait = std::chrono::seconds(1)) {
-            over_ = true;
-            api()->interrupt(connection);
-          }
-        }) {}
-  Timer(const Timer&) = delete;
-  Timer& operator=(const Timer&) = delete;
-  ~Timer() { (void)over(); }
-  /// Ends it. Was the time over?
-  bool over() {
-    {
-      const std::lock_guard lock(mutex_);
-      done_ = true;
-    }
-    ended_.notify_one();
-    if (thread_.joinable()) thread_.join();
-    return over_;
-  }
-
- private:
-  std::mutex mutex_;
-  std::condition_variable ended_;
-  bool done_ = false, over_ = false;
-  std::thread thread_;  // last: it uses all the others
-};
-
 }  // namespace
 
 std::string sql_quote(std::string_view text) {
   return "'" + replace_all(std::string(text), "'", "''") + "'";
+}
+
+Error took_too_long() {
+  return {Code::kBadData, "the query took longer than it may", "SQL", "Ask for less, or allow more with --timeout"};
 }
 
 std::string sql_glob_escape(std::string_view path) {
@@ -263,7 +233,8 @@ Result<void> Duck::lock(const std::vector<std::filesystem::path>& readable) cons
                  "]; set enable_external_access = false; set lock_configuration = true");
 }
 
-Result<DuckRows> Duck::select(const std::string& sql, std::chrono::nanoseconds most) const {
+Result<DuckRows> Duck::select(const std::string& sql, std::chrono::nanoseconds most,
+                              const std::function<void()>& give_up) const {
   void* statements = nullptr;
   const Index count = api()->extract_statements(handle_->connection, sql.c_str(), &statements);
   Error error;
@@ -277,7 +248,8 @@ Result<DuckRows> Duck::select(const std::string& sql, std::chrono::nanoseconds m
     error = {Code::kUsage, "there is more than one SQL statement in it", "SQL", {}};
   DuckRows rows;
   if (error.what.empty()) {
-    Timer timer(handle_->connection, most);
+    Deadline timer(
+        most, Deadline::wall_time(), [this] { api()->interrupt(handle_->connection); }, give_up);
     const int state = api()->prepare_extracted_statement(handle_->connection, statements, 0, &prepared);
     if (state != kSuccess) {
       error = duck_error(prepared != nullptr ? api()->prepare_error(prepared) : nullptr);
@@ -291,9 +263,7 @@ Result<DuckRows> Duck::select(const std::string& sql, std::chrono::nanoseconds m
       else
         error = cannot_print(&rows.result_->raw);
     }
-    if (timer.over() && !error.what.empty())
-      error = {Code::kBadData, "the query took longer than it may", "SQL",
-               "Ask for less, or allow more with --timeout"};
+    if (timer.over() && !error.what.empty()) error = took_too_long();
   }
   if (prepared != nullptr) api()->destroy_prepare(&prepared);
   if (statements != nullptr) api()->destroy_extracted(&statements);

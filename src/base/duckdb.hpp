@@ -12,6 +12,7 @@
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -26,6 +27,9 @@ namespace rangescope::base {
 [[nodiscard]] std::string sql_quote(std::string_view text);
 /// A path as DuckDB's functions for files take it: what it would expand stands for itself. Not quoted.
 [[nodiscard]] std::string sql_glob_escape(std::string_view path);
+
+/// What a query that was ended for its time says.
+[[nodiscard]] Error took_too_long();
 
 /// The rows of a SELECT, all in memory. As base::Statement.
 class DuckRows {
@@ -81,8 +85,9 @@ class Duck {
   /// From now on only these files can be read, none be written, and no setting changed.
   [[nodiscard]] Result<void> lock(const std::vector<std::filesystem::path>& readable) const;
   /// kUsage for what is not one SELECT, or is wrong; kBadData for files that are not as they should be, and when the
-  /// time or the memory is over.
-  [[nodiscard]] Result<DuckRows> select(const std::string& sql, std::chrono::nanoseconds most) const;
+  /// time or the memory is over. `give_up`: called where DuckDB goes on in spite of that, inside of a function.
+  [[nodiscard]] Result<DuckRows> select(const std::string& sql, std::chrono::nanoseconds most,
+                                        const std::function<void()>& give_up) const;
 
  private:
   struct Handle;

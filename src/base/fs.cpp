@@ -1,6 +1,7 @@
 #include "base/fs.hpp"
 
 #include <fcntl.h>
+#include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -12,6 +13,7 @@
 #include <utility>
 
 #include "base/hash.hpp"
+#include "base/held_folder.hpp"
 #include "base/text.hpp"
 
 namespace rangescope::base {
@@ -122,7 +124,8 @@ Result<void> read_pieces(const std::filesystem::path& path, const std::function<
 Result<Replacement> Replacement::begin(const std::filesystem::path& path) {
   Replacement file;
   struct stat status {};
-  const bool exists = ::lstat(path.c_str(), &status) == 0;
+  file.target_ = in_place(path);
+  const bool exists = ::lstat(file.target_.c_str(), &status) == 0;
   if (exists && !S_ISREG(status.st_mode)) {
     const char* what = S_ISDIR(status.st_mode)   ? "a folder"
                        : S_ISLNK(status.st_mode) ? "a symbolic link"
@@ -131,7 +134,7 @@ Result<Replacement> Replacement::begin(const std::filesystem::path& path) {
                 S_ISDIR(status.st_mode) ? "Name a file in it." : "Name a file, or - for standard output.");
   }
   file.path_ = path;
-  file.temporary_ = path.string() + ".XXXXXX";
+  file.temporary_ = file.target_.string() + ".XXXXXX";
   file.fd_ = ::mkostemp(file.temporary_.data(), O_CLOEXEC);
   if (file.fd_ < 0) return file.temporary_.clear(), cannot_write(path);
   const mode_t mask = ::umask(0);
@@ -142,12 +145,14 @@ Result<Replacement> Replacement::begin(const std::filesystem::path& path) {
 
 Replacement::Replacement(Replacement&& other) noexcept
     : path_(std::move(other.path_)),
+      target_(std::move(other.target_)),
       temporary_(std::exchange(other.temporary_, {})),
       mode_(other.mode_),
       fd_(std::exchange(other.fd_, -1)) {}
 
 Replacement& Replacement::operator=(Replacement&& other) noexcept {
   std::swap(path_, other.path_);
+  std::swap(target_, other.target_);
   std::swap(temporary_, other.temporary_);
   std::swap(mode_, other.mode_);
   std::swap(fd_, other.fd_);
@@ -172,7 +177,7 @@ Result<void> Replacement::write(std::string_view bytes) {
 Result<void> Replacement::commit() {
   if (::fchmod(fd_, mode_) != 0) return cannot_write(path_);
   if (::close(std::exchange(fd_, -1)) != 0) return cannot_write(path_);  // a full disk may show only here
-  if (::rename(temporary_.c_str(), path_.c_str()) != 0) return cannot_write(path_);
+  if (::rename(temporary_.c_str(), target_.c_str()) != 0) return cannot_write(path_);
   temporary_.clear();
   return {};
 }
@@ -234,7 +239,10 @@ std::optional<std::filesystem::path> find_on_path(std::string_view name) {
 
 std::filesystem::path self_path() {
   std::error_code error;
-  return std::filesystem::read_symlink("/proc/self/exe", error);
+  auto path = std::filesystem::read_symlink("/proc/self/exe", error);
+  if (!error) return path;
+  const auto* started_as = reinterpret_cast<const char*>(::getauxval(AT_EXECFN));  // where there is no /proc
+  return started_as == nullptr ? path : std::filesystem::weakly_canonical(started_as, error);
 }
 
 std::string sanitize_component(std::string_view name) {

@@ -43,7 +43,7 @@ class Replacement {
 
  private:
   Replacement() = default;
-  std::filesystem::path path_;
+  std::filesystem::path path_, target_;  ///< as it was named; where it lies
   std::string temporary_;
   unsigned mode_ = 0;
   int fd_ = -1;

@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "base/progress.hpp"
 #include "base/result.hpp"
 #include "base/text.hpp"
 
@@ -47,6 +48,7 @@ void log(Level level, std::string_view text) {
     line += printable(part);
   }
   line += '\n';
+  Work::clear_line();
   write_all(line);
 }
 

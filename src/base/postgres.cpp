@@ -1,6 +1,12 @@
 #include "base/postgres.hpp"
 
 #include <dlfcn.h>
+#include <poll.h>
+#include <sys/ioctl.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
 
 #include "base/redact.hpp"
 #include "base/text.hpp"
@@ -13,29 +19,39 @@ struct ConnectOption {
   char *keyword, *envvar, *compiled, *val, *label, *dispchar;
   int dispsize;
 };
-constexpr int kConnectionOk = 0, kCommandOk = 1, kTuplesOk = 2, kSqlState = 'C', kPrimary = 'M';
+constexpr int kConnectionOk = 0, kConnectionBad = 1, kSqlState = 'C', kPrimary = 'M';
+constexpr int kPollFailed = 0, kPollReading = 1, kPollWriting = 2, kPollOk = 3;
+constexpr int kCommandOk = 1, kTuplesOk = 2, kNonFatal = 6, kFatal = 7, kSingleTuple = 9;
 
 // Result, name behind PQ, arguments.
-#define RANGESCOPE_LIBPQ(FUNCTION)                                                                                  \
-  FUNCTION(ConnectOption*, conninfoParse, const char*, char**)                                                      \
-  FUNCTION(void, conninfoFree, ConnectOption*)                                                                      \
-  FUNCTION(void*, connectdbParams, const char* const*, const char* const*, int)                                     \
-  FUNCTION(int, status, const void*)                                                                                \
-  FUNCTION(char*, errorMessage, const void*)                                                                        \
-  FUNCTION(void, finish, void*)                                                                                     \
-  FUNCTION(char*, host, const void*)                                                                                \
-  FUNCTION(char*, port, const void*)                                                                                \
-  FUNCTION(char*, db, const void*)                                                                                  \
-  FUNCTION(void*, setNoticeProcessor, void*, void (*)(void*, const char*), void*)                                   \
-  FUNCTION(void*, execParams, void*, const char*, int, const unsigned*, const char* const*, const int*, const int*, \
-           int)                                                                                                     \
-  FUNCTION(int, resultStatus, const void*)                                                                          \
-  FUNCTION(char*, resultErrorField, const void*, int)                                                               \
-  FUNCTION(int, ntuples, const void*)                                                                               \
-  FUNCTION(int, nfields, const void*)                                                                               \
-  FUNCTION(int, getisnull, const void*, int, int)                                                                   \
-  FUNCTION(char*, getvalue, const void*, int, int)                                                                  \
-  FUNCTION(int, getlength, const void*, int, int)                                                                   \
+#define RANGESCOPE_LIBPQ(FUNCTION)                                                                                     \
+  FUNCTION(ConnectOption*, conninfoParse, const char*, char**)                                                         \
+  FUNCTION(void, conninfoFree, ConnectOption*)                                                                         \
+  FUNCTION(void*, connectStartParams, const char* const*, const char* const*, int)                                     \
+  FUNCTION(int, connectPoll, void*)                                                                                    \
+  FUNCTION(int, socket, const void*)                                                                                   \
+  FUNCTION(int, setnonblocking, void*, int)                                                                            \
+  FUNCTION(int, status, const void*)                                                                                   \
+  FUNCTION(char*, errorMessage, const void*)                                                                           \
+  FUNCTION(void, finish, void*)                                                                                        \
+  FUNCTION(char*, host, const void*)                                                                                   \
+  FUNCTION(char*, port, const void*)                                                                                   \
+  FUNCTION(char*, db, const void*)                                                                                     \
+  FUNCTION(void*, setNoticeProcessor, void*, void (*)(void*, const char*), void*)                                      \
+  FUNCTION(int, sendQueryParams, void*, const char*, int, const unsigned*, const char* const*, const int*, const int*, \
+           int)                                                                                                        \
+  FUNCTION(int, setSingleRowMode, void*)                                                                               \
+  FUNCTION(int, consumeInput, void*)                                                                                   \
+  FUNCTION(int, flush, void*)                                                                                          \
+  FUNCTION(int, isBusy, void*)                                                                                         \
+  FUNCTION(void*, getResult, void*)                                                                                    \
+  FUNCTION(int, resultStatus, const void*)                                                                             \
+  FUNCTION(char*, resultErrorField, const void*, int)                                                                  \
+  FUNCTION(int, ntuples, const void*)                                                                                  \
+  FUNCTION(int, nfields, const void*)                                                                                  \
+  FUNCTION(int, getisnull, const void*, int, int)                                                                      \
+  FUNCTION(char*, getvalue, const void*, int, int)                                                                     \
+  FUNCTION(int, getlength, const void*, int, int)                                                                      \
   FUNCTION(void, clear, void*)
 
 struct Libpq {
@@ -74,24 +90,73 @@ std::string message_of(const char* text) {
 
 /// Refuses a URL that libpq does not take or that holds a password. Nothing of it is repeated: who can tell what
 /// stands where in it? A password with '/' or '#' in it ends the host early: then an '@' follows, or a port is none.
-Result<void> check_address(const std::string& url) {
+/// The seconds that its connect_timeout gives, 0 for none.
+Result<int> check_address(const std::string& url) {
   const std::string_view behind = std::string_view(url).substr(url.find("://") + 3);
   const auto end = behind.find_first_of("/#");
   const bool late = end != std::string_view::npos && behind.substr(0, behind.find('?')).find('@', end) < behind.size();
   ConnectOption* options = late ? nullptr : libpq()->conninfoParse(url.c_str(), nullptr);
   bool secret = false, sound = options != nullptr;
+  std::int64_t seconds = 0;
   for (const ConnectOption* option = options; sound && option->keyword != nullptr; ++option) {
     const std::string_view key = option->keyword, value = option->val != nullptr ? option->val : "";
     secret |= (key == "password" || key == "sslpassword") && !value.empty();
     sound = key != "port" || value.find_first_not_of("0123456789,") == std::string_view::npos;
+    if (key == "connect_timeout") seconds = std::clamp<std::int64_t>(to_int(value).value_or(0), 0, 3600);
   }
   libpq()->conninfoFree(options);
   if (secret)
     return fail(Code::kUsage, "a password does not belong on a command line", "postgresql://...",
                 "Leave it out of the address, and put it into ~/.pgpass or PGPASSWORD");
-  if (sound) return {};
+  if (sound) return static_cast<int>(seconds);
   return fail(Code::kUsage, "this is no address of a database that libpq can read", "postgresql://...",
               "Write postgresql://user@host:5432/database");
+}
+
+/// What a server may still do: it runs out of time, or of bytes.
+class Allowance {
+ public:
+  Allowance(std::chrono::milliseconds whole, std::chrono::milliseconds silence, std::size_t bytes)
+      : end_(Clock::now() + whole), silence_(silence), left_(bytes) {}
+
+  /// Waits for the socket. Says why that ended, "" where it is ready.
+  std::string wait(int socket, short events) {
+    pollfd wanted{socket, events, 0};
+    const auto until = std::min(end_, Clock::now() + silence_);
+    for (;;) {
+      const auto now = Clock::now();
+      if (now >= until) return "the server does not answer";
+      const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - now).count();
+      const int ready = ::poll(&wanted, 1, static_cast<int>(std::min<std::int64_t>(left, 1 << 30)));
+      if (ready < 0 && errno != EINTR) return std::string("no answer: ") + std::strerror(errno);
+      if (ready > 0) break;
+    }
+    int here = 0;
+    if (::ioctl(socket, FIONREAD, &here) != 0 || here < 0) here = 0;
+    return take(static_cast<std::size_t>(here)) ? "" : "the server sends more than an answer can be";
+  }
+  bool take(std::size_t bytes) {
+    const bool enough = bytes <= left_;
+    left_ -= std::min(bytes, left_);
+    return enough;
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  Clock::time_point end_;
+  std::chrono::milliseconds silence_;
+  std::size_t left_;
+};
+
+/// As PQconnectdb, whose connect_timeout a server that never stops sending outlasts.
+std::string finish_connecting(void* connection, const Postgres::Limits& limits, std::chrono::milliseconds patience) {
+  Allowance allowance(patience, patience, limits.bytes);
+  for (int at = kPollWriting; at != kPollOk;) {
+    const auto why = allowance.wait(libpq()->socket(connection), at == kPollReading ? POLLIN : POLLOUT);
+    if (!why.empty()) return why;
+    if ((at = libpq()->connectPoll(connection)) == kPollFailed) return message_of(libpq()->errorMessage(connection));
+  }
+  return {};
 }
 
 }  // namespace
@@ -104,23 +169,31 @@ bool Postgres::is_address(std::string_view text) {
   return text.starts_with("postgresql://") || text.starts_with("postgres://");
 }
 
-Result<Postgres> Postgres::connect(const std::string& url) {
+Result<Postgres> Postgres::connect(const std::string& url, const Limits& limits) {
   if (!libpq()) return tl::make_unexpected(libpq().error());
-  if (auto checked = check_address(url); !checked) return fail(std::move(checked));
-  // What stands before the URL is overridden by it.
-  const char* const keys[] = {"connect_timeout", "dbname", "client_encoding", "fallback_application_name", nullptr};
-  const char* const values[] = {"10", url.c_str(), "UTF8", "rangescope", nullptr};
+  const auto seconds = check_address(url);
+  if (!seconds) return tl::make_unexpected(seconds.error());
+  const auto patience = *seconds > 0 ? std::chrono::seconds(*seconds) : limits.connect;
+  // What stands before the URL is overridden by it. A host that is silent makes room for the next one of the address.
+  const std::string silent = std::to_string(patience.count() / 2);
+  const char* const keys[] = {"tcp_user_timeout", "dbname", "client_encoding", "fallback_application_name", nullptr};
+  const char* const values[] = {silent.c_str(), url.c_str(), "UTF8", "rangescope", nullptr};
   Postgres made;
-  made.handle_.reset(libpq()->connectdbParams(keys, values, 1));
-  if (!made.handle_) return fail(Code::kInternal, "libpq makes no connection");
+  made.limits_ = limits;
+  made.handle_.reset(libpq()->connectStartParams(keys, values, 1));
+  void* const handle = made.handle_.get();
+  if (handle == nullptr) return fail(Code::kInternal, "libpq makes no connection");
+  libpq()->setNoticeProcessor(
+      handle, [](void*, const char*) {}, nullptr);
+  const bool begun = libpq()->status(handle) != kConnectionBad;
+  std::string what = begun ? finish_connecting(handle, limits, patience) : message_of(libpq()->errorMessage(handle));
   const auto text = [](const char* part) { return std::string(part != nullptr ? part : ""); };
-  const std::string port = text(libpq()->port(made.handle_.get()));
-  const std::string host = text(libpq()->host(made.handle_.get())), database = text(libpq()->db(made.handle_.get()));
+  const std::string port = text(libpq()->port(handle));
+  const std::string host = text(libpq()->host(handle)), database = text(libpq()->db(handle));
   made.name_ =
       printable(host.starts_with('/') ? "postgresql:///" + database + "?host=" + host
                                       : "postgresql://" + host + (port.empty() ? "" : ":" + port) + "/" + database);
-  if (libpq()->status(made.handle_.get()) != kConnectionOk) {
-    const std::string what = message_of(libpq()->errorMessage(made.handle_.get()));
+  if (!what.empty() || libpq()->status(handle) != kConnectionOk) {
     const bool refused = what.find("authentication failed") != std::string::npos ||
                          what.find("no password supplied") != std::string::npos ||
                          what.find("permission denied") != std::string::npos;
@@ -130,38 +203,87 @@ Result<Postgres> Postgres::connect(const std::string& url) {
                 : tls ? "Check sslmode and sslrootcert of the address: the server's certificate must come from that CA"
                       : "Check that the server runs and is reached");
   }
-  libpq()->setNoticeProcessor(
-      made.handle_.get(), [](void*, const char*) {}, nullptr);
+  libpq()->setnonblocking(handle, 1);
   return made;
 }
 
-Result<Postgres::Rows> Postgres::query(const std::string& sql, const std::vector<Value>& values) const {
+Result<void> Postgres::transaction(const std::function<Result<void>()>& work) const {
+  // For the transaction: a pool of connections may give the next one to another server process.
+  auto done = query("begin").and_then([&](const Rows&) {
+    return query(
+        "select pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true), "
+        "pg_catalog.set_config('lock_timeout', '60s', true)");
+  });
+  const auto worked = done ? work() : Result<void>(fail(std::move(done)));
+  auto ended = query(worked ? "commit" : "rollback");
+  if (!worked) return worked;
+  return ended ? Result<void>() : fail(std::move(ended));
+}
+
+Result<Postgres::Rows> Postgres::query(const std::string& sql, const std::vector<Value>& values,
+                                       std::size_t fields) const {
+  const Libpq& pq = *libpq();
+  void* const handle = handle_.get();
   std::vector<const char*> texts;
   for (const Value& value : values) texts.push_back(value ? value->c_str() : nullptr);
-  const Libpq& pq = *libpq();
-  void* result = pq.execParams(handle_.get(), sql.c_str(), static_cast<int>(texts.size()), nullptr, texts.data(),
-                               nullptr, nullptr, 0);
-  const int status = pq.resultStatus(result);
-  if (status != kCommandOk && status != kTuplesOk) {
-    const char* state = pq.resultErrorField(result, kSqlState);
-    const char* primary = pq.resultErrorField(result, kPrimary);
-    const bool refused = state != nullptr && std::string_view(state) == "42501";
-    auto failure = fail(refused ? Code::kPermission : Code::kBadData,
-                        message_of(primary != nullptr ? primary : pq.errorMessage(handle_.get())), name_);
-    pq.clear(result);
-    return failure;
+  const auto broken = [&](const std::string& what, Code code = Code::kIo) { return fail(code, what, name_); };
+  if (pq.sendQueryParams(handle, sql.c_str(), static_cast<int>(texts.size()), nullptr, texts.data(), nullptr, nullptr,
+                         0) == 0)
+    return broken(message_of(pq.errorMessage(handle)));
+  pq.setSingleRowMode(handle);
+  Allowance allowance(limits_.answer, limits_.silence, limits_.bytes), rows_allowed = allowance;
+  Rows rows;
+  std::optional<Error> failure;
+  int ends = 0;
+  for (;;) {
+    for (int unsent = pq.flush(handle); unsent > 0 || pq.isBusy(handle) != 0; unsent = pq.flush(handle)) {
+      const auto why = allowance.wait(pq.socket(handle), static_cast<short>(POLLIN | (unsent > 0 ? POLLOUT : 0)));
+      if (!why.empty()) return broken(why);
+      if (unsent < 0 || pq.consumeInput(handle) == 0) return broken(message_of(pq.errorMessage(handle)));
+    }
+    const std::unique_ptr<void, void (*)(void*)> result(pq.getResult(handle), pq.clear);
+    if (!result) break;
+    const int status = pq.resultStatus(result.get());
+    if (status == kNonFatal || status == kFatal) {
+      const char* state = pq.resultErrorField(result.get(), kSqlState);
+      const char* primary = pq.resultErrorField(result.get(), kPrimary);
+      const bool refused = state != nullptr && std::string_view(state) == "42501";
+      failure = Error{refused ? Code::kPermission : Code::kBadData,
+                      message_of(primary != nullptr ? primary : pq.errorMessage(handle)),
+                      name_,
+                      {}};
+    } else if (status != kCommandOk && status != kTuplesOk && status != kSingleTuple) {
+      return broken("the server gives no rows", Code::kBadData);  // it begins to copy, say, which never ends
+    }
+    if (status != kSingleTuple && ++ends > 1) return broken("the server answers twice", Code::kBadData);
+    const auto width = static_cast<std::size_t>(std::max(pq.nfields(result.get()), 0));
+    for (int r = 0; r < pq.ntuples(result.get()); ++r) {
+      if (fields != 0 && width != fields)
+        return broken("the server answers with " + std::to_string(width) + " fields, not " + std::to_string(fields),
+                      Code::kBadData);
+      std::vector<Value> row(width);
+      std::size_t size = sizeof row;
+      for (int f = 0; f < static_cast<int>(width); ++f) {
+        if (pq.getisnull(result.get(), r, f) == 0)
+          row[static_cast<std::size_t>(f)].emplace(pq.getvalue(result.get(), r, f),
+                                                   static_cast<std::size_t>(pq.getlength(result.get(), r, f)));
+        size += sizeof(Value) + row[static_cast<std::size_t>(f)].value_or("").size();
+      }
+      if (!rows_allowed.take(size)) return broken("the server sends more than an answer can be");
+      rows.push_back(std::move(row));
+    }
   }
-  Rows rows(static_cast<std::size_t>(pq.ntuples(result)));
-  const int fields = pq.nfields(result);
-  for (int r = 0; r < static_cast<int>(rows.size()); ++r) {
-    auto& row = rows[static_cast<std::size_t>(r)];
-    for (int f = 0; f < fields; ++f)
-      row.push_back(pq.getisnull(result, r, f) != 0 ? Value()
-                                                    : Value(std::in_place, pq.getvalue(result, r, f),
-                                                            static_cast<std::size_t>(pq.getlength(result, r, f))));
-  }
-  pq.clear(result);
+  if (failure) return tl::make_unexpected(std::move(*failure));
   return rows;
+}
+
+Result<std::vector<Postgres::Value>> Postgres::row(const std::string& sql, const std::vector<Value>& values,
+                                                   std::size_t fields) const {
+  auto rows = query(sql, values, fields);
+  if (!rows) return fail(std::move(rows));
+  if (rows->size() == 1) return std::move(rows->front());
+  return fail(Code::kBadData, "the server answers with " + std::to_string(rows->size()) + " rows, not one", name_,
+              "Look for triggers and rules of the schema rangescope");
 }
 
 }  // namespace rangescope::base

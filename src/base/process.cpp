@@ -15,11 +15,13 @@
 #include <cstring>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "base/child_output.hpp"
 #include "base/fs.hpp"
 #include "base/process_tree.hpp"
 #include "base/signals.hpp"
+#include "base/text.hpp"
 
 extern char** environ;
 
@@ -65,8 +67,30 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
   return list;
 }
 
+/// Signals that are held back, before there is a child that the terminal could have sent them to as well.
+void take_what_came(const Signals& signals, std::vector<Arrived>& out) {
+  const timespec at_once{};
+  ::ppoll(nullptr, 0, &at_once, &signals.before());
+  signals.drain([&](const Arrived& arrived) { out.push_back(arrived); });
+}
+
+/// No process may be started beside ours (ulimit -u): the user's program is worth more than its measurement. Comes back
+/// where it cannot be run at all.
+void take_our_place(const Command& command, const Signals& signals, const ChildOutput& out, const ChildOutput& err,
+                    const std::vector<char*>& argv, const std::vector<char*>& env) {
+  const std::string told =
+      "rangescope: warning: no further process may be started (ulimit -u): " + printable(command.argv.front()) +
+      " runs in rangescope's place, without a report\n";
+  if (::write(STDERR_FILENO, told.data(), told.size()) < 0) return;
+  if (!command.cwd.empty() && ::chdir(command.cwd.c_str()) != 0) return;
+  if (out.child_end() >= 0) ::dup2(out.child_end(), STDOUT_FILENO);
+  if (err.child_end() >= 0) ::dup2(err.child_end(), STDERR_FILENO);
+  ::pthread_sigmask(SIG_SETMASK, &signals.before(), nullptr);
+  ::execvpe(argv[0], argv.data(), env.data());
+}
+
 Result<pid_t> spawn(const Command& command, const Signals& signals, const ChildOutput& out, const ChildOutput& err,
-                    bool foreground) {
+                    bool foreground, std::vector<Arrived>& early) {
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawnattr_t attributes;
@@ -92,10 +116,12 @@ Result<pid_t> spawn(const Command& command, const Signals& signals, const ChildO
   std::vector<std::string> argv_texts = command.argv, env_texts = environment(command);
   const std::vector<char*> argv = pointers(argv_texts), env = pointers(env_texts);
   pid_t pid = -1;
+  take_what_came(signals, early);
   const int error = ::posix_spawnp(&pid, argv[0], &actions, &attributes, argv.data(), env.data());
   posix_spawn_file_actions_destroy(&actions);
   posix_spawnattr_destroy(&attributes);
   if (error == 0) return pid;
+  if (error == EAGAIN && command.forward_signals) take_our_place(command, signals, out, err, argv, env);
 
   const std::string& program = command.argv.front();
   std::error_code ignored;
@@ -284,7 +310,8 @@ void fill(Ended& ended, int status) {
 }  // namespace
 
 Result<Ended> run(const Command& command) {
-  if (command.argv.empty() || command.argv.front().empty()) return fail(Code::kUsage, "there is no program to run");
+  if (command.running == 0 && (command.argv.empty() || command.argv.front().empty()))
+    return fail(Code::kUsage, "there is no program to run");
   ChildOutput out(command.out, STDOUT_FILENO), err(command.err, STDERR_FILENO);
   for (ChildOutput* stream : {&out, &err}) {
     if (auto opened = stream->open(); !opened) return fail(std::move(opened));
@@ -299,7 +326,9 @@ Result<Ended> run(const Command& command) {
   const auto start = Clock::now();
   Ending ending(command);
   Foreground foreground(command.own_group);
-  const auto spawned = spawn(command, signals, out, err, foreground.mine());
+  std::vector<Arrived> early;
+  const auto spawned = command.running != 0 ? Result<pid_t>(command.running)
+                                            : spawn(command, signals, out, err, foreground.mine(), early);
   if (!spawned) return fail(Result<pid_t>(spawned));
   const pid_t pid = *spawned;
   out.spawned();
@@ -308,6 +337,10 @@ Result<Ended> run(const Command& command) {
   const LeftGroup left(command.leave_group);
   foreground.given_to(pid);
   ending.of(pid);
+  for (const Arrived& arrived : early) {
+    ended.forwarded = arrived.signal;
+    ending.send(arrived.signal, false);
+  }
   const bool shares_group = !command.own_group && !left.done();
   auto next_tick = start + command.tick_every;
   std::optional<Clock::time_point> deadline, linger_until;
@@ -382,9 +415,9 @@ Result<Ended> run(const Command& command) {
     });
   }
   // What came with the child's end (Ctrl-C reaches both) is still held back, and would end us once the handlers go.
-  const timespec at_once{};
-  ::ppoll(nullptr, 0, &at_once, &signals.before());
-  signals.drain([&](const Arrived& arrived) { ended.forwarded = arrived.signal; });
+  std::vector<Arrived> late;
+  take_what_came(signals, late);
+  if (!late.empty()) ended.forwarded = late.back().signal;
   hand_over(out, err);
   return ended;
 }

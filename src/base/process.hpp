@@ -3,8 +3,10 @@
 //
 // Output that is neither kept nor copied is inherited: the program has the very descriptors that we have, so that a
 // terminal stays a terminal. One program at a time may run with `forward_signals` (handlers belong to the process).
-// Refuses: an empty argv, and a program that does not exist (kNoInput) or may not be run (kPermission).
+// Refuses: an empty argv without a child, and a program that does not exist (kNoInput) or may not be run (kPermission).
 #pragma once
+
+#include <sys/types.h>
 
 #include <chrono>
 #include <cstdint>
@@ -28,6 +30,8 @@ struct Output {
 
 struct Command {
   std::vector<std::string> argv;
+  /// A child that was forked already, in place of one to start: it is waited for.
+  pid_t running = 0;
   std::map<std::string, std::string> set_env;
   std::vector<std::string> unset_env;
   std::filesystem::path cwd;  ///< "" for ours

@@ -26,9 +26,9 @@ constexpr std::size_t kKeyBytes = 32;
 constexpr std::string_view kMark = "<redacted";
 
 // Whole words of a name, in lower case: sure by themselves, or as the last word only ("auth-mode" is no secret).
-constexpr std::array<std::string_view, 13> kSureWords = {
-    "password",    "passwd",        "passphrase", "secret",    "secrets",   "apikey",    "credential",
-    "credentials", "authorization", "bearer",     "authtoken", "accesskey", "privatekey"};
+constexpr std::array<std::string_view, 15> kSureWords = {
+    "password", "passwd",        "passphrase", "secret",    "secrets",   "apikey",     "credential", "credentials",
+    "creds",    "authorization", "bearer",     "authtoken", "accesskey", "privatekey", "passcode"};
 constexpr std::array<std::string_view, 10> kLastWords = {"token", "pass", "pwd", "auth",      "cookie",
                                                          "key",   "pat",  "sig", "signature", "dsn"};
 constexpr std::array<std::string_view, 9> kVariableParts = {"token", "secret", "pass",    "key",    "credential",
@@ -155,6 +155,22 @@ std::string redact_address(std::string_view text) {
   }
 }
 
+/// How much of a word is user:password before @host, in an address without a scheme: curl's and git's proxies take one.
+/// A range in a domain, 'regex:a@b', is none.
+std::size_t credentials(std::string_view word) {
+  const auto colon = word.find(':'), at = word.rfind('@');
+  if (colon == std::string_view::npos || at == std::string_view::npos || at < colon + 2 || colon == 0) return 0;
+  if (word.substr(0, colon) == "regex" || word.substr(colon).starts_with("://")) return 0;
+  const auto plain = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '.' || c == '-'; };
+  const std::string_view host = word.substr(at + 1);
+  const auto end = static_cast<std::size_t>(std::find_if_not(host.begin(), host.end(), plain) - host.begin());
+  const std::string_view name = host.substr(0, end), rest = host.substr(end);
+  const bool has_port =
+      rest.starts_with(':') && to_uint(rest.substr(1, rest.find_first_of("/,") - 1)).value_or(65536) < 65536;
+  const bool ends = has_port || rest.empty() || rest.front() == '/' || rest.front() == ',';
+  return ends && !name.empty() && (has_port || name == "localhost" || name.find('.') != name.npos) ? at : 0;
+}
+
 /// A word that an issuer of keys marked as one.
 bool key_shape(std::string_view word) {
   return word.size() >= kShapeLength &&
@@ -167,7 +183,7 @@ bool secret_variable(std::string_view name) {
   const std::string low = lower(name);
   return std::any_of(kVariableParts.begin(), kVariableParts.end(),
                      [&](std::string_view part) { return low.find(part) != std::string::npos; }) ||
-         low.ends_with("_pwd") || low.ends_with("dsn");
+         low.ends_with("dsn") || (low != "pwd" && secret_name(name));
 }
 
 bool secret_name(std::string_view name) {
@@ -228,6 +244,11 @@ std::string redact_text(std::string_view text) {
     if (key_shape(name)) {
       out += redacted(name);
       at = end;
+      continue;
+    }
+    if (const std::size_t secret = credentials(text.substr(at, word_end(at) - at)); secret > 0) {
+      out += redacted(text.substr(at, secret));
+      at += secret;
       continue;
     }
     out += name;

@@ -39,7 +39,11 @@ TEST(Redact, ArgumentsLoseTheirSecretsAndKeepTheirNames) {
                              Words{"python", "-c", "f(password='hush1')"},
                              Words{"{\"password\": \"hush1\", \"x\": 1}"},
                              Words{"--dsn=user hush1 host"},
-                             Words{"--authToken", "hush1"}}) {
+                             Words{"--authToken", "hush1"},
+                             Words{"--proxy=user:hush1@host:3128"},
+                             Words{"-x", "user:hush1@proxy.example.org"},
+                             Words{"--proxy=user:p@hush1@localhost/x"},
+                             Words{"sh", "-c", "curl -x 'user:hush1@host:3128' h"}}) {
     const Words out = redact_arguments(words);
     ASSERT_EQ(out.size(), words.size());
     EXPECT_FALSE(anywhere(out, "hush1")) << join(words, " ") << " -> " << join(out, " ");

@@ -43,6 +43,10 @@ void Database::Close::operator()(sqlite3* db) const {
   sqlite3_close_v2(db);
 }
 
+void Database::interrupt() const {
+  sqlite3_interrupt(handle_.get());
+}
+
 Result<bool> Statement::step() {
   const int code = sqlite3_step(handle_.get());
   if (code == SQLITE_ROW) return true;

@@ -65,6 +65,8 @@ class Database {
   /// Column names of a table in order; empty when it does not exist.
   [[nodiscard]] std::vector<std::string> columns(std::string_view table) const;
   [[nodiscard]] sqlite3* raw() const { return handle_.get(); }
+  /// Ends what runs, from another thread.
+  void interrupt() const;
 
  private:
   struct Close {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <charconv>
 
+#include "base/json_text.hpp"
+
 namespace rangescope::base {
 
 std::string_view trim(std::string_view text) {
@@ -143,6 +145,36 @@ bool is_utf8(std::string_view text) {
   return true;
 }
 
+namespace {
+
+/// C1 controls: terminals obey them. Direction overrides and isolates: they turn around what stands behind the name.
+bool is_obeyed(char32_t point) {
+  return (point >= 0x7F && point < 0xA0) || (point >= 0x202A && point <= 0x202E) ||
+         (point >= 0x2066 && point <= 0x2069);
+}
+
+}  // namespace
+
+std::string printable_json(std::string_view json) {
+  std::string out;
+  out.reserve(json.size());
+  while (true) {
+    const auto at = std::min(json.find_first_of("\x7f\xc2\xe2"), json.size());  // how all of them begin
+    out += json.substr(0, at);
+    json.remove_prefix(at);
+    if (json.empty()) return out;
+    char32_t point = 0;
+    const std::size_t n = std::max<std::size_t>(utf8_sequence(json, point), 1);
+    if (is_obeyed(point)) {
+      out += "\\u";
+      for (int shift = 12; shift >= 0; shift -= 4) out += "0123456789abcdef"[(point >> shift) & 15];
+    } else {
+      out += json.substr(0, n);
+    }
+    json.remove_prefix(n);
+  }
+}
+
 std::string printable(std::string_view text) {
   std::string out;
   out.reserve(text.size());
@@ -156,11 +188,7 @@ std::string printable(std::string_view text) {
       out += "\\n";
     } else if (point == '\t') {
       out += "\\t";
-    } else if (point < 0x20 || point == 0x7F) {
-      append_hex(out, static_cast<unsigned char>(point));
-    } else if ((point >= 0x80 && point < 0xA0) ||       // C1 controls: terminals obey them
-               (point >= 0x202A && point <= 0x202E) ||  // direction overrides and isolates: they turn around
-               (point >= 0x2066 && point <= 0x2069)) {  // what stands behind the name
+    } else if (point < 0x20 || is_obeyed(point)) {
       for (std::size_t i = 0; i < n; ++i) append_hex(out, static_cast<unsigned char>(text[i]));
     } else {
       out += text.substr(0, n);

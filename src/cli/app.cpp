@@ -11,7 +11,9 @@
 #include <new>
 
 #include "base/log.hpp"
+#include "base/progress.hpp"
 #include "base/text.hpp"
+#include "base/version.hpp"
 #include "cli/help_text.hpp"
 #include "config/override.hpp"
 #include "report/sink.hpp"
@@ -50,15 +52,21 @@ constexpr std::pair<std::string_view, std::string_view> kNeighbours[] = {
     {"analyze", "report"}, {"print", "report"}, {"open", "report"},   {"list", "runs"},      {"ls", "runs"},
     {"sql", "query"},      {"check", "doctor"}, {"convert", "export"}};
 
+// Commands that became parts of others, and how they are written now.
+constexpr std::pair<std::string_view, std::string_view> kMoved[] = {{"watch", "profile --watch -- ./app"},
+                                                                    {"baseline", "gate --save --name main RUN"},
+                                                                    {"import", "runs import FILE"},
+                                                                    {"init", "config init -- ./app"},
+                                                                    {"plan", "metrics plan --metrics NAME"},
+                                                                    {"calibrate", "metrics calibrate"},
+                                                                    {"version", "--version"}};
+
 // Old spellings of options and what they are called now; command "" is every command.
 struct Spelling {
   std::string_view command, old, now;
 };
-constexpr Spelling kSpellings[] = {{"", "--root", "--runs"},
-                                   {"profile", "--output", "--runs"},
-                                   {"watch", "--output", "--runs"},
-                                   {"doctor", "--output", "--runs"},
-                                   {"import", "--output", "--runs"}};
+constexpr Spelling kSpellings[] = {
+    {"", "--root", "--runs"}, {"profile", "--output", "--runs"}, {"doctor", "--output", "--runs"}};
 
 /// `word` with the present name of the option that it gives.
 std::string modern(std::string_view command, const std::string& word) {
@@ -88,6 +96,8 @@ base::Error unknown_command(const std::string& name) {
   std::vector<std::string> known;
   for (const auto& command : subcommands()) known.emplace_back(command->name());
   base::Error error{base::Code::kUsage, "there is no command '" + base::printable(name) + "'", {}, {}};
+  for (const auto& [word, line] : kMoved)
+    if (name == word) error.hint = "Write: rangescope " + std::string(line);
   for (const auto& [word, ours] : kNeighbours)
     if (name == word) error.hint = "did you mean '" + std::string(ours) + "'?";
   if (error.hint.empty()) error.hint = base::did_you_mean(name, known);
@@ -106,7 +116,7 @@ int after_printing(int code) {
 int parse_and_run(Subcommand& command, std::vector<std::string> words, std::vector<std::string> program,
                   bool separated) {
   const auto parsed = declare(command);
-  if (!separated && command.takes_program() && !parsed->app->get_prefix_command()) {
+  if (!separated && command.takes_program() && !command.needs_separator() && !parsed->app->get_prefix_command()) {
     const std::size_t begin = program_begin(*parsed->app, command.name(), words);
     program.assign(words.begin() + static_cast<std::ptrdiff_t>(begin), words.end());
     words.resize(begin);
@@ -124,9 +134,12 @@ int parse_and_run(Subcommand& command, std::vector<std::string> words, std::vect
     if (!parsed->help && !parsed->help_all) return say(unknown_argument(*parsed->app, command.name()));
   } catch (const CLI::ParseError& error) {
     std::string see = "See rangescope help " + std::string(command.name());
-    if (dynamic_cast<const CLI::RequiredError*>(&error) != nullptr && children(parsed->app.get()).empty()) {
-      const pages::HelpCommand help = help_of(command, *parsed->app);
-      see = "Write: " + pages::usage(help, help.name);
+    if (dynamic_cast<const CLI::RequiredError*>(&error) != nullptr) {
+      const HelpCommand help = help_of(command, *parsed->app);
+      const CLI::App* word = deepest(parsed->app.get());
+      if (word == parsed->app.get() && help.words.empty()) see = "Write: " + usage(help, help.name);
+      for (const HelpCommand& each : help.words)
+        if (word->get_name() == each.name) see = "Write: " + usage(each, help.name + " " + each.name);
     }
     // Words of validators carry their own hint behind a newline (refuse()).
     const std::string text = error.what();
@@ -138,13 +151,14 @@ int parse_and_run(Subcommand& command, std::vector<std::string> words, std::vect
           {base::Code::kUsage, text.substr(0, line), {}, line == std::string::npos ? see : text.substr(line + 1)});
   }
   if (parsed->help || parsed->help_all) {
-    print(pages::help_text(help_of(command, *parsed->app), parsed->help_all));
+    print(help_text(help_of(command, *parsed->app), parsed->help_all));
     return after_printing(0);
   }
   base::set_log_level(parsed->quiet         ? base::Level::kWarning
                       : parsed->verbose > 1 ? base::Level::kDebug
                       : parsed->verbose > 0 ? base::Level::kDetail
                                             : base::Level::kInfo);
+  base::show_progress(!parsed->quiet);
   if (separated && !command.takes_program())
     return say({base::Code::kUsage, "rangescope " + std::string(command.name()) + " runs no program", "--",
                 "Leave out -- and what follows"});
@@ -171,6 +185,8 @@ base::Error unknown_argument(const CLI::App& app, std::string_view command) {
   if (first.starts_with("-")) {
     error.what = "unknown option '" + base::printable(first) + "'";
     nearest = base::did_you_mean(base::split(first, '=').front(), option_names(*at));
+    if (command == "profile" && (first == "-p" || first == "--pid" || first.starts_with("--pid=")))
+      nearest = "A process that runs already cannot be profiled: start it under rangescope profile -- COMMAND";
   } else if (const auto known = children(at); !known.empty()) {
     error.what = "there is no '" + std::string(command) + " " + base::printable(first) + "'";
     nearest = base::did_you_mean(first, known);
@@ -202,11 +218,10 @@ std::unique_ptr<Parsed> declare(Subcommand& command) {
   command.options(Arguments(&app));
   const auto common = [&](CLI::App& on) {
     on.set_help_flag();
-    on.add_flag("-v,--verbose", parsed->verbose, "Say more; twice for details of how it is done")->group("Talk");
-    on.add_flag("-q,--quiet", parsed->quiet, "Say nothing but warnings and errors")->group("Talk");
-    on.add_flag("-h,--help", parsed->help, "Show this help")->group("Talk");
-    if (!command.main_options().empty())
-      on.add_flag("--help-all", parsed->help_all, "Show every option")->group("Talk");
+    on.add_flag("-v,--verbose", parsed->verbose, "Say more; twice for details of how it is done")->group("Output");
+    on.add_flag("-q,--quiet", parsed->quiet, "Say nothing but warnings and errors")->group("Output");
+    on.add_flag("-h,--help", parsed->help, "Show this help")->group("Output");
+    on.add_flag("--help-all", parsed->help_all, "Show this help with every option")->group("Output");
   };
   common(app);
   for (CLI::App* child : app.get_subcommands([](const CLI::App*) { return true; })) common(*child);
@@ -228,12 +243,15 @@ int run_app(int argc, char** argv, const std::vector<std::unique_ptr<Subcommand>
   }
   try {
     if (words.empty()) {
-      print(pages::overview(help_of_all()));
+      print(overview(help_of_all()));
       return base::exit_code(base::Code::kUsage);
     }
     std::string name = words.front();
-    if (name == "--version" || name == "-V") name = "version";
-    if (name == "--help" || name == "-h") name = "help";
+    if ((name == "--version" || name == "-V") && words.size() == 1 && !separated) {
+      std::puts(base::tool_version().c_str());
+      return after_printing(0);
+    }
+    if (name == "--help" || name == "-h" || name == "--help-all") name = "help";
     words.erase(words.begin());
     for (const auto& command : commands) {
       if (command->name() == name) return parse_and_run(*command, std::move(words), std::move(program), separated);

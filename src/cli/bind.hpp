@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "analyze/analyze.hpp"
-#include "analyze/compare.hpp"
+#include "analyze/compare/compare.hpp"
 #include "cli/arguments.hpp"
 #include "collect/native/counter_plan.hpp"
 #include "collect/native/native.hpp"

@@ -1,4 +1,4 @@
-#include "analyze/useful.hpp"
+#include "analyze/counters/useful.hpp"
 #include "base/log.hpp"
 #include "base/text.hpp"
 #include "cli/bind.hpp"

@@ -7,7 +7,7 @@
 #include "base/log.hpp"
 #include "base/text.hpp"
 #include "cli/app.hpp"
-#include "collect/tools.hpp"
+#include "collect/nsight/tools.hpp"
 #include "config/trust.hpp"
 #include "profile/settings.hpp"
 

@@ -29,6 +29,11 @@ void bind_report(const Arguments& command, ReportChoice& choice) {
   bind_json(app, choice.format);
   bind_destination(app, choice);
   app.when_parsed([app, &choice] {
+    for (const std::string_view ending : {".pdf", ".png", ".jpg", ".svg", ".docx", ".xlsx", ".ods"})
+      if (choice.to.ends_with(ending))
+        refuse("--to", "nothing is written as " + std::string(ending),
+               ending == ".xlsx" || ending == ".ods" ? "Write -o report.csv and open that"
+                                                     : "Write -o report.html and print the page");
     if (!app.results("--format").empty() || !app.results("--json").empty()) return;
     std::size_t longest = 0;  // x.trace.json is chrome's
     for (const auto& exporter : report::exporters()) {

@@ -1,12 +1,12 @@
 #include <unistd.h>
 
-#include "analyze/compare.hpp"
+#include "analyze/compare/compare.hpp"
 #include "base/text.hpp"
 #include "cli/app.hpp"
 #include "cli/bind.hpp"
 #include "cli/destination.hpp"
 #include "cli/subcommands.hpp"
-#include "report/comparison/formats.hpp"
+#include "report/compare/formats.hpp"
 
 namespace rangescope::cli {
 namespace {

@@ -1,13 +1,23 @@
 #include <cstdio>
+#include <filesystem>
 
+#include "base/log.hpp"
 #include "base/text.hpp"
 #include "cli/app.hpp"
+#include "cli/bind.hpp"
 #include "cli/bind_config.hpp"
+#include "cli/destination.hpp"
 #include "cli/subcommands.hpp"
 #include "config/trust.hpp"
+#include "doctor/causes.hpp"
+#include "profile/look.hpp"
+#include "profile/starter.hpp"
+#include "report/document/findings.hpp"
 
 namespace rangescope::cli {
 namespace {
+
+namespace fs = std::filesystem;
 
 class ConfigCommand final : public Subcommand {
  public:
@@ -18,12 +28,22 @@ explain KEY      what a key means, its type and flag, its value, and who set it
 groups           configuration groups and their options
 validate         check files and overrides; says what is wrong and where
 trust FILE       let this rangescope.yaml, as it is now, say what is run
+init             write a starting rangescope.yaml for the program behind --: it is run once with the native
+                 collector, for as long as --for says, and what was seen decides which ranges are included and
+                 which metric groups fit their occurrences
 
 Overrides and --config work as with profile:
 
   rangescope config show pipeline.ncu ncu=quick
-  rangescope config explain run.keep --config mine.yaml)") {}
+  rangescope config explain run.keep --config mine.yaml
+  rangescope config init -- python train.py)") {}
+  [[nodiscard]] bool takes_program() const override { return true; }
+  [[nodiscard]] bool needs_separator() const override { return true; }
+  void set_program(std::vector<std::string> argv) override { program_ = std::move(argv); }
   void options(const Arguments& app) override {
+    app.add_option("--to", to_, "init: file to write (rangescope.yaml)").type_name("FILE");
+    app.add_flag("--force", force_, "init: overwrite it");
+    bind_look(app, look_);
     app.add_flag("--origin", origin_, "show: say behind each value who set it");
     arguments_.options(app, true);
   }
@@ -33,15 +53,17 @@ Overrides and --config work as with profile:
     for (const std::string& word : arguments_.words())
       (config::looks_like_override(word) ? overrides : words).push_back(word);
     arguments_.set_words(overrides);
-    const std::vector<std::string> actions{"show", "explain", "groups", "validate", "trust"};
+    const std::vector<std::string> actions{"show", "explain", "groups", "validate", "trust", "init"};
     const std::string action = words.empty() ? "show" : words.front();
     const std::string what = words.size() > 1 ? words[1] : "";
     if (std::find(actions.begin(), actions.end(), action) == actions.end())
       return say({base::Code::kUsage,
                   "there is no 'config " + base::printable(action) + "'",
                   {},
-                  base::did_you_mean(action, actions).empty() ? "It is show, explain, groups, validate or trust."
+                  base::did_you_mean(action, actions).empty() ? "It is show, explain, groups, validate, trust or init."
                                                               : base::did_you_mean(action, actions)});
+    if (action == "init") return what.empty() ? init() : say(misplaced(what));
+    if (!program_.empty()) return say(misplaced(program_.front()));
     if (words.size() > 2)
       return say(
           {base::Code::kUsage, "'" + base::printable(words[2]) + "' is too much", {}, "Name one key or section."});
@@ -101,8 +123,52 @@ Overrides and --config work as with profile:
     return 0;
   }
 
+  [[nodiscard]] static base::Error misplaced(const std::string& word) {
+    return {base::Code::kUsage,
+            "'" + base::printable(word) + "' is out of place",
+            {},
+            "A program stands behind -- of config init: rangescope config init -- ./app"};
+  }
+
+  [[nodiscard]] int init() {
+    if (program_.empty())
+      return say({base::Code::kUsage,
+                  "there is no program to look at",
+                  {},
+                  "Put it behind --: rangescope config init -- ./app"});
+    std::error_code error;
+    if (!force_ && fs::exists(to_, error))
+      return say(
+          {base::Code::kUsage, "there is such a file already", to_, "Add --force, or name another one with --to"});
+    if (auto allowed = check_output(to_); !allowed) return say(allowed.error());
+    look_.command = program_;
+    const auto look = profile::look_at_program(look_);
+    if (!look) return say(look.error());
+    const auto findings = doctor::diagnose(*look);
+    const std::string text = look->not_started ? std::string() : profile::starter(*look);
+    if (text.empty()) {
+      for (const model::Finding& finding : findings)
+        if (finding.verdict == model::Grade::kFail || finding.verdict == model::Grade::kWarn)
+          std::fputs(report::finding_text(finding, false).c_str(), stderr);
+      const int code = doctor::exit_code_of(findings);
+      return say({code == 66 ? base::Code::kNoInput : base::Code::kNothingCaptured,
+                  "the program showed no range that could be measured",
+                  {},
+                  "Look at it with: rangescope doctor -- " + base::shell_quote(program_)});
+    }
+    if (auto written = profile::write_starter(text, to_); !written) return say(written.error());
+    if (auto trusted = config::trust(to_); !trusted)  // who wrote it for this user trusts it
+      base::warn("the file is not trusted yet: rangescope config trust " + base::shell_quote(to_));
+    base::info("wrote " + to_ + "; run it with: rangescope profile" +
+               (to_ == "rangescope.yaml" ? "" : " --config " + base::shell_quote(to_)));
+    return 0;
+  }
+
   ConfigArguments arguments_;
-  bool origin_ = false;
+  std::vector<std::string> program_;
+  profile::LookRequest look_;
+  std::string to_ = "rangescope.yaml";
+  bool origin_ = false, force_ = false;
 };
 
 }  // namespace

@@ -1,9 +1,11 @@
 #include <unistd.h>
 
+#include "base/fs.hpp"
 #include "base/text.hpp"
 #include "cli/app.hpp"
 #include "cli/bind.hpp"
 #include "cli/destination.hpp"
+#include "cli/print/doctor.hpp"
 #include "cli/subcommands.hpp"
 #include "doctor/causes.hpp"
 #include "profile/answers.hpp"
@@ -14,9 +16,9 @@
 namespace rangescope::cli {
 namespace {
 
-int print_answer(const pages::DoctorAnswer& answer, bool json) {
+int print_answer(const doctor::Answer& answer, bool json) {
   report::DescriptorSink sink(STDOUT_FILENO, "standard output");
-  pages::print_doctor(answer, json, style_on(STDOUT_FILENO, {}).color, sink);
+  print_doctor(answer, json, style_on(STDOUT_FILENO, {}).color, sink);
   if (auto written = sink.finish(); !written) return say(written.error());
   return doctor::exit_code_of(answer.findings);
 }
@@ -36,6 +38,12 @@ With --explain, reads a command line of ncu or nsys without running it, names ev
 the line that was meant as the last one.
 
   rangescope doctor --explain "ncu --nvtx-include 'layer*/' --set brief ./app"
+
+With a file, or - for standard input, reads what nsys, ncu or PyTorch printed, names the cause, and where the
+command line stands in it (or behind --explain) the line that would work.
+
+  ncu --set full ./app 2>&1 | rangescope doctor -
+  rangescope doctor run.log --explain "ncu --nvtx --nvtx-include decode ./app"
 
 With a program behind --, looks at the program: it is run once under rangescope's own library, and every range
 that was meant is held against what was seen. Then: which ways of measuring work, with their command lines.
@@ -65,6 +73,11 @@ The exit code is 0 unless something failed. docs/manual/causes.md lists every ca
     }
     std::vector<std::string> words = app_.remaining();
     if (explain_) return explain(std::move(words));
+    std::error_code ignored;
+    const auto file = [&](const std::string& word) {
+      return word == "-" || word.find_first_of("./") != std::string::npos || std::filesystem::exists(word, ignored);
+    };
+    if (!words.empty() && !words.front().starts_with("--") && file(words.front())) return read_log(std::move(words));
     if (!words.empty()) return say(unknown_argument(app_.app(), name()));
     if (!program_.empty()) return look_at_it();
     if (!look_.ranges.empty() || !look_.kernels.empty())
@@ -82,6 +95,26 @@ The exit code is 0 unless something failed. docs/manual/causes.md lists every ca
     if (!look) return say(look.error());
     const auto ways = doctor::ways(*look, profile::tools_here());
     return print_answer({"program", doctor::diagnose(*look), {}, &*look, ways}, json_);
+  }
+
+  [[nodiscard]] int read_log(std::vector<std::string> words) {
+    const std::string file = words.front();
+    words.erase(words.begin());
+    if (std::erase(words, "--json") > 0) json_ = true;
+    const bool line = !words.empty() && words.front() == "--explain";
+    if ((!words.empty() && !line) || (!program_.empty() && !line))
+      return say({base::Code::kUsage,
+                  "a log and '" + base::printable(words.empty() ? "--" : words.front()) + "'",
+                  {},
+                  "Give the log alone, or the line that was run behind --explain"});
+    if (line) words.erase(words.begin());
+    auto text = base::read_file(file == "-" ? "/dev/stdin" : file);
+    if (!text) return say(text.error());
+    const bool whole = words.size() == 1;
+    const auto answer = profile::log_answer(*text, words.empty() ? ""
+                                                   : whole       ? words.front()
+                                                                 : base::shell_quote(words));
+    return answer ? print_answer(*answer, json_) : say(answer.error());
   }
 
   // One argument with a whole line in it, or the words of one; `--` may stand before them or within.

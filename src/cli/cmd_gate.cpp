@@ -1,18 +1,22 @@
-#include "analyze/gate.hpp"
+#include "analyze/compare/gate.hpp"
 
 #include <unistd.h>
 
 #include <algorithm>
 
-#include "analyze/compare.hpp"
+#include "analyze/compare/compare.hpp"
+#include "base/log.hpp"
 #include "base/postgres.hpp"
 #include "base/text.hpp"
+#include "base/units.hpp"
 #include "cli/app.hpp"
 #include "cli/bind.hpp"
 #include "cli/destination.hpp"
+#include "cli/print/runs.hpp"
 #include "cli/subcommands.hpp"
 #include "config/schema.hpp"
-#include "report/comparison/gate.hpp"
+#include "profile/sides.hpp"
+#include "report/compare/gate.hpp"
 #include "report/sink.hpp"
 #include "runs/baselines.hpp"
 
@@ -25,8 +29,10 @@ class Gate final : public Subcommand {
       : Subcommand("gate", "Fail with 81 where a run is slower than a baseline by more than is allowed",
                    R"(0: no regression. 81: a value is larger than in the baseline, that stands out of the noise, and it
 may be as large as --max-regression. 82: the two cannot be compared, or nothing could be judged. The baseline is
-a name (rangescope baseline save), of which the file for this kind of machine is taken, or a file, or a run.
+a name (--save makes it), of which the file for this kind of machine is taken, or a file, or a run. It is one
+small JSON file, DIR/NAME.MACHINE.json, without traces: it can go into the repository.
 
+  rangescope gate --save --name main latest
   rangescope profile --repeat 5 --runs new -- ./app
   rangescope gate --baseline main --max-regression 5% new
   rangescope gate --baseline main --region decode --metric gpu.busy_ns --junit gate.xml --markdown gate.md new)") {}
@@ -34,8 +40,10 @@ a name (rangescope baseline save), of which the file for this kind of machine is
     app.add_option("run", run_, "Run, folder of runs, or file that is judged (latest)").type_name("RUN|DIR|FILE");
     app.add_option("-b,--baseline", baseline_,
                    "Name of a baseline, a file, a run, or postgresql://host/database[#RUN|COMMIT]")
-        .type_name("B")
-        .required();
+        .type_name("B");
+    app.add_flag("--save", save_, "Keep the numbers of the run as a baseline instead, under --name");
+    app.add_flag("--list", list_, "Print one line a baseline instead");
+    app.add_option("--name", name_, "Name of the baseline that --save makes (main)").type_name("NAME");
     app.add_option("--dir", dir_, "Folder of the baselines (rangescope-baselines)").type_name("DIR");
     app.add_option("--max-regression", limit_, "The increase that is not allowed: 5%, 0.05 (5%)").type_name("SHARE");
     app.add_flag("--strict", strict_, "Exit with 82 where a value could not be judged, or its noise hides the limit");
@@ -61,6 +69,11 @@ a name (rangescope baseline save), of which the file for this kind of machine is
   }
 
   [[nodiscard]] int run() override {
+    if (list_) return list();
+    if (save_) return save();
+    if (baseline_.empty())
+      return say({base::Code::kUsage, "no baseline was named", "--baseline",
+                  "Write: rangescope gate --baseline main " + base::shell_quote(run_)});
     const auto limit = config::parse_share(limit_);
     if (!limit)
       return say({base::Code::kUsage, "'" + base::printable(limit_) + "' is no share", "--max-regression",
@@ -85,6 +98,27 @@ a name (rangescope baseline save), of which the file for this kind of machine is
   }
 
  private:
+  [[nodiscard]] int save() const {
+    auto side = load_side(run_, from_);
+    if (!side) return say(side.error());
+    const std::size_t count = side->runs.size();
+    const auto path = profile::save_baseline(dir_, name_, std::move(*side));
+    if (!path) return say(path.error());
+    print(path->string() + "\n");
+    if (count < 3)
+      base::info("it holds " + base::counted(count, "run") +
+                 "; five or more show how much runs differ: rangescope profile --repeat 5 -- program");
+    return 0;
+  }
+
+  [[nodiscard]] int list() const {
+    const auto baselines = runs::list_baselines(dir_);
+    if (baselines.empty()) base::info("no baselines in " + dir_);
+    const report::Style style = table_style();
+    if (!baselines.empty()) print(baselines_table(baselines, style.width, style.color));
+    return 0;
+  }
+
   [[nodiscard]] base::Result<model::Gate> judge() const {
     auto now = load_side(run_, from_);
     if (!now) return base::fail(std::move(now));
@@ -131,12 +165,12 @@ a name (rangescope baseline save), of which the file for this kind of machine is
   }
 
   std::string run_ = "latest", baseline_, dir_{std::string(runs::kBaselineFolder)}, limit_ = "5%";
-  std::string json_, junit_, markdown_;
+  std::string json_, junit_, markdown_, name_ = "main";
   std::vector<std::string> renames_;
   profile::SideOptions from_;
   analyze::CompareOptions options_ = analyze::gate_comparison();
   analyze::GateOptions gate_;
-  bool strict_ = false;
+  bool strict_ = false, save_ = false, list_ = false;
   ReportChoice choice_;
 };
 

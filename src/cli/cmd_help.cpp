@@ -1,13 +1,11 @@
-#include <cstdio>
 #include <filesystem>
 
 #include "base/fs.hpp"
 #include "base/text.hpp"
-#include "base/version.hpp"
 #include "cli/app.hpp"
 #include "cli/help_text.hpp"
 #include "cli/subcommands.hpp"
-#include "report/loss_page.hpp"
+#include "report/document/loss_page.hpp"
 
 namespace rangescope::cli {
 namespace {
@@ -30,22 +28,22 @@ class Help final : public Subcommand {
     const auto commands = help_of_all();
     if (!man_dir_.empty()) return write_man_pages(commands);
     if (!completion_.empty()) {
-      print(pages::completion(commands, completion_));
+      print(completion(commands, completion_));
       return 0;
     }
     if (topic_.empty()) {
-      print(man_ ? pages::man_overview(commands) : pages::overview(commands));
+      print(man_ ? man_overview(commands) : overview(commands));
       return 0;
     }
     if (topic_ == "columns" || topic_ == "losses") {
-      print(topic_ == "columns" ? pages::columns_page() : report::loss_page());
+      print(topic_ == "columns" ? columns_page() : report::loss_page());
       return 0;
     }
     std::vector<std::string> known = {"columns", "losses"};
     for (const auto& command : commands) {
       known.push_back(command.name);
       if (command.name != topic_) continue;
-      print(man_ ? pages::man_page(command) : pages::help_text(command, false));
+      print(man_ ? man_page(command) : help_text(command, false));
       return 0;
     }
     std::string hint = base::did_you_mean(topic_, known);
@@ -54,13 +52,13 @@ class Help final : public Subcommand {
   }
 
  private:
-  [[nodiscard]] int write_man_pages(pages::HelpCommands commands) const {
+  [[nodiscard]] int write_man_pages(HelpCommands commands) const {
     std::error_code error;
     std::filesystem::create_directories(man_dir_, error);
     const std::filesystem::path folder(man_dir_);
-    auto written = base::write_file(folder / "rangescope.1", pages::man_overview(commands));
+    auto written = base::write_file(folder / "rangescope.1", man_overview(commands));
     for (const auto& command : commands)
-      if (written) written = base::write_file(folder / ("rangescope-" + command.name + ".1"), pages::man_page(command));
+      if (written) written = base::write_file(folder / ("rangescope-" + command.name + ".1"), man_page(command));
     return written ? 0 : say(written.error());
   }
 
@@ -68,24 +66,10 @@ class Help final : public Subcommand {
   bool man_ = false;
 };
 
-class Version final : public Subcommand {
- public:
-  Version() : Subcommand("version", "Print the version") {}
-  void options(const Arguments&) override {}
-  [[nodiscard]] int run() override {
-    std::puts(base::tool_version().c_str());
-    return 0;
-  }
-};
-
 }  // namespace
 
 std::unique_ptr<Subcommand> make_help() {
   return std::make_unique<Help>();
-}
-
-std::unique_ptr<Subcommand> make_version() {
-  return std::make_unique<Version>();
 }
 
 }  // namespace rangescope::cli

@@ -1,11 +1,19 @@
 #include <algorithm>
 
+#include "base/fs.hpp"
+#include "base/log.hpp"
 #include "base/text.hpp"
 #include "cli/app.hpp"
+#include "cli/bind.hpp"
+#include "cli/print/calibration.hpp"
+#include "cli/print/counters.hpp"
 #include "cli/subcommands.hpp"
+#include "collect/native/calibrate.hpp"
+#include "collect/nsight/tools.hpp"
+#include "config/compose.hpp"
 #include "config/metric_groups.hpp"
-#include "pages/counters.hpp"
 #include "profile/counters.hpp"
+#include "profile/sampling.hpp"
 
 namespace rangescope::cli {
 namespace {
@@ -18,43 +26,83 @@ constexpr std::array<std::pair<MetricKind, const char*>, 3> kKinds = {
 class Metrics final : public Subcommand {
  public:
   Metrics()
-      : Subcommand("metrics", "List, show and search metric groups and CUPTI metrics",
-                   R"(Works on a machine without a GPU: CUPTI knows every chip.
+      : Subcommand("metrics", "List, show, search and plan metrics; measure what the GPU reaches",
+                   R"(All but calibrate works on a machine without a GPU: CUPTI knows every chip.
+
+Pass k of a set is collected on the k-th occurrence of a range: nothing is replayed or relaunched. A range must
+occur at least as often as the set has passes; plan says how many. PM sampling has one pass: plan --sample says
+which counters it holds, of those that are sampled by default or of --metrics.
+
+calibrate measures device memory bandwidth, FP32 and FP64 rates and, where cuBLAS is installed, the tensor
+cores. The results are kept below the user's configuration ($XDG_CONFIG_HOME/rangescope/device, else
+~/.config/...) and then win over the data sheets of conf/device for GPUs of that name. Run it on an idle GPU.
 
   rangescope metrics list                          the groups
+  rangescope metrics list sets                     section sets of the installed ncu, with their sections
+  rangescope metrics list sections                 its sections
   rangescope metrics show roofline                 one group: counters, formulas, meaning
-  rangescope metrics show dram__bytes --chip GA100
-  rangescope metrics search tensor --chip GH100    base names of CUPTI metrics)") {}
+  rangescope metrics show dram__bytes --chip A100
+  rangescope metrics search tensor --chip H100     base names of CUPTI metrics
+  rangescope metrics plan --metrics speed_of_light,tensor --chip H100
+  rangescope metrics plan --sample --chip GB100
+  rangescope metrics calibrate --device 1 --dry-run)") {}
   void options(const Arguments& app) override {
-    app.add_option("action", action_, "list, show or search").one_of({"list", "show", "search"}).required();
-    app.add_option("what", what_, "A group, a metric, or a word").type_name("NAME");
-    app.add_option("--chip", chip_, "Chip whose metrics are meant (GH100)").type_name("CHIP");
-    app.add_flag("--json", json_, "Print JSON");
+    list_ = app.add_subcommand("list", "The metric groups");
+    show_ = app.add_subcommand("show", "A group or a metric of CUPTI");
+    search_ = app.add_subcommand("search", "Base names of CUPTI metrics");
+    plan_ = app.add_subcommand("plan", "What collecting metrics costs: passes, occurrences, rounds");
+    calibrate_ = app.add_subcommand("calibrate", "Measure what this machine's GPU reaches");
+    list_.add_option("what", what_, "The installed ncu's section sets, or its sections, instead of the groups")
+        .one_of({"sets", "sections"});
+    show_.add_option("what", what_, "A group or a metric").type_name("NAME").required();
+    search_.add_option("what", what_, "A part of the name").type_name("WORD").required();
+    for (const Arguments& each : {show_, search_, plan_})
+      each.add_option("--chip", said_chip_, "Chip, or a GPU of it: GH100, H100 (GH100)").type_name("CHIP");
+    for (const Arguments& each : {list_, show_, search_, plan_}) each.add_flag("--json", json_, "Print JSON");
+    plan_.add_option("--metrics", metrics_, "Groups and CUPTI metrics, separated by commas").type_name("NAME,...");
+    plan_.add_flag("--sample", sample_, "What one pass of PM sampling holds, instead of occurrences");
+    plan_.add_option("--rounds", rounds_, "Complete sets wanted for each range (5)").type_name("N").between(1, 1000);
+    plan_.add_choice("-f,--format", json_, {{"table", false}, {"json", true}}, "A table, or JSON (table)");
+    calibrate_.add_option("--device", device_, "Which GPU, as CUDA counts them (0)").type_name("N").between(0, 1023);
+    calibrate_.add_flag("--dry-run", dry_run_, "Measure and print, keep nothing");
   }
 
   [[nodiscard]] int run() override {
+    if (calibrate_.parsed()) return calibrate();
     auto groups = config::shipped_groups();
     if (!groups) return say(groups.error());
-    if (action_ == "list" && !what_.empty())
-      return say({base::Code::kUsage, "'" + base::printable(what_) + "' is too much", "argument 2",
-                  "Write: rangescope metrics show " + base::shell_quote(what_)});
-    if (action_ == "list") return list(*groups);
-    if (what_.empty())
-      return say(
-          {base::Code::kUsage, "metrics " + action_ + " needs a name", "argument 2", "See: rangescope help metrics"});
-    return action_ == "show" ? show(*groups) : search();
+    if (list_.parsed() && !what_.empty()) return of_ncu();
+    if (list_.parsed()) return put(json_ ? groups_json(*groups, true) : groups_page(*groups));
+    chip_ = profile::chip_named(said_chip_);
+    return plan_.parsed() ? plan(*groups) : show_.parsed() ? show(*groups) : search();
   }
 
  private:
-  [[nodiscard]] int list(const std::vector<model::MetricGroup>& groups) const {
-    if (json_) return put(pages::groups_json(groups, true));
-    return put(pages::groups_page(groups));
+  /// What --set and --section may be.
+  [[nodiscard]] int of_ncu() const {
+    auto can = collect::probe_tool("ncu", collect::tool_search());
+    if (!can && can.error().code == base::Code::kToolMissing) {
+      const auto conf = config::shipped_folder();
+      if (auto known = conf ? collect::newest_known("ncu", *conf / "tools") : can; known) {
+        base::warn("no ncu was found here; these are those of ncu " + collect::to_string(known->version) +
+                   ", the newest version that is known");
+        can = std::move(known);
+      }
+    }
+    if (!can) return say(can.error());
+    if (json_) return put(collect::to_json(*can));
+    std::string text;
+    if (what_ == "sections")
+      for (const std::string& section : can->sections) text += section + "\n";
+    else
+      for (const auto& [set, sections] : can->sets)
+        text += set + (set == can->default_set ? " (default)" : "") + ": " + base::join(sections, ", ") + "\n";
+    return put(text);
   }
 
   [[nodiscard]] int show(const std::vector<model::MetricGroup>& groups) const {
     const auto group = std::find_if(groups.begin(), groups.end(), [&](const auto& g) { return g.name == what_; });
-    if (group != groups.end())
-      return json_ ? put(pages::groups_json({&*group, 1}, false)) : put(pages::group_page(*group));
+    if (group != groups.end()) return json_ ? put(groups_json({&*group, 1}, false)) : put(group_page(*group));
     auto planner = profile::open_planner();
     if (!planner) return say(planner.error());
     auto info = planner->describe(chip_, what_);
@@ -65,14 +113,14 @@ class Metrics final : public Subcommand {
       if (const std::string near = base::did_you_mean(what_, names); !near.empty()) error.hint = near;
       return say(error);
     }
-    return put(json_ ? pages::metric_json(*info, chip_) : pages::metric_page(*info, chip_, planner->cupti()));
+    return put(json_ ? metric_json(*info, chip_) : metric_page(*info, chip_, planner->cupti()));
   }
 
   [[nodiscard]] int search() const {
     auto planner = profile::open_planner();
     if (!planner) return say(planner.error());
     const std::string word = base::lower(what_);
-    pages::FoundMetrics found;
+    FoundMetrics found;
     for (const auto& [kind, title] : kKinds) {
       auto names = planner->metrics(chip_, kind);
       if (!names) return say(names.error());
@@ -80,14 +128,61 @@ class Metrics final : public Subcommand {
         if (base::lower(metric).find(word) != std::string::npos) found.emplace_back(metric, title);
     }
     if (found.empty())
-      return say({base::Code::kNoInput, "no metric of " + chip_ + " has '" + what_ + "' in its name", "argument 2",
+      return say({base::Code::kNoInput, "no metric of " + chip_ + " has '" + what_ + "' in its name", "metrics search",
                   "Search for a shorter word, for example: rangescope metrics search bytes --chip " + chip_});
-    return put(pages::found_metrics(found, json_));
+    return put(found_metrics(found, json_));
   }
 
-  std::string action_, what_;
-  std::string chip_ = "GH100";
-  bool json_ = false;
+  [[nodiscard]] int plan(const std::vector<model::MetricGroup>& groups) const {
+    auto names = metric_names(metrics_);
+    if (!names) return say(names.error());
+    if (sample_) {
+      const auto plan = profile::plan_sampling({.metrics = *names}, chip_);
+      if (!plan) return say(plan.error());
+      return put(json_ ? sample_plan_json(*plan) : sample_plan_page(*plan));
+    }
+    if (names->empty())
+      return say({base::Code::kUsage, "metrics plan needs metrics", "--metrics",
+                  "Write --metrics roofline, or --sample for what is sampled by default"});
+    auto planner = profile::open_planner();
+    if (!planner) return say(planner.error());
+    auto planned = planner->plan(chip_, *names, groups);
+    if (!planned) return say(planned.error());
+    if (auto explained = planner->explain(*planned); !explained) return say(explained.error());
+    if (const auto sampled = profile::plan_sampling({.metrics = planned->metrics}, planned->chip);
+        sampled && sampled->left_out.empty())
+      planned->notes.push_back(
+          "one pass of PM sampling holds them all, on the timeline of every occurrence: --sample-metrics " +
+          base::join(planned->metrics, ","));
+    return put(json_ ? plan_json(*planned, rounds_, planner->cupti()) : plan_page(*planned, rounds_, planner->cupti()));
+  }
+
+  [[nodiscard]] int calibrate() const {
+    auto shipped = config::known_peaks();
+    if (!shipped) return say(shipped.error());
+    auto measured = collect::native::calibrate(device_);
+    if (!measured) return say(measured.error());
+    std::erase_if(*shipped, [](const model::Peaks& peaks) { return peaks.measured; });
+    const model::Peaks* sheet = model::find_peaks(*shipped, measured->device);
+    for (const std::string& note : measured->notes) base::warn(note);
+    if (const int failed = put(calibration_table(*measured, sheet)); failed != 0) return failed;
+    if (dry_run_) return 0;
+    const auto folder = config::user_devices();
+    if (!folder) return say(folder.error());
+    std::error_code error;
+    std::filesystem::create_directories(*folder, error);
+    const auto file = *folder / calibration_file(measured->device);
+    if (auto written = base::write_file(file, calibration_yaml(*measured, sheet)); !written)
+      return say(written.error());
+    base::info("kept in " + file.string());
+    return 0;
+  }
+
+  Arguments list_, show_, search_, plan_, calibrate_;
+  std::string what_, said_chip_ = "GH100", chip_;
+  std::vector<std::string> metrics_;
+  int rounds_ = 5, device_ = 0;
+  bool json_ = false, sample_ = false, dry_run_ = false;
 };
 
 }  // namespace

@@ -6,12 +6,12 @@
 #include "base/log.hpp"
 #include "cli/app.hpp"
 #include "cli/subcommands.hpp"
-#include "pages/pages.hpp"
+#include "ncu_pages/pages.hpp"
 
 namespace rangescope::cli {
 namespace {
 
-namespace ncu = pages;
+namespace ncu = ncu_pages;
 
 class Ncu final : public Subcommand {
  public:
@@ -25,7 +25,8 @@ thousands separators, as under LC_ALL=C; --number-format en prints those of an E
   rangescope ncu run.ncu-rep --nvtx-include 'decode/' --section SpeedOfLight
   rangescope ncu run.ncu-rep --print-summary per-kernel)") {}
   void options(const Arguments& app) override {
-    app.add_option("file", file_, "A .ncu-rep, .ncu-repz or .nsight-cuprof-report").type_name("FILE").required();
+    app.add_option("file", file_, "A .ncu-rep, .ncu-repz or .nsight-cuprof-report").type_name("FILE");
+    app.add_option("--import", imported_, "The file, as ncu takes it").type_name("FILE");
     app.add_choice("--page", page_.page,
                    {{"details", ncu::Page::kDetails},
                     {"raw", ncu::Page::kRaw},
@@ -87,7 +88,12 @@ thousands separators, as under LC_ALL=C; --number-format en prints those of an E
   }
 
   [[nodiscard]] int run() override {
-    auto file = ncu::File::open(file_);
+    if (file_.empty() == imported_.empty())
+      return say({base::Code::kUsage,
+                  file_.empty() ? "file is required" : "two files were named",
+                  {},
+                  "Write: rangescope ncu [options] file"});
+    auto file = ncu::File::open(file_.empty() ? imported_ : file_);
     if (!file) return say(file.error());
     bool failed = false;
     std::vector<model::Loss> losses;
@@ -109,7 +115,7 @@ thousands separators, as under LC_ALL=C; --number-format en prints those of an E
   }
 
  private:
-  std::string file_;
+  std::string file_, imported_;
   ncu::PageOptions page_;
 };
 

@@ -9,11 +9,11 @@
 #include "cli/bind.hpp"
 #include "cli/bind_config.hpp"
 #include "cli/destination.hpp"
-#include "cli/progress.hpp"
 #include "cli/subcommands.hpp"
+#include "cli/watch.hpp"
 #include "profile/engine.hpp"
 #include "profile/settings.hpp"
-#include "report/findings.hpp"
+#include "report/document/findings.hpp"
 #include "runs/layout.hpp"
 
 namespace rangescope::cli {
@@ -45,6 +45,7 @@ standard error then.
 Nsight Systems and Nsight Compute run around the program too when they are asked for; every option is a
 key of the configuration (rangescope config show) and may be given as key=value:
 
+  rangescope profile --watch-every 500ms -- ./app > app.log 2>&1
   rangescope profile --nsys ncu=quick --nvtx-include decode -- python serve.py)") {}
   [[nodiscard]] bool takes_program() const override { return true; }
   void set_program(std::vector<std::string> argv) override { program_ = std::move(argv); }
@@ -61,6 +62,10 @@ key of the configuration (rangescope config show) and may be given as key=value:
         .type_name("N")
         .between(1, 1000);
     app.under("Run").add_flag("--strict", strict_, "Exit with 83 where data was lost");
+    app.under("Run").add_flag("--watch", watch_, "Show the table while the program runs, on standard error");
+    app.under("Run").add_duration(
+        "--watch-every", [this](std::int64_t ns) { every_ = std::chrono::nanoseconds(ns); }, 100'000'000, kLongest,
+        "The same, and the time between two tables (5s; 1s where one replaces the other)");
     bind_native(app, native_);
     bind_sampling(app, sampling_);
     bind_report(app, choice_);
@@ -82,6 +87,11 @@ key of the configuration (rangescope config show) and may be given as key=value:
                   {},
                   "Put it behind --: rangescope profile -- python train.py"});
     if (auto exporter = report::find_exporter(choice_.format); !exporter) return say(exporter.error());
+    if ((watch_ || every_) && !dry_run_) {
+      if (auto checked = check_analysis(analysis_); !checked) return say(checked.error());
+      return watch({config.text("run.root").value_or(std::string(runs::kDefaultRoot)), every_, choice_, analysis_},
+                   arguments());
+    }
     to_ = dry_run_ ? beside_a_program() : descriptor_beside_a_program(choice_);
     if (auto writable = check_destination(choice_, to_); !writable) return say(writable.error());
     analysis_.fold_names.reset();  // the run's configuration has it, and these
@@ -112,10 +122,6 @@ key of the configuration (rangescope config show) and may be given as key=value:
     if (!is_quiet() || !choice_.to.empty() || choice_.format != report::kDefaultFormat)
       talk.report = [this](const profile::Analyzed& analyzed) { return write_report(analyzed, choice_, to_); };
     talk.report_tells = choice_.to.empty();
-    if (Progress::wanted() && !is_quiet())
-      talk.progress = [line = Progress()](auto elapsed, const auto& captures) mutable {
-        elapsed ? line.show(*elapsed, captures) : line.clear();
-      };
     talk.finding = [this](const model::Finding& finding) {
       if (!is_quiet())
         std::fputs(report::finding_text(finding, style_on(STDERR_FILENO, choice_).color).c_str(), stderr);
@@ -125,7 +131,8 @@ key of the configuration (rangescope config show) and may be given as key=value:
 
   std::vector<std::string> program_;
   ConfigArguments configuration_;
-  bool dry_run_ = false, strict_ = false;
+  bool dry_run_ = false, strict_ = false, watch_ = false;
+  std::optional<std::chrono::nanoseconds> every_;
   int repeat_ = 1, to_ = STDERR_FILENO;
   collect::native::Options native_;
   profile::SampleChoice sampling_;

@@ -1,9 +1,11 @@
 // `rangescope query` and `rangescope export`: the session and its report as tables, whole or asked.
 #include <unistd.h>
 
+#include <cstdio>
 #include <optional>
 
-#include "analyze/places.hpp"
+#include "analyze/counters/places.hpp"
+#include "base/deadline.hpp"
 #include "base/duckdb.hpp"
 #include "base/log.hpp"
 #include "base/temporary_folder.hpp"
@@ -14,11 +16,11 @@
 #include "cli/destination.hpp"
 #include "cli/subcommands.hpp"
 #include "profile/jobs.hpp"
-#include "report/csv_text.hpp"
+#include "report/document/csv_text.hpp"
+#include "report/formats/tables/database.hpp"
+#include "report/formats/tables/parquet.hpp"
+#include "report/formats/tables/rows.hpp"
 #include "report/sink.hpp"
-#include "report/tables/database.hpp"
-#include "report/tables/parquet.hpp"
-#include "report/tables/rows.hpp"
 #include "runs/layout.hpp"
 
 namespace rangescope::cli {
@@ -70,7 +72,7 @@ to the input.
     app.add_choice("-f,--format", format_, formats, "How the rows are written (table)");
     app.add_duration(
         "--timeout", [this](std::int64_t ns) { most_ = std::chrono::nanoseconds(ns); }, 1'000'000, kLongest,
-        "End a query of DuckDB that takes longer (300s)");
+        "End a query that takes longer (300s)");
     app.add_option("--runs", root_, "Folder of the runs (rangescope-runs)").type_name("DIR");
     bind_read(app, reading_);
     bind_analyze(app, analysis_);
@@ -79,7 +81,7 @@ to the input.
     if (auto checked = check_analysis(analysis_); !checked) return say(checked.error());
     if (report::tables::is_parquet_folder(input_))
       return ask_duck([&](const base::Duck& duck) { return report::tables::open_parquet(duck, input_); });
-    const auto job = job::find_job(root_, input_);
+    const auto job = runs::job::find_job(root_, input_);
     if (job && *job && !base::Duck::version().empty())
       return ask_duck([&](const base::Duck& duck) -> base::Result<void> {
         auto written = profile::each_rank(
@@ -105,7 +107,7 @@ to the input.
     if (!here.duck) return say(here.duck.error());
     if (auto filled = fill(*here.duck); !filled) return say(filled.error());
     base::info("DuckDB " + base::Duck::version() + " answers");
-    auto rows = here.duck->select(sql_, most_);
+    auto rows = here.duck->select(sql_, most_, [&] { give_up(&here.spill.path()); });
     if (!rows) {
       base::Error error = rows.error();
       if (error.code == base::Code::kUsage && error.hint.empty())
@@ -129,14 +131,25 @@ to the input.
     }
     if (statement->columns() == 0)
       return say({base::Code::kUsage, "this is no SELECT", "SQL", "Write one SELECT; nothing can be changed here"});
-    return print_all(*statement);
+    base::Deadline timer(
+        most_, base::Deadline::thread_time(), [&] { database->interrupt(); }, [] { give_up(nullptr); });
+    return print_all(*statement, [&] { return timer.over(); });
+  }
+
+  /// What runs does not listen: the process ends with it.
+  [[noreturn]] static void give_up(const std::filesystem::path* spill) {
+    std::error_code ignored;
+    if (spill != nullptr) std::filesystem::remove_all(*spill, ignored);
+    const int code = say(base::took_too_long());
+    std::fflush(nullptr);
+    ::_exit(code);
   }
 
   template <class Rows>
-  [[nodiscard]] int print_all(Rows& rows) const {
+  [[nodiscard]] int print_all(Rows& rows, const std::function<bool()>& over = {}) const {
     report::DescriptorSink sink(STDOUT_FILENO, "standard output");
     auto printed = report::tables::print_rows(rows, format_, sink, style_on(STDOUT_FILENO, {}).width);
-    return printed ? 0 : say(printed.error());
+    return printed ? 0 : say(over && over() ? base::took_too_long() : printed.error());
   }
 
   std::string input_, sql_;

@@ -8,14 +8,16 @@
 #include "base/text.hpp"
 #include "base/units.hpp"
 #include "cli/app.hpp"
+#include "cli/bind.hpp"
 #include "cli/destination.hpp"
+#include "cli/print/runs.hpp"
+#include "cli/print/store.hpp"
 #include "cli/subcommands.hpp"
-#include "job/folder.hpp"
-#include "job/retention.hpp"
 #include "model/measure.hpp"
-#include "pages/runs.hpp"
-#include "pages/store.hpp"
+#include "profile/import.hpp"
 #include "profile/sides.hpp"
+#include "runs/job/folder.hpp"
+#include "runs/job/retention.hpp"
 #include "runs/layout.hpp"
 #include "runs/manifest.hpp"
 #include "runs/pack.hpp"
@@ -31,12 +33,14 @@ class Runs final : public Subcommand {
   Runs()
       : Subcommand("runs", "List, show, prune, verify, pack, count and share runs",
                    R"(Only folders whose manifest.json proves that rangescope made them are listed, and only those are
-deleted.
+deleted. import copies files into a new run, with their hashes and origin in import.json; they are reported on
+together: timelines side by side, results of ncu joined to them.
 
   rangescope runs list
   rangescope runs prune --keep 20
   rangescope runs prune --older-than 30d --yes
   rangescope runs verify latest
+  rangescope runs import rank0.nsys-rep rank1.nsys-rep counters.ncu-rep
   rangescope runs push postgresql://db.example.org/perf latest
   rangescope runs history decode --from postgresql://db.example.org/perf -f html -o decode.html)") {}
   void options(const Arguments& app) override {
@@ -47,10 +51,11 @@ deleted.
     pack_ = app.add_subcommand("pack", "One run as one file, RUN.tar.zst");
     unpack_ = app.add_subcommand("unpack", "A run out of such a file");
     stats_ = app.add_subcommand("stats", "How often each stage and tool version worked, and how long it took");
+    import_ = app.add_subcommand("import", "Make a run of files that nsys, ncu or rangescope left");
     push_ = app.add_subcommand("push", "Keep the numbers of runs in a team's PostgreSQL");
     history_ = app.add_subcommand("history", "A region over the runs that a team's PostgreSQL keeps");
     app.optional_subcommand();
-    for (const Arguments& each : {list_, show_, prune_, verify_, pack_, unpack_, stats_, push_})
+    for (const Arguments& each : {list_, show_, prune_, verify_, pack_, unpack_, stats_, import_, push_})
       each.add_option("--runs", root_, "Folder of the runs (rangescope-runs)").type_name("DIR");
     for (const Arguments& each : {list_, show_, stats_}) each.add_flag("--json", json_, "Print JSON");
     app.add_flag("--json", json_, "Print JSON").hidden();
@@ -63,6 +68,11 @@ deleted.
                    "Remove the run when the file holds all of it, nsys's reports too, and comes out unchanged");
     unpack_.add_option("file", archive_, "File that runs pack wrote").type_name("FILE").required();
     unpack_.add_flag("--no-limit", no_limit_, "Also what unpacks to a hundred times its size, or to 100,000 files");
+    import_.add_option("input", inputs_, "Files, or folders of native captures")
+        .type_name("FILE")
+        .required()
+        .expected(1, 1000);
+    bind_read(import_, read_);
     verify_.add_option("run", said_, "Run directory, name, or latest (latest)").type_name("RUN");
     const std::string address =
         "postgresql://[user@]host[:port]/database; a password stands in ~/.pgpass or PGPASSWORD";
@@ -93,6 +103,7 @@ deleted.
     if (pack_.parsed()) return pack();
     if (unpack_.parsed()) return unpack();
     if (stats_.parsed()) return stats();
+    if (import_.parsed()) return import_files();
     if (push_.parsed()) return push();
     if (history_.parsed()) return history();
     return verify_.parsed() ? verify() : list();
@@ -102,15 +113,23 @@ deleted.
   [[nodiscard]] int list() const {
     if (!store_.empty()) return list_stored();
     auto runs = runs::list_runs(root_);
-    for (const auto& job : job::list_jobs(root_))  // a job's ranks stand together, behind the runs of their own
+    for (const auto& job : runs::job::list_jobs(root_))  // a job's ranks stand together, behind the runs of their own
       for (const auto& run : runs::list_runs(job)) runs.push_back(run);
-    if (json_) return put(pages::runs_json(runs));
+    if (json_) return put(runs_json(runs));
     if (runs.empty()) {
       base::info("no runs in " + root_);
       return 0;
     }
     const report::Style style = table_style();
-    print(pages::runs_table(runs, style.width, style.color));
+    print(runs_table(runs, style.width, style.color));
+    return 0;
+  }
+
+  [[nodiscard]] int import_files() const {
+    const auto run = profile::import_files(inputs_, root_, arguments(), read_);
+    if (!run) return say(run.error());
+    base::info(base::counted(inputs_.size(), "file") + " in " + run->string() + "; see it: rangescope report " +
+               base::shell_quote(root_ == runs::kDefaultRoot ? "latest" : run->string()));
     return 0;
   }
 
@@ -122,7 +141,7 @@ deleted.
     if (!pushes) return say(pushes.error());
     if (pushes->size() == kMostListed) base::info("the newest " + std::to_string(kMostListed));
     const report::Style style = table_style();
-    return put(json_ ? pages::stored_json(*pushes) : pages::stored_table(*pushes, style.width, style.color));
+    return put(json_ ? stored_json(*pushes) : stored_table(*pushes, style.width, style.color));
   }
 
   [[nodiscard]] int push() const {
@@ -153,9 +172,9 @@ deleted.
     if (!history) return say(history.error());
     const auto written =
         write_to(choice_, STDOUT_FILENO, [&](report::Sink& sink, const report::Style& style) -> base::Result<void> {
-          sink.write(choice_.format == "html"   ? pages::history_html(*history, metric_)
-                     : choice_.format == "json" ? pages::history_json(*history, metric_)
-                                                : pages::history_table(*history, metric_, style.width, style.color));
+          sink.write(choice_.format == "html"   ? history_html(*history, metric_)
+                     : choice_.format == "json" ? history_json(*history, metric_)
+                                                : history_table(*history, metric_, style.width, style.color));
           return {};
         });
     return written ? 0 : say(written.error());
@@ -164,7 +183,7 @@ deleted.
   [[nodiscard]] int show() const {
     const auto run = runs::find_run(root_, said_);
     if (!run) return say(run.error());
-    const auto page = json_ ? pages::run_json(*run) : pages::run_page(*run);
+    const auto page = json_ ? run_json(*run) : run_page(*run);
     return page ? put(*page) : say(page.error());
   }
 
@@ -182,7 +201,7 @@ deleted.
     const auto now =
         std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::system_clock::now().time_since_epoch())
             .count();
-    const auto candidates = job::prunable(root_, retention, now);
+    const auto candidates = runs::job::prunable(root_, retention, now);
     if (candidates.empty()) {
       base::info("no run matches; nothing to delete");
       return 0;
@@ -191,7 +210,7 @@ deleted.
     std::size_t jobs = 0;
     for (const auto& candidate : candidates) {
       bytes += candidate.bytes;
-      jobs += job::is_job(candidate.path) ? 1 : 0;
+      jobs += runs::job::is_job(candidate.path) ? 1 : 0;
       print(candidate.path.string() + "\n");
     }
     std::fflush(stdout);
@@ -208,7 +227,8 @@ deleted.
                   {},
                   ::isatty(STDIN_FILENO) != 0 ? "Answer y, or say --yes" : "Say --yes where nobody can be asked"});
     for (const auto& candidate : candidates) {
-      auto removed = job::is_job(candidate.path) ? job::remove_job(candidate.path) : runs::remove_run(candidate.path);
+      auto removed =
+          runs::job::is_job(candidate.path) ? runs::job::remove_job(candidate.path) : runs::remove_run(candidate.path);
       if (!removed) return say(removed.error());
     }
     base::info("deleted " + what);
@@ -268,17 +288,19 @@ deleted.
   // Local files only; nothing leaves the machine.
   [[nodiscard]] int stats() const {
     const auto counts = runs::count_stages(runs::list_runs(root_));
-    if (json_) return put(pages::stages_json(counts));
+    if (json_) return put(stages_json(counts));
     if (counts.empty()) {
       base::info("no runs in " + root_);
       return 0;
     }
     const report::Style style = table_style();
-    print(pages::stages_table(counts, style.width, style.color));
+    print(stages_table(counts, style.width, style.color));
     return 0;
   }
 
-  Arguments pack_, unpack_, stats_, push_, history_;
+  Arguments pack_, unpack_, stats_, push_, history_, import_;
+  std::vector<std::string> inputs_;
+  read::Options read_;
   std::string store_, name_, nsys_, metric_ = "wall_ns.median";
   std::vector<std::string> pushed_;
   ReportChoice choice_;

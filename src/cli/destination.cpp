@@ -9,9 +9,12 @@
 #include <cstring>
 
 #include "base/log.hpp"
+#include "base/progress.hpp"
 #include "base/text.hpp"
-#include "report/csv_text.hpp"
+#include "report/document/csv_text.hpp"
 #include "report/sink.hpp"
+#include "runs/job/launcher.hpp"
+#include "runs/layout.hpp"
 
 namespace rangescope::cli {
 namespace {
@@ -26,12 +29,17 @@ std::size_t terminal_width(int fd) {
   return kWidthElsewhere;
 }
 
+/// A launcher gives each rank a terminal of its own; what stands behind the launcher is another matter.
+bool is_terminal(int fd) {
+  return ::isatty(fd) != 0 && !runs::job::place_here().rank;
+}
+
 bool wants_color(int fd, const std::string& choice) {
   if (choice != "auto") return choice == "always";
   const char* no_color = std::getenv("NO_COLOR");
   const char* terminal = std::getenv("TERM");
   const bool dumb = terminal == nullptr || std::string_view(terminal) == "dumb";
-  return ::isatty(fd) != 0 && (no_color == nullptr || *no_color == '\0') && !dumb;
+  return is_terminal(fd) && (no_color == nullptr || *no_color == '\0') && !dumb;
 }
 
 }  // namespace
@@ -45,12 +53,12 @@ report::Style style_on(int fd, const ReportChoice& choice) {
 
 report::Style table_style() {
   report::Style style = style_on(STDOUT_FILENO, {});
-  if (::isatty(STDOUT_FILENO) == 0) style.width = 0;
+  if (!is_terminal(STDOUT_FILENO)) style.width = 0;
   return style;
 }
 
 int beside_a_program() {
-  return ::isatty(STDOUT_FILENO) != 0 ? STDOUT_FILENO : STDERR_FILENO;
+  return is_terminal(STDOUT_FILENO) ? STDOUT_FILENO : STDERR_FILENO;
 }
 
 int descriptor_beside_a_program(const ReportChoice& choice) {
@@ -65,14 +73,15 @@ void say_kept(const std::filesystem::path& run, bool in_default_root) {
   const auto relative = std::filesystem::relative(run, error);
   const bool below = !error && !relative.empty() && !relative.string().starts_with("..");
   const std::string shown = below ? relative.string() : run.string();
-  base::info("run kept in " + shown + "; see it again: rangescope report " +
-             base::shell_quote(in_default_root ? "latest" : shown));
+  // The head of the report has its name already.
+  base::info("run kept in " + (in_default_root ? std::string(runs::kDefaultRoot) : shown) +
+             "; see it again: rangescope report " + base::shell_quote(in_default_root ? "latest" : shown));
 }
 
 base::Result<void> check_destination(const ReportChoice& choice, int fd) {
   const auto exporter = report::find_exporter(choice.format);
   if (choice.to.empty() && exporter && (*exporter)->kind() == report::Exporter::Kind::kFile &&
-      (fd == STDERR_FILENO || ::isatty(fd) != 0))
+      (fd == STDERR_FILENO || is_terminal(fd)))
     return base::fail(base::Code::kUsage, choice.format + " is nothing to read on a terminal", "--format",
                       "Name a file: -o report." + std::string((*exporter)->extension()));
   if (choice.to.empty() || choice.to == "-") return {};
@@ -101,6 +110,7 @@ base::Result<void> write_to(const ReportChoice& choice, int default_fd,
     return whole(sink, style_on(fd, choice));
   }
   if (auto allowed = check_output(choice.to); !allowed) return allowed;
+  const base::Work writing("writing " + base::printable(choice.to));
   report::FileSink sink(choice.to);
   report::FormulaGuard guarded(sink);
   const auto exporter = report::find_exporter(choice.format);

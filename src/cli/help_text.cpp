@@ -27,8 +27,8 @@ std::vector<std::string> values_of(std::string_view type) {
   return {parts.begin(), parts.end()};
 }
 
-pages::HelpOption described(const CLI::Option& option) {
-  pages::HelpOption out;
+HelpOption described(const CLI::Option& option) {
+  HelpOption out;
   for (const std::string& name : option.get_snames()) out.names.push_back("-" + name);
   for (const std::string& name : option.get_lnames()) out.names.push_back("--" + name);
   const std::string type = option.get_type_name();
@@ -46,10 +46,10 @@ pages::HelpOption described(const CLI::Option& option) {
   return out;
 }
 
-void describe(const CLI::App& app, pages::HelpCommand& into) {
+void describe(const CLI::App& app, HelpCommand& into) {
   for (const CLI::Option* option : app.get_options()) into.options.push_back(described(*option));
   for (const CLI::App* child : app.get_subcommands([](const CLI::App*) { return true; })) {
-    pages::HelpCommand& word = into.words.emplace_back();
+    HelpCommand& word = into.words.emplace_back();
     word.name = child->get_name();
     word.summary = child->get_description();
     describe(*child, word);
@@ -58,8 +58,8 @@ void describe(const CLI::App& app, pages::HelpCommand& into) {
 
 }  // namespace
 
-pages::HelpCommand help_of(const Subcommand& command, const CLI::App& app) {
-  pages::HelpCommand out;
+HelpCommand help_of(const Subcommand& command, const CLI::App& app) {
+  HelpCommand out;
   out.name = command.name();
   out.summary = command.summary();
   out.details = command.details();
@@ -69,8 +69,8 @@ pages::HelpCommand help_of(const Subcommand& command, const CLI::App& app) {
   return out;
 }
 
-std::vector<pages::HelpCommand> help_of_all() {
-  std::vector<pages::HelpCommand> all;
+std::vector<HelpCommand> help_of_all() {
+  std::vector<HelpCommand> all;
   for (const auto& command : subcommands()) all.push_back(help_of(*command, *declare(*command)->app));
   return all;
 }

@@ -1,12 +1,12 @@
-// What the subcommands declare, as pages/help.hpp writes it.
+// What the subcommands declare, as cli/print/help.hpp writes it.
 #pragma once
 
+#include "cli/print/help.hpp"
 #include "cli/subcommand.hpp"
-#include "pages/help.hpp"
 
 namespace rangescope::cli {
 
-[[nodiscard]] pages::HelpCommand help_of(const Subcommand& command, const CLI::App& app);
-[[nodiscard]] std::vector<pages::HelpCommand> help_of_all();
+[[nodiscard]] HelpCommand help_of(const Subcommand& command, const CLI::App& app);
+[[nodiscard]] std::vector<HelpCommand> help_of_all();
 
 }  // namespace rangescope::cli

@@ -6,15 +6,52 @@
 //   help      this, man pages, completion        cmd_help.cpp
 //
 // app.cpp finds the subcommand and gives it its options; every other command is one line in subcommands.cpp.
-#include <string_view>
-#include "base/signals.hpp"
+#include <pthread.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <ucontext.h>
 
+#include <string_view>
+
+#include "base/signals.hpp"
 #include "cli/app.hpp"
-#include "sample/helper.hpp"
+#include "sample/gpu/helper.hpp"
+
+namespace {
+
+constexpr std::size_t kStack = 8 << 20;
+
+// Where the user's limit on stacks (ulimit -s 64) is too small for us and may not be raised, all of us runs on stacks
+// of our own. The limit stays as it is: it is the program's.
+int run_on_own_stack(int argc, char** argv) {
+  pthread_attr_t attributes;
+  if (pthread_attr_init(&attributes) == 0 && pthread_attr_setstacksize(&attributes, kStack) == 0)
+    (void)pthread_setattr_default_np(&attributes);
+  static ucontext_t here, there;
+  static int result;
+  void* const stack =
+      mmap(nullptr, kStack, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK | MAP_NORESERVE, -1, 0);
+  if (stack == MAP_FAILED || getcontext(&there) != 0) return rangescope::cli::run_app(argc, argv);
+  there.uc_stack.ss_sp = stack;
+  there.uc_stack.ss_size = kStack;
+  there.uc_link = &here;
+  static int count;
+  static char** words;
+  count = argc;
+  words = argv;
+  makecontext(
+      &there, [] { result = rangescope::cli::run_app(count, words); }, 0);
+  swapcontext(&here, &there);
+  return result;
+}
+
+}  // namespace
 
 int main(int argc, char** argv) {
   rangescope::base::outlive_file_limit();
   if (argc > 1 && std::string_view(argv[1]) == rangescope::sample::kHelperWord)
     return rangescope::sample::run_helper({argv + 2, argv + argc});
-  return rangescope::cli::run_app(argc, argv);
+  rlimit stack{};
+  const bool small = getrlimit(RLIMIT_STACK, &stack) == 0 && stack.rlim_cur < kStack / 4;
+  return small ? run_on_own_stack(argc, argv) : rangescope::cli::run_app(argc, argv);
 }

@@ -28,6 +28,8 @@ class Subcommand {
   virtual void options(const Arguments& app) = 0;
   /// True when it runs a program, which then ends the line, behind `--` or not; set_program() is called before run().
   [[nodiscard]] virtual bool takes_program() const { return false; }
+  /// Only behind `--`: words without it are its own.
+  [[nodiscard]] virtual bool needs_separator() const { return false; }
   virtual void set_program(std::vector<std::string> /*argv*/) {}
   /// Does it. The exit code; everything said was said.
   [[nodiscard]] virtual int run() = 0;

@@ -2,10 +2,15 @@
 
 #include <unistd.h>
 
+#include <chrono>
+#include <filesystem>
 #include <string>
 
+#include "base/fs.hpp"
+#include "base/held_folder.hpp"
 #include "base/redact.hpp"
 #include "base/text.hpp"
+#include "wire/launched.hpp"
 
 namespace rangescope::collect {
 namespace {
@@ -27,7 +32,7 @@ bool in_foreground() {
 base::Result<base::Ended> launch(const Plan& plan, const LaunchOptions& options) {
   for (const auto& folder : plan.folders) {
     std::error_code error;
-    std::filesystem::create_directories(folder, error);
+    std::filesystem::create_directories(base::in_place(folder), error);
     if (error) return base::fail(base::Code::kIo, "cannot make the folder: " + error.message(), folder.string());
   }
   base::Command command;
@@ -50,7 +55,26 @@ base::Result<base::Ended> launch(const Plan& plan, const LaunchOptions& options)
   command.tick_every = options.tick_every;
   command.tick = options.tick;
   command.enough = options.enough;
-  return base::run(command);
+  if (plan.collector != "native" || captures == plan.set_env.end()) return base::run(command);
+  using namespace std::chrono;
+  const auto since = [](auto clock) { return duration_cast<nanoseconds>(clock.now().time_since_epoch()).count(); };
+  const auto note = [&](const wire::launched::Launched& launched) {  // a report without it begins at the first record
+    (void)base::write_file(std::filesystem::path(captures->second) / wire::launched::kFile,
+                           wire::launched::text_of(launched));
+  };
+  note({since(system_clock()), since(steady_clock()), 0});
+  auto ended = base::run(command);
+  if (ended) {
+    const std::int64_t start_ns = since(steady_clock()) - (since(system_clock()) - ended->start_unix_ns);
+    note({ended->start_unix_ns, start_ns, start_ns + ended->wall_ns});
+  }
+  return ended;
+}
+
+std::string script_command(const Plan& plan) {
+  std::string line;
+  for (const auto& folder : plan.folders) line += "mkdir -p " + base::shell_quote(folder.string()) + " && ";
+  return line + shell_command(plan);
 }
 
 std::string shell_command(const Plan& plan) {
@@ -69,6 +93,7 @@ std::string recorded_command(const Plan& plan) {
   base::Redactor redactor;
   for (const auto& [name, value] : plan.set_env) redactor.learn(name, value);
   Plan recorded = plan;
+  recorded.cwd = redactor.text(plan.cwd.string());
   recorded.argv = redactor.arguments(plan.argv);
   for (auto& [name, value] : recorded.set_env) value = redactor.variable(name, value);
   return shell_command(recorded);

@@ -24,8 +24,10 @@ struct LaunchOptions {
 /// Runs it to its end. Fails only where it could not be started.
 [[nodiscard]] base::Result<base::Ended> launch(const Plan& plan, const LaunchOptions& options = {});
 
-/// The plan as one POSIX shell command that runs as it stands: `cd`, `env`, program, arguments.
+/// The plan as one POSIX shell command: `cd`, `env`, program, arguments. Its folders have to be there.
 [[nodiscard]] std::string shell_command(const Plan& plan);
+/// The same behind the making of its folders.
+[[nodiscard]] std::string script_command(const Plan& plan);
 /// The same for a file: secrets redacted (base/redact.hpp); then it has to be completed before it runs.
 [[nodiscard]] std::string recorded_command(const Plan& plan);
 

@@ -25,9 +25,8 @@ bool is_data_folder(const std::string& name) {
 /// One item of a defaults list.
 struct Default {
   enum class Kind : std::uint8_t { kSelf, kConfig, kGroup } kind = Kind::kGroup;
-  std::string group;                 ///< absolute: "ncu"
-  std::vector<std::string> options;  ///< one, several, or none (null)
-  bool optional = false, is_override = false;
+  std::string group;   ///< absolute: "ncu"
+  std::string option;  ///< "" for none (null)
   std::string where;
 };
 
@@ -66,38 +65,23 @@ base::Result<std::vector<Default>> read_defaults(const Value& list, const std::s
           entry.group = entry.group.empty() ? name.substr(0, slash) : entry.group + "/" + name.substr(0, slash);
           name = name.substr(slash + 1);
         }
-        entry.options = {name};
+        entry.option = name;
       }
       out.push_back(std::move(entry));
       continue;
     }
     if (!item.is_map() || item.entries.size() != 1)
       return base::fail(base::Code::kConfig, "an item of the defaults list must be one `group: option`", item.where);
-    std::string_view name = item.entries[0].key;
-    while (true) {
-      name = base::trim(name);
-      if (name.starts_with("optional "))
-        entry.optional = true, name.remove_prefix(9);
-      else if (name.starts_with("override "))
-        entry.is_override = true, name.remove_prefix(9);
-      else
-        break;
-    }
-    entry.group = name;
+    entry.group = base::trim(item.entries[0].key);
     if (entry.group.starts_with('/'))
       entry.group.erase(0, 1);
     else if (!group.empty())
       entry.group = group + "/" + entry.group;
     const Value& choice = item.entries[0].value;
-    if (choice.is_map())
-      return base::fail(base::Code::kConfig,
-                        "the option of group '" + entry.group + "' must be a name, a list of names or null",
+    if (!choice.is_scalar())
+      return base::fail(base::Code::kConfig, "the option of group '" + entry.group + "' must be a name or null",
                         choice.where);
-    if (choice.is_list()) {
-      for (const Value& one : choice.items) entry.options.push_back(one.text);
-    } else if (!choice.is_null()) {
-      entry.options = {choice.text};
-    }
+    if (!choice.is_null()) entry.option = choice.text;
     if (!choice.where.empty()) entry.where = choice.where;
     out.push_back(std::move(entry));
   }
@@ -106,8 +90,7 @@ base::Result<std::vector<Default>> read_defaults(const Value& list, const std::s
 
 /// A choice that overrides what a defaults list says.
 struct Chosen {
-  std::vector<std::string> options;
-  bool deleted = false;
+  std::string option;
   std::string where;
 };
 
@@ -122,20 +105,8 @@ class Composer {
     if (auto ok = roots(); !ok) return base::fail(std::move(ok));
     std::vector<Override> rest;
     if (auto ok = command_line_choices(rest); !ok) return base::fail(std::move(ok));
-    // Override directives inside group files show only when those files were opened: expand until nothing new is
-    // chosen.
-    for (int round = 0;; ++round) {
-      if (round == 20)
-        return base::fail(base::Code::kConfig, "the override directives of the defaults lists never settle",
-                          roots_.front().name);
-      const std::size_t before = chosen_.size();
-      flat_.clear();
-      config_.choices.clear();
-      met_.clear();
-      for (File& root : roots_)
-        if (auto ok = expand(root, 0); !ok) return base::fail(std::move(ok));
-      if (chosen_.size() == before) break;
-    }
+    for (File& root : roots_)
+      if (auto ok = expand(root, 0); !ok) return base::fail(std::move(ok));
     for (const auto& [key, choice] : chosen_)
       if (!met_.count(key)) return not_met(key, choice);
     config_.root.kind = Kind::kMap;
@@ -212,17 +183,12 @@ class Composer {
           continue;
         }
         const std::string key = item->group;
-        if (seen.insert(key).second && !item->is_override) {
+        if (seen.insert(key).second) {
           ++item;
           continue;
         }
-        if (i > 0 || item->is_override) {
-          const auto known = options_of(item->group);
-          const auto there = [&](const std::string& option) {
-            return std::find(known.begin(), known.end(), option) != known.end();
-          };
-          if (!item->optional || std::all_of(item->options.begin(), item->options.end(), there))
-            chosen_[key] = {item->options, false, item->where};
+        if (i > 0) {
+          chosen_[key] = {item->option, item->where};
           item = defaults.erase(item);
           continue;
         }
@@ -249,8 +215,7 @@ class Composer {
                        [&](const fs::path& dir) { return fs::is_directory(dir / name, ignored); });
   }
 
-  base::Result<std::optional<File>> option_file(const std::string& group, const std::string& option, bool optional,
-                                                const std::string& where) {
+  base::Result<File> option_file(const std::string& group, const std::string& option, const std::string& where) {
     std::error_code ignored;
     // A name below the folders of configuration; joined to them, an absolute one would lead elsewhere.
     const std::string whole = group + "/" + option;
@@ -258,12 +223,9 @@ class Composer {
       for (const fs::path& dir : search_) {
         const fs::path path = (group.empty() ? dir : dir / group) / (option + ".yaml");
         if (!fs::exists(path, ignored)) continue;
-        auto file = open(path, group);
-        if (!file) return base::fail(std::move(file));
-        return std::optional<File>(std::move(*file));
+        return open(path, group);
       }
     }
-    if (optional) return std::optional<File>{};
     if (group.empty()) {
       std::string hint = "Write `group: option`; `rangescope config groups` lists both.";
       for (const auto& [name, options] : groups(in_))
@@ -292,31 +254,22 @@ class Composer {
         flat_.push_back(file);
         continue;
       }
-      if (item.is_override) {
-        chosen_.try_emplace(item.group, Chosen{item.options, false, item.where});
-        continue;
-      }
-      std::vector<std::string> options = item.options;
-      std::string where = item.where;
+      std::string option = item.option, where = item.where;
       if (item.kind == Default::Kind::kGroup) {
         const std::string key = item.group;
         met_.insert(key);
         if (const auto choice = chosen_.find(key); choice != chosen_.end()) {
-          options = choice->second.options;
+          option = choice->second.option;
           where = choice->second.where;
-          if (choice->second.deleted) options.clear();
         }
-        if (options.empty()) config_.choices.push_back({item.group, "", "", where});
+        if (option.empty()) config_.choices.push_back({item.group, "", "", where});
       }
-      for (const std::string& option : options) {
-        auto child = option_file(item.group, option, item.optional, where);
-        if (!child) return base::fail(std::move(child));
-        if (!*child) continue;
-        (*child)->package = package_for(**child, file, item);
-        if (item.kind == Default::Kind::kGroup)
-          config_.choices.push_back({item.group, (*child)->package, option, where});
-        if (auto ok = expand(**child, depth + 1); !ok) return ok;
-      }
+      if (option.empty()) continue;
+      auto child = option_file(item.group, option, where);
+      if (!child) return base::fail(std::move(child));
+      child->package = package_for(*child, file, item);
+      if (item.kind == Default::Kind::kGroup) config_.choices.push_back({item.group, child->package, option, where});
+      if (auto ok = expand(*child, depth + 1); !ok) return ok;
     }
     return {};
   }
@@ -337,20 +290,16 @@ class Composer {
       const std::string& key = given.key;
       Chosen choice;
       choice.where = given.where;
-      choice.deleted = given.kind == Override::Kind::kDelete;
-      if (given.value) {
-        if (given.value->is_map())
-          return base::fail(base::Code::kConfig, "group '" + given.key + "' takes the name of an option, not a map",
-                            given.where);
-        for (const Value& one : given.value->items) choice.options.push_back(one.text);
-        if (given.value->is_scalar() && !given.value->is_null()) choice.options = {given.value->text};
-      }
-      if (choice.deleted && !choice.options.empty()) {
-        if (const auto now = option_now(key); now != choice.options)
+      const bool deleted = given.kind == Override::Kind::kDelete;
+      if (given.value && !given.value->is_scalar())
+        return base::fail(base::Code::kConfig, "group '" + given.key + "' takes the name of an option", given.where);
+      if (given.value && !given.value->is_null()) choice.option = given.value->text;
+      if (deleted && !choice.option.empty()) {
+        if (const auto now = option_now(key); now != choice.option)
           return base::fail(base::Code::kConfig,
-                            "~" + key + "=" + base::join(choice.options, ",") + ": its option is " +
-                                (now.empty() ? "null" : base::join(now, ", ")),
+                            "~" + key + "=" + choice.option + ": its option is " + (now.empty() ? "null" : now),
                             given.where, "Delete it without an option: ~" + key);
+        choice.option.clear();
       }
       const bool known = std::any_of(roots_.begin(), roots_.end(), [&](const File& root) {
         return std::any_of(root.defaults.begin(), root.defaults.end(),
@@ -359,10 +308,10 @@ class Composer {
       if (known && given.kind == Override::Kind::kAdd)
         return base::fail(base::Code::kConfig, "group '" + key + "' is in the defaults list already", given.where,
                           "Leave the + out to choose another option.");
-      if (!known && !choice.deleted) {  // a group of the user's folders: it joins the list
+      if (!known && !deleted) {  // a group of the user's folders: it joins the list
         Default item;
         item.group = given.key;
-        item.options = choice.options;
+        item.option = choice.option;
         item.where = given.where;
         auto& defaults = roots_.front().defaults;
         const auto self = std::find_if(defaults.begin(), defaults.end(),
@@ -375,11 +324,11 @@ class Composer {
   }
 
   /// What the defaults lists of the files choose for a group.
-  std::vector<std::string> option_now(const std::string& key) const {
-    if (const auto choice = chosen_.find(key); choice != chosen_.end()) return choice->second.options;
+  std::string option_now(const std::string& key) const {
+    if (const auto choice = chosen_.find(key); choice != chosen_.end()) return choice->second.option;
     for (const File& root : roots_)
       for (const Default& item : root.defaults)
-        if (item.kind == Default::Kind::kGroup && item.group == key) return item.options;
+        if (item.kind == Default::Kind::kGroup && item.group == key) return item.option;
     return {};
   }
 
@@ -393,9 +342,7 @@ class Composer {
     std::vector<std::string> known(met_.begin(), met_.end());
     std::string hint = base::did_you_mean(key, known);
     if (hint.empty()) hint = "Groups in the defaults list: " + base::join(known, ", ") + ".";
-    return base::fail(base::Code::kConfig,
-                      "group '" + key + "' is not in the defaults list, so there is nothing to override", choice.where,
-                      hint);
+    return base::fail(base::Code::kConfig, "group '" + key + "' is not in the defaults list", choice.where, hint);
   }
 
   // ---- values
@@ -439,7 +386,13 @@ class Composer {
       package = dot == std::string::npos ? "" : package.substr(0, dot);
     }
     if (wrapped.entries.empty()) return {};
-    if (auto ok = known("", wrapped); !ok) return ok;
+    if (auto ok = known("", wrapped); !ok) {
+      // A preset of nsys or ncu speaks of keys below pipeline, and says so in its first line.
+      for (const std::string section : {"pipeline.ncu", "pipeline.nsys", "pipeline.native", "pipeline"})
+        if (file.package == file.group && known(section, file.content))
+          ok.error().hint = "Begin the file with the line `# @package " + section + "`, where these keys are.";
+      return ok;
+    }
     remember("", wrapped);
     merge(config_.root, wrapped);
     return {};

@@ -56,6 +56,9 @@ TEST(Peaks, TheLongestNameThatFitsWins) {
   EXPECT_EQ(find_peaks(*peaks, "NVIDIA H100 80GB HBM3")->name, "NVIDIA H100 SXM");
   EXPECT_EQ(find_peaks(*peaks, "NVIDIA H100 80GB HBM3")->chip, "GH100");
   EXPECT_EQ(find_peaks(*peaks, "NVIDIA A100-SXM4-80GB")->chip, "GA100");
+  EXPECT_EQ(find_peaks(*peaks, "NVIDIA GeForce RTX 5090")->chip, "GB202");
+  EXPECT_EQ(find_peaks(*peaks, "NVIDIA GeForce RTX 3090")->id, "rtx-3090");
+  for (const auto& each : *peaks) EXPECT_TRUE(!each.source.empty() && each.memory_bytes_per_s > 0) << each.id;
   EXPECT_EQ(find_peaks(*peaks, "Some other card"), nullptr);
 }
 

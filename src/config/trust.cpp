@@ -6,11 +6,13 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <span>
 
 #include "base/fs.hpp"
 #include "base/hash.hpp"
 #include "base/state.hpp"
 #include "base/text.hpp"
+#include "config/schema.hpp"
 
 namespace rangescope::config {
 namespace {
@@ -19,19 +21,72 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t kMostBytes = std::size_t{16} << 20;
 
-// Below these keys stands what is run or loaded.
-constexpr std::array<std::string_view, 9> kRuns = {"workload.command",
-                                                   "workload.cwd",
-                                                   "pipeline.nsys.path",
-                                                   "pipeline.ncu.path",
-                                                   "pipeline.nsys.extra_args",
-                                                   "pipeline.ncu.ncu_cli.extra_args",
-                                                   "pipeline.ncu.ncu_cli.section_folders",
-                                                   "pipeline.ncu.ncu_cli.chips",
-                                                   "report.to"};
-// Variables that change numbers and load nothing; any other is asked about (LD_PRELOAD, PATH, PYTHONPATH ...).
-constexpr std::array<std::string_view, 6> kNumbers = {"OMP_NUM_THREADS",   "MKL_NUM_THREADS", "CUDA_VISIBLE_DEVICES",
-                                                      "CUDA_DEVICE_ORDER", "PYTHONHASHSEED",  "CUDA_LAUNCH_BLOCKING"};
+// What a file of a stranger may say: what is measured, and how it is shown. Every other key is asked about: what is
+// run, how often, where, for how long and when it ends, what is written where and for whom to read, what is deleted. A
+// name that ends in '.' stands for all below it.
+constexpr std::array<std::string_view, 61> kMeasured = {"device",
+                                                        "ranges.",
+                                                        "kernels.",
+                                                        "run.ranks",
+                                                        "vars.",
+                                                        "pipeline.probe",
+                                                        "pipeline.native.enable",
+                                                        "pipeline.native.metrics",
+                                                        "pipeline.native.per",
+                                                        "pipeline.native.rounds",
+                                                        "pipeline.native.chip",
+                                                        "pipeline.native.flush_caches",
+                                                        "pipeline.native.skip_first",
+                                                        "pipeline.native.trace_first",
+                                                        "pipeline.native.cuda_graphs",
+                                                        "pipeline.native.mpi",
+                                                        "pipeline.native.light",
+                                                        "pipeline.native.overhead",
+                                                        "pipeline.native.sample",
+                                                        "pipeline.native.cpu",
+                                                        "pipeline.native.cpu_counters",
+                                                        "pipeline.native.sample_metrics",
+                                                        "pipeline.nsys.enable",
+                                                        "pipeline.nsys.trace",
+                                                        "pipeline.nsys.sample",
+                                                        "pipeline.nsys.cpuctxsw",
+                                                        "pipeline.nsys.nvtx_domain_include",
+                                                        "pipeline.nsys.nvtx_domain_exclude",
+                                                        "pipeline.nsys.cuda_graph_trace",
+                                                        "pipeline.nsys.cuda_memory_usage",
+                                                        "pipeline.nsys.trace_fork_before_exec",
+                                                        "pipeline.nsys.gpu_metrics_device",
+                                                        "pipeline.nsys.gpu_metrics_set",
+                                                        "pipeline.nsys.gpu_metrics_frequency",
+                                                        "pipeline.ncu.enable",
+                                                        "pipeline.ncu.gating_nvtx",
+                                                        "pipeline.ncu.top_n",
+                                                        "pipeline.ncu.ncu_cli.nvtx.",
+                                                        "pipeline.ncu.ncu_cli.set",
+                                                        "pipeline.ncu.ncu_cli.sections",
+                                                        "pipeline.ncu.ncu_cli.metrics",
+                                                        "pipeline.ncu.ncu_cli.disable_extra_suffixes",
+                                                        "pipeline.ncu.ncu_cli.kernel_name",
+                                                        "pipeline.ncu.ncu_cli.kernel_name_base",
+                                                        "pipeline.ncu.ncu_cli.kernel_id",
+                                                        "pipeline.ncu.ncu_cli.launch_skip",
+                                                        "pipeline.ncu.ncu_cli.launch_skip_before_match",
+                                                        "pipeline.ncu.ncu_cli.launch_count",
+                                                        "pipeline.ncu.ncu_cli.filter_mode",
+                                                        "pipeline.ncu.ncu_cli.devices",
+                                                        "pipeline.ncu.ncu_cli.target_processes",
+                                                        "pipeline.ncu.ncu_cli.range_filter",
+                                                        "pipeline.ncu.ncu_cli.range_replay_options",
+                                                        "pipeline.ncu.ncu_cli.cache_control",
+                                                        "pipeline.ncu.ncu_cli.clock_control",
+                                                        "pipeline.ncu.ncu_cli.graph_profiling",
+                                                        "pipeline.ncu.ncu_cli.push_pop_scope",
+                                                        "pipeline.ncu.ncu_cli.profile_from_start",
+                                                        "pipeline.ncu.ncu_cli.apply_rules",
+                                                        "pipeline.ncu.ncu_cli.rules",
+                                                        "pipeline.ncu.ncu_cli.rename_kernels"};
+// Of report.*, what is more than its looks: a file, a guard against spreadsheets, load.
+constexpr std::array<std::string_view, 3> kNotShown = {"report.to", "report.raw_cells", "report.threads"};
 
 fs::path list_of_trusted() {
   const fs::path folder = base::state_folder();
@@ -55,17 +110,26 @@ std::string how_to_trust(const fs::path& file) {
          "`, or leave it out with --no-project.";
 }
 
+bool holds(std::span<const std::string_view> list, std::string_view path) {
+  return std::any_of(list.begin(), list.end(), [&](std::string_view key) {
+    return key == path || (key.ends_with('.') && path.starts_with(key));
+  });
+}
+
 bool needs_trust(std::string_view path) {
-  if (std::find(kRuns.begin(), kRuns.end(), path) != kRuns.end()) return true;
-  if (path.ends_with(".env")) return true;  // a map that an interpolation fills
-  const auto env = path.rfind(".env.");
-  return env != std::string_view::npos &&
-         std::find(kNumbers.begin(), kNumbers.end(), path.substr(env + 5)) == kNumbers.end();
+  const bool known = std::ranges::any_of(keys(), [&](const Key& key) {
+    return key.path == path || key.path.starts_with(std::string(path) + ".") ||
+           path.starts_with(std::string(key.path) + ".");
+  });
+  if (!known) return false;  // the schema refuses it, and says what was meant
+  if (path.starts_with("report.")) return holds(kNotShown, path);
+  return !holds(kMeasured, path);
 }
 
 base::Result<void> walk(const Value& value, const std::string& path, const fs::path& file) {
   for (const Entry& entry : value.entries)
     if (auto ok = walk(entry.value, path.empty() ? entry.key : path + "." + entry.key, file); !ok) return ok;
+  // An interpolation may stand where a map would.
   const bool nothing = value.is_null() || (!value.is_scalar() && value.items.empty());
   if (nothing || !needs_trust(path)) return {};
   return base::fail(base::Code::kPermission, "sets " + base::printable(path) + ", and you did not trust this file",

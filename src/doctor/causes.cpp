@@ -4,7 +4,7 @@
 
 #include "base/log.hpp"
 #include "base/text.hpp"
-#include "collect/outcome.hpp"
+#include "collect/nsight/outcome.hpp"
 #include "config/compose.hpp"
 #include "config/yaml.hpp"
 
@@ -47,7 +47,8 @@ std::vector<Cause> said_by(const std::string& tool) {
                    std::string(cure),
                    tool == "ncu"
                        ? "ncu 2020.3 to 2024.1: run without a GPU; 2025.3.1: recorded; later ones: documentation"
-                       : "nsys 2022.4 and 2025.3.1: run; later ones: documentation",
+                   : tool == "nsys" ? "nsys 2022.4 and 2025.3.1: run; later ones: documentation"
+                                    : "the texts of CUDA 11 to 13 and of PyTorch 2",
                    base::exit_code(message.code)});
   }
   return out;
@@ -57,13 +58,13 @@ std::vector<Chapter> read_chapters() {
   std::vector<Chapter> out;
   const auto conf = config::shipped_folder();
   if (!conf) return base::log(conf.error()), out;
-  for (const char* name : {"machine", "command", "program", "ncu", "nsys"}) {
+  for (const char* name : {"machine", "command", "program", "ncu", "nsys", "cuda"}) {
     auto read = chapter(*conf / "doctor", name);
     if (!read) {
       base::log(read.error());
       continue;
     }
-    if (read->name == "ncu" || read->name == "nsys") {
+    if (read->name == "ncu" || read->name == "nsys" || read->name == "cuda") {
       std::vector<Cause> said = said_by(name);
       read->causes.insert(read->causes.begin(), said.begin(), said.end());
     }
@@ -92,7 +93,11 @@ model::Finding finding_of(std::string_view id, model::Grade verdict, std::string
   finding.verdict = verdict;
   finding.found = std::move(found);
   finding.hint = std::move(hint);
-  if (const Cause* cause = find_cause(id)) {
+  return explained(std::move(finding));
+}
+
+model::Finding explained(model::Finding finding) {
+  if (const Cause* cause = find_cause(finding.id)) {
     finding.why = cause->explanation;
     if (finding.hint.empty()) finding.hint = cause->cure;
   }

@@ -1,9 +1,10 @@
 // What can be wrong, as data: every cause that the doctor can name, with what it means, what to do, and where it was
 // seen.
 //
-// conf/doctor holds them, a file a chapter; what ncu and nsys say of themselves is the table of collect/outcome.cpp.
-// The page docs/manual/causes.md is this catalogue as Markdown (`rangescope doctor --causes`), and a test holds one
-// against the other. Nothing enters that was not measured, or read in a tool's own documentation or words.
+// conf/doctor holds them, a file a chapter; what ncu and nsys say of themselves is the table of
+// collect/nsight/outcome.cpp. The page docs/manual/causes.md is this catalogue as Markdown (`rangescope doctor
+// --causes`), and a test holds one against the other. Nothing enters that was not measured, or read in a tool's own
+// documentation or words.
 #pragma once
 
 #include <span>
@@ -40,6 +41,8 @@ struct Chapter {
 /// `id` must be in a table.
 [[nodiscard]] model::Finding finding_of(std::string_view id, model::Grade verdict, std::string found,
                                         std::string hint = {});
+/// The same for a finding that has its id and what was found.
+[[nodiscard]] model::Finding explained(model::Finding finding);
 /// "All is well", or "cannot be said", with evidence; run_checks() fills id and question.
 [[nodiscard]] model::Finding well(std::string found);
 [[nodiscard]] model::Finding skipped(std::string why);

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "model/range.hpp"
@@ -11,6 +12,9 @@
 namespace rangescope::model {
 
 enum class FrameKind : std::uint8_t { kNative, kPython, kCut };
+
+/// Name of the kPython frame that stands for functions that were not read; its file is empty.
+inline constexpr std::string_view kNotRead = "(not read)";
 
 /// A function in a call chain. An inlined one is a frame of its own.
 struct CpuFrame {
@@ -31,7 +35,8 @@ struct CpuStack {
 struct CpuThread {
   std::uint32_t pid = 0, tid = 0;
   StringId name = 0;
-  std::uint32_t thread = kNone;  ///< index into Session::threads
+  std::uint32_t thread = kNone;   ///< index into Session::threads
+  std::uint32_t creator = kNone;  ///< that started it, index into CpuProfile::threads
 };
 
 /// The thread ran: it stands for `interval_ns` of CPU time.
@@ -41,7 +46,7 @@ struct CpuSample {
   std::uint32_t stack = kNone;  ///< the innermost frame
 };
 
-enum class WaitKind : std::uint8_t { kOther, kLock, kIo, kSleep, kPreempted };
+enum class WaitKind : std::uint8_t { kOther, kLock, kIo, kSleep, kPreempted, kGil };
 
 /// The thread did not run.
 struct CpuWait {
@@ -49,6 +54,15 @@ struct CpuWait {
   std::uint32_t thread = 0;
   std::uint32_t stack = kNone;  ///< what it waited in, of longer waits
   WaitKind kind = WaitKind::kOther;
+  float weight = 1;  ///< waits that it stands for: more than one where switches were recorded for a part of the time
+  std::uint32_t holder = kNone;  ///< the thread that had the lock, or the GIL, where that is known
+};
+
+/// A source line that samples were taken at.
+struct CpuLine {
+  std::uint32_t frame = 0;  ///< the function, index into CpuProfile::frames
+  std::uint32_t line = 0;   ///< in the file of the function
+  std::uint32_t samples = 0;
 };
 
 /// An event that the kernel counted of every thread, and recorded each time that a period of them was full.
@@ -69,14 +83,16 @@ struct CpuProfile {
   std::int64_t interval_ns = 0;  ///< 0: nothing was sampled
   std::string unwinding;         ///< how call chains were followed
   bool switches = true;          ///< waits were recorded
+  double unwatched = 0;          ///< share of the time in which waits were not, since they came too fast
   bool kernel = true;            ///< samples were taken in the kernel too
   std::vector<CpuThread> threads;
   std::vector<CpuFrame> frames;
   std::vector<CpuStack> stacks;
   std::vector<CpuSample> samples;  ///< by thread, within it by time
   std::vector<CpuWait> waits;      ///< likewise
+  std::vector<CpuLine> lines;
   std::vector<CpuCounter> counters;
-  std::vector<CpuCount> counts;  ///< likewise
+  std::vector<CpuCount> counts;  ///< by thread, within it by time
 };
 
 }  // namespace rangescope::model

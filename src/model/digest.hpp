@@ -1,6 +1,6 @@
 // What of a run is compared: the numbers of each region by tag, without the trace.
 //
-// A digest is made from a report (analyze/digest.hpp), read from a report.json or from a baseline file
+// A digest is made from a report (analyze/compare/digest.hpp), read from a report.json or from a baseline file
 // (runs/baselines.hpp). It holds what the report says; comparison divides sums by occurrences itself.
 #pragma once
 

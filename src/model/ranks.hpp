@@ -42,7 +42,8 @@ struct Rank {
   std::uint32_t pid = 0;    ///< of its first process that opened a range, else of its first
   std::string card;         ///< UUID of its only GPU, "" where it has none or several
   RankWork work;
-  double clock_offset_ns = 0;  ///< what was added to its clock, where the ends of collectives tell (analyze/clocks.hpp)
+  double clock_offset_ns =
+      0;  ///< what was added to its clock, where the ends of collectives tell (analyze/ranks/clocks.hpp)
 };
 
 /// Inclusive wall time of a region as the ranks have it.

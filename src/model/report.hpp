@@ -31,13 +31,17 @@ struct WallTime {
   double inclusive_ns = 0;  ///< sum over occurrences of end - start
   double exclusive_ns = 0;  ///< inclusive minus the inclusive time of the child regions (same tree)
   Spread per_occurrence_ns;
-  double share = 0;         ///< inclusive_ns / duration of the run, 0..1 per thread; more than 1 over several threads
-  double profiler_ns = 0;   ///< what measuring added (analyze/steady.hpp, recording.hpp): in none of the values above
-  double recording_ns = 0;  ///< of it, what recording the ranges added
+  double share = 0;  ///< inclusive_ns / duration of the run, 0..1 per thread; more than 1 over several threads
+  double profiler_ns =
+      0;  ///< what measuring added (analyze/time/steady.hpp, recording.hpp): in none of the values above
+  double recording_ns = 0;    ///< of it, what recording the ranges added
+  std::int64_t unlisted = 0;  ///< occurrences that are in every number here and in no timeline
+  /// Median and 95th percentile, of Steady too, are within this share of the exact ones; 0: exact.
+  double quantile_error = 0;
 };
 
 /// What remains of a region when the occurrences that warm it up are left out: the first of each thread that took far
-/// longer than the rest without more work for the GPU (analyze/steady.hpp).
+/// longer than the rest without more work for the GPU (analyze/time/steady.hpp).
 struct Steady {
   std::int64_t occurrences = 0;      ///< that remain
   std::int64_t left_out = 0;         ///< that warmed it up
@@ -196,6 +200,7 @@ struct CpuFunction {
   bool python = false;
   double self_ns = 0, total_ns = 0;  ///< running itself; with what it called
   std::uint32_t frame = kNone;       ///< index into CpuProfile::frames, the first of them
+  std::uint32_t hot_line = 0;        ///< of `file`, where most of its own samples of the run are; 0: unknown
 };
 
 /// A part of where the wall time of a region's threads went. Nanoseconds.
@@ -219,6 +224,15 @@ struct CpuCounterSum {
   double count = 0, deviation = 0;  ///< deviation: standard, of sampling alone; 0 where each event was recorded
 };
 
+/// Who had what a region's threads waited for. Nanoseconds of waiting.
+struct CpuHolder {
+  std::string kind;    ///< "GIL", "lock"
+  std::string thread;  ///< name and number
+  std::string range;   ///< that it was in mostly; "" outside ranges
+  std::string doing;   ///< its function with most samples meanwhile; "" where none was taken
+  double ns = 0;
+};
+
 /// What the threads of a region did in its wall time: the four parts add up to it.
 struct CpuWork {
   std::int64_t samples = 0;
@@ -232,6 +246,10 @@ struct CpuWork {
   std::vector<CpuFunction> callers;    ///< at most fifty, by time with what they called
   std::vector<CpuStackCount> stacks;   ///< of the aggregate, outside child regions, once over all domains
   std::vector<CpuCounterSum> counters;
+  std::vector<CpuHolder> holders;  ///< of locks and the GIL, the longest first
+  /// Of threads of a pool (OpenMP, BLAS) whose creator was in the region: CPU time, no part of the wall time.
+  std::int64_t pool_samples = 0;
+  double pool_ns = 0;
 };
 
 struct Region {

@@ -5,6 +5,8 @@
 // there is none. Vectors are in recording order unless their element says otherwise.
 #pragma once
 
+#include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -16,6 +18,7 @@
 #include "model/metric.hpp"
 #include "model/range.hpp"
 #include "model/sample.hpp"
+#include "model/sketch.hpp"
 #include "model/strings.hpp"
 #include "model/summary.hpp"
 
@@ -99,6 +102,34 @@ struct PayloadField {
   std::uint64_t bits = 0;  ///< as Attributes::payload_u64
 };
 
+/// Occurrences of one range path in one thread that are counted and not listed in Session::ranges, as those of a large
+/// capture (read/native/thin.hpp): closed push/pop ranges of their own domain's stack, in which nothing that is listed
+/// happened. Session::ranges holds others of the same path, and every range around them.
+struct Unlisted {
+  std::uint32_t range = 0;              ///< index into Session::ranges: a listed occurrence of this path and thread
+  std::uint32_t first_listed = 0;       ///< so many of the first occurrences are all listed
+  Distribution wall;                    ///< lengths
+  Distribution unrecorded;              ///< the same without what recording ranges added
+  std::int64_t inside_ns = 0;           ///< unlisted ranges directly inside of them
+  std::int64_t inside_recorded_ns = 0;  ///< what recording those added
+  std::int64_t usual_ns = 0, usual_unrecorded_ns = 0;  ///< medians of all occurrences behind the first third, sketched
+};
+
+/// The unlisted ranges directly inside of a listed one.
+struct UnlistedInside {
+  std::uint32_t range = 0;  ///< index into Session::ranges
+  std::uint64_t count = 0;
+  std::int64_t ns = 0, recorded_ns = 0;
+};
+
+/// Time from the begin of a push/pop range of a thread that holds unlisted ones to the end of the same or a later one,
+/// less the stretches between them, which are short.
+struct OpenSpan {
+  std::uint32_t thread = 0;
+  std::int64_t start_ns = 0, end_ns = 0;
+  std::int64_t between_ns = 0;  ///< of it, no range was open
+};
+
 struct Session {
   Strings strings;
   std::vector<Source> sources;
@@ -112,6 +143,9 @@ struct Session {
   std::vector<NamedResource> resources;
   std::vector<Attributes> attributes;
   std::vector<Range> ranges;
+  std::vector<Unlisted> unlisted;
+  std::vector<UnlistedInside> unlisted_inside;
+  std::vector<OpenSpan> open_spans;          ///< of threads with unlisted ranges: all of their closed push/pop ranges
   std::vector<PayloadField> payload_fields;  ///< in the order of their ranges
   std::map<StringId, StringId> plain_names;  ///< of names that analyze::name_by_payload made: what expressions mean
   std::vector<Mark> marks;
@@ -143,10 +177,32 @@ struct Session {
   std::vector<Loss> losses;
 };
 
+/// What recording an empty range took, in whole nanoseconds: inside it, and beside it in the range around.
+struct RecordingCost {
+  std::uint32_t own = 0, around = 0;
+};
+[[nodiscard]] inline RecordingCost recording_cost(const Process& process) {
+  const auto pair = static_cast<std::uint32_t>(std::lround(process.range_pair_ns));
+  const auto own = std::min(pair, static_cast<std::uint32_t>(std::lround(process.range_own_ns)));
+  return {own, pair - own};
+}
+
+/// Occurrences of ranges, listed or not.
+[[nodiscard]] inline std::uint64_t count_ranges(const Session& session) {
+  std::uint64_t count = session.ranges.size();
+  for (const Unlisted& each : session.unlisted) count += each.wall.moments.n;
+  return count;
+}
+
 /// Something that a report can be made of: ranges, calls, GPU work, results or totals.
 [[nodiscard]] inline bool holds_anything(const Session& s) {
   return !s.ranges.empty() || !s.launches.empty() || !s.kernels.empty() || !s.copies.empty() || !s.memsets.empty() ||
          !s.graph_launches.empty() || !s.synchronizations.empty() || !s.measurements.empty() || !s.summary.empty();
+}
+
+[[nodiscard]] inline bool has_gpu_work(const Session& s) {
+  return !s.kernels.empty() || !s.copies.empty() || !s.memsets.empty() || !s.graph_launches.empty() ||
+         !s.synchronizations.empty();
 }
 
 }  // namespace rangescope::model

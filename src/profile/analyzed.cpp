@@ -1,17 +1,12 @@
 #include "profile/analyzed.hpp"
 
 #include <algorithm>
-#include <cmath>
-#include <map>
-#include <tuple>
 
-#include "analyze/nest.hpp"
-#include "analyze/rows.hpp"
-#include "analyze/verdict/verdict.hpp"
+#include "analyze/names/nest.hpp"
 #include "base/log.hpp"
+#include "base/progress.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
-#include "base/version.hpp"
 #include "config/yaml.hpp"
 #include "profile/counters.hpp"
 #include "report/sink.hpp"
@@ -22,27 +17,17 @@
 namespace rangescope::profile {
 namespace {
 
-// "native: rangescope 0.1.0, native-trace 1.0"
-std::string source_text(const model::Source& source) {
-  std::string text = source.format;
-  if (!source.tool.empty()) text += ": " + source.tool;
-  if (!source.schema.empty()) text += ", " + source.schema;
-  return text;
-}
-
-void add_run_info(model::Report& report, const model::Session& session, const std::filesystem::path& input,
-                  const std::filesystem::path& run) {
-  model::RunInfo info = run.empty() ? report.run : runs::run_info(run);
-  if (info.id.empty()) info.id = input.filename().string();
-  if (info.tool.empty()) info.tool = base::tool_version();
-  info.duration_ns = static_cast<double>(session.end_ns - session.begin_ns);
-  if (info.start_unix_ns == 0 && session.clock.anchor_unix_ns != 0)
-    info.start_unix_ns = session.clock.anchor_unix_ns + (session.begin_ns - session.clock.anchor_ns);
-  for (const model::Source& source : session.sources) {
-    const std::string text = source_text(source);
-    if (std::find(info.sources.begin(), info.sources.end(), text) == info.sources.end()) info.sources.push_back(text);
-  }
-  report.run = std::move(info);
+/// What is known of a run, or of an input that is none.
+analyze::RunFacts run_facts(const std::filesystem::path& input, const std::filesystem::path& run) {
+  analyze::RunFacts facts;
+  facts.named = named_input(input, run);
+  if (!run.empty()) facts.info = runs::run_info(run);
+  if (facts.info.id.empty()) facts.info.id = input.filename().string();
+  std::error_code error;
+  if (run.parent_path().filename() == "repeats" && std::filesystem::exists(run / "report.json", error))
+    for (const auto& repeat : runs::repeats_of(run.parent_path().parent_path()))
+      if (auto digest = runs::read_report(repeat / "report.json")) facts.repetitions.push_back(std::move(*digest));
+  return facts;
 }
 
 /// Why a tool recorded nothing, as its own diagnostics say it, or what it is most often not told.
@@ -60,7 +45,6 @@ std::string diagnosed(const model::Session& session) {
   static constexpr std::pair<std::string_view, const char*> kHints[] = {
       {"nsys", "Check what nsys was told to record: --trace=cuda,nvtx"},
       {"ncu", "Check what ncu was told to profile: its filters chose no kernel"},
-      {"nvprof", "Check that the program used the GPU under nvprof (--profile-child-processes follows its children)"},
       {"kineto", "Check that the profiler was active: torch.profiler records CPU and CUDA between start() and stop()"}};
   for (const auto& [format, hint] : kHints)
     if (session.sources.front().format.starts_with(format)) return hint;
@@ -71,13 +55,14 @@ base::Error nothing(const std::filesystem::path& input, const model::Session& se
   base::Error error{base::Code::kNothingCaptured, {}, input.string(), {}};
   if (!session.sources.empty() && session.sources.front().maker != model::Maker::kRangescope) {
     error.what =
-        "the file was read (" + source_text(session.sources.front()) + ") and holds no range, kernel or result";
+        "the file was read (" + analyze::describe(session.sources.front()) + ") and holds no range, kernel or result";
     error.hint = diagnosed(session);
   } else {
     error.what = "nothing was captured: " + why_no_range(session);
     error.hint =
         !session.processes.empty() ? "Check that the part of the program that has ranges ran"
-        : !session.losses.empty()
+        : std::any_of(session.losses.begin(), session.losses.end(),
+                      [](const model::Loss& loss) { return loss.kind == "no_capture_file"; })
             ? "Let the program open and write files: ulimit -n and ulimit -f, free space, memory"
             : "Check that the program calls NVTX 3 (C and C++: nvtx3 headers; Python: the nvtx package or "
               "torch.cuda.nvtx), may open files, and is neither setuid nor run in a container of its own; if it went "
@@ -104,39 +89,6 @@ analyze::FoldNames fold_names_at(const config::Value& settings) {
                            : analyze::FoldNames::kAuto;
 }
 
-/// Of a repetition: how each region's wall time differs over all of them, as two metrics.
-void add_repetitions(const std::filesystem::path& run, model::Report& report) {
-  std::error_code error;
-  if (run.parent_path().filename() != "repeats" || !std::filesystem::exists(run / "report.json", error)) return;
-  std::map<std::tuple<std::vector<std::string>, std::string, model::RangeKind>, std::vector<double>> walls;
-  std::size_t runs = 0;
-  for (const auto& repeat : runs::repeats_of(run.parent_path().parent_path())) {
-    const auto digest = runs::read_report(repeat / "report.json");
-    if (!digest) continue;
-    ++runs;
-    for (const model::DigestRegion& region : digest->regions)
-      if (const auto wall = region.values.find("wall_ns.inclusive"); wall != region.values.end())
-        walls[{region.path, region.domain, region.kind}].push_back(wall->second);
-  }
-  if (runs < 2) return;
-  for (model::Region& region : report.regions) {
-    const auto found = walls.find({region.path, region.domain, region.kind});
-    if (region.process || region.thread || found == walls.end() || found->second.size() < 2) continue;
-    const std::vector<double>& all = found->second;
-    const auto n = static_cast<double>(all.size());
-    double mean = 0, squares = 0;
-    for (const double wall : all) mean += wall / n;
-    for (const double wall : all) squares += (wall - mean) * (wall - mean);
-    const auto [least, most] = std::minmax_element(all.begin(), all.end());
-    const std::string of = base::counted(all.size(), "repetition");
-    region.metrics["repeat_wall_ns"] = {mean, "ns", *least, *most, std::ssize(all), "mean wall time of " + of, {}};
-    region.metrics["repeat_stddev_ns"] = {std::sqrt(squares / (n - 1)),           "ns", 0, 0, std::ssize(all),
-                                          "sample standard deviation over " + of, {}};
-  }
-  report.metric_columns.insert(report.metric_columns.begin(),
-                               {{"repeat_wall_ns", "mean run"}, {"repeat_stddev_ns", "+- runs"}});
-}
-
 }  // namespace
 
 std::string named_input(const std::filesystem::path& input, const std::filesystem::path& run) {
@@ -144,6 +96,11 @@ std::string named_input(const std::filesystem::path& input, const std::filesyste
   const std::filesystem::path named = std::filesystem::path("rangescope-runs") / run.filename();
   if (!run.empty() && std::filesystem::equivalent(named, run, error)) return run.filename().string();
   return (run.empty() ? input : run).string();
+}
+
+bool holds_program(const model::Session& session) {
+  return !session.processes.empty() && !session.sources.empty() &&
+         session.sources.front().maker == model::Maker::kRangescope;
 }
 
 std::string why_no_range(const model::Session& native) {
@@ -202,7 +159,8 @@ std::vector<std::filesystem::path> captures_to_read(const std::filesystem::path&
 }
 
 base::Result<Analyzed> analyze_inputs(std::span<const std::filesystem::path> inputs, const std::filesystem::path& run,
-                                      const analyze::Options& wanted, read::Options reading) {
+                                      const analyze::Options& wanted, read::Options reading, Sessions read,
+                                      std::optional<analyze::RunFacts> known) {
   for (const auto& input : inputs) {
     if (is_empty_folder(input) && (!run.empty() || !runs::run_of(input).empty()))
       return tl::make_unexpected(nothing(input, {}));
@@ -215,19 +173,20 @@ base::Result<Analyzed> analyze_inputs(std::span<const std::filesystem::path> inp
   if (options.device.empty()) options.device = text_at(settings, "device");
   options.by_payload =
       options.by_payload || counted_by_payload(run) || text_at(settings, "report.bucket_by") == "payload";
+  if (options.domains == analyze::Domains::kNested)
+    reading.listed = 0;  // what is counted is of each domain's own stack
   const analyze::NameFolder names(*options.fold_names, options.ranges);
-  auto captured = read_captures(inputs, reading, names);
+  auto captured = read_captures(inputs, reading, names, std::move(read));
   if (!captured) return base::fail(std::move(captured));
   model::Session& session = captured->session;
-  if (!model::holds_anything(session)) return tl::make_unexpected(nothing(inputs.front(), session));
+  if (!model::holds_anything(session) && !holds_program(session))
+    return tl::make_unexpected(nothing(inputs.front(), session));
   analyze::nest_names(session, options.nest);
-  auto report = analyze::analyze(session, options, reference_of(run, !session.measurements.empty()));
+  const base::Work analyzing("analyzing");
+  analyze::RunFacts facts = known ? std::move(*known) : run_facts(inputs.front(), run);
+  facts.notes = std::move(captured->notes);
+  auto report = analyze::answer(session, options, reference_of(run, !session.measurements.empty()), std::move(facts));
   if (!report) return base::fail(std::move(report));
-  report->notes.insert(report->notes.end(), captured->notes.begin(), captured->notes.end());
-  add_run_info(*report, session, inputs.front(), run);
-  add_repetitions(run, *report);
-  analyze::finish_rows(*report);
-  analyze::judge(*report, named_input(inputs.front(), run));
   return Analyzed{std::move(session), std::move(*report), std::move(captured->parts)};
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -35,13 +36,18 @@ struct Analyzed {
 [[nodiscard]] base::Result<Analyzed> analyze_input(const std::filesystem::path& input, const std::filesystem::path& run,
                                                    const analyze::Options& options);
 
-/// The same of several inputs, joined into one session (profile/captures.hpp).
+/// The same of several inputs, joined into one session (profile/captures.hpp). `read`: those that were read already.
+/// `known`: of a job, what is known of it; else it is what the run's directory says.
 [[nodiscard]] base::Result<Analyzed> analyze_inputs(std::span<const std::filesystem::path> inputs,
                                                     const std::filesystem::path& run, const analyze::Options& options,
-                                                    read::Options reading = {});
+                                                    read::Options reading = {}, Sessions read = {},
+                                                    std::optional<analyze::RunFacts> known = {});
 
 /// How a command line names the input from here: a run or job below rangescope-runs by its name, all else by its path.
 [[nodiscard]] std::string named_input(const std::filesystem::path& input, const std::filesystem::path& run);
+
+/// The program itself was seen: without ranges it is the one region.
+[[nodiscard]] bool holds_program(const model::Session& session);
 
 /// Why a native capture holds no range: what follows "nothing was captured: ".
 [[nodiscard]] std::string why_no_range(const model::Session& native);

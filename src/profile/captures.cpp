@@ -4,11 +4,12 @@
 #include <map>
 
 #include "base/fs.hpp"
+#include "base/progress.hpp"
 #include "base/text.hpp"
 #include "profile/jobs.hpp"
 #include "read/join.hpp"
 #include "read/registry.hpp"
-#include "report/tables/database.hpp"
+#include "report/formats/tables/database.hpp"
 #include "runs/imports.hpp"
 #include "runs/layout.hpp"
 
@@ -33,6 +34,18 @@ fs::path profiled_run_of(const fs::path& path) {
   for (fs::path series = runs::run_of(run); !series.empty(); series = runs::run_of(run)) run = std::move(series);
   const auto imports = runs::read_imports(run);
   return imports && imports->empty() ? run : fs::path{};
+}
+
+std::uint64_t bytes_of(const std::vector<fs::path>& parts) {
+  std::uint64_t bytes = 0;
+  std::error_code error;
+  for (const fs::path& part : parts) {
+    if (fs::is_regular_file(part, error)) bytes += fs::file_size(part, error);
+    for (fs::recursive_directory_iterator entry(part, error), end; !error && entry != end; entry.increment(error))
+      if (std::error_code ignored; entry->is_regular_file(ignored)) bytes += entry->file_size(ignored);
+    error.clear();
+  }
+  return bytes;
 }
 
 std::string within(const fs::path& path, const fs::path& run) {
@@ -85,7 +98,7 @@ const model::Session* better_timeline(const model::Session* native, const model:
 }
 
 base::Result<Captured> read_captures(std::span<const fs::path> paths, const read::Options& options,
-                                     const analyze::NameFolder& names) {
+                                     const analyze::NameFolder& names, Sessions read) {
   if (paths.empty()) return base::fail(base::Code::kUsage, "no input was given", {}, "Name a run directory or a file.");
   std::vector<Input> inputs;
   std::vector<base::Error> unread;
@@ -97,7 +110,9 @@ base::Result<Captured> read_captures(std::span<const fs::path> paths, const read
                                ", which is read already");
       continue;
     }
-    auto session = read::read_recording(parts, options);
+    const base::Work reading("reading " + base::printable(path.filename().string()), bytes_of(parts));
+    auto known = read.extract(path);
+    auto session = known.empty() ? read::read_recording(parts, options) : std::move(known.mapped());
     if (session) {
       label_processes(path, *session);
       if (is_of_others(*session, options.ranks)) continue;

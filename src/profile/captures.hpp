@@ -6,11 +6,12 @@
 #pragma once
 
 #include <filesystem>
+#include <map>
 #include <span>
 #include <string>
 #include <vector>
 
-#include "analyze/fold.hpp"
+#include "analyze/names/fold.hpp"
 #include "base/result.hpp"
 #include "model/session.hpp"
 #include "read/reader.hpp"
@@ -34,9 +35,13 @@ struct Captured {
 /// Null where neither is there.
 [[nodiscard]] const model::Session* better_timeline(const model::Session* native, const model::Session* nsys);
 
-/// Reads, folds names and joins. kUsage for no input; the readers' errors, with their places.
+/// Sessions of captures that were read already, by path.
+using Sessions = std::map<std::filesystem::path, model::Session>;
+
+/// Reads what is not in `read`, folds names and joins. kUsage for no input; the readers' errors, with their places.
 [[nodiscard]] base::Result<Captured> read_captures(std::span<const std::filesystem::path> inputs,
-                                                   const read::Options& options, const analyze::NameFolder& names);
+                                                   const read::Options& options, const analyze::NameFolder& names,
+                                                   Sessions read = {});
 
 /// What a file is that others read, so that an output does not replace it: "a baseline", "a recording (native)"; "" for
 /// any other.

@@ -2,18 +2,28 @@
 // everything that rangescope has to say; then what kept stages from capturing, what could not be written, and losses.
 #include <algorithm>
 
+#include "base/held_folder.hpp"
 #include "base/log.hpp"
 #include "base/signals.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
-#include "job/folder.hpp"
 #include "profile/diagnosis.hpp"
 #include "profile/digests.hpp"
 #include "profile/engine.hpp"
+#include "profile/jobs.hpp"
 #include "runs/compress.hpp"
+#include "runs/job/folder.hpp"
+#include "runs/manifest.hpp"
 #include "runs/retention.hpp"
 
 namespace rangescope::profile {
+namespace {
+
+int exit_code_of(const base::Ended& ended) {
+  return ended.exit_code.value_or(128 + ended.signal.value_or(0));
+}
+
+}  // namespace
 
 std::string Engine::explanations(bool found) const {
   std::vector<std::string> texts;
@@ -23,6 +33,7 @@ std::string Engine::explanations(bool found) const {
 }
 
 void Engine::diagnose(const std::vector<std::string>& missing, bool reported) {
+  read_again();
   const bool fatal = std::any_of(outcomes_.begin(), outcomes_.end(), [](const auto& one) { return one.second.fatal; });
   if (!native_ && !timeline() && !fatal && !program_failed_ && config_.flag("pipeline.probe", true)) {
     if (args_.native.library.empty())
@@ -62,12 +73,16 @@ Engine::Conclusion Engine::conclusion(const std::optional<base::Error>& failure,
   const std::string nothing =
       "nothing was captured: " + (explanations_.empty() ? "no stage had results" : explanations(true));
 
-  if (failure) return {say(*failure), "error", base::to_string(*failure)};
+  if (failure) {
+    const int own = say(*failure);
+    const auto& end = program_failed_ ? program_failed_ : worker_->stopped();
+    return {end ? exit_code_of(*end) : own, worker_->stopped() ? "interrupted" : "error", base::to_string(*failure)};
+  }
   if (repeated_) return *repeated_;
   if (program_failed_) {
     if (captured_.empty() && native_ && !findings_.empty()) base::warn("nothing was captured" + rest);
     if (!reported && !captured_.empty()) (void)say(reported.error());
-    return {program_failed_->exit_code.value_or(128 + program_failed_->signal.value_or(0)),
+    return {exit_code_of(*program_failed_),
             runner_->interrupted()       ? "interrupted"
             : program_failed_->timed_out ? "timed_out"
                                          : "program_failed",
@@ -100,15 +115,23 @@ Done Engine::conclude(const std::optional<base::Error>& failure) {
     return {.code = say({base::Code::kIo, "the run directory was removed while the program ran: nothing is left",
                          run_.string(), "Keep it out of the program's reach: --run-dir DIR"}),
             .end = program_failed_};
+  if (auto there = base::still_in_place(run_); !there) {  // nothing is read through a path of others
+    const int own = say(there.error());
+    (void)record_->finish(program_failed_ ? exit_code_of(*program_failed_) : own, "error",
+                          base::to_string(there.error()), {});
+    return {.code = own, .end = program_failed_};
+  }
   std::vector<std::string> missing;
   for (const std::string& stage : wanted_)
     if (std::find(captured_.begin(), captured_.end(), stage) == captured_.end()) missing.push_back(stage);
   Done done;
   if (!failure || !captured_.empty()) done.directory = run_;
+  const bool uncounted = counters_ && native_session_ && native_session_->measurements.empty() && !ncu_session_;
+  Analyzed nothing;
+  if (native_session_) nothing.report.losses = native_session_->losses;
   // What `rangescope report` makes of this run, and so the same numbers.
   auto made = failure ? base::Result<Analyzed>(tl::make_unexpected(*failure)) : analyzed();
   if (!failure && !repeated_ && (!runner_->interrupted() || finished_)) {
-    const bool uncounted = counters_ && native_session_ && native_session_->measurements.empty() && !ncu_session_;
     if (!missing.empty() || captured_.empty() || !made || uncounted ||
         !analyze::unmatched(made->report, args_.analysis.ranges).empty())
       diagnose(missing, made.has_value());
@@ -118,12 +141,11 @@ Done Engine::conclude(const std::optional<base::Error>& failure) {
     if (!(made && args_.talk.report && args_.talk.report_tells)) args_.talk.finding(*uncounted_);
   }
   base::Result<void> reported = made ? base::Result<void>{} : tl::make_unexpected(made.error());
-  Analyzed nothing;
-  if (!made && native_session_) nothing.report.losses = native_session_->losses;
+  if (!made) nothing.report.run = runs::run_info(run_);
   Analyzed& whole = made ? *made : nothing;
   if (!failure)
     if (auto written = write_reports(whole, made.has_value()); !written) reported = std::move(written);
-  if (made && !failure && !repetition_ && !job::job_of(run_).empty())
+  if (made && !failure && !repetition_ && !runs::job::job_of(run_).empty())
     if (auto written = write_digest(run_, *made, args_.analysis); !written)
       base::detail("no digest: " + base::printable(base::to_string(written.error())));
   if (reported) reported = runner_->recorded();
@@ -133,7 +155,7 @@ Done Engine::conclude(const std::optional<base::Error>& failure) {
 
   concluded_ = conclusion(failure, reported, missing);
   done.code = concluded_.code;
-  if (program_failed_ && !failure) done.end = program_failed_;
+  done.end = program_failed_ ? program_failed_ : worker_->stopped();
   std::vector<model::Loss> losses = whole.report.losses;
   for (const std::string& stage : missing) {
     const bool told = std::any_of(losses.begin(), losses.end(), [&](const model::Loss& loss) {
@@ -149,11 +171,24 @@ Done Engine::conclude(const std::optional<base::Error>& failure) {
     const int why = say(finished.error());
     if (done.code == 0) done.code = why;
   }
-  if (done.code == 0 && !repetition_ && job::job_of(run_).empty()) {
+  if (!repetition_ && runs::job::reports_together(run_)) show_job(done);
+  if (done.code == 0 && !repetition_ && runs::job::job_of(run_).empty()) {
     remove_old_runs();
     compress_old_runs();
   }
   return done;
+}
+
+void Engine::show_job(Done& done) const {
+  done.directory.clear();
+  const auto job = runs::job::claim_report(run_);
+  if (!job) return;
+  done.directory = job->folder;
+  if (!args_.talk.report) return;
+  const auto whole = analyze_named({}, {job->folder.string()}, args_.analysis, {}, JobFrom::kAuto);
+  const auto shown = whole ? args_.talk.report(*whole) : base::Result<void>(tl::make_unexpected(whole.error()));
+  if (!shown && shown.error().code != base::Code::kNothingCaptured)
+    (void)say(shown.error());  // of each rank that was said
 }
 
 void Engine::remove_old_runs() const {

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "base/fs.hpp"
+#include "base/held_folder.hpp"
 #include "base/log.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
@@ -74,11 +75,20 @@ Result<collect::native::Planner> open_planner() {
   return collect::native::Planner::open(*library);
 }
 
+std::string chip_named(const std::string& said) {
+  const auto peaks = config::known_peaks();
+  if (!peaks || said.empty()) return said;
+  const std::string word = " " + base::lower(said) + " ";
+  for (const model::Peaks& gpu : *peaks)
+    if (!gpu.chip.empty() && (" " + base::lower(gpu.name) + " ").find(word) != std::string::npos) return gpu.chip;
+  return said;
+}
+
 Result<std::string> chip_of_machine() {
   const std::string name = first_gpu_name();
   if (name.empty()) {
     return base::fail(Code::kNoInput, "there is no NVIDIA GPU in this machine", "/proc/driver/nvidia/gpus",
-                      "Plan without one: rangescope plan --metrics ... --chip GH100");
+                      "Plan without one: rangescope metrics plan --metrics ... --chip GH100");
   }
   auto peaks = config::known_peaks();
   if (!peaks) return base::fail(std::move(peaks));
@@ -108,7 +118,7 @@ Result<PreparedCounters> prepare_counters(const std::vector<std::string>& names,
                                           collect::native::CounterRequest request) {
   auto groups = config::shipped_groups();
   if (!groups) return base::fail(std::move(groups));
-  auto chip = request.chip.empty() ? chip_of_machine() : Result<std::string>(request.chip);
+  auto chip = request.chip.empty() ? chip_of_machine() : Result<std::string>(chip_named(request.chip));
   if (!chip) return base::fail(std::move(chip));
   if (auto allowed = may_count(); !allowed) return base::fail(std::move(allowed));
   auto planner = open_planner();
@@ -161,7 +171,7 @@ std::optional<RelaunchProgress> relaunch_progress(const fs::path& run) {
 
 void forget_progress(const fs::path& run) {
   std::error_code error;
-  fs::remove(run / wire::kProgressFile, error);
+  fs::remove(base::in_place(run / wire::kProgressFile), error);
 }
 
 bool counted_by_payload(const fs::path& run) {

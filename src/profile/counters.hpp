@@ -17,6 +17,9 @@ namespace rangescope::profile {
 
 /// The planner of the injected library that this program would use.
 [[nodiscard]] base::Result<collect::native::Planner> open_planner();
+/// The chip of a GPU that people name ("H100", "L40S"); what is no known name is taken for a chip.
+[[nodiscard]] std::string chip_named(const std::string& said);
+
 /// The chip of the first GPU in this machine: by the name that the driver gives it. kNoInput without a GPU.
 [[nodiscard]] base::Result<std::string> chip_of_machine();
 /// kPermission, with the three ways out, when the driver keeps counters from this user.

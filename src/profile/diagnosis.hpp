@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/process.hpp"
-#include "collect/outcome.hpp"
+#include "collect/nsight/outcome.hpp"
 #include "doctor/program/program.hpp"
 #include "model/session.hpp"
 

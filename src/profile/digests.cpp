@@ -4,14 +4,13 @@
 #include <mutex>
 #include <utility>
 
-#include "analyze/rows.hpp"
+#include "analyze/tally/file.hpp"
+#include "analyze/tally/make.hpp"
+#include "analyze/tally/report.hpp"
 #include "base/fs.hpp"
 #include "base/log.hpp"
 #include "base/text.hpp"
 #include "base/workers.hpp"
-#include "digest/file.hpp"
-#include "digest/make.hpp"
-#include "digest/report.hpp"
 #include "profile/counters.hpp"
 #include "profile/jobs.hpp"
 #include "runs/manifest.hpp"
@@ -22,27 +21,27 @@ namespace {
 namespace fs = std::filesystem;
 
 /// Of a run that left no digest, or a damaged one.
-base::Result<digest::Digest> digest_of_captures(const fs::path& run) {
+base::Result<analyze::tally::Digest> digest_of_captures(const fs::path& run) {
   auto captures = captures_to_read(run);
   std::erase_if(captures, is_empty_folder);
   if (captures.empty()) return base::fail(base::Code::kNothingCaptured, "nothing was captured", run.string());
   auto analyzed = analyze_inputs(captures, run, {});
   if (!analyzed) return tl::make_unexpected(analyzed.error());
-  return digest::digest_of(analyzed->session, {});
+  return analyze::tally::digest_of(analyzed->session, {});
 }
 
 /// The digest of one run, whatever it takes; of one that has nothing, a loss alone.
-void read_digest(const fs::path& run, std::mutex& one_capture, digest::Digest& into) {
+void read_digest(const fs::path& run, std::mutex& one_capture, analyze::tally::Digest& into) {
   std::error_code error;
-  const auto read = digest::read(run / digest::kFileName, into);
+  const auto read = analyze::tally::read(run / analyze::tally::kFileName, into);
   if (read) return;
-  const auto member = job::member_of(run);
+  const auto member = runs::job::member_of(run);
   const std::uint32_t rank = member ? member->rank.value_or(model::kNone) : model::kNone;
   const std::lock_guard lock(one_capture);  // each needs all memory
   auto made = digest_of_captures(run);
   if (made) {
     into = std::move(*made);
-    if (fs::exists(run / digest::kFileName, error))
+    if (fs::exists(run / analyze::tally::kFileName, error))
       into.losses.push_back({rank, "", "its capture was read: " + base::printable(read.error().what), 1});
     return;
   }
@@ -52,10 +51,10 @@ void read_digest(const fs::path& run, std::mutex& one_capture, digest::Digest& i
 
 /// Merges runs, some side by side; `whole`: each by itself, after it was read to its end. False: a digest was found
 /// damaged when part of it was merged.
-bool merge_share(std::span<const fs::path> runs, bool whole, std::mutex& one_capture, digest::Merger& merger) {
+bool merge_share(std::span<const fs::path> runs, bool whole, std::mutex& one_capture, analyze::tally::Merger& merger) {
   constexpr std::size_t kAtOnce = 8, kBytesAtOnce = 64 << 20;
-  std::vector<digest::Reading> batch(kAtOnce);  // its memory is used again
-  digest::Digest one;
+  std::vector<analyze::tally::Reading> batch(kAtOnce);  // its memory is used again
+  analyze::tally::Digest one;
   std::size_t ready = 0, bytes = 0;
   const auto merge = [&] {
     const std::size_t count = std::exchange(ready, 0);
@@ -63,8 +62,8 @@ bool merge_share(std::span<const fs::path> runs, bool whole, std::mutex& one_cap
     return merger.add(std::span(batch).first(count));
   };
   for (const fs::path& run : runs) {
-    const auto file =
-        whole ? base::Result<std::string>() : base::read_regular(run / digest::kFileName, digest::kMostFile);
+    const auto file = whole ? base::Result<std::string>()
+                            : base::read_regular(run / analyze::tally::kFileName, analyze::tally::kMostFile);
     if (whole || !file || !batch[ready].open(*file, run.string())) {
       read_digest(run, one_capture, one);
       merger.add(one);
@@ -78,16 +77,16 @@ bool merge_share(std::span<const fs::path> runs, bool whole, std::mutex& one_cap
 
 }  // namespace
 
-base::Result<digest::Digest> merge_runs(std::span<const fs::path> runs) {
+base::Result<analyze::tally::Digest> merge_runs(std::span<const fs::path> runs) {
   constexpr std::size_t kShare = 32;  // runs that a worker takes at least: each holds a merged digest
   const auto workers = static_cast<std::size_t>(base::worker_count(0, (runs.size() + kShare - 1) / kShare));
-  std::vector<digest::Merger> mergers(std::max<std::size_t>(workers, 1));
+  std::vector<analyze::tally::Merger> mergers(std::max<std::size_t>(workers, 1));
   std::mutex one_capture;
   base::parallel_for(mergers.size(), static_cast<int>(mergers.size()), [&](std::size_t w) {
     const std::size_t first = w * runs.size() / mergers.size(), last = (w + 1) * runs.size() / mergers.size();
     const auto share = runs.subspan(first, last - first);  // neighbours: their ranks then stand in order
     if (merge_share(share, false, one_capture, mergers[w])) return;
-    mergers[w] = digest::Merger();
+    mergers[w] = analyze::tally::Merger();
     (void)merge_share(share, true, one_capture, mergers[w]);
   });
   for (std::size_t w = 1; w < mergers.size(); ++w) mergers.front().add(mergers[w].take());
@@ -95,9 +94,9 @@ base::Result<digest::Digest> merge_runs(std::span<const fs::path> runs) {
 }
 
 base::Result<void> write_digest(const fs::path& run, const Analyzed& analyzed, const analyze::Options& options) {
-  auto made = digest::digest_of(analyzed.session, options);
+  auto made = analyze::tally::digest_of(analyzed.session, options);
   if (!made) return base::fail(std::move(made));
-  return digest::write(run / digest::kFileName, std::move(*made));
+  return analyze::tally::write(run / analyze::tally::kFileName, std::move(*made));
 }
 
 bool digests_suffice(const analyze::Options& options) {
@@ -108,24 +107,17 @@ bool digests_suffice(const analyze::Options& options) {
          options.domains == analyze::Domains::kSeparate && !options.backward_with_forward;
 }
 
-base::Result<Analyzed> analyze_digests(const job::Job& job, const analyze::Options& options, const MergeRuns& merge) {
+base::Result<Analyzed> analyze_digests(const runs::job::Job& job, const analyze::Options& options,
+                                       const MergeRuns& merge) {
   std::vector<fs::path> runs;
-  for (const job::Member& member : job.members) runs.push_back(member.run);
-  auto merged = runs.empty() ? base::Result<digest::Digest>() : merge(runs);
+  for (const runs::job::Member& member : job.members) runs.push_back(member.run);
+  auto merged = runs.empty() ? base::Result<analyze::tally::Digest>() : merge(runs);
   if (!merged) return base::fail(std::move(merged));
   if (merged->processes.empty()) return nothing_of(job, {});
-  digest::Reported reported = digest::report_of(std::move(*merged), options, reference_of(runs.front(), false));
-  Analyzed analyzed{std::move(reported.session), std::move(reported.report)};
-  model::RunInfo info = runs::run_info(runs.front());
-  model::RunInfo& run = analyzed.report.run;
-  info.duration_ns = run.duration_ns;
-  info.sources = run.sources;
-  if (info.tool.empty()) info.tool = run.tool;
-  if (info.start_unix_ns == 0) info.start_unix_ns = run.start_unix_ns;
-  run = std::move(info);
-  analyze::finish_rows(analyzed.report);
-  finish_job(job, true, analyzed.report);
-  return analyzed;
+  analyze::tally::Reported reported = analyze::tally::report_of(
+      std::move(*merged), options, reference_of(runs.front(), false), facts_of_job(job, runs.front()));
+  add_job(job, reported.report);
+  return Analyzed{std::move(reported.session), std::move(reported.report)};
 }
 
 }  // namespace rangescope::profile

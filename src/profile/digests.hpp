@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "analyze/analyze.hpp"
+#include "analyze/tally/digest.hpp"
 #include "base/result.hpp"
-#include "digest/digest.hpp"
-#include "job/folder.hpp"
 #include "profile/analyzed.hpp"
+#include "runs/job/folder.hpp"
 
 namespace rangescope::profile {
 
@@ -25,9 +25,9 @@ inline constexpr std::size_t kFewRanks = 16;
 
 /// Merges the digests of these runs. A rank without one has its capture read, and a loss says so; one that has neither
 /// is a loss too.
-using MergeRuns = std::function<base::Result<digest::Digest>(const std::vector<std::filesystem::path>& runs)>;
+using MergeRuns = std::function<base::Result<analyze::tally::Digest>(const std::vector<std::filesystem::path>& runs)>;
 /// On this machine, on its cores.
-[[nodiscard]] base::Result<digest::Digest> merge_runs(std::span<const std::filesystem::path> runs);
+[[nodiscard]] base::Result<analyze::tally::Digest> merge_runs(std::span<const std::filesystem::path> runs);
 
 /// Leaves the digest of an analyzed run in its directory.
 [[nodiscard]] base::Result<void> write_digest(const std::filesystem::path& run, const Analyzed& analyzed,
@@ -37,7 +37,7 @@ using MergeRuns = std::function<base::Result<digest::Digest>(const std::vector<s
 [[nodiscard]] bool digests_suffice(const analyze::Options& options);
 
 /// The report of a job by its ranks' digests. kNothingCaptured where no rank left anything.
-[[nodiscard]] base::Result<Analyzed> analyze_digests(const job::Job& job, const analyze::Options& options,
+[[nodiscard]] base::Result<Analyzed> analyze_digests(const runs::job::Job& job, const analyze::Options& options,
                                                      const MergeRuns& merge);
 
 }  // namespace rangescope::profile

@@ -9,14 +9,15 @@
 #include "base/log.hpp"
 #include "base/text.hpp"
 #include "collect/launch.hpp"
+#include "collect/nsight/tools.hpp"
 #include "config/metric_groups.hpp"
 #include "doctor/causes.hpp"
-#include "job/folder.hpp"
 #include "profile/captures.hpp"
 #include "profile/counters.hpp"
 #include "profile/jobs.hpp"
 #include "runs/compress.hpp"
 #include "runs/inputs.hpp"
+#include "runs/job/folder.hpp"
 #include "runs/layout.hpp"
 #include "wire/names.hpp"
 
@@ -43,6 +44,22 @@ const model::Session* Engine::timeline() const {
   return better_timeline(native_session_ ? &*native_session_ : nullptr, nsys_session_ ? &*nsys_session_ : nullptr);
 }
 
+namespace {
+
+/// Where runs go when the folder that we are in cannot be written (XDG Base Directory Specification 0.8); "" for
+/// nowhere.
+std::string state_root() {
+  const auto environment = collect::tool_search().environment;
+  const auto value = [&](const char* name) {
+    const auto found = environment.find(name);
+    return found == environment.end() ? std::string() : found->second;
+  };
+  if (const std::string state = value("XDG_STATE_HOME"); state.starts_with('/')) return state + "/rangescope/runs";
+  return value("HOME").empty() ? "" : value("HOME") + "/.local/state/rangescope/runs";
+}
+
+}  // namespace
+
 Done Engine::run() {
   if (auto ready = prepare(); !ready) return {say(ready.error())};
   if (args_.dry_run) return {print_plans()};
@@ -57,13 +74,21 @@ Done Engine::run() {
   if (const auto ranks = ranks_asked_for(config_); !ranks.empty()) {
     if (place->rank && std::find(ranks.begin(), ranks.end(), *place->rank) == ranks.end())
       return {say(run_bare(base_request(config_, ".")))};
-    if (!place->rank) args_.native.extra_env[wire::kRanks] = job::ranks_text(ranks);
+    if (!place->rank) args_.native.extra_env[wire::kRanks] = runs::job::ranks_text(ranks);
   }
   const std::string root = config_.text("run.root").value_or(std::string(runs::kDefaultRoot));
   const auto begin = [&]() -> base::Result<RunRecord> {
     if (config_.text("run.dir")) return RunRecord::begin_in(*config_.text("run.dir"), program, args_.arguments);
-    if (place->name.empty()) return RunRecord::begin(root, program, args_.arguments);
-    auto dir = job::make_run_dir(root, *place, ranks_asked_for(config_));
+    if (place->name.empty()) {
+      auto begun = RunRecord::begin(root, program, args_.arguments);
+      const std::string state = root == runs::kDefaultRoot ? state_root() : std::string();
+      if (begun || state.empty()) return begun;
+      auto kept = RunRecord::begin(state, program, args_.arguments);
+      if (!kept) return begun;
+      base::warn("this folder cannot be written: the run is kept in " + kept->path().string());
+      return kept;
+    }
+    auto dir = runs::job::make_run_dir(root, *place, ranks_asked_for(config_));
     if (!dir) return base::fail(std::move(dir));
     return RunRecord::begin_rank(*dir, program, args_.arguments);
   };
@@ -78,8 +103,11 @@ Done Engine::run_in(RunRecord record) {
   std::error_code ignored;
   run_ = std::filesystem::absolute(record_->path(), ignored);
   runner_.emplace(run_);
-  const auto done = stages();
-  return conclude(done ? std::nullopt : std::optional(done.error()));
+  auto ran = stages();
+  if (ran) ran = worker_->go_on_in_child();
+  Done done = conclude(ran ? std::nullopt : std::optional(ran.error()));
+  if (!repetition_) worker_->done();
+  return done;
 }
 
 /// All that can be known to be wrong before the program starts.
@@ -132,7 +160,8 @@ base::Result<void> Engine::prepare() {
     if (!library && native_) return base::fail(std::move(library));
     if (library) args_.native.library = *library;
     if (library && config_.flag("pipeline.native.mpi", true))
-      args_.native.mpi_library = collect::native::mpi_library(*library, config_.list("workload.command"));
+      args_.native.mpi_library = collect::native::mpi_library(*library, config_.list("workload.command"),
+                                                              config_.flag("pipeline.native.mpi", false));
   }
   return ncu_ ? prepare_ncu() : plan_counters();
 }
@@ -250,22 +279,41 @@ int Engine::print_plans() {
   }
   run_ = whole;
   if (nsys_) {
-    const auto plan = nsys_plan(base_request(config_, run_));
-    code |= print("nsys", plan);
-    const auto report = run_ / "nsys" / "nsys.nsys-rep";
-    code |= print(
-        "nsys, its export",
-        collect::nsys::export_plan(*nsys_can_, report, std::filesystem::path(report).replace_extension(".sqlite")));
+    code |= print("nsys", nsys_plan(base_request(config_, run_)));
+    const std::string base = (run_ / "nsys" / "nsys").string();
+    // Debian's nsys leaves what has to be imported.
+    if (const auto importer = collect::find_importer(nsys_can_->path)) {
+      std::printf("if [ ! -e %s ]; then\n", base::shell_quote(base + ".nsys-rep").c_str());
+      code |=
+          print("nsys, its import", collect::nsys::import_plan(*importer, base + ".qdstrm", base + ".nsys-rep", ""));
+      std::puts("fi");
+    }
+    code |= print("nsys, its export", collect::nsys::export_plan(*nsys_can_, base + ".nsys-rep", base + ".sqlite"));
   }
-  if (ncu_)
+  if (ncu_) {
+    const std::string report = collect::ncu::report_base(ncu_request(), {}).string();
+    bool tried = false;
     for (const collect::Rung& rung : collect::ladder(wish(), {}, *ncu_can_)) {
       const std::string name = "ncu, " + std::string(collect::step_name(rung.step)) + ": " + rung.reason;
-      if (!rung.take || rung.step == collect::Step::kNative)
+      if (!rung.take || rung.step == collect::Step::kNative) {
         std::printf("# %s: %s\n", rung.take ? "done by the native stage" : "not tried", name.c_str());
-      else
-        code |= print(
-            name, collect::ncu::Collector(*ncu_can_, ncu_options_for(rung.step, "ncu", {}, false)).plan(ncu_request()));
+        continue;
+      }
+      const auto plan =
+          collect::ncu::Collector(*ncu_can_, ncu_options_for(rung.step, "ncu", {}, false)).plan(ncu_request());
+      if (!plan && collect::is_ladder(mode_) && rung.step != collect::Step::kKernel) {
+        std::printf("# not tried: %s: %s\n", name.c_str(), plan.error().what.c_str());
+        continue;
+      }
+      // A run goes on to the next mode where one left no report.
+      if (tried)
+        std::printf("if [ ! -e %s ] && [ ! -e %s ]; then\n", base::shell_quote(report + ".ncu-rep").c_str(),
+                    base::shell_quote(report + ".ncu-repz").c_str());
+      code |= print(name, plan);
+      if (tried) std::puts("fi");
+      tried = true;
     }
+  }
   return code;
 }
 

@@ -10,16 +10,17 @@
 #include <chrono>
 #include <filesystem>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "analyze/meant.hpp"
+#include "analyze/tree/meant.hpp"
 #include "base/log.hpp"
 #include "base/result.hpp"
-#include "collect/ladder.hpp"
 #include "collect/native/counter_plan.hpp"
 #include "collect/native/native.hpp"
+#include "collect/nsight/ladder.hpp"
 #include "config/compose.hpp"
 #include "model/session.hpp"
 #include "profile/analyzed.hpp"
@@ -28,14 +29,13 @@
 #include "profile/sampling.hpp"
 #include "profile/settings.hpp"
 #include "profile/tool_run.hpp"
+#include "profile/worker.hpp"
 
 namespace rangescope::profile {
 
 /// What a person sees of a run.
 struct Talk {
   bool quiet = false;
-  /// A quarter of a second went by while the program ran; nothing: it ended. `captures` is where its files grow.
-  std::function<void(std::optional<std::chrono::nanoseconds> elapsed, const std::filesystem::path& captures)> progress;
   std::function<base::Result<void>(const Analyzed&)> report;  ///< shows the report; empty: nobody wants to see it
   bool report_tells = false;                                  ///< and its findings and notes with it
   std::function<void(const model::Finding&)> finding;         ///< says one by itself
@@ -107,11 +107,16 @@ class Engine {
                                       const std::vector<std::string>& missing);
   /// Looks at the program once more where nothing is known of it, and says why stages captured nothing.
   void diagnose(const std::vector<std::string>& missing, bool reported);
+  /// Of a rank's job, by the last one to finish.
+  void show_job(Done& done) const;
   void remove_old_runs() const;
   void compress_old_runs() const;
 
   // reports.cpp
-  [[nodiscard]] base::Result<Analyzed> analyzed() const;
+  /// Takes the sessions that stages have read.
+  [[nodiscard]] base::Result<Analyzed> analyzed();
+  /// Reads them again for who needs them after that.
+  void read_again();
   /// `show`: something was captured, and a person may see it.
   [[nodiscard]] base::Result<void> write_reports(Analyzed& analyzed, bool show);
   [[nodiscard]] base::Result<void> write_files(const Analyzed& analyzed) const;
@@ -164,7 +169,10 @@ class Engine {
   bool process_scope_ = false;                ///< push/pop ranges are to count for every thread of the process
   std::optional<RunRecord> record_;
   std::optional<StageRunner> runner_;
+  std::shared_ptr<Worker> worker_ = std::make_shared<Worker>();
   std::optional<model::Session> native_session_, nsys_session_, ncu_session_;
+  /// Captures that these sessions are the whole content of; "" where several were joined.
+  std::filesystem::path native_capture_, nsys_capture_, ncu_capture_;
   std::filesystem::path run_;
   std::optional<base::Ended> program_failed_;  ///< the program itself failed, without nsys and ncu
   bool finished_ = false;                      ///< every stage had its turn

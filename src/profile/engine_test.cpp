@@ -51,9 +51,8 @@ class Engine : public testing::Test {
 
   /// The files that every run leaves, and a finished status.
   static std::string outcome(const Done& done) {
-    for (const char* file :
-         {"cmd.txt", "config.yaml", "env.json", "inputs.yaml", "kernels.md", "manifest.json", "report.json",
-          "report.md", "stages.json", "stakeholder_summary.md", "summary.md", "summary.svg"})
+    for (const char* file : {"cmd.txt", "config.yaml", "env.json", "inputs.yaml", "kernels.md", "manifest.json",
+                             "report.json", "report.md", "stages.json", "summary.md", "summary.svg"})
       EXPECT_TRUE(fs::exists(done.directory / file)) << file;
     const auto status = runs::read_status(done.directory);
     EXPECT_TRUE(status && status->state == runs::State::kDone && status->exit_code == done.code);

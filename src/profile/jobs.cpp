@@ -9,7 +9,7 @@
 #include <map>
 #include <set>
 
-#include "analyze/verdict/verdict.hpp"
+#include "analyze/ranks/collectives.hpp"
 #include "base/log.hpp"
 #include "base/text.hpp"
 #include "runs/layout.hpp"
@@ -44,8 +44,8 @@ std::vector<std::uint32_t> ranks_asked_for(const config::Config& config) {
   return parse_ranks(config.list("run.ranks"), "--ranks").value_or(std::vector<std::uint32_t>{});
 }
 
-base::Result<job::Place> place_in_job(const config::Config& config) {
-  job::Place place = job::place_here();
+base::Result<runs::job::Place> place_in_job(const config::Config& config) {
+  runs::job::Place place = runs::job::place_here();
   const auto asked = parse_ranks(config.list("run.ranks"), "--ranks");
   if (!asked) return tl::make_unexpected(asked.error());
   if (const auto name = config.text("run.job"); name && !name->empty()) {
@@ -72,7 +72,7 @@ base::Error run_bare(const collect::Request& request) {
 void label_processes(const fs::path& capture, model::Session& session) {
   const fs::path run = runs::run_of(capture);
   if (run.empty()) return;
-  const auto member = job::member_of(run);
+  const auto member = runs::job::member_of(run);
   const std::string host = member ? member->host : runs::run_info(run).host;
   for (model::Process& process : session.processes) {
     process.host = session.strings.intern(host);
@@ -84,30 +84,39 @@ void label_processes(const fs::path& capture, model::Session& session) {
   }
 }
 
-tl::unexpected<base::Error> nothing_of(const job::Job& job, const std::vector<std::uint32_t>& ranks) {
+tl::unexpected<base::Error> nothing_of(const runs::job::Job& job, const std::vector<std::uint32_t>& ranks) {
   return base::fail(base::Code::kNothingCaptured,
                     job.members.empty() ? "no rank of the job has left a run"
                     : ranks.empty()     ? "no rank of the job has captured anything"
-                                        : "the job has no capture of rank " + job::ranks_text(ranks),
+                                        : "the job has no capture of rank " + runs::job::ranks_text(ranks),
                     job.folder.string(),
                     "See what happened: rangescope runs show " +
                         base::shell_quote((job.members.empty() ? job.folder : job.members.front().run).string()));
 }
 
-void finish_job(const job::Job& job, bool all_ranks, model::Report& report) {
-  report.run.id = job.name;
-  report.run.exit_code.reset();
-  report.run.signal.reset();
-  analyze::judge(report, named_input({}, job.folder));  // its commands are about the job, not its first rank
-  if (!all_ranks) return;
-  for (model::Loss& loss : job::losses_of(job)) report.losses.push_back(std::move(loss));
+void add_job(const runs::job::Job& job, model::Report& report) {
+  for (model::Loss& loss : runs::job::losses_of(job)) report.losses.push_back(std::move(loss));
+  const bool seen = std::any_of(report.regions.begin(), report.regions.end(),
+                                [](const model::Region& region) { return analyze::is_communication(region.domain); });
+  if (!seen && (job.launcher == "openmpi" || job.launcher == "pmix"))
+    report.notes.push_back(
+        "no call of MPI was seen in any rank: the program makes none, links MPI statically, or ran with --no-mpi");
 }
 
-base::Result<Analyzed> analyze_job(const job::Job& job, const analyze::Options& options, const read::Options& reading) {
+analyze::RunFacts facts_of_job(const runs::job::Job& job, const fs::path& first) {
+  analyze::RunFacts facts{.info = runs::run_info(first), .named = named_input({}, job.folder)};
+  facts.info.id = job.name;
+  facts.info.exit_code.reset();
+  facts.info.signal.reset();
+  return facts;
+}
+
+base::Result<Analyzed> analyze_job(const runs::job::Job& job, const analyze::Options& options,
+                                   const read::Options& reading) {
   std::vector<fs::path> inputs;
   std::vector<std::uint32_t> empty;
   fs::path first;
-  for (const job::Member& member : job.members) {
+  for (const runs::job::Member& member : job.members) {
     const auto& wanted = reading.ranks;
     if (!wanted.empty() && (!member.rank || std::find(wanted.begin(), wanted.end(), *member.rank) == wanted.end()))
       continue;
@@ -118,7 +127,7 @@ base::Result<Analyzed> analyze_job(const job::Job& job, const analyze::Options& 
     inputs.insert(inputs.end(), captures.begin(), captures.end());
   }
   if (inputs.empty()) return nothing_of(job, reading.ranks);
-  auto analyzed = analyze_inputs(inputs, first, options, reading);
+  auto analyzed = analyze_inputs(inputs, first, options, reading, {}, facts_of_job(job, first));
   if (!analyzed) return analyzed;
   // One sampler at a time can hold a device: what another rank sampled is not lost.
   std::erase_if(analyzed->report.losses, [&](const model::Loss& loss) {
@@ -128,10 +137,10 @@ base::Result<Analyzed> analyze_job(const job::Job& job, const analyze::Options& 
              return stream.other_clock && !stream.uuid.empty() && loss.detail.find(stream.uuid) != std::string::npos;
            });
   });
-  finish_job(job, reading.ranks.empty(), analyzed->report);
+  if (reading.ranks.empty()) add_job(job, analyzed->report);
   if (!empty.empty())
     analyzed->report.losses.push_back(
-        {"ranks_unreadable", empty.size(), "nothing was captured in rank " + job::ranks_text(empty)});
+        {"ranks_unreadable", empty.size(), "nothing was captured in rank " + runs::job::ranks_text(empty)});
   return analyzed;
 }
 
@@ -139,7 +148,7 @@ base::Result<Analyzed> analyze_named(const fs::path& root, const std::vector<std
                                      const analyze::Options& options, const read::Options& reading, JobFrom from,
                                      const MergeRuns& merge) {
   if (named.size() == 1) {
-    auto job = job::find_job(root, named.front());
+    auto job = runs::job::find_job(root, named.front());
     if (!job) return tl::make_unexpected(job.error());
     if (*job && from == JobFrom::kAuto)
       from = (*job)->members.size() > kFewRanks && digests_suffice(options) ? JobFrom::kDigests : JobFrom::kCaptures;
@@ -164,9 +173,9 @@ base::Result<Analyzed> analyze_named(const fs::path& root, const std::vector<std
 namespace {
 
 /// What is added to the clocks of a job's ranks for that of its first host: by digests, which is quick.
-std::map<std::uint32_t, double> clock_offsets(const job::Job& job) {
+std::map<std::uint32_t, double> clock_offsets(const runs::job::Job& job) {
   std::set<std::string> hosts;
-  for (const job::Member& member : job.members) hosts.insert(member.host);
+  for (const runs::job::Member& member : job.members) hosts.insert(member.host);
   std::map<std::uint32_t, double> out;
   if (hosts.size() < 2) return out;
   if (const auto analyzed = analyze_digests(job, {}, merge_runs))
@@ -199,14 +208,15 @@ base::Result<void> each_rank(
     }
     return base::Result<void>();
   };
-  auto job = named.size() == 1 ? job::find_job(root, named.front()) : base::Result<std::optional<job::Job>>();
+  auto job =
+      named.size() == 1 ? runs::job::find_job(root, named.front()) : base::Result<std::optional<runs::job::Job>>();
   if (!job) return tl::make_unexpected(job.error());
   if (!*job)
     return one_by_one([&](const read::Options& only) { return analyze_named(root, named, options, only); }, {}, {});
   base::Error last{base::Code::kNothingCaptured, "the job has no capture of these ranks", (*job)->folder.string(), {}};
   std::size_t used = 0;
   const std::map<std::uint32_t, double> offsets = clock_offsets(**job);
-  for (const job::Member& member : (*job)->members) {
+  for (const runs::job::Member& member : (*job)->members) {
     const auto& wanted = reading.ranks;
     if (!wanted.empty() && (!member.rank || std::find(wanted.begin(), wanted.end(), *member.rank) == wanted.end()))
       continue;
@@ -234,7 +244,7 @@ base::Result<void> each_rank(
   }
   if (used == 0) return tl::make_unexpected(std::move(last));
   if (reading.ranks.empty())
-    for (const model::Loss& loss : job::losses_of(**job)) base::warn(loss.detail);
+    for (const model::Loss& loss : runs::job::losses_of(**job)) base::warn(loss.detail);
   return {};
 }
 

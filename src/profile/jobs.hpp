@@ -1,4 +1,4 @@
-// Parallel jobs: where this process belongs, and one report of all ranks (job/folder.hpp).
+// Parallel jobs: where this process belongs, and one report of all ranks (runs/job/folder.hpp).
 #pragma once
 
 #include <cstdint>
@@ -11,9 +11,9 @@
 #include "base/result.hpp"
 #include "collect/collector.hpp"
 #include "config/compose.hpp"
-#include "job/folder.hpp"
 #include "profile/analyzed.hpp"
 #include "profile/digests.hpp"
+#include "runs/job/folder.hpp"
 
 namespace rangescope::profile {
 
@@ -25,7 +25,7 @@ namespace rangescope::profile {
 
 /// The place in its job of this process: without a name where it is no rank of one. kUsage for --ranks that are no
 /// numbers, or where no launcher says which rank this is.
-[[nodiscard]] base::Result<job::Place> place_in_job(const config::Config& config);
+[[nodiscard]] base::Result<runs::job::Place> place_in_job(const config::Config& config);
 
 /// Becomes the program, as without rangescope. Returns only where it cannot.
 [[nodiscard]] base::Error run_bare(const collect::Request& request);
@@ -35,13 +35,16 @@ void label_processes(const std::filesystem::path& capture, model::Session& sessi
 
 /// The report of a job, of all ranks or of `ranks`; what ranks are missing, died or cannot be read is a loss.
 /// kNothingCaptured where none left a capture.
-[[nodiscard]] base::Result<Analyzed> analyze_job(const job::Job& job, const analyze::Options& options,
+[[nodiscard]] base::Result<Analyzed> analyze_job(const runs::job::Job& job, const analyze::Options& options,
                                                  const read::Options& reading);
 
 /// The error where no rank, or none of `ranks`, left anything.
-[[nodiscard]] tl::unexpected<base::Error> nothing_of(const job::Job& job, const std::vector<std::uint32_t>& ranks);
-/// What a report of a job says of the job itself: its name, verdict and, of all ranks, which are lost.
-void finish_job(const job::Job& job, bool all_ranks, model::Report& report);
+[[nodiscard]] tl::unexpected<base::Error> nothing_of(const runs::job::Job& job,
+                                                     const std::vector<std::uint32_t>& ranks);
+/// What is known of a job: its name, and what the run of its first rank says.
+/// Adds what a report of all ranks says of their job: which are lost, and that nobody saw a call of MPI.
+void add_job(const runs::job::Job& job, model::Report& report);
+[[nodiscard]] analyze::RunFacts facts_of_job(const runs::job::Job& job, const std::filesystem::path& first);
 
 /// What a person named: runs and files, joined into one report, or one job.
 [[nodiscard]] base::Result<Analyzed> analyze_named(const std::filesystem::path& root,

@@ -7,9 +7,10 @@
 #include "base/fs.hpp"
 #include "base/temporary_folder.hpp"
 #include "base/text.hpp"
-#include "collect/ladder.hpp"
 #include "collect/launch.hpp"
-#include "collect/tools.hpp"
+#include "collect/nsight/ladder.hpp"
+#include "collect/nsight/outcome.hpp"
+#include "collect/nsight/tools.hpp"
 #include "profile/counters.hpp"
 #include "read/registry.hpp"
 #include "wire/names.hpp"
@@ -39,13 +40,29 @@ bool known(const doctor::ProgramFacts& facts) {
   });
 }
 
-/// The last line that the program wrote to standard error.
-std::string last_words(const fs::path& file) {
-  const auto text = base::read_file(file);
-  if (!text) return {};
-  const std::string_view all = base::trim(*text);
-  const auto line = all.rfind('\n');
-  return base::printable(all.substr(line == std::string_view::npos ? 0 : line + 1).substr(0, 300));
+/// The line that says what failed: the last one with a word for it that is no advice, else the last of all.
+std::string last_words(std::string_view text) {
+  std::string_view words;
+  bool failure = false;
+  for (const std::string_view raw : base::split(base::trim(text), '\n')) {
+    const std::string_view line = base::trim(raw);
+    const std::string low = base::lower(line);
+    if (line.empty() || low.starts_with("hint") || low.starts_with("note:") || low.starts_with("compile with"))
+      continue;
+    bool one = false;
+    for (const char* word : {"error", "fail", "cannot", "abort", "exception", "no such", "not found"})
+      one = one || low.find(word) != std::string::npos;
+    if (one || !failure) words = line;
+    failure = failure || one;
+  }
+  return base::printable(words.substr(0, 300));
+}
+
+bool has_driver() {
+  std::error_code ignored;
+  for (const char* place : {"/proc/driver/nvidia/version", "/dev/nvidiactl", "/dev/dxg"})  // the last one of WSL
+    if (fs::exists(place, ignored)) return true;
+  return false;
 }
 
 }  // namespace
@@ -104,7 +121,13 @@ base::Result<doctor::ProgramLook> look_at_program(const LookRequest& request) {
   look.ended = std::move(*ended);
   look.cut_short = look.ended.timed_out || look.ended.enough || look.ended.forwarded.has_value();
   look.all_known = look.ended.enough;
-  if (!look.cut_short && !look.ended.ok()) look.last_words = last_words(launch.err.file);
+  if (!look.cut_short && !look.ended.ok()) {
+    const std::string err = base::read_file(launch.err.file).value_or(""),
+                      out = base::read_file(launch.out.file).value_or("");
+    look.last_words = last_words(err);
+    look.said = collect::read_log(err + "\n" + out);
+    look.no_driver = !has_driver();
+  }
   const auto session = captured(captures);
   if (!session) return tl::make_unexpected(session.error());
   look.facts = doctor::gather(*session, request.ranges, request.kernels);

@@ -31,8 +31,8 @@ base::Result<RunRecord> RunRecord::begin(const std::filesystem::path& root, cons
 base::Result<RunRecord> RunRecord::begin_in(const std::filesystem::path& dir, const std::vector<std::string>& program,
                                             const std::vector<std::string>& arguments) {
   std::error_code error;
-  const bool made = std::filesystem::create_directories(dir, error);
-  if (made) std::filesystem::permissions(dir, std::filesystem::perms::owner_all, error);
+  const bool made = std::filesystem::create_directories(base::in_place(dir), error);
+  if (made) std::filesystem::permissions(base::in_place(dir), std::filesystem::perms::owner_all, error);
   if (error) return base::fail(base::Code::kIo, "cannot make the folder: " + error.message(), dir.string());
   if (!std::filesystem::is_empty(dir, error) || error)
     return base::fail(base::Code::kConfig, "run.dir holds something already", dir.string(),
@@ -44,6 +44,9 @@ base::Result<RunRecord> RunRecord::begin_at(std::filesystem::path dir, const std
                                             const std::vector<std::string>& arguments) {
   RunRecord record;
   record.path_ = std::move(dir);
+  auto folder = base::HeldFolder::take(record.path_);
+  if (!folder) return base::fail(std::move(folder));
+  record.folder_ = std::move(*folder);
   auto hold = runs::Hold::take(record.path_);
   if (!hold) return base::fail(std::move(hold));
   record.hold_ = std::move(*hold);
@@ -63,7 +66,7 @@ base::Result<RunRecord> RunRecord::begin_at(std::filesystem::path dir, const std
 base::Result<void> RunRecord::about_to_run(const collect::Plan& plan) {
   if (auto written = base::write_file(path_ / "cmd.txt", collect::recorded_command(plan) + "\n"); !written)
     return written;
-  runs::Provenance seen = runs::look(plan.cwd);
+  runs::Provenance seen = runs::look(plan.cwd, manifest_.argv);
   seen.facts.insert(inputs_.begin(), inputs_.end());
   if (auto written = runs::write_provenance(path_, seen); !written) return written;
   manifest_.start_unix_ns = now_unix_ns();
@@ -91,7 +94,7 @@ base::Result<void> RunRecord::finish(int exit_code, const std::string& outcome, 
   const auto note = [&first](base::Result<void> done) {
     if (first && !done) first = std::move(done);
   };
-  auto files = runs::prove_files(path_);
+  auto files = runs::prove_files(base::in_place(path_));
   if (files) {
     manifest_.files = std::move(*files);
     if (manifest_.end_unix_ns == 0) manifest_.end_unix_ns = now_unix_ns();

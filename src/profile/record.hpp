@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/held_folder.hpp"
 #include "base/process.hpp"
 #include "base/result.hpp"
 #include "collect/collector.hpp"
@@ -22,7 +23,7 @@ class RunRecord {
                                                      const std::vector<std::string>& program,
                                                      const std::vector<std::string>& arguments);
 
-  /// The same in the directory of a rank (job/folder.hpp), which was just made.
+  /// The same in the directory of a rank (runs/job/folder.hpp), which was just made.
   [[nodiscard]] static base::Result<RunRecord> begin_rank(const std::filesystem::path& dir,
                                                           const std::vector<std::string>& program,
                                                           const std::vector<std::string>& arguments) {
@@ -53,6 +54,7 @@ class RunRecord {
                                                         const std::vector<std::string>& arguments);
 
   std::filesystem::path path_;
+  base::HeldFolder folder_;
   runs::Hold hold_;
   runs::Manifest manifest_;
   std::string program_;

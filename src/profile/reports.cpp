@@ -8,23 +8,40 @@
 #include "base/text.hpp"
 #include "profile/analyzed.hpp"
 #include "profile/engine.hpp"
+#include "profile/split_kernels.hpp"
 #include "profile/split_regions.hpp"
-#include "report/summary.hpp"
+#include "read/registry.hpp"
+#include "report/document/summary.hpp"
+#include "runs/job/folder.hpp"
 #include "runs/layout.hpp"
 #include "runs/manifest.hpp"
 
 namespace rangescope::profile {
 
-base::Result<Analyzed> Engine::analyzed() const {
+base::Result<Analyzed> Engine::analyzed() {
   const auto captures = captures_to_read(run_);
   if (captures.empty()) return base::fail(base::Code::kNothingCaptured, "no stage had results", run_.string());
   const auto repeats = runs::repeats_of(run_);  // the report is of one, with that one's metrics
-  return analyze_inputs(captures, repeats.empty() ? run_ : runs::median_repeat(repeats), args_.analysis);
+  Sessions read;
+  for (const auto& [session, capture] : {std::pair{&native_session_, &native_capture_},
+                                         {&nsys_session_, &nsys_capture_},
+                                         {&ncu_session_, &ncu_capture_}})
+    if (*session && !capture->empty()) read.emplace(*capture, std::move(**session));
+  return analyze_inputs(captures, repeats.empty() ? run_ : runs::median_repeat(repeats), args_.analysis, {},
+                        std::move(read));
+}
+
+void Engine::read_again() {
+  for (const auto& [session, capture] :
+       {std::pair{&native_session_, &native_capture_}, {&nsys_session_, &nsys_capture_}}) {
+    if (!*session || capture->empty()) continue;
+    session->reset();
+    if (auto read = read::read_any(*capture)) *session = std::move(*read);
+  }
 }
 
 base::Result<void> Engine::write_reports(Analyzed& analyzed, bool show) {
   model::Report* whole = &analyzed.report;
-  if (!show) whole->run = runs::run_info(run_);
   for (const std::string& text : notes_) whole->notes.push_back(text);
   whole->losses.insert(whole->losses.end(), cut_.begin(), cut_.end());
   whole->findings = findings_;
@@ -58,7 +75,7 @@ base::Result<void> Engine::write_reports(Analyzed& analyzed, bool show) {
     for (const model::Loss& loss : whole->losses)
       if (loss.kind == "counters_incomplete") base::info(base::printable(loss.detail));
   auto written = write_files(analyzed);  // where the disk is full the report is shown all the same
-  if (!show || !args_.talk.report) return written;
+  if (!show || !args_.talk.report || runs::job::reports_together(run_)) return written;
   if (args_.talk.report_tells)  // beside what was said while it ran
     std::erase_if(whole->notes, [&](const std::string& text) {
       return std::find(notes_.begin(), notes_.end(), text) != notes_.end();
@@ -71,12 +88,12 @@ base::Result<void> Engine::write_reports(Analyzed& analyzed, bool show) {
 base::Result<void> Engine::write_files(const Analyzed& analyzed) const {
   for (const auto& [name, text] : {std::pair{"kernels.md", report::kernels_page(analyzed.report)},
                                    {"summary.md", report::summary_page(analyzed.report)},
-                                   {"stakeholder_summary.md", report::summary_page(analyzed.report)},  // its old name
                                    {"summary.svg", report::summary_figure(analyzed.report)}})
     if (auto written = base::write_file(run_ / name, text); !written) return written;
   if (!analyzed.parts.empty())
-    if (auto split = split_regions(run_ / "ncu" / "regions", analyzed, true); !split)
-      return base::fail(std::move(split));
+    for (const auto& split :
+         {split_regions(run_ / "ncu" / "regions", analyzed, true), split_kernels(run_ / "ncu" / "kernels", analyzed)})
+      if (!split) return tl::make_unexpected(split.error());
   for (const auto& [format, name] : {std::pair{"json", "report.json"}, {"md", "report.md"}})
     if (auto written = write_report(analyzed, format, run_ / name); !written) return written;
   return {};

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "base/held_folder.hpp"
 #include "base/log.hpp"
 #include "base/text.hpp"
+#include "collect/native/planner.hpp"
 #include "config/metric_groups.hpp"
 #include "wire/cpu.hpp"
 #include "wire/samples.hpp"
@@ -24,7 +26,7 @@ base::Result<std::vector<sample::Wanted>> wanted_counters(const SampleChoice& ch
   return wanted;
 }
 
-base::Result<pages::SamplePlan> plan_sampling(const SampleChoice& choice, const std::string& chip) {
+base::Result<SamplePlan> plan_sampling(const SampleChoice& choice, const std::string& chip) {
   auto wanted = wanted_counters(choice);
   if (!wanted) return base::fail(std::move(wanted));
   const auto cupti = sample::open_cupti();
@@ -34,7 +36,7 @@ base::Result<pages::SamplePlan> plan_sampling(const SampleChoice& choice, const 
   if (auto known = collect::native::check_chip(chip, *chips); !known) return base::fail(std::move(known));
   auto set = (*cupti)->choose(chip, *wanted);
   if (!set) return base::fail(std::move(set));
-  return pages::SamplePlan{chip, (*cupti)->name(), std::move(set->metrics), std::move(set->left_out)};
+  return SamplePlan{chip, (*cupti)->name(), std::move(set->metrics), std::move(set->left_out)};
 }
 
 base::Result<std::optional<sample::Beside>> begin_sampling(const SampleChoice& choice,
@@ -51,7 +53,7 @@ base::Result<std::optional<sample::Beside>> begin_sampling(const SampleChoice& c
     options.wanted = std::move(*wanted);
   }
   std::error_code error;
-  std::filesystem::create_directories(options.folder, error);
+  std::filesystem::create_directories(base::in_place(options.folder), error);
   auto begun = sample::Beside::start(options);
   if (begun) return std::optional(std::move(*begun));
   std::filesystem::remove(options.folder, error);  // where it is empty
@@ -111,7 +113,7 @@ base::Result<std::optional<sample::cpu::Recorder>> begin_cpu(const SampleChoice&
   else if (home != nullptr && *home != '\0')
     options.cache = std::filesystem::path(home) / ".cache" / "rangescope" / "names";
   std::error_code error;
-  std::filesystem::create_directories(options.folder, error);
+  std::filesystem::create_directories(base::in_place(options.folder), error);
   auto begun = sample::cpu::Recorder::start(options);
   if (begun) return std::optional(std::move(*begun));
   const bool asked = choice.cpu_hz || !choice.cpu_counters.empty();
@@ -128,9 +130,10 @@ void end_cpu(std::optional<sample::cpu::Recorder>& recorder, const std::filesyst
   if (!recorder) return;
   recorder->stop();
   std::error_code error;
-  for (std::filesystem::directory_iterator entry(captures, error), end; !error && entry != end; entry.increment(error))
+  const std::filesystem::path folder = base::in_place(captures);
+  for (std::filesystem::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error))
     if (entry->path().filename() != wire::cpu::kFolder) return;
-  std::filesystem::remove_all(captures / wire::cpu::kFolder, error);
+  std::filesystem::remove_all(folder / wire::cpu::kFolder, error);
 }
 
 }  // namespace rangescope::profile

@@ -8,9 +8,8 @@
 #include <vector>
 
 #include "base/result.hpp"
-#include "pages/counters.hpp"
 #include "sample/cpu/recorder.hpp"
-#include "sample/helper.hpp"
+#include "sample/gpu/helper.hpp"
 
 namespace rangescope::profile {
 
@@ -33,9 +32,16 @@ struct SampleChoice {
 /// The counters that are wanted, each by its names on different chips.
 [[nodiscard]] base::Result<std::vector<sample::Wanted>> wanted_counters(const SampleChoice& choice);
 
+/// What one pass of PM sampling collects on a chip.
+struct SamplePlan {
+  std::string chip, cupti;
+  std::vector<std::string> metrics;
+  std::vector<std::string> left_out;  ///< not of this chip, or they would take another pass
+};
+
 /// What one pass holds of the counters that are wanted on a chip, by its name or its product's. No GPU is needed.
 /// kUsage where CUPTI knows no such chip; kToolMissing as sample::open_cupti().
-[[nodiscard]] base::Result<pages::SamplePlan> plan_sampling(const SampleChoice& choice, const std::string& chip);
+[[nodiscard]] base::Result<SamplePlan> plan_sampling(const SampleChoice& choice, const std::string& chip);
 
 /// Begins to sample into the folder of captures; nothing where sampling is off. Where it cannot be, an error only if an
 /// interval was asked for. `counters`: the program counts itself; then counters are sampled too only if an interval was

@@ -106,6 +106,8 @@ std::string_view gating_key(const config::Config& config) {
   for (const config::Choice& choice : config.choices)
     if (choice.group == "collector" && on_command_line(choice.where)) return {};
   if (config.flag("pipeline.nsys.gating_nvtx")) return "pipeline.nsys.gating_nvtx";
+  if (on_command_line(config.where("pipeline.nsys.nvtx_capture")) && !config.list("pipeline.nsys.nvtx_capture").empty())
+    return "pipeline.nsys.nvtx_capture";
   return config.text("pipeline.nsys.capture_range").value_or("none") != "none" ? "pipeline.nsys.capture_range"
                                                                                : std::string_view{};
 }
@@ -149,15 +151,16 @@ void warn_of_bars(const model::RangeSelection& ranges) {
 
 collect::nsys::Options nsys_options(const config::Config& config) {
   collect::nsys::Options options;
-  fill(config, "pipeline.nsys.", collect::nsys::option_table(), options);
+  fill(config, "pipeline.nsys.", collect::option_table("nsys"), options);
   options.gating = config.flag("pipeline.nsys.gating_nvtx");
+  if (!options.gating && config.set_by_user("pipeline.nsys.gating_nvtx")) options.asked.insert("capture_range");
   options.env = config.map("pipeline.nsys.env");
   return options;
 }
 
 collect::ncu::Options ncu_options(const config::Config& config) {
   collect::ncu::Options options;
-  fill(config, "pipeline.ncu.ncu_cli.", collect::ncu::option_table(), options);
+  fill(config, "pipeline.ncu.ncu_cli.", collect::option_table("ncu"), options);
   options.gating = config.flag("pipeline.ncu.gating_nvtx", true);
   options.env = config.map("pipeline.ncu.env");
   return options;
@@ -178,7 +181,8 @@ std::vector<std::string> ncu_metrics(const std::vector<std::string>& names, std:
     std::vector<std::string> lacking;
     for (const model::GroupCounter& counter : group->counters) {
       const auto found = std::find_if(counter.any.begin(), counter.any.end(), [&](const std::string& metric) {
-        return ncu.metrics.empty() || ncu.metrics.count(metric.substr(0, metric.find('.'))) > 0;
+        return ncu.metrics.empty() || ncu.metrics_elsewhere ||
+               ncu.metrics.count(metric.substr(0, metric.find('.'))) > 0;
       });
       if (found != counter.any.end())
         add(*found);

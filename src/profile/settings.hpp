@@ -7,9 +7,9 @@
 
 #include "base/result.hpp"
 #include "collect/collector.hpp"
-#include "collect/ncu/ncu.hpp"
-#include "collect/nsys/nsys.hpp"
-#include "collect/tools.hpp"
+#include "collect/nsight/ncu.hpp"
+#include "collect/nsight/nsys.hpp"
+#include "collect/nsight/tools.hpp"
 #include "config/compose.hpp"
 #include "model/metric_group.hpp"
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <chrono>
 
-#include "analyze/digest.hpp"
-#include "analyze/surroundings.hpp"
+#include "analyze/compare/digest.hpp"
+#include "analyze/compare/surroundings.hpp"
 #include "base/text.hpp"
 #include "profile/analyzed.hpp"
 #include "profile/jobs.hpp"
@@ -124,7 +124,7 @@ base::Result<model::Side> load_side(const std::string& written, const SideOption
 base::Result<model::Side> load_pushed(const std::string& written, const SideOptions& options) {
   if (base::Postgres::is_address(written))
     return base::fail(base::Code::kUsage, "this is a store, and no run to push into one", "RUN", "Name a run");
-  const auto job = job::find_job(options.root, written);
+  const auto job = runs::job::find_job(options.root, written);
   if (!job) return tl::make_unexpected(job.error());
   if (*job) {
     analyze::Options analysis;

@@ -8,17 +8,17 @@
 #include "base/text.hpp"
 #include "base/units.hpp"
 #include "model/measure.hpp"
-#include "pages/pages.hpp"
-#include "report/csv_text.hpp"
-#include "report/json_writer.hpp"
-#include "report/markdown_text.hpp"
+#include "ncu_pages/pages.hpp"
+#include "report/document/csv_text.hpp"
+#include "report/document/json_writer.hpp"
+#include "report/document/markdown_text.hpp"
 #include "report/sink.hpp"
 
 namespace rangescope::profile {
 namespace {
 
 namespace fs = std::filesystem;
-namespace ncu = pages;
+namespace ncu = ncu_pages;
 
 constexpr std::string_view kOutside = "(outside all ranges)";
 

@@ -2,6 +2,7 @@
 // native counters were asked for, relaunches until every range has its rounds; in place of it, repetitions.
 #include <fmt/format.h>
 
+#include "base/held_folder.hpp"
 #include "base/log.hpp"
 #include "base/signals.hpp"
 #include "base/units.hpp"
@@ -17,6 +18,17 @@
 namespace rangescope::profile {
 
 namespace fs = std::filesystem;
+
+namespace {
+
+/// Why the CPU was not sampled, behind a colon; "" where it was switched off.
+std::string not_sampled(const model::Session& session) {
+  for (const model::Loss& loss : session.losses)
+    if (loss.kind == "cpu_not_sampled") return ": " + loss.detail;
+  return {};
+}
+
+}  // namespace
 
 collect::Plan Engine::warm_up_plan() const {
   const collect::Request request = base_request(config_, run_);
@@ -81,18 +93,14 @@ base::Result<void> Engine::native_stage(const std::string& folder) {
   collect::Plan shown = *plan;
   shown.collector = folder;
   const fs::path captures = request.run_dir / "native";
-  const auto progress = [&](std::optional<std::chrono::nanoseconds> elapsed) {
-    if (args_.talk.progress) args_.talk.progress(elapsed, captures);
-  };
   const SampleChoice choice = look ? SampleChoice{.off = true, .cpu_off = true} : args_.sampling;
   auto sampling = begin_sampling(choice, captures, counters_.has_value());
   if (!sampling) return base::fail(std::move(sampling));
   auto cpu = begin_cpu(choice, captures);  // the last thing before the program
   if (!cpu) return base::fail(std::move(cpu));
-  auto ran = runner_->run(shown, folder, {}, false, progress);
+  auto ran = runner_->run(shown, folder, {}, false);
   if (*sampling) (*sampling)->stop();
   end_cpu(*cpu, captures);
-  progress(std::nullopt);
   if (const std::size_t running = collect::native::trim_captures(captures); running > 0 && !look)
     cut_.push_back({"process_running", running,
                     base::counted(running, "process of it still runs", "processes of it still run") +
@@ -100,27 +108,40 @@ base::Result<void> Engine::native_stage(const std::string& folder) {
   if (!ran) return base::fail(std::move(ran));
   last_ = alone_ = ran->ended;
   if (!look) (void)record_->ended(ran->ended);  // the program's end is ours to pass on; finish() says what failed
+  if (!ran->ended.ok() && !look) program_failed_ = ran->ended;  // whatever becomes of reading
+  if (auto reader = worker_->go_on_in_child(); !reader) return reader;
   auto session = read::read_any(captures);
   collect::Observed seen = observed(*ran, runner_->interrupted());
   seen.text.clear();
   seen.report = session.has_value();
   if (session) {
-    seen.results = session->ranges.size() + session->kernels.size();
+    seen.results = model::count_ranges(*session) + session->kernels.size();
     native_session_ = std::move(*session);
+    native_capture_ = captures;
   }
   const model::Session none;
   const bool whole = session || is_empty_folder(captures);
   if (!look && !whole) worst_ = session.error().code;
   collect::Outcome outcome;
-  outcome.result = seen.results > 0 ? collect::Result::kOk : collect::Result::kEmpty;
+  // A program without ranges is a region itself, unless ranges were asked for.
+  const bool program = seen.results == 0 && native_session_ && ranges_.include.empty() && !counters_ &&
+                       (model::holds_anything(*native_session_) || holds_program(*native_session_));
+  const bool any = seen.results > 0 || program;
+  outcome.result = any ? collect::Result::kOk : collect::Result::kEmpty;
   outcome.message = seen.results > 0
-                        ? "native: " + base::counted(native_session_->ranges.size(), "range") +
+                        ? "native: " + base::counted(model::count_ranges(*native_session_), "range") +
                               (native.extra_env.contains(wire::kLight)
                                    ? ""
                                    : ", " + base::counted(native_session_->kernels.size(), "kernel"))
                         : "native: " + (whole ? why_no_range(session ? *native_session_ : none) : session.error().what);
-  if (!look && seen.results > 0) captured_.emplace_back("native");
-  if (!look && seen.results == 0) explanations_.push_back({outcome.message, whole});
+  if (program)
+    outcome.message =
+        "native: no range, " + base::counted(native_session_->cpu.samples.size(), "sample") + " of the CPU";
+  if (!look && any) captured_.emplace_back("native");
+  if (!look && !any) explanations_.push_back({outcome.message, whole});
+  if (!look && !any && native_session_ && ranges_.include.empty() && !counters_)
+    explanations_.push_back(
+        {"no process loaded rangescope's library, and the CPU was not sampled" + not_sampled(*native_session_), false});
   if (!ran->ended.ok()) outcome.message += "; the program ended by " + base::describe(ran->ended);
   runs::Stage stage = StageRunner::stage_of(folder, base::tool_version(), "", outcome, *ran);
   stage.results = seen.results;
@@ -145,7 +166,7 @@ base::Result<void> Engine::native_again() {
   std::error_code error;
   for (const char* file : {"native", wire::kPlanFile, "counters.json"}) {
     const std::filesystem::path kept = run_ / (std::string("counted-") + file);
-    std::filesystem::rename(run_ / file, kept, error);
+    std::filesystem::rename(base::in_place(run_ / file), base::in_place(kept), error);
   }
   counters_.reset();
   args_.native.extra_env.erase(wire::kCounters);
@@ -177,6 +198,7 @@ base::Result<void> Engine::relaunches() {
       break;
     }
     done = progress->done;
+    native_capture_.clear();  // what it counts is not in the session that was read
     base::info("run " + std::to_string(number) + ": " + base::counted(progress->lacking, "range lacks", "ranges lack") +
                " passes");
     if (auto written = write_counters(*counters_, run_, true, args_.native); !written) return written;
@@ -227,6 +249,7 @@ base::Result<void> Engine::repetitions() {
     one.native_ = one.repetition_ = true;
     one.counters_ = counters_;
     one.ranges_ = ranges_;
+    one.worker_ = worker_;
     const Done ended = one.run_in(std::move(*record));
     done.push_back(folder);
     if (one.alone_) {
@@ -255,6 +278,7 @@ base::Result<void> Engine::repetitions() {
   auto session = read::read_any(median / "native");
   if (!session) return base::fail(std::move(session));
   native_session_ = std::move(*session);
+  native_capture_ = median / "native";
   captured_.emplace_back("native");
   runs::Stage stage;
   stage.stage = "native";
@@ -265,7 +289,7 @@ base::Result<void> Engine::repetitions() {
                               args_.repeat);
   base::info(stage.message);
   stage.wall_ns = whole ? whole->wall_ns : 0;
-  stage.results = native_session_->ranges.size() + native_session_->kernels.size();
+  stage.results = model::count_ranges(*native_session_) + native_session_->kernels.size();
   stage.report = fs::relative(median / "native", run_).string();
   runner_->record(std::move(stage));
   return {};

@@ -62,8 +62,8 @@ collect::ncu::Options Engine::ncu_options_for(Step step, const std::string& repo
   if (!ncu_metrics_.empty()) options.values["metrics"] = ncu_metrics_;
   if (process_scope_) options.values["push_pop_scope"] = {"process"};
   if (collect::is_ladder(mode_)) {  // what only some rungs know must not stop the others
-    for (const auto& row : collect::ncu::option_table())
-      if (row.modes != collect::ncu::kAll) options.asked.erase(std::string(row.key));
+    for (const auto& row : collect::option_table("ncu"))
+      if (row.modes != collect::kEveryMode) options.asked.erase(std::string(row.key));
   }
   if (trial) {
     options.values["launch_count"] = {"1"};
@@ -169,6 +169,7 @@ Outcome Engine::ncu_step(Step step, const std::string& report, const std::vector
   runner_->record(std::move(stage));
   if (outcome.result == collect::Result::kOk && !trial) {
     cut_short("ncu", ran->ended);
+    ncu_capture_ = ncu_session_ ? fs::path() : file;
     read::join_to(ncu_session_, std::move(*session));
     ncu_exports(file, report);
   }
@@ -274,6 +275,7 @@ base::Result<void> Engine::ncu_stage() {
     const bool ranges = rung.step == Step::kRange || rung.step == Step::kAppRange;
     if (collect::is_ladder(mode_) && rung.step == Step::kRange &&
         config_.integer("pipeline.ncu.ncu_cli.launch_count").value_or(2) != 1) {
+      note("replay mode " + name + " is tried on one occurrence first");
       last = ncu_attempts(rung.step, "trial-range", {}, true);
       if (last.result != collect::Result::kOk) {
         if (last.fatal || runner_->interrupted()) break;

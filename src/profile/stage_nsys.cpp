@@ -1,6 +1,10 @@
 // The nsys stage: profile, import where nsys left a .qdstrm, export to SQLite, our own reader; never `nsys stats`.
-#include <algorithm>
+#include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
+
+#include "analyze/analyze.hpp"
 #include "base/fs.hpp"
 #include "base/log.hpp"
 #include "base/text.hpp"
@@ -8,18 +12,31 @@
 #include "profile/redact.hpp"
 #include "read/join.hpp"
 #include "read/registry.hpp"
-#include "report/csv_text.hpp"
+#include "report/document/csv_text.hpp"
 
 namespace rangescope::profile {
 
 namespace fs = std::filesystem;
+
+namespace {
+
+/// The range of nsys's --nvtx-capture, whose domain stands behind it, as a term.
+base::Result<std::vector<model::RangeTerm>> capture_terms(const std::string& written) {
+  const auto capture = collect::nsys::capture_of(written);
+  if (!capture) return tl::make_unexpected(capture.error());
+  const auto at = capture->find('@');
+  return model::parse_terms(at == std::string::npos ? *capture
+                                                    : capture->substr(at + 1) + "@" + capture->substr(0, at));
+}
+
+}  // namespace
 
 base::Result<collect::Plan> Engine::nsys_plan(const collect::Request& plain) const {
   collect::nsys::Options options = nsys_options(config_);
   collect::Request request = plain;
   request.ranges = ranges_;
   const auto named = config_.text("pipeline.nsys.nvtx_capture");
-  const auto gate = named ? model::parse_terms(*named) : base::Result<std::vector<model::RangeTerm>>(ranges_.include);
+  const auto gate = named ? capture_terms(*named) : base::Result<std::vector<model::RangeTerm>>(ranges_.include);
   if (native_session_ && gate && gate->size() == 1)
     options.registered = analyze::is_registered(*native_session_, gate->front());
   return collect::nsys::Collector(*nsys_can_, options).plan(request);
@@ -178,6 +195,7 @@ base::Result<void> Engine::nsys_export(const fs::path& report) {
   fs::remove(fs::path(report).replace_extension(".qdstrm"), ignored);
   auto session = read::read_any(sqlite);
   if (!session) return base::fail(std::move(session));
+  nsys_capture_ = nsys_session_ ? fs::path() : sqlite;
   read::join_to(nsys_session_, std::move(*session));
   return {};
 }
@@ -188,14 +206,20 @@ base::Result<void> Engine::nsys_exports(const std::vector<fs::path>& reports) {
   if (reports.size() > 1)
     note("nsys: the capture repeated, and left " + std::to_string(reports.size()) +
          " reports, which are read together");
-  // Kernels by name over the whole recording, as a table for scripts.
-  std::string csv = "kernel,calls,total_ns\n";
+  // Kernels by name over the whole recording, in the columns of nsys's cuda_gpu_kern_sum.
+  std::string csv = "Time (%),Total Time (ns),Instances,Avg (ns),Med (ns),Min (ns),Max (ns),StdDev (ns),Name\n";
   analyze::Options everything = args_.analysis;
   everything.ranges = {};
-  if (auto kernels = analyze::top_kernels(*nsys_session_, everything, std::numeric_limits<std::size_t>::max()))
-    for (const analyze::ChosenKernel& kernel : *kernels)
-      csv += report::csv_field(kernel.name) + "," + std::to_string(kernel.calls) + "," +
-             std::to_string(static_cast<std::int64_t>(kernel.total_ns)) + "\n";
+  everything.kernels = {};
+  if (const auto report = analyze::analyze(*nsys_session_, everything)) {
+    double all = 0;
+    for (const model::KernelRow& kernel : report->kernels) all += std::isfinite(kernel.total_ns) ? kernel.total_ns : 0;
+    for (const model::KernelRow& kernel : report->kernels)
+      if (const auto& each = kernel.duration_ns; std::isfinite(kernel.total_ns) && all > 0)
+        csv += fmt::format("{:.1f},{:.0f},{},{:.1f},{:.1f},{:.0f},{:.0f},{:.1f},{}\n", 100 * kernel.total_ns / all,
+                           kernel.total_ns, kernel.calls, each.mean, each.median, each.min, each.max, each.stddev,
+                           report::csv_field(kernel.name));
+  }
   return base::write_file(run_ / "nsys" / "kernels.csv", csv);
 }
 

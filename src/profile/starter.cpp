@@ -164,7 +164,8 @@ std::string starter(const doctor::ProgramLook& look) {
   if (includes.empty()) return {};
   const doctor::ProgramFacts& facts = look.facts;
   std::string text =
-      "# Written by `rangescope init` from a look of " + base::format_ns(static_cast<double>(look.ended.wall_ns)) +
+      "# Written by `rangescope config init` from a look of " +
+      base::format_ns(static_cast<double>(look.ended.wall_ns)) +
       " at the program: " + base::counted(facts.ranges.size(), "range") + ", " +
       base::counted(facts.kernels, "kernel") + ".\n" +
       "# `rangescope config explain KEY` says what a key means; `rangescope config validate` checks this "

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/fs.hpp"
+#include "base/held_folder.hpp"
 #include "base/log.hpp"
 #include "base/text.hpp"
 #include "collect/launch.hpp"
@@ -50,7 +51,8 @@ class LogTail {
 }  // namespace
 
 base::Result<ToolRun> StageRunner::run(const collect::Plan& plan, const std::string& label,
-                                       const std::filesystem::path& log, bool quiet, const Progress& progress) {
+                                       const std::filesystem::path& log, bool quiet) {
+  if (auto there = base::still_in_place(run_); !there) return base::fail(std::move(there));
   std::error_code error;
   collect::LaunchOptions options;
   // The program's output is that of its first run, and so is its input. rangescope's own collector says nothing there,
@@ -60,7 +62,7 @@ base::Result<ToolRun> StageRunner::run(const collect::Plan& plan, const std::str
   options.null_stdin = !first && !alone;
   std::filesystem::path folder = run_ / plan.collector;
   if (!alone) {
-    std::filesystem::create_directories(folder, error);
+    std::filesystem::create_directories(base::in_place(folder), error);
     if (error) return base::fail(base::Code::kIo, "cannot make the folder: " + error.message(), folder.string());
     const std::filesystem::path commands = folder / "cmd.txt";
     std::string text;
@@ -72,12 +74,9 @@ base::Result<ToolRun> StageRunner::run(const collect::Plan& plan, const std::str
   }
   base::detail("running " + collect::shell_command(plan));
 
-  std::filesystem::remove(log, error);
+  std::filesystem::remove(base::in_place(log), error);
   LogTail talk(log);
-  options.tick = [&](std::chrono::nanoseconds elapsed) {
-    talk.show();
-    if (progress) progress(elapsed);
-  };
+  options.tick = [&](std::chrono::nanoseconds) { talk.show(); };
   auto ended = collect::launch(plan, options);
   talk.show();
   if (!ended) return base::fail(std::move(ended));

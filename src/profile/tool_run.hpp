@@ -16,7 +16,7 @@
 #include "base/process.hpp"
 #include "base/result.hpp"
 #include "collect/collector.hpp"
-#include "collect/outcome.hpp"
+#include "collect/nsight/outcome.hpp"
 #include "runs/stages.hpp"
 
 namespace rangescope::profile {
@@ -30,12 +30,9 @@ class StageRunner {
  public:
   explicit StageRunner(std::filesystem::path run) : run_(std::move(run)) {}
 
-  using Progress = std::function<void(std::optional<std::chrono::nanoseconds> elapsed)>;
-
   /// `log`: a file to which the tool writes its own talk; shown as it grows. `quiet`: its output is kept, not shown.
   [[nodiscard]] base::Result<ToolRun> run(const collect::Plan& plan, const std::string& label,
-                                          const std::filesystem::path& log = {}, bool quiet = false,
-                                          const Progress& progress = {});
+                                          const std::filesystem::path& log = {}, bool quiet = false);
 
   /// The program ran already, elsewhere: what later runs print is kept, not shown.
   void ran_before() { ran_ = true; }

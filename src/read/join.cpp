@@ -62,7 +62,27 @@ class Appender {
     return texts_[id];
   }
 
+  static std::uint32_t at(const std::vector<std::uint32_t>& places, std::uint32_t index) {
+    return index < places.size() ? places[index] : kNone;
+  }
+  /// Where a process of `from_` stands in `to_`, else behind all. Files of one recording (nsys starts and stops) have
+  /// one process of that number and name, at different times.
+  [[nodiscard]] std::uint32_t place_of(const model::Process& process) const {
+    for (std::uint32_t i = 0; i < processes_of_to_; ++i) {
+      const model::Process& known = to_.processes[i];
+      const bool alike = known.pid == process.pid && known.name == process.name && known.host == process.host &&
+                         known.run == process.run && known.rank == process.rank;
+      const bool timed = known.end_ns > known.start_ns && process.end_ns > process.start_ns;
+      const bool apart = timed && (process.start_ns >= known.end_ns || process.end_ns <= known.start_ns);
+      if (alike && (results_ || (apart && aligned_ && process.pid != 0))) return i;
+    }
+    return results_ ? 0 : count(to_.processes);
+  }
+
   void align_clocks() {
+    processes_of_to_ = count(to_.processes);
+    results_ = has_timeline(to_) && !has_timeline(from_) && !to_.processes.empty();
+    aligned_ = to_.clock.anchor_unix_ns != 0 && from_.clock.anchor_unix_ns != 0;
     if (!has_timeline(from_)) return;
     if (!has_timeline(to_)) {
       to_.clock = from_.clock;
@@ -101,35 +121,46 @@ class Appender {
   }
 
   void machines() {
-    processes_ = count(to_.processes);
-    threads_ = count(to_.threads);
     devices_ = count(to_.devices);
     streams_ = count(to_.streams);
     for (model::Process process : from_.processes) {
       for (model::StringId* id : {&process.name, &process.host, &process.run}) *id = text(*id);
       process.start_ns += shift_;
       process.end_ns += shift_;
+      processes_.push_back(place_of(process));
+      if (processes_.back() < to_.processes.size()) {
+        model::Process& known = to_.processes[processes_.back()];
+        if (!results_) known.start_ns = std::min(known.start_ns, process.start_ns);
+        if (!results_) known.end_ns = std::max(known.end_ns, process.end_ns);
+        continue;
+      }
       to_.processes.push_back(process);
     }
-    for (model::Thread thread : from_.threads)
-      to_.threads.push_back({thread.process + processes_, thread.tid, text(thread.name)});
+    for (model::Thread thread : from_.threads) {
+      thread.process = at(processes_, thread.process);
+      const auto known = std::ranges::find_if(to_.threads, [&](const model::Thread& other) {
+        return other.process == thread.process && other.tid == thread.tid;
+      });
+      threads_.push_back(static_cast<std::uint32_t>(known - to_.threads.begin()));
+      if (known == to_.threads.end()) to_.threads.push_back({thread.process, thread.tid, text(thread.name)});
+    }
     for (model::Device device : from_.devices) {
-      add(device.process, processes_);
+      device.process = at(processes_, device.process);
       for (model::StringId* id : {&device.name, &device.uuid, &device.pci_bus, &device.chip}) *id = text(*id);
       to_.devices.push_back(device);
     }
     for (model::Stream stream : from_.streams) {
-      stream.process += processes_;
+      stream.process = at(processes_, stream.process);
       add(stream.device, devices_);
       stream.name = text(stream.name);
       to_.streams.push_back(stream);
     }
     for (model::Category category : from_.categories) {
       to_.categories.push_back(
-          {domains_[category.domain], category.process + processes_, category.id, text(category.name)});
+          {domains_[category.domain], at(processes_, category.process), category.id, text(category.name)});
     }
     for (model::NamedResource resource : from_.resources) {
-      resource.process += processes_;
+      resource.process = at(processes_, resource.process);
       resource.domain = domains_[resource.domain];
       resource.name = text(resource.name);
       to_.resources.push_back(resource);
@@ -146,24 +177,34 @@ class Appender {
       to_.projections.push_back({projection.range + count(to_.ranges), projection.span_ns});
     for (const model::PayloadField& field : from_.payload_fields)
       to_.payload_fields.push_back({field.range + count(to_.ranges), text(field.name), field.type, field.bits});
+    for (model::Unlisted& unlisted : from_.unlisted) unlisted.range += count(to_.ranges);
+    for (model::UnlistedInside& inside : from_.unlisted_inside) inside.range += count(to_.ranges);
+    for (model::OpenSpan& span : from_.open_spans) {
+      span.thread = at(threads_, span.thread);
+      move_time(span.start_ns);
+      move_time(span.end_ns);
+    }
+    move(from_.unlisted, to_.unlisted);
+    move(from_.unlisted_inside, to_.unlisted_inside);
+    move(from_.open_spans, to_.open_spans);
     for (model::Range range : from_.ranges) {
       move_time(range.start_ns);
       move_time(range.end_ns);
       range.name = text(range.name);
-      range.thread += threads_;
-      add(range.end_thread, threads_);
+      range.thread = at(threads_, range.thread);
+      range.end_thread = at(threads_, range.end_thread);
       range.domain = domains_[range.domain];
       add(range.attributes, attributes);
       to_.ranges.push_back(range);
     }
     for (model::Mark mark : from_.marks) {
-      to_.marks.push_back({mark.at_ns + shift_, text(mark.name), mark.thread + threads_, domains_[mark.domain],
+      to_.marks.push_back({mark.at_ns + shift_, text(mark.name), at(threads_, mark.thread), domains_[mark.domain],
                            mark.attributes == kNone ? kNone : mark.attributes + attributes});
     }
     for (model::Launch launch : from_.launches) {
       move_time(launch.start_ns);
       move_time(launch.end_ns);
-      launch.thread += threads_;
+      launch.thread = at(threads_, launch.thread);
       launch.name = text(launch.name);
       to_.launches.push_back(launch);
     }
@@ -176,7 +217,7 @@ class Appender {
       to_.captured_paths.push_back(std::move(path));
     }
     for (model::GraphNode node : from_.graph_nodes) {
-      node.process += processes_;
+      node.process = at(processes_, node.process);
       add(node.captured_path, paths);
       to_.graph_nodes.push_back(node);
     }
@@ -203,13 +244,13 @@ class Appender {
     to_.unrecorded.copies |= from_.unrecorded.copies;
     to_.unrecorded.calls |= from_.unrecorded.calls;
     for (model::GpuPause pause : from_.gpu_pauses) {
-      pause.process += processes_;
+      pause.process = at(processes_, pause.process);
       move_time(pause.start_ns);
       move_time(pause.end_ns);
       to_.gpu_pauses.push_back(pause);
     }
     for (model::CounterWait wait : from_.counter_waits) {
-      wait.process += processes_;
+      wait.process = at(processes_, wait.process);
       wait.domain = domains_[wait.domain];
       for (model::StringId& name : wait.path) name = text(name);
       to_.counter_waits.push_back(std::move(wait));
@@ -235,8 +276,8 @@ class Appender {
 
   void results() {
     for (model::Measurement& result : from_.measurements) {
-      result.process += processes_;
-      add(result.thread, threads_);
+      result.process = at(processes_, result.process);
+      result.thread = at(threads_, result.thread);
       add(result.device, devices_);
       add(result.stream, streams_);
       add(result.kernel_name, names_);
@@ -284,7 +325,8 @@ class Appender {
     to.kernel &= from.kernel;
     const std::uint32_t threads = count(to.threads), frames = count(to.frames), stacks = count(to.stacks);
     for (model::CpuThread thread : from.threads) {
-      add(thread.thread, threads_);
+      thread.thread = at(threads_, thread.thread);
+      add(thread.creator, threads);
       thread.name = text(thread.name);
       to.threads.push_back(thread);
     }
@@ -306,9 +348,12 @@ class Appender {
       move_time(wait.start_ns);
       move_time(wait.end_ns);
       add(wait.stack, stacks);
+      add(wait.holder, threads);
       wait.thread += threads;
       to.waits.push_back(wait);
     }
+    for (const model::CpuLine& line : from.lines) to.lines.push_back({line.frame + frames, line.line, line.samples});
+    to.unwatched = std::max(to.unwatched, from.unwatched);
     const std::uint32_t counters = count(to.counters);
     for (model::CpuCounter counter : from.counters) {
       counter.name = text(counter.name);
@@ -323,9 +368,12 @@ class Appender {
   Session& to_;
   Session& from_;
   std::int64_t shift_ = 0;
+  bool aligned_ = false;
+  bool results_ = false;  ///< of another run of the program that the timeline shows: of its processes, and no others
+  std::uint32_t processes_of_to_ = 0;
   std::vector<model::StringId> texts_;
-  std::vector<std::uint32_t> domains_, metrics_;
-  std::uint32_t processes_ = 0, threads_ = 0, devices_ = 0, streams_ = 0, names_ = 0;
+  std::vector<std::uint32_t> domains_, metrics_, processes_, threads_;  ///< where each stands in `to_`
+  std::uint32_t devices_ = 0, streams_ = 0, names_ = 0;
   std::vector<std::uint32_t> shapes_;
 };
 
@@ -464,6 +512,19 @@ class Matcher {
   std::map<std::string, std::vector<Place>> wanted_;
 };
 
+/// Results of another run, each in the first process that opened its range, else in the first of all.
+void bring_home(Session& s, std::size_t first) {
+  std::unordered_map<model::StringId, std::uint32_t> home;
+  for (const model::Range& range : s.ranges) {
+    if (range.thread < s.threads.size()) home.emplace(range.name, s.threads[range.thread].process);
+  }
+  for (std::size_t i = first; i < s.measurements.size(); ++i) {
+    model::Measurement& result = s.measurements[i];
+    const auto found = result.ranges.empty() ? home.end() : home.find(result.ranges.back().name);
+    result.process = found == home.end() ? 0 : found->second;
+  }
+}
+
 }  // namespace
 
 bool has_timeline(const Session& s) {
@@ -480,7 +541,9 @@ Session join(std::vector<Session> sessions) {
     const std::size_t first = all.measurements.size();
     const bool results_only = timeline && !has_timeline(sessions[i]);
     Appender(all, sessions[i]).run();
-    if (results_only) Matcher(all, first).run();
+    if (!results_only) continue;
+    bring_home(all, first);
+    Matcher(all, first).run();
   }
   return all;
 }
@@ -507,15 +570,7 @@ void add_results(Session& to, Session from) {
   for (model::Measurement& result : results.measurements) result.thread = result.device = result.stream = kNone;
   const std::size_t first = to.measurements.size();
   Appender(to, results).run();
-  std::unordered_map<model::StringId, std::uint32_t> home;
-  for (const model::Range& range : to.ranges) {
-    if (range.thread < to.threads.size()) home.emplace(range.name, to.threads[range.thread].process);
-  }
-  for (std::size_t i = first; i < to.measurements.size(); ++i) {
-    model::Measurement& result = to.measurements[i];
-    const auto found = result.ranges.empty() ? home.end() : home.find(result.ranges.back().name);
-    result.process = found == home.end() ? 0 : found->second;
-  }
+  bring_home(to, first);
 }
 
 }  // namespace rangescope::read

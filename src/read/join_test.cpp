@@ -85,7 +85,7 @@ TEST(Join, ResultsMeetKernelsByPathNameAndOrder) {
   EXPECT_EQ(place(2), "b() #1 pid 7");  // a third round, though the timeline has two occurrences
   EXPECT_EQ(place(3), "a() #2 pid 7");
   EXPECT_EQ(place(4), "a() #0 pid 7");
-  EXPECT_EQ(place(5), "c() #0 pid 99");
+  EXPECT_EQ(place(5), "c() #0 pid 7");
   EXPECT_EQ(s.strings.view(s.measurements[0].ranges[0].name), "decode");
   EXPECT_EQ(s.metrics.at(s.measurements[0].values[0].metric).name, "dram__bytes.sum");
   ASSERT_EQ(s.losses.size(), 1u);
@@ -135,6 +135,36 @@ TEST(Join, UnknownClocksAreToldAndTheSameFileTwiceCountsTwice) {
   const model::Session two = of({"nsys/zoo.sqlite", "nsys/work.sqlite"});
   EXPECT_EQ(two.kernels.size(), one.kernels.size() + 3962);
   EXPECT_EQ(two.sources.size(), 2u);
+}
+
+model::Session both(model::Session first, model::Session second) {
+  std::vector<model::Session> sessions;
+  sessions.push_back(std::move(first));
+  sessions.push_back(std::move(second));
+  return join(std::move(sessions));
+}
+
+TEST(Join, ResultsAreOfTheProgramThatTheTimelineShows) {
+  const model::Session all = both(timeline(), results());
+  EXPECT_EQ(all.processes.size(), 1u);
+  for (const model::Measurement& result : all.measurements) EXPECT_EQ(result.process, 0u);
+}
+
+TEST(Join, FilesOfOneRecordingHaveOneProcess) {
+  const auto recording = [](std::int64_t anchor_ns, std::uint32_t pid) {
+    model::Session s = timeline();
+    s.clock.anchor_unix_ns = 5000;
+    s.clock.anchor_ns = anchor_ns;
+    s.processes[0].pid = pid;
+    s.processes[0].end_ns = 1000;
+    return s;
+  };
+  const model::Session all = both(recording(0, 7), recording(-2000, 7));  // 2 us later
+  ASSERT_EQ(all.processes.size(), 1u);
+  EXPECT_EQ(all.threads.size(), 1u);
+  EXPECT_EQ(all.processes[0].end_ns, 3000);
+  EXPECT_EQ(both(recording(0, 7), recording(-2000, 8)).processes.size(), 2u);
+  EXPECT_EQ(both(recording(0, 7), recording(0, 7)).processes.size(), 2u) << "at the same time: of another machine";
 }
 
 }  // namespace join_test

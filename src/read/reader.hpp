@@ -20,7 +20,11 @@ struct Options {
   bool kernels = true;               ///< GPU activity wanted; false reads NVTX only
   std::string nsys_path;             ///< nsys executable for formats that only it can export; "" looks for one
   std::vector<std::uint32_t> ranks;  ///< native: only processes of these ranks of a parallel job; empty: all
-  std::string number_format;         ///< CSV: "", "C", "de", "fr": how numbers are written when the file is ambiguous
+  /// native: occurrences of a range path and thread that are listed singly where captures are larger than
+  /// `list_all_below` bytes; 0: all.
+  std::size_t listed = 4096;
+  std::size_t list_all_below = std::size_t{64} << 20;
+  std::string number_format;  ///< CSV: "", "C", "de", "fr": how numbers are written when the file is ambiguous
 };
 
 class Reader {

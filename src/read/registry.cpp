@@ -6,12 +6,11 @@
 #include "base/text.hpp"
 #include "read/kineto/reader.hpp"
 #include "read/native/reader.hpp"
-#include "read/ncu_csv/reader.hpp"
-#include "read/ncu_report/reader.hpp"
-#include "read/nsys_csv/reader.hpp"
-#include "read/nsys_rep/reader.hpp"
-#include "read/nsys_sqlite/reader.hpp"
-#include "read/nvprof/reader.hpp"
+#include "read/ncu/csv/reader.hpp"
+#include "read/ncu/report/reader.hpp"
+#include "read/nsys/csv/reader.hpp"
+#include "read/nsys/rep/reader.hpp"
+#include "read/nsys/sqlite/reader.hpp"
 
 namespace rangescope::read {
 namespace {
@@ -26,6 +25,9 @@ struct Lookalike {
 };
 using namespace std::string_view_literals;
 constexpr std::string_view kExport = "Export it as SQLite: nsys export --type sqlite FILE";
+constexpr std::string_view kNvprof = "Record the program with rangescope profile -- COMMAND, or with nsys profile";
+constexpr std::string_view kAmd =
+    "Of a PyTorch program, give the trace that torch.profiler exports: it is read, of AMD's GPUs too.";
 constexpr Lookalike kLookalikes[] = {
     {"\xff\xfe"sv, "this is text in UTF-16", "Convert it: iconv -f UTF-16 -t UTF-8 FILE > NEW"},
     {"\xfe\xff"sv, "this is text in UTF-16", "Convert it: iconv -f UTF-16 -t UTF-8 FILE > NEW"},
@@ -39,6 +41,9 @@ constexpr Lookalike kLookalikes[] = {
      "Give a file that `nsys export --type sqlite` wrote."},
     {"NVR\0"sv, "this begins like a report of Nsight Compute, but no file header of one follows",
      "Check that the file was copied whole."},
+    {"\"Kind\",\"Agent_Id\""sv, "this is a table of AMD's rocprofv3, which is not read", kAmd},
+    {"\"Name\",\"Calls\",\"TotalDurationNs\""sv, "this is a table of AMD's rocprof, which is not read", kAmd},
+    {"Index,KernelName,gpu-id"sv, "this is a table of AMD's rocprof, which is not read", kAmd},
     {"\"Kernel Name\","sv, "this is the source page of ncu as CSV, which has no results by range",
      "Give the report itself (.ncu-rep), or the page raw or details."},
     {"\x89HDF"sv, "this is HDF5, which nsys export writes", kExport},
@@ -50,9 +55,8 @@ constexpr Lookalike kLookalikes[] = {
     {"data: \""sv, "this may be what nsys export writes as text", kExport},
     {"Processing ["sv, "nsys stats printed no table with a header that is known",
      "Print it with: nsys stats --report nvtx_sum,nvtx_kern_sum --format csv FILE"},
-    {"<?xml version=\"1.0\"?>\n<session "sv,
-     "this is a session of NVIDIA's Visual Profiler, which names its recordings",
-     "Give a recording that it imported, or record one: nvprof -o FILE COMMAND"},
+    {"<?xml version=\"1.0\"?>\n<session "sv, "this is a session of NVIDIA's Visual Profiler, which is not read",
+     kNvprof},
     {"<"sv, "this is HTML or XML", "Give the run directory or the file that it was made from."},
 };
 
@@ -64,8 +68,9 @@ constexpr Lookalike kJson[] = {
     {"\"SessionStartTime\"", "this is what nsys export writes as info", kExport},
     {"\"op_schema\"", "this is an execution trace of PyTorch, which has no times",
      "Give the profiler's trace: torch.profiler.profile(...).export_chrome_trace(FILE)"},
-    {"\"rocprofiler-sdk-tool\"", "this is JSON of AMD's rocprofv3, which is not read",
-     "Of a PyTorch program, give the trace that torch.profiler exports: it is read, of AMD's GPUs too."},
+    {"\"rocprofiler-sdk-tool\"", "this is JSON of AMD's rocprofv3, which is not read", kAmd},
+    {"\"frame\": {", "this is a profile of Triton's Proton (hatchet), which has no times of single calls",
+     "Record the program with rangescope profile -- COMMAND: kernels of Triton are read as all others."},
     {"\"rangescope.", "this is JSON that rangescope wrote",
      "Give the run directory or the file that it was made from."},
     {"{\"data\":[", "this is JSON of nsys export", kExport},
@@ -75,10 +80,18 @@ constexpr Lookalike kJson[] = {
 
 /// SQLite databases of other tools, by a word of the schema in the first pages.
 constexpr Lookalike kDatabases[] = {
-    {"StringTable", "this is a database of nvprof, and it holds no activity",
-     "Record the program again: nvprof -o FILE COMMAND (--profile-child-processes follows its children)"},
-    {"rocpd_", "this is a database of AMD's rocprof (rocpd), which is not read",
-     "Of a PyTorch program, give the trace that torch.profiler exports: it is read, of AMD's GPUs too."},
+    {"StringTable", "this is a database of nvprof, which is not read", kNvprof},
+    {"rocpd_", "this is a database of AMD's rocprof (rocpd), which is not read", kAmd},
+};
+
+/// Binary formats without a head of their own, by what their tools call the files.
+constexpr Lookalike kEndings[] = {
+    {".xplane.pb", "this is a profile of XLA (TensorFlow, JAX), which is not read",
+     "Record the program with rangescope profile -- COMMAND."},
+    {".pftrace", "this is a trace of Perfetto, which rangescope writes and does not read",
+     "Give the run directory or the recording that it was made from."},
+    {".perfetto-trace", "this is a trace of Perfetto, which rangescope writes and does not read",
+     "Give the run directory or the recording that it was made from."},
 };
 
 /// True when ncu printed text for people: "[4700] zoo@127.0.0.1" and indented kernels below, or how it got on.
@@ -127,6 +140,11 @@ base::Error not_understood(std::string_view head, const std::filesystem::path& p
     error.hint = known.hint;
     break;
   }
+  for (const Lookalike& known : kEndings) {
+    if (!path.filename().string().ends_with(known.begin)) continue;
+    error.what = known.what;
+    error.hint = known.hint;
+  }
   const std::string unpacked = kineto::unpacked_head(head);
   const std::string_view json = base::trim(unpacked.empty() ? head : unpacked);
   if ((json.starts_with('{') || json.starts_with('[')) && !is_ncu_text(json)) {
@@ -149,11 +167,11 @@ base::Error not_understood(std::string_view head, const std::filesystem::path& p
     error.what = "this may be a table of nsys stats, but its columns are not separated by commas";
     error.hint = "Print it with: nsys stats --format csv";
   }
-  if (head.find("== NVPROF is profiling ") != std::string_view::npos ||
-      head.find("======== CPU profiling result") != std::string_view::npos) {
-    error.what = "this is what nvprof prints, without its summary of GPU activities";
-    error.hint = "Give its recording (nvprof -o FILE COMMAND), or print without --print-gpu-trace and its like.";
-  }
+  for (const std::string_view print : {"== NVPROF is profiling ", "== Profiling result:", "== CPU profiling result"})
+    if (head.find(print) != std::string_view::npos) {
+      error.what = "this is what nvprof prints, which is not read";
+      error.hint = kNvprof;
+    }
   if (is_ncu_text(head)) {
     error.what = "this is what ncu prints for people, without a table";
     error.hint = "Give the report itself (.ncu-rep), or print it with `ncu --import FILE --csv`.";
@@ -170,7 +188,6 @@ std::span<const std::unique_ptr<Reader>> readers() {
     std::vector<std::unique_ptr<Reader>> list;
     list.push_back(std::make_unique<native::NativeReader>());
     list.push_back(std::make_unique<nsys_sqlite::NsysSqliteReader>());
-    list.push_back(std::make_unique<nvprof::NvprofReader>());
     list.push_back(std::make_unique<nsys_rep::NsysRepReader>());
     list.push_back(std::make_unique<nsys_csv::NsysCsvReader>());
     list.push_back(std::make_unique<ncu_report::NcuReportReader>());

@@ -66,10 +66,16 @@ TEST(Lookalikes, AreNamed) {
       {R"({"ncu-proj": {"version": 1}, "reports": ["a.ncu-rep"]})",
        "this is a project of Nsight Compute, which only names its reports | Give one of the reports"},
       {R"({"rocprofiler-sdk-tool": []})", "this is JSON of AMD's rocprofv3, which is not read | "},
+      {R"([{"children": [], "frame": {"name": "ROOT", "type": "function"}, "metrics": {"count": 0}}])",
+       "this is a profile of Triton's Proton (hatchet), which has no times of single calls | Record"},
+      {"\"Kind\",\"Agent_Id\",\"Queue_Id\",\"Kernel_Name\"\n",
+       "this is a table of AMD's rocprofv3, which is not read | "},
+      {"\"Name\",\"Calls\",\"TotalDurationNs\",\"AverageNs\",\"Percentage\"\n",
+       "this is a table of AMD's rocprof, which is not read | "},
       {R"({"schema": "1.1.1", "nodes": [{"attrs": [{"name": "op_schema"}]}]})",
        "this is an execution trace of PyTorch, which has no times | "},
       {"<?xml version=\"1.0\"?>\n<session version=\"2\" name=\"NewSession1.nvvp\">",
-       "this is a session of NVIDIA's Visual Profiler"},
+       "this is a session of NVIDIA's Visual Profiler, which is not read | Record the program"},
       {"[libprotobuf ERROR message_lite.cc:122] Can't parse message\n==ERROR== Failed to load report file "
        "'x.ncu-rep'.\n",
        "this is what ncu prints for people, without a table: ==ERROR== Failed to load report file"},
@@ -83,7 +89,10 @@ TEST(Lookalikes, AreNamed) {
       {"\x89HDF\r\n", "this is HDF5, which nsys export writes | "},
       {"ARROW1", "this is an Arrow file, which nsys export writes | "},
       {"==9587== NVPROF is profiling process 9587, command: ./app\n==9587== Profiling result:\n   Start  Duration\n",
-       "this is what nvprof prints, without its summary of GPU activities | Give its recording (nvprof -o"},
+       "this is what nvprof prints, which is not read | Record the program with rangescope profile"},
+      {"==27694== Profiling result:\n            Type  Time(%)      Time     Calls       Avg       Min       Max  "
+       "Name\n",
+       "this is what nvprof prints, which is not read | "},
       {"", "no reader understands this: it is empty | Whatever should have written it failed"},
       {"hello", "no reader understands this: it begins with \"hello\" | Give a file of one of these formats: "},
   };
@@ -94,12 +103,12 @@ TEST(Lookalikes, DatabasesAreNamedByTheirTables) {
   EXPECT_TRUE(answer_to_database("create table rocpd_kernelapi(id integer); insert into rocpd_kernelapi values(1)")
                   .starts_with("this is a database of AMD's rocprof (rocpd), which is not read | "));
   EXPECT_TRUE(answer_to_database("create table StringTable(_id_ integer, value text)")
-                  .starts_with("this is a database of nvprof, and it holds no activity | Record the program again: "));
+                  .starts_with("this is a database of nvprof, which is not read | Record the program with rangescope"));
   EXPECT_TRUE(answer_to_database("create table places(id integer)")
                   .starts_with("this is a SQLite database without the tables of nsys | "));
   EXPECT_EQ(answer_to_database("create table StringTable(_id_ integer, value text);"
                                "create table CUPTI_ACTIVITY_KIND_RUNTIME(start int)"),
-            "nvprof");
+            answer_to_database("create table StringTable(_id_ integer, value text)"));
   EXPECT_EQ(answer_to_database("create table StringIds(id integer, value text);"
                                "create table CUPTI_ACTIVITY_KIND_RUNTIME(start int)"),
             "nsys-sqlite");

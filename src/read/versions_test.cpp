@@ -14,10 +14,10 @@
 
 #include "base/fs.hpp"
 #include "base/text.hpp"
-#include "read/ncu_csv/reader.hpp"
-#include "read/ncu_report/reader.hpp"
-#include "read/ncu_report/unpack.hpp"
-#include "read/nsys_sqlite/reader.hpp"
+#include "read/ncu/csv/reader.hpp"
+#include "read/ncu/report/reader.hpp"
+#include "read/ncu/report/unpack.hpp"
+#include "read/nsys/sqlite/reader.hpp"
 
 namespace rangescope::read {
 namespace versions_test {

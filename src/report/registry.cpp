@@ -1,15 +1,15 @@
 #include <array>
 
 #include "base/text.hpp"
-#include "report/csv/csv.hpp"
 #include "report/exporter.hpp"
-#include "report/html/html.hpp"
-#include "report/json/json.hpp"
-#include "report/markdown/markdown.hpp"
-#include "report/openmetrics/openmetrics.hpp"
-#include "report/perfetto/perfetto.hpp"
-#include "report/stacks/stacks.hpp"
-#include "report/terminal/terminal.hpp"
+#include "report/formats/csv/csv.hpp"
+#include "report/formats/html/html.hpp"
+#include "report/formats/json/json.hpp"
+#include "report/formats/markdown/markdown.hpp"
+#include "report/formats/openmetrics/openmetrics.hpp"
+#include "report/formats/perfetto/perfetto.hpp"
+#include "report/formats/stacks/stacks.hpp"
+#include "report/formats/terminal/terminal.hpp"
 
 namespace rangescope::report {
 

@@ -8,14 +8,15 @@
 #include <nlohmann/json.hpp>
 
 #include "base/fs.hpp"
+#include "report/document/figures.hpp"
+#include "report/document/json_writer.hpp"
+#include "report/document/loss_page.hpp"
+#include "report/document/summary.hpp"
+#include "report/document/verdict_text.hpp"
+#include "report/document/view.hpp"
 #include "report/exporter.hpp"
-#include "report/json_writer.hpp"
-#include "report/loss_page.hpp"
 #include "report/sample_report.hpp"
 #include "report/sink.hpp"
-#include "report/summary.hpp"
-#include "report/verdict_text.hpp"
-#include "report/view.hpp"
 
 namespace rangescope::report {
 namespace report_test {
@@ -62,14 +63,46 @@ TEST(Summary, SaysHowWellTheGpuIsUsedAndAgainstWhat) {
   point.peak_bytes_per_s = 4.8e12;
   decode.roofline = {point};
   report.families = {{"gemm", 2, 30, 6e8, 0.6}};
+  report.outside = model::Outside{};
+  model::Verdict& verdict = report.verdict.emplace_back();
+  verdict.path = "decode";
+  verdict.kind = "memory_bound";
+  verdict.text = "memory-bound";
+  verdict.saves_ns = 1e9;
+  verdict.saves_share = 0.25;
   const std::string page = summary_page(report);
   for (const char* said :
        {"| decode | 2 | 1.000 s | 500.0 ms ± 10.00 ms |", "| 8 | 125.0 ms |",
         "| decode | 0.007 % | 50.0 % | - | useful: 2",
         "Against the peaks: NVIDIA H200 SXM (data sheet); fp32 66.90 TFLOP/s, dram 4.800 TB/s.",
+        "- decode: memory-bound (saves up to 1.000 s, 25.0 % of the run)\n  - try: Move fewer bytes",
         "- `decode`: memory - memory 0.60", "| gemm | 2 | 30 | 600.0 ms | 60.0 % |", "![Time by range](summary.svg)"})
     EXPECT_NE(page.find(said), std::string::npos) << said << " in\n" << page;
   EXPECT_NE(summary_figure(report).find(">decode</text><rect"), std::string::npos);
+}
+
+TEST(Figures, RooflineHasRoofsAndPointsAndAHistogramItsBins) {
+  model::Report report;
+  EXPECT_EQ(roofline_figure(report), "");
+  model::Region& region = report.regions.emplace_back(sample_region(report, {"a<b"}, model::kNone, 1, 1e9, 1e9));
+  model::RooflinePoint point;
+  point.level = "dram";
+  point.precision = "fp32";
+  point.intensity = 10;
+  point.flop_per_s = 1e13;
+  point.peak_flop_per_s = 66.9e12;
+  point.peak_bytes_per_s = 4.8e12;
+  region.roofline = {point};
+  const std::string roofline = roofline_figure(report);
+  EXPECT_NE(roofline.find("<circle"), std::string::npos);
+  EXPECT_NE(roofline.find("<title>a&lt;b</title>"), std::string::npos);
+  EXPECT_NE(roofline.find(">fp32</text>"), std::string::npos);
+  const std::vector<double> durations{1000, 1000, 1000, 100000};
+  const std::string histogram = histogram_figure("gemm", durations);
+  EXPECT_NE(histogram.find("<title>3</title>"), std::string::npos);
+  EXPECT_NE(histogram.find("<title>1</title>"), std::string::npos);
+  EXPECT_NE(histogram.find("4 calls by duration"), std::string::npos);
+  EXPECT_EQ(histogram_figure("gemm", std::span(durations).first(1)), "");
 }
 
 TEST(Table, ABarLongerThanTheScaleSaysSo) {
@@ -117,7 +150,7 @@ TEST(Verdict, LongNamesAreCutAndNoNameIsQuoted) {
   report.verdict[0].text = "text";
   report.verdict[1].region = 0;
   report.verdict[1].text = "text";
-  EXPECT_EQ(verdict_lines(report, {.width = 40}), "1. aaaaaaaaaaaaaaaaa…aaaaaaaaaaaaaaaz:\n   text\n2. \"\": text\n");
+  EXPECT_EQ(verdict_lines(report, {.width = 40}), "1. note: aaaaaaaaaaaa…aaaaaaaaaaaz: text\n2. note: \"\": text\n");
 }
 
 TEST(Losses, ThePageIsTheTable) {
@@ -171,6 +204,21 @@ TEST(Json, SaysWhatTheModelSays) {
   EXPECT_TRUE(region["process"].is_null());
   EXPECT_EQ(json["regions"][3]["process"], 7);
   EXPECT_EQ(json["unattributed"]["kernels"], 3);
+}
+
+TEST(Json, WhatTerminalsObeyIsEscaped) {
+  const std::string raw = "a\xc2\x9b[31m\x7f\xe2\x80\xae b \xc2\xa9 \xe2\x82\xac";
+  StringSink sink;
+  JsonWriter json(sink);
+  json.open_object();
+  json.field(raw, raw);
+  json.close();
+  json.finish();
+  const std::string& out = sink.text();
+  EXPECT_EQ(out.find("\xc2\x9b"), std::string::npos);
+  EXPECT_EQ(out.find('\x7f'), std::string::npos);
+  EXPECT_NE(out.find("a\\u009b[31m\\u007f\\u202e b \xc2\xa9 \xe2\x82\xac"), std::string::npos) << out;
+  EXPECT_EQ(nlohmann::json::parse(out)[raw], raw);
 }
 
 TEST(Json, NamesThatAreNotUtf8AreEscapedAndFlagged) {

@@ -5,6 +5,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/progress.hpp"
+
 namespace rangescope::report {
 namespace {
 
@@ -14,6 +16,7 @@ constexpr std::size_t kSinkBuffer = 64 * 1024;
 
 void FileSink::flush() {
   if (!file_) return;
+  base::Work::done(buffer_.size());
   if (auto written = file_->write(buffer_); !written) file_ = tl::make_unexpected(written.error());
   buffer_.clear();
 }

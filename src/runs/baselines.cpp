@@ -394,9 +394,9 @@ base::Result<std::filesystem::path> find_baseline(const std::filesystem::path& f
     return base::fail(base::Code::kNotComparable,
                       "there is no baseline '" + written + "' of a machine like this one (" + machine + "), only of " +
                           base::join(machines, ", "),
-                      folder.string(), "Save one here: rangescope baseline save --name " + written + " RUN");
+                      folder.string(), "Save one here: rangescope gate --save --name " + written + " RUN");
   std::string hint = base::did_you_mean(written, names);
-  if (hint.empty()) hint = "Save one: rangescope baseline save --name NAME RUN, or name the folder with --dir";
+  if (hint.empty()) hint = "Save one: rangescope gate --save --name NAME RUN, or name the folder with --dir";
   return base::fail(base::Code::kNoInput, "there is no baseline '" + base::printable(written) + "'", folder.string(),
                     std::move(hint));
 }

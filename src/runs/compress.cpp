@@ -4,6 +4,7 @@
 
 #include "base/fs.hpp"
 #include "base/hash.hpp"
+#include "base/held_folder.hpp"
 #include "base/text.hpp"
 #include "runs/imports.hpp"
 #include "runs/manifest.hpp"
@@ -49,6 +50,8 @@ bool unpacks_to(std::string_view packed, std::string_view bytes) {
 
 base::Result<Compressed> compress_run(const fs::path& run) {
   Compressed done;
+  const auto held = base::HeldFolder::take(run);
+  if (!held) return tl::make_unexpected(held.error());
   auto manifest = read_manifest(run);
   if (!manifest) return base::fail(std::move(manifest));
   const auto proofs = manifest->files;
@@ -70,10 +73,10 @@ base::Result<Compressed> compress_run(const fs::path& run) {
       if (auto committed = out->commit(); !committed) return base::fail(std::move(committed));
       const auto packed = base::Mapping::open(to);
       if (!packed || !unpacks_to(packed->text(), raw->text())) {
-        fs::remove(to, error);
+        fs::remove(base::in_place(to), error);
         return base::fail(base::Code::kIo, "what was compressed does not unpack to what it was", to.string());
       }
-      fs::permissions(to, fs::status(file, error).permissions(), error);
+      fs::permissions(base::in_place(to), fs::status(file, error).permissions(), error);
       manifest->files.erase(name);
       manifest->files[packed_as] = {packed->text().size(), base::sha256(packed->text())};
       done.bytes += proof.bytes;
@@ -81,7 +84,7 @@ base::Result<Compressed> compress_run(const fs::path& run) {
       ++done.files;
     }
     if (auto written = write_manifest(run, *manifest); !written) return base::fail(std::move(written));
-    fs::remove(file, error);
+    fs::remove(base::in_place(file), error);
     if (error) return base::fail(base::Code::kIo, "cannot remove: " + error.message(), file.string());
   }
   return done;

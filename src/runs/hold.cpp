@@ -7,6 +7,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/held_folder.hpp"
+
 namespace rangescope::runs {
 namespace {
 
@@ -23,7 +25,7 @@ flock whole_file(short type) {
 
 base::Result<Hold> Hold::take(const std::filesystem::path& run) {
   const auto path = run / kLockFile;
-  const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0600);
+  const int fd = ::open(base::in_place(path).c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0600);
   if (fd < 0)
     return base::fail(base::Code::kIo, std::string("cannot create the file: ") + std::strerror(errno), path.string());
   flock lock = whole_file(F_WRLCK);
@@ -33,7 +35,7 @@ base::Result<Hold> Hold::take(const std::filesystem::path& run) {
   }
   const int spare = ::dup(fd);
   if (spare < 0) {  // the last descriptor that this process may have is needed to write the run's files
-    ::unlink(path.c_str());
+    ::unlink(base::in_place(path).c_str());
     ::close(fd);
     return Hold();
   }
@@ -49,7 +51,7 @@ Hold& Hold::operator=(Hold&& other) noexcept {
 
 Hold::~Hold() {
   if (fd_ < 0) return;
-  ::unlink(path_.c_str());
+  ::unlink(base::in_place(path_).c_str());
   ::close(fd_);
 }
 
@@ -65,11 +67,12 @@ std::optional<bool> is_held(const std::filesystem::path& run) {
 base::Result<void> share(const std::filesystem::path& run) {
   const mode_t mask = ::umask(0);
   ::umask(mask);
-  if (::chmod(run.c_str(), 0777 & ~mask) == 0) return {};
+  if (::chmod(base::in_place(run).c_str(), 0777 & ~mask & ~(S_IWGRP | S_IWOTH)) == 0) return {};
   return base::fail(base::Code::kPermission, std::string("cannot be shared: ") + std::strerror(errno), run.string());
 }
 
-void seal(const std::filesystem::path& run) {
+void seal(const std::filesystem::path& path) {
+  const std::filesystem::path run = base::in_place(path);
   struct stat status {};
   if (::stat(run.c_str(), &status) != 0) return;
   const mode_t folder = (status.st_mode & 0755) | 0700, file = folder & 0666;

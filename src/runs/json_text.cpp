@@ -5,23 +5,29 @@
 #include <algorithm>
 
 #include "base/fs.hpp"
+#include "base/held_folder.hpp"
+#include "base/json_text.hpp"
 
 namespace rangescope::runs {
 
 // A manifest has a line a file: 100,000 files are 15 MB. A list of digests may be larger.
 constexpr std::size_t kMostBytes = std::size_t{256} << 20;
 
+std::string text_of(const OrderedJson& json) {
+  return base::printable_json(json.dump(2, ' ', false, OrderedJson::error_handler_t::replace)) + "\n";
+}
+
 base::Result<void> write_json(const std::filesystem::path& path, const nlohmann::ordered_json& json) {
-  return base::write_file(path, json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
+  return base::write_file(path, text_of(json));
 }
 
 bool overwrite_json(const std::filesystem::path& path, const OrderedJson& json) {
-  std::string text = json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+  std::string text = text_of(json);
   std::error_code error;
   const auto before = std::filesystem::file_size(path, error);
   if (error) return false;
   if (text.size() < before) text.insert(text.size() - 1, before - text.size(), ' ');
-  const int file = ::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
+  const int file = ::open(base::in_place(path).c_str(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
   if (file < 0) return false;
   const bool whole = ::pwrite(file, text.data(), text.size(), 0) == static_cast<ssize_t>(text.size());
   return ::close(file) == 0 && whole;

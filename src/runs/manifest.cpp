@@ -42,8 +42,8 @@ bool proved(const std::filesystem::path& relative) {
   return relative != kManifestFile && relative != "status.json" && relative.filename() != ".lock";
 }
 
-// Whether a file is one large hole from some place on: a capture of a process that still runs (inject/capture.hpp). It
-// will change, and to hash 4 GiB of zeros takes minutes.
+// Whether a file is one large hole from some place on: a capture of a process that still runs
+// (inject/nvtx/capture.hpp). It will change, and to hash 4 GiB of zeros takes minutes.
 bool is_being_written(const std::filesystem::path& path) {
   const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
   if (file < 0) return false;
@@ -81,7 +81,7 @@ base::Result<void> write_manifest(const std::filesystem::path& run, const Manife
       {"tool", manifest.tool},
       {"argv", printable_list(manifest.argv, redactor)},
       {"arguments", printable_list(manifest.arguments, redactor)},
-      {"cwd", base::printable(manifest.cwd)},
+      {"cwd", base::printable(redactor.text(manifest.cwd))},
       {"start", utc_text(manifest.start_unix_ns)},
       {"start_unix_ns", manifest.start_unix_ns},
       {"end", manifest.end_unix_ns == 0 ? OrderedJson(nullptr) : OrderedJson(utc_text(manifest.end_unix_ns))},

@@ -1,7 +1,9 @@
 #include "runs/pack.hpp"
 
+#include <archive.h>
+#include <archive_entry.h>
+
 #include <algorithm>
-#include <array>
 #include <fstream>
 #include <string>
 #include <vector>
@@ -12,7 +14,6 @@
 #include "runs/layout.hpp"
 #include "runs/manifest.hpp"
 #include "runs/retention.hpp"
-#include "runs/ustar.hpp"
 #include "runs/zstd_writer.hpp"
 
 namespace rangescope::runs {
@@ -21,7 +22,48 @@ namespace {
 namespace fs = std::filesystem;
 using base::Code;
 
-using ustar::kBlock;
+/// A ustar, whose bytes go into a zstd frame with a checksum.
+class TarWriter {
+ public:
+  explicit TarWriter(base::Replacement& file) : frame_(file), tar_(::archive_write_new()) {
+    ::archive_write_set_format_ustar(tar_.get());
+    const auto write = [](archive*, void* self, const void* bytes, std::size_t size) -> la_ssize_t {
+      auto& done = static_cast<TarWriter*>(self)->written_;
+      done = static_cast<TarWriter*>(self)->frame_.write(static_cast<const char*>(bytes), size);
+      return done ? static_cast<la_ssize_t>(size) : -1;
+    };
+    ::archive_write_open(tar_.get(), this, nullptr, write, nullptr);
+  }
+  base::Result<void> begin(const std::string& name, bool folder, std::uint64_t size) {
+    const std::unique_ptr<archive_entry, void (*)(archive_entry*)> entry(::archive_entry_new(), ::archive_entry_free);
+    ::archive_entry_set_pathname(entry.get(), name.c_str());
+    ::archive_entry_set_filetype(entry.get(), folder ? AE_IFDIR : AE_IFREG);
+    ::archive_entry_set_perm(entry.get(), folder ? 0700 : 0600);
+    ::archive_entry_set_size(entry.get(), static_cast<la_int64_t>(size));
+    return check(::archive_write_header(tar_.get(), entry.get()) == ARCHIVE_OK, name);
+  }
+  base::Result<void> write(const char* bytes, std::size_t size) {
+    return check(::archive_write_data(tar_.get(), bytes, size) == static_cast<la_ssize_t>(size), {});
+  }
+  base::Result<void> end() {
+    if (auto closed = check(::archive_write_close(tar_.get()) == ARCHIVE_OK, {}); !closed) return closed;
+    return frame_.write(nullptr, 0, true);
+  }
+
+ private:
+  struct Free {
+    void operator()(archive* tar) const { ::archive_write_free(tar); }
+  };
+  base::Result<void> check(bool done, const std::string& name) const {
+    if (done || !written_) return written_;
+    const char* why = ::archive_error_string(tar_.get());
+    return base::fail(Code::kIo, why != nullptr ? why : "it cannot be packed", name,
+                      "Pack a run whose paths have at most 255 bytes.");
+  }
+  ZstdWriter frame_;
+  base::Result<void> written_;
+  std::unique_ptr<archive, Free> tar_;
+};
 
 bool is_nsys_report(const fs::path& path) {
   const std::string extension = (path.extension() == ".zst" ? path.stem() : path).extension().string();
@@ -49,18 +91,15 @@ base::Result<Packed> pack_run(const fs::path& run, const fs::path& archive, bool
   Packed packed;
   packed.path = archive;
   const auto write = [&]() -> base::Result<void> {
-    ZstdWriter writer(*file_out);
+    TarWriter writer(*file_out);
     std::vector<char> buffer(1 << 16);
     for (const fs::path& path : paths) {
       const bool folder = fs::is_directory(path, error);
       if (!folder && !fs::is_regular_file(path, error)) continue;
       if (!folder && !with_reports && is_nsys_report(path)) continue;
-      std::string name = root + "/" + path.lexically_relative(run).generic_string();
-      if (folder) name += "/";
+      const std::string name = root + "/" + path.lexically_relative(run).generic_string() + (folder ? "/" : "");
       const std::uint64_t size = folder ? 0 : fs::file_size(path, error);
-      auto header = ustar::write({name, size, folder ? '5' : '0'});
-      if (!header) return base::fail(std::move(header));
-      if (auto ok = writer.write(header->data(), kBlock); !ok) return ok;
+      if (auto ok = writer.begin(name, folder, size); !ok) return ok;
       if (folder) continue;
       std::ifstream file(path, std::ios::binary);
       if (!file) return base::fail(Code::kIo, "cannot read", path.string());
@@ -73,14 +112,10 @@ base::Result<Packed> pack_run(const fs::path& run, const fs::path& archive, bool
         if (auto ok = writer.write(buffer.data(), static_cast<std::size_t>(part)); !ok) return ok;
         left -= static_cast<std::uint64_t>(part);
       }
-      const std::array<char, kBlock> zeros{};
-      if (size % kBlock)
-        if (auto ok = writer.write(zeros.data(), kBlock - size % kBlock); !ok) return ok;
       ++packed.files;
       packed.bytes += size;
     }
-    const std::array<char, 2 * kBlock> last{};
-    return writer.write(last.data(), last.size(), true);
+    return writer.end();
   };
   if (auto ok = write(); !ok) return base::fail(std::move(ok));
   if (auto ok = file_out->commit(); !ok) return base::fail(std::move(ok));

@@ -136,6 +136,42 @@ void look_at_gpus(std::map<std::string, std::string>& facts) {
   }
 }
 
+/// "torch-2.11.0+cu130.dist-info" -> torch, 2.11.0+cu130, of every folder of packages below `prefix`.
+void look_at_packages(const std::filesystem::path& prefix, std::map<std::string, std::string>& facts) {
+  constexpr std::array<std::string_view, 7> kPackages = {"torch", "transformers", "triton",    "numpy",
+                                                         "jax",   "vllm",         "tensorflow"};
+  std::error_code error;
+  for (const auto& version : std::filesystem::directory_iterator(prefix / "lib", error)) {
+    if (!version.path().filename().string().starts_with("python3")) continue;
+    for (const char* packages : {"site-packages", "dist-packages"}) {
+      for (const auto& entry : std::filesystem::directory_iterator(version.path() / packages, error)) {
+        std::string name = entry.path().filename().string();
+        const auto dash = name.find('-');
+        const auto end = name.ends_with(".dist-info") ? name.size() - 10 : name.find(".egg-info");
+        if (dash == std::string::npos || end == std::string::npos || end < dash) continue;
+        if (std::find(kPackages.begin(), kPackages.end(), std::string_view(name).substr(0, dash)) == kPackages.end())
+          continue;
+        // The first one counts, as for Python: a virtual environment goes before the system.
+        facts.emplace("python." + name.substr(0, dash), name.substr(dash + 1, end - dash - 1));
+      }
+    }
+  }
+}
+
+void look_at_python(const std::vector<std::string>& program, std::map<std::string, std::string>& facts) {
+  if (program.empty()) return;
+  std::filesystem::path path = program.front();
+  if (path.string().find('/') == std::string::npos) path = base::find_on_path(program.front()).value_or(path);
+  const std::string name = path.filename().string();
+  constexpr std::array<std::string_view, 4> kLaunchers = {"torchrun", "accelerate", "deepspeed", "vllm"};
+  if (!name.starts_with("python") && std::find(kLaunchers.begin(), kLaunchers.end(), name) == kLaunchers.end()) return;
+  std::error_code error;
+  look_at_packages(path.parent_path().parent_path(), facts);
+  const auto real = std::filesystem::weakly_canonical(path, error).parent_path().parent_path();
+  look_at_packages(real, facts);
+  if (real == "/usr") look_at_packages("/usr/local", facts);
+}
+
 }  // namespace
 
 bool is_allowed_variable(std::string_view name) {
@@ -144,7 +180,7 @@ bool is_allowed_variable(std::string_view name) {
                      [&](std::string_view prefix) { return name.starts_with(prefix); });
 }
 
-Provenance look(const std::filesystem::path& cwd) {
+Provenance look(const std::filesystem::path& cwd, const std::vector<std::string>& program) {
   Provenance seen;
   auto& facts = seen.facts;
   utsname system{};
@@ -160,6 +196,7 @@ Provenance look(const std::filesystem::path& cwd) {
     facts["memory"] = memory;
   look_at_git(cwd, facts);
   look_at_gpus(facts);
+  look_at_python(program, facts);
   const base::Redactor redactor;
   for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
     const std::string_view text(*entry);

@@ -5,12 +5,14 @@
 // there.
 //
 //   { "schema": "rangescope.env/1", "facts": { "host": ..., "os": ..., "kernel": ..., "cpu": ..., "cpus": ...,
-//     "memory": ..., "git.commit": ..., "git.dirty": "true", "gpu.0": ..., "driver": ... }, "variables": {...} }
+//     "memory": ..., "git.commit": ..., "git.dirty": "true", "gpu.0": ..., "driver": ...,
+//     "python.torch": "2.11.0", "python.transformers": ... }, "variables": {...} }
 #pragma once
 
 #include <filesystem>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "base/result.hpp"
 
@@ -21,8 +23,9 @@ struct Provenance {
   std::map<std::string, std::string> variables;
 };
 
-/// Looks at this machine; `cwd` is where git is asked. Never fails: what cannot be found is absent.
-[[nodiscard]] Provenance look(const std::filesystem::path& cwd);
+/// Looks at this machine; `cwd` is where git is asked. `program`: of a Python, the versions of the packages that GPU
+/// programs are made of, read from its folders without starting it. Never fails: what cannot be found is absent.
+[[nodiscard]] Provenance look(const std::filesystem::path& cwd, const std::vector<std::string>& program = {});
 
 /// Is this variable stored?
 [[nodiscard]] bool is_allowed_variable(std::string_view name);

@@ -111,13 +111,32 @@ base::Result<Store> Store::open(const std::string& url) {
   return Store(std::move(*database));
 }
 
+/// Who owns the schema or a table in it can make whoever uses it run a trigger: that must be this user, a role of its,
+/// the database's owner or a superuser. A superuser, who has every role, takes those of itself and superusers only.
+constexpr const char* kStranger = R"(
+select pg_catalog.quote_ident(o.rolname) from pg_catalog.pg_roles o, pg_catalog.pg_roles me
+where me.rolname = current_user and o.oid <> me.oid and not o.rolsuper
+  and (me.rolsuper or not pg_catalog.pg_has_role(o.oid, 'USAGE')
+       and o.oid <> (select d.datdba from pg_catalog.pg_database d where d.datname = current_database()))
+  and o.oid in (select n.nspowner from pg_catalog.pg_namespace n where n.nspname = 'rangescope' union
+                select c.relowner from pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = c.relnamespace
+                where n.nspname = 'rangescope')
+limit 1)";
+
 base::Result<int> Store::version() const {
-  const auto there = database_.query("select to_regclass('rangescope.migrations') is not null");
+  const auto there = database_.row("select to_regclass('rangescope.migrations') is not null", {}, 1);
   if (!there) return tl::make_unexpected(there.error());
-  if (there->front().front() != "t") return 0;
-  const auto version = database_.query("select coalesce(max(version), 0) from rangescope.migrations");
+  const auto strangers = database_.query(kStranger, {}, 1);
+  if (!strangers) return tl::make_unexpected(strangers.error());
+  if (!strangers->empty())
+    return base::fail(base::Code::kPermission,
+                      "its schema 'rangescope' belongs to the role " +
+                          base::printable(or_empty(strangers->front()[0])) + ", which could run code with your rights",
+                      name(), "Connect as that role, or give the schema and its tables to the database's owner");
+  if (there->front() != "t") return 0;
+  const auto version = database_.row("select coalesce(max(version), 0) from rangescope.migrations", {}, 1);
   if (!version) return tl::make_unexpected(version.error());
-  const auto at = static_cast<int>(whole(version->front().front()));
+  const auto at = static_cast<int>(whole(version->front()));
   if (at > static_cast<int>(kMigrations.size()))
     return base::fail(base::Code::kBadData,
                       "its schema has version " + std::to_string(at) + ", and this rangescope knows " +
@@ -135,46 +154,34 @@ base::Result<void> Store::need_schema() const {
                     "Push a run: rangescope runs push " + base::shell_quote(name()) + " RUN");
 }
 
-base::Result<void> Store::transaction(const std::function<base::Result<void>()>& work) const {
-  if (auto begun = database_.query("begin"); !begun) return base::fail(std::move(begun));
-  auto done = database_.query("set local lock_timeout = '60s'").and_then([&](const auto&) { return work(); });
-  auto ended = database_.query(done ? "commit" : "rollback");
-  if (!done) return done;
-  return ended ? base::Result<void>() : base::fail(std::move(ended));
-}
-
 base::Result<void> Store::migrate() const {
   const auto at = version();
   if (!at) return tl::make_unexpected(at.error());
   if (*at == static_cast<int>(kMigrations.size())) return {};
-  const auto all = [&]() -> base::Result<void> {
-    for (const char* sql : {kMigrationLock, "create schema if not exists rangescope",
-                            "create table if not exists rangescope.migrations (version integer primary key, "
-                            "applied timestamptz not null default now())"})
-      if (auto done = database_.query(sql); !done) return base::fail(std::move(done));
-    const auto now = version();  // somebody else may have been first
-    if (!now) return tl::make_unexpected(now.error());
-    for (auto next = static_cast<std::size_t>(*now); next < kMigrations.size(); ++next) {
-      if (auto done = database_.query(kMigrations[next]); !done) return base::fail(std::move(done));
-      auto noted =
-          database_.query("insert into rangescope.migrations (version) values ($1)", {std::to_string(next + 1)});
-      if (!noted) return base::fail(std::move(noted));
-    }
-    return {};
-  };
-  return transaction(all);
+  for (const char* sql : {kMigrationLock, "create schema if not exists rangescope",
+                          "create table if not exists rangescope.migrations (version integer primary key, "
+                          "applied timestamptz not null default now())"})
+    if (auto done = database_.query(sql); !done) return base::fail(std::move(done));
+  const auto now = version();  // somebody else may have been first
+  if (!now) return tl::make_unexpected(now.error());
+  for (auto next = static_cast<std::size_t>(*now); next < kMigrations.size(); ++next) {
+    if (auto done = database_.query(kMigrations[next]); !done) return base::fail(std::move(done));
+    auto noted = database_.query("insert into rangescope.migrations (version) values ($1)", {std::to_string(next + 1)});
+    if (!noted) return base::fail(std::move(noted));
+  }
+  return {};
 }
 
 base::Result<void> Store::push(const std::string& name, const std::vector<model::Digest>& runs) const {
-  if (auto ready = migrate(); !ready) return ready;
-  return transaction([&] { return insert(name, runs); });
+  if (auto ready = database_.transaction([&] { return migrate(); }); !ready) return ready;
+  return database_.transaction([&] { return insert(name, runs); });
 }
 
 base::Result<void> Store::insert(const std::string& name, const std::vector<model::Digest>& runs) const {
   const model::RunInfo& first = runs.front().run;
   const std::string command = base::shell_quote(base::redact_arguments(first.command));
   // The row of a push that is there already is locked until the end: two pushes of one run come one after the other.
-  auto pushed = database_.query(
+  auto pushed = database_.row(
       R"(insert into rangescope.pushes
            (key, name, machine, host, commit, dirty, began, pushed, tool, command, provenance)
          values ($1, $2, $3, $4, $5, $6::boolean, coalesce(to_timestamp($7::double precision), now()), now(), $8, $9,
@@ -186,9 +193,10 @@ base::Result<void> Store::insert(const std::string& name, const std::vector<mode
       {key_of(runs), base::printable(name), machine_kind(runs.front()), or_null(base::printable(first.host)),
        fact(first, "git.commit"), fact(first, "git.dirty"),
        first.start_unix_ns > 0 ? Value(std::to_string(static_cast<double>(first.start_unix_ns) / 1e9)) : Value(),
-       or_null(first.tool), or_null(base::printable(command)), dumped(first.environment)});
+       or_null(first.tool), or_null(base::printable(command)), dumped(first.environment)},
+      1);
   if (!pushed) return base::fail(std::move(pushed));
-  const std::string push = or_empty(pushed->front().front());
+  const std::string push = or_empty(pushed->front());
   if (auto gone = database_.query("delete from rangescope.runs where push = $1", {push}); !gone)
     return base::fail(std::move(gone));
   for (std::size_t i = 0; i < runs.size(); ++i) {
@@ -196,7 +204,7 @@ base::Result<void> Store::insert(const std::string& name, const std::vector<mode
     json["run"]["command"] = base::redact_arguments(json["run"].value("command", std::vector<std::string>{}));
     if (!runs[i].judged) json["verdict"] = Json::array();
     without_nul(json);
-    auto run = database_.query(
+    auto run = database_.row(
         R"(insert into rangescope.runs (push, ordinal, run, devices, partial_gpu, losses, judged)
            select $1, $2, d->'run', d->'devices', (d->>'partial_gpu')::boolean, d->'losses', $4::boolean
            from (select $3::jsonb d) t returning id)",
@@ -205,9 +213,10 @@ base::Result<void> Store::insert(const std::string& name, const std::vector<mode
                  {"devices", json["devices"]},
                  {"partial_gpu", json["partial_gpu"]},
                  {"losses", json["losses"]}}),
-         runs[i].judged ? "true" : "false"});
+         runs[i].judged ? "true" : "false"},
+        1);
     if (!run) return base::fail(std::move(run));
-    const std::string id = or_empty(run->front().front());
+    const std::string id = or_empty(run->front());
     const std::pair<const char*, const char*> parts[] = {{"regions", R"(insert into rangescope.regions
            select $1, n, array(select jsonb_array_elements_text(r->'path')), r->>'domain', r->>'kind',
                   (r->>'occurrences')::bigint, r->'values', r - '{path,domain,kind,occurrences,values}'::text[]
@@ -225,8 +234,31 @@ base::Result<void> Store::insert(const std::string& name, const std::vector<mode
   return {};
 }
 
+template <class Answer>
+base::Result<Answer> Store::read(const std::function<base::Result<Answer>()>& work) const {
+  std::optional<Answer> answer;
+  auto done = database_.transaction([&]() -> base::Result<void> {
+    if (auto ready = need_schema(); !ready) return ready;
+    auto made = work();
+    if (!made) return base::fail(std::move(made));
+    answer = std::move(*made);
+    return {};
+  });
+  if (!done) return base::fail(std::move(done));
+  return std::move(*answer);
+}
+
 base::Result<std::vector<Stored>> Store::list(std::size_t most) const {
-  if (auto ready = need_schema(); !ready) return base::fail(std::move(ready));
+  return read<std::vector<Stored>>([&] { return list_now(most); });
+}
+base::Result<model::Side> Store::load(const std::string& push, const std::vector<model::Digest>* like) const {
+  return read<model::Side>([&] { return load_now(push, like); });
+}
+base::Result<History> Store::history(const std::string& region, const std::string& tag) const {
+  return read<History>([&] { return history_now(region, tag); });
+}
+
+base::Result<std::vector<Stored>> Store::list_now(std::size_t most) const {
   const auto rows = database_.query(
       R"(select p.name, p.machine, p.host, p.commit, p.command, p.dirty, (extract(epoch from p.began) * 1e9)::bigint,
                 (extract(epoch from p.pushed) * 1e9)::bigint,
@@ -236,7 +268,7 @@ base::Result<std::vector<Stored>> Store::list(std::size_t most) const {
                 (select v.kind || case when v.path = '' then '' else ' ' || v.path end from rangescope.verdicts v
                  join rangescope.runs r on r.id = v.run where r.push = p.id order by r.ordinal, v.ordinal limit 1)
          from (select * from rangescope.pushes order by began desc, id desc limit $1) p order by p.began, p.id)",
-      {std::to_string(most)});
+      {std::to_string(most)}, 11);
   if (!rows) return tl::make_unexpected(rows.error());
   std::vector<Stored> out;
   for (const auto& row : *rows)
@@ -246,8 +278,7 @@ base::Result<std::vector<Stored>> Store::list(std::size_t most) const {
   return out;
 }
 
-base::Result<model::Side> Store::load(const std::string& push, const std::vector<model::Digest>* like) const {
-  if (auto ready = need_schema(); !ready) return base::fail(std::move(ready));
+base::Result<model::Side> Store::load_now(const std::string& push, const std::vector<model::Digest>* like) const {
   const Value machine = like != nullptr ? Value(machine_kind(like->front())) : Value();
   const auto find = [&](const Value& on) {
     return database_.query(
@@ -258,7 +289,7 @@ base::Result<model::Side> Store::load(const std::string& push, const std::vector
                select from rangescope.runs r where r.push = pushes.id
                  and (r.run->'exit_code' not in ('null', '0') or r.run->'signal' <> 'null')))
            order by began desc, id desc limit 1)",
-        {push, on, like != nullptr ? Value(key_of(*like)) : Value()});
+        {push, on, like != nullptr ? Value(key_of(*like)) : Value()}, 2);
   };
   const auto found = find(machine);
   if (!found) return tl::make_unexpected(found.error());
@@ -274,8 +305,9 @@ base::Result<model::Side> Store::load(const std::string& push, const std::vector
         "See what there is: rangescope runs list --from " + base::shell_quote(name()));
   }
   model::Side side{name() + "#" + or_empty(found->front()[1]), {}};
-  const auto rows = database_.query(kLoadPush, {found->front()[0]});
+  const auto rows = database_.query(kLoadPush, {found->front()[0]}, 1);
   if (!rows) return tl::make_unexpected(rows.error());
+  if (rows->empty()) return base::fail(base::Code::kBadData, "the push holds no run", side.label, "Push it again");
   for (const auto& row : *rows) {
     auto run = read_digest(or_empty(row[0]), side.label);
     if (!run) return base::fail(std::move(run));
@@ -284,22 +316,24 @@ base::Result<model::Side> Store::load(const std::string& push, const std::vector
   return side;
 }
 
-base::Result<History> Store::history(const std::string& region, const std::string& tag) const {
-  if (auto ready = need_schema(); !ready) return base::fail(std::move(ready));
+base::Result<History> Store::history_now(const std::string& region, const std::string& tag) const {
   const auto parts = base::split(region, '>');
   std::string last(base::trim(parts.back()));
   if (const auto at = last.rfind('@'); parts.size() == 1 && at != std::string::npos) last.erase(0, at + 1);
   const auto paths = database_.query(
       R"(select distinct domain, to_jsonb(path)::text from rangescope.regions
          where path[array_length(path, 1)] = $1 order by 1, 2 limit 1000)",
-      {last});
+      {last}, 2);
   if (!paths) return tl::make_unexpected(paths.error());
   struct Place {
     std::string text, domain, path;
   };
   std::vector<Place> exact, ending;
   for (const auto& row : *paths) {
-    const auto path = Json::parse(or_empty(row[1])).get<std::vector<std::string>>();
+    const Json json = Json::parse(or_empty(row[1]), nullptr, false);
+    std::vector<std::string> path;
+    if (json.is_array())
+      for (const Json& part : json) path.push_back(part.is_string() ? part.get<std::string>() : std::string());
     Place place{model::path_text(or_empty(row[0]), path), or_empty(row[0]), or_empty(row[1])};
     (place.text == region ? exact : ending).push_back(std::move(place));
   }
@@ -308,7 +342,7 @@ base::Result<History> Store::history(const std::string& region, const std::strin
   if (places.empty()) {
     std::vector<std::string> names;
     if (const auto all = database_.query(
-            "select distinct path[array_length(path, 1)] from rangescope.regions order by 1 limit 10000"))
+            "select distinct path[array_length(path, 1)] from rangescope.regions order by 1 limit 10000", {}, 1))
       for (const auto& row : *all) names.push_back(or_empty(row[0]));
     std::string hint = base::did_you_mean(last, names);
     if (hint.empty()) hint = "See what there is: rangescope compare " + base::shell_quote(name()) + " RUN";
@@ -329,7 +363,7 @@ base::Result<History> Store::history(const std::string& region, const std::strin
          from rangescope.pushes p join rangescope.runs r on r.push = p.id join rangescope.regions g on g.run = r.id
          where g.domain = $1 and g.path = array(select jsonb_array_elements_text($2::jsonb)) and g."values" ? $3
          order by p.began, p.id, 7)",
-      {places.front().domain, places.front().path, tag, per_occurrence ? "true" : "false"});
+      {places.front().domain, places.front().path, tag, per_occurrence ? "true" : "false"}, 7);
   if (!rows) return tl::make_unexpected(rows.error());
   History out{places.front().text, {}};
   std::string before;

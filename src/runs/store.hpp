@@ -9,8 +9,9 @@
 //   rangescope.verdicts(run, ordinal, kind, severity, path, text, saves_ns, saves_share, next)
 //   rangescope.history                           a view for dashboards: a row for each region, value and run
 //
-// The objects stand in a schema of their own. A push is one transaction; many at once wait for each other only where
-// they push the same run. The first push to a database makes the schema, and a newer rangescope's brings it up to date.
+// The objects stand in a schema of their own, of an owner whom the user trusts (its triggers run as the user). A push
+// is one transaction; many at once wait for each other only where they push the same run. The first push to a database
+// makes the schema, and a newer rangescope's brings it up to date.
 #pragma once
 
 #include <cstdint>
@@ -72,8 +73,13 @@ class Store {
   [[nodiscard]] base::Result<int> version() const;
   [[nodiscard]] base::Result<void> need_schema() const;
   [[nodiscard]] base::Result<void> migrate() const;
-  /// All of the work or nothing; nobody is waited for longer than a minute.
-  [[nodiscard]] base::Result<void> transaction(const std::function<base::Result<void>()>& work) const;
+  /// What reads is one transaction too, and needs the schema.
+  template <class Answer>
+  [[nodiscard]] base::Result<Answer> read(const std::function<base::Result<Answer>()>& work) const;
+  [[nodiscard]] base::Result<std::vector<Stored>> list_now(std::size_t most) const;
+  [[nodiscard]] base::Result<model::Side> load_now(const std::string& push,
+                                                   const std::vector<model::Digest>* like) const;
+  [[nodiscard]] base::Result<History> history_now(const std::string& region, const std::string& tag) const;
   [[nodiscard]] base::Result<void> insert(const std::string& name, const std::vector<model::Digest>& runs) const;
   base::Postgres database_;
 };

@@ -1,5 +1,7 @@
 // Unpacking what somebody sent: every name is checked, every file made new below a folder that is held open, and the
 // run gets its name when all of it is there and its checksum is right.
+#include <archive.h>
+#include <archive_entry.h>
 #include <unistd.h>
 #include <zstd.h>
 
@@ -16,72 +18,104 @@
 #include "base/fs.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
+#include "base/unpacked.hpp"
 #include "runs/folder.hpp"
 #include "runs/layout.hpp"
 #include "runs/pack.hpp"
-#include "runs/ustar.hpp"
 
 namespace rangescope::runs {
 namespace {
 
 namespace fs = std::filesystem;
 using base::Code;
-using ustar::kBlock;
 
 struct FreeD {
   void operator()(ZSTD_DCtx* d) const { ZSTD_freeDCtx(d); }
 };
 
+struct FreeArchive {
+  void operator()(archive* tar) const { ::archive_read_free(tar); }
+};
+
+/// The members of a tar in a zstd frame. libarchive reads the tar; the frame is ours, because its checksum stands
+/// behind the last member, and an archive that lacks it was cut.
 class ArchiveReader {
  public:
   ArchiveReader(std::string_view archive, fs::path path)
-      : archive_(archive), path_(std::move(path)), context_(ZSTD_createDCtx()) {
+      : archive_(archive), path_(std::move(path)), context_(ZSTD_createDCtx()), tar_(::archive_read_new()) {
     ZSTD_DCtx_setParameter(context_.get(), ZSTD_d_windowLogMax, 27);
+    ::archive_read_support_format_tar(tar_.get());
+    const auto read = [](struct archive*, void* self, const void** piece) {
+      return static_cast<ArchiveReader*>(self)->decode(piece);
+    };
+    ::archive_read_open(tar_.get(), this, nullptr, read, nullptr);
   }
-  /// Exactly `size` bytes; fewer are damage.
+  /// The next member; null at the end of the tar.
+  base::Result<archive_entry*> next() {
+    archive_entry* entry = nullptr;
+    const int got = ::archive_read_next_header(tar_.get(), &entry);
+    if (got == ARCHIVE_OK || got == ARCHIVE_WARN) return entry;
+    if (got == ARCHIVE_EOF && ::archive_filter_bytes(tar_.get(), 0) > 0) return nullptr;
+    return damaged();
+  }
+  /// Exactly `size` bytes of it; fewer are damage.
   base::Result<void> read(char* data, std::size_t size) {
-    ZSTD_outBuffer out{data, size, 0};
-    while (out.pos < out.size) {
-      if (auto ok = decode(out); !ok) return ok;
-    }
-    return {};
+    const auto got = ::archive_read_data(tar_.get(), data, size);
+    return got == static_cast<la_ssize_t>(size) ? base::Result<void>() : damaged();
   }
-  /// Reads on to the end of the frame: its checksum stands there, and an archive that lacks it was cut.
+  /// Reads on to the end of the frame.
   base::Result<void> finish() {
-    constexpr int kMostBlocks = 2048;  // tar pads to 20, some writers to more
-    std::array<char, kBlock> rest{};
-    for (int block = 0; left_ != 0; ++block) {
-      ZSTD_outBuffer out{rest.data(), rest.size(), 0};
-      if (auto ok = decode(out); !ok) return ok;
-      if (block == kMostBlocks) return base::fail(Code::kBadData, "there is more behind its end", path_.string());
+    constexpr std::size_t kMost = std::size_t{1} << 20;  // tar pads to 10 KiB, some writers to more
+    for (std::size_t rest = 0; left_ != 0;) {
+      const void* piece = nullptr;
+      const auto got = decode(&piece);
+      if (got < 0) return damaged();
+      if ((rest += static_cast<std::size_t>(got)) > kMost)
+        return base::fail(Code::kBadData, "there is more behind its end", path_.string());
     }
     return {};
   }
 
  private:
-  base::Result<void> decode(ZSTD_outBuffer& out) {
-    if (in_.pos == in_.size && !pending_) {
-      const auto part = archive_.substr(0, kMostInput);
-      archive_.remove_prefix(part.size());
-      in_ = {part.data(), part.size(), 0};
-      if (in_.size == 0)
-        return base::fail(Code::kBadData, "the archive ends in the middle", path_.string(), "Copy it again.");
+  tl::unexpected<base::Error> damaged() const {
+    if (damage_) return tl::make_unexpected(*damage_);
+    return base::fail(Code::kBadData, "this is no tar, or a damaged one", path_.string(),
+                      "Unpack only archives that `rangescope runs pack` made.");
+  }
+  /// The next bytes of the frame: none at its end, -1 where it is damaged.
+  la_ssize_t decode(const void** piece) {
+    *piece = buffer_.data();
+    ZSTD_outBuffer out{buffer_.data(), buffer_.size(), 0};
+    while (left_ != 0 && out.pos == 0) {
+      if (in_.pos == in_.size && !pending_) {
+        in_ = {archive_.data(), std::min(archive_.size(), buffer_.size()), 0};
+        archive_.remove_prefix(in_.size);
+        if (in_.size == 0) {
+          damage_ = {Code::kBadData, "the archive ends in the middle", path_.string(), "Copy it again."};
+          return -1;
+        }
+      }
+      left_ = ZSTD_decompressStream(context_.get(), &out, &in_);
+      pending_ = out.pos == out.size;  // there may be more where this came from, without further input
+      if (!ZSTD_isError(left_)) continue;
+      damage_ = {Code::kBadData,
+                 std::string("not a zstd archive, or damaged: ") + ZSTD_getErrorName(left_),
+                 path_.string(),
+                 {}};
+      return -1;
     }
-    left_ = ZSTD_decompressStream(context_.get(), &out, &in_);
-    pending_ = out.pos == out.size;  // there may be more where this came from, without further input
-    if (ZSTD_isError(left_))
-      return base::fail(Code::kBadData, std::string("not a zstd archive, or damaged: ") + ZSTD_getErrorName(left_),
-                        path_.string());
-    return {};
+    return static_cast<la_ssize_t>(out.pos);
   }
 
   std::size_t left_ = 1;  // 0 at the end of the frame
   bool pending_ = false;
-  static constexpr std::size_t kMostInput = std::size_t{1} << 17;
   std::string_view archive_;
   fs::path path_;
-  std::unique_ptr<ZSTD_DCtx, FreeD> context_;
+  std::optional<base::Error> damage_;
+  std::vector<char> buffer_ = std::vector<char>(std::size_t{1} << 17);
   ZSTD_inBuffer in_{nullptr, 0, 0};
+  std::unique_ptr<ZSTD_DCtx, FreeD> context_;
+  std::unique_ptr<archive, FreeArchive> tar_;  // last: it uses all the others
 };
 
 /// The components of a member's name, the run's own first; nothing for a name that no run has: absolute, with an empty,
@@ -124,23 +158,27 @@ class Unpacker {
 
   base::Result<void> members(ArchiveReader& reader) {
     for (std::uint64_t count = 0;; ++count) {
-      ustar::Header header{};
-      if (auto ok = reader.read(header.data(), kBlock); !ok) return ok;
-      if (std::all_of(header.begin(), header.end(), [](char c) { return c == '\0'; })) return reader.finish();
-      const auto member = ustar::read(header);
-      if (!member) return bad("this is no tar header");
-      const bool folder = member->type == '5';
-      const auto parts = components(member->name, folder);
-      if (!parts || (!folder && member->type != '0' && member->type != '\0') || (!folder && parts->size() == 1))
-        return bad("it holds '" + base::printable(member->name) + "', which no run has");
-      if (count >= limits_.members || (!folder && member->size > limits_.bytes - packed_.bytes))
+      const auto member = reader.next();
+      if (!member) return tl::make_unexpected(member.error());
+      archive_entry* const entry = *member;
+      if (entry == nullptr) return reader.finish();
+      const char* path = ::archive_entry_pathname(entry);
+      const std::string name = path != nullptr ? path : "";
+      const auto type = ::archive_entry_filetype(entry);
+      const bool folder = type == AE_IFDIR, linked = ::archive_entry_hardlink(entry) != nullptr;
+      const auto parts = components(name, folder);
+      const auto bytes = ::archive_entry_size(entry);
+      if (!parts || (!folder && type != AE_IFREG) || linked || (!folder && parts->size() == 1) || bytes < 0)
+        return bad("it holds '" + base::printable(name) + "', which no run has");
+      const auto size = static_cast<std::uint64_t>(bytes);
+      if (count >= limits_.members || (!folder && size > limits_.bytes - packed_.bytes))
         return base::fail(
             Code::kBadData,
             fmt::format("it unpacks to more than {} in {}", base::format_bytes(static_cast<double>(limits_.bytes)),
                         base::counted(limits_.members, "file")),
             archive_.string(), "Say --no-limit if you trust it and have the space.");
       if (auto ok = begin(parts->front()); !ok) return ok;
-      if (auto ok = one(reader, *parts, folder ? std::nullopt : std::optional(member->size)); !ok) return ok;
+      if (auto ok = one(reader, *parts, folder ? std::nullopt : std::optional(size)); !ok) return ok;
     }
   }
 
@@ -197,7 +235,7 @@ class Unpacker {
       }
       left -= part;
     }
-    return size % kBlock ? reader.read(buffer_.data(), kBlock - size % kBlock) : base::Result<void>();
+    return {};
   }
 
   fs::path archive_;
@@ -212,8 +250,7 @@ class Unpacker {
 }  // namespace
 
 UnpackLimits unpack_limits(std::uint64_t packed_bytes) {
-  constexpr std::uint64_t kAlways = std::uint64_t{256} << 20, kRatio = 100;
-  return {.bytes = std::max(kAlways, packed_bytes * kRatio), .members = 100'000};
+  return {.bytes = base::most_unpacked(packed_bytes), .members = 100'000};
 }
 
 base::Result<Packed> unpack_run(const fs::path& archive, const fs::path& root, std::optional<UnpackLimits> limits) {

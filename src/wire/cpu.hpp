@@ -14,11 +14,18 @@
 //               a caller, the byte before the return address); kPython: function, file, line (0: none); kCut: nothing
 // kStacks       parent stack+1 (0 for the outermost frame), frame
 // kSamples      zigzag time difference to the item before (the first is whole), thread, stack+1
-// kWaits        zigzag start difference, length ns, thread, WaitKind, stack+1 (what it waited in, where known)
+// kWaits        zigzag start difference, length ns, thread, WaitKind (with kStandsForMore), stack+1 (what it waited in,
+//               where known)
 // kSymbols      frame, count, then for each function from the outermost to the innermost inlined one: name, file, line
 // kCounters     name, period, 1 if it is counted and 0 if the system refused it
 // kCounts       zigzag time difference, thread, counter: the thread had counted another period
 // kTotals       for each of kCounters: its count over the whole run, scaled; ns that it ran, of ns that it could have
+// kCreators     thread, the thread that started it
+// kHolders      zigzag start difference, thread: of a wait; the thread that had what it waited for
+// kLines        frame, of each function of its kSymbols: the line in its file (0: unknown)
+// kBlind        zigzag start difference, length ns: context switches were not recorded
+// kProcesses    pid, parent pid (0 of the program's first), start ns, length ns, name of what it executed last; once
+//               while it runs, and once more when it has ended
 // kEvent        as in wire/samples.hpp, with CpuEvent as kind
 // kEnd          text: `cpu_ns N`, what sampling took of a core; `lost N`, samples that the kernel had no room for
 #pragma once
@@ -40,11 +47,16 @@ inline constexpr std::uint32_t kMostDepth = 1024;  ///< of a stack, inlined func
 
 using samples::Type;
 inline constexpr Type kThreads{16}, kModules{17}, kFrames{18}, kStacks{19}, kSamples{20}, kWaits{21}, kSymbols{22},
-    kCounters{23}, kCounts{24}, kTotals{25};
+    kCounters{23}, kCounts{24}, kTotals{25}, kBlind{26}, kCreators{27}, kHolders{28}, kLines{29}, kProcesses{30};
+
+/// In place of a call of Python's loop whose functions were not read: a kPython frame of this name.
+inline constexpr const char* kNotRead = "(not read)";
 
 enum class FrameKind : std::uint8_t { kNative = 0, kPython = 1, kCut = 2 };
-/// What a thread waited for, by the system call that it was in.
-enum class WaitKind : std::uint8_t { kOther = 0, kLock = 1, kIo = 2, kSleep = 3, kPreempted = 4 };
+/// What a thread waited for, by the system call that it was in; kIo also for a page of memory, in none.
+enum class WaitKind : std::uint8_t { kOther = 0, kLock = 1, kIo = 2, kSleep = 3, kPreempted = 4, kGil = 5 };
+/// Added to a WaitKind: the wait stands for those of the time before its window too, which was not watched.
+inline constexpr std::uint64_t kStandsForMore = 8;
 
 /// EventKind of a kEvent block.
 inline constexpr samples::EventKind kUnavailable{32},  ///< no CPU samples; the text says why

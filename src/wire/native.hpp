@@ -15,6 +15,10 @@
 // A range takes 16 bytes where it can: a push or pop that says only how long after the one before it, in the same
 // chunk, it came. First writes to a page of the file are half of what a range costs its thread, so bytes are time.
 //
+// Beyond half of its size a capture is thinned: one of 4 ranges is recorded with all that is inside it, beyond three
+// quarters one of 16, and so on. So a run may be thousands of times as long as what fits. What is left out has neither
+// push nor pop, and is counted (Drop::kThinned).
+//
 // GPU work is in a file of its own (wire/gpu.hpp). Here threads of the program write through maps, without a lock and
 // without a call; there one thread of CUPTI's appends whole blocks, checksummed, long after what they tell of.
 // Versions: `major` changes when an old reader would misread; `minor` when there is more that it may skip.
@@ -55,6 +59,7 @@ enum class Drop : std::uint32_t {
   kTruncated = 14,       ///< somebody truncated the file while it was written
   kFiltered = 15,        ///< in children of a fork, whose seccomp filter might kill for making a file
   kNamespace = 16,       ///< namespaces of the linker (dlmopen) that have no room for the library: not events
+  kThinned = 17,         ///< pushes and marks left out by rule, so that the capture spans the whole run
 };
 inline constexpr std::uint32_t kDropReasons = 32;
 

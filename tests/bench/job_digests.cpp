@@ -12,10 +12,10 @@
 #include <random>
 #include <string>
 
+#include "analyze/tally/file.hpp"
+#include "analyze/tally/make.hpp"
 #include "analyze/test_session.hpp"
 #include "base/fs.hpp"
-#include "digest/file.hpp"
-#include "digest/make.hpp"
 
 namespace {
 
@@ -62,13 +62,13 @@ model::Session recording(std::uint32_t regions, std::uint32_t world) {
   return std::move(b.session);
 }
 
-void become(digest::Digest& one, std::uint32_t rank) {
+void become(analyze::tally::Digest& one, std::uint32_t rank) {
   one.processes.front().rank = rank;
   one.processes.front().pid = 100 + rank;
   for (std::string& name : one.names)
     if (name == "GPU-0") name += "-" + std::to_string(rank);
   std::mt19937 random(rank);
-  for (digest::Region& region : one.regions) {
+  for (analyze::tally::Region& region : one.regions) {
     const std::int64_t more = random() % 1000;
     for (auto& longest : region.ordinals.longest) longest = {longest.ns + random() % 1000, rank};
     for (auto& of_rank : region.ranks)
@@ -76,9 +76,9 @@ void become(digest::Digest& one, std::uint32_t rank) {
     region.inclusive_ns += more;
     region.of_processes = {1, region.inclusive_ns, region.inclusive_ns, region.inclusive_ns, std::uint64_t{rank} << 32};
   }
-  for (digest::Work& work : one.works) work.rank = rank;
-  for (digest::Calls& calls : one.collectives)
-    for (digest::Calls::Call& call : calls.calls) call.start_ns += random() % 50'000;
+  for (analyze::tally::Work& work : one.works) work.rank = rank;
+  for (analyze::tally::Calls& calls : one.collectives)
+    for (analyze::tally::Calls::Call& call : calls.calls) call.start_ns += random() % 50'000;
 }
 
 bool put(const std::filesystem::path& path, const std::string& text) {
@@ -91,7 +91,7 @@ int unpack(const std::filesystem::path& folder) {
   std::string into;
   std::size_t bytes = 0;
   for (const auto& run : std::filesystem::directory_iterator(folder)) {
-    const auto file = base::read_file(run.path() / digest::kFileName);
+    const auto file = base::read_file(run.path() / analyze::tally::kFileName);
     if (!file) continue;
     constexpr std::size_t kHeader = 24;
     into.resize(ZSTD_getFrameContentSize(file->data() + kHeader, file->size() - kHeader));
@@ -109,7 +109,7 @@ int main(int argc, char** argv) {
   const std::filesystem::path folder(argv[1]);
   const auto ranks = static_cast<std::uint32_t>(std::atoi(argv[2])),
              regions = static_cast<std::uint32_t>(std::atoi(argv[3]));
-  const auto made = digest::digest_of(recording(regions, ranks), {});
+  const auto made = analyze::tally::digest_of(recording(regions, ranks), {});
   if (!made) return 70;
   std::filesystem::create_directories(folder);
   const std::string world = std::to_string(ranks);
@@ -119,12 +119,12 @@ int main(int argc, char** argv) {
                R"(, "profiled": null, "started_unix_ns": 1700000000000000000})"))
     return 74;
   for (std::uint32_t rank = 0; rank < ranks; ++rank) {
-    digest::Digest one = *made;
+    analyze::tally::Digest one = *made;
     if (rank > 0) become(one, rank);
     const std::filesystem::path run = folder / ("rank-" + std::to_string(rank));
     std::filesystem::create_directories(run);
-    const auto packed = digest::encode(std::move(one));
-    if (!packed || !put(run / digest::kFileName, *packed)) return 74;
+    const auto packed = analyze::tally::encode(std::move(one));
+    if (!packed || !put(run / analyze::tally::kFileName, *packed)) return 74;
     bytes += packed->size();
     const std::string number = std::to_string(rank);
     if (!put(run / "rank.json", R"({"schema": "rangescope.rank/1", "job": "bench", "rank": )" + number +

@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "report/comparison/formats.hpp"
+#include "report/compare/formats.hpp"
 #include "report/exporter.hpp"
 #include "report/sample_report.hpp"
 #include "report/sink.hpp"

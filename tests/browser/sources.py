@@ -17,12 +17,12 @@ def main(root):
     for path in sorted(sources):
         with open(os.path.join(web, path), "rb") as f:
             digest.update(path.encode() + b"\0" + f.read() + b"\0")
-    template = os.path.join(root, "src/report/html/template.html")
+    template = os.path.join(root, "src/report/formats/html/template.html")
     with open(template, encoding="utf-8") as f:
         page = f.read()
     found = re.search(r'name="rangescope-sources" content="([0-9a-f]{64})"', page)
     if not found or found.group(1) != digest.hexdigest():
-        print("src/report/html/template.html is not built from web/ as it stands: run ./dev web and commit the result")
+        print("src/report/formats/html/template.html is not built from web/ as it stands: run ./dev web and commit the result")
         return 1
     external = re.findall(r'(?:src|href)="(?!data:)[^"]*"', re.sub(r'<script[^>]*>.*?</script>', "", page, flags=re.S))
     if external:

@@ -28,7 +28,7 @@ def unproven(root):
 
 
 def needs_cuda(root, path):
-    return path.startswith(("src/inject/cupti/", "src/sample/cupti/")) or "cupti.h" in tree.text(root, path)
+    return path.startswith(("src/inject/cupti/", "src/sample/gpu/")) or "cupti.h" in tree.text(root, path)
 
 
 INCLUDED = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.M)

@@ -2,9 +2,10 @@
 """layers: who may include whom.
 
 The table stands once, in ARCHITECTURE.md, between the line `<!-- layers -->` and the end of the code block after it:
-`room -> room room ...`, where `everything but X` and `nothing` are words of the language. Checked against it:
+`room -> room room ...`, where `everything but X` and `nothing` are words of the language; `room/part -> part part ...`
+says the same of the parts of a room, which may also include what lies above them; unit tests include any. Checked against it:
   - every #include "room/..." under src/, and the ROOMS of src/CMakeLists.txt;
-  - strangers: sub-folders of read/, collect/ and report/ never include each other (their top level may include them);
+  - strangers: sub-folders of read/, collect/ and report/formats/ never include each other (what is above may include them);
   - no `../`, and every quoted include names a room from the root;
   - libraries: only those listed below, each only in its rooms.
 Usage: layers.py ROOT
@@ -14,19 +15,20 @@ import sys
 
 import tree
 
-STRANGERS = {"read", "collect", "report"}
+STRANGERS = ("read", "collect", "report/formats")
 # Prefix of <...> -> where it may stand. A place is a room, a folder of a room, or a file.
 LIBRARIES = [
     ("yaml-cpp/", {"config"}),
     ("CLI/", {"cli/app.cpp", "cli/arguments.cpp", "cli/help_text.cpp"}),
-    ("cupti", {"inject/cupti", "sample/cupti"}), ("cuda", {"inject/cupti"}), ("generated_cuda", {"inject/cupti"}),
+    ("cupti", {"inject/cupti", "sample/gpu"}), ("cuda", {"inject/cupti"}), ("generated_cuda", {"inject/cupti"}),
     ("nvperf", {"inject/cupti"}), ("elfutils/", {"sample/cpu"}),
-    ("nvtx3/", {"inject"}),
+    ("nvtx3/", {"inject/nvtx", "inject/mpi", "inject/cupti"}),
     ("sqlite3.h", {"base", "read"}),
-    ("re2/", {"analyze", "model", "pages", "read"}),
-    ("protozero/", {"read", "pages", "report"}),
-    ("mpi.h", {"inject", "mpi"}),
-    ("zstd.h", {"base", "digest", "read", "runs", "sample"}),
+    ("re2/", {"analyze", "model", "ncu_pages", "read"}),
+    ("libiberty/", {"base"}), ("protozero/", {"read", "ncu_pages", "report"}),
+    ("mpi.h", {"inject", "cli/mpi"}),
+    ("archive", {"runs"}),
+    ("zstd.h", {"base", "analyze/tally", "read", "runs", "sample"}),
     ("Eigen/", {"analyze"}),
     ("fmt/", None), ("tl/", None), ("nlohmann/", None), ("gtest/", None), ("gmock/", None), ("benchmark/", None),
     ("sys/", None), ("linux/", None), ("net/", None), ("netinet/", None), ("arpa/", None), ("asm/", None),
@@ -53,11 +55,13 @@ def table(architecture):
         if rest == "nothing":
             allowed[room] = set()
         elif rest.startswith("everything but "):
-            allowed[room] = set(rows) - set(rest[len("everything but "):].split())
+            allowed[room] = {other for other in rows if "/" not in other} - set(rest[len("everything but "):].split())
         else:
             allowed[room] = set(rest.split())
-            if not allowed[room] <= set(rows):
-                raise SystemExit(f"ARCHITECTURE.md: {room} names rooms that do not exist: {allowed[room] - set(rows)}")
+            above = room.rpartition("/")[0]
+            unknown = {other for other in allowed[room] if (f"{above}/{other}" if above else other) not in rows}
+            if unknown:
+                raise SystemExit(f"ARCHITECTURE.md: {room} names rooms that do not exist: {unknown}")
     return allowed
 
 
@@ -80,13 +84,28 @@ def check_file(path, content, allowed):
                 problems.append(f"{at}: {target}: quoted includes name a room of src/")
             elif head[0] != room and head[0] not in allowed[room]:
                 problems.append(f"{at}: {room} may not include {head[0]} ({target})")
-            elif room in STRANGERS and head[0] == room and sub and len(head) > 2 and head[1] != sub:
-                problems.append(f"{at}: {room}/{sub} and {room}/{head[1]} are strangers ({target})")
+            elif head[0] == room:
+                problems += within(at, parts[1:], head, allowed)
         elif target in REFUSED:
             problems.append(f"{at}: <{target}>: {REFUSED[target]}")
         else:
             problems += library(at, room, sub, target)
     return problems
+
+
+def within(at, own, head, allowed):
+    """An include of the own room: `own` and `head` are the paths of both files, as lists."""
+    part = "/".join(own[:2])
+    if own[-1].endswith("_test.cpp"):
+        return []
+    if len(own) > 2 and len(head) > 2 and head[1] != own[1] and part in allowed and head[1] not in allowed[part]:
+        return [f"{at}: {part} may not include {'/'.join(head[:2])} ({'/'.join(head)})"]
+    for strangers in STRANGERS:
+        depth = strangers.count("/") + 1
+        inside = [len(path) > depth + 1 and "/".join(path[:depth]) == strangers for path in (own, head)]
+        if all(inside) and own[depth] != head[depth]:
+            return [f"{at}: {strangers}/{own[depth]} and {strangers}/{head[depth]} are strangers ({'/'.join(head)})"]
+    return []
 
 
 def library(at, room, sub, target):

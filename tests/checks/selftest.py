@@ -39,6 +39,13 @@ class Layers(unittest.TestCase):
         self.assertEqual(problems("src/read/registry.cpp", text), [])
         self.assertEqual(problems("src/read/native/b.cpp", text), [])
 
+    def test_parts(self):
+        allowed = {"analyze": set(), "analyze/tree": {"names"}, "analyze/names": set()}
+        of = lambda path, content: layers.check_file(path, content, allowed)
+        self.assertEqual(of("src/analyze/tree/a.cpp", '#include "analyze/names/x.hpp"\n#include "analyze/top.hpp"\n'), [])
+        self.assertEqual(of("src/analyze/names/a.cpp", '#include "analyze/tree/x.hpp"\n'),
+                         ["src/analyze/names/a.cpp:1: analyze/names may not include analyze/tree (analyze/tree/x.hpp)"])
+
     def test_parent(self):
         self.assertEqual(len(problems("src/read/csv/a.cpp", '#include "../x.hpp"\n')), 1)
 

@@ -132,15 +132,15 @@ class Profile(InAFolder):
             self.assertEqual((status["state"], status["outcome"], status["exit_code"]), ("done", "program_failed", 128 + number))
 
     def test_nothing_captured(self):
-        for program in (["true"], [VICTIM, "none"]):
-            done = self.tool("profile", "--", *program)
+        for program in (["true"], [VICTIM, "none"]):  # ranges were asked for
+            done = self.tool("profile", "--include", "step", "--", *program)
             self.assertEqual(done.returncode, 80, done.stderr)
             self.assertRegex(done.stderr, r"fail: program\.no_(nvtx|ranges): ")  # says why, and the last line does not again
             self.assertRegex(done.stderr, r"(?m): nothing was captured$")
             status = self.file("status.json")
             self.assertEqual(status["outcome"], "nothing_captured")
             self.assertIn("nothing was captured: ", status["message"])
-        done = self.tool("profile", "--", "sh", "-c", "exit 3")
+        done = self.tool("profile", "--include", "step", "--", "sh", "-c", "exit 3")
         self.assertEqual(done.returncode, 3, done.stderr)
         status = self.file("status.json")
         self.assertEqual(status["message"].count("exit code 3"), 1, status["message"])
@@ -322,7 +322,7 @@ class Report(InAFolder):
         self.tool("profile", "-q", "--", VICTIM)
         report = json.loads(self.tool("report", "--json").stdout)
         by_own = sorted(report["regions"], key=lambda region: -region["wall_ns"]["exclusive"])
-        shown = re.findall(r"(?m)^(\S.*?)  .*%", self.tool("report", "--flat").stdout.split("wall excl")[1])
+        shown = re.findall(r"(?m)^(\S.*?)  .*%", self.tool("report", "--flat").stdout.split("share  self time")[1])
         self.assertEqual(shown[:2], [" > ".join(region["path"]) for region in by_own[:2]])
 
     def test_ranks_name_processes(self):
@@ -399,13 +399,43 @@ class Words(InAFolder):
             self.assertIn(hint, done.stderr)
 
     def test_extra_words_are_refused(self):
-        for words in (["version", "please"], ["report", "latest", "--", "true"], ["runs", "show", "a", "b"],
+        for words in (["--version", "please"], ["report", "latest", "--", "true"], ["runs", "show", "a", "b"],
                       ["config", "validate", "mine.yaml"], ["config", "groups", "ncu"], ["metrics", "list", "roofline"]):
             self.assertEqual(self.tool(*words).returncode, 64, words)
 
+    def test_commands_that_moved_name_their_new_line(self):
+        for word, line in (("watch", "profile --watch"), ("baseline", "gate --save"), ("import", "runs import"), ("init", "config init"),
+                           ("plan", "metrics plan"), ("calibrate", "metrics calibrate"), ("version", "--version")):
+            done = self.tool(word, "--help")
+            self.assertEqual(done.returncode, 64, word)
+            self.assertIn(f"hint: Write: rangescope {line}", done.stderr)
+        self.assertRegex(self.tool("--version").stdout, r"\Arangescope \d")
+
+    def test_twelve_commands_with_all_their_help(self):
+        words = re.findall(r"(?m)^  (\w+) ", self.tool("help").stdout.split("Commands:")[1].split("Begin with")[0])
+        self.assertEqual(words, ["profile", "report", "compare", "gate", "query", "export", "runs", "config", "ncu", "metrics", "doctor", "help"])
+        for word in words:
+            self.assertEqual(self.tool(word, "--help-all").returncode, 0, word)
+            self.assertIn("--help-all", self.tool(word, "--help").stdout)
+
+    def test_what_is_not_written_is_refused_before_the_program_runs(self):
+        for words in (["report", "latest"], ["profile"]):
+            done = self.tool(*words, "-o", "x.pdf", *(["--", "touch", "ran"] if words == ["profile"] else []))
+            self.assertEqual(done.returncode, 64)
+            self.assertIn("nothing is written as .pdf", done.stderr)
+            self.assertIn("-o report.html", done.stderr)
+        self.assertFalse(os.path.exists(os.path.join(self.folder, "ran")))
+
+    def test_a_process_that_runs_cannot_be_profiled(self):
+        for words in (["-p", "1"], ["--pid", "1"], ["--pid=1"]):
+            done = self.tool("profile", *words)
+            self.assertEqual(done.returncode, 64)
+            self.assertIn("start it under rangescope profile", done.stderr)
+
     def test_what_is_required_is_shown_as_it_is_written(self):
-        for command, line in (("compare", "rangescope compare [options] sides"), ("query", "rangescope query [options] input sql")):
-            done = self.tool(command)
+        for command, line in (("compare", "rangescope compare [options] sides"), ("query", "rangescope query [options] input sql"),
+                              ("runs import", "rangescope runs import [options] input"), ("ncu", "rangescope ncu [options] file")):
+            done = self.tool(*command.split())
             self.assertEqual(done.returncode, 64)
             self.assertIn(f"hint: Write: {line}", done.stderr)
 
@@ -474,9 +504,9 @@ class Words(InAFolder):
         self.assertEqual(self.tool().returncode, 64)
 
     def test_durations_and_json_are_the_same_everywhere(self):
-        for words in (["profile", "--arm-wait", "soon"], ["profile", "--arm-wait", "61s"], ["watch", "--every", "1x"], ["watch", "--every", "1ms"], ["profile", "--timeout", "soon"]):
+        for words in (["profile", "--arm-wait", "soon"], ["profile", "--arm-wait", "61s"], ["profile", "--watch-every", "1x"], ["profile", "--watch-every", "1ms"], ["profile", "--timeout", "soon"]):
             self.assertIn(self.tool(*words, "--", VICTIM).returncode, (64, 78), words)
-        for words in (["watch", "--every", "200ms"], ["profile", "--metrics", "roofline", "--arm-wait", "50ms"], ["profile", "--metrics", "roofline", "--arm-wait", "0"], ["profile", "--timeout", "10"], ["profile", "--timeout", "10s"]):
+        for words in (["profile", "--watch-every", "200ms"], ["profile", "--metrics", "roofline", "--arm-wait", "50ms"], ["profile", "--metrics", "roofline", "--arm-wait", "0"], ["profile", "--timeout", "10"], ["profile", "--timeout", "10s"]):
             done = self.tool(*words, "--", VICTIM)
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertIn("run kept in", done.stderr)

@@ -42,11 +42,11 @@ class Ends(unittest.TestCase):
             for pid in f.read().split():
                 os.kill(int(pid), signal.SIGKILL)
 
-    def profile(self, script, prefix="", output="rangescope-runs", **more):
+    def profile(self, script, prefix="", output="rangescope-runs", options=(), **more):
         """A script, without rangescope and with it: what both printed, and how rangescope ended."""
         plain = subprocess.run(["sh", "-c", script], cwd=self.folder, stdout=subprocess.PIPE, text=True, timeout=120, **more)
         line = f'{prefix} exec "$@"'
-        done = subprocess.run(["sh", "-c", line, "sh", RANGESCOPE, "profile", "--no-project", "--output", output, "--", "sh", "-c", script],
+        done = subprocess.run(["sh", "-c", line, "sh", RANGESCOPE, "profile", "--no-project", "--output", output, *options, "--", "sh", "-c", script],
                               cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=120, **more)
         return plain, done
 
@@ -61,6 +61,72 @@ class Ends(unittest.TestCase):
         self.assertEqual((done.returncode, done.stdout), (3, plain.stdout), done.stderr)
         self.assertIn("leaf", done.stderr)  # what was captured is reported
         self.assertEqual(self.status()["program"], "exit code 3")
+
+    def test_reader_without_memory(self):
+        """The program takes our memory away: its exit code is passed on, and the status is written."""
+        take = ("import resource, sys; pid = int(sys.argv[1]); used = int(open(f'/proc/{pid}/statm').read().split()[0]) * 4096; "
+                "resource.prlimit(pid, resource.RLIMIT_AS, (used + (4 << 20), used + (4 << 20)))")
+        for code in (0, 7):
+            _, done = self.profile(f'{VICTIM} unique; [ -n "$RANGESCOPE_DIR" ] && {sys.executable} -c "{take}" $PPID; exit {code}')
+            status = self.status()
+            self.assertEqual((done.returncode, status["state"]), (code or status["exit_code"], "done"), done.stderr)
+            self.assertEqual((status["exit_code"], status["program"]), (done.returncode, f"exit code {code}"))
+            if "memory" in done.stderr + status["message"]:
+                self.assertNotEqual(status["exit_code"], 0)
+
+    def test_reader_that_is_killed(self):
+        """What reads is ended by somebody: by the kernel where memory runs out, by a signal on a file that was made for it."""
+        # The child that reads lives longer than those that are about to become other programs.
+        hunt = ("import os, sys, time\nme, seen, end = int(sys.argv[1]), {}, time.time() + 60\nmine = os.readlink(f'/proc/{me}/exe')\n"
+                "while time.time() < end and os.path.exists(f'/proc/{me}'):\n"
+                "  for child in open(f'/proc/{me}/task/{me}/children').read().split():\n"
+                "    try:\n"
+                "      if os.readlink(f'/proc/{child}/exe') == mine and time.time() - seen.setdefault(child, time.time()) > 0.3:\n"
+                "        os.kill(int(child), int(sys.argv[2])); open('hit', 'w').close(); sys.exit()\n"
+                "    except OSError: pass\n"
+                "  time.sleep(0.01)\n")
+        with open(os.path.join(self.folder, "hunt.py"), "w", encoding="utf-8") as f:
+            f.write(hunt)
+        for fatal, code in ((signal.SIGKILL, 0), (signal.SIGKILL, 7), (signal.SIGSEGV, 7), (signal.SIGTERM, 0)):
+            hit = os.path.join(self.folder, "hit")
+            if os.path.exists(hit):
+                os.remove(hit)
+            script = (f'[ -n "$RANGESCOPE_DIR" ] && {{ setsid {sys.executable} hunt.py $PPID {int(fatal)} </dev/null >/dev/null 2>&1 & }}; '
+                      f'{VICTIM} unique; exit {code}')
+            _, done = self.profile(script, options=["--sample", "off"])  # the sampler of the GPU is a process of rangescope, too
+            status = self.status()
+            self.assertEqual((status["state"], status["program"]), ("done", f"exit code {code}"), done.stderr)
+            self.assertTrue(os.path.exists(hit), done.stderr)
+            self.assertIn(fatal.name, status["message"])
+            stopped = fatal == signal.SIGTERM
+            self.assertEqual(status["outcome"], "interrupted" if stopped else "error")
+            self.assertEqual(status["exit_code"], code or (128 + fatal if stopped else 70))
+            self.assertEqual(done.returncode, code or (-fatal if stopped else 70))
+
+    def test_small_stacks(self):
+        """Smaller than what rangescope needs itself; the program's limit stays its own."""
+        _, done = self.profile(f"ulimit -s; {VICTIM} leaf; exit 3", "ulimit -s 64;")
+        self.assertEqual((done.returncode, done.stdout), (3, "64\n"), done.stderr)
+        self.assertIn("leaf", done.stderr)
+
+    @unittest.skipUnless(os.geteuid() == 0, "only root can drop its rights")
+    def test_no_further_process(self):
+        """The program starts all the same, in rangescope's place."""
+        os.chmod(self.folder, 0o777)
+        limited = lambda: (os.setgroups([]), os.setgid(54321), os.setuid(54321), resource.setrlimit(resource.RLIMIT_NPROC, (1, 1)))
+        done = subprocess.run([RANGESCOPE, "profile", "--no-project", "--output", "runs", "--", "sh", "-c", "echo ran; exit 3"], cwd=self.folder,
+                              capture_output=True, text=True, timeout=120, env={**os.environ, "HOME": self.folder}, preexec_fn=limited)
+        self.assertEqual((done.returncode, done.stdout), (3, "ran\n"), done.stderr)
+        self.assertIn("ulimit -u", done.stderr)
+
+    @unittest.skipUnless(os.geteuid() == 0, "only root can take /proc away")
+    def test_without_proc(self):
+        gone = subprocess.run(["unshare", "-m", "sh", "-c", "umount -l /proc"], capture_output=True, text=True)
+        if gone.returncode != 0:
+            self.skipTest("no mount namespace here: " + gone.stderr)
+        done = subprocess.run(["unshare", "-m", "sh", "-c", 'umount -l /proc; exec "$@"', "sh", RANGESCOPE, "profile", "--no-project", "--output",
+                               "runs", "--", "sh", "-c", "echo ran; exit 3"], cwd=self.folder, capture_output=True, text=True, timeout=120)
+        self.assertEqual((done.returncode, done.stdout), (3, "ran\n"), done.stderr)
 
     def test_limit_on_file_size(self):
         _, done = self.profile(f"{VICTIM} unique; exit 5", "ulimit -f 60;")

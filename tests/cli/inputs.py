@@ -11,6 +11,7 @@ import os
 import shutil
 import sqlite3
 import struct
+import subprocess
 import unittest
 
 import commands
@@ -49,7 +50,7 @@ class Import(Files):
     def test_a_run_of_foreign_files_reports_what_the_files_report(self):
         mine = shutil.copy(ZOO, self.path("mine.sqlite"))
         os.chmod(mine, 0o444)
-        done = self.tool("import", mine, NESTED)
+        done = self.tool("runs", "import", mine, NESTED)
         self.assertEqual((done.returncode, done.stdout), (0, ""), done.stderr)
         plain, imported = self.report(mine, NESTED), self.report("latest")
         self.assertEqual(imported["regions"], plain["regions"])
@@ -65,20 +66,20 @@ class Import(Files):
         self.assertEqual(files[1]["bytes"], os.path.getsize(NESTED))
         self.assertIn("2025.3.1", files[1]["tool"])
         self.assertEqual(self.tool("runs", "verify").returncode, 0)
-        self.assertIn("(import", self.tool("runs", "list").stdout)
+        self.assertIn("(runs import", self.tool("runs", "list").stdout)
         self.assertIn("mine.sqlite", self.tool("runs", "show").stdout)
         self.assertIn("no runs", self.tool("runs", "stats").stderr)  # nothing was run
 
     def test_files_of_one_name_stay_apart(self):
         os.mkdir(self.path("rank1"))
         twin = shutil.copy(ZOO, self.path("rank1/zoo.sqlite"))
-        self.assertEqual(self.tool("import", ZOO, twin).returncode, 0)
+        self.assertEqual(self.tool("runs", "import", ZOO, twin).returncode, 0)
         self.assertEqual([f["file"] for f in self.file("import.json")["files"]], ["nsys/zoo.sqlite", "nsys/zoo-2.sqlite"])
         decode = cases.aggregate(self.report("latest"))[("", "push_pop", ("decode",))]
         self.assertEqual(decode["occurrences"], 2 * TRUTH["decode"]["occurrences"])
 
     def test_a_trace_of_another_tool(self):
-        done = self.tool("import", os.path.join(GOLDEN, "kineto", "step.json.gz"))
+        done = self.tool("runs", "import", os.path.join(GOLDEN, "kineto", "step.json.gz"))
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual([f["file"] for f in self.file("import.json")["files"]], ["other/step.json.gz"])
         self.assertTrue(self.report("latest")["regions"])
@@ -86,7 +87,7 @@ class Import(Files):
     def test_a_native_capture(self):
         self.assertEqual(self.tool("profile", "-q", "--", commands.VICTIM).returncode, 0)
         native = os.path.join(self.runs()[-1], "native")
-        self.assertEqual(self.tool("import", "--output", "imported", native).returncode, 0)
+        self.assertEqual(self.tool("runs", "import", "--runs", "imported", native).returncode, 0)
         again = self.report("latest", "--root", "imported")
         self.assertEqual(cases.aggregate(again)[("", "push_pop", ("step",))]["occurrences"], 4)
 
@@ -95,7 +96,7 @@ class Import(Files):
                                   b"for a; do case $a in --output=*) cp '" + os.fsencode(ZOO) + b"' \"${a#--output=}\";; esac; done\n")
         os.chmod(nsys, 0o755)
         rep = self.write("x.nsys-rep", b"NVIDIA Tegra Profiler Report 2024@6@2@225-246")
-        done = self.tool("import", "--nsys", nsys, rep)
+        done = self.tool("runs", "import", "--nsys", nsys, rep)
         self.assertEqual(done.returncode, 0, done.stderr)
         entry = self.file("import.json")["files"][0]
         self.assertEqual((entry["file"], entry["original"]), ("nsys/x.sqlite", "nsys/x.nsys-rep"))
@@ -112,22 +113,21 @@ class Import(Files):
             db.execute("create table if not exists META_DATA_CAPTURE(name text, value text)")
             db.execute("insert into META_DATA_CAPTURE values('PROCESS_0:ENVIRONMENT_VARIABLE', 'API_TOKEN=\"hush-hush\"')")
             db.execute("insert into StringIds values(99999, ?)", ("PATH=/bin\0API_TOKEN=hush-hush\0HOME=/\0A=b",))
-        self.assertEqual(self.tool("import", secret).returncode, 0)
+        self.assertEqual(self.tool("runs", "import", secret).returncode, 0)
         self.assertNotIn(b"hush-hush", golden_bytes(os.path.join(self.runs()[-1], "nsys", "secret.sqlite")))
 
     def test_what_cannot_be_read_leaves_no_run(self):
         noise = self.write("noise.bin", b"\x00\x01\x02 noise")
         for words, code in (([ZOO, noise], 65), (["/nowhere/x.sqlite"], 66), ([ZOO, ZOO], 64)):
-            done = self.tool("import", *words)
+            done = self.tool("runs", "import", *words)
             self.assertEqual(done.returncode, code, done.stderr)
             self.assertEqual(self.runs(), [])
 
 
 class FilesWithoutAnything(Files):
     def test_the_hint_is_of_the_tool_that_wrote_it(self):
-        for tables, words in ((("StringTable(_id_ integer, value text)", "CUPTI_ACTIVITY_KIND_RUNTIME(start int)"), "--profile-child-processes"),
-                              (("StringIds(id integer, value text)", "CUPTI_ACTIVITY_KIND_RUNTIME(start int, end int, globalTid int, correlationId int, nameId int)"),
-                               "--trace=cuda,nvtx")):
+        for tables, words in ((("StringIds(id integer, value text)", "CUPTI_ACTIVITY_KIND_RUNTIME(start int, end int, globalTid int, correlationId int, nameId int)"),
+                               "--trace=cuda,nvtx"),):
             path = self.path("empty.sqlite")
             with sqlite3.connect(path) as db:
                 for table in tables:
@@ -285,6 +285,14 @@ class Ask(Files):
         self.assertEqual(json.loads(count.stdout), {"n": 51})
         self.assertRegex(self.tool("query", ZOO, "select 1 as one").stdout, r"one\s+1")
 
+    def test_query_ends_in_time(self):
+        for sql in ("with recursive t(n) as (select 1 union all select n + 1 from t) select count(*) from t",
+                    "with recursive t(n) as (select 1 union all select n + 1 from t) select n from t where n < 0",
+                    "select replace(hex(zeroblob(5000000)), '0', 'a') like '%' || replace(hex(zeroblob(12000)), '0', 'a') || 'b%'"):
+            done = subprocess.run([TOOL, "query", ZOO, sql, "--timeout", "300ms"], capture_output=True, text=True, timeout=100)
+            self.assertEqual(done.returncode, 65, done.stderr)
+            self.assertIn("longer than it may", done.stderr)
+
     def test_query_says_what_is_wrong(self):
         for sql in ("selct 1", "select nothing from regions", "", "select 1; select 2", "delete from regions"):
             done = self.tool("query", ZOO, sql)
@@ -371,7 +379,7 @@ class TraceTables(Files):
 
     def test_an_import_of_tables_is_one_session(self):
         ranges, launches = (os.path.join(self.STATS, "mp_" + name) for name in ("nvtx_pushpop_trace.csv", "cuda_kern_exec_trace.csv"))
-        done = self.tool("import", ranges, launches)
+        done = self.tool("runs", "import", ranges, launches)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(self.report("latest")["regions"], self.report(ranges, launches)["regions"])
 
@@ -483,7 +491,7 @@ class Hostile(Files):
         for target in [self.path("pipe")] + ["/proc/kmsg"] * (os.geteuid() == 0):
             for name in ("one", "one.nsys-rep", "one.csv"):
                 os.symlink(target, self.path(name))
-                for words in (["report"], ["import"], ["query"], ["export", "--to", "csv"], ["compare", ZOO], ["gate", ZOO, "--baseline"],
+                for words in (["report"], ["runs", "import"], ["query"], ["export", "--to", "csv"], ["compare", ZOO], ["gate", ZOO, "--baseline"],
                               ["report", ZOO, "--flops"]):
                     file = "auto=" * (words[-1] == "--flops") + self.path(name)
                     done = self.tool(*words, file, *(["select 1"] if words[0] == "query" else []))
@@ -498,7 +506,7 @@ class Hostile(Files):
                 if os.path.exists(file):
                     os.remove(file)
                 os.symlink(target, file)
-                for words in (["report", copy], ["compare", self.path("run"), copy], ["import", os.path.join(copy, "native")]):
+                for words in (["report", copy], ["compare", self.path("run"), copy], ["runs", "import", os.path.join(copy, "native")]):
                     self.assertNotEqual(self.tool(*words).returncode, 70, (words, name, target))
                 shutil.rmtree(copy)
 

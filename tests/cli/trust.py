@@ -51,13 +51,25 @@ class Secrets(commands.InAFolder):
         run = self.runs()[-1]
         for form in ("json", "html", "md", "csv", "perfetto", "table"):
             self.assertEqual(self.tool("report", "latest", "-f", form, "-o", f"{run}/report.x.{form}").returncode, 0)
-        self.assertEqual(self.tool("baseline", "save", "--dir", os.path.join(run, "baselines"), "latest").returncode, 0)
+        self.assertEqual(self.tool("gate", "--save", "--dir", os.path.join(run, "baselines"), "latest").returncode, 0)
         self.assertEqual(self.kept(run), [])
         manifest = self.file("manifest.json")
         self.assertEqual(len(manifest["argv"]), 1 + len(self.arguments()))
         self.assertRegex(manifest["argv"][3], r"^--api-key=<redacted:[0-9a-f]{8}>$")
         for words in (["runs", "show"], ["runs", "list"], ["report", "latest"]):
             self.assertEqual([s for s in SECRETS if s in self.tool(*words).stdout], [], words)
+
+    def test_a_folder_whose_name_is_a_secret(self):
+        self.folder, before = os.path.join(self.folder, "job-" + SECRETS[7]), self.folder
+        os.mkdir(self.folder)
+        self.assertEqual(self.tool("profile", "-q", "--runs", os.path.join(before, "rangescope-runs"), "--", VICTIM, "exit", "0",
+                                   f"--proxy=user:{SECRETS[0]}@host:3128", SAS_SIG=SECRETS[1], GITHUB_PAT=SECRETS[2], THE_BEARER=SECRETS[3],
+                                   AWS_CREDS=SECRETS[4]).returncode, 0)
+        self.folder = before
+        run = self.runs()[-1]
+        for form in ("json", "html", "md", "table"):
+            self.assertEqual(self.tool("report", "latest", "-f", form, "-o", f"{run}/report.x.{form}").returncode, 0)
+        self.assertEqual(self.kept(run), [])
 
     def test_runs_compare_by_a_key_of_this_user(self):
         for _ in range(2):
@@ -98,6 +110,86 @@ class Modes(commands.InAFolder):
         self.assertTrue(done.stdout.startswith("0013\n"), done.stdout)
 
 
+@unittest.skipUnless(os.geteuid() == 0 and shutil.which("setpriv"), "needs root, to be another user too")
+class SharedFolders(commands.InAFolder):
+    """Who may rename things in a folder that several write to cannot lead what rangescope writes elsewhere."""
+    NOBODY = "setpriv --reuid=65534 --regid=65534 --clear-groups"
+
+    def setUp(self):
+        super().setUp()
+        os.chmod(self.folder, 0o755)
+        self.team = os.path.join(self.folder, "team")
+        os.mkdir(self.team)
+        os.chmod(self.team, 0o777)
+        # What is mine and nobody else's: named as a run's files are.
+        self.mine = os.path.join(self.folder, "mine")
+        os.makedirs(os.path.join(self.mine, "native"))
+        for name in ("config.yaml", "report.json", "report.md", "status.json", "manifest.json", "cmd.txt", "native/x"):
+            with open(os.path.join(self.mine, name), "w", encoding="utf-8") as file:
+                file.write("mine\n")
+            os.chmod(file.name, 0o640)
+        os.chmod(self.mine, 0o711)
+        self.before = self.state()
+
+    def state(self):
+        out = {}
+        for at, _, names in os.walk(self.mine):
+            out[at] = stat.S_IMODE(os.stat(at).st_mode)
+            for name in names:
+                path = os.path.join(at, name)
+                with open(path, "rb") as file:
+                    out[path] = (stat.S_IMODE(os.stat(path).st_mode), file.read())
+        return out
+
+    def as_nobody(self, script):
+        subprocess.run([*self.NOBODY.split(), "sh", "-c", script], check=True, cwd=self.team)
+
+    def test_a_run_that_is_swapped_for_a_link(self):
+        for when in ("before", "after"):  # the program writes, or rangescope alone
+            swap = f"{self.NOBODY} sh -c 'for run in {self.team}/2*; do mv \"$run\" \"$run.old\" && ln -s {self.mine} \"$run\"; done'"
+            steps = [swap, f"{VICTIM} exit 0"] if when == "before" else [f"{VICTIM} exit 0", swap]
+            done = self.tool("profile", "--runs", self.team, "--", "sh", "-c", "; ".join(steps))
+            self.assertEqual(done.returncode, 74, done.stderr)
+            self.assertIn("moved or replaced", done.stderr)
+            after = self.state()
+            for path in [p for p in after if p not in self.before]:  # what the program itself writes is new, and touches nothing
+                self.assertIn("/native/", path)
+                os.remove(path)
+            self.assertEqual({p: after[p] for p in self.before}, self.before)
+            old = [name for name in os.listdir(self.team) if name.endswith(".old")]
+            self.assertEqual(len(old), 1)
+            with open(os.path.join(self.team, old[0], "status.json"), encoding="utf-8") as file:
+                self.assertEqual(json.load(file)["state"], "done")
+            shutil.rmtree(os.path.join(self.team, old[0]))
+            for name in os.listdir(self.team):
+                os.remove(os.path.join(self.team, name))
+
+    def test_a_job_that_somebody_made_first(self):
+        """Its name is known before: another folder is taken."""
+        job = {"schema": "rangescope.job/1", "name": "night", "launcher": "", "key": "night ", "world_size": 1, "profiled": None, "started_unix_ns": 1}
+        self.as_nobody("mkdir night night/rank-7; chmod 777 night; cat >night/job.json <<'END'\n" + json.dumps(job) + "\nEND")
+        swap = f"{self.NOBODY} sh -c 'mv night/rank-0 night/old && ln -s {self.mine} night/rank-0; mv night.2/rank-0 night.2/old; ln -s {self.mine} night.2/rank-0'"
+        done = subprocess.run([TOOL, "profile", "-q", "--job", "night", "--runs", self.team, "--", "sh", "-c", f"cd {self.team}; {VICTIM} exit 0; {swap}; true"],
+                              cwd=self.folder, env={**self.env, "RANK": "0", "WORLD_SIZE": "1", "LOCAL_RANK": "0"}, capture_output=True, text=True, timeout=120)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(self.state(), self.before)
+        self.assertFalse(os.path.lexists(os.path.join(self.team, "night", "old")))
+        self.assertTrue(os.path.isfile(os.path.join(self.team, "night.2", "rank-0", "report.json")))
+
+    def test_a_folder_that_others_may_write_to(self):
+        """A run's own folder is taken away from them; one of another user is refused."""
+        named = os.path.join(self.folder, "named")
+        os.mkdir(named)
+        os.chmod(named, 0o777)
+        self.assertEqual(self.tool("profile", "-q", "--run-dir", named, "--", VICTIM).returncode, 0)
+        self.assertEqual(stat.S_IMODE(os.stat(named).st_mode) & 0o022, 0)
+        theirs = os.path.join(self.team, "theirs")
+        self.as_nobody("mkdir theirs; chmod 777 theirs")
+        done = self.tool("profile", "-q", "--run-dir", theirs, "--", VICTIM)
+        self.assertEqual(done.returncode, 77, done.stderr)
+        self.assertEqual(os.listdir(theirs), [])
+
+
 class ForeignDatabases(commands.InAFolder):
     """A recording is a database of a stranger: what its schema would run does not run."""
 
@@ -124,7 +216,7 @@ class ForeignDatabases(commands.InAFolder):
                 (self.made("trigger.sqlite", "create table out(a)", "insert into StringIds values(99998, 'PATH=' || x'00' || 'A=b')",
                            "create trigger t after update on StringIds begin insert into out "
                            "with recursive c(x) as (select 1 union all select x + 1 from c) select x from c; end"), (0, 65))):
-            for words in (["report", path], ["query", path, "select count(*) from ranges"], ["import", path]):
+            for words in (["report", path], ["query", path, "select count(*) from ranges"], ["runs", "import", path]):
                 done = subprocess.run([TOOL, *words], cwd=self.folder, env=self.env, capture_output=True, text=True, timeout=60, check=False)
                 self.assertIn(done.returncode, codes, (words, done.stderr))
 
@@ -147,7 +239,8 @@ class ProjectFiles(commands.InAFolder):
 
     def test_it_runs_nothing_until_it_is_trusted(self):
         for text in (f"pipeline:\n  nsys: {{enable: true, path: {self.evil}}}\n", f"workload:\n  command: [{self.evil}]\n",
-                     f"workload:\n  env: {{LD_PRELOAD: {self.evil}}}\n"):
+                     f"workload:\n  env: {{LD_PRELOAD: {self.evil}}}\n", "run:\n  record_args: true\n", "run:\n  share: true\n",
+                     "run:\n  timeout: 1ms\n", "workload:\n  warmup: 3\n", f"run:\n  root: {self.folder}/elsewhere\n"):
             self.put(text)
             program = ["--", VICTIM] if "command" not in text else []
             done = self.tool("profile", *program)
@@ -166,7 +259,7 @@ class ProjectFiles(commands.InAFolder):
     def test_files_of_others_are_not_read(self):
         if os.geteuid() != 0:
             self.skipTest("needs root to give a file away")
-        self.put("run: {keep: 3}\n")
+        self.put("report: {depth: 3}\n")
         self.assertEqual(self.tool("config", "show").returncode, 0)
         os.chown(self.project, 65534, 65534)
         done = self.tool("config", "show")
@@ -180,7 +273,7 @@ class Outputs(commands.InAFolder):
         self.assertEqual(self.tool("profile", "-q", "--", VICTIM).returncode, 0)
         self.run_dir = self.runs()[-1]
         shutil.copy(ZOO, os.path.join(self.folder, "zoo.sqlite"))
-        self.assertEqual(self.tool("baseline", "save", "--name", "main", "latest").returncode, 0)
+        self.assertEqual(self.tool("gate", "--save", "--name", "main", "latest").returncode, 0)
         folder = os.path.join(self.folder, "rangescope-baselines")
         self.baseline = os.path.join(folder, os.listdir(folder)[0])
 
@@ -209,7 +302,7 @@ class Outputs(commands.InAFolder):
                           ["export", "latest", "--to", "csv", "-o", target], ["export", "latest", "--to", "sqlite", "-o", target],
                           ["gate", "-b", "main", "--markdown", target], ["gate", "-b", "main", "--junit", target],
                           ["runs", "pack", "latest", "-o", target], ["profile", "-q", "-o", target, "--", VICTIM],
-                          ["init", "--force", "--to", target, "--", VICTIM]):
+                          ["config", "init", "--force", "--to", target, "--", VICTIM]):
                 done = subprocess.run([TOOL, *words], cwd=self.folder, env=self.env, capture_output=True, text=True, timeout=60, check=False)
                 self.assertIn(done.returncode, (64, 74), (words, done.stderr))
         for target in ("folder.json", "link.json"):
@@ -232,7 +325,7 @@ class Outputs(commands.InAFolder):
 
     def test_two_watch_in_one_root_show_their_own_programs(self):
         def watch(*program):
-            return subprocess.Popen([TOOL, "watch", "-f", "json", "--every", "0.2", "-o", program[-1] + ".json", "--", *program],
+            return subprocess.Popen([TOOL, "profile", "-f", "json", "--watch-every", "0.2", "-o", program[-1] + ".json", "--", *program],
                                     cwd=self.folder, env=self.env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         both = [watch("sh", "-c", f"{VICTIM} exit 0; sleep 1; : {name}", name) for name in ("one", "two")]
         for process in both:
@@ -270,7 +363,7 @@ class Cells(commands.InAFolder):
         os.chmod(database, 0o600)
         with sqlite3.connect(database) as db:
             db.execute("update NVTX_EVENTS set text = ? where text = 'decode'", ("a\ufffeb\uffffc\x01d\x1be]]>&lt;\"'\u00e9",))
-        self.assertEqual(self.tool("baseline", "save", "--name", "main", database).returncode, 0)
+        self.assertEqual(self.tool("gate", "--save", "--name", "main", database).returncode, 0)
         done = self.tool("gate", "-b", "main", "--max-regression", "50%", "--junit", "gate.xml", "--markdown", "gate.md", database)
         self.assertEqual(done.returncode, 82, done.stderr)  # one occurrence on a side: nothing to judge by
         names = [case.get("classname") for case in xml.parse(os.path.join(self.folder, "gate.xml")).getroot().iter("testcase")]
@@ -282,7 +375,7 @@ class Init(commands.InAFolder):
     def test_arguments_that_look_like_interpolation_stay_as_they_are(self):
         words = ["${x}", "${env:HOME}", "\\${y}", "a$b", "$", "${", "${${z}}", "{}", "*&!|>%@`", "- x: y #"]
         program = ["sh", "-c", f'printf "%s\\n" "$@" >arguments; exec {VICTIM} exit 0', "sh", *words]
-        self.assertEqual(self.tool("init", "--", *program).returncode, 0)
+        self.assertEqual(self.tool("config", "init", "--", *program).returncode, 0)
         os.remove(os.path.join(self.folder, "arguments"))
         done = self.tool("profile", "-q")
         self.assertEqual(done.returncode, 0, done.stderr)

@@ -32,7 +32,7 @@ class Unnoticed(unittest.TestCase):
     def test_it_runs_once(self):
         for argv in self.ways("sh", "-c", "echo >>starts"):
             done = cases.run(argv, cwd=self.folder)
-            self.assertEqual(done.returncode, 80, done.stderr)  # no NVTX in it
+            self.assertIn(done.returncode, (0, 80), done.stderr)  # no NVTX in it; 80 where a range is asked for or the CPU not sampled
             with open(os.path.join(self.folder, "starts"), encoding="utf-8") as f:
                 self.assertEqual(f.read(), "\n")
             os.remove(os.path.join(self.folder, "starts"))

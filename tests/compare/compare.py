@@ -160,13 +160,13 @@ class Compare(unittest.TestCase):
         self.assertIn("wall_ns.median", done.stderr)
 
     def test_baseline_and_gate(self):
-        saved = self.tool("baseline", "save", "--name", "main", "same1")
+        saved = self.tool("gate", "--save", "--name", "main", "same1")
         self.assertEqual(saved.returncode, 0, saved.stderr)
         path = self.path(saved.stdout.strip())
         self.assertLess(os.path.getsize(path), 40000)
         machine = load(path)["machine"]
         self.assertEqual(os.path.basename(path), f"main.{machine}.json")
-        self.assertRegex(self.tool("baseline", "list").stdout, rf"(?m)^main +{machine} +{REPEATS} +6 ")
+        self.assertRegex(self.tool("gate", "--list").stdout, rf"(?m)^main +{machine} +{REPEATS} +6 ")
 
         # Read back, the baseline is the runs that it was made of.
         result = self.json("same1", saved.stdout.strip())
@@ -191,7 +191,7 @@ class Compare(unittest.TestCase):
         self.assertEqual(self.tool("gate", "-b", "slow", "--max-regression", "50%", "same1", "--region", "mlp").returncode, 0)
 
     def test_the_gate_refuses_with_82(self):
-        self.tool("baseline", "save", "--name", "elsewhere", "same1", "--dir", "others")
+        self.tool("gate", "--save", "--name", "elsewhere", "same1", "--dir", "others")
         path = self.path("others", os.listdir(self.path("others"))[0])
         baseline = load(path)
         baseline["machine"] = "nvidia-h100"

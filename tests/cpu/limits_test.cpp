@@ -1,13 +1,24 @@
 // What a recorder keeps is bounded, and what it left out is told: records as the kernel gives them, through the file,
 // into a session.
+#include <dlfcn.h>
 #include <gtest/gtest.h>
+#include <pthread.h>
+#include <sched.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstring>
 #include <filesystem>
+#include <fstream>
+#include <thread>
+#include <vector>
 
 #include "base/fs.hpp"
 #include "read/native/cpu.hpp"
+#include "sample/cpu/python.hpp"
+#include "sample/cpu/real_time.hpp"
 #include "sample/cpu/sampler.hpp"
 
 namespace rangescope {
@@ -95,11 +106,178 @@ TEST(Recorder, ThreadsRunOnWhenTheMainOneHasEnded) {
   EXPECT_EQ(nameless(session), 1);
 }
 
+void slept(cpu::Sampler& sampler, std::uint32_t tid, std::int64_t from, std::int64_t to) {
+  sampler.switched({1, tid}, from, true, false);
+  sampler.switched({1, tid}, to, false, false);
+}
+
+TEST(Recorder, WaitsOfAWindowStandForTheTimeThatWasNotWatched) {
+  constexpr std::int64_t kMs = 1'000'000;
+  const auto session = recorded(1 << 20, 1 << 20, [](cpu::Sampler& sampler) {
+    sampler.switched({1, 3}, 1 * kMs, true, false);  // sleeps on and on
+    slept(sampler, 2, 98 * kMs, 99 * kMs);
+    sampler.watching_ends(100 * kMs);
+    sampler.watching_begins(190 * kMs);
+    slept(sampler, 2, 191 * kMs, 193 * kMs);
+    sampler.switched({1, 2}, 199 * kMs, true, false);  // out at the end of the window
+    sampler.watching_ends(200 * kMs);
+    sampler.watching_begins(290 * kMs);
+    sampler.switched({1, 2}, 291 * kMs, false, false);
+    sampler.switched({1, 3}, 292 * kMs, false, false);
+    slept(sampler, 2, 295 * kMs, 296 * kMs);
+  });
+  ASSERT_EQ(session.cpu.waits.size(), 6u);
+  const auto& waits = session.cpu.waits;  // by thread, and within one by time
+  const std::size_t sleeper = waits[0].start_ns == 1 * kMs ? 0 : 5, other = sleeper == 0 ? 1 : 0;
+  EXPECT_EQ(waits[other].weight, 1);
+  EXPECT_EQ(waits[other + 1].start_ns, 191 * kMs);
+  EXPECT_NEAR(waits[other + 1].weight, 10, 1e-3);  // 100 ms by a window of 10
+  EXPECT_EQ(waits[other + 2].end_ns, 200 * kMs);
+  EXPECT_EQ(waits[other + 3].start_ns, 290 * kMs);
+  EXPECT_EQ(waits[sleeper].end_ns, 292 * kMs);
+  EXPECT_EQ(waits[sleeper].weight, 1);
+  EXPECT_TRUE(std::any_of(session.losses.begin(), session.losses.end(),
+                          [](const model::Loss& loss) { return loss.kind.id() == "cpu_switches_thinned"; }));
+}
+
+TEST(Recorder, AThreadKnowsWhoStartedIt) {
+  const auto session = recorded(1 << 20, 1 << 20, [](cpu::Sampler& sampler) {
+    sampler.named({1, 1}, "main", false);
+    sampler.forked({1, 2, 1, 1}, 10);
+    sample_at(sampler, 2, 20, 0x1000);
+  });
+  ASSERT_EQ(session.cpu.threads.size(), 2u);
+  EXPECT_EQ(session.cpu.threads[0].creator, 1u);
+  EXPECT_EQ(session.cpu.threads[1].creator, model::kNone);
+}
+
 TEST(Limits, TheFileIsBounded) {
   const auto session = sampled(64 << 10, 1 << 20, 200'000);
   EXPECT_EQ(cut(session), 1u);
   EXPECT_GT(session.cpu.samples.size(), 8000u);
   EXPECT_LT(session.cpu.samples.size(), 100'000u);
+}
+
+std::size_t resident_bytes() {
+  std::ifstream file("/proc/self/statm");
+  std::size_t all = 0, resident = 0;
+  file >> all >> resident;
+  return resident * static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+}
+
+/// A library with the symbols of Python 3.11, and structures of this process in which this thread is one of its own.
+class HostilePython : public testing::Test {
+ protected:
+  void SetUp() override {
+    void* library = ::dlopen(HOSTILE_PYTHON, RTLD_NOW);
+    ASSERT_NE(library, nullptr) << ::dlerror();
+    runtime = static_cast<char*>(::dlsym(library, "_PyRuntime"));
+    std::ifstream maps("/proc/self/maps");
+    for (std::string line; std::getline(maps, line);) {
+      unsigned long start = 0, end = 0, offset = 0;
+      char rights[8];
+      if (line.find(HOSTILE_PYTHON) == std::string::npos ||
+          std::sscanf(line.c_str(), "%lx-%lx %7s %lx", &start, &end, rights, &offset) != 4)
+        continue;
+      space.map({start, end, offset, &modules.find(HOSTILE_PYTHON, static_cast<std::uint32_t>(::getpid()))});
+    }
+    if (modules.find(HOSTILE_PYTHON, 0).tables() == nullptr) GTEST_SKIP() << "built without libdw";
+    point(runtime + 40, interpreter);
+    point(interpreter + 16, state);
+    point(state + 16, interpreter);
+    point(state + 160, reinterpret_cast<void*>(static_cast<std::uintptr_t>(::gettid())));
+    point(state + 56, through);
+    point(through + 8, frame);
+    point(frame + 32, code);
+    point(code + 8, ::dlsym(library, "PyCode_Type"));
+    std::string why;
+    python = cpu::Python::find(space, static_cast<std::uint32_t>(::getpid()), why);
+    ASSERT_NE(python, nullptr) << why;
+  }
+  static void point(char* at, const void* to) { std::memcpy(at, &to, sizeof to); }
+  /// A text of Python's, of ASCII.
+  static std::vector<char> text(std::size_t length) {
+    std::vector<char> object(48 + length, 'x');
+    std::fill(object.begin(), object.begin() + 48, '\0');
+    std::memcpy(object.data() + 16, &length, sizeof length);
+    object[32] = 1 << 2 | 1 << 5 | 1 << 6;
+    return object;
+  }
+  bool frames() { return python->frames(static_cast<std::uint32_t>(::gettid()), found) == cpu::Python::Reading::kRead; }
+
+  char* runtime = nullptr;
+  alignas(8) char interpreter[64] = {}, state[256] = {}, through[64] = {}, frame[256] = {}, code[256] = {};
+  cpu::Modules modules;
+  cpu::Space space;
+  std::unique_ptr<cpu::Python> python;
+  std::vector<cpu::PythonFrame> found;
+};
+
+TEST_F(HostilePython, IsReadWhereItIsWhole) {
+  const auto name = text(7), file = text(20);
+  point(code + 128, name.data());
+  point(code + 112, file.data());
+  ASSERT_TRUE(frames());
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].code->name, "xxxxxxx");
+}
+
+TEST_F(HostilePython, RingsOfInterpretersAndFramesEnd) {
+  point(interpreter, interpreter);  // the next one, which has no threads
+  point(interpreter + 16, nullptr);
+  EXPECT_FALSE(frames());
+  const auto name = text(7);
+  point(code + 128, name.data());
+  point(code + 112, name.data());
+  point(interpreter + 16, state);
+  alignas(8) static char other[256];
+  std::memcpy(other, frame, sizeof other);
+  point(other + 48, frame);
+  point(frame + 48, other);
+  std::this_thread::sleep_for(std::chrono::milliseconds(60));  // it was no thread of Python's a moment ago
+  EXPECT_TRUE(frames());
+  EXPECT_LE(found.size(), 512u);
+}
+
+TEST_F(HostilePython, CodeThatChangesTakesNoMemory) {
+  const auto name = text(7);
+  std::vector<std::vector<char>> files;
+  for (int i = 0; i < 100; ++i) files.push_back(text(4000));
+  point(code + 128, name.data());
+  const std::size_t before = resident_bytes();
+  for (std::size_t i = 0; i < 15'000; ++i) {
+    point(code + 112, files[i % files.size()].data());
+    ASSERT_TRUE(frames());
+  }
+  EXPECT_LT(resident_bytes() - std::min(before, resident_bytes()), 24u << 20);  // of 60 MB
+}
+
+TEST(Limits, CodeAtEverNewPlacesIsForgotten) {
+  const std::size_t before = resident_bytes();
+  const auto session = recorded(1 << 20, 1 << 20, [](cpu::Sampler& sampler) {
+    sampler.mapped({1, 0x1000, 0x1000, 0, "/bin/true", true});
+    for (std::uint64_t i = 0; i < 300'000; ++i)
+      sampler.mapped(
+          {1, 0x1'0000'0000 + 0x2000 * i, 0x1000, 0, i % 2 == 0 ? "//anon" : "/memfd:" + std::to_string(i), true});
+    sample_at(sampler, 1, 10, 0x1'0000'0000 + 0x2000ull * 299'998);
+    sample_at(sampler, 1, 20, 0x1'0000'0000);
+  });
+  EXPECT_LT(resident_bytes() - std::min(before, resident_bytes()), 48u << 20);
+  EXPECT_EQ(cut(session), 1u);
+  EXPECT_EQ(session.cpu.samples.size(), 2u);
+}
+
+TEST(RealTime, IsTakenFromWorkThatDoesNotEnd) {
+  std::thread worker([] {
+    cpu::RealTime real_time;
+    real_time.begins();
+    sched_param parameters{};
+    int policy = SCHED_FIFO;
+    do {  // nothing but the watchdog ends this where the thread has the right to real-time priority
+      ASSERT_EQ(::pthread_getschedparam(::pthread_self(), &policy, &parameters), 0);
+    } while (policy == SCHED_FIFO);
+  });
+  worker.join();
 }
 
 }  // namespace

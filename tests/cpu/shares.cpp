@@ -3,8 +3,10 @@
 //
 //   shares <mode> <milliseconds of CPU time>
 #include <nvtx3/nvToolsExt.h>
+#include <poll.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -119,6 +121,112 @@ void shares(double ms, double blue_share = 0.02) {
   nvtxRangePop();
 }
 
+void nap(double ms) {
+  const timespec time{static_cast<time_t>(ms / 1e3), static_cast<long>(ms * 1e6) % 1'000'000'000};
+  clock_nanosleep(CLOCK_MONOTONIC, 0, &time, nullptr);
+}
+
+template <class Work>
+void walled(const char* name, const Work& work) {
+  nvtxRangePushA(name);
+  const double before = clock_ms(CLOCK_MONOTONIC);
+  work();
+  g_truth[name] = clock_ms(CLOCK_MONOTONIC) - before;
+  nvtxRangePop();
+}
+
+// Each range waits in one way, `times` times for some milliseconds or less.
+void short_waits(int times) {
+  int ends[2];
+  if (pipe(ends) != 0) std::exit(1);
+  walled("naps", [&] {
+    for (int i = 0; i < times; ++i) nap(10);
+  });
+  walled("raw", [&] {
+    for (int i = 0; i < times; ++i) {
+      const timespec time{0, 3'000'000};
+      syscall(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, &time, nullptr);
+    }
+  });
+  walled("polls", [&] {
+    for (int i = 0; i < times; ++i) {
+      pollfd polled{ends[0], POLLIN, 0};
+      poll(&polled, 1, 2);
+    }
+  });
+  std::thread writer([&] {
+    for (int i = 0; i < times; ++i) {
+      nap(2);
+      (void)!write(ends[1], "x", 1);
+    }
+  });
+  walled("reads", [&] {
+    char byte;
+    for (int i = 0; i < times; ++i) (void)!read(ends[0], &byte, 1);
+  });
+  writer.join();
+  char name[] = "/tmp/rangescope-cpu-XXXXXX";
+  const int file = mkstemp(name);
+  unlink(name);
+  walled("syncs", [&] {
+    for (int i = 0; i < times; ++i) {
+      (void)!pwrite(file, "x", 1, i * 4096);
+      fsync(file);
+    }
+  });
+}
+
+// One has the lock and computes, the other wants it.
+void held(double ms) {
+  std::mutex mutex;
+  mutex.lock();
+  std::thread waiter([&] {
+    walled("wants", [&] { mutex.lock(); });
+    mutex.unlock();
+  });
+  nvtxRangePushA("keeps");
+  red(ms);
+  nvtxRangePop();
+  mutex.unlock();
+  waiter.join();
+}
+
+void ping_pong(double ms) {
+  int there[2], back[2];
+  if (pipe(there) != 0 || pipe(back) != 0) std::exit(1);
+  std::thread other([&] {
+    char byte;
+    while (read(there[0], &byte, 1) == 1 && byte == 'x') (void)!write(back[1], "x", 1);
+  });
+  nvtxRangePushA("pings");
+  const double before = clock_ms(CLOCK_MONOTONIC), cpu = cpu_ms();
+  char byte = 'x';
+  while (clock_ms(CLOCK_MONOTONIC) - before < ms) (void)!write(there[1], "x", 1), (void)!read(back[0], &byte, 1);
+  g_truth["pings"] = clock_ms(CLOCK_MONOTONIC) - before;
+  g_truth["pings cpu"] = cpu_ms() - cpu;
+  nvtxRangePop();
+  (void)!write(there[1], "e", 1);
+  other.join();
+}
+
+#if defined(__x86_64__)
+// Calls through code that was made at run time, without tables, in which the frame pointer is a register like others.
+void by_made_code(double ms) {
+  static const unsigned char kCode[] = {0x53,                    // push %rbx
+                                        0x55,                    // push %rbp
+                                        0x48, 0x83, 0xec, 0x28,  // sub $40, %rsp
+                                        0x31, 0xed,              // xor %ebp, %ebp
+                                        0xff, 0xd7,              // call *%rdi
+                                        0x48, 0x83, 0xc4, 0x28,  // add $40, %rsp
+                                        0x5d, 0x5b, 0xc3};       // pop, pop, ret
+  void* code = mmap(nullptr, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (code == MAP_FAILED) std::exit(77);
+  std::memcpy(code, kCode, sizeof kCode);
+  reinterpret_cast<void (*)(void (*)(double), double)>(code)(green, ms);
+  g_sum = g_sum + 1;
+}
+#endif
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -141,6 +249,16 @@ int main(int argc, char** argv) {
   } else if (mode == "signal") {
     std::signal(SIGUSR1, handler);
     timed("work", raising, ms);
+  } else if (mode == "short") {
+    short_waits(static_cast<int>(ms));
+  } else if (mode == "held") {
+    held(ms);
+  } else if (mode == "pingpong") {
+    ping_pong(ms);
+#if defined(__x86_64__)
+  } else if (mode == "made") {
+    timed("work", by_made_code, ms);
+#endif
   } else if (mode == "waits") {
     nvtxRangePushA("work");
     nvtxRangePushA("sleeps");

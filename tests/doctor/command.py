@@ -111,6 +111,32 @@ class Plain(unittest.TestCase):
         self.assertEqual(done.returncode, 0)
         self.assertIn("No problems found", done.stdout)
 
+    def read(self, log):
+        return subprocess.run([f"{BIN}/rangescope", "doctor", "-"], input=log, capture_output=True, text=True, timeout=120)
+
+    def test_a_log_names_the_cause_and_the_line(self):
+        log = ("$ ncu --nvtx --nvtx-include decode ./app\n==PROF== Connected to process 7 (/app)\n==WARNING== No kernels were profiled.\n"
+               "==WARNING== Note that specified NVTX include expressions match only start/end ranges.\n")
+        done = self.read(log)
+        self.assertEqual(done.stdout.splitlines()[-1], "ncu --nvtx --nvtx-include decode/ --nvtx-include decode ./app")
+        self.assertIn("command.missing_slash", done.stdout)
+        self.assertIn("fail: ncu.only_start_end", done.stdout)
+        self.assertEqual(done.returncode, 80)
+        file = os.path.join(HERE, "..", "golden", "ncu-out", "r_graph.out")
+        done = cases.run([f"{BIN}/rangescope", "doctor", file, "--explain", "ncu --nvtx --nvtx-include decode/ --replay-mode range ./app"])
+        self.assertEqual(done.stdout.splitlines()[-1], "ncu --nvtx --nvtx-include decode/ --replay-mode app-range ./app")
+        self.assertIn("fail: ncu.unsupported_api", done.stdout)
+        done = self.read("epoch 1 loss 0.25\n")
+        self.assertEqual((done.returncode, done.stdout), (65, ""))
+
+    @unittest.skipIf(os.path.exists("/proc/driver/nvidia/version") or os.path.exists("/dev/nvidiactl"), "there is a driver here")
+    def test_a_program_that_wants_a_driver(self):
+        program = "echo 'RuntimeError: Found no NVIDIA driver on your system.' >&2; echo 'hint: install one' >&2; exit 1"
+        done = cases.run([f"{BIN}/rangescope", "doctor", "--json", "--", "sh", "-c", program])
+        wrong = [f for f in json.loads(done.stdout)["findings"] if f["verdict"] == "fail"]
+        self.assertEqual([f["id"] for f in wrong], ["machine.no_driver", "program.failed"])
+        self.assertIn("its last words: RuntimeError: Found no NVIDIA driver", wrong[1]["found"])
+
     def test_refusals(self):
         for argv in (["--explain"], ["--explain", "ls -l"], ["--explain", "ncu 'x"], ["--bogus"], ["what"]):
             done = cases.run([f"{BIN}/rangescope", "doctor", *argv])

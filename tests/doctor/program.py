@@ -350,7 +350,7 @@ class Profile(DoctorCase):
 
 class Init(DoctorCase):
     def init(self, scene, *words):
-        self.done = cases.run([f"{BIN}/rangescope", "init", *words, "--", *self.program(scene)], cwd=self.folder, env=self.env)
+        self.done = cases.run([f"{BIN}/rangescope", "config", "init", *words, "--", *self.program(scene)], cwd=self.folder, env=self.env)
         path = os.path.join(self.folder, "rangescope.yaml")
         return open(path).read() if os.path.exists(path) else None
 
@@ -388,7 +388,7 @@ class Init(DoctorCase):
                 self.assertTrue(groups or scene == "healthy", text)
 
     def passes(self, groups):
-        done = cases.run([f"{BIN}/rangescope", "plan", "--metrics", groups, "--chip", "GH100", "-f", "json"], cwd=self.folder, env=self.env)
+        done = cases.run([f"{BIN}/rangescope", "metrics", "plan", "--metrics", groups, "--chip", "GH100", "-f", "json"], cwd=self.folder, env=self.env)
         return json.loads(done.stdout)["passes"] if done.returncode == 0 else None
 
     def test_what_is_worth_measuring(self):

@@ -13,12 +13,13 @@
 #include "base/fs.hpp"
 #include "runs/layout.hpp"
 #include "runs/pack.hpp"
+#include "share.hpp"
 
 namespace {
 
 namespace fs = std::filesystem;
 
-void try_unpack(const fs::path& folder, std::string_view bytes) {
+bool try_unpack(const fs::path& folder, std::string_view bytes) {
   using namespace rangescope;
   if (!base::write_file(folder / "x.tar.zst", bytes)) __builtin_trap();
   const auto done = runs::unpack_run(folder / "x.tar.zst", folder / "root", runs::UnpackLimits{1 << 20, 100});
@@ -38,6 +39,7 @@ void try_unpack(const fs::path& folder, std::string_view bytes) {
   if (runs != (done ? 1u : 0u) || outside != 0 || base::read_file(folder / "kept").value_or("") != "kept")
     __builtin_trap();
   fs::remove_all(folder / "root");
+  return done.has_value();
 }
 
 /// Gone when the process ends.
@@ -57,9 +59,9 @@ struct Folder {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   static const Folder folder;
   const std::string_view bytes(reinterpret_cast<const char*>(data), size);
-  try_unpack(folder.path, bytes);
+  bool read = try_unpack(folder.path, bytes);
   std::string packed(ZSTD_compressBound(size), '\0');
   packed.resize(ZSTD_compress(packed.data(), packed.size(), data, size, 1));
-  try_unpack(folder.path, packed);
-  return 0;
+  read |= try_unpack(folder.path, packed);
+  return ::fuzz::count(read);
 }

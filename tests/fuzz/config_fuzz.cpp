@@ -10,6 +10,7 @@
 #include "config/compose.hpp"
 #include "config/record.hpp"
 #include "config/yaml.hpp"
+#include "share.hpp"
 
 namespace {
 
@@ -25,8 +26,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const auto parsed = config::parse_yaml(text, "fuzz");
   if (!parsed) {
     if (parsed.error().what.empty()) __builtin_trap();
-    return 0;
+    return ::fuzz::count(false);
   }
+  bool read = false;
   if (!base::write_file(folder.path() / "rangescope.yaml", text)) __builtin_trap();
   for (const bool trusted : {false, true}) {
     config::Inputs inputs;
@@ -40,10 +42,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       continue;
     }
     if (!trusted && (!config->list("workload.command").empty() || config->text("pipeline.nsys.path") ||
-                     config->text("pipeline.ncu.path")))
+                     config->text("pipeline.ncu.path") || config->flag("run.record_args") ||
+                     config->flag("run.share") || config->text("run.timeout") || config->integer("run.keep")))
       __builtin_trap();
+    read = true;
     (void)config::recorded_values(*config);
     (void)config::recorded_inputs(*config);
   }
-  return 0;
+  return ::fuzz::count(read);
 }

@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "read/native/cpu.hpp"
+#include "share.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace rangescope;
@@ -27,5 +28,5 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     if (thread.thread != model::kNone && thread.thread >= session.threads.size()) __builtin_trap();
   for (const model::CpuFrame& frame : cpu.frames)
     if (session.strings.view(frame.name).empty() && frame.name != 0) __builtin_trap();
-  return 0;
+  return ::fuzz::count(read.has_value());
 }

@@ -7,16 +7,16 @@
 #include <cstdint>
 #include <string>
 
-#include "digest/file.hpp"
-#include "digest/report.hpp"
+#include "analyze/tally/file.hpp"
+#include "analyze/tally/report.hpp"
+#include "share.hpp"
 
 namespace {
 
 using namespace rangescope;
 
-std::string packed(std::string_view payload, char version) {
-  std::string out("RSDIGEST\2\0\0\0\0\0\0\0", 16);
-  out[8] = version;
+std::string packed(std::string_view payload) {
+  std::string out("RSDIGEST\4\0\0\0\0\0\0\0", 16);
   for (int i = 0; i < 64; i += 8) out.push_back(static_cast<char>(payload.size() >> i));
   const std::size_t header = out.size();
   out.resize(header + ZSTD_compressBound(payload.size()));
@@ -28,37 +28,39 @@ std::string packed(std::string_view payload, char version) {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view bytes(reinterpret_cast<const char*>(data), size);
-  digest::Digest as_it_is, one;
-  (void)digest::decode(bytes, "fuzz", as_it_is);
+  analyze::tally::Digest as_it_is, one;
+  (void)analyze::tally::decode(bytes, "fuzz", as_it_is);
   // A corpus file is a whole digest: its payload, changed or not, is what matters.
   std::string payload(bytes);
-  const char version = size > 8 && (bytes[8] == 1 || bytes[8] == 2) ? bytes[8] : 3;
   if (bytes.starts_with("RSDIGEST") && size > 24) {
     payload.resize(1 << 20);
     const std::size_t got = ZSTD_decompress(payload.data(), payload.size(), bytes.data() + 24, size - 24);
     payload = ZSTD_isError(got) != 0 ? std::string(bytes.substr(24)) : payload.substr(0, got);
   }
+  bool any = false;
   for (std::size_t turn = 0; turn < 8; ++turn) {
     if (turn > 0 && !payload.empty())
       payload[(turn * 2654435761u + size) % payload.size()] ^= static_cast<char>(1u << (turn % 8));
-    const std::string file = packed(payload, version);
-    const auto read = digest::decode(file, "fuzz", one);
-    std::array<digest::Reading, 2> pair;
-    digest::Merger merger;
+    const std::string file = packed(payload);
+    const auto read = analyze::tally::decode(file, "fuzz", one);
+    std::array<analyze::tally::Reading, 2> pair;
+    analyze::tally::Merger merger;
     const bool side_by_side = pair[0].open(file, "one") && pair[1].open(file, "two") && merger.add(pair);
     if (side_by_side != read.has_value()) __builtin_trap();
     if (!read) {
       if (read.error().what.empty()) __builtin_trap();
       continue;
     }
-    const auto written = digest::encode(one);
-    digest::Digest again;
-    if (!written || !digest::decode(*written, "again", again) || *digest::encode(again) != *written) __builtin_trap();
-    digest::Digest both = digest::merge(one, again);
-    if (*digest::encode(both) != *digest::encode(merger.take())) __builtin_trap();
+    any = true;
+    const auto written = analyze::tally::encode(one);
+    analyze::tally::Digest again;
+    if (!written || !analyze::tally::decode(*written, "again", again) || *analyze::tally::encode(again) != *written)
+      __builtin_trap();
+    analyze::tally::Digest both = analyze::tally::merge(one, again);
+    if (*analyze::tally::encode(both) != *analyze::tally::encode(merger.take())) __builtin_trap();
     if (both.regions.size() > one.regions.size() || both.processes.size() != 2 * one.processes.size()) __builtin_trap();
-    const auto reported = digest::report_of(std::move(both), {}, {});
+    const auto reported = analyze::tally::report_of(std::move(both), {}, {});
     if (reported.report.regions.size() > one.regions.size()) __builtin_trap();
   }
-  return 0;
+  return ::fuzz::count(any);
 }

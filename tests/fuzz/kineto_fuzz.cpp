@@ -4,14 +4,15 @@
 
 #include "links.hpp"
 #include "read/kineto/reader.hpp"
+#include "share.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace rangescope;
   const auto read = read::kineto::read_text({reinterpret_cast<const char*>(data), size}, "fuzz");
   if (!read) {
     if (read.error().what.empty()) __builtin_trap();
-    return 0;
+    return ::fuzz::count(false);
   }
-  fuzz::check_links(*read);
-  return 0;
+  rangescope::fuzz::check_links(*read);
+  return ::fuzz::count(true);
 }

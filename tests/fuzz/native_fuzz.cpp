@@ -3,12 +3,14 @@
 #include <cstdlib>
 
 #include "read/native/trace.hpp"
+#include "share.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace rangescope;
   model::Session session;
   read::native::Losses losses;
-  if (!read::native::read_trace(std::as_bytes(std::span(data, size)), "fuzz", session, losses)) return 0;
+  if (!read::native::read_trace(std::as_bytes(std::span(data, size)), "fuzz", session, losses))
+    return ::fuzz::count(false);
   read::native::order_ranges(session);
   for (const model::Range& range : session.ranges) {
     if (range.thread >= session.threads.size() || range.domain >= session.domains.size()) std::abort();
@@ -21,5 +23,5 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   for (const model::Mark& mark : session.marks) {
     if (mark.thread >= session.threads.size() || mark.domain >= session.domains.size()) std::abort();
   }
-  return 0;
+  return ::fuzz::count(true);
 }

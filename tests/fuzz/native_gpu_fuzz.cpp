@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "read/native/gpu.hpp"
+#include "share.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace rangescope;
@@ -42,5 +43,5 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     for (const model::MetricValue& value : result.values)
       if (value.metric >= s.metrics.size()) __builtin_trap();
   }
-  return 0;
+  return ::fuzz::count(read.has_value());
 }

@@ -4,26 +4,27 @@
 #include <string_view>
 #include <vector>
 
-#include "pages/pages.hpp"
-#include "read/ncu_report/file.hpp"
-#include "read/ncu_report/session.hpp"
-#include "read/ncu_report/unpack.hpp"
+#include "ncu_pages/pages.hpp"
+#include "read/ncu/report/file.hpp"
+#include "read/ncu/report/session.hpp"
+#include "read/ncu/report/unpack.hpp"
+#include "share.hpp"
 
-namespace ncu = rangescope::pages;
+namespace ncu = rangescope::ncu_pages;
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   std::string_view bytes(reinterpret_cast<const char*>(data), size);
   ncu::Unpacked unpacked;
   if (ncu::is_zstd(bytes)) {
     auto whole = ncu::unpack(bytes, "fuzz", std::size_t{16} << 20);
-    if (!whole) return 0;
+    if (!whole) return ::fuzz::count(false);
     unpacked = std::move(*whole);
     bytes = unpacked.bytes;
   }
   const auto file = ncu::File::parse(bytes, "fuzz");
   if (!file) {
     if (file.error().what.empty() || file.error().where.empty()) __builtin_trap();
-    return 0;
+    return ::fuzz::count(false);
   }
   const auto session = ncu::to_session(*file);
   if (!session && session.error().what.empty()) __builtin_trap();
@@ -41,5 +42,5 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       if (!done && done.error().what.empty()) __builtin_trap();
     }
   }
-  return 0;
+  return ::fuzz::count(true);
 }

@@ -4,7 +4,8 @@
 #include <cstdint>
 
 #include "links.hpp"
-#include "read/nsys_csv/reader.hpp"
+#include "read/nsys/csv/reader.hpp"
+#include "share.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace rangescope;
@@ -12,8 +13,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const auto read = read::nsys_csv::read_texts(std::span(&one, 1));
   if (!read) {
     if (read.error().what.empty()) __builtin_trap();
-    return 0;
+    return ::fuzz::count(false);
   }
-  fuzz::check_links(*read);
-  return 0;
+  rangescope::fuzz::check_links(*read);
+  return ::fuzz::count(true);
 }

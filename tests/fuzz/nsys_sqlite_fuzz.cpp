@@ -1,4 +1,4 @@
-// SQLite exports of Nsight Systems and databases of nvprof: the whole readers over a file in shared memory (SQLite
+// SQLite exports of Nsight Systems: the whole reader over a file in shared memory (SQLite
 // follows links, so that a memfd's path leads it nowhere).
 #include <unistd.h>
 
@@ -9,8 +9,8 @@
 #include <string>
 
 #include "links.hpp"
-#include "read/nsys_sqlite/reader.hpp"
-#include "read/nvprof/reader.hpp"
+#include "read/nsys/sqlite/reader.hpp"
+#include "share.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   static const std::filesystem::path path = [] {
@@ -21,18 +21,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   std::ofstream(path, std::ios::binary).write(reinterpret_cast<const char*>(data), static_cast<std::streamsize>(size));
   rangescope::read::Options options;
   options.threads = 1;
-  const rangescope::read::nsys_sqlite::NsysSqliteReader nsys;
-  const rangescope::read::nvprof::NvprofReader nvprof;
-  for (const rangescope::read::Reader* reader :
-       {static_cast<const rangescope::read::Reader*>(&nsys), static_cast<const rangescope::read::Reader*>(&nvprof)}) {
-    const auto session = reader->read(path, options);
-    if (session) {
-      rangescope::fuzz::check_links(*session);
-    } else {
-      rangescope::fuzz::check(!session.error().what.empty() &&
-                              session.error().code != rangescope::base::Code::kNoInput);
-    }
+  const auto session = rangescope::read::nsys_sqlite::NsysSqliteReader{}.read(path, options);
+  if (session) {
+    rangescope::fuzz::check_links(*session);
+  } else {
+    rangescope::fuzz::check(!session.error().what.empty() && session.error().code != rangescope::base::Code::kNoInput);
   }
   std::filesystem::remove(path);
-  return 0;
+  return ::fuzz::count(session.has_value());
 }

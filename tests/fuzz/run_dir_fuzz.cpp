@@ -16,6 +16,7 @@
 #include "runs/retention.hpp"
 #include "runs/stages.hpp"
 #include "runs/status.hpp"
+#include "share.hpp"
 
 namespace {
 
@@ -37,7 +38,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   fs::create_directories(run);
   for (const char* name : {"manifest.json", "status.json", "import.json", "env.json", "stages.json"})
     if (!base::write_file(run / name, {reinterpret_cast<const char*>(data), size})) __builtin_trap();
+  bool read = false;
   if (const auto manifest = runs::read_manifest(run); right(manifest)) {
+    read = true;
     for (const auto& [path, proof] : manifest->files)
       if (!runs::lies_in_run(path)) __builtin_trap();
     (void)right(runs::verify(run));
@@ -45,15 +48,19 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     if (!right(runs::write_manifest(run, *manifest))) __builtin_trap();
     if (!right(runs::read_manifest(run))) __builtin_trap();  // what was read and written reads back
   }
-  if (const auto status = runs::read_status(run); right(status) && !right(runs::write_done(run, *status)))
-    __builtin_trap();
-  if (const auto imports = runs::read_imports(run); right(imports))
+  if (const auto status = runs::read_status(run); right(status)) {
+    read = true;
+    if (!right(runs::write_done(run, *status))) __builtin_trap();
+  }
+  if (const auto imports = runs::read_imports(run); right(imports)) {
+    read = true;
     for (const auto& import : *imports)
       if (!runs::lies_in_run(import.file)) __builtin_trap();
-  (void)right(runs::read_provenance(run));
-  (void)right(runs::read_stages(run));
+  }
+  read |= right(runs::read_provenance(run));
+  read |= right(runs::read_stages(run));
   for (const fs::path& capture : runs::captures_of(run))
     if (capture.lexically_relative(run).string().starts_with("..")) __builtin_trap();
   (void)runs::prunable(root.path(), {.keep = 0, .older_than = {}}, 1);
-  return 0;
+  return ::fuzz::count(read);
 }

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "read/native/samples.hpp"
+#include "share.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace rangescope;
@@ -21,5 +22,5 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         if (value < 0 || std::isinf(value)) __builtin_trap();
     }
   }
-  return 0;
+  return ::fuzz::count(read.has_value());
 }

@@ -192,11 +192,11 @@ class Launchers(unittest.TestCase):
         with open(notes, "w", encoding="utf-8") as f:
             f.write("mine")
         self.prune("--keep", "0", "--yes")
-        self.assertEqual(len(os.listdir(job)), 4)
+        self.assertEqual(len(os.listdir(job)), 5)
         os.remove(notes)
         os.symlink("/etc", os.path.join(job, "rank-9"))
         self.prune("--keep", "0", "--yes")
-        self.assertEqual(len(os.listdir(job)), 4)
+        self.assertEqual(len(os.listdir(job)), 5)
         os.remove(os.path.join(job, "rank-9"))
         running = subprocess.Popen([RANGESCOPE, "profile", "--no-project", "-q", "--runs", self.root, "--", "cat"], env={**BARE, **openmpi(2, 3)}, cwd=self.root,
                                    stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)

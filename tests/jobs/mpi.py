@@ -70,6 +70,18 @@ class Mpi(unittest.TestCase):
         self.assertEqual(sorted(done.stdout.splitlines()), sorted(plain.stdout.splitlines()))
         self.check_collectives(self.report(), 4)
 
+    def test_calls_answer_as_they_do_bare(self):
+        """Ignored arguments that are garbage, and wrong calls: no error, and no call of an error handler, that is not the program's own."""
+        program = os.path.join(BIN, "mpi_errors")
+        plain = self.mpirun(4, program)
+        self.assertEqual(len(plain.stdout.splitlines()), 372)
+        done = self.mpirun(4, RANGESCOPE, "profile", "-q", "--runs", "job", "--", program)
+        self.assertEqual(sorted(done.stdout.splitlines()), sorted(plain.stdout.splitlines()))
+        calls = {(c["operation"], c["bytes"]): c["calls"] for c in self.report()["collectives"] if c["communicator"] == "0x1"}
+        for name in ("Gather", "Gatherv", "Scatter", "Scatterv", "Allgather"):  # the root's too, which are in place
+            self.assertEqual(calls["MPI_" + name, 16], 1)
+        self.assertEqual(calls["MPI_Allgatherv", 16], 2)
+
     def test_one_rangescope_over_mpirun(self):
         self.run_here(RANGESCOPE, "profile", "-q", "--runs", "job", "--", MPIRUN, "--oversubscribe", "-n", "4", PROGRAM)
         self.check_collectives(self.report("job/" + os.listdir(f"{self.folder}/job")[0]), 4)
@@ -157,9 +169,33 @@ class Mpi(unittest.TestCase):
 
     def test_a_rank_that_hangs_is_named(self):
         self.mpirun(3, RANGESCOPE, "profile", "-q", "--timeout", "6s", "--runs", "job", "--", PROGRAM, "hang", code=None)
-        losses = {l["kind"]: l["detail"] for l in self.report()["losses"]}
-        self.assertRegex(losses["collectives_unjoined"], r"^rank 1 never came to call 3 of its communicator, MPI_Allreduce, in which rank 0, 2 stood")
-        self.assertIn("(time limit)", losses["ranks_ended"])  # mpirun ends the others when one rank has
+        for source in ("--captures", "--digests"):
+            with self.subTest(source=source):
+                report = json.loads(self.run_here(RANGESCOPE, "report", "job", source, "-f", "json").stdout)
+                losses = {l["kind"]: l["detail"] for l in report["losses"]}
+                self.assertEqual(losses["collectives_unjoined"],
+                                 "rank 1 never reached call 3 (MPI_Allreduce) in `step > reduce`, in which ranks 0, 2 stood when recording ended")
+                self.assertIn("(time limit)", losses["ranks_ended"])  # mpirun ends the others when one rank has
+                first = report["verdict"][0]
+                self.assertEqual((first["kind"], first["evidence"]["rank"], first["evidence"]["call"]), ("hung", 1, 3))
+                self.assertRegex(first["text"], r"^rank 1 never reached call 3 \(MPI_Allreduce\) in `step > reduce`: the others waited \d\.\d* s$")
+
+    def test_one_report_of_the_job_at_the_end(self):
+        done = self.mpirun(4, RANGESCOPE, "profile", "--runs", "job", "--", PROGRAM)
+        told = done.stdout + done.stderr
+        self.assertEqual((told.count("run kept in"), told.count("\nrange "), told.count("\ncollective ")), (1, 1, 1), told)
+        self.assertRegex(told, r"rangescope report job/openmpi-\d+\n")
+        self.assertEqual(sorted(l for l in told.splitlines() if l.startswith("rank ") and " of " in l), [f"rank {r} of 4" for r in range(4)])
+        self.assertNotIn("\x1b", told)
+        asked = self.mpirun(2, RANGESCOPE, "profile", "--runs", "json", "-f", "json", "--", PROGRAM)
+        self.assertEqual([r["rank"] for r in json.loads(asked.stdout)["ranks"]], [0, 1])
+
+    def test_what_mpirun_hands_on_has_no_colours(self):
+        self.mpirun(2, RANGESCOPE, "profile", "-q", "--runs", "job", "--", PROGRAM)
+        job = "job/" + os.listdir(f"{self.folder}/job")[0]
+        told = self.mpirun(2, "env", "TERM=xterm", RANGESCOPE + "-mpi", "report", job).stdout
+        self.assertIn("step", told)
+        self.assertNotIn("\x1b", told)
 
     def test_ranks_that_run_bare_or_were_never_started_by_rangescope(self):
         profile = [RANGESCOPE, "profile", "-q", "--runs", "job"]
@@ -263,7 +299,9 @@ class Mpi(unittest.TestCase):
 
     def test_without_the_layer(self):
         self.mpirun(2, RANGESCOPE, "profile", "-q", "--no-mpi", "--runs", "job", "--", PROGRAM)
-        self.assertEqual(self.report()["collectives"], [])
+        report = self.report()
+        self.assertEqual(report["collectives"], [])
+        self.assertTrue(any(n.startswith("no call of MPI was seen in any rank") for n in report["notes"]), report["notes"])
 
     def test_the_layer_in_a_program_without_mpi(self):
         library = os.path.join(os.path.dirname(BIN), "lib", "librangescope_mpi.so")

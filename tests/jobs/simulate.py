@@ -113,8 +113,8 @@ LINK = 40e9  # bytes a second
 SIZE = 8 << 20
 
 
-def simulate(folder, seed, fault=None, count=None, steps=12, hosts=2):
-    """`fault`: slow_gpu, slow_host, uneven_work, slow_link, slow_pair, straggler or None. Returns the rank (of slow_host the host, of slow_pair both
+def simulate(folder, seed, fault=None, count=None, steps=12, hosts=2, lost=0):
+    """`lost`: in so many of 100 steps a rank loses its core for some milliseconds. `fault`: slow_gpu, slow_host, uneven_work, slow_link, slow_pair, straggler or None. Returns the rank (of slow_host the host, of slow_pair both
     ranks) at fault."""
     rnd = random.Random(seed)
     count = count or 4 + 2 * (seed % 3)
@@ -123,6 +123,7 @@ def simulate(folder, seed, fault=None, count=None, steps=12, hosts=2):
     bad = rnd.randrange(count)
     noise = [0.001, 0.005, 0.01, 0.02][seed % 4]
     at = [rnd.randrange(2 * MS) for _ in ranks]
+    busy = random.Random(1000 + seed)
     spread = lambda ns: max(1, round(ns * rnd.gauss(1, noise)))
     for r in ranks:
         for communicator, members in [(0xABC, count)]:
@@ -135,6 +136,9 @@ def simulate(folder, seed, fault=None, count=None, steps=12, hosts=2):
             slow = 1.25 if fault == "slow_host" and r.host == ranks[bad].host else 1
             parts = [("load", now, now + spread(6 * MS * slow))]
             now = parts[-1][2]
+            if lost and busy.random() < lost / 100:
+                now += busy.randrange(3 * MS, 7 * MS)
+                parts[-1] = (*parts[-1][:2], now)
             if fault == "straggler" and i == bad:
                 parts.append(("straggle", now, now + 200 * MS // steps))
                 now = parts[-1][2]

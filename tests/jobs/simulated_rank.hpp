@@ -11,7 +11,7 @@
 
 #include "analyze/test_session.hpp"
 
-namespace rangescope::digest {
+namespace rangescope::analyze::tally {
 
 using analyze::testing::SessionBuilder;
 
@@ -164,4 +164,4 @@ inline model::Session recording(Plan plan, std::uint32_t rank) {
   return std::move(b.session);
 }
 
-}  // namespace rangescope::digest
+}  // namespace rangescope::analyze::tally

@@ -100,6 +100,23 @@ class Slurm(unittest.TestCase):
         self.assertEqual([(r["rank"], r["local_rank"], r["world_size"], r["run"]) for r in report["ranks"]], [(n, n, 4, f"rank-{n}") for n in range(4)])
         self.assertEqual([l for l in report["losses"] if l["kind"].startswith("ranks")], [])
 
+    def test_mpi_calls_of_a_step_with_pmix(self):
+        """No launcher of Open MPI's there: PMIx tells that the program is one of MPI."""
+        program = os.path.join(BIN, "mpi_program")
+        if not os.path.exists(program):
+            self.skipTest("built without MPI: apt-get install libopenmpi-dev")
+        listed = subprocess.run(["srun", "--mpi=list"], env=self.environment, capture_output=True, text=True)
+        if "pmix" not in listed.stdout + listed.stderr:
+            self.skipTest("srun has no pmix: apt-get install slurm-wlm-basic-plugins")
+        done = subprocess.run(["srun", "--mpi=pmix", "-n", "2", "-O", RANGESCOPE, "profile", "--no-project", "-q", "--cpu", "off", "--runs", "runs", "--", program],
+                              cwd=self.folder, env={**self.environment, "OMPI_MCA_mpi_yield_when_idle": "1", "OMPI_MCA_btl_vader_single_copy_mechanism": "none"},
+                              capture_output=True, text=True, timeout=300)
+        self.assertEqual((done.returncode, sorted(done.stdout.split("\n"))), (0, ["", "rank 0 of 2", "rank 1 of 2"]), done.stderr)
+        job = os.listdir(f"{self.folder}/runs")[0]
+        done = subprocess.run([RANGESCOPE, "report", f"runs/{job}", "-f", "json"], cwd=self.folder, capture_output=True, text=True, timeout=120)
+        rows = {(c["operation"], c["bytes"], c["communicator"]): c["calls"] for c in json.loads(done.stdout)["collectives"]}
+        self.assertEqual(rows["MPI_Allreduce", 8192, "0x1"], 10)
+
 
 if __name__ == "__main__":
     cases.main()

@@ -234,6 +234,8 @@ class Parquet(unittest.TestCase):
             self.assertNotIn("hunter2", done.stdout + done.stderr)
         endless = "with recursive t(n) as (select 1 union all select n + 1 from t) select count(*) from t"
         self.assertIn("longer than it may", self.tool("query", self.out, endless, "--timeout", "300ms", code=65).stderr)
+        deaf = "select levenshtein(repeat('a', 3000000), repeat('b', 3000000))"  # inside a function nothing is asked
+        self.assertIn("longer than it may", self.tool("query", self.out, deaf, "--timeout", "300ms", code=65).stderr)
         with open(kernels, "rb") as f:
             self.assertEqual(f.read(), before)
         self.assertEqual(sorted(os.listdir(self.folder)), ["out", "secret.csv"])

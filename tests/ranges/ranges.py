@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""ranges: the helpers for those who write ranges, as rangescope sees their programs. Usage: ranges.py BIN_DIR ROOT CLIENT"""
+"""ranges: the helpers for those who write ranges, as rangescope sees their programs. Usage: ranges.py BIN_DIR ROOT"""
 import json
 import os
 import shutil
@@ -10,7 +10,7 @@ import unittest
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../tools"))
 import cases  # noqa: E402
 
-BIN, ROOT, CLIENT = sys.argv[1:4]
+BIN, ROOT = sys.argv[1:3]
 HERE = os.path.dirname(os.path.abspath(__file__))
 
 
@@ -19,8 +19,12 @@ def counts(report):
 
 
 class Ranges(unittest.TestCase):
-    def test_cpp(self):
-        report, done = cases.profile(BIN, [f"{BIN}/ranges_program"])
+    def test_cpp_without_nvtx_headers(self):
+        self.assertEqual(cases.run([f"{BIN}/ranges_program_bare"]).stdout, "2 1\n")
+        self.test_cpp("ranges_program_bare")
+
+    def test_cpp(self, program="ranges_program"):
+        report, done = cases.profile(BIN, [f"{BIN}/{program}"])
         self.assertIn("2 1\n", done.stdout, "synchronized twice, left early once")
         found = counts(report)
         self.assertEqual(found[("", "push_pop", ("step",))], 2)
@@ -45,28 +49,35 @@ class Ranges(unittest.TestCase):
         found = counts(json.loads(done.stdout))
         self.assertEqual([found[("", "push_pop", (f"step [{n}]",))] for n in (3, 5)], [1, 1])
 
-    def python(self, *path):
-        environment = dict(os.environ, PYTHONPATH=":".join((f"{ROOT}/python", *path)), NVTX_CLIENT=CLIENT, PYTHONDONTWRITEBYTECODE="1")
-        return cases.run([sys.executable, f"{HERE}/program.py"], env=environment)
-
-    def test_python_with_nvtx(self):
-        done = self.python(HERE)
+    def python(self, *before, **environment):
+        environment = dict(os.environ, PYTHONPATH=f"{ROOT}/python", PYTHONDONTWRITEBYTECODE="1", **environment)
+        done = cases.run([*before, sys.executable, f"{HERE}/program.py"], env=environment)
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertEqual(done.stdout.splitlines(), ["passes through", "nvtx", str([
-            ("push", "step", "LLM", 3), ("push", "forward", None, None), ("push", "forward", None, None), ("pop", None), ("pop", None),
-            ("pop", "LLM"), ("push", "fails", None, None), ("pop", None)])])
+        self.assertEqual(done.stdout.splitlines()[:2], ["passes through", "0 forward Calls itself."])
+        return done.stdout.splitlines()[2:4]
 
-    def test_python_ranges_are_recorded(self):
-        os.environ.update(PYTHONPATH=f"{ROOT}/python:{HERE}", NVTX_CLIENT=CLIENT, PYTHONDONTWRITEBYTECODE="1")
-        report, _ = cases.profile(BIN, [sys.executable, f"{HERE}/program.py"])
-        found = counts(report)
-        self.assertEqual(found[("", "push_pop", ("step", "forward", "forward"))], 1)
+    def test_python_without_a_package(self):
+        with tempfile.TemporaryDirectory() as folder:
+            said = self.python(f"{BIN}/rangescope", "profile", "-q", f"run.dir={folder}/run", "--")
+            self.assertEqual(said, ["rangescope", "None"])
+            shown = cases.run([f"{BIN}/rangescope", "report", f"{folder}/run", "-f", "json"])
+            bucketed = cases.run([f"{BIN}/rangescope", "report", f"{folder}/run", "--bucket-by", "payload", "-f", "json"])
+        found = counts(json.loads(shown.stdout))
+        self.assertEqual(found[("LLM", "push_pop", ("step",))], 2)
+        self.assertEqual(found[("", "push_pop", ("forward",))], 2)
+        self.assertEqual(found[("", "push_pop", ("forward", "forward"))], 1)
         self.assertEqual(found[("", "push_pop", ("fails",))], 1)
+        found = counts(json.loads(bucketed.stdout))
+        self.assertEqual([found[("LLM", "push_pop", (f"step [{n}]",))] for n in (3, -2)], [1, 1])
 
-    def test_python_without_any(self):
-        done = self.python()
-        self.assertEqual((done.returncode, done.stdout.splitlines()[0]), (0, "passes through"), done.stderr)
-        self.assertIn(done.stdout.splitlines()[1], ("none", "torch", "nvtx"))
+    def test_python_without_a_profiler(self):
+        os.environ.pop("NVTX_INJECTION64_PATH", None)
+        self.assertEqual(self.python(), ["none", "None"])
+
+    def test_python_says_why_nothing_is_recorded(self):
+        backend, failure = self.python(NVTX_INJECTION64_PATH="/no/such/library.so")
+        self.assertEqual(backend, "none")
+        self.assertIn("/no/such/library.so: ", failure)
 
 
 cases.main()

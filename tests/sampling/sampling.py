@@ -83,7 +83,7 @@ class Sampling(unittest.TestCase):
             self.assertRegex(f.read(), r'"counters":\s*\[\s*\{"title":\s*"GPU 0 ')
 
     def test_watch_shows_the_last_second_of_the_samples(self):
-        done = cases.run([TOOL, "watch", "--every", "100ms", "--", VICTIM, "watched"], cwd=self.folder, env=self.env)
+        done = cases.run([TOOL, "profile", "--watch-every", "100ms", "--", VICTIM, "watched"], cwd=self.folder, env=self.env)
         self.assertEqual(done.returncode, 0, done.stderr)
         lines = [line for line in done.stderr.splitlines() if line.startswith("last second: ")]
         self.assertTrue(lines, done.stderr)
@@ -171,7 +171,7 @@ class Sampling(unittest.TestCase):
         self.assertIn("CUPTI was not found", done.stderr)
 
     def test_plan_says_what_one_pass_holds(self):
-        plan = lambda *words, **env: cases.run([TOOL, "plan", *words], cwd=self.folder, env={**self.env, **env})
+        plan = lambda *words, **env: cases.run([TOOL, "metrics", "plan", *words], cwd=self.folder, env={**self.env, **env})
         done = plan("--sample", "--chip", "GH100", "--json")
         self.assertEqual(done.returncode, 0, done.stderr)
         shipped = json.loads(done.stdout)

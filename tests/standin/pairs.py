@@ -29,7 +29,7 @@ OPTIONS = {
     "overhead": ["--overhead", "1%"],
 }
 ALWAYS = {"cmd.txt", "config.yaml", "env.json", "inputs.yaml", "kernels.md", "manifest.json", "report.json", "report.md",
-          "stages.json", "stakeholder_summary.md", "status.json", "summary.md", "summary.svg"}
+          "stages.json", "status.json", "summary.md", "summary.svg"}
 COUNTED = {"counters.plan", "counters.json"}
 OFF = "every stage is switched off"
 

@@ -54,9 +54,9 @@ class Cluster:
         subprocess.run([*self.user, os.path.join(PROGRAMS, program), *words], check=True, cwd=self.folder, stdin=subprocess.DEVNULL,
                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=120)
 
-    def sql(self, database, text):
+    def sql(self, database, text, user="owner"):
         """Rows as lists of text."""
-        done = subprocess.run([os.path.join(PROGRAMS, "psql"), "-X", "-At", "-F", "\t", "-v", "ON_ERROR_STOP=1", "-h", self.folder, "-U", "owner", "-d", database, "-c", text],
+        done = subprocess.run([os.path.join(PROGRAMS, "psql"), "-X", "-At", "-F", "\t", "-v", "ON_ERROR_STOP=1", "-h", self.folder, "-U", user, "-d", database, "-c", text],
                               check=True, capture_output=True, text=True, timeout=60)
         return [line.split("\t") for line in done.stdout.splitlines()]
 

@@ -227,7 +227,7 @@ class Store(unittest.TestCase):
                 json.dump(report, f)
         self.tool("runs", "push", self.url, paths["aaaaaaaa"])
         self.assertNotIn("hunter2", self.sql("select string_agg(v::text, ' ') from rangescope.verdicts v")[0][0])
-        self.tool("baseline", "save", "--name", "main", paths["aaaaaaaa"])
+        self.tool("gate", "--save", "--name", "main", paths["aaaaaaaa"])
         saved = os.path.join(self.folder, "rangescope-baselines", os.listdir(os.path.join(self.folder, "rangescope-baselines"))[0])
         expected = ["new in the verdict of {}: slow_gpu of 'step': it is slow_gpu", "no longer in the verdict of {}: waits_for_cpu of 'step': it is waits_for_cpu"]
         for before in (self.url, saved, paths["aaaaaaaa"]):
@@ -263,6 +263,78 @@ class Store(unittest.TestCase):
         listed = json.loads(self.tool("runs", "list", "--from", self.url, "--json").stdout)
         self.assertEqual(listed[0]["name"], "it's; -- $1 \"x\"")
         self.tool("compare", f"{self.url}#it's; -- $1 \"x\"", path)
+
+    def hostile(self, *statements):
+        """As a role that may create in `public`, and in the database, and nothing else."""
+        self.server.sql("postgres", "do $$ begin create role mallory login; exception when duplicate_object then null; end $$")
+        self.sql(f"grant create on schema public to mallory; grant create on database {self.database} to mallory")
+        for text in statements:
+            self.server.sql(self.database, text, "mallory")
+
+    def superusers(self):
+        return [row[0] for row in self.sql("select rolname from pg_roles where rolsuper")]
+
+    # What a call or an operator of the store would mean, were schemas other than pg_catalog looked at: nearer to its arguments.
+    NEARER = [("array_length(text[],integer)", "integer"), ("to_jsonb(text[])", "jsonb"), ("hashtextextended(text,integer)", "bigint"),
+              ("hashtextextended(text,bigint)", "bigint"), ("to_regclass(text)", "regclass"), ("to_timestamp(double precision)", "timestamptz"),
+              ("starts_with(text,text)", "boolean"), ("length(text)", "integer"), ("jsonb_array_elements_text(jsonb)", "setof text"),
+              ("coalesced(text)", "text")]
+
+    def test_functions_of_others_are_not_called(self):
+        """A role that may create in `public` gains nothing from what others do with the store."""
+        body = "begin execute 'alter role mallory superuser'; return null; end"
+        functions = [f"create or replace function public.{name} returns {returns} language plpgsql as $f$ "
+                     + (body.replace("return null", "return") if "setof" in returns else body) + " $f$" for name, returns in self.NEARER]
+        operators = [f"create function public.seized({left}, {right}) returns text language plpgsql as $f$ {body} $f$; "
+                     f"create operator public.{sign} (leftarg = {left}, rightarg = {right}, function = public.seized)"
+                     for left, right, sign in (("jsonb", "text", "->>"), ("jsonb", "integer", "->>"), ("text", "text", "="), ("bigint", "bigint", "="))]
+        self.hostile(*functions, *operators)
+        self.sql(f"alter database {self.database} set search_path = public, pg_catalog; alter role owner set search_path = public, pg_catalog")
+        self.addCleanup(self.sql, "alter role owner reset search_path")
+        self.tool("runs", "push", self.url, WORK)
+        self.tool("runs", "list", "--from", self.url)
+        self.tool("compare", self.url, WORK)
+        with open(self.tool("report", WORK, "-f", "json", "-o", "work.json") and os.path.join(self.folder, "work.json"), encoding="utf-8") as f:
+            region = next(r for r in json.load(f)["regions"] if r["process"] is None)
+        self.tool("runs", "history", " > ".join(region["path"]), "--from", self.url)
+        self.tool("runs", "history", "nowhere", "--from", self.url, code=66)
+        self.assertEqual(self.superusers(), ["owner"])
+
+    def test_a_schema_of_others_is_refused(self):
+        """Who makes the schema first could put triggers on its tables, which run as whoever writes to them."""
+        self.hostile("create schema rangescope", "create table rangescope.migrations (version integer primary key, applied timestamptz default now())",
+                     "create function public.seize() returns trigger language plpgsql as $f$ begin execute 'alter role mallory superuser'; return new; end $f$",
+                     "create trigger seize before insert on rangescope.migrations for each row execute function public.seize()",
+                     "grant all on schema rangescope to public; grant all on rangescope.migrations to public")
+        for words in (["push", self.url, WORK], ["list", "--from", self.url], ["history", "x", "--from", self.url]):
+            self.assertIn("mallory", self.tool("runs", *words, code=77).stderr)
+        self.sql("alter schema rangescope owner to owner")
+        self.assertIn("mallory", self.tool("runs", "push", self.url, WORK, code=77).stderr)
+        self.assertEqual(self.superusers(), ["owner"])
+
+    def test_whose_schema_is_used(self):
+        """That of the database's owner, and of a role that the user is a member of."""
+        self.server.sql("postgres", "create role team; create role ann login in role team; create role ben login in role team")
+        self.server.sql("postgres", f"alter database {self.database} owner to ann")
+        ann, ben = (self.server.url(self.database, user) for user in ("ann", "ben"))
+        self.tool("runs", "push", ann, WORK)
+        self.sql("grant usage on schema rangescope to ben; grant all on all tables in schema rangescope to ben")
+        self.tool("runs", "push", ben, ZOO)
+        self.assertIn("ann", self.tool("runs", "list", "--from", self.url, code=77).stderr)  # a superuser lends no rights
+        self.server.sql("postgres", f"alter database {self.database} owner to owner")
+        self.tool("runs", "list", "--from", ben, code=77)
+        self.sql("reassign owned by ann to team")
+        self.tool("runs", "list", "--from", ben)
+
+    def test_a_trigger_that_skips_rows(self):
+        self.tool("runs", "push", self.url, WORK)
+        self.sql("create function rangescope.skip() returns trigger language plpgsql as $$ begin return null; end $$")
+        for table in ("pushes", "runs"):
+            self.sql(f"create trigger skip before insert or update on rangescope.{table} for each row execute function rangescope.skip()")
+            self.assertIn("0 rows, not one", self.tool("runs", "push", self.url, ZOO, code=65).stderr)
+            self.sql(f"drop trigger skip on rangescope.{table}")
+        self.sql("delete from rangescope.runs")
+        self.assertIn("holds no run", self.tool("compare", self.url, WORK, code=65).stderr)
 
     def test_nobody_there(self):
         self.assertIn("no connection", self.tool("runs", "list", "--from", f"postgresql:///x?host={self.folder}", code=66).stderr)

@@ -94,7 +94,7 @@ class Ncu(unittest.TestCase):
             self.assertTrue("metrics.dram__bytes.sum.per_second" in heads, file)
             table = tool("report", file, "--width", "200")
             self.assertRegex(table, r"(?m)^gemm_like .* 1\.659 TFLOP/s .* latency$")
-            self.assertRegex(table, r"(?m)^1\. gemm_like: .*bound by latency")
+            self.assertRegex(table, r"(?m)^1\. warning: gemm_like: .*latency-bound")
 
 
 if __name__ == "__main__":

@@ -16,12 +16,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstddef>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <functional>
+#include <iterator>
 #include <map>
 #include <stdexcept>
 #include <string>
@@ -249,6 +251,49 @@ int unique() {
     std::snprintf(name, sizeof name, "step %d", i);
     leaf(name);
   }
+  return 0;
+}
+
+std::size_t resident_bytes() {
+  std::FILE* file = std::fopen("/proc/self/statm", "r");
+  unsigned long all = 0, resident = 0;
+  if (file == nullptr || std::fscanf(file, "%lu %lu", &all, &resident) != 2) return 0;
+  std::fclose(file);
+  return resident * 4096;
+}
+
+// The same texts over and over, in two domains.
+int register_again() {
+  const nvtxDomainHandle_t domain = nvtxDomainCreateA("d");
+  leaf("first");
+  const std::size_t before = resident_bytes();
+  for (int i = 0; i < 500000; ++i) {
+    (void)nvtxDomainRegisterStringA(domain, "again");
+    (void)nvtxDomainRegisterStringA(nullptr, "again");
+    (void)nvtxDomainRegisterStringA(domain, nullptr);
+  }
+  leaf(resident_bytes() > before + (std::size_t{8} << 20) ? "grew" : "did not grow");
+  return 0;
+}
+
+// The capture of a child takes few pages of the system's cache, which are filled one by one.
+int fork_file() {
+  leaf("parent");
+  const pid_t child = fork();
+  if (child == 0) {
+    leaf("child");
+    const char* folder = std::getenv("RANGESCOPE_DIR");
+    const std::string path =
+        std::string(folder != nullptr ? folder : "") + "/" + std::to_string(getpid()) + ".0.rstrace";
+    const int file = open(path.c_str(), O_RDONLY);
+    constexpr std::size_t kPages = 512;
+    void* at = mmap(nullptr, kPages * 4096, PROT_READ, MAP_SHARED, file, 0);
+    unsigned char resident[kPages] = {};
+    const bool known = at != MAP_FAILED && mincore(at, sizeof resident * 4096, resident) == 0;
+    leaf(known && std::count(std::begin(resident), std::end(resident), 1) < 16 ? "few pages" : "many pages");
+    _exit(0);
+  }
+  wait_for(child);
   return 0;
 }
 
@@ -514,7 +559,9 @@ int main(int argc, char** argv) {
       {"nccl_calls", nccl_calls},
       {"names", names},
       {"unique", unique},
+      {"register_again", register_again},
       {"fork", forks},
+      {"fork_file", fork_file},
       {"fork_in_range", fork_in_range},
       {"raw_fork", raw_fork},
       {"exec", exec_self},

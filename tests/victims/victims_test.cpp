@@ -121,6 +121,10 @@ TEST_F(Scenario, EverNewNamesInOneBuffer) {
   }
 }
 
+TEST_F(Scenario, OneEntryForATextThatIsRegisteredAgain) {
+  EXPECT_EQ(show(recorded({"register_again"})), "p0: first 1\np0: did not grow 1\n");
+}
+
 TEST_F(Scenario, Unbalanced) {
   const auto session = recorded({"unbalanced"});
   EXPECT_EQ(closed(session, "deep"), 3000u);
@@ -134,6 +138,10 @@ TEST_F(Scenario, Unbalanced) {
 
 TEST_F(Scenario, Fork) {
   EXPECT_EQ(show(recorded({"fork"})), "p0: before 1\np0: after 1\np1: child 3\np2: grandchild 2\n");
+}
+
+TEST_F(Scenario, ForkMakesASmallFile) {
+  EXPECT_EQ(show(recorded({"fork_file"})), "p0: parent 1\np1: child 1\np1: few pages 1\n");
 }
 
 TEST_F(Scenario, ForkInsideARange) {
@@ -232,6 +240,28 @@ TEST_F(Scenario, CaptureSizeIsBounded) {
   EXPECT_TRUE(has_loss(session, "size_limit"));
   EXPECT_GT(closed(session, "step"), 3000u);
   for (const auto& file : fs::directory_iterator(folder_ / "captures")) EXPECT_LE(file.file_size(), 262144u);
+}
+
+// A run of four times what fits: the capture spans it, and what was left out is counted to the last range.
+TEST_F(Scenario, ALongRunIsThinnedToTheEnd) {
+  constexpr std::uint64_t kPairs = 4'000'000, kRoom = 16 << 20;
+  const auto session =
+      recorded({"many", std::to_string(kPairs)}, {{"RANGESCOPE_MAX_CAPTURE_SIZE", std::to_string(kRoom)}});
+  const std::uint64_t steps = closed(session, "step");
+  EXPECT_GT(steps, kRoom / 2 / 16);
+  EXPECT_LT(steps, kRoom / 16);
+  ASSERT_EQ(closed(session, "all"), 1u);
+  std::int64_t begin = INT64_MAX, end = 0, last = 0;
+  for (const model::Range& range : session.ranges) {
+    begin = std::min(begin, range.start_ns);
+    end = std::max(end, range.end_ns);
+    if (session.strings.view(range.name) == "step") last = std::max(last, range.end_ns);
+  }
+  EXPECT_GT(last - begin, (end - begin) / 10 * 9);
+  ASSERT_EQ(session.losses.size(), 1u);
+  EXPECT_EQ(session.losses[0].kind.id(), "size_limit");
+  EXPECT_EQ(session.losses[0].count + steps, kPairs);
+  EXPECT_NE(session.losses[0].detail.find("% of all) left out by rule"), std::string::npos) << session.losses[0].detail;
 }
 
 // Limits that the program sets itself later cost nothing of the capture: it has its size, and takes no descriptor.

@@ -53,7 +53,8 @@ class Truth(unittest.TestCase):
         regions = {path: region["wall_ns"] for (_, _, path), region in cases.aggregate(report).items()}
         hooks = truth["with_ns"] - truth["without_ns"]
         outer, empty = regions[("outer",)], regions[("outer", "empty")]
-        self.assertEqual(regions[("without", "outer")]["profiler"], 0)
+        without = regions[("without", "outer")]
+        self.assertLess(without["profiler"], 0.05 * without["inclusive"])
         cost, = (process["profiler"] for process in report["processes"])
         self.assertLess(0, cost["range_own_ns"])
         self.assertLess(cost["range_own_ns"], cost["range_pair_ns"])

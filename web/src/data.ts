@@ -1,4 +1,4 @@
-// The data that the exporter put into the page; its layout is described in src/report/html/data.hpp.
+// The data that the exporter put into the page; its layout is described in src/report/formats/html/data.hpp.
 export interface Measure { tag: string; title: string; unit: string; source: string; formula: string; sum?: boolean }
 export interface KernelRow {
   name: string; short: string; calls: number; total_ns: number; median_ns: number; min_ns: number; max_ns: number;

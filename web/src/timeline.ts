@@ -7,7 +7,7 @@ const kRow = 17, kGap = 10, kTitle = 16, kCounter = 34;
 interface Items { start: Float64Array; end: Float64Array; row: Uint8Array; name: Uint32Array; a: Float64Array; b: Float64Array }
 const cache = new WeakMap<Chunk, Items>();
 
-/** A chunk's items; the layout of the bytes is in src/report/html/data.hpp. */
+/** A chunk's items; the layout of the bytes is in src/report/formats/html/data.hpp. */
 function decode(chunk: Chunk, level: Level, lane: Lane): Items {
   const known = cache.get(chunk);
   if (known) return known;

@@ -3,8 +3,9 @@
 
 #include <algorithm>
 
-#include "analyze/roofline.hpp"
-#include "analyze/useful.hpp"
+#include "analyze/counters/roofline.hpp"
+#include "analyze/counters/useful.hpp"
+#include "analyze/verdict/causes.hpp"
 #include "analyze/verdict/rule.hpp"
 #include "analyze/verdict/thresholds.hpp"
 #include "base/units.hpp"
@@ -13,7 +14,6 @@ namespace rangescope::analyze {
 namespace {
 
 using base::format_ns;
-using base::format_share;
 
 /// GPU busy time of all occurrences; 0 where nobody knows.
 double busy_total(const Case& known, std::size_t row) {
@@ -25,10 +25,25 @@ double busy_total(const Case& known, std::size_t row) {
 }
 
 std::string kind_of(const model::Bound& bound) {
-  if (bound.kind == "memory") return "memory_bound";
+  if (bound.kind.starts_with("memory")) return "memory_bound";
   if (bound.kind.starts_with("compute")) return "compute_bound";
   if (bound.kind == "latency") return "latency_bound";
   return bound.kind == "balanced" ? "balanced" : "";
+}
+
+/// " (L2)": the level of memory that is nearest to its peak.
+std::string level_of(const model::Bound& bound) {
+  if (bound.kind == "memory: system") return {};
+  const std::size_t colon = bound.kind.find(": ");
+  return colon == std::string::npos ? " (DRAM)" : " (" + bound.kind.substr(colon + 2) + ")";
+}
+
+/// "limiter unknown: collect memory traffic, SM throughput or executed FLOPs"
+std::string unknown_text(const model::Bound& bound) {
+  constexpr std::string_view kMissing = "not measured: ";
+  const bool missing = bound.reason.starts_with(kMissing);
+  return missing ? "limiter unknown: collect " + bound.reason.substr(kMissing.size())
+                 : "limiter unknown: " + bound.reason;
 }
 
 /// Busy time that is above the roof: what a kernel that reached its peak would not need.
@@ -46,8 +61,8 @@ bool hardly_used(const model::Region& region) {
 }
 
 void add_counters(const model::Region& region, model::Verdict& verdict) {
-  for (const char* name : {"dram_bytes_per_s", "occupancy", "sm_active", "tensor_active", "dram_throughput",
-                           "sm_throughput", "memory_throughput"}) {
+  for (const char* name : {"launch__waves_per_multiprocessor", "dram_bytes_per_s", "occupancy", "sm_active",
+                           "tensor_active", "dram_throughput", "sm_throughput", "memory_throughput"}) {
     const auto found = region.metrics.find(name);
     if (found != region.metrics.end() && found->second.absent.empty()) verdict.evidence[name] = found->second.value;
   }
@@ -64,13 +79,13 @@ std::string waits_text(const model::Region& region) {
   if (most != nullptr) {
     std::string name = most->first.substr(kStall.size());
     std::replace(name.begin(), name.end(), '_', ' ');
-    return fmt::format("warps wait most for: {} ({:.1f} warps an issue)", name, most->second.value);
+    return fmt::format("warps wait most for {} ({:.1f} per issue)", name, most->second.value);
   }
   const auto occupancy = region.metrics.find("occupancy");
   if (occupancy != region.metrics.end() && occupancy->second.absent.empty() &&
       occupancy->second.value < kOccupied.value)
-    return "occupancy " + format_share(occupancy->second.value);
-  return "counters of stalls and occupancy would say what it waits for";
+    return "occupancy " + share_text(occupancy->second.value);
+  return {};
 }
 
 void say_bound(const Case& known, std::size_t row, std::vector<model::Verdict>& out) {
@@ -78,22 +93,23 @@ void say_bound(const Case& known, std::size_t row, std::vector<model::Verdict>& 
   const model::Bound& bound = *region.bound;
   const std::string kind = kind_of(bound) == "latency_bound" && hardly_used(region) ? "hardly_used" : kind_of(bound);
   const std::string shares =
-      fmt::format("memory {}, compute {} of the peak", format_share(*bound.memory), format_share(*bound.compute));
+      fmt::format("memory {}, compute {} of peak", share_text(*bound.memory), share_text(*bound.compute));
   std::string text, metrics;
   if (kind == "memory_bound") {
-    text = fmt::format("bound by memory: {}", shares);
+    text = fmt::format("memory-bound{}: {}", level_of(bound), shares);
     metrics = "memory,cache";
   } else if (kind == "compute_bound") {
-    text = fmt::format("bound by {}: {}", bound.kind.substr(bound.kind.find(' ') + 1), shares);
+    text = fmt::format("compute-bound ({}): {}", bound.kind.substr(bound.kind.find(' ') + 1), shares);
     metrics = bound.kind.find("tensor") != std::string::npos ? "tensor" : "instructions";
   } else if (kind == "balanced") {
-    text = fmt::format("bound by memory and compute alike: {}", shares);
+    text = fmt::format("memory and compute alike limit it: {}", shares);
     metrics = "memory,instructions";
   } else if (hardly_used(region)) {
-    text = fmt::format("hardly uses the GPU: {}, gaps between kernels included", shares);
+    text = fmt::format("hardly uses the GPU: {}, gaps included", shares);
     metrics = "occupancy";
   } else {
-    text = fmt::format("bound by latency: {}; {}", shares, waits_text(region));
+    const std::string waits = waits_text(region);
+    text = fmt::format("latency-bound: {}{}{}", shares, waits.empty() ? "" : "; ", waits);
     metrics = "stalls,occupancy";
   }
   model::Verdict verdict = known.about(kind, row, std::move(text), above_roof(known, row));
@@ -129,11 +145,14 @@ void find_bounds(const Case& known, std::vector<model::Verdict>& out) {
     const double busy = *region.steady->busy_share;
     // Kernels of NCCL wait for the other ranks: counters of this GPU do not say for whom.
     const bool nccl = region.gpu && region.gpu->nccl_ns > region.gpu->kernel_ns / 2;
-    const std::string_view why =
-        nccl ? "NCCL's kernels, which transfer and wait for the last rank" : "the kernels decide, and counters say why";
-    const std::string text = busy <= 1
-                                 ? fmt::format("keeps the GPU busy {} of its time: {}", format_share(busy), why)
-                                 : fmt::format("hands the GPU work of {:.1f} times its own wall time: {}", busy, why);
+    const std::string kernel = known.largest_kernel(row);
+    std::string text = busy <= 1
+                           ? fmt::format("GPU-bound: the GPU is busy {} of its time", share_text(busy))
+                           : fmt::format("asynchronous: its GPU work takes {:.1f}x its CPU time; GPU-bound", busy);
+    if (nccl)
+      text += "; NCCL's kernels transfer and wait for the last rank";
+    else if (!kernel.empty())
+      text += "; largest kernel " + kernel;
     model::Verdict verdict = known.about("gpu_bound", row, text, full(row));
     verdict.severity = model::Weight::kWarning;
     verdict.evidence = {{"gpu_busy_share", *region.steady->busy_share}, {"gpu_busy_ns", busy_total(known, row)}};
@@ -152,8 +171,7 @@ void find_bounds(const Case& known, std::vector<model::Verdict>& out) {
   };
   for (const std::size_t row : known.worst(measured, 1)) {
     const model::Region& region = known.region(row);
-    model::Verdict verdict =
-        known.about("bound_unknown", row, "what bounds it is unknown: " + region.bound->reason, std::nullopt);
+    model::Verdict verdict = known.about("bound_unknown", row, unknown_text(*region.bound), std::nullopt);
     if (const double busy = busy_total(known, row); busy > 0) verdict.evidence["gpu_busy_ns"] = busy;
     verdict.next = known.profile_again("--metrics roofline,speed_of_light", &region);
     out.push_back(std::move(verdict));
@@ -177,11 +195,10 @@ void find_padding(const Case& known, std::vector<model::Verdict>& out) {
   for (const std::size_t row : known.worst(saves, 1)) {
     const model::Region& region = known.region(row);
     const double done = executed(region), useful = *region.utilization->useful_flop;
-    model::Verdict verdict =
-        known.about("padding", row,
-                    fmt::format("executes {:.1f} times the FLOPs that it needs: {} for {}", done / useful,
-                                base::format_si(done, "FLOP"), base::format_si(useful, "FLOP")),
-                    saves(row));
+    model::Verdict verdict = known.about("padding", row,
+                                         fmt::format("executes {:.1f}x the FLOPs it needs: {} for {}", done / useful,
+                                                     base::format_si(done, "FLOP"), base::format_si(useful, "FLOP")),
+                                         saves(row));
     verdict.severity = model::Weight::kWarning;
     verdict.evidence = {{"executed_flop", done}, {"useful_flop", useful}};
     verdict.next = known.profile_again("--metrics tensor", &region);

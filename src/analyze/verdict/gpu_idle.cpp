@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "analyze/cpu.hpp"
+#include "analyze/verdict/causes.hpp"
 #include "analyze/verdict/rule.hpp"
 #include "analyze/verdict/thresholds.hpp"
 #include "base/text.hpp"
@@ -15,7 +15,6 @@ namespace rangescope::analyze {
 namespace {
 
 using base::format_ns;
-using base::format_share;
 
 /// Settled occurrences of a region and how the GPU spent them.
 struct Settled {
@@ -64,19 +63,19 @@ void find_waits_for_cpu(const Case& known, std::vector<model::Verdict>& out) {
     const double kernel = gpu.kernel_ns / kernels;
     const bool launch_bound = !gpu.partial && gpu.graph_launches <= 0 && settled.kernels_each >= kManyKernels.value &&
                               launching >= kLaunching.value && kernel < each;
-    const std::string busy = fmt::format(
-        "the GPU is busy {} of {}", format_share(settled.busy_share),
-        region.occurrences > 1
-            ? format_ns(region.steady->wall_ns.median) + (settles(region) ? " once settled" : " an occurrence")
-            : format_ns(region.steady->wall_ns.median));
-    model::Verdict verdict =
-        launch_bound ? known.about("launch_bound", row,
-                                   fmt::format("launch-bound: kernels take {} and their launches {}; {}",
-                                               format_ns(kernel), format_ns(each), busy),
-                                   settled.idle_ns)
-                     : known.about("waits_for_cpu", row, "the GPU waits for the CPU: " + busy, settled.idle_ns);
+    const std::string busy = fmt::format("the GPU is busy {} of {}{}", share_text(settled.busy_share),
+                                         format_ns(region.steady->wall_ns.median),
+                                         region.occurrences <= 1 ? ""
+                                         : settles(region)       ? " per instance in steady state"
+                                                                 : " per instance");
+    model::Verdict verdict = launch_bound
+                                 ? known.about("launch_bound", row,
+                                               fmt::format("launch-bound: a kernel takes {}, its launch {}; {}",
+                                                           format_ns(kernel), format_ns(each), busy),
+                                               settled.idle_ns)
+                                 : known.about("waits_for_cpu", row, "CPU-bound: " + busy, settled.idle_ns);
     if (const std::string causes = cpu_causes(region); !causes.empty()) {
-      verdict.text += (settles(region) ? "; with warm-up, " : "; ") + causes;  // samples know no occurrences
+      verdict.text += (settles(region) ? ". CPU, with warm-up: " : ". CPU: ") + causes;  // samples know no instances
       verdict.next = known.show("--cpu " + base::shell_quote(model::path_text(region)));
     }
     verdict.severity = model::Weight::kWarning;
@@ -104,7 +103,7 @@ void find_synchronization(const Case& known, std::vector<model::Verdict>& out) {
     const model::Region& region = known.region(row);
     if (!settled || region.gpu->partial || !(region.gpu->sync_ns > 0)) return 0.0;
     const double waiting = region.gpu->sync_ns / known.side_by_side(row);
-    // Waiting for work that runs is no loss; the GPU's gaps are what could be filled.
+    // Waiting for work that runs costs nothing; the GPU's gaps are what could be filled.
     const double idle = region.wall.inclusive_ns / known.side_by_side(row) * std::max(0.0, 1 - settled->busy_share);
     const bool much = region.gpu->sync_ns >= kSynchronizing.value * region.wall.inclusive_ns;
     return much && settled->busy_share < kGpuFull.value ? std::min(waiting, idle) : 0.0;
@@ -116,15 +115,19 @@ void find_synchronization(const Case& known, std::vector<model::Verdict>& out) {
     const double share = region.gpu->sync_ns / region.wall.inclusive_ns;
     model::Verdict verdict = known.about(
         "synchronization", row,
-        fmt::format("{} of its time is {} for the GPU ({}), which then has nothing to do", format_share(share),
-                    base::counted(static_cast<std::uint64_t>(std::max<std::int64_t>(region.gpu->syncs, 0)), "wait"),
-                    format_ns(region.gpu->sync_ns)),
+        fmt::format(
+            "{} block {} ({}); the GPU idles after each",
+            base::counted(static_cast<std::uint64_t>(std::max<std::int64_t>(region.gpu->syncs, 0)), "synchronization"),
+            format_ns(region.gpu->sync_ns), share_text(share)),
         most);
     verdict.severity = model::Weight::kWarning;
     verdict.evidence = {{"sync_ns", region.gpu->sync_ns},
                         {"syncs", static_cast<double>(region.gpu->syncs)},
                         {"sync_share", share},
                         {"gpu_busy_share", *region.steady->busy_share}};
+    if (region.occurrences > 0)
+      verdict.evidence["syncs_per_occurrence"] =
+          static_cast<double>(region.gpu->syncs) / static_cast<double>(region.occurrences);
     verdict.next = known.show("-f perfetto -o trace.pftrace");
     out.push_back(std::move(verdict));
   }
@@ -140,15 +143,19 @@ void find_copies(const Case& known, std::vector<model::Verdict>& out) {
   };
   const auto say = [&](model::Verdict verdict, const model::GpuWork& gpu) {
     verdict.severity = model::Weight::kWarning;
-    verdict.text =
-        fmt::format("{} of {} take {} at {}, {} of it beside kernels",
-                    base::counted(static_cast<std::uint64_t>(gpu.copies), "copy"), base::format_bytes(gpu.copy_bytes),
-                    format_ns(gpu.copy_ns), base::format_si(gpu.copy_bytes / (gpu.copy_ns / 1e9), "B/s"),
-                    format_share(gpu.overlap_ns / gpu.copy_ns));
+    verdict.text = fmt::format("copies: {} overlapped with kernels; {} of {} take {} at {}",
+                               share_text(gpu.overlap_ns / gpu.copy_ns), base::format_count(gpu.copies),
+                               base::format_bytes(gpu.copy_bytes), format_ns(gpu.copy_ns),
+                               base::format_si(gpu.copy_bytes / (gpu.copy_ns / 1e9), "B/s"));
     verdict.evidence = {{"copies", static_cast<double>(gpu.copies)},
                         {"copy_bytes", gpu.copy_bytes},
                         {"copy_ns", gpu.copy_ns},
-                        {"overlap_ns", gpu.overlap_ns}};
+                        {"overlap_ns", gpu.overlap_ns},
+                        {"bytes_per_copy", gpu.copy_bytes / static_cast<double>(gpu.copies)}};
+    double to_host = 0;
+    for (const model::CopyRow& row : gpu.copies_by_kind)
+      if (row.kind == model::CopyKind::kDeviceToHost) to_host += row.total_ns;
+    verdict.evidence["to_host_share"] = to_host / gpu.copy_ns;
     verdict.next = known.show("-f perfetto -o trace.pftrace");
     out.push_back(std::move(verdict));
   };
@@ -164,8 +171,47 @@ void find_copies(const Case& known, std::vector<model::Verdict>& out) {
   if (!outside || !known.has_timeline() || !much(*outside)) return;
   if (alone_ns(*outside) < kMattersOfRun.value * known.whole_ns()) return;
   model::Verdict verdict = known.about_run("copies", "", alone_ns(*outside));
-  verdict.path = "outside ranges";
+  if (known.rows() > 0) verdict.path = "outside ranges";
   say(std::move(verdict), *outside);
+}
+
+void find_cuda_calls(const Case& known, std::vector<model::Verdict>& out) {
+  const model::Report& report = known.report();
+  // Recordings of calls alone: what ran on the GPU is not known.
+  if (!report.total || report.total->kernels > 0 || report.total->busy_ns > 0 || !(report.total->sync_ns > 0)) return;
+  const double share = report.run.duration_ns > 0 ? report.total->sync_ns / report.run.duration_ns : 0;
+  if (share < kSynchronizing.value) return;
+  model::Verdict verdict = known.about_run(
+      "cuda_calls",
+      fmt::format(
+          "{} wait {} for the GPU ({} of the run)",
+          base::counted(static_cast<std::uint64_t>(std::max<std::int64_t>(report.total->syncs, 0)), "CUDA call"),
+          format_ns(report.total->sync_ns), share_text(share)),
+      report.total->sync_ns);
+  verdict.severity = model::Weight::kWarning;
+  verdict.evidence = {{"sync_ns", report.total->sync_ns}, {"syncs", static_cast<double>(report.total->syncs)}};
+  out.push_back(std::move(verdict));
+}
+
+void find_idle_gpu(const Case& known, std::vector<model::Verdict>& out) {
+  const auto share = known.gpu_busy_share();
+  if (!share || *share >= kGpuIdle.value) return;
+  const auto explains = [](const model::Verdict& verdict) {
+    return verdict.kind == "waits_for_cpu" || verdict.kind == "launch_bound" || verdict.kind == "synchronization" ||
+           verdict.kind == "outside_ranges" || verdict.kind == "hot_region" || verdict.kind == "warm_up";
+  };
+  if (std::any_of(out.begin(), out.end(), explains)) return;
+  const model::Report& report = known.report();
+  const double busy = *share * report.run.duration_ns;
+  model::Verdict verdict =
+      known.about_run("idle_gpu",
+                      fmt::format("the GPU is idle {} of the run: busy {} of {}", share_text(1 - *share),
+                                  format_ns(busy), format_ns(report.run.duration_ns)),
+                      report.run.duration_ns - busy);
+  verdict.severity = model::Weight::kWarning;
+  verdict.evidence = {{"gpu_busy_share", *share}};
+  verdict.next = known.show("-f perfetto -o trace.pftrace");
+  out.push_back(std::move(verdict));
 }
 
 }  // namespace rangescope::analyze

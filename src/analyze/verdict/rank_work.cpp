@@ -13,7 +13,7 @@
 #include <tuple>
 #include <utility>
 
-#include "analyze/spread.hpp"
+#include "analyze/statistics/spread.hpp"
 #include "analyze/verdict/rule.hpp"
 #include "analyze/verdict/thresholds.hpp"
 #include "base/text.hpp"

@@ -33,6 +33,10 @@ class Case {
   [[nodiscard]] double inside_ns() const { return inside_ns_; }
   /// Time within ranges in which the GPUs did nothing, the mean of them; infinite where that was not recorded.
   [[nodiscard]] double gpu_idle_ns() const { return gpu_idle_ns_; }
+  /// Of the run and each GPU; nothing where that was not recorded.
+  [[nodiscard]] std::optional<double> gpu_busy_share() const;
+  /// "gemm, 45 %": the kernel with the most of a region's kernel time; "" where none is known.
+  [[nodiscard]] std::string largest_kernel(std::size_t row) const;
   /// How many threads or processes spend a region's time side by side.
   [[nodiscard]] double side_by_side(std::size_t row) const;
 
@@ -60,6 +64,7 @@ class Case {
   const model::Report& report_;
   std::string named_;
   bool timeline_ = false;
+  std::size_t gpus_ = 0;  ///< that the run used, each once
   double whole_ns_ = 0, inside_ns_ = 0, settled_ns_ = 0;
   double gpu_idle_ns_ = std::numeric_limits<double>::infinity();
   std::vector<std::vector<std::size_t>> children_;
@@ -71,6 +76,7 @@ using Rule = void (*)(const Case& known, std::vector<model::Verdict>& out);
 
 // Each adds what it finds; nothing where the data cannot carry it.
 void find_waits_for_cpu(const Case& known, std::vector<model::Verdict>& out);
+void find_held(const Case& known, std::vector<model::Verdict>& out);
 void find_synchronization(const Case& known, std::vector<model::Verdict>& out);
 void find_copies(const Case& known, std::vector<model::Verdict>& out);
 void find_bounds(const Case& known, std::vector<model::Verdict>& out);
@@ -88,5 +94,7 @@ void find_kernel(const Case& known, std::vector<model::Verdict>& out);
 void find_hot_region(const Case& known, std::vector<model::Verdict>& out);
 void find_throttled(const Case& known, std::vector<model::Verdict>& out);
 void find_profiler(const Case& known, std::vector<model::Verdict>& out);
+void find_cuda_calls(const Case& known, std::vector<model::Verdict>& out);
+void find_idle_gpu(const Case& known, std::vector<model::Verdict>& out);  // where nothing before it says so
 
 }  // namespace rangescope::analyze

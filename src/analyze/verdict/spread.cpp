@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "analyze/verdict/causes.hpp"
 #include "analyze/verdict/rule.hpp"
 #include "analyze/verdict/thresholds.hpp"
 #include "base/units.hpp"
@@ -11,7 +12,6 @@ namespace rangescope::analyze {
 namespace {
 
 using base::format_ns;
-using base::format_share;
 
 /// Whether occurrences lie in one another, as below kDeepest ranges: their times say nothing side by side.
 bool nested(const model::Region& region) {
@@ -37,15 +37,15 @@ void find_warm_up(const Case& known, std::vector<model::Verdict>& out) {
     if (!known.matters(saves(row))) continue;
     const std::string which =
         steady.left_out == 1
-            ? fmt::format("the first of {} occurrences takes {}", base::format_count(region.occurrences),
+            ? fmt::format("the first of {} instances takes {}", base::format_count(region.occurrences),
                           format_ns(steady.longest_ns))
-            : fmt::format("the first {} of {} occurrences take up to {}", base::format_count(steady.left_out),
+            : fmt::format("the first {} of {} instances take up to {}", base::format_count(steady.left_out),
                           base::format_count(region.occurrences), format_ns(steady.longest_ns));
-    model::Verdict verdict = known.about("warm_up", row,
-                                         fmt::format("warm-up is {} of its time: {}, the others {} (p95 {})",
-                                                     format_share(steady.left_out_ns / region.wall.inclusive_ns), which,
-                                                     format_ns(steady.wall_ns.median), format_ns(steady.wall_ns.p95)),
-                                         saves(row));
+    model::Verdict verdict = known.about(
+        "warm_up", row,
+        fmt::format("warm-up is {} of its time: {}, the others {}",
+                    share_text(steady.left_out_ns / region.wall.inclusive_ns), which, format_ns(steady.wall_ns.median)),
+        saves(row));
     verdict.severity = model::Weight::kWarning;
     verdict.evidence = {{"left_out", static_cast<double>(steady.left_out)},
                         {"occurrences", static_cast<double>(region.occurrences)},
@@ -73,10 +73,10 @@ void find_throttled(const Case& known, std::vector<model::Verdict>& out) {
     if (!known.matters(held_ns(row))) continue;
     const double share = *metric(row, "clock_limited");
     std::string text =
-        fmt::format("power, heat or the board held the GPU's clocks down during {} of its work", format_share(share));
+        fmt::format("clocks throttled during {} of its GPU work (power, heat or the board)", share_text(share));
     const auto clock = metric(row, "sm_clock");
-    if (clock) text += fmt::format(", {:.0f} MHz on average", *clock * 1e-6);
-    model::Verdict verdict = known.about("clock_limited", row, text + ": runs differ for it", std::nullopt);
+    if (clock) text += fmt::format("; {:.0f} MHz on average", *clock * 1e-6);
+    model::Verdict verdict = known.about("clock_limited", row, std::move(text), std::nullopt);
     verdict.severity = model::Weight::kWarning;
     verdict.evidence = {{"metrics.clock_limited", share}};
     if (clock) verdict.evidence["metrics.sm_clock"] = *clock;
@@ -102,9 +102,9 @@ void find_uneven(const Case& known, std::vector<model::Verdict>& out) {
     const model::Steady& steady = *known.region(row).steady;
     model::Verdict verdict =
         known.about("uneven_occurrences", row,
-                    fmt::format("occurrences are uneven: median {}, p95 {}, slowest {} of {}",
-                                format_ns(steady.wall_ns.median), format_ns(steady.wall_ns.p95),
-                                format_ns(steady.wall_ns.max), base::format_count(steady.occurrences)),
+                    fmt::format("jitter: median {}, p95 {}, max {} of {} instances", format_ns(steady.wall_ns.median),
+                                format_ns(steady.wall_ns.p95), format_ns(steady.wall_ns.max),
+                                base::format_count(steady.occurrences)),
                     saves(row));
     verdict.severity = model::Weight::kWarning;
     verdict.evidence = {{"wall_ns.median", steady.wall_ns.median},
@@ -136,7 +136,7 @@ void find_imbalance(const Case& known, std::vector<model::Verdict>& out) {
         across.of_threads ? "uneven_threads" : "uneven_processes", row,
         fmt::format("{} take from {} to {}: {} is {} above the mean",
                     base::counted(static_cast<std::uint64_t>(across.parts), across.of_threads ? "thread" : "process"),
-                    format_ns(across.min_ns), format_ns(across.max_ns), slowest, format_share(across.imbalance)),
+                    format_ns(across.min_ns), format_ns(across.max_ns), slowest, share_text(across.imbalance)),
         saves(row));
     verdict.severity = model::Weight::kWarning;
     if (!across.of_threads) verdict.process = across.slowest;

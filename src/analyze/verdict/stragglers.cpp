@@ -1,15 +1,17 @@
 // The rank of a parallel job that the others wait for.
 //
 // Where collectives were recorded, they say who came last and what the others waited. Else the time of ranks in regions
-// of their own must tell: a rank that stands out by three times of what the others differ by.
+// of their own must tell: a rank that stands out by three times of what the others differ by. What costs little is told
+// of a rank only where it comes last more often than by chance: on a busy machine a rank that loses its core once or
+// twice is no straggler.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 #include <map>
 
-#include "analyze/collectives.hpp"
-#include "analyze/spread.hpp"
+#include "analyze/ranks/collectives.hpp"
+#include "analyze/statistics/spread.hpp"
 #include "analyze/verdict/rule.hpp"
 #include "analyze/verdict/thresholds.hpp"
 #include "base/text.hpp"
@@ -52,6 +54,21 @@ std::optional<std::size_t> cause_of(const Case& known, std::size_t rank, double&
   return worst;
 }
 
+/// Of `calls` in which one of `ranks` is the last: how often one of them is by chance.
+struct Chance {
+  double mean = 0, variance = 0;
+  void add(double calls, std::size_t ranks) {
+    const double each = 1 / static_cast<double>(std::max<std::size_t>(ranks, 1));
+    mean += calls * each;
+    variance += calls * each * (1 - each);
+  }
+  [[nodiscard]] bool explains(double last) const { return last <= mean + kChance.value * std::sqrt(variance); }
+};
+
+bool is_noise(const Case& known, double saves_ns, const Chance& chance, double last) {
+  return saves_ns < kMoreThanNoise.value * known.whole_ns() && chance.explains(last);
+}
+
 void name(const model::Report& report, std::uint32_t rank, model::Verdict& verdict) {
   verdict.severity = model::Weight::kWarning;
   verdict.evidence["rank"] = rank;
@@ -64,6 +81,7 @@ void by_collectives(const Case& known, std::vector<model::Verdict>& out) {
   struct Sums {
     double holds_up = 0, costs = 0;
     std::int64_t last = 0;
+    Chance chance;
     const model::Collective* worst = nullptr;
     double of_worst = 0;
   };
@@ -76,6 +94,7 @@ void by_collectives(const Case& known, std::vector<model::Verdict>& out) {
       sums.holds_up += one.holds_up_ns;
       sums.costs += one.costs_ns;
       sums.last += one.last;
+      sums.chance.add(static_cast<double>(collective.calls), collective.by_rank.size());
       if (one.holds_up_ns > sums.of_worst) sums.of_worst = one.holds_up_ns, sums.worst = &collective;
     }
   }
@@ -86,7 +105,9 @@ void by_collectives(const Case& known, std::vector<model::Verdict>& out) {
   for (const auto& [rank, sums] : ranks)
     if (rank != most->first) next = std::max(next, sums.holds_up);
   const Sums& worst = most->second;
-  if (worst.holds_up < kStandsOut.value * next || !known.matters(worst.holds_up)) return;
+  if (worst.holds_up < kStandsOut.value * next || !known.matters(worst.holds_up) ||
+      is_noise(known, worst.holds_up, worst.chance, static_cast<double>(worst.last)))
+    return;
 
   std::size_t place = 0;
   while (place < report.ranks.size() && report.ranks[place].rank != most->first) ++place;
@@ -131,11 +152,14 @@ void by_regions(const Case& known, std::vector<model::Verdict>& out) {
   const model::OverRanks& ranks = *known.region(*worst).ranks;
   const Standing one = standing(ranks);
   const std::uint32_t rank = report.ranks[one.rank].rank;
-  model::Verdict verdict = known.about("straggler", *worst,
-                                       fmt::format("rank {} takes {} here, the others {} (median): all others wait for "
-                                                   "it where they meet",
-                                                   rank, format_ns(one.own_ns), format_ns(one.median_ns)),
-                                       most);
+  Chance chance;
+  chance.add(static_cast<double>(ranks.compared), ranks.by_rank.size());
+  if (is_noise(known, most, chance, ranks.slowest == rank ? static_cast<double>(ranks.slowest_in) : 0)) return;
+  model::Verdict verdict = known.about(
+      "straggler", *worst,
+      fmt::format("rank {} is {:.2f}x slower: {} here, the others {} (median)", rank,
+                  one.own_ns / std::max(one.median_ns, 1.0), format_ns(one.own_ns), format_ns(one.median_ns)),
+      most);
   name(report, rank, verdict);
   verdict.evidence["own_ns"] = one.own_ns;
   verdict.evidence["median_ns"] = one.median_ns;

@@ -21,6 +21,8 @@ inline constexpr Threshold kLaunching{0.25,
                                       "of the wall time inside launching calls: the largest single cost on the CPU"};
 inline constexpr Threshold kManyKernels{4, "kernels an occurrence: the cost of a single launch is not a pattern"};
 
+inline constexpr Threshold kHeld{0.1, "of a range's time: shorter waits for a lock are its ordinary use"};
+
 inline constexpr Threshold kSynchronizing{0.1, "of the wall time in waits, while the GPU has gaps to fill"};
 inline constexpr Threshold kCopying{0.2, "of the GPU's busy time: less is hidden soon by other work"};
 inline constexpr Threshold kHidden{0.5, "of the copies' time beside kernels: then the pattern overlaps already"};
@@ -34,6 +36,10 @@ inline constexpr Threshold kImbalance{0.2, "longest over mean: what a step that 
 
 inline constexpr Threshold kStandsOut{3,
                                       "times as much as what the other ranks differ by: noise alone does not reach it"};
+inline constexpr Threshold kChance{
+    3, "standard deviations: last so much more often happens by chance in one job of a thousand"};
+inline constexpr Threshold kMoreThanNoise{
+    0.05, "of the run: a rank that costs so much is told even if it came late a few times only"};
 inline constexpr Threshold kOften{0.8, "of the occurrences, where there are two ranks and nobody says what is usual"};
 inline constexpr Threshold kCause{0.3, "of the delay in one region: less, and it has many causes"};
 inline constexpr Threshold kSlowerGpu{0.05,

@@ -4,35 +4,26 @@
 
 #include <algorithm>
 #include <array>
+#include <set>
+#include <tuple>
 
-#include "analyze/collectives.hpp"
+#include "analyze/ranks/collectives.hpp"
+#include "analyze/ranks/communication.hpp"
+#include "analyze/verdict/causes.hpp"
 #include "analyze/verdict/thresholds.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
 #include "model/measure.hpp"
+#include "model/program.hpp"
 
 namespace rangescope::analyze {
 namespace {
 
 constexpr auto kRules = std::to_array<Rule>({
-    find_waits_for_cpu,
-    find_synchronization,
-    find_copies,
-    find_bounds,
-    find_padding,
-    find_warm_up,
-    find_uneven,
-    find_stragglers,
-    find_slow_gpus,
-    find_slow_hosts,
-    find_uneven_work,
-    find_slow_links,
-    find_imbalance,
-    find_outside,
-    find_kernel,
-    find_hot_region,
-    find_throttled,
-    find_profiler,
+    find_waits_for_cpu, find_held,       find_synchronization, find_copies,    find_bounds,     find_padding,
+    find_warm_up,       find_uneven,     find_stragglers,      find_slow_gpus, find_slow_hosts, find_uneven_work,
+    find_slow_links,    find_imbalance,  find_outside,         find_kernel,    find_hot_region, find_throttled,
+    find_profiler,      find_cuda_calls, find_idle_gpu,
 });
 
 /// Where nothing stands out that is the answer, and how the time was spent goes with it.
@@ -40,26 +31,63 @@ std::optional<model::Verdict> overview(const Case& known) {
   const model::Report& report = known.report();
   model::Verdict verdict = known.about_run("overview", "", std::nullopt);
   std::vector<std::string> parts;
-  if (report.total && report.total->busy_ns > 0 && report.run.duration_ns > 0) {
-    const double share = report.total->busy_ns / report.run.duration_ns;
-    parts.push_back("the GPU was busy " + base::format_share(share) + " of the run");
-    verdict.evidence["gpu_busy_share"] = share;
+  if (const auto share = known.gpu_busy_share()) {
+    parts.push_back("GPU busy " + share_text(*share) + " of the run");
+    verdict.evidence["gpu_busy_share"] = *share;
   }
   if (report.outside && report.run.duration_ns > 0) {
     const double inside = known.inside_ns() / report.run.duration_ns;
-    parts.push_back("ranges cover " + base::format_share(inside) + " of the run");
+    parts.push_back("ranges cover " + share_text(inside) + " of the run");
     verdict.evidence["covered_share"] = inside;
   }
   if (!report.kernels.empty() && report.kernels.front().share > 0) {
     const model::KernelRow& row = report.kernels.front();
-    parts.push_back(fmt::format("the largest kernel, {}, has {} of all kernels' time",
-                                base::elide(row.label.empty() ? row.name : row.label, 80),
-                                base::format_share(row.share)));
+    parts.push_back(fmt::format("largest kernel {}, {} of kernel time",
+                                base::elide(row.label.empty() ? row.name : row.label, 60), share_text(row.share)));
     verdict.evidence["kernel_share"] = row.share;
   }
+  if (!parts.empty()) {
+    verdict.text = "nothing stands out: " + base::join(parts, ", ");
+    return verdict;
+  }
+  // No time of anything: how much there is.
+  const auto add = [&](std::int64_t count, const char* one) {
+    if (count > 0) parts.push_back(base::counted(static_cast<std::uint64_t>(count), one));
+  };
+  std::int64_t instances = 0, unclosed = 0;
+  for (std::size_t row = 0; row < known.rows(); ++row) {
+    instances += std::max<std::int64_t>(0, known.region(row).occurrences);
+    unclosed += std::max<std::int64_t>(0, known.region(row).unclosed);
+  }
+  add(static_cast<std::int64_t>(known.rows()), "region");
+  add(instances, "instance");
+  if (unclosed > 0) parts.push_back(base::counted(static_cast<std::uint64_t>(unclosed), "range") + " never ended");
+  if (report.total) add(report.total->kernels, "kernel");
+  if (report.total) add(report.total->copies, "copy");
+  if (parts.empty() && !report.operators.empty()) {  // the calls of a recording that holds nothing else
+    std::int64_t calls = 0;
+    for (const model::OperatorRow& row : report.operators) calls += row.calls;
+    const model::OperatorRow& most = report.operators.front();
+    verdict.text = fmt::format("{} and nothing else; most time in {} ({})",
+                               base::counted(static_cast<std::uint64_t>(calls), "CUDA call"),
+                               base::printable(most.name), base::format_ns(most.cpu_ns));
+    return verdict;
+  }
   if (parts.empty()) return std::nullopt;
-  verdict.text = "nothing stands out: " + base::join(parts, ", ");
+  verdict.text = "no times to judge: " + base::join(parts, ", ");
   return verdict;
+}
+
+/// Does the kind say what would be gone if its advice were followed? Where time goes alone is no saving.
+bool claims_savings(const model::Verdict& verdict) {
+  constexpr std::string_view kWhere[] = {"hot_region", "gpu_bound", "idle_gpu", "cuda_calls"};
+  const auto has = [&](const char* evidence) { return verdict.evidence.contains(evidence); };
+  if (verdict.kind == "dominant_kernel" && !has("memory_bound") && !has("compute_bound") && !has("latency_bound") &&
+      !has("balanced"))
+    return false;  // its limiter is not known
+  return verdict.severity == model::Weight::kWarning &&
+         std::find(std::begin(kWhere), std::end(kWhere), verdict.kind) == std::end(kWhere) &&
+         !(verdict.kind == "outside_ranges" && !has("between_share"));
 }
 
 }  // namespace
@@ -71,10 +99,13 @@ Case::Case(const model::Report& report, std::string_view named)
     (parent == model::kNone ? top_ : children_[parent]).push_back(row);
   }
   for (std::size_t row = 0; row < rows(); ++row) timeline_ |= region(row).wall.inclusive_ns > 0;
+  timeline_ |= report.total && report.total->busy_ns > 0 && report.kernel_counters.empty();  // a file without ranges
   timeline_ &= report.run.duration_ns > 0;
   if (report.outside && report.run.duration_ns > 0)
     inside_ns_ = report.run.duration_ns - report.outside->wall_ns - report.outside->profiler_ns;
   // GPUs work on after the range that launched has ended: what is idle in one range may be full of another's work.
+  std::set<std::string> uuids(report.device_uuids.begin(), report.device_uuids.end());
+  gpus_ = uuids.empty() || uuids.contains("") ? report.devices.size() : uuids.size();
   if (report.outside && report.total && !report.total->partial && !report.devices.empty()) {
     double busy = report.total->busy_ns;
     if (report.unattributed) busy -= report.unattributed->busy_ns;
@@ -101,6 +132,20 @@ Case::Case(const model::Report& report, std::string_view named)
 const model::Region& Case::region(std::size_t row) const {
   const model::TableRow& at = report_.rows[row];
   return at.merged ? *at.merged : report_.regions[at.members.front()];
+}
+
+std::optional<double> Case::gpu_busy_share() const {
+  if (!has_timeline() || !report_.total || report_.total->partial || !(report_.total->busy_ns > 0)) return std::nullopt;
+  return report_.total->busy_ns / report_.run.duration_ns / static_cast<double>(std::max<std::size_t>(1, gpus_));
+}
+
+std::string Case::largest_kernel(std::size_t row) const {
+  const std::uint32_t id = report_.rows[row].members.front();
+  const auto& gpu = report_.regions[id].gpu;
+  if (!gpu || gpu->top_kernels.empty() || !(gpu->top_kernels.front().share > 0)) return {};
+  const model::KernelRow& kernel = gpu->top_kernels.front();
+  const std::string& name = kernel.label.empty() ? kernel.short_name : kernel.label;
+  return base::elide(base::printable(name), 48) + ", " + share_text(kernel.share);
 }
 
 bool Case::matters(double ns) const {
@@ -167,7 +212,8 @@ model::Verdict Case::about(std::string_view kind, std::size_t row, std::string t
 std::string Case::profile_again(std::string_view options, const model::Region* region) const {
   if (report_.run.command.empty()) return {};
   std::string text = "rangescope profile " + std::string(options);
-  if (region != nullptr && region->kind == model::RangeKind::kPushPop && !region->path.empty() &&
+  const bool program = model::is_program(report_);
+  if (region != nullptr && !program && region->kind == model::RangeKind::kPushPop && !region->path.empty() &&
       region->path.front().find_first_of("#*?[]{},;@/\\\"'") == std::string::npos)
     text +=
         " --include " + base::shell_quote((region->domain.empty() ? "" : region->domain + "@") + region->path.front());
@@ -190,16 +236,22 @@ std::string Case::details_of(std::string_view kernel) const {
 }
 
 void judge(model::Report& report, std::string_view named) {
-  report.verdict.clear();
+  std::erase_if(report.verdict, [](const model::Verdict& one) { return one.kind != kHung; });
+  std::vector<model::Verdict> found = std::move(report.verdict);
   const Case known(report, named);
-  std::vector<model::Verdict> found;
   for (const Rule find : kRules) find(known, found);
   if (found.empty())
     if (auto plain = overview(known)) found.push_back(std::move(*plain));
+  // By what they come to, before those that say where time goes alone lose it.
   std::stable_sort(found.begin(), found.end(), [](const model::Verdict& a, const model::Verdict& b) {
-    return a.severity != b.severity ? a.severity > b.severity : a.saves_ns.value_or(-1) > b.saves_ns.value_or(-1);
+    const auto weight = [](const model::Verdict& one) {
+      return std::tuple(one.kind == kHung, one.severity, one.saves_ns.value_or(-1));
+    };
+    return weight(a) > weight(b);
   });
   if (found.size() > kMostVerdicts) found.resize(kMostVerdicts);
+  for (model::Verdict& verdict : found)
+    if (!claims_savings(verdict)) verdict.saves_ns.reset(), verdict.saves_share.reset();
   report.verdict = std::move(found);
 }
 

@@ -5,7 +5,9 @@
 #include <cmath>
 #include <map>
 
-#include "analyze/cpu.hpp"
+#include "analyze/cpu/cpu.hpp"
+#include "analyze/ranks/collectives.hpp"
+#include "analyze/verdict/causes.hpp"
 #include "analyze/verdict/rule.hpp"
 #include "analyze/verdict/thresholds.hpp"
 #include "base/text.hpp"
@@ -16,19 +18,6 @@ namespace rangescope::analyze {
 namespace {
 
 using base::format_ns;
-using base::format_share;
-
-/// "1 kernel (3.1 us) and 4 copies (243 us)" of work outside ranges.
-std::string work_text(const model::GpuWork& work) {
-  std::vector<std::string> parts;
-  const auto count = [](std::int64_t n) { return static_cast<std::uint64_t>(n); };
-  if (work.kernels > 0)
-    parts.push_back(base::counted(count(work.kernels), "kernel") + " (" + format_ns(work.kernel_ns) + ")");
-  if (work.copies > 0)
-    parts.push_back(base::counted(count(work.copies), "copy") + " (" + format_ns(work.copy_ns) + ")");
-  if (work.graph_launches > 0) parts.push_back(base::counted(count(work.graph_launches), "graph launch"));
-  return base::join(parts, " and ");
-}
 
 }  // namespace
 
@@ -40,25 +29,25 @@ void find_outside(const Case& known, std::vector<model::Verdict>& out) {
   const double idle = outside.wall_ns - outside.late_ns;  // the rest is the work of ranges, which their lines judge
   if (idle / run < kOutside.value) return;
   std::string text =
-      fmt::format("{} of the run: {} before the first range, {} between ranges, {} after the last", format_share(share),
+      fmt::format("{} of the run: {} before the first range, {} between, {} after the last", share_text(share),
                   format_ns(outside.before_ns), format_ns(outside.between_ns), format_ns(outside.after_ns));
   model::Verdict verdict = known.about_run("outside_ranges", "", idle);
   verdict.path = "outside ranges";
   verdict.evidence = {{"wall_ns", outside.wall_ns},
                       {"before_ns", outside.before_ns},
                       {"between_ns", outside.between_ns},
-                      {"after_ns", outside.after_ns}};
-  if (report.unattributed) {
-    const std::string work = work_text(*report.unattributed);
-    if (!work.empty() || !report.unattributed->partial)
-      text += work.empty() ? "; no GPU work was launched there" : "; on the GPU: " + work;
-    if (report.unattributed->busy_ns >= 0) verdict.evidence["gpu_busy_ns"] = report.unattributed->busy_ns;
+                      {"after_ns", outside.after_ns},
+                      {"start_share", (outside.before_ns + outside.after_ns) / run}};
+  if (report.unattributed && report.unattributed->busy_ns >= 0) {
+    const double busy = report.unattributed->busy_ns;
+    verdict.evidence["gpu_busy_ns"] = busy;
+    if (busy >= kOutside.value * outside.wall_ns) text += "; the GPU is busy " + format_ns(busy) + " of it";
   }
   if (outside.late_ns > 0) verdict.evidence["late_ns"] = outside.late_ns;
   if (outside.late_ns >= kMattersOfRun.value * run)
-    text += "; the GPU works " + format_ns(outside.late_ns) + " of it on what ranges launched";
+    text += "; for " + format_ns(outside.late_ns) + " the GPU finishes what ranges launched";
   if (outside.profiler_ns > 0) {
-    text += "; " + format_ns(outside.profiler_ns) + " more waited for counters to be programmed";
+    text += "; programming counters took " + format_ns(outside.profiler_ns) + " more";
     verdict.evidence["profiler_ns"] = outside.profiler_ns;
   }
   const double loop = run - outside.before_ns - outside.after_ns;
@@ -68,7 +57,7 @@ void find_outside(const Case& known, std::vector<model::Verdict>& out) {
   if (gaps || bare) verdict.severity = model::Weight::kWarning;
   if (gaps && !bare) {  // start and end are what they are; the gaps are in the loop
     verdict.saves_ns = between;
-    verdict.saves_share = between / run;
+    verdict.saves_share = verdict.evidence["between_share"] = between / run;
   }
   verdict.text = std::move(text);
   verdict.next = known.show("-f perfetto -o trace.pftrace");
@@ -79,13 +68,17 @@ void find_kernel(const Case& known, std::vector<model::Verdict>& out) {
   const model::Report& report = known.report();
   if (report.kernels.empty()) return;
   const model::KernelRow& row = report.kernels.front();
-  const bool only = report.kernels.size() == 1 && known.has_timeline();  // says what the region's line says
-  if (!(row.share >= kOneKernel.value) || only || !known.matters(row.total_ns)) return;
-  std::string text = fmt::format("{} of {} kernels' time: {} of {}", format_share(row.share),
+  // With ranges, a kernel alone says what their line says. Without a timeline, the first one is the answer.
+  const bool only = report.kernels.size() == 1 && known.has_timeline() && known.rows() > 0;
+  const double least = known.has_timeline() ? kOneKernel.value : kHot.value;
+  if (!(row.share >= least) || only || !known.matters(row.total_ns)) return;
+  const double of_run = known.has_timeline() ? row.total_ns / report.run.duration_ns : 0;
+  std::string text = fmt::format("{} of {} kernel time{}: {} of {}", share_text(row.share),
                                  known.has_timeline() ? "all" : "the measured",
+                                 known.has_timeline() ? fmt::format(", {} of the run", share_text(of_run)) : "",
                                  base::counted(static_cast<std::uint64_t>(row.calls), "call"),
                                  format_ns(row.total_ns / static_cast<double>(row.calls)));
-  double saves = row.total_ns;
+  const double saves = row.total_ns;
   model::Verdict verdict = known.about_run("dominant_kernel", "", saves);
   verdict.evidence = {{"calls", static_cast<double>(row.calls)}, {"total_ns", row.total_ns}, {"share", row.share}};
   const auto counters = std::find_if(report.kernel_counters.begin(), report.kernel_counters.end(),
@@ -99,15 +92,27 @@ void find_kernel(const Case& known, std::vector<model::Verdict>& out) {
     };
     if (counters->bound && counters->bound->memory && counters->bound->compute) {
       const double most = std::max(*counters->bound->memory, *counters->bound->compute);
-      text += fmt::format(", bound by {} (memory {}, compute {} of the peak)", counters->bound->kind,
-                          format_share(*counters->bound->memory), format_share(*counters->bound->compute));
+      const std::string& kind = counters->bound->kind;
+      const std::string limit = kind.starts_with("memory") || kind.starts_with("compute")
+                                    ? kind.substr(0, kind.find(':')) + "-bound"
+                                : kind == "latency" ? std::string("latency-bound")
+                                                    : kind;
+      const std::size_t part = kind.find(": ");
+      text += fmt::format(
+          "; {} (memory {}, compute {} of peak{})", limit, share_text(*counters->bound->memory),
+          share_text(*counters->bound->compute),
+          part == std::string::npos || kind == "memory: system" ? "" : ", nearest: " + kind.substr(part + 2));
+      verdict.evidence[limit == "memory-bound"    ? "memory_bound"
+                       : limit == "compute-bound" ? "compute_bound"
+                       : limit == "latency-bound" ? "latency_bound"
+                                                  : "balanced"] = most;
       verdict.saves_ns = saves * std::max(0.0, 1 - most);
       if (verdict.saves_share) *verdict.saves_share *= std::max(0.0, 1 - most);
     }
     if (const auto waves = value("launch__waves_per_multiprocessor"); waves && *waves < kSmallGrid.value)
-      text += fmt::format("; its grid fills {} of the GPU", format_share(*waves));
+      text += fmt::format("; {:.2g} waves", *waves);
     if (const auto occupancy = value("occupancy"); occupancy && *occupancy < kOccupied.value)
-      text += fmt::format("; occupancy {}", format_share(*occupancy));
+      text += fmt::format("; occupancy {}", share_text(*occupancy));
   }
   verdict.path = row.label.empty() ? row.name : row.label;
   verdict.text = std::move(text);
@@ -153,8 +158,6 @@ void find_hot_region(const Case& known, std::vector<model::Verdict>& out) {
   const auto look = [&](model::RangeKind kind) {
     for (std::size_t row = 0; row < known.rows(); ++row) {
       if (known.region(row).kind != kind) continue;
-      // Kineto's own work, and pictures of GPU streams (docs/formats/kineto.md): no time that the program could save.
-      if (known.region(row).domain == "overhead" || known.region(row).domain == "gpu_annotation") continue;
       double own = own_ns(known.region(row)) / known.side_by_side(row);
       const auto others = working.find(known.region(row).domain);
       if (others != working.end() && kind == model::RangeKind::kPushPop && !works(known.region(top_of(row))))
@@ -174,30 +177,30 @@ void find_hot_region(const Case& known, std::vector<model::Verdict>& out) {
       (best >= kAlmostAll.value * all || (measured > 0 && best >= kAlmostAll.value * measured)))
     return;
   const model::Region& region = known.region(hot);
-  const std::string times = region.occurrences < 1    ? std::string()
-                            : region.occurrences == 1 ? std::string("1 occurrence")
-                                                      : base::format_count(region.occurrences) + " occurrences";
+  const std::string times = region.occurrences < 1
+                                ? std::string()
+                                : ", " + base::counted(static_cast<std::uint64_t>(region.occurrences), "call");
   std::string text;
   std::optional<double> saves;
   if (known.has_timeline()) {
     best = std::min(best, known.inside_ns());  // start/end ranges of one name may be open side by side
     saves = best;
-    text = fmt::format("{} of the run is its own time{}: {}", format_share(best / known.whole_ns()),
-                       gpu ? ", without work for the GPU" : "", times);
-    if (region.occurrences > 1)
-      text += fmt::format(", median {}, slowest {}", format_ns(region.wall.per_occurrence_ns.median),
-                          format_ns(region.wall.per_occurrence_ns.max));
+    text = fmt::format("{} self time ({}{}{})", share_text(best / known.whole_ns()), format_ns(best), times,
+                       gpu ? ", no GPU work" : "");
   } else {
-    text = fmt::format("the most {} of all ranges: {}", region.gpu ? "GPU time" : "wall time", format_ns(best));
-    if (!times.empty()) text += " in " + times;
+    text = fmt::format("most {} of all ranges ({}{})", region.gpu ? "GPU time" : "wall time", format_ns(best), times);
   }
   const bool one = region.id < report.regions.size() && &region == &report.regions[region.id];
-  const std::string causes =
-      known.has_timeline() && one && region.cpu ? cpu_causes(own_cpu_work(report, region), 0) : cpu_causes(region);
-  if (!causes.empty()) text += "; " + causes;
+  std::optional<model::CpuWork> own;
+  if (known.has_timeline() && one && region.cpu) own = own_cpu_work(report, region);
+  const std::string causes = own ? cpu_causes(*own, 0) : cpu_causes(region);
+  if (!causes.empty()) text += ": " + causes;
   model::Verdict verdict = known.about("hot_region", hot, std::move(text), saves);
   verdict.severity = known.has_timeline() ? model::Weight::kWarning : model::Weight::kNote;
   verdict.evidence = {{"own_ns", best}, {"share_of_ranges", best / all}};
+  if (const model::CpuWork* cpu = own ? &*own : region.cpu ? &*region.cpu : nullptr; cpu != nullptr)
+    for (const model::CpuPart* part : {&cpu->python, &cpu->waiting})
+      if (cpu->whole_ns() > 0) verdict.evidence["cpu_" + part->kind + "_share"] = part->ns / cpu->whole_ns();
   if (region.occurrences > 0) verdict.evidence["occurrences"] = static_cast<double>(region.occurrences);
   if (causes.empty())
     known.show_page(verdict);
@@ -208,6 +211,7 @@ void find_hot_region(const Case& known, std::vector<model::Verdict>& out) {
 
 void find_profiler(const Case& known, std::vector<model::Verdict>& out) {
   const auto added = [&](std::size_t row) { return known.region(row).wall.profiler_ns; };
+  const model::Report& report = known.report();
   for (const std::size_t row : known.worst(added, 1)) {
     const model::Region& region = known.region(row);
     const double raw = region.wall.inclusive_ns + region.wall.profiler_ns;
@@ -215,9 +219,11 @@ void find_profiler(const Case& known, std::vector<model::Verdict>& out) {
     const bool recording = region.wall.recording_ns > region.wall.profiler_ns / 2;
     model::Verdict verdict =
         known.about("profiler_effect", row,
-                    fmt::format("{} added {}, {} of what it took; the times shown are without it",
-                                recording ? "recording its short ranges" : "collecting counters",
-                                format_ns(region.wall.profiler_ns), format_share(region.wall.profiler_ns / raw)),
+                    fmt::format("{} added {} ({}), already subtracted",
+                                recording                   ? "recording its short ranges"
+                                : !report.operators.empty() ? "the profiler"
+                                                            : "collecting counters",
+                                format_ns(region.wall.profiler_ns), share_text(region.wall.profiler_ns / raw)),
                     std::nullopt);
     verdict.evidence = {{"profiler_ns", region.wall.profiler_ns}, {"wall_ns", region.wall.inclusive_ns}};
     if (recording) verdict.evidence["recording_ns"] = region.wall.recording_ns;
@@ -230,25 +236,23 @@ void find_profiler(const Case& known, std::vector<model::Verdict>& out) {
   };
   const auto too_short = [&](std::size_t row) {
     const model::Region& region = known.region(row);
+    if (is_communication(region.domain)) return 0.0;  // of a library, whose ranges nobody chose
     const double median = recorded_median(region);
     const double all = region.wall.inclusive_ns + region.wall.recording_ns;
     return median > 0 && median < kTooShortNs.value && region.occurrences >= 3 ? all : 0.0;
   };
   double all = 0;
-  std::int64_t occurrences = 0;
-  for (std::size_t row = 0; row < known.rows(); ++row) {
-    if (too_short(row) <= 0) continue;
-    all += too_short(row);
-    occurrences += known.region(row).occurrences;
-  }
+  for (std::size_t row = 0; row < known.rows(); ++row) all += too_short(row);
   if (!known.has_timeline() || !known.matters(all)) return;
-  const std::size_t row = known.worst(too_short, 1).front();
+  const auto worst = known.worst(too_short, 1);
+  if (worst.empty()) return;
+  const std::size_t row = worst.front();
   const model::Region& region = known.region(row);
   model::Verdict verdict =
       known.about("too_short", row,
-                  fmt::format("as short as recording a range takes: median {}; {} like it, {} in all, say little",
-                              format_ns(recorded_median(region)),
-                              base::counted(static_cast<std::uint64_t>(occurrences), "occurrence"), format_ns(all)),
+                  fmt::format("too short to measure: median {} of {}, about the profiler's own cost",
+                              format_ns(region.wall.per_occurrence_ns.median),
+                              base::counted(static_cast<std::uint64_t>(region.occurrences), "instance")),
                   std::nullopt);
   verdict.severity = all >= kHot.value * known.inside_ns() ? model::Weight::kError : model::Weight::kNote;
   verdict.evidence = {{"wall_ns.median", recorded_median(region)}, {"wall_ns", all}};

@@ -103,11 +103,14 @@ std::unique_ptr<Collector> make_collector(Options options) {
   return std::make_unique<Native>(std::move(options));
 }
 
-std::filesystem::path mpi_library(const std::filesystem::path& library, const std::vector<std::string>& command) {
-  constexpr std::array kLaunchers = {"mpirun", "mpiexec", "orterun"};
+std::filesystem::path mpi_library(const std::filesystem::path& library, const std::vector<std::string>& command,
+                                  bool asked) {
+  constexpr std::array kVariables = {"OMPI_COMM_WORLD_SIZE", "PMIX_RANK", "PMI_RANK"};
+  constexpr std::array kLaunchers = {"mpirun", "mpiexec", "orterun", "prterun", "srun"};  // mpirun.mpich too
   const std::string program = command.empty() ? "" : std::filesystem::path(command.front()).filename().string();
-  if (!getenv_of("OMPI_COMM_WORLD_SIZE") &&
-      std::find(kLaunchers.begin(), kLaunchers.end(), program) == kLaunchers.end())
+  const std::string launcher = program.substr(0, program.find('.'));
+  if (!asked && std::find(kLaunchers.begin(), kLaunchers.end(), launcher) == kLaunchers.end() &&
+      std::none_of(kVariables.begin(), kVariables.end(), [](const char* name) { return getenv_of(name).has_value(); }))
     return {};
   std::error_code error;
   const std::filesystem::path beside = library.parent_path() / "librangescope_mpi.so";

@@ -35,10 +35,11 @@ struct Options {
 
 [[nodiscard]] std::unique_ptr<Collector> make_collector(Options options);
 
-/// librangescope_mpi.so beside our library, where the program is one of MPI as far as its launcher tells: a process of
-/// Open MPI, or mpirun itself. "" else.
+/// librangescope_mpi.so beside our library, where it was asked for, or where the program is one of MPI as far as its
+/// launcher tells: a process of Open MPI, of PMIx (srun --mpi=pmix) or PMI (MPICH, Intel MPI), or a launcher itself.
+/// "" else.
 [[nodiscard]] std::filesystem::path mpi_library(const std::filesystem::path& library,
-                                                const std::vector<std::string>& command);
+                                                const std::vector<std::string>& command, bool asked);
 
 /// $RANGESCOPE_INJECT, else beside the binary, in ../lib* of it, or in the build tree. kToolMissing with the places.
 [[nodiscard]] base::Result<std::filesystem::path> find_library();

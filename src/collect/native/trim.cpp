@@ -10,6 +10,7 @@
 #include <string>
 
 #include "base/fs.hpp"
+#include "base/held_folder.hpp"
 #include "wire/native.hpp"
 
 namespace rangescope::collect::native {
@@ -27,7 +28,7 @@ bool has_ended(pid_t pid) {
 
 /// Whether its process still runs.
 bool trim(const fs::path& path) {
-  const int file = ::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+  const int file = ::open(base::in_place(path).c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
   if (file < 0) return false;
   bool running = false;
   wire::native::FileHeader header{};

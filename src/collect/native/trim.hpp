@@ -1,5 +1,5 @@
-// Captures are made as large as they may become (inject/capture.hpp); when their processes have ended, the hole behind
-// what they hold is given back.
+// Captures are made as large as they may become (inject/nvtx/capture.hpp); when their processes have ended, the hole
+// behind what they hold is given back.
 #pragma once
 
 #include <cstddef>

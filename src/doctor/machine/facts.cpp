@@ -11,7 +11,7 @@
 #include "base/text.hpp"
 #include "collect/native/native.hpp"
 #include "collect/native/planner.hpp"
-#include "collect/tools.hpp"
+#include "collect/nsight/tools.hpp"
 
 namespace rangescope::doctor {
 namespace {

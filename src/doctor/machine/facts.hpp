@@ -2,7 +2,7 @@
 //
 // Everything that is read from files is read below `root`, so that a recorded /proc stands in for a machine (tests);
 // the environment and the library of NVML are given too. Gathering starts no program that measures: it asks the first
-// nsys and the first ncu that are found what they can do (cached, collect/tools.hpp) and nsys's importer for its
+// nsys and the first ncu that are found what they can do (cached, collect/nsight/tools.hpp) and nsys's importer for its
 // version.
 #pragma once
 
@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "collect/abilities.hpp"
+#include "collect/nsight/abilities.hpp"
 #include "doctor/machine/nvml.hpp"
 
 namespace rangescope::doctor {

@@ -5,8 +5,8 @@
 #include "base/text.hpp"
 #include "base/units.hpp"
 #include "collect/launch.hpp"
-#include "collect/ncu/ncu.hpp"
-#include "collect/nsys/nsys.hpp"
+#include "collect/nsight/ncu.hpp"
+#include "collect/nsight/nsys.hpp"
 
 namespace rangescope::doctor {
 namespace {
@@ -148,10 +148,6 @@ class Adviser {
     return request;
   }
 
-  [[nodiscard]] static std::string runnable(const collect::Plan& plan, const char* folder) {
-    return "mkdir -p rangescope-doctor/" + std::string(folder) + " && " + collect::shell_command(plan);
-  }
-
   [[nodiscard]] Way nsys(bool gated) const {
     Way way{gated ? "nsys gated" : "nsys", false, nothing(), {}, {}};
     if (!way.reason.empty()) return way;
@@ -171,7 +167,7 @@ class Adviser {
     }
     way.works = true;
     way.reason = gated ? "records only while the range is open" : "a timeline of everything";
-    way.command = runnable(*plan, "nsys");
+    way.command = collect::script_command(*plan);
     way.notes = plan->notes;
     if (!tools_.nsys) way.notes.emplace_back("nsys is not installed here; this is for nsys 2022.4 and newer");
     return way;
@@ -206,7 +202,7 @@ class Adviser {
       return way;
     }
     way.works = true;
-    way.command = runnable(*plan, "ncu");
+    way.command = collect::script_command(*plan);
     way.notes.insert(way.notes.end(), plan->notes.begin(), plan->notes.end());
     if (!tools_.ncu) way.notes.emplace_back("ncu is not installed here; this is for ncu 2023.1 and newer");
     return way;

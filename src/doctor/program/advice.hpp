@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "collect/abilities.hpp"
+#include "collect/nsight/abilities.hpp"
 #include "doctor/program/program.hpp"
 
 namespace rangescope::doctor {

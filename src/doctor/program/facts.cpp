@@ -6,10 +6,10 @@
 #include <unordered_map>
 #include <utility>
 
-#include "analyze/contexts.hpp"
-#include "analyze/groups.hpp"
-#include "analyze/tree.hpp"
-#include "analyze/wall_samples.hpp"
+#include "analyze/samples/wall_samples.hpp"
+#include "analyze/tree/contexts.hpp"
+#include "analyze/tree/groups.hpp"
+#include "analyze/tree/tree.hpp"
 #include "model/measure.hpp"
 
 namespace rangescope::doctor {
@@ -101,9 +101,19 @@ class Gatherer {
     return session_.ranges[tree_.range_of[occurrence]];
   }
 
+  /// Where the CPU was sampled the session has processes too that loaded nothing of ours.
+  [[nodiscard]] std::size_t loaded() const {
+    if (session_.cpu.interval_ns == 0) return session_.processes.size();
+    std::set<std::uint32_t> found;
+    for (std::uint32_t p = 0; p < session_.processes.size(); ++p)
+      if (session_.processes[p].range_pair_ns > 0) found.insert(p);
+    for (const model::Thread& thread : session_.threads) found.insert(thread.process);
+    return found.size();
+  }
+
   void whole_program() {
-    facts_.processes = session_.processes.size();
-    facts_.occurrences = session_.ranges.size();
+    facts_.processes = loaded();
+    facts_.occurrences = model::count_ranges(session_);
     facts_.kernels = session_.kernels.size();
     facts_.graph_launches = session_.graph_launches.size();
     facts_.cuda = !session_.clock.gpu.empty() || !session_.devices.empty() || !session_.launches.empty() ||

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "collect/ladder.hpp"
+#include "collect/nsight/ladder.hpp"
 #include "model/selection.hpp"
 #include "model/session.hpp"
 

@@ -29,9 +29,18 @@ std::vector<Finding> check_ran(const Probe& probe) {
   const bool all_seen = !look.facts.meant.empty() &&
                         std::all_of(look.facts.meant.begin(), look.facts.meant.end(),
                                     [](const RangeFacts& range) { return range.occurrences > range.unclosed; });
-  return {finding_of("program.failed", all_seen && !look.ended.signal ? Grade::kWarn : Grade::kFail,
-                     "it ended by " + base::describe(look.ended) +
-                         (look.last_words.empty() ? "" : "; its last words: " + look.last_words))};
+  std::vector<Finding> out;
+  for (const collect::Complaint& each : look.said) {
+    // Without a driver every such message has one cause.
+    const bool driver = look.no_driver && each.id.starts_with("cuda.no_d");
+    out.push_back(driver ? finding_of("machine.no_driver", Grade::kFail, "the program says: " + each.evidence)
+                         : finding_of(each.id, Grade::kFail, "the program says: " + each.evidence, each.cure));
+    if (driver) break;
+  }
+  out.push_back(finding_of("program.failed", all_seen && !look.ended.signal ? Grade::kWarn : Grade::kFail,
+                           "it ended by " + base::describe(look.ended) +
+                               (look.last_words.empty() ? "" : "; its last words: " + look.last_words)));
+  return out;
 }
 
 std::vector<Finding> check_nvtx(const Probe& probe) {
@@ -45,6 +54,8 @@ std::vector<Finding> check_nvtx(const Probe& probe) {
                        "no process of it was seen to load NVTX or CUDA, and it lets itself open at most " +
                            base::counted(*files, "file") + " (RLIMIT_NOFILE)")};
   const std::string processes = base::counted(facts.processes, "process");
+  // What failed before it loaded anything may have ranges all the same.
+  if (facts.processes == 0 && !probe.program->said.empty()) return {};
   if (!facts.nvtx)
     return {finding_of("program.no_nvtx", Grade::kFail,
                        facts.processes == 0 ? "no process of it was seen to load NVTX or CUDA"

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/process.hpp"
+#include "collect/nsight/outcome.hpp"
 #include "doctor/program/facts.hpp"
 #include "model/finding.hpp"
 
@@ -21,9 +22,11 @@ struct ProgramLook {
   std::vector<std::string> command;
   std::optional<base::Error> not_started;  ///< it could not be run at all
   base::Ended ended;
-  std::string last_words;  ///< the last line that a failing program wrote to standard error
-  bool cut_short = false;  ///< we ended it: the time limit, or all was known
-  bool all_known = false;  ///< cut short because every range that was meant had been seen often enough
+  std::string last_words;  ///< the line of a failing program's standard error that says what failed, else its last
+  std::vector<collect::Complaint> said;  ///< what a failing program printed, as far as it is understood
+  bool no_driver = false;                ///< this machine has no NVIDIA driver
+  bool cut_short = false;                ///< we ended it: the time limit, or all was known
+  bool all_known = false;                ///< cut short because every range that was meant had been seen often enough
   ProgramFacts facts;
   std::optional<FailedCapture> failed;
 };

@@ -1,7 +1,7 @@
 // The hardware's counters serve one at a time: while this process counts, the sampler of the same run steps aside.
 //
-// The sampler (sample/helper.cpp) makes the file `samples/aside` in the folder of captures. Whoever counts holds a read
-// lock on it, which ends with the process at the latest; the sampler writes `1` when it has let go of the device.
+// The sampler (sample/gpu/helper.cpp) makes the file `samples/aside` in the folder of captures. Whoever counts holds a
+// read lock on it, which ends with the process at the latest; the sampler writes `1` when it has let go of the device.
 #pragma once
 
 namespace rangescope::inject::cupti {

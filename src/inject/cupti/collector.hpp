@@ -16,7 +16,7 @@
 #include "inject/cupti/range_profiler.hpp"
 #include "inject/cupti/subscriber.hpp"
 #include "inject/cupti/threads.hpp"
-#include "inject/writer.hpp"
+#include "inject/nvtx/writer.hpp"
 
 namespace rangescope::inject::cupti {
 

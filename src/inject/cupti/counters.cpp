@@ -11,7 +11,7 @@
 #include "inject/cupti/aside.hpp"
 #include "inject/cupti/collector.hpp"
 #include "inject/cupti/trace.hpp"
-#include "inject/process.hpp"
+#include "inject/nvtx/process.hpp"
 #include "wire/names.hpp"
 
 namespace rangescope::inject::cupti {

@@ -11,8 +11,8 @@
 #include <cstdlib>
 
 #include "inject/cupti/trace.hpp"
-#include "inject/quiet.hpp"
-#include "inject/writer.hpp"
+#include "inject/nvtx/quiet.hpp"
+#include "inject/nvtx/writer.hpp"
 #include "wire/names.hpp"
 
 namespace {

@@ -7,7 +7,7 @@
 
 #include <cstring>
 
-#include "inject/quiet.hpp"
+#include "inject/nvtx/quiet.hpp"
 
 namespace rangescope::inject::cupti {
 namespace {

@@ -2,8 +2,8 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "inject/arena.hpp"
 #include "inject/cupti/collector.hpp"
+#include "inject/nvtx/arena.hpp"
 
 namespace rangescope::inject::cupti {
 namespace {

@@ -6,8 +6,8 @@
 
 #include "inject/cupti/threads.hpp"
 #include "inject/cupti/trace.hpp"
-#include "inject/process.hpp"
-#include "inject/writer.hpp"
+#include "inject/nvtx/process.hpp"
+#include "inject/nvtx/writer.hpp"
 #include "wire/gpu.hpp"
 #include "wire/names.hpp"
 

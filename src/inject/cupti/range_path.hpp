@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "inject/counters/plan.hpp"
-#include "inject/writer.hpp"
+#include "inject/nvtx/writer.hpp"
 
 namespace rangescope::inject::cupti {
 

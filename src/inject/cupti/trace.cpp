@@ -12,7 +12,6 @@
 #include <new>
 #include <utility>
 
-#include "inject/capture.hpp"
 #include "inject/cupti/buffers.hpp"
 #include "inject/cupti/counters.hpp"
 #include "inject/cupti/encode.hpp"
@@ -21,7 +20,8 @@
 #include "inject/cupti/launches.hpp"
 #include "inject/cupti/overhead.hpp"
 #include "inject/cupti/threads.hpp"
-#include "inject/process.hpp"
+#include "inject/nvtx/capture.hpp"
+#include "inject/nvtx/process.hpp"
 #include "wire/counters.hpp"
 #include "wire/names.hpp"
 

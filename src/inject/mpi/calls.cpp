@@ -1,284 +1,186 @@
 // librangescope_mpi.so: MPI's calls as NVTX ranges of domain `MPI`, through the standard's profiling interface.
 //
-// Preloaded into an MPI program it stands before the MPI library: each call below opens a range with a payload
-// (communicator, bytes, peer), calls the PMPI_ function and closes it. It links no MPI: a program without MPI that
-// inherits LD_PRELOAD loads it and nothing happens. Built for Open MPI's binary interface; under another MPI the ranges
-// have no payload. The Fortran bindings of Open MPI call PMPI_ functions themselves and are not seen.
+// Preloaded into a program it stands before the MPI library: each call below opens a range with a payload
+// (communicator, peer), calls the PMPI_ function, and closes the range with what came of it (bytes, sender). It links
+// no MPI, and needs no mpi.h: a program without MPI that inherits LD_PRELOAD loads it and nothing happens; which MPI
+// there is it finds when the first call comes (abi.hpp). It changes no argument but a status that nobody wants, and
+// asks MPI nothing about arguments that MPI has not accepted.
+//
+// Each function stands here as C's, as C's with large counts (MPI_Send_c), and as Fortran's: mpi_send_ of mpif.h and
+// module mpi, ompi_send_f behind Open MPI's mpi_f08, and mpi_barrier_f08_ of MPICH's.
 //
 // A call that begins a message gives its request a number; the call that completes it (MPI_Wait, MPI_Testsome, ...)
 // says the number again when it ends, and of a receive the sender, the tag and the bytes. A test that completes nothing
 // leaves no range. A persistent request begins a message each time it is started: a range `MPI_Start (MPI_Send_init)`
 // and its like, inside that of MPI_Start or MPI_Startall.
-#include <mpi.h>
-
-#include "inject/mpi/communicators.hpp"
-#include "inject/mpi/next.hpp"
-#include "inject/mpi/range.hpp"
-#include "inject/mpi/requests.hpp"
+#include "inject/mpi/run.hpp"
 
 #define SHOWN extern "C" __attribute__((visibility("default")))
 
+#define PARAMETERS_1 Word a
+#define PARAMETERS_2 PARAMETERS_1, Word b
+#define PARAMETERS_3 PARAMETERS_2, Word c
+#define PARAMETERS_4 PARAMETERS_3, Word d
+#define PARAMETERS_5 PARAMETERS_4, Word e
+#define PARAMETERS_6 PARAMETERS_5, Word f
+#define PARAMETERS_7 PARAMETERS_6, Word g
+#define PARAMETERS_8 PARAMETERS_7, Word h
+#define PARAMETERS_9 PARAMETERS_8, Word i
+#define PARAMETERS_10 PARAMETERS_9, Word j
+#define PARAMETERS_11 PARAMETERS_10, Word k
+#define PARAMETERS_12 PARAMETERS_11, Word l
+#define PARAMETERS_13 PARAMETERS_12, Word m
+#define WORDS_1 a
+#define WORDS_2 WORDS_1, b
+#define WORDS_3 WORDS_2, c
+#define WORDS_4 WORDS_3, d
+#define WORDS_5 WORDS_4, e
+#define WORDS_6 WORDS_5, f
+#define WORDS_7 WORDS_6, g
+#define WORDS_8 WORDS_7, h
+#define WORDS_9 WORDS_8, i
+#define WORDS_10 WORDS_9, j
+#define WORDS_11 WORDS_10, k
+#define WORDS_12 WORDS_11, l
+#define WORDS_13 WORDS_12, m
+
+#define RUN(n, name, arity, language, ...) \
+  Word words[] = {__VA_ARGS__};            \
+  return run(k##name, Language::language, words, n, invoke<arity>, __builtin_return_address(0))
+#define IN_C(n, name, lower, ...)                               \
+  static constinit Function k##name{"MPI_" #name, __VA_ARGS__}; \
+  SHOWN int MPI_##name(PARAMETERS_##n) {                        \
+    RUN(n, name, n, kC, WORDS_##n);                             \
+  }                                                             \
+  SHOWN int mpi_##lower##_(PARAMETERS_##n, Word error) {        \
+    RUN(n, name, n + 1, kFortran, WORDS_##n, error);            \
+  }                                                             \
+  SHOWN int mpi_##lower##_f08_(PARAMETERS_##n, Word error) {    \
+    RUN(n, name, n + 1, kFortran08, WORDS_##n, error);          \
+  }                                                             \
+  SHOWN int ompi_##lower##_f(PARAMETERS_##n, Word error) __attribute__((alias("mpi_" #lower "_")));
+// Calls with counts.
+#define COUNTS(n, name, lower, ...)          \
+  IN_C(n, name, lower, __VA_ARGS__)          \
+  SHOWN int MPI_##name##_c(PARAMETERS_##n) { \
+    RUN(n, name, n, kLarge, WORDS_##n);      \
+  }
+
 namespace rangescope::inject::mpi {
 
-// Collectives. The bytes are those of one rank's message, as nccl-tests counts them for each operation.
-SHOWN int MPI_Barrier(MPI_Comm comm) {
-  NEXT(Barrier);
-  RANGE(Barrier, comm, 0);
-  return real(comm);
-}
-SHOWN int MPI_Bcast(void* buffer, int count, MPI_Datatype type, int root, MPI_Comm comm) {
-  NEXT(Bcast);
-  RANGE(Bcast, comm, bytes_of(count, type), root);
-  return real(buffer, count, type, root, comm);
-}
-SHOWN int MPI_Reduce(const void* in, void* out, int count, MPI_Datatype type, MPI_Op op, int root, MPI_Comm comm) {
-  NEXT(Reduce);
-  RANGE(Reduce, comm, bytes_of(count, type), root);
-  return real(in, out, count, type, op, root, comm);
-}
-SHOWN int MPI_Allreduce(const void* in, void* out, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm) {
-  NEXT(Allreduce);
-  RANGE(Allreduce, comm, bytes_of(count, type));
-  return real(in, out, count, type, op, comm);
-}
-SHOWN int MPI_Reduce_scatter_block(const void* in, void* out, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm) {
-  NEXT(Reduce_scatter_block);
-  RANGE(Reduce_scatter_block, comm, bytes_of(count, type));
-  return real(in, out, count, type, op, comm);
-}
-SHOWN int MPI_Reduce_scatter(const void* in, void* out, const int* counts, MPI_Datatype type, MPI_Op op,
-                             MPI_Comm comm) {
-  NEXT(Reduce_scatter);
-  RANGE(Reduce_scatter, comm, 0);
-  return real(in, out, counts, type, op, comm);
-}
-SHOWN int MPI_Scan(const void* in, void* out, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm) {
-  NEXT(Scan);
-  RANGE(Scan, comm, bytes_of(count, type));
-  return real(in, out, count, type, op, comm);
-}
-SHOWN int MPI_Exscan(const void* in, void* out, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm) {
-  NEXT(Exscan);
-  RANGE(Exscan, comm, bytes_of(count, type));
-  return real(in, out, count, type, op, comm);
-}
-#define EXCHANGE(name, count, type)                                                                  \
-  SHOWN int MPI_##name(const void* in, int in_count, MPI_Datatype in_type, void* out, int out_count, \
-                       MPI_Datatype out_type, MPI_Comm comm) {                                       \
-    NEXT(name);                                                                                      \
-    RANGE(name, comm, bytes_of(count, type));                                                        \
-    return real(in, in_count, in_type, out, out_count, out_type, comm);                              \
-  }
-// What arrives from each rank: the sender's count may be MPI_IN_PLACE's.
-EXCHANGE(Allgather, out_count, out_type)
-EXCHANGE(Alltoall, out_count, out_type)
-#define ROOTED(name, count, type)                                                                    \
-  SHOWN int MPI_##name(const void* in, int in_count, MPI_Datatype in_type, void* out, int out_count, \
-                       MPI_Datatype out_type, int root, MPI_Comm comm) {                             \
-    NEXT(name);                                                                                      \
-    RANGE(name, comm, bytes_of(count, type), root);                                                  \
-    return real(in, in_count, in_type, out, out_count, out_type, root, comm);                        \
-  }
-ROOTED(Gather, in_count, in_type)
-ROOTED(Scatter, out_count, out_type)
-SHOWN int MPI_Allgatherv(const void* in, int in_count, MPI_Datatype in_type, void* out, const int* out_counts,
-                         const int* places, MPI_Datatype out_type, MPI_Comm comm) {
-  NEXT(Allgatherv);
-  RANGE(Allgatherv, comm, bytes_of(in_count, in_type));
-  return real(in, in_count, in_type, out, out_counts, places, out_type, comm);
-}
-SHOWN int MPI_Gatherv(const void* in, int in_count, MPI_Datatype in_type, void* out, const int* out_counts,
-                      const int* places, MPI_Datatype out_type, int root, MPI_Comm comm) {
-  NEXT(Gatherv);
-  RANGE(Gatherv, comm, bytes_of(in_count, in_type), root);
-  return real(in, in_count, in_type, out, out_counts, places, out_type, root, comm);
-}
-SHOWN int MPI_Scatterv(const void* in, const int* in_counts, const int* places, MPI_Datatype in_type, void* out,
-                       int out_count, MPI_Datatype out_type, int root, MPI_Comm comm) {
-  NEXT(Scatterv);
-  RANGE(Scatterv, comm, bytes_of(out_count, out_type), root);
-  return real(in, in_counts, places, in_type, out, out_count, out_type, root, comm);
-}
-SHOWN int MPI_Alltoallv(const void* in, const int* in_counts, const int* in_places, MPI_Datatype in_type, void* out,
-                        const int* out_counts, const int* out_places, MPI_Datatype out_type, MPI_Comm comm) {
-  NEXT(Alltoallv);
-  RANGE(Alltoallv, comm, 0);
-  return real(in, in_counts, in_places, in_type, out, out_counts, out_places, out_type, comm);
-}
+// Messages.
+COUNTS(6, Send, send, Act::kCall, "-ntpgc")
+COUNTS(6, Ssend, ssend, Act::kCall, "-ntpgc")
+COUNTS(6, Rsend, rsend, Act::kCall, "-ntpgc")
+COUNTS(6, Bsend, bsend, Act::kCall, "-ntpgc")
+COUNTS(7, Recv, recv, Act::kReceive, "-ntpgcS")
+COUNTS(12, Sendrecv, sendrecv, Act::kReceive, "-ntpg---qhcS")
+COUNTS(9, Sendrecv_replace, sendrecv_replace, Act::kReceive, "-ntpgqhcS")
+COUNTS(7, Isend, isend, Act::kBegin, "-ntpgcR")
+COUNTS(7, Issend, issend, Act::kBegin, "-ntpgcR")
+COUNTS(7, Irsend, irsend, Act::kBegin, "-ntpgcR")
+COUNTS(7, Ibsend, ibsend, Act::kBegin, "-ntpgcR")
+COUNTS(7, Irecv, irecv, Act::kBegin, "-ntpgcR", true)
+COUNTS(12, Isendrecv, isendrecv, Act::kBegin, "-ntpg---qhcR", true)
+COUNTS(9, Isendrecv_replace, isendrecv_replace, Act::kBegin, "-ntpgqhcR", true)
+COUNTS(7, Send_init, send_init, Act::kPrepare, "-ntpgcR")
+COUNTS(7, Ssend_init, ssend_init, Act::kPrepare, "-ntpgcR")
+COUNTS(7, Rsend_init, rsend_init, Act::kPrepare, "-ntpgcR")
+COUNTS(7, Bsend_init, bsend_init, Act::kPrepare, "-ntpgcR")
+COUNTS(7, Recv_init, recv_init, Act::kPrepare, "-ntpgcR", true)
+IN_C(9, Psend_init, psend_init, Act::kPrepare, "-mntpgc-R")
+IN_C(9, Precv_init, precv_init, Act::kPrepare, "-mntpgc-R", true)
+IN_C(1, Start, start, Act::kStart, "R")
+IN_C(2, Startall, startall, Act::kStart, "nR")
+IN_C(4, Probe, probe, Act::kCall, "p-c-")
+IN_C(5, Mprobe, mprobe, Act::kProbe, "pgcM-", true)
+IN_C(6, Improbe, improbe, Act::kLook, "pgcfM-", true)
+COUNTS(5, Mrecv, mrecv, Act::kTake, "-ntMS")
+COUNTS(5, Imrecv, imrecv, Act::kTakeLater, "-ntMR")
 
-// Point to point.
-#define SEND(name)                                                                                           \
-  SHOWN int MPI_##name(const void* buffer, int count, MPI_Datatype type, int peer, int tag, MPI_Comm comm) { \
-    NEXT(name);                                                                                              \
-    RANGE(name, comm, bytes_of(count, type), peer, tag);                                                     \
-    return real(buffer, count, type, peer, tag, comm);                                                       \
-  }
-SEND(Send)
-SEND(Ssend)
-SEND(Rsend)
-SEND(Bsend)
-#define BEGIN(name, buffer_type, receives)                                                                 \
-  SHOWN int MPI_##name(buffer_type buffer, int count, MPI_Datatype type, int peer, int tag, MPI_Comm comm, \
-                       MPI_Request* request) {                                                             \
-    NEXT(name);                                                                                            \
-    const Posted posted{++posted_count, bytes_of(count, type), peer, tag, receives, nullptr, nullptr};     \
-    RANGE(name, comm, posted.bytes, peer, tag, posted.number);                                             \
-    const int result = real(buffer, count, type, peer, tag, comm, request);                                \
-    if (result == MPI_SUCCESS && range.is_followed()) requests_under_way.put(*request, posted);            \
-    return result;                                                                                         \
-  }
-BEGIN(Isend, const void*, false)
-BEGIN(Issend, const void*, false)
-BEGIN(Irsend, const void*, false)
-BEGIN(Ibsend, const void*, false)
-BEGIN(Irecv, void*, true)
-#define PREPARE(name, buffer_type, receives)                                                                 \
-  SHOWN int MPI_##name(buffer_type buffer, int count, MPI_Datatype type, int peer, int tag, MPI_Comm comm,   \
-                       MPI_Request* request) {                                                               \
-    NEXT(name);                                                                                              \
-    static const nvtxStringHandle_t text = nvtxDomainRegisterStringA(domain(), "MPI_Start (MPI_" #name ")"); \
-    const int result = real(buffer, count, type, peer, tag, comm, request);                                  \
-    if (result == MPI_SUCCESS)                                                                               \
-      requests_under_way.put(*request, {0, bytes_of(count, type), peer, tag, receives, text, comm});         \
-    return result;                                                                                           \
-  }
-PREPARE(Send_init, const void*, false)
-PREPARE(Ssend_init, const void*, false)
-PREPARE(Rsend_init, const void*, false)
-PREPARE(Bsend_init, const void*, false)
-PREPARE(Recv_init, void*, true)
-SHOWN int MPI_Start(MPI_Request* request) {
-  NEXT(Start);
-  RANGE(Start);
-  if (request != nullptr) begin(*request);
-  return real(request);
-}
-SHOWN int MPI_Startall(int count, MPI_Request* requests) {
-  NEXT(Startall);
-  RANGE(Startall);
-  for (int i = 0; i < count && requests != nullptr; ++i) begin(requests[i]);
-  return real(count, requests);
-}
-SHOWN int MPI_Recv(void* buffer, int count, MPI_Datatype type, int peer, int tag, MPI_Comm comm, MPI_Status* status) {
-  NEXT(Recv);
-  RANGE(Recv, comm, bytes_of(count, type), peer, tag);
-  MPI_Status mine;
-  MPI_Status* const known_status = status == MPI_STATUS_IGNORE ? &mine : status;
-  const int result = real(buffer, count, type, peer, tag, comm, known_status);
-  if (result == MPI_SUCCESS) range.came(*known_status);
-  return result;
-}
-SHOWN int MPI_Sendrecv(const void* in, int in_count, MPI_Datatype in_type, int to, int in_tag, void* out, int out_count,
-                       MPI_Datatype out_type, int from, int out_tag, MPI_Comm comm, MPI_Status* status) {
-  NEXT(Sendrecv);
-  RANGE(Sendrecv, comm, bytes_of(in_count, in_type), to, in_tag, from, out_tag);
-  MPI_Status mine;
-  MPI_Status* const known_status = status == MPI_STATUS_IGNORE ? &mine : status;
-  const int result =
-      real(in, in_count, in_type, to, in_tag, out, out_count, out_type, from, out_tag, comm, known_status);
-  if (result == MPI_SUCCESS) range.came(*known_status);
-  return result;
-}
+// Requests.
+IN_C(2, Wait, wait, Act::kComplete, "RS")
+IN_C(3, Waitall, waitall, Act::kComplete, "nRS")
+IN_C(4, Waitany, waitany, Act::kComplete, "nRiS")
+IN_C(5, Waitsome, waitsome, Act::kComplete, "nRkxS")
+IN_C(3, Test, test, Act::kTest, "RfS")
+IN_C(4, Testall, testall, Act::kTest, "nRfS")
+IN_C(5, Testany, testany, Act::kTest, "nRifS")
+IN_C(5, Testsome, testsome, Act::kTest, "nRkxS")
+IN_C(1, Request_free, request_free, Act::kFree, "R")
 
-// Requests. Those that wait:
-SHOWN int MPI_Wait(MPI_Request* request, MPI_Status* status) {
-  NEXT(Wait);
-  Completing completing(1, request, status);
-  RANGE(Wait);
-  const int result = real(request, completing.statuses());
-  completing.done(result, nullptr, 1);
-  completing.tell(range);
-  return result;
-}
-SHOWN int MPI_Waitall(int count, MPI_Request* requests, MPI_Status* statuses) {
-  NEXT(Waitall);
-  Completing completing(count, requests, statuses);
-  RANGE(Waitall);
-  const int result = real(count, requests, completing.statuses());
-  completing.done(result, nullptr, count);
-  completing.tell(range);
-  return result;
-}
-SHOWN int MPI_Waitany(int count, MPI_Request* requests, int* index, MPI_Status* status) {
-  NEXT(Waitany);
-  Completing completing(count, requests, status);
-  RANGE(Waitany);
-  const int result = real(count, requests, index, completing.statuses());
-  completing.done(result, index, 1);
-  completing.tell(range);
-  return result;
-}
-SHOWN int MPI_Waitsome(int count, MPI_Request* requests, int* known, int* indexes, MPI_Status* statuses) {
-  NEXT(Waitsome);
-  Completing completing(count, requests, statuses);
-  RANGE(Waitsome);
-  const int result = real(count, requests, known, indexes, completing.statuses());
-  completing.done(result, indexes, *known);
-  completing.tell(range);
-  return result;
-}
-// Those that look: a range where they found something.
-#define FOUND(name)         \
-  if (completing.any()) {   \
-    RANGE(name);            \
-    completing.tell(range); \
-  }                         \
-  return result
-SHOWN int MPI_Test(MPI_Request* request, int* flag, MPI_Status* status) {
-  NEXT(Test);
-  Completing completing(1, request, status);
-  const int result = real(request, flag, completing.statuses());
-  completing.done(result, nullptr, *flag);
-  FOUND(Test);
-}
-SHOWN int MPI_Testall(int count, MPI_Request* requests, int* flag, MPI_Status* statuses) {
-  NEXT(Testall);
-  Completing completing(count, requests, statuses);
-  const int result = real(count, requests, flag, completing.statuses());
-  completing.done(result, nullptr, *flag == 0 ? 0 : count);
-  FOUND(Testall);
-}
-SHOWN int MPI_Testany(int count, MPI_Request* requests, int* index, int* flag, MPI_Status* status) {
-  NEXT(Testany);
-  Completing completing(count, requests, status);
-  const int result = real(count, requests, index, flag, completing.statuses());
-  completing.done(result, index, *flag);
-  FOUND(Testany);
-}
-SHOWN int MPI_Testsome(int count, MPI_Request* requests, int* known, int* indexes, MPI_Status* statuses) {
-  NEXT(Testsome);
-  Completing completing(count, requests, statuses);
-  const int result = real(count, requests, known, indexes, completing.statuses());
-  completing.done(result, indexes, *known);
-  FOUND(Testsome);
-}
-SHOWN int MPI_Request_free(MPI_Request* request) {
-  NEXT(Request_free);
-  if (request != nullptr) requests_under_way.take(*request);
-  return real(request);
-}
+// Collectives. The bytes are those of one rank's message, as nccl-tests counts them for each operation; of those with a
+// size for each rank nobody says.
+#define BOTH(n, more, name, lower, roles)   \
+  COUNTS(n, name, lower, Act::kCall, roles) \
+  COUNTS(more, I##lower, i##lower, Act::kBegin, roles "R")
+IN_C(1, Barrier, barrier, Act::kCall, "c")
+IN_C(2, Ibarrier, ibarrier, Act::kBegin, "cR")
+BOTH(5, 6, Bcast, bcast, "-ntpc")
+BOTH(7, 8, Reduce, reduce, "--nt-pc")
+BOTH(6, 7, Allreduce, allreduce, "--nt-c")
+BOTH(6, 7, Reduce_scatter_block, reduce_scatter_block, "--nt-c")
+BOTH(6, 7, Reduce_scatter, reduce_scatter, "-----c")
+BOTH(6, 7, Scan, scan, "--nt-c")
+BOTH(6, 7, Exscan, exscan, "--nt-c")
+BOTH(7, 8, Allgather, allgather, "----ntc")  // what arrives from each: the sender's count may be MPI_IN_PLACE's
+BOTH(7, 8, Alltoall, alltoall, "----ntc")
+BOTH(8, 9, Gather, gather, "Int-NTpc")
+BOTH(8, 9, Scatter, scatter, "-NTIntpc")
+BOTH(8, 9, Allgatherv, allgatherv, "Int-A-Tc")
+BOTH(9, 10, Gatherv, gatherv, "Int-A-Tpc")
+BOTH(9, 10, Scatterv, scatterv, "-A-TIntpc")
+BOTH(9, 10, Alltoallv, alltoallv, "--------c")
+BOTH(9, 10, Alltoallw, alltoallw, "--------c")
+BOTH(7, 8, Neighbor_allgather, neighbor_allgather, "-nt---c")
+BOTH(8, 9, Neighbor_allgatherv, neighbor_allgatherv, "-nt----c")
+BOTH(7, 8, Neighbor_alltoall, neighbor_alltoall, "-nt---c")
+BOTH(9, 10, Neighbor_alltoallv, neighbor_alltoallv, "--------c")
+BOTH(9, 10, Neighbor_alltoallw, neighbor_alltoallw, "--------c")
+
+// One-sided calls. What is of a window counts as of a communicator of its own.
+COUNTS(6, Win_create, win_create, Act::kCall, "----cW")
+COUNTS(6, Win_allocate, win_allocate, Act::kCall, "---c-W")
+COUNTS(6, Win_allocate_shared, win_allocate_shared, Act::kCall, "---c-W")
+IN_C(3, Win_create_dynamic, win_create_dynamic, Act::kCall, "-cW")
+IN_C(1, Win_free, win_free, Act::kForget, "W")
+IN_C(2, Win_fence, win_fence, Act::kCall, "-w")
+IN_C(3, Win_post, win_post, Act::kCall, "--w")
+IN_C(3, Win_start, win_start, Act::kCall, "--w")
+IN_C(1, Win_complete, win_complete, Act::kCall, "w")
+IN_C(1, Win_wait, win_wait, Act::kCall, "w")
+IN_C(4, Win_lock, win_lock, Act::kCall, "-p-w")
+IN_C(2, Win_unlock, win_unlock, Act::kCall, "pw")
+IN_C(2, Win_lock_all, win_lock_all, Act::kCall, "-w")
+IN_C(1, Win_unlock_all, win_unlock_all, Act::kCall, "w")
+IN_C(2, Win_flush, win_flush, Act::kCall, "pw")
+IN_C(1, Win_flush_all, win_flush_all, Act::kCall, "w")
+IN_C(2, Win_flush_local, win_flush_local, Act::kCall, "pw")
+IN_C(1, Win_flush_local_all, win_flush_local_all, Act::kCall, "w")
+#define ONE_SIDED(n, more, name, lower, roles) \
+  COUNTS(n, name, lower, Act::kCall, roles)    \
+  COUNTS(more, R##lower, r##lower, Act::kBegin, roles "R")
+ONE_SIDED(8, 9, Put, put, "-ntp---w")
+ONE_SIDED(8, 9, Get, get, "-ntp---w")
+ONE_SIDED(9, 10, Accumulate, accumulate, "-ntp----w")
+ONE_SIDED(12, 13, Get_accumulate, get_accumulate, "-nt---p----w")
+IN_C(7, Fetch_and_op, fetch_and_op, Act::kCall, "--tp--w")
+IN_C(7, Compare_and_swap, compare_and_swap, Act::kCall, "---tp-w")
 
 // Communicators that come of others.
-SHOWN int MPI_Comm_dup(MPI_Comm comm, MPI_Comm* made) {
-  NEXT(Comm_dup);
-  return note(real(comm, made), comm, made);
-}
-SHOWN int MPI_Comm_split(MPI_Comm comm, int color, int order, MPI_Comm* made) {
-  NEXT(Comm_split);
-  return note(real(comm, color, order, made), comm, made);
-}
-SHOWN int MPI_Comm_split_type(MPI_Comm comm, int type, int order, MPI_Info info, MPI_Comm* made) {
-  NEXT(Comm_split_type);
-  return note(real(comm, type, order, info, made), comm, made);
-}
-SHOWN int MPI_Comm_create(MPI_Comm comm, MPI_Group group, MPI_Comm* made) {
-  NEXT(Comm_create);
-  return note(real(comm, group, made), comm, made);
-}
-SHOWN int MPI_Cart_create(MPI_Comm comm, int dimensions, const int* sizes, const int* periods, int reorder,
-                          MPI_Comm* made) {
-  NEXT(Cart_create);
-  return note(real(comm, dimensions, sizes, periods, reorder, made), comm, made);
-}
+IN_C(2, Comm_dup, comm_dup, Act::kCall, "cC")
+IN_C(3, Comm_dup_with_info, comm_dup_with_info, Act::kCall, "c-C")
+IN_C(3, Comm_idup, comm_idup, Act::kBegin, "cCR")
+IN_C(4, Comm_split, comm_split, Act::kCall, "c--C")
+IN_C(5, Comm_split_type, comm_split_type, Act::kCall, "c---C")
+IN_C(3, Comm_create, comm_create, Act::kCall, "c-C")
+IN_C(4, Comm_create_group, comm_create_group, Act::kCall, "c-aC")
+IN_C(6, Cart_create, cart_create, Act::kCall, "c----C")
+IN_C(3, Cart_sub, cart_sub, Act::kCall, "c-C")
+IN_C(6, Graph_create, graph_create, Act::kCall, "c----C")
+IN_C(9, Dist_graph_create, dist_graph_create, Act::kCall, "c-------C")
+IN_C(10, Dist_graph_create_adjacent, dist_graph_create_adjacent, Act::kCall, "c--------C")
+IN_C(1, Comm_free, comm_free, Act::kForget, "C")
+IN_C(1, Comm_disconnect, comm_disconnect, Act::kForget, "C")
 
 }  // namespace rangescope::inject::mpi

@@ -1,75 +1,96 @@
 #include "inject/mpi/communicators.hpp"
 
-#include <cstdlib>
-
-#include "inject/mpi/next.hpp"
+#include "inject/mpi/handles.hpp"
 
 namespace rangescope::inject::mpi {
 namespace {
 
-int forget(MPI_Comm, int, void* value, void*) {
-  std::free(value);
-  return MPI_SUCCESS;
+Handles<Communicator> known;
+Handles<std::uint32_t> groups_made;  // by id: how often
+
+std::uint64_t mix(std::uint64_t hash, std::uint64_t value) {
+  hash ^= value + 0x9e3779b97f4a7c15ull + (hash << 6) + (hash >> 2);
+  hash *= 0xff51afd7ed558ccdull;
+  return hash ^ hash >> 33;
 }
-// A duplicate gets its own (note()).
-int not_copied(MPI_Comm, int, void*, void*, void*, int* flag) {
-  *flag = 0;
-  return MPI_SUCCESS;
+
+int rank_in(Word comm) {
+  static const auto rank_of = pmpi<int(Word, int*)>("PMPI_Comm_rank");
+  int rank = -2;
+  return rank_of != nullptr && rank_of(comm, &rank) == 0 ? rank : -2;
 }
-int key() {
-  static const int made = [] {
-    int value = MPI_KEYVAL_INVALID;
-    const auto create = next<decltype(&PMPI_Comm_create_keyval)>("PMPI_Comm_create_keyval");
-    if (create == nullptr || create(not_copied, forget, &value, nullptr) != MPI_SUCCESS) return MPI_KEYVAL_INVALID;
-    return value;
-  }();
-  return made;
+
+/// The rank in `parent` of the first member of `made`; negative for none.
+int leader_of(Word parent, Word made) {
+  static const auto group_of = pmpi<int(Word, Word*)>("PMPI_Comm_group");
+  static const auto free_group = pmpi<int(Word*)>("PMPI_Group_free");
+  static const auto translate = pmpi<int(Word, int, const int*, Word, int*)>("PMPI_Group_translate_ranks");
+  if (group_of == nullptr || translate == nullptr || free_group == nullptr) return -1;
+  Word mine = 0, all = 0;
+  if (group_of(made, &mine) != 0) return -1;
+  int leader = -1;
+  if (group_of(parent, &all) == 0) {
+    const int first = 0;
+    if (translate(mine, 1, &first, all, &leader) != 0) leader = -1;
+    free_group(&all);
+  }
+  free_group(&mine);
+  return leader;
 }
-void keep(MPI_Comm comm, std::uint64_t id) {
-  static const auto set = next<decltype(&PMPI_Comm_set_attr)>("PMPI_Comm_set_attr");
-  auto* known = static_cast<Communicator*>(std::malloc(sizeof(Communicator)));
-  if (known == nullptr) return;
-  static const auto rank_of = next<decltype(&PMPI_Comm_rank)>("PMPI_Comm_rank");
-  int self = -2;
-  *known = {id, 0, rank_of != nullptr && rank_of(comm, &self) == MPI_SUCCESS ? self : -2};
-  if (set == nullptr || set(comm, key(), known) != MPI_SUCCESS) std::free(known);
+
+/// The parent as it is after it has had one more child.
+Communicator parent_of(Word handle) {
+  Communicator out = communicator_of(handle);
+  if (out.id != 0) known.with(handle, [&](Communicator& there) { out.children = ++there.children; });
+  return out;
 }
 
 }  // namespace
 
-Communicator* communicator_of(MPI_Comm comm) {
-  static const auto get = next<decltype(&PMPI_Comm_get_attr)>("PMPI_Comm_get_attr");
-  if (world() == nullptr || comm == no_comm() || comm == nullptr || key() == MPI_KEYVAL_INVALID) return nullptr;
-  void* value = nullptr;
-  int found = 0;
-  if (get == nullptr || get(comm, key(), &value, &found) != MPI_SUCCESS) return nullptr;
-  if (found == 0 && comm == world()) {
-    keep(comm, 1);
-    if (get(comm, key(), &value, &found) != MPI_SUCCESS) return nullptr;
-  }
-  return found != 0 ? static_cast<Communicator*>(value) : nullptr;
+Communicator communicator_of(Word handle) {
+  Communicator found;
+  if (known.with(handle, [&](const Communicator& there) { found = there; })) return found;
+  const Abi& mpi = abi();
+  if (handle != mpi.world && handle != mpi.self) return found;
+  static const auto initialized = pmpi<int(int*)>("PMPI_Initialized");
+  int begun = 0;
+  if (initialized == nullptr || initialized(&begun) != 0 || begun == 0) return found;
+  const int self = rank_in(mpi.world);
+  found = handle == mpi.world ? Communicator{1, 0, self} : Communicator{mix(2, static_cast<std::uint64_t>(self)), 0, 0};
+  known.put(handle, found);
+  return found;
 }
 
-int note(int result, MPI_Comm parent, MPI_Comm* made) {
-  static const auto group_of = next<decltype(&PMPI_Comm_group)>("PMPI_Comm_group");
-  static const auto free_group = next<decltype(&PMPI_Group_free)>("PMPI_Group_free");
-  static const auto translate = next<decltype(&PMPI_Group_translate_ranks)>("PMPI_Group_translate_ranks");
-  Communicator* above = result == MPI_SUCCESS ? communicator_of(parent) : nullptr;
-  if (above == nullptr) return result;
-  const std::uint32_t ordinal = ++above->children;
-  if (made == nullptr || *made == no_comm() || group_of == nullptr || translate == nullptr || free_group == nullptr)
-    return result;
-  MPI_Group mine, all;
-  if (group_of(*made, &mine) != MPI_SUCCESS) return result;
-  if (group_of(parent, &all) == MPI_SUCCESS) {
-    const int first = 0;
-    int leader = 0;
-    if (translate(mine, 1, &first, all, &leader) == MPI_SUCCESS)
-      keep(*made, mix(mix(above->id, ordinal), static_cast<std::uint64_t>(leader)));
-    free_group(&all);
-  }
-  free_group(&mine);
-  return result;
+void note_communicator(Word parent, Word made) {
+  const Communicator above = parent_of(parent);
+  if (above.id == 0 || made == abi().no_comm || made == 0) return;
+  if (const int leader = leader_of(parent, made); leader >= 0)
+    known.put(made, {mix(mix(above.id, above.children), static_cast<std::uint64_t>(leader)), 0, rank_in(made)});
+}
+
+void note_group(Word parent, Word made, int tag) {
+  const Communicator above = communicator_of(parent);
+  if (above.id == 0 || made == abi().no_comm || made == 0) return;
+  const int leader = leader_of(parent, made);
+  if (leader < 0) return;
+  const std::uint64_t id = mix(mix(~above.id, static_cast<std::uint64_t>(tag)), static_cast<std::uint64_t>(leader));
+  const std::uint32_t before = groups_made.take(id);
+  groups_made.put(id, before + 1);
+  known.put(made, {mix(id, before), 0, rank_in(made)});
+}
+
+void note_copy(Word parent, Word made) {
+  const Communicator above = parent_of(parent);
+  if (above.id != 0 && made != abi().no_comm && made != 0)
+    known.put(made, {mix(mix(above.id, above.children), 0), 0, above.self});
+}
+
+void note_window(Word parent, Word made) {
+  note_copy(parent, made);
+}
+
+void forget(Word handle) {
+  (void)known.take(handle);
 }
 
 }  // namespace rangescope::inject::mpi

@@ -1,31 +1,32 @@
 // Which communicator is which: an id that is the same on all of its ranks, found without a message.
 //
 // That of MPI_COMM_WORLD is 1, that of another one a hash of its parent's, of how many were made from the parent before
-// it, and of the parent's rank of its first member. All members know these three.
+// it, and of the parent's rank of its first member. All members know these three. A window has the next id of its
+// communicator.
 #pragma once
 
-#include <mpi.h>
-
 #include <cstdint>
+
+#include "inject/mpi/abi.hpp"
 
 namespace rangescope::inject::mpi {
 
 struct Communicator {
-  std::uint64_t id;
-  std::uint32_t children;  // made of it so far
-  std::int32_t self;       // own rank in it
+  std::uint64_t id = 0;  ///< 0: unknown, as of one between two groups
+  std::uint32_t children = 0;
+  std::int32_t self = -2;  ///< own rank in it
 };
 
-/// Null for one that nobody saw made, and under another MPI than Open MPI.
-[[nodiscard]] Communicator* communicator_of(MPI_Comm comm);
+/// Of a communicator or window.
+[[nodiscard]] Communicator communicator_of(Word handle);
 
-/// `made` came of a call that all of `parent` made. Answers `result`, the call's own.
-int note(int result, MPI_Comm parent, MPI_Comm* made);
-
-inline std::uint64_t mix(std::uint64_t hash, std::uint64_t value) {
-  hash ^= value + 0x9e3779b97f4a7c15ull + (hash << 6) + (hash >> 2);
-  hash *= 0xff51afd7ed558ccdull;
-  return hash ^ hash >> 33;
-}
+/// `made` came of a call that all of `parent` made.
+void note_communicator(Word parent, Word made);
+/// By its group's members alone, under this tag.
+void note_group(Word parent, Word made, int tag);
+/// A copy, which may not be ready yet.
+void note_copy(Word parent, Word made);
+void note_window(Word parent, Word made);
+void forget(Word handle);
 
 }  // namespace rangescope::inject::mpi

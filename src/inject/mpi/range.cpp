@@ -1,104 +1,110 @@
 #include "inject/mpi/range.hpp"
 
 #include "inject/mpi/communicators.hpp"
-#include "inject/mpi/next.hpp"
 
 namespace rangescope::inject::mpi {
+namespace {
+
+constexpr std::uint64_t kFirstSchema = NVTX_PAYLOAD_SCHEMA_ID_STATIC_START + 1, kBytes = kFirstSchema + kSaysAll,
+                        kCame = kBytes + 1, kCameToo = kBytes + 2, kCompletion = kBytes + 3;
+constexpr std::uint64_t kSize = NVTX_PAYLOAD_ENTRY_TYPE_UINT64, kNumber = NVTX_PAYLOAD_ENTRY_TYPE_INT32;
+
+// An entry's offset of 0 means "behind the entry before" but for the first: what lies at 0 comes first.
+class Schema {
+ public:
+  void add(const char* name, std::uint64_t type, std::size_t offset) {
+    entries_[count_++] = {0, type, name, nullptr, 0, offset, nullptr, nullptr};
+  }
+  void finish(nvtxDomainHandle_t domain, std::uint64_t id, std::size_t size) const {
+    nvtxPayloadSchemaAttr_t schema{};
+    schema.fieldMask = NVTX_PAYLOAD_SCHEMA_ATTR_FIELD_TYPE | NVTX_PAYLOAD_SCHEMA_ATTR_FIELD_ENTRIES |
+                       NVTX_PAYLOAD_SCHEMA_ATTR_FIELD_NUM_ENTRIES | NVTX_PAYLOAD_SCHEMA_ATTR_FIELD_STATIC_SIZE |
+                       NVTX_PAYLOAD_SCHEMA_ATTR_FIELD_SCHEMA_ID;
+    schema.type = NVTX_PAYLOAD_SCHEMA_TYPE_STATIC;
+    schema.entries = entries_;
+    schema.numEntries = count_;
+    schema.payloadStaticSize = size;
+    schema.schemaId = id;
+    nvtxPayloadSchemaRegister(domain, &schema);
+  }
+
+ private:
+  nvtxPayloadSchemaEntry_t entries_[8];
+  std::size_t count_ = 0;
+};
+
+void add_schemas(nvtxDomainHandle_t domain) {
+  static Schema begun[kSaysAll], bytes, came, came_too, completion;  // NVTX may keep what it is given
+  for (std::uint8_t says = 0; says < kSaysAll; ++says) {
+    Schema& schema = begun[says];
+    schema.add("MPI communicator ID", kSize, offsetof(Begun, communicator));
+    if ((says & kSaysRequest) != 0) schema.add("Request", kSize, offsetof(Begun, request));
+    if ((says & kSaysPeer) != 0) schema.add("Peer rank", kNumber, offsetof(Begun, peer));
+    if ((says & kSaysTag) != 0) schema.add("Tag", kNumber, offsetof(Begun, tag));
+    schema.add("Rank", kNumber, offsetof(Begun, self));
+    if ((says & kSaysSource) != 0) schema.add("Source rank", kNumber, offsetof(Begun, source));
+    if ((says & kSaysSource) != 0) schema.add("Source tag", kNumber, offsetof(Begun, source_tag));
+    schema.finish(domain, kFirstSchema + says, sizeof(Begun));
+  }
+  bytes.add("Message size [bytes]", kSize, 0);
+  bytes.finish(domain, kBytes, 8);
+  came.add("Peer rank", kNumber, 0);
+  came.add("Tag", kNumber, 4);
+  came.finish(domain, kCame, 8);
+  came_too.add("Source rank", kNumber, 0);
+  came_too.add("Source tag", kNumber, 4);
+  came_too.finish(domain, kCameToo, 8);
+  completion.add("Completed request", kSize, 0);
+  completion.add("Message size [bytes]", kSize, offsetof(Completion, bytes));
+  completion.add("Source rank", kNumber, offsetof(Completion, source));
+  completion.add("Source tag", kNumber, offsetof(Completion, tag));
+  completion.finish(domain, kCompletion, sizeof(Completion));
+}
+
+}  // namespace
 
 nvtxDomainHandle_t domain() {
   static const nvtxDomainHandle_t handle = [] {
     const nvtxDomainHandle_t made = nvtxDomainCreateA("MPI");
-    static const auto entry = [](const char* name, std::uint64_t type, std::size_t offset) {
-      return nvtxPayloadSchemaEntry_t{0, type, name, nullptr, 0, offset, nullptr, nullptr};
-    };
-    constexpr std::uint64_t kSize = NVTX_PAYLOAD_ENTRY_TYPE_UINT64, kNumber = NVTX_PAYLOAD_ENTRY_TYPE_INT32;
-    static const nvtxPayloadSchemaEntry_t entries[] = {entry("Request", kSize, offsetof(Payload, request)),
-                                                       entry("MPI communicator ID", kSize, 0),
-                                                       entry("Message size [bytes]", kSize, offsetof(Payload, bytes)),
-                                                       entry("Peer rank", kNumber, offsetof(Payload, peer)),
-                                                       entry("Tag", kNumber, offsetof(Payload, tag)),
-                                                       entry("Rank", kNumber, offsetof(Payload, self)),
-                                                       entry("Source rank", kNumber, offsetof(Payload, source)),
-                                                       entry("Source tag", kNumber, offsetof(Payload, source_tag))};
-    static const nvtxPayloadSchemaEntry_t completed[] = {
-        entry("Completed request", kSize, 0), entry("Message size [bytes]", kSize, offsetof(Completion, bytes)),
-        entry("Source rank", kNumber, offsetof(Completion, source)),
-        entry("Source tag", kNumber, offsetof(Completion, tag))};
-    const auto add = [made](std::uint64_t id, const nvtxPayloadSchemaEntry_t* first, std::size_t count,
-                            std::size_t size) {
-      nvtxPayloadSchemaAttr_t schema{};
-      schema.fieldMask = NVTX_PAYLOAD_SCHEMA_ATTR_FIELD_TYPE | NVTX_PAYLOAD_SCHEMA_ATTR_FIELD_ENTRIES |
-                         NVTX_PAYLOAD_SCHEMA_ATTR_FIELD_NUM_ENTRIES | NVTX_PAYLOAD_SCHEMA_ATTR_FIELD_STATIC_SIZE |
-                         NVTX_PAYLOAD_SCHEMA_ATTR_FIELD_SCHEMA_ID;
-      schema.type = NVTX_PAYLOAD_SCHEMA_TYPE_STATIC;
-      schema.entries = first;
-      schema.numEntries = count;
-      schema.payloadStaticSize = size;
-      schema.schemaId = id;
-      nvtxPayloadSchemaRegister(made, &schema);
-    };
-    add(kCollective, entries + 1, 3, sizeof(Payload));
-    add(kMessage, entries + 1, 5, sizeof(Payload));
-    add(kExchange, entries + 1, 7, sizeof(Payload));
-    add(kRequest, entries, 6, sizeof(Payload));
-    add(kCompletion, completed, 4, sizeof(Completion));
+    add_schemas(made);
     return made;
   }();
   return handle;
 }
 
-std::uint64_t bytes_of(std::int64_t count, MPI_Datatype type) {
-  static const auto size_of = next<decltype(&PMPI_Type_size)>("PMPI_Type_size");
-  int bytes = 0;
-  if (world() == nullptr || count <= 0 || size_of == nullptr || size_of(type, &bytes) != MPI_SUCCESS || bytes < 0)
-    return 0;
-  return static_cast<std::uint64_t>(count) * static_cast<std::uint64_t>(bytes);
+nvtxPayloadData_t payload_of(const Completion& completion) {
+  return {kCompletion, sizeof completion, &completion};
 }
 
-std::uint64_t received_bytes(const MPI_Status& status, std::uint64_t otherwise) {
-  static const auto elements = next<decltype(&PMPI_Get_elements_x)>("PMPI_Get_elements_x");
-  static const auto byte = reinterpret_cast<MPI_Datatype>(dlsym(RTLD_DEFAULT, "ompi_mpi_byte"));
-  MPI_Count bytes = 0;
-  if (elements == nullptr || byte == nullptr || elements(&status, byte, &bytes) != MPI_SUCCESS || bytes < 0)
-    return otherwise;
-  return static_cast<std::uint64_t>(bytes);
-}
-
-Range::Range(nvtxStringHandle_t name, MPI_Comm comm, std::uint64_t schema, Payload payload) : payload_(payload) {
-  const Communicator* found = world() == nullptr ? nullptr : communicator_of(comm);
-  if (found == nullptr) {
+Range::Range(nvtxStringHandle_t name, Word comm, std::uint8_t says, Begun begun) {
+  const Communicator known = communicator_of(comm);
+  if (known.id == 0) {
     push(name, nullptr);
     return;
   }
-  schema_ = schema;
-  payload_.communicator = found->id;
-  payload_.self = found->self;
-  const nvtxPayloadData_t data{schema_, sizeof payload_, &payload_};
+  begun.communicator = known.id;
+  begun.self = self_ = known.self;
+  const nvtxPayloadData_t data{kFirstSchema + says, sizeof begun, &begun};
   push(name, &data);
 }
 
 Range::~Range() {
-  if (completed_count_ > 0) {
-    nvtxRangePopPayload(domain(), completed_, completed_count_);
-    return;
-  }
-  if (!more_) {
+  if (count_ == 0)
     nvtxDomainRangePop(domain());
-    return;
-  }
-  const nvtxPayloadData_t data{schema_, sizeof payload_, &payload_};
-  nvtxRangePopPayload(domain(), &data, 1);
+  else
+    nvtxRangePopPayload(domain(), data_, count_);
 }
 
-void Range::came(const MPI_Status& status) {
-  if (schema_ == 0) return;
-  std::int32_t& rank = schema_ == kExchange ? payload_.source : payload_.peer;
-  std::int32_t& tag = schema_ == kExchange ? payload_.source_tag : payload_.tag;
-  const std::uint64_t bytes = schema_ == kMessage ? received_bytes(status, payload_.bytes) : payload_.bytes;
-  more_ = rank != status.MPI_SOURCE || tag != status.MPI_TAG || bytes != payload_.bytes;
-  rank = status.MPI_SOURCE;
-  tag = status.MPI_TAG;
-  payload_.bytes = bytes;
+void Range::bytes(std::uint64_t bytes) {
+  if (!is_followed() || bytes == kUnknownBytes) return;
+  bytes_ = bytes;
+  own_[count_++] = {kBytes, sizeof bytes_, &bytes_};
+}
+
+void Range::came(int source, int tag, bool exchange) {
+  if (!is_followed()) return;
+  came_ = {source, tag};
+  own_[count_++] = {exchange ? kCameToo : kCame, sizeof came_, &came_};
 }
 
 void Range::push(nvtxStringHandle_t name, const nvtxPayloadData_t* data) {

@@ -1,104 +1,99 @@
 #include "inject/mpi/requests.hpp"
 
+#include <algorithm>
 #include <cstdlib>
-
-#include "inject/mpi/next.hpp"
+#include <cstring>
 
 namespace rangescope::inject::mpi {
+namespace {
 
-Requests requests_under_way;
+std::atomic<std::uint64_t> posted_count{0};
 
-void Requests::put(MPI_Request request, const Posted& posted) {
-  static const auto done = reinterpret_cast<MPI_Request>(dlsym(RTLD_DEFAULT, "ompi_request_empty")),
-                    none = reinterpret_cast<MPI_Request>(dlsym(RTLD_DEFAULT, "ompi_request_null"));
-  if ((posted.number == 0 && posted.start == nullptr) || request == done || request == none)
-    return;       // shared by all that are complete at once
-  take(request);  // of one that was completed unseen
-  for (Place *place = first(request), *end = place + kTried; place != end; ++place) {
-    std::uintptr_t empty = 0;
-    if (!place->request.compare_exchange_strong(empty, kBusy, std::memory_order_acquire)) continue;
-    place->posted = posted;
-    place->request.store(reinterpret_cast<std::uintptr_t>(request), std::memory_order_release);
-    return;
-  }
+}  // namespace
+
+Handles<Posted> under_way;
+
+std::uint64_t next_number() {
+  return ++posted_count;
 }
 
-Posted Requests::take(MPI_Request request) {
-  for (Place *place = first(request), *end = place + kTried; place != end && request != nullptr; ++place) {
-    if (place->request.load(std::memory_order_acquire) != reinterpret_cast<std::uintptr_t>(request)) continue;
-    const Posted posted = place->posted;
-    place->request.store(0, std::memory_order_release);
-    return posted;
-  }
-  return {};
+void put(Word request, const Posted& posted) {
+  if ((posted.number != 0 || posted.start != nullptr) && request != 0 && !abi().is_shared(request))
+    under_way.put(request, posted);
 }
 
-void begin(MPI_Request request) {
-  Posted posted = world() == nullptr ? Posted{} : requests_under_way.take(request);
-  if (posted.start == nullptr) return requests_under_way.put(request, posted);
-  const std::uint64_t number = ++posted_count;
-  const Range range(posted.start, posted.comm, posted.bytes, posted.peer, posted.tag, number);
-  posted.number = range.is_followed() ? number : 0;
-  requests_under_way.put(request, posted);
-}
-
-Completing::Completing(int count, MPI_Request* requests, MPI_Status* statuses)
-    : requests_(requests), statuses_(statuses) {
-  if (world() == nullptr) return;
-  const std::size_t all = count < 0 || requests == nullptr ? 0 : static_cast<std::size_t>(count);
-  count_ = all < kMost ? all : kMost;
+Completing::Completing(const Arguments& arguments) : arguments_(arguments) {
+  const int said = arguments.number('n', 1);
+  const std::size_t all = said < 0 || arguments.word('R') == 0 ? 0 : static_cast<std::size_t>(said);
+  count_ = std::min(all, kMost);
   if (count_ > kFew) {
-    more_ = static_cast<Room*>(std::malloc(sizeof(Room) * count_));
+    rooms_ = static_cast<Room*>(std::malloc(sizeof(Room) * count_));
     data_ = static_cast<nvtxPayloadData_t*>(std::malloc(sizeof *data_ * count_));
-    if (more_ == nullptr || data_ == nullptr) count_ = 0;
+    own_ = static_cast<char*>(std::malloc(kStatus * count_));
+    if (rooms_ == nullptr || data_ == nullptr || own_ == nullptr) count_ = 0;
   }
   for (std::size_t i = 0; i < count_; ++i) {
-    room(i).handle = requests[i];
-    room(i).posted = requests_under_way.take(requests[i]);
+    const Word handle = arguments.handle_at('R', i);
+    rooms_[i] = {raw(i), handle, under_way.take(handle), {}};
   }
-  if (statuses != nullptr || all != count_) return;
-  own_ = count_ > kFew ? static_cast<MPI_Status*>(std::malloc(sizeof *own_ * count_)) : few_statuses_;
-  statuses_ = own_;
+  if (arguments.is_ignored('S')) {
+    if (all != count_ || count_ == 0) return;
+    arguments.word('S') = reinterpret_cast<Word>(own_);
+  }
+  statuses_ = arguments.pointer<char>('S');
 }
 
 Completing::~Completing() {
   if (own_ != few_statuses_) std::free(own_);
   if (data_ != few_data_) std::free(data_);
-  std::free(more_);
+  if (rooms_ != few_) std::free(rooms_);
 }
 
-void Completing::done(int result, const int* order, int known) {
+/// The handle that lies there now, as it lies there.
+Word Completing::raw(std::size_t place) const {
+  Word value = 0;
+  std::memcpy(&value, arguments_.pointer<char>('R') + place * arguments_.handle_bytes(), arguments_.handle_bytes());
+  return value;
+}
+
+void Completing::done(bool accepted) {
   for (std::size_t i = 0; i < count_; ++i) {
-    if (requests_[i] != room(i).handle || room(i).posted.start != nullptr) continue;
-    requests_under_way.put(room(i).handle, room(i).posted);
-    room(i).posted.number = 0;
+    Posted& posted = rooms_[i].posted;
+    if (raw(i) != rooms_[i].raw || posted.start != nullptr) continue;
+    put(rooms_[i].handle, posted);
+    posted.number = 0;
   }
-  for (int n = 0; n < known && result == MPI_SUCCESS; ++n) {
-    const std::size_t at = static_cast<std::size_t>(order == nullptr ? n : order[n]);
-    if (at < count_) add(room(at), statuses_ == nullptr ? nullptr : &statuses_[n]);
+  int known = static_cast<int>(count_);  // that MPI names
+  if (arguments_.has('k'))
+    known = accepted ? *arguments_.pointer<int>('k') : 0;
+  else if (accepted && arguments_.has('f') && *arguments_.pointer<int>('f') == 0)
+    known = 0;
+  else if (arguments_.has('i'))
+    known = std::min(known, 1);
+  const char order = arguments_.has('x') ? 'x' : arguments_.has('i') ? 'i' : '\0';
+  for (int n = 0; n < known && accepted; ++n) {
+    const int at = order == '\0' ? n : arguments_.index(order, static_cast<std::size_t>(n));
+    if (at >= 0 && static_cast<std::size_t>(at) < count_)
+      add(rooms_[at], statuses_ == nullptr ? nullptr : statuses_ + static_cast<std::size_t>(n) * abi().status_bytes);
   }
   for (std::size_t i = 0; i < count_; ++i) {
-    if (room(i).posted.start != nullptr)
-      requests_under_way.put(room(i).handle, room(i).posted);
-    else if (result == MPI_SUCCESS)
-      add(room(i), nullptr);
+    if (rooms_[i].posted.start != nullptr)
+      put(rooms_[i].handle, rooms_[i].posted);
+    else if (accepted)
+      add(rooms_[i], nullptr);
   }
 }
 
-void Completing::add(Room& one, const MPI_Status* status) {
-  static const auto cancelled = next<decltype(&PMPI_Test_cancelled)>("PMPI_Test_cancelled");
-  if (one.posted.number == 0) return;
-  one.completion = {one.posted.number, one.posted.bytes, one.posted.peer, one.posted.tag};
-  if (one.posted.receives && status != nullptr) {
-    int gone = 0;
-    if (cancelled != nullptr && cancelled(status, &gone) == MPI_SUCCESS && gone != 0)
-      one.completion = {one.posted.number, 0, MPI_PROC_NULL, 0};
-    else
-      one.completion = {one.posted.number, received_bytes(*status, one.posted.bytes), status->MPI_SOURCE,
-                        status->MPI_TAG};
-  }
-  one.posted.number = 0;
-  data_[complete_++] = {kCompletion, sizeof(Completion), &one.completion};
+void Completing::add(Room& one, const char* status) {
+  Posted& posted = one.posted;
+  if (posted.number == 0) return;
+  one.completion = {posted.number, posted.bytes, posted.peer, posted.tag};
+  if (status != nullptr && abi().is_cancelled(status))
+    one.completion = {posted.number, 0, -2, 0};
+  else if (status != nullptr && posted.receives)
+    one.completion = {posted.number, abi().bytes(status), abi().source(status), abi().tag(status)};
+  posted.number = 0;
+  data_[complete_++] = payload_of(one.completion);
 }
 
 }  // namespace rangescope::inject::mpi

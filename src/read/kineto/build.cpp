@@ -71,6 +71,17 @@ std::string_view nccl_name(std::string_view name) {
   return {};
 }
 
+constexpr double kIdle = 0.9;  ///< of a thread's time in calls that wait
+
+/// Is it a Python function that waits: for a lock, a queue, a pipe, a while?
+bool waits_for_others(std::string_view function) {
+  constexpr std::string_view kWaits[] = {
+      "acquire of _thread.", ": wait", ": _recv",          ": recv",  "select.", "poll of ", "sleep>", "read>",
+      "accept of ",          ": join", "_wait_for_tstate", ": select"};
+  return std::any_of(std::begin(kWaits), std::end(kWaits),
+                     [&](std::string_view wait) { return function.find(wait) != std::string_view::npos; });
+}
+
 template <class Id>
 std::uint32_t count(const std::vector<Id>& all) {
   return static_cast<std::uint32_t>(all.size());
@@ -272,7 +283,9 @@ void Builder::add(const Event& event) {
     return;
   }
   if (event.phase != 'X') return;
-  const std::string_view category = event.category;
+  const std::string_view category = event.legacy_cpu   ? std::string_view("cpu_op")
+                                    : event.legacy_gpu ? std::string_view("gpu_user_annotation")
+                                                       : event.category;
   if (!event.start_ns || (event.length_ns && *event.length_ns < 0)) return bad();
   fraction_ |= event.fraction;
   if (category == "Trace") {
@@ -282,7 +295,16 @@ void Builder::add(const Event& event) {
     }
     return;
   }
-  if (!event.pid || !event.tid) return bad();
+  const bool gpu_work = category == "kernel" || category == "Kernel" || category == "gpu_memcpy" ||
+                        category == "gpu_memset" || category == "Memcpy" || category == "Memset";
+  if (gpu_work && (event.stream || event.tid)) {
+    ++known_;
+    return kernel(event);
+  }
+  if (!event.pid || !event.tid) {
+    lost_gpu_work_ |= gpu_work;
+    return bad();
+  }
   ++known_;
   if (category == "cpu_op" || category == "user_annotation" || category == "Operator") {
     range(event, 0);
@@ -292,9 +314,6 @@ void Builder::add(const Event& event) {
   if (category == "cuda_runtime" || category == "cuda_driver" || category == "Runtime" || category == "xpu_runtime" ||
       category == "hip_runtime")
     return call(event);
-  if (category == "kernel" || category == "Kernel" || category == "gpu_memcpy" || category == "gpu_memset" ||
-      category == "Memcpy" || category == "Memset")
-    return kernel(event);
   if (category == "cuda_sync") return wait(event);
   if (category == "python_function") {
     constexpr std::string_view kModule = "nn.Module: ";
@@ -340,6 +359,7 @@ void Builder::member(std::string_view key, std::string_view json) {
         (name == "rank" ? rank_ : name == "pg_count" ? groups : ranks) = number;
       }
     }
+    world_ = static_cast<std::uint32_t>(ranks);
     if (rank_ >= 0 && ranks > 0) job_ = ", rank " + std::to_string(rank_) + " of " + std::to_string(ranks);
     if (groups > 0) job_ += ", " + base::counted(static_cast<std::uint64_t>(groups), "process group");
     if (!backend_.empty()) job_ += ", " + backend_;
@@ -494,22 +514,118 @@ void Builder::losses() {
   lose("bad_events", bad_events_, "events without a time, process or thread, or that are no JSON, were left out");
   for (const auto& [category, events] : unread_)
     lose("unread_events", events, "events of the category \"" + base::printable(category) + "\" are not read");
+  lose("unread_events", idle_threads_, "Python threads that only waited are left out");
+  if (lost_gpu_work_ && s_.kernels.empty()) s_.unrecorded.kernels = s_.unrecorded.copies = true;
   lose("placed_by_operator", placed_,
        "GPU work whose CUDA call is not in the trace belongs to the operator that the trace names; its launch latency "
        "is counted from the operator's begin");
 }
 
+/// A Python thread that runs no operator and is in a call that waits for nine tenths of its time: a pool's, a
+/// monitor's.
+void Builder::leave_out_idle_threads() {
+  const auto python = domains_.find("python");
+  if (python == domains_.end()) return;
+  std::vector<char> works(s_.threads.size());
+  std::vector<std::vector<const model::Range*>> ranges(s_.threads.size());
+  for (const model::Launch& call : s_.launches) works[call.thread] = 1;
+  for (const model::Range& range : s_.ranges) {
+    if (range.domain == python->second && range.end_ns != model::kOpen)
+      ranges[range.thread].push_back(&range);
+    else
+      works[range.thread] = 1;
+  }
+  std::vector<char> idle(s_.threads.size());
+  for (std::size_t thread = 0; thread < ranges.size(); ++thread) {
+    if (works[thread] != 0 || ranges[thread].empty()) continue;
+    std::sort(ranges[thread].begin(), ranges[thread].end(),
+              [](const auto* a, const auto* b) { return a->start_ns < b->start_ns; });
+    std::int64_t waits = 0, all = 0, waits_until = ranges[thread].front()->start_ns, until = waits_until;
+    const auto add = [](const model::Range& range, std::int64_t& reached) {
+      const std::int64_t from = std::max(range.start_ns, reached);
+      reached = std::max(reached, range.end_ns);
+      return std::max<std::int64_t>(0, range.end_ns - from);
+    };
+    for (const model::Range* range : ranges[thread]) {
+      all += add(*range, until);
+      if (waits_for_others(s_.strings.view(range->name))) waits += add(*range, waits_until);
+    }
+    idle[thread] = static_cast<double>(waits) >= kIdle * static_cast<double>(all);
+    idle_threads_ += idle[thread] != 0 ? 1 : 0;
+  }
+  std::erase_if(s_.ranges, [&](const model::Range& range) { return idle[range.thread] != 0; });
+}
+
+/// What the profiler did itself is none of the program's time: taken out of the operators in which it lies, on the
+/// thread whose CUDA call was open, since traces do not say on which it was.
+void Builder::take_out_overhead() {
+  const auto overhead = domains_.find("overhead");
+  if (overhead == domains_.end()) return;
+  std::vector<std::vector<std::pair<std::int64_t, std::int64_t>>> calls(s_.threads.size());
+  for (const model::Launch& call : s_.launches)
+    if (call.end_ns != model::kOpen) calls[call.thread].emplace_back(call.start_ns, call.end_ns);
+  for (auto& of_thread : calls) std::sort(of_thread.begin(), of_thread.end());
+  std::vector<std::vector<const model::Range*>> spent(s_.threads.size());
+  for (const model::Range& range : s_.ranges) {
+    if (range.domain != overhead->second || range.end_ns == model::kOpen) continue;
+    const std::int64_t middle = range.start_ns + (range.end_ns - range.start_ns) / 2;
+    for (std::uint32_t thread = 0; thread < calls.size(); ++thread) {
+      const auto after = std::upper_bound(calls[thread].begin(), calls[thread].end(), std::pair(middle, INT64_MAX));
+      if (after == calls[thread].begin() || std::prev(after)->second < middle) continue;
+      spent[thread].push_back(&range);
+      break;
+    }
+  }
+  for (auto& of_thread : spent)
+    std::sort(of_thread.begin(), of_thread.end(),
+              [](const auto* a, const auto* b) { return a->start_ns < b->start_ns; });
+  std::vector<const model::Range*> open;
+  std::vector<std::size_t> next(s_.threads.size());
+  const auto end_of = [&](std::uint32_t thread, std::int64_t until) {  // all that begins before `until`
+    for (; next[thread] < spent[thread].size() && spent[thread][next[thread]]->start_ns < until; ++next[thread]) {
+      const model::Range& one = *spent[thread][next[thread]];
+      model::CounterWait& out = s_.counter_waits.emplace_back();
+      out.process = s_.threads[thread].process;
+      for (const model::Range* around : open)
+        if (around->end_ns > one.start_ns) out.path.push_back(around->name);
+      if (out.path.empty()) {
+        s_.counter_waits.pop_back();
+        continue;
+      }
+      out.path.push_back(0);  // it lies in the last of them, as a range of no name
+      out.ns = one.end_ns - one.start_ns;
+    }
+  };
+  std::uint32_t on = kNone;
+  for (const model::Range& range : s_.ranges) {  // in the order of the pushes, thread by thread
+    if (range.domain != 0) continue;
+    if (range.thread != on) {
+      if (on != kNone) end_of(on, INT64_MAX);
+      open.clear();
+      on = range.thread;
+    }
+    end_of(on, range.start_ns);
+    while (!open.empty() && open.back()->end_ns <= range.start_ns) open.pop_back();
+    open.push_back(&range);
+  }
+  if (on != kNone) end_of(on, INT64_MAX);
+}
+
 model::Session Builder::finish() {
   for (auto& thread : s_.threads)
     if (thread.process == kNone) thread.process = s_.processes.empty() ? process(0) : 0;
+  leave_out_idle_threads();
   order_ranges();
+  take_out_overhead();
   number_collectives();
   link_work();
   link_waits();
   for (auto& [pid, index] : process_of_) {
     if (const auto name = process_names_.find(pid); name != process_names_.end())
       s_.processes[index].name = name->second;
-    if (rank_ >= 0) s_.processes[index].rank = static_cast<std::uint32_t>(rank_);
+    if (rank_ < 0) continue;
+    s_.processes[index].rank = static_cast<std::uint32_t>(rank_);
+    s_.processes[index].world = world_;
   }
   for (model::Thread& thread : s_.threads) {
     const auto name = thread_names_.find(thread_key(s_.processes[thread.process].pid, thread.tid));

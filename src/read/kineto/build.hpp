@@ -55,7 +55,9 @@ class Builder {
   void memory(const Event& event);
   std::uint32_t attributes(const Event& event);
 
+  void leave_out_idle_threads();
   void order_ranges();
+  void take_out_overhead();
   void number_collectives();
   void link_work();
   void link_waits();
@@ -92,9 +94,10 @@ class Builder {
   std::map<std::uint32_t, std::uint32_t> standing_in_;              ///< range: launch that stands in for its call
   std::int64_t span_begin_ = 0, span_end_ = 0, base_ns_ = 0;
   std::int64_t rank_ = -1;
+  std::uint32_t world_ = 0;
   std::string job_;
-  std::uint64_t events_ = 0, known_ = 0, bad_events_ = 0, placed_ = 0;
-  bool fraction_ = false;
+  std::uint64_t events_ = 0, known_ = 0, bad_events_ = 0, placed_ = 0, idle_threads_ = 0;
+  bool fraction_ = false, lost_gpu_work_ = false;
 };
 
 }  // namespace rangescope::read::kineto

@@ -31,10 +31,15 @@ void number(od::value& value, std::optional<T>& out) {
   out = negative ? static_cast<T>(-static_cast<std::int64_t>(*whole)) : static_cast<T>(*whole);
 }
 
-/// Of a process or thread. Threads of the GPU's driver have ids that PyTorch writes as negative numbers.
+/// Of a process or thread. Threads of the GPU's driver have ids that PyTorch writes as negative numbers; PyTorch 1.8
+/// and 1.9 write "stream 7" for the stream of a kernel.
 void identifier(od::value& value, std::optional<std::uint32_t>& out) {
+  constexpr std::string_view kStream = "stream ";
   std::optional<std::int64_t> id;
-  number(value, id);
+  if (const std::string_view text = digits(value); text.starts_with(kStream))
+    id = base::to_int(base::trim(text.substr(kStream.size())));
+  else
+    number(value, id);
   if (id) out = static_cast<std::uint32_t>(*id);
 }
 
@@ -156,7 +161,12 @@ bool EventParser::parse(std::string_view text, Event& event) {
     } else if (key == "dur") {
       event.length_ns = microseconds(digits(value), event.fraction);
     } else if (key == "pid") {
-      identifier(value, event.pid);
+      event.legacy_cpu = digits(value) == "CPU functions";
+      event.legacy_gpu = digits(value) == "CUDA functions";
+      if (event.legacy_cpu || event.legacy_gpu)
+        event.pid = 0;
+      else
+        identifier(value, event.pid);
     } else if (key == "tid") {
       identifier(value, event.tid);
     } else if (key == "args") {

@@ -20,6 +20,7 @@ struct Event {
   std::optional<std::int64_t> length_ns;
   bool fraction = false;  ///< times are finer than a microsecond
   std::optional<std::uint32_t> pid, tid;
+  bool legacy_cpu = false, legacy_gpu = false;  ///< of torch.autograd.profiler before Kineto, which names no category
 
   std::optional<std::uint32_t> external_id, correlation, device, context, stream, registers, shared_bytes;
   std::optional<std::int64_t> sequence, bytes;

@@ -149,6 +149,21 @@ TEST(Kineto, GzipAndPlainFilesAreTheSame) {
   std::filesystem::remove(path + ".gz");
 }
 
+/// 300 KB of a gz that stand for 300 MB.
+TEST(Kineto, WhatAGzipUnpacksToIsBounded) {
+  const std::string path = ::testing::TempDir() + "/kineto_bomb_" + std::to_string(::getpid()) + ".json.gz";
+  const std::string blanks(std::size_t{1} << 20, ' ');
+  gzFile gz = ::gzopen(path.c_str(), "wb");
+  ASSERT_NE(gz, nullptr);
+  ::gzwrite(gz, "{\"traceEvents\": [", 17);
+  for (int piece = 0; piece < 300; ++piece) ::gzwrite(gz, blanks.data(), static_cast<unsigned>(blanks.size()));
+  ::gzclose(gz);
+  const auto read = KinetoReader{}.read(path, {});
+  std::filesystem::remove(path);
+  ASSERT_FALSE(read.has_value());
+  EXPECT_NE(read.error().what.find("unpacks to more than 268435456 bytes"), std::string::npos) << read.error().what;
+}
+
 TEST(Kineto, ATraceThatEndsEarlyKeepsWhatCameBefore) {
   for (std::size_t length = 0; length < kStep.size(); length += 7) {
     const auto session = read_text(std::string_view(kStep).substr(0, length), "x.json");
@@ -234,6 +249,7 @@ TEST(Kineto, CollectivesOfARankAreCallsOfNccl) {
   const auto session = read_text(rank_of_two(1, 100), "rank1.json");
   ASSERT_TRUE(session);
   EXPECT_EQ(session->processes.at(0).rank, 1U);
+  EXPECT_EQ(session->processes.at(0).world, 2U);
   std::string calls;
   for (const model::PayloadField& field : session->payload_fields) {
     const model::Range& range = session->ranges.at(field.range);
@@ -271,6 +287,67 @@ TEST(Kineto, TheProfilersOwnEventsStandOnATimelineOfTheirOwn) {
   EXPECT_EQ(show(read_text(text, "x")),
             "span 10500-15500\nprocess 1  rank -\n@aten::a 10500-15500 on 1/1\n"
             "overhead@Activity Buffer Request 11000-13000 on 1/0\n");
+}
+
+TEST(Kineto, StreamsAreNamedInWordsByPyTorch18) {
+  const std::string text =
+      trace(R"({"ph":"X","cat":"Runtime","name":"cudaLaunchKernel","pid":9,"tid":"9","ts":10,"dur":5,)"
+            R"("args":{"correlation":334}},)"
+            R"({"ph":"X","cat":"Kernel","name":"k","pid":0,"tid":"stream 7","ts":20,"dur":32,"args":{"device":0,)"
+            R"("context":1,"stream":7,"correlation":334}},)"
+            R"({"ph":"X","cat":"Memcpy","name":"Memcpy HtoD","pid":0,"tid":"stream 7 ","ts":60,)"
+            R"("dur":10,"args":{"stream":7,"correlation":335}},)"
+            R"({"ph":"X","cat":"kernel","name":"k","pid":"gpu","tid":"compute","ts":80,"dur":1})");
+  EXPECT_EQ(show(read_text(text, "x")),
+            "span 10000-70000\nprocess 9  rank -\n"
+            "kernel k 20000-52000 grid 0 stream 7 by cudaLaunchKernel@10000 on 9/9\n"
+            "copy 1 0 B 60000 by no call\nloss bad_events 1\n");
+  const auto lost = read_text(trace(R"({"ph":"X","cat":"Runtime","name":"cudaFree","pid":9,"tid":9,"ts":1,"dur":5},)"
+                                    R"({"ph":"X","cat":"kernel","name":"k","tid":"compute","ts":80,"dur":1})"),
+                              "x");
+  ASSERT_TRUE(lost);
+  EXPECT_TRUE(lost->unrecorded.kernels) << "unknown, and not none";
+}
+
+TEST(Kineto, TheProfilersOwnTimeIsTakenOutOfTheOperatorsAroundIt) {
+  const auto session = read_text(
+      trace(R"({"ph":"X","cat":"user_annotation","name":"step","pid":1,"tid":1,"ts":1,"dur":99},)"
+            R"({"ph":"X","cat":"cpu_op","name":"aten::a","pid":1,"tid":1,"ts":10.5,"dur":50},)"
+            R"({"ph":"X","cat":"cuda_runtime","name":"cudaLaunchKernel","pid":1,"tid":1,"ts":12,"dur":40},)"
+            R"({"ph":"X","cat":"overhead","name":"Activity Buffer Request","pid":-1,"tid":0,"ts":14,"dur":30},)"
+            R"({"ph":"X","cat":"overhead","name":"Instrumentation","pid":-1,"tid":0,"ts":200,"dur":30})"),
+      "x");
+  ASSERT_TRUE(session);
+  ASSERT_EQ(session->counter_waits.size(), 1u);
+  EXPECT_EQ(session->counter_waits[0].ns, 30000);
+  ASSERT_EQ(session->counter_waits[0].path.size(), 3u);
+  EXPECT_EQ(session->strings.view(session->counter_waits[0].path[1]), "aten::a");
+}
+
+TEST(Kineto, PythonThreadsThatOnlyWaitAreLeftOut) {
+  const auto session = read_text(
+      trace(R"({"ph":"X","cat":"cpu_op","name":"aten::a","pid":1,"tid":1,"ts":10.5,"dur":50},)"
+            R"({"ph":"X","cat":"python_function","name":"threading.py(1016): _bootstrap","pid":1,"tid":2,"ts":0,)"
+            R"("dur":100},{"ph":"X","cat":"python_function","name":"connection.py(374): _recv","pid":1,"tid":2,"ts":1,)"
+            R"("dur":98},{"ph":"X","cat":"python_function","name":"data.py(4): parse","pid":1,"tid":3,"ts":0,)"
+            R"("dur":100},{"ph":"X","cat":"python_function","name":"threading.py(320): wait","pid":1,"tid":3,"ts":0,)"
+            R"("dur":40})"),
+      "x");
+  EXPECT_EQ(show(session),
+            "span 0-100000\nprocess 1  rank -\n@aten::a 10500-60500 on 1/1\n"
+            "python@data.py(4): parse 0-100000 on 1/3\npython@threading.py(320): wait 0-40000 on 1/3\n"
+            "loss unread_events 1\n");
+}
+
+TEST(Kineto, TheProfilerBeforeKinetoNamesNoCategory) {
+  const std::string text =
+      R"([{"name": "aten::mm", "ph": "X", "ts": 136.5, "dur": 184.5, "tid": 1, "pid": "CPU functions", "args": {}}, )"
+      R"({"name": "aten::mm", "ph": "s", "ts": 136.5, "tid": 1, "pid": "CPU functions", )"
+      R"("id": 0, "cat": "cpu_to_cuda"}, )"
+      R"({"name": "aten::mm", "ph": "X", "ts": 140, "dur": 9, "tid": 0, "pid": "CUDA functions", "args": {}}])";
+  EXPECT_EQ(show(read_text(text, "x")),
+            "span 136500-321000\nprocess 0  rank -\n@aten::mm 136500-321000 on 0/1\n"
+            "gpu_annotation@aten::mm 140000-149000 on 0/0\n");
 }
 
 TEST(Kineto, TheJobIsNamed) {

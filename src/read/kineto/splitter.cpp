@@ -4,6 +4,8 @@
 #include <array>
 #include <cstring>
 
+#include "base/unpacked.hpp"
+
 namespace rangescope::read::kineto {
 namespace {
 
@@ -29,6 +31,8 @@ base::Result<Splitter> Splitter::open(const std::filesystem::path& path) {
   out.file_.reset(::gzopen(path.c_str(), "rb"));
   if (out.file_ == nullptr) return base::fail(base::Code::kNoInput, "cannot be opened", path.string());
   ::gzbuffer(out.file_.get(), 1 << 20);
+  std::error_code error;
+  if (const auto bytes = std::filesystem::file_size(path, error); !error) out.most_ = base::most_unpacked(bytes);
   return out;
 }
 
@@ -39,7 +43,7 @@ Splitter Splitter::of(std::string_view text) {
 }
 
 bool Splitter::fail(std::string what) {
-  broken_ = std::move(what);
+  if (broken_.empty()) broken_ = std::move(what);  // the first says why
   state_ = State::kEnd;
   return false;
 }
@@ -65,6 +69,7 @@ bool Splitter::fill(std::size_t keep) {
     memory_.remove_prefix(got);
   }
   size_ += got;
+  if (dropped_ + size_ > most_) return fail("it unpacks to more than " + std::to_string(most_) + " bytes");
   std::memset(buffer_.data() + size_, 0, kPadding);
   return got > 0;
 }

@@ -59,7 +59,7 @@ class Splitter {
   std::string_view memory_;  ///< not yet taken bytes of a text in memory
   std::string buffer_;       ///< the bytes of `size_`, then room for padding
   std::size_t size_ = 0, at_ = 0;
-  std::uint64_t dropped_ = 0;
+  std::uint64_t dropped_ = 0, most_ = UINT64_MAX;  ///< bytes dropped; that it may have
   State state_ = State::kBegin;
   bool array_root_ = false, first_ = true, damaged_ = false;
   std::string key_, broken_;

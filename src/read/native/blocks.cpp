@@ -5,12 +5,13 @@
 
 #include <cstring>
 
+#include "base/progress.hpp"
+#include "base/unpacked.hpp"
+
 namespace rangescope::read::native {
 namespace {
 
 namespace format = wire::samples;
-
-constexpr std::size_t kMostRatio = 4000;
 
 }  // namespace
 
@@ -48,12 +49,13 @@ bool BlockReader::next(Block& block) {
   block.type = head.type;
   block.items = head.items;
   block.raw.assign(head.raw_bytes, '\0');
-  if (format::checksum(packed, head.packed_bytes) != head.checksum || raw_total_ > file_.size() * kMostRatio ||
+  if (format::checksum(packed, head.packed_bytes) != head.checksum || raw_total_ > base::most_unpacked(file_.size()) ||
       ZSTD_decompress(block.raw.data(), block.raw.size(), packed, head.packed_bytes) != block.raw.size()) {
     torn_ = left;
     return false;
   }
   at_ += sizeof head + head.packed_bytes;
+  base::Work::done(sizeof head + head.packed_bytes);
   return true;
 }
 

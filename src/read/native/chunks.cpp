@@ -52,7 +52,7 @@ std::span<const std::byte> used_part(std::span<const std::byte> file) {
   return header.used_bytes >= kPage && header.used_bytes < file.size() ? file.first(header.used_bytes) : file;
 }
 
-Chunks find_chunks(std::span<const std::byte> file) {
+Chunks find_chunks(std::span<const std::byte> file, const Release& release) {
   Chunks found;
   std::memcpy(&found.header, file.data(), std::min(file.size(), sizeof found.header));
   found.header_whole = file.size() >= sizeof found.header;
@@ -84,6 +84,7 @@ Chunks find_chunks(std::span<const std::byte> file) {
       end = next;
     }
     found.list.push_back({header.stream, header.sequence, header.tid, begin, end});
+    if (release) release(file.subspan(at, end - at));
     at = std::max(end, at + kPage) / kPage * kPage;
     if (end % kPage != 0) break;
   }

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -33,7 +34,10 @@ struct Chunks {
 /// The part of a file that is in use: captures are made as large as they may become.
 [[nodiscard]] std::span<const std::byte> used_part(std::span<const std::byte> file);
 
-/// Walks the file once, looking at one word a page. Never fails: damage is counted.
-[[nodiscard]] Chunks find_chunks(std::span<const std::byte> file);
+/// Told of a part of the file that is not looked at again for a while, whose memory may go.
+using Release = std::function<void(std::span<const std::byte>)>;
+
+/// Walks the file once, looking at the heads of its records. Never fails: damage is counted.
+[[nodiscard]] Chunks find_chunks(std::span<const std::byte> file, const Release& release = {});
 
 }  // namespace rangescope::read::native

@@ -7,11 +7,11 @@
 #include <cstring>
 #include <limits>
 
+#include "base/demangle.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
 #include "model/kernel_name.hpp"
 #include "model/metric_unit.hpp"
-#include "read/demangle.hpp"
 
 namespace rangescope::read::native {
 namespace wired = wire::counters;
@@ -114,7 +114,7 @@ void CounterReader::add_round(const Round& round, const std::vector<std::uint32_
   if (!whole) {
     out.ordinal = round.head.kernel;
     const std::string mangled(name(round.head.name));
-    const std::string demangled = demangle(mangled);
+    const std::string demangled = base::demangle(mangled);
     const model::StringId wanted = session_.strings.intern(demangled);
     const auto known = std::find_if(session_.kernel_names.begin(), session_.kernel_names.end(),
                                     [&](const model::KernelName& n) { return n.demangled == wanted; });

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 #include <limits>
+#include <map>
 #include <unordered_map>
 
 #include "base/fs.hpp"
@@ -23,6 +24,8 @@ using model::kNone;
 // Nothing that comes from a file may lead further than this.
 constexpr std::int64_t kLatest_ns = std::int64_t{1} << 62;
 constexpr std::uint64_t kMostStacks = 64u << 20;
+constexpr std::size_t kMostLives = 1u << 20;
+constexpr float kMostWeight = 1000;
 
 struct RawFrame {
   model::CpuFrame frame;
@@ -83,8 +86,12 @@ class CpuReader {
       case static_cast<std::uint32_t>(cpu_wire::kSymbols): each([&] { return symbol(in); }); break;
       case static_cast<std::uint32_t>(cpu_wire::kSamples): each([&] { return sample(in, before); }); break;
       case static_cast<std::uint32_t>(cpu_wire::kWaits): each([&] { return wait(in, before); }); break;
+      case static_cast<std::uint32_t>(cpu_wire::kBlind): each([&] { return blind(in, before); }); break;
+      case static_cast<std::uint32_t>(cpu_wire::kCreators): each([&] { return creator(in); }); break;
+      case static_cast<std::uint32_t>(cpu_wire::kHolders): each([&] { return holder(in, before); }); break;
       case static_cast<std::uint32_t>(cpu_wire::kCounters): each([&] { return counter(in); }); break;
       case static_cast<std::uint32_t>(cpu_wire::kCounts): each([&] { return counted(in, before); }); break;
+      case static_cast<std::uint32_t>(cpu_wire::kProcesses): each([&] { return process(in); }); break;
       case static_cast<std::uint32_t>(cpu_wire::kTotals): each([&] { return total(in); }); break;
       default: break;
     }
@@ -114,7 +121,10 @@ class CpuReader {
       lose("cpu_throttled", event.count, "The kernel sampled the CPU less often for a while.");
     if (event.kind == cpu_wire::kBounded) lose("cpu_samples_cut", event.count, "CPU samples: " + text + ".");
     if (event.kind == cpu_wire::kPythonLate)
-      lose("python_late", event.count, "Python functions of CPU samples came too late.");
+      lose("python_late", event.count,
+           fmt::format("CPU samples{} lack their Python functions, which were read too late or changed meanwhile; the "
+                       "times of Python functions are scaled.",
+                       base::to_uint(text) ? " of " + text + " that ran Python code" : ""));
     if (event.kind == cpu_wire::kNotCounted) lose("cpu_not_counted", event.count, text + ".");
     if (event.kind == cpu_wire::kPythonUnread) lose("python_not_read", event.count, text + ".");
   }
@@ -148,7 +158,8 @@ class CpuReader {
       out.frame.module = module > 0 && module <= modules_.size() ? modules_[module - 1] : 0;
     } else if (kind == static_cast<std::uint64_t>(cpu_wire::FrameKind::kPython)) {
       out.frame.kind = model::FrameKind::kPython;
-      out.frame.name = session_.strings.intern(in.text());
+      const std::string_view name = in.text();
+      out.frame.name = session_.strings.intern(name == cpu_wire::kNotRead ? model::kNotRead : name);
       out.frame.file = session_.strings.intern(in.text());
       out.frame.line = static_cast<std::uint32_t>(in.number());
     } else {
@@ -202,12 +213,86 @@ class CpuReader {
   bool wait(cpu_wire::Unpacker& in, std::int64_t& before) {
     const bool good = step(before, in.difference());
     const std::uint64_t length = in.number(), thread = in.number(), kind = in.number(), stack = in.number();
-    if (!good || thread >= cpu_.threads.size() || stack > stacks_.size() || kind > 4 ||
+    const bool for_more = (kind & cpu_wire::kStandsForMore) != 0;
+    const auto known = static_cast<cpu_wire::WaitKind>(kind & ~cpu_wire::kStandsForMore);
+    if (!good || thread >= cpu_.threads.size() || stack > stacks_.size() || known > cpu_wire::WaitKind::kGil ||
         length >= static_cast<std::uint64_t>(kLatest_ns - before))
       return false;
-    cpu_.waits.push_back({before, before + static_cast<std::int64_t>(length), static_cast<std::uint32_t>(thread),
-                          static_cast<std::uint32_t>(stack) - 1, static_cast<model::WaitKind>(kind)});
+    model::CpuWait wait;
+    wait.start_ns = before;
+    wait.end_ns = before + static_cast<std::int64_t>(length);
+    wait.thread = static_cast<std::uint32_t>(thread);
+    wait.stack = static_cast<std::uint32_t>(stack) - 1;
+    wait.kind = static_cast<model::WaitKind>(known);
+    wait.weight = for_more ? 0 : 1;  // scale() knows
+    cpu_.waits.push_back(wait);
     return true;
+  }
+
+  bool process(cpu_wire::Unpacker& in) {
+    model::Process life;
+    life.pid = static_cast<std::uint32_t>(in.number());
+    life.parent_pid = static_cast<std::uint32_t>(in.number());
+    const std::uint64_t start = in.number(), length = in.number();
+    life.name = session_.strings.intern(in.text());
+    if (start >= static_cast<std::uint64_t>(kLatest_ns) || length >= static_cast<std::uint64_t>(kLatest_ns) - start ||
+        lives_.size() >= kMostLives)
+      return false;
+    life.start_ns = static_cast<std::int64_t>(start);
+    life.end_ns = life.start_ns + static_cast<std::int64_t>(length);
+    lives_.push_back(life);
+    return true;
+  }
+
+  bool blind(cpu_wire::Unpacker& in, std::int64_t& before) {
+    const bool good = step(before, in.difference());
+    const std::uint64_t length = in.number();
+    if (!good || length >= static_cast<std::uint64_t>(kLatest_ns - before) ||
+        (!blind_.empty() && before < blind_.back().second))
+      return false;
+    blind_.emplace_back(before, before + static_cast<std::int64_t>(length));
+    return true;
+  }
+
+  bool creator(cpu_wire::Unpacker& in) {
+    const std::uint64_t thread = in.number(), creator = in.number();
+    if (thread >= cpu_.threads.size() || creator >= cpu_.threads.size()) return false;
+    cpu_.threads[thread].creator = static_cast<std::uint32_t>(creator);
+    return true;
+  }
+
+  bool holder(cpu_wire::Unpacker& in, std::int64_t& before) {
+    const bool good = step(before, in.difference());
+    const std::uint64_t thread = in.number(), holder = in.number();
+    if (!good || thread >= cpu_.threads.size() || holder >= cpu_.threads.size()) return false;
+    holders_[{static_cast<std::uint32_t>(thread), before}] = static_cast<std::uint32_t>(holder);
+    return true;
+  }
+
+  /// A wait of a window between two times that were not watched stands for those of the time before it too.
+  void scale() {
+    for (model::CpuWait& wait : cpu_.waits) {
+      if (const auto known = holders_.find({wait.thread, wait.start_ns}); known != holders_.end())
+        wait.holder = known->second;
+      if (wait.weight > 0) continue;
+      wait.weight = 1;
+      auto next = std::upper_bound(blind_.begin(), blind_.end(), wait.start_ns,
+                                   [](std::int64_t at, const auto& each) { return at < each.first; });
+      if (next == blind_.begin()) continue;
+      const auto& before = *std::prev(next);
+      const std::int64_t end = next != blind_.end() ? next->first : std::max(last_ns_, wait.end_ns);
+      if (end <= before.second) continue;
+      wait.weight =
+          std::min(kMostWeight, static_cast<float>(end - before.first) / static_cast<float>(end - before.second));
+    }
+    std::int64_t unwatched = 0;
+    for (const auto& [from, to] : blind_) unwatched += to - from;
+    if (unwatched == 0 || last_ns_ <= first_ns_) return;
+    cpu_.unwatched = std::min(1.0, static_cast<double>(unwatched) / static_cast<double>(last_ns_ - first_ns_));
+    lose("cpu_switches_thinned", blind_.size(),
+         fmt::format("Threads switched too often to record each switch: waits of {} of the time are estimated from "
+                     "those of the rest.",
+                     base::format_share(cpu_.unwatched)));
   }
 
   bool counter(cpu_wire::Unpacker& in) {
@@ -274,11 +359,20 @@ class CpuReader {
     expand();
     count_cut();
     weigh();
+    for (const model::CpuSample& each : cpu_.samples) span(each.at_ns, each.at_ns);
+    for (const model::CpuWait& each : cpu_.waits) span(each.start_ns, each.end_ns);
+    scale();
     order(cpu_.samples, [](const model::CpuSample& s) { return s.at_ns; });
     order(cpu_.waits, [](const model::CpuWait& w) { return w.start_ns; });
     order(cpu_.counts, [](const model::CpuCount& c) { return c.at_ns; });
+    if (session_.ranges.empty()) add_processes();
     link_threads();
     if (cpu_.interval_ns == 0 && !cpu_.samples.empty()) cpu_.interval_ns = 1;
+  }
+
+  void span(std::int64_t from, std::int64_t to) {
+    first_ns_ = std::min(first_ns_, from);
+    last_ns_ = std::max(last_ns_, to);
   }
 
   template <class T, class Time>
@@ -350,6 +444,33 @@ class CpuReader {
     return cpu_.frames[cpu_.stacks[stack].frame].kind == model::FrameKind::kCut;
   }
 
+  /// Of a program without ranges every process is told of, also those that loaded nothing. A process is written when it
+  /// is first seen, and once more when it ends.
+  void add_processes() {
+    std::stable_sort(lives_.begin(), lives_.end(), [](const model::Process& a, const model::Process& b) {
+      return a.start_ns != b.start_ns ? a.start_ns < b.start_ns : a.pid < b.pid;
+    });
+    std::unordered_map<std::uint32_t, std::size_t> known;
+    for (std::size_t p = 0; p < session_.processes.size(); ++p) known.try_emplace(session_.processes[p].pid, p);
+    for (model::Process& life : lives_) {
+      life.end_ns = std::max(life.start_ns, std::min(life.end_ns, session_.end_ns));  // seen to leave a little later
+      const auto [at, fresh] = known.try_emplace(life.pid, session_.processes.size());
+      if (!fresh) {
+        model::Process& same = session_.processes[at->second];
+        const bool again = life.start_ns > same.end_ns;  // the number was used again
+        if (!again) {
+          same.start_ns = std::min(same.start_ns, life.start_ns);
+          same.end_ns = std::max(same.end_ns, life.end_ns);
+          if (same.parent_pid == 0) same.parent_pid = life.parent_pid;
+          if (same.start_ns == life.start_ns) same.name = life.name;
+          continue;
+        }
+        at->second = session_.processes.size();
+      }
+      session_.processes.push_back(life);
+    }
+  }
+
   /// A pid may have been several images of a program, and a tid several threads: the one that was there longest while
   /// it was sampled.
   void link_threads() {
@@ -398,6 +519,7 @@ class CpuReader {
   std::vector<RawFrame> frames_;
   std::vector<model::CpuFrame> functions_;
   std::vector<model::CpuStack> stacks_;
+  std::vector<model::Process> lives_;
   struct CounterSeen {
     model::CpuCounter counter;
     bool counted = true;
@@ -405,6 +527,9 @@ class CpuReader {
     double total = 0;
   };
   std::vector<CounterSeen> counters_;
+  std::vector<std::pair<std::int64_t, std::int64_t>> blind_;  ///< by time
+  std::map<std::pair<std::uint32_t, std::int64_t>, std::uint32_t> holders_;
+  std::int64_t first_ns_ = kLatest_ns, last_ns_ = 0;
   std::size_t totals_ = 0;
   std::uint64_t damaged_ = 0;
   bool ended_ = false, module_unknown_ = false;

@@ -11,9 +11,9 @@
 
 #include <fmt/format.h>
 
+#include "base/demangle.hpp"
 #include "base/units.hpp"
 #include "model/kernel_name.hpp"
-#include "read/demangle.hpp"
 #include "read/native/captured.hpp"
 #include "read/native/counters.hpp"
 #include "read/native/gpu_clock.hpp"
@@ -152,7 +152,7 @@ class GpuReader {
     const auto id = session_.strings.intern(record.text(sizeof name, name.bytes));
     const auto [at, fresh] = names_.try_emplace(id, static_cast<std::uint32_t>(session_.kernel_names.size()));
     if (fresh) {
-      const std::string plain = demangle(std::string(session_.strings.view(id)));
+      const std::string plain = base::demangle(std::string(session_.strings.view(id)));
       session_.kernel_names.push_back(
           {session_.strings.intern(plain), session_.strings.intern(model::short_kernel_name(plain)), id});
     }

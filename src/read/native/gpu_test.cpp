@@ -12,9 +12,9 @@
 #include <string>
 #include <vector>
 
+#include "base/demangle.hpp"
 #include "base/fs.hpp"
 #include "model/kernel_name.hpp"
-#include "read/demangle.hpp"
 #include "read/native/gpu_clock.hpp"
 #include "read/native/reader.hpp"
 
@@ -249,7 +249,8 @@ TEST(NativeGpu, ShortKernelNames) {
       {"sm90_xmma_gemm_bf16bf16_bf16f32", "sm90_xmma_gemm_bf16bf16_bf16f32"},
       {"triton_poi_fused_0", "triton_poi_fused_0"},
       {"", ""}};
-  for (const auto& [given, expected] : names) EXPECT_EQ(model::short_kernel_name(demangle(given)), expected) << given;
+  for (const auto& [given, expected] : names)
+    EXPECT_EQ(model::short_kernel_name(base::demangle(given)), expected) << given;
 }
 
 // `tests/gpu/counted.cu`: what its kernels do is known from the source.

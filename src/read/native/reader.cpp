@@ -1,6 +1,8 @@
 #include "read/native/reader.hpp"
 
 #include <fmt/format.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
@@ -20,6 +22,7 @@
 #include "read/native/gpu_files.hpp"
 #include "read/native/samples.hpp"
 #include "read/native/trace.hpp"
+#include "wire/launched.hpp"
 
 namespace rangescope::read::native {
 namespace {
@@ -87,12 +90,26 @@ void set_clock(model::Session& session, const wire::native::FileHeader& header) 
   session.clock.anchor_unix_ns = header.realtime_ns;
 }
 
-void set_span(model::Session& session) {
-  session.begin_ns = session.end_ns = session.processes.empty() ? 0 : session.processes.front().start_ns;
+/// From the program's start to its exit, and longer where processes of it live on.
+void set_span(const wire::launched::Launched& launched, model::Session& session) {
+  session.begin_ns = session.end_ns = launched.start_ns > 0       ? launched.start_ns
+                                      : session.processes.empty() ? 0
+                                                                  : session.processes.front().start_ns;
+  session.end_ns = std::max(session.end_ns, launched.end_ns);
   for (const model::Process& process : session.processes) {
     session.begin_ns = std::min(session.begin_ns, process.start_ns);
     session.end_ns = std::max(session.end_ns, process.end_ns);
   }
+}
+
+/// All 0 where rangescope did not start the program, or an older one did.
+wire::launched::Launched launched_in(const fs::path& folder) {
+  for (const fs::path& place : {folder, folder / "native"}) {
+    wire::launched::Launched found;
+    const auto text = base::read_file(place / wire::launched::kFile);
+    if (text && wire::launched::read(*text, found)) return found;
+  }
+  return {};
 }
 
 /// The machine has one clock: UTC less CLOCK_MONOTONIC is the same for all its processes, but for small corrections.
@@ -116,11 +133,54 @@ void compare_clocks(const std::vector<Opened>& files, model::Session& session) {
                                   " from that of the first, which may be the wrong one."});
 }
 
+/// What ranges may be asked for beside themselves, of a folder of large captures; nothing where all of them are needed:
+/// counters, pauses, graphs and samples of a GPU belong to ranges in ways that are not looked at here.
+std::optional<Thinning> thinning_of(const fs::path& path, bool folder, const std::set<std::uint32_t>& left_out,
+                                    const Options& options) {
+  Thinning how{options.listed, {}, {}};
+  model::Session beside;
+  if (folder && options.kernels) {
+    read_gpu_files(path, left_out, beside);
+    read_sample_files(path, beside);
+    read_cpu_files(path, beside);
+  }
+  if (!beside.gpu_pauses.empty() || !beside.measurements.empty() || !beside.graph_nodes.empty() ||
+      !beside.samples.empty())
+    return std::nullopt;
+  for (const model::Launch& call : beside.launches) {
+    std::vector<std::int64_t>& all = how.moments[beside.processes[beside.threads[call.thread].process].pid].of_process;
+    all.push_back(call.start_ns);
+    if (call.end_ns != model::kOpen) all.push_back(call.end_ns);
+  }
+  const auto of_thread = [&](std::uint32_t thread) -> std::vector<std::int64_t>& {
+    const model::CpuThread& of = beside.cpu.threads[thread];
+    return how.moments[of.pid].of_thread[of.tid];
+  };
+  for (const model::CpuSample& sample : beside.cpu.samples) of_thread(sample.thread).push_back(sample.at_ns);
+  for (const model::CpuCount& count : beside.cpu.counts) of_thread(count.thread).push_back(count.at_ns);
+  for (const model::CpuWait& wait : beside.cpu.waits) {
+    of_thread(wait.thread).push_back(wait.start_ns);
+    of_thread(wait.thread).push_back(wait.end_ns);
+  }
+  for (auto& [pid, moments] : how.moments) {
+    std::sort(moments.of_process.begin(), moments.of_process.end());
+    for (auto& [tid, all] : moments.of_thread) std::sort(all.begin(), all.end());
+  }
+  const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
+  how.release = [page](std::span<const std::byte> done) {
+    const auto from = (reinterpret_cast<std::uintptr_t>(done.data()) + page - 1) / page * page;
+    const auto to = reinterpret_cast<std::uintptr_t>(done.data() + done.size()) / page * page;
+    if (from < to) (void)::madvise(reinterpret_cast<void*>(from), to - from, MADV_DONTNEED);  // a private file map
+  };
+  return how;
+}
+
 }  // namespace
 
 bool NativeReader::sniff(std::span<const std::byte> head, const fs::path& path) const {
   std::error_code error;
-  if (fs::is_directory(path, error)) return !captures_in(path).empty() || !refusals_in(path).empty();
+  if (fs::is_directory(path, error))
+    return !captures_in(path).empty() || !refusals_in(path).empty() || launched_in(path).start_ns > 0;
   return is_trace(head);
 }
 
@@ -157,10 +217,13 @@ base::Result<model::Session> NativeReader::read(const fs::path& path, const Opti
   std::size_t bytes = 0;
   for (const Opened& file : files) bytes += file.bytes.size();
   session.ranges.reserve(std::min<std::size_t>(bytes / 16, std::size_t{1} << 25));
+  const auto thinning = options.listed > 0 && bytes > options.list_all_below
+                            ? thinning_of(path, folder, left_out, options)
+                            : std::nullopt;
   base::Error last;
   std::string tool, schema;
   for (const Opened& file : files) {
-    const auto read = read_trace(file.bytes, file.where, session, losses);
+    const auto read = read_trace(file.bytes, file.where, session, losses, thinning ? &*thinning : nullptr);
     if (!read) {
       if (!folder || read.error().what.starts_with("native-trace")) return base::fail(base::Result<void>(read));
       last = read.error();
@@ -180,7 +243,8 @@ base::Result<model::Session> NativeReader::read(const fs::path& path, const Opti
     session.losses.push_back({"no_capture_file", count,
                               base::counted(count, "process") +
                                   " loaded rangescope's library and could make no file: " + std::strerror(why)});
-  if (session.processes.empty()) {
+  const wire::launched::Launched launched = folder ? launched_in(path) : wire::launched::Launched();
+  if (session.processes.empty() && launched.start_ns == 0) {
     if (!last.what.empty()) return tl::make_unexpected(last);
     if (!session.losses.empty()) {
       session.sources.push_back({path.string(), std::string(name()), {}, {}, model::Maker::kRangescope});
@@ -193,7 +257,8 @@ base::Result<model::Session> NativeReader::read(const fs::path& path, const Opti
   order_ranges(session);
   if (folder && options.kernels) read_gpu_files(path, left_out, session);
   if (folder && options.kernels) read_sample_files(path, session);
-  set_span(session);
+  set_span(launched, session);
+  if (session.clock.kind.empty()) session.clock = {"CLOCK_MONOTONIC", launched.start_ns, launched.start_unix_ns, {}};
   if (folder && options.kernels) read_cpu_files(path, session);
   losses.move_to(session.losses);
   for (const fs::path& again : folder ? relaunches_of(path) : std::vector<fs::path>{}) {

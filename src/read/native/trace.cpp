@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <cstring>
 #include <optional>
 #include <unordered_map>
 
+#include "base/progress.hpp"
 #include "read/native/chunks.hpp"
 #include "wire/native.hpp"
 
@@ -51,12 +53,19 @@ constexpr DropText kDropTexts[] = {
      "NVTX calls in forked children that are under a seccomp filter: it might kill for making a file"},
     {"unseen_namespaces",
      "namespaces of the linker (dlmopen) without rangescope's library: NVTX there is not recorded"},
+    {"size_limit", "ranges left out by rule; raise --max-capture-size"},
 };
+static_assert(std::size(kDropTexts) == static_cast<std::size_t>(record::Drop::kThinned) + 1);
 
 struct End {
   std::uint64_t id;
   std::int64_t at_ns;
   std::uint32_t thread;
+};
+/// A range on a thread's stack.
+struct Open {
+  std::uint32_t range;
+  OpenCell cell;
 };
 struct Started {
   std::uint64_t id;
@@ -72,8 +81,17 @@ T load(std::span<const std::byte> bytes, std::size_t at) {
 
 class TraceReader {
  public:
-  TraceReader(std::span<const std::byte> file, model::Session& session, Losses& losses)
-      : file_(file), chunks_(find_chunks(file)), session_(session), losses_(losses) {}
+  TraceReader(std::span<const std::byte> file, const Chunks& chunks, model::Session& session, Losses& losses)
+      : file_(file), chunks_(chunks), session_(session), losses_(losses) {}
+
+  /// Lists the ranges of a cell by what an earlier walk has counted; without one, it counts.
+  void thin(const Thinning& how, const Moments& moments, const std::vector<Thinner::Counted>* plan) {
+    listed_ = how.listed;
+    release_ = how.release;
+    moments_ = &moments;
+    plan_ = plan;
+  }
+  [[nodiscard]] std::vector<Thinner::Counted> take_counted() { return thinner_->take_counted(); }
 
   void read() {
     const auto& header = chunks_.header;
@@ -95,6 +113,7 @@ class TraceReader {
       process.range_pair_ns = static_cast<double>(header.range_pair_ps) / 1000;
     }
     session_.processes.push_back(process);
+    if (moments_ != nullptr) thinner_.emplace(session_, process_, listed_, *moments_, plan_);
     last_ns_ = process.start_ns;
     std::optional<std::uint32_t> stream;
     for (const Chunk& chunk : chunks_.list) {
@@ -103,7 +122,10 @@ class TraceReader {
         begin_stream(chunk.tid);
       }
       read_chunk(chunk);
+      base::Work::done(chunk.end - chunk.begin);
+      if (release_) release_(file_.subspan(chunk.begin, chunk.end - chunk.begin));
     }
+    if (thinner_) thinner_->finish();
     join_ends();
     if (plausible(header.end_ns)) last_ns_ = std::max(last_ns_, header.end_ns);
     session_.processes[process_].end_ns = last_ns_;
@@ -129,6 +151,7 @@ class TraceReader {
     const auto [known, fresh] = threads_.try_emplace(tid, static_cast<std::uint32_t>(session_.threads.size()));
     if (fresh) session_.threads.push_back({process_, tid, 0});
     thread_ = known->second;
+    if (thinner_) thinner_->begin_thread(thread_);
   }
 
   void read_chunk(const Chunk& chunk) {
@@ -237,7 +260,7 @@ class TraceReader {
     return true;
   }
 
-  std::vector<std::uint32_t>& stack_of(std::uint32_t index) {
+  std::vector<Open>& stack_of(std::uint32_t index) {
     if (index >= stacks_.size()) stacks_.resize(index + 1);
     return stacks_[index];
   }
@@ -291,16 +314,34 @@ class TraceReader {
       session_.ranges[index].kind = model::RangeKind::kStartEnd;
       started_.push_back({load<std::uint64_t>(bytes, 16), index});
     } else {
-      stack_of(domain).push_back(index);
+      push(index, domain);
     }
     return true;
   }
 
+  void push(std::uint32_t index, std::uint32_t domain) {
+    auto& stack = stack_of(domain);
+    const model::Range& range = session_.ranges[index];
+    OpenCell cell;
+    if (thinner_)
+      cell = thinner_->enter(stack.empty() ? nullptr : &stack.back().cell, domain, range.name, range.start_ns);
+    stack.push_back({index, cell});
+  }
+
+  /// The innermost range of a stack has ended; `whole`: when is known.
+  void leave(std::vector<Open>& stack, bool whole) {
+    const Open open = stack.back();
+    stack.pop_back();
+    if (thinner_ && thinner_->leave(open.cell, open.range, stack.empty() ? nullptr : &stack.back().cell, whole) &&
+        last_attributes_ != kNone && last_attributes_ >= session_.attributes.size())
+      last_attributes_ = kNone;
+  }
+
   bool short_push(const record::RecordHeader& head) {
-    const auto push = record::ShortPush::of(head.value);
+    const auto brief = record::ShortPush::of(head.value);
     std::int64_t at = 0;
-    if (!short_edge(push.since_ns, at)) return false;
-    stack_of(0).push_back(begin(at, push.name, head.flags, 0));
+    if (!short_edge(brief.since_ns, at)) return false;
+    push(begin(at, brief.name, head.flags, 0), 0);
     return true;
   }
 
@@ -313,6 +354,7 @@ class TraceReader {
     range.domain = domain;
     range.registered = (flags & record::kRegistered) != 0;
     session_.ranges.push_back(range);
+    ++begun_;
     return static_cast<std::uint32_t>(session_.ranges.size() - 1);
   }
 
@@ -338,14 +380,11 @@ class TraceReader {
     if (!domain_of(brief ? head.flags : head.value, index)) return false;
     auto& stack = stack_of(index);
     if (stack.empty()) return false;  // its push stood in a damaged place: pops without push are not written
-    model::Range& range = session_.ranges[stack.back()];
-    stack.pop_back();
-    if (at < range.start_ns) {
-      range.end_ns = range.start_ns;
-      return false;
-    }
-    range.end_ns = at;
-    return true;
+    model::Range& range = session_.ranges[stack.back().range];
+    const bool forward = at >= range.start_ns;
+    range.end_ns = forward ? at : range.start_ns;
+    leave(stack, forward);
+    return forward;
   }
 
   bool end(std::span<const std::byte> bytes) {
@@ -409,7 +448,7 @@ class TraceReader {
     if (stack.empty()) return false;
     for (const Number& number : layout->second) {
       if (number.offset > record.bytes || number.bytes > record.bytes - number.offset) return false;
-      model::PayloadField field{stack.back(), number.name};
+      model::PayloadField field{stack.back().range, number.name};
       std::memcpy(&field.bits, bytes.data() + sizeof record + number.offset, number.bytes);
       if (number.kind == record::Number::kSigned) {
         const int unused = 64 - 8 * number.bytes;
@@ -438,9 +477,9 @@ class TraceReader {
     const auto open = load<record::Gap>(bytes, 0).open;
     auto& stack = stack_of(index);
     while (stack.size() > open) {
-      model::Range& range = session_.ranges[stack.back()];
+      model::Range& range = session_.ranges[stack.back().range];
       range.end_ns = std::max(range.start_ns, at);
-      stack.pop_back();
+      leave(stack, false);
       ++guessed_ends_;
     }
     return true;
@@ -479,7 +518,15 @@ class TraceReader {
     losses_.add("inherited_end", inherited_ends_, "ends, in a forked child, of ranges that its parent had started");
     for (std::uint32_t i = 0; i < record::kDropReasons; ++i) {
       const std::uint64_t count = chunks_.header.dropped[i];
-      if (i < std::size(kDropTexts)) {
+      if (i == static_cast<std::uint32_t>(record::Drop::kThinned) && count > 0) {
+        const double share = static_cast<double>(count) / static_cast<double>(count + begun_);
+        char text[160];
+        std::snprintf(text, sizeof text,
+                      "ranges (%.1f %% of all) left out by rule beyond half of the capture size: counts and sums are "
+                      "too low; raise --max-capture-size",
+                      100 * share);
+        losses_.add(kDropTexts[i].kind, count, text);
+      } else if (i < std::size(kDropTexts)) {
         losses_.add(kDropTexts[i].kind, count, kDropTexts[i].what);
       } else {
         losses_.add("dropped_events", count, "events dropped for a reason that this version does not know");
@@ -488,10 +535,11 @@ class TraceReader {
   }
 
   std::span<const std::byte> file_;
-  Chunks chunks_;
+  const Chunks& chunks_;
   model::Session& session_;
   Losses& losses_;
   std::uint32_t process_ = 0;
+  std::uint64_t begun_ = 0;  // ranges
   std::int64_t last_ns_ = 0;
   std::int64_t latest_ns_ = kNoTime;                          // of the latest push or pop in the chunk
   std::unordered_map<std::uint32_t, std::uint32_t> threads_;  // tid -> index
@@ -508,8 +556,14 @@ class TraceReader {
   // of the stream that is being read
   std::uint32_t thread_ = 0;
   std::vector<model::StringId> strings_;
-  std::vector<std::vector<std::uint32_t>> stacks_;  // by domain index: open ranges
+  std::vector<std::vector<Open>> stacks_;  // by domain index: open ranges
   std::uint32_t last_attributes_ = kNone;
+  // of a large capture
+  std::size_t listed_ = 0;
+  const Moments* moments_ = nullptr;
+  const std::vector<Thinner::Counted>* plan_ = nullptr;
+  Release release_;
+  std::optional<Thinner> thinner_;
   // damage
   std::uint64_t damaged_ = 0, unknown_ = 0, guessed_ends_ = 0, unknown_ends_ = 0, inherited_ends_ = 0;
 };
@@ -525,7 +579,7 @@ void Losses::move_to(std::vector<model::Loss>& losses) const {
 }
 
 base::Result<void> read_trace(std::span<const std::byte> file, const std::string& where, model::Session& session,
-                              Losses& losses) {
+                              Losses& losses, const Thinning* thinning) {
   if (!is_trace(file)) {
     return base::fail(base::Code::kBadData, "this is no native capture", where,
                       "Give a file that rangescope's injected library has written.");
@@ -538,7 +592,26 @@ base::Result<void> read_trace(std::span<const std::byte> file, const std::string
                                   header.minor, record::kMajor),
                       where + ": offset 8", "Use the rangescope that recorded it, or a newer one.");
   }
-  TraceReader(file, session, losses).read();
+  const Chunks chunks = find_chunks(file, thinning == nullptr ? Release() : thinning->release);
+  if (thinning == nullptr || header.rank_plus_1 > 0) {
+    TraceReader(file, chunks, session, losses).read();
+    return {};
+  }
+  static const Moments kNothing;
+  const auto found = thinning->moments.find(header.pid);
+  const Moments& moments = found == thinning->moments.end() ? kNothing : found->second;
+  std::vector<Thinner::Counted> counted;
+  {
+    model::Session first;
+    Losses told;
+    TraceReader counting(file, chunks, first, told);
+    counting.thin(*thinning, moments, nullptr);
+    counting.read();
+    counted = counting.take_counted();
+  }
+  TraceReader reader(file, chunks, session, losses);
+  reader.thin(*thinning, moments, &counted);
+  reader.read();
   return {};
 }
 
@@ -550,7 +623,8 @@ void order_ranges(model::Session& session) {
     last[range.thread] = range.start_ns;
   }
   const auto earlier = [](const model::Range& a, const model::Range& b) { return a.start_ns < b.start_ns; };
-  if (!ordered && session.payload_fields.empty()) {
+  const bool referred = !session.payload_fields.empty() || !session.unlisted.empty();
+  if (!ordered && !referred) {
     std::stable_sort(session.ranges.begin(), session.ranges.end(), earlier);
   } else if (!ordered) {
     std::vector<std::uint32_t> order(session.ranges.size()), place(session.ranges.size());
@@ -565,6 +639,8 @@ void order_ranges(model::Session& session) {
     }
     session.ranges = std::move(ranges);
     for (model::PayloadField& field : session.payload_fields) field.range = place[field.range];
+    for (model::Unlisted& unlisted : session.unlisted) unlisted.range = place[unlisted.range];
+    for (model::UnlistedInside& inside : session.unlisted_inside) inside.range = place[inside.range];
   }
   std::stable_sort(session.payload_fields.begin(), session.payload_fields.end(),
                    [](const auto& a, const auto& b) { return a.range < b.range; });

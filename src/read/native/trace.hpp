@@ -14,6 +14,8 @@
 
 #include "base/result.hpp"
 #include "model/session.hpp"
+#include "read/native/chunks.hpp"
+#include "read/native/thin.hpp"
 
 namespace rangescope::read::native {
 
@@ -27,10 +29,18 @@ class Losses {
   std::map<std::string_view, model::Loss> by_kind_;
 };
 
-/// Adds a process with all that `file` holds. kBadData when it is no capture, or one of a newer major version.
-/// The process's index is session.processes.size() before the call.
+/// How the ranges of large captures are thinned (read/native/thin.hpp).
+struct Thinning {
+  std::size_t listed = 0;
+  std::map<std::uint32_t, Moments> moments;  ///< by pid
+  Release release = {};                      ///< of what was walked over
+};
+
+/// Adds a process with all that `file` holds; of a process without a rank, with `thinning`. kBadData when it is no
+/// capture, or one of a newer major version. The process's index is session.processes.size() before the call.
 [[nodiscard]] base::Result<void> read_trace(std::span<const std::byte> file, const std::string& where,
-                                            model::Session& session, Losses& losses);
+                                            model::Session& session, Losses& losses,
+                                            const Thinning* thinning = nullptr);
 
 /// Within a thread, ranges must stand in the order in which they were pushed; a tid that the system gave out twice can
 /// break it. Sorts by start time only when that is so.

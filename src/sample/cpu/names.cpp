@@ -1,23 +1,33 @@
 #include "sample/cpu/names.hpp"
 
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <charconv>
+#include <cstdlib>
+#include <functional>
 #include <map>
+#include <numeric>
 
 #include "base/fs.hpp"
+#include "base/hash.hpp"
 #include "base/text.hpp"
+#include "sample/cpu/aside.hpp"
 
 namespace rangescope::sample::cpu {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t kMostMap = 256u << 20, kMostCached = 64u << 20;
+constexpr std::size_t kMostMap = 256u << 20, kMostLine = 64u << 10, kMostCached = 64u << 20;
 
 // A line an address: ADDRESS, then for each function a tab and "LINE\x1fFILE\x1fNAME"; nothing behind it: no name.
 constexpr char kBetween = '\x1f';
 
 std::optional<std::uint64_t> hex(std::string_view text) {
+  if (text.starts_with("0x")) text.remove_prefix(2);  // Java writes it before addresses and sizes
   std::uint64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, 16);
   return error == std::errc() && end == text.data() + text.size() ? std::optional(value) : std::nullopt;
@@ -55,63 +65,115 @@ void write_cache(const fs::path& file, const std::map<std::uint64_t, std::vector
     text += '\n';
     if (text.size() > kMostCached) return;
   }
+  // A cache that cannot be written costs time only. Names tell what was run: for nobody else.
   std::error_code error;
-  fs::create_directories(file.parent_path(), error);
-  (void)base::write_file(file, text);  // a cache that cannot be written costs time only
+  if (fs::create_directories(file.parent_path(), error))
+    fs::permissions(file.parent_path(), fs::perms::owner_all, error);
+  std::string temporary = file.string() + ".XXXXXX";
+  const int fd = ::mkostemp(temporary.data(), O_CLOEXEC);
+  if (fd < 0) return;
+  const bool whole = ::write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size());
+  ::close(fd);
+  if (!whole || ::rename(temporary.c_str(), file.c_str()) != 0) ::unlink(temporary.c_str());
+}
+
+/// What a file is known by: its build id is only what it says of itself, so also which file it is, and as of when. ""
+/// for none.
+std::string identity(const Tables& tables) {
+  struct stat status {};
+  const std::string id = tables.build_id();
+  if (id.empty() || ::fstat(tables.descriptor(), &status) != 0) return {};
+  std::string text = id;
+  for (const auto number :
+       {static_cast<std::int64_t>(status.st_dev), static_cast<std::int64_t>(status.st_ino),
+        std::int64_t{status.st_size}, std::int64_t{status.st_mtim.tv_sec}, std::int64_t{status.st_mtim.tv_nsec},
+        std::int64_t{status.st_ctim.tv_sec}, std::int64_t{status.st_ctim.tv_nsec}})
+    text += ' ' + std::to_string(number);
+  return base::sha256(text).substr(0, 40);
+}
+
+/// Calls `line` for each line of a file, the last one first, until it answers false. Lines are cut at kMostLine.
+void lines_backwards(int fd, std::uint64_t from, std::uint64_t size,
+                     const std::function<bool(std::string_view)>& line) {
+  constexpr std::uint64_t kBlock = 1 << 20;
+  std::string tail;  // of a line whose begin is not read yet
+  for (std::uint64_t end = size; end > from;) {
+    const std::uint64_t begin = end - std::min(kBlock, end - from);
+    std::string block(end - begin, '\0');
+    const ssize_t read = ::pread(fd, block.data(), block.size(), static_cast<off_t>(begin));
+    if (read != static_cast<ssize_t>(block.size())) return;
+    block += tail;
+    std::string_view left = block;
+    for (std::size_t at = left.rfind('\n'); at != std::string_view::npos; at = left.rfind('\n')) {
+      if (!line(left.substr(at + 1, kMostLine))) return;
+      left = left.substr(0, at);
+    }
+    tail = left.substr(0, kMostLine);
+    end = begin;
+  }
+  if (from == 0) line(tail);
 }
 
 }  // namespace
 
-std::vector<Named> names_in_perf_map(std::string_view text, std::span<const std::uint64_t> addresses) {
-  std::map<std::uint64_t, std::pair<std::uint64_t, std::string_view>> known;  // by start
-  while (!text.empty()) {
-    const auto end = std::min(text.find('\n'), text.size());
-    const std::string_view line = text.substr(0, end);
-    text.remove_prefix(std::min(end + 1, text.size()));
-    const auto first = line.find(' '), second = line.find(' ', first + 1);
-    if (first == std::string_view::npos || second == std::string_view::npos) continue;
-    std::string_view from = line.substr(0, first);
-    if (from.starts_with("0x")) from.remove_prefix(2);
-    const auto start = hex(from), size = hex(line.substr(first + 1, second - first - 1));
-    if (start && size && *size > 0) known[*start] = {*size, line.substr(second + 1)};
-  }
+// The newest line that holds an address is met first, and the address is done: `next` leads past those that are
+// (union-find with path halving), so that a line costs its place in the addresses, O(log n).
+std::vector<Named> names_in_perf_map(const fs::path& file, std::span<const std::uint64_t> addresses) {
   std::vector<Named> out;
-  for (const std::uint64_t address : addresses) {
-    auto at = known.upper_bound(address);
-    if (at == known.begin()) continue;
-    --at;
-    if (address - at->first >= at->second.first) continue;
-    Function function{std::string(at->second.second)};
-    // What CPython's trampoline writes: "py::FUNCTION:FILE".
-    if (function.name.starts_with("py::")) {
-      if (const auto colon = function.name.rfind(':'); colon > 4) {
-        function.file = function.name.substr(colon + 1);
-        function.name = function.name.substr(4, colon - 4);
+  struct stat status {};
+  const int fd = ::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW | O_NOCTTY);
+  if (fd < 0) return out;
+  const bool ours =
+      ::fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && (status.st_uid == 0 || status.st_uid == ::geteuid());
+  std::vector<std::size_t> next(addresses.size() + 1);
+  std::iota(next.begin(), next.end(), std::size_t{0});
+  const auto first_from = [&](std::size_t at) {
+    while (next[at] != at) at = next[at] = next[next[at]];
+    return at;
+  };
+  const auto size = ours ? static_cast<std::uint64_t>(status.st_size) : 0;
+  std::size_t left = addresses.size();
+  lines_backwards(fd, size - std::min<std::uint64_t>(size, kMostMap), size, [&](std::string_view line) {
+    const auto first = line.find(' '), second = line.find(' ', first + 1);
+    if (first == std::string_view::npos || second == std::string_view::npos) return true;
+    const auto start = hex(line.substr(0, first)), bytes = hex(line.substr(first + 1, second - first - 1));
+    if (!start || !bytes) return true;
+    const auto begin = std::lower_bound(addresses.begin(), addresses.end(), *start);
+    for (auto at = first_from(static_cast<std::size_t>(begin - addresses.begin()));
+         at < addresses.size() && addresses[at] - *start < *bytes; at = first_from(at)) {
+      Function function{std::string(line.substr(second + 1))};
+      // What CPython's trampoline writes: "py::FUNCTION:FILE".
+      if (function.name.starts_with("py::")) {
+        if (const auto colon = function.name.rfind(':'); colon > 4) {
+          function.file = function.name.substr(colon + 1);
+          function.name = function.name.substr(4, colon - 4);
+        }
       }
+      out.push_back({addresses[at], {std::move(function)}});
+      next[at] = at + 1;
+      --left;
     }
-    out.push_back({address, {std::move(function)}});
-  }
+    return left > 0;
+  });
+  ::close(fd);
+  std::sort(out.begin(), out.end(), [](const Named& a, const Named& b) { return a.address < b.address; });
   return out;
 }
 
 std::vector<Named> names_of_module(const Module& module, std::span<const std::uint64_t> addresses,
-                                   const fs::path& cache) {
+                                   const fs::path& cache, std::size_t& unnamed) {
+  unnamed = 0;
   if (module.path == "[vdso]") {
     std::vector<Named> out;
     for (const std::uint64_t address : addresses) out.push_back({address, {{"[vdso]"}}});
     return out;
   }
-  if (!module.file()) {
-    const auto map = base::read_regular("/tmp/perf-" + std::to_string(module.pid) + ".map", kMostMap);
-    return map ? names_in_perf_map(*map, addresses) : std::vector<Named>{};
-  }
+  if (!module.file()) return names_in_perf_map("/tmp/perf-" + std::to_string(module.pid) + ".map", addresses);
   if (module.opened() == nullptr) return {};
-  const std::string id = module.opened()->build_id();
-  std::error_code error;
-  // Where the program has files of its own, in a container, only the file that was opened is the right one.
-  const std::string path =
-      fs::equivalent(module.path, module.opened()->reopen(), error) ? module.path : module.opened()->reopen();
-  if (cache.empty() || id.empty()) return names_of(path, fs::path(module.path).filename().string(), addresses);
+  const int opened = module.opened()->descriptor();
+  const std::string name = fs::path(module.path).filename().string();
+  const std::string id = cache.empty() ? "" : identity(*module.opened());
+  if (id.empty()) return names_aside(opened, name, addresses, unnamed);
   const fs::path file = cache / id;
   auto known = read_cache(file);
   std::vector<std::uint64_t> unknown;
@@ -119,9 +181,8 @@ std::vector<Named> names_of_module(const Module& module, std::span<const std::ui
     if (!known.contains(address)) unknown.push_back(address);
   if (!unknown.empty()) {
     for (const std::uint64_t address : unknown) known[address];  // asked, whatever the answer
-    for (Named& named : names_of(path, fs::path(module.path).filename().string(), unknown))
-      known[named.address] = std::move(named.functions);
-    write_cache(file, known);
+    for (Named& named : names_aside(opened, name, unknown, unnamed)) known[named.address] = std::move(named.functions);
+    if (unnamed == 0) write_cache(file, known);
   }
   std::vector<Named> out;
   for (const std::uint64_t address : addresses)

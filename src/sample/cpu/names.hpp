@@ -10,11 +10,15 @@
 
 namespace rangescope::sample::cpu {
 
-/// `addresses`: sorted. `cache`: a folder, made where it is not there; "" for none.
+/// `addresses`: sorted. `cache`: a folder, made where it is not there; "" for none. `unnamed`: so many were given up,
+/// since naming them took too much memory or time.
 [[nodiscard]] std::vector<Named> names_of_module(const Module& module, std::span<const std::uint64_t> addresses,
-                                                 const std::filesystem::path& cache);
+                                                 const std::filesystem::path& cache, std::size_t& unnamed);
 
-/// Lines "START SIZE NAME" in hex of /tmp/perf-PID.map; what is newer stands for what is older.
-[[nodiscard]] std::vector<Named> names_in_perf_map(std::string_view text, std::span<const std::uint64_t> addresses);
+/// Lines "START SIZE NAME" in hex of /tmp/perf-PID.map, of which each compiler may write millions; what is newer stands
+/// for what is older. Of a file of the current user or root only, as perf does: everybody can make one of that name.
+/// Memory: of `addresses` (sorted), and one line; at most the last 256 MiB are read.
+[[nodiscard]] std::vector<Named> names_in_perf_map(const std::filesystem::path& file,
+                                                   std::span<const std::uint64_t> addresses);
 
 }  // namespace rangescope::sample::cpu

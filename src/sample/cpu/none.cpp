@@ -12,9 +12,7 @@ std::unique_ptr<Tables> Tables::open(const std::string& /*path*/, std::uint32_t 
   return nullptr;
 }
 
-std::vector<Named> names_of(const std::string& /*path*/, const std::string& /*name*/,
-                            std::span<const std::uint64_t> /*addresses*/) {
-  return {};
-}
+void name_each(int /*file*/, const std::string& /*name*/, std::span<const std::uint64_t> /*addresses*/,
+               const std::function<void(const Named&)>& /*told*/) {}
 
 }  // namespace rangescope::sample::cpu

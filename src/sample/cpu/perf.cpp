@@ -39,6 +39,10 @@ constexpr std::uint64_t register_mask() {
 
 // Behind every record that is no sample: pid, tid, time, and which event it is of.
 constexpr std::size_t kTrailer = 24;
+/// In place of a counter's number: the event of context switches.
+constexpr std::uint32_t kOfSwitches = ~0u;
+/// Of the stack of a thread that goes to sleep: who called the function that made the system call.
+constexpr std::uint32_t kTopOfStack = 512;
 
 int open_event(perf_event_attr& attributes, int cpu) {
   return static_cast<int>(
@@ -145,9 +149,9 @@ base::Result<Events> Events::open(const EventOptions& options) {
   attributes.sample_type |= PERF_SAMPLE_CALLCHAIN;
   attributes.exclude_callchain_kernel = 1;
   attributes.mmap = attributes.mmap2 = attributes.comm = attributes.comm_exec = attributes.task = 1;
-  attributes.context_switch = 1;
   attributes.wakeup_events = 1;
   Events events;
+  events.own_pid_ = static_cast<std::uint32_t>(::getpid());
   const bool stacks = options.stacks && register_mask() != 0;
   if (stacks) {
     attributes.sample_type |= PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER;
@@ -176,41 +180,62 @@ base::Result<Events> Events::open(const EventOptions& options) {
                  "Raise ulimit -l or kernel.perf_event_mlock_kb"};
     return tl::make_unexpected(std::move(refused));
   }
-  events.open_counters(options.counters);
-  return events;
-}
-
-void Events::open_counters(const std::vector<CounterEvent>& counters) {
-  // One descriptor a core and counter may be more than programs are given: ours may be more for as long as this takes.
+  // One descriptor a core and event may be more than programs are given: ours may be more for as long as this takes.
   rlimit before{};
   ::getrlimit(RLIMIT_NOFILE, &before);
   const rlimit most{before.rlim_max, before.rlim_max};
-  if (!counters.empty()) ::setrlimit(RLIMIT_NOFILE, &most);
-  for (const CounterEvent& event : counters) {
-    auto& opened = counters_.emplace_back();
-    const int error =
-        event.in_kernel && !kernel_ ? EACCES : open_counter(event, static_cast<std::uint32_t>(counters_.size() - 1));
-    refused_.push_back(error);
-    if (error == 0) continue;
-    for (const int fd : opened) ::close(fd);
-    opened.clear();
-  }
-  if (!counters.empty()) ::setrlimit(RLIMIT_NOFILE, &before);
+  ::setrlimit(RLIMIT_NOFILE, &most);
+  events.open_switches();
+  events.open_counters(options.counters);
+  ::setrlimit(RLIMIT_NOFILE, &before);
+  return events;
 }
 
-// 0, or errno.
-int Events::open_counter(const CounterEvent& event, std::uint32_t number) {
-  perf_event_attr attributes = inherited(event.type, event.config, event.period);
+void Events::open_switches() {
+  perf_event_attr attributes =
+      inherited(PERF_TYPE_SOFTWARE, kernel_ ? PERF_COUNT_SW_CONTEXT_SWITCHES : PERF_COUNT_SW_DUMMY, 1);
   attributes.exclude_kernel = kernel_ ? 0 : 1;
+  attributes.context_switch = 1;
+  if (kernel_ && register_mask() != 0) {
+    attributes.sample_type |= PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER;
+    attributes.sample_regs_user = register_mask();
+    attributes.sample_stack_user = kTopOfStack;
+  }
+  (void)open_beside(attributes, kOfSwitches, switch_fds_);
+}
+
+// Those of our own threads, which have the events disabled until a program is started, are enabled too.
+void Events::watch_switches(bool on) {
+  for (const int fd : switch_fds_) ::ioctl(fd, on ? PERF_EVENT_IOC_ENABLE : PERF_EVENT_IOC_DISABLE, 0);
+}
+
+void Events::open_counters(const std::vector<CounterEvent>& counters) {
+  for (const CounterEvent& event : counters) {
+    auto& opened = counters_.emplace_back();
+    perf_event_attr attributes = inherited(event.type, event.config, event.period);
+    attributes.exclude_kernel = kernel_ ? 0 : 1;
+    refused_.push_back(event.in_kernel && !kernel_
+                           ? EACCES
+                           : open_beside(attributes, static_cast<std::uint32_t>(counters_.size() - 1), opened));
+  }
+}
+
+int Events::open_beside(perf_event_attr& attributes, std::uint32_t number, std::vector<int>& fds) {
+  int error = 0;
   for (const Ring& ring : rings_) {
     const int fd = open_event(attributes, ring.cpu);
-    if (fd < 0) return errno;
-    counters_.back().push_back(fd);
+    if (fd >= 0) fds.push_back(fd);
     std::uint64_t id = 0;
-    if (::ioctl(fd, PERF_EVENT_IOC_SET_OUTPUT, ring.fd) != 0 || ::ioctl(fd, PERF_EVENT_IOC_ID, &id) != 0) return errno;
+    if (fd < 0 || ::ioctl(fd, PERF_EVENT_IOC_SET_OUTPUT, ring.fd) != 0 || ::ioctl(fd, PERF_EVENT_IOC_ID, &id) != 0) {
+      error = errno;
+      break;
+    }
     counter_of_[id] = number;
   }
-  return 0;
+  if (error == 0) return 0;
+  for (const int fd : fds) ::close(fd);
+  fds.clear();
+  return error;
 }
 
 std::vector<CounterTotal> Events::totals() const {
@@ -229,11 +254,6 @@ std::vector<CounterTotal> Events::totals() const {
 int Events::open_rings(perf_event_attr& attributes, int cpus, std::size_t page, std::size_t data) {
   for (int cpu = 0; cpu < cpus; ++cpu) {
     int fd = open_event(attributes, cpu);
-    if (fd < 0 && errno == EINVAL && switches_ && cpu == 0) {  // before Linux 4.3
-      attributes.context_switch = 0;
-      switches_ = false;
-      fd = open_event(attributes, cpu);
-    }
     if (fd < 0 && (errno == EACCES || errno == EPERM) && kernel_ && cpu == 0) {
       attributes.exclude_kernel = 1;
       kernel_ = false;
@@ -257,11 +277,12 @@ Events& Events::operator=(Events&& other) noexcept {
   if (this == &other) return *this;
   close();
   rings_ = std::exchange(other.rings_, {});
+  switch_fds_ = std::exchange(other.switch_fds_, {});
   counters_ = std::exchange(other.counters_, {});
   refused_ = std::move(other.refused_);
   counter_of_ = std::move(other.counter_of_);
+  own_pid_ = other.own_pid_;
   stack_bytes_ = other.stack_bytes_;
-  switches_ = other.switches_;
   kernel_ = other.kernel_;
   return *this;
 }
@@ -273,6 +294,7 @@ void Events::close() {
     ::close(ring.fd);
   }
   rings_.clear();
+  counters_.push_back(std::exchange(switch_fds_, {}));
   for (const std::vector<int>& fds : counters_)
     for (const int fd : fds) ::close(fd);
   counters_.clear();
@@ -288,7 +310,49 @@ bool Events::wait(int most_ms) const {
   return any;
 }
 
-void Events::drain(Sink& sink) {
+void Events::read_registers(const std::byte* at, const std::byte* end, Sample& sample) {
+  if (take<std::uint64_t>(at, end) != PERF_SAMPLE_REGS_ABI_64) return;
+  sample.registers = true;
+  for (unsigned bit = 0; bit < 64; ++bit) {
+    if ((register_mask() >> bit & 1) == 0) continue;
+    const auto value = take<std::uint64_t>(at, end);
+    for (std::size_t r = 0; r < kRegisters; ++r)
+      if (kKernelRegister[r] == bit) sample.values[r] = value;
+  }
+  const auto size = std::min<std::uint64_t>(take<std::uint64_t>(at, end), static_cast<std::uint64_t>(end - at));
+  const std::byte* stack = at;
+  at += size;
+  if (size > 0) sample.stack = {stack, std::min<std::size_t>(size, take<std::uint64_t>(at, end))};
+}
+
+void Events::read_sample(const perf_event_header& header, Sink& sink) {
+  const auto* at = reinterpret_cast<const std::byte*>(&header) + sizeof header;
+  const auto* end = reinterpret_cast<const std::byte*>(&header) + header.size;
+  const auto beside = counter_of_.find(take<std::uint64_t>(at, end));
+  Sample sample;
+  sample.kernel = (header.misc & PERF_RECORD_MISC_CPUMODE_MASK) == PERF_RECORD_MISC_KERNEL;
+  sample.pid = take<std::uint32_t>(at, end);
+  sample.tid = take<std::uint32_t>(at, end);
+  sample.at_ns = take<std::int64_t>(at, end);
+  if (beside != counter_of_.end() && beside->second != kOfSwitches)
+    return sink.counted({sample.pid, sample.tid}, sample.at_ns, beside->second);
+  if (beside != counter_of_.end()) {
+    if (sample.pid == own_pid_) return;
+    read_registers(at, end, sample);
+    return sink.leaves(sample);
+  }
+  const auto count = std::min<std::uint64_t>(take<std::uint64_t>(at, end), static_cast<std::uint64_t>(end - at) / 8);
+  chain_.clear();
+  for (std::uint64_t i = 0; i < count; ++i)
+    if (const auto address = take<std::uint64_t>(at, end); address < static_cast<std::uint64_t>(PERF_CONTEXT_MAX))
+      chain_.push_back(address);
+  sample.chain = chain_;
+  if (stack_bytes_ > 0) read_registers(at, end, sample);
+  sink.sample(sample);
+}
+
+std::uint64_t Events::drain(Sink& sink) {
+  std::uint64_t switches = 0;
   const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
   std::vector<Record> records;
   // What another CPU writes while the rings are read waits for the next time, so that all is in order.
@@ -328,43 +392,7 @@ void Events::drain(Sink& sink) {
     const auto* at = reinterpret_cast<const std::byte*>(&header) + sizeof header;
     const auto* end = reinterpret_cast<const std::byte*>(&header) + header.size;
     switch (header.type) {
-      case PERF_RECORD_SAMPLE: {
-        const auto counter = counter_of_.find(take<std::uint64_t>(at, end));
-        if (counter != counter_of_.end()) {
-          Task task;
-          task.pid = take<std::uint32_t>(at, end);
-          task.tid = take<std::uint32_t>(at, end);
-          sink.counted(task, record.at_ns, counter->second);
-          break;
-        }
-        Sample sample;
-        sample.kernel = (header.misc & PERF_RECORD_MISC_CPUMODE_MASK) == PERF_RECORD_MISC_KERNEL;
-        sample.pid = take<std::uint32_t>(at, end);
-        sample.tid = take<std::uint32_t>(at, end);
-        sample.at_ns = take<std::int64_t>(at, end);
-        const auto count =
-            std::min<std::uint64_t>(take<std::uint64_t>(at, end), static_cast<std::uint64_t>(end - at) / 8);
-        chain_.clear();
-        for (std::uint64_t i = 0; i < count; ++i)
-          if (const auto address = take<std::uint64_t>(at, end); address < static_cast<std::uint64_t>(PERF_CONTEXT_MAX))
-            chain_.push_back(address);
-        sample.chain = chain_;
-        if (stack_bytes_ > 0 && take<std::uint64_t>(at, end) == PERF_SAMPLE_REGS_ABI_64) {
-          sample.registers = true;
-          for (unsigned bit = 0; bit < 64; ++bit) {
-            if ((register_mask() >> bit & 1) == 0) continue;
-            const auto value = take<std::uint64_t>(at, end);
-            for (std::size_t r = 0; r < kRegisters; ++r)
-              if (kKernelRegister[r] == bit) sample.values[r] = value;
-          }
-          const auto size = std::min<std::uint64_t>(take<std::uint64_t>(at, end), static_cast<std::uint64_t>(end - at));
-          const std::byte* stack = at;
-          at += size;
-          if (size > 0) sample.stack = {stack, std::min<std::size_t>(size, take<std::uint64_t>(at, end))};
-        }
-        sink.sample(sample);
-        break;
-      }
+      case PERF_RECORD_SAMPLE: read_sample(header, sink); break;
       case PERF_RECORD_MMAP2: {
         Mapped mapped;
         mapped.pid = take<std::uint32_t>(at, end);
@@ -392,6 +420,7 @@ void Events::drain(Sink& sink) {
         task.pid = take<std::uint32_t>(at, end);
         task.parent_pid = take<std::uint32_t>(at, end);
         task.tid = take<std::uint32_t>(at, end);
+        task.parent_tid = take<std::uint32_t>(at, end);
         if (header.type == PERF_RECORD_FORK)
           sink.forked(task, record.at_ns);
         else
@@ -399,11 +428,13 @@ void Events::drain(Sink& sink) {
         break;
       }
       case PERF_RECORD_SWITCH: {
+        ++switches;
         Task task;
         task.pid = take<std::uint32_t>(at, end);
         task.tid = take<std::uint32_t>(at, end);
-        sink.switched(task, record.at_ns, (header.misc & PERF_RECORD_MISC_SWITCH_OUT) != 0,
-                      (header.misc & PERF_RECORD_MISC_SWITCH_OUT_PREEMPT) != 0);
+        if (task.pid != own_pid_)
+          sink.switched(task, record.at_ns, (header.misc & PERF_RECORD_MISC_SWITCH_OUT) != 0,
+                        (header.misc & PERF_RECORD_MISC_SWITCH_OUT_PREEMPT) != 0);
         break;
       }
       case PERF_RECORD_LOST: {
@@ -419,6 +450,7 @@ void Events::drain(Sink& sink) {
   for (Ring& ring : rings_)
     std::atomic_ref<__u64>(static_cast<perf_event_mmap_page*>(ring.pages)->data_tail)
         .store(ring.taken, std::memory_order_release);
+  return switches;
 }
 
 }  // namespace rangescope::sample::cpu

@@ -4,7 +4,11 @@
 // that this thread spawns has them from its first instruction, and this thread never does. (An inherited event needs a
 // buffer for each CPU: the kernel refuses one that follows a thread over CPUs.) The event is the software clock of the
 // CPU, in user mode only where /proc/sys/kernel/perf_event_paranoid is 2 (its default); with it come the records of
-// mappings, names, forks, ends and context switches. Time is CLOCK_MONOTONIC.
+// mappings, names, forks and ends. Time is CLOCK_MONOTONIC.
+//
+// Context switches are records of a second event, so that they can be left out for a while where they come too fast.
+// Where the kernel may be sampled, that event also gives the registers of each thread that goes to sleep, with its
+// address behind a system call; at perf_event_paranoid 2 an ordinary user has the times of the switches alone.
 //
 // Counters are further events of the same kind, which write into the buffer of the first: a record after each `period`
 // of them, without a chain and without waking anybody (docs/design/cpu-counters.md).
@@ -20,6 +24,7 @@
 #include "sample/cpu/counters.hpp"
 
 struct perf_event_attr;
+struct perf_event_header;
 
 namespace rangescope::sample::cpu {
 
@@ -45,7 +50,7 @@ struct Mapped {
   bool executable = false;
 };
 struct Task {
-  std::uint32_t pid = 0, tid = 0, parent_pid = 0;
+  std::uint32_t pid = 0, tid = 0, parent_pid = 0, parent_tid = 0;
 };
 
 /// What happened, in order of time as far as one drain() sees it. Spans live until the call returns.
@@ -59,6 +64,8 @@ class Sink {
   virtual void named(const Task& task, std::string_view name, bool exec) = 0;
   virtual void forked(const Task& task, std::int64_t at_ns) = 0;
   virtual void ended(const Task& task, std::int64_t at_ns) = 0;
+  /// Registers of a thread that leaves its core, right before switched() of the same; no chain, the stack's top.
+  virtual void leaves(const Sample& sample) = 0;
   virtual void switched(const Task& task, std::int64_t at_ns, bool out, bool preempted) = 0;
   virtual void lost(std::uint64_t records) = 0;
   virtual void throttled() = 0;
@@ -83,10 +90,12 @@ class Events {
 
   /// Waits until a sample is there, at most so long. False where none came.
   bool wait(int most_ms) const;
-  /// Gives everything that has come.
-  void drain(Sink& sink);
+  /// Gives everything that has come; how many records of context switches were among it.
+  std::uint64_t drain(Sink& sink);
+  /// Begins or stops recording context switches, of all threads.
+  void watch_switches(bool on);
   void close();
-  [[nodiscard]] bool switches() const { return switches_; }
+  [[nodiscard]] bool switches() const { return !switch_fds_.empty(); }
   /// Samples are taken while a thread is in the kernel too; else only in user mode.
   [[nodiscard]] bool kernel() const { return kernel_; }
   /// Copied of each stack; 0: the registers and the stack are not to be had, or were not wanted.
@@ -99,8 +108,12 @@ class Events {
  private:
   Events() = default;
   int open_rings(perf_event_attr& attributes, int cpus, std::size_t page, std::size_t data);
+  /// Of one event beside the clock: a descriptor for each ring. 0, or errno.
+  int open_beside(perf_event_attr& attributes, std::uint32_t number, std::vector<int>& fds);
+  void open_switches();
   void open_counters(const std::vector<CounterEvent>& counters);
-  int open_counter(const CounterEvent& event, std::uint32_t number);
+  void read_sample(const perf_event_header& header, Sink& sink);
+  static void read_registers(const std::byte* at, const std::byte* end, Sample& sample);
   struct Ring {
     int fd = -1, cpu = 0;
     void* pages = nullptr;
@@ -108,11 +121,12 @@ class Events {
     std::uint64_t taken = 0;
   };
   std::vector<Ring> rings_;
+  std::vector<int> switch_fds_;
   std::vector<std::vector<int>> counters_;  ///< descriptors, a ring each
   std::vector<int> refused_;
   std::unordered_map<std::uint64_t, std::uint32_t> counter_of_;  ///< by the kernel's number of the event
-  std::uint32_t stack_bytes_ = 0;
-  bool switches_ = true, kernel_ = true;
+  std::uint32_t stack_bytes_ = 0, own_pid_ = 0;
+  bool kernel_ = true;
   std::vector<std::byte> joined_;  ///< records that went round the end of a ring
   std::vector<std::uint64_t> chain_;
 };

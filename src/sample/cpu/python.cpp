@@ -10,11 +10,21 @@
 #include <utility>
 
 #include "base/text.hpp"
+#include "sample/blocks.hpp"
 
 namespace rangescope::sample::cpu {
 namespace {
 
-constexpr std::size_t kMostFrames = 512, kMostThreads = 4096, kMostCodes = 200'000;
+constexpr int kMostWalks = 4;
+constexpr std::size_t kMostFrames = 512, kMostThreads = 4096;
+/// For one sample. 512 frames take some 1,000 reads; after a sample that came to a bound, none for so many times as
+/// long as it took.
+constexpr std::size_t kMostReads = 16'384;
+constexpr std::int64_t kMostTime_ns = 10'000'000, kRestTimes = 20;
+/// A thread that is none of Python's now may be one later.
+constexpr std::int64_t kLookAgain_ns = 50'000'000;
+/// What is kept between samples: it is read again when it was forgotten.
+constexpr std::size_t kMostCodeBytes = 16 << 20, kMostKnownThreads = 64 << 10;
 constexpr std::uint8_t kOwnedByInterpreter = 3;      // or more: the loop's own frame, of no function
 constexpr std::uint64_t kGlibcThreadNumber = 0x2d0;  // struct pthread.tid, glibc 2.10 to 2.41 on x86-64
 constexpr int kFirst = 9, kFirstThatPublishes = 13;
@@ -78,8 +88,10 @@ std::unique_ptr<Python> Python::find(const Space& space, std::uint32_t pid, std:
     const std::uint64_t bias = start - tables.address_of(area.offset);
     std::unique_ptr<Python> python(new Python);
     python->pid_ = pid;
+    python->begin();
     python->module_ = area.module;
     python->runtime_ = bias + runtime.address;
+    python->runtime_bytes_ = runtime.size;
     python->loop_ = bias + loop.address;
     python->loop_end_ = python->loop_ + std::max<std::uint64_t>(loop.size, 1);
     if (const auto cold = tables.symbol("_PyEval_EvalFrameDefault.cold"); cold.address != 0) {
@@ -153,7 +165,18 @@ void Python::find_cold(Tables& tables, std::uint64_t bias) {
 #endif
 }
 
-bool Python::read(std::uint64_t address, void* into, std::size_t bytes) const {
+void Python::begin() {
+  reads_left_ = kMostReads;
+  began_ns_ = now_ns();
+  gave_up_ = false;
+}
+
+bool Python::read(std::uint64_t address, void* into, std::size_t bytes) {
+  if (reads_left_ > 0 && --reads_left_ % 64 == 0 && now_ns() - began_ns_ > kMostTime_ns) reads_left_ = 0;
+  if (reads_left_ == 0) {
+    gave_up_ = true;
+    return false;
+  }
   const iovec local{into, bytes}, remote{reinterpret_cast<void*>(address), bytes};
   return ::process_vm_readv(static_cast<pid_t>(pid_), &local, 1, &remote, 1, 0) == static_cast<ssize_t>(bytes);
 }
@@ -179,15 +202,16 @@ std::uint64_t Python::thread_state(std::uint32_t own_tid) {
            read(number + kGlibcThreadNumber, &tid, sizeof tid) && tid == own_tid;
   };
   if (const auto known = threads_.find(own_tid); known != threads_.end()) {
-    if (known->second == 0 || is(known->second)) return known->second;
+    const Known& last = known->second;
+    if (last.state == 0 ? began_ns_ < last.until_ns : is(last.state)) return last.state;
     threads_.erase(known);
   }
   std::uint64_t interpreter = 0, found = 0;
-  std::size_t left = kMostThreads;
-  for (bool more = word(runtime_ + fields_.heads, interpreter); more && interpreter != 0 && left > 0 && found == 0;
+  std::size_t left = kMostThreads;  // and interpreters
+  for (bool more = word(runtime_ + fields_.heads, interpreter); more && interpreter != 0 && left-- > 0 && found == 0;
        more = word(interpreter + fields_.next_interpreter, interpreter)) {
     std::uint64_t state = 0, back = 0;
-    for (bool any = word(interpreter + fields_.threads, state); any && state != 0 && left-- > 0;
+    for (bool any = word(interpreter + fields_.threads, state); any && state != 0 && left > 0 && --left > 0;
          any = word(state + fields_.next_thread, state)) {
       if (!word(state + fields_.interpreter, back) || back != interpreter) break;
       if (!is(state)) continue;
@@ -195,11 +219,33 @@ std::uint64_t Python::thread_state(std::uint32_t own_tid) {
       break;
     }
   }
-  if (found != 0) threads_[own_tid] = found;
+  if (threads_.size() > kMostKnownThreads) threads_.clear();
+  threads_[own_tid] = {found, began_ns_ + kLookAgain_ns};
   return found;
 }
 
-bool Python::text(std::uint64_t address, std::size_t most, std::string& out) const {
+// The wait is for a condition behind the lock's interval (in microseconds), last holder, state and number of switches:
+// where two words before it look like the first two, and the second is a thread's, that is the holder.
+std::uint32_t Python::gil_holder(std::uint64_t futex) {
+  page_ = 1;
+  begin();
+  for (std::uint64_t at = (futex & ~std::uint64_t{7}) - 64; at >= (futex & ~std::uint64_t{7}) - 96; at -= 8) {
+    std::uint64_t interval = 0, holder = 0, interpreter = 0, back = 0, number = 0;
+    if (!word(at, interval) || interval == 0 || interval > 100'000'000 || !word(at + 8, holder) || holder == 0)
+      continue;
+    if (!word(holder + fields_.interpreter, interpreter) || !word(interpreter + fields_.threads, back)) continue;
+    for (std::size_t left = kMostThreads; back != 0 && back != holder && left > 0; --left)
+      if (!word(back + fields_.next_thread, back)) back = 0;
+    if (back != holder) continue;
+    if (fields_.native_id != 0)
+      return word(holder + fields_.native_id, number) ? static_cast<std::uint32_t>(number) : 0;
+    std::uint32_t tid = 0;
+    return word(holder + fields_.thread_id, number) && read(number + kGlibcThreadNumber, &tid, sizeof tid) ? tid : 0;
+  }
+  return 0;
+}
+
+bool Python::text(std::uint64_t address, std::size_t most, std::string& out) {
   char head[64];
   const std::size_t size = std::max(fields_.length, fields_.state) + 8;
   if (size > sizeof head || !read(address, head, size)) return false;
@@ -253,32 +299,70 @@ const PythonCode* Python::code_at(std::uint64_t address) {
   auto& texts = code_texts_[address];
   auto& known = codes_[address];
   if (known && texts == std::pair(file, name) && known->line == line) return known.get();
-  if (codes_.size() > kMostCodes) return nullptr;
+  code_bytes_ += sizeof(PythonCode) + sizeof texts;
   auto code = std::make_unique<PythonCode>();
   code->line = line;
   if (line > 10'000'000 || !text(name, 1024, code->name) || !text(file, 4096, code->file)) return nullptr;
+  code_bytes_ += code->name.size() + code->file.size();
   if (known) old_codes_.push_back(std::move(known));
   texts = {file, name};
   known = std::move(code);
   return known.get();
 }
 
-bool Python::frames(std::uint32_t own_tid, std::vector<PythonFrame>& out) {
+Python::Reading Python::frames(std::uint32_t own_tid, std::vector<PythonFrame>& out) {
   out.clear();
-  page_ = 1;
-  const std::uint64_t state = thread_state(own_tid);
-  if (state == 0) return false;
+  old_codes_.clear();
+  if (code_bytes_ > kMostCodeBytes) {
+    codes_.clear();
+    code_texts_.clear();
+    code_bytes_ = 0;
+  }
+  if (now_ns() < rests_until_ns_) return Reading::kTorn;
+  begin();
+  const Reading reading = read_whole(own_tid, out);
+  if (!gave_up_) return reading;
+  const std::int64_t now = now_ns();
+  rests_until_ns_ = now + kRestTimes * (now - began_ns_);
+  out.clear();
+  return Reading::kTorn;
+}
+
+Python::Reading Python::read_whole(std::uint32_t own_tid, std::vector<PythonFrame>& out) {
+  std::uint64_t outermost = 0, before = 0;
+  for (int left = kMostWalks; left > 0 && !gave_up_; --left) {
+    out.clear();
+    page_ = 1;
+    const std::uint64_t state = thread_state(own_tid);
+    if (state == 0) return Reading::kNone;
+    const Reading reading = walk(state, out, outermost);
+    if (reading == Reading::kNone) return reading;
+    if (reading == Reading::kTorn) continue;
+    if (outermost_.size() > kMostKnownThreads) outermost_.clear();
+    std::uint64_t& known = outermost_[own_tid];
+    if (outermost == known || outermost == before) {
+      known = outermost;
+      return reading;
+    }
+    before = outermost;
+  }
+  out.clear();
+  return Reading::kTorn;
+}
+
+Python::Reading Python::walk(std::uint64_t state, std::vector<PythonFrame>& out, std::uint64_t& outermost) {
   std::uint64_t frame = 0;
-  if (!word(state + fields_.frame, frame)) return false;
-  if (fields_.through >= 0 && (frame == 0 || !word(frame + static_cast<std::uint64_t>(fields_.through), frame)))
-    return false;
-  for (std::size_t count = 0; frame != 0 && count < kMostFrames; ++count) {
+  if (!word(state + fields_.frame, frame)) return Reading::kTorn;
+  if (fields_.through >= 0 && frame != 0 && !word(frame + static_cast<std::uint64_t>(fields_.through), frame))
+    return Reading::kTorn;
+  std::size_t count = 0;
+  for (; frame != 0 && count < kMostFrames; ++count) {
     std::uint64_t code = 0, previous = 0, flags = 0;
-    if (!word(frame + fields_.code, code) || !word(frame + fields_.previous, previous)) break;
+    if (!word(frame + fields_.code, code) || !word(frame + fields_.previous, previous)) return Reading::kTorn;
     bool entry = fields_.owner == 0, shim = false;  // before 3.11 each frame is a call of the loop
     if (fields_.owner != 0) {
       const std::uint64_t at = frame + fields_.owner;
-      if (!word(at & ~std::uint64_t{7}, flags)) break;
+      if (!word(at & ~std::uint64_t{7}, flags)) return Reading::kTorn;
       const auto byte = [&](std::uint64_t address) { return static_cast<std::uint8_t>(flags >> 8 * (address & 7)); };
       if (fields_.entry != 0) entry = byte(frame + fields_.entry) != 0;
       shim = fields_.entry == 0 && byte(at) >= kOwnedByInterpreter;
@@ -287,16 +371,16 @@ bool Python::frames(std::uint32_t own_tid, std::vector<PythonFrame>& out) {
       if (!out.empty()) out.back().entry = true;
     } else if (const PythonCode* known = code_at(code & ~std::uint64_t{3})) {  // tagged since 3.14
       out.push_back({known, entry});
-    } else if (fields_.entry == 0 && fields_.owner != 0 && out.empty()) {
-      // A frame that is being made has no code yet.
-    } else {
-      break;
+    } else if (fields_.entry != 0 || fields_.owner == 0 || !out.empty()) {  // one that is being made has no code yet
+      return Reading::kTorn;
     }
-    if (previous == frame) break;
+    if (previous == frame) return Reading::kTorn;
+    outermost = frame;
     frame = previous;
   }
+  if (count == kMostFrames) outermost = 0;  // deeper than that is not asked for
   if (!out.empty()) out.back().entry = true;
-  return !out.empty();
+  return out.empty() ? Reading::kNone : Reading::kRead;
 }
 
 }  // namespace rangescope::sample::cpu

@@ -3,8 +3,12 @@
 // have changed under way: each is checked by the types of what it points to, and a chain that does not hold together
 // ends there.
 //
+// A walk that ends elsewhere than the thread's last one is repeated: a generator that yields under way has lost its
+// caller, and what lay on the stack of a C function may be another's.
+//
 // Places of fields: 3.13 and later publish them (_Py_DebugOffsets, in front of _PyRuntime); of the others they are
-// tabled by minor version, which keeps them. Threads are told apart by their native number (3.11 and later), before by
+// tabled by minor version, which keeps them. What is read for one sample is bounded in steps and in time: the program
+// may have linked its structures into rings. Threads are told apart by their native number (3.11 and later), before by
 // what glibc notes in its own descriptor of the thread. Function, file and line of its definition are read, nothing
 // else.
 #pragma once
@@ -25,7 +29,7 @@ struct PythonCode {
   mutable std::uint32_t frame = 0;  ///< for who numbers frames
 };
 struct PythonFrame {
-  const PythonCode* code = nullptr;  ///< lives as long as the Python
+  const PythonCode* code = nullptr;  ///< lives until the next frames()
   bool entry = false;                ///< C code called it: the frames below are of another call of the interpreter
 };
 
@@ -34,8 +38,10 @@ class Python {
   /// The Python in a process; null where there is none, or not yet. `why`: there is one that cannot be read.
   [[nodiscard]] static std::unique_ptr<Python> find(const Space& space, std::uint32_t pid, std::string& why);
 
-  /// Frames of a thread, the innermost first. `own_tid`: in the process's own namespace. False where it has none.
-  [[nodiscard]] bool frames(std::uint32_t own_tid, std::vector<PythonFrame>& out);
+  enum class Reading : std::uint8_t { kNone, kRead, kTorn };
+  /// Frames of a thread, the innermost first. `own_tid`: in the process's own namespace. kNone: it runs no Python code;
+  /// kTorn: its frames changed while they were read, again and again.
+  [[nodiscard]] Reading frames(std::uint32_t own_tid, std::vector<PythonFrame>& out);
   /// Is that code the interpreter's loop?
   [[nodiscard]] bool is_loop(std::uint64_t address) const {
     return (address >= loop_ && address < loop_end_) || (address >= cold_ && address < cold_end_);
@@ -44,6 +50,11 @@ class Python {
   [[nodiscard]] std::uint64_t named(std::uint64_t address) const {
     return address >= cold_ && address < cold_end_ ? loop_ : address;
   }
+  /// Is that in the runtime's own structure? The lock that threads wait for there is the GIL (others have memory of
+  /// their own).
+  [[nodiscard]] bool holds(std::uint64_t address) const { return address - runtime_ < runtime_bytes_; }
+  /// The thread that has the GIL, which another waits for at that place; in the process's own namespace, 0: unknown.
+  [[nodiscard]] std::uint32_t gil_holder(std::uint64_t futex);
   [[nodiscard]] const Module* module() const { return module_; }
   [[nodiscard]] const std::string& version() const { return version_; }
 
@@ -62,22 +73,34 @@ class Python {
  private:
   Python() = default;
   void find_cold(Tables& tables, std::uint64_t bias);
-  bool read(std::uint64_t address, void* into, std::size_t bytes) const;
+  void begin();
+  bool read(std::uint64_t address, void* into, std::size_t bytes);
   /// A word, by way of the page that was read last.
   bool word(std::uint64_t address, std::uint64_t& value);
   std::uint64_t thread_state(std::uint32_t own_tid);
+  Reading read_whole(std::uint32_t own_tid, std::vector<PythonFrame>& out);
+  Reading walk(std::uint64_t state, std::vector<PythonFrame>& out, std::uint64_t& outermost);
   const PythonCode* code_at(std::uint64_t address);
-  bool text(std::uint64_t address, std::size_t most, std::string& out) const;
+  bool text(std::uint64_t address, std::size_t most, std::string& out);
 
   std::uint32_t pid_ = 0;
   std::string version_;
   Fields fields_{};
   const Module* module_ = nullptr;
-  std::uint64_t runtime_ = 0, code_type_ = 0, loop_ = 0, loop_end_ = 0, cold_ = 0, cold_end_ = 0;
-  std::unordered_map<std::uint32_t, std::uint64_t> threads_;
+  std::uint64_t runtime_ = 0, runtime_bytes_ = 0, code_type_ = 0, loop_ = 0, loop_end_ = 0, cold_ = 0, cold_end_ = 0;
+  struct Known {
+    std::uint64_t state = 0;    ///< 0: it has none,
+    std::int64_t until_ns = 0;  ///< as far as we know until then
+  };
+  std::unordered_map<std::uint32_t, Known> threads_;
+  std::unordered_map<std::uint32_t, std::uint64_t> outermost_;  ///< frames that walks ended at
   std::unordered_map<std::uint64_t, std::unique_ptr<PythonCode>> codes_;
-  std::vector<std::unique_ptr<PythonCode>> old_codes_;
+  std::vector<std::unique_ptr<PythonCode>> old_codes_;  ///< of the last frames()
   std::unordered_map<std::uint64_t, std::pair<std::uint64_t, std::uint64_t>> code_texts_;
+  std::size_t code_bytes_ = 0;
+  std::size_t reads_left_ = 0;
+  std::int64_t began_ns_ = 0, rests_until_ns_ = 0;
+  bool gave_up_ = false;
   std::uint64_t page_ = 1;
   char page_bytes_[4096];
 };

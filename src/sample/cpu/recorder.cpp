@@ -2,19 +2,18 @@
 
 #include <poll.h>
 #include <pthread.h>
-#include <sched.h>
 #include <signal.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <ctime>
+#include <system_error>
 #include <thread>
 #include <utility>
 
 #include "sample/blocks.hpp"
 #include "sample/cpu/perf.hpp"
+#include "sample/cpu/real_time.hpp"
 #include "sample/cpu/sampler.hpp"
 
 namespace rangescope::sample::cpu {
@@ -29,21 +28,45 @@ std::int64_t thread_cpu_ns() {
 /// Only samples wake us, so the threads that ran last are looked at a little later: what do they wait for? Then rarely.
 constexpr int kSoon_ms = 4, kRarely_ms = 20;
 
-/// A sample's Python frames must be read at once. With the right to it (root) this thread runs before all others, for
-/// its microseconds; else it asks the scheduler for short turns, which come sooner (Linux 6.12).
-void run_soon() {
-  sched_param parameters{};
-  parameters.sched_priority = 1;
-  if (::pthread_setschedparam(::pthread_self(), SCHED_FIFO, &parameters) == 0) return;
-  struct {
-    std::uint32_t size = 48, policy = SCHED_OTHER;
-    std::uint64_t flags = 0;
-    std::int32_t nice = 0;
-    std::uint32_t priority = 0;
-    std::uint64_t runtime_ns = 100'000, deadline = 0, period = 0;
-  } attributes;
-  (void)::syscall(SYS_sched_setattr, 0, &attributes, 0);
-}
+/// Which context switches are recorded. More than kMost_per_s cost the program more than its samples do: then only
+/// those of a twentieth of the time, as long as they come so fast.
+class Watch {
+ public:
+  explicit Watch(std::int64_t now_ns) : since_ns_(now_ns) {}
+  /// After each drain, and the records that it had. True where watching begins or ends.
+  bool turns(std::int64_t now_ns, std::uint64_t records) {
+    records_ += records;
+    const std::int64_t passed = now_ns - since_ns_;
+    const auto most = static_cast<std::uint64_t>(kMost_per_s * (static_cast<double>(passed) * 1e-9));
+    if (on_ && passed >= kWindow_ns && records_ > most && records_ > kFew) {
+      on_ = false;
+    } else if (!on_ && passed >= kBlind_ns + kToggles * turning_ns_) {
+      on_ = true;
+    } else {
+      if (on_ && passed > 4 * kWindow_ns) since_ns_ = now_ns, records_ = 0;
+      return false;
+    }
+    since_ns_ = now_ns;
+    records_ = 0;
+    return true;
+  }
+  [[nodiscard]] bool on() const { return on_; }
+  /// How soon turns() wants to be asked again.
+  [[nodiscard]] int patience_ms(int most) const { return on_ && since_ns_ == turned_ns_ ? 1 : most; }
+  /// What turning took: with many threads it takes long, and is done less often.
+  void turned(std::int64_t now_ns) {
+    turning_ns_ = now_ns - since_ns_;
+    since_ns_ = turned_ns_ = now_ns;
+  }
+
+ private:
+  static constexpr double kMost_per_s = 40'000;
+  static constexpr std::uint64_t kFew = 200;
+  static constexpr std::int64_t kWindow_ns = 5'000'000, kBlind_ns = 95'000'000, kToggles = 100;
+  bool on_ = true;
+  std::int64_t since_ns_, turned_ns_ = -1, turning_ns_ = 0;
+  std::uint64_t records_ = 0;
+};
 
 }  // namespace
 
@@ -53,6 +76,7 @@ struct Recorder::State {
         sampler(std::move(file), std::move(description), wanted.most_bytes),
         options(wanted) {}
   void run();
+  void turn(Watch& watch);
 
   Events events;
   Sampler sampler;
@@ -67,15 +91,20 @@ void Recorder::State::run() {
   sigset_t all;
   sigfillset(&all);
   ::pthread_sigmask(SIG_SETMASK, &all, nullptr);
-  run_soon();
+  RealTime real_time;  // a sample's Python frames must be read at once
   const std::int64_t begun = now_ns(), cpu_begun = thread_cpu_ns();
   std::int64_t flushed = begun, looked = begun;
+  Watch watch(begun);
   for (int patience_ms = kSoon_ms; !ended;) {
-    patience_ms = events.wait(patience_ms) ? kSoon_ms : std::min(2 * patience_ms, kRarely_ms);
+    real_time.ends();
+    patience_ms = events.wait(watch.patience_ms(patience_ms)) ? kSoon_ms : std::min(2 * patience_ms, kRarely_ms);
     // At most a tenth of a core: programs with many threads are taken in larger portions.
     cpu_ns = thread_cpu_ns() - cpu_begun;
     if (cpu_ns * 12 > now_ns() - begun + 1'000'000'000) ::poll(nullptr, 0, 10);
-    events.drain(sampler);
+    real_time.begins();
+    const std::uint64_t switches = events.drain(sampler);
+    sampler.ask_for_calls();
+    if (watch.turns(now_ns(), switches)) turn(watch);
     const std::int64_t now = now_ns();
     if (now - looked > kSoon_ms * 900'000) {
       sampler.look_at_waits(now);
@@ -86,8 +115,22 @@ void Recorder::State::run() {
       flushed = now;
     }
   }
+  real_time.begins();
   events.drain(sampler);
   cpu_ns = thread_cpu_ns() - cpu_begun;
+}
+
+void Recorder::State::turn(Watch& watch) {
+  if (watch.on()) {
+    events.watch_switches(true);
+    sampler.watching_begins(now_ns());
+  } else {
+    events.watch_switches(false);
+    const std::int64_t at = now_ns();
+    (void)events.drain(sampler);  // all that was recorded before
+    sampler.watching_ends(at);
+  }
+  watch.turned(now_ns());
 }
 
 base::Result<Allowed> allowed() {
@@ -120,7 +163,12 @@ base::Result<Recorder> Recorder::start(const Options& options) {
   auto state = std::make_unique<State>(std::move(*events), std::move(*file), std::move(description), options);
   state->sampler.describe(options.counters, state->events.refused());
   // This thread has the events, disabled: a thread made now inherits them and stays without samples too.
-  state->thread = std::thread([own = state.get()] { own->run(); });
+  try {
+    state->thread = std::thread([own = state.get()] { own->run(); });
+  } catch (const std::system_error& error) {
+    return base::fail(base::Code::kPermission, std::string("no thread can be started: ") + error.what(), {},
+                      "Raise ulimit -u");
+  }
   return Recorder(std::move(state));
 }
 

@@ -1,11 +1,8 @@
 #include "sample/cpu/sampler.hpp"
 
-#include <sys/syscall.h>
 #include <sys/uio.h>
 
 #include <algorithm>
-#include <cinttypes>
-#include <cstdio>
 #include <cstring>
 #include <fstream>
 #include <iterator>
@@ -21,11 +18,15 @@ using wire::cpu::FrameKind;
 using wire::cpu::Packer;
 using wire::cpu::WaitKind;
 
-/// A wait shorter than this is not looked at: nobody asks what it was.
+/// A wait that is shorter gets no call chain: nobody asks for it.
 constexpr std::int64_t kLongWait_ns = 2'000'000;
+/// Where registers do not tell what it is, /proc is asked as soon as this.
+constexpr std::int64_t kUntold_ns = 300'000;
 /// A sample that waited longer for us is of another moment than the one that we could read Python's frames at: on a
 /// busy machine the thread stands in a system call then, more often than it did.
 constexpr std::int64_t kLate_ns = 100'000;
+/// A thread whose last switch is older sleeps, and is not one of those that switch too fast.
+constexpr std::int64_t kRecent_ns = 10'000'000;
 constexpr std::size_t kWaitingStack = 32 << 10;
 /// A copy of a stack from this size on may be one that the kernel cut; what is read behind it at most.
 constexpr std::size_t kWholeCopy = 30 << 10, kBeyond = 192 << 10;
@@ -42,69 +43,18 @@ std::uint32_t own_number(const std::string& status, std::uint32_t pid) {
   return pid;
 }
 
-/// By the system call; one that waits for no file sleeps.
-WaitKind kind_of_call(long number, std::uint64_t first, std::uint64_t second) {
-  switch (number) {
-    case SYS_pselect6:
-#if defined(SYS_select)
-    case SYS_select:
-#endif
-      return first == 0 ? WaitKind::kSleep : WaitKind::kIo;
-    case SYS_ppoll:
-#if defined(SYS_poll)
-    case SYS_poll:
-#endif
-      return second == 0 ? WaitKind::kSleep : WaitKind::kIo;
-    case SYS_futex:
-#if defined(SYS_futex_waitv)
-    case SYS_futex_waitv:
-#endif
-    case SYS_flock:
-    case SYS_semop:
-    case SYS_semtimedop: return WaitKind::kLock;
-    case SYS_nanosleep:
-    case SYS_clock_nanosleep:
-#if defined(SYS_pause)
-    case SYS_pause:
-#endif
-    case SYS_rt_sigsuspend:
-    case SYS_rt_sigtimedwait: return WaitKind::kSleep;
-    case SYS_read:
-    case SYS_write:
-    case SYS_readv:
-    case SYS_writev:
-    case SYS_pread64:
-    case SYS_pwrite64:
-    case SYS_preadv:
-    case SYS_pwritev:
-    case SYS_preadv2:
-    case SYS_pwritev2:
-    case SYS_sendfile:
-    case SYS_splice:
-    case SYS_copy_file_range:
-    case SYS_msync:
-    case SYS_fsync:
-    case SYS_fdatasync:
-    case SYS_sendto:
-    case SYS_recvfrom:
-    case SYS_sendmsg:
-    case SYS_recvmsg:
-    case SYS_sendmmsg:
-    case SYS_recvmmsg:
-    case SYS_accept:
-    case SYS_accept4:
-    case SYS_connect:
-    case SYS_openat:
-    case SYS_ioctl:
-    case SYS_io_getevents:
-    case SYS_io_uring_enter:
-    case SYS_epoll_pwait:
-#if defined(SYS_epoll_wait)
-    case SYS_epoll_wait:
-#endif
-      return WaitKind::kIo;
-    default: return WaitKind::kOther;
-  }
+/// The thread that has a mutex, of the futex at this address; 0 where nobody has it, or it is no mutex: a semaphore, a
+/// condition.
+std::uint32_t mutex_owner(std::uint32_t pid, std::uint64_t futex) {
+  struct {
+    std::int32_t lock;
+    std::uint32_t count, owner, users;
+    std::int32_t kind;
+  } mutex{};  // struct __pthread_mutex_s of glibc on x86-64
+  const iovec local{&mutex, sizeof mutex}, remote{reinterpret_cast<void*>(futex), sizeof mutex};
+  if (::process_vm_readv(static_cast<pid_t>(pid), &local, 1, &remote, 1, 0) != static_cast<ssize_t>(sizeof mutex))
+    return 0;
+  return mutex.lock == 2 && mutex.users == 1 ? mutex.owner : 0;
 }
 
 }  // namespace
@@ -144,13 +94,22 @@ std::uint32_t Sampler::number_of(Thread& thread, std::uint32_t tid) {
   for (const std::uint32_t number : {thread.pid, tid, owner.own_pid, own_tid}) threads_out_.number(number);
   threads_out_.text(thread.name.empty() ? owner.name : thread.name);
   threads_out_.item();
-  return thread.number;
+  // One that was not seen yet comes with no more than its number: chains of creators are of no use.
+  const auto creator = threads_.find(thread.creator);
+  if (thread.creator == 0 || creator == threads_.end()) return thread.number;
+  const std::uint32_t number = thread.number;
+  creator->second.creator = creator->second.number == kNone ? 0 : creator->second.creator;
+  creators_out_.number(number - 1);
+  creators_out_.number(number_of(creator->second, thread.creator) - 1);
+  creators_out_.item();
+  return number;
 }
 
 void Sampler::mapped(const Mapped& mapped) {
   if (!mapped.executable) return;
-  process(mapped.pid)
-      .space.map({mapped.start, mapped.start + mapped.length, mapped.offset, &modules_.find(mapped.path, mapped.pid)});
+  Space& space = process(mapped.pid).space;
+  space.map({mapped.start, mapped.start + mapped.length, mapped.offset, &modules_.find(mapped.path, mapped.pid)});
+  forgot_code_ |= space.forgot();
 }
 
 void Sampler::named(const Task& task, std::string_view name, bool exec) {
@@ -170,11 +129,14 @@ void Sampler::forked(const Task& task, std::int64_t at_ns) {
   Thread& born = threads_[task.tid];
   born = {};
   born.pid = task.pid;
+  if (task.pid == task.parent_pid) born.creator = task.parent_tid;
   born.out_since_ns = at_ns;
   born.preempted = true;
   if (task.pid == task.parent_pid) return;
   processes_.erase(task.pid);
   Process& child = process(task.pid);
+  child.parent_pid = task.parent_pid;
+  child.start_ns = at_ns;
   if (const auto parent = processes_.find(task.parent_pid); parent != processes_.end()) {
     child.space = parent->second.space;
     child.name = parent->second.name;
@@ -190,19 +152,65 @@ void Sampler::ended(const Task& task, std::int64_t at_ns) {
   if (owner == processes_.end()) return;
   owner->second.main_ended |= task.tid == task.pid;  // others may run on
   if (owner->second.main_ended &&
-      std::none_of(threads_.begin(), threads_.end(), [&](const auto& each) { return each.second.pid == task.pid; }))
+      std::none_of(threads_.begin(), threads_.end(), [&](const auto& each) { return each.second.pid == task.pid; })) {
+    put_process(task.pid, owner->second, at_ns);
     processes_.erase(owner);
+  }
+}
+
+// The program's own first process was forked before its events were on: it begins with the file.
+void Sampler::put_process(std::uint32_t pid, const Process& process, std::int64_t at_ns) {
+  const bool again = process.name.empty() && process.start_ns < 0;  // its last thread leaves the CPU after its end
+  if (full_ || pid == 0 || again) return;
+  const std::int64_t start_ns = process.start_ns >= 0 ? process.start_ns : begun_ns_;
+  for (const std::uint64_t number :
+       {std::uint64_t{pid}, std::uint64_t{process.parent_pid}, static_cast<std::uint64_t>(start_ns),
+        static_cast<std::uint64_t>(std::max<std::int64_t>(0, at_ns - start_ns))})
+    processes_out_.number(number);
+  processes_out_.text(process.name);
+  processes_out_.item();
+}
+
+void Sampler::leaves(const Sample& sample) {
+  if (sample.tid == 0 || full_) return;
+  Thread& known = thread(sample.pid, sample.tid);
+  Process& owner = process(sample.pid);
+  known.path = 0;
+  known.told = sample.registers;
+  known.call = calls_.at(owner.space, sample, known.path);
+  std::copy(std::begin(sample.values), std::end(sample.values), known.registers);
+}
+
+/// What a thread waits for that was in this call; in none it waits for a page of memory.
+WaitKind Sampler::kind_of(const Process& process, const std::optional<SystemCall>& call) {
+  if (!call) return WaitKind::kIo;
+  const WaitKind kind = kind_of_call(*call);
+  return kind == WaitKind::kLock && process.python && process.python->holds(call->first) ? WaitKind::kGil : kind;
 }
 
 void Sampler::switched(const Task& task, std::int64_t at_ns, bool out, bool preempted) {
   if (task.tid == 0) return;
   Thread& known = thread(task.pid, task.tid);
-  if (!out) return wait_ended(known, task.tid, at_ns);
+  const bool first = known.switched_ns < window_ns_;
+  known.switched_ns = at_ns;
+  if (!out) {
+    // It left its core while switches were not watched, for what it leaves it for mostly.
+    if (thinned_ && first && known.out_since_ns < 0) known.out_since_ns = window_ns_;
+    return wait_ended(known, task.tid, at_ns);
+  }
   known.out_since_ns = at_ns;
-  known.preempted = preempted;
   known.looked = false;
-  known.kind = preempted ? WaitKind::kPreempted : WaitKind::kOther;
-  known.stack = kNone;
+  known.stack = known.holder = kNone;
+  known.kind = WaitKind::kOther;
+  if (preempted) {
+    known.kind = WaitKind::kPreempted;
+  } else if (known.told) {
+    known.kind = kind_of(process(task.pid), known.call);
+    const bool held = known.kind == WaitKind::kLock || known.kind == WaitKind::kGil;
+    if ((known.path != 0 || held) && ask_.size() < kMostAsked) ask_.push_back(task.tid);
+  }
+  known.preempted = preempted;
+  known.by_registers = std::exchange(known.told, false);
 }
 
 void Sampler::wait_ended(Thread& thread, std::uint32_t tid, std::int64_t at_ns) {
@@ -215,10 +223,42 @@ void Sampler::wait_ended(Thread& thread, std::uint32_t tid, std::int64_t at_ns) 
   last_wait_ns_ = since;
   waits_out_.number(static_cast<std::uint64_t>(at_ns - since));
   waits_out_.number(number - 1);
-  waits_out_.number(static_cast<std::uint64_t>(thread.preempted ? WaitKind::kPreempted : thread.kind));
+  // One that began before the window in which it ended was seen whole, or is as long as it seems.
+  const bool stands_for_more = thinned_ && since >= window_ns_;
+  waits_out_.number(static_cast<std::uint64_t>(thread.kind) | (stands_for_more ? wire::cpu::kStandsForMore : 0));
   waits_out_.number(thread.stack);
   waits_out_.item();
+  if (thread.holder != kNone) {
+    holders_out_.difference(since - last_held_ns_);
+    last_held_ns_ = since;
+    holders_out_.number(number - 1);
+    holders_out_.number(thread.holder - 1);
+    holders_out_.item();
+  }
   if (waits_out_.items() >= kFlushItems) flush();
+}
+
+// Switches come too fast to record them all: they are recorded for short windows. A thread that switched within the
+// window that ends here is taken to go on as it did, at a scale; one that only slept goes on sleeping, until a switch
+// or a sample tells otherwise.
+void Sampler::watching_ends(std::int64_t at_ns) {
+  blind_since_ns_ = at_ns;
+  for (auto& [tid, known] : threads_) {
+    known.left_out = known.out_since_ns >= 0 && known.switched_ns >= std::max(window_ns_, at_ns - kRecent_ns);
+    if (known.left_out) wait_ended(known, tid, at_ns);
+  }
+}
+
+void Sampler::watching_begins(std::int64_t at_ns) {
+  thinned_ = true;
+  window_ns_ = at_ns;
+  for (auto& [tid, known] : threads_)
+    if (std::exchange(known.left_out, false)) known.out_since_ns = at_ns;
+  blind_out_.difference(blind_since_ns_ - last_blind_ns_);
+  last_blind_ns_ = blind_since_ns_;
+  blind_out_.number(static_cast<std::uint64_t>(at_ns - blind_since_ns_));
+  blind_out_.item();
+  blind_since_ns_ = -1;
 }
 
 std::uint32_t Sampler::native_frame(const Place& place) {
@@ -246,6 +286,7 @@ std::uint32_t Sampler::python_frame(const PythonCode& code) {
       python_frames_.try_emplace(code.name + '\n' + code.file + '\n' + std::to_string(code.line), frame_count_);
   code.frame = at->second;
   if (!added) return at->second;
+  python_text_ += at->first.size();
   frames_out_.number(static_cast<std::uint64_t>(FrameKind::kPython));
   frames_out_.text(code.name);
   frames_out_.text(code.file);
@@ -256,6 +297,7 @@ std::uint32_t Sampler::python_frame(const PythonCode& code) {
 
 void Sampler::read_python(Process& process, std::uint32_t pid, Thread& thread, std::uint32_t tid, std::int64_t now_ns) {
   python_.clear();
+  unread_ = false;
   if (!process.python && now_ns >= process.look_again_ns) {
     process.look_again_ns = now_ns + 200'000'000;  // it may not have begun
     std::string why;
@@ -271,25 +313,32 @@ void Sampler::read_python(Process& process, std::uint32_t pid, Thread& thread, s
   }
   if (!process.python) return;
   number_of(thread, tid);
-  if (!process.python->frames(thread.own_tid, python_)) python_.clear();
+  unread_ = process.python->frames(thread.own_tid, python_) == Python::Reading::kTorn;
 }
 
 // Python frames come in groups, each of one call of the interpreter's loop, and take its place in the native chain. The
 // outermost belong together: what changed between the sample and the reading is the inner end. Other frames of the
-// interpreter say nothing, but for those behind the innermost loop: what it is busy with.
+// interpreter say nothing, but for those behind the innermost loop: what it is busy with. Where the Python frames were
+// not read the loops are in the chain all the same, so that its other frames stand where they stand in others.
 std::uint32_t Sampler::stack_of(const Process& process) {
   std::uint32_t stack = kNone;
   if (unwound_.cut || crowded()) stack = below(kNone, 0);
   if (crowded()) return stack;
-  const Python* python = python_.empty() ? nullptr : process.python.get();
+  const Python* python = python_.empty() && !unread_ ? nullptr : process.python.get();
   std::size_t loops = 0, groups = 0, inner_native = 0;
   if (python != nullptr) {
     for (std::size_t i = unwound_.addresses.size(); i-- > 0;)
       if (python->is_loop(unwound_.addresses[i]) && ++loops > 0) inner_native = i;
     for (const PythonFrame& frame : python_) groups += frame.entry ? 1 : 0;
+    unread_ = unread_ && loops > 0;
   }
-  std::size_t next = python_.size();  // Python frames from here on are in the chain
+  std::uint32_t last = kNone;                           // the frame that was put last, of those that were not read
+  std::size_t next = unread_ ? loops : python_.size();  // Python frames from here on are in the chain
   const auto group = [&] {
+    if (unread_) {
+      if (const std::uint32_t frame = python_frame(not_read_); frame != last) stack = below(stack, last = frame);
+      return;
+    }
     for (bool first = true; next > 0 && (first || !python_[next - 1].entry); first = false)
       stack = below(stack, python_frame(*python_[--next].code));
   };
@@ -306,6 +355,7 @@ std::uint32_t Sampler::stack_of(const Process& process) {
     const bool outer = python != nullptr && loops > 0 && i > inner_native;
     if (outer && (place.module == python->module() || !place.module->file())) continue;
     stack = below(stack, native_frame(place));
+    last = kNone;
   }
   while (python != nullptr && loops == 0 && next > 0) group();
   return stack;
@@ -315,16 +365,23 @@ void Sampler::sample(const Sample& sample) {
   if (full_) return;
   Process& owner = process(sample.pid);
   Thread& of = thread(sample.pid, sample.tid);
+  if (blind_since_ns_ >= 0) {  // it runs, whatever it did when it was seen last
+    of.left_out = false;
+    wait_ended(of, sample.tid, blind_since_ns_);
+  }
   const std::int64_t now = now_ns();
-  python_.clear();
   const bool in_time = now - sample.at_ns < kLate_ns;
-  if (in_time)
+  if (in_time) {
     read_python(owner, sample.pid, of, sample.tid, now);
-  else if (owner.python)
-    ++late_;
+  } else {
+    python_.clear();
+    unread_ = owner.python != nullptr;
+  }
   unwind(owner.space, sample, unwound_);
   if (unwound_.cut && in_time && sample.stack.size() >= kWholeCopy) unwind_further(owner.space, sample);
   std::uint32_t stack = stack_of(owner);
+  python_due_ += unread_ || !python_.empty() ? 1 : 0;
+  python_lost_ += unread_ ? 1 : 0;
   if (sample.kernel) stack = below(stack, native_frame({&modules_.find("[kernel]", 0), 0}));
   samples_out_.difference(sample.at_ns - last_sample_ns_);
   last_sample_ns_ = sample.at_ns;
@@ -398,44 +455,86 @@ void Sampler::unwind_further(const Space& space, const Sample& sample) {
   if (!longer_.cut) std::swap(longer_, unwound_);
 }
 
-void Sampler::look_at_waits(std::int64_t now_ns) {
-  int most = 16;  // each costs some microseconds
-  for (auto& [tid, waiting] : threads_) {
-    if (waiting.out_since_ns < 0 || waiting.preempted || waiting.looked || now_ns - waiting.out_since_ns < kLongWait_ns)
-      continue;
-    if (most-- == 0) break;
-    waiting.looked = true;
-    const std::string place = "/proc/" + std::to_string(waiting.pid) + "/task/" + std::to_string(tid) + "/syscall";
-    std::FILE* file = std::fopen(place.c_str(), "re");
-    if (file == nullptr) continue;
-    char line[256];
-    const bool read = std::fgets(line, sizeof line, file) != nullptr;
-    std::fclose(file);
-    long number = -1;
-    std::uint64_t first = 0, second = 0, stack = 0, at = 0;
-    // number, six arguments, stack pointer, address; "running" where it runs again
-    if (!read || std::sscanf(line, "%ld %" SCNx64 " %" SCNx64 " %*s %*s %*s %*s %" SCNx64 " %" SCNx64, &number, &first,
-                             &second, &stack, &at) != 5)
-      continue;
-    waiting.kind = kind_of_call(number, first, second);
-    stack_.clear();
-    read_stack(waiting.pid, stack, kWaitingStack);
-    Sample sample;
-    sample.pid = waiting.pid;
-    sample.tid = tid;
-    sample.registers = has_tables();
-    std::fill(std::begin(sample.values), std::end(sample.values), kUnknownRegister);
-    sample.values[kRdi] = first;
-    sample.values[kRsi] = second;
-    sample.values[kRsp] = stack;
-    sample.values[kRip] = at;
-    sample.stack = stack_;
-    sample.chain = {&at, 1};
-    Process& owner = process(waiting.pid);
-    read_python(owner, waiting.pid, waiting, tid, now_ns);
-    unwind(owner.space, sample, unwound_);
-    waiting.stack = stack_of(owner);
+/// Asks /proc what a thread waits for. False where it runs again.
+bool Sampler::ask(Thread& waiting, std::uint32_t tid) {
+  const auto call = system_call_of(waiting.pid, tid);
+  if (!call) return false;
+  if (waiting.path != 0 && call->place == waiting.registers[kRip] && call->stack_pointer == waiting.registers[kRsp])
+    calls_.learn(waiting.path, call->number);
+  waiting.path = 0;
+  waiting.call = call;
+  waiting.kind = kind_of(process(waiting.pid), call);
+  return true;
+}
+
+void Sampler::ask_for_calls() {
+  for (const std::uint32_t tid : ask_) {
+    const auto at = threads_.find(tid);
+    if (at == threads_.end() || at->second.out_since_ns < 0) continue;
+    if (at->second.path != 0) (void)ask(at->second, tid);
+    find_holder(at->second);
   }
+  ask_.clear();
+}
+
+// A mutex of pthreads notes the thread that has it behind its futex, the GIL its last holder before its own.
+void Sampler::find_holder(Thread& waiting) {
+  if (!waiting.call || waiting.holder != kNone) return;
+  const Process& owner = process(waiting.pid);
+  std::uint32_t own_tid = 0;
+  if (waiting.kind == WaitKind::kGil && owner.python)
+    own_tid = owner.python->gil_holder(waiting.call->first);
+  else if (waiting.kind == WaitKind::kLock)
+    own_tid = mutex_owner(waiting.pid, waiting.call->first);
+  if (own_tid == 0 || own_tid == waiting.own_tid) return;
+  for (auto& [tid, each] : threads_)
+    if (each.pid == waiting.pid && (owner.own_pid == waiting.pid ? tid : each.own_tid) == own_tid) {
+      waiting.holder = number_of(each, tid);
+      return;
+    }
+}
+
+void Sampler::look_at_waits(std::int64_t now_ns) {
+  std::size_t most = kMostAsked;
+  for (auto& [tid, waiting] : threads_) {
+    if (waiting.out_since_ns < 0 || waiting.preempted || waiting.looked) continue;
+    const bool told = waiting.by_registers && waiting.path == 0;
+    if (now_ns - waiting.out_since_ns < (told ? kLongWait_ns : kUntold_ns)) continue;
+    if (most-- == 0) break;
+    if (!told && !ask(waiting, tid)) {
+      waiting.looked = true;
+      continue;
+    }
+    if (!told) find_holder(waiting);
+    if (now_ns - waiting.out_since_ns < kLongWait_ns) continue;
+    waiting.looked = true;
+    chain_of_wait(waiting, tid, now_ns);
+  }
+}
+
+// The thread sleeps: its stack stays as it is.
+void Sampler::chain_of_wait(Thread& waiting, std::uint32_t tid, std::int64_t now_ns) {
+  Sample sample;
+  sample.pid = waiting.pid;
+  sample.tid = tid;
+  sample.registers = has_tables();
+  if (waiting.by_registers) {
+    std::copy(std::begin(waiting.registers), std::end(waiting.registers), sample.values);
+  } else {
+    std::fill(std::begin(sample.values), std::end(sample.values), kUnknownRegister);
+    sample.values[kRdi] = waiting.call->first;
+    sample.values[kRsi] = waiting.call->second;
+    sample.values[kRsp] = waiting.call->stack_pointer;
+    sample.values[kRip] = waiting.call->place;
+  }
+  stack_.clear();
+  read_stack(waiting.pid, sample.values[kRsp], kWaitingStack);
+  sample.stack = stack_;
+  sample.chain = {&sample.values[kRip], 1};
+  Process& owner = process(waiting.pid);
+  read_python(owner, waiting.pid, waiting, tid, now_ns);
+  unwind(owner.space, sample, unwound_);
+  waiting.stack = stack_of(owner);
 }
 
 void Sampler::put(wire::samples::Type type, Packer& packer) {
@@ -464,6 +563,7 @@ void Sampler::flush() {
     modules.item();
   }
   put(wire::cpu::kThreads, threads_out_);
+  put(wire::cpu::kCreators, creators_out_);
   put(wire::cpu::kModules, modules);
   put(wire::cpu::kFrames, frames_out_);
   put(wire::cpu::kStacks, stacks_out_);
@@ -471,7 +571,15 @@ void Sampler::flush() {
   put(wire::cpu::kSamples, samples_out_);
   put(wire::cpu::kWaits, waits_out_);
   put(wire::cpu::kCounts, counts_out_);
-  last_sample_ns_ = last_wait_ns_ = last_count_ns_ = 0;
+  for (auto& [pid, process] : processes_) {
+    if (process.written) continue;
+    process.written = true;
+    put_process(pid, process, now_ns());
+  }
+  put(wire::cpu::kProcesses, processes_out_);
+  put(wire::cpu::kBlind, blind_out_);
+  put(wire::cpu::kHolders, holders_out_);
+  last_sample_ns_ = last_wait_ns_ = last_count_ns_ = last_blind_ns_ = last_held_ns_ = 0;
   if (!full_ && file_.bytes() > most_bytes_) {
     full_ = true;
     event(wire::cpu::kBounded, "the file of CPU samples came to its bound", 1);
@@ -480,7 +588,9 @@ void Sampler::flush() {
 
 void Sampler::finish(std::int64_t now_ns, const std::filesystem::path& cache, std::int64_t own_cpu_ns,
                      std::span<const CounterTotal> totals) {
+  if (blind_since_ns_ >= 0) watching_begins(now_ns);
   for (auto& [tid, waiting] : threads_) wait_ended(waiting, tid, now_ns);
+  for (const auto& [pid, process] : processes_) put_process(pid, process, now_ns);
   flush();
   Packer sums;
   for (const CounterTotal& total : totals) {
@@ -489,8 +599,9 @@ void Sampler::finish(std::int64_t now_ns, const std::filesystem::path& cache, st
   }
   put(wire::cpu::kTotals, sums);
   if (crowded()) event(wire::cpu::kBounded, "more stacks than are kept apart", 1);
-  if (late_ > 0)
-    event(wire::cpu::kPythonLate, "of " + std::to_string(samples_) + " samples", static_cast<std::uint32_t>(late_));
+  if (forgot_code_ || modules_.crowded()) event(wire::cpu::kBounded, "code at more places than are kept", 1);
+  if (python_lost_ > 0)
+    event(wire::cpu::kPythonLate, std::to_string(python_due_), static_cast<std::uint32_t>(python_lost_));
   if (throttled_ > 0) event(wire::cpu::kThrottled, "", static_cast<std::uint32_t>(throttled_));
   for (const std::string& why : python_unread_) event(wire::cpu::kPythonUnread, why, 1);
   name_frames(cache);
@@ -498,7 +609,7 @@ void Sampler::finish(std::int64_t now_ns, const std::filesystem::path& cache, st
   for (const std::string& version : python_versions_) python += "python " + version + " structures\n";
   file_.put(wire::samples::Type::kEnd,
             "cpu_ns " + std::to_string(own_cpu_ns) + "\nlost " + std::to_string(lost_) + "\nsamples " +
-                std::to_string(samples_) + "\npython_late " + std::to_string(late_) + "\n" + python,
+                std::to_string(samples_) + "\npython_late " + std::to_string(python_lost_) + "\n" + python,
             0);
 }
 
@@ -511,7 +622,10 @@ void Sampler::name_frames(const std::filesystem::path& cache) {
     std::vector<std::uint64_t> addresses;
     for (const auto& [address, frame] : frames) addresses.push_back(address);
     const Module& module = *modules_.all()[number];
-    const auto named = names_of_module(module, addresses, cache);
+    std::size_t unnamed = 0;
+    const auto named = names_of_module(module, addresses, cache, unnamed);
+    if (unnamed > 0)
+      event(wire::cpu::kBounded, "naming functions of " + module.path + " takes more memory or time than is given", 1);
     Packer out;
     std::size_t at = 0;
     for (const Named& name : named) {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -15,6 +16,7 @@
 #include "sample/cpu/perf.hpp"
 #include "sample/cpu/python.hpp"
 #include "sample/cpu/space.hpp"
+#include "sample/cpu/system_calls.hpp"
 #include "wire/cpu.hpp"
 
 namespace rangescope::sample::cpu {
@@ -24,6 +26,7 @@ void put_event(BlockFile& file, wire::samples::EventKind kind, std::string_view 
 class Sampler final : public Sink {
  public:
   static constexpr std::size_t kMostStacks = 2'000'000;  ///< and frames: they are kept until the end
+  static constexpr std::size_t kMostText = 32 << 20;     ///< of Python's functions
   Sampler(BlockFile file, std::string description, std::uint64_t most_bytes, std::size_t most_stacks = kMostStacks);
   ~Sampler() override;
 
@@ -33,14 +36,20 @@ class Sampler final : public Sink {
   void named(const Task& task, std::string_view name, bool exec) override;
   void forked(const Task& task, std::int64_t at_ns) override;
   void ended(const Task& task, std::int64_t at_ns) override;
+  void leaves(const Sample& sample) override;
   void switched(const Task& task, std::int64_t at_ns, bool out, bool preempted) override;
   void lost(std::uint64_t records) override { lost_ += records; }
   void throttled() override { ++throttled_; }
 
   /// Which counters there are, before anything else; those with an errno are not counted, and why.
   void describe(std::span<const CounterEvent> counters, std::span<const int> refused);
+  /// Asks for the system call of waits that nothing told, while they last.
+  void ask_for_calls();
   /// Looks at threads that wait for a while: in which system call, called by whom.
   void look_at_waits(std::int64_t now_ns);
+  /// Switches are not recorded from then on, and again.
+  void watching_ends(std::int64_t at_ns);
+  void watching_begins(std::int64_t at_ns);
   /// Writes what is buffered.
   void flush();
   /// The program has ended: open waits end too, then names, then the end.
@@ -48,7 +57,8 @@ class Sampler final : public Sink {
               std::span<const CounterTotal> totals);
 
  private:
-  static constexpr std::uint32_t kNone = 0;  ///< numbers below are one more than those in the file
+  static constexpr std::size_t kMostAsked = 16;  ///< each costs some microseconds
+  static constexpr std::uint32_t kNone = 0;      ///< numbers below are one more than those in the file
   struct Process {
     Space space;
     std::string name;
@@ -56,13 +66,24 @@ class Sampler final : public Sink {
     std::unique_ptr<Python> python;
     std::int64_t look_again_ns = 0;  ///< for a Python
     bool main_ended = false;
+    std::uint32_t parent_pid = 0;
+    std::int64_t start_ns = -1;  ///< of its fork
+    bool written = false;        ///< as one that runs
   };
   struct Thread {
     std::uint32_t number = kNone, pid = 0;
+    std::uint32_t creator = 0;  ///< the thread of its process that started it; 0: none did
     std::uint32_t own_tid = 0;  ///< in its own namespace
     std::string name;
     std::int64_t out_since_ns = -1;
+    std::int64_t switched_ns = -1;  ///< its last record
     bool preempted = false, looked = false;
+    bool left_out = false;                    ///< it had left its core when the watching ended
+    bool told = false, by_registers = false;  ///< the registers that it left with are known: of its next wait, of this
+    std::uint64_t registers[kRegisters] = {};
+    std::optional<SystemCall> call;  ///< that it left in
+    std::uint64_t path = 0;          ///< SystemCalls::learn()
+    std::uint32_t holder = kNone;    ///< number of the thread that has what it waits for
     wire::cpu::WaitKind kind = wire::cpu::WaitKind::kOther;
     std::uint32_t stack = kNone;  ///< of the wait
   };
@@ -88,28 +109,46 @@ class Sampler final : public Sink {
   void read_stack(std::uint32_t pid, std::uint64_t from, std::size_t most);
   void unwind_further(const Space& space, const Sample& sample);
   std::uint32_t stack_of(const Process& process);
+  void put_process(std::uint32_t pid, const Process& process, std::int64_t at_ns);
+  static wire::cpu::WaitKind kind_of(const Process& process, const std::optional<SystemCall>& call);
+  bool ask(Thread& waiting, std::uint32_t tid);
+  void chain_of_wait(Thread& waiting, std::uint32_t tid, std::int64_t now_ns);
+  void find_holder(Thread& waiting);
   void wait_ended(Thread& thread, std::uint32_t tid, std::int64_t at_ns);
   void put(wire::samples::Type type, wire::cpu::Packer& packer);
   void event(wire::samples::EventKind kind, std::string_view text, std::uint32_t count);
   void name_frames(const std::filesystem::path& cache);
 
   BlockFile file_;
-  [[nodiscard]] bool crowded() const { return std::size_t{stack_count_} + frame_count_ >= most_stacks_; }
+  [[nodiscard]] bool crowded() const {
+    return std::size_t{stack_count_} + frame_count_ >= most_stacks_ || python_text_ >= kMostText;
+  }
   std::uint64_t most_bytes_;
   std::size_t most_stacks_;
-  bool full_ = false;
+  std::size_t python_text_ = 0;
+  bool full_ = false, forgot_code_ = false;
   Modules modules_;
   std::unordered_map<std::uint32_t, Process> processes_;
   std::unordered_map<std::uint32_t, Thread> threads_;
   std::unordered_map<FrameKey, std::uint32_t, Hash> frames_;
   std::unordered_map<std::string, std::uint32_t> python_frames_;  ///< by text; one Python or many
   std::unordered_map<std::uint64_t, std::uint32_t> stacks_;
+  std::int64_t begun_ns_ = now_ns();
   std::uint32_t thread_count_ = 0, frame_count_ = 0, stack_count_ = 0, modules_written_ = 0;
-  std::uint64_t lost_ = 0, throttled_ = 0, samples_ = 0, late_ = 0;
-  std::int64_t last_sample_ns_ = 0, last_wait_ns_ = 0, last_count_ns_ = 0;
-  wire::cpu::Packer threads_out_, frames_out_, stacks_out_, samples_out_, waits_out_, counts_out_;
+  std::uint64_t lost_ = 0, throttled_ = 0, samples_ = 0;
+  std::uint64_t python_due_ = 0, python_lost_ = 0;  ///< samples of Python code; without its functions
+  std::int64_t last_sample_ns_ = 0, last_wait_ns_ = 0, last_count_ns_ = 0, last_blind_ns_ = 0, last_held_ns_ = 0;
+  wire::cpu::Packer threads_out_, frames_out_, stacks_out_, samples_out_, waits_out_, counts_out_, blind_out_,
+      creators_out_, holders_out_, processes_out_;
+  bool thinned_ = false;              ///< switches are or were left out for a while
+  std::int64_t window_ns_ = 0;        ///< since then they are watched
+  std::int64_t blind_since_ns_ = -1;  ///< since then they are not; -1: they are
+  SystemCalls calls_;
+  std::vector<std::uint32_t> ask_;  ///< threads whose system call nothing told, or that wait for a lock
   Unwound unwound_, longer_;
   std::vector<PythonFrame> python_;
+  bool unread_ = false;  ///< the thread may run Python code whose frames are not in `python_`
+  const PythonCode not_read_{wire::cpu::kNotRead, "", 0};
   std::vector<std::string> python_unread_, python_versions_;
   std::vector<std::byte> stack_;  ///< read in the program's memory
 };

@@ -1,6 +1,13 @@
 #include "sample/cpu/space.hpp"
 
+#include <algorithm>
+
 namespace rangescope::sample::cpu {
+namespace {
+
+constexpr char kRest[] = "//more";
+
+}  // namespace
 
 Tables* Module::tables() {
   if (!tried_) tables_ = Tables::open(path, pid);
@@ -13,6 +20,12 @@ Module& Modules::find(std::string_view path, std::uint32_t pid) {
   const bool shared = file || path == "[vdso]";
   std::string key = shared ? std::string(path) : std::string(path) + '\n' + std::to_string(pid);
   if (const auto known = by_name_.find(key); known != by_name_.end()) return *known->second;
+  if (crowded()) {
+    if (const auto rest = by_name_.find(kRest); rest != by_name_.end()) return *rest->second;
+    key = path = kRest;
+    pid = 0;
+  }
+  text_bytes_ += 2 * path.size();
   auto module = std::make_unique<Module>();
   module->number = static_cast<std::uint32_t>(all_.size());
   module->path = path;
@@ -41,7 +54,21 @@ void Space::map(const Area& area) {
       at = std::next(areas_.insert_or_assign(above.start, above).first);
     }
   }
-  areas_[area.start] = area;
+  Area& added = areas_[area.start] = area;
+  added.number = ++mapped_;
+  if (areas_.size() <= kMost) return;
+  forget(false);
+  if (areas_.size() > kMost / 4 * 3) forget(true);
+  forgot_ = true;
+}
+
+void Space::forget(bool files) {
+  std::vector<std::uint64_t> numbers;
+  for (const auto& [start, area] : areas_) numbers.push_back(area.number);
+  const auto middle = numbers.begin() + static_cast<std::ptrdiff_t>(numbers.size() / 2);
+  std::nth_element(numbers.begin(), middle, numbers.end());
+  std::erase_if(
+      areas_, [&](const auto& each) { return each.second.number < *middle && (files || !each.second.module->file()); });
 }
 
 const Area* Space::find(std::uint64_t address) const {

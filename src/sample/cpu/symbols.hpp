@@ -1,8 +1,9 @@
 // Names of addresses in a file, after the program has ended: by its symbol tables, and with the functions that were
-// inlined there where it has debug information (its own, or a package's below /usr/lib/debug).
+// inlined there where it has debug information (its own, or a package's below /usr/lib/debug, by build id).
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -19,9 +20,10 @@ struct Named {
   std::vector<Function> functions;  ///< the outermost first, inlined ones behind
 };
 
-/// `name`: how functions without a symbol are called after it. Those of `addresses` (as program headers count, sorted)
-/// that have a name. Nothing where the file cannot be read.
-[[nodiscard]] std::vector<Named> names_of(const std::string& path, const std::string& name,
-                                          std::span<const std::uint64_t> addresses);
+/// Of an open file, in turn for each of `addresses` (as program headers count, sorted); without functions where it has
+/// no name, or the file cannot be read. `name`: how functions without a symbol are called after it. What a file holds
+/// may take any time and memory: see names_aside().
+void name_each(int file, const std::string& name, std::span<const std::uint64_t> addresses,
+               const std::function<void(const Named&)>& told);
 
 }  // namespace rangescope::sample::cpu

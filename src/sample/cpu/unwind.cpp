@@ -11,6 +11,7 @@ namespace rangescope::sample::cpu {
 namespace {
 
 constexpr std::uint64_t kMostSought = 8 << 10;
+constexpr int kMostTrials = 16;
 
 class Walk {
  public:
@@ -26,7 +27,8 @@ class Walk {
     for (; depth < wire::cpu::kMostDepth; ++depth) {
       std::uint64_t address = values_[kRip] - (call ? 1 : 0);
       if (values_[kRip] == 0) return;
-      const Row* row = row_at(address);
+      bool made = false;  // by a compiler at run time: no file says anything of its code
+      const Row* row = row_at(address, &made);
       // What only looks like a call, of a signal handler or a new context, returns to the begin of a function.
       if (call && (row == nullptr || row->signal || row->kind == Row::Kind::kNone))
         if (const Row* begin = row_at(values_[kRip]); begin != nullptr && begin->kind != Row::Kind::kNone) {
@@ -40,8 +42,9 @@ class Walk {
       }
       out.addresses.push_back(address);
       if (row->kind == Row::Kind::kOutermost) return;
-      // Code without tables marks the begin of a thread by a frame pointer of 0 (System V ABI, AMD64, 3.4.1).
-      if (row->kind == Row::Kind::kNone && depth > 0 && values_[kRbp] == 0) return;
+      // Code without tables marks the begin of a thread by a frame pointer of 0 (System V ABI, AMD64, 3.4.1); in that
+      // of LLVM's compilers at run time (numba, PyTorch's CPU kernels, PostgreSQL) it is a register like others.
+      if (row->kind == Row::Kind::kNone && depth > 0 && values_[kRbp] == 0 && !made) return;
       pointed_ = row->kind == Row::Kind::kNone || (row->frame_steps == 0 && row->base == kRbp);
       if (row->frame_steps == 0 && row->base == kRbp && values_[kRbp] == kUnknownRegister)
         return seek(*row, out, depth);
@@ -50,6 +53,7 @@ class Walk {
       // The stack of a caller lies above (vfork() takes its return address off first), that of who was interrupted may
       // be another one.
       if (!went || (!row->signal && (values_[kRsp] < before || (values_[kRsp] == before && depth > 0)))) {
+        if (made && !sought_) return seek_caller(out, depth);
         out.cut = true;
         return;
       }
@@ -60,10 +64,11 @@ class Walk {
 
  private:
   /// Null where nothing is mapped.
-  const Row* row_at(std::uint64_t address) const {
+  const Row* row_at(std::uint64_t address, bool* made = nullptr) const {
     static const Row kNothing;
     const Place place = place_of(space_, address);
     if (place.module == nullptr) return nullptr;
+    if (made != nullptr) *made = !place.module->file() && place.module->path != "[vdso]";
     Tables* tables = place.module->tables();
     return tables != nullptr ? &tables->row(place.address) : &kNothing;
   }
@@ -79,7 +84,7 @@ class Walk {
   void seek(const Row& row, Unwound& out, std::uint32_t depth) const {
     Unwound rest;
     std::uint64_t caller = 0, back = 0;
-    int trials = 16;
+    int trials = kMostTrials;
     for (std::uint64_t at = values_[kRsp]; !sought_ && trials > 0 && at - values_[kRsp] < kMostSought; at += 8) {
       if (!load(at, caller) || !load(at + 8, back)) break;
       const Row* above = row_at(back - 1);
@@ -92,6 +97,30 @@ class Walk {
       if (!trial.by_row(row)) continue;
       trial.run(rest, true, depth + 1);
       if (rest.cut) continue;
+      out.addresses.insert(out.addresses.end(), rest.addresses.begin(), rest.addresses.end());
+      return;
+    }
+    out.cut = true;
+  }
+
+  /// Code that was made at run time has neither tables nor a frame pointer: its caller is the first place of the stack
+  /// that holds a return address into a file's code, and from where the chain reaches its begin.
+  void seek_caller(Unwound& out, std::uint32_t depth) const {
+    Unwound rest;
+    std::uint64_t back = 0;
+    int trials = kMostTrials;
+    for (std::uint64_t at = values_[kRsp]; trials > 0 && at - values_[kRsp] < kMostSought && load(at, back); at += 8) {
+      bool made = false;
+      const Row* above = row_at(back - 1, &made);
+      if (above == nullptr || made || above->kind != Row::Kind::kNormal) continue;
+      --trials;
+      Walk trial(*this);
+      trial.sought_ = true;
+      trial.values_[kRip] = back;
+      trial.values_[kRsp] = at + 8;
+      rest = {};
+      trial.run(rest, true, depth + 1);
+      if (rest.cut || rest.addresses.size() < 2) continue;
       out.addresses.insert(out.addresses.end(), rest.addresses.begin(), rest.addresses.end());
       return;
     }

@@ -76,8 +76,8 @@ class Tables {
   /// compiler put elsewhere; {0, 0} where none does.
   [[nodiscard]] virtual std::pair<std::uint64_t, std::uint64_t> part(std::uint64_t address) = 0;
   [[nodiscard]] virtual std::string build_id() const = 0;
-  /// A path that leads to the file as it was opened, also from outside the program's container.
-  [[nodiscard]] virtual std::string reopen() const = 0;
+  /// Of the file as it was opened, also outside the program's container; it stays ours. -1: none.
+  [[nodiscard]] virtual int descriptor() const = 0;
 };
 
 /// Whether this build has tables at all (libdw); without them only frame pointers are followed.

@@ -1,9 +1,10 @@
 #include "sample/cpu/symbols.hpp"
 
-#include <cxxabi.h>
 #include <dwarf.h>
 #include <elfutils/libdw.h>
 #include <elfutils/libdwfl.h>
+#include <fcntl.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -11,19 +12,12 @@
 #include <memory>
 #include <optional>
 
+#include "base/demangle.hpp"
 #include "sample/cpu/libdw/covered.hpp"
+#include "sample/cpu/libdw/open.hpp"
 
 namespace rangescope::sample::cpu {
 namespace {
-
-std::string demangled(const char* name) {
-  if (std::strncmp(name, "_Z", 2) != 0) return name;  // "rd" is a type too
-  int status = 0;
-  char* text = abi::__cxa_demangle(name, nullptr, nullptr, &status);
-  std::string out = status == 0 && text != nullptr ? text : name;
-  std::free(text);
-  return out;
-}
 
 /// Debug information is looked for on this machine only, never on a server.
 class NoServer {
@@ -50,17 +44,43 @@ struct Symbol {
   bool global;
 };
 
+/// A package's debug information, by build id: the system's. What a file names by itself (.gnu_debuglink) may be a pipe
+/// that never answers.
+int find_debug_file(Dwfl_Module* module, void**, const char*, Dwarf_Addr, const char*, const char*, GElf_Word,
+                    char** name) {
+  const unsigned char* id = nullptr;
+  GElf_Addr place = 0;
+  const int bytes = dwfl_module_build_id(module, &id, &place);
+  std::string path = "/usr/lib/debug/.build-id/";
+  for (int i = 0; i < bytes; ++i) {
+    char digits[4];
+    std::snprintf(digits, sizeof digits, i == 0 ? "%02x/" : "%02x", id[i]);
+    path += digits;
+  }
+  const int fd = bytes < 2 ? -1 : open_file(path + ".debug");
+  if (fd >= 0) *name = ::strdup(path.c_str());
+  return fd;
+}
+
 class File {
  public:
-  File(const std::string& path, const std::string& name) : name_(name) {
-    static constexpr Dwfl_Callbacks kCallbacks = {dwfl_build_id_find_elf, dwfl_standard_find_debuginfo,
-                                                  dwfl_offline_section_address, nullptr};
+  File(int file, const std::string& name) : name_(name) {
+    static constexpr Dwfl_Callbacks kCallbacks = {dwfl_build_id_find_elf, find_debug_file, dwfl_offline_section_address,
+                                                  nullptr};
+    std::uint64_t bytes = 0;
+    Elf* const first = read_elf(file, bytes);
+    elf_end(first);
+    if (first == nullptr) return;
     dwfl_.reset(dwfl_begin(&kCallbacks));
     if (!dwfl_) return;
     dwfl_report_begin(dwfl_.get());
-    module_ = dwfl_report_offline(dwfl_.get(), path.c_str(), path.c_str(), -1);
+    const int own = ::fcntl(file, F_DUPFD_CLOEXEC, 0);
+    module_ = dwfl_report_offline(dwfl_.get(), name.c_str(), name.c_str(), own);
     dwfl_report_end(dwfl_.get(), nullptr, nullptr);
-    if (module_ == nullptr) return;
+    if (module_ == nullptr) {
+      ::close(own);
+      return;
+    }
     GElf_Addr bias = 0;
     elf_ = dwfl_module_getelf(module_, &bias);
     if (elf_ == nullptr) {
@@ -82,7 +102,7 @@ class File {
       GElf_Sym sym;
       GElf_Addr value = 0;
       const char* name = dwfl_module_getsym_info(module_, symbol->index, &sym, &value, nullptr, nullptr, nullptr);
-      if (name != nullptr) outer = demangled(std::string(name, std::strcspn(name, "@")).c_str());  // no version
+      if (name != nullptr) outer = base::demangle({name, std::strcspn(name, "@")});  // no version
     }
     Dwarf_Addr bias = 0;
     if (Dwarf_Die* unit = dwfl_module_addrdie(module_, at, &bias)) scopes(*unit, at - bias, out);
@@ -157,7 +177,7 @@ class File {
       Function function;
       const char* name = text_of(found[i], DW_AT_linkage_name);
       if (name == nullptr) name = text_of(found[i], DW_AT_name);
-      function.name = name == nullptr ? "(no name)" : demangled(name);
+      function.name = name == nullptr ? "(no name)" : base::demangle(name);
       if (const char* file = dwarf_decl_file(&found[i])) function.file = file;
       int line = 0;
       if (dwarf_decl_line(&found[i], &line) == 0 && line > 0) function.line = static_cast<std::uint32_t>(line);
@@ -182,16 +202,11 @@ class File {
 
 }  // namespace
 
-std::vector<Named> names_of(const std::string& path, const std::string& name,
-                            std::span<const std::uint64_t> addresses) {
+void name_each(int file, const std::string& name, std::span<const std::uint64_t> addresses,
+               const std::function<void(const Named&)>& told) {
   const NoServer no_server;
-  File file(path, name);
-  std::vector<Named> out;
-  for (const std::uint64_t address : addresses) {
-    auto functions = file.functions(address);
-    if (!functions.empty()) out.push_back({address, std::move(functions)});
-  }
-  return out;
+  File of(file, name);
+  for (const std::uint64_t address : addresses) told({address, of.functions(address)});
 }
 
 }  // namespace rangescope::sample::cpu

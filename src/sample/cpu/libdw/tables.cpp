@@ -1,12 +1,12 @@
 // Unwinding tables as libdw of elfutils reads them.
 #include <dwarf.h>
 #include <elfutils/libdw.h>
-#include <fcntl.h>
 #include <gelf.h>
 #include <sys/auxv.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdlib>
 #include <cstring>
 #include <map>
@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "sample/cpu/libdw/covered.hpp"
+#include "sample/cpu/libdw/open.hpp"
 #include "sample/cpu/unwind.hpp"
 
 namespace rangescope::sample::cpu {
@@ -125,9 +126,16 @@ Row row_of(Dwarf_Frame* frame, bool signal) {
   return row;
 }
 
+/// Of all files together: descriptors, and memory of their sections.
+constexpr std::uint64_t kMostFiles = 400, kMostHeld = 1ull << 30;
+std::atomic<std::uint64_t> held_files{0}, held_bytes{0};
+
+/// Rows of a file that are found again without libdw; the newer half of them, at least.
+constexpr std::size_t kMostRows = 64 << 10;
+
 class DwTables final : public Tables {
  public:
-  DwTables(int fd, Elf* elf) : fd_(fd), elf_(elf), cfi_(dwarf_getcfi_elf(elf)) {
+  DwTables(int fd, Elf* elf, std::uint64_t bytes) : fd_(fd), elf_(elf), cfi_(dwarf_getcfi_elf(elf)), bytes_(bytes) {
     std::size_t count = 0;
     elf_getphdrnum(elf_, &count);
     for (std::size_t i = 0; i < count && i < 64; ++i) {
@@ -142,7 +150,10 @@ class DwTables final : public Tables {
     if (cfi_ != nullptr) dwarf_cfi_end(cfi_);
     dwarf_end(debug_);
     elf_end(elf_);
-    if (fd_ >= 0) ::close(fd_);
+    if (fd_ < 0) return;
+    ::close(fd_);
+    held_files -= 1;
+    held_bytes -= bytes_;
   }
 
   const Row& row(std::uint64_t address) override {
@@ -156,6 +167,10 @@ class DwTables final : public Tables {
       dwarf_frame_info(frame, &start, &end, &signal);
       row = row_of(frame, signal);
       std::free(frame);
+    }
+    if (rows_.size() > kMostRows) {
+      old_rows_ = std::move(rows_);  // callers may hold some
+      rows_.clear();
     }
     // Kept from this address on: behind an epilogue (DW_CFA_restore_state) libdw lets a row begin before it.
     return rows_.insert_or_assign(address, Known{std::max(end, address + 1), std::move(row)}).first->second.row;
@@ -190,7 +205,7 @@ class DwTables final : public Tables {
     return found == nullptr ? std::pair<std::uint64_t, std::uint64_t>() : std::pair(found->start, found->end);
   }
 
-  [[nodiscard]] std::string reopen() const override { return "/proc/self/fd/" + std::to_string(fd_); }
+  [[nodiscard]] int descriptor() const override { return fd_; }
 
   [[nodiscard]] std::string build_id() const override {
     std::size_t count = 0;
@@ -260,8 +275,9 @@ class DwTables final : public Tables {
   Dwarf* debug_ = nullptr;
   bool sections_read_ = false;
   std::vector<Load> loads_, jumps_;
-  std::optional<std::vector<Code>> covered_;  ///< read when first asked for
-  std::map<std::uint64_t, Known> rows_;       ///< by start
+  std::optional<std::vector<Code>> covered_;        ///< read when first asked for
+  std::map<std::uint64_t, Known> rows_, old_rows_;  ///< by start
+  std::uint64_t bytes_;
 };
 
 }  // namespace
@@ -280,20 +296,22 @@ std::unique_ptr<Tables> Tables::open(const std::string& path, std::uint32_t pid)
     auto* image = reinterpret_cast<char*>(::getauxval(AT_SYSINFO_EHDR));
     if (image == nullptr) return nullptr;
     Elf* elf = elf_memory(image, 2 * static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)));
-    return elf == nullptr ? nullptr : std::make_unique<DwTables>(-1, elf);
+    return elf == nullptr ? nullptr : std::make_unique<DwTables>(-1, elf, 0);
   }
   if (!path.starts_with('/') || path.starts_with("//")) return nullptr;
-  int fd = ::open(("/proc/" + std::to_string(pid) + "/root" + path).c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (fd < 0) fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  int fd = open_file("/proc/" + std::to_string(pid) + "/root" + path);
+  if (fd < 0) fd = open_file(path);
   if (fd < 0) return nullptr;
-  // Read, not mapped: who shortens the file must not end us.
-  Elf* elf = elf_begin(fd, ELF_C_READ, nullptr);
-  if (elf == nullptr || elf_kind(elf) != ELF_K_ELF) {
+  std::uint64_t bytes = 0;
+  Elf* elf = held_files < kMostFiles ? read_elf(fd, bytes) : nullptr;
+  if (elf == nullptr || held_bytes + bytes > kMostHeld) {
     elf_end(elf);
     ::close(fd);
     return nullptr;
   }
-  return std::make_unique<DwTables>(fd, elf);
+  held_files += 1;
+  held_bytes += bytes;
+  return std::make_unique<DwTables>(fd, elf, bytes);
 }
 
 }  // namespace rangescope::sample::cpu

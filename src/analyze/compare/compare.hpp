@@ -1,0 +1,42 @@
+// Two or more sides, region by region: what changed, and does it stand out of the noise?
+//
+// Regions are matched by domain, kind and path; a region that only one side has is listed, and where it looks like
+// another one under a new name the rename is offered. Noise is taken from repeated runs where each side has enough of
+// them for a test at `alpha`; else from the occurrences inside the runs, cut into eight stretches of time, since
+// occurrences that follow each other are alike. Tests: analyze/statistics/permutation.hpp. O(regions + the test).
+#pragma once
+
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "analyze/statistics/permutation.hpp"
+#include "base/result.hpp"
+#include "model/comparison.hpp"
+#include "model/digest.hpp"
+#include "model/selection.hpp"
+
+namespace rangescope::analyze {
+
+struct CompareOptions {
+  std::vector<std::string> values;  ///< tags; every side must have them. Empty: those of `usual` that all sides have
+  std::vector<std::string> usual = {"wall_ns.median", "gpu.busy_ns"};
+  std::map<std::string, std::string> renames;  ///< path or name in the first side -> in the others
+  model::RangeSelection ranges;                ///< these regions and what is in them
+  std::vector<model::RangeTerm> regions;       ///< these regions alone; empty: all
+  double alpha = 0.05;
+  Tail tail = Tail::kBoth;
+  std::size_t deals = 10000;  ///< at most so many permutations
+};
+
+/// Units that one run gives where occurrences are the noise: stretches of consecutive occurrences.
+inline constexpr std::size_t kStretches = 8;
+
+/// kNotComparable where the sides have nothing in common that could be compared, or where the runs of one side are not
+/// repetitions of each other; kUsage with the nearest name for a value that does not exist; kNothingCaptured where
+/// expressions match no region, with the regions that there are.
+[[nodiscard]] base::Result<model::Comparison> compare(std::span<const model::Side> sides,
+                                                      const CompareOptions& options = {});
+
+}  // namespace rangescope::analyze

@@ -1,0 +1,122 @@
+#include "analyze/compare/compare_functions.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <tuple>
+
+#include "base/text.hpp"
+
+namespace rangescope::analyze {
+namespace {
+
+using model::ComparedFunction;
+using model::DigestFunction;
+using model::DigestRegion;
+
+/// All runs of one side put together.
+struct FunctionSide {
+  double occurrences = 0, wall_ns = 0, interval_ns = 0;
+  bool all_listed = true;
+  std::map<std::string, std::pair<double, bool>> self_ns;  ///< by label; is it Python's?
+};
+
+FunctionSide put_together(const std::vector<const DigestRegion*>& runs) {
+  FunctionSide side;
+  for (const DigestRegion* run : runs) {
+    if (run == nullptr || run->cpu_interval_ns <= 0) continue;
+    const auto wall = run->values.find("wall_ns.inclusive");
+    if (wall == run->values.end() || run->occurrences <= 0) continue;
+    side.occurrences += static_cast<double>(run->occurrences);
+    side.wall_ns += wall->second;
+    side.interval_ns = std::max(side.interval_ns, run->cpu_interval_ns);
+    side.all_listed = side.all_listed && run->functions.size() < model::kMostFunctions;
+    for (const DigestFunction& function : run->functions) {
+      auto& into = side.self_ns[function_label(function.name, function.python ? function.file : function.module,
+                                               function.python)];
+      into.first += function.self_ns;
+      into.second = function.python;
+    }
+  }
+  return side;
+}
+
+/// What so many nanoseconds of samples are known to, an occurrence.
+double sampling_error(double self_ns, const FunctionSide& side) {
+  return std::sqrt(std::max(self_ns, side.interval_ns) * side.interval_ns) / side.occurrences;
+}
+
+}  // namespace
+
+std::string function_label(const std::string& name, const std::string& path, bool python) {
+  const std::string file(base::file_name(path));
+  if (python) return name + " (" + file + ")";
+  const bool own = name.starts_with('[') || name.starts_with('(') || name.find("+0x") != std::string::npos;
+  return own || file.empty() ? name : name + " [" + file + "]";
+}
+
+std::vector<ComparedFunction> compare_functions(const MatchedRegion& region, double alpha) {
+  std::vector<FunctionSide> sides;
+  std::map<std::string, bool> names;
+  for (const auto& runs : region.of) {
+    sides.push_back(put_together(runs));
+    if (!(sides.back().wall_ns > 0)) return {};
+    for (const auto& [name, self] : sides.back().self_ns) names.emplace(name, self.second);
+  }
+  std::vector<ComparedFunction> out;
+  for (const auto& [name, python] : names) {
+    ComparedFunction one;
+    one.name = name;
+    one.python = python;
+    one.self.tag = "self_ns";
+    one.self.title = "self";
+    one.self.unit = "ns";
+    one.self.per_occurrence = true;
+    std::vector<double> deviations;
+    for (const FunctionSide& side : sides) {
+      const auto found = side.self_ns.find(name);
+      const bool known = found != side.self_ns.end() || side.all_listed;
+      const double self = found == side.self_ns.end() ? 0 : found->second.first;
+      one.share.push_back(known ? std::optional(self / side.wall_ns) : std::nullopt);
+      one.self.values.push_back(known ? std::optional(self / side.occurrences) : std::nullopt);
+      deviations.push_back(sampling_error(self, side));
+    }
+    for (std::size_t s = 1; s < sides.size(); ++s) {
+      model::Change& change = one.self.changes.emplace_back();
+      if (!one.self.values[0] || !one.self.values[s]) {
+        change.why = "not among the largest functions of both sides";
+        continue;
+      }
+      const double before = *one.self.values[0], after = *one.self.values[s];
+      const double error = std::hypot(deviations[0], deviations[s]);
+      change.difference = after - before;
+      change.p = std::min(
+          1.0, std::erfc(std::abs(change.difference) / error / std::sqrt(2.0)) * static_cast<double>(names.size()));
+      change.standing = *change.p > alpha       ? model::Standing::kNoise
+                        : change.difference > 0 ? model::Standing::kMore
+                                                : model::Standing::kLess;
+      if (before <= 0) continue;
+      change.ratio = after / before;
+      if (after <= 0) continue;
+      const double spread = 1.96 * std::hypot(deviations[0] / before, deviations[s] / after);
+      change.low = *change.ratio * std::exp(-spread);
+      change.high = *change.ratio * std::exp(spread);
+      change.confidence = 0.95;
+    }
+    out.push_back(std::move(one));
+  }
+  const auto weight = [](const ComparedFunction& one) {
+    std::tuple<bool, double, double> most{false, 0, 0};
+    for (std::size_t s = 1; s < one.self.values.size(); ++s) {
+      const model::Change& change = one.self.changes[s - 1];
+      const bool stands = change.standing == model::Standing::kMore || change.standing == model::Standing::kLess;
+      most = std::max(most, {stands, std::abs(change.difference), one.self.values[s].value_or(0)});
+    }
+    return most;
+  };
+  std::stable_sort(out.begin(), out.end(), [&](const auto& a, const auto& b) { return weight(a) > weight(b); });
+  if (out.size() > model::kMostFunctions) out.resize(model::kMostFunctions);
+  return out;
+}
+
+}  // namespace rangescope::analyze

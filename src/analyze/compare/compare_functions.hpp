@@ -1,0 +1,23 @@
+// The functions of one region on all sides: which of them take more of the CPU than they did?
+//
+// A function is the same where its name, language and the name of its file agree; its line may move. Its own time, as
+// samples estimate it, is compared per occurrence, summed over a side's runs. Samples are counted as they come, so n
+// of them are known to about sqrt(n): the interval and the test (normal, Bonferroni over the region's functions) hold
+// that alone, and not what differs from run to run.
+#pragma once
+
+#include <vector>
+
+#include "analyze/names/matching.hpp"
+#include "model/comparison.hpp"
+
+namespace rangescope::analyze {
+
+/// "forward (llama.py)", "memcpy [libc.so.6]": a function as it is compared.
+[[nodiscard]] std::string function_label(const std::string& name, const std::string& path, bool python);
+
+/// At most model::kMostFunctions, what changed most first. Empty where a side did not sample the CPU. A function that
+/// a side does not list is 0 there, and absent where that side lists no more than the largest.
+[[nodiscard]] std::vector<model::ComparedFunction> compare_functions(const MatchedRegion& region, double alpha);
+
+}  // namespace rangescope::analyze

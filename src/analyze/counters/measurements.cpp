@@ -1,0 +1,499 @@
+#include "analyze/counters/measurements.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <map>
+#include <set>
+#include <unordered_map>
+
+#include "analyze/gpu/gpu.hpp"
+#include "analyze/gpu/summaries.hpp"
+#include "analyze/statistics/spread.hpp"
+#include "analyze/tree/groups.hpp"
+#include "base/text.hpp"
+#include "base/units.hpp"
+
+namespace rangescope::analyze {
+namespace {
+
+using model::MeasuredScope;
+using model::Measurement;
+using model::OpenRange;
+using model::RangeKind;
+using model::Session;
+
+using Chain = std::vector<OpenRange>;  ///< outermost first
+
+/// The paths a result belongs to: one a domain for push/pop ranges, one for each start/end range. For a range result
+/// only that of its last range.
+std::vector<Chain> chains_of(const Session& session, const Measurement& result, bool nested) {
+  std::vector<Chain> chains;
+  std::map<std::uint32_t, std::size_t> of_domain;
+  std::size_t last = 0;
+  for (const OpenRange& range : result.ranges) {
+    if (range.domain >= session.domains.size()) continue;
+    if (range.kind == RangeKind::kStartEnd) {
+      last = chains.size();
+      chains.push_back({range});
+      continue;
+    }
+    const auto [at, added] = of_domain.emplace(nested ? 0 : range.domain, chains.size());
+    if (added) chains.emplace_back();
+    last = at->second;
+    chains[last].push_back(range);
+  }
+  if (result.scope == MeasuredScope::kRange && chains.size() > 1) return {std::move(chains[last])};
+  return chains;
+}
+
+using PathKey = std::tuple<std::uint32_t, std::uint32_t, model::StringId, RangeKind>;  // parent, domain, name, kind
+
+std::uint64_t mix(std::uint64_t seed, std::uint64_t value) {
+  seed = (seed ^ value) * 0x9e3779b97f4a7c15ull;
+  return seed ^ (seed >> 31);
+}
+
+/// Running sums of one metric of one region, by occurrence.
+struct Summed {
+  std::vector<double> by_occurrence;
+  std::vector<bool> present;
+};
+
+/// Rows of kernels with their counters that one region lists. A report of thousands of results with hundreds of metrics
+/// each would else be gigabytes of numbers that nobody reads; its sums are of all of them in any case.
+constexpr std::size_t kMostKernels = 1000;
+
+/// What results say about one node, in one process or over all.
+struct Collected {
+  std::map<std::uint32_t, std::vector<double>> range_values;  ///< metric: one value a range result
+  std::unordered_map<std::uint64_t, std::uint32_t> occurrences;
+  std::map<std::uint32_t, Summed> sums;  ///< summable metrics of kernels
+  std::set<std::uint32_t> not_summable;
+  /// (kernel name, ordinal): indexes of its results
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::vector<std::uint32_t>> kernels;
+  bool occurrence_unknown = false;
+  // Without a timeline:
+  std::int64_t range_results = 0;  ///< each of them is an occurrence
+  std::int64_t count = 0, exclusive = 0, inherited = 0, graphs = 0;
+  double exclusive_ns = 0;
+  /// By kernel name: nanoseconds, and how many launches they are the mean of.
+  std::map<std::uint32_t, std::vector<std::pair<std::int64_t, std::int64_t>>> durations;
+  std::map<std::uint32_t, std::map<std::uint32_t, std::int64_t>> shapes;
+  std::vector<std::uint32_t> results;
+  std::set<std::string> notes;
+};
+
+/// What ncu calls a result that is no kernel.
+std::string_view scope_name(MeasuredScope scope) {
+  switch (scope) {
+    case MeasuredScope::kKernel: return "kernel";
+    case MeasuredScope::kRange: return "range";
+    case MeasuredScope::kGraph: return "graph";
+    case MeasuredScope::kCommandList: return "cmdlist";
+  }
+  return {};
+}
+
+model::Metric metric_of(const model::MetricDef& def, std::vector<double> values, std::string_view how) {
+  model::Metric metric;
+  metric.unit = def.unit;
+  metric.rounds = static_cast<std::int64_t>(values.size());
+  metric.min = *std::min_element(values.begin(), values.end());
+  metric.max = *std::max_element(values.begin(), values.end());
+  metric.value = median_of(values);
+  metric.source = def.source + std::string(how);
+  return metric;
+}
+
+class Joiner {
+ public:
+  Joiner(const Session& session, const Options& options, const Tree& tree, const std::vector<char>& chosen)
+      : session_(session), nested_(options.domains == Domains::kNested), chosen_(chosen) {
+    for (std::uint32_t n = 0; n < tree.nodes.size(); ++n) {
+      const Node& node = tree.nodes[n];
+      nodes_.emplace(PathKey{node.parent, node.domain, node.name, node.kind}, n);
+    }
+    for (std::uint32_t m = 0; m < session.metrics.size(); ++m) {
+      if (session.metrics[m].name == "gpu__time_duration.sum") time_ = m;
+    }
+  }
+
+  void take(const Measurement& result) {
+    const bool kernel = result.scope == MeasuredScope::kKernel;
+    if (kernel && result.kernel_name < chosen_.size() && !chosen_[result.kernel_name]) return;
+    std::set<std::uint32_t> inner, all, with_child;
+    std::map<std::uint32_t, std::uint64_t> occurrence;
+    std::set<std::uint32_t> inherited, unknown;
+    const auto chains = chains_of(session_, result, nested_);
+    bool joined = !chains.empty();
+    for (const Chain& chain : chains) {
+      std::uint32_t node = kNone;
+      std::uint64_t instance = mix(result.process + 1, result.thread);
+      bool known = true;
+      for (const OpenRange& range : chain) {
+        const auto found = nodes_.find(PathKey{node, range.domain, range.name, range.kind});
+        if (found == nodes_.end()) {
+          joined = false;
+          node = kNone;
+          break;
+        }
+        if (node != kNone) with_child.insert(node);
+        node = found->second;
+        known &= range.instance != 0;
+        instance = mix(instance, range.instance);
+        all.insert(node);
+        occurrence[node] = instance;
+        if (!known) unknown.insert(node);
+        if (range.inherited) inherited.insert(node);
+      }
+      if (node != kNone) inner.insert(node);
+    }
+    if (!joined) {
+      note_unjoined(result, chains.empty());
+      if (chains.empty()) take_outside(result);
+    }
+    if (kernel) count(total_, result, false, false);
+    const auto index = static_cast<std::uint32_t>(&result - session_.measurements.data());
+    for (const std::uint32_t process : {kNone, result.process}) {
+      for (const std::uint32_t node : all) collected_[{node, process}].results.push_back(index);
+      if (!kernel) {
+        for (const std::uint32_t node : inner) {
+          Collected& at = collected_[{node, process}];
+          ++at.range_results;
+          for (const model::MetricValue& value : result.values) {
+            if (value.metric < session_.metrics.size()) at.range_values[value.metric].push_back(value.value);
+          }
+          if (!result.note.empty()) at.notes.insert(result.note);
+        }
+        for (const std::uint32_t node : all) {
+          Collected& at = collected_[{node, process}];
+          at.occurrences.emplace(occurrence[node], static_cast<std::uint32_t>(at.occurrences.size()));
+          at.occurrence_unknown |= unknown.contains(node);
+          if (result.scope == MeasuredScope::kGraph) ++at.graphs;
+        }
+        continue;
+      }
+      for (const std::uint32_t node : all) {
+        Collected& at = collected_[{node, process}];
+        const bool told = !unknown.contains(node);
+        at.occurrence_unknown |= !told;
+        const std::uint32_t number =
+            at.occurrences.emplace(told ? occurrence[node] : 0, static_cast<std::uint32_t>(at.occurrences.size()))
+                .first->second;
+        for (const model::MetricValue& value : result.values) {
+          if (value.metric < session_.metrics.size())  // a summary's line is the mean of its launches
+            add_sum(at, value.metric, value.value * result.launches, number);
+        }
+        count(at, result, !with_child.contains(node), inherited.contains(node));
+        if (!result.note.empty()) at.notes.insert(result.note);
+      }
+      for (const std::uint32_t node : inner) {
+        collected_[{node, process}].kernels[{result.kernel_name, result.ordinal}].push_back(index);
+      }
+    }
+  }
+
+  void finish(const std::vector<RegionKey>& keys, bool timeline, bool gpu_timeline, std::size_t top,
+              model::Report& report) {
+    for (std::size_t r = 0; r < keys.size(); ++r) {
+      model::Region& region = report.regions[r];
+      const auto found = collected_.find({keys[r].node, keys[r].process});
+      if (found != collected_.end())
+        for (const std::uint32_t index : found->second.results)
+          if (keys[r].thread == kNone || keys[r].thread == session_.measurements[index].thread)
+            region.results.push_back(index);
+      if (keys[r].thread != kNone) continue;  // sums are not told apart by thread
+      if (!timeline) forget_wall(region);
+      if (found == collected_.end()) continue;
+      Collected& at = found->second;
+      fill_metrics(at, region);
+      list_kernels(at, region.kernels, region.notes);
+      region.notes.insert(region.notes.end(), at.notes.begin(), at.notes.end());
+      if (timeline) continue;
+      if (!at.occurrence_unknown) {
+        region.occurrences = std::max(at.range_results, static_cast<std::int64_t>(at.occurrences.size()));
+      }
+      if (!gpu_timeline && (at.count > 0 || at.graphs > 0)) region.gpu = work_of(at, top);
+    }
+    if (!timeline && !gpu_timeline && total_.count > 0) {
+      report.total = work_of(total_, top);
+      report.kernels = work_of(total_, std::numeric_limits<std::size_t>::max()).top_kernels;
+      report.unattributed = outside_.count > 0 ? work_of(outside_, top) : model::GpuWork{};
+    }
+    list_kernels(outside_, report.unattributed_results, report.notes);
+    for (const std::uint32_t index : outside_wholes_)
+      report.unattributed_results.push_back(kernel_metrics(kNone, session_.measurements[index].ordinal, {index}));
+    std::stable_sort(report.unattributed_results.begin(), report.unattributed_results.end(),
+                     [](const auto& a, const auto& b) { return a.ordinal < b.ordinal; });
+    if (unjoined_ > 0) {
+      std::vector<std::string> shown(unjoined_paths_.begin(), unjoined_paths_.end());
+      report.losses.push_back(
+          {"measurement_without_region", unjoined_,
+           fmt::format("{} measured in ranges that no other input has: {}{}.", base::counted(unjoined_, "result"),
+                       base::join(shown, ", "), shown.size() == kShown ? " ..." : "")});
+    }
+  }
+
+ private:
+  static constexpr std::size_t kShown = 5;
+
+  void take_outside(const Measurement& result) {
+    const auto index = static_cast<std::uint32_t>(&result - session_.measurements.data());
+    if (result.scope != MeasuredScope::kKernel) return outside_wholes_.push_back(index);
+    count(outside_, result, true, false);
+    outside_.kernels[{result.kernel_name, result.ordinal}].push_back(index);
+  }
+
+  /// Amounts: counters that are sums, and what formulas make of them in these units (conf/metrics).
+  bool summable(std::uint32_t metric) const {
+    const model::MetricDef& def = session_.metrics[metric];
+    return def.name.ends_with(".sum") ||
+           (def.source.starts_with("derived:") &&
+            (def.unit == "byte" || def.unit == "FLOP" || def.unit == "count" || def.unit == "ns"));
+  }
+
+  void add_sum(Collected& at, std::uint32_t metric, double value, std::uint32_t occurrence) {
+    if (!summable(metric)) {
+      at.not_summable.insert(metric);
+      return;
+    }
+    Summed& sum = at.sums[metric];
+    if (sum.by_occurrence.size() <= occurrence) {
+      sum.by_occurrence.resize(occurrence + 1, 0);
+      sum.present.resize(occurrence + 1, false);
+    }
+    sum.by_occurrence[occurrence] += value;
+    sum.present[occurrence] = true;
+  }
+
+  void count(Collected& at, const Measurement& result, bool exclusive, bool inherited) {
+    const std::int64_t launches = result.launches;
+    at.count += launches;
+    at.exclusive += exclusive ? launches : 0;
+    at.inherited += inherited ? launches : 0;
+    at.shapes[result.kernel_name][result.shape] += launches;
+    for (const model::MetricValue& value : result.values) {
+      if (value.metric != time_) continue;
+      at.durations[result.kernel_name].emplace_back(std::llround(value.value), launches);
+      if (exclusive) at.exclusive_ns += value.value * static_cast<double>(launches);
+    }
+  }
+
+  void note_unjoined(const Measurement& result, bool no_range) {
+    if (no_range) return;  // outside every range: nothing to join
+    ++unjoined_;
+    if (unjoined_paths_.size() >= kShown) return;
+    std::string path;
+    for (const OpenRange& range : result.ranges) {
+      path += (path.empty() ? "" : " > ") + base::printable(session_.strings.view(range.name));
+    }
+    unjoined_paths_.insert(path);
+  }
+
+  void fill_metrics(Collected& at, model::Region& region) const {
+    for (auto& [metric, values] : at.range_values) {
+      const model::MetricDef& def = session_.metrics[metric];
+      region.metrics[def.name] = metric_of(def, std::move(values), " range");
+    }
+    for (const auto& [metric, sum] : at.sums) {
+      const model::MetricDef& def = session_.metrics[metric];
+      if (region.metrics.contains(def.name)) continue;
+      std::vector<double> values;
+      for (std::size_t o = 0; o < sum.by_occurrence.size(); ++o) {
+        if (sum.present[o]) values.push_back(sum.by_occurrence[o]);
+      }
+      if (values.empty()) continue;
+      region.metrics[def.name] =
+          metric_of(def, std::move(values),
+                    at.occurrence_unknown ? " sum over all kernels measured (occurrences are not told apart)"
+                                          : " sum over the kernels measured");
+      region.metrics[def.name].of_all = at.occurrence_unknown;
+    }
+    for (const std::uint32_t metric : at.not_summable) {
+      const model::MetricDef& def = session_.metrics[metric];
+      if (region.metrics.contains(def.name)) continue;
+      model::Metric absent;
+      absent.unit = def.unit;
+      absent.source = def.source;
+      absent.absent = "measured for kernels, and not a sum: see the region's kernels";
+      region.metrics[def.name] = std::move(absent);
+    }
+  }
+
+  /// The kernels with their counters; of very many those that took longest, in their order all the same.
+  void list_kernels(const Collected& at, std::vector<model::KernelMetrics>& out,
+                    std::vector<std::string>& notes) const {
+    std::vector<double> times;
+    if (at.kernels.size() > kMostKernels) {
+      for (const auto& [key, results] : at.kernels) times.push_back(time_of(results));
+      std::nth_element(times.begin(), times.begin() + (kMostKernels - 1), times.end(), std::greater<>());
+    }
+    const double least = times.empty() ? 0 : times[kMostKernels - 1];
+    for (const auto& [key, results] : at.kernels) {
+      if (!times.empty() && (out.size() == kMostKernels || time_of(results) < least)) continue;
+      out.push_back(kernel_metrics(key.first, key.second, results));
+    }
+    if (!times.empty())
+      notes.push_back(fmt::format("counters are listed of the {} kernels that took longest, of {}; sums are of all",
+                                  out.size(), at.kernels.size()));
+  }
+
+  double time_of(const std::vector<std::uint32_t>& results) const {
+    double time = 0;
+    for (const std::uint32_t index : results)
+      for (const model::MetricValue& value : session_.measurements[index].values)
+        if (value.metric == time_) time += value.value;
+    return time;
+  }
+
+  model::KernelMetrics kernel_metrics(std::uint32_t kernel, std::uint32_t ordinal,
+                                      const std::vector<std::uint32_t>& results) const {
+    model::KernelMetrics out;
+    if (kernel < session_.kernel_names.size())
+      out.name = std::string(session_.strings.view(shown_name(session_.kernel_names[kernel])));
+    else if (!results.empty())
+      out.name = scope_name(session_.measurements[results.front()].scope);
+    out.ordinal = ordinal;
+    std::map<std::uint32_t, std::vector<double>> by_metric;
+    for (const std::uint32_t index : results)
+      for (const model::MetricValue& value : session_.measurements[index].values)
+        if (value.metric < session_.metrics.size()) by_metric[value.metric].push_back(value.value);
+    for (const auto& [metric, values] : by_metric) {
+      out.metrics[session_.metrics[metric].name] = metric_of(session_.metrics[metric], values, " kernel");
+    }
+    return out;
+  }
+
+  static constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
+
+  static void forget_wall(model::Region& region) {
+    region.occurrences = region.unclosed = -1;
+    region.wall = {kUnknown, kUnknown, {kUnknown, kUnknown, kUnknown, kUnknown, kUnknown, kUnknown}, kUnknown};
+    if (region.threads == 0) region.threads = -1;
+  }
+
+  model::GpuWork work_of(const Collected& at, std::size_t top) const {
+    model::GpuWork work = unknown_work();
+    work.kernels = at.count;
+    work.exclusive_kernels = at.exclusive;
+    work.inherited_kernels = at.inherited;
+    if (at.graphs > 0) work.graph_launches = at.graphs;
+    struct Row {
+      std::uint32_t kernel = kNone;
+      std::map<std::uint32_t, std::int64_t> shapes;
+      std::vector<std::int64_t> times;
+      std::int64_t timed = 0;  // launches that they are of
+      double total_ns = 0;
+    };
+    std::map<model::StringId, Row> by_name;  // several functions may have one demangled name
+    for (const auto& [kernel, shapes] : at.shapes) {
+      const bool named = kernel < session_.kernel_names.size();
+      Row& row = by_name[named ? shown_name(session_.kernel_names[kernel]) : 0];
+      if (row.kernel == kNone) row.kernel = kernel;
+      for (const auto& [shape, calls] : shapes) row.shapes[shape] += calls;
+      const auto times = at.durations.find(kernel);
+      if (times == at.durations.end()) continue;
+      for (const auto& [ns, launches] : times->second) {
+        row.times.push_back(ns);
+        row.timed += launches;
+        row.total_ns += static_cast<double>(ns) * static_cast<double>(launches);
+      }
+    }
+    work.distinct_kernels = static_cast<std::int64_t>(by_name.size());
+    double total = 0;
+    std::vector<std::int64_t> scratch;
+    for (const auto& [name_id, of_name] : by_name) {
+      model::KernelRow row;
+      row.name = std::string(session_.strings.view(name_id));
+      if (of_name.kernel < session_.kernel_names.size())
+        row.short_name = std::string(session_.strings.view(session_.kernel_names[of_name.kernel].short_name));
+      row.shapes = static_cast<std::int64_t>(of_name.shapes.size());
+      std::int64_t most = 0;
+      for (const auto& [shape, calls] : of_name.shapes) {
+        row.calls += calls;
+        if (calls > most && shape < session_.kernel_shapes.size())
+          most = calls, row.shape = session_.kernel_shapes[shape];
+      }
+      // The time of a kernel is known when every result of it has one: a part of it is no total.
+      row.total_ns = of_name.timed == row.calls ? of_name.total_ns : kUnknown;
+      row.duration_ns = {kUnknown, kUnknown, kUnknown, kUnknown, kUnknown, kUnknown};
+      if (of_name.timed == row.calls && of_name.times.size() == static_cast<std::size_t>(row.calls))
+        row.duration_ns = spread_of<std::int64_t>(std::span<const std::int64_t>(of_name.times), scratch);
+      else if (row.calls > 0)  // of summaries the mean alone is known
+        row.duration_ns.mean = row.total_ns / static_cast<double>(row.calls);
+      if (!std::isnan(row.total_ns)) total += row.total_ns;
+      work.top_kernels.push_back(std::move(row));
+    }
+    if (!at.durations.empty() && total > 0) {  // of the kernels that have a time
+      work.kernel_ns = total;
+      work.exclusive_kernel_ns = at.exclusive_ns;
+    }
+    for (model::KernelRow& row : work.top_kernels) row.share = total == 0 ? kUnknown : row.total_ns / total;
+    const auto order = [](const model::KernelRow& row) {  // those without a time last
+      return std::tuple(std::isnan(row.total_ns), std::isnan(row.total_ns) ? 0 : -row.total_ns, std::cref(row.name));
+    };
+    std::stable_sort(work.top_kernels.begin(), work.top_kernels.end(), [&](const auto& a, const auto& b) {
+      return std::tuple<bool, double, const std::string&>(order(a)) <
+             std::tuple<bool, double, const std::string&>(order(b));
+    });
+    if (work.top_kernels.size() > top) work.top_kernels.resize(top);
+    return work;
+  }
+
+  const Session& session_;
+  bool nested_;
+  const std::vector<char>& chosen_;
+  std::map<PathKey, std::uint32_t> nodes_;
+  std::uint32_t time_ = kNone;
+  std::map<std::pair<std::uint32_t, std::uint32_t>, Collected> collected_;  ///< (node, process or kNone)
+  Collected total_, outside_;
+  std::vector<std::uint32_t> outside_wholes_;  ///< results of ranges and graphs outside every NVTX range
+  std::uint64_t unjoined_ = 0;
+  std::set<std::string> unjoined_paths_;
+};
+
+}  // namespace
+
+void add_measured_cells(const Session& session, Domains domains, Tree& tree) {
+  std::map<std::tuple<std::uint32_t, std::uint32_t, PathKey>, std::uint32_t> cells;  // process, thread, path
+  std::int64_t order = 0;                                                            // results stand in for time
+  for (const Measurement& result : session.measurements) {
+    const std::uint32_t thread = result.thread < session.threads.size() ? result.thread : kNone;
+    ++order;
+    for (const Chain& chain : chains_of(session, result, domains == Domains::kNested)) {
+      std::uint32_t parent = kNone;
+      for (const OpenRange& range : chain) {
+        const auto [at, added] =
+            cells.emplace(std::tuple(result.process, thread, PathKey{parent, range.domain, range.name, range.kind}),
+                          static_cast<std::uint32_t>(tree.cells.size()));
+        if (added) {
+          Cell cell;
+          cell.process = result.process;
+          cell.thread = thread;
+          cell.parent = parent;
+          cell.domain = range.domain;
+          cell.name = range.name;
+          cell.kind = range.kind;
+          cell.first_start_ns = order;
+          tree.cells.push_back(cell);
+        }
+        parent = at->second;
+      }
+    }
+  }
+}
+
+void add_measurements(const Session& session, const Options& options, const Tree& tree,
+                      const std::vector<RegionKey>& keys, const std::vector<char>& chosen_kernels,
+                      model::Report& report) {
+  if (session.measurements.empty()) return;
+  Joiner joiner(session, options, tree, chosen_kernels);
+  for (const Measurement& result : session.measurements) joiner.take(result);
+  joiner.finish(keys, !session.ranges.empty(), has_gpu_work(session), options.top_kernels, report);
+}
+
+}  // namespace rangescope::analyze

@@ -1,0 +1,28 @@
+// Counters onto regions: what was measured per range, per kernel and per graph, joined to the tree by NVTX path.
+//
+// A range result belongs to the region of its last range. A kernel result belongs to the innermost push/pop region of
+// each domain and to the start/end regions that were open; its metrics stand there by (kernel, position). For a region
+// as a whole only sums are taken from kernels (metrics that end in `.sum`), over all kernels inside, children included:
+// the value is the median over the occurrences that were measured. Any other metric of kernels is absent, with the
+// reason. Where there is no timeline (ncu alone), regions, occurrences and kernel times come from the results
+// themselves. O(values x depth).
+#pragma once
+
+#include <vector>
+
+#include "analyze/tree/regions.hpp"
+#include "analyze/tree/tree.hpp"
+#include "model/report.hpp"
+
+namespace rangescope::analyze {
+
+/// Without a timeline: the cells of every path that results name. To be called before link_nodes().
+void add_measured_cells(const model::Session& session, Domains domains, Tree& tree);
+
+/// Metrics of regions and of their kernels; without a timeline also occurrences, kernel counts and kernel times.
+/// Results whose path no region has become a loss that names them.
+void add_measurements(const model::Session& session, const Options& options, const Tree& tree,
+                      const std::vector<RegionKey>& keys, const std::vector<char>& chosen_kernels,
+                      model::Report& report);
+
+}  // namespace rangescope::analyze

@@ -1,0 +1,48 @@
+// Roofline, bound and utilization of a region from its measured metrics, its GPU time and the peaks of the device.
+//
+// Roofline: S. Williams, A. Waterman, D. Patterson, "Roofline: an insightful visual performance model for multicore
+// architectures", CACM 52(4), 2009. attainable = min(peak, intensity * bandwidth). FLOPs and bytes are measured
+// ("flop_*", "dram_bytes", "l2_bytes", "l1_bytes" of conf/metrics/roofline.yaml), time is GPU busy time of one
+// occurrence.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "model/peaks.hpp"
+#include "model/report.hpp"
+
+namespace rangescope::analyze {
+
+/// Thresholds of classify(); shares are 0..1. They stand in every reason that it gives.
+struct Thresholds {
+  double idle = 0.5;      ///< GPU busy for less than this share of the region's wall time: the GPU waits for work
+  double bound = 0.5;     ///< a resource used at least this much of its peak bounds the region
+  double balanced = 0.1;  ///< two resources nearer to each other than this bound it together
+};
+
+/// GPU busy time of one occurrence in ns: the timeline's union of work where there is one, else the `gpu_time_ns`
+/// metric (which counts idle gaps); nothing without either. `how` says which.
+[[nodiscard]] std::optional<double> busy_per_occurrence_ns(const model::Region& region, std::string* how = nullptr);
+
+/// One point per precision that did at least 1 % of the FLOPs and memory level with bytes. Empty where FLOPs, bytes or
+/// time are missing. Roofs only where `peaks` has them (0 otherwise).
+[[nodiscard]] std::vector<model::RooflinePoint> roofline(const model::Region& region, const model::Peaks* peaks);
+
+/// What bounds the region: "idle", "memory" (also "memory: L2", "memory: L1/TEX"), "compute: <precision>", "balanced",
+/// "latency" or "unknown". Never from one number alone: memory and compute must both be known, else "unknown" names
+/// what is missing.
+[[nodiscard]] model::Bound classify(const model::Region& region, const model::Peaks* peaks,
+                                    const Thresholds& thresholds = {});
+
+/// Executed FLOPs over peak and busy time, and the region's useful FLOPs (utilization->useful_flop, from the user) over
+/// peak and wall time. Useful FLOPs without peaks are kept, with the reason in `formula`; nothing where nothing is
+/// known.
+[[nodiscard]] std::optional<model::Utilization> utilization(const model::Region& region, const model::Peaks* peaks);
+
+/// Fills roofline, bound and utilization of every region that has metrics, GPU work or useful FLOPs, and the bound of
+/// every kernel whose metrics say one.
+void add_bounds(model::Report& report, const model::Peaks* peaks, const Thresholds& thresholds = {});
+
+}  // namespace rangescope::analyze

@@ -1,0 +1,304 @@
+#include "analyze/counters/useful.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <initializer_list>
+#include <iterator>
+#include <map>
+
+#include "analyze/time/windows.hpp"
+#include "analyze/tree/recording.hpp"
+#include "base/text.hpp"
+#include "base/units.hpp"
+
+namespace rangescope::analyze {
+namespace {
+
+using base::Code;
+using base::Result;
+
+constexpr std::string_view kPayload = "payload";
+constexpr const char* kExample =
+    "Write it as 'decode=2.1e9', 'step=6e9*payload' or "
+    "'decode=transformer(params=7e9,layers=32,hidden=4096,tokens=1,context=payload)'.";
+constexpr const char* kWorkExample = "Write it as 'decode=1 token' or 'step=8*payload images'.";
+
+bool ends_in_one_of(std::string_view text, std::initializer_list<std::string_view> endings) {
+  return std::any_of(endings.begin(), endings.end(), [&](std::string_view one) { return text.ends_with(one); });
+}
+
+// "images" -> "image", "queries" -> "query"; "GB" and "loss" stay.
+std::string singular(std::string unit) {
+  if (unit.size() > 3 && unit.ends_with("ies")) return unit.substr(0, unit.size() - 3) + "y";
+  if (unit.size() > 4 && ends_in_one_of(unit, {"ches", "shes", "sses", "xes"})) return unit.substr(0, unit.size() - 2);
+  if (unit.size() > 3 && unit.ends_with("s") && !ends_in_one_of(unit, {"ss", "us", "is"})) unit.pop_back();
+  return unit;
+}
+
+std::string plural(const std::string& unit) {
+  if (unit.back() < 'a' || unit.back() > 'z') return unit;  // GB, km2
+  if (ends_in_one_of(unit, {"s", "x", "ch", "sh"})) return unit + "es";
+  const bool vowel = unit.size() > 1 && std::string_view("aeiou").find(unit[unit.size() - 2]) != std::string_view::npos;
+  if (unit.back() == 'y' && unit.size() > 1 && !vowel) return unit.substr(0, unit.size() - 1) + "ies";
+  return unit + "s";
+}
+
+// "transformer(params=7e9,...)" as one formula.
+Result<std::string> transformer(std::string_view arguments, const std::string& written) {
+  std::map<std::string, std::string, std::less<>> given = {{"params", ""},  {"layers", "0"},  {"hidden", "0"},
+                                                           {"tokens", "1"}, {"context", "0"}, {"train", "0"}};
+  // Commas within parentheses belong to a formula: min(a, b).
+  std::size_t from = 0;
+  int depth = 0;
+  for (std::size_t i = 0; i <= arguments.size(); ++i) {
+    if (i < arguments.size() && arguments[i] == '(') ++depth;
+    if (i < arguments.size() && arguments[i] == ')') --depth;
+    if (i < arguments.size() && (arguments[i] != ',' || depth > 0)) continue;
+    const std::string_view item = base::trim(arguments.substr(from, i - from));
+    from = i + 1;
+    const std::size_t equals = item.find('=');
+    const std::string key(base::trim(item.substr(0, equals)));
+    const auto found = given.find(key);
+    if (equals == std::string_view::npos || found == given.end()) {
+      std::vector<std::string> names;
+      for (const auto& [name, value] : given) names.push_back(name);
+      std::string hint = base::did_you_mean(key, names);
+      if (hint.empty()) hint = "Its arguments are " + base::join(names, ", ") + ".";
+      return base::fail(Code::kUsage, "transformer() has no argument '" + base::printable(item) + "'",
+                        "--flops " + written, std::move(hint));
+    }
+    found->second = std::string(base::trim(item.substr(equals + 1)));
+  }
+  if (given["params"].empty())
+    return base::fail(Code::kUsage, "transformer() needs params", "--flops " + written, kExample);
+  if (given["train"] != "0" && given["train"] != "1")
+    return base::fail(Code::kUsage, "train is 0 or 1", "--flops " + written, kExample);
+  return fmt::format("{} * ({}) * (2 * ({}) + 4 * ({}) * ({}) * ({}))", given["train"] == "1" ? 3 : 1, given["tokens"],
+                     given["params"], given["layers"], given["hidden"], given["context"]);
+}
+
+/// Where the unit begins in "8 * payload image pairs": at the first word behind a blank that no operator precedes.
+std::size_t unit_at(std::string_view text) {
+  char before = '+';
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    const bool operand = std::isalnum(static_cast<unsigned char>(before)) != 0 || before == ')' || before == '.';
+    const bool word = static_cast<unsigned char>(c) >= 0x80 || std::isalpha(static_cast<unsigned char>(c)) != 0;
+    if (i > 0 && text[i - 1] == ' ' && operand && word) return i;
+    if (c != ' ') before = c;
+  }
+  return text.size();
+}
+
+Result<UsefulFlop> parse_one(const std::string& written, const std::string& option, bool of_work) {
+  const char* example = of_work ? kWorkExample : kExample;
+  const auto refuse = [&](std::string what, const std::string& where) {
+    return base::fail(Code::kUsage, std::move(what), where, example);
+  };
+  const std::size_t equals = written.find('=');
+  if (equals == std::string::npos || equals == 0)
+    return refuse(
+        std::string(of_work ? "no range and work" : "no range and FLOPs") + " in '" + base::printable(written) + "'",
+        option);
+  UsefulFlop rule;
+  rule.written = written;
+  auto terms = model::parse_terms(base::trim(std::string_view(written).substr(0, equals)));
+  if (!terms) return base::fail(std::move(terms));
+  rule.terms = std::move(*terms);
+  std::string formula(base::trim(std::string_view(written).substr(equals + 1)));
+  if (of_work && option == "--tokens") {
+    rule.unit = "token";
+  } else if (of_work) {
+    const std::size_t at = unit_at(formula);
+    rule.unit = singular(formula.substr(at));
+    formula = std::string(base::trim(std::string_view(formula).substr(0, at)));
+    if (rule.unit.empty() || formula.empty())
+      return refuse("no " + std::string(formula.empty() ? "count" : "unit") + " in '" + base::printable(written) + "'",
+                    option);
+  }
+  constexpr std::string_view kTransformer = "transformer(";
+  if (!of_work && formula.starts_with(kTransformer)) {
+    if (formula.back() != ')') return refuse("transformer( is not closed", option + " " + written);
+    auto text = transformer(
+        std::string_view(formula).substr(kTransformer.size(), formula.size() - kTransformer.size() - 1), written);
+    if (!text) return base::fail(std::move(text));
+    formula = std::move(*text);
+  }
+  auto parsed = base::Formula::parse(formula);
+  if (!parsed) return refuse(parsed.error().what, option + " " + written + ", " + parsed.error().where);
+  for (const std::string& name : parsed->names())
+    if (name != kPayload && !name.starts_with("payload."))
+      return refuse(
+          "a formula of " + std::string(of_work ? "work" : "FLOPs") + " knows 'payload' only, not '" + name + "'",
+          option + " " + written);
+  rule.flop = std::move(*parsed);
+  return rule;
+}
+
+// A number of the structured payload of a range, by its name in the schema. O(log fields).
+std::optional<double> field_of(const model::Session& session, std::uint32_t range, std::string_view name) {
+  auto at = std::lower_bound(session.payload_fields.begin(), session.payload_fields.end(), range,
+                             [](const model::PayloadField& field, std::uint32_t of) { return field.range < of; });
+  for (; at != session.payload_fields.end() && at->range == range; ++at) {
+    if (session.strings.view(at->name) != name) continue;
+    model::Attributes number;
+    number.payload_type = at->type;
+    number.payload_u64 = at->bits;
+    return number.payload();
+  }
+  return std::nullopt;
+}
+
+// FLOPs, or units of work, of the closed occurrences of a region.
+struct WorkSum {
+  double flop = 0, least = 0, most = 0;
+  double slowest = 0, fastest = 0;  // a nanosecond
+  std::uint64_t occurrences = 0, without = 0;
+};
+
+WorkSum sum_of(const model::Session& session, const UsefulFlop& rule, const Tree& tree, const RegionKey& key,
+               const Buckets& by_cell) {
+  WorkSum sum;
+  for (std::size_t i = key.first; i < key.last; ++i) {
+    for (const std::uint32_t o : by_cell.of(tree.node_cells[i])) {
+      if (tree.range_of[o] == model::kNone) continue;
+      const model::Range& range = session.ranges[tree.range_of[o]];
+      if (range.end_ns == model::kOpen) continue;
+      const auto flop = rule.flop.evaluate([&](std::string_view name) -> std::optional<double> {
+        if (name != kPayload) return field_of(session, tree.range_of[o], name.substr(kPayload.size() + 1));
+        if (range.attributes >= session.attributes.size()) return std::nullopt;
+        const model::Attributes& attributes = session.attributes[range.attributes];
+        if (attributes.payload_type == model::PayloadType::kAbsent) return std::nullopt;
+        return attributes.payload();
+      });
+      if (!flop) {
+        ++sum.without;
+        continue;
+      }
+      sum.flop += *flop;
+      sum.least = sum.occurrences == 0 ? *flop : std::min(sum.least, *flop);
+      sum.most = sum.occurrences == 0 ? *flop : std::max(sum.most, *flop);
+      const double rate = *flop / std::max(static_cast<double>(wall_of(session, tree, o)), 1.0);
+      sum.slowest = sum.occurrences == 0 ? rate : std::min(sum.slowest, rate);
+      sum.fastest = sum.occurrences == 0 ? rate : std::max(sum.fastest, rate);
+      ++sum.occurrences;
+    }
+  }
+  return sum;
+}
+
+Result<std::vector<UsefulFlop>> parse_all(const std::vector<std::string>& written, const char* option, bool of_work) {
+  std::vector<UsefulFlop> rules;
+  for (const std::string& text : written) {
+    auto rule = parse_one(text, option, of_work);
+    if (!rule) return base::fail(std::move(rule));
+    rules.push_back(std::move(*rule));
+  }
+  return rules;
+}
+
+// Calls `each(rule, region, sum)` for every region that a rule means and that has occurrences.
+template <class Each>
+void for_each_meant(const model::Session& session, const std::vector<UsefulFlop>& rules, const Tree& tree,
+                    const std::vector<RegionKey>& keys, const Buckets& by_cell, model::Report& report, Each each) {
+  for (const UsefulFlop& rule : rules) {
+    std::vector<char> matched(tree.nodes.size());
+    for (std::uint32_t node = 0; node < tree.nodes.size(); ++node)
+      matched[node] = std::any_of(rule.terms.begin(), rule.terms.end(), [&](const model::RangeTerm& term) {
+        return term.chooses(state_of(tree, session, node));
+      });
+    const std::string what = rule.unit.empty() ? "useful FLOPs" : "work";
+    bool any = false;
+    for (std::size_t r = 0; r < keys.size(); ++r) {
+      const std::uint32_t node = keys[r].node, parent = tree.nodes[node].parent;
+      if (!matched[node] || (parent != model::kNone && matched[parent])) continue;  // below `decode`: not decode itself
+      any = true;
+      model::Region& region = report.regions[r];
+      const WorkSum sum = sum_of(session, rule, tree, keys[r], by_cell);
+      if (sum.without > 0)
+        region.notes.push_back(fmt::format("no {} by '{}': {} of {} without a payload, or no value comes of it", what,
+                                           rule.written, sum.without,
+                                           base::counted(sum.without + sum.occurrences, "occurrence")));
+      else if (sum.occurrences > 0)
+        each(rule, region, sum);
+    }
+    if (!any)
+      report.notes.push_back((rule.unit.empty() ? "--flops '" : "--work '") + rule.written + "' matched no region.");
+  }
+}
+
+// One slow occurrence does not count where all have the same to do; where they differ, only means belong together.
+double wall_of_sum(const model::Region& region, const WorkSum& sum) {
+  const auto& wall = region.wall.per_occurrence_ns;
+  return sum.least == sum.most ? wall.median : wall.mean;
+}
+
+}  // namespace
+
+bool has_counters(const model::Region& region) {
+  return std::any_of(region.metrics.begin(), region.metrics.end(), [](const auto& one) {
+    return !one.second.source.starts_with(kWorkSource) && !one.second.source.starts_with(kEstimated);
+  });
+}
+
+Result<std::vector<UsefulFlop>> parse_useful(const std::vector<std::string>& written) {
+  return parse_all(written, "--flops", false);
+}
+
+Result<std::vector<UsefulFlop>> parse_work(const std::vector<std::string>& work,
+                                           const std::vector<std::string>& tokens) {
+  auto rules = parse_all(work, "--work", true);
+  auto more = parse_all(tokens, "--tokens", true);
+  if (!rules || !more) return rules ? std::move(more) : std::move(rules);
+  std::move(more->begin(), more->end(), std::back_inserter(*rules));
+  return rules;
+}
+
+void add_useful(const model::Session& session, const std::vector<UsefulFlop>& rules,
+                std::optional<double> model::Utilization::*into, const Tree& tree, const std::vector<RegionKey>& keys,
+                const Buckets& by_cell, model::Report& report) {
+  for_each_meant(session, rules, tree, keys, by_cell, report,
+                 [&](const UsefulFlop&, model::Region& region, const WorkSum& sum) {
+                   if (!region.utilization) region.utilization.emplace();
+                   (*region.utilization).*into = sum.flop / static_cast<double>(sum.occurrences);
+                   region.utilization->useful_wall_ns = wall_of_sum(region, sum);
+                 });
+}
+
+void add_given_work(const model::Session& session, const std::vector<UsefulFlop>& rules, const Tree& tree,
+                    const std::vector<RegionKey>& keys, const Buckets& by_cell, model::Report& report) {
+  const auto put = [&](model::Region& region, const std::string& name, model::Metric metric) {
+    metric.unit = name;
+    region.metrics[name] = std::move(metric);
+    const auto same = [&](const model::MetricColumn& column) { return column.name == name; };
+    if (std::none_of(report.metric_columns.begin(), report.metric_columns.end(), same))
+      report.metric_columns.push_back({name, name});
+  };
+  for_each_meant(session, rules, tree, keys, by_cell, report,
+                 [&](const UsefulFlop& rule, model::Region& region, const WorkSum& sum) {
+                   const double each = sum.flop / static_cast<double>(sum.occurrences), wall = wall_of_sum(region, sum);
+                   if (rule.unit == "token") {
+                     if (!region.utilization) region.utilization.emplace();
+                     region.utilization->useful_tokens = each;
+                     region.utilization->useful_wall_ns = wall;
+                   }
+                   if (each <= 0 || wall <= 0) return;
+                   put(region, plural(rule.unit) + "/s",
+                       {.value = each / wall * 1e9,
+                        .min = sum.slowest * 1e9,
+                        .max = sum.fastest * 1e9,
+                        .rounds = static_cast<std::int64_t>(sum.occurrences),
+                        .source = std::string(kWorkSource) + "'" + rule.written +
+                                  "' / wall time, of the slowest and fastest occurrence"});
+                   const auto energy = region.metrics.find("energy");
+                   if (energy == region.metrics.end()) return;
+                   model::Metric a_unit = energy->second;
+                   for (double* value : {&a_unit.value, &a_unit.min, &a_unit.max}) *value /= each;
+                   a_unit.source += " energy / " + std::string(kWorkSource) + "'" + rule.written + "'";
+                   put(region, "J/" + rule.unit, std::move(a_unit));
+                 });
+}
+
+}  // namespace rangescope::analyze

@@ -1,0 +1,700 @@
+#include "analyze/cpu/cpu.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <set>
+#include <unordered_map>
+
+#include "analyze/cpu/other_threads.hpp"
+#include "analyze/cpu/program.hpp"
+#include "analyze/names/kernel_labels.hpp"
+#include "analyze/statistics/stretches.hpp"
+#include "analyze/tree/sets.hpp"
+#include "base/text.hpp"
+#include "base/units.hpp"
+#include "base/workers.hpp"
+#include "model/measure.hpp"
+
+namespace rangescope::analyze {
+namespace {
+
+using model::CpuFrame;
+using model::CpuProfile;
+using model::CpuWait;
+using model::CpuWork;
+using model::Session;
+
+using model::kMostFunctions;
+constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+constexpr std::string_view kPartKinds[] = {"python", "native", "cuda", "waiting"};
+enum PartKind : std::uint8_t { kPython, kNative, kCuda, kWaiting };
+constexpr std::string_view kWaitNames[] = {"other", "lock", "I/O", "sleep", "preempted", "GIL"};
+
+std::string_view call_kind(const Session& session, const model::Launch& call) {
+  switch (call.kind) {
+    case model::LaunchKind::kKernel:
+    case model::LaunchKind::kGraph: return "launch";
+    case model::LaunchKind::kCopy: return "copy";
+    case model::LaunchKind::kMemset: return "set";
+    case model::LaunchKind::kSynchronize: return "synchronize";
+    case model::LaunchKind::kOther: break;
+  }
+  return cuda_kind(session.strings.view(call.name));
+}
+
+/// Texts as numbers.
+class PartNames {
+ public:
+  std::uint32_t intern(std::string_view text) {
+    const auto [at, fresh] = known_.try_emplace(std::string(text), static_cast<std::uint32_t>(names_.size()));
+    if (fresh) names_.emplace_back(text);
+    return at->second;
+  }
+  [[nodiscard]] const std::string& text(std::uint32_t name) const { return names_[name]; }
+
+ private:
+  std::map<std::string, std::uint32_t, std::less<>> known_;
+  std::vector<std::string> names_;
+};
+
+bool is_interpreter(std::string_view file) {
+  return file.starts_with("libpython") || file.starts_with("python");
+}
+
+/// Waiting for what a thread had, in a range of its own.
+struct HeldKey {
+  std::uint32_t holder, region;  ///< index into CpuProfile::threads; kNone: outside ranges
+  model::WaitKind kind;
+  auto operator<=>(const HeldKey&) const = default;
+};
+struct Held {
+  double ns = 0;
+  std::map<std::uint32_t, std::int64_t> doing;  ///< samples of the holder meanwhile, by frame
+};
+
+/// Sums of one set of regions.
+struct CpuSetSums {
+  std::map<std::uint32_t, std::pair<double, double>> parts;  ///< name and kind: ns, and while the GPU was idle
+  std::unordered_map<std::uint64_t, std::int64_t> stacks;    ///< stack << 2 | in a call << 1 | GPU idle
+  double waits_ns = 0;                                       ///< all, those within calls too
+  double estimated_ns = 0;                                   ///< of those outside calls, by a scale
+  std::vector<std::int64_t> counts;                          ///< records of each counter; empty where there are none
+  std::map<std::uint32_t, std::int64_t> pool;                ///< samples of threads of a pool, by stack
+  std::map<HeldKey, Held> held;
+};
+
+class CpuSums {
+ public:
+  CpuSums(const Session& session, const Options& options, const Tree& tree, const Contexts& contexts,
+          const std::vector<RegionKey>& keys, const std::vector<model::Region>& regions)
+      : session_(session), cpu_(session.cpu), keys_(keys), regions_(regions) {
+    aggregate_ = std::any_of(keys.begin(), keys.end(),
+                             [](const RegionKey& key) { return key.process == kNone && key.thread == kNone; });
+    gpu_recorded_ = !session.kernels.empty() || !session.copies.empty() || !session.graph_launches.empty();
+    gpu_busy();
+    calls_by_thread();
+    meanings();
+    points_and_sums(options, tree);
+    calls(contexts, tree);
+  }
+
+  /// Sets, of points and of calls, that count in each region; exclusive ones apart.
+  struct Use {
+    const CpuSetSums* sums;
+    bool exclusive, primary;
+  };
+
+ private:
+  void gpu_busy() {
+    busy_.resize(session_.processes.size());
+    const auto add = [&](const auto& work) {
+      for (const auto& each : work) {
+        const std::uint32_t stream = each.stream;
+        if (stream >= session_.streams.size() || session_.streams[stream].process >= busy_.size()) continue;
+        busy_[session_.streams[stream].process].add(each.start_ns, each.end_ns);
+      }
+    };
+    add(session_.kernels);
+    add(session_.copies);
+    add(session_.memsets);
+    add(session_.graph_launches);
+    for (Stretches& each : busy_) each.finish();
+  }
+
+  void calls_by_thread() {
+    in_calls_.resize(session_.threads.size());
+    for (const model::Launch& call : session_.launches)
+      if (call.thread < in_calls_.size() && call.end_ns != kOpen)
+        in_calls_[call.thread].add(call.start_ns, call.end_ns);
+    for (Stretches& each : in_calls_) each.finish();
+  }
+
+  void meanings() {
+    meaning_.resize(cpu_.stacks.size());
+    std::vector<std::uint32_t> cuda(cpu_.stacks.size(), kNone);  // the outermost function of CUDA, by kind
+    const std::uint32_t python = part(kPython, "");
+    for (std::size_t s = 0; s < cpu_.stacks.size(); ++s) {
+      const model::CpuStack& stack = cpu_.stacks[s];
+      const CpuFrame& frame = cpu_.frames[stack.frame];
+      const std::string_view module = base::file_name(session_.strings.view(frame.module));
+      if (stack.parent != kNone) cuda[s] = cuda[stack.parent];
+      if (cuda[s] == kNone && (module.starts_with("libcudart.so") || module.starts_with("libcuda.so")))
+        cuda[s] = part(kCuda, cuda_kind(session_.strings.view(frame.name)));
+      if (cuda[s] != kNone)
+        meaning_[s] = cuda[s];
+      else if (frame.kind == model::FrameKind::kPython || is_interpreter(module))
+        meaning_[s] = python;
+      else
+        meaning_[s] = part(kNative, frame.kind == model::FrameKind::kCut         ? "(unknown)"
+                                    : module.empty() || module.starts_with("//") ? "(JIT)"
+                                                                                 : module);
+    }
+    not_read_.resize(cpu_.frames.size());
+    for (std::uint32_t f = 0; f < cpu_.frames.size(); ++f)
+      if (cpu_.frames[f].kind == model::FrameKind::kPython && cpu_.frames[f].file == 0 &&
+          session_.strings.view(cpu_.frames[f].name) == model::kNotRead)
+        not_read_[f] = true;
+    unknown_ = part(kNative, "(unknown)");
+    kernel_ = part(kNative, "[kernel]");
+    unrecorded_wait_ = part(kWaiting, "other");
+    for (std::size_t kind = 0; kind < std::size(kWaitNames); ++kind)
+      wait_parts_[kind] = part(kWaiting, kWaitNames[kind]);
+  }
+
+  /// Kind and name of a part as one number.
+  std::uint32_t part(PartKind kind, std::string_view name) { return names_.intern(name) << 2 | kind; }
+
+  [[nodiscard]] std::uint32_t part_of_wait(model::WaitKind kind) const {
+    return wait_parts_[static_cast<std::size_t>(kind)];
+  }
+  [[nodiscard]] const Stretches* busy_of(std::uint32_t thread) const {
+    const std::uint32_t process = session_.threads[thread].process;
+    return process < busy_.size() ? &busy_[process] : nullptr;
+  }
+  [[nodiscard]] double idle_ns(std::uint32_t thread, std::int64_t start, std::int64_t end) const {
+    const Stretches* busy = busy_of(thread);
+    return static_cast<double>(end - start - (busy != nullptr ? busy->within(start, end) : 0));
+  }
+
+  void points_and_sums(const Options& options, const Tree& tree) {
+    std::vector<model::Launch> points;
+    std::vector<std::uint32_t> source;
+    const auto thread_of = [&](std::uint32_t thread) {
+      return thread < cpu_.threads.size() ? cpu_.threads[thread].thread : kNone;
+    };
+    for (std::uint32_t i = 0; i < cpu_.samples.size(); ++i) {
+      const model::CpuSample& sample = cpu_.samples[i];
+      if (const std::uint32_t thread = thread_of(sample.thread); thread != kNone) {
+        points.push_back({sample.at_ns, sample.at_ns, thread});
+        source.push_back(i);
+      }
+    }
+    const std::size_t samples = points.size();
+    for (std::uint32_t i = 0; i < cpu_.waits.size(); ++i) {
+      const model::CpuWait& wait = cpu_.waits[i];
+      if (const std::uint32_t thread = thread_of(wait.thread); thread != kNone) {
+        points.push_back({wait.start_ns, wait.end_ns, thread});
+        source.push_back(i);
+      }
+    }
+    const std::size_t not_counts = points.size();
+    for (const model::CpuCount& count : cpu_.counts) {
+      if (const std::uint32_t thread = thread_of(count.thread); thread != kNone) {
+        points.push_back({count.at_ns, count.at_ns, thread});
+        source.push_back(count.counter);
+      }
+    }
+    // A pool's work counts where the thread was that started the pool's threads.
+    const std::size_t not_pool = points.size();
+    const std::vector<bool> pool = pool_work(session_);
+    in_range_.resize(cpu_.samples.size());
+    for (std::uint32_t i = 0; i < cpu_.samples.size(); ++i) {
+      const model::CpuSample& sample = cpu_.samples[i];
+      const std::uint32_t creator = thread_of(cpu_.threads[sample.thread].creator);
+      if (creator == kNone || thread_of(sample.thread) != kNone || sample.stack >= pool.size() || !pool[sample.stack])
+        continue;
+      points.push_back({sample.at_ns, sample.at_ns, creator});
+      source.push_back(i);
+    }
+    const std::size_t not_holders = points.size();
+    for (std::uint32_t i = 0; i < cpu_.waits.size(); ++i) {
+      const CpuWait& wait = cpu_.waits[i];
+      if (wait.holder == kNone || thread_of(wait.thread) == kNone || thread_of(wait.holder) == kNone) continue;
+      const std::int64_t middle = wait.start_ns + (wait.end_ns - wait.start_ns) / 2;
+      points.push_back({middle, middle, thread_of(wait.holder)});
+      source.push_back(i);
+    }
+    std::vector<std::uint32_t> set_of_wait(cpu_.waits.size());
+    const Contexts contexts = build_contexts(session_, tree, options, points);
+    point_sets_ = build_sets(tree, contexts, keys_);
+    point_sums_.resize(point_sets_.size());
+    for (std::size_t p = 0; p < points.size(); ++p) {
+      CpuSetSums& sums = point_sums_[point_sets_.of_context[contexts.of_launch[p]]];
+      const model::Launch& point = points[p];
+      const Stretches& calls = in_calls_[point.thread];
+      if (p < samples) {
+        const Stretches* busy = busy_of(point.thread);
+        const bool idle = busy == nullptr || !busy->holds(point.start_ns);
+        const std::uint64_t stack = cpu_.samples[source[p]].stack;
+        ++sums.stacks[stack << 2 | (calls.holds(point.start_ns) ? 2u : 0u) | (idle ? 1u : 0u)];
+      } else if (p >= not_holders) {
+        const auto entries = point_sets_.of(point_sets_.of_context[contexts.of_launch[p]]);
+        const auto primary =
+            std::find_if(entries.begin(), entries.end(), [&](const SetEntry& e) { return is_primary(e); });
+        add_held(point_sums_[set_of_wait[source[p]]], cpu_.waits[source[p]],
+                 primary == entries.end() ? kNone : primary->region);
+      } else if (p >= not_pool) {
+        if (contexts.of_launch[p] == 0) continue;
+        in_range_[source[p]] = true;
+        ++sums.pool[cpu_.samples[source[p]].stack];
+      } else if (p >= not_counts) {
+        sums.counts.resize(cpu_.counters.size());
+        ++sums.counts[source[p]];
+      } else {
+        const CpuWait& wait = cpu_.waits[source[p]];
+        const double weight = wait.weight;
+        const double length = weight * static_cast<double>(point.end_ns - point.start_ns);
+        const double inside = weight * static_cast<double>(calls.within(point.start_ns, point.end_ns));
+        const double outside = length - inside;
+        sums.waits_ns += length;
+        auto& into = sums.parts[part_of_wait(wait.kind)];
+        into.first += outside;
+        // Calls are short beside a wait that holds one: idle time is shared out by length.
+        into.second += length > 0 ? weight * idle_ns(point.thread, point.start_ns, point.end_ns) * outside / length : 0;
+        if (weight != 1) sums.estimated_ns += outside;
+        set_of_wait[source[p]] = point_sets_.of_context[contexts.of_launch[p]];
+        if (wait.holder != kNone && thread_of(wait.holder) == kNone) add_held(sums, wait, kNone);
+      }
+    }
+  }
+
+  void add_held(CpuSetSums& sums, const CpuWait& wait, std::uint32_t region) {
+    Held& held = sums.held[{wait.holder, region, wait.kind}];
+    held.ns += wait.weight * static_cast<double>(wait.end_ns - wait.start_ns);
+    auto at = std::lower_bound(cpu_.samples.begin(), cpu_.samples.end(), std::pair(wait.holder, wait.start_ns),
+                               [](const model::CpuSample& sample, const auto& wanted) {
+                                 return std::pair(sample.thread, sample.at_ns) < wanted;
+                               });
+    for (int left = 8; left > 0 && at != cpu_.samples.end() && at->thread == wait.holder && at->at_ns < wait.end_ns;
+         --left)
+      if (const std::uint32_t frame = telling_frame(cpu_, (at++)->stack); frame != kNone && !not_read_[frame])
+        ++held.doing[frame];
+  }
+
+  void calls(const Contexts& contexts, const Tree& tree) {
+    if (contexts.of_launch.size() != session_.launches.size()) return;
+    call_sets_ = build_sets(tree, contexts, keys_);
+    call_sums_.resize(call_sets_.size());
+    for (std::size_t l = 0; l < session_.launches.size(); ++l) {
+      const model::Launch& call = session_.launches[l];
+      if (call.end_ns == kOpen || call.end_ns < call.start_ns || call.thread >= session_.threads.size()) continue;
+      auto& into =
+          call_sums_[call_sets_.of_context[contexts.of_launch[l]]].parts[part(kCuda, call_kind(session_, call))];
+      into.first += static_cast<double>(call.end_ns - call.start_ns);
+      into.second += idle_ns(call.thread, call.start_ns, call.end_ns);
+    }
+  }
+
+  /// The region of the aggregate (of a process where there is none) in which it is drawn, or that of another domain.
+  [[nodiscard]] bool is_primary(const SetEntry& entry) const {
+    return entry.exclusive && !entry.inherited && entry.region < keys_.size() && keys_[entry.region].thread == kNone &&
+           (!aggregate_ || keys_[entry.region].process == kNone);
+  }
+
+ public:
+  void uses(std::vector<std::vector<Use>>& out) const {
+    out.resize(keys_.size());
+    const auto add = [&](const Sets& sets, const std::vector<CpuSetSums>& sums) {
+      for (std::size_t s = 0; s < sums.size(); ++s) {
+        bool first = true;  // a chain that is in ranges of two domains is drawn in one
+        for (const SetEntry& entry : sets.of(static_cast<std::uint32_t>(s))) {
+          if (entry.inherited || entry.region >= keys_.size()) continue;
+          const bool primary = first && is_primary(entry);
+          if (primary) first = false;
+          out[entry.region].push_back({&sums[s], entry.exclusive, primary});
+        }
+      }
+    };
+    add(point_sets_, point_sums_);
+    add(call_sets_, call_sums_);
+  }
+
+  /// What no region draws. Of threads that neither opened a range nor called CUDA their samples, and no waits.
+  [[nodiscard]] base::Held<CpuWork> outside() const {
+    std::vector<Use> uses;
+    const auto add = [&](const Sets& sets, const std::vector<CpuSetSums>& sums) {
+      for (std::size_t s = 0; s < sums.size(); ++s) {
+        const auto entries = sets.of(static_cast<std::uint32_t>(s));
+        if (std::none_of(entries.begin(), entries.end(), [&](const SetEntry& e) { return is_primary(e); }))
+          uses.push_back({&sums[s], true, true});
+      }
+    };
+    add(point_sets_, point_sums_);
+    add(call_sets_, call_sums_);
+    std::map<std::uint32_t, std::uint32_t> processes;
+    for (std::uint32_t p = 0; p < session_.processes.size(); ++p) processes.try_emplace(session_.processes[p].pid, p);
+    CpuSetSums others;
+    for (std::size_t i = 0; i < cpu_.samples.size(); ++i) {
+      const model::CpuSample& sample = cpu_.samples[i];
+      if (cpu_.threads[sample.thread].thread != kNone || in_range_[i]) continue;
+      const auto process = processes.find(cpu_.threads[sample.thread].pid);
+      const bool busy = process != processes.end() && busy_[process->second].holds(sample.at_ns);
+      ++others.stacks[std::uint64_t{sample.stack} << 2 | (busy ? 0u : 1u)];
+    }
+    uses.push_back({&others, true, true});
+    return work_of(uses, {});
+  }
+
+  /// The program with all its threads: what they ran, their CUDA calls, and what its first thread waited for.
+  [[nodiscard]] base::Held<CpuWork> whole() const {
+    CpuSetSums all;
+    std::map<std::uint32_t, std::uint32_t> processes;
+    for (std::uint32_t p = 0; p < session_.processes.size(); ++p) processes.try_emplace(session_.processes[p].pid, p);
+    const Stretches none;
+    const auto calls_of = [&](std::uint32_t thread) -> const Stretches& {
+      return thread == kNone ? none : in_calls_[thread];
+    };
+    const std::uint32_t started = first_process(session_);
+    const std::uint32_t first = started == kNone ? 0 : session_.processes[started].pid;
+    std::set<std::pair<std::uint32_t, std::uint32_t>> ran;
+    for (const model::CpuSample& sample : cpu_.samples) {
+      const model::CpuThread& thread = cpu_.threads[sample.thread];
+      const auto process = processes.find(thread.pid);
+      const bool busy = process != processes.end() && busy_[process->second].holds(sample.at_ns);
+      const bool call = calls_of(thread.thread).holds(sample.at_ns);
+      ++all.stacks[std::uint64_t{sample.stack} << 2 | (call ? 2u : 0u) | (busy ? 0u : 1u)];
+      ran.emplace(thread.pid, thread.tid);
+    }
+    for (const model::CpuWait& wait : cpu_.waits) {
+      const model::CpuThread& thread = cpu_.threads[wait.thread];
+      if (thread.pid != first || thread.tid != thread.pid) continue;
+      const double length = static_cast<double>(wait.end_ns - wait.start_ns);
+      const auto inside = static_cast<double>(calls_of(thread.thread).within(wait.start_ns, wait.end_ns));
+      const auto process = processes.find(thread.pid);
+      const double busy = process == processes.end()
+                              ? 0
+                              : static_cast<double>(busy_[process->second].within(wait.start_ns, wait.end_ns));
+      auto& into = all.parts[part_of_wait(wait.kind)];
+      const auto times = static_cast<double>(wait.weight);
+      into.first += (length - inside) * times;
+      into.second += std::max(0.0, length - std::max(busy, inside)) * times;
+      all.waits_ns += length * times;
+    }
+    for (const CpuSetSums& calls : call_sums_)
+      for (const auto& [name, ns] : calls.parts) {
+        all.parts[name].first += ns.first;
+        all.parts[name].second += ns.second;
+      }
+    all.counts.resize(cpu_.counters.size());
+    for (const model::CpuCount& count : cpu_.counts) ++all.counts[count.counter];
+    std::optional<double> wall;
+    if (ran.size() <= 1) wall = static_cast<double>(session_.end_ns - session_.begin_ns);
+    return work_of({{&all, true, true}}, wall);
+  }
+
+  /// Without a wall time: of what samples, calls and waits come to. `at_least`: of more than that where they come to
+  /// more than chance adds, as those of all threads do while a start/end range is open.
+  [[nodiscard]] base::Held<CpuWork> work_of(const std::vector<Use>& uses, std::optional<double> wall_ns,
+                                            bool at_least = false) const {
+    CpuWork work;
+    work.interval_ns = static_cast<double>(cpu_.interval_ns);
+    const double interval = work.interval_ns;
+    std::map<std::uint32_t, std::pair<double, double>> parts;
+    std::unordered_map<std::uint64_t, std::int64_t> stacks;
+    std::map<std::uint32_t, std::int64_t> own;
+    double waits = 0, recorded = 0, estimated = 0;
+    std::vector<std::int64_t> records(cpu_.counters.size());
+    std::unordered_map<std::uint64_t, std::int64_t> pool;
+    std::map<HeldKey, Held> held;
+    for (const Use& use : uses) {
+      for (const auto& [stack, count] : use.sums->pool) {
+        pool[std::uint64_t{stack} << 2] += count;
+        work.pool_samples += count;
+        if (use.primary) own[stack] += count;
+      }
+      for (const auto& [key, each] : use.sums->held) {
+        held[key].ns += each.ns;
+        for (const auto& [frame, count] : each.doing) held[key].doing[frame] += count;
+      }
+      for (std::size_t c = 0; c < use.sums->counts.size(); ++c) records[c] += use.sums->counts[c];
+      for (const auto& [name, ns] : use.sums->parts) {
+        parts[name].first += ns.first;
+        parts[name].second += ns.second;
+        recorded += ns.first;
+      }
+      for (const auto& [stack, count] : use.sums->stacks) {
+        stacks[stack] += count;
+        if (use.primary) own[static_cast<std::uint32_t>(stack >> 2)] += count;
+      }
+      waits += use.sums->waits_ns;
+      estimated += use.sums->estimated_ns;
+    }
+    // Samples outside calls, by what they mean.
+    std::map<std::uint32_t, std::pair<std::int64_t, std::int64_t>> counts;
+    std::int64_t outside = 0, outside_idle = 0;
+    for (const auto& [key, count] : stacks) {
+      work.samples += count;
+      if ((key & 2) != 0) continue;
+      const std::uint64_t stack = key >> 2;
+      auto& into = counts[stack < meaning_.size() ? meaning_[stack] : unknown_];
+      into.first += count;
+      outside += count;
+      if ((key & 1) != 0) {
+        into.second += count;
+        outside_idle += count;
+      }
+    }
+    counters(records, work);
+    if (work.samples == 0 && recorded <= 0 && work.counters.empty() && work.pool_samples == 0) return {};
+    work.pool_ns = static_cast<double>(work.pool_samples) * interval;
+    holders(held, work);
+    if (wall_ns && !at_least && estimated > 0) {
+      const double most = *wall_ns - recorded + estimated - (cpu_.kernel ? static_cast<double>(outside) * interval : 0);
+      const double more = std::max(0.0, cpu_.kernel ? most : std::min(most, estimated)) - estimated;
+      add_to_waits(parts, more);
+      recorded += more;
+      waits += more;
+    }
+    const double chance = 3 * interval * std::sqrt(static_cast<double>(outside) + 1);
+    double wall = recorded + static_cast<double>(outside) * interval;
+    if (wall_ns && (!at_least || wall <= *wall_ns + chance)) wall = std::max(*wall_ns, at_least ? recorded : 0);
+    double rest = std::max(0.0, wall - recorded);
+    // Samples of the kernel are missing: what they would have been, where that is more than chance.
+    double missing = 0;
+    if (!cpu_.kernel && cpu_.switches) {
+      const double gap = rest - static_cast<double>(outside) * interval;
+      if (gap > chance) missing = gap;
+    }
+    double idle_rest = outside > 0 ? static_cast<double>(outside_idle) / static_cast<double>(outside) : 1;
+    if (missing > 0) {
+      parts[kernel_].first += missing;
+      parts[kernel_].second += missing * idle_rest;
+      rest -= missing;
+    }
+    // Where nothing tells waits from running, samples alone say how long it ran.
+    if (!cpu_.switches && static_cast<double>(outside) * interval < rest) {
+      const double waited = rest - static_cast<double>(outside) * interval;
+      auto& into = parts[unrecorded_wait_];
+      into.first += waited;
+      into.second += waited * idle_rest;
+      rest -= waited;
+    }
+    if (outside > 0) {
+      const double each = rest / static_cast<double>(outside);
+      for (const auto& [name, count] : counts) {
+        parts[name].first += static_cast<double>(count.first) * each;
+        parts[name].second += static_cast<double>(count.second) * each;
+      }
+    } else if (rest > 0) {
+      parts[unknown_].first += rest;  // too short for a sample
+      parts[unknown_].second += rest;
+    }
+    model::CpuPart* const totals[] = {&work.python, &work.native, &work.cuda, &work.waiting};
+    for (std::size_t k = 0; k < 4; ++k) totals[k]->kind = kPartKinds[k];
+    for (const auto& [name, ns] : parts) {
+      const std::size_t kind = name & 3;
+      if (ns.first <= 0) continue;
+      work.parts.push_back({std::string(kPartKinds[kind]), names_.text(name >> 2), ns.first, ns.second});
+      totals[kind]->ns += ns.first;
+      totals[kind]->gpu_idle_ns += ns.second;
+    }
+    std::stable_sort(work.parts.begin(), work.parts.end(),
+                     [](const model::CpuPart& a, const model::CpuPart& b) { return a.ns > b.ns; });
+    if (!gpu_recorded_) {
+      for (model::CpuPart* total : totals) total->gpu_idle_ns = kNaN;
+      for (model::CpuPart& each : work.parts) each.gpu_idle_ns = kNaN;
+    }
+    for (const auto& [stack, count] : own) work.stacks.push_back({stack, count});
+    const double ran = std::max(0.0, wall - waits - missing);
+    const double each = work.samples > 0 ? ran / static_cast<double>(work.samples) : 0;
+    if (work.samples + work.pool_samples > 0) functions(stacks, each, pool, work);
+    return work;
+  }
+
+ private:
+  void holders(const std::map<HeldKey, Held>& held, CpuWork& work) const {
+    for (const auto& [key, each] : held) {
+      const model::CpuThread& thread = cpu_.threads[key.holder];
+      model::CpuHolder holder;
+      holder.kind = kWaitNames[static_cast<std::size_t>(key.kind)];
+      holder.thread = fmt::format("{} ({})", session_.strings.view(thread.name), thread.tid);
+      if (key.region < regions_.size()) holder.range = model::path_text(regions_[key.region]);
+      const auto most = std::max_element(each.doing.begin(), each.doing.end(),
+                                         [](const auto& a, const auto& b) { return a.second < b.second; });
+      if (most != each.doing.end()) holder.doing = function_of(session_, most->first).name;
+      holder.ns = each.ns;
+      work.holders.push_back(std::move(holder));
+    }
+    longest_holders(work.holders);
+  }
+
+  /// What was sampled and never recorded is absent; what is recorded each time is 0.
+  void counters(const std::vector<std::int64_t>& records, CpuWork& work) const {
+    for (std::size_t c = 0; c < records.size(); ++c) {
+      const model::CpuCounter& counter = cpu_.counters[c];
+      if (records[c] == 0 && !counter.exact()) continue;
+      const auto count = static_cast<double>(records[c]);
+      work.counters.push_back({std::string(session_.strings.view(counter.name)), records[c], count * counter.weight,
+                               counter.exact() ? 0 : std::sqrt(count) * counter.weight});
+    }
+  }
+
+  /// Waits that were scaled come to what the wall time leaves beside samples and calls; their kinds keep their
+  /// shares.
+  static void add_to_waits(std::map<std::uint32_t, std::pair<double, double>>& parts, double more) {
+    double all = 0;
+    for (const auto& [name, ns] : parts) all += (name & 3) == kWaiting ? ns.first : 0;
+    for (auto& [name, ns] : parts) {
+      if ((name & 3) != kWaiting || all <= 0) continue;
+      ns.second *= 1 + more / all;
+      ns.first *= 1 + more / all;
+    }
+  }
+
+  /// Of samples of Python code some lack its functions: those of the others stand for them, in sum and by themselves.
+  struct PythonScale {
+    double own = 1, total = 1;
+  };
+  [[nodiscard]] PythonScale python_scale(const std::unordered_map<std::uint64_t, std::int64_t>& stacks) const {
+    if (std::find(not_read_.begin(), not_read_.end(), true) == not_read_.end()) return {};
+    std::int64_t read = 0, unread = 0, own_read = 0, own_unread = 0;
+    for (const auto& [key, count] : stacks) {
+      const auto first = static_cast<std::uint32_t>(key >> 2);
+      bool python = false, lacks = false;
+      for (std::uint32_t s = first; s < cpu_.stacks.size() && !lacks; s = cpu_.stacks[s].parent) {
+        const std::uint32_t frame = cpu_.stacks[s].frame;
+        const bool here = cpu_.frames[frame].kind == model::FrameKind::kPython;
+        lacks = not_read_[frame];
+        python |= here;
+        if (s == first && here) (lacks ? own_unread : own_read) += count;
+      }
+      if (python) (lacks ? unread : read) += count;
+    }
+    const auto scale = [](std::int64_t has, std::int64_t lacks) {
+      return has == 0 ? 1 : static_cast<double>(has + lacks) / static_cast<double>(has);
+    };
+    return {scale(own_read, own_unread), scale(read, unread)};
+  }
+
+  void add_functions(const std::unordered_map<std::uint64_t, std::int64_t>& stacks, double each,
+                     std::unordered_map<std::uint32_t, std::pair<double, double>>& of_frame) const {
+    std::vector<std::uint32_t> seen;
+    for (const auto& [key, count] : stacks) {
+      const double ns = static_cast<double>(count) * each;
+      seen.clear();
+      const auto first = static_cast<std::uint32_t>(key >> 2);
+      for (std::uint32_t s = first; s < cpu_.stacks.size(); s = cpu_.stacks[s].parent) {
+        const std::uint32_t frame = cpu_.stacks[s].frame;
+        if (s == first) of_frame[frame].first += ns;
+        seen.push_back(frame);
+      }
+      std::sort(seen.begin(), seen.end());  // a recursive function counts once
+      seen.erase(std::unique(seen.begin(), seen.end()), seen.end());
+      for (const std::uint32_t frame : seen) of_frame[frame].second += ns;
+    }
+  }
+
+  using StackCounts = std::unordered_map<std::uint64_t, std::int64_t>;
+  void functions(const StackCounts& stacks, double each, const StackCounts& pool, CpuWork& work) const {
+    const PythonScale python = python_scale(stacks);
+    std::unordered_map<std::uint32_t, std::pair<double, double>> of_frame;
+    add_functions(stacks, each, of_frame);
+    add_functions(pool, work.interval_ns, of_frame);
+    std::vector<std::uint32_t> frames;
+    for (auto& [frame, ns] : of_frame) {
+      if (cpu_.frames[frame].kind == model::FrameKind::kCut || (not_read_[frame] && python.total > 1)) continue;
+      frames.push_back(frame);
+      if (cpu_.frames[frame].kind != model::FrameKind::kPython) continue;
+      ns.first *= python.own;
+      ns.second = std::max(ns.first, ns.second * python.total);
+    }
+    const auto take = [&](auto value, std::vector<model::CpuFunction>& out) {
+      const std::size_t count = std::min(frames.size(), kMostFunctions);
+      std::partial_sort(frames.begin(), frames.begin() + static_cast<std::ptrdiff_t>(count), frames.end(),
+                        [&](std::uint32_t a, std::uint32_t b) {
+                          const double x = value(of_frame.at(a)), y = value(of_frame.at(b));
+                          return x != y ? x > y : a < b;
+                        });
+      for (std::size_t i = 0; i < count; ++i) {
+        const auto& ns = of_frame.at(frames[i]);
+        if (value(ns) <= 0) break;
+        model::CpuFunction function = function_of(session_, frames[i]);
+        function.self_ns = ns.first;
+        function.total_ns = ns.second;
+        out.push_back(std::move(function));
+      }
+    };
+    take([](const std::pair<double, double>& ns) { return ns.first; }, work.functions);
+    take([](const std::pair<double, double>& ns) { return ns.second; }, work.callers);
+  }
+
+  const Session& session_;
+  const CpuProfile& cpu_;
+  const std::vector<RegionKey>& keys_;
+  const std::vector<model::Region>& regions_;
+  bool gpu_recorded_ = false, aggregate_ = false;
+  std::vector<Stretches> busy_, in_calls_;
+  PartNames names_;
+  std::vector<std::uint32_t> meaning_;
+  std::vector<bool> not_read_;  ///< frames that stand for Python functions that were not read
+  std::uint32_t unknown_ = 0, kernel_ = 0, unrecorded_wait_ = 0;
+  std::uint32_t wait_parts_[std::size(kWaitNames)] = {};
+  std::vector<bool> in_range_;  ///< samples of a pool that count in a range
+  Sets point_sets_, call_sets_;
+  std::vector<CpuSetSums> point_sums_, call_sums_;
+};
+
+}  // namespace
+
+std::string_view cuda_kind(std::string_view function) {
+  const auto has = [&](std::string_view part) { return function.find(part) != std::string_view::npos; };
+  if (has("Launch")) return "launch";
+  if (has("Synchronize") || has("EventQuery") || has("StreamQuery")) return "synchronize";
+  if (has("Memcpy")) return "copy";
+  if (has("Memset")) return "set";
+  if (has("Malloc") || has("Free") || has("MemAlloc") || has("MemPool") || has("MemCreate") || has("MemMap") ||
+      has("HostRegister"))
+    return "allocate";
+  if (has("Module") || has("Library") || has("GetFunction") || has("FuncLoad")) return "load";
+  return "other";
+}
+
+model::CpuFunction function_of(const Session& session, std::uint32_t number) {
+  const CpuFrame& frame = session.cpu.frames[number];
+  model::CpuFunction function;
+  function.name = session.strings.view(frame.name);
+  function.module = session.strings.view(frame.module);
+  if (function.name.empty())
+    function.name = function.module.empty() ? "(JIT)" : fmt::format("[{}]", base::file_name(function.module));
+  if (function.module == "[kernel]") function.name = "[kernel]";
+  if (frame.kind == model::FrameKind::kCut) function.name = "(cut)";
+  function.file = session.strings.view(frame.file);
+  function.line = frame.line;
+  function.python = frame.kind == model::FrameKind::kPython;
+  function.frame = number;
+  return function;
+}
+
+void add_cpu(const Session& session, const Options& options, const Tree& tree, const Contexts& contexts,
+             const std::vector<RegionKey>& keys, model::Report& report, base::Held<CpuWork>& whole) {
+  if (session.cpu.interval_ns <= 0 ||
+      (session.cpu.samples.empty() && session.cpu.waits.empty() && session.cpu.counts.empty()))
+    return;
+  const CpuSums sums(session, options, tree, contexts, keys, report.regions);
+  std::vector<std::vector<CpuSums::Use>> uses;
+  sums.uses(uses);
+  report.cpu_outside = sums.outside();
+  if (keys.empty()) whole = sums.whole();
+  base::parallel_for(
+      report.regions.size(), session.cpu.samples.size() < 20000 ? 1 : options.threads, [&](std::size_t r) {
+        model::Region& region = report.regions[r];
+        const auto wall = region.occurrences > 0 ? std::optional(region.wall.inclusive_ns) : std::nullopt;
+        region.cpu = sums.work_of(uses[r], wall, region.kind != model::RangeKind::kPushPop || region.unclosed > 0);
+      });
+}
+
+}  // namespace rangescope::analyze

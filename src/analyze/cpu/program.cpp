@@ -1,0 +1,86 @@
+#include "analyze/cpu/program.hpp"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "base/text.hpp"
+#include "model/program.hpp"
+
+namespace rangescope::analyze {
+namespace {
+
+using model::Session;
+
+/// What names the parts of this program: by the libraries and languages that its samples show.
+std::string advice(const Session& session) {
+  bool python = false, torch = false;
+  for (const model::CpuFrame& frame : session.cpu.frames) {
+    python |= frame.kind == model::FrameKind::kPython;
+    torch |= base::file_name(session.strings.view(frame.module)).starts_with("libtorch");
+  }
+  const std::string text = "no ranges: the program is one region. To split it, ";
+  if (torch)
+    return text + "run it in torch.autograd.profiler.emit_nvtx(), or write: with rangescope.range(\"step\"): ...";
+  if (python) return text + "write: with rangescope.range(\"step\"): ... (python/rangescope.py)";
+  return text +
+         "open NVTX ranges; C++: rangescope::Range range(\"step\"); Python: with rangescope.range(\"step\"): ...";
+}
+
+}  // namespace
+
+std::uint32_t first_process(const Session& session) {
+  std::set<std::uint32_t> known;
+  for (const model::Process& process : session.processes) known.insert(process.pid);
+  std::uint32_t first = model::kNone;
+  for (std::uint32_t p = 0; p < session.processes.size(); ++p) {
+    const model::Process& process = session.processes[p];
+    if (known.contains(process.parent_pid)) continue;
+    if (first == model::kNone || process.start_ns < session.processes[first].start_ns) first = p;
+  }
+  return first;
+}
+
+void make_program_region(const Session& session, base::Held<model::CpuWork> cpu, model::Report& report) {
+  const bool ours = !session.sources.empty() && session.sources.front().maker == model::Maker::kRangescope;
+  if (!ours || !report.regions.empty() || !session.ranges.empty() || !session.measurements.empty() ||
+      session.processes.empty() || report.ranks.size() > 1)
+    return;
+  model::Region region;
+  region.path = {std::string(model::kProgram)};
+  region.occurrences = 1;
+  std::set<std::pair<std::uint32_t, std::uint32_t>> threads;
+  for (const model::CpuThread& thread : session.cpu.threads) threads.emplace(thread.pid, thread.tid);
+  region.threads = std::max<std::int64_t>(1, std::ssize(threads));
+  region.processes = std::ssize(session.processes);
+  const double wall = report.run.duration_ns;
+  region.wall.inclusive_ns = region.wall.exclusive_ns = wall;
+  region.wall.per_occurrence_ns = {wall, wall, wall, wall, wall, 0};
+  region.wall.share = 1;
+  region.steady = model::Steady{};
+  region.steady->occurrences = 1;
+  region.steady->wall_total_ns = wall;
+  region.steady->wall_ns = region.wall.per_occurrence_ns;
+  if (report.total) {
+    region.gpu = report.total;
+    model::GpuWork& work = *region.gpu;
+    const auto devices = static_cast<double>(std::max<std::size_t>(1, report.devices.size()));
+    if (!work.partial && work.busy_ns >= 0 && wall > 0) region.steady->busy_share = work.busy_ns / devices / wall;
+    work.recorded_occurrences = work.partial ? 0 : 1;
+    work.exclusive_kernels = work.kernels;
+    work.exclusive_kernel_ns = work.kernel_ns;
+    work.exclusive_busy_ns = work.busy_ns;
+    work.kernel_ns_per_occurrence = {work.kernel_ns, work.kernel_ns, work.kernel_ns, work.kernel_ns, work.kernel_ns, 0};
+    work.busy_ns_per_occurrence = {work.busy_ns, work.busy_ns, work.busy_ns, work.busy_ns, work.busy_ns, 0};
+    report.unattributed.reset();
+  }
+  region.cpu = std::move(cpu);
+  if (region.cpu && report.cpu_outside) region.cpu->stacks = std::move(report.cpu_outside->stacks);
+  report.cpu_outside = {};
+  report.outside = model::Outside{};  // the region is the run
+  region.samples.push_back({0, wall, region.gpu && region.gpu->busy_ns >= 0 ? region.gpu->busy_ns : 0});
+  report.regions.push_back(std::move(region));
+  report.notes.push_back(advice(session));
+}
+
+}  // namespace rangescope::analyze

@@ -1,0 +1,389 @@
+#include "analyze/gpu/gpu.hpp"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+
+#include "analyze/gpu/summaries.hpp"
+#include "analyze/samples/samples.hpp"
+#include "analyze/statistics/spread.hpp"
+#include "analyze/time/steady.hpp"
+#include "base/units.hpp"
+#include "base/workers.hpp"
+
+namespace rangescope::analyze {
+namespace {
+
+using model::GpuWork;
+using model::KernelRow;
+using model::Session;
+
+struct CopySum {
+  std::uint64_t calls = 0, bytes = 0, ns = 0;
+};
+
+/// What is not a kernel, summed by set.
+struct SetSums {
+  std::map<model::CopyKind, CopySum> copies;
+  std::uint64_t memsets = 0, syncs = 0, sync_ns = 0, graph_launches = 0;
+};
+
+struct OtherWork {
+  std::map<std::uint32_t, SetSums> of_set;
+  std::vector<std::uint64_t> launch_ns;  ///< by set: CPU time inside launching calls
+  bool launches_timed = false;
+  std::uint64_t without_launch = 0, backward = 0;
+};
+
+OtherWork sum_other_work(const Session& session, const Contexts& contexts, const Sets& sets) {
+  OtherWork out;
+  const auto set_of = [&](const std::vector<std::uint32_t>& of_item, std::size_t i, std::uint32_t launch,
+                          std::uint32_t stream, bool migration = false) {
+    if (!launched(session, launch, stream)) {
+      out.without_launch += migration ? 0 : 1;
+      return Sets::kNoLaunch;
+    }
+    return sets.of_context[context_of(session, contexts, of_item, i, launch, stream)];
+  };
+  for (std::size_t i = 0; i < session.copies.size(); ++i) {
+    const model::Copy& copy = session.copies[i];
+    CopySum& sum = out.of_set[set_of(contexts.of_copy, i, copy.launch, copy.stream, copy.migration)].copies[copy.kind];
+    ++sum.calls;
+    sum.bytes += copy.bytes;
+    sum.ns += static_cast<std::uint64_t>(length_ns(copy.start_ns, copy.end_ns));
+    out.backward += copy.end_ns < copy.start_ns ? 1 : 0;
+  }
+  for (std::size_t i = 0; i < session.memsets.size(); ++i) {
+    const model::Memset& memset = session.memsets[i];
+    ++out.of_set[set_of(contexts.of_memset, i, memset.launch, memset.stream)].memsets;
+  }
+  for (std::size_t i = 0; i < session.synchronizations.size(); ++i) {
+    const model::Synchronization& sync = session.synchronizations[i];
+    if (sync.kind == model::SyncKind::kStreamWaitEvent) continue;  // a stream waits, not the CPU
+    SetSums& sums = out.of_set[set_of({}, i, sync.launch, sync.stream)];
+    ++sums.syncs;
+    sums.sync_ns += static_cast<std::uint64_t>(length_ns(sync.start_ns, sync.end_ns));
+  }
+  out.launch_ns.resize(sets.size());
+  for (std::size_t l = 0; l < session.launches.size(); ++l) {
+    const model::Launch& call = session.launches[l];
+    const std::uint32_t set = sets.of_context[contexts.of_launch[l]];
+    const bool graph = call.kind == model::LaunchKind::kGraph;
+    if ((graph || call.kind == model::LaunchKind::kKernel) && call.end_ns != kOpen) {
+      out.launch_ns[set] += static_cast<std::uint64_t>(length_ns(call.start_ns, call.end_ns));
+      out.launches_timed = true;
+    }
+    if (graph) ++out.of_set[set].graph_launches;
+  }
+  for (std::size_t i = 0; i < session.graph_launches.size(); ++i) {
+    const model::GraphLaunch& graph = session.graph_launches[i];
+    const bool counted =
+        graph.launch < session.launches.size() && session.launches[graph.launch].kind == model::LaunchKind::kGraph;
+    if (!counted) ++out.of_set[set_of({}, i, graph.launch, graph.stream)].graph_launches;
+  }
+  return out;
+}
+
+/// A group as a region sees it.
+struct GroupUse {
+  std::uint32_t group;
+  bool exclusive, inherited;
+};
+
+template <class T>
+class Tables {
+ public:
+  Tables(const Session& session, const KernelGroups& groups, const KernelTimes<T>& times)
+      : session_(session), groups_(groups), times_(times) {}
+
+  /// Kernel counts, latency and the table of kernels by name; `most` rows.
+  void fill(const std::vector<GroupUse>& uses, std::size_t most, GpuWork& work) {
+    std::uint64_t total = 0, exclusive = 0, nccl = 0;
+    pieces_.clear();
+    by_name_.clear();
+    for (const GroupUse& use : uses) {
+      const Group& group = groups_.groups[use.group];
+      const auto calls = static_cast<std::int64_t>(group.calls);
+      work.kernels += calls;
+      total += group.total_ns;
+      if (use.exclusive) {
+        work.exclusive_kernels += calls;
+        exclusive += group.total_ns;
+      }
+      if (use.inherited) work.inherited_kernels += calls;
+      if (group.graph) work.graph_kernels += calls;
+      if (groups_.names[group.name].nccl) {
+        work.nccl_kernels += calls;
+        nccl += group.total_ns;
+      }
+      // A graph's later kernels wait for its earlier ones: that is no launch latency.
+      if (!group.graph && group.set != Sets::kNoLaunch) pieces_.push_back(times_of(times_.latency, group));
+      by_name_.push_back(use.group);
+    }
+    work.kernel_ns = static_cast<double>(total);
+    work.exclusive_kernel_ns = static_cast<double>(exclusive);
+    work.nccl_ns = static_cast<double>(nccl);
+    if (!pieces_.empty()) work.launch_latency_ns = spread_of<T>(std::span<const std::span<const T>>(pieces_), scratch_);
+    rows(most, total, work);
+  }
+
+ private:
+  struct NameRun {
+    std::uint32_t name;
+    std::size_t first, last;  ///< in by_name_
+    std::uint64_t total, calls;
+  };
+
+  std::span<const T> times_of(const std::vector<T>& times, const Group& group) const {
+    return {times.data() + group.begin, group.calls};
+  }
+  std::string_view text_of(std::uint32_t name) const {
+    return session_.strings.view(shown_name(session_.kernel_names[groups_.names[name].kernel_name]));
+  }
+
+  void rows(std::size_t most, std::uint64_t total, GpuWork& work) {
+    std::sort(by_name_.begin(), by_name_.end(), [&](std::uint32_t a, std::uint32_t b) {
+      const Group &x = groups_.groups[a], &y = groups_.groups[b];
+      return x.name != y.name ? x.name < y.name : x.shape != y.shape ? x.shape < y.shape : a < b;
+    });
+    runs_.clear();
+    for (std::size_t i = 0; i < by_name_.size(); ++i) {
+      const Group& group = groups_.groups[by_name_[i]];
+      if (runs_.empty() || runs_.back().name != group.name) runs_.push_back({group.name, i, i, 0, 0});
+      runs_.back().last = i + 1;
+      runs_.back().total += group.total_ns;
+      runs_.back().calls += group.calls;
+    }
+    work.distinct_kernels = static_cast<std::int64_t>(runs_.size());
+    const std::size_t shown = std::min(most, runs_.size());
+    std::partial_sort(runs_.begin(), runs_.begin() + static_cast<std::ptrdiff_t>(shown), runs_.end(),
+                      [&](const NameRun& a, const NameRun& b) {
+                        return a.total != b.total ? a.total > b.total : text_of(a.name) < text_of(b.name);
+                      });
+    for (std::size_t r = 0; r < shown; ++r) work.top_kernels.push_back(row(runs_[r], total));
+  }
+
+  KernelRow row(const NameRun& run, std::uint64_t region_total) {
+    KernelRow row;
+    const KernelGroups::Name& name = groups_.names[run.name];
+    row.name = std::string(text_of(run.name));
+    row.short_name = std::string(session_.strings.view(session_.kernel_names[name.kernel_name].short_name));
+    row.nccl = name.nccl;
+    row.calls = static_cast<std::int64_t>(run.calls);
+    row.total_ns = static_cast<double>(run.total);
+    row.share = region_total > 0 ? row.total_ns / static_cast<double>(region_total) : 0;
+    pieces_.clear();
+    std::uint64_t most = 0, calls = 0;
+    std::uint32_t best = kNone, current = kNone;
+    row.shapes = 0;
+    for (std::size_t i = run.first; i < run.last; ++i) {  // groups of a shape stand together
+      const Group& group = groups_.groups[by_name_[i]];
+      pieces_.push_back(times_of(times_.duration, group));
+      if (i == run.first || group.shape != current) {
+        ++row.shapes;
+        calls = 0;
+        current = group.shape;
+      }
+      calls += group.calls;
+      if (calls > most) most = calls, best = current;
+    }
+    if (best < session_.kernel_shapes.size()) row.shape = session_.kernel_shapes[best];
+    row.duration_ns = spread_of<T>(std::span<const std::span<const T>>(pieces_), scratch_);
+    return row;
+  }
+
+  const Session& session_;
+  const KernelGroups& groups_;
+  const KernelTimes<T>& times_;
+  std::vector<std::span<const T>> pieces_;
+  std::vector<T> scratch_;
+  std::vector<std::uint32_t> by_name_;
+  std::vector<NameRun> runs_;
+};
+
+void add_other(const SetSums& sums, GpuWork& work) {
+  for (const auto& [kind, sum] : sums.copies) {
+    auto row = std::find_if(work.copies_by_kind.begin(), work.copies_by_kind.end(),
+                            [k = kind](const auto& r) { return r.kind == k; });
+    if (row == work.copies_by_kind.end()) {
+      row = std::find_if(work.copies_by_kind.begin(), work.copies_by_kind.end(),
+                         [k = kind](const auto& r) { return r.kind > k; });
+      row = work.copies_by_kind.insert(row, {kind, 0, 0, 0});
+    }
+    row->calls += static_cast<std::int64_t>(sum.calls);
+    row->bytes += static_cast<double>(sum.bytes);
+    row->total_ns += static_cast<double>(sum.ns);
+    work.copies += static_cast<std::int64_t>(sum.calls);
+    work.copy_bytes += static_cast<double>(sum.bytes);
+    work.copy_ns += static_cast<double>(sum.ns);
+  }
+  work.memsets += static_cast<std::int64_t>(sums.memsets);
+  work.syncs += static_cast<std::int64_t>(sums.syncs);
+  work.sync_ns += static_cast<double>(sums.sync_ns);
+  work.graph_launches += static_cast<std::int64_t>(sums.graph_launches);
+}
+
+/// Takes out what would be a zero, or too small, only because the input does not have it.
+void leave_out(const model::Unrecorded& unrecorded, GpuWork& work) {
+  const GpuWork unknown = unknown_work();
+  if (unrecorded.kernels) {
+    GpuWork kept = unknown;
+    for (const auto field : {&GpuWork::copies, &GpuWork::memsets, &GpuWork::syncs, &GpuWork::graph_launches})
+      kept.*field = work.*field;
+    for (const auto field : {&GpuWork::copy_ns, &GpuWork::copy_bytes, &GpuWork::sync_ns}) kept.*field = work.*field;
+    work = std::move(kept);
+  }
+  if (unrecorded.copies) {
+    for (const auto field : {&GpuWork::copies, &GpuWork::memsets}) work.*field = unknown.*field;
+    for (const auto field : {&GpuWork::copy_ns, &GpuWork::copy_bytes, &GpuWork::overlap_ns, &GpuWork::busy_ns,
+                             &GpuWork::exclusive_busy_ns, &GpuWork::span_ns, &GpuWork::idle_ns})
+      work.*field = unknown.*field;
+    work.busy_ns_per_occurrence = unknown.busy_ns_per_occurrence;
+  }
+  if (unrecorded.calls) {
+    work.syncs = unknown.syncs;
+    work.graph_launches = unknown.graph_launches;
+    work.sync_ns = unknown.sync_ns;
+  }
+}
+
+void report_losses(const KernelGroups& groups, const OtherWork& other, const Contexts& contexts,
+                   model::Report& report) {
+  const auto add = [&](model::LossKind kind, std::uint64_t count, const char* one, const char* detail) {
+    if (count > 0) report.losses.push_back({kind, count, base::counted(count, one) + detail});
+  };
+  add("kernel_without_launch", groups.without_launch, "kernel",
+      " without a record of the launching call: under unattributed.");
+  add("gpu_work_without_launch", other.without_launch, "GPU operation",
+      " (copy, set, synchronization or graph) without a record of the call: under unattributed.");
+  add("backward_gpu_work", groups.backward + other.backward, "GPU operation",
+      " with its end before its start: counted, with no time.");
+  add("foreign_launch", contexts.foreign_launches, "launch call",
+      " of a thread or a process that the recording does not have.");
+}
+
+}  // namespace
+
+std::vector<std::uint64_t> add_gpu_work(const Session& session, const Options& options, const Tree& tree,
+                                        const Contexts& contexts, const std::vector<RegionKey>& keys,
+                                        const Buckets& by_cell, const std::vector<std::vector<std::uint32_t>>& sampled,
+                                        const std::vector<char>& chosen_kernels, model::Report& report,
+                                        GpuDetails* details) {
+  const bool small = session.kernels.size() < 20000;
+  const int threads = small ? 1 : options.threads;
+  Sets sets = build_sets(tree, contexts, keys);
+  KernelGroups groups = group_kernels(session, contexts, sets, chosen_kernels, options.threads);
+  const OtherWork other = sum_other_work(session, contexts, sets);
+  Busy busy = measure_busy(session, tree, contexts, sets, groups, options.threads);
+  report_losses(groups, other, contexts, report);
+  for (std::size_t k = 0; k < session.kernels.size(); ++k) {
+    const std::uint32_t stream = session.kernels[k].stream;
+    if (stream >= session.streams.size() || groups.of_kernel[k] == kNone) continue;
+    const std::uint32_t process = session.streams[stream].process;
+    if (process < report.processes.size()) ++report.processes[process].kernels;
+  }
+
+  const std::vector<char> paused = touched_by_pause(session, tree);
+
+  std::vector<std::vector<GroupUse>> uses(sets.regions);
+  for (std::uint32_t g = 0; g < groups.groups.size(); ++g) {
+    for (const SetEntry& entry : sets.of(groups.groups[g].set))
+      uses[entry.region].push_back({g, entry.exclusive, entry.inherited});
+  }
+  std::vector<GpuWork> works(sets.regions);
+  for (const auto& [set, sums] : other.of_set) {
+    for (const SetEntry& entry : sets.of(set)) add_other(sums, works[entry.region]);
+  }
+  for (std::uint32_t set = 0; set < other.launch_ns.size(); ++set) {
+    for (const SetEntry& entry : sets.of(set))
+      works[entry.region].launch_ns += static_cast<double>(other.launch_ns[set]);
+  }
+
+  std::vector<std::uint32_t> largest_first(sets.regions);
+  std::iota(largest_first.begin(), largest_first.end(), 0u);
+  std::stable_sort(largest_first.begin(), largest_first.end(),
+                   [&](auto a, auto b) { return uses[a].size() > uses[b].size(); });
+  base::parallel_for(sets.regions, threads, [&](std::size_t task) {
+    const std::uint32_t r = largest_first[task];
+    GpuWork& work = works[r];
+    const std::size_t most = r == sets.total_region ? groups.names.size() : options.top_kernels;
+    if (groups.wide) {
+      Tables<std::int64_t>(session, groups, groups.times64).fill(uses[r], most, work);
+    } else {
+      Tables<std::uint32_t>(session, groups, groups.times32).fill(uses[r], most, work);
+    }
+    const RegionBusy& measured = busy.regions[r];
+    work.busy_ns = static_cast<double>(measured.busy);
+    work.exclusive_busy_ns = static_cast<double>(measured.exclusive_busy);
+    work.overlap_ns = static_cast<double>(measured.overlap);
+    if (!other.launches_timed) work.launch_ns = unknown_work().launch_ns;
+    if (r >= keys.size()) {  // the run is its own one occurrence
+      work.partial = !session.gpu_pauses.empty();
+      work.idle_ns = static_cast<double>(measured.gaps);
+      work.span_ns = static_cast<double>(measured.busy + measured.gaps);
+      leave_out(session.unrecorded, work);
+      return;
+    }
+    std::vector<std::int64_t> kernel_ns, busy_ns, scratch;
+    std::uint64_t gaps = 0, spans = 0;
+    model::Distribution without_work;  // unlisted occurrences
+    for (std::size_t i = keys[r].first; i < keys[r].last; ++i) {
+      gaps += busy.cell_gaps[tree.node_cells[i]];
+      if (const UnlistedOfCell* more = tree.unlisted(tree.node_cells[i])) without_work.add(0, more->count());
+      for (const std::uint32_t o : by_cell.of(tree.node_cells[i])) {
+        spans += busy.occurrence_busy[o];
+        if (!paused.empty() && paused[o] != 0) {
+          work.partial = true;
+          continue;  // nothing was recorded of it, or not all
+        }
+        if (tree.range_of[o] != kNone && session.ranges[tree.range_of[o]].end_ns == kOpen) continue;
+        ++work.recorded_occurrences;
+        kernel_ns.push_back(static_cast<std::int64_t>(busy.occurrence_kernel[o]));
+        busy_ns.push_back(static_cast<std::int64_t>(busy.occurrence_busy[o]));
+      }
+    }
+    work.idle_ns = static_cast<double>(gaps);
+    work.span_ns = static_cast<double>(gaps + spans);
+    work.recorded_occurrences += static_cast<std::int64_t>(without_work.moments.n);
+    work.kernel_ns_per_occurrence = spread_of(kernel_ns, without_work, scratch);
+    work.busy_ns_per_occurrence = spread_of(busy_ns, without_work, scratch);
+    for (std::size_t s = 0; s < sampled[r].size(); ++s) {
+      if (!session.unrecorded.kernels && !session.unrecorded.copies)
+        report.regions[r].samples[s].busy_ns = static_cast<double>(busy.occurrence_busy[sampled[r][s]]);
+    }
+    leave_out(session.unrecorded, work);
+    // PyTorch's annotations of a GPU's own timeline launch nothing: what ran in them is not known.
+    const bool annotation = !session.processes.empty() && session.processes.front().operators &&
+                            report.regions[r].domain == "gpu_annotation";
+    if (!annotation) report.regions[r].gpu = std::move(work);
+  });
+  report.unattributed = std::move(works[sets.unattributed_region]);
+  report.kernels = works[sets.total_region].top_kernels;
+  GpuWork& total = works[sets.total_region];
+  if (total.top_kernels.size() > options.top_kernels) total.top_kernels.resize(options.top_kernels);
+  report.total = std::move(total);
+  add_samples(session, contexts, sets, groups, report);
+  if (details == nullptr) return std::move(busy.occurrence_busy);
+  *details = {std::move(sets), std::move(groups), std::move(busy), paused};
+  return details->busy.occurrence_busy;
+}
+
+void add_projections(const Session& session, const Tree& tree, const std::vector<RegionKey>& keys,
+                     const Buckets& by_cell, model::Report& report) {
+  std::vector<std::int64_t> span_of(session.ranges.size(), -1);
+  for (const model::Projection& projection : session.projections) span_of[projection.range] = projection.span_ns;
+  for (std::size_t r = 0; r < keys.size(); ++r) {
+    std::int64_t span = -1;
+    for (std::size_t i = keys[r].first; i < keys[r].last; ++i) {
+      for (const std::uint32_t o : by_cell.of(tree.node_cells[i])) {
+        const std::int64_t one = tree.range_of[o] == kNone ? -1 : span_of[tree.range_of[o]];
+        if (one >= 0) span = std::max<std::int64_t>(span, 0) + one;
+      }
+    }
+    if (span < 0) continue;
+    if (!report.regions[r].gpu) report.regions[r].gpu = unknown_work();
+    report.regions[r].gpu->span_ns = static_cast<double>(span);
+  }
+}
+
+}  // namespace rangescope::analyze

@@ -1,0 +1,176 @@
+#include "analyze/gpu/summaries.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include "analyze/tree/groups.hpp"
+
+namespace rangescope::analyze {
+namespace {
+
+constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
+constexpr std::int64_t kUnknownCount = -1;
+
+model::Spread spread(const model::SummarySpread& known) {
+  model::Spread out;
+  out.min = known.min.value_or(kUnknown);
+  out.median = known.median.value_or(kUnknown);
+  out.p95 = kUnknown;
+  out.max = known.max.value_or(kUnknown);
+  out.mean = known.mean.value_or(kUnknown);
+  out.stddev = known.stddev.value_or(kUnknown);
+  return out;
+}
+
+/// The kernels of one region (or of the run): rows of one name are put together, since a table has one a thread.
+void add_kernels(const model::Session& session, const std::vector<const model::KernelSummary*>& rows, std::size_t top,
+                 model::GpuWork& work, std::vector<model::KernelRow>& out) {
+  work.kernels = work.nccl_kernels = 0;
+  work.kernel_ns = work.nccl_ns = 0;
+  std::map<model::StringId, model::KernelRow> by_name;
+  for (const model::KernelSummary* row : rows) {
+    auto [at, added] = by_name.try_emplace(row->name);
+    model::KernelRow& kernel = at->second;
+    const std::string_view name = session.strings.view(row->name);
+    if (added) {
+      kernel.name = name;
+      kernel.short_name = name;
+      kernel.shapes = kUnknownCount;
+      kernel.nccl = is_nccl(name);
+      kernel.duration_ns = spread(row->duration_ns);
+    } else {  // two rows: extremes and mean can be put together, the middle cannot
+      model::Spread& all = kernel.duration_ns;
+      all.min = std::min(all.min, row->duration_ns.min.value_or(kUnknown));
+      all.max = std::max(all.max, row->duration_ns.max.value_or(kUnknown));
+      all.median = all.stddev = kUnknown;
+    }
+    kernel.calls += row->calls;
+    kernel.total_ns += row->total_ns;
+    if (kernel.calls > 0) kernel.duration_ns.mean = kernel.total_ns / static_cast<double>(kernel.calls);
+    work.kernels += row->calls;
+    work.kernel_ns += row->total_ns;
+    if (kernel.nccl) {
+      work.nccl_kernels += row->calls;
+      work.nccl_ns += row->total_ns;
+    }
+  }
+  work.distinct_kernels = static_cast<std::int64_t>(by_name.size());
+  out.clear();
+  for (auto& [name, row] : by_name) {
+    row.share = work.kernel_ns > 0 ? row.total_ns / work.kernel_ns : 0;
+    out.push_back(std::move(row));
+  }
+  std::stable_sort(out.begin(), out.end(), [](const auto& a, const auto& b) { return a.total_ns > b.total_ns; });
+  if (out.size() > top) out.resize(top);
+}
+
+struct Key {
+  model::StringId domain, name;
+  model::RangeKind kind;
+  auto operator<=>(const Key&) const = default;
+};
+
+}  // namespace
+
+model::GpuWork unknown_work() {
+  model::GpuWork work;
+  for (std::int64_t* count :
+       {&work.kernels, &work.exclusive_kernels, &work.inherited_kernels, &work.graph_kernels, &work.graph_launches,
+        &work.distinct_kernels, &work.copies, &work.memsets, &work.syncs, &work.nccl_kernels}) {
+    *count = kUnknownCount;
+  }
+  for (double* value : {&work.kernel_ns, &work.exclusive_kernel_ns, &work.busy_ns, &work.exclusive_busy_ns,
+                        &work.span_ns, &work.idle_ns, &work.copy_ns, &work.copy_bytes, &work.overlap_ns, &work.sync_ns,
+                        &work.nccl_ns, &work.launch_ns, &work.share}) {
+    *value = kUnknown;
+  }
+  const model::Spread nothing{kUnknown, kUnknown, kUnknown, kUnknown, kUnknown, kUnknown};
+  work.kernel_ns_per_occurrence = work.busy_ns_per_occurrence = nothing;
+  return work;
+}
+
+base::Result<void> add_summaries(const model::Session& session, const Options& options, model::Report& report) {
+  const model::Summary& summary = session.summary;
+  if (summary.empty()) return {};
+  std::map<Key, const model::RangeSummary*> ranges;
+  std::map<Key, std::vector<const model::KernelSummary*>> kernels;
+  std::vector<const model::KernelSummary*> of_run, outside;
+  std::vector<Key> order;
+  const auto see = [&](const Key& key) {
+    if (!ranges.contains(key)) order.push_back(key);
+    return ranges.try_emplace(key, nullptr).first;
+  };
+  for (const model::RangeSummary& range : summary.ranges) see({range.domain, range.name, range.kind})->second = &range;
+  for (const model::KernelSummary& kernel : summary.kernels) {
+    if (!kernel.in_range) {
+      of_run.push_back(&kernel);
+    } else if (kernel.outside) {
+      outside.push_back(&kernel);
+    } else {
+      const Key key{kernel.domain, kernel.range, kernel.kind};
+      see(key);
+      kernels[key].push_back(&kernel);
+    }
+  }
+  for (const Key& key : order) {
+    const std::string_view domain = session.strings.view(key.domain), name = session.strings.view(key.name);
+    if (const std::string_view path[] = {name}; !options.ranges.chooses(domain, path, key.kind)) continue;
+    model::Region region;
+    region.id = static_cast<std::uint32_t>(report.regions.size());
+    region.path = {std::string(name)};
+    region.domain = domain;
+    region.kind = key.kind;
+    region.unclosed = region.threads = region.processes = kUnknownCount;
+    region.wall.inclusive_ns = region.wall.exclusive_ns = region.wall.share = kUnknown;
+    region.wall.per_occurrence_ns = spread({});
+    if (const model::RangeSummary* range = ranges[key]) {
+      region.occurrences = range->occurrences;
+      region.wall.inclusive_ns = range->total_ns.value_or(kUnknown);
+      region.wall.per_occurrence_ns = spread(range->per_occurrence_ns);
+      if (range->gpu_span_ns) {
+        region.gpu = unknown_work();
+        region.gpu->span_ns = *range->gpu_span_ns;
+      }
+    }
+    if (const auto found = kernels.find(key); found != kernels.end()) {
+      if (!region.gpu) region.gpu = unknown_work();
+      add_kernels(session, found->second, options.top_kernels, *region.gpu, region.gpu->top_kernels);
+      if (ranges[key] == nullptr) {  // the table says it anew for every kernel of a thread
+        std::map<std::uint64_t, std::int64_t> by_thread;
+        for (const model::KernelSummary* row : found->second) {
+          std::int64_t& most = by_thread[std::uint64_t{row->pid} << 32 | row->tid];
+          most = std::max(most, row->occurrences);
+        }
+        for (const auto& [thread, occurrences] : by_thread) region.occurrences += occurrences;
+      }
+    }
+    report.regions.push_back(std::move(region));
+  }
+  if (!of_run.empty()) {
+    report.total = unknown_work();
+    add_kernels(session, of_run, std::numeric_limits<std::size_t>::max(), *report.total, report.kernels);
+  }
+  if (!outside.empty()) {
+    report.unattributed = unknown_work();
+    add_kernels(session, outside, options.top_kernels, *report.unattributed, report.unattributed->top_kernels);
+  }
+  if (!summary.copies.empty()) {
+    if (!report.total) report.total = unknown_work();
+    report.total->copies = report.total->memsets = 0;
+    report.total->copy_ns = report.total->copy_bytes = 0;
+    for (const model::CopySummary& copy : summary.copies) {
+      (copy.memset ? report.total->memsets : report.total->copies) += copy.calls;
+      if (copy.memset) continue;
+      report.total->copy_ns += copy.total_ns;
+      report.total->copy_bytes += copy.bytes;
+      report.total->copies_by_kind.push_back({copy.kind, copy.calls, copy.bytes, copy.total_ns});
+    }
+  }
+  report.notes.push_back(
+      "Regions are totals by name, from tables without a timeline: no nesting, no exclusive times. Ranges of one name "
+      "inside "
+      "each other count their kernels twice.");
+  return {};
+}
+
+}  // namespace rangescope::analyze

@@ -1,0 +1,274 @@
+#include "analyze/names/fold.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <optional>
+#include <tuple>
+#include <unordered_set>
+
+#include "analyze/statistics/length.hpp"
+#include "base/text.hpp"
+#include "base/units.hpp"
+
+namespace rangescope::analyze {
+namespace {
+
+using model::Session;
+using model::StringId;
+
+bool is_digit(char c) {
+  return c >= '0' && c <= '9';
+}
+
+bool is_letter(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || static_cast<unsigned char>(c) >= 0x80;
+}
+
+/// What PyTorch prints, eaten from the front.
+class Printed {
+ public:
+  explicit Printed(std::string_view text) : rest_(text) {}
+
+  [[nodiscard]] bool number() {
+    const std::size_t end = std::min(rest_.find_first_not_of("0123456789"), rest_.size());
+    rest_.remove_prefix(end);
+    return end > 0;
+  }
+  /// One shape: "[4, 8]", "[]".
+  [[nodiscard]] bool shape() { return take("[]") || list(&Printed::number); }
+  /// The number of an operation, and which of its outputs, -1 for an input that none made: "(21,0)".
+  [[nodiscard]] bool producer() {
+    return take("(") && number() && take(",") && (take("-") || true) && number() && take(")");
+  }
+  [[nodiscard]] bool list(bool (Printed::*item)()) {
+    if (!take("[")) return false;
+    do {
+      if (!(this->*item)()) return false;
+    } while (take(", "));
+    return take("]");
+  }
+  [[nodiscard]] bool at_end() const { return rest_.empty(); }
+
+ private:
+  bool take(std::string_view text) {
+    if (!rest_.starts_with(text)) return false;
+    rest_.remove_prefix(text.size());
+    return true;
+  }
+  std::string_view rest_;
+};
+
+/// The name without `key` and a value at its end.
+template <class Value>
+std::string_view without(std::string_view name, std::string_view key, Value value) {
+  const std::size_t at = name.rfind(key);
+  if (at == std::string_view::npos || at == 0) return name;
+  Printed printed(name.substr(at + key.size()));
+  return value(printed) && printed.at_end() ? name.substr(0, at) : name;
+}
+
+std::string_view without_metadata(std::string_view name) {
+  if (name.empty() || (name.back() != ']' && !is_digit(name.back()))) return name;
+  const auto number = [](Printed& printed) { return printed.number(); };
+  name = without(name, ", input_op_ids = ", [](Printed& printed) { return printed.list(&Printed::producer); });
+  name = without(name, ", sizes = ", [](Printed& printed) { return printed.list(&Printed::shape); });
+  name = without(name, ", op_id = ", number);
+  return without(name, ", seq = ", number);
+}
+
+/// Do digits behind this word say what it is, and not which one?
+bool is_format(std::string_view word) {
+  if (word.size() == 1) return true;
+  const std::string lower = base::lower(word);
+  for (const char* format : {"int", "uint", "fp", "bf", "tf", "float", "bfloat", "complex", "utf", "sha", "md", "crc"})
+    if (lower == format) return true;
+  return false;
+}
+
+/// Is the number that begins at `at` one of its own, as far as what stands before it says?
+bool begins_number(std::string_view name, std::size_t at) {
+  std::size_t word = at;
+  while (word > 0 && is_letter(name[word - 1])) --word;
+  if (word == at) return true;
+  return (word == 0 || !is_digit(name[word - 1])) && !is_format(name.substr(word, at - word));
+}
+
+std::string without_numbers(std::string_view name) {
+  std::string out;
+  for (std::size_t at = 0; at < name.size();) {
+    std::size_t end = at;
+    while (end < name.size() && is_digit(name[end])) ++end;
+    if (end == at) {
+      out += name[at++];
+      continue;
+    }
+    if ((end == name.size() || !is_letter(name[end])) && begins_number(name, at))
+      out += out.ends_with('#') ? "" : "#";  // ProfilerStep#12
+    else
+      out += name.substr(at, end - at);
+    at = end;
+  }
+  return out;
+}
+
+template <class Value, class How>
+void both(std::optional<Value>& to, const std::optional<Value>& from, How how) {
+  to = to && from ? std::optional<Value>(how(*to, *from)) : std::nullopt;
+}
+
+/// Totals of one name, put together; what cannot be known of the sum (its median) is absent.
+void add(model::RangeSummary& to, const model::RangeSummary& from) {
+  to.occurrences += from.occurrences;
+  both(to.total_ns, from.total_ns, std::plus<>());
+  both(to.gpu_span_ns, from.gpu_span_ns, std::plus<>());
+  both(to.gpu_operations, from.gpu_operations, std::plus<>());
+  model::SummarySpread& all = to.per_occurrence_ns;
+  both(all.min, from.per_occurrence_ns.min, [](double a, double b) { return std::min(a, b); });
+  both(all.max, from.per_occurrence_ns.max, [](double a, double b) { return std::max(a, b); });
+  all.median = all.stddev = all.mean = std::nullopt;
+  if (to.total_ns && to.occurrences > 0) all.mean = *to.total_ns / static_cast<double>(to.occurrences);
+}
+
+template <class Rename>
+void rename(Session& session, Rename rename) {
+  for (model::Range& range : session.ranges) range.name = rename(range.name);
+  for (model::Measurement& result : session.measurements)
+    for (model::OpenRange& range : result.ranges) range.name = rename(range.name);
+  for (model::CounterWait& wait : session.counter_waits)
+    for (StringId& name : wait.path) name = rename(name);
+  for (auto& path : session.captured_paths)
+    for (model::OpenRange& range : path) range.name = rename(range.name);
+}
+
+template <class Fold>
+void fold_summary(model::Summary& summary, Fold fold) {
+  using Name = std::tuple<StringId, StringId, model::RangeKind>;
+  std::map<Name, std::size_t> at;
+  std::vector<model::RangeSummary> ranges;
+  for (model::RangeSummary row : summary.ranges) {
+    row.name = fold(row.name);
+    const auto [found, added] = at.try_emplace({row.domain, row.name, row.kind}, ranges.size());
+    if (added)
+      ranges.push_back(row);
+    else
+      add(ranges[found->second], row);
+  }
+  summary.ranges = std::move(ranges);
+  // A row says of its thread how often the range came; every kernel of it says so again.
+  using Thread = std::pair<std::uint32_t, std::uint32_t>;
+  std::map<std::tuple<Name, Thread>, std::int64_t> recorded, folded;
+  for (const model::KernelSummary& row : summary.kernels) {
+    std::int64_t& most = recorded[{{row.domain, row.range, row.kind}, {row.pid, row.tid}}];
+    most = std::max(most, row.occurrences);
+  }
+  for (const auto& [key, occurrences] : recorded) {
+    const auto& [domain, range, kind] = std::get<Name>(key);
+    folded[{{domain, fold(range), kind}, std::get<Thread>(key)}] += occurrences;
+  }
+  for (model::KernelSummary& row : summary.kernels) {
+    row.range = fold(row.range);
+    row.occurrences = folded[{{row.domain, row.range, row.kind}, {row.pid, row.tid}}];
+  }
+}
+
+}  // namespace
+
+std::string folded_name(std::string_view name, FoldNames how) {
+  if (how == FoldNames::kOff) return std::string(name);
+  const std::string_view left = without_metadata(name);
+  return how == FoldNames::kNumbers ? without_numbers(left) : std::string(left);
+}
+
+bool NameFolder::stays(std::string_view recorded, std::string_view folded) const {
+  const auto as_recorded = [&](const model::RangeTerm& term) {
+    return std::any_of(term.forms.begin(), term.forms.end(), [&](const model::RangeExpression& form) {
+      return form.has_name(recorded) && !form.has_name(folded);
+    });
+  };
+  return std::any_of(ranges_.include.begin(), ranges_.include.end(), as_recorded) ||
+         std::any_of(ranges_.exclude.begin(), ranges_.exclude.end(), as_recorded);
+}
+
+std::string NameFolder::fold(Session& session) const {
+  return how_ == FoldNames::kOff ? std::string() : fold(session, how_);
+}
+
+std::string NameFolder::fold(Session& session, FoldNames how) const {
+  constexpr StringId kUnknown = model::kNone;
+  std::vector<StringId> known(session.strings.size(), kUnknown);
+  std::unordered_set<StringId> results;
+  std::uint64_t folded = 0, stayed = 0;
+  const auto fold = [&](StringId id) {
+    if (id >= known.size()) return id;
+    if (known[id] != kUnknown) return known[id];
+    known[id] = id;
+    const std::string_view recorded = session.strings.view(id);
+    const std::string name = folded_name(recorded, how);
+    if (name == recorded) return id;
+    if (stays(recorded, name)) {
+      ++stayed;
+      return id;
+    }
+    ++folded;
+    known[id] = session.strings.intern(name);
+    results.insert(known[id]);
+    return known[id];
+  };
+  rename(session, fold);
+  if (!session.summary.empty()) fold_summary(session.summary, fold);
+  if (folded == 0) return {};
+  std::string text = fmt::format(
+      "{} folded to {} ({}); --fold-names off keeps them", base::counted(folded, "range name was", "range names were"),
+      base::counted(results.size(), "name"),
+      how == FoldNames::kNumbers ? "numbers became #" : "seq, op_id and sizes of PyTorch's emit_nvtx were cut off");
+  if (stayed > 0)
+    text += fmt::format(". {} as recorded: --include or --exclude says so",
+                        base::counted(stayed, "name stayed", "names stayed"));
+  return text;
+}
+
+void NameFolder::bound(Session& session) const {
+  if (how_ == FoldNames::kOff || session.ranges.size() <= kMostNames) return;
+  std::vector<std::pair<std::uint64_t, StringId>> names;  // with their time, most first
+  const auto count_names = [&] {
+    std::vector<std::uint64_t> time(session.strings.size());
+    for (const model::Range& range : session.ranges) {
+      const std::int64_t end = range.end_ns == model::kOpen ? session.end_ns : range.end_ns;
+      if (range.name < time.size()) time[range.name] += 1 + static_cast<std::uint64_t>(length_ns(range.start_ns, end));
+    }
+    names.clear();
+    for (StringId id = 0; id < time.size(); ++id)
+      if (time[id] > 0) names.emplace_back(time[id], id);
+  };
+  count_names();
+  const std::size_t recorded = names.size();
+  if (recorded <= kMostNames) return;
+  if (how_ == FoldNames::kAuto) {
+    (void)fold(session, FoldNames::kNumbers);
+    count_names();
+  }
+  const std::size_t numbered = names.size();
+  if (numbered > kMostNames) {
+    std::sort(names.begin(), names.end(), [](const auto& a, const auto& b) {
+      return a.first != b.first ? a.first > b.first : a.second < b.second;
+    });
+    const std::string other = fmt::format("({} other names)", numbered - kMostNames);
+    const StringId rest = session.strings.intern(other);
+    std::vector<char> folds(session.strings.size());
+    for (std::size_t i = kMostNames; i < names.size(); ++i)
+      folds[names[i].second] = stays(session.strings.view(names[i].second), other) ? 0 : 1;
+    rename(session, [&](StringId id) { return id < folds.size() && folds[id] != 0 ? rest : id; });
+  }
+  session.losses.push_back(
+      {"folded_names", recorded - std::min(numbered, kMostNames),
+       fmt::format("{} range names are more than a report shows: {}{}; --fold-names off keeps them", recorded,
+                   numbered < recorded ? "numbers became #" : "",
+                   numbered > kMostNames ? fmt::format("{}those with the least time are '({} other names)'",
+                                                       numbered < recorded ? ", and " : "", numbered - kMostNames)
+                                         : "")});
+}
+
+}  // namespace rangescope::analyze

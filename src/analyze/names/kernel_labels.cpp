@@ -1,0 +1,137 @@
+#include "analyze/names/kernel_labels.hpp"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <unordered_map>
+
+#include "base/text.hpp"
+
+namespace rangescope::analyze {
+namespace {
+
+constexpr std::size_t kMostWords = 3;
+constexpr std::size_t kMostAlike = 300;  // rows of one short name that are compared; more get their shape
+
+bool of_word(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+         static_cast<unsigned char>(c) >= 0x80;
+}
+
+/// Words behind the short name, each once, in their order: template arguments, then parameters.
+std::vector<std::string> words_of(const model::KernelRow& row) {
+  const std::size_t at = row.name.find(row.short_name);
+  std::string_view rest = row.name;
+  if (at != std::string::npos) rest.remove_prefix(at + row.short_name.size());
+  std::vector<std::string> words;
+  std::set<std::string_view> seen;
+  while (!rest.empty()) {
+    std::size_t end = 0;
+    while (end < rest.size() && of_word(rest[end])) ++end;
+    const std::string_view word = rest.substr(0, end);
+    const bool space = rest.substr(end).starts_with("::");  // a namespace says where it stands, not what it is
+    if (end > 0 && !space && seen.insert(word).second) words.emplace_back(word);
+    rest.remove_prefix(std::max<std::size_t>(end, 1));
+  }
+  return words;
+}
+
+std::string shape_text(const model::KernelShape& shape) {
+  const auto one = [](const std::array<std::uint32_t, 3>& size) {
+    std::string text = std::to_string(size[0]);
+    if (size[1] > 1 || size[2] > 1) text += "x" + std::to_string(size[1]);
+    if (size[2] > 1) text += "x" + std::to_string(size[2]);
+    return text;
+  };
+  return "grid " + one(shape.grid) + ", block " + one(shape.block);
+}
+
+/// The words of `own` that the fewest of `others` have, as long as each leaves fewer that have all of them.
+std::vector<std::string> telling(const std::vector<std::string>& own,
+                                 std::vector<const std::set<std::string>*> others) {
+  std::vector<std::string> chosen;
+  while (!others.empty() && chosen.size() < kMostWords) {
+    const std::string* best = nullptr;
+    std::size_t least = others.size();
+    for (const std::string& word : own) {
+      const auto shared = static_cast<std::size_t>(
+          std::count_if(others.begin(), others.end(), [&](const auto* other) { return other->contains(word); }));
+      const bool name = word.size() > 2 && (word[0] < '0' || word[0] > '9');
+      const bool better = best != nullptr && shared == least && name && (*best)[0] >= '0' && (*best)[0] <= '9';
+      if (shared < least || better) least = shared, best = &word;
+    }
+    if (best == nullptr) break;
+    chosen.push_back(*best);
+    std::erase_if(others, [&](const auto* other) { return !other->contains(*best); });
+  }
+  std::sort(chosen.begin(), chosen.end(), [&](const std::string& a, const std::string& b) {
+    return std::find(own.begin(), own.end(), a) < std::find(own.begin(), own.end(), b);
+  });
+  return chosen;
+}
+
+}  // namespace
+
+void tell_kernels_apart(model::Report& report) {
+  std::map<std::string, std::vector<model::KernelRow*>> alike;
+  for (model::KernelRow& row : report.kernels) {
+    row.label = row.short_name.empty() ? row.name : row.short_name;
+    alike[row.label].push_back(&row);
+  }
+  for (auto& [name, rows] : alike) {
+    if (rows.size() < 2) continue;
+    std::vector<std::vector<std::string>> words;
+    std::vector<std::set<std::string>> sets;
+    for (std::size_t i = 0; i < rows.size() && rows.size() <= kMostAlike; ++i) {
+      words.push_back(words_of(*rows[i]));
+      sets.emplace_back(words.back().begin(), words.back().end());
+    }
+    std::map<std::string, std::size_t> used;
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      std::vector<const std::set<std::string>*> others;
+      for (std::size_t k = 0; k < sets.size(); ++k)
+        if (k != i) others.push_back(&sets[k]);
+      const std::vector<std::string> differs =
+          words.empty() ? std::vector<std::string>{} : telling(words[i], std::move(others));
+      if (!differs.empty()) rows[i]->label = name + "<" + base::join(differs, ", ") + ">";
+      ++used[rows[i]->label];
+    }
+    for (model::KernelRow* row : rows)
+      if (used[row->label] > 1) row->label += " (" + shape_text(row->shape) + ")";
+  }
+  std::unordered_map<std::string_view, const std::string*> labels;
+  for (const model::KernelRow& row : report.kernels) labels.emplace(row.name, &row.label);
+  const auto apply = [&](base::Held<model::GpuWork>& work) {
+    if (!work) return;
+    for (model::KernelRow& row : work->top_kernels)
+      if (const auto found = labels.find(row.name); found != labels.end()) row.label = *found->second;
+  };
+  apply(report.total);
+  apply(report.unattributed);
+  for (model::Region& region : report.regions) apply(region.gpu);
+}
+
+std::string folded_kernel(std::string_view name) {
+  std::string text = base::replace_all(base::replace_all(name, "(anonymous namespace)::", ""), "<unnamed>::", "");
+  text = base::replace_all(text, "::operator()", "");
+  // Everything in <> and () goes, with the numbers of lambdas that stand in braces.
+  std::string out;
+  int depth = 0;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    const bool arrow = c == '>' && i > 0 && text[i - 1] == '-';
+    if (c == '<' || c == '(' || c == '{' || c == '[') ++depth;
+    if (depth == 0) out += c;
+    if (depth > 0 && !arrow && (c == '>' || c == ')' || c == '}' || c == ']')) --depth;
+  }
+  std::string_view folded = base::trim(out);
+  for (const std::string_view end : {" const", " [clone]"}) {
+    if (folded.ends_with(end)) folded = base::trim(folded.substr(0, folded.size() - end.size()));
+  }
+  // The return type is what stands before the last space.
+  if (const auto space = folded.rfind(' '); space != std::string_view::npos) folded = folded.substr(space + 1);
+  if (folded.empty()) return std::string(name);
+  return std::string(folded) + (folded.ends_with("::") ? "{lambda}" : "");
+}
+
+}  // namespace rangescope::analyze

@@ -1,0 +1,199 @@
+#include "analyze/names/matching.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+#include <tuple>
+
+#include "base/text.hpp"
+#include "base/units.hpp"
+#include "model/measure.hpp"
+#include "model/range_expression.hpp"
+
+namespace rangescope::analyze {
+namespace {
+
+using model::DigestRegion;
+using Path = std::vector<std::string>;
+
+constexpr std::size_t kMostCandidates = 200;  // each is held against each
+
+bool begins_with(const Path& path, const Path& prefix) {
+  return path.size() >= prefix.size() && std::equal(prefix.begin(), prefix.end(), path.begin());
+}
+
+Path parts_of(std::string_view text) {
+  constexpr std::string_view kSeparator = " > ";
+  Path parts;
+  for (std::size_t at = 0;;) {
+    const auto end = text.find(kSeparator, at);
+    parts.emplace_back(text.substr(at, end == std::string_view::npos ? end : end - at));
+    if (end == std::string_view::npos) return parts;
+    at = end + kSeparator.size();
+  }
+}
+
+/// A name is exchanged wherever it stands; a path with what is below it.
+Path renamed(const Path& path, const std::map<std::string, std::string>& renames, std::set<std::string>& used) {
+  Path out = path;
+  for (const auto& [from, to] : renames) {
+    const Path old = parts_of(from);
+    if (old.size() > 1) {
+      if (!begins_with(path, old)) continue;
+      const Path fresh = parts_of(to);
+      out.assign(fresh.begin(), fresh.end());
+      out.insert(out.end(), path.begin() + static_cast<std::ptrdiff_t>(old.size()), path.end());
+      used.insert(from);
+    } else {
+      for (std::string& name : out) {
+        if (name != from) continue;
+        name = to;
+        used.insert(from);
+      }
+    }
+  }
+  return out;
+}
+
+const DigestRegion* any_of(const MatchedRegion& region, std::size_t side) {
+  for (const DigestRegion* one : region.of[side]) {
+    if (one) return one;
+  }
+  return nullptr;
+}
+
+double median_wall(const DigestRegion& region) {
+  const auto found = region.values.find("wall_ns.median");
+  return found == region.values.end() ? 0 : found->second;
+}
+
+}  // namespace
+
+bool on_all_sides(const MatchedRegion& region) {
+  for (std::size_t side = 0; side < region.of.size(); ++side) {
+    if (!any_of(region, side)) return false;
+  }
+  return true;
+}
+
+base::Result<std::vector<MatchedRegion>> match_regions(std::span<const model::Side> sides,
+                                                       const std::map<std::string, std::string>& renames) {
+  std::vector<MatchedRegion> out;
+  std::map<std::tuple<std::string, model::RangeKind, Path>, std::size_t> known;
+  std::set<std::string> used, names;
+  for (std::size_t s = 0; s < sides.size(); ++s) {
+    for (std::size_t r = 0; r < sides[s].runs.size(); ++r) {
+      for (const DigestRegion& region : sides[s].runs[r].regions) {
+        const Path path = s == 0 ? renamed(region.path, renames, used) : region.path;
+        if (s == 0) {
+          names.insert(base::join(region.path, " > "));
+          names.insert(region.path.begin(), region.path.end());
+        }
+        const auto [at, fresh] = known.try_emplace({region.domain, region.kind, path}, out.size());
+        if (fresh) {
+          MatchedRegion& matched = out.emplace_back();
+          matched.path = path;
+          matched.domain = region.domain;
+          matched.kind = region.kind;
+          if (path != region.path) matched.renamed_from = model::path_text(region.domain, region.path);
+          for (const model::Side& side : sides) matched.of.emplace_back(side.runs.size(), nullptr);
+        }
+        const DigestRegion*& place = out[at->second].of[s][r];
+        if (place && !renames.empty())
+          return base::fail(base::Code::kUsage,
+                            "after renaming, '" + base::printable(base::join(place->path, " > ")) + "' and '" +
+                                base::printable(base::join(region.path, " > ")) + "' are one range",
+                            "--rename", "Rename to a name that the first side does not have");
+        if (!place) place = &region;
+      }
+    }
+  }
+  for (const auto& [from, to] : renames) {
+    if (used.contains(from)) continue;
+    const std::vector<std::string> list(names.begin(), names.end());
+    return base::fail(base::Code::kUsage, "the first side has no range '" + base::printable(from) + "'", "--rename",
+                      base::did_you_mean(from, list));
+  }
+  return out;
+}
+
+base::Result<void> filter_regions(std::vector<MatchedRegion>& regions, const model::RangeSelection& ranges,
+                                  std::span<const model::RangeTerm> only) {
+  std::vector<std::string> seen;
+  for (const MatchedRegion& region : regions) {
+    if (seen.size() < 12) seen.push_back(base::printable(model::path_text(region.domain, region.path)));
+  }
+  std::erase_if(regions, [&](const MatchedRegion& region) {
+    const std::vector<std::string_view> path(region.path.begin(), region.path.end());
+    return !ranges.chooses(region.domain, path, region.kind) ||
+           (!only.empty() && std::none_of(only.begin(), only.end(), [&](const model::RangeTerm& term) {
+             return term.names_itself(region.domain, path, region.kind);
+           }));
+  });
+  if (!regions.empty() || (ranges.empty() && only.empty())) return {};
+  return base::fail(base::Code::kNothingCaptured, "no region matches", only.empty() ? "--include" : "--region",
+                    "There are: " + base::join(seen, ", "));
+}
+
+std::vector<model::RenameOffer> offer_renames(std::span<const MatchedRegion> regions, std::size_t sides) {
+  struct Candidate {
+    double score;
+    std::size_t gone, fresh;
+    std::string reason;
+  };
+  std::map<std::tuple<std::string, model::RangeKind, Path>, std::set<std::string>> children;  // over all sides
+  const auto key = [](const MatchedRegion& r, const Path& path) { return std::tuple(r.domain, r.kind, path); };
+  const auto above = [](const MatchedRegion& r) { return Path(r.path.begin(), r.path.end() - 1); };
+  std::set<std::tuple<std::string, model::RangeKind, Path>> shared;
+  for (const MatchedRegion& region : regions) {
+    if (region.path.size() > 1) children[key(region, above(region))].insert(region.path.back());
+    if (on_all_sides(region)) shared.insert(key(region, region.path));
+  }
+  std::vector<model::RenameOffer> offers;
+  for (std::size_t side = 1; side < sides; ++side) {
+    std::vector<std::size_t> gone, fresh;
+    for (std::size_t i = 0; i < regions.size(); ++i) {
+      const bool top = regions[i].path.size() == 1 || shared.contains(key(regions[i], above(regions[i])));
+      if (!top) continue;
+      const bool first = any_of(regions[i], 0) != nullptr, here = any_of(regions[i], side) != nullptr;
+      if (first && !here && gone.size() < kMostCandidates) gone.push_back(i);
+      if (!first && here && fresh.size() < kMostCandidates) fresh.push_back(i);
+    }
+    std::vector<Candidate> candidates;
+    for (const std::size_t g : gone) {
+      for (const std::size_t f : fresh) {
+        const MatchedRegion &old = regions[g], &young = regions[f];
+        if (old.domain != young.domain || old.kind != young.kind || above(old) != above(young)) continue;
+        const DigestRegion &a = *any_of(old, 0), &b = *any_of(young, side);
+        std::vector<std::string> reasons;
+        const std::vector<std::string> other{young.path.back()};
+        if (!base::nearest(old.path.back(), other).empty()) reasons.emplace_back("nearly the same name");
+        if (a.occurrences == b.occurrences) reasons.push_back("both " + base::counted(a.occurrences, "time"));
+        const auto &in_a = children[key(old, old.path)], &in_b = children[key(young, young.path)];
+        std::vector<std::string> both;
+        std::set_intersection(in_a.begin(), in_a.end(), in_b.begin(), in_b.end(), std::back_inserter(both));
+        if (!both.empty() && 2 * both.size() >= std::max(in_a.size(), in_b.size()))
+          reasons.push_back("the same " + base::counted(both.size(), "range") + " inside");
+        const double wall_a = median_wall(a), wall_b = median_wall(b);
+        const bool alike = wall_a > 0 && wall_b > 0 && std::abs(std::log(wall_b / wall_a)) < std::log(1.25);
+        if (alike) reasons.emplace_back("times within a quarter");
+        if (reasons.size() < 2) continue;
+        const double distance = alike ? std::abs(std::log(wall_b / wall_a)) : 1;
+        candidates.push_back({static_cast<double>(reasons.size()) - distance, g, f, base::join(reasons, ", ")});
+      }
+    }
+    std::stable_sort(candidates.begin(), candidates.end(),
+                     [](const Candidate& x, const Candidate& y) { return x.score > y.score; });
+    std::set<std::size_t> taken;
+    for (const Candidate& candidate : candidates) {
+      if (taken.contains(candidate.gone) || taken.contains(candidate.fresh)) continue;
+      taken.insert(candidate.gone);
+      taken.insert(candidate.fresh);
+      const MatchedRegion &old = regions[candidate.gone], &young = regions[candidate.fresh];
+      offers.push_back({side, base::join(old.path, " > "), base::join(young.path, " > "), candidate.reason});
+    }
+  }
+  return offers;
+}
+
+}  // namespace rangescope::analyze

@@ -1,0 +1,613 @@
+#include "analyze/ranks/communication.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+#include <tuple>
+#include <utility>
+
+#include "analyze/gpu/gpu.hpp"
+#include "analyze/ranks/clocks.hpp"
+#include "analyze/statistics/stretches.hpp"
+#include "analyze/tree/busy.hpp"
+#include "analyze/tree/contexts.hpp"
+#include "base/text.hpp"
+#include "base/units.hpp"
+#include "base/workers.hpp"
+
+namespace rangescope::analyze {
+namespace {
+
+using model::Session;
+
+double length_of(const CollectiveCall& call) {
+  return static_cast<double>(length_ns(call.start_ns, call.end_ns));
+}
+
+/// When kernels that are no communication ran, by process and card; of all cards of a process under card kNone.
+class Compute {
+ public:
+  Compute(const Session& session, int threads) {
+    std::size_t cards = 0;
+    card_of_ = cards_of_streams(session, cards);
+    std::vector<char> nccl(session.kernel_names.size());
+    for (std::size_t k = 0; k < nccl.size(); ++k)
+      nccl[k] = session.strings.view(session.kernel_names[k].short_name).starts_with("nccl");
+    std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> places;
+    std::vector<std::uint32_t> one(session.streams.size()), all(session.streams.size());
+    for (std::size_t s = 0; s < session.streams.size(); ++s) {
+      const std::uint32_t process = session.streams[s].process;
+      for (auto [list, card] : {std::pair{&one, card_of_[s]}, std::pair{&all, kNone}})
+        (*list)[s] = places.try_emplace({process, card}, static_cast<std::uint32_t>(places.size())).first->second;
+    }
+    stretches_.resize(places.size());
+    for (const model::Kernel& kernel : session.kernels) {
+      if (kernel.stream >= one.size() || (kernel.name < nccl.size() && nccl[kernel.name] != 0)) continue;
+      stretches_[one[kernel.stream]].add(kernel.start_ns, kernel.end_ns);
+      stretches_[all[kernel.stream]].add(kernel.start_ns, kernel.end_ns);
+    }
+    base::parallel_for(stretches_.size(), threads, [&](std::size_t i) { stretches_[i].finish(); });
+    for (const auto& [key, place] : places) places_[key] = place;
+  }
+
+  /// nullptr where the process has no GPU.
+  [[nodiscard]] const Stretches* beside(std::uint32_t process, std::uint32_t stream) const {
+    const auto found = places_.find({process, stream < card_of_.size() ? card_of_[stream] : kNone});
+    return found == places_.end() ? nullptr : &stretches_[found->second];
+  }
+
+ private:
+  std::vector<std::uint32_t> card_of_;
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> places_;
+  std::vector<Stretches> stretches_;
+};
+
+/// Closes the shortest gaps.
+void close_gaps(std::vector<std::pair<std::int64_t, std::int64_t>>& parts) {
+  while (parts.size() > kMostBeside) {
+    std::size_t least = 1;
+    for (std::size_t i = 1; i < parts.size(); ++i)
+      if (parts[i].first - parts[i - 1].second < parts[least].first - parts[least - 1].second) least = i;
+    parts[least - 1].second = parts[least].second;
+    parts.erase(parts.begin() + static_cast<std::ptrdiff_t>(least));
+  }
+}
+
+class Adding {
+ public:
+  Adding(const Session& session, const Options& options, const Tree& tree, const CollectiveCalls& found,
+         const std::vector<RegionKey>& keys, model::Report& report)
+      : session_(session),
+        options_(options),
+        tree_(tree),
+        found_(found),
+        keys_(keys),
+        report_(report),
+        compute_(session, options.threads) {}
+
+  void run() {
+    find_contexts();
+    collectives();
+    messages();
+    regions();
+    activity();
+  }
+  std::vector<Timed> run_collectives() {
+    find_contexts();
+    collectives();
+    messages();
+    return std::move(timed_);
+  }
+  [[nodiscard]] std::vector<Around> around() {
+    find_contexts();
+    std::vector<Around> out;
+    for (const auto* list : {&found_.calls, &found_.messaging, &found_.standing})
+      for (const CollectiveCall& call : *list) out.push_back(around(call));
+    return out;
+  }
+
+ private:
+  [[nodiscard]] Around around(const CollectiveCall& call) const {
+    Around out{node_of(call), hidden(call, call.start_ns, call.end_ns), {}, {}};
+    for (const std::uint32_t entry : contexts_.of(contexts_.of_launch[number_of(call)]))
+      out.nodes.push_back(tree_.cells[tree_.cell[entry & ~kInherited]].node);
+    std::sort(out.nodes.begin(), out.nodes.end());
+    out.nodes.erase(std::unique(out.nodes.begin(), out.nodes.end()), out.nodes.end());
+    if (const Stretches* beside = compute_.beside(call.process, call.stream); beside != nullptr)
+      out.beside = beside->parts(call.start_ns, call.end_ns);
+    close_gaps(out.beside);
+    return out;
+  }
+
+  [[nodiscard]] std::uint32_t rank_of(const CollectiveCall& call) const {
+    return session_.processes[call.process].rank;
+  }
+
+  /// Of the time of a call [start, end) that lies beside kernels.
+  [[nodiscard]] double hidden(const CollectiveCall& call, std::int64_t start, std::int64_t end) const {
+    const Stretches* beside = compute_.beside(call.process, call.stream);
+    return beside == nullptr ? 0 : static_cast<double>(beside->within(start, end));
+  }
+
+  void find_contexts() {
+    std::vector<model::Launch> calls;
+    for (const auto* list : {&found_.calls, &found_.messaging, &found_.standing}) {
+      for (const CollectiveCall& call : *list) {
+        const model::Range& range = session_.ranges[call.stood != kNone ? call.stood : call.range];
+        const std::int64_t end_ns = range.end_ns == kOpen ? range.start_ns : range.end_ns;
+        calls.push_back({.start_ns = range.start_ns, .end_ns = end_ns, .thread = range.thread});
+      }
+    }
+    contexts_ = build_contexts(session_, tree_, options_, calls);
+  }
+  [[nodiscard]] std::size_t number_of(const CollectiveCall& call) const {
+    std::size_t before = 0;
+    for (const auto* list : {&found_.calls, &found_.messaging, &found_.standing}) {
+      if (&call >= list->data() && &call < list->data() + list->size())
+        return before + static_cast<std::size_t>(&call - list->data());
+      before += list->size();
+    }
+    return before;
+  }
+
+  /// The node of the innermost range of the program around a call, kNone for none: its own thread's before inherited
+  /// ones, push/pop ranges before others.
+  [[nodiscard]] std::uint32_t node_of(const CollectiveCall& call) const {
+    std::uint32_t best = kNone;
+    std::tuple<bool, bool, std::int64_t> of_best{};
+    for (const std::uint32_t entry : contexts_.of(contexts_.of_launch[number_of(call)])) {
+      for (std::uint32_t o = entry & ~kInherited; o != kNone; o = tree_.parent[o]) {
+        const std::uint32_t at = tree_.range_of[o];
+        if (at == kNone || is_communication(session_, session_.ranges[at])) continue;
+        const model::Range& range = session_.ranges[at];
+        const std::tuple standing((entry & kInherited) == 0, range.kind == model::RangeKind::kPushPop, range.start_ns);
+        if (best == kNone || standing > of_best) best = tree_.cells[tree_.cell[o]].node, of_best = standing;
+        break;
+      }
+    }
+    return best;
+  }
+
+  void path_to(std::uint32_t node, std::vector<std::string>& path) const {
+    if (node == kNone) return;
+    for (const auto part : path_of(tree_, session_, node)) path.emplace_back(part);
+  }
+
+  /// Ranks that the others still waited for when recording ended: hung, or dead.
+  void missed() {
+    struct Standing {
+      std::set<std::uint32_t> ranks;
+      const CollectiveCall* longest = nullptr;
+    };
+    std::map<std::pair<std::uint32_t, std::string_view>, Standing> all;
+    for (const CollectiveCall& call : found_.standing) {
+      Standing& one = all[{call.communicator, session_.strings.view(call.name)}];
+      one.ranks.insert(rank_of(call));
+      if (one.longest == nullptr || length_of(call) > length_of(*one.longest)) one.longest = &call;
+    }
+    for (const auto& [where, standing] : all) {
+      const Communicator& communicator = found_.communicators[where.first];
+      const auto known = found_.made.find(where.first);
+      std::map<std::uint32_t, std::uint64_t> made;
+      if (known != found_.made.end()) made = known->second;
+      if (!communicator.nccl && communicator.id == 1)  // MPI_COMM_WORLD
+        for (const model::Rank& rank : report_.ranks) made.try_emplace(rank.rank, 0);
+      const std::uint64_t before = made[*standing.ranks.begin()];
+      std::vector<std::uint32_t> missing;
+      for (const auto& [rank, calls] : made)
+        if (!standing.ranks.contains(rank) && calls <= before) missing.push_back(rank);
+      if (!missing.empty()) hung(standing.ranks, *standing.longest, before + 1, missing);
+    }
+  }
+
+  void hung(const std::set<std::uint32_t>& waiting, const CollectiveCall& call, std::uint64_t number,
+            const std::vector<std::uint32_t>& missing) {
+    constexpr std::size_t kMostNamed = 8;
+    const auto named = [](const auto& ranks) {
+      std::vector<std::string> names;
+      for (const std::uint32_t rank : ranks)
+        if (names.size() < kMostNamed) names.push_back(std::to_string(rank));
+      const std::string more = ranks.size() > kMostNamed ? fmt::format(" and {} more", ranks.size() - kMostNamed) : "";
+      return (ranks.size() > 1 ? "ranks " : "rank ") + base::join(names, ", ") + more;
+    };
+    const Communicator& communicator = found_.communicators[call.communicator];
+    std::vector<std::string> path;
+    path_to(node_of(call), path);
+    std::string text = fmt::format("{} never reached call {} ", named(missing), number);
+    if (communicator.id > 1) text += fmt::format("of communicator 0x{:x} ", communicator.id);
+    text += fmt::format("({})", session_.strings.view(call.name));
+    if (!path.empty()) text += " in `" + base::printable(base::join(path, " > ")) + "`";
+    report_.losses.push_back({"collectives_unjoined", missing.size(),
+                              text + ", in which " + named(waiting) + " stood when recording ended"});
+    model::Verdict verdict;
+    verdict.kind = kHung;
+    verdict.text = text + ": the others waited " + base::format_ns(length_of(call));
+    verdict.severity = model::Weight::kError;
+    verdict.evidence = {{"rank", missing.front()},
+                        {"ranks", static_cast<double>(missing.size())},
+                        {"call", static_cast<double>(number)},
+                        {"waited_ns", length_of(call)}};
+    report_.verdict.push_back(std::move(verdict));
+  }
+
+  void collectives() {
+    missed();
+    if (found_.unjoined > 0)
+      report_.losses.push_back(
+          {"collectives_unjoined", found_.unjoined,
+           "collective calls of communicators whose ranks do not make the same calls in one order"});
+    struct Sums {
+      model::Collective row;
+      std::map<std::uint32_t, model::CollectiveOfRank> ranks;
+      Operation operation = Operation::kOther;
+    };
+    using Key = std::tuple<std::uint32_t, std::string_view, double, std::uint32_t>;
+    std::map<Key, Sums> rows;
+    for (const JoinedCall& joined : found_.joined) {
+      const CollectiveCall& one = found_.calls[joined.calls.front()];
+      const Communicator& communicator = found_.communicators[one.communicator];
+      double least = length_of(one), most = least, bytes = one.bytes;
+      std::size_t last = 0;
+      for (std::size_t i = 1; i < joined.calls.size(); ++i) {
+        const CollectiveCall& call = found_.calls[joined.calls[i]];
+        const double length = length_of(call);
+        if (length < least) least = length, last = i;
+        most = std::max(most, length);
+        if (call.bytes != bytes) bytes = std::max(bytes, call.bytes);  // a rank may send less in a gather
+      }
+      const std::uint32_t last_rank = rank_of(found_.calls[joined.calls[last]]);
+      const std::string_view name = session_.strings.view(one.name);
+      const std::uint32_t node = node_of(one);
+      Sums& sums = rows[Key(one.communicator, name, std::isnan(bytes) ? -1 : bytes, node)];
+      if (sums.row.calls == 0) {
+        sums.row.library = communicator.nccl ? "NCCL" : "MPI";
+        if (communicator.id != 0) sums.row.communicator = fmt::format("0x{:x}", communicator.id);
+        sums.row.operation = std::string(name.substr(communicator.nccl ? 4 : 0));
+        sums.row.bytes = bytes;
+        sums.row.ranks = std::max<std::int64_t>(communicator.ranks, static_cast<std::int64_t>(joined.calls.size()));
+        sums.operation = one.operation;
+        path_to(node, sums.row.path);
+      }
+      ++sums.row.calls;
+      sums.row.transfer_ns += least;
+      double waited = 0,
+             next = most;  // the shortest but one: without the last rank the call would have begun so much earlier
+      for (std::size_t i = 0; i < joined.calls.size(); ++i) {
+        const CollectiveCall& call = found_.calls[joined.calls[i]];
+        const double length = length_of(call);
+        model::CollectiveOfRank& rank = sums.ranks[rank_of(call)];
+        rank.wait_ns += length - least;
+        rank.late_ns += most - length;
+        rank.time_ns += length;
+        rank.hidden_ns += call.hidden_ns ? *call.hidden_ns : hidden(call, call.start_ns, call.end_ns);
+        waited += length - least;
+        if (i != last) next = std::min(next, length);
+        timed_.push_back({&call, length - least, i == last ? kNone : last_rank});
+      }
+      model::CollectiveOfRank& late = sums.ranks[last_rank];
+      if (most > least) ++late.last;
+      const bool first = &joined == &found_.joined.front() ||
+                         found_.calls[(&joined - 1)->calls.front()].communicator != one.communicator;
+      if (!first) {  // the first call sets up connections: who comes last there holds nobody up in what follows
+        late.holds_up_ns += next - least;
+        late.costs_ns += waited;
+      }
+      sums.row.wait_ns += waited;
+    }
+    for (auto& [key, sums] : rows) {
+      Bandwidth rate;
+      if (bandwidth_of(sums.operation, sums.row.bytes, static_cast<double>(sums.row.ranks),
+                       sums.row.transfer_ns / static_cast<double>(sums.row.calls), rate)) {
+        sums.row.algorithm_bytes_per_s = rate.algorithm;
+        sums.row.bus_bytes_per_s = rate.bus;
+      }
+      double time = 0, beside = 0;
+      for (auto& [rank, of_rank] : sums.ranks) {
+        of_rank.rank = rank;
+        time += of_rank.time_ns;
+        beside += of_rank.hidden_ns;
+        sums.row.by_rank.push_back(of_rank);
+      }
+      if (has_gpu_work(session_) && time > 0) sums.row.hidden_share = beside / time;
+      report_.collectives.push_back(std::move(sums.row));
+    }
+    std::stable_sort(report_.collectives.begin(), report_.collectives.end(),
+                     [](const auto& a, const auto& b) { return a.wait_ns > b.wait_ns; });
+    if (report_.collectives.size() > kMostCollectives) {
+      report_.notes.push_back(fmt::format("{} more kinds of collective calls, which waited less, are not listed",
+                                          report_.collectives.size() - kMostCollectives));
+      report_.collectives.resize(kMostCollectives);
+    }
+  }
+
+  /// Which processes' clocks agree: of one host, or aligned to the same one. Equal numbers agree; kNone: with none.
+  [[nodiscard]] std::vector<std::uint32_t> agreeing_clocks() const {
+    std::vector<std::uint32_t> of(session_.processes.size(), 0);
+    const std::vector<HostClock> clocks = find_clocks(session_, found_);
+    for (std::uint32_t host = 1; host < clocks.size(); ++host)
+      for (const std::uint32_t process : clocks[host].processes) of[process] = clocks[host].knots.empty() ? host : 0;
+    return of;
+  }
+
+  static bool only_begins(const CollectiveCall& call) {
+    return call.operation == Operation::kSendLater || call.operation == Operation::kReceiveLater ||
+           call.operation == Operation::kExchangeLater;
+  }
+
+  /// Is the end of a call that completed a receive that of the message? Not where it completed several, or where the
+  /// message may have been there before the program asked: it asked first, or stood there for most of `began` to its
+  /// end.
+  static bool ends_with(const CollectiveCall& got, const CollectiveCall& receive, std::int64_t began) {
+    if (&got == &receive) return !only_begins(receive);
+    return got.received == 1 && 2 * length_ns(got.start_ns, got.end_ns) >= length_ns(began, got.end_ns);
+  }
+
+  void messages() {
+    if (found_.messages.empty() && found_.unmatched == 0) return;
+    const bool all = report_.ranks.size() >= report_.ranks.front().world;
+    if (found_.unmatched > 0 && all)
+      report_.losses.push_back({"messages_unmatched", found_.unmatched,
+                                "sends and receives whose other end is not among the calls of the rank they name"});
+    const std::vector<std::uint32_t> clock_of = agreeing_clocks();
+    using Key = std::tuple<std::uint32_t, std::uint32_t, std::uint32_t, std::uint32_t>;
+    struct Sums {
+      model::PointToPoint row;
+      bool whole = true;  ///< the transfer of each is known
+    };
+    std::map<Key, Sums> rows;
+    std::vector<Timed> of_call(found_.messaging.size());
+    std::vector<char> joined(found_.messaging.size());
+    for (const Message& message : found_.messages) {
+      const CollectiveCall &send = found_.messaging[message.send], &receive = found_.messaging[message.receive];
+      const std::uint32_t node = node_of(send);
+      Sums& sums = rows[Key(send.communicator, rank_of(send), rank_of(receive), node)];
+      model::PointToPoint& row = sums.row;
+      if (row.calls == 0) {
+        const Communicator& communicator = found_.communicators[send.communicator];
+        row.library = communicator.nccl ? "NCCL" : "MPI";
+        if (communicator.id != 0) row.communicator = fmt::format("0x{:x}", communicator.id);
+        row.from = rank_of(send);
+        row.to = rank_of(receive);
+        path_to(node, row.path);
+      }
+      ++row.calls;
+      if (const double bytes = std::isnan(send.bytes) ? receive.bytes : send.bytes; !std::isnan(bytes))
+        row.bytes += bytes;
+      double late_sender = 0, late_receiver = 0, transfer = 0;
+      const auto where = [&](std::uint32_t call) {
+        const CollectiveCall& of = found_.messaging[call];
+        return of.done != kNone && only_begins(of) ? of.done : call;  // MPI_Mprobe waits itself
+      };
+      // Where each end stood until the message was through; one that only began it and never asked stood nowhere.
+      const CollectiveCall &gave = found_.messaging[where(message.send)],
+                           &got = found_.messaging[where(message.receive)];
+      const bool held = &gave != &send || !only_begins(send), awaited = &got != &receive || !only_begins(receive);
+      if (send.stream != kNone && receive.stream != kNone) {
+        transfer = std::min(length_of(send), length_of(receive));
+        late_receiver = length_of(send) - transfer;
+        late_sender = length_of(receive) - transfer;
+      } else if (clock_of[send.process] == clock_of[receive.process]) {
+        const auto since = [](std::int64_t from, std::int64_t to) { return static_cast<double>(length_ns(from, to)); };
+        if (awaited) late_sender = std::min(length_of(got), since(got.start_ns, send.start_ns));
+        if (held && receive.start_ns < gave.end_ns)  // it was blocked so long, and not only copied its data away
+          late_receiver = since(gave.start_ns, receive.start_ns);
+        if (ends_with(got, receive, std::max(send.start_ns, receive.start_ns)))
+          transfer = since(std::max(send.start_ns, receive.start_ns), got.end_ns);
+        else
+          sums.whole = false;
+      } else {
+        sums.whole = false;
+      }
+      row.transfer_ns += transfer;
+      row.late_sender_ns += late_sender;
+      row.late_receiver_ns += late_receiver;
+      row.late_senders += late_sender > 0 ? 1 : 0;
+      row.late_receivers += late_receiver > 0 ? 1 : 0;
+      const auto wait = [&](std::uint32_t call, double ns, std::uint32_t cause) {
+        joined[call] = 1;
+        if (ns > of_call[call].wait_ns) of_call[call].wait_ns = ns, of_call[call].cause = cause;
+      };
+      for (const std::uint32_t begun : {message.send, message.receive}) joined[begun] = 1;
+      wait(where(message.send), late_receiver, row.to);
+      wait(where(message.receive), late_sender, row.from);
+    }
+    add_waits(of_call, joined);
+    for (auto& [key, sums] : rows) {
+      if (sums.whole && sums.row.transfer_ns > 0 && sums.row.bytes > 0)
+        sums.row.bytes_per_s = sums.row.bytes / sums.row.transfer_ns * 1e9;
+      report_.messages.push_back(std::move(sums.row));
+    }
+    std::stable_sort(report_.messages.begin(), report_.messages.end(), [](const auto& a, const auto& b) {
+      const double x = a.late_sender_ns + a.late_receiver_ns, y = b.late_sender_ns + b.late_receiver_ns;
+      return x != y ? x > y
+                    : std::tie(a.library, a.communicator, a.from, a.to, a.path) <
+                          std::tie(b.library, b.communicator, b.from, b.to, b.path);
+    });
+    if (report_.messages.size() > kMostMessages) {
+      report_.notes.push_back(fmt::format("{} more pairs of ranks, which waited less, are not listed",
+                                          report_.messages.size() - kMostMessages));
+      report_.messages.resize(kMostMessages);
+    }
+  }
+
+  /// Calls of a group share their kernel: one of them stands for all.
+  void add_waits(const std::vector<Timed>& of_call, const std::vector<char>& joined) {
+    std::map<std::tuple<std::uint32_t, std::uint32_t, std::int64_t, std::int64_t>, std::size_t> groups;
+    for (std::size_t c = 0; c < of_call.size(); ++c) {
+      if (joined[c] == 0) continue;
+      const CollectiveCall& call = found_.messaging[c];
+      Timed one{&call, of_call[c].wait_ns, of_call[c].cause};
+      if (call.stream == kNone) {
+        timed_.push_back(one);
+        continue;
+      }
+      const auto [at, added] =
+          groups.try_emplace({call.process, call.stream, call.start_ns, call.end_ns}, timed_.size());
+      if (added)
+        timed_.push_back(one);
+      else if (one.wait_ns > timed_[at->second].wait_ns)
+        timed_[at->second].wait_ns = one.wait_ns, timed_[at->second].cause = one.cause;
+    }
+  }
+
+  void regions() {
+    std::map<std::uint32_t, CommunicationSum> of_cell;
+    std::vector<std::uint32_t> seen(tree_.nodes.size(), kNone);
+    for (std::uint32_t t = 0; t < timed_.size(); ++t) {
+      const Timed& one = timed_[t];
+      const double time = length_of(*one.call), waited = std::min(one.wait_ns, time);
+      const std::int64_t begins = one.call->start_ns + static_cast<std::int64_t>(std::llround(waited));
+      const double beside_wait = hidden(*one.call, one.call->start_ns, begins),
+                   beside_transfer = hidden(*one.call, begins, one.call->end_ns);
+      for (const std::uint32_t entry : contexts_.of(contexts_.of_launch[number_of(*one.call)])) {
+        for (std::uint32_t o = entry & ~kInherited; o != kNone; o = tree_.parent[o]) {
+          const std::uint32_t cell = tree_.cell[o], node = tree_.cells[cell].node;
+          if (std::exchange(seen[node], t) != t)
+            of_cell[cell].add(time, waited, beside_wait, beside_transfer, one.cause);
+        }
+      }
+    }
+    const auto gather = [&](const RegionKey& key, CommunicationSum& into) {
+      for (std::size_t i = key.first; i < key.last; ++i)
+        if (const auto found = of_cell.find(tree_.node_cells[i]); found != of_cell.end()) into.add(found->second);
+    };
+    for (std::size_t r = 0; r < keys_.size() && r < report_.regions.size(); ++r) {
+      CommunicationSum sum;
+      gather(keys_[r], sum);
+      report_.regions[r].communication = sum.row();
+    }
+    for (model::TableRow& row : report_.rows) {
+      if (!row.merged) continue;
+      CommunicationSum sum;
+      for (const std::uint32_t id : row.members) gather(keys_[id], sum);
+      row.merged->communication = sum.row();
+    }
+  }
+
+  void activity() {
+    const auto begin = session_.begin_ns, end = session_.end_ns;
+    if (length_ns(begin, end) < static_cast<std::int64_t>(kActivityBins)) return;
+    const double bin = static_cast<double>(length_ns(begin, end)) / kActivityBins;
+    const auto edge = [&](std::size_t i) {
+      return i == kActivityBins ? end : begin + static_cast<std::int64_t>(bin * static_cast<double>(i));
+    };
+    std::map<std::uint32_t, std::size_t> place;
+    for (std::size_t i = 0; i < report_.ranks.size(); ++i) place[report_.ranks[i].rank] = i;
+    report_.activity.resize(report_.ranks.size());
+    for (model::RankActivity& each : report_.activity)
+      for (auto* list : {&each.compute, &each.transfer, &each.wait}) list->assign(kActivityBins, 0);
+    const auto spread = [&](std::vector<float>& into, std::int64_t from, std::int64_t to, const Stretches* without) {
+      from = std::max(from, begin);
+      to = std::min(to, end);
+      if (to <= from) return;
+      auto first = static_cast<std::size_t>(static_cast<double>(from - begin) / bin);
+      for (std::size_t i = std::min(first, kActivityBins - 1); i < kActivityBins && edge(i) < to; ++i) {
+        const std::int64_t a = std::max(from, edge(i)), b = std::min(to, edge(i + 1));
+        if (b <= a) continue;
+        const std::int64_t covered = b - a - (without == nullptr ? 0 : without->within(a, b));
+        into[i] += static_cast<float>(static_cast<double>(covered) / bin);
+      }
+    };
+    std::vector<Stretches> ranges(report_.ranks.size()), calls(report_.ranks.size());
+    for (const Timed& one : timed_) {
+      const std::size_t rank = place[rank_of(*one.call)];
+      const std::int64_t begins = one.call->start_ns + static_cast<std::int64_t>(one.wait_ns);
+      const Stretches* beside = compute_.beside(one.call->process, one.call->stream);
+      spread(report_.activity[rank].wait, one.call->start_ns, begins, beside);
+      spread(report_.activity[rank].transfer, begins, one.call->end_ns, beside);
+      calls[rank].add(one.call->start_ns, one.call->end_ns);
+    }
+    for (std::uint32_t o = 0; o < tree_.range_of.size(); ++o) {
+      if (tree_.range_of[o] == kNone || tree_.parent[o] != kNone) continue;
+      const model::Range& range = session_.ranges[tree_.range_of[o]];
+      const std::uint32_t rank = session_.processes[session_.threads[range.thread].process].rank;
+      if (rank != kNone && range.kind == model::RangeKind::kPushPop && !is_communication(session_, range))
+        ranges[place[rank]].add(range.start_ns, std::min(range.end_ns, end));
+    }
+    std::vector<std::vector<const Stretches*>> kernels(report_.ranks.size());
+    for (std::uint32_t p = 0; p < session_.processes.size(); ++p)
+      if (const Stretches* beside = compute_.beside(p, kNone);
+          beside != nullptr && !beside->empty() && session_.processes[p].rank != kNone)
+        kernels[place[session_.processes[p].rank]].push_back(beside);
+    base::parallel_for(report_.ranks.size(), options_.threads, [&](std::size_t rank) {
+      ranges[rank].finish();
+      calls[rank].finish();
+      model::RankActivity& of = report_.activity[rank];
+      for (std::size_t i = 0; i < kActivityBins; ++i) {
+        std::int64_t busy = 0;
+        for (const Stretches* each : kernels[rank]) busy += each->within(edge(i), edge(i + 1));
+        if (kernels[rank].empty())
+          busy = std::max<std::int64_t>(
+              0, ranges[rank].within(edge(i), edge(i + 1)) - calls[rank].within(edge(i), edge(i + 1)));
+        of.compute[i] = static_cast<float>(static_cast<double>(busy) / bin);
+        for (auto* list : {&of.compute, &of.transfer, &of.wait}) (*list)[i] = std::min((*list)[i], 1.0F);
+      }
+    });
+  }
+
+  const Session& session_;
+  const Options& options_;
+  const Tree& tree_;
+  const CollectiveCalls& found_;
+  const std::vector<RegionKey>& keys_;
+  model::Report& report_;
+  Compute compute_;
+  Contexts contexts_;
+  std::vector<Timed> timed_;
+};
+
+}  // namespace
+
+void CommunicationSum::add(double time_ns, double wait_ns, double wait_beside_ns, double beside_ns, std::uint32_t cause,
+                           double calls) {
+  calls_ += calls;
+  sums_.time_ns += calls * time_ns;
+  sums_.wait_ns += calls * (wait_ns - wait_beside_ns);
+  sums_.transfer_ns += calls * (time_ns - wait_ns - beside_ns);
+  sums_.overlap_ns += calls * (wait_beside_ns + beside_ns);
+  if (cause == kNone || wait_ns <= 0) return;
+  causes_[cause].calls += calls;
+  causes_[cause].ns += calls * (wait_ns - wait_beside_ns);
+}
+
+void CommunicationSum::add(const CommunicationSum& other) {
+  calls_ += other.calls_;
+  for (const auto field : {&model::Communication::time_ns, &model::Communication::transfer_ns,
+                           &model::Communication::wait_ns, &model::Communication::overlap_ns})
+    sums_.*field += other.sums_.*field;
+  for (const auto& [rank, cause] : other.causes_) {
+    causes_[rank].calls += cause.calls;
+    causes_[rank].ns += cause.ns;
+  }
+}
+
+std::optional<model::Communication> CommunicationSum::row() const {
+  if (calls_ == 0) return std::nullopt;
+  model::Communication out = sums_;
+  out.calls = std::llround(calls_);
+  for (const auto& [rank, cause] : causes_) out.held_up_by.push_back({rank, std::llround(cause.calls), cause.ns});
+  std::stable_sort(out.held_up_by.begin(), out.held_up_by.end(),
+                   [](const auto& a, const auto& b) { return a.ns > b.ns; });
+  return out;
+}
+
+void add_communication(const Session& session, const Options& options, const Tree& tree, const CollectiveCalls& found,
+                       const std::vector<RegionKey>& keys, model::Report& report) {
+  Adding(session, options, tree, found, keys, report).run();
+}
+
+std::vector<Timed> add_collectives(const Session& session, const Options& options, const Tree& tree,
+                                   const CollectiveCalls& found, model::Report& report) {
+  return Adding(session, options, tree, found, {}, report).run_collectives();
+}
+
+std::vector<Around> around_calls(const Session& session, const Options& options, const Tree& tree,
+                                 const CollectiveCalls& found) {
+  model::Report none;
+  return Adding(session, options, tree, found, {}, none).around();
+}
+
+}  // namespace rangescope::analyze

@@ -1,0 +1,112 @@
+#include "analyze/samples/sample_row.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/units.hpp"
+
+namespace rangescope::analyze {
+namespace {
+
+using model::SampledMetric;
+using model::SampleKind;
+using model::SampleStream;
+
+constexpr double kDarkShare = 0.5;  // an interval of more than +- 50 % tells nothing
+constexpr double kWide = 1.96;      // 95 % of a normal distribution
+constexpr double kWhole = 1.05;     // a share above it is no error of sampling
+
+}  // namespace
+
+void SamplePart::add(const SamplePart& other) {
+  amount += other.amount;
+  variance += other.variance;
+  edges += other.edges;
+  weight += other.weight;
+  largest = std::max(largest, other.largest);
+}
+
+bool adds(SampleKind kind) {
+  return kind == SampleKind::kAmount || kind == SampleKind::kShare;
+}
+
+model::Metric sampled_metric(const SampledRow& row, double per, double busy_ns, std::string_view of) {
+  model::Metric out;
+  out.unit = row.unit;
+  out.source = "sampled";
+  out.rounds = std::llround(row.sampled_ns / row.interval_ns);
+  if (row.sampled_ns < kLeastSamples * row.interval_ns) {
+    out.absent = fmt::format("too short to sample: {} of {} in all, sampled every {}", base::format_ns(row.sampled_ns),
+                             of, base::format_ns(row.interval_ns));
+    return out;
+  }
+  const double covered = row.total_ns > 0 ? row.sampled_ns / row.total_ns : 0;
+  if (covered < 0.5) {
+    out.absent = fmt::format("only {:.0f} % of its {} was sampled", covered * 100, of);
+    return out;
+  }
+  if (row.kind == SampleKind::kMax || row.kind == SampleKind::kMean) {
+    out.value = row.kind == SampleKind::kMax ? row.part.largest : row.part.amount / std::max(row.part.weight, 1.0);
+    out.min = out.max = out.value;
+    return out;
+  }
+  const double divisor = row.kind == SampleKind::kAmount ? std::max(per, 1.0) * covered : busy_ns * covered;
+  if (divisor <= 0) {
+    out.absent = "its GPU time is not known";
+    return out;
+  }
+  out.value = std::max(row.part.amount, 0.0) / divisor;
+  const double wide = (kWide * std::sqrt(row.part.variance) + row.part.edges) / divisor;
+  out.min = std::max(out.value - wide, 0.0);
+  out.max = out.value + wide;
+  if (row.kind == SampleKind::kShare) {
+    if (out.value > kWhole) {
+      out.absent =
+          out.min > 1
+              ? fmt::format("counted for {:.0f} % of its time: also where none of its work ran", out.value * 100)
+              : fmt::format("samples tell it no better than {:.3g} to {:.3g} {}", out.min, out.max, out.unit);
+      out.value = 0;
+      return out;
+    }
+    for (double* bounded : {&out.value, &out.min, &out.max}) *bounded = std::min(*bounded, 1.0);
+  }
+  const bool small = row.kind == SampleKind::kShare && wide < 0.02;  // two points of a share are no riddle
+  if (wide > kDarkShare * out.value && !small) {
+    out.absent = fmt::format("samples tell it no better than {:.3g} to {:.3g} {}", out.min, out.max, out.unit);
+    out.value = 0;
+  }
+  return out;
+}
+
+std::size_t activity_column(const SampleStream& stream) {
+  for (const std::string_view name : {"gpu_active", "gr__cycles_active", "GR Active", "sm_active", "sm__cycles_active"})
+    for (std::size_t m = 0; m < stream.metrics.size(); ++m)
+      if (stream.metrics[m].kind == SampleKind::kShare && stream.metrics[m].name.starts_with(name)) return m;
+  return stream.metrics.size();
+}
+
+model::SampledDevice describe_stream(const SampleStream& stream, model::Report& report) {
+  model::SampledDevice device;
+  device.source = stream.source;
+  device.uuid = stream.uuid;
+  device.name = stream.name;
+  device.interval_ns = static_cast<double>(stream.interval_ns);
+  device.samples = static_cast<std::int64_t>(stream.start_ns.size());
+  std::uint64_t gaps = 0;
+  for (std::size_t s = 0; s < stream.start_ns.size(); ++s) {
+    device.sampled_ns += static_cast<double>(stream.end_ns[s] - stream.start_ns[s]);
+    const std::int64_t gap = s == 0 ? 0 : stream.start_ns[s] - stream.end_ns[s - 1];
+    if (gap <= stream.interval_ns / 100) continue;
+    ++gaps;
+    device.gaps_ns += static_cast<double>(gap);
+  }
+  if (gaps > 0)
+    report.losses.push_back({"sample_gaps", gaps,
+                             fmt::format("{} between samples of {}, {} in all: sampled values are of the rest.",
+                                         base::counted(gaps, "gap"), stream.name, base::format_ns(device.gaps_ns))});
+  return device;
+}
+
+}  // namespace rangescope::analyze

@@ -1,0 +1,65 @@
+#include "analyze/statistics/nonnegative.hpp"
+
+#include <Eigen/Cholesky>
+#include <Eigen/Core>
+#include <algorithm>
+
+namespace rangescope::analyze {
+namespace {
+
+using Matrix = Eigen::MatrixXd;
+using Vector = Eigen::VectorXd;
+using Index = Eigen::Index;
+
+constexpr int kMostRounds = 500, kFullExchanges = 5;
+
+}  // namespace
+
+NonNegative solve_nonnegative(const Gram& gram, const std::vector<double>& b) {
+  const std::size_t n = gram.n;
+  const Eigen::Map<const Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>> a(
+      gram.values.data(), static_cast<Index>(n), static_cast<Index>(n));
+  std::vector<char> passive(n, 1);
+  NonNegative out{std::vector<double>(n, 0), std::vector<double>(n, 0)};
+  std::vector<Index> chosen;
+  Eigen::LLT<Matrix> factor;
+  std::size_t fewest = n + 1;
+  int full = kFullExchanges;
+  for (int round = 0; round < kMostRounds; ++round) {
+    chosen.clear();
+    for (std::size_t i = 0; i < n; ++i)
+      if (passive[i] != 0) chosen.push_back(static_cast<Index>(i));
+    const auto size = static_cast<Index>(chosen.size());
+    Vector right(size);
+    for (Index i = 0; i < size; ++i) right[i] = b[static_cast<std::size_t>(chosen[static_cast<std::size_t>(i)])];
+    factor.compute(a(chosen, chosen));
+    const Vector solved = factor.solve(right);
+    std::fill(out.x.begin(), out.x.end(), 0);
+    for (Index i = 0; i < size; ++i) out.x[static_cast<std::size_t>(chosen[static_cast<std::size_t>(i)])] = solved[i];
+    const Vector slope = a * Eigen::Map<const Vector>(out.x.data(), static_cast<Index>(n)) -
+                         Eigen::Map<const Vector>(b.data(), static_cast<Index>(n));
+    // Wrong are positive unknowns that came out negative, and zeros that want to grow.
+    std::vector<std::size_t> wrong;
+    for (std::size_t i = 0; i < n; ++i) {
+      const double scale = 1e-9 * (std::abs(b[i]) + 1e-300);
+      if (passive[i] != 0 ? out.x[i] < 0 : slope[static_cast<Index>(i)] < -scale) wrong.push_back(i);
+    }
+    if (wrong.empty()) break;
+    if (wrong.size() < fewest) {
+      fewest = wrong.size();
+      full = kFullExchanges;
+    } else if (--full < 0) {
+      wrong = {wrong.back()};  // the one with the largest index: this always ends (Murty)
+    }
+    for (const std::size_t i : wrong) passive[i] = passive[i] != 0 ? 0 : 1;
+  }
+  for (double& x : out.x) x = std::max(x, 0.0);
+  const auto size = static_cast<Index>(chosen.size());
+  const Matrix inverse = factor.solve(Matrix::Identity(size, size));
+  for (std::size_t i = 0; i < n; ++i) out.variance[i] = 1 / gram.at(i, i);
+  for (Index i = 0; i < size; ++i)
+    out.variance[static_cast<std::size_t>(chosen[static_cast<std::size_t>(i)])] = inverse(i, i);
+  return out;
+}
+
+}  // namespace rangescope::analyze

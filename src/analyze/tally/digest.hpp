@@ -1,0 +1,357 @@
+// What remains of a capture when a rank's run ends: as much as the report of its job needs, in a few hundred KiB.
+//
+// merge() makes one digest of two, and a thousand merged are the job. Everything that adds up is an integer, and what
+// does not (the ranks themselves, their processes, calls of collectives) is listed, so that merging in any order and
+// grouping, on one machine or as a tree over many, gives the same report to the digit.
+//
+// Regions stand parents first; all indexes point into the same digest. Times are UTC in nanoseconds since 1970 by the
+// rank's own clock. The file is described in docs/formats/digest.md.
+#pragma once
+
+#include <array>
+#include <compare>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "analyze/ranks/collectives.hpp"
+#include "analyze/tally/sketch.hpp"
+#include "model/gpu.hpp"
+#include "model/loss.hpp"
+#include "model/range.hpp"
+#include "model/report.hpp"
+
+namespace rangescope::analyze::tally {
+
+using model::kNone;
+/// A capture with more of them has no digest: its names are to be folded.
+inline constexpr std::size_t kMostRegions = 50000, kMostKernels = 50000;
+inline constexpr std::int64_t kUnknown = INT64_MIN;  ///< of a sum: one of its parts is not known
+
+/// A sum, unless one of both is unknown. Stays at the ends of its type.
+[[nodiscard]] inline std::int64_t plus(std::int64_t a, std::int64_t b) {
+  std::int64_t sum = 0;
+  if (a == kUnknown || b == kUnknown) return kUnknown;
+  if (__builtin_add_overflow(a, b, &sum)) return a < 0 ? -INT64_MAX : INT64_MAX;
+  return sum;
+}
+
+struct Process {
+  std::uint32_t pid = 0, parent_pid = 0, rank = kNone, local_rank = kNone, world = 0;
+  std::uint32_t name = 0, host = 0, run = 0;  ///< names
+  std::int64_t start_ns = 0, end_ns = 0;
+  std::uint64_t ranges = 0, kernels = 0;
+  std::uint64_t range_own_ns = 0, range_pair_ns = 0;  ///< as model::Process, in 1/1000 ns
+  auto operator<=>(const Process&) const = default;
+};
+
+struct Device {
+  std::uint32_t process = kNone;
+  std::uint32_t name = 0, uuid = 0;  ///< names
+  model::Device facts;               ///< its process and strings are not set
+};
+
+/// A value of several parts: how many, their sum, and the largest one's number.
+struct Parts {
+  std::uint64_t count = 0;
+  std::int64_t sum = 0, min = 0, max = 0;
+  std::uint64_t largest = 0;  ///< of equals the lowest number
+
+  void add(const Parts& other);
+};
+
+/// What a rank has of a region.
+struct OfRank {
+  std::uint32_t rank = 0;
+  std::int64_t sum_ns = 0, own_ns = 0;  ///< as model::OverRanks::by_rank, own_by_rank
+  std::int64_t paced_ns = kUnknown;     ///< own_ns less waits for the GPU
+};
+
+/// Lengths of a region's occurrences, every 2^shift-th of a rank, in time order: the longest of those that stand beside
+/// each other, and whose it is.
+struct Ordinals {
+  std::uint64_t compared = 0;  ///< occurrences that all ranks have
+  std::uint32_t shift = 0;
+  struct Longest {
+    std::uint64_t ns = 0;
+    std::uint32_t rank = 0;
+  };
+  std::vector<Longest> longest;
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> ties;  ///< position in `longest`, another rank as long; sorted
+
+  /// `first`: nothing was added yet.
+  void add(const Ordinals& other, bool first);
+  void add_tied(const Ordinals& other, std::uint32_t first);  ///< from `first` on
+  void thin(std::uint32_t to_shift);
+  [[nodiscard]] std::uint64_t times(std::uint32_t rank) const;
+  [[nodiscard]] std::size_t kept() const { return static_cast<std::size_t>((compared + (1ull << shift) - 1) >> shift); }
+};
+
+struct Copies {
+  model::CopyKind kind = model::CopyKind::kUnknown;
+  std::int64_t calls = 0, bytes = 0, ns = 0;
+};
+
+template <class D>
+struct KernelSumOf {
+  std::uint32_t name = 0;  ///< index into Digest::kernels
+  D duration;
+};
+
+/// GPU work of a region, of the whole job, or of what lies outside all ranges.
+struct GpuFacts {
+  /// The counts and sums of model::GpuWork, in the order of kGpuCounts and kGpuTimes.
+  std::array<std::int64_t, 10> counts{};
+  std::array<std::int64_t, 12> times{};
+  bool partial = false;
+  std::vector<Copies> copies;  ///< by kind
+};
+
+template <class D>
+struct GpuOf : GpuFacts {
+  std::vector<KernelSumOf<D>> kernels;  ///< launched in this region and not in one below; by name
+  D latency;                            ///< the same kernels'; empty where calls were not recorded
+  /// Per occurrence, children included; nothing: that of the one kernel, or, without kernels, of no occurrences.
+  std::optional<D> kernel_ns;
+  std::optional<D> busy_ns;  ///< so too; nothing: the same
+
+  [[nodiscard]] const D& kernel() const {
+    static const D none;
+    return kernel_ns ? *kernel_ns : kernels.empty() ? none : kernels.front().duration;
+  }
+  [[nodiscard]] const D& busy() const { return busy_ns ? *busy_ns : kernel(); }
+};
+
+using KernelSum = KernelSumOf<Distribution>;
+using Gpu = GpuOf<Distribution>;
+
+inline constexpr std::array kGpuCounts = {&model::GpuWork::kernels,           &model::GpuWork::exclusive_kernels,
+                                          &model::GpuWork::inherited_kernels, &model::GpuWork::graph_kernels,
+                                          &model::GpuWork::graph_launches,    &model::GpuWork::copies,
+                                          &model::GpuWork::memsets,           &model::GpuWork::syncs,
+                                          &model::GpuWork::nccl_kernels,      &model::GpuWork::recorded_occurrences};
+inline constexpr std::array kGpuTimes = {&model::GpuWork::kernel_ns,  &model::GpuWork::exclusive_kernel_ns,
+                                         &model::GpuWork::busy_ns,    &model::GpuWork::exclusive_busy_ns,
+                                         &model::GpuWork::span_ns,    &model::GpuWork::idle_ns,
+                                         &model::GpuWork::copy_ns,    &model::GpuWork::copy_bytes,
+                                         &model::GpuWork::overlap_ns, &model::GpuWork::sync_ns,
+                                         &model::GpuWork::launch_ns,  &model::GpuWork::nccl_ns};
+
+/// What does not depend on where distributions stand.
+struct RegionFacts {
+  std::uint32_t parent = kNone, domain = 0, name = 0;  ///< a region before this one; names
+  model::RangeKind kind = model::RangeKind::kPushPop;
+  std::int64_t first_start_ns = 0;
+  std::int64_t occurrences = 0, unclosed = 0, threads = 0, processes = 0, replayed = 0;
+  std::int64_t inclusive_ns = 0, exclusive_ns = 0, profiler_ns = 0, recording_ns = 0;
+  std::int64_t settled_min = 0, settled_max = 0;
+  std::int64_t warm_ups = 0, warm_up_ns = 0, longest_ns = 0;
+  std::int64_t settled_busy_ns = kUnknown;  ///< unknown where GPU work was not recorded
+  Parts of_processes;                       ///< inclusive time; numbered by rank << 32 | process of that rank
+  Parts of_threads;                         ///< of the one process; numbered by tid
+  std::vector<OfRank> ranks;
+  std::uint64_t closed = 0;  ///< occurrences of ranks
+  Ordinals ordinals;
+};
+
+template <class D>
+struct RegionOf : RegionFacts {
+  D wall;
+  /// What of `wall` is not settled, by which the settled rest is known but for its ends.
+  D unsettled;
+  std::optional<GpuOf<D>> gpu;
+};
+
+/// As a file has it.
+using PackedRegion = RegionOf<Packed>;
+
+using Region = RegionOf<Distribution>;
+
+/// To `into`: what ranks without GPU work have of a region.
+void add_no_gpu(std::optional<Gpu>& into, const RegionFacts& of);
+
+struct Kernel {
+  std::uint32_t name = 0, short_name = 0;  ///< names
+  bool nccl = false;
+  Distribution duration;
+  struct Shape {
+    model::KernelShape shape;
+    std::uint64_t calls = 0;
+  };
+  std::vector<Shape> shapes;  ///< by shape
+};
+
+/// Calls of collectives that a digest keeps of a rank; of more every second, fourth ... of each communicator.
+inline constexpr std::size_t kMostKeptCalls = 4096;
+
+/// Collective calls of one rank on one communicator, every 2^shift-th of them, in their order.
+struct Calls {
+  std::uint32_t process = 0;
+  bool nccl = false;
+  std::uint64_t communicator = 0;  ///< 0: the library does not say
+  std::uint32_t ranks = 0;         ///< of the communicator, 0 where unknown
+  std::uint64_t made = 0;
+  std::uint32_t shift = 0;
+  struct Call {
+    std::uint32_t name = 0, region = kNone;  ///< region: the innermost one of the program around it
+    std::int64_t start_ns = 0, end_ns = 0;
+    std::int64_t bytes = kUnknown;
+    std::int64_t hidden_ns = kUnknown;    ///< beside other kernels on the same GPU
+    std::uint32_t context = kNone;        ///< index into Digest::contexts
+    std::uint32_t beside = 0, parts = 0;  ///< when those ran: [beside, beside + parts) of Calls::beside
+  };
+  std::vector<Call> calls;
+  std::vector<Call> standing;  ///< that had not ended when recording did, which is their end here
+  std::vector<std::pair<std::int64_t, std::int64_t>> beside;  ///< from the begin of the call on, ascending
+};
+
+/// Sends and receives that a digest keeps of a rank; of more those by whose tag and number both ends agree.
+inline constexpr std::size_t kMostKeptEnds = 2048;
+
+/// Calls of messages of one process, in the order of their begins.
+struct Messaging {
+  std::uint32_t process = 0;
+  std::uint32_t shift = 0;  ///< those ends are kept whose hash ends with so many zeros
+  struct Communicator {
+    bool nccl = false;
+    std::uint64_t id = 0;
+    std::uint32_t ranks = 0;
+    std::int32_t self = analyze::CollectiveCall::kNobody;  ///< own rank in it
+    auto operator<=>(const Communicator&) const = default;
+  };
+  std::vector<Communicator> communicators;  ///< of all calls
+  struct Call : Calls::Call {
+    std::uint32_t stream = kNone;  ///< of its kernels, calls of which are one where their times are; kNone: of a range
+    std::uint32_t received = 0;    ///< receives that it completed
+    std::uint32_t hashes = 0;      ///< different ones of the ends that it began or completed
+  };
+  std::vector<Call> calls;
+  std::vector<std::pair<std::int64_t, std::int64_t>> beside;  ///< as Calls::beside
+  struct End {
+    std::uint32_t call = 0, done = kNone, communicator = 0;  ///< began it; completed it; index into `communicators`
+    bool sends = false;
+    std::int32_t peer = 0, tag = 0;
+    std::uint64_t ordinal = 0;  ///< of those of the rank, communicator, direction, peer and tag
+  };
+  std::vector<End> ends;
+
+  /// The same at both ends.
+  [[nodiscard]] static std::uint64_t hash(std::uint64_t communicator, std::int32_t tag, std::uint64_t ordinal);
+  [[nodiscard]] std::uint64_t hash(const End& end) const {
+    return hash(communicators[end.communicator].id, end.tag, end.ordinal);
+  }
+};
+
+/// When ranges were open on a host: disjoint, ascending. Of more than kMostSpans the shortest gaps are closed.
+struct Open {
+  std::uint32_t host = 0;  ///< a name
+  std::vector<std::pair<std::int64_t, std::int64_t>> spans;
+  std::int64_t closed_ns = 0;  ///< sum of the gaps that were closed
+  std::int64_t waits_ns = 0;   ///< outside ranges, for counters
+
+  void add(const Open& other);
+};
+inline constexpr std::size_t kMostSpans = 512;
+
+/// Kernels of a rank whose pace is held against that of the others: those that take longest.
+inline constexpr std::size_t kMostPaced = 1024;
+/// Samples that are kept of a GPU's clock; of more, neighbours are averaged.
+inline constexpr std::size_t kMostClockSamples = 256;
+
+/// What of a rank is held against the others (analyze/ranks/rank_work.hpp).
+struct Work {
+  std::uint32_t rank = kNone;
+  std::int64_t kernels = 0, kernel_ns = 0, copied_bytes = 0;
+  double kernel_threads = 0;
+  struct Gpu {
+    std::uint32_t process = 0, uuid = 0;  ///< uuid: a name
+    std::int64_t first_ns = 0, last_ns = 0;
+  };
+  std::vector<Gpu> gpus;
+  struct Paced {
+    std::uint32_t name = 0;  ///< index into Digest::kernels
+    std::array<std::uint32_t, 6> size{};
+    std::int64_t calls = 0, ns = 0;
+  };
+  std::vector<Paced> paced;
+  std::uint64_t not_kept = 0;  ///< more kernels
+};
+
+struct Clock {
+  std::uint32_t process = kNone, uuid = 0;
+  bool limited = false;
+  struct Sample {
+    std::int64_t start_ns = 0, end_ns = 0, covered_ns = 0;
+    double value = 0;
+  };
+  std::vector<Sample> samples;
+};
+
+struct Loss {
+  std::uint32_t rank = kNone;
+  std::string kind, detail;  ///< kind: of model/loss_kinds.hpp; "": a note
+  std::uint64_t count = 0;
+  auto operator<=>(const Loss&) const = default;
+};
+
+struct Digest {
+  std::vector<std::string> names{""};
+  std::string tool;                  ///< "rangescope 0.1.0"; of several the first in alphabetical order
+  std::vector<std::string> sources;  ///< sorted
+  std::int64_t begin_ns = 0, end_ns = 0;
+  bool utc = true;                        ///< the clock's UTC time is known
+  bool sampled = false, counted = false;  ///< captures also hold CPU samples; counters
+  std::vector<Process> processes;
+  std::vector<Device> devices;
+  std::vector<Region> regions;
+  std::vector<Kernel> kernels;
+  std::optional<Gpu> total, unattributed;
+  /// Innermost regions around calls, each list ascending: a call counts in them and in all above.
+  std::vector<std::vector<std::uint32_t>> contexts;
+  std::vector<Calls> collectives;
+  std::vector<Messaging> messaging;
+  std::vector<Open> open;  ///< by host
+  std::vector<Work> works;
+  std::vector<Clock> clocks;
+  std::vector<Loss> losses;
+};
+
+/// Every call in it, whose names, regions and contexts are numbers of the digest.
+void for_each_call(Digest& digest, auto&& visit) {
+  for (Calls& calls : digest.collectives)
+    for (auto* list : {&calls.calls, &calls.standing})
+      for (Calls::Call& call : *list) visit(call);
+  for (Messaging& messaging : digest.messaging)
+    for (Calls::Call& call : messaging.calls) visit(call);
+}
+
+/// The digest of all ranks of both, which are different ones. O(both) on average: a Merger spares that where many come.
+[[nodiscard]] Digest merge(const Digest& one, const Digest& two);
+
+class Reading;  // analyze/tally/file.hpp
+
+/// Merges one by one, and keeps the tables by which names and regions are found.
+class Merger {
+ public:
+  Merger();
+  Merger(Merger&&) noexcept;
+  Merger& operator=(Merger&&) noexcept;
+  ~Merger();
+  void add(const Digest& from);
+  /// Those that were opened, side by side: what a region has over all ranks is touched once for all of them. False: one
+  /// is damaged, and nothing can be done with this Merger any more.
+  [[nodiscard]] bool add(std::span<Reading> several);
+  [[nodiscard]] Digest take();
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+/// Puts everything into the one order that does not depend on merges: what write() does first.
+[[nodiscard]] Digest in_order(Digest digest);
+
+}  // namespace rangescope::analyze::tally

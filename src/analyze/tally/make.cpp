@@ -1,0 +1,558 @@
+#include "analyze/tally/make.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+#include <span>
+#include <tuple>
+#include <utility>
+
+#include "analyze/details.hpp"
+#include "analyze/ranks/communication.hpp"
+#include "analyze/ranks/rank_work.hpp"
+#include "analyze/ranks/ranks.hpp"
+#include "analyze/tree/recording.hpp"
+#include "base/version.hpp"
+
+namespace rangescope::analyze::tally {
+namespace {
+
+using analyze::Phase;
+using model::Session;
+
+std::int64_t whole(double value) {
+  return std::isfinite(value) && std::abs(value) < 9e18 ? std::llround(value) : kUnknown;
+}
+
+/// The least shift by which at most `most` of `count` remain.
+std::uint32_t shift_for(std::size_t count, std::size_t most) {
+  std::uint32_t shift = 0;
+  while ((count >> shift) > most && shift < 32) ++shift;
+  return shift;
+}
+
+class Maker {
+ public:
+  Maker(const Session& session, const analyze::Options& options, const analyze::Details& details,
+        const model::Report& report)
+      : session_(session), options_(options), details_(details), tree_(details.tree), report_(report) {}
+
+  Digest run() {
+    head();
+    processes();
+    if (!session_.ranges.empty()) {
+      own_ = analyze::own_times(session_, tree_);
+      paced_ = analyze::own_times(session_, tree_, analyze::OwnTime::kWithoutGpuWaits);
+    }
+    regions();
+    kernels();
+    collectives();
+    open();
+    works();
+    for (const model::Loss& loss : report_.losses)
+      out_.losses.push_back({rank_, std::string(loss.kind.id()), loss.detail, loss.count});
+    return std::move(out_);
+  }
+
+ private:
+  std::uint32_t name(std::string_view text) {
+    if (text.empty()) return 0;
+    const auto [at, added] = names_.try_emplace(std::string(text), static_cast<std::uint32_t>(out_.names.size()));
+    if (added) out_.names.emplace_back(text);
+    return at->second;
+  }
+  std::uint32_t name(model::StringId id) { return name(session_.strings.view(id)); }
+  [[nodiscard]] std::int64_t utc(std::int64_t at) const { return plus(at, offset_); }
+
+  void head() {
+    out_.tool = base::tool_version();
+    out_.sources = report_.run.sources;
+    std::sort(out_.sources.begin(), out_.sources.end());
+    out_.sources.erase(std::unique(out_.sources.begin(), out_.sources.end()), out_.sources.end());
+    const model::Clock& clock = session_.clock;
+    out_.utc = clock.anchor_unix_ns != 0;
+    offset_ = out_.utc ? clock.anchor_unix_ns - clock.anchor_ns : 0;
+    out_.begin_ns = utc(session_.begin_ns);
+    out_.end_ns = utc(session_.end_ns);
+    out_.sampled = !session_.cpu.samples.empty();
+    out_.counted = !session_.measurements.empty() || !session_.samples.empty();
+  }
+
+  void processes() {
+    std::map<std::uint32_t, std::uint32_t> of_rank;
+    for (std::size_t p = 0; p < session_.processes.size(); ++p) {
+      const model::Process& from = session_.processes[p];
+      Process process{from.pid, from.parent_pid, from.rank, from.local_rank, from.world};
+      process.name = name(from.name);
+      process.host = name(from.host);
+      process.run = name(from.run);
+      process.start_ns = utc(from.start_ns);
+      process.end_ns = utc(from.end_ns);
+      process.ranges = static_cast<std::uint64_t>(report_.processes[p].ranges);
+      process.kernels = static_cast<std::uint64_t>(report_.processes[p].kernels);
+      const auto thousandths = [](double ns) { return static_cast<std::uint64_t>(std::clamp(ns, 0.0, 1e9) * 1000); };
+      process.range_own_ns = thousandths(from.range_own_ns);
+      process.range_pair_ns = thousandths(from.range_pair_ns);
+      out_.processes.push_back(process);
+      number_.push_back(static_cast<std::uint64_t>(from.rank) << 32 | of_rank[from.rank]++);
+      if (from.rank != kNone && (rank_ == kNone || from.rank < rank_)) rank_ = from.rank;
+    }
+    for (std::size_t i = 0; i < report_.devices.size(); ++i) {
+      Device device{report_.devices[i].process, name(report_.device_names[i]), name(report_.device_uuids[i]),
+                    report_.devices[i]};
+      if (device.process >= out_.processes.size()) device.process = kNone;
+      out_.devices.push_back(device);
+    }
+  }
+
+  void regions() {
+    most_lengths_ = std::clamp(kMostLengths / std::max<std::size_t>(1, report_.regions.size()), kFewestLengths,
+                               kMostLengthsOfRegion);
+    region_of_.assign(tree_.nodes.size(), kNone);
+    for (std::uint32_t r = 0; r < report_.regions.size(); ++r) {
+      const analyze::RegionKey& key = details_.keys[r];
+      const model::Region& from = report_.regions[r];
+      const analyze::Node& node = tree_.nodes[key.node];
+      region_of_[key.node] = r;
+      Region region;
+      region.parent = key.parent;
+      region.domain = name(session_.domains[node.domain].name);
+      region.name = name(node.name);
+      region.kind = node.kind;
+      region.first_start_ns = utc(node.first_start_ns);
+      region.occurrences = from.occurrences;
+      region.unclosed = from.unclosed;
+      region.threads = from.threads;
+      region.processes = from.processes;
+      region.inclusive_ns = whole(from.wall.inclusive_ns);
+      region.exclusive_ns = whole(from.wall.exclusive_ns);
+      region.profiler_ns = whole(from.wall.profiler_ns);
+      region.recording_ns = whole(from.wall.recording_ns);
+      if (from.steady) {
+        region.warm_ups = from.steady->left_out;
+        region.warm_up_ns = whole(from.steady->left_out_ns);
+        region.longest_ns = whole(from.steady->longest_ns);
+      }
+      occurrences(key, from, region);
+      if (from.gpu) region.gpu = gpu(*from.gpu);
+      if (region.gpu) gpu_occurrences(key, *region.gpu);
+      out_.regions.push_back(std::move(region));
+    }
+  }
+
+  void occurrences(const analyze::RegionKey& key, const model::Region& from, Region& region) {
+    // As add_steady() does: where counters slowed some occurrences, the distribution is of the others.
+    const bool slowed = from.wall.profiler_ns > from.wall.recording_ns;
+    Distribution unslowed, unsettled;
+    std::map<std::uint64_t, std::int64_t> of_process;
+    std::map<std::uint32_t, std::int64_t> of_thread;
+    std::map<std::uint32_t, std::vector<std::uint32_t>> of_rank;
+    bool settled = false;
+    for (std::size_t i = key.first; i < key.last; ++i) {
+      const std::uint32_t number = tree_.node_cells[i];
+      const analyze::Cell& cell = tree_.cells[number];
+      region.replayed += cell.replayed;
+      if (cell.closed > 0 && cell.process < number_.size()) {
+        of_process[number_[cell.process]] += static_cast<std::int64_t>(cell.inclusive_ns);
+        if (cell.thread < session_.threads.size())
+          of_thread[session_.threads[cell.thread].tid] += static_cast<std::int64_t>(cell.inclusive_ns);
+      }
+      const std::uint32_t rank =
+          cell.process < session_.processes.size() ? session_.processes[cell.process].rank : kNone;
+      for (const std::uint32_t o : details_.by_cell.of(number)) {
+        const std::uint32_t range = tree_.range_of[o];
+        if (range == kNone || session_.ranges[range].end_ns == model::kOpen) continue;
+        const std::int64_t length = analyze::wall_of(session_, tree_, o);
+        const Phase phase = o < details_.phases.size() ? details_.phases[o] : Phase::kSettled;
+        region.wall.add(length);
+        if (phase != Phase::kSettled) unsettled.add(length);
+        if (phase != Phase::kSlowed) unslowed.add(length);
+        if (phase == Phase::kWarmUp) region.unsettled.add(length);
+        if (phase == Phase::kSettled) {
+          region.settled_min = settled ? std::min(region.settled_min, length) : length;
+          region.settled_max = settled ? std::max(region.settled_max, length) : length;
+          settled = true;
+        }
+        if (rank != kNone) of_rank[rank].push_back(o);
+      }
+    }
+    if (slowed && unslowed.moments.n >= 3)
+      region.wall = std::move(unslowed);  // what warmed up stands in `unsettled`
+    else
+      region.unsettled = std::move(unsettled);
+    const bool unknown = session_.unrecorded.kernels || session_.unrecorded.copies;
+    // All work on the GPUs of the process, as Steady::busy_share has it.
+    const bool busy = from.steady && from.steady->busy_share;
+    region.settled_busy_ns = unknown ? kUnknown
+                             : busy  ? std::llround(*from.steady->busy_share * from.steady->wall_total_ns)
+                                     : 0;
+    parts(of_process, region.of_processes);
+    parts(of_thread, region.of_threads);
+    bool first = true;
+    for (auto& [rank, list] : of_rank) {
+      of_one_rank(rank, list, region, first);
+      first = false;
+    }
+  }
+
+  template <class Key>
+  static void parts(const std::map<Key, std::int64_t>& sums, Parts& into) {
+    for (const auto& [key, ns] : sums) into.add({1, ns, ns, ns, key});
+  }
+
+  void of_one_rank(std::uint32_t rank, std::vector<std::uint32_t>& list, Region& region, bool first) {
+    const auto range = [&](std::uint32_t o) -> const model::Range& { return session_.ranges[tree_.range_of[o]]; };
+    const auto length = [&](std::uint32_t o) { return analyze::length_ns(range(o).start_ns, range(o).end_ns); };
+    std::sort(list.begin(), list.end(), [&](std::uint32_t a, std::uint32_t b) {
+      return range(a).start_ns != range(b).start_ns ? range(a).start_ns < range(b).start_ns : a < b;
+    });
+    double sum = 0, own = 0, paced = 0;
+    Ordinals ordinals{list.size(), shift_for(list.size(), most_lengths_), {}, {}};
+    for (std::size_t i = 0; i < list.size(); ++i) {
+      sum += static_cast<double>(length(list[i]));
+      own += own_[list[i]];
+      paced += paced_[list[i]];
+      if ((i & ((std::size_t{1} << ordinals.shift) - 1)) == 0)
+        ordinals.longest.push_back({static_cast<std::uint64_t>(length(list[i])), rank});
+    }
+    region.ranks.push_back({rank, whole(sum), whole(own), whole(paced)});
+    region.closed += list.size();
+    region.ordinals.add(ordinals, first);
+  }
+
+  static Gpu gpu(const model::GpuWork& from) {
+    Gpu out;
+    out.kernel_ns.emplace();
+    for (std::size_t i = 0; i < kGpuCounts.size(); ++i)
+      out.counts[i] = from.*kGpuCounts[i] < 0 ? kUnknown : from.*kGpuCounts[i];
+    for (std::size_t i = 0; i < kGpuTimes.size(); ++i) out.times[i] = whole(from.*kGpuTimes[i]);
+    out.partial = from.partial;
+    for (const model::CopyRow& row : from.copies_by_kind)
+      out.copies.push_back({row.kind, row.calls, whole(row.bytes), whole(row.total_ns)});
+    return out;
+  }
+
+  void gpu_occurrences(const analyze::RegionKey& key, Gpu& gpu) const {
+    const analyze::GpuDetails& details = details_.gpu;
+    gpu.busy_ns.emplace();
+    if (session_.unrecorded.kernels) return;
+    for (std::size_t i = key.first; i < key.last; ++i) {
+      for (const std::uint32_t o : details_.by_cell.of(tree_.node_cells[i])) {
+        if (o >= details.busy.occurrence_busy.size() || (!details.paused.empty() && details.paused[o] != 0)) continue;
+        if (tree_.range_of[o] != kNone && session_.ranges[tree_.range_of[o]].end_ns == model::kOpen) continue;
+        gpu.kernel_ns->add(static_cast<std::int64_t>(details.busy.occurrence_kernel[o]));
+        if (!session_.unrecorded.copies) gpu.busy_ns->add(static_cast<std::int64_t>(details.busy.occurrence_busy[o]));
+      }
+    }
+  }
+
+  void kernels() {
+    if (report_.total) out_.total = gpu(*report_.total);
+    if (report_.unattributed) out_.unattributed = gpu(*report_.unattributed);
+    const analyze::KernelGroups& groups = details_.gpu.groups;
+    for (const analyze::KernelGroups::Name& from : groups.names) {
+      const model::KernelName& known = session_.kernel_names[from.kernel_name];
+      out_.kernels.push_back({name(analyze::shown_name(known)), name(known.short_name), from.nccl, {}, {}});
+    }
+    groups.wide ? add_groups(groups.times64) : add_groups(groups.times32);
+    for (Region& region : out_.regions)
+      if (region.gpu) sort(*region.gpu);
+    if (out_.unattributed) sort(*out_.unattributed);
+  }
+
+  static void sort(Gpu& gpu) {
+    std::sort(gpu.kernels.begin(), gpu.kernels.end(),
+              [](const KernelSum& a, const KernelSum& b) { return a.name < b.name; });
+  }
+
+  template <class T>
+  void add_groups(const analyze::KernelTimes<T>& times) {
+    const analyze::Sets& sets = details_.gpu.sets;
+    std::vector<std::map<model::KernelShape, std::uint64_t>> shapes(out_.kernels.size());
+    for (const analyze::Group& group : details_.gpu.groups.groups) {
+      Distribution duration, latency;
+      const bool launched = !group.graph && group.set != analyze::Sets::kNoLaunch;
+      for (std::size_t i = group.begin; i < group.begin + group.calls; ++i) {
+        duration.add(static_cast<std::int64_t>(times.duration[i]));
+        if (launched) latency.add(static_cast<std::int64_t>(times.latency[i]));
+      }
+      out_.kernels[group.name].duration.add(duration);
+      if (group.shape < session_.kernel_shapes.size())
+        shapes[group.name][session_.kernel_shapes[group.shape]] += group.calls;
+      for (const analyze::SetEntry& entry : sets.of(group.set)) {
+        Gpu* gpu = entry.region == sets.total_region && out_.total                 ? &*out_.total
+                   : entry.region == sets.unattributed_region && out_.unattributed ? &*out_.unattributed
+                   : entry.region < out_.regions.size() && entry.exclusive && out_.regions[entry.region].gpu
+                       ? &*out_.regions[entry.region].gpu
+                       : nullptr;
+        if (gpu == nullptr) continue;
+        gpu->latency.add(latency);
+        if (entry.region == sets.total_region) continue;  // Digest::kernels has them
+        const auto at = std::find_if(gpu->kernels.begin(), gpu->kernels.end(),
+                                     [&](const KernelSum& sum) { return sum.name == group.name; });
+        if (at == gpu->kernels.end())
+          gpu->kernels.push_back({group.name, duration});
+        else
+          at->duration.add(duration);
+      }
+    }
+    for (std::size_t k = 0; k < shapes.size(); ++k)
+      for (const auto& [shape, calls] : shapes[k]) out_.kernels[k].shapes.push_back({shape, calls});
+  }
+
+  void collectives() {
+    const analyze::CollectiveCalls found = analyze::find_collectives(session_);
+    const std::vector<analyze::Around> around = analyze::around_calls(session_, options_, tree_, found);
+    const auto rank_of = [&](const analyze::CollectiveCall& call) { return session_.processes[call.process].rank; };
+    std::vector<std::pair<std::size_t, std::size_t>> runs;  // of one communicator and rank
+    for (std::size_t i = 0; i < found.calls.size(); ++i) {
+      const analyze::CollectiveCall &one = found.calls[i], &before = found.calls[i == 0 ? 0 : i - 1];
+      if (i == 0 || one.communicator != before.communicator || rank_of(one) != rank_of(before)) runs.emplace_back(i, i);
+      runs.back().second = i + 1;
+    }
+    const std::size_t most = std::max<std::size_t>(1, kMostKeptCalls / std::max<std::size_t>(1, runs.size()));
+    for (const auto& [first, last] : runs) {
+      const analyze::Communicator& communicator = found.communicators[found.calls[first].communicator];
+      Calls calls{found.calls[first].process, communicator.nccl, communicator.id, communicator.ranks, last - first};
+      calls.shift = shift_for(last - first, most);
+      for (std::size_t i = first; i < last; i += std::size_t{1} << calls.shift)
+        fill(calls.calls.emplace_back(), found.calls[i], around[i], calls.beside);
+      out_.collectives.push_back(std::move(calls));
+    }
+    for (std::size_t i = 0; i < found.standing.size(); ++i) {
+      const analyze::CollectiveCall& call = found.standing[i];
+      const analyze::Communicator& communicator = found.communicators[call.communicator];
+      const auto same = std::find_if(out_.collectives.begin(), out_.collectives.end(), [&](const Calls& calls) {
+        return calls.process == call.process && calls.nccl == communicator.nccl &&
+               calls.communicator == communicator.id;
+      });
+      Calls& calls = same != out_.collectives.end()
+                         ? *same
+                         : out_.collectives.emplace_back(
+                               Calls{call.process, communicator.nccl, communicator.id, communicator.ranks});
+      fill(calls.standing.emplace_back(), call, around[around.size() - found.standing.size() + i], calls.beside);
+    }
+    messages(found, std::span(around).subspan(found.calls.size()));
+  }
+
+  void messages(const analyze::CollectiveCalls& found, std::span<const analyze::Around> around) {
+    using CollectiveCall = analyze::CollectiveCall;
+    struct All {
+      Messaging made;
+      std::map<std::uint32_t, std::uint32_t> communicators;
+      std::vector<std::uint64_t> hashes;  ///< of made.ends, whose calls are still those of found.messaging
+    };
+    std::map<std::uint32_t, All> of_process;
+    std::map<std::tuple<std::uint32_t, std::uint32_t, bool, std::int32_t, std::int32_t>, std::uint64_t> ordinals;
+    // Calls that share a kernel are one.
+    std::map<std::tuple<std::uint32_t, std::uint32_t, std::int64_t, std::int64_t>, std::uint32_t> groups;
+    std::vector<std::uint32_t> one_of(found.messaging.size());
+    std::vector<std::set<std::uint64_t>> hashes(found.messaging.size());
+    for (std::uint32_t c = 0; c < found.messaging.size(); ++c) {
+      const CollectiveCall& call = found.messaging[c];
+      one_of[c] = call.stream == kNone
+                      ? c
+                      : groups.try_emplace({call.process, call.stream, call.start_ns, call.end_ns}, c).first->second;
+    }
+    for (std::uint32_t c = 0; c < found.messaging.size(); ++c) {
+      const CollectiveCall& call = found.messaging[c];
+      All& all = of_process[call.process];
+      const auto [at, added] =
+          all.communicators.try_emplace(call.communicator, static_cast<std::uint32_t>(all.made.communicators.size()));
+      const analyze::Communicator& known = found.communicators[call.communicator];
+      if (added) all.made.communicators.push_back({known.nccl, known.id, known.ranks});
+      if (call.self >= 0) all.made.communicators[at->second].self = call.self;
+      if (call.operation == analyze::Operation::kWait) continue;
+      for (const bool sends : {true, false}) {
+        const CollectiveCall::End& end = sends ? call.to : call.from;
+        if (end.rank <= CollectiveCall::kNobody) continue;
+        const std::uint64_t ordinal =
+            ordinals[{call.communicator, session_.processes[call.process].rank, sends, end.rank, end.tag}]++;
+        all.made.ends.push_back({c, call.done, at->second, sends, end.rank, end.tag, ordinal});
+        all.hashes.push_back(Messaging::hash(known.id, end.tag, ordinal));
+        hashes[one_of[c]].insert(all.hashes.back());
+        if (call.done != kNone) hashes[one_of[call.done]].insert(all.hashes.back());
+      }
+    }
+    for (auto& [process, all] : of_process) {
+      Messaging& made = all.made;
+      made.process = process;
+      const auto kept = [&list = all.hashes](std::uint32_t shift) {
+        return static_cast<std::size_t>(std::count_if(
+            list.begin(), list.end(), [&](std::uint64_t hash) { return (hash & ((1ull << shift) - 1)) == 0; }));
+      };
+      // Ends of one hash go together: rather some more than none.
+      const std::size_t most = std::max<std::size_t>(1, kMostKeptEnds / of_process.size());
+      while (made.shift < 31 && kept(made.shift) > most && (kept(made.shift + 1) > 0 || kept(made.shift) > 8 * most))
+        ++made.shift;
+      std::map<std::uint32_t, std::uint32_t> place;
+      std::size_t ends = 0;
+      for (std::size_t i = 0; i < made.ends.size(); ++i) {
+        if ((all.hashes[i] & ((1ull << made.shift) - 1)) != 0) continue;
+        place[made.ends[i].call] = 0;
+        if (made.ends[i].done != kNone) place[made.ends[i].done] = 0;
+        made.ends[ends++] = made.ends[i];
+      }
+      made.ends.resize(ends);
+      for (auto& [c, number] : place) {
+        number = static_cast<std::uint32_t>(made.calls.size());
+        const CollectiveCall& call = found.messaging[c];
+        Messaging::Call& one = made.calls.emplace_back();
+        fill(one, call, around[c], made.beside);
+        one.stream = call.stream;
+        one.received = call.received;
+        one.hashes = static_cast<std::uint32_t>(hashes[one_of[c]].size());
+      }
+      for (Messaging::End& end : made.ends) {
+        end.call = place[end.call];
+        if (end.done != kNone) end.done = place[end.done];
+      }
+      out_.messaging.push_back(std::move(made));
+    }
+  }
+
+  void fill(Calls::Call& into, const analyze::CollectiveCall& call, const analyze::Around& around,
+            std::vector<std::pair<std::int64_t, std::int64_t>>& beside) {
+    into.name = name(call.name);
+    into.region = around.node == kNone ? kNone : region_of_[around.node];
+    into.start_ns = utc(call.start_ns);
+    into.end_ns = utc(call.end_ns);
+    into.bytes = whole(call.bytes);
+    into.hidden_ns = whole(around.hidden_ns);
+    into.context = context(around);
+    into.beside = static_cast<std::uint32_t>(beside.size());
+    into.parts = static_cast<std::uint32_t>(around.beside.size());
+    beside.insert(beside.end(), around.beside.begin(), around.beside.end());
+  }
+
+  std::uint32_t context(const analyze::Around& around) {
+    std::vector<std::uint32_t> regions;
+    for (const std::uint32_t node : around.nodes)
+      if (region_of_[node] != kNone) regions.push_back(region_of_[node]);
+    std::sort(regions.begin(), regions.end());
+    const auto [at, added] = contexts_.try_emplace(regions, static_cast<std::uint32_t>(out_.contexts.size()));
+    if (added) out_.contexts.push_back(std::move(regions));
+    return at->second;
+  }
+
+  void open() {
+    Open one;
+    if (!session_.processes.empty()) one.host = name(session_.processes.front().host);
+    for (const model::CounterWait& wait : session_.counter_waits)
+      if (wait.path.size() == 1) one.waits_ns += wait.ns;
+    analyze::Spans spans = analyze::top_spans(session_, tree_);
+    for (auto& [start, end] : spans) {
+      start = utc(start);
+      end = end == model::kOpen ? INT64_MAX : std::max(start, utc(end));
+    }
+    std::sort(spans.begin(), spans.end());
+    Open all;
+    all.spans = std::move(spans);
+    one.add(all);  // disjoint
+    if (one.spans.size() > kMostSpans) close(one);
+    out_.open.push_back(std::move(one));
+  }
+
+  static void close(Open& open) {
+    std::vector<std::int64_t> gaps;
+    for (std::size_t i = 1; i < open.spans.size(); ++i) gaps.push_back(open.spans[i].first - open.spans[i - 1].second);
+    const auto keep = gaps.begin() + static_cast<std::ptrdiff_t>(kMostSpans - 1);
+    std::nth_element(gaps.begin(), keep, gaps.end(), std::greater<>());
+    const std::int64_t longest = *keep;  // of those that are closed
+    std::vector<std::pair<std::int64_t, std::int64_t>> fewer{open.spans.front()};
+    for (std::size_t i = 1; i < open.spans.size(); ++i) {
+      const std::int64_t gap = open.spans[i].first - fewer.back().second;
+      if (gap > longest) {
+        fewer.push_back(open.spans[i]);
+        continue;
+      }
+      open.closed_ns += gap;
+      fewer.back().second = open.spans[i].second;
+    }
+    open.spans = std::move(fewer);
+  }
+
+  void works() {
+    const analyze::Works works = analyze::works_of(session_, report_);
+    std::map<std::uint32_t, std::uint32_t> kernel_of;  // by the string of its name
+    for (std::uint32_t k = 0; k < out_.kernels.size(); ++k)
+      kernel_of[analyze::shown_name(session_.kernel_names[details_.gpu.groups.names[k].kernel_name])] = k;
+    for (std::size_t i = 0; i < works.ranks.size(); ++i) {
+      const analyze::WorkOfRank& from = works.ranks[i];
+      Work work{report_.ranks[i].rank, from.work.kernels, whole(from.work.kernel_ns), whole(from.work.copied_bytes),
+                std::min(from.work.kernel_threads, 1e29)};
+      for (const auto& gpu : from.gpus)
+        work.gpus.push_back({gpu.process, name(gpu.uuid), utc(gpu.first_ns), utc(gpu.last_ns)});
+      for (const auto& kernel : from.kernels)
+        if (const auto known = kernel_of.find(static_cast<std::uint32_t>(kernel.same >> 32)); known != kernel_of.end())
+          work.paced.push_back(
+              {known->second, works.sizes[static_cast<std::uint32_t>(kernel.same)], kernel.calls, whole(kernel.ns)});
+      const auto longer = [&](const Work::Paced& a, const Work::Paced& b) {
+        if (a.ns != b.ns) return a.ns > b.ns;
+        return std::tie(out_.names[out_.kernels[a.name].name], a.size) <
+               std::tie(out_.names[out_.kernels[b.name].name], b.size);
+      };
+      std::sort(work.paced.begin(), work.paced.end(), longer);
+      work.not_kept = work.paced.size() - std::min(work.paced.size(), kMostPaced);
+      work.paced.resize(std::min(work.paced.size(), kMostPaced));
+      out_.works.push_back(std::move(work));
+    }
+    for (const analyze::SampledClock& from : works.clocks) {
+      Clock clock{from.process < out_.processes.size() ? from.process : kNone, name(from.uuid), from.limited, {}};
+      const std::size_t step = (from.samples.size() + kMostClockSamples - 1) / kMostClockSamples;
+      for (std::size_t i = 0; i < from.samples.size(); i += step) {
+        double sum = 0, covered = 0;
+        const std::size_t last = std::min(i + step, from.samples.size());
+        for (std::size_t k = i; k < last; ++k) {
+          sum += from.samples[k].value * from.samples[k].covered_ns;
+          covered += from.samples[k].covered_ns;
+        }
+        if (covered > 0)
+          clock.samples.push_back({utc(from.samples[i].start_ns), utc(from.samples[last - 1].end_ns), whole(covered),
+                                   step == 1 ? from.samples[i].value : sum / covered});
+      }
+      if (!clock.samples.empty()) out_.clocks.push_back(std::move(clock));
+    }
+  }
+
+  const Session& session_;
+  const analyze::Options& options_;
+  const analyze::Details& details_;
+  const analyze::Tree& tree_;
+  const model::Report& report_;
+  Digest out_;
+  std::int64_t offset_ = 0;
+  std::size_t most_lengths_ = 0;
+  std::uint32_t rank_ = kNone;
+  std::map<std::string, std::uint32_t> names_;
+  std::map<std::vector<std::uint32_t>, std::uint32_t> contexts_;
+  std::vector<double> own_, paced_;
+  std::vector<std::uint64_t> number_;  ///< of each process
+  std::vector<std::uint32_t> region_of_;
+};
+
+}  // namespace
+
+base::Result<Digest> digest_of(const Session& session, const analyze::Options& wanted) {
+  analyze::Options options;
+  options.per_process = false;
+  options.push_pop_scope = wanted.push_pop_scope;
+  options.domains = wanted.domains;
+  options.threads = wanted.threads;
+  options.top_kernels = 0;
+  options.samples = 0;
+  analyze::Details details;
+  auto report = analyze::analyze(session, options, details);
+  if (!report) return base::fail(std::move(report));
+  if (report->regions.size() > kMostRegions || details.gpu.groups.names.size() > kMostKernels)
+    return base::fail(base::Code::kUsage,
+                      fmt::format("{} regions and {} kernels are too many for a digest", report->regions.size(),
+                                  details.gpu.groups.names.size()),
+                      {}, "Give ranges fewer names, or record with --fold-names numbers");
+  return Maker(session, options, details, *report).run();
+}
+
+}  // namespace rangescope::analyze::tally

@@ -1,0 +1,434 @@
+// Merging. Each list of the second digest is gone through once; what it names is found by hash, after a guess: ranks of
+// one program mostly have the same names and regions in the same order, so that the guess nearly always holds.
+#include <algorithm>
+#include <map>
+#include <unordered_map>
+#include <vector>
+
+#include "analyze/tally/digest.hpp"
+#include "analyze/tally/file.hpp"
+
+namespace rangescope::analyze::tally {
+
+void Parts::add(const Parts& other) {
+  if (other.count == 0) return;
+  const bool first = count == 0;
+  if (first || other.max > max || (other.max == max && other.largest < largest)) largest = other.largest;
+  min = first ? other.min : std::min(min, other.min);
+  max = first ? other.max : std::max(max, other.max);
+  sum = plus(sum, other.sum);
+  count += other.count;
+}
+
+void Ordinals::thin(std::uint32_t to_shift) {
+  if (to_shift <= shift) return;
+  const std::uint32_t by = to_shift - shift;
+  std::vector<Longest> fewer;
+  for (std::size_t i = 0; i < longest.size(); i += std::size_t{1} << by) fewer.push_back(longest[i]);
+  longest = std::move(fewer);
+  std::erase_if(ties, [&](const auto& tie) { return (tie.first & ((1u << by) - 1)) != 0; });
+  for (auto& tie : ties) tie.first >>= by;
+  shift = to_shift;
+}
+
+void Ordinals::add(const Ordinals& other, bool first) {
+  if (first) {
+    *this = other;
+    return;
+  }
+  thin(other.shift);
+  if (other.shift < shift) {
+    Ordinals thinner = other;
+    thinner.thin(shift);
+    return add(thinner, false);
+  }
+  compared = std::min(compared, other.compared);
+  if (const std::size_t size = std::min({kept(), longest.size(), other.longest.size()}); size < longest.size())
+    longest.resize(size);
+  std::uint32_t from = 0;
+  if (ties.empty() && other.ties.empty())
+    for (; from < longest.size() && longest[from].ns != other.longest[from].ns; ++from)
+      if (longest[from].ns < other.longest[from].ns) longest[from] = other.longest[from];
+  if (from < longest.size()) add_tied(other, from);
+  if (longest.empty()) ties.clear();
+}
+
+void Ordinals::add_tied(const Ordinals& other, std::uint32_t first) {
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> all;
+  auto mine = ties.cbegin();
+  auto theirs = other.ties.cbegin();
+  const auto keep = [&all](std::uint32_t at, auto& tie, auto end, bool kept) {
+    for (; tie != end && tie->first == at; ++tie)
+      if (kept) all.push_back(*tie);
+  };
+  for (std::uint32_t i = first; i < longest.size(); ++i) {
+    Longest& one = longest[i];
+    const Longest& two = other.longest[i];
+    const bool equal = one.ns == two.ns, longer = one.ns > two.ns;
+    const std::size_t from = all.size();
+    keep(i, mine, ties.cend(), longer || equal);
+    keep(i, theirs, other.ties.cend(), !longer);
+    if (equal) all.emplace_back(i, std::max(one.rank, two.rank));
+    if (all.size() > from) std::sort(all.begin() + static_cast<std::ptrdiff_t>(from), all.end());
+    if (equal) one.rank = std::min(one.rank, two.rank);
+    if (!equal && !longer) one = two;
+  }
+  ties = std::move(all);
+}
+
+std::uint64_t Ordinals::times(std::uint32_t rank) const {
+  std::uint64_t count = 0;
+  for (const Longest& one : longest) count += one.rank == rank ? 1 : 0;
+  for (const auto& tie : ties) count += tie.second == rank ? 1 : 0;
+  return count;
+}
+
+std::uint64_t Messaging::hash(std::uint64_t communicator, std::int32_t tag, std::uint64_t ordinal) {
+  std::uint64_t x = communicator;
+  for (const std::uint64_t part : {static_cast<std::uint64_t>(static_cast<std::int64_t>(tag)), ordinal}) {
+    x = (x ^ part) + 0x9e3779b97f4a7c15ull;  // splitmix64 (S. Vigna)
+    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ull;
+    x = (x ^ (x >> 27)) * 0x94d049bb133111ebull;
+    x ^= x >> 31;
+  }
+  return x;
+}
+
+void Open::add(const Open& other) {
+  std::vector<std::pair<std::int64_t, std::int64_t>> all, joined;
+  std::merge(spans.begin(), spans.end(), other.spans.begin(), other.spans.end(), std::back_inserter(all));
+  for (const auto& span : all)
+    if (joined.empty() || span.first > joined.back().second)
+      joined.push_back(span);
+    else
+      joined.back().second = std::max(joined.back().second, span.second);
+  spans = std::move(joined);
+  closed_ns = plus(closed_ns, other.closed_ns);
+  waits_ns = plus(waits_ns, other.waits_ns);
+}
+
+void add_no_gpu(std::optional<Gpu>& into, const RegionFacts& of) {
+  if (!into) into.emplace();
+  if (of.settled_busy_ns == kUnknown) {
+    into->counts.fill(kUnknown);
+    into->times.fill(kUnknown);
+    return;
+  }
+  const std::int64_t closed = std::max<std::int64_t>(of.occurrences, 0);
+  into->counts.back() = plus(into->counts.back(), closed);
+  if (!into->kernel_ns) into->kernel_ns = into->kernel();
+  into->kernel_ns->add(0, static_cast<std::uint64_t>(closed));
+  if (into->busy_ns) into->busy_ns->add(0, static_cast<std::uint64_t>(closed));
+}
+
+namespace {
+
+/// plus() of each, none of which is negative but kUnknown: many at once.
+template <std::size_t n>
+void add_sums(std::array<std::int64_t, n>& into, const std::array<std::int64_t, n>& from) {
+  std::array<std::uint64_t, n> sums;
+  std::uint64_t signs = 0;
+  for (std::size_t i = 0; i < n; ++i) {
+    const auto a = static_cast<std::uint64_t>(into[i]), b = static_cast<std::uint64_t>(from[i]);
+    sums[i] = a + b;
+    signs |= a | b | sums[i];
+  }
+  const bool plain = signs >> 63 == 0;  // nothing unknown, nothing too large
+  if (plain) std::copy(sums.begin(), sums.end(), into.begin());
+  for (std::size_t i = 0; i < n && !plain; ++i) into[i] = plus(into[i], from[i]);
+}
+
+template <class D>
+void add(Gpu& into, const GpuOf<D>& from, const std::vector<std::uint32_t>& kernel_of) {
+  add_sums(into.counts, from.counts);
+  add_sums(into.times, from.times);
+  into.partial |= from.partial;
+  for (const Copies& copy : from.copies) {
+    const auto at = std::lower_bound(into.copies.begin(), into.copies.end(), copy,
+                                     [](const Copies& a, const Copies& b) { return a.kind < b.kind; });
+    if (at == into.copies.end() || at->kind != copy.kind) {
+      into.copies.insert(at, copy);
+      continue;
+    }
+    at->calls = plus(at->calls, copy.calls);
+    at->bytes = plus(at->bytes, copy.bytes);
+    at->ns = plus(at->ns, copy.ns);
+  }
+  // Where all have one kernel an occurrence, that kernel's sums are those of occurrences.
+  const bool empty = into.kernels.empty() && !into.kernel_ns && !into.busy_ns,
+             one_each =
+                 !into.kernel_ns && !from.kernel_ns && from.kernels.size() == 1 &&
+                 (empty || (into.kernels.size() == 1 && into.kernels[0].name == kernel_of[from.kernels[0].name]));
+  if (!into.busy_ns && from.busy_ns) into.busy_ns = into.kernel();
+  if (into.busy_ns) into.busy_ns->add(from.busy());
+  if (!one_each && !into.kernel_ns) into.kernel_ns = into.kernel();
+  if (!one_each) into.kernel_ns->add(from.kernel());
+  std::size_t guess = 0;
+  std::unordered_map<std::uint32_t, std::size_t> places;
+  const std::size_t before = into.kernels.size();
+  for (const auto& sum : from.kernels) {
+    const std::uint32_t name = kernel_of[sum.name];
+    if (guess >= into.kernels.size() || into.kernels[guess].name != name) {
+      if (places.empty())
+        for (std::size_t i = 0; i < before; ++i) places.emplace(into.kernels[i].name, i);
+      guess = places.try_emplace(name, into.kernels.size()).first->second;
+    }
+    if (guess == into.kernels.size()) into.kernels.push_back({name, {}});
+    into.kernels[guess++].duration.add(sum.duration);
+  }
+  into.latency.add(from.latency);
+}
+
+template <class D>
+void add(Region& into, const RegionOf<D>& from, const std::vector<std::uint32_t>& kernel_of) {
+  const bool first = into.ranks.empty() && into.ordinals.compared == 0;
+  if (from.gpu && !into.gpu && into.occurrences > 0) add_no_gpu(into.gpu, into);
+  if (into.gpu && !from.gpu) add_no_gpu(into.gpu, from);
+  for (const auto field :
+       {&RegionFacts::occurrences, &RegionFacts::unclosed, &RegionFacts::threads, &RegionFacts::processes,
+        &RegionFacts::replayed, &RegionFacts::inclusive_ns, &RegionFacts::exclusive_ns, &RegionFacts::profiler_ns,
+        &RegionFacts::recording_ns, &RegionFacts::warm_ups, &RegionFacts::warm_up_ns, &RegionFacts::settled_busy_ns})
+    into.*field = plus(into.*field, from.*field);
+  into.first_start_ns = std::min(into.first_start_ns, from.first_start_ns);
+  into.longest_ns = std::max(into.longest_ns, from.longest_ns);
+  if (from.wall.moments.n > from.unsettled.moments.n) {  // else it has nothing settled
+    const bool none = into.wall.moments.n == into.unsettled.moments.n;
+    into.settled_min = none ? from.settled_min : std::min(into.settled_min, from.settled_min);
+    into.settled_max = none ? from.settled_max : std::max(into.settled_max, from.settled_max);
+  }
+  into.wall.add(from.wall);
+  into.unsettled.add(from.unsettled);
+  into.of_processes.add(from.of_processes);
+  into.of_threads.add(from.of_threads);
+  if (!from.ranks.empty()) into.ordinals.add(from.ordinals, first);
+  for (const OfRank& rank : from.ranks) into.ranks.push_back(rank);
+  into.closed += from.closed;
+  if (!from.gpu) return;
+  if (!into.gpu) into.gpu.emplace();
+  add(*into.gpu, *from.gpu, kernel_of);
+}
+
+}  // namespace
+
+struct Merger::State {
+  struct RegionKey {
+    std::uint32_t parent, domain, name;
+    model::RangeKind kind;
+    bool operator==(const RegionKey&) const = default;
+  };
+  struct HashRegion {
+    std::size_t operator()(const RegionKey& key) const {
+      std::uint64_t x = (static_cast<std::uint64_t>(key.parent) << 32 | key.name) ^
+                        (static_cast<std::uint64_t>(key.domain) << 17 | static_cast<std::uint64_t>(key.kind) << 63);
+      x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ull;
+      return static_cast<std::size_t>(x ^ (x >> 29));
+    }
+  };
+  struct HashName {
+    using is_transparent = void;
+    std::size_t operator()(std::string_view name) const { return std::hash<std::string_view>{}(name); }
+  };
+
+  Digest all;
+  bool empty = true;
+  std::unordered_map<std::string, std::uint32_t, HashName, std::equal_to<>> names;
+  std::unordered_map<RegionKey, std::uint32_t, HashRegion> regions;
+  std::unordered_map<std::uint32_t, std::uint32_t> kernels;  ///< by name
+  std::map<std::vector<std::uint32_t>, std::uint32_t> contexts;
+
+  /// What numbers of a digest that is added are here.
+  struct Numbers {
+    std::vector<std::uint32_t> name_of, region_of, kernel_of;
+  };
+  std::vector<Numbers> numbers;  ///< of those that are added at once
+
+  std::uint32_t name(const std::string& text) {
+    if (const auto found = names.find(std::string_view(text)); found != names.end()) return found->second;
+    const auto number = static_cast<std::uint32_t>(all.names.size());
+    all.names.push_back(text);
+    names.emplace(text, number);
+    return number;
+  }
+
+  std::uint32_t region(const RegionFacts& from, const Numbers& of) {
+    const RegionKey key{from.parent == kNone ? kNone : of.region_of[from.parent], of.name_of[from.domain],
+                        of.name_of[from.name], from.kind};
+    const auto same = [&](const Region& r) {
+      return r.parent == key.parent && r.name == key.name && r.domain == key.domain && r.kind == key.kind;
+    };
+    if (const std::size_t guess = of.region_of.size(); guess < all.regions.size() && same(all.regions[guess]))
+      return static_cast<std::uint32_t>(guess);
+    const auto [at, added] = regions.try_emplace(key, static_cast<std::uint32_t>(all.regions.size()));
+    if (added) {
+      Region& made = all.regions.emplace_back();
+      made.parent = key.parent;
+      made.domain = key.domain;
+      made.name = key.name;
+      made.kind = key.kind;
+      made.first_start_ns = from.first_start_ns;
+      made.settled_busy_ns = 0;
+    }
+    return at->second;
+  }
+
+  template <class D>
+  void merge(const RegionOf<D>& from, Numbers& of) {
+    of.region_of.push_back(region(from, of));
+    tally::add(all.regions[of.region_of.back()], from, of.kernel_of);
+  }
+
+  static void merge(std::optional<Gpu>& into, const std::optional<Gpu>& from, const Numbers& of) {
+    if (!from) return;
+    if (!into) into.emplace();
+    tally::add(*into, *from, of.kernel_of);
+  }
+
+  /// What stands before the regions.
+  void begin(const Digest& from, Numbers& of) {
+    if (!from.processes.empty()) {  // else a rank that left nothing, or a share without ranks
+      all.begin_ns = empty ? from.begin_ns : std::min(all.begin_ns, from.begin_ns);
+      all.end_ns = empty ? from.end_ns : std::max(all.end_ns, from.end_ns);
+      all.tool = empty ? from.tool : std::min(all.tool, from.tool);
+      all.utc &= from.utc;
+      all.sampled |= from.sampled;
+      all.counted |= from.counted;
+      empty = false;
+    }
+    std::vector<std::string> sources;
+    std::set_union(all.sources.begin(), all.sources.end(), from.sources.begin(), from.sources.end(),
+                   std::back_inserter(sources));
+    all.sources = std::move(sources);
+
+    of.name_of.clear();
+    for (std::size_t i = 0; i < from.names.size(); ++i)
+      of.name_of.push_back(i < all.names.size() && all.names[i] == from.names[i] ? static_cast<std::uint32_t>(i)
+                                                                                 : name(from.names[i]));
+    of.kernel_of.clear();
+    for (const Kernel& kernel : from.kernels) of.kernel_of.push_back(merge(kernel, of));
+    of.region_of.clear();
+  }
+
+  /// What stands behind them.
+  void end(const Digest& from, const Numbers& of) {
+    merge(all.total, from.total, of);
+    merge(all.unattributed, from.unattributed, of);
+    const auto first = static_cast<std::uint32_t>(all.processes.size());
+    for (Process process : from.processes) {
+      for (std::uint32_t* text : {&process.name, &process.host, &process.run}) *text = of.name_of[*text];
+      all.processes.push_back(process);
+    }
+    for (Device device : from.devices) {
+      if (device.process != kNone) device.process += first;
+      for (std::uint32_t* text : {&device.name, &device.uuid}) *text = of.name_of[*text];
+      all.devices.push_back(device);
+    }
+    std::vector<std::uint32_t> context_of;
+    for (std::vector<std::uint32_t> context : from.contexts) {
+      for (std::uint32_t& region : context) region = of.region_of[region];
+      std::sort(context.begin(), context.end());
+      const auto [at, added] = contexts.try_emplace(context, static_cast<std::uint32_t>(all.contexts.size()));
+      if (added) all.contexts.push_back(std::move(context));
+      context_of.push_back(at->second);
+    }
+    const auto renumber = [&](Calls::Call& call) {
+      call.name = of.name_of[call.name];
+      if (call.region != kNone) call.region = of.region_of[call.region];
+      if (call.context != kNone) call.context = context_of[call.context];
+    };
+    for (const Calls& calls : from.collectives) {
+      Calls& made = all.collectives.emplace_back(calls);
+      made.process += first;
+      for (auto* list : {&made.calls, &made.standing})
+        for (Calls::Call& call : *list) renumber(call);
+    }
+    for (const Messaging& messaging : from.messaging) {
+      Messaging& made = all.messaging.emplace_back(messaging);
+      made.process += first;
+      for (Messaging::Call& call : made.calls) renumber(call);
+    }
+    for (const Open& one : from.open) {
+      const auto at = std::find_if(all.open.begin(), all.open.end(),
+                                   [&](const Open& open) { return open.host == of.name_of[one.host]; });
+      Open& into = at == all.open.end() ? all.open.emplace_back() : *at;
+      into.host = of.name_of[one.host];
+      into.add(one);
+    }
+    for (Work work : from.works) {
+      for (Work::Gpu& gpu : work.gpus) gpu.process += first, gpu.uuid = of.name_of[gpu.uuid];
+      for (Work::Paced& paced : work.paced) paced.name = of.kernel_of[paced.name];
+      all.works.push_back(std::move(work));
+    }
+    for (Clock clock : from.clocks) {
+      if (clock.process != kNone) clock.process += first;
+      clock.uuid = of.name_of[clock.uuid];
+      all.clocks.push_back(std::move(clock));
+    }
+    all.losses.insert(all.losses.end(), from.losses.begin(), from.losses.end());
+  }
+
+  std::uint32_t merge(const Kernel& from, const Numbers& of) {
+    const auto [at, added] = kernels.try_emplace(of.name_of[from.name], static_cast<std::uint32_t>(all.kernels.size()));
+    if (added) all.kernels.push_back({of.name_of[from.name], of.name_of[from.short_name], from.nccl, {}, {}});
+    Kernel& into = all.kernels[at->second];
+    into.duration.add(from.duration);
+    for (const Kernel::Shape& shape : from.shapes) {
+      const auto place = std::lower_bound(into.shapes.begin(), into.shapes.end(), shape,
+                                          [](const auto& a, const auto& b) { return a.shape < b.shape; });
+      if (place != into.shapes.end() && place->shape == shape.shape)
+        place->calls += shape.calls;
+      else
+        into.shapes.insert(place, shape);
+    }
+    return at->second;
+  }
+};
+
+Merger::Merger() : state_(std::make_unique<State>()) {}
+Merger::Merger(Merger&&) noexcept = default;
+Merger& Merger::operator=(Merger&&) noexcept = default;
+Merger::~Merger() = default;
+
+void Merger::add(const Digest& from) {
+  State& state = *state_;
+  state.numbers.resize(std::max<std::size_t>(1, state.numbers.size()));
+  State::Numbers& of = state.numbers.front();
+  state.begin(from, of);
+  for (const Region& one : from.regions) state.merge(one, of);
+  state.end(from, of);
+}
+
+bool Merger::add(std::span<Reading> several) {
+  State& state = *state_;
+  state.numbers.resize(std::max(several.size(), state.numbers.size()));
+  std::size_t most = 0;
+  for (std::size_t i = 0; i < several.size(); ++i) {
+    state.begin(several[i].head, state.numbers[i]);
+    most = std::max(most, several[i].regions());
+  }
+  PackedRegion one;
+  for (std::size_t r = 0; r < most; ++r) {
+    for (std::size_t i = 0; i < several.size(); ++i) {
+      if (r >= several[i].regions()) continue;
+      if (!several[i].next(one)) return false;
+      state.merge(one, state.numbers[i]);
+    }
+  }
+  for (std::size_t i = 0; i < several.size(); ++i) {
+    if (!several[i].finish()) return false;
+    state.end(several[i].head, state.numbers[i]);
+  }
+  return true;
+}
+
+Digest Merger::take() {
+  return std::move(state_->all);
+}
+
+Digest merge(const Digest& one, const Digest& two) {
+  Merger merger;
+  merger.add(one);
+  merger.add(two);
+  return merger.take();
+}
+
+}  // namespace rangescope::analyze::tally

@@ -1,0 +1,161 @@
+// The order that does not depend on merges: names by text, regions parents first and siblings by what tells them apart,
+// what ranks have by rank.
+#include <algorithm>
+#include <numeric>
+#include <tuple>
+
+#include "analyze/tally/digest.hpp"
+
+namespace rangescope::analyze::tally {
+namespace {
+
+/// place[i]: where element i of a list goes whose order is given.
+std::vector<std::uint32_t> places(const std::vector<std::uint32_t>& order) {
+  std::vector<std::uint32_t> place(order.size());
+  for (std::uint32_t i = 0; i < order.size(); ++i) place[order[i]] = i;
+  return place;
+}
+
+template <class T>
+void permute(std::vector<T>& list, const std::vector<std::uint32_t>& order) {
+  std::vector<T> out;
+  out.reserve(list.size());
+  for (const std::uint32_t i : order) out.push_back(std::move(list[i]));
+  list = std::move(out);
+}
+
+template <class T, class Before>
+std::vector<std::uint32_t> sorted(const std::vector<T>& list, Before before) {
+  std::vector<std::uint32_t> order(list.size());
+  std::iota(order.begin(), order.end(), 0u);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::uint32_t a, std::uint32_t b) { return before(list[a], list[b]); });
+  return order;
+}
+
+void order_names(Digest& digest) {
+  const auto order = sorted(digest.names, std::less<>());
+  const auto place = places(order);
+  permute(digest.names, order);
+  const auto move = [&](std::uint32_t& name) { name = place[name]; };
+  for (Process& process : digest.processes) move(process.name), move(process.host), move(process.run);
+  for (Device& device : digest.devices) move(device.name), move(device.uuid);
+  for (Region& region : digest.regions) move(region.domain), move(region.name);
+  for (Open& open : digest.open) move(open.host);
+  for (Work& work : digest.works)
+    for (Work::Gpu& gpu : work.gpus) move(gpu.uuid);
+  for (Clock& clock : digest.clocks) move(clock.uuid);
+  std::stable_sort(digest.open.begin(), digest.open.end(),
+                   [](const Open& a, const Open& b) { return a.host < b.host; });
+  for (Kernel& kernel : digest.kernels) move(kernel.name), move(kernel.short_name);
+  for_each_call(digest, [&](Calls::Call& call) { move(call.name); });
+}
+
+void order_kernels(Digest& digest) {
+  const auto order = sorted(digest.kernels, [](const Kernel& a, const Kernel& b) { return a.name < b.name; });
+  const auto place = places(order);
+  permute(digest.kernels, order);
+  const auto move = [&](std::optional<Gpu>& gpu) {
+    if (!gpu) return;
+    for (KernelSum& sum : gpu->kernels) sum.name = place[sum.name];
+    std::stable_sort(gpu->kernels.begin(), gpu->kernels.end(),
+                     [](const auto& a, const auto& b) { return a.name < b.name; });
+  };
+  for (Region& region : digest.regions) move(region.gpu);
+  move(digest.total);
+  move(digest.unattributed);
+  for (Work& work : digest.works) {
+    for (Work::Paced& paced : work.paced) paced.name = place[paced.name];
+    std::stable_sort(work.paced.begin(), work.paced.end(), [](const Work::Paced& a, const Work::Paced& b) {
+      return std::tie(a.name, a.size) < std::tie(b.name, b.size);
+    });
+  }
+}
+
+void order_regions(Digest& digest) {
+  std::vector<std::vector<std::uint32_t>> below(digest.regions.size() + 1);
+  for (std::uint32_t r = 0; r < digest.regions.size(); ++r)
+    below[digest.regions[r].parent == kNone ? digest.regions.size() : digest.regions[r].parent].push_back(r);
+  const auto key = [&](std::uint32_t r) {
+    const Region& region = digest.regions[r];
+    return std::tuple(region.domain, region.kind, region.name);
+  };
+  std::vector<std::uint32_t> order, waiting;
+  const auto push = [&](std::vector<std::uint32_t>& list) {
+    std::sort(list.begin(), list.end(),
+              [&](std::uint32_t a, std::uint32_t b) { return std::pair(key(b), b) < std::pair(key(a), a); });
+    waiting.insert(waiting.end(), list.begin(), list.end());
+  };
+  push(below.back());
+  while (!waiting.empty()) {
+    order.push_back(waiting.back());
+    waiting.pop_back();
+    push(below[order.back()]);
+  }
+  const auto place = places(order);
+  permute(digest.regions, order);
+  for (Region& region : digest.regions) {
+    if (region.parent != kNone) region.parent = place[region.parent];
+    const auto before = [](const OfRank& a, const OfRank& b) { return a.rank < b.rank; };
+    if (!std::is_sorted(region.ranks.begin(), region.ranks.end(), before))
+      std::stable_sort(region.ranks.begin(), region.ranks.end(), before);
+  }
+  for (auto& context : digest.contexts) {
+    for (std::uint32_t& region : context) region = place[region];
+    std::sort(context.begin(), context.end());
+  }
+  const auto of_contexts = sorted(digest.contexts, std::less<>());
+  const auto place_of_context = places(of_contexts);
+  permute(digest.contexts, of_contexts);
+  for_each_call(digest, [&](Calls::Call& call) {
+    if (call.region != kNone) call.region = place[call.region];
+    if (call.context != kNone) call.context = place_of_context[call.context];
+  });
+}
+
+void order_processes(Digest& digest) {
+  // Those of one rank come from one digest, and stay as they stood there.
+  const auto order = sorted(digest.processes, [](const Process& a, const Process& b) {
+    const auto unranked = [](const Process& p) {
+      return p.rank == kNone ? std::tuple(p.run, p.start_ns, p.pid) : std::tuple(0u, std::int64_t{0}, 0u);
+    };
+    return std::pair(a.rank, unranked(a)) < std::pair(b.rank, unranked(b));
+  });
+  const auto place = places(order);
+  permute(digest.processes, order);
+  for (Device& device : digest.devices)
+    if (device.process != kNone) device.process = place[device.process];
+  std::stable_sort(digest.devices.begin(), digest.devices.end(), [](const Device& a, const Device& b) {
+    return std::pair(a.process, a.facts.ordinal) < std::pair(b.process, b.facts.ordinal);
+  });
+  for (Work& work : digest.works)
+    for (Work::Gpu& gpu : work.gpus) gpu.process = place[gpu.process];
+  std::stable_sort(digest.works.begin(), digest.works.end(),
+                   [](const Work& a, const Work& b) { return a.rank < b.rank; });
+  for (Clock& clock : digest.clocks)
+    if (clock.process != kNone) clock.process = place[clock.process];
+  std::stable_sort(digest.clocks.begin(), digest.clocks.end(), [](const Clock& a, const Clock& b) {
+    return std::tuple(a.process, a.uuid, a.limited, a.samples.front().start_ns) <
+           std::tuple(b.process, b.uuid, b.limited, b.samples.front().start_ns);
+  });
+  for (Messaging& messaging : digest.messaging) messaging.process = place[messaging.process];
+  std::stable_sort(digest.messaging.begin(), digest.messaging.end(),
+                   [](const Messaging& a, const Messaging& b) { return a.process < b.process; });
+  for (Calls& calls : digest.collectives) calls.process = place[calls.process];
+  std::stable_sort(digest.collectives.begin(), digest.collectives.end(), [](const Calls& a, const Calls& b) {
+    return std::tie(a.process, a.nccl, a.communicator) < std::tie(b.process, b.nccl, b.communicator);
+  });
+}
+
+}  // namespace
+
+Digest in_order(Digest digest) {
+  order_names(digest);
+  order_kernels(digest);
+  order_regions(digest);
+  order_processes(digest);
+  std::stable_sort(digest.losses.begin(), digest.losses.end());
+  return digest;
+}
+
+}  // namespace rangescope::analyze::tally

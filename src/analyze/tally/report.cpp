@@ -1,0 +1,501 @@
+#include "analyze/tally/report.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <set>
+#include <tuple>
+
+#include "analyze/details.hpp"
+#include "analyze/names/kernel_labels.hpp"
+#include "analyze/ranks/collectives.hpp"
+#include "analyze/ranks/rank_work.hpp"
+#include "analyze/ranks/ranks.hpp"
+#include "analyze/rows.hpp"
+#include "analyze/statistics/imbalance.hpp"
+#include "base/units.hpp"
+
+namespace rangescope::analyze::tally {
+namespace {
+
+constexpr double kNotKnown = std::numeric_limits<double>::quiet_NaN();
+constexpr model::Spread kNoSpread{kNotKnown, kNotKnown, kNotKnown, kNotKnown, kNotKnown, kNotKnown};
+
+double number(std::int64_t value) {
+  return value == kUnknown ? kNotKnown : static_cast<double>(value);
+}
+
+/// What of `region` has settled.
+Distribution settled(const Region& region) {
+  Distribution out = region.wall;
+  out.moments.take(region.unsettled.moments);
+  out.sketch.take(region.unsettled.sketch);
+  out.moments.min = region.settled_min;
+  out.moments.max = region.settled_max;
+  return out;
+}
+
+std::optional<model::Steady> steady_of(const Distribution& rest, std::int64_t warm_ups, std::int64_t warm_up_ns,
+                                       std::int64_t longest_ns, std::optional<double> busy_ns) {
+  if (rest.moments.n == 0) return std::nullopt;
+  model::Steady out;
+  out.occurrences = static_cast<std::int64_t>(rest.moments.n);
+  out.left_out = warm_ups;
+  out.left_out_ns = number(warm_up_ns);
+  out.longest_ns = number(longest_ns);
+  out.wall_total_ns = static_cast<double>(rest.moments.sum);
+  out.wall_ns = rest.spread();
+  if (busy_ns && out.wall_total_ns > 0) out.busy_share = *busy_ns / out.wall_total_ns;
+  return out;
+}
+
+class Reporter {
+ public:
+  Reporter(Digest digest, const analyze::Options& options, const analyze::Reference& reference)
+      : digest_(in_order(std::move(digest))), options_(options), reference_(reference), report_(out_.report) {}
+
+  Reported run() {
+    machines();
+    const auto same = [](const Work& work, const model::Rank& rank) { return work.rank == rank.rank; };
+    whole_ = std::equal(digest_.works.begin(), digest_.works.end(), report_.ranks.begin(), report_.ranks.end(), same);
+    communication_ = add_collectives(digest_, whole_, out_);
+    order();
+    kernels();
+    for (std::uint32_t r = 0; r < order_.size(); ++r) region(r);
+    region_kernels();
+    analyze::add_rows(nullptr, report_);
+    for (model::TableRow& row : report_.rows)
+      if (row.merged) merged(row);
+    work();
+    losses();
+    analyze::tell_kernels_apart(report_);
+    analyze::judge_regions(reference_, options_.device, report_);
+    notes();
+    return std::move(out_);
+  }
+
+ private:
+  [[nodiscard]] const std::string& text(std::uint32_t name) const { return digest_.names[name]; }
+
+  void machines() {
+    model::Session& session = out_.session;
+    session.end_ns = since(digest_.end_ns, digest_);  // times from the begin on: exact as floating-point numbers
+    session.clock = {"UTC", 0, digest_.begin_ns, {}};
+    if (digest_.utc) report_.run.start_unix_ns = digest_.begin_ns;
+    report_.run.tool = digest_.tool;
+    report_.run.sources = digest_.sources;
+    report_.run.duration_ns = static_cast<double>(analyze::length_ns(digest_.begin_ns, digest_.end_ns));
+    std::map<std::uint32_t, std::uint32_t> of_rank;
+    for (std::uint32_t p = 0; p < digest_.processes.size(); ++p) {
+      const Process& from = digest_.processes[p];
+      model::Process process{from.pid,
+                             from.parent_pid,
+                             session.strings.intern(text(from.name)),
+                             since(from.start_ns, digest_),
+                             since(from.end_ns, digest_),
+                             from.rank,
+                             from.local_rank,
+                             from.world,
+                             session.strings.intern(text(from.host)),
+                             session.strings.intern(text(from.run))};
+      process.range_own_ns = static_cast<double>(from.range_own_ns) / 1000;
+      process.range_pair_ns = static_cast<double>(from.range_pair_ns) / 1000;
+      session.processes.push_back(process);
+      session.threads.push_back({p, from.pid, 0});
+      model::ReportProcess row;
+      row.pid = from.pid;
+      row.parent_pid = from.parent_pid;
+      row.name = text(from.name);
+      if (from.rank != kNone) row.rank = from.rank;
+      row.range_own_ns = process.range_own_ns;
+      row.range_pair_ns = process.range_pair_ns;
+      row.start_ns = static_cast<double>(process.start_ns);
+      row.end_ns = static_cast<double>(process.end_ns);
+      row.ranges = static_cast<std::int64_t>(from.ranges);
+      row.kernels = static_cast<std::int64_t>(from.kernels);
+      report_.processes.push_back(std::move(row));
+      process_at_[static_cast<std::uint64_t>(from.rank) << 32 | of_rank[from.rank]++] = p;
+    }
+    std::map<std::string, std::set<std::uint32_t>> cards;
+    for (const Device& from : digest_.devices) {
+      model::Device device = from.facts;
+      device.process = from.process;
+      report_.devices.push_back(device);
+      report_.device_names.push_back(text(from.name));
+      report_.device_uuids.push_back(text(from.uuid));
+      if (from.uuid != 0 && from.process != kNone)
+        shared_ |= cards[text(from.uuid)].insert(digest_.processes[from.process].rank).second &&
+                   cards[text(from.uuid)].size() > 1;
+    }
+    analyze::list_ranks(session, report_);
+  }
+
+  /// Regions as analyze::link_nodes() puts them, by the first start over all ranks.
+  void order() {
+    const auto& regions = digest_.regions;
+    std::vector<std::vector<std::uint32_t>> below(regions.size() + 1);
+    for (std::uint32_t r = 0; r < regions.size(); ++r)
+      below[regions[r].parent == kNone ? regions.size() : regions[r].parent].push_back(r);
+    const auto before = [&](std::uint32_t a, std::uint32_t b) {
+      const Region &x = regions[a], &y = regions[b];
+      if (x.parent == kNone && x.domain != y.domain) return text(x.domain) < text(y.domain);
+      if (x.parent == kNone && x.kind != y.kind) return x.kind == model::RangeKind::kPushPop;
+      if (x.first_start_ns != y.first_start_ns) return x.first_start_ns < y.first_start_ns;
+      return std::tie(text(x.name), text(x.domain), x.kind) < std::tie(text(y.name), text(y.domain), y.kind);
+    };
+    for (auto& list : below) std::sort(list.begin(), list.end(), before);
+    std::vector<std::uint32_t> waiting(below.back().rbegin(), below.back().rend());
+    region_of_.assign(regions.size(), kNone);
+    while (!waiting.empty()) {
+      const std::uint32_t one = waiting.back();
+      waiting.pop_back();
+      region_of_[one] = static_cast<std::uint32_t>(order_.size());
+      order_.push_back(one);
+      waiting.insert(waiting.end(), below[one].rbegin(), below[one].rend());
+    }
+    report_.regions.resize(order_.size());
+  }
+
+  void region(std::uint32_t r) {
+    const Region& from = digest_.regions[order_[r]];
+    model::Region& region = report_.regions[r];
+    region.id = r;
+    if (from.parent != kNone) {
+      region.parent = region_of_[from.parent];
+      const model::Region& parent = report_.regions[region.parent];
+      region.depth = parent.depth + 1;
+      region.path = parent.path;
+    }
+    region.path.push_back(text(from.name));
+    region.domain = text(from.domain);
+    region.kind = from.kind;
+    region.occurrences = from.occurrences;
+    region.unclosed = from.unclosed;
+    region.threads = from.threads;
+    region.processes = from.processes;
+    region.wall.inclusive_ns = number(from.inclusive_ns);
+    region.wall.exclusive_ns = number(from.exclusive_ns);
+    region.wall.profiler_ns = number(from.profiler_ns);
+    region.wall.recording_ns = number(from.recording_ns);
+    region.wall.per_occurrence_ns = from.wall.spread();
+    const double duration = report_.run.duration_ns;
+    region.wall.share = duration > 0 ? region.wall.inclusive_ns / duration : 0;
+    if (from.replayed > 0)
+      region.notes.push_back(
+          std::to_string(from.replayed) +
+          " of its occurrences by CUDA graph replay of ranges that were open at capture: with GPU work, "
+          "and no CPU time of their own.");
+    std::optional<Gpu> none;  // opened only by ranks without GPU work
+    if (!from.gpu && digest_.total) add_no_gpu(none, from);
+    const std::optional<Gpu>& work = from.gpu ? from.gpu : none;
+    const bool busy = work && from.settled_busy_ns != kUnknown && !shared_ && work->times[2] != kUnknown;
+    region.steady = steady_of(settled(from), from.warm_ups, from.warm_up_ns, from.longest_ns,
+                              busy ? std::optional(number(from.settled_busy_ns)) : std::nullopt);
+    region.across = across(from);
+    region.ranks = over_ranks({order_[r]}, from.ordinals);
+    if (!communication_.empty()) region.communication = communication_[order_[r]].row();
+    if (work) region.gpu = gpu(*work, true);
+  }
+
+  [[nodiscard]] std::optional<model::Across> across(const Region& from) const {
+    const bool of_threads = from.of_processes.count < 2;
+    const Parts& parts = of_threads ? from.of_threads : from.of_processes;
+    if (parts.count < 2) return std::nullopt;
+    model::Across out;
+    out.of_threads = of_threads;
+    out.parts = static_cast<std::int64_t>(parts.count);
+    out.min_ns = number(parts.min);
+    out.max_ns = number(parts.max);
+    out.mean_ns = number(parts.sum) / static_cast<double>(parts.count);
+    out.imbalance = imbalance_of(out.max_ns, out.mean_ns);
+    const auto process = process_at_.find(parts.largest);
+    out.slowest = of_threads                     ? static_cast<std::uint32_t>(parts.largest)
+                  : process == process_at_.end() ? kNone
+                                                 : process->second;
+    return out;
+  }
+
+  /// Of regions whose times add up; occurrences are compared where it is one.
+  [[nodiscard]] std::optional<model::OverRanks> over_ranks(const std::vector<std::uint32_t>& regions,
+                                                           const Ordinals& ordinals) const {
+    if (report_.ranks.size() < 2) return std::nullopt;
+    model::OverRanks out;
+    out.by_rank.assign(report_.ranks.size(), kNotKnown);
+    out.own_by_rank.assign(report_.ranks.size(), kNotKnown);
+    for (const std::uint32_t r : regions) {
+      std::size_t at = 0;  // both ascend
+      for (const OfRank& one : digest_.regions[r].ranks) {
+        while (at < report_.ranks.size() && report_.ranks[at].rank < one.rank) ++at;
+        if (at == report_.ranks.size()) break;
+        if (report_.ranks[at].rank != one.rank) continue;
+        const auto add = [&](double& sum, std::int64_t ns) { sum = (std::isnan(sum) ? 0 : sum) + number(ns); };
+        add(out.by_rank[at], one.sum_ns);
+        add(out.own_by_rank[at], one.own_ns);
+      }
+    }
+    for (double& own : out.own_by_rank) own = std::isnan(own) ? own : std::max(0.0, own);
+    const std::size_t slowest = analyze::sum_up(out);
+    if (out.count == 0) return std::nullopt;
+    out.slowest = report_.ranks[slowest].rank;
+    if (regions.size() > 1) return out;
+    out.compared = static_cast<std::int64_t>(ordinals.longest.size());
+    out.slowest_in = static_cast<std::int64_t>(ordinals.times(out.slowest));
+    return out;
+  }
+
+  [[nodiscard]] model::GpuWork gpu(const Gpu& from, bool occurrences) const {
+    model::GpuWork out;
+    for (std::size_t i = 0; i < kGpuCounts.size(); ++i)
+      out.*kGpuCounts[i] = from.counts[i] == kUnknown ? -1 : from.counts[i];
+    for (std::size_t i = 0; i < kGpuTimes.size(); ++i) out.*kGpuTimes[i] = number(from.times[i]);
+    out.partial = from.partial;
+    for (const Copies& copy : from.copies)
+      out.copies_by_kind.push_back({copy.kind, copy.calls, number(copy.bytes), number(copy.ns)});
+    if (from.latency.moments.n > 0) out.launch_latency_ns = from.latency.spread();
+    if (occurrences) {
+      out.kernel_ns_per_occurrence = std::isnan(out.kernel_ns) ? kNoSpread : from.kernel().spread();
+      out.busy_ns_per_occurrence = std::isnan(out.busy_ns) ? kNoSpread : from.busy().spread();
+    }
+    if (!shared_) return out;
+    // Ranks on one GPU: what it did for both at once would count twice.
+    for (const auto field : {&model::GpuWork::busy_ns, &model::GpuWork::exclusive_busy_ns, &model::GpuWork::span_ns,
+                             &model::GpuWork::idle_ns, &model::GpuWork::overlap_ns})
+      out.*field = kNotKnown;
+    out.busy_ns_per_occurrence = kNoSpread;
+    return out;
+  }
+
+  void kernels() {
+    double total = 0;
+    for (const Kernel& kernel : digest_.kernels) total += static_cast<double>(kernel.duration.moments.sum);
+    for (const Kernel& kernel : digest_.kernels) {
+      model::KernelRow row = kernel_row(kernel, kernel.duration.moments, total);
+      row.duration_ns = kernel.duration.spread();
+      row.shapes = static_cast<std::int64_t>(kernel.shapes.size());
+      const auto most = std::max_element(kernel.shapes.begin(), kernel.shapes.end(),
+                                         [](const auto& a, const auto& b) { return a.calls < b.calls; });
+      if (most != kernel.shapes.end()) row.shape = most->shape;
+      report_.kernels.push_back(std::move(row));
+    }
+    std::sort(report_.kernels.begin(), report_.kernels.end(), larger);
+    if (digest_.unattributed) {
+      report_.unattributed = gpu(*digest_.unattributed, false);
+      std::map<std::uint32_t, Distribution> sums;
+      for (const KernelSum& sum : digest_.unattributed->kernels) sums[sum.name] = sum.duration;
+      list(sums, *report_.unattributed);
+    }
+    if (!digest_.total) return;
+    report_.total = gpu(*digest_.total, false);
+    report_.total->distinct_kernels = std::ssize(report_.kernels);
+    report_.total->top_kernels.assign(
+        report_.kernels.begin(),
+        report_.kernels.begin() + static_cast<std::ptrdiff_t>(std::min(options_.top_kernels, report_.kernels.size())));
+  }
+
+  static bool larger(const model::KernelRow& a, const model::KernelRow& b) {
+    return a.total_ns != b.total_ns ? a.total_ns > b.total_ns : a.name < b.name;
+  }
+
+  [[nodiscard]] model::KernelRow kernel_row(const Kernel& kernel, const Moments& sum, double total) const {
+    model::KernelRow row;
+    row.name = text(kernel.name);
+    row.short_name = text(kernel.short_name);
+    row.nccl = kernel.nccl;
+    row.calls = static_cast<std::int64_t>(sum.n);
+    row.total_ns = static_cast<double>(sum.sum);
+    row.share = total > 0 ? row.total_ns / total : 0;
+    return row;
+  }
+
+  void list(const std::map<std::uint32_t, Distribution>& sums, model::GpuWork& work) const {
+    std::uint64_t calls = 0;
+    for (const auto& [name, sum] : sums) calls += sum.moments.n;
+    // A launch may stand in several ranges of one tree (scope `process`): then sums of those below say too much.
+    if (work.kernels < 0 || calls != static_cast<std::uint64_t>(work.kernels)) {
+      work.distinct_kernels = work.kernels == 0 ? 0 : -1;
+      return;
+    }
+    for (const auto& [name, sum] : sums) {
+      const Kernel& kernel = digest_.kernels[name];
+      model::KernelRow row = kernel_row(kernel, sum.moments, work.kernel_ns);
+      row.duration_ns = sum.spread();
+      row.shapes = kernel.shapes.size() == 1 ? 1 : -1;
+      if (row.shapes == 1) row.shape = kernel.shapes.front().shape;
+      work.top_kernels.push_back(std::move(row));
+    }
+    work.distinct_kernels = std::ssize(work.top_kernels);
+    std::sort(work.top_kernels.begin(), work.top_kernels.end(), larger);
+    if (work.top_kernels.size() > options_.top_kernels) work.top_kernels.resize(options_.top_kernels);
+  }
+
+  /// Kernels of each region: its own and those of the regions below it.
+  void region_kernels() {
+    std::vector<std::map<std::uint32_t, Distribution>> sums(order_.size());
+    for (std::size_t r = order_.size(); r-- > 0;) {
+      const Region& from = digest_.regions[order_[r]];
+      if (from.gpu)
+        for (const KernelSum& sum : from.gpu->kernels) sums[r][sum.name].add(sum.duration);
+      model::Region& region = report_.regions[r];
+      if (region.parent != kNone)
+        for (const auto& [name, sum] : sums[r]) sums[region.parent][name].add(sum);
+      if (region.gpu) {
+        list(sums[r], *region.gpu);
+        // Latencies are those of kernels launched here; a region above has those of all below.
+        latencies(r);
+      }
+      sums[r].clear();
+    }
+  }
+
+  void latencies(std::size_t r) {
+    if (latency_.empty()) latency_.resize(order_.size());
+    if (const auto& work = digest_.regions[order_[r]].gpu) latency_[r].add(work->latency);
+    model::Region& region = report_.regions[r];
+    if (latency_[r].moments.n > 0) region.gpu->launch_latency_ns = latency_[r].spread();
+    if (region.parent != kNone) latency_[region.parent].add(latency_[r]);
+    latency_[r] = {};
+  }
+
+  void merged(model::TableRow& row) const {
+    model::Region& region = *row.merged;
+    Distribution wall, rest;
+    std::int64_t warm_ups = 0, warm_up_ns = 0, longest = 0, busy = 0;
+    bool first = true;
+    std::vector<std::uint32_t> members;
+    for (const std::uint32_t id : row.members) {
+      const Region& from = digest_.regions[order_[id]];
+      members.push_back(order_[id]);
+      wall.add(from.wall);
+      Distribution part = settled(from);
+      if (part.moments.n > 0) rest.add(part);
+      warm_ups = plus(warm_ups, from.warm_ups);
+      warm_up_ns = plus(warm_up_ns, from.warm_up_ns);
+      longest = std::max(longest, from.longest_ns);
+      busy = digest_.total && !shared_ ? plus(busy, from.settled_busy_ns) : kUnknown;
+      first = false;
+    }
+    if (first) return;
+    region.wall.per_occurrence_ns = wall.spread();
+    region.steady =
+        steady_of(rest, warm_ups, warm_up_ns, longest, busy == kUnknown ? std::nullopt : std::optional(number(busy)));
+    region.ranks = over_ranks(members, {});
+    analyze::CommunicationSum communication;
+    for (const std::uint32_t member : members)
+      if (!communication_.empty()) communication.add(communication_[member]);
+    region.communication = communication.row();
+  }
+
+  /// Of all ranks, or of none: nobody can be held against one that is not known.
+  void work() {
+    const std::size_t ranks = report_.ranks.size();
+    if (!whole_ || ranks < 2) return;
+    analyze::Works works;
+    std::map<analyze::KernelSize, std::uint32_t> sizes;
+    for (const Work& from : digest_.works) {
+      analyze::WorkOfRank& of = works.ranks.emplace_back();
+      of.work.kernels = from.kernels;
+      of.work.kernel_ns = number(from.kernel_ns);
+      of.work.kernel_threads = from.kernel_threads;
+      of.work.copied_bytes = number(from.copied_bytes);
+      for (const Work::Gpu& gpu : from.gpus)
+        of.gpus.push_back({gpu.process, text(gpu.uuid), since(gpu.first_ns, digest_), since(gpu.last_ns, digest_)});
+      for (const Work::Paced& paced : from.paced) {
+        if (paced.ns == kUnknown) continue;
+        const auto size = sizes.try_emplace(paced.size, static_cast<std::uint32_t>(sizes.size())).first->second;
+        of.kernels.push_back({std::uint64_t{paced.name} << 32 | size, paced.calls, number(paced.ns)});
+      }
+      kernels_cut_ |= from.not_kept > 0;
+    }
+    for (const Clock& from : digest_.clocks) {
+      analyze::SampledClock& clock = works.clocks.emplace_back();
+      clock.uuid = text(from.uuid);
+      clock.process = from.process;
+      clock.limited = from.limited;
+      for (const Clock::Sample& sample : from.samples)
+        if (sample.covered_ns != kUnknown)
+          clock.samples.push_back({since(sample.start_ns, digest_), since(sample.end_ns, digest_),
+                                   number(sample.covered_ns), sample.value});
+    }
+    analyze::judge_works(works, report_);
+    analyze::CpuPaces paces(ranks);
+    std::vector<double> own;
+    for (const std::uint32_t r : order_) {
+      const Region& from = digest_.regions[r];
+      if (from.ranks.size() != ranks || from.closed != from.ordinals.compared * ranks ||
+          from.kind != model::RangeKind::kPushPop || analyze::is_communication(text(from.domain)))
+        continue;
+      own.clear();
+      for (const OfRank& one : from.ranks) own.push_back(number(one.paced_ns));
+      if (std::none_of(own.begin(), own.end(), [](double ns) { return std::isnan(ns); })) paces.add(own);
+    }
+    paces.finish(report_);
+  }
+
+  void losses() {
+    struct Sum {
+      std::uint64_t count = 0;
+      std::string detail;
+      std::set<std::uint32_t> ranks;
+    };
+    std::map<std::string, Sum> kinds;
+    for (const Loss& loss : digest_.losses) {
+      if (loss.kind.empty()) report_.notes.push_back(fmt::format("rank {}: {}", loss.rank, loss.detail));
+      if (loss.kind.empty()) continue;
+      Sum& sum = kinds[loss.kind];
+      sum.count += loss.count;
+      if (sum.ranks.empty()) sum.detail = loss.detail;
+      sum.ranks.insert(loss.rank);
+    }
+    for (auto& [kind, sum] : kinds) {
+      if (sum.ranks.size() > 1)
+        sum.detail = fmt::format("{} (in {}, of rank {}: {})", base::format_count(static_cast<std::int64_t>(sum.count)),
+                                 base::counted(sum.ranks.size(), "rank"), *sum.ranks.begin(), sum.detail);
+      report_.losses.push_back(model::Loss::read(kind, {}, sum.count, std::move(sum.detail)));
+    }
+    if (!digest_.utc)
+      report_.losses.push_back({"clocks_not_aligned", 0,
+                                "the UTC time of a rank's clock is unknown, so that moments cannot be compared between "
+                                "ranks; durations can"});
+  }
+
+  void notes() {
+    std::string text = fmt::format(
+        "from the digests of {}: medians and 95th percentiles to {:.1f} %; timelines, "
+        "single processes{}{}{} are in the captures (--captures, --rank N)",
+        base::counted(report_.ranks.size(), "rank"), kRelativeError * 100,
+        whole_ ? "" : ", messages, communication, work of ranks", digest_.sampled ? ", CPU samples" : "",
+        digest_.counted ? ", counters" : "");
+    report_.notes.push_back(std::move(text));
+    if (kernels_cut_)
+      report_.notes.push_back(fmt::format("paces of GPUs rest on the {} kernels of a rank that take longest",
+                                          base::format_count(std::int64_t{kMostPaced})));
+    if (shared_) report_.notes.emplace_back("no GPU busy time: ranks share a GPU, whose time digests cannot join");
+  }
+
+  Digest digest_;
+  const analyze::Options& options_;
+  const analyze::Reference& reference_;
+  Reported out_;
+  model::Report& report_;
+  bool shared_ = false;                                   ///< ranks on one GPU
+  std::vector<analyze::CommunicationSum> communication_;  ///< of each of the digest's regions; none: not known
+  bool whole_ = false;                                    ///< every rank has its work
+  bool kernels_cut_ = false;
+  std::vector<std::uint32_t> order_, region_of_;  ///< digest's region of each of the report's, and back
+  std::map<std::uint64_t, std::uint32_t> process_at_;
+  std::vector<Distribution> latency_;
+};
+
+}  // namespace
+
+Reported report_of(Digest digest, const analyze::Options& options, const analyze::Reference& reference,
+                   analyze::RunFacts facts) {
+  Reported reported = Reporter(std::move(digest), options, reference).run();
+  analyze::finish(std::move(facts), reported.report);
+  return reported;
+}
+
+}  // namespace rangescope::analyze::tally

@@ -1,0 +1,138 @@
+#include "analyze/time/steady.hpp"
+
+#include <gtest/gtest.h>
+
+#include "analyze/analyze.hpp"
+#include "analyze/test_session.hpp"
+
+namespace rangescope::analyze {
+namespace steady_test {
+
+/// One range of a thread, occurrences of these lengths, one behind the other.
+struct Loop : testing::SessionBuilder {
+  std::uint32_t p = process(1), t = thread(p, 2);
+  explicit Loop(const std::vector<std::int64_t>& lengths) {
+    std::int64_t at = 100;
+    for (const std::int64_t length : lengths) {
+      range(t, "step", at, at + length);
+      at += length + 10;
+    }
+    session.end_ns = at + 90;
+  }
+  model::Region step() { return analyze(session)->regions.at(0); }
+};
+
+TEST(Steady, TheFirstThatTookMuchLongerIsWarmUp) {
+  const auto steady = Loop({1000, 100, 110, 90, 100}).step().steady;
+  ASSERT_TRUE(steady);
+  EXPECT_EQ(steady->left_out, 1);
+  EXPECT_EQ(steady->left_out_ns, 1000);
+  EXPECT_EQ(steady->occurrences, 4);
+  EXPECT_EQ(steady->wall_ns.median, 100);
+}
+
+TEST(Steady, OneThatIsLaterIsNot) {
+  EXPECT_EQ(Loop({100, 1000, 100, 100, 100}).step().steady->left_out, 0);
+}
+
+TEST(Steady, OfTwoNobodyCanSay) {
+  EXPECT_EQ(Loop({1000, 100}).step().steady->left_out, 0);
+}
+
+TEST(Steady, AnOccurrenceThatGivesTheGpuMoreToDoIsNoWarmUp) {
+  Loop b({1000, 100, 100, 100});
+  const auto stream = b.stream(b.p, b.device(b.p, 0), 1);
+  for (std::size_t i = 0; i < 4; ++i) {
+    const model::Range range = b.session.ranges[i];
+    b.kernel(b.launch(b.t, range.start_ns, range.start_ns + 5), "k", range.start_ns + 6, range.end_ns - 4, stream);
+  }
+  EXPECT_EQ(b.step().steady->left_out, 0);
+  for (model::Kernel& kernel : b.session.kernels) kernel.end_ns = kernel.start_ns + 10;
+  EXPECT_EQ(b.step().steady->left_out, 1);
+  EXPECT_DOUBLE_EQ(*b.step().steady->busy_share, 0.1);
+}
+
+TEST(Steady, WhatCollectingCountersAddedIsNotTheProgramsTime) {
+  Loop b({100, 100, 100, 100, 5000, 5000});
+  b.session.gpu_pauses.push_back({b.p, b.session.ranges[4].start_ns, b.session.end_ns});
+  const model::Region step = b.step();
+  EXPECT_EQ(step.wall.profiler_ns, 9800);
+  EXPECT_EQ(step.wall.inclusive_ns, 600);
+  EXPECT_EQ(step.wall.exclusive_ns, 600);
+  EXPECT_EQ(step.wall.per_occurrence_ns.max, 100);
+  EXPECT_EQ(step.occurrences, 6);
+}
+
+TEST(Steady, WithoutOccurrencesToCompareWithNothingIsTakenOut) {
+  Loop b({100, 100, 5000, 5000});
+  b.session.gpu_pauses.push_back({b.p, b.session.ranges[2].start_ns, b.session.end_ns});
+  EXPECT_EQ(b.step().wall.profiler_ns, 0);
+  EXPECT_EQ(b.step().wall.inclusive_ns, 10200);
+}
+
+TEST(Steady, WaitsAtTheBeginOfAChildLieInItsParent) {
+  testing::SessionBuilder b;
+  const auto p = b.process(1), t = b.thread(p, 2);
+  b.range(t, "step", 0, 1000);
+  b.range(t, "gemm", 900, 1000);
+  b.session.counter_waits.push_back({p, 0, {b.session.strings.intern("step"), b.session.strings.intern("gemm")}, 800});
+  const auto report = analyze(b.session);
+  EXPECT_EQ(report->regions.at(0).wall.inclusive_ns, 200);
+  EXPECT_EQ(report->regions.at(0).wall.profiler_ns, 800);
+  EXPECT_EQ(report->regions.at(0).wall.exclusive_ns, 100);
+  EXPECT_EQ(report->regions.at(1).wall.inclusive_ns, 100);
+}
+
+TEST(Outside, BeforeBetweenAndAfter) {
+  Loop b({100, 100});
+  const auto outside = analyze(b.session)->outside;
+  ASSERT_TRUE(outside);
+  EXPECT_EQ(outside->before_ns, 100);
+  EXPECT_EQ(outside->between_ns, 10);
+  EXPECT_EQ(outside->after_ns, 100);
+  EXPECT_EQ(outside->wall_ns, 210);
+}
+
+/// What ranges launched may run after them: that time is not idle, and counts once however many kernels run.
+TEST(Outside, GpuWorkThatRangesLaunchedMayRunThere) {
+  Loop b({100, 100});  // 100 to 200, 210 to 310; the run ends at 400
+  const auto stream = b.stream(b.p, b.device(b.p, 0), 1);
+  EXPECT_EQ(analyze(b.session)->outside->late_ns, 0);
+  b.kernel(b.launch(b.t, 120, 125), "k", 130, 190, stream);
+  b.kernel(b.launch(b.t, 150, 155), "k", 180, 250, stream);
+  b.kernel(b.launch(b.t, 160, 165), "k", 240, 380, stream);
+  b.kernel(b.launch(b.t, 300, 305), "k", 305, 390, stream);
+  b.kernel(b.launch(b.t, 320, 325), "k", 320, 400, stream);  // launched outside
+  EXPECT_EQ(analyze(b.session)->outside->late_ns, 10 + 80);
+}
+
+TEST(Outside, WaitsForCountersAreNotThePrograms) {
+  Loop b({100, 100});
+  b.session.counter_waits.push_back({b.p, 0, {b.session.strings.intern("step")}, 6});
+  const auto outside = analyze(b.session)->outside;
+  EXPECT_EQ(outside->between_ns, 4);
+  EXPECT_EQ(outside->profiler_ns, 6);
+}
+
+TEST(Across, ThreadsAndProcesses) {
+  testing::SessionBuilder b;
+  const auto p = b.process(1);
+  const auto t = b.thread(p, 11), u = b.thread(p, 12);
+  b.range(t, "work", 0, 100);
+  EXPECT_FALSE(analyze(b.session)->regions.at(0).across);
+  b.range(u, "work", 0, 300);
+  const auto threads = analyze(b.session)->regions.at(0).across;
+  ASSERT_TRUE(threads);
+  EXPECT_TRUE(threads->of_threads);
+  EXPECT_EQ(threads->slowest, 12);
+  EXPECT_EQ(threads->imbalance, 0.5);
+  b.range(b.thread(b.process(2), 21), "work", 0, 100);
+  const auto processes = analyze(b.session)->regions.at(0).across;
+  EXPECT_FALSE(processes->of_threads);
+  EXPECT_EQ(processes->parts, 2);
+  EXPECT_EQ(processes->max_ns, 400);
+  EXPECT_EQ(processes->slowest, 0);
+}
+
+}  // namespace steady_test
+}  // namespace rangescope::analyze

@@ -1,0 +1,271 @@
+#include "analyze/tree/busy.hpp"
+
+#include <algorithm>
+#include <functional>
+#include <limits>
+#include <map>
+#include <numeric>
+
+#include "analyze/statistics/order.hpp"
+#include "base/workers.hpp"
+
+namespace rangescope::analyze {
+namespace {
+
+using model::Session;
+
+constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::min();
+
+enum class Work : std::uint32_t { kKernel, kCopy, kMemset, kGraph };
+
+// An item of the order: two bits of kind, thirty of index.
+constexpr std::uint32_t kIndexBits = 30;
+constexpr std::uint32_t item(Work work, std::uint32_t index) {
+  return static_cast<std::uint32_t>(work) << kIndexBits | index;
+}
+constexpr Work work_of(std::uint32_t item) {
+  return static_cast<Work>(item >> kIndexBits);
+}
+constexpr std::uint32_t index_of(std::uint32_t item) {
+  return item & ((1u << kIndexBits) - 1);
+}
+
+struct Piece {
+  std::int64_t start, end;
+  std::uint32_t context;
+  Work work;
+};
+
+class Timeline {
+ public:
+  Timeline(const Session& session, const Contexts& contexts, const KernelGroups& groups)
+      : session_(session), contexts_(contexts), groups_(groups) {}
+
+  [[nodiscard]] std::int64_t start_of(std::uint32_t it) const {
+    const std::uint32_t i = index_of(it);
+    switch (work_of(it)) {
+      case Work::kKernel: return session_.kernels[i].start_ns;
+      case Work::kCopy: return session_.copies[i].start_ns;
+      case Work::kMemset: return session_.memsets[i].start_ns;
+      case Work::kGraph: return session_.graph_launches[i].start_ns;
+    }
+    return 0;
+  }
+
+  [[nodiscard]] Piece piece(std::uint32_t it) const {
+    const std::uint32_t i = index_of(it);
+    switch (work_of(it)) {
+      case Work::kKernel: return of(session_.kernels[i], contexts_.of_kernel, i, Work::kKernel);
+      case Work::kCopy: return of(session_.copies[i], contexts_.of_copy, i, Work::kCopy);
+      case Work::kMemset: return of(session_.memsets[i], contexts_.of_memset, i, Work::kMemset);
+      case Work::kGraph: return of(session_.graph_launches[i], {}, i, Work::kGraph);
+    }
+    return {};
+  }
+
+  /// Work of each card in time order.
+  std::vector<std::vector<std::uint32_t>> orders(std::size_t cards, const std::vector<std::uint32_t>& card_of,
+                                                 int threads) const {
+    std::vector<std::vector<std::uint32_t>> out(cards);
+    const auto card = [&](std::uint32_t stream) -> std::size_t {
+      return stream < card_of.size() ? card_of[stream] : cards;
+    };
+    const auto place = [&](const auto& items, Work work, const auto& wanted) {
+      Buckets by_card =
+          bucket_sort(items.size(), cards, [&](std::size_t i) { return wanted(i) ? card(items[i].stream) : cards; });
+      base::parallel_for(cards, threads, [&](std::size_t c) {
+        const auto own = by_card.of(c);
+        if (own.empty()) return;
+        sort_nearly(own, [&](std::uint32_t a, std::uint32_t b) {
+          return items[a].start_ns != items[b].start_ns ? items[a].start_ns < items[b].start_ns : a < b;
+        });
+        for (std::uint32_t& each : own) each = item(work, each);
+      });
+      if (cards == 1 && out[0].empty()) {
+        out[0] = std::move(by_card.items);
+        return;
+      }
+      for (std::size_t c = 0; c < cards; ++c) {
+        const auto own = by_card.of(c);
+        if (own.empty()) continue;
+        const std::size_t before = out[c].size();
+        out[c].insert(out[c].end(), own.begin(), own.end());
+        // Few copies among many kernels: merged in place from the back (sort_nearly's merge needs them apart).
+        if (before > 0) {
+          std::inplace_merge(out[c].begin(), out[c].begin() + static_cast<std::ptrdiff_t>(before), out[c].end(),
+                             [&](std::uint32_t a, std::uint32_t b) {
+                               const auto x = start_of(a), y = start_of(b);
+                               return x != y ? x < y : a < b;
+                             });
+        }
+      }
+    };
+    const auto all = [](std::size_t) { return true; };
+    place(session_.kernels, Work::kKernel, [&](std::size_t i) { return groups_.of_kernel[i] != kNone; });
+    place(session_.copies, Work::kCopy, all);
+    place(session_.memsets, Work::kMemset, all);
+    place(session_.graph_launches, Work::kGraph, all);
+    return out;
+  }
+
+ private:
+  template <class T>
+  [[nodiscard]] Piece of(const T& each, const std::vector<std::uint32_t>& of_item, std::size_t i, Work work) const {
+    return {each.start_ns, each.end_ns, context_of(session_, contexts_, of_item, i, each.launch, each.stream), work};
+  }
+
+  const Session& session_;
+  const Contexts& contexts_;
+  const KernelGroups& groups_;
+};
+
+/// Ends of the unions so far, and what they measure: one cache line a region.
+struct RegionState {
+  std::int64_t all_end = kNever, kernel_end = kNever, copy_end = kNever, exclusive_end = kNever;
+  std::uint64_t busy = 0, gaps = 0, overlap = 0, exclusive_busy = 0;
+};
+
+std::uint64_t grow(std::int64_t& until, std::int64_t start, std::int64_t end) {
+  if (end <= until) return 0;
+  const auto added = static_cast<std::uint64_t>(length_ns(std::max(start, until), end));
+  until = end;
+  return added;
+}
+
+/// What the new part of one union has in common with the other. Work comes in order of its start, so that whatever the
+/// other union covers from `start` on is one interval that ends at `other_end`.
+std::uint64_t meet(std::int64_t start, std::int64_t end, std::int64_t own_end, std::int64_t other_end) {
+  return static_cast<std::uint64_t>(length_ns(std::max(start, own_end), std::min(end, other_end)));
+}
+
+void measure_regions(const Timeline& timeline, const Sets& sets, const std::vector<std::uint32_t>& order,
+                     std::vector<RegionBusy>& out) {
+  std::vector<RegionState> states(sets.regions);
+  for (const std::uint32_t it : order) {
+    const Piece piece = timeline.piece(it);
+    const std::int64_t end = std::max(piece.start, piece.end);
+    for (const SetEntry& entry : sets.of(sets.of_context[piece.context])) {
+      RegionState& state = states[entry.region];
+      if (state.all_end != kNever && piece.start > state.all_end)
+        state.gaps += static_cast<std::uint64_t>(length_ns(state.all_end, piece.start));
+      state.busy += grow(state.all_end, piece.start, end);
+      if (entry.exclusive) state.exclusive_busy += grow(state.exclusive_end, piece.start, end);
+      if (piece.work == Work::kKernel) {
+        state.overlap += meet(piece.start, end, state.kernel_end, state.copy_end);
+        state.kernel_end = std::max(state.kernel_end, end);
+      } else if (piece.work == Work::kCopy) {
+        state.overlap += meet(piece.start, end, state.copy_end, state.kernel_end);
+        state.copy_end = std::max(state.copy_end, end);
+      }
+    }
+  }
+  out.resize(sets.regions);
+  for (std::size_t r = 0; r < sets.regions; ++r) {
+    out[r] = {states[r].busy, states[r].exclusive_busy, states[r].overlap, states[r].gaps};
+  }
+}
+
+/// Cards that are used by a common process must be measured one after the other: they share occurrences.
+std::vector<std::vector<std::size_t>> card_groups(const Session& session, std::size_t cards,
+                                                  const std::vector<std::uint32_t>& card_of) {
+  std::vector<std::size_t> leader(cards);
+  std::iota(leader.begin(), leader.end(), std::size_t{0});
+  const std::function<std::size_t(std::size_t)> find = [&](std::size_t c) {
+    return leader[c] == c ? c : leader[c] = find(leader[c]);
+  };
+  std::map<std::uint32_t, std::size_t> card_of_process;
+  for (std::size_t s = 0; s < session.streams.size(); ++s) {
+    const auto [at, added] = card_of_process.emplace(session.streams[s].process, card_of[s]);
+    if (!added) leader[find(card_of[s])] = find(at->second);
+  }
+  std::map<std::size_t, std::vector<std::size_t>> groups;
+  for (std::size_t c = 0; c < cards; ++c) groups[find(c)].push_back(c);
+  std::vector<std::vector<std::size_t>> out;
+  for (auto& [first, group] : groups) out.push_back(std::move(group));
+  return out;
+}
+
+}  // namespace
+
+std::vector<std::uint32_t> cards_of_streams(const Session& session, std::size_t& cards) {
+  std::map<std::pair<int, std::uint64_t>, std::uint32_t> known;
+  std::vector<std::uint32_t> card_of(session.streams.size());
+  for (std::size_t s = 0; s < session.streams.size(); ++s) {
+    const model::Stream& stream = session.streams[s];
+    std::pair<int, std::uint64_t> key{3, stream.process};  // a stream of no known device: its process's own
+    if (stream.device < session.devices.size()) {
+      const model::Device& device = session.devices[stream.device];
+      key = device.uuid      ? std::pair<int, std::uint64_t>{0, device.uuid}
+            : device.pci_bus ? std::pair<int, std::uint64_t>{1, device.pci_bus}
+                             : std::pair<int, std::uint64_t>{2, std::uint64_t{stream.process} << 32 | device.ordinal};
+    }
+    card_of[s] = known.emplace(key, static_cast<std::uint32_t>(known.size())).first->second;
+  }
+  cards = known.size();
+  return card_of;
+}
+
+Busy measure_busy(const Session& session, const Tree& tree, const Contexts& contexts, const Sets& sets,
+                  const KernelGroups& groups, int threads) {
+  Busy out;
+  std::size_t cards = 0;
+  std::vector<std::uint32_t> card_of = cards_of_streams(session, cards);
+  const Timeline timeline(session, contexts, groups);
+  const bool small = session.kernels.size() < 20000;
+  const auto orders = timeline.orders(cards, card_of, small ? 1 : threads);
+  const auto sharing = card_groups(session, cards, card_of);
+
+  out.occurrence_busy.assign(tree.cell.size(), 0);
+  out.occurrence_kernel.assign(tree.cell.size(), 0);
+  out.cell_gaps.assign(tree.cells.size(), 0);
+  std::vector<std::int64_t> occurrence_end(tree.cell.size(), kNever);
+  const auto measure_occurrences = [&](const std::vector<std::size_t>& group) {
+    for (std::size_t g = 0; g < group.size(); ++g) {
+      const auto& order = orders[group[g]];
+      if (g > 0) {  // forget the ends that the card before left behind
+        for (const std::uint32_t it : orders[group[g - 1]]) {
+          for (const std::uint32_t entry : contexts.of(timeline.piece(it).context)) {
+            for (std::uint32_t o = entry & ~kInherited; o != kNone; o = tree.parent[o]) occurrence_end[o] = kNever;
+          }
+        }
+      }
+      for (const std::uint32_t it : order) {
+        const Piece piece = timeline.piece(it);
+        if (piece.context == 0) continue;
+        const std::int64_t end = std::max(piece.start, piece.end);
+        const std::uint64_t kernel_ns =
+            piece.work == Work::kKernel ? static_cast<std::uint64_t>(length_ns(piece.start, end)) : 0;
+        for (const std::uint32_t entry : contexts.of(piece.context)) {
+          for (std::uint32_t o = entry & ~kInherited; o != kNone; o = tree.parent[o]) {
+            std::int64_t& until = occurrence_end[o];
+            if (until != kNever && piece.start > until)
+              out.cell_gaps[tree.cell[o]] += static_cast<std::uint64_t>(length_ns(until, piece.start));
+            out.occurrence_busy[o] += grow(until, piece.start, end);
+            out.occurrence_kernel[o] += kernel_ns;
+          }
+        }
+      }
+    }
+  };
+
+  std::vector<std::vector<RegionBusy>> of_card(cards);
+  base::parallel_for(cards + sharing.size(), small ? 1 : threads, [&](std::size_t task) {
+    if (task < sharing.size()) {
+      measure_occurrences(sharing[task]);
+    } else {
+      measure_regions(timeline, sets, orders[task - sharing.size()], of_card[task - sharing.size()]);
+    }
+  });
+  out.regions.resize(sets.regions);
+  for (const auto& regions : of_card) {
+    for (std::size_t r = 0; r < regions.size(); ++r) {
+      out.regions[r].busy += regions[r].busy;
+      out.regions[r].exclusive_busy += regions[r].exclusive_busy;
+      out.regions[r].overlap += regions[r].overlap;
+      out.regions[r].gaps += regions[r].gaps;
+    }
+  }
+  return out;
+}
+
+}  // namespace rangescope::analyze

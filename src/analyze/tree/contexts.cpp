@@ -1,0 +1,327 @@
+#include "analyze/tree/contexts.hpp"
+
+#include <algorithm>
+#include <numeric>
+#include <tuple>
+
+#include "analyze/statistics/order.hpp"
+#include "base/workers.hpp"
+
+namespace rangescope::analyze {
+namespace {
+
+using model::Launch;
+using model::Range;
+using model::RangeKind;
+using model::Session;
+
+/// The innermost range of one domain of one thread that has not ended yet.
+struct Slot {
+  std::uint32_t domain;
+  std::uint32_t occurrence;
+  std::int64_t end;
+};
+
+struct ThreadCursor {
+  std::size_t next = 0, last = 0;  ///< occurrences not begun yet
+  std::vector<Slot> slots;
+  std::uint32_t context = 0;  ///< of its latest launch, by number within the process; 0: none
+};
+
+/// Ranges without a parent of one domain of the process, to see which threads have one open.
+struct Roots {
+  std::uint32_t domain;
+  std::vector<std::uint32_t> occurrences;  ///< by start
+  std::size_t next = 0;
+  std::vector<std::uint32_t> open;
+};
+
+/// What a trace of PyTorch says of an occurrence: whether it lies in a function of the backward pass, and the operator
+/// of the forward pass that made the function. Both empty where no process has operators.
+struct Backward {
+  std::vector<char> inside;
+  std::vector<std::uint32_t> forward;  ///< empty unless asked for; kNone where there is none
+
+  [[nodiscard]] bool has(std::uint32_t occurrence) const { return !inside.empty() && inside[occurrence] != 0; }
+};
+
+/// The operator has the sequence number of the function, and is the latest of those that began before it. O(n log n).
+Backward find_backward(const Session& session, const Tree& tree, bool forward) {
+  Backward out;
+  if (std::none_of(session.processes.begin(), session.processes.end(), [](const auto& p) { return p.operators; }))
+    return out;
+  out.inside.resize(tree.parent.size());
+  if (forward) out.forward.assign(tree.parent.size(), kNone);
+  using Numbered = std::tuple<std::uint32_t, std::int64_t, std::int64_t, std::uint32_t>;  // process, number, start
+  std::vector<Numbered> operators, functions;
+  for (std::uint32_t o = 0; o < tree.parent.size(); ++o) {
+    if (tree.range_of[o] == kNone) continue;
+    const Range& range = session.ranges[tree.range_of[o]];
+    const bool function = session.strings.view(range.name).starts_with("autograd::engine::evaluate_function: ");
+    out.inside[o] = function || (tree.parent[o] != kNone && out.inside[tree.parent[o]] != 0);
+    if (!forward || range.domain != 0 || range.attributes >= session.attributes.size()) continue;
+    const model::Attributes& with = session.attributes[range.attributes];
+    if (with.payload_type != model::PayloadType::kInt64 || (out.inside[o] != 0 && !function)) continue;
+    (function ? functions : operators)
+        .emplace_back(session.threads[range.thread].process, with.payload_i64, range.start_ns, o);
+  }
+  std::sort(operators.begin(), operators.end());
+  for (const Numbered& function : functions) {
+    const auto next = std::lower_bound(operators.begin(), operators.end(), function);
+    if (next == operators.begin()) continue;
+    const auto& [process, number, start, occurrence] = *std::prev(next);
+    if (process == std::get<0>(function) && number == std::get<1>(function))
+      out.forward[std::get<3>(function)] = occurrence;
+  }
+  for (std::uint32_t o = 0; o < out.forward.size(); ++o)  // parents come first
+    if (out.forward[o] == kNone && tree.parent[o] != kNone) out.forward[o] = out.forward[tree.parent[o]];
+  return out;
+}
+
+class ProcessSweep {
+ public:
+  /// `threads`: those of the process. `place`: threads of the session to their place among those of their process.
+  ProcessSweep(const Session& session, std::span<const Launch> calls, const Tree& tree, const Options& options,
+               std::span<const std::uint32_t> threads, const std::vector<std::uint32_t>& place,
+               const Backward& backward)
+      : session_(session),
+        calls_(calls),
+        tree_(tree),
+        backward_(backward),
+        place_(place),
+        nested_(options.domains == Domains::kNested),
+        scope_(options.push_pop_scope) {
+    for (const std::uint32_t thread : threads) {
+      cursors_.push_back({tree.thread_begin[thread], tree.thread_begin[thread + 1], {}, 0});
+      for (std::size_t o = tree.thread_begin[thread]; o < tree.thread_begin[thread + 1]; ++o) {
+        const auto occurrence = static_cast<std::uint32_t>(o);
+        const Range& range = range_of(occurrence);
+        if (range.kind == RangeKind::kStartEnd) {
+          overlays_.push_back(occurrence);
+        } else if (scope_ != PushPopScope::kThread && tree.parent[o] == kNone && !backward.has(occurrence) &&
+                   !of_the_profiler(thread, range.domain)) {
+          roots_of(nested_ ? 0 : range.domain).occurrences.push_back(occurrence);
+        }
+      }
+    }
+    const auto by_start = [&](std::uint32_t a, std::uint32_t b) {
+      const auto x = range_of(a).start_ns, y = range_of(b).start_ns;
+      return x != y ? x < y : a < b;
+    };
+    sort_nearly(overlays_, by_start);
+    for (Roots& roots : roots_) sort_nearly(roots.occurrences, by_start);
+    begin_ = {0, 0};
+  }
+
+  /// Launches in time order.
+  void run(std::span<const std::uint32_t> launches, std::vector<std::uint32_t>& of_launch) {
+    for (const std::uint32_t number : launches) {
+      const Launch& launch = calls_[number];
+      const std::int64_t start = launch.start_ns;
+      const std::int64_t end = launch.end_ns == kOpen ? start : std::max(start, launch.end_ns);
+      const std::uint32_t own = place_[launch.thread];
+      ThreadCursor& cursor = cursors_[own];
+      found_.clear();
+      advance(cursor, start);
+      for (const Slot& slot : cursor.slots) {
+        if (const std::uint32_t inner = innermost(slot, end); inner != kNone) found_.push_back(inner);
+      }
+      for (std::size_t i = found_.size(); !backward_.forward.empty() && i-- > 0;)
+        if (const std::uint32_t forward = backward_.forward[found_[i]]; forward != kNone)
+          found_.push_back(forward | kInherited);
+      if (!overlays_.empty()) add_overlays(start, end);
+      for (Roots& roots : roots_) inherit(roots, own, start, end);
+      of_launch[number] = context_of(cursor);
+    }
+  }
+
+  std::vector<std::uint32_t> begin_, entries_;
+
+ private:
+  const Range& range_of(std::uint32_t occurrence) const { return session_.ranges[tree_.range_of[occurrence]]; }
+
+  /// Ranges of GPU streams and of the profiler in a trace of PyTorch hold no launch.
+  bool of_the_profiler(std::uint32_t thread, std::uint32_t domain) const {
+    if (!session_.processes[session_.threads[thread].process].operators) return false;
+    const std::string_view name = session_.strings.view(session_.domains[domain].name);
+    return name == "gpu_annotation" || name == "overhead";
+  }
+
+  Roots& roots_of(std::uint32_t domain) {
+    for (Roots& roots : roots_) {
+      if (roots.domain == domain) return roots;
+    }
+    roots_.push_back({domain, {}, 0, {}});
+    return roots_.back();
+  }
+
+  void advance(ThreadCursor& cursor, std::int64_t to) const {
+    for (; cursor.next < cursor.last; ++cursor.next) {
+      const auto occurrence = static_cast<std::uint32_t>(cursor.next);
+      const Range& range = range_of(occurrence);
+      if (range.start_ns > to) break;
+      if (range.kind == RangeKind::kStartEnd) continue;
+      const std::uint32_t domain = nested_ ? 0 : range.domain;
+      auto slot =
+          std::find_if(cursor.slots.begin(), cursor.slots.end(), [&](const Slot& s) { return s.domain == domain; });
+      if (slot == cursor.slots.end()) slot = cursor.slots.insert(slot, {domain, kNone, 0});
+      slot->occurrence = occurrence;
+      slot->end = range.end_ns;
+    }
+    for (Slot& slot : cursor.slots) {  // what ended before now is over for every later launch too
+      while (slot.occurrence != kNone && slot.end < to) {
+        slot.occurrence = tree_.parent[slot.occurrence];
+        if (slot.occurrence != kNone) slot.end = range_of(slot.occurrence).end_ns;
+      }
+    }
+  }
+
+  std::uint32_t innermost(const Slot& slot, std::int64_t end) const {
+    std::uint32_t occurrence = slot.occurrence;
+    if (occurrence == kNone || slot.end >= end) return occurrence;
+    do {
+      occurrence = tree_.parent[occurrence];
+    } while (occurrence != kNone && range_of(occurrence).end_ns < end);
+    return occurrence;
+  }
+
+  void add_overlays(std::int64_t start, std::int64_t end) {
+    for (; next_overlay_ < overlays_.size() && range_of(overlays_[next_overlay_]).start_ns <= start; ++next_overlay_) {
+      open_overlays_.push_back(overlays_[next_overlay_]);
+    }
+    std::size_t kept = 0;
+    for (const std::uint32_t occurrence : open_overlays_) {
+      const std::int64_t until = range_of(occurrence).end_ns;
+      if (until < start) continue;
+      open_overlays_[kept++] = occurrence;
+      if (until >= end) found_.push_back(occurrence);
+    }
+    open_overlays_.resize(kept);
+  }
+
+  void inherit(Roots& roots, std::uint32_t own, std::int64_t start, std::int64_t end) {
+    if (scope_ == PushPopScope::kAuto) {
+      for (const Slot& slot : cursors_[own].slots) {
+        if (slot.domain != roots.domain) continue;
+        if (const std::uint32_t inner = innermost(slot, end); inner != kNone && !backward_.has(inner)) return;
+      }
+    }
+    for (; roots.next < roots.occurrences.size() && range_of(roots.occurrences[roots.next]).start_ns <= start;
+         ++roots.next) {
+      roots.open.push_back(roots.occurrences[roots.next]);
+    }
+    owners_.clear();
+    std::size_t kept = 0;
+    for (const std::uint32_t root : roots.open) {
+      const Range& range = range_of(root);
+      if (range.end_ns < start) continue;
+      roots.open[kept++] = root;
+      if (range.end_ns < end) continue;
+      const std::uint32_t owner = place_[range.thread];
+      if (owner == own || std::find(owners_.begin(), owners_.end(), owner) != owners_.end()) continue;
+      owners_.push_back(owner);
+    }
+    roots.open.resize(kept);
+    if (owners_.empty() || (scope_ == PushPopScope::kAuto && owners_.size() != 1)) return;
+    std::sort(owners_.begin(), owners_.end());
+    for (const std::uint32_t owner : owners_) {
+      advance(cursors_[owner], start);
+      for (const Slot& slot : cursors_[owner].slots) {
+        if (slot.domain != roots.domain) continue;
+        if (const std::uint32_t inner = innermost(slot, end); inner != kNone) found_.push_back(inner | kInherited);
+      }
+    }
+  }
+
+  std::uint32_t context_of(ThreadCursor& cursor) {
+    if (found_.empty()) return 0;
+    if (cursor.context != 0) {
+      const std::size_t from = begin_[cursor.context], count = begin_[cursor.context + 1] - from;
+      if (count == found_.size() &&
+          std::equal(found_.begin(), found_.end(), entries_.begin() + static_cast<std::ptrdiff_t>(from))) {
+        return cursor.context;
+      }
+    }
+    entries_.insert(entries_.end(), found_.begin(), found_.end());
+    begin_.push_back(static_cast<std::uint32_t>(entries_.size()));
+    cursor.context = static_cast<std::uint32_t>(begin_.size() - 2);
+    return cursor.context;
+  }
+
+  const Session& session_;
+  std::span<const Launch> calls_;
+  const Tree& tree_;
+  const Backward& backward_;
+  const std::vector<std::uint32_t>& place_;
+  bool nested_;
+  PushPopScope scope_;
+  std::vector<ThreadCursor> cursors_;
+  std::vector<std::uint32_t> overlays_, open_overlays_;
+  std::size_t next_overlay_ = 0;
+  std::vector<Roots> roots_;
+  std::vector<std::uint32_t> found_, owners_;
+};
+
+}  // namespace
+
+Contexts build_contexts(const Session& session, const Tree& tree, const Options& options) {
+  return build_contexts(session, tree, options, session.launches);
+}
+
+Contexts build_contexts(const Session& session, const Tree& tree, const Options& options,
+                        std::span<const Launch> calls) {
+  Contexts contexts;
+  contexts.of_launch.assign(calls.size(), 0);
+  const std::size_t processes = session.processes.size();
+  const auto process_of = [&](std::uint32_t thread) -> std::size_t {
+    return thread < session.threads.size() ? session.threads[thread].process : processes;
+  };
+  Buckets launches = bucket_sort(calls.size(), processes,
+                                 [&](std::size_t l) { return std::min(processes, process_of(calls[l].thread)); });
+  contexts.foreign_launches = calls.size() - launches.items.size();
+  const Buckets threads = bucket_sort(session.threads.size(), processes, [&](std::size_t t) {
+    return std::min<std::size_t>(processes, session.threads[t].process);
+  });
+  std::vector<std::uint32_t> place(session.threads.size(), 0);
+  for (std::size_t p = 0; p < processes; ++p) {
+    const auto own = threads.of(p);
+    for (std::uint32_t i = 0; i < own.size(); ++i) place[own[i]] = i;
+  }
+
+  std::vector<std::size_t> largest_first(processes);
+  std::iota(largest_first.begin(), largest_first.end(), std::size_t{0});
+  std::stable_sort(largest_first.begin(), largest_first.end(),
+                   [&](auto a, auto b) { return launches.of(a).size() > launches.of(b).size(); });
+  const Backward backward = find_backward(session, tree, options.backward_with_forward);
+  std::vector<std::vector<std::uint32_t>> begins(processes), entries(processes);
+  base::parallel_for(processes, calls.size() < 20000 ? 1 : options.threads, [&](std::size_t i) {
+    const std::size_t p = largest_first[i];
+    const auto own = launches.of(p);
+    if (own.empty()) return;
+    sort_nearly(own, [&](std::uint32_t a, std::uint32_t b) {
+      const auto x = calls[a].start_ns, y = calls[b].start_ns;
+      return x != y ? x < y : a < b;
+    });
+    ProcessSweep sweep(session, calls, tree, options, threads.of(p), place, backward);
+    sweep.run(own, contexts.of_launch);
+    begins[p] = std::move(sweep.begin_);
+    entries[p] = std::move(sweep.entries_);
+  });
+
+  for (std::size_t p = 0; p < processes; ++p) {
+    if (begins[p].size() <= 2) continue;
+    const auto first_context = static_cast<std::uint32_t>(contexts.size() - 1);
+    const auto first_entry = static_cast<std::uint32_t>(contexts.entries.size());
+    for (std::size_t c = 2; c < begins[p].size(); ++c) contexts.begin.push_back(begins[p][c] + first_entry);
+    contexts.entries.insert(contexts.entries.end(), entries[p].begin(), entries[p].end());
+    std::vector<std::uint32_t>().swap(begins[p]);
+    std::vector<std::uint32_t>().swap(entries[p]);
+    if (first_context == 0) continue;
+    for (const std::uint32_t launch : launches.of(p)) {
+      if (contexts.of_launch[launch] != 0) contexts.of_launch[launch] += first_context;
+    }
+  }
+  return contexts;
+}
+
+}  // namespace rangescope::analyze

@@ -1,0 +1,101 @@
+#include "analyze/tree/recording.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace rangescope::analyze {
+namespace {
+
+constexpr double kWorthTaking = 0.05;  // of a region's wall time: below it the estimate's own error is as large
+
+/// Of each occurrence what recording added. From the innermost outwards: an occurrence stands behind the one around it.
+std::vector<std::uint32_t> recorded_in(const model::Session& session, const Tree& tree,
+                                       const std::vector<model::RecordingCost>& costs,
+                                       const std::vector<std::uint32_t>& inside) {
+  std::vector<std::uint32_t> taken(tree.range_of.size(), 0);
+  const auto add = [](std::uint32_t a, std::uint64_t b) {
+    return static_cast<std::uint32_t>(std::min<std::uint64_t>(UINT32_MAX, a + b));
+  };
+  for (auto o = static_cast<std::uint32_t>(tree.range_of.size()); o-- > 0;) {
+    if (tree.range_of[o] == kNone) continue;
+    const model::Range& range = session.ranges[tree.range_of[o]];
+    const Cell& cell = tree.cells[tree.cell[o]];
+    const bool known = range.kind == model::RangeKind::kPushPop && range.end_ns != kOpen && cell.process < costs.size();
+    const model::RecordingCost cost = known ? costs[cell.process] : model::RecordingCost{};
+    const std::int64_t length = length_ns(range.start_ns, range.end_ns);
+    if (const std::uint32_t i = inside.empty() ? kNone : inside[tree.range_of[o]]; i != kNone) {
+      const model::UnlistedInside& of = session.unlisted_inside[i];
+      taken[o] = add(taken[o], static_cast<std::uint64_t>(of.recorded_ns) + of.count * cost.around);
+    }
+    const bool stays = cost.own + cost.around == 0;
+    taken[o] = stays ? 0 : static_cast<std::uint32_t>(std::min<std::int64_t>(add(taken[o], cost.own), length));
+    if (const std::uint32_t above = tree.parent[o]; above != kNone)
+      taken[above] = add(taken[above], std::uint64_t{taken[o]} + cost.around);
+  }
+  return taken;
+}
+
+std::int64_t recorded_in(const UnlistedOfCell& unlisted) {
+  return static_cast<std::int64_t>(unlisted.wall.moments.sum - unlisted.unrecorded.moments.sum);
+}
+
+/// By node: does it, or one of the same tree, owe more than kWorthTaking of its time to recording?
+std::vector<char> worth_taking(const Tree& tree, const std::vector<std::uint32_t>& taken) {
+  std::vector<double> added(tree.nodes.size(), 0), wall(tree.nodes.size(), 0);
+  for (std::uint32_t o = 0; o < taken.size(); ++o) added[tree.cells[tree.cell[o]].node] += taken[o];
+  for (const auto& [cell, unlisted] : tree.unlisted_of)
+    added[tree.cells[cell].node] += static_cast<double>(recorded_in(unlisted));
+  for (const Cell& cell : tree.cells) wall[cell.node] += static_cast<double>(cell.inclusive_ns);
+  std::vector<char> worth(tree.nodes.size(), 0);
+  for (std::size_t i = tree.depth_first.size(); i-- > 0;) {
+    const std::uint32_t node = tree.depth_first[i], above = tree.nodes[node].parent;
+    worth[node] |= static_cast<char>(added[node] > kWorthTaking * wall[node]);
+    if (worth[node] != 0 && above != kNone) worth[above] = 1;
+  }
+  for (const std::uint32_t node : tree.depth_first)
+    if (const std::uint32_t above = tree.nodes[node].parent; above != kNone) worth[node] = worth[above];
+  return worth;
+}
+
+}  // namespace
+
+void take_out_recording(const model::Session& session, Tree& tree) {
+  std::vector<model::RecordingCost> costs;
+  for (const model::Process& process : session.processes) costs.push_back(model::recording_cost(process));
+  if (std::all_of(costs.begin(), costs.end(), [](const auto& cost) { return cost.own + cost.around == 0; })) return;
+  const std::vector<std::uint32_t> inside = unlisted_inside(session);
+  std::vector<std::uint32_t> taken = recorded_in(session, tree, costs, inside);
+  const std::vector<char> worth = worth_taking(tree, taken);
+  if (std::find(worth.begin(), worth.end(), 1) == worth.end()) return;
+  std::vector<std::int64_t> exclusive(tree.cells.size(), 0), until(tree.cells.size(), INT64_MIN);
+  for (std::uint32_t o = 0; o < taken.size(); ++o) {
+    if (worth[tree.cells[tree.cell[o]].node] == 0) taken[o] = 0;
+    if (taken[o] == 0) continue;
+    const model::Range& range = session.ranges[tree.range_of[o]];
+    if (range.start_ns >= until[tree.cell[o]]) {  // else one around it, of the same region (kDeepest), has this time
+      tree.cells[tree.cell[o]].recorded_ns += taken[o];
+      until[tree.cell[o]] = range.end_ns;
+    }
+    exclusive[tree.cell[o]] += taken[o];
+    if (tree.parent[o] != kNone) exclusive[tree.cell[tree.parent[o]]] -= taken[o];
+    if (const std::uint32_t i = inside.empty() ? kNone : inside[tree.range_of[o]]; i != kNone)
+      exclusive[tree.cell[o]] -= session.unlisted_inside[i].recorded_ns;
+  }
+  for (auto& [cell, unlisted] : tree.unlisted_of) {
+    if (worth[tree.cells[cell].node] == 0) continue;
+    const std::int64_t recorded = recorded_in(unlisted);
+    tree.cells[cell].recorded_ns += static_cast<std::uint64_t>(recorded);
+    exclusive[cell] += recorded - unlisted.inside_recorded_ns;
+    unlisted.wall = std::move(unlisted.unrecorded);
+    unlisted.usual_ns = unlisted.usual_unrecorded_ns;
+  }
+  for (std::size_t i = 0; i < tree.cells.size(); ++i) {
+    Cell& cell = tree.cells[i];
+    cell.inclusive_ns -= std::min(cell.inclusive_ns, cell.recorded_ns);
+    const auto own = static_cast<std::uint64_t>(std::max<std::int64_t>(0, exclusive[i]));
+    cell.exclusive_ns -= std::min(cell.exclusive_ns, own);
+  }
+  tree.recorded_ns = std::move(taken);
+}
+
+}  // namespace rangescope::analyze

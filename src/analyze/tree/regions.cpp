@@ -1,0 +1,184 @@
+#include "analyze/tree/regions.hpp"
+
+#include <algorithm>
+
+#include "analyze/statistics/spread.hpp"
+#include "analyze/tree/recording.hpp"
+#include "base/workers.hpp"
+
+namespace rangescope::analyze {
+namespace {
+
+using model::Session;
+
+/// Evenly spaced closed occurrences of the cells, at most `most`, in time order.
+std::vector<std::uint32_t> sample(const Tree& tree, const Session& session, const std::vector<std::uint32_t>& closed,
+                                  std::size_t most) {
+  std::vector<std::uint32_t> chosen;
+  const std::size_t n = closed.size(), count = std::min(n, most);
+  chosen.reserve(count);
+  for (std::size_t i = 0; i < count; ++i) chosen.push_back(closed[i * n / count]);
+  std::sort(chosen.begin(), chosen.end(), [&](std::uint32_t a, std::uint32_t b) {
+    const auto x = session.ranges[tree.range_of[a]].start_ns, y = session.ranges[tree.range_of[b]].start_ns;
+    return x != y ? x < y : a < b;
+  });
+  return chosen;
+}
+
+}  // namespace
+
+std::vector<RegionKey> plan_regions(const Tree& tree, const Session& session, const Options& options,
+                                    const std::vector<char>& selected) {
+  std::vector<RegionKey> keys;
+  std::vector<std::uint32_t> region_of(tree.nodes.size(), kNone);  // in the scope at hand
+  const auto process_of = [&](std::uint32_t cell) { return tree.cells[cell].process; };
+  const auto add = [&](RegionKey key) {
+    const std::uint32_t above = tree.nodes[key.node].parent;
+    if (above != kNone && region_of[above] != kNone) {
+      key.parent = region_of[above];
+      key.depth = keys[key.parent].depth + 1;
+    }
+    region_of[key.node] = static_cast<std::uint32_t>(keys.size());
+    keys.push_back(key);
+  };
+
+  std::vector<std::uint32_t> processes, threads;
+  for (const std::uint32_t cell : tree.node_cells) {
+    processes.push_back(process_of(cell));
+    if (options.per_thread && tree.cells[cell].thread != kNone) threads.push_back(tree.cells[cell].thread);
+  }
+  for (auto* list : {&processes, &threads}) {
+    std::sort(list->begin(), list->end());
+    list->erase(std::unique(list->begin(), list->end()), list->end());
+  }
+  std::sort(threads.begin(), threads.end(), [&](std::uint32_t a, std::uint32_t b) {
+    const auto p = session.threads[a].process, q = session.threads[b].process;
+    return p != q ? p < q : a < b;
+  });
+
+  if (options.aggregate) {
+    for (const std::uint32_t node : tree.depth_first) {
+      if (selected[node]) add({node, kNone, kNone, tree.node_begin[node], tree.node_begin[node + 1]});
+    }
+  }
+  // A scope's regions come from a walk over its own cells only: the whole cost is O(cells log cells), not scopes x
+  // nodes.
+  std::vector<std::uint32_t> rank(tree.nodes.size());
+  for (std::uint32_t i = 0; i < tree.depth_first.size(); ++i) rank[tree.depth_first[i]] = i;
+  const auto scope = [&](std::vector<RegionKey>& found) {
+    std::sort(found.begin(), found.end(),
+              [&](const RegionKey& a, const RegionKey& b) { return rank[a.node] < rank[b.node]; });
+    for (const RegionKey& key : found) add(key);
+    for (const RegionKey& key : found) region_of[key.node] = kNone;
+  };
+  for (const RegionKey& key : keys) region_of[key.node] = kNone;
+  const bool per_process = !options.aggregate || (options.per_process && processes.size() > 1);
+  if (per_process) {
+    std::vector<std::vector<RegionKey>> of_process(processes.size());
+    for (std::uint32_t node = 0; node < tree.nodes.size(); ++node) {
+      if (!selected[node]) continue;
+      for (std::size_t i = tree.node_begin[node]; i < tree.node_begin[node + 1];) {
+        const std::uint32_t process = process_of(tree.node_cells[i]);
+        std::size_t last = i + 1;
+        while (last < tree.node_begin[node + 1] && process_of(tree.node_cells[last]) == process) ++last;
+        const auto at = std::lower_bound(processes.begin(), processes.end(), process) - processes.begin();
+        of_process[static_cast<std::size_t>(at)].push_back({node, process, kNone, i, last});
+        i = last;
+      }
+    }
+    for (auto& found : of_process) scope(found);
+  }
+  if (options.per_thread) {
+    std::vector<std::uint32_t> place(session.threads.size(), 0);
+    for (std::uint32_t i = 0; i < threads.size(); ++i) place[threads[i]] = i;
+    std::vector<std::vector<RegionKey>> of_thread(threads.size());
+    for (std::uint32_t node = 0; node < tree.nodes.size(); ++node) {
+      if (!selected[node]) continue;
+      for (std::size_t i = tree.node_begin[node]; i < tree.node_begin[node + 1]; ++i) {
+        const std::uint32_t thread = tree.cells[tree.node_cells[i]].thread;
+        if (thread == kNone) continue;
+        of_thread[place[thread]].push_back({node, session.threads[thread].process, thread, i, i + 1});
+      }
+    }
+    for (auto& found : of_thread) scope(found);
+  }
+  return keys;
+}
+
+std::vector<model::Region> wall_regions(const Tree& tree, const Session& session, const Options& options,
+                                        const std::vector<RegionKey>& keys, const Buckets& by_cell,
+                                        std::vector<std::vector<std::uint32_t>>& sampled) {
+  std::vector<model::Region> regions(keys.size());
+  sampled.assign(keys.size(), {});
+  const auto duration = static_cast<double>(length_ns(session.begin_ns, session.end_ns));
+  constexpr std::size_t kChunk = 16;
+  base::parallel_for(
+      (keys.size() + kChunk - 1) / kChunk, tree.range_of.size() < 20000 ? 1 : options.threads, [&](std::size_t chunk) {
+        std::vector<std::int64_t> lengths, scratch;
+        std::vector<std::uint32_t> closed;
+        for (std::size_t r = chunk * kChunk; r < std::min(keys.size(), (chunk + 1) * kChunk); ++r) {
+          const RegionKey& key = keys[r];
+          const Node& node = tree.nodes[key.node];
+          model::Region& region = regions[r];
+          region.id = static_cast<std::uint32_t>(r);
+          region.parent = key.parent;
+          region.depth = key.depth;
+          for (const auto name : path_of(tree, session, key.node)) region.path.emplace_back(name);
+          region.domain = std::string(session.strings.view(session.domains[node.domain].name));
+          region.kind = node.kind;
+          if (key.process != kNone) region.process = key.process;
+          if (key.thread != kNone) region.thread = session.threads[key.thread].tid;
+
+          std::uint64_t inclusive = 0, exclusive = 0, recorded = 0;
+          std::int64_t replayed = 0;
+          std::uint32_t last_process = kNone;
+          model::Distribution unlisted;
+          lengths.clear();
+          closed.clear();
+          for (std::size_t i = key.first; i < key.last; ++i) {
+            const std::uint32_t number = tree.node_cells[i];
+            const Cell& cell = tree.cells[number];
+            inclusive += cell.inclusive_ns;
+            exclusive += cell.exclusive_ns;
+            recorded += cell.recorded_ns;
+            region.occurrences += cell.closed + cell.replayed;
+            region.unclosed += cell.unclosed;
+            replayed += cell.replayed;
+            if (cell.thread != kNone) ++region.threads;
+            const std::uint32_t process = cell.process;
+            if (process != last_process || region.processes == 0) ++region.processes;
+            last_process = process;
+            if (const UnlistedOfCell* more = tree.unlisted(number)) unlisted.add(more->wall);
+            for (const std::uint32_t occurrence : by_cell.of(number)) {
+              if (tree.range_of[occurrence] == kNone) continue;
+              const model::Range& range = session.ranges[tree.range_of[occurrence]];
+              if (range.end_ns == kOpen) continue;
+              lengths.push_back(wall_of(session, tree, occurrence));
+              closed.push_back(occurrence);
+            }
+          }
+          region.wall.inclusive_ns = static_cast<double>(inclusive);
+          region.wall.exclusive_ns = static_cast<double>(exclusive);
+          region.wall.profiler_ns = region.wall.recording_ns = static_cast<double>(recorded);
+          region.wall.unlisted = static_cast<std::int64_t>(unlisted.moments.n);
+          region.wall.quantile_error = region.wall.unlisted > 0 ? model::kRelativeError : 0;
+          region.wall.per_occurrence_ns = spread_of(lengths, std::move(unlisted), scratch);
+          region.wall.share = duration > 0 ? region.wall.inclusive_ns / duration : 0;
+          if (replayed > 0) {
+            region.notes.push_back(
+                std::to_string(replayed) +
+                " of its occurrences by CUDA graph replay of ranges that were open at capture: with GPU work, "
+                "and no CPU time of their own.");
+          }
+          sampled[r] = sample(tree, session, closed, options.samples);
+          for (const std::uint32_t occurrence : sampled[r]) {
+            const model::Range& range = session.ranges[tree.range_of[occurrence]];
+            region.samples.push_back({since_ns(session.begin_ns, range.start_ns),
+                                      static_cast<double>(length_ns(range.start_ns, range.end_ns)), 0});
+          }
+        }
+      });
+  return regions;
+}
+
+}  // namespace rangescope::analyze

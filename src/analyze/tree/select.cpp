@@ -1,0 +1,140 @@
+#include "analyze/tree/select.hpp"
+
+#include <algorithm>
+
+#include "base/text.hpp"
+
+namespace rangescope::analyze {
+namespace {
+
+/// "'decode/' or 'LLM@decode_all/'": expressions of the ranges whose names are nearest, else of the first ones seen.
+std::string nearest_ranges(const Tree& tree, const model::Session& session, std::span<const model::RangeTerm> terms) {
+  std::vector<std::string> names, forms;
+  for (const std::uint32_t node : tree.depth_first) {
+    const Node& each = tree.nodes[node];
+    const std::string_view domain = session.strings.view(session.domains[each.domain].name);
+    std::vector<std::string> path;
+    for (const auto name : path_of(tree, session, node)) path.emplace_back(name);
+    std::string form = model::expression_of(domain, std::vector<std::string>{path.back()}, each.kind);
+    if (std::find(forms.begin(), forms.end(), form) != forms.end()) continue;
+    names.push_back(path.back());
+    forms.push_back(std::move(form));
+    if (forms.size() == 2000) break;
+  }
+  std::vector<std::string> chosen;
+  const auto add = [&](const std::string& form) {
+    if (chosen.size() < 5 && std::find(chosen.begin(), chosen.end(), form) == chosen.end()) chosen.push_back(form);
+  };
+  for (const model::RangeTerm& term : terms) {
+    for (const auto& element : term.forms.front().parts().elements) {
+      for (std::size_t i = 0; i < names.size(); ++i) {
+        if (names[i] == element.text) add(forms[i]);  // right name, wrong domain, place or kind
+      }
+      for (const std::string& near : base::nearest(element.text, names)) {
+        for (std::size_t i = 0; i < names.size(); ++i) {
+          if (names[i] == near) add(forms[i]);
+        }
+      }
+    }
+  }
+  for (const std::string& form : forms) {
+    if (!chosen.empty() && chosen.size() >= 3) break;
+    add(form);
+  }
+  std::string text;
+  for (const std::string& form : chosen) text += (text.empty() ? "'" : ", '") + base::printable(form) + "'";
+  return text;
+}
+
+}  // namespace
+
+base::Result<std::vector<char>> select_nodes(const Tree& tree, const model::Session& session, const Options& options,
+                                             std::vector<std::string>& notes) {
+  const auto &include = options.ranges.include, &exclude = options.ranges.exclude;
+  std::vector<char> selected(tree.nodes.size(), include.empty() ? 1 : 0);
+  if (options.ranges.empty()) return selected;
+  std::vector<char> included(include.size()), excluded(exclude.size());  // what matched something
+  for (std::uint32_t node = 0; node < tree.nodes.size(); ++node) {
+    const model::RangeState state = state_of(tree, session, node);
+    for (std::size_t i = 0; i < include.size(); ++i) {
+      if (include[i].chooses(state)) selected[node] = included[i] = 1;
+    }
+    for (std::size_t i = 0; i < exclude.size(); ++i) {
+      if (!exclude[i].chooses(state)) continue;
+      excluded[i] = 1;
+      selected[node] = 0;
+    }
+  }
+  const auto none = [](const std::vector<char>& list) { return std::find(list.begin(), list.end(), 1) == list.end(); };
+  if (!include.empty() && none(included)) {
+    const std::string what = "no range matches '" + base::join(model::written_of(include), "' or '") + "'";
+    if (tree.nodes.empty()) {
+      return base::fail(base::Code::kNothingCaptured, what + ": the program recorded no NVTX range at all", {},
+                        "Check that the program opens NVTX ranges and that the part with them ran.");
+    }
+    std::string hint = "Use one of the ranges seen: " + nearest_ranges(tree, session, include) + ".";
+    for (const model::RangeTerm& term : include)  // a comma is part of a name
+      if (term.written.find(',') != std::string::npos)
+        hint += " For several ranges repeat the option: --include " +
+                base::replace_all(base::replace_all(term.written, ", ", ","), ",", " --include ") + ".";
+    return base::fail(base::Code::kNothingCaptured, what, {}, std::move(hint));
+  }
+  if (!tree.nodes.empty() && none(selected)) {
+    return base::fail(base::Code::kNothingCaptured, "every range that was included is also excluded", {},
+                      "Narrow the exclude expressions '" + base::join(model::written_of(exclude), "', '") + "'.");
+  }
+  const auto note = [&](const char* which, std::span<const model::RangeTerm> terms, const std::vector<char>& used) {
+    for (std::size_t i = 0; i < terms.size(); ++i) {
+      if (used[i]) continue;
+      notes.push_back(std::string(which) + " expression '" + terms[i].written +
+                      "' matched no range; nearest: " + nearest_ranges(tree, session, terms.subspan(i, 1)) + ".");
+    }
+  };
+  note("include", include, included);
+  note("exclude", exclude, excluded);
+  return selected;
+}
+
+base::Result<std::vector<char>> select_kernels(const model::Session& session, const Options& options,
+                                               std::vector<std::string>& notes) {
+  const auto &include = options.kernels.include, &exclude = options.kernels.exclude;
+  std::vector<char> selected(session.kernel_names.size(), include.empty() ? 1 : 0);
+  bool any = include.empty();
+  std::vector<char> used(exclude.size(), 0);
+  for (std::size_t k = 0; k < session.kernel_names.size(); ++k) {
+    const model::KernelName& name = session.kernel_names[k];
+    const auto matches = [&](const model::KernelPattern& pattern) {
+      return pattern.matches(session.strings.view(name.demangled), session.strings.view(name.short_name),
+                             session.strings.view(name.mangled));
+    };
+    if (std::any_of(include.begin(), include.end(), matches)) selected[k] = 1, any = true;
+    for (std::size_t i = 0; i < exclude.size(); ++i) {
+      if (matches(exclude[i])) selected[k] = 0, used[i] = 1;
+    }
+  }
+  if (!any) {
+    std::vector<std::string> wanted;
+    for (const model::KernelPattern& pattern : include) wanted.push_back(pattern.text());
+    const std::string what = "no kernel matches '" + base::join(wanted, "' or '") + "'";
+    if (session.kernel_names.empty())
+      return base::fail(base::Code::kNothingCaptured, what + ": no kernel was recorded");
+    std::vector<std::string> names;
+    for (const model::KernelName& name : session.kernel_names) {
+      names.emplace_back(session.strings.view(name.short_name ? name.short_name : name.demangled));
+      if (names.size() == 2000) break;
+    }
+    std::vector<std::string> near = base::nearest(wanted.front(), names);
+    for (std::size_t i = 0; i < names.size() && near.size() < 3; ++i) {
+      if (std::find(near.begin(), near.end(), names[i]) == near.end()) near.push_back(names[i]);
+    }
+    for (std::string& name : near) name = base::printable(name);
+    return base::fail(base::Code::kNothingCaptured, what, {},
+                      "Use one of the kernels seen: '" + base::join(near, "', '") + "'.");
+  }
+  for (std::size_t i = 0; i < used.size(); ++i) {
+    if (!used[i]) notes.push_back("kernel exclude pattern '" + exclude[i].text() + "' matched no kernel.");
+  }
+  return selected;
+}
+
+}  // namespace rangescope::analyze

@@ -1,0 +1,459 @@
+#include "analyze/tree/tree.hpp"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+
+#include "analyze/names/fold.hpp"
+#include "analyze/statistics/order.hpp"
+#include "base/workers.hpp"
+
+namespace rangescope::analyze {
+namespace {
+
+using model::Range;
+using model::RangeKind;
+using model::Session;
+
+std::uint64_t mix(std::uint64_t x) {  // splitmix64's finalizer
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ull;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebull;
+  return x ^ (x >> 31);
+}
+
+std::uint64_t hash_of(std::uint32_t parent, std::uint32_t domain, model::StringId name, RangeKind kind) {
+  return mix((static_cast<std::uint64_t>(parent) << 32 | name) ^
+             mix(domain * 2 + (kind == RangeKind::kStartEnd ? 1 : 0) + 1));
+}
+
+bool same(const Cell& a, const Cell& b) {
+  return a.parent == b.parent && a.name == b.name && a.domain == b.domain && a.kind == b.kind;
+}
+
+/// A range on the stack of a thread's domain.
+struct OpenEntry {
+  std::uint32_t occurrence;
+  std::uint32_t cell;
+  std::int64_t start, end;
+  std::int64_t covered_until;
+  std::uint64_t covered;  ///< union of closed children so far
+  std::uint32_t depth;    ///< of the cell
+};
+
+struct Stack {
+  std::uint32_t domain;
+  std::vector<OpenEntry> open;
+};
+
+struct ThreadResult {
+  std::vector<Cell> cells;
+  std::uint64_t unclosed = 0, crossing = 0, deep = 0;
+  std::vector<Runaway> runaways;
+};
+
+/// One thread of the program: occurrences [begin, end) of the tree.
+class Sweep {
+ public:
+  Sweep(const Session& session, const std::vector<std::uint32_t>& inside, Tree& tree, std::uint32_t thread, bool nested)
+      : session_(session), inside_(inside), tree_(tree), thread_(thread), nested_(nested) {}
+
+  ThreadResult run(std::size_t begin, std::size_t end) {
+    find_runaways(begin, end);
+    for (std::size_t o = begin; o < end; ++o) {
+      const Range& range = session_.ranges[tree_.range_of[o]];
+      if (range.kind == RangeKind::kStartEnd) {
+        start_end(static_cast<std::uint32_t>(o), range);
+      } else {
+        push_pop(static_cast<std::uint32_t>(o), range);
+      }
+    }
+    for (Stack& stack : stacks_) {
+      for (const OpenEntry& entry : stack.open) leave(entry);
+    }
+    return std::move(result_);
+  }
+
+ private:
+  Stack& stack_of(std::uint32_t domain) {
+    const std::uint32_t key = nested_ ? 0 : domain;
+    for (Stack& stack : stacks_) {
+      if (stack.domain == key) return stack;
+    }
+    stacks_.push_back({key, {}});
+    return stacks_.back();
+  }
+
+  void find_runaways(std::size_t begin, std::size_t end) {
+    std::map<std::pair<std::uint32_t, model::StringId>, std::uint64_t> unclosed;
+    for (std::size_t o = begin; o < end; ++o) {
+      const Range& range = session_.ranges[tree_.range_of[o]];
+      if (range.kind == RangeKind::kPushPop && range.end_ns == kOpen) ++unclosed[{range.domain, range.name}];
+    }
+    std::map<std::pair<std::uint32_t, std::string>, std::vector<model::StringId>> alike;
+    std::map<std::pair<std::uint32_t, std::string>, std::uint64_t> counts;
+    for (const auto& [name, count] : unclosed) {
+      const std::pair key(name.first, folded_name(session_.strings.view(name.second), FoldNames::kNumbers));
+      alike[key].push_back(name.second);
+      counts[key] += count;
+    }
+    for (const auto& [key, names] : alike) {
+      if (counts[key] < kRunaway) continue;
+      for (const model::StringId name : names) runaway_of_.emplace(std::pair(key.first, name), firsts_.size());
+      firsts_.push_back({kNone, kNone, 0});
+    }
+    result_.runaways.resize(firsts_.size());
+  }
+
+  Cell& enter(std::uint32_t occurrence, const Range& range, std::uint32_t parent_cell) {
+    Cell key;
+    key.process = session_.threads[thread_].process;
+    key.thread = thread_;
+    key.parent = parent_cell;
+    key.domain = range.domain;
+    key.name = range.name;
+    key.kind = range.kind;
+    key.first_start_ns = range.start_ns;
+    return count_in(table_.intern(result_.cells, 0, key), occurrence, range);
+  }
+
+  Cell& count_in(std::uint32_t cell, std::uint32_t occurrence, const Range& range) {
+    tree_.cell[occurrence] = cell;
+    if (cell >= open_.size()) open_.resize(cell + 1);
+    Cell& known = result_.cells[cell];
+    if (range.end_ns == kOpen) {
+      ++known.unclosed;
+      ++result_.unclosed;
+    } else {
+      ++known.closed;
+      if (open_[cell] == 0)  // else a range around it, of the same region, counts this time
+        known.inclusive_ns += static_cast<std::uint64_t>(length_ns(range.start_ns, range.end_ns));
+    }
+    return known;
+  }
+
+  void leave(const OpenEntry& entry) {
+    if (entry.end == kOpen) return;
+    --open_[entry.cell];
+    result_.cells[entry.cell].exclusive_ns +=
+        static_cast<std::uint64_t>(length_ns(entry.start, entry.end)) - entry.covered;
+  }
+
+  void start_end(std::uint32_t occurrence, const Range& range) {
+    tree_.parent[occurrence] = kNone;
+    Cell& cell = enter(occurrence, range, kNone);
+    if (range.end_ns != kOpen) cell.exclusive_ns += static_cast<std::uint64_t>(length_ns(range.start_ns, range.end_ns));
+  }
+
+  void push_pop(std::uint32_t occurrence, const Range& range) {
+    auto& open = stack_of(range.domain).open;
+    // Whatever ends before this range ends cannot hold it, nor (if it overlaps) anything that starts from now on and is
+    // not in this range too: it leaves the stack for good.
+    bool crosses = false;
+    // Of a framework's operators, one that begins where another ends is beside it, also with no length.
+    const std::uint32_t process = session_.threads[thread_].process;
+    const bool operators = process < session_.processes.size() && session_.processes[process].operators;
+    while (!open.empty() && (open.back().end < range.end_ns || (operators && open.back().end <= range.start_ns))) {
+      crosses |= open.back().end > range.start_ns;
+      leave(open.back());
+      open.pop_back();
+    }
+    if (crosses && range.end_ns != kOpen) ++result_.crossing;
+    std::uint32_t parent_cell = kNone, depth = 0;
+    tree_.parent[occurrence] = kNone;
+    if (!open.empty()) {
+      OpenEntry& parent = open.back();
+      tree_.parent[occurrence] = parent.occurrence;
+      parent_cell = parent.cell;
+      depth = parent.depth + 1;
+      if (depth == kDeepest) {
+        depth = parent.depth;
+        parent_cell = result_.cells[parent.cell].parent;
+        ++result_.deep;
+      }
+      if (range.end_ns != kOpen) {
+        parent.covered +=
+            static_cast<std::uint64_t>(length_ns(std::max(range.start_ns, parent.covered_until), range.end_ns));
+        parent.covered_until = std::max(parent.covered_until, range.end_ns);
+      }
+    }
+    const auto runaway = range.end_ns == kOpen ? runaway_of_.find({range.domain, range.name}) : runaway_of_.end();
+    if (runaway == runaway_of_.end()) {
+      enter(occurrence, range, parent_cell);
+    } else {
+      First& first = firsts_[runaway->second];
+      ++result_.runaways[runaway->second].count;
+      if (first.occurrence == kNone) {
+        enter(occurrence, range, parent_cell);
+        first = {occurrence, tree_.cell[occurrence], depth};
+        result_.runaways[runaway->second].name = range.name;
+      } else {
+        count_in(first.cell, occurrence, range);
+        tree_.parent[occurrence] = first.occurrence;
+        depth = first.depth;
+      }
+    }
+    if (range.end_ns != kOpen) ++open_[tree_.cell[occurrence]];
+    const std::uint32_t inside = inside_.empty() ? kNone : inside_[tree_.range_of[occurrence]];
+    const auto covered = static_cast<std::uint64_t>(inside == kNone ? 0 : session_.unlisted_inside[inside].ns);
+    open.push_back({occurrence, tree_.cell[occurrence], range.start_ns, range.end_ns, range.start_ns, covered, depth});
+  }
+
+  const Session& session_;
+  const std::vector<std::uint32_t>& inside_;
+  Tree& tree_;
+  std::uint32_t thread_;
+  bool nested_;
+  CellTable table_;
+  std::vector<Stack> stacks_;
+  std::vector<std::uint32_t> open_;  ///< closed occurrences on a stack, by cell
+  struct First {
+    std::uint32_t occurrence, cell, depth;
+  };
+  std::map<std::pair<std::uint32_t, model::StringId>, std::size_t> runaway_of_;  ///< by domain and name
+  std::vector<First> firsts_;                                                    ///< by runaway
+  ThreadResult result_;
+};
+
+/// What the session counts of each cell beside its listed occurrences. O(occurrences).
+void add_unlisted(const Session& session, Tree& tree) {
+  if (session.unlisted.empty()) return;
+  std::vector<std::uint32_t> of_range(session.ranges.size(), kNone);
+  for (std::uint32_t u = 0; u < session.unlisted.size(); ++u) of_range[session.unlisted[u].range] = u;
+  for (std::size_t o = 0; o < tree.range_of.size(); ++o) {
+    const std::uint32_t u = of_range[tree.range_of[o]];
+    if (u == kNone) continue;
+    const model::Unlisted& from = session.unlisted[u];
+    Cell& cell = tree.cells[tree.cell[o]];
+    const auto ns = static_cast<std::uint64_t>(from.wall.moments.sum);
+    cell.closed += static_cast<std::uint32_t>(from.wall.moments.n);
+    cell.inclusive_ns += ns;
+    cell.exclusive_ns += ns - static_cast<std::uint64_t>(from.inside_ns);
+    UnlistedOfCell& into = tree.unlisted_of[tree.cell[o]];
+    if (from.wall.moments.n > into.wall.moments.n) {  // names that were folded: those of the most
+      into.usual_ns = from.usual_ns;
+      into.usual_unrecorded_ns = from.usual_unrecorded_ns;
+      into.first_listed = from.first_listed;
+    }
+    into.wall.add(from.wall);
+    into.unrecorded.add(from.unrecorded);
+    into.inside_recorded_ns += from.inside_recorded_ns;
+  }
+}
+
+}  // namespace
+
+std::vector<std::uint32_t> unlisted_inside(const Session& session) {
+  if (session.unlisted_inside.empty()) return {};
+  std::vector<std::uint32_t> out(session.ranges.size(), kNone);
+  for (std::uint32_t i = 0; i < session.unlisted_inside.size(); ++i) out[session.unlisted_inside[i].range] = i;
+  return out;
+}
+
+std::uint32_t CellTable::intern(std::vector<Cell>& cells, std::uint32_t base, const Cell& key) {
+  if ((used_ + 1) * 2 > slots_.size()) grow(cells, base);
+  const std::size_t mask = slots_.size() - 1;
+  for (std::size_t at = hash_of(key.parent, key.domain, key.name, key.kind) & mask;; at = (at + 1) & mask) {
+    if (slots_[at] == kNone) {
+      const auto number = static_cast<std::uint32_t>(cells.size() - base);
+      slots_[at] = number;
+      ++used_;
+      cells.push_back(key);
+      return number;
+    }
+    if (same(cells[base + slots_[at]], key)) return slots_[at];
+  }
+}
+
+void CellTable::grow(const std::vector<Cell>& cells, std::uint32_t base) {
+  std::vector<std::uint32_t> old(slots_.empty() ? 16 : slots_.size() * 2, kNone);
+  old.swap(slots_);
+  const std::size_t mask = slots_.size() - 1;
+  for (const std::uint32_t number : old) {
+    if (number == kNone) continue;
+    const Cell& cell = cells[base + number];
+    std::size_t at = hash_of(cell.parent, cell.domain, cell.name, cell.kind) & mask;
+    while (slots_[at] != kNone) at = (at + 1) & mask;
+    slots_[at] = number;
+  }
+}
+
+Tree build_tree(const Session& session, Domains domains, int threads) {
+  Tree tree;
+  const std::size_t thread_count = session.threads.size();
+  {
+    const auto bucket_of = [&](std::size_t i) -> std::size_t {
+      const Range& range = session.ranges[i];
+      if (range.thread >= thread_count || range.domain >= session.domains.size()) {
+        ++tree.foreign;
+        return thread_count;
+      }
+      if (range.end_ns < range.start_ns) {
+        ++tree.backward;
+        return thread_count;
+      }
+      return range.thread;
+    };
+    Buckets by_thread = bucket_sort(session.ranges.size(), thread_count, bucket_of);
+    tree.foreign /= 2;  // bucket_sort asks twice
+    tree.backward /= 2;
+    tree.range_of = std::move(by_thread.items);
+    tree.thread_begin = std::move(by_thread.begin);
+  }
+  tree.parent.resize(tree.range_of.size());
+  tree.cell.resize(tree.range_of.size());
+
+  std::vector<std::size_t> largest_first(thread_count);
+  std::iota(largest_first.begin(), largest_first.end(), std::size_t{0});
+  const auto size_of = [&](std::size_t t) { return tree.thread_begin[t + 1] - tree.thread_begin[t]; };
+  std::stable_sort(largest_first.begin(), largest_first.end(), [&](auto a, auto b) { return size_of(a) > size_of(b); });
+  std::vector<ThreadResult> results(thread_count);
+  const std::vector<std::uint32_t> inside = unlisted_inside(session);
+  base::parallel_for(thread_count, session.ranges.size() < 20000 ? 1 : threads, [&](std::size_t i) {
+    const std::size_t t = largest_first[i];
+    const std::size_t begin = tree.thread_begin[t], end = tree.thread_begin[t + 1];
+    sort_nearly(std::span(tree.range_of).subspan(begin, end - begin), [&](std::uint32_t a, std::uint32_t b) {
+      const Range &x = session.ranges[a], &y = session.ranges[b];
+      if (x.start_ns != y.start_ns) return x.start_ns < y.start_ns;
+      if (x.end_ns != y.end_ns) return x.end_ns > y.end_ns;
+      return a < b;
+    });
+    Sweep sweep(session, inside, tree, static_cast<std::uint32_t>(t), domains == Domains::kNested);
+    results[t] = sweep.run(begin, end);
+  });
+
+  for (std::size_t t = 0; t < thread_count; ++t) {
+    const auto base = static_cast<std::uint32_t>(tree.cells.size());
+    for (std::size_t o = tree.thread_begin[t]; o < tree.thread_begin[t + 1]; ++o) tree.cell[o] += base;
+    for (Cell cell : results[t].cells) {
+      if (cell.parent != kNone) cell.parent += base;
+      tree.cells.push_back(cell);
+    }
+    tree.unclosed += results[t].unclosed;
+    tree.crossing += results[t].crossing;
+    tree.deep += results[t].deep;
+    tree.runaways.insert(tree.runaways.end(), results[t].runaways.begin(), results[t].runaways.end());
+  }
+  add_unlisted(session, tree);
+  return tree;
+}
+
+void link_nodes(Tree& tree, const Session& session) {
+  // Cells of a thread stand parents first, so a node's parent always exists already. Node keys reuse CellTable.
+  CellTable table;
+  std::vector<Cell> keys;
+  tree.nodes.clear();
+  for (Cell& cell : tree.cells) {
+    Cell key = cell;
+    key.parent = cell.parent == kNone ? kNone : tree.cells[cell.parent].node;
+    cell.node = table.intern(keys, 0, key);
+    if (cell.node == tree.nodes.size()) {
+      const std::uint32_t depth = key.parent == kNone ? 0 : tree.nodes[key.parent].depth + 1;
+      tree.nodes.push_back({key.parent, cell.domain, cell.name, cell.kind, depth, cell.first_start_ns});
+    } else {
+      Node& node = tree.nodes[cell.node];
+      node.first_start_ns = std::min(node.first_start_ns, cell.first_start_ns);
+    }
+  }
+
+  // Siblings by first start, then by name; at the top the default domain first, and push/pop before start/end.
+  const std::size_t count = tree.nodes.size();
+  Buckets children = bucket_sort(count, count + 1, [&](std::size_t n) -> std::size_t {
+    return tree.nodes[n].parent == kNone ? count : tree.nodes[n].parent;
+  });
+  const auto before = [&](std::uint32_t a, std::uint32_t b) {
+    const Node &x = tree.nodes[a], &y = tree.nodes[b];
+    if (x.parent == kNone) {
+      if (x.domain != y.domain && (x.domain == 0 || y.domain == 0)) return x.domain == 0;
+      if (x.domain != y.domain) {
+        const auto names = [&](const Node& n) { return session.strings.view(session.domains[n.domain].name); };
+        if (names(x) != names(y)) return names(x) < names(y);
+        return x.domain < y.domain;
+      }
+      if (x.kind != y.kind) return x.kind == RangeKind::kPushPop;
+    }
+    if (x.first_start_ns != y.first_start_ns) return x.first_start_ns < y.first_start_ns;
+    if (x.name != y.name) return session.strings.view(x.name) < session.strings.view(y.name);
+    return a < b;
+  };
+  for (std::size_t n = 0; n <= count; ++n) {
+    const auto siblings = children.of(n);
+    std::sort(siblings.begin(), siblings.end(), before);
+  }
+  tree.depth_first.clear();
+  tree.depth_first.reserve(count);
+  const auto roots = children.of(count);
+  std::vector<std::uint32_t> waiting(roots.rbegin(), roots.rend());
+  while (!waiting.empty()) {
+    const std::uint32_t node = waiting.back();
+    waiting.pop_back();
+    tree.depth_first.push_back(node);
+    const auto below = children.of(node);
+    waiting.insert(waiting.end(), below.rbegin(), below.rend());
+  }
+
+  Buckets cells = bucket_sort(tree.cells.size(), count, [&](std::size_t c) { return tree.cells[c].node; });
+  for (std::size_t n = 0; n < count; ++n) {
+    const auto own = cells.of(n);
+    std::sort(own.begin(), own.end(), [&](std::uint32_t a, std::uint32_t b) {
+      const std::uint32_t p = tree.cells[a].process, q = tree.cells[b].process;
+      return p != q ? p < q : a < b;
+    });
+  }
+  tree.node_cells = std::move(cells.items);
+  tree.node_begin = std::move(cells.begin);
+}
+
+std::vector<std::string_view> path_of(const Tree& tree, const Session& session, std::uint32_t node) {
+  std::vector<std::string_view> path(tree.nodes[node].depth + 1);
+  for (std::size_t i = path.size(); i-- > 0; node = tree.nodes[node].parent)
+    path[i] = session.strings.view(tree.nodes[node].name);
+  return path;
+}
+
+model::RangeState state_of(const Tree& tree, const Session& session, std::uint32_t node) {
+  model::RangeState state;
+  const auto plain = [&](const Node& n) {
+    const auto found = session.plain_names.find(n.name);
+    return session.strings.view(found == session.plain_names.end() ? n.name : found->second);
+  };
+  const auto domain_of = [&](const Node& n) { return session.strings.view(session.domains[n.domain].name); };
+  if (tree.nodes[node].kind == RangeKind::kStartEnd) {
+    state.start_end.push_back({domain_of(tree.nodes[node]), plain(tree.nodes[node])});
+    return state;
+  }
+  std::vector<std::uint32_t> chain;
+  for (std::uint32_t n = node; n != kNone; n = tree.nodes[n].parent) chain.push_back(n);
+  for (std::size_t i = chain.size(); i-- > 0;) {
+    const Node& each = tree.nodes[chain[i]];
+    const std::string_view domain = domain_of(each);
+    auto stack =
+        std::find_if(state.push_pop.begin(), state.push_pop.end(), [&](const auto& s) { return s.domain == domain; });
+    if (stack == state.push_pop.end()) stack = state.push_pop.insert(state.push_pop.end(), {domain, {}});
+    stack->names.push_back(plain(each));
+  }
+  return state;
+}
+
+void name_by_payload(Session& session) {
+  std::map<std::pair<model::StringId, std::string>, model::StringId> made;
+  for (model::Range& range : session.ranges) {
+    if (range.attributes >= session.attributes.size()) continue;
+    const model::Attributes& attributes = session.attributes[range.attributes];
+    std::string payload;
+    switch (attributes.payload_type) {
+      case model::PayloadType::kUint64:
+      case model::PayloadType::kUint32: payload = std::to_string(attributes.payload_u64); break;
+      case model::PayloadType::kInt64:
+      case model::PayloadType::kInt32: payload = std::to_string(attributes.payload_i64); break;
+      default: continue;
+    }
+    const auto [at, added] = made.try_emplace({range.name, payload}, model::StringId{});
+    if (added) {
+      at->second = session.strings.intern(std::string(session.strings.view(range.name)) + " [" + payload + "]");
+      session.plain_names.emplace(at->second, range.name);
+    }
+    range.name = at->second;
+  }
+}
+
+}  // namespace rangescope::analyze

@@ -1,0 +1,63 @@
+#include "analyze/verdict/causes.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "analyze/names/kernel_labels.hpp"
+#include "base/text.hpp"
+#include "base/units.hpp"
+
+namespace rangescope::analyze {
+namespace {
+
+constexpr double kPart = 0.1, kHottest = 0.05;
+constexpr std::int64_t kEnough = 20;   // samples: fewer name nothing
+constexpr std::size_t kLongName = 80;  // longer ones stand in a sentence without their template arguments
+
+std::string part_text(const model::CpuPart& part, double kernels) {
+  if (part.kind == "python") return "Python";
+  if (part.kind == "native") return part.name == "[kernel]" ? "the operating system" : part.name;
+  if (part.name == "GIL" && part.kind != "cuda") return "waiting for the GIL";
+  if (part.kind != "cuda") return part.name == "preempted" ? "runnable (waiting for a CPU)" : "waiting: " + part.name;
+  if (part.name != "launch") return "CUDA calls: " + part.name;
+  if (!(kernels > 0)) return "launching";
+  return fmt::format("launching ({}, {} each)", base::counted(static_cast<std::uint64_t>(kernels), "kernel"),
+                     base::format_ns(part.ns / kernels));
+}
+
+std::string function_text(const model::CpuFunction& function) {
+  if (function.python) return std::string(base::file_name(function.file)) + ":" + function.name;
+  return function.name.size() > kLongName ? folded_kernel(function.name) : function.name;
+}
+
+}  // namespace
+
+std::string share_text(double share) {
+  return share >= 0.0995 && share < 0.995 ? fmt::format("{:.0f} %", share * 100) : base::format_share(share);
+}
+
+std::string cpu_causes(const model::Region& region) {
+  return region.cpu ? cpu_causes(*region.cpu, region.gpu ? static_cast<double>(region.gpu->kernels) : 0) : "";
+}
+
+std::string cpu_causes(const model::CpuWork& cpu, double kernels) {
+  const double wall = cpu.whole_ns();
+  std::vector<std::string> texts;
+  for (const model::CpuPart& part : cpu.parts) {
+    if (part.ns < kPart * wall || texts.size() == 3) break;
+    if (cpu.samples < kEnough && (part.kind == "python" || part.kind == "native")) continue;  // others are recorded
+    texts.push_back(share_text(part.ns / wall) + " " + base::printable(part_text(part, kernels)));
+  }
+  std::string text = base::join(texts, ", ");
+  const auto hottest = std::max_element(cpu.functions.begin(), cpu.functions.end(),
+                                        [](const auto& a, const auto& b) { return a.self_ns < b.self_ns; });
+  if (text.empty() || cpu.samples < kEnough || hottest == cpu.functions.end()) return text;
+  if (hottest->self_ns >= kHottest * wall && !hottest->name.starts_with('['))
+    text +=
+        "; hottest function " + base::printable(function_text(*hottest)) + ", " + share_text(hottest->self_ns / wall);
+  return text;
+}
+
+}  // namespace rangescope::analyze

@@ -1,0 +1,42 @@
+// Who has what others wait for: the cause of a wait stands in another thread than its victim.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "analyze/verdict/rule.hpp"
+#include "analyze/verdict/thresholds.hpp"
+#include "base/text.hpp"
+#include "base/units.hpp"
+#include "model/measure.hpp"
+
+namespace rangescope::analyze {
+
+void find_held(const Case& known, std::vector<model::Verdict>& out) {
+  const auto most = [&](std::size_t row) -> const model::CpuHolder* {
+    const model::Region& region = known.region(row);
+    if (!region.cpu || region.cpu->holders.empty()) return nullptr;
+    const model::CpuHolder& holder = region.cpu->holders.front();
+    return holder.ns >= kHeld.value * region.cpu->whole_ns() ? &holder : nullptr;
+  };
+  const auto saves = [&](std::size_t row) {
+    const model::CpuHolder* holder = most(row);
+    return holder == nullptr ? 0 : holder->ns / known.side_by_side(row);
+  };
+  for (const std::size_t row : known.worst(saves)) {
+    const model::CpuHolder* holder = most(row);
+    if (holder == nullptr || !known.matters(saves(row))) continue;
+    const model::Region& region = known.region(row);
+    std::string text = fmt::format("{} of its time waits for {}, which thread {} has",
+                                   base::format_share(holder->ns / region.cpu->whole_ns()),
+                                   holder->kind == "GIL" ? "the GIL" : "a lock", holder->thread);
+    if (!holder->range.empty()) text += fmt::format(" in {}", holder->range);
+    if (!holder->doing.empty()) text += fmt::format(", running {}", holder->doing);
+    model::Verdict verdict = known.about("held_by_another", row, base::printable(text), saves(row));
+    verdict.severity = model::Weight::kWarning;
+    verdict.evidence = {{"waiting_ns", holder->ns}, {"wall_ns", region.cpu->whole_ns()}};
+    verdict.next = known.show("--cpu " + base::shell_quote(model::path_text(region)));
+    out.push_back(std::move(verdict));
+  }
+}
+
+}  // namespace rangescope::analyze

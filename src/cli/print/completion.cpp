@@ -1,0 +1,186 @@
+#include "cli/print/help.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/text.hpp"
+
+namespace rangescope::cli {
+namespace {
+
+/// A command as shells complete it: its options and those of its words, each once.
+struct Completed {
+  std::string name, summary;
+  std::vector<HelpOption> options;
+  std::vector<std::string> words;
+  bool runs = false;  ///< a free word may be a run
+  bool program = false;
+};
+
+std::vector<Completed> completed(HelpCommands commands) {
+  std::vector<Completed> all;
+  for (const HelpCommand& command : commands) {
+    Completed one{command.name, command.summary, {}, {}, false, command.program};
+    const auto add = [&](const HelpCommand& from) {
+      for (const HelpOption& option : from.options) {
+        if (option.group.empty()) continue;
+        if (option.names.empty()) {
+          one.runs |= option.run;
+          one.words.insert(one.words.end(), option.values.begin(), option.values.end());
+        } else if (std::ranges::find(one.options, option.names, &HelpOption::names) == one.options.end()) {
+          one.options.push_back(option);
+        }
+      }
+    };
+    add(command);
+    for (const HelpCommand& word : command.words) {
+      one.words.push_back(word.name);
+      add(word);
+    }
+    all.push_back(std::move(one));
+  }
+  return all;
+}
+
+std::string bash_completion(const std::vector<Completed>& commands) {
+  std::string names, cases, values;
+  for (const Completed& command : commands) {
+    names += (names.empty() ? "" : " ") + command.name;
+    std::string words = base::join(command.words, " ");
+    for (const HelpOption& option : command.options)
+      for (const std::string& name : option.names) {
+        if (name.starts_with("--")) words += (words.empty() ? "" : " ") + name;
+        if (!option.values.empty())
+          values += fmt::format("    '{} {}') values='{}' ;;\n", command.name, name, base::join(option.values, " "));
+      }
+    cases += fmt::format("    {}) words=\"{}{}\" ;;\n", command.name, words, command.runs ? " $runs" : "");
+  }
+  return fmt::format(R"(# bash completion for rangescope; made by `rangescope help --completion bash`
+_rangescope() {{
+  local current=${{COMP_WORDS[COMP_CWORD]}} before=${{COMP_WORDS[COMP_CWORD-1]}} words='' values='' i run runs=latest
+  COMPREPLY=()
+  for ((i = 1; i < COMP_CWORD; i++)); do
+    if [[ ${{COMP_WORDS[i]}} == -- ]]; then
+      compopt -o default 2>/dev/null
+      return
+    fi
+  done
+  if ((COMP_CWORD == 1)); then
+    COMPREPLY=($(compgen -W "{}" -- "$current"))
+    return
+  fi
+  for run in rangescope-runs/*/manifest.json; do
+    [[ -e $run ]] && run=${{run#*/}} && runs+=" ${{run%%/*}}"
+  done
+  if [[ $current == = ]]; then current=''; elif [[ $before == = ]]; then before=${{COMP_WORDS[COMP_CWORD-2]}}; fi
+  case "${{COMP_WORDS[1]}} $before" in
+{}  esac
+  if [[ -n $values ]]; then
+    if [[ $current == *,* ]]; then
+      COMPREPLY=($(compgen -P "${{current%,*}}," -W "$values" -- "${{current##*,}}"))
+    else
+      COMPREPLY=($(compgen -W "$values" -- "$current"))
+    fi
+    return
+  fi
+  case ${{COMP_WORDS[1]}} in
+{}  esac
+  COMPREPLY=($(compgen -W "$words" -- "$current"))
+  compopt -o default 2>/dev/null
+}}
+complete -F _rangescope rangescope
+)",
+                     names, values, cases);
+}
+
+/// A text between single quotes, `marks` escaped for the shell's own grammar inside.
+std::string shell_word(std::string_view text, std::string_view marks) {
+  std::string out = "'";
+  for (const char c : text) {
+    if (marks.find(c) != std::string_view::npos) out += '\\';
+    out += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  }
+  return out + "'";
+}
+
+std::string zsh_completion(const std::vector<Completed>& commands) {
+  std::string names, cases;
+  for (const Completed& command : commands) {
+    names += "      " + shell_word(command.name + ":" + command.summary, "") + "\n";
+    std::string specs;
+    for (const HelpOption& option : command.options) {
+      for (const std::string& name : option.names) {
+        const std::string values = base::join(option.values, " ");
+        const std::string takes = option.value.empty() ? "" : name.starts_with("--") ? "=" : "+";
+        std::string spec = shell_word(name + takes, "");
+        spec += shell_word("[" + base::replace_all(base::replace_all(option.text, "[", "("), "]", ")") + "]", ":");
+        if (!option.value.empty())
+          spec += values.empty() ? "':value:_files'"
+                  : option.list  ? "':group:_sequence compadd - " + values + "'"
+                                 : "':value:(" + values + ")'";
+        specs += " \\\n        " + spec;
+      }
+    }
+    if (!command.words.empty()) specs += " \\\n        '1:what:(" + base::join(command.words, " ") + ")'";
+    specs += command.program ? " \\\n        '*:: :_normal'"
+             : command.runs  ? " \\\n        \"*:input: _alternative 'runs:run:($runs)' 'files:file:_files'\""
+                             : " \\\n        '*:file:_files'";
+    cases += fmt::format("    {})\n      _arguments{} ;;\n", command.name, specs);
+  }
+  return fmt::format(R"(#compdef rangescope
+# zsh completion for rangescope; made by `rangescope help --completion zsh`
+_rangescope() {{
+  if (( CURRENT == 2 )); then
+    local -a commands=(
+{}    )
+    _describe command commands
+    return
+  fi
+  local runs="latest ${{(j: :)${{(@)${{(@f)$(print -l rangescope-runs/*(N/))}}:t}}}}"
+  shift words
+  (( CURRENT-- ))
+  case $words[1] in
+{}  esac
+}}
+if [[ $funcstack[1] == _rangescope ]]; then _rangescope "$@"; else compdef _rangescope rangescope; fi
+)",
+                     names, cases);
+}
+
+std::string fish_completion(const std::vector<Completed>& commands) {
+  std::string out =
+      "# fish completion for rangescope; made by `rangescope help --completion fish`\n"
+      "function __rangescope_runs\n  echo latest\n  for run in rangescope-runs/*/\n    path basename $run\n  "
+      "end\nend\n";
+  for (const Completed& command : commands) {
+    out += fmt::format("complete -c rangescope -n __fish_use_subcommand -f -a {} -d {}\n", command.name,
+                       shell_word(command.summary, "\\"));
+    const std::string here = fmt::format("complete -c rangescope -n '__fish_seen_subcommand_from {}'", command.name);
+    for (const std::string& word : command.words) out += here + " -f -a " + word + "\n";
+    if (command.runs) out += here + " -a '(__rangescope_runs)'\n";
+    for (const HelpOption& option : command.options) {
+      out += here;
+      for (const std::string& name : option.names)
+        out += name.starts_with("--") ? " -l " + name.substr(2) : " -s " + name.substr(1);
+      const std::string values = base::join(option.values, " ");
+      if (option.list)
+        out += " -x -a '(__fish_complete_list , \"string split \\\" \\\" \\\"" + values + "\\\"\")'";
+      else if (!values.empty())
+        out += " -x -a '" + values + "'";
+      else if (!option.value.empty())
+        out += " -r";
+      out += " -d " + shell_word(option.text, "\\") + "\n";
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string completion(HelpCommands commands, std::string_view shell) {
+  const auto all = completed(commands);
+  return shell == "zsh" ? zsh_completion(all) : shell == "fish" ? fish_completion(all) : bash_completion(all);
+}
+
+}  // namespace rangescope::cli

@@ -1,0 +1,173 @@
+// `profile --watch`: shows, while a program runs, the table of what was captured so far.
+//
+// The program's side is the same `rangescope profile` with -q, run as a child: watching adds no work in the program.
+// What is shown is read from the growing capture, as one would read that of a program that died at this moment. Reading
+// takes longer as the capture grows, so the pause between two pictures is at least ten times what the last one took.
+//
+// A picture replaces the one before only where nothing else is written to the terminal: where the program has both its
+// output streams elsewhere. Otherwise pictures follow each other, and what the program printed stays.
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <optional>
+
+#include "analyze/samples/latest_samples.hpp"
+#include "base/process.hpp"
+#include "base/signals.hpp"
+#include "base/text.hpp"
+#include "base/units.hpp"
+#include "cli/app.hpp"
+#include "cli/destination.hpp"
+#include "cli/watch.hpp"
+#include "profile/analyzed.hpp"
+#include "report/sink.hpp"
+#include "runs/layout.hpp"
+#include "runs/manifest.hpp"
+#include "runs/status.hpp"
+
+namespace rangescope::cli {
+namespace {
+
+constexpr int kPause = 10;  // at least, in units of the time that a picture took
+
+class Watch {
+ public:
+  explicit Watch(WatchRequest request)
+      : root_(std::move(request.root)),
+        every_(request.every),
+        choice_(std::move(request.choice)),
+        analysis_(std::move(request.analysis)) {}
+
+  [[nodiscard]] int run(const std::vector<std::string>& words) {
+    const int to = descriptor_beside_a_program(choice_);
+    if (::isatty(STDOUT_FILENO) == 0 && ::isatty(STDERR_FILENO) == 0)
+      terminal_ = ::open("/dev/tty", O_WRONLY | O_CLOEXEC | O_NOCTTY);
+    if (!every_) every_ = std::chrono::seconds(terminal_ >= 0 ? 1 : 5);
+    tag_ =
+        fmt::format("++vars.watched_by={}-{}", ::getpid(), std::chrono::steady_clock::now().time_since_epoch().count());
+
+    std::error_code error;
+    const auto self = std::filesystem::read_symlink("/proc/self/exe", error);
+    if (error) return say({base::Code::kInternal, "the program does not find itself", "/proc/self/exe", {}});
+    base::Command command;
+    command.argv = {self.string(), "profile", "-q", tag_};
+    for (std::size_t i = 1; i < words.size(); ++i) {
+      const bool ours = std::find(words.begin(), words.begin() + static_cast<std::ptrdiff_t>(i), "--") ==
+                        words.begin() + static_cast<std::ptrdiff_t>(i);
+      if (ours && (words[i] == "--watch" || words[i].starts_with("--watch-every="))) continue;
+      if (ours && words[i] == "--watch-every" && ++i < words.size()) continue;
+      command.argv.push_back(words[i]);
+    }
+    command.forward_signals = true;
+    command.tick_every = std::chrono::milliseconds(50);
+    command.tick = [this](std::chrono::nanoseconds elapsed) { tick(elapsed); };
+    const auto ended = base::run(command);
+    clear();
+    if (!ended) return say(ended.error());
+    const bool table = choice_.to.empty() && choice_.format == report::kDefaultFormat;  // else the child writes it
+    if (const auto run = find(); !run.empty()) {
+      const auto captures = runs::captures_of(run);
+      if (!captures.empty() && table) {
+        const auto last = profile::analyze_input(captures.front(), run, analysis_);
+        // profile has said it already where nothing was captured.
+        if (last)
+          if (auto written = write_report(*last, choice_, to); !written) return say(written.error());
+      }
+      // Nothing is there to be seen again where the program never ran.
+      if (const auto status = runs::read_status(run); !status || status->outcome != "error")
+        say_kept(run, root_ == runs::kDefaultRoot);
+    }
+    if (ended->exit_code) return *ended->exit_code;
+    base::die_by(*ended->signal);
+  }
+
+ private:
+  // The run that our profile made. Others may start in the same root: its manifest has the word that only we gave.
+  [[nodiscard]] std::filesystem::path find() {
+    if (!run_.empty()) return run_;
+    for (const auto& run : runs::list_runs(root_)) {
+      const auto manifest = runs::read_manifest(run);
+      if (manifest &&
+          std::find(manifest->arguments.begin(), manifest->arguments.end(), tag_) != manifest->arguments.end())
+        run_ = run;
+    }
+    return run_;
+  }
+
+  void tick(std::chrono::nanoseconds elapsed) {
+    if (elapsed < next_) return;
+    const auto begin = std::chrono::steady_clock::now();
+    draw(elapsed);
+    const std::chrono::nanoseconds took = std::chrono::steady_clock::now() - begin;
+    next_ = elapsed + std::max<std::chrono::nanoseconds>(*every_, kPause * took);
+  }
+
+  // Nothing to draw yet is no error here: profile says at the end what was wrong.
+  void draw(std::chrono::nanoseconds elapsed) {
+    const auto run = find();
+    if (run.empty()) return;
+    const auto captures = runs::captures_of(run);
+    if (captures.empty()) return;
+    auto now = profile::analyze_input(captures.front(), run, analysis_);
+    if (!now) return;
+    // A capture that grows is torn and its ranges are open: no loss, while it runs.
+    now->report.losses.clear();
+    now->report.findings.clear();
+    const auto table = report::find_exporter(report::kDefaultFormat);
+    report::StringSink text;
+    if (!table || !(*table)->write(now->report, nullptr, style_on(screen(), choice_), text)) return;
+    clear();
+    std::string shown = fmt::format("after {:.1f} s\n", std::chrono::duration<double>(elapsed).count());
+    shown += last_second(now->session) + text.text();
+    put(shown + (terminal_ >= 0 ? "" : "\n"));
+    lines_ = std::count(shown.begin(), shown.end(), '\n');
+  }
+
+  // "last second: GPU 0 DRAM 62.0 %, SM 80.1 %, tensor 12.0 %, 512 W"; empty where nothing is sampled.
+  [[nodiscard]] static std::string last_second(const model::Session& session) {
+    std::string line;
+    for (const analyze::LatestSamples& gpu : analyze::latest_samples(session)) {
+      std::vector<std::string> values;
+      for (const auto& [name, share] : {std::pair{"DRAM", gpu.dram}, {"SM", gpu.sm}, {"tensor", gpu.tensor}})
+        if (share) values.push_back(fmt::format("{} {}", name, base::format_share(*share)));
+      if (gpu.watts) values.push_back(base::format_si(*gpu.watts, "W"));
+      line += (line.empty() ? "last second: " : "; ") + gpu.gpu + " " + base::join(values, ", ");
+    }
+    return line.empty() ? line : line + "\n";
+  }
+
+  // Takes the last picture off the terminal that is ours alone.
+  void clear() {
+    if (lines_ > 0 && terminal_ >= 0) put(fmt::format("\x1b[{}A\x1b[J", lines_));
+    lines_ = 0;
+  }
+
+  [[nodiscard]] int screen() const { return terminal_ >= 0 ? terminal_ : STDERR_FILENO; }
+
+  void put(const std::string& text) const {
+    report::DescriptorSink sink(screen(), "standard error");
+    sink.write(text);
+    (void)sink.finish();  // there is no other place to complain to
+  }
+
+  std::string root_;
+  std::string tag_;  ///< a word of the command line that nobody else gives
+  std::optional<std::chrono::nanoseconds> every_;
+  int terminal_ = -1;  ///< where pictures replace each other; -1: nowhere
+  ReportChoice choice_;
+  analyze::Options analysis_;
+  std::filesystem::path run_;
+  std::chrono::nanoseconds next_{0};
+  std::ptrdiff_t lines_ = 0;
+};
+
+}  // namespace
+
+int watch(WatchRequest request, const std::vector<std::string>& words) {
+  return Watch(std::move(request)).run(words);
+}
+
+}  // namespace rangescope::cli

@@ -1,0 +1,241 @@
+#include <algorithm>
+#include <array>
+
+#include "base/text.hpp"
+#include "collect/nsight/explain/rules.hpp"
+#include "collect/nsight/nsys.hpp"
+#include "model/range_expression.hpp"
+
+namespace rangescope::collect::command {
+namespace {
+
+constexpr std::array<std::string_view, 2> kFilters{"--nvtx-include", "--nvtx-exclude"};
+
+void judge(Explaining& about, const std::string& name, const std::string& written);
+
+/// Which cause a refused expression is, by what stands in it. The parser's own words are the evidence.
+std::string_view cause_of(std::string_view text) {
+  const std::string_view trimmed = base::trim(text);
+  if (trimmed.empty()) return "bad_expression";
+  if (trimmed.size() != text.size()) return "blank_in_expression";
+  if (text.size() > 1 && (text.front() == '"' || text.front() == '\'') && text.back() == text.front())
+    return "quoted_expression";
+  const bool regex = text.starts_with("regex:");
+  if (!regex && text.find(';') != std::string_view::npos) return "list_in_expression";
+  if (!regex && text.find("/,") != std::string_view::npos) return "list_in_expression";
+  const auto at = text.find('@');
+  if (at == 0 || std::count(text.begin(), text.end(), '@') > 1) return "bad_expression";
+  const std::string_view ranges = at == std::string_view::npos ? text : text.substr(at + 1);
+  if (!regex && ranges.starts_with('[') && ranges.ends_with(']') && ranges.find('/') == std::string_view::npos)
+    return "single_anchors";
+  if (!regex && text.find('*') != std::string_view::npos && !ranges.starts_with("*/")) return "glob_in_expression";
+  return "bad_expression";
+}
+
+/// The expressions that were meant: each push/pop, and start/end where it may be either.
+std::vector<std::string> meant(const model::Normalized& normalized) {
+  std::vector<std::string> out;
+  for (const model::NormalizedTerm& term : normalized.terms)
+    for (const auto& form : {term.push_pop, term.start_end})
+      if (form && std::find(out.begin(), out.end(), *form) == out.end()) out.push_back(*form);
+  return out;
+}
+
+void replace(CommandLine& line, const std::string& name, const std::string& old, const std::vector<std::string>& with) {
+  const auto found = std::find_if(line.arguments.begin(), line.arguments.end(), [&](const Argument& each) {
+    return each.name == name && each.value && each.value->text == old;
+  });
+  if (found == line.arguments.end()) return;
+  if (with.empty()) {
+    line.arguments.erase(found);
+    return;
+  }
+  Argument pattern = *found;
+  pattern.value = literal(with.front());
+  *found = pattern;
+  auto place = found + 1;
+  for (std::size_t i = 1; i < with.size(); ++i) {
+    pattern.value = literal(with[i]);
+    const auto all = line.values(name);
+    if (std::find(all.begin(), all.end(), with[i]) != all.end()) continue;
+    place = line.arguments.insert(place, pattern) + 1;
+  }
+}
+
+std::string quoted_list(const std::string& name, const std::vector<std::string>& expressions) {
+  std::string text;
+  for (const std::string& each : expressions) text += (text.empty() ? "" : " ") + name + " " + base::shell_quote(each);
+  return text;
+}
+
+/// ncu wants DOMAIN@RANGE; who comes from nsys writes RANGE@DOMAIN. The right one, or "".
+std::string unreversed(const model::RangeExpression& expression) {
+  const auto& parts = expression.parts();
+  if (parts.regex || !parts.domain || parts.elements.size() != 1) return {};
+  std::string left = *parts.domain;
+  const std::string& right = parts.elements[0].text;
+  const bool slash = left.size() > 1 && left.ends_with('/');
+  if (slash) left.pop_back();
+  const std::string range = model::escape_range_name(left) + "/";
+  if (right == "default") return range;  // nsys's name of the default domain
+  if (!slash && !(nsys::looks_like_domain(right) && has_small_letters(left))) return {};
+  return right + "@" + range;
+}
+
+/// `A/, B/`, `A/,B`, `decode/ prefill/`: the parts of a list, each an expression; none where it is one.
+std::vector<std::string> comma_list(std::string_view written) {
+  std::vector<std::string> parts;
+  if (written.starts_with(model::kRegexPrefix) || written.find('[') != std::string_view::npos ||
+      written.find("\\") != std::string_view::npos)
+    return parts;
+  const bool commas = written.find(',') != std::string_view::npos;
+  const bool blanks = !commas && written.find("/ ") != std::string_view::npos;
+  if (!blanks && !(commas && written.find('/') != std::string_view::npos) &&
+      written.find(", ") == std::string_view::npos)
+    return parts;
+  for (const std::string_view part : base::split(written, commas ? ',' : ' '))
+    if (const std::string_view one = base::trim(part); !one.empty()) parts.emplace_back(one);
+  return parts.size() > 1 || commas ? parts : std::vector<std::string>{};
+}
+
+/// Quotes around the expression, and around its part behind `regex:` or a domain, which the shell did not take away.
+std::string without_quotes(std::string_view written) {
+  std::string text(written);
+  for (const char quote : {'"', '\''}) {
+    const auto open = text.find(quote);
+    if (open == std::string::npos || std::count(text.begin(), text.end(), quote) != 2) continue;
+    if (open == 0 || text[open - 1] == ':' || text[open - 1] == '@') std::erase(text, quote);
+  }
+  return text;
+}
+
+void judge(Explaining& about, const std::string& name, const std::string& written) {
+  CommandLine& line = about.line;
+  // "@*" of nsys: any domain. LLM@* is every range of domain LLM, below.
+  std::string range = written.ends_with("@*") ? written.substr(0, written.size() - 2) : "";
+  if (range.ends_with('/')) range.pop_back();
+  if (!range.empty() && !nsys::looks_like_domain(range)) {
+    const std::string right = "regex:.*@^" + model::escape_regex(range) + "$/";
+    about.fail(
+        "reversed_domain",
+        name + " " + base::shell_quote(written) + ": to ncu this is the domain '" + range + "' and the range '*'",
+        "Write " + name + " " + base::shell_quote(right));
+    replace(line, name, written, {right});
+    return;
+  }
+  if (!written.starts_with("regex:") && written.find('|') != std::string::npos) {
+    std::vector<std::string> right;
+    for (const std::string_view part : base::split(written, '|'))
+      if (const auto normalized = model::normalize(part))
+        for (std::string& one : meant(*normalized)) right.push_back(std::move(one));
+    about.warn("list_in_expression", name + " " + base::shell_quote(written) + ": this is one name, with a bar in it",
+               right.empty() ? "Repeat the option, once for each range" : "Write " + quoted_list(name, right));
+    if (!right.empty()) replace(line, name, written, right);
+    return;
+  }
+  if (const auto list = comma_list(written); !list.empty()) {
+    std::vector<std::string> right;
+    const bool slash = written.find('/') != std::string::npos;  // then push/pop ranges are meant, all of them
+    for (const std::string& part : list)
+      if (const auto normalized = model::normalize(slash && part.find('/') == std::string::npos ? part + "/" : part))
+        for (std::string& one : meant(*normalized)) right.push_back(std::move(one));
+    about.fail("list_in_expression",
+               name + " " + base::shell_quote(written) + ": an expression names one push/pop range",
+               "Write " + quoted_list(name, right));
+    replace(line, name, written, right);
+    return;
+  }
+  if (const std::string right = without_quotes(written); right != written) {
+    about.fail("quoted_expression", name + " " + base::shell_quote(written) + ": the quotes are letters of the name",
+               "Write " + quoted_list(name, {right}));
+    replace(line, name, written, {right});
+    judge(about, name, right);
+    return;
+  }
+  if (written.starts_with("default@")) {
+    const std::string right = written.substr(8);
+    about.warn("default_domain",
+               name + " " + base::shell_quote(written) + ": to ncu this is a domain that is called 'default'",
+               "Write " + quoted_list(name, {right}));
+    replace(line, name, written, {right});
+    judge(about, name, right);
+    return;
+  }
+  auto parsed = model::RangeExpression::parse(written);
+  if (!parsed) {
+    auto normalized = model::normalize(written);
+    const auto right = normalized ? meant(*normalized) : std::vector<std::string>{};
+    std::string reason = parsed.error().what;
+    // ncu passes over empty names: /decode/, decode//layer0/ and /decode match as decode/ does (2024.1.1, 2025.3.1).
+    if (reason.find("empty name between slashes") != std::string::npos) return;
+    if (const std::string_view head = "range expression: "; reason.starts_with(head)) reason.erase(0, head.size());
+    about.fail(cause_of(written), name + " " + base::shell_quote(written) + ": " + reason,
+               right.empty() ? "Leave it out, or name one range: decode/" : "Write " + quoted_list(name, right));
+    replace(line, name, written, right);
+    return;
+  }
+  if (const std::string right = unreversed(*parsed); !right.empty()) {
+    about.warn("reversed_domain",
+               name + " " + base::shell_quote(written) + ": to ncu '" + *parsed->parts().domain +
+                   "' is the domain and '" + parsed->parts().elements[0].text + "' the range",
+               "Write " + name + " " + base::shell_quote(right));
+    replace(line, name, written, {right});
+    return;
+  }
+  if (parsed->parts().kind == model::RangeKind::kPushPop) return;
+  // A start/end expression. It says what it says; most ranges are push/pop, and then it matches nothing.
+  std::vector<std::string> right;
+  const bool several = parsed->parts().elements.size() > 1;
+  if (several) {
+    for (const auto& element : parsed->parts().elements) {
+      std::string one = parsed->parts().regex ? "regex:" : "";
+      if (parsed->parts().domain) one += *parsed->parts().domain + "@";
+      one += (parsed->parts().regex ? element.text : model::escape_range_name(element.text)) + "/";
+      if (model::RangeExpression::parse(one)) right.push_back(one);
+    }
+  } else if (auto normalized = model::normalize(written)) {
+    for (const auto& term : normalized->terms)
+      if (term.push_pop) right.push_back(*term.push_pop);
+  }
+  const auto all = line.values(name);
+  if (right.empty() || std::any_of(right.begin(), right.end(), [&](const std::string& each) {
+        return std::find(all.begin(), all.end(), each) != all.end();
+      }))
+    return;  // both kinds are named: whoever wrote it knows
+  about.warn(
+      several ? "comma_means_both" : "missing_slash",
+      name + " " + base::shell_quote(written) +
+          (several ? " matches while all of these start/end ranges are open"
+                   : " has no slash: it names start/end ranges only"),
+      "Write " + quoted_list(name, right) + (several ? " for any of these push/pop ranges" : " for push/pop ranges"));
+  right.push_back(written);
+  replace(line, name, written, right);
+}
+
+}  // namespace
+
+bool has_small_letters(std::string_view word) {
+  return std::any_of(word.begin(), word.end(), [](char c) { return c >= 'a' && c <= 'z'; });
+}
+
+void judge_ranges(Explaining& about) {
+  if (about.line.tool != "ncu") return;
+  bool any = false;
+  for (const std::string_view filter : kFilters) {
+    const std::string name(filter);
+    for (const Argument& each : std::vector<Argument>(about.line.arguments)) {
+      if (each.name != name || !each.value) continue;
+      any = true;
+      if (!each.value->expands) judge(about, name, each.value->text);
+    }
+  }
+  if (!any || about.line.has("--nvtx") || about.line.has("--import")) return;
+  about.fail("no_nvtx", "a range filter stands there without --nvtx");
+  about.line.arguments.insert(about.line.arguments.begin(), [] {
+    Argument nvtx;
+    nvtx.name = nvtx.written = "--nvtx";
+    return nvtx;
+  }());
+}
+
+}  // namespace rangescope::collect::command

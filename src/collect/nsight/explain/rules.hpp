@@ -1,0 +1,69 @@
+// The rules by which a command line is judged. Each names its mistakes and corrects the line in place, so that mistakes
+// combine; explain.cpp calls them in order. Each function stands in the file named above it.
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "collect/nsight/explain/line.hpp"
+#include "model/finding.hpp"
+
+namespace rangescope::collect::command {
+
+struct Explaining {
+  CommandLine line;
+  const Abilities* can = nullptr;
+  std::map<std::string, std::string> environment;
+  std::vector<model::Finding> findings;
+  bool lost = false;  ///< something is missing that only the person knows
+
+  /// Certain, whatever the program does. Without a hint, that of the cause counts.
+  void fail(std::string_view id, std::string found, std::string hint = {}) {
+    add(id, model::Grade::kFail, std::move(found), std::move(hint));
+  }
+  /// Wrong unless the program is of an unusual kind; the cause says which.
+  void warn(std::string_view id, std::string found, std::string hint = {}) {
+    add(id, model::Grade::kWarn, std::move(found), std::move(hint));
+  }
+  [[nodiscard]] std::string me() const { return can ? line.tool + " " + to_string(can->version) : line.tool; }
+  /// Values that the help lists for an option; none where it lists none.
+  [[nodiscard]] const std::vector<std::string>& listed(const std::string& option) const;
+
+ private:
+  void add(std::string_view id, model::Grade grade, std::string found, std::string hint) {
+    model::Finding& finding = findings.emplace_back();
+    finding.id = "command." + std::string(id);
+    finding.verdict = grade;
+    finding.found = std::move(found);
+    finding.hint = std::move(hint);
+  }
+};
+
+// words.cpp: what is wrong with the words themselves. Each looks at a freshly parsed line, changes the words that it
+// was parsed from, and says whether it did: then the line is parsed again.
+using Words = std::vector<Word>;
+[[nodiscard]] bool mend_words(Explaining& about, Words& words);
+void judge_program(Explaining& about);
+
+// values.cpp: names, repetition, values.
+void judge_options(Explaining& about);
+/// A value that the tool does not take, and the likely one in its place.
+void invalid(Explaining& about, const std::string& name, const std::string& value,
+             const std::vector<std::string>& known);
+
+// ranges.cpp: ncu's range expressions.
+void judge_ranges(Explaining& about);
+[[nodiscard]] bool has_small_letters(std::string_view word);
+
+// kernels.cpp: what ncu collects, of which kernels, in which mode.
+void judge_content(Explaining& about);
+void judge_kernels(Explaining& about);
+void judge_modes(Explaining& about);
+
+// capture.cpp: nsys's gating and domains; its reports and exports.
+void judge_capture(Explaining& about);
+void judge_reports(Explaining& about);
+
+}  // namespace rangescope::collect::command

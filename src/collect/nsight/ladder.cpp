@@ -1,0 +1,192 @@
+#include "collect/nsight/ladder.hpp"
+
+#include "base/units.hpp"
+
+namespace rangescope::collect {
+namespace {
+
+struct Name {
+  Step step;
+  std::string_view name;
+};
+constexpr Name kSteps[] = {{Step::kNative, "native"},
+                           {Step::kRange, "range"},
+                           {Step::kAppRange, "app-range"},
+                           {Step::kApplication, "application"},
+                           {Step::kKernel, "kernel"}};
+
+/// Prefixes of calls that range replay refuses; the runtime's names stand for the driver calls that they cause.
+struct Refused {
+  std::string_view prefix, reason;
+};
+constexpr Refused kRefused[] = {
+    {"cuMemAllocAsync", "stream-ordered allocation"},
+    {"cuMemFreeAsync", "stream-ordered allocation"},
+    {"cuMemPool", "stream-ordered allocation"},
+    {"cudaMallocAsync", "stream-ordered allocation"},
+    {"cudaFreeAsync", "stream-ordered allocation"},
+    {"cudaMallocFromPool", "stream-ordered allocation"},
+    {"cudaMemPool", "stream-ordered allocation"},
+    {"cuGraph", "CUDA graphs"},
+    {"cudaGraph", "CUDA graphs"},
+    {"cuStreamBeginCapture", "CUDA graphs"},
+    {"cudaStreamBeginCapture", "CUDA graphs"},
+    {"cuStreamEndCapture", "CUDA graphs"},
+    {"cudaStreamEndCapture", "CUDA graphs"},
+    {"cuMemAddress", "virtual memory management"},
+    {"cuMemCreate", "virtual memory management"},
+    {"cuMemMap", "virtual memory management"},
+    {"cuMemUnmap", "virtual memory management"},
+    {"cuMemSetAccess", "virtual memory management"},
+    {"cuMemRelease", "virtual memory management"},
+    {"cuPointer", "unified addressing"},
+    {"cudaPointer", "unified addressing"},
+    {"cuMemPrefetch", "unified addressing"},
+    {"cudaMemPrefetch", "unified addressing"},
+    {"cuMemAdvise", "unified addressing"},
+    {"cudaMemAdvise", "unified addressing"},
+    {"cuMemAllocManaged", "managed memory"},
+    {"cudaMallocManaged", "managed memory"},
+    {"cuImportExternal", "external resources"},
+    {"cudaImportExternal", "external resources"},
+    {"cuExternal", "external resources"},
+    {"cuSignalExternal", "external resources"},
+    {"cuWaitExternal", "external resources"},
+    {"cuStreamWaitValue", "stream memory operations"},
+    {"cuStreamWriteValue", "stream memory operations"},
+    {"cuStreamBatchMemOp", "stream memory operations"},
+    {"cuCtxEnablePeerAccess", "peer access"},
+    {"cudaDeviceEnablePeerAccess", "peer access"},
+    {"cuCtxDisablePeerAccess", "peer access"},
+    {"cuDeviceCanAccessPeer", "peer access"},
+    {"cuKernelSetAttribute", "cuKernelSetAttribute"},
+    {"cuKernelSetCacheConfig", "cuKernelSetCacheConfig"},
+    {"cuCtxSetCacheConfig", "cuCtxSetCacheConfig"},
+    {"cuCtxSetSharedMemConfig", "cuCtxSetSharedMemConfig"},
+    {"cuDeviceSetMemPool", "cuDeviceSetMemPool"},
+    {"cuGraphics", "graphics interoperation"},
+    {"cudaGraphics", "graphics interoperation"},
+    {"cuTexRef", "texture references"},
+    {"cuSurfRef", "surface references"},
+};
+
+std::string refused_calls(const Evidence& evidence) {
+  std::string out;
+  for (const auto& [api, count] : evidence.calls)
+    if (const std::string reason = range_replay_refuses(api); !reason.empty())
+      out += (out.empty() ? "" : ", ") + api + " (" + base::counted(count, "time") +
+             (reason == api ? "" : "; " + reason) + ")";
+  if (out.empty() && evidence.graph_launches > 0) out = base::counted(evidence.graph_launches, "CUDA graph launch");
+  return out;
+}
+
+}  // namespace
+
+std::string_view step_name(Step step) {
+  for (const Name& one : kSteps)
+    if (one.step == step) return one.name;
+  return "?";
+}
+
+std::optional<Step> find_step(std::string_view name) {
+  for (const Name& one : kSteps)
+    if (one.name == name) return one.step;
+  return std::nullopt;
+}
+
+std::string range_replay_refuses(std::string_view api) {
+  // "cudaMallocAsync_v11020", "cuMemAllocAsync_ptsz": versions and per-thread variants are suffixes.
+  for (const Refused& one : kRefused)
+    if (api.starts_with(one.prefix)) return std::string(one.reason);
+  return {};
+}
+
+std::string calls_to_note() {
+  std::string out = "cuCtxCreate,cuDevicePrimaryCtxRetain,cuMemAlloc,cuMemFree,cuModuleLoad,cuLibraryLoad";
+  for (const Refused& one : kRefused)
+    if (!one.prefix.starts_with("cuda") && !one.prefix.starts_with("cuMemAlloc") &&
+        !one.prefix.starts_with("cuMemFree"))
+      out += "," + std::string(one.prefix);
+  return out;
+}
+
+bool is_ladder(std::string_view mode) {
+  return mode == "auto" || mode.ends_with("-or-kernel");
+}
+
+std::vector<Rung> ladder(const Wish& wish, const Evidence& evidence, const Abilities& ncu) {
+  if (!is_ladder(wish.mode)) {
+    const auto only = find_step(wish.mode);
+    return {{only.value_or(Step::kKernel), true, "asked for"}};
+  }
+  std::vector<Rung> rungs;
+  const auto refuse = [&](Step step, std::string why) { rungs.push_back({step, false, std::move(why)}); };
+  const auto take = [&](Step step, std::string why) { rungs.push_back({step, true, std::move(why)}); };
+
+  if (!wish.ranges)
+    refuse(Step::kNative, "no range was named");
+  else if (wish.kernel_filter)
+    refuse(Step::kNative, "a kernel filter was given");
+  else if (wish.sections)
+    refuse(Step::kNative, "sections were asked for; native counters give metrics (metrics=[...] alone would use them)");
+  else if (!wish.native_counters)
+    refuse(Step::kNative, wish.no_native_counters.empty() ? "the native collector cannot collect counters here"
+                                                          : wish.no_native_counters);
+  else if (evidence.occurrences && *evidence.occurrences < 2)
+    refuse(Step::kNative, "the range occurs once, and native counters take one pass an occurrence");
+  else if (evidence.occurrences && *evidence.occurrences <= wish.every)
+    refuse(Step::kNative, "of " + base::counted(*evidence.occurrences, "occurrence") + " one is measured with every=" +
+                              std::to_string(wish.every) + ", and native counters take one pass an occurrence");
+  else
+    take(Step::kNative, "metrics of a range that occurs often enough: no replay needed");
+
+  const bool no_stride = wish.every > 1 && !ncu.has("--range-filter");
+  const std::string stride = "ncu " + to_string(ncu.version) + " cannot choose every " + std::to_string(wish.every) +
+                             ". occurrence (--range-filter came with 2023.1)";
+  const std::string calls = refused_calls(evidence);
+  if (!wish.ranges)
+    refuse(Step::kRange, "no range was named");
+  else if (wish.kernel_filter)
+    refuse(Step::kRange, "a kernel filter was given, and a range is measured as a whole");
+  else if (!ncu.takes("--replay-mode", "range"))
+    refuse(Step::kRange, "ncu " + to_string(ncu.version) + " has no range replay");
+  else if (no_stride)
+    refuse(Step::kRange, stride);
+  else if (!calls.empty())
+    refuse(Step::kRange, "range replay cannot replay what was seen inside: " + calls);
+  else if (evidence.contexts > 1)
+    refuse(Step::kRange, "the range uses " + std::to_string(evidence.contexts) + " CUDA contexts");
+  else if (evidence.kernels && *evidence.kernels == 0)
+    refuse(Step::kRange, "no kernel was launched inside the range");
+  else
+    take(Step::kRange, evidence.kernels ? "nothing was seen inside that forbids it" : "the program was not looked at");
+
+  if (!wish.ranges)
+    refuse(Step::kAppRange, "no range was named");
+  else if (wish.kernel_filter)
+    refuse(Step::kAppRange, "a kernel filter was given, and a range is measured as a whole");
+  else if (!ncu.takes("--replay-mode", "app-range"))
+    refuse(Step::kAppRange, "ncu " + to_string(ncu.version) + " has no app-range replay");
+  else if (no_stride)
+    refuse(Step::kAppRange, stride);
+  else if (evidence.kernels && *evidence.kernels == 0)
+    refuse(Step::kAppRange, "no kernel was launched inside the range");
+  else
+    take(Step::kAppRange,
+         std::string("relaunches the program for every pass; allows any CUDA call inside") +
+             (evidence.alike == false ? "; occurrences differ, so the program must do the same every time" : ""));
+
+  take(Step::kKernel, wish.ranges ? "each kernel inside the range is replayed; works where ranges cannot"
+                                  : "no range was named, so kernels are measured");
+  if (wish.mode != "auto")
+    std::erase_if(rungs, [&](const Rung& rung) {
+      return rung.step == Step::kNative || (rung.step == Step::kRange && wish.mode == "app-range-or-kernel");
+    });
+  return rungs;
+}
+
+bool try_again(const Outcome& outcome, int attempt, int retries) {
+  return outcome.result != Result::kOk && outcome.transient && attempt <= retries;
+}
+
+}  // namespace rangescope::collect

@@ -1,0 +1,504 @@
+// Sources of the rules: `ncu --help` and refusals of 2020.3.1, 2022.3.0 and 2024.1.1, which were run; 2025.3.1, whose
+// recorded outputs are golden files; the 2026.1 documentation.
+#include "collect/nsight/ncu.hpp"
+
+#include <algorithm>
+
+#include "base/text.hpp"
+#include "base/units.hpp"
+#include "model/name_regex.hpp"
+#include "model/range_expression.hpp"
+
+namespace rangescope::collect::ncu {
+namespace {
+
+/// Which of a kernel's names the pattern is about, as ncu calls them.
+std::string_view name_base(std::string_view pattern) {
+  if (pattern.starts_with("_Z")) return "mangled";
+  const bool regex = pattern.starts_with(model::kRegexPrefix);
+  if (!regex) return pattern.find_first_of("<(: ") == std::string_view::npos ? "function" : "demangled";
+  pattern.remove_prefix(model::kRegexPrefix.size());
+  // ^ and $ are the ends of one name only; what stands beside a function's name stands in the demangled one.
+  const bool anchored = pattern.find_first_of("^$") != std::string_view::npos;
+  return anchored && pattern.find_first_of("<: ") == std::string_view::npos ? "function" : "demangled";
+}
+
+class Planner {
+ public:
+  Planner(const Abilities& can, const Options& options, const Request& request)
+      : can_(can), options_(options), request_(request), mode_(mode_bit(options.replay_mode)) {}
+
+  base::Result<Plan> run() {
+    plan_.collector = "ncu";
+    plan_.cwd = request_.cwd;
+    plan_.timeout = request_.timeout;
+    plan_.set_env = request_.env;
+    for (const auto& [name, value] : options_.env) plan_.set_env[name] = value;
+    plan_.set_env["LC_ALL"] = "C";
+    if (request_.command.empty())
+      return base::fail(base::Code::kUsage, "there is no program to profile", {}, "Write it after --.");
+    add({can_.path.string()});
+    if (can_.has("--config-file")) add({"--config-file", "off"});
+    const std::filesystem::path base = report_base(request_, options_);
+    plan_.folders = {base.parent_path()};
+    add({"--export", base.string()});
+    add({"--log-file", base.string() + ".log"});
+    if (can_.has("--print-units")) add({"--print-units", "base"});
+    for (auto step : {&Planner::mode, &Planner::plain_options, &Planner::ranges, &Planner::content, &Planner::kernels,
+                      &Planner::extra})
+      if (auto ok = (this->*step)(); !ok) return base::fail(std::move(ok));
+    if (auto short_enough = fits_a_command(plan_.argv); !short_enough) return base::fail(std::move(short_enough));
+    plan_.argv.insert(plan_.argv.end(), request_.command.begin(), request_.command.end());
+    plan_.makes = {base.string() + ".ncu-rep", base.string() + ".ncu-repz"};
+    return std::move(plan_);
+  }
+
+ private:
+  using Done = base::Result<void>;
+
+  void add(std::initializer_list<std::string> words) { plan_.argv.insert(plan_.argv.end(), words); }
+  void note(std::string text) { plan_.notes.push_back(std::move(text)); }
+  const std::vector<std::string>* values(std::string_view key) const {
+    const auto found = options_.values.find(std::string(key));
+    return found == options_.values.end() || found->second.empty() ? nullptr : &found->second;
+  }
+  std::string value(std::string_view key) const {
+    const auto* given = values(key);
+    return given ? given->front() : std::string{};
+  }
+  bool asked(std::string_view key) const { return options_.asked.count(std::string(key)) > 0; }
+  /// --every counts what was named: occurrences of ranges, where this ncu can, else launches of kernels.
+  bool by_occurrences() const {
+    return (mode_ & kRanges) || (options_.gating && !request_.ranges.include.empty() &&
+                                 request_.ranges.exclude.empty() && can_.has("--range-filter"));
+  }
+  void tell_stride(const std::string& of) {
+    note("every=" + std::to_string(request_.every) + ": ncu counts the " + of + ", and measures " +
+         (1000 % request_.every == 0 ? "" : "the first 1,000 of ") + "1, " + std::to_string(1 + request_.every) + ", " +
+         std::to_string(1 + 2 * request_.every) + " ...");
+  }
+  std::string me() const { return "ncu " + to_string(can_.version); }
+  static std::string place(std::string_view key) { return "pipeline.ncu.ncu_cli." + std::string(key); }
+  static tl::unexpected<base::Error> refuse(std::string what, std::string_view key, std::string hint) {
+    return base::fail(base::Code::kConfig, std::move(what), place(key), std::move(hint));
+  }
+
+  Done mode() {
+    const std::string& mode = options_.replay_mode;
+    if (mode_ == 0)
+      return refuse("'" + mode + "' is no replay mode", "replay_mode",
+                    "Choose kernel, application, range or app-range.");
+    if (!can_.takes("--replay-mode", mode)) {
+      const auto known = can_.options.find("--replay-mode");
+      return refuse(me() + " has no replay mode '" + mode + "'", "replay_mode",
+                    "It has " +
+                        base::join(known == can_.options.end() ? std::vector<std::string>{} : known->second, ", ") +
+                        "; range needs 2022.1, app-range 2023.1.");
+    }
+    add({"--replay-mode", mode});
+    return {};
+  }
+
+  /// Says whether the row can be passed; refuses when the user asked for what cannot be had.
+  base::Result<bool> usable(const Option& row, std::string_view value) const {
+    const bool has = !name_of(row, can_).empty();
+    if (row.refused_in(mode_, value) && (has || row.only_value.empty())) {
+      if (!asked(row.key)) return false;
+      return refuse(std::string(row.name) + " means nothing to ncu in replay mode " + options_.replay_mode, row.key,
+                    "Use replay mode " + mode_names(row.modes) + ", or leave it out.");
+    }
+    if (has) return true;
+    if (!asked(row.key)) return false;
+    return refuse(me() + " has no " + std::string(row.name), row.key,
+                  row.since.empty()
+                      ? "Leave it out."
+                      : "It came with ncu " + std::string(row.since) + "; leave it out or use a newer ncu.");
+  }
+
+  Done plain_options() {
+    for (const Option& row : option_table("ncu")) {
+      const auto* given = values(row.key);
+      if (row.is(Option::kCode) || !given) continue;
+      const bool yes = given->front() == "true";
+      const auto can = usable(row, row.is(Option::kYesNo) && yes ? "yes" : given->front());
+      if (!can) return tl::make_unexpected(can.error());
+      if (!*can) continue;
+      const std::string option(name_of(row, can_));
+      if (row.key == "target_processes_filter")
+        for (const std::string& item : *given)
+          if (const std::string mistake = regex_mistake(item); !mistake.empty())
+            return refuse(mistake, row.key, "Correct it, or leave regex: out for one exact name.");
+      if (row.key == "warp_sampling_interval" && given->front() != "auto" &&
+          base::to_uint(given->front()).value_or(32) > 31)
+        return refuse("'" + given->front() + "' is no sampling interval", row.key, "Write auto, or 0 to 31.");
+      if (auto fits = value_fits(row, option, *given); !fits) return fits;
+      if (row.is(Option::kSwitch)) {
+        if (yes) add({option});
+      } else if (row.is(Option::kEach)) {
+        for (const std::string& item : *given) add({option, item});
+      } else {
+        add({option, row.is(Option::kYesNo) ? (yes ? "yes" : "no") : base::join(*given, ",")});
+      }
+    }
+    if (value("app_replay_mode") == "relaxed" && value("app_replay_buffer") == "memory" && mode_ == kApplication)
+      return refuse("app_replay_mode=relaxed cannot go with app_replay_buffer=memory", "app_replay_mode",
+                    "Use app_replay_buffer=file.");
+    if (value("kill") == "true" && !values("launch_count"))
+      return refuse("kill=true ends the program after launch_count results, and there is no launch_count", "kill",
+                    "Set pipeline.ncu.ncu_cli.launch_count.");
+    if (const std::string filter = value("filter_mode"); !filter.empty()) {
+      if (filter == "per-launch-config" && (mode_ & kRanges))
+        return refuse("ncu refuses --filter-mode per-launch-config in replay mode " + options_.replay_mode,
+                      "filter_mode", "Use global or per-gpu, or replay mode kernel.");
+      const Option& row = *find_option("ncu", "--filter-mode");
+      const auto can = usable(row, filter);
+      if (!can) return tl::make_unexpected(can.error());
+      if (*can) {
+        if (auto fits = value_fits(row, "--filter-mode", {filter}); !fits) return fits;
+        add({"--filter-mode", filter});
+      }
+    }
+    return {};
+  }
+
+  /// Values that this version's help does not list are refused when asked for, and left to the tool when not.
+  Done value_fits(const Option& row, const std::string& option, const std::vector<std::string>& given) const {
+    if (row.is(Option::kSwitch | Option::kYesNo | Option::kEach)) return {};
+    const auto known = can_.options.find(option);
+    if (known == can_.options.end() || known->second.empty()) return {};
+    for (const std::string& item : given)
+      if (row.key != "devices" && row.key != "target_processes_filter" && !can_.takes(option, item) && !number(item))
+        return refuse(me() + " does not take " + option + " " + item, row.key,
+                      "It takes " + base::join(known->second, ", ") + ".");
+    return {};
+  }
+  static bool number(std::string_view text) { return base::to_double(text).has_value(); }
+
+  Done ranges() {
+    add({"--nvtx"});  // the state of the ranges goes into the report even where nothing is filtered by it
+    const bool pass = options_.gating || (mode_ & kRanges);
+    if (!options_.gating && !request_.ranges.include.empty())
+      note((mode_ & kRanges) ? "gating_nvtx=false means nothing in replay mode " + options_.replay_mode +
+                                   ": the ranges are what is replayed"
+                             : "gating_nvtx=false: kernels are measured wherever they are launched; the ranges only "
+                               "name them in the report");
+    // "Option nvtx-exclude is not supported during range replay.": 2022.3.0 and 2024.1.1, with and without an include.
+    if ((mode_ & kRanges) && !request_.ranges.exclude.empty())
+      return refuse("ncu refuses --nvtx-exclude in replay mode " + options_.replay_mode, "nvtx.exclude",
+                    "Use replay mode kernel or application, or leave the exclusion out.");
+    if (pass) {
+      for (const std::string& expression : model::expressions_of(request_.ranges.include))
+        add({"--nvtx-include", expression});
+      for (const std::string& expression : model::expressions_of(request_.ranges.exclude))
+        add({"--nvtx-exclude", expression});
+    }
+    if ((mode_ & kRanges) && request_.ranges.include.empty())
+      note("no range was named: replay mode " + options_.replay_mode +
+           " takes what lies between cudaProfilerStart and cudaProfilerStop");
+    std::string filter = value("range_filter");
+    if (request_.every > 1 && by_occurrences()) {
+      if (!filter.empty())
+        return refuse("range_filter and ranges.every both choose instances of ranges", "range_filter",
+                      "Leave one of them out; --every is ::" + every_regex(request_.every) + " of range_filter.");
+      if (request_.ranges.include.empty())
+        return refuse("every " + std::to_string(request_.every) + ". occurrence of which range?", "nvtx.include",
+                      "Name a range with --include.");
+      filter = "::" + every_regex(request_.every);
+      tell_stride("occurrences of the ranges");
+    }
+    if (filter.empty()) return {};
+    if (!can_.has("--range-filter"))
+      return refuse(me() + " has no --range-filter", "range_filter", "It came with ncu 2023.1; leave it out.");
+    const auto slots = base::split(filter, ':');
+    if (slots.size() != 3 ||
+        (!slots[0].empty() && slots[0] != "yes" && slots[0] != "no" && slots[0] != "on" && slots[0] != "off"))
+      return refuse("'" + filter + "' is no range filter", "range_filter",
+                    "Write [yes|no]:[start/stop instances]:[NVTX instances], e.g. ::2 for the second NVTX range.");
+    if (!request_.ranges.exclude.empty())
+      return refuse("ncu refuses --range-filter together with --nvtx-exclude", "range_filter",
+                    "Leave one of them out.");
+    if (!slots[2].empty() && request_.ranges.include.empty())
+      return refuse("the third part of a range filter counts NVTX ranges, and none are included", "range_filter",
+                    "Name a range with --include.");
+    add({"--range-filter", filter});
+    return {};
+  }
+
+  Done content() {
+    const bool needs_sections = !value("set").empty() || values("sections") || !values("metrics");
+    if (needs_sections && can_.sets.empty() && can_.sections.empty())
+      return base::fail(base::Code::kToolMissing,
+                        me() + " finds none of its section files, so it would collect nothing", can_.path.string(),
+                        "Reinstall it, name their folder with section_folders, or ask for metrics only "
+                        "(pipeline.ncu.ncu_cli.metrics).");
+    if (std::string set = value("set"); !set.empty()) {
+      // The default set was called "default" up to 2022 and is "basic" since 2023.
+      if ((set == "basic" || set == "default") && !can_.sets.count(set) && !can_.default_set.empty()) {
+        note("the set '" + set + "' is called '" + can_.default_set + "' in " + me());
+        set = can_.default_set;
+      }
+      if (!can_.sets.empty() && !can_.sets.count(set)) {
+        std::vector<std::string> known;
+        for (const auto& [name, unused] : can_.sets) known.push_back(name);
+        const std::string near = base::did_you_mean(set, known);
+        return refuse(me() + " has no section set '" + set + "'; it would collect nothing and exit with code 0", "set",
+                      "It has " + base::join(known, ", ") + "." + (near.empty() ? "" : " " + near));
+      }
+      add({"--set", set});
+    }
+    if (const auto* sections = values("sections")) {
+      const std::vector<std::string> known(can_.sections.begin(), can_.sections.end());
+      for (const std::string& section : *sections) {
+        if (const std::string mistake = regex_mistake(section); !mistake.empty())
+          return refuse(mistake, "sections", "Correct it, or name one section.");
+        if (!section.starts_with("regex:") && !known.empty() && !can_.sections.count(section)) {
+          const std::string near = base::did_you_mean(section, known);
+          return refuse(me() + " has no section '" + section + "'", "sections",
+                        near.empty() ? "It has " + base::join(known, ", ") + "." : near);
+        }
+        add({"--section", section});
+      }
+    }
+    if (const auto* metrics = values("metrics")) {
+      for (const std::string& metric : *metrics)
+        if (auto known = metric_known(metric); !known) return known;
+      add({"--metrics", base::join(*metrics, ",")});
+    }
+    return {};
+  }
+
+  Done metric_known(const std::string& metric) {
+    if (knows_metric(can_, metric)) return {};
+    if (can_.metrics_elsewhere && metric_regex(metric).empty()) {
+      const std::vector<std::string> names(can_.metrics.begin(), can_.metrics.end());
+      const std::string like = base::did_you_mean(metric.substr(0, metric.find('.')), names);
+      note("metric '" + metric + "' is unknown here, where no ncu is installed to ask" +
+           (like.empty() ? "" : "; " + like));
+      return {};
+    }
+    const std::vector<std::string> known(can_.metrics.begin(), can_.metrics.end());
+    const std::string pattern = metric_regex(metric);
+    const std::string near = pattern.empty() ? base::did_you_mean(metric.substr(0, metric.find('.')), known)
+                                             : "A pattern is a regular expression to ncu: write " + pattern + ".";
+    return refuse(me() + " knows no metric '" + metric + "'; it would end the program at the first kernel", "metrics",
+                  near.empty() ? "`rangescope metrics search WORD` finds metrics." : near);
+  }
+
+  Done kernels() {
+    std::string id = value("kernel_id");
+    const std::string name = value("kernel_name");
+    if (request_.every > 1 && !by_occurrences()) {
+      if (!id.empty())
+        return refuse("kernel_id and ranges.every both choose launches", "kernel_id",
+                      "Leave one of them out; --every is :::" + every_regex(request_.every) + " of kernel_id.");
+      id = ":::" + every_regex(request_.every);
+      tell_stride("launches of each kernel");
+    }
+    if (mode_ & kRanges) {
+      for (const auto& [key, text] : {std::pair{"kernel_name", &name}, {"kernel_id", &id}})
+        if (!text->empty()) {
+          if (asked(key))
+            return refuse(std::string("ncu refuses --") + base::replace_all(key, "_", "-") + " in replay mode " +
+                              options_.replay_mode + ": a range is measured as a whole",
+                          key, "Use replay mode kernel, or leave it out.");
+          note(std::string(key) + " is left out: a range is measured as a whole in replay mode " +
+               options_.replay_mode);
+        }
+      if (name.empty() && !request_.kernels.empty())
+        note("--kernel narrows the report only: a range is measured as a whole in replay mode " + options_.replay_mode);
+      return {};
+    }
+    if (!id.empty()) {
+      if (const std::string mistake = kernel_id_mistake(id); !mistake.empty())
+        return refuse("'" + id + "' is no kernel id: " + mistake, "kernel_id",
+                      "Write context:stream:[regex:]name:invocation, e.g. ::gemm:2 or '::gemm:.*0' for every tenth; to "
+                      "skip 5 launches and measure 10 use launch_skip=5 launch_count=10.");
+      if (base::to_uint(value("launch_skip")).value_or(0) > 0)
+        return refuse("ncu refuses --launch-skip with --kernel-id, which counts launches itself", "launch_skip",
+                      "Leave one of them out; the id's last part may be an expression such as [4-9]|..+.");
+      add({"--kernel-id", id});
+    }
+    const bool old_names = !can_.has("--kernel-name");
+    std::string base = value("kernel_name_base").empty() ? "function" : value("kernel_name_base");
+    std::string pattern = name;
+    if (pattern.empty() && !options_.kernels.empty()) {
+      pattern = kernel_regex(options_.kernels);
+      base = "function";
+    }
+    if (const KernelFilter filter = kernel_filter(request_.kernels); pattern.empty()) {
+      pattern = filter.name;
+      if (!pattern.empty() && !asked("kernel_name_base")) base = filter.base;
+      if (!filter.note.empty()) note(filter.note);
+    }
+    if (pattern.empty() && id.empty()) return {};
+    if (const std::string mistake = regex_mistake(pattern); !mistake.empty())
+      return refuse(mistake, "kernel_name", "Correct it, or leave regex: out for one exact name.");
+    if (!pattern.empty() && !pattern.starts_with("regex:")) {
+      // ncu takes a plain name exactly; patterns that were meant as such would match nothing, with exit code 0.
+      if (pattern.find_first_of("*?|^$") != std::string::npos)
+        note("kernel_name '" + pattern + "' is matched exactly, letter by letter; write " + meant_regex(pattern) +
+             " if it is a pattern");
+      if (old_names) pattern = "regex:^" + model::escape_regex(pattern) + "$";
+    }
+    add({old_names ? "--kernel-regex-base" : "--kernel-name-base", base});
+    if (!pattern.empty())
+      add({old_names ? "--kernel-regex" : "--kernel-name", old_names ? pattern.substr(6) : pattern});
+    return {};
+  }
+
+  Done extra() { return add_extra_args(options_.extra_args, can_, "pipeline.ncu.ncu_cli.extra_args", plan_.argv); }
+
+  const Abilities& can_;
+  const Options& options_;
+  const Request& request_;
+  const unsigned mode_;
+  Plan plan_;
+};
+
+}  // namespace
+
+base::Result<Plan> Collector::plan(const Request& request) const {
+  return Planner(abilities_, options_, request).run();
+}
+
+std::filesystem::path report_base(const Request& request, const Options& options) {
+  return request.run_dir / "ncu" / options.report;
+}
+
+Plan import_plan(const Abilities& abilities, const std::filesystem::path& report, std::string_view page, bool csv) {
+  Plan plan;
+  plan.collector = "ncu";
+  plan.argv = {abilities.path.string()};
+  if (abilities.has("--config-file")) plan.argv.insert(plan.argv.end(), {"--config-file", "off"});
+  plan.argv.insert(plan.argv.end(), {"--import", report.string(), "--page", std::string(page)});
+  if (csv) plan.argv.emplace_back("--csv");
+  plan.argv.insert(plan.argv.end(), {"--print-units", "base"});
+  plan.set_env = {{"LC_ALL", "C"}};
+  plan.cwd = report.parent_path();
+  plan.timeout = std::chrono::minutes(10);
+  return plan;
+}
+
+KernelFilter kernel_filter(const model::KernelSelection& kernels) {
+  KernelFilter filter;
+  if (!kernels.exclude.empty()) filter.note = "ncu cannot leave out kernels by name: it measures those too";
+  if (kernels.include.empty()) return filter;
+  const std::string_view base = name_base(kernels.include.front().text());
+  for (const model::KernelPattern& pattern : kernels.include) {
+    if (name_base(pattern.text()) == base) continue;
+    filter.note = "ncu takes short, demangled or mangled kernel names, not several of these: it measures every kernel";
+    return filter;
+  }
+  filter.base = base;
+  if (kernels.include.size() == 1) {
+    filter.name = kernels.include.front().text();
+    return filter;
+  }
+  for (const model::KernelPattern& pattern : kernels.include) {
+    const std::string_view text = pattern.text();
+    filter.name += filter.name.empty() ? model::kRegexPrefix : "|";
+    filter.name += text.starts_with(model::kRegexPrefix)
+                       ? "(" + std::string(text.substr(model::kRegexPrefix.size())) + ")"
+                       : "^" + model::escape_regex(text) + "$";
+  }
+  return filter;
+}
+
+std::string kernel_regex(std::span<const std::string> names) {
+  std::string out = "regex:^(";
+  for (std::size_t i = 0; i < names.size(); ++i) out += (i ? "|" : "") + model::escape_regex(names[i]);
+  return out + ")$";
+}
+
+std::vector<std::vector<std::string>> split_kernels(std::span<const std::string> names, std::size_t longest) {
+  std::vector<std::vector<std::string>> groups;
+  std::size_t length = 0;
+  for (const std::string& name : names) {
+    const std::size_t more = model::escape_regex(name).size() + 1;
+    if (groups.empty() || length + more > longest) {
+      groups.emplace_back();
+      length = 10;
+    }
+    groups.back().push_back(name);
+    length += more;
+  }
+  return groups;
+}
+
+bool knows_metric(const Abilities& abilities, const std::string& metric) {
+  if (abilities.metrics.empty() || metric.find(':') != std::string::npos) return true;
+  const std::string name = metric.substr(0, metric.find('.'));
+  // Launch, device and sampling metrics exist without being listed by --query-metrics.
+  for (const char* prefix : {"launch__", "device__", "profiler__", "smsp__pcsamp", "group_", "derived__", "numa__",
+                             "nvl", "pmsampling", "inst_executed", "sass__", "thread_inst", "memory_"})
+    if (name.starts_with(prefix)) return true;
+  return abilities.metrics.count(name) > 0;
+}
+
+std::string metric_regex(std::string_view metric) {
+  if (metric.find(':') != std::string_view::npos || metric.find_first_of("*?") == std::string_view::npos) return {};
+  return meant_regex(metric);
+}
+
+std::string every_regex(std::uint32_t every) {
+  std::string out = "^(";
+  if (every > 0 && 1000 % every == 0) {
+    const std::size_t digits = 10 % every == 0 ? 1 : 100 % every == 0 ? 2 : 3;
+    std::string ends;
+    for (std::uint32_t n = 1; n <= (digits == 1 ? 10u : digits == 2 ? 100u : 1000u); n += every) {
+      std::string number = std::to_string(n);
+      if (number.size() < digits) out += number + "|";
+      number.insert(0, digits - std::min(digits, number.size()), '0');
+      ends += (ends.empty() ? "" : "|") + number;
+    }
+    return out + ".*(" + ends + "))$";
+  }
+  for (std::uint64_t i = 0; i < 1000; ++i) out += (i ? "|" : "") + std::to_string(1 + i * every);
+  return out + ")$";
+}
+
+// context:stream:[regex:]name:invocation, cut at every colon, without escapes. Taken apart with ncu 2022.3.0 and
+// 2024.1.1: "Invalid kernel identifier", "Invalid name operator ''", "Please use option --nvtx for matching either
+// context or stream name", "Invalid invocation 5a in kernel regex": an expression with a digit and no letter (.*5|3 is
+// the manual's).
+std::string kernel_id_mistake(std::string_view id, bool nvtx) {
+  const auto parts = base::split(id, ':');
+  if (parts.size() == 5 && parts[2] != "regex")
+    return "'" + std::string(parts[2]) + "' is no name operator; only regex is";
+  if (parts.size() != 4 && parts.size() != 5) return "it has " + base::counted(parts.size(), "part") + ", not 4";
+  const auto all = [](std::string_view text, std::string_view letters) {
+    return text.find_first_not_of(letters) == std::string_view::npos;
+  };
+  constexpr std::string_view kDigits = "0123456789";
+  if (!nvtx && !(all(parts[0], kDigits) && all(parts[1], kDigits)))
+    return "a context or stream is named, which needs --nvtx";
+  if (parts.size() == 5)
+    if (auto mistake = regex_mistake("regex:" + std::string(parts[3])); !mistake.empty()) return mistake;
+  const std::string_view invocation = parts.back();
+  const bool letter = std::any_of(invocation.begin(), invocation.end(),
+                                  [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); });
+  if (invocation.empty() || (!letter && invocation.find_first_of(kDigits) != std::string_view::npos)) return {};
+  return "the invocation '" + std::string(invocation) + "' is no number and no expression of digits without letters";
+}
+
+// ncu's expressions are Boost's (Perl), RE2's are fewer: what only RE2 lacks is no mistake.
+std::string regex_mistake(std::string_view value) {
+  if (!value.starts_with("regex:")) return {};
+  const auto parsed = model::NameRegex::parse(value.substr(6));
+  if (parsed) return {};
+  const std::string& what = parsed.error().what;
+  for (const char* lacking : {"invalid perl operator", "invalid escape sequence", "bad repetition operator",
+                              "invalid named capture", "pattern too large"})
+    if (what.find(lacking) != std::string::npos) return {};
+  return "'" + base::printable(value) + "' is no regular expression: " + what;
+}
+
+std::string meant_regex(std::string_view text) {
+  if (text.find(".*") != std::string_view::npos || text.find_first_of("|^$+\\") != std::string_view::npos)
+    return "regex:" + std::string(text);
+  std::string out = text.starts_with('*') ? "" : "^";
+  for (const char c : text) out += c == '*' ? ".*" : c == '?' ? "." : model::escape_regex(std::string(1, c));
+  return "regex:" + out + (text.ends_with('*') ? "" : "$");
+}
+
+}  // namespace rangescope::collect::ncu

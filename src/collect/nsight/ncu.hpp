@@ -1,0 +1,85 @@
+// Plans Nsight Compute: one command line from a request, the options of pipeline.ncu.ncu_cli and what this ncu can do.
+//
+// Everything that was asked for is checked against the probed abilities before a program starts, because ncu itself
+// often answers a mistake with exit code 0 and nothing measured. Every default that some version of ncu changed is
+// passed explicitly: replay mode, clock and cache control, target processes, application replay matching, graph
+// profiling, push/pop scope, kernel renaming, source import; with `--print-units base`, `--config-file off` and
+// LC_ALL=C.
+#pragma once
+
+#include <map>
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "collect/collector.hpp"
+#include "collect/nsight/options.hpp"
+
+namespace rangescope::collect::ncu {
+
+struct Options {
+  std::string replay_mode = "kernel";  ///< kernel, application, range, app-range; never auto
+  std::map<std::string, std::vector<std::string>>
+      values;                        ///< key of collect::option_table("ncu") -> its value(s), as texts
+  std::set<std::string> asked;       ///< keys that the user set: they may not be dropped silently
+  std::vector<std::string> kernels;  ///< names chosen by rangescope; one regex of them all
+  bool gating = true;                ///< pass the range expressions
+  std::string report = "ncu";        ///< base name of the report below <run_dir>/ncu
+  std::map<std::string, std::string> env;
+  std::vector<std::string> extra_args;
+};
+
+class Collector final : public collect::Collector {
+ public:
+  Collector(Abilities abilities, Options options) : abilities_(std::move(abilities)), options_(std::move(options)) {}
+  [[nodiscard]] std::string_view name() const override { return "ncu"; }
+  /// kConfig for what this ncu cannot do or what cannot go together, with what it can.
+  [[nodiscard]] base::Result<Plan> plan(const Request& request) const override;
+
+ private:
+  Abilities abilities_;
+  Options options_;
+};
+
+/// The report file of a plan, without extension: ncu adds .ncu-rep, or .ncu-repz from 2026.3 on.
+[[nodiscard]] std::filesystem::path report_base(const Request& request, const Options& options);
+
+/// Prints a page of a report: `page` "raw" or "details", CSV or text.
+[[nodiscard]] Plan import_plan(const Abilities& abilities, const std::filesystem::path& report, std::string_view page,
+                               bool csv);
+
+/// What --kernel-name can say of a selection.
+struct KernelFilter {
+  std::string name;  ///< "" for every kernel
+  std::string base;  ///< for --kernel-name-base: function, demangled, mangled
+  std::string note;  ///< what it cannot say, for people: the report narrows to it all the same
+};
+[[nodiscard]] KernelFilter kernel_filter(const model::KernelSelection& kernels);
+
+/// `regex:^(a|b)$` with the names escaped.
+[[nodiscard]] std::string kernel_regex(std::span<const std::string> names);
+/// The names in groups whose expressions have at most `longest` characters each (a longer name stands alone).
+[[nodiscard]] std::vector<std::vector<std::string>> split_kernels(std::span<const std::string> names,
+                                                                  std::size_t longest = 8000);
+
+/// False for a metric (with or without suffix) that this ncu certainly does not know; true where nobody asked for its
+/// metrics.
+[[nodiscard]] bool knows_metric(const Abilities& abilities, const std::string& metric);
+
+/// `dram__bytes*`, a pattern without `regex:`, as ncu takes it; "" where it is none.
+[[nodiscard]] std::string metric_regex(std::string_view metric);
+
+/// The numbers 1, N+1, 2N+1 ... as an expression for ncu's invocations and instances of ranges. Where N does not divide
+/// 1,000 it is a list of the first 1,000 of them.
+[[nodiscard]] std::string every_regex(std::uint32_t every);
+
+/// What ncu refuses of a --kernel-id, or "". `nvtx`: --nvtx is passed, so that contexts and streams may have names.
+[[nodiscard]] std::string kernel_id_mistake(std::string_view id, bool nvtx = true);
+/// What is wrong with the expression behind a `regex:` of ncu, or "": also where there is no `regex:`.
+[[nodiscard]] std::string regex_mistake(std::string_view value);
+/// The expression that a pattern without `regex:` was meant to be: `*gemm*` of files, or `.*gemm.*` as it stands.
+[[nodiscard]] std::string meant_regex(std::string_view pattern);
+
+}  // namespace rangescope::collect::ncu

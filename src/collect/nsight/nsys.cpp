@@ -1,0 +1,323 @@
+// Sources of the rules: `nsys profile --help` of 2020.4.3, 2022.4.2 and 2023.4.4, which were run; recorded outputs of
+// 2025.3.1; the 2026 documentation.
+#include "collect/nsight/nsys.hpp"
+
+#include <algorithm>
+
+#include "base/text.hpp"
+#include "model/range_expression.hpp"
+
+namespace rangescope::collect::nsys {
+namespace {
+
+class Planner {
+ public:
+  Planner(const Abilities& can, const Options& options, const Request& request)
+      : can_(can), options_(options), request_(request) {}
+
+  base::Result<Plan> run() {
+    plan_.collector = "nsys";
+    plan_.cwd = request_.cwd;
+    plan_.timeout = request_.timeout;
+    plan_.set_env = request_.env;
+    for (const auto& [name, value] : options_.env) plan_.set_env[name] = value;
+    if (request_.command.empty())
+      return base::fail(base::Code::kUsage, "there is no program to profile", {}, "Write it after --.");
+    plan_.argv = {can_.path.string(), "profile"};
+    const std::filesystem::path base = report_base(request_);
+    plan_.folders = {base.parent_path()};
+    add("--output", base.string());
+    add("--force-overwrite", "true");
+    for (auto step : {&Planner::plain_options, &Planner::trace, &Planner::capture, &Planner::domains, &Planner::extra})
+      if (auto ok = (this->*step)(); !ok) return base::fail(std::move(ok));
+    if (auto short_enough = fits_a_command(plan_.argv); !short_enough) return base::fail(std::move(short_enough));
+    plan_.argv.insert(plan_.argv.end(), request_.command.begin(), request_.command.end());
+    for (const char* extension : {".nsys-rep", ".qdrep", ".qdstrm"})
+      plan_.makes.emplace_back(base.string() + extension);
+    return std::move(plan_);
+  }
+
+ private:
+  using Done = base::Result<void>;
+
+  /// nsys's manual asks for = with long options.
+  void add(std::string_view option, std::string_view value) {
+    plan_.argv.push_back(std::string(option) + "=" + std::string(value));
+  }
+  void note(std::string text) { plan_.notes.push_back(std::move(text)); }
+  const std::vector<std::string>* values(std::string_view key) const {
+    const auto found = options_.values.find(std::string(key));
+    return found == options_.values.end() || found->second.empty() ? nullptr : &found->second;
+  }
+  std::string value(std::string_view key) const {
+    const auto* given = values(key);
+    return given ? given->front() : std::string{};
+  }
+  bool asked(std::string_view key) const { return options_.asked.count(std::string(key)) > 0; }
+  std::string me() const { return "nsys " + to_string(can_.version); }
+  static tl::unexpected<base::Error> refuse(std::string what, std::string_view key, std::string hint) {
+    return base::fail(base::Code::kConfig, std::move(what), "pipeline.nsys." + std::string(key), std::move(hint));
+  }
+
+  base::Result<std::string> option_name(std::string_view option) const {
+    const Option& row = *find_option("nsys", option);
+    if (const std::string_view name = name_of(row, can_); !name.empty()) return std::string(name);
+    if (!asked(row.key)) return std::string{};
+    return refuse(me() + " has no " + std::string(row.name), row.key,
+                  row.since.empty()
+                      ? "Leave it out."
+                      : "It came with nsys " + std::string(row.since) + "; leave it out or use a newer nsys.");
+  }
+
+  Done plain_options() {
+    for (const Option& row : option_table("nsys")) {
+      if (row.is(Option::kCode) || !values(row.key)) continue;
+      const auto option = option_name(row.name);
+      if (!option) return tl::make_unexpected(option.error());
+      if (option->empty()) continue;
+      std::string text = value(row.key);
+      // "cpu" was how 2020 spelled sampling of the process tree; newer ones say process-tree.
+      if (row.key == "sample" && text != "none" && !can_.takes(*option, text)) {
+        const std::string other = text == "cpu" ? "process-tree" : "cpu";
+        if (can_.takes(*option, other)) {
+          note("--sample=" + text + " is called " + other + " in " + me());
+          text = other;
+        }
+      }
+      const bool number = base::to_double(text).has_value();
+      if (!row.is(Option::kYesNo) && !number && row.key != "gpu_metrics_device" && row.key != "gpu_metrics_set" &&
+          !can_.takes(*option, text)) {
+        if (!asked(row.key)) continue;
+        return refuse(me() + " does not take " + *option + "=" + text, row.key,
+                      "It takes " + base::join(can_.options.at(*option), ", ") + ".");
+      }
+      add(*option, text);
+    }
+    return {};
+  }
+
+  Done trace() {
+    const auto* wanted = values("trace");
+    if (!wanted) return {};
+    for (const std::string& api : *wanted)
+      if (!can_.takes("--trace", api))
+        return refuse(me() + " cannot trace '" + api + "'", "trace",
+                      api.find(',') != std::string::npos
+                          ? "Write a list: [" + base::replace_all(base::replace_all(api, " ", ""), ",", ", ") + "]."
+                      : base::did_you_mean(api, can_.options.at("--trace")).empty()
+                          ? "It can trace " + base::join(can_.options.at("--trace"), ", ") + "."
+                          : base::did_you_mean(api, can_.options.at("--trace")));
+    add("--trace", base::join(*wanted, ","));
+    if (const std::string graph = value("cuda_graph_trace"); !graph.empty()) {
+      const auto option = option_name("--cuda-graph-trace");
+      if (!option) return tl::make_unexpected(option.error());
+      const std::string granularity = graph.substr(0, graph.find(':'));
+      if (granularity != "graph" && granularity != "node")
+        return refuse("'" + graph + "' is no granularity of CUDA graph tracing", "cuda_graph_trace",
+                      "Write graph or node.");
+      if (!option->empty()) add(*option, graph);
+    }
+    return {};
+  }
+
+  Done capture() {
+    std::string kind = value("capture_range");
+    std::string range = value("nvtx_capture");
+    const bool named = !range.empty();
+    // A range that somebody names is a gate, unless they say that nothing is.
+    const bool gate = options_.gating || (named && asked("nvtx_capture") && !asked("capture_range"));
+    if (gate && (kind.empty() || kind == "none")) kind = "nvtx";
+    if (kind == "nvtx" && range.empty()) {
+      if (request_.ranges.include.size() == 1)
+        range = request_.ranges.include.front().written;
+      else
+        return refuse("the recording is to be gated by a range, and none is named", "nvtx_capture",
+                      "Set pipeline.nsys.nvtx_capture to one range: decode or LLM@decode.");
+    }
+    if (kind != "nvtx" && !range.empty() && asked("nvtx_capture"))
+      note("nvtx_capture is not used: capture_range is " + (kind.empty() ? "none" : kind));
+    if (kind.empty() || kind == "none") {
+      if (asked("capture_range_end"))
+        note("capture_range_end is not used: neither gating_nvtx nor capture_range is set");
+      return {};
+    }
+    if (!can_.takes("--capture-range", kind))
+      return refuse(me() + " does not take --capture-range=" + kind, "capture_range",
+                    "It takes " + base::join(can_.options.at("--capture-range"), ", ") + ".");
+    const auto* wanted = values("trace");
+    const std::string needs = kind == "nvtx" ? "nvtx" : "cuda";
+    if (kind != "hotkey" && wanted && std::find(wanted->begin(), wanted->end(), needs) == wanted->end())
+      return refuse("--capture-range=" + kind + " needs --trace=" + needs, "trace",
+                    "Add " + needs + " to pipeline.nsys.trace.");
+    add("--capture-range", kind);
+    if (kind == "nvtx") {
+      auto translated = capture_of(range, named);
+      if (!translated) return base::fail(std::move(translated));
+      if (is_placeholder(range))
+        note("nvtx_capture '" + range +
+             "' is the placeholder of nsys's help: nothing is recorded unless a range of the "
+             "program is called 'range'");
+      if (named && range.ends_with("@*"))
+        note("nvtx_capture '" + range + "' is nsys's own form: the range '" + range.substr(0, range.size() - 2) +
+             "' of any domain");
+      else if (*translated != range)
+        note("nvtx_capture '" + range + "' is '" + *translated + "' to nsys: range first, domain second, no slash");
+      add("--nvtx-capture", *translated);
+      if (options_.registered != true) {
+        plan_.set_env["NSYS_NVTX_PROFILER_REGISTER_ONLY"] = "0";
+        if (can_.has("--env-var")) add("--env-var", "NSYS_NVTX_PROFILER_REGISTER_ONLY=0");
+        note(
+            "NSYS_NVTX_PROFILER_REGISTER_ONLY=0 is set for the program, since nsys gates only on registered strings "
+            "without it (PyTorch's and most others are not)");
+      }
+    }
+    std::string end = value("capture_range_end");
+    const bool modern = can_.has("--capture-range-end");
+    if (end.empty()) end = "stop";  // nsys's default, stop-shutdown, also sends the program SIGTERM
+    const std::string head = end.substr(0, end.find(':'));
+    if (head != "none" && head != "stop" && head != "stop-shutdown" && head != "repeat" && head != "repeat-shutdown")
+      return refuse("'" + end + "' is no end of a capture", "capture_range_end",
+                    "Write none, stop, stop-shutdown, repeat[:N] or repeat-shutdown:N.");
+    if (head == "repeat-shutdown" && end.find(':') == std::string::npos)
+      return refuse("repeat-shutdown needs a count", "capture_range_end", "Write repeat-shutdown:N.");
+    if (modern) {
+      add("--capture-range-end", end);
+    } else if (can_.has("--stop-on-range-end")) {
+      if (head.starts_with("repeat"))
+        return refuse(me() + " cannot repeat a capture", "capture_range_end", "It came with nsys 2021.3.");
+      add("--stop-on-range-end", head == "none" ? "false" : "true");
+    }
+    return {};
+  }
+
+  Done domains() {
+    const auto* include = values("nvtx_domain_include");
+    const auto* exclude = values("nvtx_domain_exclude");
+    if (include && exclude)
+      return refuse("nsys takes nvtx_domain_include or nvtx_domain_exclude, not both", "nvtx_domain_include",
+                    "Leave one of them out.");
+    for (const auto& [key, list] : {std::pair{"nvtx_domain_include", include}, {"nvtx_domain_exclude", exclude}}) {
+      if (!list) continue;
+      const auto option = option_name(key == std::string_view("nvtx_domain_include") ? "--nvtx-domain-include"
+                                                                                     : "--nvtx-domain-exclude");
+      if (!option) return tl::make_unexpected(option.error());
+      std::vector<std::string> escaped;
+      for (const std::string& domain : *list) escaped.push_back(escape_domain(domain));
+      if (!option->empty()) add(*option, base::join(escaped, ","));
+    }
+    return {};
+  }
+
+  Done extra() { return add_extra_args(options_.extra_args, can_, "pipeline.nsys.extra_args", plan_.argv); }
+
+  const Abilities& can_;
+  const Options& options_;
+  const Request& request_;
+  Plan plan_;
+};
+
+std::string escape_at(std::string_view name) {
+  std::string out;
+  for (const char c : name) {
+    if (c == '@' || c == '\\') out += '\\';
+    out += c;
+  }
+  return out;
+}
+
+}  // namespace
+
+base::Result<Plan> Collector::plan(const Request& request) const {
+  return Planner(abilities_, options_, request).run();
+}
+
+base::Result<std::string> capture_of(std::string_view written, bool own_form) {
+  const std::string where = "pipeline.nsys.nvtx_capture";
+  // nsys's own form, and its only pattern: any domain. As ncu's order reads it (any range of a domain), nsys cannot do
+  // it.
+  if (own_form && written.ends_with("@*") && written.size() > 2 && written.find('@') == written.size() - 2) {
+    auto plain = capture_of(written.substr(0, written.size() - 2));
+    return plain ? base::Result<std::string>(*plain + "@*") : plain;
+  }
+  if (own_form && written.find_first_of("/*\\") == std::string_view::npos) {
+    const auto at = written.find('@');
+    const std::string range(written.substr(0, at));
+    const std::string domain(at == std::string_view::npos ? "" : written.substr(at + 1));
+    const bool one = domain.find('@') == std::string::npos && !range.empty() && !domain.empty();
+    if (one && !(looks_like_domain(range) && !looks_like_domain(domain)) && range != model::kDefaultDomain)
+      return domain == model::kDefaultDomain || domain == "default" ? range : range + "@" + domain;
+  }
+  const auto terms = model::parse_terms(written);
+  if (!terms) {
+    base::Error error = terms.error();
+    error.code = base::Code::kConfig;
+    error.where = where + ": " + std::string(written);
+    return tl::make_unexpected(std::move(error));
+  }
+  const auto refuse = [&](const std::string& what) {
+    return base::fail(base::Code::kConfig, "nsys cannot gate on '" + std::string(written) + "': " + what, where,
+                      "Name one range: decode, or LLM@decode.");
+  };
+  if (terms->size() != 1) return refuse("it takes one range, not a list");
+  const auto& parts = terms->front().forms.front().parts();
+  std::string domain = parts.domain.value_or("");
+  if (parts.regex) {
+    // `*@decode` (any domain) is the one pattern that nsys has: decode@*.
+    if (!written.starts_with("*@") || written.find_first_of("*", 2) != std::string_view::npos)
+      return refuse("it knows no patterns");
+    auto plain = capture_of(written.substr(2));
+    return plain ? base::Result<std::string>(*plain + "@*") : plain;
+  }
+  if (parts.elements.size() != 1 || parts.elements[0].kind != model::RangeExpression::Element::Kind::kName)
+    return refuse("it knows no nesting");
+  if (domain == model::kDefaultDomain) domain.clear();
+  const std::string name = escape_at(parts.elements[0].text);
+  return domain.empty() ? name : name + "@" + escape_at(domain);
+}
+
+bool looks_like_domain(std::string_view word) {
+  for (const std::string_view known : {"NCCL", "CCCL", "libcudf", "TensorRT"})
+    if (word == known) return true;
+  return word.size() > 1 && std::all_of(word.begin(), word.end(), [](char c) {
+           return (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+         });
+}
+
+bool is_placeholder(std::string_view capture) {
+  return capture == "range" || capture == "range@domain";
+}
+
+std::string escape_domain(std::string_view domain) {
+  if (domain == model::kDefaultDomain) return "default";
+  return base::replace_all(std::string(domain), ",", "\\,");
+}
+
+std::filesystem::path report_base(const Request& request) {
+  return request.run_dir / "nsys" / "nsys";
+}
+
+Plan import_plan(const std::filesystem::path& importer, const std::filesystem::path& stream,
+                 const std::filesystem::path& report, const std::string& libraries) {
+  Plan plan;
+  plan.collector = "nsys";
+  plan.argv = {importer.string(), "-i", stream.string(), "-o", report.string()};  // 2020.4.3 does not know -f
+  if (!libraries.empty()) plan.set_env["LD_LIBRARY_PATH"] = libraries;
+  plan.cwd = stream.parent_path();
+  plan.makes = {report};
+  plan.timeout = std::chrono::minutes(30);
+  return plan;
+}
+
+Plan export_plan(const Abilities& abilities, const std::filesystem::path& report, const std::filesystem::path& sqlite) {
+  Plan plan;
+  plan.collector = "nsys";
+  plan.argv = {abilities.path.string(),       "export",       "--type=sqlite", "--force-overwrite=true",
+               "--output=" + sqlite.string(), report.string()};
+  plan.set_env = {{"LC_ALL", "C"}};
+  plan.cwd = report.parent_path();
+  plan.makes = {sqlite};
+  plan.timeout = std::chrono::minutes(60);
+  return plan;
+}
+
+}  // namespace rangescope::collect::nsys

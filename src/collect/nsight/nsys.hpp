@@ -1,0 +1,62 @@
+// Plans Nsight Systems: `nsys profile`, the import of a .qdstrm, `nsys export`; never `nsys stats`.
+//
+// nsys wants range and domain in the reverse order of ncu, takes no patterns, and by default starts a gated recording
+// only at a *registered* string: all of that is translated here, and the translation is a note of the plan.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "collect/collector.hpp"
+#include "collect/nsight/options.hpp"
+
+namespace rangescope::collect::nsys {
+
+struct Options {
+  std::map<std::string, std::vector<std::string>>
+      values;                      ///< key of collect::option_table("nsys") -> value(s); durations in seconds
+  std::set<std::string> asked;     ///< keys that the user set
+  bool gating = false;             ///< record only while nvtx_capture is open
+  std::optional<bool> registered;  ///< the range's name is a registered string; unknown where absent
+  std::map<std::string, std::string> env;
+  std::vector<std::string> extra_args;
+};
+
+class Collector final : public collect::Collector {
+ public:
+  Collector(Abilities abilities, Options options) : abilities_(std::move(abilities)), options_(std::move(options)) {}
+  [[nodiscard]] std::string_view name() const override { return "nsys"; }
+  /// kConfig for what this nsys cannot do, with what it can.
+  [[nodiscard]] base::Result<Plan> plan(const Request& request) const override;
+
+ private:
+  Abilities abilities_;
+  Options options_;
+};
+
+/// A range as nsys's --nvtx-capture: `decode`, `decode@LLM`. `own_form`: as that option takes it, range first; a slash,
+/// or a domain that is written as domains are (`LLM@decode`), says that it is in ncu's order. Else ncu's order, as
+/// ranges.include has it. kConfig for patterns, nested ranges and lists, which nsys cannot gate on.
+[[nodiscard]] base::Result<std::string> capture_of(std::string_view range, bool own_form = true);
+/// LLM, libcudf: written as domains are, and ranges seldom.
+[[nodiscard]] bool looks_like_domain(std::string_view word);
+/// `range` or `range@domain`: stands in nsys's help for the name of a range of yours.
+[[nodiscard]] bool is_placeholder(std::string_view capture);
+/// A domain for --nvtx-domain-include: commas, and a domain that is itself called "default", are escaped.
+[[nodiscard]] std::string escape_domain(std::string_view domain);
+
+/// <run_dir>/nsys/nsys, to which nsys adds .nsys-rep (or .qdrep, .qdstrm; or .1.nsys-rep ... when a capture repeats).
+[[nodiscard]] std::filesystem::path report_base(const Request& request);
+
+/// QdstrmImporter on a .qdstrm; `libraries` goes before LD_LIBRARY_PATH when it is not empty.
+[[nodiscard]] Plan import_plan(const std::filesystem::path& importer, const std::filesystem::path& stream,
+                               const std::filesystem::path& report, const std::string& libraries);
+/// `nsys export --type sqlite`.
+[[nodiscard]] Plan export_plan(const Abilities& abilities, const std::filesystem::path& report,
+                               const std::filesystem::path& sqlite);
+
+}  // namespace rangescope::collect::nsys

@@ -1,0 +1,284 @@
+// The entry that NVTX calls (the library named by NVTX_INJECTION64_PATH) and its callbacks: arguments become events of
+// the writer. Each client of NVTX in the process (every shared object has its own copy of the headers) calls the entry
+// once.
+//
+// Not taken, and thereby as without a tool: OpenCL names and user synchronization objects. The payload extension has
+// its own entry (payloads.cpp).
+
+#include "inject/nvtx/chain.hpp"
+#include "inject/nvtx/handles.hpp"
+#include "inject/nvtx/payloads.hpp"
+#include "inject/nvtx/quiet.hpp"
+#include "inject/nvtx/wide.hpp"
+#include "inject/nvtx/writer.hpp"
+
+namespace rangescope::inject {
+namespace {
+
+// NVTX_RESOURCE_TYPE_CUDA_* and NVTX_RESOURCE_TYPE_CUDART_*, whose headers want CUDA's.
+constexpr std::uint32_t kCuda = 4u << 16;
+constexpr std::uint32_t kCudaRt = 5u << 16;
+// NVTX_PAYLOAD_TYPE_EXT of nvToolsExtPayload.h, which is a client's header
+constexpr auto kStructuredPayload = static_cast<std::int32_t>(0xDFBD0009);
+
+Name name_at(const char* text) {
+  return text == nullptr ? Name{} : name_of(text, strnlen(text, wire::native::kMaxNameBytes + 1));
+}
+
+Event event_of(const Name& name) {
+  Event event;
+  event.name = name;
+  return event;
+}
+
+Payload payload_of(const nvtxEventAttributes_t& a) {
+  Payload payload{static_cast<std::uint32_t>(a.payloadType), 0};
+  switch (a.payloadType) {
+    case NVTX_PAYLOAD_TYPE_UNSIGNED_INT64:
+    case NVTX_PAYLOAD_TYPE_INT64:
+    case NVTX_PAYLOAD_TYPE_DOUBLE: payload.bits = a.payload.ullValue; return payload;
+    case NVTX_PAYLOAD_TYPE_UNSIGNED_INT32: payload.bits = a.payload.uiValue; return payload;
+    case NVTX_PAYLOAD_TYPE_INT32:
+      payload.bits = static_cast<std::uint64_t>(static_cast<std::int64_t>(a.payload.iValue));
+      return payload;
+    case NVTX_PAYLOAD_TYPE_FLOAT: {
+      const double wide = static_cast<double>(a.payload.fValue);
+      std::memcpy(&payload.bits, &wide, 8);
+      return payload;
+    }
+    default: return {};
+  }
+}
+
+// Calls `use(event)` with the event of `attributes`; a wide message lives only as long.
+template <typename Use>
+auto with_event(std::uint32_t domain, const nvtxEventAttributes_t* attributes, const Use& use) {
+  Event event;
+  event.domain = domain;
+  if (attributes == nullptr) return use(event);
+  event.category = attributes->category;
+  event.has_color = attributes->colorType == NVTX_COLOR_ARGB;
+  event.color = event.has_color ? attributes->color : 0;
+  event.payload = payload_of(*attributes);
+  switch (attributes->messageType) {
+    case NVTX_MESSAGE_TYPE_ASCII: event.name = name_at(attributes->message.ascii); break;
+    case NVTX_MESSAGE_TYPE_REGISTERED: event.name = string_of(attributes->message.registered); break;
+    case NVTX_MESSAGE_TYPE_UNICODE: {
+      const WideName wide(attributes->message.unicode);
+      event.name = wide.name();
+      return use(event);
+    }
+    default: break;
+  }
+  return use(event);
+}
+
+// What NCCL and others give with a push: an array of structured payloads.
+int push_with_payloads(std::uint32_t domain, const nvtxEventAttributes_t* a) {
+  const int level = with_event(domain, a, record_push);
+  if (a != nullptr && a->payloadType == kStructuredPayload && a->payload.ullValue != 0)
+    take_payloads(domain, reinterpret_cast<const void*>(a->payload.ullValue), static_cast<std::uint32_t>(a->reserved0));
+  return level;
+}
+
+void mark_ex(const nvtxEventAttributes_t* a) {
+  with_event(0, a, [](const Event& e) { record_mark(e); });
+}
+void mark_a(const char* text) {
+  record_mark(event_of(name_at(text)));
+}
+void mark_w(const wchar_t* text) {
+  record_mark(event_of(WideName(text).name()));
+}
+nvtxRangeId_t start_ex(const nvtxEventAttributes_t* a) {
+  return with_event(0, a, [](const Event& e) { return record_start(e, chain::given_range_id); });
+}
+nvtxRangeId_t start_a(const char* text) {
+  return record_start(event_of(name_at(text)), chain::given_range_id);
+}
+nvtxRangeId_t start_w(const wchar_t* text) {
+  return record_start(event_of(WideName(text).name()), chain::given_range_id);
+}
+void end(nvtxRangeId_t id) {
+  record_end(id);
+}
+int push_ex(const nvtxEventAttributes_t* a) {
+  return push_with_payloads(0, a);
+}
+int push_a(const char* text) {
+  return record_push(event_of(name_at(text)));
+}
+int push_w(const wchar_t* text) {
+  return record_push(event_of(WideName(text).name()));
+}
+int pop() {
+  return record_pop(0);
+}
+void category_a(std::uint32_t id, const char* text) {
+  record_category(0, id, name_at(text));
+}
+void category_w(std::uint32_t id, const wchar_t* text) {
+  record_category(0, id, WideName(text).name());
+}
+void thread_a(std::uint32_t tid, const char* text) {
+  record_thread_name(tid, name_at(text));
+}
+void thread_w(std::uint32_t tid, const wchar_t* text) {
+  record_thread_name(tid, WideName(text).name());
+}
+
+void domain_mark_ex(nvtxDomainHandle_t d, const nvtxEventAttributes_t* a) {
+  with_event(domain_of(d), a, [](const Event& e) { record_mark(e); });
+}
+nvtxRangeId_t domain_start_ex(nvtxDomainHandle_t d, const nvtxEventAttributes_t* a) {
+  return with_event(domain_of(d), a, [](const Event& e) { return record_start(e, chain::given_range_id); });
+}
+void domain_end(nvtxDomainHandle_t, nvtxRangeId_t id) {
+  record_end(id);
+}
+int domain_push_ex(nvtxDomainHandle_t d, const nvtxEventAttributes_t* a) {
+  return push_with_payloads(domain_of(d), a);
+}
+int domain_pop(nvtxDomainHandle_t d) {
+  return record_pop(domain_of(d));
+}
+nvtxResourceHandle_t resource_create(nvtxDomainHandle_t d, nvtxResourceAttributes_t* a) {
+  if (a == nullptr) return nullptr;
+  const auto put = [&](const Name& name) {
+    record_resource(domain_of(d), static_cast<std::uint32_t>(a->identifierType), a->identifier.ullValue, name);
+  };
+  switch (a->messageType) {
+    case NVTX_MESSAGE_TYPE_ASCII: put(name_at(a->message.ascii)); break;
+    case NVTX_MESSAGE_TYPE_UNICODE: put(WideName(a->message.unicode).name()); break;
+    case NVTX_MESSAGE_TYPE_REGISTERED: put(string_of(a->message.registered)); break;
+    default: put({}); break;
+  }
+  static char handle;  // nothing is kept for it: any address that is not null
+  return reinterpret_cast<nvtxResourceHandle_t>(&handle);
+}
+void resource_destroy(nvtxResourceHandle_t) {}
+void domain_category_a(nvtxDomainHandle_t d, std::uint32_t id, const char* text) {
+  record_category(domain_of(d), id, name_at(text));
+}
+void domain_category_w(nvtxDomainHandle_t d, std::uint32_t id, const wchar_t* text) {
+  record_category(domain_of(d), id, WideName(text).name());
+}
+nvtxStringHandle_t register_a(nvtxDomainHandle_t d, const char* text) {
+  return static_cast<nvtxStringHandle_t>(make_string(domain_of(d), name_at(text)));
+}
+nvtxStringHandle_t register_w(nvtxDomainHandle_t d, const wchar_t* text) {
+  return static_cast<nvtxStringHandle_t>(make_string(domain_of(d), WideName(text).name()));
+}
+nvtxDomainHandle_t domain_create_a(const char* text) {
+  return static_cast<nvtxDomainHandle_t>(domain_handle(make_domain(name_at(text))));
+}
+nvtxDomainHandle_t domain_create_w(const wchar_t* text) {
+  return static_cast<nvtxDomainHandle_t>(domain_handle(make_domain(WideName(text).name())));
+}
+void domain_destroy(nvtxDomainHandle_t) {}
+void initialize(const void*) {}
+
+template <std::uint32_t type, typename Handle>
+void name_a(Handle handle, const char* text) {
+  record_resource(0, type, reinterpret_cast<std::uintptr_t>(handle), name_at(text));
+}
+template <std::uint32_t type, typename Handle>
+void name_w(Handle handle, const wchar_t* text) {
+  record_resource(0, type, reinterpret_cast<std::uintptr_t>(handle), WideName(text).name());
+}
+template <std::uint32_t type>
+void name_device_a(int device, const char* text) {
+  record_resource(0, type, static_cast<std::uint32_t>(device), name_at(text));
+}
+template <std::uint32_t type>
+void name_device_w(int device, const wchar_t* text) {
+  record_resource(0, type, static_cast<std::uint32_t>(device), WideName(text).name());
+}
+
+struct Slot {
+  unsigned index;
+  NvtxFunctionPointer function;  // records
+  NvtxFunctionPointer both;      // hands on to the chained tool, and records
+};
+template <unsigned module, unsigned index, auto function>
+Slot slot() {
+  return {index, reinterpret_cast<NvtxFunctionPointer>(function),
+          reinterpret_cast<NvtxFunctionPointer>(&chain::Both<module, index, function>::call)};
+}
+
+template <std::size_t count>
+void attach(const NvtxExportTableCallbacks& callbacks, NvtxCallbackModule module, bool chained,
+            const Slot (&slots)[count]) {
+  NvtxFunctionTable table = nullptr;
+  unsigned size = 0;
+  if (callbacks.GetModuleFunctionTable(module, &table, &size) == 0 || table == nullptr) return;
+  for (const Slot& s : slots) {
+    if (s.index < size && table[s.index] != nullptr) *table[s.index] = chained ? s.both : s.function;
+  }
+}
+
+void attach_all(const NvtxExportTableCallbacks& c, bool chained) {
+  const Slot core[] = {slot<NVTX_CB_MODULE_CORE, NVTX_CBID_CORE_MarkEx, mark_ex>(),
+                       slot<NVTX_CB_MODULE_CORE, NVTX_CBID_CORE_MarkA, mark_a>(),
+                       slot<NVTX_CB_MODULE_CORE, NVTX_CBID_CORE_MarkW, mark_w>(),
+                       slot<NVTX_CB_MODULE_CORE, NVTX_CBID_CORE_RangeStartEx, start_ex>(),
+                       slot<NVTX_CB_MODULE_CORE, NVTX_CBID_CORE_RangeStartA, start_a>(),
+                       slot<NVTX_CB_MODULE_CORE, NVTX_CBID_CORE_RangeStartW, start_w>(),
+                       slot<NVTX_CB_MODULE_CORE, NVTX_CBID_CORE_RangeEnd, end>(),
+                       slot<NVTX_CB_MODULE_CORE, NVTX_CBID_CORE_RangePushEx, push_ex>(),
+                       slot<NVTX_CB_MODULE_CORE, NVTX_CBID_CORE_RangePushA, push_a>(),
+                       slot<NVTX_CB_MODULE_CORE, NVTX_CBID_CORE_RangePushW, push_w>(),
+                       slot<NVTX_CB_MODULE_CORE, NVTX_CBID_CORE_RangePop, pop>(),
+                       slot<NVTX_CB_MODULE_CORE, NVTX_CBID_CORE_NameCategoryA, category_a>(),
+                       slot<NVTX_CB_MODULE_CORE, NVTX_CBID_CORE_NameCategoryW, category_w>(),
+                       slot<NVTX_CB_MODULE_CORE, NVTX_CBID_CORE_NameOsThreadA, thread_a>(),
+                       slot<NVTX_CB_MODULE_CORE, NVTX_CBID_CORE_NameOsThreadW, thread_w>()};
+  attach(c, NVTX_CB_MODULE_CORE, chained, core);
+  const Slot core2[] = {slot<NVTX_CB_MODULE_CORE2, NVTX_CBID_CORE2_DomainMarkEx, domain_mark_ex>(),
+                        slot<NVTX_CB_MODULE_CORE2, NVTX_CBID_CORE2_DomainRangeStartEx, domain_start_ex>(),
+                        slot<NVTX_CB_MODULE_CORE2, NVTX_CBID_CORE2_DomainRangeEnd, domain_end>(),
+                        slot<NVTX_CB_MODULE_CORE2, NVTX_CBID_CORE2_DomainRangePushEx, domain_push_ex>(),
+                        slot<NVTX_CB_MODULE_CORE2, NVTX_CBID_CORE2_DomainRangePop, domain_pop>(),
+                        slot<NVTX_CB_MODULE_CORE2, NVTX_CBID_CORE2_DomainResourceCreate, resource_create>(),
+                        slot<NVTX_CB_MODULE_CORE2, NVTX_CBID_CORE2_DomainResourceDestroy, resource_destroy>(),
+                        slot<NVTX_CB_MODULE_CORE2, NVTX_CBID_CORE2_DomainNameCategoryA, domain_category_a>(),
+                        slot<NVTX_CB_MODULE_CORE2, NVTX_CBID_CORE2_DomainNameCategoryW, domain_category_w>(),
+                        slot<NVTX_CB_MODULE_CORE2, NVTX_CBID_CORE2_DomainRegisterStringA, register_a>(),
+                        slot<NVTX_CB_MODULE_CORE2, NVTX_CBID_CORE2_DomainRegisterStringW, register_w>(),
+                        slot<NVTX_CB_MODULE_CORE2, NVTX_CBID_CORE2_DomainCreateA, domain_create_a>(),
+                        slot<NVTX_CB_MODULE_CORE2, NVTX_CBID_CORE2_DomainCreateW, domain_create_w>(),
+                        slot<NVTX_CB_MODULE_CORE2, NVTX_CBID_CORE2_DomainDestroy, domain_destroy>(),
+                        slot<NVTX_CB_MODULE_CORE2, NVTX_CBID_CORE2_Initialize, initialize>()};
+  attach(c, NVTX_CB_MODULE_CORE2, chained, core2);
+  const Slot cuda[] = {slot<NVTX_CB_MODULE_CUDA, NVTX_CBID_CUDA_NameCuDeviceA, name_device_a<kCuda | 1>>(),
+                       slot<NVTX_CB_MODULE_CUDA, NVTX_CBID_CUDA_NameCuDeviceW, name_device_w<kCuda | 1>>(),
+                       slot<NVTX_CB_MODULE_CUDA, NVTX_CBID_CUDA_NameCuContextA, name_a<kCuda | 2, void*>>(),
+                       slot<NVTX_CB_MODULE_CUDA, NVTX_CBID_CUDA_NameCuContextW, name_w<kCuda | 2, void*>>(),
+                       slot<NVTX_CB_MODULE_CUDA, NVTX_CBID_CUDA_NameCuStreamA, name_a<kCuda | 3, void*>>(),
+                       slot<NVTX_CB_MODULE_CUDA, NVTX_CBID_CUDA_NameCuStreamW, name_w<kCuda | 3, void*>>(),
+                       slot<NVTX_CB_MODULE_CUDA, NVTX_CBID_CUDA_NameCuEventA, name_a<kCuda | 4, void*>>(),
+                       slot<NVTX_CB_MODULE_CUDA, NVTX_CBID_CUDA_NameCuEventW, name_w<kCuda | 4, void*>>()};
+  attach(c, NVTX_CB_MODULE_CUDA, chained, cuda);
+  const Slot cudart[] = {slot<NVTX_CB_MODULE_CUDART, NVTX_CBID_CUDART_NameCudaDeviceA, name_device_a<kCudaRt | 0>>(),
+                         slot<NVTX_CB_MODULE_CUDART, NVTX_CBID_CUDART_NameCudaDeviceW, name_device_w<kCudaRt | 0>>(),
+                         slot<NVTX_CB_MODULE_CUDART, NVTX_CBID_CUDART_NameCudaStreamA, name_a<kCudaRt | 1, void*>>(),
+                         slot<NVTX_CB_MODULE_CUDART, NVTX_CBID_CUDART_NameCudaStreamW, name_w<kCudaRt | 1, void*>>(),
+                         slot<NVTX_CB_MODULE_CUDART, NVTX_CBID_CUDART_NameCudaEventA, name_a<kCudaRt | 2, void*>>(),
+                         slot<NVTX_CB_MODULE_CUDART, NVTX_CBID_CUDART_NameCudaEventW, name_w<kCudaRt | 2, void*>>()};
+  attach(c, NVTX_CB_MODULE_CUDART, chained, cudart);
+}
+
+}  // namespace
+}  // namespace rangescope::inject
+
+// 0 tells NVTX to go on as without a tool: every call becomes a null check.
+extern "C" __attribute__((visibility("default"))) int InitializeInjectionNvtx2(NvtxGetExportTableFunc_t get_table) {
+  using namespace rangescope::inject;
+  const NoCancel no_cancel;
+  if (get_table == nullptr) return 0;
+  if (!writer_start()) return chain::initialize(get_table) ? 1 : 0;  // the other tool alone
+  const auto* callbacks = static_cast<const NvtxExportTableCallbacks*>(get_table(NVTX_ETID_CALLBACKS));
+  if (callbacks == nullptr || callbacks->struct_size < sizeof(NvtxExportTableCallbacks)) return 0;
+  attach_all(*callbacks, chain::initialize(get_table));
+  return 1;
+}

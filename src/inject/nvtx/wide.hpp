@@ -1,0 +1,60 @@
+// Wide strings (32-bit code points here) as UTF-8. What is no code point becomes U+FFFD.
+#pragma once
+
+#include <cstddef>
+
+#include "inject/nvtx/arena.hpp"
+#include "inject/nvtx/writer.hpp"
+
+namespace rangescope::inject {
+
+/// The name of a wide string for as long as the object lives; on the stack up to a thousand characters.
+class WideName {
+ public:
+  explicit WideName(const wchar_t* text) {
+    if (text == nullptr) return;
+    std::size_t length = 0;
+    while (length <= wire::native::kMaxNameBytes && text[length] != L'\0') ++length;
+    char* out = small_;
+    if (length * 4 > sizeof small_) {
+      mapped_bytes_ = length * 4;
+      out = mapped_ = static_cast<char*>(pages_allocate(mapped_bytes_));
+      if (out == nullptr) return;
+    }
+    char* at = out;
+    for (std::size_t i = 0; i < length; ++i) at = put(at, static_cast<std::uint32_t>(text[i]));
+    name_ = name_of(out, static_cast<std::size_t>(at - out));
+  }
+  ~WideName() { pages_free(mapped_, mapped_bytes_); }
+  WideName(const WideName&) = delete;
+  WideName& operator=(const WideName&) = delete;
+  [[nodiscard]] const Name& name() const { return name_; }
+
+ private:
+  static char* put(char* at, std::uint32_t code) {
+    if (code > 0x10ffff || (code >= 0xd800 && code < 0xe000)) code = 0xfffd;
+    if (code < 0x80) {
+      *at++ = static_cast<char>(code);
+    } else if (code < 0x800) {
+      *at++ = static_cast<char>(0xc0 | code >> 6);
+      *at++ = static_cast<char>(0x80 | (code & 0x3f));
+    } else if (code < 0x10000) {
+      *at++ = static_cast<char>(0xe0 | code >> 12);
+      *at++ = static_cast<char>(0x80 | (code >> 6 & 0x3f));
+      *at++ = static_cast<char>(0x80 | (code & 0x3f));
+    } else {
+      *at++ = static_cast<char>(0xf0 | code >> 18);
+      *at++ = static_cast<char>(0x80 | (code >> 12 & 0x3f));
+      *at++ = static_cast<char>(0x80 | (code >> 6 & 0x3f));
+      *at++ = static_cast<char>(0x80 | (code & 0x3f));
+    }
+    return at;
+  }
+
+  char small_[4000];
+  char* mapped_ = nullptr;
+  std::size_t mapped_bytes_ = 0;
+  Name name_;
+};
+
+}  // namespace rangescope::inject

@@ -1,0 +1,121 @@
+#include "read/ncu/csv/number.hpp"
+
+#include <algorithm>
+#include <string>
+
+#include "base/text.hpp"
+
+namespace rangescope::read::ncu_csv {
+namespace {
+
+bool is_digit(char c) {
+  return c >= '0' && c <= '9';
+}
+
+/// Blanks of every kind and apostrophes separate thousands in some locales: plain blank, no-break space, narrow
+/// no-break space, right quote, and the lone byte that ncu 2020.3 leaves of a narrow space. Bytes of it, 0 for none.
+std::size_t blank_at(std::string_view text) {
+  if (text.empty()) return 0;
+  if (text.front() == ' ' || text.front() == '\'') return 1;
+  for (const std::string_view blank : {"\xe2\x80\xaf", "\xe2\x80\x89", "\xe2\x80\x99", "\xc2\xa0"}) {
+    if (text.starts_with(blank)) return blank.size();
+  }
+  return (static_cast<unsigned char>(text.front()) == 0xe2 || static_cast<unsigned char>(text.front()) == 0xa0) ? 1 : 0;
+}
+
+/// Digits, points and commas only (blanks taken out), or nothing when the cell is no number.
+std::optional<std::string> essence(std::string_view cell) {
+  std::string out;
+  bool digits = false, exponent = false;
+  for (std::size_t i = 0; i < cell.size();) {
+    const char c = cell[i];
+    if (is_digit(c)) {
+      digits = true;
+    } else if (c == '.' || c == ',') {
+      if (exponent) return std::nullopt;
+    } else if ((c == '-' || c == '+') && (i == 0 || cell[i - 1] == 'e' || cell[i - 1] == 'E')) {
+    } else if ((c == 'e' || c == 'E') && digits && !exponent) {
+      exponent = true;
+    } else if (const std::size_t blank = blank_at(cell.substr(i)); blank > 0 && digits) {
+      i += blank;
+      continue;
+    } else {
+      return std::nullopt;
+    }
+    out += c;
+    ++i;
+  }
+  if (!digits) return std::nullopt;
+  return out;
+}
+
+}  // namespace
+
+void PointGuess::see(std::string_view cell, std::uint64_t line) {
+  if (cell.find_first_of(".,") == std::string_view::npos || (dot_line_ != 0 && comma_line_ != 0 && groups_line_ != 0))
+    return;
+  const auto number = essence(cell);
+  if (!number) return;
+  const auto dots = std::ranges::count(*number, '.'), commas = std::ranges::count(*number, ',');
+  const auto decide = [&](char point) {
+    std::uint64_t& at = point == '.' ? dot_line_ : comma_line_;
+    if (at == 0) at = line;
+  };
+  if (dots > 0 && commas > 0) return decide(number->rfind('.') > number->rfind(',') ? '.' : ',');
+  const char only = dots > 0 ? '.' : ',';
+  if (dots > 1) {
+    if (groups_line_ == 0) groups_line_ = line;
+    return;
+  }
+  if (commas > 1) return decide('.');
+  const std::size_t at = number->find(only);
+  const std::size_t first = number->find_first_of("0123456789");
+  const std::size_t end = std::min(number->find_first_of("eE"), number->size());
+  const std::size_t before = at - std::min(first, at), behind = end - at - 1;
+  if (behind != 3 || before == 0 || before > 3 || (*number)[first] == '0') return decide(only);
+  if (open_line_ == 0) {
+    open_line_ = line;
+    open_cell_ = cell;
+  }
+}
+
+Point PointGuess::point() const {
+  if (dot_line_ != 0) return groups_line_ != 0 ? Point::kMixed : Point::kDot;
+  if (comma_line_ != 0 || groups_line_ != 0) return Point::kComma;
+  return open_line_ == 0 ? Point::kDot : Point::kUnknown;
+}
+
+std::optional<double> parse_number(std::string_view cell, Point point) {
+  if (cell.empty()) return std::nullopt;
+  const auto number = essence(cell);
+  if (!number) return std::nullopt;
+  if (point == Point::kMixed) {
+    const auto dots = std::ranges::count(*number, '.'), commas = std::ranges::count(*number, ',');
+    const std::size_t last = number->find_last_of(".,");
+    const bool three = last != std::string::npos && number->size() - last == 4;
+    if (commas > 0) return commas == 1 && !three ? parse_number(cell, Point::kComma) : std::nullopt;
+    const bool group = dots == 1 && three && last > 0 && last <= 4 && number->front() != '0';
+    return parse_number(cell, dots > 1 || group ? Point::kComma : Point::kDot);
+  }
+  const char decimal = point == Point::kComma ? ',' : '.', thousands = point == Point::kComma ? '.' : ',';
+  const std::size_t whole_end = std::min(number->find(decimal), number->size());
+  std::string plain;
+  std::size_t group = 0;
+  bool grouped = false;
+  for (std::size_t i = 0; i < number->size(); ++i) {
+    const char c = (*number)[i];
+    if (c == thousands) {
+      if (i > whole_end || (grouped && group != 3) || group == 0 || group > 3) return std::nullopt;
+      grouped = true;
+      group = 0;
+    } else {
+      if (i == whole_end && grouped && group != 3) return std::nullopt;
+      group += i < whole_end && is_digit(c) ? 1 : 0;
+      plain += c == decimal ? '.' : c;
+    }
+  }
+  if (grouped && whole_end == number->size() && group != 3) return std::nullopt;
+  return base::to_double(plain);
+}
+
+}  // namespace rangescope::read::ncu_csv

@@ -1,0 +1,597 @@
+#include "read/ncu/csv/reader.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+#include <optional>
+#include <set>
+#include <unordered_map>
+
+#include "base/fs.hpp"
+#include "base/text.hpp"
+#include "base/units.hpp"
+#include "model/kernel_name.hpp"
+#include "model/metric_unit.hpp"
+#include "read/csv.hpp"
+#include "read/ncu/csv/labels.hpp"
+#include "read/ncu/csv/number.hpp"
+#include "read/ncu/csv/nvtx_cell.hpp"
+#include "read/ncu/csv/printed.hpp"
+
+namespace rangescope::read::ncu_csv {
+namespace {
+
+using base::Code;
+using base::fail;
+using model::kNone;
+
+constexpr std::size_t kSniffed = std::size_t{1} << 20;
+constexpr std::uint32_t kAbsent = UINT32_MAX;
+
+enum class Kind : std::uint8_t { kRaw, kDetails, kSummary };
+
+/// Places of the columns that have a meaning; kAbsent where the version or page has none.
+struct Columns {
+  std::uint32_t id = kAbsent, pid = kAbsent, process = kAbsent, push_pop = kAbsent, start_end = kAbsent,
+                kernel = kAbsent, context = kAbsent, stream = kAbsent, block = kAbsent, grid = kAbsent,
+                device = kAbsent, capability = kAbsent, section = kAbsent, body = kAbsent, metric = kAbsent,
+                unit = kAbsent, value = kAbsent, invocations = kAbsent, average = kAbsent, domain = kAbsent,
+                summary_ranges = kAbsent;
+  std::uint32_t first_metric = kAbsent;  // raw: columns from here on are metrics
+};
+
+/// True for the first cells of a header that ncu prints.
+bool is_header(const Row& row) {
+  const auto has = [&](std::string_view name) { return std::ranges::find(row.cells, name) != row.cells.end(); };
+  if (row.cells.size() < 5) return false;
+  const std::string_view first = row.cells[0];
+  if (first == "ID") return has("Process ID") && has("Kernel Name");
+  if (first == "Process ID" || first == "Domain" || first == "Device") return has("Kernel Name") && has("Invocations");
+  return false;
+}
+
+class CsvSession {
+ public:
+  CsvSession(std::string_view text, std::string path, const Options& options)
+      : text_(text), path_(std::move(path)), options_(options) {}
+
+  base::Result<model::Session> read() {
+    if (auto found = find_header(); !found) return fail(std::move(found));
+    if (auto chosen = choose_point(); !chosen) return fail(std::move(chosen));
+    session_.sources.push_back({path_, "ncu-csv", "Nsight Compute",
+                                kind_ == Kind::kRaw       ? "raw"
+                                : kind_ == Kind::kDetails ? "details"
+                                                          : "summary",
+                                model::Maker::kNcu});
+    session_.clock.kind = "none: ncu's CSV has no timeline";
+    std::size_t offset = body_;
+    std::uint64_t line = body_line_;
+    Row row;
+    bool units = kind_ == Kind::kRaw;
+    while (next_row(text_, offset, line, row, Unquoted::kWhole)) {
+      if (foreign(row)) continue;
+      if (row.torn) {
+        session_.losses.push_back(
+            {"torn_tail", 1, "the file ends inside a row: " + path_ + ":" + std::to_string(row.line)});
+        break;
+      }
+      if (is_header(row)) continue;  // logs that were appended to
+      const bool at_end = offset >= text_.size() && text_.back() != '\n';
+      if (at_end && (row.cells.size() < names_.size() || text_.back() == ',')) torn_row_ = row.line;
+      if (units) {
+        units = false;
+        if (cell(row, columns_.id).empty() && cell(row, columns_.kernel).empty()) {
+          for (const std::string_view unit : row.cells) unit_texts_.emplace_back(unit);
+          continue;
+        }
+      }
+      take(row);
+    }
+    finish();
+    if (session_.measurements.empty()) {
+      return fail(Code::kNothingCaptured, "the CSV has a header, but no results",
+                  path_ + ":" + std::to_string(header_line_),
+                  "See whether ncu said 'No kernels were profiled' in it: then its filters matched nothing.");
+    }
+    return std::move(session_);
+  }
+
+ private:
+  static std::string_view cell(const Row& row, std::uint32_t column) {
+    return column < row.cells.size() ? row.cells[column] : std::string_view{};
+  }
+
+  base::Result<void> find_header() {
+    std::size_t offset = text_.starts_with("\xef\xbb\xbf") ? 3 : 0;
+    std::uint64_t line = 1;
+    Row row;
+    while (offset < text_.size()) {
+      // the preamble may hold quotes that never close: look line by line
+      const std::size_t end = std::min(text_.find('\n', offset), text_.size());
+      const std::string_view candidate = text_.substr(offset, end - offset);
+      if (candidate.starts_with("\"ID\",") || candidate.starts_with("\"Process ID\",") ||
+          candidate.starts_with("\"Domain\",") || candidate.starts_with("\"Device\",")) {
+        std::size_t at = offset;
+        std::uint64_t now = line;
+        if (next_row(text_, at, now, row) && !row.torn && is_header(row)) {
+          header_line_ = line;
+          body_ = at;
+          body_line_ = now;
+          return columns(row);
+        }
+      }
+      offset = std::min(end + 1, text_.size());
+      ++line;
+    }
+    return fail(Code::kBadData, "no header of ncu's CSV was found", path_,
+                "Print it with `ncu --csv`, or `ncu --import FILE --csv`.");
+  }
+
+  base::Result<void> columns(const Row& header) {
+    Columns& c = columns_;
+    const std::array<std::pair<std::string_view, std::uint32_t*>, 19> known{{{"ID", &c.id},
+                                                                             {"Process ID", &c.pid},
+                                                                             {"Process Name", &c.process},
+                                                                             {"Kernel Name", &c.kernel},
+                                                                             {"Context", &c.context},
+                                                                             {"Stream", &c.stream},
+                                                                             {"Block Size", &c.block},
+                                                                             {"Grid Size", &c.grid},
+                                                                             {"Device", &c.device},
+                                                                             {"Device Id", &c.device},
+                                                                             {"CC", &c.capability},
+                                                                             {"Section Name", &c.section},
+                                                                             {"Body Item Label", &c.body},
+                                                                             {"Metric Name", &c.metric},
+                                                                             {"Metric Unit", &c.unit},
+                                                                             {"Metric Value", &c.value},
+                                                                             {"Invocations", &c.invocations},
+                                                                             {"Average", &c.average},
+                                                                             {"Domain", &c.domain}}};
+    std::uint32_t last_id = 0;
+    for (std::uint32_t i = 0; i < header.cells.size(); ++i) {
+      const std::string_view name = header.cells[i];
+      names_.emplace_back(name);
+      bool is_id = name == "Host Name" || name == "Kernel Time" || name == "Device Name";
+      for (const auto& [text, place] : known) {
+        if (name != text) continue;
+        if (*place == kAbsent) *place = i;
+        is_id = true;
+      }
+      if (name.starts_with("thread Domain:Push/Pop_Range")) c.push_pop = i, is_id = true;
+      if (name.starts_with("Id:Domain:Start/Stop_Range")) c.start_end = i, is_id = true;
+      if (name.starts_with("Range:PL_Type")) c.summary_ranges = i, is_id = true;
+      if (is_id) last_id = i;
+    }
+    if (c.invocations != kAbsent) {
+      kind_ = Kind::kSummary;
+    } else if (c.metric != kAbsent) {
+      kind_ = Kind::kDetails;
+      if (c.value == kAbsent) {
+        return fail(Code::kBadData, "the header has a column 'Metric Name' but none 'Metric Value'",
+                    path_ + ":" + std::to_string(header_line_));
+      }
+    } else {
+      kind_ = Kind::kRaw;
+      c.first_metric = last_id + 1;
+    }
+    return {};
+  }
+
+  /// Lines between the rows that are not ncu's: counted, except its own progress lines.
+  bool foreign(const Row& row) {
+    if (!row.text.empty() && row.text.front() == '"') return false;
+    if (row.text.empty() || row.text.starts_with("==")) return true;
+    ++foreign_lines_;
+    return true;
+  }
+
+  base::Result<void> choose_point() {
+    const std::string& asked = options_.number_format;
+    if (asked == "C" || asked == "en")
+      point_ = Point::kDot;
+    else if (asked == "de" || asked == "fr")
+      point_ = Point::kComma;
+    else if (!asked.empty()) {
+      return fail(Code::kUsage, "no number format is called '" + asked + "'", "--number-format",
+                  "Use one of C, en, de, fr.");
+    }
+    if (point_ != Point::kUnknown) return {};
+    PointGuess guess;
+    std::size_t offset = body_;
+    std::uint64_t line = body_line_;
+    Row row;
+    while (next_row(text_, offset, line, row, Unquoted::kWhole)) {
+      if (row.torn || row.text.empty() || row.text.front() != '"' || is_header(row)) continue;
+      if (kind_ == Kind::kRaw) {
+        for (std::size_t i = columns_.first_metric; i < row.cells.size(); ++i) guess.see(row.cells[i], row.line);
+      } else {
+        guess.see(cell(row, columns_.value), row.line);
+        guess.see(cell(row, columns_.average), row.line);
+      }
+    }
+    const auto at = [&](std::uint64_t where) { return path_ + ":" + std::to_string(where); };
+    constexpr std::string_view kHint = "Say how numbers are written: --number-format C (1,234.5) or de (1.234,5).";
+    if (guess.contradicts()) {
+      return fail(Code::kBadData,
+                  "numbers have a decimal point in line " + std::to_string(guess.dot_line()) +
+                      " and a decimal comma in line " + std::to_string(guess.comma_line()),
+                  at(std::max(guess.dot_line(), guess.comma_line())), std::string(kHint));
+    }
+    if (guess.ambiguous()) {
+      return fail(Code::kBadData,
+                  "'" + std::string(guess.open_cell()) +
+                      "' can be read in two ways, and no other number of the file decides it",
+                  at(guess.open_line()), std::string(kHint));
+    }
+    point_ = guess.point();
+    return {};
+  }
+
+  std::uint32_t process(const Row& row) {
+    const auto pid = static_cast<std::uint32_t>(base::to_uint(cell(row, columns_.pid)).value_or(0));
+    const std::string name(cell(row, columns_.process));
+    const auto [at, added] = processes_.try_emplace({pid, name}, static_cast<std::uint32_t>(session_.processes.size()));
+    if (added) session_.processes.push_back({pid, 0, session_.strings.intern(name)});
+    return at->second;
+  }
+
+  std::uint32_t domain(std::string_view name) {
+    if (name.empty()) return 0;
+    const model::StringId id = session_.strings.intern(name);
+    const auto [at, added] = domains_.try_emplace(id, static_cast<std::uint32_t>(session_.domains.size()));
+    if (added) session_.domains.push_back({id});
+    return at->second;
+  }
+
+  std::uint32_t device(const Row& row, std::uint32_t process) {
+    const auto ordinal = base::to_uint(cell(row, columns_.device));
+    const std::string_view capability = cell(row, columns_.capability);
+    if (!ordinal) return kNone;
+    const auto [at, added] = devices_.try_emplace({process, static_cast<std::uint32_t>(*ordinal)},
+                                                  static_cast<std::uint32_t>(session_.devices.size()));
+    if (added) {
+      model::Device device;
+      device.process = process;
+      device.ordinal = static_cast<std::uint32_t>(*ordinal);
+      const std::size_t dot = std::min(capability.find_first_of(".,"), capability.size());
+      device.compute_major = static_cast<std::uint32_t>(base::to_uint(capability.substr(0, dot)).value_or(0));
+      if (dot < capability.size())
+        device.compute_minor = static_cast<std::uint32_t>(base::to_uint(capability.substr(dot + 1)).value_or(0));
+      session_.devices.push_back(device);
+    }
+    return at->second;
+  }
+
+  /// "(16, 16, 1)"; the totals of old summaries are one number and no shape.
+  static bool dimensions(std::string_view text, std::array<std::uint32_t, 3>& xyz) {
+    text = base::trim(text);
+    if (!text.starts_with('(') || !text.ends_with(')')) return false;
+    const auto parts = base::split(text.substr(1, text.size() - 2), ',');
+    if (parts.size() != 3) return false;
+    for (std::size_t i = 0; i < 3; ++i) {
+      const auto number = base::to_uint(base::trim(parts[i]));
+      if (!number || *number > UINT32_MAX) return false;
+      xyz[i] = static_cast<std::uint32_t>(*number);
+    }
+    return true;
+  }
+
+  std::uint32_t metric(const std::string& name) {
+    const auto [at, added] = metrics_.try_emplace(name, static_cast<std::uint32_t>(session_.metrics.size()));
+    if (added) session_.metrics.push_back({name, {}, "ncu"});
+    return at->second;
+  }
+
+  /// What a printed value is to be multiplied with. The printed unit says the scale; the name, where it is one, the
+  /// unit itself (2025 prints none for rates). Nothing where the two cannot be of one metric.
+  std::optional<double> factor_of(model::MetricDef& def, std::string_view unit) {
+    const auto scaled = model::parse_ncu_unit(unit);
+    if (def.unit.empty() && def.name.find("__") != std::string::npos) def.unit = model::metric_unit(def.name);
+    if (def.unit.empty()) def.unit = scaled.unit;
+    if (kind_of(def.unit) == kind_of(scaled.unit) || scaled.unit.empty()) return scaled.factor;
+    if (def.unit == scaled.unit + "/s") return scaled.factor;  // rates of the LRC as 2024.1 prints them
+    if (mismatched_++ == 0) mismatch_ = def.name + " in " + std::string(unit);
+    return std::nullopt;
+  }
+
+  enum class UnitKind : std::uint8_t { kTime, kShare, kBytes, kRate, kCount };
+  static UnitKind kind_of(std::string_view unit) {
+    if (unit == "ns") return UnitKind::kTime;
+    if (unit.starts_with("ratio")) return UnitKind::kShare;
+    if (unit == "Hz" || unit.ends_with("/s")) return UnitKind::kRate;
+    return unit.starts_with("byte") || unit == "bit" ? UnitKind::kBytes : UnitKind::kCount;
+  }
+
+  /// Counts a value that should be a number: enumerators and names of devices are none, and are no loss.
+  void note_bad(std::string_view metric, std::string_view text, std::string_view unit) {
+    if (text.empty() || text == "n/a" || text == "(!) n/a" || text == "no data" || base::lower(text) == "nan" ||
+        base::lower(text) == "inf")
+      return;
+    const bool measured = !unit.empty() || metric.ends_with(".sum") || metric.ends_with(".avg") ||
+                          metric.ends_with(".max") || metric.ends_with(".min") || metric.ends_with(".pct");
+    if (measured || (text.front() >= '0' && text.front() <= '9')) ++bad_numbers_;
+  }
+
+  void add_value(model::Measurement& measurement, std::uint32_t index, std::string_view text, std::string_view unit) {
+    text = base::trim(text.substr(0, std::min(text.find('('), text.size())));  // instances stand in brackets behind
+    const auto number = parse_number(text, point_);
+    if (!number || !std::isfinite(*number)) {
+      note_bad(session_.metrics[index].name, text, unit);
+      return;
+    }
+    const auto factor = factor_of(session_.metrics[index], unit);
+    if (!factor) return;
+    if (stamps_.size() <= index) stamps_.resize(index + 1);
+    const double value = *number * *factor;
+    if (stamps_[index] == session_.measurements.size()) {  // a metric of several sections, or two with one label
+      for (const model::MetricValue& known : measurement.values)
+        if (known.metric == index && known.value != value) ambiguous_.insert(index);
+      return;
+    }
+    stamps_[index] = session_.measurements.size();
+    measurement.values.push_back({index, value});
+  }
+
+  model::Measurement& begin(const Row& row) {
+    model::Measurement& measurement = session_.measurements.emplace_back();
+    measurement.process = process(row);
+    measurement.device = device(row, measurement.process);
+    const std::string_view kernel = cell(row, columns_.kernel);
+    model::KernelShape shape;
+    const bool has_grid = dimensions(cell(row, columns_.grid), shape.grid),
+               has_block = dimensions(cell(row, columns_.block), shape.block);
+    if (!has_grid && !has_block && kind_ != Kind::kSummary) {
+      if (kernel == "range") measurement.scope = model::MeasuredScope::kRange;
+      if (kernel == "graph") measurement.scope = model::MeasuredScope::kGraph;
+      if (kernel == "cmdlist") measurement.scope = model::MeasuredScope::kCommandList;
+    }
+    if (measurement.scope == model::MeasuredScope::kKernel) {
+      measurement.kernel_name = kernel_name(kernel);
+      if (has_grid || has_block) {
+        session_.kernel_shapes.push_back(shape);
+        measurement.shape = static_cast<std::uint32_t>(session_.kernel_shapes.size() - 1);
+      }
+    }
+    if (const auto stream = base::to_uint(cell(row, columns_.stream))) {
+      const std::array<std::uint32_t, 4> key{
+          measurement.process, measurement.device,
+          static_cast<std::uint32_t>(base::to_uint(cell(row, columns_.context)).value_or(0)),
+          static_cast<std::uint32_t>(*stream)};
+      const auto [at, added] = streams_.try_emplace(key, static_cast<std::uint32_t>(session_.streams.size()));
+      if (added) session_.streams.push_back({key[0], key[1], key[2], key[3]});
+      measurement.stream = at->second;
+    }
+    ranges(row, measurement);
+    count(measurement);
+    return measurement;
+  }
+
+  std::uint32_t kernel_name(std::string_view name) {
+    const model::StringId id = session_.strings.intern(name);
+    const auto [at, added] = kernels_.try_emplace(id, static_cast<std::uint32_t>(session_.kernel_names.size()));
+    if (added) {
+      const std::string_view shorter = model::short_kernel_name(name);
+      session_.kernel_names.push_back({id, session_.strings.intern(shorter.empty() ? name : shorter), 0});
+    }
+    return at->second;
+  }
+
+  void ranges(const Row& row, model::Measurement& measurement) {
+    const auto add = [&](const CellRange& range, model::RangeKind kind) {
+      measurement.ranges.push_back({domain(range.domain), session_.strings.intern(range.name), kind,
+                                    kind == model::RangeKind::kStartEnd ? range.id + 1 : 0});
+    };
+    if (columns_.summary_ranges != kAbsent) {
+      for (const CellRange& range :
+           parse_summary(cell(row, columns_.summary_ranges), cell(row, columns_.domain), bad_ranges_)) {
+        add(range, model::RangeKind::kPushPop);
+      }
+      return;
+    }
+    const std::vector<CellRange> stack = parse_push_pop(cell(row, columns_.push_pop), bad_ranges_);
+    const std::vector<CellRange> open = parse_start_end(cell(row, columns_.start_end), bad_ranges_);
+    for (const CellRange& range : open) add(range, model::RangeKind::kStartEnd);
+    const bool one_thread =
+        std::ranges::all_of(stack, [&](const CellRange& range) { return range.thread == stack.front().thread; });
+    if (!one_thread) {
+      ++several_threads_;  // process scope: the cell does not say which of them launched
+    } else if (!stack.empty()) {
+      const auto [at, added] = threads_.try_emplace({measurement.process, stack.front().thread},
+                                                    static_cast<std::uint32_t>(session_.threads.size()));
+      if (added) session_.threads.push_back({measurement.process, static_cast<std::uint32_t>(stack.front().thread)});
+      measurement.thread = at->second;
+      // the innermost of the default domain last: it is what a range result is taken for
+      for (const bool own : {false, true}) {
+        for (const CellRange& range : stack) {
+          if (range.domain.empty() == own) add(range, model::RangeKind::kPushPop);
+        }
+      }
+    }
+    if (measurement.scope == model::MeasuredScope::kRange) {
+      measurement.note = "ncu CSV does not say which of the open ranges was measured: the innermost is taken";
+    }
+  }
+
+  void count(model::Measurement& measurement) {
+    std::string path = std::to_string(measurement.process) + "/" + std::to_string(measurement.thread);
+    for (const model::OpenRange& range : measurement.ranges) {
+      path +=
+          "\n" + std::to_string(range.domain) + "/" + std::to_string(range.name) + "#" + std::to_string(range.instance);
+    }
+    measurement.ordinal = members_[std::move(path)]++;
+  }
+
+  void take(const Row& row) {
+    if (kind_ == Kind::kSummary) return summary(row);
+    const std::string_view id = cell(row, columns_.id);
+    if (!base::to_uint(id) || cell(row, columns_.kernel).empty()) {
+      if (torn_row_ == 0) ++bad_rows_;
+      return;
+    }
+    if (kind_ == Kind::kRaw) {
+      if (row.cells.size() < names_.size() && torn_row_ == 0) ++short_rows_;
+      model::Measurement& measurement = begin(row);
+      const std::size_t end = std::min(row.cells.size(), names_.size());
+      if (raw_metrics_.empty()) raw_metrics_.assign(names_.size(), kNone);
+      for (std::size_t i = columns_.first_metric; i < end; ++i) raw_value(measurement, i, row.cells[i]);
+      return;
+    }
+    const std::string key = std::string(id) + '\n' + std::string(cell(row, columns_.pid));
+    if (key != last_key_) {
+      last_key_ = key;
+      begin(row);
+    }
+    const std::string_view label = cell(row, columns_.metric);
+    if (label.empty()) return;  // a rule
+    // Tables and charts of a section (--print-details body) use one label for many metrics; the item tells them apart.
+    const std::string_view section = cell(row, columns_.section), body = cell(row, columns_.body);
+    const std::string name = body.empty() || label.find("__") != std::string_view::npos
+                                 ? metric_of_label(section, label)
+                                 : std::string(section).append("/").append(body).append("/").append(label);
+    add_value(session_.measurements.back(), metric(name), cell(row, columns_.value), cell(row, columns_.unit));
+  }
+
+  void raw_value(model::Measurement& measurement, std::size_t column, std::string_view text) {
+    const std::string& name = names_[column];
+    constexpr std::string_view kDevice = "device__attribute_";
+    if (name.starts_with(kDevice))
+      return device_attribute(measurement, std::string_view(name).substr(kDevice.size()), text);
+    if (raw_metrics_[column] == kNone) raw_metrics_[column] = metric(name);
+    const std::string_view unit =
+        column < unit_texts_.size() ? std::string_view(unit_texts_[column]) : std::string_view{};
+    const auto number = parse_number(base::trim(text.substr(0, std::min(text.find('('), text.size()))), point_);
+    if (!number) return note_bad(name, base::trim(text), unit);
+    if (name == "profiler__replayer_passes" || name == "profiler__replayer_passes.sum")
+      measurement.passes = std::max(1u, static_cast<std::uint32_t>(*number));
+    if (!std::isfinite(*number)) return;
+    if (const auto factor = factor_of(session_.metrics[raw_metrics_[column]], unit))
+      measurement.values.push_back({raw_metrics_[column], *number * *factor});
+  }
+
+  void device_attribute(const model::Measurement& measurement, std::string_view name, std::string_view text) {
+    if (measurement.device == kNone) return;
+    model::Device& device = session_.devices[measurement.device];
+    if (name == "display_name") device.name = session_.strings.intern(text);
+    const auto number = parse_number(text, point_);
+    if (!number) return;
+    if (name == "multiprocessor_count") device.sm_count = static_cast<std::uint32_t>(*number);
+    if (name == "l2_cache_size") device.l2_bytes = static_cast<std::uint64_t>(*number);
+    if (name == "clock_rate") device.sm_clock_hz = *number * 1e3;
+    if (name == "memory_clock_rate") memory_khz_ = *number;
+    if (name == "global_memory_bus_width") bus_bits_ = *number;
+    device.memory_bytes_per_s = 2e3 * memory_khz_ * bus_bits_ / 8;
+  }
+
+  void summary(const Row& row) {
+    const auto invocations = base::to_uint(cell(row, columns_.invocations));
+    if (!invocations) {
+      ++bad_rows_;
+      return;
+    }
+    std::string key;
+    for (std::uint32_t i = 0; i <= columns_.invocations && i < row.cells.size(); ++i)
+      key += std::string(row.cells[i]) + '\n';
+    if (key != last_key_) {
+      last_key_ = key;
+      model::Measurement& measurement = begin(row);
+      measurement.launches = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(*invocations, 1, kNone - 1));
+      measurement.note = "mean over " + base::counted(*invocations, "launch") + " (ncu summary)";
+    }
+    add_value(session_.measurements.back(),
+              metric(metric_of_label(cell(row, columns_.section), cell(row, columns_.metric))),
+              cell(row, columns_.average), cell(row, columns_.unit));
+  }
+
+  void finish() {
+    const auto lose = [&](model::LossKind kind, std::uint64_t count, const std::string& detail) {
+      if (count > 0) session_.losses.push_back({kind, count, detail + ": " + path_});
+    };
+    lose("foreign_lines", foreign_lines_, "lines behind the header are not ncu's and were skipped");
+    lose("torn_tail", torn_row_ == 0 ? 0 : 1, "the file ends inside the row of line " + std::to_string(torn_row_));
+    lose("bad_rows", bad_rows_, "rows have no id or no kernel and were left out");
+    lose("short_rows", short_rows_, "rows are shorter than the header: the last columns are missing");
+    lose("bad_numbers", bad_numbers_, "values should be numbers and are none in this number format");
+    lose("unit_mismatch", mismatched_,
+         "values are in a unit that their metric cannot have, as tools print for GPUs newer than they are (first: " +
+             mismatch_ + "); they are left out");
+    lose("bad_ranges", bad_ranges_, "NVTX entries could not be taken apart");
+    if (!ambiguous_.empty()) {
+      for (model::Measurement& measurement : session_.measurements)
+        std::erase_if(measurement.values,
+                      [&](const model::MetricValue& value) { return ambiguous_.contains(value.metric); });
+      lose("ambiguous_labels", ambiguous_.size(),
+           "labels stand for several metrics, so that their values are left out (first: " +
+               session_.metrics[*ambiguous_.begin()].name + "); print the names with --print-metric-name name");
+    }
+    lose("several_threads", several_threads_,
+         "results were launched while several threads had push/pop ranges open, and CSV does not say which thread "
+         "launched; "
+         "they count outside every push/pop range");
+  }
+
+  std::string_view text_;
+  std::string path_;
+  const Options& options_;
+  model::Session session_;
+  Kind kind_ = Kind::kRaw;
+  Columns columns_;
+  Point point_ = Point::kUnknown;
+  std::vector<std::string> names_, unit_texts_;
+  std::vector<std::uint32_t> raw_metrics_;
+  std::vector<std::size_t> stamps_;    // by metric: the number of measurements when it was last given
+  std::set<std::uint32_t> ambiguous_;  // metrics that one result has with different values
+  std::size_t body_ = 0;
+  std::uint64_t body_line_ = 1, header_line_ = 1;
+  std::string last_key_;
+  double memory_khz_ = 0, bus_bits_ = 0;
+  std::uint64_t torn_row_ = 0;  // line of the last row where the file ends inside it
+  std::uint64_t foreign_lines_ = 0, bad_rows_ = 0, short_rows_ = 0, bad_numbers_ = 0, bad_ranges_ = 0,
+                several_threads_ = 0, mismatched_ = 0;
+  std::string mismatch_;
+  std::map<std::pair<std::uint32_t, std::string>, std::uint32_t> processes_;
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> devices_;
+  std::map<std::pair<std::uint32_t, std::uint64_t>, std::uint32_t> threads_;
+  std::map<std::array<std::uint32_t, 4>, std::uint32_t> streams_;
+  std::unordered_map<model::StringId, std::uint32_t> domains_, kernels_;
+  std::unordered_map<std::string, std::uint32_t> metrics_, members_;
+};
+
+/// A table of ncu begins somewhere in the text.
+bool has_header(std::string_view where) {
+  for (const std::string_view begin :
+       {"\"ID\",\"Process ID\",", "\"Process ID\",\"Process Name\",\"Host Name\",", "\"Domain\",\"Range:PL_Type"}) {
+    for (std::size_t at = where.find(begin); at != std::string_view::npos; at = where.find(begin, at + 1)) {
+      if (at == 0 || where[at - 1] == '\n' || where.substr(0, at) == "\xef\xbb\xbf") return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
+bool NcuCsvReader::sniff(std::span<const std::byte> head, const std::filesystem::path& path) const {
+  std::string_view text(reinterpret_cast<const char*>(head.data()), head.size());
+  if (has_header(text) || !printed_as_csv(text).empty()) return true;
+  // a program's output may stand in front; a file with NUL bytes is no text
+  if (text.find('\0') != std::string_view::npos || text.size() < 4096) return false;
+  const auto more = base::read_head(path, kSniffed);
+  return more && (has_header(*more) || !printed_as_csv(*more).empty());
+}
+
+base::Result<model::Session> read_text(std::string_view text, const std::string& path, const Options& options) {
+  if (!has_header(text)) {
+    const std::string csv = printed_as_csv(text);
+    if (!csv.empty()) return CsvSession(csv, path, options).read();
+  }
+  return CsvSession(text, path, options).read();
+}
+
+base::Result<model::Session> NcuCsvReader::read(const std::filesystem::path& path, const Options& options) const {
+  auto mapping = base::Mapping::open(path);
+  if (!mapping) return fail(std::move(mapping));
+  return read_text(mapping->text(), path.string(), options);
+}
+
+}  // namespace rangescope::read::ncu_csv

@@ -1,0 +1,278 @@
+#include "read/nsys/csv/header.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "base/text.hpp"
+
+namespace rangescope::read::nsys_csv {
+namespace {
+
+std::optional<double> time_unit(std::string_view unit) {
+  if (unit == "ns" || unit == "nsec" || unit == "nanoseconds") return 1;
+  if (unit == "us" || unit == "usec" || unit == "\xce\xbcs" || unit == "\xc2\xb5s" || unit == "microseconds")
+    return 1e3;
+  if (unit == "ms" || unit == "msec" || unit == "milliseconds") return 1e6;
+  if (unit == "s" || unit == "sec" || unit == "seconds") return 1e9;
+  return std::nullopt;
+}
+
+std::optional<double> size_unit(std::string_view unit) {
+  if (unit == "B" || unit == "bytes") return 1;
+  if (unit == "KB" || unit == "kB") return 1e3;
+  if (unit == "MB") return 1e6;
+  if (unit == "GB") return 1e9;
+  if (unit == "KiB") return 1024;
+  if (unit == "MiB") return 1024 * 1024;
+  if (unit == "GiB") return 1024.0 * 1024 * 1024;
+  return std::nullopt;
+}
+
+/// What stands in brackets at the end of a column's name; "" where nothing does.
+std::string_view bracketed(std::string_view field) {
+  const std::size_t bracket = field.rfind('(');
+  if (bracket == std::string_view::npos || !field.ends_with(")")) return {};
+  return field.substr(bracket + 1, field.size() - bracket - 2);
+}
+
+/// Names that changed with versions of nsys, in lower case and without unit.
+std::string canonical(std::string_view name) {
+  constexpr std::pair<std::string_view, std::string_view> kOld[] = {
+      {"average", "avg"}, {"minimum", "min"},          {"maximum", "max"},
+      {"median", "med"},  {"operations", "operation"}, {"start time", "start"}};
+  for (const auto& [old, now] : kOld) {
+    if (name == old) return std::string(now);
+  }
+  return std::string(name);
+}
+
+/// The columns that tell a table, the most telling table first.
+struct Shape {
+  Table table;
+  std::vector<std::string_view> columns;
+};
+const std::vector<Shape>& shapes() {
+  static const std::vector<Shape> all{
+      {Table::kProjectionTrace, {"projected start", "projected duration", "orig start", "name"}},
+      {Table::kRangeTrace, {"start", "duration", "name", "pid", "tid", "rangeid", "durnonchild"}},
+      {Table::kExecTrace, {"api start", "kernel start", "kernel dur", "kernel name", "pid", "tid"}},
+      {Table::kGpuTrace, {"start", "duration", "corrid", "grdx", "strm", "name"}},
+      {Table::kCallTrace, {"start", "duration", "name", "result", "corrid", "pid", "tid"}},
+      {Table::kRangeKernels, {"nvtx range", "kernel name", "total time"}},
+      {Table::kProjection, {"range", "total proj time", "range instances"}},
+      {Table::kRanges, {"range", "total time", "instances"}},
+      {Table::kKernels, {"name", "total time", "instances"}},
+      {Table::kCopyTimes, {"operation", "total time", "count"}},
+      {Table::kCopySizes, {"operation", "total", "count"}},
+  };
+  return all;
+}
+
+/// Other names for a column that tells a table, as scripts and other tools write them.
+constexpr std::pair<std::string_view, std::string_view> kAliases[] = {
+    {"name", "kernel name"},
+    {"name", "function name"},
+    {"name", "kernel"},
+    {"name", "function"},
+    {"range", "nvtx range name"},
+    {"range", "range name"},
+    {"range", "nvtx range"},
+    {"range", "nvtx name"},
+    {"nvtx range", "nvtx range name"},
+    {"nvtx range", "range name"},
+    {"kernel name", "function name"},
+    {"kernel name", "kernel"},
+    {"total time", "total duration"},
+    {"kern inst", "kernel instances"},
+    {"nvtx inst", "nvtx instances"},
+};
+
+/// The place of a column under its own or another name; nullptr where it has neither.
+const Column* find_column(const Header& header, std::string_view name) {
+  if (const auto own = header.columns.find(name); own != header.columns.end()) return &own->second;
+  for (const auto& [column, alias] : kAliases) {
+    if (column != name) continue;
+    if (const auto other = header.columns.find(alias); other != header.columns.end()) return &other->second;
+  }
+  return nullptr;
+}
+
+Table table_by(Header& header) {
+  for (const bool aliases : {false, true}) {
+    for (const Shape& shape : shapes()) {
+      const bool fits = std::all_of(shape.columns.begin(), shape.columns.end(), [&](std::string_view column) {
+        return aliases ? find_column(header, column) != nullptr : header.columns.contains(column);
+      });
+      if (!fits) continue;
+      if (aliases) {
+        for (const auto& [column, alias] : kAliases) {
+          if (const Column* place = find_column(header, column)) header.columns.emplace(column, *place);
+        }
+      }
+      const bool style = shape.table == Table::kRanges && header.columns.contains("style");
+      return style ? Table::kRangesByStyle : shape.table;
+    }
+  }
+  return Table::kNone;
+}
+
+/// "1,234,567.5" without its separators; other text as it is.
+std::string plain(std::string_view text) {
+  text = base::trim(text);
+  std::string out;
+  std::size_t digits = 0;  // since the last comma
+  bool grouped = false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (c == ',') {
+      if (digits == 0 || digits > 3 || (grouped && digits != 3)) return std::string(text);
+      grouped = true;
+      digits = 0;
+      continue;
+    }
+    if (c == '.' && grouped && digits != 3) return std::string(text);
+    if (c == '.') return out.append(text.substr(i));
+    if (c >= '0' && c <= '9') ++digits;
+    out += c;
+  }
+  return grouped && digits != 3 ? std::string(text) : out;
+}
+
+}  // namespace
+
+const std::vector<ReportName>& report_names() {
+  static const std::vector<ReportName> names{
+      {"nvtx_sum", "nvtxsum"},
+      {"nvtx_kern_sum", "nvtxkernsum"},
+      {"nvtx_pushpop_sum", "nvtxppsum"},
+      {"nvtx_startend_sum", "nvtxsesum"},
+      {"nvtx_gpu_proj_sum", {}},
+      {"cuda_gpu_kern_sum", "gpukernsum"},
+      {"cuda_gpu_mem_time_sum", "gpumemtimesum"},
+      {"cuda_gpu_mem_size_sum", "gpumemsizesum"},
+      {"nvtx_pushpop_trace", "nvtxpptrace"},
+      {"nvtx_gpu_proj_trace", "nvtxgpuproj"},
+      {"cuda_gpu_trace", "gputrace"},
+      {"cuda_kern_exec_trace", "kernexectrace"},
+      {"cuda_api_trace", "cudaapitrace"},
+  };
+  return names;
+}
+
+Header parse_header(const std::vector<std::string>& fields) {
+  Header header;
+  header.width = fields.size();
+  double main_scale = 1;
+  std::vector<std::string> without_unit;
+  for (std::size_t i = 0; i < fields.size(); ++i) {
+    std::string name = base::replace_all(base::lower(base::trim(fields[i])), "_", " ");
+    Column column{i, 1};
+    if (const std::string_view unit = bracketed(fields[i]); !unit.empty()) {
+      const auto size = size_unit(unit);
+      column.scale = time_unit(unit).value_or(size.value_or(1));
+      column.rounded = size && *size > 1;
+      name = base::trim(std::string_view(name).substr(0, name.rfind('(')));
+      if (name == "total time" || name == "total") main_scale = column.scale;
+    } else if (const std::size_t word = name.rfind(' ');
+               word != std::string::npos && name.size() - word == 3 && time_unit(name.substr(word + 1))) {
+      column.scale = *time_unit(name.substr(word + 1));  // "total_time_ns", as scripts write it
+      name.resize(word);
+      if (name == "total time") main_scale = column.scale;
+    } else {
+      without_unit.push_back(canonical(name));
+    }
+    header.columns.emplace(canonical(name), column);
+  }
+  header.bare_names = std::find(fields.begin(), fields.end(), "Average") != fields.end();
+  for (const std::string& name : without_unit) {  // 2020 printed `Average` next to `Total Time (ns)`
+    if (name == "avg" || name == "min" || name == "max" || name == "med" || name == "stddev")
+      header.columns[name].scale = main_scale;
+  }
+  header.table = table_by(header);
+  return header;
+}
+
+bool looks_like_header(const std::vector<std::string>& fields) {
+  return fields.size() >= 3 && std::any_of(fields.begin(), fields.end(), [](const std::string& field) {
+           if (!time_unit(bracketed(field))) return false;
+           const std::string name = base::lower(field);
+           return name.starts_with("total time") || name.starts_with("start") || name.starts_with("duration");
+         });
+}
+
+std::string missing_column(const std::vector<std::string>& fields) {
+  const Header header = parse_header(fields);
+  std::string_view missing;
+  if (header.columns.contains("num calls")) return {};  // cuda_api_sum and its like are whole, and not read
+  for (const Shape& shape : shapes()) {
+    std::string_view absent;
+    std::size_t count = 0;
+    for (const std::string_view column : shape.columns) {
+      if (find_column(header, column) != nullptr) continue;
+      absent = column;
+      ++count;
+    }
+    if (count == 1 && shape.columns.size() > 2) missing = absent;
+  }
+  return std::string(missing);
+}
+
+std::string_view Row::text(std::string_view column) const {
+  const auto found = header_.columns.find(column);
+  return found == header_.columns.end() ? std::string_view{} : std::string_view(fields_[found->second.at]);
+}
+
+std::optional<double> Row::number(std::string_view column) const {
+  const auto found = header_.columns.find(column);
+  if (found == header_.columns.end()) return std::nullopt;
+  const auto value = base::to_double(plain(fields_[found->second.at]));
+  if (!value || !std::isfinite(*value)) return std::nullopt;
+  const double scaled = *value * found->second.scale;
+  return std::isfinite(scaled) ? std::optional(scaled) : std::nullopt;
+}
+
+std::int64_t Row::count(std::string_view column) const {
+  const double value = number(column).value_or(0);
+  return std::abs(value) < 9e18 ? static_cast<std::int64_t>(value) : 0;
+}
+
+std::optional<std::uint32_t> Row::id(std::string_view column) const {
+  const auto value = number(column);
+  if (!value || *value < 0 || *value >= std::numeric_limits<std::uint32_t>::max()) return std::nullopt;
+  return static_cast<std::uint32_t>(*value);
+}
+
+std::optional<Moment> Row::moment(std::string_view column) const {
+  const auto found = header_.columns.find(column);
+  if (found == header_.columns.end()) return std::nullopt;
+  // Digit by digit: a double has too few of them for nanoseconds since 1970.
+  const std::string text = plain(fields_[found->second.at]);
+  std::string_view digits = text;
+  const bool negative = digits.starts_with('-');
+  if (negative) digits.remove_prefix(1);
+  const std::size_t point = std::min(digits.find('.'), digits.size());
+  constexpr std::int64_t kMost = std::int64_t{1} << 61;
+  const auto whole = base::to_uint(digits.substr(0, point));
+  const auto scale = static_cast<std::int64_t>(found->second.scale);
+  if (!whole || *whole > static_cast<std::uint64_t>(kMost / scale)) return std::nullopt;
+  Moment moment{static_cast<std::int64_t>(*whole) * scale, static_cast<double>(scale)};
+  double worth = static_cast<double>(scale), fraction = 0;
+  for (const char c : digits.substr(std::min(point + 1, digits.size()))) {
+    if (c < '0' || c > '9') return std::nullopt;
+    worth /= 10;
+    fraction += worth * (c - '0');
+  }
+  moment.ns += std::llround(fraction);
+  if (moment.ns >= kMost) return std::nullopt;
+  if (negative) moment.ns = -moment.ns;
+  moment.resolution_ns = std::max(1.0, worth);
+  return moment;
+}
+
+bool Row::rounded(std::string_view column) const {
+  const auto found = header_.columns.find(column);
+  return found != header_.columns.end() && found->second.rounded;
+}
+
+}  // namespace rangescope::read::nsys_csv

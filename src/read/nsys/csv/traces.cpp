@@ -1,0 +1,494 @@
+#include "read/nsys/csv/traces.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/text.hpp"
+#include "model/kernel_name.hpp"
+#include "read/api_calls.hpp"
+#include "read/nsys/csv/names.hpp"
+
+namespace rangescope::read::nsys_csv {
+namespace {
+
+using model::kNone;
+
+constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
+
+std::uint64_t thread_key(std::uint32_t pid, std::uint32_t tid) {
+  return std::uint64_t{pid} << 32 | tid;
+}
+
+/// "  16   16    1" as nsys prints a grid in one cell.
+std::array<std::uint32_t, 3> triple(std::string_view text) {
+  std::array<std::uint32_t, 3> out{};
+  std::size_t i = 0;
+  for (const std::string_view part : base::split(text, ' ')) {
+    if (part.empty() || i == out.size()) continue;
+    out[i++] = static_cast<std::uint32_t>(std::min<std::uint64_t>(base::to_uint(part).value_or(0), kNone));
+  }
+  return out;
+}
+
+/// "NVIDIA H200 (0)": the name, and the number that the process knows the device by.
+std::pair<std::string_view, std::uint32_t> device_of(std::string_view text) {
+  const std::size_t open = text.rfind(" (");
+  if (open == std::string_view::npos || !text.ends_with(')')) return {text, 0};
+  const auto ordinal = base::to_uint(text.substr(open + 2, text.size() - open - 3));
+  return ordinal && *ordinal < kNone ? std::pair(text.substr(0, open), static_cast<std::uint32_t>(*ordinal))
+                                     : std::pair(text, 0u);
+}
+
+}  // namespace
+
+bool Traces::add(Table table, const Row& row, bool range_in_name) {
+  table_ = table;
+  switch (table) {
+    case Table::kRangeTrace: return add_range(row);
+    case Table::kProjectionTrace: return add_projection(row);
+    case Table::kGpuTrace: return add_work(row, range_in_name);
+    case Table::kExecTrace: return add_execution(row, range_in_name);
+    case Table::kCallTrace: return add_call(row);
+    default: return true;
+  }
+}
+
+double Traces::resolution_ns() const {
+  double coarsest = 1;
+  for (const auto& [column, finest] : finest_) coarsest = std::max(coarsest, finest.ns);
+  return coarsest;
+}
+
+bool Traces::span(const Row& row, std::string_view start, std::string_view duration, std::int64_t& from,
+                  std::int64_t& to) {
+  const auto at = row.moment(start), length = row.moment(duration);
+  if (!at || !length || length->ns < 0) return false;
+  from = at->ns;
+  to = at->ns + length->ns;
+  const auto note = [&](std::string_view column, double ns) {
+    Finest& finest = finest_[{table_, column}];
+    finest.ns = std::min(finest.ns, ns);
+  };
+  note(start, at->resolution_ns);
+  note(duration, length->resolution_ns);
+  return true;
+}
+
+std::uint32_t Traces::shape_of(const model::KernelShape& shape) {
+  const auto [at, added] = shape_of_.emplace(shape, static_cast<std::uint32_t>(s_.kernel_shapes.size()));
+  if (added) s_.kernel_shapes.push_back(shape);
+  return at->second;
+}
+
+model::StringId Traces::kernel_name(std::string_view name, bool range_in_name) {
+  if (range_in_name) name.remove_prefix(name.rfind('/') + 1);
+  return s_.strings.intern(name);
+}
+
+bool Traces::read_range(const Row& row, std::string_view start, std::string_view duration, RangeRow& out) {
+  const auto pid = row.id("pid"), tid = row.id("tid");
+  if (!pid || !tid || !span(row, start, duration, out.start, out.end)) return false;
+  out.name = s_.strings.intern(row.text("name"));
+  out.pid = *pid;
+  out.tid = *tid;
+  out.level = row.id("lvl").value_or(0);
+  out.id = row.count("rangeid");
+  return true;
+}
+
+bool Traces::add_range(const Row& row) {
+  range_table_ = true;
+  RangeRow out{};
+  if (!read_range(row, "start", "duration", out)) return false;
+  out.kind = model::RangeKind::kPushPop;
+  out.span = -1;
+  ranges_.push_back(out);
+  return true;
+}
+
+bool Traces::add_projection(const Row& row) {
+  projection_table_ = true;
+  if (const std::string_view at = row.text("orig start"); at.empty() || at == "None")
+    return row.moment("projected start").has_value();  // work outside every range
+  RangeRow out{};
+  if (!read_range(row, "orig start", "orig duration", out)) return false;
+  out.kind =
+      base::lower(row.text("style")).starts_with("start") ? model::RangeKind::kStartEnd : model::RangeKind::kPushPop;
+  out.projected = true;
+  std::int64_t from = 0, to = 0;
+  if (!span(row, "projected start", "projected duration", from, to)) return false;
+  out.span = to - from;
+  ranges_.push_back(out);
+  return true;
+}
+
+bool Traces::add_work(const Row& row, bool range_in_name) {
+  WorkRow out{};
+  if (!span(row, "start", "duration", out.start, out.end)) return false;
+  const std::string_view name = row.text("name");
+  const auto [device, ordinal] = device_of(row.text("device"));
+  out.device = s_.strings.intern(device);
+  out.ordinal = ordinal;
+  out.context = row.id("ctx").value_or(0);
+  out.stream = row.id("strm").value_or(0);
+  out.correlation = row.number("corrid") ? row.count("corrid") : -1;
+  const std::string lower = base::lower(name);
+  if (!lower.starts_with('[')) {
+    const auto at = [&](std::string_view column) { return row.id(column).value_or(0); };
+    model::KernelShape shape;
+    shape.grid = {at("grdx"), at("grdy"), at("grdz")};
+    shape.block = {at("blkx"), at("blky"), at("blkz")};
+    shape.registers_per_thread = at("reg/trd");
+    shape.static_shared_bytes = at("stcsmem");
+    shape.dynamic_shared_bytes = at("dymsmem");
+    out.what = What::kKernel;
+    out.shape = shape_of(shape);
+    out.name = kernel_name(name, range_in_name);
+  } else if (lower.find("memcpy") != std::string::npos || lower.find("memset") != std::string::npos) {
+    out.what = lower.find("memset") != std::string::npos ? What::kMemset : What::kCopy;
+    out.name = s_.strings.intern(name);
+    const double bytes = row.number("bytes").value_or(0);
+    out.bytes = bytes > 0 && bytes < 9e18 ? static_cast<std::uint64_t>(std::llround(bytes)) : 0;
+    if (row.rounded("bytes")) ++rounded_bytes_;
+  } else {
+    ++unknown_work_;
+    return true;
+  }
+  works_.push_back(out);
+  return true;
+}
+
+bool Traces::add_execution(const Row& row, bool range_in_name) {
+  ExecutionRow out{};
+  const auto pid = row.id("pid"), tid = row.id("tid");
+  if (!pid || !tid || !span(row, "api start", "api dur", out.call_start, out.call_end)) return false;
+  if (!span(row, "kernel start", "kernel dur", out.start, out.end)) return false;
+  out.pid = *pid;
+  out.tid = *tid;
+  out.ordinal = row.id("devid").value_or(0);
+  out.name = kernel_name(row.text("kernel name"), range_in_name);
+  out.function = s_.strings.intern(row.text("api function"));
+  out.shape = shape_of({triple(row.text("gridxyz")), triple(row.text("blockxyz")), {}, 0, 0, 0});
+  executions_.push_back(out);
+  return true;
+}
+
+bool Traces::add_call(const Row& row) {
+  CallRow out{};
+  const auto pid = row.id("pid"), tid = row.id("tid");
+  if (!pid || !tid || !span(row, "start", "duration", out.start, out.end)) return false;
+  out.pid = *pid;
+  out.tid = *tid;
+  out.name = s_.strings.intern(row.text("name"));
+  out.correlation = row.number("corrid") ? row.count("corrid") : -1;
+  out.launch = kNone;
+  if (const std::string_view name = row.text("thread name"); !name.empty() && name != "None")
+    thread_names_[thread_key(*pid, *tid)] = s_.strings.intern(name);
+  calls_.push_back(out);
+  return true;
+}
+
+// ---- The timeline --------------------------------------------------------------------------------------------------
+
+void Traces::lose(model::LossKind kind, std::uint64_t count, std::string detail) {
+  s_.losses.push_back({kind, count, std::move(detail)});
+}
+
+std::uint32_t Traces::process(std::uint32_t pid) {
+  return process_of_.at(pid);
+}
+
+/// Of work whose process no table tells: the only one, or one without a number.
+std::uint32_t Traces::process_of_nobody() {
+  if (process_of_.size() != 1 && s_.processes.size() == process_of_.size())
+    s_.processes.push_back({0, 0, 0, kMost, -kMost});
+  return static_cast<std::uint32_t>(s_.processes.size() - 1);
+}
+
+std::uint32_t Traces::thread(std::uint32_t pid, std::uint32_t tid) {
+  const auto [at, added] = thread_of_.emplace(thread_key(pid, tid), static_cast<std::uint32_t>(s_.threads.size()));
+  if (added) {
+    const auto name = thread_names_.find(at->first);
+    s_.threads.push_back({process(pid), tid, name == thread_names_.end() ? 0 : name->second});
+  }
+  return at->second;
+}
+
+std::uint32_t Traces::stream(std::uint32_t process, std::uint32_t ordinal, model::StringId device,
+                             std::uint32_t context, std::uint32_t id) {
+  const auto [at, added] =
+      stream_of_.emplace(std::array{process, ordinal, context, id}, static_cast<std::uint32_t>(s_.streams.size()));
+  if (added) {
+    const auto [card, fresh] =
+        device_of_.emplace(std::pair(process, ordinal), static_cast<std::uint32_t>(s_.devices.size()));
+    if (fresh) {
+      model::Device out;
+      out.process = process;
+      out.ordinal = ordinal;
+      out.name = device;
+      s_.devices.push_back(out);
+    }
+    s_.streams.push_back({process, card->second, context, id, 0});
+  }
+  return at->second;
+}
+
+std::uint32_t Traces::name_index(model::StringId name) {
+  const auto [at, added] = name_of_.emplace(name, static_cast<std::uint32_t>(s_.kernel_names.size()));
+  if (added) s_.kernel_names.push_back({name, s_.strings.intern(model::short_kernel_name(s_.strings.view(name))), 0});
+  return at->second;
+}
+
+void Traces::extend(std::uint32_t process, std::int64_t from, std::int64_t to) {
+  model::Process& out = s_.processes[process];
+  out.start_ns = std::min(out.start_ns, from);
+  out.end_ns = std::max(out.end_ns, to);
+}
+
+std::uint32_t Traces::launch(CallRow& call) {
+  if (call.launch == kNone) {
+    const auto [at, added] = launch_of_.emplace(std::tuple(thread_key(call.pid, call.tid), call.start, call.end),
+                                                static_cast<std::uint32_t>(s_.launches.size()));
+    if (added) {
+      s_.launches.push_back({call.start, call.end, thread(call.pid, call.tid),
+                             call.correlation < 0 ? 0 : static_cast<std::uint32_t>(call.correlation), call.name,
+                             launch_kind(s_.strings.view(call.name))});
+      extend(process(call.pid), call.start, call.end);
+    }
+    call.launch = at->second;
+  }
+  return call.launch;
+}
+
+std::uint32_t Traces::launch(const ExecutionRow& execution, std::int64_t correlation) {
+  CallRow call{
+      execution.call_start, execution.call_end, execution.function, execution.pid, execution.tid, correlation, kNone};
+  return launch(call);
+}
+
+/// A launch is what it ran; a graph launch stays one whatever it ran.
+void Traces::ran(std::uint32_t launch, model::LaunchKind kind) {
+  model::LaunchKind& known = s_.launches[launch].kind;
+  if (known != model::LaunchKind::kGraph && known != model::LaunchKind::kSynchronize) known = kind;
+}
+
+/// calls_ are sorted by correlation id here.
+Traces::CallRow* Traces::call_of(const WorkRow& work) {
+  if (work.correlation < 0) return nullptr;
+  const auto less = [](const CallRow& call, std::int64_t id) { return call.correlation < id; };
+  auto at = std::lower_bound(calls_.begin(), calls_.end(), work.correlation, less);
+  CallRow* found = nullptr;
+  constexpr int kMostCalls = 1000;  // an id is one call of each process; a table of nonsense is not worth more
+  for (int looked = 0; at != calls_.end() && at->correlation == work.correlation && at->start <= work.end; ++at) {
+    const std::string_view name = s_.strings.view(at->name);
+    // "cudaLaunchKernel", "cuMemcpyHtoDAsync_v2", "cudaMemsetAsync", "cudaGraphLaunch"
+    const std::string_view word = work.what == What::kCopy ? "emcpy" : work.what == What::kMemset ? "emset" : "aunch";
+    if (name.find(word) == std::string_view::npos && name.find("Graph") == std::string_view::npos) continue;
+    if (++looked > kMostCalls || (found != nullptr && found->pid != at->pid)) {
+      ++ambiguous_;
+      return nullptr;
+    }
+    if (found == nullptr) found = &*at;
+  }
+  return found;
+}
+
+/// executions_ are sorted by start, end and name here.
+Traces::ExecutionRow* Traces::execution_of(const WorkRow& work) {
+  const auto key = [](const auto& row) { return std::tuple(row.start, row.end, row.name); };
+  auto at = std::lower_bound(executions_.begin(), executions_.end(), key(work),
+                             [&](const ExecutionRow& row, const auto& wanted) { return key(row) < wanted; });
+  if (at == executions_.end() || key(*at) != key(work)) return nullptr;
+  const auto one = at + at->taken;  // of several that are alike each is taken once
+  if (one >= executions_.end() || key(*one) != key(work)) return nullptr;
+  ++at->taken;
+  return &*one;
+}
+
+void Traces::finish_ranges() {
+  if (range_table_) {  // it has the push/pop ranges of nvtx_gpu_proj_trace as well
+    std::map<std::int64_t, std::int64_t> spans;
+    const auto twice = [](const RangeRow& row) { return row.projected && row.kind == model::RangeKind::kPushPop; };
+    for (const RangeRow& row : ranges_)
+      if (twice(row)) spans[row.id] = row.span;
+    std::erase_if(ranges_, twice);
+    for (RangeRow& row : ranges_)
+      if (const auto found = spans.find(row.id); !row.projected && found != spans.end()) row.span = found->second;
+  }
+  // In the order of the pushes: of two that begin at once, the longer one holds the other.
+  std::sort(ranges_.begin(), ranges_.end(), [](const RangeRow& a, const RangeRow& b) {
+    return std::tuple(a.start, -a.end, a.level, a.id) < std::tuple(b.start, -b.end, b.level, b.id);
+  });
+  std::set<model::StringId> distinct;
+  for (const RangeRow& row : ranges_) distinct.insert(row.name);
+  std::vector<std::string_view> names;
+  for (const model::StringId name : distinct) names.push_back(s_.strings.view(name));
+  const Domains domains(names, full_names_);
+  std::map<model::StringId, std::uint32_t> domain_of{{0, 0}};
+  std::map<model::StringId, std::pair<std::uint32_t, model::StringId>> split;
+  for (const model::StringId full : distinct) {
+    const auto [domain, name] = domains.split(s_.strings.view(full));
+    const auto [at, added] =
+        domain_of.emplace(s_.strings.intern(domain), static_cast<std::uint32_t>(s_.domains.size()));
+    if (added) s_.domains.push_back({at->first});
+    split[full] = {at->second, s_.strings.intern(name)};
+  }
+  for (const RangeRow& row : ranges_) {
+    model::Range out;
+    out.start_ns = row.start;
+    out.end_ns = row.end;
+    std::tie(out.domain, out.name) = split[row.name];
+    out.thread = thread(row.pid, row.tid);
+    out.kind = row.kind;
+    if (row.span >= 0) s_.projections.push_back({static_cast<std::uint32_t>(s_.ranges.size()), row.span});
+    s_.ranges.push_back(out);
+    extend(process(row.pid), row.start, row.end);
+  }
+  if (domains.guessed() > 0)
+    lose("domain_guessed", domains.guessed(),
+         "range names with a colon: these tables write domain:name and do not tell it from a colon in a name; what "
+         "stands before it was taken for the domain. Give nvtx_sum of the same file too, and it is known");
+}
+
+void Traces::finish_works() {
+  std::sort(calls_.begin(), calls_.end(), [](const CallRow& a, const CallRow& b) {
+    return std::tuple(a.correlation, a.start, a.pid) < std::tuple(b.correlation, b.start, b.pid);
+  });
+  std::stable_sort(executions_.begin(), executions_.end(), [](const ExecutionRow& a, const ExecutionRow& b) {
+    return std::tuple(a.start, a.end, a.name) < std::tuple(b.start, b.end, b.name);
+  });
+  for (const WorkRow& work : works_) {
+    std::uint32_t launch = kNone, owner = 0;
+    if (ExecutionRow* execution = work.what == What::kKernel ? execution_of(work) : nullptr) {
+      launch = this->launch(*execution, work.correlation);
+      owner = process(execution->pid);
+    } else if (CallRow* call = call_of(work)) {
+      launch = this->launch(*call);
+      owner = process(call->pid);
+    } else {
+      ++uncalled_;
+      owner = process_of_nobody();
+    }
+    const std::uint32_t at = stream(owner, work.ordinal, work.device, work.context, work.stream);
+    extend(owner, work.start, work.end);
+    if (work.what == What::kKernel) {
+      s_.kernels.push_back({work.start, work.end, launch, name_index(work.name), work.shape, at, kNone});
+    } else if (work.what == What::kCopy) {
+      s_.copies.push_back(
+          {work.start, work.end, work.bytes, launch, at, kNone, copy_kind(base::lower(s_.strings.view(work.name)))});
+    } else {
+      s_.memsets.push_back({work.start, work.end, work.bytes, launch, at, kNone});
+    }
+    if (launch == kNone) continue;
+    ran(launch, work.what == What::kKernel ? model::LaunchKind::kKernel
+                : work.what == What::kCopy ? model::LaunchKind::kCopy
+                                           : model::LaunchKind::kMemset);
+  }
+}
+
+/// Without cuda_gpu_trace the kernels are those of cuda_kern_exec_trace.
+void Traces::finish_executions() {
+  for (const ExecutionRow& row : executions_) {
+    const std::uint32_t at = launch(row, -1), owner = process(row.pid);
+    s_.kernels.push_back(
+        {row.start, row.end, at, name_index(row.name), row.shape, stream(owner, row.ordinal, 0, 0, 0), kNone});
+    extend(owner, row.start, row.end);
+    ran(at, model::LaunchKind::kKernel);
+  }
+}
+
+/// Calls without work: graphs that were recorded whole, and waits of the CPU, of which one inside another counts once.
+void Traces::finish_calls() {
+  std::sort(calls_.begin(), calls_.end(), [](const CallRow& a, const CallRow& b) {
+    return std::tuple(a.pid, a.tid, a.start, -a.end) < std::tuple(b.pid, b.tid, b.start, -b.end);
+  });
+  std::uint64_t of = 0;
+  std::int64_t until = std::numeric_limits<std::int64_t>::min();
+  for (CallRow& call : calls_) {
+    const std::string_view name = s_.strings.view(call.name);
+    const model::LaunchKind kind = launch_kind(name);
+    extend(process(call.pid), call.start, call.end);
+    if (kind == model::LaunchKind::kGraph && call.launch == kNone) {
+      (void)launch(call);
+      ++whole_graphs_;
+    }
+    if (kind != model::LaunchKind::kSynchronize) continue;
+    if (const std::uint64_t key = thread_key(call.pid, call.tid); key != of) {
+      of = key;
+      until = std::numeric_limits<std::int64_t>::min();
+    }
+    const bool nested = call.end <= until;
+    until = std::max(until, call.end);
+    if (!nested) s_.synchronizations.push_back({call.start, call.end, launch(call), kNone, sync_kind(name)});
+  }
+}
+
+void Traces::finish() {
+  for (const RangeRow& row : ranges_) process_of_[row.pid] = 0;
+  for (const ExecutionRow& row : executions_) process_of_[row.pid] = 0;
+  for (const CallRow& row : calls_) process_of_[row.pid] = 0;
+  for (auto& [pid, number] : process_of_) {
+    number = static_cast<std::uint32_t>(s_.processes.size());
+    const auto name = thread_names_.find(thread_key(pid, pid));
+    s_.processes.push_back({pid, 0, name == thread_names_.end() ? 0 : name->second, kMost, -kMost});
+  }
+  s_.clock.kind = "nsys session time";
+  finish_ranges();
+  if (works_.empty()) {
+    finish_executions();
+  } else {
+    finish_works();
+  }
+  finish_calls();
+  s_.begin_ns = kMost;
+  s_.end_ns = -kMost;
+  for (model::Process& process : s_.processes) {
+    if (process.start_ns == kMost) {
+      process.start_ns = process.end_ns = 0;
+    } else {
+      s_.begin_ns = std::min(s_.begin_ns, process.start_ns);
+      s_.end_ns = std::max(s_.end_ns, process.end_ns);
+    }
+  }
+  if (s_.begin_ns == kMost) s_.begin_ns = s_.end_ns = 0;
+
+  if (ambiguous_ > 0)
+    lose("ambiguous_correlation", ambiguous_,
+         "GPU work whose correlation id calls of several processes have: it belongs to no range. cuda_kern_exec_trace "
+         "tells the process of kernels");
+  if (uncalled_ > ambiguous_)
+    lose("kernel_without_call", uncalled_ - ambiguous_,
+         "kernels, copies or sets whose call no table has: they belong to no range. cuda_gpu_trace does not say who "
+         "launched; give cuda_api_trace or cuda_kern_exec_trace of the same file too");
+  if (unknown_work_ > 0)
+    lose("unknown_gpu_work", unknown_work_,
+         "rows of cuda_gpu_trace that are neither kernel nor copy nor set were left out");
+  if (rounded_bytes_ > 0)
+    lose("rounded_bytes", rounded_bytes_,
+         "bytes of copies and sets were printed with three digits behind the point; `--format csv:mem=B` prints all");
+  s_.unrecorded = {works_.empty() && executions_.empty(), works_.empty(), calls_.empty()};
+  if (whole_graphs_ > 0)
+    lose("graph_work_missing", whole_graphs_,
+         "graph launches whose kernels cuda_gpu_trace does not list, since nsys recorded each graph as a whole: GPU "
+         "times of ranges that hold them are too small. Give the SQLite export, which has the graphs");
+  if (s_.unrecorded.kernels)
+    lose("no_gpu_work", 0,
+         "no table of GPU work was given: add cuda_gpu_trace with cuda_kern_exec_trace or cuda_api_trace");
+  else if (s_.unrecorded.copies)
+    lose(
+        "no_copies", 0,
+        "cuda_kern_exec_trace has neither streams nor copies, so that the time in which the GPU was busy is not known: "
+        "give cuda_gpu_trace of the same file too");
+  if (s_.unrecorded.calls && !s_.unrecorded.kernels)
+    lose("no_calls", 0, "waits of the CPU and launches of whole graphs are in cuda_api_trace, which was not given");
+  if (projection_table_ && !range_table_)
+    lose(
+        "ranges_without_work", 0,
+        "nvtx_gpu_proj_trace leaves out ranges without GPU work, so that counts and exclusive times may be wrong: give "
+        "nvtx_pushpop_trace of the same file too");
+  if (range_table_ && !projection_table_)
+    lose("no_start_end_ranges", 0,
+         "nvtx_pushpop_trace has no start/end ranges; nvtx_gpu_proj_trace has those with GPU work");
+}
+
+}  // namespace rangescope::read::nsys_csv

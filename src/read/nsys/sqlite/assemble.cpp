@@ -1,0 +1,465 @@
+#include "read/nsys/sqlite/assemble.hpp"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "base/units.hpp"
+#include "base/workers.hpp"
+#include "read/api_calls.hpp"
+#include "read/nsys/sqlite/graph_nodes.hpp"
+
+namespace rangescope::read::nsys_sqlite {
+namespace {
+
+using model::kNone;
+
+constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
+
+struct Extent {
+  std::int64_t begin = kNever, end = std::numeric_limits<std::int64_t>::min();
+  void add(std::int64_t from, std::int64_t to) {
+    begin = std::min(begin, from);
+    end = std::max(end, to == model::kOpen ? from : to);
+  }
+  void add(const Extent& other) {
+    begin = std::min(begin, other.begin);
+    end = std::max(end, other.end);
+  }
+};
+
+/// Calls `work(first, last, piece)` for `pieces` consecutive spans of [0, size) at once.
+template <class Work>
+void in_pieces(std::size_t size, int pieces, Work&& work) {
+  const std::size_t count = size < 100'000 ? 1 : static_cast<std::size_t>(std::max(1, pieces));
+  base::parallel_for(count, pieces,
+                     [&](std::size_t i) { work(size * i / count, size * (i + 1) / count, static_cast<int>(i)); });
+}
+
+class Assembler {
+ public:
+  Assembler(Parts parts, int threads) : parts_(std::move(parts)), workers_(threads) {}
+
+  model::Session run(const std::vector<NodeEvent>& nodes) {
+    s_.strings = std::move(parts_.nvtx.strings);
+    s_.clock = parts_.target.clock;
+    resolve_unknown_process();
+    keep_calls();
+    number_processes_and_threads();
+    name_things();
+    link_ranges();
+    link_launches();
+    link_activity();
+    waits();
+    place(nodes);
+    extents();
+    losses();
+    return std::move(s_);
+  }
+
+ private:
+  std::vector<Activity*> activities() {
+    return {&parts_.kernels, &parts_.copies, &parts_.memsets, &parts_.graphs, &parts_.synchronizations};
+  }
+
+  /// Trimmed exports lack globalPid: with one process there is no question whose the work is.
+  void resolve_unknown_process() {
+    std::set<std::uint64_t> known;
+    for (const std::uint64_t thread : parts_.calls.threads.keys()) known.insert(thread >> 24);
+    for (const std::uint64_t thread : parts_.nvtx.threads.keys()) known.insert(thread >> 24);
+    for (const auto& [process, name] : parts_.target.processes) {
+      if (known.empty()) known.insert(process);
+    }
+    bool unknown = false;
+    for (const Activity* part : activities()) {
+      for (const StreamKey& key : part->streams.keys()) unknown |= key.process == kUnknownProcess;
+    }
+    if (known.size() == 1) unknown_is_ = *known.begin();
+    if (unknown && unknown_is_ == kUnknownProcess) {
+      s_.losses.push_back({"unknown_process", 0,
+                           "GPU work has no globalPid and the export has " + base::counted(known.size(), "process") +
+                               ": that work cannot be attributed to ranges"});
+    }
+  }
+  [[nodiscard]] std::uint64_t real(std::uint64_t process) const {
+    return process == kUnknownProcess ? unknown_is_ : process;
+  }
+
+  /// Steps 1 and 2 of the header.
+  void keep_calls() {
+    for (const Activity* part : activities()) used_.merge(part->correlations, kUnknownProcess, unknown_is_);
+    used_.seal();
+    Calls& calls = parts_.calls;
+    kinds_.resize(calls.names.size());
+    for (std::size_t i = 0; i < kinds_.size(); ++i)
+      kinds_[i] = launch_kind(parts_.strings.find(calls.names.keys()[i]).value_or(""));
+    launch_of_.assign(used_.size(), kNone);
+    std::vector<bool> thread_used(calls.threads.size());
+    std::size_t kept = 0;
+    const bool calls_alone = !calls.launches.empty() && used_.size() == 0;  // no GPU work: they are all there is
+    // The runtime's call and the driver's inside it have one id, as has a call that was recorded twice.
+    const auto nested = [](const model::Launch& a, const model::Launch& b) {
+      return a.thread == b.thread &&
+             ((a.start_ns <= b.start_ns && b.end_ns <= a.end_ns) || (b.start_ns <= a.start_ns && a.end_ns <= b.end_ns));
+    };
+    for (std::size_t i = 0; i < calls.launches.size(); ++i) {
+      const model::Launch call = calls.launches[i];
+      const std::uint64_t process = calls.threads.keys()[call.thread] >> 24;
+      const std::uint32_t rank = call.correlation == kNone ? kNone : used_.rank(process, call.correlation);
+      if (rank == kNone && kinds_[call.name] != model::LaunchKind::kSynchronize && !calls_alone) continue;
+      if (rank != kNone) {
+        if (launch_of_[rank] == kNone) {
+          launch_of_[rank] = static_cast<std::uint32_t>(kept);
+        } else if (const model::Launch& first = calls.launches[launch_of_[rank]]; nested(first, call)) {
+          if (call.start_ns < first.start_ns) launch_of_[rank] = static_cast<std::uint32_t>(kept);
+        } else {
+          ++duplicate_calls_;
+        }
+      }
+      thread_used[call.thread] = true;
+      calls.launches[kept] = call;
+      calls.launches[kept++].kind = kinds_[call.name];
+    }
+    calls.launches.resize(kept);
+    for (std::size_t i = 0; i < thread_used.size(); ++i) {
+      if (thread_used[i]) threads_seen_.insert(calls.threads.keys()[i]);
+    }
+  }
+
+  /// Processes and threads that did something, in the order of their ids.
+  void number_processes_and_threads() {
+    for (const std::uint64_t thread : parts_.nvtx.threads.keys()) threads_seen_.insert(thread);
+    std::set<std::uint64_t> processes;
+    for (const std::uint64_t thread : threads_seen_) processes.insert(thread >> 24);
+    for (const Activity* part : activities()) {
+      for (const StreamKey& key : part->streams.keys()) processes.insert(real(key.process));
+    }
+    if (processes.empty()) {
+      for (const auto& [process, name] : parts_.target.processes) processes.insert(process);
+    }
+    for (const std::uint64_t process : processes) {
+      process_of_.emplace(process, static_cast<std::uint32_t>(s_.processes.size()));
+      model::Process out;
+      out.pid = process == kUnknownProcess ? 0 : pid_of(process);
+      if (const auto name = parts_.target.processes.find(process); name != parts_.target.processes.end()) {
+        out.name = s_.strings.intern(name->second);
+      } else if (const auto main = parts_.target.threads.find(process << 24 | pid_of(process));
+                 main != parts_.target.threads.end()) {
+        out.name = s_.strings.intern(main->second);
+      }
+      s_.processes.push_back(out);
+    }
+    for (const std::uint64_t thread : threads_seen_) {
+      thread_of_.emplace(thread, static_cast<std::uint32_t>(s_.threads.size()));
+      model::Thread out;
+      out.process = process_of_.at(thread >> 24);
+      out.tid = tid_of(static_cast<std::int64_t>(thread));
+      if (const auto name = parts_.target.threads.find(thread); name != parts_.target.threads.end()) {
+        out.name = s_.strings.intern(name->second);
+      }
+      s_.threads.push_back(out);
+    }
+    thread_extents_.resize(s_.threads.size());
+    process_extents_.resize(s_.processes.size());
+  }
+
+  model::StringId string_of(std::int64_t id) {
+    if (id < 0) return 0;
+    if (const auto text = parts_.strings.find(id)) return s_.strings.intern(*text);
+    ++missing_strings_;
+    return s_.strings.intern("<string " + std::to_string(id) + ">");
+  }
+
+  model::StringId nvtx_name(model::StringId name) const { return name & kTextId ? texts_[name & ~kTextId] : name; }
+
+  /// Domains, categories, threads and CUDA objects that the program named.
+  void name_things() {
+    Nvtx& nvtx = parts_.nvtx;
+    for (const std::int64_t id : nvtx.text_ids.keys()) texts_.push_back(string_of(id));
+    std::map<std::uint32_t, model::StringId> created;  // number in nvtx.domains -> name
+    for (const Naming& naming : nvtx.namings) {
+      // An export may hold the creation of one domain on several threads; the first one with a name counts.
+      if (naming.type == 75 && nvtx_name(naming.name) != 0) created.emplace(naming.domain, nvtx_name(naming.name));
+    }
+    std::map<model::StringId, std::uint32_t> by_name{{0, 0}};
+    for (std::size_t i = 0; i < nvtx.domains.size(); ++i) {
+      const DomainKey& key = nvtx.domains.keys()[i];
+      if (key.id == 0) {
+        domains_.push_back(0);
+        continue;
+      }
+      const auto known = created.find(static_cast<std::uint32_t>(i));
+      if (known == created.end()) ++unnamed_domains_;
+      const model::StringId name =
+          known == created.end() ? s_.strings.intern("<domain " + std::to_string(key.id) + ">") : known->second;
+      const auto [at, added] = by_name.emplace(name, static_cast<std::uint32_t>(s_.domains.size()));
+      if (added) s_.domains.push_back({name});
+      domains_.push_back(at->second);
+    }
+    for (const AttributesKey& key : nvtx.attributes.keys()) {
+      model::Attributes out;
+      out.category = key.category;
+      out.color_argb = key.color;
+      out.has_color = key.has_color != 0;
+      out.payload_type = static_cast<model::PayloadType>(key.payload_type);
+      out.payload_u64 = key.payload;
+      s_.attributes.push_back(out);
+    }
+    for (const Naming& naming : nvtx.namings) {
+      const auto process = process_of_.find(naming.thread >> 24);
+      const std::uint32_t owner = process == process_of_.end() ? 0 : process->second;
+      const model::StringId name = nvtx_name(naming.name);
+      switch (naming.type) {
+        case 33:
+        case 64:
+          s_.categories.push_back({domains_[naming.domain], owner, static_cast<std::uint32_t>(naming.id), name});
+          break;
+        case 39:
+          if (const auto thread = thread_of_.find(naming.thread); thread != thread_of_.end())
+            s_.threads[thread->second].name = name;
+          break;
+        case 97:
+        case 98:
+        case 99:  // NVTX_RESOURCE_TYPE_CUDA_DEVICE, _CONTEXT, _STREAM
+          s_.resources.push_back({owner, domains_[naming.domain], 0x40000u + (naming.type - 96), naming.id, name});
+          break;
+        default: break;
+      }
+    }
+  }
+
+  void link_ranges() {
+    Nvtx& nvtx = parts_.nvtx;
+    std::vector<std::uint32_t> threads;
+    for (const std::uint64_t thread : nvtx.threads.keys()) threads.push_back(thread_of_.at(thread));
+    for (model::Range& range : nvtx.ranges) {
+      range.thread = threads[range.thread];
+      if (range.end_thread != kNone) range.end_thread = threads[range.end_thread];
+      range.domain = domains_[range.domain];
+      range.name = nvtx_name(range.name);
+      thread_extents_[range.thread].add(range.start_ns, range.end_ns);
+    }
+    for (model::Mark& mark : nvtx.marks) {
+      mark.thread = threads[mark.thread];
+      mark.domain = domains_[mark.domain];
+      mark.name = nvtx_name(mark.name);
+      thread_extents_[mark.thread].add(mark.at_ns, mark.at_ns);
+    }
+    s_.ranges = std::move(nvtx.ranges);
+    s_.marks = std::move(nvtx.marks);
+  }
+
+  void link_launches() {
+    Calls& calls = parts_.calls;
+    std::vector<std::uint32_t> threads;
+    std::vector<model::StringId> names;
+    for (const std::uint64_t thread : calls.threads.keys()) {
+      const auto found = thread_of_.find(thread);
+      threads.push_back(found == thread_of_.end() ? 0 : found->second);
+    }
+    for (const std::int64_t id : calls.names.keys()) names.push_back(id < 0 ? 0 : string_of(id));
+    for (model::Launch& launch : calls.launches) {
+      launch.thread = threads[launch.thread];
+      launch.name = names[launch.name];
+      if (launch.correlation == kNone) launch.correlation = 0;
+      thread_extents_[launch.thread].add(launch.start_ns, launch.end_ns);
+    }
+    s_.launches = std::move(calls.launches);
+  }
+
+  std::uint32_t device_index(std::uint32_t process, std::uint32_t ordinal) {
+    const auto [at, added] =
+        device_of_.emplace(std::pair(process, ordinal), static_cast<std::uint32_t>(s_.devices.size()));
+    if (!added) return at->second;
+    model::Device device;
+    device.process = process;
+    device.ordinal = ordinal;
+    if (const Gpu* gpu = parts_.target.gpu(s_.processes[process].pid, ordinal)) {
+      device.name = s_.strings.intern(gpu->name);
+      device.uuid = s_.strings.intern(gpu->uuid);
+      device.pci_bus = s_.strings.intern(gpu->bus);
+      device.chip = s_.strings.intern(gpu->chip);
+      device.compute_major = gpu->compute_major;
+      device.compute_minor = gpu->compute_minor;
+      device.sm_count = gpu->sm_count;
+      device.memory_bytes = gpu->memory_bytes;
+      device.l2_bytes = gpu->l2_bytes;
+      device.sm_clock_hz = gpu->clock_hz;
+      device.memory_bytes_per_s = gpu->memory_bytes_per_s;
+      device.mig = gpu->name.find(" MIG ") != std::string::npos || gpu->uuid.starts_with("MIG-");
+    }
+    s_.devices.push_back(device);
+    return at->second;
+  }
+
+  std::vector<std::uint32_t> stream_indexes(const Activity& part) {
+    std::vector<std::uint32_t> out;
+    for (const StreamKey& key : part.streams.keys()) {
+      const std::uint64_t process = real(key.process);
+      const std::array<std::uint64_t, 4> id{process, key.device, key.context, key.stream};
+      const auto [at, added] = stream_of_.emplace(id, static_cast<std::uint32_t>(s_.streams.size()));
+      if (added) {
+        const std::uint32_t owner = process_of_.at(process);
+        s_.streams.push_back({owner, device_index(owner, key.device), key.context, key.stream, 0});
+        stream_process_.push_back(process);
+      }
+      out.push_back(at->second);
+    }
+    return out;
+  }
+
+  std::vector<std::uint32_t> node_indexes(const Activity& part) {
+    std::vector<std::uint32_t> out;
+    for (const NodeKey& raw : part.nodes.keys()) {
+      const NodeKey key{real(raw.process), raw.id};
+      const std::uint32_t number = nodes_.number(key);
+      if (number == s_.graph_nodes.size()) {
+        // CUPTI makes node ids of the graph's id, in the upper half, and a number.
+        s_.graph_nodes.push_back({key.id, key.id >> 32, process_of_.at(key.process), kNone});
+      }
+      out.push_back(number);
+    }
+    return out;
+  }
+
+  /// Step 3 for one table.
+  template <class Event>
+  void link(const Activity& part, std::vector<Event>& events, model::LaunchKind kind) {
+    const std::vector<std::uint32_t> streams = stream_indexes(part), nodes = node_indexes(part);
+    const int pieces = std::max(1, workers_);
+    std::vector<std::vector<Extent>> extents(static_cast<std::size_t>(pieces), std::vector<Extent>(s_.streams.size()));
+    in_pieces(events.size(), pieces, [&](std::size_t first, std::size_t last, int piece) {
+      auto& extent = extents[static_cast<std::size_t>(piece)];
+      for (std::size_t i = first; i < last; ++i) {
+        Event& event = events[i];
+        event.stream = streams[event.stream];
+        const std::uint32_t rank =
+            event.launch == kNone ? kNone : used_.rank(stream_process_[event.stream], event.launch);
+        event.launch = rank == kNone ? kNone : launch_of_[rank];
+        if constexpr (requires { event.graph_node; }) {
+          if (event.graph_node != kNone) event.graph_node = nodes[event.graph_node];
+        }
+        extent[event.stream].add(event.start_ns, event.end_ns);
+      }
+    });
+    for (std::size_t i = 0; i < extents.size(); ++i) {
+      for (std::size_t stream = 0; stream < extents[i].size(); ++stream) {
+        process_extents_[s_.streams[stream].process].add(extents[i][stream]);
+      }
+    }
+    for (const Event& event : events) {  // what a call launched; a graph launch stays one whatever it ran
+      if (event.launch == kNone) continue;
+      model::LaunchKind& known = s_.launches[event.launch].kind;
+      if (known != model::LaunchKind::kGraph && known != model::LaunchKind::kSynchronize) known = kind;
+    }
+  }
+
+  void link_activity() {
+    link(parts_.memsets, parts_.memsets.memsets, model::LaunchKind::kMemset);
+    link(parts_.copies, parts_.copies.copies, model::LaunchKind::kCopy);
+    link(parts_.kernels, parts_.kernels.kernels, model::LaunchKind::kKernel);
+    link(parts_.graphs, parts_.graphs.graphs, model::LaunchKind::kGraph);
+    link(parts_.synchronizations, parts_.synchronizations.synchronizations, model::LaunchKind::kSynchronize);
+    for (const NameKey& key : parts_.kernels.names.keys()) {
+      s_.kernel_names.push_back({string_of(key.demangled), string_of(key.short_name), string_of(key.mangled)});
+    }
+    s_.kernel_shapes = parts_.kernels.shapes.keys();
+    s_.kernels = std::move(parts_.kernels.kernels);
+    s_.copies = std::move(parts_.copies.copies);
+    s_.memsets = std::move(parts_.memsets.memsets);
+    s_.graph_launches = std::move(parts_.graphs.graphs);
+  }
+
+  /// Waits of the CPU: CUPTI's record where there is one, the call itself otherwise; nested calls count once.
+  void waits() {
+    s_.synchronizations = std::move(parts_.synchronizations.synchronizations);
+    std::vector<bool> recorded(s_.launches.size());
+    for (model::Synchronization& wait : s_.synchronizations) {
+      if (wait.launch == kNone) continue;
+      recorded[wait.launch] = true;
+      const std::string_view api = s_.strings.view(s_.launches[wait.launch].name);
+      if (!api.empty()) wait.kind = sync_kind(api);  // the numbers of syncType changed between schemas
+    }
+    std::vector<std::int64_t> until(s_.threads.size(), std::numeric_limits<std::int64_t>::min());
+    for (std::size_t i = 0; i < s_.launches.size(); ++i) {
+      const model::Launch& call = s_.launches[i];
+      if (call.kind != model::LaunchKind::kSynchronize || call.end_ns == model::kOpen) continue;
+      const bool nested = call.end_ns <= until[call.thread];
+      until[call.thread] = std::max(until[call.thread], call.end_ns);
+      if (nested || recorded[i]) continue;
+      s_.synchronizations.push_back(
+          {call.start_ns, call.end_ns, static_cast<std::uint32_t>(i), kNone, sync_kind(s_.strings.view(call.name))});
+    }
+  }
+
+  void place(const std::vector<NodeEvent>& events) { place_nodes(s_, nodes_.keys(), events, thread_of_); }
+
+  void extents() {
+    for (std::size_t i = 0; i < s_.threads.size(); ++i) process_extents_[s_.threads[i].process].add(thread_extents_[i]);
+    Extent all;
+    for (std::size_t i = 0; i < s_.processes.size(); ++i) {
+      const Extent& extent = process_extents_[i];
+      if (extent.begin == kNever) continue;
+      s_.processes[i].start_ns = extent.begin;
+      s_.processes[i].end_ns = extent.end;
+      all.add(extent);
+    }
+    const std::int64_t duration = parts_.target.duration_ns;
+    if (duration > 0 && (all.begin == kNever || (all.begin >= 0 && all.end <= duration))) all = {0, duration};
+    if (all.begin == kNever) return;
+    s_.begin_ns = all.begin;
+    s_.end_ns = all.end;
+  }
+
+  void lose(model::LossKind kind, std::uint64_t count, std::string detail) {
+    if (count > 0) s_.losses.push_back({kind, count, std::move(detail)});
+  }
+
+  void losses() {
+    for (const Outcome* outcome :
+         {&parts_.nvtx.outcome, &parts_.calls.outcome, &parts_.kernels.outcome, &parts_.copies.outcome,
+          &parts_.memsets.outcome, &parts_.graphs.outcome, &parts_.synchronizations.outcome}) {
+      lose("bad_rows", outcome->bad_rows,
+           outcome->table + ": rows left out, the first because its " + outcome->bad_reason);
+      if (outcome->scanned.damage) {
+        s_.losses.push_back({"damaged_table", 0,
+                             outcome->table + ": damaged after " + base::counted(outcome->scanned.rows, "row") + " (" +
+                                 outcome->scanned.damage->what + "); later rows are missing from every number"});
+      }
+    }
+    if (s_.kernels.empty() && s_.copies.empty() && s_.memsets.empty() && s_.graph_launches.empty())
+      lose("no_gpu_work", s_.launches.size(), "CUDA API calls were recorded, but no kernel, copy or set of a GPU");
+    lose("duplicate_correlation", duplicate_calls_,
+         "CUPTI_ACTIVITY_KIND_RUNTIME.correlationId occurs twice in a process: the first call was taken");
+    lose("missing_string", missing_strings_, "names that StringIds does not hold");
+    lose("unnamed_domain", unnamed_domains_, "NVTX domains whose creation was not recorded");
+    lose("unknown_nvtx_event", parts_.nvtx.unknown_types, "rows of NVTX_EVENTS of an unknown eventType");
+    for (model::Loss& loss : parts_.target.diagnostics) s_.losses.push_back(std::move(loss));
+  }
+
+  Parts parts_;
+  int workers_;
+  model::Session s_;
+  std::uint64_t unknown_is_ = kUnknownProcess;
+  Correlations used_;
+  std::vector<std::uint32_t> launch_of_;  ///< rank of a correlation id -> index in launches
+  std::vector<model::LaunchKind> kinds_;  ///< by number in calls.names
+  std::set<std::uint64_t> threads_seen_;  ///< globalTid
+  std::map<std::uint64_t, std::uint32_t> process_of_, thread_of_;
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> device_of_;
+  std::map<std::array<std::uint64_t, 4>, std::uint32_t> stream_of_;
+  std::vector<std::uint64_t> stream_process_;
+  Dictionary<NodeKey> nodes_;
+  std::vector<std::uint32_t> domains_;  ///< by number in nvtx.domains
+  std::vector<model::StringId> texts_;  ///< by number in nvtx.text_ids
+  std::vector<Extent> thread_extents_, process_extents_;
+  std::uint64_t duplicate_calls_ = 0, missing_strings_ = 0, unnamed_domains_ = 0;
+};
+
+}  // namespace
+
+model::Session assemble(Parts parts, const std::vector<NodeEvent>& nodes, int threads) {
+  return Assembler(std::move(parts), threads).run(nodes);
+}
+
+}  // namespace rangescope::read::nsys_sqlite

@@ -1,0 +1,45 @@
+// What an export says about the machine and itself: product, clock, processes, threads, GPUs.
+//
+// TARGET_INFO_SYSTEM_ENV and the environment in META_DATA_CAPTURE are never read: they hold secrets.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "model/session.hpp"
+#include "read/nsys/sqlite/ids.hpp"
+#include "read/nsys/sqlite/source.hpp"
+#include "read/nsys/sqlite/string_ids.hpp"
+
+namespace rangescope::read::nsys_sqlite {
+
+/// TARGET_INFO_GPU, or TARGET_INFO_CUDA_GPU before 2022.
+struct Gpu {
+  std::int64_t id = -1;
+  std::int64_t cuda_ordinal = -1;  ///< cuDevice; -1 where the schema has none
+  std::string name, uuid, bus, chip;
+  std::uint32_t compute_major = 0, compute_minor = 0, sm_count = 0;
+  std::uint64_t memory_bytes = 0, l2_bytes = 0;
+  double clock_hz = 0, memory_bytes_per_s = 0;
+};
+
+struct Target {
+  std::string product, schema;
+  model::Clock clock;
+  std::int64_t duration_ns = 0;                    ///< 0 where unknown
+  std::map<std::uint64_t, std::string> processes;  ///< process -> executable
+  std::map<std::uint64_t, std::string> threads;    ///< globalTid -> name
+  std::vector<Gpu> gpus;
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::int64_t> gpu_of;  ///< (pid, CUDA ordinal) -> Gpu::id
+  std::vector<model::Loss> diagnostics;                                    ///< what nsys itself says it lost
+  std::vector<Scanned> scans;
+
+  /// The card behind a CUDA ordinal of a process, or nullptr.
+  [[nodiscard]] const Gpu* gpu(std::uint32_t pid, std::uint32_t ordinal) const;
+};
+
+[[nodiscard]] Target read_target(const Source& source, const StringIds& strings);
+
+}  // namespace rangescope::read::nsys_sqlite

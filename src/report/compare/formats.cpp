@@ -1,0 +1,50 @@
+#include "report/compare/formats.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "base/text.hpp"
+#include "model/measure.hpp"
+#include "report/compare/view.hpp"
+
+namespace rangescope::report {
+
+std::span<const ComparisonFormat> comparison_formats() {
+  static constexpr std::array kFormats = {
+      ComparisonFormat{"table", write_comparison_table}, ComparisonFormat{"json", write_comparison_json},
+      ComparisonFormat{"csv", write_comparison_csv},     ComparisonFormat{"md", write_comparison_markdown},
+      ComparisonFormat{"html", write_comparison_html},   ComparisonFormat{"collapsed", write_comparison_collapsed},
+  };
+  return kFormats;
+}
+
+base::Result<const ComparisonFormat*> find_comparison_format(std::string_view name) {
+  std::vector<std::string> known;
+  for (const ComparisonFormat& format : comparison_formats()) {
+    if (format.name == name) return &format;
+    known.emplace_back(format.name);
+  }
+  std::string hint = base::did_you_mean(name, known);
+  if (hint.empty()) hint = "Write one of " + base::join(known, ", ");
+  return base::fail(base::Code::kUsage, "there is no comparison format '" + base::printable(name) + "'", "--format",
+                    std::move(hint));
+}
+
+base::Result<void> check_sampled(const model::Comparison& comparison, std::string_view format, const Style& style) {
+  if (!style.cpu.empty() && functions_shown(comparison, style.cpu) == nullptr) {
+    std::vector<std::string> names;
+    for (const model::ComparedRegion& region : comparison.regions)
+      if (!region.functions.empty()) names.push_back(model::path_text("", region.path));
+    return base::fail(
+        base::Code::kNothingCaptured, "no range '" + base::printable(style.cpu) + "' was sampled on every side",
+        "--cpu",
+        names.empty() ? "Record all sides with rangescope profile --cpu" : base::did_you_mean(style.cpu, names));
+  }
+  const auto sampled = [](const model::ComparedRegion& region) { return !region.chains.empty(); };
+  if (format == "collapsed" && std::none_of(comparison.regions.begin(), comparison.regions.end(), sampled))
+    return base::fail(base::Code::kNothingCaptured, "no range on all sides has call chains of the CPU", "--format",
+                      "Record with rangescope profile --cpu, and name runs: reports and baselines hold no chains");
+  return {};
+}
+
+}  // namespace rangescope::report

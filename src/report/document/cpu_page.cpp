@@ -1,0 +1,239 @@
+#include "report/document/cpu_page.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <utility>
+
+#include "base/table.hpp"
+#include "base/text.hpp"
+#include "base/units.hpp"
+#include "model/measure.hpp"
+#include "model/program.hpp"
+#include "report/document/view.hpp"
+
+namespace rangescope::report {
+namespace {
+
+using base::format_ns;
+using base::format_share;
+
+const model::Region* cpu_region(const model::Report& report, const std::string& wanted,
+                                std::vector<std::string>& names) {
+  const model::Region* best = nullptr;
+  const auto offer = [&](const model::Region& region) {
+    if (region.process || region.thread || region.path.empty()) return false;
+    names.push_back(model::path_text(region));
+    if (names.back() == wanted) return true;
+    // Of several of that name, the one where most time went.
+    if (region.path.back() == wanted && (best == nullptr || region.wall.inclusive_ns > best->wall.inclusive_ns))
+      best = &region;
+    names.push_back(region.path.back());
+    return false;
+  };
+  for (const model::Region& region : report.regions)
+    if (offer(region)) return &region;
+  for (const model::TableRow& row : report.rows)  // "layer_#": siblings put together
+    if (row.merged && offer(*row.merged)) return &*row.merged;
+  return best;
+}
+
+std::string function_table(const char* title, const std::vector<model::CpuFunction>& list, double wall,
+                           std::size_t most, const Style& style) {
+  base::Table table({{title, false, true, 0},
+                     {"self", true, false, 0},
+                     {"", true, false, 1},
+                     {"total", true, false, 0},
+                     {"", true, false, 1}});
+  for (std::size_t i = 0; i < std::min(list.size(), most); ++i) {
+    const model::CpuFunction& each = list[i];
+    table.add({{base::printable(function_text(each))},
+               {format_ns(each.self_ns)},
+               {wall > 0 ? format_share(each.self_ns / wall) : "-"},
+               {format_ns(each.total_ns)},
+               {wall > 0 ? format_share(each.total_ns / wall) : "-"}});
+  }
+  return table.render(style.width, style.color, nullptr, 40);
+}
+
+/// Metrics of counted events, and where they are sampled the interval that holds them.
+std::string counter_table(const model::Report& report, const model::Region& region, const Style& style) {
+  base::Table table({{"events of the CPU, an occurrence", false, true, 0},
+                     {"value", true, false, 0},
+                     {"from", true, false, 1},
+                     {"to", true, false, 1},
+                     {"records", true, false, 2}});
+  bool any = false;
+  for (const auto& [name, metric] : region.metrics) {
+    if (!metric.source.starts_with("CPU events")) continue;
+    const auto titled =
+        std::find_if(report.metric_columns.begin(), report.metric_columns.end(),
+                     [&, &metric_name = name](const auto& column) { return column.name == metric_name; });
+    const bool interval = metric.absent.empty() && metric.max > metric.min;
+    table.add({{base::printable(titled != report.metric_columns.end() ? titled->title : name)},
+               {metric.absent.empty() ? format_value(metric.value, metric.unit) : "-"},
+               {interval ? format_value(metric.min, metric.unit) : ""},
+               {interval ? format_value(metric.max, metric.unit) : ""},
+               {base::format_count(metric.rounds)}});
+    any = true;
+  }
+  return any ? "\n" + table.render(style.width, style.color, nullptr, 40) : "";
+}
+
+}  // namespace
+
+std::string function_text(const model::CpuFunction& function) {
+  if (function.python)
+    return function.line > 0 ? fmt::format("{} ({}:{})", function.name, base::file_name(function.file), function.line)
+                             : fmt::format("{} ({})", function.name, base::file_name(function.file));
+  if (function.name.find("+0x") != std::string::npos || function.name.starts_with('[') ||
+      function.name.starts_with('('))
+    return function.name;
+  if (!function.module.empty()) return fmt::format("{} [{}]", function.name, base::file_name(function.module));
+  return function.name;
+}
+
+std::string process_table(const model::Report& report, const Style& style) {
+  if (!model::is_program(report) || report.processes.size() < 2) return {};
+  struct Row {
+    std::string name;
+    std::size_t depth = 0;
+    std::int64_t count = 0;
+    double wall_ns = 0;
+    std::vector<std::size_t> below;
+  };
+  // Processes of one command below one parent are a row: a script of 3,000 commands has few of them.
+  std::vector<Row> rows = {{}};
+  std::map<std::pair<std::size_t, std::string_view>, std::size_t> known;
+  std::map<std::uint32_t, std::size_t> row_of;
+  std::vector<const model::ReportProcess*> processes;
+  for (const model::ReportProcess& process : report.processes) processes.push_back(&process);
+  std::stable_sort(processes.begin(), processes.end(), [](auto* a, auto* b) { return a->start_ns < b->start_ns; });
+  for (const model::ReportProcess* process : processes) {
+    const auto parent = row_of.find(process->parent_pid);
+    const std::size_t above = parent == row_of.end() ? 0 : parent->second;
+    const std::string_view name(base::file_name(process->name));
+    const auto [at, fresh] = known.try_emplace({above, name}, rows.size());
+    if (fresh) {
+      rows[above].below.push_back(rows.size());
+      const std::size_t depth = above == 0 ? 0 : rows[above].depth + 1;
+      rows.push_back({std::string(name), depth, 0, 0, {}});
+    }
+    row_of[process->pid] = at->second;
+    ++rows[at->second].count;
+    rows[at->second].wall_ns += process->end_ns - process->start_ns;
+  }
+  base::Table table({{"process", false, true, 0}, {"count", true, false, 0}, {"from start to exit", true, false, 0}});
+  constexpr std::size_t kMost = 20;
+  std::size_t shown = 0;
+  const std::size_t most = style.all ? rows.size() : kMost;
+  std::vector<std::size_t> pending = {0};
+  while (!pending.empty() && shown < most) {
+    Row& row = rows[pending.back()];
+    const bool top = pending.back() == 0;
+    pending.pop_back();
+    std::stable_sort(row.below.begin(), row.below.end(),
+                     [&](std::size_t a, std::size_t b) { return rows[a].wall_ns < rows[b].wall_ns; });
+    pending.insert(pending.end(), row.below.begin(), row.below.end());
+    if (top) continue;
+    table.add({{std::string(2 * std::min<std::size_t>(row.depth, 12), ' ') + base::printable(row.name)},
+               {base::format_count(row.count)},
+               {format_ns(row.wall_ns)}});
+    ++shown;
+  }
+  std::string text = table.render(style.width, style.color, nullptr, 40);
+  if (const std::size_t left = rows.size() - 1 - shown; left > 0)
+    text += "(" + base::counted(left, "more command") + ": --all shows each)\n";
+  return text;
+}
+
+std::string program_functions(const model::Report& report, const Style& style) {
+  if (!model::is_program(report)) return {};
+  const base::Held<model::CpuWork>& cpu = report.regions.front().cpu;
+  if (!cpu || cpu->functions.empty()) return {};
+  constexpr std::size_t kMost = 10;
+  return function_table("function", cpu->functions, cpu->whole_ns(), style.top == 0 ? kMost : style.top, style);
+}
+
+base::Result<std::string> cpu_page(const model::Report& report, const Style& style) {
+  std::vector<std::string> names = {kOutsideRanges};
+  const model::Region* region = cpu_region(report, style.cpu, names);
+  const bool outside = region == nullptr && style.cpu == kOutsideRanges;
+  if (region == nullptr && !outside) {
+    std::string near = base::did_you_mean(style.cpu, names);
+    constexpr std::ptrdiff_t kNamed = 8;
+    if (near.empty())
+      near = "Name one of " + base::join({names.begin(), names.begin() + std::min(std::ssize(names), kNamed)}, ", ");
+    return base::fail(base::Code::kUsage, "there is no range '" + base::printable(style.cpu) + "' in this report",
+                      "--cpu", base::printable(near));
+  }
+  const std::string name = outside ? kOutsideRanges : base::printable(model::path_text(*region));
+  const base::Held<model::CpuWork>& work = outside ? report.cpu_outside : region->cpu;
+  if (!work)
+    return base::fail(base::Code::kNothingCaptured, "the CPU was not sampled in '" + name + "'", {},
+                      "Record with rangescope profile --cpu; its losses say what forbids it");
+  const model::CpuWork& cpu = *work;
+  const double wall = cpu.whole_ns();
+  const bool whole = !outside && model::is_program(report);
+  std::string time = format_ns(wall), many;
+  if (outside || whole) {  // of the run; what several threads ran and waited comes to more
+    const double run = whole ? region->wall.inclusive_ns : report.outside ? report.outside->wall_ns : wall;
+    time = format_ns(run);
+    many = whole ? base::counted(static_cast<std::uint64_t>(region->threads), "thread") : "all threads";
+    if (wall > 1.01 * run) many += ", which ran and waited " + format_ns(wall);
+  } else {
+    many = base::counted(static_cast<std::uint64_t>(region->occurrences), "occurrence");
+    if (region->unclosed > 0) many += fmt::format(" and {} that never ended", region->unclosed);
+    if (region->kind == model::RangeKind::kStartEnd && wall > 1.01 * region->wall.inclusive_ns)
+      many = "all threads during " + many;
+  }
+  std::string page = fmt::format("{}: {} in {}, {} of {} CPU\n\n", name, time, many,
+                                 base::counted(static_cast<std::uint64_t>(cpu.samples), "sample"),
+                                 outside || whole ? "their" : "its threads'");
+  const bool gpu = !std::isnan(cpu.python.gpu_idle_ns);
+  std::vector<base::Table::Column> heads = {
+      {"wall time", false, true, 0}, {"time", true, false, 0}, {"share", true, false, 0}};
+  if (gpu) heads.push_back({"GPU busy", true, false, 0});
+  if (gpu) heads.push_back({"GPU idle", true, false, 0});
+  base::Table table(std::move(heads));
+  const auto add = [&](std::string title, const model::CpuPart& part) {
+    std::vector<base::Table::Cell> cells = {
+        {std::move(title)}, {format_ns(part.ns)}, {wall > 0 ? format_share(part.ns / wall) : "-"}};
+    if (gpu) cells.push_back({format_ns(std::max(0.0, part.ns - part.gpu_idle_ns))});
+    if (gpu) cells.push_back({format_ns(part.gpu_idle_ns)});
+    table.add(std::move(cells));
+  };
+  static constexpr std::pair<const char*, const model::CpuPart model::CpuWork::*> kParts[] = {
+      {"Python", &model::CpuWork::python},
+      {"native code", &model::CpuWork::native},
+      {"CUDA calls", &model::CpuWork::cuda},
+      {"waiting", &model::CpuWork::waiting}};
+  for (const auto& [title, member] : kParts) {
+    const model::CpuPart& part = cpu.*member;
+    if (part.ns <= 0) continue;
+    add(title, part);
+    std::size_t shown = 0;
+    for (const model::CpuPart& each : cpu.parts)
+      if (each.kind == part.kind && !each.name.empty() && each.ns >= 0.001 * wall && shown++ < 8)
+        add("  " + base::printable(each.name == "[kernel]" ? "the operating system" : each.name), each);
+  }
+  page += table.render(style.width, style.color, nullptr);
+  for (const model::CpuHolder& holder : cpu.holders)
+    page += base::printable(fmt::format("{} held by {}{}{}: {}\n", holder.kind, holder.thread,
+                                        holder.range.empty() ? "" : " in " + holder.range,
+                                        holder.doing.empty() ? "" : ", running " + holder.doing, format_ns(holder.ns)));
+  if (cpu.pool_samples > 0)
+    page += fmt::format("threads of its pools (OpenMP, BLAS): {} of CPU time beside the wall time\n",
+                        format_ns(cpu.pool_ns));
+  if (region != nullptr) page += counter_table(report, *region, style);
+  const std::size_t most = style.top == 0 ? 15 : style.top;
+  if (!cpu.functions.empty())
+    page += "\n" + function_table("functions, by their own time", cpu.functions, wall, most, style);
+  if (!cpu.callers.empty())
+    page += "\n" + function_table("functions, with what they call", cpu.callers, wall, most, style);
+  return page;
+}
+
+}  // namespace rangescope::report

@@ -1,0 +1,22 @@
+// Where the threads of one region were: the parts of its wall time, and its functions.
+#pragma once
+
+#include <string>
+
+#include "base/result.hpp"
+#include "report/exporter.hpp"
+
+namespace rangescope::report {
+
+/// The page of Style::cpu, a path ("decode > layer0"), the name of a range, "program" or "outside ranges". kUsage
+/// with the nearest names where the report has no such region; kNothingCaptured where its CPU was not sampled.
+[[nodiscard]] base::Result<std::string> cpu_page(const model::Report& report, const Style& style);
+
+/// The program's processes by command, "" where it was one; and, where no range was recorded, its functions.
+[[nodiscard]] std::string process_table(const model::Report& report, const Style& style);
+[[nodiscard]] std::string program_functions(const model::Report& report, const Style& style);
+
+/// "forward (modeling_llama.py:312)", "gemm_kernel [libfoo.so]": one line, as it is shown everywhere.
+[[nodiscard]] std::string function_text(const model::CpuFunction& function);
+
+}  // namespace rangescope::report

@@ -1,0 +1,35 @@
+#include "report/document/cpu_page.hpp"
+
+#include <gtest/gtest.h>
+
+namespace rangescope::report {
+namespace {
+
+TEST(CpuPage, WhatNoRangeHoldsHasAPageToo) {
+  model::Report report;
+  Style style;
+  style.cpu = "outside ranges";
+  auto page = cpu_page(report, style);
+  ASSERT_FALSE(page);
+  EXPECT_EQ(page.error().code, base::Code::kNothingCaptured);
+
+  model::CpuWork& work = report.cpu_outside.emplace();
+  work.samples = 30;
+  work.native = {"native", "", 3e6, 1e6};
+  work.waiting = {"waiting", "", 1e6, 1e6};
+  work.parts = {{"native", "libsetup.so", 3e6, 1e6}, {"waiting", "I/O", 1e6, 1e6}};
+  work.functions.push_back({"load", "", "/lib/libsetup.so", 0, false, 3e6, 3e6});
+  page = cpu_page(report, style);
+  ASSERT_TRUE(page);
+  EXPECT_TRUE(page->starts_with("outside ranges: 4.000 ms in all threads, 30 samples of their CPU\n")) << *page;
+  EXPECT_NE(page->find("75.0 %"), std::string::npos) << *page;
+  EXPECT_NE(page->find("load [libsetup.so]"), std::string::npos) << *page;
+
+  style.cpu = "outside range";
+  page = cpu_page(report, style);
+  ASSERT_FALSE(page);
+  EXPECT_NE(page.error().hint.find("outside ranges"), std::string::npos) << page.error().hint;
+}
+
+}  // namespace
+}  // namespace rangescope::report

@@ -1,0 +1,50 @@
+#include "report/document/csv_text.hpp"
+
+#include <fmt/format.h>
+#include <cmath>
+
+#include "base/text.hpp"
+
+namespace rangescope::report {
+
+std::string csv_field(std::string_view text) {
+  const std::string shown = base::printable(text);
+  if (shown.find_first_of(",\"\r\n") == std::string::npos) return shown;
+  return "\"" + base::replace_all(shown, "\"", "\"\"") + "\"";
+}
+
+std::string csv_number(std::optional<double> value) {
+  return value && std::isfinite(*value) ? fmt::format("{}", *value) : std::string();
+}
+
+void csv_row(Sink& sink, const std::vector<std::string>& fields) {
+  sink.write(base::join(fields, ",") + "\r\n");
+}
+
+void FormulaGuard::end_cell() {
+  const std::size_t begin = cell_.starts_with('"') ? 1 : 0;
+  if (cell_.size() > begin && std::string_view("=+-@\t\r\n").find(cell_[begin]) != std::string_view::npos &&
+      !base::to_double(cell_))
+    cell_.insert(begin, 1, '\'');
+  under_.write(cell_);
+  cell_.clear();
+}
+
+void FormulaGuard::write(std::string_view bytes) {
+  for (const char c : bytes) {
+    if (c == '"') quoted_ = !quoted_;  // a doubled quote turns twice
+    if (quoted_ || (c != ',' && c != '\r' && c != '\n')) {
+      cell_ += c;
+      continue;
+    }
+    end_cell();
+    under_.write({&c, 1});
+  }
+}
+
+base::Result<void> FormulaGuard::finish() {
+  end_cell();
+  return under_.finish();
+}
+
+}  // namespace rangescope::report

@@ -1,0 +1,18 @@
+// Findings of the doctor as text and as JSON: one place for reports, `rangescope doctor` and status files.
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "model/finding.hpp"
+#include "report/document/json_writer.hpp"
+
+namespace rangescope::report {
+
+/// One to five lines: `fail: id: found`, then `why:`, `hint:` and a `try:` for each command, each where there is one.
+[[nodiscard]] std::string finding_text(const model::Finding& finding, bool color);
+
+/// The key "findings" with a list of objects.
+void write_findings(JsonWriter& json, std::span<const model::Finding> findings);
+
+}  // namespace rangescope::report

@@ -1,0 +1,42 @@
+#include "report/document/markdown_text.hpp"
+
+#include <algorithm>
+
+#include "base/text.hpp"
+
+namespace rangescope::report {
+
+std::string md_escaped(std::string_view text) {
+  std::string out;
+  for (const char c : base::printable(text)) {
+    if (std::string_view("\\|`*_[]<>#").find(c) != std::string_view::npos) out += '\\';
+    out += c;
+  }
+  return out;
+}
+
+std::string md_code(std::string_view text) {
+  const std::string shown = base::printable(text);
+  std::size_t longest = 0, run = 0;
+  for (const char c : shown) {
+    run = c == '`' ? run + 1 : 0;
+    longest = std::max(longest, run);
+  }
+  const std::string fence(longest + 1, '`');
+  const std::string pad = longest > 0 ? " " : "";
+  return fence + pad + shown + pad + fence;
+}
+
+void md_row(Sink& sink, const std::vector<std::string>& cells) {
+  std::string text = "|";
+  for (const std::string& cell : cells) text += " " + cell + " |";
+  sink.write(text + "\n");
+}
+
+void md_rule(Sink& sink, std::size_t numbers) {
+  std::string text = "|:--|";
+  for (std::size_t i = 0; i < numbers; ++i) text += "--:|";
+  sink.write(text + "\n");
+}
+
+}  // namespace rangescope::report

@@ -1,0 +1,386 @@
+#include "report/document/view.hpp"
+
+#include <fmt/format.h>
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+#include <set>
+
+#include "base/text.hpp"
+#include "base/units.hpp"
+#include "model/measure.hpp"
+
+namespace rangescope::report {
+namespace {
+
+using model::Region;
+
+struct Choice {
+  std::string_view tag;
+  int importance;
+};
+// In the order of the table; the least important gives way first.
+constexpr std::array kNvtxColumns = {
+    Choice{"occurrences", 9},    Choice{"wall_ns.inclusive", 10}, Choice{"wall_ns.exclusive", 6},
+    Choice{"wall_ns.median", 8}, Choice{"wall_ns.p95", 3},        Choice{"wall_ns.max", 7},
+};
+constexpr std::array kGpuColumns = {
+    Choice{"occurrences", 8},   Choice{"wall_ns.inclusive", 10}, Choice{"wall_ns.median", 6},
+    Choice{"wall_ns.max", 4},   Choice{"gpu.busy_share", 9},     Choice{"gpu.kernels", 7},
+    Choice{"gpu.kernel_ns", 2}, Choice{"gpu.copy_bytes", 3},
+};
+// Where several processes ran: what each has of a region.
+constexpr std::array kProcessColumns = {Choice{"across.min_ns", 3}, Choice{"across.max_ns", 4},
+                                        Choice{"across.imbalance", 5}};
+
+// Where the processes are ranks of a job.
+constexpr std::array kRankColumns = {Choice{"ranks.mean_ns", 5}, Choice{"ranks.min_ns", 4}, Choice{"ranks.max_ns", 6},
+                                     Choice{"ranks.stddev_ns", 2}, Choice{"ranks.imbalance", 7}};
+// Where their calls of NCCL and MPI were joined.
+constexpr std::array kCommunicationColumns = {
+    Choice{"communication.wait_ns", 6}, Choice{"communication.transfer_ns", 2}, Choice{"communication.overlap_ns", 1}};
+
+constexpr std::size_t kMostMetricColumns = 4;
+constexpr std::string_view kEach = " each";  // of one instance, as in cells
+
+const model::Metric* find_metric(const model::Report& report, std::string_view name) {
+  for (const Region& region : report.regions) {
+    const auto found = region.metrics.find(std::string(name));
+    if (found != region.metrics.end()) return &found->second;
+  }
+  return nullptr;
+}
+
+base::Result<ColumnView> column_of(const model::Report& report, std::string_view name, int importance,
+                                   std::string_view option) {
+  if (name == kBoundTag) return ColumnView{std::string(kBoundTag), "bound", {}, importance};
+  if (name == kSlowestTag) return ColumnView{std::string(kSlowestTag), "slowest", {}, importance};
+  if (const model::Measure* measure = model::find_measure(name))
+    return ColumnView{std::string(measure->tag), std::string(measure->title),
+                      std::string(model::unit_name(measure->unit)), importance};
+  constexpr std::string_view kPrefix = "metrics.";
+  const std::string_view bare = name.starts_with(kPrefix) ? name.substr(kPrefix.size()) : name;
+  if (const model::Metric* metric = find_metric(report, bare))
+    return ColumnView{std::string(kPrefix) + std::string(bare), base::printable(bare), metric->unit, importance};
+  std::vector<std::string> known = value_names(report);
+  for (const model::Measure& measure : model::measures()) known.emplace_back(measure.title);
+  std::string hint = base::did_you_mean(name, known);
+  if (hint.empty()) hint = "See the names with: rangescope help columns";
+  return base::fail(base::Code::kUsage, "no region has a value named '" + base::printable(name) + "'",
+                    std::string(option), std::move(hint));
+}
+
+std::string scope_title(const model::Report& report, const Region& region) {
+  std::string process = "all processes";
+  if (region.process) {
+    process = fmt::format("process {}", *region.process);
+    if (*region.process < report.processes.size()) {
+      const auto& known = report.processes[*region.process];
+      process = fmt::format("process {} {}", known.pid, base::printable(known.name));
+      if (known.rank) process = fmt::format("rank {} ({})", *known.rank, process);
+    }
+  }
+  return region.thread ? fmt::format("thread {} of {}", *region.thread, process) : process;
+}
+
+// Regions kept by --top: the largest, and everything above them.
+std::vector<bool> kept_by_top(const model::Report& report, const std::vector<std::uint32_t>& members,
+                              std::string_view tag, std::size_t top) {
+  std::vector<bool> kept(report.regions.size(), top == 0);
+  if (top == 0) return kept;
+  std::vector<std::uint32_t> order = members;
+  std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
+    return model::value_of(report.regions[a], tag).value_or(-1) > model::value_of(report.regions[b], tag).value_or(-1);
+  });
+  for (std::size_t i = 0; i < order.size() && i < top; ++i) {
+    for (std::uint32_t at = order[i]; at < report.regions.size() && !kept[at]; at = report.regions[at].parent)
+      kept[at] = true;
+  }
+  return kept;
+}
+
+ScopeView scope_view(const model::Report& report, const std::vector<std::uint32_t>& members, const Style& style,
+                     const std::string& sort) {
+  ScopeView scope;
+  scope.title = scope_title(report, report.regions[members.front()]);
+  const auto kept = kept_by_top(report, members, sort.empty() ? "wall_ns.inclusive" : sort, style.top);
+  std::map<std::uint32_t, std::vector<std::uint32_t>> children;
+  for (const std::uint32_t id : members) children[report.regions[id].parent].push_back(id);
+  if (!sort.empty()) {
+    for (auto& [parent, list] : children) {
+      std::stable_sort(list.begin(), list.end(), [&](std::uint32_t a, std::uint32_t b) {
+        return model::value_of(report.regions[a], sort).value_or(-1) >
+               model::value_of(report.regions[b], sort).value_or(-1);
+      });
+    }
+  }
+  // Depth first with a stack of our own: a path may be thousands of levels deep.
+  std::vector<std::uint32_t> pending;
+  const auto push = [&](std::uint32_t parent) {
+    const auto found = children.find(parent);
+    if (found != children.end()) pending.insert(pending.end(), found->second.rbegin(), found->second.rend());
+  };
+  push(model::kNone);
+  while (!pending.empty()) {
+    const std::uint32_t id = pending.back();
+    pending.pop_back();
+    const Region& region = report.regions[id];
+    const bool deep = style.depth > 0 && region.depth >= static_cast<std::uint32_t>(style.depth);
+    if (deep || !kept[id]) {
+      ++scope.hidden;
+    } else {
+      const bool top = region.parent >= report.regions.size();
+      scope.rows.push_back({&region, label_of(region, top ? nullptr : &report.regions[region.parent]), region.depth});
+    }
+    push(id);
+  }
+  return scope;
+}
+
+}  // namespace
+
+std::vector<std::string> device_texts(const model::Report& report) {
+  // Processes see the same GPU: its UUID tells, else how many of a kind one process has.
+  struct Kind {
+    std::string name;
+    std::set<std::string> uuids;
+    std::map<std::uint32_t, std::size_t> by_process;
+  };
+  std::vector<Kind> kinds;
+  for (std::size_t i = 0; i < report.devices.size(); ++i) {
+    const model::Device& device = report.devices[i];
+    std::string name = i < report.device_names.size() ? report.device_names[i] : std::string();
+    if (name.empty() && device.compute_major > 0)
+      name = fmt::format("GPU (compute capability {}.{})", device.compute_major, device.compute_minor);
+    if (name.empty()) continue;
+    auto kind = std::find_if(kinds.begin(), kinds.end(), [&](const Kind& known) { return known.name == name; });
+    if (kind == kinds.end()) kind = kinds.insert(kinds.end(), {name, {}, {}});
+    if (i < report.device_uuids.size() && !report.device_uuids[i].empty()) kind->uuids.insert(report.device_uuids[i]);
+    ++kind->by_process[device.process];
+  }
+  const bool named = std::any_of(report.device_names.begin(), report.device_names.end(),
+                                 [](const std::string& name) { return !name.empty(); });
+  std::vector<std::string> texts;
+  for (const Kind& kind : kinds) {
+    if (named && kind.name.starts_with("GPU (")) continue;  // the same ones, seen by a tool that prints no names
+    std::size_t count = kind.uuids.size();
+    for (const auto& [process, of_process] : kind.by_process) count = std::max(count, of_process);
+    texts.push_back(count > 1 ? fmt::format("{}x {}", count, kind.name) : kind.name);
+  }
+  return texts;
+}
+
+bool has_gpu(const model::Report& report) {
+  const auto busy = [](const base::Held<model::GpuWork>& work) {
+    return work && (work->kernels > 0 || work->busy_ns > 0);
+  };
+  if (busy(report.total) || busy(report.unattributed)) return true;
+  return std::any_of(report.regions.begin(), report.regions.end(),
+                     [&](const Region& region) { return busy(region.gpu); });
+}
+
+std::vector<std::string> value_names(const model::Report& report) {
+  std::vector<std::string> names = model::measure_tags();
+  std::set<std::string> metrics;
+  for (const Region& region : report.regions) {
+    for (const auto& [name, metric] : region.metrics) metrics.insert("metrics." + name);
+  }
+  for (const model::KernelMetrics& result : report.unattributed_results) {
+    for (const auto& [name, metric] : result.metrics) metrics.insert("metrics." + name);
+  }
+  names.insert(names.end(), metrics.begin(), metrics.end());
+  return names;
+}
+
+base::Result<std::vector<ColumnView>> columns(const model::Report& report, const Style& style) {
+  std::vector<ColumnView> chosen;
+  for (const std::string& name : style.columns) {
+    auto column = column_of(report, name, 0, "--columns");
+    if (!column) return base::fail(std::move(column));
+    chosen.push_back(std::move(*column));
+  }
+  if (!chosen.empty()) return chosen;
+  chosen.push_back({std::string(kShareTag), "share", "ratio", 11});
+  const auto defaults = has_gpu(report) ? std::span<const Choice>(kGpuColumns) : std::span<const Choice>(kNvtxColumns);
+  if (style.flat)  // what the list is in order of
+    for (const std::string_view tag : {"wall_ns.exclusive", "gpu.exclusive_kernel_ns"})
+      chosen.push_back(*column_of(report, tag, 11, ""));
+  for (const Choice& choice : defaults) {
+    if (style.flat && choice.tag == "wall_ns.exclusive") continue;
+    auto column = column_of(report, choice.tag, choice.importance, "--columns");
+    if (!column) return base::fail(std::move(column));
+    chosen.push_back(std::move(*column));
+  }
+  const auto any = [&](auto has) { return std::any_of(report.regions.begin(), report.regions.end(), has); };
+  if (any([](const Region& region) { return region.ranks.has_value(); })) {
+    for (const Choice& choice : kRankColumns) chosen.push_back(*column_of(report, choice.tag, choice.importance, ""));
+    chosen.push_back({std::string(kSlowestTag), "slowest", {}, 8});
+    if (any([](const Region& region) { return region.communication.has_value(); }))
+      for (const Choice& choice : kCommunicationColumns)
+        chosen.push_back(*column_of(report, choice.tag, choice.importance, ""));
+  } else if (any([](const Region& region) { return region.across && !region.across->of_threads; })) {
+    for (const Choice& choice : kProcessColumns)
+      chosen.push_back(*column_of(report, choice.tag, choice.importance, ""));
+  }
+  if (any([](const Region& region) { return region.wall.profiler_ns > 0; }))
+    chosen.push_back(*column_of(report, "wall_ns.profiler", 7, ""));
+  // Who asked for metrics wants to see them: before kernels and the slowest, after what the rest means nothing without.
+  for (std::size_t i = 0; i < report.metric_columns.size() && i < kMostMetricColumns; ++i) {
+    auto column = column_of(report, "metrics." + report.metric_columns[i].name, i < 2 ? 7 : 5, "--columns");
+    if (!column) continue;  // no region has it
+    column->title = base::printable(report.metric_columns[i].title);
+    // Beside totals of the region.
+    constexpr std::string_view kAmounts[] = {"ns", "byte", "FLOP", "count", "J"};
+    const bool amount = std::ranges::find(kAmounts, column->unit) != std::end(kAmounts);
+    const auto of_all = [&](const Region& region) {
+      const auto metric = region.metrics.find(report.metric_columns[i].name);
+      return metric != region.metrics.end() && metric->second.of_all;
+    };
+    // Amounts of one instance and of all never share a column (cell() leaves the latter out of the former).
+    const auto of_one = [&](const Region& region) {
+      const auto metric = region.metrics.find(report.metric_columns[i].name);
+      return metric != region.metrics.end() && metric->second.absent.empty() && !metric->second.of_all;
+    };
+    if (amount && (!any(of_all) || any(of_one)) && column->title.size() + kEach.size() <= kLongTitle)
+      column->title += kEach;
+    chosen.push_back(std::move(*column));
+  }
+  for (const std::string_view tag : {"utilization.executed", "utilization.useful", "utilization.bandwidth"}) {
+    if (any([&](const Region& region) { return model::value_of(region, tag).has_value(); }))
+      chosen.push_back(*column_of(report, tag, 6, "--columns"));
+  }
+  if (any([](const Region& region) { return region.bound && region.bound->kind != "unknown"; }))
+    chosen.push_back(*column_of(report, kBoundTag, 9, "--columns"));
+  return chosen;
+}
+
+base::Result<std::vector<ScopeView>> scopes(const model::Report& report, const Style& style) {
+  std::string sort;
+  if (!style.sort.empty()) {
+    auto column = column_of(report, style.sort, 0, "--sort");
+    if (!column) return base::fail(std::move(column));
+    if (column->tag == kBoundTag || column->tag == kSlowestTag)
+      return base::fail(base::Code::kUsage, "'" + column->tag + "' is a word, not a value", "--sort",
+                        "Sort by wall or gpu.busy_ns");
+    sort = column->tag;
+  }
+  std::vector<ScopeView> views;
+  std::vector<std::uint32_t> members;
+  const auto finish = [&] {
+    if (!members.empty()) views.push_back(scope_view(report, members, style, sort));
+    members.clear();
+  };
+  for (std::uint32_t id = 0; id < report.regions.size(); ++id) {
+    const Region& region = report.regions[id];
+    if (!members.empty()) {
+      const Region& first = report.regions[members.front()];
+      if (first.process != region.process || first.thread != region.thread) finish();
+    }
+    members.push_back(id);
+  }
+  finish();
+  return views;
+}
+
+std::string format_value(double value, std::string_view unit) {
+  if (unit == "ns") return base::format_ns(value);
+  if (unit == "byte") return base::format_bytes(value);
+  if (unit == "ratio") return base::format_share(value);
+  if (unit == "count") return base::format_count(std::llround(value));
+  if (unit.starts_with("byte/")) return base::format_si(value, "B" + std::string(unit.substr(4)));
+  return base::format_si(value, unit);
+}
+
+std::string format_utilization(double share) {
+  const double size = std::fabs(share) * 100;
+  if (!(size > 0 && size < 0.05)) return base::format_share(share);
+  return fmt::format("{:.{}f} %", share * 100, std::min(12, static_cast<int>(std::ceil(-std::log10(size)))));
+}
+
+/// GPU work belongs to the range that launched it and may outlast it, or run on several GPUs: above 1 it is no share of
+/// the range's time.
+std::string format_busy(double share) {
+  if (share < 1.0005) return base::format_share(share);
+  return share < 99.95 ? fmt::format("{:.{}f}x", share, share < 9.995 ? 2 : 1)
+                       : base::format_count(std::llround(std::min(share, 1e15))) + "x";
+}
+
+std::string cell(const Region& region, const ColumnView& column) {
+  if (column.tag == kSlowestTag)
+    return region.ranks
+               ? fmt::format("rank {}, {} of {}", region.ranks->slowest, base::format_count(region.ranks->slowest_in),
+                             base::format_count(region.ranks->compared))
+               : "-";
+  if (column.tag == kBoundTag) return region.bound ? base::printable(region.bound->kind) : "-";
+  const auto value = model::value_of(region, column.tag);
+  if (value && column.tag.starts_with("utilization.")) return format_utilization(*value);
+  if (!value) return "-";
+  if (column.tag == "gpu.busy_share") return format_busy(*value);
+  const std::string text = format_value(*value, column.unit);
+  // What was worked out from some for all is no number without its interval.
+  constexpr std::string_view kPrefix = "metrics.";
+  const auto metric =
+      column.tag.starts_with(kPrefix) ? region.metrics.find(column.tag.substr(kPrefix.size())) : region.metrics.end();
+  if (metric == region.metrics.end()) return text;
+  if (metric->second.of_all && column.title.ends_with(kEach)) return "-";
+  if (*value <= 0) return text;
+  const model::Metric& one = metric->second;
+  if (!one.source.starts_with("estimated") && one.source.find(" energy / ") == std::string::npos) return text;
+  return fmt::format("{} ±{:.2g} %", text, 50 * (one.max - one.min) / *value);
+}
+
+std::optional<double> share_of(const Region& region) {
+  if (const auto wall = model::value_of(region, "wall_ns.share"); wall && *wall > 0) return wall;
+  return model::value_of(region, "gpu.share");
+}
+
+std::string label_of(const Region& region, const Region* parent) {
+  std::string label = region.path.empty() ? std::string("?") : base::printable(region.path.back());
+  if (label.empty()) label = "\"\"";
+  if (parent == nullptr && region.path.size() > 1) {
+    for (std::size_t i = region.path.size() - 1; i-- > 0;) label = base::printable(region.path[i]) + " > " + label;
+  }
+  if (!region.domain.empty() && (parent == nullptr || parent->domain != region.domain)) {
+    label.insert(0, "@");
+    label.insert(0, base::printable(region.domain));
+  }
+  if (region.kind == model::RangeKind::kStartEnd) label += " [start/end]";
+  return label;
+}
+
+std::string_view kind_name(model::RangeKind kind) {
+  return kind == model::RangeKind::kStartEnd ? "start_end" : "push_pop";
+}
+
+std::string_view copy_kind_name(model::CopyKind kind) {
+  switch (kind) {
+    case model::CopyKind::kUnknown: return "unknown";
+    case model::CopyKind::kHostToDevice: return "host_to_device";
+    case model::CopyKind::kDeviceToHost: return "device_to_host";
+    case model::CopyKind::kHostToArray: return "host_to_array";
+    case model::CopyKind::kArrayToHost: return "array_to_host";
+    case model::CopyKind::kArrayToArray: return "array_to_array";
+    case model::CopyKind::kArrayToDevice: return "array_to_device";
+    case model::CopyKind::kDeviceToArray: return "device_to_array";
+    case model::CopyKind::kDeviceToDevice: return "device_to_device";
+    case model::CopyKind::kHostToHost: return "host_to_host";
+    case model::CopyKind::kPeerToPeer: return "peer_to_peer";
+  }
+  return "unknown";
+}
+
+std::string work_sentence(const model::GpuWork& work) {
+  std::string text;
+  const auto add = [&](const std::string& part) { text += (text.empty() ? "" : ", ") + part; };
+  if (work.kernels > 0) add(base::counted(work.kernels, "kernel") + " (" + base::format_ns(work.kernel_ns) + ")");
+  if (work.copies > 0)
+    add(fmt::format("{} ({}, {})", base::counted(work.copies, "copy"), base::format_bytes(work.copy_bytes),
+                    base::format_ns(work.copy_ns)));
+  if (work.memsets > 0) add(base::counted(work.memsets, "memset"));
+  if (work.graph_launches > 0) add(base::counted(work.graph_launches, "graph launch"));
+  if (!text.empty()) add("GPU busy " + base::format_ns(work.busy_ns));
+  return text;
+}
+
+}  // namespace rangescope::report

@@ -1,0 +1,105 @@
+// Ranks of a parallel job for the page: heat map, what each did over time, collectives and messages.
+#include <algorithm>
+#include <cmath>
+
+#include "base/text.hpp"
+#include "report/document/communication_table.hpp"
+#include "report/document/json_writer.hpp"
+#include "report/formats/html/data.hpp"
+
+namespace rangescope::report {
+namespace {
+
+constexpr std::size_t kMostRegions = 50, kMostRows = 100;
+
+/// Microseconds to four digits: more is not seen, and a thousand ranks have many.
+void short_list(JsonWriter& json, std::string_view name, const std::vector<double>& ns) {
+  json.open_line_array(name);
+  for (const double value : ns) {
+    if (std::isnan(value)) {
+      json.null();
+      continue;
+    }
+    const double us = value / 1000, step = us > 0 ? std::pow(10.0, std::floor(std::log10(us)) - 3) : 1;
+    json.number(step < 1 ? std::round(us / step) / std::round(1 / step) : std::round(us));
+  }
+  json.close();
+}
+
+void heat(JsonWriter& json, const model::Report& report) {
+  std::vector<const model::Region*> largest;
+  for (const model::Region& region : report.regions)
+    if (region.ranks && region.domain != "NCCL" && region.domain != "MPI") largest.push_back(&region);
+  const auto size = [](const model::Region* region) {
+    return region->ranks->mean_ns * static_cast<double>(region->ranks->count);
+  };
+  std::stable_sort(largest.begin(), largest.end(), [&](const auto* a, const auto* b) { return size(a) > size(b); });
+  if (largest.size() > kMostRegions) largest.resize(kMostRegions);
+  std::sort(largest.begin(), largest.end(), [](const auto* a, const auto* b) { return a->id < b->id; });
+  json.open_line_array("heat");
+  for (const model::Region* region : largest) {
+    json.open_line_object();
+    json.field("region", region->id);
+    short_list(json, "own", region->ranks->own_by_rank);
+    short_list(json, "all", region->ranks->by_rank);
+    json.close();
+  }
+  json.close();
+}
+
+}  // namespace
+
+std::string html_base64(std::string_view bytes) {
+  constexpr char kLetters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  std::string out;
+  out.reserve((bytes.size() + 2) / 3 * 4);
+  for (std::size_t i = 0; i < bytes.size(); i += 3) {
+    std::uint32_t three = 0;
+    for (std::size_t k = 0; k < 3; ++k)
+      three = three << 8 | (i + k < bytes.size() ? static_cast<unsigned char>(bytes[i + k]) : 0U);
+    for (std::size_t k = 0; k < 4; ++k) out += i + k > bytes.size() ? '=' : kLetters[three >> (18 - 6 * k) & 63];
+  }
+  return out;
+}
+
+void write_html_job(const model::Report& report, JsonWriter& json) {
+  json.open_line_object();
+  json.open_line_array("ranks");
+  for (const model::Rank& rank : report.ranks) {
+    json.open_line_object();
+    json.field("rank", rank.rank);
+    json.field("host", base::printable(rank.host));
+    json.field("device", base::printable(rank.device));
+    json.close();
+  }
+  json.close();
+  heat(json, report);
+  json.open_line_array("activity");
+  for (const model::RankActivity& of : report.activity) {
+    std::string bytes;
+    for (std::size_t i = 0; i < of.compute.size(); ++i)
+      for (const float share : {of.compute[i], of.transfer[i], of.wait[i]})
+        bytes += static_cast<char>(static_cast<unsigned char>(std::lround(255 * std::clamp(share, 0.0F, 1.0F))));
+    json.text(html_base64(bytes));
+  }
+  json.close();
+  json.open_line_array("tables");
+  for (const CommunicationTable& table : communication_tables(report, kMostRows)) {
+    json.open_line_object();
+    json.field("what", table.what);
+    json.texts("heads", table.heads);
+    json.open_line_array("rows");
+    for (const auto& row : table.rows) {
+      json.open_line_array();
+      for (const std::string& cell : row) json.text(cell);
+      json.close();
+    }
+    json.close();
+    json.field("hidden", static_cast<std::int64_t>(table.hidden));
+    json.close();
+  }
+  json.close();
+  json.close();
+}
+
+}  // namespace rangescope::report

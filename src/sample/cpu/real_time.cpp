@@ -1,0 +1,66 @@
+#include "sample/cpu/real_time.hpp"
+
+#include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <system_error>
+
+namespace rangescope::sample::cpu {
+namespace {
+
+void ask_for_short_turns() {
+  struct {
+    std::uint32_t size = 48, policy = SCHED_OTHER;
+    std::uint64_t flags = 0;
+    std::int32_t nice = 0;
+    std::uint32_t priority = 0;
+    std::uint64_t runtime_ns = 100'000, deadline = 0, period = 0;
+  } attributes;
+  (void)::syscall(SYS_sched_setattr, 0, &attributes, 0);
+}
+
+bool set_policy(pthread_t thread, int policy, int priority) {
+  sched_param parameters{};
+  parameters.sched_priority = priority;
+  return ::pthread_setschedparam(thread, policy, &parameters) == 0;
+}
+
+}  // namespace
+
+RealTime::RealTime() : watched_(::pthread_self()) {
+  bool allowed = set_policy(watched_, SCHED_FIFO, 1);
+  set_policy(watched_, SCHED_OTHER, 0);  // which the watchdog inherits
+  try {
+    if (allowed) watchdog_ = std::thread([this] { watch(); });
+  } catch (const std::system_error&) {
+    allowed = false;
+  }
+  if (!allowed || !set_policy(watched_, SCHED_FIFO, 1)) ask_for_short_turns();
+}
+
+RealTime::~RealTime() {
+  if (!watchdog_.joinable()) return;
+  {
+    const std::lock_guard lock(mutex_);
+    over_ = true;
+  }
+  ended_.notify_one();
+  watchdog_.join();
+}
+
+void RealTime::watch() {
+  std::uint64_t before = 0;
+  std::unique_lock lock(mutex_);
+  while (!ended_.wait_for(lock, kMost, [this] { return over_; })) {
+    const std::uint64_t now = piece_.load(std::memory_order_relaxed);
+    if (works_.load(std::memory_order_relaxed) && now == before) {
+      set_policy(watched_, SCHED_OTHER, 0);
+      return;
+    }
+    before = now;
+  }
+}
+
+}  // namespace rangescope::sample::cpu

@@ -1,0 +1,44 @@
+// When rangescope started a program and when that ended: the file `launched` beside its captures, written by the
+// launcher itself, so that a program that loads nothing of ours has a begin and an end too. Lines `key value`:
+//
+//   rangescope-launched 1
+//   start_unix_ns 1700000000000000000   UTC, from before the spawn
+//   start_ns 81900000000                CLOCK_MONOTONIC, the same moment
+//   end_ns 83900000000                  when it was reaped; absent while it runs
+#pragma once
+
+#include <cinttypes>
+#include <cstdint>
+#include <cstdio>
+#include <string>
+
+namespace rangescope::wire::launched {
+
+inline constexpr char kFile[] = "launched";
+inline constexpr char kHead[] = "rangescope-launched 1\n";
+
+struct Launched {
+  std::int64_t start_unix_ns = 0, start_ns = 0, end_ns = 0;  ///< end 0: it runs
+};
+
+inline std::string text_of(const Launched& launched) {
+  std::string text = kHead;
+  text += "start_unix_ns " + std::to_string(launched.start_unix_ns) + "\nstart_ns " +
+          std::to_string(launched.start_ns) + "\n";
+  if (launched.end_ns > 0) text += "end_ns " + std::to_string(launched.end_ns) + "\n";
+  return text;
+}
+
+/// False where it is none, or damaged.
+inline bool read(const std::string& text, Launched& into) {
+  const std::string head = kHead;
+  if (text.compare(0, head.size(), head) != 0) return false;
+  const int fields =
+      std::sscanf(text.c_str() + head.size(), "start_unix_ns %" SCNd64 " start_ns %" SCNd64 " end_ns %" SCNd64,
+                  &into.start_unix_ns, &into.start_ns, &into.end_ns);
+  constexpr std::int64_t kLatest = std::int64_t{1} << 62;
+  return fields >= 2 && into.start_ns > 0 && into.start_ns < kLatest && into.end_ns < kLatest &&
+         (into.end_ns == 0 || into.end_ns >= into.start_ns) && into.start_unix_ns > 0;
+}
+
+}  // namespace rangescope::wire::launched
