@@ -107,7 +107,7 @@ for (const file of ['zoo.html', 'job.html']) {
 }
 await check('the verdict comes first and links to its region', 'work.html', async (page) => {
   const text = await page.textContent('.verdict li');
-  expect(/^prefill|^decode/.test(text) && /at most .* of the run/.test(text), text);
+  expect(/^prefill|^decode/.test(text) && /saves up to .* of the run/.test(text), text);
   await page.click('.verdict li button');
   equal(await selectedName(page), [text.split(':')[0]], 'selected');
   expect(await page.locator('#details table').first().locator('tbody tr').count() > 0, 'kernels of the region');

@@ -256,17 +256,23 @@ class Ways(DoctorCase):
     @unittest.skipUnless(os.path.exists(f"{TOOLS}/nsys"), f"no nsys in {TOOLS} (tests/tools/fetch.sh)")
     def test_commands_of_the_real_nsys(self):
         ways = self.ways("cpu_slow", RANGESCOPE_NSYS=f"{TOOLS}/nsys")
-        self.assertEqual(self.recorded(ways["nsys"]["command"]), {"decode"})
+        self.assertEqual(self.recorded(ways["nsys"]["command"], tries=3), {"decode"})
         # Without the variable that the gated command sets, nsys records nothing of an unregistered string.
         gated = ways["nsys gated"]["command"]
         without = re.sub(r" --env-var=NSYS_NVTX_PROFILER_REGISTER_ONLY=0", "", gated.replace("env NSYS_NVTX_PROFILER_REGISTER_ONLY=0 ", ""))
         self.assertNotIn("REGISTER_ONLY", without)
         for command, names in ((gated, {"decode"}), (without, set())):
             shutil.rmtree(os.path.join(self.folder, "rangescope-doctor"))
-            self.assertEqual(self.recorded(command), names)
+            self.assertEqual(self.recorded(command, tries=3 if names else 1), names)
 
-    def recorded(self, command):
-        """Names of the ranges in what nsys left."""
+    def recorded(self, command, tries=1):
+        """Names of the ranges in what nsys left, of the first of `tries` runs that left some: on a busy machine nsys may drop all."""
+        for _ in range(tries):
+            if names := self.recorded_once(command):
+                break
+        return names
+
+    def recorded_once(self, command):
         done = self.shell(command)
         base = os.path.join(self.folder, "rangescope-doctor", "nsys", "nsys")
         if not os.path.exists(base + ".nsys-rep"):
