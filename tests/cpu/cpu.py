@@ -39,6 +39,11 @@ def pythons():
     return found
 
 
+def line_of(file, text):
+    with open(f"{HERE}/{file}", encoding="utf-8") as f:
+        return next(number for number, line in enumerate(f, 1) if text in line)
+
+
 def kernel_allowed():
     with open("/proc/sys/kernel/perf_event_paranoid", encoding="utf-8") as f:
         return os.geteuid() == 0 or int(f.read()) < 2
@@ -115,6 +120,8 @@ class Native(Profiled):
         self.assertAlmostEqual(shares["main"], 1, delta=0.03)  # chains reach the begin without frame pointers
         named = {f["name"]: f for f in work["cpu"]["callers"]}
         self.assertTrue(named["inner_blue(double)"]["file"].endswith("shares.cpp"))
+        for function, text in {"red(double)": "SPEND(1.0 / i)", "inner_blue(double)": "SPEND(static_cast<double>(i % 7))"}.items():
+            self.assertEqual(named[function].get("hot_line"), line_of("shares.cpp", text))
         native = next(part for part in work["cpu"]["parts"] if part["kind"] == "native")
         self.assertEqual(native["name"], os.path.basename(SHARES))
 
@@ -173,6 +180,22 @@ class Native(Profiled):
         three = ("red", "green", "blue")
         for name in three:
             self.assertAlmostEqual(ours[name] / sum(ours[n] for n in three), theirs[name] / sum(theirs[n] for n in three), delta=0.03, msg=listed)
+
+    def test_functions_of_the_kernel(self):
+        with open("/proc/kallsyms", encoding="utf-8") as f:
+            names = {line.split()[2] for line in f if int(line.split()[0], 16) > 0} if kernel_allowed() else set()
+        report, truth = self.profile(SHARES, "kernel", "1000")
+        self.assert_adds_up(report)
+        work = self.region(report, "work")["cpu"]
+        inside = [f for f in work["callers"] if f["module"] == "[kernel]"]
+        if not names:
+            self.assertLessEqual({f["name"] for f in inside}, {"[kernel]"})
+            return
+        kernel = next(part["ns"] for part in work["parts"] if part["name"] == "[kernel]")
+        self.assertGreater(kernel, 0.9 * truth["work"] * 1e6)
+        self.assertLessEqual({f["name"] for f in inside}, names)
+        read = next(f for f in inside if "read" in f["name"])  # what all of it was called by
+        self.assertGreater(read["total_ns"], 0.9 * truth["work"] * 1e6, inside)
 
     def test_deep_stacks_are_whole(self):
         report, _ = self.profile(SHARES, "deep", "1000")
@@ -305,10 +328,12 @@ class Native(Profiled):
         self.assertEqual(done.returncode, 64)
 
     def test_compare_names_the_function_that_takes_longer(self):
-        runs = []
+        runs, kernel = [], {"[kernel]"}  # the kernel's part follows the machine
         for mode in ("shares", "slower"):
-            self.profile(SHARES, mode, "2000")
+            report, _ = self.profile(SHARES, mode, "2000")
             runs.append(self.run_folder())
+            work = self.region(report, "work")["cpu"]
+            kernel |= {f["name"] for f in work["functions"] + work["callers"] if f["module"] == "[kernel]"}
         done = cases.run([TOOL, "compare", *runs, "-f", "json"], cwd=self.folder, env=self.env)
         self.assertEqual(done.returncode, 0, done.stderr)
         result = json.loads(done.stdout)
@@ -316,7 +341,7 @@ class Native(Profiled):
             self.assertEqual(json_schema.errors(result, json.load(f)), [])
         functions = next(r for r in result["regions"] if r["path"] == ["work"])["functions"]
         stand = {f["name"].split("(")[0]: f["self_ns"] for f in functions if f["self_ns"]["changes"][0]["standing"] == "more"}
-        self.assertEqual({name for name in stand if not name.startswith("[")}, {"inner_blue"}, functions)  # the kernel's part follows the machine
+        self.assertEqual(set(stand) - kernel, {"inner_blue"}, functions)
         change = stand["inner_blue"]["changes"][0]
         self.assertTrue(change["low"] <= 2 <= change["high"], change)
         for form, mark in {"table": "functions of work", "md": "## functions of work", "html": "<h2>functions of work"}.items():
@@ -514,6 +539,29 @@ class Python(Profiled):
         self.assertGreater(nap["cpu"]["split"]["waiting"], 0.9 * nap["wall_ns"]["inclusive"])
         self.assertIn(("waiting", "sleep"), [(part["kind"], part["name"]) for part in nap["cpu"]["parts"]])
 
+    def check_calls(self, interpreter):
+        report, _ = self.profile(interpreter, f"{HERE}/python_calls.py", "2000", CLIENT)
+        chains = collections.Counter()
+        for line in self.report_as("-f", "collapsed").splitlines():
+            chain, count = line.rsplit(" ", 1)
+            chains[chain] += int(count)
+        has = lambda name, chain: re.search(rf";(?:\w+\.)*{name} \(python_calls\.py:", chain)
+        # Who called a generator is known, or nothing of the chain is.
+        inner = {chain: count for chain, count in chains.items() if chain.startswith("generators;") and (has("inner", chain) or has("middle", chain))}
+        self.assertGreater(sum(inner.values()), 100)
+        lost = sum(count for chain, count in inner.items() if not has("consume", chain))
+        self.assertLess(lost, 0.01 * sum(inner.values()), chains.most_common(12))
+        found = sum(count for chain, count in inner.items() if has("inner", chain) and has("middle", chain))
+        self.assertGreater(found, 0.2 * sum(inner.values()), chains.most_common(12))
+        # Python's frames are not called by code that they call.
+        burning = [chain for chain in chains if chain.startswith("made;") and has("burn", chain)]
+        self.assertTrue(burning)
+        for chain in burning:
+            self.assertNotRegex(chain.split(" (python_calls.py")[0], r"\(JIT\)|anon|0x", chain)
+        if not interpreter.endswith(("3.9.18/bin/python3", "3.10.13/bin/python3")):
+            work = {f["name"].split(".")[-1]: f for f in self.region(report, "generators")["cpu"]["functions"] if f["python"]}
+            self.assertEqual(work["inner"].get("hot_line"), line_of("python_calls.py", "number * number"))
+
     def test_the_gil_and_sleep(self):
         report, truth = self.profile(sys.executable, f"{HERE}/python_gil.py", "13000", CLIENT)
         self.assert_adds_up(report)
@@ -533,8 +581,8 @@ class Python(Profiled):
         held = self.region(report, "holds")["cpu"]["split"]
         self.assertGreater(held["python"], 0.9 * (held["python"] + held["native"]))
 
-    def test_an_ordinary_user(self):
-        """Neither root nor a capability: native chains and Python functions all the same."""
+    def profile_as_ordinary_user(self, *command, rate="999Hz"):
+        """Neither root nor a capability. The report."""
         if os.geteuid() != 0 or not shutil.which("setpriv"):
             self.skipTest("changing the user takes root and setpriv")
         nobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--inh-caps=-all", "--bounding-set=-all"]
@@ -545,8 +593,8 @@ class Python(Profiled):
         if subprocess.run([*nobody, "test", "-r", TOOL, "-a", "-r", f"{HERE}/python_shares.py"]).returncode != 0:
             self.skipTest("the build cannot be read by an ordinary user")
         env = {**self.env, "HOME": place, "XDG_CACHE_HOME": f"{place}/cache"}
-        done = cases.run([*nobody, TOOL, "profile", "--no-project", "--sample", "off", "--cpu", "999Hz", "-o", "report.txt", "--",
-                          "/usr/bin/python3", f"{HERE}/python_shares.py", "2000", CLIENT], cwd=place, env=env)
+        done = cases.run([*nobody, TOOL, "profile", "--no-project", "--sample", "off", "--cpu", rate, "-o", "report.txt", "--", *command],
+                         cwd=place, env=env)
         if done.returncode == 77:
             self.skipTest(done.stderr.strip())
         self.assertEqual(done.returncode, 0, done.stderr)
@@ -554,15 +602,28 @@ class Python(Profiled):
         with open(f"{self.run_folder()}/report.json", encoding="utf-8") as f:
             report = json.load(f)
         self.assert_adds_up(report)
+        return report
+
+    def test_an_ordinary_user(self):
+        """Native chains and Python functions all the same."""
+        report = self.profile_as_ordinary_user("/usr/bin/python3", f"{HERE}/python_shares.py", "2000", CLIENT)
         work = self.region(report, "work")
         self.assertGreater(work["cpu"]["samples"], 1000)
         named = {f["name"] for f in work["cpu"]["callers"] if f["python"] and f["file"].endswith("python_shares.py")}
         # How many are read in time depends on how busy the machine is; that some are does not.
         self.assertTrue(named & {"red", "green", "Deep.blue", "blue"}, work["cpu"]["callers"][:8])
 
+    def test_waits_of_an_ordinary_user(self):
+        """/proc is asked while they last, which a busy machine lets us do late."""
+        report = self.profile_as_ordinary_user(SHARES, "short", "100", rate="199Hz")
+        for name, (kind, share) in {"naps": ("sleep", 0.8), "polls": ("I/O", 0.5), "reads": ("I/O", 0.5)}.items():
+            parts = {p["name"]: p["ns"] for p in self.region(report, name)["cpu"]["parts"] if p["kind"] == "waiting"}
+            self.assertGreater(parts.get(kind, 0), share * (sum(parts.values()) - parts.get("preempted", 0)), (name, parts))
+
 
 for version, path in pythons().items():
     setattr(Python, "test_" + version.replace(".", "_"), lambda self, path=path: self.check_python(path))
+    setattr(Python, "test_calls_of_" + version.replace(".", "_"), lambda self, path=path: self.check_calls(path))
 
 if __name__ == "__main__":
     cases.main()

@@ -29,6 +29,7 @@ using model::CpuWork;
 using model::Session;
 
 using model::kMostFunctions;
+constexpr std::uint32_t kEnoughOfALine = 5;
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 constexpr std::string_view kPartKinds[] = {"python", "native", "cuda", "waiting"};
 enum PartKind : std::uint8_t { kPython, kNative, kCuda, kWaiting };
@@ -45,21 +46,6 @@ std::string_view call_kind(const Session& session, const model::Launch& call) {
   }
   return cuda_kind(session.strings.view(call.name));
 }
-
-/// Texts as numbers.
-class PartNames {
- public:
-  std::uint32_t intern(std::string_view text) {
-    const auto [at, fresh] = known_.try_emplace(std::string(text), static_cast<std::uint32_t>(names_.size()));
-    if (fresh) names_.emplace_back(text);
-    return at->second;
-  }
-  [[nodiscard]] const std::string& text(std::uint32_t name) const { return names_[name]; }
-
- private:
-  std::map<std::string, std::uint32_t, std::less<>> known_;
-  std::vector<std::string> names_;
-};
 
 bool is_interpreter(std::string_view file) {
   return file.starts_with("libpython") || file.starts_with("python");
@@ -154,6 +140,9 @@ class CpuSums {
                                                                                  : module);
     }
     not_read_.resize(cpu_.frames.size());
+    hot_line_.resize(cpu_.frames.size());
+    for (const model::CpuLine& line : cpu_.lines)
+      if (line.samples >= kEnoughOfALine && line.samples > hot_line_[line.frame].samples) hot_line_[line.frame] = line;
     for (std::uint32_t f = 0; f < cpu_.frames.size(); ++f)
       if (cpu_.frames[f].kind == model::FrameKind::kPython && cpu_.frames[f].file == 0 &&
           session_.strings.view(cpu_.frames[f].name) == model::kNotRead)
@@ -498,7 +487,7 @@ class CpuSums {
     for (const auto& [name, ns] : parts) {
       const std::size_t kind = name & 3;
       if (ns.first <= 0) continue;
-      work.parts.push_back({std::string(kPartKinds[kind]), names_.text(name >> 2), ns.first, ns.second});
+      work.parts.push_back({std::string(kPartKinds[kind]), std::string(names_.view(name >> 2)), ns.first, ns.second});
       totals[kind]->ns += ns.first;
       totals[kind]->gpu_idle_ns += ns.second;
     }
@@ -625,6 +614,7 @@ class CpuSums {
         model::CpuFunction function = function_of(session_, frames[i]);
         function.self_ns = ns.first;
         function.total_ns = ns.second;
+        function.hot_line = hot_line_[frames[i]].line;
         out.push_back(std::move(function));
       }
     };
@@ -638,9 +628,10 @@ class CpuSums {
   const std::vector<model::Region>& regions_;
   bool gpu_recorded_ = false, aggregate_ = false;
   std::vector<Stretches> busy_, in_calls_;
-  PartNames names_;
+  model::Strings names_;
   std::vector<std::uint32_t> meaning_;
-  std::vector<bool> not_read_;  ///< frames that stand for Python functions that were not read
+  std::vector<model::CpuLine> hot_line_;  ///< of each frame; line 0: unknown
+  std::vector<bool> not_read_;            ///< frames that stand for Python functions that were not read
   std::uint32_t unknown_ = 0, kernel_ = 0, unrecorded_wait_ = 0;
   std::uint32_t wait_parts_[std::size(kWaitNames)] = {};
   std::vector<bool> in_range_;  ///< samples of a pool that count in a range
@@ -669,8 +660,9 @@ model::CpuFunction function_of(const Session& session, std::uint32_t number) {
   function.name = session.strings.view(frame.name);
   function.module = session.strings.view(frame.module);
   if (function.name.empty())
-    function.name = function.module.empty() ? "(JIT)" : fmt::format("[{}]", base::file_name(function.module));
-  if (function.module == "[kernel]") function.name = "[kernel]";
+    function.name = function.module.empty()            ? "(JIT)"
+                    : function.module.starts_with('[') ? function.module
+                                                       : fmt::format("[{}]", base::file_name(function.module));
   if (frame.kind == model::FrameKind::kCut) function.name = "(cut)";
   function.file = session.strings.view(frame.file);
   function.line = frame.line;

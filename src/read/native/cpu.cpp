@@ -31,6 +31,7 @@ struct RawFrame {
   model::CpuFrame frame;
   std::uint32_t named = kNone;  ///< first of its functions, and how many
   std::uint32_t functions = 0;
+  std::uint32_t line = 0;  ///< that the innermost of them is at
 };
 
 class CpuReader {
@@ -84,6 +85,7 @@ class CpuReader {
       case static_cast<std::uint32_t>(cpu_wire::kFrames): each([&] { return frame(in); }); break;
       case static_cast<std::uint32_t>(cpu_wire::kStacks): each([&] { return stack(in); }); break;
       case static_cast<std::uint32_t>(cpu_wire::kSymbols): each([&] { return symbol(in); }); break;
+      case static_cast<std::uint32_t>(cpu_wire::kLines): each([&] { return line(in); }); break;
       case static_cast<std::uint32_t>(cpu_wire::kSamples): each([&] { return sample(in, before); }); break;
       case static_cast<std::uint32_t>(cpu_wire::kWaits): each([&] { return wait(in, before); }); break;
       case static_cast<std::uint32_t>(cpu_wire::kBlind): each([&] { return blind(in, before); }); break;
@@ -193,6 +195,14 @@ class CpuReader {
     if (frame >= frames_.size() || count > 1024) return false;
     frames_[frame].named = first;
     frames_[frame].functions = static_cast<std::uint32_t>(functions_.size()) - first;
+    return true;
+  }
+
+  bool line(cpu_wire::Unpacker& in) {
+    const std::uint64_t frame = in.number();
+    if (frame >= frames_.size()) return false;
+    for (std::uint32_t left = std::max(1u, frames_[frame].functions); left > 0; --left)
+      frames_[frame].line = static_cast<std::uint32_t>(in.number());
     return true;
   }
 
@@ -407,6 +417,7 @@ class CpuReader {
       }
       if (raw.functions == 0) of_frame[f].push_back(add(raw.frame));
     }
+    count_lines(of_frame);
     std::vector<std::uint32_t> last(stacks_.size(), kNone);
     std::unordered_map<std::uint64_t, std::uint32_t> nodes;
     for (std::size_t s = 0; s < stacks_.size(); ++s) {
@@ -423,6 +434,28 @@ class CpuReader {
     }
     for (model::CpuSample& each : cpu_.samples) each.stack = each.stack < last.size() ? last[each.stack] : kNone;
     for (model::CpuWait& each : cpu_.waits) each.stack = each.stack < last.size() ? last[each.stack] : kNone;
+  }
+
+  /// Samples by the line that their innermost function was at, and their innermost Python function.
+  void count_lines(const std::vector<std::vector<std::uint32_t>>& of_frame) {
+    std::vector<std::uint32_t> python(stacks_.size(), kNone);  // frame of the innermost one
+    for (std::size_t s = 0; s < stacks_.size(); ++s) {
+      const model::CpuStack& stack = stacks_[s];
+      if (stack.frame == kNone) continue;
+      const bool here = frames_[stack.frame].frame.kind == model::FrameKind::kPython;
+      python[s] = here ? stack.frame : stack.parent == kNone ? kNone : python[stack.parent];
+    }
+    std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> counts;  // by function and line
+    const auto count = [&](std::uint32_t frame) {
+      if (frame != kNone && frames_[frame].line > 0) ++counts[{of_frame[frame].back(), frames_[frame].line}];
+    };
+    for (const model::CpuSample& each : cpu_.samples) {
+      if (each.stack >= stacks_.size()) continue;
+      const std::uint32_t inner = stacks_[each.stack].frame;
+      count(inner);
+      if (python[each.stack] != inner) count(python[each.stack]);
+    }
+    for (const auto& [at, samples] : counts) cpu_.lines.push_back({at.first, at.second, samples});
   }
 
   /// Chains that do not reach the thread's begin; those of which nothing is known but that are samples beyond the

@@ -49,7 +49,11 @@ std::string function_table(const char* title, const std::vector<model::CpuFuncti
                      {"", true, false, 1}});
   for (std::size_t i = 0; i < std::min(list.size(), most); ++i) {
     const model::CpuFunction& each = list[i];
-    table.add({{base::printable(function_text(each))},
+    std::string text = function_text(each);
+    if (each.hot_line > 0)
+      text += each.python ? fmt::format(", line {}", each.hot_line)
+                          : fmt::format(", {}:{}", base::file_name(each.file), each.hot_line);
+    table.add({{base::printable(text)},
                {format_ns(each.self_ns)},
                {wall > 0 ? format_share(each.self_ns / wall) : "-"},
                {format_ns(each.total_ns)},

@@ -53,6 +53,7 @@ std::uint64_t own_bytes() {
       packer.text(function.name);
       packer.text(function.file);
       packer.number(function.line);
+      packer.number(function.at);
     }
     const auto bytes = static_cast<std::uint32_t>(packer.bytes().size());
     std::string whole(sizeof bytes, '\0');
@@ -76,6 +77,7 @@ Named named_of(std::string_view bytes) {
     function.name = unpacker.text();
     function.file = unpacker.text();
     function.line = static_cast<std::uint32_t>(unpacker.number());
+    function.at = static_cast<std::uint32_t>(unpacker.number());
     if (unpacker.good()) named.functions.push_back(std::move(function));
   }
   return named;

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdlib>
+#include <fstream>
 #include <functional>
 #include <map>
 #include <numeric>
@@ -23,7 +24,9 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t kMostMap = 256u << 20, kMostLine = 64u << 10, kMostCached = 64u << 20;
 
-// A line an address: ADDRESS, then for each function a tab and "LINE\x1fFILE\x1fNAME"; nothing behind it: no name.
+// A line an address: ADDRESS, then for each function a tab and "LINE\x1fAT\x1fFILE\x1fNAME"; nothing behind it: no
+// name. Another form has another number.
+constexpr int kForm = 2;
 constexpr char kBetween = '\x1f';
 
 std::optional<std::uint64_t> hex(std::string_view text) {
@@ -44,9 +47,11 @@ std::map<std::uint64_t, std::vector<Function>> read_cache(const fs::path& file) 
     std::vector<Function> functions;
     for (std::size_t i = 1; i < fields.size(); ++i) {
       const auto parts = base::split(fields[i], kBetween);
-      if (parts.size() != 3) continue;
-      functions.push_back({std::string(parts[2]), std::string(parts[1]),
-                           static_cast<std::uint32_t>(base::to_uint(parts[0]).value_or(0))});
+      if (parts.size() != 4) continue;
+      const auto number = [&](std::size_t part) {
+        return static_cast<std::uint32_t>(base::to_uint(parts[part]).value_or(0));
+      };
+      functions.push_back({std::string(parts[3]), std::string(parts[2]), number(0), number(1)});
     }
     known[*address] = std::move(functions);
   }
@@ -60,7 +65,8 @@ void write_cache(const fs::path& file, const std::map<std::uint64_t, std::vector
     text.append(digits, std::to_chars(digits, digits + sizeof digits, address, 16).ptr);
     for (const Function& function : functions) {
       if ((function.name + function.file).find_first_of("\t\n\x1f") != std::string::npos) continue;
-      text += '\t' + std::to_string(function.line) + kBetween + function.file + kBetween + function.name;
+      text += '\t' + std::to_string(function.line) + kBetween + std::to_string(function.at) + kBetween + function.file +
+              kBetween + function.name;
     }
     text += '\n';
     if (text.size() > kMostCached) return;
@@ -83,7 +89,7 @@ std::string identity(const Tables& tables) {
   struct stat status {};
   const std::string id = tables.build_id();
   if (id.empty() || ::fstat(tables.descriptor(), &status) != 0) return {};
-  std::string text = id;
+  std::string text = std::to_string(kForm) + ' ' + id;
   for (const auto number :
        {static_cast<std::int64_t>(status.st_dev), static_cast<std::int64_t>(status.st_ino),
         std::int64_t{status.st_size}, std::int64_t{status.st_mtim.tv_sec}, std::int64_t{status.st_mtim.tv_nsec},
@@ -160,6 +166,35 @@ std::vector<Named> names_in_perf_map(const fs::path& file, std::span<const std::
   return out;
 }
 
+// An address belongs to the last symbol at or before it: symbols are put to the first address behind them, the last of
+// each wins, and stands for the addresses that follow too.
+std::vector<Named> names_in_kallsyms(const fs::path& file, std::span<const std::uint64_t> addresses) {
+  std::vector<std::pair<std::uint64_t, std::string>> best(addresses.size());
+  std::ifstream in(file);
+  for (std::string line; std::getline(in, line);) {
+    const auto parts = base::split(line, ' ');
+    const auto start = hex(parts.front());
+    if (!start || *start == 0 || parts.size() < 3 || parts[1].find_first_of("tTwW") == std::string_view::npos) continue;
+    const auto at = std::lower_bound(addresses.begin(), addresses.end(), *start) - addresses.begin();
+    if (at == std::ssize(addresses)) continue;
+    auto& known = best[static_cast<std::size_t>(at)];
+    if (*start > known.first) known = {*start, std::string(parts[2].substr(0, parts[2].find('\t')))};
+  }
+  std::vector<Named> out;
+  for (std::size_t i = 0; i < addresses.size(); ++i) {
+    if (i > 0 && best[i - 1].first > best[i].first) best[i] = best[i - 1];
+    if (best[i].first != 0) out.push_back({addresses[i], {{best[i].second}}});
+  }
+  return out;
+}
+
+bool kernel_has_names() {
+  std::ifstream in("/proc/kallsyms");
+  std::string line;
+  const bool any = static_cast<bool>(std::getline(in, line));
+  return any && hex(std::string_view(line).substr(0, line.find(' '))).value_or(0) != 0;
+}
+
 std::vector<Named> names_of_module(const Module& module, std::span<const std::uint64_t> addresses,
                                    const fs::path& cache, std::size_t& unnamed) {
   unnamed = 0;
@@ -168,6 +203,7 @@ std::vector<Named> names_of_module(const Module& module, std::span<const std::ui
     for (const std::uint64_t address : addresses) out.push_back({address, {{"[vdso]"}}});
     return out;
   }
+  if (module.path == kKernel) return names_in_kallsyms("/proc/kallsyms", addresses);
   if (!module.file()) return names_in_perf_map("/tmp/perf-" + std::to_string(module.pid) + ".map", addresses);
   if (module.opened() == nullptr) return {};
   const int opened = module.opened()->descriptor();

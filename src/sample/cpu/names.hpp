@@ -21,4 +21,10 @@ namespace rangescope::sample::cpu {
 [[nodiscard]] std::vector<Named> names_in_perf_map(const std::filesystem::path& file,
                                                    std::span<const std::uint64_t> addresses);
 
+/// Lines "START TYPE NAME" in hex of /proc/kallsyms, in any order. Memory: of `addresses` (sorted).
+[[nodiscard]] std::vector<Named> names_in_kallsyms(const std::filesystem::path& file,
+                                                   std::span<const std::uint64_t> addresses);
+/// Whether this user sees addresses there (kernel.kptr_restrict): else they are all 0.
+[[nodiscard]] bool kernel_has_names();
+
 }  // namespace rangescope::sample::cpu

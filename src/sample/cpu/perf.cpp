@@ -147,7 +147,7 @@ base::Result<Events> Events::open(const EventOptions& options) {
   perf_event_attr attributes =
       inherited(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_CLOCK, static_cast<std::uint64_t>(options.interval_ns));
   attributes.sample_type |= PERF_SAMPLE_CALLCHAIN;
-  attributes.exclude_callchain_kernel = 1;
+  attributes.exclude_callchain_kernel = options.kernel_chains ? 0 : 1;
   attributes.mmap = attributes.mmap2 = attributes.comm = attributes.comm_exec = attributes.task = 1;
   attributes.wakeup_events = 1;
   Events events;
@@ -300,13 +300,14 @@ void Events::close() {
   counters_.clear();
 }
 
-bool Events::wait(int most_ms) const {
+bool Events::wait(std::int64_t most_ns) const {
   std::vector<pollfd> polled;
   for (const Ring& ring : rings_) polled.push_back({ring.fd, POLLIN, 0});
-  const int ready = ::poll(polled.data(), polled.size(), most_ms);
+  const timespec most{most_ns / 1'000'000'000, most_ns % 1'000'000'000};
+  const int ready = ::ppoll(polled.data(), polled.size(), &most, nullptr);
   // Where all that had the event ended, poll says so at once, again and again.
   const bool any = std::any_of(polled.begin(), polled.end(), [](const pollfd& p) { return (p.revents & POLLIN) != 0; });
-  if (ready > 0 && !any) ::poll(nullptr, 0, std::min(most_ms, 20));
+  if (ready > 0 && !any) ::ppoll(nullptr, 0, &most, nullptr);
   return any;
 }
 
@@ -343,10 +344,17 @@ void Events::read_sample(const perf_event_header& header, Sink& sink) {
   }
   const auto count = std::min<std::uint64_t>(take<std::uint64_t>(at, end), static_cast<std::uint64_t>(end - at) / 8);
   chain_.clear();
-  for (std::uint64_t i = 0; i < count; ++i)
-    if (const auto address = take<std::uint64_t>(at, end); address < static_cast<std::uint64_t>(PERF_CONTEXT_MAX))
-      chain_.push_back(address);
+  kernel_chain_.clear();
+  bool user = !sample.kernel;
+  for (std::uint64_t i = 0; i < count; ++i) {
+    const auto address = take<std::uint64_t>(at, end);
+    if (address < static_cast<std::uint64_t>(PERF_CONTEXT_MAX))
+      (user ? chain_ : kernel_chain_).push_back(address);
+    else
+      user = address == static_cast<std::uint64_t>(PERF_CONTEXT_USER);
+  }
   sample.chain = chain_;
+  sample.in_kernel = kernel_chain_;
   if (stack_bytes_ > 0) read_registers(at, end, sample);
   sink.sample(sample);
 }

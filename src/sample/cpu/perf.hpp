@@ -37,8 +37,9 @@ inline constexpr std::uint64_t kUnknownRegister = ~std::uint64_t{0};
 struct Sample {
   std::uint32_t pid = 0, tid = 0;
   std::int64_t at_ns = 0;
-  std::span<const std::uint64_t> chain;  ///< by frame pointers, the innermost first; context markers left out
-  bool kernel = false;                   ///< the thread was in the kernel, called from the chain
+  std::span<const std::uint64_t> chain;      ///< by frame pointers, the innermost first; context markers left out
+  bool kernel = false;                       ///< the thread was in the kernel, called from the chain
+  std::span<const std::uint64_t> in_kernel;  ///< likewise of the kernel, where that was wanted
   bool registers = false;
   std::uint64_t values[kRegisters] = {};
   std::span<const std::byte> stack;  ///< from the stack pointer upwards
@@ -74,6 +75,7 @@ class Sink {
 struct EventOptions {
   std::int64_t interval_ns = 5'025'126;  ///< of CPU time between two samples of a thread: 199 Hz
   bool stacks = false;                   ///< copies of the stacks, with the registers, are wanted
+  bool kernel_chains = false;            ///< call chains within the kernel, where it may be sampled
   std::vector<CounterEvent> counters = {};
 };
 
@@ -89,7 +91,7 @@ class Events {
   ~Events() { close(); }
 
   /// Waits until a sample is there, at most so long. False where none came.
-  bool wait(int most_ms) const;
+  bool wait(std::int64_t most_ns) const;
   /// Gives everything that has come; how many records of context switches were among it.
   std::uint64_t drain(Sink& sink);
   /// Begins or stops recording context switches, of all threads.
@@ -128,7 +130,7 @@ class Events {
   std::uint32_t stack_bytes_ = 0, own_pid_ = 0;
   bool kernel_ = true;
   std::vector<std::byte> joined_;  ///< records that went round the end of a ring
-  std::vector<std::uint64_t> chain_;
+  std::vector<std::uint64_t> chain_, kernel_chain_;
 };
 
 /// What the answer of the kernel means, and what to change; for tests apart from the system call.

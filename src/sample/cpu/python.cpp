@@ -15,7 +15,7 @@
 namespace rangescope::sample::cpu {
 namespace {
 
-constexpr int kMostWalks = 4;
+constexpr int kMostWalks = 8;
 constexpr std::size_t kMostFrames = 512, kMostThreads = 4096;
 /// For one sample. 512 frames take some 1,000 reads; after a sample that came to a bound, none for so many times as
 /// long as it took.
@@ -25,24 +25,24 @@ constexpr std::int64_t kMostTime_ns = 10'000'000, kRestTimes = 20;
 constexpr std::int64_t kLookAgain_ns = 50'000'000;
 /// What is kept between samples: it is read again when it was forgotten.
 constexpr std::size_t kMostCodeBytes = 16 << 20, kMostKnownThreads = 64 << 10;
-constexpr std::uint8_t kOwnedByInterpreter = 3;      // or more: the loop's own frame, of no function
+constexpr std::uint8_t kOwnedByGenerator = 1, kOwnedByInterpreter = 3;  // or more: the loop's own frame, of no function
 constexpr std::uint64_t kGlibcThreadNumber = 0x2d0;  // struct pthread.tid, glibc 2.10 to 2.41 on x86-64
 constexpr int kFirst = 9, kFirstThatPublishes = 13;
 
 // Of 3.9.18, 3.10.13, 3.11.7 and 3.12.1, by offsetof() with their headers.
 constexpr Python::Fields kFields[] = {
-    {32, 0, 8, 8, 16, 176, 0, 24, -1, 24, 32, 0, 0, 104, 112, 40, 8, 16, 32, 48, 2, 72},
-    {32, 0, 8, 8, 16, 176, 0, 24, -1, 24, 32, 0, 0, 104, 112, 40, 8, 16, 32, 48, 2, 72},
-    {40, 0, 16, 8, 16, 152, 160, 56, 8, 48, 32, 69, 68, 112, 128, 72, 8, 16, 32, 48, 2, 72},
-    {40, 0, 72, 8, 16, 136, 144, 56, 0, 8, 0, 70, 0, 112, 128, 68, 8, 16, 32, 40, 2, 56},
+    {32, 0, 8, 8, 16, 176, 0, 24, -1, 24, 32, 0, 0, 104, 112, 40, 8, 16, 32, 48, 0, 0, 0, 2, 72, 96},
+    {32, 0, 8, 8, 16, 176, 0, 24, -1, 24, 32, 0, 0, 104, 112, 40, 8, 16, 32, 48, 0, 0, 0, 2, 72, 88},
+    {40, 0, 16, 8, 16, 152, 160, 56, 8, 48, 32, 69, 68, 112, 128, 72, 8, 16, 32, 48, 56, 136, 184, 2, 72, 0},
+    {40, 0, 72, 8, 16, 136, 144, 56, 0, 8, 0, 70, 0, 112, 128, 68, 8, 16, 32, 40, 56, 136, 192, 2, 56, 0},
 };
-// Where the same numbers, from heads to ascii, stand in _Py_DebugOffsets of 3.13, 3.14 and 3.15, by offsetof() with
+// Where the same numbers, from heads to bytes, stand in _Py_DebugOffsets of 3.13, 3.14 and 3.15, by offsetof() with
 // their headers; 0: not there.
-constexpr std::size_t kNumbers = 20;
+constexpr std::size_t kNumbers = 23;
 constexpr std::uint16_t kPublished[][kNumbers] = {
-    {40, 64, 72, 168, 176, 192, 200, 184, 0, 232, 240, 264, 0, 280, 296, 312, 360, 552, 544, 560},
-    {40, 64, 72, 192, 200, 216, 224, 208, 0, 256, 264, 288, 0, 320, 336, 352, 408, 632, 624, 640},
-    {40, 64, 72, 192, 200, 240, 248, 208, 0, 320, 328, 352, 0, 384, 400, 416, 472, 728, 720, 736},
+    {40, 64, 72, 168, 176, 192, 200, 184, 0, 232, 240, 264, 0, 280, 296, 312, 360, 552, 544, 560, 248, 304, 344},
+    {40, 64, 72, 192, 200, 216, 224, 208, 0, 256, 264, 288, 0, 320, 336, 352, 408, 632, 624, 640, 272, 344, 384},
+    {40, 64, 72, 192, 200, 240, 248, 208, 0, 320, 328, 352, 0, 384, 400, 416, 472, 728, 720, 736, 336, 408, 448},
 };
 constexpr int kLast = kFirstThatPublishes + static_cast<int>(std::size(kPublished)) - 1;
 constexpr std::size_t kDebugOffsets = 760, kFreeThreaded = 16;
@@ -60,6 +60,7 @@ Python::Fields published(const char* bytes, int minor) {
   static_assert(offsetof(Python::Fields, kind) == sizeof numbers);
   std::memcpy(&fields, numbers, sizeof numbers);
   fields.through = -1;
+  fields.generator = 0;
   // Without a lock of all threads, `interned` is a byte of its own since 3.14.
   fields.kind = minor >= 14 && number(kFreeThreaded) != 0 ? 8 : 2;
   fields.compact = fields.ascii + 16;
@@ -303,7 +304,16 @@ const PythonCode* Python::code_at(std::uint64_t address) {
   auto code = std::make_unique<PythonCode>();
   code->line = line;
   if (line > 10'000'000 || !text(name, 1024, code->name) || !text(file, 4096, code->file)) return nullptr;
-  code_bytes_ += code->name.size() + code->file.size();
+  if (fields_.lines != 0) {
+    std::uint64_t table = 0, size = 0;
+    constexpr std::uint64_t kMostLines = 64 << 10;
+    if (read(address + fields_.lines, &table, sizeof table) && read(table + fields_.type + 8, &size, sizeof size) &&
+        size <= kMostLines) {
+      code->lines.resize(size);
+      if (!read(table + fields_.type + 24, code->lines.data(), size)) code->lines.clear();
+    }
+  }
+  code_bytes_ += code->name.size() + code->file.size() + code->lines.size();
   if (known) old_codes_.push_back(std::move(known));
   texts = {file, name};
   known = std::move(code);
@@ -329,12 +339,14 @@ Python::Reading Python::frames(std::uint32_t own_tid, std::vector<PythonFrame>& 
 }
 
 Python::Reading Python::read_whole(std::uint32_t own_tid, std::vector<PythonFrame>& out) {
-  std::uint64_t outermost = 0, before = 0;
+  std::uint64_t before = 0;
+  yielded_.clear();
   for (int left = kMostWalks; left > 0 && !gave_up_; --left) {
     out.clear();
     page_ = 1;
     const std::uint64_t state = thread_state(own_tid);
     if (state == 0) return Reading::kNone;
+    std::uint64_t outermost = 0;
     const Reading reading = walk(state, out, outermost);
     if (reading == Reading::kNone) return reading;
     if (reading == Reading::kTorn) continue;
@@ -342,6 +354,7 @@ Python::Reading Python::read_whole(std::uint32_t own_tid, std::vector<PythonFram
     std::uint64_t& known = outermost_[own_tid];
     if (outermost == known || outermost == before) {
       known = outermost;
+      join_generator(out);
       return reading;
     }
     before = outermost;
@@ -350,37 +363,109 @@ Python::Reading Python::read_whole(std::uint32_t own_tid, std::vector<PythonFram
   return Reading::kTorn;
 }
 
+// Frames first, as fast as they can be read: the program runs on meanwhile. Then what they are of.
 Python::Reading Python::walk(std::uint64_t state, std::vector<PythonFrame>& out, std::uint64_t& outermost) {
-  std::uint64_t frame = 0;
+  std::uint64_t frame = 0, instruction = 0;
   if (!word(state + fields_.frame, frame)) return Reading::kTorn;
   if (fields_.through >= 0 && frame != 0 && !word(frame + static_cast<std::uint64_t>(fields_.through), frame))
     return Reading::kTorn;
-  std::size_t count = 0;
-  for (; frame != 0 && count < kMostFrames; ++count) {
+  steps_.clear();
+  while (frame != 0 && steps_.size() < kMostFrames) {
     std::uint64_t code = 0, previous = 0, flags = 0;
     if (!word(frame + fields_.code, code) || !word(frame + fields_.previous, previous)) return Reading::kTorn;
-    bool entry = fields_.owner == 0, shim = false;  // before 3.11 each frame is a call of the loop
-    if (fields_.owner != 0) {
+    Step step{frame, code & ~std::uint64_t{3}, fields_.owner == 0};  // code is tagged since 3.14
+    if (fields_.owner != 0) {                                        // before 3.11 each frame is a call of the loop
       const std::uint64_t at = frame + fields_.owner;
       if (!word(at & ~std::uint64_t{7}, flags)) return Reading::kTorn;
       const auto byte = [&](std::uint64_t address) { return static_cast<std::uint8_t>(flags >> 8 * (address & 7)); };
-      if (fields_.entry != 0) entry = byte(frame + fields_.entry) != 0;
-      shim = fields_.entry == 0 && byte(at) >= kOwnedByInterpreter;
+      if (fields_.entry != 0) step.entry = byte(frame + fields_.entry) != 0;
+      step.generator = byte(at) == kOwnedByGenerator;
+      step.shim = fields_.entry == 0 && byte(at) >= kOwnedByInterpreter;
+    } else if (word(frame + fields_.generator, flags)) {
+      step.generator = flags != 0;
     }
-    if (shim) {
-      if (!out.empty()) out.back().entry = true;
-    } else if (const PythonCode* known = code_at(code & ~std::uint64_t{3})) {  // tagged since 3.14
-      out.push_back({known, entry});
-    } else if (fields_.entry != 0 || fields_.owner == 0 || !out.empty()) {  // one that is being made has no code yet
-      return Reading::kTorn;
-    }
+    if (fields_.instruction != 0 && instruction == 0 && !step.shim) word(frame + fields_.instruction, instruction);
     if (previous == frame) return Reading::kTorn;
-    outermost = frame;
+    steps_.push_back(step);
     frame = previous;
   }
-  if (count == kMostFrames) outermost = 0;  // deeper than that is not asked for
-  if (!out.empty()) out.back().entry = true;
-  return out.empty() ? Reading::kNone : Reading::kRead;
+  const bool deep = frame != 0;  // deeper than that is not asked for
+  outermost = deep || steps_.empty() ? 0 : steps_.back().frame;
+  std::size_t kept = 0;
+  for (const Step& step : steps_) {
+    if (step.shim) {
+      if (!out.empty()) out.back().entry = true;
+      continue;
+    }
+    const PythonCode* known = code_at(step.code);
+    if (known == nullptr && fields_.entry == 0 && fields_.owner != 0 && out.empty()) continue;  // it is being made
+    if (known == nullptr) return Reading::kTorn;
+    out.push_back({known, step.entry});
+    steps_[kept++] = step;
+  }
+  steps_.resize(kept);
+  if (out.empty()) return Reading::kNone;
+  if (instruction > steps_.front().code + fields_.bytes)
+    out.front().line = line_at(*out.front().code, instruction - steps_.front().code - fields_.bytes);
+  if (!deep && outermost == steps_.back().frame && steps_.back().generator) {
+    if (yielded_.empty()) yielded_ = out, yielder_ = steps_.back();
+    return Reading::kTorn;
+  }
+  out.back().entry = true;
+  return Reading::kRead;
+}
+
+void Python::join_generator(std::vector<PythonFrame>& out) {
+  constexpr std::size_t kMostGenerators = 4096, kMostCallers = 16;
+  const auto is_caller = [](const std::vector<std::uint64_t>& callers, std::uint64_t code) {
+    return std::find(callers.begin(), callers.end(), code) != callers.end();
+  };
+  if (callers_.size() > kMostGenerators) callers_.clear();
+  for (std::size_t i = 0; i + 1 < steps_.size(); ++i) {
+    if (!steps_[i].generator) continue;
+    auto& callers = callers_[steps_[i].code];
+    if (callers.size() < kMostCallers && !is_caller(callers, steps_[i + 1].code)) callers.push_back(steps_[i + 1].code);
+  }
+  const auto callers = yielded_.empty() ? callers_.end() : callers_.find(yielder_.code);
+  if (callers == callers_.end()) return;
+  std::size_t caller = steps_.size();
+  for (std::size_t i = steps_.size(); i-- > 0;) {
+    if (steps_[i].frame == yielder_.frame) return;  // it runs again
+    if (is_caller(callers->second, steps_[i].code)) caller = i;
+  }
+  if (caller == steps_.size()) return;
+  out.erase(out.begin(), out.begin() + static_cast<std::ptrdiff_t>(caller));
+  out.front().line = 0;
+  out.insert(out.begin(), yielded_.begin(), yielded_.end());
+}
+
+// The line of an instruction, so many bytes behind the first: entries of the table (3.11 and later; PEP 626,
+// Objects/locations.md) say how many instructions they are of, and by how many lines they go on.
+std::uint32_t Python::line_at(const PythonCode& code, std::uint64_t behind) {
+  std::int64_t line = code.line;
+  std::uint64_t end = 0;
+  for (std::size_t at = 0; at < code.lines.size();) {
+    const auto next = [&] {
+      return at < code.lines.size() ? static_cast<std::uint8_t>(code.lines[at++]) : std::uint8_t{0};
+    };
+    const std::uint8_t head = next();
+    const unsigned form = head >> 3 & 15;
+    if (form == 13 || form == 14) {
+      std::uint64_t value = 0;
+      for (unsigned shift = 0; shift < 60; shift += 6) {
+        const std::uint8_t part = next();
+        value |= std::uint64_t{part & 63u} << shift;
+        if ((part & 64) == 0) break;
+      }
+      line += (value & 1) != 0 ? -static_cast<std::int64_t>(value >> 1) : static_cast<std::int64_t>(value >> 1);
+    } else if (form >= 10 && form <= 12) {
+      line += form - 10;
+    }
+    end += 2 * ((head & 7u) + 1);
+    if (behind < end) return form == 15 || line <= 0 ? 0 : static_cast<std::uint32_t>(line);
+    while (at < code.lines.size() && (static_cast<std::uint8_t>(code.lines[at]) & 0x80) == 0) ++at;  // columns
+  }
+  return 0;
 }
 
 }  // namespace rangescope::sample::cpu

@@ -3,8 +3,10 @@
 // have changed under way: each is checked by the types of what it points to, and a chain that does not hold together
 // ends there.
 //
-// A walk that ends elsewhere than the thread's last one is repeated: a generator that yields under way has lost its
-// caller, and what lay on the stack of a C function may be another's.
+// A walk that ends elsewhere than the thread's last one is repeated: what lay on the stack of a C function may be
+// another's. A generator's frame has a caller while it runs: one without has yielded under way, to who runs now or has
+// called what runs now. The next walk holds that one, and is known by it: it is of code that was seen to call the
+// generator before.
 //
 // Places of fields: 3.13 and later publish them (_Py_DebugOffsets, in front of _PyRuntime); of the others they are
 // tabled by minor version, which keeps them. What is read for one sample is bounded in steps and in time: the program
@@ -14,6 +16,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <unordered_map>
@@ -26,11 +29,13 @@ namespace rangescope::sample::cpu {
 struct PythonCode {
   std::string name, file;
   std::uint32_t line = 0;
-  mutable std::uint32_t frame = 0;  ///< for who numbers frames
+  std::string lines = {};                                      ///< which of its bytes are of which line
+  mutable std::map<std::uint32_t, std::uint32_t> frames = {};  ///< by line, for who numbers frames
 };
 struct PythonFrame {
   const PythonCode* code = nullptr;  ///< lives until the next frames()
   bool entry = false;                ///< C code called it: the frames below are of another call of the interpreter
+  std::uint32_t line = 0;            ///< that it is at; 0: unknown, or it is not the innermost
 };
 
 class Python {
@@ -55,6 +60,8 @@ class Python {
   [[nodiscard]] bool holds(std::uint64_t address) const { return address - runtime_ < runtime_bytes_; }
   /// The thread that has the GIL, which another waits for at that place; in the process's own namespace, 0: unknown.
   [[nodiscard]] std::uint32_t gil_holder(std::uint64_t futex);
+  /// Line of an instruction of a function, so many bytes behind its first; 0: unknown.
+  [[nodiscard]] static std::uint32_t line_at(const PythonCode& code, std::uint64_t behind);
   [[nodiscard]] const Module* module() const { return module_; }
   [[nodiscard]] const std::string& version() const { return version_; }
 
@@ -66,8 +73,10 @@ class Python {
     std::uint32_t file, name, line;              ///< of code
     std::uint32_t type;                          ///< of any object
     std::uint32_t length, state, ascii;          ///< of a text; `ascii`: where its characters are, if all are ASCII
+    std::uint32_t instruction, lines, bytes;     ///< of the frame; of code: the table of lines, and the instructions
     std::uint32_t kind;                          ///< the bit of `state` that its width, compact and ascii begin at
     std::uint32_t compact;                       ///< where the characters of other texts are
+    std::uint32_t generator;                     ///< of the frame: whose frame it is, before 3.11; 0: `owner` says it
   };
 
  private:
@@ -80,6 +89,7 @@ class Python {
   std::uint64_t thread_state(std::uint32_t own_tid);
   Reading read_whole(std::uint32_t own_tid, std::vector<PythonFrame>& out);
   Reading walk(std::uint64_t state, std::vector<PythonFrame>& out, std::uint64_t& outermost);
+  void join_generator(std::vector<PythonFrame>& out);
   const PythonCode* code_at(std::uint64_t address);
   bool text(std::uint64_t address, std::size_t most, std::string& out);
 
@@ -94,6 +104,14 @@ class Python {
   };
   std::unordered_map<std::uint32_t, Known> threads_;
   std::unordered_map<std::uint32_t, std::uint64_t> outermost_;  ///< frames that walks ended at
+  struct Step {
+    std::uint64_t frame = 0, code = 0;
+    bool entry = false, generator = false, shim = false;
+  };
+  std::vector<Step> steps_;           ///< of a walk
+  std::vector<PythonFrame> yielded_;  ///< of one that ended at a generator, which had just yielded
+  Step yielder_;                      ///< that generator
+  std::unordered_map<std::uint64_t, std::vector<std::uint64_t>> callers_;  ///< of generators, by code
   std::unordered_map<std::uint64_t, std::unique_ptr<PythonCode>> codes_;
   std::vector<std::unique_ptr<PythonCode>> old_codes_;  ///< of the last frames()
   std::unordered_map<std::uint64_t, std::pair<std::uint64_t, std::uint64_t>> code_texts_;

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "sample/blocks.hpp"
+#include "sample/cpu/names.hpp"
 #include "sample/cpu/perf.hpp"
 #include "sample/cpu/real_time.hpp"
 #include "sample/cpu/sampler.hpp"
@@ -26,7 +27,9 @@ std::int64_t thread_cpu_ns() {
 }
 
 /// Only samples wake us, so the threads that ran last are looked at a little later: what do they wait for? Then rarely.
-constexpr int kSoon_ms = 4, kRarely_ms = 20;
+constexpr std::int64_t kSoon_ns = 4'000'000, kRarely_ns = 20'000'000;
+/// Where only /proc tells what a thread waits for, waits of a millisecond are looked at while they last.
+constexpr std::int64_t kGlance_ns = 400'000;
 
 /// Which context switches are recorded. More than kMost_per_s cost the program more than its samples do: then only
 /// those of a twentieth of the time, as long as they come so fast.
@@ -52,7 +55,9 @@ class Watch {
   }
   [[nodiscard]] bool on() const { return on_; }
   /// How soon turns() wants to be asked again.
-  [[nodiscard]] int patience_ms(int most) const { return on_ && since_ns_ == turned_ns_ ? 1 : most; }
+  [[nodiscard]] std::int64_t patience_ns(std::int64_t most) const {
+    return on_ && since_ns_ == turned_ns_ ? std::min<std::int64_t>(most, 1'000'000) : most;
+  }
   /// What turning took: with many threads it takes long, and is done less often.
   void turned(std::int64_t now_ns) {
     turning_ns_ = now_ns - since_ns_;
@@ -95,18 +100,20 @@ void Recorder::State::run() {
   const std::int64_t begun = now_ns(), cpu_begun = thread_cpu_ns();
   std::int64_t flushed = begun, looked = begun;
   Watch watch(begun);
-  for (int patience_ms = kSoon_ms; !ended;) {
+  const std::int64_t least_ns = events.kernel() || !events.switches() ? kSoon_ns : kGlance_ns;
+  for (std::int64_t patience_ns = least_ns; !ended;) {
     real_time.ends();
-    patience_ms = events.wait(watch.patience_ms(patience_ms)) ? kSoon_ms : std::min(2 * patience_ms, kRarely_ms);
+    const bool sampled = events.wait(watch.patience_ns(patience_ns));
     // At most a tenth of a core: programs with many threads are taken in larger portions.
     cpu_ns = thread_cpu_ns() - cpu_begun;
     if (cpu_ns * 12 > now_ns() - begun + 1'000'000'000) ::poll(nullptr, 0, 10);
     real_time.begins();
     const std::uint64_t switches = events.drain(sampler);
+    patience_ns = sampled || (switches > 0 && least_ns < kSoon_ns) ? least_ns : std::min(2 * patience_ns, kRarely_ns);
     sampler.ask_for_calls();
     if (watch.turns(now_ns(), switches)) turn(watch);
     const std::int64_t now = now_ns();
-    if (now - looked > kSoon_ms * 900'000) {
+    if (now - looked > least_ns * 9 / 10) {
       sampler.look_at_waits(now);
       looked = now;
     }
@@ -151,7 +158,8 @@ base::Result<Recorder> Recorder::start(const Options& options) {
   auto file = BlockFile::create(options.folder / (std::string("program") + wire::cpu::kSuffix), wire::cpu::kMagic,
                                 wire::cpu::kVersion);
   if (!file) return base::fail(std::move(file));
-  auto events = Events::open({options.interval_ns, has_tables(), options.counters});
+  const bool kernel_names = kernel_has_names();
+  auto events = Events::open({options.interval_ns, has_tables(), kernel_names, options.counters});
   if (!events) return base::fail(std::move(events));
   std::string description =
       "interval_ns " + std::to_string(options.interval_ns) + "\nunwinding " +

@@ -1,5 +1,6 @@
 #include "sample/cpu/sampler.hpp"
 
+#include <fmt/format.h>
 #include <sys/uio.h>
 
 #include <algorithm>
@@ -21,7 +22,7 @@ using wire::cpu::WaitKind;
 /// A wait that is shorter gets no call chain: nobody asks for it.
 constexpr std::int64_t kLongWait_ns = 2'000'000;
 /// Where registers do not tell what it is, /proc is asked as soon as this.
-constexpr std::int64_t kUntold_ns = 300'000;
+constexpr std::int64_t kUntold_ns = 200'000;
 /// A sample that waited longer for us is of another moment than the one that we could read Python's frames at: on a
 /// busy machine the thread stands in a system call then, more often than it did.
 constexpr std::int64_t kLate_ns = 100'000;
@@ -280,12 +281,18 @@ std::uint32_t Sampler::below(std::uint32_t parent, std::uint32_t frame) {
   return ++stack_count_;
 }
 
-std::uint32_t Sampler::python_frame(const PythonCode& code) {
-  if (code.frame != 0) return code.frame;
+std::uint32_t Sampler::python_frame(const PythonCode& code, std::uint32_t line) {
+  std::uint32_t& known = code.frames[line];
+  if (known != 0) return known;
   const auto [at, added] =
-      python_frames_.try_emplace(code.name + '\n' + code.file + '\n' + std::to_string(code.line), frame_count_);
-  code.frame = at->second;
+      python_frames_.try_emplace(fmt::format("{}\n{}\n{}\n{}", code.name, code.file, code.line, line), frame_count_);
+  known = at->second;
   if (!added) return at->second;
+  if (line > 0) {
+    lines_out_.number(frame_count_);
+    lines_out_.number(line);
+    lines_out_.item();
+  }
   python_text_ += at->first.size();
   frames_out_.number(static_cast<std::uint64_t>(FrameKind::kPython));
   frames_out_.text(code.name);
@@ -321,9 +328,7 @@ void Sampler::read_python(Process& process, std::uint32_t pid, Thread& thread, s
 // interpreter say nothing, but for those behind the innermost loop: what it is busy with. Where the Python frames were
 // not read the loops are in the chain all the same, so that its other frames stand where they stand in others.
 std::uint32_t Sampler::stack_of(const Process& process) {
-  std::uint32_t stack = kNone;
-  if (unwound_.cut || crowded()) stack = below(kNone, 0);
-  if (crowded()) return stack;
+  if (crowded()) return below(kNone, 0);
   const Python* python = python_.empty() && !unread_ ? nullptr : process.python.get();
   std::size_t loops = 0, groups = 0, inner_native = 0;
   if (python != nullptr) {
@@ -332,18 +337,22 @@ std::uint32_t Sampler::stack_of(const Process& process) {
     for (const PythonFrame& frame : python_) groups += frame.entry ? 1 : 0;
     unread_ = unread_ && loops > 0;
   }
+  // Where code of a JIT compiler was passed, frames of the loop may be among those that were: it is cut, and does not
+  // say so.
+  const bool cut = unwound_.cut || (unwound_.guessed && !unread_ && groups > loops);
+  std::uint32_t stack = cut ? below(kNone, 0) : kNone;
   std::uint32_t last = kNone;                           // the frame that was put last, of those that were not read
   std::size_t next = unread_ ? loops : python_.size();  // Python frames from here on are in the chain
   const auto group = [&] {
     if (unread_) {
-      if (const std::uint32_t frame = python_frame(not_read_); frame != last) stack = below(stack, last = frame);
+      if (const std::uint32_t frame = python_frame(not_read_, 0); frame != last) stack = below(stack, last = frame);
       return;
     }
-    for (bool first = true; next > 0 && (first || !python_[next - 1].entry); first = false)
-      stack = below(stack, python_frame(*python_[--next].code));
+    for (bool first = true; next > 0 && (first || !python_[next - 1].entry) && next-- > 0; first = false)
+      stack = below(stack, python_frame(*python_[next].code, python_[next].line));
   };
   // A chain that was cut lacks the outer loops.
-  for (; python != nullptr && unwound_.cut && groups > loops; --groups) group();
+  for (; python != nullptr && cut && groups > loops; --groups) group();
   for (std::size_t i = unwound_.addresses.size(); i-- > 0;) {
     const std::uint64_t address = unwound_.addresses[i];
     if (python != nullptr && python->is_loop(address) && next > 0) {
@@ -382,7 +391,13 @@ void Sampler::sample(const Sample& sample) {
   std::uint32_t stack = stack_of(owner);
   python_due_ += unread_ || !python_.empty() ? 1 : 0;
   python_lost_ += unread_ ? 1 : 0;
-  if (sample.kernel) stack = below(stack, native_frame({&modules_.find("[kernel]", 0), 0}));
+  if (sample.kernel) {
+    Module& kernel = modules_.find(kKernel, 0);
+    const std::size_t depth = crowded() ? 0 : sample.in_kernel.size();
+    for (std::size_t i = depth; i-- > 0;)
+      stack = below(stack, native_frame({&kernel, sample.in_kernel[i] - (i > 0 ? 1 : 0)}));
+    if (depth == 0) stack = below(stack, native_frame({&kernel, 0}));
+  }
   samples_out_.difference(sample.at_ns - last_sample_ns_);
   last_sample_ns_ = sample.at_ns;
   samples_out_.number(number_of(of, sample.tid) - 1);
@@ -566,6 +581,7 @@ void Sampler::flush() {
   put(wire::cpu::kCreators, creators_out_);
   put(wire::cpu::kModules, modules);
   put(wire::cpu::kFrames, frames_out_);
+  put(wire::cpu::kLines, lines_out_);
   put(wire::cpu::kStacks, stacks_out_);
   // Each block can be read by itself, so that one that is torn takes no other with it.
   put(wire::cpu::kSamples, samples_out_);
@@ -627,6 +643,10 @@ void Sampler::name_frames(const std::filesystem::path& cache) {
     if (unnamed > 0)
       event(wire::cpu::kBounded, "naming functions of " + module.path + " takes more memory or time than is given", 1);
     Packer out;
+    const auto told = [&] {
+      put(wire::cpu::kSymbols, out);
+      put(wire::cpu::kLines, lines_out_);
+    };
     std::size_t at = 0;
     for (const Named& name : named) {
       while (at < frames.size() && frames[at].first < name.address) ++at;
@@ -639,9 +659,12 @@ void Sampler::name_frames(const std::filesystem::path& cache) {
         out.number(function.line);
       }
       out.item();
-      if (out.bytes().size() > (1u << 20)) put(wire::cpu::kSymbols, out);
+      lines_out_.number(frames[at].second);
+      for (const Function& function : name.functions) lines_out_.number(function.at);
+      lines_out_.item();
+      if (out.bytes().size() > (1u << 20)) told();
     }
-    put(wire::cpu::kSymbols, out);
+    told();
   }
 }
 

@@ -102,7 +102,7 @@ class Sampler final : public Sink {
   std::uint32_t number_of(Thread& thread, std::uint32_t tid);
   std::uint32_t native_frame(const Place& place);
   std::uint32_t below(std::uint32_t parent, std::uint32_t frame);
-  std::uint32_t python_frame(const PythonCode& code);
+  std::uint32_t python_frame(const PythonCode& code, std::uint32_t line);
   /// Reads the Python frames of a thread into `python_`, where there are any.
   void read_python(Process& process, std::uint32_t pid, Thread& thread, std::uint32_t tid, std::int64_t now_ns);
   /// The stack's number, of the chains in `unwound_` and `python_`.
@@ -131,7 +131,7 @@ class Sampler final : public Sink {
   std::unordered_map<std::uint32_t, Process> processes_;
   std::unordered_map<std::uint32_t, Thread> threads_;
   std::unordered_map<FrameKey, std::uint32_t, Hash> frames_;
-  std::unordered_map<std::string, std::uint32_t> python_frames_;  ///< by text; one Python or many
+  std::unordered_map<std::string, std::uint32_t> python_frames_;  ///< by text and line; one Python or many
   std::unordered_map<std::uint64_t, std::uint32_t> stacks_;
   std::int64_t begun_ns_ = now_ns();
   std::uint32_t thread_count_ = 0, frame_count_ = 0, stack_count_ = 0, modules_written_ = 0;
@@ -139,7 +139,7 @@ class Sampler final : public Sink {
   std::uint64_t python_due_ = 0, python_lost_ = 0;  ///< samples of Python code; without its functions
   std::int64_t last_sample_ns_ = 0, last_wait_ns_ = 0, last_count_ns_ = 0, last_blind_ns_ = 0, last_held_ns_ = 0;
   wire::cpu::Packer threads_out_, frames_out_, stacks_out_, samples_out_, waits_out_, counts_out_, blind_out_,
-      creators_out_, holders_out_, processes_out_;
+      creators_out_, holders_out_, processes_out_, lines_out_;
   bool thinned_ = false;              ///< switches are or were left out for a while
   std::int64_t window_ns_ = 0;        ///< since then they are watched
   std::int64_t blind_since_ns_ = -1;  ///< since then they are not; -1: they are

@@ -13,6 +13,8 @@
 
 namespace rangescope::sample::cpu {
 
+inline constexpr const char* kKernel = "[kernel]";
+
 /// A file that holds code, or memory without one: "[vdso]", "//anon" (then it is a process's own).
 struct Module {
   std::uint32_t number = 0;

@@ -14,6 +14,7 @@ struct Function {
   std::string name;       ///< demangled; of a function without symbol "libx.so+0x1a20", where it begins
   std::string file = {};  ///< where it is declared; "" where unknown
   std::uint32_t line = 0;
+  std::uint32_t at = 0;  ///< line of `file` that the address is of, or the call of the next function; 0: unknown
 };
 struct Named {
   std::uint64_t address = 0;

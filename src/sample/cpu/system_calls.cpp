@@ -32,6 +32,7 @@ std::uint64_t mixed(std::uint64_t hash, std::uint64_t value) {
 
 WaitKind kind_of_call(const SystemCall& call) {
   switch (call.number) {
+    case SystemCall::kPage: return WaitKind::kIo;
     case SYS_pselect6:
 #if defined(SYS_select)
     case SYS_select:
@@ -136,6 +137,10 @@ std::optional<SystemCall> system_call_of(std::uint32_t pid, std::uint32_t tid) {
   char line[256];
   if (!file || std::fgets(line, sizeof line, file.get()) == nullptr) return std::nullopt;
   SystemCall call;
+  if (std::sscanf(line, "-1 %" SCNx64 " %" SCNx64, &call.stack_pointer, &call.place) == 2) {
+    call.number = SystemCall::kPage;
+    return call;
+  }
   // number, six arguments, stack pointer, address; "running" where it runs again
   if (std::sscanf(line, "%ld %" SCNx64 " %" SCNx64 " %*s %*s %*s %*s %" SCNx64 " %" SCNx64, &call.number, &call.first,
                   &call.second, &call.stack_pointer, &call.place) != 5)

@@ -19,6 +19,7 @@
 namespace rangescope::sample::cpu {
 
 struct SystemCall {
+  static constexpr long kPage = -2;  ///< none: it waits for a page of memory
   long number = -1;
   std::uint64_t first = 0, second = 0;         ///< arguments
   std::uint64_t stack_pointer = 0, place = 0;  ///< where it returns to

@@ -42,6 +42,7 @@ class Walk {
       }
       out.addresses.push_back(address);
       if (row->kind == Row::Kind::kOutermost) return;
+      out.guessed |= row->kind == Row::Kind::kNone;
       // Code without tables marks the begin of a thread by a frame pointer of 0 (System V ABI, AMD64, 3.4.1); in that
       // of LLVM's compilers at run time (numba, PyTorch's CPU kernels, PostgreSQL) it is a register like others.
       if (row->kind == Row::Kind::kNone && depth > 0 && values_[kRbp] == 0 && !made) return;
@@ -97,6 +98,7 @@ class Walk {
       if (!trial.by_row(row)) continue;
       trial.run(rest, true, depth + 1);
       if (rest.cut) continue;
+      out.guessed |= rest.guessed;
       out.addresses.insert(out.addresses.end(), rest.addresses.begin(), rest.addresses.end());
       return;
     }
@@ -204,7 +206,7 @@ class Walk {
 
 void unwind(const Space& space, const Sample& sample, Unwound& out) {
   out.addresses.clear();
-  out.cut = false;
+  out.cut = out.guessed = false;
   std::size_t next = 0;  // of the kernel's chain by frame pointers
   if (sample.registers) {
     Walk walk(space, sample);
@@ -217,7 +219,7 @@ void unwind(const Space& space, const Sample& sample, Unwound& out) {
       ++next;
     if (!out.addresses.empty()) ++next;
   }
-  out.cut = true;
+  out.cut = out.guessed = true;
   for (; next < sample.chain.size() && out.addresses.size() < wire::cpu::kMostDepth; ++next) {
     const std::uint64_t address = sample.chain[next] - (next > 0 ? 1 : 0);
     const Place place = place_of(space, address);

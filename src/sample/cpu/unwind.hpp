@@ -86,6 +86,7 @@ class Tables {
 struct Unwound {
   std::vector<std::uint64_t> addresses;  ///< the innermost first; of callers, the byte before the return address
   bool cut = false;                      ///< it does not reach the thread's begin
+  bool guessed = false;                  ///< code without tables was passed: frames may be missing
 };
 
 void unwind(const Space& space, const Sample& sample, Unwound& out);

@@ -9,6 +9,7 @@ void cpu_functions(JsonWriter& json, std::string_view name, const std::vector<mo
     function.file.empty() ? json.null_field("file") : json.field("file", function.file);
     function.line > 0 ? json.field("line", function.line) : json.null_field("line");
     function.module.empty() ? json.null_field("module") : json.field("module", function.module);
+    if (function.hot_line > 0) json.field("hot_line", function.hot_line);
     json.field("python", function.python);
     json.field("self_ns", function.self_ns);
     json.field("total_ns", function.total_ns);

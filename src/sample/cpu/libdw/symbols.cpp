@@ -163,6 +163,18 @@ class File {
     return dwarf_formstring(dwarf_attr_integrate(&die, attribute, &memory));
   }
 
+  static int number_of(Dwarf_Die& die, unsigned attribute) {
+    Dwarf_Attribute memory;
+    Dwarf_Word value = 0;
+    return dwarf_formudata(dwarf_attr(&die, attribute, &memory), &value) == 0 ? static_cast<int>(value) : 0;
+  }
+  static const char* file_of(Dwarf_Die& unit, int number) {
+    Dwarf_Files* files = nullptr;
+    std::size_t count = 0;
+    if (number <= 0 || dwarf_getsrcfiles(&unit, &files, &count) != 0) return nullptr;
+    return dwarf_filesrc(files, static_cast<std::size_t>(number), nullptr, nullptr);
+  }
+
   // Functions around an address, the outermost first.
   static void scopes(Dwarf_Die& unit, Dwarf_Addr at, std::vector<Function>& out) {
     // The scopes of an address go on with those of an inlined function's definition; those of the innermost one's entry
@@ -171,6 +183,10 @@ class File {
     if (dwarf_getscopes(&unit, at, &inner) <= 0) return;
     const int count = dwarf_getscopes_die(&inner[0], &found);
     std::free(inner);
+    int called = 0;  // line of the call of the function before
+    const char* called_in = nullptr;
+    if (Dwarf_Line* line = dwarf_getsrc_die(&unit, at); line != nullptr && dwarf_lineno(line, &called) == 0)
+      called_in = dwarf_linesrc(line, nullptr, nullptr);
     for (int i = 0; i < count; ++i) {
       const int tag = dwarf_tag(&found[i]);
       if (tag != DW_TAG_inlined_subroutine && tag != DW_TAG_subprogram) continue;
@@ -181,8 +197,12 @@ class File {
       if (const char* file = dwarf_decl_file(&found[i])) function.file = file;
       int line = 0;
       if (dwarf_decl_line(&found[i], &line) == 0 && line > 0) function.line = static_cast<std::uint32_t>(line);
+      if (called > 0 && called_in != nullptr && function.file == called_in)
+        function.at = static_cast<std::uint32_t>(called);
       out.insert(out.begin(), std::move(function));
       if (tag == DW_TAG_subprogram) break;
+      called = number_of(found[i], DW_AT_call_line);
+      called_in = file_of(unit, number_of(found[i], DW_AT_call_file));
     }
     std::free(found);
   }
