@@ -1,0 +1,32 @@
+#!/usr/bin/env bash
+# fetch.sh FOLDER: what a portable build links against, into FOLDER: the sources and packages of sources.txt (each checked
+# against its SHA-256), Debian 11's libc as FOLDER/sysroot, and floor.o. A second run does nothing.
+set -euo pipefail
+folder=${1:?usage: fetch.sh FOLDER}
+here=$(cd -- "$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")" && pwd)
+die() { printf 'fetch: error: %s\n  hint: %s\n' "$1" "$2" >&2; exit 69; }
+
+key=$(cat "$here/sources.txt" "$here/floor.c" "$here/fetch.sh" | sha256sum | cut -c1-16)
+[[ -f $folder/.stamp && $(<"$folder/.stamp") == "$key" ]] && exit 0
+mirror=$(apt-get indextargets --format '$(REPO_URI) $(CODENAME) $(COMPONENT) $(ORIGIN)' 'Created-By: Packages' 2>/dev/null |
+  awk '$3 == "main" && $4 == "Debian" && $1 !~ /security/ { print $1; exit }')
+mirror=${mirror:-http://deb.debian.org/debian}
+rm -rf "$folder"
+mkdir -p "$folder/sysroot"
+while read -r sum path licence; do
+  [[ -z $sum || $sum == \#* ]] && continue
+  file=$folder/${path##*/}
+  python3 -c 'import sys, urllib.request; urllib.request.urlretrieve(*sys.argv[1:])' "${mirror%/}/$path" "$file" ||
+    die "$path was not fetched from $mirror ($licence)" "Is the network there? apt-get update shows it."
+  printf '%s  %s\n' "$sum" "$file" | sha256sum --check --quiet || die "$file is not what sources.txt names" "Remove it and run again."
+  case $file in
+    *.deb) dpkg-deb -x "$file" "$folder/sysroot" ;;
+    *) tar -xf "$file" -C "$folder" ;;
+  esac
+done <"$here/sources.txt"
+# libpthread.so and its like lead to /lib: here, to the sysroot's.
+find "$folder/sysroot" -type l -lname '/*' | while read -r link; do
+  ln -sfn "$(realpath -m --relative-to="$(dirname "$link")" "$folder/sysroot$(readlink "$link")")" "$link"
+done
+gcc -O2 -fPIC -c -o "$folder/floor.o" "$here/floor.c"
+printf %s "$key" >"$folder/.stamp"

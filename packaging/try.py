@@ -1,0 +1,44 @@
+"""try.py RANGESCOPE PROGRAM: an installed rangescope tried as its user would: a C++ program, one in Python, a page. Python 3.7 and later."""
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+rangescope, program = sys.argv[1:]
+PYTHON = """import sys
+sys.path[:0] = %r
+import rangescope
+for i in range(30):
+    with rangescope.range("decode", payload=i):
+        sum(range(20000))
+print(rangescope.backend)
+"""
+
+
+def call(*command, code=0):
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, universal_newlines=True)
+    assert done.returncode == code, (command, done.returncode, done.stdout, done.stderr)
+    return done.stdout
+
+
+def regions(*command, said, code=0):
+    shown = call(rangescope, "profile", "--runs", "runs", "-f", "json", "-o", "report.json", "--", *command, code=code)
+    assert said in shown, shown
+    with open("report.json") as f:
+        return {" > ".join(region["path"]): region["occurrences"] for region in json.load(f)["regions"]}
+
+
+os.chdir(tempfile.mkdtemp())
+print(call(rangescope, "--version").splitlines()[0])
+found = regions(program, said="done", code=7)
+assert found["step"] == 20 and found["step > inner"] == 40, found
+modules = [os.path.join(os.path.dirname(os.path.dirname(rangescope)), "share/rangescope/python")]
+found = regions(sys.executable, "-c", PYTHON % modules, said="rangescope\n")
+assert found["decode"] == 30, found
+call(rangescope, "report", "latest", "--runs", "runs", "-f", "html", "-o", "page.html")
+assert os.path.getsize("page.html") > 100000
+# Without ranges the program itself is the region, and the exit code is the program's.
+found = regions("sh", "-c", "sleep 0.2; exit 3", said="", code=3)
+assert found, found
+print("works")

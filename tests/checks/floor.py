@@ -1,0 +1,32 @@
+"""floor: what is loaded into programs links against an old C library. Usage: floor.py ROOT BUILD COMPILER
+
+The objects of this build are linked as the packages are (cmake/Portable.cmake), and the newest symbol that they ask glibc for is
+held to packaging/package.py's floor. Needs packaging/fetch.sh's folder, which `./dev test` fills; it is skipped without.
+"""
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+root, build, compiler = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]), sys.argv[3]
+sys.path.insert(0, str(root / "packaging"))
+import package  # noqa: E402
+
+portable = pathlib.Path(os.environ.get("RANGESCOPE_PORTABLE") or root / ".cache/portable")
+if not (portable / ".stamp").exists():
+    print(f"skipped: {portable} is not filled (packaging/fetch.sh)")
+    sys.exit(77)
+libc = next((portable / "sysroot/usr/lib").glob("*-linux-gnu"))
+bad = False
+for name in ("rangescope_inject", "rangescope_mpi"):
+    objects = sorted(map(str, (build / "src/inject/CMakeFiles" / f"{name}.dir").rglob("*.o")))
+    with tempfile.TemporaryDirectory() as folder:
+        library = f"{folder}/lib{name}.so"
+        subprocess.run([compiler, "-shared", f"--sysroot={portable}/sysroot", f"-B{libc}/", f"-L{libc}", "-pthread", "-static-libstdc++",
+                        "-static-libgcc", *objects, str(portable / "floor.o"), "-ldl", "-o", library], check=True)
+        needed, libraries = package.glibc_needed(library)
+    foreign = [one for one in libraries if not package.LIBC.match(one)]
+    print(f"lib{name}.so: {len(objects)} objects, glibc {needed[0]}.{needed[1]}, {' '.join(libraries)}")
+    bad |= needed > package.FLOORS[f"lib{name}.so"] or bool(foreign) or not objects
+sys.exit(bad)
