@@ -13,8 +13,8 @@
 #include "base/log.hpp"
 #include "base/progress.hpp"
 #include "base/text.hpp"
-#include "base/version.hpp"
 #include "cli/help_text.hpp"
+#include "cli/version.hpp"
 #include "config/override.hpp"
 #include "report/sink.hpp"
 
@@ -247,10 +247,9 @@ int run_app(int argc, char** argv, const std::vector<std::unique_ptr<Subcommand>
       return base::exit_code(base::Code::kUsage);
     }
     std::string name = words.front();
-    if ((name == "--version" || name == "-V") && words.size() == 1 && !separated) {
-      std::puts(base::tool_version().c_str());
-      return after_printing(0);
-    }
+    if ((name == "--version" || name == "-V") && !separated &&
+        (words.size() == 1 || (words.size() == 2 && words[1] == "--json")))
+      return put(words.size() == 1 ? version_text() : version_json());
     if (name == "--help" || name == "-h" || name == "--help-all") name = "help";
     words.erase(words.begin());
     for (const auto& command : commands) {

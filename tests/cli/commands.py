@@ -500,7 +500,10 @@ class Words(InAFolder):
             self.assertIn("Usage: rangescope " + command, page.stdout)
             self.assertEqual(page.stdout, self.tool(command, "--help").stdout)
             self.assertIn(".SH OPTIONS", self.tool("help", "--man", command).stdout)
-        self.assertRegex(self.tool("--version").stdout, r"^rangescope \d+\.\d+\.\d+\n$")
+        self.assertRegex(self.tool("--version").stdout, r"\Arangescope \d+\.\d+\.\d+\n(commit [0-9a-f]{7,}, )?\w+ build, (CUPTI \d+\.\d+|without CUPTI's) headers.*\n\Z")
+        version = json.loads(self.tool("--version", "--json").stdout)
+        self.assertEqual((version["schema"], version["formats"]["report"]), ("rangescope.version/1", "rangescope.report/1"))
+        self.assertTrue(self.tool("--version").stdout.startswith(version["tool"] + "\n"))
         self.assertEqual(self.tool().returncode, 64)
 
     def test_durations_and_json_are_the_same_everywhere(self):
