@@ -24,30 +24,12 @@ base::Result<SourceText> decode_source(const File& file, const SourceEntry& entr
   SourceText source;
   std::uint64_t unknown = 0;
   const auto parsed = proto::parse_message(file.path + ": offset " + std::to_string(entry.offset), [&] {
-    proto::for_each_field(file.bytes(entry), unknown, [&](proto::Field& field) {
-      switch (field.key()) {
-        case proto::varint(1): source.key = field.number(); return true;
-        case proto::bytes(2): source.ptx = field.text(); return true;
-        case proto::bytes(8):
-          proto::for_each_field(field.text(), unknown, [&](proto::Field& one) {
-            if (one.key() != proto::bytes(1)) return false;
-            std::pair<std::string_view, std::string_view> named;
-            proto::for_each_field(one.text(), unknown, [&](proto::Field& part) {
-              if (part.key() == proto::bytes(1))
-                named.first = part.text();
-              else if (part.key() == proto::bytes(2))
-                named.second = part.text();
-              else
-                return false;
-              return true;
-            });
-            source.files.push_back(named);
-            return true;
-          });
-          return true;
-        default: return false;
-      }
-    });
+    const auto named = [&](std::string_view m) {
+      auto& one = source.files.emplace_back();
+      proto::read(m, unknown, proto::text(1, one.first), proto::text(2, one.second));
+    };
+    proto::read(file.bytes(entry), unknown, proto::number(1, source.key), proto::text(2, source.ptx),
+                proto::each(8, [&](std::string_view m) { proto::read(m, unknown, proto::each(1, named)); }));
   });
   if (!parsed) return base::fail(base::Result<void>(parsed));
   return source;

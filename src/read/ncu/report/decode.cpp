@@ -1,262 +1,125 @@
 #include "read/ncu/report/decode.hpp"
 
+#include <tuple>
+
 #include "read/ncu/report/wire.hpp"
 
 namespace rangescope::read::ncu_report {
 namespace {
 
-using proto::Field;
-using proto::for_each_field;
+using namespace proto;
 
-/// Reads the parts of one result. The four kinds hold the same parts under different field numbers (decode_kernel and
-/// so on); the parts themselves are the same.
+/// Reads the parts of one result. The four kinds hold the same parts under different field numbers.
 class Decoder {
  public:
   Decoder(const File& file, std::uint64_t& unknown, Wanted wanted) : file_(file), unknown_(unknown), wanted_(wanted) {}
 
   Result decode(const Entry& entry) {
-    result_.kind = entry.kind;
-    result_.process = entry.process;
-    result_.offset = entry.offset;
-    for_each_field(file_.bytes(entry), unknown_, [&](Field& field) {
-      switch (entry.kind) {
-        case ResultKind::kKernel: return kernel(field);
-        case ResultKind::kRange: return range(field);
-        case ResultKind::kCommandList: return command_list(field);
-        case ResultKind::kGraph: return graph(field);
-      }
-      return false;
-    });
+    Result& out = result_;
+    out.kind = entry.kind;
+    out.process = entry.process;
+    out.offset = entry.offset;
+    const std::string_view message = file_.bytes(entry);
+    const auto metrics = [&](std::uint32_t field) { return each(field, [&](std::string_view m) { metric(m); }); };
+    const auto sections = [&](std::uint32_t field) { return each(field, [&](std::string_view m) { section(m); }); };
+    const auto rules = [&](std::uint32_t field) { return each(field, [&](std::string_view m) { rule(m); }); };
+    const auto nvtx = [&](std::uint32_t field) {
+      return each(field, [&](std::string_view m) { out.nvtx = decode_nvtx(m, unknown_); });
+    };
+    const auto clocks = [&](std::uint32_t field) {  // as they were requested, as they were
+      return each(field, [&](std::string_view m) { read(m, skip({varint(1)}), number(2, out.clock_executed)); });
+    };
+    // Ranges, command lists and graphs; of no use are API call and creation time.
+    const auto common = [&, parts = std::tuple(number(1, out.thread), metrics(4), sections(7), nvtx(10),
+                                               number(11, out.context))](Field& at) {
+      return std::apply([&](const auto&... part) { return (part(at) || ...); }, parts) ||
+             skip({varint(2), bytes(3), varint(5), varint(6), bytes(8), varint(9), bytes(14)})(at);
+    };
+    switch (entry.kind) {
+      case ResultKind::kKernel:
+        // API call, program handle, kernel id, dimensionality, offsets, creation time, api, series, names of context
+        // and stream, CPU stack, collection scope, green context are of no use; 35 (2025) holds the driver's version
+        read(message, number(1, out.thread), text(5, out.mangled), text(6, out.function), text(7, out.demangled),
+             each(10, [&](std::string_view m) { out.grid = dimensions(m); }),
+             each(11, [&](std::string_view m) { out.block = dimensions(m); }), metrics(13),
+             each(15, [&](std::string_view m) { read(m, number(1, out.source)); }), sections(17), rules(19), nvtx(21),
+             number(22, out.context), number(23, out.stream), clocks(25),
+             skip({varint(2), varint(3), varint(4), varint(8), bytes(9), bytes(12), varint(14), varint(16), bytes(18),
+                   varint(20), bytes(24), bytes(26), bytes(27), bytes(28), varint(29), varint(30), bytes(31),
+                   fixed32(35)}));
+        break;
+      case ResultKind::kRange:  // rules from 2025 on
+        read(message, clocks(12), number(15, out.source), rules(20), skip({bytes(13), varint(16), fixed32(21)}),
+             common);
+        break;
+      case ResultKind::kCommandList:
+        read(message, number(12, out.stream), number(17, out.source), text(18, out.demangled), rules(21),
+             skip({bytes(13), bytes(15), bytes(16), varint(16), varint(19), bytes(20), varint(22)}), common);
+        break;
+      case ResultKind::kGraph:
+        read(message, number(12, out.stream), number(17, out.source),
+             skip({bytes(13), bytes(15), bytes(16), varint(18)}), common);
+        break;
+    }
     return std::move(result_);
   }
 
  private:
-  bool kernel(Field& field) {
-    switch (field.key()) {
-      case proto::varint(1): result_.thread = field.number(); return true;
-      case proto::bytes(5): result_.mangled = field.text(); return true;
-      case proto::bytes(6): result_.function = field.text(); return true;
-      case proto::bytes(7): result_.demangled = field.text(); return true;
-      case proto::bytes(10): result_.grid = dimensions(field.text()); return true;
-      case proto::bytes(11): result_.block = dimensions(field.text()); return true;
-      case proto::bytes(13): return metric(field.text());
-      case proto::bytes(15): result_.source = reference(field.text()); return true;
-      case proto::bytes(17): return section(field.text());
-      case proto::bytes(19): return rule(field.text());
-      case proto::bytes(21): return nvtx(field.text());
-      case proto::varint(22): result_.context = field.number(); return true;
-      case proto::varint(23): result_.stream = field.number(); return true;
-      case proto::bytes(25): return clocks(field.text());
-      // API call, program handle, kernel id, dimensionality, offsets, creation time, api, series, names of context and
-      // stream, CPU stack, collection scope, green context: known, and of no use here
-      case proto::varint(2):
-      case proto::varint(3):
-      case proto::varint(4):
-      case proto::varint(8):
-      case proto::bytes(9):
-      case proto::bytes(12):
-      case proto::varint(14):
-      case proto::varint(16):
-      case proto::bytes(18):
-      case proto::varint(20):
-      case proto::bytes(24):
-      case proto::bytes(26):
-      case proto::bytes(27):
-      case proto::bytes(28):
-      case proto::varint(29):
-      case proto::varint(30):
-      case proto::bytes(31):
-      case proto::fixed32(35):  // 2025: empty wherever seen, and the driver's version
-        field.reader.skip();
-        return true;
-      default: return false;
-    }
-  }
-
-  /// Fields 1 to 6 of ranges, command lists and graphs.
-  bool common(Field& field) {
-    switch (field.key()) {
-      case proto::varint(1): result_.thread = field.number(); return true;
-      case proto::bytes(4): return metric(field.text());
-      case proto::bytes(7): return section(field.text());
-      case proto::bytes(10): return nvtx(field.text());
-      case proto::varint(11): result_.context = field.number(); return true;
-      case proto::varint(2):  // API call
-      case proto::bytes(3):
-      case proto::varint(5):  // creation time
-      case proto::varint(6):
-      case proto::bytes(8):
-      case proto::varint(9):
-      case proto::bytes(14): field.reader.skip(); return true;
-      default: return false;
-    }
-  }
-
-  bool range(Field& field) {
-    switch (field.key()) {
-      case proto::bytes(12): return clocks(field.text());
-      case proto::varint(15): result_.source = field.number(); return true;
-      case proto::bytes(20): return rule(field.text());  // from 2025; 2024.1 and before have no rules on ranges
-      case proto::bytes(13):
-      case proto::varint(16):
-      case proto::fixed32(21): field.reader.skip(); return true;
-      default: return common(field);
-    }
-  }
-
-  bool command_list(Field& field) {
-    switch (field.key()) {
-      case proto::varint(12): result_.stream = field.number(); return true;
-      case proto::varint(17): result_.source = field.number(); return true;
-      case proto::bytes(18): result_.demangled = field.text(); return true;
-      case proto::bytes(21): return rule(field.text());
-      case proto::bytes(13):
-      case proto::bytes(15):
-      case proto::bytes(16):
-      case proto::varint(16):
-      case proto::varint(19):
-      case proto::bytes(20):
-      case proto::varint(22): field.reader.skip(); return true;
-      default: return common(field);
-    }
-  }
-
-  bool graph(Field& field) {
-    switch (field.key()) {
-      case proto::varint(12): result_.stream = field.number(); return true;
-      case proto::varint(17): result_.source = field.number(); return true;
-      case proto::bytes(13):
-      case proto::bytes(15):
-      case proto::bytes(16):
-      case proto::varint(18): field.reader.skip(); return true;
-      default: return common(field);
-    }
+  template <class... Fields>
+  void read(std::string_view message, const Fields&... fields) {
+    proto::read(message, unknown_, fields...);
   }
 
   std::array<std::uint32_t, 3> dimensions(std::string_view message) {
     std::array<std::uint32_t, 3> xyz{};
-    for_each_field(message, unknown_, [&](Field& field) {
-      switch (field.key()) {
-        case proto::varint(1): xyz[0] = field.number32(); return true;
-        case proto::varint(2): xyz[1] = field.number32(); return true;
-        case proto::varint(3): xyz[2] = field.number32(); return true;
-        default: return false;
-      }
-    });
+    read(message, number(1, xyz[0]), number(2, xyz[1]), number(3, xyz[2]));
     return xyz;
   }
 
-  std::optional<std::uint64_t> reference(std::string_view message) {
-    std::optional<std::uint64_t> key;
-    for_each_field(message, unknown_, [&](Field& field) {
-      if (field.key() == proto::varint(1)) {
-        key = field.number();
-        return true;
-      }
-      return false;
-    });
-    return key;
-  }
-
-  bool clocks(std::string_view message) {
-    for_each_field(message, unknown_, [&](Field& field) {
-      switch (field.key()) {
-        case proto::varint(1): field.reader.skip(); return true;  // as it was requested
-        case proto::varint(2): result_.clock_executed = field.number32(); return true;
-        default: return false;
-      }
-    });
-    return true;
-  }
-
-  bool metric(std::string_view message) {
-    if (!wanted_.metrics) return true;
+  void metric(std::string_view message) {
+    if (!wanted_.metrics) return;
     MetricEntry& metric = result_.metrics.emplace_back();
     metric.message = message;
-    for_each_field(message, unknown_, [&](Field& field) {
-      switch (field.key()) {
-        case proto::varint(1): metric.name = field.number32(); return true;
-        case proto::bytes(2): metric.value = proto::read_value(field.text(), unknown_); return true;
-        case proto::bytes(3):
-          ++metric.instances;
-          field.reader.skip();
-          return true;
-        case proto::varint(4): field.reader.skip(); return true;
-        default: return false;
-      }
-    });
-    return true;
+    read(message, number(1, metric.name), each(2, [&](std::string_view m) { metric.value = read_value(m, unknown_); }),
+         each(3, [&](std::string_view) { ++metric.instances; }), skip({varint(4)}));
   }
 
   Filter filter(std::string_view message) {
     Filter filter;
-    for_each_field(message, unknown_, [&](Field& field) {
-      switch (field.key()) {
-        case proto::varint(1): filter.least_capability = field.number(); return true;
-        case proto::varint(2): filter.most_capability = field.number(); return true;
-        case proto::bytes(3): {
-          std::pair<std::uint64_t, std::uint64_t> range;
-          for_each_field(field.text(), unknown_, [&](Field& part) {
-            switch (part.key()) {
-              case proto::varint(1): range.first = part.number(); return true;
-              case proto::varint(2): range.second = part.number(); return true;
-              default: return false;
-            }
-          });
-          filter.capabilities.push_back(range);
-          return true;
-        }
-        case proto::bytes(4):
-          for_each_field(field.text(), unknown_, [&](Field& part) {
-            if (part.key() != proto::varint(1)) return false;
-            const std::uint64_t kind = part.number();
-            if (kind < 32) filter.kinds |= 1u << kind;
-            return true;
-          });
-          return true;
-        default: return false;
-      }
-    });
+    read(message, number(1, filter.least_capability), number(2, filter.most_capability),
+         each(3,
+              [&](std::string_view m) {
+                auto& range = filter.capabilities.emplace_back();
+                read(m, number(1, range.first), number(2, range.second));
+              }),
+         each(4, [&](std::string_view m) {
+           read(m, [&](Field& part) {
+             if (part.key() != varint(1)) return false;
+             const std::uint64_t kind = part.number();
+             if (kind < 32) filter.kinds |= 1u << kind;
+             return true;
+           });
+         }));
     return filter;
   }
 
   SectionMetric section_metric(std::string_view message) {
     SectionMetric metric;
-    for_each_field(message, unknown_, [&](Field& field) {
-      switch (field.key()) {
-        case proto::bytes(1): metric.name = field.text(); return true;
-        case proto::bytes(2): metric.label = field.text(); return true;
-        case proto::bytes(6): metric.filter = filter(field.text()); return true;
-        case proto::bytes(7): {
-          SectionMetric::Option& option = metric.options.emplace_back();
-          for_each_field(field.text(), unknown_, [&](Field& part) {
-            switch (part.key()) {
-              case proto::bytes(1): option.name = part.text(); return true;
-              case proto::bytes(2): part.reader.skip(); return true;
-              case proto::bytes(3): option.filter = filter(part.text()); return true;
-              default: return false;
-            }
-          });
-          return true;
-        }
-        case proto::bytes(3):
-        case proto::varint(3):
-        case proto::varint(4):
-        case proto::bytes(4):
-        case proto::bytes(5): field.reader.skip(); return true;
-        default: return false;
-      }
-    });
+    read(message, text(1, metric.name), text(2, metric.label),
+         each(6, [&](std::string_view m) { metric.filter = filter(m); }),
+         each(7,
+              [&](std::string_view m) {
+                auto& option = metric.options.emplace_back();
+                read(m, text(1, option.name), skip({bytes(2)}),
+                     each(3, [&](std::string_view f) { option.filter = filter(f); }));
+              }),
+         skip({bytes(3), varint(3), varint(4), bytes(4), bytes(5)}));
     return metric;
   }
 
   std::vector<SectionMetric> section_metrics(std::string_view message, std::uint32_t number) {
     std::vector<SectionMetric> metrics;
-    for_each_field(message, unknown_, [&](Field& field) {
-      if (field.key() == proto::bytes(number)) {
-        metrics.push_back(section_metric(field.text()));
-        return true;
-      }
+    read(message, each(number, [&](std::string_view m) { metrics.push_back(section_metric(m)); }), [](Field& field) {
       if (field.reader.tag() > 2) return false;
       field.reader.skip();
       return true;
@@ -264,95 +127,47 @@ class Decoder {
     return metrics;
   }
 
-  bool section(std::string_view message) {
-    if (!wanted_.sections) return true;
+  void section(std::string_view message) {
+    if (!wanted_.sections) return;
     Section& section = result_.sections.emplace_back();
-    for_each_field(message, unknown_, [&](Field& field) {
-      switch (field.key()) {
-        case proto::bytes(1): section.identifier = field.text(); return true;
-        case proto::bytes(2): section.display_name = field.text(); return true;
-        case proto::varint(3): section.order = static_cast<std::int64_t>(field.number()); return true;
-        case proto::bytes(4): section.header = section_metrics(field.text(), 2); return true;
-        case proto::bytes(5): section.body.push_back(field.text()); return true;
-        case proto::bytes(6): section.metrics = section_metrics(field.text(), 1); return true;
-        case proto::bytes(11): section.filter = filter(field.text()); return true;
-        case proto::bytes(7):
-        case proto::bytes(8):
-        case proto::bytes(9):
-        case proto::bytes(10):
-        case proto::bytes(12):
-        case proto::bytes(13): field.reader.skip(); return true;
-        default: return false;
-      }
-    });
-    return true;
+    read(message, text(1, section.identifier), text(2, section.display_name), number(3, section.order),
+         each(4, [&](std::string_view m) { section.header = section_metrics(m, 2); }),
+         each(5, [&](std::string_view m) { section.body.push_back(m); }),
+         each(6, [&](std::string_view m) { section.metrics = section_metrics(m, 1); }),
+         each(11, [&](std::string_view m) { section.filter = filter(m); }),
+         skip({bytes(7), bytes(8), bytes(9), bytes(10), bytes(12), bytes(13)}));
   }
 
   void rule_item(Rule& rule, std::string_view message) {
     bool is_message = false;
     RuleMessage said;
-    for_each_field(message, unknown_, [&](Field& field) {
-      switch (field.key()) {
-        case proto::bytes(1):
-          is_message = true;
-          for_each_field(field.text(), unknown_, [&](Field& part) {
-            switch (part.key()) {
-              case proto::bytes(1): said.text = part.text(); return true;
-              case proto::varint(2): said.type = part.number32(); return true;
-              case proto::varint(3): part.reader.skip(); return true;
-              case proto::bytes(4): said.title = part.text(); return true;
-              default: return false;
-            }
-          });
-          return true;
-        case proto::bytes(10):
-          for_each_field(field.text(), unknown_, [&](Field& part) {
-            switch (part.key()) {
-              case proto::varint(1): said.speedup_is_global = part.number() == 2; return true;
-              case proto::fixed64(2): said.speedup = part.reader.get_double(); return true;
-              default: return false;
-            }
-          });
-          return true;
-        case proto::bytes(2):
-        case proto::bytes(3):
-        case proto::bytes(4):
-        case proto::bytes(5):
-        case proto::bytes(6):
-        case proto::bytes(7):
-        case proto::bytes(8):
-        case proto::bytes(9): field.reader.skip(); return true;
-        default: return false;
-      }
-    });
+    const auto speedup = [&](Field& part) {
+      if (part.key() != fixed64(2)) return false;
+      said.speedup = part.reader.get_double();
+      return true;
+    };
+    read(message,
+         each(1,
+              [&](std::string_view m) {
+                is_message = true;
+                read(m, text(1, said.text), number(2, said.type), skip({varint(3)}), text(4, said.title));
+              }),
+         each(10,
+              [&](std::string_view m) {
+                std::uint64_t scope = 0;
+                read(m, number(1, scope), speedup);
+                said.speedup_is_global = scope == 2;
+              }),
+         skip({bytes(2), bytes(3), bytes(4), bytes(5), bytes(6), bytes(7), bytes(8), bytes(9)}));
     if (is_message) rule.messages.push_back(said);
   }
 
-  bool rule(std::string_view message) {
-    if (!wanted_.rules) return true;
+  void rule(std::string_view message) {
+    if (!wanted_.rules) return;
     Rule& rule = result_.rules.emplace_back();
-    for_each_field(message, unknown_, [&](Field& field) {
-      switch (field.key()) {
-        case proto::bytes(1): rule.identifier = field.text(); return true;
-        case proto::bytes(2): rule.display_name = field.text(); return true;
-        case proto::bytes(3):
-          for_each_field(field.text(), unknown_, [&](Field& body) {
-            if (body.key() != proto::bytes(1)) return false;
-            rule_item(rule, body.text());
-            return true;
-          });
-          return true;
-        case proto::bytes(4): rule.section = field.text(); return true;
-        case proto::bytes(5): field.reader.skip(); return true;
-        default: return false;
-      }
-    });
-    return true;
-  }
-
-  bool nvtx(std::string_view message) {
-    result_.nvtx = decode_nvtx(message, unknown_);
-    return true;
+    read(message, text(1, rule.identifier), text(2, rule.display_name),
+         each(3, [&](std::string_view body) { read(body, each(1, [&](std::string_view m) { rule_item(rule, m); })); }),
+         text(4, rule.section), skip({bytes(5)}));
   }
 
   const File& file_;
@@ -365,8 +180,8 @@ class Decoder {
 
 base::Result<Result> decode(const File& file, const Entry& entry, std::uint64_t& unknown, Wanted wanted) {
   Result result;
-  const auto parsed = proto::parse_message(file.path + ": offset " + std::to_string(entry.offset),
-                                           [&] { result = Decoder(file, unknown, wanted).decode(entry); });
+  const auto parsed = parse_message(file.path + ": offset " + std::to_string(entry.offset),
+                                    [&] { result = Decoder(file, unknown, wanted).decode(entry); });
   if (!parsed) return base::fail(base::Result<void>(parsed));
   return result;
 }
@@ -374,20 +189,15 @@ base::Result<Result> decode(const File& file, const Entry& entry, std::uint64_t&
 std::vector<Instance> instances(const MetricEntry& metric) {
   std::vector<Instance> all;
   std::uint64_t unknown = 0;
-  (void)proto::parse_message("", [&] {
-    for_each_field(metric.message, unknown, [&](Field& field) {
-      if (field.key() != proto::bytes(3)) return false;
-      Instance instance;
-      for_each_field(field.text(), unknown, [&](Field& part) {
-        switch (part.key()) {
-          case proto::bytes(1): instance.correlation = proto::read_value(part.text(), unknown); return true;
-          case proto::bytes(2): instance.value = proto::read_value(part.text(), unknown); return true;
-          default: return false;
-        }
-      });
-      all.push_back(instance);
-      return true;
-    });
+  (void)parse_message("", [&] {
+    const auto into = [&](std::uint32_t field, Value& value) {
+      return each(field, [&](std::string_view m) { value = read_value(m, unknown); });
+    };
+    read(metric.message, unknown, each(3, [&](std::string_view m) {
+           Instance instance;
+           read(m, unknown, into(1, instance.correlation), into(2, instance.value));
+           all.push_back(instance);
+         }));
   });
   return all;
 }

@@ -16,7 +16,10 @@ namespace {
 
 using base::Code;
 using base::fail;
+using proto::each;
 using proto::Field;
+using proto::number;
+using proto::text;
 
 constexpr std::string_view kMagic{"NVR\0", 4};
 constexpr std::size_t kMostHeader = 1024;  // the file header is 2 bytes in real files
@@ -34,13 +37,7 @@ std::optional<std::uint32_t> header_version(std::string_view head) {
   const std::uint32_t size = little_endian(head.substr(4));
   if (size == 0 || size > kMostHeader || head.size() - 8 < size) return std::nullopt;
   std::uint64_t version = 0, unknown = 0;
-  const auto parsed = proto::parse_message("", [&] {
-    proto::for_each_field(head.substr(8, size), unknown, [&](Field& field) {
-      if (field.key() != proto::varint(1)) return false;
-      version = field.number();
-      return true;
-    });
-  });
+  const auto parsed = proto::parse_message("", [&] { proto::read(head.substr(8, size), unknown, number(1, version)); });
   if (!parsed || version < kLeastVersion || version > kMostVersion) return std::nullopt;
   return static_cast<std::uint32_t>(version);
 }
@@ -51,61 +48,24 @@ std::string at(const std::string& path, std::uint64_t offset) {
 
 SystemInfo read_system(std::string_view message, std::uint64_t& unknown) {
   SystemInfo system;
-  proto::for_each_field(message, unknown, [&](Field& field) {
-    switch (field.key()) {
-      case proto::bytes(1): system.os = field.text(); return true;
-      case proto::bytes(2): system.os_version = field.text(); return true;
-      case proto::bytes(3): system.cpu = field.text(); return true;
-      case proto::bytes(4): system.architecture = field.text(); return true;
-      case proto::bytes(5): system.host = field.text(); return true;
-      case proto::bytes(7):
-        proto::for_each_field(field.text(), unknown, [&](Field& address) {
-          if (address.key() != proto::bytes(1)) return false;
-          system.addresses.append(system.addresses.empty() ? "" : ", ").append(address.text());
-          return true;
-        });
-        return true;
-      default: return false;
-    }
-  });
+  proto::read(message, unknown, text(1, system.os), text(2, system.os_version), text(3, system.cpu),
+              text(4, system.architecture), text(5, system.host), each(7, [&](std::string_view address) {
+                proto::read(address, unknown, each(1, [&](std::string_view one) {
+                              system.addresses.append(system.addresses.empty() ? "" : ", ").append(one);
+                            }));
+              }));
   return system;
-}
-
-Attribute read_attribute(std::string_view message, std::uint64_t& unknown) {
-  Attribute attribute;
-  proto::for_each_field(message, unknown, [&](Field& field) {
-    switch (field.key()) {
-      case proto::bytes(1): attribute.name = field.text(); return true;
-      case proto::bytes(2): attribute.value = proto::read_value(field.text(), unknown); return true;
-      default: return false;
-    }
-  });
-  return attribute;
 }
 
 DeviceInfo read_device(std::string_view message, std::uint64_t& unknown) {
   DeviceInfo device;
-  proto::for_each_field(message, unknown, [&](Field& field) {
-    switch (field.key()) {
-      case proto::varint(1): device.id = field.number32(); return true;
-      case proto::bytes(2): device.name = field.text(); return true;
-      case proto::bytes(3): device.attributes.push_back(read_attribute(field.text(), unknown)); return true;
-      default: return false;
-    }
-  });
+  proto::read(message, unknown, number(1, device.id), text(2, device.name), each(3, [&](std::string_view m) {
+                Attribute& attribute = device.attributes.emplace_back();
+                proto::read(m, unknown, text(1, attribute.name), each(2, [&](std::string_view value) {
+                              attribute.value = proto::read_value(value, unknown);
+                            }));
+              }));
   return device;
-}
-
-VersionInfo read_version(std::string_view message, std::uint64_t& unknown) {
-  VersionInfo version;
-  proto::for_each_field(message, unknown, [&](Field& field) {
-    switch (field.key()) {
-      case proto::bytes(1): version.provider = field.text(); return true;
-      case proto::bytes(2): version.version = field.text(); return true;
-      default: return false;
-    }
-  });
-  return version;
 }
 
 }  // namespace
@@ -159,24 +119,12 @@ class BlockWalker {
  private:
   void read_header(std::string_view message) {
     sources_ = kernels_ = ranges_ = command_lists_ = graphs_ = payload_ = 0;
-    std::string_view process, session;
-    bool has_process = false, has_session = false;
-    proto::for_each_field(message, file_.unknown_fields, [&](Field& field) {
-      switch (field.key()) {
-        case proto::varint(1): sources_ = field.number(); return true;
-        case proto::varint(2): kernels_ = field.number(); return true;
-        case proto::bytes(3): session = field.text(); return has_session = true;
-        case proto::bytes(4): read_strings(field.text()); return true;
-        case proto::varint(5): payload_ = field.number(); return true;
-        case proto::bytes(6): process = field.text(); return has_process = true;
-        case proto::varint(7): ranges_ = field.number(); return true;
-        case proto::varint(8): command_lists_ = field.number(); return true;
-        case proto::varint(9): graphs_ = field.number(); return true;
-        default: return false;
-      }
-    });
-    process_ = find_process(has_process ? process : std::string_view{});
-    if (has_session) read_session(session);
+    std::optional<std::string_view> process, session;
+    proto::read(message, file_.unknown_fields, number(1, sources_), number(2, kernels_), text(3, session),
+                each(4, [&](std::string_view m) { read_strings(m); }), number(5, payload_), text(6, process),
+                number(7, ranges_), number(8, command_lists_), number(9, graphs_));
+    process_ = find_process(process.value_or(std::string_view{}));
+    if (session) read_session(*session);
   }
 
   /// Blocks without a process block (2019) are of process 0 without a name.
@@ -184,14 +132,7 @@ class BlockWalker {
     const auto [known, is_new] = by_message_.try_emplace(message, 0);
     if (!is_new) return known->second;
     ProcessInfo info;
-    proto::for_each_field(message, file_.unknown_fields, [&](Field& field) {
-      switch (field.key()) {
-        case proto::varint(1): info.pid = field.number32(); return true;
-        case proto::bytes(2): info.host = field.text(); return true;
-        case proto::bytes(3): info.name = field.text(); return true;
-        default: return false;
-      }
-    });
+    proto::read(message, file_.unknown_fields, number(1, info.pid), text(2, info.host), text(3, info.name));
     const auto [same, added] = by_name_.try_emplace(std::tuple(info.pid, info.host, info.name),
                                                     static_cast<std::uint32_t>(file_.processes.size()));
     if (added) file_.processes.push_back(info);
@@ -199,54 +140,37 @@ class BlockWalker {
   }
 
   void read_strings(std::string_view message) {
-    proto::for_each_field(message, file_.unknown_fields, [&](Field& field) {
-      if (field.key() != proto::bytes(1)) return false;
-      file_.strings_.push_back(field.text());
-      return true;
-    });
+    proto::read(message, file_.unknown_fields, each(1, [&](std::string_view m) { file_.strings_.push_back(m); }));
   }
 
   void read_session(std::string_view message) {
     SessionInfo& session = file_.session;
-    std::uint64_t skipped =
-        0;  // session details vary most and matter least: unknown fields in them are not worth a word
-    proto::for_each_field(message, skipped, [&](Field& field) {
-      switch (field.key()) {
-        case proto::varint(2): {
-          const std::uint64_t time = field.number();
-          if (session.creation_time == 0) session.creation_time = time;
-          return true;
-        }
-        case proto::bytes(3): session.host = read_system(field.text(), skipped); return true;
-        case proto::bytes(4): session.target = read_system(field.text(), skipped); return true;
-        case proto::bytes(6): {
-          DeviceInfo device = read_device(field.text(), skipped);
-          device.process = process_;
-          if (devices_.emplace(device.process, device.id).second) session.devices.push_back(std::move(device));
-          return true;
-        }
-        case proto::bytes(8): {
-          const VersionInfo version = read_version(field.text(), skipped);
-          if (versions_.emplace(version.provider, version.version).second) session.versions.push_back(version);
-          return true;
-        }
-        case proto::bytes(9): read_settings(field.text()); return true;
-        case proto::bytes(11): session.command_line = field.text(); return true;
-        default: return false;
-      }
-    });
-  }
-
-  void read_settings(std::string_view message) {
-    std::uint64_t skipped = 0;
-    proto::for_each_field(message, skipped, [&](Field& field) {
-      switch (field.key()) {
-        case proto::bytes(1): file_.session.executable = field.text(); return true;
-        case proto::bytes(2): file_.session.working_directory = field.text(); return true;
-        case proto::bytes(3): file_.session.arguments = field.text(); return true;
-        default: return false;  // 4 is the environment: never read
-      }
-    });
+    // Session details vary most and matter least: unknown fields in them are not worth a word.
+    std::uint64_t skipped = 0, time = 0;
+    proto::read(message, skipped, number(2, time),
+                each(3, [&](std::string_view m) { session.host = read_system(m, skipped); }),
+                each(4, [&](std::string_view m) { session.target = read_system(m, skipped); }),
+                each(6,
+                     [&](std::string_view m) {
+                       DeviceInfo device = read_device(m, skipped);
+                       device.process = process_;
+                       if (devices_.emplace(device.process, device.id).second)
+                         session.devices.push_back(std::move(device));
+                     }),
+                each(8,
+                     [&](std::string_view m) {
+                       VersionInfo version;
+                       proto::read(m, skipped, text(1, version.provider), text(2, version.version));
+                       if (versions_.emplace(version.provider, version.version).second)
+                         session.versions.push_back(version);
+                     }),
+                each(9,
+                     [&](std::string_view m) {  // 4 is the environment: never read
+                       proto::read(m, skipped, text(1, session.executable), text(2, session.working_directory),
+                                   text(3, session.arguments));
+                     }),
+                text(11, session.command_line));
+    if (session.creation_time == 0) session.creation_time = time;
   }
 
   void read_entries(std::uint64_t offset, std::uint64_t size) {

@@ -7,8 +7,7 @@
 namespace rangescope::read::ncu_report {
 namespace {
 
-using proto::Field;
-using proto::for_each_field;
+using namespace proto;
 
 class NvtxDecoder {
  public:
@@ -16,130 +15,81 @@ class NvtxDecoder {
 
   NvtxState state(std::string_view message) {
     NvtxState state;
-    for_each_field(message, unknown_, [&](Field& field) {
-      switch (field.key()) {
-        case proto::bytes(1): state.domains.push_back(domain(field.text())); return true;
-        case proto::bytes(2): {
-          NvtxThread thread;
-          std::vector<std::string_view> domains;
-          for_each_field(field.text(), unknown_, [&](Field& part) {
-            switch (part.key()) {
-              case proto::varint(1): thread.tid = part.number(); return true;
-              case proto::bytes(2): domains.push_back(part.text()); return true;
-              default: return false;
-            }
-          });
-          for (const std::string_view domain : domains) {
-            per_domain(domain,
-                       [&](std::string_view range, std::uint32_t id) { thread.stack.push_back(push(range, id)); });
-          }
-          state.threads.push_back(std::move(thread));
-          return true;
-        }
-        case proto::bytes(3):
-          per_domain(field.text(),
-                     [&](std::string_view range, std::uint32_t id) { state.start_end.push_back(start(range, id)); });
-          return true;
-        case proto::varint(4): field.reader.skip(); return true;
-        case proto::varint(5): state.process_scope = field.number() == 1; return true;
-        default: return false;
-      }
-    });
+    std::uint32_t scope = 0;
+    read(message, each(1, [&](std::string_view m) { state.domains.push_back(domain(m)); }),
+         each(2,
+              [&](std::string_view m) {
+                NvtxThread thread;
+                std::vector<std::string_view> domains;
+                read(m, number(1, thread.tid), each(2, [&](std::string_view one) { domains.push_back(one); }));
+                for (const std::string_view one : domains)
+                  per_domain(one, [&](std::string_view r, std::uint32_t id) { thread.stack.push_back(push(r, id)); });
+                state.threads.push_back(std::move(thread));
+              }),
+         each(3,
+              [&](std::string_view m) {
+                per_domain(m, [&](std::string_view r, std::uint32_t id) { state.start_end.push_back(start(r, id)); });
+              }),
+         skip({varint(4)}), number(5, scope));
+    state.process_scope = scope == 1;
     return state;
   }
 
  private:
+  template <class... Fields>
+  void read(std::string_view message, const Fields&... fields) {
+    proto::read(message, unknown_, fields...);
+  }
+
   NvtxDomain domain(std::string_view message) {
     NvtxDomain domain;
     const auto pair = [&](std::string_view entry) {
       std::pair<std::uint64_t, std::string_view> string;
-      for_each_field(entry, unknown_, [&](Field& part) {
-        switch (part.key()) {
-          case proto::varint(1): string.first = part.number(); return true;
-          case proto::bytes(2): string.second = part.text(); return true;
-          default: return false;
-        }
-      });
+      read(entry, number(1, string.first), text(2, string.second));
       return string;
     };
-    for_each_field(message, unknown_, [&](Field& field) {
-      switch (field.key()) {
-        case proto::varint(1): domain.id = field.number32(); return true;
-        case proto::bytes(2): domain.name = field.text(); return true;
-        case proto::bytes(3): domain.strings.push_back(pair(field.text())); return true;
-        case proto::bytes(4): {  // a table of names: {1 type (1 categories), 2 entries}
-          std::uint64_t type = 0;
-          for_each_field(field.text(), unknown_, [&](Field& part) {
-            switch (part.key()) {
-              case proto::varint(1): type = part.number(); return true;
-              case proto::bytes(2): {
-                const auto [id, name] = pair(part.text());
-                if (type == 1) domain.categories.emplace_back(static_cast<std::uint32_t>(id), name);
-                return true;
-              }
-              default: return false;
-            }
-          });
-          return true;
-        }
-        default: return false;
-      }
-    });
+    read(message, number(1, domain.id), text(2, domain.name),
+         each(3, [&](std::string_view m) { domain.strings.push_back(pair(m)); }),
+         each(4, [&](std::string_view table) {  // of names: {1 type (1 categories), 2 entries}
+           std::uint64_t type = 0;
+           read(table, number(1, type), each(2, [&](std::string_view m) {
+                  const auto [id, name] = pair(m);
+                  if (type == 1) domain.categories.emplace_back(static_cast<std::uint32_t>(id), name);
+                }));
+         }));
     return domain;
   }
 
   NvtxAttributes attributes(std::string_view message) {
-    NvtxAttributes attributes;
-    for_each_field(message, unknown_, [&](Field& field) {
-      switch (field.key()) {
-        case proto::varint(1): field.reader.skip(); return true;  // version
-        case proto::varint(2): attributes.category = field.number32(); return true;
-        case proto::bytes(3):
-          for_each_field(field.text(), unknown_, [&](Field& part) {
-            switch (part.key()) {
-              case proto::varint(1): attributes.color_type = part.number32(); return true;
-              case proto::varint(2): attributes.color = part.number32(); return true;
-              case proto::fixed32(2): attributes.color = part.reader.get_fixed32(); return true;
-              default: return false;
-            }
-          });
-          return true;
-        case proto::bytes(4): payload(attributes, field.text()); return true;
-        case proto::bytes(5):
-          for_each_field(field.text(), unknown_, [&](Field& part) {
-            switch (part.key()) {
-              case proto::varint(1): attributes.message_type = part.number32(); return true;
-              case proto::bytes(2): attributes.message = part.text(); return true;
-              case proto::varint(3): attributes.message_handle = part.number(); return true;
-              default: return false;
-            }
-          });
-          return true;
-        default: return false;
-      }
-    });
-    return attributes;
+    NvtxAttributes out;
+    const auto fixed_color = [&](Field& at) {
+      if (at.key() != fixed32(2)) return false;
+      out.color = at.reader.get_fixed32();
+      return true;
+    };
+    read(message, skip({varint(1)}), number(2, out.category),
+         each(3, [&](std::string_view m) { read(m, number(1, out.color_type), number(2, out.color), fixed_color); }),
+         each(4, [&](std::string_view m) { payload(out, m); }), each(5, [&](std::string_view m) {
+           read(m, number(1, out.message_type), text(2, out.message), number(3, out.message_handle));
+         }));
+    return out;
   }
 
   void payload(NvtxAttributes& attributes, std::string_view message) {
-    for_each_field(message, unknown_, [&](Field& part) {
-      if (part.key() == proto::varint(1)) {
-        attributes.payload_type = part.number32();
-        return true;
-      }
+    read(message, number(1, attributes.payload_type), [&](Field& part) {
       if (part.reader.tag() < 2 || part.reader.tag() > 9) return false;
       switch (part.reader.wire_type()) {
-        case proto::Type::varint: attributes.payload_integer = part.number(); return true;
-        case proto::Type::fixed64:
+        case Type::varint: attributes.payload_integer = part.number(); return true;
+        case Type::fixed64:
           attributes.payload_integer = part.reader.get_fixed64();
           attributes.payload_number = std::bit_cast<double>(attributes.payload_integer);
           return true;
-        case proto::Type::fixed32:
+        case Type::fixed32:
           attributes.payload_integer = part.reader.get_fixed32();
           attributes.payload_number =
               static_cast<double>(std::bit_cast<float>(static_cast<std::uint32_t>(attributes.payload_integer)));
           return true;
-        case proto::Type::length_delimited: attributes.payload_text = part.text(); return true;
+        case Type::length_delimited: attributes.payload_text = part.text(); return true;
         default: return false;
       }
     });
@@ -148,31 +98,17 @@ class NvtxDecoder {
   NvtxRange push(std::string_view message, std::uint32_t domain) {
     NvtxRange range;
     range.domain = domain;
-    for_each_field(message, unknown_, [&](Field& field) {
-      switch (field.key()) {
-        case proto::bytes(1): range.name = field.text(); return true;
-        case proto::bytes(2): range.attributes = attributes(field.text()); return true;
-        case proto::varint(3): range.last_api_call = field.number(); return true;
-        case proto::varint(4): range.id = field.number(); return true;
-        default: return false;
-      }
-    });
+    read(message, text(1, range.name), each(2, [&](std::string_view m) { range.attributes = attributes(m); }),
+         number(3, range.last_api_call), number(4, range.id));
     return range;
   }
 
   NvtxRange start(std::string_view message, std::uint32_t domain) {
     NvtxRange range;
     range.domain = domain;
-    for_each_field(message, unknown_, [&](Field& field) {
-      switch (field.key()) {
-        case proto::varint(1): range.id = field.number(); return true;
-        case proto::bytes(2): range.name = field.text(); return true;
-        case proto::bytes(3): range.attributes = attributes(field.text()); return true;
-        case proto::varint(4): range.last_api_call = field.number(); return true;
-        case proto::varint(5): field.reader.skip(); return true;  // thread
-        default: return false;
-      }
-    });
+    read(message, number(1, range.id), text(2, range.name),
+         each(3, [&](std::string_view m) { range.attributes = attributes(m); }), number(4, range.last_api_call),
+         skip({varint(5)}));  // thread
     return range;
   }
 
@@ -181,13 +117,7 @@ class NvtxDecoder {
   void per_domain(std::string_view message, Take&& take) {
     std::uint32_t domain = 0;
     std::vector<std::string_view> ranges;
-    for_each_field(message, unknown_, [&](Field& field) {
-      switch (field.key()) {
-        case proto::varint(1): domain = field.number32(); return true;
-        case proto::bytes(3): ranges.push_back(field.text()); return true;
-        default: return false;
-      }
-    });
+    read(message, number(1, domain), each(3, [&](std::string_view m) { ranges.push_back(m); }));
     for (const std::string_view range : ranges) take(range, domain);
   }
 

@@ -54,6 +54,45 @@ void for_each_field(std::string_view message, std::uint64_t& unknown, Take&& tak
   }
 }
 
+/// What becomes of one field, for read(): `number(1, id)`, `text(2, name)`, `each(3, [&](std::string_view message)
+/// {})`.
+template <class T>
+auto number(std::uint32_t field, T& out) {
+  return [field, &out](Field& at) {
+    if (at.key() != varint(field)) return false;
+    out = static_cast<T>(at.number());
+    return true;
+  };
+}
+template <class T>
+auto text(std::uint32_t field, T& out) {
+  return [field, &out](Field& at) {
+    if (at.key() != bytes(field)) return false;
+    out = at.text();
+    return true;
+  };
+}
+template <class Take>
+auto each(std::uint32_t field, Take take) {
+  return [field, take](Field& at) {
+    if (at.key() != bytes(field)) return false;
+    take(at.text());
+    return true;
+  };
+}
+/// Known, and of no use here. `keys` live as long as the call of read().
+inline auto skip(std::initializer_list<std::uint32_t> keys) {
+  return [keys](Field& at) {
+    for (const std::uint32_t key : keys)
+      if (at.key() == key) return at.reader.skip(), true;
+    return false;
+  };
+}
+template <class... Fields>
+void read(std::string_view message, std::uint64_t& unknown, const Fields&... fields) {
+  for_each_field(message, unknown, [&](Field& at) { return (fields(at) || ...); });
+}
+
 /// Runs `body` and turns a damaged message into an error at `where`.
 template <class Body>
 base::Result<void> parse_message(const std::string& where, Body&& body) {
