@@ -10,7 +10,7 @@
 #include "base/sqlite.hpp"
 #include "read/nsys/sqlite/parts.hpp"
 #include "read/nsys/sqlite/reader.hpp"
-#include "read/nsys/sqlite/session_text.hpp"
+#include "read/nsys/sqlite/session_text_test.hpp"
 
 namespace rangescope::read::nsys_sqlite {
 namespace schema_test {
