@@ -32,30 +32,6 @@ bool is_value(std::string_view word) {
 
 }  // namespace
 
-std::string to_string(const Version& version) {
-  return std::to_string(version.year) + "." + std::to_string(version.release) + "." + std::to_string(version.patch);
-}
-
-Version parse_version(std::string_view text) {
-  for (std::size_t at = 0; at + 6 <= text.size(); ++at) {
-    if (text[at] != '2' || text[at + 1] != '0' || text[at + 4] != '.' ||
-        (at > 0 && text[at - 1] >= '0' && text[at - 1] <= '9'))
-      continue;
-    Version version;
-    int* const parts[] = {&version.year, &version.release, &version.patch};
-    std::size_t digit = at;
-    for (int* part : parts) {
-      const std::size_t begin = digit;
-      while (digit < text.size() && text[digit] >= '0' && text[digit] <= '9' && digit - begin < 6)
-        *part = *part * 10 + (text[digit++] - '0');
-      if (digit == begin || digit >= text.size() || text[digit] != '.') break;
-      ++digit;
-    }
-    if (version.year >= 2018 && version.year < 2100) return version;
-  }
-  return {};
-}
-
 bool Abilities::takes(std::string_view option, std::string_view value) const {
   const auto found = options.find(std::string(option));
   if (found == options.end()) return false;

@@ -5,7 +5,6 @@
 // is that of ncu 2020.3 to 2026.1 and nsys 2020.4 to 2026.1.
 #pragma once
 
-#include <compare>
 #include <filesystem>
 #include <map>
 #include <set>
@@ -13,18 +12,14 @@
 #include <string_view>
 #include <vector>
 
+#include "base/nsight.hpp"
 #include "base/result.hpp"
 
 namespace rangescope::collect {
 
-/// 2025.3.1; unknown is 0.0.0.
-struct Version {
-  int year = 0, release = 0, patch = 0;
-  auto operator<=>(const Version&) const = default;
-};
-[[nodiscard]] std::string to_string(const Version& version);
-/// The first `2025.3.1`-like group of a text ("Version 2025.3.1.0 (build 36398880)", "version 2025.3.1.90-...").
-[[nodiscard]] Version parse_version(std::string_view text);
+using base::parse_version;
+using base::to_string;
+using Version = base::ToolVersion;
 
 struct Abilities {
   std::string tool;            ///< "ncu" or "nsys"

@@ -5,32 +5,21 @@
 #pragma once
 
 #include <filesystem>
-#include <map>
-#include <optional>
-#include <string>
 #include <string_view>
-#include <vector>
 
+#include "base/nsight.hpp"
 #include "base/result.hpp"
 #include "collect/nsight/abilities.hpp"
 
 namespace rangescope::collect {
 
-/// Where to look; all of it given, so that a test can give its own.
-struct ToolSearch {
-  std::map<std::string, std::string>
-      environment;                   ///< PATH, RANGESCOPE_NSYS, RANGESCOPE_NCU, CUDA_HOME, XDG_CACHE_HOME, HOME
-  std::string configured;            ///< pipeline.*.path; goes before everything else
-  std::filesystem::path root = "/";  ///< of /opt/nvidia, /usr/local and /usr/lib
-};
-[[nodiscard]] ToolSearch tool_search();
+using base::find_importer;
+using base::find_tools;
+using base::tool_search;
+using base::ToolSearch;
 
-/// Every place of `tool` ("nsys", "ncu") that holds one, the one to use first: configured path, $RANGESCOPE_NSYS or
-/// $RANGESCOPE_NCU, PATH, /opt/nvidia (newest first), CUDA toolkits (newest first), Debian's /usr/lib.
-[[nodiscard]] std::vector<std::filesystem::path> find_tools(std::string_view tool, const ToolSearch& search);
-
-/// The first of them, probed. kToolMissing with the places that were looked at; kConfig when the place that the user
-/// named holds none; kToolMissing when it does not run (the missing library is named).
+/// The first tool that is found, probed. kToolMissing with the places that were looked at; kConfig when the place that
+/// the user named holds none; kToolMissing when it does not run (the missing library is named).
 [[nodiscard]] base::Result<Abilities> probe_tool(std::string_view tool, const ToolSearch& search);
 
 /// Asks one executable, past the cache.
@@ -39,8 +28,5 @@ struct ToolSearch {
 /// Fills `metrics` of ncu's abilities (of the GPUs here, else of every chip it knows) and keeps them in the cache.
 /// Costs seconds the first time; leaves them empty where ncu cannot say.
 void probe_metrics(Abilities& ncu, const ToolSearch& search);
-
-/// QdstrmImporter that belongs to this nsys, or nothing.
-[[nodiscard]] std::optional<std::filesystem::path> find_importer(const std::filesystem::path& nsys);
 
 }  // namespace rangescope::collect

@@ -9,9 +9,9 @@
 #include "base/fs.hpp"
 #include "base/hash.hpp"
 #include "base/log.hpp"
+#include "base/nsight.hpp"
 #include "base/process.hpp"
 #include "base/text.hpp"
-#include "read/nsys/rep/tools.hpp"
 #include "read/registry.hpp"
 
 namespace rangescope::read::nsys_rep {
@@ -23,6 +23,18 @@ constexpr std::string_view kReport = "NVIDIA Tegra Profiler Report ";
 constexpr std::string_view kStream = "NVIDIA Nsight Systems Stream ";
 constexpr std::string_view kWhere = " (https://developer.nvidia.com/nsight-systems)";
 
+using Version = base::ToolVersion;
+
+struct Nsys {
+  fs::path path;
+  Version version;
+};
+
+std::optional<Version> version_in(std::string_view text) {
+  const Version version = base::parse_version(text);
+  return version.year > 0 ? std::optional(version) : std::nullopt;
+}
+
 bool is_stream(std::string_view head) {
   return head.substr(0, 64).find(kStream) != std::string_view::npos;
 }
@@ -31,7 +43,7 @@ bool is_stream(std::string_view head) {
 std::optional<Version> written_by(std::string_view head) {
   head = head.substr(0, 160);
   const auto at = head.find(is_stream(head) ? kStream : kReport);
-  return at == std::string_view::npos ? std::nullopt : find_version(head.substr(at));
+  return at == std::string_view::npos ? std::nullopt : version_in(head.substr(at));
 }
 
 /// The version that a report without one in its first bytes names further on ("2023.3.1.92-233133147223v0"): the
@@ -48,7 +60,7 @@ std::optional<Version> version_inside(const fs::path& file) {
     for (; is_digit(end) || (end < text.size() && text[end] == '.' && is_digit(end + 1)); ++end)
       points += text[end] == '.' ? 1 : 0;
     if (points != 3 || end >= text.size() || text[end] != '-') continue;
-    if (const auto version = find_version(text.substr(at, end - at)); version && (!newest || *newest < *version))
+    if (const auto version = version_in(text.substr(at, end - at)); version && (!newest || *newest < *version))
       newest = version;
   }
   return newest;
@@ -88,14 +100,63 @@ base::Result<fs::path> cache_stem(const fs::path& file) {
 }
 
 /// Runs a tool of Nsight Systems; its output comes back for the error message.
-base::Result<base::Ended> run_tool(std::vector<std::string> argv) {
+base::Result<base::Ended> run_tool(std::vector<std::string> argv, std::optional<std::chrono::seconds> limit = {}) {
   base::Command command;
   command.argv = std::move(argv);
   command.out = {.pass = false, .keep = true, .file = {}};
   command.err = {.pass = false, .keep = true, .file = {}};
   command.set_env = {{"LC_ALL", "C"}};
   command.null_stdin = true;
+  command.timeout = limit;
   return base::run(command);
+}
+
+/// Every nsys that answers `--version`, in this order: `asked` alone when it is not empty, $RANGESCOPE_NSYS alone when
+/// it is set, else all that are installed. kToolMissing when the one that was asked for does not run.
+base::Result<std::vector<Nsys>> find_nsys(std::string_view asked) {
+  const base::ToolSearch search = base::tool_search();
+  const std::string from_environment = search.variable("RANGESCOPE_NSYS");
+  const bool by_name = !asked.empty();
+  if (!by_name) asked = from_environment;
+  const auto version_of = [](const fs::path& nsys) {
+    const auto ended = run_tool({nsys.string(), "--version"}, std::chrono::seconds(60));
+    return ended ? base::parse_version(ended->out + ended->err) : Version{};
+  };
+  std::vector<Nsys> out;
+  if (!asked.empty()) {
+    const auto path = base::find_on_path(asked);
+    const Version version = path ? version_of(*path) : Version{};
+    if (version.year == 0)
+      return base::fail(base::Code::kToolMissing, path ? "it does not answer --version like nsys" : "no such program",
+                        std::string(asked),
+                        by_name ? "Give the path of the nsys executable."
+                                : "Set RANGESCOPE_NSYS to the nsys executable, or unset it.");
+    return std::vector<Nsys>{{*path, version}};
+  }
+  std::vector<fs::path> seen;
+  for (const fs::path& place : base::find_tools("nsys", search)) {
+    std::error_code error;
+    const fs::path real = fs::canonical(place, error);
+    if (error || std::find(seen.begin(), seen.end(), real) != seen.end()) continue;
+    seen.push_back(real);
+    if (const Version version = version_of(place); version.year > 0) out.push_back({place, version});
+  }
+  return out;
+}
+
+/// Shared libraries that `program` needs and the system does not have, as the dynamic loader tells; empty when none.
+std::vector<std::string> missing_libraries(const fs::path& program) {
+  std::vector<std::string> out;
+  const auto ended = run_tool({"ldd", program.string()});
+  if (!ended) return out;
+  for (const std::string_view line : base::split(ended->out, '\n')) {
+    const auto arrow = line.find(" => not found");
+    if (arrow == std::string_view::npos) continue;
+    // ldd names a library once for each library that wants it
+    if (std::string name(base::trim(line.substr(0, arrow))); std::find(out.begin(), out.end(), name) == out.end())
+      out.push_back(std::move(name));
+  }
+  return out;
 }
 
 /// The last lines that a tool printed.
@@ -118,12 +179,13 @@ std::string package_of(const std::string& library) {
 
 base::Error no_nsys(const fs::path& file, const std::optional<Version>& need, const std::vector<Nsys>& found,
                     bool stream) {
-  const std::string wanted = !need ? "Nsight Systems" : "Nsight Systems " + need->text() + (stream ? "" : " or newer");
+  const std::string wanted =
+      !need ? "Nsight Systems" : "Nsight Systems " + to_string(*need) + (stream ? "" : " or newer");
   std::string what = (stream ? "only the importer of Nsight Systems can read this stream"
                              : "only Nsight Systems can read this report");
-  if (need) what += ", and it was written by " + need->text();
+  if (need) what += ", and it was written by " + to_string(*need);
   if (found.empty()) what += "; no nsys was found";
-  for (const Nsys& nsys : found) what += "; " + nsys.path.string() + " is " + nsys.version.text();
+  for (const Nsys& nsys : found) what += "; " + nsys.path.string() + " is " + to_string(nsys.version);
   return {base::Code::kToolMissing, what, file.string(),
           "Install " + wanted + std::string(kWhere) +
               " and give it with RANGESCOPE_NSYS=/path/to/nsys, or give the SQLite export of this file" +
@@ -155,14 +217,14 @@ base::Result<void> import_stream(const fs::path& stream, const fs::path& report,
   std::string without;
   for (const Nsys& nsys : found) {
     if (need && nsys.version != *need) continue;
-    importer = find_importer(nsys.path);
+    importer = base::find_importer(nsys.path);
     if (importer) break;
     without = nsys.path.string();
   }
   if (!importer && !without.empty()) {
     return base::fail(base::Code::kToolMissing, "the installation of " + without + " has no QdstrmImporter",
                       stream.string(),
-                      "Install the host part of Nsight Systems " + need->text() + " too (Debian: nsight-systems).");
+                      "Install the host part of Nsight Systems " + to_string(*need) + " too (Debian: nsight-systems).");
   }
   if (!importer) return tl::make_unexpected(no_nsys(stream, need, found, true));
   return make_file(report, [&](const fs::path& out) -> base::Result<void> {
@@ -197,7 +259,7 @@ base::Result<void> export_report(const fs::path& report, const fs::path& sqlite,
     break;
   }
   if (chosen == nullptr) return tl::make_unexpected(no_nsys(asked_for, need, found, false));
-  base::detail("exporting " + asked_for.string() + " with nsys " + chosen->version.text());
+  base::detail("exporting " + asked_for.string() + " with nsys " + to_string(chosen->version));
   return make_file(sqlite, [&](const fs::path& out) -> base::Result<void> {
     const auto ended = run_tool({chosen->path.string(), "export", "--type=sqlite", "--force-overwrite=true",
                                  "--output=" + out.string(), report.string()});
@@ -206,18 +268,18 @@ base::Result<void> export_report(const fs::path& report, const fs::path& sqlite,
     if (ended->ok() && fs::exists(out, error)) return {};
     const std::string output = ended->out + ended->err;
     // Old ones say so, or end with an exception of a library that parses what it does not know.
-    auto newer = find_version(output);
+    auto newer = version_in(output);
     if (!newer || *newer <= chosen->version) newer = version_inside(report);
     const bool known = newer && *newer > chosen->version;
     const bool too_old = known || output.find("Version number is invalid") != std::string::npos ||
                          output.find("newer than your current") != std::string::npos;
     if (too_old) {
       return base::fail(base::Code::kToolMissing,
-                        "nsys " + chosen->version.text() + " is too old for this report" +
-                            (known ? ", which " + newer->text() + " wrote" : std::string()),
+                        "nsys " + to_string(chosen->version) + " is too old for this report" +
+                            (known ? ", which " + to_string(*newer) + " wrote" : std::string()),
                         asked_for.string(),
                         "Install Nsight Systems " +
-                            (known ? newer->text() + " or newer" : std::string("of a newer version")) +
+                            (known ? to_string(*newer) + " or newer" : std::string("of a newer version")) +
                             std::string(kWhere) + " and give it with RANGESCOPE_NSYS=/path/to/nsys.");
     }
     return base::fail(base::Code::kBadData, "nsys export failed: " + ending(*ended), asked_for.string(), {});

@@ -8,7 +8,7 @@
 #include <fstream>
 
 #include "base/fs.hpp"
-#include "read/nsys/rep/tools.hpp"
+#include "base/nsight.hpp"
 
 namespace rangescope::read::nsys_rep {
 namespace reader_test {
@@ -148,7 +148,7 @@ TEST_F(NsysRep, ImporterIsFoundWhereDebianPutsIt) {
   fs::create_symlink("../target-linux-x64/nsys", usr / "lib/nsight-systems/bin/nsys");
   fs::create_symlink("../lib/nsight-systems/bin/nsys", usr / "bin/nsys");
   for (const char* nsys : {"bin/nsys", "lib/nsight-systems/bin/nsys"}) {
-    const auto found = find_importer(usr / nsys);
+    const auto found = base::find_importer(usr / nsys);
     ASSERT_TRUE(found.has_value()) << nsys;
     EXPECT_EQ(found->string(), importer) << nsys;
   }
@@ -162,11 +162,11 @@ TEST_F(NsysRep, SniffsByContent) {
 }
 
 TEST(NsysVersion, IsFoundInWhatTheToolsPrint) {
-  EXPECT_EQ(find_version("NVIDIA Nsight Systems version 2022.4.2.1-df9881f")->text(), "2022.4.2");
-  EXPECT_EQ(find_version("Report 2024@6@2@225-246")->text(), "2024.6.2");
-  EXPECT_FALSE(find_version("Profiler Report 1."));
-  EXPECT_FALSE(find_version("12024.1.2"));
-  EXPECT_LT(find_version("2023.12.1"), find_version("2024.1.1"));
+  EXPECT_EQ(to_string(base::parse_version("NVIDIA Nsight Systems version 2022.4.2.1-df9881f")), "2022.4.2");
+  EXPECT_EQ(to_string(base::parse_version("Report 2024@6@2@225-246")), "2024.6.2");
+  EXPECT_EQ(base::parse_version("Profiler Report 1.").year, 0);
+  EXPECT_EQ(base::parse_version("12024.1.2").year, 0);
+  EXPECT_LT(base::parse_version("2023.12.1"), base::parse_version("2024.1.1"));
 }
 
 TEST_F(NsysRep, TooOldNsysThatEndsWithAnExceptionIsToldByTheVersionInside) {

@@ -1,0 +1,160 @@
+#include "base/nsight.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "base/text.hpp"
+
+namespace rangescope::base {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool is_digit(char c) {
+  return c >= '0' && c <= '9';
+}
+
+/// Folders of `parent` whose names begin with `prefix`, the highest version in the name first.
+std::vector<fs::path> versioned(const fs::path& parent, std::string_view prefix) {
+  std::vector<fs::path> out;
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(parent, ignored))
+    if (entry.path().filename().string().starts_with(prefix)) out.push_back(entry.path());
+  const auto numbers = [](const fs::path& path) {
+    std::vector<long> parts;
+    const std::string name = path.filename().string();
+    for (std::size_t at = 0; at < name.size();) {
+      if (!is_digit(name[at])) {
+        ++at;
+        continue;
+      }
+      long number = 0;
+      while (at < name.size() && is_digit(name[at]) && number < 100000000) number = number * 10 + (name[at++] - '0');
+      parts.push_back(number);
+    }
+    return parts;
+  };
+  std::stable_sort(out.begin(), out.end(), [&](const fs::path& a, const fs::path& b) {
+    const auto na = numbers(a), nb = numbers(b);
+    return na != nb ? na > nb : a < b;
+  });
+  return out;
+}
+
+}  // namespace
+
+std::string to_string(const ToolVersion& version) {
+  return std::to_string(version.year) + "." + std::to_string(version.release) + "." + std::to_string(version.patch);
+}
+
+ToolVersion parse_version(std::string_view text) {
+  const auto point = [&](std::size_t at) { return at < text.size() && (text[at] == '.' || text[at] == '@'); };
+  for (std::size_t at = 0; at + 6 <= text.size(); ++at) {
+    if (text[at] != '2' || text[at + 1] != '0' || !point(at + 4) || (at > 0 && is_digit(text[at - 1]))) continue;
+    ToolVersion version;
+    int* const parts[] = {&version.year, &version.release, &version.patch};
+    std::size_t digit = at;
+    for (int* part : parts) {
+      const std::size_t begin = digit;
+      while (digit < text.size() && is_digit(text[digit]) && digit - begin < 6)
+        *part = *part * 10 + (text[digit++] - '0');
+      if (digit == begin || !point(digit)) break;
+      ++digit;
+    }
+    if (version.year >= 2018 && version.year < 2100) return version;
+  }
+  return {};
+}
+
+std::string ToolSearch::variable(const std::string& name) const {
+  const auto found = environment.find(name);
+  return found == environment.end() ? std::string{} : found->second;
+}
+
+ToolSearch tool_search() {
+  ToolSearch search;
+  for (char** entry = environ; entry && *entry; ++entry) {
+    const std::string_view text = *entry;
+    const auto equal = text.find('=');
+    if (equal != std::string_view::npos) search.environment.emplace(text.substr(0, equal), text.substr(equal + 1));
+  }
+  return search;
+}
+
+bool runnable(const fs::path& path) {
+  std::error_code ignored;
+  return fs::is_regular_file(path, ignored) && ::access(path.c_str(), X_OK) == 0;
+}
+
+std::vector<fs::path> find_tools(std::string_view tool, const ToolSearch& search) {
+  std::vector<fs::path> out;
+  const auto add = [&](const fs::path& path) {
+    if (runnable(path) && std::find(out.begin(), out.end(), path) == out.end()) out.push_back(path);
+  };
+  if (!search.configured.empty()) add(search.configured);
+  const std::string named = search.variable(tool == "nsys" ? "RANGESCOPE_NSYS" : "RANGESCOPE_NCU");
+  if (!named.empty()) add(named);
+  const std::string path = search.variable("PATH");
+  for (const std::string_view folder : split(path, ':'))
+    if (!folder.empty()) add(fs::path(folder) / tool);
+  const fs::path& root = search.root;
+  if (tool == "nsys") {
+    for (const fs::path& version : versioned(root / "opt/nvidia/nsight-systems", "2")) {
+      add(version / "bin/nsys");
+      add(version / "target-linux-x64/nsys");
+    }
+    for (const fs::path& version : versioned(root / "opt/nvidia/nsight-systems-cli", "2")) add(version / "bin/nsys");
+    for (const fs::path& version : versioned(root / "opt/nvidia/nsight-compute", "2"))
+      add(version / "host/target-linux-x64/nsys");
+  } else {
+    for (const fs::path& version : versioned(root / "opt/nvidia/nsight-compute", "2")) add(version / "ncu");
+  }
+  std::vector<fs::path> toolkits;
+  for (const char* name : {"CUDA_HOME", "CUDA_PATH"})
+    if (const std::string given = search.variable(name); !given.empty()) toolkits.emplace_back(given);
+  for (const fs::path& kit : versioned(root / "usr/local", "cuda")) toolkits.push_back(kit);
+  for (const fs::path& kit : toolkits) {
+    add(kit / "bin" / tool);
+    for (const fs::path& version : versioned(kit, tool == "nsys" ? "nsight-systems" : "nsight-compute")) {
+      add(version / (tool == "nsys" ? "bin/nsys" : "ncu"));
+      if (tool == "nsys") add(version / "target-linux-x64/nsys");
+    }
+  }
+  if (tool == "nsys") {
+    add(root / "usr/lib/nsight-systems/bin/nsys");
+    add(root / "usr/lib/x86_64-linux-gnu/nsight-systems/target-linux-x64/nsys");
+  } else {
+    add(root / "usr/lib/nsight-compute/ncu");
+    add(root / "usr/lib/x86_64-linux-gnu/nsight-compute/target/linux-desktop-glibc_2_11_3-x64/ncu");
+  }
+  return out;
+}
+
+std::optional<fs::path> find_importer(const fs::path& nsys) {
+  // Every place that the links on the way to the executable pass by: Debian's /usr/bin/nsys leads over
+  // /usr/lib/nsight-systems/bin/nsys, which has the importer beside it, to /usr/lib/x86_64-linux-gnu, which has not.
+  std::error_code ignored;
+  std::vector<fs::path> links{fs::absolute(nsys, ignored)};
+  for (int i = 0; i < 10 && fs::is_symlink(links.back(), ignored); ++i)
+    links.push_back((links.back().parent_path() / fs::read_symlink(links.back(), ignored)).lexically_normal());
+  links.push_back(fs::weakly_canonical(nsys, ignored));
+  const auto in = [](const fs::path& folder) { return folder / "QdstrmImporter"; };
+  for (const fs::path& link : links) {
+    fs::path folder = link.parent_path();
+    if (runnable(in(folder))) return in(folder);
+    for (int up = 0; up < 4 && folder.has_relative_path() && folder != "/usr"; ++up, folder = folder.parent_path()) {
+      std::vector<fs::path> hosts = versioned(folder, "host-linux");
+      // Inside Nsight Compute; unpacked packages of Debian, whose two parts lie in two trees.
+      for (fs::path& desktop : versioned(folder / "host", "linux-desktop")) hosts.push_back(std::move(desktop));
+      for (fs::path& desktop : versioned(folder, "linux-desktop")) hosts.push_back(std::move(desktop));
+      hosts.push_back(folder / "nsight-systems" / "host-linux-x64");
+      for (const fs::path& host : hosts)
+        if (runnable(in(host))) return in(host);
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace rangescope::base
