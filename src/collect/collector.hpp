@@ -1,5 +1,6 @@
-// A collector plans how to run a command so that it is measured. Planning is pure; running a plan is launch.hpp,
-// shared.
+// How a command is run so that it is measured: native::plan(), nsys::plan() and ncu::plan() make a Plan of a Request.
+// They are pure: they read no file but the tools' probed abilities, start nothing and write nothing. Running a plan is
+// launch.hpp, shared.
 //
 // So --dry-run, golden tests of command lines and provenance come for free. Collectors are strangers to each other.
 #pragma once
@@ -38,17 +39,8 @@ struct Plan {
   std::vector<std::string> unset_env;
   std::filesystem::path cwd;
   std::vector<std::filesystem::path> folders;  ///< made before it runs
-  std::vector<std::filesystem::path> makes;    ///< files or directories that exist after success
   std::vector<std::string> notes;              ///< translations and choices made, for the person
   std::optional<std::chrono::nanoseconds> timeout;
-};
-
-class Collector {
- public:
-  virtual ~Collector() = default;
-  [[nodiscard]] virtual std::string_view name() const = 0;
-  /// Pure: reads no file but the tools' probed abilities, starts nothing, writes nothing.
-  [[nodiscard]] virtual base::Result<Plan> plan(const Request& request) const = 0;
 };
 
 }  // namespace rangescope::collect

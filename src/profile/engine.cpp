@@ -197,7 +197,7 @@ base::Result<void> Engine::prepare_ncu() {
   // Every rung that may be taken must have a plan; kernel mode always may.
   for (const collect::Rung& rung : collect::ladder(wish(), {}, *ncu_can_)) {
     if (!rung.take || rung.step == collect::Step::kNative) continue;
-    auto plan = collect::ncu::Collector(*ncu_can_, ncu_options_for(rung.step, "ncu", {}, false)).plan(ncu_request());
+    auto plan = collect::ncu::plan(*ncu_can_, ncu_options_for(rung.step, "ncu", {}, false), ncu_request());
     if (!plan && (!collect::is_ladder(mode_) || rung.step == collect::Step::kKernel))
       return base::fail(std::move(plan));
   }
@@ -299,8 +299,7 @@ int Engine::print_plans() {
         std::printf("# %s: %s\n", rung.take ? "done by the native stage" : "not tried", name.c_str());
         continue;
       }
-      const auto plan =
-          collect::ncu::Collector(*ncu_can_, ncu_options_for(rung.step, "ncu", {}, false)).plan(ncu_request());
+      const auto plan = collect::ncu::plan(*ncu_can_, ncu_options_for(rung.step, "ncu", {}, false), ncu_request());
       if (!plan && collect::is_ladder(mode_) && rung.step != collect::Step::kKernel) {
         std::printf("# not tried: %s: %s\n", name.c_str(), plan.error().what.c_str());
         continue;

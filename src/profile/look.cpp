@@ -92,7 +92,7 @@ base::Result<doctor::ProgramLook> look_at_program(const LookRequest& request) {
   what.timeout = request.limit;
   std::error_code ignored;
   what.cwd = request.cwd.value_or(fs::current_path(ignored));
-  auto plan = collect::native::make_collector(options)->plan(what);
+  auto plan = collect::native::plan(options, what);
   if (!plan) {
     look.not_started = plan.error();
     return look;

@@ -64,7 +64,7 @@ base::Result<void> Engine::warm_up() {
 }
 
 base::Result<collect::Plan> Engine::native_plan(const fs::path& run) const {
-  return collect::native::make_collector(args_.native)->plan(base_request(config_, run));
+  return collect::native::plan(args_.native, base_request(config_, run));
 }
 
 base::Result<void> Engine::native_stages() {
@@ -85,7 +85,7 @@ base::Result<void> Engine::native_stage(const std::string& folder) {
   collect::native::Options native = args_.native;
   if (look)
     for (const auto& [name, value] : look_settings()) native.extra_env[name] = value;
-  auto plan = collect::native::make_collector(native)->plan(request);
+  auto plan = collect::native::plan(native, request);
   if (!plan) return look ? base::Result<void>{} : base::fail(std::move(plan));
   for (const std::string& text : plan->notes) note("native: " + text);
   if (!look)
@@ -205,7 +205,7 @@ base::Result<void> Engine::relaunches() {
     const fs::path folder = run_ / "native" / ("relaunch-" + std::to_string(number));
     for (const auto& [name, value] : args_.native.extra_env) plan->set_env[name] = value;
     plan->set_env[wire::kDir] = folder.string();
-    plan->folders = plan->makes = {folder};
+    plan->folders = {folder};
     auto ran = runner_->run(*plan, "run" + std::to_string(number), {}, true);
     collect::native::trim_captures(folder);
     if (!ran) return base::fail(std::move(ran));

@@ -112,7 +112,7 @@ Outcome Engine::ncu_step(Step step, const std::string& report, const std::vector
   Outcome failed;
   const auto options = ncu_options_for(step, report, kernels, trial);
   const collect::Request request = ncu_request();
-  auto plan = collect::ncu::Collector(*ncu_can_, options).plan(request);
+  auto plan = collect::ncu::plan(*ncu_can_, options, request);
   if (!plan) {
     failed.message = "ncu: " + plan.error().what;
     failed.code = plan.error().code;

@@ -39,7 +39,7 @@ base::Result<collect::Plan> Engine::nsys_plan(const collect::Request& plain) con
   const auto gate = named ? capture_terms(*named) : base::Result<std::vector<model::RangeTerm>>(ranges_.include);
   if (native_session_ && gate && gate->size() == 1)
     options.registered = analyze::is_registered(*native_session_, gate->front());
-  return collect::nsys::Collector(*nsys_can_, options).plan(request);
+  return collect::nsys::plan(*nsys_can_, options, request);
 }
 
 base::Result<void> Engine::nsys_stage() {

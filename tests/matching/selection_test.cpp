@@ -116,7 +116,7 @@ collect::Request request_of(const model::RangeSelection& ranges, const model::Ke
 std::vector<std::string> ncu_line(const collect::Request& request) {
   collect::ncu::Options options;
   options.values["set"] = {"basic"};
-  const auto plan = collect::ncu::Collector(recorded_abilities("ncu-2025.3.1"), options).plan(request);
+  const auto plan = collect::ncu::plan(recorded_abilities("ncu-2025.3.1"), options, request);
   EXPECT_TRUE(plan) << base::to_string(plan.error());
   return plan->argv;
 }
@@ -155,7 +155,7 @@ std::string gate(const model::RangeSelection& ranges) {
   collect::nsys::Options options;
   options.values["trace"] = {"nvtx"};
   options.gating = true;
-  const auto plan = collect::nsys::Collector(recorded_abilities("nsys-2025.3.1"), options).plan(request_of(ranges));
+  const auto plan = collect::nsys::plan(recorded_abilities("nsys-2025.3.1"), options, request_of(ranges));
   if (!plan) return {};
   for (const std::string& word : plan->argv)
     if (word.starts_with("--nvtx-capture=")) return word.substr(word.find('=') + 1);

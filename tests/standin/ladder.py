@@ -166,10 +166,10 @@ class Ladder(PipelineCase):
     def test_mistakes_are_found_before_the_program_starts(self):
         marker = os.path.join(self.folder, "started")
         program = ["touch", marker]
-        for words, said in ((["--set", "brief"], "It has basic, detailed, full"), (["--section", "SpeedOfLigth"], "'SpeedOfLight'"),
+        for words, said in ((["--set", "brief"], "it has basic, detailed, full"), (["--section", "SpeedOfLigth"], "--section SpeedOfLight"),
                             ([CLI + "replay_mode=rnage"], "'range'"), (["pipeline.ncu.top_k=1"], "pipeline.ncu.top_n"),
                             ([CLI + "replay_mode=range", "--kernel-name", "x"], "Use replay mode kernel"), (["--ncu-args", "--kernel-replay-mode"], "has no option"),
-                            ([CLI + "metrics=[dram__byte.sum]"], "dram__bytes"), ([CLI + "nvtx.include=A@B@C/"], "A@B@C"), (["--kernel-id", "5::10::2", CLI + "replay_mode=kernel"], "launch_skip=5")):
+                            ([CLI + "metrics=[dram__byte.sum]"], "dram__bytes"), ([CLI + "nvtx.include=A@B@C/"], "A@B@C"), (["--kernel-id", "5::10::2", CLI + "replay_mode=kernel"], "--launch-skip 5")):
             with self.subTest(words):
                 done = self.profile(*NCU, *words, program=program, plan={})
                 self.assertIn(done.returncode, (64, 78), done.stderr)

@@ -61,7 +61,7 @@ class RealTools(PipelineCase):
         self.assertEqual(self.json("status.json")["outcome"], "nothing_captured")
 
     def test_what_this_ncu_lacks_is_refused(self):
-        for words, said in (([CLI + "replay_mode=app-range"], "app-range 2023.1"), (["--set", "brief"], "It has default, detailed"), (["--graph-profiling", "graph", "--replay-mode", "kernel"], "It came with ncu 2023.1"),
+        for words, said in (([CLI + "replay_mode=app-range"], "app-range 2023.1"), (["--set", "brief"], "it has default, detailed"), (["--graph-profiling", "graph", "--replay-mode", "kernel"], "It came with ncu 2023.1"),
                             ([CLI + "metrics=[sm__no_such_thing.sum]"], "knows no metric")):
             with self.subTest(words):
                 done = self.profile("pipeline.ncu.enable=true", *words)

@@ -14,7 +14,7 @@ using base::Code;
 using base::Result;
 using model::RangeExpression;
 
-namespace plan = wire::counters;
+namespace limits = wire::counters;
 
 std::string encoded(std::string_view name) {
   constexpr std::string_view kPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.:-";
@@ -235,8 +235,8 @@ class Posix {
 
 Result<std::string> line(std::string_view key, const RangeExpression& expression) {
   const RangeExpression::Parts& parts = expression.parts();
-  if (parts.elements.size() > plan::kMaxElements)
-    return base::fail(Code::kUsage, "an expression of more than " + std::to_string(plan::kMaxElements) + " names",
+  if (parts.elements.size() > limits::kMaxElements)
+    return base::fail(Code::kUsage, "an expression of more than " + std::to_string(limits::kMaxElements) + " names",
                       expression.text());
   std::string out(key);
   out += parts.kind == model::RangeKind::kStartEnd ? " s" : " p";
@@ -288,10 +288,10 @@ Result<std::string> counter_plan(const CounterRequest& request) {
     return base::fail(Code::kUsage, "counters need ranges to measure", "--metrics",
                       "Add --include 'decode' with the name of a range.");
   }
-  if (request.metrics.size() > plan::kMaxMetrics)
-    return base::fail(Code::kUsage, "more than " + std::to_string(plan::kMaxMetrics) + " metrics", "--metrics",
+  if (request.metrics.size() > limits::kMaxMetrics)
+    return base::fail(Code::kUsage, "more than " + std::to_string(limits::kMaxMetrics) + " metrics", "--metrics",
                       "Ask for fewer at a time.");
-  std::string text = std::string(plan::kPlanHead) + "\n";
+  std::string text = std::string(limits::kPlanHead) + "\n";
   std::size_t configurations = 1;
   for (std::size_t i = 0; i < request.metrics.size(); ++i) {
     if (std::count(request.splits.begin(), request.splits.end(), i) > 0)
@@ -315,8 +315,8 @@ Result<std::string> counter_plan(const CounterRequest& request) {
     std::size_t expressions = 0;
     for (const model::RangeTerm& term : *terms) {
       for (const RangeExpression& expression : term.forms) {
-        if (++expressions > plan::kMaxExpressions)
-          return base::fail(Code::kUsage, "more than " + std::to_string(plan::kMaxExpressions) + " range expressions",
+        if (++expressions > limits::kMaxExpressions)
+          return base::fail(Code::kUsage, "more than " + std::to_string(limits::kMaxExpressions) + " range expressions",
                             std::string("--") + key, "Use a regular expression: regex:^layer[0-9]+$/");
         auto written = line(key, expression);
         if (!written) return written;
@@ -327,8 +327,8 @@ Result<std::string> counter_plan(const CounterRequest& request) {
   for (const auto& [key, patterns] :
        {std::pair{"kernel", &request.kernels.include}, std::pair{"no-kernel", &request.kernels.exclude}}) {
     if (request.per == "range") break;
-    if (patterns->size() > plan::kMaxKernels)
-      return base::fail(Code::kUsage, "more than " + std::to_string(plan::kMaxKernels) + " kernels", "--kernel",
+    if (patterns->size() > limits::kMaxKernels)
+      return base::fail(Code::kUsage, "more than " + std::to_string(limits::kMaxKernels) + " kernels", "--kernel",
                         "Use a regular expression: regex:^(gemm|softmax)");
     for (const model::KernelPattern& pattern : *patterns) {
       const auto name =

@@ -27,80 +27,66 @@ std::optional<std::string> getenv_of(const std::string& name) {
   return value == nullptr ? std::nullopt : std::optional<std::string>(value);
 }
 
-class Native final : public Collector {
- public:
-  explicit Native(Options options) : options_(std::move(options)) {
-    if (!options_.environment) options_.environment = getenv_of;
-  }
-  [[nodiscard]] std::string_view name() const override { return "native"; }
+using Environment = std::function<std::optional<std::string>(const std::string&)>;
 
-  [[nodiscard]] base::Result<Plan> plan(const Request& request) const override {
-    if (request.command.empty()) return base::fail(base::Code::kUsage, "there is no program to run");
-    Plan plan;
-    plan.collector = name();
-    plan.argv = request.command;
-    plan.cwd = request.cwd;
-    plan.timeout = request.timeout;
-    plan.set_env = request.env;
-    const bool light = options_.extra_env.contains(wire::kLight);
-    for (const Hook& hook : kHooks) {
-      if (light && hook.variable == wire::kCudaInjection) {  // another profiler's library stays
-        const auto there = options_.environment(hook.variable);
-        if (there && std::filesystem::path(*there).filename() == kLibraryName)
-          plan.unset_env.emplace_back(hook.variable);
-        continue;
-      }
-      if (auto hooked = hook_up(hook, request, plan); !hooked) return base::fail(std::move(hooked));
-    }
-    const std::filesystem::path folder = request.run_dir / "native";
-    plan.set_env[wire::kDir] = folder.string();
-    plan.set_env[wire::kMaxCaptureSize] = std::to_string(options_.max_capture_bytes);
-    if (!options_.mpi_library.empty()) {
-      const auto asked = request.env.find("LD_PRELOAD");
-      const auto there =
-          asked != request.env.end() ? asked->second : options_.environment("LD_PRELOAD").value_or(std::string());
-      plan.set_env["LD_PRELOAD"] = options_.mpi_library.string() + (there.empty() ? "" : ":" + there);
-    }
-    for (const auto& [name, value] : options_.extra_env) plan.set_env[name] = value;
-    plan.folders.push_back(folder);
-    plan.makes.push_back(folder);
-    return plan;
-  }
+// The library that the program would load through `hook` already, unless it is ours (rangescope within rangescope).
+std::optional<std::string> other_library(const Hook& hook, const Request& request, const Environment& environment) {
+  const auto asked = request.env.find(hook.variable);
+  const auto value = asked != request.env.end() ? std::optional(asked->second) : environment(hook.variable);
+  if (!value || value->empty() || std::filesystem::path(*value).filename() == kLibraryName) return std::nullopt;
+  return value;
+}
 
- private:
-  // The library that the program would load through `hook` already, unless it is ours (rangescope within rangescope).
-  [[nodiscard]] std::optional<std::string> other_library(const Hook& hook, const Request& request) const {
-    const auto asked = request.env.find(hook.variable);
-    const auto value = asked != request.env.end() ? std::optional(asked->second) : options_.environment(hook.variable);
-    if (!value || value->empty() || std::filesystem::path(*value).filename() == kLibraryName) return std::nullopt;
-    return value;
-  }
-
-  [[nodiscard]] base::Result<void> hook_up(const Hook& hook, const Request& request, Plan& plan) const {
-    plan.set_env[hook.variable] = options_.library.string();
-    const auto other = other_library(hook, request);
-    if (!other) {
-      if (options_.environment(hook.chain)) plan.unset_env.emplace_back(hook.chain);
-      return {};
-    }
-    if (!options_.chain_injection) {
-      return base::fail(
-          base::Code::kUsage, "another injection library is set in the environment: '" + *other + "'", hook.variable,
-          std::string("Add --chain-injection to load both (ours hands every call on), or unset ") + hook.variable);
-    }
-    plan.set_env[hook.chain] = *other;
-    plan.notes.push_back(std::string(hook.variable) +
-                         ": rangescope's library is loaded first and hands every call on to '" + *other + "'");
+base::Result<void> hook_up(const Hook& hook, const Options& options, const Request& request,
+                           const Environment& environment, Plan& plan) {
+  plan.set_env[hook.variable] = options.library.string();
+  const auto other = other_library(hook, request, environment);
+  if (!other) {
+    if (environment(hook.chain)) plan.unset_env.emplace_back(hook.chain);
     return {};
   }
-
-  Options options_;
-};
+  if (!options.chain_injection) {
+    return base::fail(
+        base::Code::kUsage, "another injection library is set in the environment: '" + *other + "'", hook.variable,
+        std::string("Add --chain-injection to load both (ours hands every call on), or unset ") + hook.variable);
+  }
+  plan.set_env[hook.chain] = *other;
+  plan.notes.push_back(std::string(hook.variable) +
+                       ": rangescope's library is loaded first and hands every call on to '" + *other + "'");
+  return {};
+}
 
 }  // namespace
 
-std::unique_ptr<Collector> make_collector(Options options) {
-  return std::make_unique<Native>(std::move(options));
+base::Result<Plan> plan(const Options& options, const Request& request) {
+  if (request.command.empty()) return base::fail(base::Code::kUsage, "there is no program to run");
+  const Environment environment = options.environment ? options.environment : getenv_of;
+  Plan plan;
+  plan.collector = "native";
+  plan.argv = request.command;
+  plan.cwd = request.cwd;
+  plan.timeout = request.timeout;
+  plan.set_env = request.env;
+  const bool light = options.extra_env.contains(wire::kLight);
+  for (const Hook& hook : kHooks) {
+    if (light && hook.variable == wire::kCudaInjection) {  // another profiler's library stays
+      const auto there = environment(hook.variable);
+      if (there && std::filesystem::path(*there).filename() == kLibraryName) plan.unset_env.emplace_back(hook.variable);
+      continue;
+    }
+    if (auto hooked = hook_up(hook, options, request, environment, plan); !hooked) return base::fail(std::move(hooked));
+  }
+  const std::filesystem::path folder = request.run_dir / "native";
+  plan.set_env[wire::kDir] = folder.string();
+  plan.set_env[wire::kMaxCaptureSize] = std::to_string(options.max_capture_bytes);
+  if (!options.mpi_library.empty()) {
+    const auto asked = request.env.find("LD_PRELOAD");
+    const auto there = asked != request.env.end() ? asked->second : environment("LD_PRELOAD").value_or(std::string());
+    plan.set_env["LD_PRELOAD"] = options.mpi_library.string() + (there.empty() ? "" : ":" + there);
+  }
+  for (const auto& [name, value] : options.extra_env) plan.set_env[name] = value;
+  plan.folders.push_back(folder);
+  return plan;
 }
 
 std::filesystem::path mpi_library(const std::filesystem::path& library, const std::vector<std::string>& command,

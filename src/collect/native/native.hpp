@@ -9,7 +9,6 @@
 #include <filesystem>
 #include <functional>
 #include <map>
-#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -33,7 +32,7 @@ struct Options {
   std::function<std::optional<std::string>(const std::string&)> environment;
 };
 
-[[nodiscard]] std::unique_ptr<Collector> make_collector(Options options);
+[[nodiscard]] base::Result<Plan> plan(const Options& options, const Request& request);
 
 /// librangescope_mpi.so beside our library, where it was asked for, or where the program is one of MPI as far as its
 /// launcher tells: a process of Open MPI, of PMIx (srun --mpi=pmix) or PMI (MPICH, Intel MPI), or a launcher itself.

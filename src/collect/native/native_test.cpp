@@ -36,7 +36,7 @@ Request request() {
 }
 
 TEST(NativePlan, IsTheProgramItself) {
-  const auto plan = make_collector(options({}))->plan(request());
+  const auto plan = native::plan(options({}), request());
   ASSERT_TRUE(plan);
   EXPECT_EQ(shell_command(*plan),
             "cd /home/me && env CUDA_INJECTION64_PATH=/opt/lib/librangescope_inject.so "
@@ -78,8 +78,7 @@ TEST(Trim, CutsCapturesOfProcessesThatEndedAlsoWhereNobodyReapedThem) {
 }
 
 TEST(NativePlan, AnotherLibraryIsRefusedByName) {
-  const auto plan =
-      make_collector(options({{"NVTX_INJECTION64_PATH", "/opt/nsys/libToolsInjection64.so"}}))->plan(request());
+  const auto plan = native::plan(options({{"NVTX_INJECTION64_PATH", "/opt/nsys/libToolsInjection64.so"}}), request());
   ASSERT_FALSE(plan);
   EXPECT_EQ(
       base::to_string(plan.error()),
@@ -88,7 +87,7 @@ TEST(NativePlan, AnotherLibraryIsRefusedByName) {
 }
 
 TEST(NativePlan, OrChainedWhenAsked) {
-  const auto plan = make_collector(options({{"CUDA_INJECTION64_PATH", "/opt/other.so"}}, true))->plan(request());
+  const auto plan = native::plan(options({{"CUDA_INJECTION64_PATH", "/opt/other.so"}}, true), request());
   ASSERT_TRUE(plan);
   EXPECT_EQ(plan->set_env.at("CUDA_INJECTION64_PATH"), "/opt/lib/librangescope_inject.so");
   EXPECT_EQ(plan->set_env.at("RANGESCOPE_CHAIN_CUDA"), "/opt/other.so");
@@ -97,9 +96,9 @@ TEST(NativePlan, OrChainedWhenAsked) {
 }
 
 TEST(NativePlan, OurOwnLibraryIsNoOther) {
-  const auto plan = make_collector(options({{"NVTX_INJECTION64_PATH", "/old/librangescope_inject.so"},
-                                            {"RANGESCOPE_CHAIN_NVTX", "/gone.so"}}))
-                        ->plan(request());
+  const auto plan = native::plan(
+      options({{"NVTX_INJECTION64_PATH", "/old/librangescope_inject.so"}, {"RANGESCOPE_CHAIN_NVTX", "/gone.so"}}),
+      request());
   ASSERT_TRUE(plan);
   EXPECT_EQ(plan->set_env.at("NVTX_INJECTION64_PATH"), "/opt/lib/librangescope_inject.so");
   EXPECT_EQ(plan->unset_env, std::vector<std::string>{"RANGESCOPE_CHAIN_NVTX"});

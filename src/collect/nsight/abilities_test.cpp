@@ -110,12 +110,12 @@ TEST(Abilities, MetricsAreKnownWithoutAnNcu) {
   Request request;
   request.command = {"./app"};
   request.run_dir = "/runs/1";
-  const auto plan = ncu::Collector(*known, options).plan(request);
+  const auto plan = ncu::plan(*known, options, request);
   ASSERT_TRUE(plan.has_value()) << plan.error().what;
   ASSERT_EQ(plan->notes.size(), 1u);
   EXPECT_NE(plan->notes[0].find("'dram__brand_new.sum' is unknown here"), std::string::npos) << plan->notes[0];
   options.values["metrics"] = {"dram__bytes*"};
-  EXPECT_NE(ncu::Collector(*known, options).plan(request).error().hint.find("regex:^dram__bytes.*"), std::string::npos);
+  EXPECT_NE(ncu::plan(*known, options, request).error().hint.find("regex:^dram__bytes.*"), std::string::npos);
 }
 
 // Linux takes no word of a command that is longer.
@@ -127,7 +127,7 @@ TEST(Abilities, AnExpressionOfThousandsOfKernelsIsRefusedWithACure) {
   Request request;
   request.command = {"./app"};
   request.run_dir = "/runs/1";
-  const auto plan = ncu::Collector(*known, options).plan(request);
+  const auto plan = ncu::plan(*known, options, request);
   ASSERT_FALSE(plan.has_value());
   EXPECT_EQ(plan.error().code, base::Code::kConfig);
   EXPECT_NE(plan.error().what.find("--kernel-name"), std::string::npos) << plan.error().what;

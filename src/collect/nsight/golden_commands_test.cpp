@@ -100,12 +100,11 @@ TEST(GoldenCommands, NcuWholeCommandLines) {
   for (const std::string& version : kNcu)
     for (const std::string& mode : kModes) {
       const Abilities can = abilities("ncu-" + version);
-      const ncu::Collector collector(can, ncu_defaults(mode));
       const bool ranges = mode == "range" || mode == "app-range";
       text += "ncu " + version + ", replay mode " + mode + "\n";
-      text += show(collector.plan(ranges ? request({"decode"}) : request({"decode"}, {"warmup/"})));
+      text += show(ncu::plan(can, ncu_defaults(mode), ranges ? request({"decode"}) : request({"decode"}, {"warmup/"})));
       if (ranges && can.takes("--replay-mode", mode))
-        text += "with an exclusion\n" + show(collector.plan(request({"decode"}, {"warmup/"})));
+        text += "with an exclusion\n" + show(ncu::plan(can, ncu_defaults(mode), request({"decode"}, {"warmup/"})));
     }
   compare("ncu-modes.txt", text);
 }
@@ -166,13 +165,13 @@ TEST(GoldenCommands, NcuEveryOption) {
         const Abilities can = abilities("ncu-" + version);
         if (!can.takes("--replay-mode", mode)) continue;
         ncu::Options options = ncu_defaults(mode);
-        const auto before = ncu::Collector(can, options).plan(request({"decode/"}));
+        const auto before = ncu::plan(can, options, request({"decode/"}));
         options.values[sample->first] = sample->second;
         options.asked.insert(sample->first);
         if (row.key == "kill") options.values["launch_count"] = {"10"};
         if (row.key == "kernel_name_base") options.values["kernel_name"] = {"matmul"};
         text += std::string(row.key) + "=" + base::join(sample->second, ",") + ", " + version + ", " + mode + "\n";
-        text += change(before, ncu::Collector(can, options).plan(request({"decode/"})));
+        text += change(before, ncu::plan(can, options, request({"decode/"})));
       }
   }
   compare("ncu-options.txt", text);
@@ -190,8 +189,8 @@ TEST(GoldenCommands, NcuEveryExpression) {
       continue;
     }
     const Abilities can = abilities("ncu-2025.3.1");
-    const auto before = ncu::Collector(can, ncu_defaults("range")).plan(request());
-    auto after = ncu::Collector(can, ncu_defaults("range")).plan(request({written}));
+    const auto before = ncu::plan(can, ncu_defaults("range"), request());
+    auto after = ncu::plan(can, ncu_defaults("range"), request({written}));
     text += change(before, after);
     for (const std::string& note : normal->notes) text += "  note: " + note + "\n";
   }
@@ -242,14 +241,14 @@ TEST(GoldenCommands, NcuTraps) {
   for (const Case& one : cases) {
     ncu::Options options = ncu_defaults(one.mode);
     const Abilities can = abilities(std::string("ncu-") + one.version);
-    const auto before = ncu::Collector(can, options).plan(request({"decode/"}));
+    const auto before = ncu::plan(can, options, request({"decode/"}));
     for (const auto& [key, value] : one.values) {
       options.values[key] = value;
       options.asked.insert(key);
     }
     options.extra_args = one.extra;
     text += std::string(one.what) + ", " + one.version + ", " + one.mode + "\n" +
-            change(before, ncu::Collector(can, options).plan(request({"decode/"})));
+            change(before, ncu::plan(can, options, request({"decode/"})));
   }
   compare("ncu-traps.txt", text);
 }
@@ -284,7 +283,7 @@ TEST(GoldenCommands, NsysEveryOption) {
   std::string text;
   for (const std::string& version : kNsys) {
     const Abilities can = abilities("nsys-" + version);
-    text += "nsys " + version + "\n" + show(nsys::Collector(can, defaults()).plan(request({"decode"})));
+    text += "nsys " + version + "\n" + show(nsys::plan(can, defaults(), request({"decode"})));
   }
   std::set<std::string> met;
   for (const auto& [key, value] : samples) {
@@ -294,11 +293,11 @@ TEST(GoldenCommands, NsysEveryOption) {
       nsys::Options options = defaults();
       options.gating = key == "nvtx_capture" || key == "capture_range_end";
       if (key == "capture_range_end") options.values["nvtx_capture"] = {"decode"};
-      const auto before = nsys::Collector(can, defaults()).plan(request({"decode"}));
+      const auto before = nsys::plan(can, defaults(), request({"decode"}));
       options.values[key] = value;
       options.asked.insert(key);
       text += key + "=" + base::join(value, ",") + ", " + version + "\n" +
-              change(before, nsys::Collector(can, options).plan(request({"decode"})));
+              change(before, nsys::plan(can, options, request({"decode"})));
     }
   }
   for (const Option& row : option_table("nsys")) {

@@ -6,6 +6,7 @@
 
 #include "base/text.hpp"
 #include "base/units.hpp"
+#include "collect/nsight/explain/rules.hpp"
 #include "model/name_regex.hpp"
 #include "model/range_expression.hpp"
 
@@ -23,50 +24,45 @@ std::string_view name_base(std::string_view pattern) {
   return anchored && pattern.find_first_of("<: ") == std::string_view::npos ? "function" : "demangled";
 }
 
-class Planner {
+/// The key of the option that a finding is about.
+std::string_view key_of(const model::Finding& finding) {
+  for (const auto& [id, key] : {std::pair{"command.unknown_set", "set"},
+                                {"command.unknown_section", "sections"},
+                                {"command.unknown_metric", "metrics"}})
+    if (finding.id == id) return key;
+  const std::size_t at = std::min(finding.found.find("--"), finding.found.size());
+  const std::string_view rest = std::string_view(finding.found).substr(at);
+  const Option* row = find_option("ncu", rest.substr(0, rest.find_first_of(" :,")));
+  if (row && row->key.empty()) row = find_option("ncu", row->other);
+  return row ? row->key : std::string_view{};
+}
+
+class Planner : ToolPlanner {
  public:
   Planner(const Abilities& can, const Options& options, const Request& request)
-      : can_(can), options_(options), request_(request), mode_(mode_bit(options.replay_mode)) {}
+      : ToolPlanner(can, options, request, "pipeline.ncu.ncu_cli."),
+        ncu_(options),
+        mode_(mode_bit(options.replay_mode)) {}
 
   base::Result<Plan> run() {
-    plan_.collector = "ncu";
-    plan_.cwd = request_.cwd;
-    plan_.timeout = request_.timeout;
-    plan_.set_env = request_.env;
-    for (const auto& [name, value] : options_.env) plan_.set_env[name] = value;
+    if (auto program = has_program(); !program) return base::fail(std::move(program));
     plan_.set_env["LC_ALL"] = "C";
-    if (request_.command.empty())
-      return base::fail(base::Code::kUsage, "there is no program to profile", {}, "Write it after --.");
     add({can_.path.string()});
     if (can_.has("--config-file")) add({"--config-file", "off"});
-    const std::filesystem::path base = report_base(request_, options_);
+    const std::filesystem::path base = report_base(request_, ncu_);
     plan_.folders = {base.parent_path()};
     add({"--export", base.string()});
     add({"--log-file", base.string() + ".log"});
     if (can_.has("--print-units")) add({"--print-units", "base"});
     for (auto step : {&Planner::mode, &Planner::plain_options, &Planner::ranges, &Planner::content, &Planner::kernels,
-                      &Planner::extra})
+                      &Planner::judge})
       if (auto ok = (this->*step)(); !ok) return base::fail(std::move(ok));
-    if (auto short_enough = fits_a_command(plan_.argv); !short_enough) return base::fail(std::move(short_enough));
-    plan_.argv.insert(plan_.argv.end(), request_.command.begin(), request_.command.end());
-    plan_.makes = {base.string() + ".ncu-rep", base.string() + ".ncu-repz"};
+    if (auto ended = end_with_program(); !ended) return base::fail(std::move(ended));
     return std::move(plan_);
   }
 
  private:
-  using Done = base::Result<void>;
-
   void add(std::initializer_list<std::string> words) { plan_.argv.insert(plan_.argv.end(), words); }
-  void note(std::string text) { plan_.notes.push_back(std::move(text)); }
-  const std::vector<std::string>* values(std::string_view key) const {
-    const auto found = options_.values.find(std::string(key));
-    return found == options_.values.end() || found->second.empty() ? nullptr : &found->second;
-  }
-  std::string value(std::string_view key) const {
-    const auto* given = values(key);
-    return given ? given->front() : std::string{};
-  }
-  bool asked(std::string_view key) const { return options_.asked.count(std::string(key)) > 0; }
   /// --every counts what was named: occurrences of ranges, where this ncu can, else launches of kernels.
   bool by_occurrences() const {
     return (mode_ & kRanges) || (options_.gating && !request_.ranges.include.empty() &&
@@ -77,14 +73,8 @@ class Planner {
          (1000 % request_.every == 0 ? "" : "the first 1,000 of ") + "1, " + std::to_string(1 + request_.every) + ", " +
          std::to_string(1 + 2 * request_.every) + " ...");
   }
-  std::string me() const { return "ncu " + to_string(can_.version); }
-  static std::string place(std::string_view key) { return "pipeline.ncu.ncu_cli." + std::string(key); }
-  static tl::unexpected<base::Error> refuse(std::string what, std::string_view key, std::string hint) {
-    return base::fail(base::Code::kConfig, std::move(what), place(key), std::move(hint));
-  }
-
   Done mode() {
-    const std::string& mode = options_.replay_mode;
+    const std::string& mode = ncu_.replay_mode;
     if (mode_ == 0)
       return refuse("'" + mode + "' is no replay mode", "replay_mode",
                     "Choose kernel, application, range or app-range.");
@@ -99,20 +89,10 @@ class Planner {
     return {};
   }
 
-  /// Says whether the row can be passed; refuses when the user asked for what cannot be had.
-  base::Result<bool> usable(const Option& row, std::string_view value) const {
-    const bool has = !name_of(row, can_).empty();
-    if (row.refused_in(mode_, value) && (has || row.only_value.empty())) {
-      if (!asked(row.key)) return false;
-      return refuse(std::string(row.name) + " means nothing to ncu in replay mode " + options_.replay_mode, row.key,
-                    "Use replay mode " + mode_names(row.modes) + ", or leave it out.");
-    }
-    if (has) return true;
-    if (!asked(row.key)) return false;
-    return refuse(me() + " has no " + std::string(row.name), row.key,
-                  row.since.empty()
-                      ? "Leave it out."
-                      : "It came with ncu " + std::string(row.since) + "; leave it out or use a newer ncu.");
+  /// The name under which the row can be passed, "" where it cannot; refuses when the user asked for it.
+  [[nodiscard]] base::Result<std::string> usable(const Option& row, std::string_view value) const {
+    if (row.refused_in(mode_, value) && !asked(row.key)) return std::string{};
+    return option_name(row);
   }
 
   Done plain_options() {
@@ -120,72 +100,48 @@ class Planner {
       const auto* given = values(row.key);
       if (row.is(Option::kCode) || !given) continue;
       const bool yes = given->front() == "true";
-      const auto can = usable(row, row.is(Option::kYesNo) && yes ? "yes" : given->front());
-      if (!can) return tl::make_unexpected(can.error());
-      if (!*can) continue;
-      const std::string option(name_of(row, can_));
-      if (row.key == "target_processes_filter")
-        for (const std::string& item : *given)
-          if (const std::string mistake = regex_mistake(item); !mistake.empty())
-            return refuse(mistake, row.key, "Correct it, or leave regex: out for one exact name.");
-      if (row.key == "warp_sampling_interval" && given->front() != "auto" &&
-          base::to_uint(given->front()).value_or(32) > 31)
-        return refuse("'" + given->front() + "' is no sampling interval", row.key, "Write auto, or 0 to 31.");
-      if (auto fits = value_fits(row, option, *given); !fits) return fits;
+      const auto option = usable(row, row.is(Option::kYesNo) && yes ? "yes" : given->front());
+      if (!option) return tl::make_unexpected(option.error());
+      if (option->empty()) continue;
       if (row.is(Option::kSwitch)) {
-        if (yes) add({option});
+        if (yes) add({*option});
       } else if (row.is(Option::kEach)) {
-        for (const std::string& item : *given) add({option, item});
+        for (const std::string& item : *given) add({*option, item});
       } else {
-        add({option, row.is(Option::kYesNo) ? (yes ? "yes" : "no") : base::join(*given, ",")});
-      }
-    }
-    if (value("app_replay_mode") == "relaxed" && value("app_replay_buffer") == "memory" && mode_ == kApplication)
-      return refuse("app_replay_mode=relaxed cannot go with app_replay_buffer=memory", "app_replay_mode",
-                    "Use app_replay_buffer=file.");
-    if (value("kill") == "true" && !values("launch_count"))
-      return refuse("kill=true ends the program after launch_count results, and there is no launch_count", "kill",
-                    "Set pipeline.ncu.ncu_cli.launch_count.");
-    if (const std::string filter = value("filter_mode"); !filter.empty()) {
-      if (filter == "per-launch-config" && (mode_ & kRanges))
-        return refuse("ncu refuses --filter-mode per-launch-config in replay mode " + options_.replay_mode,
-                      "filter_mode", "Use global or per-gpu, or replay mode kernel.");
-      const Option& row = *find_option("ncu", "--filter-mode");
-      const auto can = usable(row, filter);
-      if (!can) return tl::make_unexpected(can.error());
-      if (*can) {
-        if (auto fits = value_fits(row, "--filter-mode", {filter}); !fits) return fits;
-        add({"--filter-mode", filter});
+        add({*option, row.is(Option::kYesNo) ? (yes ? "yes" : "no") : base::join(*given, ",")});
       }
     }
     return {};
   }
 
-  /// Values that this version's help does not list are refused when asked for, and left to the tool when not.
-  Done value_fits(const Option& row, const std::string& option, const std::vector<std::string>& given) const {
-    if (row.is(Option::kSwitch | Option::kYesNo | Option::kEach)) return {};
-    const auto known = can_.options.find(option);
-    if (known == can_.options.end() || known->second.empty()) return {};
-    for (const std::string& item : given)
-      if (row.key != "devices" && row.key != "target_processes_filter" && !can_.takes(option, item) && !number(item))
-        return refuse(me() + " does not take " + option + " " + item, row.key,
-                      "It takes " + base::join(known->second, ", ") + ".");
+  /// What `doctor` would say of this line is said before it runs: ncu itself often answers a mistake with exit code 0.
+  Done judge() {
+    command::ShellLine shell;
+    for (const std::string& word : plan_.argv) shell.words.push_back(command::literal(word));
+    shell.words.front() = command::literal("ncu");
+    command::Explaining about;
+    about.can = &can_;
+    auto line = command::parse_line(shell, &can_);
+    if (!line) return base::fail(std::move(line));
+    about.line = std::move(*line);
+    command::judge_plan(about);
+    for (const model::Finding& finding : about.findings) {
+      if (finding.verdict == model::Grade::kWarn)
+        note(finding.found + (finding.hint.empty() ? "" : "; " + finding.hint));
+      else
+        return refuse(finding.found, key_of(finding), finding.hint + (finding.hint.ends_with('.') ? "" : "."));
+    }
     return {};
   }
-  static bool number(std::string_view text) { return base::to_double(text).has_value(); }
 
   Done ranges() {
     add({"--nvtx"});  // the state of the ranges goes into the report even where nothing is filtered by it
     const bool pass = options_.gating || (mode_ & kRanges);
     if (!options_.gating && !request_.ranges.include.empty())
-      note((mode_ & kRanges) ? "gating_nvtx=false means nothing in replay mode " + options_.replay_mode +
+      note((mode_ & kRanges) ? "gating_nvtx=false means nothing in replay mode " + ncu_.replay_mode +
                                    ": the ranges are what is replayed"
                              : "gating_nvtx=false: kernels are measured wherever they are launched; the ranges only "
                                "name them in the report");
-    // "Option nvtx-exclude is not supported during range replay.": 2022.3.0 and 2024.1.1, with and without an include.
-    if ((mode_ & kRanges) && !request_.ranges.exclude.empty())
-      return refuse("ncu refuses --nvtx-exclude in replay mode " + options_.replay_mode, "nvtx.exclude",
-                    "Use replay mode kernel or application, or leave the exclusion out.");
     if (pass) {
       for (const std::string& expression : model::expressions_of(request_.ranges.include))
         add({"--nvtx-include", expression});
@@ -193,7 +149,7 @@ class Planner {
         add({"--nvtx-exclude", expression});
     }
     if ((mode_ & kRanges) && request_.ranges.include.empty())
-      note("no range was named: replay mode " + options_.replay_mode +
+      note("no range was named: replay mode " + ncu_.replay_mode +
            " takes what lies between cudaProfilerStart and cudaProfilerStop");
     std::string filter = value("range_filter");
     if (request_.every > 1 && by_occurrences()) {
@@ -209,17 +165,6 @@ class Planner {
     if (filter.empty()) return {};
     if (!can_.has("--range-filter"))
       return refuse(me() + " has no --range-filter", "range_filter", "It came with ncu 2023.1; leave it out.");
-    const auto slots = base::split(filter, ':');
-    if (slots.size() != 3 ||
-        (!slots[0].empty() && slots[0] != "yes" && slots[0] != "no" && slots[0] != "on" && slots[0] != "off"))
-      return refuse("'" + filter + "' is no range filter", "range_filter",
-                    "Write [yes|no]:[start/stop instances]:[NVTX instances], e.g. ::2 for the second NVTX range.");
-    if (!request_.ranges.exclude.empty())
-      return refuse("ncu refuses --range-filter together with --nvtx-exclude", "range_filter",
-                    "Leave one of them out.");
-    if (!slots[2].empty() && request_.ranges.include.empty())
-      return refuse("the third part of a range filter counts NVTX ranges, and none are included", "range_filter",
-                    "Name a range with --include.");
     add({"--range-filter", filter});
     return {};
   }
@@ -237,51 +182,17 @@ class Planner {
         note("the set '" + set + "' is called '" + can_.default_set + "' in " + me());
         set = can_.default_set;
       }
-      if (!can_.sets.empty() && !can_.sets.count(set)) {
-        std::vector<std::string> known;
-        for (const auto& [name, unused] : can_.sets) known.push_back(name);
-        const std::string near = base::did_you_mean(set, known);
-        return refuse(me() + " has no section set '" + set + "'; it would collect nothing and exit with code 0", "set",
-                      "It has " + base::join(known, ", ") + "." + (near.empty() ? "" : " " + near));
-      }
       add({"--set", set});
     }
-    if (const auto* sections = values("sections")) {
-      const std::vector<std::string> known(can_.sections.begin(), can_.sections.end());
-      for (const std::string& section : *sections) {
-        if (const std::string mistake = regex_mistake(section); !mistake.empty())
-          return refuse(mistake, "sections", "Correct it, or name one section.");
-        if (!section.starts_with("regex:") && !known.empty() && !can_.sections.count(section)) {
-          const std::string near = base::did_you_mean(section, known);
-          return refuse(me() + " has no section '" + section + "'", "sections",
-                        near.empty() ? "It has " + base::join(known, ", ") + "." : near);
-        }
-        add({"--section", section});
-      }
-    }
+    if (const auto* sections = values("sections"))
+      for (const std::string& section : *sections) add({"--section", section});
     if (const auto* metrics = values("metrics")) {
       for (const std::string& metric : *metrics)
-        if (auto known = metric_known(metric); !known) return known;
+        if (can_.metrics_elsewhere && !knows_metric(can_, metric) && metric_regex(metric).empty())
+          note("metric '" + metric + "' is unknown here, where no ncu is installed to ask");
       add({"--metrics", base::join(*metrics, ",")});
     }
     return {};
-  }
-
-  Done metric_known(const std::string& metric) {
-    if (knows_metric(can_, metric)) return {};
-    if (can_.metrics_elsewhere && metric_regex(metric).empty()) {
-      const std::vector<std::string> names(can_.metrics.begin(), can_.metrics.end());
-      const std::string like = base::did_you_mean(metric.substr(0, metric.find('.')), names);
-      note("metric '" + metric + "' is unknown here, where no ncu is installed to ask" +
-           (like.empty() ? "" : "; " + like));
-      return {};
-    }
-    const std::vector<std::string> known(can_.metrics.begin(), can_.metrics.end());
-    const std::string pattern = metric_regex(metric);
-    const std::string near = pattern.empty() ? base::did_you_mean(metric.substr(0, metric.find('.')), known)
-                                             : "A pattern is a regular expression to ncu: write " + pattern + ".";
-    return refuse(me() + " knows no metric '" + metric + "'; it would end the program at the first kernel", "metrics",
-                  near.empty() ? "`rangescope metrics search WORD` finds metrics." : near);
   }
 
   Done kernels() {
@@ -299,30 +210,20 @@ class Planner {
         if (!text->empty()) {
           if (asked(key))
             return refuse(std::string("ncu refuses --") + base::replace_all(key, "_", "-") + " in replay mode " +
-                              options_.replay_mode + ": a range is measured as a whole",
+                              ncu_.replay_mode + ": a range is measured as a whole",
                           key, "Use replay mode kernel, or leave it out.");
-          note(std::string(key) + " is left out: a range is measured as a whole in replay mode " +
-               options_.replay_mode);
+          note(std::string(key) + " is left out: a range is measured as a whole in replay mode " + ncu_.replay_mode);
         }
       if (name.empty() && !request_.kernels.empty())
-        note("--kernel narrows the report only: a range is measured as a whole in replay mode " + options_.replay_mode);
+        note("--kernel narrows the report only: a range is measured as a whole in replay mode " + ncu_.replay_mode);
       return {};
     }
-    if (!id.empty()) {
-      if (const std::string mistake = kernel_id_mistake(id); !mistake.empty())
-        return refuse("'" + id + "' is no kernel id: " + mistake, "kernel_id",
-                      "Write context:stream:[regex:]name:invocation, e.g. ::gemm:2 or '::gemm:.*0' for every tenth; to "
-                      "skip 5 launches and measure 10 use launch_skip=5 launch_count=10.");
-      if (base::to_uint(value("launch_skip")).value_or(0) > 0)
-        return refuse("ncu refuses --launch-skip with --kernel-id, which counts launches itself", "launch_skip",
-                      "Leave one of them out; the id's last part may be an expression such as [4-9]|..+.");
-      add({"--kernel-id", id});
-    }
+    if (!id.empty()) add({"--kernel-id", id});
     const bool old_names = !can_.has("--kernel-name");
     std::string base = value("kernel_name_base").empty() ? "function" : value("kernel_name_base");
     std::string pattern = name;
-    if (pattern.empty() && !options_.kernels.empty()) {
-      pattern = kernel_regex(options_.kernels);
+    if (pattern.empty() && !ncu_.kernels.empty()) {
+      pattern = kernel_regex(ncu_.kernels);
       base = "function";
     }
     if (const KernelFilter filter = kernel_filter(request_.kernels); pattern.empty()) {
@@ -331,8 +232,6 @@ class Planner {
       if (!filter.note.empty()) note(filter.note);
     }
     if (pattern.empty() && id.empty()) return {};
-    if (const std::string mistake = regex_mistake(pattern); !mistake.empty())
-      return refuse(mistake, "kernel_name", "Correct it, or leave regex: out for one exact name.");
     if (!pattern.empty() && !pattern.starts_with("regex:")) {
       // ncu takes a plain name exactly; patterns that were meant as such would match nothing, with exit code 0.
       if (pattern.find_first_of("*?|^$") != std::string::npos)
@@ -346,19 +245,14 @@ class Planner {
     return {};
   }
 
-  Done extra() { return add_extra_args(options_.extra_args, can_, "pipeline.ncu.ncu_cli.extra_args", plan_.argv); }
-
-  const Abilities& can_;
-  const Options& options_;
-  const Request& request_;
+  const Options& ncu_;
   const unsigned mode_;
-  Plan plan_;
 };
 
 }  // namespace
 
-base::Result<Plan> Collector::plan(const Request& request) const {
-  return Planner(abilities_, options_, request).run();
+base::Result<Plan> plan(const Abilities& can, const Options& options, const Request& request) {
+  return Planner(can, options, request).run();
 }
 
 std::filesystem::path report_base(const Request& request, const Options& options) {

@@ -7,41 +7,24 @@
 // LC_ALL=C.
 #pragma once
 
-#include <map>
-#include <set>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "collect/collector.hpp"
-#include "collect/nsight/options.hpp"
+#include "collect/nsight/planning.hpp"
 
 namespace rangescope::collect::ncu {
 
-struct Options {
+struct Options : ToolOptions {
+  Options() { gating = true; }
   std::string replay_mode = "kernel";  ///< kernel, application, range, app-range; never auto
-  std::map<std::string, std::vector<std::string>>
-      values;                        ///< key of collect::option_table("ncu") -> its value(s), as texts
-  std::set<std::string> asked;       ///< keys that the user set: they may not be dropped silently
-  std::vector<std::string> kernels;  ///< names chosen by rangescope; one regex of them all
-  bool gating = true;                ///< pass the range expressions
-  std::string report = "ncu";        ///< base name of the report below <run_dir>/ncu
-  std::map<std::string, std::string> env;
-  std::vector<std::string> extra_args;
+  std::vector<std::string> kernels;    ///< names chosen by rangescope; one regex of them all
+  std::string report = "ncu";          ///< base name of the report below <run_dir>/ncu
 };
 
-class Collector final : public collect::Collector {
- public:
-  Collector(Abilities abilities, Options options) : abilities_(std::move(abilities)), options_(std::move(options)) {}
-  [[nodiscard]] std::string_view name() const override { return "ncu"; }
-  /// kConfig for what this ncu cannot do or what cannot go together, with what it can.
-  [[nodiscard]] base::Result<Plan> plan(const Request& request) const override;
-
- private:
-  Abilities abilities_;
-  Options options_;
-};
+/// kConfig for what this ncu cannot do or what cannot go together, with what it can.
+[[nodiscard]] base::Result<Plan> plan(const Abilities& can, const Options& options, const Request& request);
 
 /// The report file of a plan, without extension: ncu adds .ncu-rep, or .ncu-repz from 2026.3 on.
 [[nodiscard]] std::filesystem::path report_base(const Request& request, const Options& options);

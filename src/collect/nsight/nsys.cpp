@@ -10,69 +10,34 @@
 namespace rangescope::collect::nsys {
 namespace {
 
-class Planner {
+class Planner : ToolPlanner {
  public:
   Planner(const Abilities& can, const Options& options, const Request& request)
-      : can_(can), options_(options), request_(request) {}
+      : ToolPlanner(can, options, request, "pipeline.nsys."), registered_(options.registered) {}
 
   base::Result<Plan> run() {
-    plan_.collector = "nsys";
-    plan_.cwd = request_.cwd;
-    plan_.timeout = request_.timeout;
-    plan_.set_env = request_.env;
-    for (const auto& [name, value] : options_.env) plan_.set_env[name] = value;
-    if (request_.command.empty())
-      return base::fail(base::Code::kUsage, "there is no program to profile", {}, "Write it after --.");
+    if (auto program = has_program(); !program) return base::fail(std::move(program));
     plan_.argv = {can_.path.string(), "profile"};
     const std::filesystem::path base = report_base(request_);
     plan_.folders = {base.parent_path()};
     add("--output", base.string());
     add("--force-overwrite", "true");
-    for (auto step : {&Planner::plain_options, &Planner::trace, &Planner::capture, &Planner::domains, &Planner::extra})
+    for (auto step : {&Planner::plain_options, &Planner::trace, &Planner::capture, &Planner::domains})
       if (auto ok = (this->*step)(); !ok) return base::fail(std::move(ok));
-    if (auto short_enough = fits_a_command(plan_.argv); !short_enough) return base::fail(std::move(short_enough));
-    plan_.argv.insert(plan_.argv.end(), request_.command.begin(), request_.command.end());
-    for (const char* extension : {".nsys-rep", ".qdrep", ".qdstrm"})
-      plan_.makes.emplace_back(base.string() + extension);
+    if (auto ended = end_with_program(); !ended) return base::fail(std::move(ended));
     return std::move(plan_);
   }
 
  private:
-  using Done = base::Result<void>;
-
   /// nsys's manual asks for = with long options.
   void add(std::string_view option, std::string_view value) {
     plan_.argv.push_back(std::string(option) + "=" + std::string(value));
-  }
-  void note(std::string text) { plan_.notes.push_back(std::move(text)); }
-  const std::vector<std::string>* values(std::string_view key) const {
-    const auto found = options_.values.find(std::string(key));
-    return found == options_.values.end() || found->second.empty() ? nullptr : &found->second;
-  }
-  std::string value(std::string_view key) const {
-    const auto* given = values(key);
-    return given ? given->front() : std::string{};
-  }
-  bool asked(std::string_view key) const { return options_.asked.count(std::string(key)) > 0; }
-  std::string me() const { return "nsys " + to_string(can_.version); }
-  static tl::unexpected<base::Error> refuse(std::string what, std::string_view key, std::string hint) {
-    return base::fail(base::Code::kConfig, std::move(what), "pipeline.nsys." + std::string(key), std::move(hint));
-  }
-
-  base::Result<std::string> option_name(std::string_view option) const {
-    const Option& row = *find_option("nsys", option);
-    if (const std::string_view name = name_of(row, can_); !name.empty()) return std::string(name);
-    if (!asked(row.key)) return std::string{};
-    return refuse(me() + " has no " + std::string(row.name), row.key,
-                  row.since.empty()
-                      ? "Leave it out."
-                      : "It came with nsys " + std::string(row.since) + "; leave it out or use a newer nsys.");
   }
 
   Done plain_options() {
     for (const Option& row : option_table("nsys")) {
       if (row.is(Option::kCode) || !values(row.key)) continue;
-      const auto option = option_name(row.name);
+      const auto option = option_name(row);
       if (!option) return tl::make_unexpected(option.error());
       if (option->empty()) continue;
       std::string text = value(row.key);
@@ -109,7 +74,7 @@ class Planner {
                           : base::did_you_mean(api, can_.options.at("--trace")));
     add("--trace", base::join(*wanted, ","));
     if (const std::string graph = value("cuda_graph_trace"); !graph.empty()) {
-      const auto option = option_name("--cuda-graph-trace");
+      const auto option = option_name(*find_option("nsys", "--cuda-graph-trace"));
       if (!option) return tl::make_unexpected(option.error());
       const std::string granularity = graph.substr(0, graph.find(':'));
       if (granularity != "graph" && granularity != "node")
@@ -163,7 +128,7 @@ class Planner {
       else if (*translated != range)
         note("nvtx_capture '" + range + "' is '" + *translated + "' to nsys: range first, domain second, no slash");
       add("--nvtx-capture", *translated);
-      if (options_.registered != true) {
+      if (registered_ != true) {
         plan_.set_env["NSYS_NVTX_PROFILER_REGISTER_ONLY"] = "0";
         if (can_.has("--env-var")) add("--env-var", "NSYS_NVTX_PROFILER_REGISTER_ONLY=0");
         note(
@@ -198,8 +163,7 @@ class Planner {
                     "Leave one of them out.");
     for (const auto& [key, list] : {std::pair{"nvtx_domain_include", include}, {"nvtx_domain_exclude", exclude}}) {
       if (!list) continue;
-      const auto option = option_name(key == std::string_view("nvtx_domain_include") ? "--nvtx-domain-include"
-                                                                                     : "--nvtx-domain-exclude");
+      const auto option = option_name(*find_option("nsys", "--" + base::replace_all(key, "_", "-")));
       if (!option) return tl::make_unexpected(option.error());
       std::vector<std::string> escaped;
       for (const std::string& domain : *list) escaped.push_back(escape_domain(domain));
@@ -208,12 +172,7 @@ class Planner {
     return {};
   }
 
-  Done extra() { return add_extra_args(options_.extra_args, can_, "pipeline.nsys.extra_args", plan_.argv); }
-
-  const Abilities& can_;
-  const Options& options_;
-  const Request& request_;
-  Plan plan_;
+  const std::optional<bool> registered_;
 };
 
 std::string escape_at(std::string_view name) {
@@ -227,8 +186,8 @@ std::string escape_at(std::string_view name) {
 
 }  // namespace
 
-base::Result<Plan> Collector::plan(const Request& request) const {
-  return Planner(abilities_, options_, request).run();
+base::Result<Plan> plan(const Abilities& can, const Options& options, const Request& request) {
+  return Planner(can, options, request).run();
 }
 
 base::Result<std::string> capture_of(std::string_view written, bool own_form) {
@@ -303,7 +262,6 @@ Plan import_plan(const std::filesystem::path& importer, const std::filesystem::p
   plan.argv = {importer.string(), "-i", stream.string(), "-o", report.string()};  // 2020.4.3 does not know -f
   if (!libraries.empty()) plan.set_env["LD_LIBRARY_PATH"] = libraries;
   plan.cwd = stream.parent_path();
-  plan.makes = {report};
   plan.timeout = std::chrono::minutes(30);
   return plan;
 }
@@ -315,7 +273,6 @@ Plan export_plan(const Abilities& abilities, const std::filesystem::path& report
                "--output=" + sqlite.string(), report.string()};
   plan.set_env = {{"LC_ALL", "C"}};
   plan.cwd = report.parent_path();
-  plan.makes = {sqlite};
   plan.timeout = std::chrono::minutes(60);
   return plan;
 }

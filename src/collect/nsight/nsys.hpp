@@ -4,39 +4,20 @@
 // only at a *registered* string: all of that is translated here, and the translation is a note of the plan.
 #pragma once
 
-#include <map>
 #include <optional>
-#include <set>
 #include <string>
 #include <string_view>
-#include <vector>
 
-#include "collect/collector.hpp"
-#include "collect/nsight/options.hpp"
+#include "collect/nsight/planning.hpp"
 
 namespace rangescope::collect::nsys {
 
-struct Options {
-  std::map<std::string, std::vector<std::string>>
-      values;                      ///< key of collect::option_table("nsys") -> value(s); durations in seconds
-  std::set<std::string> asked;     ///< keys that the user set
-  bool gating = false;             ///< record only while nvtx_capture is open
+struct Options : ToolOptions {
   std::optional<bool> registered;  ///< the range's name is a registered string; unknown where absent
-  std::map<std::string, std::string> env;
-  std::vector<std::string> extra_args;
 };
 
-class Collector final : public collect::Collector {
- public:
-  Collector(Abilities abilities, Options options) : abilities_(std::move(abilities)), options_(std::move(options)) {}
-  [[nodiscard]] std::string_view name() const override { return "nsys"; }
-  /// kConfig for what this nsys cannot do, with what it can.
-  [[nodiscard]] base::Result<Plan> plan(const Request& request) const override;
-
- private:
-  Abilities abilities_;
-  Options options_;
-};
+/// kConfig for what this nsys cannot do, with what it can.
+[[nodiscard]] base::Result<Plan> plan(const Abilities& can, const Options& options, const Request& request);
 
 /// A range as nsys's --nvtx-capture: `decode`, `decode@LLM`. `own_form`: as that option takes it, range first; a slash,
 /// or a domain that is written as domains are (`LLM@decode`), says that it is in ncu's order. Else ncu's order, as

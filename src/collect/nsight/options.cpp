@@ -46,7 +46,7 @@ constexpr std::array kNcuKeys{
     O{kC, "--launch-skip", 's', O::kNumber | O::kTelling, "launch_skip"},
     O{kC, "--launch-skip-before-match", 0, O::kNumber | O::kTelling, "launch_skip_before_match"},
     O{kC, "--launch-count", 'c', O::kNumber | O::kTelling, "launch_count"},
-    O{kC, "--filter-mode", 0, O::kListed | O::kCode, "filter_mode", "2022.1", {}, kKernels, "per-launch-config"},
+    O{kC, "--filter-mode", 0, O::kListed, "filter_mode", "2022.1", {}, kKernels, "per-launch-config"},
     O{kC, "--devices", 0, O::kList, "devices"},
     O{kC, "--kill", 0, O::kYesNo | O::kLive, "kill"},
     O{kC, "--profile-from-start", 0, O::kYesNo | O::kTelling | O::kLive, "profile_from_start", {}, {}, kKernels},

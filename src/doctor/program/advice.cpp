@@ -160,7 +160,7 @@ class Adviser {
     if (children_) options.values["trace_fork_before_exec"] = {"true"};
     options.gating = gated;
     options.registered = registered_;
-    auto plan = collect::nsys::Collector(can, options).plan(request());
+    auto plan = collect::nsys::plan(can, options, request());
     if (!plan) {
       way.reason = plan.error().what;
       return way;
@@ -196,7 +196,7 @@ class Adviser {
       options.values["push_pop_scope"] = {"process"};
     }
     limit(rung.step, options, way);
-    auto plan = collect::ncu::Collector(can, options).plan(request());
+    auto plan = collect::ncu::plan(can, options, request());
     if (!plan) {
       way.reason = plan.error().what;
       return way;

@@ -289,6 +289,14 @@ void judge_kernels(Explaining& about) {
   judge_kernel_id(about);
 }
 
+void judge_plan(Explaining& about) {
+  judge_ncu_values(about);
+  judge_content(about);
+  judge_regexes(about);
+  judge_kernel_id(about);
+  judge_modes(about);
+}
+
 void judge_modes(Explaining& about) {
   CommandLine& line = about.line;
   if (line.tool != "ncu") return;
@@ -300,7 +308,7 @@ void judge_modes(Explaining& about) {
     if (!row || !row->refused_in(mode_bit(mode), value)) continue;
     about.fail("mode_conflict",
                "ncu refuses " + each.name + (row->only_value.empty() ? "" : " " + value) + " in replay mode " + mode,
-               "Leave it out, or choose another --replay-mode");
+               "Leave it out, or use --replay-mode " + base::replace_all(mode_names(row->modes), ", ", " or "));
     line.remove(each.name);
   }
   if (is_yes(line.value("--kill")) && !line.has("--launch-count")) {
@@ -312,8 +320,9 @@ void judge_modes(Explaining& about) {
   if (line.has("--range-filter")) {
     const std::string filter = line.value("--range-filter");
     const auto slots = base::split(filter, ':');
-    if (slots.size() != 3) {
-      about.fail("invalid_value", "--range-filter " + filter + " has not three parts",
+    static constexpr std::array<std::string_view, 5> kFirst{"", "yes", "no", "on", "off"};
+    if (slots.size() != 3 || std::find(kFirst.begin(), kFirst.end(), slots[0]) == kFirst.end()) {
+      about.fail("invalid_value", "--range-filter " + filter + " is no range filter",
                  "Write [yes|no]:[start/stop instances]:[NVTX instances], e.g. ::2");
       line.remove("--range-filter");
     } else if (!slots[2].empty() && !line.has("--nvtx-include")) {

@@ -49,6 +49,7 @@ void judge_program(Explaining& about);
 
 // values.cpp: names, repetition, values.
 void judge_options(Explaining& about);
+void judge_ncu_values(Explaining& about);
 /// A value that the tool does not take, and the likely one in its place.
 void invalid(Explaining& about, const std::string& name, const std::string& value,
              const std::vector<std::string>& known);
@@ -61,6 +62,8 @@ void judge_ranges(Explaining& about);
 void judge_content(Explaining& about);
 void judge_kernels(Explaining& about);
 void judge_modes(Explaining& about);
+/// Of these what holds for a line that rangescope itself has planned.
+void judge_plan(Explaining& about);
 
 // capture.cpp: nsys's gating and domains; its reports and exports.
 void judge_capture(Explaining& about);

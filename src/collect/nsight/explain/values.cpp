@@ -258,36 +258,6 @@ void number(Explaining& about, const std::string& name, const std::string& value
   about.line.remove(name);
 }
 
-void ncu_values(Explaining& about) {
-  CommandLine& line = about.line;
-  for (const Argument& each : std::vector<Argument>(line.arguments)) {
-    const Option* row = find_option("ncu", each.name);
-    if (!each.value || each.value->expands || !row) continue;
-    const std::string &name = each.name, value = each.value->text;
-    const auto& known = about.listed(name);
-    if (row->is(Option::kYesNo) && !is_boolean(value)) {
-      invalid(about, name, value, {"yes", "no"});
-    } else if (row->is(Option::kNumber)) {
-      number(about, name, value);
-    } else if (row->key == "warp_sampling_interval") {
-      if (value == "auto" || base::to_uint(value).value_or(32) <= 31) continue;
-      about.fail("invalid_value", name + " " + base::shell_quote(value) + " is neither auto nor 0 to 31",
-                 "Leave it out: its default is meant for most");
-      line.remove(name);
-    } else if (name == "--target-processes" && !about.can) {
-      if (value != "all" && value != "application-only") invalid(about, name, value, {"application-only", "all"});
-    } else if (row->is(Option::kListed) && !known.empty()) {
-      // The help of 2024.1.1 and newer leaves per-nvtx out, which they take.
-      for (const std::string_view part :
-           row->is(Option::kList) ? base::split(value, ',') : std::vector{std::string_view(value)})
-        if (!contains(known, part) && part != "per-nvtx") {
-          invalid(about, name, value, known);
-          break;
-        }
-    }
-  }
-}
-
 void nsys_trace(Explaining& about) {
   CommandLine& line = about.line;
   const Argument* trace = line.find("--trace");
@@ -372,12 +342,42 @@ void equals_behind_letter(Explaining& about) {
 
 }  // namespace
 
+void judge_ncu_values(Explaining& about) {
+  CommandLine& line = about.line;
+  for (const Argument& each : std::vector<Argument>(line.arguments)) {
+    const Option* row = find_option("ncu", each.name);
+    if (!each.value || each.value->expands || !row) continue;
+    const std::string &name = each.name, value = each.value->text;
+    const auto& known = about.listed(name);
+    if (row->is(Option::kYesNo) && !is_boolean(value)) {
+      invalid(about, name, value, {"yes", "no"});
+    } else if (row->is(Option::kNumber)) {
+      number(about, name, value);
+    } else if (row->key == "warp_sampling_interval") {
+      if (value == "auto" || base::to_uint(value).value_or(32) <= 31) continue;
+      about.fail("invalid_value", name + " " + base::shell_quote(value) + " is neither auto nor 0 to 31",
+                 "Leave it out: its default is meant for most");
+      line.remove(name);
+    } else if (name == "--target-processes" && !about.can) {
+      if (value != "all" && value != "application-only") invalid(about, name, value, {"application-only", "all"});
+    } else if (row->is(Option::kListed) && !known.empty()) {
+      // The help of 2024.1.1 and newer leaves per-nvtx out, which they take.
+      for (const std::string_view part :
+           row->is(Option::kList) ? base::split(value, ',') : std::vector{std::string_view(value)})
+        if (!contains(known, part) && part != "per-nvtx") {
+          invalid(about, name, value, known);
+          break;
+        }
+    }
+  }
+}
+
 void judge_options(Explaining& about) {
   equals_behind_letter(about);
   if (about.line.tool == "ncu" || about.line.verb == "profile") unknown_options(about);
   repetition(about);
   if (about.line.tool == "ncu")
-    ncu_values(about);
+    judge_ncu_values(about);
   else
     nsys_values(about);
 }
