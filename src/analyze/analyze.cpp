@@ -28,11 +28,11 @@
 #include "analyze/ranks/collectives.hpp"
 #include "analyze/ranks/communication.hpp"
 #include "analyze/ranks/rank_work.hpp"
-#include "analyze/ranks/ranks.hpp"
 #include "analyze/rows.hpp"
 #include "analyze/samples/samples.hpp"
 #include "analyze/samples/wall_samples.hpp"
 #include "analyze/statistics/order.hpp"
+#include "analyze/tally/make.hpp"
 #include "analyze/time/steady.hpp"
 #include "analyze/time/windows.hpp"
 #include "analyze/tree/contexts.hpp"
@@ -61,18 +61,7 @@ void describe_run(const Session& session, Report& report) {
   if (session.clock.anchor_unix_ns != 0) {
     report.run.start_unix_ns = session.clock.anchor_unix_ns - (session.clock.anchor_ns - session.begin_ns);
   }
-  for (const model::Process& process : session.processes) {
-    model::ReportProcess row;
-    row.pid = process.pid;
-    row.parent_pid = process.parent_pid;
-    row.name = std::string(session.strings.view(process.name));
-    if (process.rank != kNone) row.rank = process.rank;
-    row.range_own_ns = process.range_own_ns;
-    row.range_pair_ns = process.range_pair_ns;
-    row.start_ns = since_ns(session.begin_ns, process.start_ns);
-    row.end_ns = since_ns(session.begin_ns, process.end_ns);
-    report.processes.push_back(std::move(row));
-  }
+  list_machines(session, report);
   for (const model::Range& range : session.ranges) {
     if (range.thread >= session.threads.size()) continue;
     const std::uint32_t process = session.threads[range.thread].process;
@@ -88,18 +77,6 @@ void describe_run(const Session& session, Report& report) {
         "numbers are of all of them; medians and 95th percentiles to {:.1f} %",
         base::format_count(std::ssize(session.ranges)), base::format_count(static_cast<std::int64_t>(all)),
         100 * static_cast<double>(session.ranges.size()) / static_cast<double>(all), 100 * model::kRelativeError));
-  // A recording names every GPU of the machine; one that the program used has a stream.
-  std::vector<char> used(session.devices.size());
-  for (const model::Stream& stream : session.streams) {
-    if (stream.device < used.size()) used[stream.device] = 1;
-  }
-  const bool any = std::find(used.begin(), used.end(), 1) != used.end();
-  for (std::size_t i = 0; i < session.devices.size(); ++i) {
-    if (any && used[i] == 0) continue;
-    report.devices.push_back(session.devices[i]);
-    report.device_names.emplace_back(session.strings.view(session.devices[i].name));
-    report.device_uuids.emplace_back(session.strings.view(session.devices[i].uuid));
-  }
   list_ranks(session, report);
 }
 
@@ -239,19 +216,6 @@ void add_families(const std::vector<KernelKind>& kinds, Report& report) {
                    [](const auto& a, const auto& b) { return a.total_ns > b.total_ns; });
 }
 
-/// Recordings of several hosts, on the clock of the first one, and the calls by which that was done.
-std::vector<HostClock> align_hosts(Session& session, std::optional<CollectiveCalls>& found) {
-  std::set<model::StringId> hosts;
-  for (const model::Process& process : session.processes)
-    if (process.host != 0 && process.rank != kNone) hosts.insert(process.host);
-  if (hosts.size() < 2) return {};
-  found = find_collectives(session);
-  std::vector<HostClock> clocks = find_clocks(session, *found);
-  align(session, clocks);
-  Moves(clocks).move(*found);
-  return clocks;
-}
-
 /// Of a repetition: how each region's wall time differs over all of them, as two metrics.
 void add_repetitions(const std::vector<model::Digest>& runs, Report& report) {
   if (runs.size() < 2) return;
@@ -278,8 +242,7 @@ void add_repetitions(const std::vector<model::Digest>& runs, Report& report) {
                                {{"repeat_wall_ns", "mean run"}, {"repeat_stddev_ns", "+- runs"}});
 }
 
-base::Result<Report> summed_up(const Session& session, const Options& options, Details& details, bool kept,
-                               const std::optional<CollectiveCalls>& found = {});
+base::Result<Report> summed_up(const Session& session, const Options& options, Details& details, bool kept);
 
 }  // namespace
 
@@ -290,17 +253,26 @@ std::string describe(const model::Source& source) {
   return text;
 }
 
-base::Result<Report> answer(Session& session, const Options& options, const Reference& reference, RunFacts facts) {
+base::Result<Report> answer(Session& session, const Options& options, const Reference& reference, RunFacts facts,
+                            base::Result<tally::Digest>* tally) {
   const FoldNames how = options.fold_names.value_or(FoldNames::kAuto);
   if (options.by_payload) name_by_payload(session);
   NameFolder(how, options.ranges).bound(session);
-  std::optional<CollectiveCalls> found;
-  const std::vector<HostClock> clocks = align_hosts(session, found);
+  Details details;
+  std::vector<HostClock> clocks;
+  std::set<std::uint32_t> ranks;
+  for (const model::Process& process : session.processes)
+    if (process.rank != kNone) ranks.insert(process.rank);
+  if (ranks.size() > 1) clocks = align_hosts(session, details.calls.emplace(find_collectives(session)));
   if (!session.measurements.empty()) derive(session, reference.groups);
   if (!session.samples.empty()) derive_samples(session, reference.sampled);
-  Details details;
-  auto report = summed_up(session, options, details, false, found);
+  // A tally is of all regions, whatever the report is of.
+  const bool whole =
+      options.aggregate && options.ranges.empty() && options.kernels.empty() && !options.backward_with_forward;
+  auto report = summed_up(session, options, details, tally != nullptr && whole);
   if (!report) return report;
+  if (tally != nullptr)
+    *tally = whole ? tally::tally_of(session, options, details, *report) : tally::digest_of(session, options);
   describe_clocks(clocks, session, *report);
   std::vector<model::MetricColumn> of_work = std::move(report->metric_columns);
   report->metric_columns = session.measurements.empty() ? std::vector<model::MetricColumn>{}
@@ -320,6 +292,33 @@ base::Result<Report> answer(Session& session, const Options& options, const Refe
   add_families(reference.kinds, *report);
   finish(std::move(facts), *report);
   return report;
+}
+
+void list_machines(const Session& session, Report& report) {
+  for (const model::Process& process : session.processes) {
+    model::ReportProcess row;
+    row.pid = process.pid;
+    row.parent_pid = process.parent_pid;
+    row.name = std::string(session.strings.view(process.name));
+    if (process.rank != kNone) row.rank = process.rank;
+    row.range_own_ns = process.range_own_ns;
+    row.range_pair_ns = process.range_pair_ns;
+    row.start_ns = since_ns(session.begin_ns, process.start_ns);
+    row.end_ns = since_ns(session.begin_ns, process.end_ns);
+    report.processes.push_back(std::move(row));
+  }
+  // A recording names every GPU of the machine; one that the program used has a stream.
+  std::vector<char> used(session.devices.size());
+  for (const model::Stream& stream : session.streams) {
+    if (stream.device < used.size()) used[stream.device] = 1;
+  }
+  const bool any = std::find(used.begin(), used.end(), 1) != used.end();
+  for (std::size_t i = 0; i < session.devices.size(); ++i) {
+    if (any && used[i] == 0) continue;
+    report.devices.push_back(session.devices[i]);
+    report.device_names.emplace_back(session.strings.view(session.devices[i].name));
+    report.device_uuids.emplace_back(session.strings.view(session.devices[i].uuid));
+  }
 }
 
 void finish(RunFacts facts, Report& report) {
@@ -342,8 +341,7 @@ void judge_regions(const Reference& reference, const std::string& device, Report
 
 namespace {
 
-base::Result<Report> summed_up(const Session& session, const Options& options, Details& details, bool kept,
-                               const std::optional<CollectiveCalls>& found) {
+base::Result<Report> summed_up(const Session& session, const Options& options, Details& details, bool kept) {
   Report report;
   auto useful = parse_useful(options.flops);
   if (!useful) return base::fail(std::move(useful));
@@ -400,13 +398,12 @@ base::Result<Report> summed_up(const Session& session, const Options& options, D
   add_given_work(session, *work, tree, keys, by_cell, report);
   add_kernel_counters(session, *kernels, report);
   const Occurrences occurrences{session, tree, keys, by_cell, phases};
-  if (!kept) make_program_region(session, std::move(whole), report);
+  make_program_region(session, std::move(whole), report);
   add_rows(&occurrences, report);
-  add_over_ranks(session, tree, keys, by_cell, report);
   if (report.ranks.size() > 1) {
-    CollectiveCalls here;
-    add_communication(session, options, tree, found ? *found : (here = find_collectives(session)), keys, report);
-    add_rank_work(session, tree, keys, by_cell, report);
+    if (!details.calls) details.calls = find_collectives(session);
+    add_communication(session, options, tree, *details.calls, keys, report);
+    hold_ranks_together(session, tree, keys, by_cell, report);
   }
   tell_kernels_apart(report);
   add_operators(session, report);

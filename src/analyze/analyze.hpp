@@ -12,6 +12,10 @@
 
 namespace rangescope::analyze {
 
+namespace tally {
+struct Digest;  // analyze/tally/digest.hpp
+}
+
 /// "native: rangescope 0.1.0, native-trace 1.0"
 [[nodiscard]] std::string describe(const model::Source& source);
 
@@ -24,9 +28,11 @@ struct RunFacts {
 };
 
 /// The finished report: the whole analysis, the run's facts, rows and verdict. Names in the session are changed as the
-/// options say, and derived metrics are added to it. Errors as below.
+/// options say, and derived metrics are added to it. Errors as below. `tally`: gets the session's, of all regions; an
+/// error where there are too many.
 [[nodiscard]] base::Result<model::Report> answer(model::Session& session, const Options& options,
-                                                 const Reference& reference, RunFacts facts = {});
+                                                 const Reference& reference, RunFacts facts = {},
+                                                 base::Result<tally::Digest>* tally = nullptr);
 
 /// Regions, their time, GPU work and metrics, of a session as it is. kNothingCaptured when expressions matched no range
 /// that was seen, with the nearest names.

@@ -1,10 +1,12 @@
-// What a report was summed up from, for those who need more of it than a report holds (room `digest`).
+// What a report was summed up from, for those who need more of it than a report holds (analyze/tally).
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "analyze/analyze.hpp"
 #include "analyze/gpu/gpu.hpp"
+#include "analyze/ranks/collectives.hpp"
 #include "analyze/time/steady.hpp"
 
 namespace rangescope::analyze {
@@ -14,12 +16,16 @@ struct Details {
   std::vector<RegionKey> keys;  ///< of Report::regions
   Buckets by_cell;
   std::vector<Phase> phases;
-  GpuDetails gpu;  ///< empty where there is no GPU work
+  GpuDetails gpu;                        ///< empty where there is no GPU work
+  std::optional<CollectiveCalls> calls;  ///< of several ranks
 };
 
 /// As analyze() of a session as it is, and what it was made of.
 [[nodiscard]] base::Result<model::Report> analyze(const model::Session& session, const Options& options,
                                                   Details& details);
+
+/// Report::processes, without their counts, and the GPUs that were used.
+void list_machines(const model::Session& session, model::Report& report);
 
 /// Fills in what `facts` know and what the recording says of the run (duration, start, tool, sources stand in
 /// Report::run), then its repetitions, rows and verdict: the last step of every report.

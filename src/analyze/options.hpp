@@ -54,6 +54,8 @@ struct Options {
   int threads = 0;               ///< workers, 0: one a core; results do not depend on it
   std::size_t top_kernels = 20;  ///< per region
   std::size_t samples = 400;     ///< occurrences kept per region for plots
+
+  bool operator==(const Options&) const = default;
 };
 
 /// A kind of kernels, by expressions for their demangled names.

@@ -26,6 +26,7 @@ struct RangeTerm {
   /// Any of them names the region itself.
   [[nodiscard]] bool names_itself(std::string_view domain, std::span<const std::string_view> path,
                                   RangeKind kind) const;
+  bool operator==(const RangeTerm& other) const { return written == other.written; }
   /// Does it choose a region of this state? A start/end region stands for every range that is named ('A,B': A and B).
   [[nodiscard]] bool chooses(const RangeState& state) const;
 };
@@ -50,6 +51,7 @@ struct RangeSelection {
   [[nodiscard]] bool empty() const { return include.empty() && exclude.empty(); }
   /// Is the region of this path chosen?
   [[nodiscard]] bool chooses(std::string_view domain, std::span<const std::string_view> path, RangeKind kind) const;
+  bool operator==(const RangeSelection&) const = default;
 };
 
 /// A kernel's exact demangled, short or mangled name, or `regex:` and an expression that is searched for in the
@@ -60,6 +62,7 @@ class KernelPattern {
   [[nodiscard]] const std::string& text() const { return text_; }
   [[nodiscard]] bool is_regex() const { return regex_.has_value(); }
   [[nodiscard]] bool matches(std::string_view demangled, std::string_view short_name, std::string_view mangled) const;
+  bool operator==(const KernelPattern& other) const { return text_ == other.text_; }
 
  private:
   std::string text_;
@@ -74,6 +77,7 @@ struct KernelSelection {
                                                            const std::vector<std::string>& exclude = {});
   [[nodiscard]] bool empty() const { return include.empty() && exclude.empty(); }
   [[nodiscard]] bool chooses(std::string_view demangled, std::string_view short_name, std::string_view mangled) const;
+  bool operator==(const KernelSelection&) const = default;
 };
 
 }  // namespace rangescope::model

@@ -160,7 +160,8 @@ std::vector<std::filesystem::path> captures_to_read(const std::filesystem::path&
 
 base::Result<Analyzed> analyze_inputs(std::span<const std::filesystem::path> inputs, const std::filesystem::path& run,
                                       const analyze::Options& wanted, read::Options reading, Sessions read,
-                                      std::optional<analyze::RunFacts> known) {
+                                      std::optional<analyze::RunFacts> known,
+                                      base::Result<analyze::tally::Digest>* tally) {
   for (const auto& input : inputs) {
     if (is_empty_folder(input) && (!run.empty() || !runs::run_of(input).empty()))
       return tl::make_unexpected(nothing(input, {}));
@@ -185,7 +186,8 @@ base::Result<Analyzed> analyze_inputs(std::span<const std::filesystem::path> inp
   const base::Work analyzing("analyzing");
   analyze::RunFacts facts = known ? std::move(*known) : run_facts(inputs.front(), run);
   facts.notes = std::move(captured->notes);
-  auto report = analyze::answer(session, options, reference_of(run, !session.measurements.empty()), std::move(facts));
+  auto report =
+      analyze::answer(session, options, reference_of(run, !session.measurements.empty()), std::move(facts), tally);
   if (!report) return base::fail(std::move(report));
   return Analyzed{std::move(session), std::move(*report), std::move(captured->parts)};
 }

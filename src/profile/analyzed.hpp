@@ -37,11 +37,12 @@ struct Analyzed {
                                                    const analyze::Options& options);
 
 /// The same of several inputs, joined into one session (profile/captures.hpp). `read`: those that were read already.
-/// `known`: of a job, what is known of it; else it is what the run's directory says.
+/// `known`: of a job, what is known of it; else it is what the run's directory says. `tally`: as in analyze::answer().
 [[nodiscard]] base::Result<Analyzed> analyze_inputs(std::span<const std::filesystem::path> inputs,
                                                     const std::filesystem::path& run, const analyze::Options& options,
                                                     read::Options reading = {}, Sessions read = {},
-                                                    std::optional<analyze::RunFacts> known = {});
+                                                    std::optional<analyze::RunFacts> known = {},
+                                                    base::Result<analyze::tally::Digest>* tally = nullptr);
 
 /// How a command line names the input from here: a run or job below rangescope-runs by its name, all else by its path.
 [[nodiscard]] std::string named_input(const std::filesystem::path& input, const std::filesystem::path& run);

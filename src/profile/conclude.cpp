@@ -145,9 +145,6 @@ Done Engine::conclude(const std::optional<base::Error>& failure) {
   Analyzed& whole = made ? *made : nothing;
   if (!failure)
     if (auto written = write_reports(whole, made.has_value()); !written) reported = std::move(written);
-  if (made && !failure && !repetition_ && !runs::job::job_of(run_).empty())
-    if (auto written = write_digest(run_, *made, args_.analysis); !written)
-      base::detail("no digest: " + base::printable(base::to_string(written.error())));
   if (reported) reported = runner_->recorded();
   if (reported && args_.strict && has_loss(whole.report))
     reported =

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "analyze/tally/file.hpp"
-#include "analyze/tally/make.hpp"
 #include "analyze/tally/report.hpp"
 #include "base/fs.hpp"
 #include "base/log.hpp"
@@ -25,9 +24,10 @@ base::Result<analyze::tally::Digest> digest_of_captures(const fs::path& run) {
   auto captures = captures_to_read(run);
   std::erase_if(captures, is_empty_folder);
   if (captures.empty()) return base::fail(base::Code::kNothingCaptured, "nothing was captured", run.string());
-  auto analyzed = analyze_inputs(captures, run, {});
-  if (!analyzed) return tl::make_unexpected(analyzed.error());
-  return analyze::tally::digest_of(analyzed->session, {});
+  base::Result<analyze::tally::Digest> made;
+  if (auto analyzed = analyze_inputs(captures, run, {}, {}, {}, {}, &made); !analyzed)
+    return tl::make_unexpected(analyzed.error());
+  return made;
 }
 
 /// The digest of one run, whatever it takes; of one that has nothing, a loss alone.
@@ -93,18 +93,14 @@ base::Result<analyze::tally::Digest> merge_runs(std::span<const fs::path> runs) 
   return mergers.front().take();
 }
 
-base::Result<void> write_digest(const fs::path& run, const Analyzed& analyzed, const analyze::Options& options) {
-  auto made = analyze::tally::digest_of(analyzed.session, options);
-  if (!made) return base::fail(std::move(made));
-  return analyze::tally::write(run / analyze::tally::kFileName, std::move(*made));
-}
-
 bool digests_suffice(const analyze::Options& options) {
-  return options.aggregate && !options.per_thread && options.ranges.include.empty() && options.ranges.exclude.empty() &&
-         options.kernels.include.empty() && options.kernels.exclude.empty() && options.flops.empty() &&
-         options.bytes.empty() && options.work.empty() && options.tokens.empty() && !options.by_payload &&
-         !options.fold_names && options.nest.empty() && options.push_pop_scope == analyze::PushPopScope::kAuto &&
-         options.domains == analyze::Domains::kSeparate && !options.backward_with_forward;
+  analyze::Options plain;  // but for what a report of digests looks at, or what has no part in it
+  plain.per_process = options.per_process;
+  plain.device = options.device;
+  plain.threads = options.threads;
+  plain.top_kernels = options.top_kernels;
+  plain.samples = options.samples;
+  return options == plain;
 }
 
 base::Result<Analyzed> analyze_digests(const runs::job::Job& job, const analyze::Options& options,

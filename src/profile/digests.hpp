@@ -29,10 +29,6 @@ using MergeRuns = std::function<base::Result<analyze::tally::Digest>(const std::
 /// On this machine, on its cores.
 [[nodiscard]] base::Result<analyze::tally::Digest> merge_runs(std::span<const std::filesystem::path> runs);
 
-/// Leaves the digest of an analyzed run in its directory.
-[[nodiscard]] base::Result<void> write_digest(const std::filesystem::path& run, const Analyzed& analyzed,
-                                              const analyze::Options& options);
-
 /// Do digests tell all that these options ask for?
 [[nodiscard]] bool digests_suffice(const analyze::Options& options);
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "analyze/tally/file.hpp"
 #include "base/fs.hpp"
 #include "base/log.hpp"
 #include "base/text.hpp"
@@ -27,8 +28,15 @@ base::Result<Analyzed> Engine::analyzed() {
                                          {&nsys_session_, &nsys_capture_},
                                          {&ncu_session_, &ncu_capture_}})
     if (*session && !capture->empty()) read.emplace(*capture, std::move(**session));
-  return analyze_inputs(captures, repeats.empty() ? run_ : runs::median_repeat(repeats), args_.analysis, {},
-                        std::move(read));
+  base::Result<analyze::tally::Digest> tally;
+  const bool of_job = !repetition_ && !runs::job::job_of(run_).empty();
+  auto made = analyze_inputs(captures, repeats.empty() ? run_ : runs::median_repeat(repeats), args_.analysis, {},
+                             std::move(read), {}, of_job ? &tally : nullptr);
+  if (!made || !of_job) return made;
+  auto written = tally ? analyze::tally::write(run_ / analyze::tally::kFileName, std::move(*tally))
+                       : base::Result<void>(tl::make_unexpected(tally.error()));
+  if (!written) base::detail("no digest: " + base::printable(base::to_string(written.error())));
+  return made;
 }
 
 void Engine::read_again() {

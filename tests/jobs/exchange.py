@@ -39,7 +39,7 @@ class Counted(unittest.TestCase):
         os.mkdir(counts)
         done = self.call(*self.launch, "-n", str(ranks), RANGESCOPE, "profile", "-q", "--cpu", "off", "--mpi", "--runs", runs, "--job", job, "--", *program,
                          LD_PRELOAD=counter, MPI_COUNTS=counts)
-        self.assertEqual("".join(done.stdout.split()), "done" * ranks)  # mpiexec may put lines together
+        self.assertEqual(done.stdout.count("done"), ranks, done.stdout)  # lines of two processes may run together
         truth = []
         for rank in range(ranks):
             with open(f"{counts}/{rank}", encoding="utf-8") as f:
@@ -50,9 +50,7 @@ class Counted(unittest.TestCase):
         self.assertEqual(sum(m["bytes"] for m in report["messages"]), sum(t["bytes"] for t in truth))
         told, called = {}, {}
         for row in report["collectives"]:
-            name = row["operation"]
-            told[name] = told.get(name, 0) + row["calls"] * row["ranks"]
-            told[f"{name}_bytes"] = told.get(f"{name}_bytes", 0) + (row["bytes"] or 0) * row["calls"] * row["ranks"]
+            told[row["operation"]] = told.get(row["operation"], 0) + row["calls"] * row["ranks"]
         for name in truth[0]:
             if name.startswith("MPI_"):
                 called[name] = sum(t.get(name, 0) for t in truth)
@@ -97,7 +95,7 @@ class OpenMpi(Counted):
         compiled(self, "cc", "main.c", "-o", "main", "-ldl")
         compiled(self, shutil.which("mpicc.openmpi") or "mpicc", "-shared", "-fPIC", "plugin.c", "-o", "libplugin.so")
         done = self.call(*self.launch, "-n", "2", RANGESCOPE, "profile", "-q", "--runs", "job", "--", f"{self.folder}/main", f"{self.folder}/libplugin.so")
-        self.assertEqual("".join(done.stdout.split()), "done" * 2)
+        self.assertEqual(done.stdout.count("done"), 2, done.stdout)
         report = json.loads(self.call(RANGESCOPE, "report", "job", "-f", "json").stdout)
         self.assertEqual([(c["operation"], c["calls"], c["bytes"]) for c in report["collectives"]], [("MPI_Allreduce", 1, 4)])
 

@@ -124,30 +124,23 @@ std::vector<HostClock> find_clocks(const Session& session, const CollectiveCalls
   return clocks;
 }
 
-Moves::Moves(const std::vector<HostClock>& clocks) {
-  for (const HostClock& clock : clocks) {
-    if (clock.knots.empty()) continue;
-    for (const std::uint32_t process : clock.processes) {
-      if (process >= of_process_.size()) of_process_.resize(process + 1, nullptr);
-      of_process_[process] = &clock;
-    }
-  }
-}
-
-void Moves::move(std::uint32_t process, std::int64_t& at) const {
-  if (process >= of_process_.size() || of_process_[process] == nullptr || at == kOpen) return;
-  at += static_cast<std::int64_t>(std::llround(of_process_[process]->add_at(static_cast<double>(at))));
-}
-
-void Moves::move(CollectiveCalls& found) const {
+std::vector<HostClock> align_hosts(Session& session, CollectiveCalls& found) {
+  std::vector<HostClock> clocks = find_clocks(session, found);
+  if (clocks.empty()) return clocks;
+  std::vector<const HostClock*> of_process(session.processes.size(), nullptr);
+  for (const HostClock& clock : clocks)
+    for (const std::uint32_t process : clock.processes)
+      if (!clock.knots.empty()) of_process[process] = &clock;
+  const auto move = [&](std::uint32_t process, std::int64_t& at) {
+    if (process >= of_process.size() || of_process[process] == nullptr || at == kOpen) return;
+    at += static_cast<std::int64_t>(std::llround(of_process[process]->add_at(static_cast<double>(at))));
+  };
+  const auto both = [&](std::uint32_t process, auto& event) {
+    move(process, event.start_ns);
+    move(process, event.end_ns);
+  };
   for (auto* list : {&found.calls, &found.standing, &found.messaging})
     for (CollectiveCall& call : *list) both(call.process, call);
-}
-
-void align(Session& session, const std::vector<HostClock>& clocks) {
-  const Moves moves(clocks);
-  const auto move = [&](std::uint32_t process, std::int64_t& at) { moves.move(process, at); };
-  const auto both = [&](std::uint32_t process, auto& event) { moves.both(process, event); };
   const auto of_thread = [&](std::uint32_t thread) {
     return thread < session.threads.size() ? session.threads[thread].process : kNone;
   };
@@ -159,6 +152,7 @@ void align(Session& session, const std::vector<HostClock>& clocks) {
     move(of_thread(range.thread), range.start_ns);
     move(of_thread(range.end_thread == kNone ? range.thread : range.end_thread), range.end_ns);
   }
+  for (model::OpenSpan& span : session.open_spans) both(of_thread(span.thread), span);
   for (model::Mark& mark : session.marks) move(of_thread(mark.thread), mark.at_ns);
   for (model::Launch& launch : session.launches) both(of_thread(launch.thread), launch);
   const auto work = [&](auto& events) {
@@ -186,6 +180,7 @@ void align(Session& session, const std::vector<HostClock>& clocks) {
     session.begin_ns = std::min(session.begin_ns, process.start_ns);
     session.end_ns = std::max(session.end_ns, process.end_ns);
   }
+  return clocks;
 }
 
 void describe_clocks(const std::vector<HostClock>& clocks, const Session& session, model::Report& report) {

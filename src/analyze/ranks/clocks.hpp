@@ -38,23 +38,8 @@ struct HostClock {
 /// One for each host, the reference (that of the lowest rank) first; fewer than two: nothing is to be aligned.
 [[nodiscard]] std::vector<HostClock> find_clocks(const model::Session& session, const CollectiveCalls& found);
 
-/// What is added to the times of each process. `clocks` must outlive it.
-class Moves {
- public:
-  explicit Moves(const std::vector<HostClock>& clocks);
-  void move(std::uint32_t process, std::int64_t& at) const;
-  void both(std::uint32_t process, auto& event) const {
-    move(process, event.start_ns);
-    move(process, event.end_ns);
-  }
-  void move(CollectiveCalls& found) const;
-
- private:
-  std::vector<const HostClock*> of_process_;
-};
-
-/// Moves everything that was recorded on each host's clock onto that of the reference.
-void align(model::Session& session, const std::vector<HostClock>& clocks);
+/// Moves everything that was recorded on each host's clock onto that of the reference, and those calls.
+std::vector<HostClock> align_hosts(model::Session& session, CollectiveCalls& found);
 
 /// What was done, in Report::ranks, notes and losses.
 void describe_clocks(const std::vector<HostClock>& clocks, const model::Session& session, model::Report& report);

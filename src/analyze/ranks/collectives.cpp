@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
-#include <limits>
 #include <map>
 #include <set>
 #include <string>
@@ -14,8 +13,6 @@ namespace rangescope::analyze {
 namespace {
 
 using model::Session;
-
-constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
 
 struct KnownCall {
   std::string_view name;
@@ -120,7 +117,7 @@ std::string_view domain_of(const Session& session, const model::Range& range) {
 struct Fields {
   static constexpr std::int32_t kUnsaid = INT32_MIN;
   std::uint64_t communicator = 0;
-  double bytes = kUnknown;
+  double bytes = model::kNan;
   std::uint32_t ranks = 0;
   std::int32_t self = CollectiveCall::kNobody;
   CollectiveCall::End peer, source{kUnsaid, 0};
@@ -286,7 +283,7 @@ class CallKernels {
         for (std::size_t i = 1; i < waiting.size(); ++i) {
           CollectiveCall& part = calls_[waiting[i]];
           if (part.communicator != whole.communicator || part.operation != whole.operation) {
-            whole.bytes = kUnknown;
+            whole.bytes = model::kNan;
           } else {
             whole.bytes += part.bytes;
           }
@@ -449,41 +446,41 @@ CollectiveCalls find_collectives(const Session& session) {
            std::tuple(b.communicator, rank_of(b), session.ranges[b.range].start_ns, b.range);
   });
   for (std::size_t i = 0; i < out.calls.size();) {
-    struct Run {
-      std::size_t first, last;
-    };
-    std::vector<Run> ranks;
-    std::size_t end = i;
-    while (end < out.calls.size() && out.calls[end].communicator == out.calls[i].communicator) {
-      std::size_t last = end;
-      while (last < out.calls.size() && out.calls[last].communicator == out.calls[i].communicator &&
-             rank_of(out.calls[last]) == rank_of(out.calls[end]))
+    std::vector<RankCalls> ranks;
+    const std::uint32_t one = out.calls[i].communicator;
+    std::uint64_t fewest = UINT64_MAX, most = 0;
+    for (std::size_t last = i; i < out.calls.size() && out.calls[i].communicator == one; i = last) {
+      while (last < out.calls.size() && out.calls[last].communicator == one &&
+             rank_of(out.calls[last]) == rank_of(out.calls[i]))
         ++last;
-      ranks.push_back({end, last});
-      end = last;
+      ranks.push_back({i, last});
+      fewest = std::min<std::uint64_t>(fewest, last - i);
+      most = std::max<std::uint64_t>(most, last - i);
     }
-    i = end;
-    if (ranks.size() < 2) continue;
-    std::size_t fewest = SIZE_MAX, most = 0;
-    for (const Run& run : ranks) {
-      fewest = std::min(fewest, run.last - run.first);
-      most = std::max(most, run.last - run.first);
-    }
-    std::size_t n = 0;
-    for (; n < fewest; ++n) {
-      const CollectiveCall& one = out.calls[ranks.front().first + n];
-      const bool same = std::all_of(ranks.begin(), ranks.end(), [&](const Run& run) {
-        const CollectiveCall& other = out.calls[run.first + n];
-        return other.operation == one.operation && session.strings.view(other.name) == session.strings.view(one.name);
-      });
-      if (!same) break;
-      JoinedCall joined;
-      for (const Run& run : ranks) joined.calls.push_back(static_cast<std::uint32_t>(run.first + n));
-      out.joined.push_back(std::move(joined));
-    }
-    out.unjoined += most - n;
+    if (ranks.size() > 1) join_calls(session, ranks, 0, fewest, most, out);
   }
   return out;
+}
+
+std::size_t join_calls(const Session& session, const std::vector<RankCalls>& ranks, std::uint32_t shift,
+                       std::uint64_t fewest, std::uint64_t most, CollectiveCalls& found) {
+  std::size_t kept = SIZE_MAX;
+  for (const RankCalls& calls : ranks) kept = std::min(kept, calls.last - calls.first);
+  const auto same = [&](std::size_t n) {
+    const CollectiveCall& one = found.calls[ranks.front().first + n];
+    return std::all_of(ranks.begin(), ranks.end(), [&](const RankCalls& calls) {
+      const CollectiveCall& other = found.calls[calls.first + n];
+      return other.operation == one.operation && session.strings.view(other.name) == session.strings.view(one.name);
+    });
+  };
+  std::size_t n = 0;
+  for (; n < kept && same(n); ++n) {
+    JoinedCall joined;
+    for (const RankCalls& calls : ranks) joined.calls.push_back(static_cast<std::uint32_t>(calls.first + n));
+    found.joined.push_back(std::move(joined));
+  }
+  found.unjoined += most - (n == kept ? fewest : std::min<std::uint64_t>(fewest, std::uint64_t{n} << shift));
+  return n;
 }
 
 }  // namespace rangescope::analyze

@@ -16,7 +16,6 @@
 
 #include <cstdint>
 #include <map>
-#include <optional>
 #include <set>
 #include <string_view>
 #include <vector>
@@ -59,13 +58,12 @@ struct CollectiveCall {
   struct End {
     std::int32_t rank = kNobody, tag = 0;
   };
-  End to, from;                          ///< of messages, ranks of the communicator
-  std::int32_t self = kNobody;           ///< own rank in the communicator, where it or another call says it
-  std::uint32_t done = kNone;            ///< index into `messaging` of the call that completed it
-  std::uint32_t received = 0;            ///< kWait: receives that it completed
-  bool later = false;                    ///< a collective that is only begun: MPI_Iallreduce
-  std::uint32_t stood = kNone;           ///< the range in which it was waited for, where that is not its own
-  std::optional<double> hidden_ns = {};  ///< beside other kernels, of a call from elsewhere; NaN: nobody knows
+  End to, from;                 ///< of messages, ranks of the communicator
+  std::int32_t self = kNobody;  ///< own rank in the communicator, where it or another call says it
+  std::uint32_t done = kNone;   ///< index into `messaging` of the call that completed it
+  std::uint32_t received = 0;   ///< kWait: receives that it completed
+  bool later = false;           ///< a collective that is only begun: MPI_Iallreduce
+  std::uint32_t stood = kNone;  ///< the range in which it was waited for, where that is not its own
   static constexpr std::int32_t kNobody = -2;
 };
 
@@ -102,6 +100,15 @@ void classify(std::string_view name, CollectiveCall& call);
 
 /// Of processes whose rank is known; nothing where there are fewer than two ranks.
 [[nodiscard]] CollectiveCalls find_collectives(const model::Session& session);
+
+/// Calls of one rank on one communicator, in order: [first, last) of CollectiveCalls::calls.
+struct RankCalls {
+  std::size_t first, last;
+};
+/// Joins the n-th call of each of `ranks` as long as all of them made the same. They hold every 2^shift-th of the calls
+/// that a rank made, `fewest` to `most`. The number of calls that were joined.
+std::size_t join_calls(const model::Session& session, const std::vector<RankCalls>& ranks, std::uint32_t shift,
+                       std::uint64_t fewest, std::uint64_t most, CollectiveCalls& found);
 
 /// Ranks of the job that made calls of each communicator.
 using Members = std::map<std::uint32_t, std::set<std::uint32_t>>;

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <map>
 #include <set>
+#include <span>
 #include <tuple>
 #include <utility>
 
@@ -27,153 +28,28 @@ double length_of(const CollectiveCall& call) {
   return static_cast<double>(length_ns(call.start_ns, call.end_ns));
 }
 
-/// When kernels that are no communication ran, by process and card; of all cards of a process under card kNone.
-class Compute {
- public:
-  Compute(const Session& session, int threads) {
-    std::size_t cards = 0;
-    card_of_ = cards_of_streams(session, cards);
-    std::vector<char> nccl(session.kernel_names.size());
-    for (std::size_t k = 0; k < nccl.size(); ++k)
-      nccl[k] = session.strings.view(session.kernel_names[k].short_name).starts_with("nccl");
-    std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> places;
-    std::vector<std::uint32_t> one(session.streams.size()), all(session.streams.size());
-    for (std::size_t s = 0; s < session.streams.size(); ++s) {
-      const std::uint32_t process = session.streams[s].process;
-      for (auto [list, card] : {std::pair{&one, card_of_[s]}, std::pair{&all, kNone}})
-        (*list)[s] = places.try_emplace({process, card}, static_cast<std::uint32_t>(places.size())).first->second;
-    }
-    stretches_.resize(places.size());
-    for (const model::Kernel& kernel : session.kernels) {
-      if (kernel.stream >= one.size() || (kernel.name < nccl.size() && nccl[kernel.name] != 0)) continue;
-      stretches_[one[kernel.stream]].add(kernel.start_ns, kernel.end_ns);
-      stretches_[all[kernel.stream]].add(kernel.start_ns, kernel.end_ns);
-    }
-    base::parallel_for(stretches_.size(), threads, [&](std::size_t i) { stretches_[i].finish(); });
-    for (const auto& [key, place] : places) places_[key] = place;
-  }
-
-  /// nullptr where the process has no GPU.
-  [[nodiscard]] const Stretches* beside(std::uint32_t process, std::uint32_t stream) const {
-    const auto found = places_.find({process, stream < card_of_.size() ? card_of_[stream] : kNone});
-    return found == places_.end() ? nullptr : &stretches_[found->second];
-  }
-
- private:
-  std::vector<std::uint32_t> card_of_;
-  std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> places_;
-  std::vector<Stretches> stretches_;
-};
-
-/// Closes the shortest gaps.
-void close_gaps(std::vector<std::pair<std::int64_t, std::int64_t>>& parts) {
-  while (parts.size() > kMostBeside) {
-    std::size_t least = 1;
-    for (std::size_t i = 1; i < parts.size(); ++i)
-      if (parts[i].first - parts[i - 1].second < parts[least].first - parts[least - 1].second) least = i;
-    parts[least - 1].second = parts[least].second;
-    parts.erase(parts.begin() + static_cast<std::ptrdiff_t>(least));
-  }
-}
-
 class Adding {
  public:
-  Adding(const Session& session, const Options& options, const Tree& tree, const CollectiveCalls& found,
-         const std::vector<RegionKey>& keys, model::Report& report)
-      : session_(session),
-        options_(options),
-        tree_(tree),
-        found_(found),
-        keys_(keys),
-        report_(report),
-        compute_(session, options.threads) {}
+  Adding(const Session& session, const CollectiveCalls& found, const std::vector<Around>& around,
+         const std::function<void(std::uint32_t, std::vector<std::string>&)>& name, bool gpu, model::Report& report)
+      : session_(session), found_(found), around_(around), name_(name), gpu_(gpu), report_(report) {}
 
-  void run() {
-    find_contexts();
-    collectives();
-    messages();
-    regions();
-    activity();
-  }
-  std::vector<Timed> run_collectives() {
-    find_contexts();
+  std::vector<Timed> run() {
+    missed();
     collectives();
     messages();
     return std::move(timed_);
   }
-  [[nodiscard]] std::vector<Around> around() {
-    find_contexts();
-    std::vector<Around> out;
-    for (const auto* list : {&found_.calls, &found_.messaging, &found_.standing})
-      for (const CollectiveCall& call : *list) out.push_back(around(call));
-    return out;
-  }
 
  private:
-  [[nodiscard]] Around around(const CollectiveCall& call) const {
-    Around out{node_of(call), hidden(call, call.start_ns, call.end_ns), {}, {}};
-    for (const std::uint32_t entry : contexts_.of(contexts_.of_launch[number_of(call)]))
-      out.nodes.push_back(tree_.cells[tree_.cell[entry & ~kInherited]].node);
-    std::sort(out.nodes.begin(), out.nodes.end());
-    out.nodes.erase(std::unique(out.nodes.begin(), out.nodes.end()), out.nodes.end());
-    if (const Stretches* beside = compute_.beside(call.process, call.stream); beside != nullptr)
-      out.beside = beside->parts(call.start_ns, call.end_ns);
-    close_gaps(out.beside);
-    return out;
-  }
-
   [[nodiscard]] std::uint32_t rank_of(const CollectiveCall& call) const {
     return session_.processes[call.process].rank;
   }
+  [[nodiscard]] const Around& around_call(std::size_t call) const { return around_[call]; }
+  [[nodiscard]] const Around& around_message(std::size_t call) const { return around_[found_.calls.size() + call]; }
 
-  /// Of the time of a call [start, end) that lies beside kernels.
-  [[nodiscard]] double hidden(const CollectiveCall& call, std::int64_t start, std::int64_t end) const {
-    const Stretches* beside = compute_.beside(call.process, call.stream);
-    return beside == nullptr ? 0 : static_cast<double>(beside->within(start, end));
-  }
-
-  void find_contexts() {
-    std::vector<model::Launch> calls;
-    for (const auto* list : {&found_.calls, &found_.messaging, &found_.standing}) {
-      for (const CollectiveCall& call : *list) {
-        const model::Range& range = session_.ranges[call.stood != kNone ? call.stood : call.range];
-        const std::int64_t end_ns = range.end_ns == kOpen ? range.start_ns : range.end_ns;
-        calls.push_back({.start_ns = range.start_ns, .end_ns = end_ns, .thread = range.thread});
-      }
-    }
-    contexts_ = build_contexts(session_, tree_, options_, calls);
-  }
-  [[nodiscard]] std::size_t number_of(const CollectiveCall& call) const {
-    std::size_t before = 0;
-    for (const auto* list : {&found_.calls, &found_.messaging, &found_.standing}) {
-      if (&call >= list->data() && &call < list->data() + list->size())
-        return before + static_cast<std::size_t>(&call - list->data());
-      before += list->size();
-    }
-    return before;
-  }
-
-  /// The node of the innermost range of the program around a call, kNone for none: its own thread's before inherited
-  /// ones, push/pop ranges before others.
-  [[nodiscard]] std::uint32_t node_of(const CollectiveCall& call) const {
-    std::uint32_t best = kNone;
-    std::tuple<bool, bool, std::int64_t> of_best{};
-    for (const std::uint32_t entry : contexts_.of(contexts_.of_launch[number_of(call)])) {
-      for (std::uint32_t o = entry & ~kInherited; o != kNone; o = tree_.parent[o]) {
-        const std::uint32_t at = tree_.range_of[o];
-        if (at == kNone || is_communication(session_, session_.ranges[at])) continue;
-        const model::Range& range = session_.ranges[at];
-        const std::tuple standing((entry & kInherited) == 0, range.kind == model::RangeKind::kPushPop, range.start_ns);
-        if (best == kNone || standing > of_best) best = tree_.cells[tree_.cell[o]].node, of_best = standing;
-        break;
-      }
-    }
-    return best;
-  }
-
-  void path_to(std::uint32_t node, std::vector<std::string>& path) const {
-    if (node == kNone) return;
-    for (const auto part : path_of(tree_, session_, node)) path.emplace_back(part);
+  void path_to(std::uint32_t path, std::vector<std::string>& names) const {
+    if (path != kNone) name_(path, names);
   }
 
   /// Ranks that the others still waited for when recording ended: hung, or dead.
@@ -203,7 +79,7 @@ class Adding {
     }
   }
 
-  void hung(const std::set<std::uint32_t>& waiting, const CollectiveCall& call, std::uint64_t number,
+  void hung(const std::set<std::uint32_t>& waiting, const CollectiveCall& call, std::uint64_t nth,
             const std::vector<std::uint32_t>& missing) {
     constexpr std::size_t kMostNamed = 8;
     const auto named = [](const auto& ranks) {
@@ -215,8 +91,9 @@ class Adding {
     };
     const Communicator& communicator = found_.communicators[call.communicator];
     std::vector<std::string> path;
-    path_to(node_of(call), path);
-    std::string text = fmt::format("{} never reached call {} ", named(missing), number);
+    const auto number = static_cast<std::size_t>(&call - found_.standing.data());
+    path_to(around_[found_.calls.size() + found_.messaging.size() + number].path, path);
+    std::string text = fmt::format("{} never reached call {} ", named(missing), nth);
     if (communicator.id > 1) text += fmt::format("of communicator 0x{:x} ", communicator.id);
     text += fmt::format("({})", session_.strings.view(call.name));
     if (!path.empty()) text += " in `" + base::printable(base::join(path, " > ")) + "`";
@@ -228,13 +105,12 @@ class Adding {
     verdict.severity = model::Weight::kError;
     verdict.evidence = {{"rank", missing.front()},
                         {"ranks", static_cast<double>(missing.size())},
-                        {"call", static_cast<double>(number)},
+                        {"call", static_cast<double>(nth)},
                         {"waited_ns", length_of(call)}};
     report_.verdict.push_back(std::move(verdict));
   }
 
   void collectives() {
-    missed();
     if (found_.unjoined > 0)
       report_.losses.push_back(
           {"collectives_unjoined", found_.unjoined,
@@ -260,7 +136,7 @@ class Adding {
       }
       const std::uint32_t last_rank = rank_of(found_.calls[joined.calls[last]]);
       const std::string_view name = session_.strings.view(one.name);
-      const std::uint32_t node = node_of(one);
+      const std::uint32_t node = around_call(joined.calls.front()).path;
       Sums& sums = rows[Key(one.communicator, name, std::isnan(bytes) ? -1 : bytes, node)];
       if (sums.row.calls == 0) {
         sums.row.library = communicator.nccl ? "NCCL" : "MPI";
@@ -282,10 +158,10 @@ class Adding {
         rank.wait_ns += length - least;
         rank.late_ns += most - length;
         rank.time_ns += length;
-        rank.hidden_ns += call.hidden_ns ? *call.hidden_ns : hidden(call, call.start_ns, call.end_ns);
+        rank.hidden_ns += around_call(joined.calls[i]).hidden_ns;
         waited += length - least;
         if (i != last) next = std::min(next, length);
-        timed_.push_back({&call, length - least, i == last ? kNone : last_rank});
+        timed_.push_back({&call, joined.calls[i], length - least, i == last ? kNone : last_rank});
       }
       model::CollectiveOfRank& late = sums.ranks[last_rank];
       if (most > least) ++late.last;
@@ -311,7 +187,7 @@ class Adding {
         beside += of_rank.hidden_ns;
         sums.row.by_rank.push_back(of_rank);
       }
-      if (has_gpu_work(session_) && time > 0) sums.row.hidden_share = beside / time;
+      if (gpu_ && time > 0 && !std::isnan(beside)) sums.row.hidden_share = beside / time;
       report_.collectives.push_back(std::move(sums.row));
     }
     std::stable_sort(report_.collectives.begin(), report_.collectives.end(),
@@ -362,7 +238,7 @@ class Adding {
     std::vector<char> joined(found_.messaging.size());
     for (const Message& message : found_.messages) {
       const CollectiveCall &send = found_.messaging[message.send], &receive = found_.messaging[message.receive];
-      const std::uint32_t node = node_of(send);
+      const std::uint32_t node = around_message(message.send).path;
       Sums& sums = rows[Key(send.communicator, rank_of(send), rank_of(receive), node)];
       model::PointToPoint& row = sums.row;
       if (row.calls == 0) {
@@ -439,7 +315,7 @@ class Adding {
     for (std::size_t c = 0; c < of_call.size(); ++c) {
       if (joined[c] == 0) continue;
       const CollectiveCall& call = found_.messaging[c];
-      Timed one{&call, of_call[c].wait_ns, of_call[c].cause};
+      Timed one{&call, found_.calls.size() + c, of_call[c].wait_ns, of_call[c].cause};
       if (call.stream == kNone) {
         timed_.push_back(one);
         continue;
@@ -453,112 +329,77 @@ class Adding {
     }
   }
 
-  void regions() {
-    std::map<std::uint32_t, CommunicationSum> of_cell;
-    std::vector<std::uint32_t> seen(tree_.nodes.size(), kNone);
-    for (std::uint32_t t = 0; t < timed_.size(); ++t) {
-      const Timed& one = timed_[t];
-      const double time = length_of(*one.call), waited = std::min(one.wait_ns, time);
-      const std::int64_t begins = one.call->start_ns + static_cast<std::int64_t>(std::llround(waited));
-      const double beside_wait = hidden(*one.call, one.call->start_ns, begins),
-                   beside_transfer = hidden(*one.call, begins, one.call->end_ns);
-      for (const std::uint32_t entry : contexts_.of(contexts_.of_launch[number_of(*one.call)])) {
-        for (std::uint32_t o = entry & ~kInherited; o != kNone; o = tree_.parent[o]) {
-          const std::uint32_t cell = tree_.cell[o], node = tree_.cells[cell].node;
-          if (std::exchange(seen[node], t) != t)
-            of_cell[cell].add(time, waited, beside_wait, beside_transfer, one.cause);
-        }
-      }
-    }
-    const auto gather = [&](const RegionKey& key, CommunicationSum& into) {
-      for (std::size_t i = key.first; i < key.last; ++i)
-        if (const auto found = of_cell.find(tree_.node_cells[i]); found != of_cell.end()) into.add(found->second);
-    };
-    for (std::size_t r = 0; r < keys_.size() && r < report_.regions.size(); ++r) {
-      CommunicationSum sum;
-      gather(keys_[r], sum);
-      report_.regions[r].communication = sum.row();
-    }
-    for (model::TableRow& row : report_.rows) {
-      if (!row.merged) continue;
-      CommunicationSum sum;
-      for (const std::uint32_t id : row.members) gather(keys_[id], sum);
-      row.merged->communication = sum.row();
-    }
-  }
-
-  void activity() {
-    const auto begin = session_.begin_ns, end = session_.end_ns;
-    if (length_ns(begin, end) < static_cast<std::int64_t>(kActivityBins)) return;
-    const double bin = static_cast<double>(length_ns(begin, end)) / kActivityBins;
-    const auto edge = [&](std::size_t i) {
-      return i == kActivityBins ? end : begin + static_cast<std::int64_t>(bin * static_cast<double>(i));
-    };
-    std::map<std::uint32_t, std::size_t> place;
-    for (std::size_t i = 0; i < report_.ranks.size(); ++i) place[report_.ranks[i].rank] = i;
-    report_.activity.resize(report_.ranks.size());
-    for (model::RankActivity& each : report_.activity)
-      for (auto* list : {&each.compute, &each.transfer, &each.wait}) list->assign(kActivityBins, 0);
-    const auto spread = [&](std::vector<float>& into, std::int64_t from, std::int64_t to, const Stretches* without) {
-      from = std::max(from, begin);
-      to = std::min(to, end);
-      if (to <= from) return;
-      auto first = static_cast<std::size_t>(static_cast<double>(from - begin) / bin);
-      for (std::size_t i = std::min(first, kActivityBins - 1); i < kActivityBins && edge(i) < to; ++i) {
-        const std::int64_t a = std::max(from, edge(i)), b = std::min(to, edge(i + 1));
-        if (b <= a) continue;
-        const std::int64_t covered = b - a - (without == nullptr ? 0 : without->within(a, b));
-        into[i] += static_cast<float>(static_cast<double>(covered) / bin);
-      }
-    };
-    std::vector<Stretches> ranges(report_.ranks.size()), calls(report_.ranks.size());
-    for (const Timed& one : timed_) {
-      const std::size_t rank = place[rank_of(*one.call)];
-      const std::int64_t begins = one.call->start_ns + static_cast<std::int64_t>(one.wait_ns);
-      const Stretches* beside = compute_.beside(one.call->process, one.call->stream);
-      spread(report_.activity[rank].wait, one.call->start_ns, begins, beside);
-      spread(report_.activity[rank].transfer, begins, one.call->end_ns, beside);
-      calls[rank].add(one.call->start_ns, one.call->end_ns);
-    }
-    for (std::uint32_t o = 0; o < tree_.range_of.size(); ++o) {
-      if (tree_.range_of[o] == kNone || tree_.parent[o] != kNone) continue;
-      const model::Range& range = session_.ranges[tree_.range_of[o]];
-      const std::uint32_t rank = session_.processes[session_.threads[range.thread].process].rank;
-      if (rank != kNone && range.kind == model::RangeKind::kPushPop && !is_communication(session_, range))
-        ranges[place[rank]].add(range.start_ns, std::min(range.end_ns, end));
-    }
-    std::vector<std::vector<const Stretches*>> kernels(report_.ranks.size());
-    for (std::uint32_t p = 0; p < session_.processes.size(); ++p)
-      if (const Stretches* beside = compute_.beside(p, kNone);
-          beside != nullptr && !beside->empty() && session_.processes[p].rank != kNone)
-        kernels[place[session_.processes[p].rank]].push_back(beside);
-    base::parallel_for(report_.ranks.size(), options_.threads, [&](std::size_t rank) {
-      ranges[rank].finish();
-      calls[rank].finish();
-      model::RankActivity& of = report_.activity[rank];
-      for (std::size_t i = 0; i < kActivityBins; ++i) {
-        std::int64_t busy = 0;
-        for (const Stretches* each : kernels[rank]) busy += each->within(edge(i), edge(i + 1));
-        if (kernels[rank].empty())
-          busy = std::max<std::int64_t>(
-              0, ranges[rank].within(edge(i), edge(i + 1)) - calls[rank].within(edge(i), edge(i + 1)));
-        of.compute[i] = static_cast<float>(static_cast<double>(busy) / bin);
-        for (auto* list : {&of.compute, &of.transfer, &of.wait}) (*list)[i] = std::min((*list)[i], 1.0F);
-      }
-    });
-  }
-
   const Session& session_;
-  const Options& options_;
-  const Tree& tree_;
   const CollectiveCalls& found_;
-  const std::vector<RegionKey>& keys_;
+  const std::vector<Around>& around_;
+  const std::function<void(std::uint32_t, std::vector<std::string>&)>& name_;
+  bool gpu_;
   model::Report& report_;
-  Compute compute_;
-  Contexts contexts_;
   std::vector<Timed> timed_;
 };
 
+/// Report::activity.
+void add_activity(const Session& session, const Options& options, const Tree& tree, const Surroundings& around,
+                  const std::vector<Timed>& timed, model::Report& report) {
+  const auto begin = session.begin_ns, end = session.end_ns;
+  if (length_ns(begin, end) < static_cast<std::int64_t>(kActivityBins)) return;
+  const double bin = static_cast<double>(length_ns(begin, end)) / kActivityBins;
+  const auto edge = [&](std::size_t i) {
+    return i == kActivityBins ? end : begin + static_cast<std::int64_t>(bin * static_cast<double>(i));
+  };
+  std::map<std::uint32_t, std::size_t> place;
+  for (std::size_t i = 0; i < report.ranks.size(); ++i) place[report.ranks[i].rank] = i;
+  report.activity.resize(report.ranks.size());
+  for (model::RankActivity& each : report.activity)
+    for (auto* list : {&each.compute, &each.transfer, &each.wait}) list->assign(kActivityBins, 0);
+  const auto spread = [&](std::vector<float>& into, std::int64_t from, std::int64_t to, const Stretches* without) {
+    from = std::max(from, begin);
+    to = std::min(to, end);
+    if (to <= from) return;
+    auto first = static_cast<std::size_t>(static_cast<double>(from - begin) / bin);
+    for (std::size_t i = std::min(first, kActivityBins - 1); i < kActivityBins && edge(i) < to; ++i) {
+      const std::int64_t a = std::max(from, edge(i)), b = std::min(to, edge(i + 1));
+      if (b <= a) continue;
+      const std::int64_t covered = b - a - (without == nullptr ? 0 : without->within(a, b));
+      into[i] += static_cast<float>(static_cast<double>(covered) / bin);
+    }
+  };
+  std::vector<Stretches> ranges(report.ranks.size()), calls(report.ranks.size());
+  for (const Timed& one : timed) {
+    const std::size_t rank = place[session.processes[one.call->process].rank];
+    const std::int64_t begins = one.call->start_ns + static_cast<std::int64_t>(one.wait_ns);
+    const Stretches* beside = around.beside(one.call->process, one.call->stream);
+    spread(report.activity[rank].wait, one.call->start_ns, begins, beside);
+    spread(report.activity[rank].transfer, begins, one.call->end_ns, beside);
+    calls[rank].add(one.call->start_ns, one.call->end_ns);
+  }
+  for (std::uint32_t o = 0; o < tree.range_of.size(); ++o) {
+    if (tree.range_of[o] == kNone || tree.parent[o] != kNone) continue;
+    const model::Range& range = session.ranges[tree.range_of[o]];
+    const std::uint32_t rank = session.processes[session.threads[range.thread].process].rank;
+    if (rank != kNone && range.kind == model::RangeKind::kPushPop && !is_communication(session, range))
+      ranges[place[rank]].add(range.start_ns, std::min(range.end_ns, end));
+  }
+  std::vector<std::vector<const Stretches*>> kernels(report.ranks.size());
+  for (std::uint32_t p = 0; p < session.processes.size(); ++p)
+    if (const Stretches* beside = around.beside(p, kNone);
+        beside != nullptr && !beside->empty() && session.processes[p].rank != kNone)
+      kernels[place[session.processes[p].rank]].push_back(beside);
+  base::parallel_for(report.ranks.size(), options.threads, [&](std::size_t rank) {
+    ranges[rank].finish();
+    calls[rank].finish();
+    model::RankActivity& of = report.activity[rank];
+    for (std::size_t i = 0; i < kActivityBins; ++i) {
+      std::int64_t busy = 0;
+      for (const Stretches* each : kernels[rank]) busy += each->within(edge(i), edge(i + 1));
+      if (kernels[rank].empty())
+        busy = std::max<std::int64_t>(
+            0, ranges[rank].within(edge(i), edge(i + 1)) - calls[rank].within(edge(i), edge(i + 1)));
+      of.compute[i] = static_cast<float>(static_cast<double>(busy) / bin);
+      for (auto* list : {&of.compute, &of.transfer, &of.wait}) (*list)[i] = std::min((*list)[i], 1.0F);
+    }
+  });
+}
 }  // namespace
 
 void CommunicationSum::add(double time_ns, double wait_ns, double wait_beside_ns, double beside_ns, std::uint32_t cause,
@@ -594,20 +435,121 @@ std::optional<model::Communication> CommunicationSum::row() const {
   return out;
 }
 
+Surroundings::Surroundings(const Session& session, const Options& options, const Tree& tree,
+                           const CollectiveCalls& found) {
+  std::size_t cards = 0;
+  card_of_ = cards_of_streams(session, cards);
+  std::vector<char> nccl(session.kernel_names.size());
+  for (std::size_t k = 0; k < nccl.size(); ++k)
+    nccl[k] = session.strings.view(session.kernel_names[k].short_name).starts_with("nccl");
+  std::vector<std::uint32_t> one(session.streams.size()), all(session.streams.size());
+  for (std::size_t s = 0; s < session.streams.size(); ++s) {
+    const std::uint32_t process = session.streams[s].process;
+    for (auto [list, card] : {std::pair{&one, card_of_[s]}, std::pair{&all, kNone}})
+      (*list)[s] = places_.try_emplace({process, card}, static_cast<std::uint32_t>(places_.size())).first->second;
+  }
+  stretches_.resize(places_.size());
+  for (const model::Kernel& kernel : session.kernels) {
+    if (kernel.stream >= one.size() || (kernel.name < nccl.size() && nccl[kernel.name] != 0)) continue;
+    stretches_[one[kernel.stream]].add(kernel.start_ns, kernel.end_ns);
+    stretches_[all[kernel.stream]].add(kernel.start_ns, kernel.end_ns);
+  }
+  base::parallel_for(stretches_.size(), options.threads, [&](std::size_t i) { stretches_[i].finish(); });
+
+  std::vector<model::Launch> calls;
+  for (const auto* list : {&found.calls, &found.messaging, &found.standing}) {
+    for (const CollectiveCall& call : *list) {
+      const model::Range& range = session.ranges[call.stood != kNone ? call.stood : call.range];
+      const std::int64_t end_ns = range.end_ns == kOpen ? range.start_ns : range.end_ns;
+      calls.push_back({.start_ns = range.start_ns, .end_ns = end_ns, .thread = range.thread});
+      const Stretches* kernels = beside(call.process, call.stream);
+      around.emplace_back().hidden_ns =
+          kernels == nullptr ? 0 : static_cast<double>(kernels->within(call.start_ns, call.end_ns));
+    }
+  }
+  const Contexts found_in = build_contexts(session, tree, options, calls);
+  contexts.resize(found_in.size());
+  // The innermost range of the program: the own thread's before inherited ones, push/pop ranges before others.
+  std::vector<std::uint32_t> paths(found_in.size(), kNone);
+  for (std::uint32_t c = 0; c < contexts.size(); ++c) {
+    std::tuple<bool, bool, std::int64_t> of_best{};
+    for (const std::uint32_t entry : found_in.of(c)) {
+      contexts[c].push_back(tree.cell[entry & ~kInherited]);
+      for (std::uint32_t o = entry & ~kInherited; o != kNone; o = tree.parent[o]) {
+        const std::uint32_t at = tree.range_of[o];
+        if (at == kNone || is_communication(session, session.ranges[at])) continue;
+        const model::Range& range = session.ranges[at];
+        const std::tuple standing((entry & kInherited) == 0, range.kind == model::RangeKind::kPushPop, range.start_ns);
+        if (paths[c] == kNone || standing > of_best) paths[c] = tree.cells[tree.cell[o]].node, of_best = standing;
+        break;
+      }
+    }
+  }
+  for (std::size_t i = 0; i < around.size(); ++i) {
+    around[i].context = found_in.of_launch[i];
+    around[i].path = paths[around[i].context];
+  }
+}
+
+const Stretches* Surroundings::beside(std::uint32_t process, std::uint32_t stream) const {
+  const auto found = places_.find({process, stream < card_of_.size() ? card_of_[stream] : kNone});
+  return found == places_.end() ? nullptr : &stretches_[found->second];
+}
+
+std::vector<Timed> report_calls(const Session& session, const CollectiveCalls& found, const std::vector<Around>& around,
+                                const std::function<void(std::uint32_t, std::vector<std::string>&)>& name, bool gpu,
+                                model::Report& report) {
+  return Adding(session, found, around, name, gpu, report).run();
+}
+
+std::map<std::uint32_t, CommunicationSum> sum_up(const std::vector<Timed>& timed, const std::vector<Around>& around,
+                                                 const std::vector<std::vector<std::uint32_t>>& contexts,
+                                                 const PlaceRules& rules) {
+  std::map<std::uint32_t, CommunicationSum> of_context, out;
+  for (const Timed& one : timed) {
+    const Around& at = around[one.number];
+    if (at.context == kNone || std::isnan(at.hidden_ns)) return {};
+    const double time = length_of(*one.call), waited = std::min(one.wait_ns, time);
+    const double beside_wait = rules.beside(one, std::llround(waited));
+    of_context[at.context].add(time, waited, beside_wait, at.hidden_ns - beside_wait, one.cause, at.stands_for);
+  }
+  std::vector<std::uint32_t> seen(rules.count, kNone);
+  for (const auto& [context, sum] : of_context)
+    for (std::uint32_t place : contexts[context])
+      for (; place != kNone && std::exchange(seen[rules.same(place)], context) != context; place = rules.parent(place))
+        out[place].add(sum);
+  return out;
+}
+
 void add_communication(const Session& session, const Options& options, const Tree& tree, const CollectiveCalls& found,
                        const std::vector<RegionKey>& keys, model::Report& report) {
-  Adding(session, options, tree, found, keys, report).run();
-}
-
-std::vector<Timed> add_collectives(const Session& session, const Options& options, const Tree& tree,
-                                   const CollectiveCalls& found, model::Report& report) {
-  return Adding(session, options, tree, found, {}, report).run_collectives();
-}
-
-std::vector<Around> around_calls(const Session& session, const Options& options, const Tree& tree,
-                                 const CollectiveCalls& found) {
-  model::Report none;
-  return Adding(session, options, tree, found, {}, none).around();
+  const Surroundings around(session, options, tree, found);
+  const auto name = [&](std::uint32_t node, std::vector<std::string>& path) {
+    for (const auto part : path_of(tree, session, node)) path.emplace_back(part);
+  };
+  const std::vector<Timed> timed = report_calls(session, found, around.around, name, has_gpu_work(session), report);
+  PlaceRules rules;
+  rules.beside = [&](const Timed& one, std::int64_t ns) {
+    const Stretches* kernels = around.beside(one.call->process, one.call->stream);
+    const std::int64_t start = one.call->start_ns;
+    return kernels == nullptr ? 0.0 : static_cast<double>(kernels->within(start, start + ns));
+  };
+  rules.parent = [&](std::uint32_t cell) { return tree.cells[cell].parent; };
+  rules.same = [&](std::uint32_t cell) { return tree.cells[cell].node; };
+  rules.count = tree.nodes.size();
+  const std::map<std::uint32_t, CommunicationSum> of_cell = sum_up(timed, around.around, around.contexts, rules);
+  const auto sum_of = [&](std::span<const std::uint32_t> regions) {
+    CommunicationSum sum;
+    for (const std::uint32_t id : regions)
+      for (std::size_t i = keys[id].first; i < keys[id].last; ++i)
+        if (const auto at = of_cell.find(tree.node_cells[i]); at != of_cell.end()) sum.add(at->second);
+    return sum.row();
+  };
+  for (std::uint32_t r = 0; r < keys.size() && r < report.regions.size(); ++r)
+    report.regions[r].communication = sum_of(std::span(&r, 1));
+  for (model::TableRow& row : report.rows)
+    if (row.merged) row.merged->communication = sum_of(row.members);
+  add_activity(session, options, tree, around, timed, report);
 }
 
 }  // namespace rangescope::analyze

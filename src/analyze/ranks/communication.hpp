@@ -8,14 +8,17 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "analyze/options.hpp"
 #include "analyze/ranks/collectives.hpp"
+#include "analyze/statistics/stretches.hpp"
 #include "analyze/tree/regions.hpp"
 
 namespace rangescope::analyze {
@@ -44,31 +47,63 @@ class CommunicationSum {
   std::map<std::uint32_t, Cause> causes_;
 };
 
-/// Of a job of two ranks or more, after the rows are there.
-void add_communication(const model::Session& session, const Options& options, const Tree& tree,
-                       const CollectiveCalls& found, const std::vector<RegionKey>& keys, model::Report& report);
+/// Where a call stands. A place is a cell of a tree or a region of a digest.
+struct Around {
+  std::uint32_t path = kNone;     ///< node or region of the innermost range of the program, kNone for none
+  std::uint32_t context = kNone;  ///< innermost places in which it counts, with all above them; kNone: nobody knows
+  double hidden_ns = 0;           ///< of its time, beside other kernels; NaN: nobody knows
+  double stands_for = 1;          ///< calls
+};
+
+/// Where calls of a session stand, and the kernels beside them.
+class Surroundings {
+ public:
+  Surroundings(const model::Session& session, const Options& options, const Tree& tree, const CollectiveCalls& found);
+
+  std::vector<Around> around;  ///< of each of `found.calls`, then of its messaging, then of those that stand
+  std::vector<std::vector<std::uint32_t>> contexts;  ///< cells
+
+  /// When kernels that are no communication ran on the card of a stream of the process (kNone: on any of its cards);
+  /// nullptr where it has no GPU.
+  [[nodiscard]] const Stretches* beside(std::uint32_t process, std::uint32_t stream) const;
+
+ private:
+  std::vector<std::uint32_t> card_of_;
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> places_;  ///< by process and card
+  std::vector<Stretches> stretches_;
+};
 
 /// A call of one rank with what it did in it.
 struct Timed {
   const CollectiveCall* call = nullptr;
+  std::size_t number = 0;  ///< its place among the calls, then messages, that were found
   double wait_ns = 0;
   std::uint32_t cause = kNone;  ///< the rank that it waited for
 };
-/// Only Report::collectives and messages, of calls whose ranges are all that `session` has: without what lies beside
-/// other kernels. Returns their calls, joined ones only.
-std::vector<Timed> add_collectives(const model::Session& session, const Options& options, const Tree& tree,
-                                   const CollectiveCalls& found, model::Report& report);
 
-/// Where each of `found.calls` stands, and behind them each of `found.messaging` and `found.standing`.
-struct Around {
-  std::uint32_t node = kNone;        ///< of the innermost range of the program, kNone for none
-  double hidden_ns = 0;              ///< of its time, beside other kernels
-  std::vector<std::uint32_t> nodes;  ///< in which it counts, with all above them; ascending
-  /// When other kernels ran, from its begin on. Of more than kMostBeside the shortest gaps are closed.
-  std::vector<std::pair<std::int64_t, std::int64_t>> beside;
+/// Fills Report::collectives and messages, and says which ranks hung. `around` as in Surroundings; `name`: appends the
+/// names of a path; `gpu`: GPU work was recorded. Of `session` only processes and strings are looked at. Returns the
+/// joined calls.
+std::vector<Timed> report_calls(const model::Session& session, const CollectiveCalls& found,
+                                const std::vector<Around>& around,
+                                const std::function<void(std::uint32_t, std::vector<std::string>&)>& name, bool gpu,
+                                model::Report& report);
+
+/// What calls add up to in each place. `beside`: what of the first nanoseconds of a call lies beside other kernels.
+/// `parent`: of a place; `same`: equal for places in which a call counts once. Nothing where a call does not say
+/// enough.
+struct PlaceRules {
+  std::function<double(const Timed&, std::int64_t)> beside;
+  std::function<std::uint32_t(std::uint32_t)> parent, same;
+  std::size_t count = 0;  ///< what `same` gives is below
 };
-inline constexpr std::size_t kMostBeside = 8;
-[[nodiscard]] std::vector<Around> around_calls(const model::Session& session, const Options& options, const Tree& tree,
-                                               const CollectiveCalls& found);
+[[nodiscard]] std::map<std::uint32_t, CommunicationSum> sum_up(const std::vector<Timed>& timed,
+                                                               const std::vector<Around>& around,
+                                                               const std::vector<std::vector<std::uint32_t>>& contexts,
+                                                               const PlaceRules& rules);
+
+/// Of a job of two ranks or more, after the rows are there.
+void add_communication(const model::Session& session, const Options& options, const Tree& tree,
+                       const CollectiveCalls& found, const std::vector<RegionKey>& keys, model::Report& report);
 
 }  // namespace rangescope::analyze

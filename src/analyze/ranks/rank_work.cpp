@@ -4,10 +4,11 @@
 #include <cmath>
 #include <map>
 #include <set>
+#include <span>
+#include <tuple>
 #include <unordered_map>
 
 #include "analyze/ranks/collectives.hpp"
-#include "analyze/ranks/ranks.hpp"
 #include "analyze/statistics/stretches.hpp"
 #include "analyze/tree/groups.hpp"
 
@@ -52,35 +53,6 @@ std::vector<std::uint32_t> places_of(const Session& session, const model::Report
   return out;
 }
 
-void add_ranges(const Session& session, const Tree& tree, const std::vector<RegionKey>& keys, const Buckets& by_cell,
-                model::Report& report) {
-  const std::vector<std::uint32_t> rank_of = places_of(session, report);
-  const std::vector<double> own = own_times(session, tree, OwnTime::kWithoutGpuWaits);
-  CpuPaces paces(report.ranks.size());
-  for (const RegionKey& key : keys) {
-    if (key.process != kNone || key.thread != kNone) continue;
-    const Node& node = tree.nodes[key.node];
-    if (node.kind != model::RangeKind::kPushPop ||
-        is_communication(session.strings.view(session.domains[node.domain].name)))
-      continue;
-    std::vector<std::size_t> count(report.ranks.size());
-    std::vector<double> of_rank(report.ranks.size());
-    for (std::size_t i = key.first; i < key.last; ++i) {
-      const std::uint32_t cell = tree.node_cells[i];
-      const std::uint32_t rank = rank_of[tree.cells[cell].process];
-      if (rank == kNone) continue;
-      for (const std::uint32_t o : by_cell.of(cell)) {
-        if (tree.range_of[o] == kNone || session.ranges[tree.range_of[o]].end_ns == kOpen) continue;
-        ++count[rank];
-        of_rank[rank] += own[o];
-      }
-    }
-    if (count[0] > 0 && std::all_of(count.begin(), count.end(), [&](std::size_t n) { return n == count[0]; }))
-      paces.add(of_rank);
-  }
-  paces.finish(report);
-}
-
 void add_tokens(const Session& session, model::Report& report) {
   const std::vector<std::uint32_t> rank_of = places_of(session, report);
   const auto has = [](const model::Region& region) { return region.utilization && region.utilization->useful_tokens; };
@@ -97,9 +69,10 @@ void add_tokens(const Session& session, model::Report& report) {
 
 }  // namespace
 
-Works works_of(const Session& session, const model::Report& report) {
+Works works_of(const Session& session, const model::Report& report,
+               const std::function<std::uint32_t(std::string_view)>& number_of) {
   Works out;
-  out.ranks.resize(report.ranks.size());
+  for (const model::Rank& rank : report.ranks) out.ranks.emplace_back().rank = rank.rank;
   const std::vector<std::uint32_t> rank_of = places_of(session, report);
   const auto rank_of_stream = [&](std::uint32_t stream) {
     const std::uint32_t process = stream < session.streams.size() ? session.streams[stream].process : kNone;
@@ -109,23 +82,18 @@ Works works_of(const Session& session, const model::Report& report) {
   std::vector<char> nccl;
   for (const model::KernelName& name : session.kernel_names)
     nccl.push_back(session.strings.view(name.short_name).starts_with("nccl") ? 1 : 0);
-  std::map<KernelSize, std::uint32_t> sizes;
-  std::vector<std::uint32_t> size_of;
+  using Size = decltype(WorkOfRank::Paced::size);
+  std::map<Size, std::uint32_t> sizes;
+  std::vector<std::map<Size, std::uint32_t>::const_iterator> size_of;
   std::vector<double> threads;
   for (const model::KernelShape& shape : session.kernel_shapes) {
-    const KernelSize size{shape.grid[0], shape.grid[1], shape.grid[2], shape.block[0], shape.block[1], shape.block[2]};
-    const auto [at, added] = sizes.try_emplace(size, static_cast<std::uint32_t>(sizes.size()));
-    if (added) out.sizes.push_back(size);
-    size_of.push_back(at->second);
+    const Size size{shape.grid[0], shape.grid[1], shape.grid[2], shape.block[0], shape.block[1], shape.block[2]};
+    size_of.push_back(sizes.try_emplace(size, static_cast<std::uint32_t>(sizes.size())).first);
     double product = 1;
     for (const std::uint32_t n : size) product *= std::max(1u, n);
     threads.push_back(product);
   }
-  struct Sum {
-    std::int64_t calls = 0;
-    double ns = 0;
-  };
-  std::vector<std::unordered_map<std::uint64_t, Sum>> sums(out.ranks.size());
+  std::vector<std::unordered_map<std::uint64_t, WorkOfRank::Paced>> sums(out.ranks.size());
   std::vector<std::pair<std::int64_t, std::int64_t>> spans(session.processes.size(), {model::kOpen, 0});
   // Kernels share the GPU with those of NCCL, which take part of it while they wait: they say nothing of its pace.
   std::vector<Stretches> shared(session.processes.size());
@@ -140,43 +108,48 @@ Works works_of(const Session& session, const model::Report& report) {
     first = std::min(first, kernel.start_ns);
     last = std::max(last, kernel.end_ns);
     if (nccl[kernel.name] != 0) continue;
-    const auto ns = static_cast<double>(length_ns(kernel.start_ns, kernel.end_ns));
-    model::RankWork& work = out.ranks[rank].work;
+    const std::int64_t ns = length_ns(kernel.start_ns, kernel.end_ns);
+    WorkOfRank& work = out.ranks[rank];
     ++work.kernels;
-    work.kernel_ns += ns;
+    work.kernel_ns = plus(work.kernel_ns, ns);
     if (kernel.shape >= size_of.size()) continue;
     work.kernel_threads += threads[kernel.shape];
     if (shared[session.streams[kernel.stream].process].within(kernel.start_ns, kernel.end_ns) > 0) continue;
-    Sum& sum = sums[rank][std::uint64_t{shown_name(session.kernel_names[kernel.name])} << 32 | size_of[kernel.shape]];
+    const std::uint32_t name = shown_name(session.kernel_names[kernel.name]);
+    WorkOfRank::Paced& sum = sums[rank][std::uint64_t{name} << 32 | size_of[kernel.shape]->second];
+    sum.size = size_of[kernel.shape]->first;
     ++sum.calls;
-    sum.ns += ns;
+    sum.ns = plus(sum.ns, ns);
   }
   for (std::size_t rank = 0; rank < sums.size(); ++rank)
-    for (const auto& [same, sum] : sums[rank])
-      if (sum.calls >= kFewestCalls) out.ranks[rank].kernels.push_back({same, sum.calls, sum.ns});
+    for (auto& [same, sum] : sums[rank]) {
+      if (sum.calls < kFewestCalls) continue;
+      sum.name = number_of(session.strings.view(static_cast<model::StringId>(same >> 32)));
+      out.ranks[rank].paced.push_back(sum);
+    }
   for (const model::Copy& copy : session.copies)
     if (const std::uint32_t rank = rank_of_stream(copy.stream); rank != kNone)
-      out.ranks[rank].work.copied_bytes += static_cast<double>(copy.bytes);
+      out.ranks[rank].copied_bytes = plus(out.ranks[rank].copied_bytes, static_cast<std::int64_t>(copy.bytes));
 
-  std::set<std::pair<std::uint32_t, std::string_view>> uses;  // process, GPU
+  std::set<std::pair<std::uint32_t, model::StringId>> uses;  // process, GPU
   for (std::uint32_t s = 0; s < session.streams.size(); ++s)
     if (rank_of_stream(s) != kNone && session.streams[s].device < session.devices.size())
-      uses.emplace(session.streams[s].process, session.strings.view(session.devices[session.streams[s].device].uuid));
+      uses.emplace(session.streams[s].process, session.devices[session.streams[s].device].uuid);
   for (const auto& [process, uuid] : uses)
     out.ranks[rank_of[process]].gpus.push_back(
-        {process, std::string(uuid), spans[process].first, spans[process].second});
+        {process, number_of(session.strings.view(uuid)), spans[process].first, spans[process].second});
   for (const model::SampleStream& stream : session.samples) {
     const model::Device* device = stream.device < session.devices.size() ? &session.devices[stream.device] : nullptr;
     for (const model::SampledMetric& metric : stream.metrics) {
       if (metric.name != "sm_clock" && metric.name != "clock_limited") continue;
       SampledClock clock;
-      clock.uuid = device != nullptr ? session.strings.view(device->uuid) : stream.uuid;
+      clock.uuid = number_of(device != nullptr ? session.strings.view(device->uuid) : std::string_view(stream.uuid));
       if (device != nullptr) clock.process = device->process;
       clock.limited = metric.name == "clock_limited";
       for (std::size_t i = 0; i < metric.values.size() && i < stream.start_ns.size(); ++i) {
         const std::int64_t at = stream.start_ns[i] + stream.offset_ns, until = stream.end_ns[i] + stream.offset_ns;
         if (!std::isnan(metric.values[i]))
-          clock.samples.push_back({at, until, static_cast<double>(until - at), static_cast<double>(metric.values[i])});
+          clock.samples.push_back({at, until, until - at, static_cast<double>(metric.values[i])});
       }
       if (!clock.samples.empty()) out.clocks.push_back(std::move(clock));
     }
@@ -184,41 +157,53 @@ Works works_of(const Session& session, const model::Report& report) {
   return out;
 }
 
-void judge_works(const Works& works, model::Report& report) {
-  std::map<std::uint64_t, std::vector<std::pair<std::uint32_t, const WorkOfRank::OfKernel*>>> kernels;
-  for (std::uint32_t rank = 0; rank < works.ranks.size(); ++rank) {
-    const WorkOfRank& of = works.ranks[rank];
-    report.ranks[rank].work = of.work;
-    report.ranks[rank].work.known = true;
+void judge_works(const std::vector<WorkOfRank>& ranks, const std::vector<SampledClock>& clocks,
+                 const std::function<std::string_view(std::uint32_t)>& text, model::Report& report) {
+  using Kernel = std::pair<std::uint32_t, decltype(WorkOfRank::Paced::size)>;
+  std::map<Kernel, std::vector<std::pair<std::uint32_t, const WorkOfRank::Paced*>>> kernels;
+  for (std::uint32_t rank = 0; rank < ranks.size(); ++rank) {
+    const WorkOfRank& of = ranks[rank];
+    model::RankWork& work = report.ranks[rank].work;
+    work.known = true;
+    work.kernels = of.kernels;
+    work.kernel_ns = number(of.kernel_ns);
+    work.kernel_threads = of.kernel_threads;
+    work.copied_bytes = number(of.copied_bytes);
     std::set<std::string_view> cards;
-    for (const WorkOfRank::Gpu& gpu : of.gpus) cards.insert(gpu.uuid);
+    for (const WorkOfRank::Gpu& gpu : of.gpus) cards.insert(text(gpu.uuid));
     if (cards.size() == 1) report.ranks[rank].card = *cards.begin();
-    for (const WorkOfRank::OfKernel& kernel : of.kernels) kernels[kernel.same].emplace_back(rank, &kernel);
+    for (const WorkOfRank::Paced& kernel : of.paced)
+      if (kernel.ns != kUnknown) kernels[{kernel.name, kernel.size}].emplace_back(rank, &kernel);
   }
-  std::vector<double> usual(report.ranks.size());
+  std::vector<double> usual(ranks.size());
   for (const auto& [same, list] : kernels) {
-    if (list.size() < 2 || list.size() * 2 <= report.ranks.size()) continue;
-    const auto mean = [](const WorkOfRank::OfKernel& of) { return of.ns / static_cast<double>(of.calls); };
+    if (list.size() < 2 || list.size() * 2 <= ranks.size()) continue;
+    const auto mean = [](const WorkOfRank::Paced& of) {
+      return static_cast<double>(of.ns) / static_cast<double>(of.calls);
+    };
     std::vector<double> means;
     for (const auto& [rank, of] : list) means.push_back(mean(*of));
     const MediansOfOthers medians(std::move(means));
     for (const auto& [rank, of] : list) {
       usual[rank] += static_cast<double>(of->calls) * medians.without(mean(*of));
-      report.ranks[rank].work.paced_kernel_ns += of->ns;
+      report.ranks[rank].work.paced_kernel_ns += static_cast<double>(of->ns);
     }
   }
   for (std::size_t rank = 0; rank < usual.size(); ++rank) {
     model::RankWork& work = report.ranks[rank].work;
     if (usual[rank] > 0) work.kernel_pace = work.paced_kernel_ns / usual[rank];
     double sums[2] = {0, 0}, weights[2] = {0, 0};
-    for (const SampledClock& clock : works.clocks) {
-      for (const WorkOfRank::Gpu& gpu : works.ranks[rank].gpus) {
-        if (gpu.uuid != clock.uuid || (gpu.uuid.empty() && clock.process != kNone && clock.process != gpu.process))
+    for (const SampledClock& clock : clocks) {
+      for (const WorkOfRank::Gpu& gpu : ranks[rank].gpus) {
+        if (gpu.uuid != clock.uuid ||
+            (text(gpu.uuid).empty() && clock.process != kNone && clock.process != gpu.process))
           continue;
         for (const SampledClock::Sample& sample : clock.samples) {
-          if (sample.end_ns <= gpu.first_ns || sample.start_ns >= gpu.last_ns) continue;
-          sums[clock.limited ? 1 : 0] += sample.value * sample.covered_ns;
-          weights[clock.limited ? 1 : 0] += sample.covered_ns;
+          if (sample.end_ns <= gpu.first_ns || sample.start_ns >= gpu.last_ns || sample.covered_ns == kUnknown)
+            continue;
+          const auto covered = static_cast<double>(sample.covered_ns);
+          sums[clock.limited ? 1 : 0] += sample.value * covered;
+          weights[clock.limited ? 1 : 0] += covered;
         }
       }
     }
@@ -227,9 +212,15 @@ void judge_works(const Works& works, model::Report& report) {
   }
 }
 
-void CpuPaces::add(const std::vector<double>& own) {
+void CpuPaces::add(const model::Region& region, const ByRank& times) {
+  if (times.ranks.size() != here_.size() || times.closed != times.ordinals.compared * here_.size() ||
+      region.kind != model::RangeKind::kPushPop || is_communication(region.domain))
+    return;
   std::vector<double> values;
-  for (const double ns : own) values.push_back(std::max(0.0, ns));
+  for (const OfRank& one : times.ranks) {
+    if (one.paced_ns == kUnknown) return;
+    values.push_back(std::max(0.0, number(one.paced_ns)));
+  }
   const MediansOfOthers medians(values);
   whole_ += medians.median();
   std::vector<std::uint32_t> slower;
@@ -255,10 +246,33 @@ void CpuPaces::finish(model::Report& report) const {
   }
 }
 
-void add_rank_work(const Session& session, const Tree& tree, const std::vector<RegionKey>& keys, const Buckets& by_cell,
-                   model::Report& report) {
-  judge_works(works_of(session, report), report);
-  add_ranges(session, tree, keys, by_cell, report);
+void hold_ranks_together(const Session& session, const Tree& tree, const std::vector<RegionKey>& keys,
+                         const Buckets& by_cell, model::Report& report) {
+  model::Strings texts;
+  const Works works = works_of(session, report, [&](std::string_view text) { return texts.intern(text); });
+  judge_works(
+      works.ranks, works.clocks, [&](std::uint32_t id) { return texts.view(id); }, report);
+  const RankTimes times(session, tree, by_cell);
+  CpuPaces paces(report.ranks.size());
+  const std::span<const std::uint32_t> cells(tree.node_cells);
+  const auto cells_of = [&](const RegionKey& key) { return cells.subspan(key.first, key.last - key.first); };
+  for (std::size_t r = 0; r < keys.size() && r < report.regions.size(); ++r) {
+    if (keys[r].process != kNone || keys[r].thread != kNone) continue;
+    const ByRank of = times.of(cells_of(keys[r]));
+    report.regions[r].ranks = over_ranks({&of}, report.ranks);
+    paces.add(report.regions[r], of);
+  }
+  for (model::TableRow& row : report.rows) {
+    if (!row.merged) continue;
+    std::vector<std::uint32_t> all;
+    for (const std::uint32_t id : row.members) {
+      const auto own = cells_of(keys[id]);
+      all.insert(all.end(), own.begin(), own.end());
+    }
+    const ByRank of = times.of(all);
+    row.merged->ranks = over_ranks({&of}, report.ranks);
+  }
+  paces.finish(report);
   add_tokens(session, report);
 }
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <map>
 #include <set>
 
@@ -16,16 +15,14 @@ namespace {
 
 using model::Session;
 
-constexpr double kNotOpened = std::numeric_limits<double>::quiet_NaN();
-
-/// Of each thread, when it was in calls of communication libraries, and in those that wait for the GPU.
-std::vector<Stretches> waits_of(const Session& session, OwnTime which) {
+/// Of each thread, when it was in calls of communication libraries, and if wanted in those that wait for the GPU.
+std::vector<Stretches> waits_of(const Session& session, bool for_the_gpu) {
   std::vector<Stretches> threads(session.threads.size());
   for (const model::Range& range : session.ranges)
     if (range.end_ns != kOpen && range.thread < threads.size() && is_communication(session, range))
       threads[range.thread].add(range.start_ns, range.end_ns);
   for (const model::Launch& call : session.launches)
-    if (which == OwnTime::kWithoutGpuWaits && call.kind == model::LaunchKind::kSynchronize && call.end_ns != kOpen &&
+    if (for_the_gpu && call.kind == model::LaunchKind::kSynchronize && call.end_ns != kOpen &&
         call.thread < threads.size())
       threads[call.thread].add(call.start_ns, call.end_ns);
   for (Stretches& each : threads) each.finish();
@@ -37,96 +34,25 @@ const model::Range* closed_range(const Session& session, const Tree& tree, std::
   return range == kNone || session.ranges[range].end_ns == kOpen ? nullptr : &session.ranges[range];
 }
 
-class Ranks {
- public:
-  Ranks(const Session& session, const Tree& tree, const Buckets& by_cell, const model::Report& report)
-      : session_(session), tree_(tree), by_cell_(by_cell), count_(report.ranks.size()) {
-    std::map<std::uint32_t, std::uint32_t> place;
-    for (std::uint32_t i = 0; i < report.ranks.size(); ++i) {
-      place[report.ranks[i].rank] = i;
-      numbers_.push_back(report.ranks[i].rank);
-    }
-    for (const model::Process& process : session.processes)
-      rank_of_.push_back(process.rank == kNone ? kNone : place[process.rank]);
-    own_ = own_times(session, tree);
-  }
-
-  [[nodiscard]] std::optional<model::OverRanks> over(const std::vector<std::uint32_t>& cells) {
-    std::vector<std::vector<std::uint32_t>> occurrences(count_);
-    for (const std::uint32_t cell : cells) {
-      const std::uint32_t process = tree_.cells[cell].process;
-      const std::uint32_t rank = process < rank_of_.size() ? rank_of_[process] : kNone;
-      if (rank == kNone) continue;
-      for (const std::uint32_t o : by_cell_.of(cell))
-        if (range_at(o) != nullptr) occurrences[rank].push_back(o);
-    }
-    model::OverRanks out;
-    out.by_rank.assign(count_, kNotOpened);
-    out.own_by_rank.assign(count_, kNotOpened);
-    std::size_t fewest = SIZE_MAX;
-    for (std::size_t rank = 0; rank < count_; ++rank) {
-      auto& list = occurrences[rank];
-      if (list.empty()) continue;
-      std::sort(list.begin(), list.end(), [&](std::uint32_t a, std::uint32_t b) {
-        const std::int64_t x = range_at(a)->start_ns, y = range_at(b)->start_ns;
-        return x != y ? x < y : a < b;
-      });
-      double sum = 0, own = 0;
-      for (const std::uint32_t o : list) {
-        sum += length(o);
-        own += own_[o];
-      }
-      out.by_rank[rank] = sum;
-      out.own_by_rank[rank] = std::max(0.0, own);
-      fewest = std::min(fewest, list.size());
-    }
-    const std::size_t slowest = sum_up(out);
-    if (out.count == 0) return std::nullopt;
-    out.slowest = numbers_[slowest];
-    out.compared = static_cast<std::int64_t>(fewest);
-    for (std::size_t i = 0; i < fewest; ++i) {
-      const double longest = length(occurrences[slowest][i]);
-      const bool all = std::all_of(occurrences.begin(), occurrences.end(),
-                                   [&](const auto& list) { return list.empty() || length(list[i]) <= longest; });
-      out.slowest_in += all ? 1 : 0;
-    }
-    return out;
-  }
-
- private:
-  [[nodiscard]] const model::Range* range_at(std::uint32_t occurrence) const {
-    return closed_range(session_, tree_, occurrence);
-  }
-  [[nodiscard]] double length(std::uint32_t occurrence) const {
-    const model::Range* range = range_at(occurrence);
-    return static_cast<double>(length_ns(range->start_ns, range->end_ns));
-  }
-
-  const Session& session_;
-  const Tree& tree_;
-  const Buckets& by_cell_;
-  std::size_t count_;
-  std::vector<std::uint32_t> numbers_, rank_of_;
-  std::vector<double> own_;  ///< of each occurrence
-};
-
-}  // namespace
-
-std::vector<double> own_times(const Session& session, const Tree& tree, OwnTime which) {
-  const std::vector<Stretches> waits = waits_of(session, which);
-  std::vector<double> own(tree.range_of.size(), 0);
+/// Of each closed occurrence, its time less that of child regions and of waits inside.
+std::vector<std::int64_t> own_times(const Session& session, const Tree& tree, const std::vector<Stretches>& waits) {
+  const std::vector<std::uint32_t> inside = unlisted_inside(session);
+  std::vector<std::int64_t> own(tree.range_of.size(), 0);
   for (std::uint32_t o = 0; o < tree.range_of.size(); ++o) {
     const model::Range* range = closed_range(session, tree, o);
     if (range == nullptr) continue;
-    const auto work = static_cast<double>(length_ns(range->start_ns, range->end_ns) -
-                                          waits[range->thread].within(range->start_ns, range->end_ns));
+    const std::int64_t work =
+        length_ns(range->start_ns, range->end_ns) - waits[range->thread].within(range->start_ns, range->end_ns);
     own[o] += work;
     if (tree.parent[o] != kNone) own[tree.parent[o]] -= work;
+    if (const std::uint32_t i = inside.empty() ? kNone : inside[tree.range_of[o]]; i != kNone)
+      own[o] -= session.unlisted_inside[i].ns;
   }
   return own;
 }
 
-std::size_t sum_up(model::OverRanks& ranks) {
+/// Fills count, mean, least, most, deviation and imbalance by OverRanks::by_rank; the index of the slowest.
+std::size_t summarize(model::OverRanks& ranks) {
   std::size_t slowest = 0;
   ranks.count = 0;
   ranks.mean_ns = 0;
@@ -147,6 +73,157 @@ std::size_t sum_up(model::OverRanks& ranks) {
   ranks.stddev_ns = ranks.count > 1 ? std::sqrt(squares / (n - 1)) : 0;
   ranks.imbalance = imbalance_of(ranks.max_ns, ranks.mean_ns);
   return slowest;
+}
+
+}  // namespace
+
+void Ordinals::thin(std::uint32_t to_shift) {
+  if (to_shift <= shift) return;
+  const std::uint32_t by = to_shift - shift;
+  std::vector<Longest> fewer;
+  for (std::size_t i = 0; i < longest.size(); i += std::size_t{1} << by) fewer.push_back(longest[i]);
+  longest = std::move(fewer);
+  std::erase_if(ties, [&](const auto& tie) { return (tie.first & ((1u << by) - 1)) != 0; });
+  for (auto& tie : ties) tie.first >>= by;
+  shift = to_shift;
+}
+
+void Ordinals::add(const Ordinals& other, bool first) {
+  if (first) {
+    *this = other;
+    return;
+  }
+  thin(other.shift);
+  if (other.shift < shift) {
+    Ordinals thinner = other;
+    thinner.thin(shift);
+    return add(thinner, false);
+  }
+  compared = std::min(compared, other.compared);
+  if (const std::size_t size = std::min({kept(), longest.size(), other.longest.size()}); size < longest.size())
+    longest.resize(size);
+  std::uint32_t from = 0;
+  if (ties.empty() && other.ties.empty())
+    for (; from < longest.size() && longest[from].ns != other.longest[from].ns; ++from)
+      if (longest[from].ns < other.longest[from].ns) longest[from] = other.longest[from];
+  if (from < longest.size()) add_tied(other, from);
+  if (longest.empty()) ties.clear();
+}
+
+void Ordinals::add_tied(const Ordinals& other, std::uint32_t first) {
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> all;
+  auto mine = ties.cbegin();
+  auto theirs = other.ties.cbegin();
+  const auto keep = [&all](std::uint32_t at, auto& tie, auto end, bool kept) {
+    for (; tie != end && tie->first == at; ++tie)
+      if (kept) all.push_back(*tie);
+  };
+  for (std::uint32_t i = first; i < longest.size(); ++i) {
+    Longest& one = longest[i];
+    const Longest& two = other.longest[i];
+    const bool equal = one.ns == two.ns, longer = one.ns > two.ns;
+    const std::size_t from = all.size();
+    keep(i, mine, ties.cend(), longer || equal);
+    keep(i, theirs, other.ties.cend(), !longer);
+    if (equal) all.emplace_back(i, std::max(one.rank, two.rank));
+    if (all.size() > from) std::sort(all.begin() + static_cast<std::ptrdiff_t>(from), all.end());
+    if (equal) one.rank = std::min(one.rank, two.rank);
+    if (!equal && !longer) one = two;
+  }
+  ties = std::move(all);
+}
+
+std::uint64_t Ordinals::times(std::uint32_t rank) const {
+  std::uint64_t count = 0;
+  for (const Longest& one : longest) count += one.rank == rank ? 1 : 0;
+  for (const auto& tie : ties) count += tie.second == rank ? 1 : 0;
+  return count;
+}
+
+std::uint32_t shift_for(std::size_t count, std::size_t most) {
+  std::uint32_t shift = 0;
+  while ((count >> shift) > most && shift < 32) ++shift;
+  return shift;
+}
+
+RankTimes::RankTimes(const Session& session, const Tree& tree, const Buckets& by_cell)
+    : session_(session),
+      tree_(tree),
+      by_cell_(by_cell),
+      own_(own_times(session, tree, waits_of(session, false))),
+      paced_(own_times(session, tree, waits_of(session, true))) {}
+
+ByRank RankTimes::of(std::span<const std::uint32_t> cells, std::size_t most) const {
+  struct Rank {
+    std::int64_t sum = 0, own = 0, paced = 0;
+    std::vector<std::pair<const model::Range*, std::uint32_t>> listed;
+    std::uint64_t unlisted = 0, first_listed = UINT64_MAX;
+  };
+  std::map<std::uint32_t, Rank> ranks;
+  for (const std::uint32_t cell : cells) {
+    const std::uint32_t process = tree_.cells[cell].process;
+    const std::uint32_t rank = process < session_.processes.size() ? session_.processes[process].rank : kNone;
+    if (rank == kNone) continue;
+    if (const UnlistedOfCell* more = tree_.unlisted(cell)) {
+      Rank& of = ranks[rank];
+      of.sum += more->sum_ns;
+      of.own += more->sum_ns - more->inside_ns;
+      of.paced += more->sum_ns - more->inside_ns;
+      of.unlisted += more->count();
+      of.first_listed = std::min(of.first_listed, more->first_listed);
+    }
+    for (const std::uint32_t o : by_cell_.of(cell)) {
+      const model::Range* range = closed_range(session_, tree_, o);
+      if (range == nullptr) continue;
+      Rank& of = ranks[rank];
+      of.sum += length_ns(range->start_ns, range->end_ns);
+      of.own += own_[o];
+      of.paced += paced_[o];
+      of.listed.emplace_back(range, o);
+    }
+  }
+  ByRank out;
+  for (auto& [rank, of] : ranks) {
+    std::sort(of.listed.begin(), of.listed.end(), [](const auto& a, const auto& b) {
+      return a.first->start_ns != b.first->start_ns ? a.first->start_ns < b.first->start_ns : a.second < b.second;
+    });
+    const auto known = static_cast<std::size_t>(std::min<std::uint64_t>(of.listed.size(), of.first_listed));
+    Ordinals ordinals{of.listed.size() + of.unlisted, shift_for(known, most), {}, {}};
+    for (std::size_t i = 0; i < known; i += std::size_t{1} << ordinals.shift)
+      ordinals.longest.push_back(
+          {static_cast<std::uint64_t>(length_ns(of.listed[i].first->start_ns, of.listed[i].first->end_ns)), rank});
+    out.ordinals.add(ordinals, out.ranks.empty());
+    out.ranks.push_back({rank, of.sum, of.own, of.paced});
+    out.closed += of.listed.size() + of.unlisted;
+  }
+  return out;
+}
+
+std::optional<model::OverRanks> over_ranks(const std::vector<const ByRank*>& regions,
+                                           const std::vector<model::Rank>& ranks) {
+  if (ranks.size() < 2) return std::nullopt;
+  model::OverRanks out;
+  out.by_rank.assign(ranks.size(), model::kNan);
+  out.own_by_rank.assign(ranks.size(), model::kNan);
+  const auto add = [](double& sum, std::int64_t ns) { sum = (std::isnan(sum) ? 0 : sum) + number(ns); };
+  for (const ByRank* region : regions) {
+    std::size_t at = 0;  // both ascend
+    for (const OfRank& one : region->ranks) {
+      while (at < ranks.size() && ranks[at].rank < one.rank) ++at;
+      if (at == ranks.size()) break;
+      if (ranks[at].rank != one.rank) continue;
+      add(out.by_rank[at], one.sum_ns);
+      add(out.own_by_rank[at], one.own_ns);
+    }
+  }
+  for (double& own : out.own_by_rank) own = std::isnan(own) ? own : std::max(0.0, own);
+  const std::size_t slowest = summarize(out);
+  if (out.count == 0) return std::nullopt;
+  out.slowest = ranks[slowest].rank;
+  if (regions.size() > 1) return out;
+  out.compared = static_cast<std::int64_t>(regions.front()->ordinals.longest.size());
+  out.slowest_in = static_cast<std::int64_t>(regions.front()->ordinals.times(out.slowest));
+  return out;
 }
 
 void list_ranks(const Session& session, model::Report& report) {
@@ -175,28 +252,6 @@ void list_ranks(const Session& session, model::Report& report) {
     const auto& names = devices[number];
     rank.device = base::join(std::vector<std::string>(names.begin(), names.end()), ", ");
     report.ranks.push_back(std::move(rank));
-  }
-}
-
-void add_over_ranks(const Session& session, const Tree& tree, const std::vector<RegionKey>& keys,
-                    const Buckets& by_cell, model::Report& report) {
-  if (report.ranks.size() < 2) return;
-  Ranks ranks(session, tree, by_cell, report);
-  const auto cells = [&](const RegionKey& key, std::vector<std::uint32_t>& into) {
-    into.insert(into.end(), tree.node_cells.begin() + static_cast<std::ptrdiff_t>(key.first),
-                tree.node_cells.begin() + static_cast<std::ptrdiff_t>(key.last));
-  };
-  for (std::size_t r = 0; r < keys.size() && r < report.regions.size(); ++r) {
-    if (keys[r].process != kNone || keys[r].thread != kNone) continue;
-    std::vector<std::uint32_t> list;
-    cells(keys[r], list);
-    report.regions[r].ranks = ranks.over(list);
-  }
-  for (model::TableRow& row : report.rows) {
-    if (!row.merged) continue;
-    std::vector<std::uint32_t> list;
-    for (const std::uint32_t id : row.members) cells(keys[id], list);
-    row.merged->ranks = ranks.over(list);
   }
 }
 

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "analyze/ranks/collectives.hpp"
+#include "analyze/ranks/rank_work.hpp"
 #include "analyze/tally/sketch.hpp"
 #include "model/gpu.hpp"
 #include "model/loss.hpp"
@@ -29,15 +30,6 @@ namespace rangescope::analyze::tally {
 using model::kNone;
 /// A capture with more of them has no digest: its names are to be folded.
 inline constexpr std::size_t kMostRegions = 50000, kMostKernels = 50000;
-inline constexpr std::int64_t kUnknown = INT64_MIN;  ///< of a sum: one of its parts is not known
-
-/// A sum, unless one of both is unknown. Stays at the ends of its type.
-[[nodiscard]] inline std::int64_t plus(std::int64_t a, std::int64_t b) {
-  std::int64_t sum = 0;
-  if (a == kUnknown || b == kUnknown) return kUnknown;
-  if (__builtin_add_overflow(a, b, &sum)) return a < 0 ? -INT64_MAX : INT64_MAX;
-  return sum;
-}
 
 struct Process {
   std::uint32_t pid = 0, parent_pid = 0, rank = kNone, local_rank = kNone, world = 0;
@@ -61,33 +53,6 @@ struct Parts {
   std::uint64_t largest = 0;  ///< of equals the lowest number
 
   void add(const Parts& other);
-};
-
-/// What a rank has of a region.
-struct OfRank {
-  std::uint32_t rank = 0;
-  std::int64_t sum_ns = 0, own_ns = 0;  ///< as model::OverRanks::by_rank, own_by_rank
-  std::int64_t paced_ns = kUnknown;     ///< own_ns less waits for the GPU
-};
-
-/// Lengths of a region's occurrences, every 2^shift-th of a rank, in time order: the longest of those that stand beside
-/// each other, and whose it is.
-struct Ordinals {
-  std::uint64_t compared = 0;  ///< occurrences that all ranks have
-  std::uint32_t shift = 0;
-  struct Longest {
-    std::uint64_t ns = 0;
-    std::uint32_t rank = 0;
-  };
-  std::vector<Longest> longest;
-  std::vector<std::pair<std::uint32_t, std::uint32_t>> ties;  ///< position in `longest`, another rank as long; sorted
-
-  /// `first`: nothing was added yet.
-  void add(const Ordinals& other, bool first);
-  void add_tied(const Ordinals& other, std::uint32_t first);  ///< from `first` on
-  void thin(std::uint32_t to_shift);
-  [[nodiscard]] std::uint64_t times(std::uint32_t rank) const;
-  [[nodiscard]] std::size_t kept() const { return static_cast<std::size_t>((compared + (1ull << shift) - 1) >> shift); }
 };
 
 struct Copies {
@@ -141,7 +106,7 @@ inline constexpr std::array kGpuTimes = {&model::GpuWork::kernel_ns,  &model::Gp
                                          &model::GpuWork::launch_ns,  &model::GpuWork::nccl_ns};
 
 /// What does not depend on where distributions stand.
-struct RegionFacts {
+struct RegionFacts : ByRank {
   std::uint32_t parent = kNone, domain = 0, name = 0;  ///< a region before this one; names
   model::RangeKind kind = model::RangeKind::kPushPop;
   std::int64_t first_start_ns = 0;
@@ -152,9 +117,6 @@ struct RegionFacts {
   std::int64_t settled_busy_ns = kUnknown;  ///< unknown where GPU work was not recorded
   Parts of_processes;                       ///< inclusive time; numbered by rank << 32 | process of that rank
   Parts of_threads;                         ///< of the one process; numbered by tid
-  std::vector<OfRank> ranks;
-  std::uint64_t closed = 0;  ///< occurrences of ranks
-  Ordinals ordinals;
 };
 
 template <class D>
@@ -184,6 +146,8 @@ struct Kernel {
   std::vector<Shape> shapes;  ///< by shape
 };
 
+/// Stretches of other kernels beside a call.
+inline constexpr std::size_t kMostBeside = 8;
 /// Calls of collectives that a digest keeps of a rank; of more every second, fourth ... of each communicator.
 inline constexpr std::size_t kMostKeptCalls = 4096;
 
@@ -261,35 +225,6 @@ inline constexpr std::size_t kMostPaced = 1024;
 /// Samples that are kept of a GPU's clock; of more, neighbours are averaged.
 inline constexpr std::size_t kMostClockSamples = 256;
 
-/// What of a rank is held against the others (analyze/ranks/rank_work.hpp).
-struct Work {
-  std::uint32_t rank = kNone;
-  std::int64_t kernels = 0, kernel_ns = 0, copied_bytes = 0;
-  double kernel_threads = 0;
-  struct Gpu {
-    std::uint32_t process = 0, uuid = 0;  ///< uuid: a name
-    std::int64_t first_ns = 0, last_ns = 0;
-  };
-  std::vector<Gpu> gpus;
-  struct Paced {
-    std::uint32_t name = 0;  ///< index into Digest::kernels
-    std::array<std::uint32_t, 6> size{};
-    std::int64_t calls = 0, ns = 0;
-  };
-  std::vector<Paced> paced;
-  std::uint64_t not_kept = 0;  ///< more kernels
-};
-
-struct Clock {
-  std::uint32_t process = kNone, uuid = 0;
-  bool limited = false;
-  struct Sample {
-    std::int64_t start_ns = 0, end_ns = 0, covered_ns = 0;
-    double value = 0;
-  };
-  std::vector<Sample> samples;
-};
-
 struct Loss {
   std::uint32_t rank = kNone;
   std::string kind, detail;  ///< kind: of model/loss_kinds.hpp; "": a note
@@ -313,9 +248,9 @@ struct Digest {
   std::vector<std::vector<std::uint32_t>> contexts;
   std::vector<Calls> collectives;
   std::vector<Messaging> messaging;
-  std::vector<Open> open;  ///< by host
-  std::vector<Work> works;
-  std::vector<Clock> clocks;
+  std::vector<Open> open;            ///< by host
+  std::vector<WorkOfRank> works;     ///< names of kernels are indexes into `kernels`, UUIDs are names
+  std::vector<SampledClock> clocks;  ///< likewise
   std::vector<Loss> losses;
 };
 

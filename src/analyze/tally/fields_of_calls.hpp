@@ -3,7 +3,6 @@
 
 #include <cstdint>
 
-#include "analyze/ranks/communication.hpp"
 #include "analyze/tally/coding.hpp"
 #include "analyze/tally/digest.hpp"
 
@@ -18,7 +17,7 @@ void visit_beside(Io& io, T& call, L& beside, std::size_t contexts) {
   if constexpr (Io::kReads) {
     io.index_or_none(call.context, contexts);
     call.beside = static_cast<std::uint32_t>(beside.size());
-    call.parts = static_cast<std::uint32_t>(io.count(analyze::kMostBeside, 2));
+    call.parts = static_cast<std::uint32_t>(io.count(kMostBeside, 2));
     beside.resize(beside.size() + call.parts);
   } else {
     io.index_or_none(call.context, contexts);

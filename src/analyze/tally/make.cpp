@@ -10,10 +10,8 @@
 #include <tuple>
 #include <utility>
 
-#include "analyze/details.hpp"
 #include "analyze/ranks/communication.hpp"
 #include "analyze/ranks/rank_work.hpp"
-#include "analyze/ranks/ranks.hpp"
 #include "analyze/tree/recording.hpp"
 #include "base/version.hpp"
 
@@ -27,26 +25,31 @@ std::int64_t whole(double value) {
   return std::isfinite(value) && std::abs(value) < 9e18 ? std::llround(value) : kUnknown;
 }
 
-/// The least shift by which at most `most` of `count` remain.
-std::uint32_t shift_for(std::size_t count, std::size_t most) {
-  std::uint32_t shift = 0;
-  while ((count >> shift) > most && shift < 32) ++shift;
-  return shift;
+/// Closes the shortest gaps.
+void close_gaps(std::vector<std::pair<std::int64_t, std::int64_t>>& parts) {
+  while (parts.size() > kMostBeside) {
+    std::size_t least = 1;
+    for (std::size_t i = 1; i < parts.size(); ++i)
+      if (parts[i].first - parts[i - 1].second < parts[least].first - parts[least - 1].second) least = i;
+    parts[least - 1].second = parts[least].second;
+    parts.erase(parts.begin() + static_cast<std::ptrdiff_t>(least));
+  }
 }
 
 class Maker {
  public:
   Maker(const Session& session, const analyze::Options& options, const analyze::Details& details,
-        const model::Report& report)
-      : session_(session), options_(options), details_(details), tree_(details.tree), report_(report) {}
+        const model::Report& report, std::size_t regions)
+      : session_(session),
+        options_(options),
+        details_(details),
+        tree_(details.tree),
+        report_(report),
+        regions_(regions) {}
 
   Digest run() {
     head();
     processes();
-    if (!session_.ranges.empty()) {
-      own_ = analyze::own_times(session_, tree_);
-      paced_ = analyze::own_times(session_, tree_, analyze::OwnTime::kWithoutGpuWaits);
-    }
     regions();
     kernels();
     collectives();
@@ -109,10 +112,11 @@ class Maker {
   }
 
   void regions() {
-    most_lengths_ = std::clamp(kMostLengths / std::max<std::size_t>(1, report_.regions.size()), kFewestLengths,
-                               kMostLengthsOfRegion);
+    const RankTimes times(session_, tree_, details_.by_cell);
+    const std::size_t most =
+        std::clamp(kMostLengths / std::max<std::size_t>(1, regions_), kFewestLengths, kMostLengthsOfRegion);
     region_of_.assign(tree_.nodes.size(), kNone);
-    for (std::uint32_t r = 0; r < report_.regions.size(); ++r) {
+    for (std::uint32_t r = 0; r < regions_; ++r) {
       const analyze::RegionKey& key = details_.keys[r];
       const model::Region& from = report_.regions[r];
       const analyze::Node& node = tree_.nodes[key.node];
@@ -136,6 +140,8 @@ class Maker {
         region.warm_up_ns = whole(from.steady->left_out_ns);
         region.longest_ns = whole(from.steady->longest_ns);
       }
+      static_cast<ByRank&>(region) =
+          times.of(std::span(tree_.node_cells).subspan(key.first, key.last - key.first), most);
       occurrences(key, from, region);
       if (from.gpu) region.gpu = gpu(*from.gpu);
       if (region.gpu) gpu_occurrences(key, *region.gpu);
@@ -149,8 +155,12 @@ class Maker {
     Distribution unslowed, unsettled;
     std::map<std::uint64_t, std::int64_t> of_process;
     std::map<std::uint32_t, std::int64_t> of_thread;
-    std::map<std::uint32_t, std::vector<std::uint32_t>> of_rank;
     bool settled = false;
+    const auto settles = [&](std::int64_t least, std::int64_t most) {
+      region.settled_min = settled ? std::min(region.settled_min, least) : least;
+      region.settled_max = settled ? std::max(region.settled_max, most) : most;
+      settled = true;
+    };
     for (std::size_t i = key.first; i < key.last; ++i) {
       const std::uint32_t number = tree_.node_cells[i];
       const analyze::Cell& cell = tree_.cells[number];
@@ -160,8 +170,11 @@ class Maker {
         if (cell.thread < session_.threads.size())
           of_thread[session_.threads[cell.thread].tid] += static_cast<std::int64_t>(cell.inclusive_ns);
       }
-      const std::uint32_t rank =
-          cell.process < session_.processes.size() ? session_.processes[cell.process].rank : kNone;
+      if (const UnlistedOfCell* more = tree_.unlisted(number)) {
+        static_cast<model::Distribution&>(region.wall).add(more->wall);
+        static_cast<model::Distribution&>(unslowed).add(more->wall);
+        settles(more->wall.moments.min, more->wall.moments.max);
+      }
       for (const std::uint32_t o : details_.by_cell.of(number)) {
         const std::uint32_t range = tree_.range_of[o];
         if (range == kNone || session_.ranges[range].end_ns == model::kOpen) continue;
@@ -171,12 +184,7 @@ class Maker {
         if (phase != Phase::kSettled) unsettled.add(length);
         if (phase != Phase::kSlowed) unslowed.add(length);
         if (phase == Phase::kWarmUp) region.unsettled.add(length);
-        if (phase == Phase::kSettled) {
-          region.settled_min = settled ? std::min(region.settled_min, length) : length;
-          region.settled_max = settled ? std::max(region.settled_max, length) : length;
-          settled = true;
-        }
-        if (rank != kNone) of_rank[rank].push_back(o);
+        if (phase == Phase::kSettled) settles(length, length);
       }
     }
     if (slowed && unslowed.moments.n >= 3)
@@ -191,36 +199,11 @@ class Maker {
                                      : 0;
     parts(of_process, region.of_processes);
     parts(of_thread, region.of_threads);
-    bool first = true;
-    for (auto& [rank, list] : of_rank) {
-      of_one_rank(rank, list, region, first);
-      first = false;
-    }
   }
 
   template <class Key>
   static void parts(const std::map<Key, std::int64_t>& sums, Parts& into) {
     for (const auto& [key, ns] : sums) into.add({1, ns, ns, ns, key});
-  }
-
-  void of_one_rank(std::uint32_t rank, std::vector<std::uint32_t>& list, Region& region, bool first) {
-    const auto range = [&](std::uint32_t o) -> const model::Range& { return session_.ranges[tree_.range_of[o]]; };
-    const auto length = [&](std::uint32_t o) { return analyze::length_ns(range(o).start_ns, range(o).end_ns); };
-    std::sort(list.begin(), list.end(), [&](std::uint32_t a, std::uint32_t b) {
-      return range(a).start_ns != range(b).start_ns ? range(a).start_ns < range(b).start_ns : a < b;
-    });
-    double sum = 0, own = 0, paced = 0;
-    Ordinals ordinals{list.size(), shift_for(list.size(), most_lengths_), {}, {}};
-    for (std::size_t i = 0; i < list.size(); ++i) {
-      sum += static_cast<double>(length(list[i]));
-      own += own_[list[i]];
-      paced += paced_[list[i]];
-      if ((i & ((std::size_t{1} << ordinals.shift) - 1)) == 0)
-        ordinals.longest.push_back({static_cast<std::uint64_t>(length(list[i])), rank});
-    }
-    region.ranks.push_back({rank, whole(sum), whole(own), whole(paced)});
-    region.closed += list.size();
-    region.ordinals.add(ordinals, first);
   }
 
   static Gpu gpu(const model::GpuWork& from) {
@@ -240,6 +223,10 @@ class Maker {
     gpu.busy_ns.emplace();
     if (session_.unrecorded.kernels) return;
     for (std::size_t i = key.first; i < key.last; ++i) {
+      if (const UnlistedOfCell* more = tree_.unlisted(tree_.node_cells[i])) {  // without work
+        gpu.kernel_ns->add(0, more->count());
+        if (!session_.unrecorded.copies) gpu.busy_ns->add(0, more->count());
+      }
       for (const std::uint32_t o : details_.by_cell.of(tree_.node_cells[i])) {
         if (o >= details.busy.occurrence_busy.size() || (!details.paused.empty() && details.paused[o] != 0)) continue;
         if (tree_.range_of[o] != kNone && session_.ranges[tree_.range_of[o]].end_ns == model::kOpen) continue;
@@ -304,8 +291,9 @@ class Maker {
   }
 
   void collectives() {
-    const analyze::CollectiveCalls found = analyze::find_collectives(session_);
-    const std::vector<analyze::Around> around = analyze::around_calls(session_, options_, tree_, found);
+    const CollectiveCalls of_one = details_.calls ? CollectiveCalls{} : find_collectives(session_);
+    const CollectiveCalls& found = details_.calls ? *details_.calls : of_one;
+    const Surroundings around(session_, options_, tree_, found);
     const auto rank_of = [&](const analyze::CollectiveCall& call) { return session_.processes[call.process].rank; };
     std::vector<std::pair<std::size_t, std::size_t>> runs;  // of one communicator and rank
     for (std::size_t i = 0; i < found.calls.size(); ++i) {
@@ -319,7 +307,7 @@ class Maker {
       Calls calls{found.calls[first].process, communicator.nccl, communicator.id, communicator.ranks, last - first};
       calls.shift = shift_for(last - first, most);
       for (std::size_t i = first; i < last; i += std::size_t{1} << calls.shift)
-        fill(calls.calls.emplace_back(), found.calls[i], around[i], calls.beside);
+        fill(calls.calls.emplace_back(), found.calls[i], around, i, calls.beside);
       out_.collectives.push_back(std::move(calls));
     }
     for (std::size_t i = 0; i < found.standing.size(); ++i) {
@@ -333,12 +321,12 @@ class Maker {
                          ? *same
                          : out_.collectives.emplace_back(
                                Calls{call.process, communicator.nccl, communicator.id, communicator.ranks});
-      fill(calls.standing.emplace_back(), call, around[around.size() - found.standing.size() + i], calls.beside);
+      fill(calls.standing.emplace_back(), call, around, around.around.size() - found.standing.size() + i, calls.beside);
     }
-    messages(found, std::span(around).subspan(found.calls.size()));
+    messages(found, around);
   }
 
-  void messages(const analyze::CollectiveCalls& found, std::span<const analyze::Around> around) {
+  void messages(const analyze::CollectiveCalls& found, const Surroundings& around) {
     using CollectiveCall = analyze::CollectiveCall;
     struct All {
       Messaging made;
@@ -401,7 +389,7 @@ class Maker {
         number = static_cast<std::uint32_t>(made.calls.size());
         const CollectiveCall& call = found.messaging[c];
         Messaging::Call& one = made.calls.emplace_back();
-        fill(one, call, around[c], made.beside);
+        fill(one, call, around, found.calls.size() + c, made.beside);
         one.stream = call.stream;
         one.received = call.received;
         one.hashes = static_cast<std::uint32_t>(hashes[one_of[c]].size());
@@ -414,25 +402,31 @@ class Maker {
     }
   }
 
-  void fill(Calls::Call& into, const analyze::CollectiveCall& call, const analyze::Around& around,
+  void fill(Calls::Call& into, const analyze::CollectiveCall& call, const Surroundings& surroundings, std::size_t at,
             std::vector<std::pair<std::int64_t, std::int64_t>>& beside) {
+    const Around& around = surroundings.around[at];
     into.name = name(call.name);
-    into.region = around.node == kNone ? kNone : region_of_[around.node];
+    into.region = around.path == kNone ? kNone : region_of_[around.path];
     into.start_ns = utc(call.start_ns);
     into.end_ns = utc(call.end_ns);
     into.bytes = whole(call.bytes);
     into.hidden_ns = whole(around.hidden_ns);
-    into.context = context(around);
+    into.context = context(surroundings.contexts[around.context]);
     into.beside = static_cast<std::uint32_t>(beside.size());
-    into.parts = static_cast<std::uint32_t>(around.beside.size());
-    beside.insert(beside.end(), around.beside.begin(), around.beside.end());
+    if (const Stretches* kernels = surroundings.beside(call.process, call.stream); kernels != nullptr) {
+      auto parts = kernels->parts(call.start_ns, call.end_ns);
+      close_gaps(parts);
+      into.parts = static_cast<std::uint32_t>(parts.size());
+      beside.insert(beside.end(), parts.begin(), parts.end());
+    }
   }
 
-  std::uint32_t context(const analyze::Around& around) {
+  std::uint32_t context(const std::vector<std::uint32_t>& cells) {
     std::vector<std::uint32_t> regions;
-    for (const std::uint32_t node : around.nodes)
-      if (region_of_[node] != kNone) regions.push_back(region_of_[node]);
+    for (const std::uint32_t cell : cells)
+      if (const std::uint32_t region = region_of_[tree_.cells[cell].node]; region != kNone) regions.push_back(region);
     std::sort(regions.begin(), regions.end());
+    regions.erase(std::unique(regions.begin(), regions.end()), regions.end());
     const auto [at, added] = contexts_.try_emplace(regions, static_cast<std::uint32_t>(out_.contexts.size()));
     if (added) out_.contexts.push_back(std::move(regions));
     return at->second;
@@ -440,6 +434,7 @@ class Maker {
 
   void open() {
     Open one;
+    for (const model::OpenSpan& span : session_.open_spans) one.closed_ns = plus(one.closed_ns, span.between_ns);
     if (!session_.processes.empty()) one.host = name(session_.processes.front().host);
     for (const model::CounterWait& wait : session_.counter_waits)
       if (wait.path.size() == 1) one.waits_ns += wait.ns;
@@ -476,43 +471,36 @@ class Maker {
   }
 
   void works() {
-    const analyze::Works works = analyze::works_of(session_, report_);
-    std::map<std::uint32_t, std::uint32_t> kernel_of;  // by the string of its name
-    for (std::uint32_t k = 0; k < out_.kernels.size(); ++k)
-      kernel_of[analyze::shown_name(session_.kernel_names[details_.gpu.groups.names[k].kernel_name])] = k;
-    for (std::size_t i = 0; i < works.ranks.size(); ++i) {
-      const analyze::WorkOfRank& from = works.ranks[i];
-      Work work{report_.ranks[i].rank, from.work.kernels, whole(from.work.kernel_ns), whole(from.work.copied_bytes),
-                std::min(from.work.kernel_threads, 1e29)};
-      for (const auto& gpu : from.gpus)
-        work.gpus.push_back({gpu.process, name(gpu.uuid), utc(gpu.first_ns), utc(gpu.last_ns)});
-      for (const auto& kernel : from.kernels)
-        if (const auto known = kernel_of.find(static_cast<std::uint32_t>(kernel.same >> 32)); known != kernel_of.end())
-          work.paced.push_back(
-              {known->second, works.sizes[static_cast<std::uint32_t>(kernel.same)], kernel.calls, whole(kernel.ns)});
-      const auto longer = [&](const Work::Paced& a, const Work::Paced& b) {
+    Works works = works_of(session_, report_, [&](std::string_view text) { return name(text); });
+    std::map<std::uint32_t, std::uint32_t> kernel_of;  // by name
+    for (std::uint32_t k = 0; k < out_.kernels.size(); ++k) kernel_of[out_.kernels[k].name] = k;
+    for (WorkOfRank& work : works.ranks) {
+      work.kernel_threads = std::min(work.kernel_threads, 1e29);
+      for (WorkOfRank::Gpu& gpu : work.gpus) gpu.first_ns = utc(gpu.first_ns), gpu.last_ns = utc(gpu.last_ns);
+      std::erase_if(work.paced, [&](const auto& kernel) { return !kernel_of.contains(kernel.name); });
+      std::sort(work.paced.begin(), work.paced.end(), [&](const auto& a, const auto& b) {
         if (a.ns != b.ns) return a.ns > b.ns;
-        return std::tie(out_.names[out_.kernels[a.name].name], a.size) <
-               std::tie(out_.names[out_.kernels[b.name].name], b.size);
-      };
-      std::sort(work.paced.begin(), work.paced.end(), longer);
+        return std::tie(out_.names[a.name], a.size) < std::tie(out_.names[b.name], b.size);
+      });
+      for (WorkOfRank::Paced& kernel : work.paced) kernel.name = kernel_of[kernel.name];
       work.not_kept = work.paced.size() - std::min(work.paced.size(), kMostPaced);
       work.paced.resize(std::min(work.paced.size(), kMostPaced));
       out_.works.push_back(std::move(work));
     }
-    for (const analyze::SampledClock& from : works.clocks) {
-      Clock clock{from.process < out_.processes.size() ? from.process : kNone, name(from.uuid), from.limited, {}};
+    for (const SampledClock& from : works.clocks) {
+      SampledClock clock{from.process < out_.processes.size() ? from.process : kNone, from.uuid, from.limited, {}};
       const std::size_t step = (from.samples.size() + kMostClockSamples - 1) / kMostClockSamples;
       for (std::size_t i = 0; i < from.samples.size(); i += step) {
-        double sum = 0, covered = 0;
+        double sum = 0;
+        std::int64_t covered = 0;
         const std::size_t last = std::min(i + step, from.samples.size());
         for (std::size_t k = i; k < last; ++k) {
-          sum += from.samples[k].value * from.samples[k].covered_ns;
+          sum += from.samples[k].value * static_cast<double>(from.samples[k].covered_ns);
           covered += from.samples[k].covered_ns;
         }
         if (covered > 0)
-          clock.samples.push_back({utc(from.samples[i].start_ns), utc(from.samples[last - 1].end_ns), whole(covered),
-                                   step == 1 ? from.samples[i].value : sum / covered});
+          clock.samples.push_back({utc(from.samples[i].start_ns), utc(from.samples[last - 1].end_ns), covered,
+                                   step == 1 ? from.samples[i].value : sum / static_cast<double>(covered)});
       }
       if (!clock.samples.empty()) out_.clocks.push_back(std::move(clock));
     }
@@ -523,13 +511,12 @@ class Maker {
   const analyze::Details& details_;
   const analyze::Tree& tree_;
   const model::Report& report_;
+  std::size_t regions_;
   Digest out_;
   std::int64_t offset_ = 0;
-  std::size_t most_lengths_ = 0;
   std::uint32_t rank_ = kNone;
   std::map<std::string, std::uint32_t> names_;
   std::map<std::vector<std::uint32_t>, std::uint32_t> contexts_;
-  std::vector<double> own_, paced_;
   std::vector<std::uint64_t> number_;  ///< of each process
   std::vector<std::uint32_t> region_of_;
 };
@@ -547,12 +534,19 @@ base::Result<Digest> digest_of(const Session& session, const analyze::Options& w
   analyze::Details details;
   auto report = analyze::analyze(session, options, details);
   if (!report) return base::fail(std::move(report));
-  if (report->regions.size() > kMostRegions || details.gpu.groups.names.size() > kMostKernels)
-    return base::fail(base::Code::kUsage,
-                      fmt::format("{} regions and {} kernels are too many for a digest", report->regions.size(),
-                                  details.gpu.groups.names.size()),
-                      {}, "Give ranges fewer names, or record with --fold-names numbers");
-  return Maker(session, options, details, *report).run();
+  return tally_of(session, options, details, *report);
+}
+
+base::Result<Digest> tally_of(const Session& session, const analyze::Options& options, const analyze::Details& details,
+                              const model::Report& report) {
+  const auto of_all = [](const RegionKey& key) { return key.process == kNone && key.thread == kNone; };
+  const auto regions = static_cast<std::size_t>(std::ranges::count_if(details.keys, of_all));  // they come first
+  if (regions > kMostRegions || details.gpu.groups.names.size() > kMostKernels)
+    return base::fail(
+        base::Code::kUsage,
+        fmt::format("{} regions and {} kernels are too many for a digest", regions, details.gpu.groups.names.size()),
+        {}, "Give ranges fewer names, or record with --fold-names numbers");
+  return Maker(session, options, details, report, regions).run();
 }
 
 }  // namespace rangescope::analyze::tally

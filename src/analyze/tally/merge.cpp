@@ -20,69 +20,6 @@ void Parts::add(const Parts& other) {
   count += other.count;
 }
 
-void Ordinals::thin(std::uint32_t to_shift) {
-  if (to_shift <= shift) return;
-  const std::uint32_t by = to_shift - shift;
-  std::vector<Longest> fewer;
-  for (std::size_t i = 0; i < longest.size(); i += std::size_t{1} << by) fewer.push_back(longest[i]);
-  longest = std::move(fewer);
-  std::erase_if(ties, [&](const auto& tie) { return (tie.first & ((1u << by) - 1)) != 0; });
-  for (auto& tie : ties) tie.first >>= by;
-  shift = to_shift;
-}
-
-void Ordinals::add(const Ordinals& other, bool first) {
-  if (first) {
-    *this = other;
-    return;
-  }
-  thin(other.shift);
-  if (other.shift < shift) {
-    Ordinals thinner = other;
-    thinner.thin(shift);
-    return add(thinner, false);
-  }
-  compared = std::min(compared, other.compared);
-  if (const std::size_t size = std::min({kept(), longest.size(), other.longest.size()}); size < longest.size())
-    longest.resize(size);
-  std::uint32_t from = 0;
-  if (ties.empty() && other.ties.empty())
-    for (; from < longest.size() && longest[from].ns != other.longest[from].ns; ++from)
-      if (longest[from].ns < other.longest[from].ns) longest[from] = other.longest[from];
-  if (from < longest.size()) add_tied(other, from);
-  if (longest.empty()) ties.clear();
-}
-
-void Ordinals::add_tied(const Ordinals& other, std::uint32_t first) {
-  std::vector<std::pair<std::uint32_t, std::uint32_t>> all;
-  auto mine = ties.cbegin();
-  auto theirs = other.ties.cbegin();
-  const auto keep = [&all](std::uint32_t at, auto& tie, auto end, bool kept) {
-    for (; tie != end && tie->first == at; ++tie)
-      if (kept) all.push_back(*tie);
-  };
-  for (std::uint32_t i = first; i < longest.size(); ++i) {
-    Longest& one = longest[i];
-    const Longest& two = other.longest[i];
-    const bool equal = one.ns == two.ns, longer = one.ns > two.ns;
-    const std::size_t from = all.size();
-    keep(i, mine, ties.cend(), longer || equal);
-    keep(i, theirs, other.ties.cend(), !longer);
-    if (equal) all.emplace_back(i, std::max(one.rank, two.rank));
-    if (all.size() > from) std::sort(all.begin() + static_cast<std::ptrdiff_t>(from), all.end());
-    if (equal) one.rank = std::min(one.rank, two.rank);
-    if (!equal && !longer) one = two;
-  }
-  ties = std::move(all);
-}
-
-std::uint64_t Ordinals::times(std::uint32_t rank) const {
-  std::uint64_t count = 0;
-  for (const Longest& one : longest) count += one.rank == rank ? 1 : 0;
-  for (const auto& tie : ties) count += tie.second == rank ? 1 : 0;
-  return count;
-}
-
 std::uint64_t Messaging::hash(std::uint64_t communicator, std::int32_t tag, std::uint64_t ordinal) {
   std::uint64_t x = communicator;
   for (const std::uint64_t part : {static_cast<std::uint64_t>(static_cast<std::int64_t>(tag)), ordinal}) {
@@ -353,12 +290,12 @@ struct Merger::State {
       into.host = of.name_of[one.host];
       into.add(one);
     }
-    for (Work work : from.works) {
-      for (Work::Gpu& gpu : work.gpus) gpu.process += first, gpu.uuid = of.name_of[gpu.uuid];
-      for (Work::Paced& paced : work.paced) paced.name = of.kernel_of[paced.name];
+    for (WorkOfRank work : from.works) {
+      for (WorkOfRank::Gpu& gpu : work.gpus) gpu.process += first, gpu.uuid = of.name_of[gpu.uuid];
+      for (WorkOfRank::Paced& paced : work.paced) paced.name = of.kernel_of[paced.name];
       all.works.push_back(std::move(work));
     }
-    for (Clock clock : from.clocks) {
+    for (SampledClock clock : from.clocks) {
       if (clock.process != kNone) clock.process += first;
       clock.uuid = of.name_of[clock.uuid];
       all.clocks.push_back(std::move(clock));

@@ -42,9 +42,9 @@ void order_names(Digest& digest) {
   for (Device& device : digest.devices) move(device.name), move(device.uuid);
   for (Region& region : digest.regions) move(region.domain), move(region.name);
   for (Open& open : digest.open) move(open.host);
-  for (Work& work : digest.works)
-    for (Work::Gpu& gpu : work.gpus) move(gpu.uuid);
-  for (Clock& clock : digest.clocks) move(clock.uuid);
+  for (WorkOfRank& work : digest.works)
+    for (WorkOfRank::Gpu& gpu : work.gpus) move(gpu.uuid);
+  for (SampledClock& clock : digest.clocks) move(clock.uuid);
   std::stable_sort(digest.open.begin(), digest.open.end(),
                    [](const Open& a, const Open& b) { return a.host < b.host; });
   for (Kernel& kernel : digest.kernels) move(kernel.name), move(kernel.short_name);
@@ -64,9 +64,9 @@ void order_kernels(Digest& digest) {
   for (Region& region : digest.regions) move(region.gpu);
   move(digest.total);
   move(digest.unattributed);
-  for (Work& work : digest.works) {
-    for (Work::Paced& paced : work.paced) paced.name = place[paced.name];
-    std::stable_sort(work.paced.begin(), work.paced.end(), [](const Work::Paced& a, const Work::Paced& b) {
+  for (WorkOfRank& work : digest.works) {
+    for (WorkOfRank::Paced& paced : work.paced) paced.name = place[paced.name];
+    std::stable_sort(work.paced.begin(), work.paced.end(), [](const WorkOfRank::Paced& a, const WorkOfRank::Paced& b) {
       return std::tie(a.name, a.size) < std::tie(b.name, b.size);
     });
   }
@@ -128,13 +128,13 @@ void order_processes(Digest& digest) {
   std::stable_sort(digest.devices.begin(), digest.devices.end(), [](const Device& a, const Device& b) {
     return std::pair(a.process, a.facts.ordinal) < std::pair(b.process, b.facts.ordinal);
   });
-  for (Work& work : digest.works)
-    for (Work::Gpu& gpu : work.gpus) gpu.process = place[gpu.process];
+  for (WorkOfRank& work : digest.works)
+    for (WorkOfRank::Gpu& gpu : work.gpus) gpu.process = place[gpu.process];
   std::stable_sort(digest.works.begin(), digest.works.end(),
-                   [](const Work& a, const Work& b) { return a.rank < b.rank; });
-  for (Clock& clock : digest.clocks)
+                   [](const WorkOfRank& a, const WorkOfRank& b) { return a.rank < b.rank; });
+  for (SampledClock& clock : digest.clocks)
     if (clock.process != kNone) clock.process = place[clock.process];
-  std::stable_sort(digest.clocks.begin(), digest.clocks.end(), [](const Clock& a, const Clock& b) {
+  std::stable_sort(digest.clocks.begin(), digest.clocks.end(), [](const SampledClock& a, const SampledClock& b) {
     return std::tuple(a.process, a.uuid, a.limited, a.samples.front().start_ns) <
            std::tuple(b.process, b.uuid, b.limited, b.samples.front().start_ns);
   });

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <map>
 #include <set>
 #include <tuple>
@@ -21,12 +20,8 @@
 namespace rangescope::analyze::tally {
 namespace {
 
-constexpr double kNotKnown = std::numeric_limits<double>::quiet_NaN();
-constexpr model::Spread kNoSpread{kNotKnown, kNotKnown, kNotKnown, kNotKnown, kNotKnown, kNotKnown};
-
-double number(std::int64_t value) {
-  return value == kUnknown ? kNotKnown : static_cast<double>(value);
-}
+using model::kNan;
+constexpr model::Spread kNoSpread{kNan, kNan, kNan, kNan, kNan, kNan};
 
 /// What of `region` has settled.
 Distribution settled(const Region& region) {
@@ -59,9 +54,10 @@ class Reporter {
 
   Reported run() {
     machines();
-    const auto same = [](const Work& work, const model::Rank& rank) { return work.rank == rank.rank; };
+    const auto same = [](const WorkOfRank& work, const model::Rank& rank) { return work.rank == rank.rank; };
     whole_ = std::equal(digest_.works.begin(), digest_.works.end(), report_.ranks.begin(), report_.ranks.end(), same);
     communication_ = add_collectives(digest_, whole_, out_);
+    times();
     order();
     kernels();
     for (std::uint32_t r = 0; r < order_.size(); ++r) region(r);
@@ -87,10 +83,7 @@ class Reporter {
     if (digest_.utc) report_.run.start_unix_ns = digest_.begin_ns;
     report_.run.tool = digest_.tool;
     report_.run.sources = digest_.sources;
-    report_.run.duration_ns = static_cast<double>(analyze::length_ns(digest_.begin_ns, digest_.end_ns));
-    std::map<std::uint32_t, std::uint32_t> of_rank;
-    for (std::uint32_t p = 0; p < digest_.processes.size(); ++p) {
-      const Process& from = digest_.processes[p];
+    for (const Process& from : digest_.processes) {
       model::Process process{from.pid,
                              from.parent_pid,
                              session.strings.intern(text(from.name)),
@@ -103,34 +96,38 @@ class Reporter {
                              session.strings.intern(text(from.run))};
       process.range_own_ns = static_cast<double>(from.range_own_ns) / 1000;
       process.range_pair_ns = static_cast<double>(from.range_pair_ns) / 1000;
+      session.threads.push_back({static_cast<std::uint32_t>(session.processes.size()), from.pid, 0});
       session.processes.push_back(process);
-      session.threads.push_back({p, from.pid, 0});
-      model::ReportProcess row;
-      row.pid = from.pid;
-      row.parent_pid = from.parent_pid;
-      row.name = text(from.name);
-      if (from.rank != kNone) row.rank = from.rank;
-      row.range_own_ns = process.range_own_ns;
-      row.range_pair_ns = process.range_pair_ns;
-      row.start_ns = static_cast<double>(process.start_ns);
-      row.end_ns = static_cast<double>(process.end_ns);
-      row.ranges = static_cast<std::int64_t>(from.ranges);
-      row.kernels = static_cast<std::int64_t>(from.kernels);
-      report_.processes.push_back(std::move(row));
-      process_at_[static_cast<std::uint64_t>(from.rank) << 32 | of_rank[from.rank]++] = p;
     }
     std::map<std::string, std::set<std::uint32_t>> cards;
     for (const Device& from : digest_.devices) {
-      model::Device device = from.facts;
+      model::Device& device = session.devices.emplace_back(from.facts);
       device.process = from.process;
-      report_.devices.push_back(device);
-      report_.device_names.push_back(text(from.name));
-      report_.device_uuids.push_back(text(from.uuid));
+      device.name = session.strings.intern(text(from.name));
+      device.uuid = session.strings.intern(text(from.uuid));
       if (from.uuid != 0 && from.process != kNone)
         shared_ |= cards[text(from.uuid)].insert(digest_.processes[from.process].rank).second &&
                    cards[text(from.uuid)].size() > 1;
     }
+    analyze::list_machines(session, report_);
+    std::map<std::uint32_t, std::uint32_t> of_rank;
+    for (std::uint32_t p = 0; p < digest_.processes.size(); ++p) {
+      const Process& from = digest_.processes[p];
+      report_.processes[p].ranges = static_cast<std::int64_t>(from.ranges);
+      report_.processes[p].kernels = static_cast<std::int64_t>(from.kernels);
+      process_at_[static_cast<std::uint64_t>(from.rank) << 32 | of_rank[from.rank]++] = p;
+    }
     analyze::list_ranks(session, report_);
+  }
+
+  /// By clocks that agree.
+  void times() {
+    const model::Session& session = out_.session;
+    for (std::size_t p = 0; p < session.processes.size(); ++p) {
+      report_.processes[p].start_ns = analyze::since_ns(session.begin_ns, session.processes[p].start_ns);
+      report_.processes[p].end_ns = analyze::since_ns(session.begin_ns, session.processes[p].end_ns);
+    }
+    report_.run.duration_ns = static_cast<double>(analyze::length_ns(session.begin_ns, session.end_ns));
   }
 
   /// Regions as analyze::link_nodes() puts them, by the first start over all ranks.
@@ -195,8 +192,8 @@ class Reporter {
     region.steady = steady_of(settled(from), from.warm_ups, from.warm_up_ns, from.longest_ns,
                               busy ? std::optional(number(from.settled_busy_ns)) : std::nullopt);
     region.across = across(from);
-    region.ranks = over_ranks({order_[r]}, from.ordinals);
-    if (!communication_.empty()) region.communication = communication_[order_[r]].row();
+    region.ranks = over_ranks({&from}, report_.ranks);
+    region.communication = communication({order_[r]});
     if (work) region.gpu = gpu(*work, true);
   }
 
@@ -218,32 +215,11 @@ class Reporter {
     return out;
   }
 
-  /// Of regions whose times add up; occurrences are compared where it is one.
-  [[nodiscard]] std::optional<model::OverRanks> over_ranks(const std::vector<std::uint32_t>& regions,
-                                                           const Ordinals& ordinals) const {
-    if (report_.ranks.size() < 2) return std::nullopt;
-    model::OverRanks out;
-    out.by_rank.assign(report_.ranks.size(), kNotKnown);
-    out.own_by_rank.assign(report_.ranks.size(), kNotKnown);
-    for (const std::uint32_t r : regions) {
-      std::size_t at = 0;  // both ascend
-      for (const OfRank& one : digest_.regions[r].ranks) {
-        while (at < report_.ranks.size() && report_.ranks[at].rank < one.rank) ++at;
-        if (at == report_.ranks.size()) break;
-        if (report_.ranks[at].rank != one.rank) continue;
-        const auto add = [&](double& sum, std::int64_t ns) { sum = (std::isnan(sum) ? 0 : sum) + number(ns); };
-        add(out.by_rank[at], one.sum_ns);
-        add(out.own_by_rank[at], one.own_ns);
-      }
-    }
-    for (double& own : out.own_by_rank) own = std::isnan(own) ? own : std::max(0.0, own);
-    const std::size_t slowest = analyze::sum_up(out);
-    if (out.count == 0) return std::nullopt;
-    out.slowest = report_.ranks[slowest].rank;
-    if (regions.size() > 1) return out;
-    out.compared = static_cast<std::int64_t>(ordinals.longest.size());
-    out.slowest_in = static_cast<std::int64_t>(ordinals.times(out.slowest));
-    return out;
+  [[nodiscard]] std::optional<model::Communication> communication(const std::vector<std::uint32_t>& regions) const {
+    analyze::CommunicationSum sum;
+    for (const std::uint32_t region : regions)
+      if (const auto at = communication_.find(region); at != communication_.end()) sum.add(at->second);
+    return sum.row();
   }
 
   [[nodiscard]] model::GpuWork gpu(const Gpu& from, bool occurrences) const {
@@ -263,7 +239,7 @@ class Reporter {
     // Ranks on one GPU: what it did for both at once would count twice.
     for (const auto field : {&model::GpuWork::busy_ns, &model::GpuWork::exclusive_busy_ns, &model::GpuWork::span_ns,
                              &model::GpuWork::idle_ns, &model::GpuWork::overlap_ns})
-      out.*field = kNotKnown;
+      out.*field = kNan;
     out.busy_ns_per_occurrence = kNoSpread;
     return out;
   }
@@ -363,11 +339,12 @@ class Reporter {
     model::Region& region = *row.merged;
     Distribution wall, rest;
     std::int64_t warm_ups = 0, warm_up_ns = 0, longest = 0, busy = 0;
-    bool first = true;
     std::vector<std::uint32_t> members;
+    std::vector<const ByRank*> by_rank;
     for (const std::uint32_t id : row.members) {
       const Region& from = digest_.regions[order_[id]];
       members.push_back(order_[id]);
+      by_rank.push_back(&from);
       wall.add(from.wall);
       Distribution part = settled(from);
       if (part.moments.n > 0) rest.add(part);
@@ -375,62 +352,23 @@ class Reporter {
       warm_up_ns = plus(warm_up_ns, from.warm_up_ns);
       longest = std::max(longest, from.longest_ns);
       busy = digest_.total && !shared_ ? plus(busy, from.settled_busy_ns) : kUnknown;
-      first = false;
     }
-    if (first) return;
     region.wall.per_occurrence_ns = wall.spread();
     region.steady =
         steady_of(rest, warm_ups, warm_up_ns, longest, busy == kUnknown ? std::nullopt : std::optional(number(busy)));
-    region.ranks = over_ranks(members, {});
-    analyze::CommunicationSum communication;
-    for (const std::uint32_t member : members)
-      if (!communication_.empty()) communication.add(communication_[member]);
-    region.communication = communication.row();
+    region.ranks = over_ranks(by_rank, report_.ranks);
+    region.communication = communication(members);
   }
 
   /// Of all ranks, or of none: nobody can be held against one that is not known.
   void work() {
     const std::size_t ranks = report_.ranks.size();
     if (!whole_ || ranks < 2) return;
-    analyze::Works works;
-    std::map<analyze::KernelSize, std::uint32_t> sizes;
-    for (const Work& from : digest_.works) {
-      analyze::WorkOfRank& of = works.ranks.emplace_back();
-      of.work.kernels = from.kernels;
-      of.work.kernel_ns = number(from.kernel_ns);
-      of.work.kernel_threads = from.kernel_threads;
-      of.work.copied_bytes = number(from.copied_bytes);
-      for (const Work::Gpu& gpu : from.gpus)
-        of.gpus.push_back({gpu.process, text(gpu.uuid), since(gpu.first_ns, digest_), since(gpu.last_ns, digest_)});
-      for (const Work::Paced& paced : from.paced) {
-        if (paced.ns == kUnknown) continue;
-        const auto size = sizes.try_emplace(paced.size, static_cast<std::uint32_t>(sizes.size())).first->second;
-        of.kernels.push_back({std::uint64_t{paced.name} << 32 | size, paced.calls, number(paced.ns)});
-      }
-      kernels_cut_ |= from.not_kept > 0;
-    }
-    for (const Clock& from : digest_.clocks) {
-      analyze::SampledClock& clock = works.clocks.emplace_back();
-      clock.uuid = text(from.uuid);
-      clock.process = from.process;
-      clock.limited = from.limited;
-      for (const Clock::Sample& sample : from.samples)
-        if (sample.covered_ns != kUnknown)
-          clock.samples.push_back({since(sample.start_ns, digest_), since(sample.end_ns, digest_),
-                                   number(sample.covered_ns), sample.value});
-    }
-    analyze::judge_works(works, report_);
+    for (const WorkOfRank& from : digest_.works) kernels_cut_ |= from.not_kept > 0;
+    const auto text_of = [&](std::uint32_t name) { return std::string_view(text(name)); };
+    analyze::judge_works(digest_.works, digest_.clocks, text_of, report_);
     analyze::CpuPaces paces(ranks);
-    std::vector<double> own;
-    for (const std::uint32_t r : order_) {
-      const Region& from = digest_.regions[r];
-      if (from.ranks.size() != ranks || from.closed != from.ordinals.compared * ranks ||
-          from.kind != model::RangeKind::kPushPop || analyze::is_communication(text(from.domain)))
-        continue;
-      own.clear();
-      for (const OfRank& one : from.ranks) own.push_back(number(one.paced_ns));
-      if (std::none_of(own.begin(), own.end(), [](double ns) { return std::isnan(ns); })) paces.add(own);
-    }
+    for (std::uint32_t r = 0; r < order_.size(); ++r) paces.add(report_.regions[r], digest_.regions[order_[r]]);
     paces.finish(report_);
   }
 
@@ -480,9 +418,9 @@ class Reporter {
   const analyze::Reference& reference_;
   Reported out_;
   model::Report& report_;
-  bool shared_ = false;                                   ///< ranks on one GPU
-  std::vector<analyze::CommunicationSum> communication_;  ///< of each of the digest's regions; none: not known
-  bool whole_ = false;                                    ///< every rank has its work
+  bool shared_ = false;                                               ///< ranks on one GPU
+  std::map<std::uint32_t, analyze::CommunicationSum> communication_;  ///< of the digest's regions
+  bool whole_ = false;                                                ///< every rank has its work
   bool kernels_cut_ = false;
   std::vector<std::uint32_t> order_, region_of_;  ///< digest's region of each of the report's, and back
   std::map<std::uint64_t, std::uint32_t> process_at_;

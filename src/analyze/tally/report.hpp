@@ -1,7 +1,7 @@
 // The report of a job from its merged digest.
 #pragma once
 
-#include <vector>
+#include <map>
 
 #include "analyze/analyze.hpp"
 #include "analyze/ranks/communication.hpp"
@@ -29,7 +29,7 @@ struct Reported {
 
 /// Report::collectives and outside, clocks of hosts and the duration by them, and what is lost. Before regions, after
 /// processes. `whole`: also Report::messages, and returns the communication of each region.
-std::vector<analyze::CommunicationSum> add_collectives(const Digest& digest, bool whole, Reported& into);
+std::map<std::uint32_t, analyze::CommunicationSum> add_collectives(const Digest& digest, bool whole, Reported& into);
 /// Calls of a job that are joined; of more every second, fourth ... of each communicator.
 inline constexpr std::size_t kMostJoined = 1 << 20;
 

@@ -237,6 +237,8 @@ void add_unlisted(const Session& session, Tree& tree) {
     into.wall.add(from.wall);
     into.unrecorded.add(from.unrecorded);
     into.inside_recorded_ns += from.inside_recorded_ns;
+    into.sum_ns += static_cast<std::int64_t>(ns);
+    into.inside_ns += from.inside_ns;
   }
 }
 

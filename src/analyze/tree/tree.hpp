@@ -80,6 +80,7 @@ struct UnlistedOfCell {
   model::Distribution unrecorded;  ///< without what recording added, until take_out_recording() has decided
   std::uint64_t first_listed = 0;
   std::int64_t usual_ns = 0, usual_unrecorded_ns = 0, inside_recorded_ns = 0;
+  std::int64_t sum_ns = 0, inside_ns = 0;  ///< as recorded: of all, and of unlisted ones directly inside of them
   [[nodiscard]] std::uint64_t count() const { return wall.moments.n; }
 };
 
