@@ -13,6 +13,8 @@
 #include "analyze/analyze.hpp"
 #include "analyze/names/fold.hpp"
 #include "analyze/names/nest.hpp"
+#include "analyze/tally/make.hpp"
+#include "analyze/tally/report.hpp"
 #include "read/join.hpp"
 #include "read/native/trace.hpp"
 #include "wire/native.hpp"
@@ -332,6 +334,52 @@ TEST(Thinning, OfAJoinedSessionIsThatOfItsParts) {
     return report(read::join(std::move(both)), analyze::FoldNames::kOff, "");
   };
   compare(joined(0), joined(16), false);
+}
+
+/// What ranks have of each region, from all recordings at once and from the digest of each.
+TEST(Thinning, LeavesWhatRanksHave) {
+  const auto of_rank = [](std::uint32_t rank, std::size_t listed) {
+    Program program(30 + rank, 7 + rank);
+    program.capture.header().rank_plus_1 = rank + 1;
+    program.run(1, 2000 + 900 * rank);
+    return read(program.capture.bytes(), listed);
+  };
+  const auto from_captures = [&](std::size_t listed) {
+    std::vector<model::Session> both;
+    for (const std::uint32_t rank : {0u, 1u}) both.push_back(of_rank(rank, listed));
+    return report(read::join(std::move(both)), analyze::FoldNames::kOff, "");
+  };
+  const auto from_digests = [&](std::size_t listed) {
+    analyze::tally::Digest all;
+    for (const std::uint32_t rank : {0u, 1u}) {
+      auto one = analyze::tally::digest_of(of_rank(rank, listed), {});
+      EXPECT_TRUE(one);
+      all = analyze::tally::merge(all, *one);
+    }
+    return analyze::tally::report_of(std::move(all), {}, {}).report;
+  };
+  const model::Report exact = from_captures(0);
+  EXPECT_GT(of_rank(0, 16).unlisted.size(), 0u);
+  for (const model::Report& found : {from_captures(16), from_digests(0), from_digests(16)}) {
+    ASSERT_LE(found.regions.size(), exact.regions.size());
+    for (std::size_t r = 0; r < found.regions.size() && !exact.regions[r].process; ++r) {
+      const model::Region &a = exact.regions[r], &b = found.regions[r];
+      SCOPED_TRACE(a.path.back() + " " + std::to_string(r));
+      ASSERT_EQ(a.path, b.path);
+      EXPECT_EQ(a.occurrences, b.occurrences);
+      EXPECT_EQ(a.wall.per_occurrence_ns.mean, b.wall.per_occurrence_ns.mean);
+      EXPECT_EQ(a.wall.per_occurrence_ns.max, b.wall.per_occurrence_ns.max);
+      EXPECT_EQ(a.steady->wall_total_ns + a.steady->left_out_ns, b.steady->wall_total_ns + b.steady->left_out_ns);
+      ASSERT_TRUE(a.ranks && b.ranks);
+      EXPECT_EQ(a.ranks->mean_ns, b.ranks->mean_ns);
+      EXPECT_EQ(a.ranks->imbalance, b.ranks->imbalance);
+      EXPECT_GT(b.ranks->compared, 0);
+      EXPECT_LE(b.ranks->compared, a.ranks->compared);
+      const auto same = [](double x, double y) { return x == y || (std::isnan(x) && std::isnan(y)); };
+      EXPECT_TRUE(std::ranges::equal(a.ranks->by_rank, b.ranks->by_rank, same));
+      EXPECT_TRUE(std::ranges::equal(a.ranks->own_by_rank, b.ranks->own_by_rank, same));
+    }
+  }
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <string_view>
 #include <utility>
 
 namespace rangescope::read::native {
@@ -93,6 +94,10 @@ bool Thinner::holds_something(const OpenCell& open, const model::Range& range) {
   };
   bool held = happened(moments_.of_process, next_of_process_);
   held |= of_thread_ != nullptr && happened(*of_thread_, next_of_thread_);
+  if (range.domain != 0) {  // calls that ranks of a job wait in
+    const std::string_view domain = session_.strings.view(session_.domains[range.domain].name);
+    held |= domain == "MPI" || domain == "NCCL";
+  }
   return held || session_.marks.size() != open.marks || session_.payload_fields.size() != open.fields ||
          (range.attributes < session_.attributes.size() &&
           session_.attributes[range.attributes].payload_type != model::PayloadType::kAbsent);

@@ -593,7 +593,7 @@ base::Result<void> read_trace(std::span<const std::byte> file, const std::string
                       where + ": offset 8", "Use the rangescope that recorded it, or a newer one.");
   }
   const Chunks chunks = find_chunks(file, thinning == nullptr ? Release() : thinning->release);
-  if (thinning == nullptr || header.rank_plus_1 > 0) {
+  if (thinning == nullptr) {
     TraceReader(file, chunks, session, losses).read();
     return {};
   }

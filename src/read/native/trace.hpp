@@ -36,8 +36,8 @@ struct Thinning {
   Release release = {};                      ///< of what was walked over
 };
 
-/// Adds a process with all that `file` holds; of a process without a rank, with `thinning`. kBadData when it is no
-/// capture, or one of a newer major version. The process's index is session.processes.size() before the call.
+/// Adds a process with all that `file` holds; with `thinning` if given. kBadData when it is no capture, or one of a
+/// newer major version. The process's index is session.processes.size() before the call.
 [[nodiscard]] base::Result<void> read_trace(std::span<const std::byte> file, const std::string& where,
                                             model::Session& session, Losses& losses,
                                             const Thinning* thinning = nullptr);

@@ -95,7 +95,6 @@ std::string function_text(const model::CpuFunction& function) {
   if (function.name.find("+0x") != std::string::npos || function.name.starts_with('[') ||
       function.name.starts_with('('))
     return function.name;
-  if (function.module.starts_with('[')) return function.name + " " + function.module;
   if (!function.module.empty()) return fmt::format("{} [{}]", function.name, base::file_name(function.module));
   return function.name;
 }
@@ -226,9 +225,8 @@ base::Result<std::string> cpu_page(const model::Report& report, const Style& sty
   }
   page += table.render(style.width, style.color, nullptr);
   for (const model::CpuHolder& holder : cpu.holders)
-    page += base::printable(fmt::format("{} {}{}{}: {}\n",
-                                        holder.kind == "pool" ? "the pool waits for" : holder.kind + " held by",
-                                        holder.thread, holder.range.empty() ? "" : " in " + holder.range,
+    page += base::printable(fmt::format("{} held by {}{}{}: {}\n", holder.kind, holder.thread,
+                                        holder.range.empty() ? "" : " in " + holder.range,
                                         holder.doing.empty() ? "" : ", running " + holder.doing, format_ns(holder.ns)));
   if (cpu.pool_samples > 0)
     page += fmt::format("threads of its pools (OpenMP, BLAS): {} of CPU time beside the wall time\n",
