@@ -336,6 +336,28 @@ TEST(Thinning, OfAJoinedSessionIsThatOfItsParts) {
   compare(joined(0), joined(16), false);
 }
 
+/// A missing pop: what comes behind it nests ever deeper, and is counted as if it did not.
+TEST(Thinning, BoundsWhatNestsInPushesThatAreNeverPopped) {
+  Capture capture(7);
+  capture.thread(9);
+  std::int64_t now = 0;
+  for (int i = 0; i < 3000; ++i) {
+    capture.push("step", now += 10);
+    for (int k = 0; k < 4; ++k) {
+      capture.push(k % 2 == 0 ? "layer" : "norm", now += 5);
+      capture.push("gemm", now += 3);
+      capture.pop(now += 40 + (i * 7 + k) % 19);
+      capture.pop(now += 4);
+    }
+    if (i % 10 != 3) capture.pop(now += 20);
+  }
+  model::Session few = read(capture.bytes(), 16);
+  EXPECT_LT(few.ranges.size(), 1500u);
+  EXPECT_EQ(model::count_ranges(few), 27'000u);
+  compare(report(read(capture.bytes(), 0), analyze::FoldNames::kOff, ""),
+          report(std::move(few), analyze::FoldNames::kOff, ""), false);
+}
+
 /// What ranks have of each region, from all recordings at once and from the digest of each.
 TEST(Thinning, LeavesWhatRanksHave) {
   const auto of_rank = [](std::uint32_t rank, std::size_t listed) {

@@ -50,12 +50,32 @@ OpenCell Thinner::enter(const OpenCell* above, std::uint32_t domain, model::Stri
   open.marks = session_.marks.size();
   open.fields = session_.payload_fields.size();
   open.attributes = session_.attributes.size();
+  open.push = pushes_++;
   if (open_++ == 0) open_since_ns_ = at;
-  if (open.depth >= kDeepest) return open;
-  open.cell = cell_of(above == nullptr ? kNone : above->cell, domain, name);
+  const bool runs_away = !runaways_.empty() && runaways_.contains(open.push);
+  if (const auto first = runs_away ? first_of_.find({thread_, domain, name}) : first_of_.end();
+      first != first_of_.end()) {
+    std::tie(open.cell, open.depth) = first->second;
+    return open;
+  }
+  if (open.depth < kDeepest) open.cell = cell_of(above == nullptr ? kNone : above->cell, domain, name);
+  if (runs_away) first_of_[{thread_, domain, name}] = {open.cell, open.depth};
+  if (open.cell == kNone) return open;
   open.ordinal = cells_[open.cell].seen++;
   if (plan_ == nullptr) ++counted_[open.cell].count;
   return open;
+}
+
+void Thinner::stays_open(const OpenCell& open, std::uint32_t range) {
+  const model::Range& left = session_.ranges[range];
+  if (plan_ == nullptr) left_open_[{thread_, left.domain, left.name}].push_back(open.push);
+}
+
+Thinner::Pushes Thinner::runaways() const {
+  Pushes out;
+  for (const auto& [name, pushes] : left_open_)
+    if (pushes.size() >= kRunaway) out.insert(pushes.begin(), pushes.end());
+  return out;
 }
 
 bool Thinner::leave(const OpenCell& open, std::uint32_t index, OpenCell* above, bool whole) {

@@ -8,12 +8,15 @@
 // range that is popped and stands last in Session::ranges holds nothing that stays: this is all that is looked at.
 //
 // Two walks over the file: the first (with `plan` null) counts each cell's ranges and finds its longest, the second
-// decides. O(1) a range; memory: some 200 bytes a cell, and what is listed.
+// decides. O(1) a range; memory: some 200 bytes a cell, and what is listed. Pushes of one name that a thread never pops
+// are one cell, as in analyze/tree/tree.hpp; where there are so many the first walk is made again, knowing which.
 #pragma once
 
 #include <cstdint>
 #include <map>
+#include <tuple>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "model/session.hpp"
@@ -31,6 +34,7 @@ struct OpenCell {
   std::uint32_t cell = model::kNone;
   std::uint32_t depth = 0;
   std::uint64_t ordinal = 0;  ///< of its cell, from 0
+  std::uint64_t push = 0;     ///< of the file, from 0
   model::UnlistedInside inside;
   std::size_t marks = 0, fields = 0, attributes = 0;  ///< of the session when it began
 };
@@ -39,6 +43,8 @@ class Thinner {
  public:
   static constexpr std::size_t kMostSpans = std::size_t{1} << 16;
   static constexpr std::uint32_t kDeepest = 127;  ///< ranges: what lies deeper stays (analyze/tree/tree.hpp)
+  static constexpr std::size_t kRunaway = 64;     ///< pushes of one name that are never popped
+  using Pushes = std::unordered_set<std::uint64_t>;
 
   /// What the first walk finds of a cell.
   struct Counted {
@@ -47,14 +53,15 @@ class Thinner {
   };
 
   Thinner(model::Session& session, std::uint32_t process, std::size_t listed, const Moments& moments,
-          const std::vector<Counted>* plan)
+          const std::vector<Counted>* plan, const Pushes& runaways)
       : session_(session),
         cost_(model::recording_cost(session.processes[process])),
         listed_(listed),
         first_(std::max<std::size_t>(1, listed / 16)),
         longest_(std::max<std::size_t>(1, listed / 64)),
         moments_(moments),
-        plan_(plan) {}
+        plan_(plan),
+        runaways_(runaways) {}
 
   /// What follows is of this thread, which has no range open.
   void begin_thread(std::uint32_t thread);
@@ -63,10 +70,14 @@ class Thinner {
   /// The pop of it, whose end the session's range has; `whole`: it is known. True where the range does not stay: it has
   /// been taken out of the session, and its attributes.
   bool leave(const OpenCell& open, std::uint32_t range, OpenCell* above, bool whole);
+  /// A push that nothing pops before its thread's stream ends.
+  void stays_open(const OpenCell& open, std::uint32_t range);
   /// After the last stream.
   void finish();
 
   [[nodiscard]] std::vector<Counted> take_counted() { return std::move(counted_); }
+  /// Pushes of names of which a thread left kRunaway or more open.
+  [[nodiscard]] Pushes runaways() const;
 
  private:
   struct Cell {
@@ -95,6 +106,11 @@ class Thinner {
   std::size_t listed_, first_, longest_;
   const Moments& moments_;
   const std::vector<Counted>* plan_;
+  const Pushes& runaways_;
+  using Named = std::tuple<std::uint32_t, std::uint32_t, model::StringId>;  ///< thread, domain, name
+  std::map<Named, std::vector<std::uint64_t>> left_open_;
+  std::map<Named, std::pair<std::uint32_t, std::uint32_t>> first_of_;  ///< cell and depth of the first runaway
+  std::uint64_t pushes_ = 0;
   std::vector<Counted> counted_;
   std::vector<Cell> cells_;
   std::vector<Later> later_;

@@ -85,13 +85,16 @@ class TraceReader {
       : file_(file), chunks_(chunks), session_(session), losses_(losses) {}
 
   /// Lists the ranges of a cell by what an earlier walk has counted; without one, it counts.
-  void thin(const Thinning& how, const Moments& moments, const std::vector<Thinner::Counted>* plan) {
+  void thin(const Thinning& how, const Moments& moments, const std::vector<Thinner::Counted>* plan,
+            const Thinner::Pushes& runaways) {
+    runaways_ = &runaways;
     listed_ = how.listed;
     release_ = how.release;
     moments_ = &moments;
     plan_ = plan;
   }
   [[nodiscard]] std::vector<Thinner::Counted> take_counted() { return thinner_->take_counted(); }
+  [[nodiscard]] Thinner::Pushes runaways() const { return thinner_->runaways(); }
 
   void read() {
     const auto& header = chunks_.header;
@@ -113,7 +116,7 @@ class TraceReader {
       process.range_pair_ns = static_cast<double>(header.range_pair_ps) / 1000;
     }
     session_.processes.push_back(process);
-    if (moments_ != nullptr) thinner_.emplace(session_, process_, listed_, *moments_, plan_);
+    if (moments_ != nullptr) thinner_.emplace(session_, process_, listed_, *moments_, plan_, *runaways_);
     last_ns_ = process.start_ns;
     std::optional<std::uint32_t> stream;
     for (const Chunk& chunk : chunks_.list) {
@@ -125,6 +128,7 @@ class TraceReader {
       base::Work::done(chunk.end - chunk.begin);
       if (release_) release_(file_.subspan(chunk.begin, chunk.end - chunk.begin));
     }
+    forget_open();
     if (thinner_) thinner_->finish();
     join_ends();
     if (plausible(header.end_ns)) last_ns_ = std::max(last_ns_, header.end_ns);
@@ -141,13 +145,21 @@ class TraceReader {
 
   void begin_stream(std::uint32_t tid) {
     strings_.assign(1, 0);
-    stacks_.clear();
     last_attributes_ = kNone;
     begin_thread(tid);
   }
 
+  /// Whoever had the stream before is gone; its open ranges stay open.
+  void forget_open() {
+    for (auto& stack : stacks_) {
+      for (const Open& open : stack)
+        if (thinner_) thinner_->stays_open(open.cell, open.range);
+      stack.clear();
+    }
+  }
+
   void begin_thread(std::uint32_t tid) {
-    for (auto& stack : stacks_) stack.clear();  // whoever had the stream before is gone; its open ranges stay open
+    forget_open();
     const auto [known, fresh] = threads_.try_emplace(tid, static_cast<std::uint32_t>(session_.threads.size()));
     if (fresh) session_.threads.push_back({process_, tid, 0});
     thread_ = known->second;
@@ -562,6 +574,7 @@ class TraceReader {
   std::size_t listed_ = 0;
   const Moments* moments_ = nullptr;
   const std::vector<Thinner::Counted>* plan_ = nullptr;
+  const Thinner::Pushes* runaways_ = nullptr;
   Release release_;
   std::optional<Thinner> thinner_;
   // damage
@@ -601,16 +614,20 @@ base::Result<void> read_trace(std::span<const std::byte> file, const std::string
   const auto found = thinning->moments.find(header.pid);
   const Moments& moments = found == thinning->moments.end() ? kNothing : found->second;
   std::vector<Thinner::Counted> counted;
-  {
+  Thinner::Pushes runaways;
+  for (bool again = true; again;) {
     model::Session first;
     Losses told;
     TraceReader counting(file, chunks, first, told);
-    counting.thin(*thinning, moments, nullptr);
+    counting.thin(*thinning, moments, nullptr, runaways);
     counting.read();
     counted = counting.take_counted();
+    again = runaways.empty();
+    if (again) runaways = counting.runaways();
+    again &= !runaways.empty();
   }
   TraceReader reader(file, chunks, session, losses);
-  reader.thin(*thinning, moments, &counted);
+  reader.thin(*thinning, moments, &counted, runaways);
   reader.read();
   return {};
 }
