@@ -26,8 +26,9 @@ namespace {
 class Gate final : public Subcommand {
  public:
   Gate()
-      : Subcommand("gate", "Fail with 81 where a run is slower than a baseline by more than is allowed",
-                   R"(0: no regression. 81: a value is larger than in the baseline, that stands out of the noise, and it
+      : Subcommand(
+            "gate", "Fail with 81 where a run is slower than a baseline by more than is allowed",
+            R"(0: no regression. 81: a value is larger than in the baseline, by a statistically significant amount that
 may be as large as --max-regression. 82: the two cannot be compared, or nothing could be judged. The baseline is
 a name (--save makes it), of which the file for this kind of machine is taken, or a file, or a run. It is one
 small JSON file, DIR/NAME.MACHINE.json, without traces: it can go into the repository.
@@ -91,10 +92,11 @@ small JSON file, DIR/NAME.MACHINE.json, without traces: it can go into the repos
     };
     const bool nothing = open(false) == std::ssize(judged->checks);
     if (!nothing && (!strict_ || open(true) == 0)) return 0;
-    return say({base::Code::kNotComparable, nothing ? "no value could be judged" : "not every value could be judged",
-                judged->comparison.sides[1].label,
-                "Repeat both sides more often (rangescope profile --repeat 10 -- program), or choose a value with less "
-                "noise: --metric wall_ns.min"});
+    return say(
+        {base::Code::kNotComparable, nothing ? "no value could be judged" : "not every value could be judged",
+         judged->comparison.sides[1].label,
+         "Repeat both sides more often (rangescope profile --repeat auto -- program), or choose a value with less "
+         "noise: --metric wall_ns.min"});
   }
 
  private:

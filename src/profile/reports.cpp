@@ -12,7 +12,7 @@
 #include "profile/split_kernels.hpp"
 #include "profile/split_regions.hpp"
 #include "read/registry.hpp"
-#include "report/document/summary.hpp"
+#include "report/document/report_document.hpp"
 #include "runs/job/folder.hpp"
 #include "runs/layout.hpp"
 #include "runs/manifest.hpp"
@@ -94,9 +94,10 @@ base::Result<void> Engine::write_reports(Analyzed& analyzed, bool show) {
 
 /// Every run leaves these, also one that captured nothing.
 base::Result<void> Engine::write_files(const Analyzed& analyzed) const {
-  for (const auto& [name, text] : {std::pair{"kernels.md", report::kernels_page(analyzed.report)},
-                                   {"summary.md", report::summary_page(analyzed.report)},
-                                   {"summary.svg", report::summary_figure(analyzed.report)}})
+  for (const auto& [name, text] :
+       {std::pair{"kernels.md", report::markdown_text(report::kernels_document(analyzed.report))},
+        {"summary.md", report::markdown_text(report::summary_document(analyzed.report))},
+        {"summary.svg", report::summary_figure(analyzed.report)}})
     if (auto written = base::write_file(run_ / name, text); !written) return written;
   if (!analyzed.parts.empty())
     for (const auto& split :

@@ -123,7 +123,7 @@ class Splitter {
       json.field("results", static_cast<std::int64_t>(one.results));
       std::string bound = "-", time = "-", kernels = "-", occurrences = "-";
       if (one.region != nullptr) {
-        json.texts("path", one.region->path);
+        json.field("path", one.region->path);
         json.field("domain", one.region->domain);
         json.open_object("values");
         for (const model::Measure& measure : model::measures())

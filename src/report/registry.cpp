@@ -5,11 +5,10 @@
 #include "report/formats/csv/csv.hpp"
 #include "report/formats/html/html.hpp"
 #include "report/formats/json/json.hpp"
-#include "report/formats/markdown/markdown.hpp"
 #include "report/formats/openmetrics/openmetrics.hpp"
 #include "report/formats/perfetto/perfetto.hpp"
 #include "report/formats/stacks/stacks.hpp"
-#include "report/formats/terminal/terminal.hpp"
+#include "report/formats/text/text.hpp"
 
 namespace rangescope::report {
 

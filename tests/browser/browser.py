@@ -23,7 +23,7 @@ def missing():
         return "node is not installed"
     if not shutil.which("chromium"):
         return "chromium is not installed"
-    if not os.path.isdir(os.path.join(ROOT, "web/node_modules/playwright-core")):
+    if not all(os.path.isdir(os.path.join(ROOT, "web/node_modules", name)) for name in ("playwright-core", "axe-core")):
         return "the npm packages of web/ are not installed (./dev web)"
     return None
 
@@ -59,6 +59,10 @@ def main():
                             "-f", "html", "-o", os.path.join(folder, name + ".html")], check=True)
         subprocess.run([os.path.join(BIN, "rangescope"), "report", os.path.join(ROOT, "tests/golden/native-cpu/python"),
                         "-f", "html", "-o", os.path.join(folder, "python.html")], check=True)
+        with open(os.path.join(folder, "work.txt"), "w", encoding="utf-8") as f:
+            subprocess.run([os.path.join(BIN, "rangescope"), "report", os.path.join(ROOT, "tests/golden/nsys/work.sqlite")], check=True, stdout=f)
+        subprocess.run([os.path.join(BIN, "rangescope"), "report", os.path.join(ROOT, "tests/golden/ncu/k_decode.ncu-repz"),
+                        "-f", "html", "-o", os.path.join(folder, "ncu.html")], check=True)
         simulate.simulate(os.path.join(folder, "job"), 4, "straggler", count=8, steps=20)
         subprocess.run([os.path.join(BIN, "rangescope"), "report", os.path.join(folder, "job"), "-f", "html", "-o", os.path.join(folder, "job.html")], check=True)
         comparison(folder)

@@ -1,14 +1,16 @@
 // Drives a Chromium over reports, as a reader would. Usage: node page.mjs PLAYWRIGHT CHROMIUM FOLDER [SHOTS]
 //
-// FOLDER holds pages made by browser.py: job.html, ranks.html, zoo.html, work.html, python.html, hostile.html, roofline.html, big.html, comparison.html, flame.html. Prints a line
+// FOLDER holds pages made by browser.py: job.html, ranks.html, zoo.html, work.html, python.html, ncu.html, hostile.html, roofline.html, big.html, comparison.html, flame.html. Prints a line
 // `pass|fail <case> [why]` for each case. Any error of a page and any request to the network fails the case.
 import { createRequire } from 'node:module';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
 const [playwright, executablePath, folder, shots] = process.argv.slice(2);
+const only = new RegExp(process.env.ONLY ?? '');  // cases, while one is written
 const { chromium } = createRequire(import.meta.url)(playwright);
+const axe = createRequire(import.meta.url).resolve(join(playwright, '../axe-core/axe.min.js'));
 const profile = mkdtempSync(join(tmpdir(), 'rangescope-chromium-'));
 const context = await chromium.launchPersistentContext(profile, {
   executablePath, headless: true, viewport: { width: 1280, height: 900 },
@@ -20,6 +22,7 @@ function expect(condition, what) { if (!condition) throw new Error(what); }
 function equal(got, want, what) { expect(JSON.stringify(got) === JSON.stringify(want), `${what}: ${JSON.stringify(got)}, not ${JSON.stringify(want)}`); }
 
 async function check(name, file, body, options = {}) {
+  if (!only.test(name)) return;
   const page = await context.newPage();
   const problems = [];
   page.on('pageerror', (error) => problems.push(`error ${error.message}`));
@@ -183,6 +186,105 @@ await check('timeline: a kernel shows its launch', 'zoo.html', async (page) => {
   }
   expect(/launched .* earlier by thread/.test(said), `said: ${said}`);
 });
+await check('timeline: search goes from hit to hit', 'work.html', async (page) => {
+  await page.fill('#timeline-search', 'splitK');
+  await page.press('#timeline-search', 'Enter');
+  const found = () => page.textContent('#timeline-found');
+  expect(/^1 of \d+ hits$/.test(await found()), await found());
+  expect((await page.textContent('#picked')).includes('splitK'), await page.textContent('#picked'));
+  await page.press('#timeline-search', 'Enter');
+  expect(/^2 of/.test(await found()), await found());
+  await page.press('#timeline-search', 'Shift+Enter');
+  expect(/^1 of/.test(await found()), await found());
+  await page.fill('#timeline-search', 'no such thing');
+  await page.waitForFunction(() => document.getElementById('timeline-found').textContent === '0 hits');
+});
+await check('timeline: the ruler measures between two points', 'work.html', async (page) => {
+  const canvas = page.locator('#timeline');
+  await canvas.scrollIntoViewIfNeeded();
+  const ruler = () => page.locator('.lanes.tall').evaluate((box) => Number(box.dataset.ruler));
+  const box = await canvas.boundingBox(), whole = await span(page);
+  const drag = async (keys) => {
+    await page.mouse.move(box.x + box.width * 0.25, box.y + 12);
+    if (keys) await page.keyboard.down('Shift');
+    await page.mouse.down();
+    await page.mouse.move(box.x + box.width * 0.5, box.y + 12, { steps: 4 });
+    await page.mouse.up();
+    if (keys) await page.keyboard.up('Shift');
+  };
+  await drag(true);
+  expect(Math.abs(await ruler() - whole / 4) < whole / 50, `${await ruler()} of ${whole}`);
+  equal(await span(page), whole, 'nothing moved');
+  expect(/ from .* to /.test(await page.textContent('#picked')), await page.textContent('#picked'));
+  await page.focus('#timeline');
+  await page.keyboard.press('Escape');
+  expect(Number.isNaN(await ruler()), 'dropped');
+  await page.keyboard.press('m');
+  await page.click('button[aria-label="later"]');
+  await page.focus('#timeline');
+  await page.keyboard.press('m');
+  expect(await ruler() >= 0, 'by keyboard');
+  await page.click('#ruler');
+  await drag(false);
+  expect(Math.abs(await ruler() - whole / 4) < whole / 50, 'by the button');
+});
+await check('timeline: its height can be dragged', 'big.html', async (page) => {
+  const lanes = page.locator('.lanes.tall');
+  await lanes.scrollIntoViewIfNeeded();
+  const before = await lanes.boundingBox();
+  await page.mouse.move(before.x + before.width - 4, before.y + before.height - 4);
+  await page.mouse.down();
+  await page.mouse.move(before.x + before.width - 4, before.y + before.height - 60, { steps: 4 });
+  await page.mouse.up();
+  const after = await lanes.boundingBox();
+  expect(Math.abs(before.height - after.height - 56) < 8, `${before.height} ${after.height}`);
+});
+await check('icicle: the whole run, and what lies outside ranges', 'work.html', async (page) => {
+  const slabs = await page.locator('.icicle:not(.flame) .slab').evaluateAll((all) => Object.fromEntries(all.map((s) => [s.textContent, parseFloat(s.style.width)])));
+  equal(slabs['whole run'], 100, 'root');
+  expect(slabs['outside ranges'] > 84 && slabs['outside ranges'] < 85, JSON.stringify(slabs));
+});
+await check('a file of ncu: no empty timeline, and each kernel once', 'ncu.html', async (page) => {
+  equal(await page.locator('#h-timeline').count(), 0, 'timeline');
+  const rows = await page.locator('#kernels tbody tr td:first-child').allTextContents();
+  expect(rows.length > 0 && new Set(rows).size === rows.length, rows.join());
+  await page.locator('#regions tbody tr', { has: page.locator('th .text:text-is("layer0")') }).first().click();
+  const named = await page.locator('#details').evaluate((box) => [...box.querySelectorAll('td:first-child, summary')].filter((e) => e.textContent.includes('gemm_like') && e.checkVisibility()).length);
+  equal(named, 1, 'the region names each kernel once');
+  await page.locator('#counted > summary').click();
+  expect(await page.locator('#counted > details').count() > 1, 'each result is at hand');
+});
+for (const file of ['work.html', 'python.html', 'job.html']) {
+  await check(`print: regions, heads, links and charts stay (${file})`, file, async (page) => {
+    if (file === 'python.html') await page.locator('#regions tbody tr').first().click();
+    await page.evaluate(() => window.dispatchEvent(new Event('beforeprint')));
+    await page.emulateMedia({ media: 'print', colorScheme: 'dark' });
+    equal(await page.evaluate(() => document.documentElement.dataset.theme), 'light', 'paper is white');
+    for (const what of ['.verdict li', '#regions thead button', '#regions tbody tr', '.icicle .slab', ...(file === 'work.html' ? ['#kernels thead button', '#timeline', '#distribution canvas'] : []), ...(file === 'python.html' ? ['.flame .slab'] : [])])
+      expect(await page.locator(what).first().isVisible(), `${what} is printed`);
+    if (file === 'work.html') expect(await page.locator('.verdict li button').first().isVisible(), 'names of the verdict are printed');
+    expect(!(await page.locator('#theme').isVisible()) && !(await page.locator('#search').isVisible()), 'controls are not');
+    const wide = await page.locator('canvas').evaluateAll((all) => all.filter((c) => c.clientWidth > document.documentElement.clientWidth).map((c) => c.id));
+    equal(wide, [], 'charts fit the paper');
+    if (shots) await page.pdf({ path: join(shots, file.replace('html', 'pdf')), format: 'A4', printBackground: true });
+    if (shots) await page.screenshot({ path: join(shots, `print-${file.replace('html', 'png')}`), fullPage: true });
+  }, { scheme: 'dark', size: { width: 720, height: 1000 } });
+}
+await check('numbers are those of the terminal', 'work.html', async (page) => {
+  const terminal = readFileSync(join(folder, 'work.txt'), 'utf8').split('\n').find((line) => line.startsWith('decode ')).split(/ {2,}/).slice(1).map((text) => text.replace(/^[^\d]*/, ''));
+  const row = (await page.locator('#regions tbody tr', { has: page.locator('th .text:text-is("decode")') }).first().locator('td').allTextContents());
+  for (const text of ['12.7 %', '844.5 ms', '27.35 ms', '85.07 ms', '3,696']) expect(terminal.includes(text) && row.includes(text), `${text}: ${terminal} | ${row}`);
+});
+for (const file of ['work.html', 'python.html', 'job.html', 'roofline.html', 'ncu.html', 'comparison.html', 'flame.html']) for (const scheme of ['light', 'dark']) {
+  await check(`axe finds nothing serious: ${file}, ${scheme}`, file, async (page) => {
+    await settle(page);
+    const cdp = await context.newCDPSession(page);  // evaluated from outside: the page allows no script but its own
+    await cdp.send('Runtime.evaluate', { expression: readFileSync(axe, 'utf8') });
+    const { result } = await cdp.send('Runtime.evaluate', { expression: `axe.run(document, { resultTypes: ['violations'] }).then((found) => JSON.stringify(found.violations
+      .filter((v) => ['serious', 'critical'].includes(v.impact)).map((v) => v.id + ' ' + v.nodes.length + ' ' + v.nodes[0].target + ' ' + (v.nodes[0].any[0]?.message ?? ''))))`, awaitPromise: true, returnByValue: true });
+    equal(JSON.parse(result.value), [], 'findings');
+  }, { scheme });
+}
 await check('roofline: points select', 'roofline.html', async (page) => {
   const chart = page.locator('#roofline');
   await chart.scrollIntoViewIfNeeded();
@@ -199,7 +301,7 @@ await check('roofline: points select', 'roofline.html', async (page) => {
 });
 await check('flame graph: functions of the selected region, Python and native apart', 'python.html', async (page) => {
   const row = (name) => page.locator('#regions tbody tr', { has: page.locator(`th .text:text-is("${name}")`) }).first();
-  const counted = async () => Number(/[\d\u202f]+/.exec(await page.textContent('#flame-found'))[0].replace('\u202f', ''));
+  const counted = async () => Number(/[\d,]+/.exec(await page.textContent('#flame-found'))[0].replace(',', ''));
   const colours = (kind) => page.locator(`.flame .slab.${kind}`).evaluateAll((all) => [...new Set(all.map((s) => Number(/\((\d+), (\d+), (\d+)/.exec(getComputedStyle(s).backgroundColor).slice(1).reduce((warm, c, i) => warm + [1, 0, -1][i] * c, 0))))]);
   await row('work').click();
   const whole = await counted();
@@ -216,6 +318,18 @@ await check('flame graph: functions of the selected region, Python and native ap
   expect(!(await page.locator('.flame .slab').allTextContents()).includes('green (app.py:22)'), 'zoomed in');
   await page.click('#flame-out');
   expect((await page.locator('.flame .slab').allTextContents()).includes('green (app.py:22)'), 'zoomed out');
+  const slabs = () => page.locator('.flame .slab').evaluateAll((all) => all.map((s) => [s.textContent, parseFloat(s.style.width), parseFloat(s.style.top)]));
+  const roots = (await slabs()).filter(([, , top]) => top === 0);
+  equal(roots.map(([text, wide]) => [text, wide]), [['all', 100]], 'one root');
+  await page.selectOption('#flame-view', 'sandwich');
+  await page.locator('.flame .slab', { hasText: 'Deep.blue (app.py:27)' }).first().click().catch(() => {});
+  await page.locator('#cpu summary').click();
+  await page.locator('#cpu tbody button', { hasText: /^Deep\.blue \(app\.py:27\)$/ }).click();
+  const sandwich = await slabs(), middle = sandwich.find(([text, wide]) => text === 'Deep.blue (app.py:27)' && wide === 100);
+  expect(middle && sandwich.some(([, , top]) => top < middle[2]) && sandwich.some(([, , top]) => top > middle[2]), 'callers above, callees below');
+  expect(sandwich.some(([text, , top]) => text.startsWith('<module>') && top < middle[2]), 'its callers');
+  await page.locator('#cpu summary').click();
+  await page.selectOption('#flame-view', '');
   await row('a').click();
   const part = await counted();
   expect(part > 0 && part < whole, `${part} of ${whole}`);
@@ -257,7 +371,7 @@ await check('ranks: a thousand with fifty regions', 'ranks.html', async (page) =
   await settle(page);
   const box = await page.locator('#heat').boundingBox(), names = Math.min(220, Math.round(box.width * 0.34));
   await page.locator('#heat').click({ position: { x: names + 137.5 / 1000 * (box.width - names), y: 21.5 * 18 } });
-  expect(/^layer 20, rank 137 \(node17, NVIDIA H200\): 800 ms, \+58\.\d % of the median$/.test(await page.textContent('#heat-said')), await page.textContent('#heat-said'));
+  expect(/^layer 20, rank 137 \(node17, NVIDIA H200\): 800\.0 ms, \+58\.\d % of the median$/.test(await page.textContent('#heat-said')), await page.textContent('#heat-said'));
   await settle(page);
   // The one slow cell is to be seen among the others: orange, and nothing else is.
   const orange = await page.locator('#heat').evaluate((c) => { const d = c.getContext('2d').getImageData(0, 0, c.width, c.height).data; let n = 0; for (let i = 0; i < d.length; i += 4) if (d[i] > 200 && d[i + 1] < 170 && d[i + 2] < 130) ++n; return n; });
@@ -282,7 +396,7 @@ await check('hostile names are text', 'hostile.html', async (page) => {
   expect((await page.textContent('#regions')).includes('<script>'), 'shown as it is');
   await page.locator('#regions tbody tr').first().click();
   await settle(page);
-  expect((await page.locator('.flame .slab').first().textContent()).includes('<script>'), 'a function shown as it is');
+  expect((await page.locator('.flame .slab').nth(1).textContent()).includes('<script>'), 'a function shown as it is');
   expect(await page.evaluate(() => window.hacked) === undefined, 'ran');
   equal(await page.evaluate(() => document.querySelectorAll('#app script, #app img').length), 0, 'elements of a name');
 });
@@ -314,7 +428,7 @@ await check('comparison: a flame graph coloured by growth', 'flame.html', async 
   equal(['grown', 'shrunk', 'steady', 'fresh'].map((name) => all[name].width), [35.2, 16, 40.8, 8], 'widths');
   expect(all.gone === undefined, 'what is gone has no width');
   expect(all.grown.rgb[0] > all.grown.rgb[2] + 40 && all.shrunk.rgb[2] > all.shrunk.rgb[0] + 40, JSON.stringify(all));
-  expect(all.grown.title.includes('A 110 ms, B 220 ms an occurrence: +100 %'), all.grown.title);
+  expect(all.grown.title.includes('A 110.0 ms, B 220.0 ms per instance: +100.0 %'), all.grown.title);
   expect(all.steady.title.includes('may be chance') && all.fresh.title.includes('new'), 'chance, new');
   expect(Object.keys(all).some((name) => name.includes('</script><script>')), 'a hostile name is text');
   expect(await page.evaluate(() => window.hacked) === undefined, 'ran');

@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import os
+import re
 import shutil
 import sys
 import tempfile
@@ -189,6 +190,36 @@ class Compare(unittest.TestCase):
 
         # Less than before is no regression.
         self.assertEqual(self.tool("gate", "-b", "slow", "--max-regression", "50%", "same1", "--region", "mlp").returncode, 0)
+
+    def test_the_gate_of_continuous_integration(self):
+        """.ci/gate as action.yml calls it: the program's code where it fails, else the gate's, with a summary."""
+        self.assertEqual(self.tool("gate", "--save", "--name", "ci", "same1").returncode, 0)
+
+        def gate(command, limits):
+            env = {**self.env, "RANGESCOPE": TOOL, "GATE_COMMAND": command, "GATE_BASELINE": "ci", "GATE_LIMITS": limits,
+                   "GATE_REPEAT": str(REPEATS), "GITHUB_STEP_SUMMARY": self.path("summary.md")}
+            return cases.run([f"{SOURCE}/.ci/gate"], cwd=self.folder, env=env)
+
+        done = gate(f"{STEADY} 20 0", "--max-regression 900%")
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        with open(self.path("summary.md"), encoding="utf-8") as f:
+            self.assertIn("✅ rangescope: no regression", f.read())
+        done = gate(f"{STEADY} 20 2000", "--max-regression 50% --region mlp --metric wall_ns.min")
+        self.assertEqual(done.returncode, 81, done.stdout + done.stderr)
+        with open(self.path("summary.md"), encoding="utf-8") as f:
+            self.assertIn("❌ rangescope: 1 of 1 value regressed", f.read())
+        self.assertEqual(xml.parse(self.path("gate.junit.xml")).getroot().get("failures"), "1")
+        self.assertEqual(gate("exit 7", "").returncode, 7)
+        with open(f"{SOURCE}/action.yml", encoding="utf-8") as f:
+            action = f.read()
+        with open(f"{SOURCE}/.ci/gate", encoding="utf-8") as f:
+            script = f.read()
+        inputs = set(re.findall(r"(?m)^  (\w+):\n    description", action))
+        given = dict(re.findall(r"(?m)^        (\w+): \$\{\{ inputs\.(\w+) \}\}", action))
+        self.assertEqual(set(given.values()), inputs)
+        for name in given:
+            self.assertIn("${" + name, script)
+        self.assertIn('run: \'"$GITHUB_ACTION_PATH/.ci/gate"\'', action)
 
     def test_the_gate_refuses_with_82(self):
         self.tool("gate", "--save", "--name", "elsewhere", "same1", "--dir", "others")

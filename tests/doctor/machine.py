@@ -53,8 +53,8 @@ class Machine(unittest.TestCase):
     def test_text(self):
         done = doctor("ok", NVTX_INJECTION64_PATH="/opt/other.so")
         self.assertIn("\nok: machine.gpus: 2 GPUs: NVIDIA H200, NVIDIA H200\n", "\n" + done.stdout)
-        self.assertIn("warn: machine.injection_set: NVTX_INJECTION64_PATH=/opt/other.so\n  why:  ", done.stdout)
-        self.assertIn("  try:  unset NVTX_INJECTION64_PATH\n", done.stdout)
+        self.assertIn("warn: machine.injection_set: NVTX_INJECTION64_PATH=/opt/other.so\n  why: ", done.stdout)
+        self.assertIn("  try: unset NVTX_INJECTION64_PATH\n", done.stdout)
 
     def test_catalogue(self):
         done = cases.run([f"{BIN}/rangescope", "doctor", "--causes"])

@@ -51,7 +51,7 @@ export function roofline(): HTMLElement | null {
     const from = Math.min(...list.map(({ point }) => point.intensity), ...roofs.map((p) => p.peak_flop_per_s / p.peak_bytes_per_s)) / 4;
     const to = Math.max(...list.map(({ point }) => point.intensity), ...roofs.map((p) => p.peak_flop_per_s / p.peak_bytes_per_s)) * 4;
     // Elsewhere a dash above each point, not a line through them: between two points the roof may bend.
-    const dashes = list.filter(({ point }) => point.roof > 0 && !(point.peak_flop_per_s > 0 && point.peak_bytes_per_s > 0));
+    const dashes = list.filter(({ point }) => point.roof_flop_per_s > 0 && !(point.peak_flop_per_s > 0 && point.peak_bytes_per_s > 0));
     return {
       aria: { enabled: true }, animation: false, tooltip: { ...tooltip(), trigger: 'item' }, legend: { top: 0, right: 0, type: 'scroll', left: 80, textStyle: { color: token('--text') } }, grid: { left: 72, right: 36, top: 44, bottom: 44 },
       xAxis: { type: 'log', name: 'FLOP / byte', nameLocation: 'middle', nameGap: 28, ...axis(), axisLabel: { color: token('--dim'), hideOverlap: true, formatter: power } },
@@ -62,13 +62,13 @@ export function roofline(): HTMLElement | null {
           return { type: 'line', name: `roof: ${p.precision} / ${p.level}`, showSymbol: false, silent: true, color: token(own ? '--warn' : '--dim'),
             data: [[from, from * p.peak_bytes_per_s], [p.peak_flop_per_s / p.peak_bytes_per_s, p.peak_flop_per_s], [to, p.peak_flop_per_s]], lineStyle: { width: own ? 2.5 : 1, type: own ? 'solid' : 'dashed' } };
         }),
-        ...(dashes.length ? [{ type: 'scatter', name: 'attainable', data: dashes.map(({ point }) => [point.intensity, point.roof]), symbol: 'rect', symbolSize: [28, 3],
+        ...(dashes.length ? [{ type: 'scatter', name: 'attainable', data: dashes.map(({ point }) => [point.intensity, point.roof_flop_per_s]), symbol: 'rect', symbolSize: [28, 3],
           itemStyle: { color: token('--warn') }, silent: true }] : []),
         { type: 'scatter', name: 'achieved', itemStyle: { color: token('--mark') }, symbolSize: (_: unknown, p: { data: { id: number } }) => p.data.id === selected?.id ? 18 : 11,
           data: list.map(({ region, point }) => ({ value: [point.intensity, point.flop_per_s], id: region.id, name: pathText(region),
             itemStyle: { color: region === selected ? token('--accent') : token('--mark'), borderColor: token('--text'), borderWidth: region === selected ? 2 : 0 } })),
           tooltip: { formatter: (p: { name: string; value: number[]; dataIndex: number }) => `${p.name}\n${si(p.value[1]!, 'FLOP/s')} at ${p.value[0]!.toPrecision(3)} FLOP/B` +
-            (list[p.dataIndex]!.point.roof > 0 ? `\nattainable ${si(list[p.dataIndex]!.point.roof, 'FLOP/s')}` : '\nno roof known for this device') } },
+            (list[p.dataIndex]!.point.roof_flop_per_s > 0 ? `\nattainable ${si(list[p.dataIndex]!.point.roof_flop_per_s, 'FLOP/s')}` : '\nno roof known for this device') } },
       ],
     };
   }, (item) => { const id = (item as { id?: number } | undefined)?.id; if (id !== undefined) select(data.regions[id] ?? null); });
@@ -76,7 +76,7 @@ export function roofline(): HTMLElement | null {
   onSelect(c.draw);
   const table = el('table', { class: 'plain' }, el('thead', {}, el('tr', {}, ...['region', 'precision', 'level', 'FLOP/byte', 'FLOP/s', 'attainable'].map((h) => el('th', {}, h)))),
     el('tbody', {}, ...all.map(({ region, point: p }) => el('tr', {}, el('td', {}, pathText(region)), el('td', {}, p.precision), el('td', {}, p.level),
-      el('td', { class: 'n' }, p.intensity.toPrecision(3)), el('td', { class: 'n' }, si(p.flop_per_s, 'FLOP/s')), el('td', { class: 'n' }, p.roof > 0 ? si(p.roof, 'FLOP/s') : '–')))));
+      el('td', { class: 'n' }, p.intensity.toPrecision(3)), el('td', { class: 'n' }, si(p.flop_per_s, 'FLOP/s')), el('td', { class: 'n' }, p.roof_flop_per_s > 0 ? si(p.roof_flop_per_s, 'FLOP/s') : '–')))));
   return el('div', {}, el('div', { class: 'bar' }, box), c.box, el('details', {}, el('summary', {}, 'as a table'), el('div', { class: 'scroll' }, table)));
 }
 

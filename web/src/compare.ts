@@ -10,8 +10,8 @@ interface Node extends FlameNode<Node> { samples: [number, number] }
 const kSigmas = 2;
 
 const data = JSON.parse(document.getElementById('flame-data')!.textContent!) as Data;
-const leaf = (name: number, samples: [number, number]): Node => ({ name, total: 0, kids: new Map(), samples });
-const root = leaf(-1, [0, 0]), made: Node[] = [];
+const leaf = (name: number, samples: [number, number] = [0, 0]): Node => ({ name, total: 0, kids: new Map(), samples });
+const root = leaf(-1), made: Node[] = [];
 for (let i = 0; i < data.nodes.length; i += 4) {
   const back = data.nodes[i]!, parent = back === 0 ? root : made[made.length - back]!;
   const node = leaf(data.nodes[i + 1]!, [data.nodes[i + 2]!, data.nodes[i + 3]!]);
@@ -38,13 +38,15 @@ function change(node: Node): string {
   const [before, after] = [ns(node, 0), ns(node, 1)];
   const ratio = before > 0 ? after / before - 1 : Infinity;
   const text = before === 0 ? 'new' : after === 0 ? 'gone' : `${ratio >= 0 ? '+' : '-'}${percent(Math.abs(ratio))}`;
-  return `${data.sides[0]} ${time(before)}, ${data.sides[1]} ${time(after)} an occurrence: ${text}${growth(node) === 0 ? ' (may be chance)' : ''}`;
+  return `${data.sides[0]} ${time(before)}, ${data.sides[1]} ${time(after)} per instance: ${text}${growth(node) === 0 ? ' (may be chance)' : ''}`;
 }
 
 const graph = flameGraph<Node>({
   text: (name) => data.names[name]![0],
   file: (name) => data.names[name]![1],
-  paint, tip: change, amount: (total) => `${time(total)} an occurrence`,
+  paint, tip: change, amount: (total) => `${time(total)} per instance`,
+  make: leaf,
+  add(into, from) { into.total += from.total; into.samples[0] += from.samples[0]; into.samples[1] += from.samples[1]; },
   style: (node) => { const c = growth(node); return c > 0 ? 'grew' : c < 0 ? 'shrank' : 'same'; },
 }, 'differential flame graph of the CPU samples; the table of functions says the same as text');
 const width = el('select', { id: 'flame-width', 'aria-label': 'side that the widths show' }, ...([1, 0] as const).map((side) => el('option', { value: String(side) }, `as wide as ${data.sides[side]}`)));

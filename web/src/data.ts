@@ -1,14 +1,13 @@
 // The data that the exporter put into the page; its layout is described in src/report/formats/html/data.hpp.
 export interface Measure { tag: string; title: string; unit: string; source: string; formula: string; sum?: boolean }
 export interface KernelRow {
-  name: string; short: string; calls: number; total_ns: number; median_ns: number; min_ns: number; max_ns: number;
+  name: string; short: string; calls: number; total_ns: number; median_ns: number; max_ns: number;
   share: number; grid: number[]; block: number[]; registers: number; shared: number; shapes: number; counters?: string[];
 }
-export interface Metric {
-  name: string; unit: string; source: string; value?: number | null; min?: number; max?: number; rounds?: number; absent?: string;
-}
+export interface Metric { unit: string; source: string; value: number | null; min: number | null; max: number | null; rounds: number; absent?: string }
+export type Metrics = Record<string, Metric>;
 export interface Point {
-  level: string; precision: string; flops: number; bytes: number; intensity: number; flop_per_s: number; roof: number; peak_flop_per_s: number; peak_bytes_per_s: number;
+  level: string; precision: string; flops: number; bytes: number; intensity: number; flop_per_s: number; roof_flop_per_s: number; peak_flop_per_s: number; peak_bytes_per_s: number;
 }
 export interface Bound { kind: string; reason: string }
 export interface Region {
@@ -16,7 +15,7 @@ export interface Region {
   process?: number; pid?: number; thread?: number; v: (number | null)[];
   each?: boolean;  // GPU sums are those of one occurrence: the timeline was paused during others
   top?: KernelRow[]; copies?: { kind: string; calls: number; bytes: number; total_ns: number }[];
-  metrics?: Metric[]; counted?: { name: string; ordinal: number; metrics?: Metric[]; bound?: Bound }[];
+  metrics?: Metrics; counted?: { name: string; ordinal: number; metrics: Metrics; bound: Bound | null }[];
   roofline?: Point[]; bound?: Bound; utilization?: { executed: number | null; useful: number | null; formula: string };
   samples?: number[]; notes?: string[];
 }
@@ -34,17 +33,18 @@ export interface Cpu { interval_ns: number; shortened: number; names: [string, n
 /** Microseconds of each rank; three bytes a stretch of the run: compute, transfer, wait. */
 export interface Job {
   ranks: { rank: number; host: string; device: string }[]; heat: { region: number; own: (number | null)[]; all: (number | null)[] }[];
-  activity: string[]; tables: { what: string; heads: string[]; rows: string[][]; hidden: number }[];
+  activity: string[]; tables: { title: string; heads: string[]; rows: string[][]; more: string }[];
 }
 export interface Verdict { kind: string; severity: string; path: string; region: number | null; text: string; saves: string; next: string }
 export interface Data {
   verdict: Verdict[];
   run: {
-    id: string; tool: string; command: string; cwd: string; start_ms: number | null; duration_ns: number;
-    exit_code: number | null; signal: number | null; host: string; sources: string[]; environment: [string, string][];
+    id: string; tool: string | null; cwd: string | null; start_unix_ns: number | null; duration_ns: number;
+    exit_code: number | null; signal: number | null; host: string | null; sources: string[]; environment: Record<string, string>;
   };
+  command: string;
   measures: Measure[];
-  processes: { pid: number; name: string; start_ns: number; end_ns: number; ranges: number; kernels: number; rank?: number }[];
+  processes: { pid: number; name: string; start_ns: number; end_ns: number; ranges: number; kernels: number; rank: number | null }[];
   gpus: string[];  // "2x NVIDIA H200"
   devices: { name: string; ordinal: number; sm_count: number; memory_bytes: number }[];
   regions: Region[]; counter_heads: string[]; kernels: KernelRow[]; total: (number | null)[] | null; unattributed: (number | null)[] | null;
@@ -74,7 +74,7 @@ export const scopeOf = (region: Region): string =>
 export function processText(index: number): string {
   const p = data.processes[index];
   if (!p) return `process ${index}`;
-  return p.rank === undefined ? `process ${p.pid}` : `rank ${p.rank} (process ${p.pid})`;
+  return p.rank === null ? `process ${p.pid}` : `rank ${p.rank} (process ${p.pid})`;
 }
 
 /** What the page keeps in its address, so that a link shows what its sender saw: `#region=3&time=1200-5400`. */

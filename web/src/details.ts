@@ -1,12 +1,12 @@
 // What is known of the selected region beyond the table; kernels; what the run was.
-import { data, KernelRow, Metric, onSelect, pathText, selected, value } from './data';
+import { data, KernelRow, Metric, Metrics, onSelect, pathText, selected, value } from './data';
 import { shown } from './table';
 import { bytes, count, counted, el, percent, show, si, time } from './format';
 
 const cells = (tag: 'th' | 'td', list: (string | HTMLElement)[], from = 1): HTMLElement[] =>
   list.map((text, i) => el(tag, i >= from ? { class: 'n' } : {}, text));
 function plain(label: string, head: string[], rows: (string | HTMLElement)[][], numericFrom = 1): HTMLElement {
-  return el('div', { class: 'scroll' }, el('table', { class: 'plain', 'aria-label': label }, el('thead', {}, el('tr', {}, ...cells('th', head, numericFrom))),
+  return el('div', { class: 'scroll', role: 'region', tabindex: '0', 'aria-label': label }, el('table', { class: 'plain', 'aria-label': label }, el('thead', {}, el('tr', {}, ...cells('th', head, numericFrom))),
     el('tbody', {}, ...rows.map((row) => el('tr', {}, ...cells('td', row, numericFrom))))));
 }
 
@@ -23,9 +23,9 @@ function kernelTable(label: string, rows: KernelRow[]): HTMLElement {
   return table;
 }
 
-function metricTable(label: string, list: Metric[]): HTMLElement {
-  const table = plain(label, ['metric', 'value', 'spread over rounds', 'rounds', 'source'], list.map((m) => {
-    const name = el('span', { class: 'long', title: m.name }, m.name);
+function metricTable(label: string, list: [string, Metric][]): HTMLElement {
+  const table = plain(label, ['metric', 'value', 'spread over rounds', 'rounds', 'source'], list.map(([title, m]) => {
+    const name = el('span', { class: 'long', title }, title);
     if (m.absent) return [name, '–', m.absent, '', m.source];
     const spread = m.rounds && m.rounds > 1 ? `${show(m.min, m.unit)} … ${show(m.max, m.unit)}` : '';
     return [name, show(m.value, m.unit), spread, m.rounds ? String(m.rounds) : '–', m.source];
@@ -56,11 +56,13 @@ export function details(): HTMLElement {
     if (r.top?.length) parts.push(el('h4', {}, 'Kernels of this region'), kernelTable('kernels of the region', r.top));
     if (r.copies?.length) parts.push(el('h4', {}, 'Copies'), plain('copies', ['kind', 'calls', 'bytes', 'time', 'rate'], r.copies.map((c) => [c.kind.replace(/_/g, ' '), count(c.calls), bytes(c.bytes), time(c.total_ns),
       c.total_ns > 0 && c.bytes > 0 ? si(c.bytes / c.total_ns * 1e9, 'B/s') : '–'])));
-    const measured = (r.metrics ?? []).filter((m) => !m.absent), absent = (r.metrics ?? []).filter((m) => m.absent);
+    const entries = (of: Metrics | undefined): [string, Metric][] => Object.entries(of ?? {});
+    const measured = entries(r.metrics).filter(([, m]) => !m.absent), absent = entries(r.metrics).filter(([, m]) => m.absent);
     if (measured.length) parts.push(el('h4', {}, 'Metrics'), metricTable('metrics of the region', measured));
     if (absent.length) parts.push(el('details', {}, el('summary', {}, counted(absent.length, 'metric') + ' without a value for the region as a whole'), metricTable('metrics without a value', absent)));
-    for (const k of (r.counted ?? []).slice(0, 50)) parts.push(el('details', {}, el('summary', {}, `metrics of kernel ${k.ordinal}: ${k.name}` + (k.bound ? ` (${k.bound.kind})` : '')),
-      ...(k.bound ? [el('p', {}, k.bound.reason)] : []), metricTable(`metrics of kernel ${k.ordinal}`, k.metrics ?? [])));
+    if (r.counted?.length) parts.push(el('details', { id: 'counted' }, el('summary', {}, `Counters of ${counted(r.counted.length, 'measured kernel')}, one by one`),
+      ...r.counted.slice(0, 50).map((k) => el('details', {}, el('summary', {}, `${k.ordinal}: ${k.name}` + (k.bound ? ` (${k.bound.kind})` : '')),
+        ...(k.bound ? [el('p', {}, k.bound.reason)] : []), metricTable(`metrics of kernel ${k.ordinal}`, entries(k.metrics))))));
     box.replaceChildren(...parts.filter((p): p is HTMLElement => p !== null));
   };
   onSelect(draw);
@@ -110,23 +112,23 @@ export function troubles(): HTMLElement | null {
   for (const l of data.losses) items.push([rank(l.severity), el('li', { class: ['bad', 'warn', ''][rank(l.severity)]! }, l.detail, el('span', { class: 'tag' }, l.count > 1 ? `${l.kind} ${count(l.count)}` : l.kind))]);
   if (items.length === 0) return null;
   const worst = Math.min(...items.map(([r]) => r));
-  return el('section', { class: `troubles ${['bad', 'warn', ''][worst]}`, 'aria-label': 'losses and findings', id: 'losses' },
+  return el('section', { class: `troubles ${['bad', 'warn', ''][worst]}`, 'aria-label': 'data losses and findings', id: 'losses' },
     el('h2', {}, worst === 2 ? 'Notes on the capture' : 'What is missing or wrong'), el('ul', {}, ...items.sort((a, b) => a[0] - b[0]).map(([, e]) => e)));
 }
 
 /** Provenance, command, environment. */
 export function provenance(): HTMLElement {
-  const r = data.run, rows: [string, string][] = [['run', r.id], ['command', r.command], ['in', r.cwd], ['host', r.host],
-    ['begun', r.start_ms === null ? '' : new Date(r.start_ms).toISOString().replace('T', ' ').replace(/\.\d+Z/, ' UTC')], ['lasted', r.duration_ns > 0 ? time(r.duration_ns) : ''],
-    ['ended', r.signal !== null ? `by signal ${r.signal}` : r.exit_code !== null ? `with exit code ${r.exit_code}` : ''], ['reported by', r.tool], ...r.sources.map((s): [string, string] => ['read from', s]),
+  const r = data.run, rows: [string, string][] = [['run', r.id], ['command', data.command], ['in', r.cwd ?? ''], ['host', r.host ?? ''],
+    ['started', r.start_unix_ns === null ? '' : new Date(r.start_unix_ns / 1e6).toISOString().replace('T', ' ').replace(/\.\d+Z/, ' UTC')], ['lasted', r.duration_ns > 0 ? time(r.duration_ns) : ''],
+    ['ended', r.signal !== null ? `by signal ${r.signal}` : r.exit_code !== null ? `with exit code ${r.exit_code}` : ''], ['reported by', r.tool ?? ''], ...r.sources.map((s): [string, string] => ['read from', s]),
     ...data.devices.map((d): [string, string] => [`GPU ${d.ordinal}`, [d.name, d.sm_count ? `${d.sm_count} SMs` : '', d.memory_bytes ? bytes(d.memory_bytes) : ''].filter(Boolean).join(', ')]),
-    ...r.environment, ...data.notes.map((n): [string, string] => ['note', n])];
+    ...Object.entries(r.environment), ...data.notes.map((n): [string, string] => ['note', n])];
   const seen = new Set<string>();
   const list = rows.filter(([k, v]) => v && !seen.has(k + v) && seen.add(k + v));
   return el('dl', { class: 'provenance' }, ...list.flatMap(([k, v]) => [el('dt', {}, k), el('dd', {}, v)]));
 }
 
-export const processes = (): HTMLElement => plain('processes', ['process', 'name', 'begun', 'ended', 'ranges', 'kernels'], data.processes.map((p) =>
+export const processes = (): HTMLElement => plain('processes', ['process', 'name', 'started', 'ended', 'ranges', 'kernels'], data.processes.map((p) =>
   [String(p.pid), el('span', { class: 'long', title: p.name }, p.name), p.end_ns > 0 ? time(p.start_ns) : '–', p.end_ns > 0 ? time(p.end_ns) : '–', show(p.ranges, 'count'), show(p.kernels, 'count')]), 2);
 
 export const measureList = (): HTMLElement => plain('measures', ['column', 'name in other formats', 'unit', 'what it is', 'source'], data.measures.map((m) => [m.title, m.tag, m.unit, m.formula, m.source]), 9);

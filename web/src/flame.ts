@@ -82,10 +82,16 @@ export function flame(): HTMLElement | null {
   const table = el('div', { class: 'scroll' });
   const text = (name: number): string => cpu.names[name]![0];
   const graph = flameGraph<Node>({
-    text, file: (name) => cpu.names[name]![2], paint: (node) => paint(node.name), style: (node) => kSorts[cpu.names[node.name]![1]]!,
+    text, file: (name) => cpu.names[name]![2], paint: (node) => node.name < 0 ? '' : paint(node.name), style: (node) => node.name < 0 ? 'other' : kSorts[cpu.names[node.name]![1]]!,
     tip: (node, all) => `${counted(node.total, 'sample')}, ${percent(node.total / all.total)} of the region's; itself ${percent(node.own / all.total)}`,
-    amount: (total) => counted(total, 'sample'),
+    amount: (total) => counted(total, 'sample'), make: leaf,
+    add(into, from, caller) { into.total += from.total; if (!caller) into.own += from.own; },
   }, 'flame graph of the CPU samples; the table below holds its functions as text');
+  const linked = (name: number): HTMLElement => {
+    const b = el('button', { type: 'button', class: 'link long', title: `${text(name)}: its callers and callees` }, text(name));
+    b.onclick = () => graph.focus(name);
+    return b;
+  };
   const follow = (): void => {
     const region = selected, of = region ? whole(region) : null, own = of ? byId.get(of.id) : undefined;
     root = tree(region);
@@ -98,7 +104,7 @@ export function flame(): HTMLElement | null {
     split.setAttribute('aria-label', splitText.textContent = parts.length ? `Of ${time(wall)}: ${parts.map(share).join(', ')}.` : region ? 'Nothing was sampled in this region.' : '');
     const total = root.total;
     table.replaceChildren(...(total > 0 ? [el('table', { class: 'plain', 'aria-label': 'functions' }, el('thead', {}, el('tr', {}, el('th', {}, 'function'), el('th', { class: 'n' }, 'self'), el('th', { class: 'n' }, 'total'), el('th', {}, 'file'))),
-      el('tbody', {}, ...functions(root).slice(0, 50).map((f) => el('tr', {}, el('td', {}, el('span', { class: 'long', title: text(f.name) }, text(f.name))), el('td', { class: 'n' }, percent(f.own / total)),
+      el('tbody', {}, ...functions(root).slice(0, 50).map((f) => el('tr', {}, el('td', {}, linked(f.name)), el('td', { class: 'n' }, percent(f.own / total)),
         el('td', { class: 'n' }, percent(f.total / total)), el('td', { class: 'spare' }, cpu.names[f.name]![2])))))] : []));
     graph.show(root);
   };

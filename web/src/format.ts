@@ -1,47 +1,45 @@
-// Numbers for people, and small things of the DOM. Text goes in as text, never as markup.
-const kTime: [number, string][] = [[1e9, 's'], [1e6, 'ms'], [1e3, 'us'], [1, 'ns']];
-const digits = (x: number): string => {
-  const a = Math.abs(x);
-  return a >= 100 ? x.toFixed(0) : a >= 10 ? x.toFixed(1) : x.toFixed(2);
-};
+// Numbers for people, as src/base/units.cpp writes them, and small things of the DOM. Text goes in as text, never as markup.
+/** Four significant digits. */
+function digits(x: number): string {
+  const size = Math.abs(x);
+  return x.toFixed(size >= 999.95 ? 0 : size >= 99.995 ? 1 : size >= 9.9995 ? 2 : 3);
+}
 
 export function time(ns: number): string {
-  if (ns === 0) return '0';
-  for (const [scale, unit] of kTime) if (Math.abs(ns) >= scale * 0.9995) return `${digits(ns / scale)} ${unit}`;
-  return `${digits(ns)} ns`;
+  for (const [scale, unit] of [[1e9, 's'], [1e6, 'ms'], [1e3, 'us']] as [number, string][])
+    if (Math.abs(ns) >= scale) return `${digits(ns / scale)} ${unit}`;
+  return `${Number.isInteger(ns) ? ns : digits(ns)} ns`;
 }
 export function si(x: number, unit = ''): string {
-  if (x === 0) return unit ? `0 ${unit}` : '0';
-  const a = Math.abs(x);
-  for (const [scale, prefix] of [[1e15, 'P'], [1e12, 'T'], [1e9, 'G'], [1e6, 'M'], [1e3, 'k']] as [number, string][])
-    if (a >= scale) return `${digits(x / scale)} ${prefix}${unit}`;
-  if (a < 0.01) return `${x.toExponential(1)}${unit ? ' ' + unit : ''}`;
-  return `${Number.isInteger(x) ? String(x) : digits(x)}${unit ? ' ' + unit : ''}`;
+  let prefix = 0;
+  for (; Math.abs(x) >= 1000 && prefix < 6; ++prefix) x /= 1000;
+  return `${prefix === 0 && Number.isInteger(x) ? x : digits(x)}${unit && ' '}${['', 'K', 'M', 'G', 'T', 'P', 'E'][prefix]}${unit}`;
 }
-/** Bytes in binary multiples, as the terminal writes them. */
 export function bytes(x: number): string {
   let unit = 0;
   for (; Math.abs(x) >= 1024 && unit < 5; ++unit) x /= 1024;
-  return unit === 0 ? `${Number.isInteger(x) ? x : digits(x)} B` : `${digits(x)} ${['KiB', 'MiB', 'GiB', 'TiB', 'PiB'][unit - 1]}`;
+  return unit === 0 ? `${x.toFixed(0)} B` : `${digits(x)} ${['KiB', 'MiB', 'GiB', 'TiB', 'PiB'][unit - 1]}`;
 }
-export const count = (x: number): string => Math.round(x).toLocaleString('en-US').replace(/,/g, '\u202f');
+export const count = (x: number): string => Math.round(x).toLocaleString('en-US');
 /** `1 lane`, `2 lanes`: a count with its noun. */
 export const counted = (n: number, one: string, many = `${one}s`): string => `${count(n)} ${n === 1 ? one : many}`;
-export const percent = (x: number): string => `${digits(x * 100)} %`;
+export function percent(x: number): string {
+  const size = Math.abs(x) * 100;
+  if (size >= 0.05 || size === 0) return `${(x * 100).toFixed(1)} %`;
+  return size >= 0.001 ? `${Number((x * 100).toPrecision(1))} %` : x < 0 ? '>-0.001 %' : '<0.001 %';
+}
 /** What may outlast what it is held against: above 1 it is no share. */
-export const multiple = (x: number): string => x < 1.0005 ? percent(x) : `${x < 100 ? digits(x) : count(x)}x`;
+export const multiple = (x: number): string => x < 1.0005 ? percent(x) : `${x < 99.95 ? x.toFixed(x < 9.995 ? 2 : 1) : count(x)}x`;
 
 /** A value of a base unit. Absent is a dash, never a number. */
 export function show(x: number | null | undefined, unit: string): string {
   if (x === null || x === undefined || !Number.isFinite(x)) return '–';
   switch (unit) {
     case 'ns': return time(x);
-    case 'count': return x < 0 ? '–' : Number.isInteger(x) || x >= 1000 ? count(x) : digits(x);
+    case 'count': return x < 0 ? '–' : count(x);
     case 'ratio': return percent(x);
     case 'byte': return bytes(x);
-    case 'byte/s': return si(x, 'B/s');
-    case '': return si(x);
-    default: return si(x, unit);
+    default: return si(x, unit.replace(/^byte\//, 'B/'));
   }
 }
 
@@ -64,10 +62,17 @@ export const dark = (): boolean => {
   const chosen = document.documentElement.dataset.theme;
   return chosen ? chosen === 'dark' : matchMedia('(prefers-color-scheme: dark)').matches;
 };
-export const color = (text: string): string => dark() ? `hsl(${hue(text)} 42% 42%)` : `hsl(${hue(text)} 58% 74%)`;
+export const color = (text: string): string => dark() ? `hsl(${hue(text)} 42% 27%)` : `hsl(${hue(text)} 58% 74%)`;
 export const token = (name: string): string => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
 const themed: (() => void)[] = [];
 /** Called whenever colours change. */
 export const onTheme = (draw: () => void): void => void themed.push(draw);
 export const themeChanged = (): void => themed.forEach((draw) => draw());
+/** Paper is white: charts are drawn anew in light colours while the page is printed. */
+export function lightOnPaper(): void {
+  const root = document.documentElement.dataset;
+  let chosen: string | undefined;
+  addEventListener('beforeprint', () => { chosen = root.theme; root.theme = 'light'; themeChanged(); });
+  addEventListener('afterprint', () => { chosen === undefined ? delete root.theme : root.theme = chosen; themeChanged(); });
+}

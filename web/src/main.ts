@@ -5,7 +5,7 @@ import { data, keep, keptValue, onSelect, Region, scopeOf, select, value } from 
 import { distribution, roofline } from './charts';
 import { details, kernels, measureList, processes, provenance, troubles } from './details';
 import { flame } from './flame';
-import { counted, dark, el, themeChanged, time } from './format';
+import { counted, dark, el, lightOnPaper, themeChanged, time } from './format';
 import { icicle } from './icicle';
 import { ranks } from './ranks';
 import { regionTable } from './table';
@@ -50,13 +50,14 @@ function verdict(): HTMLElement {
 }
 
 const kKeys: [string, string][] = [['↑ ↓ Home End', 'move in the table of regions'], ['← →', 'fold and unfold a region'], ['Enter', 'select the region'],
-  ['+ −', 'zoom the timeline (when it has the focus)'], ['← → in the timeline', 'move'], ['0', 'the whole timeline'], ['/', 'search regions'], ['k', 'search kernels'], ['f', 'search functions of the CPU'], ['t', 'to the timeline'], ['?', 'this list']];
+  ['+ −', 'zoom the timeline (when it has the focus)'], ['← → in the timeline', 'move'], ['0', 'the whole timeline'],
+  ['m', 'one end of the ruler, then the other (in the timeline)'], ['Esc', 'no ruler'], ['s', 'search the timeline'], ['/', 'search regions'], ['k', 'search kernels'], ['f', 'search functions of the CPU'], ['t', 'to the timeline'], ['?', 'this list']];
 function keys(): HTMLElement {
   const list = el('details', { id: 'keys' }, el('summary', {}, 'Keyboard'), el('dl', { class: 'provenance' }, ...kKeys.flatMap(([key, what]) => [el('dt', {}, el('kbd', {}, key)), el('dd', {}, what)])));
   document.addEventListener('keydown', (event) => {
     const typing = (event.target as HTMLElement).matches('input, select, textarea');
     if (typing || event.ctrlKey || event.metaKey || event.altKey) return;
-    const to: Record<string, string> = { '/': 'search', k: 'kernel-search', f: 'flame-search', t: 'timeline' };
+    const to: Record<string, string> = { '/': 'search', k: 'kernel-search', f: 'flame-search', s: 'timeline-search', t: 'timeline' };
     if (event.key === '?') list.open = true, list.scrollIntoView();
     else if (to[event.key]) document.getElementById(to[event.key]!)?.focus();
     else return;
@@ -71,18 +72,19 @@ const section = (title: string, id: string, ...children: (HTMLElement | null)[])
 function page(): void {
   document.title = `${data.run.id} – rangescope`;
   select(firstRegion());
+  lightOnPaper();
   onSelect((r) => keep('region', r ? String(r.id) : null));
-  const roof = roofline(), cpu = flame(), ofRanks = ranks();
+  const roof = roofline(), cpu = flame(), ofRanks = ranks(), lanes = timeline();
   const facts = [data.run.host, data.gpus.join(', '), data.run.duration_ns > 0 ? time(data.run.duration_ns) : '',
     counted(data.processes.length, 'process', 'processes')].filter(Boolean).join(' · ');
   document.getElementById('app')!.append(
-    el('header', {}, el('div', {}, el('h1', {}, data.run.id), el('p', { class: 'dim' }, facts), data.run.command ? el('code', { class: 'block' }, data.run.command) : null), themeButton()),
+    el('header', {}, el('div', {}, el('h1', {}, data.run.id), el('p', { class: 'dim' }, facts), data.command ? el('code', { class: 'block' }, data.command) : null), themeButton()),
     el('main', {}, ...[section('Verdict', 'verdict', verdict()), troubles(),
       section('Regions', 'regions', regionTable()), section('Where time goes', 'icicle', icicle()),
       section('Selected region', 'selected', details(), distribution()),
       cpu ? section('On the CPU', 'on-cpu', cpu) : null,
       ofRanks ? section('Ranks', 'of-ranks', ofRanks) : null,
-      section('Timeline', 'timeline', timeline()),
+      lanes ? section('Timeline', 'timeline', lanes) : null,
       roof ? section('Roofline', 'roofline', roof) : null,
       section('Kernels', 'kernels', kernels()),
       data.processes.length ? section('Processes', 'processes', processes()) : null,

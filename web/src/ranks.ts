@@ -72,7 +72,7 @@ function grid(id: string, label: string, part: Part, at: (x: number, y: number) 
     redraw(false);
     event.preventDefault();
   });
-  onTheme(redraw);
+  onTheme(() => { whole = true; if (box.isConnected) draw(); });
   new ResizeObserver(() => redraw()).observe(box);
   return { box, canvas, width, gutter: () => width() < 500 ? kNarrow : kGutter, redraw };
 }
@@ -196,9 +196,9 @@ function activity(job: Job): HTMLElement {
 export function ranks(): HTMLElement | null {
   const job = data.job;
   if (!job) return null;
-  const tables = job.tables.map((t) => el('details', { ...(t.rows.length <= 12 ? { open: '' } : {}), class: 'scroll' }, el('summary', {}, t.what === 'pair' ? 'Messages' : 'Collectives'),
+  const tables = job.tables.map((t) => el('details', { ...(t.rows.length <= 12 ? { open: '' } : {}), class: 'scroll' }, el('summary', {}, t.title),
     el('table', { class: 'plain' }, el('thead', {}, el('tr', {}, ...t.heads.map((h, i) => el('th', i > 1 ? { class: 'n', scope: 'col' } : { scope: 'col' }, h)))),
       el('tbody', {}, ...t.rows.map((r) => el('tr', {}, ...r.map((c, i) => el('td', i > 1 ? { class: 'n' } : {}, c)))))),
-    t.hidden ? el('p', { class: 'dim' }, `${t.hidden} more: -f json has all`) : null));
+    t.more ? el('p', { class: 'dim' }, t.more) : null));
   return el('div', { id: 'ranks' }, job.heat.length ? heat(job) : null, job.activity.length ? activity(job) : null, ...tables);
 }

@@ -52,28 +52,33 @@ function tick(at: number, step: number): string {
 }
 const brief = (text: string): string => text.length > 140 ? `${text.slice(0, 139)}…` : text;
 
-export function timeline(): HTMLElement {
+/** Null where nothing says when something ran, as in files of ncu. */
+export function timeline(): HTMLElement | null {
   const t = data.timeline;
-  if (!t || t.lanes.length === 0) return el('p', { class: 'dim' }, 'This input holds no timeline: nothing says when something ran.');
+  if (!t || !t.lanes.some((lane) => lane.items > 0)) return null;
   const names = t.names;
-  // It begins where something happens.
+  // It starts where something happens.
   const chunks = t.lanes.flatMap((l) => l.levels[0]?.chunks ?? []);
   const first = Math.min(...chunks.map((c) => c.s)), last = Math.max(...chunks.map((c) => c.e)), margin = (last - first) * 0.02;
   let from = Math.max(0, first - margin), to = Math.max(from + 1, Math.min(t.duration, last + margin)), width = 800, hit: Hit | null = null;
   const sent = (keptValue('time') ?? '').split('-').map(Number);
   if (sent.length === 2 && sent[1]! > sent[0]! && sent[0]! >= 0) [from, to] = [sent[0]!, Math.min(sent[1]!, t.duration)];
-  const canvas = el('canvas', { id: 'timeline', tabindex: '0', role: 'img', 'aria-label': `timeline of ${counted(t.items, 'event')} on ${counted(t.lanes.length, 'lane')}. Keys: + and - zoom, arrows move, 0 shows all` });
-  const view = el('div', { class: 'lanes' }, canvas);
+  const canvas = el('canvas', { id: 'timeline', tabindex: '0', role: 'img', 'aria-label': `timeline of ${counted(t.items, 'event')} on ${counted(t.lanes.length, 'lane')}. Keys: + and - zoom, arrows move, 0 shows all, m sets the ends of the ruler` });
+  const view = el('div', { class: 'lanes tall', role: 'region', tabindex: '0', 'aria-label': 'lanes of the timeline' }, canvas);
   const tip = el('div', { class: 'tip', hidden: '' });
-  const info = el('div', { class: 'dim picked', role: 'status', id: 'picked' }, 'Wheel or + and − zoom, drag or arrow keys move, a click selects.');
+  const info = el('div', { class: 'dim picked', role: 'status', id: 'picked' }, 'Wheel or + and − zoom, drag or arrow keys move, a click selects, shift and drag measures.');
   const button = (text: string, label: string, run: () => void): HTMLElement => {
     const b = el('button', { type: 'button', 'aria-label': label, title: label }, text);
     b.onclick = run;
     return b;
   };
   const zoomed = el('span', { class: 'dim', id: 'span' });
+  const input = el('input', { type: 'search', id: 'timeline-search', placeholder: 'search the timeline', 'aria-label': 'search the timeline; Enter goes to the next hit', autocomplete: 'off', spellcheck: 'false' });
+  const found = el('span', { class: 'dim', role: 'status', id: 'timeline-found' });
+  const measuring = el('button', { type: 'button', id: 'ruler', 'aria-pressed': 'false', title: 'drag measures (as with shift)' }, 'ruler');
+  measuring.onclick = () => measuring.setAttribute('aria-pressed', String(measuring.getAttribute('aria-pressed') !== 'true'));
   const root = el('div', { class: 'timeline' }, el('div', { class: 'bar' }, button('+', 'zoom in', () => zoom(0.5)), button('−', 'zoom out', () => zoom(2)),
-    button('◂', 'earlier', () => move(-0.3)), button('▸', 'later', () => move(0.3)), button('all', 'show all', () => set(0, t.duration)), zoomed), view, tip, info);
+    button('◂', 'earlier', () => move(-0.3)), button('▸', 'later', () => move(0.3)), button('all', 'show all', () => set(0, t.duration)), measuring, input, found, zoomed), view, tip, info);
   const partial = t.lanes.filter((l) => !l.full).length;
   if (partial) root.append(el('p', { class: 'dim' }, `${partial} of ${counted(t.lanes.length, 'lane')} with more events than the file can carry: the shortest neighbours there are drawn merged.`));
 
@@ -82,6 +87,7 @@ export function timeline(): HTMLElement {
   t.lanes.forEach((lane) => { tops.push(height); height += kTitle + lane.rows * kRow + kGap; });
   // Sampled counters, a byte a step: 0 is unknown.
   const counters = (t.counters ?? []).map((c) => ({ ...c, values: Uint8Array.from(atob(c.d), (byte) => byte.charCodeAt(0)), top: (height += kCounter + 4) - kCounter - 4 }));
+  view.style.height = `${Math.min(height, 520)}px`;  // until it is dragged
   const levelFor = (lane: Lane): Level | undefined => {
     const pixel = (to - from) / width;
     return lane.levels.find((l) => l.r <= pixel) ?? lane.levels[lane.levels.length - 1];
@@ -92,6 +98,47 @@ export function timeline(): HTMLElement {
       const items = decode(chunk, level, lane);
       for (let i = 0; i < chunk.n; ++i) if (items.end[i]! >= a && items.start[i]! <= b) visit(items, i);
     }
+  }
+
+  // What is searched: names that match, and every item that has one of them, from the finest level of each lane.
+  let wanted: Set<number> | null = null, hits: Hit[] = [], at = -1;
+  const kMostHits = 200000;
+  function search(): void {
+    const want = input.value.toLowerCase();
+    wanted = want ? new Set(names.flatMap(([text], id) => text.toLowerCase().includes(want) ? [id] : [])) : null;
+    hits = [], at = -1;
+    t!.lanes.forEach((lane, k) => {
+      const level = lane.levels[lane.levels.length - 1];
+      if (wanted?.size && level) each(lane, level, -Infinity, Infinity, (items, i) => {
+        if (wanted!.has(items.name[i]!) && hits.length < kMostHits) hits.push(made(k, lane, level, items, i));
+      });
+    });
+    hits.sort((a, b) => a.start - b.start || a.lane - b.lane);
+    found.textContent = want ? counted(hits.length, 'hit') + (hits.length === kMostHits ? ' or more' : '') : '';
+    redraw();
+  }
+  function next(step: number): void {
+    if (hits.length === 0) return;
+    const later = hits.findIndex((one) => one.start >= from);
+    at = at < 0 ? (later < 0 ? 0 : later) : (at + step + hits.length) % hits.length;
+    const one = hits[at]!, span = Math.max(to - from, (one.end - one.start) * 1.2);
+    if (one.start < from || one.end > to) set(one.start - span * 0.2, one.start + span * 0.8);
+    view.scrollTop = Math.max(0, tops[one.lane]! + one.row * kRow - view.clientHeight / 2);
+    pick(one);
+    found.textContent = `${count(at + 1)} of ${counted(hits.length, 'hit')}`;
+  }
+  /** Two points in time; the second is null while it is looked for. */
+  let ruler: [number, number | null] | null = null;
+  function measure(a: number, b: number | null): void {
+    ruler = [a, b];
+    view.dataset.ruler = b === null ? '' : String(Math.abs(b - a));
+    info.textContent = b === null ? `From ${time(a)}: m sets the other end.` : `${time(Math.abs(b - a))} from ${time(Math.min(a, b))} to ${time(Math.max(a, b))}`;
+    redraw();
+  }
+  function drop(): void {
+    ruler = null;
+    delete view.dataset.ruler;
+    redraw();
   }
 
   let queued = false;
@@ -142,7 +189,8 @@ export function timeline(): HTMLElement {
         const left = Math.max(0, x(items.start[i]!)), right = Math.min(width, x(items.end[i]!));
         const w = Math.max(right - left, 1), y = top + kTitle + items.row[i]! * kRow, id = items.name[i]!;
         const merged = level.r > 0 && items.a[i]! > 1, call = level.r === 0 && lane.kind === 'thread' && (items.a[i]! & 1) === 1;
-        g.globalAlpha = merged ? 0.25 + 0.75 * Math.min(1, items.b[i]! / 100) : 1;
+        const beside = wanted !== null && !wanted.has(id);
+        g.globalAlpha = (merged ? 0.25 + 0.75 * Math.min(1, items.b[i]! / 100) : 1) * (beside ? 0.25 : 1);
         g.fillStyle = call ? dim : paint(id);
         if (call) g.fillRect(left, y + 5, w, kRow - 9); else g.fillRect(left, y, w, kRow - 2);
         g.globalAlpha = 1;
@@ -207,6 +255,22 @@ export function timeline(): HTMLElement {
         g.fill();
       }
     }
+    if (ruler) {
+      const left = x(ruler[0]), right = x(ruler[1] ?? ruler[0]);
+      g.globalAlpha = 0.15;
+      g.fillStyle = accent;
+      g.fillRect(Math.min(left, right), 0, Math.abs(right - left), tall);
+      g.globalAlpha = 1;
+      for (const one of [left, right]) g.fillRect(Math.round(one), 0, 1.5, tall);
+      if (ruler[1] !== null) {
+        const label = time(Math.abs(ruler[1] - ruler[0])), w = g.measureText(label).width + 8, y = view.scrollTop + 22;
+        const middle = Math.max(0, Math.min(width - w, (left + right - w) / 2));
+        g.fillStyle = token('--panel');
+        g.fillRect(middle, y, w, 16);
+        g.fillStyle = text;
+        g.fillText(label, middle + 4, y + 8);
+      }
+    }
     zoomed.textContent = `${time(to - from)} from ${time(from)}`;
     view.dataset.from = String(from);
     view.dataset.to = String(to);
@@ -242,11 +306,20 @@ export function timeline(): HTMLElement {
       const away = Math.max(items.start[i]! - at, at - items.end[i]!, 0);
       if (away > far) return;
       far = away;
-      const linked = level.r === 0 && lane.kind === 'stream' && items.a[i]! > 0;
-      best = { lane: k, start: items.start[i]!, end: items.end[i]!, row, name: items.name[i]!, count: level.r > 0 ? items.a[i]! : 1,
-        busy: level.r > 0 ? items.b[i]! : 100, from: linked ? items.a[i]! - 1 : -1, call: linked ? items.start[i]! - items.b[i]! : 0, flags: level.r === 0 ? items.a[i]! : 0 };
+      best = made(k, lane, level, items, i);
     });
     return best;
+  }
+  function made(k: number, lane: Lane, level: Level, items: Items, i: number): Hit {
+    const linked = level.r === 0 && lane.kind === 'stream' && items.a[i]! > 0;
+    return { lane: k, start: items.start[i]!, end: items.end[i]!, row: items.row[i]!, name: items.name[i]!, count: level.r > 0 ? items.a[i]! : 1,
+      busy: level.r > 0 ? items.b[i]! : 100, from: linked ? items.a[i]! - 1 : -1, call: linked ? items.start[i]! - items.b[i]! : 0, flags: level.r === 0 ? items.a[i]! : 0 };
+  }
+  /** The moment below a point; an end of an item that is near attracts it. */
+  function moment(px: number, py: number): number {
+    const pixel = (to - from) / width, at = from + px * pixel, near = find(px, py);
+    const ends = near ? [near.start, near.end].filter((one) => Math.abs(one - at) < 6 * pixel) : [];
+    return ends.sort((a, b) => Math.abs(a - at) - Math.abs(b - at))[0] ?? Math.min(Math.max(0, at), t!.duration);
   }
   const describe = (h: Hit): string => {
     const what = h.count > 1 ? `${count(h.count)} items within ${time(h.end - h.start)}, ${Math.round(h.busy)} % busy, the longest: ${brief(names[h.name]![0])}`
@@ -274,7 +347,7 @@ export function timeline(): HTMLElement {
     redraw();
   }
 
-  let drag: { x: number; y: number; from: number; to: number; moved: boolean } | null = null, own = false;
+  let drag: { x: number; y: number; from: number; to: number; moved: boolean; ruler: boolean } | null = null, own = false;
   canvas.addEventListener('wheel', (event) => {
     if (event.shiftKey) return;
     event.preventDefault();
@@ -282,9 +355,15 @@ export function timeline(): HTMLElement {
     if (Math.abs(event.deltaX) > Math.abs(event.deltaY)) move(event.deltaX / width);
     else zoom(Math.exp(Math.sign(event.deltaY) * Math.min(Math.abs(event.deltaY), 100) / 250), from + (event.clientX - box.left) / width * (to - from));
   }, { passive: false });
-  canvas.addEventListener('pointerdown', (event) => { drag = { x: event.clientX, y: event.clientY, from, to, moved: false }; canvas.setPointerCapture(event.pointerId); });
+  canvas.addEventListener('pointerdown', (event) => {
+    const box = canvas.getBoundingClientRect(), rules = event.shiftKey || measuring.getAttribute('aria-pressed') === 'true';
+    drag = { x: event.clientX, y: event.clientY, from, to, moved: false, ruler: rules };
+    canvas.setPointerCapture(event.pointerId);
+    if (rules) measure(moment(event.clientX - box.left, event.clientY - box.top), null);
+  });
   canvas.addEventListener('pointermove', (event) => {
     const box = canvas.getBoundingClientRect();
+    if (drag?.ruler) { drag.moved = true; measure(ruler![0], moment(event.clientX - box.left, event.clientY - box.top)); return; }
     if (drag) {
       const by = (drag.x - event.clientX) / width * (drag.to - drag.from);
       if (Math.abs(drag.x - event.clientX) > 3) drag.moved = true;
@@ -315,10 +394,19 @@ export function timeline(): HTMLElement {
       case 'ArrowLeft': move(-0.2); break;
       case 'ArrowRight': move(0.2); break;
       case '0': set(0, t.duration); break;
+      case 'm': ruler && ruler[1] === null ? measure(ruler[0], (from + to) / 2) : measure((from + to) / 2, null); break;
+      case 'Escape': drop(); break;
       default: return;
     }
     event.preventDefault();
   });
+  let typed = 0;
+  input.oninput = () => { clearTimeout(typed); typed = window.setTimeout(search, 150); };
+  input.onkeydown = (event) => {
+    if (event.key !== 'Enter') return;
+    if (at < 0) clearTimeout(typed), search();
+    next(event.shiftKey ? -1 : 1);
+  };
   view.addEventListener('scroll', redraw);
   onSelect((region) => {
     if (own) { own = false; redraw(); return; }
@@ -330,7 +418,7 @@ export function timeline(): HTMLElement {
     if (region && first !== undefined && long && (first > to || first + long < from || long < (to - from) / 50)) set(first - long * 2, first + long * 4);
     redraw();
   });
-  onTheme(redraw);
+  onTheme(() => { if (view.isConnected) draw(); });  // before the page is printed
   new ResizeObserver(redraw).observe(view);
   return root;
 }

@@ -454,10 +454,7 @@ class Comparer {
         change.high = interval->high;
         change.confidence = interval->confidence;
       }
-      if (p[i] > options_.alpha || change.difference == 0)
-        change.standing = Standing::kNoise;
-      else
-        change.standing = change.difference > 0 ? Standing::kMore : Standing::kLess;
+      change.standing = standing_of(change, options_.alpha);
     }
   }
 

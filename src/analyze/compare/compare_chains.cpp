@@ -8,7 +8,7 @@
 namespace rangescope::analyze {
 
 std::uint32_t ChainFrames::number(const model::ChainFrame& frame) {
-  const auto [at, fresh] = known_.try_emplace(frame, static_cast<std::uint32_t>(list_.size()));
+  const auto [at, fresh] = known_.try_emplace(frame.name, static_cast<std::uint32_t>(list_.size()));
   if (fresh) list_.push_back(frame);
   return at->second;
 }

@@ -1,9 +1,10 @@
-// Call chains of CPU samples on all sides of a comparison. Chains are the same where all their functions are, by name
-// and file.
+// Call chains of CPU samples on all sides of a comparison. Chains are the same where all their functions are
+// (function_label).
 #pragma once
 
 #include <map>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "analyze/names/matching.hpp"
@@ -23,8 +24,8 @@ class ChainFrames {
 
  private:
   std::vector<model::ChainFrame>& list_;
-  std::map<model::ChainFrame, std::uint32_t> known_;
-  std::vector<std::uint32_t> of_frame_;  ///< of the session
+  std::map<std::string, std::uint32_t> known_;  ///< by label: files of two builds have two paths
+  std::vector<std::uint32_t> of_frame_;         ///< of the session
 };
 
 /// Puts the chains of the runs of each side together.

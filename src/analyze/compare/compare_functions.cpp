@@ -51,8 +51,22 @@ double sampling_error(double self_ns, const FunctionSide& side) {
 std::string function_label(const std::string& name, const std::string& path, bool python) {
   const std::string file(base::file_name(path));
   if (python) return name + " (" + file + ")";
-  const bool own = name.starts_with('[') || name.starts_with('(') || name.find("+0x") != std::string::npos;
-  return own || file.empty() ? name : name + " [" + file + "]";
+  const bool own = name.starts_with('[') || name.starts_with('(');
+  const bool program = file.find(".so") == std::string::npos;  // another build of it may have another name
+  if (name.find("+0x") != std::string::npos) return program && name.starts_with(file) ? name.substr(file.size()) : name;
+  if (own || file.empty()) return program && name == "[" + file + "]" ? "[program]" : name;
+  // Rust's older symbols end in a hash of the build: "app::run::h0123456789abcdef".
+  constexpr std::size_t kHash = 19;
+  const std::size_t hash = name.size() > kHash ? name.size() - kHash : 0;
+  const bool rust = hash > 0 && name.compare(hash, 3, "::h") == 0 &&
+                    name.find_first_not_of("0123456789abcdef", hash + 3) == std::string::npos;
+  return name.substr(0, rust ? hash : name.size()) + (program ? "" : " [" + file + "]");
+}
+
+model::Standing standing_of(const model::Change& change, double alpha) {
+  const bool holds_none = change.low && change.high && *change.low <= 1 && *change.high >= 1;
+  if (!change.p || *change.p > alpha || change.difference == 0 || holds_none) return model::Standing::kNoise;
+  return change.difference > 0 ? model::Standing::kMore : model::Standing::kLess;
 }
 
 std::vector<ComparedFunction> compare_functions(const MatchedRegion& region, double alpha) {
@@ -92,16 +106,14 @@ std::vector<ComparedFunction> compare_functions(const MatchedRegion& region, dou
       change.difference = after - before;
       change.p = std::min(
           1.0, std::erfc(std::abs(change.difference) / error / std::sqrt(2.0)) * static_cast<double>(names.size()));
-      change.standing = *change.p > alpha       ? model::Standing::kNoise
-                        : change.difference > 0 ? model::Standing::kMore
-                                                : model::Standing::kLess;
-      if (before <= 0) continue;
-      change.ratio = after / before;
-      if (after <= 0) continue;
-      const double spread = 1.96 * std::hypot(deviations[0] / before, deviations[s] / after);
-      change.low = *change.ratio * std::exp(-spread);
-      change.high = *change.ratio * std::exp(spread);
-      change.confidence = 0.95;
+      if (before > 0) change.ratio = after / before;
+      if (before > 0 && after > 0) {
+        const double spread = 1.96 * std::hypot(deviations[0] / before, deviations[s] / after);
+        change.low = *change.ratio * std::exp(-spread);
+        change.high = *change.ratio * std::exp(spread);
+        change.confidence = 0.95;
+      }
+      change.standing = standing_of(change, alpha);
     }
     out.push_back(std::move(one));
   }

@@ -1,6 +1,7 @@
 // The functions of one region on all sides: which of them take more of the CPU than they did?
 //
-// A function is the same where its name, language and the name of its file agree; its line may move. Its own time, as
+// A function is the same where its name, language and the name of its file agree, of the program itself its name; its
+// line may move. Its own time, as
 // samples estimate it, is compared per occurrence, summed over a side's runs. Samples are counted as they come, so n
 // of them are known to about sqrt(n): the interval and the test (normal, Bonferroni over the region's functions) hold
 // that alone, and not what differs from run to run.
@@ -13,8 +14,12 @@
 
 namespace rangescope::analyze {
 
-/// "forward (llama.py)", "memcpy [libc.so.6]": a function as it is compared.
+/// "forward (llama.py)", "memcpy [libc.so.6]", "main": a function as it is compared. That of a program has no file: two
+/// builds may have two names. Hashes of a build are cut.
 [[nodiscard]] std::string function_label(const std::string& name, const std::string& path, bool python);
+
+/// Does a tested change stand out at `alpha`? Not where its interval holds "no change".
+[[nodiscard]] model::Standing standing_of(const model::Change& change, double alpha);
 
 /// At most model::kMostFunctions, what changed most first. Empty where a side did not sample the CPU. A function that
 /// a side does not list is 0 there, and absent where that side lists no more than the largest.

@@ -37,7 +37,7 @@ TEST(CompareFunctions, WhatStandsOutOfSamplingComesFirst) {
   EXPECT_NEAR(*list[0].self.changes[0].ratio, 2, 1e-12);
   EXPECT_LT(*list[0].self.changes[0].low, 2);
   EXPECT_GT(*list[0].self.changes[0].low, 1.9);  // 4000 and 8000 samples: two percent each
-  EXPECT_EQ(list[1].name, "gone [app]");
+  EXPECT_EQ(list[1].name, "gone");
   EXPECT_EQ(list[1].self.changes[0].standing, Standing::kLess);
   EXPECT_EQ(list[1].self.values[1], 0);
   EXPECT_EQ(list[2].self.changes[0].standing, Standing::kNoise);  // 3000 against 3050 samples
@@ -51,13 +51,39 @@ TEST(CompareFunctions, WhatASideDoesNotListMayBeThere) {
   MatchedRegion matched;
   matched.of = {{&before}, {&after}};
   for (const model::ComparedFunction& one : compare_functions(matched, 0.05)) {
-    if (one.name == "g [app]") {
+    if (one.name == "g") {
       EXPECT_FALSE(one.self.values[0]);
       EXPECT_EQ(one.self.changes[0].standing, Standing::kUntested);
     } else {
       EXPECT_EQ(one.self.values[1], 0);
     }
   }
+}
+
+TEST(CompareFunctions, TwoBuildsOfAProgramHaveTheSameFunctions) {
+  const auto before =
+      region({{"run::h0123456789abcdef", "", "/old/app", false, 4e9}, {"app+0x10", "", "/old/app", false, 1e9}});
+  const auto after =
+      region({{"run::hfedcba9876543210", "", "/new/app2", false, 4e9}, {"app2+0x10", "", "/new/app2", false, 1e9}});
+  MatchedRegion matched;
+  matched.of = {{&before}, {&after}};
+  const auto list = compare_functions(matched, 0.05);
+  ASSERT_EQ(list.size(), 2u);
+  for (const model::ComparedFunction& one : list) {
+    EXPECT_TRUE(one.name == "run" || one.name == "+0x10") << one.name;
+    EXPECT_EQ(one.self.changes[0].standing, Standing::kNoise);
+  }
+}
+
+TEST(CompareFunctions, NothingStandsOutWhoseIntervalHoldsNoChange) {
+  model::Change change;
+  change.p = 0.001;
+  change.difference = 5;
+  change.low = 0.99;
+  change.high = 1.2;
+  EXPECT_EQ(standing_of(change, 0.05), Standing::kNoise);
+  change.low = 1.01;
+  EXPECT_EQ(standing_of(change, 0.05), Standing::kMore);
 }
 
 TEST(CompareFunctions, NothingWhereASideWasNotSampled) {

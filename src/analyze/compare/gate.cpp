@@ -19,15 +19,17 @@ std::string percent(double ratio) {
   return std::abs(change) < 0.05 ? "0.0 %" : fmt::format("{:+.1f} %", change);
 }
 
+/// Fewer runs a side have no 95 % interval (the smallest p of a permutation test of 4 against 4 is 1/70).
+constexpr std::size_t kFewestRuns = 5;
+
 /// Runs a side after which an interval as wide as [ratio, upper] would no longer hold the limit. Its width falls with
-/// the square root of the number of runs. Fewer than five runs have no 95 % interval (the smallest p of a permutation
-/// test of 4 against 4 is 1/70).
+/// the square root of the number of runs.
 std::size_t runs_to_decide(double ratio, double upper, double most, std::size_t runs) {
-  constexpr double kFewest = 5, kMost = 1000;
+  constexpr double kMost = 1000;
   const double distance = std::max(std::abs(most - ratio), 0.001);
   const double factor = (upper - ratio) / distance;
   return static_cast<std::size_t>(std::clamp(std::ceil(static_cast<double>(runs) * factor * factor),
-                                             std::max(kFewest, static_cast<double>(runs + 1)), kMost));
+                                             static_cast<double>(std::max(kFewestRuns, runs + 1)), kMost));
 }
 
 model::GateCheck checked(const model::ComparedValue& value, bool by_runs, double limit, std::size_t runs) {
@@ -36,6 +38,9 @@ model::GateCheck checked(const model::ComparedValue& value, bool by_runs, double
   if (change.standing == Standing::kUntested) {
     check.verdict = GateVerdict::kUndecided;
     check.text = change.why;
+    if (by_runs || !change.ratio) return check;
+    check.runs_to_decide = kFewestRuns;
+    check.text = fmt::format("{} so far; {}; {} runs a side decide", percent(*change.ratio), change.why, kFewestRuns);
     return check;
   }
   const double most = 1 + limit;

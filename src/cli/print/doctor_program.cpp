@@ -120,7 +120,7 @@ void write_program(report::JsonWriter& json, const doctor::ProgramLook& look, st
   };
   const doctor::ProgramFacts& facts = look.facts;
   json.open_object("program");
-  json.texts("command", look.command);
+  json.field("command", look.command);
   json.field("ended", look.not_started ? std::string("not started") : base::describe(look.ended));
   json.field("cut_short", look.cut_short);
   json.field("all_known", look.all_known);
@@ -142,12 +142,12 @@ void write_program(report::JsonWriter& json, const doctor::ProgramLook& look, st
       json.open_line_object();
       json.field("domain", seen.domain);
       json.field("kind", seen.kind == model::RangeKind::kPushPop ? "push_pop" : "start_end");
-      json.texts("path", seen.path);
+      json.field("path", seen.path);
       number("occurrences", seen.occurrences);
       json.close();
     }
     json.close();
-    json.texts("nearest", range.seen.empty() ? doctor::nearest_expressions(facts, range.term.written)
+    json.field("nearest", range.seen.empty() ? doctor::nearest_expressions(facts, range.term.written)
                                              : std::vector<std::string>{});
     number("occurrences", range.occurrences);
     number("unclosed", range.unclosed);

@@ -1,6 +1,7 @@
 #include "report/compare/flame.hpp"
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <unordered_map>
 
@@ -9,7 +10,6 @@
 #include "report/compare/view.hpp"
 #include "report/document/flame.hpp"
 #include "report/document/json_writer.hpp"
-#include "report/document/markup_text.hpp"
 #include "report/document/web_pages.hpp"
 
 namespace rangescope::report {
@@ -91,26 +91,15 @@ void write_flame(const model::Comparison& comparison, const model::ComparedRegio
     if (fresh) names.push_back(node.name);
     node.name = at->second;
   }
-  sink.write("<h2>flame graph of " + markup_escaped(region_label(region)) +
-             "</h2><div id=\"flame\"></div><script type=\"application/json\" id=\"flame-data\">");
+  sink.write("<div id=\"flame\"></div><script type=\"application/json\" id=\"flame-data\">");
   ScriptSink escaped(sink);
-  JsonWriter json(escaped);
+  JsonWriter json(escaped, true);
   json.open_object();
-  json.field("region", region_label(region));
-  const std::string sides[] = {side_letter(0), side_letter(last)};
-  json.texts("sides", sides);
-  json.open_line_array("sample_ns");
-  json.number(region.sample_ns.front());
-  json.number(region.sample_ns[last]);
-  json.close();
-  json.field("shortened", shortened);
+  json.fields("region", region_label(region), "sides", std::array{side_letter(0), side_letter(last)}, "sample_ns",
+              std::array{region.sample_ns.front(), region.sample_ns[last]}, "shortened", shortened);
   json.open_array("names");
-  for (const std::uint32_t name : names) {
-    json.open_line_array();
-    json.text(base::printable(comparison.frames[name].name));
-    json.text(base::printable(comparison.frames[name].file));
-    json.close();
-  }
+  for (const std::uint32_t name : names)
+    json.value(std::array{comparison.frames[name].name, comparison.frames[name].file});
   json.close();
   json.open_line_array("nodes");
   for (std::size_t n = 0; n < nodes.size(); ++n) {

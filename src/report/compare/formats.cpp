@@ -5,6 +5,7 @@
 
 #include "base/text.hpp"
 #include "model/measure.hpp"
+#include "report/compare/document.hpp"
 #include "report/compare/view.hpp"
 
 namespace rangescope::report {
@@ -28,6 +29,14 @@ base::Result<const ComparisonFormat*> find_comparison_format(std::string_view na
   if (hint.empty()) hint = "Write one of " + base::join(known, ", ");
   return base::fail(base::Code::kUsage, "there is no comparison format '" + base::printable(name) + "'", "--format",
                     std::move(hint));
+}
+
+void write_comparison_table(const model::Comparison& comparison, const Style& style, Sink& sink) {
+  render_terminal(comparison_document(comparison, style), style, sink);
+}
+
+void write_comparison_markdown(const model::Comparison& comparison, const Style& style, Sink& sink) {
+  render_markdown(comparison_document(comparison, style), sink);
 }
 
 base::Result<void> check_sampled(const model::Comparison& comparison, std::string_view format, const Style& style) {

@@ -134,7 +134,7 @@ std::string p_text(const Change& change) {
 
 std::string value_heading(const ComparedValue& value) {
   std::string text = base::printable(value.tag);
-  if (value.per_occurrence) text += ", per occurrence";
+  if (value.per_occurrence) text += ", per instance";
   if (const model::Measure* measure = model::find_measure(value.tag))
     text += " (" + std::string(measure->formula) + ")";
   return text;
@@ -188,7 +188,7 @@ std::string shares_text(const std::vector<std::optional<double>>& shares) {
 }
 
 std::string functions_heading(const model::ComparedRegion& region) {
-  return "functions of " + region_label(region) + ", self time an occurrence";
+  return "functions of " + region_label(region) + ", self time per instance";
 }
 
 std::string difference_sentence(const model::EnvironmentDifference& difference) {

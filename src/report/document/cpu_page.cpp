@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <span>
 #include <utility>
 
-#include "base/table.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
 #include "model/measure.hpp"
@@ -40,50 +40,49 @@ const model::Region* cpu_region(const model::Report& report, const std::string& 
   return best;
 }
 
-std::string function_table(const char* title, const std::vector<model::CpuFunction>& list, double wall,
-                           std::size_t most, const Style& style) {
-  base::Table table({{title, false, true, 0},
-                     {"self", true, false, 0},
-                     {"", true, false, 1},
-                     {"total", true, false, 0},
-                     {"", true, false, 1}});
-  for (std::size_t i = 0; i < std::min(list.size(), most); ++i) {
-    const model::CpuFunction& each = list[i];
+Grid function_grid(const char* title, const std::vector<model::CpuFunction>& list, double wall, std::size_t most) {
+  Grid grid({{title, false, true, 0},
+             {"self", true, false, 0},
+             {"self %", true, false, 1},
+             {"total", true, false, 0},
+             {"total %", true, false, 1}});
+  grid.least = 40;
+  const auto share = [&](double ns) { return wall > 0 ? format_share(ns / wall) : "-"; };
+  for (const model::CpuFunction& each : std::span(list).first(std::min(list.size(), most))) {
     std::string text = function_text(each);
     if (each.hot_line > 0)
       text += each.python ? fmt::format(", line {}", each.hot_line)
                           : fmt::format(", {}:{}", base::file_name(each.file), each.hot_line);
-    table.add({{base::printable(text)},
-               {format_ns(each.self_ns)},
-               {wall > 0 ? format_share(each.self_ns / wall) : "-"},
-               {format_ns(each.total_ns)},
-               {wall > 0 ? format_share(each.total_ns / wall) : "-"}});
+    grid.add({{std::move(text)},
+              {format_ns(each.self_ns)},
+              {share(each.self_ns)},
+              {format_ns(each.total_ns)},
+              {share(each.total_ns)}});
   }
-  return table.render(style.width, style.color, nullptr, 40);
+  return grid;
 }
 
 /// Metrics of counted events, and where they are sampled the interval that holds them.
-std::string counter_table(const model::Report& report, const model::Region& region, const Style& style) {
-  base::Table table({{"events of the CPU, an occurrence", false, true, 0},
-                     {"value", true, false, 0},
-                     {"from", true, false, 1},
-                     {"to", true, false, 1},
-                     {"records", true, false, 2}});
-  bool any = false;
+Grid counter_grid(const model::Report& report, const model::Region& region) {
+  Grid grid({{"events of the CPU, per instance", false, true, 0},
+             {"value", true, false, 0},
+             {"from", true, false, 1},
+             {"to", true, false, 1},
+             {"records", true, false, 2}});
+  grid.least = 40;
   for (const auto& [name, metric] : region.metrics) {
     if (!metric.source.starts_with("CPU events")) continue;
     const auto titled =
         std::find_if(report.metric_columns.begin(), report.metric_columns.end(),
                      [&, &metric_name = name](const auto& column) { return column.name == metric_name; });
     const bool interval = metric.absent.empty() && metric.max > metric.min;
-    table.add({{base::printable(titled != report.metric_columns.end() ? titled->title : name)},
-               {metric.absent.empty() ? format_value(metric.value, metric.unit) : "-"},
-               {interval ? format_value(metric.min, metric.unit) : ""},
-               {interval ? format_value(metric.max, metric.unit) : ""},
-               {base::format_count(metric.rounds)}});
-    any = true;
+    grid.add({{titled != report.metric_columns.end() ? titled->title : name},
+              {metric.absent.empty() ? format_value(metric.value, metric.unit) : "-"},
+              {interval ? format_value(metric.min, metric.unit) : ""},
+              {interval ? format_value(metric.max, metric.unit) : ""},
+              {base::format_count(metric.rounds)}});
   }
-  return any ? "\n" + table.render(style.width, style.color, nullptr, 40) : "";
+  return grid;
 }
 
 }  // namespace
@@ -99,8 +98,9 @@ std::string function_text(const model::CpuFunction& function) {
   return function.name;
 }
 
-std::string process_table(const model::Report& report, const Style& style) {
-  if (!model::is_program(report) || report.processes.size() < 2) return {};
+Section process_section(const model::Report& report, const Style& style) {
+  Section section{"Processes", true};
+  if (!model::is_program(report) || report.processes.size() < 2) return section;
   struct Row {
     std::string name;
     std::size_t depth = 0;
@@ -129,12 +129,12 @@ std::string process_table(const model::Report& report, const Style& style) {
     ++rows[at->second].count;
     rows[at->second].wall_ns += process->end_ns - process->start_ns;
   }
-  base::Table table({{"process", false, true, 0}, {"count", true, false, 0}, {"from start to exit", true, false, 0}});
+  Grid grid({{"process", false, true, 0}, {"count", true, false, 0}, {"from start to exit", true, false, 0}});
+  grid.least = 40;
   constexpr std::size_t kMost = 20;
-  std::size_t shown = 0;
   const std::size_t most = style.all ? rows.size() : kMost;
   std::vector<std::size_t> pending = {0};
-  while (!pending.empty() && shown < most) {
+  while (!pending.empty() && grid.rows.size() < most) {
     Row& row = rows[pending.back()];
     const bool top = pending.back() == 0;
     pending.pop_back();
@@ -142,26 +142,25 @@ std::string process_table(const model::Report& report, const Style& style) {
                      [&](std::size_t a, std::size_t b) { return rows[a].wall_ns < rows[b].wall_ns; });
     pending.insert(pending.end(), row.below.begin(), row.below.end());
     if (top) continue;
-    table.add({{std::string(2 * std::min<std::size_t>(row.depth, 12), ' ') + base::printable(row.name)},
-               {base::format_count(row.count)},
-               {format_ns(row.wall_ns)}});
-    ++shown;
+    grid.add({{row.name, base::Tone::kPlain, std::min<std::size_t>(row.depth, 12)},
+              {base::format_count(row.count)},
+              {format_ns(row.wall_ns)}});
   }
-  std::string text = table.render(style.width, style.color, nullptr, 40);
-  if (const std::size_t left = rows.size() - 1 - shown; left > 0)
-    text += "(" + base::counted(left, "more command") + ": --all shows each)\n";
-  return text;
+  if (const std::size_t left = rows.size() - 1 - grid.rows.size(); left > 0)
+    grid.more = base::counted(left, "more command") + ": --all shows each";
+  return std::move(section.add(std::move(grid)));
 }
 
-std::string program_functions(const model::Report& report, const Style& style) {
-  if (!model::is_program(report)) return {};
+Section program_functions(const model::Report& report, const Style& style) {
+  Section section{"Functions", true};
+  if (!model::is_program(report)) return section;
   const base::Held<model::CpuWork>& cpu = report.regions.front().cpu;
-  if (!cpu || cpu->functions.empty()) return {};
-  constexpr std::size_t kMost = 10;
-  return function_table("function", cpu->functions, cpu->whole_ns(), style.top == 0 ? kMost : style.top, style);
+  if (!cpu || cpu->functions.empty()) return section;
+  return std::move(
+      section.add(function_grid("function", cpu->functions, cpu->whole_ns(), style.top == 0 ? 10 : style.top)));
 }
 
-base::Result<std::string> cpu_page(const model::Report& report, const Style& style) {
+base::Result<Document> cpu_page(const model::Report& report, const Style& style) {
   std::vector<std::string> names = {kOutsideRanges};
   const model::Region* region = cpu_region(report, style.cpu, names);
   const bool outside = region == nullptr && style.cpu == kOutsideRanges;
@@ -188,26 +187,24 @@ base::Result<std::string> cpu_page(const model::Report& report, const Style& sty
     many = whole ? base::counted(static_cast<std::uint64_t>(region->threads), "thread") : "all threads";
     if (wall > 1.01 * run) many += ", which ran and waited " + format_ns(wall);
   } else {
-    many = base::counted(static_cast<std::uint64_t>(region->occurrences), "occurrence");
+    many = base::counted(static_cast<std::uint64_t>(region->occurrences), "instance");
     if (region->unclosed > 0) many += fmt::format(" and {} that never ended", region->unclosed);
     if (region->kind == model::RangeKind::kStartEnd && wall > 1.01 * region->wall.inclusive_ns)
       many = "all threads during " + many;
   }
-  std::string page = fmt::format("{}: {} in {}, {} of {} CPU\n\n", name, time, many,
-                                 base::counted(static_cast<std::uint64_t>(cpu.samples), "sample"),
-                                 outside || whole ? "their" : "its threads'");
+  Document page;
+  page.begin("CPU of " + name)
+      .add({.text = fmt::format("{}: {} in {}, {} of {} CPU", name, time, many,
+                                base::counted(static_cast<std::uint64_t>(cpu.samples), "sample"),
+                                outside || whole ? "their" : "its threads'")});
   const bool gpu = !std::isnan(cpu.python.gpu_idle_ns);
-  std::vector<base::Table::Column> heads = {
-      {"wall time", false, true, 0}, {"time", true, false, 0}, {"share", true, false, 0}};
-  if (gpu) heads.push_back({"GPU busy", true, false, 0});
-  if (gpu) heads.push_back({"GPU idle", true, false, 0});
-  base::Table table(std::move(heads));
-  const auto add = [&](std::string title, const model::CpuPart& part) {
-    std::vector<base::Table::Cell> cells = {
-        {std::move(title)}, {format_ns(part.ns)}, {wall > 0 ? format_share(part.ns / wall) : "-"}};
-    if (gpu) cells.push_back({format_ns(std::max(0.0, part.ns - part.gpu_idle_ns))});
-    if (gpu) cells.push_back({format_ns(part.gpu_idle_ns)});
-    table.add(std::move(cells));
+  Grid grid({{"wall time", false, true, 0}, {"time", true, false, 0}, {"share", true, false, 0}});
+  if (gpu) grid.columns.insert(grid.columns.end(), {{"GPU busy", true, false, 0}, {"GPU idle", true, false, 0}});
+  const auto add = [&](const std::string& title, std::size_t depth, const model::CpuPart& part) {
+    grid.add(
+        {{title, base::Tone::kPlain, depth}, {format_ns(part.ns)}, {wall > 0 ? format_share(part.ns / wall) : "-"}});
+    if (gpu) grid.rows.back().push_back({format_ns(std::max(0.0, part.ns - part.gpu_idle_ns))});
+    if (gpu) grid.rows.back().push_back({format_ns(part.gpu_idle_ns)});
   };
   static constexpr std::pair<const char*, const model::CpuPart model::CpuWork::*> kParts[] = {
       {"Python", &model::CpuWork::python},
@@ -217,26 +214,27 @@ base::Result<std::string> cpu_page(const model::Report& report, const Style& sty
   for (const auto& [title, member] : kParts) {
     const model::CpuPart& part = cpu.*member;
     if (part.ns <= 0) continue;
-    add(title, part);
+    add(title, 0, part);
     std::size_t shown = 0;
     for (const model::CpuPart& each : cpu.parts)
       if (each.kind == part.kind && !each.name.empty() && each.ns >= 0.001 * wall && shown++ < 8)
-        add("  " + base::printable(each.name == "[kernel]" ? "the operating system" : each.name), each);
+        add(each.name == "[kernel]" ? "the operating system" : each.name, 1, each);
   }
-  page += table.render(style.width, style.color, nullptr);
+  Section& parts = page.begin("Wall time").add(std::move(grid));
   for (const model::CpuHolder& holder : cpu.holders)
-    page += base::printable(fmt::format("{} held by {}{}{}: {}\n", holder.kind, holder.thread,
-                                        holder.range.empty() ? "" : " in " + holder.range,
-                                        holder.doing.empty() ? "" : ", running " + holder.doing, format_ns(holder.ns)));
+    parts.add({.text = fmt::format("{} held by {}{}{}: {}", holder.kind, holder.thread,
+                                   holder.range.empty() ? "" : " in " + holder.range,
+                                   holder.doing.empty() ? "" : ", running " + holder.doing, format_ns(holder.ns))});
   if (cpu.pool_samples > 0)
-    page += fmt::format("threads of its pools (OpenMP, BLAS): {} of CPU time beside the wall time\n",
-                        format_ns(cpu.pool_ns));
-  if (region != nullptr) page += counter_table(report, *region, style);
+    parts.add({.text = "threads of its pools (OpenMP, BLAS): " + format_ns(cpu.pool_ns) +
+                       " of CPU time in addition to the wall time"});
+  const auto table = [&](const char* title, Grid of) {
+    if (!of.rows.empty()) page.begin(title).add(std::move(of));
+  };
+  if (region != nullptr) table("Events", counter_grid(report, *region));
   const std::size_t most = style.top == 0 ? 15 : style.top;
-  if (!cpu.functions.empty())
-    page += "\n" + function_table("functions, by their own time", cpu.functions, wall, most, style);
-  if (!cpu.callers.empty())
-    page += "\n" + function_table("functions, with what they call", cpu.callers, wall, most, style);
+  table("Functions", function_grid("functions, by self time", cpu.functions, wall, most));
+  table("Callers", function_grid("functions, with what they call", cpu.callers, wall, most));
   return page;
 }
 

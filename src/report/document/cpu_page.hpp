@@ -4,17 +4,17 @@
 #include <string>
 
 #include "base/result.hpp"
-#include "report/exporter.hpp"
+#include "report/document/document.hpp"
 
 namespace rangescope::report {
 
 /// The page of Style::cpu, a path ("decode > layer0"), the name of a range, "program" or "outside ranges". kUsage
 /// with the nearest names where the report has no such region; kNothingCaptured where its CPU was not sampled.
-[[nodiscard]] base::Result<std::string> cpu_page(const model::Report& report, const Style& style);
+[[nodiscard]] base::Result<Document> cpu_page(const model::Report& report, const Style& style);
 
-/// The program's processes by command, "" where it was one; and, where no range was recorded, its functions.
-[[nodiscard]] std::string process_table(const model::Report& report, const Style& style);
-[[nodiscard]] std::string program_functions(const model::Report& report, const Style& style);
+/// The program's processes by command, nothing where it was one; and, where no range was recorded, its functions.
+[[nodiscard]] Section process_section(const model::Report& report, const Style& style);
+[[nodiscard]] Section program_functions(const model::Report& report, const Style& style);
 
 /// "forward (modeling_llama.py:312)", "gemm_kernel [libfoo.so]": one line, as it is shown everywhere.
 [[nodiscard]] std::string function_text(const model::CpuFunction& function);

@@ -10,6 +10,7 @@
 #include "base/text.hpp"
 #include "base/units.hpp"
 #include "model/measure.hpp"
+#include "report/document/markup_text.hpp"
 
 namespace rangescope::report {
 namespace {
@@ -31,7 +32,7 @@ std::string opened(const std::string& title) {
       "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{}\" height=\"{}\" font-family=\"sans-serif\" "
       "font-size=\"12\">\n<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n<title>{}</title>\n"
       "<text x=\"8\" y=\"20\" font-size=\"14\">{}</text>\n",
-      kWidth, kHeight, xml_escaped(title), xml_escaped(title));
+      kWidth, kHeight, markup_escaped(title), markup_escaped(title));
 }
 
 std::string line(double x1, double y1, double x2, double y2, std::string_view stroke) {
@@ -40,7 +41,8 @@ std::string line(double x1, double y1, double x2, double y2, std::string_view st
 }
 
 std::string words(double x, double y, std::string_view anchor, const std::string& text) {
-  return fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\">{}</text>\n", x, y, anchor, xml_escaped(text));
+  return fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\">{}</text>\n", x, y, anchor,
+                     markup_escaped(text));
 }
 
 struct Dot {
@@ -60,11 +62,6 @@ std::vector<Dot> dots(const model::Report& report) {
 }
 
 }  // namespace
-
-std::string xml_escaped(std::string_view text) {
-  return base::replace_all(base::replace_all(base::replace_all(base::printable(text), "&", "&amp;"), "<", "&lt;"), ">",
-                           "&gt;");
-}
 
 std::string roofline_figure(const model::Report& report) {
   const std::vector<Dot> all = dots(report);
@@ -98,7 +95,7 @@ std::string roofline_figure(const model::Report& report) {
   }
   for (const Dot& dot : all)
     out += fmt::format("<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"4\" fill=\"#3b6ea5\"><title>{}</title></circle>\n",
-                       x.at(dot.point->intensity), y.at(dot.point->flop_per_s), xml_escaped(dot.name)) +
+                       x.at(dot.point->intensity), y.at(dot.point->flop_per_s), markup_escaped(dot.name)) +
            words(x.at(dot.point->intensity) + 7, y.at(dot.point->flop_per_s) + 4, "start", dot.name.substr(0, 40));
   return out + "</svg>\n";
 }
@@ -129,6 +126,20 @@ std::string histogram_figure(const std::string& title, std::span<const double> d
   out += line(kFigureLeft, kHeight - kBottom, kWidth - kRight, kHeight - kBottom, "#444444") +
          words(kFigureLeft - 6, kTop + 10, "end", std::to_string(most)) +
          words(kWidth / 2, kHeight - 12, "middle", base::counted(values.size(), "call") + " by duration");
+  return out + "</svg>\n";
+}
+
+std::string bars_figure(const std::string& title, std::span<const std::pair<std::string, double>> ns) {
+  constexpr double kRow = 28, kLeft = 220, kBar = 380;
+  const double most = ns.empty() ? 1 : ns.front().second;
+  std::string out = opened(title);
+  for (std::size_t i = 0; i < ns.size(); ++i) {
+    const auto& [name, value] = ns[i];
+    const double y = kTop + kRow * static_cast<double>(i), width = kBar * value / most;
+    out += words(kLeft - 8, y + 14, "end", name.size() > 30 ? "..." + name.substr(name.size() - 27) : name) +
+           fmt::format("<rect x=\"{}\" y=\"{}\" width=\"{:.1f}\" height=\"18\" fill=\"#3b6ea5\"/>\n", kLeft, y, width) +
+           words(kLeft + width + 6, y + 14, "start", base::format_ns(value));
+  }
   return out + "</svg>\n";
 }
 

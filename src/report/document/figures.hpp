@@ -1,20 +1,21 @@
-// Pictures of a run as SVG, for documents that take no page of HTML: a roofline, a histogram of durations.
+// Pictures of a run as SVG, for documents that take no page of HTML: a roofline, a histogram of durations, bars.
 #pragma once
 
 #include <span>
 #include <string>
+#include <utility>
 
 #include "model/report.hpp"
 
 namespace rangescope::report {
-
-/// As the text of an element.
-[[nodiscard]] std::string xml_escaped(std::string_view text);
 
 /// Regions with rooflines under the roofs of their peaks, both axes logarithmic; "" where there is no
 /// point.
 [[nodiscard]] std::string roofline_figure(const model::Report& report);
 /// How often each duration came, in bins of a fifth of a decade; "" of fewer than two durations above 0.
 [[nodiscard]] std::string histogram_figure(const std::string& title, std::span<const double> durations_ns);
+
+/// Names with their times as bars, one below the other.
+[[nodiscard]] std::string bars_figure(const std::string& title, std::span<const std::pair<std::string, double>> ns);
 
 }  // namespace rangescope::report

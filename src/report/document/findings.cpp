@@ -1,8 +1,5 @@
 #include "report/document/findings.hpp"
 
-#include "base/table.hpp"
-#include "base/text.hpp"
-
 namespace rangescope::report {
 namespace {
 
@@ -18,26 +15,25 @@ base::Tone tone_of(model::Grade verdict) {
 
 }  // namespace
 
+void add_finding(Section& section, const model::Finding& finding) {
+  section.add({finding.id + ": " + finding.found, Line::kItem, tone_of(finding.verdict),
+               std::string(model::verdict_name(finding.verdict))});
+  if (!finding.why.empty()) section.add({.text = finding.why, .shape = Line::kBelow, .name = "why"});
+  if (!finding.hint.empty()) section.add({.text = finding.hint, .shape = Line::kBelow, .name = "hint"});
+  for (const std::string& command : finding.commands)
+    section.add({.shape = Line::kBelow, .name = "try", .code = command});
+}
+
 std::string finding_text(const model::Finding& finding, bool color) {
-  std::string text = base::toned(std::string(model::verdict_name(finding.verdict)) + ": " + finding.id + ": " +
-                                     base::printable(finding.found),
-                                 tone_of(finding.verdict), color) +
-                     "\n";
-  if (!finding.why.empty()) text += "  why:  " + base::printable(finding.why) + "\n";
-  if (!finding.hint.empty()) text += "  hint: " + base::printable(finding.hint) + "\n";
-  for (const std::string& command : finding.commands) text += "  try:  " + base::printable(command) + "\n";
-  return text;
+  Document document;
+  add_finding(document.begin(""), finding);
+  return terminal_text(document, {.width = 0, .color = color});
 }
 
 void write_findings(JsonWriter& json, std::span<const model::Finding> findings) {
   json.objects("findings", findings, [&](const model::Finding& finding) {
-    json.field("id", finding.id);
-    json.field("question", finding.question);
-    json.field("verdict", model::verdict_name(finding.verdict));
-    json.field("found", finding.found);
-    json.field("why", finding.why);
-    json.field("hint", finding.hint);
-    json.texts("commands", finding.commands);
+    json.fields("id", finding.id, "question", finding.question, "verdict", model::verdict_name(finding.verdict),
+                "found", finding.found, "why", finding.why, "hint", finding.hint, "commands", finding.commands);
   });
 }
 

@@ -5,11 +5,14 @@
 #include <string>
 
 #include "model/finding.hpp"
+#include "report/document/document.hpp"
 #include "report/document/json_writer.hpp"
 
 namespace rangescope::report {
 
-/// One to five lines: `fail: id: found`, then `why:`, `hint:` and a `try:` for each command, each where there is one.
+/// `fail: id: found`, then `why:`, `hint:` and a `try:` for each command, each where there is one.
+void add_finding(Section& section, const model::Finding& finding);
+/// The same for a terminal.
 [[nodiscard]] std::string finding_text(const model::Finding& finding, bool color);
 
 /// The key "findings" with a list of objects.

@@ -1,21 +1,26 @@
-// Objects that the JSON report and the data of the HTML page share.
+// Parts of the JSON report that the data of the HTML page has too, in the same form.
 #pragma once
 
+#include <map>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "model/report.hpp"
 #include "report/document/json_writer.hpp"
 
 namespace rangescope::report {
 
-/// A text, null where it is "".
-void optional_text(JsonWriter& json, std::string_view name, const std::string& text);
-/// {"kind": "host_to_device", "calls": N, "bytes": N, "total_ns": N}
-void write_copy_row(JsonWriter& json, const model::CopyRow& row);
-/// {"kind": "memory", "reason": "..."}
-void write_bound(JsonWriter& json, const model::Bound& bound);
-/// {"level": "dram", "precision": "fp32", "flops": N, ..., ROOF: N}; the page calls its roof by a shorter name.
-void write_roofline_point(JsonWriter& json, const model::RooflinePoint& point, std::string_view roof);
+void write_run(JsonWriter& json, const model::RunInfo& run);
+void write_processes(JsonWriter& json, const std::vector<model::ReportProcess>& list);
+void write_devices(JsonWriter& json, const model::Report& report);
+void write_losses(JsonWriter& json, const std::vector<model::Loss>& list);
+/// "metrics": {NAME: {"value": N, "unit": ...}}
+void write_metrics(JsonWriter& json, const std::map<std::string, model::Metric>& map);
+/// [{"kind": "host_to_device", "calls": N, "bytes": N, "total_ns": N}]
+void write_copies(JsonWriter& json, std::string_view name, const std::vector<model::CopyRow>& rows);
+void write_bound(JsonWriter& json, const base::Held<model::Bound>& bound);
+void write_utilization(JsonWriter& json, const base::Held<model::Utilization>& value);
+void write_roofline(JsonWriter& json, const std::vector<model::RooflinePoint>& points);
 
 }  // namespace rangescope::report

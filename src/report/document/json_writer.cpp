@@ -55,10 +55,11 @@ void JsonWriter::key(std::string_view name) {
 
 void JsonWriter::quoted(std::string_view value) {
   std::string shown;
-  if (!base::is_utf8(value)) {
+  const bool foreign = !base::is_utf8(value);
+  if (foreign || printable_) {
     shown = base::printable(value);
     value = shown;
-    escaped_ = true;
+    escaped_ |= foreign;
   }
   std::string out = "\"";
   for (const char c : value) {
@@ -111,12 +112,6 @@ void JsonWriter::boolean(bool value) {
 void JsonWriter::null() {
   separate();
   put("null");
-}
-
-void JsonWriter::texts(std::string_view name, std::span<const std::string> list) {
-  open_line_array(name);
-  for (const std::string& each : list) text(each);
-  close();
 }
 
 bool JsonWriter::take_escaped() {

@@ -5,9 +5,11 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include "report/exporter.hpp"
@@ -16,7 +18,8 @@ namespace rangescope::report {
 
 class JsonWriter {
  public:
-  explicit JsonWriter(Sink& sink) : sink_(sink) {}
+  /// `printable`: texts as terminals and pages may show them (base::printable).
+  explicit JsonWriter(Sink& sink, bool printable = false) : sink_(sink), printable_(printable) {}
   void open_object() { open('{', false); }
   void open_array() { open('[', false); }
   void open_line_object() { open('{', true); }
@@ -33,15 +36,42 @@ class JsonWriter {
   void boolean(bool value);
   void null();
 
-  void field(std::string_view name, std::string_view value) { key(name), text(value); }
-  void field(std::string_view name, const std::string& value) { key(name), text(value); }
-  void field(std::string_view name, const char* value) { key(name), text(value); }
-  void field(std::string_view name, double value) { key(name), number(value); }
-  void field(std::string_view name, std::int64_t value) { key(name), number(value); }
-  void field(std::string_view name, std::uint32_t value) { key(name), number(std::int64_t{value}); }
-  void field(std::string_view name, bool value) { key(name), boolean(value); }
-  /// "name": ["...", ...] on one line
-  void texts(std::string_view name, std::span<const std::string> list);
+  /// A value of any kind: nothing in an optional is null, a list is an array on one line.
+  template <class T>
+  void value(const T& of) {
+    if constexpr (std::is_same_v<T, bool>) {
+      boolean(of);
+    } else if constexpr (std::is_floating_point_v<T>) {
+      number(static_cast<double>(of));
+    } else if constexpr (std::is_integral_v<T>) {
+      number(static_cast<std::int64_t>(of));
+    } else if constexpr (std::is_convertible_v<const T&, std::string_view>) {
+      text(of);
+    } else if constexpr (requires { of.has_value(); }) {
+      of ? value(*of) : null();
+    } else {
+      open_line_array();
+      for (const auto& one : of) value(one);
+      close();
+    }
+  }
+  template <class T>
+  void field(std::string_view name, const T& of) {
+    key(name), value(of);
+  }
+  /// Names and values in turn.
+  template <class T, class... More>
+  void fields(std::string_view name, const T& of, const More&... more) {
+    field(name, of);
+    if constexpr (sizeof...(more) > 0) fields(more...);
+  }
+  /// An object on one line, of names and values in turn.
+  template <class... Fields>
+  void line_object(std::string_view name, const Fields&... of) {
+    open_line_object(name);
+    fields(of...);
+    close();
+  }
   void null_field(std::string_view name) { key(name), null(); }
 
   /// "name": [{...}, ...]: write() fills the object of each.
@@ -82,10 +112,21 @@ class JsonWriter {
   void put(std::string_view bytes);
 
   Sink& sink_;
+  bool printable_;
   std::string buffer_;
   std::vector<Level> levels_;
   bool after_key_ = false;
   bool escaped_ = false;
 };
+
+/// A text, nothing where it is "".
+[[nodiscard]] inline std::optional<std::string_view> or_null(const std::string& text) {
+  return text.empty() ? std::nullopt : std::optional<std::string_view>(text);
+}
+/// A number, nothing where it is 0 or less.
+template <class Number>
+[[nodiscard]] std::optional<Number> or_null(Number number) {
+  return number > 0 ? std::optional(number) : std::nullopt;
+}
 
 }  // namespace rangescope::report

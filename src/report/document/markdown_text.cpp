@@ -27,16 +27,4 @@ std::string md_code(std::string_view text) {
   return fence + pad + shown + pad + fence;
 }
 
-void md_row(Sink& sink, const std::vector<std::string>& cells) {
-  std::string text = "|";
-  for (const std::string& cell : cells) text += " " + cell + " |";
-  sink.write(text + "\n");
-}
-
-void md_rule(Sink& sink, std::size_t numbers) {
-  std::string text = "|:--|";
-  for (std::size_t i = 0; i < numbers; ++i) text += "--:|";
-  sink.write(text + "\n");
-}
-
 }  // namespace rangescope::report

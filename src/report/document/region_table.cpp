@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <span>
 
 #include "base/text.hpp"
 #include "base/units.hpp"
@@ -16,6 +17,8 @@ namespace {
 using model::Region;
 using model::Report;
 
+constexpr std::size_t kDefaultRows = 20;  // where nobody says how many: a screen
+constexpr const char* kWholeRun = "whole run";
 constexpr std::size_t kBarWidth = 6;
 constexpr std::size_t kMostTurned = 8;  // regions or kernels beside each other in a turned table
 constexpr std::size_t kMostLabel = 24;  // columns of a head there
@@ -37,16 +40,15 @@ std::string bar(double part) {
   return text;
 }
 
-/// What the GPU did outside all ranges, as a region.
-Region outside_region(const Report& report) {
+/// What is no region: what lies outside all ranges, and the run.
+Region row_of(const char* name, double wall, const Report& report, const base::Held<model::GpuWork>& work) {
   Region out;
-  out.path = {kOutsideRanges};
+  out.path = {name};
   out.occurrences = -1;
-  const double wall = report.outside ? report.outside->wall_ns : kNotKnown;
   out.wall = {
       wall, kNotKnown, {kNotKnown, kNotKnown, kNotKnown, kNotKnown, kNotKnown, kNotKnown}, kNotKnown, kNotKnown};
-  if (report.outside && report.run.duration_ns > 0) out.wall.share = wall / report.run.duration_ns;
-  out.gpu = report.unattributed;
+  if (report.run.duration_ns > 0) out.wall.share = wall / report.run.duration_ns;
+  out.gpu = work;
   if (out.gpu) out.gpu->launch_latency_ns.reset();
   return out;
 }
@@ -78,89 +80,28 @@ std::string text_of(const Region& region, const ColumnView& column, double large
   return format_value(*value / static_cast<double>(region.gpu->recorded_occurrences), column.unit) + " each";
 }
 
-struct Candidate {
-  std::uint32_t parent = model::kNone;  ///< index of another candidate
-  std::size_t depth = 0;
-  const Region* region = nullptr;
-  std::string label;
-  std::size_t stands_for = 1;
+/// A table in the making: its columns, and the regions that its rows show.
+struct RegionTable {
+  std::vector<ColumnView> columns;
+  std::vector<const Region*> regions;  ///< null for what is none
+  Grid grid;                           ///< its first column has the labels
 };
 
-/// Which of the candidates are shown, in what order.
-struct Shown {
-  std::vector<std::size_t> order;
-  std::size_t hidden = 0;
-};
-
-Shown choose(const std::vector<Candidate>& all, const Style& style, std::string_view sort, std::string_view cost) {
-  const std::size_t top = style.top > 0 ? style.top : style.all || style.depth > 0 ? 0 : kDefaultRows;
-  std::vector<char> kept(all.size(), top == 0);
-  const auto value = [&](std::size_t i, std::string_view tag) {
-    return model::value_of(*all[i].region, tag).value_or(-1);
-  };
-  std::vector<std::size_t> order(all.size());
-  for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
-  std::stable_sort(order.begin(), order.end(), [&](auto a, auto b) { return value(a, cost) > value(b, cost); });
-  for (std::size_t i = 0; i < order.size() && i < top; ++i) {
-    for (std::size_t at = order[i]; at < all.size() && kept[at] == 0; at = all[at].parent) kept[at] = 1;
-  }
-  std::map<std::uint32_t, std::vector<std::size_t>> children;
-  for (std::size_t i = 0; i < all.size(); ++i) children[all[i].parent].push_back(i);
-  if (!sort.empty()) {
-    for (auto& [parent, list] : children)
-      std::stable_sort(list.begin(), list.end(), [&](auto a, auto b) { return value(a, sort) > value(b, sort); });
-  }
-  Shown out;
-  std::vector<std::size_t> pending;  // a stack of our own: a path may be thousands of levels deep
-  const auto push = [&](std::uint32_t parent) {
-    if (const auto found = children.find(parent); found != children.end())
-      pending.insert(pending.end(), found->second.rbegin(), found->second.rend());
-  };
-  push(model::kNone);
-  while (!pending.empty()) {
-    const std::size_t i = pending.back();
-    pending.pop_back();
-    const bool deep = style.depth > 0 && all[i].depth >= static_cast<std::size_t>(style.depth);
-    if (deep || kept[i] == 0)
-      out.hidden += all[i].stands_for;
-    else
-      out.order.push_back(i);
-    push(static_cast<std::uint32_t>(i));
-  }
-  return out;
-}
-
-std::vector<Candidate> candidates(const Report& report) {
-  std::vector<Candidate> out;
+ScopeView folded_rows(const Report& report) {
+  ScopeView scope{"all processes", {}, 0};
   for (const model::TableRow& row : report.rows) {
-    Candidate one;
-    one.parent = row.parent;
-    one.depth = row.depth;
-    one.region = &region_of(report, row);
-    const Region* above = row.parent == model::kNone ? nullptr : out[row.parent].region;
-    one.label = label_of(*one.region, above);
-    if (row.siblings > 1) one.label += fmt::format(" x{}", row.siblings);
-    one.stands_for = row.members.size();
-    out.push_back(std::move(one));
+    const Region& region = region_of(report, row);
+    const Region* above = row.parent == model::kNone ? nullptr : scope.rows[row.parent].region;
+    scope.rows.push_back({&region,
+                          label_of(region, above) + (row.siblings > 1 ? fmt::format(" x{}", row.siblings) : ""),
+                          row.depth, row.parent, row.members.size()});
   }
-  return out;
-}
-
-/// Regions of one scope.
-std::vector<Candidate> candidates(const ScopeView& scope) {
-  std::vector<Candidate> out;
-  std::map<std::uint32_t, std::uint32_t> at;
-  for (const RowView& row : scope.rows) {
-    const auto parent = at.find(row.region->parent);
-    at.emplace(row.region->id, static_cast<std::uint32_t>(out.size()));
-    out.push_back({parent == at.end() ? model::kNone : parent->second, row.depth, row.region, row.label, 1});
-  }
-  return out;
+  return scope;
 }
 
 /// Regions without their tree: whole paths, what takes most time of its own first.
-std::vector<Candidate> flattened(std::vector<Candidate> all, std::string_view own) {
-  for (Candidate& one : all) {
+void flatten(std::vector<RowView>& all, std::string_view own) {
+  for (RowView& one : all) {
     const std::size_t count = one.label.rfind(" x");  // of rows that stand for several
     const std::string siblings = one.stands_for > 1 && count != std::string::npos ? one.label.substr(count) : "";
     one.label = base::printable(model::path_text(*one.region)) +
@@ -168,34 +109,32 @@ std::vector<Candidate> flattened(std::vector<Candidate> all, std::string_view ow
     one.parent = model::kNone;
     one.depth = 0;
   }
-  std::stable_sort(all.begin(), all.end(), [&](const Candidate& a, const Candidate& b) {
+  std::stable_sort(all.begin(), all.end(), [&](const RowView& a, const RowView& b) {
     return model::value_of(*a.region, own).value_or(-1) > model::value_of(*b.region, own).value_or(-1);
   });
-  return all;
 }
 
 void drop_column(RegionTable& table, std::size_t column) {
   table.columns.erase(table.columns.begin() + static_cast<std::ptrdiff_t>(column));
-  for (TableLine& line : table.lines) line.cells.erase(line.cells.begin() + static_cast<std::ptrdiff_t>(column));
+  for (auto& row : table.grid.rows) row.erase(row.begin() + static_cast<std::ptrdiff_t>(column) + 1);
 }
 
 /// Columns that nobody asked for, and that say nothing here: zeros, "idle" beside how busy the GPU was, and self times
 /// of ranges that hold no others.
 void drop_empty(RegionTable& table) {
-  const auto place_of = [&](std::string_view tag) {
-    return std::ranges::find(table.columns, tag, &ColumnView::tag) - table.columns.begin();
-  };
   for (std::size_t i = table.columns.size(); i-- > 0;) {
     const std::string& tag = table.columns[i].tag;
     const bool zeros = tag == "gpu.copy_bytes" || tag == "wall_ns.profiler";
-    const auto wall = static_cast<std::size_t>(place_of("wall_ns.inclusive"));
+    const auto wall = static_cast<std::size_t>(std::ranges::find(table.columns, "wall_ns.inclusive", &ColumnView::tag) -
+                                               table.columns.begin());
     const bool self = tag == "wall_ns.exclusive" && wall < table.columns.size();
-    const bool says = std::any_of(table.lines.begin(), table.lines.end(), [&](const TableLine& line) {
-      const std::string& text = line.cells[i];
-      if (tag == kBoundTag && text == "idle") return false;
-      if (self && text == line.cells[wall]) return false;
-      return text != "-" && !(zeros && (text.starts_with("0 B") || text.starts_with("0 ns")));
-    });
+    bool says = false;
+    for (std::size_t r = 0; r < table.regions.size() && !says; ++r) {
+      const std::string& text = table.grid.rows[r][i + 1].text;
+      says = text != "-" && !(tag == kBoundTag && text == "idle") &&
+             !(self && text == table.grid.rows[r][wall + 1].text) &&
+             !(zeros && (text.starts_with("0 B") || text.starts_with("0 ns")));
+    }
     if (!says) drop_column(table, i);
   }
 }
@@ -206,67 +145,118 @@ std::string metric_cell(const std::map<std::string, model::Metric>& metrics, con
   return format_value(found->second.value, found->second.unit);
 }
 
+/// Metrics as rows, beside each other those of a few regions or kernels.
+Grid turned(const Report& report, const std::vector<std::string>& heads,
+            const std::vector<const std::map<std::string, model::Metric>*>& metrics) {
+  Grid grid({{"metric", false, true, 0}});
+  const std::size_t shown = std::min(heads.size(), kMostTurned);
+  for (std::size_t i = 0; i < shown; ++i)
+    grid.columns.push_back({base::elide(heads[i], kMostLabel), true, false, static_cast<int>(shown - i)});
+  grid.least = 36;
+  if (heads.size() > shown) grid.more = base::counted(heads.size() - shown, "more column") + ": -f csv has all";
+  for (const model::MetricColumn& column : report.metric_columns) {
+    std::vector<GridCell> row = {{base::printable(column.title)}};
+    for (std::size_t i = 0; i < shown; ++i)
+      row.push_back({metrics[i] == nullptr ? "-" : metric_cell(*metrics[i], column.name)});
+    if (std::any_of(row.begin() + 1, row.end(), [](const GridCell& one) { return one.text != "-"; }))
+      grid.add(std::move(row));
+  }
+  return grid;
+}
+
 /// Metric columns with long names leave the table and become rows of one of their own.
-void turn(const Report& report, RegionTable& table) {
+Grid turn(const Report& report, RegionTable& table) {
   const auto is_metric = [](const ColumnView& column) { return column.tag.starts_with("metrics."); };
   const bool wide = std::any_of(table.columns.begin(), table.columns.end(), [&](const ColumnView& column) {
     return is_metric(column) && base::display_width(column.title) > kLongTitle;
   });
-  if (!wide) return;
+  if (!wide) return Grid();
   for (std::size_t i = table.columns.size(); i-- > 0;)
     if (is_metric(table.columns[i])) drop_column(table, i);
-  std::vector<const TableLine*> lines;
-  for (const TableLine& line : table.lines) {
-    const bool has = line.region != nullptr &&
-                     std::any_of(report.metric_columns.begin(), report.metric_columns.end(), [&](const auto& column) {
-                       return metric_cell(line.region->metrics, column.name) != "-";
+  std::vector<std::string> heads;
+  std::vector<const std::map<std::string, model::Metric>*> metrics;
+  for (std::size_t i = 0; i < table.regions.size(); ++i) {
+    const Region* region = table.regions[i];
+    const bool has = region != nullptr && std::ranges::any_of(report.metric_columns, [&](const auto& column) {
+                       return metric_cell(region->metrics, column.name) != "-";
                      });
-    if (has) lines.push_back(&line);
+    if (!has) continue;
+    heads.push_back(table.grid.rows[i].front().text);
+    metrics.push_back(&region->metrics);
   }
-  for (std::size_t i = 0; i < lines.size() && i < kMostTurned; ++i)
-    table.metrics.heads.push_back(base::elide(lines[i]->label, kMostLabel));
-  table.metrics.hidden = lines.size() - table.metrics.heads.size();
-  for (const model::MetricColumn& column : report.metric_columns) {
-    std::vector<std::string> row = {base::printable(column.title)};
-    for (std::size_t i = 0; i < table.metrics.heads.size(); ++i)
-      row.push_back(metric_cell(lines[i]->region->metrics, column.name));
-    if (std::any_of(row.begin() + 1, row.end(), [](const std::string& text) { return text != "-"; }))
-      table.metrics.rows.push_back(std::move(row));
-  }
+  return turned(report, heads, metrics);
 }
 
-base::Result<RegionTable> make_table(const Report& report, const Style& style, std::string title,
-                                     std::vector<Candidate> all, bool whole, std::string_view sort) {
+base::Tone tone_of(const std::string& text, const Region* region) {
+  const bool nothing = text == "-" || text == "0" || text == "0 ns" || text == "0 B";
+  return nothing || region == nullptr ? base::Tone::kDim : base::Tone::kPlain;
+}
+
+/// Adds the section of one table, and that of its turned metrics. `whole`: of the aggregate.
+base::Result<std::vector<ColumnView>> add_table(const Report& report, const Style& style, ScopeView scope, bool whole,
+                                                std::string_view sort, std::vector<Section>& sections) {
   RegionTable table;
-  table.title = std::move(title);
   auto chosen = columns(report, style);
   if (!chosen) return base::fail(std::move(chosen));
   table.columns = std::move(*chosen);
-  const bool timed = std::any_of(all.begin(), all.end(), [](const Candidate& one) {
+  const bool timed = std::any_of(scope.rows.begin(), scope.rows.end(), [](const RowView& one) {
     return model::value_of(*one.region, "wall_ns.inclusive").has_value();
   });
   const std::string_view own = timed ? "wall_ns.exclusive" : "gpu.exclusive_kernel_ns";
   const std::string_view cost = !sort.empty() ? sort : style.flat ? own : timed ? "wall_ns.inclusive" : "gpu.kernel_ns";
-  if (style.flat) all = flattened(std::move(all), own);
-  const Shown shown = choose(all, style, sort, cost);
-  table.hidden = shown.hidden;
-  const Region outside = outside_region(report);
-  const bool with_outside = whole && ((report.outside && report.outside->wall_ns > 0) ||
-                                      (report.unattributed && !work_sentence(*report.unattributed).empty()));
+  if (style.flat) flatten(scope.rows, own);
+  choose_rows(scope, style.depth,
+              style.top > 0                  ? style.top
+              : style.all || style.depth > 0 ? 0
+                                             : kDefaultRows,
+              sort, cost);
   double largest = 0;  // of the regions: what lies outside is often most of the run, and would leave them no bar
-  for (const std::size_t i : shown.order) largest = std::max(largest, share_of(*all[i].region).value_or(0));
-  const auto add = [&](std::string label, std::size_t depth, const Region& region, bool real) {
-    TableLine line{std::move(label), depth, real ? &region : nullptr, {}};
-    for (const ColumnView& column : table.columns) line.cells.push_back(text_of(region, column, largest));
-    table.lines.push_back(std::move(line));
+  for (const RowView& row : scope.rows) largest = std::max(largest, share_of(*row.region).value_or(0));
+  const auto add = [&](const std::string& label, std::size_t depth, const Region& region, const Region* real) {
+    std::vector<GridCell> cells = {{label, tone_of("", real), depth}};
+    for (const ColumnView& column : table.columns) {
+      std::string text = text_of(region, column, largest);
+      const base::Tone tone = tone_of(text, real);
+      cells.push_back({std::move(text), tone});
+    }
+    table.grid.add(std::move(cells));
+    table.regions.push_back(real);
   };
-  for (const std::size_t i : shown.order) add(all[i].label, all[i].depth, *all[i].region, true);
-  if (with_outside) add(kOutsideRanges, 0, outside, false);
+  for (const RowView& row : scope.rows) add(row.label, row.depth, *row.region, row.region);
+  if (whole && ((report.outside && report.outside->wall_ns > 0) ||
+                (report.unattributed && !work_sentence(*report.unattributed).empty()))) {
+    const double wall = report.outside ? report.outside->wall_ns : kNotKnown;
+    add(kOutsideRanges, 0, row_of(kOutsideRanges, wall, report, report.unattributed), nullptr);
+    if (report.run.duration_ns > 0)
+      add(kWholeRun, 0, row_of(kWholeRun, report.run.duration_ns, report, report.total), nullptr);
+  }
+  Grid metrics;
   if (style.columns.empty()) {
-    turn(report, table);
+    metrics = turn(report, table);
     drop_empty(table);
   }
-  return table;
+  table.grid.columns = {{"range", false, true, 0}};
+  for (const ColumnView& column : table.columns)
+    table.grid.columns.push_back({column.title, true, false, column.importance});
+  if (scope.hidden > 0)
+    table.grid.more = base::counted(scope.hidden, "more region") + ": --all shows each, --top 50 the largest";
+  sections.push_back({"Regions: " + scope.title});
+  sections.back().add(std::move(table.grid));
+  if (!metrics.rows.empty()) sections.push_back({"Metrics: " + scope.title, true, false, {std::move(metrics)}});
+  if (sections.size() > 1 + (metrics.rows.empty() ? 0 : 1)) return std::move(table.columns);
+  for (const Region* region : table.regions) {  // of the first table
+    if (region == nullptr) continue;
+    const std::string name = model::path_text(*region);
+    if (region->unclosed > 0)
+      sections.back().add(
+          {.text = base::format_count(region->unclosed) + " started and never ended: not in the statistics",
+           .name = name});
+    if (region->bound && style.explain)
+      sections.back().add({.text = "limiter " + region->bound->kind + ": " + region->bound->reason, .name = name});
+    for (const std::string& note : region->notes)
+      if (style.explain) sections.back().add({.text = note, .name = name});
+  }
+  return std::move(table.columns);
 }
 
 /// The share of what is attainable at the nearest roof: the highest point of a kernel under its roofs.
@@ -278,46 +268,39 @@ std::optional<double> under_roof(const std::vector<model::RooflinePoint>& points
   return most;
 }
 
-std::string time_text(double ns) {
-  return std::isnan(ns) ? "-" : base::format_ns(ns);
-}
-
 }  // namespace
 
-base::Result<std::vector<RegionTable>> region_tables(const Report& report, const Style& style) {
-  Style every = style;
-  every.depth = 0;
-  every.top = 0;
-  auto views = scopes(report, every);  // also says what is wrong with --sort
-  if (!views) return base::fail(std::move(views));
-  std::string sort;
-  if (!style.sort.empty()) {
-    const model::Measure* measure = model::find_measure(style.sort);
-    sort = measure != nullptr ? std::string(measure->tag) : style.sort;
-  }
-  std::vector<RegionTable> tables;
+base::Result<std::vector<Section>> region_sections(const Report& report, const Style& style,
+                                                   std::vector<ColumnView>& explained) {
+  const auto sort = sort_tag(report, style);
+  if (!sort) return tl::make_unexpected(sort.error());
+  std::vector<Section> sections;
   const bool folded = !style.all && !report.rows.empty();
-  if (folded) {
-    auto table = make_table(report, style, "all processes", candidates(report), true, sort);
-    if (!table) return base::fail(std::move(table));
-    tables.push_back(std::move(*table));
-  }
-  for (const ScopeView& scope : *views) {
+  const auto add = [&](ScopeView scope, bool whole) -> base::Result<void> {
+    auto columns = add_table(report, style, std::move(scope), whole, *sort, sections);
+    if (!columns) return base::fail(std::move(columns));
+    if (explained.empty()) explained = std::move(*columns);
+    return {};
+  };
+  if (folded)
+    if (auto done = add(folded_rows(report), true); !done) return base::fail(std::move(done));
+  for (ScopeView& scope : all_scopes(report)) {
     // Each process only with --all; threads were asked for by --per-thread.
     const Region& first = *scope.rows.front().region;
     if (folded && !first.thread && !(style.per_rank && first.process)) continue;
-    auto table = make_table(report, style, scope.title, candidates(scope), !first.process && !first.thread, sort);
-    if (!table) return base::fail(std::move(table));
-    tables.push_back(std::move(*table));
+    if (auto done = add(std::move(scope), !first.process && !first.thread); !done) return base::fail(std::move(done));
   }
-  return tables;
+  const auto tables = std::count_if(sections.begin(), sections.end(),
+                                    [](const Section& one) { return one.title.starts_with("Regions"); });
+  if (tables == 1) {
+    sections.front().title = "Regions";
+    sections.front().quiet = true;
+  }
+  return sections;
 }
 
-KernelTable kernel_table(const Report& report, const Style& style) {
-  KernelTable table;
-  table.heads = {"kernel", "calls", "total", "median", "max", "share"};
-  const std::size_t shown = std::min(style.top_kernels, report.kernels.size());
-  table.hidden = report.kernels.size() - shown;
+KernelGrids kernel_grids(const Report& report, std::size_t most) {
+  const std::size_t shown = std::min(most, report.kernels.size());
   std::vector<const model::KernelCounters*> counters;
   for (std::size_t i = 0; i < shown; ++i) {
     const auto found = std::find_if(report.kernel_counters.begin(), report.kernel_counters.end(),
@@ -337,39 +320,117 @@ KernelTable kernel_table(const Report& report, const Style& style) {
   }
   const bool roofs = any([](const auto& each) { return under_roof(each.roofline).has_value(); });
   const bool bounds = any([](const auto& each) { return each.bound && each.bound->kind != "unknown"; });
+  KernelGrids out;
+  Grid& grid = out.kernels;
+  grid = Grid({{"kernel", false, true, 0},
+               {"calls", true, false, 0},
+               {"total", true, false, 0},
+               {"median", true, false, 1},
+               {"max", true, false, 1},
+               {"share", true, false, 0}});
+  grid.least = 30;
+  if (report.kernels.size() > shown)
+    grid.more = base::counted(report.kernels.size() - shown, "more kernel") + ": --top-kernels 50";
   if (!wide)
-    for (const auto* column : columns) table.heads.push_back(base::printable(column->title));
-  if (roofs) table.heads.emplace_back("% of roofline");
-  if (bounds) table.heads.emplace_back("bound");
+    for (const auto* column : columns) grid.columns.push_back({base::printable(column->title), true, false, 2});
+  if (roofs) grid.columns.push_back({"% of roofline", true, false, 3});
+  if (bounds) grid.columns.push_back({"bound", true, false, 3});
+  std::vector<std::string> names;
+  std::vector<const std::map<std::string, model::Metric>*> metrics;
   for (std::size_t i = 0; i < shown; ++i) {
     const model::KernelRow& row = report.kernels[i];
-    const std::string& name = !row.label.empty() ? row.label : !row.short_name.empty() ? row.short_name : row.name;
-    std::vector<std::string> cells = {
-        base::printable(name),          base::format_count(row.calls),
-        time_text(row.total_ns),        time_text(row.duration_ns.median),
-        time_text(row.duration_ns.max), std::isnan(row.share) ? "-" : base::format_share(row.share)};
+    const model::KernelCounters* of = counters[i];
+    names.push_back(base::printable(!row.label.empty()        ? row.label
+                                    : !row.short_name.empty() ? row.short_name
+                                                              : row.name));
+    metrics.push_back(of == nullptr ? nullptr : &of->metrics);
+    std::vector<GridCell> cells = {{names.back()},
+                                   {base::format_count(row.calls)},
+                                   {base::format_ns(row.total_ns)},
+                                   {base::format_ns(row.duration_ns.median)},
+                                   {base::format_ns(row.duration_ns.max)},
+                                   {base::format_share(row.share)}};
     if (!wide)
       for (const auto* column : columns)
-        cells.push_back(counters[i] == nullptr ? "-" : metric_cell(counters[i]->metrics, column->name));
+        cells.push_back({of == nullptr ? "-" : metric_cell(of->metrics, column->name)});
     if (roofs) {
-      const auto roof = counters[i] == nullptr ? std::nullopt : under_roof(counters[i]->roofline);
-      cells.push_back(roof ? base::format_share(*roof) : "-");
+      const auto roof = of == nullptr ? std::nullopt : under_roof(of->roofline);
+      cells.push_back({roof ? base::format_share(*roof) : "-"});
     }
-    if (bounds)
-      cells.push_back(counters[i] != nullptr && counters[i]->bound ? base::printable(counters[i]->bound->kind) : "-");
-    table.rows.push_back(std::move(cells));
+    if (bounds) cells.push_back({of != nullptr && of->bound ? of->bound->kind : "-"});
+    grid.add(std::move(cells));
   }
-  if (!wide) return table;
-  for (std::size_t i = 0; i < shown && i < kMostTurned; ++i)
-    table.metrics.heads.push_back(base::elide(table.rows[i].front(), kMostLabel));
-  table.metrics.hidden = shown - table.metrics.heads.size();
-  for (const auto* column : columns) {
-    std::vector<std::string> row = {base::printable(column->title)};
-    for (std::size_t i = 0; i < table.metrics.heads.size(); ++i)
-      row.push_back(counters[i] == nullptr ? "-" : metric_cell(counters[i]->metrics, column->name));
-    table.metrics.rows.push_back(std::move(row));
+  if (wide) out.metrics = turned(report, names, metrics);
+  return out;
+}
+
+std::vector<Section> communication_sections(const Report& report, std::size_t most) {
+  const auto rate = [](const std::optional<double>& value) { return value ? base::format_si(*value, "B/s") : "-"; };
+  const auto where = [](const std::vector<std::string>& path) {
+    return path.empty() ? std::string("-") : base::join(path, " > ");
+  };
+  const auto begin = [](std::initializer_list<const char*> heads) {
+    Grid grid;
+    for (const char* head : heads)
+      grid.columns.push_back({head, grid.columns.size() > 1, grid.columns.empty(), grid.columns.empty() ? 0 : 2});
+    return grid;
+  };
+  std::vector<Section> sections;
+  const auto end = [&](const char* title, const char* what, Grid grid, std::size_t all) {
+    if (all > grid.rows.size()) grid.more = base::counted(all - grid.rows.size(), what) + ": -f json has all";
+    if (!grid.rows.empty()) sections.push_back({title, true, false, {std::move(grid)}});
+  };
+  Grid collectives =
+      begin({"collective", "in", "bytes", "ranks", "calls", "transfer", "wait", "overlapped", "bus", "last"});
+  for (const model::Collective& row : std::span(report.collectives).first(std::min(most, report.collectives.size()))) {
+    const auto last = std::max_element(row.by_rank.begin(), row.by_rank.end(),
+                                       [](const auto& a, const auto& b) { return a.last < b.last; });
+    collectives.add(
+        {{row.operation},
+         {where(row.path)},
+         {base::format_bytes(row.bytes)},
+         {std::to_string(row.ranks)},
+         {base::format_count(row.calls)},
+         {base::format_ns(row.transfer_ns)},
+         {base::format_ns(row.wait_ns)},
+         {row.hidden_share ? base::format_share(*row.hidden_share) : "-"},
+         {rate(row.bus_bytes_per_s)},
+         {last == row.by_rank.end() ? "-"
+                                    : fmt::format("rank {}, {} of {}", last->rank, base::format_count(last->last),
+                                                  base::format_count(row.calls))}});
   }
-  return table;
+  end("Collectives", "more collective", std::move(collectives), report.collectives.size());
+  Grid messages = begin({"messages", "in", "bytes", "calls", "transfer", "late sender", "late receiver", "bandwidth"});
+  for (const model::PointToPoint& row : std::span(report.messages).first(std::min(most, report.messages.size())))
+    messages.add({{fmt::format("rank {} to {}", row.from, row.to)},
+                  {where(row.path)},
+                  {base::format_bytes(row.bytes)},
+                  {base::format_count(row.calls)},
+                  {base::format_ns(row.transfer_ns)},
+                  {base::format_ns(row.late_sender_ns)},
+                  {base::format_ns(row.late_receiver_ns)},
+                  {rate(row.bytes_per_s)}});
+  end("Messages", "more pair", std::move(messages), report.messages.size());
+  return sections;
+}
+
+Grid operator_grid(const Report& report, std::size_t most) {
+  const bool gpu = !report.operators.empty() && !std::isnan(report.operators.front().gpu_ns);
+  Grid grid(
+      {{"operator", false, true, 0}, {"calls", true, false, 0}, {"CPU", true, false, 1}, {"CPU self", true, false, 0}});
+  if (gpu) grid.columns.insert(grid.columns.end(), {{"GPU", true, false, 1}, {"GPU self", true, false, 0}});
+  for (const model::OperatorRow& row : std::span(report.operators).first(std::min(most, report.operators.size()))) {
+    grid.add({{row.name},
+              {base::format_count(row.calls)},
+              {base::format_ns(row.cpu_ns)},
+              {base::format_ns(row.exclusive_cpu_ns)}});
+    if (gpu)
+      grid.rows.back().insert(grid.rows.back().end(),
+                              {{base::format_ns(row.gpu_ns)}, {base::format_ns(row.exclusive_gpu_ns)}});
+  }
+  if (report.operators.size() > grid.rows.size())
+    grid.more = base::counted(report.operators.size() - grid.rows.size(), "more operator");
+  return grid;
 }
 
 }  // namespace rangescope::report

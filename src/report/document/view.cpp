@@ -84,60 +84,6 @@ std::string scope_title(const model::Report& report, const Region& region) {
   return region.thread ? fmt::format("thread {} of {}", *region.thread, process) : process;
 }
 
-// Regions kept by --top: the largest, and everything above them.
-std::vector<bool> kept_by_top(const model::Report& report, const std::vector<std::uint32_t>& members,
-                              std::string_view tag, std::size_t top) {
-  std::vector<bool> kept(report.regions.size(), top == 0);
-  if (top == 0) return kept;
-  std::vector<std::uint32_t> order = members;
-  std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
-    return model::value_of(report.regions[a], tag).value_or(-1) > model::value_of(report.regions[b], tag).value_or(-1);
-  });
-  for (std::size_t i = 0; i < order.size() && i < top; ++i) {
-    for (std::uint32_t at = order[i]; at < report.regions.size() && !kept[at]; at = report.regions[at].parent)
-      kept[at] = true;
-  }
-  return kept;
-}
-
-ScopeView scope_view(const model::Report& report, const std::vector<std::uint32_t>& members, const Style& style,
-                     const std::string& sort) {
-  ScopeView scope;
-  scope.title = scope_title(report, report.regions[members.front()]);
-  const auto kept = kept_by_top(report, members, sort.empty() ? "wall_ns.inclusive" : sort, style.top);
-  std::map<std::uint32_t, std::vector<std::uint32_t>> children;
-  for (const std::uint32_t id : members) children[report.regions[id].parent].push_back(id);
-  if (!sort.empty()) {
-    for (auto& [parent, list] : children) {
-      std::stable_sort(list.begin(), list.end(), [&](std::uint32_t a, std::uint32_t b) {
-        return model::value_of(report.regions[a], sort).value_or(-1) >
-               model::value_of(report.regions[b], sort).value_or(-1);
-      });
-    }
-  }
-  // Depth first with a stack of our own: a path may be thousands of levels deep.
-  std::vector<std::uint32_t> pending;
-  const auto push = [&](std::uint32_t parent) {
-    const auto found = children.find(parent);
-    if (found != children.end()) pending.insert(pending.end(), found->second.rbegin(), found->second.rend());
-  };
-  push(model::kNone);
-  while (!pending.empty()) {
-    const std::uint32_t id = pending.back();
-    pending.pop_back();
-    const Region& region = report.regions[id];
-    const bool deep = style.depth > 0 && region.depth >= static_cast<std::uint32_t>(style.depth);
-    if (deep || !kept[id]) {
-      ++scope.hidden;
-    } else {
-      const bool top = region.parent >= report.regions.size();
-      scope.rows.push_back({&region, label_of(region, top ? nullptr : &report.regions[region.parent]), region.depth});
-    }
-    push(id);
-  }
-  return scope;
-}
-
 }  // namespace
 
 std::vector<std::string> device_texts(const model::Report& report) {
@@ -255,31 +201,75 @@ base::Result<std::vector<ColumnView>> columns(const model::Report& report, const
   return chosen;
 }
 
-base::Result<std::vector<ScopeView>> scopes(const model::Report& report, const Style& style) {
-  std::string sort;
-  if (!style.sort.empty()) {
-    auto column = column_of(report, style.sort, 0, "--sort");
-    if (!column) return base::fail(std::move(column));
-    if (column->tag == kBoundTag || column->tag == kSlowestTag)
-      return base::fail(base::Code::kUsage, "'" + column->tag + "' is a word, not a value", "--sort",
-                        "Sort by wall or gpu.busy_ns");
-    sort = column->tag;
-  }
+base::Result<std::string> sort_tag(const model::Report& report, const Style& style) {
+  if (style.sort.empty()) return std::string();
+  auto column = column_of(report, style.sort, 0, "--sort");
+  if (!column) return base::fail(std::move(column));
+  if (column->tag == kBoundTag || column->tag == kSlowestTag)
+    return base::fail(base::Code::kUsage, "'" + column->tag + "' is a word, not a value", "--sort",
+                      "Sort by wall or gpu.busy_ns");
+  return std::move(column->tag);
+}
+
+std::vector<ScopeView> all_scopes(const model::Report& report) {
   std::vector<ScopeView> views;
-  std::vector<std::uint32_t> members;
-  const auto finish = [&] {
-    if (!members.empty()) views.push_back(scope_view(report, members, style, sort));
-    members.clear();
-  };
+  std::vector<std::uint32_t> row_of(report.regions.size(), model::kNone);
+  const Region* before = nullptr;
   for (std::uint32_t id = 0; id < report.regions.size(); ++id) {
     const Region& region = report.regions[id];
-    if (!members.empty()) {
-      const Region& first = report.regions[members.front()];
-      if (first.process != region.process || first.thread != region.thread) finish();
-    }
-    members.push_back(id);
+    if (before == nullptr || before->process != region.process || before->thread != region.thread)
+      views.push_back({scope_title(report, region), {}, 0});
+    before = &region;
+    const bool top = region.parent >= report.regions.size();
+    row_of[id] = static_cast<std::uint32_t>(views.back().rows.size());
+    views.back().rows.push_back({&region, label_of(region, top ? nullptr : &report.regions[region.parent]),
+                                 region.depth, top ? model::kNone : row_of[region.parent], 1});
   }
-  finish();
+  return views;
+}
+
+void choose_rows(ScopeView& scope, int depth, std::size_t top, std::string_view sort, std::string_view cost) {
+  std::vector<RowView>& all = scope.rows;
+  std::vector<char> kept(all.size(), top == 0);
+  const auto value = [&](std::size_t i, std::string_view tag) {
+    return model::value_of(*all[i].region, tag).value_or(-1);
+  };
+  std::vector<std::size_t> order(all.size());
+  for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
+  std::stable_sort(order.begin(), order.end(), [&](auto a, auto b) { return value(a, cost) > value(b, cost); });
+  for (std::size_t i = 0; i < order.size() && i < top; ++i)
+    for (std::size_t at = order[i]; at < all.size() && kept[at] == 0; at = all[at].parent) kept[at] = 1;
+  std::map<std::uint32_t, std::vector<std::size_t>> children;
+  for (std::size_t i = 0; i < all.size(); ++i) children[all[i].parent].push_back(i);
+  if (!sort.empty()) {
+    for (auto& [parent, list] : children)
+      std::stable_sort(list.begin(), list.end(), [&](auto a, auto b) { return value(a, sort) > value(b, sort); });
+  }
+  std::vector<RowView> chosen;
+  std::vector<std::size_t> pending;  // a stack of our own: a path may be thousands of levels deep
+  const auto push = [&](std::uint32_t parent) {
+    if (const auto found = children.find(parent); found != children.end())
+      pending.insert(pending.end(), found->second.rbegin(), found->second.rend());
+  };
+  push(model::kNone);
+  while (!pending.empty()) {
+    const std::size_t i = pending.back();
+    pending.pop_back();
+    push(static_cast<std::uint32_t>(i));
+    if (kept[i] != 0 && (depth == 0 || all[i].depth < static_cast<std::size_t>(depth)))
+      chosen.push_back(all[i]);
+    else
+      scope.hidden += all[i].stands_for;
+  }
+  all = std::move(chosen);
+}
+
+base::Result<std::vector<ScopeView>> scopes(const model::Report& report, const Style& style) {
+  const auto sort = sort_tag(report, style);
+  if (!sort) return tl::make_unexpected(sort.error());
+  std::vector<ScopeView> views = all_scopes(report);
+  for (ScopeView& view : views)
+    choose_rows(view, style.depth, style.top, *sort, sort->empty() ? "wall_ns.inclusive" : *sort);
   return views;
 }
 

@@ -28,10 +28,13 @@ struct ColumnView {
   int importance = 1;  ///< higher stays longer when the terminal is narrow
 };
 
+/// A row before it is chosen.
 struct RowView {
   const model::Region* region = nullptr;
   std::string label;  ///< the range's own name, printable; with its domain where the domain changes
   std::size_t depth = 0;
+  std::uint32_t parent = model::kNone;  ///< index of another row
+  std::size_t stands_for = 1;           ///< regions
 };
 
 /// One table: the aggregate, a process or a thread.
@@ -45,8 +48,14 @@ struct ScopeView {
 /// nearest name for a column that no region can have.
 [[nodiscard]] base::Result<std::vector<ColumnView>> columns(const model::Report& report, const Style& style);
 
-/// The tables. Siblings in tree order, or by style.sort with the largest first; `top` keeps the largest regions (by
-/// style.sort, else wall time) and what is above them. kUsage for an unknown sort.
+/// The tag that rows are sorted by, "" for tree order. kUsage for an unknown one.
+[[nodiscard]] base::Result<std::string> sort_tag(const model::Report& report, const Style& style);
+/// Every region of every scope.
+[[nodiscard]] std::vector<ScopeView> all_scopes(const model::Report& report);
+/// Siblings in tree order, or by `sort` with the largest first; `top` keeps the rows that cost most (by `cost`) and
+/// what is above them, 0 all.
+void choose_rows(ScopeView& scope, int depth, std::size_t top, std::string_view sort, std::string_view cost);
+/// The tables by style.sort, style.depth and style.top.
 [[nodiscard]] base::Result<std::vector<ScopeView>> scopes(const model::Report& report, const Style& style);
 
 /// The share of the run's duration; without a timeline that of all kernels' time.

@@ -1,4 +1,3 @@
-#include "base/text.hpp"
 #include "report/document/flame.hpp"
 #include "report/document/json_writer.hpp"
 #include "report/formats/html/data.hpp"
@@ -18,7 +17,7 @@ void page_counts(JsonWriter& json, std::string_view name, const std::vector<Flam
 void page_part(JsonWriter& json, const model::CpuPart& part) {
   json.open_line_array();
   json.text(part.kind);
-  json.text(base::printable(part.name));
+  json.text(part.name);
   json.number(part.ns);
   json.number(part.gpu_idle_ns);
   json.close();
@@ -53,8 +52,7 @@ void write_html_cpu(const model::Report& report, const model::Session& session, 
     const model::Region& region = report.regions[r];
     if (!region.cpu) continue;
     json.open_line_object();
-    json.field("id", region.id);
-    json.field("samples", region.cpu->samples);
+    json.fields("id", region.id, "samples", region.cpu->samples);
     json.open_line_array("split");
     for (const auto* part : {&region.cpu->python, &region.cpu->native, &region.cpu->cuda, &region.cpu->waiting})
       page_part(json, *part);

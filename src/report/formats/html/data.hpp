@@ -1,9 +1,11 @@
 // The data of the HTML report as JSON.
 //
-//   { schema, run, measures: [{tag, title, unit, formula, source}], processes, devices,
+//   { schema, run, command, measures: [{tag, title, unit, formula, source}], processes, devices,
 //     regions: [{id, parent, depth, path, domain, kind, process, thread, v: [number or null for each measure], ...}],
 //     counter_heads: [title of each of a kernel's `counters`], kernels, total, unattributed, losses, findings, notes,
 //     timeline or null, cpu or null, job or null }
+//
+// Parts that the JSON report has too are in its form (document/json_parts.hpp).
 //
 // Timeline (times in ns since the begin of the recording):
 //   { duration, links, lanes: [{title, pid, rank, kind, rows, items, full,
@@ -21,7 +23,7 @@
 //
 // Job: { ranks: [{rank, host, device}], heat: [{region, own: [...], all: [...]}] (microseconds a rank, null where it
 //   did not open the range; the largest regions), activity: [base64 a rank: a byte each for compute, transfer and wait
-//   of each stretch of the run, 255 is all of it], tables: [{what, heads, rows, hidden}] }
+//   of each stretch of the run, 255 is all of it], tables: [{title, heads, rows, more}] }
 //
 // CPU samples: { interval_ns, shortened, names: [[text, 0 native 1 Python 2 kernel 3 cut, file]],
 //   nodes: [how far before it its caller stands or 0, index in names, ...],

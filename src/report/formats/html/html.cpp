@@ -23,7 +23,7 @@ class Html final : public Exporter {
                         "src/report/formats/html/template.html", "Build it again: ./dev web");
     sink.write(page.substr(0, place));
     ScriptSink escaped(sink);
-    JsonWriter json(escaped);
+    JsonWriter json(escaped, true);
     write_html_data(report, session, json);
     json.finish();
     sink.write(page.substr(place + kDataPlace.size()));

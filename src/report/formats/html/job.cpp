@@ -2,9 +2,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/text.hpp"
-#include "report/document/communication_table.hpp"
 #include "report/document/json_writer.hpp"
+#include "report/document/region_table.hpp"
 #include "report/formats/html/data.hpp"
 
 namespace rangescope::report {
@@ -36,15 +35,11 @@ void heat(JsonWriter& json, const model::Report& report) {
   std::stable_sort(largest.begin(), largest.end(), [&](const auto* a, const auto* b) { return size(a) > size(b); });
   if (largest.size() > kMostRegions) largest.resize(kMostRegions);
   std::sort(largest.begin(), largest.end(), [](const auto* a, const auto* b) { return a->id < b->id; });
-  json.open_line_array("heat");
-  for (const model::Region* region : largest) {
-    json.open_line_object();
+  json.line_objects("heat", largest, [&](const model::Region* region) {
     json.field("region", region->id);
     short_list(json, "own", region->ranks->own_by_rank);
     short_list(json, "all", region->ranks->by_rank);
-    json.close();
-  }
-  json.close();
+  });
 }
 
 }  // namespace
@@ -64,15 +59,9 @@ std::string html_base64(std::string_view bytes) {
 
 void write_html_job(const model::Report& report, JsonWriter& json) {
   json.open_line_object();
-  json.open_line_array("ranks");
-  for (const model::Rank& rank : report.ranks) {
-    json.open_line_object();
-    json.field("rank", rank.rank);
-    json.field("host", base::printable(rank.host));
-    json.field("device", base::printable(rank.device));
-    json.close();
-  }
-  json.close();
+  json.line_objects("ranks", report.ranks, [&](const model::Rank& rank) {
+    json.fields("rank", rank.rank, "host", rank.host, "device", rank.device);
+  });
   heat(json, report);
   json.open_line_array("activity");
   for (const model::RankActivity& of : report.activity) {
@@ -83,22 +72,21 @@ void write_html_job(const model::Report& report, JsonWriter& json) {
     json.text(html_base64(bytes));
   }
   json.close();
-  json.open_line_array("tables");
-  for (const CommunicationTable& table : communication_tables(report, kMostRows)) {
-    json.open_line_object();
-    json.field("what", table.what);
-    json.texts("heads", table.heads);
+  json.line_objects("tables", communication_sections(report, kMostRows), [&](const Section& section) {
+    const Grid& grid = std::get<Grid>(section.blocks.front());
+    json.field("title", section.title);
+    json.open_line_array("heads");
+    for (const auto& column : grid.columns) json.text(column.title);
+    json.close();
     json.open_line_array("rows");
-    for (const auto& row : table.rows) {
+    for (const auto& row : grid.rows) {
       json.open_line_array();
-      for (const std::string& cell : row) json.text(cell);
+      for (const GridCell& cell : row) json.text(cell.text);
       json.close();
     }
     json.close();
-    json.field("hidden", static_cast<std::int64_t>(table.hidden));
-    json.close();
-  }
-  json.close();
+    json.field("more", grid.more);
+  });
   json.close();
 }
 

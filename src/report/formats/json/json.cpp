@@ -1,5 +1,6 @@
 #include "report/formats/json/json.hpp"
 
+#include <cmath>
 #include <span>
 #include <string_view>
 
@@ -9,8 +10,6 @@
 #include "report/document/json_parts.hpp"
 #include "report/document/json_writer.hpp"
 #include "report/document/view.hpp"
-#include "report/formats/json/cpu.hpp"
-#include "report/formats/json/job.hpp"
 
 namespace rangescope::report {
 namespace {
@@ -20,21 +19,9 @@ using model::Region;
 
 constexpr std::string_view kSchema = "rangescope.report/1";
 
-void pairs(JsonWriter& json, std::string_view name, const std::map<std::string, std::string>& map) {
-  json.open_object(name);
-  for (const auto& [key, value] : map) json.field(key, value);
-  json.close();
-}
-
 void spread(JsonWriter& json, std::string_view name, const model::Spread& value) {
-  json.open_line_object(name);
-  json.field("min", value.min);
-  json.field("median", value.median);
-  json.field("p95", value.p95);
-  json.field("max", value.max);
-  json.field("mean", value.mean);
-  json.field("stddev", value.stddev);
-  json.close();
+  json.line_object(name, "min", value.min, "median", value.median, "p95", value.p95, "max", value.max, "mean",
+                   value.mean, "stddev", value.stddev);
 }
 
 // Every measure whose tag begins with `prefix`, a dot in the rest opening an object: the tags of model/measure.hpp are
@@ -46,75 +33,38 @@ void measures(JsonWriter& json, const Region& region, std::string_view prefix) {
     std::string_view name = measure.tag.substr(prefix.size());
     const auto dot = name.find('.');
     const std::string_view wanted = dot == std::string_view::npos ? std::string_view{} : name.substr(0, dot);
-    const auto value = measure.get(region);
     if (wanted != group) {
       if (!group.empty()) json.close();
       group = wanted;
-      if (!group.empty()) {
-        json.open_line_object(group);
-      }
+      if (!group.empty()) json.open_line_object(group);
     }
     if (dot != std::string_view::npos) name.remove_prefix(dot + 1);
-    value ? json.field(name, *value) : json.null_field(name);
+    json.field(name, measure.get(region));
   }
   if (!group.empty()) json.close();
 }
 
-void dimensions(JsonWriter& json, std::string_view name, const std::array<std::uint32_t, 3>& value) {
-  json.open_line_array(name);
-  for (const std::uint32_t n : value) json.number(std::int64_t{n});
-  json.close();
-}
-
-void metrics(JsonWriter& json, const std::map<std::string, model::Metric>& map) {
-  json.open_object("metrics");
-  for (const auto& [name, metric] : map) {
-    json.open_line_object(name);
-    const bool there = metric.absent.empty();
-    there ? json.field("value", metric.value) : json.null_field("value");
-    json.field("unit", metric.unit);
-    there ? json.field("min", metric.min) : json.null_field("min");
-    there ? json.field("max", metric.max) : json.null_field("max");
-    json.field("rounds", metric.rounds);
-    json.field("source", metric.source);
-    if (!there) json.field("absent", metric.absent);
-    json.close();
-  }
-  json.close();
-}
-
 void kernel_rows(JsonWriter& json, std::string_view name, const std::vector<model::KernelRow>& rows) {
   json.line_objects(name, rows, [&](const model::KernelRow& row) {
-    json.field("name", row.name);
-    json.field("short_name", row.short_name);
-    json.field("label", row.label);
-    json.field("calls", row.calls);
-    json.field("total_ns", row.total_ns);
+    json.fields("name", row.name, "short_name", row.short_name, "label", row.label, "calls", row.calls, "total_ns",
+                row.total_ns);
     spread(json, "duration_ns", row.duration_ns);
-    json.field("share", row.share);
-    dimensions(json, "grid", row.shape.grid);
-    dimensions(json, "block", row.shape.block);
-    dimensions(json, "cluster", row.shape.cluster);
-    json.field("registers_per_thread", row.shape.registers_per_thread);
-    json.field("static_shared_bytes", row.shape.static_shared_bytes);
-    json.field("dynamic_shared_bytes", row.shape.dynamic_shared_bytes);
-    json.field("shapes", row.shapes);
-    json.field("nccl", row.nccl);
-    if (!row.metrics.empty()) metrics(json, row.metrics);
+    json.fields("share", row.share, "grid", row.shape.grid, "block", row.shape.block, "cluster", row.shape.cluster,
+                "registers_per_thread", row.shape.registers_per_thread, "static_shared_bytes",
+                row.shape.static_shared_bytes, "dynamic_shared_bytes", row.shape.dynamic_shared_bytes, "shapes",
+                row.shapes, "nccl", row.nccl);
+    if (!row.metrics.empty()) write_metrics(json, row.metrics);
   });
 }
 
 void gpu(JsonWriter& json, std::string_view name, const base::Held<GpuWork>& work, const Region& region) {
   if (!work) return json.null_field(name);
   json.open_object(name);
-  json.field("partial", work->partial);
-  json.field("recorded_occurrences", work->recorded_occurrences);
+  json.fields("partial", work->partial, "recorded_occurrences", work->recorded_occurrences);
   measures(json, region, "gpu.");
   spread(json, "kernel_ns_per_occurrence", work->kernel_ns_per_occurrence);
   spread(json, "busy_ns_per_occurrence", work->busy_ns_per_occurrence);
-  json.open_array("copies_by_kind");
-  for (const model::CopyRow& row : work->copies_by_kind) write_copy_row(json, row);
-  json.close();
+  write_copies(json, "copies_by_kind", work->copies_by_kind);
   kernel_rows(json, "top_kernels", work->top_kernels);
   json.close();
 }
@@ -126,67 +76,64 @@ void gpu(JsonWriter& json, std::string_view name, const base::Held<GpuWork>& wor
   gpu(json, name, work, holder);
 }
 
+void cpu_functions(JsonWriter& json, std::string_view name, const std::vector<model::CpuFunction>& list) {
+  json.line_objects(name, list, [&](const model::CpuFunction& function) {
+    json.fields("name", function.name, "file", or_null(function.file), "line", or_null(function.line), "module",
+                or_null(function.module), "python", function.python, "self_ns", function.self_ns, "total_ns",
+                function.total_ns);
+    if (function.hot_line > 0) json.field("hot_line", function.hot_line);
+  });
+}
+
+void cpu(JsonWriter& json, std::string_view name, const base::Held<model::CpuWork>& work) {
+  if (!work) return;
+  const auto split = [&](std::string_view which, double model::CpuPart::*value) {
+    json.open_line_object(which);
+    for (const model::CpuPart* part : {&work->python, &work->native, &work->cuda, &work->waiting})
+      json.field(part->kind, part->*value);
+    json.close();
+  };
+  json.open_object(name);
+  json.fields("samples", work->samples, "interval_ns", work->interval_ns);
+  split("split", &model::CpuPart::ns);
+  split("split_gpu_idle", &model::CpuPart::gpu_idle_ns);
+  json.line_objects("parts", work->parts, [&](const model::CpuPart& part) {
+    json.fields("kind", part.kind, "name", part.name, "ns", part.ns, "gpu_idle_ns", part.gpu_idle_ns);
+  });
+  cpu_functions(json, "functions", work->functions);
+  cpu_functions(json, "callers", work->callers);
+  if (!work->counters.empty())
+    json.line_objects("counters", work->counters, [&](const model::CpuCounterSum& sum) {
+      json.fields("name", sum.name, "count", sum.count, "deviation", sum.deviation, "records", sum.records);
+    });
+  if (!work->holders.empty())
+    json.line_objects("holders", work->holders, [&](const model::CpuHolder& holder) {
+      json.fields("kind", holder.kind, "thread", holder.thread, "range", or_null(holder.range), "doing",
+                  or_null(holder.doing), "ns", holder.ns);
+    });
+  if (work->pool_samples > 0) json.line_object("pool", "samples", work->pool_samples, "ns", work->pool_ns);
+  json.close();
+}
+
 // Nothing where nothing was sampled.
 void sampled(JsonWriter& json, const std::vector<model::SampledDevice>& list) {
   if (list.empty()) return;
   json.objects("sampled", list, [&](const model::SampledDevice& device) {
-    json.field("source", device.source);
-    json.field("uuid", device.uuid);
-    json.field("name", device.name);
-    json.field("interval_ns", device.interval_ns);
-    json.field("samples", device.samples);
-    json.field("sampled_ns", device.sampled_ns);
-    json.field("gaps_ns", device.gaps_ns);
-    json.field("busy_ns", device.busy_ns);
-    json.field("other_ns", device.other_ns);
-    json.field("clock", device.clock);
+    json.fields("source", device.source, "uuid", device.uuid, "name", device.name, "interval_ns", device.interval_ns,
+                "samples", device.samples, "sampled_ns", device.sampled_ns, "gaps_ns", device.gaps_ns, "busy_ns",
+                device.busy_ns, "other_ns", device.other_ns, "clock", device.clock);
     json.line_objects("sums", device.sums, [&](const model::SampledSum& sum) {
-      json.field("metric", sum.metric);
-      json.field("unit", sum.share ? std::string("ns at full load") : sum.unit);
-      json.field("total", sum.total);
-      json.field("in_ranges", sum.in_ranges);
-      json.field("outside", sum.outside);
-      json.field("idle", sum.idle);
+      json.fields("metric", sum.metric, "unit", sum.share ? std::string("ns at full load") : sum.unit, "total",
+                  sum.total, "in_ranges", sum.in_ranges, "outside", sum.outside, "idle", sum.idle);
     });
   });
 }
 
-void bound(JsonWriter& json, const base::Held<model::Bound>& value) {
-  if (!value) return json.null_field("bound");
-  json.key("bound");
-  write_bound(json, *value);
-}
-
-void utilization(JsonWriter& json, const base::Held<model::Utilization>& value) {
-  if (!value) return json.null_field("utilization");
-  const auto number = [&json](std::string_view name, const std::optional<double>& of) {
-    of ? json.field(name, *of) : json.null_field(name);
-  };
-  json.open_line_object("utilization");
-  json.field("busy_ns", value->busy_ns);
-  number("executed", value->executed);
-  number("useful", value->useful);
-  number("useful_flop", value->useful_flop);
-  if (value->useful_bytes) json.field("useful_bytes", *value->useful_bytes);
-  if (value->bandwidth) json.field("bandwidth", *value->bandwidth);
-  if (value->useful_tokens) json.field("useful_tokens", *value->useful_tokens);
-  json.field("useful_wall_ns", value->useful_wall_ns);
-  json.field("formula", value->formula);
-  json.close();
-}
-
-void roofline(JsonWriter& json, const std::vector<model::RooflinePoint>& points) {
-  json.open_array("roofline");
-  for (const model::RooflinePoint& point : points) write_roofline_point(json, point, "roof_flop_per_s");
-  json.close();
-}
-
 void counted_kernels(JsonWriter& json, std::string_view name, const std::vector<model::KernelMetrics>& kernels) {
   json.objects(name, kernels, [&](const model::KernelMetrics& kernel) {
-    json.field("name", kernel.name);
-    json.field("ordinal", kernel.ordinal);
-    metrics(json, kernel.metrics);
-    bound(json, kernel.bound);
+    json.fields("name", kernel.name, "ordinal", kernel.ordinal);
+    write_metrics(json, kernel.metrics);
+    write_bound(json, kernel.bound);
   });
 }
 
@@ -194,86 +141,50 @@ void operators(JsonWriter& json, std::string_view name, const std::vector<model:
   json.line_objects(name, rows, [&](const model::OperatorRow& row) {
     json.field("name", row.name);
     if (shapes) json.field("shapes", row.shapes);
-    json.field("calls", row.calls);
-    json.field("cpu_ns", row.cpu_ns);
-    json.field("exclusive_cpu_ns", row.exclusive_cpu_ns);
-    json.field("gpu_ns", row.gpu_ns);
-    json.field("exclusive_gpu_ns", row.exclusive_gpu_ns);
+    json.fields("calls", row.calls, "cpu_ns", row.cpu_ns, "exclusive_cpu_ns", row.exclusive_cpu_ns, "gpu_ns",
+                row.gpu_ns, "exclusive_gpu_ns", row.exclusive_gpu_ns);
   });
 }
 
 void samples(JsonWriter& json, const std::vector<model::OccurrenceSample>& list) {
   json.open_line_array("samples");
-  for (const model::OccurrenceSample& sample : list) {
-    json.open_line_array();
-    json.number(sample.at_ns);
-    json.number(sample.wall_ns);
-    json.number(sample.busy_ns);
-    json.close();
-  }
+  for (const model::OccurrenceSample& sample : list)
+    json.value(std::array{sample.at_ns, sample.wall_ns, sample.busy_ns});
   json.close();
 }
 
 void steady(JsonWriter& json, const Region& region) {
   if (!region.steady) return json.null_field("steady");
   json.open_object("steady");
-  json.field("occurrences", region.steady->occurrences);
-  json.field("left_out", region.steady->left_out);
-  json.field("left_out_ns", region.steady->left_out_ns);
+  json.fields("occurrences", region.steady->occurrences, "left_out", region.steady->left_out, "left_out_ns",
+              region.steady->left_out_ns);
   spread(json, "wall_ns", region.steady->wall_ns);
-  region.steady->busy_share ? json.field("gpu_busy_share", *region.steady->busy_share)
-                            : json.null_field("gpu_busy_share");
+  json.field("gpu_busy_share", region.steady->busy_share);
   json.close();
 }
 
 void across(JsonWriter& json, const model::Report& report, const Region& region) {
   if (!region.across) return json.null_field("across");
   const model::Across& value = *region.across;
-  json.open_line_object("across");
-  json.field("of", value.of_threads ? "threads" : "processes");
-  json.field("parts", value.parts);
-  json.field("min_ns", value.min_ns);
-  json.field("mean_ns", value.mean_ns);
-  json.field("max_ns", value.max_ns);
-  json.field("imbalance", value.imbalance);
   const bool process = !value.of_threads && value.slowest < report.processes.size();
-  json.field("slowest", process ? report.processes[value.slowest].pid : value.slowest);
-  json.close();
+  json.line_object("across", "of", value.of_threads ? "threads" : "processes", "parts", value.parts, "min_ns",
+                   value.min_ns, "mean_ns", value.mean_ns, "max_ns", value.max_ns, "imbalance", value.imbalance,
+                   "slowest", process ? report.processes[value.slowest].pid : value.slowest);
 }
 
 void over_ranks(JsonWriter& json, const Region& region) {
-  if (!region.ranks) return;
-  json.open_line_object("ranks");
-  json.field("count", region.ranks->count);
-  json.field("mean_ns", region.ranks->mean_ns);
-  json.field("min_ns", region.ranks->min_ns);
-  json.field("max_ns", region.ranks->max_ns);
-  json.field("stddev_ns", region.ranks->stddev_ns);
-  json.field("imbalance", region.ranks->imbalance);
-  json.field("slowest", region.ranks->slowest);
-  json.field("slowest_in", region.ranks->slowest_in);
-  json.field("compared", region.ranks->compared);
-  json.close();
-}
-
-void communication(JsonWriter& json, const Region& region) {
+  if (region.ranks)
+    json.line_object("ranks", "count", region.ranks->count, "mean_ns", region.ranks->mean_ns, "min_ns",
+                     region.ranks->min_ns, "max_ns", region.ranks->max_ns, "stddev_ns", region.ranks->stddev_ns,
+                     "imbalance", region.ranks->imbalance, "slowest", region.ranks->slowest, "slowest_in",
+                     region.ranks->slowest_in, "compared", region.ranks->compared);
   if (!region.communication) return;
   const model::Communication& of = *region.communication;
   json.open_line_object("communication");
-  json.field("calls", of.calls);
-  json.field("time_ns", of.time_ns);
-  json.field("transfer_ns", of.transfer_ns);
-  json.field("wait_ns", of.wait_ns);
-  json.field("overlap_ns", of.overlap_ns);
-  json.open_line_array("held_up_by");
-  for (const auto& cause : of.held_up_by) {
-    json.open_line_object();
-    json.field("rank", cause.rank);
-    json.field("calls", cause.calls);
-    json.field("ns", cause.ns);
-    json.close();
-  }
-  json.close();
+  json.fields("calls", of.calls, "time_ns", of.time_ns, "transfer_ns", of.transfer_ns, "wait_ns", of.wait_ns,
+              "overlap_ns", of.overlap_ns);
+  json.line_objects("held_up_by", of.held_up_by,
+                    [&](const auto& cause) { json.fields("rank", cause.rank, "calls", cause.calls, "ns", cause.ns); });
   json.close();
 }
 
@@ -282,173 +193,101 @@ void region_object(JsonWriter& json, const model::Report& report, const Region& 
   (void)json.take_escaped();
   json.field("id", region.id);
   region.parent == model::kNone ? json.null_field("parent") : json.field("parent", region.parent);
-  json.field("depth", region.depth);
-  json.texts("path", region.path);
-  json.field("domain", region.domain);
-  json.field("name_escaped", json.take_escaped());
-  json.field("kind", kind_name(region.kind));
+  json.fields("depth", region.depth, "path", region.path, "domain", region.domain);
+  json.fields("name_escaped", json.take_escaped(), "kind", kind_name(region.kind));
   const bool known = region.process && *region.process < report.processes.size();
   known ? json.field("process", report.processes[*region.process].pid) : json.null_field("process");
-  region.process ? json.field("process_index", *region.process) : json.null_field("process_index");
-  region.thread ? json.field("thread", *region.thread) : json.null_field("thread");
-  for (const model::Measure& measure : model::measures()) {
-    if (measure.tag.find('.') != std::string_view::npos) continue;
-    const auto value = measure.get(region);
-    value ? json.field(measure.tag, *value) : json.null_field(measure.tag);
-  }
+  json.fields("process_index", region.process, "thread", region.thread);
+  for (const model::Measure& measure : model::measures())
+    if (measure.tag.find('.') == std::string_view::npos) json.field(measure.tag, measure.get(region));
   json.open_line_object("wall_ns");
   measures(json, region, "wall_ns.");
   json.close();
-  if (region.wall.unlisted > 0) {
-    json.open_line_object("unlisted");
-    json.field("occurrences", region.wall.unlisted);
-    json.field("quantile_error", region.wall.quantile_error);
-    json.close();
-  }
+  if (region.wall.unlisted > 0)
+    json.line_object("unlisted", "occurrences", region.wall.unlisted, "quantile_error", region.wall.quantile_error);
   steady(json, region);
   across(json, report, region);
   over_ranks(json, region);
-  communication(json, region);
   gpu(json, "gpu", region.gpu, region);
-  write_json_cpu(json, "cpu", region.cpu);
-  metrics(json, region.metrics);
+  cpu(json, "cpu", region.cpu);
+  write_metrics(json, region.metrics);
   counted_kernels(json, "kernels", region.kernels);
-  roofline(json, region.roofline);
-  bound(json, region.bound);
-  utilization(json, region.utilization);
+  write_roofline(json, region.roofline);
+  write_bound(json, region.bound);
+  write_utilization(json, region.utilization);
   samples(json, region.samples);
-  json.texts("notes", region.notes);
+  json.field("notes", region.notes);
   json.close();
-}
-
-void run_object(JsonWriter& json, const model::RunInfo& run) {
-  json.open_object("run");
-  json.field("id", run.id);
-  optional_text(json, "tool", run.tool);
-  json.texts("command", run.command);
-  optional_text(json, "cwd", run.cwd);
-  run.start_unix_ns == 0 ? json.null_field("start_unix_ns") : json.field("start_unix_ns", run.start_unix_ns);
-  json.field("duration_ns", run.duration_ns);
-  run.exit_code ? json.field("exit_code", std::int64_t{*run.exit_code}) : json.null_field("exit_code");
-  run.signal ? json.field("signal", std::int64_t{*run.signal}) : json.null_field("signal");
-  optional_text(json, "host", run.host);
-  json.texts("sources", run.sources);
-  pairs(json, "environment", run.environment);
-  json.close();
-}
-
-void processes(JsonWriter& json, const std::vector<model::ReportProcess>& list) {
-  json.line_objects("processes", list, [&](const model::ReportProcess& process) {
-    json.field("pid", process.pid);
-    json.field("parent_pid", process.parent_pid);
-    json.field("name", process.name);
-    json.field("start_ns", process.start_ns);
-    json.field("end_ns", process.end_ns);
-    json.field("ranges", process.ranges);
-    json.field("kernels", process.kernels);
-    process.rank ? json.field("rank", *process.rank) : json.null_field("rank");
-    if (process.range_pair_ns > 0) {
-      json.open_line_object("profiler");
-      json.field("range_own_ns", process.range_own_ns);
-      json.field("range_pair_ns", process.range_pair_ns);
-      json.field("source", "measured in the process as it began: the least that an empty range took");
-      json.close();
-    }
-  });
-}
-
-void devices(JsonWriter& json, const model::Report& report) {
-  json.open_array("devices");
-  for (std::size_t i = 0; i < report.devices.size(); ++i) {
-    const model::Device& device = report.devices[i];
-    json.open_line_object();
-    json.field("name", i < report.device_names.size() ? report.device_names[i] : std::string());
-    if (i < report.device_uuids.size() && !report.device_uuids[i].empty()) json.field("uuid", report.device_uuids[i]);
-    json.field("ordinal", device.ordinal);
-    device.process < report.processes.size() ? json.field("process", report.processes[device.process].pid)
-                                             : json.null_field("process");
-    json.field("compute_major", device.compute_major);
-    json.field("compute_minor", device.compute_minor);
-    json.field("sm_count", device.sm_count);
-    json.field("memory_bytes", static_cast<std::int64_t>(device.memory_bytes));
-    json.field("l2_bytes", static_cast<std::int64_t>(device.l2_bytes));
-    json.field("sm_clock_hz", device.sm_clock_hz);
-    json.field("memory_bytes_per_s", device.memory_bytes_per_s);
-    json.field("mig", device.mig);
-    json.close();
-  }
-  json.close();
-}
-
-void losses(JsonWriter& json, const std::vector<model::Loss>& list) {
-  json.line_objects("losses", list, [&](const model::Loss& loss) {
-    json.field("kind", loss.kind.id());
-    json.field("severity", model::severity_name(loss.severity));
-    json.field("count", static_cast<std::int64_t>(loss.count));
-    json.field("detail", loss.detail);
-  });
 }
 
 // Tag, unit, source and formula of every number, so that the file explains itself.
 void dictionary(JsonWriter& json) {
   json.open_object("measures");
-  for (const model::Measure& measure : model::measures()) {
-    json.open_line_object(measure.tag);
-    json.field("unit", model::unit_name(measure.unit));
-    json.field("source", measure.source);
-    json.field("formula", measure.formula);
-    json.close();
-  }
+  for (const model::Measure& measure : model::measures())
+    json.line_object(measure.tag, "unit", model::unit_name(measure.unit), "source", measure.source, "formula",
+                     measure.formula);
   json.close();
 }
 
 void verdicts(JsonWriter& json, const model::Report& report, std::span<const model::Verdict> list) {
   json.line_objects("verdict", list, [&](const model::Verdict& verdict) {
-    json.field("kind", verdict.kind);
-    json.field("severity", model::weight_name(verdict.severity));
-    json.field("path", verdict.path);
-    verdict.region ? json.field("region", *verdict.region) : json.null_field("region");
+    json.fields("kind", verdict.kind, "severity", model::weight_name(verdict.severity), "path", verdict.path, "region",
+                verdict.region);
     const bool known = verdict.process && *verdict.process < report.processes.size();
     known ? json.field("process", report.processes[*verdict.process].pid) : json.null_field("process");
-    json.field("text", verdict.text);
-    optional_text(json, "advice", model::advice_for(verdict));
-    verdict.saves_ns ? json.field("saves_ns", *verdict.saves_ns) : json.null_field("saves_ns");
-    verdict.saves_share ? json.field("saves_share", *verdict.saves_share) : json.null_field("saves_share");
+    json.fields("text", verdict.text, "advice", or_null(model::advice_for(verdict)), "saves_ns", verdict.saves_ns,
+                "saves_share", verdict.saves_share);
     json.open_line_object("evidence");
     for (const auto& [name, value] : verdict.evidence) json.field(name, value);
     json.close();
-    optional_text(json, "next", verdict.next);
+    json.field("next", or_null(verdict.next));
   });
 }
 
 void outside(JsonWriter& json, const std::optional<model::Outside>& value) {
   if (!value) return json.null_field("outside");
   json.open_line_object("outside");
-  json.field("wall_ns", value->wall_ns);
-  json.field("before_ns", value->before_ns);
-  json.field("between_ns", value->between_ns);
-  json.field("after_ns", value->after_ns);
-  json.field("profiler_ns", value->profiler_ns);
+  json.fields("wall_ns", value->wall_ns, "before_ns", value->before_ns, "between_ns", value->between_ns, "after_ns",
+              value->after_ns, "profiler_ns", value->profiler_ns);
   if (value->late_ns > 0) json.field("late_ns", value->late_ns);
   json.close();
 }
 
-void kernel_counters(JsonWriter& json, const std::vector<model::KernelCounters>& list) {
-  json.objects("kernel_counters", list, [&](const model::KernelCounters& kernel) {
-    json.field("name", kernel.name);
-    metrics(json, kernel.metrics);
-    bound(json, kernel.bound);
-    roofline(json, kernel.roofline);
+// Ranks, collectives and messages of a parallel job; nothing of one that was none.
+void job(const model::Report& report, JsonWriter& json) {
+  if (report.ranks.empty()) return;
+  json.line_objects("ranks", report.ranks, [&](const model::Rank& rank) {
+    json.fields("rank", rank.rank, "local_rank", rank.local_rank, "world_size", or_null(rank.world), "host",
+                or_null(rank.host), "device", or_null(rank.device), "pid", rank.pid, "run", or_null(rank.run));
+    if (rank.clock_offset_ns != 0) json.field("clock_offset_ns", rank.clock_offset_ns);
+    if (!rank.card.empty()) json.field("card", rank.card);
+    const model::RankWork& work = rank.work;
+    if (!work.known) return;
+    json.open_line_object("work");
+    json.fields("kernels", work.kernels, "kernel_ns", work.kernel_ns, "kernel_threads", work.kernel_threads,
+                "copied_bytes", work.copied_bytes);
+    if (work.tokens > 0) json.field("tokens", work.tokens);
+    json.fields("kernel_pace", work.kernel_pace, "cpu_pace", work.cpu_pace, "cpu_ranges", work.cpu_ranges,
+                "slower_ranges", work.slower_ranges, "sm_clock_hz", work.sm_clock_hz, "clock_limited",
+                work.clock_limited);
+    json.close();
   });
-}
-
-void families(JsonWriter& json, const std::vector<model::KernelFamily>& list) {
-  json.line_objects("families", list, [&](const model::KernelFamily& family) {
-    json.field("name", family.name);
-    json.field("kernels", family.kernels);
-    json.field("calls", family.calls);
-    json.field("total_ns", family.total_ns);
-    json.field("share", family.share);
+  json.objects("collectives", report.collectives, [&](const model::Collective& one) {
+    json.fields("communicator", or_null(one.communicator), "library", one.library, "operation", one.operation, "path",
+                one.path, "bytes", one.bytes, "ranks", one.ranks, "calls", one.calls, "transfer_ns", one.transfer_ns,
+                "wait_ns", one.wait_ns, "algbw_bytes_per_s", one.algorithm_bytes_per_s, "busbw_bytes_per_s",
+                one.bus_bytes_per_s, "hidden_share", one.hidden_share);
+    json.line_objects("by_rank", one.by_rank, [&](const model::CollectiveOfRank& rank) {
+      json.fields("rank", rank.rank, "wait_ns", rank.wait_ns, "late_ns", rank.late_ns, "holds_up_ns", rank.holds_up_ns,
+                  "costs_ns", rank.costs_ns, "last", rank.last, "time_ns", rank.time_ns);
+      if (!std::isnan(rank.hidden_ns)) json.field("hidden_ns", rank.hidden_ns);
+    });
+  });
+  json.line_objects("messages", report.messages, [&](const model::PointToPoint& row) {
+    json.fields("communicator", or_null(row.communicator), "library", row.library, "from", row.from, "to", row.to,
+                "path", row.path, "calls", row.calls, "bytes", row.bytes, "transfer_ns", row.transfer_ns,
+                "late_sender_ns", row.late_sender_ns, "late_receiver_ns", row.late_receiver_ns, "late_senders",
+                row.late_senders, "late_receivers", row.late_receivers, "bytes_per_s", row.bytes_per_s);
   });
 }
 
@@ -463,27 +302,36 @@ class Json final : public Exporter {
     json.open_object();
     json.field("schema", kSchema);
     verdicts(json, report, report.verdict);
-    run_object(json, report.run);
-    processes(json, report.processes);
-    write_json_job(report, json);
-    devices(json, report);
+    write_run(json, report.run);
+    write_processes(json, report.processes);
+    job(report, json);
+    write_devices(json, report);
     json.open_array("regions");
     for (const Region& region : report.regions) region_object(json, report, region);
     json.close();
     outside(json, report.outside);
     gpu(json, "total", report.total);
     gpu(json, "unattributed", report.unattributed);
-    write_json_cpu(json, "cpu_outside", report.cpu_outside);
+    cpu(json, "cpu_outside", report.cpu_outside);
     kernel_rows(json, "kernels", report.kernels);
-    if (!report.families.empty()) families(json, report.families);
+    if (!report.families.empty())
+      json.line_objects("families", report.families, [&](const model::KernelFamily& family) {
+        json.fields("name", family.name, "kernels", family.kernels, "calls", family.calls, "total_ns", family.total_ns,
+                    "share", family.share);
+      });
     counted_kernels(json, "unattributed_results", report.unattributed_results);
-    kernel_counters(json, report.kernel_counters);
+    json.objects("kernel_counters", report.kernel_counters, [&](const model::KernelCounters& kernel) {
+      json.field("name", kernel.name);
+      write_metrics(json, kernel.metrics);
+      write_bound(json, kernel.bound);
+      write_roofline(json, kernel.roofline);
+    });
     if (!report.operators.empty()) operators(json, "operators", report.operators, false);
     if (!report.operators_by_shape.empty()) operators(json, "operators_by_shape", report.operators_by_shape, true);
     sampled(json, report.sampled);
-    losses(json, report.losses);
+    write_losses(json, report.losses);
     write_findings(json, report.findings);
-    json.texts("notes", report.notes);
+    json.field("notes", report.notes);
     dictionary(json);
     json.close();
     json.finish();
@@ -511,12 +359,13 @@ class JsonLines final : public Exporter {
     };
     line("run", [&] {
       json.field("schema", kSchema);
-      run_object(json, report.run);
-      devices(json, report);
+      write_run(json, report.run);
+      write_devices(json, report);
     });
     for (const model::Verdict& verdict : report.verdict)
       line("verdict", [&] { verdicts(json, report, {&verdict, 1}); });
-    for (const model::ReportProcess& process : report.processes) line("process", [&] { processes(json, {process}); });
+    for (const model::ReportProcess& process : report.processes)
+      line("process", [&] { write_processes(json, {process}); });
     for (const Region& region : report.regions) {
       line("region", [&] {
         json.key("region");
@@ -532,7 +381,7 @@ class JsonLines final : public Exporter {
       line("result", [&] { counted_kernels(json, "unattributed_results", {result}); });
     for (const model::OperatorRow& row : report.operators)
       line("operator", [&] { operators(json, "operators", {row}, false); });
-    for (const model::Loss& loss : report.losses) line("loss", [&] { losses(json, {loss}); });
+    for (const model::Loss& loss : report.losses) line("loss", [&] { write_losses(json, {loss}); });
     for (const model::Finding& finding : report.findings) line("finding", [&] { write_findings(json, {&finding, 1}); });
     return {};
   }

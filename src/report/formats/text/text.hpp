@@ -1,4 +1,4 @@
-// Markdown for issues, pull requests and notes: the same columns as the terminal table.
+// Formats for people: the table of a terminal and Markdown. Both render the report's document.
 #pragma once
 
 #include <memory>
@@ -7,6 +7,7 @@
 
 namespace rangescope::report {
 
+[[nodiscard]] std::unique_ptr<Exporter> make_terminal();
 [[nodiscard]] std::unique_ptr<Exporter> make_markdown();
 
 }  // namespace rangescope::report

@@ -1,0 +1,20 @@
+// A report as a document, and the pages that every run leaves: summary.md with summary.svg, for people who decide, and
+// kernels.md, every kernel by GPU time. They show what the report holds and judge nothing.
+#pragma once
+
+#include <string>
+
+#include "base/result.hpp"
+#include "report/document/document.hpp"
+
+namespace rangescope::report {
+
+/// What `rangescope report` prints; with Style::cpu the page of one region. kUsage for an unknown column, sort or
+/// range.
+[[nodiscard]] base::Result<Document> report_document(const model::Report& report, const Style& style);
+[[nodiscard]] Document summary_document(const model::Report& report);
+[[nodiscard]] Document kernels_document(const model::Report& report);
+/// The summary's figure: self time by range, as SVG.
+[[nodiscard]] std::string summary_figure(const model::Report& report);
+
+}  // namespace rangescope::report
