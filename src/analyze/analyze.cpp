@@ -16,8 +16,6 @@
 #include "analyze/counters/roofline.hpp"
 #include "analyze/counters/useful.hpp"
 #include "analyze/cpu/cpu.hpp"
-#include "analyze/cpu/cpu_counters.hpp"
-#include "analyze/cpu/program.hpp"
 #include "analyze/details.hpp"
 #include "analyze/gpu/gpu.hpp"
 #include "analyze/gpu/operators.hpp"

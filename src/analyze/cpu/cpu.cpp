@@ -10,7 +10,6 @@
 #include <unordered_map>
 
 #include "analyze/cpu/other_threads.hpp"
-#include "analyze/cpu/program.hpp"
 #include "analyze/names/kernel_labels.hpp"
 #include "analyze/statistics/stretches.hpp"
 #include "analyze/tree/sets.hpp"

@@ -6,12 +6,16 @@
 // that was used: what is missing beyond chance is native, "[kernel]".
 #pragma once
 
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "analyze/tree/contexts.hpp"
 #include "analyze/tree/regions.hpp"
+#include "model/metric_group.hpp"
+#include "model/report.hpp"
+#include "model/session.hpp"
 
 namespace rangescope::analyze {
 
@@ -32,5 +36,22 @@ void add_cpu_work(model::CpuWork& into, const model::CpuWork& other);
 
 /// Parts and functions of a region whose CPU was sampled, without those of the regions inside it.
 [[nodiscard]] model::CpuWork own_cpu_work(const model::Report& report, const model::Region& region);
+
+// Metrics of a region from the events that its threads were counted by (model::CpuCount).
+
+/// Adds the metrics of the groups whose counters were recorded, and one of each other counter ("cpu_page_faults"), to
+/// the regions and rows that have them; per occurrence. Source "CPU events", or "CPU events, sampled" where a record
+/// stands for many: then `min` and `max` hold the value (95 %), and `rounds` are the records. Their `column` metrics
+/// become the report's. O(regions * metrics).
+void add_cpu_metrics(std::span<const model::MetricGroup> groups, model::Report& report);
+
+// A program without ranges is a region itself: from its start to its exit, with all its threads and processes.
+
+/// The process that rangescope started, as the session has it; kNone where that is not known.
+[[nodiscard]] std::uint32_t first_process(const model::Session& session);
+
+/// Where the session has no range: makes the program the report's one region, with all GPU work of the run and `cpu` in
+/// it, and says how to name its parts. Before the rows are made.
+void make_program_region(const model::Session& session, base::Held<model::CpuWork> cpu, model::Report& report);
 
 }  // namespace rangescope::analyze

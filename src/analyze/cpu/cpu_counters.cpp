@@ -1,4 +1,4 @@
-#include "analyze/cpu/cpu_counters.hpp"
+#include "analyze/cpu/cpu.hpp"
 
 #include <fmt/format.h>
 

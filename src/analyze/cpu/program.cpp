@@ -1,4 +1,4 @@
-#include "analyze/cpu/program.hpp"
+#include "analyze/cpu/cpu.hpp"
 
 #include <algorithm>
 #include <set>

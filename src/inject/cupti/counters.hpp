@@ -10,7 +10,6 @@
 #pragma once
 
 #include "inject/cupti/api.hpp"
-#include "inject/cupti/subscriber.hpp"
 
 namespace rangescope::inject::cupti {
 

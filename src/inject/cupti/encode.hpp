@@ -6,12 +6,205 @@
 #pragma once
 
 #include <cstdint>
+#include <cstdlib>
+#include <cstring>
 
+#include "inject/cupti/api.hpp"
 #include "inject/cupti/gpu_stream.hpp"
-#include "inject/cupti/intern.hpp"
-#include "inject/cupti/records.hpp"
 
 namespace rangescope::inject::cupti {
+
+// Small hash tables for the collector: fixed capacity, open addressing (linear probing, Knuth vol. 3 section 6.4),
+// memory from calloc on first use, no exceptions. A table that is full is emptied: its user then defines things anew.
+
+/// From a trivially copyable key without padding to a 32-bit id; 0 is "absent".
+template <typename Key, std::uint32_t Capacity>
+class FixedTable {
+  static_assert((Capacity & (Capacity - 1)) == 0);
+  struct Slot {
+    Key key;
+    std::uint32_t id;
+  };
+
+ public:
+  FixedTable() = default;
+  FixedTable(const FixedTable&) = delete;
+  FixedTable& operator=(const FixedTable&) = delete;
+  ~FixedTable() { std::free(slots_); }
+
+  [[nodiscard]] std::uint32_t find(const Key& key) const {
+    if (slots_ == nullptr) {
+      return 0;
+    }
+    for (std::uint32_t at = place(key);; at = (at + 1) & (Capacity - 1)) {
+      if (slots_[at].id == 0) {
+        return 0;
+      }
+      if (std::memcmp(&slots_[at].key, &key, sizeof key) == 0) {
+        return slots_[at].id;
+      }
+    }
+  }
+
+  /// `key` must be absent, `id` not 0.
+  void add(const Key& key, std::uint32_t id) {
+    if (slots_ == nullptr) {
+      slots_ = static_cast<Slot*>(std::calloc(Capacity, sizeof(Slot)));
+      if (slots_ == nullptr) {
+        return;
+      }
+    }
+    if (used_ >= Capacity / 4 * 3) {
+      std::memset(static_cast<void*>(slots_), 0, Capacity * sizeof(Slot));
+      used_ = 0;
+    }
+    std::uint32_t at = place(key);
+    while (slots_[at].id != 0) {
+      at = (at + 1) & (Capacity - 1);
+    }
+    slots_[at] = {key, id};
+    ++used_;
+  }
+
+ private:
+  static std::uint32_t place(const Key& key) {
+    std::uint64_t hash = 0x9e3779b97f4a7c15ull;
+    const auto* at = reinterpret_cast<const unsigned char*>(&key);
+    for (std::size_t i = 0; i + 4 <= sizeof key; i += 4) {
+      std::uint32_t word;
+      std::memcpy(&word, at + i, 4);
+      hash = (hash ^ word) * 0xff51afd7ed558ccdull;
+      hash ^= hash >> 32;
+    }
+    return static_cast<std::uint32_t>(hash) & (Capacity - 1);
+  }
+
+  Slot* slots_ = nullptr;
+  std::uint32_t used_ = 0;
+};
+
+/// From a C string to an id. Looked up by pointer first: CUPTI gives every kernel of one function the same pointer. The
+/// text is compared all the same, since a module that is unloaded may leave its place to another.
+class NameTable {
+ public:
+  NameTable() = default;
+  NameTable(const NameTable&) = delete;
+  NameTable& operator=(const NameTable&) = delete;
+  ~NameTable() { clear(); }
+
+  [[nodiscard]] std::uint32_t find(const char* name) const {
+    const Slot& slot = slots_[place(name)];
+    return slot.pointer == name && std::strcmp(slot.text, name) == 0 ? slot.id : 0;
+  }
+
+  /// Replaces whatever had the place: two names that collide are defined again and again, which costs bytes only.
+  void add(const char* name, std::uint32_t id) {
+    Slot& slot = slots_[place(name)];
+    char* text = strdup(name);
+    if (text == nullptr) {
+      return;
+    }
+    std::free(slot.text);
+    slot = {name, text, id};
+  }
+
+ private:
+  struct Slot {
+    const char* pointer;
+    char* text;
+    std::uint32_t id;
+  };
+  static constexpr std::uint32_t kSlots = 16384;
+
+  static std::uint32_t place(const char* name) {
+    return static_cast<std::uint32_t>((reinterpret_cast<std::uintptr_t>(name) * 0x9e3779b97f4a7c15ull) >> 50) &
+           (kSlots - 1);
+  }
+  void clear() {
+    for (Slot& slot : slots_) {
+      std::free(slot.text);
+      slot = {};
+    }
+  }
+
+  Slot slots_[kSlots] = {};
+};
+
+struct KindKey {
+  std::uint32_t name, stream;
+  std::uint32_t grid[3], block[3], cluster[3];
+  std::uint32_t registers, static_shared, dynamic_shared;
+};
+struct StreamKey {
+  std::uint32_t device, context, stream;
+};
+using KindTable = FixedTable<KindKey, 65536>;
+using StreamTable = FixedTable<StreamKey, 16384>;
+
+// Activity records of any supported CUPTI as plain values. CUPTI's structs have version suffixes and grew over time;
+// this is the only place that knows which release wrote what.
+//
+// From CUDA 12.0 to 13.0 every struct that is read here grew at its end or in its padding, never in the middle
+// (asserted in records.cpp against the headers); so a field is read where it has always been, and newer ones only where
+// the library is new enough to write them. A release that moves a field needs a new Family, and a table here.
+
+struct KernelRecord {
+  std::uint64_t start, end;
+  std::uint32_t correlation;
+  std::uint32_t device, context, stream;
+  std::uint64_t graph_node;
+  const char* name;  ///< mangled, the library's own
+  std::uint32_t grid[3], block[3], cluster[3];
+  std::uint32_t registers_per_thread, static_shared_bytes, dynamic_shared_bytes;
+};
+
+/// A copy (also between peers) or, with `kind` the memory kind, a memset.
+struct CopyRecord {
+  std::uint64_t start, end, bytes;
+  std::uint32_t correlation;
+  std::uint32_t device, context, stream;
+  std::uint64_t graph_node;
+  std::uint8_t kind, source, destination;
+};
+
+struct GraphRecord {
+  std::uint64_t start, end;
+  std::uint32_t correlation;
+  std::uint32_t device, context, stream;
+  std::uint32_t graph;
+};
+
+struct ApiRecord {
+  std::uint64_t start, end;
+  std::uint32_t correlation;
+  std::uint32_t thread;
+  std::uint32_t cbid;
+};
+
+struct DeviceRecord {
+  std::uint32_t id;
+  const char* name;
+  std::uint8_t uuid[16];
+  bool mig;
+  std::uint64_t memory_bytes, l2_bytes, memory_bytes_per_s, sm_clock_hz;
+  std::uint32_t compute_major, compute_minor, sm_count;
+};
+
+struct ContextRecord {
+  std::uint32_t id, device, null_stream, parent;
+  bool green;
+  std::uint32_t sm_count;
+};
+
+[[nodiscard]] KernelRecord read_kernel(const CUpti_Activity& record, Family family);
+[[nodiscard]] CopyRecord read_copy(const CUpti_Activity& record, Family family);       ///< MEMCPY
+[[nodiscard]] CopyRecord read_peer_copy(const CUpti_Activity& record, Family family);  ///< MEMCPY2
+[[nodiscard]] CopyRecord read_memset(const CUpti_Activity& record, Family family);
+[[nodiscard]] GraphRecord read_graph(const CUpti_Activity& record, Family family);
+[[nodiscard]] ApiRecord read_api(const CUpti_Activity& record, Family family);
+[[nodiscard]] DeviceRecord read_device(const CUpti_Activity& record, Family family);
+/// `version`: 12.x grew the context record within the family.
+[[nodiscard]] ContextRecord read_context(const CUpti_Activity& record, std::uint32_t version);
 
 class Encoder {
  public:

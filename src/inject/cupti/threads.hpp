@@ -19,4 +19,24 @@ void wait_for(pthread_cond_t& condition, pthread_mutex_t& lock, std::int64_t ns)
 /// This thread's kernel id, asked of the kernel once.
 [[nodiscard]] std::uint32_t thread_id();
 
+// A thread that takes a turn at regular intervals, and sleeps between.
+
+class Flusher {
+ public:
+  /// `turn` is called every `interval_ms`; 0: there is no thread.
+  void start(std::uint32_t interval_ms, void (*turn)());
+  /// After the turn that is under way.
+  void stop();
+
+ private:
+  static void* loop(void* self);
+
+  pthread_t thread_{};
+  bool running_ = false, stop_ = false;
+  pthread_cond_t wake_ = PTHREAD_COND_INITIALIZER;
+  pthread_mutex_t lock_ = PTHREAD_MUTEX_INITIALIZER;
+  std::int64_t interval_ns_ = 0;
+  void (*turn_)() = nullptr;
+};
+
 }  // namespace rangescope::inject::cupti

@@ -12,14 +12,12 @@
 #include <new>
 #include <utility>
 
-#include "inject/cupti/buffers.hpp"
 #include "inject/cupti/counters.hpp"
 #include "inject/cupti/encode.hpp"
-#include "inject/cupti/flusher.hpp"
-#include "inject/cupti/hardware_times.hpp"
 #include "inject/cupti/launches.hpp"
 #include "inject/cupti/overhead.hpp"
 #include "inject/cupti/threads.hpp"
+#include "inject/cupti/trace_settings.hpp"
 #include "inject/nvtx/capture.hpp"
 #include "inject/nvtx/process.hpp"
 #include "wire/counters.hpp"

@@ -13,7 +13,6 @@
 #include <optional>
 
 #include "base/demangle.hpp"
-#include "sample/cpu/libdw/covered.hpp"
 #include "sample/cpu/libdw/open.hpp"
 
 namespace rangescope::sample::cpu {

@@ -14,7 +14,6 @@
 #include <span>
 #include <utility>
 
-#include "sample/cpu/libdw/covered.hpp"
 #include "sample/cpu/libdw/open.hpp"
 #include "sample/cpu/unwind.hpp"
 
