@@ -20,15 +20,17 @@ add_library(portable_yaml INTERFACE)
 target_compile_definitions(portable_yaml INTERFACE YAML_CPP_STATIC_DEFINE)
 rangescope_archives(portable_yaml yaml-cpp)
 add_library(yaml-cpp ALIAS portable_yaml)
-rangescope_archives(PkgConfig::sqlite3 sqlite3 z m)
+rangescope_archives(PkgConfig::sqlite3 sqlite3 z)
+set_property(TARGET PkgConfig::sqlite3 APPEND PROPERTY INTERFACE_LINK_LIBRARIES m rt)  # rt: timers, before glibc 2.34
 rangescope_archives(PkgConfig::re2 re2)
 rangescope_archives(PkgConfig::zstd zstd)
 rangescope_archives(PkgConfig::zlib z)
-rangescope_archives(PkgConfig::archive archive nettle acl attr lz4 bz2 lzma zstd z)
+set_target_properties(PkgConfig::archive PROPERTIES INTERFACE_LINK_LIBRARIES
+                      ${RANGESCOPE_PORTABLE}/libarchive/libarchive/libarchive.a)
 rangescope_archives(PkgConfig::libdw dw elf bz2 lzma z)
 
 add_compile_options(-ffile-prefix-map=${PROJECT_SOURCE_DIR}=. -ffile-prefix-map=${RANGESCOPE_PORTABLE}=portable)
 # The compiler looks beside itself before it looks below a sysroot: -B puts the sysroot's start files and libc first.
 set(libc ${RANGESCOPE_PORTABLE}/sysroot/usr/lib/${CMAKE_LIBRARY_ARCHITECTURE})
 add_link_options(--sysroot=${RANGESCOPE_PORTABLE}/sysroot -B${libc}/ -L${libc} -pthread -static-libstdc++ -static-libgcc ${RANGESCOPE_PORTABLE}/floor.o
-                 -Wl,--build-id=sha1)
+                 -Wl,--build-id=sha1,--wrap=exp,--wrap=log,--wrap=pow)

@@ -28,5 +28,12 @@ done <"$here/sources.txt"
 find "$folder/sysroot" -type l -lname '/*' | while read -r link; do
   ln -sfn "$(realpath -m --relative-to="$(dirname "$link")" "$folder/sysroot$(readlink "$link")")" "$link"
 done
+# Debian's archive of libarchive brings libxml2 and ICU along: its tar alone is needed.
+off=(); for part in NETTLE OPENSSL MBEDTLS LIBB2 LZ4 LZO LZMA ZSTD ZLIB BZip2 LIBXML2 EXPAT PCREPOSIX LIBGCC CNG TAR CPIO CAT XATTR ACL ICONV TEST; do
+  off+=("-DENABLE_$part=OFF"); done
+cmake -S "$folder/libarchive-3.6.2" -B "$folder/libarchive" -G Ninja -DCMAKE_BUILD_TYPE=Release -DCMAKE_POSITION_INDEPENDENT_CODE=ON \
+  -DBUILD_SHARED_LIBS=OFF -DCMAKE_C_FLAGS="-ffile-prefix-map=$folder=portable -Wno-error" "${off[@]}" >"$folder/libarchive.log" 2>&1 &&
+  cmake --build "$folder/libarchive" --target archive_static >>"$folder/libarchive.log" 2>&1 ||
+  die "libarchive was not built" "The whole log is in $folder/libarchive.log"
 gcc -O2 -fPIC -c -o "$folder/floor.o" "$here/floor.c"
 printf %s "$key" >"$folder/.stamp"

@@ -96,8 +96,16 @@ Result<pid_t> spawn(const Command& command, const Signals& signals, const ChildO
   posix_spawnattr_t attributes;
   posix_spawnattr_init(&attributes);
   // Before its first instruction: a child that reads the terminal at once would be stopped otherwise.
-  if (foreground) posix_spawn_file_actions_addtcsetpgrp_np(&actions, STDIN_FILENO);
-  if (!command.cwd.empty()) posix_spawn_file_actions_addchdir_np(&actions, command.cwd.c_str());
+  const bool late =
+      foreground && posix_spawn_file_actions_addtcsetpgrp_np(&actions, STDIN_FILENO) != 0;  // glibc < 2.35
+  std::error_code ignored;
+  const bool elsewhere = !command.cwd.empty() && !std::filesystem::equivalent(command.cwd, ".", ignored);
+  if (elsewhere && posix_spawn_file_actions_addchdir_np(&actions, command.cwd.c_str()) != 0) {
+    posix_spawn_file_actions_destroy(&actions);
+    posix_spawnattr_destroy(&attributes);
+    return fail(Code::kToolMissing, "cannot start a program in another folder: this C library is older than glibc 2.29",
+                command.cwd.string(), "Change to that folder first");
+  }
   if (command.null_stdin) posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
   if (out.child_end() >= 0) posix_spawn_file_actions_adddup2(&actions, out.child_end(), STDOUT_FILENO);
   if (err.child_end() >= 0) posix_spawn_file_actions_adddup2(&actions, err.child_end(), STDERR_FILENO);
@@ -120,11 +128,13 @@ Result<pid_t> spawn(const Command& command, const Signals& signals, const ChildO
   const int error = ::posix_spawnp(&pid, argv[0], &actions, &attributes, argv.data(), env.data());
   posix_spawn_file_actions_destroy(&actions);
   posix_spawnattr_destroy(&attributes);
-  if (error == 0) return pid;
+  if (error == 0) {
+    if (late) ::tcsetpgrp(STDIN_FILENO, pid), ::kill(-pid, SIGCONT);  // it may have asked the terminal already
+    return pid;
+  }
   if (error == EAGAIN && command.forward_signals) take_our_place(command, signals, out, err, argv, env);
 
   const std::string& program = command.argv.front();
-  std::error_code ignored;
   if (!command.cwd.empty() && !std::filesystem::is_directory(command.cwd, ignored))
     return fail(Code::kNoInput, "the folder to run in does not exist", command.cwd.string());
   if (error == EACCES && std::filesystem::is_directory(program, ignored))
