@@ -152,6 +152,10 @@ def deb(tree, version, arch, glibc, epoch, path):
         f"{hashlib.md5(p.read_bytes()).hexdigest()}  {p.relative_to(tree)}\n" for p in sorted((tree / "usr").rglob("*")) if p.is_file()))
     for file in control.iterdir():
         file.chmod(0o644)
+    # What Python wrote beside its modules is nobody else's to remove.
+    (control / "prerm").write_text("#!/bin/sh\nset -e\nrm -rf /usr/share/rangescope/python/__pycache__\n"
+                                   "rm -f /usr/lib/python3/dist-packages/__pycache__/rangescope.*.pyc\n")
+    (control / "prerm").chmod(0o755)
     control.chmod(0o755)
     for p in [tree, *tree.rglob("*")]:
         os.utime(p, (epoch, epoch), follow_symlinks=False)
