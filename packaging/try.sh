@@ -36,7 +36,7 @@ for suite in bullseye bookworm trixie; do
   tried "$suite: wheel" "$root" bash -ec 'cd /try; python3 -m venv v; v/bin/pip install -q --no-index rangescope-*.whl
     v/bin/python -c "import rangescope; assert rangescope.backend == \"none\""; exec v/bin/python try.py /try/v/bin/rangescope /try/program'
   tried "$suite: deb" "$root" bash -ec 'cd /try; files() { find / -xdev -path /proc -prune -o -path /try -prune -o -path /var/lib/dpkg -prune -o \
-      -path "/var/log/*" -prune -o -path "/var/cache/*" -prune -o -path "/tmp/*" -prune -o -path "*/__pycache__*" -prune -o -print | sort; }
+      -path "/var/log/*" -prune -o -path "/var/cache/*" -prune -o -path "/tmp/*" -prune -o -path "/root/*" -prune -o -path "*/__pycache__*" -prune -o -print | sort; }
     files >before; dpkg -i rangescope_*.deb; dpkg -i rangescope_*.deb; python3 -c "import rangescope"
     python3 try.py /usr/bin/rangescope /try/program >tried; dpkg -P rangescope; files >after; diff before after; tail -n 1 tried'
   rm -rf --one-file-system "$root"
