@@ -50,7 +50,9 @@ class Counted(unittest.TestCase):
         self.assertEqual(sum(m["bytes"] for m in report["messages"]), sum(t["bytes"] for t in truth))
         told, called = {}, {}
         for row in report["collectives"]:
-            told[row["operation"]] = told.get(row["operation"], 0) + row["calls"] * row["ranks"]
+            name = row["operation"]
+            told[name] = told.get(name, 0) + row["calls"] * row["ranks"]
+            told[f"{name}_bytes"] = told.get(f"{name}_bytes", 0) + (row["bytes"] or 0) * row["calls"] * row["ranks"]
         for name in truth[0]:
             if name.startswith("MPI_"):
                 called[name] = sum(t.get(name, 0) for t in truth)

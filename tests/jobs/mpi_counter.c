@@ -19,7 +19,7 @@ static int prepared_count;
 static __thread int inside; /* of Open MPI's MPI_Sendrecv_replace, which calls PMPI_Sendrecv */
 static struct {
   const char* name;
-  long long calls;
+  long long calls, bytes;
 } collectives[64];
 
 #define NEXT(name)                      \
@@ -39,12 +39,17 @@ static void add(long long bytes) {
   sent += bytes;
   pthread_mutex_unlock(&lock);
 }
-static void called(const char* name) {
+/* Of several ranks: a call on a communicator of one has nothing to be joined with. */
+static void called(const char* name, MPI_Comm comm, long long bytes) {
+  int size = 0;
+  PMPI_Comm_size(comm, &size);
+  if (size < 2) return;
   pthread_mutex_lock(&lock);
   int i = 0;
   while (collectives[i].name && strcmp(collectives[i].name, name) != 0) ++i;
   collectives[i].name = name;
   ++collectives[i].calls;
+  collectives[i].bytes += bytes;
   pthread_mutex_unlock(&lock);
 }
 static void started(MPI_Request request) {
@@ -120,25 +125,31 @@ int PMPI_Sendrecv_replace(void* buffer, int count, MPI_Datatype type, int to, in
   return result;
 }
 
-#define COUNTED(name, parameters, arguments) \
-  int PMPI_##name parameters {               \
-    NEXT(name);                              \
-    called("MPI_" #name);                    \
-    return real arguments;                   \
+#define COUNTED(name, bytes, parameters, arguments) \
+  int PMPI_##name parameters {                      \
+    NEXT(name);                                     \
+    called("MPI_" #name, comm, bytes);              \
+    return real arguments;                          \
   }
-COUNTED(Barrier, (MPI_Comm comm), (comm))
-COUNTED(Bcast, (void* b, int n, MPI_Datatype t, int root, MPI_Comm comm), (b, n, t, root, comm))
-COUNTED(Reduce, (const void* a, void* b, int n, MPI_Datatype t, MPI_Op op, int root, MPI_Comm comm),
+COUNTED(Barrier, 0, (MPI_Comm comm), (comm))
+COUNTED(Bcast, size_of(n, t, 0), (void* b, int n, MPI_Datatype t, int root, MPI_Comm comm), (b, n, t, root, comm))
+COUNTED(Reduce, size_of(n, t, 0), (const void* a, void* b, int n, MPI_Datatype t, MPI_Op op, int root, MPI_Comm comm),
         (a, b, n, t, op, root, comm))
-COUNTED(Allreduce, (const void* a, void* b, int n, MPI_Datatype t, MPI_Op op, MPI_Comm comm), (a, b, n, t, op, comm))
-COUNTED(Iallreduce, (const void* a, void* b, int n, MPI_Datatype t, MPI_Op op, MPI_Comm comm, MPI_Request* r),
+COUNTED(Allreduce, size_of(n, t, 0), (const void* a, void* b, int n, MPI_Datatype t, MPI_Op op, MPI_Comm comm),
+        (a, b, n, t, op, comm))
+COUNTED(Iallreduce, size_of(n, t, 0),
+        (const void* a, void* b, int n, MPI_Datatype t, MPI_Op op, MPI_Comm comm, MPI_Request* r),
         (a, b, n, t, op, comm, r))
-COUNTED(Ibarrier, (MPI_Comm comm, MPI_Request* r), (comm, r))
-COUNTED(Alltoall, (const void* a, int n, MPI_Datatype t, void* b, int m, MPI_Datatype u, MPI_Comm comm),
-        (a, n, t, b, m, u, comm))
-COUNTED(Allgather, (const void* a, int n, MPI_Datatype t, void* b, int m, MPI_Datatype u, MPI_Comm comm),
-        (a, n, t, b, m, u, comm))
-COUNTED(Win_fence, (int assertion, MPI_Win window), (assertion, window))
+COUNTED(Ibarrier, 0, (MPI_Comm comm, MPI_Request* r), (comm, r))
+COUNTED(Alltoall, size_of(m, u, 0),
+        (const void* a, int n, MPI_Datatype t, void* b, int m, MPI_Datatype u, MPI_Comm comm), (a, n, t, b, m, u, comm))
+COUNTED(Allgather, size_of(m, u, 0),
+        (const void* a, int n, MPI_Datatype t, void* b, int m, MPI_Datatype u, MPI_Comm comm), (a, n, t, b, m, u, comm))
+int PMPI_Win_fence(int assertion, MPI_Win window) {
+  NEXT(Win_fence);
+  called("MPI_Win_fence", MPI_COMM_WORLD, 0);
+  return real(assertion, window);
+}
 
 int PMPI_Finalize(void) {
   NEXT(Finalize);
@@ -150,7 +161,8 @@ int PMPI_Finalize(void) {
   if (out) {
     fprintf(out, "messages %lld\nbytes %lld\n", messages, sent);
     for (int i = 0; i < 64 && collectives[i].name; ++i)
-      fprintf(out, "%s %lld\n", collectives[i].name, collectives[i].calls);
+      fprintf(out, "%s %lld\n%s_bytes %lld\n", collectives[i].name, collectives[i].calls, collectives[i].name,
+              collectives[i].bytes);
     fclose(out);
   }
   return real();

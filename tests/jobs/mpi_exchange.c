@@ -158,6 +158,46 @@ static void* of_thread(void* argument) {
   return NULL;
 }
 
+/* Collectives of communicators of every making, with derived types and in place; some of one rank alone, which waits
+ * for nobody. */
+static void collect(void) {
+  static const int first[1] = {0};
+  int numbers[64] = {0};
+  struct {
+    double value;
+    int rank;
+  } mine = {1.0 / (rank + 1), rank}, least;
+  MPI_Group world, rest;
+  MPI_Comm created, grouped, shared, alone;
+  MPI_Datatype columns;
+  MPI_Comm_group(MPI_COMM_WORLD, &world);
+  MPI_Group_excl(world, 1, first, &rest);
+  MPI_Comm_create(MPI_COMM_WORLD, rest, &created);
+  MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, -rank, MPI_INFO_NULL, &shared);
+  MPI_Comm_split(MPI_COMM_WORLD, rank == 1 ? 1 : MPI_UNDEFINED, 0, &alone);
+  MPI_Type_vector(4, 2, 8, MPI_INT, &columns);
+  MPI_Type_commit(&columns);
+  MPI_Bcast(numbers, 2, columns, 0, shared);
+  MPI_Allreduce(&mine, &least, 1, MPI_DOUBLE_INT, MPI_MINLOC, shared);
+  if (created != MPI_COMM_NULL) {
+    MPI_Comm_create_group(created, rest, 7, &grouped);
+    MPI_Allreduce(MPI_IN_PLACE, numbers, 5, MPI_INT, MPI_SUM, grouped);
+    MPI_Barrier(created);
+    MPI_Comm_free(&grouped);
+    MPI_Comm_free(&created);
+  }
+  for (int i = 0; i < 5 && rank == 1; ++i) {
+    MPI_Barrier(MPI_COMM_SELF);
+    MPI_Allreduce(MPI_IN_PLACE, numbers, 7, MPI_INT, MPI_SUM, alone);
+  }
+  if (alone != MPI_COMM_NULL) MPI_Comm_free(&alone);
+  MPI_Barrier(shared);
+  MPI_Comm_free(&shared);
+  MPI_Type_free(&columns);
+  MPI_Group_free(&rest);
+  MPI_Group_free(&world);
+}
+
 int main(int argc, char** argv) {
   static char in[40 * MOST], out[8 * MOST];
   int level = 0, dimensions[3] = {0, 0, 0}, periods[3] = {1, 0, 1};
@@ -192,6 +232,7 @@ int main(int argc, char** argv) {
     }
     nvtxRangePop();
   }
+  for (int i = 0; i < 3; ++i) collect();
   if (threads > 0) {
     pthread_t running[16];
     MPI_Comm own[16];
