@@ -98,7 +98,7 @@ void add_job(const runs::job::Job& job, model::Report& report) {
   for (model::Loss& loss : runs::job::losses_of(job)) report.losses.push_back(std::move(loss));
   const bool seen = std::any_of(report.regions.begin(), report.regions.end(),
                                 [](const model::Region& region) { return analyze::is_communication(region.domain); });
-  if (!seen && (job.launcher == "openmpi" || job.launcher == "pmix"))
+  if (!seen && (job.launcher == "openmpi" || job.launcher == "pmix" || job.launcher == "slurm"))
     report.notes.push_back(
         "no call of MPI was seen in any rank: the program makes none, links MPI statically, or ran with --no-mpi");
 }

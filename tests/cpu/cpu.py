@@ -272,6 +272,23 @@ class Native(Profiled):
         self.assertGreater(wants["holders"][0]["ns"], 0.8 * wants["split"]["waiting"])
         self.assertTrue(any("waits for a lock" in v["text"] and "in keeps" in v["text"] for v in report["verdict"]), report["verdict"])
 
+    def test_a_pool_works_for_who_uses_it(self):
+        program = f"{BIN}/cpu_pool"
+        if not os.path.exists(program):
+            self.skipTest("built without OpenMP")
+        report, _ = self.profile(program, "1600", rate="999Hz", env={"OMP_WAIT_POLICY": "passive"})
+        little, much = (self.region(report, name)["cpu"] for name in ("little", "much"))
+        for work, ms in ((little, 160), (much, 1600)):  # two workers beside the thread itself
+            self.assertAlmostEqual(work["pool"]["ns"] / 1e6, 1.25 * ms, delta=0.12 * ms)
+            self.assertIn("spend", {f["name"] for f in work["functions"]})
+        self.assertNotIn("pool", self.region(report, "alone")["cpu"])
+        slowest = much["holders"][0]
+        self.assertEqual((slowest["kind"], slowest["doing"]), ("pool", "spend"))
+        locks = sum(part["ns"] for part in much["parts"] if (part["kind"], part["name"]) == ("waiting", "lock"))
+        self.assertGreater(slowest["ns"], 0.9 * locks)
+        if locks > 0.2 * self.region(report, "much")["wall_ns"]["inclusive"]:  # it ran mostly, and did not wait for a core
+            self.assertTrue(any("of its pool" in v["text"] for v in report["verdict"]), report["verdict"])
+
     def test_switches_that_come_too_fast_are_thinned(self):
         report, truth = self.profile(SHARES, "pingpong", "4000", rate="199Hz")
         self.assert_adds_up(report)

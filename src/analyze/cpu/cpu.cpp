@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <numeric>
 #include <set>
 #include <unordered_map>
 
@@ -53,7 +54,7 @@ bool is_interpreter(std::string_view file) {
 /// Waiting for what a thread had, in a range of its own.
 struct HeldKey {
   std::uint32_t holder, region;  ///< index into CpuProfile::threads; kNone: outside ranges
-  model::WaitKind kind;
+  std::string_view kind;
   auto operator<=>(const HeldKey&) const = default;
 };
 struct Held {
@@ -196,23 +197,27 @@ class CpuSums {
         source.push_back(count.counter);
       }
     }
-    // A pool's work counts where the thread was that started the pool's threads.
     const std::size_t not_pool = points.size();
-    const std::vector<bool> pool = pool_work(session_);
+    const PoolStacks pools = pool_stacks(session_);
+    const std::vector<std::uint32_t> users = pool_users(session_, pools);
     in_range_.resize(cpu_.samples.size());
-    for (std::uint32_t i = 0; i < cpu_.samples.size(); ++i) {
-      const model::CpuSample& sample = cpu_.samples[i];
-      const std::uint32_t creator = thread_of(cpu_.threads[sample.thread].creator);
-      if (creator == kNone || thread_of(sample.thread) != kNone || sample.stack >= pool.size() || !pool[sample.stack])
-        continue;
-      points.push_back({sample.at_ns, sample.at_ns, creator});
+    for (std::uint32_t i = 0; i < users.size(); ++i) {
+      if (users[i] == kNone) continue;
+      points.push_back({cpu_.samples[i].at_ns, cpu_.samples[i].at_ns, users[i]});
+      source.push_back(i);
+    }
+    const std::size_t not_pool_waits = points.size();
+    const std::vector<CpuWait> pool_waiting = pool_waits(session_, pools);
+    for (std::uint32_t i = 0; i < pool_waiting.size(); ++i) {
+      const std::int64_t middle = std::midpoint(pool_waiting[i].start_ns, pool_waiting[i].end_ns);
+      points.push_back({middle, middle, thread_of(pool_waiting[i].thread)});
       source.push_back(i);
     }
     const std::size_t not_holders = points.size();
     for (std::uint32_t i = 0; i < cpu_.waits.size(); ++i) {
       const CpuWait& wait = cpu_.waits[i];
       if (wait.holder == kNone || thread_of(wait.thread) == kNone || thread_of(wait.holder) == kNone) continue;
-      const std::int64_t middle = wait.start_ns + (wait.end_ns - wait.start_ns) / 2;
+      const std::int64_t middle = std::midpoint(wait.start_ns, wait.end_ns);
       points.push_back({middle, middle, thread_of(wait.holder)});
       source.push_back(i);
     }
@@ -233,8 +238,11 @@ class CpuSums {
         const auto entries = point_sets_.of(point_sets_.of_context[contexts.of_launch[p]]);
         const auto primary =
             std::find_if(entries.begin(), entries.end(), [&](const SetEntry& e) { return is_primary(e); });
-        add_held(point_sums_[set_of_wait[source[p]]], cpu_.waits[source[p]],
-                 primary == entries.end() ? kNone : primary->region);
+        const CpuWait& wait = cpu_.waits[source[p]];
+        add_held(point_sums_[set_of_wait[source[p]]], wait, primary == entries.end() ? kNone : primary->region,
+                 kWaitNames[static_cast<std::size_t>(wait.kind)]);
+      } else if (p >= not_pool_waits) {
+        add_held(sums, pool_waiting[source[p]], kNone, "pool");
       } else if (p >= not_pool) {
         if (contexts.of_launch[p] == 0) continue;
         in_range_[source[p]] = true;
@@ -255,13 +263,14 @@ class CpuSums {
         into.second += length > 0 ? weight * idle_ns(point.thread, point.start_ns, point.end_ns) * outside / length : 0;
         if (weight != 1) sums.estimated_ns += outside;
         set_of_wait[source[p]] = point_sets_.of_context[contexts.of_launch[p]];
-        if (wait.holder != kNone && thread_of(wait.holder) == kNone) add_held(sums, wait, kNone);
+        if (wait.holder != kNone && thread_of(wait.holder) == kNone)
+          add_held(sums, wait, kNone, kWaitNames[static_cast<std::size_t>(wait.kind)]);
       }
     }
   }
 
-  void add_held(CpuSetSums& sums, const CpuWait& wait, std::uint32_t region) {
-    Held& held = sums.held[{wait.holder, region, wait.kind}];
+  void add_held(CpuSetSums& sums, const CpuWait& wait, std::uint32_t region, std::string_view kind) {
+    Held& held = sums.held[{wait.holder, region, kind}];
     held.ns += wait.weight * static_cast<double>(wait.end_ns - wait.start_ns);
     auto at = std::lower_bound(cpu_.samples.begin(), cpu_.samples.end(), std::pair(wait.holder, wait.start_ns),
                                [](const model::CpuSample& sample, const auto& wanted) {
@@ -508,7 +517,7 @@ class CpuSums {
     for (const auto& [key, each] : held) {
       const model::CpuThread& thread = cpu_.threads[key.holder];
       model::CpuHolder holder;
-      holder.kind = kWaitNames[static_cast<std::size_t>(key.kind)];
+      holder.kind = key.kind;
       holder.thread = fmt::format("{} ({})", session_.strings.view(thread.name), thread.tid);
       if (key.region < regions_.size()) holder.range = model::path_text(regions_[key.region]);
       const auto most = std::max_element(each.doing.begin(), each.doing.end(),
@@ -639,36 +648,6 @@ class CpuSums {
 };
 
 }  // namespace
-
-std::string_view cuda_kind(std::string_view function) {
-  const auto has = [&](std::string_view part) { return function.find(part) != std::string_view::npos; };
-  if (has("Launch")) return "launch";
-  if (has("Synchronize") || has("EventQuery") || has("StreamQuery")) return "synchronize";
-  if (has("Memcpy")) return "copy";
-  if (has("Memset")) return "set";
-  if (has("Malloc") || has("Free") || has("MemAlloc") || has("MemPool") || has("MemCreate") || has("MemMap") ||
-      has("HostRegister"))
-    return "allocate";
-  if (has("Module") || has("Library") || has("GetFunction") || has("FuncLoad")) return "load";
-  return "other";
-}
-
-model::CpuFunction function_of(const Session& session, std::uint32_t number) {
-  const CpuFrame& frame = session.cpu.frames[number];
-  model::CpuFunction function;
-  function.name = session.strings.view(frame.name);
-  function.module = session.strings.view(frame.module);
-  if (function.name.empty())
-    function.name = function.module.empty()            ? "(JIT)"
-                    : function.module.starts_with('[') ? function.module
-                                                       : fmt::format("[{}]", base::file_name(function.module));
-  if (frame.kind == model::FrameKind::kCut) function.name = "(cut)";
-  function.file = session.strings.view(frame.file);
-  function.line = frame.line;
-  function.python = frame.kind == model::FrameKind::kPython;
-  function.frame = number;
-  return function;
-}
 
 void add_cpu(const Session& session, const Options& options, const Tree& tree, const Contexts& contexts,
              const std::vector<RegionKey>& keys, model::Report& report, base::Held<CpuWork>& whole) {

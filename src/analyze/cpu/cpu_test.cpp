@@ -295,6 +295,52 @@ TEST(Cpu, APoolWorksForTheRangeOfWhoStartedIt) {
   EXPECT_EQ(report->cpu_outside->samples, 140);  // what it spins, and works behind the range
 }
 
+TEST(Cpu, APoolWorksForTheThreadThatUsesIt) {
+  Sampled program;
+  const auto user = program.thread(program.p, 3);
+  program.session.cpu.threads.push_back({1, 3, 0, user});
+  program.session.cpu.threads.push_back({1, 4, 0, kNone, 0});  // the first thread started it
+  program.range(program.t, "reads", 0, 1000);
+  program.range(user, "fits", 0, 1000);
+  const auto own =
+      program.stack(program.stack(program.main, "GOMP_parallel", "/lib/libgomp.so.1"), "fit._omp_fn.0", "/bin/app");
+  const auto begin = program.stack(kNone, "gomp_thread_start", "/lib/libgomp.so.1");
+  const auto works = program.stack(begin, "fit._omp_fn.0", "/bin/app");
+  program.samples(0, 1000, program.main);
+  for (std::int64_t at = 5; at < 600; at += 10) program.session.cpu.samples.push_back({at, 1, own});
+  for (std::int64_t at = 605; at < 1000; at += 10) program.session.cpu.samples.push_back({at, 1, program.main});
+  for (std::int64_t at = 5; at < 800; at += 10) program.session.cpu.samples.push_back({at, 2, works});
+  const auto report = analyze(program.session);
+  ASSERT_TRUE(report);
+  EXPECT_NEAR(named(*report, "fits").cpu->pool_samples, 60, 1);
+  EXPECT_NEAR(named(*report, "reads").cpu->pool_samples, 20, 1);  // nobody else was in the library
+}
+
+TEST(Cpu, TheLastWorkerOfAPoolIsNamed) {
+  Sampled program;
+  constexpr std::int64_t kMs = 1'000'000;
+  program.session.cpu.interval_ns = kMs;
+  program.session.cpu.threads.push_back({1, 3, program.session.strings.intern("quick"), kNone, 0});
+  program.session.cpu.threads.push_back({1, 4, program.session.strings.intern("slow"), kNone, 0});
+  program.range(program.t, "fit", 0, 100 * kMs);
+  const auto inside = program.stack(program.main, "GOMP_parallel", "/lib/libgomp.so.1");
+  const auto spins = program.stack(inside, "gomp_team_barrier_wait_end", "/lib/libgomp.so.1");
+  const auto works = program.stack(inside, "fit._omp_fn.0", "/bin/app");
+  const auto begin = program.stack(kNone, "gomp_thread_start", "/lib/libgomp.so.1");
+  const auto worker = program.stack(begin, "fit._omp_fn.0", "/bin/app");
+  for (int at = 0; at < 30; ++at) program.session.cpu.samples.push_back({at * kMs, 0, at < 20 ? works : spins});
+  program.session.cpu.waits.push_back({30 * kMs, 90 * kMs, 0, spins, model::WaitKind::kLock});
+  for (int at = 0; at < 40; ++at) program.session.cpu.samples.push_back({at * kMs, 1, worker});
+  for (int at = 0; at < 90; ++at) program.session.cpu.samples.push_back({at * kMs + 1, 2, worker});
+  const auto report = analyze(program.session);
+  ASSERT_TRUE(report);
+  const model::Region& fit = named(*report, "fit");
+  ASSERT_EQ(fit.cpu->holders.size(), 1u);
+  const model::CpuHolder& holder = fit.cpu->holders[0];
+  EXPECT_EQ(holder.kind + ": " + holder.thread + " running " + holder.doing, "pool: slow (4) running fit._omp_fn.0");
+  EXPECT_NEAR(holder.ns, 70e6, 1e6);
+}
+
 TEST(Cpu, WhoHasALockIsNamedWithItsRangeAndFunction) {
   Sampled program;
   const auto other = program.thread(program.p, 3);

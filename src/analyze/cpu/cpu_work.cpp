@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 
@@ -22,6 +24,36 @@ void add_counter(std::vector<model::CpuCounterSum>& into, model::CpuCounterSum s
 }
 
 }  // namespace
+
+std::string_view cuda_kind(std::string_view function) {
+  const auto has = [&](std::string_view part) { return function.find(part) != std::string_view::npos; };
+  if (has("Launch")) return "launch";
+  if (has("Synchronize") || has("EventQuery") || has("StreamQuery")) return "synchronize";
+  if (has("Memcpy")) return "copy";
+  if (has("Memset")) return "set";
+  if (has("Malloc") || has("Free") || has("MemAlloc") || has("MemPool") || has("MemCreate") || has("MemMap") ||
+      has("HostRegister"))
+    return "allocate";
+  if (has("Module") || has("Library") || has("GetFunction") || has("FuncLoad")) return "load";
+  return "other";
+}
+
+model::CpuFunction function_of(const model::Session& session, std::uint32_t number) {
+  const model::CpuFrame& frame = session.cpu.frames[number];
+  model::CpuFunction function;
+  function.name = session.strings.view(frame.name);
+  function.module = session.strings.view(frame.module);
+  if (function.name.empty())
+    function.name = function.module.empty()            ? "(JIT)"
+                    : function.module.starts_with('[') ? function.module
+                                                       : fmt::format("[{}]", base::file_name(function.module));
+  if (frame.kind == model::FrameKind::kCut) function.name = "(cut)";
+  function.file = session.strings.view(frame.file);
+  function.line = frame.line;
+  function.python = frame.kind == model::FrameKind::kPython;
+  function.frame = number;
+  return function;
+}
 
 void add_cpu_work(CpuWork& into, const CpuWork& other) {
   const auto sum = [](model::CpuPart& to, const model::CpuPart& from) {

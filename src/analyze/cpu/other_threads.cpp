@@ -1,7 +1,10 @@
 #include "analyze/cpu/other_threads.hpp"
 
 #include <algorithm>
+#include <cstdint>
+#include <map>
 #include <string_view>
+#include <utility>
 
 #include "base/text.hpp"
 
@@ -14,27 +17,119 @@ bool is_openmp(std::string_view file) {
   return file.starts_with("libgomp") || file.starts_with("libomp") || file.starts_with("libiomp") ||
          file.starts_with("libtbb");
 }
+bool is_blas(std::string_view file) {
+  return file.starts_with("libopenblas") || file.starts_with("libscipy_openblas");
+}
 
 }  // namespace
 
-std::vector<bool> pool_work(const model::Session& session) {
+PoolStacks pool_stacks(const model::Session& session) {
   const model::CpuProfile& cpu = session.cpu;
-  constexpr std::uint8_t kOutside = 0, kPool = 1, kWork = 2;
-  std::vector<std::uint8_t> state(cpu.stacks.size(), kOutside);
-  std::vector<bool> out(cpu.stacks.size());
-  for (std::size_t s = 0; s < cpu.stacks.size(); ++s) {
+  const std::size_t count = cpu.stacks.size();
+  PoolStacks out{std::vector<model::StringId>(count), std::vector<model::StringId>(count),
+                 std::vector<model::StringId>(count)};
+  std::vector<model::StringId> pool(count);  // it is a thread of a pool, in the pool's own code so far
+  for (std::size_t s = 0; s < count; ++s) {
     const model::CpuStack& stack = cpu.stacks[s];
     const model::CpuFrame& frame = cpu.frames[stack.frame];
     const std::string_view file = base::file_name(session.strings.view(frame.module));
     const std::string_view name = session.strings.view(frame.name);
-    state[s] = stack.parent == kNone ? kOutside : state[stack.parent];
-    const bool openmp = is_openmp(file), server = name.starts_with("blas_thread_server");
+    const bool first = stack.parent == kNone, openmp = is_openmp(file), server = name.starts_with("blas_thread_server");
     const bool system = file.starts_with("libc.so") || file == "[kernel]" || file == "[vdso]";
-    if (state[s] == kOutside && (openmp || server))
-      state[s] = kPool;
-    else if (state[s] == kPool && !openmp && !server && !system)
-      state[s] = kWork;
-    out[s] = state[s] == kWork;
+    const model::StringId above = first ? 0 : pool[stack.parent];
+    pool[s] = above != 0 ? above : openmp || server ? frame.module : 0;
+    out.inside[s] = openmp || is_blas(file) ? frame.module : first ? 0 : out.inside[stack.parent];
+    out.waits[s] = openmp ? frame.module : system && !first ? out.waits[stack.parent] : 0;
+    const model::StringId works = first ? 0 : out.work[stack.parent];
+    out.work[s] = works != 0 ? works : above != 0 && !openmp && !server && !system ? above : 0;
+  }
+  return out;
+}
+
+namespace {
+
+using Library = std::pair<std::uint32_t, model::StringId>;  // of a process
+using Spell = std::pair<std::int64_t, std::int64_t>;
+
+std::uint32_t session_thread(const model::CpuProfile& cpu, std::uint32_t thread) {
+  return thread < cpu.threads.size() ? cpu.threads[thread].thread : kNone;
+}
+
+/// Times in which each thread of the session was seen in a library, `around` each sample.
+std::map<Library, std::map<std::uint32_t, std::vector<Spell>>> spells_of(const model::CpuProfile& cpu,
+                                                                         const std::vector<model::StringId>& inside,
+                                                                         std::int64_t around) {
+  std::map<Library, std::map<std::uint32_t, std::vector<Spell>>> out;
+  const auto add = [&](std::uint32_t thread, std::uint32_t stack, Spell spell) {
+    if (stack >= inside.size() || inside[stack] == 0 || session_thread(cpu, thread) == kNone) return;
+    out[{cpu.threads[thread].pid, inside[stack]}][thread].push_back(spell);
+  };
+  for (const model::CpuSample& each : cpu.samples)
+    add(each.thread, each.stack, {each.at_ns - around, each.at_ns + around});
+  for (const model::CpuWait& each : cpu.waits) add(each.thread, each.stack, {each.start_ns, each.end_ns});
+  for (auto& [library, threads] : out) {
+    for (auto& [thread, spells] : threads) {
+      std::sort(spells.begin(), spells.end());
+      std::size_t last = 0;
+      for (const Spell& spell : spells) {
+        if (spell.first > spells[last].second)
+          spells[++last] = spell;
+        else
+          spells[last].second = std::max(spells[last].second, spell.second);
+      }
+      spells.resize(last + 1);
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+std::vector<std::uint32_t> pool_users(const model::Session& session, const PoolStacks& pools) {
+  const model::CpuProfile& cpu = session.cpu;
+  const auto spells = spells_of(cpu, pools.inside, cpu.interval_ns);
+  std::vector<std::uint32_t> out(cpu.samples.size(), kNone);
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    const model::CpuSample& sample = cpu.samples[i];
+    const model::CpuThread& worker = cpu.threads[sample.thread];
+    if (worker.thread != kNone || sample.stack >= pools.work.size() || pools.work[sample.stack] == 0) continue;
+    std::uint32_t users = 0, user = kNone;
+    const auto known = spells.find({worker.pid, pools.work[sample.stack]});
+    if (known != spells.end()) {
+      for (const auto& [thread, times] : known->second) {
+        const auto next = std::upper_bound(times.begin(), times.end(), Spell{sample.at_ns, INT64_MAX});
+        if (next == times.begin() || std::prev(next)->second < sample.at_ns) continue;
+        users += thread == worker.creator ? 2 : 1;
+        user = thread;
+      }
+    }
+    out[i] = session_thread(cpu, users == 1 ? user : worker.creator);
+  }
+  return out;
+}
+
+std::vector<model::CpuWait> pool_waits(const model::Session& session, const PoolStacks& pools) {
+  constexpr std::int64_t kLeast_ns = 2'000'000;
+  const model::CpuProfile& cpu = session.cpu;
+  std::map<Library, std::vector<std::pair<std::int64_t, std::uint32_t>>> work;  // when, by whom
+  for (const model::CpuSample& each : cpu.samples)
+    if (each.stack < pools.work.size() && pools.work[each.stack] != 0 && cpu.threads[each.thread].thread == kNone)
+      work[{cpu.threads[each.thread].pid, pools.work[each.stack]}].emplace_back(each.at_ns, each.thread);
+  for (auto& [library, samples] : work) std::sort(samples.begin(), samples.end());
+  std::vector<model::CpuWait> out;
+  for (const auto& [library, threads] : spells_of(cpu, pools.waits, cpu.interval_ns / 2)) {
+    const auto& samples = work[library];
+    for (const auto& [thread, spells] : threads) {
+      for (const auto& [start, end] : spells) {
+        const auto after = std::upper_bound(samples.begin(), samples.end(), std::pair(end, kNone));
+        if (end - start < kLeast_ns || after == samples.begin()) continue;
+        const auto& [at, worker] = *std::prev(after);
+        if (at < end - std::max(2 * cpu.interval_ns, (end - start) / 4)) continue;  // a worker may have been preempted
+        model::CpuWait wait{start, end, thread};
+        wait.holder = worker;
+        out.push_back(wait);
+      }
+    }
   }
   return out;
 }

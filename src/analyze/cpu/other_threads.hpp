@@ -10,9 +10,23 @@
 
 namespace rangescope::analyze {
 
-/// By stack: a thread of a pool (OpenMP of GCC, LLVM and Intel, OpenBLAS, TBB) does the work of who uses the pool in
-/// it, and does not wait for work, spinning or not. O(stacks).
-[[nodiscard]] std::vector<bool> pool_work(const model::Session& session);
+/// By stack, each a library that has a pool of threads (OpenMP of GCC, LLVM and Intel, OpenBLAS, TBB); 0: none.
+struct PoolStacks {
+  std::vector<model::StringId> work;    ///< a thread of its pool does the work of who uses the pool
+  std::vector<model::StringId> inside;  ///< the chain passes it: of other threads those that use the pool
+  std::vector<model::StringId> waits;   ///< such a thread waits in it for the pool, spinning
+};
+/// O(stacks).
+[[nodiscard]] PoolStacks pool_stacks(const model::Session& session);
+
+/// By sample that is a pool's work: the thread, as the session numbers those, whose work it is. That is who was in the
+/// library at the time, where that is one thread alone or the one that started the worker; else who started it. kNone
+/// of other samples, and where nobody is known.
+[[nodiscard]] std::vector<std::uint32_t> pool_users(const model::Session& session, const PoolStacks& pools);
+
+/// Times of 2 ms or more in which a thread with ranges or CUDA calls waited in such a library, spinning or not, and the
+/// worker that worked until the end of it: CpuWait::holder.
+[[nodiscard]] std::vector<model::CpuWait> pool_waits(const model::Session& session, const PoolStacks& pools);
 
 /// What a chain is busy with, for a sentence: its innermost Python function, else its innermost function with a name;
 /// kNone where nothing has one.

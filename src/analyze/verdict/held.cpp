@@ -26,9 +26,12 @@ void find_held(const Case& known, std::vector<model::Verdict>& out) {
     const model::CpuHolder* holder = most(row);
     if (holder == nullptr || !known.matters(saves(row))) continue;
     const model::Region& region = known.region(row);
-    std::string text = fmt::format("{} of its time waits for {}, which thread {} has",
-                                   base::format_share(holder->ns / region.cpu->whole_ns()),
-                                   holder->kind == "GIL" ? "the GIL" : "a lock", holder->thread);
+    std::string text =
+        fmt::format("{} of its time waits for ", base::format_share(holder->ns / region.cpu->whole_ns()));
+    if (holder->kind == "pool")
+      text += fmt::format("thread {} of its pool", holder->thread);
+    else
+      text += fmt::format("{}, which thread {} has", holder->kind == "GIL" ? "the GIL" : "a lock", holder->thread);
     if (!holder->range.empty()) text += fmt::format(" in {}", holder->range);
     if (!holder->doing.empty()) text += fmt::format(", running {}", holder->doing);
     model::Verdict verdict = known.about("held_by_another", row, base::printable(text), saves(row));

@@ -94,6 +94,7 @@ std::string function_text(const model::CpuFunction& function) {
   if (function.name.find("+0x") != std::string::npos || function.name.starts_with('[') ||
       function.name.starts_with('('))
     return function.name;
+  if (function.module.starts_with('[')) return function.name + " " + function.module;
   if (!function.module.empty()) return fmt::format("{} [{}]", function.name, base::file_name(function.module));
   return function.name;
 }
@@ -222,9 +223,10 @@ base::Result<Document> cpu_page(const model::Report& report, const Style& style)
   }
   Section& parts = page.begin("Wall time").add(std::move(grid));
   for (const model::CpuHolder& holder : cpu.holders)
-    parts.add({.text = fmt::format("{} held by {}{}{}: {}", holder.kind, holder.thread,
-                                   holder.range.empty() ? "" : " in " + holder.range,
-                                   holder.doing.empty() ? "" : ", running " + holder.doing, format_ns(holder.ns))});
+    parts.add(
+        {.text = fmt::format("{} {}{}{}: {}", holder.kind == "pool" ? "the pool waits for" : holder.kind + " held by",
+                             holder.thread, holder.range.empty() ? "" : " in " + holder.range,
+                             holder.doing.empty() ? "" : ", running " + holder.doing, format_ns(holder.ns))});
   if (cpu.pool_samples > 0)
     parts.add({.text = "threads of its pools (OpenMP, BLAS): " + format_ns(cpu.pool_ns) +
                        " of CPU time in addition to the wall time"});
