@@ -5,6 +5,7 @@
 #include "base/process.hpp"
 #include "base/redact.hpp"
 #include "base/signals.hpp"
+#include "base/text.hpp"
 #include "cli/app.hpp"
 #include "cli/bind.hpp"
 #include "cli/bind_config.hpp"
@@ -58,9 +59,10 @@ key of the configuration (rangescope config show) and may be given as key=value:
   void options(const Arguments& app) override {
     app.under("Run").add_flag("--dry-run", dry_run_, "Print what would run, and run nothing");
     app.under("Run")
-        .add_option("--repeat", repeat_, "Run the program so many times, for compare and gate (1)")
-        .type_name("N")
-        .between(1, 1000);
+        .add_option("--repeat", repeat_,
+                    "Run the program so many times, for compare and gate (1); auto: 5 to 30 times, "
+                    "until a change of 5 % shows")
+        .type_name("N|auto");
     app.under("Run").add_flag("--strict", strict_, "Exit with 83 where data was lost");
     app.under("Run").add_flag("--watch", watch_, "Show the table while the program runs, on standard error");
     app.under("Run").add_duration(
@@ -99,6 +101,11 @@ key of the configuration (rangescope config show) and may be given as key=value:
     analysis_.kernels = {};
     if (auto checked = check_analysis(analysis_); !checked) return say(checked.error());
     counters_.by_payload = analysis_.by_payload;
+    constexpr std::int64_t kMost = 1000;
+    const auto repeat = repeat_ == "auto" ? std::optional<std::int64_t>(profile::kAutoRepeat) : base::to_int(repeat_);
+    if (!repeat || *repeat > kMost || (*repeat < 1 && repeat_ != "auto"))
+      return say({base::Code::kUsage, "'" + base::printable(repeat_) + "' is no number of runs", "--repeat",
+                  "Write 1 to 1000, or auto"});
     profile::warn_of_idle_keys(config);
     if (auto events = profile::wanted_events(sampling_); !events) return say(events.error());
     const profile::Done done = profile::run(config, {.analysis = analysis_,
@@ -107,7 +114,7 @@ key of the configuration (rangescope config show) and may be given as key=value:
                                                      .counters = counters_,
                                                      .arguments = arguments(),
                                                      .talk = talk(),
-                                                     .repeat = repeat_,
+                                                     .repeat = static_cast<int>(*repeat),
                                                      .dry_run = dry_run_,
                                                      .strict = strict_});
     if (!done.directory.empty())
@@ -133,7 +140,8 @@ key of the configuration (rangescope config show) and may be given as key=value:
   ConfigArguments configuration_;
   bool dry_run_ = false, strict_ = false, watch_ = false;
   std::optional<std::chrono::nanoseconds> every_;
-  int repeat_ = 1, to_ = STDERR_FILENO;
+  std::string repeat_ = "1";
+  int to_ = STDERR_FILENO;
   collect::native::Options native_;
   profile::SampleChoice sampling_;
   collect::native::CounterRequest counters_;

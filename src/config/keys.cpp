@@ -39,9 +39,10 @@ constexpr std::array kKeys{
     Key{"run.timeout", Type::kDuration,
         "longest time a stage may run; then its whole process group is ended", "--timeout"},
 
-    Key{"run.repeat", Type::kInt,
-        "runs of the native stage, each a run directory below the whole, for compare and gate",
-        "--repeat", {}, 1, 1000},
+    Key{"run.repeat", Type::kText,
+        "runs of the native stage, each a run directory below the whole, for compare and gate; auto: 5 to 30, until a "
+        "change of 5 % shows",
+        "--repeat"},
     Key{"run.strict", Type::kBool, "exit code 83 where data was lost", "--strict"},
     Key{"run.record_args", Type::kBool,
         "write the program's arguments as they are: without it, what looks like a secret among them is redacted",

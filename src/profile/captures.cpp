@@ -110,6 +110,15 @@ base::Result<Captured> read_captures(std::span<const fs::path> paths, const read
                                ", which is read already");
       continue;
     }
+    if (const auto head = base::read_head(path, 256); head && report::tables::is_own_export(*head)) {
+      const auto run = report::tables::exported_run(path);
+      return base::fail(base::Code::kUsage,
+                        "this is an export of " + (run ? "run '" + base::printable(*run) + "'" : "a run"),
+                        path.string(),
+                        "Report on the run itself" +
+                            (run ? ": rangescope report " + base::shell_quote(base::printable(*run)) : std::string()) +
+                            ". SQLite reads the export: sqlite3 " + base::shell_quote(path.string()));
+    }
     const base::Work reading("reading " + base::printable(path.filename().string()), bytes_of(parts));
     auto known = read.extract(path);
     auto session = known.empty() ? read::read_recording(parts, options) : std::move(known.mapped());

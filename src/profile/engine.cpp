@@ -128,7 +128,7 @@ base::Result<void> Engine::prepare() {
   inputs_ = std::move(*seen);
   if (const auto rule = config_.text("run.compress"))
     if (auto age = runs::parse_compress(*rule); !age) return base::fail(std::move(age));
-  if (args_.repeat > 1 && !native_)
+  if (args_.repeat != 1 && !native_)
     return base::fail(base::Code::kUsage, "the native stage is what is repeated, and it is off", "--repeat",
                       "Leave --no-native out, or run the command several times.");
   if (args_.native.extra_env.contains(wire::kLight) && !native_)
@@ -262,8 +262,9 @@ int Engine::print_plans() {
   for (std::int64_t i = 1; i <= config_.integer("workload.warmup").value_or(0); ++i)
     code |= print("warm-up " + std::to_string(i), warm_up_plan());
   const auto whole = run_;
-  for (int i = 1; native_ && i <= args_.repeat; ++i) {
-    if (args_.repeat > 1) run_ = whole / "repeats" / fmt::format("{:03}", i);
+  const int repeat = args_.repeat == kAutoRepeat ? kLeastRepeats : args_.repeat;
+  for (int i = 1; native_ && i <= repeat; ++i) {
+    if (repeat > 1) run_ = whole / "repeats" / fmt::format("{:03}", i);
     if (counters_) {
       const auto files = counter_files(*counters_, run_, false, args_.native);
       if (!files) return say(files.error());
@@ -272,8 +273,7 @@ int Engine::print_plans() {
         std::printf("cat > %s <<'END OF FILE'\n%sEND OF FILE\n", base::shell_quote(path.string()).c_str(),
                     text.c_str());
     }
-    code |= print(args_.repeat > 1 ? fmt::format("native, repetition {} of {}", i, args_.repeat) : "native",
-                  native_plan(run_));
+    code |= print(repeat > 1 ? fmt::format("native, repetition {} of {}", i, repeat) : "native", native_plan(run_));
     if (counters_ && counters_->request.passes == "relaunch")
       std::puts("# and again, with RANGESCOPE_DIR a folder beside, until no range lacks passes");
   }
@@ -323,7 +323,7 @@ base::Result<void> Engine::stages() {
   if (program_failed_ || runner_->interrupted()) return {};
   if (native_) {
     wanted_.emplace_back("native");
-    if (auto ran = args_.repeat > 1 ? repetitions() : native_stages(); !ran) return ran;
+    if (auto ran = args_.repeat != 1 ? repetitions() : native_stages(); !ran) return ran;
     if (program_failed_ || repeated_ || runner_->interrupted()) {
       finished_ = !nsys_ && !ncu_;
       return {};

@@ -41,6 +41,9 @@ struct Talk {
   std::function<void(const model::Finding&)> finding;         ///< says one by itself
 };
 
+/// Repetitions until a change of 5 % shows (analyze::enough_runs).
+inline constexpr int kAutoRepeat = 0, kLeastRepeats = 5, kMostRepeats = 30;
+
 struct Settings {
   analyze::Options analysis;  ///< its ranges and kernels, the configuration says
   collect::native::Options native;
@@ -48,7 +51,7 @@ struct Settings {
   collect::native::CounterRequest counters;  ///< how; which metrics and ranges, the configuration says
   std::vector<std::string> arguments;        ///< rangescope's own, for the manifest
   Talk talk;
-  int repeat = 1;  ///< runs of the native stage
+  int repeat = 1;  ///< runs of the native stage, or kAutoRepeat
   bool dry_run = false;
   bool strict = false;
 };

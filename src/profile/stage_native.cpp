@@ -2,6 +2,7 @@
 // native counters were asked for, relaunches until every range has its rounds; in place of it, repetitions.
 #include <fmt/format.h>
 
+#include "analyze/compare/gate.hpp"
 #include "base/held_folder.hpp"
 #include "base/log.hpp"
 #include "base/signals.hpp"
@@ -12,6 +13,7 @@
 #include "profile/look.hpp"
 #include "profile/sampling.hpp"
 #include "read/registry.hpp"
+#include "runs/baselines.hpp"
 #include "runs/layout.hpp"
 #include "wire/names.hpp"
 
@@ -233,7 +235,16 @@ base::Result<void> Engine::repetitions() {
   std::vector<fs::path> done;
   std::optional<base::Ended> whole;
   runner_->ran_before();
-  for (int i = 1; i <= args_.repeat; ++i) {
+  const bool automatic = args_.repeat == kAutoRepeat;
+  const int most = automatic ? kMostRepeats : args_.repeat;
+  const auto enough = [&] {
+    if (!automatic || std::ssize(done) < kLeastRepeats) return false;
+    std::vector<model::Digest> runs;
+    for (const fs::path& folder : done)
+      if (auto run = runs::read_report(folder / "report.json")) runs.push_back(std::move(*run));
+    return analyze::enough_runs(runs, analyze::GateOptions().max_regression);
+  };
+  for (int i = 1; i <= most && !enough(); ++i) {
     const fs::path folder = run_ / "repeats" / fmt::format("{:03}", i);
     if (i == 1) {
       const auto plan = native_plan(folder);
@@ -242,7 +253,7 @@ base::Result<void> Engine::repetitions() {
     }
     auto record = RunRecord::begin_in(folder, config_.list("workload.command"), args_.arguments);
     if (!record) return base::fail(std::move(record));
-    base::detail(fmt::format("repetition {} of {}", i, args_.repeat));
+    base::detail(fmt::format("repetition {} of {}{}", i, automatic ? "at most " : "", most));
     Engine one(config_, args_);
     one.args_.repeat = 1;
     one.args_.talk.report = {};
@@ -263,10 +274,10 @@ base::Result<void> Engine::repetitions() {
     if (one.captured_.empty() || ended.code != 0 || one.runner_->interrupted()) {
       findings_ = one.findings_;
       repeated_ = one.concluded_;
-      if (ended.code == 0 && i < args_.repeat)
+      if (ended.code == 0 && i < most)
         repeated_ = Conclusion{128 + one.runner_->signal(), "interrupted",
                                "interrupted by " + base::signal_name(one.runner_->signal())};
-      repeated_->message = fmt::format("repetition {} of {}: {}", i, args_.repeat, repeated_->message);
+      repeated_->message = fmt::format("repetition {} of {}: {}", i, most, repeated_->message);
       program_failed_ = one.program_failed_;
       break;
     }
@@ -283,10 +294,10 @@ base::Result<void> Engine::repetitions() {
   runs::Stage stage;
   stage.stage = "native";
   stage.tool = base::tool_version();
-  stage.step = fmt::format("{} repetitions", args_.repeat);
+  stage.step = fmt::format("{} repetitions", done.size());
   stage.outcome = "ok";
-  stage.message = fmt::format("the report is of repetition {}, of median duration, of {}", median.filename().string(),
-                              args_.repeat);
+  stage.message =
+      fmt::format("the report is of repetition {}, of median duration, of {}", median.filename().string(), done.size());
   base::info(stage.message);
   stage.wall_ns = whole ? whole->wall_ns : 0;
   stage.results = model::count_ranges(*native_session_) + native_session_->kernels.size();

@@ -16,6 +16,7 @@ import cases  # noqa: E402
 
 TOOL = os.path.join(os.path.abspath(sys.argv[1]), "rangescope")
 SOURCE = os.path.abspath(sys.argv[2])
+DOCTORS = {"machine.driver", "machine.gpus", "machine.mig", "command.version"}  # facts, which are no causes
 
 
 def output(*words):
@@ -69,12 +70,28 @@ class Documented(unittest.TestCase):
                             self.assertRegex(self.page(words[0]), rf"(?m)^ .*(?<![\w-]){option.group(1)}(?![\w-])")
         self.assertGreater(seen, 100)
 
-    def test_pasted_reports(self):
-        with open(os.path.join(SOURCE, "README.md"), encoding="utf-8") as file:
-            pasted = re.findall(r"(?s)```\n\$ rangescope (report [^\n]*)\n(.*?)```", file.read())
-        self.assertGreater(len(pasted), 1)
-        for command, text in pasted:
-            self.assertEqual(output(*shlex.split(command)), text)
+    def test_pasted_outputs(self):
+        """Every output that the documents show is what the program prints; of the doctor, which asks the machine, its causes."""
+        with open(os.path.join(SOURCE, "docs/manual/causes.md"), encoding="utf-8") as file:
+            causes = file.read()
+        exact = doctors = 0
+        for name in ["README.md", *glob.glob("docs/**/*.md", root_dir=SOURCE, recursive=True)]:
+            with open(os.path.join(SOURCE, name), encoding="utf-8") as file:
+                pasted = re.findall(r"(?s)```\n\$ rangescope ([^\n]*)\n(.*?)```", file.read())
+            for command, text in pasted:
+                with self.subTest(name, command=command):
+                    if not command.startswith("doctor"):
+                        exact += 1
+                        self.assertEqual(output(*shlex.split(command)), text)
+                        continue
+                    found = re.findall(r"(?m)^(?:ok|warn|fail|skip): ([\w.]+): ", text)
+                    doctors += len(found)
+                    for cause in found:
+                        self.assertTrue(cause in causes or cause in DOCTORS, cause)
+                    for line in text.splitlines():
+                        self.assertRegex(line, r"^((ok|warn|fail|skip): [\w.]+: .|  (why|hint|try): .|\d+ failures?, \d+ warnings?|\.\.\.|$|[a-z]\S* )")
+        self.assertGreater(exact, 4)
+        self.assertGreater(doctors, 5)
 
 
 if __name__ == "__main__":

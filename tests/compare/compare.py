@@ -67,6 +67,13 @@ class Compare(unittest.TestCase):
         self.assertRegex(shown.stdout, r"(?m)^step .*% +20 ")
         self.assertIn("of median duration", shown.stderr)
 
+    def test_as_many_runs_as_it_takes(self):
+        done = self.tool("profile", "-q", "--repeat", "auto", "--output", "auto", "--", STEADY, 20, 0)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        runs = os.listdir(os.path.join(self.path("auto"), os.listdir(self.path("auto"))[0], "repeats"))
+        self.assertTrue(5 <= len(runs) <= 30, runs)
+        self.assertEqual(self.tool("profile", "--repeat", "often", "--", STEADY).returncode, 64)
+
     def test_a_series_ends_at_the_first_failure(self):
         done = self.tool("profile", "-q", "--repeat", 3, "--output", "failed", "--", VICTIM, "exit", "7")
         self.assertEqual(done.returncode, 7)

@@ -175,10 +175,18 @@ class First(unittest.TestCase):
         self.assertRegex(judged.stdout, r"(?m)^\w+ +program ")
         asked = self.tool("query", "after", "select path, occurrences from regions")
         self.assertIn("program", asked.stdout)
-        for form in ("html", "csv", "md", "jsonl", "openmetrics", "collapsed", "speedscope"):
+        for form in ("html", "csv", "md", "jsonl", "openmetrics", "collapsed", "speedscope", "perfetto", "chrome"):
             written = self.tool("report", "after", "-f", form, "-o", f"report.{form}")
-            if "no format" not in written.stderr:
-                self.assertEqual(written.returncode, 0, form + written.stderr)
+            self.assertEqual(written.returncode, 0, form + written.stderr)
+        with open(os.path.join(self.folder, "report.chrome"), encoding="utf-8") as f:
+            trace = json.load(f)["traceEvents"]
+        self.assertTrue(any(e.get("cat") == "process" and e["dur"] > 0 for e in trace))
+        exported = self.tool("export", "after", "--to", "sqlite", "-o", "after.sqlite")
+        self.assertEqual(exported.returncode, 0, exported.stderr)
+        refused = self.tool("report", "after.sqlite")
+        self.assertEqual(refused.returncode, 64)
+        self.assertIn("this is an export of run 'after'", refused.stderr)
+        self.assertIn("rangescope report after.", refused.stderr)
         self.assertEqual(self.tool("runs", "verify", "after").returncode, 0)
 
     def test_ranges_that_were_asked_for_and_never_came(self):

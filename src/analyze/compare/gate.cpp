@@ -136,4 +136,30 @@ base::Result<model::Gate> gate(model::Comparison comparison, const GateOptions& 
   return out;
 }
 
+bool enough_runs(std::span<const model::Digest> runs, double limit) {
+  if (runs.size() < kFewestRuns) return false;
+  constexpr double kShare = 0.01, kQuantile = 2.1;  // of the run; of t at 95 % and about 18 degrees of freedom
+  const auto n = static_cast<double>(runs.size());
+  for (const model::DigestRegion& region : runs.front().regions) {
+    const auto wall = region.values.find("wall_ns.inclusive");
+    if (wall == region.values.end() || wall->second < kShare * runs.front().run.duration_ns) continue;
+    for (const std::string& tag : gate_comparison().usual) {
+      double sum = 0, squares = 0, count = 0;
+      for (const model::Digest& run : runs)
+        for (const model::DigestRegion& one : run.regions) {
+          const auto found = one.values.find(tag);
+          if (one.path != region.path || one.domain != region.domain || one.kind != region.kind ||
+              found == one.values.end() || found->second <= 0)
+            continue;
+          const double value = std::log(found->second);
+          sum += value, squares += value * value, ++count;
+        }
+      if (count < n) continue;  // not in every run: nothing is tested
+      const double deviation = std::sqrt(std::max(0.0, (squares - sum * sum / n) / (n - 1)));
+      if (kQuantile * deviation * std::sqrt(2 / n) > limit / 2) return false;
+    }
+  }
+  return true;
+}
+
 }  // namespace rangescope::analyze

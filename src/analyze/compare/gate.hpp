@@ -27,4 +27,9 @@ struct GateOptions {
 [[nodiscard]] base::Result<model::Gate> gate(model::Comparison comparison, const GateOptions& options,
                                              bool regions_required);
 
+/// Do so many runs of one program show a change of `limit` against as many others? For every region of 1 % of the run
+/// or more, the values of gate_comparison() must vary so little from run to run that an interval of a ratio is
+/// narrower.
+[[nodiscard]] bool enough_runs(std::span<const model::Digest> runs, double limit);
+
 }  // namespace rangescope::analyze

@@ -184,5 +184,39 @@ TEST(Gate, SingleRunsWithoutOccurrencesAreUndecided) {
   EXPECT_EQ(done->verdict, GateVerdict::kUndecided);
 }
 
+/// Runs of one instance each, of so many ns.
+Side side_of(const std::string& label, const std::vector<double>& wall) {
+  Side side{label, {}};
+  for (const double ns : wall) {
+    Digest& run = side.runs.emplace_back();
+    run.run.duration_ns = ns;
+    DigestRegion& region = run.regions.emplace_back();
+    region.path = {"program"};
+    region.occurrences = 1;
+    region.wall_ns = {ns};
+    for (const char* tag : {"wall_ns.min", "wall_ns.median", "wall_ns.inclusive"}) region.values[tag] = ns;
+  }
+  return side;
+}
+
+TEST(Gate, ThreeRunsSayWhatItTakes) {
+  const std::vector<Side> sides = {side_of("before", {100, 101, 102}), side_of("after", {135, 136, 137})};
+  auto comparison = compare(sides, gate_comparison());
+  ASSERT_TRUE(comparison);
+  const auto judged = gate(std::move(*comparison), {.max_regression = 0.05}, false);
+  ASSERT_TRUE(judged);
+  EXPECT_EQ(judged->verdict, GateVerdict::kUndecided);
+  EXPECT_EQ(judged->checks.front().runs_to_decide, 5u);
+  EXPECT_EQ(judged->checks.front().text.rfind("+34.7 % so far; ", 0), 0u) << judged->checks.front().text;
+  EXPECT_NE(judged->checks.front().text.find("5 runs a side decide"), std::string::npos);
+}
+
+TEST(Gate, RunsAreEnoughWhereTheyDifferLittle) {
+  const auto enough = [](std::vector<double> wall) { return enough_runs(side_of("", wall).runs, 0.05); };
+  EXPECT_FALSE(enough({100, 100, 100, 100}));  // no test has so few
+  EXPECT_TRUE(enough({100, 101, 100, 99, 100}));
+  EXPECT_FALSE(enough({100, 130, 90, 110, 100}));
+}
+
 }  // namespace gate_test
 }  // namespace rangescope::analyze

@@ -10,6 +10,7 @@
 // from 1 000 000 000 up, and so is what overlaps within a lane.
 
 #include "base/text.hpp"
+#include "model/program.hpp"
 #include "report/document/json_writer.hpp"
 #include "report/document/verdict_text.hpp"
 #include "report/formats/perfetto/annotations.hpp"
@@ -54,6 +55,14 @@ class ChromeWriter {
       json_.close();
     }
     for (const SampleTrack& track : sample_tracks(report, session_)) counter(track);
+    for (const model::ReportProcess& process : report.processes) {
+      if (!model::is_program(report)) break;  // without ranges its processes are what is known
+      json_.open_line_object();
+      json_.fields("ph", "X", "name", base::file_name(process.name), "cat", "process", "pid", process.pid, "tid",
+                   process.pid, "ts", process.start_ns / 1e3, "dur", (process.end_ns - process.start_ns) / 1e3);
+      json_.line_object("args", "parent_pid", process.parent_pid);
+      json_.close();
+    }
     json_.close();
     json_.close();
     json_.finish();
@@ -73,10 +82,8 @@ class ChromeWriter {
   void counter(const SampleTrack& track) {
     track.changes([&](std::int64_t at_ns, double value) {
       json_.open_line_object();
-      json_.field("ph", "C");
-      json_.field("name", track.title);
-      json_.field("pid", session_.processes.empty() ? 0 : std::int64_t{session_.processes[0].pid});
-      json_.field("ts", us(at_ns));
+      json_.fields("ph", "C", "name", track.title, "pid",
+                   session_.processes.empty() ? 0 : std::int64_t{session_.processes[0].pid}, "ts", us(at_ns));
       json_.open_line_object("args");
       json_.field(track.unit.empty() ? "value" : track.unit, value);
       json_.close();
@@ -86,25 +93,16 @@ class ChromeWriter {
 
   void named(const char* what, std::int64_t pid, std::int64_t tid, const std::string& name) {
     json_.open_line_object();
-    json_.field("ph", "M");
-    json_.field("name", what);
-    json_.field("pid", pid);
-    json_.field("tid", tid);
-    json_.open_line_object("args");
-    json_.field("name", name);
-    json_.close();
+    json_.fields("ph", "M", "name", what, "pid", pid, "tid", tid);
+    json_.line_object("args", "name", name);
     json_.close();
   }
 
   void begin(const char* phase, std::string_view name, std::string_view category, std::uint32_t lane,
              std::uint32_t track, std::int64_t at_ns) {
     json_.open_line_object();
-    json_.field("ph", phase);
-    json_.field("name", name);
-    json_.field("cat", category);
-    json_.field("pid", pid(timeline_.lanes()[lane]));
-    json_.field("tid", tid(lane, track));
-    json_.field("ts", us(at_ns));
+    json_.fields("ph", phase, "name", name, "cat", category, "pid", pid(timeline_.lanes()[lane]), "tid",
+                 tid(lane, track), "ts", us(at_ns));
   }
 
   void event(std::uint32_t lane, const TimelineItem& item) {
@@ -156,7 +154,8 @@ class Chrome final : public Exporter {
   [[nodiscard]] std::string_view extension() const override { return "trace.json"; }
   [[nodiscard]] base::Result<void> write(const model::Report& report, const model::Session* session, const Style&,
                                          Sink& sink) const override {
-    if (session == nullptr || (session->ranges.empty() && session->kernels.empty() && session->copies.empty()))
+    if (session == nullptr ||
+        (session->ranges.empty() && session->kernels.empty() && session->copies.empty() && !model::is_program(report)))
       return base::fail(base::Code::kNothingCaptured, "the input holds no timeline", "--format chrome",
                         "Report on a run of rangescope or nsys; ncu and tables do not say when something ran");
     ChromeWriter(*session, sink).write(report);

@@ -28,6 +28,7 @@
 #include <protozero/pbf_writer.hpp>
 
 #include "base/text.hpp"
+#include "model/program.hpp"
 #include "report/document/flame.hpp"
 #include "report/document/verdict_text.hpp"
 #include "report/formats/perfetto/annotations.hpp"
@@ -44,7 +45,8 @@ constexpr std::uint32_t kSequence = 1;
 constexpr std::uint32_t kBoottime = 6, kRealtime = 1;  // BuiltinClock; a trace's default clock is boottime
 constexpr std::uint64_t kProcessTracks = std::uint64_t{1} << 40, kLaneTracks = std::uint64_t{2} << 40,
                         kVerdictTrack = std::uint64_t{3} << 40, kCounterTracks = std::uint64_t{4} << 40,
-                        kWaitTracks = std::uint64_t{5} << 40, kCpuThreadTracks = std::uint64_t{6} << 40;
+                        kWaitTracks = std::uint64_t{5} << 40, kCpuThreadTracks = std::uint64_t{6} << 40,
+                        kLifeTracks = std::uint64_t{7} << 40;
 constexpr std::string_view kWaits[] = {"waiting", "waiting: lock", "waiting: I/O", "waiting: sleep", "preempted"};
 enum EventType : std::int32_t { kBegin = 1, kEnd = 2, kInstant = 3, kCounter = 4 };
 
@@ -68,6 +70,8 @@ class PerfettoWriter {
     verdict();
     std::uint64_t id = kCounterTracks;
     for (const SampleTrack& track : sample_tracks(report_, session_)) counter(track, id++);
+    if (model::is_program(report_))
+      for (std::uint32_t i = 0; i < report_.processes.size(); ++i) life(report_.processes[i], kLifeTracks + i);
     cpu_samples();
     cpu_waits();
     flush();
@@ -114,6 +118,20 @@ class PerfettoWriter {
       descriptor.add_int32(1, pids_[index]);
       descriptor.add_string(6, trace_process_name(session_, process));
     });
+  }
+
+  /// Without ranges: a process from its start to its exit.
+  void life(const model::ReportProcess& process, std::uint64_t id) {
+    const std::string name = base::printable(base::file_name(process.name));
+    packet([&](pbf_writer& one) {
+      pbf_writer track(one, 60);
+      track.add_uint64(1, id);
+      track.add_string(2, "process " + std::to_string(process.pid));
+    });
+    annotations_.assign(1, {"parent_pid", std::uint64_t{process.parent_pid}});
+    const auto at = [&](double ns) { return session_.begin_ns + static_cast<std::int64_t>(ns); };
+    described(kBegin, at(process.start_ns), id, small_id(2, name), "process", [](pbf_writer&) {});
+    event(kEnd, at(process.end_ns), id, [](pbf_writer&) {});
   }
 
   static std::uint64_t track_id(std::uint32_t lane, std::uint32_t track) {
@@ -389,7 +407,7 @@ class Perfetto final : public Exporter {
   [[nodiscard]] Kind kind() const override { return Kind::kFile; }
   [[nodiscard]] base::Result<void> write(const model::Report& report, const model::Session* session, const Style&,
                                          Sink& sink) const override {
-    if (session == nullptr || Timeline(*session).lanes().empty())
+    if (session == nullptr || (Timeline(*session).lanes().empty() && !model::is_program(report)))
       return base::fail(base::Code::kNothingCaptured, "the input holds no timeline", "--format perfetto",
                         "Report on a run of rangescope or nsys; ncu and tables do not say when something ran");
     PerfettoWriter(report, *session, sink).write();

@@ -84,4 +84,15 @@ base::Result<void> write_file(const Input& input, const std::filesystem::path& t
   return file->commit();
 }
 
+base::Result<std::string> exported_run(const std::filesystem::path& file) {
+  auto database = base::Database::open_readonly(file);
+  if (!database) return base::fail(std::move(database));
+  auto statement = database->prepare("select value from run where key = 'id'");
+  if (!statement) return base::fail(std::move(statement));
+  auto row = statement->step();
+  if (!row) return base::fail(std::move(row));
+  if (!*row) return base::fail(base::Code::kBadData, "the export does not name its run", file.string());
+  return std::string(statement->text(0));
+}
+
 }  // namespace rangescope::report::tables

@@ -21,4 +21,7 @@ namespace rangescope::report::tables {
 /// Does a file that begins so (256 bytes) come from write_database? Its application_id says it.
 [[nodiscard]] bool is_own_export(std::string_view head);
 
+/// The run that an export is of: its name and what it was read from. kBadData where it does not say.
+[[nodiscard]] base::Result<std::string> exported_run(const std::filesystem::path& file);
+
 }  // namespace rangescope::report::tables

@@ -15,48 +15,43 @@ std::string column_of(std::string_view tag) {
   return base::replace_all(tag, ".", "_");
 }
 
-/// One row, column by column.
+/// The values of a row: an empty optional, NaN and a view of nothing (a name that nobody gave) are NULL.
 class Put {
  public:
   explicit Put(Rows& rows) : rows_(rows) {}
-  template <class T>
-  void add(T value) {
-    if constexpr (std::is_convertible_v<T, std::string_view>)
-      text(value);
-    else if constexpr (std::is_floating_point_v<T>)
-      value == value ? rows_.real(value) : rows_.null();
-    else
-      rows_.integer(static_cast<std::int64_t>(value));
+  template <class... Values>
+  void operator()(const Values&... values) {
+    (add(values), ...);
   }
-  template <class T>
-  void add(const std::optional<T>& value) {
-    if (value)
-      add(*value);
-    else
-      null();
-  }
-  /// An index or NULL.
-  void index(std::uint32_t value) {
-    if (value == kNone)
-      null();
-    else
-      add(value);
-  }
-  /// A time or NULL while it is open.
-  void time(std::int64_t value) {
-    if (value == model::kOpen)
-      null();
-    else
-      add(value);
-  }
-  void null() { rows_.null(); }
-  [[nodiscard]] base::Result<void> row() { return rows_.end(); }
 
  private:
-  /// A view of nothing is a name that nobody gave, as that of the default domain.
-  void text(std::string_view value) { value.data() == nullptr ? rows_.null() : rows_.text(value); }
+  template <class T>
+  void add(const T& value) {
+    if constexpr (requires { value.has_value(); }) {
+      value ? add(*value) : rows_.null();
+    } else if constexpr (std::is_convertible_v<T, std::string_view>) {
+      const std::string_view text(value);
+      text.data() == nullptr ? rows_.null() : rows_.text(text);
+    } else if constexpr (std::is_floating_point_v<T>) {
+      value == value ? rows_.real(value) : rows_.null();
+    } else {
+      rows_.integer(static_cast<std::int64_t>(value));
+    }
+  }
   Rows& rows_;
 };
+
+/// An index, nothing for none.
+std::optional<std::uint32_t> known(std::uint32_t index) {
+  return index == kNone ? std::nullopt : std::optional(index);
+}
+/// A time, nothing while it is open.
+std::optional<std::int64_t> closed(std::int64_t at_ns) {
+  return at_ns == model::kOpen ? std::nullopt : std::optional(at_ns);
+}
+std::string triple(const std::array<std::uint32_t, 3>& of) {
+  return fmt::format("{}x{}x{}", of[0], of[1], of[2]);
+}
 
 /// "id integer, name text, share real"
 std::vector<Column> columns_of(std::string_view text) {
@@ -74,133 +69,80 @@ std::vector<Column> columns_of(std::string_view text) {
 
 class Writer {
  public:
-  Writer(const Input& input, Store& store)
-      : report_(input.report), s_(input.session), places_(input.places), store_(store) {}
+  Writer(const Input& input, Store& store, bool wanted)
+      : report_(input.report), s_(input.session), places_(input.places), store_(store), wanted_(wanted) {}
 
   base::Result<void> run() {
-    return fill("run", "key text, value text", [&](auto& put) -> base::Result<void> {
-      const auto fact = [&](std::string_view key, const std::string& value) -> base::Result<void> {
-        if (value.empty()) return {};
-        put.add(key);
-        put.add(value);
-        return put.row();
-      };
-      if (auto ok = fact("id", report_.run.id); !ok) return ok;
-      if (auto ok = fact("tool", report_.run.tool); !ok) return ok;
-      if (auto ok = fact("duration_ns", fmt::format("{:.0f}", report_.run.duration_ns)); !ok) return ok;
-      if (auto ok = fact("start_unix_ns", std::to_string(report_.run.start_unix_ns)); !ok) return ok;
-      const model::Clock& clock = s_.clock;
-      const bool utc = clock.anchor_unix_ns != 0;
-      if (auto ok = fact("utc_ns", utc ? std::to_string(clock.anchor_unix_ns - clock.anchor_ns) : ""); !ok) return ok;
-      const double offset = report_.ranks.size() == 1 ? report_.ranks.front().clock_offset_ns : 0;
-      if (auto ok = fact("clock_offset_ns", offset != 0 ? fmt::format("{:.0f}", offset) : ""); !ok) return ok;
-      return fact("sources", base::join(report_.run.sources, "; "));
-    });
+    std::vector<std::pair<std::string_view, std::string>> facts = {{"id", report_.run.id}, {"tool", report_.run.tool}};
+    facts.emplace_back("duration_ns", fmt::format("{:.0f}", report_.run.duration_ns));
+    facts.emplace_back("start_unix_ns", std::to_string(report_.run.start_unix_ns));
+    const model::Clock& clock = s_.clock;
+    if (clock.anchor_unix_ns != 0) facts.emplace_back("utc_ns", std::to_string(clock.anchor_unix_ns - clock.anchor_ns));
+    const double offset = report_.ranks.size() == 1 ? report_.ranks.front().clock_offset_ns : 0;
+    if (offset != 0) facts.emplace_back("clock_offset_ns", fmt::format("{:.0f}", offset));
+    facts.emplace_back("sources", base::join(report_.run.sources, "; "));
+    std::erase_if(facts, [](const auto& fact) { return fact.second.empty(); });
+    return fill("run", "key text, value text", facts,
+                [](Put& put, std::size_t, const auto& fact) { put(fact.first, fact.second); });
   }
 
   base::Result<void> regions() {
     std::string columns =
         "id integer, parent integer, path text, name text, domain text, kind text, depth integer, pid "
         "integer, tid integer";
-    for (const model::Measure& measure : model::measures()) {
+    for (const model::Measure& measure : model::measures())
       columns += ", " + column_of(measure.tag) + (measure.unit == model::Unit::kCount ? " integer" : " real");
-    }
-    return fill("regions", columns, [&](auto& put) -> base::Result<void> {
-      for (const model::Region& region : report_.regions) {
-        put.add(region.id);
-        put.index(region.parent);
-        put.add(base::join(region.path, " > "));
-        put.add(region.path.empty() ? std::string{} : region.path.back());
-        put.add(region.domain);
-        put.add(kind_of(region.kind));
-        put.add(region.depth);
-        if (region.process && *region.process < report_.processes.size())
-          put.add(report_.processes[*region.process].pid);
-        else
-          put.null();
-        put.add(region.thread);
-        for (const model::Measure& measure : model::measures()) {
-          const auto value = measure.get(region);
-          if (value && measure.unit == model::Unit::kCount)
-            put.add(static_cast<std::int64_t>(*value));
-          else
-            put.add(value);
-        }
-        if (auto ok = put.row(); !ok) return ok;
+    return fill("regions", columns, report_.regions, [&](Put& put, std::size_t, const model::Region& region) {
+      const bool process = region.process && *region.process < report_.processes.size();
+      put(region.id, known(region.parent), base::join(region.path, " > "),
+          region.path.empty() ? std::string{} : region.path.back(), region.domain, kind_of(region.kind), region.depth,
+          process ? std::optional(report_.processes[*region.process].pid) : std::nullopt, region.thread);
+      for (const model::Measure& measure : model::measures()) {
+        const auto value = measure.get(region);
+        value&& measure.unit == model::Unit::kCount ? put(static_cast<std::int64_t>(*value)) : put(value);
       }
-      return {};
     });
   }
 
   base::Result<void> region_kernels() {
-    return fill("region_kernels", "region integer, name text, calls integer, total_ns real, share real",
-                [&](auto& put) -> base::Result<void> {
-                  for (const model::Region& region : report_.regions) {
-                    if (!region.gpu) continue;
-                    for (const model::KernelRow& row : region.gpu->top_kernels) {
-                      put.add(region.id);
-                      put.add(row.name);
-                      put.add(row.calls);
-                      put.add(row.total_ns);
-                      put.add(row.share);
-                      if (auto ok = put.row(); !ok) return ok;
-                    }
-                  }
-                  return {};
+    std::vector<std::pair<std::uint32_t, const model::KernelRow*>> list;
+    for (const model::Region& region : report_.regions)
+      if (region.gpu)
+        for (const model::KernelRow& row : region.gpu->top_kernels) list.emplace_back(region.id, &row);
+    return fill("region_kernels", "region integer, name text, calls integer, total_ns real, share real", list,
+                [](Put& put, std::size_t, const auto& one) {
+                  put(one.first, one.second->name, one.second->calls, one.second->total_ns, one.second->share);
                 });
   }
 
   base::Result<void> metrics() {
+    struct Row {
+      const model::Region* region;
+      const model::KernelMetrics* kernel;
+      const std::string* name;
+      const model::Metric* metric;
+    };
+    std::vector<Row> list;
+    const auto add = [&](const model::Region* region, const model::KernelMetrics* kernel, const auto& metrics) {
+      for (const auto& [name, metric] : metrics) list.push_back({region, kernel, &name, &metric});
+    };
+    for (const model::Region& region : report_.regions) {
+      add(&region, nullptr, region.metrics);
+      for (const model::KernelMetrics& kernel : region.kernels) add(&region, &kernel, kernel.metrics);
+    }
+    for (const model::KernelMetrics& result : report_.unattributed_results) add(nullptr, &result, result.metrics);
     return fill("metrics",
                 "region integer, kernel text, ordinal integer, name text, value real, min real, max real, unit text, "
-                "rounds integer, "
-                "source text, absent text",
-                [&](auto& put) -> base::Result<void> {
-                  const auto add = [&](const model::Region* region, const model::KernelMetrics* kernel,
-                                       const std::string& name, const model::Metric& metric) {
-                    if (region != nullptr)
-                      put.add(region->id);
-                    else
-                      put.null();
-                    if (kernel != nullptr) {
-                      put.add(kernel->name);
-                      put.add(kernel->ordinal);
-                    } else {
-                      put.null();
-                      put.null();
-                    }
-                    put.add(name);
-                    for (const double value : {metric.value, metric.min, metric.max}) {
-                      if (metric.absent.empty())
-                        put.add(value);
-                      else
-                        put.null();
-                    }
-                    put.add(metric.unit);
-                    put.add(metric.rounds);
-                    put.add(metric.source);
-                    if (metric.absent.empty())
-                      put.null();
-                    else
-                      put.add(metric.absent);
-                    return put.row();
-                  };
-                  for (const model::Region& region : report_.regions) {
-                    for (const auto& [name, metric] : region.metrics) {
-                      if (auto ok = add(&region, nullptr, name, metric); !ok) return ok;
-                    }
-                    for (const model::KernelMetrics& kernel : region.kernels) {
-                      for (const auto& [name, metric] : kernel.metrics) {
-                        if (auto ok = add(&region, &kernel, name, metric); !ok) return ok;
-                      }
-                    }
-                  }
-                  for (const model::KernelMetrics& result : report_.unattributed_results) {
-                    for (const auto& [name, metric] : result.metrics) {
-                      if (auto ok = add(nullptr, &result, name, metric); !ok) return ok;
-                    }
-                  }
-                  return {};
+                "rounds integer, source text, absent text",
+                list, [](Put& put, std::size_t, const Row& row) {
+                  const model::Metric& metric = *row.metric;
+                  const bool there = metric.absent.empty();
+                  const auto value = [&](double of) { return there ? std::optional(of) : std::nullopt; };
+                  put(row.region != nullptr ? std::optional(row.region->id) : std::nullopt,
+                      row.kernel != nullptr ? std::optional(row.kernel->name) : std::nullopt,
+                      row.kernel != nullptr ? std::optional(row.kernel->ordinal) : std::nullopt, *row.name,
+                      value(metric.value), value(metric.min), value(metric.max), metric.unit, metric.rounds,
+                      metric.source, there ? std::nullopt : std::optional(metric.absent));
                 });
   }
 
@@ -208,18 +150,10 @@ class Writer {
     return fill("operators",
                 "name text, shapes text, calls integer, cpu_ns real, exclusive_cpu_ns real, gpu_ns real, "
                 "exclusive_gpu_ns real",
-                [&](auto& put) -> base::Result<void> {
-                  const auto& rows =
-                      report_.operators_by_shape.empty() ? report_.operators : report_.operators_by_shape;
-                  for (const model::OperatorRow& row : rows) {
-                    put.add(row.name);
-                    put.add(row.shapes);
-                    put.add(row.calls);
-                    for (const double ns : {row.cpu_ns, row.exclusive_cpu_ns, row.gpu_ns, row.exclusive_gpu_ns})
-                      put.add(ns);
-                    if (auto ok = put.row(); !ok) return ok;
-                  }
-                  return {};
+                report_.operators_by_shape.empty() ? report_.operators : report_.operators_by_shape,
+                [](Put& put, std::size_t, const model::OperatorRow& row) {
+                  put(row.name, row.shapes, row.calls, row.cpu_ns, row.exclusive_cpu_ns, row.gpu_ns,
+                      row.exclusive_gpu_ns);
                 });
   }
 
@@ -227,327 +161,228 @@ class Writer {
     return fill(
         "verdict",
         "kind text, severity text, path text, region integer, text text, saves_ns real, saves_share real, next text",
-        [&](auto& put) -> base::Result<void> {
-          for (const model::Verdict& one : report_.verdict) {
-            put.add(one.kind);
-            put.add(model::weight_name(one.severity));
-            put.add(one.path);
-            put.add(one.region);
-            put.add(one.text);
-            put.add(one.saves_ns);
-            put.add(one.saves_share);
-            put.add(one.next);
-            if (auto ok = put.row(); !ok) return ok;
-          }
-          return {};
+        report_.verdict, [](Put& put, std::size_t, const model::Verdict& one) {
+          put(one.kind, model::weight_name(one.severity), one.path, one.region, one.text, one.saves_ns, one.saves_share,
+              one.next);
         });
   }
 
   base::Result<void> losses() {
-    return fill("losses", "kind text, severity text, count integer, detail text", [&](auto& put) -> base::Result<void> {
-      for (const model::Loss& loss : report_.losses) {
-        put.add(loss.kind.id());
-        put.add(model::severity_name(loss.severity));
-        put.add(loss.count);
-        put.add(loss.detail);
-        if (auto ok = put.row(); !ok) return ok;
-      }
-      return {};
-    });
+    return fill("losses", "kind text, severity text, count integer, detail text", report_.losses,
+                [](Put& put, std::size_t, const model::Loss& loss) {
+                  put(loss.kind.id(), model::severity_name(loss.severity), loss.count, loss.detail);
+                });
   }
 
-  base::Result<void> ranges(bool wanted) {
-    return fill(
-        "ranges",
-        "id integer, name text, domain text, kind text, start_ns integer, end_ns integer, pid integer, tid "
-        "integer, "
-        "end_tid integer, category integer, color integer, payload real",
-        [&](auto& put) -> base::Result<void> {
-          for (std::size_t i = 0; wanted && i < s_.ranges.size(); ++i) {
-            const model::Range& range = s_.ranges[i];
-            put.add(i);
-            put.add(s_.strings.view(range.name));
-            const model::Domain* domain = at(s_.domains, range.domain);
-            domain != nullptr ? put.add(s_.strings.view(domain->name)) : put.null();
-            put.add(kind_of(range.kind));
-            put.add(range.start_ns);
-            put.time(range.end_ns);
-            thread(put, range.thread);
-            const model::Thread* end = at(s_.threads, range.end_thread);
-            end != nullptr ? put.add(end->tid) : put.null();
-            if (range.attributes == kNone) {
-              for (int n = 0; n < 3; ++n) put.null();
-            } else {
-              const model::Attributes& more = s_.attributes[range.attributes];
-              put.add(more.category);
-              put.add(more.has_color ? std::optional(more.color_argb) : std::nullopt);
-              put.add(more.payload_type == model::PayloadType::kAbsent ? std::nullopt : std::optional(more.payload()));
-            }
-            if (auto ok = put.row(); !ok) return ok;
-          }
-          return {};
-        });
+  base::Result<void> ranges() {
+    return large("ranges",
+                 "id integer, name text, domain text, kind text, start_ns integer, end_ns integer, pid integer, tid "
+                 "integer, end_tid integer, category integer, color integer, payload real",
+                 s_.ranges, [&](Put& put, std::size_t i, const model::Range& range) {
+                   const model::Domain* domain = at(s_.domains, range.domain);
+                   const model::Attributes* more = at(s_.attributes, range.attributes);
+                   const bool payload = more != nullptr && more->payload_type != model::PayloadType::kAbsent;
+                   put(i, text_of(range.name), domain != nullptr ? text_of(domain->name) : std::string_view(),
+                       kind_of(range.kind), range.start_ns, closed(range.end_ns), pid_of(range.thread),
+                       tid_of(range.thread), tid_of(range.end_thread),
+                       more != nullptr ? std::optional(more->category) : std::nullopt,
+                       more != nullptr && more->has_color ? std::optional(more->color_argb) : std::nullopt,
+                       payload ? std::optional(more->payload()) : std::nullopt);
+                 });
   }
 
-  base::Result<void> launches(bool wanted) {
+  base::Result<void> launches() {
     constexpr const char* kKinds[] = {"kernel", "copy", "memset", "graph", "synchronize", "other"};
-    return fill("launches",
-                "id integer, name text, kind text, start_ns integer, end_ns integer, pid integer, tid "
-                "integer, correlation integer",
-                [&](auto& put) -> base::Result<void> {
-                  for (std::size_t i = 0; wanted && i < s_.launches.size(); ++i) {
-                    const model::Launch& launch = s_.launches[i];
-                    put.add(i);
-                    put.add(s_.strings.view(launch.name));
-                    put.add(kKinds[static_cast<std::size_t>(launch.kind)]);
-                    put.add(launch.start_ns);
-                    put.time(launch.end_ns);
-                    thread(put, launch.thread);
-                    put.add(launch.correlation);
-                    if (auto ok = put.row(); !ok) return ok;
-                  }
-                  return {};
-                });
+    return large("launches",
+                 "id integer, name text, kind text, start_ns integer, end_ns integer, pid integer, tid integer, "
+                 "correlation integer",
+                 s_.launches, [&](Put& put, std::size_t i, const model::Launch& launch) {
+                   put(i, text_of(launch.name), kKinds[static_cast<std::size_t>(launch.kind)], launch.start_ns,
+                       closed(launch.end_ns), pid_of(launch.thread), tid_of(launch.thread), launch.correlation);
+                 });
   }
 
-  base::Result<void> kernels(bool wanted) {
-    return fill("kernels",
-                "id integer, name text, short_name text, start_ns integer, end_ns integer, duration_ns "
-                "integer, pid integer, "
-                "device integer, context integer, stream integer, launch integer, grid text, block text, registers "
-                "integer, shared_bytes integer, place integer",
-                [&](auto& put) -> base::Result<void> {
-                  for (std::size_t i = 0; wanted && i < s_.kernels.size(); ++i) {
-                    const model::Kernel& kernel = s_.kernels[i];
-                    const model::KernelName* known = at(s_.kernel_names, kernel.name);
-                    const model::KernelShape* launched = at(s_.kernel_shapes, kernel.shape);
-                    const model::KernelName& name = known != nullptr ? *known : model::KernelName{};
-                    put.add(i);
-                    put.add(s_.strings.view(name.demangled));
-                    put.add(s_.strings.view(name.short_name));
-                    put.add(kernel.start_ns);
-                    put.add(kernel.end_ns);
-                    put.add(kernel.end_ns - kernel.start_ns);
-                    stream(put, kernel.stream, true);
-                    put.index(kernel.launch);
-                    if (launched == nullptr) {
-                      for (int n = 0; n < 4; ++n) put.null();
-                    } else {
-                      put.add(fmt::format("{}x{}x{}", launched->grid[0], launched->grid[1], launched->grid[2]));
-                      put.add(fmt::format("{}x{}x{}", launched->block[0], launched->block[1], launched->block[2]));
-                      put.add(launched->registers_per_thread);
-                      put.add(std::uint64_t{launched->static_shared_bytes} + launched->dynamic_shared_bytes);
-                    }
-                    put.index(i < places_.of_kernel.size() ? places_.of_kernel[i] : kNone);
-                    if (auto ok = put.row(); !ok) return ok;
-                  }
-                  return {};
-                });
+  base::Result<void> kernels() {
+    return large("kernels",
+                 "id integer, name text, short_name text, start_ns integer, end_ns integer, duration_ns integer, pid "
+                 "integer, device integer, context integer, stream integer, launch integer, grid text, block text, "
+                 "registers integer, shared_bytes integer, place integer",
+                 s_.kernels, [&](Put& put, std::size_t i, const model::Kernel& kernel) {
+                   const model::KernelName* name = at(s_.kernel_names, kernel.name);
+                   const model::KernelShape* shape = at(s_.kernel_shapes, kernel.shape);
+                   put(i, text_of(name != nullptr ? name->demangled : model::StringId{}),
+                       text_of(name != nullptr ? name->short_name : model::StringId{}), kernel.start_ns, kernel.end_ns,
+                       kernel.end_ns - kernel.start_ns);
+                   stream(put, kernel.stream, true);
+                   put(known(kernel.launch));
+                   if (shape == nullptr)
+                     put(std::optional<int>(), std::optional<int>(), std::optional<int>(), std::optional<int>());
+                   else
+                     put(triple(shape->grid), triple(shape->block), shape->registers_per_thread,
+                         std::uint64_t{shape->static_shared_bytes} + shape->dynamic_shared_bytes);
+                   put(known(i < places_.of_kernel.size() ? places_.of_kernel[i] : kNone));
+                 });
   }
 
   base::Result<void> places() {
-    return fill("places", "place integer, region integer, innermost integer", [&](auto& put) -> base::Result<void> {
-      for (const model::Places::Holder& one : places_.holders) {
-        put.add(one.place);
-        put.add(one.region);
-        put.add(one.innermost);
-        if (auto ok = put.row(); !ok) return ok;
-      }
-      return {};
-    });
+    return fill("places", "place integer, region integer, innermost integer", places_.holders,
+                [](Put& put, std::size_t, const auto& one) { put(one.place, one.region, one.innermost); });
   }
 
   /// A row for each value: amounts of the sample, shares 0..1.
-  base::Result<void> samples(bool wanted) {
+  base::Result<void> samples() {
+    struct Row {
+      const SampleTrack* track;
+      std::size_t at;
+    };
+    const std::vector<SampleTrack> tracks = wanted_ ? sample_tracks(report_, s_) : std::vector<SampleTrack>();
+    std::vector<Row> list;
+    for (const SampleTrack& track : tracks)
+      for (std::size_t i = 0; i < track.stream->start_ns.size(); ++i) list.push_back({&track, i});
     return fill("samples",
                 "device integer, uuid text, source text, metric text, unit text, start_ns integer, end_ns integer, "
                 "value real",
-                [&](auto& put) -> base::Result<void> {
-                  if (!wanted) return {};
-                  for (const SampleTrack& track : sample_tracks(report_, s_)) {
-                    for (std::size_t i = 0; i < track.stream->start_ns.size(); ++i) {
-                      if (track.stream->device < s_.devices.size())
-                        put.add(s_.devices[track.stream->device].ordinal);
-                      else
-                        put.null();
-                      put.add(track.stream->uuid);
-                      put.add(track.stream->source);
-                      put.add(track.metric->name);
-                      put.add(track.metric->unit);
-                      put.add(track.stream->start_ns[i] + track.offset_ns);
-                      put.add(track.stream->end_ns[i] + track.offset_ns);
-                      put.add(track.metric->values[i]);
-                      if (auto ok = put.row(); !ok) return ok;
-                    }
-                  }
-                  return {};
+                list, [&](Put& put, std::size_t, const Row& row) {
+                  const SampleTrack& track = *row.track;
+                  const model::Device* device = at(s_.devices, track.stream->device);
+                  put(device != nullptr ? std::optional(device->ordinal) : std::nullopt, track.stream->uuid,
+                      track.stream->source, track.metric->name, track.metric->unit,
+                      track.stream->start_ns[row.at] + track.offset_ns, track.stream->end_ns[row.at] + track.offset_ns,
+                      track.metric->values[row.at]);
                 });
   }
 
-  base::Result<void> copies(bool wanted) {
-    return fill("copies",
-                "id integer, kind integer, bytes integer, start_ns integer, end_ns integer, pid integer, "
-                "device integer, stream integer, "
-                "launch integer",
-                [&](auto& put) -> base::Result<void> {
-                  for (std::size_t i = 0; wanted && i < s_.copies.size(); ++i) {
-                    const model::Copy& copy = s_.copies[i];
-                    put.add(i);
-                    put.add(static_cast<int>(copy.kind));
-                    put.add(copy.bytes);
-                    put.add(copy.start_ns);
-                    put.add(copy.end_ns);
-                    stream(put, copy.stream, false);
-                    put.index(copy.launch);
-                    if (auto ok = put.row(); !ok) return ok;
-                  }
-                  return {};
-                });
+  base::Result<void> copies() {
+    return large("copies",
+                 "id integer, kind integer, bytes integer, start_ns integer, end_ns integer, pid integer, device "
+                 "integer, stream integer, launch integer",
+                 s_.copies, [&](Put& put, std::size_t i, const model::Copy& copy) {
+                   put(i, static_cast<int>(copy.kind), copy.bytes, copy.start_ns, copy.end_ns);
+                   stream(put, copy.stream, false);
+                   put(known(copy.launch));
+                 });
   }
 
-  base::Result<void> cpu_samples(bool wanted) {
-    return fill("cpu_samples", "id integer, at_ns integer, pid integer, tid integer, thread text, frame integer",
-                [&](auto& put) -> base::Result<void> {
-                  for (std::size_t i = 0; wanted && i < s_.cpu.samples.size(); ++i) {
-                    const model::CpuSample& sample = s_.cpu.samples[i];
-                    const model::CpuThread& thread = s_.cpu.threads[sample.thread];
-                    put.add(i);
-                    put.add(sample.at_ns);
-                    put.add(thread.pid);
-                    put.add(thread.tid);
-                    put.add(s_.strings.view(thread.name));
-                    put.index(sample.stack);
-                    if (auto ok = put.row(); !ok) return ok;
-                  }
-                  return {};
-                });
+  base::Result<void> cpu_samples() {
+    return large("cpu_samples", "id integer, at_ns integer, pid integer, tid integer, thread text, frame integer",
+                 s_.cpu.samples, [&](Put& put, std::size_t i, const model::CpuSample& sample) {
+                   const model::CpuThread& thread = s_.cpu.threads[sample.thread];
+                   put(i, sample.at_ns, thread.pid, thread.tid, text_of(thread.name), known(sample.stack));
+                 });
   }
 
-  base::Result<void> cpu_waits(bool wanted) {
+  base::Result<void> cpu_waits() {
     constexpr const char* kKinds[] = {"other", "lock", "io", "sleep", "preempted"};
-    return fill("cpu_waits",
-                "id integer, kind text, start_ns integer, end_ns integer, pid integer, tid integer, frame integer",
-                [&](auto& put) -> base::Result<void> {
-                  for (std::size_t i = 0; wanted && i < s_.cpu.waits.size(); ++i) {
-                    const model::CpuWait& wait = s_.cpu.waits[i];
-                    put.add(i);
-                    put.add(kKinds[static_cast<std::size_t>(wait.kind)]);
-                    put.add(wait.start_ns);
-                    put.add(wait.end_ns);
-                    put.add(s_.cpu.threads[wait.thread].pid);
-                    put.add(s_.cpu.threads[wait.thread].tid);
-                    put.index(wait.stack);
-                    if (auto ok = put.row(); !ok) return ok;
-                  }
-                  return {};
-                });
+    return large("cpu_waits",
+                 "id integer, kind text, start_ns integer, end_ns integer, pid integer, tid integer, frame integer",
+                 s_.cpu.waits, [&](Put& put, std::size_t i, const model::CpuWait& wait) {
+                   const model::CpuThread& thread = s_.cpu.threads[wait.thread];
+                   put(i, kKinds[static_cast<std::size_t>(wait.kind)], wait.start_ns, wait.end_ns, thread.pid,
+                       thread.tid, known(wait.stack));
+                 });
   }
 
-  base::Result<void> cpu_counts(bool wanted) {
-    return fill("cpu_counts", "counter text, at_ns integer, pid integer, tid integer, events real",
-                [&](auto& put) -> base::Result<void> {
-                  for (std::size_t i = 0; wanted && i < s_.cpu.counts.size(); ++i) {
-                    const model::CpuCount& count = s_.cpu.counts[i];
-                    const model::CpuCounter& counter = s_.cpu.counters[count.counter];
-                    put.add(s_.strings.view(counter.name));
-                    put.add(count.at_ns);
-                    put.add(s_.cpu.threads[count.thread].pid);
-                    put.add(s_.cpu.threads[count.thread].tid);
-                    put.add(counter.weight);
-                    if (auto ok = put.row(); !ok) return ok;
-                  }
-                  return {};
-                });
+  base::Result<void> cpu_counts() {
+    return large("cpu_counts", "counter text, at_ns integer, pid integer, tid integer, events real", s_.cpu.counts,
+                 [&](Put& put, std::size_t, const model::CpuCount& count) {
+                   const model::CpuCounter& counter = s_.cpu.counters[count.counter];
+                   const model::CpuThread& thread = s_.cpu.threads[count.thread];
+                   put(text_of(counter.name), count.at_ns, thread.pid, thread.tid, counter.weight);
+                 });
   }
 
-  base::Result<void> frames(bool wanted) {
+  base::Result<void> frames() {
     constexpr const char* kKinds[] = {"native", "python", "cut"};
-    return fill("frames", "id integer, parent integer, kind text, name text, file text, line integer, module text",
-                [&](auto& put) -> base::Result<void> {
-                  const auto text = [&](model::StringId id) { id == 0 ? put.null() : put.add(s_.strings.view(id)); };
-                  for (std::size_t i = 0; wanted && i < s_.cpu.stacks.size(); ++i) {
-                    const model::CpuFrame& frame = s_.cpu.frames[s_.cpu.stacks[i].frame];
-                    put.add(i);
-                    put.index(s_.cpu.stacks[i].parent);
-                    put.add(kKinds[static_cast<std::size_t>(frame.kind)]);
-                    text(frame.name);
-                    text(frame.file);
-                    if (frame.line == 0)
-                      put.null();
-                    else
-                      put.add(frame.line);
-                    text(frame.module);
-                    if (auto ok = put.row(); !ok) return ok;
-                  }
-                  return {};
-                });
+    return large("frames", "id integer, parent integer, kind text, name text, file text, line integer, module text",
+                 s_.cpu.stacks, [&](Put& put, std::size_t i, const auto& stack) {
+                   const model::CpuFrame& frame = s_.cpu.frames[stack.frame];
+                   const auto text = [&](model::StringId id) { return id == 0 ? std::string_view() : text_of(id); };
+                   put(i, known(stack.parent), kKinds[static_cast<std::size_t>(frame.kind)], text(frame.name),
+                       text(frame.file), frame.line == 0 ? std::nullopt : std::optional(frame.line),
+                       text(frame.module));
+                 });
   }
 
  private:
   static const char* kind_of(model::RangeKind kind) {
     return kind == model::RangeKind::kPushPop ? "push/pop" : "start/end";
   }
+  [[nodiscard]] std::string_view text_of(model::StringId id) const { return s_.strings.view(id); }
 
   /// Nothing for an index that the recording does not have.
   template <class T>
   static const T* at(const std::vector<T>& all, std::uint32_t index) {
     return index < all.size() ? &all[index] : nullptr;
   }
-  void pid(Put& put, std::uint32_t index) {
+  [[nodiscard]] std::optional<std::uint32_t> process_pid(std::uint32_t index) const {
     const model::Process* process = at(s_.processes, index);
-    process != nullptr ? put.add(process->pid) : put.null();
+    return process != nullptr ? std::optional(process->pid) : std::nullopt;
   }
-  void thread(Put& put, std::uint32_t index) {
+  [[nodiscard]] std::optional<std::uint32_t> pid_of(std::uint32_t index) const {
     const model::Thread* thread = at(s_.threads, index);
-    pid(put, thread != nullptr ? thread->process : kNone);
-    thread != nullptr ? put.add(thread->tid) : put.null();
+    return process_pid(thread != nullptr ? thread->process : kNone);
   }
-  void stream(Put& put, std::uint32_t index, bool context) {
+  [[nodiscard]] std::optional<std::int64_t> tid_of(std::uint32_t index) const {
+    const model::Thread* thread = at(s_.threads, index);
+    return thread != nullptr ? std::optional(static_cast<std::int64_t>(thread->tid)) : std::nullopt;
+  }
+  void stream(Put& put, std::uint32_t index, bool context) const {
     const model::Stream* stream = at(s_.streams, index);
-    pid(put, stream != nullptr ? stream->process : kNone);
     const model::Device* device = at(s_.devices, stream != nullptr ? stream->device : kNone);
-    device != nullptr ? put.add(device->ordinal) : put.null();
-    if (context) stream != nullptr ? put.add(stream->context) : put.null();
-    stream != nullptr ? put.add(stream->id) : put.null();
+    put(process_pid(stream != nullptr ? stream->process : kNone),
+        device != nullptr ? std::optional(device->ordinal) : std::nullopt);
+    if (context) put(stream != nullptr ? std::optional(stream->context) : std::nullopt);
+    put(stream != nullptr ? std::optional(stream->id) : std::nullopt);
   }
 
-  template <class Rows>
-  base::Result<void> fill(std::string_view table, std::string_view columns, Rows&& rows) {
+  /// A row for each of a list.
+  template <class List, class Row>
+  base::Result<void> fill(std::string_view table, std::string_view columns, const List& list, Row&& row) {
     auto sink = store_.begin(table, columns_of(columns));
     if (!sink) return base::fail(std::move(sink));
     Put put(**sink);
-    if (auto filled = rows(put); !filled) return filled;
+    for (std::size_t i = 0; i < list.size(); ++i) {
+      row(put, i, list[i]);
+      if (auto ended = (*sink)->end(); !ended) return ended;
+    }
     return (*sink)->finish();
+  }
+  /// The same of one that is empty unless it is wanted.
+  template <class List, class Row>
+  base::Result<void> large(std::string_view table, std::string_view columns, const List& list, Row&& row) {
+    static const List kEmpty{};
+    return fill(table, columns, wanted_ ? list : kEmpty, std::forward<Row>(row));
   }
 
   const model::Report& report_;
   const model::Session& s_;
   const model::Places& places_;
   Store& store_;
+  bool wanted_;
 };
 
 struct NamedTable {
   std::string_view name;
-  base::Result<void> (*fill)(Writer& writer, bool wanted);
+  base::Result<void> (Writer::*fill)();
 };
 constexpr NamedTable kTables[] = {
-    {"run", [](Writer& w, bool) { return w.run(); }},
-    {"regions", [](Writer& w, bool) { return w.regions(); }},
-    {"region_kernels", [](Writer& w, bool) { return w.region_kernels(); }},
-    {"metrics", [](Writer& w, bool) { return w.metrics(); }},
-    {"operators", [](Writer& w, bool) { return w.operators(); }},
-    {"verdict", [](Writer& w, bool) { return w.verdict(); }},
-    {"losses", [](Writer& w, bool) { return w.losses(); }},
-    {"ranges", [](Writer& w, bool wanted) { return w.ranges(wanted); }},
-    {"launches", [](Writer& w, bool wanted) { return w.launches(wanted); }},
-    {"kernels", [](Writer& w, bool wanted) { return w.kernels(wanted); }},
-    {"places", [](Writer& w, bool) { return w.places(); }},
-    {"copies", [](Writer& w, bool wanted) { return w.copies(wanted); }},
-    {"samples", [](Writer& w, bool wanted) { return w.samples(wanted); }},
-    {"cpu_samples", [](Writer& w, bool wanted) { return w.cpu_samples(wanted); }},
-    {"cpu_waits", [](Writer& w, bool wanted) { return w.cpu_waits(wanted); }},
-    {"cpu_counts", [](Writer& w, bool wanted) { return w.cpu_counts(wanted); }},
-    {"frames", [](Writer& w, bool wanted) { return w.frames(wanted); }},
+    {"run", &Writer::run},
+    {"regions", &Writer::regions},
+    {"region_kernels", &Writer::region_kernels},
+    {"metrics", &Writer::metrics},
+    {"operators", &Writer::operators},
+    {"verdict", &Writer::verdict},
+    {"losses", &Writer::losses},
+    {"ranges", &Writer::ranges},
+    {"launches", &Writer::launches},
+    {"kernels", &Writer::kernels},
+    {"places", &Writer::places},
+    {"copies", &Writer::copies},
+    {"samples", &Writer::samples},
+    {"cpu_samples", &Writer::cpu_samples},
+    {"cpu_waits", &Writer::cpu_waits},
+    {"cpu_counts", &Writer::cpu_counts},
+    {"frames", &Writer::frames},
 };
 
 }  // namespace
@@ -560,9 +395,10 @@ std::vector<std::string> table_names() {
 
 base::Result<void> write_tables(const Input& input, Store& store,
                                 const std::function<bool(std::string_view table)>& wanted) {
-  Writer writer(input, store);
-  for (const NamedTable& table : kTables)
-    if (auto filled = table.fill(writer, wanted(table.name)); !filled) return filled;
+  for (const NamedTable& table : kTables) {
+    Writer writer(input, store, wanted(table.name));
+    if (auto filled = (writer.*table.fill)(); !filled) return filled;
+  }
   return {};
 }
 
