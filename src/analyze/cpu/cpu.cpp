@@ -109,6 +109,12 @@ class CpuSums {
     add(session_.memsets);
     add(session_.graph_launches);
     for (Stretches& each : busy_) each.finish();
+    for (std::uint32_t p = 0; p < session_.processes.size(); ++p)
+      first_of_pid_.try_emplace(session_.processes[p].pid, p);
+  }
+  [[nodiscard]] const Stretches& busy_by_pid(std::uint32_t pid) const {
+    const auto process = first_of_pid_.find(pid);
+    return process == first_of_pid_.end() ? none_ : busy_[process->second];
   }
 
   void calls_by_thread() {
@@ -332,14 +338,11 @@ class CpuSums {
     };
     add(point_sets_, point_sums_);
     add(call_sets_, call_sums_);
-    std::map<std::uint32_t, std::uint32_t> processes;
-    for (std::uint32_t p = 0; p < session_.processes.size(); ++p) processes.try_emplace(session_.processes[p].pid, p);
     CpuSetSums others;
     for (std::size_t i = 0; i < cpu_.samples.size(); ++i) {
       const model::CpuSample& sample = cpu_.samples[i];
       if (cpu_.threads[sample.thread].thread != kNone || in_range_[i]) continue;
-      const auto process = processes.find(cpu_.threads[sample.thread].pid);
-      const bool busy = process != processes.end() && busy_[process->second].holds(sample.at_ns);
+      const bool busy = busy_by_pid(cpu_.threads[sample.thread].pid).holds(sample.at_ns);
       ++others.stacks[std::uint64_t{sample.stack} << 2 | (busy ? 0u : 1u)];
     }
     uses.push_back({&others, true, true});
@@ -349,19 +352,15 @@ class CpuSums {
   /// The program with all its threads: what they ran, their CUDA calls, and what its first thread waited for.
   [[nodiscard]] base::Held<CpuWork> whole() const {
     CpuSetSums all;
-    std::map<std::uint32_t, std::uint32_t> processes;
-    for (std::uint32_t p = 0; p < session_.processes.size(); ++p) processes.try_emplace(session_.processes[p].pid, p);
-    const Stretches none;
     const auto calls_of = [&](std::uint32_t thread) -> const Stretches& {
-      return thread == kNone ? none : in_calls_[thread];
+      return thread == kNone ? none_ : in_calls_[thread];
     };
     const std::uint32_t started = first_process(session_);
     const std::uint32_t first = started == kNone ? 0 : session_.processes[started].pid;
     std::set<std::pair<std::uint32_t, std::uint32_t>> ran;
     for (const model::CpuSample& sample : cpu_.samples) {
       const model::CpuThread& thread = cpu_.threads[sample.thread];
-      const auto process = processes.find(thread.pid);
-      const bool busy = process != processes.end() && busy_[process->second].holds(sample.at_ns);
+      const bool busy = busy_by_pid(thread.pid).holds(sample.at_ns);
       const bool call = calls_of(thread.thread).holds(sample.at_ns);
       ++all.stacks[std::uint64_t{sample.stack} << 2 | (call ? 2u : 0u) | (busy ? 0u : 1u)];
       ran.emplace(thread.pid, thread.tid);
@@ -371,10 +370,7 @@ class CpuSums {
       if (thread.pid != first || thread.tid != thread.pid) continue;
       const double length = static_cast<double>(wait.end_ns - wait.start_ns);
       const auto inside = static_cast<double>(calls_of(thread.thread).within(wait.start_ns, wait.end_ns));
-      const auto process = processes.find(thread.pid);
-      const double busy = process == processes.end()
-                              ? 0
-                              : static_cast<double>(busy_[process->second].within(wait.start_ns, wait.end_ns));
+      const auto busy = static_cast<double>(busy_by_pid(thread.pid).within(wait.start_ns, wait.end_ns));
       auto& into = all.parts[part_of_wait(wait.kind)];
       const auto times = static_cast<double>(wait.weight);
       into.first += (length - inside) * times;
@@ -636,6 +632,8 @@ class CpuSums {
   const std::vector<model::Region>& regions_;
   bool gpu_recorded_ = false, aggregate_ = false;
   std::vector<Stretches> busy_, in_calls_;
+  const Stretches none_;
+  std::map<std::uint32_t, std::uint32_t> first_of_pid_;
   model::Strings names_;
   std::vector<std::uint32_t> meaning_;
   std::vector<model::CpuLine> hot_line_;  ///< of each frame; line 0: unknown

@@ -11,7 +11,7 @@
 #include <new>
 
 #include "inject/nvtx/arena.hpp"
-#include "inject/nvtx/guard.hpp"
+#include "inject/nvtx/capture.hpp"
 #include "inject/nvtx/payloads.hpp"
 #include "inject/nvtx/process.hpp"
 #include "inject/nvtx/quiet.hpp"

@@ -1,25 +1,28 @@
 #include "read/native/gpu.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <map>
+#include <string>
 #include <string_view>
 #include <tuple>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
-#include <fmt/format.h>
-
 #include "base/demangle.hpp"
+#include "base/fs.hpp"
 #include "base/units.hpp"
 #include "model/kernel_name.hpp"
-#include "read/native/captured.hpp"
 #include "read/native/counters.hpp"
 #include "read/native/gpu_clock.hpp"
 #include "read/native/gpu_records.hpp"
 
 namespace rangescope::read::native {
+
 namespace gpu = wire::gpu;
 namespace {
 
@@ -466,6 +469,169 @@ base::Result<void> read_gpu(std::span<const std::byte> file, const std::string& 
   reader.finish(visit_gpu_records(file, std::max<std::size_t>(header.header_bytes, sizeof header),
                                   [&reader](const GpuRecord& record) { reader.take(record); }));
   return {};
+}
+
+namespace {
+
+namespace fs = std::filesystem;
+
+std::vector<fs::path> streams_in(const fs::path& folder) {
+  std::vector<fs::path> found;
+  for (const fs::path& place : {folder, folder / "native"}) {
+    std::error_code error;
+    for (fs::directory_iterator entry(place, error), end; !error && entry != end; entry.increment(error)) {
+      if (entry->path().extension() == ".gpu") found.push_back(entry->path());
+    }
+    if (!found.empty()) break;
+  }
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+// The driver loads the library when CUDA starts, long after the image began; an exec in the same pid begins a new
+// image.
+std::uint32_t process_of(const GpuStreamHead& head, model::Session& session) {
+  std::uint32_t best = model::kNone;
+  for (std::uint32_t i = 0; i < session.processes.size(); ++i) {
+    const model::Process& process = session.processes[i];
+    if (process.pid != head.pid || process.start_ns > head.start_ns) continue;
+    if (best == model::kNone || process.start_ns >= session.processes[best].start_ns) best = i;
+  }
+  if (best == model::kNone) {
+    best = static_cast<std::uint32_t>(session.processes.size());
+    session.processes.push_back({head.pid, 0, 0, head.start_ns, head.start_ns});
+  }
+  return best;
+}
+
+void lose(model::Session& session, const fs::path& path, const std::string& why) {
+  session.losses.push_back({"unreadable_gpu_stream", 1, path.string() + ": " + why});
+}
+
+}  // namespace
+
+void read_gpu_files(const fs::path& folder, const std::set<std::uint32_t>& left_out, model::Session& session) {
+  const std::vector<fs::path> streams = streams_in(folder);
+  std::uintmax_t bytes = 0;  // a kernel and its launch take 48 of them
+  for (const fs::path& path : streams) {
+    std::error_code error;
+    const std::uintmax_t size = fs::file_size(path, error);
+    bytes += error ? 0 : size;
+  }
+  const std::uintmax_t kernels = std::min<std::uintmax_t>(bytes / 48, std::uintmax_t{1} << 25);
+  session.kernels.reserve(kernels);
+  session.launches.reserve(kernels);
+  for (const fs::path& path : streams) {
+    const auto mapping = base::Mapping::open(path);
+    if (!mapping) {
+      lose(session, path, mapping.error().what);
+      continue;
+    }
+    const auto head = gpu_stream_head(mapping->bytes());
+    if (!head) {
+      lose(session, path, "not a GPU stream of rangescope");
+      continue;
+    }
+    if (left_out.count(head->pid) > 0) continue;
+    const std::uint32_t process = process_of(*head, session);
+    if (const auto read = read_gpu(mapping->bytes(), path.filename().string(), process, session); !read) {
+      lose(session, path, read.error().what);
+    }
+  }
+}
+
+namespace {
+
+constexpr std::uint32_t graph_of(std::uint64_t node) {
+  return static_cast<std::uint32_t>(node >> 32);
+}
+
+struct Question {
+  std::int64_t at_ns = 0, since_ns = 0;
+  std::uint32_t graph_node = 0;  ///< whose path is asked for
+};
+
+}  // namespace
+
+void GraphNodes::add(const NodeMade& node) {
+  NodeMade& known = made_.try_emplace(node.node, node).first->second;
+  if (node.original != 0) known.original = node.original;  // "cloned" follows "created"
+}
+
+// CUPTI adds two nodes of its own to an instantiated graph to time it (13.0); they are no clones.
+std::uint32_t GraphNodes::kernel_nodes(std::uint32_t graph) const {
+  std::uint32_t made = 0, cloned = 0;
+  for (const auto& [id, node] : made_) {
+    if (graph_of(id) != graph || node.type != 0) continue;
+    ++(node.original != 0 ? cloned : made);
+  }
+  return cloned != 0 ? cloned : made;
+}
+
+std::uint32_t GraphNodes::use(std::uint64_t node, std::uint32_t process, model::Session& session) {
+  const auto [at, fresh] = used_.try_emplace(node, static_cast<std::uint32_t>(session.graph_nodes.size()));
+  if (fresh) session.graph_nodes.push_back({node, graph_of(node), process, model::kNone});
+  return at->second;
+}
+
+const NodeMade* GraphNodes::origin(std::uint64_t node) const {
+  const NodeMade* made = nullptr;
+  for (int steps = 0; steps < 64; ++steps) {  // a clone of a clone; a damaged file may hold a circle
+    const auto found = made_.find(node);
+    if (found == made_.end()) return made;
+    made = &found->second;
+    if (made->original == 0) return made;
+    node = made->original;
+  }
+  return nullptr;
+}
+
+void GraphNodes::place(model::Session& session) const {
+  std::map<std::uint32_t, std::vector<Question>> by_thread;
+  for (const auto& [node, index] : used_) {
+    const NodeMade* made = origin(node);
+    if (made == nullptr) continue;
+    const auto graph = graphs_.find(graph_of(made->node));
+    const std::int64_t since = graph != graphs_.end() ? graph->second : std::numeric_limits<std::int64_t>::min();
+    by_thread[made->thread].push_back({made->at_ns, since, index});
+  }
+  if (by_thread.empty()) return;
+  struct Sweep {
+    std::vector<Question> questions;
+    std::vector<const model::Range*> ranges;
+  };
+  std::map<std::uint32_t, Sweep> sweeps;
+  for (auto& [thread, questions] : by_thread) {
+    std::sort(questions.begin(), questions.end(),
+              [](const Question& a, const Question& b) { return a.at_ns < b.at_ns; });
+    sweeps[thread].questions = std::move(questions);
+  }
+  for (const model::Range& range : session.ranges) {
+    if (range.kind != model::RangeKind::kPushPop) continue;
+    if (const auto sweep = sweeps.find(range.thread); sweep != sweeps.end()) sweep->second.ranges.push_back(&range);
+  }
+  std::map<std::vector<std::uint64_t>, std::uint32_t> known;
+  for (auto& [thread, sweep] : sweeps) {
+    std::vector<const model::Range*> open;  // bottom to top
+    std::size_t next = 0;
+    for (const Question& question : sweep.questions) {
+      for (; next < sweep.ranges.size() && sweep.ranges[next]->start_ns <= question.at_ns; ++next) {
+        open.push_back(sweep.ranges[next]);
+      }
+      std::erase_if(open, [&](const model::Range* range) { return range->end_ns < question.at_ns; });
+      std::vector<model::OpenRange> path;
+      std::vector<std::uint64_t> key;
+      for (const model::Range* range : open) {
+        if (range->start_ns < question.since_ns) continue;
+        path.push_back({range->domain, range->name, model::RangeKind::kPushPop});
+        key.push_back(std::uint64_t{range->domain} << 32 | range->name);
+      }
+      if (path.empty()) continue;
+      const auto [at, fresh] = known.try_emplace(key, static_cast<std::uint32_t>(session.captured_paths.size()));
+      if (fresh) session.captured_paths.push_back(std::move(path));
+      session.graph_nodes[question.graph_node].captured_path = at->second;
+    }
+  }
 }
 
 }  // namespace rangescope::read::native

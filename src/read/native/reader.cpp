@@ -19,7 +19,7 @@
 #include "read/join.hpp"
 #include "read/native/chunks.hpp"
 #include "read/native/cpu.hpp"
-#include "read/native/gpu_files.hpp"
+#include "read/native/gpu.hpp"
 #include "read/native/samples.hpp"
 #include "read/native/trace.hpp"
 #include "wire/launched.hpp"

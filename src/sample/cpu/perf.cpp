@@ -273,20 +273,6 @@ int Events::open_rings(perf_event_attr& attributes, int cpus, std::size_t page, 
   return rings_.empty() ? ENODEV : 0;
 }
 
-Events& Events::operator=(Events&& other) noexcept {
-  if (this == &other) return *this;
-  close();
-  rings_ = std::exchange(other.rings_, {});
-  switch_fds_ = std::exchange(other.switch_fds_, {});
-  counters_ = std::exchange(other.counters_, {});
-  refused_ = std::move(other.refused_);
-  counter_of_ = std::move(other.counter_of_);
-  own_pid_ = other.own_pid_;
-  stack_bytes_ = other.stack_bytes_;
-  kernel_ = other.kernel_;
-  return *this;
-}
-
 void Events::close() {
   const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
   for (const Ring& ring : rings_) {

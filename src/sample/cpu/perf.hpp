@@ -85,7 +85,7 @@ class Events {
   /// what to change.
   [[nodiscard]] static base::Result<Events> open(const EventOptions& options);
   Events(Events&&) noexcept = default;
-  Events& operator=(Events&& other) noexcept;
+  Events& operator=(Events&&) = delete;
   Events(const Events&) = delete;
   Events& operator=(const Events&) = delete;
   ~Events() { close(); }

@@ -78,6 +78,10 @@ int minor_of(std::string_view path) {
 }  // namespace
 
 std::unique_ptr<Python> Python::find(const Space& space, std::uint32_t pid, std::string& why) {
+  const auto unreadable = [&] {
+    why = "the memory of a Python cannot be read (process_vm_readv: " + std::string(std::strerror(errno)) + ")";
+    return nullptr;
+  };
   for (const auto& [start, area] : space.areas()) {
     const std::string_view path = area.module->path;
     const std::string_view name = base::file_name(path);
@@ -103,10 +107,7 @@ std::unique_ptr<Python> Python::find(const Space& space, std::uint32_t pid, std:
     int minor = minor_of(path);
     if (const auto number = tables.symbol("Py_Version"); number.address != 0) {  // 0x030d00f0
       std::uint64_t value = 0;
-      if (!python->read(bias + number.address, &value, sizeof value)) {
-        why = "the memory of a Python cannot be read (process_vm_readv: " + std::string(std::strerror(errno)) + ")";
-        return nullptr;
-      }
+      if (!python->read(bias + number.address, &value, sizeof value)) return unreadable();
       minor = static_cast<int>(value >> 16 & 0xff);
     }
     python->version_ = "3." + std::to_string(minor);
@@ -116,20 +117,14 @@ std::unique_ptr<Python> Python::find(const Space& space, std::uint32_t pid, std:
     }
     if (minor >= kFirstThatPublishes) {
       char offsets[kDebugOffsets];
-      if (!python->read(python->runtime_, offsets, sizeof offsets)) {
-        why = "the memory of a Python cannot be read (process_vm_readv: " + std::string(std::strerror(errno)) + ")";
-        return nullptr;
-      }
+      if (!python->read(python->runtime_, offsets, sizeof offsets)) return unreadable();
       if (std::memcmp(offsets, "xdebugpy", 8) != 0) return nullptr;  // it has not begun
       python->fields_ = published(offsets, minor);
     } else {
       python->fields_ = kFields[minor - kFirst];
     }
     std::uint64_t first = 0;
-    if (!python->read(python->runtime_ + python->fields_.heads, &first, sizeof first)) {
-      why = "the memory of a Python cannot be read (process_vm_readv: " + std::string(std::strerror(errno)) + ")";
-      return nullptr;
-    }
+    if (!python->read(python->runtime_ + python->fields_.heads, &first, sizeof first)) return unreadable();
     if (first == 0) return nullptr;
     if (python->cold_ == 0) python->find_cold(tables, bias);
     return python;
@@ -265,21 +260,10 @@ bool Python::text(std::uint64_t address, std::size_t most, std::string& out) {
   for (std::size_t i = 0; i < length; ++i) {
     std::uint32_t point = 0;
     std::memcpy(&point, bytes.data() + i * kind, kind);
-    if (point < 0x80) {
-      out += static_cast<char>(point);
-    } else if (point < 0x800) {
-      out += static_cast<char>(0xc0 | point >> 6);
-      out += static_cast<char>(0x80 | (point & 0x3f));
-    } else if (point < 0x10000) {
-      out += static_cast<char>(0xe0 | point >> 12);
-      out += static_cast<char>(0x80 | (point >> 6 & 0x3f));
-      out += static_cast<char>(0x80 | (point & 0x3f));
-    } else {
-      out += static_cast<char>(0xf0 | (point >> 18 & 7));
-      out += static_cast<char>(0x80 | (point >> 12 & 0x3f));
-      out += static_cast<char>(0x80 | (point >> 6 & 0x3f));
-      out += static_cast<char>(0x80 | (point & 0x3f));
-    }
+    const int more = point < 0x80 ? 0 : point < 0x800 ? 1 : point < 0x10000 ? 2 : 3;  // bytes behind the first
+    constexpr unsigned char kFirst[] = {0, 0xc0, 0xe0, 0xf0};
+    out += static_cast<char>(kFirst[more] | (point >> 6 * more & (more == 0 ? 0x7fu : 0x3fu >> more)));
+    for (int left = more; left-- > 0;) out += static_cast<char>(0x80 | (point >> 6 * left & 0x3f));
   }
   return true;
 }
