@@ -207,10 +207,8 @@ class Details {
           const auto shown = value(row);
           text += ids;
           for (const std::string_view cell : {section.section->display_name, std::string_view(row.label),
-                                              std::string_view(shown.unit), std::string_view(shown.value)}) {
-            text += ',';
-            quote(text, cell);
-          }
+                                              std::string_view(shown.unit), std::string_view(shown.value)})
+            csv_cell(text, cell);
           // metric rows end in one empty field where there are rules: ncu's rows are ragged
           text += rules ? ",\n" : "\n";
         }
@@ -256,16 +254,11 @@ class Details {
     if (kind.empty()) return;
     text += ids;
     for (const std::string_view cell :
-         {rule.section, std::string_view{}, std::string_view{}, std::string_view{}, rule.identifier, kind}) {
-      text += ',';
-      quote(text, cell);
-    }
-    text += ',';
-    quote(text, plain_message(message.text));
-    text += ',';
-    quote(text, message.speedup ? message.speedup_is_global ? "global" : "local" : "");
-    text += ',';
-    quote(text, message.speedup ? speedup_text(*message.speedup) : "");
+         {rule.section, std::string_view{}, std::string_view{}, std::string_view{}, rule.identifier, kind})
+      csv_cell(text, cell);
+    csv_cell(text, plain_message(message.text));
+    csv_cell(text, message.speedup ? message.speedup_is_global ? "global" : "local" : "");
+    csv_cell(text, message.speedup ? speedup_text(*message.speedup) : "");
     text += '\n';
   }
 

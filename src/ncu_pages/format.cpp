@@ -177,6 +177,15 @@ void quote(std::string& out, std::string_view text) {
   out += '"';
 }
 
+void csv_cell(std::string& out, std::string_view text) {
+  if (!out.empty() && out.back() != '\n') out += ',';
+  quote(out, text);
+}
+
+std::string_view payload_kind(std::uint32_t type) {
+  return type < kPayloads.size() ? kPayloads[type] : "JsonRegistered";
+}
+
 std::string payload_text(const NvtxAttributes& attributes) {
   std::array<char, 400> buffer;
   switch (attributes.payload_type) {
@@ -197,7 +206,7 @@ std::string range_cell(const NvtxState& state, const NvtxRange& range) {
   if (!range.attributes) return cell + ":none:none:none:none:none:none";
   const NvtxAttributes& attributes = *range.attributes;
   cell += ':';
-  cell += attributes.payload_type < kPayloads.size() ? kPayloads[attributes.payload_type] : "JsonRegistered";
+  cell += payload_kind(attributes.payload_type);
   cell += ':';
   cell += payload_text(attributes);
   if (attributes.color_type == 0) {

@@ -55,6 +55,16 @@ void append_instances(std::string& out, const MetricEntry& metric, const Formatt
 
 /// "text" with quotes doubled.
 void quote(std::string& out, std::string_view text);
+/// A cell behind those of its line.
+void csv_cell(std::string& out, std::string_view text);
+/// A line of CSV.
+template <class Cells>
+void csv_line(std::string& out, const Cells& cells) {
+  for (const auto& cell : cells) csv_cell(out, cell);
+  out += '\n';
+}
+/// "Uint64" of 1, and of the other kinds of NVTX payloads.
+[[nodiscard]] std::string_view payload_kind(std::uint32_t type);
 
 /// The push/pop and the start/end cell of a result's NVTX state, not yet quoted.
 [[nodiscard]] std::string push_pop_cell(const NvtxState& state);

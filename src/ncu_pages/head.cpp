@@ -29,9 +29,7 @@ void attribute_lines(std::string& out, const NvtxState& state, const NvtxRange& 
     out.append(indent).append("RGB: ").append(color).append("\n");
   }
   if (attributes.payload_type != 0) {
-    constexpr std::array<std::string_view, 8> kNames{"",       "Uint64", "Int64", "Double",
-                                                     "Uint32", "Int32",  "Float", "Json"};
-    out.append(indent).append(attributes.payload_type < kNames.size() ? kNames[attributes.payload_type] : "Payload");
+    out.append(indent).append(attributes.payload_type < 8 ? payload_kind(attributes.payload_type) : "Payload");
     out.append(": ").append(payload_text(attributes)).append("\n");
   }
   switch (attributes.message_type) {
@@ -90,11 +88,6 @@ void nvtx_text(std::string& out, const NvtxState& state) {
   }
 }
 
-void cell(std::string& out, std::string_view text) {
-  if (!out.empty() && out.back() != '\n') out += ',';
-  quote(out, text);
-}
-
 }  // namespace
 
 void CsvHead::see(const Result& result) {
@@ -103,43 +96,43 @@ void CsvHead::see(const Result& result) {
 }
 
 void CsvHead::names(std::string& out) const {
-  for (const std::string_view name : {"ID", "Process ID", "Process Name", "Host Name"}) cell(out, name);
+  for (const std::string_view name : {"ID", "Process ID", "Process Name", "Host Name"}) csv_cell(out, name);
   if (nvtx_) {
-    cell(out, kPushPop);
-    cell(out, kStartEnd);
+    csv_cell(out, kPushPop);
+    csv_cell(out, kStartEnd);
   }
-  for (const std::string_view name : {"Kernel Name", "Context", "Stream"}) cell(out, name);
+  for (const std::string_view name : {"Kernel Name", "Context", "Stream"}) csv_cell(out, name);
   if (kernels_) {
-    for (const std::string_view name : {"Block Size", "Grid Size"}) cell(out, name);
+    for (const std::string_view name : {"Block Size", "Grid Size"}) csv_cell(out, name);
   }
-  for (const std::string_view name : {"Device", "CC"}) cell(out, name);
+  for (const std::string_view name : {"Device", "CC"}) csv_cell(out, name);
 }
 
 void CsvHead::blanks(std::string& out) const {
   const int columns = 9 + (nvtx_ ? 2 : 0) + (kernels_ ? 2 : 0);
-  for (int i = 0; i < columns; ++i) cell(out, {});
+  for (int i = 0; i < columns; ++i) csv_cell(out, {});
 }
 
 void CsvHead::values(std::string& out, std::uint32_t id, const Result& result) const {
   const ProcessInfo& process = file_.processes[result.process];
-  cell(out, std::to_string(id));
-  cell(out, std::to_string(process.pid));
-  cell(out, base_name(process.name));
-  cell(out, process.host);
+  csv_cell(out, std::to_string(id));
+  csv_cell(out, std::to_string(process.pid));
+  csv_cell(out, base_name(process.name));
+  csv_cell(out, process.host);
   if (nvtx_) {
-    cell(out, result.nvtx ? push_pop_cell(*result.nvtx) : std::string());
-    cell(out, result.nvtx ? start_end_cell(*result.nvtx) : std::string());
+    csv_cell(out, result.nvtx ? push_pop_cell(*result.nvtx) : std::string());
+    csv_cell(out, result.nvtx ? start_end_cell(*result.nvtx) : std::string());
   }
-  cell(out, result_name(result, options_.print_kernel_base));
-  cell(out, result.context ? std::to_string(*result.context) : "n/a");
-  cell(out, result.stream ? std::to_string(*result.stream) : "n/a");
+  csv_cell(out, result_name(result, options_.print_kernel_base));
+  csv_cell(out, result.context ? std::to_string(*result.context) : "n/a");
+  csv_cell(out, result.stream ? std::to_string(*result.stream) : "n/a");
   if (kernels_) {
-    cell(out, result.block ? dimensions_text(*result.block) : "n/a");
-    cell(out, result.grid ? dimensions_text(*result.grid) : "n/a");
+    csv_cell(out, result.block ? dimensions_text(*result.block) : "n/a");
+    csv_cell(out, result.grid ? dimensions_text(*result.grid) : "n/a");
   }
   const DeviceLabel device = labels_.of(result);
-  cell(out, device.ordinal);
-  cell(out, device.capability);
+  csv_cell(out, device.ordinal);
+  csv_cell(out, device.capability);
 }
 
 void TextHead::process(std::string& out, std::uint32_t process) {

@@ -91,16 +91,10 @@ class RawCsv {
 
   void header() {
     head_.names(text_);
-    for (const Column& column : columns_) {
-      text_ += ',';
-      quote(text_, column.name);
-    }
+    for (const Column& column : columns_) csv_cell(text_, column.name);
     text_ += '\n';
     head_.blanks(text_);
-    for (const Column& column : columns_) {
-      text_ += ',';
-      quote(text_, column.unit);
-    }
+    for (const Column& column : columns_) csv_cell(text_, column.unit);
     text_ += '\n';
   }
 
@@ -125,10 +119,9 @@ class RawCsv {
     }
     head_.values(text_, id, result);
     for (std::size_t i = 0; i < columns_.size(); ++i) {
-      text_ += ',';
       cell_.clear();
       if (cells_[i] != nullptr) value(columns_[i], *cells_[i]);
-      quote(text_, cell_);
+      csv_cell(text_, cell_);
     }
     text_ += '\n';
     if (text_.size() > kFlush) {

@@ -26,15 +26,8 @@ void table(std::string& out, bool csv, std::string_view title, std::vector<std::
   if (!out.empty()) out += '\n';
   out.append(title).append("\n");
   if (csv) {
-    const auto line = [&](const std::vector<std::string>& cells) {
-      for (std::size_t i = 0; i < cells.size(); ++i) {
-        if (i > 0) out += ',';
-        quote(out, cells[i]);
-      }
-      out += '\n';
-    };
-    line(heads);
-    for (const auto& row : rows) line(row);
+    csv_line(out, heads);
+    for (const auto& row : rows) csv_line(out, row);
     return;
   }
   constexpr std::size_t kWidth = 120;

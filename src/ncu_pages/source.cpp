@@ -84,13 +84,7 @@ void addresses(std::string& text, const PageOptions& options, const File& file, 
   std::vector<std::string> heads{"Address"};
   heads.insert(heads.end(), names.begin(), names.end());
   TextTable table(heads, 0);
-  if (options.csv) {
-    for (std::size_t i = 0; i < heads.size(); ++i) {
-      if (i > 0) text += ',';
-      quote(text, heads[i]);
-    }
-    text += '\n';
-  }
+  if (options.csv) csv_line(text, heads);
   for (const auto& [address, values] : rows) {
     char hex[24];
     std::snprintf(hex, sizeof hex, "0x%llx", static_cast<unsigned long long>(address));
@@ -104,11 +98,7 @@ void addresses(std::string& text, const PageOptions& options, const File& file, 
       table.add(std::move(cells));
       continue;
     }
-    for (std::size_t i = 0; i < cells.size(); ++i) {
-      if (i > 0) text += ',';
-      quote(text, cells[i]);
-    }
-    text += '\n';
+    csv_line(text, cells);
   }
   if (!options.csv) table.print(text);
   text += '\n';

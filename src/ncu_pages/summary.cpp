@@ -184,10 +184,7 @@ class SummaryPage {
 
   void csv(std::string& out) const {
     const auto cells = [&](std::initializer_list<std::string_view> texts) {
-      for (const std::string_view text : texts) {
-        if (!out.empty() && out.back() != '\n') out += ',';
-        quote(out, text);
-      }
+      for (const std::string_view text : texts) csv_cell(out, text);
     };
     const bool nvtx = options_.summary == Summary::kPerNvtx, gpu = options_.summary == Summary::kPerGpu;
     if (nvtx)

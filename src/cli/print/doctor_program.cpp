@@ -2,6 +2,7 @@
 
 #include "base/text.hpp"
 #include "base/units.hpp"
+#include "report/document/view.hpp"
 
 namespace rangescope::cli {
 namespace {
@@ -115,82 +116,42 @@ std::string program_text(const doctor::ProgramLook& look, std::span<const doctor
 }
 
 void write_program(report::JsonWriter& json, const doctor::ProgramLook& look, std::span<const doctor::Way> ways) {
-  const auto number = [&](const char* name, std::uint64_t value) {
-    json.field(name, static_cast<std::int64_t>(value));
-  };
   const doctor::ProgramFacts& facts = look.facts;
   json.open_object("program");
-  json.field("command", look.command);
-  json.field("ended", look.not_started ? std::string("not started") : base::describe(look.ended));
-  json.field("cut_short", look.cut_short);
-  json.field("all_known", look.all_known);
-  number("processes", facts.processes);
-  json.field("nvtx", facts.nvtx);
-  json.field("cuda", facts.cuda);
-  number("ranges", facts.ranges.size());
-  number("occurrences", facts.occurrences);
-  number("kernels", facts.kernels);
-  number("graph_launches", facts.graph_launches);
+  json.fields("command", look.command, "ended",
+              look.not_started ? std::string("not started") : base::describe(look.ended), "cut_short", look.cut_short,
+              "all_known", look.all_known, "processes", facts.processes, "nvtx", facts.nvtx, "cuda", facts.cuda,
+              "ranges", facts.ranges.size(), "occurrences", facts.occurrences, "kernels", facts.kernels,
+              "graph_launches", facts.graph_launches);
   json.close();
   json.objects("ranges", facts.meant, [&](const auto& range) {
-    json.field("written", range.term.written);
-    json.field("expression", range.expression().text());
-    json.field("seen", !range.seen.empty());
-    json.open_array("paths");
-    for (const std::size_t index : range.seen) {
+    json.fields("written", range.term.written, "expression", range.expression().text(), "seen", !range.seen.empty());
+    json.line_objects("paths", range.seen, [&](const std::size_t index) {
       const doctor::SeenRange& seen = facts.ranges[index];
-      json.open_line_object();
-      json.field("domain", seen.domain);
-      json.field("kind", seen.kind == model::RangeKind::kPushPop ? "push_pop" : "start_end");
-      json.field("path", seen.path);
-      number("occurrences", seen.occurrences);
-      json.close();
-    }
+      json.fields("domain", seen.domain, "kind", report::kind_name(seen.kind), "path", seen.path, "occurrences",
+                  seen.occurrences);
+    });
+    json.fields(
+        "nearest",
+        range.seen.empty() ? doctor::nearest_expressions(facts, range.term.written) : std::vector<std::string>{},
+        "occurrences", range.occurrences, "unclosed", range.unclosed, "registered", range.registered, "nested",
+        range.nested, "threads", range.threads, "processes", range.processes, "child_processes", range.child_processes,
+        "span_ns", range.span_ns, "first_ns", range.first_ns, "median_ns", range.median_ns);
+    if (!facts.cuda || !facts.gpu_unavailable.empty()) return json.null_field("gpu");
+    json.open_object("gpu");
+    json.fields("kernels", range.kernels, "copies", range.copies, "memsets", range.memsets, "graph_launches",
+                range.graph_launches, "other_thread_kernels", range.other_thread_kernels, "bare_kernels",
+                range.bare_kernels, "child_kernels", range.child_kernels, "late_kernels", range.late_kernels,
+                "late_occurrences", range.late_occurrences, "contexts", range.contexts, "first_cuda_call_inside",
+                range.first_cuda_call_inside, "kernel_sequences", range.sequences.size(), "only_first_differs",
+                range.only_first_differs, "shapes_differ", range.shapes_differ);
+    json.open_object("calls");
+    for (const auto& [api, count] : range.calls) json.field(api, count);
     json.close();
-    json.field("nearest", range.seen.empty() ? doctor::nearest_expressions(facts, range.term.written)
-                                             : std::vector<std::string>{});
-    number("occurrences", range.occurrences);
-    number("unclosed", range.unclosed);
-    number("registered", range.registered);
-    number("nested", range.nested);
-    number("threads", range.threads);
-    number("processes", range.processes);
-    number("child_processes", range.child_processes);
-    number("span_ns", static_cast<std::uint64_t>(range.span_ns));
-    number("first_ns", static_cast<std::uint64_t>(range.first_ns));
-    number("median_ns", static_cast<std::uint64_t>(range.median_ns));
-    if (facts.cuda && facts.gpu_unavailable.empty()) {
-      json.open_object("gpu");
-      number("kernels", range.kernels);
-      number("copies", range.copies);
-      number("memsets", range.memsets);
-      number("graph_launches", range.graph_launches);
-      number("other_thread_kernels", range.other_thread_kernels);
-      number("bare_kernels", range.bare_kernels);
-      number("child_kernels", range.child_kernels);
-      number("late_kernels", range.late_kernels);
-      number("late_occurrences", range.late_occurrences);
-      number("contexts", range.contexts);
-      json.field("first_cuda_call_inside", range.first_cuda_call_inside);
-      number("kernel_sequences", range.sequences.size());
-      json.field("only_first_differs", range.only_first_differs);
-      json.field("shapes_differ", range.shapes_differ);
-      json.open_object("calls");
-      for (const auto& [api, count] : range.calls) number(api.c_str(), count);
-      json.close();
-      json.close();
-    } else {
-      json.null_field("gpu");
-    }
+    json.close();
   });
   json.objects("ways", ways, [&](const doctor::Way& way) {
-    json.field("name", way.name);
-    json.field("works", way.works);
-    json.field("reason", way.reason);
-    json.field("command", way.command);
-    json.open_array("notes");
-    for (const std::string& note : way.notes) json.text(note);
-    json.close();
+    json.fields("name", way.name, "works", way.works, "reason", way.reason, "command", way.command, "notes", way.notes);
   });
 }
 

@@ -10,8 +10,10 @@
 #include "base/table.hpp"
 #include "base/text.hpp"
 #include "model/measure.hpp"
+#include "report/document/document.hpp"
 #include "report/document/markup_text.hpp"
 #include "report/document/view.hpp"
+#include "report/sink.hpp"
 #include "runs/manifest.hpp"
 
 namespace rangescope::cli {
@@ -101,6 +103,28 @@ std::string plot(const std::vector<HistoryRow>& rows, std::string_view unit) {
   return svg + "</svg>\n";
 }
 
+/// A line a push, below the name of the region.
+report::Document history_document(const runs::History& history, const std::string& tag) {
+  report::Grid grid({{"began (UTC)", false},
+                     {"run", false, true},
+                     {"commit", false},
+                     {"machine", false, false, 1},
+                     {"runs", true, false, 2},
+                     {tag, true},
+                     {"change", true}});
+  for (const HistoryRow& row : history_rows(history))
+    grid.add({{minute_text(row.point->began_unix_ns)},
+              {row.point->name},
+              {short_commit(row.point->commit, row.point->dirty)},
+              {row.point->machine},
+              {std::to_string(row.point->values.size())},
+              {report::format_value(row.median, unit_of(tag))},
+              {change_text(row)}});
+  report::Document page;
+  page.begin(history.region + ": " + tag, false).add(std::move(grid));
+  return page;
+}
+
 constexpr std::string_view kPageHead = R"(<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1">
 <meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
@@ -164,22 +188,7 @@ std::string stored_json(std::span<const runs::Stored> pushes) {
 }
 
 std::string history_table(const runs::History& history, const std::string& tag, std::size_t width, bool color) {
-  base::Table table({{"began (UTC)", false},
-                     {"run", false, true},
-                     {"commit", false},
-                     {"machine", false, false, 1},
-                     {"runs", true, false, 2},
-                     {tag, true},
-                     {"change", true}});
-  for (const HistoryRow& row : history_rows(history))
-    table.add({{minute_text(row.point->began_unix_ns)},
-               {row.point->name},
-               {short_commit(row.point->commit, row.point->dirty)},
-               {row.point->machine},
-               {std::to_string(row.point->values.size())},
-               {report::format_value(row.median, unit_of(tag))},
-               {change_text(row)}});
-  return base::printable(history.region) + "\n" + table.render(width, color);
+  return report::terminal_text(history_document(history, tag), {.width = width, .color = color});
 }
 
 std::string history_json(const runs::History& history, const std::string& tag) {
@@ -203,22 +212,12 @@ std::string history_json(const runs::History& history, const std::string& tag) {
 }
 
 std::string history_html(const runs::History& history, const std::string& tag) {
-  const auto rows = history_rows(history);
-  const std::string_view unit = unit_of(tag);
-  std::string html(kPageHead);
-  html += "<h1>" + report::markup_escaped(history.region) + ": " + report::markup_escaped(tag) + "</h1>\n" +
-          plot(rows, unit) +
-          "<table><thead><tr><th>began (UTC)</th><th>run</th><th>commit</th><th>machine</th><th class=\"n\">runs</th>"
-          "<th class=\"n\">median</th><th class=\"n\">change</th></tr></thead><tbody>\n";
-  for (const HistoryRow& row : rows)
-    html += fmt::format(
-        "<tr><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td "
-        "class=\"n\">{}</td></tr>\n",
-        minute_text(row.point->began_unix_ns), report::markup_escaped(row.point->name),
-        report::markup_escaped(short_commit(row.point->commit, row.point->dirty)),
-        report::markup_escaped(row.point->machine), row.point->values.size(),
-        report::markup_escaped(report::format_value(row.median, unit)), change_text(row));
-  return html + "</tbody></table></body></html>\n";
+  report::Document page = history_document(history, tag);
+  page.sections.front().blocks.emplace(page.sections.front().blocks.begin(),
+                                       report::Markup{plot(history_rows(history), unit_of(tag)), "", ""});
+  report::StringSink sink;
+  report::render_html(page, sink);
+  return std::string(kPageHead) + sink.text() + "</body></html>\n";
 }
 
 }  // namespace rangescope::cli
