@@ -2,13 +2,7 @@
 
 #include "base/text.hpp"
 #include "report/exporter.hpp"
-#include "report/formats/csv/csv.hpp"
-#include "report/formats/html/html.hpp"
-#include "report/formats/json/json.hpp"
-#include "report/formats/openmetrics/openmetrics.hpp"
-#include "report/formats/perfetto/perfetto.hpp"
-#include "report/formats/stacks/stacks.hpp"
-#include "report/formats/text/text.hpp"
+#include "report/formats.hpp"
 
 namespace rangescope::report {
 

@@ -5,7 +5,7 @@
 #include <sstream>
 
 #include "report/compare/formats.hpp"
-#include "report/formats/stacks/stacks.hpp"
+#include "report/formats.hpp"
 #include "report/sink.hpp"
 
 namespace rangescope::report {

@@ -1,4 +1,4 @@
-#include "report/formats/csv/csv.hpp"
+#include "report/formats.hpp"
 
 #include "base/text.hpp"
 #include "model/measure.hpp"

@@ -1,4 +1,4 @@
-#include "report/formats/html/html.hpp"
+#include "report/formats.hpp"
 
 #include "report/document/json_writer.hpp"
 #include "report/document/web_pages.hpp"

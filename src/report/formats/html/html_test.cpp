@@ -1,4 +1,4 @@
-#include "report/formats/html/html.hpp"
+#include "report/formats.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "report/formats/json/json.hpp"
+#include "report/formats.hpp"
 
 #include <cmath>
 #include <span>

@@ -9,7 +9,7 @@
 // A family's samples stand together, so the report is walked once a family. Its base units are seconds, bytes and
 // ratios: nanoseconds are written as seconds, the only conversion. Absent values have no sample. Hardware metrics form
 // one family, rangescope_metric, with their own name and unit as labels: their names are no valid family names.
-#include "report/formats/openmetrics/openmetrics.hpp"
+#include "report/formats.hpp"
 
 #include <fmt/format.h>
 

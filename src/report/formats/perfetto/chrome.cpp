@@ -13,8 +13,8 @@
 #include "model/program.hpp"
 #include "report/document/json_writer.hpp"
 #include "report/document/verdict_text.hpp"
+#include "report/formats.hpp"
 #include "report/formats/perfetto/annotations.hpp"
-#include "report/formats/perfetto/perfetto.hpp"
 #include "report/timeline/sample_tracks.hpp"
 #include "report/timeline/timeline.hpp"
 

@@ -22,7 +22,7 @@
 // unknown. A frame must lie in a mapping at an address; the session has functions and no addresses, so the number of
 // the frame stands in for one, and Python's frames lie in a mapping "python". A thread's waits are slices of a track
 // of their own below it.
-#include "report/formats/perfetto/perfetto.hpp"
+#include "report/formats.hpp"
 
 #include <map>
 #include <protozero/pbf_writer.hpp>

@@ -1,4 +1,4 @@
-#include "report/formats/stacks/stacks.hpp"
+#include "report/formats.hpp"
 
 #include <algorithm>
 #include <unordered_map>

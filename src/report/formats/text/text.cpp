@@ -1,4 +1,4 @@
-#include "report/formats/text/text.hpp"
+#include "report/formats.hpp"
 
 #include "report/document/report_document.hpp"
 
