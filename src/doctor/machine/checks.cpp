@@ -14,6 +14,8 @@ std::span<const Check> machine_checks() {
       Check{"machine.clocks", "Do the GPU's clocks run free?", check_clocks},
       Check{"machine.library", "Is rangescope's own library there?", check_library},
       Check{"machine.cupti", "Which CUPTI will rangescope use?", check_cupti},
+      Check{"machine.mpi", "Can calls of MPI be recorded?", check_mpi},
+      Check{"machine.duckdb", "Are Parquet and SQL over many ranks there?", check_duckdb},
       Check{"machine.nsys", "Which Nsight Systems is there, and does it know this driver's CUDA?", check_nsys},
       Check{"machine.importer", "Can nsys turn what it records into a report?", check_importer},
       Check{"machine.ncu", "Which Nsight Compute is there, and does it know this driver's CUDA?", check_ncu},

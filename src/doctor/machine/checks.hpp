@@ -20,6 +20,8 @@ using Findings = std::vector<model::Finding>;
 [[nodiscard]] Findings check_counter_holders(const Probe& probe);  // counters.cpp
 [[nodiscard]] Findings check_library(const Probe& probe);          // tools.cpp
 [[nodiscard]] Findings check_cupti(const Probe& probe);            // tools.cpp
+[[nodiscard]] Findings check_mpi(const Probe& probe);              // tools.cpp
+[[nodiscard]] Findings check_duckdb(const Probe& probe);           // tools.cpp
 [[nodiscard]] Findings check_nsys(const Probe& probe);             // tools.cpp
 [[nodiscard]] Findings check_importer(const Probe& probe);         // tools.cpp
 [[nodiscard]] Findings check_ncu(const Probe& probe);              // tools.cpp

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/duckdb.hpp"
 #include "base/fs.hpp"
 #include "base/process.hpp"
 #include "base/text.hpp"
@@ -215,6 +216,11 @@ MachineFacts gather_machine(const MachineSources& sources) {
   facts.ncu = look_for_tool("ncu", sources);
   facts.inject_library = sources.inject_library.string();
   facts.inject_error = sources.inject_error;
+  if (const auto mpi = sources.inject_library.parent_path() / "librangescope_mpi.so"; std::filesystem::exists(mpi))
+    facts.mpi_library = mpi.string();
+  for (const char* name : {"mpirun", "srun"})
+    if (facts.launcher.empty()) facts.launcher = base::find_on_path(name).value_or("").string();
+  facts.duckdb = base::Duck::version();
   look_for_cupti(sources.inject_library, facts);
   look_at_runs(sources.runs, facts);
   return facts;

@@ -69,6 +69,9 @@ struct MachineFacts {
   std::string cupti;        ///< "CUPTI 13.0.1, /usr/local/cuda/lib64/libcupti.so.13"
   std::string cupti_error;  ///< why there is none
   std::string inject_library, inject_error;
+  std::string mpi_library;  ///< librangescope_mpi.so beside it; "" where there is none
+  std::string launcher;     ///< the first of mpirun and srun on PATH
+  std::string duckdb;       ///< "v1.1.3"; "" where its library was not found
 
   std::vector<ProcessSeen> holders;
   std::optional<int> perf_event_paranoid, ptrace_scope;

@@ -137,6 +137,23 @@ TEST(Machine, SoundMachineGetsNoComplaint) {
   EXPECT_EQ(find(findings, "machine.limits")->found, "1024 open files, 8.000 MiB locked memory, file size unlimited");
 }
 
+TEST(Machine, WhatIsInstalledIsNamed) {
+  Machine machine;
+  MachineFacts facts = machine.facts();
+  facts.mpi_library.clear();
+  facts.duckdb.clear();
+  Findings findings = examine(facts);
+  EXPECT_EQ(find(findings, "machine.library")->found.find("rangescope 0"), 0u);
+  EXPECT_EQ(find(findings, "machine.mpi")->verdict, Grade::kSkip);
+  EXPECT_EQ(find(findings, "machine.duckdb")->verdict, Grade::kSkip);
+  facts.mpi_library = "/usr/lib/librangescope_mpi.so";
+  facts.launcher = "/usr/bin/mpirun";
+  facts.duckdb = "v1.1.3";
+  findings = examine(facts);
+  EXPECT_EQ(find(findings, "machine.mpi")->found, "/usr/lib/librangescope_mpi.so, /usr/bin/mpirun");
+  EXPECT_EQ(find(findings, "machine.duckdb")->found, "DuckDB v1.1.3");
+}
+
 TEST(Machine, EveryCheckAnswersOnEveryMachine) {
   Machine machine;
   machine.remove("proc");

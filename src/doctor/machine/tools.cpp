@@ -2,6 +2,7 @@
 // driver.
 #include <fmt/format.h>
 
+#include "base/version.hpp"
 #include "doctor/causes.hpp"
 #include "doctor/machine/checks.hpp"
 #include "doctor/machine/facts.hpp"
@@ -32,7 +33,7 @@ constexpr FirstNcu kFirstNcu[] = {{11, {2020, 1, 0}}, {12, {2022, 4, 0}}, {13, {
 Findings check_library(const Probe& probe) {
   if (!probe.machine) return {};
   const MachineFacts& facts = *probe.machine;
-  if (!facts.inject_library.empty()) return {well(facts.inject_library)};
+  if (!facts.inject_library.empty()) return {well(base::tool_version() + ", " + facts.inject_library)};
   return {finding_of("machine.no_inject_library", Grade::kFail, facts.inject_error)};
 }
 
@@ -42,6 +43,21 @@ Findings check_cupti(const Probe& probe) {
   if (!facts.cupti.empty()) return {well(facts.cupti)};
   if (facts.inject_library.empty()) return {skipped("rangescope's own library is not there")};
   return {finding_of("machine.no_cupti", Grade::kWarn, facts.cupti_error)};
+}
+
+Findings check_mpi(const Probe& probe) {
+  if (!probe.machine) return {};
+  const MachineFacts& facts = *probe.machine;
+  if (facts.mpi_library.empty())
+    return {skipped("no librangescope_mpi.so beside rangescope's own library: waits for other ranks are not seen")};
+  return {well(facts.mpi_library + (facts.launcher.empty() ? "; no mpirun or srun on PATH" : ", " + facts.launcher))};
+}
+
+Findings check_duckdb(const Probe& probe) {
+  if (!probe.machine) return {};
+  if (probe.machine->duckdb.empty())
+    return {skipped("no libduckdb.so: exports are SQLite; RANGESCOPE_DUCKDB may name one")};
+  return {well("DuckDB " + probe.machine->duckdb)};
 }
 
 Findings check_nsys(const Probe& probe) {
