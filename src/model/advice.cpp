@@ -84,6 +84,7 @@ constexpr Advice kAdvice[] = {
     {"uneven_threads", "Split the work more evenly: the slowest thread decides when all are done"},
     {"outside_ranges", "Open ranges around the work between: nothing says what it is", "between_share", 0.1},
     {"outside_ranges", "Profile a longer run: start-up and exit are most of this one", "start_share", 0.5},
+    {"start_up", "Profile a longer run: start-up and exit are most of this one"},
     {"clock_limited", "Compare runs with locked clocks (nvidia-smi -lgc), or cool and power the GPU better"},
     {"too_short", "Put a range around several of them: recording one costs as much as it takes"},
     {"hot_region",

@@ -10,6 +10,7 @@
 #include "base/text.hpp"
 #include "base/units.hpp"
 #include "model/measure.hpp"
+#include "model/program.hpp"
 
 namespace rangescope::analyze {
 namespace {
@@ -19,10 +20,21 @@ using base::format_ns;
 /// Settled occurrences of a region and how the GPU spent them.
 struct Settled {
   double busy_share = 0;
+  double each_ns = 0;       ///< the median one
   double wall_ns = 0;       ///< of all settled occurrences, those included that counters slowed
   double idle_ns = 0;       ///< of `wall_ns`, on each of the threads or processes that run side by side
   double kernels_each = 0;  ///< in one occurrence
 };
+
+// From the first to the last GPU work of a program without ranges, the mean of its GPUs; the region begins with the
+// program and ends with it.
+std::optional<double> gpu_part_of_program(const model::Report& report) {
+  if (!model::is_program(report) || report.regions.front().occurrences != 1) return std::nullopt;
+  const model::Region& program = report.regions.front();
+  if (!program.gpu || program.gpu->partial || !(program.gpu->span_ns > 0)) return std::nullopt;
+  const auto devices = static_cast<double>(std::max<std::size_t>(1, report.devices.size()));
+  return std::min(program.gpu->span_ns / devices, program.wall.inclusive_ns);
+}
 
 std::optional<Settled> settled_of(const Case& known, std::size_t row) {
   const model::Region& region = known.region(row);
@@ -33,10 +45,16 @@ std::optional<Settled> settled_of(const Case& known, std::size_t row) {
   if (gpu.kernels <= 0 && gpu.copies <= 0 && gpu.graph_launches <= 0) return std::nullopt;
   Settled out;
   out.busy_share = *region.steady->busy_share;
+  out.each_ns = region.steady->wall_ns.median;
   out.wall_ns = region.steady->wall_ns.mean *
                 static_cast<double>(std::max(region.occurrences - region.steady->left_out, region.steady->occurrences));
   out.idle_ns =
       std::min(known.gpu_idle_ns(), out.wall_ns * std::max(0.0, 1 - out.busy_share) / known.side_by_side(row));
+  if (const auto span = gpu_part_of_program(known.report())) {  // before and behind it nothing waits for the CPU
+    out.busy_share = std::min(1.0, gpu.busy_ns / gpu.span_ns);
+    out.each_ns = out.wall_ns = *span;
+    out.idle_ns = std::min(known.gpu_idle_ns(), *span * (1 - out.busy_share));
+  }
   const auto recorded = static_cast<double>(gpu.partial ? gpu.recorded_occurrences : region.occurrences);
   if (recorded > 0 && gpu.kernels > 0) out.kernels_each = static_cast<double>(gpu.kernels) / recorded;
   return out;
@@ -63,11 +81,11 @@ void find_waits_for_cpu(const Case& known, std::vector<model::Verdict>& out) {
     const double kernel = gpu.kernel_ns / kernels;
     const bool launch_bound = !gpu.partial && gpu.graph_launches <= 0 && settled.kernels_each >= kManyKernels.value &&
                               launching >= kLaunching.value && kernel < each;
-    const std::string busy = fmt::format("the GPU is busy {} of {}{}", share_text(settled.busy_share),
-                                         format_ns(region.steady->wall_ns.median),
-                                         region.occurrences <= 1 ? ""
-                                         : settles(region)       ? " per instance in steady state"
-                                                                 : " per instance");
+    const std::string busy =
+        fmt::format("the GPU is busy {} of {}{}", share_text(settled.busy_share), format_ns(settled.each_ns),
+                    region.occurrences <= 1 ? ""
+                    : settles(region)       ? " per instance in steady state"
+                                            : " per instance");
     model::Verdict verdict = launch_bound
                                  ? known.about("launch_bound", row,
                                                fmt::format("launch-bound: a kernel takes {}, its launch {}; {}",
@@ -95,6 +113,22 @@ void find_waits_for_cpu(const Case& known, std::vector<model::Verdict>& out) {
     if (verdict.next.empty()) verdict.next = known.show("-f perfetto -o trace.pftrace");
     out.push_back(std::move(verdict));
   }
+}
+
+void find_start_up(const Case& known, std::vector<model::Verdict>& out) {
+  const auto span = gpu_part_of_program(known.report());
+  if (!span) return;
+  const model::Region& program = known.region(0);
+  const double rest = program.wall.inclusive_ns - *span, share = rest / program.wall.inclusive_ns;
+  if (share < kStartUp.value) return;
+  model::Verdict verdict = known.about(
+      "start_up", 0,
+      fmt::format("start-up and exit are {} of it: all GPU work is within {}", share_text(share), format_ns(*span)),
+      std::nullopt);
+  verdict.evidence = {{"gpu_span_ns", *span}, {"gpu_busy_ns", program.gpu->busy_ns}, {"start_share", share}};
+  if (const std::string causes = cpu_causes(program); !causes.empty()) verdict.text += ". CPU: " + causes;
+  verdict.next = known.show("--cpu " + base::shell_quote(model::path_text(program)));
+  out.push_back(std::move(verdict));
 }
 
 void find_synchronization(const Case& known, std::vector<model::Verdict>& out) {
@@ -198,7 +232,8 @@ void find_idle_gpu(const Case& known, std::vector<model::Verdict>& out) {
   if (!share || *share >= kGpuIdle.value) return;
   const auto explains = [](const model::Verdict& verdict) {
     return verdict.kind == "waits_for_cpu" || verdict.kind == "launch_bound" || verdict.kind == "synchronization" ||
-           verdict.kind == "outside_ranges" || verdict.kind == "hot_region" || verdict.kind == "warm_up";
+           verdict.kind == "outside_ranges" || verdict.kind == "start_up" || verdict.kind == "hot_region" ||
+           verdict.kind == "warm_up";
   };
   if (std::any_of(out.begin(), out.end(), explains)) return;
   const model::Report& report = known.report();

@@ -76,6 +76,7 @@ using Rule = void (*)(const Case& known, std::vector<model::Verdict>& out);
 
 // Each adds what it finds; nothing where the data cannot carry it.
 void find_waits_for_cpu(const Case& known, std::vector<model::Verdict>& out);
+void find_start_up(const Case& known, std::vector<model::Verdict>& out);
 void find_held(const Case& known, std::vector<model::Verdict>& out);
 void find_synchronization(const Case& known, std::vector<model::Verdict>& out);
 void find_copies(const Case& known, std::vector<model::Verdict>& out);

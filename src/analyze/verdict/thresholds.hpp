@@ -52,6 +52,7 @@ inline constexpr Threshold kLargeMessage{65536, "bytes: shorter ones measure lat
 inline constexpr Threshold kThrottled{0.05, "of the work with clocks held down: less moves no median"};
 
 inline constexpr Threshold kOutside{0.1, "of the run: less is the usual start and end of a program"};
+inline constexpr Threshold kStartUp{0.5, "of a program: what lies before and behind its GPU work is most of it"};
 inline constexpr Threshold kCovered{0.02, "of the run in ranges: below it their costs cannot explain the run"};
 inline constexpr Threshold kBetween{0.1, "of the time between first and last range: work that nobody put a name to"};
 

@@ -409,6 +409,27 @@ TEST(WithoutRanges, AnIdleGpuIsSaid) {
   EXPECT_EQ(b.verdict().front().kind, "idle_gpu");
 }
 
+TEST(WithoutRanges, StartUpIsNoWaitForTheCpu) {
+  const auto judged = [](std::int64_t first, std::int64_t last) {
+    Program b;
+    b.session.sources.push_back({});
+    b.session.sources.back().maker = model::Maker::kRangescope;
+    b.kernel(b.launch(b.t, first, first + 100), "first", first, first + 4 * kMs, b.gpu);
+    b.kernel(b.launch(b.t, last, last + 100), "last", last, last + 4 * kMs, b.gpu);
+    b.session.end_ns = 100 * kMs;
+    return b.verdict();
+  };
+  const auto late = judged(80 * kMs, 85 * kMs);
+  EXPECT_EQ(late.front().kind, "start_up");
+  EXPECT_NEAR(late.front().evidence.at("start_share"), 0.91, 1e-3);
+  EXPECT_FALSE(late.front().saves_ns);
+  EXPECT_FALSE(has(late, "waits_for_cpu")) << "between its first and last work the GPU is busy";
+  const auto throughout = judged(0, 96 * kMs);
+  EXPECT_EQ(throughout.front().kind, "waits_for_cpu");
+  EXPECT_NEAR(*throughout.front().saves_ns, 92 * kMs, 1);
+  EXPECT_FALSE(has(throughout, "start_up"));
+}
+
 TEST(DominantKernel, OfAllKernelsTime) {
   const auto found = Program().loop("step", 4, 10 * kMs, 3, 3 * kMs).verdict();
   EXPECT_EQ(of(found, "dominant_kernel").path, "even");
