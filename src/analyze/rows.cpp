@@ -25,15 +25,8 @@ void add_count(std::int64_t& to, std::int64_t from) {
 }
 
 void add_work(GpuWork& to, const GpuWork& from) {
-  for (const auto field : {&GpuWork::kernels, &GpuWork::exclusive_kernels, &GpuWork::inherited_kernels,
-                           &GpuWork::graph_kernels, &GpuWork::graph_launches, &GpuWork::copies, &GpuWork::memsets,
-                           &GpuWork::syncs, &GpuWork::nccl_kernels, &GpuWork::recorded_occurrences})
-    add_count(to.*field, from.*field);
-  for (const auto field :
-       {&GpuWork::kernel_ns, &GpuWork::exclusive_kernel_ns, &GpuWork::busy_ns, &GpuWork::exclusive_busy_ns,
-        &GpuWork::span_ns, &GpuWork::idle_ns, &GpuWork::copy_ns, &GpuWork::copy_bytes, &GpuWork::overlap_ns,
-        &GpuWork::sync_ns, &GpuWork::launch_ns, &GpuWork::nccl_ns})
-    to.*field += from.*field;
+  for (const auto field : model::kGpuCounts) add_count(to.*field, from.*field);
+  for (const auto field : model::kGpuTimes) to.*field += from.*field;
   to.partial |= from.partial;
 }
 
@@ -88,11 +81,7 @@ void merge_occurrences(const Occurrences& all, const Report& report, const std::
   region.threads = region.across && region.across->of_threads ? region.across->parts : region.threads;
   // What comes first in each member, and again in the next one, is no warm-up of them together.
   for (auto& [thread, in_order] : of_thread) {
-    std::sort(in_order.begin(), in_order.end(), [&](std::uint32_t a, std::uint32_t b) {
-      const auto x = all.session.ranges[all.tree.range_of[a]].start_ns;
-      const auto y = all.session.ranges[all.tree.range_of[b]].start_ns;
-      return x != y ? x < y : a < b;
-    });
+    std::sort(in_order.begin(), in_order.end(), Earlier{all.session, all.tree});
     const std::size_t most = warm_ups(all.session, all.tree, in_order, nullptr, {});
     bool warm = true;
     for (std::size_t i = 0; i < in_order.size(); ++i) {

@@ -5,6 +5,7 @@
 // show, sort by, compare or gate on is listed once, in model/measure.hpp, with tag, unit, source and formula.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -134,6 +135,19 @@ struct GpuWork {
   std::vector<CopyRow> copies_by_kind;
   std::vector<KernelRow> top_kernels;  ///< by total time, as many as asked for
 };
+
+/// What of it adds up over regions, ranks and runs: the one list.
+inline constexpr std::array kGpuCounts = {&GpuWork::kernels,           &GpuWork::exclusive_kernels,
+                                          &GpuWork::inherited_kernels, &GpuWork::graph_kernels,
+                                          &GpuWork::graph_launches,    &GpuWork::copies,
+                                          &GpuWork::memsets,           &GpuWork::syncs,
+                                          &GpuWork::nccl_kernels,      &GpuWork::recorded_occurrences};
+inline constexpr std::array kGpuTimes = {&GpuWork::kernel_ns,  &GpuWork::exclusive_kernel_ns,
+                                         &GpuWork::busy_ns,    &GpuWork::exclusive_busy_ns,
+                                         &GpuWork::span_ns,    &GpuWork::idle_ns,
+                                         &GpuWork::copy_ns,    &GpuWork::copy_bytes,
+                                         &GpuWork::overlap_ns, &GpuWork::sync_ns,
+                                         &GpuWork::launch_ns,  &GpuWork::nccl_ns};
 
 /// What bounds a region or kernel, and the numbers that say so.
 struct Bound {

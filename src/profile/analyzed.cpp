@@ -158,6 +158,12 @@ std::vector<std::filesystem::path> captures_to_read(const std::filesystem::path&
   return captures;
 }
 
+std::vector<std::filesystem::path> filled_captures(const std::filesystem::path& run) {
+  auto captures = captures_to_read(run);
+  std::erase_if(captures, is_empty_folder);
+  return captures;
+}
+
 base::Result<Analyzed> analyze_inputs(std::span<const std::filesystem::path> inputs, const std::filesystem::path& run,
                                       const analyze::Options& wanted, read::Options reading, Sessions read,
                                       std::optional<analyze::RunFacts> known,

@@ -30,6 +30,8 @@ struct Analyzed {
 /// The captures of a run without those that are empty because the program gave that tool nothing; of a series those of
 /// the repetition of median duration, and what nsys and ncu left beside it.
 [[nodiscard]] std::vector<std::filesystem::path> captures_to_read(const std::filesystem::path& run);
+/// Those of them in which there is something.
+[[nodiscard]] std::vector<std::filesystem::path> filled_captures(const std::filesystem::path& run);
 
 /// Reads a capture or file and analyzes it; the run's own facts come from `run`
 /// ("" where the input is no run directory). kNothingCaptured, with how to go on, where there is no range in it.

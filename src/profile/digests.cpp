@@ -21,8 +21,7 @@ namespace fs = std::filesystem;
 
 /// Of a run that left no digest, or a damaged one.
 base::Result<analyze::tally::Digest> digest_of_captures(const fs::path& run) {
-  auto captures = captures_to_read(run);
-  std::erase_if(captures, is_empty_folder);
+  const auto captures = filled_captures(run);
   if (captures.empty()) return base::fail(base::Code::kNothingCaptured, "nothing was captured", run.string());
   base::Result<analyze::tally::Digest> made;
   if (auto analyzed = analyze_inputs(captures, run, {}, {}, {}, {}, &made); !analyzed)

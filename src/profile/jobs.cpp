@@ -111,19 +111,28 @@ analyze::RunFacts facts_of_job(const runs::job::Job& job, const fs::path& first)
   return facts;
 }
 
+namespace {
+
+/// Of `ranks` where there are any.
+std::vector<const runs::job::Member*> members_of(const runs::job::Job& job, const std::vector<std::uint32_t>& ranks) {
+  std::vector<const runs::job::Member*> out;
+  for (const runs::job::Member& member : job.members)
+    if (ranks.empty() || (member.rank && std::find(ranks.begin(), ranks.end(), *member.rank) != ranks.end()))
+      out.push_back(&member);
+  return out;
+}
+
+}  // namespace
+
 base::Result<Analyzed> analyze_job(const runs::job::Job& job, const analyze::Options& options,
                                    const read::Options& reading) {
   std::vector<fs::path> inputs;
   std::vector<std::uint32_t> empty;
   fs::path first;
-  for (const runs::job::Member& member : job.members) {
-    const auto& wanted = reading.ranks;
-    if (!wanted.empty() && (!member.rank || std::find(wanted.begin(), wanted.end(), *member.rank) == wanted.end()))
-      continue;
-    auto captures = captures_to_read(member.run);
-    std::erase_if(captures, is_empty_folder);
-    if (captures.empty()) empty.push_back(member.rank.value_or(0));
-    if (first.empty() && !captures.empty()) first = member.run;
+  for (const runs::job::Member* member : members_of(job, reading.ranks)) {
+    const auto captures = filled_captures(member->run);
+    if (captures.empty()) empty.push_back(member->rank.value_or(0));
+    if (first.empty() && !captures.empty()) first = member->run;
     inputs.insert(inputs.end(), captures.begin(), captures.end());
   }
   if (inputs.empty()) return nothing_of(job, reading.ranks);
@@ -216,31 +225,27 @@ base::Result<void> each_rank(
   base::Error last{base::Code::kNothingCaptured, "the job has no capture of these ranks", (*job)->folder.string(), {}};
   std::size_t used = 0;
   const std::map<std::uint32_t, double> offsets = clock_offsets(**job);
-  for (const runs::job::Member& member : (*job)->members) {
-    const auto& wanted = reading.ranks;
-    if (!wanted.empty() && (!member.rank || std::find(wanted.begin(), wanted.end(), *member.rank) == wanted.end()))
-      continue;
-    auto captures = captures_to_read(member.run);
-    std::erase_if(captures, is_empty_folder);
+  for (const runs::job::Member* member : members_of(**job, reading.ranks)) {
+    const auto captures = filled_captures(member->run);
     bool read = false;
     const auto done = one_by_one(
         [&](const read::Options& only) -> base::Result<Analyzed> {
           if (captures.empty())
-            return base::fail(base::Code::kNothingCaptured, "nothing was captured", member.run.string());
-          auto analyzed = analyze_inputs(captures, member.run, options, only);
+            return base::fail(base::Code::kNothingCaptured, "nothing was captured", member->run.string());
+          auto analyzed = analyze_inputs(captures, member->run, options, only);
           if ((read = analyzed.has_value()))
             for (model::Rank& rank : analyzed->report.ranks)
               if (const auto at = offsets.find(rank.rank); at != offsets.end()) rank.clock_offset_ns = at->second;
           return analyzed;
         },
-        (*job)->name, member.rank);
+        (*job)->name, member->rank);
     if (done) {
       ++used;
       continue;
     }
     if (read) return done;  // what was to be done with it failed
     last = done.error();
-    base::warn(member.run.filename().string() + " is left out: " + last.what);
+    base::warn(member->run.filename().string() + " is left out: " + last.what);
   }
   if (used == 0) return tl::make_unexpected(std::move(last));
   if (reading.ranks.empty())

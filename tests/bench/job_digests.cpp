@@ -76,7 +76,7 @@ void become(analyze::tally::Digest& one, std::uint32_t rank) {
     region.inclusive_ns += more;
     region.of_processes = {1, region.inclusive_ns, region.inclusive_ns, region.inclusive_ns, std::uint64_t{rank} << 32};
   }
-  for (analyze::tally::Work& work : one.works) work.rank = rank;
+  for (analyze::WorkOfRank& work : one.works) work.rank = rank;
   for (analyze::tally::Calls& calls : one.collectives)
     for (analyze::tally::Calls::Call& call : calls.calls) call.start_ns += random() % 50'000;
 }

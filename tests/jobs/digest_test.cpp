@@ -388,7 +388,7 @@ TEST(Digests, OfNothingChangeNothing) {
   Digest read;
   ASSERT_TRUE(decode(*front, "merged", read));
   EXPECT_EQ(read.begin_ns, merged(plan, {0, 1}).begin_ns);
-  EXPECT_TRUE(std::any_of(read.losses.begin(), read.losses.end(), [](const Loss& loss) { return loss.rank == 7; }));
+  EXPECT_TRUE(std::any_of(read.losses.begin(), read.losses.end(), [](const RankLoss& loss) { return loss.rank == 7; }));
 }
 
 TEST(Digests, AreReadAsTheyWereWritten) {

@@ -74,16 +74,11 @@ struct Key {
 
 model::GpuWork unknown_work() {
   model::GpuWork work;
-  for (std::int64_t* count :
-       {&work.kernels, &work.exclusive_kernels, &work.inherited_kernels, &work.graph_kernels, &work.graph_launches,
-        &work.distinct_kernels, &work.copies, &work.memsets, &work.syncs, &work.nccl_kernels}) {
-    *count = kUnknownCount;
-  }
-  for (double* value : {&work.kernel_ns, &work.exclusive_kernel_ns, &work.busy_ns, &work.exclusive_busy_ns,
-                        &work.span_ns, &work.idle_ns, &work.copy_ns, &work.copy_bytes, &work.overlap_ns, &work.sync_ns,
-                        &work.nccl_ns, &work.launch_ns, &work.share}) {
-    *value = kUnknown;
-  }
+  for (const auto count : model::kGpuCounts) work.*count = kUnknownCount;
+  work.distinct_kernels = kUnknownCount;
+  work.recorded_occurrences = 0;
+  for (const auto value : model::kGpuTimes) work.*value = kUnknown;
+  work.share = kUnknown;
   const model::Spread nothing{kUnknown, kUnknown, kUnknown, kUnknown, kUnknown, kUnknown};
   work.kernel_ns_per_occurrence = work.busy_ns_per_occurrence = nothing;
   return work;

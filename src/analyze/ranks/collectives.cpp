@@ -233,9 +233,7 @@ class CallKernels {
       if (domain_of(session_, range) == "NCCL") events.push_back({range.thread, range.start_ns, c, kNone});
     }
     if (events.empty()) return;
-    std::vector<char> nccl(session_.kernel_names.size());
-    for (std::size_t k = 0; k < nccl.size(); ++k)
-      nccl[k] = session_.strings.view(session_.kernel_names[k].short_name).starts_with("nccl");
+    const std::vector<char> nccl = nccl_kernels(session_);
     for (std::uint32_t k = 0; k < session_.kernels.size(); ++k) {
       const model::Kernel& kernel = session_.kernels[k];
       if (kernel.launch >= session_.launches.size() || kernel.name >= nccl.size() || nccl[kernel.name] == 0) continue;
@@ -300,6 +298,13 @@ class CallKernels {
 };
 
 }  // namespace
+
+std::vector<char> nccl_kernels(const Session& session) {
+  std::vector<char> out;
+  for (const model::KernelName& name : session.kernel_names)
+    out.push_back(session.strings.view(name.short_name).starts_with("nccl") ? 1 : 0);
+  return out;
+}
 
 bool is_communication(const Session& session, const model::Range& range) {
   return is_communication(domain_of(session, range));

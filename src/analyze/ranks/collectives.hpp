@@ -68,7 +68,7 @@ struct CollectiveCall {
 };
 
 /// A send and its receive.
-struct Message {
+struct MatchedMessage {
   std::uint32_t send = 0, receive = 0;  ///< indexes into CollectiveCalls::messaging
 };
 
@@ -91,7 +91,7 @@ struct CollectiveCalls {
   std::vector<CollectiveCall> standing;  ///< collectives that had not ended when recording did, which is their end here
   std::map<std::uint32_t, std::map<std::uint32_t, std::uint64_t>> made;  ///< calls by communicator and rank
   std::vector<CollectiveCall> messaging;                                 ///< point to point
-  std::vector<Message> messages;
+  std::vector<MatchedMessage> messages;
   std::uint64_t unmatched = 0;  ///< ends of messages without the other one
 };
 
@@ -115,6 +115,8 @@ using Members = std::map<std::uint32_t, std::set<std::uint32_t>>;
 /// Puts sends beside receives of `found.messaging`, in which those of a rank stand in the order of their begins.
 void match_messages(const model::Session& session, const Members& members, CollectiveCalls& found);
 
+/// Of each kernel name, whether it is NCCL's.
+[[nodiscard]] std::vector<char> nccl_kernels(const model::Session& session);
 /// Is this range one of a communication library, whose time may be waiting?
 [[nodiscard]] bool is_communication(const model::Session& session, const model::Range& range);
 /// Is this the domain of one?

@@ -236,7 +236,7 @@ class Adding {
     std::map<Key, Sums> rows;
     std::vector<Timed> of_call(found_.messaging.size());
     std::vector<char> joined(found_.messaging.size());
-    for (const Message& message : found_.messages) {
+    for (const MatchedMessage& message : found_.messages) {
       const CollectiveCall &send = found_.messaging[message.send], &receive = found_.messaging[message.receive];
       const std::uint32_t node = around_message(message.send).path;
       Sums& sums = rows[Key(send.communicator, rank_of(send), rank_of(receive), node)];
@@ -439,9 +439,7 @@ Surroundings::Surroundings(const Session& session, const Options& options, const
                            const CollectiveCalls& found) {
   std::size_t cards = 0;
   card_of_ = cards_of_streams(session, cards);
-  std::vector<char> nccl(session.kernel_names.size());
-  for (std::size_t k = 0; k < nccl.size(); ++k)
-    nccl[k] = session.strings.view(session.kernel_names[k].short_name).starts_with("nccl");
+  const std::vector<char> nccl = nccl_kernels(session);
   std::vector<std::uint32_t> one(session.streams.size()), all(session.streams.size());
   for (std::size_t s = 0; s < session.streams.size(); ++s) {
     const std::uint32_t process = session.streams[s].process;

@@ -39,12 +39,12 @@ class CommunicationSum {
   [[nodiscard]] std::optional<model::Communication> row() const;  ///< nothing of no calls
 
  private:
-  struct Cause {
+  struct HeldUp {
     double calls = 0, ns = 0;
   };
   model::Communication sums_;
   double calls_ = 0;
-  std::map<std::uint32_t, Cause> causes_;
+  std::map<std::uint32_t, HeldUp> causes_;
 };
 
 /// Where a call stands. A place is a cell of a tree or a region of a digest.

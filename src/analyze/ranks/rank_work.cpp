@@ -79,9 +79,7 @@ Works works_of(const Session& session, const model::Report& report,
     return process < rank_of.size() ? rank_of[process] : kNone;
   };
   // Sessions that were joined hold equal names and shapes several times.
-  std::vector<char> nccl;
-  for (const model::KernelName& name : session.kernel_names)
-    nccl.push_back(session.strings.view(name.short_name).starts_with("nccl") ? 1 : 0);
+  const std::vector<char> nccl = nccl_kernels(session);
   using Size = decltype(WorkOfRank::Paced::size);
   std::map<Size, std::uint32_t> sizes;
   std::vector<std::map<Size, std::uint32_t>::const_iterator> size_of;

@@ -156,7 +156,7 @@ RankTimes::RankTimes(const Session& session, const Tree& tree, const Buckets& by
 ByRank RankTimes::of(std::span<const std::uint32_t> cells, std::size_t most) const {
   struct Rank {
     std::int64_t sum = 0, own = 0, paced = 0;
-    std::vector<std::pair<const model::Range*, std::uint32_t>> listed;
+    std::vector<std::uint32_t> listed;
     std::uint64_t unlisted = 0, first_listed = UINT64_MAX;
   };
   std::map<std::uint32_t, Rank> ranks;
@@ -179,19 +179,18 @@ ByRank RankTimes::of(std::span<const std::uint32_t> cells, std::size_t most) con
       of.sum += length_ns(range->start_ns, range->end_ns);
       of.own += own_[o];
       of.paced += paced_[o];
-      of.listed.emplace_back(range, o);
+      of.listed.push_back(o);
     }
   }
   ByRank out;
   for (auto& [rank, of] : ranks) {
-    std::sort(of.listed.begin(), of.listed.end(), [](const auto& a, const auto& b) {
-      return a.first->start_ns != b.first->start_ns ? a.first->start_ns < b.first->start_ns : a.second < b.second;
-    });
+    std::sort(of.listed.begin(), of.listed.end(), Earlier{session_, tree_});
     const auto known = static_cast<std::size_t>(std::min<std::uint64_t>(of.listed.size(), of.first_listed));
     Ordinals ordinals{of.listed.size() + of.unlisted, shift_for(known, most), {}, {}};
-    for (std::size_t i = 0; i < known; i += std::size_t{1} << ordinals.shift)
-      ordinals.longest.push_back(
-          {static_cast<std::uint64_t>(length_ns(of.listed[i].first->start_ns, of.listed[i].first->end_ns)), rank});
+    for (std::size_t i = 0; i < known; i += std::size_t{1} << ordinals.shift) {
+      const model::Range& range = *closed_range(session_, tree_, of.listed[i]);
+      ordinals.longest.push_back({static_cast<std::uint64_t>(length_ns(range.start_ns, range.end_ns)), rank});
+    }
     out.ordinals.add(ordinals, out.ranks.empty());
     out.ranks.push_back({rank, of.sum, of.own, of.paced});
     out.closed += of.listed.size() + of.unlisted;

@@ -24,35 +24,28 @@
 #include "model/loss.hpp"
 #include "model/range.hpp"
 #include "model/report.hpp"
+#include "model/session.hpp"
 
 namespace rangescope::analyze::tally {
 
+using model::kGpuCounts;
+using model::kGpuTimes;
 using model::kNone;
 /// A capture with more of them has no digest: its names are to be folded.
 inline constexpr std::size_t kMostRegions = 50000, kMostKernels = 50000;
 
-struct Process {
-  std::uint32_t pid = 0, parent_pid = 0, rank = kNone, local_rank = kNone, world = 0;
-  std::uint32_t name = 0, host = 0, run = 0;  ///< names
-  std::int64_t start_ns = 0, end_ns = 0;
+/// Its texts are names.
+struct CountedProcess : model::Process {
   std::uint64_t ranges = 0, kernels = 0;
-  std::uint64_t range_own_ns = 0, range_pair_ns = 0;  ///< as model::Process, in 1/1000 ns
-  auto operator<=>(const Process&) const = default;
-};
-
-struct Device {
-  std::uint32_t process = kNone;
-  std::uint32_t name = 0, uuid = 0;  ///< names
-  model::Device facts;               ///< its process and strings are not set
 };
 
 /// A value of several parts: how many, their sum, and the largest one's number.
-struct Parts {
+struct PartSums {
   std::uint64_t count = 0;
   std::int64_t sum = 0, min = 0, max = 0;
   std::uint64_t largest = 0;  ///< of equals the lowest number
 
-  void add(const Parts& other);
+  void add(const PartSums& other);
 };
 
 struct Copies {
@@ -93,18 +86,6 @@ struct GpuOf : GpuFacts {
 using KernelSum = KernelSumOf<Distribution>;
 using Gpu = GpuOf<Distribution>;
 
-inline constexpr std::array kGpuCounts = {&model::GpuWork::kernels,           &model::GpuWork::exclusive_kernels,
-                                          &model::GpuWork::inherited_kernels, &model::GpuWork::graph_kernels,
-                                          &model::GpuWork::graph_launches,    &model::GpuWork::copies,
-                                          &model::GpuWork::memsets,           &model::GpuWork::syncs,
-                                          &model::GpuWork::nccl_kernels,      &model::GpuWork::recorded_occurrences};
-inline constexpr std::array kGpuTimes = {&model::GpuWork::kernel_ns,  &model::GpuWork::exclusive_kernel_ns,
-                                         &model::GpuWork::busy_ns,    &model::GpuWork::exclusive_busy_ns,
-                                         &model::GpuWork::span_ns,    &model::GpuWork::idle_ns,
-                                         &model::GpuWork::copy_ns,    &model::GpuWork::copy_bytes,
-                                         &model::GpuWork::overlap_ns, &model::GpuWork::sync_ns,
-                                         &model::GpuWork::launch_ns,  &model::GpuWork::nccl_ns};
-
 /// What does not depend on where distributions stand.
 struct RegionFacts : ByRank {
   std::uint32_t parent = kNone, domain = 0, name = 0;  ///< a region before this one; names
@@ -115,8 +96,8 @@ struct RegionFacts : ByRank {
   std::int64_t settled_min = 0, settled_max = 0;
   std::int64_t warm_ups = 0, warm_up_ns = 0, longest_ns = 0;
   std::int64_t settled_busy_ns = kUnknown;  ///< unknown where GPU work was not recorded
-  Parts of_processes;                       ///< inclusive time; numbered by rank << 32 | process of that rank
-  Parts of_threads;                         ///< of the one process; numbered by tid
+  PartSums of_processes;                    ///< inclusive time; numbered by rank << 32 | process of that rank
+  PartSums of_threads;                      ///< of the one process; numbered by tid
 };
 
 template <class D>
@@ -135,7 +116,7 @@ using Region = RegionOf<Distribution>;
 /// To `into`: what ranks without GPU work have of a region.
 void add_no_gpu(std::optional<Gpu>& into, const RegionFacts& of);
 
-struct Kernel {
+struct KernelTally {
   std::uint32_t name = 0, short_name = 0;  ///< names
   bool nccl = false;
   Distribution duration;
@@ -225,11 +206,11 @@ inline constexpr std::size_t kMostPaced = 1024;
 /// Samples that are kept of a GPU's clock; of more, neighbours are averaged.
 inline constexpr std::size_t kMostClockSamples = 256;
 
-struct Loss {
+struct RankLoss {
   std::uint32_t rank = kNone;
   std::string kind, detail;  ///< kind: of model/loss_kinds.hpp; "": a note
   std::uint64_t count = 0;
-  auto operator<=>(const Loss&) const = default;
+  auto operator<=>(const RankLoss&) const = default;
 };
 
 struct Digest {
@@ -239,10 +220,10 @@ struct Digest {
   std::int64_t begin_ns = 0, end_ns = 0;
   bool utc = true;                        ///< the clock's UTC time is known
   bool sampled = false, counted = false;  ///< captures also hold CPU samples; counters
-  std::vector<Process> processes;
-  std::vector<Device> devices;
+  std::vector<CountedProcess> processes;
+  std::vector<model::Device> devices;  ///< their texts are names
   std::vector<Region> regions;
-  std::vector<Kernel> kernels;
+  std::vector<KernelTally> kernels;
   std::optional<Gpu> total, unattributed;
   /// Innermost regions around calls, each list ascending: a call counts in them and in all above.
   std::vector<std::vector<std::uint32_t>> contexts;
@@ -251,7 +232,7 @@ struct Digest {
   std::vector<Open> open;            ///< by host
   std::vector<WorkOfRank> works;     ///< names of kernels are indexes into `kernels`, UUIDs are names
   std::vector<SampledClock> clocks;  ///< likewise
-  std::vector<Loss> losses;
+  std::vector<RankLoss> losses;
 };
 
 /// Every call in it, whose names, regions and contexts are numbers of the digest.

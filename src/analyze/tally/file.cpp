@@ -331,21 +331,25 @@ void visit_head(Io& io, D& d) {
     for (auto* name : {&p.name, &p.host, &p.run}) io.index(*name, d.names.size());
     io.near(p.start_ns, d.begin_ns);
     io.near(p.end_ns, p.start_ns);
-    for (auto* number : {&p.ranges, &p.kernels, &p.range_own_ns, &p.range_pair_ns}) io.field(*number);
+    for (auto* number : {&p.ranges, &p.kernels}) io.field(*number);
+    for (auto* ns : {&p.range_own_ns, &p.range_pair_ns}) {
+      auto thousandths = static_cast<std::uint64_t>(std::clamp(*ns, 0.0, 1e9) * 1000);
+      io.field(thousandths);
+      if constexpr (Io::kReads) *ns = static_cast<double>(thousandths) / 1000;
+    }
   }
   io.list(d.devices, kMostList, 26);
   for (auto& device : d.devices) {
-    auto& facts = device.facts;
     io.index_or_none(device.process, d.processes.size());
     io.index(device.name, d.names.size());
     io.index(device.uuid, d.names.size());
-    for (auto* number : {&facts.ordinal, &facts.compute_major, &facts.compute_minor, &facts.sm_count})
+    for (auto* number : {&device.ordinal, &device.compute_major, &device.compute_minor, &device.sm_count})
       io.field(*number);
-    io.field(facts.memory_bytes);
-    io.field(facts.l2_bytes);
-    io.real(facts.sm_clock_hz);
-    io.real(facts.memory_bytes_per_s);
-    io.flag(facts.mig);
+    io.field(device.memory_bytes);
+    io.field(device.l2_bytes);
+    io.real(device.sm_clock_hz);
+    io.real(device.memory_bytes_per_s);
+    io.flag(device.mig);
   }
   io.list(d.kernels, kMostKernels * 4, 4);
   for (auto& kernel : d.kernels) visit_kernel(io, kernel, d.names.size());

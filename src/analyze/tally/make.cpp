@@ -88,24 +88,21 @@ class Maker {
     std::map<std::uint32_t, std::uint32_t> of_rank;
     for (std::size_t p = 0; p < session_.processes.size(); ++p) {
       const model::Process& from = session_.processes[p];
-      Process process{from.pid, from.parent_pid, from.rank, from.local_rank, from.world};
-      process.name = name(from.name);
-      process.host = name(from.host);
-      process.run = name(from.run);
+      CountedProcess& process = out_.processes.emplace_back(CountedProcess{from});
+      for (const auto text : {&model::Process::name, &model::Process::host, &model::Process::run})
+        process.*text = name(from.*text);
       process.start_ns = utc(from.start_ns);
       process.end_ns = utc(from.end_ns);
       process.ranges = static_cast<std::uint64_t>(report_.processes[p].ranges);
       process.kernels = static_cast<std::uint64_t>(report_.processes[p].kernels);
-      const auto thousandths = [](double ns) { return static_cast<std::uint64_t>(std::clamp(ns, 0.0, 1e9) * 1000); };
-      process.range_own_ns = thousandths(from.range_own_ns);
-      process.range_pair_ns = thousandths(from.range_pair_ns);
-      out_.processes.push_back(process);
       number_.push_back(static_cast<std::uint64_t>(from.rank) << 32 | of_rank[from.rank]++);
       if (from.rank != kNone && (rank_ == kNone || from.rank < rank_)) rank_ = from.rank;
     }
     for (std::size_t i = 0; i < report_.devices.size(); ++i) {
-      Device device{report_.devices[i].process, name(report_.device_names[i]), name(report_.device_uuids[i]),
-                    report_.devices[i]};
+      model::Device device = report_.devices[i];
+      device.name = name(report_.device_names[i]);
+      device.uuid = name(report_.device_uuids[i]);
+      device.pci_bus = device.chip = 0;
       if (device.process >= out_.processes.size()) device.process = kNone;
       out_.devices.push_back(device);
     }
@@ -202,7 +199,7 @@ class Maker {
   }
 
   template <class Key>
-  static void parts(const std::map<Key, std::int64_t>& sums, Parts& into) {
+  static void parts(const std::map<Key, std::int64_t>& sums, PartSums& into) {
     for (const auto& [key, ns] : sums) into.add({1, ns, ns, ns, key});
   }
 

@@ -10,7 +10,7 @@
 
 namespace rangescope::analyze::tally {
 
-void Parts::add(const Parts& other) {
+void PartSums::add(const PartSums& other) {
   if (other.count == 0) return;
   const bool first = count == 0;
   if (first || other.max > max || (other.max == max && other.largest < largest)) largest = other.largest;
@@ -241,7 +241,7 @@ struct Merger::State {
       of.name_of.push_back(i < all.names.size() && all.names[i] == from.names[i] ? static_cast<std::uint32_t>(i)
                                                                                  : name(from.names[i]));
     of.kernel_of.clear();
-    for (const Kernel& kernel : from.kernels) of.kernel_of.push_back(merge(kernel, of));
+    for (const KernelTally& kernel : from.kernels) of.kernel_of.push_back(merge(kernel, of));
     of.region_of.clear();
   }
 
@@ -250,11 +250,11 @@ struct Merger::State {
     merge(all.total, from.total, of);
     merge(all.unattributed, from.unattributed, of);
     const auto first = static_cast<std::uint32_t>(all.processes.size());
-    for (Process process : from.processes) {
+    for (CountedProcess process : from.processes) {
       for (std::uint32_t* text : {&process.name, &process.host, &process.run}) *text = of.name_of[*text];
       all.processes.push_back(process);
     }
-    for (Device device : from.devices) {
+    for (model::Device device : from.devices) {
       if (device.process != kNone) device.process += first;
       for (std::uint32_t* text : {&device.name, &device.uuid}) *text = of.name_of[*text];
       all.devices.push_back(device);
@@ -303,12 +303,12 @@ struct Merger::State {
     all.losses.insert(all.losses.end(), from.losses.begin(), from.losses.end());
   }
 
-  std::uint32_t merge(const Kernel& from, const Numbers& of) {
+  std::uint32_t merge(const KernelTally& from, const Numbers& of) {
     const auto [at, added] = kernels.try_emplace(of.name_of[from.name], static_cast<std::uint32_t>(all.kernels.size()));
     if (added) all.kernels.push_back({of.name_of[from.name], of.name_of[from.short_name], from.nccl, {}, {}});
-    Kernel& into = all.kernels[at->second];
+    KernelTally& into = all.kernels[at->second];
     into.duration.add(from.duration);
-    for (const Kernel::Shape& shape : from.shapes) {
+    for (const KernelTally::Shape& shape : from.shapes) {
       const auto place = std::lower_bound(into.shapes.begin(), into.shapes.end(), shape,
                                           [](const auto& a, const auto& b) { return a.shape < b.shape; });
       if (place != into.shapes.end() && place->shape == shape.shape)

@@ -38,8 +38,8 @@ void order_names(Digest& digest) {
   const auto place = places(order);
   permute(digest.names, order);
   const auto move = [&](std::uint32_t& name) { name = place[name]; };
-  for (Process& process : digest.processes) move(process.name), move(process.host), move(process.run);
-  for (Device& device : digest.devices) move(device.name), move(device.uuid);
+  for (CountedProcess& process : digest.processes) move(process.name), move(process.host), move(process.run);
+  for (model::Device& device : digest.devices) move(device.name), move(device.uuid);
   for (Region& region : digest.regions) move(region.domain), move(region.name);
   for (Open& open : digest.open) move(open.host);
   for (WorkOfRank& work : digest.works)
@@ -47,12 +47,12 @@ void order_names(Digest& digest) {
   for (SampledClock& clock : digest.clocks) move(clock.uuid);
   std::stable_sort(digest.open.begin(), digest.open.end(),
                    [](const Open& a, const Open& b) { return a.host < b.host; });
-  for (Kernel& kernel : digest.kernels) move(kernel.name), move(kernel.short_name);
+  for (KernelTally& kernel : digest.kernels) move(kernel.name), move(kernel.short_name);
   for_each_call(digest, [&](Calls::Call& call) { move(call.name); });
 }
 
 void order_kernels(Digest& digest) {
-  const auto order = sorted(digest.kernels, [](const Kernel& a, const Kernel& b) { return a.name < b.name; });
+  const auto order = sorted(digest.kernels, [](const KernelTally& a, const KernelTally& b) { return a.name < b.name; });
   const auto place = places(order);
   permute(digest.kernels, order);
   const auto move = [&](std::optional<Gpu>& gpu) {
@@ -115,18 +115,18 @@ void order_regions(Digest& digest) {
 
 void order_processes(Digest& digest) {
   // Those of one rank come from one digest, and stay as they stood there.
-  const auto order = sorted(digest.processes, [](const Process& a, const Process& b) {
-    const auto unranked = [](const Process& p) {
+  const auto order = sorted(digest.processes, [](const CountedProcess& a, const CountedProcess& b) {
+    const auto unranked = [](const CountedProcess& p) {
       return p.rank == kNone ? std::tuple(p.run, p.start_ns, p.pid) : std::tuple(0u, std::int64_t{0}, 0u);
     };
     return std::pair(a.rank, unranked(a)) < std::pair(b.rank, unranked(b));
   });
   const auto place = places(order);
   permute(digest.processes, order);
-  for (Device& device : digest.devices)
+  for (model::Device& device : digest.devices)
     if (device.process != kNone) device.process = place[device.process];
-  std::stable_sort(digest.devices.begin(), digest.devices.end(), [](const Device& a, const Device& b) {
-    return std::pair(a.process, a.facts.ordinal) < std::pair(b.process, b.facts.ordinal);
+  std::stable_sort(digest.devices.begin(), digest.devices.end(), [](const model::Device& a, const model::Device& b) {
+    return std::pair(a.process, a.ordinal) < std::pair(b.process, b.ordinal);
   });
   for (WorkOfRank& work : digest.works)
     for (WorkOfRank::Gpu& gpu : work.gpus) gpu.process = place[gpu.process];

@@ -83,26 +83,18 @@ class Reporter {
     if (digest_.utc) report_.run.start_unix_ns = digest_.begin_ns;
     report_.run.tool = digest_.tool;
     report_.run.sources = digest_.sources;
-    for (const Process& from : digest_.processes) {
-      model::Process process{from.pid,
-                             from.parent_pid,
-                             session.strings.intern(text(from.name)),
-                             since(from.start_ns, digest_),
-                             since(from.end_ns, digest_),
-                             from.rank,
-                             from.local_rank,
-                             from.world,
-                             session.strings.intern(text(from.host)),
-                             session.strings.intern(text(from.run))};
-      process.range_own_ns = static_cast<double>(from.range_own_ns) / 1000;
-      process.range_pair_ns = static_cast<double>(from.range_pair_ns) / 1000;
+    for (const CountedProcess& from : digest_.processes) {
+      model::Process process = from;
+      for (const auto id : {&model::Process::name, &model::Process::host, &model::Process::run})
+        process.*id = session.strings.intern(text(from.*id));
+      process.start_ns = since(from.start_ns, digest_);
+      process.end_ns = since(from.end_ns, digest_);
       session.threads.push_back({static_cast<std::uint32_t>(session.processes.size()), from.pid, 0});
       session.processes.push_back(process);
     }
     std::map<std::string, std::set<std::uint32_t>> cards;
-    for (const Device& from : digest_.devices) {
-      model::Device& device = session.devices.emplace_back(from.facts);
-      device.process = from.process;
+    for (const model::Device& from : digest_.devices) {
+      model::Device& device = session.devices.emplace_back(from);
       device.name = session.strings.intern(text(from.name));
       device.uuid = session.strings.intern(text(from.uuid));
       if (from.uuid != 0 && from.process != kNone)
@@ -112,7 +104,7 @@ class Reporter {
     analyze::list_machines(session, report_);
     std::map<std::uint32_t, std::uint32_t> of_rank;
     for (std::uint32_t p = 0; p < digest_.processes.size(); ++p) {
-      const Process& from = digest_.processes[p];
+      const CountedProcess& from = digest_.processes[p];
       report_.processes[p].ranges = static_cast<std::int64_t>(from.ranges);
       report_.processes[p].kernels = static_cast<std::int64_t>(from.kernels);
       process_at_[static_cast<std::uint64_t>(from.rank) << 32 | of_rank[from.rank]++] = p;
@@ -199,7 +191,7 @@ class Reporter {
 
   [[nodiscard]] std::optional<model::Across> across(const Region& from) const {
     const bool of_threads = from.of_processes.count < 2;
-    const Parts& parts = of_threads ? from.of_threads : from.of_processes;
+    const PartSums& parts = of_threads ? from.of_threads : from.of_processes;
     if (parts.count < 2) return std::nullopt;
     model::Across out;
     out.of_threads = of_threads;
@@ -246,8 +238,8 @@ class Reporter {
 
   void kernels() {
     double total = 0;
-    for (const Kernel& kernel : digest_.kernels) total += static_cast<double>(kernel.duration.moments.sum);
-    for (const Kernel& kernel : digest_.kernels) {
+    for (const KernelTally& kernel : digest_.kernels) total += static_cast<double>(kernel.duration.moments.sum);
+    for (const KernelTally& kernel : digest_.kernels) {
       model::KernelRow row = kernel_row(kernel, kernel.duration.moments, total);
       row.duration_ns = kernel.duration.spread();
       row.shapes = static_cast<std::int64_t>(kernel.shapes.size());
@@ -275,7 +267,7 @@ class Reporter {
     return a.total_ns != b.total_ns ? a.total_ns > b.total_ns : a.name < b.name;
   }
 
-  [[nodiscard]] model::KernelRow kernel_row(const Kernel& kernel, const Moments& sum, double total) const {
+  [[nodiscard]] model::KernelRow kernel_row(const KernelTally& kernel, const Moments& sum, double total) const {
     model::KernelRow row;
     row.name = text(kernel.name);
     row.short_name = text(kernel.short_name);
@@ -295,7 +287,7 @@ class Reporter {
       return;
     }
     for (const auto& [name, sum] : sums) {
-      const Kernel& kernel = digest_.kernels[name];
+      const KernelTally& kernel = digest_.kernels[name];
       model::KernelRow row = kernel_row(kernel, sum.moments, work.kernel_ns);
       row.duration_ns = sum.spread();
       row.shapes = kernel.shapes.size() == 1 ? 1 : -1;
@@ -379,7 +371,7 @@ class Reporter {
       std::set<std::uint32_t> ranks;
     };
     std::map<std::string, Sum> kinds;
-    for (const Loss& loss : digest_.losses) {
+    for (const RankLoss& loss : digest_.losses) {
       if (loss.kind.empty()) report_.notes.push_back(fmt::format("rank {}: {}", loss.rank, loss.detail));
       if (loss.kind.empty()) continue;
       Sum& sum = kinds[loss.kind];

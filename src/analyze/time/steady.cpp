@@ -321,10 +321,7 @@ std::vector<Phase> find_phases(const Session& session, const Tree& tree, const B
       phases[o] = !paused.empty() && paused[o] != 0 ? Phase::kSlowed : Phase::kSettled;
       if (phases[o] == Phase::kSettled) in_order.push_back(o);
     }
-    const auto earlier = [&](std::uint32_t a, std::uint32_t b) {
-      const auto x = session.ranges[tree.range_of[a]].start_ns, y = session.ranges[tree.range_of[b]].start_ns;
-      return x != y ? x < y : a < b;
-    };
+    const Earlier earlier{session, tree};
     if (!std::is_sorted(in_order.begin(), in_order.end(), earlier))
       std::sort(in_order.begin(), in_order.end(), earlier);
     const UnlistedOfCell* unlisted = tree.unlisted(static_cast<std::uint32_t>(cell));

@@ -18,10 +18,7 @@ std::vector<std::uint32_t> sample(const Tree& tree, const Session& session, cons
   const std::size_t n = closed.size(), count = std::min(n, most);
   chosen.reserve(count);
   for (std::size_t i = 0; i < count; ++i) chosen.push_back(closed[i * n / count]);
-  std::sort(chosen.begin(), chosen.end(), [&](std::uint32_t a, std::uint32_t b) {
-    const auto x = session.ranges[tree.range_of[a]].start_ns, y = session.ranges[tree.range_of[b]].start_ns;
-    return x != y ? x < y : a < b;
-  });
+  std::sort(chosen.begin(), chosen.end(), Earlier{session, tree});
   return chosen;
 }
 

@@ -120,6 +120,16 @@ void name_by_payload(model::Session& session);
 /// Occurrences, parents, cells and their wall sums. link_nodes() must follow, after replays were added.
 [[nodiscard]] Tree build_tree(const model::Session& session, Domains domains, int threads);
 
+/// Occurrences of ranges by their start.
+struct Earlier {
+  const model::Session& session;
+  const Tree& tree;
+  bool operator()(std::uint32_t a, std::uint32_t b) const {
+    const std::int64_t x = session.ranges[tree.range_of[a]].start_ns, y = session.ranges[tree.range_of[b]].start_ns;
+    return x != y ? x < y : a < b;
+  }
+};
+
 /// Gives every cell its node and puts nodes and cells in order.
 void link_nodes(Tree& tree, const model::Session& session);
 
