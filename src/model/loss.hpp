@@ -1,7 +1,6 @@
 // What is missing: the run went on, but something that happened is not in the data. Every report prints its losses.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -11,27 +10,19 @@
 
 namespace rangescope::model {
 
-/// A row of the table of kinds. Made of a literal, which is looked up while compiling.
+/// The id of a row in the table of kinds.
 class LossKind {
  public:
   // NOLINTNEXTLINE(google-explicit-constructor): {"torn_tail", count, detail} is how a loss is written
-  consteval LossKind(const char* id) : row_(row_of(id)) {
-    if (row_ == losses::kTable.size()) throw "the table in model/loss_kinds.hpp lacks this kind";
-  }
-  [[nodiscard]] constexpr std::string_view id() const { return entry().id; }
-  [[nodiscard]] constexpr Severity severity() const { return entry().severity; }
-  [[nodiscard]] constexpr LossArea area() const { return entry().area; }
+  consteval LossKind(const char* id) : id_(id) {}
+  [[nodiscard]] constexpr std::string_view id() const { return id_; }
+  [[nodiscard]] Severity severity() const { return loss_entry(id_).severity; }
+  [[nodiscard]] LossArea area() const { return loss_entry(id_).area; }
   friend constexpr auto operator<=>(LossKind, LossKind) = default;
 
  private:
-  [[nodiscard]] static constexpr std::size_t row_of(std::string_view id) {
-    std::size_t row = 0;
-    while (row < losses::kTable.size() && losses::kTable[row].id != id) ++row;
-    return row;
-  }
-  [[nodiscard]] constexpr const LossEntry& entry() const { return losses::kTable[row_]; }
   friend struct Loss;
-  std::size_t row_;
+  std::string_view id_;  ///< of a literal, or in the table
 };
 
 struct Loss {
@@ -41,8 +32,8 @@ struct Loss {
   [[nodiscard]] static Loss read(std::string_view id, std::string_view severity, std::uint64_t count,
                                  std::string detail) {
     Loss loss("unknown_loss", count, std::move(detail));
-    if (const std::size_t row = LossKind::row_of(id); row < losses::kTable.size())
-      loss.kind.row_ = row, loss.severity = loss.kind.severity();
+    if (const LossEntry& entry = loss_entry(id); entry.id == id)
+      loss.kind.id_ = entry.id, loss.severity = entry.severity;
     else
       loss.detail = std::string(id) + ": " + loss.detail;
     for (const Severity said : {Severity::kInfo, Severity::kWarning, Severity::kError})

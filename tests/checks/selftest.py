@@ -4,6 +4,7 @@ import unittest
 
 import layers
 import length
+import losses
 import names
 
 ALLOWED = layers.table("""<!-- layers -->
@@ -45,6 +46,12 @@ class Layers(unittest.TestCase):
         self.assertEqual(of("src/analyze/tree/a.cpp", '#include "analyze/names/x.hpp"\n#include "analyze/top.hpp"\n'), [])
         self.assertEqual(of("src/analyze/names/a.cpp", '#include "analyze/tree/x.hpp"\n'),
                          ["src/analyze/names/a.cpp:1: analyze/names may not include analyze/tree (analyze/tree/x.hpp)"])
+
+    def test_losses(self):
+        text = 'lose("torn_tail", 1, "x");\nsession.losses.push_back({"no_such_kind", 1, "x"});\nLoss loss("other_kind", 1);\n'
+        self.assertEqual(losses.unknown("src/read/a.cpp", text, {"torn_tail"}),
+                         [f"src/read/a.cpp:{line}: src/model/loss_kinds.cpp lacks the loss {name}"
+                          for line, name in ((2, "no_such_kind"), (3, "other_kind"))])
 
     def test_parent(self):
         self.assertEqual(len(problems("src/read/csv/a.cpp", '#include "../x.hpp"\n')), 1)

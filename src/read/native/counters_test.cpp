@@ -205,7 +205,6 @@ TEST(CounterRecords, OtherSizesAreANoteOnTheMetricsOfTheRange) {
   Stream s = sample();
   s.tally(0, 1, 0, 0, 2);
   const model::Session session = session_of(s.bytes());
-  EXPECT_EQ(loss(session, "counters_varied"), nullptr) << "nothing is lost";
   for (const model::Measurement& m : session.measurements)
     EXPECT_TRUE(m.note.starts_with("counters: 2 of 3 measured occurrences launched the same kernels in other sizes"))
         << m.note;

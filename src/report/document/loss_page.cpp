@@ -27,7 +27,7 @@ std::string loss_page() {
       "report;\n`--strict` fails at a `warning` or an `error`; after an `error` numbers are known to be too small.\n"
       "`rangescope help losses` prints this page.\n";
   const model::LossEntry* before = nullptr;
-  for (const model::LossEntry& entry : model::losses::kTable) {
+  for (const model::LossEntry& entry : model::loss_table()) {
     if (before == nullptr || before->area != entry.area)
       page += fmt::format("\n## {}\n\n| loss | severity | meaning | cure |\n|:--|:--|:--|:--|\n",
                           kChapters[static_cast<std::size_t>(entry.area)]);
