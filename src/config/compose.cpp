@@ -290,25 +290,14 @@ class Composer {
       const std::string& key = given.key;
       Chosen choice;
       choice.where = given.where;
-      const bool deleted = given.kind == Override::Kind::kDelete;
       if (given.value && !given.value->is_scalar())
         return base::fail(base::Code::kConfig, "group '" + given.key + "' takes the name of an option", given.where);
       if (given.value && !given.value->is_null()) choice.option = given.value->text;
-      if (deleted && !choice.option.empty()) {
-        if (const auto now = option_now(key); now != choice.option)
-          return base::fail(base::Code::kConfig,
-                            "~" + key + "=" + choice.option + ": its option is " + (now.empty() ? "null" : now),
-                            given.where, "Delete it without an option: ~" + key);
-        choice.option.clear();
-      }
       const bool known = std::any_of(roots_.begin(), roots_.end(), [&](const File& root) {
         return std::any_of(root.defaults.begin(), root.defaults.end(),
                            [&](const Default& d) { return d.kind == Default::Kind::kGroup && d.group == key; });
       });
-      if (known && given.kind == Override::Kind::kAdd)
-        return base::fail(base::Code::kConfig, "group '" + key + "' is in the defaults list already", given.where,
-                          "Leave the + out to choose another option.");
-      if (!known && !deleted) {  // a group of the user's folders: it joins the list
+      if (!known && given.value) {  // a group of the user's folders: it joins the list
         Default item;
         item.group = given.key;
         item.option = choice.option;
@@ -320,15 +309,6 @@ class Composer {
       }
       chosen_[key] = std::move(choice);
     }
-    return {};
-  }
-
-  /// What the defaults lists of the files choose for a group.
-  std::string option_now(const std::string& key) const {
-    if (const auto choice = chosen_.find(key); choice != chosen_.end()) return choice->second.option;
-    for (const File& root : roots_)
-      for (const Default& item : root.defaults)
-        if (item.kind == Default::Kind::kGroup && item.group == key) return item.option;
     return {};
   }
 
@@ -402,7 +382,6 @@ class Composer {
     for (const auto& [name, text] : in_.environment) {
       if (!name.starts_with("RANGESCOPE__")) continue;
       Override given;
-      given.kind = Override::Kind::kForce;
       given.where = "environment " + name;
       std::string path = base::replace_all(name.substr(12), "__", ".");
       // Names of maps of texts keep their case: RANGESCOPE__WORKLOAD__ENV__OMP_NUM_THREADS.
@@ -421,8 +400,6 @@ class Composer {
 
   std::string group_hint(const std::string& path) const {
     if (const std::string key = base::replace_all(path, "/", "."); find_key(key)) return "did you mean '" + key + "'?";
-    if (const auto instead = instead_of(base::replace_all(path.substr(0, path.find('@')), "/", ".")); !instead.empty())
-      return std::string(instead);
     std::string hint = base::did_you_mean(path, group_names());
     return hint.empty() ? "`rangescope config groups` lists them." : hint;
   }
@@ -433,18 +410,15 @@ class Composer {
     if (path.find('/') != std::string::npos)
       return base::fail(base::Code::kConfig, "there is no configuration group '" + path + "'", given.where,
                         group_hint(path));
-    if (given.kind == Override::Kind::kDelete) return remove(given);
+    if (!given.value) return remove(given);
     Value value = *given.value;
     if (auto ok = known(path, value); !ok) {
       base::Error error = std::move(ok).error();
       error.where = given.where;
-      if (!error.hint.starts_with("did you mean") && path.find('.') == std::string::npos && instead_of(path).empty())
+      if (!error.hint.starts_with("did you mean") && path.find('.') == std::string::npos)
         if (std::string group = base::did_you_mean(path, group_names()); !group.empty()) error.hint = std::move(group);
       return tl::make_unexpected(std::move(error));
     }
-    if (given.kind == Override::Kind::kAdd && set_above_shipped(path))
-      return base::fail(base::Code::kConfig, "+" + path + ": it is set already (" + last_where(path) + ")", given.where,
-                        "Write ++" + path + "=... to set it whether or not it is there.");
     remember(path, value);
     Value* at = &config_.root;
     for (std::string_view rest = path; !rest.empty();) {
@@ -471,23 +445,8 @@ class Composer {
         return tl::make_unexpected(unknown_key(given.key, given.where));
       return base::fail(base::Code::kConfig, "~" + given.key + ": it is not set, so it cannot be deleted", given.where);
     }
-    if (given.value && to_flow(*given.value) != to_flow(*old))
-      return base::fail(base::Code::kConfig,
-                        "~" + given.key + "=" + to_flow(*given.value) + ": its value is " + to_flow(*old), given.where,
-                        "Delete it without a value: ~" + given.key);
     config_.history.push_back({given.key, "(deleted)", given.where});
     holder->erase(last);
-    return {};
-  }
-
-  bool set_above_shipped(const std::string& path) const {
-    for (const Assignment& done : config_.history)
-      if (done.key == path && done.value != "null" && !done.where.starts_with(in_.shipped.string())) return true;
-    return false;
-  }
-  std::string last_where(const std::string& path) const {
-    for (auto done = config_.history.rbegin(); done != config_.history.rend(); ++done)
-      if (done->key == path) return done->where;
     return {};
   }
 

@@ -89,7 +89,7 @@ TEST(OverrideGrammar, Quotes) {
   EXPECT_EQ(value_of(R"('it\'s')"), "text 'it''s'");
   EXPECT_EQ(value_of(R"('a\b')"), R"(text 'a\b')");
   EXPECT_EQ(value_of(R"('a\\')"), R"(text 'a\')");
-  EXPECT_EQ(value_of("'open"), "error: the quote is not closed, at column 1 of 'open");
+  EXPECT_EQ(value_of("'open"), "error: the quote is not closed in 'open");
 }
 
 TEST(OverrideGrammar, EscapesInPlainText) {
@@ -110,25 +110,20 @@ TEST(OverrideGrammar, ListsAndMaps) {
   EXPECT_EQ(value_of("{A:1,B:two}"), "map {A: 1, B: two}");
   EXPECT_EQ(value_of("{a:[1,2],b:{c:d}}"), "map {a: [1, 2], b: {c: d}}");
   EXPECT_EQ(value_of("{a:}"), "map {a: ''}");
-  EXPECT_EQ(value_of("[a"), "error: the list opened at column 1 is not closed, at column 3 of [a");
-  EXPECT_EQ(value_of("{a:1,a:2}"), "error: key 'a' stands twice in the map, at column 8 of {a:1,a:2}");
+  EXPECT_EQ(value_of("[a"), "error: [a is not closed");
+  EXPECT_EQ(value_of("{a:1,a:2}"), "error: key 'a' stands twice in the map");
 }
 
-TEST(OverrideGrammar, RefusesSweepsAndCasts) {
-  EXPECT_EQ(
-      value_of("a,b"),
-      "error: a comma at the top would be a sweep over several values, and there are none here, at column 2 of a,b");
-  EXPECT_EQ(value_of("choice(a,b)").substr(0, 20), "error: choice() is a");
-  EXPECT_EQ(value_of("int('3')").substr(0, 17), "error: int() is a");
+TEST(OverrideGrammar, RefusesSweeps) {
+  EXPECT_EQ(value_of("a,b"), "error: a comma at the top would be a sweep over several values, and there are none");
+  EXPECT_EQ(value_of("f(a,b)"), "text 'f(a,b)'");
 }
 
 TEST(OverrideGrammar, Prefixes) {
-  using Kind = Override::Kind;
-  const auto kind = [](std::string_view text) { return parse_override(text, "x")->kind; };
-  EXPECT_EQ(kind("a.b=1"), Kind::kSet);
-  EXPECT_EQ(kind("+a.b=1"), Kind::kAdd);
-  EXPECT_EQ(kind("++a.b=1"), Kind::kForce);
-  EXPECT_EQ(kind("~a.b"), Kind::kDelete);
+  EXPECT_EQ(parse_override("+a.b=1", "x")->key, "a.b");
+  EXPECT_FALSE(parse_override("~a.b", "x")->value);
+  EXPECT_FALSE(parse_override("++a.b=1", "x"));
+  EXPECT_FALSE(parse_override("~a.b=1", "x"));
   EXPECT_EQ(parse_override("ncu@pipeline.second=quick", "x").error().what,
             "'ncu@pipeline.second' is no key: '@' cannot stand in one");
   EXPECT_FALSE(parse_override("novalue", "x").has_value());
@@ -180,17 +175,10 @@ TEST(Compose, TheFourCommandsOfTheManual) {
       "decode");
 }
 
-TEST(Compose, AddForceDelete) {
+TEST(Compose, AddAndDelete) {
   EXPECT_EQ(after({"+run.keep=5"}, "run.keep"), "5");
-  EXPECT_EQ(after({"run.keep=5", "+run.keep=6"}, "run.keep"),
-            "argument 2: +run.keep=6: +run.keep: it is set already (argument 1: run.keep=5)\nhint: Write "
-            "++run.keep=... to set it whether or not it is there.");
-  EXPECT_EQ(after({"run.keep=5", "++run.keep=6"}, "run.keep"), "6");
+  EXPECT_EQ(after({"run.keep=5", "+run.keep=6"}, "run.keep"), "6");
   EXPECT_EQ(after({"~run.keep"}, "run.keep"), "(absent)");
-  EXPECT_EQ(after({"~run.retries=1"}, "run.retries"), "(absent)");
-  EXPECT_EQ(
-      after({"~run.retries=7"}, "run.retries"),
-      "argument 1: ~run.retries=7: ~run.retries=7: its value is 1\nhint: Delete it without a value: ~run.retries");
   EXPECT_EQ(after({"~run.nosuch"}, "").substr(0, 45), "argument 1: ~run.nosuch: unknown key 'run.nos");
 }
 
@@ -237,12 +225,7 @@ TEST(Compose, GroupsNobodyHas) {
   EXPECT_EQ(
       after({"ncu=compre"}, ""),
       "argument 1: ncu=compre: group 'ncu' has no option 'compre'\nhint: did you mean 'compute' or 'comprehensive'?");
-  EXPECT_EQ(after({"+ncu=quick"}, "").substr(0, 68),
-            "argument 1: +ncu=quick: group 'ncu' is in the defaults list already\n");
   EXPECT_EQ(after({"~ncu"}, "pipeline.ncu.top_n"), "(absent)");
-  EXPECT_EQ(after({"~ncu=default"}, "pipeline.ncu.top_n"), "(absent)");
-  EXPECT_EQ(after({"~ncu=quick"}, ""),
-            "argument 1: ~ncu=quick: ~ncu=quick: its option is default\nhint: Delete it without an option: ~ncu");
   EXPECT_EQ(after({"ncuu=quick"}, ""), "argument 1: ncuu=quick: unknown key 'ncuu'\nhint: did you mean 'ncu'?");
   EXPECT_EQ(after({"run/keep=5"}, ""),
             "argument 1: run/keep=5: there is no configuration group 'run/keep'\nhint: did you mean 'run.keep'?");

@@ -130,8 +130,7 @@ const Key* find_flag(std::string_view flag) {
 base::Error unknown_key(std::string_view path, const std::string& where) {
   std::vector<std::string> known;
   for (const Key& key : keys()) known.emplace_back(key.path);
-  std::string hint(instead_of(path));
-  if (hint.empty()) hint = base::did_you_mean(path, known);
+  std::string hint = base::did_you_mean(path, known);
   if (hint.empty()) {  // perhaps only the section is missing or wrong: compare the last name alone
     const auto last = path.substr(path.rfind('.') == std::string_view::npos ? 0 : path.rfind('.') + 1);
     std::vector<std::string> same;

@@ -52,9 +52,7 @@ struct Key {
 [[nodiscard]] std::string describe(const Key& key);
 [[nodiscard]] std::string_view type_name(Type type);
 
-/// What replaces a key of a configuration that people come from; "" for others.
-[[nodiscard]] std::string_view instead_of(std::string_view path);
-/// kConfig with what replaces it, or the nearest key, when `path` is none.
+/// kConfig with the nearest key, when `path` is none.
 [[nodiscard]] base::Error unknown_key(std::string_view path, const std::string& where);
 
 /// Checks one value against its key and brings it into the key's type (a scalar becomes a list of one, "on" becomes

@@ -4,9 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cstdlib>
-#include <span>
 
 #include "base/fs.hpp"
 #include "base/hash.hpp"
@@ -24,69 +22,26 @@ constexpr std::size_t kMostBytes = std::size_t{16} << 20;
 // What a file of a stranger may say: what is measured, and how it is shown. Every other key is asked about: what is
 // run, how often, where, for how long and when it ends, what is written where and for whom to read, what is deleted. A
 // name that ends in '.' stands for all below it.
-constexpr std::array<std::string_view, 61> kMeasured = {"device",
-                                                        "ranges.",
-                                                        "kernels.",
-                                                        "run.ranks",
-                                                        "vars.",
-                                                        "pipeline.probe",
-                                                        "pipeline.native.enable",
-                                                        "pipeline.native.metrics",
-                                                        "pipeline.native.per",
-                                                        "pipeline.native.rounds",
-                                                        "pipeline.native.chip",
-                                                        "pipeline.native.flush_caches",
-                                                        "pipeline.native.skip_first",
-                                                        "pipeline.native.trace_first",
-                                                        "pipeline.native.cuda_graphs",
-                                                        "pipeline.native.mpi",
-                                                        "pipeline.native.light",
-                                                        "pipeline.native.overhead",
-                                                        "pipeline.native.sample",
-                                                        "pipeline.native.cpu",
-                                                        "pipeline.native.cpu_counters",
-                                                        "pipeline.native.sample_metrics",
-                                                        "pipeline.nsys.enable",
-                                                        "pipeline.nsys.trace",
-                                                        "pipeline.nsys.sample",
-                                                        "pipeline.nsys.cpuctxsw",
-                                                        "pipeline.nsys.nvtx_domain_include",
-                                                        "pipeline.nsys.nvtx_domain_exclude",
-                                                        "pipeline.nsys.cuda_graph_trace",
-                                                        "pipeline.nsys.cuda_memory_usage",
-                                                        "pipeline.nsys.trace_fork_before_exec",
-                                                        "pipeline.nsys.gpu_metrics_device",
-                                                        "pipeline.nsys.gpu_metrics_set",
-                                                        "pipeline.nsys.gpu_metrics_frequency",
-                                                        "pipeline.ncu.enable",
-                                                        "pipeline.ncu.gating_nvtx",
-                                                        "pipeline.ncu.top_n",
-                                                        "pipeline.ncu.ncu_cli.nvtx.",
-                                                        "pipeline.ncu.ncu_cli.set",
-                                                        "pipeline.ncu.ncu_cli.sections",
-                                                        "pipeline.ncu.ncu_cli.metrics",
-                                                        "pipeline.ncu.ncu_cli.disable_extra_suffixes",
-                                                        "pipeline.ncu.ncu_cli.kernel_name",
-                                                        "pipeline.ncu.ncu_cli.kernel_name_base",
-                                                        "pipeline.ncu.ncu_cli.kernel_id",
-                                                        "pipeline.ncu.ncu_cli.launch_skip",
-                                                        "pipeline.ncu.ncu_cli.launch_skip_before_match",
-                                                        "pipeline.ncu.ncu_cli.launch_count",
-                                                        "pipeline.ncu.ncu_cli.filter_mode",
-                                                        "pipeline.ncu.ncu_cli.devices",
-                                                        "pipeline.ncu.ncu_cli.target_processes",
-                                                        "pipeline.ncu.ncu_cli.range_filter",
-                                                        "pipeline.ncu.ncu_cli.range_replay_options",
-                                                        "pipeline.ncu.ncu_cli.cache_control",
-                                                        "pipeline.ncu.ncu_cli.clock_control",
-                                                        "pipeline.ncu.ncu_cli.graph_profiling",
-                                                        "pipeline.ncu.ncu_cli.push_pop_scope",
-                                                        "pipeline.ncu.ncu_cli.profile_from_start",
-                                                        "pipeline.ncu.ncu_cli.apply_rules",
-                                                        "pipeline.ncu.ncu_cli.rules",
-                                                        "pipeline.ncu.ncu_cli.rename_kernels"};
+struct Section {
+  std::string_view begin, names;  ///< names with blanks between
+};
+constexpr Section kMeasured[] = {
+    {"", "device ranges. kernels. run.ranks vars. pipeline.probe"},
+    {"pipeline.native.",
+     "enable metrics per rounds chip flush_caches skip_first trace_first cuda_graphs mpi light overhead sample "
+     "cpu cpu_counters sample_metrics"},
+    {"pipeline.nsys.",
+     "enable trace sample cpuctxsw nvtx_domain_include nvtx_domain_exclude cuda_graph_trace cuda_memory_usage "
+     "trace_fork_before_exec gpu_metrics_device gpu_metrics_set gpu_metrics_frequency"},
+    {"pipeline.ncu.", "enable gating_nvtx top_n"},
+    {"pipeline.ncu.ncu_cli.",
+     "nvtx. set sections metrics disable_extra_suffixes kernel_name kernel_name_base kernel_id launch_skip "
+     "launch_skip_before_match launch_count filter_mode devices target_processes range_filter "
+     "range_replay_options cache_control clock_control graph_profiling push_pop_scope profile_from_start "
+     "apply_rules rules rename_kernels"},
+};
 // Of report.*, what is more than its looks: a file, a guard against spreadsheets, load.
-constexpr std::array<std::string_view, 3> kNotShown = {"report.to", "report.raw_cells", "report.threads"};
+constexpr Section kNotShown = {"report.", "to raw_cells threads"};
 
 fs::path list_of_trusted() {
   const fs::path folder = base::state_folder();
@@ -110,9 +65,12 @@ std::string how_to_trust(const fs::path& file) {
          "`, or leave it out with --no-project.";
 }
 
-bool holds(std::span<const std::string_view> list, std::string_view path) {
-  return std::any_of(list.begin(), list.end(), [&](std::string_view key) {
-    return key == path || (key.ends_with('.') && path.starts_with(key));
+bool holds(const Section& section, std::string_view path) {
+  if (!path.starts_with(section.begin)) return false;
+  path.remove_prefix(section.begin.size());
+  const auto names = base::split(section.names, ' ');
+  return std::any_of(names.begin(), names.end(), [&](std::string_view name) {
+    return name == path || (name.ends_with('.') && path.starts_with(name));
   });
 }
 
@@ -123,7 +81,7 @@ bool needs_trust(std::string_view path) {
   });
   if (!known) return false;  // the schema refuses it, and says what was meant
   if (path.starts_with("report.")) return holds(kNotShown, path);
-  return !holds(kMeasured, path);
+  return std::ranges::none_of(kMeasured, [&](const Section& section) { return holds(section, path); });
 }
 
 base::Result<void> walk(const Value& value, const std::string& path, const fs::path& file) {

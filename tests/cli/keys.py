@@ -70,21 +70,6 @@ class Keys(unittest.TestCase):
         self.assertEqual(done.returncode, 78, done.stderr)
         self.assertRegex(done.stderr, r"rangescope\.yaml:7:\d+: .*at least 1 MiB")
 
-    def test_old_keys_name_their_replacement(self):
-        for words, instead in (("hydra.run.dir=out", "run.dir=DIR"), ("infer.max_new_tokens=64", "behind --"), ("+infer.max_new_tokens=64", "behind --"),
-                               ("dataset.root=/data", "workload.inputs"), ("dataset.subset_filelist=dev.txt", "workload.subset"),
-                               ("pipeline.workload.module=serve", "python -m MODULE"), ("pipeline.torch_profiler.enable=true", "export_chrome_trace"),
-                               ("pipeline.static_analysis.enable=true", "--flops auto="), ("profiling/ncu@pipeline.ncu=ncu.high", "ncu=default"),
-                               ("experiment=stage1", "run.root"), ("device=cuda:0", "CUDA_VISIBLE_DEVICES")):
-            with self.subTest(words):
-                done = self.tool("profile", words, "--", VICTIM)
-                self.assertEqual(done.returncode, 78, done.stderr)
-                self.assertIn(instead, done.stderr)
-        self.project("infer: {max_new_tokens: 64}\n")
-        done = self.tool("profile", "--", VICTIM)
-        self.assertEqual(done.returncode, 78, done.stderr)
-        self.assertRegex(done.stderr, r"rangescope\.yaml:1:\d+: unknown key 'infer'(.|\n)*behind --")
-
     def test_device_says_whose_peaks_count(self):
         golden = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "golden", "ncu", "k_roof.ncu-repz")
         self.assertIn("peaks: NVIDIA H200 SXM", self.tool("report", golden).stderr + self.tool("report", golden).stdout)
