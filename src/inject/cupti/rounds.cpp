@@ -1,13 +1,11 @@
 // What was measured, as records in the GPU stream (wire/counters.hpp).
-#include <cxxabi.h>
-
 #include <algorithm>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <limits>
 #include <utility>
 
+#include "inject/counters/demangle.hpp"
 #include "inject/cupti/collector.hpp"
 #include "inject/cupti/trace.hpp"
 #include "wire/counters.hpp"
@@ -85,14 +83,10 @@ void write_round(Collector& c, const Context& context, std::uint32_t target, std
 
 bool chosen(const counters::Plan& plan, const char* mangled) {
   if (plan.kernel_count + plan.no_kernel_count == 0) return true;
-  int status = 0;
-  const bool coded = std::strncmp(mangled, "_Z", 2) == 0;  // a kernel of C may be called "f", which is a type too
-  char* demangled = coded ? abi::__cxa_demangle(mangled, nullptr, nullptr, &status) : nullptr;
-  const std::string_view whole = demangled != nullptr ? demangled : mangled, name = wire::short_kernel_name(whole);
-  const bool is =
-      chooses_kernel(plan, {whole.data(), whole.size()}, {name.data(), name.size()}, {mangled, std::strlen(mangled)});
-  std::free(demangled);
-  return is;
+  char room[16 << 10];
+  const std::string_view whole = counters::demangle(mangled, room, sizeof room), name = wire::short_kernel_name(whole);
+  return chooses_kernel(plan, {whole.data(), whole.size()}, {name.data(), name.size()},
+                        {mangled, std::strlen(mangled)});
 }
 
 }  // namespace

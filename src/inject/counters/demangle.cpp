@@ -1,0 +1,50 @@
+#include "inject/counters/demangle.hpp"
+
+#include <csetjmp>
+#include <cstring>
+
+// libstdc++'s own, as __cxa_demangle; it has no header.
+extern "C" int __gcclibcxx_demangle_callback(const char* mangled, void (*print)(const char*, std::size_t, void*),
+                                             void* opaque);
+
+namespace rangescope::inject::counters {
+namespace {
+
+constexpr int kMostNested = 8;
+
+struct Text {
+  char* room;
+  std::size_t bytes, used;
+  std::jmp_buf full;
+};
+
+void append(const char* piece, std::size_t size, void* opaque) {
+  Text& text = *static_cast<Text*>(opaque);
+  if (size > text.bytes - text.used) std::longjmp(text.full, 1);
+  std::memcpy(text.room + text.used, piece, size);
+  text.used += size;
+}
+
+/// A conversion operator, and template parameters that have arguments: T_I, T0_I ...
+bool parsed_again_and_again(std::string_view mangled) {
+  if (mangled.find("cv") == std::string_view::npos) return false;
+  int nested = 0;
+  for (std::size_t at = mangled.find("_I"); at != std::string_view::npos; at = mangled.find("_I", at + 1)) {
+    std::size_t begin = at;
+    while (begin > 0 && std::strchr("0123456789ABCDEFGHIJKLMNOPQRSUVWXYZ", mangled[begin - 1]) != nullptr) --begin;
+    if (begin > 0 && mangled[begin - 1] == 'T') ++nested;
+  }
+  return nested > kMostNested;
+}
+
+}  // namespace
+
+std::string_view demangle(const char* mangled, char* room, std::size_t bytes) {
+  // A kernel of C may be called "f", which is a type too.
+  if (std::strncmp(mangled, "_Z", 2) != 0 || parsed_again_and_again(mangled)) return mangled;
+  Text text{room, bytes, 0, {}};
+  if (setjmp(text.full) != 0 || __gcclibcxx_demangle_callback(mangled, append, &text) != 0) return mangled;
+  return {room, text.used};
+}
+
+}  // namespace rangescope::inject::counters
