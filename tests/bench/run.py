@@ -95,7 +95,7 @@ def main(build, only=""):
         whole_processes(f"{build}/bin")
     if only in "reports":
         reports(f"{build}/bin")
-    for script in ("size", "capture_scale", "nsys_scale", "parquet_scale"):
+    for script in ("size", "capture_scale", "within_memory", "nsys_scale", "parquet_scale"):
         if script == "parquet_scale" and not os.path.exists(f"{build}/lib/libduckdb.so"):
             continue
         if only in script:
