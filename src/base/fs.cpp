@@ -117,7 +117,7 @@ Result<void> read_pieces(const std::filesystem::path& path, const std::function<
   const auto fd = open_regular(path, status);
   if (!fd) return fail(Result<int>(fd));
   const Descriptor file(*fd);
-  std::string buffer(1 << 20, '\0');
+  std::string buffer(1 << 18, '\0');
   return read_open(*fd, path, buffer, [&](std::string_view read) { return piece(read), true; });
 }
 

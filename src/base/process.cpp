@@ -67,7 +67,7 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
   return list;
 }
 
-/// Signals that are held back, before there is a child that the terminal could have sent them to as well.
+/// Signals that are held back.
 void take_what_came(const Signals& signals, std::vector<Arrived>& out) {
   const timespec at_once{};
   ::ppoll(nullptr, 0, &at_once, &signals.before());
@@ -85,6 +85,9 @@ void take_our_place(const Command& command, const Signals& signals, const ChildO
   if (!command.cwd.empty() && ::chdir(command.cwd.c_str()) != 0) return;
   if (out.child_end() >= 0) ::dup2(out.child_end(), STDOUT_FILENO);
   if (err.child_end() >= 0) ::dup2(err.child_end(), STDERR_FILENO);
+  const sigset_t handled = signals.handled();
+  for (int signal = 1; signal < NSIG; ++signal)  // what was held back is the program's
+    if (sigismember(&handled, signal) == 1) ::signal(signal, SIG_DFL);
   ::pthread_sigmask(SIG_SETMASK, &signals.before(), nullptr);
   ::execvpe(argv[0], argv.data(), env.data());
 }
@@ -124,8 +127,10 @@ Result<pid_t> spawn(const Command& command, const Signals& signals, const ChildO
   std::vector<std::string> argv_texts = command.argv, env_texts = environment(command);
   const std::vector<char*> argv = pointers(argv_texts), env = pointers(env_texts);
   pid_t pid = -1;
-  take_what_came(signals, early);
   const int error = ::posix_spawnp(&pid, argv[0], &actions, &attributes, argv.data(), env.data());
+  // What came until now the child may not have had, although it came from the terminal to our whole group: a signal of
+  // before the fork is ours alone. Had it both, its second one finds it dead, or not yet in its main().
+  if (error == 0) take_what_came(signals, early);
   posix_spawn_file_actions_destroy(&actions);
   posix_spawnattr_destroy(&attributes);
   if (error == 0) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <exception>
 #include <system_error>
 #include <thread>
 #include <vector>
@@ -17,10 +18,18 @@ int worker_count(int asked, std::size_t tasks) {
 void parallel_for(std::size_t tasks, int asked, const std::function<void(std::size_t)>& fn) {
   const int workers = worker_count(asked, tasks);
   std::atomic<std::size_t> next{0};
-  const auto work = [&] {
-    for (std::size_t i = next.fetch_add(1); i < tasks; i = next.fetch_add(1)) fn(i);
+  std::atomic_flag failed;
+  std::exception_ptr failure;
+  const auto work = [&]() noexcept {
+    try {
+      for (std::size_t i = next.fetch_add(1); i < tasks; i = next.fetch_add(1)) fn(i);
+    } catch (...) {
+      next = tasks;
+      if (!failed.test_and_set()) failure = std::current_exception();
+    }
   };
   std::vector<std::thread> helpers;
+  helpers.reserve(static_cast<std::size_t>(workers));
   try {
     for (int i = 1; i < workers; ++i) helpers.emplace_back(work);
   } catch (const std::system_error&) {
@@ -28,6 +37,7 @@ void parallel_for(std::size_t tasks, int asked, const std::function<void(std::si
   }
   work();
   for (std::thread& helper : helpers) helper.join();
+  if (failure) std::rethrow_exception(failure);
 }
 
 }  // namespace rangescope::base

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <new>
 
 #include "base/fs.hpp"
 #include "base/log.hpp"
@@ -98,15 +99,37 @@ Done Engine::run() {
 }
 
 Done Engine::run_in(RunRecord record) {
+  if (!worker_) worker_ = std::make_shared<Worker>();
   record_.emplace(std::move(record));
   record_->saw(inputs_);
   std::error_code ignored;
   run_ = std::filesystem::absolute(record_->path(), ignored);
   runner_.emplace(run_);
-  auto ran = stages();
-  if (ran) ran = worker_->go_on_in_child();
-  Done done = conclude(ran ? std::nullopt : std::optional(ran.error()));
-  if (!repetition_) worker_->done();
+  std::optional<base::Error> failure;
+  const auto guarded = [&](const auto& work) {
+    try {
+      work();
+      return true;
+    } catch (const std::bad_alloc&) {
+      Worker::out_of_memory();
+      failure = base::Error{base::Code::kInternal, "out of memory", run_.string(),
+                            "Read it with more memory: rangescope report"};
+    } catch (const std::exception& error) {
+      failure = base::Error{base::Code::kInternal, error.what(), run_.string(), "Please report it"};
+    }
+    return false;
+  };
+  guarded([&] {
+    auto ran = stages();
+    if (ran) ran = worker_->go_on_in_child();
+    if (!ran) failure = std::move(ran).error();
+  });
+  Done done;
+  const auto end = [&] { done = conclude(failure); };
+  const bool concluded = guarded(end) || guarded(end);  // the second time without reading
+  if (!concluded)
+    done = {base::exit_code(base::Code::kInternal), program_failed_ ? program_failed_ : worker_->stopped(), {}};
+  if (concluded && !repetition_) worker_->done();
   return done;
 }
 
@@ -346,6 +369,8 @@ base::Result<void> Engine::stages() {
   }
   if (ncu_) {
     wanted_.emplace_back("ncu");
+    if (!native_ && !nsys_)
+      if (auto reader = worker_->go_on_in_child(); !reader) return reader;
     resolve();
     if (auto ran = ncu_stage(); !ran) return ran;
   }

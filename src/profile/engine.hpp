@@ -172,7 +172,7 @@ class Engine {
   bool process_scope_ = false;                ///< push/pop ranges are to count for every thread of the process
   std::optional<RunRecord> record_;
   std::optional<StageRunner> runner_;
-  std::shared_ptr<Worker> worker_ = std::make_shared<Worker>();
+  std::shared_ptr<Worker> worker_;  ///< one for all repetitions
   std::optional<model::Session> native_session_, nsys_session_, ncu_session_;
   /// Captures that these sessions are the whole content of; "" where several were joined.
   std::filesystem::path native_capture_, nsys_capture_, ncu_capture_;

@@ -128,7 +128,7 @@ base::Result<std::optional<sample::cpu::Recorder>> begin_cpu(const SampleChoice&
 
 void end_cpu(std::optional<sample::cpu::Recorder>& recorder, const std::filesystem::path& captures) {
   if (!recorder) return;
-  recorder->stop();
+  recorder->finish();
   std::error_code error;
   const std::filesystem::path folder = base::in_place(captures);
   for (std::filesystem::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error))

@@ -57,7 +57,7 @@ struct SamplePlan {
 /// was not asked for.
 [[nodiscard]] base::Result<std::optional<sample::cpu::Recorder>> begin_cpu(const SampleChoice& choice,
                                                                            const std::filesystem::path& captures);
-/// After the program's end. Nothing of it stays where the program left no capture.
+/// Behind Recorder::stop(): names what was seen. Nothing of it stays where the program left no capture.
 void end_cpu(std::optional<sample::cpu::Recorder>& recorder, const std::filesystem::path& captures);
 
 }  // namespace rangescope::profile

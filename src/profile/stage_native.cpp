@@ -102,16 +102,17 @@ base::Result<void> Engine::native_stage(const std::string& folder) {
   if (!cpu) return base::fail(std::move(cpu));
   auto ran = runner_->run(shown, folder, {}, false);
   if (*sampling) (*sampling)->stop();
+  if (*cpu) (*cpu)->stop();
+  if (!ran) return base::fail(std::move(ran));
+  last_ = alone_ = ran->ended;
+  if (!ran->ended.ok() && !look) program_failed_ = ran->ended;  // whatever becomes of reading
+  if (!look) (void)record_->ended(ran->ended);  // the program's end is ours to pass on; finish() says what failed
+  if (auto reader = worker_->go_on_in_child(); !reader) return reader;
   end_cpu(*cpu, captures);
   if (const std::size_t running = collect::native::trim_captures(captures); running > 0 && !look)
     cut_.push_back({"process_running", running,
                     base::counted(running, "process of it still runs", "processes of it still run") +
                         ": what they do from now on is missing here"});
-  if (!ran) return base::fail(std::move(ran));
-  last_ = alone_ = ran->ended;
-  if (!look) (void)record_->ended(ran->ended);  // the program's end is ours to pass on; finish() says what failed
-  if (!ran->ended.ok() && !look) program_failed_ = ran->ended;  // whatever becomes of reading
-  if (auto reader = worker_->go_on_in_child(); !reader) return reader;
   auto session = read::read_any(captures);
   collect::Observed seen = observed(*ran, runner_->interrupted());
   seen.text.clear();

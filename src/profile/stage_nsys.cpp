@@ -55,6 +55,7 @@ base::Result<void> Engine::nsys_stage() {
     if (!ran) return base::fail(std::move(ran));
     last_ = ran->ended;
     if (!native_) (void)record_->ended(ran->ended);  // the program's end is ours to pass on; finish() says what failed
+    if (auto reader = worker_->go_on_in_child(); !reader) return reader;
     collect::Observed seen = observed(*ran, runner_->interrupted());
     nsys_session_.reset();
     auto reports = nsys_reports();

@@ -12,14 +12,17 @@ namespace rangescope::profile {
 
 class Worker {
  public:
-  Worker() = default;
+  Worker();
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
   ~Worker();
 
-  /// Forks once; later calls do nothing. The child returns, and so does this process where no child can be made. Else
-  /// this process ends as the child does once that was done(), or returns how the child failed (kInternal).
+  /// Forks once; later calls answer as the first. The child returns, and so does this process where no child can be
+  /// made. Else this process ends as the child does once that was done(), or returns how the child failed (kInternal).
   [[nodiscard]] base::Result<void> go_on_in_child();
+  /// Gives the memory back that was kept for the last words: 4 MiB of the heap. Before the fork this process does it by
+  /// itself where none is left, so that the end of the program is noted.
+  static void out_of_memory();
   /// status.json is written: whatever comes now is passed on as it is.
   void done();
   /// Where somebody ended the child by SIGINT, SIGTERM ...: what this process is to end by, too.
@@ -28,6 +31,7 @@ class Worker {
  private:
   int* done_ = nullptr;  ///< shared by both
   bool forked_ = false;
+  base::Result<void> failed_;
   std::optional<base::Ended> stopped_;
 };
 

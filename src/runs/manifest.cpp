@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <ctime>
+#include <new>
 #include <vector>
 
 #include "base/hash.hpp"
@@ -129,7 +130,12 @@ base::Result<std::map<std::string, FileProof>> prove_files(const std::filesystem
   std::erase_if(*files, [&run](const std::filesystem::path& file) { return is_being_written(run / file); });
   std::vector<base::Result<std::string>> hashes(files->size());
   // A capture has a few large files, and the user waits.
-  base::parallel_for(files->size(), 0, [&](std::size_t i) { hashes[i] = base::sha256_file(run / (*files)[i]); });
+  const auto hash = [&](std::size_t i) { hashes[i] = base::sha256_file(run / (*files)[i]); };
+  try {
+    base::parallel_for(files->size(), 0, hash);
+  } catch (const std::bad_alloc&) {  // a thread brings a heap of its own
+    for (std::size_t i = 0; i < files->size(); ++i) hash(i);
+  }
   std::map<std::string, FileProof> proofs;
   for (std::size_t i = 0; i < files->size(); ++i) {
     if (!hashes[i]) return base::fail(std::move(hashes[i]));

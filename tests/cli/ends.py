@@ -5,6 +5,7 @@ Usage: ends.py BIN_DIR
 """
 import json
 import os
+import pty
 import resource
 import shutil
 import signal
@@ -64,15 +65,40 @@ class Ends(unittest.TestCase):
 
     def test_reader_without_memory(self):
         """The program takes our memory away: its exit code is passed on, and the status is written."""
-        take = ("import resource, sys; pid = int(sys.argv[1]); used = int(open(f'/proc/{pid}/statm').read().split()[0]) * 4096; "
-                "resource.prlimit(pid, resource.RLIMIT_AS, (used + (4 << 20), used + (4 << 20)))")
-        for code in (0, 7):
-            _, done = self.profile(f'{VICTIM} unique; [ -n "$RANGESCOPE_DIR" ] && {sys.executable} -c "{take}" $PPID; exit {code}')
-            status = self.status()
-            self.assertEqual((done.returncode, status["state"]), (code or status["exit_code"], "done"), done.stderr)
-            self.assertEqual((status["exit_code"], status["program"]), (done.returncode, f"exit code {code}"))
-            if "memory" in done.stderr + status["message"]:
-                self.assertNotEqual(status["exit_code"], 0)
+        take = "import resource, sys; resource.prlimit(int(sys.argv[1]), getattr(resource, 'RLIMIT_' + sys.argv[2]), (int(sys.argv[3]),) * 2)"
+        failed = 0
+        for limit, code in (("AS 1000", 7), ("AS 40000000", 0), ("AS 40000000", 7), ("DATA 1000", 7), ("DATA 1000000", 7), ("DATA 20000000", 0),
+                            ("DATA 20000000", 7), ("DATA 40000000", 7)):
+            with self.subTest(limit=limit, code=code):
+                _, done = self.profile(f'{VICTIM} unique; [ -n "$RANGESCOPE_DIR" ] && {sys.executable} -c "{take}" $PPID {limit}; exit {code}')
+                status = self.status()
+                self.assertEqual((status["state"], status["program"]), ("done", f"exit code {code}"), done.stderr)
+                self.assertEqual((done.returncode, status["exit_code"]), (code or status["exit_code"],) * 2, done.stderr)
+                self.assertNotIn("terminate called", done.stderr)
+                failed += "memory" in status["message"]
+        self.assertGreater(failed, 3)
+
+    def test_little_memory_from_the_start(self):
+        """A program that was started ends with its own exit code; else rangescope says why, and is not ended by a signal."""
+        started = failed = 0
+        for megabytes in (20, 40, 60, 80, 100, 120, 140, 160, 180, 200, 240):
+            with self.subTest(megabytes):
+                ran = os.path.join(self.folder, "ran")
+                if os.path.exists(ran):
+                    os.remove(ran)
+                done = subprocess.run(["sh", "-c", f'ulimit -v {megabytes * 1024}; exec "$@"', "sh", RANGESCOPE, "profile", "--no-project", "--output",
+                                       "runs", "--", "sh", "-c", f"{VICTIM} unique; echo >ran; exit 7"], cwd=self.folder, capture_output=True, text=True, timeout=120)
+                if os.path.exists(ran):
+                    started += 1
+                    self.assertEqual(done.returncode, 7, done.stderr)
+                    status = self.status(os.path.join(self.folder, "runs"))
+                    self.assertEqual((status["state"], status["program"]), ("done", "exit code 7"), done.stderr)
+                else:
+                    failed += 1
+                    self.assertGreater(done.returncode, 0, done.stderr)
+                    self.assertNotEqual(done.stderr, "")
+        self.assertGreater(started, 0)
+        self.assertGreater(failed, 0)
 
     def test_reader_that_is_killed(self):
         """What reads is ended by somebody: by the kernel where memory runs out, by a signal on a file that was made for it."""
@@ -221,6 +247,26 @@ class Ends(unittest.TestCase):
                 self.assertEqual(running.wait(30), -number)
                 self.assertFalse(os.path.exists(f"/proc/{pid}"))
                 self.assertEqual(self.status()["exit_code"], 128 + number)
+
+    def test_ctrl_c_while_the_program_is_started(self):
+        """A session leader cannot leave its group: what the terminal sends to that before the program is in it is the program's as well."""
+        with open(os.path.join(self.folder, "late"), "w", encoding="utf-8") as f:
+            f.write("#!/bin/sh\necho started\nexec sleep 60\n")
+        os.chmod(os.path.join(self.folder, "late"), 0o755)
+        pid, terminal = pty.fork()  # a session of its own, whose terminal this is
+        if pid == 0:
+            os.chdir(self.folder)
+            os.environ["LD_PRELOAD"] = os.path.join(BIN, "..", "lib", "liblate_spawn.so")
+            os.execv(RANGESCOPE, [RANGESCOPE, "profile", "-q", "--no-project", "--", "./late"])
+        soon(os.path.join(self.folder, "spawning"))
+        time.sleep(0.1)
+        os.write(terminal, b"\x03")
+        begin = time.monotonic()
+        while os.waitpid(pid, os.WNOHANG)[0] == 0:
+            self.assertLess(time.monotonic() - begin, 30)
+            time.sleep(0.05)
+        os.close(terminal)
+        self.assertEqual(self.status()["outcome"], "interrupted")
 
     def test_the_time_limit_ends_all(self):
         """Without a group of their own: children in the background and in sessions of their own end with the program."""

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <atomic>
 #include <ctime>
+#include <new>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -81,13 +82,16 @@ struct Recorder::State {
         sampler(std::move(file), std::move(description), wanted.most_bytes),
         options(wanted) {}
   void run();
+  void record();
   void turn(Watch& watch);
 
   Events events;
   Sampler sampler;
   Options options;
   std::atomic<bool> ended{false};
-  std::int64_t cpu_ns = 0;
+  std::int64_t cpu_ns = 0, ended_ns = 0;
+  std::vector<CounterTotal> totals;
+  bool out_of_memory = false;
   std::thread thread;
 };
 
@@ -96,6 +100,14 @@ void Recorder::State::run() {
   sigset_t all;
   sigfillset(&all);
   ::pthread_sigmask(SIG_SETMASK, &all, nullptr);
+  try {
+    record();
+  } catch (const std::bad_alloc&) {
+    out_of_memory = true;
+  }
+}
+
+void Recorder::State::record() {
   RealTime real_time;  // a sample's Python frames must be read at once
   const std::int64_t begun = now_ns(), cpu_begun = thread_cpu_ns();
   std::int64_t flushed = begun, looked = begun;
@@ -187,12 +199,17 @@ Recorder::~Recorder() {
 }
 
 void Recorder::stop() {
-  if (!state_) return;
+  if (!state_ || !state_->thread.joinable()) return;
   state_->ended = true;
   state_->thread.join();
-  const std::vector<CounterTotal> totals = state_->events.totals();
+  state_->totals = state_->events.totals();
+  state_->ended_ns = now_ns();
   state_->events.close();
-  state_->sampler.finish(now_ns(), state_->options.cache, state_->cpu_ns, totals);
+}
+
+void Recorder::finish() {
+  if (state_->out_of_memory) state_->sampler.cut("no memory was left to record them");
+  state_->sampler.finish(state_->ended_ns, state_->options.cache, state_->cpu_ns, state_->totals);
   state_.reset();
 }
 

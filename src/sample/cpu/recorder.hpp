@@ -44,8 +44,11 @@ class Recorder {
   Recorder(const Recorder&) = delete;
   Recorder& operator=(const Recorder&) = delete;
   ~Recorder();
-  /// After the program has ended: what is left, then names. Seconds for programs with large libraries.
+  /// After the program has ended: nothing is recorded any more, and no thread of ours is left.
   void stop();
+  /// Behind stop(), in this process or in a child of it: what is left, then names. Seconds for programs with large
+  /// libraries. Without it the file is that of a recording that was cut.
+  void finish();
 
  private:
   struct State;

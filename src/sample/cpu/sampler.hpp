@@ -55,6 +55,8 @@ class Sampler final : public Sink {
   /// The program has ended: open waits end too, then names, then the end.
   void finish(std::int64_t now_ns, const std::filesystem::path& cache, std::int64_t own_cpu_ns,
               std::span<const CounterTotal> totals);
+  /// The recording ended before the program did.
+  void cut(std::string_view why) { event(wire::cpu::kBounded, why, 1); }
 
  private:
   static constexpr std::size_t kMostAsked = 16;  ///< each costs some microseconds
