@@ -99,8 +99,8 @@ std::string named_input(const std::filesystem::path& input, const std::filesyste
 }
 
 bool holds_program(const model::Session& session) {
-  return !session.processes.empty() && !session.sources.empty() &&
-         session.sources.front().maker == model::Maker::kRangescope;
+  return !session.cpu.samples.empty() || (!session.processes.empty() && !session.sources.empty() &&
+                                          session.sources.front().maker == model::Maker::kRangescope);
 }
 
 std::string why_no_range(const model::Session& native) {

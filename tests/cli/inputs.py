@@ -152,6 +152,26 @@ class FilesWithoutAnything(Files):
         self.assertIn("hint: Nsight Systems said: No CUDA events collected. Does the process use CUDA?", done.stderr)
 
 
+    def test_cpu_samples_alone_and_cuda_calls_alone_are_reports(self):
+        calls = ("CUPTI_ACTIVITY_KIND_RUNTIME(start int, end int, globalTid int, correlationId int, nameId int)",
+                 [(1000, 3000, 0x1000064000065, 1, 1), (4000, 4500, 0x1000064000065, 2, 2)])
+        sampled = ("COMPOSITE_EVENTS(id int, start int, globalTid int)", [(i, 1000000 * i, 0x1000064000065) for i in range(1, 9)])
+        chains = ("SAMPLING_CALLCHAINS(id int, symbol int, module int, stackDepth int)", [(i, 3, 4, 0) for i in range(1, 9)])
+        for tables, words in (([calls], ("cudaLaunchKernel", "cudaMalloc")), ([sampled, chains], ("spin",))):
+            path = self.path("alone.sqlite")
+            with sqlite3.connect(path) as db:
+                db.execute("create table StringIds(id integer, value text)")
+                db.executemany("insert into StringIds values(?, ?)", [(1, "cudaLaunchKernel_v7000"), (2, "cudaMalloc_v3020"), (3, "spin"), (4, "/bin/app")])
+                for table, rows in tables:
+                    db.execute("create table " + table)
+                    db.executemany(f"insert into {table.split('(')[0]} values({', '.join('?' * len(rows[0]))})", rows)
+            done = self.tool("report", path)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            for word in words:
+                self.assertIn(word, done.stdout)
+            os.remove(path)
+
+
 class RunsOfSeveralTools(Files):
     """A run directory as the pipeline leaves it: all of its captures are one report."""
 

@@ -42,9 +42,11 @@ std::uint32_t first_process(const Session& session) {
 }
 
 void make_program_region(const Session& session, base::Held<model::CpuWork> cpu, model::Report& report) {
-  const bool ours = !session.sources.empty() && session.sources.front().maker == model::Maker::kRangescope;
-  if (!ours || !report.regions.empty() || !session.ranges.empty() || !session.measurements.empty() ||
-      session.processes.empty() || report.ranks.size() > 1)
+  const bool ours = !session.sources.empty() && session.sources.front().maker == model::Maker::kRangescope &&
+                    !session.processes.empty();
+  const bool sampled = !model::holds_anything(session) && !session.cpu.samples.empty();
+  if ((!ours && !sampled) || !report.regions.empty() || !session.ranges.empty() || !session.measurements.empty() ||
+      report.ranks.size() > 1)
     return;
   model::Region region;
   region.path = {std::string(model::kProgram)};
@@ -52,7 +54,7 @@ void make_program_region(const Session& session, base::Held<model::CpuWork> cpu,
   std::set<std::pair<std::uint32_t, std::uint32_t>> threads;
   for (const model::CpuThread& thread : session.cpu.threads) threads.emplace(thread.pid, thread.tid);
   region.threads = std::max<std::int64_t>(1, std::ssize(threads));
-  region.processes = std::ssize(session.processes);
+  region.processes = std::max<std::int64_t>(1, std::ssize(session.processes));
   const double wall = report.run.duration_ns;
   region.wall.inclusive_ns = region.wall.exclusive_ns = wall;
   region.wall.per_occurrence_ns = {wall, wall, wall, wall, wall, 0};
