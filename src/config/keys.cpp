@@ -39,6 +39,8 @@ constexpr std::array kKeys{
     Key{"run.timeout", Type::kDuration,
         "longest time a stage may run; then its whole process group is ended", "--timeout"},
 
+    Key{"run.wait_idle", Type::kDuration,
+         "wait at most so long until the GPUs do nothing, before the first stage", "--wait-idle"},
     Key{"run.repeat", Type::kText,
         "runs of the native stage, each a run directory below the whole, for compare and gate; auto: 5 to 30, until a "
         "change of 5 % shows",
@@ -151,6 +153,8 @@ constexpr std::array kKeys{
     Key{"pipeline.ncu.enable", Type::kBool, "measure with Nsight Compute", "--ncu"},
     Key{"pipeline.probe", Type::kBool,
         "allow a short native look at the program where the ranges' kind is not certain", "--probe"},
+    Key{"pipeline.skip_unknown", Type::kBool,
+        "leave out metrics that the GPU or this ncu lacks, and say which, instead of refusing them", "--skip-unknown"},
 
     Key{NSYS "path", Type::kText, "the nsys executable; null looks for it"},
     Key{NSYS "trace", Type::kList, "APIs that nsys traces (--trace)", "--nsys-trace"},

@@ -26,7 +26,7 @@ struct Section {
   std::string_view begin, names;  ///< names with blanks between
 };
 constexpr Section kMeasured[] = {
-    {"", "device ranges. kernels. run.ranks vars. pipeline.probe"},
+    {"", "device ranges. kernels. run.ranks vars. pipeline.probe pipeline.skip_unknown"},
     {"pipeline.native.",
      "enable metrics per rounds chip flush_caches skip_first trace_first cuda_graphs mpi light overhead sample "
      "cpu cpu_counters sample_metrics"},

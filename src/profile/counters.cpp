@@ -123,7 +123,7 @@ Result<PreparedCounters> prepare_counters(const std::vector<std::string>& names,
   if (auto allowed = may_count(); !allowed) return base::fail(std::move(allowed));
   auto planner = open_planner();
   if (!planner) return base::fail(std::move(planner));
-  auto plan = planner->plan(*chip, names, *groups);
+  auto plan = planner->plan(*chip, names, *groups, request.skip_unknown);
   if (!plan) return base::fail(std::move(plan));
   request.metrics = plan->metrics;
   request.wanted_by = plan->wanted_by;

@@ -15,6 +15,7 @@
 #include "doctor/causes.hpp"
 #include "profile/captures.hpp"
 #include "profile/counters.hpp"
+#include "profile/idle.hpp"
 #include "profile/jobs.hpp"
 #include "runs/compress.hpp"
 #include "runs/inputs.hpp"
@@ -65,11 +66,6 @@ Done Engine::run() {
   if (auto ready = prepare(); !ready) return {say(ready.error())};
   if (args_.dry_run) return {print_plans()};
   const auto program = config_.list("workload.command");
-  if (!base::find_on_path(program.front()) && program.front().find('/') == std::string::npos)
-    return {say({base::Code::kNoInput,
-                 "there is no program '" + base::printable(program.front()) + "' on PATH",
-                 {},
-                 "Write ./" + program.front() + " for a file of this folder"})};
   const auto place = place_in_job(config_);
   if (!place) return {say(place.error())};
   if (const auto ranks = ranks_asked_for(config_); !ranks.empty()) {
@@ -144,6 +140,10 @@ base::Result<void> Engine::prepare() {
   if (config_.list("workload.command").empty())
     return base::fail(base::Code::kUsage, "there is no program to run", {},
                       "Put it behind --: rangescope profile -- python train.py");
+  if (const std::string program = config_.list("workload.command").front();
+      program.find('/') == std::string::npos && !base::find_on_path(program))
+    return base::fail(base::Code::kNoInput, "there is no program '" + base::printable(program) + "' on PATH", {},
+                      "Write ./" + program + " for a file of this folder");
   std::vector<std::string> inputs = config_.list("workload.inputs");
   if (auto subset = config_.text("workload.subset"); subset && !subset->empty()) inputs.push_back(*subset);
   auto seen = runs::look_at_inputs(inputs, config_.text("workload.cwd").value_or(""));
@@ -213,6 +213,13 @@ base::Result<void> Engine::prepare_ncu() {
     if (!groups) return base::fail(std::move(groups));
     std::vector<std::string> notes;
     ncu_metrics_ = ncu_metrics(ncu_metrics_, *groups, *can, notes);
+    if (config_.flag("pipeline.skip_unknown"))
+      std::erase_if(ncu_metrics_, [&](const std::string& metric) {
+        if (collect::ncu::knows_metric(*can, metric) || !collect::ncu::metric_regex(metric).empty()) return false;
+        notes.push_back("metric '" + metric + "' is unknown to ncu " + collect::to_string(can->version) +
+                        " on this GPU and left out");
+        return true;
+      });
     for (const std::string& text : notes) note("ncu: " + text);
   }
   ncu_can_ = std::move(*can);
@@ -252,12 +259,15 @@ base::Result<void> Engine::plan_counters() {
   }
   args_.counters.ranges = ranges_;
   args_.counters.kernels = args_.analysis.kernels;
+  args_.counters.skip_unknown = config_.flag("pipeline.skip_unknown");
   args_.counters.every = static_cast<std::uint32_t>(config_.integer("ranges.every").value_or(1));
   if (!args_.analysis.kernels.empty() && args_.counters.per != "kernel")
     note("native counters of a range hold every kernel in it; --per kernel counts those of --kernel alone");
   auto plan = prepare_counters(names, args_.counters);
   if (plan) {
     counters_ = std::move(*plan);
+    for (const std::string& metric : counters_->plan.skipped)
+      note("metric '" + metric + "' is unknown on " + counters_->plan.chip + " and left out");
     return {};
   }
   no_counters_ = "no hardware counters: " + plan.error().what;
@@ -307,8 +317,7 @@ int Engine::print_plans() {
     // Debian's nsys leaves what has to be imported.
     if (const auto importer = collect::find_importer(nsys_can_->path)) {
       std::printf("if [ ! -e %s ]; then\n", base::shell_quote(base + ".nsys-rep").c_str());
-      code |=
-          print("nsys, its import", collect::nsys::import_plan(*importer, base + ".qdstrm", base + ".nsys-rep", ""));
+      code |= print("nsys, its import", collect::nsys::import_plan(*importer, base + ".qdstrm", base + ".nsys-rep"));
       std::puts("fi");
     }
     code |= print("nsys, its export", collect::nsys::export_plan(*nsys_can_, base + ".nsys-rep", base + ".sqlite"));
@@ -342,6 +351,9 @@ int Engine::print_plans() {
 base::Result<void> Engine::stages() {
   if (auto written = write_config(run_, config_); !written) return written;
   if (auto written = runs::write_stages(run_, {}); !written) return written;
+  if (const auto limit = config_.duration("run.wait_idle"))
+    if (const std::string waited = wait_for_idle(*limit, base_request(config_, run_).env); !waited.empty())
+      note(waited);
   if (auto warm = warm_up(); !warm) return warm;
   if (program_failed_ || runner_->interrupted()) return {};
   if (native_) {

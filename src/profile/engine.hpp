@@ -127,9 +127,6 @@ class Engine {
   // stage_nsys.cpp
   [[nodiscard]] base::Result<void> nsys_stage();
   [[nodiscard]] base::Result<std::vector<std::filesystem::path>> nsys_reports();
-  [[nodiscard]] base::Result<void> nsys_import(const std::filesystem::path& importer,
-                                               const std::filesystem::path& stream, const std::filesystem::path& report,
-                                               const std::string& number);
   [[nodiscard]] base::Result<void> nsys_export(const std::filesystem::path& report);
   [[nodiscard]] base::Result<void> nsys_exports(const std::vector<std::filesystem::path>& reports);
   [[nodiscard]] base::Result<collect::Plan> nsys_plan(const collect::Request& request) const;
@@ -147,7 +144,7 @@ class Engine {
                                                       const std::vector<std::string>& kernels, bool trial) const;
   [[nodiscard]] collect::Request ncu_request() const;
   [[nodiscard]] collect::Wish wish() const;
-  void ncu_exports(const std::filesystem::path& report, const std::string& stem);
+  void ncu_exports(const std::filesystem::path& report, const std::string& stem) const;
 
   struct Explanation {
     std::string text;

@@ -113,15 +113,15 @@ class Splitter {
     json.field("schema", "rangescope.regions/1");
     json.open_array("regions");
     std::string table =
-        "# Regions\n\n| region | folder | results | occurrences | kernels | GPU time | bound |\n"
-        "|---|---|---:|---:|---:|---:|---|\n";
+        "# Regions\n\n| region | folder | results | occurrences | kernels | kernel time | measured each | bound |\n"
+        "|---|---|---:|---:|---:|---:|---:|---|\n";
     for (const Written& one : written_) {
       json.open_object();
       json.field("region", one.title);
       json.field("folder", one.folder);
       json.field("alias", alias_of(one));
       json.field("results", static_cast<std::int64_t>(one.results));
-      std::string bound = "-", time = "-", kernels = "-", occurrences = "-";
+      std::string bound = "-", total = "-", each = "-", kernels = "-", occurrences = "-";
       if (one.region != nullptr) {
         json.field("path", one.region->path);
         json.field("domain", one.region->domain);
@@ -134,15 +134,16 @@ class Splitter {
         if (one.region->bound) bound = one.region->bound->kind;
         const auto measured = one.region->metrics.find("gpu__time_duration.sum");
         if (measured != one.region->metrics.end() && measured->second.absent.empty())
-          time = base::format_ns(measured->second.value);
+          each = base::format_ns(measured->second.value);  // the mean of one occurrence
+        if (const auto all = model::find_measure("gpu.kernel_ns")->get(*one.region)) total = base::format_ns(*all);
         if (one.region->gpu) kernels = base::format_count(one.region->gpu->kernels);
         if (one.region->occurrences >= 0) occurrences = base::format_count(one.region->occurrences);
       }
       json.field("bound", bound);
       json.close();
       table += "| " + report::md_escaped(one.title) + " | [" + one.folder + "](" + one.folder + "/sections.txt) | " +
-               std::to_string(one.results) + " | " + occurrences + " | " + kernels + " | " + time + " | " +
-               report::md_escaped(bound) + " |\n";
+               std::to_string(one.results) + " | " + occurrences + " | " + kernels + " | " + total + " | " + each +
+               " | " + report::md_escaped(bound) + " |\n";
     }
     json.close();
     json.close();

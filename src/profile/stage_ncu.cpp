@@ -1,12 +1,15 @@
 // The ncu stage: which kernels, which replay mode, tried in the ladder's order, each success proved by reading the
 // report.
 
+#include <tuple>
+
 #include "base/fs.hpp"
 #include "base/log.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
 #include "base/version.hpp"
 #include "doctor/program/facts.hpp"
+#include "ncu_pages/pages.hpp"
 #include "profile/engine.hpp"
 #include "read/join.hpp"
 #include "read/registry.hpp"
@@ -308,30 +311,25 @@ base::Result<void> Engine::ncu_stage() {
 }
 
 /// ncu's own tables beside the report, for people and scripts that know them.
-void Engine::ncu_exports(const fs::path& report, const std::string& stem) {
-  const std::string prefix = stem == "ncu" ? "" : stem + "-";
-  struct Page {
-    const char *page, *file;
-    bool csv;
-  };
-  for (const Page& one : {Page{"raw", "raw.csv", true}, Page{"details", "details.csv", true},
-                          Page{"details", "sections_report.txt", false}}) {
-    if (!config_.flag(one.csv ? "pipeline.ncu.ncu_cli.export.csv" : "pipeline.ncu.ncu_cli.export.sections", true))
-      continue;
-    auto ran = runner_->run(collect::ncu::import_plan(*ncu_can_, report, one.page, one.csv),
-                            "import-" + prefix + one.file, {}, true);
-    const fs::path out = run_ / "ncu" / ("import-" + prefix + std::string(one.file) + ".stdout");
-    auto text = base::read_file(out);
-    std::error_code ignored;
-    if (ran && ran->ended.ok() && text && !text->empty()) {
-      fs::rename(out, run_ / "ncu" / (prefix + one.file), ignored);
-    } else {
-      base::warn("ncu could not print page " + std::string(one.page) + " of its report; " + one.file + " is missing");
-    }
-    for (const char* stream : {".stdout", ".stderr"}) {
-      const fs::path rest = run_ / "ncu" / ("import-" + prefix + std::string(one.file) + stream);
-      if (fs::exists(rest, ignored) && fs::file_size(rest, ignored) == 0) fs::remove(rest, ignored);
-    }
+void Engine::ncu_exports(const fs::path& report, const std::string& stem) const {
+  const auto file = ncu_pages::File::open(report);
+  if (!file) return;  // its reading has told
+  ncu_pages::PageOptions options;
+  options.base_units = true;
+  if (ncu_can_->version < collect::Version{2025, 1, 0}) options.spelling = model::UnitSpelling::kNcu2024;
+  for (const auto& [page, name, csv] : {std::tuple{ncu_pages::Page::kRaw, "raw.csv", true},
+                                        {ncu_pages::Page::kDetails, "details.csv", true},
+                                        {ncu_pages::Page::kDetails, "sections_report.txt", false}}) {
+    if (!config_.flag(csv ? "pipeline.ncu.ncu_cli.export.csv" : "pipeline.ncu.ncu_cli.export.sections", true)) continue;
+    options.page = page;
+    options.csv = csv;
+    std::string text;
+    std::vector<model::Loss> losses;
+    auto printed = ncu_pages::print_pages(
+        *file, options, [&](std::string_view more) { text += more; }, losses);
+    const fs::path out = run_ / "ncu" / ((stem == "ncu" ? "" : stem + "-") + name);
+    if (printed) printed = base::write_file(out, text);
+    if (!printed) base::warn(std::string(name) + " of ncu's report is missing: " + printed.error().what);
   }
 }
 

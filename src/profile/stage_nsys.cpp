@@ -11,6 +11,7 @@
 #include "profile/engine.hpp"
 #include "profile/redact.hpp"
 #include "read/join.hpp"
+#include "read/nsys/rep/reader.hpp"
 #include "read/registry.hpp"
 #include "report/document/csv_text.hpp"
 
@@ -124,53 +125,13 @@ base::Result<std::vector<fs::path>> Engine::nsys_reports() {
   std::sort(streams.begin(), streams.end());
   if (!reports.empty()) return reports;
   if (streams.empty()) return base::fail(base::Code::kNothingCaptured, "nsys left no report");
-  const auto importer = collect::find_importer(nsys_can_->path);
-  if (!importer)
-    return base::fail(base::Code::kToolMissing,
-                      "nsys left a .qdstrm and has no QdstrmImporter to turn it into a report",
-                      streams.front().string(), "Install nsys's host part (package nsight-systems).");
-  for (std::size_t i = 0; i < streams.size(); ++i) {
-    reports.push_back(fs::path(streams[i]).replace_extension(".nsys-rep"));
-    if (auto made = nsys_import(*importer, streams[i], reports.back(), i == 0 ? "" : "-" + std::to_string(i + 1));
-        !made)
+  for (const fs::path& stream : streams) {
+    reports.push_back(fs::path(stream).replace_extension(".nsys-rep"));
+    if (auto made = read::nsys_rep::import_stream(nsys_can_->path, stream, reports.back()); !made)
       return base::fail(std::move(made));
+    note("nsys left a .qdstrm; imported it with its QdstrmImporter");
   }
   return reports;
-}
-
-base::Result<void> Engine::nsys_import(const fs::path& importer_path, const fs::path& stream, const fs::path& report,
-                                       const std::string& number) {
-  const fs::path* importer = &importer_path;
-  std::error_code ignored;
-  auto ran = runner_->run(collect::nsys::import_plan(*importer, stream, report, ""), "import" + number, {}, true);
-  if (ran && ran->text.find("error while loading shared libraries") != std::string::npos) {
-    // Unpacked packages have their libraries in folders that the loader does not know.
-    const fs::path host = fs::weakly_canonical(*importer, ignored).parent_path(),
-                   target = fs::weakly_canonical(nsys_can_->path, ignored).parent_path();
-    const std::string folders =
-        host.string() + ":" + (host.parent_path().parent_path() / "x86_64-linux-gnu").string() + ":" + target.string();
-    ran = runner_->run(collect::nsys::import_plan(*importer, stream, report, folders), "import-libraries" + number, {},
-                       true);
-  }
-  if (!ran) return base::fail(std::move(ran));
-  // The importer of 2020.4.3 writes X.qdrep whatever extension it was told.
-  if (const fs::path old = fs::path(report).replace_extension(".qdrep"); fs::exists(old, ignored))
-    fs::rename(old, report, ignored);
-  if (fs::exists(report, ignored) && fs::file_size(report, ignored) > 0) {
-    note("nsys left a .qdstrm; imported it with " + importer->string());
-    return {};
-  }
-  const auto missing = ran->text.find("error while loading shared libraries: ");
-  if (missing != std::string::npos) {
-    const std::string library = ran->text.substr(missing + 38, ran->text.find(':', missing + 38) - missing - 38);
-    return base::fail(base::Code::kToolMissing, "QdstrmImporter lacks the library " + base::printable(library),
-                      importer->string(),
-                      library.starts_with("libdw")    ? "Install the package libdw1."
-                      : library.starts_with("libelf") ? "Install the package libelf1."
-                                                      : "Install the library.");
-  }
-  return base::fail(base::Code::kBadData, "QdstrmImporter left no report (" + base::describe(ran->ended) + ")",
-                    importer->string(), "See nsys/import.stderr in the run directory.");
 }
 
 base::Result<void> Engine::nsys_export(const fs::path& report) {

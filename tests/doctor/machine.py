@@ -2,6 +2,8 @@
 """`rangescope doctor` on a machine whose driver is a stand-in for NVML. Usage: machine.py BIN_DIR LIBNVIDIA_ML."""
 import json
 import os
+import tempfile
+import time
 import sys
 import unittest
 
@@ -49,6 +51,25 @@ class Machine(unittest.TestCase):
         found, answer, code = findings("mismatch")
         self.assertEqual(found["machine.driver_mismatch"]["verdict"], "fail")
         self.assertEqual((answer["verdict"], code), ("fail", 69))
+
+    def test_a_run_waits_for_idle_gpus(self):
+        def notes(state, limit, **variables):
+            with tempfile.TemporaryDirectory() as folder:
+                environment = dict(os.environ, LD_LIBRARY_PATH=os.path.dirname(NVML), STANDIN_NVML=state, **variables)
+                begin = time.monotonic()
+                done = cases.run([f"{BIN}/rangescope", "profile", "--wait-idle", limit, "--run-dir", folder + "/r", "--", "true"], env=environment)
+                report = json.load(open(folder + "/r/report.json"))
+                self.assertEqual(done.returncode, 0, done.stderr)
+                return [n for n in report["notes"] if "--wait-idle" in n], time.monotonic() - begin
+        self.assertEqual(notes("ok", "20s")[0], [])
+        told, _ = notes("fading", "20s")
+        self.assertRegex(told[0], r"^--wait-idle: waited .* for the GPU \(GPU 1 is busy \(37 %\)\)$")
+        told, took = notes("working", "1s")
+        self.assertRegex(told[0], r"^--wait-idle: GPU 1 is busy \(37 %\) after .*; the program runs all the same$")
+        self.assertGreater(took, 1)
+        for visible in ("0", "GPU-0000"):  # the busy one is none of the program's
+            self.assertEqual(notes("working", "20s", CUDA_VISIBLE_DEVICES=visible)[0], [])
+        self.assertTrue(notes("working", "1s", CUDA_VISIBLE_DEVICES="GPU-1000")[0])
 
     def test_text(self):
         done = doctor("ok", NVTX_INJECTION64_PATH="/opt/other.so")

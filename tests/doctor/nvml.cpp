@@ -2,6 +2,7 @@
 //
 //   ok        driver 580.159.03, CUDA 13.0, two H200 whose clocks run free
 //   busy      MIG on the first, the power cap holding the second, whose application clock was changed too
+//   working   the second GPU is busy for ever; fading: for a second
 //   mismatch  nvmlInit answers NVML_ERROR_LIB_RM_VERSION_MISMATCH
 #include <cstdio>
 #include <cstdlib>
@@ -52,6 +53,17 @@ int nvmlDeviceGetHandleByIndex_v2(unsigned index, void** device) {
 }
 int nvmlDeviceGetName(void*, char* text, unsigned bytes) {
   std::snprintf(text, bytes, "NVIDIA H200");
+  return 0;
+}
+int nvmlDeviceGetUUID(void* device, char* text, unsigned bytes) {
+  std::snprintf(text, bytes, "GPU-%u0000000-aaaa", index_of(device));
+  return 0;
+}
+int nvmlDeviceGetUtilizationRates(void* device, unsigned* gpu_and_memory) {
+  static int left = 4;
+  const bool busy = index_of(device) == 1 && (is("working") || (is("fading") && left-- > 0));
+  gpu_and_memory[0] = busy ? 37 : 0;
+  gpu_and_memory[1] = 0;
   return 0;
 }
 int nvmlDeviceGetMigMode(void* device, unsigned* now, unsigned* pending) {

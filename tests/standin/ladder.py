@@ -136,7 +136,8 @@ class Ladder(PipelineCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         page = self.text("summary.md")
         self.assertEqual(page.count("  - try: "), sum(1 for v in self.json("report.json")["verdict"] if v["advice"]), page)
-        shares = [float(line.split("|")[6].strip(" %")) for line in page.splitlines() if "±" in line and "%" in line]
+        rows = [line.split("|") for line in page.splitlines() if line.startswith("| ") and "█" in line]
+        shares = [float(row[2].split()[-2].lstrip("<")) for row in rows if row[1].strip() != "whole run" and "&nbsp;" not in row[1]]
         self.assertTrue(shares and sum(shares) <= 100, page)  # nothing is counted twice
         self.assertIn("kernel gemm_like", page)  # what bounds it, from ncu's numbers
         self.assertNotIn("Not measured", page)
@@ -209,6 +210,34 @@ class Ladder(PipelineCase):
         self.assertEqual(script.returncode, 0, script.stderr)
         for name in ("native", "nsys/nsys.sqlite", "ncu/ncu.ncu-repz"):
             self.assertTrue(os.path.exists(os.path.join(run, name)), name + script.stdout)
+
+    def test_a_dry_run_refuses_what_a_run_refuses(self):
+        for words in (["--set", "brief"], ["--kernel-id", "5::10::2", CLI + "replay_mode=kernel"], ["--include", "A@B@C/"], [CLI + "metrics=[dram__byte.sum]"],
+                      ["--replay-mode", "range", "--include", "A", "--exclude", "B"], ["--range-filter", "1:2", "--include", "A"], ["+pipeline.nsys.trace=[cuda,cudann]", "--nsys"]):
+            with self.subTest(words):
+                run, dry = (self.profile(*NCU, *words, *more) for more in ([], ["--dry-run"]))
+                self.assertNotEqual(run.returncode, 0)
+                self.assertEqual((dry.returncode, dry.stderr, dry.stdout), (run.returncode, run.stderr, ""))
+        for more in ([], ["--dry-run"]):
+            done = cases.run([f"{BIN}/rangescope", "profile", *more, "--", "no-such-program"], cwd=self.folder)
+            self.assertEqual(done.returncode, 66, done.stderr)
+
+    def test_totals_and_means_have_columns_of_their_own(self):
+        done = self.profile(*NCU, "--no-native", "--no-probe", CLI + "replay_mode=kernel", "--include", "decode/", plan={"kernel": "k_decode"})
+        self.assertEqual(done.returncode, 0, done.stderr)
+        rows = [[cell.strip() for cell in line.split("|")] for line in self.text("ncu/regions/report.md").splitlines() if line.startswith("|")]
+        decode = dict(zip(rows[0], [row for row in rows if row[1] == "decode"][0]))
+        self.assertEqual((decode["kernels"], decode["kernel time"], decode["measured each"]), ("24", "266.2 us", "44.34 us"))
+        values = {r["region"]: r for r in self.json("ncu/regions/report.json")["regions"]}["decode"]["values"]
+        self.assertEqual((values["gpu.kernel_ns"], values["gpu__time_duration.sum"]), (266176, 44336))
+
+    def test_unknown_metrics_are_left_out_where_asked(self):
+        metrics = CLI + "metrics=[dram__bytes.sum,dram__no_such_thing.sum]"
+        self.assertEqual(self.profile(*NCU, metrics, CLI + "replay_mode=kernel").returncode, 78)
+        done = self.profile(*NCU, metrics, CLI + "replay_mode=kernel", "--skip-unknown", plan={"kernel": "k_decode"})
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("--metrics dram__bytes.sum ", self.text("ncu/cmd.txt"))
+        self.assertTrue([n for n in self.json("report.json")["notes"] if "dram__no_such_thing.sum" in n and "left out" in n])
 
     def test_nsys_failures_are_told_apart(self):
         for case, code, why in (("never", 80, "nsys.never_started"), ("stream", 69, "nsys.report"), ("badexport", 65, "nsys.report")):

@@ -7,6 +7,7 @@ import json
 import os
 import shlex
 import sqlite3
+import subprocess
 import unittest
 
 from pipeline_case import HERE, LLM, PipelineCase, cases
@@ -44,6 +45,15 @@ class RealTools(PipelineCase):
         self.assertEqual(done.returncode, 80, done.stderr)
         self.assertEqual(self.steps("nsys"), [("profile", "empty", "nsys.never_started")])
 
+    def test_a_dry_run_is_a_script_of_this_nsys(self):
+        run = os.path.join(self.folder, "by hand")
+        done = self.profile("--nsys", "--run-dir", run, "--dry-run", env={"TMPDIR": self.folder})
+        self.assertEqual(done.returncode, 0, done.stderr)
+        script = subprocess.run(["bash", "-e"], input=done.stdout, env=dict(os.environ, TMPDIR=self.folder), cwd="/", capture_output=True, text=True, timeout=240)
+        self.assertEqual(script.returncode, 0, script.stderr)
+        with sqlite3.connect(os.path.join(run, "nsys", "nsys.sqlite")) as db:
+            self.assertEqual(db.execute("select count(*) from NVTX_EVENTS where text='prefill'").fetchone()[0], 1)
+
     def test_nsys_without_anything_to_record(self):
         done = self.profile("--nsys", "--no-native", "--no-probe", program=["true"], env={"TMPDIR": self.folder})
         self.assertEqual(done.returncode, 80, done.stderr)
@@ -67,6 +77,8 @@ class RealTools(PipelineCase):
                 done = self.profile("pipeline.ncu.enable=true", *words)
                 self.assertEqual(done.returncode, 78, done.stderr)
                 self.assertIn(said, done.stderr)
+                dry = self.profile("pipeline.ncu.enable=true", *words, "--dry-run")
+                self.assertEqual((dry.returncode, dry.stderr, dry.stdout), (78, done.stderr, ""))
         done = self.profile("pipeline.ncu.enable=true", "--set", "basic", "--dry-run", CLI + "replay_mode=kernel")
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("--set default", done.stdout)

@@ -27,6 +27,7 @@ struct CounterRequest {
   std::uint32_t arm_wait_ms = 100;    ///< that a range which lacks its first round waits for the hardware at most
   std::string cache = "keep";         ///< keep, flush: caches are emptied before each measured occurrence
   std::string passes = "occurrence";  ///< occurrence, relaunch (the program again for ranges that lack passes), auto
+  bool skip_unknown = false;          ///< metrics that the chip lacks are left out instead of refused
   bool by_payload = false;            ///< ranges of one name with different payloads are different ranges
   std::string resume;  ///< relaunch: absolute path of the file that carries unfinished rounds from run to run
   bool again = false;  ///< relaunch: the second run or a later one

@@ -158,7 +158,7 @@ base::Error Planner::unknown_metric(const std::string& chip, const std::string& 
 }
 
 Result<CounterPlan> Planner::plan(const std::string& chip, std::span<const std::string> names,
-                                  std::span<const model::MetricGroup> groups) const {
+                                  std::span<const model::MetricGroup> groups, bool skip_unknown) const {
   const auto all = all_metrics(chip);
   if (!all) return tl::make_unexpected(all.error());
   const auto on_chip = [&](const std::string& metric) {
@@ -177,12 +177,22 @@ Result<CounterPlan> Planner::plan(const std::string& chip, std::span<const std::
   for (const std::string& name : names) {
     const auto group = std::find_if(groups.begin(), groups.end(), [&](const auto& g) { return g.name == name; });
     if (group == groups.end()) {
+      if (skip_unknown && !on_chip(name)) {
+        plan.skipped.push_back(name);
+        continue;
+      }
       if (!on_chip(name) || name.find('.') == std::string::npos)
         return tl::make_unexpected(unknown_metric(chip, name, groups));
       want(name);
       continue;
     }
     model::MetricGroup resolved = *group;
+    if (skip_unknown && std::any_of(resolved.counters.begin(), resolved.counters.end(), [&](const auto& counter) {
+          return !counter.absent && std::none_of(counter.any.begin(), counter.any.end(), on_chip);
+        })) {
+      plan.skipped.push_back(name);
+      continue;
+    }
     for (model::GroupCounter& counter : resolved.counters) {
       const auto found = std::find_if(counter.any.begin(), counter.any.end(), on_chip);
       if (found != counter.any.end()) {
@@ -201,8 +211,9 @@ Result<CounterPlan> Planner::plan(const std::string& chip, std::span<const std::
     plan.groups.push_back(std::move(resolved));
   }
   if (plan.metrics.empty())
-    return base::fail(Code::kUsage, "no metrics are asked for", "--metrics",
-                      "Name groups or CUPTI metrics, separated by commas.");
+    return base::fail(Code::kUsage,
+                      plan.skipped.empty() ? "no metrics are asked for" : "no metric is left that " + chip + " has",
+                      "--metrics", "Name groups or CUPTI metrics, separated by commas.");
   if (auto done = configure(plan); !done) return base::fail(std::move(done));
   return plan;
 }

@@ -45,6 +45,7 @@ struct CounterPlan {
   std::vector<MetricCost> costs;                   ///< filled by explain()
   std::vector<std::vector<std::string>> together;  ///< metrics that one pass can collect, filled by explain()
   std::vector<std::string> notes;
+  std::vector<std::string> skipped;  ///< metrics and groups that the chip lacks, where those are left out
 };
 
 /// kUsage with the nearest, where `chip` is not among those that are `known`.
@@ -66,9 +67,11 @@ class Planner {
   [[nodiscard]] base::Result<std::size_t> passes(const std::string& chip, std::span<const std::string> metrics) const;
 
   /// Resolves names (groups and CUPTI metrics mixed) for a chip and counts passes. kUsage: unknown name, with the
-  /// nearest ones; a metric that other chips have, with which; a group whose counters the chip lacks, with which.
+  /// nearest ones; a metric that other chips have, with which; a group whose counters the chip lacks, with which. With
+  /// `skip_unknown` these are left out.
   [[nodiscard]] base::Result<CounterPlan> plan(const std::string& chip, std::span<const std::string> names,
-                                               std::span<const model::MetricGroup> groups) const;
+                                               std::span<const model::MetricGroup> groups,
+                                               bool skip_unknown = false) const;
   /// Adds what each metric costs and which share a pass. O(metrics^2) questions to CUPTI, milliseconds each.
   [[nodiscard]] base::Result<void> explain(CounterPlan& plan) const;
 

@@ -140,41 +140,30 @@ std::vector<Rung> ladder(const Wish& wish, const Evidence& evidence, const Abili
   else
     take(Step::kNative, "metrics of a range that occurs often enough: no replay needed");
 
-  const bool no_stride = wish.every > 1 && !ncu.has("--range-filter");
-  const std::string stride = "ncu " + to_string(ncu.version) + " cannot choose every " + std::to_string(wish.every) +
-                             ". occurrence (--range-filter came with 2023.1)";
   const std::string calls = refused_calls(evidence);
-  if (!wish.ranges)
-    refuse(Step::kRange, "no range was named");
-  else if (wish.kernel_filter)
-    refuse(Step::kRange, "a kernel filter was given, and a range is measured as a whole");
-  else if (!ncu.takes("--replay-mode", "range"))
-    refuse(Step::kRange, "ncu " + to_string(ncu.version) + " has no range replay");
-  else if (no_stride)
-    refuse(Step::kRange, stride);
-  else if (!calls.empty())
-    refuse(Step::kRange, "range replay cannot replay what was seen inside: " + calls);
-  else if (evidence.contexts > 1)
-    refuse(Step::kRange, "the range uses " + std::to_string(evidence.contexts) + " CUDA contexts");
-  else if (evidence.kernels && *evidence.kernels == 0)
-    refuse(Step::kRange, "no kernel was launched inside the range");
-  else
-    take(Step::kRange, evidence.kernels ? "nothing was seen inside that forbids it" : "the program was not looked at");
-
-  if (!wish.ranges)
-    refuse(Step::kAppRange, "no range was named");
-  else if (wish.kernel_filter)
-    refuse(Step::kAppRange, "a kernel filter was given, and a range is measured as a whole");
-  else if (!ncu.takes("--replay-mode", "app-range"))
-    refuse(Step::kAppRange, "ncu " + to_string(ncu.version) + " has no app-range replay");
-  else if (no_stride)
-    refuse(Step::kAppRange, stride);
-  else if (evidence.kernels && *evidence.kernels == 0)
-    refuse(Step::kAppRange, "no kernel was launched inside the range");
-  else
-    take(Step::kAppRange,
+  /// Why this mode cannot replay the ranges, "" where it may.
+  const auto why_not = [&](Step step) -> std::string {
+    const std::string me = "ncu " + to_string(ncu.version), name(step_name(step));
+    if (!wish.ranges) return "no range was named";
+    if (wish.kernel_filter) return "a kernel filter was given, and a range is measured as a whole";
+    if (!ncu.takes("--replay-mode", name)) return me + " has no " + name + " replay";
+    if (wish.every > 1 && !ncu.has("--range-filter"))
+      return me + " cannot choose every " + std::to_string(wish.every) +
+             ". occurrence (--range-filter came with 2023.1)";
+    if (step == Step::kRange && !calls.empty()) return "range replay cannot replay what was seen inside: " + calls;
+    if (step == Step::kRange && evidence.contexts > 1)
+      return "the range uses " + std::to_string(evidence.contexts) + " CUDA contexts";
+    return evidence.kernels == 0 ? "no kernel was launched inside the range" : "";
+  };
+  for (const auto& [step, reason] :
+       {std::pair{Step::kRange, std::string(evidence.kernels ? "nothing was seen inside that forbids it"
+                                                             : "the program was not looked at")},
+        {Step::kAppRange,
          std::string("relaunches the program for every pass; allows any CUDA call inside") +
-             (evidence.alike == false ? "; occurrences differ, so the program must do the same every time" : ""));
+             (evidence.alike == false ? "; occurrences differ, so the program must do the same every time" : "")}}) {
+    const std::string why = why_not(step);
+    rungs.push_back({step, why.empty(), why.empty() ? reason : why});
+  }
 
   take(Step::kKernel, wish.ranges ? "each kernel inside the range is replayed; works where ranges cannot"
                                   : "no range was named, so kernels are measured");

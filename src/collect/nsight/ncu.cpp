@@ -259,20 +259,6 @@ std::filesystem::path report_base(const Request& request, const Options& options
   return request.run_dir / "ncu" / options.report;
 }
 
-Plan import_plan(const Abilities& abilities, const std::filesystem::path& report, std::string_view page, bool csv) {
-  Plan plan;
-  plan.collector = "ncu";
-  plan.argv = {abilities.path.string()};
-  if (abilities.has("--config-file")) plan.argv.insert(plan.argv.end(), {"--config-file", "off"});
-  plan.argv.insert(plan.argv.end(), {"--import", report.string(), "--page", std::string(page)});
-  if (csv) plan.argv.emplace_back("--csv");
-  plan.argv.insert(plan.argv.end(), {"--print-units", "base"});
-  plan.set_env = {{"LC_ALL", "C"}};
-  plan.cwd = report.parent_path();
-  plan.timeout = std::chrono::minutes(10);
-  return plan;
-}
-
 KernelFilter kernel_filter(const model::KernelSelection& kernels) {
   KernelFilter filter;
   if (!kernels.exclude.empty()) filter.note = "ncu cannot leave out kernels by name: it measures those too";

@@ -29,10 +29,6 @@ struct Options : ToolOptions {
 /// The report file of a plan, without extension: ncu adds .ncu-rep, or .ncu-repz from 2026.3 on.
 [[nodiscard]] std::filesystem::path report_base(const Request& request, const Options& options);
 
-/// Prints a page of a report: `page` "raw" or "details", CSV or text.
-[[nodiscard]] Plan import_plan(const Abilities& abilities, const std::filesystem::path& report, std::string_view page,
-                               bool csv);
-
 /// What --kernel-name can say of a selection.
 struct KernelFilter {
   std::string name;  ///< "" for every kernel

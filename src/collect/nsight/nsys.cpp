@@ -256,11 +256,10 @@ std::filesystem::path report_base(const Request& request) {
 }
 
 Plan import_plan(const std::filesystem::path& importer, const std::filesystem::path& stream,
-                 const std::filesystem::path& report, const std::string& libraries) {
+                 const std::filesystem::path& report) {
   Plan plan;
   plan.collector = "nsys";
   plan.argv = {importer.string(), "-i", stream.string(), "-o", report.string()};  // 2020.4.3 does not know -f
-  if (!libraries.empty()) plan.set_env["LD_LIBRARY_PATH"] = libraries;
   plan.cwd = stream.parent_path();
   plan.timeout = std::chrono::minutes(30);
   return plan;

@@ -33,9 +33,9 @@ struct Options : ToolOptions {
 /// <run_dir>/nsys/nsys, to which nsys adds .nsys-rep (or .qdrep, .qdstrm; or .1.nsys-rep ... when a capture repeats).
 [[nodiscard]] std::filesystem::path report_base(const Request& request);
 
-/// QdstrmImporter on a .qdstrm; `libraries` goes before LD_LIBRARY_PATH when it is not empty.
+/// QdstrmImporter on a .qdstrm.
 [[nodiscard]] Plan import_plan(const std::filesystem::path& importer, const std::filesystem::path& stream,
-                               const std::filesystem::path& report, const std::string& libraries);
+                               const std::filesystem::path& report);
 /// `nsys export --type sqlite`.
 [[nodiscard]] Plan export_plan(const Abilities& abilities, const std::filesystem::path& report,
                                const std::filesystem::path& sqlite);

@@ -53,10 +53,12 @@ struct Outcome {
   [[nodiscard]] std::string why() const;
 };
 
-/// A row of the table of messages, for the catalogue of causes.
+/// A message of a tool: what to look for, what it means. The first row that is found decides.
 struct Message {
   std::string_view id, words, explanation, cure;
-  base::Code code;
+  base::Code code = base::Code::kInternal;
+  bool transient = false, fatal = false;
+  std::string_view option = {}, value = {};  ///< what on the line that was run would mend it
 };
 /// Every message of "ncu", "nsys" or "cuda" (the CUDA runtime, PyTorch) that is understood, in the order in which they
 /// decide; an id may stand several times.

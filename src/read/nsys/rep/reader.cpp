@@ -100,12 +100,14 @@ base::Result<fs::path> cache_stem(const fs::path& file) {
 }
 
 /// Runs a tool of Nsight Systems; its output comes back for the error message.
-base::Result<base::Ended> run_tool(std::vector<std::string> argv, std::optional<std::chrono::seconds> limit = {}) {
+base::Result<base::Ended> run_tool(std::vector<std::string> argv, std::optional<std::chrono::seconds> limit = {},
+                                   const std::string& libraries = {}) {
   base::Command command;
   command.argv = std::move(argv);
   command.out = {.pass = false, .keep = true, .file = {}};
   command.err = {.pass = false, .keep = true, .file = {}};
   command.set_env = {{"LC_ALL", "C"}};
+  if (!libraries.empty()) command.set_env["LD_LIBRARY_PATH"] = libraries;
   command.null_stdin = true;
   command.timeout = limit;
   return base::run(command);
@@ -211,43 +213,19 @@ base::Result<void> make_file(const fs::path& target, Make&& make) {
   return done;
 }
 
-base::Result<void> import_stream(const fs::path& stream, const fs::path& report, const std::vector<Nsys>& found,
-                                 const std::optional<Version>& need) {
-  std::optional<fs::path> importer;
+base::Result<void> import_by(const fs::path& stream, const fs::path& report, const std::vector<Nsys>& found,
+                             const std::optional<Version>& need) {
   std::string without;
   for (const Nsys& nsys : found) {
     if (need && nsys.version != *need) continue;
-    importer = base::find_importer(nsys.path);
-    if (importer) break;
+    if (base::find_importer(nsys.path))
+      return make_file(report, [&](const fs::path& out) { return import_stream(nsys.path, stream, out); });
     without = nsys.path.string();
   }
-  if (!importer && !without.empty()) {
-    return base::fail(base::Code::kToolMissing, "the installation of " + without + " has no QdstrmImporter",
-                      stream.string(),
-                      "Install the host part of Nsight Systems " + to_string(*need) + " too (Debian: nsight-systems).");
-  }
-  if (!importer) return tl::make_unexpected(no_nsys(stream, need, found, true));
-  return make_file(report, [&](const fs::path& out) -> base::Result<void> {
-    const auto ended = run_tool({importer->string(), "-i", stream.string(), "-o", out.string()});
-    if (!ended) return tl::make_unexpected(ended.error());
-    std::error_code error;
-    // The importer of 2020.4.3 writes X.qdrep whatever extension it was told.
-    if (const fs::path old = fs::path(out).replace_extension(".qdrep");
-        !fs::exists(out, error) && fs::exists(old, error))
-      fs::rename(old, out, error);
-    if (ended->ok() && fs::exists(out, error)) return {};
-    if (const auto missing = missing_libraries(*importer); !missing.empty()) {
-      std::vector<std::string> packages;
-      for (const std::string& library : missing)
-        if (std::string package = package_of(library);
-            std::find(packages.begin(), packages.end(), package) == packages.end())
-          packages.push_back(std::move(package));
-      return base::fail(base::Code::kToolMissing,
-                        "QdstrmImporter needs " + base::join(missing, ", ") + ", which this system lacks",
-                        importer->string(), "Install " + base::join(packages, " ") + " and try again.");
-    }
-    return base::fail(base::Code::kBadData, "QdstrmImporter failed: " + ending(*ended), stream.string(), {});
-  });
+  if (without.empty()) return tl::make_unexpected(no_nsys(stream, need, found, true));
+  return base::fail(base::Code::kToolMissing, "the installation of " + without + " has no QdstrmImporter",
+                    stream.string(),
+                    "Install the host part of Nsight Systems " + to_string(*need) + " too (Debian: nsight-systems).");
 }
 
 base::Result<void> export_report(const fs::path& report, const fs::path& sqlite, const std::vector<Nsys>& found,
@@ -288,6 +266,44 @@ base::Result<void> export_report(const fs::path& report, const fs::path& sqlite,
 
 }  // namespace
 
+base::Result<void> import_stream(const fs::path& nsys, const fs::path& stream, const fs::path& report) {
+  const auto importer = base::find_importer(nsys);
+  if (!importer)
+    return base::fail(base::Code::kToolMissing,
+                      "nsys left a .qdstrm and has no QdstrmImporter to turn it into a report", stream.string(),
+                      "Install nsys's host part (package nsight-systems).");
+  const std::vector<std::string> argv{importer->string(), "-i", stream.string(), "-o", report.string()};
+  constexpr auto kLimit = std::chrono::minutes(30);
+  constexpr std::string_view kLacks = "error while loading shared libraries: ";
+  auto ended = run_tool(argv, kLimit);
+  std::error_code error;
+  if (ended && ended->err.find(kLacks) != std::string::npos) {
+    // Unpacked packages have their libraries in folders that the loader does not know.
+    const fs::path host = fs::weakly_canonical(*importer, error).parent_path();
+    ended = run_tool(argv, kLimit,
+                     host.string() + ":" + (host.parent_path().parent_path() / "x86_64-linux-gnu").string() + ":" +
+                         fs::weakly_canonical(nsys, error).parent_path().string());
+  }
+  if (!ended) return base::fail(std::move(ended));
+  // The importer of 2020.4.3 writes X.qdrep whatever extension it was told.
+  if (const fs::path old = fs::path(report).replace_extension(".qdrep");
+      !fs::exists(report, error) && fs::exists(old, error))
+    fs::rename(old, report, error);
+  if (fs::exists(report, error) && fs::file_size(report, error) > 0) return {};
+  std::vector<std::string> missing = missing_libraries(*importer), packages;
+  if (const auto at = ended->err.find(kLacks); missing.empty() && at != std::string::npos)
+    missing = {ended->err.substr(at + kLacks.size(), ended->err.find(':', at + kLacks.size()) - at - kLacks.size())};
+  if (missing.empty())
+    return base::fail(base::Code::kBadData, "QdstrmImporter failed: " + ending(*ended), stream.string(), {});
+  for (const std::string& library : missing)
+    if (std::string package = package_of(library);
+        std::find(packages.begin(), packages.end(), package) == packages.end())
+      packages.push_back(std::move(package));
+  return base::fail(base::Code::kToolMissing,
+                    "QdstrmImporter needs " + base::printable(base::join(missing, ", ")) + ", which this system lacks",
+                    importer->string(), "Install " + base::join(packages, " ") + " and try again.");
+}
+
 bool NsysRepReader::sniff(std::span<const std::byte> head, const fs::path&) const {
   const std::string_view text(reinterpret_cast<const char*>(head.data()), head.size());
   return text.starts_with(kReport) || is_stream(text);
@@ -317,7 +333,7 @@ base::Result<fs::path> export_of(const fs::path& path, const Options& options) {
     fs::path report = path;
     if (stream) {
       report = stem->string() + ".nsys-rep";
-      if (auto done = import_stream(path, report, *found, need); !done) return base::fail(std::move(done));
+      if (auto done = import_by(path, report, *found, need); !done) return base::fail(std::move(done));
     }
     auto done = export_report(report, sqlite, *found, need, path);
     if (stream) fs::remove(report, error);

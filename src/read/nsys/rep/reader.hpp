@@ -26,4 +26,8 @@ class NsysRepReader : public Reader {
                                                              const Options& options) const override;
 };
 
+/// A .qdstrm as a report, by the importer of this nsys. kToolMissing where it has none or a library is missing.
+[[nodiscard]] base::Result<void> import_stream(const std::filesystem::path& nsys, const std::filesystem::path& stream,
+                                               const std::filesystem::path& report);
+
 }  // namespace rangescope::read::nsys_rep
