@@ -37,14 +37,19 @@ bool parsed_again_and_again(std::string_view mangled) {
   return nested > kMostNested;
 }
 
+/// Did all of it find room? Alone with setjmp: nothing else of a frame outlives the jump.
+[[gnu::noinline]] bool print(const char* mangled, Text& text) {
+  if (setjmp(text.full) != 0) return false;
+  return __gcclibcxx_demangle_callback(mangled, append, &text) == 0;
+}
+
 }  // namespace
 
 std::string_view demangle(const char* mangled, char* room, std::size_t bytes) {
   // A kernel of C may be called "f", which is a type too.
   if (std::strncmp(mangled, "_Z", 2) != 0 || parsed_again_and_again(mangled)) return mangled;
   Text text{room, bytes, 0, {}};
-  if (setjmp(text.full) != 0 || __gcclibcxx_demangle_callback(mangled, append, &text) != 0) return mangled;
-  return {room, text.used};
+  return print(mangled, text) ? std::string_view(room, text.used) : mangled;
 }
 
 }  // namespace rangescope::inject::counters
