@@ -26,7 +26,7 @@ TEST(Redact, ArgumentsLoseTheirSecretsAndKeepTheirNames) {
                              Words{"--header=authorization: hush1"},
                              Words{"env", "HF_TOKEN=hush1"},
                              Words{"db.password=hush1"},
-                             Words{"++workload.env.WANDB_API_KEY=hush1"},
+                             Words{"+workload.env.WANDB_API_KEY=hush1"},
                              Words{"-H", "X-Api-Key: hush1"},
                              Words{"https://user:hush1@host/x"},
                              Words{"https://user:p@hush1@host/x"},

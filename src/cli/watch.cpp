@@ -47,7 +47,7 @@ class Watch {
       terminal_ = ::open("/dev/tty", O_WRONLY | O_CLOEXEC | O_NOCTTY);
     if (!every_) every_ = std::chrono::seconds(terminal_ >= 0 ? 1 : 5);
     tag_ =
-        fmt::format("++vars.watched_by={}-{}", ::getpid(), std::chrono::steady_clock::now().time_since_epoch().count());
+        fmt::format("+vars.watched_by={}-{}", ::getpid(), std::chrono::steady_clock::now().time_since_epoch().count());
 
     std::error_code error;
     const auto self = std::filesystem::read_symlink("/proc/self/exe", error);

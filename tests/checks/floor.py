@@ -3,8 +3,10 @@
 The objects of this build are linked as the packages are (cmake/Portable.cmake), and the newest symbol that they ask glibc for is
 held to packaging/package.py's floor. Needs packaging/fetch.sh's folder, which `./dev test` fills; it is skipped without.
 """
+import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -18,13 +20,16 @@ if not (portable / ".stamp").exists():
     print(f"skipped: {portable} is not filled (packaging/fetch.sh)")
     sys.exit(77)
 libc = next((portable / "sysroot/usr/lib").glob("*-linux-gnu"))
+commands = json.loads((build / "compile_commands.json").read_text())
 bad = False
 for name in ("rangescope_inject", "rangescope_mpi"):
-    objects = sorted(map(str, (build / "src/inject/CMakeFiles" / f"{name}.dir").rglob("*.o")))
+    outputs = (re.search(r" -o (\S+)", one["command"]).group(1) for one in commands)
+    objects = sorted(str(build / output) for output in outputs if f"/{name}.dir/" in output)
     with tempfile.TemporaryDirectory() as folder:
         library = f"{folder}/lib{name}.so"
         subprocess.run([compiler, "-shared", f"--sysroot={portable}/sysroot", f"-B{libc}/", f"-L{libc}", "-pthread", "-static-libstdc++",
-                        "-static-libgcc", *objects, str(portable / "floor.o"), "-ldl", "-o", library], check=True)
+                        "-static-libgcc", *objects, str(portable / "floor.o"), "-Wl,--wrap=exp,--wrap=log,--wrap=pow",
+                        "-lm", "-ldl", "-o", library], check=True)
         needed, libraries = package.glibc_needed(library)
     foreign = [one for one in libraries if not package.LIBC.match(one)]
     print(f"lib{name}.so: {len(objects)} objects, glibc {needed[0]}.{needed[1]}, {' '.join(libraries)}")

@@ -45,7 +45,7 @@ class Secrets(commands.InAFolder):
         return found
 
     def test_no_secret_reaches_a_run_or_anything_made_of_it(self):
-        done = self.tool("profile", "++workload.env.APP_SECRET=" + SECRETS[8], "++workload.env.PLAIN=${env:MY_TOKEN}",
+        done = self.tool("profile", "+workload.env.APP_SECRET=" + SECRETS[8], "+workload.env.PLAIN=${env:MY_TOKEN}",
                          "--", VICTIM, *self.arguments())
         self.assertEqual(done.returncode, 0, done.stderr)
         run = self.runs()[-1]
@@ -83,7 +83,7 @@ class Secrets(commands.InAFolder):
         self.assertNotEqual(self.file("manifest.json")["argv"], first)
 
     def test_record_args_keeps_arguments_and_no_variables(self):
-        done = self.tool("profile", "-q", "--record-args", "++workload.env.APP_SECRET=variable-hush", "--", VICTIM, *self.arguments())
+        done = self.tool("profile", "-q", "--record-args", "+workload.env.APP_SECRET=variable-hush", "--", VICTIM, *self.arguments())
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(self.file("manifest.json")["argv"][1:], self.arguments())
         for path in files_below(self.runs()[-1]):

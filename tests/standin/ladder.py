@@ -139,7 +139,7 @@ class Ladder(PipelineCase):
         rows = [line.split("|") for line in page.splitlines() if line.startswith("| ") and "█" in line]
         shares = [float(row[2].split()[-2].lstrip("<")) for row in rows if row[1].strip() != "whole run" and "&nbsp;" not in row[1]]
         self.assertTrue(shares and sum(shares) <= 100, page)  # nothing is counted twice
-        self.assertIn("kernel gemm_like", page)  # what bounds it, from ncu's numbers
+        self.assertIn("kernel gemm\\_like", page)  # what bounds it, from ncu's numbers
         self.assertNotIn("Not measured", page)
 
     def test_a_report_that_is_none(self):

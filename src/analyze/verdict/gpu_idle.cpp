@@ -125,6 +125,7 @@ void find_start_up(const Case& known, std::vector<model::Verdict>& out) {
       "start_up", 0,
       fmt::format("start-up and exit are {} of it: all GPU work is within {}", share_text(share), format_ns(*span)),
       std::nullopt);
+  verdict.severity = model::Weight::kWarning;
   verdict.evidence = {{"gpu_span_ns", *span}, {"gpu_busy_ns", program.gpu->busy_ns}, {"start_share", share}};
   if (const std::string causes = cpu_causes(program); !causes.empty()) verdict.text += ". CPU: " + causes;
   verdict.next = known.show("--cpu " + base::shell_quote(model::path_text(program)));

@@ -80,7 +80,7 @@ std::optional<model::Verdict> overview(const Case& known) {
 
 /// Does the kind say what would be gone if its advice were followed? Where time goes alone is no saving.
 bool claims_savings(const model::Verdict& verdict) {
-  constexpr std::string_view kWhere[] = {"hot_region", "gpu_bound", "idle_gpu", "cuda_calls"};
+  constexpr std::string_view kWhere[] = {"hot_region", "gpu_bound", "idle_gpu", "cuda_calls", "start_up"};
   const auto has = [&](const char* evidence) { return verdict.evidence.contains(evidence); };
   if (verdict.kind == "dominant_kernel" && !has("memory_bound") && !has("compute_bound") && !has("latency_bound") &&
       !has("balanced"))
