@@ -157,7 +157,8 @@ bool is_ours(const Explaining& about, const std::string& word, const std::string
   if (name == "--metrics") return next.find("__") != std::string::npos;
   const auto& known = about.listed(name);
   if (known.empty() || has_trait(about.line.table(), name, Option::kYesNo)) return false;
-  for (const std::string_view part : base::split(equal == std::string::npos ? next : word.substr(equal + 1), ','))
+  const std::string value = equal == std::string::npos ? next : word.substr(equal + 1);
+  for (const std::string_view part : base::split(value, ','))
     if (std::find(known.begin(), known.end(), part) == known.end()) return false;
   return true;
 }
