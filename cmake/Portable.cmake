@@ -30,7 +30,4 @@ set_target_properties(PkgConfig::archive PROPERTIES INTERFACE_LINK_LIBRARIES
 rangescope_archives(PkgConfig::libdw dw elf bz2 lzma z)
 
 add_compile_options(-ffile-prefix-map=${PROJECT_SOURCE_DIR}=. -ffile-prefix-map=${RANGESCOPE_PORTABLE}=portable)
-# The compiler looks beside itself before it looks below a sysroot: -B puts the sysroot's start files and libc first.
-set(libc ${RANGESCOPE_PORTABLE}/sysroot/usr/lib/${CMAKE_LIBRARY_ARCHITECTURE})
-add_link_options(--sysroot=${RANGESCOPE_PORTABLE}/sysroot -B${libc}/ -L${libc} -pthread -static-libstdc++ -static-libgcc ${RANGESCOPE_PORTABLE}/floor.o
-                 -Wl,--build-id=sha1,--wrap=exp,--wrap=log,--wrap=pow)
+add_link_options(@${RANGESCOPE_PORTABLE}/link -Wl,--build-id=sha1)

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # fetch.sh FOLDER: what a portable build links against, into FOLDER: the sources and packages of sources.txt (each checked
-# against its SHA-256), Debian 11's libc as FOLDER/sysroot, and floor.o. A second run does nothing.
+# against its SHA-256), Debian 11's libc as FOLDER/sysroot, floor.o, and the
+# options that link against them as FOLDER/link. A second run does nothing.
 set -euo pipefail
-folder=${1:?usage: fetch.sh FOLDER}
+folder=$(readlink -m "${1:?usage: fetch.sh FOLDER}")
 here=$(cd -- "$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")" && pwd)
 die() { printf 'fetch: error: %s\n  hint: %s\n' "$1" "$2" >&2; exit 69; }
 
@@ -36,4 +37,9 @@ cmake -S "$folder/libarchive-3.6.2" -B "$folder/libarchive" -G Ninja -DCMAKE_BUI
   cmake --build "$folder/libarchive" --target archive_static >>"$folder/libarchive.log" 2>&1 ||
   die "libarchive was not built" "The whole log is in $folder/libarchive.log"
 gcc -O2 -fPIC -c -o "$folder/floor.o" "$here/floor.c"
+# How to link against all that, for every linker's caller (@FOLDER/link). The compiler looks beside itself before it looks below
+# a sysroot: -B puts the sysroot's start files and libc first.
+libc=$folder/sysroot/usr/lib/$(gcc -print-multiarch)
+printf '%s\n' "--sysroot=$folder/sysroot" "-B$libc/" "-L$libc" -pthread -static-libstdc++ -static-libgcc "$folder/floor.o" \
+  -Wl,--wrap=exp,--wrap=log,--wrap=pow >"$folder/link"
 printf %s "$key" >"$folder/.stamp"

@@ -50,18 +50,24 @@ def glibc_needed(binary):
     return max(v[:2] for v in versions), libraries
 
 
+def hold_to_floor(binary):
+    """What glibc_needed() gives; Failed where the file asks for more than every machine has."""
+    floor = FLOORS[binary.name]
+    needed, libraries = glibc_needed(binary)
+    foreign = [library for library in libraries if not LIBC.match(library)]
+    if needed > floor:
+        raise Failed(f"{binary.name} asks for glibc {needed[0]}.{needed[1]}, above {floor[0]}.{floor[1]}")
+    if foreign:
+        raise Failed(f"{binary.name} needs {', '.join(foreign)}, which not every machine has")
+    print(f"{binary.name}: glibc {needed[0]}.{needed[1]}, {len(libraries)} libraries, all of libc")
+    return needed
+
+
 def hold_to_floors(tree):
     newest = (0, 0)
-    for name, floor in FLOORS.items():
+    for name in FLOORS:
         binary = next(p for p in sorted(tree.rglob(name)) if p.is_file() and not p.is_symlink() and p.read_bytes()[:4] == b"\x7fELF")
-        needed, libraries = glibc_needed(binary)
-        foreign = [library for library in libraries if not LIBC.match(library)]
-        if needed > floor:
-            raise Failed(f"{name} asks for glibc {needed[0]}.{needed[1]}, above {floor[0]}.{floor[1]}")
-        if foreign:
-            raise Failed(f"{name} needs {', '.join(foreign)}, which not every machine has")
-        print(f"package: {name}: glibc {needed[0]}.{needed[1]}, {len(libraries)} libraries, all of libc")
-        newest = max(newest, needed)
+        newest = max(newest, hold_to_floor(binary))
     return newest
 
 

@@ -27,11 +27,8 @@ for suite in bullseye bookworm trixie; do
   cp -a --reflink=auto "$base" "$root"
   mkdir -p "$root/try"
   cp "$packages"/* "$here/try.py" "$root/try/"
-  sysroot=${PORTABLE:?PORTABLE names the folder of packaging/fetch.sh}
-  libc=$sysroot/sysroot/usr/lib/x86_64-linux-gnu
   g++ -O2 -std=c++17 -I"$here/../include" -c "$here/try.cpp" -o "$cache/program.o"
-  g++ --sysroot="$sysroot/sysroot" -B"$libc/" -L"$libc" "$cache/program.o" "$sysroot/floor.o" -static-libstdc++ -static-libgcc \
-    -Wl,--wrap=exp,--wrap=log,--wrap=pow -pthread -lm -ldl -o "$root/try/program"
+  g++ "$cache/program.o" "@${PORTABLE:?PORTABLE names the folder of packaging/fetch.sh}/link" -lm -ldl -o "$root/try/program"
   tried "$suite: tarball" "$root" bash -ec 'cd /try; tar xzf rangescope-*.tar.gz; exec python3 try.py /try/rangescope-*/bin/rangescope /try/program'
   tried "$suite: wheel" "$root" bash -ec 'cd /try; python3 -m venv v; v/bin/pip install -q --no-index rangescope-*.whl
     v/bin/python -c "import rangescope; assert rangescope.backend == \"none\""; exec v/bin/python try.py /try/v/bin/rangescope /try/program'

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "analyze/names/nest.hpp"
-#include "base/fs.hpp"
 #include "base/log.hpp"
 #include "base/progress.hpp"
 #include "base/text.hpp"
@@ -127,13 +126,11 @@ base::Result<std::vector<std::filesystem::path>> find_inputs(const std::filesyst
       return base::fail(base::Code::kUsage, "this is a folder of runs", written,
                         "Name one of them: " + base::shell_quote(inside.back().string()));
     // Our own export is its run, where that is still there; the export holds no events to report on.
-    if (const auto head = base::read_head(input, 256); head && report::tables::is_own_export(*head)) {
-      const auto exported = report::tables::exported_run(input);
-      if (exported && !exported->empty() && runs::find_run(root, *exported)) {
-        base::info(base::printable(written) + " is an export of run '" + base::printable(*exported) +
-                   "': this is that run");
-        return find_inputs(root, *exported, run);
-      }
+    const auto exported = report::tables::exported_run(input);
+    if (exported && !exported->empty() && runs::find_run(root, *exported)) {
+      base::info(base::printable(written) + " is an export of run '" + base::printable(*exported) +
+                 "': this is that run");
+      return find_inputs(root, *exported, run);
     }
     return std::vector{input};
   }

@@ -110,14 +110,13 @@ base::Result<Captured> read_captures(std::span<const fs::path> paths, const read
                                ", which is read already");
       continue;
     }
-    if (const auto head = base::read_head(path, 256); head && report::tables::is_own_export(*head)) {
-      const auto run = report::tables::exported_run(path);
-      return base::fail(base::Code::kUsage,
-                        "this is an export of " + (run ? "run '" + base::printable(*run) + "'" : "a run"),
-                        path.string(),
-                        "Report on the run itself" +
-                            (run ? ": rangescope report " + base::shell_quote(base::printable(*run)) : std::string()) +
-                            ". SQLite reads the export: sqlite3 " + base::shell_quote(path.string()));
+    if (const auto run = report::tables::exported_run(path)) {
+      return base::fail(
+          base::Code::kUsage,
+          "this is an export of " + (!run->empty() ? "run '" + base::printable(*run) + "'" : "a run"), path.string(),
+          "Report on the run itself" +
+              (!run->empty() ? ": rangescope report " + base::shell_quote(base::printable(*run)) : std::string()) +
+              ". SQLite reads the export: sqlite3 " + base::shell_quote(path.string()));
     }
     const base::Work reading("reading " + base::printable(path.filename().string()), bytes_of(parts));
     auto known = read.extract(path);
@@ -163,7 +162,7 @@ base::Result<Captured> read_captures(std::span<const fs::path> paths, const read
 
 std::string kept_file(const fs::path& file) {
   const auto head = base::read_head(file, 256);
-  if (!head || report::tables::is_own_export(*head)) return {};
+  if (!head || report::tables::exported_run(file)) return {};
   if (const auto reader = read::find_reader(file)) return "a recording (" + std::string((*reader)->name()) + ")";
   if (head->starts_with("\x28\xb5\x2f\xfd")) return "an archive";
   if (head->find("rangescope.baseline/") != std::string::npos) return "a baseline";

@@ -19,19 +19,16 @@ portable = pathlib.Path(os.environ.get("RANGESCOPE_PORTABLE") or root / ".cache/
 if not (portable / ".stamp").exists():
     print(f"skipped: {portable} is not filled (packaging/fetch.sh)")
     sys.exit(77)
-libc = next((portable / "sysroot/usr/lib").glob("*-linux-gnu"))
 commands = json.loads((build / "compile_commands.json").read_text())
-bad = False
 for name in ("rangescope_inject", "rangescope_mpi"):
     outputs = (re.search(r" -o (\S+)", one["command"]).group(1) for one in commands)
     objects = sorted(str(build / output) for output in outputs if f"/{name}.dir/" in output)
+    if not objects:
+        sys.exit(f"{build} has no objects of {name}")
     with tempfile.TemporaryDirectory() as folder:
-        library = f"{folder}/lib{name}.so"
-        subprocess.run([compiler, "-shared", f"--sysroot={portable}/sysroot", f"-B{libc}/", f"-L{libc}", "-pthread", "-static-libstdc++",
-                        "-static-libgcc", *objects, str(portable / "floor.o"), "-Wl,--wrap=exp,--wrap=log,--wrap=pow",
-                        "-lm", "-ldl", "-o", library], check=True)
-        needed, libraries = package.glibc_needed(library)
-    foreign = [one for one in libraries if not package.LIBC.match(one)]
-    print(f"lib{name}.so: {len(objects)} objects, glibc {needed[0]}.{needed[1]}, {' '.join(libraries)}")
-    bad |= needed > package.FLOORS[f"lib{name}.so"] or bool(foreign) or not objects
-sys.exit(bad)
+        library = pathlib.Path(folder, f"lib{name}.so")
+        subprocess.run([compiler, "-shared", *objects, f"@{portable}/link", "-lm", "-ldl", "-o", library], check=True)
+        try:
+            package.hold_to_floor(library)
+        except package.Failed as why:
+            sys.exit(str(why))

@@ -201,6 +201,9 @@ MachineSources this_machine() {
     sources.inject_library = *library;
   else
     sources.inject_error = library.error().what;
+  for (const char* name : {"mpirun", "srun"})
+    if (sources.launcher.empty()) sources.launcher = base::find_on_path(name).value_or("").string();
+  sources.duckdb = base::Duck::version();
   return sources;
 }
 
@@ -216,11 +219,9 @@ MachineFacts gather_machine(const MachineSources& sources) {
   facts.ncu = look_for_tool("ncu", sources);
   facts.inject_library = sources.inject_library.string();
   facts.inject_error = sources.inject_error;
-  if (const auto mpi = sources.inject_library.parent_path() / "librangescope_mpi.so"; std::filesystem::exists(mpi))
-    facts.mpi_library = mpi.string();
-  for (const char* name : {"mpirun", "srun"})
-    if (facts.launcher.empty()) facts.launcher = base::find_on_path(name).value_or("").string();
-  facts.duckdb = base::Duck::version();
+  facts.mpi_library = collect::native::mpi_library(sources.inject_library, {}, true).string();
+  facts.launcher = sources.launcher;
+  facts.duckdb = sources.duckdb;
   look_for_cupti(sources.inject_library, facts);
   look_at_runs(sources.runs, facts);
   return facts;

@@ -25,6 +25,8 @@ struct MachineSources {
   std::filesystem::path nvml = "libnvidia-ml.so.1";  ///< handed to dlopen; "" asks no NVML
   std::filesystem::path inject_library;              ///< "" where none was found; then inject_error says why
   std::string inject_error;
+  std::string launcher;  ///< of MPI programs: the first of mpirun and srun on PATH; "" where there is none
+  std::string duckdb;    ///< "v1.1.3"; "" where its library was not found
   std::filesystem::path runs = "rangescope-runs";  ///< where runs will lie; need not exist
 };
 /// This machine and this process's environment.
@@ -69,9 +71,8 @@ struct MachineFacts {
   std::string cupti;        ///< "CUPTI 13.0.1, /usr/local/cuda/lib64/libcupti.so.13"
   std::string cupti_error;  ///< why there is none
   std::string inject_library, inject_error;
-  std::string mpi_library;  ///< librangescope_mpi.so beside it; "" where there is none
-  std::string launcher;     ///< the first of mpirun and srun on PATH
-  std::string duckdb;       ///< "v1.1.3"; "" where its library was not found
+  std::string mpi_library;       ///< librangescope_mpi.so beside it; "" where there is none
+  std::string launcher, duckdb;  ///< as in MachineSources
 
   std::vector<ProcessSeen> holders;
   std::optional<int> perf_event_paranoid, ptrace_scope;

@@ -54,14 +54,14 @@ class SqliteStore final : public Store {
   base::Database& database_;
 };
 
-}  // namespace
-
 bool is_own_export(std::string_view head) {
   if (head.size() < 72 || !head.starts_with("SQLite format 3")) return false;
   std::uint32_t id = 0;  // big-endian, at 68
   for (std::size_t i = 68; i < 72; ++i) id = id << 8 | static_cast<unsigned char>(head[i]);
   return id == kApplicationId;
 }
+
+}  // namespace
 
 base::Result<void> write_database(const Input& input, base::Database& database,
                                   const std::function<bool(std::string_view table)>& wanted) {
@@ -84,15 +84,15 @@ base::Result<void> write_file(const Input& input, const std::filesystem::path& t
   return file->commit();
 }
 
-base::Result<std::string> exported_run(const std::filesystem::path& file) {
+std::optional<std::string> exported_run(const std::filesystem::path& file) {
+  const auto head = base::read_head(file, 256);
+  if (!head || !is_own_export(*head)) return std::nullopt;
   auto database = base::Database::open_readonly(file);
-  if (!database) return base::fail(std::move(database));
+  if (!database) return "";
   auto statement = database->prepare("select value from run where key = 'id'");
-  if (!statement) return base::fail(std::move(statement));
-  auto row = statement->step();
-  if (!row) return base::fail(std::move(row));
-  if (!*row) return base::fail(base::Code::kBadData, "the export does not name its run", file.string());
-  return std::string(statement->text(0));
+  if (!statement) return "";
+  const auto row = statement->step();
+  return row && *row ? std::string(statement->text(0)) : "";
 }
 
 }  // namespace rangescope::report::tables

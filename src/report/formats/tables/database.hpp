@@ -3,6 +3,8 @@
 
 #include <filesystem>
 #include <functional>
+#include <optional>
+#include <string>
 #include <string_view>
 
 #include "base/result.hpp"
@@ -18,10 +20,8 @@ namespace rangescope::report::tables {
 /// All of them, in a new file that takes the name when it is whole.
 [[nodiscard]] base::Result<void> write_file(const Input& input, const std::filesystem::path& to);
 
-/// Does a file that begins so (256 bytes) come from write_database? Its application_id says it.
-[[nodiscard]] bool is_own_export(std::string_view head);
-
-/// The run that an export is of: its name and what it was read from. kBadData where it does not say.
-[[nodiscard]] base::Result<std::string> exported_run(const std::filesystem::path& file);
+/// The name of the run that a file from write_database is of, by its application_id: "" where it names none, nothing
+/// where the file is no export of ours.
+[[nodiscard]] std::optional<std::string> exported_run(const std::filesystem::path& file);
 
 }  // namespace rangescope::report::tables
