@@ -245,10 +245,10 @@ int names() {
 }
 
 // Ever new names in one buffer: the table of names must not grow without bound, nor confuse equal addresses.
-int unique() {
+int unique(long number) {
   char name[32];
-  for (int i = 0; i < 200000; ++i) {
-    std::snprintf(name, sizeof name, "step %d", i);
+  for (long i = 0; i < number; ++i) {
+    std::snprintf(name, sizeof name, "step %ld", i);
     leaf(name);
   }
   return 0;
@@ -558,7 +558,7 @@ int main(int argc, char** argv) {
       {"payload_extension", payload_extension},
       {"nccl_calls", nccl_calls},
       {"names", names},
-      {"unique", unique},
+      {"unique", [number] { return unique(number > 0 ? number : 200000); }},
       {"register_again", register_again},
       {"fork", forks},
       {"fork_file", fork_file},
