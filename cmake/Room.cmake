@@ -46,9 +46,9 @@ endfunction()
 
 # rangescope_room(NAME [THREADS] [ROOMS room...] [LIBRARIES lib...])
 #
-# Makes the static library rangescope_NAME of every src/NAME/**/*.cpp that is neither a test nor a benchmark, allowed to
-# include (and linked to) only ROOMS, and, from every *_test.cpp beside the code, the test program NAME_test; of every
-# *_bench.cpp the benchmark program NAME_bench. THREADS: it starts threads; other rooms cannot race, and are left out of
+# Makes the static library rangescope_NAME of every src/NAME/**/*.cpp that is no test, allowed to include (and linked to)
+# only ROOMS, and, from every *_test.cpp beside the code, the test program NAME_test. A table X.tsv beside X.cpp is
+# RANGESCOPE_TABLE there (base/embedded.hpp). THREADS: it starts threads; other rooms cannot race, and are left out of
 # ThreadSanitizer's build.
 function(rangescope_room name)
   cmake_parse_arguments(arg "THREADS" "" "ROOMS;LIBRARIES" ${ARGN})
@@ -57,11 +57,15 @@ function(rangescope_room name)
   endif()
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${name}/*.cpp)
   set(tests ${sources})
-  set(benches ${sources})
-  list(FILTER sources EXCLUDE REGEX "_(test|bench|fuzz)\\.cpp$")
+  list(FILTER sources EXCLUDE REGEX "_test\\.cpp$")
   list(FILTER sources EXCLUDE REGEX "/main\\.cpp$")
   list(FILTER tests INCLUDE REGEX "_test\\.cpp$")
-  list(FILTER benches INCLUDE REGEX "_bench\\.cpp$")
+  file(GLOB_RECURSE tables CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${name}/*.tsv)
+  foreach(table ${tables})
+    string(REGEX REPLACE "tsv$" "cpp" source ${table})
+    set_source_files_properties(${source} PROPERTIES OBJECT_DEPENDS ${table}
+                                COMPILE_DEFINITIONS RANGESCOPE_TABLE="${table}")
+  endforeach()
   if(sources)
     add_library(rangescope_${name} STATIC ${sources})
     set(scope PUBLIC)
@@ -90,9 +94,5 @@ function(rangescope_room name)
       set(chosen ENVIRONMENT "GTEST_FILTER=-*ErrorRate*:*AsOftenAsItSays*:*ABomb*:Demangle*")
     endif()
     rangescope_gtest(unit.${name} COMMAND ${name}_test LABELS unit ${chosen})
-  endif()
-  if(benches AND RANGESCOPE_BENCH)
-    add_executable(${name}_bench ${benches})
-    target_link_libraries(${name}_bench PRIVATE rangescope_${name} rangescope_flags benchmark::benchmark_main)
   endif()
 endfunction()

@@ -15,7 +15,7 @@
 #include "report/document/verdict_text.hpp"
 #include "report/document/view.hpp"
 #include "report/exporter.hpp"
-#include "report/sample_report.hpp"
+#include "report/sample_report_test.hpp"
 #include "report/sink.hpp"
 
 namespace rangescope::report {

@@ -12,9 +12,9 @@
 #include <random>
 #include <string>
 
+#include "analyze/session_test.hpp"
 #include "analyze/tally/file.hpp"
 #include "analyze/tally/make.hpp"
-#include "analyze/test_session.hpp"
 #include "base/fs.hpp"
 
 namespace {

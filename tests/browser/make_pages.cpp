@@ -6,7 +6,7 @@
 
 #include "report/compare/formats.hpp"
 #include "report/exporter.hpp"
-#include "report/sample_report.hpp"
+#include "report/sample_report_test.hpp"
 #include "report/sink.hpp"
 
 namespace {

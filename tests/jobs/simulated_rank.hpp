@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "analyze/test_session.hpp"
+#include "analyze/session_test.hpp"
 
 namespace rangescope::analyze::tally {
 

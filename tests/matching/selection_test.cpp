@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "analyze/analyze.hpp"
-#include "analyze/test_session.hpp"
+#include "analyze/session_test.hpp"
 #include "base/fs.hpp"
 #include "base/text.hpp"
 #include "collect/native/counter_plan.hpp"

@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-#include "analyze/test_session.hpp"
+#include "analyze/session_test.hpp"
 #include "model/measure.hpp"
 
 namespace rangescope::analyze {

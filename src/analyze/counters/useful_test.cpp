@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "analyze/analyze.hpp"
-#include "analyze/test_session.hpp"
+#include "analyze/session_test.hpp"
 #include "analyze/tree/tree.hpp"
 #include "model/measure.hpp"
 

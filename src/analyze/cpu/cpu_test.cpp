@@ -7,7 +7,7 @@
 #include <cmath>
 
 #include "analyze/analyze.hpp"
-#include "analyze/test_session.hpp"
+#include "analyze/session_test.hpp"
 
 namespace rangescope::analyze {
 namespace {

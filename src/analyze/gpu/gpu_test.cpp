@@ -8,7 +8,7 @@
 #include <set>
 
 #include "analyze/analyze.hpp"
-#include "analyze/test_session.hpp"
+#include "analyze/session_test.hpp"
 #include "model/measure.hpp"
 
 namespace rangescope::analyze {

@@ -7,7 +7,7 @@
 
 #include "analyze/analyze.hpp"
 #include "analyze/ranks/clocks.hpp"
-#include "analyze/test_session.hpp"
+#include "analyze/session_test.hpp"
 
 namespace rangescope::analyze {
 namespace clocks_test {

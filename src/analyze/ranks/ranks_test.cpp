@@ -7,7 +7,7 @@
 #include "analyze/analyze.hpp"
 #include "analyze/ranks/collectives.hpp"
 #include "analyze/rows.hpp"
-#include "analyze/test_session.hpp"
+#include "analyze/session_test.hpp"
 #include "analyze/verdict/verdict.hpp"
 
 namespace rangescope::analyze {

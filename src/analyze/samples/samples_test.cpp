@@ -7,8 +7,8 @@
 #include <random>
 
 #include "analyze/samples/sample_row.hpp"
+#include "analyze/session_test.hpp"
 #include "analyze/statistics/nonnegative.hpp"
-#include "analyze/test_session.hpp"
 
 namespace rangescope::analyze {
 namespace samples_test {

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "analyze/analyze.hpp"
-#include "analyze/test_session.hpp"
+#include "analyze/session_test.hpp"
 
 namespace rangescope::analyze {
 namespace wall_samples_test {

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "analyze/test_session.hpp"
+#include "analyze/session_test.hpp"
 
 namespace rangescope::analyze {
 namespace meant_test {

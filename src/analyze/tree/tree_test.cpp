@@ -6,7 +6,7 @@
 #include <random>
 
 #include "analyze/analyze.hpp"
-#include "analyze/test_session.hpp"
+#include "analyze/session_test.hpp"
 #include "model/measure.hpp"
 
 namespace rangescope::analyze {

@@ -6,7 +6,7 @@
 #include "analyze/analyze.hpp"
 #include "analyze/counters/roofline.hpp"
 #include "analyze/rows.hpp"
-#include "analyze/test_session.hpp"
+#include "analyze/session_test.hpp"
 #include "model/advice.hpp"
 
 namespace rangescope::analyze {

@@ -7,7 +7,7 @@
 #include "report/document/json_writer.hpp"
 #include "report/document/web_pages.hpp"
 #include "report/formats/html/data.hpp"
-#include "report/sample_report.hpp"
+#include "report/sample_report_test.hpp"
 #include "report/sink.hpp"
 
 namespace rangescope::report {

@@ -9,7 +9,7 @@
 #include <random>
 
 #include "analyze/analyze.hpp"
-#include "analyze/test_session.hpp"
+#include "analyze/session_test.hpp"
 
 namespace rangescope::analyze {
 namespace samples_bench {
