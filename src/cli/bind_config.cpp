@@ -17,8 +17,7 @@ namespace {
 /// What help prints for the value of a key's option.
 std::string value_name(const config::Key& key) {
   switch (key.type) {
-    case config::Type::kInt:
-    case config::Type::kNumber: return "N";
+    case config::Type::kInt: return "N";
     case config::Type::kText: return key.path == "run.root" || key.path == "run.dir" ? "DIR" : "TEXT";
     case config::Type::kDuration: return "TIME";
     case config::Type::kSize: return "BYTES";

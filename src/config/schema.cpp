@@ -8,13 +8,6 @@
 namespace rangescope::config {
 namespace {
 
-std::string number_text(double number) {
-  if (number == std::floor(number) && std::abs(number) < 1e15) return std::to_string(static_cast<std::int64_t>(number));
-  std::string text = std::to_string(number);
-  while (text.ends_with('0')) text.pop_back();
-  return text;
-}
-
 std::vector<std::string> choices(std::string_view allowed) {
   std::vector<std::string> out;
   if (allowed.empty()) return out;
@@ -67,7 +60,6 @@ std::string_view type_name(Type type) {
   switch (type) {
     case Type::kBool: return "boolean";
     case Type::kInt: return "integer";
-    case Type::kNumber: return "number";
     case Type::kText: return "text";
     case Type::kChoice: return "choice";
     case Type::kDuration: return "duration";
@@ -82,15 +74,13 @@ std::string_view type_name(Type type) {
 
 std::string describe(const Key& key) {
   const auto range = [&]() -> std::string {
-    const bool low = std::isfinite(key.min), high = std::isfinite(key.max) && key.max < 1e17;
-    if (low && high) return " from " + number_text(key.min) + " to " + number_text(key.max);
-    if (low) return " of at least " + number_text(key.min);
-    return high ? " of at most " + number_text(key.max) : "";
+    const auto text = [](double limit) { return std::to_string(static_cast<std::int64_t>(limit)); };
+    if (!std::isfinite(key.min)) return {};
+    return std::isfinite(key.max) ? " from " + text(key.min) + " to " + text(key.max) : " of at least " + text(key.min);
   };
   switch (key.type) {
     case Type::kBool: return "a boolean (true or false)";
     case Type::kInt: return "a whole number" + range();
-    case Type::kNumber: return "a number" + range();
     case Type::kText: return "a text";
     case Type::kChoice: return "one of " + base::join(choices(key.allowed), ", ");
     case Type::kDuration: return "a duration (500ms, 30s, 5m, 2h)";
@@ -187,12 +177,9 @@ base::Result<void> check(const Key& key, std::string_view path, Value& value) {
       value.text = *boolean ? "true" : "false";
       return {};
     }
-    case Type::kInt:
-    case Type::kNumber: {
+    case Type::kInt: {
       Value typed = value.kind == Kind::kText ? plain_scalar(base::trim(value.text), value.where) : value;
-      if (typed.kind != Kind::kInt && !(key.type == Type::kNumber && typed.kind == Kind::kDouble))
-        return wrong(key, path, value);
-      if (!(typed.number >= key.min && typed.number <= key.max)) return wrong(key, path, value);
+      if (typed.kind != Kind::kInt || typed.number < key.min || typed.number > key.max) return wrong(key, path, value);
       value = std::move(typed);
       return {};
     }

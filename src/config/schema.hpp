@@ -1,4 +1,5 @@
-// Every configuration key: type, range, allowed values, flag and one line of explanation, as one visible table.
+// Every configuration key: type, range, allowed values, flag and one line of explanation, as one visible table
+// (keys.tsv).
 //
 // Nothing else in the program knows a key's type. A key that is not in this table does not exist (78, with the nearest
 // one), except below maps of text (`workload.env.NAME`) and below `vars`, which belongs to the user.
@@ -19,7 +20,6 @@ namespace rangescope::config {
 enum class Type : std::uint8_t {
   kBool,  ///< true, false; yes, no, on, off are understood
   kInt,
-  kNumber,
   kText,         ///< any scalar, as it was written
   kChoice,       ///< one of `allowed`
   kDuration,     ///< 500ms, 30s, 5m, 2h; a bare number is seconds
@@ -38,6 +38,7 @@ struct Key {
   std::string_view allowed = {};  ///< kChoice: "a|b|c"; kList: of each item; "" for anything
   double min = -std::numeric_limits<double>::infinity();
   double max = std::numeric_limits<double>::infinity();
+  bool free = false;  ///< a project file of a stranger may set it (config/trust.hpp)
 };
 
 /// All keys, in the order in which `config show` lists them. Static storage.

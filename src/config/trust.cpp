@@ -19,30 +19,6 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t kMostBytes = std::size_t{16} << 20;
 
-// What a file of a stranger may say: what is measured, and how it is shown. Every other key is asked about: what is
-// run, how often, where, for how long and when it ends, what is written where and for whom to read, what is deleted. A
-// name that ends in '.' stands for all below it.
-struct Section {
-  std::string_view begin, names;  ///< names with blanks between
-};
-constexpr Section kMeasured[] = {
-    {"", "device ranges. kernels. run.ranks vars. pipeline.probe pipeline.skip_unknown"},
-    {"pipeline.native.",
-     "enable metrics per rounds chip flush_caches skip_first trace_first cuda_graphs mpi light overhead sample "
-     "cpu cpu_counters sample_metrics"},
-    {"pipeline.nsys.",
-     "enable trace sample cpuctxsw nvtx_domain_include nvtx_domain_exclude cuda_graph_trace cuda_memory_usage "
-     "trace_fork_before_exec gpu_metrics_device gpu_metrics_set gpu_metrics_frequency"},
-    {"pipeline.ncu.", "enable gating_nvtx top_n"},
-    {"pipeline.ncu.ncu_cli.",
-     "nvtx. set sections metrics disable_extra_suffixes kernel_name kernel_name_base kernel_id launch_skip "
-     "launch_skip_before_match launch_count filter_mode devices target_processes range_filter "
-     "range_replay_options cache_control clock_control graph_profiling push_pop_scope profile_from_start "
-     "apply_rules rules rename_kernels"},
-};
-// Of report.*, what is more than its looks: a file, a guard against spreadsheets, load.
-constexpr Section kNotShown = {"report.", "to raw_cells threads"};
-
 fs::path list_of_trusted() {
   const fs::path folder = base::state_folder();
   return folder.empty() ? fs::path() : folder / "trusted";
@@ -65,23 +41,12 @@ std::string how_to_trust(const fs::path& file) {
          "`, or leave it out with --no-project.";
 }
 
-bool holds(const Section& section, std::string_view path) {
-  if (!path.starts_with(section.begin)) return false;
-  path.remove_prefix(section.begin.size());
-  const auto names = base::split(section.names, ' ');
-  return std::any_of(names.begin(), names.end(), [&](std::string_view name) {
-    return name == path || (name.ends_with('.') && path.starts_with(name));
-  });
-}
-
+// What a file of a stranger may say (`free` in keys.tsv): what is measured, and how it is shown. Every other key is
+// asked about: what is run, how often, where, for how long and when it ends, what is written where and for whom to
+// read, what is deleted. Of report.*, that is what is more than its looks: a file, a guard against spreadsheets, load.
 bool needs_trust(std::string_view path) {
-  const bool known = std::ranges::any_of(keys(), [&](const Key& key) {
-    return key.path == path || key.path.starts_with(std::string(path) + ".") ||
-           path.starts_with(std::string(key.path) + ".");
-  });
-  if (!known) return false;  // the schema refuses it, and says what was meant
-  if (path.starts_with("report.")) return holds(kNotShown, path);
-  return std::ranges::none_of(kMeasured, [&](const Section& section) { return holds(section, path); });
+  const Key* key = find_key(path);
+  return key ? !key->free : is_section(path);  // what is neither, the schema refuses, and says what was meant
 }
 
 base::Result<void> walk(const Value& value, const std::string& path, const fs::path& file) {

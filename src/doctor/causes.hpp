@@ -2,7 +2,7 @@
 // seen.
 //
 // conf/doctor holds them, a file a chapter; what ncu and nsys say of themselves is the table of
-// collect/nsight/outcome.cpp. The page docs/manual/causes.md is this catalogue as Markdown (`rangescope doctor
+// collect/nsight/outcome.tsv. The page docs/manual/causes.md is this catalogue as Markdown (`rangescope doctor
 // --causes`), and a test holds one against the other. Nothing enters that was not measured, or read in a tool's own
 // documentation or words.
 #pragma once

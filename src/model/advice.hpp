@@ -1,4 +1,4 @@
-// What to try for each kind of verdict: a table (advice.cpp), and nothing else decides.
+// What to try for each kind of verdict: a table (advice.tsv), and nothing else decides.
 #pragma once
 
 #include <string>

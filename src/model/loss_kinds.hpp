@@ -1,5 +1,5 @@
 // Every kind of loss: what `rangescope help losses` prints, and docs/manual/losses.md holds. The rows are in
-// loss_kinds.cpp; `check.losses` compares them with the ids in the sources.
+// loss_kinds.tsv; `check.losses` compares them with the ids in the sources.
 //
 // Information leaves every number as it is. A warning or an error makes `--strict` fail; with an error, numbers of the
 // report are known to be too small.

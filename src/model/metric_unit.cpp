@@ -1,8 +1,12 @@
 #include "model/metric_unit.hpp"
 
-#include <algorithm>
 #include <array>
+#include <optional>
 #include <utility>
+
+#include "base/embedded.hpp"
+
+RANGESCOPE_EMBED(metric_unit, RANGESCOPE_TABLE);
 
 namespace rangescope::model {
 namespace {
@@ -10,58 +14,13 @@ namespace {
 using namespace std::string_view_literals;
 using Rule = std::pair<std::string_view, std::string_view>;
 
-/// Names that no rule gives: whole name, unit of ncu 2024.1.
-constexpr auto kNames = std::to_array<Rule>({
-    {"derived__avg_thread_executed", "thread"},
-    {"derived__avg_thread_executed_true", "thread"},
-    {"derived__memory_l1_conflicts_shared_nway", "byte"},
-    {"derived__memory_l1_wavefronts_shared_excessive", "byte"},
-    {"derived__memory_l2_theoretical_sectors_global_excessive", "byte"},
-    {"derived__pct_occupancy_per_barrier_count", ""},
-    {"derived__pct_occupancy_per_block_size", "%/"},
-    {"derived__pct_occupancy_per_register_count", "%/register"},
-    {"derived__pct_occupancy_per_shared_mem_size", "%/byte"},
-    {"derived__sm__sass_thread_inst_executed_op_dfma_pred_on_x2", "thread|inst"},
-    {"derived__sm__sass_thread_inst_executed_op_ffma_pred_on_x2", "thread|inst"},
-    {"derived__sm__sass_thread_inst_executed_op_hfma_pred_on_x4", "thread"},
-    {"derived__smsp__inst_executed_op_branch_pct", "%"},
-    {"derived__smsp__sass_thread_inst_executed_op_dfma_pred_on_x2", "thread|inst"},
-    {"derived__smsp__sass_thread_inst_executed_op_ffma_pred_on_x2", "thread|inst"},
-    {"derived__smsp__sass_thread_inst_executed_op_hadd_pred_on_x2", "thread"},
-    {"derived__smsp__sass_thread_inst_executed_op_hfma_pred_on_x4", "thread"},
-    {"derived__smsp__sass_thread_inst_executed_op_hmul_pred_on_x2", "thread"},
-    {"launch__block_dim_x", "block"},
-    {"launch__block_dim_y", "block"},
-    {"launch__block_dim_z", "block"},
-    {"launch__cluster_max_active", "cluster"},
-    {"launch__cluster_max_potential_size", "block"},
-    {"launch__occupancy_cluster_gpu_pct", "%"},
-    {"launch__occupancy_cluster_pct", "%"},
-    {"launch__occupancy_limit_blocks", "block"},
-    {"launch__occupancy_limit_registers", "block"},
-    {"launch__occupancy_limit_shared_mem", "block"},
-    {"launch__occupancy_limit_warps", "block"},
-    {"launch__registers_per_thread", "register/thread"},
-    {"launch__registers_per_thread_allocated", "register/thread"},
-    {"launch__shared_mem_config_size", "byte"},
-    {"launch__sm_count", "SM"},
-    {"launch__thread_count", "thread"},
-    {"lts__average_gcomp_input_sector_success_rate.pct", "%|sector"},
-    {"profiler__pmsampler_dropped_samples", "sample"},
-    {"profiler__pmsampler_interval_cycles", "cycle"},
-    {"profiler__pmsampler_interval_time", "nsecond"},
-    {"profiler__pmsampler_merged_samples", "sample"},
-    {"profiler__replayer_passes", "pass"},
-    {"profiler__replayer_passes_type_warmup", "pass"},
-    {"sm__maximum_warps_avg_per_active_cycle", "warp"},
-    {"sm__maximum_warps_per_active_cycle_pct", "%"},
-    {"smsp__maximum_warps_avg_per_active_cycle", "warp"},
-    {"smsp__pcsamp_aggregated_passes", "pass"},
-    {"smsp__pcsamp_interval_cycles", "cycle"},
-    {"smsp__pcsamp_warps_issue_stalled_no_instructions", "inst"},
-    {"smsp__pcsamp_warps_issue_stalled_no_instructions_not_issued", "inst"},
-});
-static_assert(std::ranges::is_sorted(kNames, {}, &Rule::first));
+/// That of a metric whose unit no rule gives; in another version only what differs.
+std::optional<std::string> exact_unit(std::string_view version, std::string_view name) {
+  static const auto table = base::rows<3>(rangescope_metric_unit);
+  for (const auto& row : table)
+    if (row[1] == name && row[0] == version) return std::string(row[2]);
+  return std::nullopt;
+}
 
 bool has_word(std::string_view words, std::string_view word) {
   for (std::size_t at = words.find(word); at != std::string_view::npos; at = words.find(word, at + 1)) {
@@ -158,8 +117,7 @@ std::string per(std::string_view unit, std::string_view denominator) {
 }
 
 std::string unit_2024(std::string_view whole) {
-  const auto exact = std::ranges::lower_bound(kNames, whole, {}, &Rule::first);
-  if (exact != kNames.end() && exact->first == whole) return std::string(exact->second);
+  if (auto exact = exact_unit("2024", whole)) return std::move(*exact);
   const Name name = split(whole);
   if (name.rollup == "pct" || name.submetric.starts_with("pct_of_peak") || name.counter.ends_with("_pct")) return "%";
   if (name.rollup == "ratio" || name.rollup == "max_rate") return std::string(ratio_unit(name.counter));
@@ -178,31 +136,9 @@ std::string unit_2024(std::string_view whole) {
   return unit == "op" ? std::string() : std::string(unit);
 }
 
-/// Where ncu 2025.3 means another unit than 2024.1, seen in its raw pages of an H200 (some of them are its mistakes).
-constexpr auto kNames2025 = std::to_array<Rule>({
-    {"derived__avg_thread_unexecuted_true", "thread"},
-    {"derived__l1tex__lsu_writeback_bytes_mem_lgds.sum.peak_sustained", ""},
-    {"derived__l1tex__lsu_writeback_bytes_mem_lgds.sum.per_second", ""},
-    {"derived__local_spilling_requests", ""},
-    {"derived__memory_l1_conflicts_shared_nway", ""},
-    {"derived__memory_l1_wavefronts_shared_excessive", ""},
-    {"gcc__xbar2gcc_sectors.sum", ""},
-    {"launch__occupancy_limit_barriers", "block"},
-    {"launch__persisting_l2_cache_size", "byte"},
-    {"lrc__average_ilc_input_sector_compression_rate.ratio", ""},
-    {"lrc__average_xbar2gpc_sectors_op_read.ratio", ""},
-    {"sm__icc_requests.sum", "cycle"},
-    {"smsp__branch_targets_threads_divergent", "branches"},
-    {"smsp__imc_requests.sum", "cycle"},
-    {"smsp__pcsamp_warps_issue_stalled_branch_resolving", "branches"},
-    {"smsp__pcsamp_warps_issue_stalled_branch_resolving_not_issued", "branches"},
-});
-static_assert(std::ranges::is_sorted(kNames2025, {}, &Rule::first));
-
 /// The words of ncu 2025.3 (since 2024.2).
 std::string unit_2025(std::string_view name, std::string unit) {
-  const auto exact = std::ranges::lower_bound(kNames2025, name, {}, &Rule::first);
-  if (exact != kNames2025.end() && exact->first == name) return std::string(exact->second);
+  if (auto exact = exact_unit("2025", name)) return std::move(*exact);
   if (name.starts_with("memory_l1_") || name.starts_with("memory_l2_")) return "sectors";
   if (name.starts_with("sass__inst_executed_register_spilling_mem_")) return "byte";
   if (name.starts_with("smsp__sass_branch_targets_threads_divergent")) return "branches";

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""losses: every kind of loss that the sources name has a row in src/model/loss_kinds.cpp, and every row is named.
+"""losses: every kind of loss that the sources name has a row in src/model/loss_kinds.tsv, and every row is named.
 
-The table is not in a header, so that a row more rebuilds one file; a kind without a row would be "unknown_loss".
+A row more rebuilds one file; a kind without a row would be "unknown_loss".
 Usage: losses.py ROOT
 """
 import re
@@ -9,8 +9,8 @@ import sys
 
 import tree
 
-TABLE = "src/model/loss_kinds.cpp"
-ROW = re.compile(r'^    \{"(\w+)", k', re.M)
+TABLE = "src/model/loss_kinds.tsv"
+ROW = re.compile(r'^(\w+)\t', re.M)
 ID = r'"([a-z0-9]+(?:_[a-z0-9]+)+)"'
 MADE = [re.compile(before + ID + r"\s*[,})]") for before in (
     r"\blose\(\s*", r"\blosses_?\.add\(\s*", r"\bLossKind\(\s*", r"\bLoss\s*(?:\w+\s*)?[({]\s*",

@@ -50,7 +50,7 @@ class Layers(unittest.TestCase):
     def test_losses(self):
         text = 'lose("torn_tail", 1, "x");\nsession.losses.push_back({"no_such_kind", 1, "x"});\nLoss loss("other_kind", 1);\n'
         self.assertEqual(losses.unknown("src/read/a.cpp", text, {"torn_tail"}),
-                         [f"src/read/a.cpp:{line}: src/model/loss_kinds.cpp lacks the loss {name}"
+                         [f"src/read/a.cpp:{line}: src/model/loss_kinds.tsv lacks the loss {name}"
                           for line, name in ((2, "no_such_kind"), (3, "other_kind"))])
 
     def test_parent(self):

@@ -14,7 +14,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 import cases
 
 BIN, ROOT = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
-OTHERS = ("/inject/mpi/", "/collect/", "/doctor/command/", "/config/keys.cpp", "/runs/provenance.cpp")
+OTHERS = ("/inject/mpi/", "/collect/", "/doctor/command/", "/config/keys.tsv", "/runs/provenance.cpp")
 FOREIGN = {"--cap-add", "--pause", "--print-gpu-trace", "--profile-child-processes", "--type", "--report", "--timeunit"}  # of docker, dcgmi, nvprof, nsys export and stats
 OPTION = re.compile(r"(?<![\w-])--[a-z][a-z0-9]*(?:-[a-z0-9]+)*")
 
@@ -33,6 +33,10 @@ def literals():
             source = re.sub(r"^\s*//.*$", "", f.read(), flags=re.M)
         for text in re.findall(r'"((?:[^"\\\n]|\\.)*)"', re.sub(r'"\s*\n\s*"', "", source)):
             yield os.path.relpath(path, ROOT), text
+    for path in sorted(glob.glob(f"{ROOT}/src/**/*.tsv", recursive=True)):
+        if not any(other in path for other in OTHERS):
+            with open(path, encoding="utf-8") as f:
+                yield from ((os.path.relpath(path, ROOT), cell) for line in f for cell in line.rstrip().split("\t"))
 
 
 class Messages(unittest.TestCase):

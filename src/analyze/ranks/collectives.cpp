@@ -1,111 +1,81 @@
 #include "analyze/ranks/collectives.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cctype>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <tuple>
 #include <unordered_map>
+
+#include "base/text.hpp"
 
 namespace rangescope::analyze {
 namespace {
 
 using model::Session;
 
-struct KnownCall {
-  std::string_view name;
+struct KnownCalls {
   Operation operation;
+  std::string_view names;  // with | between
 };
 // Collectives with sizes of their own for each rank have no bandwidth.
-constexpr auto kCalls = std::to_array<KnownCall>({
-    {"ncclAllReduce", Operation::kAllReduce},
-    {"ncclReduceScatter", Operation::kReduceScatter},
-    {"ncclAllGather", Operation::kAllGather},
-    {"ncclBroadcast", Operation::kBroadcast},
-    {"ncclBcast", Operation::kBroadcast},
-    {"ncclReduce", Operation::kReduce},
-    {"ncclAlltoAll", Operation::kAllToAll},
-    {"ncclGather", Operation::kGather},
-    {"ncclScatter", Operation::kScatter},
-    {"MPI_Allreduce", Operation::kAllReduce},
-    {"MPI_Reduce_scatter_block", Operation::kReduceScatter},
-    {"MPI_Allgather", Operation::kAllGather},
-    {"MPI_Bcast", Operation::kBroadcast},
-    {"MPI_Reduce", Operation::kReduce},
-    {"MPI_Alltoall", Operation::kAllToAll},
-    {"MPI_Gather", Operation::kGather},
-    {"MPI_Scatter", Operation::kScatter},
-    {"MPI_Barrier", Operation::kBarrier},
-    {"MPI_Allgatherv", Operation::kOther},
-    {"MPI_Alltoallv", Operation::kOther},
-    {"MPI_Gatherv", Operation::kOther},
-    {"MPI_Scatterv", Operation::kOther},
-    {"MPI_Reduce_scatter", Operation::kOther},
-    {"MPI_Scan", Operation::kOther},
-    {"MPI_Exscan", Operation::kOther},
-    {"MPI_Alltoallw", Operation::kOther},
-    {"MPI_Win_create", Operation::kOther},
-    {"MPI_Win_allocate", Operation::kOther},
-    {"MPI_Win_allocate_shared", Operation::kOther},
-    {"MPI_Win_create_dynamic", Operation::kOther},
-    {"MPI_Win_fence", Operation::kOther},
-    {"MPI_Win_free", Operation::kOther},
-    {"ncclSend", Operation::kSend},
-    {"ncclRecv", Operation::kReceive},
-    {"MPI_Send", Operation::kSend},
-    {"MPI_Ssend", Operation::kSend},
-    {"MPI_Rsend", Operation::kSend},
-    {"MPI_Bsend", Operation::kSendLater},
-    {"MPI_Recv", Operation::kReceive},
-    {"MPI_Isend", Operation::kSendLater},
-    {"MPI_Issend", Operation::kSendLater},
-    {"MPI_Irsend", Operation::kSendLater},
-    {"MPI_Ibsend", Operation::kSendLater},
-    {"MPI_Irecv", Operation::kReceiveLater},
-    {"MPI_Start (MPI_Send_init)", Operation::kSendLater},
-    {"MPI_Start (MPI_Ssend_init)", Operation::kSendLater},
-    {"MPI_Start (MPI_Rsend_init)", Operation::kSendLater},
-    {"MPI_Start (MPI_Bsend_init)", Operation::kSendLater},
-    {"MPI_Start (MPI_Psend_init)", Operation::kSendLater},
-    {"MPI_Start (MPI_Recv_init)", Operation::kReceiveLater},
-    {"MPI_Start (MPI_Precv_init)", Operation::kReceiveLater},
-    {"MPI_Mprobe", Operation::kReceive},
-    {"MPI_Improbe", Operation::kReceiveLater},
-    {"MPI_Sendrecv", Operation::kExchange},
-    {"MPI_Sendrecv_replace", Operation::kExchange},
-    {"MPI_Isendrecv", Operation::kExchangeLater},
-    {"MPI_Isendrecv_replace", Operation::kExchangeLater},
-    {"MPI_Mrecv", Operation::kWait},
-    {"MPI_Wait", Operation::kWait},
-    {"MPI_Waitall", Operation::kWait},
-    {"MPI_Waitany", Operation::kWait},
-    {"MPI_Waitsome", Operation::kWait},
-    {"MPI_Test", Operation::kWait},
-    {"MPI_Testall", Operation::kWait},
-    {"MPI_Testany", Operation::kWait},
-    {"MPI_Testsome", Operation::kWait},
-});
+constexpr KnownCalls kCalls[] = {
+    {Operation::kAllReduce, "ncclAllReduce|MPI_Allreduce"},
+    {Operation::kReduceScatter, "ncclReduceScatter|MPI_Reduce_scatter_block"},
+    {Operation::kAllGather, "ncclAllGather|MPI_Allgather"},
+    {Operation::kBroadcast, "ncclBroadcast|ncclBcast|MPI_Bcast"},
+    {Operation::kReduce, "ncclReduce|MPI_Reduce"},
+    {Operation::kAllToAll, "ncclAlltoAll|MPI_Alltoall"},
+    {Operation::kGather, "ncclGather|MPI_Gather"},
+    {Operation::kScatter, "ncclScatter|MPI_Scatter"},
+    {Operation::kBarrier, "MPI_Barrier"},
+    {Operation::kOther,
+     "MPI_Allgatherv|MPI_Alltoallv|MPI_Gatherv|MPI_Scatterv|"
+     "MPI_Reduce_scatter|MPI_Scan|MPI_Exscan|MPI_Alltoallw|MPI_Win_create|"
+     "MPI_Win_allocate|MPI_Win_allocate_shared|MPI_Win_create_dynamic|"
+     "MPI_Win_fence|MPI_Win_free"},
+    {Operation::kSend, "ncclSend|MPI_Send|MPI_Ssend|MPI_Rsend"},
+    {Operation::kReceive, "ncclRecv|MPI_Recv|MPI_Mprobe"},
+    {Operation::kSendLater,
+     "MPI_Bsend|MPI_Isend|MPI_Issend|MPI_Irsend|MPI_Ibsend|"
+     "MPI_Start (MPI_Send_init)|MPI_Start (MPI_Ssend_init)|"
+     "MPI_Start (MPI_Rsend_init)|MPI_Start (MPI_Bsend_init)|"
+     "MPI_Start (MPI_Psend_init)"},
+    {Operation::kReceiveLater,
+     "MPI_Irecv|MPI_Start (MPI_Recv_init)|MPI_Start (MPI_Precv_init)|"
+     "MPI_Improbe"},
+    {Operation::kExchange, "MPI_Sendrecv|MPI_Sendrecv_replace"},
+    {Operation::kExchangeLater, "MPI_Isendrecv|MPI_Isendrecv_replace"},
+    {Operation::kWait,
+     "MPI_Mrecv|MPI_Wait|MPI_Waitall|MPI_Waitany|MPI_Waitsome|MPI_Test|"
+     "MPI_Testall|MPI_Testany|MPI_Testsome"},
+};
 
 bool is_message(Operation operation) {
   return operation >= Operation::kSend;
 }
 
-const KnownCall* find_call(std::string_view name) {
-  const auto found =
-      std::find_if(kCalls.begin(), kCalls.end(), [&](const KnownCall& call) { return call.name == name; });
-  return found == kCalls.end() ? nullptr : &*found;
+std::optional<Operation> find_call(std::string_view name) {
+  static const auto calls = [] {
+    std::unordered_map<std::string_view, Operation> out;
+    for (const auto& [operation, names] : kCalls)
+      for (const std::string_view each : base::split(names, '|')) out.emplace(each, operation);
+    return out;
+  }();
+  const auto found = calls.find(name);
+  return found == calls.end() ? std::nullopt : std::optional(found->second);
 }
 
-/// Of MPI_Iallreduce that of MPI_Allreduce. Null for what begins no collective.
-const KnownCall* find_later(std::string_view name) {
+/// Of MPI_Iallreduce that of MPI_Allreduce. Nothing for what begins no collective.
+std::optional<Operation> find_later(std::string_view name) {
   constexpr std::string_view kBegins = "MPI_I";
-  if (!name.starts_with(kBegins) || name.size() == kBegins.size()) return nullptr;
+  if (!name.starts_with(kBegins) || name.size() == kBegins.size()) return std::nullopt;
   std::string blocking = "MPI_" + std::string(name.substr(kBegins.size()));
   blocking[4] = static_cast<char>(std::toupper(static_cast<unsigned char>(blocking[4])));
-  const KnownCall* const call = find_call(blocking);
-  return call == nullptr || is_message(call->operation) ? nullptr : call;
+  const auto call = find_call(blocking);
+  return !call || is_message(*call) ? std::nullopt : call;
 }
 
 std::string_view domain_of(const Session& session, const model::Range& range) {
@@ -337,9 +307,9 @@ bool bandwidth_of(Operation operation, double bytes, double ranks, double ns, Ba
 }
 
 void classify(std::string_view name, CollectiveCall& call) {
-  const KnownCall* known = find_call(name);
-  if (known == nullptr) call.later = (known = find_later(name)) != nullptr;
-  call.operation = known == nullptr ? Operation::kOther : known->operation;
+  auto known = find_call(name);
+  if (!known) call.later = (known = find_later(name)).has_value();
+  call.operation = known.value_or(Operation::kOther);
 }
 
 void match_messages(const Session& session, const Members& members, CollectiveCalls& out) {
@@ -401,27 +371,27 @@ CollectiveCalls find_collectives(const Session& session) {
       if (said.self >= 0) selves[{made, process}] = said.self;
     }
     const std::string_view name = session.strings.view(range.name);
-    const KnownCall* call = find_call(name);
-    const bool later = call == nullptr && (call = find_later(name)) != nullptr;
-    if (call == nullptr) continue;
-    if (!nccl && said.communicator == 0 && call->operation != Operation::kWait) continue;  // nobody saw it made
-    CollectiveCall made{range.start_ns, range.end_ns,    r,         process, communicator(nccl, said.communicator),
-                        range.name,     call->operation, said.bytes};
+    auto call = find_call(name);
+    const bool later = !call && (call = find_later(name));
+    if (!call) continue;
+    if (!nccl && said.communicator == 0 && *call != Operation::kWait) continue;  // nobody saw it made
+    CollectiveCall made{range.start_ns, range.end_ns, r,         process, communicator(nccl, said.communicator),
+                        range.name,     *call,        said.bytes};
     made.self = said.self;
     made.later = later;
-    if (call->operation == Operation::kBarrier) made.bytes = 0;
-    if (call->operation != Operation::kWait)
+    if (*call == Operation::kBarrier) made.bytes = 0;
+    if (*call != Operation::kWait)
       requests.begun(made, said.request);
     else if (!requests.completed(session, std::span(fields).subspan(first, field - first), process))
       continue;
-    const bool sends = call->operation == Operation::kSend || call->operation == Operation::kSendLater;
-    if (call->operation == Operation::kExchange || call->operation == Operation::kExchangeLater)
+    const bool sends = *call == Operation::kSend || *call == Operation::kSendLater;
+    if (*call == Operation::kExchange || *call == Operation::kExchangeLater)
       made.to = said.peer, made.from = said.source;
-    else if (is_message(call->operation))
+    else if (is_message(*call))
       (sends ? made.to : made.from) = said.peer;
     if (range.end_ns != kOpen) {
       out.calls.push_back(made);
-    } else if (!is_message(call->operation)) {
+    } else if (!is_message(*call)) {
       made.end_ns = session.end_ns;
       out.standing.push_back(made);
     }

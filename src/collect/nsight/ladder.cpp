@@ -1,5 +1,6 @@
 #include "collect/nsight/ladder.hpp"
 
+#include "base/text.hpp"
 #include "base/units.hpp"
 
 namespace rangescope::collect {
@@ -15,59 +16,29 @@ constexpr Name kSteps[] = {{Step::kNative, "native"},
                            {Step::kApplication, "application"},
                            {Step::kKernel, "kernel"}};
 
-/// Prefixes of calls that range replay refuses; the runtime's names stand for the driver calls that they cause.
-struct Refused {
-  std::string_view prefix, reason;
-};
-constexpr Refused kRefused[] = {
-    {"cuMemAllocAsync", "stream-ordered allocation"},
-    {"cuMemFreeAsync", "stream-ordered allocation"},
-    {"cuMemPool", "stream-ordered allocation"},
-    {"cudaMallocAsync", "stream-ordered allocation"},
-    {"cudaFreeAsync", "stream-ordered allocation"},
-    {"cudaMallocFromPool", "stream-ordered allocation"},
-    {"cudaMemPool", "stream-ordered allocation"},
-    {"cuGraph", "CUDA graphs"},
-    {"cudaGraph", "CUDA graphs"},
-    {"cuStreamBeginCapture", "CUDA graphs"},
-    {"cudaStreamBeginCapture", "CUDA graphs"},
-    {"cuStreamEndCapture", "CUDA graphs"},
-    {"cudaStreamEndCapture", "CUDA graphs"},
-    {"cuMemAddress", "virtual memory management"},
-    {"cuMemCreate", "virtual memory management"},
-    {"cuMemMap", "virtual memory management"},
-    {"cuMemUnmap", "virtual memory management"},
-    {"cuMemSetAccess", "virtual memory management"},
-    {"cuMemRelease", "virtual memory management"},
-    {"cuPointer", "unified addressing"},
-    {"cudaPointer", "unified addressing"},
-    {"cuMemPrefetch", "unified addressing"},
-    {"cudaMemPrefetch", "unified addressing"},
-    {"cuMemAdvise", "unified addressing"},
-    {"cudaMemAdvise", "unified addressing"},
-    {"cuMemAllocManaged", "managed memory"},
-    {"cudaMallocManaged", "managed memory"},
-    {"cuImportExternal", "external resources"},
-    {"cudaImportExternal", "external resources"},
-    {"cuExternal", "external resources"},
-    {"cuSignalExternal", "external resources"},
-    {"cuWaitExternal", "external resources"},
-    {"cuStreamWaitValue", "stream memory operations"},
-    {"cuStreamWriteValue", "stream memory operations"},
-    {"cuStreamBatchMemOp", "stream memory operations"},
-    {"cuCtxEnablePeerAccess", "peer access"},
-    {"cudaDeviceEnablePeerAccess", "peer access"},
-    {"cuCtxDisablePeerAccess", "peer access"},
-    {"cuDeviceCanAccessPeer", "peer access"},
-    {"cuKernelSetAttribute", "cuKernelSetAttribute"},
-    {"cuKernelSetCacheConfig", "cuKernelSetCacheConfig"},
-    {"cuCtxSetCacheConfig", "cuCtxSetCacheConfig"},
-    {"cuCtxSetSharedMemConfig", "cuCtxSetSharedMemConfig"},
-    {"cuDeviceSetMemPool", "cuDeviceSetMemPool"},
-    {"cuGraphics", "graphics interoperation"},
-    {"cudaGraphics", "graphics interoperation"},
-    {"cuTexRef", "texture references"},
-    {"cuSurfRef", "surface references"},
+/// Prefixes of calls that range replay refuses, with the reason; without one the name says it. The runtime's names
+/// stand for the driver calls that they cause.
+constexpr std::pair<std::string_view, std::string_view> kRefused[] = {
+    {"stream-ordered allocation",
+     "cuMemAllocAsync cuMemFreeAsync cuMemPool cudaMallocAsync cudaFreeAsync "
+     "cudaMallocFromPool cudaMemPool"},
+    {"CUDA graphs",
+     "cuGraph cudaGraph cuStreamBeginCapture cudaStreamBeginCapture cuStreamEndCapture "
+     "cudaStreamEndCapture"},
+    {"virtual memory management", "cuMemAddress cuMemCreate cuMemMap cuMemUnmap cuMemSetAccess cuMemRelease"},
+    {"unified addressing", "cuPointer cudaPointer cuMemPrefetch cudaMemPrefetch cuMemAdvise cudaMemAdvise"},
+    {"managed memory", "cuMemAllocManaged cudaMallocManaged"},
+    {"external resources", "cuImportExternal cudaImportExternal cuExternal cuSignalExternal cuWaitExternal"},
+    {"stream memory operations", "cuStreamWaitValue cuStreamWriteValue cuStreamBatchMemOp"},
+    {"peer access",
+     "cuCtxEnablePeerAccess cudaDeviceEnablePeerAccess cuCtxDisablePeerAccess "
+     "cuDeviceCanAccessPeer"},
+    {"",
+     "cuKernelSetAttribute cuKernelSetCacheConfig cuCtxSetCacheConfig "
+     "cuCtxSetSharedMemConfig cuDeviceSetMemPool"},
+    {"graphics interoperation", "cuGraphics cudaGraphics"},
+    {"texture references", "cuTexRef"},
+    {"surface references", "cuSurfRef"},
 };
 
 std::string refused_calls(const Evidence& evidence) {
@@ -96,17 +67,18 @@ std::optional<Step> find_step(std::string_view name) {
 
 std::string range_replay_refuses(std::string_view api) {
   // "cudaMallocAsync_v11020", "cuMemAllocAsync_ptsz": versions and per-thread variants are suffixes.
-  for (const Refused& one : kRefused)
-    if (api.starts_with(one.prefix)) return std::string(one.reason);
+  for (const auto& [reason, prefixes] : kRefused)
+    for (const std::string_view prefix : base::split(prefixes, ' '))
+      if (api.starts_with(prefix)) return std::string(reason.empty() ? prefix : reason);
   return {};
 }
 
 std::string calls_to_note() {
   std::string out = "cuCtxCreate,cuDevicePrimaryCtxRetain,cuMemAlloc,cuMemFree,cuModuleLoad,cuLibraryLoad";
-  for (const Refused& one : kRefused)
-    if (!one.prefix.starts_with("cuda") && !one.prefix.starts_with("cuMemAlloc") &&
-        !one.prefix.starts_with("cuMemFree"))
-      out += "," + std::string(one.prefix);
+  for (const auto& [reason, prefixes] : kRefused)
+    for (const std::string_view each : base::split(prefixes, ' '))
+      if (!each.starts_with("cuda") && !each.starts_with("cuMemAlloc") && !each.starts_with("cuMemFree"))
+        out += "," + std::string(each);
   return out;
 }
 

@@ -3,194 +3,39 @@
 #include <algorithm>
 #include <array>
 
+#include "base/embedded.hpp"
 #include "base/text.hpp"
+
+RANGESCOPE_EMBED(options, RANGESCOPE_TABLE);
 
 namespace rangescope::collect {
 namespace {
 
 using std::string_view;
-using O = Option;
 constexpr string_view kC = "ncu", kS = "nsys";  // Compute, Systems
-constexpr string_view kStats = "nsys stats", kExport = "nsys export";
+constexpr string_view kModes[] = {"kernel", "application", "range", "app-range"};
+constexpr string_view kTraits[] = {"switch",  "yes-no", "list", "each",  "listed", "hidden",
+                                   "telling", "passed", "code", "alone", "number", "live"};
 
-// clang-format off
-constexpr std::array kNcuKeys{
-    O{kC, "--replay-mode", 0, O::kCode | O::kListed | O::kTelling | O::kPassed | O::kLive, "replay_mode", "2020.2"},
-    O{kC, "--target-processes", 0, O::kListed | O::kTelling | O::kLive, "target_processes"},
-    O{kC, "--target-processes-filter", 0, O::kList | O::kTelling | O::kLive, "target_processes_filter", "2022.1"},
-    O{kC, "--clock-control", 0, O::kListed | O::kTelling | O::kLive, "clock_control"},
-    O{kC, "--cache-control", 0, O::kListed | O::kTelling | O::kLive, "cache_control"},
-    O{kC, "--pipeline-boost-state", 0, O::kListed, "pipeline_boost_state", "2025.1"},
-    O{kC, "--app-replay-match", 0, O::kListed | O::kTelling, "app_replay_match", {}, {}, kApplication},
-    O{kC, "--app-replay-mode", 0, O::kListed | O::kTelling, "app_replay_mode", "2022.3", {}, kApplication},
-    O{kC, "--app-replay-buffer", 0, O::kListed | O::kTelling, "app_replay_buffer", "2021.1", {}, kApplication},
-    O{kC, "--range-replay-options", 0, O::kList | O::kListed | O::kTelling, "range_replay_options", "2022.1", {},
-      kRange},
-    O{kC, "--graph-profiling", 0, O::kListed | O::kTelling | O::kLive, "graph_profiling", "2023.1", {}, kKernel,
-      "graph"},
-    O{kC, "--nvtx-push-pop-scope", 0, O::kListed | O::kTelling, "push_pop_scope", "2025.1"},
-    O{kC, "--nvtx-include", 0, O::kEach | O::kCode | O::kTelling | O::kPassed, "nvtx.include"},
-    O{kC, "--nvtx-exclude", 0, O::kEach | O::kCode | O::kTelling | O::kPassed, "nvtx.exclude", {}, {}, kKernels},
-    O{kC, "--range-filter", 0, O::kCode | O::kTelling, "range_filter", "2023.1"},
-    O{kC, "--set", 0, O::kCode | O::kLive, "set"},
-    O{kC, "--section", 0, O::kEach | O::kCode, "sections"},
-    O{kC, "--metrics", 0, O::kList | O::kCode, "metrics"},
-    O{kC, "--disable-extra-suffixes", 0, O::kSwitch, "disable_extra_suffixes", "2023.1"},
-    O{kC, "--section-folder", 0, O::kEach | O::kLive, "section_folders"},
-    O{kC, "--apply-rules", 0, O::kYesNo | O::kLive, "apply_rules"},
-    O{kC, "--rule", 0, O::kEach | O::kLive, "rules"},
-    O{kC, "--kernel-name", 'k', O::kCode | O::kTelling, "kernel_name", "2021.1", "--kernel-regex", kKernels},
-    O{kC, "--kernel-name-base", 0, O::kListed | O::kCode | O::kTelling, "kernel_name_base", "2021.1",
-      "--kernel-regex-base"},
-    O{kC, "--kernel-id", 0, O::kCode | O::kTelling, "kernel_id", {}, {}, kKernels},
-    O{kC, "--launch-skip", 's', O::kNumber | O::kTelling, "launch_skip"},
-    O{kC, "--launch-skip-before-match", 0, O::kNumber | O::kTelling, "launch_skip_before_match"},
-    O{kC, "--launch-count", 'c', O::kNumber | O::kTelling, "launch_count"},
-    O{kC, "--filter-mode", 0, O::kListed, "filter_mode", "2022.1", {}, kKernels, "per-launch-config"},
-    O{kC, "--devices", 0, O::kList, "devices"},
-    O{kC, "--kill", 0, O::kYesNo | O::kLive, "kill"},
-    O{kC, "--profile-from-start", 0, O::kYesNo | O::kTelling | O::kLive, "profile_from_start", {}, {}, kKernels},
-    O{kC, "--check-exit-code", 0, O::kYesNo | O::kLive, "check_exit_code"},
-    O{kC, "--call-stack", 0, O::kSwitch | O::kLive, "call_stack", "2022.3"},
-    O{kC, "--import-source", 0, O::kYesNo | O::kTelling | O::kLive, "import_source", {}, {}, kKernels, "yes"},
-    O{kC, "--source-folders", 0, O::kList, "source_folders", "2023.1", {}, kKernels},
-    O{kC, "--pm-sampling-interval", 0, 0, "pm_sampling_interval", "2023.3"},
-    O{kC, "--pm-sampling-buffer-size", 0, 0, "pm_sampling_buffer_size", "2023.3"},
-    O{kC, "--pm-sampling-max-passes", 0, 0, "pm_sampling_max_passes", "2023.3"},
-    O{kC, "--warp-sampling-interval", 0, 0, "warp_sampling_interval", "2023.1", "--sampling-interval"},
-    O{kC, "--warp-sampling-max-passes", 0, O::kNumber, "warp_sampling_max_passes", "2023.1",
-      "--sampling-max-passes"},
-    O{kC, "--warp-sampling-buffer-size", 0, O::kNumber, "warp_sampling_buffer_size", "2023.1",
-      "--sampling-buffer-size"},
-    O{kC, "--rename-kernels", 0, O::kYesNo, "rename_kernels", "2025.1"},
-    O{kC, "--force-overwrite", 'f', O::kSwitch, "force_overwrite"},
-};
+/// The sum of the bits of the words.
+unsigned bits(string_view words, const auto& names) {
+  unsigned sum = 0;
+  for (const string_view word : base::split(words, ' '))
+    if (!word.empty()) sum |= 1u << base::place_of(word, names);
+  return sum;
+}
 
-constexpr std::array kNsysKeys{
-    O{kS, "--trace", 't', O::kList | O::kListed | O::kCode | O::kPassed, "trace"},
-    O{kS, "--sample", 's', O::kListed, "sample"},
-    O{kS, "--cpuctxsw", 0, O::kListed | O::kTelling, "cpuctxsw"},
-    O{kS, "--capture-range", 'c', O::kListed | O::kCode | O::kTelling | O::kPassed, "capture_range"},
-    O{kS, "--nvtx-capture", 'p', O::kCode | O::kTelling | O::kPassed, "nvtx_capture"},
-    O{kS, "--capture-range-end", 0, O::kCode | O::kTelling | O::kPassed, "capture_range_end", "2021.3",
-      "--stop-on-range-end"},
-    O{kS, "--nvtx-domain-include", 0, O::kList | O::kCode | O::kTelling | O::kPassed, "nvtx_domain_include",
-      "2022.1"},
-    O{kS, "--nvtx-domain-exclude", 0, O::kList | O::kCode | O::kTelling | O::kPassed, "nvtx_domain_exclude",
-      "2022.1"},
-    O{kS, "--cuda-graph-trace", 0, O::kCode | O::kTelling, "cuda_graph_trace", "2022.3"},
-    O{kS, "--cuda-memory-usage", 0, O::kYesNo | O::kTelling, "cuda_memory_usage"},
-    O{kS, "--kill", 0, 0, "kill"},
-    O{kS, "--duration", 'd', 0, "duration"},
-    O{kS, "--delay", 'y', 0, "delay"},
-    O{kS, "--wait", 0, O::kListed, "wait"},
-    O{kS, "--stop-on-exit", 'x', O::kYesNo | O::kTelling, "stop_on_exit"},
-    O{kS, "--trace-fork-before-exec", 0, O::kYesNo | O::kTelling, "trace_fork_before_exec"},
-    O{kS, "--gpu-metrics-device", 0, O::kAlone | O::kTelling, "gpu_metrics_device", "2021.2",
-      "--gpu-metrics-devices"},
-    O{kS, "--gpu-metrics-set", 0, O::kTelling, "gpu_metrics_set", "2021.2"},
-    O{kS, "--gpu-metrics-frequency", 0, O::kTelling, "gpu_metrics_frequency", "2021.2"},
-};
-
-/// Without a key.
-constexpr std::array kOthers{
-    O{kC, "--help", 'h', O::kSwitch | O::kAlone},
-    O{kC, "--version", 'v', O::kSwitch | O::kAlone},
-    O{kC, "--port", 'p'},
-    O{kC, "--export", 'o', O::kPassed},
-    O{kC, "--import", 'i', O::kAlone | O::kPassed},
-    O{kC, "--log-file", 0, O::kPassed},
-    O{kC, "--mode", 0, O::kListed | O::kPassed},
-    O{kC, "--config-file", 0, O::kYesNo | O::kPassed},
-    O{kC, "--nvtx", 0, O::kSwitch | O::kPassed | O::kLive},
-    O{kC, "--csv", 0, O::kSwitch | O::kPassed},
-    O{kC, "--page", 0, O::kListed | O::kPassed},
-    O{kC, "--print-units", 0, O::kListed | O::kPassed, {}, "2020.2", "--units"},
-    O{kC, "--print-details", 0, O::kListed, {}, "2022.4", "--details-all"},
-    O{kC, "--print-source", 0, O::kList | O::kListed},
-    O{kC, "--print-summary", 0, O::kListed, {}, "2020.2", "--summary"},
-    O{kC, "--print-metric-instances", 0, O::kListed},
-    O{kC, "--print-metric-name", 0, O::kListed},
-    O{kC, "--print-nvtx-rename", 0, O::kListed},
-    O{kC, "--print-kernel-base", 0, 0, {}, "2020.2", "--kernel-base"},
-    O{kC, "--print-fp", 0, O::kSwitch, {}, "2020.2", "--fp"},
-    O{kC, "--print-rule-details", 0, O::kSwitch},
-    O{kC, "--print-metric-attribution", 0, O::kSwitch},
-    O{kC, "--query-metrics-mode", 0, O::kListed | O::kAlone},
-    O{kC, "--query-metrics-collection", 0, O::kAlone},
-    O{kC, "--query-metrics", 0, O::kSwitch | O::kAlone},
-    O{kC, "--chips", 0, O::kList},
-    O{kC, "--list-sets", 0, O::kSwitch | O::kAlone},
-    O{kC, "--list-sections", 0, O::kSwitch | O::kAlone},
-    O{kC, "--list-rules", 0, O::kSwitch | O::kAlone},
-    O{kC, "--list-metrics", 0, O::kSwitch | O::kAlone},
-    O{kC, "--list-chips", 0, O::kSwitch | O::kAlone},
-    O{kC, "--section-folder-restore", 0, O::kSwitch | O::kAlone | O::kLive},
-    O{kC, "--section-folder-recursive", 0, O::kEach | O::kLive},
-    O{kC, "--call-stack-type", 0, O::kListed},
-    O{kC, "--import-sass", 0, O::kYesNo},
-    O{kC, "--forward-signals", 0, O::kSwitch},
-    O{kC, "--quiet", 0, O::kSwitch | O::kLive},
-    O{kC, "--null-stdin", 0, O::kSwitch | O::kLive},
-    O{kC, "--support-32bit", 0, O::kSwitch | O::kLive},
-    O{kC, "--open-in-ui", 0, O::kSwitch},
-    O{kC, "--verbose", 0, O::kSwitch | O::kLive},
-    O{kC, "--disable-profiler-start-stop", 0, O::kSwitch | O::kLive},
-    O{kC, "--lockstep-kernel-launch", 0, O::kSwitch},
-    // Deprecated in 2024.1, and taken.
-    O{kC, "--details-all", 0, O::kSwitch | O::kHidden},
-    // Dropped with 2022.4, and in no help before.
-    O{kC, "--units", 0, O::kHidden, {}, {}, "--print-units", kEveryMode, {}, "2022.4"},
-    O{kC, "--fp", 0, O::kSwitch | O::kHidden, {}, {}, "--print-fp", kEveryMode, {}, "2022.4"},
-    O{kC, "--summary", 0, O::kHidden, {}, {}, "--print-summary", kEveryMode, {}, "2022.4"},
-    O{kC, "--kernel-base", 0, O::kHidden, {}, {}, "--print-kernel-base", kEveryMode, {}, "2022.4"},
-    O{kC, "--kernel-regex", 0, 0, {}, {}, "--kernel-name", kKernels, {}, "2022.1"},
-    O{kC, "--kernel-regex-base", 0, 0, {}, {}, "--kernel-name-base", kEveryMode, {}, "2022.1"},
-
-    O{kS, "--help", 'h', O::kSwitch | O::kAlone},
-    O{kS, "--version", 'v', O::kSwitch | O::kAlone},
-    O{kS, "--verbose", 0, O::kSwitch},
-    O{kS, "--output", 'o', O::kPassed},
-    O{kS, "--force-overwrite", 'f', O::kYesNo | O::kPassed},
-    O{kS, "--export", 0, O::kList | O::kEach | O::kPassed},
-    O{kS, "--stats", 0, O::kYesNo | O::kPassed},
-    O{kS, "--env-var", 'e', O::kList},
-    O{kS, "--backtrace", 'b', O::kListed},
-    O{kS, "--inherit-environment", 'n', O::kYesNo},
-    O{kS, "--show-output", 'w', O::kYesNo},
-    O{kS, "--gpuctxsw", 0, O::kYesNo},
-    O{kS, "--event-sample", 0, O::kAlone},
-    O{kS, "--nic-metrics", 0, O::kAlone},
-    O{kS, "--ftrace", 0, O::kAlone},
-    O{kS, "--stop-on-range-end", 0, O::kYesNo, {}, {}, "--capture-range-end", kEveryMode, {}, "2021.3"},
-    // As their "option is ambiguous and matches ..." lists them.
-    O{kS, "--cupti-activities", 0, O::kHidden},
-    O{kS, "--disable-cupti-callback-handlers", 0, O::kHidden},
-    O{kS, "--use-agent-api", 0, O::kHidden},
-    O{kS, "--skip-postprocess", 0, O::kHidden},
-    O{kS, "--opengl-annotations", 0, O::kHidden},
-    O{kS, "--vulkan-annotations", 0, O::kHidden},
-    O{kS, "--force-start-capture-range", 0, O::kHidden},
-    O{kS, "--utilities-application-parameters", 0, O::kHidden},
-
-    O{kStats, "--report", 'r', O::kList | O::kEach},
-    O{kStats, "--format", 'f', O::kList | O::kEach},
-    O{kStats, "--output", 'o', O::kList | O::kEach},
-    O{kStats, "--quiet", 'q', O::kSwitch},
-    O{kStats, "--help", 'h', O::kSwitch | O::kAlone},
-    O{kStats, "--help-reports", 0, O::kSwitch | O::kAlone},
-    O{kStats, "--help-formats", 0, O::kSwitch | O::kAlone},
-    O{kStats, "--force-overwrite", 0, O::kYesNo},
-    O{kStats, "--force-export", 0, O::kYesNo},
-    O{kStats, "--timeunit"},
-    O{kStats, "--sqlite"},
-    O{kExport, "--type", 't'},
-    O{kExport, "--output", 'o'},
-    O{kExport, "--force-overwrite", 'f', O::kYesNo},
-    O{kExport, "--lazy", 'l', O::kYesNo},
-    O{kExport, "--quiet", 'q', O::kYesNo},
-    O{kExport, "--help", 'h', O::kSwitch | O::kAlone},
-};
+const std::vector<Option>& all_options() {
+  static const auto table = [] {
+    std::vector<Option> out;
+    for (const auto& [tool, name, letter, traits, key, since, other, modes, only_value, until] :
+         base::rows<10>(rangescope_options))
+      out.push_back({tool, name, letter.empty() ? '\0' : letter[0], bits(traits, kTraits), key, since, other,
+                     modes.empty() ? unsigned{kEveryMode} : bits(modes, kModes), only_value, until});
+    return out;
+  }();
+  return table;
+}
 
 // Run with ncu 2022.3.0 and 2024.1.1.
 constexpr std::array kConflicts{
@@ -203,16 +48,11 @@ constexpr std::array kNeeds{
     Need{kC, "--print-source", {}, "--page", "source"},
     Need{kC, "--source-folders", {}, "--import-source", "yes"},
 };
-// clang-format on
 
-/// Calls `see` with every row; the first true ends it.
-template <class See>
-const Option* search(See see) {
-  for (const std::span<const Option> rows :
-       {std::span<const Option>(kNcuKeys), std::span<const Option>(kNsysKeys), std::span<const Option>(kOthers)})
-    for (const Option& row : rows)
-      if (see(row)) return &row;
-  return nullptr;
+/// The first row of which `see` is true.
+const Option* search(auto see) {
+  const auto found = std::find_if(all_options().begin(), all_options().end(), see);
+  return found == all_options().end() ? nullptr : &*found;
 }
 
 Takes taken_by(const Option& row) {
@@ -228,16 +68,12 @@ bool stands_in(const std::vector<std::string>& argv, const std::string& option) 
 }  // namespace
 
 unsigned mode_bit(string_view mode) {
-  return mode == "kernel"        ? kKernel
-         : mode == "application" ? kApplication
-         : mode == "range"       ? kRange
-         : mode == "app-range"   ? kAppRange
-                                 : 0u;
+  return (1u << base::place_of(mode, kModes)) & kEveryMode;
 }
 
 std::string mode_names(unsigned modes) {
   std::vector<std::string> names;
-  for (const char* name : {"kernel", "application", "range", "app-range"})
+  for (const string_view name : kModes)
     if (modes & mode_bit(name)) names.emplace_back(name);
   return base::join(names, ", ");
 }
@@ -248,8 +84,10 @@ bool Option::refused_in(unsigned mode, string_view value) const {
 }
 
 std::span<const Option> option_table(string_view tool) {
-  if (tool == kC) return kNcuKeys;
-  return kNsysKeys;
+  const std::vector<Option>& all = all_options();
+  const auto other = [&](const Option& row) { return row.tool != tool || row.key.empty(); };
+  const auto first = std::find_if_not(all.begin(), all.end(), other);
+  return {first, std::find_if(first, all.end(), other)};
 }
 
 const Option* find_option(string_view tool, string_view name) {

@@ -2,7 +2,7 @@
 //
 // Both tools exit with 0 when nothing was captured, and ncu passes the program's code through. Success is a report that
 // was opened and holds results; everything else is named here by the tool's own words. The table of messages stands in
-// outcome.cpp with the version in which each was seen.
+// outcome.tsv with the version in which each was seen.
 #pragma once
 
 #include <cstdint>

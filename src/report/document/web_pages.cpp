@@ -1,40 +1,18 @@
-// The assembler puts the files in as they are: half a megabyte as a C++ literal costs seconds and standard C++20 has no
-// #embed.
 #include "report/document/web_pages.hpp"
 
-#define EMBED(name, path)        \
-  __asm__(                       \
-      ".pushsection .rodata\n"   \
-      ".hidden rangescope_" name \
-      "_begin\n"                 \
-      ".global rangescope_" name \
-      "_begin\n"                 \
-      "rangescope_" name         \
-      "_begin:\n"                \
-      ".incbin \"" path          \
-      "\"\n"                     \
-      ".hidden rangescope_" name \
-      "_end\n"                   \
-      ".global rangescope_" name \
-      "_end\n"                   \
-      "rangescope_" name         \
-      "_end:\n"                  \
-      ".byte 0\n"                \
-      ".popsection\n")
-EMBED("html", RANGESCOPE_HTML_TEMPLATE);
-EMBED("flame", RANGESCOPE_HTML_FLAME);
-#undef EMBED
+#include "base/embedded.hpp"
 
-extern "C" const char rangescope_html_begin[], rangescope_html_end[], rangescope_flame_begin[], rangescope_flame_end[];
+RANGESCOPE_EMBED(html, RANGESCOPE_HTML_TEMPLATE);
+RANGESCOPE_EMBED(flame, RANGESCOPE_HTML_FLAME);
 
 namespace rangescope::report {
 
 std::string_view html_template() {
-  return {rangescope_html_begin, static_cast<std::size_t>(rangescope_html_end - rangescope_html_begin)};
+  return rangescope_html;
 }
 
 std::string_view html_flame() {
-  return {rangescope_flame_begin, static_cast<std::size_t>(rangescope_flame_end - rangescope_flame_begin)};
+  return rangescope_flame;
 }
 
 void ScriptSink::write(std::string_view bytes) {

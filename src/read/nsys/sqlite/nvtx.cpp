@@ -25,7 +25,20 @@ enum EventType : std::int64_t {
   kNameStream = 99,
 };
 
-enum { kStart, kEnd, kType, kRangeId, kCategoryId, kColor, kText, kThread, kEndThread, kTextNumber, kDomain, kPayload };
+enum {
+  kNvtxStart,
+  kNvtxEnd,
+  kType,
+  kRangeId,
+  kCategoryId,
+  kColor,
+  kText,
+  kThread,
+  kEndThread,
+  kTextNumber,
+  kDomain,
+  kPayload
+};
 
 /// Outer before inner.
 bool before(const model::Range& a, const model::Range& b) {
@@ -70,7 +83,7 @@ std::uint64_t identifier_of(const Value* row) {
 
 void add_row(Nvtx& part, const Value* row) {
   if (!row[kType].integer()) return bad_row(part.outcome, "eventType is not a number");
-  if (!row[kStart].integer()) return bad_row(part.outcome, "start is not a number");
+  if (!row[kNvtxStart].integer()) return bad_row(part.outcome, "start is not a number");
   const std::int64_t type = row[kType].bits;
   if (type == kDomainDestroy) return;
   model::StringId name = 0;
@@ -86,8 +99,8 @@ void add_row(Nvtx& part, const Value* row) {
     case kTextPushPop:
     case kTextStartEnd: {
       model::Range range;
-      range.start_ns = row[kStart].bits;
-      if (row[kEnd].integer()) range.end_ns = row[kEnd].bits;
+      range.start_ns = row[kNvtxStart].bits;
+      if (row[kNvtxEnd].integer()) range.end_ns = row[kNvtxEnd].bits;
       if (range.end_ns < range.start_ns) return bad_row(part.outcome, "end lies before start");
       range.name = name;
       range.registered = (name & kTextId) != 0;
@@ -104,7 +117,7 @@ void add_row(Nvtx& part, const Value* row) {
     case kMark:
     case kTextMark:
       part.marks.push_back(
-          {row[kStart].bits, name, part.threads.number(thread), domain_of(part, row), attributes_of(part, row)});
+          {row[kNvtxStart].bits, name, part.threads.number(thread), domain_of(part, row), attributes_of(part, row)});
       return;
     case kCategory:
     case kTextCategory:
