@@ -211,7 +211,8 @@ int put(const std::string& text) {
 
 std::unique_ptr<Parsed> declare(Subcommand& command) {
   auto parsed = std::make_unique<Parsed>();
-  parsed->app = std::make_shared<CLI::App>(std::string(command.summary()), "rangescope " + std::string(command.name()));
+  parsed->app =
+      std::make_shared<CLI::App>(std::string(command.help().summary), "rangescope " + std::string(command.name()));
   CLI::App& app = *parsed->app;
   app.set_help_flag();
   app.fallthrough(false);

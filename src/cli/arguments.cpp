@@ -3,11 +3,15 @@
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cctype>
 #include <optional>
 
+#include "base/embedded.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
 #include "config/schema.hpp"
+
+RANGESCOPE_EMBED(arguments, RANGESCOPE_TABLE);
 
 namespace rangescope::cli {
 namespace {
@@ -17,7 +21,55 @@ std::string refusal(const std::string& why, const std::string& text, const std::
   return "'" + base::printable(text) + "' " + why + "\n" + hint;
 }
 
+std::map<std::string_view, CommandHelp> read_help() {
+  std::map<std::string_view, CommandHelp> all;
+  CommandHelp* into = nullptr;
+  for (const auto& [name, value, text] : base::rows<3>(rangescope_arguments)) {
+    if (name.starts_with('[')) {
+      into = &all[name.substr(1, name.size() - 2)];
+      into->summary = value;
+    } else if (name.empty()) {
+      into->details += (into->details.empty() ? "" : "\n") + std::string(value);
+    } else if (name == "mainly") {
+      into->mainly = base::split(value, ' ');
+    } else {
+      into->options[name] = {value, text};
+    }
+  }
+  return all;
+}
+
+/// "runs list"
+std::string command_of(const CLI::App& app) {
+  const std::string name = (app.get_parent() ? app.get_parent()->get_name() + " " : "") + app.get_name();
+  return name.substr(name.find(' ') + 1);
+}
+
+std::string text_of(const config::Key& key) {
+  std::string text(key.about);
+  if (text.find(':') > text.find(' '))  // "auto: ..." begins with a value
+    text[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(text[0])));
+  return text;
+}
+
+/// What help prints for the value of a key's option.
+std::string value_name(const config::Key& key) {
+  switch (key.type) {
+    case config::Type::kInt: return "N";
+    case config::Type::kDuration: return "TIME";
+    case config::Type::kSize: return "SIZE";
+    case config::Type::kList: return "NAME,...";
+    case config::Type::kExpressions: return "RANGE";
+    default: return key.allowed.empty() ? "TEXT" : std::string(key.allowed);
+  }
+}
+
 }  // namespace
+
+const CommandHelp& help_for(const std::string& command) {
+  static const auto all = read_help();
+  return all.at(command);
+}
 
 Argument Argument::type_name(const std::string& name) const {
   return Argument(option_->type_name(name));
@@ -69,34 +121,58 @@ Arguments Arguments::under(const std::string& title) const {
   return same;
 }
 Argument Arguments::declared(CLI::Option* option) const {
-  return Argument(title_.empty() ? option : option->group(title_));
+  const Argument made(title_.empty() ? option : option->group(title_));
+  const auto& names = option->get_lnames();
+  const std::string name = names.empty() ? option->get_name(true) : "--" + names.front();
+  for (std::string scope = command_of(*app_);;
+       scope.resize(scope.find(' ') == std::string::npos ? 0 : scope.find(' '))) {
+    const auto& options = help_for(scope).options;
+    if (const auto found = options.find(name); found != options.end()) {
+      option->description(std::string(found->second.second));
+      return found->second.first.empty() ? made : made.type_name(std::string(found->second.first));
+    }
+    if (scope.empty()) break;
+  }
+  const config::Key* key = config::find_flag(name);
+  if (key == nullptr) return made;
+  option->description(text_of(*key));
+  if (option->get_items_expected_max() == 0) return made;
+  if (key->type == config::Type::kChoice) {
+    const auto choices = base::split(key->allowed, '|');
+    return made.one_of({choices.begin(), choices.end()});
+  }
+  made.type_name(value_name(*key));
+  return key->type == config::Type::kInt ? made.between(key->min, key->max) : made;
 }
 
 template <class Value>
-Argument Arguments::add_option(const std::string& names, Value& into, const std::string& text) const {
-  return declared(app_->add_option(names, into, text));
+Argument Arguments::add_option(const std::string& names, Value& into) const {
+  return declared(app_->add_option(names, into));
 }
-template Argument Arguments::add_option(const std::string&, std::string&, const std::string&) const;
-template Argument Arguments::add_option(const std::string&, std::vector<std::string>&, const std::string&) const;
-template Argument Arguments::add_option(const std::string&, int&, const std::string&) const;
-template Argument Arguments::add_option(const std::string&, std::uint32_t&, const std::string&) const;
-template Argument Arguments::add_option(const std::string&, std::size_t&, const std::string&) const;
-template Argument Arguments::add_option(const std::string&, std::optional<std::size_t>&, const std::string&) const;
-template Argument Arguments::add_option(const std::string&, double&, const std::string&) const;
+template Argument Arguments::add_option(const std::string&, std::string&) const;
+template Argument Arguments::add_option(const std::string&, std::vector<std::string>&) const;
+template Argument Arguments::add_option(const std::string&, int&) const;
+template Argument Arguments::add_option(const std::string&, std::uint32_t&) const;
+template Argument Arguments::add_option(const std::string&, std::size_t&) const;
+template Argument Arguments::add_option(const std::string&, std::optional<std::size_t>&) const;
+template Argument Arguments::add_option(const std::string&, double&) const;
 
-Argument Arguments::add_option(const std::string& names, std::function<void(const std::string&)> take,
-                               const std::string& text) const {
-  return declared(app_->add_option_function<std::string>(names, take, text));
+Argument Arguments::add_option(const std::string& names, std::function<void(const std::string&)> take) const {
+  return declared(app_->add_option_function<std::string>(names, take));
 }
-Argument Arguments::add_option(const std::string& names, std::function<void(const std::vector<std::string>&)> take,
-                               const std::string& text) const {
-  return declared(app_->add_option_function<std::vector<std::string>>(names, take, text));
+Argument Arguments::add_option(const std::string& names,
+                               std::function<void(const std::vector<std::string>&)> take) const {
+  return declared(app_->add_option_function<std::vector<std::string>>(names, take));
 }
-Argument Arguments::add_option(const std::string& names, const std::string& text) const {
-  return declared(app_->add_option(names, text));
+void Arguments::add_key(const config::Key& key, const std::string& group) const {
+  const std::string flag(key.flag), text = text_of(key) + " [" + std::string(key.path) + "]";
+  if (key.type == config::Type::kBool)
+    app_->add_flag(flag + ",!--no-" + flag.substr(2), text)->group(group);
+  else
+    Argument(app_->add_option(flag, text)).type_name(value_name(key)).repeated().group(group);
 }
 Argument Arguments::add_duration(const std::string& names, std::function<void(std::int64_t)> take, std::int64_t low,
-                                 std::int64_t high, const std::string& text) const {
+                                 std::int64_t high) const {
   auto taken = [names, low, high, take = std::move(take)](const std::string& given) {
     const auto ns = config::parse_duration(given);
     if (!ns || *ns < low || *ns > high)
@@ -106,31 +182,27 @@ Argument Arguments::add_duration(const std::string& names, std::function<void(st
              "Write a number with a unit, 100ms or 30s or 5m; without one it is in seconds");
     take(*ns);
   };
-  return add_option(names, std::move(taken), text).type_name("TIME");
+  return add_option(names, std::move(taken)).type_name("TIME");
 }
-Argument Arguments::add_flag(const std::string& names, bool& into, const std::string& text) const {
-  return declared(app_->add_flag(names, into, text));
+Argument Arguments::add_flag(const std::string& names, bool& into) const {
+  return declared(app_->add_flag(names, into));
 }
-Argument Arguments::add_flag(const std::string& names, std::function<void()> take, const std::string& text) const {
-  return declared(app_->add_flag_function(
-      names, [take = std::move(take)](std::int64_t) { take(); }, text));
-}
-Argument Arguments::add_flag(const std::string& names, const std::string& text) const {
-  return declared(app_->add_flag(names, text));
+Argument Arguments::add_flag(const std::string& names, std::function<void()> take) const {
+  return declared(app_->add_flag_function(names, [take = std::move(take)](std::int64_t) { take(); }));
 }
 
 Argument Arguments::add_choice(const std::string& name, const std::vector<std::string>& words,
-                               std::function<void(std::size_t)> take, const std::string& text) const {
+                               std::function<void(std::size_t)> take) const {
   auto chosen = [words, take = std::move(take)](const std::string& given) {
     const auto found = std::find(words.begin(), words.end(), given);
     if (found != words.end()) take(static_cast<std::size_t>(found - words.begin()));
   };
-  return add_option(name, std::move(chosen), text).one_of(words);
+  return add_option(name, std::move(chosen)).one_of(words);
 }
 
-Arguments Arguments::add_subcommand(const std::string& name, const std::string& text) const {
+Arguments Arguments::add_subcommand(const std::string& name) const {
   app_->require_subcommand(1);
-  return Arguments(app_->add_subcommand(name, text));
+  return Arguments(app_->add_subcommand(name, std::string(help_for(command_of(*app_) + " " + name).summary)));
 }
 void Arguments::when_parsed(std::function<void()> call) const {
   app_->parse_complete_callback(std::move(call));

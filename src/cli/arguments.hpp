@@ -1,4 +1,5 @@
-// What a subcommand declares its options with.
+// What a subcommand declares its options with. What help says of them stands in arguments.tsv; of those that are keys
+// of the configuration too, text, limits and choices are the key's (config/keys.tsv).
 //
 // It hands all to CLI11, whose headers take five seconds to compile: only arguments.cpp, app.cpp and help_text.cpp
 // include them. Methods are named as CLI11 names them.
@@ -6,7 +7,9 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -17,7 +20,20 @@ class App;
 class Option;
 }  // namespace CLI
 
+namespace rangescope::config {
+struct Key;
+}
+
 namespace rangescope::cli {
+
+/// Of a command, or of one of its words ("runs list"); of "" what several have.
+struct CommandHelp {
+  std::string_view summary;              ///< one line, for the list of commands
+  std::string details;                   ///< paragraphs and examples, plain text, below the options
+  std::vector<std::string_view> mainly;  ///< what --help shows, where that is not all; --help-all shows all
+  std::map<std::string_view, std::pair<std::string_view, std::string_view>> options;  ///< value and text by name
+};
+[[nodiscard]] const CommandHelp& help_for(const std::string& command);
 
 /// Largest count that an option takes; between(0, kMost) refuses what is negative.
 inline constexpr int kMost = 1'000'000'000;
@@ -51,44 +67,40 @@ class Arguments {
 
   /// `names`: "-o,--to", or without dashes a free word. arguments.cpp lists the types of values that there are.
   template <class Value>
-  Argument add_option(const std::string& names, Value& into, const std::string& text) const;
-  Argument add_option(const std::string& names, std::function<void(const std::string&)> take,
-                      const std::string& text) const;
+  Argument add_option(const std::string& names, Value& into) const;
+  Argument add_option(const std::string& names, std::function<void(const std::string&)> take) const;
   /// A number from 0 on.
   template <class Value>
-  Argument add_count(const std::string& names, Value& into, const std::string& text) const {
-    return add_option(names, into, text).type_name("N").between(0, kMost);
+  Argument add_count(const std::string& names, Value& into) const {
+    return add_option(names, into).type_name("N").between(0, kMost);
   }
   /// Takes all values of a repeated option at once.
-  Argument add_option(const std::string& names, std::function<void(const std::vector<std::string>&)> take,
-                      const std::string& text) const;
-  /// Its values are asked for with results().
-  Argument add_option(const std::string& names, const std::string& text) const;
+  Argument add_option(const std::string& names, std::function<void(const std::vector<std::string>&)> take) const;
+  /// An option or flag that is declared as the key has it; its values are asked for with results().
+  void add_key(const config::Key& key, const std::string& group) const;
   /// `10`, `10s`, `100ms`; nanoseconds from `low` to `high`.
   Argument add_duration(const std::string& names, std::function<void(std::int64_t)> take, std::int64_t low,
-                        std::int64_t high, const std::string& text) const;
-  Argument add_flag(const std::string& names, bool& into, const std::string& text) const;
-  Argument add_flag(const std::string& names, std::function<void()> take, const std::string& text) const;
-  Argument add_flag(const std::string& names, const std::string& text) const;
+                        std::int64_t high) const;
+  Argument add_flag(const std::string& names, bool& into) const;
+  Argument add_flag(const std::string& names, std::function<void()> take) const;
 
   /// An option that takes one of these words, each of which means a value.
   template <class Value>
-  Argument add_choice(const std::string& name, Value& into, const std::vector<std::pair<std::string, Value>>& choices,
-                      const std::string& text) const {
+  Argument add_choice(const std::string& name, Value& into,
+                      const std::vector<std::pair<std::string, Value>>& choices) const {
     std::vector<std::string> words(choices.size());
     for (std::size_t i = 0; i < choices.size(); ++i) words[i] = choices[i].first;
-    return add_choice(
-        name, words, [&into, choices](std::size_t i) { into = choices[i].second; }, text);
+    return add_choice(name, words, [&into, choices](std::size_t i) { into = choices[i].second; });
   }
   Argument add_choice(const std::string& name, const std::vector<std::string>& words,
-                      std::function<void(std::size_t)> take, const std::string& text) const;
+                      std::function<void(std::size_t)> take) const;
 
   /// Called when all options have their values.
   void when_parsed(std::function<void()> call) const;
   /// No word of add_subcommand() need stand.
   void optional_subcommand() const;
   /// A word that has options of its own; one such word must stand.
-  [[nodiscard]] Arguments add_subcommand(const std::string& name, const std::string& text) const;
+  [[nodiscard]] Arguments add_subcommand(const std::string& name) const;
   /// The first word that nobody declared and all behind it are left over.
   void prefix_command() const;
 

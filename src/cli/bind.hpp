@@ -22,7 +22,7 @@ namespace rangescope::cli {
 
 /// An option that takes range expressions, each parsed where it stands.
 void bind_terms(const Arguments& app, const std::string& name, std::vector<model::RangeTerm>& into,
-                std::vector<std::string>& notes, const std::string& text);
+                std::vector<std::string>& notes);
 /// --include, --exclude
 void bind_ranges(const Arguments& app, model::RangeSelection& ranges);
 /// --kernel, --exclude-kernel
@@ -37,8 +37,6 @@ void bind_sampling(const Arguments& app, profile::SampleChoice& choice);
 /// --per, --rounds, --chip, --passes, --flush-caches, --arm-wait, --skip-first, --trace-first; the metrics and ranges
 /// come from elsewhere.
 void bind_counters(const Arguments& app, collect::native::CounterRequest& request);
-/// "a,b" and repeated options as one list; empty items refused with kUsage.
-[[nodiscard]] base::Result<std::vector<std::string>> metric_names(const std::vector<std::string>& options);
 /// --include, --for, --chain-injection
 void bind_look(const Arguments& app, profile::LookRequest& request);
 
@@ -67,10 +65,9 @@ void bind_report(const Arguments& app, ReportChoice& choice);
 /// kUsage for --flops that cannot be parsed. Says on stderr under -v which ranges were taken for what.
 [[nodiscard]] base::Result<void> check_analysis(analyze::Options& options);
 
-/// --runs, --nsys
-void bind_sides(const Arguments& app, profile::SideOptions& from);
-/// --metric, --region, --include, --exclude, --rename
-void bind_comparison(const Arguments& app, analyze::CompareOptions& options, std::vector<std::string>& renames);
+/// --runs, --nsys, --metric, --region, --include, --exclude, --rename
+void bind_comparison(const Arguments& app, profile::SideOptions& from, analyze::CompareOptions& options,
+                     std::vector<std::string>& renames);
 /// Expressions into ncu's grammar, and renames into the options. kUsage.
 [[nodiscard]] base::Result<void> finish_comparison(analyze::CompareOptions& options,
                                                    const std::vector<std::string>& renames);

@@ -1,7 +1,6 @@
 #include "cli/bind_config.hpp"
 
 #include <algorithm>
-#include <cctype>
 
 #include "base/fs.hpp"
 #include "base/log.hpp"
@@ -13,20 +12,6 @@
 
 namespace rangescope::cli {
 namespace {
-
-/// What help prints for the value of a key's option.
-std::string value_name(const config::Key& key) {
-  switch (key.type) {
-    case config::Type::kInt: return "N";
-    case config::Type::kText: return key.path == "run.root" || key.path == "run.dir" ? "DIR" : "TEXT";
-    case config::Type::kDuration: return "TIME";
-    case config::Type::kSize: return "BYTES";
-    case config::Type::kList: return "NAME,...";
-    case config::Type::kExpressions: return "RANGE";
-    case config::Type::kChoice: return std::string(key.allowed);
-    default: return std::string(config::type_name(key.type));
-  }
-}
 
 std::string group_of(const config::Key& key) {
   if (key.flag == "--metrics") return "Counters";
@@ -47,33 +32,19 @@ bool splits(const config::Key& key) {
 void ConfigArguments::options(const Arguments& app, bool aliases) {
   app_ = app;
   aliases_ = aliases;
-  app.add_option("overrides", words_,
-                 "Configuration: key=value, +key=value, ++key=value, ~key, group=option (see: rangescope config)")
-      .type_name("KEY=VALUE");
-  app.under("Configuration")
-      .add_option("--config", config_files_, "Configuration file laid over the others; may be repeated")
-      .type_name("FILE")
-      .repeated();
-  app.under("Configuration")
-      .add_option("--config-dir", config_dirs_, "Folder with configuration groups of your own; may be repeated")
-      .type_name("DIR")
-      .repeated();
-  app.under("Configuration")
-      .add_flag("--no-project", no_project_, "Do not read rangescope.yaml of this folder or those above it");
+  app.add_option("overrides", words_);
+  app.under("Configuration").add_option("--config", config_files_).repeated();
+  app.under("Configuration").add_option("--config-dir", config_dirs_).repeated();
+  app.under("Configuration").add_flag("--no-project", no_project_);
   if (!aliases) return;
   for (const config::Key& key : config::keys()) {
     if (key.flag.empty()) continue;
     const std::string flag(key.flag);
-    std::string about = std::string(key.about) + " [" + std::string(key.path) + "]";
-    about[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(about[0])));
     if (app.declares(flag)) {  // somebody declared it with more to it, and has its value: apply()
       bound_.push_back(flag);
       continue;
     }
-    if (key.type == config::Type::kBool)
-      app.add_flag(flag + ",!--no-" + flag.substr(2), about).group(group_of(key));
-    else
-      app.add_option(flag, about).type_name(value_name(key)).repeated().group(group_of(key));
+    app.add_key(key, group_of(key));
   }
 }
 

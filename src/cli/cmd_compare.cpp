@@ -13,45 +13,22 @@ namespace {
 
 class Compare final : public Subcommand {
  public:
-  Compare()
-      : Subcommand("compare", "Say what changed between runs, and whether it stands out of the noise",
-                   R"(Each side is a run (a directory, a name, latest), a folder of repeated runs, a report.json, a
-baseline, a capture of any format, or a run that a team's PostgreSQL keeps (postgresql://host/database#RUN); the
-others are compared with the first. Sums are per occurrence. What differs around the runs is said first. Noise
-is taken from repeated runs where there are enough on each side, else from the occurrences inside the runs,
-which do not show what differs from run to run.
-
-  rangescope profile --repeat 5 --runs before -- ./app
-  rangescope profile --repeat 5 --runs after -- ./app --new
-  rangescope compare before after
-  rangescope compare before after --metric gpu.busy_ns --include decode -f html -o changes.html
-  rangescope compare before after -f collapsed | flamegraph.pl > differential.svg)") {}
+  Compare() : Subcommand("compare") {}
   void options(const Arguments& app) override {
-    app.add_option("sides", sides_, "Runs, folders of runs, or files; the first is what the others are compared with")
-        .type_name("RUN|DIR|FILE|URL")
-        .required()
-        .expected(1, 100);
-    bind_sides(app, from_);
-    bind_comparison(app, options_, renames_);
-    app.under("Comparison")
-        .add_option("--alpha", options_.alpha, "Chance of a false alarm over all values together (0.05)")
-        .type_name("P")
-        .between(0.0001, 0.5);
+    app.add_option("sides", sides_).required().expected(1, 100);
+    bind_comparison(app, from_, options_, renames_);
+    app.under("Comparison").add_option("--alpha", options_.alpha).between(0.0001, 0.5);
     choice_.style.top = 30;
     choice_.style.top_kernels = 10;
     std::vector<std::string> formats;
     for (const auto& format : report::comparison_formats()) formats.emplace_back(format.name);
     const Arguments report = app.under("Report");
-    report.add_option("-f,--format", choice_.format, "How it is written (table)").type_name(base::join(formats, "|"));
+    report.add_option("-f,--format", choice_.format).type_name(base::join(formats, "|"));
     bind_json(app, choice_.format);
     bind_destination(app, choice_);
-    report.add_count("--top", choice_.style.top, "So many regions, what changed most first; 0: all (30)");
-    report
-        .add_option(
-            "--cpu", choice_.style.cpu,
-            "Every function of this range's threads on the CPU, where the runs sampled it (those that stand out)")
-        .type_name("RANGE");
-    report.add_count("--top-kernels", choice_.style.top_kernels, "So many kernels; 0: none (10)");
+    report.add_count("--top", choice_.style.top);
+    report.add_option("--cpu", choice_.style.cpu);
+    report.add_count("--top-kernels", choice_.style.top_kernels);
   }
 
   [[nodiscard]] int run() override {

@@ -21,30 +21,15 @@ namespace fs = std::filesystem;
 
 class ConfigCommand final : public Subcommand {
  public:
-  ConfigCommand()
-      : Subcommand("config", "Show, explain and check the configuration",
-                   R"(show [SECTION]   the configuration as `rangescope profile` would use it, as YAML
-explain KEY      what a key means, its type and flag, its value, and who set it
-groups           configuration groups and their options
-validate         check files and overrides; says what is wrong and where
-trust FILE       let this rangescope.yaml, as it is now, say what is run
-init             write a starting rangescope.yaml for the program behind --: it is run once with the native
-                 collector, for as long as --for says, and what was seen decides which ranges are included and
-                 which metric groups fit their occurrences
-
-Overrides and --config work as with profile:
-
-  rangescope config show pipeline.ncu ncu=quick
-  rangescope config explain run.keep --config mine.yaml
-  rangescope config init -- python train.py)") {}
+  ConfigCommand() : Subcommand("config") {}
   [[nodiscard]] bool takes_program() const override { return true; }
   [[nodiscard]] bool needs_separator() const override { return true; }
   void set_program(std::vector<std::string> argv) override { program_ = std::move(argv); }
   void options(const Arguments& app) override {
-    app.add_option("--to", to_, "init: file to write (rangescope.yaml)").type_name("FILE");
-    app.add_flag("--force", force_, "init: overwrite it");
+    app.add_option("--to", to_);
+    app.add_flag("--force", force_);
     bind_look(app, look_);
-    app.add_flag("--origin", origin_, "show: say behind each value who set it");
+    app.add_flag("--origin", origin_);
     arguments_.options(app, true);
   }
 

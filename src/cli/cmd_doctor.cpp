@@ -25,43 +25,17 @@ int print_answer(const doctor::Answer& answer, bool json) {
 
 class Doctor final : public Subcommand {
  public:
-  Doctor()
-      : Subcommand(
-            "doctor", "Say what is wrong, and what to do about it",
-            R"(Looks at this machine: driver, GPUs, permissions, tools and their versions, the environment, limits.
-Each line is ok, warn, fail or skip, with what was found; below it what that means and what to do.
-
-  rangescope doctor
-  rangescope doctor --json
-
-With --explain, reads a command line of ncu or nsys without running it, names every mistake in it, and prints
-the line that was meant as the last one.
-
-  rangescope doctor --explain "ncu --nvtx-include 'layer*/' --set brief ./app"
-
-With a file, or - for standard input, reads what nsys, ncu or PyTorch printed, names the cause, and where the
-command line stands in it (or behind --explain) the line that would work.
-
-  ncu --set full ./app 2>&1 | rangescope doctor -
-  rangescope doctor run.log --explain "ncu --nvtx --nvtx-include decode ./app"
-
-With a program behind --, looks at the program: it is run once under rangescope's own library, and every range
-that was meant is held against what was seen. Then: which ways of measuring work, with their command lines.
-
-  rangescope doctor --include decode/ -- python serve.py
-  rangescope doctor -- ./app
-
-The exit code is 0 unless something failed. docs/manual/causes.md lists every cause.)") {}
+  Doctor() : Subcommand("doctor") {}
   [[nodiscard]] bool takes_program() const override { return true; }
   void set_program(std::vector<std::string> argv) override { program_ = std::move(argv); }
 
   void options(const Arguments& app) override {
     app_ = app;
     app.prefix_command();  // the words behind --explain ncu ... are not ours
-    app.add_flag("--explain", explain_, "Read the command line of ncu or nsys that follows, and run nothing");
-    app.add_flag("--json", json_, "Answer with one JSON object");
-    app.add_flag("--causes", causes_, "Print every cause that the doctor knows, as Markdown, and look at nothing");
-    app.add_option("--runs", runs_, "Folder of the runs (rangescope-runs)").type_name("DIR");
+    app.add_flag("--explain", explain_);
+    app.add_flag("--json", json_);
+    app.add_flag("--causes", causes_);
+    app.add_option("--runs", runs_);
     bind_look(app, look_);
     bind_kernels(app.under("Program"), look_.kernels);
   }

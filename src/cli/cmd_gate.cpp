@@ -25,48 +25,28 @@ namespace {
 
 class Gate final : public Subcommand {
  public:
-  Gate()
-      : Subcommand(
-            "gate", "Fail with 81 where a run is slower than a baseline by more than is allowed",
-            R"(0: no regression. 81: a value is larger than in the baseline, by a statistically significant amount that
-may be as large as --max-regression. 82: the two cannot be compared, or nothing could be judged. The baseline is
-a name (--save makes it), of which the file for this kind of machine is taken, or a file, or a run. It is one
-small JSON file, DIR/NAME.MACHINE.json, without traces: it can go into the repository.
-
-  rangescope gate --save --name main latest
-  rangescope profile --repeat 5 --runs new -- ./app
-  rangescope gate --baseline main --max-regression 5% new
-  rangescope gate --baseline main --region decode --metric gpu.busy_ns --junit gate.xml --markdown gate.md new)") {}
+  Gate() : Subcommand("gate") {}
   void options(const Arguments& app) override {
-    app.add_option("run", run_, "Run, folder of runs, or file that is judged (latest)").type_name("RUN|DIR|FILE");
-    app.add_option("-b,--baseline", baseline_,
-                   "Name of a baseline, a file, a run, or postgresql://host/database[#RUN|COMMIT]")
-        .type_name("B");
-    app.add_flag("--save", save_, "Keep the numbers of the run as a baseline instead, under --name");
-    app.add_flag("--list", list_, "Print one line a baseline instead");
-    app.add_option("--name", name_, "Name of the baseline that --save makes (main)").type_name("NAME");
-    app.add_option("--dir", dir_, "Folder of the baselines (rangescope-baselines)").type_name("DIR");
-    app.add_option("--max-regression", limit_, "The increase that is not allowed: 5%, 0.05 (5%)").type_name("SHARE");
-    app.add_flag("--strict", strict_, "Exit with 82 where a value could not be judged, or its noise hides the limit");
-    app.add_flag("--any-machine", gate_.any_machine, "Judge although the GPU or CPU is another one");
-    bind_sides(app, from_);
-    bind_comparison(app, options_, renames_);
+    app.add_option("run", run_);
+    app.add_option("-b,--baseline", baseline_);
+    app.add_flag("--save", save_);
+    app.add_flag("--list", list_);
+    app.add_option("--name", name_);
+    app.add_option("--dir", dir_);
+    app.add_option("--max-regression", limit_);
+    app.add_flag("--strict", strict_);
+    app.add_flag("--any-machine", gate_.any_machine);
+    bind_comparison(app, from_, options_, renames_);
     bind_destination(app, choice_);
-    const auto file = [&](const char* option, std::string& into, const char* what) {
-      app.under("Report").add_option(option, into, what).type_name("FILE");
-    };
-    app.under("Report")
-        .add_option("--json", json_, "Print JSON in place of the table; --json=FILE writes it beside the table")
-        .type_name("[FILE]")
-        .expected(0, 1);
+    app.under("Report").add_option("--json", json_).expected(0, 1);
     app.when_parsed([app, this] {
       const auto values = app.results("--json");
       if (values.empty() || json_.ends_with(".json")) return;
       if (!json_.empty() && json_ != "true" && json_ != "-") run_ = json_;  // the word behind it was the run
       json_ = "-";
     });
-    file("--junit", junit_, "Write a JUnit XML file too, a test case a value");
-    file("--markdown", markdown_, "Write a summary for a pull request too");
+    app.under("Report").add_option("--junit", junit_);
+    app.under("Report").add_option("--markdown", markdown_);
   }
 
   [[nodiscard]] int run() override {

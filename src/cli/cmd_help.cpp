@@ -12,16 +12,12 @@ namespace {
 
 class Help final : public Subcommand {
  public:
-  Help()
-      : Subcommand("help", "Explain a command; write man pages and completion", R"(  rangescope help profile
-  rangescope help columns          the values that a table can show
-  rangescope help losses           what can be missing from a report, and the cure
-  rangescope help --man runs | man -l -)") {}
+  Help() : Subcommand("help") {}
   void options(const Arguments& app) override {
-    app.add_option("command", topic_, "A command, columns, or losses").type_name("COMMAND");
-    app.add_flag("--man", man_, "Print the manual page instead");
-    app.add_option("--man-dir", man_dir_, "Write every manual page into this folder").type_name("DIR");
-    app.add_option("--completion", completion_, "Print the completion for this shell").one_of({"bash", "zsh", "fish"});
+    app.add_option("command", topic_);
+    app.add_flag("--man", man_);
+    app.add_option("--man-dir", man_dir_);
+    app.add_option("--completion", completion_).one_of({"bash", "zsh", "fish"});
   }
 
   [[nodiscard]] int run() override {

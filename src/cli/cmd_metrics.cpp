@@ -23,48 +23,39 @@ using wire::planner::MetricKind;
 constexpr std::array<std::pair<MetricKind, const char*>, 3> kKinds = {
     {{MetricKind::kCounter, "counter"}, {MetricKind::kRatio, "ratio"}, {MetricKind::kThroughput, "throughput"}}};
 
+/// "a,b" as a list.
+base::Result<std::vector<std::string>> metric_names(const std::vector<std::string>& options) {
+  std::vector<std::string> names;
+  for (const std::string& option : options) {
+    for (const std::string_view item : base::split(option, ',')) {
+      const std::string_view name = base::trim(item);
+      if (name.empty()) return base::fail(base::Code::kUsage, "an empty name in '" + option + "'", "--metrics");
+      names.emplace_back(name);
+    }
+  }
+  return names;
+}
+
 class Metrics final : public Subcommand {
  public:
-  Metrics()
-      : Subcommand("metrics", "List, show, search and plan metrics; measure what the GPU reaches",
-                   R"(All but calibrate works on a machine without a GPU: CUPTI knows every chip.
-
-Pass k of a set is collected on the k-th occurrence of a range: nothing is replayed or relaunched. A range must
-occur at least as often as the set has passes; plan says how many. PM sampling has one pass: plan --sample says
-which counters it holds, of those that are sampled by default or of --metrics.
-
-calibrate measures device memory bandwidth, FP32 and FP64 rates and, where cuBLAS is installed, the tensor
-cores. The results are kept below the user's configuration ($XDG_CONFIG_HOME/rangescope/device, else
-~/.config/...) and then win over the data sheets of conf/device for GPUs of that name. Run it on an idle GPU.
-
-  rangescope metrics list                          the groups
-  rangescope metrics list sets                     section sets of the installed ncu, with their sections
-  rangescope metrics list sections                 its sections
-  rangescope metrics show roofline                 one group: counters, formulas, meaning
-  rangescope metrics show dram__bytes --chip A100
-  rangescope metrics search tensor --chip H100     base names of CUPTI metrics
-  rangescope metrics plan --metrics speed_of_light,tensor --chip H100
-  rangescope metrics plan --sample --chip GB100
-  rangescope metrics calibrate --device 1 --dry-run)") {}
+  Metrics() : Subcommand("metrics") {}
   void options(const Arguments& app) override {
-    list_ = app.add_subcommand("list", "The metric groups");
-    show_ = app.add_subcommand("show", "A group or a metric of CUPTI");
-    search_ = app.add_subcommand("search", "Base names of CUPTI metrics");
-    plan_ = app.add_subcommand("plan", "What collecting metrics costs: passes, occurrences, rounds");
-    calibrate_ = app.add_subcommand("calibrate", "Measure what this machine's GPU reaches");
-    list_.add_option("what", what_, "The installed ncu's section sets, or its sections, instead of the groups")
-        .one_of({"sets", "sections"});
-    show_.add_option("what", what_, "A group or a metric").type_name("NAME").required();
-    search_.add_option("what", what_, "A part of the name").type_name("WORD").required();
-    for (const Arguments& each : {show_, search_, plan_})
-      each.add_option("--chip", said_chip_, "Chip, or a GPU of it: GH100, H100 (GH100)").type_name("CHIP");
-    for (const Arguments& each : {list_, show_, search_, plan_}) each.add_flag("--json", json_, "Print JSON");
-    plan_.add_option("--metrics", metrics_, "Groups and CUPTI metrics, separated by commas").type_name("NAME,...");
-    plan_.add_flag("--sample", sample_, "What one pass of PM sampling holds, instead of occurrences");
-    plan_.add_option("--rounds", rounds_, "Complete sets wanted for each range (5)").type_name("N").between(1, 1000);
-    plan_.add_choice("-f,--format", json_, {{"table", false}, {"json", true}}, "A table, or JSON (table)");
-    calibrate_.add_option("--device", device_, "Which GPU, as CUDA counts them (0)").type_name("N").between(0, 1023);
-    calibrate_.add_flag("--dry-run", dry_run_, "Measure and print, keep nothing");
+    list_ = app.add_subcommand("list");
+    show_ = app.add_subcommand("show");
+    search_ = app.add_subcommand("search");
+    plan_ = app.add_subcommand("plan");
+    calibrate_ = app.add_subcommand("calibrate");
+    list_.add_option("what", what_).one_of({"sets", "sections"});
+    show_.add_option("what", what_).required();
+    search_.add_option("what", what_).required();
+    for (const Arguments& each : {show_, search_, plan_}) each.add_option("--chip", said_chip_);
+    for (const Arguments& each : {list_, show_, search_, plan_}) each.add_flag("--json", json_);
+    plan_.add_option("--metrics", metrics_);
+    plan_.add_flag("--sample", sample_);
+    plan_.add_option("--rounds", rounds_).between(1, 1000);
+    plan_.add_choice("-f,--format", json_, {{"table", false}, {"json", true}});
+    calibrate_.add_option("--device", device_).between(0, 1023);
+    calibrate_.add_flag("--dry-run", dry_run_);
   }
 
   [[nodiscard]] int run() override {

@@ -15,76 +15,46 @@ namespace ncu = ncu_pages;
 
 class Ncu final : public Subcommand {
  public:
-  Ncu()
-      : Subcommand("ncu", "Print an Nsight Compute report as ncu --import does",
-                   R"(Options and output are those of `ncu --import FILE`; no Nsight tool is needed. Numbers have no
-thousands separators, as under LC_ALL=C; --number-format en prints those of an English locale.
-
-  rangescope ncu run.ncu-rep
-  rangescope ncu run.ncu-rep --page raw --csv --print-units base > all.csv
-  rangescope ncu run.ncu-rep --nvtx-include 'decode/' --section SpeedOfLight
-  rangescope ncu run.ncu-rep --print-summary per-kernel)") {}
+  Ncu() : Subcommand("ncu") {}
   void options(const Arguments& app) override {
-    app.add_option("file", file_, "A .ncu-rep, .ncu-repz or .nsight-cuprof-report").type_name("FILE");
-    app.add_option("--import", imported_, "The file, as ncu takes it").type_name("FILE");
+    app.add_option("file", file_);
+    app.add_option("--import", imported_);
     app.add_choice("--page", page_.page,
                    {{"details", ncu::Page::kDetails},
                     {"raw", ncu::Page::kRaw},
                     {"source", ncu::Page::kSource},
-                    {"session", ncu::Page::kSession}},
-                   "Page (details)");
-    app.add_flag("--csv", page_.csv, "Print CSV");
-    app.add_choice("--print-units", page_.base_units, {{"auto", false}, {"base", true}},
-                   "Scale values or print base units (auto)");
-    app.add_flag("--print-fp", page_.fp, "Print every number with decimals");
+                    {"session", ncu::Page::kSession}});
+    app.add_flag("--csv", page_.csv);
+    app.add_choice("--print-units", page_.base_units, {{"auto", false}, {"base", true}});
+    app.add_flag("--print-fp", page_.fp);
     app.add_choice("--print-details", page_.part,
-                   {{"header", ncu::Part::kHeader}, {"body", ncu::Part::kBody}, {"all", ncu::Part::kAll}},
-                   "Metrics of sections: of their header, of the rest, or all (header)");
+                   {{"header", ncu::Part::kHeader}, {"body", ncu::Part::kBody}, {"all", ncu::Part::kAll}});
     app.add_choice("--print-metric-name", page_.metric_name,
                    {{"label", ncu::MetricName::kLabel},
                     {"name", ncu::MetricName::kName},
-                    {"label-name", ncu::MetricName::kLabelName}},
-                   "What the column Metric Name shows (label)");
+                    {"label-name", ncu::MetricName::kLabelName}});
     app.add_choice(
         "--print-metric-instances", page_.instances,
-        {{"none", ncu::Instances::kNone}, {"values", ncu::Instances::kValues}, {"details", ncu::Instances::kDetails}},
-        "Instance values behind the value (none)");
+        {{"none", ncu::Instances::kNone}, {"values", ncu::Instances::kValues}, {"details", ncu::Instances::kDetails}});
     app.add_choice("--print-summary", page_.summary,
                    {{"none", ncu::Summary::kNone},
                     {"per-kernel", ncu::Summary::kPerKernel},
                     {"per-gpu", ncu::Summary::kPerGpu},
-                    {"per-nvtx", ncu::Summary::kPerNvtx}},
-                   "Minimum, maximum and mean over launches (none)");
+                    {"per-nvtx", ncu::Summary::kPerNvtx}});
     app.add_choice("--print-source", page_.source,
-                   {{"sass", ncu::Source::kSass}, {"ptx", ncu::Source::kPtx}, {"cuda", ncu::Source::kCuda}},
-                   "View of the source page (sass: metrics by address)");
-    app.add_option("--print-kernel-base", page_.print_kernel_base, "Kernel names shown (demangled)")
-        .one_of({"function", "demangled", "mangled"});
-    app.add_option("--section", page_.sections, "Only this section, by identifier or regex:...; may be given again")
-        .type_name("NAME")
-        .repeated();
-    app.add_option("--metrics", page_.metrics, "Only these metrics, by name or regex:...")
-        .type_name("NAME,...")
-        .delimiter(',')
-        .repeated();
-    app.add_option("--nvtx-include", page_.nvtx_include, "Only results inside these NVTX ranges")
-        .type_name("EXPR")
-        .repeated();
-    app.add_option("--nvtx-exclude", page_.nvtx_exclude, "Without results inside these NVTX ranges")
-        .type_name("EXPR")
-        .repeated();
-    app.add_option("-k,--kernel-name", page_.kernel_names, "Only kernels of this name, or regex:...")
-        .type_name("NAME")
-        .repeated();
-    app.add_option("--kernel-name-base", page_.kernel_name_base, "What --kernel-name is compared with (function)")
-        .one_of({"function", "demangled", "mangled"});
-    app.add_count("-s,--launch-skip", page_.launch_skip, "Leave out the first N matching results");
-    app.add_count("-c,--launch-count", page_.launch_count, "At most N results");
-    app.add_option("--number-format", page_.number_format, "Separators of numbers: C, en, de, fr (C)")
-        .one_of({"C", "en", "de", "fr"});
+                   {{"sass", ncu::Source::kSass}, {"ptx", ncu::Source::kPtx}, {"cuda", ncu::Source::kCuda}});
+    app.add_option("--print-kernel-base", page_.print_kernel_base).one_of({"function", "demangled", "mangled"});
+    app.add_option("--section", page_.sections).repeated();
+    app.add_option("--metrics", page_.metrics).delimiter(',').repeated();
+    app.add_option("--nvtx-include", page_.nvtx_include).repeated();
+    app.add_option("--nvtx-exclude", page_.nvtx_exclude).repeated();
+    app.add_option("-k,--kernel-name", page_.kernel_names).repeated();
+    app.add_option("--kernel-name-base", page_.kernel_name_base).one_of({"function", "demangled", "mangled"});
+    app.add_count("-s,--launch-skip", page_.launch_skip);
+    app.add_count("-c,--launch-count", page_.launch_count);
+    app.add_option("--number-format", page_.number_format).one_of({"C", "en", "de", "fr"});
     app.add_choice("--units-of", page_.spelling,
-                   {{"2024.1", model::UnitSpelling::kNcu2024}, {"2025.3", model::UnitSpelling::kNcu2025}},
-                   "Words for units of this ncu (2025.3)");
+                   {{"2024.1", model::UnitSpelling::kNcu2024}, {"2025.3", model::UnitSpelling::kNcu2025}});
   }
 
   [[nodiscard]] int run() override {

@@ -28,46 +28,17 @@ int end_like(const base::Ended& ended) {
 
 class Profile final : public Subcommand {
  public:
-  Profile()
-      : Subcommand(
-            "profile", "Run a program and say what each of its NVTX ranges costs",
-            R"(The program runs as it is: same output, same exit code, same fatal signal. What it did is kept in a
-new folder below ./rangescope-runs (--runs), with report.json in it.
-
-The table is printed when the program has ended: to standard output where that is a terminal, else to
-standard error, so that what the program prints can be piped. -o FILE writes it there, -q leaves it out.
-A format asked for (-f json, csv, md ...) has standard output for itself; what the program prints goes to
-standard error then.
-
-  rangescope profile ./app --size 10
-  rangescope profile -f json ./app | jq '.verdict[0].text'
-  rangescope profile --include 'decode*' -o decode.md -- python serve.py
-
-Nsight Systems and Nsight Compute run around the program too when they are asked for; every option is a
-key of the configuration (rangescope config show) and may be given as key=value:
-
-  rangescope profile --watch-every 500ms -- ./app > app.log 2>&1
-  rangescope profile --nsys ncu=quick --nvtx-include decode -- python serve.py)") {}
+  Profile() : Subcommand("profile") {}
   [[nodiscard]] bool takes_program() const override { return true; }
   void set_program(std::vector<std::string> argv) override { program_ = std::move(argv); }
 
-  [[nodiscard]] std::vector<std::string_view> main_options() const override {
-    return {"--include", "--exclude", "--metrics", "--per",     "--rounds", "--format", "--to",     "--sort",
-            "--depth",   "--runs",    "--repeat",  "--timeout", "--nsys",   "--ncu",    "--dry-run"};
-  }
-
   void options(const Arguments& app) override {
-    app.under("Run").add_flag("--dry-run", dry_run_, "Print what would run, and run nothing");
-    app.under("Run")
-        .add_option("--repeat", repeat_,
-                    "Run the program so many times, for compare and gate (1); auto: 5 to 30 times, "
-                    "until a change of 5 % shows")
-        .type_name("N|auto");
-    app.under("Run").add_flag("--strict", strict_, "Exit with 83 where data was lost");
-    app.under("Run").add_flag("--watch", watch_, "Show the table while the program runs, on standard error");
+    app.under("Run").add_flag("--dry-run", dry_run_);
+    app.under("Run").add_option("--repeat", repeat_);
+    app.under("Run").add_flag("--strict", strict_);
+    app.under("Run").add_flag("--watch", watch_);
     app.under("Run").add_duration(
-        "--watch-every", [this](std::int64_t ns) { every_ = std::chrono::nanoseconds(ns); }, 100'000'000, kLongest,
-        "The same, and the time between two tables (5s; 1s where one replaces the other)");
+        "--watch-every", [this](std::int64_t ns) { every_ = std::chrono::nanoseconds(ns); }, 100'000'000, kLongest);
     bind_native(app, native_);
     bind_sampling(app, sampling_);
     bind_report(app, choice_);

@@ -51,29 +51,16 @@ struct DuckHere {
 
 class Query final : public Subcommand {
  public:
-  Query()
-      : Subcommand("query", "Ask a run, a job or exported Parquet with SQL",
-                   R"(Tables: run, verdict, regions, region_kernels, metrics, operators, ranges, launches, kernels,
-places, copies, samples, cpu_samples, cpu_waits, cpu_counts, frames, losses (docs/formats/sqlite-view.md).
-SQLite answers for a run or a file. DuckDB, where there is one (RANGESCOPE_DUCKDB), answers for all ranks of a
-job and for a folder of exported Parquet: there every table has the columns job and rank too. Nothing is written
-to the input.
-
-  rangescope query latest 'select path, occurrences, gpu_kernel_ns from regions order by 3 desc'
-  rangescope query trace.sqlite 'select name, count(*) from kernels group by name' -f csv
-  rangescope query slurm-1234.0 'select rank, sum(duration_ns) from kernels group by rank')") {}
+  Query() : Subcommand("query") {}
   void options(const Arguments& app) override {
-    app.add_option("input", input_, "Run, job, file, or folder of exported Parquet")
-        .type_name("RUN|FILE|DIR")
-        .required();
-    app.add_option("sql", sql_, "One SELECT").type_name("SQL").required();
+    app.add_option("input", input_).required();
+    app.add_option("sql", sql_).required();
     std::vector<std::pair<std::string, RowFormat>> formats(std::begin(report::tables::kRowFormats),
                                                            std::end(report::tables::kRowFormats));
-    app.add_choice("-f,--format", format_, formats, "How the rows are written (table)");
+    app.add_choice("-f,--format", format_, formats);
     app.add_duration(
-        "--timeout", [this](std::int64_t ns) { most_ = std::chrono::nanoseconds(ns); }, 1'000'000, kLongest,
-        "End a query that takes longer (300s)");
-    app.add_option("--runs", root_, "Folder of the runs (rangescope-runs)").type_name("DIR");
+        "--timeout", [this](std::int64_t ns) { most_ = std::chrono::nanoseconds(ns); }, 1'000'000, kLongest);
+    app.add_option("--runs", root_);
     bind_read(app, reading_);
     bind_analyze(app, analysis_);
   }
@@ -162,28 +149,17 @@ to the input.
 
 class Export final : public Subcommand {
  public:
-  Export()
-      : Subcommand("export", "Write a run, job or file as SQLite, Parquet, CSV or JSON lines",
-                   R"(sqlite holds all tables (docs/formats/sqlite-view.md); csv and jsonl hold one, --table regions if
-not said. parquet writes a folder with all tables, hive-partitioned by job and rank, that many runs share
-(docs/formats/parquet.md); it takes DuckDB (RANGESCOPE_DUCKDB).
-
-  rangescope export latest --to sqlite -o run.sqlite
-  rangescope export trace.nsys-rep --to csv --table kernels > kernels.csv
-  rangescope export slurm-1234.0 --to parquet fleet)") {}
+  Export() : Subcommand("export") {}
   void options(const Arguments& app) override {
-    app.add_option("input", inputs_, "Runs or files").type_name("RUN|FILE").required().expected(1, 1000);
+    app.add_option("input", inputs_).required().expected(1, 1000);
     std::vector<std::pair<std::string, To>> formats = {{"sqlite", {}}, {"parquet", {std::nullopt, true}}};
     for (const auto& [name, format] : report::tables::kRowFormats)
       if (format != RowFormat::kTable) formats.emplace_back(name, To{format});
-    app.add_choice("--to", to_, formats, "All tables as a database, or one").required();
-    app.add_option("-o,--output", output_,
-                   "File; standard output for csv and jsonl; folder for parquet (the last word, if not said)")
-        .type_name("FILE|DIR");
-    app.add_flag("--raw-cells", raw_cells_,
-                 "csv to a file: no apostrophe before cells that a spreadsheet would compute");
-    app.add_option("--table", table_, "Table of csv and jsonl").one_of(report::tables::table_names());
-    app.add_option("--runs", root_, "Folder of the runs (rangescope-runs)").type_name("DIR");
+    app.add_choice("--to", to_, formats).required();
+    app.add_option("-o,--output", output_);
+    app.add_flag("--raw-cells", raw_cells_);
+    app.add_option("--table", table_).one_of(report::tables::table_names());
+    app.add_option("--runs", root_);
     bind_read(app, reading_);
     bind_analyze(app, analysis_);
   }

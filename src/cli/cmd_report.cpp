@@ -23,39 +23,16 @@ namespace {
 
 class Report final : public Subcommand {
  public:
-  explicit Report(profile::MergeRuns merge)
-      : Subcommand("report", "Report on a run, or on a file of nsys, ncu, PyTorch or rangescope",
-                   R"(An input is a run directory, the name of a run (or its beginning), `latest`, the folder of a
-parallel job, or a file that a reader knows, whatever its name. Several inputs become one report: timelines side
-by side, results of ncu joined to them by NVTX path, kernel name and launch order. The report goes to standard
-output, or to the file of -o.
-
-  rangescope report latest --depth 2 --sort wall
-  rangescope report latest -f csv -o regions.csv
-  rangescope report slurm-1234.0 --per-rank
-  rangescope report trace.sqlite --include 'decode*'
-  rangescope report latest --cpu decode
-  rangescope report trace.nsys-rep counters.ncu-rep
-  rangescope report counters.ncu-rep --split-regions regions/)"),
-        merge_(std::move(merge)) {}
+  explicit Report(profile::MergeRuns merge) : Subcommand("report"), merge_(std::move(merge)) {}
   void options(const Arguments& app) override {
-    app.add_option("input", inputs_, "Runs or files; - is standard input (latest)")
-        .type_name("RUN|FILE")
-        .expected(0, 1000);
-    app.add_option("--runs", root_, "Folder of the runs (rangescope-runs)").type_name("DIR");
-    app.add_flag("--separate", separate_, "Report on each input by itself, one after the other");
-    app.add_option("--split-regions", split_, "Also write a folder of files for each region: tables, metrics, sections")
-        .type_name("DIR");
-    app.add_option("--cpu", choice_.style.cpu,
-                   "Where the time of one range's threads went on the CPU, and its functions")
-        .type_name("RANGE");
-    app.add_flag(
-        "--captures", [this] { from_ = profile::JobFrom::kCaptures; },
-        "Of a parallel job: open what every rank recorded (up to 16 ranks that is done anyway)");
-    app.add_flag(
-        "--digests", [this] { from_ = profile::JobFrom::kDigests; },
-        "Of a parallel job: merge the digests that its ranks left; medians are then to 1.6 %");
-    app.add_flag("--strict", strict_, "Exit with 83 where data was lost");
+    app.add_option("input", inputs_).expected(0, 1000);
+    app.add_option("--runs", root_);
+    app.add_flag("--separate", separate_);
+    app.add_option("--split-regions", split_);
+    app.add_option("--cpu", choice_.style.cpu);
+    app.add_flag("--captures", [this] { from_ = profile::JobFrom::kCaptures; });
+    app.add_flag("--digests", [this] { from_ = profile::JobFrom::kDigests; });
+    app.add_flag("--strict", strict_);
     bind_read(app, reading_);
     bind_report(app, choice_);
     bind_analyze(app, analysis_);

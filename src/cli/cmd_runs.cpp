@@ -30,70 +30,47 @@ namespace {
 
 class Runs final : public Subcommand {
  public:
-  Runs()
-      : Subcommand("runs", "List, show, prune, verify, pack, count and share runs",
-                   R"(Only folders whose manifest.json proves that rangescope made them are listed, and only those are
-deleted. import copies files into a new run, with their hashes and origin in import.json; they are reported on
-together: timelines side by side, results of ncu joined to them.
-
-  rangescope runs list
-  rangescope runs prune --keep 20
-  rangescope runs prune --older-than 30d --yes
-  rangescope runs verify latest
-  rangescope runs import rank0.nsys-rep rank1.nsys-rep counters.ncu-rep
-  rangescope runs push postgresql://db.example.org/perf latest
-  rangescope runs history decode --from postgresql://db.example.org/perf -f html -o decode.html)") {}
+  Runs() : Subcommand("runs") {}
   void options(const Arguments& app) override {
-    list_ = app.add_subcommand("list", "One line a run, oldest first; so does `rangescope runs` alone");
-    show_ = app.add_subcommand("show", "What is known of a run");
-    prune_ = app.add_subcommand("prune", "Delete old runs and jobs, after asking");
-    verify_ = app.add_subcommand("verify", "Compare a run's files with the hashes in its manifest");
-    pack_ = app.add_subcommand("pack", "One run as one file, RUN.tar.zst");
-    unpack_ = app.add_subcommand("unpack", "A run out of such a file");
-    stats_ = app.add_subcommand("stats", "How often each stage and tool version worked, and how long it took");
-    import_ = app.add_subcommand("import", "Make a run of files that nsys, ncu or rangescope left");
-    push_ = app.add_subcommand("push", "Keep the numbers of runs in a team's PostgreSQL");
-    history_ = app.add_subcommand("history", "A region over the runs that a team's PostgreSQL keeps");
+    list_ = app.add_subcommand("list");
+    show_ = app.add_subcommand("show");
+    prune_ = app.add_subcommand("prune");
+    verify_ = app.add_subcommand("verify");
+    pack_ = app.add_subcommand("pack");
+    unpack_ = app.add_subcommand("unpack");
+    stats_ = app.add_subcommand("stats");
+    import_ = app.add_subcommand("import");
+    push_ = app.add_subcommand("push");
+    history_ = app.add_subcommand("history");
     app.optional_subcommand();
     for (const Arguments& each : {list_, show_, prune_, verify_, pack_, unpack_, stats_, import_, push_})
-      each.add_option("--runs", root_, "Folder of the runs (rangescope-runs)").type_name("DIR");
-    for (const Arguments& each : {list_, show_, stats_}) each.add_flag("--json", json_, "Print JSON");
-    app.add_flag("--json", json_, "Print JSON").hidden();
-    show_.add_option("run", said_, "Run directory, name, or latest (latest)").type_name("RUN");
-    pack_.add_option("run", said_, "Run directory, name, or latest (latest)").type_name("RUN");
-    pack_.add_option("-o,--output", archive_, "The file to write (RUN.tar.zst in this folder)").type_name("FILE");
-    pack_.add_flag("--with-reports", with_reports_,
-                   "Nsight Systems' own reports too; they hold the environment of processes");
-    pack_.add_flag("--replace", replace_,
-                   "Remove the run when the file holds all of it, nsys's reports too, and comes out unchanged");
-    unpack_.add_option("file", archive_, "File that runs pack wrote").type_name("FILE").required();
-    unpack_.add_flag("--no-limit", no_limit_, "Also what unpacks to a hundred times its size, or to 100,000 files");
-    import_.add_option("input", inputs_, "Files, or folders of native captures")
-        .type_name("FILE")
-        .required()
-        .expected(1, 1000);
+      each.add_option("--runs", root_);
+    for (const Arguments& each : {list_, show_, stats_}) each.add_flag("--json", json_);
+    app.add_flag("--json", json_).hidden();
+    show_.add_option("run", said_);
+    pack_.add_option("run", said_);
+    pack_.add_option("-o,--output", archive_);
+    pack_.add_flag("--with-reports", with_reports_);
+    pack_.add_flag("--replace", replace_);
+    unpack_.add_option("file", archive_).required();
+    unpack_.add_flag("--no-limit", no_limit_);
+    import_.add_option("input", inputs_).required().expected(1, 1000);
     bind_read(import_, read_);
-    verify_.add_option("run", said_, "Run directory, name, or latest (latest)").type_name("RUN");
-    const std::string address =
-        "postgresql://[user@]host[:port]/database; a password stands in ~/.pgpass or PGPASSWORD";
-    list_.add_option("--from", store_, "The runs of " + address).type_name("URL");
-    push_.add_option("to", store_, address).type_name("URL").required();
-    push_.add_option("run", pushed_, "Runs, folders of runs, or files (latest)")
-        .type_name("RUN|DIR|FILE")
-        .expected(0, 1000);
-    push_.add_option("--name", name_, "What a run is called there (its own name)").type_name("NAME");
-    push_.add_option("--nsys", nsys_, "nsys to export .nsys-rep, .qdrep and .qdstrm with").type_name("PATH");
-    history_.add_option("region", said_, "Its path as reports write it, or a name that stands at one place")
-        .type_name("REGION")
-        .required();
-    history_.add_option("--from", store_, address).type_name("URL").required();
-    history_.add_option("--metric", metric_, "A measure or metrics.<name> (wall_ns.median)").type_name("TAG");
-    history_.add_option("-f,--format", choice_.format, "How it is written (table)").one_of({"table", "json", "html"});
+    verify_.add_option("run", said_);
+    list_.add_option("--from", store_);
+    push_.add_option("to", store_).required();
+    push_.add_option("run", pushed_).expected(0, 1000);
+    push_.add_option("--name", name_);
+    push_.add_option("--nsys", nsys_);
+    history_.add_option("region", said_).required();
+    history_.add_option("--from", store_).required();
+    history_.add_option("--metric", metric_);
+    history_.add_option("-f,--format", choice_.format).one_of({"table", "json", "html"});
     bind_destination(history_, choice_);
-    prune_.add_count("--keep", keep_, "The newest so many stay; a job counts as one");
-    prune_.add_option("--older-than", older_than_, "Only runs that began longer ago: 7d, 36h, 2w").type_name("AGE");
-    prune_.add_flag("-y,--yes", yes_, "Do not ask");
-    prune_.add_flag("-n,--dry-run", dry_run_, "Only say what would go");
+    prune_.add_count("--keep", keep_);
+    prune_.add_option("--older-than", older_than_);
+    prune_.add_flag("-y,--yes", yes_);
+    prune_.add_flag("-n,--dry-run", dry_run_);
   }
 
   [[nodiscard]] int run() override {

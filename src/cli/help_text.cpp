@@ -61,9 +61,9 @@ void describe(const CLI::App& app, HelpCommand& into) {
 HelpCommand help_of(const Subcommand& command, const CLI::App& app) {
   HelpCommand out;
   out.name = command.name();
-  out.summary = command.summary();
-  out.details = command.details();
-  for (const std::string_view name : command.main_options()) out.mainly.emplace_back(name);
+  out.summary = command.help().summary;
+  out.details = command.help().details;
+  out.mainly.assign(command.help().mainly.begin(), command.help().mainly.end());
   out.program = command.takes_program();
   describe(app, out);
   return out;

@@ -1,7 +1,7 @@
 // One verb of the command line. subcommands.cpp lists them all.
 //
-// To add one: cmd_<name>.cpp with a class and its make_<name>(), one line in subcommands.cpp. Help, the man page and
-// the completion follow from what options() declares.
+// To add one: cmd_<name>.cpp with a class and its make_<name>(), one line in subcommands.cpp, its help in
+// arguments.tsv. Help, the man page and the completion follow from what options() declares.
 #pragma once
 
 #include <memory>
@@ -15,15 +15,10 @@ namespace rangescope::cli {
 
 class Subcommand {
  public:
-  /// `summary`: one line, for the list of commands. `details`: paragraphs and examples, plain text, below the options.
-  Subcommand(std::string_view name, std::string_view summary, std::string_view details = {})
-      : name_(name), summary_(summary), details_(details) {}
+  explicit Subcommand(std::string_view name) : name_(name) {}
   virtual ~Subcommand() = default;
   [[nodiscard]] std::string_view name() const { return name_; }
-  [[nodiscard]] std::string_view summary() const { return summary_; }
-  [[nodiscard]] std::string_view details() const { return details_; }
-  /// The options that --help shows, by their long names, where there are too many for one screen; --help-all shows all.
-  [[nodiscard]] virtual std::vector<std::string_view> main_options() const { return {}; }
+  [[nodiscard]] const CommandHelp& help() const { return help_for(std::string(name_)); }
   /// Declares its options; values go into members of the subcommand.
   virtual void options(const Arguments& app) = 0;
   /// True when it runs a program, which then ends the line, behind `--` or not; set_program() is called before run().
@@ -35,7 +30,7 @@ class Subcommand {
   [[nodiscard]] virtual int run() = 0;
 
  private:
-  std::string_view name_, summary_, details_;
+  std::string_view name_;
 };
 
 /// Every subcommand, in the order in which help lists them.
