@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What CPU sampling costs: the same work under `rangescope profile` without and with it, in turns. Usage: cpu_cost.py BIN_DIR [ROUNDS]
+"""What CPU sampling costs: the same work under `rangescope profile` without and with it, in turns. Usage: cpu_cost.py BIN_DIR [ROUNDS [WAY...]]
 
 CPU time of the program alone (user and system, of a child of the profiled process, so that it counts on a busy machine too), the median of
 the rounds beside --cpu off, and what the sampling thread takes of a core while the program has one. BIN_DIR: an optimized build."""
@@ -21,8 +21,13 @@ PYTHON = """import json
 def leaf(i): return {"number": i, "square": i * i, "text": str(i)}
 def work(n): return json.loads(json.dumps([leaf(i) for i in range(n)]))
 for _ in range(400): work(2000)"""
-PROGRAMS = {"Python": [sys.executable, "-c", PYTHON], "llm": [f"{BIN}/llm", "--requests", "2"]}
-WAYS = {"off": ["--cpu", "off"], "199 Hz": ["--cpu", "199Hz"], "999 Hz": ["--cpu", "999Hz"], "199 Hz, counters": ["--cpu", "199Hz", "--cpu-counters", "software"]}
+DEEP = """import json
+def down(depth): return down(depth - 1) if depth else json.loads(json.dumps([{"number": i, "text": str(i)} for i in range(2000)]))
+for _ in range(600): down(150)"""
+PROGRAMS = {"Python": [sys.executable, "-c", PYTHON], "deep": [sys.executable, "-c", DEEP], "llm": [f"{BIN}/llm", "--requests", "2"]}
+WAYS = {"off": ["--cpu", "off"], "default": [], "199 Hz": ["--cpu", "199Hz"], "999 Hz": ["--cpu", "999Hz"], "199 Hz, counters": ["--cpu", "199Hz", "--cpu-counters", "software"]}
+
+WAYS = {way: WAYS[way] for way in ["off", *sys.argv[3:]]} if sys.argv[3:] else WAYS
 
 
 def run(folder, options, program):

@@ -30,6 +30,8 @@ using model::Session;
 
 using model::kMostFunctions;
 constexpr std::uint32_t kEnoughOfALine = 5;
+/// Of a counter whose records lack so small a part, no record is no event.
+constexpr double kHardlyAnyLost = 0.05;
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 constexpr std::string_view kPartKinds[] = {"python", "native", "cuda", "waiting"};
 enum PartKind : std::uint8_t { kPython, kNative, kCuda, kWaiting };
@@ -525,14 +527,16 @@ class CpuSums {
     longest_holders(work.holders);
   }
 
-  /// What was sampled and never recorded is absent; what is recorded each time is 0.
+  /// What was sampled and never recorded is absent; what is recorded each time, or nearly, is 0. Of n records that stand
+  /// for w events each the number of events varies by n w (w - 1): by nothing where each was recorded.
   void counters(const std::vector<std::int64_t>& records, CpuWork& work) const {
     for (std::size_t c = 0; c < records.size(); ++c) {
       const model::CpuCounter& counter = cpu_.counters[c];
-      if (records[c] == 0 && !counter.exact()) continue;
+      const double weight = counter.exact() ? 1 : counter.weight, more = std::max(0.0, weight - 1);
+      if (records[c] == 0 && (more > kHardlyAnyLost || counter.running < 1)) continue;
       const auto count = static_cast<double>(records[c]);
-      work.counters.push_back({std::string(session_.strings.view(counter.name)), records[c], count * counter.weight,
-                               counter.exact() ? 0 : std::sqrt(count) * counter.weight});
+      work.counters.push_back({std::string(session_.strings.view(counter.name)), records[c], count * weight,
+                               std::sqrt(count * weight * more)});
     }
   }
 

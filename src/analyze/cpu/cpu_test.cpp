@@ -209,6 +209,22 @@ TEST(CpuCounters, AFewRecordsAreNoNumber) {
   EXPECT_FALSE(named(*report, "none").metrics.contains("cpu_cycles"));
 }
 
+TEST(CpuCounters, ALostRecordCostsLittleOfTheOthers) {
+  Sampled program;
+  program.range(program.t, "sleeps", 0, 1000);
+  program.range(program.t, "runs", 2000, 3000);
+  program.samples(0, 3000, program.main);
+  const auto switches = add_counter(program, "context-switches", 1, 101 / 100.0);  // the kernel counted 101
+  for (std::int64_t at = 0; at < 1000; at += 10) program.session.cpu.counts.push_back({at, 0, switches});
+  const auto report = answer(program.session, {}, Reference());
+  ASSERT_TRUE(report);
+  const model::Metric& many = named(*report, "sleeps").metrics.at("cpu_context_switches");
+  EXPECT_EQ(many.absent, "");
+  EXPECT_NEAR(many.value, 101, 1e-9);
+  EXPECT_NEAR(many.max - many.value, 1.96 * std::sqrt(101 * 0.01), 1e-9);
+  EXPECT_EQ(named(*report, "runs").metrics.at("cpu_context_switches").value, 0);
+}
+
 TEST(Cpu, KindsOfCudaFunctions) {
   EXPECT_EQ(cuda_kind("cudaLaunchKernel"), "launch");
   EXPECT_EQ(cuda_kind("cuMemcpyHtoDAsync_v2"), "copy");

@@ -1,5 +1,6 @@
 #include "sample/cpu/python.hpp"
 
+#include <limits.h>
 #include <sys/uio.h>
 
 #include <algorithm>
@@ -168,13 +169,19 @@ void Python::begin() {
 }
 
 bool Python::read(std::uint64_t address, void* into, std::size_t bytes) {
+  const iovec remote{reinterpret_cast<void*>(address), bytes};
+  return read({&remote, 1}, into, bytes) == bytes;
+}
+
+std::size_t Python::read(std::span<const iovec> remote, void* into, std::size_t bytes) {
   if (reads_left_ > 0 && --reads_left_ % 64 == 0 && now_ns() - began_ns_ > kMostTime_ns) reads_left_ = 0;
   if (reads_left_ == 0) {
     gave_up_ = true;
-    return false;
+    return 0;
   }
-  const iovec local{into, bytes}, remote{reinterpret_cast<void*>(address), bytes};
-  return ::process_vm_readv(static_cast<pid_t>(pid_), &local, 1, &remote, 1, 0) == static_cast<ssize_t>(bytes);
+  const iovec local{into, bytes};
+  const ssize_t got = ::process_vm_readv(static_cast<pid_t>(pid_), &local, 1, remote.data(), remote.size(), 0);
+  return static_cast<std::size_t>(std::max<ssize_t>(got, 0));
 }
 
 bool Python::word(std::uint64_t address, std::uint64_t& value) {
@@ -268,11 +275,31 @@ bool Python::text(std::uint64_t address, std::size_t most, std::string& out) {
   return true;
 }
 
+// Of a walk: each once, however often it is called, and all in one call of the system.
+void Python::read_codes() {
+  object_bytes_ = std::max({fields_.type, fields_.file, fields_.name, fields_.line}) + 8;
+  addresses_.clear();
+  for (const Step& step : steps_)
+    if (!step.shim && step.code != 0 && (step.code & 7) == 0) addresses_.push_back(step.code);
+  std::sort(addresses_.begin(), addresses_.end());
+  addresses_.erase(std::unique(addresses_.begin(), addresses_.end()), addresses_.end());
+  static_assert(kMostFrames <= IOV_MAX);
+  std::vector<iovec> remote;
+  for (const std::uint64_t address : addresses_) remote.push_back({reinterpret_cast<void*>(address), object_bytes_});
+  objects_.resize(addresses_.size() * object_bytes_);
+  for (std::size_t at = 0; at < addresses_.size(); ++at) {
+    char* into = objects_.data() + at * object_bytes_;
+    at += read(std::span(remote).subspan(at), into, (addresses_.size() - at) * object_bytes_) / object_bytes_;
+    if (at == addresses_.size()) break;
+    remote.erase(remote.begin() + static_cast<std::ptrdiff_t>(at));  // nothing is mapped there
+    addresses_.erase(addresses_.begin() + static_cast<std::ptrdiff_t>(at--));
+  }
+}
+
 const PythonCode* Python::code_at(std::uint64_t address) {
-  if (address == 0 || (address & 7) != 0) return nullptr;
-  char object[208];
-  const std::size_t bytes = std::max({fields_.type, fields_.file, fields_.name, fields_.line}) + 8;
-  if (bytes > sizeof object || !read(address, object, bytes)) return nullptr;
+  const auto at = std::lower_bound(addresses_.begin(), addresses_.end(), address);
+  if (at == addresses_.end() || *at != address) return nullptr;
+  const char* object = objects_.data() + static_cast<std::size_t>(at - addresses_.begin()) * object_bytes_;
   std::uint64_t type = 0, file = 0, name = 0;
   std::uint32_t line = 0;
   std::memcpy(&type, object + fields_.type, sizeof type);
@@ -375,6 +402,7 @@ Python::Reading Python::walk(std::uint64_t state, std::vector<PythonFrame>& out,
   }
   const bool deep = frame != 0;  // deeper than that is not asked for
   outermost = deep || steps_.empty() ? 0 : steps_.back().frame;
+  read_codes();
   std::size_t kept = 0;
   for (const Step& step : steps_) {
     if (step.shim) {

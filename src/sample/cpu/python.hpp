@@ -15,9 +15,12 @@
 // else.
 #pragma once
 
+#include <sys/uio.h>
+
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -84,12 +87,16 @@ class Python {
   void find_cold(Tables& tables, std::uint64_t bias);
   void begin();
   bool read(std::uint64_t address, void* into, std::size_t bytes);
+  /// Bytes that were read, up to the first part that could not be.
+  std::size_t read(std::span<const iovec> remote, void* into, std::size_t bytes);
   /// A word, by way of the page that was read last.
   bool word(std::uint64_t address, std::uint64_t& value);
   std::uint64_t thread_state(std::uint32_t own_tid);
   Reading read_whole(std::uint32_t own_tid, std::vector<PythonFrame>& out);
   Reading walk(std::uint64_t state, std::vector<PythonFrame>& out, std::uint64_t& outermost);
   void join_generator(std::vector<PythonFrame>& out);
+  /// Reads the code objects of `steps_`, for code_at().
+  void read_codes();
   const PythonCode* code_at(std::uint64_t address);
   bool text(std::uint64_t address, std::size_t most, std::string& out);
 
@@ -116,6 +123,9 @@ class Python {
   std::vector<std::unique_ptr<PythonCode>> old_codes_;  ///< of the last frames()
   std::unordered_map<std::uint64_t, std::pair<std::uint64_t, std::uint64_t>> code_texts_;
   std::size_t code_bytes_ = 0;
+  std::vector<std::uint64_t> addresses_;  ///< of code objects that were read, in order
+  std::vector<char> objects_;             ///< their first bytes, so many of each:
+  std::size_t object_bytes_ = 0;
   std::size_t reads_left_ = 0;
   std::int64_t began_ns_ = 0, rests_until_ns_ = 0;
   bool gave_up_ = false;
