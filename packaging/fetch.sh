@@ -1,13 +1,21 @@
 #!/usr/bin/env bash
-# fetch.sh FOLDER: what a portable build links against, into FOLDER: the sources and packages of sources.txt (each checked
-# against its SHA-256), Debian 11's libc as FOLDER/sysroot, floor.o, and the
-# options that link against them as FOLDER/link. A second run does nothing.
+# fetch.sh FOLDER [amd64|arm64]: what a portable build links against, into FOLDER: the sources and packages of sources.txt
+# (each checked against its SHA-256), Debian 11's libc as FOLDER/sysroot, the libraries of another architecture as
+# FOLDER/libraries, floor.o, and the options that link against them as FOLDER/link. A second run does nothing.
 set -euo pipefail
 folder=$(readlink -m "${1:?usage: fetch.sh FOLDER}")
 here=$(cd -- "$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")" && pwd)
+arch=${2:-$(dpkg --print-architecture)}
+triple=$(dpkg-architecture -a"$arch" -qDEB_HOST_MULTIARCH 2>/dev/null)
+native=$([[ $arch == "$(dpkg --print-architecture)" ]] && echo yes || echo no)
+cc=gcc cross=()
+if [[ $native == no ]]; then
+  cc=$triple-gcc
+  cross=("-DCMAKE_TOOLCHAIN_FILE=$here/../cmake/$arch.cmake")
+fi
 die() { printf 'fetch: error: %s\n  hint: %s\n' "$1" "$2" >&2; exit 69; }
 
-key=$(cat "$here/sources.txt" "$here/floor.c" "$here/fetch.sh" | sha256sum | cut -c1-16)
+key=$(cat "$here/sources.txt" "$here/floor.c" "$here/fetch.sh" <(echo "$arch") | sha256sum | cut -c1-16)
 [[ -f $folder/.stamp && $(<"$folder/.stamp") == "$key" ]] && exit 0
 mirror=$(apt-get indextargets --format '$(REPO_URI) $(CODENAME) $(COMPONENT) $(ORIGIN)' 'Created-By: Packages' 2>/dev/null |
   awk '$3 == "main" && $4 == "Debian" && $1 !~ /security/ { print $1; exit }')
@@ -16,12 +24,14 @@ rm -rf "$folder"
 mkdir -p "$folder/sysroot"
 while read -r sum path licence; do
   [[ -z $sum || $sum == \#* ]] && continue
+  [[ $path == *_*_a*64.deb && $path != *_"$arch.deb" ]] && continue
   file=$folder/${path##*/}
   python3 -c 'import sys, urllib.request; urllib.request.urlretrieve(*sys.argv[1:])' "${mirror%/}/$path" "$file" ||
     die "$path was not fetched from $mirror ($licence)" "Is the network there? apt-get update shows it."
   printf '%s  %s\n' "$sum" "$file" | sha256sum --check --quiet || die "$file is not what sources.txt names" "Remove it and run again."
   case $file in
-    *.deb) dpkg-deb -x "$file" "$folder/sysroot" ;;
+    */libc6*.deb) dpkg-deb -x "$file" "$folder/sysroot" ;;
+    *.deb) dpkg-deb -x "$file" "$folder/libraries" ;;
     *) tar -xf "$file" -C "$folder" ;;
   esac
 done <"$here/sources.txt"
@@ -32,14 +42,14 @@ done
 # Debian's archive of libarchive brings libxml2 and ICU along: its tar alone is needed.
 off=(); for part in NETTLE OPENSSL MBEDTLS LIBB2 LZ4 LZO LZMA ZSTD ZLIB BZip2 LIBXML2 EXPAT PCREPOSIX LIBGCC CNG TAR CPIO CAT XATTR ACL ICONV TEST; do
   off+=("-DENABLE_$part=OFF"); done
-cmake -S "$folder/libarchive-3.6.2" -B "$folder/libarchive" -G Ninja -DCMAKE_BUILD_TYPE=Release -DCMAKE_POSITION_INDEPENDENT_CODE=ON \
+cmake -S "$folder/libarchive-3.6.2" -B "$folder/libarchive" -G Ninja "${cross[@]}" -DRANGESCOPE_PORTABLE="$folder" -DCMAKE_BUILD_TYPE=Release -DCMAKE_POSITION_INDEPENDENT_CODE=ON \
   -DBUILD_SHARED_LIBS=OFF -DCMAKE_C_FLAGS="-ffile-prefix-map=$folder=portable -Wno-error" "${off[@]}" >"$folder/libarchive.log" 2>&1 &&
   cmake --build "$folder/libarchive" --target archive_static >>"$folder/libarchive.log" 2>&1 ||
   die "libarchive was not built" "The whole log is in $folder/libarchive.log"
-gcc -O2 -fPIC -c -o "$folder/floor.o" "$here/floor.c"
+"$cc" -O2 -fPIC -c -o "$folder/floor.o" "$here/floor.c"
 # How to link against all that, for every linker's caller (@FOLDER/link). The compiler looks beside itself before it looks below
 # a sysroot: -B puts the sysroot's start files and libc first.
-libc=$folder/sysroot/usr/lib/$(gcc -print-multiarch)
+libc=$folder/sysroot/usr/lib/$triple
 printf '%s\n' "--sysroot=$folder/sysroot" "-B$libc/" "-L$libc" -pthread -static-libstdc++ -static-libgcc "$folder/floor.o" \
   -Wl,--wrap=exp,--wrap=log,--wrap=pow >"$folder/link"
 printf %s "$key" >"$folder/.stamp"

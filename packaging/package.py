@@ -43,17 +43,17 @@ def output(*command, **options):
     return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, **options).stdout
 
 
-def glibc_needed(binary):
+def glibc_needed(binary, objdump="objdump"):
     """The newest GLIBC version among the symbols of an ELF file, (major, minor), and the libraries that it names."""
-    versions = {tuple(map(int, v.split("."))) for v in re.findall(r"GLIBC_(\d+\.\d+)", output("objdump", "-T", str(binary)))}
-    libraries = re.findall(r"NEEDED\s+(\S+)", output("objdump", "-p", str(binary)))
+    versions = {tuple(map(int, v.split("."))) for v in re.findall(r"GLIBC_(\d+\.\d+)", output(objdump, "-T", str(binary)))}
+    libraries = re.findall(r"NEEDED\s+(\S+)", output(objdump, "-p", str(binary)))
     return max(v[:2] for v in versions), libraries
 
 
-def hold_to_floor(binary):
+def hold_to_floor(binary, objdump="objdump"):
     """What glibc_needed() gives; Failed where the file asks for more than every machine has."""
     floor = FLOORS[binary.name]
-    needed, libraries = glibc_needed(binary)
+    needed, libraries = glibc_needed(binary, objdump)
     foreign = [library for library in libraries if not LIBC.match(library)]
     if needed > floor:
         raise Failed(f"{binary.name} asks for glibc {needed[0]}.{needed[1]}, above {floor[0]}.{floor[1]}")
@@ -63,11 +63,11 @@ def hold_to_floor(binary):
     return needed
 
 
-def hold_to_floors(tree):
+def hold_to_floors(tree, objdump):
     newest = (0, 0)
     for name in FLOORS:
         binary = next(p for p in sorted(tree.rglob(name)) if p.is_file() and not p.is_symlink() and p.read_bytes()[:4] == b"\x7fELF")
-        newest = max(newest, hold_to_floor(binary))
+        newest = max(newest, hold_to_floor(binary, objdump))
     return newest
 
 
@@ -207,8 +207,9 @@ def main():
     checkout, build, out = (pathlib.Path(word).resolve() for word in sys.argv[1:])
     version = re.search(r"project\(rangescope VERSION ([0-9.]+)", (checkout / "CMakeLists.txt").read_text()).group(1)
     epoch = int(os.environ.get("SOURCE_DATE_EPOCH") or output("git", "-C", str(checkout), "log", "-1", "--format=%ct"))
-    machine = re.search(r"CMAKE_HOST_SYSTEM_PROCESSOR\S*=(\S+)", (build / "CMakeCache.txt").read_text())
-    machine = machine.group(1) if machine else os.uname().machine
+    system = next((build / "CMakeFiles").glob("*/CMakeSystem.cmake")).read_text()
+    machine = re.search(r'CMAKE_SYSTEM_PROCESSOR "(\w+)"', system).group(1)
+    objdump = re.search(r"^CMAKE_OBJDUMP:\w+=(\S+)", (build / "CMakeCache.txt").read_text(), re.MULTILINE).group(1)
     arch = {"x86_64": "amd64", "aarch64": "arm64"}[machine]
     shutil.rmtree(out, ignore_errors=True)
     out.mkdir(parents=True)
@@ -216,7 +217,7 @@ def main():
 
     tree = work / "tree"
     install(build, tree, "/")
-    glibc = hold_to_floors(tree)
+    glibc = hold_to_floors(tree, objdump)
     doc = tree / "share/doc/rangescope"
     licences(doc)
     for page in ("README.md", "CHANGELOG.md", "LICENSE"):
