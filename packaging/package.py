@@ -32,6 +32,7 @@ INSIDE = {"libstdc++-12-dev": "GPL-3.0-or-later WITH GCC-exception-3.1", "libgcc
           "libelf-dev": "LGPL-3.0-or-later", "libarchive-dev": "BSD-2-Clause", "libiberty-dev": "LGPL-2.1-or-later",
           "liblzma-dev": "0BSD", "libbz2-dev": "bzip2-1.0.6", "nlohmann-json3-dev": "MIT", "libcli11-dev": "BSD-3-Clause",
           "libeigen3-dev": "MPL-2.0", "libprotozero-dev": "BSD-2-Clause", "libexpected-dev": "CC0-1.0"}
+ENTRY_POINTS = b"[pytest11]\nrangescope.pytest_plugin = rangescope.pytest_plugin\n"
 SUMMARY = "what each range of a GPU program costs, and why"
 
 
@@ -159,8 +160,8 @@ def deb(tree, version, arch, glibc, epoch, path):
     for file in control.iterdir():
         file.chmod(0o644)
     # What Python wrote beside its modules is nobody else's to remove.
-    (control / "prerm").write_text("#!/bin/sh\nset -e\nrm -rf /usr/share/rangescope/python/__pycache__\n"
-                                   "rm -f /usr/lib/python3/dist-packages/__pycache__/rangescope.*.pyc\n")
+    (control / "prerm").write_text("#!/bin/sh\nset -e\nrm -rf /usr/share/rangescope/python/rangescope/__pycache__ "
+                                   "/usr/lib/python3/dist-packages/rangescope/__pycache__\n")
     (control / "prerm").chmod(0o755)
     control.chmod(0o755)
     for p in [tree, *tree.rglob("*")]:
@@ -169,10 +170,14 @@ def deb(tree, version, arch, glibc, epoch, path):
                    env={**os.environ, "SOURCE_DATE_EPOCH": str(epoch)})
 
 
+def package_files(checkout):
+    return sorted(path for path in (checkout / "python/rangescope").iterdir() if path.suffix == ".py" or path.name == "py.typed")
+
+
 def wheel(tree, checkout, version, tag, epoch, out):
-    """The installed tree as data of the environment (bin, lib, share), the module rangescope.py beside it."""
+    """The installed tree as data of the environment (bin, lib, share), the package rangescope beside it."""
     name = f"rangescope-{version}"
-    members = {"rangescope.py": (0o644, (checkout / "python/rangescope.py").read_bytes())}
+    members = {f"rangescope/{path.name}": (0o644, path.read_bytes()) for path in package_files(checkout)}
     for path in sorted(tree.rglob("*")):
         if path.is_file():
             mode = 0o755 if path.stat().st_mode & 0o100 else 0o644
@@ -182,6 +187,7 @@ def wheel(tree, checkout, version, tag, epoch, out):
         f"Metadata-Version: 2.1\nName: rangescope\nVersion: {version}\nSummary: {SUMMARY}\n"
         "License: Apache-2.0\nRequires-Python: >=3.7\nDescription-Content-Type: text/markdown\n\n").encode()
         + (checkout / "README.md").read_bytes())
+    members[f"{info}/entry_points.txt"] = (0o644, ENTRY_POINTS)
     members[f"{info}/WHEEL"] = (0o644, f"Wheel-Version: 1.0\nGenerator: packaging/package.py\nRoot-Is-Purelib: false\nTag: {tag}\n".encode())
     record = io.StringIO()
     rows = csv.writer(record, lineterminator="\n")
@@ -230,9 +236,14 @@ def main():
     root = work / "deb"
     (root / "usr").mkdir(parents=True)
     shutil.copytree(tree, root / "usr", dirs_exist_ok=True, symlinks=True)
-    module = root / "usr/lib/python3/dist-packages"
+    module = root / "usr/lib/python3/dist-packages/rangescope"
     module.mkdir(parents=True)
-    shutil.copyfile(checkout / "python/rangescope.py", module / "rangescope.py")
+    for path in package_files(checkout):
+        shutil.copyfile(path, module / path.name)
+    info = module.parent / f"rangescope-{version}.egg-info"
+    info.mkdir()
+    (info / "PKG-INFO").write_text(f"Metadata-Version: 2.1\nName: rangescope\nVersion: {version}\n")
+    (info / "entry_points.txt").write_bytes(ENTRY_POINTS)
     for page in sorted((root / "usr/share/man").rglob("*.1")):
         with (page.parent / (page.name + ".gz")).open("wb") as target, gzip.GzipFile("", "wb", 9, target, epoch) as packed:
             packed.write(page.read_bytes())

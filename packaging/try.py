@@ -14,6 +14,13 @@ for i in range(30):
         sum(range(20000))
 print(rangescope.backend)
 """
+READ = """import sys
+sys.path[:0] = %r
+import rangescope
+run = rangescope.load("latest", runs="runs")
+assert run.region("decode").occurrences == 30, run
+print(rangescope.command())
+"""
 
 
 def call(*command, code=0):
@@ -36,6 +43,11 @@ assert found["step"] == 20 and found["step > inner"] == 40, found
 modules = [os.path.join(os.path.dirname(os.path.dirname(rangescope)), "share/rangescope/python")]
 found = regions(sys.executable, "-c", PYTHON % modules, said="rangescope\n")
 assert found["decode"] == 30, found
+# The package finds its command, and the command its package.
+if sys.version_info >= (3, 9):
+    assert os.path.samefile(call(sys.executable, "-c", READ % modules).strip(), rangescope)
+    asked = subprocess.run([rangescope, "mcp"], input=b'{"jsonrpc": "2.0", "id": 1, "method": "ping"}\n', stdout=subprocess.PIPE, check=True)
+    assert json.loads(asked.stdout) == {"jsonrpc": "2.0", "id": 1, "result": {}}, asked
 call(rangescope, "report", "latest", "--runs", "runs", "-f", "html", "-o", "page.html")
 assert os.path.getsize("page.html") > 100000
 # Without ranges the program itself is the region, and the exit code is the program's.

@@ -21,6 +21,7 @@ namespace rangescope::cli {
 [[nodiscard]] std::unique_ptr<Subcommand> make_ncu();
 [[nodiscard]] std::unique_ptr<Subcommand> make_metrics();
 [[nodiscard]] std::unique_ptr<Subcommand> make_doctor();
+[[nodiscard]] std::unique_ptr<Subcommand> make_mcp();
 [[nodiscard]] std::unique_ptr<Subcommand> make_help();
 
 }  // namespace rangescope::cli

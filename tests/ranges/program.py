@@ -1,4 +1,4 @@
-"""A program that uses python/rangescope.py: prints the backend, and why there is none."""
+"""A program that uses python/rangescope: prints the backend, and why there is none."""
 import rangescope
 
 

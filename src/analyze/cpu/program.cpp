@@ -22,7 +22,7 @@ std::string advice(const Session& session) {
   const std::string text = "no ranges: the program is one region. To split it, ";
   if (torch)
     return text + "run it in torch.autograd.profiler.emit_nvtx(), or write: with rangescope.range(\"step\"): ...";
-  if (python) return text + "write: with rangescope.range(\"step\"): ... (python/rangescope.py)";
+  if (python) return text + "write: with rangescope.range(\"step\"): ... (python/rangescope)";
   return text +
          "open NVTX ranges; C++: rangescope::Range range(\"step\"); Python: with rangescope.range(\"step\"): ...";
 }

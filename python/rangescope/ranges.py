@@ -1,4 +1,4 @@
-"""Ranges for Python programs that want to be measured.
+"""Ranges for Python programs that want to be measured. Python 3.7 and later; this file alone is enough for them.
 
     import rangescope
 
@@ -17,9 +17,16 @@ Is a synchronization needed at the end? No: GPU work belongs to the range that l
 with `sync_after=True` (PyTorch's or CuPy's current device) only where the *wall time* of a range is to hold its GPU work:
 it keeps the CPU from running ahead, so the program becomes slower by what it had overlapped.
 """
+from __future__ import annotations
+
 import functools
 import os
 import sys
+
+TYPE_CHECKING = False  # importing typing would take longer than all of this
+if TYPE_CHECKING:
+    from typing import Any, Callable, TypeVar
+    _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 __all__ = ["range", "backend", "failure"]
 
@@ -33,7 +40,7 @@ _UINT64, _INT64, _DOUBLE, _ASCII = 1, 2, 3, 1
 class _Nvtx:
     """A client of NVTX as its headers are one: offers its tables to the profiler's library and calls what that put there."""
 
-    def __init__(self, path):
+    def __init__(self, path: str) -> None:
         import ctypes as c
         import struct
 
@@ -44,7 +51,7 @@ class _Nvtx:
         self._tables = {module: (c.c_void_p * 17)(*(c.addressof(slots) + 8 * i if 0 < i < 16 else None for i in _counted(17)))
                         for module, slots in self._slots.items()}
 
-        def get_table(module, table, size):
+        def get_table(module: int, table: Any, size: Any) -> int:
             if module not in self._tables:
                 return 0
             if table:
@@ -64,7 +71,7 @@ class _Nvtx:
         if initialize(self._export) == 0:
             raise OSError("it records nothing in this process")
 
-        def function(module, number, result, *arguments):
+        def function(module: int, number: int, result: Any, *arguments: Any) -> Any:
             at = self._slots[module][number]
             if not at:
                 raise OSError("it lacks a function of NVTX")
@@ -75,15 +82,15 @@ class _Nvtx:
         self.domain_push = function(_CORE2, _DOMAIN_PUSH_EX, c.c_int, c.c_void_p, c.c_char_p)
         self.domain_pop = function(_CORE2, _DOMAIN_POP, c.c_int, c.c_void_p)
         self._create = function(_CORE2, _DOMAIN_CREATE_A, c.c_void_p, c.c_char_p)
-        self._address = lambda text: c.cast(c.c_char_p(text), c.c_void_p).value
+        self._address: Callable[[bytes], Any] = lambda text: c.cast(c.c_char_p(text), c.c_void_p).value
         self._pack = struct.Struct("=HHIiIiiQii8s").pack
         self._pointer = struct.Struct("=Q").pack
 
     @functools.lru_cache(maxsize=None)
-    def domain(self, name):
+    def domain(self, name: str) -> Any:
         return self._create(name.encode())
 
-    def attributes(self, name, payload):
+    def attributes(self, name: bytes, payload: int | float | None) -> bytes:
         """nvtxEventAttributes_t. `name` must outlive the call that takes it."""
         kind, bits = 0, 0
         if isinstance(payload, float):
@@ -98,7 +105,7 @@ class _Nvtx:
 _counted = range  # the built-in, which `range` below hides
 
 
-def _find():
+def _find() -> tuple[str, Any, str | None]:
     path = os.environ.get("NVTX_INJECTION64_PATH")
     if not path:
         return "none", None, None
@@ -112,7 +119,7 @@ def _find():
 backend, _nvtx, failure = _find()
 
 
-def _synchronize():
+def _synchronize() -> None:
     """Waits for the current device of whichever library the program has imported."""
     torch, cupy = sys.modules.get("torch"), sys.modules.get("cupy")
     if torch is not None and torch.cuda.is_available():
@@ -126,18 +133,18 @@ class _Range:
 
     __slots__ = ("name", "payload", "domain", "sync_after")
 
-    def __init__(self, name, payload, domain, sync_after):
+    def __init__(self, name: str, payload: int | float | None, domain: str | None, sync_after: bool) -> None:
         self.name, self.payload, self.sync_after = str(name).encode("utf-8", "replace"), payload, sync_after
         self.domain = None if domain is None else _nvtx.domain(domain)
 
-    def __enter__(self):
+    def __enter__(self) -> _Range:
         if self.domain is None and self.payload is None:
             _nvtx.push(self.name)
         else:
             _nvtx.domain_push(self.domain, _nvtx.attributes(self.name, self.payload))
         return self
 
-    def __exit__(self, *raised):
+    def __exit__(self, *raised: object) -> None:
         try:
             if self.sync_after:
                 _synchronize()
@@ -146,46 +153,40 @@ class _Range:
                 _nvtx.pop()
             else:
                 _nvtx.domain_pop(self.domain)
-        return False
 
-    def __call__(self, function):
+    def __call__(self, function: _Function) -> _Function:
         @functools.wraps(function)
-        def measured(*arguments, **named):
+        def measured(*arguments: Any, **named: Any) -> Any:
             with self:
                 return function(*arguments, **named)
-        return measured
+        return measured  # type: ignore[return-value]
 
 
-class _Nothing:
+class _Nothing(_Range):
     """A range where nobody records: one object for all."""
 
     __slots__ = ()
 
-    def __enter__(self):
+    def __init__(self) -> None:
+        pass
+
+    def __enter__(self) -> _Range:
         return self
 
-    def __exit__(self, *raised):
-        return False
+    def __exit__(self, *raised: object) -> None:
+        pass
 
-    def __call__(self, function):
+    def __call__(self, function: _Function) -> _Function:
         return function
 
 
 _nothing = _Nothing()
 
 
-def range(name, *, payload=None, domain=None, sync_after=False):
+def range(name: str, *, payload: int | float | None = None, domain: str | None = None, sync_after: bool = False) -> _Range:
     """A push/pop range of the calling thread; a context manager and a decorator.
 
     name: str. payload: an int or float of this occurrence (`--bucket-by payload` tells occurrences apart). domain: str.
     sync_after: synchronize the device before the range ends, also when an exception ends it; nothing without a profiler.
     """
-    return _Range(name, payload, domain, sync_after)
-
-
-if _nvtx is None:
-    _measured = range
-
-    @functools.wraps(_measured)
-    def range(name, *, payload=None, domain=None, sync_after=False):
-        return _nothing
+    return _nothing if _nvtx is None else _Range(name, payload, domain, sync_after)
