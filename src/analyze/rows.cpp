@@ -224,6 +224,7 @@ class Builder {
     out.path.push_back(name);
     out.domain = first.domain;
     out.kind = first.kind;
+    out.module = first.module;
     for (const std::uint32_t id : members) {
       const Region& member = report_.regions[id];
       add_count(out.occurrences, member.occurrences);

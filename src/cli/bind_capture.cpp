@@ -18,6 +18,14 @@ void bind_native(const Arguments& command, collect::native::Options& options) {
     options.max_capture_bytes = *bytes;
   });
   app.add_option("--cuda-graphs", [&options](const std::string& text) { options.extra_env[wire::kCudaGraphs] = text; });
+  app.add_option("--modules", [&options](const std::string& text) {
+    const auto levels = base::to_int(text);
+    if (text == "auto") return;
+    if (text != "off" && !(levels && *levels >= 1 && *levels <= 64))
+      refuse("--modules", "'" + base::printable(text) + "' is no depth of modules",
+             "Write auto (all of a PyTorch program), off, or how many levels from the outermost: 3");
+    options.extra_env[wire::kModules] = text;
+  });
   app.add_duration(
       "--flush-interval",
       [&options](std::int64_t ns) { options.extra_env[wire::kFlushInterval] = std::to_string(ns / 1000000) + "ms"; }, 0,

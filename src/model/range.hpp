@@ -28,6 +28,7 @@ struct Range {
   std::uint32_t attributes = kNone;  ///< index into Session::attributes
   RangeKind kind = RangeKind::kPushPop;
   bool registered = false;  ///< its name was an NVTX registered string
+  bool module = false;      ///< no range of the program: a module's call, from its first to its last launch
 };
 
 enum class PayloadType : std::uint8_t { kAbsent, kUint64, kInt64, kDouble, kUint32, kInt32, kFloat };

@@ -273,6 +273,7 @@ struct Region {
   std::vector<std::string> path;  ///< names from the outermost range of its domain to this one
   std::string domain;             ///< "" is the default domain
   RangeKind kind = RangeKind::kPushPop;
+  bool module = false;                      ///< as in Range: its wall time is from launch to launch
   std::optional<std::uint32_t> process;     ///< index in Report::processes; absent in the aggregate
   std::optional<std::uint32_t> thread;      ///< tid when the report is per thread
   std::int64_t occurrences = 0;             ///< closed ones; only they enter the statistics

@@ -62,6 +62,8 @@ enum class Type : std::uint8_t {
   kLoss = 14,         ///< Loss, then the detail's bytes
   kInfo = 15,         ///< Info, then "key\0value"
   kClockSample = 16,  ///< ClockSample
+  kModule = 17,       ///< Module, then its name's and its type's bytes
+  kLaunchIn = 18,     ///< LaunchIn [duration u64]
 };
 
 struct RecordHeader {
@@ -111,6 +113,23 @@ struct Launch {
   std::uint32_t tid;
 };
 static_assert(sizeof(Launch) == 24);
+
+/// A torch.nn.Module by the chain of those that were called around it: `torch.nn.Module._call_impl` was running.
+struct Module {
+  RecordHeader head;         ///< id: number of the chain that ends with it
+  std::uint32_t around;      ///< number of the chain without it; 0: it is the outermost
+  std::uint16_t name_bytes;  ///< its name below the one around it, "layers.3.mlp"; none where that does not hold it
+  std::uint16_t type_bytes;
+};
+static_assert(sizeof(Module) == 16);
+
+/// A launch from inside of modules.
+struct LaunchIn {
+  Launch launch;
+  std::uint32_t module;  ///< a Module
+  std::uint32_t same;    ///< so many of the outermost are in the call that the thread's last launch was in
+};
+static_assert(sizeof(LaunchIn) == 32);
 
 struct Copy {
   RecordHeader head;  ///< id: correlation; small: kHasGraphNode

@@ -90,6 +90,7 @@ using Gpu = GpuOf<Distribution>;
 struct RegionFacts : ByRank {
   std::uint32_t parent = kNone, domain = 0, name = 0;  ///< a region before this one; names
   model::RangeKind kind = model::RangeKind::kPushPop;
+  bool module = false;  ///< as in model::Range
   std::int64_t first_start_ns = 0;
   std::int64_t occurrences = 0, unclosed = 0, threads = 0, processes = 0, replayed = 0;
   std::int64_t inclusive_ns = 0, exclusive_ns = 0, profiler_ns = 0, recording_ns = 0;

@@ -250,8 +250,13 @@ void visit_region(Io& io, T& r, const D& digest, std::uint32_t number) {
   if constexpr (Io::kReads) r.parent = up == 0 || up > number ? kNone : number - up;
   io.index(r.domain, digest.names.size());
   io.index(r.name, digest.names.size());
-  io.field(r.kind);
-  io.check(r.kind <= model::RangeKind::kStartEnd);
+  auto kind = static_cast<std::uint8_t>(r.module ? 2 : static_cast<int>(r.kind));
+  io.field(kind);
+  io.check(kind <= 2);
+  if constexpr (Io::kReads) {
+    r.module = kind == 2;
+    r.kind = kind == 1 ? model::RangeKind::kStartEnd : model::RangeKind::kPushPop;
+  }
   io.near(r.first_start_ns, digest.begin_ns);
   visit(io, r.wall);
   visit(io, r.unsettled);

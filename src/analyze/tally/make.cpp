@@ -123,6 +123,7 @@ class Maker {
       region.domain = name(session_.domains[node.domain].name);
       region.name = name(node.name);
       region.kind = node.kind;
+      region.module = node.module;
       region.first_start_ns = utc(node.first_start_ns);
       region.occurrences = from.occurrences;
       region.unclosed = from.unclosed;

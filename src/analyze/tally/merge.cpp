@@ -202,6 +202,7 @@ struct Merger::State {
       made.domain = key.domain;
       made.name = key.name;
       made.kind = key.kind;
+      made.module = from.module;
       made.first_start_ns = from.first_start_ns;
       made.settled_busy_ns = 0;
     }

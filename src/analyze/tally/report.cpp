@@ -161,6 +161,7 @@ class Reporter {
     region.path.push_back(text(from.name));
     region.domain = text(from.domain);
     region.kind = from.kind;
+    region.module = from.module;
     region.occurrences = from.occurrences;
     region.unclosed = from.unclosed;
     region.threads = from.threads;

@@ -98,8 +98,8 @@ class ProcessSweep {
         const Range& range = range_of(occurrence);
         if (range.kind == RangeKind::kStartEnd) {
           overlays_.push_back(occurrence);
-        } else if (scope_ != PushPopScope::kThread && tree.parent[o] == kNone && !backward.has(occurrence) &&
-                   !of_the_profiler(thread, range.domain)) {
+        } else if (scope_ != PushPopScope::kThread && tree.parent[o] == kNone && !range.module &&
+                   !backward.has(occurrence) && !of_the_profiler(thread, range.domain)) {
           roots_of(nested_ ? 0 : range.domain).occurrences.push_back(occurrence);
         }
       }
@@ -228,7 +228,9 @@ class ProcessSweep {
       advance(cursors_[owner], start);
       for (const Slot& slot : cursors_[owner].slots) {
         if (slot.domain != roots.domain) continue;
-        if (const std::uint32_t inner = innermost(slot, end); inner != kNone) found_.push_back(inner | kInherited);
+        std::uint32_t inner = innermost(slot, end);
+        while (inner != kNone && range_of(inner).module) inner = tree_.parent[inner];  // what its thread launches alone
+        if (inner != kNone) found_.push_back(inner | kInherited);
       }
     }
   }

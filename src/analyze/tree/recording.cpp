@@ -20,7 +20,8 @@ std::vector<std::uint32_t> recorded_in(const model::Session& session, const Tree
     if (tree.range_of[o] == kNone) continue;
     const model::Range& range = session.ranges[tree.range_of[o]];
     const Cell& cell = tree.cells[tree.cell[o]];
-    const bool known = range.kind == model::RangeKind::kPushPop && range.end_ns != kOpen && cell.process < costs.size();
+    const bool known = range.kind == model::RangeKind::kPushPop && !range.module && range.end_ns != kOpen &&
+                       cell.process < costs.size();
     const model::RecordingCost cost = known ? costs[cell.process] : model::RecordingCost{};
     const std::int64_t length = length_ns(range.start_ns, range.end_ns);
     if (const std::uint32_t i = inside.empty() ? kNone : inside[tree.range_of[o]]; i != kNone) {

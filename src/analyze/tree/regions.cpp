@@ -123,6 +123,7 @@ std::vector<model::Region> wall_regions(const Tree& tree, const Session& session
           for (const auto name : path_of(tree, session, key.node)) region.path.emplace_back(name);
           region.domain = std::string(session.strings.view(session.domains[node.domain].name));
           region.kind = node.kind;
+          region.module = node.module;
           if (key.process != kNone) region.process = key.process;
           if (key.thread != kNone) region.thread = session.threads[key.thread].tid;
 

@@ -112,6 +112,7 @@ class Sweep {
     key.domain = range.domain;
     key.name = range.name;
     key.kind = range.kind;
+    key.module = range.module;
     key.first_start_ns = range.start_ns;
     return count_in(table_.intern(result_.cells, 0, key), occurrence, range);
   }
@@ -350,7 +351,7 @@ void link_nodes(Tree& tree, const Session& session) {
     cell.node = table.intern(keys, 0, key);
     if (cell.node == tree.nodes.size()) {
       const std::uint32_t depth = key.parent == kNone ? 0 : tree.nodes[key.parent].depth + 1;
-      tree.nodes.push_back({key.parent, cell.domain, cell.name, cell.kind, depth, cell.first_start_ns});
+      tree.nodes.push_back({key.parent, cell.domain, cell.name, cell.kind, depth, cell.first_start_ns, cell.module});
     } else {
       Node& node = tree.nodes[cell.node];
       node.first_start_ns = std::min(node.first_start_ns, cell.first_start_ns);

@@ -44,6 +44,7 @@ struct Cell {
   std::uint32_t domain = 0;
   model::StringId name = 0;
   model::RangeKind kind = model::RangeKind::kPushPop;
+  bool module = false;  ///< as in model::Range
   std::uint32_t node = kNone;
   std::int64_t first_start_ns = 0;
   std::uint64_t inclusive_ns = 0;  ///< of closed occurrences
@@ -60,6 +61,7 @@ struct Node {
   model::RangeKind kind = model::RangeKind::kPushPop;
   std::uint32_t depth = 0;
   std::int64_t first_start_ns = 0;
+  bool module = false;
 };
 
 /// Finds or adds cells by (parent, domain, name, kind) within one thread.

@@ -140,7 +140,7 @@ void Encoder::graph(const GraphRecord& record) {
 }
 
 void Encoder::launch(const Api& api, std::uint32_t cbid, std::uint32_t correlation, std::uint32_t tid,
-                     std::uint64_t start, std::uint64_t end) {
+                     std::uint64_t start, std::uint64_t end, std::uint32_t module, std::uint32_t same) {
   std::uint8_t index = cbid < kCbids ? api_index_[cbid] : 0;
   if (index == 0 && cbid < kCbids && next_api_ < 256) {
     const char* name = nullptr;
@@ -151,20 +151,42 @@ void Encoder::launch(const Api& api, std::uint32_t cbid, std::uint32_t correlati
     }
   }
   struct {
-    gpu::Launch launch;
+    gpu::LaunchIn in;
     std::uint64_t duration;
   } whole{};
   const std::uint64_t duration = end != 0 ? end - start : gpu::kUnknownDuration;
-  whole.launch = {head(gpu::Type::kLaunch, correlation, index), static_cast<std::int64_t>(start),
-                  static_cast<std::uint32_t>(duration), tid};
-  std::size_t bytes = sizeof whole.launch;
-  if (end != 0 && duration >= gpu::kUnknownDuration) {
-    whole.launch.duration_ns = gpu::kUnknownDuration;
-    whole.duration = duration;
-    bytes += 8;
+  const bool longer = duration >= gpu::kUnknownDuration;
+  const std::size_t bytes = module != 0 ? sizeof whole.in : sizeof whole.in.launch;
+  whole.in = {
+      {head(module != 0 ? gpu::Type::kLaunchIn : gpu::Type::kLaunch, correlation, index),
+       static_cast<std::int64_t>(start), longer ? gpu::kUnknownDuration : static_cast<std::uint32_t>(duration), tid},
+      module,
+      same};
+  const bool extended = end != 0 && longer;
+  std::memcpy(reinterpret_cast<char*>(&whole) + bytes, &duration, sizeof duration);
+  whole.in.launch.head.words = static_cast<std::uint16_t>(bytes / 8 + (extended ? 1 : 0));
+  stream_.put(&whole, bytes + (extended ? 8 : 0));
+}
+
+std::uint32_t Encoder::module(std::uint32_t around, const char* name, const char* type) {
+  const std::size_t name_bytes = std::strlen(name), type_bytes = std::strlen(type);
+  char text[2048];
+  if (name_bytes + type_bytes > sizeof text) return 0;
+  std::memcpy(text, name, name_bytes);
+  std::memcpy(text + name_bytes, type, type_bytes);
+  std::uint64_t hash = 14695981039346656037ull ^ name_bytes;
+  for (std::size_t i = 0; i < name_bytes + type_bytes; ++i)
+    hash = (hash ^ static_cast<unsigned char>(text[i])) * 1099511628211ull;
+  const ModuleKey key{around, {static_cast<std::uint32_t>(hash), static_cast<std::uint32_t>(hash >> 32)}};
+  std::uint32_t id = modules_.find(key);
+  if (id == 0) {
+    id = next_module_++;
+    modules_.add(key, id);
+    stream_.put_with(gpu::Module{head(gpu::Type::kModule, id), around, static_cast<std::uint16_t>(name_bytes),
+                                 static_cast<std::uint16_t>(type_bytes)},
+                     text, name_bytes + type_bytes);
   }
-  whole.launch.head.words = static_cast<std::uint16_t>(bytes / 8);
-  stream_.put(&whole, bytes);
+  return id;
 }
 
 void Encoder::device(const DeviceRecord& record) {

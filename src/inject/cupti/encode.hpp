@@ -139,6 +139,10 @@ struct StreamKey {
   std::uint32_t device, context, stream;
 };
 using KindTable = FixedTable<KindKey, 65536>;
+struct ModuleKey {
+  std::uint32_t around, hash[2];
+};
+using ModuleTable = FixedTable<ModuleKey, 65536>;
 using StreamTable = FixedTable<StreamKey, 16384>;
 
 // Activity records of any supported CUPTI as plain values. CUPTI's structs have version suffixes and grew over time;
@@ -215,7 +219,9 @@ class Encoder {
   void graph(const GraphRecord& record);
   /// `end` 0: not known. `api_name` is asked for only the first time that a `cbid` is seen.
   void launch(const Api& api, std::uint32_t cbid, std::uint32_t correlation, std::uint32_t tid, std::uint64_t start,
-              std::uint64_t end);
+              std::uint64_t end, std::uint32_t module = 0, std::uint32_t same = 0);
+  /// The number of a module in a chain; the same for the same names.
+  std::uint32_t module(std::uint32_t around, const char* name, const char* type);
   void device(const DeviceRecord& record);
   void context(const ContextRecord& record);
   void node(std::uint32_t tid, std::uint8_t type, std::uint64_t at, std::uint64_t node, std::uint64_t original);
@@ -238,9 +244,11 @@ class Encoder {
   NameTable names_;
   KindTable kinds_;
   StreamTable streams_;
+  ModuleTable modules_;
   std::uint32_t next_name_ = 1;
   std::uint32_t next_kind_ = 1;
   std::uint32_t next_stream_ = 0;
+  std::uint32_t next_module_ = 1;
   std::uint8_t api_index_[kCbids] = {};
   std::uint32_t next_api_ = 1;
   std::uint64_t unfinished_ = 0;

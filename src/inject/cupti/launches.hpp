@@ -1,7 +1,7 @@
 // Launch calls noted by callback, for a CUPTI that cannot record chosen driver functions by itself.
 //
-// Each thread writes 24 bytes a call into a chunk of its own, without lock; the flushing thread, or the owner when the
-// chunk is full, hands them over. Memory: 24 KiB a thread that launches.
+// Each thread writes 32 bytes a call into a chunk of its own, without lock; the flushing thread, or the owner when the
+// chunk is full, hands them over. Memory: 32 KiB a thread that launches.
 #pragma once
 
 #include <atomic>
@@ -17,6 +17,7 @@ struct NotedLaunch {
   std::uint32_t cbid;
   std::uint32_t duration_ns;
   std::uint32_t tid;
+  std::uint32_t module = 0, same = 0;  ///< as in wire::gpu::LaunchIn; 0: in no module
 };
 
 class LaunchLog {

@@ -1,5 +1,6 @@
 #include "inject/cupti/trace.hpp"
 
+#include <link.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -20,6 +21,7 @@
 #include "inject/cupti/trace_settings.hpp"
 #include "inject/nvtx/capture.hpp"
 #include "inject/nvtx/process.hpp"
+#include "inject/python/modules.hpp"
 #include "wire/counters.hpp"
 #include "wire/names.hpp"
 
@@ -41,8 +43,10 @@ std::uint64_t CUPTIAPI timestamp() {
   return static_cast<std::uint64_t>(now_ns());
 }
 
+std::uint32_t define_module(void* user, std::uint32_t around, const char* name, const char* type);
+
 struct Tracer {
-  Tracer() : encoder(stream) {}
+  Tracer() : encoder(stream), modules(define_module, this) {}
 
   Api api;
   Subscription subscription;
@@ -67,6 +71,8 @@ struct Tracer {
   std::atomic<std::uint64_t> buffers_filled{0};
   std::atomic<std::uint64_t> buffers_seen{0};  // of those, at the flusher's last turn
   LaunchLog launches;
+  python::Modules modules;
+  bool in_modules = false;  // launches are looked up there
 
   Flusher flusher;
 };
@@ -228,9 +234,10 @@ void on_driver_call(Tracer& t, CUpti_CallbackId id, const CUpti_CallbackData& ca
   const std::uint64_t start = std::exchange(*call.correlationData, 0);
   if (start == 0) return;  // it had begun when calls were not noted
   const std::uint64_t duration = now - start;
+  const python::Here in = t.in_modules ? t.modules.here(static_cast<std::int64_t>(now)) : python::Here{};
   t.launches.note({start, call.correlationId, id,
                    duration < gpu::kUnknownDuration ? static_cast<std::uint32_t>(duration) : gpu::kUnknownDuration,
-                   thread_id()});
+                   thread_id(), in.module, in.same});
 }
 
 void CUPTIAPI on_callback(void*, CUpti_CallbackDomain domain, CUpti_CallbackId id, const void* data) {
@@ -259,8 +266,31 @@ void sink_launch(void* user, const NotedLaunch& launch) {
   Tracer& t = *static_cast<Tracer*>(user);
   const std::lock_guard<std::mutex> guard(t.stream_lock);
   const std::uint64_t end = launch.duration_ns == gpu::kUnknownDuration ? 0 : launch.start_ns + launch.duration_ns;
-  t.encoder.launch(t.api, launch.cbid, launch.correlation, launch.tid, launch.start_ns, end);
+  t.encoder.launch(t.api, launch.cbid, launch.correlation, launch.tid, launch.start_ns, end, launch.module,
+                   launch.same);
   overhead_records(1);
+}
+
+// A module that was not seen before, on the launching thread.
+std::uint32_t define_module(void* user, std::uint32_t around, const char* name, const char* type) {
+  Tracer& t = *static_cast<Tracer*>(user);
+  const std::lock_guard<std::mutex> guard(t.stream_lock);
+  return t.encoder.module(around, name, type);
+}
+
+// PyTorch's half of Python is in it. A program that loads it after CUDA has no modules, unless it asks for them.
+int is_pytorch(dl_phdr_info* info, std::size_t, void*) {
+  return info->dlpi_name != nullptr && std::strstr(info->dlpi_name, "libtorch_python") != nullptr ? 1 : 0;
+}
+
+void find_modules(Tracer& t) {
+  const char* why = "--modules off";
+  if (t.settings.modules && t.settings.module_levels == 0 && dl_iterate_phdr(is_pytorch, nullptr) == 0)
+    why = "PyTorch is not loaded";
+  else if (t.settings.modules)
+    t.in_modules = t.modules.start(t.settings.module_levels, why);
+  const std::lock_guard<std::mutex> guard(t.stream_lock);
+  t.encoder.info("modules", t.in_modules ? "on" : why);
 }
 
 void drain_launches(Tracer& t) {
@@ -343,12 +373,14 @@ CUptiResult note_call(Tracer& t, CUpti_CallbackId cbid, bool on) {
                        : t.api.cuptiActivityEnableDriverApi(cbid, on ? 1 : 0);
 }
 
-// Launch calls: activity records of chosen driver functions where the library can (from 12.3 on), else callbacks. Where
-// they are turned off and on again (--overhead), callbacks: CUPTI 13.0 makes no such record once they were off (seen on
-// an H100).
+// Launch calls: activity records of chosen driver functions where the library can (from 12.3 on), else callbacks, which
+// come on the launching thread, as modules need it. Where they are turned off and on again (--overhead), callbacks:
+// CUPTI 13.0 makes no such record once they were off (seen on an H100).
 void note_launch_calls(Tracer& t) {
   bool refused = false;
-  t.by_callback = t.settings.launch_callbacks || t.calls_pause || t.api.cuptiActivityEnableDriverApi == nullptr;
+  find_modules(t);
+  t.by_callback =
+      t.in_modules || t.settings.launch_callbacks || t.calls_pause || t.api.cuptiActivityEnableDriverApi == nullptr;
   for (std::uint32_t cbid = 1; cbid < kMostCbids; ++cbid) {
     const char* name = nullptr;
     if (t.api.cuptiGetCallbackName(CUPTI_CB_DOMAIN_DRIVER_API, cbid, &name) != CUPTI_SUCCESS || name == nullptr) {
@@ -503,6 +535,10 @@ void finish_trace() {
   if (t->encoder.unfinished() > 0) {
     t->encoder.loss(gpu::LossKind::kUnfinished, t->encoder.unfinished(),
                     "GPU work had not ended when the program did, or its times could not be read");
+  }
+  if (t->modules.untold() > 0) {
+    t->encoder.loss(gpu::LossKind::kPartial, t->modules.untold(),
+                    "launches whose Python frames could not be read: their modules are not known");
   }
   if (t->stream.beyond_limit() > 0) {
     t->encoder.loss(gpu::LossKind::kSizeLimit, t->stream.beyond_limit(), "GPU records beyond the largest capture size");

@@ -51,6 +51,10 @@ TraceSettings settings_from_environment() {
   const char* launches = std::getenv(wire::kLaunchRecords);
   settings.launch_callbacks = launches != nullptr && std::strcmp(launches, "callback") == 0;
   settings.more_calls = std::getenv(wire::kCudaCalls);
+  if (const char* modules = std::getenv(wire::kModules); modules != nullptr) {
+    settings.modules = std::strcmp(modules, "off") != 0;
+    settings.module_levels = static_cast<std::uint32_t>(std::strtoul(modules, nullptr, 10));
+  }
   settings.flush_interval_ms = milliseconds_of(std::getenv(wire::kFlushInterval), settings.flush_interval_ms);
   return settings;
 }

@@ -2,7 +2,8 @@
 //
 // From the environment: RANGESCOPE_CUDA_GRAPHS (node, graph), RANGESCOPE_FLUSH_INTERVAL (seconds; 0: only full buffers
 // and the end), RANGESCOPE_LAUNCH_RECORDS (activity, callback: how launch calls are noted), RANGESCOPE_CUDA_CALLS
-// (further driver functions to note, by the beginning of their names, separated by commas).
+// (further driver functions to note, by the beginning of their names, separated by commas), RANGESCOPE_MODULES (off, or
+// how many levels of modules; unset: all, where PyTorch is loaded).
 #pragma once
 
 #include <cstdint>
@@ -18,6 +19,8 @@ struct TraceSettings {
   const char* more_calls = nullptr;  ///< beginnings of driver functions to note beside launches, separated by commas
   bool launch_callbacks = false;     ///< note launches by callback though activity records would do
   std::uint32_t flush_interval_ms = 1000;
+  bool modules = true;              ///< where launches are made, by Python's frames
+  std::uint32_t module_levels = 0;  ///< 0: all, where PyTorch is loaded
 };
 
 /// Settings from the environment, `path` and `size_limit` apart.

@@ -20,6 +20,7 @@
 #include "read/native/counters.hpp"
 #include "read/native/gpu_clock.hpp"
 #include "read/native/gpu_records.hpp"
+#include "read/native/modules.hpp"
 
 namespace rangescope::read::native {
 
@@ -92,7 +93,9 @@ class GpuReader {
       case gpu::Type::kApi: take_api(record); break;
       case gpu::Type::kKind: take_kind(record.as<gpu::KernelKind>()); break;
       case gpu::Type::kKernel: take_kernel(record); break;
-      case gpu::Type::kLaunch: take_launch(record); break;
+      case gpu::Type::kLaunch:
+      case gpu::Type::kLaunchIn: take_launch(record); break;
+      case gpu::Type::kModule: take_module(record); break;
       case gpu::Type::kCopy:
       case gpu::Type::kMemset: take_copy(record); break;
       case gpu::Type::kGraphLaunch: take_graph(record.as<gpu::GraphLaunch>()); break;
@@ -210,13 +213,25 @@ class GpuReader {
   }
   void take_launch(const GpuRecord& record) {
     const auto launch = record.as<gpu::Launch>();
+    const bool in_module = launch.head.type == gpu::Type::kLaunchIn;
+    const std::size_t size = in_module ? sizeof(gpu::LaunchIn) : sizeof launch;
     const bool longer = launch.duration_ns == gpu::kUnknownDuration;
-    const bool known = !longer || launch.head.words * 8u > sizeof launch;
-    const std::uint64_t duration = longer ? record.extension(sizeof launch, 0) : launch.duration_ns;
+    const bool known = !longer || launch.head.words * 8u > size;
+    const std::uint64_t duration = longer ? record.extension(size, 0) : launch.duration_ns;
+    if (in_module) {
+      const auto in = record.as<gpu::LaunchIn>();
+      modules_.launched(static_cast<std::uint32_t>(session_.launches.size()), in.module, in.same);
+    }
     const auto& api = apis_[launch.head.small];
     session_.launches.push_back({launch.start_ns,
                                  known ? launch.start_ns + static_cast<std::int64_t>(duration) : model::kOpen,
                                  thread(launch.tid), launch.head.id, api.first, api.second});
+  }
+  void take_module(const GpuRecord& record) {
+    const auto module = record.as<gpu::Module>();
+    const std::string_view text = record.text(sizeof module, std::size_t{module.name_bytes} + module.type_bytes);
+    const std::size_t name = std::min<std::size_t>(module.name_bytes, text.size());
+    modules_.define(module.head.id, module.around, text.substr(0, name), text.substr(name), session_);
   }
   void take_copy(const GpuRecord& record) {
     const auto copy = record.as<gpu::Copy>();
@@ -294,6 +309,7 @@ class GpuReader {
   Counts first_;
   GpuClock clock_;
   GraphNodes nodes_;
+  ModuleCalls modules_;
   std::unordered_map<model::StringId, std::uint32_t> names_;  // mangled -> Session::kernel_names
   std::map<model::KernelShape, std::uint32_t> shapes_;
   std::unordered_map<std::uint32_t, std::uint32_t> threads_, devices_, name_of_;
@@ -415,6 +431,7 @@ void GpuReader::finish(const GpuDamage& damage) {
                      base::format_ns(switching), records, base::format_ns(gpu::kRecord_ns)),
          model::Maker::kRangescope});
   add_synchronizations();
+  modules_.place(first_.launches, session_);
   nodes_.place(session_);
   model::Process& process = session_.processes.at(process_);
   for (std::size_t i = first_.kernels; i < session_.kernels.size(); ++i) {

@@ -307,7 +307,8 @@ std::string cell(const Region& region, const ColumnView& column) {
   if (value && column.tag.starts_with("utilization.")) return format_utilization(*value);
   if (!value) return "-";
   if (column.tag == "gpu.busy_share") return format_busy(*value);
-  const std::string text = format_value(*value, column.unit);
+  const bool from_launches = region.module && column.tag.starts_with("wall_ns.") && *value > 0;
+  const std::string text = (from_launches ? "~" : "") + format_value(*value, column.unit);
   // What was worked out from some for all is no number without its interval.
   constexpr std::string_view kPrefix = "metrics.";
   const auto metric =
@@ -328,6 +329,11 @@ std::optional<double> share_of(const Region& region) {
 std::string label_of(const Region& region, const Region* parent) {
   std::string label = region.path.empty() ? std::string("?") : base::printable(region.path.back());
   if (label.empty()) label = "\"\"";
+  if (region.module && parent != nullptr && parent->module) {  // below "model.layers.3 (Layer)" it is "mlp (Mlp)"
+    const std::string above = base::printable(parent->path.back());
+    const std::string path = above.substr(0, above.rfind(" (")) + ".";
+    if (label.starts_with(path)) label.erase(0, path.size());
+  }
   if (parent == nullptr && region.path.size() > 1) {
     for (std::size_t i = region.path.size() - 1; i-- > 0;) label = base::printable(region.path[i]) + " > " + label;
   }

@@ -4,7 +4,6 @@
 #include <sys/uio.h>
 
 #include <algorithm>
-#include <cstddef>
 #include <cstdlib>
 #include <cstring>
 #include <map>
@@ -28,45 +27,6 @@ constexpr std::int64_t kLookAgain_ns = 50'000'000;
 constexpr std::size_t kMostCodeBytes = 16 << 20, kMostKnownThreads = 64 << 10;
 constexpr std::uint8_t kOwnedByGenerator = 1, kOwnedByInterpreter = 3;  // or more: the loop's own frame, of no function
 constexpr std::uint64_t kGlibcThreadNumber = 0x2d0;  // struct pthread.tid, glibc 2.10 to 2.41 on x86-64
-constexpr int kFirst = 9, kFirstThatPublishes = 13;
-
-// Of 3.9.18, 3.10.13, 3.11.7 and 3.12.1, by offsetof() with their headers.
-constexpr Python::Fields kFields[] = {
-    {32, 0, 8, 8, 16, 176, 0, 24, -1, 24, 32, 0, 0, 104, 112, 40, 8, 16, 32, 48, 0, 0, 0, 2, 72, 96},
-    {32, 0, 8, 8, 16, 176, 0, 24, -1, 24, 32, 0, 0, 104, 112, 40, 8, 16, 32, 48, 0, 0, 0, 2, 72, 88},
-    {40, 0, 16, 8, 16, 152, 160, 56, 8, 48, 32, 69, 68, 112, 128, 72, 8, 16, 32, 48, 56, 136, 184, 2, 72, 0},
-    {40, 0, 72, 8, 16, 136, 144, 56, 0, 8, 0, 70, 0, 112, 128, 68, 8, 16, 32, 40, 56, 136, 192, 2, 56, 0},
-};
-// Where the same numbers, from heads to bytes, stand in _Py_DebugOffsets of 3.13, 3.14 and 3.15, by offsetof() with
-// their headers; 0: not there.
-constexpr std::size_t kNumbers = 23;
-constexpr std::uint16_t kPublished[][kNumbers] = {
-    {40, 64, 72, 168, 176, 192, 200, 184, 0, 232, 240, 264, 0, 280, 296, 312, 360, 552, 544, 560, 248, 304, 344},
-    {40, 64, 72, 192, 200, 216, 224, 208, 0, 256, 264, 288, 0, 320, 336, 352, 408, 632, 624, 640, 272, 344, 384},
-    {40, 64, 72, 192, 200, 240, 248, 208, 0, 320, 328, 352, 0, 384, 400, 416, 472, 728, 720, 736, 336, 408, 448},
-};
-constexpr int kLast = kFirstThatPublishes + static_cast<int>(std::size(kPublished)) - 1;
-constexpr std::size_t kDebugOffsets = 760, kFreeThreaded = 16;
-
-Python::Fields published(const char* bytes, int minor) {
-  const auto& places = kPublished[minor - kFirstThatPublishes];
-  const auto number = [&](std::size_t at) {
-    std::uint64_t value = 0;
-    if (at != 0) std::memcpy(&value, bytes + at, sizeof value);
-    return static_cast<std::uint32_t>(std::min<std::uint64_t>(value, 1u << 20));
-  };
-  std::uint32_t numbers[kNumbers];
-  std::transform(std::begin(places), std::end(places), numbers, number);
-  Python::Fields fields;
-  static_assert(offsetof(Python::Fields, kind) == sizeof numbers);
-  std::memcpy(&fields, numbers, sizeof numbers);
-  fields.through = -1;
-  fields.generator = 0;
-  // Without a lock of all threads, `interned` is a byte of its own since 3.14.
-  fields.kind = minor >= 14 && number(kFreeThreaded) != 0 ? 8 : 2;
-  fields.compact = fields.ascii + 16;
-  return fields;
-}
 
 /// "python3.11", "libpython3.11.so.1.0": 11; 0 for others.
 int minor_of(std::string_view path) {
@@ -112,17 +72,18 @@ std::unique_ptr<Python> Python::find(const Space& space, std::uint32_t pid, std:
       minor = static_cast<int>(value >> 16 & 0xff);
     }
     python->version_ = "3." + std::to_string(minor);
-    if (minor < kFirst || minor > kLast) {
+    namespace known = wire::cpython;
+    if (minor < known::kFirst || minor > known::kLast) {
       why = "Python " + (minor == 0 ? std::string("of an unknown version") : python->version_) + " is not known";
       return nullptr;
     }
-    if (minor >= kFirstThatPublishes) {
-      char offsets[kDebugOffsets];
+    if (minor >= known::kFirstThatPublishes) {
+      char offsets[known::kDebugOffsets];
       if (!python->read(python->runtime_, offsets, sizeof offsets)) return unreadable();
       if (std::memcmp(offsets, "xdebugpy", 8) != 0) return nullptr;  // it has not begun
-      python->fields_ = published(offsets, minor);
+      python->fields_ = known::published(offsets, minor);
     } else {
-      python->fields_ = kFields[minor - kFirst];
+      python->fields_ = known::kFields[minor - known::kFirst];
     }
     std::uint64_t first = 0;
     if (!python->read(python->runtime_ + python->fields_.heads, &first, sizeof first)) return unreadable();

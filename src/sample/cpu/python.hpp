@@ -8,8 +8,7 @@
 // called what runs now. The next walk holds that one, and is known by it: it is of code that was seen to call the
 // generator before.
 //
-// Places of fields: 3.13 and later publish them (_Py_DebugOffsets, in front of _PyRuntime); of the others they are
-// tabled by minor version, which keeps them. What is read for one sample is bounded in steps and in time: the program
+// Places of fields: wire/cpython.hpp. What is read for one sample is bounded in steps and in time: the program
 // may have linked its structures into rings. Threads are told apart by their native number (3.11 and later), before by
 // what glibc notes in its own descriptor of the thread. Function, file and line of its definition are read, nothing
 // else.
@@ -26,6 +25,7 @@
 #include <vector>
 
 #include "sample/cpu/space.hpp"
+#include "wire/cpython.hpp"
 
 namespace rangescope::sample::cpu {
 
@@ -68,20 +68,6 @@ class Python {
   [[nodiscard]] const Module* module() const { return module_; }
   [[nodiscard]] const std::string& version() const { return version_; }
 
-  struct Fields {
-    std::uint32_t heads, next_interpreter, threads, next_thread, interpreter, thread_id, native_id;
-    std::uint32_t frame;   ///< of the thread: the frame, or what points to it
-    std::int32_t through;  ///< 3.11, 3.12: the frame's place in what the thread points to; -1: directly
-    std::uint32_t previous, code, owner, entry;  ///< of the frame; 0: there is none
-    std::uint32_t file, name, line;              ///< of code
-    std::uint32_t type;                          ///< of any object
-    std::uint32_t length, state, ascii;          ///< of a text; `ascii`: where its characters are, if all are ASCII
-    std::uint32_t instruction, lines, bytes;     ///< of the frame; of code: the table of lines, and the instructions
-    std::uint32_t kind;                          ///< the bit of `state` that its width, compact and ascii begin at
-    std::uint32_t compact;                       ///< where the characters of other texts are
-    std::uint32_t generator;                     ///< of the frame: whose frame it is, before 3.11; 0: `owner` says it
-  };
-
  private:
   Python() = default;
   void find_cold(Tables& tables, std::uint64_t bias);
@@ -102,7 +88,7 @@ class Python {
 
   std::uint32_t pid_ = 0;
   std::string version_;
-  Fields fields_{};
+  wire::cpython::Fields fields_{};
   const Module* module_ = nullptr;
   std::uint64_t runtime_ = 0, runtime_bytes_ = 0, code_type_ = 0, loop_ = 0, loop_end_ = 0, cold_ = 0, cold_end_ = 0;
   struct Known {

@@ -76,6 +76,7 @@ void page_region_object(JsonWriter& json, const model::Report& report, const Reg
   json.field("id", region.id);
   region.parent == model::kNone ? json.null_field("parent") : json.field("parent", region.parent);
   json.fields("depth", region.depth, "path", region.path, "domain", region.domain, "kind", kind_name(region.kind));
+  if (region.module) json.field("module", true);
   if (region.process) {
     json.field("process", region.process);
     if (*region.process < report.processes.size()) json.field("pid", report.processes[*region.process].pid);

@@ -195,6 +195,7 @@ void region_object(JsonWriter& json, const model::Report& report, const Region& 
   region.parent == model::kNone ? json.null_field("parent") : json.field("parent", region.parent);
   json.fields("depth", region.depth, "path", region.path, "domain", region.domain);
   json.fields("name_escaped", json.take_escaped(), "kind", kind_name(region.kind));
+  if (region.module) json.field("module", true);
   const bool known = region.process && *region.process < report.processes.size();
   known ? json.field("process", report.processes[*region.process].pid) : json.null_field("process");
   json.fields("process_index", region.process, "thread", region.thread);

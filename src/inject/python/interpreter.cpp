@@ -1,0 +1,154 @@
+#include "inject/python/interpreter.hpp"
+
+#include <dlfcn.h>
+#include <link.h>
+
+#include <cstdlib>
+#include <cstring>
+
+namespace rangescope::inject::python {
+namespace {
+
+// Of a type, behind its header: all versions of 3.9 to 3.15 have the same.
+constexpr std::uint32_t kTypeName = 8, kTypeFlags = 152, kTypeDictionary = 272;
+constexpr std::uint64_t kManagedDictionary = 1 << 4;
+
+/// The library of an interpreter that a program loaded for itself alone, else the program.
+void* library_of_python() {
+  if (dlsym(RTLD_DEFAULT, "PyGILState_GetThisThreadState") != nullptr) return RTLD_DEFAULT;
+  static char path[4096];
+  const auto look = [](dl_phdr_info* info, std::size_t, void*) {
+    if (info->dlpi_name == nullptr || std::strstr(info->dlpi_name, "/libpython3") == nullptr) return 0;
+    std::strncpy(path, info->dlpi_name, sizeof path - 1);
+    return 1;
+  };
+  return dl_iterate_phdr(look, nullptr) != 0 ? dlopen(path, RTLD_LAZY | RTLD_NOLOAD) : nullptr;
+}
+
+}  // namespace
+
+bool Interpreter::find(const OwnMemory& memory, const char*& why) {
+  namespace known = wire::cpython;
+  void* library = library_of_python();
+  const auto address = [&](const char* name) { return reinterpret_cast<std::uint64_t>(dlsym(library, name)); };
+  const auto version = reinterpret_cast<const char* (*)()>(address("Py_GetVersion"));
+  const std::uint64_t runtime = address("_PyRuntime");
+  this_thread = reinterpret_cast<void* (*)()>(address("PyGILState_GetThisThreadState"));
+  code_type = address("PyCode_Type");
+  cell_type = address("PyCell_Type");
+  text_type = address("PyUnicode_Type");
+  why = "there is no Python";
+  if (version == nullptr || this_thread == nullptr || runtime == 0 || code_type == 0 || cell_type == 0) return false;
+  const char* text = version();
+  why = "this Python is not known";
+  if (std::strncmp(text, "3.", 2) != 0) return false;
+  minor = std::atoi(text + 2);
+  if (minor < known::kFirst || minor > known::kLast) return false;
+  why = "memory cannot be read (process_vm_readv)";
+  char offsets[known::kDebugOffsets];
+  if (!memory.copy(runtime, offsets, sizeof offsets)) return false;
+  if (minor < known::kFirstThatPublishes) {
+    fields = known::kFields[minor - known::kFirst];
+    return true;
+  }
+  why = "this Python does not publish its structures";
+  if (std::memcmp(offsets, "xdebugpy", 8) != 0) return false;
+  fields = known::published(offsets, minor);
+  return true;
+}
+
+bool Interpreter::text(const OwnMemory& memory, std::uint64_t object, char* into, std::size_t most) const {
+  char head[64];
+  const std::size_t bytes = fields.ascii;
+  if (bytes > sizeof head || bytes < fields.state + 4 || !memory.copy(object, head, bytes)) return false;
+  std::uint64_t length = 0, type = 0;
+  std::uint32_t state = 0;
+  std::memcpy(&type, head + fields.type, sizeof type);
+  std::memcpy(&length, head + fields.length, sizeof length);
+  std::memcpy(&state, head + fields.state, sizeof state);
+  const bool compact_ascii = (state >> fields.kind & 0x1f) == (1 | 1 << 3 | 1 << 4);  // a byte each
+  if (type != text_type || !compact_ascii || length >= most) return false;
+  into[length] = '\0';
+  return length == 0 || memory.copy(object + fields.ascii, into, length);
+}
+
+bool Interpreter::type_name(const OwnMemory& memory, std::uint64_t type, char* into, std::size_t most) const {
+  std::uint64_t name = 0;
+  if (!memory.copy(type + header() + kTypeName, &name, sizeof name) || !memory.text(name, into, most)) return false;
+  if (const char* dot = std::strrchr(into, '.'); dot != nullptr) std::memmove(into, dot + 1, std::strlen(dot));
+  return into[0] != '\0';
+}
+
+std::uint64_t Interpreter::attributes(const OwnMemory& memory, std::uint64_t object) const {
+  std::uint64_t type = 0, flags = 0, place = 0, dictionary = 0;
+  if (!memory.copy(object + fields.type, &type, sizeof type)) return 0;
+  if (!memory.copy(type + header() + kTypeFlags, &flags, sizeof flags)) return 0;
+  if (minor >= 11 && (flags & kManagedDictionary) != 0) {
+    place = object - (header() > 16 ? 8 : 24);  // builds without a lock of all threads have another header
+  } else {
+    std::int64_t offset = 0;
+    if (!memory.copy(type + header() + kTypeDictionary, &offset, sizeof offset) || offset <= 0) return 0;
+    place = object + static_cast<std::uint64_t>(offset);
+  }
+  if (!memory.copy(place, &dictionary, sizeof dictionary)) return 0;
+  return (dictionary & 7) == 0 ? dictionary : 0;  // 3.12 tags attributes that have no dictionary yet
+}
+
+Items::~Items() {
+  std::free(words_);
+}
+
+bool Items::read(std::uint64_t dictionary) {
+  count_ = 0;
+  std::uint64_t both[2];  // keys, values
+  if (!memory_.copy(dictionary + python_.header() + 16, both, sizeof both)) return false;
+  const auto [keys, values] = both;
+  struct {
+    std::uint64_t references, sizes, lookup_or_usable, count_or_usable, count;
+  } head;
+  if (!memory_.copy(keys, &head, sizeof head)) return false;
+  std::uint64_t indices = 0, begin = 0;
+  if (python_.minor >= 11) {
+    const auto log2_bytes = static_cast<unsigned>(head.sizes >> 8 & 0xff);
+    if (log2_bytes > 24) return false;
+    indices = std::uint64_t{1} << log2_bytes;
+    count_ = head.count_or_usable;
+    stride_ = (head.sizes >> 16 & 0xff) == 0 ? 3 : 2;
+    begin = keys + 32;
+  } else {
+    if (head.sizes > 1 << 20) return false;
+    indices = head.sizes * (head.sizes <= 0xff ? 1 : head.sizes <= 0xffff ? 2 : 4);
+    count_ = head.count;
+    stride_ = 3;
+    begin = keys + 40;
+  }
+  const std::size_t count = count_;
+  count_ = 0;
+  if (count > kMost) return false;
+  split_ = values != 0;
+  entries_ = begin + indices;
+  const std::size_t words = count * (stride_ + 1);
+  if (words > room_) {
+    std::free(words_);
+    words_ = static_cast<std::uint64_t*>(std::malloc(words * sizeof(std::uint64_t)));
+    room_ = words_ != nullptr ? words : 0;
+    if (words_ == nullptr) return false;
+  }
+  if (count == 0) return true;
+  values_ = words_ + count * stride_;
+  if (!memory_.copy(entries_, words_, count * stride_ * sizeof(std::uint64_t))) return false;
+  if (split_ && !memory_.copy(values + (python_.minor >= 13 ? 8 : 0), values_, count * sizeof(std::uint64_t)))
+    return false;
+  count_ = count;
+  return true;
+}
+
+bool Items::item(std::size_t number, Item& into) const {
+  if (number >= count_) return false;
+  const std::uint64_t* entry = words_ + number * stride_ + (stride_ - 2);
+  into = {entry[0], split_ ? values_[number] : entry[1],
+          split_ ? 0 : entries_ + (number * stride_ + (stride_ - 2)) * sizeof(std::uint64_t)};
+  return true;
+}
+
+}  // namespace rangescope::inject::python

@@ -1,0 +1,311 @@
+#include "inject/python/modules.hpp"
+
+#include <pthread.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+#include <utility>
+
+namespace rangescope::inject::python {
+namespace {
+
+constexpr std::int64_t kTrust_ns = 1'000'000'000;  // pages, code and names are looked at again after it
+constexpr std::size_t kCodes = 1024, kFirstModules = 256, kMostModules = 1 << 15;
+constexpr std::size_t kMostSearched = 4096, kDeepest = 12, kMostReads = 20'000;
+
+std::uint64_t mix(std::uint64_t a, std::uint64_t b) {
+  const auto product = static_cast<unsigned __int128>(a ^ 0x9e3779b97f4a7c15ull) * (b ^ 0xa0761d6478bd642full);
+  return static_cast<std::uint64_t>(product) ^ static_cast<std::uint64_t>(product >> 64);
+}
+
+struct Level {
+  std::uint64_t self = 0, type = 0, arguments = 0;
+  std::uint64_t place = 0;  ///< in its call, down to the next module's
+};
+
+// A module in a chain, by the chain around it and the object.
+struct Known {
+  std::uint64_t self = 0, type = 0;
+  std::uint32_t around = 0, number = 0;  ///< number 0: free
+  std::int64_t checked_ns = 0;
+  std::uint64_t key = 0, place = 0;  ///< the name, and where it stands with the object; 0: unnamed
+};
+
+struct Call {
+  std::uint32_t number = 0;
+  bool moved = false;  ///< it launched elsewhere than at `first` since
+  std::uint64_t arguments = 0, first = 0;
+};
+
+}  // namespace
+
+struct Modules::Thread {
+  explicit Thread(pid_t pid) : memory(pid) {}
+  Thread(const Thread&) = delete;
+  Thread& operator=(const Thread&) = delete;
+  ~Thread() { std::free(known); }
+
+  enum class Kind : std::uint64_t { kUnknown, kOther, kModule };
+
+  bool frames(const Interpreter& python, std::uint64_t state);
+  Kind kind_of(const Interpreter& python, std::uint64_t code);
+  Known* slot_of(std::uint32_t around, std::uint64_t self, std::uint64_t type);
+  bool grow();
+  bool still(const Known& one) const;
+  std::uint64_t name_below(const Interpreter& python, std::uint64_t around, std::uint64_t self, char* name,
+                           std::size_t most, std::uint64_t& place);
+
+  OwnMemory memory;
+  std::int64_t trusted_until_ns = 0;
+  std::uint64_t codes[kCodes] = {};  ///< addresses, with their Kind in the lowest bits
+  Level levels[kMostLevels];         ///< of the walk, the innermost first
+  std::size_t depth = 0;
+  Call calls[kMostLevels];  ///< of the last launch, the outermost first
+  std::size_t open = 0;
+  Known* known = nullptr;
+  std::size_t room = 0, used = 0;
+};
+
+Modules::Thread::Kind Modules::Thread::kind_of(const Interpreter& python, std::uint64_t code) {
+  // Four places each: frames of one walk must not drive each other out.
+  std::uint64_t* set = codes + (code * 0x9e3779b97f4a7c15ull >> 54 & (kCodes - 4));
+  for (std::size_t i = 0; i < 4; ++i)
+    if ((set[i] & ~std::uint64_t{7}) == code) return static_cast<Kind>(set[i] & 7);
+  const auto is_module = [&] {
+    const wire::cpython::Fields& fields = python.fields;
+    std::uint64_t type = 0, text = 0;
+    char name[32], file[4096];
+    if (!memory.copy(code + fields.type, &type, sizeof type) || type != python.code_type) return false;
+    if (!memory.copy(code + fields.name, &text, sizeof text) || !python.text(memory, text, name, sizeof name))
+      return false;
+    const char* function = std::strncmp(name, "Module.", 7) == 0 ? name + 7 : name;  // qualified since 3.11
+    if (std::strcmp(function, "_call_impl") != 0 && std::strcmp(function, "_wrapped_call_impl") != 0) return false;
+    if (!memory.copy(code + fields.file, &text, sizeof text) || !python.text(memory, text, file, sizeof file))
+      return false;
+    constexpr char kFile[] = "torch/nn/modules/module.py";
+    const std::size_t bytes = std::strlen(file);
+    return bytes >= sizeof kFile - 1 && std::strcmp(file + bytes - (sizeof kFile - 1), kFile) == 0;
+  };
+  const Kind kind = is_module() ? Kind::kModule : Kind::kOther;
+  std::memmove(set + 1, set, 3 * sizeof *set);
+  set[0] = code | static_cast<std::uint64_t>(kind);
+  return kind;
+}
+
+/// False where they contradict themselves, or are more than the bounds.
+bool Modules::Thread::frames(const Interpreter& python, std::uint64_t state) {
+  const wire::cpython::Fields& fields = python.fields;
+  depth = 0;
+  std::uint64_t frame = 0, place = 0;
+  if (!memory.word(state + fields.frame, frame)) return false;
+  if (fields.through >= 0 && frame != 0 && !memory.word(frame + static_cast<std::uint64_t>(fields.through), frame))
+    return false;
+  const std::uint32_t position = python.position();
+  for (std::size_t left = kMostFrames; frame != 0; --left) {
+    std::uint64_t code = 0, around = 0, at = 0, self = 0;
+    if (left == 0 || !memory.word(frame + fields.code, code) || !memory.word(frame + fields.previous, around) ||
+        !memory.word(frame + position, at))
+      return false;
+    code &= ~std::uint64_t{7};  // tagged since 3.14, as locals are
+    place = mix(place, fields.instruction != 0 ? at : mix(code, at & 0xffffffffu));
+    if (code != 0 && kind_of(python, code) == Kind::kModule) {
+      Level level;
+      if (!memory.word(frame + fields.locals, self) || !memory.word(frame + fields.locals + 8, level.arguments))
+        return false;
+      self &= ~std::uint64_t{7};
+      if (self != 0 && memory.word(self + fields.type, level.type) && level.type == python.cell_type) {
+        if (!memory.word(self + python.header(), self)) return false;
+        self &= ~std::uint64_t{7};
+      }
+      // Before 3.11 a variable that an inner function uses stands elsewhere; then _wrapped_call_impl has it.
+      if (self != 0) {
+        if (!memory.word(self + fields.type, level.type)) return false;
+        level.type &= ~std::uint64_t{7};
+        level.self = self;
+        level.place = place;
+        if (depth > 0 && levels[depth - 1].self == self) {
+          levels[depth - 1].arguments = level.arguments;  // _call_impl in _wrapped_call_impl
+        } else if (depth == kMostLevels) {
+          return false;
+        } else {
+          levels[depth++] = level;
+        }
+        place = 0;
+      }
+    }
+    frame = around;
+  }
+  return true;
+}
+
+Known* Modules::Thread::slot_of(std::uint32_t around, std::uint64_t self, std::uint64_t type) {
+  if ((used + 1) * 4 > room * 3 && !grow()) return nullptr;
+  for (std::size_t at = mix(self ^ around, type);; ++at) {
+    Known& slot = known[at & (room - 1)];
+    if (slot.number == 0 || (slot.self == self && slot.around == around && slot.type == type)) return &slot;
+  }
+}
+
+bool Modules::Thread::grow() {
+  const std::size_t size = room == 0 ? kFirstModules : room * 2;
+  if (size > kMostModules) {  // forgotten, and named anew
+    std::memset(static_cast<void*>(known), 0, room * sizeof(Known));
+    used = 0;
+    return true;
+  }
+  auto* larger = static_cast<Known*>(std::calloc(size, sizeof(Known)));
+  if (larger == nullptr) return room > used + 1;
+  Known* smaller = std::exchange(known, larger);
+  const std::size_t before = std::exchange(room, size);
+  for (std::size_t i = 0; i < before; ++i)
+    if (smaller[i].number != 0) *slot_of(smaller[i].around, smaller[i].self, smaller[i].type) = smaller[i];
+  std::free(smaller);
+  return true;
+}
+
+bool Modules::Thread::still(const Known& one) const {
+  std::uint64_t both[2];
+  return one.place == 0 || (memory.copy(one.place, both, sizeof both) && both[0] == one.key && both[1] == one.self);
+}
+
+/// The key of `self` in the `_modules` that holds it, with the names from `around` on; 0 where it is not below it.
+std::uint64_t Modules::Thread::name_below(const Interpreter& python, std::uint64_t around, std::uint64_t self,
+                                          char* name, std::size_t most, std::uint64_t& place) {
+  struct Searched {
+    std::uint64_t object, key;
+    std::uint32_t from, depth;
+  };
+  auto* list = static_cast<Searched*>(std::malloc(kMostSearched * sizeof(Searched)));
+  if (list == nullptr) return 0;
+  list[0] = {around, 0, 0, 0};
+  std::size_t count = 1, reads = 0;
+  std::uint64_t found = 0, modules_key = 0;
+  char text[256];
+  Items items(python, memory);
+  Items::Item item;
+  for (std::size_t next = 0; next < count && found == 0 && reads < kMostReads; ++next) {
+    reads += 8;
+    const std::uint64_t attributes = python.attributes(memory, list[next].object);
+    if (attributes == 0 || !items.read(attributes)) continue;
+    std::uint64_t modules = 0;
+    for (std::size_t i = 0; modules == 0 && items.item(i, item); ++i) {
+      if (item.key == 0) continue;
+      if (modules_key == 0) {
+        reads += 2;
+        if (!python.text(memory, item.key, text, sizeof text) || std::strcmp(text, "_modules") != 0) continue;
+        modules_key = item.key;
+      }
+      if (item.key == modules_key) modules = item.value;
+    }
+    if (modules == 0 || !items.read(modules)) continue;
+    for (std::size_t i = 0; items.item(i, item); ++i) {
+      if (item.key == 0 || item.value == 0) continue;
+      if (item.value == self) {
+        // From the end: the name here, then those of the modules between.
+        std::size_t at = most - 1;
+        name[at] = '\0';
+        std::uint64_t key = item.key;
+        bool whole = true;
+        for (std::size_t of = next;; of = list[of].from) {
+          whole = whole && python.text(memory, key, text, sizeof text) && std::strlen(text) + 1 < at;
+          if (!whole) break;
+          if (name[at] != '\0') name[--at] = '.';
+          at -= std::strlen(text);
+          std::memcpy(name + at, text, std::strlen(text));
+          if (of == 0) break;
+          key = list[of].key;
+        }
+        if (!whole) break;
+        std::memmove(name, name + at, most - at);
+        found = item.key;
+        place = item.place;
+        break;
+      }
+      if (count < kMostSearched && list[next].depth < kDeepest)
+        list[count++] = {item.value, item.key, static_cast<std::uint32_t>(next), list[next].depth + 1};
+    }
+  }
+  std::free(list);
+  return found;
+}
+
+Modules::Thread* Modules::new_thread() {
+  void* memory = std::malloc(sizeof(Thread));
+  return memory != nullptr ? new (memory) Thread(getpid()) : nullptr;
+}
+
+bool Modules::start(std::size_t levels, const char*& why) {
+  if (levels != 0) levels_ = std::min(levels, kMostLevels);
+  return python_.find(OwnMemory(getpid()), why);
+}
+
+Here Modules::here(std::int64_t now_ns) {
+  const auto state = reinterpret_cast<std::uint64_t>(python_.this_thread());
+  static thread_local Thread* mine = nullptr;  // stays when the thread ends, as chunks of LaunchLog do
+  if (state == 0) {
+    if (mine != nullptr) mine->open = 0;
+    return {};
+  }
+  if (mine == nullptr && (mine = new_thread()) == nullptr) return {};
+  std::uint64_t owner = 0;
+  if (!mine->memory.word(state + python_.fields.thread_id, owner) || owner != pthread_self()) {
+    untold_.fetch_add(1, std::memory_order_relaxed);
+    return {};
+  }
+  return here(*mine, state, now_ns);
+}
+
+Here Modules::here(Thread& thread, std::uint64_t state, std::int64_t now_ns) {
+  if (now_ns > thread.trusted_until_ns) {
+    thread.memory.forget();
+    std::memset(thread.codes, 0, sizeof thread.codes);
+    thread.trusted_until_ns = now_ns + kTrust_ns;
+  }
+  const std::size_t before = std::exchange(thread.open, 0);
+  if (!thread.frames(python_, state)) {
+    untold_.fetch_add(1, std::memory_order_relaxed);
+    return {};
+  }
+  Here out;
+  bool same = true;
+  const std::size_t depth = std::min(thread.depth, levels_);
+  for (std::size_t i = 0; i < depth; ++i) {
+    const Level& level = thread.levels[thread.depth - 1 - i];
+    Known* known = thread.slot_of(out.module, level.self, level.type);
+    if (known == nullptr) break;
+    if (known->number == 0 || now_ns - known->checked_ns > kTrust_ns) {
+      if (known->number == 0 || !thread.still(*known)) {
+        char name[1024] = {}, type[128];
+        Known made{level.self, level.type, out.module, 0, 0, 0, 0};
+        if (i > 0)
+          made.key = thread.name_below(python_, thread.levels[thread.depth - i].self, level.self, name, sizeof name,
+                                       made.place);
+        if (!python_.type_name(thread.memory, level.type, type, sizeof type)) break;
+        made.number = define_(user_, out.module, made.key != 0 ? name : "", type);
+        if (made.number == 0) break;
+        thread.used += known->number == 0 ? 1 : 0;
+        *known = made;
+      }
+      known->checked_ns = now_ns;
+    }
+    out.module = known->number;
+    Call& call = thread.calls[i];
+    const bool inner = thread.depth - 1 - i > 0;
+    const std::uint64_t place = mix(level.place, inner ? thread.levels[thread.depth - 2 - i].self : 0);
+    same = same && i < before && call.number == known->number && call.arguments == level.arguments &&
+           !(call.moved && place == call.first);
+    if (same) {
+      call.moved = call.moved || place != call.first;
+      ++out.same;
+    } else {
+      call = {known->number, false, level.arguments, place};
+    }
+    thread.open = i + 1;
+  }
+  return out;
+}
+
+}  // namespace rangescope::inject::python

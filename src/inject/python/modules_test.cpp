@@ -1,0 +1,148 @@
+// The walk over frames that are none: whatever lies there, it ends, and reads nothing that is not there. Real frames:
+// tests/modules.
+#include "inject/python/modules.hpp"
+
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+
+#include <cstring>
+#include <random>
+#include <string>
+#include <vector>
+
+namespace rangescope::inject::python {
+namespace modules_test {
+
+/// A process as CPython 3.12 lays it out: a thread, frames of Module._call_impl, a module in each, and their names, in
+/// one piece of memory, as words.
+class Image {
+ public:
+  static constexpr std::size_t kWords = 4096;
+  explicit Image(std::size_t modules) {
+    python.minor = 12;
+    python.fields = wire::cpython::kFields[12 - wire::cpython::kFirst];
+    python.code_type = at(kCodeType);
+    python.cell_type = at(kCellType);
+    python.text_type = at(kTextType);
+    words[kThread + 56 / 8] = at(kCframe);
+    words[kThread + 136 / 8] = 1;
+    text(kName, "Module._call_impl");
+    text(kFile, "/usr/lib/python3/dist-packages/torch/nn/modules/module.py");
+    text(kModules, "_modules");
+    words[kCode + 1] = at(kCodeType);
+    words[kCode + 14] = at(kFile);
+    words[kCode + 16] = at(kName);
+    put(kType + 24 / 8, at(kTypeName));
+    put(kType + 168 / 8, 0);
+    put(kType + 288 / 8, 16);
+    std::memcpy(&words[kTypeName], "torch.Layer", 12);
+    std::size_t before = kCframe;  // cframe's first word leads to the innermost
+    for (std::size_t i = modules; i-- > 0;) {
+      const std::size_t frame = kFrames + i * 16, self = kSelves + i * 4, dictionary = kDictionaries + i * 32;
+      words[before == kCframe ? kCframe : before + 1] = at(frame);
+      before = frame;
+      words[frame] = at(kCode);
+      words[frame + 7] = 0x1000 + i;
+      words[frame + 9] = at(self);
+      words[self + 1] = at(kType);
+      words[self + 2] = at(dictionary);
+      // {"_modules": {"m<i>": the next}}
+      map(dictionary, at(kModules), at(dictionary + 16));
+      if (i + 1 < modules) {
+        text(kTexts + i * 16, ("m" + std::to_string(i)).c_str());
+        map(dictionary + 16, at(kTexts + i * 16), at(kSelves + (i + 1) * 4));
+      }
+    }
+  }
+
+  std::string walk() {
+    std::string told;
+    Modules modules(
+        [](void* user, std::uint32_t around, const char* name, const char* type) {
+          *static_cast<std::string*>(user) += std::to_string(around) + ":" + name + ":" + type + " ";
+          return around + 1;
+        },
+        &told);
+    modules.interpreter() = python;
+    auto* thread = Modules::new_thread();
+    const Here here = modules.here(*thread, at(kThread), 1);
+    std::free(thread);
+    return told + std::to_string(here.module) + (modules.untold() > 0 ? " untold" : "");
+  }
+
+  [[nodiscard]] std::uint64_t at(std::size_t word) const { return reinterpret_cast<std::uint64_t>(&words[word]); }
+
+  static constexpr std::size_t kThread = 16, kCframe = 64, kCode = 80, kName = 128, kFile = 144, kModules = 176,
+                               kType = 200, kTypeName = 240, kCodeType = 250, kCellType = 251, kTextType = 252,
+                               kFrames = 256, kSelves = 1280, kTexts = 1792, kDictionaries = 2304;
+  std::vector<std::uint64_t> words = std::vector<std::uint64_t>(kWords, 0);
+  Interpreter python;
+
+ private:
+  void put(std::size_t word, std::uint64_t value) { words[word] = value; }
+  void text(std::size_t word, const char* characters) {
+    words[word + 1] = at(kTextType);
+    words[word + 2] = std::strlen(characters);
+    words[word + 4] = (1 | 1 << 3 | 1 << 4) << 2;
+    std::memcpy(&words[word + 5], characters, std::strlen(characters));
+  }
+  void map(std::size_t word, std::uint64_t key, std::uint64_t value) {
+    words[word + 4] = at(word + 6);
+    words[word + 6 + 1] = 3 << 8 | 1 << 16;  // 8 bytes of indices, keys are texts
+    words[word + 6 + 3] = 1;
+    words[word + 6 + 5] = key;
+    words[word + 6 + 6] = value;
+  }
+};
+
+TEST(PythonModules, ChainsAndTheirNames) {
+  EXPECT_EQ(Image(3).walk(), "0::Layer 1:m0:Layer 2:m1:Layer 3");
+  EXPECT_EQ(Image(0).walk(), "0");
+}
+
+TEST(PythonModules, FramesThatGoRoundAreNotTold) {
+  Image image(3);
+  image.words[Image::kFrames + 1] = image.at(Image::kFrames + 2 * 16);
+  EXPECT_EQ(image.walk(), "0 untold");
+}
+
+TEST(PythonModules, AModuleThatNoneHoldsHasItsTypeAlone) {
+  Image image(3);
+  image.words[Image::kDictionaries + 16 + 4] = 0;
+  EXPECT_EQ(image.walk(), "0::Layer 1::Layer 2:m1:Layer 3");
+}
+
+/// A page that no one may read lies behind the image; words become addresses near and far, sizes, and noise.
+TEST(PythonModules, WhateverLiesThereTheWalkEnds) {
+  std::mt19937_64 random(20);
+  void* forbidden = mmap(nullptr, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(forbidden, MAP_FAILED);
+  std::size_t untold = 0, unlike = 0;
+  const std::string whole = Image(12).walk();
+  for (int round = 0; round < 5000; ++round) {
+    Image image(12);
+    for (int changes = 1 + static_cast<int>(random() % 4); changes > 0; --changes) {
+      std::uint64_t& word = image.words[Image::kThread + random() % (Image::kWords - Image::kThread)];
+      std::uint64_t* where = &word;
+      if (random() % 2 == 0)  // where something is
+        while (*where == 0) where = &image.words[Image::kThread + random() % (Image::kWords - Image::kThread)];
+      switch (random() % 6) {
+        case 0: *where = random(); break;
+        case 1: *where = reinterpret_cast<std::uint64_t>(forbidden) + random() % 8192 / 8 * 8; break;
+        case 2: *where = image.at(random() % Image::kWords); break;
+        case 3: *where ^= std::uint64_t{1} << random() % 64; break;
+        case 4: *where = ~std::uint64_t{0} - random() % 64; break;
+        default: *where = random() % 5000; break;
+      }
+    }
+    const std::string told = image.walk();
+    untold += told.ends_with("untold") ? 1 : 0;
+    unlike += told != whole ? 1 : 0;
+  }
+  munmap(forbidden, 4096);
+  EXPECT_GT(untold, 200u);
+  EXPECT_GT(unlike, untold);
+}
+
+}  // namespace modules_test
+}  // namespace rangescope::inject::python

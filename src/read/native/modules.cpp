@@ -1,0 +1,114 @@
+#include "read/native/modules.hpp"
+
+#include <algorithm>
+#include <map>
+#include <string>
+
+namespace rangescope::read::native {
+namespace {
+
+/// The path in front of a name: "model.layers.3" of "model.layers.3 (LlamaDecoderLayer)"; "" of "LlamaForCausalLM".
+std::string_view path_of(std::string_view name) {
+  const auto type = name.rfind(" (");
+  return type == std::string_view::npos ? std::string_view{} : name.substr(0, type);
+}
+
+/// A launch, or a call that was in no module, of one thread.
+struct Step {
+  std::int64_t start_ns = 0, end_ns = 0;
+  std::uint32_t module = 0, same = 0;
+};
+
+struct Thread {
+  std::vector<Step> steps;
+  std::vector<std::uint32_t> ranges;  ///< push/pop, in the order in which they were pushed
+};
+
+}  // namespace
+
+void ModuleCalls::define(std::uint32_t number, std::uint32_t around, std::string_view name, std::string_view type,
+                         model::Session& session) {
+  const auto outer = modules_.find(around);
+  Module made;
+  std::string text;
+  if (outer != modules_.end()) {
+    made.chain = outer->second.chain;
+    text = path_of(session.strings.view(outer->second.name));
+  }
+  if (number == 0 || made.chain.size() >= 64) return;
+  made.chain.push_back(number);
+  if (name.empty()) {
+    text = type;
+  } else {
+    if (!text.empty()) text += '.';
+    (text += name).append(" (").append(type).append(")");
+  }
+  made.name = session.strings.intern(text);
+  modules_.insert_or_assign(number, std::move(made));
+}
+
+void ModuleCalls::place(std::size_t from, model::Session& session) const {
+  if (launches_.empty()) return;
+  std::map<std::uint32_t, Thread> threads;
+  for (const Launched& each : launches_) threads[session.launches[each.launch].thread];
+  auto known = launches_.begin();
+  for (std::size_t i = from; i < session.launches.size(); ++i) {
+    const model::Launch& launch = session.launches[i];
+    Step step{launch.start_ns, launch.end_ns == model::kOpen ? launch.start_ns : launch.end_ns, 0, 0};
+    if (known != launches_.end() && known->launch == i) {
+      step.module = known->module;
+      step.same = known->same;
+      ++known;
+    }
+    if (const auto thread = threads.find(launch.thread); thread != threads.end()) thread->second.steps.push_back(step);
+  }
+  for (std::uint32_t i = 0; i < session.ranges.size(); ++i) {
+    const model::Range& range = session.ranges[i];
+    if (range.kind != model::RangeKind::kPushPop) continue;
+    if (const auto thread = threads.find(range.thread); thread != threads.end()) thread->second.ranges.push_back(i);
+  }
+  for (auto& [number, thread] : threads) {
+    std::stable_sort(thread.steps.begin(), thread.steps.end(),
+                     [](const Step& a, const Step& b) { return a.start_ns < b.start_ns; });
+    std::vector<std::uint32_t> open;     // ranges of the program, bottom to top
+    std::vector<std::uint32_t> modules;  // numbers of the chain of the last launch
+    std::vector<std::uint32_t> calls;    // their ranges
+    std::size_t next = 0;
+    std::uint32_t innermost = model::kNone;
+    for (const Step& step : thread.steps) {
+      const std::size_t before = next;
+      for (; next < thread.ranges.size() && session.ranges[thread.ranges[next]].start_ns <= step.start_ns; ++next)
+        open.push_back(thread.ranges[next]);
+      std::erase_if(open, [&](std::uint32_t range) { return session.ranges[range].end_ns < step.end_ns; });
+      const std::uint32_t inside = open.empty() ? model::kNone : open.back();
+      const auto module = modules_.find(step.module);
+      std::size_t same = 0;
+      if (module == modules_.end()) {
+        modules.clear();
+      } else {
+        const std::vector<std::uint32_t>& chain = module->second.chain;
+        const bool between = next != before || inside != innermost;
+        const std::size_t most = between ? 0 : std::min<std::size_t>({step.same, chain.size(), modules.size()});
+        while (same < most && modules[same] == chain[same]) ++same;
+        modules = chain;
+      }
+      innermost = inside;
+      calls.resize(same);
+      for (const std::uint32_t call : calls)
+        session.ranges[call].end_ns = std::max(session.ranges[call].end_ns, step.end_ns);
+      for (std::size_t i = same; i < modules.size(); ++i) {
+        model::Range made;
+        made.start_ns = step.start_ns;
+        made.end_ns = step.end_ns;
+        made.name = modules_.at(modules[i]).name;
+        made.thread = number;
+        made.domain = inside == model::kNone ? 0 : session.ranges[inside].domain;
+        made.module = true;
+        calls.push_back(static_cast<std::uint32_t>(session.ranges.size()));
+        session.ranges.push_back(made);
+      }
+    }
+  }
+}
+
+}  // namespace rangescope::read::native

@@ -1,0 +1,42 @@
+// Calls of torch.nn.Modules as ranges: a module's occurrence is from the first to the last launch that one call of it
+// made, on one thread. They stand in the session like push/pop ranges (model::Range::module), so that everything behind
+// them needs no second form.
+//
+// Modules are inside of the innermost range of the program and never around one: where a range begins or ends between
+// two launches, the call goes on as another occurrence. Linear in launches and in ranges of their threads.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "model/session.hpp"
+
+namespace rangescope::read::native {
+
+class ModuleCalls {
+ public:
+  /// A module of a chain; `around`: 0, or one that was defined.
+  void define(std::uint32_t number, std::uint32_t around, std::string_view name, std::string_view type,
+              model::Session& session);
+  /// session.launches[launch] was made in the chain that ends with `module`.
+  void launched(std::uint32_t launch, std::uint32_t module, std::uint32_t same) {
+    launches_.push_back({launch, module, same});
+  }
+  /// Adds the ranges of launches[from ...]. After their times and threads are known.
+  void place(std::size_t from, model::Session& session) const;
+
+ private:
+  struct Module {
+    std::vector<std::uint32_t> chain;  ///< numbers, this one last
+    model::StringId name = 0;          ///< "model.layers.3.mlp (LlamaMLP)"
+  };
+  struct Launched {
+    std::uint32_t launch, module, same;
+  };
+  std::unordered_map<std::uint32_t, Module> modules_;
+  std::vector<Launched> launches_;
+};
+
+}  // namespace rangescope::read::native

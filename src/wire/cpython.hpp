@@ -1,0 +1,73 @@
+// Where CPython 3.9 to 3.15 keep what a walk over frames reads: who samples a process from outside and who looks at
+// its own threads share it.
+//
+// 3.13 and later publish the places (_Py_DebugOffsets, in front of _PyRuntime); of the others they are tabled by minor
+// version, which keeps them.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <iterator>
+
+namespace rangescope::wire::cpython {
+
+struct Fields {
+  std::uint32_t heads, next_interpreter, threads, next_thread, interpreter, thread_id, native_id;
+  std::uint32_t frame;   ///< of the thread: the frame, or what points to it
+  std::int32_t through;  ///< 3.11, 3.12: the frame's place in what the thread points to; -1: directly
+  std::uint32_t previous, code, owner, entry;  ///< of the frame; 0: there is none
+  std::uint32_t file, name, line;              ///< of code
+  std::uint32_t type;                          ///< of any object; what is its own begins 8 bytes behind it
+  std::uint32_t length, state, ascii;          ///< of a text; `ascii`: where its characters are, if all are ASCII
+  std::uint32_t instruction, lines, bytes;     ///< of the frame; of code: the table of lines, and the instructions
+  std::uint32_t kind;                          ///< the bit of `state` that its width, compact and ascii begin at
+  std::uint32_t compact;                       ///< where the characters of other texts are
+  std::uint32_t generator;                     ///< of the frame: whose frame it is, before 3.11; 0: `owner` says it
+  std::uint32_t locals;                        ///< of the frame: the first local variable
+};
+
+constexpr int kFirst = 9, kFirstThatPublishes = 13;
+
+// Of 3.9.18, 3.10.13, 3.11.7 and 3.12.1, by offsetof() with their headers.
+constexpr Fields kFields[] = {
+    {32, 0, 8, 8, 16, 176, 0, 24, -1, 24, 32, 0, 0, 104, 112, 40, 8, 16, 32, 48, 0, 0, 0, 2, 72, 96, 360},
+    {32, 0, 8, 8, 16, 176, 0, 24, -1, 24, 32, 0, 0, 104, 112, 40, 8, 16, 32, 48, 0, 0, 0, 2, 72, 88, 352},
+    {40, 0, 16, 8, 16, 152, 160, 56, 8, 48, 32, 69, 68, 112, 128, 72, 8, 16, 32, 48, 56, 136, 184, 2, 72, 0, 72},
+    {40, 0, 72, 8, 16, 136, 144, 56, 0, 8, 0, 70, 0, 112, 128, 68, 8, 16, 32, 40, 56, 136, 192, 2, 56, 0, 72},
+};
+// Where the same numbers, from heads to bytes, stand in _Py_DebugOffsets of 3.13, 3.14 and 3.15, by offsetof() with
+// their headers; 0: not there. The first local stands behind the instruction.
+constexpr std::size_t kNumbers = 23;
+constexpr std::uint16_t kPublished[][kNumbers] = {
+    {40, 64, 72, 168, 176, 192, 200, 184, 0, 232, 240, 264, 0, 280, 296, 312, 360, 552, 544, 560, 248, 304, 344},
+    {40, 64, 72, 192, 200, 216, 224, 208, 0, 256, 264, 288, 0, 320, 336, 352, 408, 632, 624, 640, 272, 344, 384},
+    {40, 64, 72, 192, 200, 240, 248, 208, 0, 320, 328, 352, 0, 384, 400, 416, 472, 728, 720, 736, 336, 408, 448},
+};
+constexpr int kLast = kFirstThatPublishes + static_cast<int>(std::size(kPublished)) - 1;
+constexpr std::size_t kDebugOffsets = 760, kFreeThreaded = 16;
+
+/// `bytes`: kDebugOffsets of them, from the begin of _PyRuntime.
+inline Fields published(const char* bytes, int minor) {
+  const auto& places = kPublished[minor - kFirstThatPublishes];
+  const auto number = [&](std::size_t at) {
+    std::uint64_t value = 0;
+    if (at != 0) std::memcpy(&value, bytes + at, sizeof value);
+    return static_cast<std::uint32_t>(std::min<std::uint64_t>(value, 1u << 20));
+  };
+  std::uint32_t numbers[kNumbers];
+  std::transform(std::begin(places), std::end(places), numbers, number);
+  Fields fields;
+  static_assert(offsetof(Fields, kind) == sizeof numbers);
+  std::memcpy(&fields, numbers, sizeof numbers);
+  fields.through = -1;
+  fields.generator = 0;
+  // Without a lock of all threads, `interned` is a byte of its own since 3.14.
+  fields.kind = minor >= 14 && number(kFreeThreaded) != 0 ? 8 : 2;
+  fields.compact = fields.ascii + 16;
+  fields.locals = number(places[20] + 8u);
+  return fields;
+}
+
+}  // namespace rangescope::wire::cpython

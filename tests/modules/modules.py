@@ -1,0 +1,158 @@
+#!/usr/bin/env python3
+"""Modules by the frames that launch, of every Python that is here. Usage: modules.py BIN_DIR LIBCUPTI LIBCUDA SOURCE_DIR
+
+program.py names each kernel like the module that launched it, as forward hooks of its own know it: every kernel must stand
+under the region of that name. With the small `torch` of this folder, and with PyTorch where a Python has it.
+"""
+import collections
+import glob
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
+import cases  # noqa: E402
+import json_schema  # noqa: E402
+
+BIN, CUPTI, CUDA, SOURCE = (os.path.abspath(path) for path in sys.argv[1:5])
+HERE = os.path.dirname(os.path.abspath(__file__))
+LAYER = {"attention": 1, "mlp.up": 1, "mlp.down": 1, "mlp": 1}
+ONE_STEP = {"model.embed": 1, "head": 1, **{f"model.layers.{i}.{name}": n for i in range(4) for name, n in LAYER.items()}}
+
+
+def pythons():
+    """Name to path, and which have PyTorch: one interpreter a version."""
+    found, real = {}, {}
+    ask = "import sys, importlib.util as u; print(sys.implementation.name, *sys.version_info[:2], sep='.', end=' '); print(u.find_spec('torch') is not None)"
+    for path in ["/usr/bin/python3", *sorted(glob.glob(os.path.expanduser("~/.pyenv/versions/3.*/bin/python3")))]:
+        try:
+            done = subprocess.run([path, "-c", ask], capture_output=True, text=True, check=True, timeout=20).stdout.split()
+        except (OSError, subprocess.SubprocessError):
+            continue
+        if re.fullmatch(r"cpython\.3\.(9|1\d)", done[0]):
+            found.setdefault(done[0], path)
+            if done[1] == "True":
+                real.setdefault(done[0], path)
+    return found, real
+
+
+PYTHONS, REAL = pythons()
+
+
+class Modules(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.mkdtemp(prefix="rangescope-modules-")
+        self.env = {k: v for k, v in os.environ.items() if not k.endswith("_INJECTION64_PATH")}
+        self.env.update(RANGESCOPE_CUPTI=CUPTI, STANDIN_CUDA=CUDA, RANGES=f"{SOURCE}/python")
+
+    def tearDown(self):
+        shutil.rmtree(self.folder)
+
+    def profile(self, python, *scene, real=False, words=("--modules", "64"), options=(), expect=0):
+        env = self.env if real else {**self.env, "SMALL": f"{HERE}/small"}
+        shutil.rmtree(f"{self.folder}/run", ignore_errors=True)
+        done = cases.run([f"{BIN}/rangescope", "profile", "--no-project", "--cpu", "off", "--sample", "off", "--run-dir", "run",
+                          *(() if real and words == ("--modules", "64") else words), "--", python, *options, f"{HERE}/program.py", *scene],
+                         cwd=self.folder, env=env)
+        self.assertEqual(done.returncode, expect, done.stderr)
+        if expect:
+            return done.stderr
+        with open(f"{self.folder}/run/report.json", encoding="utf-8") as f:
+            report = json.load(f)
+        with open(f"{SOURCE}/docs/formats/report.schema.json", encoding="utf-8") as f:
+            self.assertEqual(json_schema.errors(report, json.load(f)), [])
+        self.assertEqual([loss for loss in report["losses"] if loss["severity"] != "info"], [])
+        return report
+
+    def calls(self, report):
+        """Kernels by the dotted path of the innermost module that launched them, as the report has it and as they say."""
+        seen, true = collections.Counter(), collections.Counter()
+        for region in report["regions"]:
+            name, _, kind = region["path"][-1].partition(" (")
+            of = name if kind or not region.get("module") else "Model"
+            seen[of] += region["gpu"]["exclusive_kernels"]
+        for kernel in report["kernels"]:
+            if kernel["name"] != "outside":
+                true[kernel["name"]] += kernel["calls"]
+        self.assertEqual({k: v for k, v in seen.items() if v}, dict(true))
+        return true
+
+    def one(self, report, *names):
+        return next(r for r in report["regions"] if [part.partition(" (")[0] for part in r["path"]] == list(names))
+
+    def test_every_launch_is_in_its_module(self):
+        for version, python in PYTHONS.items():
+            with self.subTest(version):
+                report = self.profile(python, "hooks", "steps", "5")
+                self.assertEqual(self.calls(report), {name: 5 * n for name, n in ONE_STEP.items()})
+                for region in report["regions"]:
+                    self.assertTrue(region["module"])
+                    self.assertEqual(region["occurrences"], 5, region["path"])
+                self.assertEqual(report["unattributed"]["kernels"], 5)
+                mlp = self.one(report, "Model", "model", "model.layers.2", "model.layers.2.mlp")
+                self.assertEqual(mlp["path"][-1], "model.layers.2.mlp (Mlp)")
+                self.assertEqual((mlp["gpu"]["kernels"], mlp["gpu"]["kernel_ns"]), (15, 15000))
+
+    @unittest.skipUnless(REAL or not os.environ.get("CI"), "no PyTorch")
+    def test_pytorch(self):
+        for version, python in REAL.items():
+            for hooks in ((), ("hooks",)):
+                with self.subTest(version, hooks=hooks):
+                    report = self.profile(python, *hooks, "steps", "5", real=True)
+                    if hooks:
+                        self.assertEqual(self.calls(report), {name: 5 * n for name, n in ONE_STEP.items()})
+                    mlp = self.one(report, "Model", "model", "model.layers.2", "model.layers.2.mlp")
+                    self.assertEqual((mlp["occurrences"], mlp["gpu"]["kernels"]), (5, 15))
+                    self.assertEqual(report["unattributed"]["kernels"], 5)
+
+    def test_calls_in_a_row_are_told_apart(self):
+        for version, python in PYTHONS.items():
+            with self.subTest(version):
+                report = self.profile(python, "hooks", "in_a_row", "7")
+                self.assertEqual({r["occurrences"] for r in report["regions"]}, {7})
+
+    def test_threads_have_frames_of_their_own(self):
+        for version, python in PYTHONS.items():
+            with self.subTest(version):
+                report = self.profile(python, "threads", "40")
+                self.assertEqual(self.calls(report), {name: 160 * n for name, n in ONE_STEP.items()})
+                self.assertEqual(self.one(report, "Model", "model")["threads"], 4)
+
+    def test_modules_stand_below_the_ranges_of_the_program(self):
+        report = self.profile("/usr/bin/python3", "hooks", "ranges", "6")
+        self.assertNotIn("module", self.one(report, "decode"))
+        below = self.one(report, "decode", "Model", "model")
+        self.assertEqual((below["occurrences"], below["gpu"]["kernels"]), (6, 6 * (sum(ONE_STEP.values()) - 1)))
+        self.calls(report)
+
+    def test_graphs_replay_below_the_modules_that_were_captured(self):
+        for version, python in PYTHONS.items():
+            with self.subTest(version):
+                report = self.profile(python, "hooks", "graph", "9")
+                self.assertEqual(self.calls(report), {name: 9 * n for name, n in ONE_STEP.items()})
+
+    def test_what_no_module_holds_is_named_by_its_type(self):
+        report = self.profile("/usr/bin/python3", "hooks", "unknown")
+        self.assertEqual(self.one(report, "Model", "Mlp", "up")["gpu"]["kernels"], 1)
+
+    def test_an_isolated_python(self):
+        report = self.profile("/usr/bin/python3", "hooks", "steps", "2", options=("-S", "-I", "-E"))
+        self.assertEqual(self.calls(report), {name: 2 * n for name, n in ONE_STEP.items()})
+
+    def test_levels_and_off(self):
+        report = self.profile("/usr/bin/python3", "hooks", "steps", "2", words=("--modules", "2"))
+        self.assertEqual([r["path"][-1] for r in report["regions"]], ["Model", "model (Decoder)", "head (Leaf)"])
+        self.assertEqual(report["regions"][1]["gpu"]["kernels"], 2 * (sum(ONE_STEP.values()) - 1))
+        for words in (("--modules", "off"), ()):  # by itself only where PyTorch is
+            report = self.profile("/usr/bin/python3", "hooks", "steps", "2", words=words)
+            self.assertEqual([r["path"][-1] for r in report["regions"]], ["program"])
+        self.assertIn("--modules: 'some'", self.profile("/usr/bin/python3", "steps", "2", words=("--modules", "some"), expect=64))
+
+
+if __name__ == "__main__":
+    cases.main()

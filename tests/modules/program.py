@@ -1,0 +1,209 @@
+"""A model whose launches say by the kernel's name which module made them. Usage: program.py [hooks] SCENE [ARGUMENT]
+
+The truth is PyTorch's own: forward hooks of this program keep the stack of modules (`hooks`), or the module writes its name
+itself. Launches go to the stand-in driver ($STANDIN_CUDA). With a real PyTorch each operator makes one, by a dispatch mode.
+"""
+import ctypes
+import os
+import sys
+import threading
+import time
+
+sys.dont_write_bytecode = True  # an isolated Python does not look at the environment
+if os.environ.get("SMALL"):
+    sys.path.insert(0, os.environ["SMALL"])
+sys.path.insert(0, os.environ.get("RANGES", ""))
+import torch  # noqa: E402
+from torch import nn  # noqa: E402
+
+REAL = hasattr(torch, "Tensor")
+cuda = ctypes.CDLL(os.environ["STANDIN_CUDA"], mode=ctypes.RTLD_GLOBAL)
+cuda.cuLaunchKernel.argtypes = [ctypes.c_void_p] + [ctypes.c_uint] * 7 + [ctypes.c_void_p] * 3
+cuda.cuGraphInstantiateWithFlags.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_ulonglong]
+cuda.cuGraphLaunch.argtypes = [ctypes.c_void_p] * 2
+cuda.cuStreamBeginCapture_v2.argtypes = [ctypes.c_void_p, ctypes.c_int]
+cuda.cuStreamEndCapture.argtypes = [ctypes.c_void_p] * 2
+names, kept = {}, []
+inside = threading.local()
+
+
+def parameters(ns):
+    value = ctypes.c_uint64(ns)
+    pointers = (ctypes.c_void_p * 1)(ctypes.cast(ctypes.pointer(value), ctypes.c_void_p))
+    kept.append((value, pointers))
+    return pointers
+
+
+SHORT = parameters(1000)
+
+
+def launch(name=None):
+    """A kernel of 1 us, called like the module that we are in."""
+    name = name or (inside.stack[-1] if getattr(inside, "stack", None) else "outside")
+    text = names.setdefault(name, name.encode() + b"\0")
+    cuda.cuLaunchKernel(ctypes.cast(text, ctypes.c_void_p), 1, 1, 1, 1, 1, 1, 0, None, ctypes.cast(SHORT, ctypes.c_void_p), None)
+
+
+class Leaf(nn.Module):
+    def forward(self, x):
+        if not REAL:
+            launch()
+        return x + 1
+
+
+class Mlp(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.up, self.down = Leaf(), Leaf()
+
+    def forward(self, x):
+        x = self.down(self.up(x))
+        if not REAL:
+            launch()
+        return x * 2
+
+
+class Layer(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.attention, self.mlp = Leaf(), Mlp()
+
+    def parts(self):
+        yield self.attention
+        yield self.mlp
+
+    def forward(self, x):
+        for part in self.parts():  # a generator's frame runs between
+            x = part(x)
+        return x
+
+
+class Decoder(nn.Module):
+    def __init__(self, layers):
+        super().__init__()
+        self.embed = Leaf()
+        self.layers = nn.ModuleList(Layer() for _ in range(layers))
+
+    def forward(self, x):
+        x = self.embed(x)
+        for layer in self.layers:
+            x = layer(x)
+        return x
+
+
+class Model(nn.Module):
+    def __init__(self, layers=4):
+        super().__init__()
+        self.model, self.head = Decoder(layers), Leaf()
+
+    def forward(self, x):
+        return self.head(self.model(x))
+
+
+def check(model):
+    """Hooks that know where we are; without them nothing but the modules' own calls stands on the stack."""
+    of = {id(module): name or type(module).__name__ for name, module in model.named_modules()}
+
+    def begin(module, args):
+        inside.__dict__.setdefault("stack", []).append(of[id(module)])
+
+    def end(module, args, result):
+        inside.stack.pop()
+
+    for _, module in model.named_modules():
+        module.register_forward_pre_hook(begin)
+        module.register_forward_hook(end)
+    return model
+
+
+def start():
+    cuda.cuInit(0)
+    context = ctypes.c_void_p()
+    cuda.cuCtxCreate_v2(ctypes.byref(context), 0, 0)
+    if not REAL:
+        return 1, None
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    class Launches(TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            launch()
+            return func(*args, **(kwargs or {}))
+
+    return torch.ones(2), Launches
+
+
+def steps(model, x, count):
+    for _ in range(count):
+        model(x)
+        launch("outside")
+
+
+def in_mode(mode, body):
+    if mode is None:
+        return body()
+    with mode():
+        return body()
+
+
+def main():
+    hooked = sys.argv[1] == "hooks"
+    scene, *rest = sys.argv[1 + hooked:]
+    x, mode = start()
+    model = check(Model()) if hooked else Model()
+    if scene == "steps":
+        in_mode(mode, lambda: steps(model, x, int(rest[0])))
+    elif scene == "in_a_row":  # nothing of ours between two calls
+        for _ in range(int(rest[0])):
+            model(x)
+    elif scene == "threads":
+        models = [check(Model()) for _ in range(4)]
+        threads = [threading.Thread(target=in_mode, args=(mode, lambda m=m: steps(m, x, int(rest[0])))) for m in models]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    elif scene == "ranges":
+        import rangescope
+        for _ in range(int(rest[0])):
+            with rangescope.range("decode"):
+                model(x)
+    elif scene == "unknown":  # called, but in no _modules
+        model.head = None if REAL else Leaf()
+        held = [check(Mlp())]
+        object.__setattr__(model, "forward", lambda value: held[0](value))
+        model(x)
+    elif scene == "graph":
+        stream, graph, instance = ctypes.c_void_p(5), ctypes.c_void_p(), ctypes.c_void_p()
+        cuda.cuStreamBeginCapture_v2(stream, 0)
+        global launch
+        plain = launch
+
+        def captured(name=None):
+            name = name or inside.stack[-1]
+            text = names.setdefault(name, name.encode() + b"\0")
+            cuda.cuLaunchKernel(ctypes.cast(text, ctypes.c_void_p), 1, 1, 1, 1, 1, 1, 0, stream,
+                                ctypes.cast(SHORT, ctypes.c_void_p), None)
+        launch = captured
+        model(x)
+        launch = plain
+        cuda.cuStreamEndCapture(stream, ctypes.byref(graph))
+        cuda.cuGraphInstantiateWithFlags(ctypes.byref(instance), graph, 0)
+        for _ in range(int(rest[0])):
+            cuda.cuGraphLaunch(instance, stream)
+    elif scene == "cost":  # launches in a module of 38 frames
+        def deep(n):
+            return model.model.layers._modules["0"].mlp.up(x) if n == 0 else deep(n - 1)
+
+        class Root(nn.Module):
+            def forward(self, value):
+                return deep(20)
+        root = Root()
+        root.inner = model
+        count, before = int(rest[0]), time.monotonic_ns()
+        for _ in range(count):
+            root(x)
+        print((time.monotonic_ns() - before) / count)
+    cuda.cuCtxSynchronize()
+
+
+main()

@@ -1,0 +1,1 @@
+"""What of PyTorch the injected library looks at, for Pythons that have none: Module, whose calls go through _call_impl."""
