@@ -34,9 +34,13 @@ constexpr std::array<std::string_view, 10> kLastWords = {"token", "pass", "pwd",
 constexpr std::array<std::string_view, 9> kVariableParts = {"token", "secret", "pass",    "key",    "credential",
                                                             "auth",  "cookie", "session", "private"};
 // Beginnings of keys whose issuers marked them: OpenAI, GitHub, Hugging Face, AWS, Slack, GitLab, JSON Web Tokens, NGC,
-// Weights & Biases has none.
-constexpr std::array<std::string_view, 13> kShapes = {"sk-",  "ghp_", "gho_", "ghs_",   "github_pat_", "hf_",   "AKIA",
-                                                      "ASIA", "xoxb", "xoxp", "glpat-", "eyJ",         "nvapi-"};
+// Google, npm, PyPI, Docker, Groq, Stripe, SendGrid. Weights & Biases has none.
+constexpr std::string_view kShapes[] = {"sk-",    "ghp_", "gho_",     "ghs_",     "ghu_",     "ghr_", "github_pat_",
+                                        "hf_",    "AKIA", "ASIA",     "xoxb",     "xoxp",     "xoxa", "xoxs",
+                                        "glpat-", "eyJ",  "nvapi-",   "AIza",     "ya29.",    "npm_", "pypi-",
+                                        "gsk_",   "SG.",  "sk_live_", "rk_live_", "dckr_pat_"};
+// Options whose value is name:password, in curl and its like; of a container's it is two numbers.
+constexpr std::array<std::string_view, 4> kLogins = {"-u", "--user", "--proxy-user", "-U"};
 constexpr std::size_t kShapeLength = 16;
 
 std::atomic<bool> g_record_arguments{false};
@@ -173,8 +177,15 @@ std::size_t credentials(std::string_view word) {
 
 /// A word that an issuer of keys marked as one.
 bool key_shape(std::string_view word) {
-  return word.size() >= kShapeLength &&
-         std::any_of(kShapes.begin(), kShapes.end(), [&](std::string_view begin) { return word.starts_with(begin); });
+  return word.size() >= kShapeLength && std::any_of(std::begin(kShapes), std::end(kShapes),
+                                                    [&](std::string_view begin) { return word.starts_with(begin); });
+}
+
+/// "name:password" without its password; other words as they are.
+std::string redact_login(std::string_view word) {
+  const auto colon = word.find(':');
+  if (colon == std::string_view::npos || colon == 0 || to_uint(word.substr(colon + 1))) return redact_text(word);
+  return std::string(word.substr(0, colon + 1)) + redacted(word.substr(colon + 1));
 }
 
 }  // namespace
@@ -253,6 +264,14 @@ std::string redact_text(std::string_view text) {
     }
     out += name;
     at = end;
+    if (holds(kLogins, name) && at < text.size() && (text[at] == ' ' || text[at] == '=')) {
+      std::size_t from = at + 1;
+      const char around = from < text.size() && quote(text[from]) ? text[from++] : '\0';
+      const std::size_t to = value_end(from, around);
+      out += std::string(text.substr(at, from - at)) + redact_login(text.substr(from, to - from));
+      at = to;
+      continue;
+    }
     const bool bearer = lower(name) == "bearer" || lower(name) == "basic";
     if (!secret_name(name) && !bearer) continue;
     // name=value, name: value, "name": "value", --name value
@@ -285,8 +304,12 @@ void set_record_arguments(bool as_they_are) noexcept {
 std::vector<std::string> redact_arguments(std::span<const std::string> words) {
   if (g_record_arguments) return {words.begin(), words.end()};
   std::vector<std::string> out;
-  bool next = false;
+  bool next = false, login = false;
   for (const std::string& word : words) {
+    if (std::exchange(login, holds(kLogins, word)) && !login) {
+      out.push_back(redact_login(word));
+      continue;
+    }
     const bool option = word.starts_with('-') && word.size() > 1;
     if (std::exchange(next, false) && !option) {
       out.push_back(redacted(word));

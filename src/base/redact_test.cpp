@@ -40,6 +40,9 @@ TEST(Redact, ArgumentsLoseTheirSecretsAndKeepTheirNames) {
                              Words{"{\"password\": \"hush1\", \"x\": 1}"},
                              Words{"--dsn=user hush1 host"},
                              Words{"--authToken", "hush1"},
+                             Words{"curl", "-u", "alice:hush1", "http://h"},
+                             Words{"--proxy-user=alice:hush1"},
+                             Words{"sh", "-c", "curl --user 'alice:hush1' http://h"},
                              Words{"--proxy=user:hush1@host:3128"},
                              Words{"-x", "user:hush1@proxy.example.org"},
                              Words{"--proxy=user:p@hush1@localhost/x"},
@@ -82,6 +85,10 @@ TEST(Redact, WhatIsNoSecretStays) {
                        "--keys",
                        "a,b",
                        "monkey=1",
+                       "--user",
+                       "1000:1000",
+                       "-u",
+                       "app.py",
                        "Basic"};
   EXPECT_EQ(redact_arguments(words), words);
   EXPECT_EQ(redact_text("rangescope: 3 keys: a, b"), "rangescope: 3 keys: a, b");

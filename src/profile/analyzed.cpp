@@ -107,7 +107,7 @@ bool holds_program(const model::Session& session) {
 std::string why_no_range(const model::Session& native) {
   if (!native.processes.empty()) return base::counted(native.processes.size(), "process") + ", and none opened a range";
   for (const model::Loss& loss : native.losses)
-    if (loss.kind == "no_capture_file") return loss.detail;
+    if (loss.kind == "no_capture_file" || loss.kind == "musl_program") return loss.detail;
   return "no process loaded rangescope's library, or none that did could write into the run directory";
 }
 

@@ -154,6 +154,20 @@ class First(unittest.TestCase):
         self.assertEqual(made.returncode, 0, made.stderr)
         self.first_run(os.path.join(self.folder, "program"), out="true\n")
 
+    def test_musl(self):
+        """It cannot load our library: that is said, and what to do; no advice to open ranges."""
+        if not shutil.which("musl-gcc"):
+            self.skipTest("musl-tools is not installed")
+        source = "#include <time.h>\nint main(void) { clock_t e = clock() + CLOCKS_PER_SEC / 3; while (clock() < e) {} return 3; }"
+        made = cases.run(self.language(source, ".c", "musl-gcc", "-o", "FOLDER/program", "SOURCE"))
+        self.assertEqual(made.returncode, 0, made.stderr)
+        report = self.first_run(os.path.join(self.folder, "program"), code=3)
+        self.assertIn("musl_program", [loss["kind"] for loss in report["losses"]])
+        table = self.tool("report", "latest").stdout
+        self.assertIn("no ranges: the program is one region. It is linked to musl: link it to glibc", table)
+        self.assertNotIn("open NVTX ranges", table)
+        self.assertIn("linked to musl", self.tool("doctor", "latest").stdout)
+
     def test_tests_of_python(self):
         source = "import unittest\nclass T(unittest.TestCase):\n  def test_a(self): sum(range(10**7))\n"
         if cases.run([PYTHON, "-c", "import pytest"]).returncode == 0:

@@ -77,7 +77,9 @@ class CpuReader {
       case static_cast<std::uint32_t>(cpu_wire::kThreads): each([&] { return thread(in); }); break;
       case static_cast<std::uint32_t>(cpu_wire::kModules):
         each([&] {
-          modules_.push_back(session_.strings.intern(in.text()));
+          const std::string_view path = in.text();
+          modules_.push_back(session_.strings.intern(path));
+          musl_ |= base::file_name(path).starts_with("ld-musl-");
           in.text();
           return true;
         });
@@ -366,6 +368,9 @@ class CpuReader {
            fmt::format("{}: {} damaged.", where_, base::counted(damaged_, "CPU record")));
     if (!ended_ && !torn && cpu_.interval_ns > 0)
       lose("sampling_ended", 1, "Sampling of the CPU ended without a word: functions may lack their names.");
+    if (musl_)
+      lose("musl_program", 1,
+           "A process was linked to musl: it cannot load rangescope's library, which is linked to glibc.");
     expand();
     count_cut();
     weigh();
@@ -565,7 +570,7 @@ class CpuReader {
   std::int64_t first_ns_ = kLatest_ns, last_ns_ = 0;
   std::size_t totals_ = 0;
   std::uint64_t damaged_ = 0;
-  bool ended_ = false, module_unknown_ = false;
+  bool ended_ = false, module_unknown_ = false, musl_ = false;
 };
 
 }  // namespace
