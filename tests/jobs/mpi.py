@@ -75,7 +75,7 @@ class Mpi(unittest.TestCase):
         """Ignored arguments that are garbage, and wrong calls: no error, and no call of an error handler, that is not the program's own."""
         program = os.path.join(BIN, "mpi_errors")
         plain = self.mpirun(4, program)
-        self.assertEqual(len(plain.stdout.splitlines()), 372)
+        self.assertEqual(len(plain.stdout.splitlines()), 452)
         done = self.mpirun(4, RANGESCOPE, "profile", "-q", "--runs", "job", "--", program)
         self.assertEqual(sorted(done.stdout.splitlines()), sorted(plain.stdout.splitlines()))
         calls = {(c["operation"], c["bytes"]): c["calls"] for c in self.report()["collectives"] if c["communicator"] == "0x1"}

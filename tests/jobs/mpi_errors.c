@@ -46,6 +46,50 @@ static void in_place(void) {
   told("reduce", MPI_Reduce(root ? MPI_IN_PLACE : one, root ? one : NULL, 4, MPI_INT, MPI_SUM, 0, MPI_COMM_WORLD));
 }
 
+/* Calls whose sizes stand elsewhere: a type for each rank, neighbours, requests that persist, that nobody waits for. */
+static void further(void) {
+  int all[64] = {0}, counts[16], places[16], bytes[16];
+  MPI_Aint far[16];
+  MPI_Datatype types[16];
+  for (int i = 0; i < size; ++i) {
+    counts[i] = 1;
+    places[i] = i;
+    bytes[i] = 4 * i;
+    far[i] = 4 * i;
+    types[i] = MPI_INT;
+  }
+  MPI_Request request, other;
+  told("alltoallw", MPI_Alltoallw(MPI_IN_PLACE, nowhere, nowhere, NULL, all, counts, bytes, types, MPI_COMM_WORLD));
+  told("ialltoallv", MPI_Ialltoallv(MPI_IN_PLACE, nowhere, nowhere, garbage(), all, counts, places, MPI_INT,
+                                    MPI_COMM_WORLD, &request));
+  told("wait ialltoallv", MPI_Wait(&request, MPI_STATUS_IGNORE));
+  told("reduce_scatter", MPI_Reduce_scatter(MPI_IN_PLACE, all, counts, MPI_INT, MPI_SUM, MPI_COMM_WORLD));
+  told("reduce_scatter_block", MPI_Reduce_scatter_block(MPI_IN_PLACE, all, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD));
+  told("scan", MPI_Scan(MPI_IN_PLACE, all, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD));
+  told("exscan", MPI_Exscan(MPI_IN_PLACE, all, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD));
+  const int once = 1, next = (rank + 1) % size, before = (rank + size - 1) % size;
+  MPI_Comm ring;
+  MPI_Cart_create(MPI_COMM_WORLD, 1, &size, &once, 0, &ring);
+  told("neighbor_alltoall", MPI_Neighbor_alltoall(all, 1, MPI_INT, all + 32, 1, MPI_INT, ring));
+  told("neighbor_alltoallw", MPI_Neighbor_alltoallw(all, counts, far, types, all + 32, counts, far, types, ring));
+  MPI_Comm_free(&ring);
+  MPI_Send_init(all, 1, MPI_INT, next, 5, MPI_COMM_WORLD, &request);
+  MPI_Recv_init(all + 32, 1, MPI_INT, before, 5, MPI_COMM_WORLD, &other);
+  for (int i = 0; i < 3; ++i) {
+    told("start", MPI_Start(&other) + MPI_Start(&request));
+    told("wait started", MPI_Wait(&request, MPI_STATUS_IGNORE) + MPI_Wait(&other, MPI_STATUS_IGNORE));
+  }
+  told("free persistent", MPI_Request_free(&request) + MPI_Request_free(&other));
+  MPI_Isend(all, 1, MPI_INT, next, 6, MPI_COMM_WORLD, &request);
+  told("free on its way", MPI_Request_free(&request));
+  told("recv", MPI_Recv(all + 32, 1, MPI_INT, MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
+  MPI_Message message;
+  MPI_Isend(all, 1, MPI_INT, next, 7, MPI_COMM_WORLD, &request);
+  told("mprobe", MPI_Mprobe(MPI_ANY_SOURCE, 7, MPI_COMM_WORLD, &message, MPI_STATUS_IGNORE));
+  told("mrecv", MPI_Mrecv(all + 32, 1, MPI_INT, &message, MPI_STATUS_IGNORE));
+  MPI_Wait(&request, MPI_STATUS_IGNORE);
+}
+
 /* Ranks of two groups: of those of the root's group that are not the root, everything but the communicator is ignored.
  */
 static void between_groups(void) {
@@ -147,6 +191,7 @@ int main(int argc, char** argv) {
   MPI_Comm_size(MPI_COMM_WORLD, &size);
   nvtxRangePushA("all");
   in_place(); /* under the fatal handler */
+  further();
   between_groups();
   MPI_Errhandler counting;
   MPI_Comm_create_errhandler(count_error, &counting);
