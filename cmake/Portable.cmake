@@ -29,6 +29,6 @@ set_target_properties(PkgConfig::archive PROPERTIES INTERFACE_LINK_LIBRARIES
                       ${RANGESCOPE_PORTABLE}/libarchive/libarchive/libarchive.a)
 rangescope_archives(PkgConfig::libdw dw elf bz2 lzma z)
 
-link_libraries(dl)  # in libc itself since glibc 2.34
+link_libraries(dl m)  # dl: in libc itself since glibc 2.34; m: floor.o
 add_compile_options(-ffile-prefix-map=${PROJECT_SOURCE_DIR}=. -ffile-prefix-map=${RANGESCOPE_PORTABLE}=portable)
 add_link_options(@${RANGESCOPE_PORTABLE}/link -Wl,--build-id=sha1)

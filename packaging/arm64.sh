@@ -17,6 +17,7 @@ if [[ ! -e $known/qemu-aarch64 ]]; then
     die "the kernel does not start programs for arm64" "As root: cat /usr/lib/binfmt.d/qemu-aarch64.conf >$known/register"
 fi
 export QEMU_LD_PREFIX=$portable/sysroot
+export GTEST_FILTER="-Process.Sigterm*:Process.TimeLimitEndsWhatLeft*:Process.SaysWhyItCannotRun:HeldRuns.RemovalStaysOnOneFileSystem"
 ctest --test-dir "$build" -L '^(unit|victim)$' -E '^(unit\.(sample|cpu_limits)|victims\.(cpu|sampling))$' --output-on-failure --no-tests=error \
   -j "$(nproc)" --timeout 1200
 cd "$(mktemp -d)"

@@ -3,11 +3,12 @@
 
     within_memory.py BUILD_DIR --test   the goldens
     within_memory.py BUILD_DIR          a capture of 4 GiB as well; prints times and peaks
+    within_memory.py BUILD_DIR WHAT...  that alone, and of its commands those that begin with one of these
 
 The limit is RLIMIT_DATA: heap and private memory of each process, not the file that is mapped; with the capture of
 4 GiB, and where root runs this, a memory control group holds it as well, page cache included, and gives the peak. A
 command may refuse an input in words; it may not die by a signal, run out of memory or call it a bug of its own. Without
---test a file of 4 GiB is made in $TMPDIR, used and removed; a command that writes every range of it is interrupted
+--test a file of 4 GiB is made in $TMPDIR, used and removed; a command that writes every range of it is ended
 after MOST_S, by which time it has long come to what it holds in memory.
 """
 import concurrent.futures
@@ -93,7 +94,7 @@ def run(tool, words, folder, group=None, most_s=None):
     begin = time.monotonic()
     with tempfile.TemporaryFile() as err:
         child = subprocess.Popen([tool, *words], cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=err, preexec_fn=limited)
-        timer = threading.Timer(most_s or 1e6, lambda: os.kill(child.pid, signal.SIGINT))
+        timer = threading.Timer(most_s or 1e6, lambda: os.kill(child.pid, signal.SIGTERM))
         timer.daemon = True
         timer.start()
         _, status, usage = os.wait4(child.pid, 0)
@@ -128,17 +129,19 @@ def all_goldens(tool, folder):
     return wrong
 
 
-def four_gigabytes(build, tool, folder):
+def four_gigabytes(build, tool, folder, chosen):
     path = os.path.join(folder, "42.0.rstrace")
     subprocess.run([os.path.join(build, "bin", "big_capture"), path, "4295"], check=True, stdout=subprocess.DEVNULL)
     wrong = []
     for what, words in commands(path, os.path.join(folder, "big"), FORMATS):
+        if chosen and not what.startswith(tuple(chosen)):
+            continue
         group = Group.make()
         code, wall, peak, said = run(tool, words, folder, group, MOST_S)
         grouped = f", {group.end() / 1e6:.0f} with the page cache" if group else ""
-        interrupted = wall >= MOST_S and code in (130, -signal.SIGINT)
+        interrupted = wall >= MOST_S and code in (143, -signal.SIGTERM)
         why = "" if interrupted else problem(code, said)
-        print(f"{what:<24}{wall:>8.1f} s{peak / 1e6:>8.0f} MB{grouped}  {'interrupted' if interrupted else f'exit code {code}'}  {why}", flush=True)
+        print(f"{what:<24}{wall:>8.1f} s{peak / 1e6:>8.0f} MB{grouped}  {'ended' if interrupted else f'exit code {code}'}  {why}", flush=True)
         wrong += [f"{what}: {why}"] if why else []
         for name in os.listdir(folder):
             if name.startswith("big."):
@@ -149,9 +152,9 @@ def four_gigabytes(build, tool, folder):
 def main(build, *words):
     tool = os.path.join(os.path.abspath(build), "bin", "rangescope")
     with tempfile.TemporaryDirectory(prefix="rangescope-memory-") as folder:
-        wrong = all_goldens(tool, folder)
-        if "--test" not in words:
-            wrong += four_gigabytes(build, tool, folder)
+        wrong = [] if words and words != ("--test",) else all_goldens(tool, folder)
+        if words != ("--test",):
+            wrong += four_gigabytes(build, tool, folder, words)
     print(*wrong, sep="\n")
     return int(bool(wrong))
 

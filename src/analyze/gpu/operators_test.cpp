@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "analyze/analyze.hpp"
 #include "analyze/session_test.hpp"
 
@@ -38,7 +40,9 @@ std::string operators(const SessionBuilder& trace) {
   model::Report report;
   add_operators(trace.session, report);
   std::string out;
-  const auto number = [](double value) { return ' ' + std::to_string(static_cast<long long>(value)); };
+  const auto number = [](double value) {
+    return std::isnan(value) ? " -" : ' ' + std::to_string(static_cast<long long>(value));
+  };
   for (const model::OperatorRow& row : report.operators)
     out += row.name + " x" + std::to_string(row.calls) + " cpu" + number(row.cpu_ns) + number(row.exclusive_cpu_ns) +
            " gpu" + number(row.gpu_ns) + number(row.exclusive_gpu_ns) + '\n';
@@ -104,9 +108,9 @@ TEST(Operators, TheProfilersOwnTimeIsARowOfItsOwn) {
   trace.op(trace.main, "aten::never_ended", 110, model::kOpen);
   trace.op(trace.main, "aten::inside", 120, 130);
   EXPECT_EQ(operators(trace),
-            "aten::mul x1 cpu 100 100 gpu -9223372036854775808 -9223372036854775808\n"
-            "Activity Buffer Request x1 cpu 40 40 gpu -9223372036854775808 -9223372036854775808\n"
-            "aten::inside x1 cpu 10 10 gpu -9223372036854775808 -9223372036854775808\n");
+            "aten::mul x1 cpu 100 100 gpu - -\n"
+            "Activity Buffer Request x1 cpu 40 40 gpu - -\n"
+            "aten::inside x1 cpu 10 10 gpu - -\n");
 }
 
 std::string kernels(const SessionBuilder& trace, const Options& options = {}) {
