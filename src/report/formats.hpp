@@ -27,5 +27,7 @@ namespace rangescope::report {
 /// Call chains: a line a chain, "range;function;function COUNT", for flamegraph.pl; and the JSON of www.speedscope.app.
 [[nodiscard]] std::unique_ptr<Exporter> make_collapsed();
 [[nodiscard]] std::unique_ptr<Exporter> make_speedscope();
+/// Ranges, functions and kernels with wall, CPU and GPU time, bytes and energy, for `go tool pprof` and what reads it.
+[[nodiscard]] std::unique_ptr<Exporter> make_pprof();
 
 }  // namespace rangescope::report

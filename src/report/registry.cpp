@@ -9,7 +9,7 @@ namespace rangescope::report {
 std::span<const std::unique_ptr<Exporter>> exporters() {
   static const std::array kExporters = {
       make_terminal(), make_json(),   make_jsonl(),       make_csv(),       make_markdown(),   make_html(),
-      make_perfetto(), make_chrome(), make_openmetrics(), make_collapsed(), make_speedscope(),
+      make_perfetto(), make_chrome(), make_openmetrics(), make_collapsed(), make_speedscope(), make_pprof(),
   };
   return kExporters;
 }

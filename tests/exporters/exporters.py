@@ -6,6 +6,7 @@ import csv
 import json
 import os
 import re
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -142,6 +143,63 @@ class Chrome(unittest.TestCase):
             self.assertLessEqual(begins[end["id"]]["ts"], end["ts"])
         total = sum(e["dur"] for e in events if e.get("cat") == "kernel") * 1e3
         self.assertAlmostEqual(total, sum(end - start for start, end, _ in kernels), delta=len(kernels))
+
+
+class Pprof(unittest.TestCase):
+    """Opened by the real `go tool pprof`."""
+
+    def raw(self, path):
+        if not shutil.which("go"):
+            self.skipTest("go is not installed (Debian's golang-go)")
+        with tempfile.TemporaryDirectory() as folder:
+            with open(f"{folder}/p.pb.gz", "wb") as f:
+                f.write(report(path, "pprof"))
+            done = subprocess.run(["go", "tool", "pprof", "-raw", f"{folder}/p.pb.gz"], capture_output=True, text=True, cwd=folder,
+                                  env={**os.environ, "HOME": folder, "PPROF_TMPDIR": folder})
+        self.assertEqual(done.returncode, 0, done.stderr)
+        head, _, rest = done.stdout.partition("Samples:\n")
+        types, *lines = rest.partition("Locations\n")[0].splitlines()
+        kinds = [each.split("/")[0].replace("[dflt]", "") for each in types.split()]
+        found = []
+        for line in lines:
+            values, _, stack = line.partition(":")
+            found.append((tuple(reversed(stack.split())), dict(zip(kinds, map(int, values.split())))))
+        return kinds, found, head
+
+    def sums(self, found, kind):
+        return sum(values[kind] for _, values in found)
+
+    def test_ranges_and_kernels(self):
+        path = golden("nsys/zoo.sqlite")
+        kinds, found, head = self.raw(path)
+        whole = json.loads(report(path, "json"))
+        self.assertEqual(kinds, ["wall", "gpu", "copied"])
+        self.assertEqual(self.sums(found, "gpu"), whole["total"]["kernel_ns"])
+        self.assertEqual(self.sums(found, "copied"), whole["total"]["copy_bytes"])
+        own = [r["wall_ns"]["exclusive"] for r in whole["regions"] if (r["process"], r["domain"], r["kind"]) == (None, "", "push_pop")]
+        self.assertEqual(sorted(v["wall"] for _, v in found if v["wall"]), sorted([round(ns) for ns in own if ns] + [round(whole["outside"]["wall_ns"])]))
+        self.assertIn("left out, since they overlap: push_pop ranges of domain LLM", head)
+
+    def test_a_tree_of_names(self):
+        with tempfile.TemporaryDirectory() as folder:
+            with open(f"{folder}/p.pb.gz", "wb") as f:
+                f.write(report(golden("nsys/zoo.sqlite"), "pprof"))
+            if not shutil.which("go"):
+                self.skipTest("go is not installed (Debian's golang-go)")
+            done = subprocess.run(["go", "tool", "pprof", "-traces", "-sample_index=gpu", f"{folder}/p.pb.gz"], capture_output=True, text=True,
+                                  cwd=folder, env={**os.environ, "HOME": folder, "PPROF_TMPDIR": folder})
+        traces = [[line.split(None, 1)[1] if line[:11].strip() else line.strip() for line in block.splitlines() if line.strip()]
+                  for block in re.split(r"^-+\+-+$", done.stdout, flags=re.M)[1:]]
+        self.assertIn(["softmax_like(float *, int)", "layer0", "decode"], [[name.strip() for name in trace] for trace in traces])
+
+    def test_functions(self):
+        path = golden("native-cpu/python")
+        kinds, found, _ = self.raw(path)
+        self.assertEqual(kinds, ["wall", "cpu"])
+        samples = sum(int(line.rsplit(" ", 1)[1]) for line in report(path, "collapsed").decode().splitlines())
+        whole = json.loads(report(path, "json"))
+        interval = next(r["cpu"]["interval_ns"] for r in whole["regions"] if r.get("cpu"))
+        self.assertEqual(self.sums(found, "cpu"), samples * interval)
 
 
 class OpenMetrics(unittest.TestCase):

@@ -1,43 +1,23 @@
-#include "report/formats.hpp"
+#include "report/formats/stacks/chains.hpp"
 
 #include <algorithm>
 #include <unordered_map>
 
 #include "report/document/flame.hpp"
 #include "report/document/json_writer.hpp"
+#include "report/formats.hpp"
 
 namespace rangescope::report {
 namespace {
 
 using model::CpuProfile;
 
-struct Chain {
-  std::vector<std::string> ranges;
-  std::uint32_t stack = model::kNone;
-  std::int64_t samples = 0;
-};
-
-base::Result<std::vector<Chain>> chains(const model::Report& report, const model::Session* session) {
-  std::vector<Chain> out;
-  for (const model::Region& region : report.regions)
-    if (region.cpu)
-      for (const model::CpuStackCount& count : region.cpu->stacks)
-        out.push_back({region.path, count.stack, count.samples});
-  if (report.cpu_outside)
-    for (const model::CpuStackCount& count : report.cpu_outside->stacks)
-      out.push_back({{}, count.stack, count.samples});
+base::Result<std::vector<Chain>> sampled_chains(const model::Report& report, const model::Session* session) {
+  auto out = chains(report);
   if (session == nullptr || out.empty())
     return base::fail(base::Code::kNothingCaptured, "the input holds no samples of the CPU", {},
                       "Record with rangescope profile --cpu; its losses say what forbids it");
   return out;
-}
-
-/// Frames from the outermost to the innermost.
-std::vector<std::uint32_t> frames_of(const CpuProfile& cpu, std::uint32_t stack) {
-  std::vector<std::uint32_t> frames;
-  for (; stack < cpu.stacks.size(); stack = cpu.stacks[stack].parent) frames.push_back(cpu.stacks[stack].frame);
-  std::reverse(frames.begin(), frames.end());
-  return frames;
 }
 
 class Collapsed final : public Exporter {
@@ -46,7 +26,7 @@ class Collapsed final : public Exporter {
   [[nodiscard]] std::string_view extension() const override { return "collapsed"; }
   [[nodiscard]] base::Result<void> write(const model::Report& report, const model::Session* session, const Style&,
                                          Sink& sink) const override {
-    auto list = chains(report, session);
+    auto list = sampled_chains(report, session);
     if (!list) return base::fail(std::move(list));
     std::vector<std::string> texts;
     for (const model::CpuFrame& frame : session->cpu.frames) texts.push_back(folded_word(frame_text(*session, frame)));
@@ -68,7 +48,7 @@ class Speedscope final : public Exporter {
   [[nodiscard]] std::string_view extension() const override { return "speedscope.json"; }
   [[nodiscard]] base::Result<void> write(const model::Report& report, const model::Session* session, const Style&,
                                          Sink& sink) const override {
-    auto list = chains(report, session);
+    auto list = sampled_chains(report, session);
     if (!list) return base::fail(std::move(list));
     const CpuProfile& cpu = session->cpu;
     std::unordered_map<std::string, std::size_t> ranges;
@@ -127,6 +107,25 @@ class Speedscope final : public Exporter {
 };
 
 }  // namespace
+
+std::vector<Chain> chains(const model::Report& report) {
+  std::vector<Chain> out;
+  for (const model::Region& region : report.regions)
+    if (region.cpu)
+      for (const model::CpuStackCount& count : region.cpu->stacks)
+        out.push_back({region.path, count.stack, count.samples});
+  if (report.cpu_outside)
+    for (const model::CpuStackCount& count : report.cpu_outside->stacks)
+      out.push_back({{}, count.stack, count.samples});
+  return out;
+}
+
+std::vector<std::uint32_t> frames_of(const model::CpuProfile& cpu, std::uint32_t stack) {
+  std::vector<std::uint32_t> frames;
+  for (; stack < cpu.stacks.size(); stack = cpu.stacks[stack].parent) frames.push_back(cpu.stacks[stack].frame);
+  std::reverse(frames.begin(), frames.end());
+  return frames;
+}
 
 std::unique_ptr<Exporter> make_collapsed() {
   return std::make_unique<Collapsed>();
