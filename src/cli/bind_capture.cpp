@@ -1,6 +1,9 @@
 // How a program is captured: the native library, sampling, counters, and the doctor's look.
+#include <functional>
 #include <optional>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/text.hpp"
 #include "cli/bind.hpp"
@@ -26,6 +29,12 @@ void bind_native(const Arguments& command, collect::native::Options& options) {
              "Write auto (all of a PyTorch program), off, or how many levels from the outermost: 3");
     options.extra_env[wire::kModules] = text;
   });
+  const std::function<void(const std::vector<std::string>&)> choose = [&options](const auto& patterns) {
+    std::string& lines = options.extra_env[wire::kFunctions];
+    for (const std::string& one : patterns) lines += (lines.empty() ? "" : "\n") + one;
+  };
+  app.add_option("--functions", choose).type_name("[NAME=]PATTERN").repeated();
+  app.add_option("--phases", [&options](const std::string& text) { options.extra_env[wire::kPhases] = text; });
   app.add_duration(
       "--flush-interval",
       [&options](std::int64_t ns) { options.extra_env[wire::kFlushInterval] = std::to_string(ns / 1000000) + "ms"; }, 0,

@@ -114,9 +114,10 @@ struct Launch {
 };
 static_assert(sizeof(Launch) == 24);
 
-/// A torch.nn.Module by the chain of those that were called around it: `torch.nn.Module._call_impl` was running.
+/// A torch.nn.Module by the chain of those that were called around it: `torch.nn.Module._call_impl` was running. Or a
+/// function in that chain, whose name stands as its type.
 struct Module {
-  RecordHeader head;         ///< id: number of the chain that ends with it
+  RecordHeader head;         ///< id: number of the chain that ends with it; small: 1 for a function
   std::uint32_t around;      ///< number of the chain without it; 0: it is the outermost
   std::uint16_t name_bytes;  ///< its name below the one around it, "layers.3.mlp"; none where that does not hold it
   std::uint16_t type_bytes;

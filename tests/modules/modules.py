@@ -98,7 +98,6 @@ class Modules(unittest.TestCase):
                 self.assertEqual(mlp["path"][-1], "model.layers.2.mlp (Mlp)")
                 self.assertEqual((mlp["gpu"]["kernels"], mlp["gpu"]["kernel_ns"]), (15, 15000))
 
-    @unittest.skipUnless(REAL or not os.environ.get("CI"), "no PyTorch")
     def test_pytorch(self):
         for version, python in REAL.items():
             for hooks in ((), ("hooks",)):
@@ -143,6 +142,31 @@ class Modules(unittest.TestCase):
     def test_an_isolated_python(self):
         report = self.profile("/usr/bin/python3", "hooks", "steps", "2", options=("-S", "-I", "-E"))
         self.assertEqual(self.calls(report), {name: 2 * n for name, n in ONE_STEP.items()})
+
+    def test_functions_that_are_chosen(self):
+        for version, python in PYTHONS.items():
+            with self.subTest(version):
+                report = self.profile(python, "hooks", "functions", "3", words=("--functions", "one step=program.*step", "--functions", "program.*run"))
+                run = next(r for r in report["regions"] if r["path"][-1].endswith("run"))
+                below = self.one(report, run["path"][-1], "one step", "Model", "model")
+                self.assertEqual((below["occurrences"], below["gpu"]["kernels"]), (3, 3 * (sum(ONE_STEP.values()) - 1)))
+                self.assertEqual(self.one(report, run["path"][-1], "one step")["gpu"]["exclusive_kernels"], 3)
+                self.assertEqual((run["gpu"]["exclusive_kernels"], report["unattributed"]["kernels"]), (3, 1))
+
+    def test_phases_of_pytorch(self):
+        for version, python in REAL.items():
+            with self.subTest(version):
+                report = self.profile(python, "train", "4", real=True)
+                for phase in ("backward", "optimizer step"):
+                    self.assertEqual(self.one(report, phase)["occurrences"], 4)
+                self.assertEqual(self.one(report, "Model")["occurrences"], 4)
+                report = self.profile(python, "train", "1", real=True, words=("--phases", "off"))
+                self.assertEqual({r["path"][0] for r in report["regions"]}, {"Model"})
+
+    def test_launches_when_python_has_ended(self):
+        for version, python in PYTHONS.items():
+            with self.subTest(version):
+                self.calls(self.profile(python, "hooks", "at_exit"))
 
     def test_levels_and_off(self):
         report = self.profile("/usr/bin/python3", "hooks", "steps", "2", words=("--modules", "2"))

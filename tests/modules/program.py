@@ -23,7 +23,7 @@ cuda.cuGraphInstantiateWithFlags.argtypes = [ctypes.c_void_p, ctypes.c_void_p, c
 cuda.cuGraphLaunch.argtypes = [ctypes.c_void_p] * 2
 cuda.cuStreamBeginCapture_v2.argtypes = [ctypes.c_void_p, ctypes.c_int]
 cuda.cuStreamEndCapture.argtypes = [ctypes.c_void_p] * 2
-names, kept = {}, []
+names, kept = {}, []  # what the driver points to
 inside = threading.local()
 
 
@@ -41,7 +41,8 @@ def launch(name=None):
     """A kernel of 1 us, called like the module that we are in."""
     name = name or (inside.stack[-1] if getattr(inside, "stack", None) else "outside")
     text = names.setdefault(name, name.encode() + b"\0")
-    cuda.cuLaunchKernel(ctypes.cast(text, ctypes.c_void_p), 1, 1, 1, 1, 1, 1, 0, None, ctypes.cast(SHORT, ctypes.c_void_p), None)
+    cuda.cuLaunchKernel(ctypes.cast(text, ctypes.c_void_p), 1, 1, 1, 1, 1, 1, 0, getattr(inside, "stream", None),
+                        ctypes.cast(SHORT, ctypes.c_void_p), None)
 
 
 class Leaf(nn.Module):
@@ -172,37 +173,56 @@ def main():
         held = [check(Mlp())]
         object.__setattr__(model, "forward", lambda value: held[0](value))
         model(x)
+    elif scene == "functions":
+        class Engine:
+            def step(self):
+                launch("step")
+                model(x)
+
+            def run(self, count):
+                for _ in range(count):
+                    self.step()
+                    launch("run")
+        Engine().run(int(rest[0]))
+        launch("outside")
+    elif scene == "train":  # operators of autograd run on this thread: there is no GPU
+        weights = [torch.ones(3, requires_grad=True) for _ in range(2)]
+        optimizer = torch.optim.SGD(weights, lr=0.1)
+
+        def step():
+            (model(weights[0]) * weights[1]).sum().backward()
+            optimizer.step()
+        for _ in range(int(rest[0])):
+            in_mode(mode, step)
+    elif scene == "at_exit":  # a launch when there is no Python any more
+        ctypes.CDLL(None).on_exit(cuda.cuCtxSynchronize, None)
+        model(x)
     elif scene == "graph":
         stream, graph, instance = ctypes.c_void_p(5), ctypes.c_void_p(), ctypes.c_void_p()
         cuda.cuStreamBeginCapture_v2(stream, 0)
-        global launch
-        plain = launch
-
-        def captured(name=None):
-            name = name or inside.stack[-1]
-            text = names.setdefault(name, name.encode() + b"\0")
-            cuda.cuLaunchKernel(ctypes.cast(text, ctypes.c_void_p), 1, 1, 1, 1, 1, 1, 0, stream,
-                                ctypes.cast(SHORT, ctypes.c_void_p), None)
-        launch = captured
+        inside.stream = stream
         model(x)
-        launch = plain
         cuda.cuStreamEndCapture(stream, ctypes.byref(graph))
         cuda.cuGraphInstantiateWithFlags(ctypes.byref(instance), graph, 0)
         for _ in range(int(rest[0])):
             cuda.cuGraphLaunch(instance, stream)
-    elif scene == "cost":  # launches in a module of 38 frames
-        def deep(n):
-            return model.model.layers._modules["0"].mlp.up(x) if n == 0 else deep(n - 1)
+    elif scene == "cost":  # CPU time of a launch below 38 frames, five of them modules' calls
+        arguments = [ctypes.cast(names.setdefault("cost", b"cost\0"), ctypes.c_void_p), 1, 1, 1, 1, 1, 1, 0, None,
+                     ctypes.cast(SHORT, ctypes.c_void_p), None]
 
-        class Root(nn.Module):
+        class Burst(nn.Module):
             def forward(self, value):
-                return deep(20)
-        root = Root()
-        root.inner = model
-        count, before = int(rest[0]), time.monotonic_ns()
-        for _ in range(count):
-            root(x)
-        print((time.monotonic_ns() - before) / count)
+                function, count = cuda.cuLaunchKernel, int(rest[0])
+                before = time.thread_time_ns()
+                for _ in range(count):
+                    function(*arguments)
+                print(round((time.thread_time_ns() - before) / count))
+                return value
+
+        def deep(n):
+            return model(x) if n == 0 else deep(n - 1)
+        model.model.layers._modules["0"].mlp.up = Burst()
+        deep(20)
     cuda.cuCtxSynchronize()
 
 

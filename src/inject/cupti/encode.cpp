@@ -168,13 +168,13 @@ void Encoder::launch(const Api& api, std::uint32_t cbid, std::uint32_t correlati
   stream_.put(&whole, bytes + (extended ? 8 : 0));
 }
 
-std::uint32_t Encoder::module(std::uint32_t around, const char* name, const char* type) {
+std::uint32_t Encoder::module(std::uint32_t around, const char* name, const char* type, bool function) {
   const std::size_t name_bytes = std::strlen(name), type_bytes = std::strlen(type);
   char text[2048];
   if (name_bytes + type_bytes > sizeof text) return 0;
   std::memcpy(text, name, name_bytes);
   std::memcpy(text + name_bytes, type, type_bytes);
-  std::uint64_t hash = 14695981039346656037ull ^ name_bytes;
+  std::uint64_t hash = 14695981039346656037ull ^ (name_bytes * 2 + (function ? 1 : 0));
   for (std::size_t i = 0; i < name_bytes + type_bytes; ++i)
     hash = (hash ^ static_cast<unsigned char>(text[i])) * 1099511628211ull;
   const ModuleKey key{around, {static_cast<std::uint32_t>(hash), static_cast<std::uint32_t>(hash >> 32)}};
@@ -182,8 +182,8 @@ std::uint32_t Encoder::module(std::uint32_t around, const char* name, const char
   if (id == 0) {
     id = next_module_++;
     modules_.add(key, id);
-    stream_.put_with(gpu::Module{head(gpu::Type::kModule, id), around, static_cast<std::uint16_t>(name_bytes),
-                                 static_cast<std::uint16_t>(type_bytes)},
+    stream_.put_with(gpu::Module{head(gpu::Type::kModule, id, function ? 1 : 0), around,
+                                 static_cast<std::uint16_t>(name_bytes), static_cast<std::uint16_t>(type_bytes)},
                      text, name_bytes + type_bytes);
   }
   return id;

@@ -221,7 +221,7 @@ class Encoder {
   void launch(const Api& api, std::uint32_t cbid, std::uint32_t correlation, std::uint32_t tid, std::uint64_t start,
               std::uint64_t end, std::uint32_t module = 0, std::uint32_t same = 0);
   /// The number of a module in a chain; the same for the same names.
-  std::uint32_t module(std::uint32_t around, const char* name, const char* type);
+  std::uint32_t module(std::uint32_t around, const char* name, const char* type, bool function);
   void device(const DeviceRecord& record);
   void context(const ContextRecord& record);
   void node(std::uint32_t tid, std::uint8_t type, std::uint64_t at, std::uint64_t node, std::uint64_t original);

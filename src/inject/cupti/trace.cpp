@@ -43,7 +43,7 @@ std::uint64_t CUPTIAPI timestamp() {
   return static_cast<std::uint64_t>(now_ns());
 }
 
-std::uint32_t define_module(void* user, std::uint32_t around, const char* name, const char* type);
+std::uint32_t define_module(void* user, std::uint32_t around, const char* name, const char* type, bool function);
 
 struct Tracer {
   Tracer() : encoder(stream), modules(define_module, this) {}
@@ -272,10 +272,10 @@ void sink_launch(void* user, const NotedLaunch& launch) {
 }
 
 // A module that was not seen before, on the launching thread.
-std::uint32_t define_module(void* user, std::uint32_t around, const char* name, const char* type) {
+std::uint32_t define_module(void* user, std::uint32_t around, const char* name, const char* type, bool function) {
   Tracer& t = *static_cast<Tracer*>(user);
   const std::lock_guard<std::mutex> guard(t.stream_lock);
-  return t.encoder.module(around, name, type);
+  return t.encoder.module(around, name, type, function);
 }
 
 // PyTorch's half of Python is in it. A program that loads it after CUDA has no modules, unless it asks for them.
@@ -285,10 +285,14 @@ int is_pytorch(dl_phdr_info* info, std::size_t, void*) {
 
 void find_modules(Tracer& t) {
   const char* why = "--modules off";
-  if (t.settings.modules && t.settings.module_levels == 0 && dl_iterate_phdr(is_pytorch, nullptr) == 0)
+  const char* functions = std::getenv(wire::kFunctions);
+  const char* phases = std::getenv(wire::kPhases);
+  const bool asked = t.settings.module_levels != 0 || functions != nullptr;
+  if (t.settings.modules && !asked && dl_iterate_phdr(is_pytorch, nullptr) == 0)
     why = "PyTorch is not loaded";
   else if (t.settings.modules)
     t.in_modules = t.modules.start(t.settings.module_levels, why);
+  t.modules.functions().choose(phases == nullptr || std::strcmp(phases, "off") != 0, functions);
   const std::lock_guard<std::mutex> guard(t.stream_lock);
   t.encoder.info("modules", t.in_modules ? "on" : why);
 }

@@ -22,7 +22,9 @@ std::uint64_t mix(std::uint64_t a, std::uint64_t b) {
 }
 
 struct Level {
-  std::uint64_t self = 0, type = 0, arguments = 0;
+  std::uint64_t self = 0, type = 0;  ///< of a function: its code, and its number
+  std::uint64_t arguments = 0;
+  bool function = false;
   std::uint64_t place = 0;  ///< in its call, down to the next module's
 };
 
@@ -48,10 +50,14 @@ struct Modules::Thread {
   Thread& operator=(const Thread&) = delete;
   ~Thread() { std::free(known); }
 
-  enum class Kind : std::uint64_t { kUnknown, kOther, kModule };
+  static constexpr std::uint64_t kOther = 0, kModule = 1, kFirstFunction = 2;
+  struct Code {
+    std::uint64_t address = 0, kind = kOther;
+  };
 
-  bool frames(const Interpreter& python, std::uint64_t state);
-  Kind kind_of(const Interpreter& python, std::uint64_t code);
+  bool frames(const Interpreter& python, const Functions& functions, std::uint64_t state);
+  std::uint64_t kind_of(const Interpreter& python, const Functions& functions, std::uint64_t code);
+  bool name_of(const Interpreter& python, std::uint64_t code, char* function, std::size_t most) const;
   Known* slot_of(std::uint32_t around, std::uint64_t self, std::uint64_t type);
   bool grow();
   bool still(const Known& one) const;
@@ -60,8 +66,8 @@ struct Modules::Thread {
 
   OwnMemory memory;
   std::int64_t trusted_until_ns = 0;
-  std::uint64_t codes[kCodes] = {};  ///< addresses, with their Kind in the lowest bits
-  Level levels[kMostLevels];         ///< of the walk, the innermost first
+  Code codes[kCodes] = {};
+  Level levels[kMostLevels];  ///< of the walk, the innermost first
   std::size_t depth = 0;
   Call calls[kMostLevels];  ///< of the last launch, the outermost first
   std::size_t open = 0;
@@ -69,53 +75,71 @@ struct Modules::Thread {
   std::size_t room = 0, used = 0;
 };
 
-Modules::Thread::Kind Modules::Thread::kind_of(const Interpreter& python, std::uint64_t code) {
+bool Modules::Thread::name_of(const Interpreter& python, std::uint64_t code, char* function, std::size_t most) const {
+  std::uint64_t type = 0, text = 0;
+  return memory.copy(code + python.fields.type, &type, sizeof type) && type == python.code_type &&
+         memory.copy(code + python.fields.name, &text, sizeof text) && python.text(memory, text, function, most);
+}
+
+std::uint64_t Modules::Thread::kind_of(const Interpreter& python, const Functions& functions, std::uint64_t code) {
   // Four places each: frames of one walk must not drive each other out.
-  std::uint64_t* set = codes + (code * 0x9e3779b97f4a7c15ull >> 54 & (kCodes - 4));
+  Code* set = codes + (code * 0x9e3779b97f4a7c15ull >> 54 & (kCodes - 4));
   for (std::size_t i = 0; i < 4; ++i)
-    if ((set[i] & ~std::uint64_t{7}) == code) return static_cast<Kind>(set[i] & 7);
-  const auto is_module = [&] {
-    const wire::cpython::Fields& fields = python.fields;
-    std::uint64_t type = 0, text = 0;
-    char name[32], file[4096];
-    if (!memory.copy(code + fields.type, &type, sizeof type) || type != python.code_type) return false;
-    if (!memory.copy(code + fields.name, &text, sizeof text) || !python.text(memory, text, name, sizeof name))
-      return false;
+    if (set[i].address == code) return set[i].kind;
+  const auto look = [&]() -> std::uint64_t {
+    std::uint64_t text = 0;
+    char name[256], file[4096];
+    if (!name_of(python, code, name, sizeof name)) return kOther;
     const char* function = std::strncmp(name, "Module.", 7) == 0 ? name + 7 : name;  // qualified since 3.11
-    if (std::strcmp(function, "_call_impl") != 0 && std::strcmp(function, "_wrapped_call_impl") != 0) return false;
-    if (!memory.copy(code + fields.file, &text, sizeof text) || !python.text(memory, text, file, sizeof file))
-      return false;
+    const bool call = std::strcmp(function, "_call_impl") == 0 || std::strcmp(function, "_wrapped_call_impl") == 0;
+    if (!call && !functions.any()) return kOther;
+    if (!memory.copy(code + python.fields.file, &text, sizeof text) || !python.text(memory, text, file, sizeof file))
+      return kOther;
     constexpr char kFile[] = "torch/nn/modules/module.py";
     const std::size_t bytes = std::strlen(file);
-    return bytes >= sizeof kFile - 1 && std::strcmp(file + bytes - (sizeof kFile - 1), kFile) == 0;
+    if (call && bytes >= sizeof kFile - 1 && std::strcmp(file + bytes - (sizeof kFile - 1), kFile) == 0) return kModule;
+    const std::size_t number = functions.find(file, name);
+    return number != 0 ? kFirstFunction + number : kOther;
   };
-  const Kind kind = is_module() ? Kind::kModule : Kind::kOther;
+  const std::uint64_t kind = look();
   std::memmove(set + 1, set, 3 * sizeof *set);
-  set[0] = code | static_cast<std::uint64_t>(kind);
+  set[0] = {code, kind};
   return kind;
 }
 
 /// False where they contradict themselves, or are more than the bounds.
-bool Modules::Thread::frames(const Interpreter& python, std::uint64_t state) {
+bool Modules::Thread::frames(const Interpreter& python, const Functions& functions, std::uint64_t state) {
   const wire::cpython::Fields& fields = python.fields;
   depth = 0;
   std::uint64_t frame = 0, place = 0;
   if (!memory.word(state + fields.frame, frame)) return false;
   if (fields.through >= 0 && frame != 0 && !memory.word(frame + static_cast<std::uint64_t>(fields.through), frame))
     return false;
-  const std::uint32_t position = python.position();
+  const std::uint32_t position = python.position(), bytes = fields.locals + 16;
   for (std::size_t left = kMostFrames; frame != 0; --left) {
-    std::uint64_t code = 0, around = 0, at = 0, self = 0;
-    if (left == 0 || !memory.word(frame + fields.code, code) || !memory.word(frame + fields.previous, around) ||
-        !memory.word(frame + position, at))
-      return false;
-    code &= ~std::uint64_t{7};  // tagged since 3.14, as locals are
-    place = mix(place, fields.instruction != 0 ? at : mix(code, at & 0xffffffffu));
-    if (code != 0 && kind_of(python, code) == Kind::kModule) {
+    const char* memory_of = left != 0 ? memory.at(frame, bytes) : nullptr;
+    if (memory_of == nullptr) return false;
+    const auto word = [memory_of](std::uint32_t offset) {
+      std::uint64_t value = 0;
+      std::memcpy(&value, memory_of + offset, sizeof value);
+      return value;
+    };
+    const std::uint64_t code = word(fields.code) & ~std::uint64_t{7};  // tagged since 3.14, as locals are
+    const std::uint64_t at = word(position);
+    place = (place ^ (fields.instruction != 0 ? at : code + (at & 0xffffffffu))) * 0x9e3779b97f4a7c15ull;
+    place ^= place >> 29;
+    const std::uint64_t kind = code != 0 ? kind_of(python, functions, code) : kOther;
+    if (kind >= kFirstFunction) {
+      // One that calls itself, or another of its name, is one call.
+      if (depth == 0 || levels[depth - 1].type != kind) {
+        if (depth == kMostLevels) return false;
+        levels[depth++] = {code, kind, 0, true, place};
+        place = 0;
+      }
+    } else if (kind == kModule) {
       Level level;
-      if (!memory.word(frame + fields.locals, self) || !memory.word(frame + fields.locals + 8, level.arguments))
-        return false;
-      self &= ~std::uint64_t{7};
+      std::uint64_t self = word(fields.locals) & ~std::uint64_t{7};
+      level.arguments = word(fields.locals + 8);
       if (self != 0 && memory.word(self + fields.type, level.type) && level.type == python.cell_type) {
         if (!memory.word(self + python.header(), self)) return false;
         self &= ~std::uint64_t{7};
@@ -136,7 +160,7 @@ bool Modules::Thread::frames(const Interpreter& python, std::uint64_t state) {
         place = 0;
       }
     }
-    frame = around;
+    frame = word(fields.previous);
   }
   return true;
 }
@@ -261,11 +285,11 @@ Here Modules::here(std::int64_t now_ns) {
 Here Modules::here(Thread& thread, std::uint64_t state, std::int64_t now_ns) {
   if (now_ns > thread.trusted_until_ns) {
     thread.memory.forget();
-    std::memset(thread.codes, 0, sizeof thread.codes);
+    std::memset(static_cast<void*>(thread.codes), 0, sizeof thread.codes);
     thread.trusted_until_ns = now_ns + kTrust_ns;
   }
   const std::size_t before = std::exchange(thread.open, 0);
-  if (!thread.frames(python_, state)) {
+  if (!thread.frames(python_, functions_, state)) {
     untold_.fetch_add(1, std::memory_order_relaxed);
     return {};
   }
@@ -278,13 +302,17 @@ Here Modules::here(Thread& thread, std::uint64_t state, std::int64_t now_ns) {
     if (known == nullptr) break;
     if (known->number == 0 || now_ns - known->checked_ns > kTrust_ns) {
       if (known->number == 0 || !thread.still(*known)) {
-        char name[1024] = {}, type[128];
+        char name[1024] = {}, type[256];
         Known made{level.self, level.type, out.module, 0, 0, 0, 0};
-        if (i > 0)
-          made.key = thread.name_below(python_, thread.levels[thread.depth - i].self, level.self, name, sizeof name,
-                                       made.place);
-        if (!python_.type_name(thread.memory, level.type, type, sizeof type)) break;
-        made.number = define_(user_, out.module, made.key != 0 ? name : "", type);
+        std::size_t outer = thread.depth - i;  // the module around it
+        while (outer < thread.depth && thread.levels[outer].function) ++outer;
+        if (!level.function && outer < thread.depth)
+          made.key = thread.name_below(python_, thread.levels[outer].self, level.self, name, sizeof name, made.place);
+        const bool named = level.function ? thread.name_of(python_, level.self, type, sizeof type)
+                                          : python_.type_name(thread.memory, level.type, type, sizeof type);
+        if (!named) break;
+        const char* shown = level.function ? functions_.name_of(level.type - Thread::kFirstFunction, type) : type;
+        made.number = define_(user_, out.module, made.key != 0 ? name : "", shown, level.function);
         if (made.number == 0) break;
         thread.used += known->number == 0 ? 1 : 0;
         *known = made;

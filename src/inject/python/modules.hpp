@@ -7,6 +7,8 @@
 // these dictionaries again once a second, as memory of dead objects is used again. No Python code runs, no reference is
 // taken, nothing is written.
 //
+// Calls of chosen functions (functions.hpp) stand in the chain too, by their code.
+//
 // Calls: frames do not say whether a module's call is the one of the last launch. It is another where the thread was
 // not in the module between, where its arguments lie elsewhere, or where it begins again: the first place in it that
 // launched (the instruction, and which module was called there) comes back after another one did.
@@ -20,6 +22,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "inject/python/functions.hpp"
 #include "inject/python/interpreter.hpp"
 
 namespace rangescope::inject::python {
@@ -33,8 +36,9 @@ struct Here {
 class Modules {
  public:
   static constexpr std::size_t kMostFrames = 1024, kMostLevels = 64;
-  /// Gives a module of a chain its number: `name` below the one around it ("layers.3"), "" for the outermost.
-  using Define = std::uint32_t (*)(void* user, std::uint32_t around, const char* name, const char* type);
+  /// Gives a module of a chain its number: `name` below the one around it ("layers.3"), "" for the outermost. A
+  /// function has no `name`, but its own as `type`.
+  using Define = std::uint32_t (*)(void* user, std::uint32_t around, const char* name, const char* type, bool function);
 
   Modules(Define define, void* user) : define_(define), user_(user) {}
   /// False, with why, where there is no Python that can be read. `levels`: of chains, 0: all.
@@ -48,11 +52,13 @@ class Modules {
   [[nodiscard]] static Thread* new_thread();
   [[nodiscard]] Here here(Thread& thread, std::uint64_t state, std::int64_t now_ns);
   Interpreter& interpreter() { return python_; }
+  Functions& functions() { return functions_; }
 
  private:
   Define define_;
   void* user_;
   Interpreter python_;
+  Functions functions_;
   std::size_t levels_ = kMostLevels;
   std::atomic<std::uint64_t> untold_{0};
 };

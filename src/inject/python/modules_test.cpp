@@ -58,7 +58,7 @@ class Image {
   std::string walk() {
     std::string told;
     Modules modules(
-        [](void* user, std::uint32_t around, const char* name, const char* type) {
+        [](void* user, std::uint32_t around, const char* name, const char* type, bool) {
           *static_cast<std::string*>(user) += std::to_string(around) + ":" + name + ":" + type + " ";
           return around + 1;
         },

@@ -29,6 +29,14 @@ class OwnMemory {
     std::memcpy(&value, reinterpret_cast<const void*>(address), sizeof value);
     return true;
   }
+  /// Where so many bytes are, at a multiple of 8 and fewer than a page; null where they cannot be read.
+  [[nodiscard]] const char* at(std::uint64_t address, std::size_t bytes) {
+    const std::uint64_t page = address >> 12, last = (address + bytes - 1) >> 12;
+    if ((address & 7) != 0 || (pages_[page & (kPages - 1)] != page + 1 && !know(page)) ||
+        (last != page && pages_[last & (kPages - 1)] != last + 1 && !know(last))) [[unlikely]]
+      return nullptr;
+    return reinterpret_cast<const char*>(address);
+  }
   void forget() { std::memset(pages_, 0, sizeof pages_); }
 
  private:

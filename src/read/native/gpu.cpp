@@ -231,7 +231,8 @@ class GpuReader {
     const auto module = record.as<gpu::Module>();
     const std::string_view text = record.text(sizeof module, std::size_t{module.name_bytes} + module.type_bytes);
     const std::size_t name = std::min<std::size_t>(module.name_bytes, text.size());
-    modules_.define(module.head.id, module.around, text.substr(0, name), text.substr(name), session_);
+    modules_.define(module.head.id, module.around, text.substr(0, name), text.substr(name), module.head.small == 1,
+                    session_);
   }
   void take_copy(const GpuRecord& record) {
     const auto copy = record.as<gpu::Copy>();

@@ -3,15 +3,10 @@
 #include <algorithm>
 #include <map>
 #include <string>
+#include <utility>
 
 namespace rangescope::read::native {
 namespace {
-
-/// The path in front of a name: "model.layers.3" of "model.layers.3 (LlamaDecoderLayer)"; "" of "LlamaForCausalLM".
-std::string_view path_of(std::string_view name) {
-  const auto type = name.rfind(" (");
-  return type == std::string_view::npos ? std::string_view{} : name.substr(0, type);
-}
 
 /// A launch, or a call that was in no module, of one thread.
 struct Step {
@@ -27,23 +22,15 @@ struct Thread {
 }  // namespace
 
 void ModuleCalls::define(std::uint32_t number, std::uint32_t around, std::string_view name, std::string_view type,
-                         model::Session& session) {
+                         bool function, model::Session& session) {
   const auto outer = modules_.find(around);
   Module made;
-  std::string text;
-  if (outer != modules_.end()) {
-    made.chain = outer->second.chain;
-    text = path_of(session.strings.view(outer->second.name));
-  }
+  if (outer != modules_.end()) made = outer->second;
   if (number == 0 || made.chain.size() >= 64) return;
   made.chain.push_back(number);
-  if (name.empty()) {
-    text = type;
-  } else {
-    if (!text.empty()) text += '.';
-    (text += name).append(" (").append(type).append(")");
-  }
-  made.name = session.strings.intern(text);
+  if (!function) made.path = name.empty() ? "" : made.path + (made.path.empty() ? "" : ".") + std::string(name);
+  const bool alone = function || made.path.empty();
+  made.name = session.strings.intern(alone ? std::string(type) : made.path + " (" + std::string(type) + ")");
   modules_.insert_or_assign(number, std::move(made));
 }
 

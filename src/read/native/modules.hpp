@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
@@ -17,8 +18,8 @@ namespace rangescope::read::native {
 
 class ModuleCalls {
  public:
-  /// A module of a chain; `around`: 0, or one that was defined.
-  void define(std::uint32_t number, std::uint32_t around, std::string_view name, std::string_view type,
+  /// A module of a chain, or a function, whose name is `type`; `around`: 0, or one that was defined.
+  void define(std::uint32_t number, std::uint32_t around, std::string_view name, std::string_view type, bool function,
               model::Session& session);
   /// session.launches[launch] was made in the chain that ends with `module`.
   void launched(std::uint32_t launch, std::uint32_t module, std::uint32_t same) {
@@ -30,6 +31,7 @@ class ModuleCalls {
  private:
   struct Module {
     std::vector<std::uint32_t> chain;  ///< numbers, this one last
+    std::string path;                  ///< "model.layers.3.mlp"; "" of the outermost
     model::StringId name = 0;          ///< "model.layers.3.mlp (LlamaMLP)"
   };
   struct Launched {

@@ -13,10 +13,10 @@ struct Calls {
   Calls() {
     session.processes.push_back({});
     session.threads = {{0, 1, 0}, {0, 2, 0}};
-    modules.define(1, 0, "", "Model", session);
-    modules.define(2, 1, "model", "Decoder", session);
-    modules.define(3, 2, "layers.0", "Layer", session);
-    modules.define(4, 1, "head", "Linear", session);
+    modules.define(1, 0, "", "Model", false, session);
+    modules.define(2, 1, "model", "Decoder", false, session);
+    modules.define(3, 2, "layers.0", "Layer", false, session);
+    modules.define(4, 1, "head", "Linear", false, session);
   }
   void launch(std::int64_t at, std::uint32_t module, std::uint32_t same, std::uint32_t thread = 0) {
     if (module != 0) modules.launched(static_cast<std::uint32_t>(session.launches.size()), module, same);
@@ -84,9 +84,17 @@ TEST(ModuleCalls, TheyAreInsideOfTheInnermostRangeAndNeverAroundOne) {
   EXPECT_EQ(calls.placed(), "Model 10-25, Model 30-35, Model 40-45, Model 70-75");
 }
 
+TEST(ModuleCalls, AFunctionBetweenModulesKeepsTheirPath) {
+  Calls calls;
+  calls.modules.define(5, 2, "", "run_layers", true, calls.session);
+  calls.modules.define(6, 5, "layers.1", "Layer", false, calls.session);
+  calls.launch(10, 6, 0);
+  EXPECT_EQ(calls.placed(), "Model 10-15, model (Decoder) 10-15, run_layers 10-15, model.layers.1 (Layer) 10-15");
+}
+
 TEST(ModuleCalls, WhatWasNeverDefinedIsNoModule) {
   Calls calls;
-  calls.modules.define(5, 99, "lost", "Lost", calls.session);
+  calls.modules.define(5, 99, "lost", "Lost", false, calls.session);
   calls.launch(10, 77, 0);
   calls.launch(20, 5, 3);
   EXPECT_EQ(calls.placed(), "lost (Lost) 20-25");

@@ -1,0 +1,98 @@
+"""Modules of PyTorch without annotation, against NVTX ranges that forward hooks of the program open; what they cost."""
+import re
+import unittest
+
+import gpu
+
+
+def dotted(name):
+    """'model.layers.0.mlp' of 'model.layers.0.mlp (Mlp)'."""
+    return name.split(" (")[0]
+
+
+class PyTorchModules(unittest.TestCase):
+    def profiled(self, mode, *words, options=(), steps="20"):
+        run = gpu.Run(f"modules-{mode}{'-'.join(words)}", ["--cpu", "off", "--sample", "off", *options],
+                      [gpu.need("PyTorch", gpu.python()), f"{gpu.HERE}/modules_program.py", mode, steps, *words], limit=300)
+        self.assertEqual(run.code, 0, run.err)
+        self.assertEqual([loss for loss in run.report["losses"] if loss["kind"] == "gpu_partial"], [])
+        return run
+
+    def own_time(self, report):
+        """Nanoseconds of kernels by the modules of a path, outermost first, and by the ranges of the program before them."""
+        out = []
+        marked = {tuple(r["path"]) for r in report["regions"] if r.get("module")}
+        for region in report["regions"]:
+            if region["process"] is not None or not region["gpu"] or not region["gpu"]["exclusive_kernel_ns"]:
+                continue
+            parts = [tuple(region["path"][:i + 1]) for i in range(len(region["path"]))]
+            out.append(([p[-1] for p in parts if p in marked], [p[-1] for p in parts if p not in marked],
+                        region["gpu"]["exclusive_kernel_ns"]))
+        return out
+
+    def right_share(self, mode):
+        right = wrong = 0
+        for modules, ranges, ns in self.own_time(self.profiled(mode, "checked").report):
+            if not ranges:
+                continue
+            if modules and dotted(modules[-1]) == ranges[-1]:
+                right += ns
+            else:
+                wrong += ns
+                print("    not so:", ranges[-1:], modules[-1:], ns)
+        self.assertGreater(right, 0)
+        gpu.figure(f"modules, {mode}: GPU time under the right module", 100 * right / (right + wrong), "%")
+        return right / (right + wrong)
+
+    def under(self, report, wanted):
+        total = report["total"]["kernel_ns"]
+        return sum(ns for modules, _, ns in self.own_time(report) if wanted(modules)) / total
+
+    def test_eager_is_right(self):
+        self.assertGreaterEqual(self.right_share("eager"), 0.99)
+
+    def test_forward_of_training_is_right(self):
+        self.assertGreaterEqual(self.right_share("train"), 0.99)
+
+    def test_eager_all_calls(self):
+        report = self.profiled("eager").report
+        self.assertGreaterEqual(self.under(report, lambda modules: modules), 0.97)
+        found = gpu.regions(report)
+        self.assertEqual(found["Model"]["occurrences"], 23)
+        self.assertEqual(found["Model > model (Decoder) > model.layers.3 (Layer)"]["occurrences"], 23)
+
+    def test_graph(self):
+        report = self.profiled("graph").report
+        share = self.under(report, lambda modules: modules and re.match(r"model|head", modules[-1]))
+        gpu.figure("modules, CUDA graph: GPU time under a module", 100 * share, "%")
+        self.assertGreaterEqual(share, 0.97)
+
+    def test_phases_of_training(self):
+        report = self.profiled("train").report
+        self.assertEqual(gpu.regions(report)["optimizer step"]["occurrences"], 23)
+        for name, wanted in (("modules", lambda m: m and m[0] == "Model"), ("optimizer step", lambda m: "optimizer step" in m),
+                             ("backward", lambda m: "backward" in m), ("nothing", lambda m: not m)):
+            gpu.figure(f"modules, training: GPU time under {name}", 100 * self.under(report, wanted), "%")
+
+    def test_compiled(self):
+        for mode in ("compile", "reduce-overhead"):
+            with self.subTest(mode):
+                report = self.profiled(mode).report
+                gpu.figure(f"modules, {mode}: GPU time under a module", 100 * self.under(report, lambda m: m), "%")
+
+    def test_cost(self):
+        gpu.time_left(120)
+        for mode in ("eager", "graph"):
+            times = {"alone": [], "off": [], "on": []}
+            for _ in range(3):
+                command = [gpu.need("PyTorch", gpu.python()), f"{gpu.HERE}/modules_program.py", mode, "300"]
+                times["alone"].append(gpu.Done(command).out)
+                for way, options in (("off", ["--modules", "off"]), ("on", [])):
+                    times[way].append(self.profiled(mode, options=options, steps="300").out)
+            for way, texts in times.items():
+                least = min(float(re.search(r"([\d.]+) us a step", text).group(1)) for text in texts)
+                gpu.figure(f"modules, {mode}, {way}", least, "us a step", "least of 3")
+
+
+if __name__ == "__main__":
+    unittest.main()

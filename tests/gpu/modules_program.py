@@ -1,0 +1,113 @@
+"""A decoder of plain PyTorch. Usage: modules_program.py eager|graph|compile|reduce-overhead|train STEPS [checked]
+
+`checked`: forward hooks of this program open an NVTX range named like the module, which rangescope holds its own modules against.
+"""
+import sys
+import time
+
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+
+MODE, STEPS, CHECKED = sys.argv[1], int(sys.argv[2]), len(sys.argv) > 3
+WIDTH, LAYERS, TOKENS = 1024, 12, 256
+
+
+class Attention(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.qkv, self.out = nn.Linear(WIDTH, 3 * WIDTH), nn.Linear(WIDTH, WIDTH)
+
+    def forward(self, x):
+        q, k, v = self.qkv(x).view(*x.shape[:2], 3, 16, -1).permute(2, 0, 3, 1, 4)
+        return self.out(F.scaled_dot_product_attention(q, k, v, is_causal=True).transpose(1, 2).reshape(x.shape))
+
+
+class Mlp(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.up, self.down = nn.Linear(WIDTH, 4 * WIDTH), nn.Linear(4 * WIDTH, WIDTH)
+
+    def forward(self, x):
+        return self.down(F.gelu(self.up(x)))
+
+
+class Layer(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.norm1, self.attention, self.norm2, self.mlp = nn.LayerNorm(WIDTH), Attention(), nn.LayerNorm(WIDTH), Mlp()
+
+    def forward(self, x):
+        x = x + self.attention(self.norm1(x))
+        return x + self.mlp(self.norm2(x))
+
+
+class Decoder(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed, self.layers = nn.Embedding(1000, WIDTH), nn.ModuleList(Layer() for _ in range(LAYERS))
+
+    def forward(self, tokens):
+        x = self.embed(tokens)
+        for layer in self.layers:
+            x = layer(x)
+        return x
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.model, self.head = Decoder(), nn.Linear(WIDTH, 1000)
+
+    def forward(self, tokens):
+        return self.head(self.model(tokens))
+
+
+def check(model):
+    def begin(name):
+        def push(_module, _arguments):
+            torch.cuda.nvtx.range_push(name)
+        return push
+
+    def end(_module, _arguments, _result):
+        torch.cuda.nvtx.range_pop()
+
+    for name, module in model.named_modules():
+        module.register_forward_pre_hook(begin(name or "Model"))
+        module.register_forward_hook(end)
+
+
+def main():
+    torch.manual_seed(1)
+    model = Model().cuda()
+    model = model if MODE == "train" else model.half().eval()
+    if CHECKED:
+        check(model)
+    tokens = torch.randint(0, 1000, (1, TOKENS), device="cuda")
+    called = torch.compile(model, mode=None if MODE == "compile" else MODE) if MODE in ("compile", "reduce-overhead") else model
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4) if MODE == "train" else None
+
+    def step():
+        if MODE == "train":
+            F.cross_entropy(called(tokens).flatten(0, 1), tokens.flatten()).backward()
+            optimizer.step()
+            optimizer.zero_grad()
+        else:
+            with torch.no_grad():
+                called(tokens)
+
+    for _ in range(3):
+        step()
+    if MODE == "graph":
+        graph = torch.cuda.CUDAGraph()
+        with torch.no_grad(), torch.cuda.graph(graph):
+            called(tokens)
+    torch.cuda.synchronize()
+    begin = time.perf_counter()
+    for _ in range(STEPS):
+        graph.replay() if MODE == "graph" else step()
+    torch.cuda.synchronize()
+    print(f"{(time.perf_counter() - begin) / STEPS * 1e6:.1f} us a step")
+
+
+main()
