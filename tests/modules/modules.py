@@ -60,6 +60,7 @@ class Modules(unittest.TestCase):
                           *(() if real and words == ("--modules", "64") else words), "--", python, *options, f"{HERE}/program.py", *scene],
                          cwd=self.folder, env=env)
         self.assertEqual(done.returncode, expect, done.stderr)
+        self.out = done.stdout
         if expect:
             return done.stderr
         with open(f"{self.folder}/run/report.json", encoding="utf-8") as f:
@@ -121,6 +122,12 @@ class Modules(unittest.TestCase):
                 report = self.profile(python, "threads", "40")
                 self.assertEqual(self.calls(report), {name: 160 * n for name, n in ONE_STEP.items()})
                 self.assertEqual(self.one(report, "Model", "model")["threads"], 4)
+
+    def test_threads_that_end_leave_their_memory_to_the_next(self):
+        report = self.profile("/usr/bin/python3", "hooks", "short_threads", "700")
+        leaf = self.one(report, "Leaf")
+        self.assertEqual((leaf["occurrences"], leaf["threads"], leaf["gpu"]["kernels"]), (2800, 2800, 2800))
+        self.assertLess(int(self.out.split("MiB ")[1].split()[0]), 60)  # 60 KiB each would be 164
 
     def test_modules_stand_below_the_ranges_of_the_program(self):
         report = self.profile("/usr/bin/python3", "hooks", "ranges", "6")

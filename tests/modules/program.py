@@ -139,6 +139,10 @@ def steps(model, x, count):
         launch("outside")
 
 
+def launch_in(model):
+    model.head(1)
+
+
 def in_mode(mode, body):
     if mode is None:
         return body()
@@ -163,6 +167,16 @@ def main():
             thread.start()
         for thread in threads:
             thread.join()
+    elif scene == "short_threads":  # thousands of threads, a few at a time
+        import resource
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        for _ in range(int(rest[0])):
+            threads = [threading.Thread(target=launch_in, args=(model,)) for _ in range(4)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+        print("MiB", (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024)
     elif scene == "ranges":
         import rangescope
         for _ in range(int(rest[0])):

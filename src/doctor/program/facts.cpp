@@ -136,11 +136,15 @@ class Gatherer {
       if (loss.kind == "pop_without_push") facts_.unbalanced_pops = loss.count;
     }
     std::set<std::string> domains;
-    for (const model::Range& range : session_.ranges) domains.insert(text(session_.domains[range.domain].name));
+    bool ranges = false;  // of the program: modules are none that nsys or ncu would know
+    for (const model::Range& range : session_.ranges) {
+      if (range.module) continue;
+      ranges = true;
+      domains.insert(text(session_.domains[range.domain].name));
+    }
     // CUDA makes a process known too; without CUDA it was NVTX.
-    facts_.nvtx = !session_.ranges.empty() || !session_.marks.empty() || session_.domains.size() > 1 ||
-                  !session_.categories.empty() || !session_.resources.empty() ||
-                  (!session_.processes.empty() && (light || !facts_.cuda));
+    facts_.nvtx = ranges || !session_.marks.empty() || session_.domains.size() > 1 || !session_.categories.empty() ||
+                  !session_.resources.empty() || (!session_.processes.empty() && (light || !facts_.cuda));
     facts_.domains.assign(domains.begin(), domains.end());
     // A process is below another one when its chain of parents leads there.
     std::unordered_map<std::uint32_t, std::uint32_t> by_pid;
@@ -224,6 +228,7 @@ class Gatherer {
       }
     }
     for (const std::uint32_t node : tree_.depth_first) {
+      if (tree_.nodes[node].module) continue;
       SeenRange seen;
       seen.domain = text(session_.domains[tree_.nodes[node].domain].name);
       for (const std::string_view name : analyze::path_of(tree_, session_, node)) seen.path.emplace_back(name);
@@ -337,7 +342,7 @@ class Gatherer {
   [[nodiscard]] bool bare(std::uint32_t launch) const {
     const auto entries = around_.of(around_.of_launch[launch]);
     return std::none_of(entries.begin(), entries.end(), [&](std::uint32_t entry) {
-      return (entry & kInherited) == 0 && range_of(entry).kind == RangeKind::kPushPop;
+      return (entry & kInherited) == 0 && range_of(entry).kind == RangeKind::kPushPop && !range_of(entry).module;
     });
   }
 

@@ -2,18 +2,9 @@
 
 #include <sys/mman.h>
 
-#include <cstdlib>
 #include <cstring>
-#include <new>
 
 namespace rangescope::inject::cupti {
-
-namespace {
-
-// A thread's chunk outlives it: a few may come and go, and the next thread of the same slot is not worth a list.
-thread_local void* this_chunk = nullptr;
-
-}  // namespace
 
 void LaunchLog::hand_over(Chunk& chunk) {
   const std::uint32_t written = chunk.written.load(std::memory_order_acquire);
@@ -23,18 +14,10 @@ void LaunchLog::hand_over(Chunk& chunk) {
 }
 
 void LaunchLog::note(const NotedLaunch& launch) {
-  auto* chunk = static_cast<Chunk*>(this_chunk);
+  Chunk* chunk = chunks_.mine();
   if (chunk == nullptr) {
-    void* memory = std::malloc(sizeof(Chunk));
-    if (memory == nullptr) {
-      dropped_.fetch_add(1, std::memory_order_relaxed);
-      return;
-    }
-    chunk = new (memory) Chunk;
-    chunk->next = chunks_.load(std::memory_order_relaxed);
-    while (!chunks_.compare_exchange_weak(chunk->next, chunk, std::memory_order_release)) {
-    }
-    this_chunk = chunk;
+    dropped_.fetch_add(1, std::memory_order_relaxed);
+    return;
   }
   std::uint32_t at = chunk->written.load(std::memory_order_relaxed);
   if (at == kLaunches) {
@@ -50,9 +33,7 @@ void LaunchLog::note(const NotedLaunch& launch) {
 
 void LaunchLog::drain() {
   const std::lock_guard<std::mutex> guard(lock_);
-  for (Chunk* chunk = chunks_.load(std::memory_order_acquire); chunk != nullptr; chunk = chunk->next) {
-    hand_over(*chunk);
-  }
+  chunks_.each([this](Chunk& chunk) { hand_over(chunk); });
 }
 
 std::uint8_t* BufferPool::take() {

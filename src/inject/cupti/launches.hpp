@@ -9,6 +9,8 @@
 #include <cstdint>
 #include <mutex>
 
+#include "inject/python/per_thread.hpp"
+
 namespace rangescope::inject::cupti {
 
 struct NotedLaunch {
@@ -38,7 +40,6 @@ class LaunchLog {
  private:
   static constexpr std::uint32_t kLaunches = 1024;
   struct Chunk {
-    Chunk* next = nullptr;
     std::atomic<std::uint32_t> written{0};
     std::uint32_t handed = 0;  ///< under lock_
     NotedLaunch launches[kLaunches];
@@ -46,7 +47,7 @@ class LaunchLog {
   void hand_over(Chunk& chunk);
 
   std::mutex lock_;
-  std::atomic<Chunk*> chunks_{nullptr};
+  python::PerThread<Chunk> chunks_;
   std::atomic<std::uint64_t> dropped_{0};
   Sink sink_ = nullptr;
   void* context_ = nullptr;

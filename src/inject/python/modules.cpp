@@ -268,12 +268,11 @@ bool Modules::start(std::size_t levels, const char*& why) {
 
 Here Modules::here(std::int64_t now_ns) {
   const auto state = reinterpret_cast<std::uint64_t>(python_.this_thread());
-  static thread_local Thread* mine = nullptr;  // stays when the thread ends, as chunks of LaunchLog do
-  if (state == 0) {
-    if (mine != nullptr) mine->open = 0;
-    return {};
-  }
-  if (mine == nullptr && (mine = new_thread()) == nullptr) return {};
+  if (state == 0) return {};
+  Mine* slot = threads_.mine();
+  if (slot != nullptr && slot->thread == nullptr) slot->thread = new_thread();
+  if (slot == nullptr || slot->thread == nullptr) return {};
+  Thread* mine = slot->thread;
   std::uint64_t owner = 0;
   if (!mine->memory.word(state + python_.fields.thread_id, owner) || owner != pthread_self()) {
     untold_.fetch_add(1, std::memory_order_relaxed);

@@ -1,0 +1,69 @@
+// One T for each thread that asks, passed on to a later thread when its owner ends: programs make thousands of threads.
+//
+// No lock. The first mine() of a thread looks through all there are; memory is that of the most threads at once, and
+// never given back. A T keeps its state from owner to owner.
+#pragma once
+
+#include <pthread.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <new>
+
+namespace rangescope::inject::python {
+
+template <typename T>
+class PerThread {
+ public:
+  PerThread() { usable_ = pthread_key_create(&key_, give_back) == 0; }
+  PerThread(const PerThread&) = delete;
+  PerThread& operator=(const PerThread&) = delete;
+
+  /// Null for want of memory.
+  [[nodiscard]] T* mine() {
+    auto* held = usable_ ? static_cast<Held*>(pthread_getspecific(key_)) : nullptr;
+    if (held == nullptr) [[unlikely]]
+      held = take();
+    return held != nullptr ? &held->value : nullptr;
+  }
+  template <typename Use>
+  void each(const Use& use) {
+    for (Held* held = all_.load(std::memory_order_acquire); held != nullptr; held = held->next) use(held->value);
+  }
+
+ private:
+  struct Held {
+    T value;
+    Held* next = nullptr;
+    std::atomic<bool> taken{true};
+  };
+  static void give_back(void* held) { static_cast<Held*>(held)->taken.store(false, std::memory_order_release); }
+
+  Held* take() {
+    if (!usable_) return nullptr;
+    Held* held = all_.load(std::memory_order_acquire);
+    for (; held != nullptr; held = held->next) {
+      bool taken = false;
+      if (held->taken.compare_exchange_strong(taken, true, std::memory_order_acquire)) break;
+    }
+    if (held == nullptr) {
+      void* memory = std::malloc(sizeof(Held));
+      if (memory == nullptr) return nullptr;
+      held = new (memory) Held;
+      held->next = all_.load(std::memory_order_relaxed);
+      while (!all_.compare_exchange_weak(held->next, held, std::memory_order_release)) {
+      }
+    }
+    if (pthread_setspecific(key_, held) != 0) {
+      give_back(held);
+      return nullptr;
+    }
+    return held;
+  }
+
+  pthread_key_t key_{};
+  bool usable_ = false;
+  std::atomic<Held*> all_{nullptr};
+};
+
+}  // namespace rangescope::inject::python
