@@ -39,6 +39,7 @@ class Profile final : public Subcommand {
     app.under("Run").add_flag("--watch", watch_);
     app.under("Run").add_duration(
         "--watch-every", [this](std::int64_t ns) { every_ = std::chrono::nanoseconds(ns); }, 100'000'000, kLongest);
+    app.under("Run").add_option("--openmetrics", openmetrics_);
     bind_native(app, native_);
     bind_sampling(app, sampling_);
     bind_report(app, choice_);
@@ -60,10 +61,11 @@ class Profile final : public Subcommand {
                   {},
                   "Put it behind --: rangescope profile -- python train.py"});
     if (auto exporter = report::find_exporter(choice_.format); !exporter) return say(exporter.error());
-    if ((watch_ || every_) && !dry_run_) {
+    if ((watch_ || every_ || !openmetrics_.empty()) && !dry_run_) {
       if (auto checked = check_analysis(analysis_); !checked) return say(checked.error());
-      return watch({config.text("run.root").value_or(std::string(runs::kDefaultRoot)), every_, choice_, analysis_},
-                   arguments());
+      return watch(
+          {config.text("run.root").value_or(std::string(runs::kDefaultRoot)), every_, openmetrics_, choice_, analysis_},
+          arguments());
     }
     to_ = dry_run_ ? beside_a_program() : descriptor_beside_a_program(choice_);
     if (auto writable = check_destination(choice_, to_); !writable) return say(writable.error());
@@ -111,7 +113,7 @@ class Profile final : public Subcommand {
   ConfigArguments configuration_;
   bool dry_run_ = false, strict_ = false, watch_ = false;
   std::optional<std::chrono::nanoseconds> every_;
-  std::string repeat_ = "1";
+  std::string repeat_ = "1", openmetrics_;
   int to_ = STDERR_FILENO;
   collect::native::Options native_;
   profile::SampleChoice sampling_;

@@ -15,12 +15,14 @@
 #include <optional>
 
 #include "analyze/samples/latest_samples.hpp"
+#include "base/log.hpp"
 #include "base/process.hpp"
 #include "base/signals.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
 #include "cli/app.hpp"
 #include "cli/destination.hpp"
+#include "cli/metrics_server.hpp"
 #include "cli/watch.hpp"
 #include "profile/analyzed.hpp"
 #include "report/sink.hpp"
@@ -32,16 +34,39 @@ namespace rangescope::cli {
 namespace {
 
 constexpr int kPause = 10;  // at least, in units of the time that a picture took
+constexpr std::size_t kServedRegions = 200;
+
+/// The largest regions over all processes, so that a program that makes up names does not make up series without end.
+std::string metrics_page(model::Report report) {
+  std::erase_if(report.regions, [](const model::Region& region) { return region.process || region.thread; });
+  const std::size_t all = report.regions.size();
+  std::stable_sort(report.regions.begin(), report.regions.end(),
+                   [](const auto& a, const auto& b) { return a.wall.inclusive_ns > b.wall.inclusive_ns; });
+  report.regions.resize(std::min(all, kServedRegions));
+  report.verdict.clear();
+  report::StringSink text;
+  const auto exporter = report::find_exporter("openmetrics");
+  if (!exporter || !(*exporter)->write(report, nullptr, {}, text)) return {};
+  return fmt::format(
+      "# TYPE rangescope_regions gauge\n# HELP rangescope_regions range paths, of which the {} largest "
+      "are here\nrangescope_regions {}\n{}",
+      report.regions.size(), all, text.text());
+}
 
 class Watch {
  public:
   explicit Watch(WatchRequest request)
       : root_(std::move(request.root)),
         every_(request.every),
+        openmetrics_(std::move(request.openmetrics)),
         choice_(std::move(request.choice)),
         analysis_(std::move(request.analysis)) {}
 
   [[nodiscard]] int run(const std::vector<std::string>& words) {
+    if (!openmetrics_.empty()) {
+      if (auto listening = server_.listen(openmetrics_); !listening) return say(listening.error());
+      base::info("serving " + server_.url());
+    }
     const int to = descriptor_beside_a_program(choice_);
     if (::isatty(STDOUT_FILENO) == 0 && ::isatty(STDERR_FILENO) == 0)
       terminal_ = ::open("/dev/tty", O_WRONLY | O_CLOEXEC | O_NOCTTY);
@@ -57,8 +82,10 @@ class Watch {
     for (std::size_t i = 1; i < words.size(); ++i) {
       const bool ours = std::find(words.begin(), words.begin() + static_cast<std::ptrdiff_t>(i), "--") ==
                         words.begin() + static_cast<std::ptrdiff_t>(i);
-      if (ours && (words[i] == "--watch" || words[i].starts_with("--watch-every="))) continue;
-      if (ours && words[i] == "--watch-every" && ++i < words.size()) continue;
+      if (ours &&
+          (words[i] == "--watch" || words[i].starts_with("--watch-every=") || words[i].starts_with("--openmetrics=")))
+        continue;
+      if (ours && (words[i] == "--watch-every" || words[i] == "--openmetrics") && ++i < words.size()) continue;
       command.argv.push_back(words[i]);
     }
     command.forward_signals = true;
@@ -98,6 +125,7 @@ class Watch {
   }
 
   void tick(std::chrono::nanoseconds elapsed) {
+    if (!openmetrics_.empty()) server_.serve(page_);
     if (elapsed < next_) return;
     const auto begin = std::chrono::steady_clock::now();
     draw(elapsed);
@@ -116,6 +144,7 @@ class Watch {
     // A capture that grows is torn and its ranges are open: no loss, while it runs.
     now->report.losses.clear();
     now->report.findings.clear();
+    if (!openmetrics_.empty()) page_ = metrics_page(now->report);
     const auto table = report::find_exporter(report::kDefaultFormat);
     report::StringSink text;
     if (!table || !(*table)->write(now->report, nullptr, style_on(screen(), choice_), text)) return;
@@ -156,6 +185,8 @@ class Watch {
   std::string root_;
   std::string tag_;  ///< a word of the command line that nobody else gives
   std::optional<std::chrono::nanoseconds> every_;
+  std::string openmetrics_, page_ = "# EOF\n";
+  MetricsServer server_;
   int terminal_ = -1;  ///< where pictures replace each other; -1: nowhere
   ReportChoice choice_;
   analyze::Options analysis_;

@@ -14,6 +14,7 @@ namespace rangescope::cli {
 struct WatchRequest {
   std::string root;  ///< of the runs
   std::optional<std::chrono::nanoseconds> every;
+  std::string openmetrics;  ///< address that serves the numbers of the table too; "" for none
   ReportChoice choice;
   analyze::Options analysis;
 };

@@ -13,7 +13,7 @@ import cases  # noqa: E402
 BIN = os.path.abspath(sys.argv[1])
 TOOL, VICTIM = os.path.join(BIN, "rangescope"), os.path.join(BIN, "cli_victim")
 # They say how the configuration is made, what is said of it, or that nothing is to run.
-ABOUT_THE_CALL = {"--config", "--config-dir", "--no-project", "--dry-run", "--verbose", "--quiet", "--json", "--help", "--help-all", "--watch", "--watch-every"}
+ABOUT_THE_CALL = {"--config", "--config-dir", "--no-project", "--dry-run", "--verbose", "--quiet", "--json", "--help", "--help-all", "--watch", "--watch-every", "--openmetrics"}
 
 
 class Keys(unittest.TestCase):

@@ -1,0 +1,123 @@
+#include "cli/metrics_server.hpp"
+
+#include <arpa/inet.h>
+#include <fmt/format.h>
+#include <netdb.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <memory>
+
+#include "base/text.hpp"
+
+namespace rangescope::cli {
+namespace {
+
+constexpr std::size_t kMostClients = 16, kMostRequest = 8192;
+constexpr auto kPatience = std::chrono::seconds(10);
+constexpr std::string_view kPage = "application/openmetrics-text; version=1.0.0; charset=utf-8", kWords = "text/plain";
+
+std::string reply(std::string_view status, std::string_view type, std::string_view body) {
+  return fmt::format(
+      "HTTP/1.1 {}\r\nContent-Type: {}\r\nContent-Length: {}\r\nX-Content-Type-Options: nosniff\r\nConnection: "
+      "close\r\n\r\n{}",
+      status, type, body.size(), body);
+}
+
+/// What a request, whole up to its empty line, is answered with.
+std::string answer_to(std::string_view request, const std::string& page) {
+  const std::string_view line = request.substr(0, request.find("\r\n"));
+  const auto words = base::split(line, ' ');
+  if (words.size() != 3 || !words[2].starts_with("HTTP/1.")) return reply("400 Bad Request", kWords, "no HTTP/1.1\n");
+  if (words[0] != "GET") return reply("405 Method Not Allowed", kWords, "only GET\n");
+  if (words[1].substr(0, words[1].find('?')) != "/metrics") return reply("404 Not Found", kWords, "only /metrics\n");
+  return reply("200 OK", kPage, page);
+}
+
+}  // namespace
+
+MetricsServer::~MetricsServer() {
+  for (const Client& client : clients_) ::close(client.fd);
+  if (fd_ >= 0) ::close(fd_);
+}
+
+base::Result<void> MetricsServer::listen(const std::string& address) {
+  const auto colon = address.rfind(':');
+  std::string host = colon == std::string::npos ? "127.0.0.1" : address.substr(0, colon);
+  const std::string port = colon == std::string::npos ? address : address.substr(colon + 1);
+  if (host.size() > 2 && host.front() == '[' && host.back() == ']') host = host.substr(1, host.size() - 2);
+  addrinfo hints{};
+  hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV | AI_PASSIVE;
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* list = nullptr;
+  constexpr std::int64_t kLastPort = 65535;
+  const auto number = base::to_int(port);
+  if (!number || *number < 0 || *number > kLastPort || host.empty() ||
+      ::getaddrinfo(host.c_str(), port.c_str(), &hints, &list) != 0)
+    return base::fail(base::Code::kUsage, "'" + base::printable(address) + "' is no address in numbers",
+                      "--openmetrics", "Write a port (9400), or an address and a port (127.0.0.1:9400)");
+  const std::unique_ptr<addrinfo, void (*)(addrinfo*)> found(list, ::freeaddrinfo);
+  fd_ = ::socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  const int on = 1;
+  if (fd_ < 0 || ::setsockopt(fd_, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) != 0 ||
+      ::bind(fd_, found->ai_addr, found->ai_addrlen) != 0 || ::listen(fd_, kMostClients) != 0)
+    return base::fail(base::Code::kIo, std::string("cannot listen there: ") + std::strerror(errno), address,
+                      "Name another port");
+  return {};
+}
+
+std::string MetricsServer::url() const {
+  sockaddr_storage at{};
+  socklen_t size = sizeof at;
+  std::array<char, NI_MAXHOST> host{};
+  std::array<char, NI_MAXSERV> port{};
+  if (::getsockname(fd_, reinterpret_cast<sockaddr*>(&at), &size) != 0 ||
+      ::getnameinfo(reinterpret_cast<sockaddr*>(&at), size, host.data(), host.size(), port.data(), port.size(),
+                    NI_NUMERICHOST | NI_NUMERICSERV) != 0)
+    return {};
+  const std::string name = at.ss_family == AF_INET6 ? "[" + std::string(host.data()) + "]" : std::string(host.data());
+  return "http://" + name + ":" + port.data() + "/metrics";
+}
+
+/// False when the client is done with.
+bool MetricsServer::go_on(Client& client, const std::string& page) {
+  std::array<char, 2048> buffer{};
+  while (!client.answered) {
+    const ssize_t got = ::recv(client.fd, buffer.data(), buffer.size(), 0);
+    if (got < 0) return errno == EAGAIN || errno == EINTR;
+    if (got == 0) return false;
+    client.request.append(buffer.data(), static_cast<std::size_t>(got));
+    const auto end = client.request.find("\r\n\r\n");
+    if (end == std::string::npos && client.request.size() <= kMostRequest) continue;
+    client.answered = true;
+    client.answer = end == std::string::npos ? reply("431 Request Header Fields Too Large", kWords, "too long\n")
+                                             : answer_to(client.request, page);
+  }
+  while (!client.answer.empty()) {
+    const ssize_t sent = ::send(client.fd, client.answer.data(), client.answer.size(), MSG_NOSIGNAL);
+    if (sent < 0) return errno == EAGAIN || errno == EINTR;
+    client.answer.erase(0, static_cast<std::size_t>(sent));
+  }
+  ::shutdown(client.fd, SHUT_WR);
+  return false;
+}
+
+void MetricsServer::serve(const std::string& page) {
+  const auto now = std::chrono::steady_clock::now();
+  while (clients_.size() < kMostClients) {
+    const int fd = ::accept4(fd_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    if (fd < 0) break;
+    clients_.push_back({fd, now + kPatience, {}, {}, false});
+  }
+  std::erase_if(clients_, [&](Client& client) {
+    if (now < client.until && go_on(client, page)) return false;
+    ::close(client.fd);
+    return true;
+  });
+}
+
+}  // namespace rangescope::cli
