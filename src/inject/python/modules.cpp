@@ -117,13 +117,8 @@ bool Modules::Thread::frames(const Interpreter& python, const Functions& functio
     return false;
   const std::uint32_t position = python.position(), bytes = fields.locals + 16;
   for (std::size_t left = kMostFrames; frame != 0; --left) {
-    const char* memory_of = left != 0 ? memory.at(frame, bytes) : nullptr;
-    if (memory_of == nullptr) return false;
-    const auto word = [memory_of](std::uint32_t offset) {
-      std::uint64_t value = 0;
-      std::memcpy(&value, memory_of + offset, sizeof value);
-      return value;
-    };
+    if (left == 0 || !memory.holds(frame, bytes)) return false;
+    const auto word = [frame](std::uint32_t offset) { return load(frame + offset); };
     const std::uint64_t code = word(fields.code) & ~std::uint64_t{7};  // tagged since 3.14, as locals are
     const std::uint64_t at = word(position);
     place = (place ^ (fields.instruction != 0 ? at : code + (at & 0xffffffffu))) * 0x9e3779b97f4a7c15ull;
@@ -259,6 +254,11 @@ std::uint64_t Modules::Thread::name_below(const Interpreter& python, std::uint64
 Modules::Thread* Modules::new_thread() {
   void* memory = std::malloc(sizeof(Thread));
   return memory != nullptr ? new (memory) Thread(getpid()) : nullptr;
+}
+
+void Modules::end_thread(Thread* thread) {
+  thread->~Thread();
+  std::free(thread);
 }
 
 bool Modules::start(std::size_t levels, const char*& why) {

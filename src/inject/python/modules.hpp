@@ -51,6 +51,7 @@ class Modules {
   /// The same of a thread state anywhere: for tests.
   struct Thread;
   [[nodiscard]] static Thread* new_thread();
+  static void end_thread(Thread* thread);
   [[nodiscard]] Here here(Thread& thread, std::uint64_t state, std::int64_t now_ns);
   Interpreter& interpreter() { return python_; }
   Functions& functions() { return functions_; }

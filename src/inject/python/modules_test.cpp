@@ -66,7 +66,7 @@ class Image {
     modules.interpreter() = python;
     auto* thread = Modules::new_thread();
     const Here here = modules.here(*thread, at(kThread), 1);
-    std::free(thread);
+    Modules::end_thread(thread);
     return told + std::to_string(here.module) + (modules.untold() > 0 ? " untold" : "");
   }
 
