@@ -10,4 +10,6 @@ set(CMAKE_FIND_ROOT_PATH_MODE_PROGRAM NEVER)
 set(CMAKE_FIND_ROOT_PATH_MODE_LIBRARY ONLY)
 # Headers of both architectures are the same, but for those that a library keeps apart (zconf.h).
 include_directories(SYSTEM ${RANGESCOPE_PORTABLE}/libraries/usr/include/aarch64-linux-gnu)
+# As on x86-64, where g++ keeps products and sums apart: the same numbers on both.
+add_compile_options(-ffp-contract=off)
 set(CMAKE_CROSSCOMPILING_EMULATOR qemu-aarch64-static;-L;${RANGESCOPE_PORTABLE}/sysroot)
