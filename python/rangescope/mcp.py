@@ -16,12 +16,13 @@ import sys
 import time
 from typing import Any, BinaryIO, Callable, Optional
 
+from . import runs as package
 from .page import plain
 from .runs import CommandError, ReportError, Run, call, command, compare, load, look_up, objects, profile
 
 VERSIONS = ("2025-06-18", "2025-03-26", "2024-11-05")  # the newest first
 LINE, ANSWER, WORD, ROWS = 1 << 20, 40_000, 500, 200  # most bytes of a message; characters of an answer, of a text in it; rows
-SECONDS = 120.0
+SECONDS = 300.0
 
 
 class Refused(Exception):
@@ -106,7 +107,7 @@ class Server:
     # Each tool's text is its description; what stands in TOOLS are its arguments.
     def list_runs(self, arguments: dict[str, Any]) -> dict[str, Any]:
         """The kept runs, the newest first: name, command, begin, state, exit code."""
-        found = json.loads(call("runs", "list", *self.stored, "--json", timeout=SECONDS).stdout)[::-1]
+        found = json.loads(call("runs", "list", *self.stored, "--json").stdout)[::-1]
         offset, most = limit(arguments, "offset", 0, 1 << 30), limit(arguments, "limit", 20, ROWS)
         rows = [{"began": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(run["began_unix_ns"] / 1e9)),
                  **{key: run.get(key) for key in ("run", "path", "command", "state", "exit_code", "message", "bytes")}}
@@ -148,7 +149,7 @@ class Server:
 
     def explain_command(self, arguments: dict[str, Any]) -> dict[str, Any]:
         """Reads a command line of ncu or nsys without running it: its mistakes, and the line that was meant."""
-        done = call("doctor", "--json", "--explain", word(arguments, "command"), accept=(0, 78), timeout=SECONDS)
+        done = call("doctor", "--json", "--explain", word(arguments, "command"), accept=(0, 78))
         return {key: bounded(value) for key, value in json.loads(done.stdout).items()}
 
     def query(self, arguments: dict[str, Any]) -> dict[str, Any]:
@@ -220,7 +221,7 @@ class Server:
         if not name or "/" in name or name.startswith((".", "-")) or "\0" in name:
             raise Unknown("there is no such resource")
         try:
-            said = call("report", *self.stored, name, "-f", "md", "--top", "30", timeout=SECONDS).stdout
+            said = call("report", *self.stored, name, "-f", "md", "--top", "30").stdout
         except (CommandError, ValueError) as error:
             raise Unknown(str(error)) from None
         return {"contents": [{"uri": uri, "mimeType": "text/markdown", "text": said[:ANSWER]}]}
@@ -295,6 +296,7 @@ def main(words: Optional[list[str]] = None) -> int:
     parser.add_argument("--allow-run", action="store_true")
     parser.add_argument("--runs")
     chosen = parser.parse_args(words)
+    package.TIMEOUT = SECONDS
     try:
         Server(chosen.runs, chosen.allow_run).serve(sys.stdin.buffer, sys.stdout.buffer)
     except (BrokenPipeError, KeyboardInterrupt):

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 SCHEMA = "rangescope.report/1"
+MOST_BYTES = 256 << 20  # of a report.json
+TIMEOUT: Optional[float] = None  # seconds that the command may take where it reads; None: as long as it does
 T = TypeVar("T")
 Where = Union[str, "os.PathLike[str]", "Run"]
 
@@ -55,7 +57,7 @@ def command() -> str:
 
 def call(*words: str, accept: Sequence[int] = (0,), **options: Any) -> "subprocess.CompletedProcess[str]":
     """Runs the command; CommandError where its exit code is not one of `accept`. Its output is text and kept."""
-    options = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options}
+    options = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "timeout": TIMEOUT, **options}
     done = subprocess.run([command(), *words], text=True, errors="backslashreplace", check=False, **options)
     if done.returncode not in accept:
         raise CommandError(words, done.returncode, done.stderr or "")
@@ -335,8 +337,10 @@ def load(what: Where = "latest", *options: str, runs: Optional[str] = None) -> R
     path = Path(word_of(what))
     report = path / "report.json" if path.is_dir() else path
     if not options and report.is_file() and report.suffix == ".json":
+        if report.stat().st_size > MOST_BYTES:
+            raise ReportError(f"{report}: a report has at most {MOST_BYTES >> 20} MiB")
         try:
-            data = json.loads(report.read_bytes())
+            data = json.loads(report.read_text(encoding="utf-8"))
         except (ValueError, RecursionError) as error:
             raise ReportError(f"{report}: {error}") from error
         if path.is_dir() or (isinstance(data, dict) and "schema" in data):

@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "base/process.hpp"
+#include "base/fs.hpp"
 #include "cli/app.hpp"
 #include "cli/subcommands.hpp"
 #include "config/compose.hpp"

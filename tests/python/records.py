@@ -80,7 +80,7 @@ class Records(unittest.TestCase):
             with open(f"{folder}/use.py", "w") as f:
                 f.write("import rangescope\nrun = rangescope.load()\nwall: str = run.regions[0].wall_ns\nn: int = run.regions[0].occurrences\n"
                         "@rangescope.range('f')\ndef f(a: int) -> str: return str(a)\nreveal_type(f)\n")
-            done = cases.run(["mypy", "--strict", "--ignore-missing-imports", "--python-executable", sys.executable, "--cache-dir", f"{folder}/c",
+            done = cases.run(["mypy", "--strict", "--python-version", "3.9", "--ignore-missing-imports", "--python-executable", sys.executable, "--cache-dir", f"{folder}/c",
                               f"{ROOT}/python/rangescope"])
             self.assertEqual(done.returncode, 0, done.stdout)
             done = cases.run(["mypy", "--strict", "--cache-dir", f"{folder}/c", "--ignore-missing-imports", f"{folder}/use.py"],
@@ -197,6 +197,15 @@ class Hostile(unittest.TestCase):
                     f.write(text)
                 with self.assertRaises(rangescope.ReportError, msg=text[:20]):
                     rangescope.load(folder)
+            with open(f"{folder}/report.json", "w", encoding="utf-16") as f:
+                f.write('{"schema": "rangescope.report/1"}')
+            self.assertRaises(rangescope.ReportError, rangescope.load, folder)
+            os.truncate(f"{folder}/report.json", 3 << 30)  # nothing on the disk
+            with self.assertRaisesRegex(rangescope.ReportError, "at most 256 MiB"):
+                rangescope.load(folder)
+            os.unlink(f"{folder}/report.json")
+            os.mkfifo(f"{folder}/report.json")  # nobody writes into it
+            self.assertRaises(rangescope.CommandError, rangescope.load, folder)
 
     def test_a_value_of_another_type_is_named(self):
         for regions in (5, {}, [5], [None], ["x"], [{"path": "text"}], [{"occurrences": "many", "path": []}], [{"wall_ns": {"exclusive": True}, "path": []}],
